@@ -1,0 +1,15 @@
+//! The words everyone uses.
+//!
+//! # Purpose
+//! Newtypes for every number with a meaning, the error type that every storage crate returns,
+//! the settings registry, stop points for tests of races, and [`sync`]: the locks, threads and
+//! clock that everything else uses, so that one place can rank, trace or drive them.
+
+pub mod error;
+pub mod ids;
+pub mod settings;
+pub mod stop;
+pub mod sync;
+
+pub use error::{Corruption, Error, Result, SqlError, SqlState};
+pub use ids::*;

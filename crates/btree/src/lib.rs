@@ -1,0 +1,3 @@
+//! `btree`: see ARCHITECTURE.md.
+
+#![forbid(unsafe_code)]

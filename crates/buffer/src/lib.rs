@@ -1,0 +1,3 @@
+//! `buffer`: see ARCHITECTURE.md.
+
+#![expect(unsafe_code, reason = "raw memory and file mappings; each block says why it is sound")]

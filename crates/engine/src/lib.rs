@@ -1,0 +1,3 @@
+//! `engine`: see ARCHITECTURE.md.
+
+#![forbid(unsafe_code)]

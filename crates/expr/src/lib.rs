@@ -1,0 +1,3 @@
+//! `expr`: see ARCHITECTURE.md.
+
+#![forbid(unsafe_code)]

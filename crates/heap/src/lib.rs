@@ -1,0 +1,3 @@
+//! `heap`: see ARCHITECTURE.md.
+
+#![forbid(unsafe_code)]

@@ -1,0 +1,3 @@
+//! `lab`: see ARCHITECTURE.md.
+
+#![forbid(unsafe_code)]

@@ -1,0 +1,3 @@
+//! `server`: see ARCHITECTURE.md.
+
+#![forbid(unsafe_code)]

@@ -1,0 +1,3 @@
+//! `sql`: see ARCHITECTURE.md.
+
+#![forbid(unsafe_code)]

@@ -1,0 +1,3 @@
+//! `txn`: see ARCHITECTURE.md.
+
+#![forbid(unsafe_code)]

@@ -1,0 +1,3 @@
+//! `types`: see ARCHITECTURE.md.
+
+#![forbid(unsafe_code)]

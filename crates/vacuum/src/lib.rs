@@ -1,0 +1,3 @@
+//! `vacuum`: see ARCHITECTURE.md.
+
+#![forbid(unsafe_code)]

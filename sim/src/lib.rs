@@ -1,0 +1,3 @@
+//! `sim`: see ARCHITECTURE.md.
+
+#![forbid(unsafe_code)]
