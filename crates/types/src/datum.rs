@@ -1,0 +1,109 @@
+//! Values.
+
+use base::{Lsn, Oid, Tid};
+pub use compact_str::CompactString as Text;
+use std::sync::Arc;
+
+/// One SQL value. Its SQL type is known from the expression it came from: several types share a
+/// representation (text, varchar, char(n), name, json, xml, unknown and cstring are all `Text`;
+/// oid and the reg* types, xid and cid are all `Oid`).
+#[derive(Clone, Debug, Default)]
+pub enum Datum {
+    /// SQL NULL, of any type.
+    #[default]
+    Null,
+    /// bool
+    Bool(bool),
+    /// "char"
+    Char(u8),
+    /// int2
+    Int2(i16),
+    /// int4
+    Int4(i32),
+    /// int8
+    Int8(i64),
+    /// float4
+    Float4(f32),
+    /// float8
+    Float8(f64),
+    /// numeric
+    Numeric(Box<crate::numeric::Numeric>),
+    /// text and all that is stored like it
+    Text(Text),
+    /// bytea
+    Bytea(Arc<[u8]>),
+    /// date: days since 2000-01-01; i32::MIN and MAX are the infinities
+    Date(i32),
+    /// time: microseconds since midnight
+    Time(i64),
+    /// timetz: microseconds since midnight, seconds west of UTC
+    TimeTz(i64, i32),
+    /// timestamp: microseconds since 2000-01-01; i64::MIN and MAX are the infinities
+    Timestamp(i64),
+    /// timestamptz: the same, in UTC
+    TimestampTz(i64),
+    /// interval
+    Interval(Box<Interval>),
+    /// uuid
+    Uuid([u8; 16]),
+    /// jsonb
+    Jsonb(Arc<serde_json::Value>),
+    /// oid, reg*, xid, cid
+    Oid(Oid),
+    /// xid8
+    Xid8(u64),
+    /// tid
+    Tid(Tid),
+    /// pg_lsn
+    Lsn(Lsn),
+    /// any array, int2vector and oidvector
+    Array(Arc<ArrayValue>),
+    /// a row
+    Record(Arc<[Datum]>),
+}
+
+/// months, days and microseconds, kept apart as PostgreSQL keeps them
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Interval {
+    /// months
+    pub months: i32,
+    /// days
+    pub days: i32,
+    /// microseconds
+    pub micros: i64,
+}
+
+/// An array: elements in row-major order.
+#[derive(Clone, Debug)]
+pub struct ArrayValue {
+    /// The element type.
+    pub element_type: Oid,
+    /// (length, lower bound) of each dimension; empty for an empty array.
+    pub dims: Vec<(i32, i32)>,
+    /// The elements.
+    pub elements: Vec<Datum>,
+}
+
+impl ArrayValue {
+    /// A one-dimensional array counted from 1.
+    pub fn one_dimension(element_type: Oid, elements: Vec<Datum>) -> ArrayValue {
+        let dims = if elements.is_empty() {
+            Vec::new()
+        } else {
+            vec![(i32::try_from(elements.len()).unwrap_or(i32::MAX), 1)]
+        };
+        ArrayValue { element_type, dims, elements }
+    }
+}
+
+impl Datum {
+    /// True for [`Datum::Null`].
+    #[inline]
+    pub fn is_null(&self) -> bool {
+        matches!(self, Datum::Null)
+    }
+    /// A text value.
+    pub fn text(s: impl AsRef<str>) -> Datum {
+        Datum::Text(Text::from(s.as_ref()))
+    }
+}
