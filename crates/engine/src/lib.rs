@@ -1,3 +1,5 @@
-//! `engine`: see ARCHITECTURE.md.
+//! `engine`: the database as a library.
 
 #![forbid(unsafe_code)]
+
+pub mod catalog;

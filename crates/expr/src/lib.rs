@@ -1,3 +1,12 @@
-//! `expr`: see ARCHITECTURE.md.
+//! `expr`: expressions and their evaluator.
+//!
+//! # Purpose
+//! [`Expr`] is the one expression tree: the analyser builds it with [`Expr::Var`]s, the catalogs
+//! store it (defaults, checks, index keys and predicates), the planner turns its variables into
+//! [`Expr::Slot`]s, and the evaluator runs that.
 
 #![forbid(unsafe_code)]
+
+pub mod tree;
+
+pub use tree::{BoolTestKind, CaseWhen, Constant, Expr, SqlValueFunction, SubLinkKind, TypeRef};

@@ -1,3 +1,5 @@
-//! `sql`: see ARCHITECTURE.md.
+//! `sql`: parse, analyse, plan, execute.
 
 #![forbid(unsafe_code)]
+
+pub mod query;

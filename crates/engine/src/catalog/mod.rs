@@ -1,0 +1,3 @@
+//! The catalogs.
+
+pub mod model;

@@ -1,0 +1,372 @@
+//! The analysed statement: what the analyser makes and the planner takes.
+//!
+//! # Layout
+//! One [`Query`] per SELECT-like level. Columns are [`Expr::Var`]s into `range_table`; sub-selects in
+//! expressions are numbered into `sub_selects`. Everything is self-contained (OIDs, no pointers), so
+//! that a view is stored as its serialised `Query`.
+
+use expr::tree::SortKey;
+use expr::{Expr, TypeRef};
+use serde::{Deserialize, Serialize};
+
+/// What a query does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "named after the SQL")]
+pub enum Command {
+    Select,
+    Insert,
+    Update,
+    Delete,
+}
+
+/// One query level.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Query {
+    /// What it does.
+    pub command: Command,
+    /// WITH, in order; referred to by [`RteKind::Cte`].
+    pub ctes: Vec<Cte>,
+    /// Everything that columns can come from. For INSERT/UPDATE/DELETE the target is `result_rte`.
+    pub range_table: Vec<RangeTableEntry>,
+    /// The target of INSERT/UPDATE/DELETE.
+    pub result_rte: Option<usize>,
+    /// FROM (comma list); for UPDATE/DELETE it begins with the target itself.
+    pub from: Vec<FromItem>,
+    /// WHERE
+    pub filter: Option<Expr>,
+    /// The output. INSERT: one entry per target column *in table order* (all live columns, defaults
+    /// filled in), over the source; UPDATE: the assigned columns only, `target_column` set.
+    pub targets: Vec<TargetEntry>,
+    /// GROUP BY: grouping sets over `group_exprs`; empty with `has_aggregates` is one group.
+    pub group_exprs: Vec<Expr>,
+    /// Each grouping set lists indexes of `group_exprs`; a plain GROUP BY has one set with all.
+    pub grouping_sets: Vec<Vec<usize>>,
+    /// HAVING
+    pub having: Option<Expr>,
+    /// WINDOW definitions, deduplicated.
+    pub windows: Vec<WindowDefinition>,
+    /// DISTINCT
+    pub distinct: Distinct,
+    /// ORDER BY. Its expressions are over the same inputs as `targets` (for set operations: over
+    /// [`Expr::Slot`]s of the output).
+    pub order_by: Vec<SortKey>,
+    /// LIMIT (int8)
+    pub limit: Option<Expr>,
+    /// FETCH FIRST … WITH TIES
+    pub limit_with_ties: bool,
+    /// OFFSET (int8)
+    pub offset: Option<Expr>,
+    /// FOR UPDATE and friends.
+    pub row_marks: Vec<RowMark>,
+    /// UNION, INTERSECT, EXCEPT: a tree over sub-query range-table entries; `targets` then names
+    /// the output columns as `Var`s of the leftmost leaf with the common types.
+    pub set_operation: Option<SetOperation>,
+    /// Sub-selects in expressions, by number.
+    pub sub_selects: Vec<Query>,
+    /// RETURNING
+    pub returning: Vec<TargetEntry>,
+    /// ON CONFLICT
+    pub on_conflict: Option<OnConflict>,
+    /// INSERT … OVERRIDING SYSTEM VALUE and the like were checked by the analyser.
+    /// Aggregates are present (or HAVING, or GROUP BY).
+    pub has_aggregates: bool,
+    /// Window functions are present.
+    pub has_windows: bool,
+    /// Set-returning functions are in the target list.
+    pub has_target_srfs: bool,
+}
+
+/// One output column.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TargetEntry {
+    /// The value.
+    pub expr: Expr,
+    /// Its name.
+    pub name: String,
+    /// INSERT/UPDATE: the target's column number (from 1).
+    pub target_column: Option<i32>,
+    /// The table and column it comes from unchanged (row description), or (0, 0).
+    pub origin: (u32, i32),
+    /// Not output (sort helper).
+    pub hidden: bool,
+}
+
+/// A WITH query.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Cte {
+    /// Its name.
+    pub name: String,
+    /// Column names.
+    pub columns: Vec<String>,
+    /// Column types.
+    pub types: Vec<TypeRef>,
+    /// The query. When `recursive`, a set operation UNION [ALL] whose right side reads the CTE.
+    pub query: Box<Query>,
+    /// Refers to itself.
+    pub recursive: bool,
+    /// MATERIALIZED (Some(true)) or NOT MATERIALIZED (Some(false)).
+    pub materialized: Option<bool>,
+    /// How often it is referred to.
+    pub references: usize,
+}
+
+/// Something columns come from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RangeTableEntry {
+    /// What it is.
+    pub kind: RteKind,
+    /// Its name in the query: alias, else the relation's name.
+    pub alias: String,
+    /// An alias was written (printing).
+    pub has_alias: bool,
+    /// Column names, aliases applied; dropped columns have an empty name.
+    pub column_names: Vec<String>,
+    /// Column types.
+    pub column_types: Vec<TypeRef>,
+    /// Privileges needed on it (bits: 1 SELECT, 2 INSERT, 4 UPDATE, 8 DELETE), checked at execution.
+    pub required_privileges: u32,
+    /// Whose privileges are checked (a view's owner), 0 the current user.
+    pub check_as: u32,
+    /// LATERAL: may refer to entries on its left.
+    pub lateral: bool,
+}
+
+/// What a range-table entry is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum RteKind {
+    /// A table, catalog, or virtual table; column numbers are attnums (dropped ones included).
+    Relation {
+        /// `pg_class.oid`
+        oid: u32,
+        /// ONLY
+        only: bool,
+    },
+    /// A sub-select in FROM, or a view expanded in place.
+    Subquery {
+        /// The query.
+        query: Box<Query>,
+        /// The view it was, for privileges and printing, or 0.
+        view: u32,
+    },
+    /// A WITH query: `levels_up` levels out, index into that level's `ctes`.
+    Cte {
+        /// Query levels up.
+        levels_up: u32,
+        /// Index into `ctes`.
+        index: usize,
+        /// The reference inside a recursive CTE's own query.
+        self_reference: bool,
+    },
+    /// Functions in FROM (ROWS FROM has several).
+    Function {
+        /// Calls; each yields one column or several.
+        calls: Vec<FunctionInFrom>,
+        /// WITH ORDINALITY (a last int8 column).
+        ordinality: bool,
+    },
+    /// VALUES lists.
+    Values {
+        /// Rows of expressions.
+        rows: Vec<Vec<Expr>>,
+    },
+    /// A join, so that merged USING columns and whole-join aliases have a home. `vars[i]` is what
+    /// column i+1 stands for (a Var of an input, or COALESCE of two for FULL JOIN USING).
+    Join {
+        /// Meaning of each column.
+        vars: Vec<Expr>,
+        /// LEFT, RIGHT … of the join.
+        kind: JoinKind,
+    },
+    /// `excluded` in ON CONFLICT DO UPDATE: columns are those of the target.
+    Excluded,
+}
+
+/// A function call in FROM.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FunctionInFrom {
+    /// The call: [`Expr::Call`] (set-returning or not), or [`Expr::SqlValue`].
+    pub call: Expr,
+    /// Columns it yields.
+    pub columns: usize,
+}
+
+/// An element of FROM.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum FromItem {
+    /// A range-table entry.
+    Rte(usize),
+    /// A join of two.
+    Join(Box<Join>),
+}
+
+/// A join.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Join {
+    /// How.
+    pub kind: JoinKind,
+    /// Left input.
+    pub left: FromItem,
+    /// Right input.
+    pub right: FromItem,
+    /// ON, or USING and NATURAL spelt out; None for CROSS.
+    pub on: Option<Expr>,
+    /// The join's own range-table entry.
+    pub rte: usize,
+    /// USING columns (printing).
+    pub using: Vec<String>,
+}
+
+/// Kinds of join.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "named after the SQL")]
+pub enum JoinKind {
+    Inner,
+    Left,
+    Right,
+    Full,
+    /// Planner's: rows of left with a match.
+    Semi,
+    /// Planner's: rows of left without a match.
+    Anti,
+}
+
+/// DISTINCT
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Distinct {
+    /// None.
+    No,
+    /// DISTINCT
+    All,
+    /// DISTINCT ON
+    On(Vec<Expr>),
+}
+
+/// WINDOW
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct WindowDefinition {
+    /// Its name, if any (printing).
+    pub name: Option<String>,
+    /// PARTITION BY
+    pub partition_by: Vec<Expr>,
+    /// ORDER BY
+    pub order_by: Vec<SortKey>,
+    /// The frame.
+    pub frame: WindowFrame,
+}
+
+/// A window frame.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct WindowFrame {
+    /// ROWS, RANGE or GROUPS.
+    pub mode: FrameMode,
+    /// Start.
+    pub start: FrameBound,
+    /// End.
+    pub end: FrameBound,
+    /// EXCLUDE
+    pub exclude: FrameExclude,
+    /// The frame was written (printing).
+    pub explicit: bool,
+}
+
+/// ROWS, RANGE, GROUPS
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "named after the SQL")]
+pub enum FrameMode {
+    Rows,
+    Range,
+    Groups,
+}
+
+/// A frame's end.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "named after the SQL")]
+pub enum FrameBound {
+    UnboundedPreceding,
+    Preceding(Expr),
+    CurrentRow,
+    Following(Expr),
+    UnboundedFollowing,
+}
+
+/// EXCLUDE
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "named after the SQL")]
+pub enum FrameExclude {
+    NoOthers,
+    CurrentRow,
+    Group,
+    Ties,
+}
+
+/// FOR UPDATE …
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RowMark {
+    /// Range-table entry locked.
+    pub rte: usize,
+    /// Strength.
+    pub strength: LockStrength,
+    /// What to do about locked rows.
+    pub wait: LockWait,
+}
+
+/// FOR UPDATE, FOR NO KEY UPDATE, FOR SHARE, FOR KEY SHARE
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "named after the SQL")]
+pub enum LockStrength {
+    KeyShare,
+    Share,
+    NoKeyUpdate,
+    Update,
+}
+
+/// NOWAIT, SKIP LOCKED
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "named after the SQL")]
+pub enum LockWait {
+    Block,
+    NoWait,
+    SkipLocked,
+}
+
+/// UNION, INTERSECT, EXCEPT
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum SetOperation {
+    /// A sub-query range-table entry.
+    Leaf(usize),
+    /// Two sides.
+    Node {
+        /// Which.
+        op: SetOp,
+        /// ALL
+        all: bool,
+        /// Left.
+        left: Box<SetOperation>,
+        /// Right.
+        right: Box<SetOperation>,
+        /// Common types of the columns; leaves whose types differ were given casts.
+        types: Vec<TypeRef>,
+    },
+}
+
+/// Which set operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "named after the SQL")]
+pub enum SetOp {
+    Union,
+    Intersect,
+    Except,
+}
+
+/// ON CONFLICT
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OnConflict {
+    /// The unique indexes that arbitrate (`pg_class.oid`s); empty: any (DO NOTHING only).
+    pub arbiters: Vec<u32>,
+    /// DO UPDATE's assignments (`target_column` set), over the target and `excluded`; None: DO NOTHING.
+    pub update: Option<Vec<TargetEntry>>,
+    /// DO UPDATE … WHERE
+    pub filter: Option<Expr>,
+    /// The `excluded` range-table entry.
+    pub excluded_rte: Option<usize>,
+}
