@@ -1,0 +1,321 @@
+//! Line pointers and items.
+//!
+//! # Layout
+//! A line pointer is a little-endian u32: bits 0–14 the item's offset on the page, bits 15–16 its
+//! state, bits 17–31 its length. An unused one is 0. A redirect's offset is the line pointer it leads to,
+//! its length 0. A dead one has lost its storage (length 0), or (index pages) keeps it.
+
+use crate::page::{HEADER_SIZE, PAGE_SIZE, Page, flags};
+use base::OffsetNumber;
+
+const ITEM_ID_SIZE: usize = 4;
+
+/// What a line pointer is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum ItemState {
+    /// Free to be reused.
+    Unused = 0,
+    /// Points to an item.
+    Normal = 1,
+    /// Leads to another line pointer (the root of a shortened HOT chain).
+    Redirect = 2,
+    /// Its tuple is gone, index entries may still point here.
+    Dead = 3,
+}
+
+/// A line pointer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ItemId(u32);
+
+impl ItemId {
+    /// A free line pointer.
+    pub const UNUSED: ItemId = ItemId(0);
+    /// A dead line pointer without storage.
+    pub const DEAD: ItemId = ItemId(3 << 15);
+    /// A line pointer to `len` bytes at `offset`.
+    #[inline]
+    pub fn normal(offset: usize, len: usize) -> ItemId {
+        debug_assert!(offset < PAGE_SIZE && len < PAGE_SIZE);
+        ItemId(offset as u32 | 1 << 15 | (len as u32) << 17)
+    }
+    /// A line pointer that leads to `to`.
+    pub fn redirect(to: OffsetNumber) -> ItemId {
+        ItemId(u32::from(to.0) & 0x7FFF | 2 << 15)
+    }
+    /// As stored.
+    pub fn raw(self) -> u32 {
+        self.0
+    }
+    /// From its stored form; any value is a line pointer.
+    pub fn from_raw(raw: u32) -> ItemId {
+        ItemId(raw)
+    }
+    /// The item's place on the page.
+    #[inline]
+    pub fn offset(self) -> usize {
+        (self.0 & 0x7FFF) as usize
+    }
+    /// The item's length.
+    #[inline]
+    pub fn len(self) -> usize {
+        (self.0 >> 17) as usize
+    }
+    /// True if there is no storage.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+    /// What it is.
+    #[inline]
+    pub fn state(self) -> ItemState {
+        match (self.0 >> 15) & 3 {
+            0 => ItemState::Unused,
+            1 => ItemState::Normal,
+            2 => ItemState::Redirect,
+            _ => ItemState::Dead,
+        }
+    }
+    /// True if it points to an item.
+    #[inline]
+    pub fn is_normal(self) -> bool {
+        (self.0 >> 15) & 3 == 1
+    }
+    /// True if free.
+    #[inline]
+    pub fn is_unused(self) -> bool {
+        (self.0 >> 15) & 3 == 0
+    }
+    /// True if dead.
+    #[inline]
+    pub fn is_dead(self) -> bool {
+        (self.0 >> 15) & 3 == 3
+    }
+    /// True if a redirect.
+    #[inline]
+    pub fn is_redirect(self) -> bool {
+        (self.0 >> 15) & 3 == 2
+    }
+    /// The line pointer a redirect leads to.
+    #[inline]
+    pub fn redirect_target(self) -> OffsetNumber {
+        OffsetNumber((self.0 & 0x7FFF) as u16)
+    }
+    /// The same place and length, marked dead.
+    pub fn as_dead(self) -> ItemId {
+        ItemId(self.0 | 3 << 15)
+    }
+}
+
+#[inline]
+fn item_id_at(offset: OffsetNumber) -> usize {
+    HEADER_SIZE + offset.index() * ITEM_ID_SIZE
+}
+
+impl Page {
+    /// How many line pointers there are, of any state. 0 on a new page.
+    #[inline]
+    pub fn item_count(&self) -> usize {
+        self.lower().min(PAGE_SIZE).saturating_sub(HEADER_SIZE) / ITEM_ID_SIZE
+    }
+    /// The highest line pointer's number (0 if none).
+    #[inline]
+    pub fn max_offset(&self) -> OffsetNumber {
+        OffsetNumber(self.item_count() as u16)
+    }
+    /// The numbers of all line pointers.
+    pub fn offsets(&self) -> impl DoubleEndedIterator<Item = OffsetNumber> + use<> {
+        (1..=self.item_count() as u16).map(OffsetNumber)
+    }
+    /// Line pointer `offset`; unused if there is none of that number.
+    #[inline]
+    pub fn item_id(&self, offset: OffsetNumber) -> ItemId {
+        if offset.0 == 0 || usize::from(offset.0) > self.item_count() {
+            return ItemId::UNUSED;
+        }
+        ItemId(self.get_u32(item_id_at(offset)))
+    }
+    /// Overwrites line pointer `offset`, which must exist.
+    #[inline]
+    pub fn set_item_id(&mut self, offset: OffsetNumber, id: ItemId) {
+        assert!(offset.0 != 0 && usize::from(offset.0) <= self.item_count());
+        self.put_u32(item_id_at(offset), id.0);
+    }
+    /// The bytes that line pointer `offset` points to; empty if it has no storage or is damaged.
+    #[inline]
+    pub fn item(&self, offset: OffsetNumber) -> &[u8] {
+        let id = self.item_id(offset);
+        self.bytes().get(id.offset()..id.offset() + id.len()).unwrap_or(&[])
+    }
+    /// The bytes that line pointer `offset` points to, to be changed.
+    #[inline]
+    pub fn item_mut(&mut self, offset: OffsetNumber) -> &mut [u8] {
+        let id = self.item_id(offset);
+        self.bytes_mut().get_mut(id.offset()..id.offset() + id.len()).unwrap_or(&mut [])
+    }
+    /// Marks an index item dead from a reader (a hint).
+    pub fn hint_item_dead(&self, offset: OffsetNumber) -> bool {
+        let id = self.item_id(offset);
+        id.is_normal() && self.swap_u32_shared(item_id_at(offset), id.0, id.as_dead().0)
+    }
+    /// Sets hint bits in the infomask of the heap tuple at `offset` from a reader.
+    #[inline]
+    pub fn or_infomask(&self, offset: OffsetNumber, bits: u16) {
+        let id = self.item_id(offset);
+        if id.is_normal() && id.len() >= crate::tuple::HEADER_MIN {
+            self.or_u16_shared(id.offset() + crate::tuple::INFOMASK, bits);
+        }
+    }
+
+    /// The first unused line pointer, or the one after the last; looks only if the page says there
+    /// may be unused ones.
+    pub fn free_offset(&self) -> OffsetNumber {
+        if self.flags() & flags::HAS_FREE_LINES != 0
+            && let Some(free) = self.offsets().find(|&o| self.item_id(o).is_unused())
+        {
+            return free;
+        }
+        self.max_offset().next()
+    }
+    /// True if an item of `len` bytes fits together with line pointer `offset`.
+    #[inline]
+    pub fn fits(&self, len: usize, offset: OffsetNumber) -> bool {
+        let pointer = if usize::from(offset.0) > self.item_count() { ITEM_ID_SIZE } else { 0 };
+        self.free_space() >= crate::align8(len) + pointer
+    }
+    /// Bytes for one more item and its line pointer, counting a free line pointer as none: what the
+    /// free-space map is told for heap pages.
+    pub fn free_space_for_item(&self) -> usize {
+        self.free_space().saturating_sub(ITEM_ID_SIZE)
+    }
+    /// Puts `item` at line pointer `offset`, which must be unused or the one after the last.
+    /// False (and no change) if it does not fit.
+    pub fn put_item(&mut self, offset: OffsetNumber, item: &[u8]) -> bool {
+        assert!(offset.0 != 0 && usize::from(offset.0) <= self.item_count() + 1);
+        assert!(self.item_id(offset).is_unused());
+        if !self.fits(item.len(), offset) {
+            return false;
+        }
+        if usize::from(offset.0) > self.item_count() {
+            let lower = self.lower() + ITEM_ID_SIZE;
+            self.set_lower(lower);
+        }
+        let id = self.allocate(item);
+        self.set_item_id(offset, id);
+        true
+    }
+    /// Puts `item` at a free line pointer (heap pages). `None` if it does not fit.
+    pub fn add_item(&mut self, item: &[u8]) -> Option<OffsetNumber> {
+        let offset = self.free_offset();
+        if usize::from(offset.0) > self.item_count() {
+            let f = self.flags();
+            self.set_flags(f & !flags::HAS_FREE_LINES);
+        }
+        self.put_item(offset, item).then_some(offset)
+    }
+    /// Inserts `item` before line pointer `offset`, whose number and those after it grow by one (index
+    /// pages). False (and no change) if it does not fit.
+    pub fn insert_item(&mut self, offset: OffsetNumber, item: &[u8]) -> bool {
+        let count = self.item_count();
+        assert!(offset.0 != 0 && usize::from(offset.0) <= count + 1);
+        if self.free_space() < crate::align8(item.len()) + ITEM_ID_SIZE {
+            return false;
+        }
+        let lower = self.lower();
+        let at = item_id_at(offset);
+        self.bytes_mut().copy_within(at..lower, at + ITEM_ID_SIZE);
+        self.set_lower(lower + ITEM_ID_SIZE);
+        let id = self.allocate(item);
+        self.set_item_id(offset, id);
+        true
+    }
+    /// Removes the items at `offsets` (ascending) and their line pointers; the numbers after them
+    /// shrink (index pages).
+    pub fn delete_items(&mut self, offsets: &[OffsetNumber]) {
+        if offsets.is_empty() {
+            return;
+        }
+        debug_assert!(offsets.is_sorted());
+        let mut gone = offsets.iter().copied().peekable();
+        let mut to = 0;
+        for from in self.offsets() {
+            if gone.next_if_eq(&from).is_some() {
+                continue;
+            }
+            let id = self.get_u32(item_id_at(from));
+            self.put_u32(HEADER_SIZE + to * ITEM_ID_SIZE, id);
+            to += 1;
+        }
+        self.set_lower(HEADER_SIZE + to * ITEM_ID_SIZE);
+        self.compact();
+    }
+    /// Replaces the item at `offset` (index pages, heap's in-place updates). False (and no change) if
+    /// it does not fit.
+    pub fn overwrite_item(&mut self, offset: OffsetNumber, item: &[u8]) -> bool {
+        let id = self.item_id(offset);
+        assert!(!id.is_unused());
+        if crate::align8(item.len()) == crate::align8(id.len()) {
+            let at = id.offset();
+            self.bytes_mut()[at..at + item.len()].copy_from_slice(item);
+            self.set_item_id(offset, ItemId::normal(at, item.len()));
+            return true;
+        }
+        if self.free_space() + crate::align8(id.len()) < crate::align8(item.len()) {
+            return false;
+        }
+        self.set_item_id(offset, ItemId::UNUSED);
+        self.compact();
+        let new = self.allocate(item);
+        self.set_item_id(offset, new);
+        true
+    }
+    /// Moves the items together at the end of the page. Line pointers keep their numbers; those
+    /// without storage stay as they are.
+    pub fn compact(&mut self) {
+        let mut ids = [(0u16, 0u16, 0u16); PAGE_SIZE / ITEM_ID_SIZE];
+        let mut n = 0;
+        for offset in self.offsets() {
+            let id = self.item_id(offset);
+            if id.len() != 0 {
+                ids[n] = (id.offset() as u16, id.len() as u16, offset.0);
+                n += 1;
+            }
+        }
+        let ids = &mut ids[..n];
+        ids.sort_unstable_by(|a, b| b.0.cmp(&a.0));
+        // From the highest down, so that nothing is overwritten before it is moved.
+        let mut upper = self.special();
+        for &mut (from, len, offset) in ids {
+            let (from, len) = (usize::from(from), usize::from(len));
+            let to = upper - crate::align8(len);
+            let pad = upper - to - len;
+            if from != to {
+                self.bytes_mut().copy_within(from..from + len, to);
+            }
+            self.bytes_mut()[to + len..to + len + pad].fill(0);
+            upper = to;
+            let state = self.item_id(OffsetNumber(offset)).raw() & (3 << 15);
+            let id = to as u32 | state | (len as u32) << 17;
+            self.set_item_id(OffsetNumber(offset), ItemId(id));
+        }
+        let lower = self.lower();
+        self.bytes_mut()[lower..upper].fill(0);
+        self.set_upper(upper);
+    }
+    /// Drops unused line pointers from the end of the array (heap pages). Returns how many went.
+    pub fn truncate_item_ids(&mut self) -> usize {
+        let count = self.item_count();
+        let keep =
+            self.offsets().rev().find(|&o| !self.item_id(o).is_unused()).map_or(0, |o| o.0.into());
+        let at = HEADER_SIZE + keep * ITEM_ID_SIZE;
+        let lower = self.lower();
+        self.bytes_mut()[at..lower].fill(0);
+        self.set_lower(at);
+        count - keep
+    }
+    fn allocate(&mut self, item: &[u8]) -> ItemId {
+        let upper = self.upper() - crate::align8(item.len());
+        self.bytes_mut()[upper..upper + item.len()].copy_from_slice(item);
+        self.set_upper(upper);
+        ItemId::normal(upper, item.len())
+    }
+}
