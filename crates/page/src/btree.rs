@@ -23,8 +23,8 @@ mod tuple;
 
 pub use dump::{dump, verify};
 pub use tuple::{
-    Attributes, Item, MAX_COLUMNS, MAX_ITEM_SIZE, POSTING_COUNT_MAX, form, form_pivot, form_posting,
-    with_tid,
+    Attributes, Item, MAX_COLUMNS, MAX_ITEM_SIZE, POSTING_COUNT_MAX, form, form_pivot,
+    form_posting, with_tid,
 };
 
 use base::{BlockNumber, OffsetNumber};

@@ -19,6 +19,7 @@
 
 #![expect(unsafe_code, reason = "hint bits are set by readers; each block says why it is sound")]
 
+pub mod btree;
 pub mod free_space;
 mod item;
 mod page;

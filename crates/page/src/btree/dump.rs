@@ -91,7 +91,12 @@ pub fn dump(bytes: &Bytes) -> String {
         let _ = writeln!(
             out,
             "meta root {} level {} fast-root {} fast-level {} deleted {} equal-image {}",
-            m.root, m.level, m.fast_root, m.fast_level, m.last_cleanup_deleted_pages, m.all_equal_image
+            m.root,
+            m.level,
+            m.fast_root,
+            m.fast_level,
+            m.last_cleanup_deleted_pages,
+            m.all_equal_image
         );
         return out;
     }

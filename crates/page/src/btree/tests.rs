@@ -52,8 +52,10 @@ fn page_insert_replace_remove() {
                 }
             }
             _ if !model.is_empty() => {
-                let gone: Vec<u16> =
-                    (0..model.len()).filter(|i| (r >> (i % 7)) & 3 == 0).map(|i| i as u16 + 1).collect();
+                let gone: Vec<u16> = (0..model.len())
+                    .filter(|i| (r >> (i % 7)) & 3 == 0)
+                    .map(|i| i as u16 + 1)
+                    .collect();
                 if gone.is_empty() {
                     continue;
                 }

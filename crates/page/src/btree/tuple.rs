@@ -120,11 +120,8 @@ impl<'a> Item<'a> {
     #[inline]
     pub fn attributes<'w>(self, widths: &'w [i16]) -> Attributes<'a, 'w> {
         let key = self.key_bytes();
-        let n = if self.is_pivot() {
-            self.pivot_attributes().min(widths.len())
-        } else {
-            widths.len()
-        };
+        let n =
+            if self.is_pivot() { self.pivot_attributes().min(widths.len()) } else { widths.len() };
         let (bitmap, rest) = if self.has_nulls() {
             key.split_at_checked(widths.len().div_ceil(8)).unwrap_or_default()
         } else {
