@@ -7,6 +7,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod ops;
 pub mod tree;
+pub mod walk;
 
 pub use tree::{BoolTestKind, CaseWhen, Constant, Expr, SqlValueFunction, SubLinkKind, TypeRef};

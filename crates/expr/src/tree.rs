@@ -26,6 +26,13 @@ pub struct Constant {
     pub value: Datum,
 }
 
+impl PartialEq for Constant {
+    /// The same type and the identical value (not merely an equal one).
+    fn eq(&self, other: &Constant) -> bool {
+        self.ty == other.ty && crate::ops::identical(&self.value, &other.value)
+    }
+}
+
 /// `IS [NOT] TRUE | FALSE | UNKNOWN`
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "named after the SQL")]
@@ -39,7 +46,7 @@ pub enum BoolTestKind {
 }
 
 /// One arm of CASE.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CaseWhen {
     /// The condition (already `operand = value` for a simple CASE, over [`Expr::CaseTestValue`]).
     pub when: Expr,
@@ -81,7 +88,7 @@ pub enum SubLinkKind {
 }
 
 /// An aggregate call.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AggregateCall {
     /// `pg_proc.oid`
     pub function: u32,
@@ -106,7 +113,7 @@ pub struct AggregateCall {
 }
 
 /// A window function call.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WindowCall {
     /// `pg_proc.oid`: a window function or an aggregate.
     pub function: u32,
@@ -125,7 +132,7 @@ pub struct WindowCall {
 }
 
 /// One sort key.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SortKey {
     /// What to sort by.
     pub expr: Expr,
@@ -136,7 +143,7 @@ pub struct SortKey {
 }
 
 /// An expression.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Expr {
     /// A constant.
     Const(Constant),

@@ -20,7 +20,7 @@ pub enum Command {
 }
 
 /// One query level.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Query {
     /// What it does.
     pub command: Command,
@@ -77,7 +77,7 @@ pub struct Query {
 }
 
 /// One output column.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TargetEntry {
     /// The value.
     pub expr: Expr,
@@ -92,7 +92,7 @@ pub struct TargetEntry {
 }
 
 /// A WITH query.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cte {
     /// Its name.
     pub name: String,
@@ -111,7 +111,7 @@ pub struct Cte {
 }
 
 /// Something columns come from.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RangeTableEntry {
     /// What it is.
     pub kind: RteKind,
@@ -132,7 +132,7 @@ pub struct RangeTableEntry {
 }
 
 /// What a range-table entry is.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum RteKind {
     /// A table, catalog, or virtual table; column numbers are attnums (dropped ones included).
     Relation {
@@ -182,7 +182,7 @@ pub enum RteKind {
 }
 
 /// A function call in FROM.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FunctionInFrom {
     /// The call: [`Expr::Call`] (set-returning or not), or [`Expr::SqlValue`].
     pub call: Expr,
@@ -191,7 +191,7 @@ pub struct FunctionInFrom {
 }
 
 /// An element of FROM.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FromItem {
     /// A range-table entry.
     Rte(usize),
@@ -200,7 +200,7 @@ pub enum FromItem {
 }
 
 /// A join.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Join {
     /// How.
     pub kind: JoinKind,
@@ -231,7 +231,7 @@ pub enum JoinKind {
 }
 
 /// DISTINCT
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Distinct {
     /// None.
     No,
@@ -242,7 +242,7 @@ pub enum Distinct {
 }
 
 /// WINDOW
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WindowDefinition {
     /// Its name, if any (printing).
     pub name: Option<String>,
@@ -255,7 +255,7 @@ pub struct WindowDefinition {
 }
 
 /// A window frame.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WindowFrame {
     /// ROWS, RANGE or GROUPS.
     pub mode: FrameMode,
@@ -279,7 +279,7 @@ pub enum FrameMode {
 }
 
 /// A frame's end.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "named after the SQL")]
 pub enum FrameBound {
     UnboundedPreceding,
@@ -300,7 +300,7 @@ pub enum FrameExclude {
 }
 
 /// FOR UPDATE …
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RowMark {
     /// Range-table entry locked.
     pub rte: usize,
@@ -330,7 +330,7 @@ pub enum LockWait {
 }
 
 /// UNION, INTERSECT, EXCEPT
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum SetOperation {
     /// A sub-query range-table entry.
     Leaf(usize),
@@ -359,7 +359,7 @@ pub enum SetOp {
 }
 
 /// ON CONFLICT
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OnConflict {
     /// The unique indexes that arbitrate (`pg_class.oid`s); empty: any (DO NOTHING only).
     pub arbiters: Vec<u32>,
