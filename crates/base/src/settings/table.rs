@@ -1784,7 +1784,7 @@ pub static DEFINITIONS: &[Definition] = &[
     },
     Definition {
         name: "wal_compression",
-        kind: Kind::Enum(&["pglz", "on", "off"]),
+        kind: Kind::Enum(&["lz4", "on", "off"]),
         unit: Unit::None,
         boot: "lz4",
         context: Context::Superuser,
