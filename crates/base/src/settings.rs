@@ -1,0 +1,1 @@
+//! The settings registry (PostgreSQL's GUCs).

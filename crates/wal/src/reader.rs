@@ -1,0 +1,152 @@
+//! Reading the log back.
+//!
+//! # Crash cases
+//! The log ends where a record is not whole: no length, a checksum that does not fit, a segment that
+//! is missing or short. That is the end and no error; [`Reader::end_reason`] says which it was. A
+//! record whose checksum fits and whose content can't be understood is corruption.
+
+use crate::record::{self, HEADER_SIZE, RECORD_SIZE_MAX, Record, ResourceManager};
+use crate::segment::{SEGMENT_SIZE, Segments};
+use base::{Error, Lsn, Result};
+use disk::{Disk, File, OpenMode};
+use std::sync::Arc;
+
+const READ_AHEAD: u64 = 512 << 10;
+
+/// Gives the records of a log, one after the other.
+pub struct Reader {
+    segments: Segments,
+    position: u64,
+    /// Bytes of the stream from `buffer_start` on.
+    buffer: Vec<u8>,
+    buffer_start: u64,
+    file: Option<(u64, Arc<dyn File>)>,
+    end_reason: Option<String>,
+}
+
+impl Reader {
+    /// Reads the log in folder `dir` from `from`, where a record starts.
+    pub fn new(disk: Arc<dyn Disk>, dir: &str, from: Lsn, timeline: u32) -> Reader {
+        Reader {
+            segments: Segments { disk, dir: dir.to_owned(), timeline },
+            position: from.0,
+            buffer: Vec::new(),
+            buffer_start: from.0,
+            file: None,
+            end_reason: None,
+        }
+    }
+
+    /// Where the next record starts; after `next` gave none, the end of the log.
+    pub fn position(&self) -> Lsn {
+        Lsn(self.position)
+    }
+
+    /// Why the log ended there, in PostgreSQL's words.
+    pub fn end_reason(&self) -> Option<&str> {
+        self.end_reason.as_deref()
+    }
+
+    /// The next record; `None` at the end of the log.
+    ///
+    /// # Errors
+    /// When a file can't be read, or a record with the right checksum makes no sense.
+    #[expect(clippy::should_implement_trait, reason = "an iterator would hide the errors")]
+    pub fn next(&mut self) -> Result<Option<Record>> {
+        let lsn = Lsn(self.position);
+        let have = self.fill(HEADER_SIZE as u64)?;
+        let header = self.window();
+        if !have {
+            return self.end(format!(
+                "invalid record length at {lsn}: expected at least {HEADER_SIZE}, got 0"
+            ));
+        }
+        let len = u32::from_le_bytes(std::array::from_fn(|i| header[i])) as usize;
+        if len < HEADER_SIZE {
+            return self.end(format!(
+                "invalid record length at {lsn}: expected at least {HEADER_SIZE}, got {len}"
+            ));
+        }
+        if len > RECORD_SIZE_MAX {
+            return self.end(format!("record length {len} at {lsn} too long"));
+        }
+        if ResourceManager::from_number(header[16]).is_none() || header[19] != 0 {
+            return self.end(format!("invalid resource manager ID {} at {lsn}", header[16]));
+        }
+        let stored = u32::from_le_bytes(std::array::from_fn(|i| header[4 + i]));
+        if !self.fill(len as u64)? {
+            return self.end(format!("record at {lsn} is not complete"));
+        }
+        let bytes = &self.window()[..len];
+        if record::checksum(bytes, lsn) != stored {
+            return self
+                .end(format!("incorrect resource manager data checksum in record at {lsn}"));
+        }
+        let record = record::decode(bytes, lsn).map_err(|what| {
+            Error::corrupt_file(format!("{what} in the write-ahead log at {lsn}"))
+        })?;
+        self.position = record.end_lsn.0;
+        Ok(Some(record))
+    }
+
+    fn end(&mut self, reason: String) -> Result<Option<Record>> {
+        self.end_reason = Some(reason);
+        // What is not there yet may be there at the next call: forget what was read.
+        self.buffer.clear();
+        self.buffer_start = self.position;
+        Ok(None)
+    }
+
+    /// The buffered bytes from the position on.
+    fn window(&self) -> &[u8] {
+        &self.buffer[(self.position - self.buffer_start) as usize..]
+    }
+
+    /// Has `len` bytes from the position on in the buffer; false if there are not so many.
+    fn fill(&mut self, len: u64) -> Result<bool> {
+        if self.window_len() >= len {
+            return Ok(true);
+        }
+        self.buffer
+            .drain(..(self.position - self.buffer_start).min(self.buffer.len() as u64) as usize);
+        self.buffer_start = self.position;
+        while self.window_len() < len {
+            let at = self.buffer_start + self.buffer.len() as u64;
+            let number = at / SEGMENT_SIZE;
+            let Some(file) = self.file(number)? else { return Ok(false) };
+            let rest = SEGMENT_SIZE - at % SEGMENT_SIZE;
+            let want = rest.min(READ_AHEAD.max(len - self.window_len()));
+            let old = self.buffer.len();
+            self.buffer.resize(old + want as usize, 0);
+            let got = file.read_at(&mut self.buffer[old..], at % SEGMENT_SIZE).map_err(|e| {
+                Error::io(format!("could not read file \"{}\"", self.segments.path(number)), e)
+            })?;
+            self.buffer.truncate(old + got);
+            if (got as u64) < want && self.window_len() < len {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn window_len(&self) -> u64 {
+        (self.buffer_start + self.buffer.len() as u64).saturating_sub(self.position)
+    }
+
+    fn file(&mut self, number: u64) -> Result<Option<Arc<dyn File>>> {
+        if let Some((n, file)) = &self.file
+            && *n == number
+        {
+            return Ok(Some(file.clone()));
+        }
+        let path = self.segments.path(number);
+        match self.segments.disk.open(&path, OpenMode::Existing) {
+            Ok(file) => {
+                self.file = Some((number, file.clone()));
+                Ok(Some(file))
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(Error::io(format!("could not open file \"{path}\""), e)),
+        }
+    }
+}

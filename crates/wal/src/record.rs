@@ -1,0 +1,286 @@
+//! What a record is, and its form as bytes.
+//!
+//! # Layout
+//! ```text
+//! header   0 length u32 (header to end, without padding)
+//!          4 checksum u32: CRC-32C of bytes 8..length, then length (4 bytes), then the LSN (8 bytes)
+//!          8 XID u64 | 16 resource manager u8 | 17 info u8 | 18 number of blocks u8 | 19 zero u8
+//! blocks   each: 0 id u8 | 1 flags u8 | 2 data length u16 | 4 block number u32
+//!                [database u32, file number u32]       unless the relation is the block's before
+//!                [hole offset u16, hole length u16, stored length u16]      if there is an image
+//! bodies   each block's image, then its data, in the blocks' order
+//! data     the rest
+//! padding  zeros to a multiple of 4
+//! ```
+
+use base::{BlockNumber, Fork, Lsn, Oid, PageTag, RelationId, Xid};
+use page::{PAGE_SIZE, Page};
+
+pub(crate) const HEADER_SIZE: usize = 20;
+/// Records start at multiples of this.
+pub(crate) const ALIGNMENT: u64 = 4;
+/// No record is longer: a length above it is damage.
+pub(crate) const RECORD_SIZE_MAX: usize = 1 << 26;
+
+pub(crate) const FLAG_FORK_MASK: u8 = 0x03;
+pub(crate) const FLAG_SAME_RELATION: u8 = 0x04;
+pub(crate) const FLAG_WILL_INIT: u8 = 0x08;
+pub(crate) const FLAG_IMAGE: u8 = 0x10;
+pub(crate) const FLAG_COMPRESSED: u8 = 0x20;
+pub(crate) const FLAG_APPLY: u8 = 0x40;
+
+/// Who wrote a record and knows how to redo it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum ResourceManager {
+    /// Checkpoints and the log itself.
+    Wal = 0,
+    /// Commits and aborts.
+    Transaction = 1,
+    /// Relation files.
+    Storage = 2,
+    /// Tables.
+    Heap = 3,
+    /// B-trees.
+    Btree = 4,
+    /// The commit log's pages.
+    CommitLog = 5,
+    /// Sequences.
+    Sequence = 6,
+    /// The relation map, database folders.
+    Catalog = 7,
+}
+
+impl ResourceManager {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [ResourceManager; 8] = [
+        ResourceManager::Wal,
+        ResourceManager::Transaction,
+        ResourceManager::Storage,
+        ResourceManager::Heap,
+        ResourceManager::Btree,
+        ResourceManager::CommitLog,
+        ResourceManager::Sequence,
+        ResourceManager::Catalog,
+    ];
+    /// The one with number `n`.
+    pub fn from_number(n: u8) -> Option<ResourceManager> {
+        ResourceManager::ALL.get(usize::from(n)).copied()
+    }
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            ResourceManager::Wal => "WAL",
+            ResourceManager::Transaction => "Transaction",
+            ResourceManager::Storage => "Storage",
+            ResourceManager::Heap => "Heap",
+            ResourceManager::Btree => "Btree",
+            ResourceManager::CommitLog => "CommitLog",
+            ResourceManager::Sequence => "Sequence",
+            ResourceManager::Catalog => "Catalog",
+        }
+    }
+}
+
+/// A record as it was read.
+#[derive(Debug)]
+pub struct Record {
+    /// Where it starts.
+    pub lsn: Lsn,
+    /// Where it ends: the LSN of the pages it changed.
+    pub end_lsn: Lsn,
+    /// The transaction that wrote it, if any.
+    pub xid: Xid,
+    /// Who redoes it.
+    pub rmgr: ResourceManager,
+    /// The resource manager's own: which kind of record.
+    pub info: u8,
+    /// Main data.
+    pub data: Vec<u8>,
+    /// The pages changed.
+    pub blocks: Vec<RecordBlock>,
+}
+
+/// A page that a record changed.
+pub struct RecordBlock {
+    /// The number that the writer gave it.
+    pub id: u8,
+    /// Which page.
+    pub tag: PageTag,
+    /// The whole page as it was after the change (but for its LSN), if the record carries it.
+    pub image: Option<Box<Page>>,
+    /// Redo restores the image, if there is one, and does nothing else with the page.
+    pub apply_image: bool,
+    /// Redo makes the page anew: what is on disk does not matter.
+    pub will_init: bool,
+    /// The block's data; left out when the record carries an image, unless the writer asked to
+    /// keep it.
+    pub data: Vec<u8>,
+}
+
+impl std::fmt::Debug for RecordBlock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RecordBlock")
+            .field("id", &self.id)
+            .field("tag", &format_args!("{}", self.tag))
+            .field("image", &self.image.is_some())
+            .field("will_init", &self.will_init)
+            .field("data", &self.data)
+            .finish()
+    }
+}
+
+impl Record {
+    /// The block that the writer numbered `id`.
+    pub fn block(&self, id: u8) -> Option<&RecordBlock> {
+        self.blocks.iter().find(|b| b.id == id)
+    }
+}
+
+/// The checksum of a whole record (its header included) that starts at `lsn`.
+pub(crate) fn checksum(record: &[u8], lsn: Lsn) -> u32 {
+    finish_checksum(crc32c::crc32c(&record[8..]), record.len() as u32, lsn)
+}
+
+/// Adds the length and the position to the checksum of bytes `8..`.
+pub(crate) fn finish_checksum(crc: u32, len: u32, lsn: Lsn) -> u32 {
+    let mut tail = [0; 12];
+    tail[..4].copy_from_slice(&len.to_le_bytes());
+    tail[4..].copy_from_slice(&lsn.0.to_le_bytes());
+    crc32c::crc32c_append(crc, &tail)
+}
+
+/// `len` with the padding that follows it.
+pub(crate) fn padded(len: u64) -> u64 {
+    len.next_multiple_of(ALIGNMENT)
+}
+
+/// Takes bytes off the front; never panics on what is not there.
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn take(&mut self, n: usize) -> Result<&'a [u8], &'static str> {
+        if n > self.0.len() {
+            return Err("record ends too early");
+        }
+        let (head, rest) = self.0.split_at(n);
+        self.0 = rest;
+        Ok(head)
+    }
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], &'static str> {
+        let bytes = self.take(N)?;
+        Ok(std::array::from_fn(|i| bytes[i]))
+    }
+    fn u8(&mut self) -> Result<u8, &'static str> {
+        Ok(self.array::<1>()?[0])
+    }
+    fn u16(&mut self) -> Result<u16, &'static str> {
+        Ok(u16::from_le_bytes(self.array()?))
+    }
+    fn u32(&mut self) -> Result<u32, &'static str> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+    fn u64(&mut self) -> Result<u64, &'static str> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+}
+
+struct ImageHeader {
+    hole_offset: usize,
+    hole_len: usize,
+    stored_len: usize,
+    compressed: bool,
+}
+
+impl ImageHeader {
+    fn restore(&self, stored: &[u8]) -> Result<Box<Page>, &'static str> {
+        let kept = PAGE_SIZE - self.hole_len;
+        let mut unpacked = [0; PAGE_SIZE];
+        let bytes = if self.compressed {
+            let n = lz4_flex::block::decompress_into(stored, &mut unpacked[..kept])
+                .map_err(|_| "page image does not decompress")?;
+            if n != kept {
+                return Err("page image has the wrong length");
+            }
+            &unpacked[..kept]
+        } else {
+            stored
+        };
+        let mut page = Page::new_zeroed();
+        let to = page.bytes_mut();
+        to[..self.hole_offset].copy_from_slice(&bytes[..self.hole_offset]);
+        to[self.hole_offset + self.hole_len..].copy_from_slice(&bytes[self.hole_offset..]);
+        Ok(page)
+    }
+}
+
+/// Decodes a whole record (its length and checksum checked already, but any bytes are safe).
+pub(crate) fn decode(bytes: &[u8], lsn: Lsn) -> Result<Record, &'static str> {
+    let mut input = Input(bytes);
+    let len = input.u32()?;
+    let _checksum = input.u32()?;
+    if len as usize != bytes.len() {
+        return Err("record has the wrong length");
+    }
+    let xid = Xid(input.u64()?);
+    let rmgr =
+        ResourceManager::from_number(input.u8()?).ok_or("record of an unknown resource manager")?;
+    let info = input.u8()?;
+    let count = input.u8()?;
+    if input.u8()? != 0 {
+        return Err("record has unknown flags");
+    }
+    let mut relation = None;
+    let mut headers = Vec::with_capacity(usize::from(count));
+    for _ in 0..count {
+        let id = input.u8()?;
+        let flags = input.u8()?;
+        if flags & 0x80 != 0 {
+            return Err("block has unknown flags");
+        }
+        let data_len = usize::from(input.u16()?);
+        let block = BlockNumber(input.u32()?);
+        if flags & FLAG_SAME_RELATION == 0 {
+            relation = Some(RelationId { database: Oid(input.u32()?), file_number: input.u32()? });
+        }
+        let relation = relation.ok_or("first block names no relation")?;
+        let fork = Fork::from_number(flags & FLAG_FORK_MASK).ok_or("block of an unknown fork")?;
+        let image = if flags & FLAG_IMAGE != 0 {
+            let image = ImageHeader {
+                hole_offset: usize::from(input.u16()?),
+                hole_len: usize::from(input.u16()?),
+                stored_len: usize::from(input.u16()?),
+                compressed: flags & FLAG_COMPRESSED != 0,
+            };
+            let kept = PAGE_SIZE
+                .checked_sub(image.hole_len)
+                .filter(|_| image.hole_offset + image.hole_len <= PAGE_SIZE)
+                .ok_or("page image has a wrong hole")?;
+            if !image.compressed && image.stored_len != kept {
+                return Err("page image has the wrong length");
+            }
+            Some(image)
+        } else {
+            None
+        };
+        let tag = PageTag { relation, fork, block };
+        headers.push((id, tag, flags, data_len, image));
+    }
+    let mut blocks = Vec::with_capacity(headers.len());
+    for (id, tag, flags, data_len, image) in headers {
+        let image = match image {
+            Some(header) => Some(header.restore(input.take(header.stored_len)?)?),
+            None => None,
+        };
+        blocks.push(RecordBlock {
+            id,
+            tag,
+            image,
+            apply_image: flags & FLAG_APPLY != 0,
+            will_init: flags & FLAG_WILL_INIT != 0,
+            data: input.take(data_len)?.to_vec(),
+        });
+    }
+    let end_lsn = Lsn(lsn.0 + padded(bytes.len() as u64));
+    Ok(Record { lsn, end_lsn, xid, rmgr, info, data: input.0.to_vec(), blocks })
+}

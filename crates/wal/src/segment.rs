@@ -1,0 +1,199 @@
+//! Segment files: names, making, recycling.
+//!
+//! # Layout
+//! `wal/TTTTTTTTHHHHHHHHLLLLLLLL`, in hexadecimal: timeline, then the segment's number in two halves,
+//! PostgreSQL's way (256 segments of 16 MiB to the high half).
+//!
+//! # Crash cases
+//! A segment is filled with zeros before it takes its name (or, when the log outruns the preparing
+//! of segments, after; then a short file is just an end of the log). A recycled segment keeps its old
+//! bytes: their checksums are for other positions.
+
+use base::{Error, Lsn, Result};
+use disk::{Disk, File, OpenMode};
+use std::sync::Arc;
+
+/// Bytes in a segment file.
+pub const SEGMENT_SIZE: u64 = 16 << 20;
+const PER_HIGH: u64 = (1 << 32) / SEGMENT_SIZE;
+
+/// The number of the segment that holds the byte at `lsn`.
+pub fn segment_of(lsn: Lsn) -> u64 {
+    lsn.0 / SEGMENT_SIZE
+}
+
+/// The file name of a segment.
+pub fn segment_name(timeline: u32, number: u64) -> String {
+    format!("{timeline:08X}{:08X}{:08X}", number / PER_HIGH, number % PER_HIGH)
+}
+
+/// The timeline and number in a file name.
+pub(crate) fn parse_name(name: &str) -> Option<(u32, u64)> {
+    if name.len() != 24 || !name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'A'..=b'F')) {
+        return None;
+    }
+    let part = |i: usize| u32::from_str_radix(&name[i..i + 8], 16).ok();
+    let (timeline, high, low) = (part(0)?, part(8)?, part(16)?);
+    (u64::from(low) < PER_HIGH).then(|| (timeline, u64::from(high) * PER_HIGH + u64::from(low)))
+}
+
+/// What [`crate::Wal::recycle_before`] did.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct RecycleStats {
+    /// Segments removed.
+    pub removed: u64,
+    /// Segments renamed, to be written again.
+    pub recycled: u64,
+}
+
+pub(crate) struct Segments {
+    pub disk: Arc<dyn Disk>,
+    pub dir: String,
+    pub timeline: u32,
+}
+
+impl Segments {
+    pub fn path(&self, number: u64) -> String {
+        format!("{}/{}", self.dir, segment_name(self.timeline, number))
+    }
+
+    /// The numbers of the segments there, in order.
+    pub fn list(&self) -> Result<Vec<u64>> {
+        let names = self
+            .disk
+            .list(&self.dir)
+            .map_err(|e| Error::io(format!("could not open directory \"{}\"", self.dir), e))?;
+        let mut numbers: Vec<u64> = names
+            .iter()
+            .filter_map(|n| parse_name(n))
+            .filter(|(timeline, _)| *timeline == self.timeline)
+            .map(|(_, number)| number)
+            .collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    pub fn sync_dir(&self) -> Result<()> {
+        self.disk
+            .sync_dir(&self.dir)
+            .map_err(|e| Error::io(format!("could not fsync file \"{}\"", self.dir), e))
+    }
+
+    /// Opens a segment, making it if it is not there; true if it was made.
+    pub fn open(&self, number: u64) -> Result<(Arc<dyn File>, bool)> {
+        let path = self.path(number);
+        let fail = |e| Error::io(format!("could not open file \"{path}\""), e);
+        match self.disk.open(&path, OpenMode::Existing) {
+            Ok(file) => {
+                let len = file.len().map_err(fail)?;
+                if len < SEGMENT_SIZE {
+                    fill(&*file, len)
+                        .map_err(|e| Error::io(format!("could not write to file \"{path}\""), e))?;
+                }
+                Ok((file, false))
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                let file = self.disk.open(&path, OpenMode::Create).map_err(fail)?;
+                fill(&*file, 0)
+                    .map_err(|e| Error::io(format!("could not write to file \"{path}\""), e))?;
+                self.sync_dir()?;
+                Ok((file, true))
+            }
+            Err(e) => Err(fail(e)),
+        }
+    }
+
+    /// Makes a segment ahead of its use, synced, so that later syncs of it change no metadata.
+    pub fn prepare(&self, number: u64) -> Result<()> {
+        let temporary = format!("{}/preparing", self.dir);
+        let fail = |e| Error::io(format!("could not write to file \"{temporary}\""), e);
+        let file = self.disk.open(&temporary, OpenMode::Create).map_err(fail)?;
+        fill(&*file, 0).map_err(fail)?;
+        file.sync_data()
+            .map_err(|e| Error::io(format!("could not fsync file \"{temporary}\""), e))?;
+        drop(file);
+        let path = self.path(number);
+        let there = self.disk.exists(&path).map_err(fail)?;
+        if there {
+            self.disk.remove(&temporary).map_err(fail)?;
+        } else {
+            self.disk
+                .rename(&temporary, &path)
+                .map_err(|e| Error::io(format!("could not rename file to \"{path}\""), e))?;
+        }
+        self.sync_dir()
+    }
+}
+
+impl Segments {
+    /// Makes sure that nothing beyond `end` can be taken for a record: the rest of its segment is
+    /// zeros, later segments are gone. Returns the segment of `end`, open.
+    pub fn wipe_after(&self, end: Lsn) -> Result<Arc<dyn File>> {
+        let number = segment_of(end);
+        for later in self.list()?.into_iter().filter(|n| *n > number) {
+            let path = self.path(later);
+            self.disk
+                .remove(&path)
+                .map_err(|e| Error::io(format!("could not remove file \"{path}\""), e))?;
+        }
+        let (file, _) = self.open(number)?;
+        let path = self.path(number);
+        let mut at = end.0 % SEGMENT_SIZE;
+        let mut chunk = vec![0; 1 << 18];
+        while at < SEGMENT_SIZE {
+            let n = ((SEGMENT_SIZE - at) as usize).min(chunk.len());
+            let got = file
+                .read_at(&mut chunk[..n], at)
+                .map_err(|e| Error::io(format!("could not read file \"{path}\""), e))?;
+            if chunk[..got].iter().any(|b| *b != 0) {
+                chunk[..got].fill(0);
+                file.write_at(&chunk[..got], at)
+                    .map_err(|e| Error::io(format!("could not write to file \"{path}\""), e))?;
+            }
+            at += n as u64;
+        }
+        file.sync_data().map_err(|e| Error::io(format!("could not fsync file \"{path}\""), e))?;
+        self.sync_dir()?;
+        Ok(file)
+    }
+
+    /// Renames up to `keep` of the segments before `first_needed` to follow the last one there is,
+    /// and removes the rest.
+    pub fn recycle(&self, first_needed: u64, current: u64, keep: u64) -> Result<RecycleStats> {
+        let mut stats = RecycleStats::default();
+        let numbers = self.list()?;
+        let last = numbers.last().copied().unwrap_or(current).max(current);
+        let mut next = last + 1;
+        for number in numbers.into_iter().filter(|n| *n < first_needed.min(current)) {
+            let path = self.path(number);
+            if next <= current + keep {
+                self.disk
+                    .rename(&path, &self.path(next))
+                    .map_err(|e| Error::io(format!("could not rename file \"{path}\""), e))?;
+                next += 1;
+                stats.recycled += 1;
+            } else {
+                self.disk
+                    .remove(&path)
+                    .map_err(|e| Error::io(format!("could not remove file \"{path}\""), e))?;
+                stats.removed += 1;
+            }
+        }
+        if stats != RecycleStats::default() {
+            self.sync_dir()?;
+        }
+        Ok(stats)
+    }
+}
+
+/// Writes zeros from `from` to the segment's end.
+fn fill(file: &dyn File, from: u64) -> std::io::Result<()> {
+    static ZEROS: [u8; 1 << 17] = [0; 1 << 17];
+    let mut at = from;
+    while at < SEGMENT_SIZE {
+        let n = (SEGMENT_SIZE - at).min(ZEROS.len() as u64);
+        file.write_at(&ZEROS[..n as usize], at)?;
+        at += n;
+    }
+    Ok(())
+}

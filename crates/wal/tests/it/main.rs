@@ -1,0 +1,3 @@
+//! Tests of the write-ahead log.
+
+mod basic;
