@@ -1,7 +1,7 @@
 //! Files: the two traits through which every byte of a data folder is read and written.
 //!
 //! # Purpose
-//! [`Disk`] is a data folder, [`File`] an open file in it. [`os`] gives the real ones; `sim` a
+//! [`Disk`] is a data folder, [`File`] an open file in it. [`os`] gives the real ones; [`sim`] a
 //! folder in memory that loses what was not synced, tears writes, fails and fills up on demand, so
 //! that crashes can be tried at every single operation.
 //!
@@ -14,6 +14,7 @@
 #![expect(unsafe_code, reason = "vectored reads and writes and hints through libc")]
 
 mod os;
+pub mod sim;
 
 use std::fmt::Debug;
 use std::io::{self, IoSlice, IoSliceMut};

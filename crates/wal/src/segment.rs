@@ -46,6 +46,8 @@ pub struct RecycleStats {
     pub recycled: u64,
 }
 
+static ZEROS: [u8; 1 << 17] = [0; 1 << 17];
+
 pub(crate) struct Segments {
     pub disk: Arc<dyn Disk>,
     pub dir: String,
@@ -139,15 +141,14 @@ impl Segments {
         let (file, _) = self.open(number)?;
         let path = self.path(number);
         let mut at = end.0 % SEGMENT_SIZE;
-        let mut chunk = vec![0; 1 << 18];
+        let mut chunk = vec![0; ZEROS.len()];
         while at < SEGMENT_SIZE {
             let n = ((SEGMENT_SIZE - at) as usize).min(chunk.len());
             let got = file
                 .read_at(&mut chunk[..n], at)
                 .map_err(|e| Error::io(format!("could not read file \"{path}\""), e))?;
-            if chunk[..got].iter().any(|b| *b != 0) {
-                chunk[..got].fill(0);
-                file.write_at(&chunk[..got], at)
+            if chunk[..got] != ZEROS[..got] {
+                file.write_at(&ZEROS[..got], at)
                     .map_err(|e| Error::io(format!("could not write to file \"{path}\""), e))?;
             }
             at += n as u64;
@@ -188,7 +189,6 @@ impl Segments {
 
 /// Writes zeros from `from` to the segment's end.
 fn fill(file: &dyn File, from: u64) -> std::io::Result<()> {
-    static ZEROS: [u8; 1 << 17] = [0; 1 << 17];
     let mut at = from;
     while at < SEGMENT_SIZE {
         let n = (SEGMENT_SIZE - at).min(ZEROS.len() as u64);
