@@ -1,3 +1,10 @@
-//! The catalogs.
+//! The catalogs: ordinary heap tables that describe everything else.
+//!
+//! # Layout
+//! [`defs`] says what the catalogs look like, [`rows`] names their columns, [`load`] makes
+//! [`model::Table`]s of their rows.
 
+pub mod defs;
+pub mod load;
 pub mod model;
+pub mod rows;

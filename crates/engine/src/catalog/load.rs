@@ -1,0 +1,342 @@
+//! From catalog rows to a [`Table`].
+
+use super::defs;
+use super::model::*;
+use super::rows::Row;
+use base::{Error, Oid, RelationId, Result};
+use expr::{Expr, TypeRef};
+use std::sync::Arc;
+use types::{Datum, oids};
+
+/// Where rows come from: the catalogs under some snapshot.
+pub trait RowSource {
+    /// The rows of `catalog` whose columns equal the given values.
+    ///
+    /// # Errors
+    /// I/O, corruption.
+    fn find(&self, catalog: &str, key: &[(&str, Datum)]) -> Result<Vec<Row>>;
+    /// The current database.
+    fn database(&self) -> Oid;
+}
+
+fn one(source: &dyn RowSource, catalog: &str, column: &str, oid: Oid) -> Result<Option<Row>> {
+    Ok(source.find(catalog, &[(column, Datum::Oid(oid))])?.into_iter().next())
+}
+
+/// A stored expression.
+///
+/// # Errors
+/// Corruption when it does not parse.
+pub fn stored_expr(text: &str) -> Result<Arc<Expr>> {
+    serde_json::from_str(text)
+        .map(Arc::new)
+        .map_err(|e| Error::corrupt_file(format!("stored expression does not parse: {e}")))
+}
+
+/// The form in which [`stored_expr`] reads it.
+pub fn store_expr(expr: &Expr) -> String {
+    serde_json::to_string(expr).unwrap_or_default()
+}
+
+/// Builds the description of relation `oid`, or None if there is none.
+///
+/// # Errors
+/// I/O, corruption.
+pub fn load_table(source: &dyn RowSource, oid: Oid) -> Result<Option<Arc<Table>>> {
+    let Some(class) = one(source, "pg_class", "oid", oid)? else { return Ok(None) };
+    let kind = RelationKind::from_letter(class.char("relkind")).unwrap_or(RelationKind::Table);
+    let namespace = class.oid("relnamespace");
+    let namespace_name = one(source, "pg_namespace", "oid", namespace)?
+        .map(|r| r.text("nspname").to_owned())
+        .unwrap_or_default();
+    let persistence = persistence(class.char("relpersistence"));
+    let columns = load_columns(source, oid)?;
+    let has_indexes =
+        matches!(kind, RelationKind::Table | RelationKind::Toast | RelationKind::MaterializedView);
+    let indexes = if has_indexes { load_indexes(source, oid, persistence)? } else { Vec::new() };
+    let (checks, foreign_keys, referenced_by) =
+        if kind == RelationKind::Table && oid >= Oid::FIRST_NORMAL {
+            load_constraints(source, oid)?
+        } else {
+            Default::default()
+        };
+    let view_query = if matches!(kind, RelationKind::View | RelationKind::MaterializedView) {
+        one(source, "pg_rewrite", "ev_class", oid)?.map(|r| Arc::from(r.text("ev_action")))
+    } else {
+        None
+    };
+    Ok(Some(Arc::new(Table {
+        oid,
+        name: class.text("relname").to_owned(),
+        namespace,
+        namespace_name,
+        kind,
+        persistence,
+        owner: class.oid("relowner"),
+        acl: class.texts("relacl"),
+        storage: storage(source, &class),
+        columns,
+        indexes,
+        checks,
+        foreign_keys,
+        referenced_by,
+        view_query,
+        options: class.options("reloptions"),
+        reltuples: class.f32("reltuples"),
+        relpages: class.i32("relpages"),
+        relallvisible: class.i32("relallvisible"),
+        relfrozenxid: class.xid8("relfrozenxid8"),
+        toast: class.oid("reltoastrelid"),
+        row_type: class.oid("reltype"),
+        populated: class.bool("relispopulated"),
+    })))
+}
+
+fn persistence(letter: u8) -> RelationPersistence {
+    match letter {
+        b'u' => RelationPersistence::Unlogged,
+        b't' => RelationPersistence::Temporary,
+        _ => RelationPersistence::Permanent,
+    }
+}
+
+fn storage(source: &dyn RowSource, class: &Row) -> Option<RelationId> {
+    let file_number = class.oid("relfilenode").0;
+    let database = if class.bool("relisshared") { Oid::INVALID } else { source.database() };
+    (file_number != 0).then_some(RelationId { database, file_number })
+}
+
+fn load_columns(source: &dyn RowSource, oid: Oid) -> Result<Vec<Column>> {
+    let mut rows = source.find("pg_attribute", &[("attrelid", Datum::Oid(oid))])?;
+    rows.retain(|r| r.int("attnum") > 0);
+    rows.sort_by_key(|r| r.int("attnum"));
+    let defaults = if rows.iter().any(|r| r.bool("atthasdef")) {
+        source.find("pg_attrdef", &[("adrelid", Datum::Oid(oid))])?
+    } else {
+        Vec::new()
+    };
+    let identity = rows.iter().any(|r| r.char("attidentity") != 0);
+    let sequences = if identity { owned_sequences(source, oid)? } else { Vec::new() };
+    rows.iter()
+        .map(|r| {
+            let number = r.i32("attnum");
+            let default = match defaults.iter().find(|d| d.i32("adnum") == number) {
+                Some(d) => Some(stored_expr(d.text("adbin"))?),
+                None => None,
+            };
+            Ok(Column {
+                number,
+                name: r.text("attname").to_owned(),
+                ty: TypeRef { oid: r.oid("atttypid"), typmod: r.i32("atttypmod") },
+                not_null: r.bool("attnotnull"),
+                dropped: r.bool("attisdropped"),
+                default,
+                generated: r.char("attgenerated") != 0,
+                identity: match r.char("attidentity") {
+                    b'a' => Some(Identity::Always),
+                    b'd' => Some(Identity::ByDefault),
+                    _ => None,
+                },
+                identity_sequence: sequences.iter().find(|s| s.0 == number).map(|s| s.1),
+                missing: match r.get("attmissingval") {
+                    Datum::Array(a) if r.bool("atthasmissing") => a.elements.first().cloned(),
+                    _ => None,
+                },
+                collation: r.oid("attcollation"),
+                storage: r.char("attstorage"),
+                len: i16::try_from(r.int("attlen")).unwrap_or(-1),
+                align: match r.char("attalign") {
+                    b'd' => 8,
+                    b'i' => 4,
+                    b's' => 2,
+                    _ => 1,
+                },
+                statistics_target: match r.get("attstattarget") {
+                    Datum::Int2(t) => Some(*t),
+                    _ => None,
+                },
+            })
+        })
+        .collect()
+}
+
+/// (column, sequence) of identity columns, from `pg_depend`'s internal entries.
+fn owned_sequences(source: &dyn RowSource, oid: Oid) -> Result<Vec<(i32, Oid)>> {
+    let class = defs::by_name("pg_class").oid;
+    let key = [("refclassid", Datum::Oid(class)), ("refobjid", Datum::Oid(oid))];
+    Ok(source
+        .find("pg_depend", &key)?
+        .iter()
+        .filter(|d| d.oid("classid") == class && d.char("deptype") == b'i')
+        .map(|d| (d.i32("refobjsubid"), d.oid("objid")))
+        .collect())
+}
+
+fn load_indexes(
+    source: &dyn RowSource,
+    table: Oid,
+    persistence: RelationPersistence,
+) -> Result<Vec<Arc<Index>>> {
+    let mut rows = source.find("pg_index", &[("indrelid", Datum::Oid(table))])?;
+    rows.sort_by_key(|r| r.oid("indexrelid"));
+    rows.iter().map(|r| load_index(source, r, persistence).map(Arc::new)).collect()
+}
+
+fn load_index(
+    source: &dyn RowSource,
+    row: &Row,
+    persistence: RelationPersistence,
+) -> Result<Index> {
+    let oid = row.oid("indexrelid");
+    let missing = || Error::corrupt_file(format!("index {oid} has no pg_class row"));
+    let class = one(source, "pg_class", "oid", oid)?.ok_or_else(missing)?;
+    let constraint = if row.bool("indisunique") && oid >= Oid::FIRST_NORMAL {
+        source
+            .find("pg_constraint", &[("conrelid", Datum::Oid(row.oid("indrelid")))])?
+            .iter()
+            .find(|c| c.oid("conindid") == oid && matches!(c.char("contype"), b'p' | b'u'))
+            .map(|c| c.text("conname").to_owned())
+    } else {
+        None
+    };
+    Ok(Index {
+        oid,
+        name: class.text("relname").to_owned(),
+        namespace: class.oid("relnamespace"),
+        table: row.oid("indrelid"),
+        storage: storage(source, &class).ok_or_else(missing)?,
+        columns: index_columns(source, row)?,
+        key_columns: usize::try_from(row.int("indnkeyatts")).unwrap_or(0),
+        unique: row.bool("indisunique"),
+        nulls_not_distinct: row.bool("indnullsnotdistinct"),
+        primary: row.bool("indisprimary"),
+        immediate: row.bool("indimmediate"),
+        valid: row.bool("indisvalid"),
+        ready: row.bool("indisready"),
+        predicate: row.text_opt("indpred").map(stored_expr).transpose()?,
+        options: class.options("reloptions"),
+        reltuples: class.f32("reltuples"),
+        relpages: class.i32("relpages"),
+        persistence,
+        constraint,
+    })
+}
+
+fn index_columns(source: &dyn RowSource, row: &Row) -> Result<Vec<IndexColumn>> {
+    let mut attributes =
+        source.find("pg_attribute", &[("attrelid", Datum::Oid(row.oid("indexrelid")))])?;
+    attributes.sort_by_key(|r| r.int("attnum"));
+    let exprs: Vec<Arc<Expr>> = match row.text_opt("indexprs") {
+        Some(text) => serde_json::from_str::<Vec<Expr>>(text)
+            .map_err(|e| Error::corrupt_file(format!("stored expression does not parse: {e}")))?
+            .into_iter()
+            .map(Arc::new)
+            .collect(),
+        None => Vec::new(),
+    };
+    let mut exprs = exprs.into_iter();
+    let (opclasses, flags) = (row.oids("indclass"), row.ints("indoption"));
+    Ok(row
+        .ints("indkey")
+        .iter()
+        .zip(&attributes)
+        .enumerate()
+        .map(|(i, (column, attribute))| IndexColumn {
+            column: *column,
+            expr: if *column == 0 { exprs.next() } else { None },
+            ty: TypeRef { oid: attribute.oid("atttypid"), typmod: attribute.i32("atttypmod") },
+            opclass: opclasses.get(i).copied().unwrap_or(Oid::INVALID),
+            descending: flags.get(i).is_some_and(|f| f & 1 != 0),
+            nulls_first: flags.get(i).is_some_and(|f| f & 2 != 0),
+            name: attribute.text("attname").to_owned(),
+        })
+        .collect())
+}
+
+type Constraints = (Vec<Check>, Vec<Arc<ForeignKey>>, Vec<Arc<ForeignKey>>);
+
+fn load_constraints(source: &dyn RowSource, table: Oid) -> Result<Constraints> {
+    let own = source.find("pg_constraint", &[("conrelid", Datum::Oid(table))])?;
+    let mut checks = Vec::new();
+    for c in own.iter().filter(|c| c.char("contype") == b'c') {
+        checks.push(Check {
+            oid: c.oid("oid"),
+            name: c.text("conname").to_owned(),
+            expr: stored_expr(c.text("conbin"))?,
+            validated: c.bool("convalidated"),
+        });
+    }
+    checks.sort_by(|a, b| a.name.cmp(&b.name));
+    let is_foreign = |c: &&Row| c.char("contype") == b'f';
+    let foreign = own.iter().filter(is_foreign).map(|c| Arc::new(foreign_key(c))).collect();
+    let others = source.find("pg_constraint", &[("confrelid", Datum::Oid(table))])?;
+    let referenced = others.iter().filter(is_foreign).map(|c| Arc::new(foreign_key(c))).collect();
+    Ok((checks, foreign, referenced))
+}
+
+fn foreign_key(c: &Row) -> ForeignKey {
+    let action = |letter| match letter {
+        b'r' => ReferentialAction::Restrict,
+        b'c' => ReferentialAction::Cascade,
+        b'n' => ReferentialAction::SetNull,
+        b'd' => ReferentialAction::SetDefault,
+        _ => ReferentialAction::NoAction,
+    };
+    ForeignKey {
+        oid: c.oid("oid"),
+        name: c.text("conname").to_owned(),
+        table: c.oid("conrelid"),
+        columns: c.ints("conkey"),
+        referenced_table: c.oid("confrelid"),
+        referenced_columns: c.ints("confkey"),
+        referenced_index: c.oid("conindid"),
+        on_update: action(c.char("confupdtype")),
+        on_delete: action(c.char("confdeltype")),
+        match_full: c.char("confmatchtype") == b'f',
+        deferrable: c.bool("condeferrable"),
+        deferred: c.bool("condeferred"),
+        validated: c.bool("convalidated"),
+        operators: c.oids("conpfeqop").iter().map(|o| o.0).collect(),
+    }
+}
+
+/// A column's statistics from its `pg_statistic` row.
+pub fn column_statistics(row: &Row) -> ColumnStatistics {
+    const SLOTS: [(&str, &str, &str); 5] = [
+        ("stakind1", "stanumbers1", "stavalues1"),
+        ("stakind2", "stanumbers2", "stavalues2"),
+        ("stakind3", "stanumbers3", "stavalues3"),
+        ("stakind4", "stanumbers4", "stavalues4"),
+        ("stakind5", "stanumbers5", "stavalues5"),
+    ];
+    let mut statistics = ColumnStatistics {
+        null_fraction: row.f32("stanullfrac"),
+        width_bytes: row.i32("stawidth"),
+        distinct: row.f32("stadistinct"),
+        ..ColumnStatistics::default()
+    };
+    for (kind, numbers, values) in SLOTS {
+        let number = |d: &Datum| if let Datum::Float4(f) = d { *f } else { 0.0 };
+        match row.int(kind) {
+            1 => {
+                let frequencies = row.array(numbers).iter().map(number);
+                statistics.common = row.array(values).iter().cloned().zip(frequencies).collect();
+            }
+            2 => statistics.histogram = row.array(values).to_vec(),
+            3 => statistics.correlation = row.array(numbers).first().map(number),
+            _ => {}
+        }
+    }
+    statistics
+}
+
+/// The physical shape of a type: (attlen, alignment in bytes).
+pub fn type_layout(oid: Oid) -> (i16, u8) {
+    match types::type_info(oid) {
+        Some(info) => (info.len, info.align),
+        None => {
+            debug_assert!(oid != oids::BOOL, "built-in types are known");
+            (-1, 8) // a table's row type: a record
+        }
+    }
+}
