@@ -204,7 +204,7 @@ fn zero(ty: Oid) -> Datum {
         oids::PG_LSN => Datum::Lsn(base::Lsn::INVALID),
         oids::INT2VECTOR => int2_array(&[]),
         oids::OIDVECTOR | oids::OID_ARRAY => oid_array(&[]),
-        oids::TEXT_ARRAY => text_array(&[]),
+        oids::TEXT_ARRAY => text_array::<&str>(&[]),
         _ => Datum::text(""),
     }
 }

@@ -1,0 +1,149 @@
+//! The server's log: lines on standard error in PostgreSQL's form.
+//!
+//! # Layout
+//! `2026-11-21 21:40:00.123 UTC [4711] LOG:  message`, and for errors `DETAIL:`, `HINT:` and `STATEMENT:`
+//! lines of the same form. The number is the session's (or the background thread's) own, as told to
+//! [`set_thread_pid`].
+
+use crate::SqlError;
+use std::cell::Cell;
+use std::io::Write;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Severity of a log line, in the order of `log_min_messages`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+#[allow(missing_docs, reason = "named after the words in the log")]
+pub enum Level {
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Log,
+    Fatal,
+    Panic,
+}
+
+impl Level {
+    fn word(self) -> &'static str {
+        match self {
+            Level::Debug => "DEBUG",
+            Level::Info => "INFO",
+            Level::Notice => "NOTICE",
+            Level::Warning => "WARNING",
+            Level::Error => "ERROR",
+            Level::Log => "LOG",
+            Level::Fatal => "FATAL",
+            Level::Panic => "PANIC",
+        }
+    }
+    /// From `log_min_messages`' words.
+    pub fn from_setting(word: &str) -> Level {
+        match word {
+            "info" => Level::Info,
+            "notice" => Level::Notice,
+            "warning" => Level::Warning,
+            "error" => Level::Error,
+            "log" => Level::Log,
+            "fatal" => Level::Fatal,
+            "panic" => Level::Panic,
+            _ => Level::Debug,
+        }
+    }
+}
+
+static MIN_LEVEL: AtomicU8 = AtomicU8::new(Level::Warning as u8);
+thread_local!(static PID: Cell<i32> = const { Cell::new(0) });
+
+/// Lines below `level` are left out from now on.
+pub fn set_min_level(level: Level) {
+    MIN_LEVEL.store(level as u8, Ordering::Relaxed);
+}
+
+/// The number that this thread's lines carry.
+pub fn set_thread_pid(pid: i32) {
+    PID.set(pid);
+}
+
+/// Writes a line.
+pub fn write(level: Level, message: &str) {
+    if (level as u8) < MIN_LEVEL.load(Ordering::Relaxed) {
+        return;
+    }
+    let line = format!("{}{}:  {}\n", prefix(), level.word(), message.replace('\n', "\n\t"));
+    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+}
+
+/// A LOG line.
+#[macro_export]
+macro_rules! log {
+    ($($arg:tt)*) => { $crate::log::write($crate::log::Level::Log, &format!($($arg)*)) };
+}
+
+/// Writes an error with its detail, hint and statement.
+pub fn write_error(level: Level, error: &SqlError, statement: Option<&str>) {
+    if (level as u8) < MIN_LEVEL.load(Ordering::Relaxed) {
+        return;
+    }
+    let prefix = prefix();
+    let mut text = format!("{prefix}{}:  {}", level.word(), error.message);
+    if let Some(position) = error.position {
+        text.push_str(&format!(" at character {position}"));
+    }
+    text.push('\n');
+    let mut more = |word: &str, body: Option<&str>| {
+        if let Some(body) = body {
+            text.push_str(&format!("{prefix}{word}:  {}\n", body.replace('\n', "\n\t")));
+        }
+    };
+    more("DETAIL", error.detail.as_deref());
+    more("HINT", error.hint.as_deref());
+    more("CONTEXT", error.context.as_deref());
+    more("STATEMENT", statement);
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+fn prefix() -> String {
+    let micros = crate::sync::now_timestamp_us() + 946_684_800_000_000;
+    let (days, in_day) = (micros.div_euclid(86_400_000_000), micros.rem_euclid(86_400_000_000));
+    let (year, month, day) = civil(days);
+    let seconds = in_day / 1_000_000;
+    let pid = match PID.get() {
+        0 => i32::try_from(std::process::id()).unwrap_or(0),
+        pid => pid,
+    };
+    format!(
+        "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}.{:03} UTC [{pid}] ",
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60,
+        in_day / 1000 % 1000
+    )
+}
+
+/// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar: counts from
+/// 0000-03-01 in eras of 400 years, so that the leap day ends a year.
+fn civil(days: i64) -> (i64, i64, i64) {
+    let z = days + 719_468;
+    let era = z.div_euclid(146_097);
+    let day_of_era = z.rem_euclid(146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    (year, month, day_of_year - (153 * shifted + 2) / 5 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn days_become_dates() {
+        assert_eq!(super::civil(0), (1970, 1, 1));
+        assert_eq!(super::civil(10_957), (2000, 1, 1));
+        assert_eq!(super::civil(11_016), (2000, 2, 29));
+        assert_eq!(super::civil(20_778), (2026, 11, 21));
+    }
+}
