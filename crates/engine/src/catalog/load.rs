@@ -6,7 +6,7 @@ use super::rows::Row;
 use base::{Error, Oid, RelationId, Result};
 use expr::{Expr, TypeRef};
 use std::sync::Arc;
-use types::{Datum, oids};
+use types::Datum;
 
 /// Where rows come from: the catalogs under some snapshot.
 pub trait RowSource {
@@ -328,15 +328,4 @@ pub fn column_statistics(row: &Row) -> ColumnStatistics {
         }
     }
     statistics
-}
-
-/// The physical shape of a type: (attlen, alignment in bytes).
-pub fn type_layout(oid: Oid) -> (i16, u8) {
-    match types::type_info(oid) {
-        Some(info) => (info.len, info.align),
-        None => {
-            debug_assert!(oid != oids::BOOL, "built-in types are known");
-            (-1, 8) // a table's row type: a record
-        }
-    }
 }
