@@ -1,0 +1,351 @@
+//! Backends: one for each session and background worker.
+//!
+//! # Purpose
+//! What a session publishes so that others can see it: its oldest xmin, its XIDs, its locks, what it waits for,
+//! what it is doing (pg_stat_activity), and the flag that cancels it.
+//!
+//! # Invariants
+//! Only the owning session changes its XIDs. `xmin` is 0 or a bound that no snapshot of the backend is below.
+
+use crate::combo::ComboCommands;
+use crate::lock::held::HeldLocks;
+use crate::lock::wait::WaitCell;
+use crate::manager::TransactionManager;
+use crate::rank;
+use base::sync::{Arc, CancelFlag, CancelReason, Mutex, RwLock, now_timestamp_us};
+use base::{Csn, Oid, Xid};
+use std::sync::Weak;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+
+/// What a backend is for; the names are PostgreSQL's `backend_type`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BackendKind {
+    /// A session with a client.
+    Client,
+    /// Starts autovacuum workers.
+    AutovacuumLauncher,
+    /// Vacuums and analyses.
+    AutovacuumWorker,
+    /// Writes checkpoints.
+    Checkpointer,
+    /// Writes dirty pages ahead of need.
+    BackgroundWriter,
+    /// Flushes the WAL of asynchronous commits.
+    WalWriter,
+    /// Helps with a parallel operation.
+    ParallelWorker,
+    /// Recovers at start.
+    Startup,
+    /// Anything else.
+    Internal,
+}
+
+impl BackendKind {
+    /// As in `pg_stat_activity.backend_type`.
+    pub fn name(self) -> &'static str {
+        match self {
+            BackendKind::Client => "client backend",
+            BackendKind::AutovacuumLauncher => "autovacuum launcher",
+            BackendKind::AutovacuumWorker => "autovacuum worker",
+            BackendKind::Checkpointer => "checkpointer",
+            BackendKind::BackgroundWriter => "background writer",
+            BackendKind::WalWriter => "walwriter",
+            BackendKind::ParallelWorker => "parallel worker",
+            BackendKind::Startup => "startup",
+            BackendKind::Internal => "standalone backend",
+        }
+    }
+}
+
+/// What a session is doing; the names are PostgreSQL's `state`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum BackendState {
+    /// Not told.
+    #[default]
+    Undefined,
+    /// Being set up.
+    Starting,
+    /// Runs a statement.
+    Active,
+    /// Waits for the client.
+    Idle,
+    /// Waits for the client within a transaction.
+    IdleInTransaction,
+    /// The same, the transaction having failed.
+    IdleInTransactionAborted,
+    /// Runs a fast-path function.
+    FastPath,
+    /// `track_activities` is off.
+    Disabled,
+}
+
+impl BackendState {
+    /// As in `pg_stat_activity.state`.
+    pub fn name(self) -> Option<&'static str> {
+        Some(match self {
+            BackendState::Undefined => return None,
+            BackendState::Starting => "starting",
+            BackendState::Active => "active",
+            BackendState::Idle => "idle",
+            BackendState::IdleInTransaction => "idle in transaction",
+            BackendState::IdleInTransactionAborted => "idle in transaction (aborted)",
+            BackendState::FastPath => "fastpath function call",
+            BackendState::Disabled => "disabled",
+        })
+    }
+}
+
+/// What pg_stat_activity shows; times in microseconds since 2000, 0 for none. The server sets them.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "the names are pg_stat_activity's columns")]
+pub struct Activity {
+    pub database: Oid,
+    pub database_name: String,
+    pub user: Oid,
+    pub user_name: String,
+    pub application_name: String,
+    pub client_addr: Option<String>,
+    pub client_port: Option<i32>,
+    pub backend_start: i64,
+    pub xact_start: i64,
+    pub query_start: i64,
+    pub state_change: i64,
+    pub state: BackendState,
+    pub query: Arc<str>,
+    pub query_id: Option<i64>,
+    pub wait_event_type: Option<&'static str>,
+    pub wait_event: Option<&'static str>,
+}
+
+/// A registered snapshot: its place in time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Registered {
+    pub id: u64,
+    pub csn: Csn,
+    pub xmin: Xid,
+}
+
+#[derive(Default)]
+pub(crate) struct Snapshots {
+    pub next_id: u64,
+    pub list: Vec<Registered>,
+}
+
+#[derive(Default)]
+pub(crate) struct Own {
+    /// Subtransactions in progress or committed into their parent, ascending.
+    pub subs: Vec<Xid>,
+    pub combos: ComboCommands,
+}
+
+/// A session or worker, as the others see it.
+pub struct Backend {
+    /// Unique among those alive; looks like a process id.
+    pub pid: i32,
+    /// What it is for.
+    pub kind: BackendKind,
+    /// Raised to stop its statement; see [`Backend::interrupt`], which also wakes it.
+    pub cancel: CancelFlag,
+    /// What pg_stat_activity shows.
+    pub activity: Mutex<Activity>,
+    pub(crate) slot: u32,
+    /// Greater than 0 while a transaction of this number is open.
+    pub(crate) local_xid: AtomicU32,
+    pub(crate) last_local_xid: AtomicU32,
+    pub(crate) top_xid: AtomicU64,
+    pub(crate) sub_count: AtomicU32,
+    pub(crate) own: RwLock<Own>,
+    pub(crate) xmin: AtomicU64,
+    pub(crate) snapshots: Mutex<Snapshots>,
+    pub(crate) ignored_by_horizons: AtomicBool,
+    pub(crate) delay_checkpoint: AtomicBool,
+    pub(crate) held: Mutex<HeldLocks>,
+    pub(crate) wait: WaitCell,
+    pub(crate) deadlock_timeout_ms: AtomicU64,
+    pub(crate) wait_started_us: AtomicU64,
+    no_yield: AtomicBool,
+    manager: Weak<TransactionManager>,
+}
+
+impl std::fmt::Debug for Backend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Backend({}, {})", self.pid, self.kind.name())
+    }
+}
+
+/// All backends alive.
+pub struct Registry {
+    backends: RwLock<Vec<Weak<Backend>>>,
+    next_pid: AtomicI32,
+}
+
+impl Registry {
+    pub(crate) fn new() -> Arc<Registry> {
+        Arc::new(Registry {
+            backends: RwLock::new(rank::REGISTRY, Vec::new()),
+            next_pid: AtomicI32::new(std::process::id() as i32),
+        })
+    }
+
+    pub(crate) fn register(
+        &self,
+        kind: BackendKind,
+        manager: Weak<TransactionManager>,
+    ) -> Arc<Backend> {
+        let mut backends = self.backends.write();
+        let pid = loop {
+            let pid = self.next_pid.fetch_add(1, Ordering::Relaxed);
+            if pid <= 0 {
+                self.next_pid.store(1000, Ordering::Relaxed);
+                continue;
+            }
+            if !backends.iter().any(|b| b.upgrade().is_some_and(|b| b.pid == pid)) {
+                break pid;
+            }
+        };
+        let free = backends.iter().position(|b| b.strong_count() == 0);
+        let slot = free.unwrap_or(backends.len());
+        let backend = Arc::new(Backend {
+            pid,
+            kind,
+            cancel: CancelFlag::default(),
+            activity: Mutex::new(
+                rank::ACTIVITY,
+                Activity { backend_start: now_timestamp_us(), ..Activity::default() },
+            ),
+            slot: slot as u32,
+            local_xid: AtomicU32::new(0),
+            last_local_xid: AtomicU32::new(0),
+            top_xid: AtomicU64::new(0),
+            sub_count: AtomicU32::new(0),
+            own: RwLock::new(rank::OWN, Own::default()),
+            xmin: AtomicU64::new(0),
+            snapshots: Mutex::new(rank::SNAPSHOTS, Snapshots::default()),
+            ignored_by_horizons: AtomicBool::new(false),
+            delay_checkpoint: AtomicBool::new(false),
+            held: Mutex::new(rank::BACKEND_LOCKS, HeldLocks::default()),
+            wait: WaitCell::new(),
+            deadlock_timeout_ms: AtomicU64::new(1000),
+            wait_started_us: AtomicU64::new(0),
+            no_yield: AtomicBool::new(false),
+            manager,
+        });
+        let weak = Arc::downgrade(&backend);
+        match free {
+            Some(i) => backends[i] = weak,
+            None => backends.push(weak),
+        }
+        backend
+    }
+
+    /// Every backend alive, in no order.
+    pub fn all(&self) -> Vec<Arc<Backend>> {
+        self.backends.read().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// The backend with this id.
+    pub fn by_pid(&self, pid: i32) -> Option<Arc<Backend>> {
+        self.all().into_iter().find(|b| b.pid == pid)
+    }
+
+    /// The backend one of whose transactions in progress has this XID.
+    pub fn by_xid(&self, xid: Xid) -> Option<Arc<Backend>> {
+        self.all().into_iter().find(|b| b.is_mine(xid))
+    }
+
+    pub(crate) fn for_each(&self, mut f: impl FnMut(&Arc<Backend>)) {
+        // The list is copied so that a backend whose last handle we come to hold is dropped outside the lock.
+        for backend in self.all() {
+            f(&backend);
+        }
+    }
+}
+
+impl Drop for Backend {
+    fn drop(&mut self) {
+        if let Some(manager) = self.manager.upgrade() {
+            manager.locks().forget_backend(self);
+        }
+    }
+}
+
+impl Backend {
+    /// An autovacuum worker that must not give way (it prevents old age).
+    pub fn set_never_yields(&self, never: bool) {
+        self.no_yield.store(never, Ordering::SeqCst);
+    }
+    pub(crate) fn yields(&self) -> bool {
+        !self.no_yield.load(Ordering::SeqCst)
+    }
+    /// Is `xid` one of the transaction in progress in this backend (its own or a subtransaction's that has not been rolled back)?
+    #[inline]
+    pub fn is_mine(&self, xid: Xid) -> bool {
+        let top = self.top_xid.load(Ordering::Relaxed);
+        if top == 0 || xid.0 < top {
+            return false;
+        }
+        xid.0 == top
+            || (self.sub_count.load(Ordering::Acquire) > 0
+                && self.own.read().subs.binary_search(&xid).is_ok())
+    }
+
+    /// The XID of the transaction in progress, if it has one.
+    pub fn top_xid(&self) -> Option<Xid> {
+        Some(Xid(self.top_xid.load(Ordering::Acquire))).filter(|x| x.is_valid())
+    }
+
+    /// The oldest xmin it publishes, if it holds a snapshot (`backend_xmin`).
+    pub fn xmin(&self) -> Option<Xid> {
+        Some(Xid(self.xmin.load(Ordering::Acquire))).filter(|x| x.is_valid())
+    }
+
+    /// PostgreSQL's virtual transaction id, `slot/number`; the number is 0 outside a transaction.
+    pub fn virtual_xid(&self) -> (u32, u32) {
+        (self.slot + 1, self.local_xid.load(Ordering::Acquire))
+    }
+
+    /// Raises the cancel flag and wakes the backend if it waits for a lock.
+    pub fn interrupt(&self, reason: CancelReason) {
+        self.cancel.raise(reason);
+        self.wait.notify();
+    }
+
+    /// Its snapshots no longer hold back clean-up (VACUUM reads no user data through them).
+    pub fn set_ignored_by_horizons(&self, ignored: bool) {
+        self.ignored_by_horizons.store(ignored, Ordering::SeqCst);
+    }
+
+    /// Sets `deadlock_timeout` for its waits.
+    pub fn set_deadlock_timeout_ms(&self, ms: u64) {
+        self.deadlock_timeout_ms.store(ms.max(1), Ordering::Relaxed);
+    }
+
+    /// Notes the state and, on the way, the time of the change.
+    pub fn set_state(&self, state: BackendState) {
+        let mut activity = self.activity.lock();
+        activity.state = state;
+        activity.state_change = now_timestamp_us();
+    }
+
+    /// Notes that it runs `query`.
+    pub fn set_query(&self, query: Arc<str>) {
+        let now = now_timestamp_us();
+        let mut activity = self.activity.lock();
+        activity.state = BackendState::Active;
+        activity.query = query;
+        activity.query_start = now;
+        activity.state_change = now;
+    }
+
+    /// Notes what it waits for (`None` when it goes on).
+    pub fn set_wait_event(&self, event: Option<(&'static str, &'static str)>) {
+        let mut activity = self.activity.lock();
+        activity.wait_event_type = event.map(|e| e.0);
+        activity.wait_event = event.map(|e| e.1);
+    }
+
+    pub(crate) fn recompute_xmin(&self, snapshots: &Snapshots) {
+        let least = snapshots.list.iter().map(|s| s.xmin.0).min().unwrap_or(0);
+        self.xmin.store(least, Ordering::SeqCst);
+    }
+}

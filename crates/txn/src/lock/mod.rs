@@ -1,0 +1,572 @@
+//! Heavyweight locks: tables, tuples under contention, objects, advisory locks; waits; deadlocks.
+//!
+//! # Purpose
+//! PostgreSQL's lock manager: eight modes, held to the end of the transaction (or of the session), fair queues, a deadlock
+//! detector, and the listings behind pg_locks and pg_blocking_pids.
+//!
+//! # Layout
+//! [`mode`]: modes and tags. [`held`]: what one backend holds, and its fast path. [`table`]: the shared table with its queues.
+//! [`wait`]: sleeping and waking. [`deadlock`]: the graph. This module: the manager.
+//!
+//! # Invariants
+//! - Weak relation locks (up to ROW EXCLUSIVE) stand in their backend alone while no strong lock (SHARE and above) on a tag of the same
+//!   hash is held or wanted; a strong request raises a count first and then moves such locks into the table.
+//! - A request that conflicts with one waiting ahead of it waits behind it, unless the requester already holds something
+//!   that the other waits for.
+//!
+//! # Locks
+//! One mutex for the table: what goes through it is rare. Fast-path locks take only the backend's own.
+
+pub mod deadlock;
+pub mod held;
+pub mod mode;
+pub mod table;
+pub mod wait;
+
+pub use mode::{LockMode, LockTag};
+
+use crate::backend::{Backend, BackendKind, Registry};
+use crate::rank;
+use base::sync::{Arc, CancelReason, Mutex, now};
+use base::{Result, Xid, err};
+use held::ModeSet;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+use table::{Table, WaitingFor};
+
+/// How long to wait for a lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wait {
+    /// Until it is there, or for this long (`lock_timeout`).
+    Block {
+        /// `None` or zero: for ever.
+        timeout: Option<Duration>,
+    },
+    /// Not at all.
+    NoWait,
+}
+
+impl Wait {
+    /// Waits for ever.
+    pub const FOREVER: Wait = Wait::Block { timeout: None };
+}
+
+/// What came of a request that did not fail.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LockOutcome {
+    /// Newly held.
+    Granted,
+    /// The backend held it already; one more is counted.
+    AlreadyHeld,
+    /// [`Wait::NoWait`], and somebody is in the way. The caller words the error (55P03).
+    NotAvailable,
+}
+
+/// Who a lock belongs to: when it goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LockOwner {
+    /// The transaction: released at its end, or when the savepoint it was taken in is rolled back.
+    Transaction,
+    /// The session: released explicitly, or at its end.
+    Session,
+}
+
+/// A row of pg_locks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LockListing {
+    /// What is locked.
+    pub tag: LockTag,
+    /// `pg_locks.pid`.
+    pub pid: i32,
+    /// `pg_locks.virtualtransaction`.
+    pub virtual_xid: (u32, u32),
+    /// The mode.
+    pub mode: LockMode,
+    /// Held or waited for.
+    pub granted: bool,
+    /// Taken by the fast path.
+    pub fast_path: bool,
+    /// Since when it waits, in microseconds since 2000.
+    pub wait_start_us: Option<i64>,
+}
+
+/// What a backend waits for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WaitListing {
+    /// The waiter.
+    pub pid: i32,
+    /// Those it waits for.
+    pub blockers: Vec<i32>,
+}
+
+const STRONG_SLOTS: usize = 1024;
+/// At most this many entries in the shared table.
+const DEFAULT_MAX_LOCKS: usize = 1 << 20;
+
+/// The lock manager.
+pub struct LockManager {
+    table: Mutex<Table>,
+    strong: Box<[AtomicU32]>,
+    registry: Arc<Registry>,
+    max_locks: AtomicUsize,
+    /// Backends waiting for a transaction's end: those who end look at it.
+    xid_waiters: AtomicUsize,
+    deadlocks: AtomicU64,
+}
+
+/// What a waiter for a transaction waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum TransactionTarget {
+    /// The end of this (sub)transaction.
+    Xid(Xid),
+    /// The end of whatever this backend (pid) runs under this local number.
+    Virtual(i32, u32),
+}
+
+impl LockManager {
+    pub(crate) fn new(registry: Arc<Registry>) -> LockManager {
+        LockManager {
+            table: Mutex::new(rank::LOCK_TABLE, Table::default()),
+            strong: (0..STRONG_SLOTS).map(|_| AtomicU32::new(0)).collect(),
+            registry,
+            max_locks: AtomicUsize::new(DEFAULT_MAX_LOCKS),
+            xid_waiters: AtomicUsize::new(0),
+            deadlocks: AtomicU64::new(0),
+        }
+    }
+
+    /// Bounds the shared table.
+    pub fn set_max_locks(&self, max: usize) {
+        self.max_locks.store(max, Ordering::Relaxed);
+    }
+
+    /// Deadlocks found since start (`pg_stat_database.deadlocks`).
+    pub fn deadlocks(&self) -> u64 {
+        self.deadlocks.load(Ordering::Relaxed)
+    }
+
+    fn strong_slot(&self, tag: &LockTag) -> &AtomicU32 {
+        &self.strong[held::hash(tag) as usize % STRONG_SLOTS]
+    }
+
+    /// Takes `tag` in `mode` for `backend`.
+    ///
+    /// # Errors
+    /// 40P01 (deadlock), 55P03 (timeout), 57014 and 57P01 (cancelled), 53200 (table full).
+    pub fn acquire(
+        &self,
+        backend: &Arc<Backend>,
+        owner: LockOwner,
+        tag: LockTag,
+        mode: LockMode,
+        wait: Wait,
+    ) -> Result<LockOutcome> {
+        {
+            let mut held = backend.held.lock();
+            if held.again(&tag, mode, owner) {
+                return Ok(LockOutcome::AlreadyHeld);
+            }
+            if mode.is_weak()
+                && tag.is_relation()
+                && self.strong_slot(&tag).load(Ordering::SeqCst) == 0
+            {
+                held.add(tag, mode, owner, true);
+                return Ok(LockOutcome::Granted);
+            }
+        }
+        self.acquire_slow(backend, owner, tag, mode, wait)
+    }
+
+    #[cold]
+    fn acquire_slow(
+        &self,
+        backend: &Arc<Backend>,
+        owner: LockOwner,
+        tag: LockTag,
+        mode: LockMode,
+        wait: Wait,
+    ) -> Result<LockOutcome> {
+        let strong = mode.is_strong() && tag.is_relation();
+        if strong {
+            self.strong_slot(&tag).fetch_add(1, Ordering::SeqCst);
+        }
+        let outcome = self.acquire_in_table(backend, tag, mode, wait, strong);
+        match &outcome {
+            Ok(LockOutcome::Granted) => backend.held.lock().add(tag, mode, owner, false),
+            _ if strong => {
+                self.strong_slot(&tag).fetch_sub(1, Ordering::SeqCst);
+            }
+            _ => {}
+        }
+        outcome
+    }
+
+    fn acquire_in_table(
+        &self,
+        backend: &Arc<Backend>,
+        tag: LockTag,
+        mode: LockMode,
+        wait: Wait,
+        strong: bool,
+    ) -> Result<LockOutcome> {
+        // Kept beyond the table's lock: dropping a backend's last handle releases its locks.
+        let others = if strong { self.registry.all() } else { Vec::new() };
+        let mut table = self.table.lock();
+        for other in others.iter().chain(std::iter::once(backend)) {
+            let modes = other.held.lock().leave_fast_path(&tag);
+            if !modes.is_empty() {
+                table.add_holder(tag, other, modes);
+            }
+        }
+        if table.len() >= self.max_locks.load(Ordering::Relaxed) && !table.contains(&tag) {
+            return Err(base::SqlError::new(
+                base::SqlState::OUT_OF_MEMORY,
+                "out of shared memory",
+            )
+            .hint("You might need to increase \"max_locks_per_transaction\".")
+            .into());
+        }
+        if table.request(tag, mode, backend, wait != Wait::NoWait) {
+            return Ok(LockOutcome::Granted);
+        }
+        if wait == Wait::NoWait {
+            table.forget_if_empty(&tag);
+            return Ok(LockOutcome::NotAvailable);
+        }
+        backend.wait.prepare();
+        drop(table);
+        let result = self.sleep(backend, wait, tag.wait_event(), |table| {
+            table.cancel_wait(&tag, backend)
+        });
+        drop(others);
+        result.map(|()| LockOutcome::Granted)
+    }
+
+    /// Sleeps until signalled. `give_up` takes the backend out of its queue; it says true if the lock was granted meanwhile.
+    fn sleep(
+        &self,
+        backend: &Arc<Backend>,
+        wait: Wait,
+        event: (&'static str, &'static str),
+        give_up: impl Fn(&mut Table) -> bool,
+    ) -> Result<()> {
+        let start = now();
+        let deadlock_after =
+            Duration::from_millis(backend.deadlock_timeout_ms.load(Ordering::Relaxed));
+        let timeout = match wait {
+            Wait::Block { timeout } => timeout.filter(|t| !t.is_zero()),
+            Wait::NoWait => None,
+        };
+        backend.set_wait_event(Some(event));
+        backend
+            .wait_started_us
+            .store(base::sync::now_timestamp_us() as u64, Ordering::Relaxed);
+        let mut checked = false;
+        let result = loop {
+            let waited = start.elapsed();
+            if let Err(e) = backend.cancel.check() {
+                break Err(e);
+            }
+            if !checked && waited >= deadlock_after {
+                checked = true;
+                if let Err(e) = self.check_deadlock(backend) {
+                    break Err(e);
+                }
+            }
+            if let Some(timeout) = timeout
+                && waited >= timeout
+            {
+                break Err(err!(
+                    LOCK_NOT_AVAILABLE,
+                    "canceling statement due to lock timeout"
+                ));
+            }
+            let mut next = Duration::from_millis(200);
+            if !checked {
+                next = next.min(deadlock_after.saturating_sub(waited));
+            }
+            if let Some(timeout) = timeout {
+                next = next.min(timeout.saturating_sub(waited));
+            }
+            if backend.wait.wait(next.max(Duration::from_micros(100))) {
+                break Ok(());
+            }
+        };
+        let result = match result {
+            Ok(()) => Ok(()),
+            Err(e) => {
+                let mut table = self.table.lock();
+                if give_up(&mut table) { Ok(()) } else { Err(e) }
+            }
+        };
+        backend.wait_started_us.store(0, Ordering::Relaxed);
+        backend.set_wait_event(None);
+        result
+    }
+
+    fn check_deadlock(&self, backend: &Arc<Backend>) -> Result<()> {
+        let all = self.registry.all();
+        let mut table = self.table.lock();
+        let verdict = deadlock::check(&mut table, backend, &all);
+        let yielding: Vec<Arc<Backend>> = table
+            .blockers(backend, &all)
+            .into_iter()
+            .filter(|b| b.kind == BackendKind::AutovacuumWorker && b.yields())
+            .collect();
+        drop(table);
+        match verdict {
+            deadlock::Verdict::None => {
+                for worker in yielding {
+                    worker.interrupt(CancelReason::AutovacuumYield);
+                }
+                Ok(())
+            }
+            deadlock::Verdict::Deadlock(detail) => {
+                self.deadlocks.fetch_add(1, Ordering::Relaxed);
+                Err(base::SqlError::new(base::SqlState::DEADLOCK_DETECTED, "deadlock detected")
+                    .detail(detail)
+                    .hint("See server log for query details.")
+                    .into())
+            }
+        }
+    }
+
+    /// Gives up one count of `tag` in `mode`; false if the backend did not hold it so.
+    pub fn release(
+        &self,
+        backend: &Arc<Backend>,
+        owner: LockOwner,
+        tag: LockTag,
+        mode: LockMode,
+    ) -> bool {
+        let gone = match backend.held.lock().remove(&tag, mode, owner) {
+            held::Removed::NotHeld => return false,
+            held::Removed::StillHeld | held::Removed::Fast => return true,
+            held::Removed::FromTable => ModeSet::of(mode),
+        };
+        self.release_in_table(backend.pid, &[(tag, gone)]);
+        true
+    }
+
+    fn release_in_table(&self, pid: i32, locks: &[(LockTag, ModeSet)]) {
+        if locks.is_empty() {
+            return;
+        }
+        let mut table = self.table.lock();
+        for (tag, modes) in locks {
+            table.release(tag, pid, *modes);
+        }
+        drop(table);
+        for (tag, modes) in locks {
+            if tag.is_relation() {
+                let strong = modes.iter().filter(|m| m.is_strong()).count() as u32;
+                if strong > 0 {
+                    self.strong_slot(tag).fetch_sub(strong, Ordering::SeqCst);
+                }
+            }
+        }
+    }
+
+    /// A mark for [`LockManager::release_since`], at the beginning of a savepoint.
+    pub fn mark(&self, backend: &Backend) -> usize {
+        backend.held.lock().mark()
+    }
+
+    /// Releases what the transaction has taken since `mark` (a savepoint rolled back).
+    pub fn release_since(&self, backend: &Backend, mark: usize) {
+        let gone = backend.held.lock().release_since(mark);
+        self.release_in_table(backend.pid, &gone);
+    }
+
+    /// Releases all that belongs to the transaction.
+    pub fn release_transaction(&self, backend: &Backend) {
+        let gone = backend.held.lock().release_since(0);
+        self.release_in_table(backend.pid, &gone);
+    }
+
+    /// Releases all that belongs to the session; only advisory locks if so told (`pg_advisory_unlock_all`).
+    pub fn release_session(&self, backend: &Backend, advisory_only: bool) {
+        let gone = backend.held.lock().release_session(advisory_only);
+        self.release_in_table(backend.pid, &gone);
+    }
+
+    /// Does the backend hold `tag` in `mode` or a stronger one?
+    pub fn holds(&self, backend: &Backend, tag: &LockTag, mode: LockMode) -> bool {
+        backend.held.lock().holds_at_least(tag, mode)
+    }
+
+    /// Is anybody waiting for this lock in a mode that conflicts with `mode`? (VACUUM's truncation gives way.)
+    pub fn has_waiters(&self, tag: &LockTag) -> bool {
+        self.table.lock().has_waiters(tag)
+    }
+
+    /// Those other than `me` who hold `tag` in a mode that conflicts with `mode`: what CREATE INDEX
+    /// CONCURRENTLY waits for.
+    pub fn conflicting_holders(
+        &self,
+        me: &Backend,
+        tag: &LockTag,
+        mode: LockMode,
+    ) -> Vec<Arc<Backend>> {
+        let all = self.registry.all();
+        let table = self.table.lock();
+        let mut out = Vec::new();
+        for backend in &all {
+            if backend.pid == me.pid {
+                continue;
+            }
+            let mut modes = backend.held.lock().fast_modes(tag);
+            modes.extend(table.modes_of(tag, backend.pid));
+            if modes.conflicts_with(mode) {
+                out.push(backend.clone());
+            }
+        }
+        drop(table);
+        out
+    }
+
+    /// Waits until `done` says so; whoever ends a transaction calls [`LockManager::transaction_ended`].
+    /// False if `wait` is [`Wait::NoWait`] and it has not ended.
+    ///
+    /// # Errors
+    /// As [`LockManager::acquire`], and those of `done`.
+    pub fn wait_for_transaction(
+        &self,
+        backend: &Arc<Backend>,
+        target: TransactionTarget,
+        wait: Wait,
+        done: impl Fn() -> Result<bool>,
+    ) -> Result<bool> {
+        loop {
+            if done()? {
+                return Ok(true);
+            }
+            if wait == Wait::NoWait {
+                return Ok(false);
+            }
+            {
+                let mut table = self.table.lock();
+                table.wait_for(target, backend);
+                self.xid_waiters.fetch_add(1, Ordering::SeqCst);
+                backend.wait.prepare();
+            }
+            let event = match target {
+                TransactionTarget::Xid(_) => ("Lock", "transactionid"),
+                TransactionTarget::Virtual(..) => ("Lock", "virtualxid"),
+            };
+            let outcome = match done() {
+                Ok(false) => self.sleep(backend, wait, event, |_| false),
+                Ok(true) => Ok(()),
+                Err(e) => Err(e),
+            };
+            self.table.lock().stop_waiting_for(target, backend);
+            self.xid_waiters.fetch_sub(1, Ordering::SeqCst);
+            outcome?;
+        }
+    }
+
+    /// Wakes those who wait for these transactions; called after their end is published.
+    pub(crate) fn transaction_ended(
+        &self,
+        top: Option<Xid>,
+        children: &[Xid],
+        vxid: Option<(i32, u32)>,
+    ) {
+        if self.xid_waiters.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let table = self.table.lock();
+        for xid in top.iter().chain(children) {
+            table.wake_waiters(TransactionTarget::Xid(*xid));
+        }
+        if let Some((pid, number)) = vxid {
+            table.wake_waiters(TransactionTarget::Virtual(pid, number));
+        }
+    }
+
+    /// All locks held and waited for (pg_locks), those of transactions and virtual transactions included.
+    pub fn list(&self) -> Vec<LockListing> {
+        let all = self.registry.all();
+        let table = self.table.lock();
+        let mut out = Vec::new();
+        for backend in &all {
+            let vxid = backend.virtual_xid();
+            let mut push = |tag, mode, granted, fast_path| {
+                let since = backend.wait_started_us.load(Ordering::Relaxed) as i64;
+                out.push(LockListing {
+                    tag,
+                    pid: backend.pid,
+                    virtual_xid: vxid,
+                    mode,
+                    granted,
+                    fast_path,
+                    wait_start_us: (!granted && since != 0).then_some(since),
+                });
+            };
+            if vxid.1 != 0 {
+                push(LockTag::Virtual(vxid.0, vxid.1), LockMode::Exclusive, true, true);
+            }
+            if let Some(xid) = backend.top_xid() {
+                push(LockTag::Transaction(xid), LockMode::Exclusive, true, false);
+            }
+            for xid in &backend.own.read().subs {
+                push(LockTag::Transaction(*xid), LockMode::Exclusive, true, false);
+            }
+            for (tag, modes) in backend.held.lock().fast_list() {
+                for mode in modes.iter() {
+                    push(tag, mode, true, true);
+                }
+            }
+            for (tag, modes) in table.held_by(backend.pid) {
+                for mode in modes.iter() {
+                    push(tag, mode, true, false);
+                }
+            }
+            match table.waiting(backend.pid) {
+                Some(WaitingFor::Lock(tag, mode)) => push(tag, mode, false, false),
+                Some(WaitingFor::Transaction(TransactionTarget::Xid(xid))) => {
+                    push(LockTag::Transaction(xid), LockMode::Share, false, false);
+                }
+                Some(WaitingFor::Transaction(TransactionTarget::Virtual(pid, number))) => {
+                    let slot = all.iter().find(|b| b.pid == pid).map_or(0, |b| b.virtual_xid().0);
+                    push(LockTag::Virtual(slot, number), LockMode::Share, false, false);
+                }
+                None => {}
+            }
+        }
+        drop(table);
+        out
+    }
+
+    /// Whom the backend with this pid waits for (pg_blocking_pids).
+    pub fn blocking_pids(&self, pid: i32) -> Vec<i32> {
+        let all = self.registry.all();
+        let table = self.table.lock();
+        let Some(backend) = all.iter().find(|b| b.pid == pid) else { return Vec::new() };
+        let blockers = table.blockers(backend, &all);
+        drop(table);
+        blockers.iter().map(|b| b.pid).collect()
+    }
+
+    /// Everybody who waits, and for whom.
+    pub fn waits(&self) -> Vec<WaitListing> {
+        let all = self.registry.all();
+        let table = self.table.lock();
+        let found: Vec<(i32, Vec<Arc<Backend>>)> = all
+            .iter()
+            .filter(|b| table.waiting(b.pid).is_some())
+            .map(|b| (b.pid, table.blockers(b, &all)))
+            .collect();
+        drop(table);
+        found
+            .into_iter()
+            .map(|(pid, b)| WaitListing { pid, blockers: b.iter().map(|b| b.pid).collect() })
+            .collect()
+    }
+
+    /// Lets go of everything a backend holds, when it goes away.
+    pub(crate) fn forget_backend(&self, backend: &Backend) {
+        self.release_transaction(backend);
+        self.release_session(backend, false);
+    }
+}
