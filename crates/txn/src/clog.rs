@@ -168,7 +168,9 @@ impl CommitLog {
     /// The disk's; corruption if the page is damaged, its segment lost, or `xid` older than the log.
     pub fn get(&self, xid: Xid) -> Result<Outcome> {
         if xid < self.oldest() {
-            return Err(Error::corrupt_file(format!("could not access status of transaction {xid}")));
+            return Err(Error::corrupt_file(format!(
+                "could not access status of transaction {xid}"
+            )));
         }
         let (page, byte, shift) = place(xid);
         let read = |slot: &Slot| match slot.bytes[byte] >> shift & 3 {

@@ -364,8 +364,7 @@ impl TransactionManager {
     /// for a while when it is.
     #[inline]
     pub fn commit_lsn_durable(&self, xid: Xid) -> bool {
-        let lsn =
-            self.async_lsns[(xid.0 / 32) as usize % ASYNC_SLOTS].load(Ordering::SeqCst);
+        let lsn = self.async_lsns[(xid.0 / 32) as usize % ASYNC_SLOTS].load(Ordering::SeqCst);
         lsn == 0 || lsn <= self.wal.flushed_lsn().0
     }
 
@@ -453,9 +452,8 @@ impl TransactionManager {
             return Ok(true);
         }
         let target = TransactionTarget::Virtual(other.pid, number);
-        self.locks.wait_for_transaction(backend, target, wait, || {
-            Ok(other.virtual_xid().1 != number)
-        })
+        self.locks
+            .wait_for_transaction(backend, target, wait, || Ok(other.virtual_xid().1 != number))
     }
 
     // ---- horizons ----

@@ -341,12 +341,7 @@ impl RowLocks {
     }
 
     /// Releases what the XIDs that `ended` picks hold on the page.
-    pub fn release(
-        &self,
-        relation: RelationId,
-        block: BlockNumber,
-        ended: impl Fn(Xid) -> bool,
-    ) {
+    pub fn release(&self, relation: RelationId, block: BlockNumber, ended: impl Fn(Xid) -> bool) {
         let key = (relation, block);
         let mut shard = self.shard(&key).lock();
         if let Some(holders) = shard.get_mut(&key) {

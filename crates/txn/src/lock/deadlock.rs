@@ -62,13 +62,7 @@ pub fn check(table: &mut Table, me: &Backend, all: &[Arc<Backend>]) -> Verdict {
 }
 
 /// Tries queue changes until no cycle through `me` is left; the table is as before if none helps.
-fn resolve(
-    table: &mut Table,
-    me: i32,
-    all: &[Arc<Backend>],
-    cycle: &[Edge],
-    depth: usize,
-) -> bool {
+fn resolve(table: &mut Table, me: i32, all: &[Arc<Backend>], cycle: &[Edge], depth: usize) -> bool {
     if depth == 0 {
         return false;
     }

@@ -219,12 +219,9 @@ impl LockManager {
             }
         }
         if table.len() >= self.max_locks.load(Ordering::Relaxed) && !table.contains(&tag) {
-            return Err(base::SqlError::new(
-                base::SqlState::OUT_OF_MEMORY,
-                "out of shared memory",
-            )
-            .hint("You might need to increase \"max_locks_per_transaction\".")
-            .into());
+            return Err(base::SqlError::new(base::SqlState::OUT_OF_MEMORY, "out of shared memory")
+                .hint("You might need to increase \"max_locks_per_transaction\".")
+                .into());
         }
         if table.request(tag, mode, backend, wait != Wait::NoWait) {
             return Ok(LockOutcome::Granted);
@@ -235,9 +232,8 @@ impl LockManager {
         }
         backend.wait.prepare();
         drop(table);
-        let result = self.sleep(backend, wait, tag.wait_event(), |table| {
-            table.cancel_wait(&tag, backend)
-        });
+        let result =
+            self.sleep(backend, wait, tag.wait_event(), |table| table.cancel_wait(&tag, backend));
         drop(others);
         result.map(|()| LockOutcome::Granted)
     }
@@ -258,9 +254,7 @@ impl LockManager {
             Wait::NoWait => None,
         };
         backend.set_wait_event(Some(event));
-        backend
-            .wait_started_us
-            .store(base::sync::now_timestamp_us() as u64, Ordering::Relaxed);
+        backend.wait_started_us.store(base::sync::now_timestamp_us() as u64, Ordering::Relaxed);
         let mut checked = false;
         let result = loop {
             let waited = start.elapsed();
@@ -276,10 +270,7 @@ impl LockManager {
             if let Some(timeout) = timeout
                 && waited >= timeout
             {
-                break Err(err!(
-                    LOCK_NOT_AVAILABLE,
-                    "canceling statement due to lock timeout"
-                ));
+                break Err(err!(LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout"));
             }
             let mut next = Duration::from_millis(200);
             if !checked {
@@ -446,7 +437,7 @@ impl LockManager {
             }
             {
                 let mut table = self.table.lock();
-                table.wait_for(target, backend);
+                table.join_waiters(target, backend);
                 self.xid_waiters.fetch_add(1, Ordering::SeqCst);
                 backend.wait.prepare();
             }

@@ -194,7 +194,7 @@ impl Table {
     }
 
     /// Joins those who wait for a transaction's end.
-    pub fn wait_for(&mut self, target: TransactionTarget, backend: &Arc<Backend>) {
+    pub fn join_waiters(&mut self, target: TransactionTarget, backend: &Arc<Backend>) {
         self.transactions.entry(target).or_default().push(backend.clone());
         self.waiting.insert(backend.pid, WaitingFor::Transaction(target));
     }
