@@ -59,7 +59,7 @@ pub enum Datum {
     /// any array, int2vector and oidvector
     Array(Arc<ArrayValue>),
     /// a row
-    Record(Arc<[Datum]>),
+    Record(Arc<RecordValue>),
 }
 
 /// months, days and microseconds, kept apart as PostgreSQL keeps them
@@ -82,6 +82,28 @@ pub struct ArrayValue {
     pub dims: Vec<(i32, i32)>,
     /// The elements.
     pub elements: Vec<Datum>,
+}
+
+/// One column of a row value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordColumn {
+    /// Its name (`f1`, `f2`, … for `ROW(…)`).
+    pub name: Text,
+    /// Its type.
+    pub type_oid: Oid,
+    /// Its type modifier.
+    pub typmod: i32,
+}
+
+/// A row value: what it takes to print it, compare it and make json of it.
+#[derive(Clone, Debug)]
+pub struct RecordValue {
+    /// The row type (`RECORD` when anonymous).
+    pub type_oid: Oid,
+    /// Its columns, shared between all rows of one expression.
+    pub columns: Arc<[RecordColumn]>,
+    /// The values, as many as columns.
+    pub fields: Vec<Datum>,
 }
 
 impl ArrayValue {

@@ -1,12 +1,98 @@
 //! What functions may ask of the session they run in.
 
+use crate::datetime::zone::TimeZone;
+use base::{Oid, Result};
 use std::any::Any;
+use std::sync::{Arc, OnceLock};
+
+/// `DateStyle`'s first half.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DateStyle {
+    /// 2000-12-31
+    #[default]
+    Iso,
+    /// 12/31/2000
+    Sql,
+    /// Sun Dec 31 2000, 12-31-2000
+    Postgres,
+    /// 31.12.2000
+    German,
+}
+
+/// `DateStyle`'s second half.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DateOrder {
+    /// month, day, year
+    #[default]
+    Mdy,
+    /// day, month, year
+    Dmy,
+    /// year, month, day
+    Ymd,
+}
+
+/// `IntervalStyle`
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum IntervalStyle {
+    /// 1 year 2 mons 3 days 04:05:06
+    #[default]
+    Postgres,
+    /// @ 1 year 2 mons 3 days 4 hours 5 mins 6 secs
+    PostgresVerbose,
+    /// +1-2 +3 +4:05:06
+    SqlStandard,
+    /// P1Y2M3DT4H5M6S
+    Iso8601,
+}
+
+/// The settings that decide how values look, parsed. A session keeps one and renews it when a
+/// setting changes.
+#[derive(Clone, Debug)]
+pub struct Style {
+    /// `DateStyle`'s output form.
+    pub date_style: DateStyle,
+    /// `DateStyle`'s field order.
+    pub date_order: DateOrder,
+    /// `IntervalStyle`
+    pub interval_style: IntervalStyle,
+    /// `bytea_output` is escape rather than hex.
+    pub bytea_escape: bool,
+    /// `extra_float_digits`
+    pub extra_float_digits: i32,
+    /// `TimeZone`
+    pub time_zone: Arc<TimeZone>,
+}
+
+impl Default for Style {
+    fn default() -> Style {
+        Style {
+            date_style: DateStyle::Iso,
+            date_order: DateOrder::Mdy,
+            interval_style: IntervalStyle::Postgres,
+            bytea_escape: false,
+            extra_float_digits: 1,
+            time_zone: Arc::new(TimeZone::utc()),
+        }
+    }
+}
+
+impl Style {
+    /// PostgreSQL's defaults, in UTC.
+    pub fn plain() -> &'static Style {
+        static PLAIN: OnceLock<Style> = OnceLock::new();
+        PLAIN.get_or_init(Style::default)
+    }
+}
 
 /// The session, as a function sees it.
 pub trait Env {
     /// A setting's current value in text form (`TimeZone`, `DateStyle`, `IntervalStyle`,
     /// `bytea_output`, `extra_float_digits`, ...).
     fn setting(&self, name: &str) -> Option<String>;
+    /// The same, parsed, for the ones that decide how values look.
+    fn style(&self) -> &Style {
+        Style::plain()
+    }
     /// The transaction's start (timestamptz, microseconds since 2000).
     fn transaction_timestamp(&self) -> i64;
     /// The statement's start.
@@ -15,9 +101,21 @@ pub trait Env {
     ///
     /// # Errors
     /// `57014` and the like.
-    fn check_cancel(&self) -> base::Result<()>;
+    fn check_cancel(&self) -> Result<()>;
     /// The concrete session, for functions that the `sql` crate registers.
     fn as_any(&self) -> &dyn Any;
+    /// What a reg* type's input names (`regclass`, `regtype`, ...); None leaves it to what this
+    /// crate knows (built-in functions and types, numbers).
+    ///
+    /// # Errors
+    /// `42P01` and the like when there is no such object.
+    fn object_oid(&self, _reg_type: Oid, _name: &str) -> Result<Option<Oid>> {
+        Ok(None)
+    }
+    /// How a reg* value prints; None leaves it to what this crate knows.
+    fn object_name(&self, _reg_type: Oid, _oid: Oid) -> Option<String> {
+        None
+    }
 }
 
 /// An environment for tests and for constant folding outside a session: UTC, ISO dates, time 0.
@@ -33,7 +131,7 @@ impl Env for PlainEnv {
     fn statement_timestamp(&self) -> i64 {
         0
     }
-    fn check_cancel(&self) -> base::Result<()> {
+    fn check_cancel(&self) -> Result<()> {
         Ok(())
     }
     fn as_any(&self) -> &dyn Any {

@@ -3,17 +3,40 @@
 //! # Purpose
 //! Values ([`Datum`]), their text, binary and on-page forms, comparison and hashing, and the tables of
 //! functions, operators, casts and aggregates that the analyser resolves names against.
+//!
+//! # Layout
+//! `data/` holds PostgreSQL's own catalog rows as tab-separated facts, [`facts`] parses them, [`registry`] joins
+//! `pg_proc` to the Rust bodies listed in `functions/`, `datetime/` and `json/`: a function exists in Ebb when it has a body.
+//! [`io`] has the text and binary forms, [`store`] the on-page form, [`compare`] order, equality and hashes, [`typename`]
+//! types by name and OID.
 
 #![forbid(unsafe_code)]
 
+pub mod args;
+pub mod compare;
+pub mod datetime;
 pub mod datum;
 pub mod env;
+pub mod facts;
+mod functions;
+pub mod io;
+pub mod json;
+mod macros;
 pub mod numeric;
 pub mod oids;
 pub mod registry;
+pub mod store;
+pub mod text;
+pub mod typename;
 
-pub use datum::{ArrayValue, Datum, Interval, Text};
-pub use env::Env;
+pub use compare::{RawComparator, abbreviated_key, compare_encoded, equal, hash, raw_comparator};
+pub use datum::{ArrayValue, Datum, Interval, RecordColumn, RecordValue, Text};
+pub use env::{Env, Style};
+pub use facts::{CastContext, CastInfo, CastMethod, OperatorInfo, TypeInfo};
+pub use io::{binary_input, binary_output, text_input, text_output};
+pub use numeric::Numeric;
 pub use registry::{
     Aggregate, AggregateState, FunctionBody, FunctionInfo, FunctionKind, Volatility,
 };
+pub use store::{decode, encode};
+pub use typename::{format_type, type_by_name, type_info, typmod_in};

@@ -1,0 +1,65 @@
+//! date, time, timestamp, interval.
+
+pub mod calendar;
+mod input;
+mod ops;
+mod output;
+pub mod zone;
+
+pub use input::{
+    date_input, interval_input, time_input, timestamp_input, timestamptz_input, timetz_input,
+};
+pub use ops::BODIES;
+pub use output::{
+    date_output, interval_output, time_output, timestamp_output, timestamptz_output, timetz_output,
+};
+
+use crate::{Datum, Interval};
+use base::Result;
+use std::cmp::Ordering;
+
+/// Microseconds in a second.
+pub const SECOND: i64 = 1_000_000;
+/// Microseconds in a minute.
+pub const MINUTE: i64 = 60 * SECOND;
+/// Microseconds in an hour.
+pub const HOUR: i64 = 60 * MINUTE;
+/// Microseconds in a day.
+pub const DAY: i64 = 24 * HOUR;
+
+/// Rounds microseconds to `typmod` decimals of a second.
+pub fn round_micros(t: i64, typmod: i32) -> i64 {
+    if !(0..6).contains(&typmod) {
+        return t;
+    }
+    let unit = 10i64.pow(6 - typmod as u32);
+    let half = unit / 2;
+    if t >= 0 {
+        t.saturating_add(half) / unit * unit
+    } else {
+        -((-t).saturating_add(half) / unit * unit)
+    }
+}
+
+/// What timestamp(n) makes of a timestamp.
+///
+/// # Errors
+/// `22008`
+pub fn round_timestamp(t: Datum, typmod: i32) -> Result<Datum> {
+    let finite = |t: i64| t != i64::MIN && t != i64::MAX;
+    Ok(match t {
+        Datum::Timestamp(t) if finite(t) => Datum::Timestamp(round_micros(t, typmod)),
+        Datum::TimestampTz(t) if finite(t) => Datum::TimestampTz(round_micros(t, typmod)),
+        other => other,
+    })
+}
+
+/// An interval as microseconds, a month having 30 days: what intervals are compared by.
+pub fn interval_span(i: &Interval) -> i128 {
+    (i128::from(i.months) * 30 + i128::from(i.days)) * i128::from(DAY) + i128::from(i.micros)
+}
+
+/// The order of intervals.
+pub fn interval_compare(a: &Interval, b: &Interval) -> Ordering {
+    interval_span(a).cmp(&interval_span(b))
+}

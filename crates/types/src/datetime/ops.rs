@@ -1,0 +1,138 @@
+//! Operators and functions.
+
+use super::{DAY, Interval};
+use crate::Datum;
+use crate::args;
+use crate::registry::{BodyTable, FunctionBody::Scalar as S};
+use base::{Result, err};
+
+fn timestamp_range() -> base::Error {
+    err!(DATETIME_FIELD_OVERFLOW, "timestamp out of range")
+}
+
+/// A timestamp and an interval: months first, then days, then microseconds.
+pub fn timestamp_plus_interval(t: i64, i: &Interval) -> Result<i64> {
+    if t == i64::MIN || t == i64::MAX {
+        return Ok(t);
+    }
+    let mut days = t.div_euclid(DAY);
+    let clock = t.rem_euclid(DAY);
+    if i.months != 0 {
+        let (y, m, d) = super::calendar::civil_from_days(days);
+        let total = y * 12 + (m - 1) + i64::from(i.months);
+        let (y, m) = (total.div_euclid(12), total.rem_euclid(12) + 1);
+        days = super::calendar::days_from_civil(y, m, d.min(super::calendar::days_in_month(y, m)));
+    }
+    days += i64::from(i.days);
+    days.checked_mul(DAY)
+        .and_then(|t| t.checked_add(clock))
+        .and_then(|t| t.checked_add(i.micros))
+        .ok_or_else(timestamp_range)
+}
+
+fn negated(i: Interval) -> Result<Interval> {
+    let overflow = || err!(DATETIME_FIELD_OVERFLOW, "interval out of range");
+    Ok(Interval {
+        months: i.months.checked_neg().ok_or_else(overflow)?,
+        days: i.days.checked_neg().ok_or_else(overflow)?,
+        micros: i.micros.checked_neg().ok_or_else(overflow)?,
+    })
+}
+
+fn added(a: Interval, b: Interval) -> Result<Datum> {
+    let overflow = || err!(DATETIME_FIELD_OVERFLOW, "interval out of range");
+    Ok(Datum::Interval(Box::new(Interval {
+        months: a.months.checked_add(b.months).ok_or_else(overflow)?,
+        days: a.days.checked_add(b.days).ok_or_else(overflow)?,
+        micros: a.micros.checked_add(b.micros).ok_or_else(overflow)?,
+    })))
+}
+
+fn difference(a: i64, b: i64) -> Result<Datum> {
+    let d = a.checked_sub(b).ok_or_else(timestamp_range)?;
+    Ok(Datum::Interval(Box::new(Interval { months: 0, days: (d / DAY) as i32, micros: d % DAY })))
+}
+
+fn date_days(d: i64) -> Result<Datum> {
+    i32::try_from(d)
+        .map(Datum::Date)
+        .map_err(|_| err!(DATETIME_FIELD_OVERFLOW, "date out of range"))
+}
+
+fn date_micros(d: i32) -> i64 {
+    match d {
+        i32::MIN => i64::MIN,
+        i32::MAX => i64::MAX,
+        d => i64::from(d) * DAY,
+    }
+}
+
+fn micros_date(t: i64) -> i32 {
+    match t {
+        i64::MIN => i32::MIN,
+        i64::MAX => i32::MAX,
+        t => t.div_euclid(DAY) as i32,
+    }
+}
+
+/// The functions of date, time, timestamp and interval.
+pub const BODIES: BodyTable = &[
+    ("now", S(|env, _| Ok(Datum::TimestampTz(env.transaction_timestamp())))),
+    ("statement_timestamp", S(|env, _| Ok(Datum::TimestampTz(env.statement_timestamp())))),
+    ("clock_timestamp", S(|_, _| Ok(Datum::TimestampTz(base::sync::now_timestamp_us())))),
+    (
+        "timestamp_pl_interval",
+        S(|_, a| {
+            Ok(Datum::Timestamp(timestamp_plus_interval(
+                args::timestamp(a, 0)?,
+                &args::interval(a, 1)?,
+            )?))
+        }),
+    ),
+    (
+        "timestamp_mi_interval",
+        S(|_, a| {
+            Ok(Datum::Timestamp(timestamp_plus_interval(
+                args::timestamp(a, 0)?,
+                &negated(args::interval(a, 1)?)?,
+            )?))
+        }),
+    ),
+    (
+        "timestamptz_pl_interval",
+        S(|_, a| {
+            Ok(Datum::TimestampTz(timestamp_plus_interval(
+                args::timestamptz(a, 0)?,
+                &args::interval(a, 1)?,
+            )?))
+        }),
+    ),
+    (
+        "timestamptz_mi_interval",
+        S(|_, a| {
+            Ok(Datum::TimestampTz(timestamp_plus_interval(
+                args::timestamptz(a, 0)?,
+                &negated(args::interval(a, 1)?)?,
+            )?))
+        }),
+    ),
+    (
+        "timestamp_mi",
+        S(|_, a| match a {
+            [Datum::TimestampTz(x), Datum::TimestampTz(y)] => difference(*x, *y),
+            _ => difference(args::timestamp(a, 0)?, args::timestamp(a, 1)?),
+        }),
+    ),
+    ("interval_pl", S(|_, a| added(args::interval(a, 0)?, args::interval(a, 1)?))),
+    ("interval_mi", S(|_, a| added(args::interval(a, 0)?, negated(args::interval(a, 1)?)?))),
+    ("interval_um", S(|_, a| Ok(Datum::Interval(Box::new(negated(args::interval(a, 0)?)?))))),
+    ("date_pli", S(|_, a| date_days(i64::from(args::date(a, 0)?) + i64::from(args::int4(a, 1)?)))),
+    ("date_mii", S(|_, a| date_days(i64::from(args::date(a, 0)?) - i64::from(args::int4(a, 1)?)))),
+    ("date_mi", S(|_, a| Ok(Datum::Int4(args::date(a, 0)?.wrapping_sub(args::date(a, 1)?))))),
+    ("date_timestamp", S(|_, a| Ok(Datum::Timestamp(date_micros(args::date(a, 0)?))))),
+    ("date_timestamptz", S(|_, a| Ok(Datum::TimestampTz(date_micros(args::date(a, 0)?))))),
+    ("timestamp_date", S(|_, a| Ok(Datum::Date(micros_date(args::timestamp(a, 0)?))))),
+    ("timestamptz_date", S(|_, a| Ok(Datum::Date(micros_date(args::timestamptz(a, 0)?))))),
+    ("timestamp_timestamptz", S(|_, a| Ok(Datum::TimestampTz(args::timestamp(a, 0)?)))),
+    ("timestamptz_timestamp", S(|_, a| Ok(Datum::Timestamp(args::timestamptz(a, 0)?)))),
+];

@@ -1,0 +1,97 @@
+//! Tables of inputs and the answers of PostgreSQL 18.
+
+mod forms;
+mod functions;
+mod resolution;
+
+use base::{Oid, Result};
+use types::env::PlainEnv;
+use types::{Datum, FunctionBody, registry, text_input, type_by_name};
+
+pub(crate) fn oid_of(name: &str) -> Oid {
+    type_by_name(name).unwrap_or_else(|| panic!("no type {name}")).oid
+}
+
+pub(crate) fn input(ty: &str, text: &str) -> Result<Datum> {
+    text_input(oid_of(ty), -1, text, &PlainEnv)
+}
+
+pub(crate) fn output(ty: &str, value: &Datum) -> String {
+    if value.is_null() {
+        return "NULL".to_owned();
+    }
+    types::io::to_text(oid_of(ty), value, &PlainEnv).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Calls a function with its signature's types: `call("int4pl(int4,int4)", &["1", "2"])`. The answer is in text form, or
+/// the error's message. A set's rows are joined by `|`.
+pub(crate) fn call(signature: &str, arguments: &[&str]) -> String {
+    let (name, types) = signature.split_once('(').unwrap_or_else(|| panic!("{signature}"));
+    let types: Vec<Oid> = types
+        .trim_end_matches(')')
+        .split(',')
+        .filter(|t| !t.is_empty())
+        .map(|t| oid_of(t.trim()))
+        .collect();
+    let f = registry::function_exact(name, &types)
+        .or_else(|| {
+            registry::functions_by_name(name).iter().copied().find(|f| f.args.len() == types.len())
+        })
+        .unwrap_or_else(|| panic!("no function {signature}"));
+    let mut args = Vec::new();
+    for (ty, text) in types.iter().zip(arguments) {
+        args.push(if *text == "NULL" {
+            Datum::Null
+        } else {
+            match text_input(*ty, -1, text, &PlainEnv) {
+                Ok(d) => d,
+                Err(e) => return format!("ERROR: {e}"),
+            }
+        });
+    }
+    if f.strict && args.iter().any(Datum::is_null) {
+        return "NULL".to_owned();
+    }
+    let result = match f.body {
+        FunctionBody::Scalar(body) => body(&PlainEnv, &args),
+        FunctionBody::ScalarTyped(body) => body(&PlainEnv, &args, &types, f.result),
+        FunctionBody::Set(body) => {
+            let rows = match body(&PlainEnv, &args) {
+                Ok(rows) => rows,
+                Err(e) => return format!("ERROR: {e}"),
+            };
+            let mut out = Vec::new();
+            for row in rows {
+                match row {
+                    Ok(row) => out.push(
+                        row.iter()
+                            .map(|d| show(types::io::natural_type(d), d))
+                            .collect::<Vec<_>>()
+                            .join(","),
+                    ),
+                    Err(e) => return format!("ERROR: {e}"),
+                }
+            }
+            return out.join("|");
+        }
+        _ => panic!("{signature} is no scalar function"),
+    };
+    match result {
+        Ok(d) => {
+            let ty = if types::type_info(f.result).is_some_and(|t| t.kind == 'p') {
+                types::io::natural_type(&d)
+            } else {
+                f.result
+            };
+            show(ty, &d)
+        }
+        Err(e) => format!("ERROR: {e}"),
+    }
+}
+
+fn show(ty: Oid, d: &Datum) -> String {
+    if d.is_null() {
+        return "NULL".to_owned();
+    }
+    types::io::to_text(ty, d, &PlainEnv).unwrap_or_else(|e| format!("ERROR: {e}"))
+}
