@@ -86,11 +86,13 @@ impl Listener {
                 other => other,
             };
             let Ok(ip) = host.parse::<IpAddr>() else {
-                bail!(INVALID_PARAMETER_VALUE, "could not translate host name \"{address}\" to address");
+                bail!(
+                    INVALID_PARAMETER_VALUE,
+                    "could not translate host name \"{address}\" to address"
+                );
             };
-            let socket = TcpListener::bind(SocketAddr::new(ip, port)).map_err(|e| {
-                Error::io(format!("could not listen on {ip}, port {port}"), e)
-            })?;
+            let socket = TcpListener::bind(SocketAddr::new(ip, port))
+                .map_err(|e| Error::io(format!("could not listen on {ip}, port {port}"), e))?;
             sockets.push(socket);
         }
         if sockets.is_empty() {
@@ -174,7 +176,9 @@ impl Server {
         // Each accept thread waits for a connection: give it one.
         for address in &self.addresses {
             let ip = match address.ip() {
-                IpAddr::V4(ip) if ip.is_unspecified() => "127.0.0.1".parse().unwrap_or(address.ip()),
+                IpAddr::V4(ip) if ip.is_unspecified() => {
+                    "127.0.0.1".parse().unwrap_or(address.ip())
+                }
                 ip => ip,
             };
             let target = SocketAddr::new(ip, address.port());

@@ -124,7 +124,10 @@ fn command_line_settings(options: &str) -> Result<Vec<(String, String)>> {
         };
         match assignment.and_then(|a| a.split_once('=')) {
             Some((name, value)) => settings.push((name.replace('-', "_"), value.to_owned())),
-            None => bail!(PROTOCOL_VIOLATION, "invalid command-line argument for server process: {word}"),
+            None => bail!(
+                PROTOCOL_VIOLATION,
+                "invalid command-line argument for server process: {word}"
+            ),
         }
     }
     Ok(settings)
@@ -143,7 +146,8 @@ fn authenticate(wire: &mut Wire, shared: &Shared, user: &str) -> Result<()> {
         None if loopback => return Ok(()), // Session::connect says that the role does not exist
         None => Verifier::nobody(),
     };
-    let failed = || base::err!(INVALID_PASSWORD, "password authentication failed for user \"{user}\"");
+    let failed =
+        || base::err!(INVALID_PASSWORD, "password authentication failed for user \"{user}\"");
     wire.send(&Authentication::SASL(vec!["SCRAM-SHA-256".to_owned()]));
     let first = match read(wire)? {
         Some(Frontend::PasswordMessageFamily(m)) => sasl_initial(m).ok_or_else(failed)?,
@@ -152,10 +156,9 @@ fn authenticate(wire: &mut Wire, shared: &Shared, user: &str) -> Result<()> {
     let exchange = Exchange::begin(verifier, &first)?;
     wire.send(&Authentication::SASLContinue(Bytes::from(exchange.server_first().to_owned())));
     let last = match read(wire)? {
-        Some(Frontend::PasswordMessageFamily(m)) => m
-            .into_sasl_response()
-            .map_err(|_| failed())?
-            .data,
+        Some(Frontend::PasswordMessageFamily(m)) => {
+            m.into_sasl_response().map_err(|_| failed())?.data
+        }
         _ => return Err(failed()),
     };
     match exchange.finish(&last)? {

@@ -8,7 +8,9 @@ use base::{Error, Result, SqlError, SqlState};
 use bytes::{BufMut, BytesMut};
 use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
 use pgwire::messages::data::{FieldDescription, RowDescription};
-use pgwire::messages::response::{CommandComplete, EmptyQueryResponse, ErrorResponse, NoticeResponse};
+use pgwire::messages::response::{
+    CommandComplete, EmptyQueryResponse, ErrorResponse, NoticeResponse,
+};
 use pgwire::messages::startup::ParameterStatus;
 use pgwire::messages::{DecodeContext, Message, PgWireFrontendMessage, ProtocolVersion};
 use sql::client::{Client, CopyWireFormat, Notice, OutputColumn};
@@ -86,7 +88,8 @@ impl Wire {
     fn decode(&mut self) -> std::result::Result<Option<PgWireFrontendMessage>, ReadError> {
         // The codecs take a string that is not UTF-8, or a length that is off, as an error.
         if !self.context.awaiting_frontend_startup && self.input.len() >= 5 {
-            let length = u32::from_be_bytes([self.input[1], self.input[2], self.input[3], self.input[4]]);
+            let length =
+                u32::from_be_bytes([self.input[1], self.input[2], self.input[3], self.input[4]]);
             if !(4..0x3fff_ffff).contains(&length) {
                 return Err(ReadError::Protocol(SqlError::new(
                     SqlState::PROTOCOL_VIOLATION,

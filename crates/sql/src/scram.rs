@@ -134,14 +134,14 @@ impl Exchange {
         let malformed = || base::err!(PROTOCOL_VIOLATION, "malformed SCRAM message");
         let message = std::str::from_utf8(client_final).map_err(|_| malformed())?;
         let (without_proof, proof) = message.rsplit_once(",p=").ok_or_else(malformed)?;
-        let proof: [u8; 32] = BASE64
-            .decode(proof)
-            .ok()
-            .and_then(|p| p.try_into().ok())
-            .ok_or_else(malformed)?;
+        let proof: [u8; 32] =
+            BASE64.decode(proof).ok().and_then(|p| p.try_into().ok()).ok_or_else(malformed)?;
         let binding = attribute(without_proof, "c").ok_or_else(malformed)?;
         if BASE64.decode(binding).ok().as_deref() != Some(self.gs2_header.as_bytes()) {
-            bail!(PROTOCOL_VIOLATION, "unexpected SCRAM channel-binding attribute in client-final-message");
+            bail!(
+                PROTOCOL_VIOLATION,
+                "unexpected SCRAM channel-binding attribute in client-final-message"
+            );
         }
         if attribute(without_proof, "r") != Some(self.nonce.as_str()) {
             bail!(PROTOCOL_VIOLATION, "invalid SCRAM response");
