@@ -5,4 +5,3 @@
 pub mod client;
 pub mod parse;
 pub mod query;
-pub mod scram;

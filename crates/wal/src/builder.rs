@@ -207,7 +207,7 @@ struct Packing {
 
 impl Image {
     fn of(page: &Page, flags: BlockFlags, compress: bool) -> Image {
-        let (lower, upper) = (usize::from(page.lower()), usize::from(page.upper()));
+        let (lower, upper) = (page.lower(), page.upper());
         let hole = if flags.contains(BlockFlags::STANDARD)
             && lower >= page::HEADER_SIZE
             && lower < upper

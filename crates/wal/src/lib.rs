@@ -18,9 +18,8 @@
 //! - After a failed write or sync nothing more is written and every [`Wal::flush`] fails.
 //!
 //! # Locks
-//! Insertion: one short lock to reserve space (rank 60200), copying outside it. Flushing: one leader at
-//! a time owns the files (60110); others wait for it (60150). All are above
-//! every other lock but the simulated disk's: a record is inserted with page locks held.
+//! Insertion: one short lock to reserve space (rank 660), copying outside it. Flushing: one leader at
+//! a time owns the files (610); others wait for it (650). A record is inserted with page locks held.
 //!
 //! # Crash cases
 //! A torn tail (any sector of the unsynced part lost) ends the log at the first record that is not

@@ -32,6 +32,9 @@ pub struct WalConfig {
     pub full_page_writes: bool,
     /// Sync at all.
     pub fsync: bool,
+    /// The log was shut down in order: nothing was ever written beyond its end, and the segments
+    /// that were made ahead are kept.
+    pub clean: bool,
 }
 
 impl Default for WalConfig {
@@ -43,6 +46,7 @@ impl Default for WalConfig {
             compression: true,
             full_page_writes: true,
             fsync: true,
+            clean: false,
         }
     }
 }
@@ -74,7 +78,6 @@ struct Waiting {
 }
 
 struct Writer {
-    segments: Segments,
     file: Option<(u64, Arc<dyn File>)>,
     written: u64,
     /// The current file has been written to since it was synced.
@@ -98,6 +101,11 @@ pub struct Wal {
     wake: Condvar,
     space_waiters: AtomicUsize,
     writer: Mutex<Writer>,
+    segments: Segments,
+    /// Wakes the WAL writer: much is waiting in the buffers.
+    much: Mutex<bool>,
+    much_wake: Condvar,
+    preparing: Mutex<()>,
     written: AtomicU64,
     flushed: AtomicU64,
     /// Up to where the ring may be filled.
@@ -127,6 +135,7 @@ impl Wal {
     pub fn create(disk: Arc<dyn Disk>, config: WalConfig, start: Lsn) -> Result<Arc<Wal>> {
         disk.create_dir(&config.dir)
             .map_err(|e| Error::io(format!("could not create directory \"{}\"", config.dir), e))?;
+        disk.sync_dir("").map_err(|e| Error::io("could not fsync the data directory", e))?;
         Wal::open(disk, config, start, start)
     }
 
@@ -138,9 +147,12 @@ impl Wal {
     pub fn open(disk: Arc<dyn Disk>, config: WalConfig, end: Lsn, redo: Lsn) -> Result<Arc<Wal>> {
         assert!(end.0 >= crate::FIRST_LSN.0 && end.0.is_multiple_of(crate::record::ALIGNMENT));
         let ring = Ring::new(config.buffer_bytes.max(64 << 10).next_power_of_two());
-        let segments = Segments { disk, dir: config.dir.clone(), timeline: config.timeline };
+        let segments = Segments::new(disk, &config.dir, config.timeline);
         let number = end.0 / SEGMENT_SIZE;
-        let file = segments.wipe_after(end)?;
+        if !config.clean {
+            segments.wipe_after(end)?;
+        }
+        let (file, _) = segments.open(number)?;
         // The block that the next write rewrites must be in the ring.
         let block = end.0 - end.0 % BLOCK;
         let mut head = vec![0; (end.0 - block) as usize];
@@ -155,7 +167,7 @@ impl Wal {
         let limit = block + ring.size();
         Ok(Arc::new(Wal {
             reserve: Mutex::new(
-                Rank(60200),
+                Rank(660),
                 Reserve {
                     position: end.0,
                     redo: redo.0,
@@ -170,12 +182,12 @@ impl Wal {
             image_bound: AtomicU64::new(image_bound(redo, config.full_page_writes)),
             redo: AtomicU64::new(redo.0),
             compression: AtomicBool::new(config.compression),
-            waiting: Mutex::new(Rank(60150), Waiting::default()),
+            waiting: Mutex::new(Rank(650), Waiting::default()),
             wake: Condvar::new(),
             space_waiters: AtomicUsize::new(0),
             writer: Mutex::new(
-                Rank(60110),
-                Writer { segments, file: Some((number, file)), written: end.0, dirty: false },
+                Rank(610),
+                Writer { file: Some((number, file)), written: end.0, dirty: false },
             ),
             written: AtomicU64::new(end.0),
             flushed: AtomicU64::new(end.0),
@@ -184,6 +196,10 @@ impl Wal {
             asynchronous: AtomicU64::new(0),
             counters: Counters::default(),
             hook: OnceLock::new(),
+            much: Mutex::new(Rank(670), false),
+            much_wake: Condvar::new(),
+            preparing: Mutex::new(Rank(600), ()),
+            segments,
             ring,
             config,
         }))
@@ -254,6 +270,11 @@ impl Wal {
             self.copy_slowly(&slot, end - padding as u64, &[0; 4][..padding]);
         }
         drop(slot);
+        let part = self.ring.size() / 4;
+        if start / part != end / part {
+            *self.much.lock() = true;
+            self.much_wake.notify_one();
+        }
         stats::count_insert(assembled.images, len);
         Some(Inserted { start: Lsn(start), end: Lsn(end) })
     }
@@ -414,10 +435,7 @@ impl Wal {
             let started = now();
             writer.dirty = true;
             file.write_vectored_at(&slices, from % SEGMENT_SIZE).map_err(|e| {
-                Error::io(
-                    format!("could not write to file \"{}\"", writer.segments.path(number)),
-                    e,
-                )
+                Error::io(format!("could not write to file \"{}\"", self.segments.path(number)), e)
             })?;
             stats::add(&self.counters.write_time_us, started.elapsed().as_micros() as u64);
             stats::add(&self.counters.writes, 1);
@@ -440,7 +458,7 @@ impl Wal {
             return Ok(());
         }
         self.sync_current(writer)?;
-        let (file, made) = writer.segments.open(number)?;
+        let (file, made) = self.segments.open(number)?;
         if made {
             stats::add(&self.counters.segments_created, 1);
         }
@@ -457,7 +475,7 @@ impl Wal {
         {
             let started = now();
             file.sync_data().map_err(|e| {
-                Error::io(format!("could not fsync file \"{}\"", writer.segments.path(*number)), e)
+                Error::io(format!("could not fsync file \"{}\"", self.segments.path(*number)), e)
             })?;
             stats::add(&self.counters.sync_time_us, started.elapsed().as_micros() as u64);
             stats::add(&self.counters.syncs, 1);
@@ -529,21 +547,47 @@ impl Wal {
         self.asynchronous.fetch_max(lsn.0, Ordering::Relaxed);
     }
 
-    /// One round of the WAL writer: makes asynchronous commits durable, and writes when much is
-    /// waiting in the buffers. True if there was something to do.
+    /// Waits for a reason to call [`Wal::writer_round`]: that much has come into the buffers, or
+    /// that `timeout` has passed.
+    pub fn wait_for_work(&self, timeout: Duration) {
+        let mut much = self.much.lock();
+        if !*much {
+            much.wait_for(&self.much_wake, timeout);
+        }
+        *much = false;
+    }
+
+    /// Ends a [`Wal::wait_for_work`] under way, or the next one.
+    pub fn wake_writer(&self) {
+        *self.much.lock() = true;
+        self.much_wake.notify_all();
+    }
+
+    /// One round of the WAL writer: makes asynchronous commits durable, writes out what waits in the
+    /// buffers when it is much, and prepares the next segment. True if there was something to do.
     ///
     /// # Errors
     /// As [`Wal::flush`].
     pub fn writer_round(&self) -> Result<bool> {
-        let mut target = self.asynchronous.load(Ordering::Relaxed).min(self.insert_lsn().0);
-        if self.insert_lsn().0 - self.flushed_lsn().0 >= 1 << 20 {
-            target = self.insert_lsn().0;
+        const FLUSH_AFTER: u64 = 1 << 20;
+        let end = self.insert_lsn().0;
+        let mut target = self.asynchronous.load(Ordering::Relaxed).min(end);
+        if end - self.flushed_lsn().0 >= FLUSH_AFTER {
+            target = end;
         }
-        if target <= self.flushed_lsn().0 {
-            return Ok(false);
+        let busy = target > self.flushed_lsn().0;
+        if busy {
+            self.drive(target, true)?;
         }
-        self.drive(target, true)?;
-        Ok(true)
+        let end = self.insert_lsn().0;
+        if end % SEGMENT_SIZE > SEGMENT_SIZE / 4
+            && !self.has_failed()
+            && let Some(_preparing) = self.preparing.try_lock()
+            && self.segments.prepare(end / SEGMENT_SIZE + 1)
+        {
+            stats::add(&self.counters.segments_created, 1);
+        }
+        Ok(busy)
     }
 
     /// Counters.
@@ -574,8 +618,8 @@ impl Wal {
     /// # Errors
     /// The disk's.
     pub fn recycle_before(&self, lsn: Lsn, keep: u64) -> Result<RecycleStats> {
-        let writer = self.writer.lock();
-        let current = writer.written / SEGMENT_SIZE;
-        writer.segments.recycle(lsn.0 / SEGMENT_SIZE, current, keep)
+        let current = self.insert_lsn().0 / SEGMENT_SIZE;
+        let written = self.written_lsn().0 / SEGMENT_SIZE;
+        self.segments.recycle((lsn.0 / SEGMENT_SIZE).min(written), current, keep)
     }
 }

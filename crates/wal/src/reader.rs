@@ -28,7 +28,7 @@ impl Reader {
     /// Reads the log in folder `dir` from `from`, where a record starts.
     pub fn new(disk: Arc<dyn Disk>, dir: &str, from: Lsn, timeline: u32) -> Reader {
         Reader {
-            segments: Segments { disk, dir: dir.to_owned(), timeline },
+            segments: Segments::new(disk, dir, timeline),
             position: from.0,
             buffer: Vec::new(),
             buffer_start: from.0,

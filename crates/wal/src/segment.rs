@@ -9,6 +9,7 @@
 //! of segments, after; then a short file is just an end of the log). A recycled segment keeps its old
 //! bytes: their checksums are for other positions.
 
+use base::sync::{Mutex, Rank};
 use base::{Error, Lsn, Result};
 use disk::{Disk, File, OpenMode};
 use std::sync::Arc;
@@ -52,9 +53,25 @@ pub(crate) struct Segments {
     pub disk: Arc<dyn Disk>,
     pub dir: String,
     pub timeline: u32,
+    names: Mutex<Names>,
+}
+
+/// Whoever looks for, makes or renames a segment holds this, so that no segment is renamed over one
+/// that has just been opened to be written.
+#[derive(Default)]
+struct Names {
+    /// A rename is not durable yet: nobody may count on what is written to that segment.
+    unsynced: bool,
+    /// All segments up to this one are there to be written.
+    ready: u64,
 }
 
 impl Segments {
+    pub fn new(disk: Arc<dyn Disk>, dir: &str, timeline: u32) -> Segments {
+        let names = Mutex::new(Rank(620), Names::default());
+        Segments { disk, dir: dir.to_owned(), timeline, names }
+    }
+
     pub fn path(&self, number: u64) -> String {
         format!("{}/{}", self.dir, segment_name(self.timeline, number))
     }
@@ -84,6 +101,12 @@ impl Segments {
     /// Opens a segment, making it if it is not there; true if it was made.
     pub fn open(&self, number: u64) -> Result<(Arc<dyn File>, bool)> {
         let path = self.path(number);
+        let mut names = self.names.lock();
+        names.ready = names.ready.max(number);
+        if names.unsynced {
+            self.sync_dir()?;
+            names.unsynced = false;
+        }
         let fail = |e| Error::io(format!("could not open file \"{path}\""), e);
         match self.disk.open(&path, OpenMode::Existing) {
             Ok(file) => {
@@ -105,32 +128,48 @@ impl Segments {
         }
     }
 
-    /// Makes a segment ahead of its use, synced, so that later syncs of it change no metadata.
-    pub fn prepare(&self, number: u64) -> Result<()> {
-        let temporary = format!("{}/preparing", self.dir);
-        let fail = |e| Error::io(format!("could not write to file \"{temporary}\""), e);
-        let file = self.disk.open(&temporary, OpenMode::Create).map_err(fail)?;
-        fill(&*file, 0).map_err(fail)?;
-        file.sync_data()
-            .map_err(|e| Error::io(format!("could not fsync file \"{temporary}\""), e))?;
-        drop(file);
-        let path = self.path(number);
-        let there = self.disk.exists(&path).map_err(fail)?;
-        if there {
-            self.disk.remove(&temporary).map_err(fail)?;
-        } else {
-            self.disk
-                .rename(&temporary, &path)
-                .map_err(|e| Error::io(format!("could not rename file to \"{path}\""), e))?;
+    /// Makes segment `number` ahead of its use, synced, so that later syncs of it change no metadata;
+    /// true if it was made. A failure means nothing yet: whoever needs the segment will meet it.
+    /// For one thread at a time.
+    pub fn prepare(&self, number: u64) -> bool {
+        if self.names.lock().ready >= number {
+            return false;
         }
-        self.sync_dir()
+        let temporary = format!("{}/preparing", self.dir);
+        let made = self.try_prepare(number, &temporary);
+        if made.is_err() {
+            // It may be space that is lacking: leave none taken.
+            let _ = self.disk.remove(&temporary);
+        }
+        made.unwrap_or(false)
+    }
+
+    fn try_prepare(&self, number: u64, temporary: &str) -> std::io::Result<bool> {
+        let path = self.path(number);
+        if !self.disk.exists(&path)? {
+            let file = self.disk.open(temporary, OpenMode::Create)?;
+            fill(&*file, 0)?;
+            file.sync_data()?;
+        }
+        let mut names = self.names.lock();
+        let made = !self.disk.exists(&path)?;
+        if made {
+            names.unsynced = true;
+            self.disk.rename(temporary, &path)?;
+            self.disk.sync_dir(&self.dir)?;
+            names.unsynced = false;
+        } else if self.disk.exists(temporary)? {
+            self.disk.remove(temporary)?;
+        }
+        names.ready = names.ready.max(number);
+        Ok(made)
     }
 }
 
 impl Segments {
-    /// Makes sure that nothing beyond `end` can be taken for a record: the rest of its segment is
-    /// zeros, later segments are gone. Returns the segment of `end`, open.
-    pub fn wipe_after(&self, end: Lsn) -> Result<Arc<dyn File>> {
+    /// Sees to it that nothing beyond `end` can be taken for a record: the rest of its segment is
+    /// zeros, later segments are gone.
+    pub fn wipe_after(&self, end: Lsn) -> Result<()> {
         let number = segment_of(end);
         for later in self.list()?.into_iter().filter(|n| *n > number) {
             let path = self.path(later);
@@ -154,24 +193,30 @@ impl Segments {
             at += n as u64;
         }
         file.sync_data().map_err(|e| Error::io(format!("could not fsync file \"{path}\""), e))?;
-        self.sync_dir()?;
-        Ok(file)
+        self.sync_dir()
     }
 
     /// Renames up to `keep` of the segments before `first_needed` to follow the last one there is,
     /// and removes the rest.
     pub fn recycle(&self, first_needed: u64, current: u64, keep: u64) -> Result<RecycleStats> {
         let mut stats = RecycleStats::default();
-        let numbers = self.list()?;
-        let last = numbers.last().copied().unwrap_or(current).max(current);
-        let mut next = last + 1;
-        for number in numbers.into_iter().filter(|n| *n < first_needed.min(current)) {
+        let mut next = current + 1;
+        for number in self.list()?.into_iter().filter(|n| *n < first_needed.min(current)) {
             let path = self.path(number);
+            let mut names = self.names.lock();
+            while next <= current + keep
+                && self.disk.exists(&self.path(next)).map_err(|e| {
+                    Error::io(format!("could not stat file \"{}\"", self.path(next)), e)
+                })?
+            {
+                next += 1;
+            }
             if next <= current + keep {
+                names.unsynced = true;
+                names.ready = names.ready.max(next);
                 self.disk
                     .rename(&path, &self.path(next))
                     .map_err(|e| Error::io(format!("could not rename file \"{path}\""), e))?;
-                next += 1;
                 stats.recycled += 1;
             } else {
                 self.disk
@@ -181,7 +226,9 @@ impl Segments {
             }
         }
         if stats != RecycleStats::default() {
+            let mut names = self.names.lock();
             self.sync_dir()?;
+            names.unsynced = false;
         }
         Ok(stats)
     }

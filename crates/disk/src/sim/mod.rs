@@ -147,7 +147,7 @@ impl SimDisk {
         let used = inodes.iter().map(|i| i.content.space()).sum();
         Arc::new(SimDisk {
             state: Arc::new(Mutex::new(
-                Rank(65000),
+                Rank(750),
                 State {
                     rng: SmallRng::seed_from_u64(seed),
                     inodes,

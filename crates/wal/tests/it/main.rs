@@ -1,3 +1,6 @@
 //! Tests of the write-ahead log.
 
 mod basic;
+mod crash;
+mod damage;
+mod failure;
