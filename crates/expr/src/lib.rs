@@ -7,6 +7,10 @@
 
 #![forbid(unsafe_code)]
 
+pub mod array;
+pub mod code;
+pub mod eval;
+pub mod fold;
 pub mod ops;
 pub mod tree;
 pub mod walk;

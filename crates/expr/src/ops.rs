@@ -1,6 +1,8 @@
 //! Identity of values.
 
-use types::Datum;
+use base::Oid;
+use std::cmp::Ordering;
+use types::{Datum, oids};
 
 /// True if both are the same value of the same representation: what makes two constants the
 /// same constant. (NaN is itself, 1.0 is not 1.00.)
@@ -19,4 +21,70 @@ pub fn identical(a: &Datum, b: &Datum) -> bool {
                 && format!("{a:?}") == format!("{b:?}")
         }
     }
+}
+
+/// Orders two values of type `ty`, neither of them NULL.
+#[inline]
+pub fn compare(ty: Oid, a: &Datum, b: &Datum) -> Ordering {
+    match (a, b) {
+        (Datum::Int4(a), Datum::Int4(b)) => a.cmp(b),
+        (Datum::Int8(a), Datum::Int8(b)) => a.cmp(b),
+        (Datum::Text(x), Datum::Text(y)) if ty != oids::BPCHAR => x.as_bytes().cmp(y.as_bytes()),
+        _ => match (crate::code::int_of(a), crate::code::int_of(b)) {
+            (Some(a), Some(b)) => a.cmp(&b),
+            _ => types::compare::compare(ty, a, b),
+        },
+    }
+}
+
+/// Orders with NULLs as a sort key wants them.
+#[inline]
+pub fn compare_key(ty: Oid, a: &Datum, b: &Datum, descending: bool, nulls_first: bool) -> Ordering {
+    match (a.is_null(), b.is_null()) {
+        (true, true) => Ordering::Equal,
+        (true, false) if nulls_first => Ordering::Less,
+        (true, false) => Ordering::Greater,
+        (false, true) if nulls_first => Ordering::Greater,
+        (false, true) => Ordering::Less,
+        (false, false) => {
+            let o = compare(ty, a, b);
+            if descending { o.reverse() } else { o }
+        }
+    }
+}
+
+/// A hash that is equal for equal values, also across the integer types.
+#[inline]
+pub fn hash(ty: Oid, v: &Datum) -> u64 {
+    match v {
+        Datum::Text(t) if ty != oids::BPCHAR => hash_bytes(t.as_bytes()),
+        Datum::Null => 0x9E37_79B9,
+        _ => match crate::code::int_of(v) {
+            Some(i) => mix(i as u64),
+            None => types::compare::hash(ty, v),
+        },
+    }
+}
+
+/// Mixes a 64-bit value.
+#[inline]
+pub fn mix(x: u64) -> u64 {
+    let x = (x ^ (x >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let x = (x ^ (x >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x ^ (x >> 32)
+}
+
+/// Hashes bytes.
+pub fn hash_bytes(b: &[u8]) -> u64 {
+    let mut h = 0xcbf2_9ce4_8422_2325u64 ^ b.len() as u64;
+    let mut chunks = b.chunks_exact(8);
+    for c in &mut chunks {
+        let w = u64::from_le_bytes([c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]]);
+        h = mix(h ^ w);
+    }
+    let mut w = 0u64;
+    for (i, c) in chunks.remainder().iter().enumerate() {
+        w |= u64::from(*c) << (8 * i);
+    }
+    mix(h ^ w)
 }

@@ -1,0 +1,131 @@
+//! Subscripts.
+
+use crate::code::int_of;
+use base::{Oid, Result, bail};
+use std::sync::Arc;
+use types::datum::ArrayValue;
+use types::{Datum, oids};
+
+/// `v[i]…` or `v[a:b]…`: out of bounds is NULL, or an empty array for a slice.
+///
+/// # Errors
+/// `0A000` for types without subscripts.
+pub fn subscript(
+    ty: Oid,
+    v: Datum,
+    indexes: &[(Option<Datum>, Option<Datum>)],
+    slice: bool,
+) -> Result<Datum> {
+    match v {
+        Datum::Null => Ok(Datum::Null),
+        Datum::Array(a) => {
+            if slice {
+                slice_of(&a, indexes)
+            } else {
+                Ok(element(&a, indexes))
+            }
+        }
+        Datum::Jsonb(j) if !slice => {
+            let mut at: &serde_json::Value = &j;
+            for (_, i) in indexes {
+                let next = match (at, i) {
+                    (_, None | Some(Datum::Null)) => return Ok(Datum::Null),
+                    (serde_json::Value::Object(o), Some(Datum::Text(t))) => o.get(t.as_str()),
+                    (serde_json::Value::Array(a), Some(d)) => {
+                        let n = match d {
+                            Datum::Text(t) => t.parse::<i64>().ok(),
+                            other => int_of(other),
+                        };
+                        n.and_then(|n| {
+                            let n = if n < 0 { n + a.len() as i64 } else { n };
+                            usize::try_from(n).ok().and_then(|n| a.get(n))
+                        })
+                    }
+                    _ => None,
+                };
+                match next {
+                    Some(n) => at = n,
+                    None => return Ok(Datum::Null),
+                }
+            }
+            Ok(Datum::Jsonb(Arc::new(at.clone())))
+        }
+        _ => bail!(
+            DATATYPE_MISMATCH,
+            "cannot subscript type {} because it does not support subscripting",
+            types::registry::format_type(ty, -1)
+        ),
+    }
+}
+
+fn element(a: &ArrayValue, indexes: &[(Option<Datum>, Option<Datum>)]) -> Datum {
+    if indexes.len() != a.dims.len() {
+        return Datum::Null;
+    }
+    let mut at = 0usize;
+    for ((_, i), (len, lower)) in indexes.iter().zip(&a.dims) {
+        let Some(i) = i.as_ref().and_then(int_of) else { return Datum::Null };
+        let offset = i - i64::from(*lower);
+        if offset < 0 || offset >= i64::from(*len) {
+            return Datum::Null;
+        }
+        at = at * (*len as usize) + offset as usize;
+    }
+    a.elements.get(at).cloned().unwrap_or(Datum::Null)
+}
+
+fn slice_of(a: &ArrayValue, indexes: &[(Option<Datum>, Option<Datum>)]) -> Result<Datum> {
+    let empty = || {
+        Ok(Datum::Array(Arc::new(ArrayValue {
+            element_type: a.element_type,
+            dims: Vec::new(),
+            elements: Vec::new(),
+        })))
+    };
+    if indexes.len() > a.dims.len() || a.dims.is_empty() {
+        return empty();
+    }
+    let mut ranges = Vec::with_capacity(a.dims.len());
+    for (d, (len, lower)) in a.dims.iter().enumerate() {
+        let (first, last) = (i64::from(*lower), i64::from(*lower) + i64::from(*len) - 1);
+        let (mut from, mut to) = (first, last);
+        if let Some((f, t)) = indexes.get(d) {
+            for (given, place) in [(f, &mut from), (t, &mut to)] {
+                match given {
+                    None => {}
+                    Some(Datum::Null) => return Ok(Datum::Null),
+                    Some(v) => *place = int_of(v).unwrap_or(0),
+                }
+            }
+        }
+        let (from, to) = (from.max(first), to.min(last));
+        if from > to {
+            return empty();
+        }
+        ranges.push(((from - first) as usize, (to - first) as usize));
+    }
+    let mut elements = Vec::new();
+    let mut at: Vec<usize> = ranges.iter().map(|r| r.0).collect();
+    'all: loop {
+        let mut i = 0;
+        for (d, (len, _)) in a.dims.iter().enumerate() {
+            i = i * (*len as usize) + at[d];
+        }
+        elements.push(a.elements.get(i).cloned().unwrap_or(Datum::Null));
+        for d in (0..at.len()).rev() {
+            if at[d] < ranges[d].1 {
+                at[d] += 1;
+                continue 'all;
+            }
+            at[d] = ranges[d].0;
+        }
+        break;
+    }
+    let dims = ranges.iter().map(|(f, t)| ((t - f + 1) as i32, 1)).collect();
+    Ok(Datum::Array(Arc::new(ArrayValue { element_type: a.element_type, dims, elements })))
+}
+
+/// The element type of an array type.
+pub fn element_type(array: Oid) -> Oid {
+    types::registry::type_info(array).map_or(oids::TEXT, |t| t.element)
+}

@@ -1,0 +1,482 @@
+//! Compiled expressions.
+//!
+//! # Purpose
+//! [`Code`] is what the executor runs: a tree with functions resolved to pointers and the common
+//! integer, text and boolean cases turned into nodes of their own.
+//!
+//! # Invariants
+//! A `Code` is immutable and `Send + Sync`; everything that changes during evaluation is in the
+//! [`EvalContext`](crate::eval::EvalContext).
+
+use crate::tree::{
+    BoolTestKind, Expr, RowCompareOp, SqlValueFunction, SubLinkKind, TypeRef,
+};
+use base::{Oid, Result, bail, err};
+use std::sync::Arc;
+use types::datum::RecordColumn;
+use types::registry::{self, ScalarFn};
+use types::{Datum, FunctionBody, Text, oids};
+
+/// A comparison.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "named after the operators")]
+pub enum CompareOp {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+impl CompareOp {
+    /// Whether an ordering satisfies it.
+    #[inline(always)]
+    pub fn holds(self, o: std::cmp::Ordering) -> bool {
+        match self {
+            CompareOp::Eq => o.is_eq(),
+            CompareOp::Ne => o.is_ne(),
+            CompareOp::Lt => o.is_lt(),
+            CompareOp::Le => o.is_le(),
+            CompareOp::Gt => o.is_gt(),
+            CompareOp::Ge => o.is_ge(),
+        }
+    }
+}
+
+/// Arithmetic on integers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "named after the operators")]
+pub enum ArithOp {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Mod,
+}
+
+/// Which representation arithmetic yields.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "named after the types")]
+pub enum IntWidth {
+    Int2,
+    Int4,
+    Int8,
+}
+
+/// A function as compiled.
+#[derive(Clone, Copy)]
+pub enum Callee {
+    /// Types do not matter.
+    Plain(ScalarFn),
+    /// Told its types.
+    Typed(fn(&dyn types::Env, &[Datum], &[Oid], Oid) -> Result<Datum>),
+}
+
+/// A call with its types.
+pub struct CallCode {
+    pub(crate) callee: Callee,
+    pub(crate) strict: bool,
+    pub(crate) args: Box<[Code]>,
+    pub(crate) arg_types: Box<[Oid]>,
+    pub(crate) result: Oid,
+}
+
+/// A compiled expression.
+pub enum Code {
+    /// A constant.
+    Const(Datum),
+    /// A column of the row.
+    Slot(usize),
+    /// `$n`, from 0 here.
+    Param(usize),
+    /// Set by an enclosing plan node.
+    ExecParam(usize),
+    /// Innermost CASE operand or array element.
+    CaseValue,
+    /// Column of the sub-select's row.
+    SubLinkColumn(usize),
+    /// Comparison of integers, dates, timestamps, OIDs of any widths.
+    IntCompare(CompareOp, Box<(Code, Code)>),
+    /// `slot op constant`, the commonest filter.
+    SlotConstCompare(CompareOp, usize, i64),
+    /// Comparison of text by bytes.
+    TextCompare(CompareOp, Box<(Code, Code)>),
+    /// Comparison of float8.
+    FloatCompare(CompareOp, Box<(Code, Code)>),
+    /// Integer arithmetic.
+    IntArith(ArithOp, IntWidth, Box<(Code, Code)>),
+    /// float8 arithmetic without overflow subtleties left out.
+    Call(Box<CallCode>),
+    /// AND
+    And(Box<[Code]>),
+    /// OR
+    Or(Box<[Code]>),
+    /// NOT
+    Not(Box<Code>),
+    /// IS [NOT] NULL; `row` tests fields.
+    IsNull { arg: Box<Code>, negated: bool },
+    /// IS [NOT] TRUE …
+    BoolTest { arg: Box<Code>, kind: BoolTestKind },
+    /// IS [NOT] DISTINCT FROM by the call `=` over the case stack's two values.
+    Distinct { equal: Box<CallCode>, negated: bool },
+    /// NULLIF
+    NullIf(Box<CallCode>),
+    /// CASE
+    Case { operand: Option<Box<Code>>, arms: Box<[(Code, Code)]>, otherwise: Option<Box<Code>> },
+    /// COALESCE
+    Coalesce(Box<[Code]>),
+    /// GREATEST, LEAST
+    MinMax { greatest: bool, args: Box<[Code]>, ty: Oid },
+    /// `x op ANY (array)`
+    ScalarArray { call: Box<CallCode>, any: bool, hashed: Option<Box<HashedArray>> },
+    /// ARRAY[…]
+    Array { elements: Box<[Code]>, element_type: Oid, multidim: bool },
+    /// ROW(…)
+    Row { fields: Box<[Code]>, columns: Arc<[RecordColumn]>, ty: Oid },
+    /// (a, b) < (c, d)
+    RowCompare { op: RowCompareOp, left: Box<[Code]>, right: Box<[Code]>, types: Box<[Oid]> },
+    /// (row).field
+    Field { arg: Box<Code>, index: usize },
+    /// array[…]
+    Subscript { arg: Box<Code>, indexes: Box<[(Option<Code>, Option<Code>)]>, slice: bool, ty: Oid },
+    /// Through text.
+    ViaIo { arg: Box<Code>, from: Oid, to: TypeRef },
+    /// Element-wise.
+    ArrayCoerce { arg: Box<Code>, element: Box<Code>, element_type: Oid },
+    /// current_date …
+    SqlValue(SqlValueFunction, TypeRef),
+    /// A sub-plan.
+    SubPlan { kind: SubLinkKind, plan: usize, test: Option<Box<Code>>, args: Box<[(usize, Code)]> },
+    /// nextval
+    NextValue(u32, Oid),
+}
+
+/// Constants of an IN list, for look-up instead of comparison one by one.
+pub struct HashedArray {
+    pub(crate) ints: std::collections::HashSet<i64>,
+    pub(crate) texts: std::collections::HashSet<Text>,
+    pub(crate) has_null: bool,
+}
+
+impl std::fmt::Debug for Code {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Code")
+    }
+}
+
+/// The integer behind a value of an integer-like type.
+#[inline(always)]
+pub fn int_of(d: &Datum) -> Option<i64> {
+    Some(match d {
+        Datum::Int4(v) => i64::from(*v),
+        Datum::Int8(v) => *v,
+        Datum::Int2(v) => i64::from(*v),
+        Datum::Date(v) => i64::from(*v),
+        Datum::Timestamp(v) | Datum::TimestampTz(v) | Datum::Time(v) => *v,
+        Datum::Oid(v) => i64::from(v.0),
+        Datum::Bool(v) => i64::from(*v),
+        Datum::Char(v) => i64::from(*v),
+        _ => return None,
+    })
+}
+
+fn integer(t: Oid) -> bool {
+    t == oids::INT2 || t == oids::INT4 || t == oids::INT8
+}
+
+/// True if values of both types compare as the integers behind them.
+fn int_like(a: Oid, b: Oid) -> bool {
+    (integer(a) && integer(b))
+        || (a == b
+            && (a == oids::DATE
+                || a == oids::TIMESTAMP
+                || a == oids::TIMESTAMPTZ
+                || a == oids::TIME
+                || a == oids::OID
+                || a == oids::BOOL
+                || a == oids::CHAR))
+}
+
+/// What a function of `pg_proc` compares, if it is one of the plain comparison operators.
+pub fn comparison(function: Oid) -> Option<(CompareOp, Oid, Oid)> {
+    let fact = types::facts::proc(function)?;
+    let [a, b] = fact.args else { return None };
+    if fact.result != oids::BOOL {
+        return None;
+    }
+    let s = fact.symbol;
+    let s = s.strip_suffix("_timestamp").map_or(s, |_| s);
+    let op = if s.ends_with("eq") {
+        CompareOp::Eq
+    } else if s.ends_with("ne") {
+        CompareOp::Ne
+    } else if s.ends_with("lt") {
+        CompareOp::Lt
+    } else if s.ends_with("le") {
+        CompareOp::Le
+    } else if s.ends_with("gt") {
+        CompareOp::Gt
+    } else if s.ends_with("ge") {
+        CompareOp::Ge
+    } else {
+        return None;
+    };
+    // A function of such a name and result that no operator of that meaning uses is something else.
+    let name = match op {
+        CompareOp::Eq => "=",
+        CompareOp::Ne => "<>",
+        CompareOp::Lt => "<",
+        CompareOp::Le => "<=",
+        CompareOp::Gt => ">",
+        CompareOp::Ge => ">=",
+    };
+    registry::operators_by_name(name)
+        .iter()
+        .any(|o| o.function == function)
+        .then_some((op, *a, *b))
+}
+
+fn arithmetic(function: Oid) -> Option<(ArithOp, IntWidth)> {
+    let fact = types::facts::proc(function)?;
+    let [a, b] = fact.args else { return None };
+    if !integer(*a) || !integer(*b) {
+        return None;
+    }
+    let op = match fact.symbol.trim_start_matches("int").trim_start_matches(['2', '4', '8']) {
+        "pl" => ArithOp::Add,
+        "mi" => ArithOp::Sub,
+        "mul" => ArithOp::Mul,
+        "div" => ArithOp::Div,
+        "mod" => ArithOp::Mod,
+        _ => return None,
+    };
+    let width = match fact.result {
+        oids::INT2 => IntWidth::Int2,
+        oids::INT4 => IntWidth::Int4,
+        oids::INT8 => IntWidth::Int8,
+        _ => return None,
+    };
+    Some((op, width))
+}
+
+fn all(exprs: &[Expr]) -> Result<Box<[Code]>> {
+    exprs.iter().map(compile).collect()
+}
+
+fn boxed(e: &Expr) -> Result<Box<Code>> {
+    Ok(Box::new(compile(e)?))
+}
+
+fn call(function: u32, args: Box<[Code]>, arg_types: &[TypeRef], ty: TypeRef) -> Result<CallCode> {
+    let info = registry::function(Oid(function)).ok_or_else(|| {
+        let name = types::facts::proc(Oid(function)).map_or("?", |p| p.name);
+        base::Error::unsupported(format!("function {name} (OID {function})"))
+    })?;
+    let callee = match info.body {
+        FunctionBody::Scalar(f) => Callee::Plain(f),
+        FunctionBody::ScalarTyped(f) => Callee::Typed(f),
+        FunctionBody::Set(_) => bail!(
+            FEATURE_NOT_SUPPORTED,
+            "set-valued function called in context that cannot accept a set"
+        ),
+        FunctionBody::Aggregate(_) | FunctionBody::Window => {
+            bail!(INTERNAL_ERROR, "function {} called as a scalar function", info.name)
+        }
+    };
+    Ok(CallCode {
+        callee,
+        strict: info.strict,
+        args,
+        arg_types: arg_types.iter().map(|t| t.oid).collect(),
+        result: ty.oid,
+    })
+}
+
+fn text_like(t: Oid) -> bool {
+    t == oids::TEXT || t == oids::VARCHAR || t == oids::NAME
+}
+
+fn compile_comparison(op: CompareOp, a: Oid, b: Oid, args: &[Expr]) -> Result<Option<Code>> {
+    let [l, r] = args else { return Ok(None) };
+    if int_like(a, b) {
+        let (l, r) = (compile(l)?, compile(r)?);
+        if let (Code::Slot(i), Code::Const(c)) = (&l, &r)
+            && let Some(v) = int_of(c)
+        {
+            return Ok(Some(Code::SlotConstCompare(op, *i, v)));
+        }
+        return Ok(Some(Code::IntCompare(op, Box::new((l, r)))));
+    }
+    if text_like(a) && text_like(b) {
+        return Ok(Some(Code::TextCompare(op, Box::new((compile(l)?, compile(r)?)))));
+    }
+    if a == oids::FLOAT8 && b == oids::FLOAT8 {
+        return Ok(Some(Code::FloatCompare(op, Box::new((compile(l)?, compile(r)?)))));
+    }
+    Ok(None)
+}
+
+/// Compiles an expression whose columns are [`Expr::Slot`]s.
+///
+/// # Errors
+/// `0A000` for functions that do not exist here; an internal error for what planning should
+/// have replaced.
+#[expect(clippy::too_many_lines, reason = "one arm for each kind of expression")]
+pub fn compile(e: &Expr) -> Result<Code> {
+    Ok(match e {
+        Expr::Const(c) => Code::Const(c.value.clone()),
+        Expr::Slot { index, .. } => Code::Slot(*index),
+        Expr::Param { number, .. } => Code::Param(*number as usize - 1),
+        Expr::ExecParam { index, .. } => Code::ExecParam(*index),
+        Expr::CaseTestValue(_) => Code::CaseValue,
+        Expr::SubLinkColumn { index, .. } => Code::SubLinkColumn(*index),
+        Expr::Call { function, args, arg_types, ty, .. } => {
+            if let Some((op, a, b)) = comparison(Oid(*function))
+                && let Some(code) = compile_comparison(op, a, b, args)?
+            {
+                return Ok(code);
+            }
+            if let Some((op, width)) = arithmetic(Oid(*function))
+                && let [l, r] = &args[..]
+            {
+                return Ok(Code::IntArith(op, width, Box::new((compile(l)?, compile(r)?))));
+            }
+            Code::Call(Box::new(call(*function, all(args)?, arg_types, *ty)?))
+        }
+        Expr::ScalarArrayOp { function, any, left, array, .. } => {
+            let hashed = hashed_array(*function, *any, array);
+            let arg_types = [left.ty(), array.ty()];
+            let args = Box::new([compile(left)?, compile(array)?]);
+            let mut code = call(*function, args, &arg_types, TypeRef::of(oids::BOOL))?;
+            if let Some(f) = types::facts::proc(Oid(*function)) {
+                code.arg_types = f.args.into();
+            }
+            Code::ScalarArray { call: Box::new(code), any: *any, hashed }
+        }
+        Expr::And(args) => Code::And(all(args)?),
+        Expr::Or(args) => Code::Or(all(args)?),
+        Expr::Not(arg) => Code::Not(boxed(arg)?),
+        Expr::IsNull { arg, negated } => Code::IsNull { arg: boxed(arg)?, negated: *negated },
+        Expr::BoolTest { arg, kind } => Code::BoolTest { arg: boxed(arg)?, kind: *kind },
+        Expr::Distinct { function, left, right, negated, .. } => {
+            let arg_types = [left.ty(), right.ty()];
+            let args = Box::new([compile(left)?, compile(right)?]);
+            let equal = call(*function, args, &arg_types, TypeRef::of(oids::BOOL))?;
+            Code::Distinct { equal: Box::new(equal), negated: *negated }
+        }
+        Expr::NullIf { function, left, right, .. } => {
+            let arg_types = [left.ty(), right.ty()];
+            let args = Box::new([compile(left)?, compile(right)?]);
+            Code::NullIf(Box::new(call(*function, args, &arg_types, TypeRef::of(oids::BOOL))?))
+        }
+        Expr::Case { operand, arms, otherwise, .. } => Code::Case {
+            operand: operand.as_deref().map(boxed).transpose()?,
+            arms: arms
+                .iter()
+                .map(|a| Ok((compile(&a.when)?, compile(&a.then)?)))
+                .collect::<Result<_>>()?,
+            otherwise: otherwise.as_deref().map(boxed).transpose()?,
+        },
+        Expr::Coalesce { args, .. } => Code::Coalesce(all(args)?),
+        Expr::MinMax { greatest, args, ty } => {
+            Code::MinMax { greatest: *greatest, args: all(args)?, ty: ty.oid }
+        }
+        Expr::Array { elements, element_type, multidim, .. } => Code::Array {
+            elements: all(elements)?,
+            element_type: element_type.oid,
+            multidim: *multidim,
+        },
+        Expr::Row { fields, names, ty } => Code::Row {
+            columns: fields
+                .iter()
+                .enumerate()
+                .map(|(i, f)| {
+                    let t = f.ty();
+                    RecordColumn {
+                        name: names
+                            .get(i)
+                            .map_or_else(|| Text::from(format!("f{}", i + 1)), Text::from),
+                        type_oid: t.oid,
+                        typmod: t.typmod,
+                    }
+                })
+                .collect(),
+            fields: all(fields)?,
+            ty: ty.oid,
+        },
+        Expr::RowCompare { op, left, right, .. } => Code::RowCompare {
+            op: *op,
+            types: left.iter().map(|l| l.ty().oid).collect(),
+            left: all(left)?,
+            right: all(right)?,
+        },
+        Expr::Field { arg, index, .. } => Code::Field { arg: boxed(arg)?, index: *index },
+        Expr::Subscript { arg, indexes, slice, .. } => Code::Subscript {
+            ty: arg.ty().oid,
+            arg: boxed(arg)?,
+            indexes: indexes
+                .iter()
+                .map(|(a, b)| {
+                    Ok((a.as_ref().map(compile).transpose()?, b.as_ref().map(compile).transpose()?))
+                })
+                .collect::<Result<_>>()?,
+            slice: *slice,
+        },
+        Expr::CoerceViaIo { arg, ty, .. } => {
+            Code::ViaIo { from: arg.ty().oid, arg: boxed(arg)?, to: *ty }
+        }
+        Expr::Relabel { arg, .. } | Expr::Collate { arg, .. } => compile(arg)?,
+        Expr::ArrayCoerce { arg, element, ty } => Code::ArrayCoerce {
+            arg: boxed(arg)?,
+            element: boxed(element)?,
+            element_type: registry::type_info(ty.oid).map_or(element.ty().oid, |t| t.element),
+        },
+        Expr::SqlValue { kind, ty } => Code::SqlValue(*kind, *ty),
+        Expr::SubPlan { kind, plan, test, args, .. } => Code::SubPlan {
+            kind: *kind,
+            plan: *plan,
+            test: test.as_deref().map(boxed).transpose()?,
+            args: args.iter().map(|(i, e)| Ok((*i, compile(e)?))).collect::<Result<_>>()?,
+        },
+        Expr::NextValue { sequence, ty } => Code::NextValue(*sequence, ty.oid),
+        Expr::Default(_) => Code::Const(Datum::Null),
+        Expr::Var { .. }
+        | Expr::Aggregate(_)
+        | Expr::Window(_)
+        | Expr::Grouping(_)
+        | Expr::SubLink { .. } => {
+            return Err(err!(INTERNAL_ERROR, "expression was not planned: {e:?}"));
+        }
+    })
+}
+
+/// A set for `x = ANY (constants)` when there are enough of them.
+fn hashed_array(function: u32, any: bool, array: &Expr) -> Option<Box<HashedArray>> {
+    let (op, a, b) = comparison(Oid(function))?;
+    let Expr::Const(c) = array else { return None };
+    let Datum::Array(v) = &c.value else { return None };
+    let matches_op = (any && op == CompareOp::Eq) || (!any && op == CompareOp::Ne);
+    let ints = int_like(a, b);
+    if !matches_op || v.elements.len() < 9 || !(ints || (text_like(a) && text_like(b))) {
+        return None;
+    }
+    let mut set = HashedArray {
+        ints: std::collections::HashSet::new(),
+        texts: std::collections::HashSet::new(),
+        has_null: false,
+    };
+    for e in &v.elements {
+        match e {
+            Datum::Null => set.has_null = true,
+            Datum::Text(t) if !ints => {
+                set.texts.insert(t.clone());
+            }
+            other if ints => {
+                set.ints.insert(int_of(other)?);
+            }
+            _ => return None,
+        }
+    }
+    Some(Box::new(set))
+}
