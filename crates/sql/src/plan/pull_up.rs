@@ -1,6 +1,6 @@
 //! The join tree, and sub-selects in FROM merged into it.
 
-use super::query_walk::{Merge, Visitor, shift_expr_levels, visit, visit_rte};
+use super::query_walk::{Merge, Visitor, shift_expr_levels, visit};
 use crate::query::{Command, Distinct, FromItem, JoinKind, Query, RangeTableEntry, RteKind};
 use expr::Expr;
 use expr::fold::contains_volatile;
@@ -90,7 +90,6 @@ fn item_tree(item: &FromItem) -> JoinTree {
 /// Replaces variables of join entries, and whole rows, by what they stand for, throughout the query.
 pub(crate) fn expand_join_vars(q: &mut Query, tree: &mut JoinTree) {
     let table: Vec<RangeTableEntry> = q.range_table.clone();
-    let needs = table.iter().any(|r| matches!(r.kind, RteKind::Join { .. }));
     let mut expand = |e: &mut Expr, depth: u32| -> bool {
         loop {
             let Expr::Var { levels_up, rte, column, ty } = e else { return false };
@@ -126,13 +125,8 @@ pub(crate) fn expand_join_vars(q: &mut Query, tree: &mut JoinTree) {
             }
         }
     };
-    if needs {
-        visit(q, 0, &mut expand);
-        tree.quals_mut(&mut |e| e.rewrite(&mut |e| expand(e, 0)));
-    } else {
-        visit(q, 0, &mut expand);
-        tree.quals_mut(&mut |e| e.rewrite(&mut |e| expand(e, 0)));
-    }
+    visit(q, 0, &mut expand);
+    tree.quals_mut(&mut |e| e.rewrite(&mut |e| expand(e, 0)));
 }
 
 /// True if the sub-select can be merged into the query around it.
@@ -199,15 +193,12 @@ fn pull_up(
                 pull_up(q, tree, nullable, pending);
             }
         }
-        JoinTree::Group { items, quals } => {
+        JoinTree::Group { items, .. } => {
             let mut mine = Vec::new();
             for item in items.iter_mut() {
-                let before = mine.len();
                 pull_up(q, item, nullable, &mut mine);
-                let _ = before;
             }
             substitute(tree, &mine);
-            let _ = quals_len(tree);
             pending.extend(mine);
         }
         JoinTree::Join { kind, left, right, .. } => {
@@ -223,13 +214,6 @@ fn pull_up(
             substitute(tree, &mine);
             pending.extend(mine);
         }
-    }
-}
-
-fn quals_len(tree: &JoinTree) -> usize {
-    match tree {
-        JoinTree::Group { quals, .. } | JoinTree::Join { quals, .. } => quals.len(),
-        JoinTree::Rel(_) => 0,
     }
 }
 
@@ -345,10 +329,4 @@ pub(crate) fn empty_query() -> Query {
         has_windows: false,
         has_target_srfs: false,
     }
-}
-
-/// Replaces references to a range-table entry's columns in one entry's expressions.
-#[expect(dead_code, reason = "kept beside its sibling for lateral entries")]
-pub(crate) fn substitute_in_rte(kind: &mut RteKind, rte: usize, values: &[Expr]) {
-    visit_rte(kind, 0, &mut Substitute { rte, values });
 }

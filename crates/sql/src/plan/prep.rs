@@ -1,0 +1,514 @@
+//! One query level from analysed form to plan.
+
+use super::path::{Path, PathKind};
+use super::pull_up::{JoinTree, expand_join_vars, pull_up_all, query_tree};
+use super::query_walk::{query_any, shift_expr_levels, shift_query_levels, visit};
+use super::rels::{JoinSpace, RelSet};
+use super::sub_links::{to_joins, to_sub_plans};
+use super::{
+    CtePlan, NodeKind, OutputColumn, Plan, PlanNode, PlannerSettings, RelationUse, SubPlan,
+};
+use crate::query::{Command, Cte, Distinct, FrameBound, JoinKind, Query, RteKind};
+use base::{Oid, Result, bail};
+use engine::catalog::model::{CatalogView, Table};
+use expr::fold::fold;
+use expr::{Expr, TypeRef};
+use std::rc::Rc;
+use std::sync::Arc;
+use types::Datum;
+
+/// What is shared by all levels of a statement.
+pub(crate) struct Global<'a> {
+    pub catalog: &'a dyn CatalogView,
+    pub settings: &'a PlannerSettings,
+    pub params: &'a [Datum],
+    pub exec_params: usize,
+    pub sub_plans: Vec<SubPlan>,
+    pub ctes: Vec<CtePlan>,
+    pub relations: Vec<RelationUse>,
+    pub names: Vec<(String, Vec<String>)>,
+    pub frames: Vec<Vec<CteFrame>>,
+    pub depth: u32,
+}
+
+/// A CTE in scope.
+#[derive(Clone)]
+pub(crate) struct CteFrame {
+    pub def: Rc<Cte>,
+    /// To be merged where it is used.
+    pub inline: bool,
+    /// Its store, once planned.
+    pub store: Option<usize>,
+    pub rows: f64,
+    pub width: i32,
+}
+
+/// A planned query level.
+pub(crate) struct LevelPlan {
+    pub node: PlanNode,
+    /// Exec parameters to set: (index, expression over the parent's columns).
+    pub args: Vec<(usize, Expr)>,
+    /// Exec parameters of levels further out that it reads.
+    pub depends: Vec<usize>,
+    pub output: Vec<OutputColumn>,
+}
+
+impl Global<'_> {
+    /// A new exec parameter.
+    pub(crate) fn new_param(&mut self) -> usize {
+        self.exec_params += 1;
+        self.exec_params - 1
+    }
+
+    /// The table with that OID.
+    pub(crate) fn table(&self, oid: u32) -> Result<Arc<Table>> {
+        match self.catalog.table_by_oid(Oid(oid))? {
+            Some(t) => Ok(t),
+            None => bail!(UNDEFINED_TABLE, "relation with OID {oid} does not exist"),
+        }
+    }
+}
+
+/// Plans a whole statement.
+pub(crate) fn plan_statement(
+    query: &Query,
+    catalog: &dyn CatalogView,
+    settings: &PlannerSettings,
+    params: &[Datum],
+) -> Result<Plan> {
+    let mut g = Global {
+        catalog,
+        settings,
+        params,
+        exec_params: 0,
+        sub_plans: Vec::new(),
+        ctes: Vec::new(),
+        relations: Vec::new(),
+        names: Vec::new(),
+        frames: Vec::new(),
+        depth: 0,
+    };
+    let level = plan_level(&mut g, query.clone(), settings.cursor_tuple_fraction)?;
+    Ok(Plan {
+        command: query.command,
+        root: level.node,
+        sub_plans: g.sub_plans,
+        ctes: g.ctes,
+        exec_params: g.exec_params,
+        output: level.output,
+        relations: g.relations,
+        names: g.names,
+    })
+}
+
+/// Replaces references to the level above by exec parameters.
+fn take_outer_refs(g: &mut Global<'_>, q: &mut Query) -> (Vec<(usize, Expr)>, Vec<usize>) {
+    let mut args: Vec<(usize, Expr)> = Vec::new();
+    let mut depends = Vec::new();
+    let mut next = g.exec_params;
+    visit(q, 0, &mut |e: &mut Expr, depth: u32| {
+        let outer = match e {
+            Expr::Var { levels_up, .. } => *levels_up > depth,
+            Expr::Aggregate(a) => a.levels_up > depth,
+            Expr::ExecParam { index, .. } => {
+                depends.push(*index);
+                false
+            }
+            _ => false,
+        };
+        if !outer {
+            return false;
+        }
+        let ty = e.ty();
+        let mut arg = e.clone();
+        shift_expr_levels(&mut arg, 0, -(depth as i32 + 1));
+        let index = match args.iter().find(|(_, a)| *a == arg) {
+            Some((i, _)) => *i,
+            None => {
+                args.push((next, arg));
+                next += 1;
+                next - 1
+            }
+        };
+        *e = Expr::ExecParam { index, ty };
+        true
+    });
+    g.exec_params = next;
+    depends.sort_unstable();
+    depends.dedup();
+    (args, depends)
+}
+
+/// Plans one level. `fraction`: 0 all rows; up to 1 a fraction; 1 or more a number of rows.
+pub(crate) fn plan_level(g: &mut Global<'_>, mut q: Query, fraction: f64) -> Result<LevelPlan> {
+    g.depth += 1;
+    if g.depth > 64 {
+        bail!(STATEMENT_TOO_COMPLEX, "stack depth limit exceeded");
+    }
+    let (args, depends) = take_outer_refs(g, &mut q);
+    let first_cte = g.ctes.len();
+    g.frames.push(Vec::new());
+    plan_ctes(g, &mut q)?;
+    let mine = first_cte..g.ctes.len();
+    inline_ctes(g, &mut q);
+    let output = output_columns(&q);
+    let (mut node, output) = if q.command != Command::Select {
+        (super::modify::plan_modify(g, q)?, output)
+    } else if q.set_operation.is_some() {
+        (super::set_ops::plan_set_operation(g, q, fraction)?, output)
+    } else {
+        (plan_select(g, q, fraction)?, output)
+    };
+    g.frames.pop();
+    g.depth -= 1;
+    if !mine.is_empty() {
+        node = PlanNode {
+            columns: node.columns.clone(),
+            rows: node.rows,
+            startup_cost: node.startup_cost,
+            total_cost: node.total_cost,
+            width: node.width,
+            kind: NodeKind::CteScope { input: Box::new(node), ctes: mine.collect() },
+        };
+    }
+    Ok(LevelPlan { node, args, depends, output })
+}
+
+/// The columns a query gives its caller.
+pub(crate) fn output_columns(q: &Query) -> Vec<OutputColumn> {
+    let list = if q.command == Command::Select { &q.targets } else { &q.returning };
+    list.iter()
+        .filter(|t| !t.hidden)
+        .map(|t| OutputColumn { name: t.name.clone(), ty: t.expr.ty(), origin: t.origin })
+        .collect()
+}
+
+fn plan_ctes(g: &mut Global<'_>, q: &mut Query) -> Result<()> {
+    for cte in std::mem::take(&mut q.ctes) {
+        let volatile = query_any(&cte.query, &mut |e, _| match e {
+            Expr::Call { function, .. } => {
+                expr::fold::function_volatility(*function) == types::Volatility::Volatile
+            }
+            Expr::NextValue { .. } => true,
+            _ => false,
+        });
+        let select = cte.query.command == Command::Select && cte.query.row_marks.is_empty();
+        let inline = select
+            && !cte.recursive
+            && !volatile
+            && match cte.materialized {
+                Some(m) => !m,
+                None => cte.references == 1,
+            };
+        let frame =
+            CteFrame { def: Rc::new(cte), inline, store: None, rows: 0.0, width: 0 };
+        let def = frame.def.clone();
+        if let Some(f) = g.frames.last_mut() {
+            f.push(frame);
+        }
+        if inline || (select && def.references == 0) {
+            continue;
+        }
+        let number = g.frames.last().map_or(0, Vec::len) - 1;
+        let (store, rows, width) = if def.recursive {
+            super::set_ops::plan_recursive(g, &def, number)?
+        } else {
+            let store = g.ctes.len();
+            // Reserve the number: nested CTEs take later ones.
+            g.ctes.push(placeholder(&def.name));
+            let level = plan_level(g, (*def.query).clone(), 0.0)?;
+            let (rows, width) = (level.node.rows, level.node.width);
+            g.ctes[store].modifies = def.query.command != Command::Select;
+            g.ctes[store].node = level.node;
+            (store, rows, width)
+        };
+        if let Some(f) = g.frames.last_mut().and_then(|f| f.get_mut(number)) {
+            f.store = Some(store);
+            f.rows = rows;
+            f.width = width;
+        }
+    }
+    Ok(())
+}
+
+/// A CTE whose plan is being made.
+pub(crate) fn placeholder(name: &str) -> CtePlan {
+    CtePlan {
+        name: name.to_owned(),
+        node: PlanNode {
+            kind: NodeKind::Result { exprs: Vec::new(), filter: None },
+            columns: Vec::new(),
+            rows: 0.0,
+            startup_cost: 0.0,
+            total_cost: 0.0,
+            width: 0,
+        },
+        modifies: false,
+    }
+}
+
+/// Turns references to CTEs that are merged into sub-selects.
+fn inline_ctes(g: &Global<'_>, q: &mut Query) {
+    for rte in &mut q.range_table {
+        if let RteKind::Cte { levels_up, index, self_reference: false } = &rte.kind {
+            let Some(frames) = g.frames.len().checked_sub(1 + *levels_up as usize) else { continue };
+            let Some(frame) = g.frames[frames].get(*index) else { continue };
+            if frame.inline {
+                let mut sub = (*frame.def.query).clone();
+                shift_query_levels(&mut sub, 1, *levels_up as i32);
+                rte.kind = RteKind::Subquery { query: Box::new(sub), view: 0 };
+            }
+        }
+    }
+}
+
+/// Nested sub-selects that CTE references of merged levels now belong to are resolved as they are planned.
+fn plan_select(g: &mut Global<'_>, mut q: Query, fraction: f64) -> Result<PlanNode> {
+    let tree = prepare(g, &mut q)?;
+    super::upper::plan_upper(g, q, tree, fraction)
+}
+
+/// The join tree with everything merged, folded and without sub-links; the query's own expressions too.
+pub(crate) fn prepare(g: &mut Global<'_>, q: &mut Query) -> Result<JoinTree> {
+    let mut tree = query_tree(q);
+    // The target of UPDATE and DELETE stands in FROM already.
+    expand_join_vars(q, &mut tree);
+    loop {
+        let before = q.range_table.len();
+        tree = pull_up_all(q, tree);
+        inline_ctes(g, q);
+        tree = convert_links(q, tree);
+        if q.range_table.len() == before {
+            break;
+        }
+    }
+    let subs = std::mem::take(&mut q.sub_selects);
+    let mut failed = None;
+    let mut each = |e: &mut Expr| {
+        if failed.is_some() {
+            return;
+        }
+        *e = fold(e);
+        if let Err(err) = to_sub_plans(g, &subs, e) {
+            failed = Some(err);
+        }
+    };
+    tree.quals_mut(&mut each);
+    own_exprs(q, &mut each);
+    if let Some(err) = failed {
+        return Err(err);
+    }
+    // A folded AND at the top of a condition is several conditions again.
+    flatten(&mut tree);
+    reduce_outer(&mut tree, &mut Vec::new());
+    Ok(tree)
+}
+
+fn convert_links(q: &mut Query, tree: JoinTree) -> JoinTree {
+    match tree {
+        JoinTree::Group { items, mut quals } => {
+            let items = items.into_iter().map(|i| convert_links(q, i)).collect();
+            let mut flat = Vec::new();
+            for e in quals.drain(..) {
+                super::pull_up::conjuncts(e, &mut flat);
+            }
+            to_joins(q, JoinTree::Group { items, quals: flat })
+        }
+        JoinTree::Join { kind, left, right, quals } => JoinTree::Join {
+            kind,
+            left: Box::new(convert_links(q, *left)),
+            right: Box::new(convert_links(q, *right)),
+            quals,
+        },
+        rel @ JoinTree::Rel(_) => rel,
+    }
+}
+
+fn flatten(tree: &mut JoinTree) {
+    let split = |quals: &mut Vec<Expr>| {
+        let mut out = Vec::new();
+        for e in quals.drain(..) {
+            super::pull_up::conjuncts(e, &mut out);
+        }
+        *quals = out;
+    };
+    match tree {
+        JoinTree::Rel(_) => {}
+        JoinTree::Group { items, quals } => {
+            items.iter_mut().for_each(flatten);
+            split(quals);
+        }
+        JoinTree::Join { left, right, quals, .. } => {
+            flatten(left);
+            flatten(right);
+            split(quals);
+        }
+    }
+}
+
+/// Every expression of the query's own level outside the join tree.
+fn own_exprs(q: &mut Query, f: &mut dyn FnMut(&mut Expr)) {
+    for rte in &mut q.range_table {
+        match &mut rte.kind {
+            RteKind::Function { calls, .. } => calls.iter_mut().for_each(|c| f(&mut c.call)),
+            RteKind::Values { rows } => rows.iter_mut().flatten().for_each(&mut *f),
+            _ => {}
+        }
+    }
+    q.targets.iter_mut().chain(&mut q.returning).for_each(|t| f(&mut t.expr));
+    q.group_exprs.iter_mut().for_each(&mut *f);
+    q.having.iter_mut().for_each(&mut *f);
+    q.limit.iter_mut().chain(&mut q.offset).for_each(&mut *f);
+    q.order_by.iter_mut().for_each(|k| f(&mut k.expr));
+    for w in &mut q.windows {
+        w.partition_by.iter_mut().for_each(&mut *f);
+        w.order_by.iter_mut().for_each(|k| f(&mut k.expr));
+        for b in [&mut w.frame.start, &mut w.frame.end] {
+            if let FrameBound::Preceding(e) | FrameBound::Following(e) = b {
+                f(e);
+            }
+        }
+    }
+    if let Distinct::On(list) = &mut q.distinct {
+        list.iter_mut().for_each(&mut *f);
+    }
+    if let Some(c) = &mut q.on_conflict {
+        if let Some(u) = &mut c.update {
+            u.iter_mut().for_each(|t| f(&mut t.expr));
+        }
+        c.filter.iter_mut().for_each(f);
+    }
+}
+
+/// Relations of which a row of NULLs would make the condition not true.
+fn rejects_nulls(e: &Expr, top: bool, out: &mut Vec<usize>) {
+    match e {
+        Expr::Var { levels_up: 0, rte, .. } => out.push(*rte),
+        Expr::Call { function, args, .. } => {
+            if types::facts::proc(Oid(*function)).is_some_and(|p| p.strict) {
+                args.iter().for_each(|a| rejects_nulls(a, false, out));
+            }
+        }
+        Expr::ScalarArrayOp { function, any: true, left, array, .. } => {
+            let empty = matches!(&**array, Expr::Const(c) if matches!(&c.value, Datum::Array(a) if a.elements.is_empty()));
+            if types::facts::proc(Oid(*function)).is_some_and(|p| p.strict) && !empty {
+                rejects_nulls(left, false, out);
+            }
+        }
+        Expr::And(args) if top => args.iter().for_each(|a| rejects_nulls(a, true, out)),
+        Expr::And(args) | Expr::Or(args) => {
+            let mut common: Option<Vec<usize>> = None;
+            for a in args {
+                let mut mine = Vec::new();
+                rejects_nulls(a, top, &mut mine);
+                common = Some(match common {
+                    None => mine,
+                    Some(c) => c.into_iter().filter(|r| mine.contains(r)).collect(),
+                });
+            }
+            out.extend(common.unwrap_or_default());
+        }
+        Expr::Not(arg)
+        | Expr::Relabel { arg, .. }
+        | Expr::Collate { arg, .. }
+        | Expr::CoerceViaIo { arg, .. } => rejects_nulls(arg, false, out),
+        Expr::IsNull { arg, negated: true } if top => rejects_nulls(arg, false, out),
+        Expr::BoolTest { arg, kind } if top => {
+            if matches!(
+                kind,
+                expr::BoolTestKind::IsTrue
+                    | expr::BoolTestKind::IsFalse
+                    | expr::BoolTestKind::IsNotUnknown
+            ) {
+                rejects_nulls(arg, false, out);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Outer joins whose padded rows a condition above throws away become inner (or one-sided).
+fn reduce_outer(tree: &mut JoinTree, above: &mut Vec<usize>) {
+    match tree {
+        JoinTree::Rel(_) => {}
+        JoinTree::Group { items, quals } => {
+            let before = above.len();
+            quals.iter().for_each(|e| rejects_nulls(e, true, above));
+            items.iter_mut().for_each(|i| reduce_outer(i, above));
+            above.truncate(before);
+        }
+        JoinTree::Join { kind, left, right, quals } => {
+            let (mut l, mut r) = (Vec::new(), Vec::new());
+            left.rels(&mut l);
+            right.rels(&mut r);
+            let hits = |side: &[usize]| side.iter().any(|x| above.contains(x));
+            let (on_left, on_right) = (hits(&l), hits(&r));
+            match kind {
+                JoinKind::Left if on_right => *kind = JoinKind::Inner,
+                JoinKind::Full => match (on_left, on_right) {
+                    (true, true) => *kind = JoinKind::Inner,
+                    // Rows of left without a match stay: RIGHT-less.
+                    (true, false) => *kind = JoinKind::Left,
+                    (false, true) => {
+                        std::mem::swap(left, right);
+                        *kind = JoinKind::Left;
+                    }
+                    _ => {}
+                },
+                _ => {}
+            }
+            let mut mine = Vec::new();
+            quals.iter().for_each(|e| rejects_nulls(e, true, &mut mine));
+            match kind {
+                JoinKind::Inner => {
+                    let before = above.len();
+                    above.extend(mine);
+                    reduce_outer(left, above);
+                    reduce_outer(right, above);
+                    above.truncate(before);
+                    let items = vec![
+                        std::mem::replace(&mut **left, JoinTree::Rel(0)),
+                        std::mem::replace(&mut **right, JoinTree::Rel(0)),
+                    ];
+                    let quals = std::mem::take(quals);
+                    *tree = JoinTree::Group { items, quals };
+                }
+                JoinKind::Left | JoinKind::Anti => {
+                    reduce_outer(left, above);
+                    reduce_outer(right, &mut mine);
+                }
+                JoinKind::Semi => {
+                    let before = above.len();
+                    above.extend(mine.iter().copied());
+                    reduce_outer(left, above);
+                    above.truncate(before);
+                    reduce_outer(right, &mut mine);
+                }
+                _ => {
+                    reduce_outer(left, &mut Vec::new());
+                    reduce_outer(right, &mut Vec::new());
+                }
+            }
+        }
+    }
+}
+
+/// A path that is one row of nothing, for a query without FROM.
+pub(crate) fn empty_from(space: &mut JoinSpace<'_, '_>) -> Rc<Path> {
+    let quals = space.take_constant_quals();
+    Rc::new(Path {
+        kind: PathKind::Result { quals },
+        rels: RelSet::EMPTY,
+        rows: 1.0,
+        startup: 0.0,
+        total: 0.01,
+        keys: Vec::new(),
+        param: RelSet::EMPTY,
+        width: 0,
+    })
+}
+
+/// The types of a query's visible output.
+pub(crate) fn output_types(q: &Query) -> Vec<TypeRef> {
+    output_columns(q).iter().map(|c| c.ty).collect()
+}

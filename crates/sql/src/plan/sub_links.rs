@@ -1,0 +1,288 @@
+//! Sub-selects in expressions: to semi and anti joins where they can be, to sub-plans else.
+
+use super::SubPlan;
+use super::prep::{Global, plan_level};
+use super::pull_up::{JoinTree, conjuncts, is_simple, merged_tree};
+use super::query_walk::{Merge, query_any};
+use crate::query::{JoinKind, Query, RangeTableEntry, RteKind};
+use base::{Oid, Result};
+use expr::tree::SubLinkKind;
+use expr::{Expr, TypeRef};
+use types::{Datum, oids};
+
+/// `<> ALL` as NOT (`= ANY`), so that NOT IN can use a hash table.
+fn normalise_all(e: &mut Expr) {
+    let Expr::SubLink { kind: SubLinkKind::All, subquery, test: Some(test), ty } = e else {
+        return;
+    };
+    let parts: Vec<Expr> = match &**test {
+        Expr::Or(args) => args.clone(),
+        other => vec![other.clone()],
+    };
+    let mut negated = Vec::new();
+    for p in parts {
+        let Expr::Call { args, arg_types, ty, operator, form, .. } = p else { return };
+        let Some(n) = types::registry::operator(Oid(operator))
+            .filter(|o| o.name == "<>")
+            .and_then(|o| types::registry::operator(o.negator))
+        else {
+            return;
+        };
+        let operator = n.oid.0;
+        negated.push(Expr::Call { function: n.function.0, args, arg_types, ty, operator, form });
+    }
+    let test = if negated.len() == 1 { negated.remove(0) } else { Expr::And(negated) };
+    *e = Expr::Not(Box::new(Expr::SubLink {
+        kind: SubLinkKind::Any,
+        subquery: *subquery,
+        test: Some(Box::new(test)),
+        ty: *ty,
+    }));
+}
+
+/// True if anything in the query reaches above it.
+fn reaches_up(q: &Query) -> bool {
+    query_any(q, &mut |e, depth| match e {
+        Expr::Var { levels_up, .. } => *levels_up > depth,
+        Expr::Aggregate(a) => a.levels_up > depth,
+        _ => false,
+    })
+}
+
+/// Drops what EXISTS does not look at.
+fn simplify_exists(q: &mut Query) {
+    let positive = match &q.limit {
+        None => true,
+        Some(Expr::Const(c)) => expr::code::int_of(&c.value).is_none_or(|n| n > 0),
+        Some(_) => false,
+    };
+    if positive && q.offset.is_none() && !q.has_target_srfs && q.set_operation.is_none() {
+        q.limit = None;
+        q.order_by = Vec::new();
+        q.windows = Vec::new();
+        q.distinct = crate::query::Distinct::No;
+        if q.having.is_none() && !q.has_windows {
+            if !q.group_exprs.is_empty() {
+                // One group for each kind of row: it exists if a row does.
+                q.group_exprs = Vec::new();
+                q.grouping_sets = Vec::new();
+                q.has_aggregates = false;
+                q.targets = Vec::new();
+            } else if !q.has_aggregates {
+                q.targets = Vec::new();
+            }
+        }
+    }
+}
+
+/// Turns conjuncts of a group's conditions into joins where that is the same thing.
+pub(crate) fn to_joins(q: &mut Query, tree: JoinTree) -> JoinTree {
+    let JoinTree::Group { items, quals } = tree else { return tree };
+    let mut rest = Vec::new();
+    let mut joins = Vec::new();
+    for mut e in quals {
+        normalise_all(&mut e);
+        let (link, anti) = match &e {
+            Expr::Not(inner) => (&**inner, true),
+            other => (other, false),
+        };
+        let converted = match link {
+            Expr::SubLink { kind: SubLinkKind::Exists, subquery, .. } => {
+                exists_to_join(q, *subquery, anti)
+            }
+            Expr::SubLink { kind: SubLinkKind::Any, subquery, test: Some(test), .. } if !anti => {
+                any_to_join(q, *subquery, test)
+            }
+            _ => None,
+        };
+        match converted {
+            Some(j) => joins.push(j),
+            None => rest.push(e),
+        }
+    }
+    let mut tree = JoinTree::Group { items, quals: rest };
+    for (kind, right, quals) in joins {
+        tree = JoinTree::Join { kind, left: Box::new(tree), right: Box::new(right), quals };
+    }
+    tree
+}
+
+type JoinParts = (JoinKind, JoinTree, Vec<Expr>);
+
+fn exists_to_join(q: &mut Query, number: usize, anti: bool) -> Option<JoinParts> {
+    let mut sub = q.sub_selects[number].clone();
+    simplify_exists(&mut sub);
+    sub.targets = if sub.has_target_srfs || sub.has_windows { return None } else { Vec::new() };
+    if !is_simple(&sub) || q.range_table.len() + sub.range_table.len() > 100 {
+        return None;
+    }
+    let filter = sub.filter.clone()?;
+    let mut without = sub.clone();
+    without.filter = None;
+    without.sub_selects = Vec::new();
+    if reaches_up(&without) {
+        return None;
+    }
+    let mut correlated = false;
+    filter.walk(&mut |e| {
+        if let Expr::Var { levels_up, .. } = e {
+            correlated |= *levels_up == 1;
+        }
+    });
+    if !correlated || expr::fold::contains_volatile(&filter) {
+        return None;
+    }
+    let mut merge = Merge { rtes: q.range_table.len(), sub_selects: q.sub_selects.len() };
+    let first = merge.rtes;
+    let tree = merged_tree(&mut sub, &mut merge);
+    q.range_table.append(&mut sub.range_table);
+    q.sub_selects.append(&mut sub.sub_selects);
+    let JoinTree::Group { items, quals } = tree else { return None };
+    let (outer, inner): (Vec<Expr>, Vec<Expr>) = quals.into_iter().partition(|e| {
+        e.any(&mut |e| matches!(e, Expr::Var { levels_up: 0, rte, .. } if *rte < first))
+            || has_sub_link(e)
+    });
+    let kind = if anti { JoinKind::Anti } else { JoinKind::Semi };
+    Some((kind, JoinTree::Group { items, quals: inner }, outer))
+}
+
+fn has_sub_link(e: &Expr) -> bool {
+    e.any(&mut |e| matches!(e, Expr::SubLink { .. }))
+}
+
+fn any_to_join(q: &mut Query, number: usize, test: &Expr) -> Option<JoinParts> {
+    let sub = &q.sub_selects[number];
+    if reaches_up(sub) || expr::fold::contains_volatile(test) || has_sub_link(test) {
+        return None;
+    }
+    // The left side must be about this query's rows, or it is better done once.
+    if !test.any(&mut |e| matches!(e, Expr::Var { levels_up: 0, .. })) {
+        return None;
+    }
+    let sub = sub.clone();
+    let visible: Vec<_> = sub.targets.iter().filter(|t| !t.hidden).collect();
+    let column_types: Vec<TypeRef> = visible.iter().map(|t| t.expr.ty()).collect();
+    let column_names = visible.iter().map(|t| t.name.clone()).collect();
+    let rte = q.range_table.len();
+    q.range_table.push(RangeTableEntry {
+        kind: RteKind::Subquery { query: Box::new(sub), view: 0 },
+        alias: "ANY_subquery".to_owned(),
+        has_alias: true,
+        column_names,
+        column_types,
+        required_privileges: 0,
+        check_as: 0,
+        lateral: false,
+    });
+    let mut test = test.clone();
+    test.rewrite(&mut |e| {
+        if let Expr::SubLinkColumn { index, ty } = e {
+            *e = Expr::Var { levels_up: 0, rte, column: *index as i32 + 1, ty: *ty };
+            return true;
+        }
+        false
+    });
+    let mut quals = Vec::new();
+    conjuncts(test, &mut quals);
+    Some((JoinKind::Semi, JoinTree::Rel(rte), quals))
+}
+
+/// Plans the sub-selects left in an expression.
+pub(crate) fn to_sub_plans(g: &mut Global<'_>, subs: &[Query], e: &mut Expr) -> Result<()> {
+    if !has_sub_link(e) {
+        return Ok(());
+    }
+    let mut failed = None;
+    e.rewrite(&mut |e| {
+        normalise_all(e);
+        if !matches!(e, Expr::SubLink { .. }) || failed.is_some() {
+            return false;
+        }
+        match sub_plan(g, subs, e) {
+            Ok(new) => *e = new,
+            Err(err) => failed = Some(err),
+        }
+        true
+    });
+    failed.map_or(Ok(()), Err)
+}
+
+fn sub_plan(g: &mut Global<'_>, subs: &[Query], e: &Expr) -> Result<Expr> {
+    let Expr::SubLink { kind, subquery, test, ty } = e else { return Ok(e.clone()) };
+    let mut sub = subs[*subquery].clone();
+    let rows = match kind {
+        SubLinkKind::Exists => {
+            simplify_exists(&mut sub);
+            1.0
+        }
+        _ => 0.0,
+    };
+    let level = plan_level(g, sub, rows)?;
+    let mut args = Vec::new();
+    for (param, mut arg) in level.args {
+        to_sub_plans(g, subs, &mut arg)?;
+        args.push((param, arg));
+    }
+    let mut test = test.clone();
+    if let Some(t) = &mut test {
+        to_sub_plans(g, subs, t)?;
+    }
+    let correlated = !args.is_empty();
+    let hash = match (kind, &test) {
+        (SubLinkKind::Any, Some(t)) if !correlated => hash_test(t),
+        _ => None,
+    };
+    let plan = g.sub_plans.len();
+    g.sub_plans.push(SubPlan {
+        kind: *kind,
+        node: level.node,
+        depends: level.depends,
+        cache: !correlated,
+        hash,
+        ty: *ty,
+    });
+    Ok(Expr::SubPlan { kind: *kind, plan, test, args, ty: *ty })
+}
+
+/// The left sides of a test that is an AND of hashable equalities with the sub-select's columns in order.
+fn hash_test(test: &Expr) -> Option<Vec<(Expr, Oid)>> {
+    let mut parts = Vec::new();
+    conjuncts(test.clone(), &mut parts);
+    let mut out = Vec::new();
+    for (i, p) in parts.into_iter().enumerate() {
+        let Expr::Call { function, args, .. } = p else { return None };
+        let (op, a, b) = expr::code::comparison(Oid(function))?;
+        if op != expr::code::CompareOp::Eq || !same_hash(a, b) {
+            return None;
+        }
+        let [l, r] = &args[..] else { return None };
+        if !is_column(r, i) || l.any(&mut |e| matches!(e, Expr::SubLinkColumn { .. })) {
+            return None;
+        }
+        out.push((l.clone(), a));
+    }
+    Some(out)
+}
+
+fn is_column(e: &Expr, i: usize) -> bool {
+    match e {
+        Expr::SubLinkColumn { index, .. } => *index == i,
+        Expr::Relabel { arg, .. } => is_column(arg, i),
+        _ => false,
+    }
+}
+
+/// True if equal values of the two types have equal hashes.
+pub(crate) fn same_hash(a: Oid, b: Oid) -> bool {
+    let int = |t: Oid| t == oids::INT2 || t == oids::INT4 || t == oids::INT8;
+    let text = |t: Oid| t == oids::TEXT || t == oids::VARCHAR || t == oids::NAME;
+    a == b || (int(a) && int(b)) || (text(a) && text(b))
+}
+
+/// A constant's value.
+pub(crate) fn constant(e: &Expr) -> Option<&Datum> {
+    match e {
+        Expr::Const(c) => Some(&c.value),
+        _ => None,
+    }
+}
