@@ -8,9 +8,7 @@
 //! A `Code` is immutable and `Send + Sync`; everything that changes during evaluation is in the
 //! [`EvalContext`](crate::eval::EvalContext).
 
-use crate::tree::{
-    BoolTestKind, Expr, RowCompareOp, SqlValueFunction, SubLinkKind, TypeRef,
-};
+use crate::tree::{BoolTestKind, Expr, RowCompareOp, SqlValueFunction, SubLinkKind, TypeRef};
 use base::{Oid, Result, bail, err};
 use std::sync::Arc;
 use types::datum::RecordColumn;
@@ -82,7 +80,8 @@ pub struct CallCode {
     pub(crate) result: Oid,
 }
 
-/// A compiled expression.
+/// A compiled expression: as [`Expr`], with functions resolved.
+#[allow(missing_docs, reason = "the fields are those of Expr")]
 pub enum Code {
     /// A constant.
     Const(Datum),
@@ -231,10 +230,7 @@ pub fn comparison(function: Oid) -> Option<(CompareOp, Oid, Oid)> {
         CompareOp::Gt => ">",
         CompareOp::Ge => ">=",
     };
-    registry::operators_by_name(name)
-        .iter()
-        .any(|o| o.function == function)
-        .then_some((op, *a, *b))
+    registry::operators_by_name(name).iter().any(|o| o.function == function).then_some((op, *a, *b))
 }
 
 fn arithmetic(function: Oid) -> Option<(ArithOp, IntWidth)> {

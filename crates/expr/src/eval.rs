@@ -160,12 +160,10 @@ impl Code {
     pub fn eval_bool(&self, row: &[Datum], cx: &EvalContext<'_>) -> Result<Option<bool>> {
         Ok(match self {
             Code::SlotConstCompare(op, i, v) => int_of(&row[*i]).map(|x| op.holds(x.cmp(v))),
-            Code::IntCompare(op, lr) => {
-                match (lr.0.eval_int(row, cx)?, lr.1.eval_int(row, cx)?) {
-                    (Some(a), Some(b)) => Some(op.holds(a.cmp(&b))),
-                    _ => None,
-                }
-            }
+            Code::IntCompare(op, lr) => match (lr.0.eval_int(row, cx)?, lr.1.eval_int(row, cx)?) {
+                (Some(a), Some(b)) => Some(op.holds(a.cmp(&b))),
+                _ => None,
+            },
             Code::TextCompare(op, lr) => {
                 let (mut x, mut y) = (Datum::Null, Datum::Null);
                 let a = lr.0.eval_ref(row, cx, &mut x)?;
@@ -303,9 +301,7 @@ impl Code {
             Code::Const(d) => d.clone(),
             Code::Slot(i) => row[*i].clone(),
             Code::Param(i) => param(cx, *i)?.clone(),
-            Code::ExecParam(i) => {
-                cx.exec_params.borrow().get(*i).cloned().unwrap_or(Datum::Null)
-            }
+            Code::ExecParam(i) => cx.exec_params.borrow().get(*i).cloned().unwrap_or(Datum::Null),
             Code::CaseValue => cx.case_values.borrow().last().cloned().unwrap_or(Datum::Null),
             Code::SubLinkColumn(i) => cx.sub_row.borrow().get(*i).cloned().unwrap_or(Datum::Null),
             Code::IntArith(op, w, lr) => {
@@ -385,8 +381,9 @@ impl Code {
                     if v.is_null() {
                         continue;
                     }
-                    if best.is_null() || (compare(*ty, &v, &best).is_gt() == *greatest
-                        && compare(*ty, &v, &best).is_ne())
+                    if best.is_null()
+                        || (compare(*ty, &v, &best).is_gt() == *greatest
+                            && compare(*ty, &v, &best).is_ne())
                     {
                         best = v;
                     }
@@ -487,9 +484,7 @@ impl Code {
 
 #[inline]
 fn param<'v>(cx: &'v EvalContext<'_>, i: usize) -> Result<&'v Datum> {
-    cx.params
-        .get(i)
-        .ok_or_else(|| err!(UNDEFINED_PARAMETER, "there is no parameter ${}", i + 1))
+    cx.params.get(i).ok_or_else(|| err!(UNDEFINED_PARAMETER, "there is no parameter ${}", i + 1))
 }
 
 #[inline]

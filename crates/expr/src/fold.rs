@@ -24,8 +24,9 @@ pub fn function_volatility(function: u32) -> Volatility {
             's' => Volatility::Stable,
             _ => Volatility::Volatile,
         },
-        None => types::registry::function(Oid(function))
-            .map_or(Volatility::Volatile, |f| f.volatility),
+        None => {
+            types::registry::function(Oid(function)).map_or(Volatility::Volatile, |f| f.volatility)
+        }
     }
 }
 

@@ -61,7 +61,11 @@ pub fn hash(ty: Oid, v: &Datum) -> u64 {
         Datum::Null => 0x9E37_79B9,
         _ => match crate::code::int_of(v) {
             Some(i) => mix(i as u64),
-            None => types::compare::hash(ty, v),
+            None => {
+                let mut h = std::hash::DefaultHasher::new();
+                types::compare::hash(ty, v, &mut h);
+                std::hash::Hasher::finish(&h)
+            }
         },
     }
 }

@@ -476,7 +476,7 @@ impl Serialize for Constant {
             None
         } else {
             let mut out = String::new();
-            text_output(self.ty.oid, &self.value, &types::env::PlainEnv, &mut out)
+            types::text_output(self.ty.oid, &self.value, &types::env::PlainEnv, &mut out)
                 .map_err(serde::ser::Error::custom)?;
             Some(out)
         };
@@ -489,17 +489,9 @@ impl<'de> Deserialize<'de> for Constant {
         let (ty, text) = <(TypeRef, Option<String>)>::deserialize(d)?;
         let value = match text {
             None => Datum::Null,
-            Some(text) => text_input(ty.oid, -1, &text, &types::env::PlainEnv)
+            Some(text) => types::text_input(ty.oid, -1, &text, &types::env::PlainEnv)
                 .map_err(serde::de::Error::custom)?,
         };
         Ok(Constant { ty, value })
     }
-}
-
-// Stand-ins until `types` has its text forms.
-fn text_output(_: Oid, _: &Datum, _: &dyn types::Env, _: &mut String) -> base::Result<()> {
-    Err(base::Error::unsupported("constant output"))
-}
-fn text_input(_: Oid, _: i32, _: &str, _: &dyn types::Env) -> base::Result<Datum> {
-    Err(base::Error::unsupported("constant input"))
 }
