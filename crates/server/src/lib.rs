@@ -1,3 +1,19 @@
-//! `server`: see ARCHITECTURE.md.
+//! `server`: the wire protocol, sessions' threads, authentication.
+//!
+//! # Purpose
+//! [`listen::Listener`] accepts connections and gives each a thread; [`connection`] runs the protocol on it,
+//! start to end, over a blocking socket: messages are decoded and encoded by `pgwire`'s codecs,
+//! everything a message asks for is done by [`sql::session::Session`].
+//!
+//! # Differs from the design
+//! No asynchronous runtime: `pgwire`'s message codecs alone, over blocking sockets, need no `tokio`, and what is
+//! sent leaves in one write before the next read (docs/decisions/0003).
 
 #![forbid(unsafe_code)]
+
+pub mod connection;
+pub mod listen;
+mod startup;
+mod wire;
+
+pub use listen::{Listener, Server};

@@ -5,3 +5,4 @@
 pub mod client;
 pub mod parse;
 pub mod query;
+pub mod scram;

@@ -1,1 +1,0 @@
-//! The settings registry (PostgreSQL's GUCs).

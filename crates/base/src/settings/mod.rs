@@ -1,0 +1,194 @@
+//! The settings registry (PostgreSQL's GUCs).
+//!
+//! # Purpose
+//! [`definition`] finds what a setting is: kind, unit, range, boot value, when it may change.
+//! [`ServerSettings`] holds the server's values, layered as PostgreSQL layers them: boot value, the
+//! configuration file, `ALTER SYSTEM`'s file, the command line. [`SessionSettings`] holds a session's
+//! own on top: database and role defaults, `SET`, and `SET LOCAL`, undone by transaction and savepoint.
+//!
+//! # Invariants
+//! A value is kept parsed and in its setting's base unit; a text that does not parse or is out of
+//! range never gets in. An `Internal` setting changes only through [`ServerSettings::set_internal`].
+
+mod file;
+mod session;
+mod table;
+mod value;
+
+pub use file::{parse_file, quote_value};
+pub use session::{SessionSettings, SetScope};
+pub use table::DEFINITIONS;
+pub use value::{Context, Definition, Kind, Source, Unit, Value};
+
+use crate::{Result, bail};
+use parking_lot::RwLock;
+use std::collections::HashMap;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The setting called `name` (case does not matter), with its index.
+pub fn find(name: &str) -> Option<(usize, &'static Definition)> {
+    static BY_NAME: OnceLock<HashMap<String, usize>> = OnceLock::new();
+    let by_name = BY_NAME.get_or_init(|| {
+        DEFINITIONS.iter().enumerate().map(|(i, d)| (d.name.to_ascii_lowercase(), i)).collect()
+    });
+    let index = match by_name.get(name) {
+        Some(i) => *i,
+        None => *by_name.get(&name.to_ascii_lowercase())?,
+    };
+    Some((index, &DEFINITIONS[index]))
+}
+
+/// The setting called `name`.
+///
+/// # Errors
+/// `42704`, PostgreSQL's text.
+pub fn definition(name: &str) -> Result<(usize, &'static Definition)> {
+    match find(name) {
+        Some(found) => Ok(found),
+        None => bail!(UNDEFINED_OBJECT, "unrecognized configuration parameter \"{name}\""),
+    }
+}
+
+/// A value and where it came from.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The value.
+    pub value: Value,
+    /// Where it came from.
+    pub source: Source,
+    /// File and line, for values from files.
+    pub location: Option<(String, u32)>,
+    /// Changed in the file, but only a restart takes it.
+    pub pending_restart: bool,
+}
+
+/// The server's values.
+pub struct ServerSettings {
+    entries: RwLock<Vec<Entry>>,
+    generation: AtomicU64,
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// One assignment from a file or the command line.
+#[derive(Clone, Debug)]
+pub struct Assignment {
+    /// The setting.
+    pub name: String,
+    /// Its value as written.
+    pub value: String,
+    /// File and line.
+    pub location: Option<(String, u32)>,
+    /// Which layer it belongs to.
+    pub source: Source,
+}
+
+impl ServerSettings {
+    /// Boot values.
+    pub fn new() -> ServerSettings {
+        let entries = DEFINITIONS.iter().map(boot_entry).collect();
+        ServerSettings { entries: RwLock::new(entries), generation: AtomicU64::new(1) }
+    }
+
+    /// Takes the assignments of all layers in rising priority. At start (`starting`) every setting
+    /// but internal ones may change; at a reload those that need a restart are only marked.
+    ///
+    /// # Errors
+    /// The first bad name or value; nothing has changed then.
+    pub fn apply(&self, assignments: &[Assignment], starting: bool) -> Result<()> {
+        let mut fresh: Vec<Entry> = DEFINITIONS.iter().map(boot_entry).collect();
+        for a in assignments {
+            let Some((index, def)) = find(&a.name) else {
+                if a.name.contains('.') {
+                    continue; // an extension's setting: accepted, as PostgreSQL does
+                }
+                bail!(UNDEFINED_OBJECT, "unrecognized configuration parameter \"{}\"", a.name);
+            };
+            if def.context == Context::Internal {
+                bail!(CANT_CHANGE_RUNTIME_PARAM, "parameter \"{}\" cannot be changed", def.name);
+            }
+            fresh[index] = Entry {
+                value: def.parse(&a.value)?,
+                source: a.source,
+                location: a.location.clone(),
+                pending_restart: false,
+            };
+        }
+        let mut entries = self.entries.write();
+        for (index, def) in DEFINITIONS.iter().enumerate() {
+            if def.context == Context::Internal {
+                continue;
+            }
+            if def.context == Context::Postmaster && !starting {
+                entries[index].pending_restart = entries[index].value != fresh[index].value;
+                continue;
+            }
+            entries[index] = fresh[index].clone();
+        }
+        drop(entries);
+        self.generation.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Sets a value that only the server itself knows (`server_version`, `data_directory`, …).
+    ///
+    /// # Panics
+    /// When there is no such setting: a bug.
+    pub fn set_internal(&self, name: &str, value: Value) {
+        let (index, _) = find(name).expect("an internal setting's name");
+        self.entries.write()[index].value = value;
+        self.generation.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Rises with every change: sessions compare it to know when to look again.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// The entry of the setting with that index.
+    pub fn entry(&self, index: usize) -> Entry {
+        self.entries.read()[index].clone()
+    }
+
+    /// A setting's value.
+    ///
+    /// # Panics
+    /// When there is no such setting: a bug.
+    pub fn get(&self, name: &str) -> Value {
+        let (index, _) = find(name).unwrap_or_else(|| panic!("no setting called {name}"));
+        self.entries.read()[index].value.clone()
+    }
+
+    /// An integer setting's value in its base unit.
+    pub fn int(&self, name: &str) -> i64 {
+        self.get(name).as_int()
+    }
+
+    /// A boolean setting's value.
+    pub fn bool(&self, name: &str) -> bool {
+        self.get(name).as_bool()
+    }
+
+    /// A real setting's value.
+    pub fn real(&self, name: &str) -> f64 {
+        self.get(name).as_real()
+    }
+
+    /// A string or enum setting's value.
+    pub fn string(&self, name: &str) -> String {
+        self.get(name).as_str().to_owned()
+    }
+}
+
+fn boot_entry(def: &Definition) -> Entry {
+    let value = def.parse(def.boot).unwrap_or_else(|e| panic!("boot value of {}: {e}", def.name));
+    Entry { value, source: Source::Default, location: None, pending_restart: false }
+}
+
+#[cfg(test)]
+mod tests;

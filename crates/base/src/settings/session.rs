@@ -1,0 +1,369 @@
+//! A session's own values over the server's.
+
+use super::{Context, Definition, ServerSettings, Source, Value, definition, find};
+use crate::{Result, bail};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// How long a SET lasts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SetScope {
+    /// To the end of the session (undone if the transaction aborts).
+    Session,
+    /// To the end of the transaction (SET LOCAL).
+    Local,
+}
+
+#[derive(Clone, Debug)]
+struct Own {
+    value: Value,
+    source: Source,
+}
+
+/// What to put back at the end of a (sub)transaction.
+#[derive(Debug)]
+struct Undo {
+    index: usize,
+    before: Option<Own>,
+    scope: SetScope,
+    nest: u32,
+}
+
+/// A session's values. Reading costs one array step.
+pub struct SessionSettings {
+    server: Arc<ServerSettings>,
+    seen_generation: u64,
+    /// Values in force, by index.
+    current: Vec<Value>,
+    own: HashMap<usize, Own>,
+    /// What RESET goes back to: set by database, role or the client at start.
+    defaults: HashMap<usize, Own>,
+    /// Extensions' settings (`my.name`): kept as text.
+    custom: BTreeMap<String, String>,
+    custom_undo: Vec<(String, Option<String>, SetScope, u32)>,
+    undo: Vec<Undo>,
+    nest: u32,
+}
+
+impl SessionSettings {
+    /// The server's values, nothing of its own.
+    pub fn new(server: Arc<ServerSettings>) -> SessionSettings {
+        let mut s = SessionSettings {
+            server,
+            seen_generation: 0,
+            current: Vec::new(),
+            own: HashMap::new(),
+            defaults: HashMap::new(),
+            custom: BTreeMap::new(),
+            custom_undo: Vec::new(),
+            undo: Vec::new(),
+            nest: 0,
+        };
+        s.refresh();
+        s
+    }
+
+    /// The server's settings below these.
+    pub fn server(&self) -> &Arc<ServerSettings> {
+        &self.server
+    }
+
+    /// Takes in a reload of the server's values; called between statements.
+    pub fn refresh(&mut self) {
+        let generation = self.server.generation();
+        if generation == self.seen_generation {
+            return;
+        }
+        self.seen_generation = generation;
+        self.current = super::DEFINITIONS
+            .iter()
+            .enumerate()
+            .map(|(i, _)| match self.own.get(&i).or_else(|| self.defaults.get(&i)) {
+                Some(own) => own.value.clone(),
+                None => self.server.entry(i).value,
+            })
+            .collect();
+    }
+
+    /// The value of a setting known to exist.
+    ///
+    /// # Panics
+    /// When there is no such setting: a bug.
+    pub fn get(&self, name: &str) -> &Value {
+        let (index, _) = find(name).unwrap_or_else(|| panic!("no setting called {name}"));
+        &self.current[index]
+    }
+    /// The value by [`find`]'s index.
+    #[inline]
+    pub fn at(&self, index: usize) -> &Value {
+        &self.current[index]
+    }
+    /// An integer, in its base unit.
+    pub fn int(&self, name: &str) -> i64 {
+        self.get(name).as_int()
+    }
+    /// A boolean.
+    pub fn bool(&self, name: &str) -> bool {
+        self.get(name).as_bool()
+    }
+    /// A real.
+    pub fn real(&self, name: &str) -> f64 {
+        self.get(name).as_real()
+    }
+    /// A text or enum.
+    pub fn text(&self, name: &str) -> &str {
+        self.get(name).as_str()
+    }
+    /// Where the value in force came from.
+    pub fn source(&self, index: usize) -> Source {
+        match self.own.get(&index).or_else(|| self.defaults.get(&index)) {
+            Some(own) => own.source,
+            None => self.server.entry(index).source,
+        }
+    }
+
+    /// As SHOW prints it.
+    ///
+    /// # Errors
+    /// `42704`
+    pub fn show(&self, name: &str) -> Result<String> {
+        if let Some(value) = self.custom.get(&name.to_ascii_lowercase()) {
+            return Ok(value.clone());
+        }
+        let (index, def) = definition(name)?;
+        Ok(def.show(&self.current[index]))
+    }
+
+    /// A value given at connection start by the client, the role or the database.
+    ///
+    /// # Errors
+    /// `42704`, `22023`, `55P02`
+    pub fn set_default(&mut self, name: &str, text: &str, source: Source) -> Result<()> {
+        let Some((index, def)) = self.known(name, text)? else {
+            self.custom.insert(name.to_ascii_lowercase(), text.to_owned());
+            return Ok(());
+        };
+        if matches!(def.context, Context::Internal | Context::Postmaster | Context::Sighup) {
+            return Err(cannot_change(def));
+        }
+        let value = canonical(def, def.parse(text)?)?;
+        self.current[index] = value.clone();
+        self.defaults.insert(index, Own { value, source });
+        Ok(())
+    }
+
+    /// SET: the new value in force, printed as SHOW would.
+    ///
+    /// # Errors
+    /// `42704`, `22023`, `55P02`, `42501`
+    pub fn set(&mut self, name: &str, text: &str, scope: SetScope, superuser: bool) -> Result<()> {
+        let Some((index, def)) = self.known(name, text)? else {
+            let key = name.to_ascii_lowercase();
+            let before = self.custom.insert(key.clone(), text.to_owned());
+            self.custom_undo.push((key, before, scope, self.nest));
+            return Ok(());
+        };
+        check_context(def, superuser)?;
+        let value = canonical(def, def.parse(text)?)?;
+        self.put(index, Some(Own { value, source: Source::Session }), scope);
+        Ok(())
+    }
+
+    /// RESET, SET … TO DEFAULT.
+    ///
+    /// # Errors
+    /// `42704`, `55P02`, `42501`
+    pub fn reset(&mut self, name: &str, scope: SetScope, superuser: bool) -> Result<()> {
+        if self.custom.contains_key(&name.to_ascii_lowercase()) {
+            self.custom.remove(&name.to_ascii_lowercase());
+            return Ok(());
+        }
+        let (index, def) = definition(name)?;
+        check_context(def, superuser)?;
+        self.put(index, None, scope);
+        Ok(())
+    }
+
+    /// RESET ALL.
+    pub fn reset_all(&mut self) {
+        let mut indexes: Vec<usize> = self.own.keys().copied().collect();
+        indexes.sort_unstable();
+        for index in indexes {
+            let keep =
+                ["transaction_isolation", "transaction_read_only", "role", "session_authorization"];
+            if !keep.contains(&super::DEFINITIONS[index].name) {
+                self.put(index, None, SetScope::Session);
+            }
+        }
+    }
+
+    fn known(&self, name: &str, _text: &str) -> Result<Option<(usize, &'static Definition)>> {
+        match find(name) {
+            Some(found) => Ok(Some(found)),
+            None if name.contains('.') && !name.starts_with('.') && !name.ends_with('.') => {
+                Ok(None)
+            }
+            None => bail!(UNDEFINED_OBJECT, "unrecognized configuration parameter \"{name}\""),
+        }
+    }
+
+    fn put(&mut self, index: usize, own: Option<Own>, scope: SetScope) {
+        let before = self.own.get(&index).cloned();
+        self.undo.push(Undo { index, before, scope, nest: self.nest });
+        self.install(index, own);
+    }
+
+    fn install(&mut self, index: usize, own: Option<Own>) {
+        self.current[index] = match own.as_ref().or_else(|| self.defaults.get(&index)) {
+            Some(own) => own.value.clone(),
+            None => self.server.entry(index).value,
+        };
+        match own {
+            Some(own) => self.own.insert(index, own),
+            None => self.own.remove(&index),
+        };
+    }
+
+    /// A savepoint begins.
+    pub fn begin_nested(&mut self) {
+        self.nest += 1;
+    }
+
+    /// A savepoint is released (`commit`) or rolled back.
+    pub fn end_nested(&mut self, commit: bool) {
+        if commit {
+            for undo in &mut self.undo {
+                undo.nest = undo.nest.min(self.nest.saturating_sub(1));
+            }
+            for undo in &mut self.custom_undo {
+                undo.3 = undo.3.min(self.nest.saturating_sub(1));
+            }
+        } else {
+            while self.undo.last().is_some_and(|u| u.nest >= self.nest) {
+                let undo = self.undo.pop().expect("looked at above");
+                self.install(undo.index, undo.before);
+            }
+            while self.custom_undo.last().is_some_and(|u| u.3 >= self.nest) {
+                let (name, before, ..) = self.custom_undo.pop().expect("looked at above");
+                self.put_custom(name, before);
+            }
+        }
+        self.nest = self.nest.saturating_sub(1);
+    }
+
+    fn put_custom(&mut self, name: String, value: Option<String>) {
+        match value {
+            Some(value) => self.custom.insert(name, value),
+            None => self.custom.remove(&name),
+        };
+    }
+
+    /// The transaction ends: an abort undoes every SET in it, a commit the local ones.
+    pub fn end_transaction(&mut self, commit: bool) {
+        self.nest = 0;
+        // Newest first, so that the oldest state wins. After a commit, a value SET for the session
+        // later than a SET LOCAL stays; an earlier one comes back when the local one is undone.
+        let mut kept: Vec<usize> = Vec::new();
+        while let Some(undo) = self.undo.pop() {
+            let session = undo.scope == SetScope::Session;
+            if commit && session {
+                kept.push(undo.index);
+            } else if !kept.contains(&undo.index) {
+                self.install(undo.index, undo.before);
+            }
+        }
+        let mut kept: Vec<String> = Vec::new();
+        while let Some((name, before, scope, _)) = self.custom_undo.pop() {
+            if commit && scope == SetScope::Session {
+                kept.push(name);
+            } else if !kept.contains(&name) {
+                self.put_custom(name, before);
+            }
+        }
+    }
+
+    /// Names and values of extensions' settings.
+    pub fn custom(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.custom.iter().map(|(n, v)| (n.as_str(), v.as_str()))
+    }
+}
+
+fn cannot_change(def: &Definition) -> crate::Error {
+    match def.context {
+        Context::Internal => {
+            crate::err!(CANT_CHANGE_RUNTIME_PARAM, "parameter \"{}\" cannot be changed", def.name)
+        }
+        Context::Postmaster => crate::err!(
+            CANT_CHANGE_RUNTIME_PARAM,
+            "parameter \"{}\" cannot be changed without restarting the server",
+            def.name
+        ),
+        Context::Sighup => crate::err!(
+            CANT_CHANGE_RUNTIME_PARAM,
+            "parameter \"{}\" cannot be changed now",
+            def.name
+        ),
+        _ => crate::err!(
+            CANT_CHANGE_RUNTIME_PARAM,
+            "parameter \"{}\" cannot be set after connection start",
+            def.name
+        ),
+    }
+}
+
+fn check_context(def: &Definition, superuser: bool) -> Result<()> {
+    match def.context {
+        Context::User => Ok(()),
+        Context::Superuser if superuser => Ok(()),
+        Context::Superuser => {
+            bail!(INSUFFICIENT_PRIVILEGE, "permission denied to set parameter \"{}\"", def.name)
+        }
+        _ => Err(cannot_change(def)),
+    }
+}
+
+/// Checks beyond the kind, and the spelling PostgreSQL shows.
+fn canonical(def: &Definition, value: Value) -> Result<Value> {
+    let Value::Text(text) = &value else { return Ok(value) };
+    let unquoted = text.trim().trim_matches('"');
+    match def.name {
+        "client_encoding" => {
+            let plain: String = unquoted
+                .chars()
+                .filter(char::is_ascii_alphanumeric)
+                .collect::<String>()
+                .to_ascii_lowercase();
+            match plain.as_str() {
+                "utf8" | "unicode" => Ok(Value::Text("UTF8".into())),
+                "sqlascii" => Ok(Value::Text("SQL_ASCII".into())),
+                _ => bail!(
+                    INVALID_PARAMETER_VALUE,
+                    "invalid value for parameter \"client_encoding\": \"{text}\""
+                ),
+            }
+        }
+        "DateStyle" => date_style(text),
+        _ => Ok(value),
+    }
+}
+
+fn date_style(text: &str) -> Result<Value> {
+    let (mut style, mut order) = (None, None);
+    for word in text.split(',').map(str::trim).filter(|w| !w.is_empty()) {
+        match word.to_ascii_lowercase().as_str() {
+            "iso" => style = Some("ISO"),
+            "sql" => style = Some("SQL"),
+            "german" => style = Some("German"),
+            w if w.starts_with("postgres") => style = Some("Postgres"),
+            "ymd" => order = Some("YMD"),
+            "dmy" | "european" | "euro" | "noneuro" => order = Some("DMY"),
+            "mdy" | "us" | "noneuropean" => order = Some("MDY"),
+            "default" => (style, order) = (Some("ISO"), Some("MDY")),
+            _ => bail!(
+                INVALID_PARAMETER_VALUE,
+                "invalid value for parameter \"DateStyle\": \"{text}\""
+            ),
+        }
+    }
+    Ok(Value::Text(format!("{}, {}", style.unwrap_or("ISO"), order.unwrap_or("MDY"))))
+}

@@ -1,0 +1,74 @@
+use super::*;
+use std::sync::Arc;
+
+fn shown(name: &str, text: &str) -> String {
+    let (_, def) = definition(name).unwrap();
+    def.show(&def.parse(text).unwrap())
+}
+
+#[test]
+fn units_parse_and_print_as_postgresql() {
+    assert_eq!(shown("shared_buffers", "16384"), "128MB");
+    assert_eq!(shown("shared_buffers", "1GB"), "1GB");
+    assert_eq!(shown("shared_buffers", "128kB"), "128kB");
+    assert_eq!(shown("vacuum_buffer_usage_limit", "2MB"), "2MB");
+    assert_eq!(shown("statement_timeout", "1500"), "1500ms");
+    assert_eq!(shown("statement_timeout", "2min"), "2min");
+    assert_eq!(shown("statement_timeout", "0"), "0");
+    assert_eq!(shown("autovacuum_vacuum_cost_delay", "2ms"), "2ms");
+    assert_eq!(shown("fsync", "of"), "off");
+    assert_eq!(shown("synchronous_commit", "TRUE"), "on");
+}
+
+#[test]
+fn bad_values_are_refused_in_postgresql_words() {
+    let (_, def) = definition("work_mem").unwrap();
+    assert_eq!(
+        def.parse("1").unwrap_err().to_string(),
+        "1 kB is outside the valid range for parameter \"work_mem\" (64 kB .. 2147483647 kB)"
+    );
+    assert_eq!(
+        def.parse("x").unwrap_err().to_string(),
+        "invalid value for parameter \"work_mem\": \"x\""
+    );
+    assert_eq!(
+        definition("nope").unwrap_err().to_string(),
+        "unrecognized configuration parameter \"nope\""
+    );
+}
+
+#[test]
+fn set_local_and_rollback_put_values_back() {
+    let mut s = SessionSettings::new(Arc::new(ServerSettings::new()));
+    s.set("work_mem", "8MB", SetScope::Session, false).unwrap();
+    s.end_transaction(true);
+    s.set("work_mem", "16MB", SetScope::Local, false).unwrap();
+    assert_eq!(s.show("work_mem").unwrap(), "16MB");
+    s.end_transaction(true);
+    assert_eq!(s.show("work_mem").unwrap(), "8MB");
+    s.set("work_mem", "32MB", SetScope::Session, false).unwrap();
+    s.begin_nested();
+    s.set("work_mem", "64MB", SetScope::Session, false).unwrap();
+    s.end_nested(false);
+    assert_eq!(s.show("work_mem").unwrap(), "32MB");
+    s.end_transaction(false);
+    assert_eq!(s.show("work_mem").unwrap(), "8MB");
+    s.set("work_mem", "1MB", SetScope::Session, false).unwrap();
+    s.set("work_mem", "2MB", SetScope::Local, false).unwrap();
+    s.end_transaction(true);
+    assert_eq!(s.show("work_mem").unwrap(), "1MB");
+    s.reset_all();
+    assert_eq!(s.show("work_mem").unwrap(), "4MB");
+}
+
+#[test]
+fn configuration_files_parse() {
+    let text = "# a comment\nwork_mem = 8MB\n search_path = 'a, ''b'''  # more\nfsync on\n";
+    let a = parse_file("postgresql.conf", text).unwrap();
+    let pairs: Vec<(&str, &str)> = a.iter().map(|a| (a.name.as_str(), a.value.as_str())).collect();
+    assert_eq!(pairs, [("work_mem", "8MB"), ("search_path", "a, 'b'"), ("fsync", "on")]);
+    assert!(parse_file("f", "= 3").is_err());
+    let server = ServerSettings::new();
+    server.apply(&a, true).unwrap();
+    assert_eq!(server.int("work_mem"), 8192);
+}

@@ -1,0 +1,428 @@
+//! Kinds, units and values of settings: parsing and printing as PostgreSQL does.
+
+use crate::{Error, Result, SqlError, SqlState, bail};
+
+/// When a setting may change (`pg_settings.context`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Context {
+    /// Never by a user.
+    Internal,
+    /// At server start.
+    Postmaster,
+    /// By reload.
+    Sighup,
+    /// At connection start by a superuser.
+    SuperuserBackend,
+    /// At connection start.
+    Backend,
+    /// By a superuser, at any time.
+    Superuser,
+    /// By anyone, at any time.
+    User,
+}
+
+impl Context {
+    /// PostgreSQL's word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Context::Internal => "internal",
+            Context::Postmaster => "postmaster",
+            Context::Sighup => "sighup",
+            Context::SuperuserBackend => "superuser-backend",
+            Context::Backend => "backend",
+            Context::Superuser => "superuser",
+            Context::User => "user",
+        }
+    }
+}
+
+/// Where a value came from (`pg_settings.source`).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Source {
+    /// The boot value.
+    Default,
+    /// `postgresql.conf` or `ALTER SYSTEM`'s file.
+    ConfigurationFile,
+    /// `-c name=value`
+    CommandLine,
+    /// ALTER DATABASE … SET
+    Database,
+    /// ALTER ROLE … SET
+    User,
+    /// The client's startup packet.
+    Client,
+    /// SET
+    Session,
+}
+
+impl Source {
+    /// PostgreSQL's word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Source::Default => "default",
+            Source::ConfigurationFile => "configuration file",
+            Source::CommandLine => "command line",
+            Source::Database => "database",
+            Source::User => "user",
+            Source::Client => "client",
+            Source::Session => "session",
+        }
+    }
+}
+
+/// The unit an integer (or real) setting is kept in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "named after the unit")]
+pub enum Unit {
+    None,
+    Bytes,
+    Kilobytes,
+    /// 8 kB blocks
+    Blocks,
+    Megabytes,
+    Milliseconds,
+    Seconds,
+    Minutes,
+}
+
+impl Unit {
+    /// `pg_settings.unit`
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            Unit::None => None,
+            Unit::Bytes => Some("B"),
+            Unit::Kilobytes => Some("kB"),
+            Unit::Blocks => Some("8kB"),
+            Unit::Megabytes => Some("MB"),
+            Unit::Milliseconds => Some("ms"),
+            Unit::Seconds => Some("s"),
+            Unit::Minutes => Some("min"),
+        }
+    }
+    /// One of it in bytes or microseconds.
+    fn scale(self) -> f64 {
+        match self {
+            Unit::None | Unit::Bytes => 1.0,
+            Unit::Kilobytes => 1024.0,
+            Unit::Blocks => 8192.0,
+            Unit::Megabytes => 1_048_576.0,
+            Unit::Milliseconds => 1000.0,
+            Unit::Seconds => 1_000_000.0,
+            Unit::Minutes => 60_000_000.0,
+        }
+    }
+    fn is_memory(self) -> bool {
+        matches!(self, Unit::Bytes | Unit::Kilobytes | Unit::Blocks | Unit::Megabytes)
+    }
+    fn is_time(self) -> bool {
+        matches!(self, Unit::Milliseconds | Unit::Seconds | Unit::Minutes)
+    }
+}
+
+const MEMORY_UNITS: [(&str, f64); 5] = [
+    ("TB", 1_099_511_627_776.0),
+    ("GB", 1_073_741_824.0),
+    ("MB", 1_048_576.0),
+    ("kB", 1024.0),
+    ("B", 1.0),
+];
+const TIME_UNITS: [(&str, f64); 6] = [
+    ("d", 86_400_000_000.0),
+    ("h", 3_600_000_000.0),
+    ("min", 60_000_000.0),
+    ("s", 1_000_000.0),
+    ("ms", 1000.0),
+    ("us", 1.0),
+];
+
+/// What values a setting takes.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// on, off
+    Bool,
+    /// An integer within a range, in the setting's unit.
+    Int(i64, i64),
+    /// A real within a range, in the setting's unit.
+    Real(f64, f64),
+    /// Text.
+    Text,
+    /// One of these words.
+    Enum(&'static [&'static str]),
+}
+
+/// What a setting is.
+#[derive(Debug)]
+pub struct Definition {
+    /// Its name, in PostgreSQL's spelling.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// The unit.
+    pub unit: Unit,
+    /// The boot value as text.
+    pub boot: &'static str,
+    /// When it may change.
+    pub context: Context,
+    /// The group it is listed in.
+    pub category: &'static str,
+    /// What it is for, in a line.
+    pub short_desc: &'static str,
+}
+
+/// A parsed value, in its setting's unit.
+#[derive(Clone, PartialEq, Debug)]
+#[allow(missing_docs, reason = "named after Kind")]
+pub enum Value {
+    Bool(bool),
+    Int(i64),
+    Real(f64),
+    Text(String),
+}
+
+impl Value {
+    /// The integer; reals are cut.
+    pub fn as_int(&self) -> i64 {
+        match self {
+            Value::Int(i) => *i,
+            #[expect(clippy::cast_possible_truncation, reason = "settings are small")]
+            Value::Real(r) => *r as i64,
+            Value::Bool(b) => i64::from(*b),
+            Value::Text(_) => 0,
+        }
+    }
+    /// The truth value.
+    pub fn as_bool(&self) -> bool {
+        matches!(self, Value::Bool(true))
+    }
+    /// The number as a real.
+    pub fn as_real(&self) -> f64 {
+        match self {
+            Value::Real(r) => *r,
+            #[expect(clippy::cast_precision_loss, reason = "settings are small")]
+            other => other.as_int() as f64,
+        }
+    }
+    /// The text; empty for other kinds.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Value::Text(s) => s,
+            _ => "",
+        }
+    }
+}
+
+impl Definition {
+    /// `pg_settings.vartype`
+    pub fn type_name(&self) -> &'static str {
+        match self.kind {
+            Kind::Bool => "bool",
+            Kind::Int(..) => "integer",
+            Kind::Real(..) => "real",
+            Kind::Text => "string",
+            Kind::Enum(_) => "enum",
+        }
+    }
+
+    /// Parses `text` as a value of this setting.
+    ///
+    /// # Errors
+    /// `22023` with PostgreSQL's texts.
+    pub fn parse(&self, text: &str) -> Result<Value> {
+        match self.kind {
+            Kind::Bool => match parse_bool(text) {
+                Some(b) => Ok(Value::Bool(b)),
+                None => bail!(
+                    INVALID_PARAMETER_VALUE,
+                    "parameter \"{}\" requires a Boolean value",
+                    self.name
+                ),
+            },
+            Kind::Int(min, max) => {
+                #[expect(clippy::cast_possible_truncation, reason = "checked against the range")]
+                let value = self.parse_number(text)?.round() as i64;
+                if value < min || value > max {
+                    return Err(self.out_of_range(
+                        value.to_string(),
+                        min.to_string(),
+                        max.to_string(),
+                    ));
+                }
+                Ok(Value::Int(value))
+            }
+            Kind::Real(min, max) => {
+                let value = self.parse_number(text)?;
+                if !(min..=max).contains(&value) {
+                    return Err(self.out_of_range(
+                        value.to_string(),
+                        min.to_string(),
+                        max.to_string(),
+                    ));
+                }
+                Ok(Value::Real(value))
+            }
+            Kind::Text => Ok(Value::Text(text.to_owned())),
+            Kind::Enum(words) => self.parse_enum(text, words),
+        }
+    }
+
+    fn parse_enum(&self, text: &str, words: &[&str]) -> Result<Value> {
+        if let Some(word) = words.iter().find(|w| w.eq_ignore_ascii_case(text)) {
+            return Ok(Value::Text((*word).to_owned()));
+        }
+        // The words on and off are often written as booleans.
+        let as_bool = parse_bool(text).map(|b| if b { "on" } else { "off" });
+        if let Some(word) = words.iter().find(|w| Some(**w) == as_bool) {
+            return Ok(Value::Text((*word).to_owned()));
+        }
+        Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("invalid value for parameter \"{}\": \"{text}\"", self.name),
+        )
+        .hint(format!("Available values: {}.", words.join(", ")))
+        .into())
+    }
+
+    fn out_of_range(&self, value: String, min: String, max: String) -> Error {
+        let unit = self.unit.name().map(|u| format!(" {u}")).unwrap_or_default();
+        crate::err!(
+            INVALID_PARAMETER_VALUE,
+            "{value}{unit} is outside the valid range for parameter \"{}\" ({min}{unit} .. {max}{unit})",
+            self.name
+        )
+    }
+
+    fn invalid(&self, text: &str) -> SqlError {
+        SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("invalid value for parameter \"{}\": \"{text}\"", self.name),
+        )
+    }
+
+    /// A number with an optional unit, in this setting's unit.
+    fn parse_number(&self, text: &str) -> Result<f64> {
+        let text = text.trim();
+        let (number, rest) = split_number(text);
+        let Some(number) = number else {
+            return Err(self.invalid(text).into());
+        };
+        if rest.is_empty() {
+            return Ok(number);
+        }
+        let units: &[(&str, f64)] = if self.unit.is_memory() {
+            &MEMORY_UNITS
+        } else if self.unit.is_time() {
+            &TIME_UNITS
+        } else {
+            return Err(self.invalid(text).into());
+        };
+        match units.iter().find(|(name, _)| *name == rest) {
+            Some((_, scale)) => Ok(number * scale / self.unit.scale()),
+            None => {
+                let hint = if self.unit.is_memory() {
+                    "Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\"."
+                } else {
+                    "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\"."
+                };
+                Err(self.invalid(text).hint(hint).into())
+            }
+        }
+    }
+
+    /// As SHOW prints it: with the largest unit that divides it.
+    pub fn show(&self, value: &Value) -> String {
+        match (value, self.kind) {
+            (Value::Bool(b), _) => if *b { "on" } else { "off" }.to_owned(),
+            (Value::Int(i), _) => self.show_int(*i),
+            (Value::Real(r), _) => format!("{}{}", r, self.real_unit(*r)),
+            (Value::Text(s), _) => s.clone(),
+        }
+    }
+
+    fn real_unit(&self, value: f64) -> &'static str {
+        if value > 0.0 { self.unit.name().unwrap_or("") } else { "" }
+    }
+
+    fn show_int(&self, value: i64) -> String {
+        let units: &[(&str, f64)] = if self.unit.is_memory() {
+            &MEMORY_UNITS
+        } else if self.unit.is_time() {
+            &TIME_UNITS
+        } else {
+            return value.to_string();
+        };
+        if value <= 0 {
+            return value.to_string();
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "scales are whole")]
+        let total = i128::from(value) * (self.unit.scale() as i128);
+        for (name, scale) in units {
+            #[expect(clippy::cast_possible_truncation, reason = "scales are whole")]
+            let scale = *scale as i128;
+            if total % scale == 0 {
+                return format!("{}{name}", total / scale);
+            }
+        }
+        value.to_string()
+    }
+
+    /// As `pg_settings.setting` has it: without a unit.
+    pub fn plain(&self, value: &Value) -> String {
+        match value {
+            Value::Int(i) => i.to_string(),
+            Value::Real(r) => r.to_string(),
+            other => self.show(other),
+        }
+    }
+}
+
+/// PostgreSQL's booleans: on, off, true, false, yes, no, 1, 0 and unambiguous beginnings.
+pub fn parse_bool(text: &str) -> Option<bool> {
+    let text = text.trim().to_ascii_lowercase();
+    if text.is_empty() {
+        return None;
+    }
+    if text == "1" || "true".starts_with(&text) || "yes".starts_with(&text) || text == "on" {
+        return Some(true);
+    }
+    if text == "0"
+        || "false".starts_with(&text)
+        || "no".starts_with(&text)
+        || (text.len() >= 2 && "off".starts_with(&text))
+    {
+        return Some(false);
+    }
+    None
+}
+
+/// A leading number (decimal, hexadecimal, with fraction and exponent) and what follows it.
+fn split_number(text: &str) -> (Option<f64>, &str) {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(rest) => (-1.0, rest),
+        None => (1.0, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if let Some(hex) = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+        let end = hex.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(hex.len());
+        let number = i64::from_str_radix(&hex[..end], 16).ok();
+        #[expect(clippy::cast_precision_loss, reason = "settings are small")]
+        return (number.map(|n| sign * n as f64), hex[end..].trim_start());
+    }
+    let mut end = 0;
+    let bytes = digits.as_bytes();
+    while end < bytes.len() && (bytes[end].is_ascii_digit() || bytes[end] == b'.') {
+        end += 1;
+    }
+    if end < bytes.len() && matches!(bytes[end], b'e' | b'E') {
+        let mut e = end + 1;
+        if e < bytes.len() && matches!(bytes[e], b'+' | b'-') {
+            e += 1;
+        }
+        let first = e;
+        while e < bytes.len() && bytes[e].is_ascii_digit() {
+            e += 1;
+        }
+        if e > first {
+            end = e;
+        }
+    }
+    (digits[..end].parse::<f64>().ok().map(|n| sign * n), digits[end..].trim_start())
+}

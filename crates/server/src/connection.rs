@@ -1,0 +1,267 @@
+//! One connection, start to end.
+//!
+//! # Invariants
+//! After an error in the extended protocol everything up to Sync is skipped. Every Sync and every simple query
+//! ends with ReadyForQuery. A panic in a statement ends this session with an error, not the server.
+
+use crate::listen::Shared;
+use crate::startup;
+use crate::wire::{ReadError, Wire, message_name};
+use base::sync::CancelReason;
+use base::{Error, Result, SqlError, SqlState};
+use pgwire::messages::PgWireFrontendMessage as Frontend;
+use pgwire::messages::data::{NoData, ParameterDescription};
+use pgwire::messages::extendedquery::{
+    Bind, BindComplete, CloseComplete, Describe, Execute, Parse, ParseComplete, PortalSuspended,
+};
+use pgwire::messages::response::{ReadyForQuery, TransactionStatus};
+use sql::client::{Client as _, ExecuteOutcome, OutputColumn};
+use sql::session::Session;
+use std::net::TcpStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Runs the connection on `stream` until it ends.
+pub(crate) fn run(stream: TcpStream, shared: &Arc<Shared>) {
+    let _ = stream.set_nodelay(true);
+    let mut wire = Wire::new(stream);
+    let session = match startup::start(&mut wire, shared) {
+        Ok(Some(session)) => session,
+        Ok(None) => return,
+        Err(error) => {
+            let error = error.to_sql_error();
+            base::log::write_error(base::log::Level::Fatal, &error, None);
+            wire.send_error("FATAL", &error);
+            let _ = wire.flush();
+            return;
+        }
+    };
+    let pid = session.backend().pid;
+    base::log::set_thread_pid(pid);
+    shared.enter(pid, wire.stream());
+    let mut connection = Connection { wire, session, skip_to_sync: false };
+    let ended = catch_unwind(AssertUnwindSafe(|| connection.serve()));
+    let fatal = match ended {
+        Ok(fatal) => fatal,
+        Err(_) => Some(SqlError::new(
+            SqlState::INTERNAL_ERROR,
+            "the session has ended because of an internal error; the server log has the details",
+        )),
+    };
+    if let Some(error) = fatal {
+        base::log::write_error(base::log::Level::Fatal, &error, None);
+        connection.wire.send_error("FATAL", &error);
+        let _ = connection.wire.flush();
+    }
+    shared.leave(pid);
+    connection.session.close();
+}
+
+struct Connection {
+    wire: Wire,
+    session: Session,
+    /// An error in the extended protocol: skip until Sync.
+    skip_to_sync: bool,
+}
+
+impl Connection {
+    /// Serves messages until the client leaves (None) or an error ends the session.
+    fn serve(&mut self) -> Option<SqlError> {
+        self.ready();
+        loop {
+            let message = match self.read() {
+                Ok(Some(message)) => message,
+                Ok(None) => return None,
+                Err(fatal) => return Some(fatal),
+            };
+            let done = match message {
+                Frontend::Terminate(_) => return None,
+                Frontend::Query(query) => {
+                    self.skip_to_sync = false;
+                    self.simple(&query.query)
+                }
+                Frontend::Sync(_) => self.sync(),
+                _ if self.skip_to_sync => Ok(()),
+                message => self.extended(message),
+            };
+            if let Err(error) = done
+                && let Some(fatal) = self.report(error)
+            {
+                return Some(fatal);
+            }
+        }
+    }
+
+    /// The next message, minding the timeouts of an idle session.
+    fn read(&mut self) -> std::result::Result<Option<Frontend>, SqlError> {
+        // Only a wait that follows ReadyForQuery is idle time; then nothing is buffered.
+        let idle = if self.wire.has_input() { None } else { self.session.idle_timeout() };
+        let timeout = idle.map(|(duration, _)| duration.max(Duration::from_millis(1)));
+        if idle.is_some() {
+            let _ = self.wire.stream().set_read_timeout(timeout);
+        }
+        let message = self.wire.read();
+        if idle.is_some() {
+            let _ = self.wire.stream().set_read_timeout(None);
+        }
+        match message {
+            Ok(message) => Ok(Some(message)),
+            Err(ReadError::TimedOut) => Err(match idle {
+                Some((_, error)) => error,
+                None => SqlError::new(SqlState::CONNECTION_FAILURE, "connection timed out"),
+            }),
+            Err(ReadError::Closed) => match self.session.backend().cancel.reason() {
+                Some(reason @ (CancelReason::Shutdown | CancelReason::Terminate)) => {
+                    Err(reason.error().to_sql_error())
+                }
+                _ => Ok(None),
+            },
+            Err(ReadError::Protocol(e)) => Err(e),
+        }
+    }
+
+    fn simple(&mut self, query: &str) -> Result<()> {
+        let result = self.session.simple_query(query, &mut self.wire);
+        if let Err(error) = result {
+            if is_fatal(&error) {
+                return Err(error);
+            }
+            self.send_error(&error);
+        }
+        self.ready();
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.skip_to_sync = false;
+        if let Err(error) = self.session.sync(&mut self.wire) {
+            if is_fatal(&error) {
+                return Err(error);
+            }
+            self.send_error(&error);
+        }
+        self.ready();
+        Ok(())
+    }
+
+    fn extended(&mut self, message: Frontend) -> Result<()> {
+        match message {
+            Frontend::Parse(m) => self.parse(&m),
+            Frontend::Bind(m) => self.bind(&m),
+            Frontend::Describe(m) => self.describe(&m),
+            Frontend::Execute(m) => self.execute(&m),
+            Frontend::Close(m) => {
+                let name = m.name.as_deref().unwrap_or("");
+                match m.target_type {
+                    b'S' => self.session.close_statement(name),
+                    b'P' => self.session.close_portal(name),
+                    other => return Err(bad_target("CLOSE", other)),
+                }
+                self.wire.send(&CloseComplete::new());
+                Ok(())
+            }
+            Frontend::Flush(_) => self.wire.flush(),
+            // What a client sent after its COPY had already failed.
+            Frontend::CopyData(_) | Frontend::CopyDone(_) | Frontend::CopyFail(_) => Ok(()),
+            other => {
+                base::bail!(PROTOCOL_VIOLATION, "unexpected message: {}", message_name(&other))
+            }
+        }
+    }
+
+    fn parse(&mut self, m: &Parse) -> Result<()> {
+        self.session.parse(m.name.as_deref().unwrap_or(""), &m.query, &m.type_oids)?;
+        self.wire.send(&ParseComplete::new());
+        Ok(())
+    }
+
+    fn bind(&mut self, m: &Bind) -> Result<()> {
+        self.session.bind(
+            m.portal_name.as_deref().unwrap_or(""),
+            m.statement_name.as_deref().unwrap_or(""),
+            &m.parameter_format_codes,
+            &m.parameters,
+            &m.result_column_format_codes,
+        )?;
+        self.wire.send(&BindComplete::new());
+        Ok(())
+    }
+
+    fn describe(&mut self, m: &Describe) -> Result<()> {
+        let name = m.name.as_deref().unwrap_or("");
+        match m.target_type {
+            b'S' => {
+                let (params, columns) = self.session.describe_statement(name)?;
+                self.wire.send(&ParameterDescription::new(params));
+                self.describe_columns(columns.as_deref())
+            }
+            b'P' => {
+                let columns = self.session.describe_portal(name)?;
+                self.describe_columns(columns.as_deref())
+            }
+            other => Err(bad_target("DESCRIBE", other)),
+        }
+    }
+
+    fn describe_columns(&mut self, columns: Option<&[OutputColumn]>) -> Result<()> {
+        match columns {
+            Some(columns) => self.wire.row_description(columns),
+            None => {
+                self.wire.send(&NoData::new());
+                Ok(())
+            }
+        }
+    }
+
+    fn execute(&mut self, m: &Execute) -> Result<()> {
+        let limit = usize::try_from(m.max_rows).unwrap_or(0);
+        let name = m.name.as_deref().unwrap_or("");
+        if self.session.execute(name, limit, &mut self.wire)? == ExecuteOutcome::Suspended {
+            self.wire.send(&PortalSuspended::new());
+        }
+        Ok(())
+    }
+
+    fn ready(&mut self) {
+        self.wire.set_min_notice(self.session.min_notice());
+        let status = match self.session.transaction_status() {
+            b'T' => TransactionStatus::Transaction,
+            b'E' => TransactionStatus::Error,
+            _ => TransactionStatus::Idle,
+        };
+        self.wire.send(&ReadyForQuery::new(status));
+    }
+
+    fn send_error(&mut self, error: &Error) {
+        let error = error.to_sql_error();
+        base::log::write_error(base::log::Level::Error, &error, self.session.statement_for_log());
+        self.wire.send_error("ERROR", &error);
+    }
+
+    /// Tells the client of an error in the extended protocol; returns those that end the session.
+    fn report(&mut self, error: Error) -> Option<SqlError> {
+        if is_fatal(&error) {
+            return Some(error.to_sql_error());
+        }
+        self.session.fail();
+        self.send_error(&error);
+        self.skip_to_sync = true;
+        None
+    }
+}
+
+/// Errors after which the session cannot go on.
+fn is_fatal(error: &Error) -> bool {
+    matches!(
+        error.state(),
+        SqlState::ADMIN_SHUTDOWN
+            | SqlState::CRASH_SHUTDOWN
+            | SqlState::CONNECTION_FAILURE
+            | SqlState::DATABASE_DROPPED
+    )
+}
+
+fn bad_target(what: &str, target: u8) -> Error {
+    base::err!(PROTOCOL_VIOLATION, "invalid {what} message subtype {target}")
+}

@@ -1,0 +1,218 @@
+//! Accepting connections, and stopping.
+
+use crate::connection;
+use base::sync::{self, CancelReason, Rank};
+use base::{Error, Result, bail};
+use sql::cluster::Cluster;
+use std::collections::HashMap;
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// What all connections share.
+pub(crate) struct Shared {
+    pub(crate) cluster: Arc<Cluster>,
+    stopping: AtomicBool,
+    /// A handle of each session's socket, to wake it when it must end.
+    sockets: sync::Mutex<HashMap<i32, TcpStream>>,
+    changed: sync::Condvar,
+    /// Cancel keys are derived from this and the session's number.
+    secret: u64,
+}
+
+impl Shared {
+    pub(crate) fn accepting(&self) -> bool {
+        !self.stopping.load(Ordering::SeqCst)
+    }
+
+    /// The key that a cancel request for `pid` must show.
+    pub(crate) fn secret(&self, pid: i32) -> i32 {
+        // A keyed mix: nobody can tell one session's key from another's.
+        let mut x = self.secret ^ u64::from(pid.unsigned_abs());
+        for _ in 0..3 {
+            x = (x ^ (x >> 31)).wrapping_mul(0x7fb5_d329_728e_a185).wrapping_add(self.secret);
+        }
+        i32::from_ne_bytes(((x >> 32) as u32).to_ne_bytes())
+    }
+
+    /// A client asks for session `pid`'s statement to be cancelled.
+    pub(crate) fn cancel(&self, pid: i32, key: i32) {
+        if key == self.secret(pid)
+            && let Some(backend) = self.cluster.backends().by_pid(pid)
+        {
+            backend.interrupt(CancelReason::UserRequest);
+        }
+    }
+
+    pub(crate) fn enter(&self, pid: i32, stream: &TcpStream) {
+        if let Ok(stream) = stream.try_clone() {
+            self.sockets.lock().insert(pid, stream);
+        }
+        if !self.accepting() {
+            self.wake(pid);
+        }
+    }
+
+    pub(crate) fn leave(&self, pid: i32) {
+        self.sockets.lock().remove(&pid);
+        self.changed.notify_all();
+    }
+
+    /// Ends session `pid`'s wait for input: it then looks at its cancel flag.
+    fn wake(&self, pid: i32) {
+        if let Some(stream) = self.sockets.lock().get(&pid) {
+            let _ = stream.shutdown(Shutdown::Read);
+        }
+    }
+}
+
+/// A bound socket.
+pub struct Listener {
+    sockets: Vec<TcpListener>,
+}
+
+impl Listener {
+    /// Binds `listen_addresses` and `port`.
+    ///
+    /// # Errors
+    /// A port in use, an address that is not ours.
+    pub fn bind(addresses: &str, port: u16) -> Result<Listener> {
+        let mut sockets = Vec::new();
+        for address in addresses.split(',').map(str::trim).filter(|a| !a.is_empty()) {
+            let host = match address {
+                "*" | "0.0.0.0" => "0.0.0.0",
+                "localhost" => "127.0.0.1",
+                other => other,
+            };
+            let Ok(ip) = host.parse::<IpAddr>() else {
+                bail!(
+                    INVALID_PARAMETER_VALUE,
+                    "could not translate host name \"{address}\" to address"
+                );
+            };
+            let socket = TcpListener::bind(SocketAddr::new(ip, port))
+                .map_err(|e| Error::io(format!("could not listen on {ip}, port {port}"), e))?;
+            sockets.push(socket);
+        }
+        if sockets.is_empty() {
+            bail!(INVALID_PARAMETER_VALUE, "no address to listen on: listen_addresses is empty");
+        }
+        Ok(Listener { sockets })
+    }
+
+    /// True if every address is a loopback address.
+    pub fn is_loopback(&self) -> bool {
+        self.sockets.iter().all(|s| s.local_addr().is_ok_and(|a| a.ip().is_loopback()))
+    }
+
+    /// The addresses bound.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.sockets.iter().filter_map(|s| s.local_addr().ok()).collect()
+    }
+}
+
+/// A running server.
+pub struct Server {
+    shared: Arc<Shared>,
+    addresses: Vec<SocketAddr>,
+    threads: Vec<std::thread::JoinHandle<()>>,
+}
+
+impl Server {
+    /// Accepts connections to `cluster` on `listener`.
+    ///
+    /// # Errors
+    /// An address that is not loopback while a role that can log in has no password; no threads.
+    pub fn start(listener: Listener, cluster: Arc<Cluster>) -> Result<Server> {
+        if !listener.is_loopback()
+            && let Some(role) = cluster.login_role_without_password()?
+        {
+            bail!(
+                INVALID_PASSWORD,
+                "will not listen on an address other than loopback while role \"{role}\" can log in without a password"
+            );
+        }
+        let addresses = listener.addresses();
+        let shared = Arc::new(Shared {
+            cluster,
+            stopping: AtomicBool::new(false),
+            sockets: sync::Mutex::new(Rank(5), HashMap::new()),
+            changed: sync::Condvar::new(),
+            secret: sql::scram_secret(),
+        });
+        let waker = Arc::downgrade(&shared);
+        shared.cluster.on_terminate(Box::new(move |pid| {
+            if let Some(shared) = waker.upgrade() {
+                shared.wake(pid);
+            }
+        }));
+        let mut threads = Vec::new();
+        for socket in listener.sockets {
+            let shared = Arc::clone(&shared);
+            let thread = sync::spawn("accept", move || accept(&socket, &shared))
+                .map_err(|e| Error::io("could not start a thread", e))?;
+            threads.push(thread);
+        }
+        Ok(Server { shared, addresses, threads })
+    }
+
+    /// The addresses it listens on.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Fast shutdown: no new connections, sessions' transactions abort, all threads end. The cluster is
+    /// the caller's to close.
+    pub fn stop(self) {
+        self.shared.stopping.store(true, Ordering::SeqCst);
+        for backend in self.shared.cluster.backends().all() {
+            backend.interrupt(CancelReason::Shutdown);
+        }
+        let pids: Vec<i32> = self.shared.sockets.lock().keys().copied().collect();
+        for pid in pids {
+            self.shared.wake(pid);
+        }
+        // Each accept thread waits for a connection: give it one.
+        for address in &self.addresses {
+            let ip = match address.ip() {
+                IpAddr::V4(ip) if ip.is_unspecified() => {
+                    "127.0.0.1".parse().unwrap_or(address.ip())
+                }
+                ip => ip,
+            };
+            let target = SocketAddr::new(ip, address.port());
+            let _ = TcpStream::connect_timeout(&target, Duration::from_secs(1));
+        }
+        for thread in self.threads {
+            let _ = thread.join();
+        }
+        let mut sockets = self.shared.sockets.lock();
+        while !sockets.is_empty() {
+            sockets.wait(&self.shared.changed);
+        }
+    }
+}
+
+fn accept(socket: &TcpListener, shared: &Arc<Shared>) {
+    loop {
+        let stream = match socket.accept() {
+            Ok((stream, _)) => stream,
+            Err(e) => {
+                if !shared.accepting() {
+                    return;
+                }
+                base::log!("could not accept new connection: {e}");
+                continue;
+            }
+        };
+        if !shared.accepting() {
+            return;
+        }
+        let shared = Arc::clone(shared);
+        let started = sync::spawn("session", move || connection::run(stream, &shared));
+        if let Err(e) = started {
+            base::log!("could not start a thread for a new connection: {e}");
+        }
+    }
+}

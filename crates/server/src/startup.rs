@@ -1,0 +1,176 @@
+//! From an open socket to a session: negotiation, authentication, the first parameters.
+
+use crate::listen::Shared;
+use crate::wire::{ReadError, Wire};
+use base::{Error, Result, bail};
+use bytes::Bytes;
+use pgwire::messages::startup::{
+    Authentication, BackendKeyData, NegotiateProtocolVersion, PasswordMessageFamily, SecretKey,
+    Startup,
+};
+use pgwire::messages::{PgWireFrontendMessage as Frontend, SslNegotiationMetaMessage};
+use sql::client::Client as _;
+use sql::scram::{Exchange, Verifier};
+use sql::session::{ConnectRequest, Session};
+use std::sync::Arc;
+
+/// The session, or None when the connection was only a cancel request or closed early.
+pub(crate) fn start(wire: &mut Wire, shared: &Arc<Shared>) -> Result<Option<Session>> {
+    let timeout = shared.cluster.settings().int("authentication_timeout").max(1);
+    let timeout = std::time::Duration::from_secs(u64::try_from(timeout).unwrap_or(60));
+    let _ = wire.stream().set_read_timeout(Some(timeout));
+    let Some(startup) = negotiate(wire, shared)? else { return Ok(None) };
+    let minor = startup.protocol_number_minor;
+    if startup.protocol_number_major != 3 {
+        bail!(
+            FEATURE_NOT_SUPPORTED,
+            "unsupported frontend protocol {}.{minor}: server supports 3.0 to 3.0",
+            startup.protocol_number_major
+        );
+    }
+    let unknown: Vec<String> =
+        startup.parameters.keys().filter(|k| k.starts_with("_pq_.")).cloned().collect();
+    if minor > 0 || !unknown.is_empty() {
+        wire.send(&NegotiateProtocolVersion::new(0, unknown));
+    }
+    let request = connect_request(&startup, wire)?;
+    if !shared.accepting() {
+        bail!(CANNOT_CONNECT_NOW, "the database system is shutting down");
+    }
+    authenticate(wire, shared, &request.user)?;
+    let session = Session::connect(&shared.cluster, request)?;
+    wire.send(&Authentication::Ok);
+    for (name, value) in session.reported_settings() {
+        wire.parameter_status(&name, &value)?;
+    }
+    let backend = session.backend();
+    wire.send(&BackendKeyData::new(backend.pid, SecretKey::I32(shared.secret(backend.pid))));
+    let _ = wire.stream().set_read_timeout(None);
+    Ok(Some(session))
+}
+
+fn read(wire: &mut Wire) -> Result<Option<Frontend>> {
+    match wire.read() {
+        Ok(message) => Ok(Some(message)),
+        Err(ReadError::Closed | ReadError::TimedOut) => Ok(None),
+        Err(ReadError::Protocol(e)) => Err(e.into()),
+    }
+}
+
+/// Answers encryption requests (no) and cancel requests, up to the startup packet.
+fn negotiate(wire: &mut Wire, shared: &Shared) -> Result<Option<Startup>> {
+    loop {
+        match read(wire)? {
+            None => return Ok(None),
+            Some(Frontend::SslNegotiation(SslNegotiationMetaMessage::None)) => {
+                wire.context.awaiting_frontend_ssl = false;
+            }
+            Some(Frontend::SslNegotiation(_)) => {
+                wire.send_raw(b"N");
+                wire.flush()?;
+            }
+            Some(Frontend::CancelRequest(request)) => {
+                if let SecretKey::I32(key) = request.secret_key {
+                    shared.cancel(request.pid, key);
+                }
+                return Ok(None);
+            }
+            Some(Frontend::Startup(startup)) => {
+                wire.context.awaiting_frontend_startup = false;
+                return Ok(Some(startup));
+            }
+            Some(_) => bail!(PROTOCOL_VIOLATION, "expected a startup packet"),
+        }
+    }
+}
+
+fn connect_request(startup: &Startup, wire: &Wire) -> Result<ConnectRequest> {
+    let mut user = None;
+    let mut database = None;
+    let mut settings = Vec::new();
+    for (name, value) in &startup.parameters {
+        match name.as_str() {
+            "user" => user = Some(value.clone()),
+            "database" => database = Some(value.clone()),
+            "options" => settings.extend(command_line_settings(value)?),
+            "replication" => {
+                if !matches!(value.as_str(), "false" | "off" | "no" | "0") {
+                    return Err(Error::unsupported("a replication connection"));
+                }
+            }
+            name if name.starts_with("_pq_.") => {}
+            name => settings.push((name.to_owned(), value.clone())),
+        }
+    }
+    let Some(user) = user.filter(|u| !u.is_empty()) else {
+        bail!(
+            INVALID_AUTHORIZATION_SPECIFICATION,
+            "no PostgreSQL user name specified in startup packet"
+        );
+    };
+    let database = database.filter(|d| !d.is_empty()).unwrap_or_else(|| user.clone());
+    Ok(ConnectRequest { user, database, settings, peer: wire.stream().peer_addr().ok() })
+}
+
+/// `-c name=value` and `--name=value` from the startup packet's options.
+fn command_line_settings(options: &str) -> Result<Vec<(String, String)>> {
+    let mut words = options.split_ascii_whitespace();
+    let mut settings = Vec::new();
+    while let Some(word) = words.next() {
+        let assignment = if word == "-c" {
+            words.next()
+        } else {
+            word.strip_prefix("-c").or_else(|| word.strip_prefix("--"))
+        };
+        match assignment.and_then(|a| a.split_once('=')) {
+            Some((name, value)) => settings.push((name.replace('-', "_"), value.to_owned())),
+            None => bail!(
+                PROTOCOL_VIOLATION,
+                "invalid command-line argument for server process: {word}"
+            ),
+        }
+    }
+    Ok(settings)
+}
+
+/// Trust on loopback for roles without a password; SCRAM-SHA-256 for all others.
+fn authenticate(wire: &mut Wire, shared: &Shared, user: &str) -> Result<()> {
+    let role = shared.cluster.login_role(user)?;
+    let loopback = wire.stream().peer_addr().is_ok_and(|a| a.ip().is_loopback());
+    let verifier = match &role {
+        Some(role) => match role.password.as_deref().and_then(Verifier::parse) {
+            Some(verifier) => verifier,
+            None if loopback => return Ok(()),
+            None => Verifier::nobody(),
+        },
+        None if loopback => return Ok(()), // Session::connect says that the role does not exist
+        None => Verifier::nobody(),
+    };
+    let failed =
+        || base::err!(INVALID_PASSWORD, "password authentication failed for user \"{user}\"");
+    wire.send(&Authentication::SASL(vec!["SCRAM-SHA-256".to_owned()]));
+    let first = match read(wire)? {
+        Some(Frontend::PasswordMessageFamily(m)) => sasl_initial(m).ok_or_else(failed)?,
+        _ => return Err(failed()),
+    };
+    let exchange = Exchange::begin(verifier, &first)?;
+    wire.send(&Authentication::SASLContinue(Bytes::from(exchange.server_first().to_owned())));
+    let last = match read(wire)? {
+        Some(Frontend::PasswordMessageFamily(m)) => {
+            m.into_sasl_response().map_err(|_| failed())?.data
+        }
+        _ => return Err(failed()),
+    };
+    match exchange.finish(&last)? {
+        Some(server_final) => {
+            wire.send(&Authentication::SASLFinal(Bytes::from(server_final)));
+            Ok(())
+        }
+        None => Err(failed()),
+    }
+}
+
+fn sasl_initial(message: PasswordMessageFamily) -> Option<Vec<u8>> {
+    let initial = message.into_sasl_initial_response().ok()?;
+    (initial.auth_method == "SCRAM-SHA-256").then(|| initial.data.unwrap_or_default().to_vec())
+}

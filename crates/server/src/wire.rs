@@ -1,0 +1,354 @@
+//! A connection's two directions: messages in, messages out.
+//!
+//! # Invariants
+//! Nothing is written to the socket but in [`Wire::flush`], which happens before each wait for input, for
+//! notices, and when the output buffer has grown past 64 kB.
+
+use base::{Error, Result, SqlError, SqlState};
+use bytes::{BufMut, BytesMut};
+use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
+use pgwire::messages::data::{FieldDescription, RowDescription};
+use pgwire::messages::response::{
+    CommandComplete, EmptyQueryResponse, ErrorResponse, NoticeResponse,
+};
+use pgwire::messages::startup::ParameterStatus;
+use pgwire::messages::{DecodeContext, Message, PgWireFrontendMessage, ProtocolVersion};
+use sql::client::{Client, CopyWireFormat, Notice, OutputColumn};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use types::{Datum, Env};
+
+const FLUSH_BYTES: usize = 64 * 1024;
+
+/// Why reading stopped.
+#[derive(Debug)]
+pub enum ReadError {
+    /// The client is gone.
+    Closed,
+    /// The socket's read timeout ran out.
+    TimedOut,
+    /// The bytes are not the protocol.
+    Protocol(SqlError),
+}
+
+/// A connection.
+pub struct Wire {
+    stream: TcpStream,
+    input: BytesMut,
+    output: BytesMut,
+    scratch: Vec<u8>,
+    text: String,
+    pub(crate) context: DecodeContext,
+    min_notice: sql::client::Severity,
+}
+
+impl Wire {
+    /// Over `stream`.
+    pub fn new(stream: TcpStream) -> Wire {
+        Wire {
+            stream,
+            input: BytesMut::with_capacity(8192),
+            output: BytesMut::with_capacity(8192),
+            scratch: vec![0; 16 * 1024],
+            text: String::new(),
+            context: DecodeContext::new(ProtocolVersion::PROTOCOL3_0),
+            min_notice: sql::client::Severity::Notice,
+        }
+    }
+
+    /// The socket.
+    pub fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    /// `client_min_messages`
+    pub fn set_min_notice(&mut self, severity: sql::client::Severity) {
+        self.min_notice = severity;
+    }
+
+    /// The next message, flushing what is to be sent before waiting for it.
+    ///
+    /// # Errors
+    /// [`ReadError`]
+    pub fn read(&mut self) -> std::result::Result<PgWireFrontendMessage, ReadError> {
+        loop {
+            if let Some(message) = self.decode()? {
+                return Ok(message);
+            }
+            self.flush().map_err(|_| ReadError::Closed)?;
+            self.fill()?;
+        }
+    }
+
+    /// True if another message has already been read from the socket, whole or in part.
+    pub fn has_input(&self) -> bool {
+        !self.input.is_empty()
+    }
+
+    fn decode(&mut self) -> std::result::Result<Option<PgWireFrontendMessage>, ReadError> {
+        // The codecs take a string that is not UTF-8, or a length that is off, as an error.
+        if !self.context.awaiting_frontend_startup && self.input.len() >= 5 {
+            let length =
+                u32::from_be_bytes([self.input[1], self.input[2], self.input[3], self.input[4]]);
+            if !(4..0x3fff_ffff).contains(&length) {
+                return Err(ReadError::Protocol(SqlError::new(
+                    SqlState::PROTOCOL_VIOLATION,
+                    "invalid message length",
+                )));
+            }
+            // An incomplete message is not looked at: codecs may allocate by counts inside it.
+            if self.input.len() < length as usize + 1 {
+                let missing = length as usize + 1 - self.input.len();
+                self.input.reserve(missing.min(1 << 20));
+                return Ok(None);
+            }
+        }
+        PgWireFrontendMessage::decode(&mut self.input, &self.context).map_err(|e| {
+            ReadError::Protocol(SqlError::new(
+                SqlState::PROTOCOL_VIOLATION,
+                format!("invalid frontend message: {e}"),
+            ))
+        })
+    }
+
+    fn fill(&mut self) -> std::result::Result<(), ReadError> {
+        loop {
+            match self.stream.read(&mut self.scratch) {
+                Ok(0) => return Err(ReadError::Closed),
+                Ok(n) => {
+                    self.input.extend_from_slice(&self.scratch[..n]);
+                    return Ok(());
+                }
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e)
+                    if matches!(
+                        e.kind(),
+                        std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
+                    ) =>
+                {
+                    return Err(ReadError::TimedOut);
+                }
+                Err(_) => return Err(ReadError::Closed),
+            }
+        }
+    }
+
+    /// Queues a message.
+    pub fn send<M: Message>(&mut self, message: &M) {
+        // An encoder fails only on a message above 1 GB, which no caller builds.
+        let _ = message.encode(&mut self.output);
+    }
+
+    /// Queues raw bytes (the answer to an SSL request).
+    pub fn send_raw(&mut self, bytes: &[u8]) {
+        self.output.put_slice(bytes);
+    }
+
+    /// Queues an error.
+    pub fn send_error(&mut self, severity: &str, error: &SqlError) {
+        self.send(&ErrorResponse { fields: error_fields(severity, error) });
+    }
+
+    fn grow(&mut self) -> Result<()> {
+        if self.output.len() >= FLUSH_BYTES { self.flush() } else { Ok(()) }
+    }
+}
+
+/// Protocol fields of an error or notice.
+fn error_fields(severity: &str, e: &SqlError) -> Vec<(u8, String)> {
+    let mut fields = vec![
+        (b'S', severity.to_owned()),
+        (b'V', severity.to_owned()),
+        (b'C', e.state.to_string()),
+        (b'M', e.message.clone()),
+    ];
+    let mut add = |code: u8, value: &Option<String>| {
+        if let Some(value) = value {
+            fields.push((code, value.clone()));
+        }
+    };
+    add(b'D', &e.detail);
+    add(b'H', &e.hint);
+    add(b'P', &e.position.map(|p| p.to_string()));
+    add(b'W', &e.context);
+    add(b's', &e.schema);
+    add(b't', &e.table);
+    add(b'c', &e.column);
+    add(b'd', &e.data_type);
+    add(b'n', &e.constraint);
+    fields
+}
+
+fn gone(e: std::io::Error) -> Error {
+    Error::Sql(Box::new(SqlError::new(
+        SqlState::CONNECTION_FAILURE,
+        format!("could not send data to client: {e}"),
+    )))
+}
+
+impl Client for Wire {
+    fn row_description(&mut self, columns: &[OutputColumn]) -> Result<()> {
+        let fields = columns.iter().map(field_description).collect();
+        self.send(&RowDescription::new(fields));
+        Ok(())
+    }
+
+    /// Written straight into the output: this is where the bytes of a result go.
+    fn data_row(&mut self, columns: &[OutputColumn], row: &[Datum], env: &dyn Env) -> Result<()> {
+        let start = self.output.len();
+        self.output.put_u8(b'D');
+        self.output.put_i32(0);
+        self.output.put_i16(i16::try_from(columns.len()).unwrap_or(i16::MAX));
+        for (column, value) in columns.iter().zip(row) {
+            if value.is_null() {
+                self.output.put_i32(-1);
+                continue;
+            }
+            let at = self.output.len();
+            self.output.put_i32(0);
+            let written = if column.format == 0 {
+                self.text.clear();
+                types::text_output(column.ty.oid, value, env, &mut self.text)
+                    .map(|()| self.output.put_slice(self.text.as_bytes()))
+            } else {
+                let mut bytes = Vec::new();
+                types::binary_output(column.ty.oid, value, env, &mut bytes)
+                    .map(|()| self.output.put_slice(&bytes))
+            };
+            if let Err(e) = written {
+                self.output.truncate(start);
+                return Err(e);
+            }
+            let length = i32::try_from(self.output.len() - at - 4).unwrap_or(i32::MAX);
+            self.output[at..at + 4].copy_from_slice(&length.to_be_bytes());
+        }
+        let length = self.output.len() - start - 1;
+        if length >= 0x3fff_ffff {
+            self.output.truncate(start);
+            base::bail!(PROGRAM_LIMIT_EXCEEDED, "out of memory: row of {length} bytes");
+        }
+        let length = u32::try_from(length).unwrap_or(0);
+        self.output[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+        self.grow()
+    }
+
+    fn command_complete(&mut self, tag: &str) -> Result<()> {
+        self.send(&CommandComplete::new(tag.to_owned()));
+        Ok(())
+    }
+
+    fn empty_query(&mut self) -> Result<()> {
+        self.send(&EmptyQueryResponse::new());
+        Ok(())
+    }
+
+    fn notice(&mut self, notice: &Notice) -> Result<()> {
+        // INFO always goes to the client, whatever client_min_messages says.
+        if notice.severity < self.min_notice && notice.severity != sql::client::Severity::Info {
+            return Ok(());
+        }
+        let fields = error_fields(notice.severity.name(), &notice.body);
+        self.send(&NoticeResponse { fields });
+        self.flush()
+    }
+
+    fn parameter_status(&mut self, name: &str, value: &str) -> Result<()> {
+        self.send(&ParameterStatus::new(name.to_owned(), value.to_owned()));
+        Ok(())
+    }
+
+    fn copy_in_begin(&mut self, format: CopyWireFormat, columns: usize) -> Result<()> {
+        let (format, n) = copy_format(format, columns);
+        self.send(&CopyInResponse::new(format, n, vec![i16::from(format); columns]));
+        self.flush()
+    }
+
+    fn copy_in_read(&mut self, buffer: &mut Vec<u8>) -> Result<bool> {
+        buffer.clear();
+        loop {
+            match self.read() {
+                Ok(PgWireFrontendMessage::CopyData(d)) => {
+                    buffer.extend_from_slice(&d.data);
+                    return Ok(true);
+                }
+                Ok(PgWireFrontendMessage::CopyDone(_)) => return Ok(false),
+                Ok(PgWireFrontendMessage::CopyFail(f)) => {
+                    base::bail!(QUERY_CANCELED, "COPY from stdin failed: {}", f.message)
+                }
+                // The extended protocol allows these while copying.
+                Ok(PgWireFrontendMessage::Flush(_) | PgWireFrontendMessage::Sync(_)) => {}
+                Ok(other) => base::bail!(
+                    PROTOCOL_VIOLATION,
+                    "unexpected message during COPY from stdin: {}",
+                    message_name(&other)
+                ),
+                Err(ReadError::TimedOut) => {}
+                Err(ReadError::Closed) => base::bail!(
+                    CONNECTION_FAILURE,
+                    "unexpected EOF on client connection with an open transaction"
+                ),
+                Err(ReadError::Protocol(e)) => return Err(e.into()),
+            }
+        }
+    }
+
+    fn copy_out_begin(&mut self, format: CopyWireFormat, columns: usize) -> Result<()> {
+        let (format, n) = copy_format(format, columns);
+        self.send(&CopyOutResponse::new(format, n, vec![i16::from(format); columns]));
+        Ok(())
+    }
+
+    fn copy_out_data(&mut self, data: &[u8]) -> Result<()> {
+        self.output.put_u8(b'd');
+        self.output.put_u32(u32::try_from(data.len() + 4).unwrap_or(u32::MAX));
+        self.output.put_slice(data);
+        self.grow()
+    }
+
+    fn copy_out_end(&mut self) -> Result<()> {
+        self.send(&CopyDone::new());
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if !self.output.is_empty() {
+            self.stream.write_all(&self.output).map_err(gone)?;
+            self.output.clear();
+        }
+        Ok(())
+    }
+}
+
+fn copy_format(format: CopyWireFormat, columns: usize) -> (i8, i16) {
+    let format = if format == CopyWireFormat::Binary { 1 } else { 0 };
+    (format, i16::try_from(columns).unwrap_or(i16::MAX))
+}
+
+/// A column as RowDescription has it.
+#[expect(clippy::cast_possible_wrap, reason = "the wire's field is unsigned, the codec's is not")]
+fn field_description(c: &OutputColumn) -> FieldDescription {
+    FieldDescription::new(
+        c.name.clone(),
+        c.table as i32,
+        c.column,
+        c.ty.oid.0,
+        c.type_len,
+        c.ty.typmod,
+        c.format,
+    )
+}
+
+/// What a message is called in an error.
+pub fn message_name(message: &PgWireFrontendMessage) -> &'static str {
+    match message {
+        PgWireFrontendMessage::Query(_) => "Query",
+        PgWireFrontendMessage::Parse(_) => "Parse",
+        PgWireFrontendMessage::Bind(_) => "Bind",
+        PgWireFrontendMessage::Execute(_) => "Execute",
+        PgWireFrontendMessage::Describe(_) => "Describe",
+        PgWireFrontendMessage::Close(_) => "Close",
+        PgWireFrontendMessage::Startup(_) => "Startup",
+        PgWireFrontendMessage::Terminate(_) => "Terminate",
+        _ => "message",
+    }
+}
