@@ -1,0 +1,53 @@
+//! What a pool is told when it is made.
+
+/// Sizes and switches of a [`BufferPool`](crate::BufferPool).
+#[derive(Clone, Debug)]
+pub struct PoolConfig {
+    /// `shared_buffers`, in pages; at least 16.
+    pub frames: usize,
+    /// Write-behind's own pages, beside `frames` (16 MB by default).
+    pub staging_frames: usize,
+    /// The longest vectored read or write, in pages (`io_combine_limit`; 1 MiB by default).
+    pub combine_pages: usize,
+    /// Files kept open at once; the least recently opened is closed beyond that.
+    pub open_files_max: usize,
+    /// Whether the pool starts a thread for write-behind when it is first needed. Without it an
+    /// operation that finds staging full writes it out itself, which tests can follow.
+    pub write_behind_thread: bool,
+}
+
+impl PoolConfig {
+    /// `frames` pages of shared buffers, everything else at its default.
+    pub fn new(frames: usize) -> PoolConfig {
+        PoolConfig {
+            frames: frames.max(16),
+            staging_frames: 2048,
+            combine_pages: 128,
+            open_files_max: 800,
+            write_behind_thread: true,
+        }
+    }
+}
+
+/// Whether a relation's changes outlive a crash, or its session.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[repr(u8)]
+pub enum Persistence {
+    /// Logged; written and synced by checkpoints.
+    #[default]
+    Permanent = 0,
+    /// Not logged; written at a shutdown checkpoint; emptied after a crash.
+    Unlogged = 1,
+    /// Not logged, never synced, gone with its session.
+    Temp = 2,
+}
+
+impl Persistence {
+    pub(crate) fn from_number(n: u8) -> Persistence {
+        match n {
+            1 => Persistence::Unlogged,
+            2 => Persistence::Temp,
+            _ => Persistence::Permanent,
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! # Purpose
+//! What the pool knows of a relation: for each fork its block table, its length and its open file. One object per
+//! relation, shared by all sessions through their [`RelationHandle`]s.
+//!
+//! # Layout
+//! One file per fork, `base/<database>/<file number>[_fsm|_vm|_init]`, without PostgreSQL's segments of 1 GB.
+//!
+//! # Invariants
+//! - The length is known once and then kept: blocks below it can be read, nothing is seen from it on. It grows after
+//!   the file has grown and the new pages are in the table, and shrinks before pages are forgotten and the file is cut.
+//! - A relation object that is `dropped` never comes back; opening the relation again makes a new one.
+//!
+//! # Locks
+//! Extension lock, then table lock, then file slot (docs/LOCKS.md).
+
+use crate::config::Persistence;
+use crate::frame::{Pin, USAGE_MAX, place_of};
+use crate::pin::PinnedPage;
+use crate::pool::{BufferPool, Pool};
+use crate::ranks;
+use crate::stats::IoObject;
+use crate::strategy::Strategy;
+use crate::table::BlockTable;
+use base::sync::{Arc, Mutex};
+use base::{BlockNumber, Error, Fork, PageTag, RelationId, Result};
+use disk::File;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+
+/// A fork's length that nobody asked for yet.
+pub(crate) const UNKNOWN: u32 = u32::MAX;
+/// The most blocks a fork can have.
+pub(crate) const BLOCKS_MAX: u32 = u32::MAX - 1;
+
+/// A fork of a relation.
+pub(crate) struct ForkState {
+    pub(crate) table: BlockTable,
+    pub(crate) table_lock: Mutex<()>,
+    pub(crate) len: AtomicU32,
+    pub(crate) extension: Mutex<()>,
+    pub(crate) extension_waiters: AtomicU32,
+    pub(crate) file: Mutex<Option<Arc<dyn File>>>,
+    pub(crate) file_used: AtomicBool,
+    pub(crate) sync_pending: AtomicBool,
+}
+
+/// A relation.
+pub(crate) struct Relation {
+    pub(crate) id: RelationId,
+    persistence: AtomicU8,
+    pub(crate) forks: [ForkState; 4],
+    pub(crate) dropped: AtomicBool,
+}
+
+impl Relation {
+    pub(crate) fn new(id: RelationId, persistence: Persistence) -> Relation {
+        Relation {
+            id,
+            persistence: AtomicU8::new(persistence as u8),
+            forks: std::array::from_fn(|_| ForkState {
+                table: BlockTable::default(),
+                table_lock: Mutex::new(ranks::BLOCK_TABLE, ()),
+                len: AtomicU32::new(UNKNOWN),
+                extension: Mutex::new(ranks::EXTENSION, ()),
+                extension_waiters: AtomicU32::new(0),
+                file: Mutex::new(ranks::FORK_FILE, None),
+                file_used: AtomicBool::new(false),
+                sync_pending: AtomicBool::new(false),
+            }),
+            dropped: AtomicBool::new(false),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn fork(&self, fork: Fork) -> &ForkState {
+        &self.forks[fork as usize]
+    }
+
+    pub(crate) fn persistence(&self) -> Persistence {
+        Persistence::from_number(self.persistence.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_persistence(&self, persistence: Persistence) {
+        self.persistence.store(persistence as u8, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn object(&self) -> IoObject {
+        if self.persistence() == Persistence::Temp {
+            IoObject::TempRelation
+        } else {
+            IoObject::Relation
+        }
+    }
+
+    pub(crate) fn tag(&self, fork: Fork, block: u32) -> PageTag {
+        PageTag { relation: self.id, fork, block: BlockNumber(block) }
+    }
+
+    /// The fork's path relative to the data folder.
+    pub(crate) fn path(&self, fork: Fork) -> String {
+        format!("{}{}", self.id, fork.suffix())
+    }
+
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn dropped_error(&self, fork: Fork) -> Error {
+        Error::io(
+            format!("could not open file \"{}\"", self.path(fork)),
+            std::io::Error::from_raw_os_error(libc::ENOENT),
+        )
+    }
+}
+
+/// A session's hold on a relation: pins its pages, grows and shrinks it. Cheap to clone.
+#[derive(Clone)]
+pub struct RelationHandle {
+    pub(crate) pool: Arc<BufferPool>,
+    pub(crate) relation: Arc<Relation>,
+}
+
+impl std::fmt::Debug for RelationHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "RelationHandle({}, {:?})", self.relation.id, self.relation.persistence())
+    }
+}
+
+impl RelationHandle {
+    /// Which relation.
+    pub fn id(&self) -> RelationId {
+        self.relation.id
+    }
+    /// How durable it is.
+    pub fn persistence(&self) -> Persistence {
+        self.relation.persistence()
+    }
+    /// The pool that caches it.
+    pub fn pool(&self) -> &Arc<BufferPool> {
+        &self.pool
+    }
+    /// True once it was forgotten: this handle is of no use any more.
+    pub fn is_forgotten(&self) -> bool {
+        self.relation.is_dropped()
+    }
+
+    #[inline]
+    pub(crate) fn inner(&self) -> &Pool {
+        self.pool.inner()
+    }
+
+    /// The fork's length in blocks: cached, without a system call but for the first time. A fork other than the main
+    /// one that has no file has length 0.
+    ///
+    /// # Errors
+    /// If the main fork's file is not there, or can't be looked at.
+    #[inline]
+    pub fn len_blocks(&self, fork: Fork) -> Result<BlockNumber> {
+        match self.relation.fork(fork).len.load(Ordering::Acquire) {
+            UNKNOWN => self.inner().learn_len(&self.relation, fork).map(BlockNumber),
+            len => Ok(BlockNumber(len)),
+        }
+    }
+
+    /// Has the fork a file?
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn exists(&self, fork: Fork) -> Result<bool> {
+        self.inner().fork_exists(&self.relation, fork)
+    }
+
+    /// Makes the fork's file if it is not there.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn create_fork(&self, fork: Fork) -> Result<()> {
+        self.inner().create_fork(&self.relation, fork)
+    }
+
+    /// Pins a block, reading it if it is not cached.
+    ///
+    /// # Errors
+    /// Beyond the end of the fork; when its bytes are wrong (`XX001`, with relation and block; it is not cached);
+    /// when every frame is pinned (`53200`); the disk's.
+    #[inline]
+    pub fn pin(
+        &self,
+        fork: Fork,
+        block: BlockNumber,
+        strategy: &mut Strategy,
+    ) -> Result<PinnedPage> {
+        match self.try_pin(fork, block, strategy)? {
+            Some(page) => Ok(page),
+            None => Err(self.beyond_end(fork, block)),
+        }
+    }
+
+    #[cold]
+    fn beyond_end(&self, fork: Fork, block: BlockNumber) -> Error {
+        Error::corrupt(
+            self.relation.tag(fork, block.0),
+            format!(
+                "could not read beyond the end ({} blocks)",
+                self.relation.fork(fork).len.load(Ordering::Relaxed)
+            ),
+        )
+    }
+
+    /// As [`RelationHandle::pin`], with `None` beyond the end.
+    ///
+    /// # Errors
+    /// As [`RelationHandle::pin`], but for the end.
+    #[inline]
+    pub fn try_pin(
+        &self,
+        fork: Fork,
+        block: BlockNumber,
+        strategy: &mut Strategy,
+    ) -> Result<Option<PinnedPage>> {
+        let pool = self.inner();
+        let state = self.relation.fork(fork);
+        if let Some(n) = state.table.lookup(&pool.nodes, block.0) {
+            let limit = if strategy.is_normal() { USAGE_MAX } else { 1 };
+            let frame = pool.frames.get(n);
+            match frame.try_pin(Arc::as_ptr(&self.relation), place_of(fork, block.0), limit) {
+                Pin::Yes => {
+                    pool.stats.hit(self.relation.object(), strategy.context());
+                    return Ok(Some(PinnedPage::new(pool, n)));
+                }
+                Pin::No => {}
+                Pin::Mistaken => pool.unpin(n),
+            }
+        }
+        pool.pin_slow(&self.relation, fork, block.0, strategy)
+    }
+
+    /// Is the block cached (a moment ago)?
+    pub fn is_cached(&self, fork: Fork, block: BlockNumber) -> bool {
+        self.relation.fork(fork).table.lookup(&self.inner().nodes, block.0).is_some()
+    }
+
+    /// How many threads wait to extend the fork: extend by more than one block then.
+    pub fn extension_waiters(&self, fork: Fork) -> u32 {
+        self.relation.fork(fork).extension_waiters.load(Ordering::Relaxed)
+    }
+
+    /// Adds `count` (at least 1) zeroed blocks at the end and gives them pinned, in order. Their space on the disk is
+    /// allocated, so a later write of them can't meet a full disk. The new pages are clean: who fills them marks
+    /// them dirty. A fork other than the main one gets its file here if it has none.
+    ///
+    /// # Errors
+    /// A full disk (`53100`), no frames (`53200`), the disk's.
+    pub fn extend(
+        &self,
+        fork: Fork,
+        count: usize,
+        strategy: &mut Strategy,
+    ) -> Result<Vec<PinnedPage>> {
+        self.inner().extend(&self.relation, fork, count.max(1), strategy)
+    }
+
+    /// Adds one block; see [`RelationHandle::extend`].
+    ///
+    /// # Errors
+    /// As [`RelationHandle::extend`].
+    pub fn extend_one(&self, fork: Fork, strategy: &mut Strategy) -> Result<PinnedPage> {
+        match self.extend(fork, 1, strategy)?.pop() {
+            Some(page) => Ok(page),
+            None => base::bail!(INTERNAL_ERROR, "extension gave no page"),
+        }
+    }
+
+    /// Asks the system to read a range ahead.
+    pub fn prefetch(&self, fork: Fork, first: BlockNumber, count: u32) {
+        self.inner().prefetch(&self.relation, fork, first.0, count);
+    }
+
+    /// Cuts the fork to `len` blocks: publishes the length, forgets the cached pages beyond it (their changes with
+    /// them), cuts the file last. The caller has logged it and holds what keeps writers away.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn truncate(&self, fork: Fork, len: BlockNumber) -> Result<()> {
+        self.inner().truncate(&self.relation, fork, len.0)
+    }
+
+    /// Puts every cached page of the relation out of the pool, changes and all, closes its files and takes it out of the
+    /// registry. Costs its cached pages only. The files stay; [`BufferPool::unlink`] removes them.
+    pub fn forget(&self) {
+        self.inner().forget(&self.relation);
+    }
+
+    /// Writes the relation's dirty pages and syncs its files: for relations built without WAL.
+    ///
+    /// # Errors
+    /// The disk's and the WAL's.
+    pub fn flush(&self) -> Result<()> {
+        self.inner().flush_relation(&self.relation)
+    }
+
+    /// Pages cached now, over all forks.
+    pub fn cached_pages(&self) -> usize {
+        self.inner().cached_pages(&self.relation)
+    }
+}
