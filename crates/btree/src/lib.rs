@@ -1,3 +1,56 @@
-//! `btree`: see ARCHITECTURE.md.
+//! B-tree indexes.
+//!
+//! # Purpose
+//! Search, insert, split, build, scan, bulk and retail deletion, page deletion and replay of Lehman–Yao trees.
+//! Where to look: a search goes down (`tree`), an entry goes in (`insert`), a page splits (`split`, `split_point`), room
+//! is made without a split (`dedup`), a range is read (`scan`), an index is made at once (`build`, `sort`), dead entries go
+//! (`vacuum`, `retail`), an empty page goes (`delete_page`), a page is changed and logged (`log`, `apply`), a tree is checked (`verify`).
+//!
+//! # Layout
+//! [`page::btree`]; docs/FORMAT.md.
+//!
+//! # Invariants
+//! On a page that has a right sibling every entry is at most the high key, and every entry to the right is above it.
+//! An internal entry's key is below every key in its child and not below any key left of it. Entries are
+//! unique, their heap address being the last column. A page that left the tree keeps its right link until no search
+//! can be on its way to it.
+//!
+//! # Locks
+//! See `tree`. Latches: child before parent, left before right, all before the meta page.
+//!
+//! # Differs from PostgreSQL
+//! No fast root (a tree that shrank keeps its height); free pages are listed in memory, found again by the first
+//! VACUUM after a start; included columns don't prevent searches but prevent deduplication, as there.
 
 #![forbid(unsafe_code)]
+
+mod apply;
+mod bounds;
+mod build;
+mod dedup;
+mod delete_page;
+mod insert;
+mod log;
+mod retail;
+mod scan;
+mod schema;
+mod sort;
+mod split;
+mod split_point;
+mod tree;
+mod vacuum;
+mod verify;
+
+pub use bounds::{Condition, ScanBounds, ScanEdge};
+pub use build::BuildOutcome;
+pub use insert::{InsertOutcome, KeyConflict, Liveness, TupleLiveness, UniqueCheck};
+pub use log::{Change, redo};
+pub use retail::{RetailKey, RetailStats};
+pub use scan::{BtreeScan, Direction, ScanOptions, to_owned_values};
+pub use schema::{
+    Bound, Comparator, Edge, FastCompare, IncludedColumn, KeyColumn, KeySchema, Value,
+};
+pub use sort::{SortConfig, SortedStream, Sorter};
+pub use tree::{Btree, Context, Horizons};
+pub use vacuum::{IndexVacuumStats, VacuumControl};
+pub use verify::VerifyReport;

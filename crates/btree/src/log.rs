@@ -1,0 +1,150 @@
+//! # Purpose
+//! Making a change: to the pages and to the WAL, in one critical section; and making it again in replay.
+//!
+//! # WAL and replay
+//! A record names up to five blocks. Each block's data is an operation of `apply`; replay calls the same
+//! function with the same bytes. The record's kind is for people and statistics.
+//!
+//! # Crash cases
+//! A record is whole or absent. After any record the tree is valid: a split lacks at most its parent's link
+//! (marked on the left half), a deletion at most its unlinking (the leaf is half-dead).
+
+use crate::apply;
+use crate::tree::{Btree, WritePage};
+use base::{Error, Result, Xid};
+use buffer::{BufferPool, RedoPage};
+use std::sync::Arc;
+use wal::{BlockFlags, Record, RecordBuilder, ResourceManager};
+
+/// Kinds of records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Change {
+    /// An entry on a leaf.
+    InsertLeaf = 1,
+    /// A link on an internal page.
+    InsertUpper = 2,
+    /// An entry that falls into a posting list.
+    InsertPosting = 3,
+    /// A page split.
+    Split = 4,
+    /// A new root.
+    NewRoot = 5,
+    /// Equal keys merged.
+    Deduplicate = 6,
+    /// Entries removed by an insert that needed room.
+    Delete = 7,
+    /// Entries removed by VACUUM.
+    Vacuum = 8,
+    /// A leaf cut off from its parent.
+    MarkHalfDead = 9,
+    /// A page cut off from its siblings.
+    Unlink = 10,
+    /// The meta page.
+    Meta = 11,
+    /// Whole pages of a sorted build.
+    Build = 12,
+}
+
+impl Change {
+    /// A name for logs and dumps.
+    pub fn name(info: u8) -> &'static str {
+        match info {
+            1 => "INSERT_LEAF",
+            2 => "INSERT_UPPER",
+            3 => "INSERT_POST",
+            4 => "SPLIT",
+            5 => "NEWROOT",
+            6 => "DEDUP",
+            7 => "DELETE",
+            8 => "VACUUM",
+            9 => "MARK_PAGE_HALFDEAD",
+            10 => "UNLINK_PAGE",
+            11 => "META",
+            12 => "BUILD",
+            _ => "UNKNOWN",
+        }
+    }
+}
+
+/// While it lives, a panic ends the process: pages and log may disagree.
+pub(crate) struct CriticalSection;
+
+impl Drop for CriticalSection {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("panic while a B-tree page and its WAL record were being changed: aborting");
+            std::process::abort();
+        }
+    }
+}
+
+/// A page and how it changes.
+pub(crate) struct Block<'a> {
+    page: &'a mut WritePage,
+    data: apply::Data,
+    init: bool,
+}
+
+impl<'a> Block<'a> {
+    /// A change to a page as it stands.
+    pub(crate) fn change(page: &'a mut WritePage, data: apply::Data) -> Block<'a> {
+        Block { page, data, init: false }
+    }
+    /// The page is made anew.
+    pub(crate) fn init(page: &'a mut WritePage, data: apply::Data) -> Block<'a> {
+        Block { page, data, init: true }
+    }
+}
+
+impl Btree {
+    /// Changes these pages and logs it.
+    pub(crate) fn execute(&self, change: Change, blocks: &mut [Block<'_>]) {
+        let _critical = CriticalSection;
+        for block in blocks.iter_mut() {
+            block.page.guard.mark_dirty();
+            if let Err(what) = apply::apply(block.page.guard.bytes_mut(), &block.data) {
+                let tag = self.tag(block.page.block);
+                panic!("{change:?} of {tag}: {what}");
+            }
+        }
+        if !self.logged {
+            return;
+        }
+        let mut record = RecordBuilder::new(ResourceManager::Btree, change as u8, Xid::INVALID);
+        for (id, block) in (0u8..).zip(blocks.iter()) {
+            let flags = if block.init { BlockFlags::WILL_INIT } else { BlockFlags::STANDARD };
+            record.block(id, self.tag(block.page.block), &block.page.guard, flags);
+            record.block_data(id, &block.data);
+        }
+        let lsn = self.context.wal.insert(&record);
+        drop(record);
+        for block in blocks {
+            block.page.guard.set_lsn(lsn);
+        }
+    }
+}
+
+/// Replays one of our records.
+///
+/// # Errors
+/// I/O, or a record that does not fit its page.
+pub fn redo(record: &Record, pool: &Arc<BufferPool>) -> Result<()> {
+    // All blocks stay latched until the last is done, as when the change was made.
+    let mut held = Vec::with_capacity(record.blocks.len());
+    for block in &record.blocks {
+        match pool.redo_page(record, block.id)? {
+            RedoPage::Apply(mut page) => {
+                page.mark_dirty();
+                apply::apply(page.bytes_mut(), &block.data).map_err(|what| {
+                    let kind = Change::name(record.info);
+                    Error::corrupt(block.tag, format!("redo of {kind} at {}: {what}", record.lsn))
+                })?;
+                page.set_lsn(record.end_lsn);
+                held.push(page);
+            }
+            RedoPage::Restored | RedoPage::Done | RedoPage::Missing => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,480 @@
+//! # Purpose
+//! Reading a range in order, a leaf at a time.
+//!
+//! # Invariants
+//! All that matches on a leaf is copied under one latch. Going on, a forward scan follows the right link as it was
+//! then: what a split moved right meanwhile has been seen. A backward scan makes sure that the page on the left still leads here.
+//!
+//! # Locks
+//! One leaf at a time. The pin is kept only for those who don't look at the heap tuple at once through
+//! an MVCC snapshot (index-only scans) and for unlogged indexes: it keeps VACUUM from reusing the addresses in hand.
+
+use crate::bounds::{ScanBounds, with_bound};
+use crate::schema::{Bound, Value};
+use crate::tree::{Btree, ReadPage};
+use base::{BlockNumber, Lsn, OffsetNumber, Result, Tid};
+use buffer::PinnedPage;
+use page::btree::{self as layout, Attributes, Item, NO_BLOCK, PageRef};
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// Which way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Direction {
+    /// Ascending.
+    #[default]
+    Forward,
+    /// Descending.
+    Backward,
+}
+
+/// How a scan goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ScanOptions {
+    /// Which way.
+    pub direction: Direction,
+    /// Copy the values too, and keep the leaf pinned while its entries are handed out.
+    pub index_only: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    tid: Tid,
+    offset: u16,
+    /// Where in `keys`.
+    key: (u32, u16),
+}
+
+/// A leaf's matches.
+#[derive(Clone, Debug, Default)]
+struct Leaf {
+    entries: Vec<Entry>,
+    keys: Vec<u8>,
+    /// The index of the entry to be returned next (forward), or one past it (backward).
+    at: usize,
+    block: BlockNumber,
+    prev: BlockNumber,
+    next: BlockNumber,
+    lsn: Lsn,
+    more: bool,
+    pin: Option<PinnedPage>,
+    killed: Vec<u32>,
+    current: usize,
+}
+
+/// A scan under way.
+pub struct BtreeScan {
+    tree: Arc<Btree>,
+    bounds: ScanBounds,
+    options: ScanOptions,
+    leaf: Leaf,
+    started: bool,
+    /// A marked place: on this leaf, or on one left behind.
+    mark: Option<(usize, usize)>,
+    marked_leaf: Option<Box<Leaf>>,
+}
+
+impl Btree {
+    /// Starts a scan; nothing is read yet.
+    pub fn scan(self: &Arc<Self>, bounds: ScanBounds, options: ScanOptions) -> BtreeScan {
+        BtreeScan {
+            tree: self.clone(),
+            bounds,
+            options,
+            leaf: Leaf::default(),
+            started: false,
+            mark: None,
+            marked_leaf: None,
+        }
+    }
+    /// The page to the left of `block`, which linked to `prev` when it was read; `None` at the left end.
+    fn step_left(&self, mut block: BlockNumber, mut prev: BlockNumber) -> Result<Option<ReadPage>> {
+        'again: while prev != NO_BLOCK {
+            let mut page = self.read(prev)?;
+            // The page to the left may have been split: then ours is some steps right of it.
+            for _ in 0..5 {
+                let view = page.view();
+                if !view.has(layout::DELETED) && view.next() == block {
+                    if view.is_ignored() {
+                        block = page.block;
+                        prev = view.prev();
+                        continue 'again;
+                    }
+                    return Ok(Some(page));
+                }
+                if view.is_rightmost() {
+                    break;
+                }
+                let next = view.next();
+                drop(page);
+                page = self.read(next)?;
+            }
+            drop(page);
+            let mut page = self.read(block)?;
+            if page.view().has(layout::DELETED) {
+                // Who took over its key space has the left link that counts.
+                while page.view().has(layout::DELETED) {
+                    if page.view().is_rightmost() {
+                        return Err(self.corrupt(page.block, "fell off the end"));
+                    }
+                    let next = page.view().next();
+                    drop(page);
+                    page = self.read(next)?;
+                }
+                block = page.block;
+                prev = page.view().prev();
+            } else if page.view().prev() == prev {
+                return Err(self.corrupt(block, "could not find left sibling"));
+            } else {
+                prev = page.view().prev();
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl BtreeScan {
+    /// Starts anew with other bounds, keeping memory.
+    pub fn rescan(&mut self, bounds: ScanBounds) {
+        self.finish_leaf();
+        self.bounds = bounds;
+        self.started = false;
+        self.mark = None;
+        self.marked_leaf = None;
+        self.leaf.entries.clear();
+        self.leaf.keys.clear();
+        self.leaf.pin = None;
+        self.leaf.more = false;
+        self.leaf.at = 0;
+    }
+    /// The index.
+    pub fn tree(&self) -> &Arc<Btree> {
+        &self.tree
+    }
+    /// The next entry's heap address.
+    ///
+    /// # Errors
+    /// I/O, corruption.
+    #[inline]
+    #[expect(clippy::should_implement_trait, reason = "it can fail")]
+    pub fn next(&mut self) -> Result<Option<Tid>> {
+        loop {
+            let leaf = &mut self.leaf;
+            match self.options.direction {
+                Direction::Forward if leaf.at < leaf.entries.len() => {
+                    leaf.current = leaf.at;
+                    leaf.at += 1;
+                    return Ok(Some(leaf.entries[leaf.current].tid));
+                }
+                Direction::Backward if leaf.at > 0 => {
+                    leaf.at -= 1;
+                    leaf.current = leaf.at;
+                    return Ok(Some(leaf.entries[leaf.current].tid));
+                }
+                _ => {}
+            }
+            let more = if self.started { self.next_leaf()? } else { self.first_leaf()? };
+            if !more {
+                return Ok(None);
+            }
+        }
+    }
+    /// The addresses still to come from the leaf in hand, in the scan's order, all at once.
+    pub fn take_rest_of_leaf(&mut self, out: &mut Vec<Tid>) {
+        let leaf = &mut self.leaf;
+        match self.options.direction {
+            Direction::Forward => {
+                out.extend(leaf.entries[leaf.at.min(leaf.entries.len())..].iter().map(|e| e.tid));
+                leaf.at = leaf.entries.len();
+            }
+            Direction::Backward => {
+                out.extend(leaf.entries[..leaf.at].iter().rev().map(|e| e.tid));
+                leaf.at = 0;
+            }
+        }
+    }
+    /// The values of the entry last returned, in an index-only scan; else none.
+    pub fn values(&self) -> Attributes<'_, '_> {
+        let key = self.leaf.entries.get(self.leaf.current).map_or((0, 0), |e| e.key);
+        let start = key.0 as usize;
+        let bytes = self.leaf.keys.get(start..start + usize::from(key.1)).unwrap_or_default();
+        let widths = self.tree.schema.widths();
+        Item(bytes).attributes(if bytes.is_empty() { &[] } else { widths })
+    }
+    /// The tuple of the entry last returned is dead to all: the entry will be marked so.
+    pub fn kill_current(&mut self) {
+        if self.leaf.killed.len() < self.leaf.entries.len() {
+            self.leaf.killed.push(self.leaf.current as u32);
+        }
+    }
+    /// Remembers the place of the entry last returned.
+    pub fn mark(&mut self) {
+        self.marked_leaf = None;
+        self.mark = Some((self.leaf.at, self.leaf.current));
+    }
+    /// Goes back to the marked entry: the next one returned follows it.
+    pub fn restore(&mut self) {
+        let Some((at, current)) = self.mark else { return };
+        if let Some(leaf) = self.marked_leaf.take() {
+            self.finish_leaf();
+            self.leaf = *leaf;
+        }
+        self.leaf.at = at;
+        self.leaf.current = current;
+    }
+
+    fn first_leaf(&mut self) -> Result<bool> {
+        self.started = true;
+        let tree = self.tree.clone();
+        let schema = &tree.schema;
+        let bounds = std::mem::take(&mut self.bounds);
+        let found: Result<Option<(ReadPage, u16)>> = match self.options.direction {
+            Direction::Forward => with_bound(schema, bounds.lower.as_ref(), |lower| {
+                let page = match lower {
+                    Some(bound) => tree.descend(bound, 0, None)?,
+                    None => tree.endpoint(0, false)?,
+                };
+                Ok(page.map(|page| {
+                    let from = match lower {
+                        Some(bound) => tree.lower_bound(page.view(), bound),
+                        None => page.view().first_data(),
+                    };
+                    (page, from)
+                }))
+            }),
+            Direction::Backward => with_bound(schema, bounds.upper.as_ref(), |upper| {
+                let page = match upper {
+                    Some(bound) => tree.descend(bound, 0, None)?,
+                    None => tree.endpoint(0, true)?,
+                };
+                Ok(page.map(|page| {
+                    let to = match upper {
+                        Some(bound) => tree.lower_bound(page.view(), bound) - 1,
+                        None => page.view().count(),
+                    };
+                    (page, to)
+                }))
+            }),
+        };
+        self.bounds = bounds;
+        match found? {
+            None => Ok(false),
+            Some((page, offset)) => {
+                self.take(page, offset);
+                if self.leaf.entries.is_empty() { self.next_leaf() } else { Ok(true) }
+            }
+        }
+    }
+
+    fn next_leaf(&mut self) -> Result<bool> {
+        self.finish_leaf();
+        if self.mark.is_some() && self.marked_leaf.is_none() && !self.leaf.entries.is_empty() {
+            let links = self.leaf.links();
+            self.marked_leaf = Some(Box::new(std::mem::replace(&mut self.leaf, links)));
+        }
+        while self.leaf.more {
+            let leaf = &mut self.leaf;
+            leaf.pin = None;
+            let page = match self.options.direction {
+                Direction::Forward => {
+                    let mut page = self.tree.read(leaf.next)?;
+                    while page.view().is_ignored() {
+                        let next = page.view().next();
+                        if next == NO_BLOCK {
+                            return Err(self.tree.corrupt(page.block, "fell off the end"));
+                        }
+                        drop(page);
+                        page = self.tree.read(next)?;
+                    }
+                    page
+                }
+                Direction::Backward => match self.tree.step_left(leaf.block, leaf.prev)? {
+                    Some(page) => page,
+                    None => {
+                        leaf.more = false;
+                        break;
+                    }
+                },
+            };
+            let offset = match self.options.direction {
+                Direction::Forward => page.view().first_data(),
+                Direction::Backward => page.view().count(),
+            };
+            self.take(page, offset);
+            if !self.leaf.entries.is_empty() {
+                return Ok(true);
+            }
+        }
+        // The last leaf's entries are done with, too.
+        self.leaf.entries.clear();
+        self.leaf.at = 0;
+        self.leaf.pin = None;
+        Ok(false)
+    }
+
+    /// Copies what matches on `page`, from (forward) or down to (backward) `start` on.
+    fn take(&mut self, page: ReadPage, start: u16) {
+        let tree = self.tree.clone();
+        let leaf = &mut self.leaf;
+        let view = page.view();
+        leaf.entries.clear();
+        leaf.keys.clear();
+        leaf.killed.clear();
+        leaf.block = page.block;
+        leaf.prev = view.prev();
+        leaf.next = view.next();
+        leaf.lsn = page.guard.lsn();
+        let (from, to, more) = match self.options.direction {
+            Direction::Forward => {
+                let (end, more) = with_bound(&tree.schema, self.bounds.upper.as_ref(), |upper| {
+                    end_forward(&tree, view, start, upper)
+                });
+                (start, end, more)
+            }
+            Direction::Backward => {
+                let (begin, more) = with_bound(&tree.schema, self.bounds.lower.as_ref(), |lower| {
+                    begin_backward(&tree, view, lower)
+                });
+                (begin, start + 1, more)
+            }
+        };
+        leaf.more = more;
+        for offset in from..to {
+            if view.is_dead(offset) {
+                continue;
+            }
+            let item = view.item(offset);
+            if !self.bounds.filters.is_empty() && !self.bounds.passes(&tree.schema, item) {
+                continue;
+            }
+            let mut key = (0, 0);
+            if self.options.index_only {
+                let at = leaf.keys.len();
+                let plain = layout::form_posting(item, &[item.tid()]);
+                leaf.keys.extend_from_slice(&plain);
+                key = (at as u32, plain.len() as u16);
+            }
+            if item.is_posting() {
+                leaf.entries.extend(item.tids().map(|tid| Entry { tid, offset, key }));
+            } else {
+                leaf.entries.push(Entry { tid: item.tid(), offset, key });
+            }
+        }
+        leaf.at = match self.options.direction {
+            Direction::Forward => 0,
+            Direction::Backward => leaf.entries.len(),
+        };
+        leaf.pin = if self.options.index_only || !tree.logged { Some(page.unlock()) } else { None };
+    }
+
+    /// Marks on the page what was killed, before the leaf is left.
+    fn finish_leaf(&mut self) {
+        if self.leaf.killed.is_empty() {
+            return;
+        }
+        let mut killed = std::mem::take(&mut self.leaf.killed);
+        killed.sort_unstable();
+        killed.dedup();
+        let leaf = &self.leaf;
+        let page = match &leaf.pin {
+            Some(pin) => Ok(ReadPage { guard: pin.clone().into_read(), block: leaf.block }),
+            None => self.tree.read(leaf.block),
+        };
+        // A hint that can't be given is no error.
+        let Ok(page) = page else { return };
+        let view = page.view();
+        // Without our pin VACUUM may have been here, and an address be another tuple's by now.
+        if leaf.pin.is_none() && page.guard.lsn() != leaf.lsn
+            || view.is_ignored()
+            || !view.is_leaf()
+        {
+            return;
+        }
+        let tids: Vec<(Tid, u16)> =
+            killed.iter().map(|i| &leaf.entries[*i as usize]).map(|e| (e.tid, e.offset)).collect();
+        let mut offsets: Vec<u16> = Vec::new();
+        let mut i = 0;
+        while i < tids.len() {
+            let group = tids[i..].iter().take_while(|t| t.1 == tids[i].1).count();
+            let mut dead: Vec<Tid> = tids[i..i + group].iter().map(|t| t.0).collect();
+            dead.sort_unstable();
+            // Others may have inserted before it: it is there, or further right.
+            let found = (tids[i].1.max(view.first_data())..=view.count()).find(|o| {
+                let item = view.item(*o);
+                item.tids().all(|t| dead.binary_search(&t).is_ok())
+            });
+            offsets.extend(found);
+            i += group;
+        }
+        page.guard.set_hint(|page| {
+            for offset in &offsets {
+                page.hint_item_dead(OffsetNumber(*offset));
+            }
+        });
+    }
+}
+
+impl Leaf {
+    /// An empty leaf that goes on from here.
+    fn links(&self) -> Leaf {
+        Leaf {
+            block: self.block,
+            prev: self.prev,
+            next: self.next,
+            more: self.more,
+            ..Leaf::default()
+        }
+    }
+}
+
+impl Drop for BtreeScan {
+    fn drop(&mut self) {
+        self.finish_leaf();
+    }
+}
+
+/// One past the last line pointer before `upper`, and whether the next leaf can have more.
+fn end_forward(
+    tree: &Btree,
+    view: PageRef<'_>,
+    start: u16,
+    upper: Option<&Bound<'_>>,
+) -> (u16, bool) {
+    let count = view.count();
+    let Some(upper) = upper else { return (count + 1, !view.is_rightmost()) };
+    let inside = |offset| tree.schema.compare(upper, view.item(offset)) == Ordering::Greater;
+    // Most look-ups end at the first entry or the one after it.
+    for offset in start..=count.min(start + 1) {
+        if !inside(offset) {
+            return (offset, false);
+        }
+    }
+    if start <= count && !inside(count) {
+        let (mut low, mut high) = (start + 1, count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if inside(middle) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        return (low, false);
+    }
+    let more =
+        view.high_key().is_some_and(|high| tree.schema.compare(upper, high) == Ordering::Greater);
+    (count + 1, more)
+}
+
+/// The first line pointer not before `lower`, and whether the leaf on the left can have more.
+fn begin_backward(tree: &Btree, view: PageRef<'_>, lower: Option<&Bound<'_>>) -> (u16, bool) {
+    let first = view.first_data();
+    let Some(lower) = lower else { return (first, !view.is_leftmost()) };
+    let begin = tree.lower_bound(view, lower);
+    (begin, begin == first && !view.is_leftmost())
+}
+
+/// Values as a caller keeps them.
+pub fn to_owned_values<'a>(values: impl Iterator<Item = Value<'a>>) -> Vec<Option<Vec<u8>>> {
+    values.map(|v| v.map(<[u8]>::to_vec)).collect()
+}

@@ -1,0 +1,453 @@
+//! # Purpose
+//! The tree as a whole: opening it, latching its pages, descending, stepping right, and logging changes.
+//!
+//! # Locks
+//! A descent holds one page at a time. Going up (a split's link for the parent) the child stays
+//! locked while the parent is. Along a level, left before right.
+//!
+//! # Crash cases
+//! A split whose link never reached the parent is marked on its left half; the next writer to come by finishes it.
+
+use crate::apply;
+use crate::log::{Block, Change};
+use crate::schema::{Bound, KeySchema};
+use base::sync::{Mutex, Rank};
+use base::{BlockNumber, Error, Fork, PageTag, RelationId, Result, Xid};
+use buffer::{BufferPool, PinnedPage, RelationHandle, Strategy};
+use page::btree::{self as layout, Meta, NO_BLOCK, PageRef};
+use smallvec::SmallVec;
+use std::cmp::Ordering;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering as Memory};
+use wal::Wal;
+
+const SHARED_RANK: Rank = Rank(950);
+const FREE_RANK: Rank = Rank(951);
+
+/// What tells when a deleted page is out of every scan's reach.
+pub trait Horizons: Send + Sync {
+    /// The next XID to be assigned.
+    fn next_xid(&self) -> Xid;
+    /// No snapshot in use, and none to come, was taken when an older XID was still to be assigned.
+    fn oldest_xmin(&self) -> Xid;
+}
+
+/// What all B-trees of a database share.
+pub struct Context {
+    /// The pool.
+    pub pool: Arc<BufferPool>,
+    /// The log.
+    pub wal: Arc<Wal>,
+    /// When deleted pages may be reused.
+    pub horizons: Arc<dyn Horizons>,
+    shared: Mutex<HashMap<RelationId, Arc<Shared>>>,
+    next_cycle_id: AtomicU16,
+}
+
+impl Context {
+    /// A context with nothing open.
+    pub fn new(pool: Arc<BufferPool>, wal: Arc<Wal>, horizons: Arc<dyn Horizons>) -> Context {
+        let shared = Mutex::new(SHARED_RANK, HashMap::new());
+        Context { pool, wal, horizons, shared, next_cycle_id: AtomicU16::new(1) }
+    }
+    /// Forgets what is remembered of a dropped or truncated relation.
+    pub fn forget(&self, relation: RelationId) {
+        self.shared.lock().remove(&relation);
+    }
+    pub(crate) fn new_cycle_id(&self) -> u16 {
+        loop {
+            let id = self.next_cycle_id.fetch_add(1, Memory::Relaxed);
+            if id != 0 {
+                return id;
+            }
+        }
+    }
+}
+
+/// What all sessions that have one index open share.
+pub(crate) struct Shared {
+    /// The running VACUUM's cycle id, or 0: splits put it on their pages.
+    pub(crate) cycle_id: AtomicU16,
+    /// Deleted pages that VACUUM found; each is checked again before it is reused.
+    pub(crate) free: Mutex<BTreeSet<BlockNumber>>,
+    /// block << 32 | level + 1 of the root as last seen, or 0.
+    pub(crate) root: AtomicU64,
+    /// The rightmost leaf as last seen, or 0.
+    pub(crate) rightmost: AtomicU32,
+}
+
+/// A B-tree index.
+pub struct Btree {
+    pub(crate) rel: RelationHandle,
+    pub(crate) context: Arc<Context>,
+    pub(crate) schema: Arc<KeySchema>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) logged: bool,
+}
+
+/// A page latched for reading.
+pub(crate) struct ReadPage {
+    pub(crate) guard: buffer::OwnedReadGuard,
+    pub(crate) block: BlockNumber,
+}
+
+/// A page latched for writing.
+pub(crate) struct WritePage {
+    pub(crate) guard: buffer::OwnedWriteGuard,
+    pub(crate) block: BlockNumber,
+}
+
+impl ReadPage {
+    #[inline]
+    pub(crate) fn view(&self) -> PageRef<'_> {
+        PageRef(self.guard.bytes())
+    }
+    pub(crate) fn unlock(self) -> PinnedPage {
+        self.guard.unlock()
+    }
+}
+
+impl WritePage {
+    #[inline]
+    pub(crate) fn view(&self) -> PageRef<'_> {
+        PageRef(self.guard.bytes())
+    }
+    pub(crate) fn unlock(self) -> PinnedPage {
+        self.guard.unlock()
+    }
+}
+
+/// Where a descent went down: internal pages from the root on, with the line pointer followed.
+pub(crate) type Stack = SmallVec<[(BlockNumber, u16); 8]>;
+
+impl Btree {
+    /// Opens the index in `rel`.
+    pub fn new(rel: RelationHandle, context: Arc<Context>, schema: Arc<KeySchema>) -> Btree {
+        let shared = context
+            .shared
+            .lock()
+            .entry(rel.id())
+            .or_insert_with(|| {
+                Arc::new(Shared {
+                    cycle_id: AtomicU16::new(0),
+                    free: Mutex::new(FREE_RANK, BTreeSet::new()),
+                    root: AtomicU64::new(0),
+                    rightmost: AtomicU32::new(0),
+                })
+            })
+            .clone();
+        let logged = rel.persistence() == buffer::Persistence::Permanent;
+        Btree { rel, context, schema, shared, logged }
+    }
+    /// The schema.
+    pub fn schema(&self) -> &Arc<KeySchema> {
+        &self.schema
+    }
+    /// The relation.
+    pub fn relation(&self) -> &RelationHandle {
+        &self.rel
+    }
+    /// Makes an empty index of a relation without blocks: writes the meta page.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn create(&self) -> Result<()> {
+        let pinned = self.rel.extend_one(Fork::Main, &mut Strategy::Normal)?;
+        let mut page = self.write_pinned(pinned);
+        let meta = Meta::empty(self.schema.all_equal_image());
+        self.execute(Change::Meta, &mut [Block::init(&mut page, apply::meta(meta))]);
+        Ok(())
+    }
+
+    pub(crate) fn tag(&self, block: BlockNumber) -> PageTag {
+        PageTag { relation: self.rel.id(), fork: Fork::Main, block }
+    }
+    pub(crate) fn corrupt(&self, block: BlockNumber, what: &str) -> Error {
+        Error::corrupt(self.tag(block), format!("index \"{}\": {what}", self.schema.index_name))
+    }
+    #[inline]
+    fn check(&self, view: PageRef<'_>, block: BlockNumber) -> Result<()> {
+        if view.is_sane() {
+            return Ok(());
+        }
+        let what =
+            if view.is_new() { "contains unexpected zero page" } else { "contains corrupted page" };
+        Err(self.corrupt(block, what))
+    }
+    pub(crate) fn pin(&self, block: BlockNumber) -> Result<PinnedPage> {
+        self.rel.pin(Fork::Main, block, &mut Strategy::Normal)
+    }
+    pub(crate) fn read(&self, block: BlockNumber) -> Result<ReadPage> {
+        let page = ReadPage { guard: self.pin(block)?.into_read(), block };
+        self.check(page.view(), block)?;
+        Ok(page)
+    }
+    pub(crate) fn write(&self, block: BlockNumber) -> Result<WritePage> {
+        let page = self.write_pinned(self.pin(block)?);
+        self.check(page.view(), block)?;
+        Ok(page)
+    }
+    pub(crate) fn write_pinned(&self, pinned: PinnedPage) -> WritePage {
+        let block = pinned.tag().block;
+        WritePage { guard: pinned.into_write(), block }
+    }
+
+    /// The meta page's contents.
+    pub(crate) fn meta(&self) -> Result<Meta> {
+        let page = self.read(layout::META_BLOCK)?;
+        self.check_meta(page.view())
+    }
+    pub(crate) fn check_meta(&self, view: PageRef<'_>) -> Result<Meta> {
+        let meta = view.meta();
+        if !view.has(layout::META) || meta.magic != Meta::MAGIC {
+            return Err(self.corrupt(layout::META_BLOCK, "is not a btree"));
+        }
+        if meta.version != Meta::VERSION {
+            return Err(self.corrupt(layout::META_BLOCK, "has an unknown layout version"));
+        }
+        Ok(meta)
+    }
+
+    /// The root, latched for reading; `None` if the tree is empty.
+    #[inline]
+    pub(crate) fn root(&self) -> Result<Option<ReadPage>> {
+        let cached = self.shared.root.load(Memory::Relaxed);
+        if cached != 0 {
+            let (block, level) = (BlockNumber((cached >> 32) as u32), (cached as u32) - 1);
+            if let Some(pinned) = self.rel.try_pin(Fork::Main, block, &mut Strategy::Normal)? {
+                let page = ReadPage { guard: pinned.into_read(), block };
+                let view = page.view();
+                if view.is_sane()
+                    && !view.has(layout::HALF_DEAD | layout::DELETED | layout::META)
+                    && view.level() == level
+                    && view.is_rightmost()
+                    && view.is_leftmost()
+                {
+                    return Ok(Some(page));
+                }
+            }
+            self.shared.root.store(0, Memory::Relaxed);
+        }
+        let meta = self.meta()?;
+        if meta.root == NO_BLOCK {
+            return Ok(None);
+        }
+        let page = self.read(meta.root)?;
+        // Only a true root, never the left half of a split one, is worth remembering.
+        if page.view().is_rightmost() && page.view().level() == meta.level {
+            let word = u64::from(meta.root.0) << 32 | u64::from(meta.level + 1);
+            self.shared.root.store(word, Memory::Relaxed);
+        }
+        Ok(Some(page))
+    }
+
+    /// Goes down to the page of `level` where `bound` belongs, latched for reading. The stack, if wanted,
+    /// gets the way down.
+    #[inline]
+    pub(crate) fn descend(
+        &self,
+        bound: &Bound<'_>,
+        level: u32,
+        mut stack: Option<&mut Stack>,
+    ) -> Result<Option<ReadPage>> {
+        let Some(mut page) = self.root()? else { return Ok(None) };
+        if page.view().level() < level {
+            return Ok(None);
+        }
+        loop {
+            page = self.move_right_read(page, bound)?;
+            if page.view().level() == level {
+                return Ok(Some(page));
+            }
+            let offset = self.child_offset(page.view(), bound);
+            if offset == 0 {
+                return Err(self.corrupt(page.block, "internal page has no entries"));
+            }
+            let child = page.view().item(offset).downlink();
+            let below = page.view().level() - 1;
+            if let Some(stack) = stack.as_deref_mut() {
+                stack.push((page.block, offset));
+            }
+            drop(page);
+            page = self.read(child)?;
+            if page.view().level() != below && !page.view().has(layout::DELETED) {
+                return Err(self.corrupt(child, "is on the wrong level"));
+            }
+        }
+    }
+    /// The same to a leaf, latched for writing, on which `bound` belongs; splits left incomplete are finished on
+    /// the way right.
+    pub(crate) fn descend_write(
+        &self,
+        bound: &Bound<'_>,
+        stack: &mut Stack,
+    ) -> Result<Option<WritePage>> {
+        stack.clear();
+        let Some(page) = self.descend(bound, 0, Some(stack))? else { return Ok(None) };
+        let page = self.write_pinned(page.unlock());
+        self.move_right_write(page, bound, stack).map(Some)
+    }
+
+    #[inline]
+    fn belongs_right(&self, view: PageRef<'_>, bound: &Bound<'_>) -> bool {
+        if view.is_rightmost() {
+            return false;
+        }
+        view.is_ignored() || self.schema.compare(bound, view.item(1)) == Ordering::Greater
+    }
+    #[inline]
+    pub(crate) fn move_right_read(
+        &self,
+        mut page: ReadPage,
+        bound: &Bound<'_>,
+    ) -> Result<ReadPage> {
+        while self.belongs_right(page.view(), bound) {
+            let next = page.view().next();
+            drop(page);
+            page = self.read(next)?;
+        }
+        if page.view().is_ignored() {
+            return Err(self.corrupt(page.block, "fell off the end"));
+        }
+        Ok(page)
+    }
+    pub(crate) fn move_right_write(
+        &self,
+        mut page: WritePage,
+        bound: &Bound<'_>,
+        stack: &[(BlockNumber, u16)],
+    ) -> Result<WritePage> {
+        while page.view().has(layout::INCOMPLETE_SPLIT) {
+            let block = page.block;
+            self.finish_split(page, stack)?;
+            page = self.write(block)?;
+        }
+        while self.belongs_right(page.view(), bound) {
+            page = self.step_right_write(page, stack)?;
+        }
+        if page.view().is_ignored() {
+            return Err(self.corrupt(page.block, "fell off the end"));
+        }
+        Ok(page)
+    }
+    /// The next page to the right, latched before this one is released; a split that it was left in is
+    /// finished meanwhile.
+    pub(crate) fn step_right_write(
+        &self,
+        page: WritePage,
+        stack: &[(BlockNumber, u16)],
+    ) -> Result<WritePage> {
+        let mut next = page.view().next();
+        loop {
+            if next == NO_BLOCK {
+                return Err(self.corrupt(page.block, "fell off the end"));
+            }
+            let right = self.write(next)?;
+            if right.view().has(layout::INCOMPLETE_SPLIT) {
+                self.finish_split(right, stack)?;
+            } else if right.view().is_ignored() {
+                next = right.view().next();
+            } else {
+                return Ok(right);
+            }
+        }
+    }
+
+    /// The first line pointer of a page whose entry is not below `bound`; one past the last if none.
+    #[inline]
+    pub(crate) fn lower_bound(&self, view: PageRef<'_>, bound: &Bound<'_>) -> u16 {
+        self.search(view, view.first_data(), bound)
+    }
+    #[inline]
+    fn search(&self, view: PageRef<'_>, from: u16, bound: &Bound<'_>) -> u16 {
+        let (mut low, mut high) = (from, view.count() + 1);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.schema.compare(bound, view.item(middle)) == Ordering::Greater {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+    /// The line pointer of the child of an internal page where `bound` belongs; 0 if there is none.
+    #[inline]
+    pub(crate) fn child_offset(&self, view: PageRef<'_>, bound: &Bound<'_>) -> u16 {
+        let first = view.first_data();
+        if view.count() < first { 0 } else { self.search(view, first + 1, bound) - 1 }
+    }
+
+    /// The leftmost or rightmost page of a level.
+    pub(crate) fn endpoint(&self, level: u32, rightmost: bool) -> Result<Option<ReadPage>> {
+        let Some(mut page) = self.root()? else { return Ok(None) };
+        if page.view().level() < level {
+            return Ok(None);
+        }
+        loop {
+            // A page that is being deleted, or that was split just now.
+            while page.view().is_ignored() || rightmost && !page.view().is_rightmost() {
+                let next = page.view().next();
+                if next == NO_BLOCK {
+                    return Err(self.corrupt(page.block, "fell off the end"));
+                }
+                drop(page);
+                page = self.read(next)?;
+            }
+            let view = page.view();
+            if view.level() == level {
+                return Ok(Some(page));
+            }
+            let offset = if rightmost { view.count() } else { view.first_data() };
+            if offset < view.first_data() || offset > view.count() {
+                return Err(self.corrupt(page.block, "internal page has no entries"));
+            }
+            let child = view.item(offset).downlink();
+            drop(page);
+            page = self.read(child)?;
+        }
+    }
+
+    /// A block for a new page: a deleted one if no scan can still be on its way there, else a new one.
+    pub(crate) fn allocate(&self) -> Result<WritePage> {
+        loop {
+            let Some(block) = self.shared.free.lock().pop_first() else { break };
+            let Some(pinned) = self.rel.try_pin(Fork::Main, block, &mut Strategy::Normal)? else {
+                continue;
+            };
+            // Whoever holds it is at work on it; it is not free then, and waiting could be for ourselves.
+            if pinned.try_write().is_none() {
+                continue;
+            }
+            let page = self.write_pinned(pinned);
+            if self.is_recyclable(page.view()) {
+                return Ok(page);
+            }
+            if page.view().is_sane() && page.view().has(layout::DELETED) {
+                // Not yet: some snapshot is older.
+                drop(page);
+                self.shared.free.lock().insert(block);
+                break;
+            }
+        }
+        let pinned = self.rel.extend_one(Fork::Main, &mut Strategy::Normal)?;
+        Ok(self.write_pinned(pinned))
+    }
+    /// May the page be reused?
+    pub(crate) fn is_recyclable(&self, view: PageRef<'_>) -> bool {
+        view.is_new()
+            || view.is_sane()
+                && view.has(layout::DELETED)
+                && view.deleted_xid() < self.context.horizons.oldest_xmin().0
+    }
+}
+
+impl Horizons for txn::TransactionManager {
+    fn next_xid(&self) -> Xid {
+        txn::TransactionManager::next_xid(self)
+    }
+    fn oldest_xmin(&self) -> Xid {
+        txn::TransactionManager::oldest_xmin(self)
+    }
+}
