@@ -1,16 +1,10 @@
 //! The bodies of PostgreSQL's built-in functions, by subject.
 
-mod aggregate;
 pub mod bit;
 mod boolean;
 mod compare;
 mod float;
 pub(crate) mod int;
-mod like;
-pub(crate) mod numeric;
-pub mod quote;
-mod series;
-pub(crate) mod text;
 
 use crate::registry::BodyTable;
 
@@ -27,14 +21,8 @@ pub(crate) fn tables() -> Vec<BodyTable> {
         float::MIXED,
         float::PLAIN,
         float::BODIES,
-        numeric::BODIES,
-        text::BODIES,
-        like::BODIES,
-        quote::BODIES,
-        series::BODIES,
         crate::datetime::BODIES,
         crate::json::BODIES,
     ]);
-    all.extend_from_slice(aggregate::TABLES);
     all
 }
