@@ -1,34 +1,34 @@
-//! The ranks of this crate's locks (docs/LOCKS.md): 600 to 699.
+//! The ranks of this crate's locks (docs/LOCKS.md): 500 to 599.
 
 use base::sync::Rank;
 
 /// One round of write-behind at a time.
-pub(crate) const WRITE_BEHIND_ROUND: Rank = Rank(600);
+pub(crate) const WRITE_BEHIND_ROUND: Rank = Rank(500);
 /// RelationId → relation.
-pub(crate) const REGISTRY: Rank = Rank(605);
+pub(crate) const REGISTRY: Rank = Rank(505);
 /// A fork grows, shrinks, or learns its length.
-pub(crate) const EXTENSION: Rank = Rank(610);
+pub(crate) const EXTENSION: Rank = Rank(510);
 /// Changes of a fork's block table.
-pub(crate) const BLOCK_TABLE: Rank = Rank(615);
+pub(crate) const BLOCK_TABLE: Rank = Rank(515);
 /// A fork's open file.
-pub(crate) const FORK_FILE: Rank = Rank(620);
+pub(crate) const FORK_FILE: Rank = Rank(520);
 /// The list of open files.
-pub(crate) const OPEN_FILES: Rank = Rank(625);
+pub(crate) const OPEN_FILES: Rank = Rank(525);
 /// Free nodes of the block tables.
-pub(crate) const NODES: Rank = Rank(630);
+pub(crate) const NODES: Rank = Rank(530);
 /// Write-behind's thread handle.
-pub(crate) const WRITE_BEHIND_THREAD: Rank = Rank(633);
+pub(crate) const WRITE_BEHIND_THREAD: Rank = Rank(533);
 /// Free frames.
-pub(crate) const FREE_FRAMES: Rank = Rank(635);
+pub(crate) const FREE_FRAMES: Rank = Rank(535);
 /// Write-behind's lists.
-pub(crate) const STAGING: Rank = Rank(640);
+pub(crate) const STAGING: Rank = Rank(540);
 /// Files with writes to be synced.
-pub(crate) const PENDING_SYNC: Rank = Rank(645);
+pub(crate) const PENDING_SYNC: Rank = Rank(545);
 /// Pages that redo looked for in vain.
-pub(crate) const MISSING_PAGES: Rank = Rank(650);
+pub(crate) const MISSING_PAGES: Rank = Rank(550);
 /// Scratch memory for writes.
-pub(crate) const SCRATCH: Rank = Rank(655);
+pub(crate) const SCRATCH: Rank = Rank(555);
 /// Threads waiting for a frame's I/O or pins.
-pub(crate) const WAIT_BUCKET: Rank = Rank(690);
+pub(crate) const WAIT_BUCKET: Rank = Rank(590);
 /// Per-thread counters.
-pub(crate) const STATISTICS: Rank = Rank(695);
+pub(crate) const STATISTICS: Rank = Rank(595);

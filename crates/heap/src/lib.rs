@@ -1,3 +1,67 @@
-//! `heap`: see ARCHITECTURE.md.
+//! The heap: where rows live.
+//!
+//! # Purpose
+//! Insert, update, delete and lock rows; scan and fetch them through a snapshot; prune and freeze their
+//! pages; the two maps beside them; values too long for a page; replay.
+//!
+//! # Layout
+//! Pages, tuples and maps: `docs/FORMAT.md` and the crate `page`. A row's versions form a chain by
+//! ctid; versions made by HOT updates stay on one page behind a single index entry.
+//!
+//! # Invariants
+//! 1. A page changes only under its write lock, in one critical section with its WAL record.
+//! 2. A tuple is removed only if no live snapshot can see it; a line pointer is reused only when no
+//!    index entry points to it and no row lock is on it.
+//! 3. A visibility-map bit is cleared in the critical section that makes it untrue, set only with the
+//!    heap page locked; all-frozen means no unfrozen transaction id on the page.
+//! 4. What is handed out of a scan or a fetch is a copy: nobody looks at a tuple without a lock.
+//!
+//! # Locks
+//! Index page, then heap page; of two heap pages the lower block first; the visibility-map page is
+//! pinned before the heap page is locked and locked after it; the free-space map is not touched with a heap
+//! page locked. Nobody waits for a transaction with a page locked.
+//!
+//! # Where to look
+//! Where a tuple is judged: [`visibility`]. Where a page is pruned or frozen: [`prune`]. What is logged:
+//! `record`; how it is replayed: [`redo`](redo()). Where room is found: `room`.
+//!
+//! # Differs from PostgreSQL
+//! Row locks are in memory, never in xmax; transaction ids on pages are offsets from a 64-bit base; prune,
+//! freeze and visibility are one record; scans hand out copies of pages instead of pinned ones.
 
-#![forbid(unsafe_code)]
+mod apply;
+pub mod check;
+mod context;
+mod delete;
+mod fetch;
+pub mod free_space_map;
+mod heap;
+mod insert;
+mod lock;
+pub mod prune;
+mod prune_page;
+pub mod record;
+mod redo;
+mod room;
+mod scan;
+mod shift;
+pub mod toast;
+mod update;
+pub mod visibility;
+pub mod visibility_map;
+
+pub use context::HeapContext;
+pub use fetch::{FetchState, Fetched, TupleSlot};
+pub use free_space_map::FreeSpaceMap;
+pub use heap::{Heap, HeapOptions, TupleOutcome};
+pub use insert::InsertState;
+pub use prune::{
+    FreezePolicy, PageFindings, PruneOptions, PrunePlan, Verdict, apply_prune, plan_prune,
+};
+pub use prune_page::PruneDone;
+pub use redo::{redo, truncate_maps};
+pub use scan::{BlockRange, HeapScan, PageBatch, ScanOptions, ScannedTuple, SharedBlocks};
+pub use txn::{RowLockMode, Wait};
+pub use update::{UpdateDone, UpdateOptions};
+pub use visibility::{Hints, Horizon};
+pub use visibility_map::{MapPin, VisibilityMap};

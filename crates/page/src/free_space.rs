@@ -150,7 +150,7 @@ pub fn search(page: &Page, wanted: u8) -> Found {
         // Step to the right neighbour (wrapping within the level), then up.
         node += 1;
         if (node + 1).is_power_of_two() {
-            node = (node + 1) / 2 - 1;
+            node = node.div_ceil(2) - 1;
         }
         if node >= NODES {
             // Past the last leaf of the incomplete bottom level: the level's first node.

@@ -256,6 +256,7 @@ impl Page {
         if crate::align8(item.len()) == crate::align8(id.len()) {
             let at = id.offset();
             self.bytes_mut()[at..at + item.len()].copy_from_slice(item);
+            self.bytes_mut()[at + item.len()..at + crate::align8(item.len())].fill(0);
             self.set_item_id(offset, ItemId::normal(at, item.len()));
             return true;
         }
@@ -275,7 +276,7 @@ impl Page {
         let mut n = 0;
         for offset in self.offsets() {
             let id = self.item_id(offset);
-            if id.len() != 0 {
+            if !id.is_empty() {
                 ids[n] = (id.offset() as u16, id.len() as u16, offset.0);
                 n += 1;
             }
@@ -311,6 +312,26 @@ impl Page {
         self.bytes_mut()[at..lower].fill(0);
         self.set_lower(at);
         count - keep
+    }
+    /// Makes room for an item of `len` bytes at line pointer `offset`, as [`Page::put_item`] does, and
+    /// gives it to be filled.
+    #[inline]
+    pub fn reserve_item(&mut self, offset: OffsetNumber, len: usize) -> Option<&mut [u8]> {
+        assert!(offset.0 != 0 && usize::from(offset.0) <= self.item_count() + 1);
+        assert!(self.item_id(offset).is_unused());
+        if !self.fits(len, offset) {
+            return None;
+        }
+        if usize::from(offset.0) > self.item_count() {
+            let lower = self.lower() + ITEM_ID_SIZE;
+            self.set_lower(lower);
+        }
+        let upper = self.upper() - crate::align8(len);
+        self.set_upper(upper);
+        self.set_item_id(offset, ItemId::normal(upper, len));
+        let item = &mut self.bytes_mut()[upper..upper + crate::align8(len)];
+        item[len..].fill(0);
+        Some(&mut item[..len])
     }
     fn allocate(&mut self, item: &[u8]) -> ItemId {
         let upper = self.upper() - crate::align8(item.len());

@@ -225,7 +225,7 @@ impl Page {
     /// odd or outside the page.
     #[inline]
     pub(crate) fn or_u16_shared(&self, at: usize, bits: u16) {
-        if at % 2 != 0 || at + 2 > PAGE_SIZE {
+        if !at.is_multiple_of(2) || at + 2 > PAGE_SIZE {
             return;
         }
         // SAFETY: `at` is inside the cell and 2-aligned, checked above.
@@ -235,7 +235,7 @@ impl Page {
     }
     /// Stores the 32-bit word at byte `at` if it still is `old`, from a reader (a hint).
     pub(crate) fn swap_u32_shared(&self, at: usize, old: u32, new: u32) -> bool {
-        if at % 4 != 0 || at + 4 > PAGE_SIZE {
+        if !at.is_multiple_of(4) || at + 4 > PAGE_SIZE {
             return false;
         }
         // SAFETY: `at` is inside the cell and 4-aligned, checked above.

@@ -26,7 +26,7 @@ impl Page {
         if special % 8 != 0 {
             return Err(format!("special space at {special} is not aligned"));
         }
-        if (lower - HEADER_SIZE) % 4 != 0 {
+        if !(lower - HEADER_SIZE).is_multiple_of(4) {
             return Err(format!("line pointers end at {lower}, in the middle of one"));
         }
         let mut spans = Vec::with_capacity(self.item_count());
@@ -36,12 +36,13 @@ impl Page {
                 ItemState::Unused if id.raw() != 0 => {
                     return Err(format!("unused line pointer {offset} is not zero"));
                 }
-                ItemState::Redirect => {
-                    if id.len() != 0 || usize::from(id.redirect_target().0) > self.item_count() {
-                        return Err(format!("redirecting line pointer {offset} leads nowhere"));
-                    }
+                ItemState::Redirect
+                    if (!id.is_empty()
+                        || usize::from(id.redirect_target().0) > self.item_count()) =>
+                {
+                    return Err(format!("redirecting line pointer {offset} leads nowhere"));
                 }
-                ItemState::Normal | ItemState::Dead if id.len() != 0 => {
+                ItemState::Normal | ItemState::Dead if !id.is_empty() => {
                     let (at, len) = (id.offset(), id.len());
                     if at % 8 != 0 || at < upper || at + len > special {
                         return Err(format!(

@@ -42,7 +42,7 @@ impl TupleDesc {
             // A first varlena at a place that is aligned anyway may begin with either header, and its
             // place is known; anywhere else it depends on the header.
             if a.len < 0 {
-                if at % usize::from(a.align.max(1)) == 0 {
+                if at.is_multiple_of(usize::from(a.align.max(1))) {
                     fixed.push(at as u32);
                 }
                 break;

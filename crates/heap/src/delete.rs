@@ -1,0 +1,212 @@
+//! Deleting rows, and taking back one's own insert.
+
+use crate::apply::{self, Actor};
+use crate::heap::{Heap, RowQueue, TupleOutcome};
+use crate::record::{self, Encoder, F_CLEAR};
+use crate::visibility::{Hints, UpdateVerdict, satisfies_update};
+use crate::visibility_map::MapPin;
+use base::{CommandId, Fork, Result, Tid, Xid, bail};
+use buffer::{OwnedWriteGuard, Strategy};
+use page::tuple::{CHAIN_SHORTENED, TupleView, XMIN_COMMITTED, XMIN_INVALID};
+use txn::{RowLockMode, Transaction, Wait};
+use wal::BlockFlags;
+
+/// What a command found at the row it wants to change.
+pub(crate) enum Claim {
+    /// It may change it; the page is locked.
+    Ready(OwnedWriteGuard),
+    /// It may not.
+    Failed(TupleOutcome),
+}
+
+impl Heap {
+    /// Locks the page of `tid` and waits until nobody is in the way of a change that needs the row in
+    /// `mode`.
+    pub(crate) fn claim(
+        &self,
+        txn: &Transaction,
+        tid: Tid,
+        mode: RowLockMode,
+        wait: Wait,
+        map: &mut MapPin,
+        queue: &mut RowQueue,
+    ) -> Result<Claim> {
+        let mut pin = self.rel.pin(Fork::Main, tid.block, &mut Strategy::Normal)?;
+        let mut hints = Hints::default();
+        let cid = txn.peek_command_id();
+        loop {
+            let guard = self.lock_with_map(pin.into_write(), map)?;
+            if !guard.item_id(tid.offset).is_normal() {
+                return Ok(Claim::Failed(TupleOutcome::Invisible));
+            }
+            let verdict = satisfies_update(&guard.tuple(tid.offset), tid, txn, cid, &mut hints)?;
+            if hints.bits != 0 {
+                guard.set_hint(|p| p.or_infomask(tid.offset, hints.bits));
+            }
+            let holder = match verdict {
+                UpdateVerdict::Ok => match txn.row_conflict(self.rel.id(), tid, mode) {
+                    None => return Ok(Claim::Ready(guard)),
+                    Some(holder) => holder,
+                },
+                UpdateVerdict::BeingModified(xid) => xid,
+                other => return Ok(Claim::Failed(outcome_of(other, &guard.tuple(tid.offset)))),
+            };
+            pin = guard.unlock();
+            if !self.wait_for(txn, tid, holder, mode, wait, queue)? {
+                return Ok(Claim::Failed(TupleOutcome::WouldBlock));
+            }
+        }
+    }
+
+    /// Deletes the row version at `tid`, which the command has seen.
+    ///
+    /// # Errors
+    /// 40P01, 55P03, 57014 while waiting; the pool's.
+    pub fn delete(&self, txn: &Transaction, tid: Tid, wait: Wait) -> Result<TupleOutcome> {
+        let xid = txn.xid()?;
+        let mut map = MapPin::none();
+        let mut queue = RowQueue::default();
+        let claim = self.claim(txn, tid, RowLockMode::Update, wait, &mut map, &mut queue);
+        let outcome = match claim {
+            Ok(Claim::Ready(guard)) => self.delete_claimed(txn, tid, xid, guard, &map),
+            Ok(Claim::Failed(outcome)) => Ok(outcome),
+            Err(e) => Err(e),
+        };
+        queue.leave(txn);
+        outcome
+    }
+
+    fn delete_claimed(
+        &self,
+        txn: &Transaction,
+        tid: Tid,
+        xid: Xid,
+        mut guard: OwnedWriteGuard,
+        map: &MapPin,
+    ) -> Result<TupleOutcome> {
+        self.make_xid_fit(&mut guard, xid)?;
+        let by = deleter(txn, xid, &guard.tuple(tid.offset));
+        let old = self.has_toasted(guard.item(tid.offset)).then(|| guard.item(tid.offset).to_vec());
+        let mut data = Encoder::<8>::new();
+        data.u16(tid.offset.0);
+        data.u8(if guard.is_all_visible() { F_CLEAR } else { 0 });
+        self.change_page(
+            &mut guard,
+            map,
+            record::DELETE,
+            xid,
+            true,
+            |page| apply::delete(page, tid, by),
+            |rec| {
+                rec.data(data.bytes());
+            },
+            BlockFlags::STANDARD,
+        );
+        drop(guard);
+        if let Some(old) = old {
+            self.toast_delete(txn, &old)?;
+        }
+        Ok(TupleOutcome::Ok(()))
+    }
+
+    /// Takes back the insert of `tid` by the running transaction, as if it had aborted (INSERT … ON
+    /// CONFLICT that met a conflict after all).
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn kill_own(&self, txn: &Transaction, tid: Tid) -> Result<()> {
+        let mut map = MapPin::none();
+        let pin = self.rel.pin(Fork::Main, tid.block, &mut Strategy::Normal)?;
+        let mut guard = self.lock_with_map(pin.into_write(), &mut map)?;
+        let xmin = guard.tuple(tid.offset).raw_xmin();
+        if !guard.item_id(tid.offset).is_normal() || !txn.is_mine(xmin) {
+            bail!(INTERNAL_ERROR, "tuple {tid} is not this transaction's to take back");
+        }
+        let old = self.has_toasted(guard.item(tid.offset)).then(|| guard.item(tid.offset).to_vec());
+        let mut data = Encoder::<8>::new();
+        data.u16(tid.offset.0);
+        self.change_page(
+            &mut guard,
+            &map,
+            record::KILL,
+            txn.xid()?,
+            true,
+            |page| apply::kill(page, tid.offset),
+            |rec| {
+                rec.data(data.bytes());
+            },
+            BlockFlags::STANDARD,
+        );
+        drop(guard);
+        if let Some(old) = old {
+            self.toast_delete(txn, &old)?;
+        }
+        Ok(())
+    }
+
+    /// Replaces the data of the tuple at `tid` in place, without a new version: for catalog columns that
+    /// are statistics (`relpages`, `relfrozenxid`). Null bitmap and length must stay the same.
+    ///
+    /// # Errors
+    /// XX000 if they do not, or there is no such tuple.
+    pub fn update_in_place(&self, tid: Tid, tuple: &[u8]) -> Result<()> {
+        let pin = self.rel.pin(Fork::Main, tid.block, &mut Strategy::Normal)?;
+        let mut guard = pin.into_write();
+        let body = tuple.get(page::tuple::HEADER_MIN..).unwrap_or(&[]);
+        let old = guard.item(tid.offset);
+        if !guard.item_id(tid.offset).is_normal()
+            || old.len() != tuple.len()
+            || old[page::tuple::HEADER_MIN - 1] != tuple[page::tuple::HEADER_MIN - 1]
+        {
+            bail!(INTERNAL_ERROR, "tuple {tid} cannot be updated in place");
+        }
+        let mut data = Encoder::<8>::new();
+        data.u16(tid.offset.0);
+        let mut done = false;
+        self.change_page(
+            &mut guard,
+            &MapPin::none(),
+            record::IN_PLACE,
+            Xid::INVALID,
+            false,
+            |page| done = apply::in_place(page, tid.offset, body),
+            |rec| {
+                rec.data(data.bytes());
+                rec.block_data(record::HEAP, body);
+            },
+            BlockFlags::STANDARD,
+        );
+        assert!(done, "lengths were compared");
+        Ok(())
+    }
+}
+
+/// Who deletes or updates `old`: with a combo id if the same transaction inserted it.
+pub(crate) fn deleter(txn: &Transaction, xid: Xid, old: &TupleView<'_>) -> Actor {
+    let cid = txn.command_id();
+    let settled = old.infomask() & (XMIN_COMMITTED | XMIN_INVALID) != 0;
+    if settled || !txn.is_mine(old.raw_xmin()) {
+        return Actor { xid, cid, combo: false };
+    }
+    let cmin = if old.infomask() & page::tuple::COMBO_CID != 0 {
+        txn.combo_pair(old.command_id()).map_or(CommandId(0), |(cmin, _)| cmin)
+    } else {
+        old.command_id()
+    };
+    Actor { xid, cid: txn.combo_command(cmin, cid), combo: true }
+}
+
+/// The outcome for a verdict that lets nothing be changed.
+pub(crate) fn outcome_of<T>(verdict: UpdateVerdict, t: &TupleView<'_>) -> TupleOutcome<T> {
+    match verdict {
+        UpdateVerdict::SelfModified => TupleOutcome::SelfModified,
+        UpdateVerdict::Updated => TupleOutcome::Updated {
+            next: t.ctid(),
+            xmax: if t.infomask2() & CHAIN_SHORTENED != 0 { Xid::INVALID } else { t.xmax() },
+        },
+        UpdateVerdict::Deleted => TupleOutcome::Deleted { xmax: t.xmax() },
+        UpdateVerdict::Ok | UpdateVerdict::Invisible | UpdateVerdict::BeingModified(_) => {
+            TupleOutcome::Invisible
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! A heap and what its operations share.
+
+use crate::context::{CriticalSection, HeapContext, Writable};
+use crate::free_space_map::FreeSpaceMap;
+use crate::record;
+use crate::room::Targets;
+use crate::toast::{AttrStorage, ToastStore};
+use crate::visibility::Horizon;
+use crate::visibility_map::{MapPin, VisibilityMap};
+use base::sync::Arc;
+use base::{BlockNumber, Result, Tid, Xid};
+use buffer::{OwnedWriteGuard, Persistence, RelationHandle, WriteGuard};
+use page::tuple::TupleDesc;
+use page::{Page, visibility};
+use txn::{Transaction, Wait};
+use wal::{BlockFlags, RecordBuilder};
+
+/// How a heap behaves.
+#[derive(Clone, Debug)]
+pub struct HeapOptions {
+    /// How full inserts make a page, in percent (10–100).
+    pub fillfactor: u8,
+    /// Where values too long for a page go; none for relations without such columns.
+    pub toast: Option<Arc<dyn ToastStore>>,
+    /// The tuples' layout and how each column may be stored, needed with `toast`.
+    pub storage: Option<Arc<(TupleDesc, Vec<AttrStorage>)>>,
+    /// The relation has indexes, so that dead line pointers must wait for index clean-up.
+    pub has_indexes: bool,
+}
+
+impl Default for HeapOptions {
+    fn default() -> Self {
+        HeapOptions { fillfactor: 100, toast: None, storage: None, has_indexes: true }
+    }
+}
+
+/// What became of a change to a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TupleOutcome<T = ()> {
+    /// It was made.
+    Ok(T),
+    /// The command could not have seen the row (a bug of the caller, or the row is gone for good).
+    Invisible,
+    /// This transaction changed it already, in the same command or a later one.
+    SelfModified,
+    /// Another transaction, committed by now, updated it: the next version, and who made it.
+    Updated {
+        /// Where the next version is.
+        next: Tid,
+        /// Its xmin, unless the hop there was shortened ([`Xid::INVALID`]).
+        xmax: Xid,
+    },
+    /// Another transaction, committed by now, deleted it.
+    Deleted {
+        /// Who did.
+        xmax: Xid,
+    },
+    /// Somebody is in the way and the caller does not wait.
+    WouldBlock,
+}
+
+impl<T> TupleOutcome<T> {
+    /// The same outcome without what [`TupleOutcome::Ok`] carries; `None` if it is that.
+    pub fn failed<U>(self) -> Option<TupleOutcome<U>> {
+        Some(match self {
+            TupleOutcome::Ok(_) => return None,
+            TupleOutcome::Invisible => TupleOutcome::Invisible,
+            TupleOutcome::SelfModified => TupleOutcome::SelfModified,
+            TupleOutcome::Updated { next, xmax } => TupleOutcome::Updated { next, xmax },
+            TupleOutcome::Deleted { xmax } => TupleOutcome::Deleted { xmax },
+            TupleOutcome::WouldBlock => TupleOutcome::WouldBlock,
+        })
+    }
+}
+
+/// A heap: one relation's rows. Cheap to clone and to make; sessions may share one or have their own.
+#[derive(Clone, Debug)]
+pub struct Heap {
+    pub(crate) rel: RelationHandle,
+    pub(crate) ctx: Arc<HeapContext>,
+    pub(crate) options: Arc<HeapOptions>,
+    pub(crate) targets: Arc<Targets>,
+    pub(crate) logged: bool,
+}
+
+impl Heap {
+    /// The heap in `rel`.
+    pub fn new(rel: RelationHandle, ctx: Arc<HeapContext>, options: HeapOptions) -> Heap {
+        let logged = rel.persistence() == Persistence::Permanent;
+        Heap { rel, ctx, options: Arc::new(options), targets: Arc::default(), logged }
+    }
+    /// The relation's files.
+    pub fn relation(&self) -> &RelationHandle {
+        &self.rel
+    }
+    /// The pool, log and transactions it works with.
+    pub fn context(&self) -> &Arc<HeapContext> {
+        &self.ctx
+    }
+    /// How it behaves.
+    pub fn options(&self) -> &HeapOptions {
+        &self.options
+    }
+    /// Its visibility map.
+    pub fn visibility_map(&self) -> VisibilityMap {
+        VisibilityMap::new(self.rel.clone())
+    }
+    /// Its free-space map.
+    pub fn free_space_map(&self) -> FreeSpaceMap {
+        FreeSpaceMap::new(self.rel.clone())
+    }
+    /// Its length in pages.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn len_blocks(&self) -> Result<BlockNumber> {
+        self.rel.len_blocks(base::Fork::Main)
+    }
+    /// Which versions nobody can see any more, as of now.
+    pub fn horizon(&self) -> Horizon {
+        Horizon { oldest_xmin: self.ctx.txns.oldest_xmin() }
+    }
+    /// Bytes that inserts leave free on a page.
+    pub(crate) fn reserve(&self) -> usize {
+        page::PAGE_SIZE * (100 - usize::from(self.options.fillfactor.clamp(10, 100))) / 100
+    }
+
+    /// Runs `change` on a locked heap page and (with `clear`) clears its all-visible bits where they stand, all in
+    /// one critical section, then logs it: `build` fills in the record's data.
+    #[expect(clippy::too_many_arguments, reason = "one place for what every change does")]
+    pub(crate) fn change_page<G: Writable>(
+        &self,
+        guard: &mut G,
+        map: &MapPin,
+        kind: u8,
+        xid: Xid,
+        clear: bool,
+        change: impl FnOnce(&mut Page),
+        build: impl FnOnce(&mut RecordBuilder<'_>),
+        flags: BlockFlags,
+    ) {
+        let tag = guard.page_tag();
+        let _critical = CriticalSection::enter();
+        guard.dirty();
+        let mut map_guard = if clear { clear_all_visible(guard, tag.block, map) } else { None };
+        change(guard);
+        if !self.logged {
+            return;
+        }
+        let lsn = {
+            let mut rec = RecordBuilder::new(wal::ResourceManager::Heap, kind, xid);
+            rec.block(record::HEAP, tag, guard, flags);
+            if let Some(m) = &map_guard {
+                rec.block(record::MAP, m.tag(), m, map_flags(m));
+            }
+            build(&mut rec);
+            self.ctx.wal.insert(&rec)
+        };
+        base::stop_point!("heap.change.logged");
+        guard.stamp(lsn);
+        if let Some(m) = &mut map_guard {
+            m.set_lsn(lsn);
+        }
+    }
+
+    /// Locks a pinned page for writing with its map page pinned if the page is all-visible.
+    pub(crate) fn lock_with_map(
+        &self,
+        mut guard: OwnedWriteGuard,
+        map: &mut MapPin,
+    ) -> Result<OwnedWriteGuard> {
+        while guard.is_all_visible() && !map.is_for(guard.block()) {
+            let block = guard.block();
+            let pin = guard.unlock();
+            self.visibility_map().pin(block, map)?;
+            guard = pin.into_write();
+        }
+        Ok(guard)
+    }
+
+    /// Waits for `xid` to end, queueing behind others that wait for the same row. `queued` says
+    /// whether this command already stands in the row's queue. False: the caller does not wait.
+    pub(crate) fn wait_for(
+        &self,
+        txn: &Transaction,
+        tid: Tid,
+        xid: Xid,
+        mode: txn::RowLockMode,
+        wait: Wait,
+        queue: &mut RowQueue,
+    ) -> Result<bool> {
+        if wait == Wait::NoWait {
+            return Ok(false);
+        }
+        queue.enter(self, txn, tid, mode, wait)?;
+        base::stop_point!("heap.wait_for_xid");
+        txn.wait_for_xid(xid, wait)
+    }
+}
+
+/// A place in the queue of those who wait for a row: the first to come is the first to go on, since the next
+/// ones wait for the queue's lock and not for the row's holder.
+#[derive(Default)]
+pub(crate) struct RowQueue {
+    held: Option<(txn::LockTag, txn::LockMode)>,
+}
+
+impl RowQueue {
+    fn enter(
+        &mut self,
+        heap: &Heap,
+        txn: &Transaction,
+        tid: Tid,
+        mode: txn::RowLockMode,
+        wait: Wait,
+    ) -> Result<()> {
+        if self.held.is_some() {
+            return Ok(());
+        }
+        let lock_mode = match mode {
+            txn::RowLockMode::KeyShare => txn::LockMode::AccessShare,
+            txn::RowLockMode::Share => txn::LockMode::RowShare,
+            txn::RowLockMode::NoKeyUpdate => txn::LockMode::Exclusive,
+            txn::RowLockMode::Update => txn::LockMode::AccessExclusive,
+        };
+        let tag = txn::LockTag::Tuple { relation: heap.rel.id(), tid };
+        txn.lock(tag, lock_mode, wait)?;
+        self.held = Some((tag, lock_mode));
+        Ok(())
+    }
+    /// Leaves the queue.
+    pub fn leave(&mut self, txn: &Transaction) {
+        if let Some((tag, mode)) = self.held.take() {
+            txn.unlock(tag, mode);
+        }
+    }
+}
+
+/// Clears the all-visible flag of a page and the bits of it in its map page, which must be pinned if the flag
+/// is set. Gives the map page locked, to be stamped with the record's LSN.
+pub(crate) fn clear_all_visible<'m>(
+    page: &mut Page,
+    block: BlockNumber,
+    map: &'m MapPin,
+) -> Option<WriteGuard<'m>> {
+    if !page.is_all_visible() {
+        return None;
+    }
+    page.set_all_visible(false);
+    assert!(map.is_for(block), "the map page of an all-visible page is pinned before");
+    let mut guard = map.page()?.write();
+    guard.mark_dirty();
+    visibility::set(&mut guard, block, 0);
+    Some(guard)
+}
+
+/// How a record treats a map page: its first one makes it, whatever the settings.
+pub(crate) fn map_flags(map: &Page) -> BlockFlags {
+    if map.lsn().is_valid() { BlockFlags::NONE } else { BlockFlags::FORCE_IMAGE }
+}

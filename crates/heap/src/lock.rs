@@ -1,0 +1,189 @@
+//! Locking rows: SELECT … FOR UPDATE and its sisters, and following a row to its newest version.
+//!
+//! # Invariants
+//! Row locks are in memory (`txn::RowLocks`), taken with the page locked, so that no update slips between the
+//! check and the lock. Locks that do not stand in the way of an update are carried to the new version by the update;
+//! one that is taken while such an update runs is taken on the newer versions too.
+//!
+//! # Differs from PostgreSQL
+//! Nothing is written: locking a million rows dirties no page.
+
+use crate::delete::outcome_of;
+use crate::fetch::TupleSlot;
+use crate::heap::{Heap, RowQueue, TupleOutcome};
+use crate::visibility::{Dirty, Hints, UpdateVerdict, satisfies_dirty, satisfies_update};
+use base::{Fork, Result, Tid, Xid};
+use buffer::Strategy;
+use page::tuple::{CHAIN_SHORTENED, KEYS_UPDATED, TupleView};
+use txn::{RowLockMode, RowLockOutcome, Transaction, Wait};
+
+impl Heap {
+    /// Locks the row version at `tid`, which the command has seen, and copies it to `slot`.
+    ///
+    /// # Errors
+    /// 40P01, 55P03, 57014 while waiting; 53200 when there are too many row locks; the pool's.
+    pub fn lock_tuple(
+        &self,
+        txn: &Transaction,
+        tid: Tid,
+        mode: RowLockMode,
+        wait: Wait,
+        slot: Option<&mut TupleSlot>,
+    ) -> Result<TupleOutcome> {
+        txn.xid()?;
+        let mut queue = RowQueue::default();
+        let outcome = self.lock_tuple_queued(txn, tid, mode, wait, slot, &mut queue);
+        queue.leave(txn);
+        outcome
+    }
+
+    fn lock_tuple_queued(
+        &self,
+        txn: &Transaction,
+        tid: Tid,
+        mode: RowLockMode,
+        wait: Wait,
+        mut slot: Option<&mut TupleSlot>,
+        queue: &mut RowQueue,
+    ) -> Result<TupleOutcome> {
+        let pin = self.rel.pin(Fork::Main, tid.block, &mut Strategy::Normal)?;
+        let mut hints = Hints::default();
+        let cid = txn.peek_command_id();
+        loop {
+            let guard = pin.read();
+            if !guard.item_id(tid.offset).is_normal() {
+                return Ok(TupleOutcome::Invisible);
+            }
+            let tuple = guard.tuple(tid.offset);
+            let verdict = satisfies_update(&tuple, tid, txn, cid, &mut hints)?;
+            if hints.bits != 0 {
+                guard.set_hint(|p| p.or_infomask(tid.offset, hints.bits));
+            }
+            // FOR KEY SHARE does not mind a running update that leaves the key alone.
+            let beside = matches!(verdict, UpdateVerdict::BeingModified(_))
+                && mode == RowLockMode::KeyShare
+                && tuple.infomask2() & KEYS_UPDATED == 0;
+            let holder = match verdict {
+                UpdateVerdict::BeingModified(xid) if !beside => xid,
+                UpdateVerdict::Ok | UpdateVerdict::BeingModified(_) => {
+                    match txn.lock_row(self.rel.id(), tid, mode)? {
+                        RowLockOutcome::Granted | RowLockOutcome::AlreadyHeld => {
+                            if let Some(slot) = &mut slot {
+                                slot.set(tid, &tuple);
+                            }
+                            let next = beside.then(|| (tuple.ctid(), next_xmin(&tuple)));
+                            drop(guard);
+                            if let Some((next, xmin)) = next {
+                                self.lock_newer(txn, next, xmin, mode)?;
+                            }
+                            return Ok(TupleOutcome::Ok(()));
+                        }
+                        RowLockOutcome::Conflict(xid) => xid,
+                    }
+                }
+                other => return Ok(outcome_of(other, &tuple)),
+            };
+            drop(guard);
+            if !self.wait_for(txn, tid, holder, mode, wait, queue)? {
+                return Ok(TupleOutcome::WouldBlock);
+            }
+        }
+    }
+
+    /// Locks the newer versions that running updates have made of a row just locked, as those updates would have
+    /// carried the lock over had it been there before them.
+    fn lock_newer(
+        &self,
+        txn: &Transaction,
+        mut tid: Tid,
+        mut xmin: Xid,
+        mode: RowLockMode,
+    ) -> Result<()> {
+        loop {
+            let Some(pin) = self.rel.try_pin(Fork::Main, tid.block, &mut Strategy::Normal)? else {
+                return Ok(());
+            };
+            let guard = pin.read();
+            if !guard.item_id(tid.offset).is_normal() {
+                return Ok(());
+            }
+            let tuple = guard.tuple(tid.offset);
+            if xmin.is_valid() && tuple.raw_xmin() != xmin {
+                return Ok(());
+            }
+            txn.lock_row(self.rel.id(), tid, mode)?;
+            let next = tuple.ctid();
+            if next == tid || !tuple.xmax().is_valid() {
+                return Ok(());
+            }
+            xmin = next_xmin(&tuple);
+            tid = next;
+        }
+    }
+
+    /// Follows a row from the version at `tid`, whose xmin must be `xmin` (as [`TupleOutcome::Updated`] said), to
+    /// its newest version, waiting for those who change it, locks that in `mode` and copies it to `slot`:
+    /// READ COMMITTED's way to the row that it re-checks.
+    ///
+    /// # Errors
+    /// As [`Heap::lock_tuple`].
+    pub fn lock_latest(
+        &self,
+        txn: &Transaction,
+        tid: Tid,
+        xmin: Xid,
+        mode: RowLockMode,
+        wait: Wait,
+        slot: &mut TupleSlot,
+    ) -> Result<TupleOutcome> {
+        let (mut tid, mut xmin) = (tid, xmin);
+        let mut hints = Hints::default();
+        loop {
+            // The version must be the one that was meant: its line pointer may have been reused.
+            {
+                let Some(pin) = self.rel.try_pin(Fork::Main, tid.block, &mut Strategy::Normal)?
+                else {
+                    return Ok(TupleOutcome::Deleted { xmax: Xid::INVALID });
+                };
+                let guard = pin.read();
+                if !guard.item_id(tid.offset).is_normal() {
+                    return Ok(TupleOutcome::Deleted { xmax: Xid::INVALID });
+                }
+                let tuple = guard.tuple(tid.offset);
+                if xmin.is_valid() && tuple.raw_xmin() != xmin {
+                    return Ok(TupleOutcome::Deleted { xmax: Xid::INVALID });
+                }
+                let dirty = satisfies_dirty(&tuple, &self.ctx.txns, Some(txn), &mut hints)?;
+                if let Dirty::Dead = dirty
+                    && tuple.xmax().is_valid()
+                    && txn.is_mine(tuple.xmax())
+                {
+                    // This very command has changed it already.
+                    return Ok(TupleOutcome::SelfModified);
+                }
+            }
+            match self.lock_tuple(txn, tid, mode, wait, Some(slot))? {
+                TupleOutcome::Ok(()) => {
+                    // What was locked must be what was looked at.
+                    if xmin.is_valid() && slot.view().raw_xmin() != xmin {
+                        return Ok(TupleOutcome::Deleted { xmax: Xid::INVALID });
+                    }
+                    return Ok(TupleOutcome::Ok(()));
+                }
+                TupleOutcome::Updated { next, xmax } => {
+                    tid = next;
+                    xmin = xmax;
+                }
+                TupleOutcome::Invisible => {
+                    return Ok(TupleOutcome::Deleted { xmax: Xid::INVALID });
+                }
+                other => return Ok(other),
+            }
+        }
+    }
+}
+
+/// The xmin that the next version of `tuple` must have.
+pub(crate) fn next_xmin(tuple: &TupleView<'_>) -> Xid {
+    if tuple.infomask2() & CHAIN_SHORTENED != 0 { Xid::INVALID } else { tuple.xmax() }
+}

@@ -1,0 +1,459 @@
+//! Pruning and freezing one page: `plan_prune`, `apply_prune`; replay is in `redo`.
+//!
+//! # Purpose
+//! What no snapshot can see goes, HOT chains shrink to a redirect and their living members, old
+//! transaction ids are frozen, and the page's visibility-map bits are found out, all in one record.
+//!
+//! # Invariants
+//! A tuple is removed only if its verdict is [`Verdict::Dead`]. A line pointer that index entries may
+//! lead to becomes dead or a redirect, never unused (only the reap after index clean-up frees it).
+//! A locked row's pointer is never freed: the caller's verdict for it is not `Dead`.
+//!
+//! # Locks
+//! Planning needs the page not to change: any lock. Applying a plan that removes tuples needs the
+//! clean-up lock, for readers keep pins (not locks) on pages whose tuples they look at.
+//!
+//! # Differs from PostgreSQL
+//! Visibility-map bits are part of the plan and of its record.
+
+use base::{OffsetNumber, Result, Xid};
+use page::tuple::{
+    MAX_TUPLES_PER_PAGE, TupleView, XMAX_COMMITTED, XMAX_INVALID, XMIN_FROZEN, xid_to_offset,
+};
+use page::{ItemId, ItemState, Page, flags, visibility};
+
+/// What a tuple is to a cleaner.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// No snapshot can see it, now or later.
+    Dead,
+    /// Deleted by a committed transaction, but some snapshot may still see it; also a dead row that is
+    /// locked.
+    RecentlyDead,
+    /// Inserted by a committed transaction, not deleted (an aborted deleter counts as none).
+    Live,
+    /// Its inserter is still running.
+    InsertInProgress,
+    /// Its deleter is still running.
+    DeleteInProgress,
+}
+
+/// What to freeze.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FreezePolicy {
+    /// A page with an older transaction id is frozen.
+    pub freeze_limit: Xid,
+    /// Ids older than this are seen by everybody, so they may be frozen.
+    pub oldest_xmin: Xid,
+    /// Freeze the page if that makes it all-frozen, even if no id is older than the limit.
+    pub when_all_frozen: bool,
+}
+
+impl FreezePolicy {
+    /// Freeze nothing.
+    pub fn never(oldest_xmin: Xid) -> FreezePolicy {
+        FreezePolicy { freeze_limit: Xid(0), oldest_xmin, when_all_frozen: false }
+    }
+}
+
+/// How a tuple is frozen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Freeze {
+    /// The tuple.
+    pub offset: OffsetNumber,
+    /// xmin becomes frozen.
+    pub xmin: bool,
+    /// xmax, an aborted transaction's, goes.
+    pub xmax: bool,
+}
+
+/// What is to be done to a page.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct PrunePlan {
+    /// Line pointers that become redirects, and to what.
+    pub redirects: Vec<(OffsetNumber, OffsetNumber)>,
+    /// Line pointers that become dead.
+    pub dead: Vec<OffsetNumber>,
+    /// Line pointers that become unused.
+    pub unused: Vec<OffsetNumber>,
+    /// Tuples to freeze.
+    pub freeze: Vec<Freeze>,
+    /// Visibility-map bits to set (0: leave them).
+    pub visibility: u8,
+    /// Only line pointers without storage change (the reap): the ordinary write lock is enough.
+    pub reap: bool,
+    /// The newest transaction id that removed a tuple or froze one: standbys' queries older than it
+    /// conflict.
+    pub conflict_horizon: Xid,
+    /// The page's prune hint afterwards.
+    pub prune_xid: Xid,
+}
+
+impl PrunePlan {
+    /// True if the page's bytes (other than hints) stay as they are.
+    pub fn is_empty(&self) -> bool {
+        !self.removes() && self.freeze.is_empty() && self.visibility == 0
+    }
+    /// True if tuples go or line pointers change.
+    pub fn removes(&self) -> bool {
+        !(self.redirects.is_empty() && self.dead.is_empty() && self.unused.is_empty())
+    }
+    /// True if it needs the clean-up lock.
+    pub fn needs_cleanup_lock(&self) -> bool {
+        self.removes() && !self.reap
+    }
+}
+
+/// What planning learned about a page: its state once the plan is carried out.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct PageFindings {
+    /// Tuples live for everybody or somebody, as VACUUM counts them (with inserts of committed and
+    /// deletes of running transactions).
+    pub live_tuples: u32,
+    /// Dead tuples that must be kept for some snapshot.
+    pub recently_dead_tuples: u32,
+    /// Tuples the plan removes.
+    pub removed_tuples: u32,
+    /// Tuples the plan freezes.
+    pub frozen_tuples: u32,
+    /// Dead line pointers, those of before and the plan's: index entries may lead to them.
+    pub dead_items: Vec<OffsetNumber>,
+    /// Every tuple is visible to everybody (dead line pointers do not count against it).
+    pub all_visible_but_dead_items: bool,
+    /// ... and there is no dead line pointer.
+    pub all_visible: bool,
+    /// All-visible and nothing unfrozen left.
+    pub all_frozen: bool,
+    /// Nothing unfrozen left, dead line pointers aside.
+    pub all_frozen_but_dead_items: bool,
+    /// The newest xmin of the page's live tuples, if it is all-visible.
+    pub newest_xmin: Xid,
+    /// The oldest transaction id that stays unfrozen on the page; [`Xid::INVALID`] if none.
+    pub oldest_unfrozen: Xid,
+    /// There is a tuple or a used line pointer: the page cannot be cut off.
+    pub in_use: bool,
+}
+
+/// Judges the tuples of one page for [`plan_prune`].
+pub trait Judge {
+    /// What `tuple` is.
+    fn judge(&mut self, offset: OffsetNumber, tuple: TupleView<'_>) -> Result<Verdict>;
+}
+
+impl<F: FnMut(OffsetNumber, TupleView<'_>) -> Result<Verdict>> Judge for F {
+    fn judge(&mut self, offset: OffsetNumber, tuple: TupleView<'_>) -> Result<Verdict> {
+        self(offset, tuple)
+    }
+}
+
+/// How to plan.
+#[derive(Clone, Copy, Debug)]
+pub struct PruneOptions {
+    /// Remove tuples at all (off: a page whose clean-up lock was not to be had).
+    pub prune: bool,
+    /// The relation has no index: dead roots become unused at once.
+    pub no_indexes: bool,
+    /// What to freeze.
+    pub freeze: FreezePolicy,
+    /// The page's bits in the visibility map now; `None`: do not touch the map.
+    pub map_bits: Option<u8>,
+}
+
+const MAX: usize = MAX_TUPLES_PER_PAGE + 1;
+
+/// Finds out what to do to `page`. Nothing is changed.
+pub fn plan_prune(
+    page: &Page,
+    judge: &mut dyn Judge,
+    options: &PruneOptions,
+) -> Result<(PrunePlan, PageFindings)> {
+    let mut plan = PrunePlan::default();
+    let mut found = PageFindings::default();
+    let count = page.item_count().min(MAX - 1);
+    let mut verdicts = [None; MAX];
+    for n in 1..=count {
+        let offset = OffsetNumber(n as u16);
+        if page.item_id(offset).is_normal() {
+            verdicts[n] = Some(judge.judge(offset, page.tuple(offset))?);
+        }
+    }
+    let verdicts = &verdicts[..=count];
+    if options.prune {
+        plan_chains(page, verdicts, options, &mut plan, &mut found);
+    }
+    look_at_the_rest(page, verdicts, options, &mut plan, &mut found);
+    Ok((plan, found))
+}
+
+/// Walks every HOT chain from its root and plans the removal of its dead part; then the dead
+/// heap-only tuples that no chain leads to (of aborted updates).
+fn plan_chains(
+    page: &Page,
+    verdicts: &[Option<Verdict>],
+    options: &PruneOptions,
+    plan: &mut PrunePlan,
+    found: &mut PageFindings,
+) {
+    let mut seen = [false; MAX];
+    let mut chain: Vec<OffsetNumber> = Vec::with_capacity(16);
+    for n in 1..verdicts.len() {
+        let root = OffsetNumber(n as u16);
+        let id = page.item_id(root);
+        let first = match id.state() {
+            ItemState::Redirect => id.redirect_target(),
+            ItemState::Normal if !page.tuple(root).is_heap_only() => root,
+            _ => continue,
+        };
+        chain.clear();
+        // How many leading members of the chain are dead (a dead one makes all before it so).
+        let mut dead = 0;
+        let mut at = first;
+        let mut prior_xmax = Xid::INVALID;
+        loop {
+            let k = usize::from(at.0);
+            let Some(Some(verdict)) = verdicts.get(k).copied() else { break };
+            let tuple = page.tuple(at);
+            let is_root = at == root;
+            if seen[k] || (!is_root && !tuple.is_heap_only()) {
+                break;
+            }
+            if prior_xmax.is_valid() && tuple.raw_xmin() != prior_xmax {
+                break;
+            }
+            seen[k] = true;
+            chain.push(at);
+            match verdict {
+                Verdict::Dead => dead = chain.len(),
+                Verdict::RecentlyDead => {}
+                _ => break,
+            }
+            if !tuple.is_hot_updated() {
+                break;
+            }
+            prior_xmax = tuple.xmax();
+            at = tuple.ctid().offset;
+        }
+        let was_redirect = id.is_redirect();
+        if dead == 0 {
+            if was_redirect && chain.is_empty() {
+                // A redirect to nothing: its chain went some other way. Let the index entries go.
+                plan.dead.push(root);
+            }
+            continue;
+        }
+        for &member in &chain[..dead] {
+            found.removed_tuples += 1;
+            let tuple = page.tuple(member);
+            plan.conflict_horizon = plan.conflict_horizon.max(tuple.raw_xmin()).max(tuple.xmax());
+            if member != root {
+                plan.unused.push(member);
+            }
+        }
+        if dead < chain.len() {
+            plan.redirects.push((root, chain[dead]));
+        } else if options.no_indexes {
+            plan.unused.push(root);
+        } else {
+            plan.dead.push(root);
+        }
+    }
+    for n in 1..verdicts.len() {
+        let offset = OffsetNumber(n as u16);
+        if !seen[n] && verdicts[n] == Some(Verdict::Dead) && page.tuple(offset).is_heap_only() {
+            let xmin = page.tuple(offset).raw_xmin();
+            plan.conflict_horizon = plan.conflict_horizon.max(xmin);
+            plan.unused.push(offset);
+            found.removed_tuples += 1;
+        }
+    }
+    plan.unused.sort_unstable();
+}
+
+/// Counts what stays, and plans freezing and the map's bits.
+fn look_at_the_rest(
+    page: &Page,
+    verdicts: &[Option<Verdict>],
+    options: &PruneOptions,
+    plan: &mut PrunePlan,
+    found: &mut PageFindings,
+) {
+    let mut gone = [false; MAX];
+    for o in plan.dead.iter().chain(&plan.unused).chain(plan.redirects.iter().map(|(f, _)| f)) {
+        gone[usize::from(o.0)] = true;
+    }
+    let policy = &options.freeze;
+    let older = |a: Xid, b: Xid| a.is_normal() && (!b.is_valid() || a < b);
+    let mut visible = true;
+    let mut freezable = true;
+    let mut must_freeze = false;
+    let mut freeze = Vec::new();
+    // The oldest id left if the page is frozen, and if it is not.
+    let (mut oldest_frozen, mut oldest_plain) = (Xid::INVALID, Xid::INVALID);
+    let mut newest_frozen = Xid::INVALID;
+    let mut prune_xid = Xid::INVALID;
+    for n in 1..verdicts.len() {
+        let offset = OffsetNumber(n as u16);
+        let id = page.item_id(offset);
+        if id.is_dead() {
+            found.dead_items.push(offset);
+        }
+        if id.is_redirect() && !gone[n] {
+            found.in_use = true;
+        }
+        let Some(verdict) = verdicts[n] else { continue };
+        if gone[n] {
+            continue;
+        }
+        found.in_use = true;
+        let tuple = page.tuple(offset);
+        let (xmin, xmax) = (tuple.xmin(), tuple.xmax());
+        let has_xmax = xmax.is_valid() && tuple.infomask() & XMAX_INVALID == 0;
+        let mut how = Freeze { offset, xmin: false, xmax: false };
+        match verdict {
+            Verdict::Live => {
+                found.live_tuples += 1;
+                if xmin.is_normal() && xmin >= policy.oldest_xmin {
+                    visible = false;
+                }
+                found.newest_xmin = found.newest_xmin.max(xmin);
+                how.xmax = xmax.is_valid();
+            }
+            Verdict::RecentlyDead | Verdict::Dead => {
+                found.recently_dead_tuples += 1;
+                visible = false;
+            }
+            Verdict::InsertInProgress => visible = false,
+            Verdict::DeleteInProgress => {
+                found.live_tuples += 1;
+                visible = false;
+            }
+        }
+        if has_xmax && verdict != Verdict::Live && older(xmax, prune_xid) {
+            prune_xid = xmax;
+        }
+        if verdict == Verdict::InsertInProgress && older(xmin, prune_xid) {
+            prune_xid = xmin;
+        }
+        how.xmin = xmin.is_normal()
+            && xmin < policy.oldest_xmin
+            && !matches!(verdict, Verdict::InsertInProgress | Verdict::Dead);
+        if xmin.is_normal() && older(xmin, oldest_plain) {
+            oldest_plain = xmin;
+        }
+        if !how.xmin && older(xmin, oldest_frozen) {
+            oldest_frozen = xmin;
+        }
+        if older(xmax, oldest_plain) {
+            oldest_plain = xmax;
+        }
+        if !how.xmax && older(xmax, oldest_frozen) {
+            oldest_frozen = xmax;
+        }
+        if (xmin.is_normal() && !how.xmin) || (xmax.is_valid() && !how.xmax) {
+            freezable = false;
+        }
+        if how.xmin && xmin < policy.freeze_limit {
+            must_freeze = true;
+        }
+        if how.xmax && xmax.is_normal() && xmax < policy.freeze_limit {
+            must_freeze = true;
+        }
+        if how.xmin || how.xmax {
+            if how.xmin {
+                newest_frozen = newest_frozen.max(xmin);
+            }
+            freeze.push(how);
+        }
+    }
+    found.dead_items.extend_from_slice(&plan.dead);
+    found.dead_items.sort_unstable();
+    found.in_use |= !found.dead_items.is_empty() || !plan.redirects.is_empty();
+    found.all_visible_but_dead_items = visible;
+    found.all_visible = visible && found.dead_items.is_empty();
+    let would_be_all_frozen = visible && freezable;
+    if freeze.is_empty() {
+        found.all_frozen_but_dead_items = would_be_all_frozen;
+        found.oldest_unfrozen = oldest_plain;
+    } else if must_freeze || (policy.when_all_frozen && would_be_all_frozen) {
+        found.frozen_tuples = freeze.len() as u32;
+        plan.freeze = freeze;
+        plan.conflict_horizon = plan.conflict_horizon.max(newest_frozen);
+        found.all_frozen_but_dead_items = would_be_all_frozen;
+        found.oldest_unfrozen = oldest_frozen;
+    } else {
+        found.oldest_unfrozen = oldest_plain;
+    }
+    found.all_frozen = found.all_frozen_but_dead_items && found.dead_items.is_empty();
+    if let Some(now) = options.map_bits
+        && found.all_visible
+    {
+        let bits = if found.all_frozen {
+            visibility::ALL_VISIBLE | visibility::ALL_FROZEN
+        } else {
+            visibility::ALL_VISIBLE
+        };
+        // Set what is missing (in the map or on the page); nothing is cleared here.
+        if bits & !now != 0 || !page.is_all_visible() {
+            plan.visibility = bits | now;
+        }
+    }
+    plan.prune_xid = prune_xid;
+}
+
+/// Plans the reap: dead line pointers whose index entries are gone become unused. `dead` must be
+/// dead on the page now.
+pub fn plan_reap(page: &Page, dead: &[OffsetNumber]) -> PrunePlan {
+    let unused = dead.iter().copied().filter(|&o| page.item_id(o).is_dead()).collect();
+    PrunePlan { unused, reap: true, prune_xid: page.prune_xid(), ..PrunePlan::default() }
+}
+
+/// Carries out a plan.
+pub fn apply_prune(page: &mut Page, plan: &PrunePlan) {
+    for &(from, to) in &plan.redirects {
+        page.set_item_id(from, ItemId::redirect(to));
+    }
+    for &offset in &plan.dead {
+        page.set_item_id(offset, ItemId::DEAD);
+    }
+    for &offset in &plan.unused {
+        page.set_item_id(offset, ItemId::UNUSED);
+    }
+    for how in &plan.freeze {
+        let mut t = page.tuple_mut(how.offset);
+        if how.xmin {
+            let mask = t.infomask();
+            t.set_infomask(mask | XMIN_FROZEN);
+        }
+        if how.xmax {
+            t.set_xmax_offset(0);
+            let mask = t.infomask() & !XMAX_COMMITTED;
+            t.set_infomask(mask | XMAX_INVALID);
+            let mask2 = t.infomask2();
+            t.set_infomask2(mask2 & !(page::tuple::HOT_UPDATED | page::tuple::KEYS_UPDATED));
+        }
+    }
+    if plan.removes() {
+        if plan.reap {
+            page.truncate_item_ids();
+        } else {
+            page.compact();
+        }
+        let mut f = page.flags() & !flags::PAGE_FULL;
+        if !plan.unused.is_empty() {
+            f |= flags::HAS_FREE_LINES;
+        }
+        page.set_flags(f);
+    }
+    let prune = if xid_to_offset(page.xid_base(), plan.prune_xid).is_some() {
+        plan.prune_xid
+    } else {
+        Xid::BOOTSTRAP
+    };
+    page.set_prune_xid(prune);
+    if plan.visibility != 0 {
+        page.set_all_visible(true);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,242 @@
+//! Pruning, freezing and reaping pages of a heap: judging, planning, applying and logging together.
+
+use crate::context::{CriticalSection, Writable};
+use crate::heap::Heap;
+use crate::prune::{
+    FreezePolicy, PageFindings, PruneOptions, PrunePlan, Verdict, apply_prune, plan_prune,
+    plan_reap,
+};
+use crate::record;
+use crate::visibility::{Hints, Horizon, satisfies_vacuum};
+use crate::visibility_map::{ALL_FROZEN, ALL_VISIBLE, MapPin};
+use base::{BlockNumber, OffsetNumber, Result, Tid, Xid};
+use buffer::{PinnedPage, WriteGuard};
+use page::tuple::TupleView;
+use page::{Page, flags, visibility};
+use wal::{BlockFlags, RecordBuilder, ResourceManager};
+
+/// What was done to a page.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct PruneDone {
+    /// Tuples removed.
+    pub removed: u32,
+    /// Tuples frozen.
+    pub frozen: u32,
+    /// Line pointers that became unused.
+    pub unused: u32,
+    /// The page became all-visible in the map.
+    pub set_all_visible: bool,
+    /// The page became all-frozen in the map.
+    pub set_all_frozen: bool,
+    /// Something was changed and logged.
+    pub changed: bool,
+}
+
+impl Heap {
+    /// Judges tuples for cleaners; sets hints on the way.
+    fn judge<'p>(
+        &'p self,
+        page: &'p Page,
+        block: BlockNumber,
+        horizon: &'p Horizon,
+    ) -> impl FnMut(OffsetNumber, TupleView<'_>) -> Result<Verdict> + 'p {
+        let locks = self.ctx.txns.row_locks();
+        let any_locks = locks.any_on_page(self.rel.id(), block);
+        let mut hints = Hints::default();
+        move |offset, tuple| {
+            let verdict = satisfies_vacuum(&tuple, &self.ctx.txns, horizon, &mut hints)?;
+            if hints.bits != 0 {
+                page.or_infomask(offset, hints.bits);
+            }
+            // A locked row keeps its line pointer: the lock is on the address.
+            if any_locks
+                && verdict == Verdict::Dead
+                && locks.is_locked(self.rel.id(), Tid::new(block, offset))
+            {
+                return Ok(Verdict::RecentlyDead);
+            }
+            Ok(verdict)
+        }
+    }
+
+    /// Plans what [`Heap::prune_and_freeze`] would do to a page, changing nothing (hints aside).
+    ///
+    /// # Errors
+    /// The commit log's.
+    pub fn examine(
+        &self,
+        page: &Page,
+        block: BlockNumber,
+        options: &PruneOptions,
+        horizon: &Horizon,
+    ) -> Result<(PrunePlan, PageFindings)> {
+        if page.is_new() {
+            return Ok(Default::default());
+        }
+        plan_prune(page, &mut self.judge(page, block, horizon), options)
+    }
+
+    /// Prunes and freezes a page as `options` say, and sets its map bits. If the options let tuples be removed, the guard
+    /// must be a clean-up lock; the page's map page must be pinned in `map` if map bits are to be set.
+    ///
+    /// # Errors
+    /// The commit log's.
+    pub fn prune_and_freeze(
+        &self,
+        guard: &mut WriteGuard<'_>,
+        map: &MapPin,
+        options: &PruneOptions,
+        horizon: &Horizon,
+    ) -> Result<(PruneDone, PageFindings)> {
+        let (plan, found) = self.examine(guard, guard.block(), options, horizon)?;
+        let mut done = self.carry_out(guard, map, &plan, options.map_bits.unwrap_or(0));
+        done.removed = found.removed_tuples;
+        Ok((done, found))
+    }
+
+    /// Frees dead line pointers whose index entries are gone, and sets the page's map bits if nothing else
+    /// stood against that. The ordinary write lock is enough.
+    ///
+    /// # Errors
+    /// The commit log's.
+    pub fn reap(
+        &self,
+        guard: &mut WriteGuard<'_>,
+        map: &MapPin,
+        dead: &[OffsetNumber],
+        map_bits: Option<u8>,
+        horizon: &Horizon,
+    ) -> Result<PruneDone> {
+        let block = guard.block();
+        let mut plan = plan_reap(guard, dead);
+        if map_bits.is_some() {
+            let options = PruneOptions {
+                prune: false,
+                no_indexes: false,
+                freeze: FreezePolicy::never(horizon.oldest_xmin),
+                map_bits: None,
+            };
+            let (_, found) = self.examine(guard, block, &options, horizon)?;
+            let left = found.dead_items.iter().any(|o| !plan.unused.contains(o));
+            if found.all_visible_but_dead_items && !left {
+                plan.visibility = if found.all_frozen_but_dead_items {
+                    ALL_VISIBLE | ALL_FROZEN
+                } else {
+                    ALL_VISIBLE
+                };
+            }
+        }
+        Ok(self.carry_out(guard, map, &plan, map_bits.unwrap_or(0)))
+    }
+
+    /// Applies and logs a plan.
+    fn carry_out<G: Writable>(
+        &self,
+        guard: &mut G,
+        map: &MapPin,
+        plan: &PrunePlan,
+        map_bits: u8,
+    ) -> PruneDone {
+        if plan.is_empty() {
+            if guard.prune_xid() != plan.prune_xid && guard.prune_xid().is_valid() {
+                // A hint: not logged, and no reason to write the page.
+                guard.set_prune_xid(plan.prune_xid);
+                let f = guard.flags();
+                guard.set_flags(f & !flags::PAGE_FULL);
+            }
+            return PruneDone::default();
+        }
+        let tag = guard.page_tag();
+        let data = record::encode_plan(plan);
+        let _critical = CriticalSection::enter();
+        guard.dirty();
+        apply_prune(guard, plan);
+        let mut map_guard = None;
+        if plan.visibility != 0 {
+            assert!(map.is_for(tag.block), "the map page is pinned before its bits are set");
+            map_guard = map.page().map(PinnedPage::write);
+        }
+        if let Some(m) = &mut map_guard {
+            m.mark_dirty();
+            visibility::set(m, tag.block, plan.visibility);
+        }
+        if self.logged {
+            let lsn = {
+                let mut rec =
+                    RecordBuilder::new(ResourceManager::Heap, record::PRUNE, Xid::INVALID);
+                rec.block(record::HEAP, tag, guard, BlockFlags::STANDARD);
+                if let Some(m) = &map_guard {
+                    rec.block(record::MAP, m.tag(), m, crate::heap::map_flags(m));
+                }
+                rec.data(&data);
+                self.ctx.wal.insert(&rec)
+            };
+            guard.stamp(lsn);
+            if let Some(m) = &mut map_guard {
+                m.set_lsn(lsn);
+            }
+        }
+        PruneDone {
+            removed: 0,
+            frozen: plan.freeze.len() as u32,
+            unused: plan.unused.len() as u32,
+            set_all_visible: plan.visibility & ALL_VISIBLE & !map_bits != 0,
+            set_all_frozen: plan.visibility & ALL_FROZEN & !map_bits != 0,
+            changed: true,
+        }
+    }
+
+    /// Prunes the page if it looks worth it and nobody else has it pinned: on the way of every scan and
+    /// fetch.
+    pub(crate) fn prune_on_access(&self, pin: &PinnedPage) -> Result<()> {
+        let horizon = {
+            let page = pin.read();
+            let Some(horizon) = self.worth_pruning(&page) else { return Ok(()) };
+            horizon
+        };
+        let Some(mut guard) = pin.try_cleanup() else { return Ok(()) };
+        self.prune_locked(&mut guard, &horizon)
+    }
+
+    /// The horizon to prune `page` with, if its hints promise something and room is short.
+    fn worth_pruning(&self, page: &Page) -> Option<Horizon> {
+        let prune_xid = page.prune_xid();
+        if !prune_xid.is_valid() {
+            return None;
+        }
+        let short = (page::PAGE_SIZE / 10).max(self.reserve());
+        if page.flags() & flags::PAGE_FULL == 0 && page.free_space() >= short {
+            return None;
+        }
+        if prune_xid < self.ctx.txns.recent_oldest_xmin() {
+            return Some(Horizon { oldest_xmin: self.ctx.txns.recent_oldest_xmin() });
+        }
+        let horizon = self.horizon();
+        (prune_xid < horizon.oldest_xmin).then_some(horizon)
+    }
+
+    /// Prunes a page that nobody else has pinned.
+    pub(crate) fn prune_locked<G: Writable>(&self, guard: &mut G, horizon: &Horizon) -> Result<()> {
+        let options = PruneOptions {
+            prune: true,
+            no_indexes: false,
+            freeze: FreezePolicy::never(horizon.oldest_xmin),
+            map_bits: None,
+        };
+        let block = guard.page_tag().block;
+        let (plan, _) = self.examine(guard, block, &options, horizon)?;
+        self.carry_out(guard, &MapPin::none(), &plan, 0);
+        Ok(())
+    }
+
+    /// [`Heap::prune_locked`] if the hints promise something and ours is the only pin.
+    pub(crate) fn prune_for_update(&self, guard: &mut buffer::OwnedWriteGuard) -> Result<()> {
+        if !guard.is_sole_pin() {
+            return Ok(());
+        }
+        match self.worth_pruning(guard) {
+            Some(horizon) => self.prune_locked(guard, &horizon),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Heap's WAL records: their kinds and how their data is laid out.
+//!
+//! # WAL and replay
+//! `docs/FORMAT.md`, "Heap records", draws every one. Blocks are numbered by role: [`HEAP`] is the page
+//! changed (for an update the one with the new version), [`OLD`] the page of an update's old version if it is
+//! another one, [`MAP`] and [`OLD_MAP`] the visibility-map pages whose bits the change clears or sets.
+
+use crate::apply::{Body, Rebase, RebaseTo, TupleParts};
+use crate::prune::{Freeze, PrunePlan};
+use base::{OffsetNumber, Result, Xid};
+use page::tuple::HEADER_MIN;
+
+pub(crate) const INSERT: u8 = 0;
+pub(crate) const MULTI_INSERT: u8 = 1;
+pub(crate) const DELETE: u8 = 2;
+pub(crate) const UPDATE: u8 = 3;
+pub(crate) const PRUNE: u8 = 4;
+pub(crate) const SHIFT_BASE: u8 = 5;
+pub(crate) const KILL: u8 = 6;
+pub(crate) const IN_PLACE: u8 = 7;
+pub(crate) const MAP_IMAGE: u8 = 8;
+
+pub(crate) const HEAP: u8 = 0;
+pub(crate) const OLD: u8 = 1;
+pub(crate) const MAP: u8 = 2;
+pub(crate) const OLD_MAP: u8 = 3;
+
+/// The page is initialised by this record; a u64 xid base follows the fixed data.
+pub(crate) const F_INIT: u8 = 0x01;
+/// The page's all-visible flag and map bits are cleared.
+pub(crate) const F_CLEAR: u8 = 0x02;
+/// The same for the old version's page.
+pub(crate) const F_CLEAR_OLD: u8 = 0x04;
+/// Update: the new version is heap-only on the same page.
+pub(crate) const F_HOT: u8 = 0x08;
+/// Update: key columns changed.
+pub(crate) const F_KEYS: u8 = 0x10;
+/// Update: a u16 of bytes that the new body shares with the old one's beginning.
+pub(crate) const F_PREFIX: u8 = 0x20;
+/// Update: a u16 of bytes that the new body shares with the old one's end.
+pub(crate) const F_SUFFIX: u8 = 0x40;
+/// Multi-insert: the tuples are frozen, the page all-visible and all-frozen.
+pub(crate) const F_FROZEN: u8 = 0x80;
+
+/// The name of a record kind, for `pg_waldump`-like output.
+pub fn name(info: u8) -> &'static str {
+    match info {
+        INSERT => "INSERT",
+        MULTI_INSERT => "MULTI_INSERT",
+        DELETE => "DELETE",
+        UPDATE => "UPDATE",
+        PRUNE => "PRUNE",
+        SHIFT_BASE => "SHIFT_BASE",
+        KILL => "KILL",
+        IN_PLACE => "IN_PLACE",
+        MAP_IMAGE => "MAP_IMAGE",
+        _ => "UNKNOWN",
+    }
+}
+
+/// A small buffer that record data is written to without allocating.
+#[derive(Debug)]
+pub(crate) struct Encoder<const N: usize> {
+    bytes: [u8; N],
+    len: usize,
+}
+
+impl<const N: usize> Encoder<N> {
+    pub fn new() -> Self {
+        Encoder { bytes: [0; N], len: 0 }
+    }
+    pub fn put(&mut self, b: &[u8]) -> &mut Self {
+        self.bytes[self.len..self.len + b.len()].copy_from_slice(b);
+        self.len += b.len();
+        self
+    }
+    pub fn u8(&mut self, v: u8) -> &mut Self {
+        self.put(&[v])
+    }
+    pub fn u16(&mut self, v: u16) -> &mut Self {
+        self.put(&v.to_le_bytes())
+    }
+    pub fn u64(&mut self, v: u64) -> &mut Self {
+        self.put(&v.to_le_bytes())
+    }
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+/// Reads record data; anything missing is a damaged log.
+#[derive(Debug)]
+pub(crate) struct Decoder<'a>(pub &'a [u8]);
+
+fn damaged() -> base::Error {
+    base::Error::corrupt_file("heap record in the write-ahead log is damaged")
+}
+
+impl<'a> Decoder<'a> {
+    pub fn take(&mut self, n: usize) -> Result<&'a [u8]> {
+        let (head, rest) = self.0.split_at_checked(n).ok_or_else(damaged)?;
+        self.0 = rest;
+        Ok(head)
+    }
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        self.take(N)?.try_into().map_err(|_| damaged())
+    }
+    pub fn u8(&mut self) -> Result<u8> {
+        Ok(self.array::<1>()?[0])
+    }
+    pub fn u16(&mut self) -> Result<u16> {
+        Ok(u16::from_le_bytes(self.array()?))
+    }
+    pub fn u64(&mut self) -> Result<u64> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+    pub fn offset(&mut self) -> Result<OffsetNumber> {
+        self.u16().map(OffsetNumber)
+    }
+    /// A line pointer that exists on `page`.
+    pub fn offset_on(&mut self, page: &page::Page) -> Result<OffsetNumber> {
+        existing(page, self.offset()?)
+    }
+}
+
+/// `offset` if it exists on `page`.
+pub(crate) fn existing(page: &page::Page, offset: OffsetNumber) -> Result<OffsetNumber> {
+    if offset.0 == 0 || usize::from(offset.0) > page.item_count() {
+        return Err(damaged());
+    }
+    Ok(offset)
+}
+
+/// The five bytes that precede a tuple's body in a record.
+pub(crate) fn tuple_header(parts: &TupleParts<'_>) -> [u8; 5] {
+    let [a, b] = parts.infomask2.to_le_bytes();
+    let [c, d] = parts.infomask.to_le_bytes();
+    [a, b, c, d, parts.hoff]
+}
+
+/// The inverse of [`tuple_header`], with `body`.
+pub(crate) fn tuple_parts<'a>(from: &mut Decoder<'a>) -> Result<TupleParts<'a>> {
+    let infomask2 = from.u16()?;
+    let infomask = from.u16()?;
+    let hoff = from.u8()?;
+    Ok(TupleParts { infomask2, infomask, hoff, body: Body::whole(&[]) })
+}
+
+/// How many bytes the bodies of two versions share at their beginnings and ends.
+pub(crate) fn shared(old: &[u8], new: &[u8]) -> (usize, usize) {
+    let common = old.len().min(new.len());
+    let prefix = common_prefix(&old[..common], &new[..common]);
+    let room = common - prefix;
+    let (old_end, new_end) = (&old[old.len() - room..], &new[new.len() - room..]);
+    let suffix = old_end.iter().rev().zip(new_end.iter().rev()).take_while(|(a, b)| a == b).count();
+    // A saving smaller than its own length field is none.
+    (if prefix < 3 { 0 } else { prefix }, if suffix < 3 { 0 } else { suffix })
+}
+
+fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    let mut n = 0;
+    for (x, y) in a.chunks_exact(8).zip(b.chunks_exact(8)) {
+        if x != y {
+            break;
+        }
+        n += 8;
+    }
+    n + a[n..].iter().zip(&b[n..]).take_while(|(x, y)| x == y).count()
+}
+
+const P_REAP: u8 = 1;
+
+/// A prune plan as record data.
+pub(crate) fn encode_plan(plan: &PrunePlan) -> Vec<u8> {
+    let mut out = Vec::with_capacity(
+        27 + 4 * plan.redirects.len()
+            + 2 * (plan.dead.len() + plan.unused.len())
+            + 2 * plan.freeze.len(),
+    );
+    out.push(if plan.reap { P_REAP } else { 0 });
+    out.push(plan.visibility);
+    out.extend_from_slice(&plan.conflict_horizon.0.to_le_bytes());
+    out.extend_from_slice(&plan.prune_xid.0.to_le_bytes());
+    for n in [plan.redirects.len(), plan.dead.len(), plan.unused.len(), plan.freeze.len()] {
+        out.extend_from_slice(&(n as u16).to_le_bytes());
+    }
+    let mut put = |n: u16| out.extend_from_slice(&n.to_le_bytes());
+    for &(from, to) in &plan.redirects {
+        put(from.0);
+        put(to.0);
+    }
+    for o in plan.dead.iter().chain(&plan.unused) {
+        put(o.0);
+    }
+    // An offset takes 9 bits; the top two say what is frozen.
+    for f in &plan.freeze {
+        put(f.offset.0 | u16::from(f.xmin) << 15 | u16::from(f.xmax) << 14);
+    }
+    out
+}
+
+/// The inverse of [`encode_plan`].
+pub(crate) fn decode_plan(data: &[u8]) -> Result<PrunePlan> {
+    let mut d = Decoder(data);
+    let mut plan = PrunePlan { reap: d.u8()? & P_REAP != 0, ..PrunePlan::default() };
+    plan.visibility = d.u8()?;
+    plan.conflict_horizon = Xid(d.u64()?);
+    plan.prune_xid = Xid(d.u64()?);
+    let [redirects, dead, unused, freeze] = [d.u16()?, d.u16()?, d.u16()?, d.u16()?];
+    for _ in 0..redirects {
+        plan.redirects.push((d.offset()?, d.offset()?));
+    }
+    for _ in 0..dead {
+        plan.dead.push(d.offset()?);
+    }
+    for _ in 0..unused {
+        plan.unused.push(d.offset()?);
+    }
+    for _ in 0..freeze {
+        let n = d.u16()?;
+        plan.freeze.push(Freeze {
+            offset: OffsetNumber(n & 0x3FFF),
+            xmin: n >> 15 != 0,
+            xmax: n >> 14 & 1 != 0,
+        });
+    }
+    Ok(plan)
+}
+
+/// A move of the page's xid base as record data.
+pub(crate) fn encode_rebase(base: Xid, list: &[Rebase]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(8 + 3 * list.len());
+    out.extend_from_slice(&base.0.to_le_bytes());
+    for r in list {
+        out.extend_from_slice(&r.offset.0.to_le_bytes());
+        out.push(r.xmin as u8 | (r.xmax as u8) << 4);
+    }
+    out
+}
+
+/// The inverse of [`encode_rebase`].
+pub(crate) fn decode_rebase(data: &[u8]) -> Result<(Xid, Vec<Rebase>)> {
+    let mut d = Decoder(data);
+    let base = Xid(d.u64()?);
+    let mut list = Vec::new();
+    while !d.0.is_empty() {
+        let offset = d.offset()?;
+        let how = d.u8()?;
+        let to = |n| RebaseTo::from_number(n).ok_or_else(damaged);
+        list.push(Rebase { offset, xmin: to(how & 15)?, xmax: to(how >> 4)? });
+    }
+    Ok((base, list))
+}
+
+/// The body of the tuple at `offset`, to compress an update against.
+pub(crate) fn body_on_page(page: &page::Page, offset: OffsetNumber) -> &[u8] {
+    page.item(offset).get(HEADER_MIN..).unwrap_or(&[])
+}

@@ -1,0 +1,167 @@
+//! Where a new tuple goes: finding a page with room, or adding one.
+//!
+//! # Locks
+//! One heap page is locked at a time here, and none while the free-space map is asked or the relation
+//! extended.
+//!
+//! # Differs from PostgreSQL
+//! The block that an insert went to last is remembered per heap and thread stripe, not per session.
+
+use crate::heap::Heap;
+use crate::insert::InsertState;
+use crate::visibility_map::MapPin;
+use base::{BlockNumber, Fork, Result, bail};
+use buffer::{OwnedWriteGuard, PinnedPage};
+use page::tuple::MAX_TUPLE_SIZE;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+const STRIPES: usize = 16;
+
+/// The blocks that threads inserted into last: so that sessions that insert at once use different ones.
+#[derive(Debug)]
+pub(crate) struct Targets([AtomicU32; STRIPES]);
+
+impl Default for Targets {
+    fn default() -> Self {
+        Targets([const { AtomicU32::new(u32::MAX) }; STRIPES])
+    }
+}
+
+fn stripe() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static MINE: usize = NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES);
+    MINE.with(|n| *n)
+}
+
+impl Targets {
+    fn get(&self) -> Option<BlockNumber> {
+        let n = self.0[stripe()].load(Ordering::Relaxed);
+        (n != u32::MAX).then_some(BlockNumber(n))
+    }
+    pub fn set(&self, block: BlockNumber) {
+        self.0[stripe()].store(block.0, Ordering::Relaxed);
+    }
+}
+
+/// The most blocks added at once.
+const EXTEND_MAX: u32 = 64;
+
+impl Heap {
+    /// A page, locked and initialised, with room for a tuple of `len` bytes and what the fillfactor
+    /// leaves free; its map page is pinned if it is all-visible.
+    pub(crate) fn page_with_room(
+        &self,
+        len: usize,
+        state: &mut InsertState,
+        map: &mut MapPin,
+    ) -> Result<OwnedWriteGuard> {
+        let item = page::align8(len) + 4;
+        if len > MAX_TUPLE_SIZE {
+            bail!(
+                PROGRAM_LIMIT_EXCEEDED,
+                "row is too big: size {len}, maximum size {MAX_TUPLE_SIZE}"
+            );
+        }
+        let needed = (item + self.reserve()).min(MAX_TUPLE_SIZE + 8);
+        let fsm = self.free_space_map();
+        let mut target = match state.current.as_ref().map(PinnedPage::block) {
+            Some(block) => Some(block),
+            None if state.is_bulk() => None,
+            None => self.targets.get(),
+        };
+        if target.is_none() && !state.skip_fsm {
+            target = fsm.find(needed)?;
+            if target.is_none() && !state.is_bulk() {
+                // Nothing known: the last page may have room (new relations have no map).
+                let blocks = self.len_blocks()?;
+                target = blocks.0.checked_sub(1).map(BlockNumber);
+            }
+        }
+        let mut tries = 0;
+        while let Some(block) = target {
+            tries += 1;
+            let pin = match state.current.take() {
+                Some(pin) if pin.block() == block => Some(pin),
+                _ => self.rel.try_pin(Fork::Main, block, &mut state.strategy)?,
+            };
+            let mut free = 0;
+            if let Some(pin) = pin {
+                let mut guard = self.lock_with_map(pin.into_write(), map)?;
+                if guard.is_new() {
+                    self.init_page(&mut guard);
+                }
+                if has_room(&guard, item, needed) {
+                    return Ok(guard);
+                }
+                free = guard.free_space_for_item();
+            }
+            target = if let Some(next) = state.next_reserved() {
+                Some(next)
+            } else if state.skip_fsm || tries > 20 {
+                None
+            } else {
+                fsm.record_and_find(block, free, needed)?.filter(|b| *b != block)
+            };
+        }
+        if let Some(block) = state.next_reserved() {
+            state.current = Some(self.rel.pin(Fork::Main, block, &mut state.strategy)?);
+            return self.page_with_room(len, state, map);
+        }
+        self.add_page(item, state, map)
+    }
+
+    /// Extends the relation and gives the first new page, initialised.
+    fn add_page(
+        &self,
+        item: usize,
+        state: &mut InsertState,
+        map: &mut MapPin,
+    ) -> Result<OwnedWriteGuard> {
+        let waiters = self.rel.extension_waiters(Fork::Main);
+        let count = if state.is_bulk() {
+            state.extend_by = (state.extend_by * 2).clamp(1, EXTEND_MAX);
+            state.extend_by
+        } else {
+            // Those who wait will need a page each: give them some, through the map.
+            (1 + waiters * 2).min(EXTEND_MAX)
+        };
+        let pins = self.rel.extend(Fork::Main, count as usize, &mut state.strategy)?;
+        let mut pins = pins.into_iter();
+        let Some(first) = pins.next() else { bail!(INTERNAL_ERROR, "extension gave no page") };
+        let block = first.block();
+        drop(pins);
+        if count > 1 {
+            if state.is_bulk() {
+                state.reserved = block.0 + 1..block.0 + count;
+            } else {
+                let fsm = self.free_space_map();
+                let free = page::PAGE_SIZE - page::HEADER_SIZE - 4;
+                for n in 1..count {
+                    fsm.record(BlockNumber(block.0 + n), free)?;
+                }
+            }
+        }
+        let mut guard = self.lock_with_map(first.into_write(), map)?;
+        if guard.is_new() {
+            self.init_page(&mut guard);
+        }
+        if !has_room(&guard, item, item) {
+            // Somebody found it through its number and filled it meanwhile.
+            drop(guard);
+            return self.add_page(item, state, map);
+        }
+        Ok(guard)
+    }
+
+    /// Lays a new page out. The record of its first insert says so again (it initialises the page).
+    fn init_page(&self, guard: &mut OwnedWriteGuard) {
+        guard.init(0);
+        guard.set_xid_base(page::tuple::initial_xid_base(self.ctx.txns.next_xid()));
+    }
+}
+
+/// True if `item` bytes fit with the reserve, or the page is empty.
+fn has_room(page: &page::Page, item: usize, needed: usize) -> bool {
+    let free = page.free_space();
+    free >= needed || (free >= item && page.item_count() == 0)
+}

@@ -1,0 +1,439 @@
+//! Values too long for a page: compressed, or out of line in a TOAST table.
+//!
+//! # Purpose
+//! A tuple longer than [`TARGET`] has its longest values compressed (LZ4), then moved out, until it is short enough.
+//! A moved value's chunks are rows of the TOAST table, found by an index over (chunk_id, chunk_seq).
+//!
+//! # Invariants
+//! A value belongs to one row: a new version that keeps it carries the same pointer, any other row gets a copy of its
+//! own. Its chunks are deleted by the delete or update that drops the pointer, so they live as long as
+//! some snapshot sees the row.
+//!
+//! # Locks
+//! No page is locked while the TOAST table is written; an update holds its row by a row lock meanwhile.
+//!
+//! # Differs from PostgreSQL
+//! LZ4 is the only method. The index is a trait: this crate knows no B-tree.
+
+use crate::fetch::TupleSlot;
+use crate::heap::{Heap, TupleOutcome};
+use crate::insert::InsertState;
+use crate::visibility::{Dirty, Hints, satisfies_dirty};
+use base::sync::Arc;
+use base::{Error, Oid, Result, Tid, bail};
+use page::tuple::{
+    AttrValue, COMPRESSED_HEADER, HAS_EXTERNAL, PhysicalAttr, ToastPointer, TupleDesc, TupleView,
+    VARLENA_HEADER, deform, form_tuple, form_values,
+};
+use std::borrow::Cow;
+use txn::{Transaction, Wait};
+
+/// Tuples longer than this are made shorter, down to this if possible.
+pub const TARGET: usize = 2032;
+/// Bytes of a chunk.
+pub const CHUNK: usize = 1996;
+/// A value shorter than this is not moved out: the pointer would be as long.
+const MIN_MOVED: usize = 32;
+
+/// How a column's long values may be stored (`pg_attribute.attstorage`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum AttrStorage {
+    /// `p`: as they are.
+    #[default]
+    Plain,
+    /// `e`: out of line, not compressed.
+    External,
+    /// `m`: compressed; out of line only if the row does not fit a page otherwise.
+    Main,
+    /// `x`: compressed, then out of line.
+    Extended,
+}
+
+impl AttrStorage {
+    /// By `attstorage`'s letter.
+    pub fn from_letter(letter: u8) -> AttrStorage {
+        match letter {
+            b'e' => AttrStorage::External,
+            b'm' => AttrStorage::Main,
+            b'x' => AttrStorage::Extended,
+            _ => AttrStorage::Plain,
+        }
+    }
+}
+
+/// Where long values go.
+pub trait ToastStore: std::fmt::Debug + Send + Sync {
+    /// The OID that pointers name.
+    fn table(&self) -> Oid;
+    /// Stores bytes as they are (compressed or not) under a new id.
+    fn store(&self, txn: &Transaction, data: &[u8]) -> Result<Oid>;
+    /// Reads `len` of the stored bytes from `start` on.
+    fn fetch(&self, value: Oid, start: usize, len: usize) -> Result<Vec<u8>>;
+    /// Deletes a value.
+    fn delete(&self, txn: &Transaction, value: Oid) -> Result<()>;
+}
+
+/// The index of a TOAST table, over (chunk_id, chunk_seq).
+pub trait ToastIndex: std::fmt::Debug + Send + Sync {
+    /// An id that no value in the table has, dead ones included.
+    fn new_value_id(&self) -> Result<Oid>;
+    /// Adds an entry.
+    fn insert(&self, txn: &Transaction, value: Oid, chunk: i32, tid: Tid) -> Result<()>;
+    /// The entries of `value` with `first <= chunk <= last`, in order of chunks.
+    fn lookup(&self, value: Oid, first: i32, last: i32) -> Result<Vec<(i32, Tid)>>;
+}
+
+/// A TOAST table: a heap of chunks and its index.
+#[derive(Debug)]
+pub struct HeapToast {
+    heap: Heap,
+    index: Arc<dyn ToastIndex>,
+    table: Oid,
+    desc: TupleDesc,
+}
+
+/// The layout of a TOAST table's rows.
+pub fn chunk_desc() -> TupleDesc {
+    TupleDesc::new(vec![PhysicalAttr::new(4, 4), PhysicalAttr::new(4, 4), PhysicalAttr::new(-1, 4)])
+}
+
+impl HeapToast {
+    /// The store in `heap`, whose rows `index` finds; pointers to it name `table`.
+    pub fn new(heap: Heap, index: Arc<dyn ToastIndex>, table: Oid) -> HeapToast {
+        HeapToast { heap, index, table, desc: chunk_desc() }
+    }
+}
+
+fn missing(value: Oid, table: Oid) -> Error {
+    base::err!(DATA_CORRUPTED, "missing chunk for toast value {value} in pg_toast_{table}")
+}
+
+impl ToastStore for HeapToast {
+    fn table(&self) -> Oid {
+        self.table
+    }
+
+    fn store(&self, txn: &Transaction, data: &[u8]) -> Result<Oid> {
+        let value = self.index.new_value_id()?;
+        let rows: Vec<Vec<u8>> = data
+            .chunks(CHUNK)
+            .enumerate()
+            .map(|(seq, chunk)| {
+                let seq = (seq as i32).to_le_bytes();
+                form_tuple(&self.desc, &[Some(&value.0.to_le_bytes()), Some(&seq), Some(chunk)])
+            })
+            .collect();
+        let mut tids = Vec::with_capacity(rows.len());
+        self.heap.multi_insert(txn, &rows, &mut InsertState::new(), &mut tids)?;
+        for (seq, tid) in tids.into_iter().enumerate() {
+            self.index.insert(txn, value, seq as i32, tid)?;
+        }
+        Ok(value)
+    }
+
+    fn fetch(&self, value: Oid, start: usize, len: usize) -> Result<Vec<u8>> {
+        if len == 0 {
+            return Ok(Vec::new());
+        }
+        let first = start / CHUNK;
+        let last = (start + len - 1) / CHUNK;
+        let mut out = Vec::with_capacity((last - first + 1) * CHUNK);
+        let mut slot = TupleSlot::new();
+        let mut hints = Hints::default();
+        let mut next = first as i32;
+        for (seq, tid) in self.index.lookup(value, first as i32, last as i32)? {
+            if seq != next || !self.heap.fetch_any(tid, &mut slot)? {
+                continue;
+            }
+            // Any version will do but one that was never there; chunks are not updated.
+            let t = slot.view();
+            let txns = &self.heap.context().txns;
+            let dead = satisfies_dirty(&t, txns, None, &mut hints)? == Dirty::Dead;
+            if dead && !t.xmax().is_valid() {
+                continue;
+            }
+            let mut values = [AttrValue::Null; 3];
+            deform(&slot.bytes, &self.desc, &mut values)
+                .map_err(|e| base::err!(DATA_CORRUPTED, "{e}"))?;
+            let [AttrValue::Inline(id), _, AttrValue::Inline(chunk)] = values else {
+                return Err(missing(value, self.table));
+            };
+            if id != value.0.to_le_bytes() {
+                continue;
+            }
+            out.extend_from_slice(chunk);
+            next += 1;
+        }
+        let skip = start - first * CHUNK;
+        if out.len() < skip + len {
+            return Err(missing(value, self.table));
+        }
+        out.truncate(skip + len);
+        out.drain(..skip);
+        Ok(out)
+    }
+
+    fn delete(&self, txn: &Transaction, value: Oid) -> Result<()> {
+        for (_, tid) in self.index.lookup(value, 0, i32::MAX)? {
+            match self.heap.delete(txn, tid, Wait::FOREVER)? {
+                TupleOutcome::Invisible => {
+                    // Stored by this very command: take it back.
+                    let mut slot = TupleSlot::new();
+                    if self.heap.fetch_any(tid, &mut slot)? && txn.is_mine(slot.view().raw_xmin()) {
+                        self.heap.kill_own(txn, tid)?;
+                    }
+                }
+                _ => continue,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The value's bytes, wherever they are.
+///
+/// # Errors
+/// XX001 if chunks are missing or the compressed data is damaged.
+pub fn detoast<'v>(value: &AttrValue<'v>, store: Option<&dyn ToastStore>) -> Result<Cow<'v, [u8]>> {
+    Ok(match value {
+        AttrValue::Null => Cow::Borrowed(&[]),
+        AttrValue::Inline(bytes) => Cow::Borrowed(bytes),
+        AttrValue::Compressed { raw_size, data } => Cow::Owned(decompress(data, *raw_size)?),
+        AttrValue::External(p) => {
+            let Some(store) = store else { return Err(missing(p.value_id, p.toast_table)) };
+            let stored = store.fetch(p.value_id, 0, p.stored_size as usize)?;
+            Cow::Owned(if p.compressed { decompress(&stored, p.raw_size)? } else { stored })
+        }
+    })
+}
+
+/// `len` bytes of the value from `start` on (fewer at its end); of a value out of line that is not
+/// compressed only the chunks needed are read.
+///
+/// # Errors
+/// As [`detoast`].
+pub fn detoast_slice<'v>(
+    value: &AttrValue<'v>,
+    store: Option<&dyn ToastStore>,
+    start: usize,
+    len: usize,
+) -> Result<Cow<'v, [u8]>> {
+    if let AttrValue::External(p) = value
+        && !p.compressed
+        && let Some(store) = store
+    {
+        let start = start.min(p.raw_size as usize);
+        let len = len.min(p.raw_size as usize - start);
+        return store.fetch(p.value_id, start, len).map(Cow::Owned);
+    }
+    let cut = |n: usize| (start.min(n), start.saturating_add(len).min(n));
+    Ok(match detoast(value, store)? {
+        Cow::Borrowed(b) => {
+            let (a, z) = cut(b.len());
+            Cow::Borrowed(&b[a..z])
+        }
+        Cow::Owned(b) => {
+            let (a, z) = cut(b.len());
+            Cow::Owned(b[a..z].to_vec())
+        }
+    })
+}
+
+fn decompress(data: &[u8], raw_size: u32) -> Result<Vec<u8>> {
+    if raw_size as usize > page::tuple::MAX_VALUE_SIZE {
+        bail!(DATA_CORRUPTED, "compressed lz4 data is corrupt");
+    }
+    match lz4_flex::block::decompress(data, raw_size as usize) {
+        Ok(bytes) if bytes.len() == raw_size as usize => Ok(bytes),
+        _ => bail!(DATA_CORRUPTED, "compressed lz4 data is corrupt"),
+    }
+}
+
+/// One value on its way into a tuple.
+enum Piece<'v> {
+    As(AttrValue<'v>),
+    Owned(Vec<u8>),
+    Compressed(u32, Vec<u8>),
+}
+
+impl Piece<'_> {
+    fn value(&self) -> AttrValue<'_> {
+        match self {
+            Piece::As(v) => *v,
+            Piece::Owned(b) => AttrValue::Inline(b),
+            Piece::Compressed(raw_size, data) => {
+                AttrValue::Compressed { raw_size: *raw_size, data }
+            }
+        }
+    }
+    /// Bytes it takes in the tuple; 0 if it is not there or out of line already.
+    fn size(&self) -> usize {
+        match self.value() {
+            AttrValue::Inline(b) => b.len() + VARLENA_HEADER,
+            AttrValue::Compressed { data, .. } => data.len() + COMPRESSED_HEADER,
+            _ => 0,
+        }
+    }
+}
+
+impl Heap {
+    /// True if the tuple must go through the TOAST code before it is inserted.
+    #[inline]
+    pub(crate) fn needs_toast(&self, tuple: &[u8]) -> bool {
+        self.options.toast.is_some() && (tuple.len() > TARGET || self.has_toasted(tuple))
+    }
+
+    /// True if the tuple has values out of line.
+    #[inline]
+    pub(crate) fn has_toasted(&self, tuple: &[u8]) -> bool {
+        self.options.toast.is_some()
+            && TupleView { bytes: tuple, xid_base: base::Xid(0) }.infomask() & HAS_EXTERNAL != 0
+    }
+
+    /// The value's bytes, wherever they are.
+    ///
+    /// # Errors
+    /// XX001 if chunks are missing or the compressed data is damaged.
+    pub fn detoast<'v>(&self, value: &AttrValue<'v>) -> Result<Cow<'v, [u8]>> {
+        detoast(value, self.options.toast.as_deref())
+    }
+
+    /// The tuple to insert instead of `tuple`.
+    pub(crate) fn toast_insert(&self, txn: &Transaction, tuple: &[u8]) -> Result<Vec<u8>> {
+        self.toast(txn, tuple, &[])
+    }
+
+    /// The tuple to put in place of `old` instead of `new`; values that only `old` has are deleted.
+    pub(crate) fn toast_update(
+        &self,
+        txn: &Transaction,
+        old: &[u8],
+        new: &[u8],
+    ) -> Result<Vec<u8>> {
+        let kept = self.pointers(old)?;
+        let out = self.toast(txn, new, &kept)?;
+        let still = self.pointers(&out)?;
+        if let Some(store) = &self.options.toast {
+            for p in kept.iter().filter(|p| !still.contains(p)) {
+                store.delete(txn, p.value_id)?;
+            }
+        }
+        Ok(out)
+    }
+
+    /// Deletes the values out of line of a deleted tuple.
+    pub(crate) fn toast_delete(&self, txn: &Transaction, old: &[u8]) -> Result<()> {
+        if let Some(store) = &self.options.toast {
+            for p in self.pointers(old)? {
+                store.delete(txn, p.value_id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The pointers to this heap's TOAST table in `tuple`.
+    fn pointers(&self, tuple: &[u8]) -> Result<Vec<ToastPointer>> {
+        let (Some(store), Some(storage)) = (&self.options.toast, &self.options.storage) else {
+            return Ok(Vec::new());
+        };
+        if !self.has_toasted(tuple) {
+            return Ok(Vec::new());
+        }
+        let mut values = vec![AttrValue::Null; storage.0.len()];
+        deform(tuple, &storage.0, &mut values).map_err(|e| base::err!(DATA_CORRUPTED, "{e}"))?;
+        let table = store.table();
+        Ok(values
+            .iter()
+            .filter_map(|v| match v {
+                AttrValue::External(p) if p.toast_table == table => Some(*p),
+                _ => None,
+            })
+            .collect())
+    }
+
+    /// Makes `tuple` short enough. Values out of line that are not in `keep` become this row's own.
+    fn toast(&self, txn: &Transaction, tuple: &[u8], keep: &[ToastPointer]) -> Result<Vec<u8>> {
+        let (Some(store), Some(storage)) = (&self.options.toast, &self.options.storage) else {
+            return Ok(tuple.to_vec());
+        };
+        let (desc, storages) = &**storage;
+        let natts = TupleView { bytes: tuple, xid_base: base::Xid(0) }.natts().min(desc.len());
+        let mut values = vec![AttrValue::Null; natts];
+        deform(tuple, desc, &mut values).map_err(|e| base::err!(DATA_CORRUPTED, "{e}"))?;
+        let mut pieces = Vec::with_capacity(natts);
+        for v in &values {
+            pieces.push(match v {
+                AttrValue::External(p) if !keep.contains(p) => {
+                    Piece::Owned(detoast(v, Some(&**store))?.into_owned())
+                }
+                v => Piece::As(*v),
+            });
+        }
+        let form = |pieces: &[Piece<'_>]| {
+            let values: Vec<_> = pieces.iter().map(Piece::value).collect();
+            form_values(desc, &values)
+        };
+        let mut out = form(&pieces);
+        let mut tried = vec![false; natts];
+        // Which columns a step may touch, and whether it compresses (else it moves out), to which length.
+        type May = fn(AttrStorage) -> bool;
+        let extended: May = |s| s == AttrStorage::Extended;
+        let movable: May = |s| matches!(s, AttrStorage::Extended | AttrStorage::External);
+        let main: May = |s| s == AttrStorage::Main;
+        let steps: [(May, bool, usize); 4] = [
+            (extended, true, TARGET),
+            (movable, false, TARGET),
+            (main, true, TARGET),
+            (main, false, page::tuple::MAX_TUPLE_SIZE),
+        ];
+        for (may, compress, target) in steps {
+            while out.len() > target {
+                let pick = (0..natts)
+                    .filter(|&i| {
+                        desc.attrs()[i].len == -1
+                            && may(storages.get(i).copied().unwrap_or_default())
+                            && pieces[i].size() > MIN_MOVED
+                            && !(compress
+                                && (tried[i]
+                                    || matches!(pieces[i].value(), AttrValue::Compressed { .. })))
+                    })
+                    .max_by_key(|&i| pieces[i].size());
+                let Some(i) = pick else { break };
+                if compress {
+                    tried[i] = true;
+                    if let AttrValue::Inline(raw) = pieces[i].value() {
+                        let packed = lz4_flex::block::compress(raw);
+                        if packed.len() + COMPRESSED_HEADER < raw.len() + VARLENA_HEADER {
+                            pieces[i] = Piece::Compressed(raw.len() as u32, packed);
+                        }
+                    }
+                } else {
+                    let pointer = self.move_out(txn, &**store, &pieces[i])?;
+                    pieces[i] = Piece::As(AttrValue::External(pointer));
+                }
+                out = form(&pieces);
+            }
+        }
+        Ok(out)
+    }
+
+    fn move_out(
+        &self,
+        txn: &Transaction,
+        store: &dyn ToastStore,
+        piece: &Piece<'_>,
+    ) -> Result<ToastPointer> {
+        let (raw_size, compressed, data) = match piece.value() {
+            AttrValue::Inline(b) => (b.len() as u32, false, b),
+            AttrValue::Compressed { raw_size, data } => (raw_size, true, data),
+            _ => bail!(INTERNAL_ERROR, "only a value in line can be moved out"),
+        };
+        Ok(ToastPointer {
+            raw_size,
+            stored_size: data.len() as u32,
+            compressed,
+            value_id: store.store(txn, data)?,
+            toast_table: store.table(),
+        })
+    }
+}

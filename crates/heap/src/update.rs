@@ -1,0 +1,325 @@
+//! Updating rows.
+//!
+//! # Purpose
+//! A new version, on the same page if it fits there (heap-only if no index needs to know of it), else on
+//! another; the old one leads to it.
+//!
+//! # WAL and replay
+//! One record for both versions. On the same page only what differs from the old version is logged. Across
+//! pages the new version is logged whole: replay may meet the old page in a later state.
+
+use crate::apply::{self, Body, TupleParts};
+use crate::context::CriticalSection;
+use crate::delete::{Claim, deleter};
+use crate::heap::{Heap, RowQueue, TupleOutcome, clear_all_visible};
+use crate::insert::InsertState;
+use crate::record::{
+    self, Encoder, F_CLEAR, F_CLEAR_OLD, F_HOT, F_INIT, F_KEYS, F_PREFIX, F_SUFFIX,
+};
+use crate::visibility::{Hints, UpdateVerdict, satisfies_update};
+use crate::visibility_map::MapPin;
+use base::{Fork, Result, Tid, Xid};
+use buffer::{OwnedWriteGuard, Strategy};
+use page::flags;
+use page::tuple::COMBO_CID;
+use txn::{RowLockMode, RowLockOutcome, Transaction, Wait};
+use wal::{BlockFlags, RecordBuilder, ResourceManager};
+
+/// What an update changes, and how it waits.
+#[derive(Clone, Copy, Debug)]
+pub struct UpdateOptions {
+    /// No column that any index uses (summarising ones aside) has changed: the new version may be
+    /// heap-only.
+    pub hot: bool,
+    /// A column of a unique, non-partial key has changed: FOR KEY SHARE holders are in the way.
+    pub key_changed: bool,
+    /// What to do when somebody is in the way.
+    pub wait: Wait,
+}
+
+/// An update that was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UpdateDone {
+    /// Where the new version is.
+    pub tid: Tid,
+    /// It is heap-only: no index entries are to be made.
+    pub hot: bool,
+    /// How the row was locked (for `EXPLAIN`-like reports): true if FOR UPDATE strength was needed.
+    pub key_changed: bool,
+}
+
+impl Heap {
+    /// Replaces the row version at `tid`, which the command has seen, by the formed tuple `new`.
+    ///
+    /// # Errors
+    /// 40P01, 55P03, 57014 while waiting; 54000 if the row is too big; the pool's.
+    pub fn update(
+        &self,
+        txn: &Transaction,
+        tid: Tid,
+        new: &[u8],
+        options: UpdateOptions,
+    ) -> Result<TupleOutcome<UpdateDone>> {
+        let mut queue = RowQueue::default();
+        let outcome = self.update_queued(txn, tid, new, options, &mut queue);
+        queue.leave(txn);
+        outcome
+    }
+
+    fn update_queued(
+        &self,
+        txn: &Transaction,
+        tid: Tid,
+        new: &[u8],
+        options: UpdateOptions,
+        queue: &mut RowQueue,
+    ) -> Result<TupleOutcome<UpdateDone>> {
+        let xid = txn.xid()?;
+        let mode = if options.key_changed { RowLockMode::Update } else { RowLockMode::NoKeyUpdate };
+        let mut map = MapPin::none();
+        let mut toasted: Option<Vec<u8>> = None;
+        loop {
+            let mut guard = match self.claim(txn, tid, mode, options.wait, &mut map, queue)? {
+                Claim::Ready(guard) => guard,
+                Claim::Failed(outcome) => {
+                    return Ok(outcome.failed().unwrap_or(TupleOutcome::Invisible));
+                }
+            };
+            let has_toasted = self.has_toasted(guard.item(tid.offset));
+            if toasted.is_none() && (self.needs_toast(new) || has_toasted || self.has_toasted(new))
+            {
+                // Moving values out of line touches other pages: hold the row by a lock meanwhile.
+                match txn.lock_row(self.rel.id(), tid, mode)? {
+                    RowLockOutcome::Granted | RowLockOutcome::AlreadyHeld => {}
+                    RowLockOutcome::Conflict(_) => continue,
+                }
+                let old = guard.item(tid.offset).to_vec();
+                drop(guard);
+                toasted = Some(self.toast_update(txn, &old, new)?);
+                continue;
+            }
+            let tuple = toasted.as_deref().unwrap_or(new);
+            let parts = TupleParts::of(tuple);
+            if !guard.fits(parts.len(), guard.free_offset()) {
+                // A hint for whoever comes by next: pruning may make room. Perhaps it does at once.
+                guard.set_hint(|p| p.or_flags(flags::PAGE_FULL));
+                self.prune_for_update(&mut guard)?;
+            }
+            if guard.fits(parts.len(), guard.free_offset()) {
+                self.make_xid_fit(&mut guard, xid)?;
+                let done = self.update_on_page(txn, tid, &parts, guard, &map, options);
+                return Ok(TupleOutcome::Ok(done));
+            }
+            drop(guard);
+            if let Some(done) = self.update_across(txn, xid, tid, &parts, &mut map, options)? {
+                return Ok(TupleOutcome::Ok(done));
+            }
+        }
+    }
+
+    /// The new version goes to the old one's page.
+    fn update_on_page(
+        &self,
+        txn: &Transaction,
+        tid: Tid,
+        parts: &TupleParts<'_>,
+        mut guard: OwnedWriteGuard,
+        map: &MapPin,
+        options: UpdateOptions,
+    ) -> UpdateDone {
+        let hot = options.hot;
+        let by = {
+            let xid = txn.xid_if_assigned().unwrap_or(Xid::INVALID);
+            deleter(txn, xid, &guard.tuple(tid.offset))
+        };
+        let inserter = apply::Actor { cid: txn.command_id(), combo: false, ..by };
+        let parts = parts.updated(hot);
+        let new_tid = Tid::new(tid.block, guard.free_offset());
+        let body = parts.body.0[0];
+        let (prefix, suffix) = if self.logged {
+            record::shared(record::body_on_page(&guard, tid.offset), body)
+        } else {
+            (0, 0)
+        };
+        let mut data = Encoder::<16>::new();
+        let mut f = if guard.is_all_visible() { F_CLEAR } else { 0 };
+        f |= if hot { F_HOT } else { 0 } | if options.key_changed { F_KEYS } else { 0 };
+        f |= if prefix > 0 { F_PREFIX } else { 0 } | if suffix > 0 { F_SUFFIX } else { 0 };
+        data.u16(tid.offset.0).u16(new_tid.offset.0).u8(f);
+        if prefix > 0 {
+            data.u16(prefix as u16);
+        }
+        if suffix > 0 {
+            data.u16(suffix as u16);
+        }
+        // Holders whose locks do not stand in the way keep them on the new version.
+        self.ctx.txns.row_locks().carry_over(self.rel.id(), tid, new_tid);
+        let mut done = false;
+        self.change_page(
+            &mut guard,
+            map,
+            record::UPDATE,
+            by.xid,
+            true,
+            |page| {
+                done = apply::insert(page, new_tid, &parts, inserter);
+                apply::update_old(page, tid.offset, new_tid, by, hot, options.key_changed);
+            },
+            |rec| {
+                rec.data(data.bytes());
+                rec.block_data(record::HEAP, &record::tuple_header(&parts));
+                rec.block_data(record::HEAP, &body[prefix..body.len() - suffix]);
+            },
+            BlockFlags::STANDARD,
+        );
+        assert!(done, "there was room for the tuple");
+        UpdateDone { tid: new_tid, hot, key_changed: options.key_changed }
+    }
+
+    /// The new version goes to another page. `None`: the old one changed while no lock was held; start again.
+    fn update_across(
+        &self,
+        txn: &Transaction,
+        xid: Xid,
+        tid: Tid,
+        parts: &TupleParts<'_>,
+        old_map: &mut MapPin,
+        options: UpdateOptions,
+    ) -> Result<Option<UpdateDone>> {
+        let mut state = InsertState::new();
+        let mut new_map = MapPin::none();
+        let new_guard = self.page_with_room(parts.len(), &mut state, &mut new_map)?;
+        let new_block = new_guard.block();
+        if new_block == tid.block {
+            // Pruned meanwhile: it fits after all.
+            return Ok(None);
+        }
+        let old_pin = self.rel.pin(Fork::Main, tid.block, &mut Strategy::Normal)?;
+        // The lower block is locked first.
+        let (mut old, mut new) = if new_block < tid.block {
+            (old_pin.into_write(), new_guard)
+        } else {
+            let new_pin = new_guard.unlock();
+            let old = old_pin.into_write();
+            (old, new_pin.into_write())
+        };
+        // Everything may have changed: the row, the room, the flags.
+        let item = page::align8(parts.len()) + 4;
+        if (old.is_all_visible() && !old_map.is_for(tid.block))
+            || (new.is_all_visible() && !new_map.is_for(new_block))
+            || new.is_new()
+            || new.free_space() < item
+            || !old.item_id(tid.offset).is_normal()
+        {
+            return Ok(None);
+        }
+        let mut hints = Hints::default();
+        let cid = txn.peek_command_id();
+        let mode = if options.key_changed { RowLockMode::Update } else { RowLockMode::NoKeyUpdate };
+        let verdict = satisfies_update(&old.tuple(tid.offset), tid, txn, cid, &mut hints)?;
+        if verdict != UpdateVerdict::Ok || txn.row_conflict(self.rel.id(), tid, mode).is_some() {
+            return Ok(None);
+        }
+        self.make_xid_fit(&mut old, xid)?;
+        self.make_xid_fit(&mut new, xid)?;
+        let by = deleter(txn, xid, &old.tuple(tid.offset));
+        debug_assert!(
+            by.combo || old.tuple(tid.offset).infomask() & COMBO_CID == 0 || by.xid == xid
+        );
+        let inserter = apply::Actor { cid: txn.command_id(), combo: false, ..by };
+        let init = new.item_count() == 0;
+        let new_tid = Tid::new(new_block, new.free_offset());
+        let parts = parts.updated(false);
+        self.ctx.txns.row_locks().carry_over(self.rel.id(), tid, new_tid);
+        self.log_across(
+            tid,
+            new_tid,
+            &parts,
+            by,
+            inserter,
+            init,
+            options,
+            (&mut old, old_map),
+            (&mut new, &new_map),
+        );
+        drop(old);
+        drop(new);
+        self.targets.set(new_block);
+        Ok(Some(UpdateDone { tid: new_tid, hot: false, key_changed: options.key_changed }))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "both pages, both actors, and the record")]
+    fn log_across(
+        &self,
+        tid: Tid,
+        new_tid: Tid,
+        parts: &TupleParts<'_>,
+        by: apply::Actor,
+        inserter: apply::Actor,
+        init: bool,
+        options: UpdateOptions,
+        (old, old_map): (&mut OwnedWriteGuard, &MapPin),
+        (new, new_map): (&mut OwnedWriteGuard, &MapPin),
+    ) {
+        let mut f = if new.is_all_visible() { F_CLEAR } else { 0 };
+        f |= if old.is_all_visible() { F_CLEAR_OLD } else { 0 };
+        f |= if options.key_changed { F_KEYS } else { 0 } | if init { F_INIT } else { 0 };
+        let mut data = Encoder::<16>::new();
+        data.u16(tid.offset.0).u16(new_tid.offset.0).u8(f);
+        if init {
+            data.u64(new.xid_base().0);
+        }
+        let _critical = CriticalSection::enter();
+        old.mark_dirty();
+        new.mark_dirty();
+        // Both pages' bits may be on one map page, which is locked once.
+        let (old_seen, new_seen) = (old.is_all_visible(), new.is_all_visible());
+        let same_map = old_seen && new_seen && old_map.is_for(new_tid.block);
+        let mut old_map_guard = clear_all_visible(old, tid.block, old_map);
+        let mut new_map_guard = None;
+        if same_map {
+            new.set_all_visible(false);
+            if let Some(m) = &mut old_map_guard {
+                page::visibility::set(m, new_tid.block, 0);
+            }
+        } else {
+            new_map_guard = clear_all_visible(new, new_tid.block, new_map);
+        }
+        if init {
+            let base = new.xid_base();
+            apply::init(new, base);
+        }
+        let done = apply::insert(new, new_tid, parts, inserter);
+        assert!(done, "there was room for the tuple");
+        apply::update_old(old, tid.offset, new_tid, by, false, options.key_changed);
+        if !self.logged {
+            return;
+        }
+        let lsn = {
+            let mut rec = RecordBuilder::new(ResourceManager::Heap, record::UPDATE, by.xid);
+            let flags =
+                BlockFlags::STANDARD | if init { BlockFlags::WILL_INIT } else { BlockFlags::NONE };
+            rec.block(record::HEAP, new.tag(), new, flags);
+            rec.block(record::OLD, old.tag(), old, BlockFlags::STANDARD);
+            if let Some(m) = &new_map_guard {
+                rec.block(record::MAP, m.tag(), m, crate::heap::map_flags(m));
+            }
+            if let Some(m) = &old_map_guard {
+                rec.block(record::OLD_MAP, m.tag(), m, crate::heap::map_flags(m));
+            }
+            rec.data(data.bytes());
+            rec.block_data(record::HEAP, &record::tuple_header(parts));
+            let Body([body, _, _]) = parts.body;
+            rec.block_data(record::HEAP, body);
+            self.ctx.wal.insert(&rec)
+        };
+        old.set_lsn(lsn);
+        new.set_lsn(lsn);
+        if let Some(m) = &mut old_map_guard {
+            m.set_lsn(lsn);
+        }
+        if let Some(m) = &mut new_map_guard {
+            m.set_lsn(lsn);
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The visibility map: two bits a heap page.
+//!
+//! # Purpose
+//! All-visible lets scans skip visibility checks and index-only scans skip the heap; all-frozen lets VACUUM
+//! skip the page.
+//!
+//! # Invariants
+//! A bit is cleared in the same critical section as the change that makes it untrue, with the heap page
+//! locked; it is set only with the heap page locked. The heap page's own all-visible flag is set
+//! whenever the map's bit is.
+//!
+//! # Locks
+//! The map page is pinned before the heap page is locked (reading it may wait for the disk), and locked
+//! after it.
+//!
+//! # WAL and replay
+//! Setting and clearing are part of the heap's records; the map's page is one of their blocks.
+//!
+//! # Differs from PostgreSQL
+//! Clearing stamps the map page and may log its image, so replay needs no special rule.
+
+use crate::context::CriticalSection;
+use crate::record;
+use base::{BlockNumber, Fork, Result, Xid};
+use buffer::{Persistence, PinnedPage, RelationHandle, Strategy};
+use page::visibility;
+use wal::{BlockFlags, RecordBuilder, ResourceManager};
+
+pub use page::visibility::{ALL_FROZEN, ALL_VISIBLE};
+
+/// A pin on the map page used last, kept between calls.
+#[derive(Default, Debug)]
+pub struct MapPin(Option<PinnedPage>);
+
+impl MapPin {
+    /// No pin.
+    pub fn none() -> MapPin {
+        MapPin(None)
+    }
+    /// True if it holds the map page of `heap_block`.
+    pub fn is_for(&self, heap_block: BlockNumber) -> bool {
+        self.0.as_ref().is_some_and(|p| p.block() == visibility::map_block(heap_block))
+    }
+    pub(crate) fn page(&self) -> Option<&PinnedPage> {
+        self.0.as_ref()
+    }
+}
+
+/// A heap's visibility map.
+#[derive(Clone, Debug)]
+pub struct VisibilityMap {
+    rel: RelationHandle,
+}
+
+impl VisibilityMap {
+    /// The map of `rel`.
+    pub fn new(rel: RelationHandle) -> VisibilityMap {
+        VisibilityMap { rel }
+    }
+
+    /// Pins the map page of `heap_block` for setting or clearing its bits, making it if there is none.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn pin(&self, heap_block: BlockNumber, pin: &mut MapPin) -> Result<()> {
+        if pin.is_for(heap_block) {
+            return Ok(());
+        }
+        pin.0 = None;
+        let block = visibility::map_block(heap_block);
+        let mut strategy = Strategy::Normal;
+        loop {
+            if let Some(page) = self.rel.try_pin(Fork::VisibilityMap, block, &mut strategy)? {
+                if page.read().is_new() {
+                    // Made by extension (now or before a crash): lay it out. Zeros say the same, so
+                    // this needs no record.
+                    let mut guard = page.write();
+                    if guard.is_new() {
+                        guard.init(0);
+                    }
+                }
+                pin.0 = Some(page);
+                return Ok(());
+            }
+            self.rel.extend_one(Fork::VisibilityMap, &mut strategy)?;
+        }
+    }
+
+    /// The bits of `heap_block` (0 if the map has no such page). They may be out of date as soon
+    /// as they are read; what is read with the heap page locked is not.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn bits(&self, heap_block: BlockNumber, pin: &mut MapPin) -> Result<u8> {
+        if !pin.is_for(heap_block) {
+            pin.0 = None;
+            let block = visibility::map_block(heap_block);
+            if block >= self.rel.len_blocks(Fork::VisibilityMap)? {
+                return Ok(0);
+            }
+            pin.0 = self.rel.try_pin(Fork::VisibilityMap, block, &mut Strategy::Normal)?;
+        }
+        Ok(pin.0.as_ref().map_or(0, |p| visibility::get(&p.read(), heap_block)))
+    }
+
+    /// How many heap pages are all-visible, and how many all-frozen.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn count(&self) -> Result<(u64, u64)> {
+        let (mut visible, mut frozen) = (0, 0);
+        for block in 0..self.rel.len_blocks(Fork::VisibilityMap)?.0 {
+            let pin =
+                self.rel.try_pin(Fork::VisibilityMap, BlockNumber(block), &mut Strategy::Normal)?;
+            let Some(pin) = pin else { break };
+            let (v, f) = visibility::count(&pin.read());
+            visible += u64::from(v);
+            frozen += u64::from(f);
+        }
+        Ok((visible, frozen))
+    }
+
+    /// Forgets the bits from heap block `len` on. With `wal` the last map page's change is logged (as
+    /// an image, for the file is not written in order); replay passes `None`.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn truncate(&self, len: BlockNumber, wal: Option<&wal::Wal>) -> Result<()> {
+        let have = self.rel.len_blocks(Fork::VisibilityMap)?;
+        let keep = BlockNumber(len.0.div_ceil(visibility::BLOCKS_PER_PAGE));
+        let rest = len.0 % visibility::BLOCKS_PER_PAGE;
+        if let Some(wal) = wal
+            && rest != 0
+            && keep <= have
+        {
+            let last = BlockNumber(keep.0 - 1);
+            if let Some(pin) = self.rel.try_pin(Fork::VisibilityMap, last, &mut Strategy::Normal)? {
+                let mut guard = pin.write();
+                if !guard.is_new() {
+                    let _critical = CriticalSection::enter();
+                    guard.mark_dirty();
+                    for n in rest..visibility::BLOCKS_PER_PAGE {
+                        visibility::set(&mut guard, BlockNumber(n), 0);
+                    }
+                    if self.rel.persistence() == Persistence::Permanent {
+                        let lsn = {
+                            let kind = ResourceManager::Heap;
+                            let mut rec = RecordBuilder::new(kind, record::MAP_IMAGE, Xid::INVALID);
+                            rec.block(record::MAP, pin.tag(), &guard, BlockFlags::FORCE_IMAGE);
+                            wal.insert(&rec)
+                        };
+                        guard.set_lsn(lsn);
+                    }
+                }
+            }
+        }
+        if keep < have {
+            self.rel.truncate(Fork::VisibilityMap, keep)?;
+        }
+        Ok(())
+    }
+}
