@@ -311,12 +311,13 @@ impl Pool {
         }
         let wanted = ((recent as f64 * multiplier) as usize).clamp(1, self.config.frames);
         let hand = self.hand.load(Ordering::Relaxed);
+        let used = self.frames.used();
         let (mut reusable, mut written) = (0, 0);
-        for step in 0..self.frames.total.min(wanted.saturating_mul(8)) {
+        for step in 0..used.min(wanted.saturating_mul(8)) {
             if reusable >= wanted || written >= pages_max {
                 break;
             }
-            let n = ((hand + step) % self.frames.total) as u32;
+            let n = ((hand + step) % used) as u32;
             let frame = self.frames.get(n);
             let state = frame.load();
             if pins(state) > 0 || usage(state) > 0 || state & VALID == 0 || state & STAGED != 0 {

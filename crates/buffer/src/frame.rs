@@ -311,6 +311,13 @@ impl Frames {
         Some(n)
     }
 
+    /// Up to where frames were ever used: where the clock's hand turns back. Write-behind's come last, and most
+    /// of them may never have been.
+    pub(crate) fn used(&self) -> usize {
+        let staging = self.fresh_staging.load(Ordering::Relaxed) as usize;
+        self.shared + staging.min(self.total - self.shared)
+    }
+
     /// The frames used so far.
     pub(crate) fn touched(&self) -> impl Iterator<Item = u32> + use<> {
         let shared = (self.fresh_shared.load(Ordering::Acquire) as usize).min(self.shared);

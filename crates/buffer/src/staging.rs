@@ -43,13 +43,14 @@ pub(crate) struct Staging {
     owed: AtomicUsize,
     round: Mutex<()>,
     stop: AtomicBool,
-    kicked: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 struct Lists {
     idle: Vec<u32>,
     staged: HashSet<u32>,
+    /// Somebody found no idle frame.
+    wanted: bool,
 }
 
 /// What write-behind holds.
@@ -77,12 +78,14 @@ impl Staging {
     pub(crate) fn new(capacity: usize) -> Staging {
         Staging {
             capacity,
-            lists: Mutex::new(ranks::STAGING, Lists { idle: Vec::new(), staged: HashSet::new() }),
+            lists: Mutex::new(
+                ranks::STAGING,
+                Lists { idle: Vec::new(), staged: HashSet::new(), wanted: false },
+            ),
             changed: Condvar::new(),
             owed: AtomicUsize::new(0),
             round: Mutex::new(ranks::WRITE_BEHIND_ROUND, ()),
             stop: AtomicBool::new(false),
-            kicked: AtomicBool::new(false),
             thread: Mutex::new(ranks::WRITE_BEHIND_THREAD, None),
         }
     }
@@ -111,6 +114,11 @@ impl Staging {
         lists.staged.remove(&n);
         lists.idle.push(n);
         self.changed.notify_all();
+    }
+
+    /// Is it three quarters full? Then it is time for a round: the last quarter fills while the WAL is synced.
+    fn is_much(&self, lists: &Lists) -> bool {
+        (lists.staged.len() + self.owed.load(Ordering::Relaxed)) * 4 >= self.capacity * 3
     }
 
     fn status(&self) -> StagingStatus {
@@ -188,17 +196,18 @@ impl Pool {
                     return Ok(Staged::Busy);
                 }
                 lists.staged.insert(n);
-                let many = lists.staged.len() * 4 >= staging.capacity * 3;
+                let much = staging.is_much(&lists);
                 drop(lists);
                 self.unpin(n);
-                if many {
-                    self.kick_write_behind();
+                if much {
+                    self.wake_write_behind();
                 }
                 return Ok(Staged::Exchanged(idle));
             }
             if self.config.write_behind_thread && attempt < 2 {
+                lists.wanted = true;
                 drop(lists);
-                self.kick_write_behind();
+                self.wake_write_behind();
                 let mut lists = staging.lists.lock();
                 if lists.idle.is_empty() {
                     lists.wait_for(&staging.changed, Duration::from_millis(100));
@@ -380,13 +389,9 @@ impl Pool {
     }
 
     /// Wakes write-behind's thread, starting it if need be.
-    fn kick_write_behind(&self) {
-        if !self.config.write_behind_thread {
-            return;
-        }
-        if !self.staging.kicked.swap(true, Ordering::AcqRel) {
+    fn wake_write_behind(&self) {
+        if self.config.write_behind_thread {
             self.start_write_behind();
-            drop(self.staging.lists.lock());
             self.staging.changed.notify_all();
         }
     }
@@ -415,14 +420,20 @@ impl Pool {
                     if self.staging.stop.load(Ordering::Acquire) {
                         return;
                     }
-                    if self.staging.kicked.swap(false, Ordering::AcqRel) {
+                    if self.staging.is_much(&lists) || (lists.wanted && !lists.staged.is_empty()) {
+                        lists.wanted = false;
                         break;
                     }
                     lists.wait(&self.staging.changed);
                 }
             }
             // An error stays with the pages: who needs room meets it again and reports it.
-            let _ = self.write_behind_round();
+            if !matches!(self.write_behind_round(), Ok(1..)) {
+                let mut lists = self.staging.lists.lock();
+                if !self.staging.stop.load(Ordering::Acquire) {
+                    lists.wait_for(&self.staging.changed, Duration::from_millis(50));
+                }
+            }
         }
     }
 

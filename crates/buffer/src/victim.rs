@@ -189,9 +189,9 @@ impl Pool {
 
     /// The clock sweep: takes usage counts down until it meets a page that nobody wants.
     fn sweep(&self, strategy: &Strategy) -> Result<u32> {
-        let total = self.frames.total;
         let (mut fruitless, mut rounds, mut unflushed) = (0, 0, 0);
         loop {
+            let total = self.frames.used();
             let n = (self.hand.fetch_add(1, Ordering::Relaxed) % total) as u32;
             let frame = self.frames.get(n);
             if let Some(candidate) = self.pass(frame, &mut fruitless) {

@@ -14,10 +14,16 @@ pub struct FakeWal {
     pub flushed: AtomicU64,
     pub flushes: AtomicU64,
     pub failing: AtomicBool,
+    /// While held, flushes wait.
+    pub gate: std::sync::Mutex<()>,
+    /// Threads that came to the gate.
+    pub arrived: AtomicU64,
 }
 
 impl WalFlush for FakeWal {
     fn flush(&self, lsn: Lsn) -> Result<()> {
+        self.arrived.fetch_add(1, Ordering::SeqCst);
+        drop(self.gate.lock());
         if self.failing.load(Ordering::SeqCst) {
             return Err(Error::io("could not write WAL", std::io::Error::from_raw_os_error(5)));
         }
@@ -69,9 +75,6 @@ impl Bed {
         let done = self.pool.checkpoint_write(Default::default(), &mut |_| Ok(())).unwrap();
         self.pool.sync_all_pending().unwrap();
         done
-    }
-    pub fn io(&self, pick: impl Fn(&buffer::IoStatsRow) -> u64) -> u64 {
-        self.pool.io_stats().iter().map(pick).sum()
     }
 }
 

@@ -1,4 +1,9 @@
 //! The pool from outside, over the simulated disk and a WAL that checks what it is asked.
 
-mod basics;
 mod common;
+
+mod basics;
+mod disks;
+mod races;
+mod redo;
+mod staging;

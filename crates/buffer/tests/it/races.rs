@@ -1,0 +1,348 @@
+use crate::common::*;
+use base::sync::{Arc, CancelFlag, CancelReason};
+use base::{BlockNumber, Fork, SqlState, stop};
+use buffer::{ReadStream, Strategy};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// Threads read and write pages under every strategy in a pool much too small, while others checkpoint and write
+/// behind; every read sees the last value written.
+#[test]
+fn many_threads_agree_with_a_model() {
+    let mut config = config(48);
+    config.staging_frames = 24;
+    config.write_behind_thread = true;
+    let bed = Arc::new(bed_with(config));
+    let blocks = 300u32;
+    let rel = filled(&bed, 1, blocks);
+    let model: Arc<Vec<Mutex<u64>>> =
+        Arc::new((0..blocks).map(|b| Mutex::new(u64::from(b))).collect());
+    let lsn = Arc::new(AtomicU64::new(1000));
+    let stop = Arc::new(AtomicBool::new(false));
+    let cleaner = {
+        let (bed, stop) = (bed.clone(), stop.clone());
+        std::thread::spawn(move || {
+            let mut last = 0;
+            while !stop.load(Ordering::Relaxed) {
+                bed.checkpoint();
+                bed.pool.background_write_round(10, 2.0, &mut last).unwrap();
+                bed.pool.write_behind_round().unwrap();
+                bed.pool.for_each_buffer(|_| ());
+            }
+        })
+    };
+    let workers: Vec<_> = (0..4u64)
+        .map(|t| {
+            let (rel, model, lsn) = (rel.clone(), model.clone(), lsn.clone());
+            std::thread::spawn(move || {
+                let mut rng = SmallRng::seed_from_u64(t);
+                let mut strategy = match t {
+                    0 => Strategy::Normal,
+                    1 => Strategy::vacuum(rel.pool(), 32),
+                    2 => Strategy::bulk_write(rel.pool()),
+                    _ => Strategy::bulk_read(rel.pool()),
+                };
+                for i in 0..1500u64 {
+                    let block = rng.random_range(0..blocks);
+                    let page = rel.pin(Main, BlockNumber(block), &mut strategy).unwrap();
+                    assert_eq!(page.tag().block, BlockNumber(block));
+                    if rng.random_range(0..3) == 0 {
+                        let mut expected = model[block as usize].lock().unwrap();
+                        assert_eq!(value(&page), *expected);
+                        let new = t << 32 | i;
+                        fill(&page, new, lsn.fetch_add(1, Ordering::SeqCst));
+                        *expected = new;
+                    } else {
+                        let _ = value(&page);
+                        let expected = model[block as usize].lock().unwrap();
+                        assert_eq!(value(&page), *expected);
+                    }
+                    if i % 200 == 0 {
+                        let from = rng.random_range(0..blocks - 20);
+                        let range = (from..from + 20).map(BlockNumber);
+                        for page in ReadStream::new(&rel, Main, strategy.fresh(), range) {
+                            let _ = value(&page.unwrap());
+                        }
+                    }
+                }
+            })
+        })
+        .collect();
+    for w in workers {
+        w.join().unwrap();
+    }
+    stop.store(true, Ordering::Relaxed);
+    cleaner.join().unwrap();
+    let expected = |b: u32| *model[b as usize].lock().unwrap();
+    for b in 0..blocks {
+        assert_eq!(value(&pin(&rel, b)), expected(b));
+    }
+    bed.checkpoint();
+    for b in 0..blocks {
+        let page = on_disk(&bed, &rel, Main, b);
+        assert!(page.verify_checksum());
+        assert_eq!(page.bytes()[32..40], expected(b).to_le_bytes());
+    }
+    let status = bed.pool.staging_status();
+    assert!(status.staged + status.owed <= status.capacity);
+    // Every frame is accounted for: nothing is pinned, and a relation forgotten leaves no table node behind.
+    let mut pins = 0;
+    bed.pool.for_each_buffer(|b| pins += b.pins);
+    assert_eq!(pins, 0);
+    rel.forget();
+    assert_eq!(bed.pool.table_nodes(), 0);
+    let mut cached = 0;
+    bed.pool.for_each_buffer(|_| cached += 1);
+    assert_eq!(cached, 0);
+    // And all frames can be used again.
+    let rel = filled(&bed, 2, 48);
+    let held: Vec<_> = (0..48).map(|b| pin(&rel, b)).collect();
+    assert_eq!(held.len(), 48);
+}
+
+#[test]
+fn extension_and_readers_race() {
+    let bed = Arc::new(bed(64));
+    let rel = bed.create(1);
+    let writers: Vec<_> = (0..3u64)
+        .map(|t| {
+            let rel = rel.clone();
+            std::thread::spawn(move || {
+                for _ in 0..40 {
+                    let pages = rel.extend(Main, 1 + t as usize, &mut Strategy::Normal).unwrap();
+                    for page in pages {
+                        fill(&page, u64::from(page.block().0), 1);
+                    }
+                }
+            })
+        })
+        .collect();
+    let reader = {
+        let rel = rel.clone();
+        std::thread::spawn(move || {
+            loop {
+                let len = rel.len_blocks(Main).unwrap();
+                for b in 0..len.0 {
+                    let page = pin(&rel, b);
+                    let guard = page.read();
+                    assert!(guard.is_new() || guard.bytes()[32..36] == b.to_le_bytes());
+                }
+                if len.0 == 40 * 6 {
+                    return;
+                }
+            }
+        })
+    };
+    for w in writers {
+        w.join().unwrap();
+    }
+    reader.join().unwrap();
+    for b in 0..240 {
+        assert_eq!(value(&pin(&rel, b)), u64::from(b));
+    }
+}
+
+#[test]
+fn clean_up_waits_for_the_other_pin_and_only_one_waits() {
+    let bed = Arc::new(bed(16));
+    let rel = filled(&bed, 1, 2);
+    let other = pin(&rel, 0);
+    stop::arm("buffer.cleanup.before_wait");
+    let waiter = {
+        let page = pin(&rel, 0);
+        std::thread::spawn(move || {
+            let guard = page.cleanup().unwrap();
+            assert!(guard.is_sole_pin());
+        })
+    };
+    assert!(stop::wait_reached("buffer.cleanup.before_wait", SOON));
+    // It does not hold the latch meanwhile.
+    assert_eq!(value(&other), 0);
+    let second = pin(&rel, 0);
+    assert_eq!(second.cleanup().err().unwrap().state(), SqlState::OBJECT_IN_USE);
+    drop(second);
+    // The pin goes between the waiter's look and its sleep: it must not sleep through it.
+    drop(other);
+    stop::release("buffer.cleanup.before_wait");
+    waiter.join().unwrap();
+    // And it can be called off.
+    let other = pin(&rel, 1);
+    let page = pin(&rel, 1);
+    let cancel = Arc::new(CancelFlag::default());
+    let waiter = {
+        let cancel = cancel.clone();
+        std::thread::spawn(move || page.cleanup_or_cancel(Some(&cancel)).err().unwrap().state())
+    };
+    cancel.raise(CancelReason::UserRequest);
+    assert_eq!(waiter.join().unwrap(), SqlState::QUERY_CANCELED);
+    assert!(other.try_cleanup().is_some());
+}
+
+#[test]
+fn truncation_publishes_the_length_first() {
+    let bed = Arc::new(bed(64));
+    let rel = filled(&bed, 1, 20);
+    bed.checkpoint();
+    stop::arm("buffer.truncate.published");
+    let cutter = {
+        let rel = rel.clone();
+        std::thread::spawn(move || rel.truncate(Main, BlockNumber(5)).unwrap())
+    };
+    assert!(stop::wait_reached("buffer.truncate.published", SOON));
+    assert_eq!(rel.len_blocks(Main).unwrap(), BlockNumber(5));
+    // A page that is still cached may be seen, one that is not reads as nothing.
+    assert!(rel.try_pin(Main, BlockNumber(40), &mut Strategy::Normal).unwrap().is_none());
+    stop::release("buffer.truncate.published");
+    cutter.join().unwrap();
+    assert!(rel.try_pin(Main, BlockNumber(5), &mut Strategy::Normal).unwrap().is_none());
+    assert_eq!(rel.cached_pages(), 5);
+    let page = rel.extend_one(Main, &mut Strategy::Normal).unwrap();
+    assert_eq!(page.block(), BlockNumber(5));
+    assert!(page.read().is_new());
+}
+
+#[test]
+fn forgetting_waits_for_a_write_under_way() {
+    let bed = Arc::new(bed(64));
+    let rel = filled(&bed, 1, 8);
+    bed.checkpoint();
+    fill(&pin(&rel, 6), 77, 5000);
+    // A checkpoint has taken its image and waits for the WAL.
+    let gate = bed.wal.gate.lock().unwrap();
+    let arrived = bed.wal.arrived.load(Ordering::SeqCst);
+    let writer = {
+        let bed = bed.clone();
+        std::thread::spawn(move || bed.checkpoint().pages_written)
+    };
+    while bed.wal.arrived.load(Ordering::SeqCst) == arrived {
+        std::thread::yield_now();
+    }
+    let done = Arc::new(AtomicBool::new(false));
+    let cutter = {
+        let (rel, done) = (rel.clone(), done.clone());
+        std::thread::spawn(move || {
+            rel.truncate(Main, BlockNumber(3)).unwrap();
+            done.store(true, Ordering::SeqCst);
+        })
+    };
+    while rel.len_blocks(Main).unwrap() != BlockNumber(3) {
+        std::thread::yield_now();
+    }
+    assert!(!done.load(Ordering::SeqCst), "the file was cut while a write was under way");
+    drop(gate);
+    assert_eq!(writer.join().unwrap(), 1);
+    cutter.join().unwrap();
+    bed.checkpoint();
+    use disk::Disk;
+    let file = bed.disk.open("base/5/1", disk::OpenMode::Existing).unwrap();
+    assert_eq!(file.len().unwrap(), 3 * 8192, "a write of a forgotten page made the file longer");
+}
+
+#[test]
+fn a_page_can_be_changed_while_its_image_waits() {
+    let bed = Arc::new(bed(64));
+    let rel = filled(&bed, 1, 2);
+    bed.checkpoint();
+    fill(&pin(&rel, 1), 10, 5000);
+    let gate = bed.wal.gate.lock().unwrap();
+    let arrived = bed.wal.arrived.load(Ordering::SeqCst);
+    let writer = {
+        let bed = bed.clone();
+        std::thread::spawn(move || bed.checkpoint())
+    };
+    while bed.wal.arrived.load(Ordering::SeqCst) == arrived {
+        std::thread::yield_now();
+    }
+    let page = pin(&rel, 1);
+    page.read().set_hint(|p| p.or_flags(1));
+    fill(&page, 11, 6000);
+    drop(gate);
+    writer.join().unwrap();
+    let written = on_disk(&bed, &rel, Main, 1);
+    assert!(written.verify_checksum());
+    assert_eq!((written.bytes()[32], written.flags() & 1), (10, 0));
+    assert!(page.is_dirty());
+    bed.checkpoint();
+    assert_eq!(on_disk(&bed, &rel, Main, 1).bytes()[32], 11);
+}
+
+#[test]
+fn one_read_for_many_who_miss() {
+    let bed = Arc::new(bed(64));
+    let rel = filled(&bed, 1, 4);
+    bed.checkpoint();
+    let id = rel.id();
+    rel.forget();
+    let rel = bed.pool.open(id, Default::default());
+    let reads = bed.disk.counts().reads;
+    let threads: Vec<_> = (0..6)
+        .map(|_| {
+            let rel = rel.clone();
+            std::thread::spawn(move || (0..4).map(|b| value(&pin(&rel, b))).collect::<Vec<_>>())
+        })
+        .collect();
+    for t in threads {
+        assert_eq!(t.join().unwrap(), [0, 1, 2, 3]);
+    }
+    assert_eq!(bed.disk.counts().reads - reads, 4);
+}
+
+#[test]
+fn a_dropped_relation_is_gone_while_pinned() {
+    let bed = bed(16);
+    let rel = filled(&bed, 1, 4);
+    let page = pin(&rel, 2);
+    bed.pool.unlink(rel.id()).unwrap();
+    assert_eq!(value(&page), 2, "who has it pinned may look on");
+    assert!(rel.is_forgotten());
+    let again = bed.create(1);
+    assert_eq!(again.len_blocks(Main).unwrap(), BlockNumber(0));
+    let new = again.extend_one(Main, &mut Strategy::Normal).unwrap();
+    fill(&new, 9, 9);
+    drop(page);
+    bed.checkpoint();
+    assert_eq!(value(&pin(&again, 0)), 9);
+    assert_eq!(again.cached_pages(), 1);
+    assert_eq!(rel.len_blocks(Fork::Main).unwrap(), BlockNumber(0));
+}
+
+#[test]
+fn a_panic_under_a_write_guard_closes_the_page() {
+    let bed = bed(16);
+    let rel = filled(&bed, 1, 3);
+    bed.checkpoint();
+    let half_change = |block: u32, dirty: bool| {
+        let rel = rel.clone();
+        let result = std::thread::Builder::new()
+            .name("panics on purpose".into())
+            .spawn(move || {
+                let page = pin(&rel, block);
+                let mut guard = page.write();
+                if dirty {
+                    guard.mark_dirty();
+                }
+                guard.bytes_mut()[100] = 0xEE;
+                std::panic::resume_unwind(Box::new("on purpose"));
+            })
+            .unwrap()
+            .join();
+        assert!(result.is_err());
+    };
+    // Clean in the file: it is read again.
+    half_change(0, false);
+    assert_eq!(value(&pin(&rel, 0)), 0);
+    // Dirty: closed, and never written.
+    half_change(1, true);
+    for _ in 0..2 {
+        let e = rel.pin(Main, BlockNumber(1), &mut Strategy::Normal).unwrap_err();
+        assert_eq!(e.state(), SqlState::DATA_CORRUPTED);
+    }
+    assert!(bed.pool.checkpoint_write(Default::default(), &mut |_| Ok(())).is_err());
+    assert_eq!(on_disk(&bed, &rel, Main, 1).bytes()[100], 0);
+    assert_eq!(value(&pin(&rel, 2)), 2);
+}

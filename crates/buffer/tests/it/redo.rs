@@ -1,0 +1,98 @@
+use crate::common::*;
+use base::{BlockNumber, Fork, Lsn, PageTag, Xid};
+use buffer::{RedoPage, Strategy};
+use wal::{Record, RecordBlock, ResourceManager};
+
+fn record(end: u64, block: RecordBlock) -> Record {
+    Record {
+        lsn: Lsn(end - 10),
+        end_lsn: Lsn(end),
+        xid: Xid::INVALID,
+        rmgr: ResourceManager::Heap,
+        info: 0,
+        data: Vec::new(),
+        blocks: vec![block],
+    }
+}
+
+fn block(file: u32, number: u32) -> RecordBlock {
+    RecordBlock {
+        id: 0,
+        tag: PageTag { relation: rel(file), fork: Fork::Main, block: BlockNumber(number) },
+        image: None,
+        apply_image: false,
+        will_init: false,
+        data: Vec::new(),
+    }
+}
+
+#[test]
+fn a_change_is_applied_once() {
+    let bed = bed(16);
+    let _rel = filled(&bed, 1, 3);
+    let record = record(50, block(1, 2));
+    let RedoPage::Apply(mut guard) = bed.pool.redo_page(&record, 0).unwrap() else { panic!() };
+    guard.mark_dirty();
+    guard.set_lsn(record.end_lsn);
+    drop(guard);
+    assert!(matches!(bed.pool.redo_page(&record, 0).unwrap(), RedoPage::Done));
+}
+
+#[test]
+fn an_image_needs_no_file() {
+    let bed = bed(16);
+    let mut image = page::Page::new_zeroed();
+    image.init(0);
+    let block = RecordBlock { image: Some(image), apply_image: true, ..block(9, 30) };
+    assert!(matches!(bed.pool.redo_page(&record(50, block), 0).unwrap(), RedoPage::Restored));
+    let rel = bed.pool.open(rel(9), Default::default());
+    assert_eq!(rel.len_blocks(Main).unwrap(), BlockNumber(31));
+    assert_eq!(pin(&rel, 30).read().lsn(), Lsn(50));
+    assert!(pin(&rel, 29).read().is_new());
+}
+
+#[test]
+fn an_image_mends_a_torn_page() {
+    use disk::Disk;
+    let bed = bed(16);
+    let rel = filled(&bed, 1, 3);
+    bed.checkpoint();
+    let file = bed.disk.open("base/5/1", disk::OpenMode::Existing).unwrap();
+    file.write_at(&[9; 512], 8192 * 2).unwrap();
+    let again = bed.reopened(16);
+    let handle = again.pool.open(rel.id(), Default::default());
+    assert!(handle.pin(Main, BlockNumber(2), &mut Strategy::Normal).is_err());
+    let mut image = page::Page::new_zeroed();
+    image.init(0);
+    let block = RecordBlock { image: Some(image), apply_image: true, ..block(1, 2) };
+    again.pool.redo_page(&record(50, block), 0).unwrap();
+    assert_eq!(pin(&handle, 2).read().lsn(), Lsn(50));
+}
+
+#[test]
+fn a_page_made_anew_is_zeroed() {
+    let bed = bed(16);
+    let _rel = filled(&bed, 1, 3);
+    let block = RecordBlock { will_init: true, ..block(1, 1) };
+    let RedoPage::Apply(guard) = bed.pool.redo_page(&record(50, block), 0).unwrap() else {
+        panic!()
+    };
+    assert!(guard.is_new());
+}
+
+#[test]
+fn missing_pages_must_be_explained() {
+    let bed = bed(16);
+    let rel1 = filled(&bed, 1, 3);
+    for (file, number) in [(1, 7), (2, 0), (3, 0)] {
+        let missing = bed.pool.redo_page(&record(50, block(file, number)), 0).unwrap();
+        assert!(matches!(missing, RedoPage::Missing));
+    }
+    assert_eq!(bed.pool.missing_pages().len(), 3);
+    bed.pool.explain_missing(rel1.id(), Fork::Main, BlockNumber(5));
+    bed.pool.unlink(rel(2)).unwrap();
+    let e = bed.pool.check_missing_pages().unwrap_err();
+    assert!(e.to_string().contains("base/5/3"), "{e}");
+    bed.pool.unlink(rel(3)).unwrap();
+    bed.pool.check_missing_pages().unwrap();
+}
