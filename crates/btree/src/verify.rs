@@ -94,7 +94,8 @@ impl Btree {
             prev = leftmost;
             let mut left = self.read(leftmost)?;
             loop {
-                if !left.view().is_ignored() {
+                // Half-dead, or above such a leaf and nothing else.
+                if !left.view().is_ignored() && (level == 0 || left.view().data_count() != 1) {
                     return Err(self.corrupt(left.block, "has no downlink"));
                 }
                 report.half_dead += 1;
@@ -126,7 +127,7 @@ impl Btree {
             let high = view.high_key().map(|i| i.0.to_vec());
             match expected.peek() {
                 Some(link) if link.child == page.block => {
-                    self.verify_link(&page, link, incomplete)?;
+                    self.verify_link(&page, link)?;
                     expected.next();
                 }
                 // The right half of an unfinished split, or a page above a half-dead leaf.
@@ -206,7 +207,7 @@ impl Btree {
         Ok(())
     }
 
-    fn verify_link(&self, page: &ReadPage, link: &Link, _after_split: bool) -> Result<()> {
+    fn verify_link(&self, page: &ReadPage, link: &Link) -> Result<()> {
         let view = page.view();
         let schema = &self.schema;
         if let Some(low) = &link.low {

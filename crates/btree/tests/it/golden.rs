@@ -1,0 +1,37 @@
+//! The bytes, printed.
+
+use crate::support::*;
+use btree::{Change, UniqueCheck};
+
+#[test]
+fn a_small_tree() {
+    let db = Database::new();
+    let tree = db.tree(&schema(vec![text(), int4()]));
+    let long = "v".repeat(1200);
+    for (n, name) in ["delta", "alpha", "echo", "bravo", "charlie", "alpha", "foxtrot", "delta"]
+        .iter()
+        .enumerate()
+    {
+        let value = format!("{name}{long}");
+        let number = (n as i32).to_le_bytes();
+        let number = (n != 3).then_some(&number[..]);
+        tree.insert(&[Some(value.as_bytes()), number], tid(n as u32), UniqueCheck::No).unwrap();
+    }
+    db.wal.flush(db.wal.insert_lsn()).unwrap();
+    let mut reader = wal::Reader::new(db.disk.clone(), "wal", wal::FIRST_LSN, 1);
+    let mut out = tree.dump().unwrap();
+    while let Some(record) = reader.next().unwrap() {
+        out.push_str(Change::name(record.info));
+        for block in &record.blocks {
+            let image = if block.image.is_some() { "image" } else { "data" };
+            out.push_str(&format!(" {}:{}", block.tag.block, image));
+        }
+        out.push('\n');
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/small_tree.golden");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(path, &out).unwrap();
+    }
+    let golden = std::fs::read_to_string(path).unwrap();
+    assert_eq!(out, golden, "got:\n{out}");
+}

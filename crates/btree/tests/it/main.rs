@@ -1,0 +1,10 @@
+//! Tests of the B-tree.
+
+mod build;
+mod concurrency;
+mod golden;
+mod model;
+mod replay;
+mod support;
+mod unique;
+mod vacuum;

@@ -1,0 +1,150 @@
+//! The log replayed: pages come out equal, and after every single record the tree is valid.
+
+use crate::support::*;
+use btree::{UniqueCheck, redo};
+use page::Page;
+use std::collections::HashSet;
+use std::sync::Arc;
+use wal::{Reader, Record, ResourceManager};
+
+fn records(db: &Database) -> Vec<Record> {
+    db.wal.flush(db.wal.insert_lsn()).unwrap();
+    let mut reader = Reader::new(db.disk.clone(), "wal", wal::FIRST_LSN, 1);
+    let mut out = Vec::new();
+    while let Some(record) = reader.next().unwrap() {
+        assert_eq!(record.rmgr, ResourceManager::Btree);
+        out.push(record);
+    }
+    out
+}
+
+/// Insertions and deletions enough for splits of both kinds, posting lists and page deletions.
+fn work(
+    db: &Database,
+    schema: &Arc<btree::KeySchema>,
+    seed: u64,
+    steps: u32,
+    pad: usize,
+    range: u64,
+) {
+    let tree = db.tree(schema);
+    let mut random = Random(seed);
+    let mut live = Vec::new();
+    for step in 0..steps {
+        let n = random.below(range);
+        let key = format!("{n:06}{}", "y".repeat(n as usize * 31 % (pad + 1)));
+        let t = tid(step * 7919 % 60_000);
+        tree.insert(&[Some(key.as_bytes())], t, UniqueCheck::No).unwrap();
+        live.push((key, t));
+        if step % 150 == 149 {
+            live.sort();
+            let gone: HashSet<_> = live.drain(..live.len() * 2 / 3).map(|l| l.1).collect();
+            with_control(|c| tree.bulk_delete(&mut |t| gone.contains(&t), c));
+            db.advance_horizon();
+        }
+    }
+    tree.verify().unwrap();
+}
+
+fn masked(page: &Page) -> Vec<u8> {
+    let mut bytes = page.bytes().to_vec();
+    bytes[8..12].fill(0);
+    if !page.is_new() {
+        bytes[page.lower()..page.upper()].fill(0);
+        for i in 0..page.item_count() {
+            // The Dead bit is a hint.
+            bytes[33 + i * 4] |= 0x80;
+            bytes[34 + i * 4] |= 0x01;
+        }
+    }
+    bytes
+}
+
+fn replayed_pages_are_equal(pad: usize, range: u64) {
+    let db = Database::new();
+    let schema = schema(vec![text()]);
+    work(&db, &schema, 77, 1500, pad, range);
+    let copy = Database::new();
+    for record in records(&db) {
+        redo(&record, &copy.pool).unwrap();
+    }
+    let (a, b) = (db.open(&schema), copy.open(&schema));
+    b.verify().unwrap();
+    let fork = base::Fork::Main;
+    let blocks = a.relation().len_blocks(fork).unwrap();
+    for block in 0..blocks.0 {
+        let normal = &mut buffer::Strategy::Normal;
+        let a = a.relation().pin(fork, base::BlockNumber(block), normal).unwrap();
+        let b = b.relation().pin(fork, base::BlockNumber(block), normal).unwrap();
+        assert_eq!(masked(&a.read()), masked(&b.read()), "block {block}");
+    }
+}
+
+#[test]
+fn replayed_pages_are_equal_long_keys() {
+    replayed_pages_are_equal(1500, 2000);
+}
+#[test]
+fn replayed_pages_are_equal_duplicates() {
+    replayed_pages_are_equal(3, 25);
+}
+
+#[test]
+fn a_crash_after_any_record_leaves_a_valid_tree() {
+    let db = Database::new();
+    let schema = schema(vec![text()]);
+    work(&db, &schema, 78, 450, 2200, 300);
+    let records = records(&db);
+    let copy = Database::new();
+    let tree = copy.open(&schema);
+    let (mut incomplete, mut half_dead) = (Vec::new(), Vec::new());
+    for (i, record) in records.iter().enumerate() {
+        redo(record, &copy.pool).unwrap();
+        let report =
+            tree.verify().unwrap_or_else(|e| panic!("after record {i} {:?}: {e}", record.info));
+        if report.incomplete_splits > 0 {
+            incomplete.push(i);
+        }
+        if report.half_dead > 0 {
+            half_dead.push(i);
+        }
+    }
+    assert!(incomplete.len() > 20 && half_dead.len() > 5, "{incomplete:?} {half_dead:?}");
+    // From some of the worst places life goes on.
+    for stop in incomplete.iter().step_by(9).chain(half_dead.iter().step_by(7)) {
+        let copy = Database::new();
+        for record in &records[..=*stop] {
+            redo(record, &copy.pool).unwrap();
+        }
+        let tree = copy.open(&schema);
+        for n in 0..300u32 {
+            let key = format!("{:06}z{}", n, "q".repeat(300));
+            tree.insert(&[Some(key.as_bytes())], tid(100_000 + n), UniqueCheck::No).unwrap();
+        }
+        with_control(|c| tree.bulk_delete(&mut |_| false, c));
+        let report = tree.verify().unwrap();
+        assert_eq!((report.incomplete_splits, report.half_dead), (0, 0), "from record {stop}");
+    }
+}
+
+#[test]
+fn damaged_records_are_errors() {
+    let db = Database::new();
+    let schema = schema(vec![text()]);
+    work(&db, &schema, 79, 200, 500, 100);
+    let mut random = Random(5);
+    let copy = Database::new();
+    let mut refused = 0;
+    for mut record in records(&db) {
+        if random.below(10) == 0 {
+            for block in &mut record.blocks {
+                if !block.data.is_empty() {
+                    let at = random.below(block.data.len() as u64) as usize;
+                    block.data[at] ^= random.next() as u8;
+                }
+            }
+        }
+        refused += u32::from(redo(&record, &copy.pool).is_err());
+    }
+    assert!(refused > 0);
+}
