@@ -1,0 +1,338 @@
+//! Reading and writing catalog rows: heap tables with B-tree indexes, like any other.
+//!
+//! # Invariants
+//! Every row of a catalog has an entry in each of its indexes. A look-up by columns that begin some index's
+//! key goes through that index.
+//!
+//! # Locks
+//! Catalog rows of an object are written only under that object's own heavyweight lock; there are no locks
+//! on catalogs themselves but the unique indexes'.
+
+use super::defs::{self, CatalogDef, CatalogIndex};
+use super::load::RowSource;
+use super::rows::{NewRow, Row};
+use crate::relation::{self, RowEncoder, Storage};
+use base::sync::{Rank, RwLock};
+use base::{Oid, RelationId, Result, Tid, Xid, bail};
+use btree::{Btree, InsertOutcome, KeySchema, Liveness, ScanBounds, ScanOptions, TupleLiveness, UniqueCheck};
+use buffer::{Persistence, Strategy};
+use heap::{Heap, HeapOptions, InsertState, TupleOutcome};
+use page::tuple::{PhysicalAttr, TupleDesc};
+use std::collections::HashMap;
+use std::sync::Arc;
+use txn::{Snapshot, Transaction, Wait};
+use types::Datum;
+
+const OPEN_RANK: Rank = Rank(60);
+
+/// An opened catalog.
+pub struct OpenCatalog {
+    /// What it looks like.
+    pub def: &'static CatalogDef,
+    /// Its rows.
+    pub heap: Heap,
+    types: Vec<Oid>,
+    desc: TupleDesc,
+    indexes: Vec<(&'static CatalogIndex, Arc<Btree>)>,
+}
+
+/// The catalogs of one database (and the shared ones), open.
+pub struct CatalogStore {
+    storage: Storage,
+    database: Oid,
+    open: RwLock<HashMap<Oid, Arc<OpenCatalog>>>,
+}
+
+/// Where catalog `def` or its index with number `file_number` is stored.
+fn location(def: &CatalogDef, file_number: u32, database: Oid) -> RelationId {
+    let database = if def.shared { Oid::INVALID } else { database };
+    RelationId { database, file_number }
+}
+
+fn index_schema(def: &CatalogDef, index: &CatalogIndex) -> Result<KeySchema> {
+    let mut keys = Vec::new();
+    for column in &index.columns {
+        let column = &def.columns[usize::try_from(*column - 1).unwrap_or(0)];
+        keys.push(relation::key_column(column.ty, false, false)?);
+    }
+    let mut schema = KeySchema::new(index.name, def.name, keys, Vec::new());
+    schema.unique = index.unique;
+    Ok(schema)
+}
+
+impl CatalogStore {
+    /// The catalogs of `database`.
+    pub fn new(storage: Storage, database: Oid) -> CatalogStore {
+        CatalogStore { storage, database, open: RwLock::new(OPEN_RANK, HashMap::new()) }
+    }
+
+    /// What relations are opened with.
+    pub fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
+    /// The database.
+    pub fn database(&self) -> Oid {
+        self.database
+    }
+
+    /// The catalog `def`, opened once.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn open(&self, def: &'static CatalogDef) -> Result<Arc<OpenCatalog>> {
+        if let Some(open) = self.open.read().get(&def.oid) {
+            return Ok(Arc::clone(open));
+        }
+        let id = location(def, def.oid.0, self.database);
+        let rel = self.storage.heap.pool.open(id, Persistence::Permanent);
+        let heap = Heap::new(rel, Arc::clone(&self.storage.heap), HeapOptions::default());
+        let mut indexes = Vec::new();
+        for index in &def.indexes {
+            let id = location(def, index.oid.0, self.database);
+            let rel = self.storage.heap.pool.open(id, Persistence::Permanent);
+            let schema = Arc::new(index_schema(def, index)?);
+            indexes.push((index, Arc::new(Btree::new(rel, Arc::clone(&self.storage.btree), schema))));
+        }
+        let attrs = def.columns.iter().map(|c| PhysicalAttr::new(c.len, c.align)).collect();
+        let open = Arc::new(OpenCatalog {
+            def,
+            heap,
+            types: def.columns.iter().map(|c| c.ty).collect(),
+            desc: TupleDesc::new(attrs),
+            indexes,
+        });
+        self.open.write().insert(def.oid, Arc::clone(&open));
+        Ok(open)
+    }
+
+    /// Makes the files of catalog `def` and its empty indexes.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn create(&self, def: &'static CatalogDef) -> Result<()> {
+        let pool = &self.storage.heap.pool;
+        pool.create(location(def, def.oid.0, self.database), Persistence::Permanent)?;
+        for index in &def.indexes {
+            pool.create(location(def, index.oid.0, self.database), Persistence::Permanent)?;
+        }
+        for (_, tree) in &self.open(def)?.indexes {
+            tree.create()?;
+        }
+        Ok(())
+    }
+
+    /// The catalogs as transaction `txn` sees them now, its own changes included.
+    pub fn session<'a>(&'a self, txn: &'a Transaction) -> Catalogs<'a> {
+        Catalogs { store: self, txn }
+    }
+}
+
+/// The catalogs within a transaction.
+pub struct Catalogs<'a> {
+    store: &'a CatalogStore,
+    txn: &'a Transaction,
+}
+
+/// The heap's side of a unique check on a catalog.
+struct Unique<'a> {
+    heap: &'a Heap,
+    txn: &'a Transaction,
+}
+
+impl TupleLiveness for Unique<'_> {
+    fn check(&self, tid: Tid) -> Result<Liveness> {
+        self.heap.liveness(self.txn, tid)
+    }
+    fn wait(&self, xid: Xid) -> Result<()> {
+        self.txn.wait_for_xid(xid, Wait::Block { timeout: None }).map(|_| ())
+    }
+}
+
+impl Catalogs<'_> {
+    /// The transaction.
+    pub fn transaction(&self) -> &Transaction {
+        self.txn
+    }
+    /// The store.
+    pub fn store(&self) -> &CatalogStore {
+        self.store
+    }
+
+    fn snapshot(&self) -> Arc<Snapshot> {
+        self.txn.take_latest_snapshot()
+    }
+
+    /// Adds a row; returns where it stands.
+    ///
+    /// # Errors
+    /// `23505` when a unique index has its key; I/O.
+    pub fn insert(&self, row: &NewRow) -> Result<Tid> {
+        let open = self.store.open(row.def)?;
+        let tuple = self.encode(&open, &row.values)?;
+        let tid = open.heap.insert(self.txn, &tuple, &mut InsertState::new())?;
+        self.index(&open, &row.values, tid)?;
+        Ok(tid)
+    }
+
+    fn encode(&self, open: &OpenCatalog, values: &[Datum]) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        RowEncoder::new(open.types.clone(), open.desc.clone()).encode(values, &mut out)?;
+        if out.len() > 8000 {
+            bail!(PROGRAM_LIMIT_EXCEEDED, "row is too big: size {}, maximum size 8000 in catalog {}", out.len(), open.def.name);
+        }
+        Ok(out)
+    }
+
+    fn key(&self, open: &OpenCatalog, columns: &[i32], values: &[Datum]) -> Result<Vec<Option<Vec<u8>>>> {
+        columns
+            .iter()
+            .map(|column| {
+                let i = usize::try_from(*column - 1).unwrap_or(0);
+                encode_key(open.types[i], &values[i])
+            })
+            .collect()
+    }
+
+    fn index(&self, open: &OpenCatalog, values: &[Datum], tid: Tid) -> Result<()> {
+        let live = Unique { heap: &open.heap, txn: self.txn };
+        for (index, tree) in &open.indexes {
+            let key = self.key(open, &index.columns, values)?;
+            let key: Vec<Option<&[u8]>> = key.iter().map(|k| k.as_deref()).collect();
+            let check = if index.unique { UniqueCheck::Yes(&live) } else { UniqueCheck::No };
+            if let InsertOutcome::Conflict(_) = tree.insert(self.txn, &key, tid, check)? {
+                bail!(
+                    UNIQUE_VIOLATION,
+                    "duplicate key value violates unique constraint \"{}\"",
+                    index.name
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces a row that was read in this transaction.
+    ///
+    /// # Errors
+    /// `XX000` "tuple concurrently updated" when somebody else changed it meanwhile.
+    pub fn update(&self, row: &Row) -> Result<()> {
+        let open = self.store.open(row.def)?;
+        let tuple = self.encode(&open, &row.values)?;
+        // The indexed columns of catalogs hardly ever change; entries of all indexes are made when the
+        // update is not heap-only.
+        let keys_changed = self.indexed_columns_changed(&open, row)?;
+        match open.heap.update(self.txn, row.tid, &tuple, keys_changed)? {
+            TupleOutcome::Ok(done) => {
+                if !done.hot {
+                    self.index(&open, &row.values, done.tid)?;
+                }
+                self.txn.advance_command()
+            }
+            _ => bail!(INTERNAL_ERROR, "tuple concurrently updated"),
+        }
+    }
+
+    fn indexed_columns_changed(&self, open: &OpenCatalog, row: &Row) -> Result<bool> {
+        let Some(old) = open.heap.fetch_at(row.tid)? else { return Ok(true) };
+        let old = relation::decode_inline(&old, &open.desc, &open.types)?;
+        for (index, _) in &open.indexes {
+            if self.key(open, &index.columns, &old)? != self.key(open, &index.columns, &row.values)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Removes a row that was read in this transaction.
+    ///
+    /// # Errors
+    /// `XX000` "tuple concurrently deleted" when somebody else changed it meanwhile.
+    pub fn delete(&self, row: &Row) -> Result<()> {
+        let open = self.store.open(row.def)?;
+        match open.heap.delete(self.txn, row.tid, Wait::Block { timeout: None })? {
+            TupleOutcome::Ok(()) => self.txn.advance_command(),
+            _ => bail!(INTERNAL_ERROR, "tuple concurrently deleted"),
+        }
+    }
+
+    /// Removes the rows that [`RowSource::find`] finds; how many.
+    ///
+    /// # Errors
+    /// As [`Catalogs::delete`].
+    pub fn delete_where(&self, catalog: &str, key: &[(&str, Datum)]) -> Result<usize> {
+        let rows = self.find(catalog, key)?;
+        for row in &rows {
+            self.delete(row)?;
+        }
+        Ok(rows.len())
+    }
+
+    /// Every row of a catalog.
+    ///
+    /// # Errors
+    /// I/O, corruption.
+    pub fn scan(&self, catalog: &str) -> Result<Vec<Row>> {
+        let def = defs::by_name(catalog);
+        let open = self.store.open(def)?;
+        let mut rows = Vec::new();
+        let mut scan = open.heap.scan(self.snapshot(), Strategy::Normal)?;
+        while let Some(batch) = scan.next_page()? {
+            for (tid, tuple) in batch.iter() {
+                let values = relation::decode_inline(tuple, &open.desc, &open.types)?;
+                rows.push(Row { def, tid, values });
+            }
+        }
+        Ok(rows)
+    }
+}
+
+fn encode_key(ty: Oid, value: &Datum) -> Result<Option<Vec<u8>>> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    types::encode(ty, value, &mut bytes)?;
+    Ok(Some(bytes))
+}
+
+impl RowSource for Catalogs<'_> {
+    fn find(&self, catalog: &str, key: &[(&str, Datum)]) -> Result<Vec<Row>> {
+        let def = defs::by_name(catalog);
+        let open = self.store.open(def)?;
+        let key: Vec<(usize, &Datum)> = key.iter().map(|(n, d)| (def.position(n), d)).collect();
+        let column = |i: usize| i32::try_from(i + 1).unwrap_or(0);
+        // The index that uses most of the key.
+        let covered = |index: &CatalogIndex| {
+            index.columns.iter().take_while(|c| key.iter().any(|(i, _)| column(*i) == **c)).count()
+        };
+        let best = open.indexes.iter().max_by_key(|(index, _)| covered(index));
+        let matches = |values: &[Datum]| {
+            key.iter().all(|(i, d)| types::equal(open.types[*i], &values[*i], d))
+        };
+        let Some((index, tree)) = best.filter(|(index, _)| covered(index) > 0) else {
+            let mut rows = self.scan(catalog)?;
+            rows.retain(|r| matches(&r.values));
+            return Ok(rows);
+        };
+        let mut prefix = Vec::new();
+        for c in &index.columns[..covered(index)] {
+            let (i, d) = key.iter().find(|(i, _)| column(*i) == *c).expect("counted as covered");
+            prefix.push(encode_key(open.types[*i], d)?);
+        }
+        let snapshot = self.snapshot();
+        let mut scan = tree.scan(ScanBounds::prefix(prefix), ScanOptions::default());
+        let mut rows = Vec::new();
+        while let Some(tid) = scan.next()? {
+            let Some(tuple) = open.heap.fetch(tid, &snapshot)? else { continue };
+            let values = relation::decode_inline(tuple.bytes(), &open.desc, &open.types)?;
+            if matches(&values) {
+                rows.push(Row { def, tid: tuple.tid(), values });
+            }
+        }
+        Ok(rows)
+    }
+
+    fn database(&self) -> Oid {
+        self.store.database
+    }
+}

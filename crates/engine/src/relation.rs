@@ -1,0 +1,190 @@
+//! From a description in the catalogs to something that can be read and written.
+//!
+//! # Purpose
+//! Opens the [`Heap`] of a table and the [`Btree`] of an index, with the layouts and comparisons that the
+//! column types ask for; and turns rows of [`Datum`]s into tuples and back.
+
+use crate::catalog::model::{Column, Index, RelationPersistence, Table};
+use base::{Error, Oid, RelationId, Result};
+use btree::{Btree, FastCompare, IncludedColumn, KeyColumn, KeySchema};
+use buffer::{Persistence, RelationHandle};
+use heap::HeapContext;
+use page::tuple::{AttrValue, PhysicalAttr, TupleDesc};
+use std::sync::Arc;
+use types::{Datum, oids};
+
+/// What relations are opened with.
+#[derive(Clone)]
+pub struct Storage {
+    /// Pool, log and transactions, as heaps want them.
+    pub heap: Arc<HeapContext>,
+    /// The same for B-trees.
+    pub btree: Arc<btree::Context>,
+}
+
+/// The pool's word for a relation's persistence.
+pub fn pool_persistence(persistence: RelationPersistence) -> Persistence {
+    match persistence {
+        RelationPersistence::Permanent => Persistence::Permanent,
+        RelationPersistence::Unlogged => Persistence::Unlogged,
+        RelationPersistence::Temporary => Persistence::Temp,
+    }
+}
+
+impl Storage {
+    /// The pages of the relation stored at `id`.
+    pub fn open(&self, id: RelationId, persistence: RelationPersistence) -> RelationHandle {
+        self.heap.pool.open(id, pool_persistence(persistence))
+    }
+
+    /// The index `index` of the table called `table_name`.
+    ///
+    /// # Errors
+    /// `0A000` for a key type that has no order.
+    pub fn btree(&self, table_name: &str, index: &Index) -> Result<Arc<Btree>> {
+        let schema = key_schema(table_name, index)?;
+        let rel = self.open(index.storage, index.persistence);
+        Ok(Arc::new(Btree::new(rel, Arc::clone(&self.btree), Arc::new(schema))))
+    }
+}
+
+/// How the columns of a table lie in its tuples.
+pub fn tuple_desc(columns: &[Column]) -> TupleDesc {
+    TupleDesc::new(columns.iter().map(|c| PhysicalAttr::new(c.len, c.align)).collect())
+}
+
+/// The order and layout of an index's keys.
+///
+/// # Errors
+/// `0A000` for a key type that has no order.
+pub fn key_schema(table_name: &str, index: &Index) -> Result<KeySchema> {
+    let mut keys = Vec::new();
+    for column in &index.columns[..index.key_columns] {
+        keys.push(key_column(column.ty.oid, column.descending, column.nulls_first)?);
+    }
+    let included = index.columns[index.key_columns..]
+        .iter()
+        .map(|c| {
+            let (width, align) = layout(c.ty.oid);
+            IncludedColumn { width, align }
+        })
+        .collect();
+    let mut schema = KeySchema::new(index.name.clone(), table_name, keys, included);
+    schema.unique = index.unique;
+    schema.nulls_not_distinct = index.nulls_not_distinct;
+    if let Some(fillfactor) = index.options.get("fillfactor").and_then(|f| f.parse().ok()) {
+        schema.fillfactor = fillfactor;
+    }
+    if let Some(deduplicate) = index.options.get("deduplicate_items") {
+        schema.deduplicate = !matches!(deduplicate.as_str(), "off" | "false" | "no" | "0");
+    }
+    Ok(schema)
+}
+
+/// (attlen, alignment in bytes) of a type.
+pub fn layout(ty: Oid) -> (i16, u8) {
+    match types::type_info(ty) {
+        #[expect(clippy::cast_possible_truncation, reason = "alignments are at most 8")]
+        Some(info) => (info.len, info.align_bytes() as u8),
+        None => (-1, 8),
+    }
+}
+
+/// A key column of type `ty`.
+///
+/// # Errors
+/// `0A000` for a type that has no order.
+pub fn key_column(ty: Oid, descending: bool, nulls_first: bool) -> Result<KeyColumn> {
+    let Some(compare) = types::raw_comparator(ty) else {
+        return Err(Error::unsupported(format!(
+            "an index on type {}",
+            types::format_type(ty, -1)
+        )));
+    };
+    let (width, align) = layout(ty);
+    let fast = match ty {
+        oids::INT2 => FastCompare::Int2,
+        oids::INT4 | oids::DATE => FastCompare::Int4,
+        oids::INT8 | oids::TIMESTAMP | oids::TIMESTAMPTZ | oids::TIME => FastCompare::Int8,
+        oids::OID | oids::REGPROC | oids::REGCLASS | oids::REGTYPE => FastCompare::Uint4,
+        oids::TEXT | oids::VARCHAR | oids::BYTEA | oids::UUID | oids::NAME => FastCompare::Bytes,
+        _ => FastCompare::None,
+    };
+    let equal_image = fast != FastCompare::None || matches!(ty, oids::BOOL | oids::CHAR | oids::TID);
+    Ok(KeyColumn { compare, fast, width, align, descending, nulls_first, equal_image })
+}
+
+/// Encodes rows of one relation; its buffers are reused from row to row.
+pub struct RowEncoder {
+    types: Vec<Oid>,
+    desc: TupleDesc,
+    bytes: Vec<u8>,
+    spans: Vec<Option<(usize, usize)>>,
+}
+
+impl RowEncoder {
+    /// For the columns of `table` (dropped ones are written as NULL).
+    pub fn for_table(table: &Table) -> RowEncoder {
+        let types = table.columns.iter().map(|c| c.ty.oid).collect();
+        RowEncoder::new(types, tuple_desc(&table.columns))
+    }
+
+    /// For columns of these types, laid out so.
+    pub fn new(types: Vec<Oid>, desc: TupleDesc) -> RowEncoder {
+        RowEncoder { types, desc, bytes: Vec::new(), spans: Vec::new() }
+    }
+
+    /// The tuples' layout.
+    pub fn desc(&self) -> &TupleDesc {
+        &self.desc
+    }
+
+    /// The tuple for `values` into `out`, whose contents are replaced.
+    ///
+    /// # Errors
+    /// A value that has no stored form.
+    pub fn encode(&mut self, values: &[Datum], out: &mut Vec<u8>) -> Result<()> {
+        self.bytes.clear();
+        self.spans.clear();
+        for (value, ty) in values.iter().zip(&self.types) {
+            if value.is_null() {
+                self.spans.push(None);
+                continue;
+            }
+            let start = self.bytes.len();
+            types::encode(*ty, value, &mut self.bytes)?;
+            self.spans.push(Some((start, self.bytes.len())));
+        }
+        let attrs: Vec<AttrValue<'_>> = self
+            .spans
+            .iter()
+            .map(|span| match span {
+                None => AttrValue::Null,
+                Some((a, b)) => AttrValue::Inline(&self.bytes[*a..*b]),
+            })
+            .collect();
+        page::tuple::form_values_into(&self.desc, &attrs, out);
+        Ok(())
+    }
+}
+
+/// Decodes all columns of a tuple whose values are all in line (catalog rows).
+///
+/// # Errors
+/// Corruption.
+pub fn decode_inline(tuple: &[u8], desc: &TupleDesc, types: &[Oid]) -> Result<Vec<Datum>> {
+    let mut attrs = vec![AttrValue::Null; types.len()];
+    page::tuple::deform(tuple, desc, &mut attrs).map_err(Error::corrupt_file)?;
+    attrs
+        .iter()
+        .zip(types)
+        .map(|(attr, ty)| match attr {
+            AttrValue::Null => Ok(Datum::Null),
+            AttrValue::Inline(bytes) => types::decode(*ty, bytes),
+            AttrValue::Compressed { raw_size, data } => {
+                types::decode(*ty, &heap::toast::decompress(data, *raw_size)?)
+            }
+            AttrValue::External(_) => Err(Error::corrupt_file("catalog value stored out of line")),
+        })
+        .collect()
+}
