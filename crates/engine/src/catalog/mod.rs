@@ -4,7 +4,10 @@
 //! [`defs`] says what the catalogs look like, [`rows`] names their columns, [`load`] makes
 //! [`model::Table`]s of their rows.
 
+pub mod bootstrap;
+pub mod cache;
 pub mod defs;
 pub mod load;
 pub mod model;
 pub mod rows;
+pub mod store;
