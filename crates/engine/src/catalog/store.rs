@@ -15,8 +15,9 @@ use crate::relation::{self, RowEncoder, Storage};
 use base::sync::{Rank, RwLock};
 use base::{Oid, RelationId, Result, Tid, Xid, bail};
 use btree::{Btree, InsertOutcome, KeySchema, Liveness, ScanBounds, ScanOptions, TupleLiveness, UniqueCheck};
-use buffer::{Persistence, Strategy};
-use heap::{Heap, HeapOptions, InsertState, TupleOutcome};
+use buffer::Persistence;
+use heap::visibility::Dirty;
+use heap::{FetchState, Heap, HeapOptions, HeapScan, InsertState, PageBatch, ScanOptions as HeapScanOptions, TupleOutcome, TupleSlot, UpdateOptions};
 use page::tuple::{PhysicalAttr, TupleDesc};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -135,17 +136,22 @@ pub struct Catalogs<'a> {
 }
 
 /// The heap's side of a unique check on a catalog.
-struct Unique<'a> {
-    heap: &'a Heap,
-    txn: &'a Transaction,
+pub(crate) struct Unique<'a> {
+    pub(crate) heap: &'a Heap,
+    pub(crate) txn: &'a Transaction,
 }
 
 impl TupleLiveness for Unique<'_> {
     fn check(&self, tid: Tid) -> Result<Liveness> {
-        self.heap.liveness(self.txn, tid)
+        Ok(match self.heap.liveness(tid, self.txn)? {
+            (Dirty::Live, ..) => Liveness::Live,
+            (Dirty::Inserting(xid) | Dirty::Deleting(xid), ..) => Liveness::InProgress(xid),
+            (Dirty::Dead, _, true) => Liveness::DeadToAll,
+            (Dirty::Dead, _, false) => Liveness::Dead,
+        })
     }
     fn wait(&self, xid: Xid) -> Result<()> {
-        self.txn.wait_for_xid(xid, Wait::Block { timeout: None }).map(|_| ())
+        self.txn.wait_for_xid(xid, Wait::FOREVER).map(|_| ())
     }
 }
 
@@ -172,6 +178,7 @@ impl Catalogs<'_> {
         let tuple = self.encode(&open, &row.values)?;
         let tid = open.heap.insert(self.txn, &tuple, &mut InsertState::new())?;
         self.index(&open, &row.values, tid)?;
+        self.txn.advance_command()?;
         Ok(tid)
     }
 
@@ -200,7 +207,7 @@ impl Catalogs<'_> {
             let key = self.key(open, &index.columns, values)?;
             let key: Vec<Option<&[u8]>> = key.iter().map(|k| k.as_deref()).collect();
             let check = if index.unique { UniqueCheck::Yes(&live) } else { UniqueCheck::No };
-            if let InsertOutcome::Conflict(_) = tree.insert(self.txn, &key, tid, check)? {
+            if let InsertOutcome::Conflict(_) = tree.insert(&key, tid, check)? {
                 bail!(
                     UNIQUE_VIOLATION,
                     "duplicate key value violates unique constraint \"{}\"",
@@ -221,7 +228,9 @@ impl Catalogs<'_> {
         // The indexed columns of catalogs hardly ever change; entries of all indexes are made when the
         // update is not heap-only.
         let keys_changed = self.indexed_columns_changed(&open, row)?;
-        match open.heap.update(self.txn, row.tid, &tuple, keys_changed)? {
+        let options =
+            UpdateOptions { hot: !keys_changed, key_changed: keys_changed, wait: Wait::FOREVER };
+        match open.heap.update(self.txn, row.tid, &tuple, options)? {
             TupleOutcome::Ok(done) => {
                 if !done.hot {
                     self.index(&open, &row.values, done.tid)?;
@@ -233,8 +242,11 @@ impl Catalogs<'_> {
     }
 
     fn indexed_columns_changed(&self, open: &OpenCatalog, row: &Row) -> Result<bool> {
-        let Some(old) = open.heap.fetch_at(row.tid)? else { return Ok(true) };
-        let old = relation::decode_inline(&old, &open.desc, &open.types)?;
+        let mut slot = TupleSlot::new();
+        if !open.heap.fetch_any(row.tid, &mut slot)? {
+            return Ok(true);
+        }
+        let old = relation::decode_inline(slot.view().bytes, &open.desc, &open.types)?;
         for (index, _) in &open.indexes {
             if self.key(open, &index.columns, &old)? != self.key(open, &index.columns, &row.values)? {
                 return Ok(true);
@@ -249,7 +261,7 @@ impl Catalogs<'_> {
     /// `XX000` "tuple concurrently deleted" when somebody else changed it meanwhile.
     pub fn delete(&self, row: &Row) -> Result<()> {
         let open = self.store.open(row.def)?;
-        match open.heap.delete(self.txn, row.tid, Wait::Block { timeout: None })? {
+        match open.heap.delete(self.txn, row.tid, Wait::FOREVER)? {
             TupleOutcome::Ok(()) => self.txn.advance_command(),
             _ => bail!(INTERNAL_ERROR, "tuple concurrently deleted"),
         }
@@ -275,11 +287,12 @@ impl Catalogs<'_> {
         let def = defs::by_name(catalog);
         let open = self.store.open(def)?;
         let mut rows = Vec::new();
-        let mut scan = open.heap.scan(self.snapshot(), Strategy::Normal)?;
-        while let Some(batch) = scan.next_page()? {
-            for (tid, tuple) in batch.iter() {
-                let values = relation::decode_inline(tuple, &open.desc, &open.types)?;
-                rows.push(Row { def, tid, values });
+        let mut scan = HeapScan::new(&open.heap, self.snapshot(), HeapScanOptions::default())?;
+        let mut batch = PageBatch::new();
+        while scan.next_page(&mut batch)? {
+            for found in batch.iter() {
+                let values = relation::decode_inline(found.tuple.bytes, &open.desc, &open.types)?;
+                rows.push(Row { def, tid: found.tid, values });
             }
         }
         Ok(rows)
@@ -322,11 +335,14 @@ impl RowSource for Catalogs<'_> {
         let snapshot = self.snapshot();
         let mut scan = tree.scan(ScanBounds::prefix(prefix), ScanOptions::default());
         let mut rows = Vec::new();
+        let (mut state, mut slot) = (FetchState::new(), TupleSlot::new());
         while let Some(tid) = scan.next()? {
-            let Some(tuple) = open.heap.fetch(tid, &snapshot)? else { continue };
-            let values = relation::decode_inline(tuple.bytes(), &open.desc, &open.types)?;
+            if !open.heap.fetch(tid, &snapshot, &mut state, &mut slot)?.found {
+                continue;
+            }
+            let values = relation::decode_inline(slot.view().bytes, &open.desc, &open.types)?;
             if matches(&values) {
-                rows.push(Row { def, tid: tuple.tid(), values });
+                rows.push(Row { def, tid: slot.tid, values });
             }
         }
         Ok(rows)
