@@ -1,0 +1,138 @@
+//! What has happened to tables since their last vacuum and analyze: the counts behind
+//! `pg_stat_all_tables` and autovacuum's decisions.
+//!
+//! # Differs from PostgreSQL
+//! Counts are kept in memory, reported at the end of each transaction, and begin anew at a restart.
+
+use base::Oid;
+use base::sync::{Rank, RwLock};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+const TABLES_RANK: Rank = Rank(45);
+
+macro_rules! counters {
+    ($($(#[$meta:meta])* $name:ident),* $(,)?) => {
+        /// A table's counts. Times are timestamptz (microseconds since 2000), 0 for never.
+        #[derive(Default, Debug)]
+        pub struct TableCounts {
+            $($(#[$meta])* pub $name: AtomicI64,)*
+            /// Live rows, about; -1 unknown.
+            pub live: AtomicI64,
+            /// Total time of vacuums, microseconds.
+            pub vacuum_time_us: AtomicU64,
+            /// Total time of analyzes, microseconds.
+            pub analyze_time_us: AtomicU64,
+        }
+    };
+}
+
+counters! {
+    /// Sequential scans.
+    seq_scan,
+    /// Rows they returned.
+    seq_tup_read,
+    /// Index scans.
+    idx_scan,
+    /// Rows they returned.
+    idx_tup_fetch,
+    /// Rows inserted.
+    inserted,
+    /// Rows updated.
+    updated,
+    /// Rows deleted.
+    deleted,
+    /// Of them heap-only.
+    hot_updated,
+    /// Dead rows, about.
+    dead,
+    /// Rows changed since the last analyze.
+    modified_since_analyze,
+    /// Rows inserted since the last vacuum.
+    inserted_since_vacuum,
+    /// When VACUUM last ran.
+    last_vacuum,
+    /// When autovacuum last ran.
+    last_autovacuum,
+    /// When ANALYZE last ran.
+    last_analyze,
+    /// When autovacuum last analyzed.
+    last_autoanalyze,
+    /// How often VACUUM ran.
+    vacuum_count,
+    /// How often autovacuum ran.
+    autovacuum_count,
+    /// How often ANALYZE ran.
+    analyze_count,
+    /// How often autovacuum analyzed.
+    autoanalyze_count,
+}
+
+/// The counts of a database's tables.
+pub struct TableActivity {
+    tables: RwLock<HashMap<Oid, Arc<TableCounts>>>,
+}
+
+impl Default for TableActivity {
+    fn default() -> Self {
+        TableActivity { tables: RwLock::new(TABLES_RANK, HashMap::new()) }
+    }
+}
+
+impl TableActivity {
+    /// The counts of `table`, made if there are none.
+    pub fn of(&self, table: Oid) -> Arc<TableCounts> {
+        if let Some(counts) = self.tables.read().get(&table) {
+            return Arc::clone(counts);
+        }
+        Arc::clone(self.tables.write().entry(table).or_default())
+    }
+
+    /// The counts of `table`, if there are any.
+    pub fn get(&self, table: Oid) -> Option<Arc<TableCounts>> {
+        self.tables.read().get(&table).cloned()
+    }
+
+    /// Every table with counts.
+    pub fn all(&self) -> Vec<(Oid, Arc<TableCounts>)> {
+        self.tables.read().iter().map(|(oid, counts)| (*oid, Arc::clone(counts))).collect()
+    }
+
+    /// Forgets a dropped table.
+    pub fn forget(&self, table: Oid) {
+        self.tables.write().remove(&table);
+    }
+}
+
+/// What one transaction did to one table; reported when it has ended.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct TableChanges {
+    /// Rows inserted.
+    pub inserted: i64,
+    /// Rows updated.
+    pub updated: i64,
+    /// Of them heap-only.
+    pub hot_updated: i64,
+    /// Rows deleted.
+    pub deleted: i64,
+}
+
+impl TableCounts {
+    /// Adds a finished transaction's changes.
+    pub fn add(&self, changes: &TableChanges, committed: bool) {
+        let add = |counter: &AtomicI64, n: i64| counter.fetch_add(n, Ordering::Relaxed);
+        add(&self.inserted, changes.inserted);
+        add(&self.updated, changes.updated);
+        add(&self.hot_updated, changes.hot_updated);
+        add(&self.deleted, changes.deleted);
+        if committed {
+            add(&self.live, changes.inserted - changes.deleted);
+            add(&self.dead, changes.updated + changes.deleted);
+            add(&self.inserted_since_vacuum, changes.inserted);
+            add(&self.modified_since_analyze, changes.inserted + changes.updated + changes.deleted);
+        } else {
+            add(&self.dead, changes.inserted + changes.updated);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The server as all sessions share it: the engine, its databases, settings and timers.
+
+use crate::timer::Timer;
+use base::settings::ServerSettings;
+use base::sync::{Rank, RwLock};
+use base::{Oid, Result, bail};
+use engine::Engine;
+use engine::catalog::cache::SharedCache;
+use engine::catalog::load::RowSource;
+use engine::catalog::store::CatalogStore;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+use txn::{Backend, BackendKind, Registry};
+use types::Datum;
+
+const DATABASES_RANK: Rank = Rank(40);
+
+/// A database that sessions are, or were, connected to.
+pub struct DatabaseState {
+    /// `pg_database.oid`
+    pub oid: Oid,
+    /// Its name when it was first connected to.
+    pub name: String,
+    /// Its catalogs.
+    pub store: Arc<CatalogStore>,
+    /// Descriptions of its relations.
+    pub cache: Arc<SharedCache>,
+    /// What VACUUM and ANALYZE are to know of its tables.
+    pub activity: crate::activity::TableActivity,
+}
+
+/// What the server needs to know of a role that wants to log in.
+#[derive(Clone, Debug)]
+pub struct LoginRole {
+    /// `pg_authid.oid`
+    pub oid: Oid,
+    /// Superuser.
+    pub superuser: bool,
+    /// May log in.
+    pub login: bool,
+    /// The stored SCRAM verifier.
+    pub password: Option<String>,
+    /// `rolconnlimit`, -1: none.
+    pub connection_limit: i32,
+    /// `rolvaliduntil` has passed.
+    pub expired: bool,
+}
+
+type Terminator = Box<dyn Fn(i32) + Send + Sync>;
+
+/// The server.
+pub struct Cluster {
+    engine: Arc<Engine>,
+    settings: Arc<ServerSettings>,
+    databases: RwLock<HashMap<Oid, Arc<DatabaseState>>>,
+    terminator: OnceLock<Terminator>,
+    /// Raises statement timeouts.
+    pub timer: Timer,
+    /// When the server came up.
+    pub started_us: i64,
+}
+
+impl Cluster {
+    /// Over an open engine.
+    ///
+    /// # Errors
+    /// No threads.
+    pub fn new(engine: Arc<Engine>, settings: Arc<ServerSettings>) -> Result<Arc<Cluster>> {
+        crate::system::register();
+        Ok(Arc::new(Cluster {
+            engine,
+            settings,
+            databases: RwLock::new(DATABASES_RANK, HashMap::new()),
+            terminator: OnceLock::new(),
+            timer: Timer::start()?,
+            started_us: base::sync::now_timestamp_us(),
+        }))
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// The server's settings.
+    pub fn settings(&self) -> &Arc<ServerSettings> {
+        &self.settings
+    }
+
+    /// All sessions and workers.
+    pub fn backends(&self) -> &Arc<Registry> {
+        self.engine.transactions().backends()
+    }
+
+    /// What wakes a session that waits for its client, so that it ends.
+    pub fn on_terminate(&self, terminator: Terminator) {
+        let _ = self.terminator.set(terminator);
+    }
+
+    /// Ends session `pid`.
+    pub fn terminate(&self, pid: i32) -> bool {
+        let Some(backend) = self.backends().by_pid(pid) else { return false };
+        backend.interrupt(base::sync::CancelReason::Terminate);
+        if let Some(wake) = self.terminator.get() {
+            wake(pid);
+        }
+        true
+    }
+
+    /// Runs `f` in a transaction of its own, to read catalogs outside any session.
+    ///
+    /// # Errors
+    /// `f`'s; I/O.
+    pub fn with_catalogs<T>(
+        &self,
+        database: Oid,
+        f: impl FnOnce(&engine::catalog::store::Catalogs<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let backend = self.engine.transactions().register_backend(BackendKind::BackgroundWorker);
+        self.with_catalogs_as(&backend, database, f)
+    }
+
+    fn with_catalogs_as<T>(
+        &self,
+        backend: &Arc<Backend>,
+        database: Oid,
+        f: impl FnOnce(&engine::catalog::store::Catalogs<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let txn = self.engine.transactions().begin(backend);
+        let store = CatalogStore::new(self.engine.storage(), database);
+        let result = f(&store.session(&txn));
+        txn.abort()?;
+        result
+    }
+
+    /// A role by name.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn login_role(&self, name: &str) -> Result<Option<LoginRole>> {
+        self.with_catalogs(Oid::INVALID, |c| {
+            let rows = c.find("pg_authid", &[("rolname", Datum::text(name))])?;
+            Ok(rows.first().map(|r| LoginRole {
+                oid: r.oid("oid"),
+                superuser: r.bool("rolsuper"),
+                login: r.bool("rolcanlogin"),
+                password: r.text_opt("rolpassword").map(str::to_owned),
+                connection_limit: r.i32("rolconnlimit"),
+                expired: match r.get("rolvaliduntil") {
+                    Datum::TimestampTz(until) => *until < base::sync::now_timestamp_us(),
+                    _ => false,
+                },
+            }))
+        })
+    }
+
+    /// A role that can log in and has no password, if there is one.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn login_role_without_password(&self) -> Result<Option<String>> {
+        self.with_catalogs(Oid::INVALID, |c| {
+            let rows = c.scan("pg_authid")?;
+            Ok(rows
+                .iter()
+                .find(|r| r.bool("rolcanlogin") && r.text_opt("rolpassword").is_none())
+                .map(|r| r.text("rolname").to_owned()))
+        })
+    }
+
+    /// The database called `name`, for a session.
+    ///
+    /// # Errors
+    /// `3D000` when there is none; `55000` when it takes no connections.
+    pub fn database(&self, name: &str) -> Result<Arc<DatabaseState>> {
+        let (oid, connections) = self.with_catalogs(Oid::INVALID, |c| {
+            match c.find("pg_database", &[("datname", Datum::text(name))])?.first() {
+                Some(row) => Ok((row.oid("oid"), row.bool("datallowconn"))),
+                None => bail!(INVALID_CATALOG_NAME, "database \"{name}\" does not exist"),
+            }
+        })?;
+        if !connections {
+            bail!(
+                OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "database \"{name}\" is not currently accepting connections"
+            );
+        }
+        Ok(self.database_by_oid(oid, name))
+    }
+
+    /// The state of database `oid`.
+    pub fn database_by_oid(&self, oid: Oid, name: &str) -> Arc<DatabaseState> {
+        if let Some(database) = self.databases.read().get(&oid) {
+            return Arc::clone(database);
+        }
+        let store = Arc::new(CatalogStore::new(self.engine.storage(), oid));
+        let mut databases = self.databases.write();
+        Arc::clone(databases.entry(oid).or_insert_with(|| {
+            Arc::new(DatabaseState {
+                oid,
+                name: name.to_owned(),
+                store,
+                cache: Arc::new(SharedCache::default()),
+                activity: crate::activity::TableActivity::default(),
+            })
+        }))
+    }
+
+    /// Forgets a dropped (or renamed) database.
+    pub fn forget_database(&self, oid: Oid) {
+        self.databases.write().remove(&oid);
+    }
+}

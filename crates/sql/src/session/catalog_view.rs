@@ -1,0 +1,136 @@
+//! The catalogs as the analyser and planner see them through a session.
+
+use super::state::SessionState;
+use base::{Oid, Result};
+use engine::catalog::bootstrap::PG_CATALOG;
+use engine::catalog::load::RowSource;
+use engine::catalog::model::{CatalogView, ColumnStatistics, Table};
+use std::sync::Arc;
+use types::Datum;
+
+impl SessionState {
+    /// The schemas of `search_path`, in the order they are searched: temporary tables, `pg_catalog`
+    /// unless it is named, then those that exist.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn search_schemas(&self) -> Result<Vec<(String, Oid)>> {
+        let txn = self.txn()?;
+        let named = self.search_path_names();
+        let mut schemas = Vec::new();
+        let temp = self.temp_schema.get();
+        if temp.is_valid() && !named.iter().any(|n| n == "pg_temp") {
+            schemas.push(("pg_temp".to_owned(), temp));
+        }
+        if !named.iter().any(|n| n == "pg_catalog") {
+            schemas.push(("pg_catalog".to_owned(), PG_CATALOG));
+        }
+        for name in named {
+            let oid = match name.as_str() {
+                "pg_temp" => Some(temp).filter(|t| t.is_valid()),
+                name => self.catalog.schema_oid(&txn, name)?,
+            };
+            if let Some(oid) = oid {
+                schemas.push((name, oid));
+            }
+        }
+        Ok(schemas)
+    }
+
+    /// `search_path` split into names, `$user` replaced.
+    pub fn search_path_names(&self) -> Vec<String> {
+        let settings = self.settings.borrow();
+        let path = settings.text("search_path");
+        crate::names::split_identifier_list(path)
+            .into_iter()
+            .map(|n| if n == "$user" { self.current_user.borrow().name.clone() } else { n })
+            .collect()
+    }
+
+    /// The schema in which CREATE puts what has no schema of its own.
+    ///
+    /// # Errors
+    /// `3F000` "no schema has been selected to create in".
+    pub fn creation_schema(&self) -> Result<(String, Oid)> {
+        let txn = self.txn()?;
+        for name in self.search_path_names() {
+            if let Some(oid) = self.catalog.schema_oid(&txn, &name)? {
+                return Ok((name, oid));
+            }
+        }
+        base::bail!(INVALID_SCHEMA_NAME, "no schema has been selected to create in")
+    }
+
+    fn in_schema(&self, schema: Oid, name: &str) -> Result<Option<Arc<Table>>> {
+        let txn = self.txn()?;
+        match self.catalog.relation_oid(&txn, schema, name)? {
+            Some(oid) => self.catalog.table(&txn, oid),
+            None => Ok(None),
+        }
+    }
+}
+
+impl CatalogView for SessionState {
+    fn table_by_name(&self, schema: Option<&str>, name: &str) -> Result<Option<Arc<Table>>> {
+        if let Some(schema) = schema {
+            return match self.schema_by_name(schema)? {
+                Some(oid) => self.in_schema(oid, name),
+                None => Ok(None),
+            };
+        }
+        for (_, oid) in self.search_schemas()? {
+            if let Some(table) = self.in_schema(oid, name)? {
+                return Ok(Some(table));
+            }
+        }
+        Ok(None)
+    }
+
+    fn table_by_oid(&self, oid: Oid) -> Result<Option<Arc<Table>>> {
+        let txn = self.txn()?;
+        self.catalog.table(&txn, oid)
+    }
+
+    fn schema_by_name(&self, name: &str) -> Result<Option<Oid>> {
+        if name == "pg_temp" {
+            return Ok(Some(self.temp_schema.get()).filter(|t| t.is_valid()));
+        }
+        let txn = self.txn()?;
+        self.catalog.schema_oid(&txn, name)
+    }
+
+    fn role_by_name(&self, name: &str) -> Result<Option<Oid>> {
+        let txn = self.txn()?;
+        let rows = self.catalog.rows(&txn).find("pg_authid", &[("rolname", Datum::text(name))])?;
+        Ok(rows.first().map(|r| r.oid("oid")))
+    }
+
+    fn role_name(&self, oid: Oid) -> Result<Option<String>> {
+        let txn = self.txn()?;
+        let rows = self.catalog.rows(&txn).find("pg_authid", &[("oid", Datum::Oid(oid))])?;
+        Ok(rows.first().map(|r| r.text("rolname").to_owned()))
+    }
+
+    fn database_name(&self) -> String {
+        self.database.name.clone()
+    }
+
+    fn search_path(&self) -> Vec<String> {
+        self.search_schemas().map(|s| s.into_iter().map(|(n, _)| n).collect()).unwrap_or_default()
+    }
+
+    fn column_statistics(
+        &self,
+        table: Oid,
+        column: i32,
+    ) -> Result<Option<Arc<ColumnStatistics>>> {
+        let txn = self.txn()?;
+        self.catalog.statistics(&txn, table, column)
+    }
+
+    fn relation_pages(&self, table: &Table) -> Result<u32> {
+        let Some(id) = table.storage else { return Ok(0) };
+        let rel = self.catalog.store().storage().open(id, table.persistence);
+        Ok(rel.len_blocks(base::Fork::Main)?.0)
+    }
+}

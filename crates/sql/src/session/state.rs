@@ -1,0 +1,291 @@
+//! What a session is, apart from the protocol: who it is, its settings, its transaction, its view of the
+//! catalogs. Shared (by `Rc`) between the session and the functions that run in it.
+
+use crate::client::Notice;
+use crate::cluster::{Cluster, DatabaseState};
+use base::settings::{SessionSettings, SetScope};
+use base::{Error, Oid, Result, bail};
+use engine::catalog::cache::SessionCatalog;
+use engine::catalog::model::Table;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+use std::sync::Arc;
+use txn::{Backend, Transaction};
+use types::datetime::zone::TimeZone;
+use types::env::{DateOrder, DateStyle, IntervalStyle};
+use types::{Env, Style};
+
+/// A role as a session uses it.
+#[derive(Clone, Debug)]
+pub struct CurrentRole {
+    /// `pg_authid.oid`
+    pub oid: Oid,
+    /// Its name.
+    pub name: String,
+    /// Superuser.
+    pub superuser: bool,
+}
+
+/// A relation opened in this session: valid while its description is.
+#[derive(Clone)]
+pub struct OpenRelation {
+    /// The description it was opened by.
+    pub table: Arc<Table>,
+    /// Its rows.
+    pub heap: Arc<heap::Heap>,
+    /// Its indexes, in the order of `table.indexes`.
+    pub indexes: Vec<Arc<btree::Btree>>,
+}
+
+/// A session's state.
+pub struct SessionState {
+    /// The server.
+    pub cluster: Arc<Cluster>,
+    /// The database connected to.
+    pub database: Arc<DatabaseState>,
+    /// This session, as the others see it.
+    pub backend: Arc<Backend>,
+    /// Who logged in.
+    pub session_user: RefCell<CurrentRole>,
+    /// Whose privileges count.
+    pub current_user: RefCell<CurrentRole>,
+    /// Its settings.
+    pub settings: RefCell<SessionSettings>,
+    /// The catalogs.
+    pub catalog: SessionCatalog,
+    /// The transaction under way.
+    txn: RefCell<Option<Rc<Transaction>>>,
+    /// When the statement under way began.
+    pub statement_start_us: Cell<i64>,
+    /// Opened relations.
+    pub relations: RefCell<HashMap<Oid, OpenRelation>>,
+    /// The schema of this session's temporary tables, once it has one.
+    pub temp_schema: Cell<Oid>,
+    /// Sequences used: last value and cached ones.
+    pub sequences: RefCell<HashMap<Oid, crate::sequence::SequenceCache>>,
+    /// The sequence `lastval()` speaks of.
+    pub last_sequence: Cell<Oid>,
+    /// Notices raised by functions, sent at the next opportunity.
+    pub notices: RefCell<Vec<Notice>>,
+    /// Constraints set deferred in this transaction, and the checks waiting for its end.
+    pub deferred: RefCell<crate::exec::deferred::DeferredState>,
+    /// Things to do when the transaction has ended.
+    pub on_commit: RefCell<Vec<OnCommitAction>>,
+    /// Tables whose rows this transaction has changed (statistics).
+    pub touched: RefCell<BTreeSet<Oid>>,
+}
+
+/// What happens to a temporary table at commit.
+#[derive(Clone, Copy, Debug)]
+pub enum OnCommitAction {
+    /// ON COMMIT DELETE ROWS
+    DeleteRows(Oid),
+    /// ON COMMIT DROP
+    Drop(Oid),
+}
+
+impl SessionState {
+    /// A state without a transaction.
+    pub fn new(
+        cluster: Arc<Cluster>,
+        database: Arc<DatabaseState>,
+        backend: Arc<Backend>,
+        user: CurrentRole,
+        settings: SessionSettings,
+    ) -> SessionState {
+        let catalog = SessionCatalog::new(Arc::clone(&database.store), Arc::clone(&database.cache));
+        SessionState {
+            cluster,
+            database,
+            backend,
+            session_user: RefCell::new(user.clone()),
+            current_user: RefCell::new(user),
+            settings: RefCell::new(settings),
+            catalog,
+            txn: RefCell::default(),
+            statement_start_us: Cell::new(base::sync::now_timestamp_us()),
+            relations: RefCell::default(),
+            temp_schema: Cell::new(Oid::INVALID),
+            sequences: RefCell::default(),
+            last_sequence: Cell::new(Oid::INVALID),
+            notices: RefCell::default(),
+            deferred: RefCell::default(),
+            on_commit: RefCell::default(),
+            touched: RefCell::default(),
+        }
+    }
+
+    /// The transaction under way.
+    ///
+    /// # Errors
+    /// `25P01`: none is.
+    pub fn txn(&self) -> Result<Rc<Transaction>> {
+        match &*self.txn.borrow() {
+            Some(txn) => Ok(Rc::clone(txn)),
+            None => bail!(NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress"),
+        }
+    }
+
+    /// The transaction, if one is under way.
+    pub fn txn_opt(&self) -> Option<Rc<Transaction>> {
+        self.txn.borrow().clone()
+    }
+
+    /// Puts a transaction in place.
+    pub fn set_txn(&self, txn: Transaction) {
+        *self.txn.borrow_mut() = Some(Rc::new(txn));
+    }
+
+    /// Takes the transaction to end it.
+    ///
+    /// # Errors
+    /// `XX000` when something still uses it: a bug.
+    pub fn take_txn(&self) -> Result<Option<Transaction>> {
+        let Some(txn) = self.txn.borrow_mut().take() else { return Ok(None) };
+        match Rc::try_unwrap(txn) {
+            Ok(txn) => Ok(Some(txn)),
+            Err(txn) => {
+                *self.txn.borrow_mut() = Some(txn);
+                bail!(INTERNAL_ERROR, "a transaction that is still in use cannot end")
+            }
+        }
+    }
+
+    /// Superuser's rights are in force.
+    pub fn is_superuser(&self) -> bool {
+        self.current_user.borrow().superuser
+    }
+
+    /// SET, with what follows from it.
+    ///
+    /// # Errors
+    /// `42704`, `22023`, `55P02`, `42501`
+    pub fn set(&self, name: &str, value: &str, scope: SetScope) -> Result<()> {
+        let superuser = self.is_superuser();
+        if name.eq_ignore_ascii_case("timezone") {
+            if TimeZone::by_name(value).is_none() {
+                bail!(INVALID_PARAMETER_VALUE, "invalid value for parameter \"TimeZone\": \"{value}\"");
+            }
+        }
+        self.settings.borrow_mut().set(name, value, scope, superuser)
+    }
+
+    /// A relation's rows and indexes, opened once for each description of it.
+    ///
+    /// # Errors
+    /// `42809` for a relation without storage; I/O.
+    pub fn open_relation(&self, table: &Arc<Table>) -> Result<OpenRelation> {
+        if let Some(open) = self.relations.borrow().get(&table.oid)
+            && Arc::ptr_eq(&open.table, table)
+        {
+            return Ok(open.clone());
+        }
+        let txn = self.txn()?;
+        let open = crate::relations::open(self, &txn, table)?;
+        self.relations.borrow_mut().insert(table.oid, open.clone());
+        Ok(open)
+    }
+
+    /// Raises a notice from within a function.
+    pub fn notice(&self, notice: Notice) {
+        self.notices.borrow_mut().push(notice);
+    }
+
+    /// The statement should stop: cancelled, timed out, or the server is going down.
+    ///
+    /// # Errors
+    /// `57014`, `57P01`
+    pub fn check_cancel(&self) -> Result<()> {
+        self.backend.cancel.check()
+    }
+}
+
+/// The session as functions see it: its state, and the settings that decide how values look as they
+/// were when it was made. A new one is made when a setting changes.
+pub struct SessionEnv {
+    /// The session.
+    pub state: Rc<SessionState>,
+    style: Style,
+}
+
+impl SessionEnv {
+    /// The environment under the settings in force.
+    pub fn new(state: Rc<SessionState>) -> SessionEnv {
+        let style = style(&state.settings.borrow());
+        SessionEnv { state, style }
+    }
+
+    /// The session behind `env`, for functions that ask the catalogs.
+    ///
+    /// # Errors
+    /// `0A000` outside a session.
+    pub fn of(env: &dyn Env) -> Result<&SessionEnv> {
+        env.as_any()
+            .downcast_ref::<SessionEnv>()
+            .ok_or_else(|| Error::unsupported("a function that reads the catalogs outside a session"))
+    }
+}
+
+fn style(settings: &SessionSettings) -> Style {
+    let date_style = settings.text("DateStyle").to_ascii_lowercase();
+    let has = |word: &str| date_style.contains(word);
+    Style {
+        date_style: if has("sql") {
+            DateStyle::Sql
+        } else if has("postgres") {
+            DateStyle::Postgres
+        } else if has("german") {
+            DateStyle::German
+        } else {
+            DateStyle::Iso
+        },
+        date_order: if has("dmy") {
+            DateOrder::Dmy
+        } else if has("ymd") {
+            DateOrder::Ymd
+        } else {
+            DateOrder::Mdy
+        },
+        interval_style: match settings.text("IntervalStyle") {
+            "postgres_verbose" => IntervalStyle::PostgresVerbose,
+            "sql_standard" => IntervalStyle::SqlStandard,
+            "iso_8601" => IntervalStyle::Iso8601,
+            _ => IntervalStyle::Postgres,
+        },
+        bytea_escape: settings.text("bytea_output") == "escape",
+        extra_float_digits: i32::try_from(settings.int("extra_float_digits")).unwrap_or(1),
+        time_zone: TimeZone::by_name(settings.text("TimeZone"))
+            .map_or_else(|| Style::plain().time_zone.clone(), Arc::new),
+    }
+}
+
+impl Env for SessionEnv {
+    fn setting(&self, name: &str) -> Option<String> {
+        self.state.settings.borrow().show(name).ok()
+    }
+    fn style(&self) -> &Style {
+        &self.style
+    }
+    fn transaction_timestamp(&self) -> i64 {
+        match self.state.txn_opt() {
+            Some(txn) => txn.start_timestamp_us(),
+            None => self.state.statement_start_us.get(),
+        }
+    }
+    fn statement_timestamp(&self) -> i64 {
+        self.state.statement_start_us.get()
+    }
+    fn check_cancel(&self) -> Result<()> {
+        self.state.check_cancel()
+    }
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+    fn object_oid(&self, reg_type: Oid, name: &str) -> Result<Option<Oid>> {
+        crate::system::names::object_oid(&self.state, reg_type, name)
+    }
+    fn object_name(&self, reg_type: Oid, oid: Oid) -> Option<String> {
+        crate::system::names::object_name(&self.state, reg_type, oid)
+    }
+}
