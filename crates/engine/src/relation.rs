@@ -8,7 +8,7 @@ use crate::catalog::model::{Column, Index, RelationPersistence, Table};
 use base::{Error, Oid, RelationId, Result};
 use btree::{Btree, FastCompare, IncludedColumn, KeyColumn, KeySchema};
 use buffer::{Persistence, RelationHandle};
-use heap::HeapContext;
+use heap::{Heap, HeapContext};
 use page::tuple::{AttrValue, PhysicalAttr, TupleDesc};
 use std::sync::Arc;
 use types::{Datum, oids};
@@ -96,10 +96,7 @@ pub fn layout(ty: Oid) -> (i16, u8) {
 /// `0A000` for a type that has no order.
 pub fn key_column(ty: Oid, descending: bool, nulls_first: bool) -> Result<KeyColumn> {
     let Some(compare) = types::raw_comparator(ty) else {
-        return Err(Error::unsupported(format!(
-            "an index on type {}",
-            types::format_type(ty, -1)
-        )));
+        return Err(Error::unsupported(format!("an index on type {}", types::format_type(ty, -1))));
     };
     let (width, align) = layout(ty);
     let fast = match ty {
@@ -110,7 +107,8 @@ pub fn key_column(ty: Oid, descending: bool, nulls_first: bool) -> Result<KeyCol
         oids::TEXT | oids::VARCHAR | oids::BYTEA | oids::UUID | oids::NAME => FastCompare::Bytes,
         _ => FastCompare::None,
     };
-    let equal_image = fast != FastCompare::None || matches!(ty, oids::BOOL | oids::CHAR | oids::TID);
+    let equal_image =
+        fast != FastCompare::None || matches!(ty, oids::BOOL | oids::CHAR | oids::TID);
     Ok(KeyColumn { compare, fast, width, align, descending, nulls_first, equal_image })
 }
 
@@ -168,11 +166,16 @@ impl RowEncoder {
     }
 }
 
-/// Decodes all columns of a tuple whose values are all in line (catalog rows).
+/// Decodes all columns of a tuple of `heap`, values stored out of line included.
 ///
 /// # Errors
 /// Corruption.
-pub fn decode_inline(tuple: &[u8], desc: &TupleDesc, types: &[Oid]) -> Result<Vec<Datum>> {
+pub fn decode_tuple(
+    heap: &Heap,
+    tuple: &[u8],
+    desc: &TupleDesc,
+    types: &[Oid],
+) -> Result<Vec<Datum>> {
     let mut attrs = vec![AttrValue::Null; types.len()];
     page::tuple::deform(tuple, desc, &mut attrs).map_err(Error::corrupt_file)?;
     attrs
@@ -181,10 +184,7 @@ pub fn decode_inline(tuple: &[u8], desc: &TupleDesc, types: &[Oid]) -> Result<Ve
         .map(|(attr, ty)| match attr {
             AttrValue::Null => Ok(Datum::Null),
             AttrValue::Inline(bytes) => types::decode(*ty, bytes),
-            AttrValue::Compressed { raw_size, data } => {
-                types::decode(*ty, &heap::toast::decompress(data, *raw_size)?)
-            }
-            AttrValue::External(_) => Err(Error::corrupt_file("catalog value stored out of line")),
+            stored => types::decode(*ty, &heap.detoast(stored)?),
         })
         .collect()
 }

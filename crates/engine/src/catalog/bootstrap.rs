@@ -59,7 +59,8 @@ pub fn bootstrap(store: &CatalogStore, txn: &Transaction) -> Result<()> {
 }
 
 fn schemas_and_roles(c: &Catalogs<'_>) -> Result<()> {
-    let schemas = [(PG_CATALOG, "pg_catalog", 10), (PG_TOAST, "pg_toast", 10), (PUBLIC, "public", 6171)];
+    let schemas =
+        [(PG_CATALOG, "pg_catalog", 10), (PG_TOAST, "pg_toast", 10), (PUBLIC, "public", 6171)];
     for (oid, name, owner) in schemas {
         let acl = match name {
             "pg_catalog" => acl(&["postgres=UC/postgres", "=U/postgres"]),
@@ -191,7 +192,11 @@ fn describe_catalog(c: &Catalogs<'_>, def: &'static CatalogDef) -> Result<()> {
 /// Passwords and statistics are not for everyone.
 fn catalog_acl(name: &str) -> Datum {
     match name {
-        "pg_authid" | "pg_statistic" | "pg_user_mapping" | "pg_largeobject" | "pg_subscription"
+        "pg_authid"
+        | "pg_statistic"
+        | "pg_user_mapping"
+        | "pg_largeobject"
+        | "pg_subscription"
         | "pg_statistic_ext_data" => acl(&["postgres=arwdDxtm/postgres"]),
         _ => acl(&["postgres=arwdDxtm/postgres", "=r/postgres"]),
     }
@@ -334,8 +339,12 @@ fn built_in_functions(c: &Catalogs<'_>) -> Result<()> {
             if list.is_empty() {
                 return Datum::Null;
             }
-            let elements = list.iter().map(|m| Datum::Char(m.as_bytes().first().copied().unwrap_or(0)));
-            Datum::Array(std::sync::Arc::new(types::ArrayValue::one_dimension(oids::CHAR, elements.collect())))
+            let elements =
+                list.iter().map(|m| Datum::Char(m.as_bytes().first().copied().unwrap_or(0)));
+            Datum::Array(std::sync::Arc::new(types::ArrayValue::one_dimension(
+                oids::CHAR,
+                elements.collect(),
+            )))
         };
         let all_args = if p.all_args.is_empty() { Datum::Null } else { oid_array(p.all_args) };
         let row = NewRow::of("pg_proc")
@@ -363,7 +372,8 @@ fn built_in_functions(c: &Catalogs<'_>) -> Result<()> {
             .text("prosrc", if p.symbol.is_empty() { p.name } else { p.symbol });
         c.insert(&row)?;
     }
-    for a in facts::aggregates().iter().filter(|a| types::registry::function(a.function).is_some()) {
+    for a in facts::aggregates().iter().filter(|a| types::registry::function(a.function).is_some())
+    {
         let row = NewRow::of("pg_aggregate")
             .oid("aggfnoid", a.function)
             .char("aggkind", a.kind as u8)

@@ -184,12 +184,18 @@ impl SessionCatalog {
     ///
     /// # Errors
     /// I/O, corruption.
-    pub fn relation_oid(&self, txn: &Transaction, namespace: Oid, name: &str) -> Result<Option<Oid>> {
+    pub fn relation_oid(
+        &self,
+        txn: &Transaction,
+        namespace: Oid,
+        name: &str,
+    ) -> Result<Option<Oid>> {
         let key = (namespace, name.to_owned());
         self.cached(
             |e| e.names.get(&key).copied(),
             || {
-                let find = [("relname", Datum::text(name)), ("relnamespace", Datum::Oid(namespace))];
+                let find =
+                    [("relname", Datum::text(name)), ("relnamespace", Datum::Oid(namespace))];
                 Ok(self.rows(txn).find("pg_class", &find)?.first().map(|r| r.oid("oid")))
             },
             |e, oid| {

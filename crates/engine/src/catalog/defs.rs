@@ -6,7 +6,7 @@
 //! its OID and never changes.
 //!
 //! # Differs from PostgreSQL
-//! Catalogs have no TOAST tables; node trees are kept as text. Three statistics types that only
+//! TOAST tables of catalogs have OIDs of our own (from 15000); node trees are kept as text. Three statistics types that only
 //! extended statistics use are stored as bytea.
 
 use base::Oid;
@@ -58,6 +58,8 @@ pub struct CatalogDef {
     pub name: &'static str,
     /// One for all databases, in `global/`.
     pub shared: bool,
+    /// Where its long values go: the TOAST table's OID and file number; its index's is one more.
+    pub toast: Option<Oid>,
     /// `reltype`
     pub row_type: Oid,
     /// Columns; number = index + 1.
@@ -132,13 +134,15 @@ fn number<T: std::str::FromStr>(text: Option<&str>) -> T {
 fn load() -> Catalogs {
     let mut all: Vec<CatalogDef> = include_str!("../../data/catalogs.tsv")
         .lines()
-        .map(|line| {
+        .zip((15_000..).step_by(2))
+        .map(|(line, toast)| {
             let mut f = fields(line);
             CatalogDef {
                 oid: Oid(number(f.next())),
                 name: f.next().expect("name"),
                 shared: f.next() == Some("t"),
-                row_type: Oid(number(f.nth(1))),
+                toast: (f.next() == Some("t")).then_some(Oid(toast)),
+                row_type: Oid(number(f.next())),
                 columns: Vec::new(),
                 indexes: Vec::new(),
             }

@@ -14,10 +14,16 @@ use super::rows::{NewRow, Row};
 use crate::relation::{self, RowEncoder, Storage};
 use base::sync::{Rank, RwLock};
 use base::{Oid, RelationId, Result, Tid, Xid, bail};
-use btree::{Btree, InsertOutcome, KeySchema, Liveness, ScanBounds, ScanOptions, TupleLiveness, UniqueCheck};
+use btree::{
+    Btree, InsertOutcome, KeySchema, Liveness, ScanBounds, ScanOptions, TupleLiveness, UniqueCheck,
+};
 use buffer::Persistence;
+use heap::toast::AttrStorage;
 use heap::visibility::Dirty;
-use heap::{FetchState, Heap, HeapOptions, HeapScan, InsertState, PageBatch, ScanOptions as HeapScanOptions, TupleOutcome, TupleSlot, UpdateOptions};
+use heap::{
+    FetchState, Heap, HeapOptions, HeapScan, InsertState, PageBatch,
+    ScanOptions as HeapScanOptions, TupleOutcome, TupleSlot, UpdateOptions,
+};
 use page::tuple::{PhysicalAttr, TupleDesc};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -61,6 +67,10 @@ fn index_schema(def: &CatalogDef, index: &CatalogIndex) -> Result<KeySchema> {
     Ok(schema)
 }
 
+fn layout_of(def: &CatalogDef) -> TupleDesc {
+    TupleDesc::new(def.columns.iter().map(|c| PhysicalAttr::new(c.len, c.align)).collect())
+}
+
 impl CatalogStore {
     /// The catalogs of `database`.
     pub fn new(storage: Storage, database: Oid) -> CatalogStore {
@@ -87,20 +97,28 @@ impl CatalogStore {
         }
         let id = location(def, def.oid.0, self.database);
         let rel = self.storage.heap.pool.open(id, Persistence::Permanent);
-        let heap = Heap::new(rel, Arc::clone(&self.storage.heap), HeapOptions::default());
+        let mut options = HeapOptions::default();
+        if let Some(toast) = def.toast {
+            let (heap, index) =
+                (location(def, toast.0, self.database), location(def, toast.0 + 1, self.database));
+            options.toast = Some(self.storage.toast(toast, heap, index, Persistence::Permanent)?);
+            let storage = def.columns.iter().map(|c| AttrStorage::from_letter(c.storage)).collect();
+            options.storage = Some(Arc::new((layout_of(def), storage)));
+        }
+        let heap = Heap::new(rel, Arc::clone(&self.storage.heap), options);
         let mut indexes = Vec::new();
         for index in &def.indexes {
             let id = location(def, index.oid.0, self.database);
             let rel = self.storage.heap.pool.open(id, Persistence::Permanent);
             let schema = Arc::new(index_schema(def, index)?);
-            indexes.push((index, Arc::new(Btree::new(rel, Arc::clone(&self.storage.btree), schema))));
+            indexes
+                .push((index, Arc::new(Btree::new(rel, Arc::clone(&self.storage.btree), schema))));
         }
-        let attrs = def.columns.iter().map(|c| PhysicalAttr::new(c.len, c.align)).collect();
         let open = Arc::new(OpenCatalog {
             def,
             heap,
             types: def.columns.iter().map(|c| c.ty).collect(),
-            desc: TupleDesc::new(attrs),
+            desc: layout_of(def),
             indexes,
         });
         self.open.write().insert(def.oid, Arc::clone(&open));
@@ -116,6 +134,12 @@ impl CatalogStore {
         pool.create(location(def, def.oid.0, self.database), Persistence::Permanent)?;
         for index in &def.indexes {
             pool.create(location(def, index.oid.0, self.database), Persistence::Permanent)?;
+        }
+        if let Some(toast) = def.toast {
+            let index = location(def, toast.0 + 1, self.database);
+            pool.create(location(def, toast.0, self.database), Persistence::Permanent)?;
+            pool.create(index, Persistence::Permanent)?;
+            self.storage.toast_index(index, Persistence::Permanent)?.create()?;
         }
         for (_, tree) in &self.open(def)?.indexes {
             tree.create()?;
@@ -185,13 +209,15 @@ impl Catalogs<'_> {
     fn encode(&self, open: &OpenCatalog, values: &[Datum]) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         RowEncoder::new(open.types.clone(), open.desc.clone()).encode(values, &mut out)?;
-        if out.len() > 8000 {
-            bail!(PROGRAM_LIMIT_EXCEEDED, "row is too big: size {}, maximum size 8000 in catalog {}", out.len(), open.def.name);
-        }
         Ok(out)
     }
 
-    fn key(&self, open: &OpenCatalog, columns: &[i32], values: &[Datum]) -> Result<Vec<Option<Vec<u8>>>> {
+    fn key(
+        &self,
+        open: &OpenCatalog,
+        columns: &[i32],
+        values: &[Datum],
+    ) -> Result<Vec<Option<Vec<u8>>>> {
         columns
             .iter()
             .map(|column| {
@@ -246,9 +272,11 @@ impl Catalogs<'_> {
         if !open.heap.fetch_any(row.tid, &mut slot)? {
             return Ok(true);
         }
-        let old = relation::decode_inline(slot.view().bytes, &open.desc, &open.types)?;
+        let old = relation::decode_tuple(&open.heap, slot.view().bytes, &open.desc, &open.types)?;
         for (index, _) in &open.indexes {
-            if self.key(open, &index.columns, &old)? != self.key(open, &index.columns, &row.values)? {
+            if self.key(open, &index.columns, &old)?
+                != self.key(open, &index.columns, &row.values)?
+            {
                 return Ok(true);
             }
         }
@@ -291,7 +319,8 @@ impl Catalogs<'_> {
         let mut batch = PageBatch::new();
         while scan.next_page(&mut batch)? {
             for found in batch.iter() {
-                let values = relation::decode_inline(found.tuple.bytes, &open.desc, &open.types)?;
+                let values =
+                    relation::decode_tuple(&open.heap, found.tuple.bytes, &open.desc, &open.types)?;
                 rows.push(Row { def, tid: found.tid, values });
             }
         }
@@ -340,7 +369,8 @@ impl RowSource for Catalogs<'_> {
             if !open.heap.fetch(tid, &snapshot, &mut state, &mut slot)?.found {
                 continue;
             }
-            let values = relation::decode_inline(slot.view().bytes, &open.desc, &open.types)?;
+            let values =
+                relation::decode_tuple(&open.heap, slot.view().bytes, &open.desc, &open.types)?;
             if matches(&values) {
                 rows.push(Row { def, tid: slot.tid, values });
             }
