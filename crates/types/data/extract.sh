@@ -18,6 +18,5 @@ q pg_amop "select oid, amopfamily, amoplefttype, amoprighttype, amopstrategy, am
 q pg_amproc "select oid, amprocfamily, amproclefttype, amprocrighttype, amprocnum, amproc::oid from pg_amproc where oid < 16384 and amprocfamily in (select oid from pg_opfamily where opfmethod in (403, 405)) and amproclefttype in ($S) and amprocrighttype in ($S) order by oid"
 q pg_collation "select oid, collname, collprovider, collisdeterministic, collencoding, coalesce(collcollate,''), coalesce(collctype,'') from pg_collation where oid < 12000 order by oid"
 q pg_language "select oid, lanname, lanispl, lanpltrusted from pg_language where oid < 12000 order by oid"
-q pg_description "select objoid, classoid::regclass::text, description from pg_description where classoid = 'pg_type'::regclass and false"
-rm -f pg_description.tsv
+q keywords "select word, catcode, barelabel from pg_get_keywords() order by 1"
 wc -lc *.tsv

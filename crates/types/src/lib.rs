@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+pub mod array;
 pub mod compare;
 pub mod datetime;
 pub mod datum;
@@ -33,6 +34,8 @@ pub use compare::{RawComparator, abbreviated_key, compare_encoded, equal, hash, 
 pub use datum::{ArrayValue, Datum, Interval, RecordColumn, RecordValue, Text};
 pub use env::{Env, Style};
 pub use facts::{CastContext, CastInfo, CastMethod, OperatorInfo, TypeInfo};
+pub use functions::misc::size_pretty;
+pub use functions::quote::{keyword, keywords, quote_ident, quote_literal};
 pub use io::{binary_input, binary_output, text_input, text_output};
 pub use numeric::Numeric;
 pub use registry::{

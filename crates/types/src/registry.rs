@@ -212,6 +212,36 @@ fn info(p: &'static ProcFact, body: FunctionBody) -> FunctionInfo {
     }
 }
 
+/// Bodies of the types' own input, output and send functions.
+fn form_body(p: &ProcFact) -> Option<FunctionBody> {
+    static FORMS: OnceLock<HashMap<&'static str, char>> = OnceLock::new();
+    let forms = FORMS.get_or_init(|| {
+        let mut map = HashMap::new();
+        for t in facts::types().iter().filter(|t| t.kind == 'b') {
+            map.insert(t.input, 'i');
+            map.insert(t.output, 'o');
+            map.insert(t.send, 's');
+        }
+        map
+    });
+    Some(match forms.get(p.name)? {
+        'i' => FunctionBody::ScalarTyped(|env, a, _, result| {
+            let typmod = if a.len() > 2 { crate::args::int4(a, 2)? } else { -1 };
+            crate::io::text_input(result, typmod, crate::args::text(a, 0)?, env)
+        }),
+        'o' => FunctionBody::ScalarTyped(|env, a, types, _| {
+            let ty = types.first().copied().unwrap_or_default();
+            Ok(Datum::text(crate::io::to_text(ty, &a[0], env)?))
+        }),
+        _ => FunctionBody::ScalarTyped(|env, a, types, _| {
+            let ty = types.first().copied().unwrap_or_default();
+            let mut out = Vec::new();
+            crate::io::binary_output(ty, &a[0], env, &mut out)?;
+            Ok(Datum::Bytea(out.into()))
+        }),
+    })
+}
+
 fn base() -> &'static Registry {
     BASE.get_or_init(|| {
         let mut bodies: HashMap<&'static str, FunctionBody> = HashMap::new();
@@ -229,6 +259,7 @@ fn base() -> &'static Registry {
                     .get(signature(p).as_str())
                     .or_else(|| if p.symbol.is_empty() { None } else { bodies.get(p.symbol) })
                     .copied()
+                    .or_else(|| form_body(p))
             };
             if let Some(body) = body {
                 list.push(info(p, body));

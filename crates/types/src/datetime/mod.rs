@@ -9,7 +9,7 @@ pub mod zone;
 pub use input::{
     date_input, interval_input, time_input, timestamp_input, timestamptz_input, timetz_input,
 };
-pub use ops::BODIES;
+pub use ops::{BODIES, interval_divide, interval_multiply, timestamp_plus_interval};
 pub use output::{
     date_output, interval_output, time_output, timestamp_output, timestamptz_output, timetz_output,
 };

@@ -136,3 +136,45 @@ pub const BODIES: BodyTable = &[
     ("timestamp_timestamptz", S(|_, a| Ok(Datum::TimestampTz(args::timestamp(a, 0)?)))),
     ("timestamptz_timestamp", S(|_, a| Ok(Datum::Timestamp(args::timestamptz(a, 0)?)))),
 ];
+
+/// An interval times a number: fractions of months flow into days, of days into microseconds.
+///
+/// # Errors
+/// `22008`
+pub fn interval_multiply(i: &Interval, factor: f64) -> Result<Interval> {
+    let overflow = || err!(DATETIME_FIELD_OVERFLOW, "interval out of range");
+    let months = f64::from(i.months) * factor;
+    let days = f64::from(i.days) * factor;
+    if factor.is_nan() || months.abs() > 2_147_483_647.0 || days.abs() > 2_147_483_647.0 {
+        return Err(overflow());
+    }
+    let month_days = (months - months.trunc()) * 30.0;
+    let month_days = (month_days * 1e6).round() / 1e6;
+    let mut seconds = (days - days.trunc() + month_days - month_days.trunc()) * 86_400.0;
+    seconds = (seconds * 1e6).round() / 1e6;
+    let mut whole_days = days.trunc() + month_days.trunc();
+    if seconds.abs() >= 86_400.0 {
+        whole_days += (seconds / 86_400.0).trunc();
+        seconds -= (seconds / 86_400.0).trunc() * 86_400.0;
+    }
+    let micros = i.micros as f64 * factor + seconds * 1e6;
+    if micros.abs() >= 9.2e18 {
+        return Err(overflow());
+    }
+    Ok(Interval {
+        months: months.trunc() as i32,
+        days: whole_days as i32,
+        micros: micros.round_ties_even() as i64,
+    })
+}
+
+/// An interval divided by a number.
+///
+/// # Errors
+/// `22012`, `22008`
+pub fn interval_divide(i: &Interval, divisor: f64) -> Result<Interval> {
+    if divisor == 0.0 {
+        return Err(err!(DIVISION_BY_ZERO, "division by zero"));
+    }
+    interval_multiply(i, 1.0 / divisor)
+}

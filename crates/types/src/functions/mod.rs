@@ -1,10 +1,21 @@
 //! The bodies of PostgreSQL's built-in functions, by subject.
 
+mod aggregate;
+mod array;
 pub mod bit;
 mod boolean;
+mod bytea;
 mod compare;
 mod float;
+mod hash;
 pub(crate) mod int;
+mod like;
+pub mod misc;
+pub(crate) mod numeric;
+pub mod quote;
+pub(crate) mod random;
+mod series;
+pub(crate) mod text;
 
 use crate::registry::BodyTable;
 
@@ -21,8 +32,19 @@ pub(crate) fn tables() -> Vec<BodyTable> {
         float::MIXED,
         float::PLAIN,
         float::BODIES,
+        numeric::BODIES,
+        text::BODIES,
+        like::BODIES,
+        quote::BODIES,
+        series::BODIES,
+        array::BODIES,
+        bytea::BODIES,
+        hash::BODIES,
+        misc::BODIES,
+        random::BODIES,
         crate::datetime::BODIES,
         crate::json::BODIES,
     ]);
+    all.extend_from_slice(aggregate::TABLES);
     all
 }

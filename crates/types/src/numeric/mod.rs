@@ -5,6 +5,7 @@
 //! always is rounded to it, so the pair is exact. Integers of up to 38 digits are an `i128`, longer ones a `BigInt`.
 
 mod arith;
+pub(crate) use arith::div_scale;
 mod math;
 mod store;
 

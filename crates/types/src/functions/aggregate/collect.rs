@@ -1,0 +1,147 @@
+//! string_agg and array_agg.
+
+use crate::registry::{AggregateState, BodyTable, FunctionBody};
+use crate::typename::type_info;
+use crate::{ArrayValue, Datum, Env};
+use base::{Oid, Result, bail};
+use std::sync::Arc;
+
+#[derive(Default)]
+struct Strings {
+    out: String,
+    any: bool,
+}
+impl AggregateState for Strings {
+    fn add(&mut self, _env: &dyn Env, args: &[Datum]) -> Result<()> {
+        let Some(Datum::Text(v)) = args.first() else { return Ok(()) };
+        if self.any
+            && let Some(Datum::Text(d)) = args.get(1)
+        {
+            self.out.push_str(d);
+        }
+        self.out.push_str(v);
+        self.any = true;
+        if self.out.len() > crate::functions::text::SIZE_MAX {
+            bail!(
+                PROGRAM_LIMIT_EXCEEDED,
+                "string buffer exceeds maximum allowed length (1073741823 bytes)"
+            );
+        }
+        Ok(())
+    }
+    fn finish(&self, _env: &dyn Env) -> Result<Datum> {
+        Ok(if self.any { Datum::text(&self.out) } else { Datum::Null })
+    }
+    fn memory_bytes(&self) -> usize {
+        self.out.capacity() + 64
+    }
+}
+
+#[derive(Default)]
+struct Bytes {
+    out: Vec<u8>,
+    any: bool,
+}
+impl AggregateState for Bytes {
+    fn add(&mut self, _env: &dyn Env, args: &[Datum]) -> Result<()> {
+        let Some(Datum::Bytea(v)) = args.first() else { return Ok(()) };
+        if self.any
+            && let Some(Datum::Bytea(d)) = args.get(1)
+        {
+            self.out.extend_from_slice(d);
+        }
+        self.out.extend_from_slice(v);
+        self.any = true;
+        Ok(())
+    }
+    fn finish(&self, _env: &dyn Env) -> Result<Datum> {
+        Ok(if self.any { Datum::Bytea(Arc::from(&self.out[..])) } else { Datum::Null })
+    }
+    fn memory_bytes(&self) -> usize {
+        self.out.capacity() + 64
+    }
+}
+
+/// array_agg of elements.
+struct Elements {
+    element: Oid,
+    items: Vec<Datum>,
+}
+impl AggregateState for Elements {
+    fn add(&mut self, _env: &dyn Env, args: &[Datum]) -> Result<()> {
+        self.items.push(args.first().cloned().unwrap_or_default());
+        Ok(())
+    }
+    fn finish(&self, _env: &dyn Env) -> Result<Datum> {
+        if self.items.is_empty() {
+            return Ok(Datum::Null);
+        }
+        Ok(Datum::Array(Arc::new(ArrayValue::one_dimension(self.element, self.items.clone()))))
+    }
+    fn memory_bytes(&self) -> usize {
+        self.items.capacity() * size_of::<Datum>() + 64
+    }
+}
+
+/// array_agg of arrays: one dimension more.
+struct Arrays {
+    element: Oid,
+    inner: Option<Vec<(i32, i32)>>,
+    count: i32,
+    items: Vec<Datum>,
+}
+impl AggregateState for Arrays {
+    fn add(&mut self, _env: &dyn Env, args: &[Datum]) -> Result<()> {
+        let Some(Datum::Array(a)) = args.first() else {
+            bail!(NULL_VALUE_NOT_ALLOWED, "cannot accumulate null arrays")
+        };
+        if a.dims.is_empty() {
+            bail!(ARRAY_SUBSCRIPT_ERROR, "cannot accumulate empty arrays");
+        }
+        match &self.inner {
+            None => self.inner = Some(a.dims.clone()),
+            Some(d) if *d == a.dims => {}
+            Some(_) => {
+                bail!(ARRAY_SUBSCRIPT_ERROR, "cannot accumulate arrays of different dimensionality")
+            }
+        }
+        self.count += 1;
+        self.items.extend(a.elements.iter().cloned());
+        Ok(())
+    }
+    fn finish(&self, _env: &dyn Env) -> Result<Datum> {
+        let Some(inner) = &self.inner else { return Ok(Datum::Null) };
+        let mut dims = vec![(self.count, 1)];
+        dims.extend_from_slice(inner);
+        Ok(Datum::Array(Arc::new(ArrayValue {
+            element_type: self.element,
+            dims,
+            elements: self.items.clone(),
+        })))
+    }
+    fn memory_bytes(&self) -> usize {
+        self.items.capacity() * size_of::<Datum>() + 64
+    }
+}
+
+pub(super) const BODIES: BodyTable = &[
+    ("string_agg(text,text)", FunctionBody::Aggregate(|_, _| Box::new(Strings::default()))),
+    ("string_agg(bytea,bytea)", FunctionBody::Aggregate(|_, _| Box::new(Bytes::default()))),
+    (
+        "array_agg(anynonarray)",
+        FunctionBody::Aggregate(|types, _| {
+            Box::new(Elements {
+                element: types.first().copied().unwrap_or_default(),
+                items: Vec::new(),
+            })
+        }),
+    ),
+    (
+        "array_agg(anyarray)",
+        FunctionBody::Aggregate(|types, _| {
+            let array = types.first().copied().unwrap_or_default();
+            let element = type_info(array).map_or(Oid(0), |t| t.element);
+            Box::new(Arrays { element, inner: None, count: 0, items: Vec::new() })
+        }),
+    ),
+];

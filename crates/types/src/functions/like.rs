@@ -1,0 +1,160 @@
+//! LIKE and ILIKE.
+
+use crate::Datum;
+use crate::args::*;
+use crate::registry::{BodyTable, FunctionBody, FunctionBody::Scalar as S};
+use base::{Result, bail};
+
+/// The number of bytes of the character that starts with `b`.
+#[inline]
+fn width(b: u8) -> usize {
+    match b {
+        0..=0x7f => 1,
+        0..=0xdf => 2,
+        0..=0xef => 3,
+        _ => 4,
+    }
+}
+
+/// Does `s` match the LIKE pattern `p` (escape character backslash)?
+///
+/// # Errors
+/// `22025` when the pattern ends with a lone backslash.
+pub fn like(s: &str, p: &str) -> Result<bool> {
+    let (s, p) = (s.as_bytes(), p.as_bytes());
+    let (mut i, mut j) = (0, 0);
+    // where to go on after the last %: (pattern position, string position)
+    let mut back: Option<(usize, usize)> = None;
+    loop {
+        let matched = if j == p.len() {
+            if i == s.len() {
+                return Ok(true);
+            }
+            false
+        } else {
+            match p[j] {
+                b'%' => {
+                    while p.get(j) == Some(&b'%') {
+                        j += 1;
+                    }
+                    if j == p.len() {
+                        return Ok(true);
+                    }
+                    back = Some((j, i));
+                    continue;
+                }
+                b'_' if i < s.len() => {
+                    i += width(s[i]);
+                    j += 1;
+                    true
+                }
+                b'_' => false,
+                c => {
+                    let (c, step) = if c == b'\\' {
+                        match p.get(j + 1) {
+                            Some(c) => (*c, 2),
+                            None => bail!(
+                                INVALID_ESCAPE_SEQUENCE,
+                                "LIKE pattern must not end with escape character"
+                            ),
+                        }
+                    } else {
+                        (c, 1)
+                    };
+                    if s.get(i) == Some(&c) {
+                        i += 1;
+                        j += step;
+                        true
+                    } else {
+                        false
+                    }
+                }
+            }
+        };
+        if matched {
+            continue;
+        }
+        let Some((pattern, string)) = back else { return Ok(false) };
+        if string >= s.len() {
+            return Ok(false);
+        }
+        // one character further; jump to the next place where the literal can start
+        let mut next = string + width(s[string]);
+        let first = p[pattern];
+        if first != b'_' && first != b'\\' {
+            match memchr::memchr(first, s.get(next..).unwrap_or_default()) {
+                Some(k) => next += k,
+                None => return Ok(false),
+            }
+        }
+        back = Some((pattern, next));
+        i = next;
+        j = pattern;
+    }
+}
+
+fn ilike(s: &str, p: &str) -> Result<bool> {
+    like(&s.to_ascii_lowercase(), &p.to_ascii_lowercase())
+}
+
+/// LIKE over bytes.
+fn bytea_like(a: &[Datum]) -> Result<bool> {
+    // each byte becomes a character of its own
+    let widen = |b: &[u8]| b.iter().map(|b| char::from(*b)).collect::<String>();
+    like(&widen(bytes(a, 0)?), &widen(bytes(a, 1)?))
+}
+
+/// Rewrites a pattern with another escape character into one with backslash.
+pub(crate) fn like_escape(pattern: &str, escape: &str) -> Result<String> {
+    let mut it = escape.chars();
+    let (e, more) = (it.next(), it.next());
+    if more.is_some() {
+        return Err(base::SqlError::new(
+            base::SqlState::INVALID_ESCAPE_SEQUENCE,
+            "invalid escape string",
+        )
+        .hint("Escape string must be empty or one character.")
+        .into());
+    }
+    let Some(e) = e else { return Ok(pattern.replace('\\', "\\\\")) };
+    if e == '\\' {
+        return Ok(pattern.to_owned());
+    }
+    let mut out = String::new();
+    let mut after = false;
+    for c in pattern.chars() {
+        if c == e && !after {
+            out.push('\\');
+            after = true;
+        } else if c == '\\' {
+            out.push('\\');
+            if !after {
+                out.push('\\');
+            }
+            after = false;
+        } else {
+            out.push(c);
+            after = false;
+        }
+    }
+    Ok(out)
+}
+
+const LIKE: FunctionBody = S(|_, a| Ok(Datum::Bool(like(text(a, 0)?, text(a, 1)?)?)));
+const NOT_LIKE: FunctionBody = S(|_, a| Ok(Datum::Bool(!like(text(a, 0)?, text(a, 1)?)?)));
+const ILIKE: FunctionBody = S(|_, a| Ok(Datum::Bool(ilike(text(a, 0)?, text(a, 1)?)?)));
+const NOT_ILIKE: FunctionBody = S(|_, a| Ok(Datum::Bool(!ilike(text(a, 0)?, text(a, 1)?)?)));
+
+pub(super) const BODIES: BodyTable = &[
+    ("textlike", LIKE),
+    ("namelike", LIKE),
+    ("textnlike", NOT_LIKE),
+    ("namenlike", NOT_LIKE),
+    ("texticlike", ILIKE),
+    ("nameiclike", ILIKE),
+    ("texticnlike", NOT_ILIKE),
+    ("nameicnlike", NOT_ILIKE),
+    ("like_escape", S(|_, a| Ok(Datum::text(like_escape(text(a, 0)?, text(a, 1)?)?)))),
+    ("bytealike", S(|_, a| Ok(Datum::Bool(bytea_like(a)?)))),
+    ("byteanlike", S(|_, a| Ok(Datum::Bool(!bytea_like(a)?)))),
+];
