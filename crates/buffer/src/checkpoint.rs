@@ -13,7 +13,7 @@ use crate::relation::Relation;
 use crate::stats::{IoContext, Op};
 use crate::write::Imaged;
 use base::sync::Arc;
-use base::{BlockNumber, Fork, RelationId, Result, stop_point};
+use base::{BlockNumber, Fork, Lsn, RelationId, Result, stop_point};
 use page::PAGE_SIZE;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -91,21 +91,27 @@ impl Pool {
         options: CheckpointOptions,
         report: &mut dyn FnMut(&CheckpointProgress) -> Result<()>,
     ) -> Result<CheckpointProgress> {
-        let items = self.collect_dirty(&|r: &Relation| match r.persistence() {
+        let (items, lsn) = self.collect_dirty(&|r: &Relation| match r.persistence() {
             Persistence::Permanent => true,
             Persistence::Unlogged => options.unlogged,
             Persistence::Temp => false,
         });
         stop_point!("buffer.checkpoint.collected");
+        // Once for all, and not once for every run whose pages are younger than the last one's.
+        if lsn > self.wal.flushed_lsn() {
+            self.wal.flush(lsn)?;
+        }
         let mut progress =
             CheckpointProgress { pages_total: items.len(), ..CheckpointProgress::default() };
         self.write_items(&items, options.flush_after_pages, &mut progress, report)?;
         Ok(progress)
     }
 
-    /// The dirty pages of the relations that `wanted` wants, in the order of their files.
-    fn collect_dirty(&self, wanted: &dyn Fn(&Relation) -> bool) -> Vec<Item> {
+    /// The dirty pages of the relations that `wanted` wants, in the order of their files, and up to where the WAL has to
+    /// be durable for (almost) all of them.
+    fn collect_dirty(&self, wanted: &dyn Fn(&Relation) -> bool) -> (Vec<Item>, Lsn) {
         let mut items = Vec::new();
+        let mut lsn = Lsn::INVALID;
         for n in self.frames.touched() {
             if !self.pin_if_dirty(n) {
                 continue;
@@ -116,11 +122,14 @@ impl Pool {
             if wanted(relation) {
                 let (fork, block) = frame.place();
                 items.push((relation.id, fork, block, n));
+                if relation.persistence() == Persistence::Permanent {
+                    lsn = lsn.max(self.page_lsn(n).unwrap_or(Lsn::INVALID));
+                }
             }
             self.unpin(n);
         }
         items.sort_unstable();
-        items
+        (items, lsn)
     }
 
     fn write_items(

@@ -238,6 +238,9 @@ pub(crate) fn wake(frame: &Frame) {
     bucket.changed.notify_all();
 }
 
+/// Pools of at least so many frames (64 MB) ask for large pages.
+const LARGE_POOL: usize = 8192;
+
 /// All frames of a pool.
 #[derive(Debug)]
 pub(crate) struct Frames {
@@ -254,8 +257,12 @@ pub(crate) struct Frames {
 impl Frames {
     pub(crate) fn new(shared: usize, staging: usize) -> Result<Frames> {
         let total = shared + staging;
+        let pages = Mapping::new(total * PAGE_SIZE)?;
+        if shared >= LARGE_POOL {
+            pages.prefer_large_pages();
+        }
         Ok(Frames {
-            pages: Mapping::new(total * PAGE_SIZE)?,
+            pages,
             descriptors: Mapping::new(total * size_of::<Frame>())?,
             shared,
             total,

@@ -87,6 +87,9 @@ impl BufferPool {
         let mut config = config;
         config.frames = config.frames.max(16);
         config.combine_pages = config.combine_pages.clamp(1, (config.frames / 8).max(1));
+        if config.open_files_max == 0 {
+            config.open_files_max = crate::config::open_files_allowed();
+        }
         let frames = Frames::new(config.frames, config.staging_frames)?;
         let pool = Box::new(Pool {
             nodes: Nodes::new(frames.total)?,

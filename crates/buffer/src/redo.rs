@@ -10,10 +10,12 @@
 
 use crate::pin::OwnedWriteGuard;
 use crate::pool::{BufferPool, Pool};
+use crate::relation::UNKNOWN;
 use crate::strategy::Strategy;
 use base::sync::Arc;
 use base::{BlockNumber, Error, Fork, Lsn, PageTag, Result};
 use page::Page;
+use std::sync::atomic::Ordering;
 use wal::{Record, RecordBlock};
 
 /// What a record's redo has to do with a page.
@@ -78,7 +80,9 @@ impl BufferPool {
             return Ok(RedoPage::Apply(guard));
         }
         let handle = self.open_any(block.tag.relation);
-        let exists = handle.exists(block.tag.fork)?;
+        // A length that is known and not 0 saves asking for the file.
+        let known = handle.relation.fork(block.tag.fork).len.load(Ordering::Acquire);
+        let exists = (known != UNKNOWN && known > 0) || handle.exists(block.tag.fork)?;
         if exists
             && let Some(page) =
                 handle.try_pin(block.tag.fork, block.tag.block, &mut Strategy::Normal)?
@@ -118,11 +122,8 @@ impl BufferPool {
     pub fn redo_zeroed(self: &Arc<Self>, tag: PageTag) -> Result<OwnedWriteGuard> {
         let handle = self.open_any(tag.relation);
         let pool = self.inner();
-        if handle.relation.fork(tag.fork).len.load(std::sync::atomic::Ordering::Acquire)
-            <= tag.block.0
-            || handle.relation.fork(tag.fork).len.load(std::sync::atomic::Ordering::Acquire)
-                == crate::relation::UNKNOWN
-        {
+        let known = handle.relation.fork(tag.fork).len.load(Ordering::Acquire);
+        if known == UNKNOWN || known <= tag.block.0 {
             handle.create_fork(tag.fork)?;
         }
         loop {

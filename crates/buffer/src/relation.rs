@@ -14,7 +14,7 @@
 //! Extension lock, then table lock, then file slot (docs/LOCKS.md).
 
 use crate::config::Persistence;
-use crate::frame::{Pin, USAGE_MAX, place_of};
+use crate::frame::{Pin, STAGED, USAGE_MAX, place_of};
 use crate::pin::PinnedPage;
 use crate::pool::{BufferPool, Pool};
 use crate::ranks;
@@ -226,6 +226,9 @@ impl RelationHandle {
             match frame.try_pin(Arc::as_ptr(&self.relation), place_of(fork, block.0), limit) {
                 Pin::Yes => {
                     pool.stats.hit(self.relation.object(), strategy.context());
+                    if strategy.writes_behind() && frame.load() & STAGED != 0 {
+                        pool.adopt(n, strategy);
+                    }
                     return Ok(Some(PinnedPage::new(pool, n)));
                 }
                 Pin::No => {}

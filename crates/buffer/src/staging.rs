@@ -26,6 +26,7 @@ use crate::frame::{
 use crate::pool::{BufferPool, Pool};
 use crate::ranks;
 use crate::stats::{BackendType, IoContext, set_backend_type};
+use crate::strategy::Strategy;
 use crate::write::Imaged;
 use base::sync::{Condvar, Mutex};
 use base::{BlockNumber, Fork, Lsn, RelationId, Result, stop_point};
@@ -229,6 +230,22 @@ impl Pool {
         if before & STAGED != 0 {
             lists.staged.remove(&n);
             self.staging.owed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// An operation with a ring came back to a page that left its ring, which it has pinned again: the page takes the place of
+    /// another in the ring, so that the operation's share of the pool stays what it was.
+    #[cold]
+    pub(crate) fn adopt(&self, n: u32, strategy: &mut Strategy) {
+        self.unstage(n);
+        // Without a frame to be had, the debt is paid later.
+        if let Ok(taken) = self.choose_frame(strategy) {
+            if !self.staging.pay(taken) {
+                self.put_free(taken);
+            }
+            if let Some(ring) = strategy.ring() {
+                ring.put(n);
+            }
         }
     }
 

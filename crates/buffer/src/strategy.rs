@@ -122,6 +122,7 @@ impl Strategy {
         }
     }
     /// Does a dirty page that leaves the ring go to write-behind?
+    #[inline]
     pub(crate) fn writes_behind(&self) -> bool {
         matches!(self, Strategy::BulkWrite(_) | Strategy::Vacuum(_))
     }

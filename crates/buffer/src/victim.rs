@@ -43,7 +43,8 @@ impl Pool {
         }
     }
 
-    fn choose_frame(&self, strategy: &mut Strategy) -> Result<u32> {
+    /// A frame by strategy, without regard to what write-behind is owed.
+    pub(crate) fn choose_frame(&self, strategy: &mut Strategy) -> Result<u32> {
         let writes_behind = strategy.writes_behind();
         let context = strategy.context();
         let mut in_ring = None;

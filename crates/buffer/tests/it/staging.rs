@@ -178,3 +178,27 @@ fn a_failed_write_keeps_the_staged_page() {
     bed.pool.write_behind_round().unwrap();
     assert_eq!(on_disk(&bed, &rel, Main, 1).bytes()[32], 101);
 }
+
+#[test]
+fn an_operation_that_comes_back_to_its_pages_stays_in_its_ring() {
+    let mut config = config(512);
+    config.staging_frames = 256;
+    let bed = bed_with(config);
+    let rel = filled(&bed, 1, 200);
+    bed.checkpoint();
+    let id = rel.id();
+    rel.forget();
+    let rel = bed.pool.open(id, Default::default());
+    let mut ring = Strategy::vacuum(&bed.pool, 128);
+    pass(&rel, &mut ring, 1);
+    assert!(bed.pool.staging_status().staged > 100);
+    pass(&rel, &mut ring, 2);
+    let mut shared = 0;
+    bed.pool.for_each_buffer(|b| shared += usize::from(!b.staged));
+    assert!(shared <= 16, "{shared} pages in shared buffers for a ring of 16");
+    assert_eq!(bed.pool.staging_status().owed, 0);
+    bed.checkpoint();
+    for b in 0..200 {
+        assert_eq!(value(&pin(&rel, b)), u64::from(b) + 2);
+    }
+}
