@@ -155,9 +155,8 @@ pub struct Backend {
     pub(crate) top_xid: AtomicU64,
     pub(crate) sub_count: AtomicU32,
     pub(crate) own: RwLock<Own>,
-    pub(crate) xmin: AtomicU64,
+    pub(crate) published: Arc<Published>,
     pub(crate) snapshots: Mutex<Snapshots>,
-    pub(crate) ignored_by_horizons: AtomicBool,
     pub(crate) delay_checkpoint: AtomicBool,
     pub(crate) held: Mutex<HeldLocks>,
     pub(crate) wait: WaitCell,
@@ -173,9 +172,22 @@ impl std::fmt::Debug for Backend {
     }
 }
 
+/// What a backend publishes for those who compute horizons; outlives it, with nothing set.
+#[derive(Default)]
+pub(crate) struct Published {
+    /// 0, or a bound that none of its snapshots is below.
+    pub xmin: AtomicU64,
+    pub ignored_by_horizons: AtomicBool,
+}
+
+struct Entry {
+    backend: Weak<Backend>,
+    published: Arc<Published>,
+}
+
 /// All backends alive.
 pub struct Registry {
-    backends: RwLock<Vec<Weak<Backend>>>,
+    backends: RwLock<Vec<Entry>>,
     next_pid: AtomicI32,
 }
 
@@ -192,6 +204,8 @@ impl Registry {
         kind: BackendKind,
         manager: Weak<TransactionManager>,
     ) -> Arc<Backend> {
+        // Handles are not taken under the list's lock: dropping the last one releases its locks.
+        let used: Vec<i32> = self.all().iter().map(|b| b.pid).collect();
         let mut backends = self.backends.write();
         let pid = loop {
             let pid = self.next_pid.fetch_add(1, Ordering::Relaxed);
@@ -199,11 +213,11 @@ impl Registry {
                 self.next_pid.store(1000, Ordering::Relaxed);
                 continue;
             }
-            if !backends.iter().any(|b| b.upgrade().is_some_and(|b| b.pid == pid)) {
+            if !used.contains(&pid) {
                 break pid;
             }
         };
-        let free = backends.iter().position(|b| b.strong_count() == 0);
+        let free = backends.iter().position(|b| b.backend.strong_count() == 0);
         let slot = free.unwrap_or(backends.len());
         let backend = Arc::new(Backend {
             pid,
@@ -219,9 +233,8 @@ impl Registry {
             top_xid: AtomicU64::new(0),
             sub_count: AtomicU32::new(0),
             own: RwLock::new(rank::OWN, Own::default()),
-            xmin: AtomicU64::new(0),
+            published: Arc::default(),
             snapshots: Mutex::new(rank::SNAPSHOTS, Snapshots::default()),
-            ignored_by_horizons: AtomicBool::new(false),
             delay_checkpoint: AtomicBool::new(false),
             held: Mutex::new(rank::BACKEND_LOCKS, HeldLocks::default()),
             wait: WaitCell::new(),
@@ -230,17 +243,18 @@ impl Registry {
             no_yield: AtomicBool::new(false),
             manager,
         });
-        let weak = Arc::downgrade(&backend);
+        let entry =
+            Entry { backend: Arc::downgrade(&backend), published: backend.published.clone() };
         match free {
-            Some(i) => backends[i] = weak,
-            None => backends.push(weak),
+            Some(i) => backends[i] = entry,
+            None => backends.push(entry),
         }
         backend
     }
 
     /// Every backend alive, in no order.
     pub fn all(&self) -> Vec<Arc<Backend>> {
-        self.backends.read().iter().filter_map(Weak::upgrade).collect()
+        self.backends.read().iter().filter_map(|b| b.backend.upgrade()).collect()
     }
 
     /// The backend with this id.
@@ -253,16 +267,27 @@ impl Registry {
         self.all().into_iter().find(|b| b.is_mine(xid))
     }
 
-    pub(crate) fn for_each(&self, mut f: impl FnMut(&Arc<Backend>)) {
-        // The list is copied so that a backend whose last handle we come to hold is dropped outside the lock.
-        for backend in self.all() {
-            f(&backend);
+    /// The least xmin published, and `start` if none is below it.
+    pub(crate) fn least_xmin(&self, start: Xid, leave_out_ignored: bool) -> Xid {
+        let mut least = start.0;
+        for entry in self.backends.read().iter() {
+            let published = &entry.published;
+            if leave_out_ignored && published.ignored_by_horizons.load(Ordering::SeqCst) {
+                continue;
+            }
+            let xmin = published.xmin.load(Ordering::SeqCst);
+            if xmin != 0 && xmin < least {
+                least = xmin;
+            }
         }
+        Xid(least)
     }
 }
 
 impl Drop for Backend {
     fn drop(&mut self) {
+        self.published.xmin.store(0, Ordering::SeqCst);
+        self.published.ignored_by_horizons.store(false, Ordering::SeqCst);
         if let Some(manager) = self.manager.upgrade() {
             manager.locks().forget_backend(self);
         }
@@ -296,7 +321,7 @@ impl Backend {
 
     /// The oldest xmin it publishes, if it holds a snapshot (`backend_xmin`).
     pub fn xmin(&self) -> Option<Xid> {
-        Some(Xid(self.xmin.load(Ordering::Acquire))).filter(|x| x.is_valid())
+        Some(Xid(self.published.xmin.load(Ordering::Acquire))).filter(|x| x.is_valid())
     }
 
     /// PostgreSQL's virtual transaction id, `slot/number`; the number is 0 outside a transaction.
@@ -312,7 +337,7 @@ impl Backend {
 
     /// Its snapshots no longer hold back clean-up (VACUUM reads no user data through them).
     pub fn set_ignored_by_horizons(&self, ignored: bool) {
-        self.ignored_by_horizons.store(ignored, Ordering::SeqCst);
+        self.published.ignored_by_horizons.store(ignored, Ordering::SeqCst);
     }
 
     /// Sets `deadlock_timeout` for its waits.
@@ -346,6 +371,6 @@ impl Backend {
 
     pub(crate) fn recompute_xmin(&self, snapshots: &Snapshots) {
         let least = snapshots.list.iter().map(|s| s.xmin.0).min().unwrap_or(0);
-        self.xmin.store(least, Ordering::SeqCst);
+        self.published.xmin.store(least, Ordering::SeqCst);
     }
 }

@@ -16,6 +16,7 @@
 //! A value changes once, from in-progress to its end. A page is zeroed before its number is published.
 
 use crate::rank;
+use crate::snapshot::LiveSnapshots;
 use base::sync::RwLock;
 use base::{Csn, Xid};
 use std::collections::BTreeMap;
@@ -224,8 +225,8 @@ impl CsnWindow {
     }
 
     /// Drops and collapses pages that have left the ring: those wholly below `oldest_xmin`, and
-    /// those on which no two CSNs are separated by one of `live` (sorted).
-    pub fn sweep(&self, oldest_xmin: Xid, live: &[Csn]) {
+    /// those on which no two CSNs are separated by one of `live`.
+    pub fn sweep(&self, oldest_xmin: Xid, live: &LiveSnapshots) {
         let mut old = self.old.write();
         old.retain(|page, _| (page + 1) * PAGE_XIDS > oldest_xmin.0);
         for page in old.values_mut() {
@@ -248,8 +249,7 @@ impl CsnWindow {
             if running {
                 continue;
             }
-            let split = live.iter().any(|s| s.0 >= least && s.0 < greatest);
-            if !split {
+            if greatest == 0 || !live.any_between(Csn(least), Csn(greatest)) {
                 *page = OldPage::Collapsed(Csn(greatest.max(OLD_CSN.0)));
             }
         }

@@ -39,6 +39,8 @@ pub trait LogWriter: Send + Sync {
     fn flush(&self, lsn: Lsn) -> Result<()>;
     /// How far it is durable.
     fn flushed_lsn(&self) -> Lsn;
+    /// A commit up to `lsn` was answered without waiting: to be flushed soon.
+    fn note_asynchronous(&self, _lsn: Lsn) {}
 }
 
 impl LogWriter for Wal {
@@ -52,6 +54,9 @@ impl LogWriter for Wal {
     }
     fn flushed_lsn(&self) -> Lsn {
         Wal::flushed_lsn(self)
+    }
+    fn note_asynchronous(&self, lsn: Lsn) {
+        Wal::note_asynchronous(self, lsn);
     }
 }
 
@@ -143,8 +148,16 @@ impl TransactionManager {
     /// The disk's.
     pub fn create(disk: &Arc<dyn Disk>, dir: &str) -> Result<()> {
         let io = |e| base::Error::io(format!("could not create directory \"{dir}\""), e);
+        if disk.exists(dir).map_err(io)? {
+            return Ok(());
+        }
         disk.create_dir(dir).map_err(io)?;
-        disk.sync_dir(dir).map_err(io)
+        // The first segment is there from the start, so that a lost one can be told from one not yet made.
+        let first = format!("{dir}/{:012X}", 0);
+        let file = disk.open(&first, disk::OpenMode::Create).map_err(io)?;
+        file.sync_data().map_err(io)?;
+        disk.sync_dir(dir).map_err(io)?;
+        disk.sync_dir(dir.rsplit_once('/').map_or("", |(parent, _)| parent)).map_err(io)
     }
 
     /// Opens the manager on what a checkpoint recorded. If there is WAL to replay, give it to [`TransactionManager::redo`] and
@@ -294,8 +307,7 @@ impl TransactionManager {
             return;
         }
         let horizon = self.horizon(false);
-        let live = self.live_snapshots();
-        self.window.sweep(horizon, &live.csns);
+        self.window.sweep(horizon, &self.snapshots(false));
     }
 
     /// Skips `n` XIDs, as if they had been used and aborted; durable at once. For tests of old age.
@@ -353,6 +365,7 @@ impl TransactionManager {
             self.async_lsns[(xid.0 / 32) as usize % ASYNC_SLOTS].fetch_max(lsn.0, Ordering::SeqCst);
         }
         self.last_async_lsn.fetch_max(lsn.0, Ordering::SeqCst);
+        self.wal.note_asynchronous(lsn);
     }
 
     /// The end of the last asynchronous commit: the WAL writer flushes up to it.
@@ -458,18 +471,9 @@ impl TransactionManager {
 
     // ---- horizons ----
 
-    fn horizon(&self, leave_out_vacuums: bool) -> Xid {
-        let mut oldest = self.oldest_running();
-        self.registry.for_each(|backend| {
-            if leave_out_vacuums && backend.ignored_by_horizons.load(Ordering::SeqCst) {
-                return;
-            }
-            let xmin = backend.xmin.load(Ordering::SeqCst);
-            if xmin != 0 && xmin < oldest.0 {
-                oldest = Xid(xmin);
-            }
-        });
-        oldest
+    fn horizon(&self, leave_out_ignored: bool) -> Xid {
+        // First the running transactions, then the published bounds: see the snapshot module.
+        self.registry.least_xmin(self.oldest_running(), leave_out_ignored)
     }
 
     /// The horizon of clean-up: what was deleted by a committed XID below it no snapshot sees, now or ever.
@@ -485,16 +489,27 @@ impl TransactionManager {
         Xid(self.recent_oldest_xmin.load(Ordering::Acquire))
     }
 
-    /// The live snapshots now.
+    /// The horizon for judging a version deleted by `deleted`: the last one computed if it is below that, else a new one.
+    #[inline]
+    pub fn horizon_for(&self, deleted: Xid) -> Xid {
+        let recent = self.recent_oldest_xmin();
+        if deleted < recent { recent } else { self.oldest_xmin() }
+    }
+
+    /// The live snapshots now (those of backends that horizons ignore left out).
     pub fn live_snapshots(&self) -> LiveSnapshots {
+        self.snapshots(true)
+    }
+
+    fn snapshots(&self, leave_out_ignored: bool) -> LiveSnapshots {
         let taken_at = self.current_csn();
         let mut csns = Vec::new();
-        self.registry.for_each(|backend| {
-            if backend.ignored_by_horizons.load(Ordering::SeqCst) {
-                return;
+        for backend in self.registry.all() {
+            if leave_out_ignored && backend.published.ignored_by_horizons.load(Ordering::SeqCst) {
+                continue;
             }
             csns.extend(backend.snapshots.lock().list.iter().map(|s| s.csn));
-        });
+        }
         csns.sort_unstable();
         csns.dedup();
         LiveSnapshots { csns, taken_at }
@@ -514,7 +529,7 @@ impl TransactionManager {
             .into_iter()
             .filter(|b| {
                 b.pid != me.pid
-                    && !b.ignored_by_horizons.load(Ordering::SeqCst)
+                    && !b.published.ignored_by_horizons.load(Ordering::SeqCst)
                     && b.xmin().is_some_and(|x| x <= xmin)
             })
             .collect()

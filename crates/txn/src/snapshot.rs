@@ -50,8 +50,8 @@ impl Snapshot {
         command_id: CommandId,
     ) -> Snapshot {
         let mut own = backend.snapshots.lock();
-        if backend.xmin.load(Ordering::Relaxed) == 0 {
-            backend.xmin.store(manager.oldest_running().0, Ordering::SeqCst);
+        if backend.published.xmin.load(Ordering::Relaxed) == 0 {
+            backend.published.xmin.store(manager.oldest_running().0, Ordering::SeqCst);
         }
         base::stop_point!("txn.snapshot.bound_published");
         let xmin = manager.oldest_running();
@@ -61,7 +61,7 @@ impl Snapshot {
         own.next_id += 1;
         own.list.push(Registered { id, csn, xmin });
         if own.list.len() == 1 {
-            backend.xmin.store(xmin.0, Ordering::SeqCst);
+            backend.published.xmin.store(xmin.0, Ordering::SeqCst);
         }
         drop(own);
         Snapshot {

@@ -186,6 +186,8 @@ impl Transaction {
             xid = match level.xid {
                 Some(xid) => xid,
                 None => {
+                    // What is rolled back with this level begins here: its parents may have got theirs only now.
+                    level.subs_from = self.backend.own.read().subs.len();
                     let new = self.manager.assign(&self.backend, false);
                     level.xid = Some(new);
                     new
@@ -285,9 +287,10 @@ impl Transaction {
     /// Opens a subtransaction.
     pub fn begin_sub(&self) {
         let mut state = self.state.borrow_mut();
+        let subs_from = self.backend.own.read().subs.len();
         let level = Level {
             xid: None,
-            subs_from: self.backend.own.read().subs.len(),
+            subs_from,
             lock_mark: self.manager.locks().mark(&self.backend),
             commit_files: state.commit_files.len(),
             abort_files: state.abort_files.len(),
@@ -461,15 +464,13 @@ impl Transaction {
             self.finish(None, &[], true);
             return Ok(CommitInfo::default());
         }
-        let children = std::mem::take(&mut self.backend.own.write().subs);
-        let restore = children.clone();
+        let children = self.backend.own.read().subs.clone();
         let record = CommitRecord {
             timestamp_us: now_timestamp_us(),
             children,
             remove: files,
             invalidations: extras.invalidations,
         };
-        self.backend.own.write().subs = restore;
         let bytes = record.encode();
         self.backend.delay_checkpoint.store(true, Ordering::SeqCst);
         base::stop_point!("txn.commit.before_record");
@@ -478,6 +479,7 @@ impl Transaction {
         let sync = extras.sync || !record.remove.is_empty();
         if sync && let Err(e) = self.manager.wal.flush(lsn) {
             // Not known whether it is durable. The transaction stays in progress for all others.
+            self.backend.delay_checkpoint.store(false, Ordering::SeqCst);
             self.ended.set(true);
             return Err(e);
         }
@@ -488,6 +490,7 @@ impl Transaction {
         }
         base::stop_point!("txn.commit.before_mark");
         if let Err(e) = self.manager.mark(&xids, Outcome::Committed, lsn) {
+            self.backend.delay_checkpoint.store(false, Ordering::SeqCst);
             self.ended.set(true);
             return Err(e);
         }

@@ -1,0 +1,151 @@
+use crate::support::{backend, manager, until_waiting};
+use base::{Error, Oid, SqlState};
+use std::sync::Barrier;
+use txn::{CommitExtras, LockMode, LockTag, Wait};
+
+fn table(n: u32) -> LockTag {
+    LockTag::Relation { database: Oid(5), relation: Oid(n) }
+}
+
+fn ring(n: u32) {
+    let m = manager();
+    let barrier = Barrier::new(n as usize);
+    let results: Vec<_> = std::thread::scope(|s| {
+        let handles: Vec<_> = (0..n)
+            .map(|i| {
+                let (m, barrier) = (&m, &barrier);
+                s.spawn(move || {
+                    let b = backend(m);
+                    let t = m.begin(&b);
+                    t.lock(table(i), LockMode::RowExclusive, Wait::FOREVER).unwrap();
+                    barrier.wait();
+                    let got = t.lock(table((i + 1) % n), LockMode::Share, Wait::FOREVER);
+                    match got {
+                        Ok(_) => t.commit(CommitExtras::default()).map(|_| b.pid),
+                        Err(e) => Err(e),
+                    }
+                })
+            })
+            .collect();
+        handles.into_iter().map(|h| h.join().unwrap()).collect()
+    });
+    let failed: Vec<&Error> = results.iter().filter_map(|r| r.as_ref().err()).collect();
+    assert!(!failed.is_empty() && failed.len() < n as usize, "{failed:?}");
+    for e in failed {
+        let Error::Sql(e) = e else { panic!("{e}") };
+        assert_eq!(e.state, SqlState::DEADLOCK_DETECTED);
+        assert_eq!(e.message, "deadlock detected");
+        let detail = e.detail.as_ref().unwrap();
+        assert_eq!(detail.lines().count(), n as usize, "{detail}");
+        assert!(detail.contains("waits for ShareLock on relation"), "{detail}");
+        assert!(detail.lines().all(|l| l.contains("; blocked by process ")), "{detail}");
+    }
+    assert!(m.locks().waits().is_empty());
+}
+
+#[test]
+fn of_two() {
+    ring(2);
+}
+
+#[test]
+fn of_three_and_four() {
+    ring(3);
+    ring(4);
+}
+
+#[test]
+fn of_transactions() {
+    let m = manager();
+    let barrier = Barrier::new(2);
+    let xids = std::sync::Mutex::new([base::Xid::INVALID; 2]);
+    let lost: usize = std::thread::scope(|s| {
+        let run = |me: usize| {
+            let (m, barrier, xids) = (&m, &barrier, &xids);
+            s.spawn(move || {
+                let b = backend(m);
+                let t = m.begin(&b);
+                t.begin_sub();
+                xids.lock().unwrap()[me] = t.xid().unwrap();
+                barrier.wait();
+                let other = xids.lock().unwrap()[1 - me];
+                match t.wait_for_xid(other, Wait::FOREVER) {
+                    Ok(_) => 0,
+                    Err(e) => {
+                        let e = e.to_sql_error();
+                        assert_eq!(e.state, SqlState::DEADLOCK_DETECTED);
+                        let first = format!(
+                            "Process {} waits for ShareLock on transaction {other};",
+                            b.pid
+                        );
+                        assert!(e.detail.unwrap().starts_with(&first));
+                        1
+                    }
+                }
+            })
+        };
+        let (a, b) = (run(0), run(1));
+        a.join().unwrap() + b.join().unwrap()
+    });
+    assert!(lost >= 1);
+}
+
+/// A waits for B, and B merely queues behind A: changing the queue is enough.
+#[test]
+fn a_soft_cycle_is_undone() {
+    let m = manager();
+    let (a, b, c) = (backend(&m), backend(&m), backend(&m));
+    let holder = m.begin(&c);
+    holder.lock(table(1), LockMode::AccessShare, Wait::FOREVER).unwrap();
+    let b_tx_tag = table(2);
+    std::thread::scope(|s| {
+        let (ma, aa) = (m.clone(), a.clone());
+        let started = std::sync::Arc::new(Barrier::new(2));
+        let st = started.clone();
+        // A: holds table 2, waits for table 1 exclusively (behind the holder).
+        let one = s.spawn(move || {
+            let t = ma.begin(&aa);
+            t.lock(b_tx_tag, LockMode::AccessExclusive, Wait::FOREVER).unwrap();
+            st.wait();
+            t.lock(table(1), LockMode::AccessExclusive, Wait::FOREVER).unwrap();
+            t.commit(CommitExtras::default()).unwrap();
+        });
+        started.wait();
+        until_waiting(&m, &a);
+        // The holder wants table 2, which A holds: hard both ways? No: A waits for the holder's table 1.
+        let e = holder.lock(b_tx_tag, LockMode::AccessShare, Wait::FOREVER);
+        match e {
+            Err(e) => {
+                assert_eq!(e.state(), SqlState::DEADLOCK_DETECTED);
+                drop(holder);
+                one.join().unwrap();
+            }
+            Ok(_) => panic!("a hard cycle was not seen"),
+        }
+    });
+    // Now the soft one: C holds share on 1; A queues for exclusive on 1; B holds 3 and queues for share on 1 behind A; A
+    // needs nothing of B, but C waits for 3: C -> B (hard), B -> A (soft), A -> C (hard). B may go ahead of A.
+    let holder = m.begin(&c);
+    holder.lock(table(1), LockMode::AccessShare, Wait::FOREVER).unwrap();
+    std::thread::scope(|s| {
+        let (ma, aa) = (m.clone(), a.clone());
+        let one = s.spawn(move || {
+            let t = ma.begin(&aa);
+            t.lock(table(1), LockMode::AccessExclusive, Wait::FOREVER).unwrap();
+        });
+        until_waiting(&m, &a);
+        let (mb, bb) = (m.clone(), b.clone());
+        let two = s.spawn(move || {
+            bb.set_deadlock_timeout_ms(100_000);
+            let t = mb.begin(&bb);
+            t.lock(table(3), LockMode::AccessExclusive, Wait::FOREVER).unwrap();
+            t.lock(table(1), LockMode::AccessShare, Wait::FOREVER).unwrap();
+            t.commit(CommitExtras::default()).unwrap();
+        });
+        until_waiting(&m, &b);
+        holder.lock(table(3), LockMode::AccessShare, Wait::FOREVER).unwrap();
+        two.join().unwrap();
+        holder.commit(CommitExtras::default()).unwrap();
+        one.join().unwrap();
+    });
+}

@@ -1,0 +1,10 @@
+//! The transaction manager from outside.
+
+mod deadlocks;
+mod locks;
+mod model;
+mod recovery;
+mod rows;
+mod savepoints;
+mod snapshots;
+mod support;

@@ -1,0 +1,205 @@
+//! Crashes on a disk that loses and tears what was not synced.
+
+use base::{Error, Oid, RelationId, Xid};
+use disk::Disk;
+use disk::sim::SimDisk;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use txn::{BackendKind, CheckpointState, CommitExtras, TransactionManager, TxnConfig, XidStatus};
+use wal::{FIRST_LSN, Reader, Wal, WalConfig};
+
+fn config(state: &CheckpointState) -> TxnConfig {
+    TxnConfig {
+        next_xid: state.next_xid,
+        oldest_clog_xid: state.oldest_clog_xid,
+        clog_buffers: 4,
+        ..TxnConfig::default()
+    }
+}
+
+struct Server {
+    wal: Arc<Wal>,
+    txns: Arc<TransactionManager>,
+    removed: Arc<Mutex<Vec<u32>>>,
+}
+
+const FRESH: CheckpointState = CheckpointState {
+    next_xid: Xid::FIRST_NORMAL,
+    oldest_clog_xid: Xid::FIRST_NORMAL,
+    oldest_running: Xid::FIRST_NORMAL,
+};
+
+fn start(disk: &Arc<SimDisk>, redo: base::Lsn, state: &CheckpointState) -> base::Result<Server> {
+    let disk: Arc<dyn Disk> = disk.clone();
+    let exists = disk.exists("wal").map_err(|e| Error::io("wal", e))?;
+    let end = if exists {
+        let mut reader = Reader::new(disk.clone(), "wal", redo, 1);
+        while reader.next()?.is_some() {}
+        reader.position()
+    } else {
+        disk.create_dir("wal").map_err(|e| Error::io("wal", e))?;
+        disk.sync_dir("").map_err(|e| Error::io("wal", e))?;
+        FIRST_LSN
+    };
+    let wal = Wal::open(disk.clone(), WalConfig::default(), end, redo)?;
+    let txns = TransactionManager::open(disk.clone(), wal.clone(), config(state))?;
+    let removed = Arc::new(Mutex::new(Vec::new()));
+    let log = removed.clone();
+    txns.set_file_remover(Box::new(move |files| {
+        log.lock().unwrap().extend(files.iter().map(|f| f.file_number));
+        Ok(())
+    }));
+    let mut reader = Reader::new(disk, "wal", redo, 1);
+    while let Some(record) = reader.next()? {
+        txns.redo(&record)?;
+    }
+    txns.finish_recovery();
+    Ok(Server { wal, txns, removed })
+}
+
+/// Commits, aborts, savepoints and checkpoints; what must be true of each XID afterwards (absent: it may be either).
+fn workload(
+    server: &Server,
+    outcome: &mut BTreeMap<Xid, bool>,
+    last: &mut (base::Lsn, CheckpointState),
+) -> base::Result<()> {
+    let backend = server.txns.register_backend(BackendKind::Client);
+    for i in 0..60u32 {
+        let t = server.txns.begin(&backend);
+        let top = t.xid()?;
+        t.begin_sub();
+        let kept = t.xid()?;
+        t.commit_sub()?;
+        t.begin_sub();
+        let undone = t.xid()?;
+        t.rollback_sub()?;
+        outcome.insert(undone, false);
+        if i % 7 == 3 {
+            outcome.insert(top, false);
+            outcome.insert(kept, false);
+            t.abort()?;
+        } else {
+            outcome.remove(&top);
+            t.remove_on_commit(RelationId { database: Oid(1), file_number: i });
+            match t.commit(CommitExtras { sync: true, ..CommitExtras::default() }) {
+                Ok(_) => {
+                    outcome.insert(top, true);
+                    outcome.insert(kept, true);
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        if i % 5 == 4 {
+            server.txns.burn_xids(40_000)?;
+        }
+        if i % 8 == 7 {
+            let redo = server.wal.begin_checkpoint();
+            let state = server.txns.checkpoint()?;
+            // A control file would be written here, in one step.
+            server.wal.flush(server.wal.insert_lsn())?;
+            *last = (redo, state);
+            server.txns.checkpoint_done(&state);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_crash_at_every_operation() {
+    let mut crashes = 0;
+    for n in (0..).step_by(3) {
+        let disk = SimDisk::new(n);
+        let mut outcome = BTreeMap::new();
+        let mut last = (FIRST_LSN, FRESH);
+        let Ok(server) = start(&disk, FIRST_LSN, &FRESH) else { panic!("start") };
+        disk.crash_at(n);
+        let result = workload(&server, &mut outcome, &mut last);
+        if result.is_ok() {
+            break;
+        }
+        crashes += 1;
+        let next = server.txns.next_xid();
+        for seed in 0..2 {
+            let after = disk.after_crash(seed);
+            let again = start(&after, last.0, &last.1)
+                .unwrap_or_else(|e| panic!("crash {n}, seed {seed}: {e}"));
+            for (xid, committed) in &outcome {
+                let status = again.txns.status(*xid).unwrap();
+                assert_eq!(
+                    matches!(status, XidStatus::Committed(_)),
+                    *committed,
+                    "crash {n}, seed {seed}, xid {xid}: {status:?}"
+                );
+            }
+            // XIDs that reached the log are not given out again.
+            let newest = outcome.iter().filter(|o| *o.1).map(|o| *o.0).max();
+            assert!(newest.is_none_or(|x| again.txns.next_xid() > x));
+            assert!(again.txns.next_xid() <= next);
+        }
+    }
+    assert!(crashes > 30, "{crashes}");
+}
+
+#[test]
+fn replay_removes_files_and_keeps_ids() {
+    let disk = SimDisk::new(5);
+    let server = start(&disk, FIRST_LSN, &FRESH).unwrap();
+    let mut outcome = BTreeMap::new();
+    let mut last = (FIRST_LSN, FRESH);
+    workload(&server, &mut outcome, &mut last).unwrap();
+    let again = start(&disk.after_crash(1), FIRST_LSN, &FRESH).unwrap();
+    assert_eq!(*again.removed.lock().unwrap(), *server.removed.lock().unwrap());
+    assert_eq!(again.txns.next_xid(), server.txns.next_xid());
+    for (xid, committed) in outcome {
+        assert_eq!(again.txns.committed(xid).unwrap(), committed);
+    }
+}
+
+#[test]
+fn truncation_and_lost_segments() {
+    let disk = SimDisk::new(6);
+    let server = start(&disk, FIRST_LSN, &FRESH).unwrap();
+    let backend = server.txns.register_backend(BackendKind::Client);
+    let mut xids = Vec::new();
+    for _ in 0..5 {
+        let t = server.txns.begin(&backend);
+        xids.push(t.xid().unwrap());
+        t.commit(CommitExtras::default()).unwrap();
+        server.txns.burn_xids(txn::clog::SEGMENT_XIDS).unwrap();
+    }
+    let redo = server.wal.begin_checkpoint();
+    let state = server.txns.checkpoint().unwrap();
+    server.txns.checkpoint_done(&state);
+    assert_eq!(server.txns.truncate_clog(xids[2]).unwrap(), 2);
+    assert_eq!(server.txns.oldest_clog_xid(), xids[2]);
+    drop(backend);
+    let after = disk.after_crash(3);
+    let again = start(&after, redo, &state).unwrap();
+    assert_eq!(again.txns.oldest_clog_xid(), xids[2], "the truncation is replayed");
+    assert!(again.txns.status(xids[0]).is_err());
+    assert!(xids[2..].iter().all(|x| again.txns.committed(*x).unwrap()));
+    // A segment that the checkpoint covered is lost: that is said, not guessed at.
+    let lost = disk.after_crash(3);
+    lost.remove(&format!("xact/{:012X}", xids[3].0 / txn::clog::SEGMENT_XIDS)).unwrap();
+    let again = start(&lost, redo, &state).unwrap();
+    let e = again.txns.status(xids[3]).unwrap_err();
+    assert!(matches!(e, Error::Corruption(_)), "{e}");
+}
+
+#[test]
+fn a_damaged_page_is_reported() {
+    let disk = SimDisk::new(7);
+    let server = start(&disk, FIRST_LSN, &FRESH).unwrap();
+    let backend = server.txns.register_backend(BackendKind::Client);
+    let t = server.txns.begin(&backend);
+    let x = t.xid().unwrap();
+    t.commit(CommitExtras::default()).unwrap();
+    let redo = server.wal.begin_checkpoint();
+    let state = server.txns.checkpoint().unwrap();
+    let file = disk.open("xact/000000000000", disk::OpenMode::Existing).unwrap();
+    file.write_at(&[0xFF], 20).unwrap();
+    let txns = TransactionManager::open(disk.clone(), server.wal.clone(), config(&state)).unwrap();
+    let e = txns.status(x).unwrap_err();
+    assert!(e.to_string().contains("wrong checksum"), "{e}");
+    let _ = redo;
+}

@@ -1,0 +1,84 @@
+use crate::support::{backend, manager, manager_with};
+use base::{BlockNumber, OffsetNumber, Oid, RelationId, SqlState, Tid};
+use txn::RowLockMode::{KeyShare, NoKeyUpdate, Share, Update};
+use txn::{CommitExtras, RowLockMode, RowLockOutcome, TxnConfig};
+
+const REL: RelationId = RelationId { database: Oid(5), file_number: 9 };
+fn tid(block: u32, offset: u16) -> Tid {
+    Tid::new(BlockNumber(block), OffsetNumber(offset))
+}
+
+#[test]
+fn the_conflict_table() {
+    let all: [RowLockMode; 4] = [KeyShare, Share, NoKeyUpdate, Update];
+    let expected = [
+        [false, false, false, true],
+        [false, false, true, true],
+        [false, true, true, true],
+        [true, true, true, true],
+    ];
+    let m = manager();
+    let (a, b) = (backend(&m), backend(&m));
+    for (i, x) in all.iter().enumerate() {
+        for (j, y) in all.iter().enumerate() {
+            let (t, u) = (m.begin(&a), m.begin(&b));
+            assert_eq!(t.lock_row(REL, tid(1, 1), *x).unwrap(), RowLockOutcome::Granted);
+            let got = u.lock_row(REL, tid(1, 1), *y).unwrap();
+            let conflict = got == RowLockOutcome::Conflict(t.xid().unwrap());
+            assert_eq!(conflict, expected[i][j], "{x:?} then {y:?}");
+            assert_eq!(u.row_conflict(REL, tid(1, 1), *y).is_some(), conflict);
+            assert_eq!(u.lock_row(REL, tid(1, 2), *y).unwrap(), RowLockOutcome::Granted);
+        }
+    }
+    assert!(m.row_locks().is_empty());
+}
+
+#[test]
+fn stronger_includes_weaker_and_savepoints_release() {
+    let m = manager();
+    let b = backend(&m);
+    let t = m.begin(&b);
+    t.lock_row(REL, tid(1, 1), Share).unwrap();
+    t.begin_sub();
+    assert_eq!(t.lock_row(REL, tid(1, 1), KeyShare).unwrap(), RowLockOutcome::AlreadyHeld);
+    assert_eq!(t.lock_row(REL, tid(1, 1), Update).unwrap(), RowLockOutcome::Granted);
+    assert_eq!(m.row_locks().held_by(REL, tid(1, 1), |x| t.is_mine(x)), Some(Update));
+    t.rollback_sub().unwrap();
+    assert_eq!(m.row_locks().held_by(REL, tid(1, 1), |x| t.is_mine(x)), Some(Share));
+    assert!(m.row_locks().is_locked(REL, tid(1, 1)) && !m.row_locks().is_locked(REL, tid(1, 2)));
+    t.commit(CommitExtras::default()).unwrap();
+    assert!(!m.row_locks().any_on_page(REL, BlockNumber(1)));
+}
+
+#[test]
+fn holders_follow_an_update() {
+    let m = manager();
+    let (a, b, c) = (backend(&m), backend(&m), backend(&m));
+    let (t, u, v) = (m.begin(&a), m.begin(&b), m.begin(&c));
+    t.lock_row(REL, tid(1, 1), KeyShare).unwrap();
+    u.lock_row(REL, tid(1, 1), KeyShare).unwrap();
+    m.row_locks().carry_over(REL, tid(1, 1), tid(2, 7));
+    assert_eq!(m.row_locks().on_page(REL, BlockNumber(2)).len(), 2);
+    assert!(v.row_conflict(REL, tid(2, 7), Update).is_some());
+    t.commit(CommitExtras::default()).unwrap();
+    assert_eq!(v.row_conflict(REL, tid(2, 7), Update), Some(u.xid().unwrap()));
+    m.row_locks().carry_over(REL, tid(2, 7), tid(3, 1));
+    drop(u);
+    assert!(m.row_locks().is_empty());
+}
+
+#[test]
+fn the_table_is_bounded() {
+    let m = manager_with(TxnConfig { max_row_locks: 3, ..TxnConfig::default() });
+    let b = backend(&m);
+    let t = m.begin(&b);
+    for block in 0..3 {
+        for offset in 1..100 {
+            t.lock_row(REL, tid(block, offset), Share).unwrap();
+        }
+    }
+    let e = t.lock_row(REL, tid(3, 1), Share).unwrap_err();
+    assert_eq!(e.state(), SqlState::OUT_OF_MEMORY);
+    drop(t);
+    assert!(m.row_locks().is_empty());
+}

@@ -1,0 +1,137 @@
+use crate::support::{STOP_POINTS, backend, manager};
+use base::{Oid, RelationId, Xid, stop};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use txn::{CommitExtras, LockMode, LockTag, Wait, XidStatus};
+
+fn rel(n: u32) -> RelationId {
+    RelationId { database: Oid(5), file_number: n }
+}
+
+#[test]
+fn parents_come_first_and_rollback_takes_only_its_own() {
+    let m = manager();
+    let b = backend(&m);
+    let t = m.begin(&b);
+    t.begin_sub();
+    t.begin_sub();
+    assert_eq!(t.nesting(), 2);
+    let inner = t.xid().unwrap();
+    let top = t.top_xid().unwrap();
+    assert!(inner.0 > top.0 + 1, "the middle one has an XID too");
+    let middle = Xid(top.0 + 1);
+    assert!(t.is_mine(middle) && t.is_mine(inner));
+    t.rollback_sub().unwrap();
+    assert!(t.is_mine(middle) && !t.is_mine(inner));
+    assert_eq!(m.status(inner).unwrap(), XidStatus::Aborted);
+    assert_eq!(m.status(middle).unwrap(), XidStatus::InProgress);
+    assert_eq!(t.xid().unwrap(), middle);
+    t.commit_sub().unwrap();
+    assert_eq!(t.xid().unwrap(), top);
+    assert_eq!(m.status(middle).unwrap(), XidStatus::InProgress);
+    assert!(t.rollback_sub().is_err());
+    t.commit(CommitExtras::default()).unwrap();
+    assert!(m.committed(middle).unwrap() && m.committed(top).unwrap());
+    assert!(!m.committed(inner).unwrap());
+}
+
+#[test]
+fn all_children_commit_in_one_step() {
+    let _alone = STOP_POINTS.lock().unwrap_or_else(|e| e.into_inner());
+    let m = manager();
+    let (a, b) = (backend(&m), backend(&m));
+    let mut xids = Vec::new();
+    let m2 = m.clone();
+    let (tx, rx) = std::sync::mpsc::channel();
+    stop::arm("txn.commit.before_counter");
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let t = m2.begin(&a);
+            let mut xids = vec![t.xid().unwrap()];
+            for _ in 0..200 {
+                t.begin_sub();
+                xids.push(t.xid().unwrap());
+                t.commit_sub().unwrap();
+            }
+            tx.send(xids).unwrap();
+            t.commit(CommitExtras::default()).unwrap();
+        });
+        xids = rx.recv().unwrap();
+        assert!(stop::wait_reached("txn.commit.before_counter", Duration::from_secs(10)));
+        // All CSNs are written, the counter is not: a snapshot of now sees none of them.
+        let t = m.begin(&b);
+        let s = t.take_snapshot();
+        assert!(xids.iter().all(|x| !s.sees(*x).unwrap()));
+        stop::release("txn.commit.before_counter");
+        for x in &xids {
+            m.wait_for_xid(&b, *x, Wait::FOREVER).unwrap();
+        }
+        let s2 = t.take_snapshot();
+        assert!(xids.iter().all(|x| s2.sees(*x).unwrap() && !s.sees(*x).unwrap()));
+    });
+}
+
+#[test]
+fn deep_nesting() {
+    let m = manager();
+    let b = backend(&m);
+    let t = m.begin(&b);
+    for _ in 0..2000 {
+        t.begin_sub();
+    }
+    let x = t.xid().unwrap();
+    for _ in 0..1000 {
+        t.rollback_sub().unwrap();
+    }
+    assert!(!t.is_mine(x));
+    let y = t.xid().unwrap();
+    t.commit(CommitExtras::default()).unwrap();
+    assert!(m.committed(y).unwrap() && !m.committed(x).unwrap());
+}
+
+#[test]
+fn files_go_with_their_savepoint() {
+    let m = manager();
+    let b = backend(&m);
+    let removed = Arc::new(Mutex::new(Vec::new()));
+    let log = removed.clone();
+    m.set_file_remover(Box::new(move |files| {
+        log.lock().unwrap().extend(files.iter().map(|f| f.file_number));
+        Ok(())
+    }));
+    let t = m.begin(&b);
+    t.xid().unwrap();
+    t.remove_on_abort(rel(1));
+    t.begin_sub();
+    t.remove_on_abort(rel(2));
+    t.remove_on_commit(rel(3));
+    t.rollback_sub().unwrap();
+    assert_eq!(*removed.lock().unwrap(), [2]);
+    t.begin_sub();
+    t.remove_on_commit(rel(4));
+    t.commit_sub().unwrap();
+    t.commit(CommitExtras { dropped: vec![rel(5)], ..CommitExtras::default() }).unwrap();
+    assert_eq!(*removed.lock().unwrap(), [2, 4, 5]);
+    let t = m.begin(&b);
+    t.remove_on_abort(rel(6));
+    t.remove_on_commit(rel(7));
+    t.abort().unwrap();
+    assert_eq!(*removed.lock().unwrap(), [2, 4, 5, 6]);
+}
+
+#[test]
+fn locks_go_with_their_savepoint() {
+    let m = manager();
+    let b = backend(&m);
+    let t = m.begin(&b);
+    let tag = |n| LockTag::Relation { database: Oid(5), relation: Oid(n) };
+    t.lock(tag(1), LockMode::AccessShare, Wait::FOREVER).unwrap();
+    t.begin_sub();
+    t.lock(tag(1), LockMode::AccessShare, Wait::FOREVER).unwrap();
+    t.lock(tag(1), LockMode::AccessExclusive, Wait::FOREVER).unwrap();
+    t.lock(tag(2), LockMode::RowExclusive, Wait::FOREVER).unwrap();
+    t.rollback_sub().unwrap();
+    assert!(m.locks().holds(&b, &tag(1), LockMode::AccessShare));
+    assert!(!m.locks().holds(&b, &tag(1), LockMode::RowShare));
+    assert!(!m.locks().holds(&b, &tag(2), LockMode::AccessShare));
+}

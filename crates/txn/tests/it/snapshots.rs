@@ -1,0 +1,179 @@
+use crate::support::{STOP_POINTS, backend, manager};
+use base::{CommandId, Csn, stop};
+use std::time::Duration;
+use txn::{CommitExtras, IsolationLevel, XidStatus};
+
+#[test]
+fn sees_what_committed_before() {
+    let m = manager();
+    let (a, b) = (backend(&m), backend(&m));
+    let early = m.begin(&a);
+    let x = early.xid().unwrap();
+    let reader = m.begin(&b);
+    let s1 = reader.take_snapshot();
+    assert!(!s1.sees(x).unwrap());
+    assert_eq!(m.status(x).unwrap(), XidStatus::InProgress);
+    let info = early.commit(CommitExtras::default()).unwrap();
+    assert_eq!(info.xid, Some(x));
+    let s2 = reader.take_snapshot();
+    assert!(!s1.sees(x).unwrap(), "a snapshot's answer never changes");
+    assert!(s2.sees(x).unwrap());
+    assert!(m.committed(x).unwrap());
+}
+
+#[test]
+fn repeatable_read_keeps_the_first() {
+    let m = manager();
+    let (a, b) = (backend(&m), backend(&m));
+    let reader = m.begin(&b);
+    reader.set_isolation(IsolationLevel::RepeatableRead);
+    assert!(!reader.has_snapshot());
+    let s1 = reader.take_snapshot();
+    let t = m.begin(&a);
+    let x = t.xid().unwrap();
+    t.commit(CommitExtras::default()).unwrap();
+    reader.command_id();
+    reader.advance_command().unwrap();
+    let s2 = reader.take_snapshot();
+    assert_eq!(s1.csn, s2.csn);
+    assert_eq!(s2.command_id, CommandId(1));
+    assert!(!s2.sees(x).unwrap());
+    assert!(reader.take_latest_snapshot().sees(x).unwrap());
+}
+
+#[test]
+fn aborted_is_never_seen() {
+    let m = manager();
+    let b = backend(&m);
+    let t = m.begin(&b);
+    let x = t.xid().unwrap();
+    t.abort().unwrap();
+    assert_eq!(m.status(x).unwrap(), XidStatus::Aborted);
+    let dropped = m.begin(&b);
+    let y = dropped.xid().unwrap();
+    drop(dropped);
+    assert_eq!(m.status(y).unwrap(), XidStatus::Aborted);
+    assert_eq!(m.oldest_running(), m.next_xid());
+}
+
+#[test]
+fn horizons() {
+    let m = manager();
+    let (a, b, c) = (backend(&m), backend(&m), backend(&m));
+    let old = m.begin(&a);
+    let s = old.take_snapshot();
+    let t = m.begin(&b);
+    let x = t.xid().unwrap();
+    t.commit(CommitExtras::default()).unwrap();
+    assert_eq!(m.oldest_xmin(), s.xmin);
+    assert!(m.oldest_xmin() <= x);
+    assert_eq!(old.backend().xmin(), Some(s.xmin));
+    let XidStatus::Committed(csn) = m.status(x).unwrap() else { panic!() };
+    assert!(m.any_snapshot_between(Csn(s.csn.0), csn));
+    assert!(!m.any_snapshot_between(csn, csn));
+    // Two later commits: nobody stands between them.
+    let csns: Vec<Csn> = (0..2)
+        .map(|_| {
+            let t = m.begin(&b);
+            t.xid().unwrap();
+            t.commit(CommitExtras::default()).unwrap().csn.unwrap()
+        })
+        .collect();
+    assert!(!m.any_snapshot_between(csns[0], csns[1]));
+    assert!(m.any_snapshot_between(csns[0], Csn(csns[1].0 + 1)), "not judged yet");
+    assert_eq!(m.holders_of_older_snapshots(&c, s.xmin).len(), 1);
+    a.set_ignored_by_horizons(true);
+    assert!(m.oldest_xmin() > x);
+    a.set_ignored_by_horizons(false);
+    drop(s);
+    assert_eq!(m.oldest_xmin(), m.next_xid());
+    drop(old);
+}
+
+#[test]
+fn a_cleaner_cannot_slip_between() {
+    let _alone = STOP_POINTS.lock().unwrap_or_else(|e| e.into_inner());
+    let m = manager();
+    let (a, b) = (backend(&m), backend(&m));
+    let writer = m.begin(&a);
+    let x = writer.xid().unwrap();
+    stop::arm("txn.snapshot.bound_published");
+    std::thread::scope(|scope| {
+        let taker = scope.spawn(|| {
+            let t = m.begin(&b);
+            let s = t.take_snapshot();
+            let xmin = s.xmin;
+            (s.sees(x).unwrap(), xmin)
+        });
+        assert!(stop::wait_reached("txn.snapshot.bound_published", Duration::from_secs(10)));
+        writer.commit(CommitExtras::default()).unwrap();
+        // The snapshot is on its way, its bound below x: what x deleted must stay.
+        assert!(m.oldest_xmin() <= x);
+        stop::release("txn.snapshot.bound_published");
+        let (seen, xmin) = taker.join().unwrap();
+        assert!(seen && xmin > x);
+    });
+}
+
+#[test]
+fn a_long_snapshot_costs_little_memory() {
+    let m = manager();
+    let (a, b) = (backend(&m), backend(&m));
+    let old = m.begin(&a);
+    let s = old.take_snapshot();
+    let mut commits = Vec::new();
+    for i in 0..100 {
+        for _ in 0..30 {
+            let t = m.begin(&b);
+            let x = t.xid().unwrap();
+            if i % 3 == 0 {
+                t.abort().unwrap();
+                commits.push((x, false));
+            } else {
+                t.commit(CommitExtras::default()).unwrap();
+                commits.push((x, true));
+            }
+        }
+        m.burn_xids(4096).unwrap();
+    }
+    m.sweep();
+    let newer = m.begin(&b);
+    let s2 = newer.take_snapshot();
+    for (x, committed) in &commits {
+        assert!(!s.sees(*x).unwrap());
+        assert_eq!(s2.sees(*x).unwrap(), *committed);
+        assert_eq!(m.committed(*x).unwrap(), *committed);
+    }
+    drop(s);
+    drop(old);
+    assert!(m.oldest_xmin() > commits.last().unwrap().0);
+}
+
+#[test]
+fn hints_wait_for_the_log() {
+    let m = manager();
+    let b = backend(&m);
+    let t = m.begin(&b);
+    let x = t.xid().unwrap();
+    let info = t.commit(CommitExtras { sync: false, ..CommitExtras::default() }).unwrap();
+    assert!(m.committed(x).unwrap());
+    assert!(!m.commit_lsn_durable(x));
+    assert_eq!(Some(m.last_async_commit_lsn()), info.lsn);
+    let t = m.begin(&b);
+    let y = t.xid().unwrap();
+    t.commit(CommitExtras::default()).unwrap();
+    assert!(m.commit_lsn_durable(x) && m.commit_lsn_durable(y));
+}
+
+#[test]
+fn combo_commands() {
+    let m = manager();
+    let b = backend(&m);
+    let t = m.begin(&b);
+    let n = t.combo_command(CommandId(1), CommandId(4));
+    assert_eq!(t.combo_command(CommandId(1), CommandId(4)), n);
+    let n2 = t.combo_command(CommandId(1), CommandId(5));
+    assert_ne!(n, n2);
+    assert_eq!(t.take_snapshot().combo(n2), Some((CommandId(1), CommandId(5))));
+    assert_eq!(t.combo_pair(CommandId(9)), None);
+}

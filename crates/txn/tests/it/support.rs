@@ -1,0 +1,55 @@
+use base::{Lsn, Result, Xid};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use txn::{Backend, BackendKind, LogWriter, TransactionManager, TxnConfig};
+
+/// A log that counts.
+#[derive(Default)]
+pub struct FakeLog {
+    position: AtomicU64,
+    flushed: AtomicU64,
+}
+
+impl LogWriter for FakeLog {
+    fn insert(&self, _info: u8, _xid: Xid, data: &[u8]) -> Lsn {
+        Lsn(self.position.fetch_add(data.len() as u64 + 1, Ordering::SeqCst)
+            + data.len() as u64
+            + 1)
+    }
+    fn flush(&self, lsn: Lsn) -> Result<()> {
+        self.flushed.fetch_max(lsn.0, Ordering::SeqCst);
+        Ok(())
+    }
+    fn flushed_lsn(&self) -> Lsn {
+        Lsn(self.flushed.load(Ordering::SeqCst))
+    }
+}
+
+pub fn manager() -> Arc<TransactionManager> {
+    manager_with(TxnConfig::default())
+}
+
+pub fn manager_with(config: TxnConfig) -> Arc<TransactionManager> {
+    let disk = disk::sim::SimDisk::new(1);
+    TransactionManager::open(disk, Arc::new(FakeLog::default()), config).unwrap()
+}
+
+pub fn backend(m: &Arc<TransactionManager>) -> Arc<Backend> {
+    let b = m.register_backend(BackendKind::Client);
+    b.set_deadlock_timeout_ms(20);
+    b
+}
+
+/// Waits until the backend waits for something.
+pub fn until_waiting(m: &TransactionManager, b: &Backend) {
+    for _ in 0..100_000 {
+        if m.locks().waits().iter().any(|w| w.pid == b.pid) {
+            return;
+        }
+        std::thread::yield_now();
+    }
+    panic!("it does not wait");
+}
+
+/// Held by a test that arms stop points: they are the process's, and two such tests could hold each other up.
+pub static STOP_POINTS: std::sync::Mutex<()> = std::sync::Mutex::new(());
