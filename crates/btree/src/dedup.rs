@@ -1,26 +1,47 @@
 //! # Purpose
-//! Making room on a full leaf without splitting it: first what is known dead goes, then equal keys are
-//! merged into posting lists.
+//! Making room on a full leaf without splitting it: first what is known dead goes, then what bottom-up deletion
+//! finds dead among the versions of rows, then equal keys are merged into posting lists.
 //!
 //! # Invariants
 //! Only keys whose equality means equal bytes are merged. A posting list stays under half the size an
 //! entry may have, so that a later split finds good points.
+//!
+//! # Locks
+//! Heap pages are read while the leaf is latched: index before heap. No clean-up lock is needed: only VACUUM
+//! frees heap addresses, and it visits every leaf (or finds it changed) after this.
 
-use crate::apply;
+use crate::apply::{self, PostingUpdate};
+use crate::insert::{Liveness, TupleLiveness};
 use crate::log::{Block, Change};
 use crate::tree::{Btree, WritePage};
-use base::Result;
+use base::{BlockNumber, Result, Tid};
 use page::btree::{self as layout, Item, PageRef};
+use std::collections::{HashMap, HashSet};
 
 /// The most bytes a merged entry takes.
 pub(crate) const POSTING_SIZE_MAX: usize = layout::MAX_ITEM_SIZE / 2;
+/// The most heap blocks that bottom-up deletion reads.
+const BOTTOM_UP_BLOCKS_MAX: usize = 6;
+/// It is content with this many bytes freed.
+const BOTTOM_UP_BYTES: usize = layout::SIZE / 16;
 
 impl Btree {
     /// Tries to have `need` bytes free on a leaf.
-    pub(crate) fn make_room(&self, page: &mut WritePage, need: usize) -> Result<()> {
+    pub(crate) fn make_room(
+        &self,
+        page: &mut WritePage,
+        need: usize,
+        churn: Option<&dyn TupleLiveness>,
+    ) -> Result<()> {
         self.delete_known_dead(page);
         if page.view().free_space() >= need {
             return Ok(());
+        }
+        if let Some(liveness) = churn {
+            self.delete_bottom_up(page, need, liveness)?;
+            if page.view().free_space() >= need {
+                return Ok(());
+            }
         }
         if self.schema.deduplicates() {
             let runs = equal_runs(page.view());
@@ -42,13 +63,90 @@ impl Btree {
             self.execute(Change::Delete, &mut [Block::change(page, data)]);
         }
     }
+
+    /// Asks about the tuples of the heap blocks that hold most of the page's duplicates, and removes the entries
+    /// of those dead to all.
+    fn delete_bottom_up(
+        &self,
+        page: &mut WritePage,
+        need: usize,
+        liveness: &dyn TupleLiveness,
+    ) -> Result<()> {
+        let view = page.view();
+        let offsets = view.first_data()..=view.count();
+        let mut by_block: HashMap<BlockNumber, (usize, Vec<Tid>)> = HashMap::new();
+        for offset in offsets.clone() {
+            let item = view.item(offset);
+            let duplicate = item.is_posting()
+                || offset > view.first_data() && same_key(view.item(offset - 1), item)
+                || offset < view.count() && same_key(item, view.item(offset + 1));
+            for tid in item.tids() {
+                let entry = by_block.entry(tid.block).or_default();
+                entry.0 += usize::from(duplicate);
+                entry.1.push(tid);
+            }
+        }
+        let mut blocks: Vec<_> = by_block.into_iter().filter(|(_, (n, _))| *n > 0).collect();
+        blocks.sort_unstable_by(|a, b| b.1.0.cmp(&a.1.0).then(a.0.cmp(&b.0)));
+        let enough = need.max(BOTTOM_UP_BYTES);
+        let mut dead: HashSet<Tid> = HashSet::new();
+        for (_, (_, tids)) in blocks.into_iter().take(BOTTOM_UP_BLOCKS_MAX) {
+            let before = dead.len();
+            for tid in tids {
+                if liveness.check(tid)? == Liveness::DeadToAll {
+                    dead.insert(tid);
+                }
+            }
+            // A block that gives nothing says that the next, with fewer duplicates, hardly will.
+            if dead.len() == before || dead.len() * 16 >= enough {
+                break;
+            }
+        }
+        if dead.is_empty() {
+            return Ok(());
+        }
+        let (deleted, updated, _) = dead_entries(view, &mut |tid| dead.contains(&tid));
+        let data = apply::delete(&deleted, &updated, false);
+        self.execute(Change::Delete, &mut [Block::change(page, data)]);
+        Ok(())
+    }
+}
+
+/// The entries of a leaf that go, the posting lists that lose addresses, and how many addresses that is.
+pub(crate) fn dead_entries(
+    view: PageRef<'_>,
+    is_dead: &mut dyn FnMut(Tid) -> bool,
+) -> (Vec<u16>, Vec<PostingUpdate>, u64) {
+    let (mut deleted, mut updated) = (Vec::new(), Vec::new());
+    let mut removed = 0;
+    for offset in view.first_data()..=view.count() {
+        let item = view.item(offset);
+        if !item.is_posting() {
+            if is_dead(item.tid()) {
+                deleted.push(offset);
+                removed += 1;
+            }
+            continue;
+        }
+        let gone: Vec<u16> =
+            (0u16..).zip(item.tids()).filter(|(_, t)| is_dead(*t)).map(|(i, _)| i).collect();
+        removed += gone.len() as u64;
+        if gone.len() == item.tid_count() {
+            deleted.push(offset);
+        } else if !gone.is_empty() {
+            updated.push(PostingUpdate { offset, gone });
+        }
+    }
+    (deleted, updated, removed)
+}
+
+fn same_key(a: Item<'_>, b: Item<'_>) -> bool {
+    a.has_nulls() == b.has_nulls() && a.key_bytes() == b.key_bytes()
 }
 
 /// Runs of neighbours with equal keys that one entry could hold: (first line pointer, how many).
 fn equal_runs(view: PageRef<'_>) -> Vec<(u16, u16)> {
     let mut runs = Vec::new();
-    let same_key =
-        |a: Item<'_>, b: Item<'_>| a.has_nulls() == b.has_nulls() && a.key_bytes() == b.key_bytes();
     let mut start = view.first_data();
     while start <= view.count() {
         let first = view.item(start);

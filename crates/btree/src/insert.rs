@@ -86,6 +86,22 @@ impl Btree {
         tid: Tid,
         check: UniqueCheck<'_>,
     ) -> Result<InsertOutcome> {
+        self.insert_version(values, tid, check, None)
+    }
+
+    /// As [`Btree::insert`], for a new version of a row whose values in this index the UPDATE did not change: if
+    /// the leaf is full, `churn` is asked about older versions' entries before the page is split (bottom-up
+    /// deletion).
+    ///
+    /// # Errors
+    /// As [`Btree::insert`].
+    pub fn insert_version(
+        &self,
+        values: &[Value<'_>],
+        tid: Tid,
+        check: UniqueCheck<'_>,
+        churn: Option<&dyn TupleLiveness>,
+    ) -> Result<InsertOutcome> {
         let mut item = Vec::with_capacity(64);
         self.schema.form(&mut item, values, tid)?;
         let key = &values[..self.schema.key_count()];
@@ -131,7 +147,7 @@ impl Btree {
                 base::stop_point!("btree.insert.after_unique_check");
                 page = self.move_right_write(page, &full, &stack)?;
             }
-            self.insert_on_leaf(page, &stack, &item, &full)?;
+            self.insert_on_leaf(page, &stack, &item, &full, churn)?;
             return Ok(outcome);
         }
     }
@@ -279,9 +295,10 @@ impl Btree {
         stack: &[(BlockNumber, u16)],
         item: &[u8],
         bound: &Bound<'_>,
+        churn: Option<&dyn TupleLiveness>,
     ) -> Result<()> {
         if page.view().free_space() < item.len() + 4 {
-            self.make_room(&mut page, item.len() + 4)?;
+            self.make_room(&mut page, item.len() + 4, churn)?;
         }
         let mut offset = self.lower_bound(page.view(), bound);
         let mut into_posting = false;

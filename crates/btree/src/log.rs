@@ -109,6 +109,11 @@ impl Btree {
             }
         }
         if !self.logged {
+            // No log, yet a change must show: scans compare the LSN.
+            for block in blocks {
+                let lsn = block.page.guard.lsn();
+                block.page.guard.set_lsn(base::Lsn(lsn.0 + 1));
+            }
             return;
         }
         let mut record = RecordBuilder::new(ResourceManager::Btree, change as u8, Xid::INVALID);
@@ -122,6 +127,24 @@ impl Btree {
         for block in blocks {
             block.page.guard.set_lsn(lsn);
         }
+    }
+}
+
+impl Btree {
+    /// Writes the only page of an init fork, as a whole.
+    pub(crate) fn write_init_fork(&self, mut page: WritePage, meta: page::btree::Meta) {
+        let _critical = CriticalSection;
+        page.guard.mark_dirty();
+        if let Err(what) = apply::apply(page.guard.bytes_mut(), &apply::meta(meta)) {
+            panic!("init fork: {what}");
+        }
+        let mut record =
+            RecordBuilder::new(ResourceManager::Btree, Change::Meta as u8, Xid::INVALID);
+        let flags = BlockFlags::FORCE_IMAGE | BlockFlags::STANDARD;
+        record.block(0, page.guard.tag(), &page.guard, flags);
+        let lsn = self.context.wal.insert(&record);
+        drop(record);
+        page.guard.set_lsn(lsn);
     }
 }
 

@@ -33,7 +33,8 @@ pub enum Direction {
 pub struct ScanOptions {
     /// Which way.
     pub direction: Direction,
-    /// Copy the values too, and keep the leaf pinned while its entries are handed out.
+    /// Copy the values too, and keep the leaf pinned while its entries are handed out; see
+    /// [`BtreeScan::leaf_unchanged`].
     pub index_only: bool,
 }
 
@@ -200,6 +201,13 @@ impl BtreeScan {
         let bytes = self.leaf.keys.get(start..start + usize::from(key.1)).unwrap_or_default();
         let widths = self.tree.schema.widths();
         Item(bytes).attributes(if bytes.is_empty() { &[] } else { widths })
+    }
+    /// True if the leaf in hand is as it was when its entries were copied. An index-only scan that finds the
+    /// entry's heap page all-visible must ask this *afterwards*, and look at the heap tuple if it is not so:
+    /// else the entry may have left the leaf by a split, been removed there by retail deletion, and the heap
+    /// page have become all-visible without the tuple.
+    pub fn leaf_unchanged(&self) -> bool {
+        self.leaf.pin.as_ref().is_some_and(|pin| pin.read().lsn() == self.leaf.lsn)
     }
     /// The tuple of the entry last returned is dead to all: the entry will be marked so.
     pub fn kill_current(&mut self) {

@@ -160,6 +160,18 @@ impl Btree {
         Ok(())
     }
 
+    /// Makes the init fork of an unlogged index: what a crash resets it to. Logged, as the main fork is not.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn create_init_fork(&self) -> Result<()> {
+        self.rel.create_fork(Fork::Init)?;
+        let pinned = self.rel.extend_one(Fork::Init, &mut Strategy::Normal)?;
+        let meta = Meta::empty(self.schema.all_equal_image());
+        self.write_init_fork(self.write_pinned(pinned), meta);
+        Ok(())
+    }
+
     pub(crate) fn tag(&self, block: BlockNumber) -> PageTag {
         PageTag { relation: self.rel.id(), fork: Fork::Main, block }
     }

@@ -7,7 +7,8 @@
 //! id on both halves, and a page with that id whose right sibling has a smaller number sends the pass back to that one. A
 //! leaf is changed under its clean-up lock, so that an index-only scan that holds a pin finds its addresses unused.
 
-use crate::apply::{self, PostingUpdate};
+use crate::apply;
+use crate::dedup::dead_entries;
 use crate::log::{Block, Change};
 use crate::tree::{Btree, WritePage};
 use base::sync::CancelFlag;
@@ -234,27 +235,7 @@ impl Btree {
 
     /// Removes a leaf's dead entries; returns how many.
     fn delete_dead(&self, page: &mut WritePage, is_dead: &mut dyn FnMut(Tid) -> bool) -> u64 {
-        let view = page.view();
-        let (mut deleted, mut updated) = (Vec::new(), Vec::new());
-        let mut removed = 0;
-        for offset in view.first_data()..=view.count() {
-            let item = view.item(offset);
-            if !item.is_posting() {
-                if is_dead(item.tid()) {
-                    deleted.push(offset);
-                    removed += 1;
-                }
-                continue;
-            }
-            let gone: Vec<u16> =
-                (0u16..).zip(item.tids()).filter(|(_, t)| is_dead(*t)).map(|(i, _)| i).collect();
-            removed += gone.len() as u64;
-            if gone.len() == item.tid_count() {
-                deleted.push(offset);
-            } else if !gone.is_empty() {
-                updated.push(PostingUpdate { offset, gone });
-            }
-        }
+        let (deleted, updated, removed) = dead_entries(page.view(), is_dead);
         if removed > 0 {
             let data = apply::delete(&deleted, &updated, true);
             self.execute(Change::Vacuum, &mut [Block::change(page, data)]);

@@ -173,3 +173,33 @@ fn only_one_of_many_racing_inserters_wins() {
     assert!(wins.len() == 800 && wins.values().all(|n| *n == 1));
     assert_eq!(tree.verify().unwrap().entries, 800);
 }
+
+#[test]
+fn bottom_up_deletion_keeps_a_churning_index_small() {
+    let db = Database::new();
+    let tree = db.tree(&schema(vec![int4()]));
+    let heap = Heap::default();
+    let len = || tree.relation().len_blocks(base::Fork::Main).unwrap().0;
+    for n in 0..600u32 {
+        tree.insert(&[Some(&n.to_le_bytes())], tid(n), UniqueCheck::No).unwrap();
+    }
+    let before = len();
+    // Every row is updated again and again in another column; old versions are soon dead to all.
+    for round in 1..15u32 {
+        for n in 0..600u32 {
+            let new = tid(round * 600 + n);
+            tree.insert_version(&[Some(&n.to_le_bytes())], new, UniqueCheck::No, Some(&heap))
+                .unwrap();
+            heap.set(tid((round - 1) * 600 + n), Liveness::DeadToAll);
+        }
+    }
+    assert!(len() <= before + 3, "{} {before}", len());
+    tree.verify().unwrap();
+    let mut live = std::collections::HashSet::new();
+    tree.for_each_entry(&mut |_, t| {
+        live.insert(t);
+        Ok(())
+    })
+    .unwrap();
+    assert!((14 * 600..15 * 600).all(|n| live.contains(&tid(n))), "nothing live was taken");
+}
