@@ -54,18 +54,37 @@ impl Reader {
     #[expect(clippy::should_implement_trait, reason = "an iterator would hide the errors")]
     pub fn next(&mut self) -> Result<Option<Record>> {
         let lsn = Lsn(self.position);
+        let Some(len) = self.whole_record()? else { return Ok(None) };
+        let record = record::decode(&self.window()[..len], lsn).map_err(|what| {
+            Error::corrupt_file(format!("{what} in the write-ahead log at {lsn}"))
+        })?;
+        self.position = record.end_lsn.0;
+        Ok(Some(record))
+    }
+
+    /// Goes to the end of the log without looking into the records, and says where it is.
+    ///
+    /// # Errors
+    /// When a file can't be read.
+    pub fn skip_to_end(&mut self) -> Result<Lsn> {
+        while let Some(len) = self.whole_record()? {
+            self.position += record::padded(len as u64);
+        }
+        Ok(Lsn(self.position))
+    }
+
+    /// Has the next record whole in the buffer and checks it; its length, or `None` at the end.
+    fn whole_record(&mut self) -> Result<Option<usize>> {
+        let lsn = Lsn(self.position);
         let have = self.fill(HEADER_SIZE as u64)?;
         let header = self.window();
+        let expected = format_args!("expected at least {HEADER_SIZE}");
         if !have {
-            return self.end(format!(
-                "invalid record length at {lsn}: expected at least {HEADER_SIZE}, got 0"
-            ));
+            return self.end(format!("invalid record length at {lsn}: {expected}, got 0"));
         }
         let len = u32::from_le_bytes(std::array::from_fn(|i| header[i])) as usize;
         if len < HEADER_SIZE {
-            return self.end(format!(
-                "invalid record length at {lsn}: expected at least {HEADER_SIZE}, got {len}"
-            ));
+            return self.end(format!("invalid record length at {lsn}: {expected}, got {len}"));
         }
         if len > RECORD_SIZE_MAX {
             return self.end(format!("record length {len} at {lsn} too long"));
@@ -77,19 +96,14 @@ impl Reader {
         if !self.fill(len as u64)? {
             return self.end(format!("record at {lsn} is not complete"));
         }
-        let bytes = &self.window()[..len];
-        if record::checksum(bytes, lsn) != stored {
+        if record::checksum(&self.window()[..len], lsn) != stored {
             return self
                 .end(format!("incorrect resource manager data checksum in record at {lsn}"));
         }
-        let record = record::decode(bytes, lsn).map_err(|what| {
-            Error::corrupt_file(format!("{what} in the write-ahead log at {lsn}"))
-        })?;
-        self.position = record.end_lsn.0;
-        Ok(Some(record))
+        Ok(Some(len))
     }
 
-    fn end(&mut self, reason: String) -> Result<Option<Record>> {
+    fn end(&mut self, reason: String) -> Result<Option<usize>> {
         self.end_reason = Some(reason);
         // What is not there yet may be there at the next call: forget what was read.
         self.buffer.clear();

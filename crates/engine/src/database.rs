@@ -1,0 +1,450 @@
+//! The database as a whole: made, opened, recovered, run, shut down.
+//!
+//! # Purpose
+//! [`Engine`] holds the parts together: disk, WAL, buffer pool, transactions, storage, and the threads that work for
+//! all of them. The catalogs stand on it, SQL on them.
+//!
+//! # Layout
+//! `EBB_VERSION`, `ebb.control`, `ebb.pid`, `wal/` the log, `xact/` the commit log, `global/` shared relations,
+//! `base/<database>/` the others.
+//!
+//! # Crash cases
+//! A failed sync or WAL write, or a failure in what can't be left half done, calls the fatal hook (by default the
+//! process ends) and latches: nothing is acknowledged afterwards.
+
+use crate::checkpoint::{CheckpointFlags, Checkpointer, new_checkpointer};
+use crate::control::{ClusterState, ControlFile, FolderLock, is_data_folder, write_marker};
+use crate::recovery::{Start, find_start};
+use crate::storage::{FIRST_FILE_NUMBER, RelationFiles, StorageState};
+use base::settings::ServerSettings;
+use base::sync::{Arc, Condvar, Mutex, Rank, now_timestamp_us};
+use base::{Error, Oid, Result, Xid, log};
+use buffer::{BackendType, BufferPool, PoolConfig};
+use disk::Disk;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use txn::{BackendKind, TransactionManager, TxnConfig};
+use wal::{FIRST_LSN, Record, Wal, WalConfig};
+
+/// The folder of the WAL.
+pub const WAL_DIR: &str = "wal";
+/// The folder of the commit log.
+pub const XACT_DIR: &str = "xact";
+
+/// Called once when the server can't go on.
+pub type FatalHook = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// How an engine is opened.
+#[derive(Clone)]
+pub struct EngineOptions {
+    /// All settings.
+    pub settings: Arc<ServerSettings>,
+    /// Start the checkpointer, the background writer and the WAL writer.
+    pub background: bool,
+    /// What to do when the disk fails.
+    pub on_fatal: FatalHook,
+}
+
+impl EngineOptions {
+    /// Background threads, and the end of the process when the disk fails.
+    pub fn new(settings: Arc<ServerSettings>) -> EngineOptions {
+        EngineOptions {
+            settings,
+            background: true,
+            on_fatal: Arc::new(|what| {
+                base::log::write(base::log::Level::Panic, what);
+                std::process::abort();
+            }),
+        }
+    }
+}
+
+impl std::fmt::Debug for EngineOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EngineOptions").field("background", &self.background).finish()
+    }
+}
+
+/// The database.
+pub struct Engine {
+    /// The data folder.
+    pub disk: Arc<dyn Disk>,
+    /// All settings.
+    pub settings: Arc<ServerSettings>,
+    /// The write-ahead log.
+    pub wal: Arc<Wal>,
+    /// The buffer pool.
+    pub pool: Arc<BufferPool>,
+    /// Transactions and locks.
+    pub txns: Arc<TransactionManager>,
+    /// Relation files, file numbers, OIDs.
+    pub files: Arc<RelationFiles>,
+    /// Checkpoints.
+    pub checkpointer: Arc<Checkpointer>,
+    control: Mutex<ControlFile>,
+    fatal: Arc<Fatal>,
+    background: bool,
+    stopping: AtomicBool,
+    sleep: Mutex<()>,
+    wake: Condvar,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    _lock: FolderLock,
+}
+
+struct Fatal {
+    hook: FatalHook,
+    happened: AtomicBool,
+}
+
+impl Fatal {
+    fn raise(&self, what: &str) {
+        if !self.happened.swap(true, Ordering::SeqCst) {
+            (self.hook)(what);
+        }
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("wal", &self.wal).finish_non_exhaustive()
+    }
+}
+
+pub(crate) fn redo_heap(record: &Record, _pool: &Arc<BufferPool>) -> Result<()> {
+    Err(Error::corrupt_file(format!("heap record in the WAL at {}", record.lsn)))
+}
+
+impl Engine {
+    /// Makes a new database in an empty folder and opens it, without background threads, for the catalogs to be made;
+    /// then [`Engine::shutdown`] completes it.
+    ///
+    /// # Errors
+    /// If the folder is not empty; the disk's.
+    pub fn init(disk: Arc<dyn Disk>, options: EngineOptions) -> Result<Arc<Engine>> {
+        let io = |e| Error::io("could not initialise the data directory", e);
+        let there = disk.list("").map_err(io)?;
+        if there.iter().any(|name| name != "lost+found" && !name.starts_with('.')) {
+            base::bail!(OBJECT_IN_USE, "directory exists but is not empty");
+        }
+        let lock = FolderLock::take(&*disk)?;
+        for dir in ["base", "global", WAL_DIR, XACT_DIR] {
+            disk.create_dir(dir).map_err(io)?;
+        }
+        write_marker(&*disk)?;
+        disk.sync_dir("").map_err(io)?;
+        let config = wal_config(&options.settings, 1, false);
+        let wal = Wal::create(disk.clone(), config, FIRST_LSN)?;
+        let time_us = now_timestamp_us();
+        let control = ControlFile {
+            state: ClusterState::Initialising,
+            system_id: (time_us as u64) << 12 ^ u64::from(std::process::id()),
+            checkpoint: FIRST_LSN,
+            redo: FIRST_LSN,
+            timeline: 1,
+            time_us,
+            next_xid: Xid::FIRST_NORMAL,
+        };
+        let storage = StorageState {
+            next_file: FIRST_FILE_NUMBER,
+            next_oid: Oid::FIRST_NORMAL,
+            pending: Vec::new(),
+        };
+        let txn = TxnConfig { dir: XACT_DIR.to_owned(), ..TxnConfig::default() };
+        TransactionManager::create(&disk, XACT_DIR)?;
+        let options = EngineOptions { background: false, ..options };
+        let engine = Engine::assemble(disk, options, wal, control, &storage, txn, lock)?;
+        engine.do_checkpoint(CheckpointFlags { shutdown: true, ..CheckpointFlags::MANUAL })?;
+        engine.write_control(|c| c.state = ClusterState::Initialising)?;
+        Ok(engine)
+    }
+
+    /// Is there a data folder?
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn exists(disk: &dyn Disk) -> Result<bool> {
+        is_data_folder(disk)
+    }
+
+    /// Opens a database, recovering if it was not shut down in order.
+    ///
+    /// # Errors
+    /// If the folder is not ours, of another version, or in use; the disk's; corruption.
+    pub fn open(disk: Arc<dyn Disk>, options: EngineOptions) -> Result<Arc<Engine>> {
+        let mut control = ControlFile::read(&*disk)?;
+        if control.state == ClusterState::Initialising {
+            return Err(Error::Sql(Box::new(
+                base::SqlError::new(
+                    base::SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                    "the data directory was not initialised to its end",
+                )
+                .hint("Remove it and initialise it again."),
+            )));
+        }
+        let lock = FolderLock::take(&*disk)?;
+        buffer::set_backend_type(BackendType::Startup);
+        let start = find_start(&disk, WAL_DIR, &control)?;
+        if !start.clean {
+            log!("database system was not properly shut down; automatic recovery in progress");
+        }
+        let config = wal_config(&options.settings, control.timeline, start.clean);
+        let wal = Wal::open(disk.clone(), config, start.end, start.checkpoint.redo)?;
+        control.state =
+            if start.clean { ClusterState::InProduction } else { ClusterState::InRecovery };
+        control.time_us = now_timestamp_us();
+        control.write(&*disk)?;
+        let txn = TxnConfig {
+            dir: XACT_DIR.to_owned(),
+            next_xid: start.checkpoint.next_xid,
+            oldest_clog_xid: start.checkpoint.oldest_clog_xid,
+            ..TxnConfig::default()
+        };
+        let background = options.background;
+        let storage = &start.checkpoint.storage;
+        let engine = Engine::assemble(disk, options, wal, control, storage, txn, lock)?;
+        engine.files.remove_temporary()?;
+        if start.clean {
+            engine.txns.finish_recovery();
+        } else {
+            engine.recover(&start)?;
+        }
+        if background {
+            engine.start_threads()?;
+        }
+        Ok(engine)
+    }
+
+    fn recover(&self, start: &Start) -> Result<()> {
+        self.redo_all(start)?;
+        self.txns.finish_recovery();
+        self.pool.check_missing_pages()?;
+        let orphans =
+            self.files.remove_orphans(&self.txns, start.checkpoint.storage.next_file)?;
+        if orphans > 0 {
+            log!("removed {orphans} relation file(s) of transactions that did not commit");
+        }
+        self.files.reset_unlogged()?;
+        self.do_checkpoint(CheckpointFlags {
+            end_of_recovery: true,
+            immediate: true,
+            wait: true,
+            ..CheckpointFlags::default()
+        })
+    }
+
+    fn assemble(
+        disk: Arc<dyn Disk>,
+        options: EngineOptions,
+        wal: Arc<Wal>,
+        control: ControlFile,
+        storage: &StorageState,
+        txn: TxnConfig,
+        lock: FolderLock,
+    ) -> Result<Arc<Engine>> {
+        let settings = options.settings;
+        let fatal = Arc::new(Fatal { hook: options.on_fatal, happened: AtomicBool::new(false) });
+        let raise = Arc::clone(&fatal);
+        wal.set_fatal_hook(move |e| raise.raise(&e.to_string()));
+        let pool_config = PoolConfig {
+            staging_frames: settings.int("ebb.staging_size").max(16) as usize,
+            ..PoolConfig::new(settings.int("shared_buffers").max(16) as usize)
+        };
+        let pool = BufferPool::new(pool_config, disk.clone(), wal.clone())?;
+        let raise = Arc::clone(&fatal);
+        pool.on_failure(move |what| raise.raise(what));
+        let txns = TransactionManager::open(disk.clone(), wal.clone(), txn)?;
+        let files = RelationFiles::new(disk.clone(), pool.clone(), wal.clone(), storage);
+        let remover = Arc::clone(&files);
+        txns.set_file_remover(Box::new(move |files| remover.remove(files)));
+        Ok(Arc::new(Engine {
+            disk,
+            settings,
+            wal,
+            pool,
+            txns,
+            files,
+            checkpointer: new_checkpointer(),
+            control: Mutex::new(Rank(255), control),
+            fatal,
+            background: options.background,
+            stopping: AtomicBool::new(false),
+            sleep: Mutex::new(Rank(260), ()),
+            wake: Condvar::new(),
+            threads: Mutex::new(Rank(205), Vec::new()),
+            _lock: lock,
+        }))
+    }
+
+    /// The control file as last written.
+    pub fn control(&self) -> ControlFile {
+        *self.control.lock()
+    }
+
+    pub(crate) fn write_control(&self, change: impl FnOnce(&mut ControlFile)) -> Result<()> {
+        let mut control = self.control.lock();
+        let mut changed = *control;
+        change(&mut changed);
+        changed.write(&*self.disk)?;
+        *control = changed;
+        Ok(())
+    }
+
+    /// Passes a result on; an I/O error ends the server: nobody knows what the disk holds now.
+    pub(crate) fn or_fatal<T>(&self, result: Result<T>) -> Result<T> {
+        if let Err(e @ Error::Io { .. }) = &result {
+            self.fatal.raise(&e.to_string());
+        }
+        result
+    }
+
+    /// Has the disk failed, so that nothing more may be acknowledged?
+    pub fn has_failed(&self) -> bool {
+        self.fatal.happened.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn check_alive(&self) -> Result<()> {
+        if self.has_failed() {
+            base::bail!(CRASH_SHUTDOWN, "the database system is stopping after a disk failure");
+        }
+        Ok(())
+    }
+
+    pub(crate) fn has_background_threads(&self) -> bool {
+        self.background && !self.stopping.load(Ordering::SeqCst)
+    }
+
+    // ---- threads ----
+
+    fn start_threads(self: &Arc<Self>) -> Result<()> {
+        type Work = fn(&Engine);
+        let work: [(&str, BackendKind, BackendType, Work); 3] = [
+            ("checkpointer", BackendKind::Checkpointer, BackendType::Checkpointer, |e| {
+                e.run_checkpointer();
+            }),
+            (
+                "background writer",
+                BackendKind::BackgroundWriter,
+                BackendType::BackgroundWriter,
+                Engine::run_background_writer,
+            ),
+            ("walwriter", BackendKind::WalWriter, BackendType::WalWriter, Engine::run_wal_writer),
+        ];
+        for (name, kind, io_type, run) in work {
+            let engine = Arc::clone(self);
+            let thread = base::sync::spawn(name, move || {
+                let backend = engine.txns.register_backend(kind);
+                base::log::set_thread_pid(backend.pid);
+                buffer::set_backend_type(io_type);
+                run(&engine);
+            })
+            .map_err(|e| Error::io(format!("could not start thread \"{name}\""), e))?;
+            self.threads.lock().push(thread);
+        }
+        Ok(())
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst) || self.has_failed()
+    }
+
+    fn run_wal_writer(&self) {
+        while !self.is_stopping() {
+            let delay = self.settings.int("wal_writer_delay").max(1) as u64;
+            self.wal.wait_for_work(Duration::from_millis(delay));
+            if self.wal.writer_round().is_err() {
+                // Latched, and the hook was called.
+                return;
+            }
+        }
+    }
+
+    fn run_background_writer(&self) {
+        let mut allocations = self.pool.allocations();
+        while !self.is_stopping() {
+            let pages = self.settings.int("bgwriter_lru_maxpages").max(0) as usize;
+            let multiplier = self.settings.real("bgwriter_lru_multiplier");
+            let mut delay = self.settings.int("bgwriter_delay").max(10) as u64;
+            let before = self.pool.allocations();
+            let round = match pages {
+                0 => Ok(0),
+                _ => self.pool.background_write_round(pages, multiplier, &mut allocations),
+            };
+            match round {
+                Ok(written) => {
+                    let counters = &self.checkpointer.counters;
+                    counters.background_written.fetch_add(written as u64, Ordering::Relaxed);
+                    if written >= pages && pages > 0 {
+                        counters.background_maxwritten.fetch_add(1, Ordering::Relaxed);
+                    }
+                    if written == 0 && before == allocations {
+                        // Nothing going on: look less often.
+                        delay *= 5;
+                    }
+                }
+                Err(e) => {
+                    base::log::write(base::log::Level::Error, &e.to_string());
+                    delay *= 5;
+                }
+            }
+            let mut sleep = self.sleep.lock();
+            if !self.is_stopping() {
+                sleep.wait_for(&self.wake, Duration::from_millis(delay));
+            }
+        }
+    }
+
+    fn stop_threads(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        self.stop_checkpointer();
+        self.wal.wake_writer();
+        {
+            let _sleep = self.sleep.lock();
+            self.wake.notify_all();
+        }
+        let threads = std::mem::take(&mut *self.threads.lock());
+        for thread in threads {
+            // A panic there was reported when it happened.
+            let _ = thread.join();
+        }
+    }
+
+    /// Shuts down in order: the threads stop, all is written, the control file says so. Sessions must have ended.
+    ///
+    /// # Errors
+    /// The disk's; then the next start recovers.
+    pub fn shutdown(&self) -> Result<()> {
+        self.stop_threads();
+        self.check_alive()?;
+        log!("shutting down");
+        self.do_checkpoint(CheckpointFlags {
+            shutdown: true,
+            immediate: true,
+            ..CheckpointFlags::default()
+        })?;
+        log!("database system is shut down");
+        Ok(())
+    }
+
+    /// Stops without writing anything: the next start recovers.
+    pub fn stop_at_once(&self) {
+        self.stop_threads();
+    }
+}
+
+fn wal_config(settings: &ServerSettings, timeline: u32, clean: bool) -> WalConfig {
+    // wal_buffers in pages; -1 is 1/32 of shared_buffers, within 64 kB and 16 MB.
+    let pages = match settings.int("wal_buffers") {
+        n if n > 0 => n,
+        _ => (settings.int("shared_buffers") / 32).clamp(8, 2048),
+    };
+    WalConfig {
+        dir: WAL_DIR.to_owned(),
+        timeline,
+        buffer_bytes: pages as usize * page::PAGE_SIZE,
+        compression: settings.string("wal_compression") != "off",
+        full_page_writes: settings.bool("full_page_writes"),
+        fsync: settings.bool("fsync"),
+        clean,
+    }
+}

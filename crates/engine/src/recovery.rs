@@ -1,0 +1,127 @@
+//! Coming up: reading the last checkpoint, and redo after a crash.
+//!
+//! # WAL and replay
+//! The log is read twice: once to find its end, so that it can be opened there (and what lies beyond wiped)
+//! before any page is written; once to replay it. Each record goes to the crate that wrote it.
+//!
+//! # Crash cases
+//! A crash in recovery starts it again: replay changes only pages that lack the change, and the control file points
+//! to the same checkpoint until the one at the end is done.
+
+use crate::checkpoint::CheckpointRecord;
+use crate::control::ControlFile;
+use crate::database::Engine;
+use base::sync::{Arc, now};
+use base::{Error, Lsn, Result, log};
+use disk::Disk;
+use std::time::Duration;
+use wal::{Reader, Record, ResourceManager};
+
+/// Where the log is to be opened.
+#[derive(Debug)]
+pub(crate) struct Start {
+    pub checkpoint: CheckpointRecord,
+    pub end: Lsn,
+    /// The server was shut down in order: nothing is to be replayed.
+    pub clean: bool,
+    pub end_reason: String,
+}
+
+/// Reads the last checkpoint's record and finds the end of the log.
+///
+/// # Errors
+/// If the record is not there; the disk's.
+pub(crate) fn find_start(disk: &Arc<dyn Disk>, dir: &str, control: &ControlFile) -> Result<Start> {
+    let mut reader = Reader::new(disk.clone(), dir, control.checkpoint, control.timeline);
+    let record = reader.next()?.ok_or_else(|| {
+        Error::corrupt_file(format!(
+            "could not locate a valid checkpoint record at {}",
+            control.checkpoint
+        ))
+    })?;
+    let checkpoint = CheckpointRecord::decode(&record)?;
+    if checkpoint.redo != control.redo || checkpoint.redo > record.lsn {
+        return Err(Error::corrupt_file("invalid redo in checkpoint record"));
+    }
+    let end = reader.skip_to_end()?;
+    let clean = control.state == crate::control::ClusterState::ShutDown && end == record.end_lsn;
+    let end_reason = reader.end_reason().unwrap_or_default().to_owned();
+    // What lies before the record is read again by redo; that it is whole, the record's being there does not say.
+    let mut reader = Reader::new(disk.clone(), dir, checkpoint.redo, control.timeline);
+    if !clean && reader.skip_to_end()? < record.end_lsn {
+        return Err(Error::corrupt_file(format!(
+            "the write-ahead log is damaged before the last checkpoint: {}",
+            reader.end_reason().unwrap_or_default()
+        )));
+    }
+    Ok(Start { checkpoint, end, clean, end_reason })
+}
+
+impl Engine {
+    /// Replays the log from the redo point.
+    ///
+    /// # Errors
+    /// The disk's; corruption.
+    pub(crate) fn redo_all(&self, start: &Start) -> Result<u64> {
+        let begun = now();
+        let mut told = begun;
+        let dir = "wal";
+        let timeline = self.wal.timeline();
+        let mut reader = Reader::new(self.disk.clone(), dir, start.checkpoint.redo, timeline);
+        let mut count = 0u64;
+        let mut last = start.checkpoint.redo;
+        while reader.position() < start.end {
+            let Some(record) = reader.next()? else {
+                return Err(Error::corrupt_file(format!(
+                    "the write-ahead log ends at {} though it reached {}",
+                    reader.position(),
+                    start.end
+                )));
+            };
+            if count == 0 {
+                log!("redo starts at {}", record.lsn);
+            }
+            last = record.lsn;
+            self.redo_record(&record)?;
+            count += 1;
+            if count.is_multiple_of(1024) && told.elapsed() >= Duration::from_secs(10) {
+                told = now();
+                log!(
+                    "redo in progress, elapsed time: {:.2} s, current LSN: {}",
+                    begun.elapsed().as_secs_f64(),
+                    record.lsn
+                );
+            }
+        }
+        if !start.end_reason.is_empty() {
+            log!("{}", start.end_reason);
+        }
+        if count > 0 {
+            log!("redo done at {last} elapsed: {:.2} s", begun.elapsed().as_secs_f64());
+        } else {
+            log!("redo is not required");
+        }
+        Ok(count)
+    }
+
+    /// Replays one record.
+    ///
+    /// # Errors
+    /// The disk's; corruption.
+    pub fn redo_record(&self, record: &Record) -> Result<()> {
+        self.txns.note_replayed_xid(record.xid);
+        match record.rmgr {
+            ResourceManager::Wal => Ok(()),
+            ResourceManager::Transaction => self.txns.redo(record),
+            ResourceManager::Storage | ResourceManager::Sequence | ResourceManager::Catalog => {
+                self.files.redo(record)
+            }
+            ResourceManager::Heap => crate::database::redo_heap(record, &self.pool),
+            ResourceManager::Btree => btree::redo(record, &self.pool),
+            ResourceManager::CommitLog => Err(Error::corrupt_file(format!(
+                "record of an unused resource manager in the WAL at {}",
+                record.lsn
+            ))),
+        }
+    }
+}

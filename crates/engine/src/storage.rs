@@ -1,0 +1,577 @@
+//! Relation files: made, cut and removed with their transactions; file numbers and OIDs.
+//!
+//! # Invariants
+//! - A file number is used once. A number is taken, and noted as pending under its XID, in one step.
+//! - A file is made, and its record inserted, under the checkpoint barrier, so a checkpoint whose redo point lies after the
+//!   record syncs the file's folder.
+//! - Pending files whose transaction has not committed at the end of recovery are removed; so are files numbered
+//!   from the checkpoint's next number on that no record made. So a crash leaves no orphan.
+//! - File number 0 stands for a whole database's folder.
+//! - Numbers from 2³¹ on are those of temporary relations: never logged, removed at every start.
+//!
+//! # Locks
+//! Barrier (230), then pool and WAL; numbers (250) with nothing below it but the WAL.
+//!
+//! # WAL and replay
+//! Create {database, file number, persistence}; truncate {database, file number, length of each fork};
+//! page images (blocks only); next OID. Removal is part of commit and abort records.
+//!
+//! # Crash cases
+//! Between making a file and its record: removed, since no record names it. Between the commit record and the
+//! removal: redo of the record removes. A truncation is durable in the WAL before the file is cut.
+//!
+//! # Differs from PostgreSQL
+//! PostgreSQL leaves files of transactions that were in progress at a crash. TRUNCATE never shrinks: it is a new number.
+
+use base::sync::{Arc, Mutex, Rank, RwLock, RwLockReadGuard};
+use base::{BlockNumber, Error, Fork, Lsn, Oid, PageTag, RelationId, Result, Xid, log};
+use buffer::{BufferPool, Persistence, RelationHandle};
+use disk::{Disk, OpenMode};
+use page::Page;
+use std::collections::{BTreeMap, HashSet};
+use txn::{Transaction, TransactionManager, XidStatus};
+use wal::{BlockFlags, Record, RecordBuilder, ResourceManager, Wal};
+
+const CREATE: u8 = 0;
+const TRUNCATE: u8 = 1;
+const PAGE_IMAGES: u8 = 2;
+const NEXT_OID: u8 = 3;
+const CREATE_DATABASE: u8 = 0;
+
+/// The first number of temporary relations.
+pub const FIRST_TEMPORARY: u32 = 1 << 31;
+/// The first number given out; smaller ones are the catalogs' own.
+pub const FIRST_FILE_NUMBER: u32 = 16384;
+/// OIDs logged at once.
+const OID_BATCH: u32 = 8192;
+/// Images in a record of [`RelationFiles::log_pages`].
+const IMAGES_MAX: usize = 32;
+
+/// A file that goes away unless its transaction commits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PendingFile {
+    /// Which; file number 0 is a database's folder.
+    pub relation: RelationId,
+    /// The (sub)transaction that made it.
+    pub xid: Xid,
+}
+
+/// What a checkpoint notes of the storage.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StorageState {
+    /// The next file number.
+    pub next_file: u32,
+    /// The next OID that was never given out.
+    pub next_oid: Oid,
+    /// Files of transactions in progress.
+    pub pending: Vec<PendingFile>,
+}
+
+struct Numbers {
+    next_file: u32,
+    next_temporary: u32,
+    next_oid: u32,
+    oids_logged: u32,
+    pending: BTreeMap<(Oid, u32), Xid>,
+    /// In recovery: numbers of the files that records made.
+    made: HashSet<u32>,
+}
+
+/// Makes and removes relation files.
+pub struct RelationFiles {
+    disk: Arc<dyn Disk>,
+    pool: Arc<BufferPool>,
+    wal: Arc<Wal>,
+    barrier: RwLock<()>,
+    numbers: Mutex<Numbers>,
+}
+
+impl std::fmt::Debug for RelationFiles {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("RelationFiles")
+    }
+}
+
+impl RelationFiles {
+    /// Storage that goes on from a checkpoint's state.
+    pub fn new(
+        disk: Arc<dyn Disk>,
+        pool: Arc<BufferPool>,
+        wal: Arc<Wal>,
+        state: &StorageState,
+    ) -> Arc<RelationFiles> {
+        let pending = state
+            .pending
+            .iter()
+            .map(|p| ((p.relation.database, p.relation.file_number), p.xid))
+            .collect();
+        Arc::new(RelationFiles {
+            disk,
+            pool,
+            wal,
+            barrier: RwLock::new(Rank(230), ()),
+            numbers: Mutex::new(
+                Rank(250),
+                Numbers {
+                    next_file: state.next_file,
+                    next_temporary: FIRST_TEMPORARY,
+                    next_oid: state.next_oid.0,
+                    oids_logged: state.next_oid.0,
+                    pending,
+                    made: HashSet::new(),
+                },
+            ),
+        })
+    }
+
+    /// While this is held, no checkpoint passes between what is logged and what is done to files.
+    pub fn hold_checkpoints(&self) -> RwLockReadGuard<'_, ()> {
+        self.barrier.read()
+    }
+
+    /// Waits for those that hold checkpoints up: called after the redo point was set.
+    pub fn pass_barrier(&self) {
+        drop(self.barrier.write());
+    }
+
+    /// Makes a relation's main file under a new number. It goes away if the transaction, or the savepoint, is rolled
+    /// back.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn create(
+        &self,
+        transaction: &Transaction,
+        database: Oid,
+        persistence: Persistence,
+    ) -> Result<RelationHandle> {
+        let xid = transaction.xid()?;
+        loop {
+            let id = self.take_number(database, persistence, xid)?;
+            match self.create_numbered(transaction, id, persistence) {
+                Err(Error::Io { source, .. })
+                    if source.kind() == std::io::ErrorKind::AlreadyExists => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// As [`RelationFiles::create`], with a number of the caller's choice: for the first catalogs.
+    ///
+    /// # Errors
+    /// If the file is there; the disk's.
+    pub fn create_numbered(
+        &self,
+        transaction: &Transaction,
+        id: RelationId,
+        persistence: Persistence,
+    ) -> Result<RelationHandle> {
+        let xid = transaction.xid()?;
+        self.numbers.lock().pending.insert((id.database, id.file_number), xid);
+        let barrier = self.hold_checkpoints();
+        let handle = self.pool.create(id, persistence)?;
+        transaction.remove_on_abort(id);
+        if persistence != Persistence::Temp {
+            let mut record = RecordBuilder::new(ResourceManager::Storage, CREATE, xid);
+            record.data(&id.database.0.to_le_bytes());
+            record.data(&id.file_number.to_le_bytes());
+            record.data(&[persistence as u8]);
+            self.wal.insert(&record);
+        }
+        drop(barrier);
+        Ok(handle)
+    }
+
+    fn take_number(&self, database: Oid, persistence: Persistence, xid: Xid) -> Result<RelationId> {
+        let mut numbers = self.numbers.lock();
+        let next = if persistence == Persistence::Temp {
+            &mut numbers.next_temporary
+        } else {
+            &mut numbers.next_file
+        };
+        let file_number = *next;
+        *next = next.wrapping_add(1);
+        let exhausted = if persistence == Persistence::Temp {
+            file_number < FIRST_TEMPORARY
+        } else {
+            file_number >= FIRST_TEMPORARY
+        };
+        if exhausted {
+            *next = file_number;
+            base::bail!(PROGRAM_LIMIT_EXCEEDED, "out of relation file numbers");
+        }
+        numbers.pending.insert((database, file_number), xid);
+        Ok(RelationId { database, file_number })
+    }
+
+    /// A handle on a relation's files.
+    pub fn open(&self, id: RelationId, persistence: Persistence) -> RelationHandle {
+        self.pool.open(id, persistence)
+    }
+
+    /// Removes a relation's files when the transaction commits (DROP, and the old file of TRUNCATE).
+    pub fn drop(&self, transaction: &Transaction, id: RelationId) {
+        transaction.remove_on_commit(id);
+    }
+
+    /// Cuts a relation's forks: logged, durable in the WAL, then done. The caller holds the lock that keeps writers away.
+    ///
+    /// # Errors
+    /// The WAL's and the disk's.
+    pub fn truncate(&self, handle: &RelationHandle, lengths: &[(Fork, BlockNumber)]) -> Result<()> {
+        let id = handle.id();
+        let _barrier = self.hold_checkpoints();
+        if handle.persistence() == Persistence::Permanent {
+            let mut record = RecordBuilder::new(ResourceManager::Storage, TRUNCATE, Xid::INVALID);
+            record.data(&id.database.0.to_le_bytes());
+            record.data(&id.file_number.to_le_bytes());
+            for (fork, len) in lengths {
+                record.data(&[*fork as u8]);
+                record.data(&len.0.to_le_bytes());
+            }
+            let end = self.wal.insert(&record);
+            self.wal.flush(end)?;
+        }
+        for (fork, len) in lengths {
+            if handle.exists(*fork)? {
+                handle.truncate(*fork, *len)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Logs whole pages; returns the end, to be stamped on them. For pages filled without a record of their own.
+    pub fn log_pages(&self, id: RelationId, fork: Fork, pages: &[(BlockNumber, &Page)]) -> Lsn {
+        let mut end = self.wal.insert_lsn();
+        for chunk in pages.chunks(IMAGES_MAX) {
+            let mut record =
+                RecordBuilder::new(ResourceManager::Storage, PAGE_IMAGES, Xid::INVALID);
+            for (n, (block, page)) in chunk.iter().enumerate() {
+                let tag = PageTag { relation: id, fork, block: *block };
+                record.block(n as u8, tag, page, BlockFlags::FORCE_IMAGE | BlockFlags::STANDARD);
+            }
+            end = self.wal.insert(&record);
+        }
+        end
+    }
+
+    /// A new OID; the caller sees to it that its catalog has it not yet.
+    pub fn new_oid(&self) -> Oid {
+        let mut numbers = self.numbers.lock();
+        if numbers.next_oid < Oid::FIRST_NORMAL.0 {
+            numbers.next_oid = Oid::FIRST_NORMAL.0;
+            numbers.oids_logged = Oid::FIRST_NORMAL.0;
+        }
+        let oid = numbers.next_oid;
+        if oid >= numbers.oids_logged {
+            numbers.oids_logged = oid.saturating_add(OID_BATCH);
+            let mut record = RecordBuilder::new(ResourceManager::Storage, NEXT_OID, Xid::INVALID);
+            record.data(&numbers.oids_logged.to_le_bytes());
+            self.wal.insert(&record);
+        }
+        numbers.next_oid = oid.wrapping_add(1);
+        Oid(oid)
+    }
+
+    /// Makes the OIDs below `oid` taken: after the first catalogs were made.
+    pub fn set_next_oid(&self, oid: Oid) {
+        let mut numbers = self.numbers.lock();
+        numbers.next_oid = numbers.next_oid.max(oid.0);
+        numbers.oids_logged = numbers.oids_logged.max(numbers.next_oid);
+    }
+
+    /// Makes the folder of database `new` a copy of `template`'s. The caller has seen to it that nobody writes to the
+    /// template and has checkpointed. It goes away with a rollback.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn copy_database(&self, transaction: &Transaction, template: Oid, new: Oid) -> Result<()> {
+        let xid = transaction.xid()?;
+        let id = RelationId { database: new, file_number: 0 };
+        self.numbers.lock().pending.insert((new, 0), xid);
+        transaction.remove_on_abort(id);
+        let mut record = RecordBuilder::new(ResourceManager::Catalog, CREATE_DATABASE, xid);
+        record.data(&new.0.to_le_bytes());
+        let end = self.wal.insert(&record);
+        self.wal.flush(end)?;
+        let (from, to) = (format!("base/{template}"), format!("base/{new}"));
+        let io = |what: &str, path: &str| {
+            let what = format!("could not {what} \"{path}\"");
+            move |e| Error::io(what, e)
+        };
+        self.disk.create_dir(&to).map_err(io("create directory", &to))?;
+        let mut buffer = vec![0; 1 << 20];
+        for name in self.disk.list(&from).map_err(io("open directory", &from))? {
+            if parse_file_name(&name).is_none_or(|(number, _)| number >= FIRST_TEMPORARY) {
+                continue;
+            }
+            transaction.backend().cancel.check()?;
+            let (source_path, path) = (format!("{from}/{name}"), format!("{to}/{name}"));
+            let source = self
+                .disk
+                .open(&source_path, OpenMode::Existing)
+                .map_err(io("open file", &source_path))?;
+            let target =
+                self.disk.open(&path, OpenMode::Create).map_err(io("create file", &path))?;
+            let mut at = 0;
+            loop {
+                let n = source.read_at(&mut buffer, at).map_err(io("read file", &source_path))?;
+                if n == 0 {
+                    break;
+                }
+                target.write_at(&buffer[..n], at).map_err(io("write file", &path))?;
+                at += n as u64;
+            }
+            target.sync_data().map_err(io("fsync file", &path))?;
+        }
+        self.disk.sync_dir(&to).map_err(io("fsync directory", &to))?;
+        self.disk.sync_dir("base").map_err(io("fsync directory", "base"))
+    }
+
+    /// Removes files at the end of a transaction, and in redo: each at the cost of what it has cached.
+    ///
+    /// # Errors
+    /// The first of the disk's, after all were tried.
+    pub fn remove(&self, files: &[RelationId]) -> Result<()> {
+        let mut result = Ok(());
+        for id in files {
+            let removed = if id.file_number == 0 {
+                self.remove_database(id.database)
+            } else {
+                self.pool.unlink(*id)
+            };
+            if let Err(e) = removed {
+                log!("could not remove the files of relation \"{id}\": {e}");
+                result = result.and(Err(e));
+            }
+            self.numbers.lock().pending.remove(&(id.database, id.file_number));
+        }
+        result
+    }
+
+    fn remove_database(&self, database: Oid) -> Result<()> {
+        self.pool.forget_database(database);
+        let path = format!("base/{database}");
+        match self.disk.remove_dir_all(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io(format!("could not remove directory \"{path}\""), e));
+            }
+            _ => {}
+        }
+        self.disk.sync_dir("base").map_err(|e| Error::io("could not fsync directory \"base\"", e))
+    }
+
+    /// What a checkpoint has to note; called after [`RelationFiles::pass_barrier`]. Entries whose transaction has ended
+    /// are dropped.
+    ///
+    /// # Errors
+    /// When the commit log can't be read.
+    pub fn state(&self, txns: &TransactionManager, shutdown: bool) -> Result<StorageState> {
+        let before: Vec<((Oid, u32), Xid)> =
+            self.numbers.lock().pending.iter().map(|(k, v)| (*k, *v)).collect();
+        let mut ended = Vec::new();
+        for (key, xid) in before {
+            if txns.status(xid)? != XidStatus::InProgress {
+                ended.push(key);
+            }
+        }
+        let mut numbers = self.numbers.lock();
+        for key in ended {
+            numbers.pending.remove(&key);
+        }
+        let pending = numbers
+            .pending
+            .iter()
+            .filter(|((_, number), _)| *number < FIRST_TEMPORARY)
+            .map(|((database, file_number), xid)| PendingFile {
+                relation: RelationId { database: *database, file_number: *file_number },
+                xid: *xid,
+            })
+            .collect();
+        let next_oid = if shutdown { numbers.next_oid } else { numbers.oids_logged };
+        Ok(StorageState { next_file: numbers.next_file, next_oid: Oid(next_oid), pending })
+    }
+
+    // ---- replay ----
+
+    /// Replays a record of the storage, sequence or catalog resource manager.
+    ///
+    /// # Errors
+    /// The disk's; corruption.
+    pub fn redo(&self, record: &Record) -> Result<()> {
+        let bad = || {
+            Error::corrupt_file(format!("malformed storage record in the WAL at {}", record.lsn))
+        };
+        let u32_at = |i: usize| -> Result<u32> {
+            let bytes = record.data.get(i..i + 4).ok_or_else(bad)?;
+            Ok(u32::from_le_bytes(std::array::from_fn(|k| bytes[k])))
+        };
+        match (record.rmgr, record.info) {
+            (ResourceManager::Storage, CREATE) => {
+                let id = RelationId { database: Oid(u32_at(0)?), file_number: u32_at(4)? };
+                let persistence = match record.data.get(8) {
+                    Some(0) => Persistence::Permanent,
+                    Some(1) => Persistence::Unlogged,
+                    _ => return Err(bad()),
+                };
+                self.pool.open(id, persistence).create_fork(Fork::Main)?;
+                let mut numbers = self.numbers.lock();
+                numbers.pending.insert((id.database, id.file_number), record.xid);
+                numbers.made.insert(id.file_number);
+                if id.file_number < FIRST_TEMPORARY {
+                    numbers.next_file = numbers.next_file.max(id.file_number + 1);
+                }
+            }
+            (ResourceManager::Storage, TRUNCATE) => {
+                let id = RelationId { database: Oid(u32_at(0)?), file_number: u32_at(4)? };
+                let handle = self.pool.open(id, Persistence::Permanent);
+                let rest = record.data.get(8..).ok_or_else(bad)?;
+                if !rest.len().is_multiple_of(5) {
+                    return Err(bad());
+                }
+                for part in rest.chunks_exact(5) {
+                    let fork = Fork::from_number(part[0]).ok_or_else(bad)?;
+                    let len = BlockNumber(u32::from_le_bytes([part[1], part[2], part[3], part[4]]));
+                    if handle.exists(fork)? {
+                        handle.truncate(fork, len)?;
+                    }
+                    self.pool.explain_missing(id, fork, len);
+                }
+            }
+            (ResourceManager::Storage, NEXT_OID) => {
+                let next = u32_at(0)?;
+                let mut numbers = self.numbers.lock();
+                numbers.next_oid = next;
+                numbers.oids_logged = next;
+            }
+            (ResourceManager::Storage, PAGE_IMAGES) | (ResourceManager::Sequence, _) => {
+                for block in &record.blocks {
+                    if block.image.is_none() {
+                        return Err(bad());
+                    }
+                    self.pool.redo_block(block, record.end_lsn)?;
+                }
+            }
+            (ResourceManager::Catalog, CREATE_DATABASE) => {
+                let database = Oid(u32_at(0)?);
+                let path = format!("base/{database}");
+                self.disk
+                    .create_dir(&path)
+                    .map_err(|e| Error::io(format!("could not create directory \"{path}\""), e))?;
+                self.numbers.lock().pending.insert((database, 0), record.xid);
+            }
+            _ => return Err(bad()),
+        }
+        Ok(())
+    }
+
+    /// After redo: removes the files of transactions that did not commit, and those that nobody made. `checkpointed` is
+    /// the next file number that the checkpoint knew.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn remove_orphans(&self, txns: &TransactionManager, checkpointed: u32) -> Result<usize> {
+        let (pending, made) = {
+            let mut numbers = self.numbers.lock();
+            (std::mem::take(&mut numbers.pending), std::mem::take(&mut numbers.made))
+        };
+        let mut gone = Vec::new();
+        for ((database, file_number), xid) in pending {
+            if !txns.committed(xid)? {
+                gone.push(RelationId { database, file_number });
+            }
+        }
+        for (database, folder) in database_folders(&*self.disk)? {
+            for name in list(&*self.disk, &folder)? {
+                let Some((file_number, _)) = parse_file_name(&name) else { continue };
+                let id = RelationId { database, file_number };
+                let new = file_number >= checkpointed && file_number < FIRST_TEMPORARY;
+                if new && !made.contains(&file_number) {
+                    gone.push(id);
+                }
+            }
+        }
+        gone.sort_unstable();
+        gone.dedup();
+        self.remove(&gone)?;
+        Ok(gone.len())
+    }
+
+    /// Removes what temporary relations left.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn remove_temporary(&self) -> Result<()> {
+        for (_, folder) in database_folders(&*self.disk)? {
+            for name in list(&*self.disk, &folder)? {
+                if parse_file_name(&name).is_some_and(|(number, _)| number >= FIRST_TEMPORARY) {
+                    let path = format!("{folder}/{name}");
+                    self.disk
+                        .remove(&path)
+                        .map_err(|e| Error::io(format!("could not remove file \"{path}\""), e))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// After a crash: every unlogged relation becomes what its init fork is.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn reset_unlogged(&self) -> Result<usize> {
+        let mut count = 0;
+        for (database, folder) in database_folders(&*self.disk)? {
+            for name in list(&*self.disk, &folder)? {
+                let Some((file_number, Fork::Init)) = parse_file_name(&name) else { continue };
+                let id = RelationId { database, file_number };
+                let handle = self.pool.open(id, Persistence::Unlogged);
+                for fork in [Fork::Main, Fork::FreeSpaceMap, Fork::VisibilityMap] {
+                    if handle.exists(fork)? {
+                        handle.truncate(fork, BlockNumber(0))?;
+                    }
+                }
+                handle.create_fork(Fork::Main)?;
+                for block in 0..handle.len_blocks(Fork::Init)?.0 {
+                    let mut strategy = buffer::Strategy::Normal;
+                    let from = handle.pin(Fork::Init, BlockNumber(block), &mut strategy)?;
+                    let bytes = *from.read().bytes();
+                    let mut to = handle.extend_one(Fork::Main, &mut strategy)?.into_write();
+                    to.mark_dirty();
+                    *to.bytes_mut() = bytes;
+                }
+                handle.flush()?;
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+}
+
+/// The folders in which relations are, with their database.
+///
+/// # Errors
+/// The disk's.
+pub fn database_folders(disk: &dyn Disk) -> Result<Vec<(Oid, String)>> {
+    let mut folders = vec![(Oid::INVALID, "global".to_owned())];
+    for name in list(disk, "base")? {
+        if let Ok(database) = name.parse::<u32>() {
+            folders.push((Oid(database), format!("base/{database}")));
+        }
+    }
+    Ok(folders)
+}
+
+fn list(disk: &dyn Disk, folder: &str) -> Result<Vec<String>> {
+    disk.list(folder).map_err(|e| Error::io(format!("could not open directory \"{folder}\""), e))
+}
+
+/// The file number and fork in a file's name.
+pub fn parse_file_name(name: &str) -> Option<(u32, Fork)> {
+    let (number, suffix) = match name.find('_') {
+        Some(i) => name.split_at(i),
+        None => (name, ""),
+    };
+    let fork = Fork::ALL.into_iter().find(|f| f.suffix() == suffix)?;
+    number.bytes().all(|b| b.is_ascii_digit()).then(|| number.parse().ok())?.map(|n| (n, fork))
+}

@@ -1,0 +1,351 @@
+//! Init, open, shut down, crash and recover; relation files come and go with their transactions.
+
+use base::settings::ServerSettings;
+use base::{BlockNumber, Fork, Oid, RelationId};
+use buffer::{Persistence, Strategy};
+use disk::Disk;
+use disk::sim::SimDisk;
+use engine::storage::parse_file_name;
+use engine::{CheckpointFlags, Engine, EngineOptions};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use txn::{BackendKind, CommitExtras, Transaction};
+
+const DATABASE: Oid = Oid(5);
+
+fn options() -> EngineOptions {
+    let settings = ServerSettings::new();
+    settings.set_internal("shared_buffers", base::settings::Value::Int(64));
+    settings.set_internal("wal_buffers", base::settings::Value::Int(16));
+    settings.set_internal("log_checkpoints", base::settings::Value::Bool(false));
+    let mut options = EngineOptions::new(Arc::new(settings));
+    options.background = false;
+    options.on_fatal = Arc::new(|_| {});
+    options
+}
+
+fn begin(engine: &Engine) -> Transaction {
+    engine.txns.begin(&engine.txns.register_backend(BackendKind::Internal))
+}
+
+/// Puts a page with `content` at the end of a relation.
+fn add_page(engine: &Engine, id: RelationId, persistence: Persistence, content: u8) -> base::Result<()> {
+    let handle = engine.files.open(id, persistence);
+    let mut page = handle.extend_one(Fork::Main, &mut Strategy::Normal)?.into_write();
+    page.mark_dirty();
+    page.init(0);
+    page.bytes_mut()[4000] = content;
+    if persistence == Persistence::Permanent {
+        let block = page.tag().block;
+        let end = engine.files.log_pages(id, Fork::Main, &[(block, &page)]);
+        page.set_lsn(end);
+    }
+    Ok(())
+}
+
+fn contents(engine: &Engine, id: RelationId) -> Vec<u8> {
+    let handle = engine.files.open(id, Persistence::Permanent);
+    let len = handle.len_blocks(Fork::Main).unwrap().0;
+    (0..len)
+        .map(|b| {
+            let page = handle.pin(Fork::Main, BlockNumber(b), &mut Strategy::Normal).unwrap();
+            page.read().bytes()[4000]
+        })
+        .collect()
+}
+
+fn files(disk: &dyn Disk) -> Vec<u32> {
+    let folder = format!("base/{DATABASE}");
+    if !disk.exists(&folder).unwrap() {
+        return Vec::new();
+    }
+    let names = disk.list(&folder).unwrap();
+    let mut numbers: Vec<u32> =
+        names.iter().filter_map(|n| parse_file_name(n)).map(|(n, _)| n).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
+fn fresh() -> Arc<SimDisk> {
+    let disk = SimDisk::new(1);
+    let engine = Engine::init(disk.clone(), options()).unwrap();
+    disk.create_dir(&format!("base/{DATABASE}")).unwrap();
+    disk.sync_dir("base").unwrap();
+    engine.shutdown().unwrap();
+    drop(engine);
+    disk.snapshot(1)
+}
+
+#[test]
+fn made_opened_shut_down() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = disk::os(dir.path().to_owned()).unwrap();
+    assert!(!Engine::exists(&*disk).unwrap());
+    let mut options = options();
+    let engine = Engine::init(disk.clone(), options.clone()).unwrap();
+    let t = begin(&engine);
+    let id = engine.files.create(&t, DATABASE, Persistence::Permanent).unwrap().id();
+    add_page(&engine, id, Persistence::Permanent, 7).unwrap();
+    t.commit(CommitExtras { sync: true, ..CommitExtras::default() }).unwrap();
+    let oid = engine.files.new_oid();
+    engine.shutdown().unwrap();
+    assert!(Engine::open(disk.clone(), options.clone()).is_err(), "in use");
+    drop(engine);
+    assert!(Engine::exists(&*disk).unwrap());
+    assert!(Engine::init(disk.clone(), options.clone()).is_err(), "not empty");
+    options.background = true;
+    let engine = Engine::open(disk.clone(), options.clone()).unwrap();
+    assert_eq!(contents(&engine, id), [7]);
+    assert!(engine.files.new_oid() > oid);
+    add_page(&engine, id, Persistence::Permanent, 8).unwrap();
+    engine.checkpoint(CheckpointFlags::MANUAL).unwrap();
+    let redo = engine.control().redo;
+    engine.checkpoint(CheckpointFlags::MANUAL).unwrap();
+    assert!(engine.control().redo > redo);
+    add_page(&engine, id, Persistence::Permanent, 9).unwrap();
+    engine.wal.flush(engine.wal.insert_lsn()).unwrap();
+    engine.stop_at_once();
+    drop(engine);
+    // As after kill -9.
+    let engine = Engine::open(disk.clone(), options).unwrap();
+    assert_eq!(contents(&engine, id), [7, 8, 9]);
+    let number = engine.files.create(&begin(&engine), DATABASE, Persistence::Permanent);
+    assert!(number.unwrap().id().file_number > id.file_number);
+    engine.shutdown().unwrap();
+}
+
+#[test]
+fn a_foreign_folder_is_left_alone() {
+    let disk = SimDisk::new(1);
+    assert!(Engine::open(disk.clone(), options()).is_err());
+    assert!(disk.list("").unwrap().is_empty());
+    disk.open("somebody's", disk::OpenMode::Create).unwrap();
+    assert!(Engine::init(disk.clone(), options()).is_err());
+    assert_eq!(disk.list("").unwrap(), ["somebody's"]);
+}
+
+/// What the workload expects to find: relations and their pages.
+type Model = BTreeMap<u32, Vec<u8>>;
+
+/// Runs transactions until the power goes. Returns the model before and after the commit that was under way.
+fn workload(engine: &Arc<Engine>, model: &mut Model, seed: u64) -> (Model, Model) {
+    let mut before = model.clone();
+    let mut step = || -> base::Result<()> {
+        for round in 0..6u64 {
+            before = model.clone();
+            let t = begin(engine);
+            let choice = (seed + round) % 5;
+            match choice {
+                // A table is made, and filled.
+                0 | 1 => {
+                    let id =
+                        engine.files.create(&t, DATABASE, Persistence::Permanent)?.id();
+                    for n in 0..3 {
+                        add_page(engine, id, Persistence::Permanent, n)?;
+                    }
+                    if choice == 0 {
+                        model.insert(id.file_number, vec![0, 1, 2]);
+                        t.commit(CommitExtras { sync: true, ..CommitExtras::default() })?;
+                    } else {
+                        t.abort()?;
+                    }
+                }
+                // Dropped, and made anew.
+                2 => {
+                    let new = engine.files.create(&t, DATABASE, Persistence::Permanent)?.id();
+                    add_page(engine, new, Persistence::Permanent, 9)?;
+                    if let Some((old, _)) = model.pop_first() {
+                        let old = RelationId { database: DATABASE, file_number: old };
+                        engine.files.drop(&t, old);
+                    }
+                    model.insert(new.file_number, vec![9]);
+                    t.commit(CommitExtras { sync: true, ..CommitExtras::default() })?;
+                }
+                // A checkpoint in the middle of a transaction that never ends well.
+                3 => {
+                    let id =
+                        engine.files.create(&t, DATABASE, Persistence::Permanent)?.id();
+                    add_page(engine, id, Persistence::Permanent, 1)?;
+                    t.begin_sub();
+                    engine.files.create(&t, DATABASE, Persistence::Permanent)?;
+                    engine.checkpoint(CheckpointFlags::MANUAL)?;
+                    t.rollback_sub()?;
+                    add_page(engine, id, Persistence::Permanent, 2)?;
+                    model.insert(id.file_number, vec![1, 2]);
+                    t.commit(CommitExtras { sync: true, ..CommitExtras::default() })?;
+                }
+                // The tail is cut off.
+                _ => {
+                    engine.checkpoint(CheckpointFlags::MANUAL)?;
+                    if let Some((old, pages)) = model.last_key_value() {
+                        let id = RelationId { database: DATABASE, file_number: *old };
+                        let mut pages = pages.clone();
+                        pages.truncate(1);
+                        model.insert(id.file_number, pages);
+                        let handle = engine.files.open(id, Persistence::Permanent);
+                        engine.files.truncate(&handle, &[(Fork::Main, BlockNumber(1))])?;
+                    }
+                    t.abort()?;
+                }
+            }
+            before = model.clone();
+        }
+        Ok(())
+    };
+    let _ = step();
+    (before, model.clone())
+}
+
+#[test]
+fn power_lost_at_every_operation() {
+    let fresh = fresh();
+    // How many operations there are.
+    let total = {
+        let disk = fresh.snapshot(0);
+        let engine = Engine::open(disk.clone(), options()).unwrap();
+        let before = disk.counts().operations;
+        workload(&engine, &mut Model::new(), 0);
+        disk.counts().operations - before
+    };
+    let step = 3;
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(step, Ordering::SeqCst) as u64;
+                    if at >= total {
+                        return;
+                    }
+                    let seed = at / step as u64;
+                    let disk = fresh.snapshot(at);
+                    let mut model = Model::new();
+                    let engine = Engine::open(disk.clone(), options()).unwrap();
+                    disk.crash_at(at);
+                    let (before, after) = workload(&engine, &mut model, seed);
+                    drop(engine);
+                    disk.crash();
+                    let mut disk = disk.after_crash(seed);
+                    if seed.is_multiple_of(3) {
+                        // And again, in the middle of recovery.
+                        disk.crash_at(seed % 40);
+                        let _ = Engine::open(disk.clone(), options());
+                        disk.crash();
+                        disk = disk.after_crash(seed + 1);
+                    }
+                    let engine = Engine::open(disk.clone(), options())
+                        .unwrap_or_else(|e| panic!("operation {at}: {e}"));
+                    let found: Model = files(&*disk)
+                        .into_iter()
+                        .map(|n| {
+                            let id = RelationId { database: DATABASE, file_number: n };
+                            (n, contents(&engine, id))
+                        })
+                        .collect();
+                    assert!(
+                        found == before || found == after,
+                        "operation {at}: found {found:?}\nbefore {before:?}\nafter {after:?}"
+                    );
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn unlogged_and_temporary() {
+    let fresh = fresh();
+    let engine = Engine::open(fresh.clone(), options()).unwrap();
+    let t = begin(&engine);
+    let unlogged = engine.files.create(&t, DATABASE, Persistence::Unlogged).unwrap();
+    let id = unlogged.id();
+    // Its init fork: one page.
+    unlogged.create_fork(Fork::Init).unwrap();
+    let mut page = unlogged.extend_one(Fork::Init, &mut Strategy::Normal).unwrap().into_write();
+    page.mark_dirty();
+    page.init(0);
+    page.bytes_mut()[4000] = 77;
+    let end = engine.files.log_pages(id, Fork::Init, &[(BlockNumber(0), &page)]);
+    page.set_lsn(end);
+    drop(page);
+    add_page(&engine, id, Persistence::Unlogged, 1).unwrap();
+    add_page(&engine, id, Persistence::Unlogged, 2).unwrap();
+    let temp = engine.files.create(&t, DATABASE, Persistence::Temp).unwrap().id();
+    add_page(&engine, temp, Persistence::Temp, 3).unwrap();
+    t.commit(CommitExtras { sync: true, ..CommitExtras::default() }).unwrap();
+    drop(unlogged);
+    engine.shutdown().unwrap();
+    drop(engine);
+    // Kept over an orderly shutdown.
+    let engine = Engine::open(fresh.clone(), options()).unwrap();
+    assert_eq!(contents(&engine, id), [1, 2]);
+    assert_eq!(files(&*fresh), [id.file_number]);
+    fresh.crash();
+    drop(engine);
+    let disk = fresh.after_crash(1);
+    let engine = Engine::open(disk, options()).unwrap();
+    assert_eq!(contents(&engine, id), [77]);
+    drop(engine);
+}
+
+#[test]
+fn a_database_is_copied() {
+    let disk = fresh();
+    let engine = Engine::open(disk.clone(), options()).unwrap();
+    let t = begin(&engine);
+    let id = engine.files.create(&t, DATABASE, Persistence::Permanent).unwrap().id();
+    add_page(&engine, id, Persistence::Permanent, 5).unwrap();
+    t.commit(CommitExtras { sync: true, ..CommitExtras::default() }).unwrap();
+    engine.checkpoint(CheckpointFlags::MANUAL).unwrap();
+    let t = begin(&engine);
+    engine.files.copy_database(&t, DATABASE, Oid(6)).unwrap();
+    t.abort().unwrap();
+    assert!(!disk.exists("base/6").unwrap());
+    let t = begin(&engine);
+    engine.files.copy_database(&t, DATABASE, Oid(7)).unwrap();
+    t.commit(CommitExtras { sync: true, ..CommitExtras::default() }).unwrap();
+    let t = begin(&engine);
+    engine.files.copy_database(&t, DATABASE, Oid(8)).unwrap();
+    std::mem::forget(t);
+    disk.crash();
+    drop(engine);
+    let disk = disk.after_crash(4);
+    let engine = Engine::open(disk.clone(), options()).unwrap();
+    assert!(!disk.exists("base/8").unwrap());
+    let copy = RelationId { database: Oid(7), ..id };
+    assert_eq!(contents(&engine, copy), [5]);
+    let t = begin(&engine);
+    engine.files.drop(&t, RelationId { database: Oid(7), file_number: 0 });
+    t.commit(CommitExtras { sync: true, ..CommitExtras::default() }).unwrap();
+    assert!(!disk.exists("base/7").unwrap());
+}
+
+#[test]
+fn a_failed_sync_stops_everything() {
+    let disk = fresh();
+    let happened = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&happened);
+    let mut options = options();
+    options.on_fatal = Arc::new(move |_| {
+        count.fetch_add(1, Ordering::SeqCst);
+    });
+    let engine = Engine::open(disk.clone(), options).unwrap();
+    let t = begin(&engine);
+    let id = engine.files.create(&t, DATABASE, Persistence::Permanent).unwrap().id();
+    add_page(&engine, id, Persistence::Permanent, 5).unwrap();
+    disk.inject(disk::sim::Fault {
+        operation: disk::sim::Operation::Sync,
+        path_contains: "base/".into(),
+        after: 0,
+        error: 5,
+        once: true,
+    });
+    assert!(engine.checkpoint(CheckpointFlags::MANUAL).is_err());
+    assert_eq!(happened.load(Ordering::SeqCst), 1);
+    assert!(engine.has_failed());
+    assert!(engine.checkpoint(CheckpointFlags::MANUAL).is_err());
+    assert!(engine.shutdown().is_err());
+    std::mem::forget(t);
+}
