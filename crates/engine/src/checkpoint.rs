@@ -46,15 +46,15 @@ pub struct CheckpointRecord {
 impl CheckpointRecord {
     /// The record's data.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(64 + 16 * self.files.pending.len());
+        let mut out = Vec::with_capacity(64 + 16 * self.storage.pending.len());
         out.extend_from_slice(&self.redo.0.to_le_bytes());
         out.extend_from_slice(&self.next_xid.0.to_le_bytes());
         out.extend_from_slice(&self.oldest_clog_xid.0.to_le_bytes());
-        out.extend_from_slice(&self.files.next_oid.0.to_le_bytes());
-        out.extend_from_slice(&self.files.next_file.to_le_bytes());
+        out.extend_from_slice(&self.storage.next_oid.0.to_le_bytes());
+        out.extend_from_slice(&self.storage.next_file.to_le_bytes());
         out.extend_from_slice(&self.time_us.to_le_bytes());
-        out.extend_from_slice(&(self.files.pending.len() as u32).to_le_bytes());
-        for p in &self.files.pending {
+        out.extend_from_slice(&(self.storage.pending.len() as u32).to_le_bytes());
+        for p in &self.storage.pending {
             out.extend_from_slice(&p.relation.database.0.to_le_bytes());
             out.extend_from_slice(&p.relation.file_number.to_le_bytes());
             out.extend_from_slice(&p.xid.0.to_le_bytes());

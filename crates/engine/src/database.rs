@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use txn::{BackendKind, TransactionManager, TxnConfig};
-use wal::{FIRST_LSN, Record, Wal, WalConfig};
+use wal::{FIRST_LSN, Wal, WalConfig};
 
 /// The folder of the WAL.
 pub const WAL_DIR: &str = "wal";
@@ -109,10 +109,6 @@ impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Engine").field("wal", &self.wal).finish_non_exhaustive()
     }
-}
-
-pub(crate) fn redo_heap(record: &Record, _pool: &Arc<BufferPool>) -> Result<()> {
-    Err(Error::corrupt_file(format!("heap record in the WAL at {}", record.lsn)))
 }
 
 impl Engine {
@@ -219,8 +215,7 @@ impl Engine {
         self.redo_all(start)?;
         self.txns.finish_recovery();
         self.pool.check_missing_pages()?;
-        let orphans =
-            self.files.remove_orphans(&self.txns, start.checkpoint.storage.next_file)?;
+        let orphans = self.files.remove_orphans(&self.txns, start.checkpoint.storage.next_file)?;
         if orphans > 0 {
             log!("removed {orphans} relation file(s) of transactions that did not commit");
         }

@@ -116,7 +116,7 @@ impl Engine {
             ResourceManager::Storage | ResourceManager::Sequence | ResourceManager::Catalog => {
                 self.files.redo(record)
             }
-            ResourceManager::Heap => crate::database::redo_heap(record, &self.pool),
+            ResourceManager::Heap => heap::redo(record, &self.pool),
             ResourceManager::Btree => btree::redo(record, &self.pool),
             ResourceManager::CommitLog => Err(Error::corrupt_file(format!(
                 "record of an unused resource manager in the WAL at {}",

@@ -30,7 +30,12 @@ fn begin(engine: &Engine) -> Transaction {
 }
 
 /// Puts a page with `content` at the end of a relation.
-fn add_page(engine: &Engine, id: RelationId, persistence: Persistence, content: u8) -> base::Result<()> {
+fn add_page(
+    engine: &Engine,
+    id: RelationId,
+    persistence: Persistence,
+    content: u8,
+) -> base::Result<()> {
     let handle = engine.files.open(id, persistence);
     let mut page = handle.extend_one(Fork::Main, &mut Strategy::Normal)?.into_write();
     page.mark_dirty();
@@ -140,8 +145,7 @@ fn workload(engine: &Arc<Engine>, model: &mut Model, seed: u64) -> (Model, Model
             match choice {
                 // A table is made, and filled.
                 0 | 1 => {
-                    let id =
-                        engine.files.create(&t, DATABASE, Persistence::Permanent)?.id();
+                    let id = engine.files.create(&t, DATABASE, Persistence::Permanent)?.id();
                     for n in 0..3 {
                         add_page(engine, id, Persistence::Permanent, n)?;
                     }
@@ -165,8 +169,7 @@ fn workload(engine: &Arc<Engine>, model: &mut Model, seed: u64) -> (Model, Model
                 }
                 // A checkpoint in the middle of a transaction that never ends well.
                 3 => {
-                    let id =
-                        engine.files.create(&t, DATABASE, Persistence::Permanent)?.id();
+                    let id = engine.files.create(&t, DATABASE, Persistence::Permanent)?.id();
                     add_page(engine, id, Persistence::Permanent, 1)?;
                     t.begin_sub();
                     engine.files.create(&t, DATABASE, Persistence::Permanent)?;
