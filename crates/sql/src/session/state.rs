@@ -8,7 +8,7 @@ use base::{Error, Oid, Result, bail};
 use engine::catalog::cache::SessionCatalog;
 use engine::catalog::model::Table;
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use txn::{Backend, Transaction};
@@ -72,8 +72,8 @@ pub struct SessionState {
     pub deferred: RefCell<crate::exec::deferred::DeferredState>,
     /// Things to do when the transaction has ended.
     pub on_commit: RefCell<Vec<OnCommitAction>>,
-    /// Tables whose rows this transaction has changed (statistics).
-    pub touched: RefCell<BTreeSet<Oid>>,
+    /// What this transaction has done to which table (statistics).
+    pub changes: RefCell<HashMap<Oid, crate::activity::TableChanges>>,
 }
 
 /// What happens to a temporary table at commit.
@@ -112,7 +112,7 @@ impl SessionState {
             notices: RefCell::default(),
             deferred: RefCell::default(),
             on_commit: RefCell::default(),
-            touched: RefCell::default(),
+            changes: RefCell::default(),
         }
     }
 

@@ -1,0 +1,380 @@
+//! A session: statements in, results out, transactions in between.
+//!
+//! # Where to look
+//! [`state`]: what a session is. [`transaction`]: BEGIN to COMMIT, implicit and explicit. `simple`:
+//! query strings. `extended`: Parse, Bind, Execute. `portal`: running statements. `run`: plans to rows.
+//!
+//! # Invariants
+//! A statement runs in a transaction, always; one that nobody began ends with the statement, or with
+//! the query string, or at Sync. After an error inside a block only its end is taken.
+
+mod catalog_view;
+mod cursor;
+mod extended;
+mod portal;
+mod prepared;
+mod run;
+mod simple;
+pub mod state;
+mod transaction;
+mod utility;
+
+pub use portal::Portal;
+pub use prepared::Prepared;
+pub use run::Execution;
+pub use state::{CurrentRole, OpenRelation, SessionEnv, SessionState};
+
+use crate::client::{Client, Severity};
+use crate::cluster::Cluster;
+use base::settings::{SessionSettings, Source};
+use base::{Oid, Result, SqlError, SqlState, bail};
+use engine::catalog::load::RowSource;
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use transaction::Block;
+use txn::{Backend, BackendKind, BackendState};
+use types::Datum;
+
+/// Who wants to connect, and how.
+#[derive(Clone, Debug)]
+pub struct ConnectRequest {
+    /// The role.
+    pub user: String,
+    /// The database.
+    pub database: String,
+    /// Settings from the startup packet.
+    pub settings: Vec<(String, String)>,
+    /// The client's address.
+    pub peer: Option<SocketAddr>,
+}
+
+/// Settings that clients are told of, and told again when they change.
+const REPORTED: [&str; 15] = [
+    "application_name",
+    "client_encoding",
+    "DateStyle",
+    "default_transaction_read_only",
+    "in_hot_standby",
+    "integer_datetimes",
+    "IntervalStyle",
+    "scram_iterations",
+    "search_path",
+    "server_encoding",
+    "server_version",
+    "session_authorization",
+    "standard_conforming_strings",
+    "TimeZone",
+    "is_superuser",
+];
+
+/// A session.
+pub struct Session {
+    state: Rc<SessionState>,
+    env: Rc<SessionEnv>,
+    block: Block,
+    savepoints: Vec<String>,
+    statements: HashMap<String, Rc<Prepared>>,
+    portals: HashMap<String, Portal>,
+    /// Statements of the simple protocol, by text.
+    plan_cache: simple::StatementCache,
+    /// Values last told to the client.
+    reported: HashMap<&'static str, String>,
+    current_statement: Option<Arc<str>>,
+    settings_seen: Cell<u64>,
+    /// A setting has changed since the functions' view of the session was made.
+    settings_changed: Cell<bool>,
+    /// The query string has several statements: they are one transaction, a block of a kind.
+    in_implicit_block: bool,
+}
+
+impl Session {
+    /// A session for `request`, whose password has been checked.
+    ///
+    /// # Errors
+    /// `28000`, `3D000`, `53300`, `42501`, a bad setting.
+    pub fn connect(cluster: &Arc<Cluster>, request: ConnectRequest) -> Result<Session> {
+        let Some(role) = cluster.login_role(&request.user)? else {
+            bail!(
+                INVALID_AUTHORIZATION_SPECIFICATION,
+                "role \"{}\" does not exist",
+                request.user
+            );
+        };
+        if !role.login {
+            bail!(
+                INVALID_AUTHORIZATION_SPECIFICATION,
+                "role \"{}\" is not permitted to log in",
+                request.user
+            );
+        }
+        if role.expired {
+            bail!(INVALID_PASSWORD, "password authentication failed for user \"{}\"", request.user);
+        }
+        check_limits(cluster, &role, &request)?;
+        let user =
+            CurrentRole { oid: role.oid, name: request.user.clone(), superuser: role.superuser };
+        let mut session = Session::open(cluster, &request.database, user, BackendKind::Client)?;
+        session.apply_stored_settings()?;
+        session.apply_startup_settings(&request)?;
+        session.announce(&request);
+        Ok(session)
+    }
+
+    /// A session of the server's own (autovacuum, `init`), as the superuser.
+    ///
+    /// # Errors
+    /// `3D000`; I/O.
+    pub fn internal(cluster: &Arc<Cluster>, database: &str, kind: BackendKind) -> Result<Session> {
+        let user = CurrentRole {
+            oid: engine::catalog::bootstrap::BOOTSTRAP_SUPERUSER,
+            name: "postgres".to_owned(),
+            superuser: true,
+        };
+        Session::open(cluster, database, user, kind)
+    }
+
+    fn open(
+        cluster: &Arc<Cluster>,
+        database: &str,
+        user: CurrentRole,
+        kind: BackendKind,
+    ) -> Result<Session> {
+        let database = if kind == BackendKind::Client {
+            cluster.database(database)?
+        } else {
+            cluster.any_database(database)?
+        };
+        let backend = cluster.engine().transactions().register_backend(kind);
+        let settings = SessionSettings::new(Arc::clone(cluster.settings()));
+        let timeout = u64::try_from(settings.int("deadlock_timeout")).unwrap_or(1000);
+        backend.set_deadlock_timeout_ms(timeout);
+        let state = Rc::new(SessionState::new(
+            Arc::clone(cluster),
+            database,
+            backend,
+            user,
+            settings,
+        ));
+        let env = Rc::new(SessionEnv::new(Rc::clone(&state)));
+        Ok(Session {
+            state,
+            env,
+            block: Block::None,
+            savepoints: Vec::new(),
+            statements: HashMap::new(),
+            portals: HashMap::new(),
+            plan_cache: simple::StatementCache::default(),
+            reported: HashMap::new(),
+            current_statement: None,
+            settings_seen: Cell::new(0),
+            settings_changed: Cell::new(false),
+            in_implicit_block: false,
+        })
+    }
+
+    /// ALTER DATABASE … SET and ALTER ROLE … SET, the most special last.
+    fn apply_stored_settings(&mut self) -> Result<()> {
+        let cluster = Arc::clone(&self.state.cluster);
+        let (database, role) = (self.state.database.oid, self.state.session_user.borrow().oid);
+        let stored = cluster.with_catalogs(Oid::INVALID, |c| {
+            let mut stored = Vec::new();
+            for (database, role) in [(database, Oid(0)), (Oid(0), role), (database, role)] {
+                let key = [("setdatabase", Datum::Oid(database)), ("setrole", Datum::Oid(role))];
+                let source = if role.is_valid() { Source::User } else { Source::Database };
+                for row in c.find("pg_db_role_setting", &key)? {
+                    stored.extend(row.options("setconfig").into_iter().map(|(n, v)| (n, v, source)));
+                }
+            }
+            Ok(stored)
+        })?;
+        let mut settings = self.state.settings.borrow_mut();
+        for (name, value, source) in stored {
+            if let Err(error) = settings.set_default(&name, &value, source) {
+                base::log::write_error(base::log::Level::Warning, &error.to_sql_error(), None);
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_startup_settings(&mut self, request: &ConnectRequest) -> Result<()> {
+        {
+            let mut settings = self.state.settings.borrow_mut();
+            for (name, value) in &request.settings {
+                settings.set_default(name, value, Source::Client)?;
+            }
+            settings.set_default("session_authorization", &request.user, Source::Client)?;
+        }
+        self.renew_env();
+        Ok(())
+    }
+
+    fn announce(&self, request: &ConnectRequest) {
+        let now = base::sync::now_timestamp_us();
+        let mut activity = self.state.backend.activity.lock();
+        activity.database = self.state.database.oid;
+        activity.database_name.clone_from(&request.database);
+        activity.user = self.state.session_user.borrow().oid;
+        activity.user_name.clone_from(&request.user);
+        activity.application_name = self.state.settings.borrow().text("application_name").to_owned();
+        activity.client_addr = request.peer.map(|p| p.ip().to_string());
+        activity.client_port = request.peer.map(|p| i32::from(p.port()));
+        activity.backend_start = now;
+        activity.state_change = now;
+        activity.state = BackendState::Idle;
+    }
+
+    /// This session, as the others see it.
+    pub fn backend(&self) -> &Arc<Backend> {
+        &self.state.backend
+    }
+
+    /// Its state.
+    pub fn state(&self) -> &Rc<SessionState> {
+        &self.state
+    }
+
+    /// The functions' view of it.
+    pub fn env(&self) -> &Rc<SessionEnv> {
+        &self.env
+    }
+
+    /// `I`, `T` or `E`.
+    pub fn transaction_status(&self) -> u8 {
+        match self.block {
+            Block::None | Block::Implicit => b'I',
+            Block::Explicit => b'T',
+            Block::Failed => b'E',
+        }
+    }
+
+    /// `client_min_messages`
+    pub fn min_notice(&self) -> Severity {
+        match self.state.settings.borrow().text("client_min_messages") {
+            "debug" | "debug1" | "debug2" | "debug3" | "debug4" | "debug5" => Severity::Debug,
+            "log" => Severity::Log,
+            "warning" | "error" => Severity::Warning,
+            _ => Severity::Notice,
+        }
+    }
+
+    /// The statement under way or last run, for the log.
+    pub fn statement_for_log(&self) -> Option<&str> {
+        self.current_statement.as_deref()
+    }
+
+    /// How long the session may idle now, and the error it ends with then.
+    pub fn idle_timeout(&self) -> Option<(Duration, SqlError)> {
+        let settings = self.state.settings.borrow();
+        let (name, state, message) = if self.block == Block::None {
+            (
+                "idle_session_timeout",
+                SqlState::IDLE_SESSION_TIMEOUT,
+                "terminating connection due to idle-session timeout",
+            )
+        } else {
+            (
+                "idle_in_transaction_session_timeout",
+                SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+                "terminating connection due to idle-in-transaction timeout",
+            )
+        };
+        let timeout = u64::try_from(settings.int(name)).unwrap_or(0);
+        (timeout > 0).then(|| (Duration::from_millis(timeout), SqlError::new(state, message)))
+    }
+
+    /// Settings that the client is told of at the start.
+    pub fn reported_settings(&self) -> Vec<(String, String)> {
+        REPORTED.iter().map(|n| ((*n).to_owned(), self.reported_value(n))).collect()
+    }
+
+    fn reported_value(&self, name: &str) -> String {
+        match name {
+            "is_superuser" => if self.state.is_superuser() { "on" } else { "off" }.to_owned(),
+            "scram_iterations" => "4096".to_owned(),
+            "session_authorization" => self.state.session_user.borrow().name.clone(),
+            name => self.state.settings.borrow().show(name).unwrap_or_default(),
+        }
+    }
+
+    /// Tells the client of reported settings that have changed.
+    fn report_settings(&mut self, client: &mut dyn Client) -> Result<()> {
+        for name in REPORTED {
+            let value = self.reported_value(name);
+            if self.reported.get(name) != Some(&value) {
+                // The first round only notes what the startup sent.
+                if self.reported.contains_key(name) {
+                    client.parameter_status(name, &value)?;
+                }
+                self.reported.insert(name, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// After any change of a setting: what is derived from settings is made anew.
+    fn renew_env(&mut self) {
+        self.env = Rc::new(SessionEnv::new(Rc::clone(&self.state)));
+        let name = self.state.settings.borrow().text("application_name").to_owned();
+        self.state.backend.activity.lock().application_name = name;
+    }
+
+    /// [`Session::renew_env`], if a setting has changed.
+    fn renew_env_if_set(&mut self) {
+        if self.settings_changed.replace(false) {
+            self.renew_env();
+        }
+    }
+
+    /// Takes in a reload of the configuration files.
+    fn refresh_settings(&mut self) {
+        let generation = self.state.cluster.settings().generation();
+        if self.settings_seen.replace(generation) != generation {
+            self.state.settings.borrow_mut().refresh();
+            self.renew_env();
+        }
+    }
+
+    /// Ends the session: what is open is rolled back, temporary tables go.
+    pub fn close(mut self) {
+        self.portals.clear();
+        self.abort_transaction();
+        if let Err(error) = crate::ddl::temp::drop_all(&mut self) {
+            base::log::write_error(base::log::Level::Warning, &error.to_sql_error(), None);
+        }
+        self.state.cluster.engine().transactions().locks().release_session(&self.state.backend);
+    }
+}
+
+fn check_limits(
+    cluster: &Cluster,
+    role: &crate::cluster::LoginRole,
+    request: &ConnectRequest,
+) -> Result<()> {
+    let backends = cluster.backends().all();
+    let clients = backends.iter().filter(|b| b.kind == BackendKind::Client).count();
+    let limit = usize::try_from(cluster.settings().int("max_connections")).unwrap_or(usize::MAX);
+    let reserved = usize::try_from(cluster.settings().int("superuser_reserved_connections"));
+    let reserved = if role.superuser { 0 } else { reserved.unwrap_or(0) };
+    if clients >= limit {
+        bail!(TOO_MANY_CONNECTIONS, "sorry, too many clients already");
+    }
+    if clients + reserved >= limit {
+        bail!(
+            TOO_MANY_CONNECTIONS,
+            "remaining connection slots are reserved for roles with the SUPERUSER attribute"
+        );
+    }
+    if let Ok(limit) = usize::try_from(role.connection_limit)
+        && !role.superuser
+    {
+        let of_role = backends.iter().filter(|b| b.activity.lock().user == role.oid).count();
+        if of_role >= limit {
+            bail!(TOO_MANY_CONNECTIONS, "too many connections for role \"{}\"", request.user);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,386 @@
+//! Transactions as a session lives through them.
+//!
+//! # Layout
+//! [`Block`] says where the session stands. An implicit transaction is begun by the first statement that
+//! needs one and ended by whoever asked for the statement; BEGIN turns it into a block.
+
+use super::Session;
+use crate::client::{Client, Notice, Severity};
+use crate::parse::utility::{Isolation, TransactionModes, TransactionStatement};
+use base::settings::SetScope;
+use base::{Result, SqlState, bail};
+use txn::{CommitExtras, IsolationLevel};
+
+/// Where a session stands between BEGIN and COMMIT.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Block {
+    /// No transaction is open.
+    None,
+    /// One that no BEGIN began.
+    Implicit,
+    /// A block.
+    Explicit,
+    /// A block that has failed: only its end is taken.
+    Failed,
+}
+
+impl Session {
+    /// Makes sure that a transaction is open.
+    pub(super) fn ensure_transaction(&mut self) -> Result<()> {
+        if self.block != Block::None {
+            return Ok(());
+        }
+        let state = &self.state;
+        let txn = state.cluster.engine().transactions().begin(&state.backend);
+        {
+            let settings = state.settings.borrow();
+            match settings.text("default_transaction_isolation") {
+                "repeatable read" => txn.set_isolation(IsolationLevel::RepeatableRead),
+                "serializable" => {
+                    return Err(base::Error::unsupported("isolation level SERIALIZABLE"));
+                }
+                _ => {}
+            }
+            txn.set_read_only(settings.bool("default_transaction_read_only"));
+        }
+        state.backend.activity.lock().xact_start = txn.start_timestamp_us();
+        state.set_txn(txn);
+        self.block = Block::Implicit;
+        Ok(())
+    }
+
+    /// Statements other than the end of the block are refused in a failed one.
+    pub(super) fn check_not_failed(&self) -> Result<()> {
+        if self.block == Block::Failed {
+            bail!(
+                IN_FAILED_SQL_TRANSACTION,
+                "current transaction is aborted, commands ignored until end of transaction block"
+            );
+        }
+        Ok(())
+    }
+
+    /// VACUUM and its like: not inside a block, nor within a query string of several statements.
+    pub(super) fn prevent_block(&self, what: &str) -> Result<()> {
+        if self.block == Block::Explicit {
+            bail!(ACTIVE_SQL_TRANSACTION, "{what} cannot run inside a transaction block");
+        }
+        Ok(())
+    }
+
+    /// SET LOCAL, LOCK TABLE and cursors make sense in a block only.
+    pub(super) fn require_block(&self, what: &str) -> Result<()> {
+        if self.block == Block::Implicit && !self.in_implicit_block {
+            bail!(NO_ACTIVE_SQL_TRANSACTION, "{what} can only be used in transaction blocks");
+        }
+        Ok(())
+    }
+
+    /// Ends the implicit transaction, if that is what is open.
+    pub(super) fn end_implicit(&mut self) -> Result<()> {
+        if self.block == Block::Implicit { self.commit_transaction() } else { Ok(()) }
+    }
+
+    /// Commits what is open; on an error it is rolled back.
+    pub(super) fn commit_transaction(&mut self) -> Result<()> {
+        let prepared = self.before_commit();
+        if let Err(error) = prepared {
+            self.abort_transaction();
+            return Err(error);
+        }
+        self.portals.retain(|_, portal| portal.survives_commit());
+        let Some(txn) = self.state.take_txn()? else {
+            self.block = Block::None;
+            return Ok(());
+        };
+        let sync = self.state.settings.borrow().text("synchronous_commit") != "off";
+        let dirty = self.state.catalog.is_dirty();
+        // Other sessions look at catalogs again once our locks are gone: caches are emptied before.
+        let result = txn.commit_with(CommitExtras { sync, ..CommitExtras::default() }, || {
+            if dirty {
+                self.state.catalog.committed();
+            }
+        });
+        self.block = Block::None;
+        self.savepoints.clear();
+        self.finish_settings(true);
+        match result {
+            Ok(_) => {
+                self.report_changes(true);
+                Ok(())
+            }
+            Err(error) => {
+                self.state.catalog.rolled_back(true);
+                self.report_changes(false);
+                Err(error)
+            }
+        }
+    }
+
+    /// Deferred constraints, ON COMMIT actions.
+    fn before_commit(&mut self) -> Result<()> {
+        crate::exec::deferred::check_all(&self.state, &self.env)?;
+        crate::ddl::temp::on_commit(self)
+    }
+
+    /// Rolls back what is open. Never fails: an error in an abort is the log's.
+    pub(super) fn abort_transaction(&mut self) {
+        self.portals.retain(|_, portal| portal.is_held());
+        self.state.notices.borrow_mut().clear();
+        match self.state.take_txn() {
+            Ok(Some(txn)) => {
+                if let Err(error) = txn.abort() {
+                    base::log::write_error(base::log::Level::Error, &error.to_sql_error(), None);
+                }
+            }
+            Ok(None) => {}
+            Err(error) => {
+                base::log::write_error(base::log::Level::Error, &error.to_sql_error(), None);
+            }
+        }
+        self.state.catalog.rolled_back(true);
+        self.state.relations.borrow_mut().clear();
+        self.state.deferred.borrow_mut().clear();
+        self.state.on_commit.borrow_mut().clear();
+        self.block = Block::None;
+        self.savepoints.clear();
+        self.finish_settings(false);
+        self.report_changes(false);
+    }
+
+    fn finish_settings(&mut self, commit: bool) {
+        self.state.settings.borrow_mut().end_transaction(commit);
+        self.state.backend.activity.lock().xact_start = 0;
+        self.renew_env_if_set();
+    }
+
+    /// An error ended the statement: an implicit transaction is rolled back, a block has failed.
+    pub fn fail(&mut self) {
+        match self.block {
+            Block::None | Block::Failed => {}
+            Block::Implicit => self.abort_transaction(),
+            Block::Explicit => {
+                self.portals.retain(|_, portal| portal.is_held());
+                self.block = Block::Failed;
+                // What the transaction holds is let go now; savepoints stay to be rolled back to.
+                if self.savepoints.is_empty()
+                    && let Ok(Some(txn)) = self.state.take_txn()
+                {
+                    let _ = txn.abort();
+                    self.state.catalog.rolled_back(true);
+                    self.state.relations.borrow_mut().clear();
+                }
+            }
+        }
+    }
+
+    /// BEGIN to ROLLBACK TO. Returns the command tag.
+    pub(super) fn transaction_statement(
+        &mut self,
+        statement: &TransactionStatement,
+        client: &mut dyn Client,
+    ) -> Result<&'static str> {
+        match statement {
+            TransactionStatement::Begin { modes, start } => {
+                self.begin_block(modes, client)?;
+                Ok(if *start { "START TRANSACTION" } else { "BEGIN" })
+            }
+            TransactionStatement::Commit { chain } => self.commit_block(*chain, client),
+            TransactionStatement::Rollback { chain } => self.rollback_block(*chain, client),
+            TransactionStatement::Savepoint(name) => {
+                self.check_not_failed()?;
+                self.require_block("SAVEPOINT")?;
+                self.state.txn()?.begin_sub();
+                self.state.settings.borrow_mut().begin_nested();
+                self.savepoints.push(name.clone());
+                Ok("SAVEPOINT")
+            }
+            TransactionStatement::Release(name) => self.release(name),
+            TransactionStatement::RollbackTo(name) => self.rollback_to(name),
+            TransactionStatement::PrepareTransaction(_)
+            | TransactionStatement::CommitPrepared(_)
+            | TransactionStatement::RollbackPrepared(_) => {
+                Err(base::Error::unsupported("two-phase commit"))
+            }
+        }
+    }
+
+    fn begin_block(&mut self, modes: &TransactionModes, client: &mut dyn Client) -> Result<()> {
+        match self.block {
+            Block::Explicit => {
+                warn(client, SqlState::ACTIVE_SQL_TRANSACTION, "there is already a transaction in progress")?;
+            }
+            Block::Failed => self.check_not_failed()?,
+            Block::None | Block::Implicit => {
+                self.ensure_transaction()?;
+                self.block = Block::Explicit;
+            }
+        }
+        self.set_modes(modes)
+    }
+
+    /// SET TRANSACTION's and BEGIN's modes.
+    pub(super) fn set_modes(&mut self, modes: &TransactionModes) -> Result<()> {
+        let txn = self.state.txn()?;
+        if let Some(isolation) = modes.isolation {
+            let level = match isolation {
+                Isolation::ReadUncommitted | Isolation::ReadCommitted => {
+                    IsolationLevel::ReadCommitted
+                }
+                Isolation::RepeatableRead => IsolationLevel::RepeatableRead,
+                Isolation::Serializable => {
+                    return Err(base::Error::unsupported("isolation level SERIALIZABLE"));
+                }
+            };
+            if txn.has_snapshot() && level != txn.isolation() {
+                bail!(
+                    ACTIVE_SQL_TRANSACTION,
+                    "SET TRANSACTION ISOLATION LEVEL must be called before any query"
+                );
+            }
+            txn.set_isolation(level);
+            let word = match isolation {
+                Isolation::ReadUncommitted => "read uncommitted",
+                Isolation::ReadCommitted => "read committed",
+                Isolation::RepeatableRead => "repeatable read",
+                Isolation::Serializable => "serializable",
+            };
+            self.state.set("transaction_isolation", word, SetScope::Local)?;
+        }
+        if let Some(read_only) = modes.read_only {
+            if !read_only && txn.is_read_only() && txn.has_snapshot() {
+                bail!(
+                    ACTIVE_SQL_TRANSACTION,
+                    "transaction read-write mode must be set before any query"
+                );
+            }
+            txn.set_read_only(read_only);
+            let word = if read_only { "on" } else { "off" };
+            self.state.set("transaction_read_only", word, SetScope::Local)?;
+        }
+        Ok(())
+    }
+
+    fn commit_block(&mut self, chain: bool, client: &mut dyn Client) -> Result<&'static str> {
+        match self.block {
+            Block::Failed => {
+                let modes = self.modes_to_chain();
+                self.abort_transaction();
+                self.chain(chain, modes)?;
+                Ok("ROLLBACK")
+            }
+            Block::Explicit => {
+                let modes = self.modes_to_chain();
+                self.commit_transaction()?;
+                self.chain(chain, modes)?;
+                Ok("COMMIT")
+            }
+            Block::None | Block::Implicit => {
+                if chain {
+                    bail!(NO_ACTIVE_SQL_TRANSACTION, "COMMIT AND CHAIN can only be used in transaction blocks");
+                }
+                warn(client, SqlState::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress")?;
+                self.end_implicit()?;
+                Ok("COMMIT")
+            }
+        }
+    }
+
+    fn rollback_block(&mut self, chain: bool, client: &mut dyn Client) -> Result<&'static str> {
+        match self.block {
+            Block::Explicit | Block::Failed => {
+                let modes = self.modes_to_chain();
+                self.abort_transaction();
+                self.chain(chain, modes)?;
+            }
+            Block::None | Block::Implicit => {
+                if chain {
+                    bail!(NO_ACTIVE_SQL_TRANSACTION, "ROLLBACK AND CHAIN can only be used in transaction blocks");
+                }
+                warn(client, SqlState::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress")?;
+                self.abort_transaction();
+            }
+        }
+        Ok("ROLLBACK")
+    }
+
+    fn modes_to_chain(&self) -> TransactionModes {
+        let Some(txn) = self.state.txn_opt() else { return TransactionModes::default() };
+        let isolation = match txn.isolation() {
+            IsolationLevel::RepeatableRead => Isolation::RepeatableRead,
+            _ => Isolation::ReadCommitted,
+        };
+        TransactionModes {
+            isolation: Some(isolation),
+            read_only: Some(txn.is_read_only()),
+            deferrable: None,
+        }
+    }
+
+    fn chain(&mut self, chain: bool, modes: TransactionModes) -> Result<()> {
+        if chain {
+            self.ensure_transaction()?;
+            self.block = Block::Explicit;
+            self.set_modes(&modes)?;
+        }
+        Ok(())
+    }
+
+    fn find_savepoint(&self, name: &str) -> Result<usize> {
+        match self.savepoints.iter().rposition(|s| s == name) {
+            Some(i) => Ok(i),
+            None => bail!(INVALID_SAVEPOINT_SPECIFICATION, "savepoint \"{name}\" does not exist"),
+        }
+    }
+
+    fn release(&mut self, name: &str) -> Result<&'static str> {
+        self.check_not_failed()?;
+        self.require_block("RELEASE SAVEPOINT")?;
+        let index = self.find_savepoint(name)?;
+        let txn = self.state.txn()?;
+        while self.savepoints.len() > index {
+            txn.commit_sub()?;
+            self.state.settings.borrow_mut().end_nested(true);
+            self.savepoints.pop();
+        }
+        Ok("RELEASE")
+    }
+
+    fn rollback_to(&mut self, name: &str) -> Result<&'static str> {
+        if self.block != Block::Failed {
+            self.require_block("ROLLBACK TO SAVEPOINT")?;
+        }
+        let index = self.find_savepoint(name)?;
+        self.portals.retain(|_, portal| portal.is_held());
+        let txn = self.state.txn()?;
+        while self.savepoints.len() > index {
+            txn.rollback_sub()?;
+            self.state.settings.borrow_mut().end_nested(false);
+            self.savepoints.pop();
+        }
+        self.state.catalog.rolled_back(false);
+        self.state.relations.borrow_mut().clear();
+        // The savepoint itself stays.
+        txn.begin_sub();
+        self.state.settings.borrow_mut().begin_nested();
+        self.savepoints.push(name.to_owned());
+        self.block = Block::Explicit;
+        drop(txn);
+        self.renew_env_if_set();
+        Ok("ROLLBACK")
+    }
+
+    /// Adds what the transaction did to the tables' counts.
+    fn report_changes(&mut self, committed: bool) {
+        let changes = std::mem::take(&mut *self.state.changes.borrow_mut());
+        for (table, changes) in changes {
+            self.state.database.activity.of(table).add(&changes, committed);
+        }
+    }
+}
+
+fn warn(client: &mut dyn Client, state: SqlState, message: &str) -> Result<()> {
+    let mut notice = Notice::new(Severity::Warning, message);
+    notice.body.state = state;
+    client.notice(&notice)
+}
