@@ -457,10 +457,20 @@ impl Transaction {
     /// # Errors
     /// The WAL's, the commit log's.
     pub fn commit(self, extras: CommitExtras) -> Result<CommitInfo> {
+        self.commit_with(extras, || {})
+    }
+
+    /// [`Transaction::commit`], with `published` called when others can see the commit and before its locks
+    /// are released: caches that others share are emptied there.
+    ///
+    /// # Errors
+    /// The WAL's, the commit log's.
+    pub fn commit_with(self, extras: CommitExtras, published: impl FnOnce()) -> Result<CommitInfo> {
         let mut files = std::mem::take(&mut self.state.borrow_mut().commit_files);
         files.extend_from_slice(&extras.dropped);
         let top = self.top_xid();
         if top.is_none() && files.is_empty() && extras.invalidations.is_empty() {
+            published();
             self.finish(None, &[], true);
             return Ok(CommitInfo::default());
         }
@@ -495,6 +505,7 @@ impl Transaction {
             return Err(e);
         }
         let csn = top.map(|top| self.manager.publish_commit(top, &record.children));
+        published();
         base::stop_point!("txn.commit.published");
         let removed = self.manager.remove_files(&record.remove);
         self.backend.delay_checkpoint.store(false, Ordering::SeqCst);
