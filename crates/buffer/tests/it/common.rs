@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub use base::Fork::Main;
 
 /// A WAL that is durable up to where it was last asked to be.
-#[derive(Default)]
+#[derive(Default, Debug)]
 pub struct FakeWal {
     pub flushed: AtomicU64,
     pub flushes: AtomicU64,
@@ -54,7 +54,8 @@ pub fn bed(frames: usize) -> Bed {
 pub fn bed_with(config: PoolConfig) -> Bed {
     let disk = SimDisk::new(1);
     let wal = Arc::new(FakeWal::default());
-    let pool = BufferPool::new(config, disk.clone(), wal.clone()).unwrap();
+    let checked = Arc::new(crate::checked::CheckedDisk { inner: disk.clone(), wal: wal.clone() });
+    let pool = BufferPool::new(config, checked, wal.clone()).unwrap();
     Bed { disk, wal, pool }
 }
 

@@ -56,7 +56,7 @@ fn temporary_and_unlogged_relations() {
     let temp = bed.pool.create(rel(1), Persistence::Temp).unwrap();
     let unlogged = bed.pool.create(rel(2), Persistence::Unlogged).unwrap();
     for r in [&temp, &unlogged] {
-        fill(&r.extend_one(Main, &mut Strategy::Normal).unwrap(), 1, 1);
+        fill(&r.extend_one(Main, &mut Strategy::Normal).unwrap(), 1, 0);
     }
     let done = bed.checkpoint();
     assert_eq!(done.pages_written, 0);

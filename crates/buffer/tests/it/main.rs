@@ -1,5 +1,6 @@
 //! The pool from outside, over the simulated disk and a WAL that checks what it is asked.
 
+mod checked;
 mod common;
 
 mod basics;

@@ -10,6 +10,11 @@ use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(20);
 
+/// `BUFFER_TEST_ROUNDS` asks for more.
+fn rounds() -> u64 {
+    std::env::var("BUFFER_TEST_ROUNDS").ok().and_then(|s| s.parse().ok()).unwrap_or(1500)
+}
+
 /// Threads read and write pages under every strategy in a pool much too small, while others checkpoint and write
 /// behind; every read sees the last value written.
 #[test]
@@ -47,7 +52,7 @@ fn many_threads_agree_with_a_model() {
                     2 => Strategy::bulk_write(rel.pool()),
                     _ => Strategy::bulk_read(rel.pool()),
                 };
-                for i in 0..1500u64 {
+                for i in 0..rounds() {
                     let block = rng.random_range(0..blocks);
                     let page = rel.pin(Main, BlockNumber(block), &mut strategy).unwrap();
                     assert_eq!(page.tag().block, BlockNumber(block));
@@ -345,4 +350,81 @@ fn a_panic_under_a_write_guard_closes_the_page() {
     assert!(bed.pool.checkpoint_write(Default::default(), &mut |_| Ok(())).is_err());
     assert_eq!(on_disk(&bed, &rel, Main, 1).bytes()[100], 0);
     assert_eq!(value(&pin(&rel, 2)), 2);
+}
+
+/// Relations come, grow, shrink and go while others do the same and checkpoints and write-behind run.
+#[test]
+fn relations_come_and_go() {
+    let mut config = config(64);
+    config.staging_frames = 16;
+    config.open_files_max = 8;
+    let bed = Arc::new(bed_with(config));
+    let lsn = Arc::new(AtomicU64::new(1));
+    let stop = Arc::new(AtomicBool::new(false));
+    let cleaner = {
+        let (bed, stop) = (bed.clone(), stop.clone());
+        std::thread::spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                bed.checkpoint();
+                bed.pool.write_behind_round().unwrap();
+            }
+        })
+    };
+    let workers: Vec<_> = (0..3u32)
+        .map(|t| {
+            let (bed, lsn) = (bed.clone(), lsn.clone());
+            std::thread::spawn(move || {
+                let mut rng = SmallRng::seed_from_u64(u64::from(t));
+                let next = || lsn.fetch_add(1, Ordering::SeqCst);
+                for i in 0..rounds() as u32 / 150 {
+                    let rel = bed.create(100 + t * 100_000 + i);
+                    let mut strategy = Strategy::vacuum(&bed.pool, 24);
+                    let mut model: Vec<u64> = Vec::new();
+                    for step in 0..60u64 {
+                        match rng.random_range(0..10) {
+                            0..4 => {
+                                let count = rng.random_range(1..10);
+                                for page in rel.extend(Main, count, &mut strategy).unwrap() {
+                                    assert_eq!(page.block().0 as usize, model.len());
+                                    fill(&page, step, next());
+                                    model.push(step);
+                                }
+                            }
+                            4..8 if !model.is_empty() => {
+                                let b = rng.random_range(0..model.len());
+                                let page =
+                                    rel.pin(Main, BlockNumber(b as u32), &mut strategy).unwrap();
+                                assert_eq!(value(&page), model[b]);
+                                fill(&page, step + 1000, next());
+                                model[b] = step + 1000;
+                            }
+                            8 => {
+                                let len = rng.random_range(0..=model.len());
+                                rel.truncate(Main, BlockNumber(len as u32)).unwrap();
+                                model.truncate(len);
+                            }
+                            _ => {
+                                let range = (0..model.len() as u32).map(BlockNumber);
+                                let stream = ReadStream::new(&rel, Main, strategy.fresh(), range);
+                                let values: Vec<_> = stream.map(|p| value(&p.unwrap())).collect();
+                                assert_eq!(values, model);
+                            }
+                        }
+                    }
+                    bed.pool.unlink(rel.id()).unwrap();
+                }
+            })
+        })
+        .collect();
+    for w in workers {
+        w.join().unwrap();
+    }
+    stop.store(true, Ordering::Relaxed);
+    cleaner.join().unwrap();
+    assert_eq!(bed.pool.table_nodes(), 0);
+    let status = bed.pool.staging_status();
+    assert_eq!(status.staged, 0);
+    let rel = filled(&bed, 1, 64);
+    let held: Vec<_> = (0..64).map(|b| pin(&rel, b)).collect();
+    assert_eq!(held.len(), 64, "a frame was lost");
 }
