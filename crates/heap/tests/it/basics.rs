@@ -1,0 +1,228 @@
+//! One session: what its own commands see, HOT and cross-page updates, page dumps.
+
+use crate::common::{dump, row, world};
+use base::{BlockNumber, Fork, OffsetNumber, Tid, Xid};
+use heap::{FetchState, TupleOutcome, TupleSlot, UpdateOptions, Wait};
+use txn::CommitExtras;
+
+const HOT: UpdateOptions = UpdateOptions { hot: true, key_changed: false, wait: Wait::NoWait };
+const COLD: UpdateOptions = UpdateOptions { hot: false, key_changed: true, wait: Wait::NoWait };
+
+#[test]
+fn a_command_does_not_see_its_own_work() {
+    let w = world();
+    let t = w.begin();
+    let before = t.take_snapshot();
+    let tid = w.insert(&t, 1, b"one");
+    assert_eq!(w.rows(&before).len(), 0);
+    assert_eq!(w.heap.delete(&t, tid, Wait::NoWait).unwrap(), TupleOutcome::Invisible);
+    t.advance_command().unwrap();
+    let after = t.take_snapshot();
+    assert_eq!(w.rows(&after)[&1].1, b"one");
+    // Insert and delete by one transaction: both commands are remembered.
+    assert_eq!(w.heap.delete(&t, tid, Wait::NoWait).unwrap(), TupleOutcome::Ok(()));
+    assert_eq!(w.heap.delete(&t, tid, Wait::NoWait).unwrap(), TupleOutcome::SelfModified);
+    assert_eq!(w.rows(&after).len(), 1);
+    assert_eq!(w.rows(&before).len(), 0);
+    t.advance_command().unwrap();
+    assert_eq!(w.rows(&t.take_snapshot()).len(), 0);
+    drop((before, after));
+    t.commit(CommitExtras::default()).unwrap();
+    w.assert_replay_equal();
+}
+
+#[test]
+fn others_see_a_commit_only_through_later_snapshots() {
+    let w = world();
+    let a = w.begin();
+    let tid = w.insert(&a, 1, b"one");
+    let b = w.begin();
+    let early = b.take_snapshot();
+    assert_eq!(w.rows(&early).len(), 0);
+    a.commit(CommitExtras::default()).unwrap();
+    assert_eq!(w.rows(&early).len(), 0);
+    let late = b.take_snapshot();
+    assert_eq!(w.rows(&late).len(), 1);
+    assert_eq!(w.count(&late), 1);
+    let c = w.begin();
+    assert_eq!(w.heap.delete(&c, tid, Wait::NoWait).unwrap(), TupleOutcome::Ok(()));
+    c.abort().unwrap();
+    let d = w.begin();
+    assert_eq!(w.heap.delete(&d, tid, Wait::NoWait).unwrap(), TupleOutcome::Ok(()));
+    let xid = d.top_xid().unwrap();
+    d.commit(CommitExtras::default()).unwrap();
+    assert_eq!(w.rows(&late).len(), 1);
+    assert_eq!(w.rows(&b.take_snapshot()).len(), 0);
+    assert_eq!(
+        w.heap.delete(&b, tid, Wait::NoWait).unwrap(),
+        TupleOutcome::Deleted { xmax: xid }
+    );
+    w.check();
+    w.assert_replay_equal();
+}
+
+#[test]
+fn hot_chain_by_its_root() {
+    let w = world();
+    let t = w.begin();
+    let root = w.insert(&t, 1, b"v0");
+    t.commit(CommitExtras::default()).unwrap();
+    let old = w.begin();
+    let old_snapshot = old.take_snapshot();
+    let mut tid = root;
+    for n in 1..=3 {
+        let t = w.begin();
+        let new = row(1, format!("v{n}").as_bytes());
+        let TupleOutcome::Ok(done) = w.heap.update(&t, tid, &new, HOT).unwrap() else {
+            panic!("update {n}");
+        };
+        assert!(done.hot);
+        tid = done.tid;
+        t.commit(CommitExtras::default()).unwrap();
+    }
+    let now = w.begin();
+    let snapshot = now.take_snapshot();
+    let mut slot = TupleSlot::new();
+    let mut state = FetchState::new();
+    assert!(w.heap.fetch(root, &snapshot, &mut state, &mut slot).unwrap().found);
+    assert_eq!(slot.tid, tid);
+    assert!(w.heap.fetch(root, &old_snapshot, &mut state, &mut slot).unwrap().found);
+    assert_eq!(slot.tid, root);
+    w.assert_replay_equal();
+}
+
+#[test]
+fn updates_that_do_not_fit_go_to_another_page() {
+    let w = world();
+    let t = w.begin();
+    let mut tids: Vec<Tid> = (0..40).map(|k| w.insert(&t, k, &[b'x'; 300])).collect();
+    t.commit(CommitExtras::default()).unwrap();
+    let mut crossed = 0;
+    for round in 0..4u8 {
+        let t = w.begin();
+        for (k, tid) in tids.iter_mut().enumerate() {
+            let new = row(k as u64, &[b'a' + round; 320]);
+            let TupleOutcome::Ok(done) = w.heap.update(&t, *tid, &new, HOT).unwrap() else {
+                panic!("update {k}")
+            };
+            crossed += u32::from(done.tid.block != tid.block);
+            assert_eq!(done.hot, done.tid.block == tid.block);
+            *tid = done.tid;
+        }
+        t.commit(CommitExtras::default()).unwrap();
+    }
+    assert!(crossed > 0);
+    let r = w.begin();
+    let rows = w.rows(&r.take_snapshot());
+    assert_eq!(rows.len(), 40);
+    assert!(rows.values().all(|(_, v)| v == &[b'd'; 320]));
+    w.check();
+    w.assert_replay_equal();
+}
+
+#[test]
+fn an_insert_can_be_taken_back() {
+    let w = world();
+    let t = w.begin();
+    let a = w.insert(&t, 1, b"stays");
+    let b = w.insert(&t, 2, b"goes");
+    w.heap.kill_own(&t, b).unwrap();
+    assert!(w.heap.kill_own(&w.begin(), a).is_err());
+    t.advance_command().unwrap();
+    assert_eq!(w.rows(&t.take_snapshot()).len(), 1);
+    t.commit(CommitExtras::default()).unwrap();
+    w.assert_replay_equal();
+}
+
+#[test]
+fn in_place_updates_keep_the_version() {
+    let w = world();
+    let t = w.begin();
+    let tid = w.insert(&t, 1, b"12345");
+    t.commit(CommitExtras::default()).unwrap();
+    let r = w.begin();
+    let snapshot = r.take_snapshot();
+    w.heap.update_in_place(tid, &row(1, b"abcde")).unwrap();
+    assert_eq!(w.rows(&snapshot)[&1], (tid, b"abcde".to_vec()));
+    assert!(w.heap.update_in_place(tid, &row(1, b"longer")).is_err());
+    w.assert_replay_equal();
+}
+
+#[test]
+fn rows_too_big_are_refused() {
+    let w = world();
+    let t = w.begin();
+    let e = w.heap.insert(&t, &row(1, &[0; 8200]), &mut heap::InsertState::new()).unwrap_err();
+    assert_eq!(e.state(), base::SqlState::PROGRAM_LIMIT_EXCEEDED);
+    assert_eq!(e.to_string(), "row is too big: size 8236, maximum size 8152");
+}
+
+/// Xids relative to the first one, so that the dump does not depend on the world.
+#[test]
+fn golden_page() {
+    let w = world();
+    let t = w.begin();
+    let a = w.insert(&t, 1, b"alpha");
+    let b = w.insert(&t, 2, b"beta");
+    t.commit(CommitExtras::default()).unwrap();
+    let t = w.begin();
+    w.heap.update(&t, a, &row(1, b"ALPHA"), HOT).unwrap();
+    w.heap.update(&t, b, &row(2, b"BETA"), COLD).unwrap();
+    t.commit(CommitExtras::default()).unwrap();
+    let mut page = w.page(Fork::Main, 0);
+    page.set_lsn(base::Lsn(0));
+    assert_eq!(
+        dump(&page),
+        "page lsn 0/0 flags 0x00 lower 48 upper 8032 special 8192 xid_base 0 prune_xid 101
+1: at 8152 len 38
+2: at 8112 len 37
+3: at 8072 len 38
+4: at 8032 len 37
+  1: xmin 100 xmax 101 cid 0 ctid (0,3) mask 0x0102 0x4002 len 38
+  2: xmin 100 xmax 101 cid 0 ctid (0,4) mask 0x0102 0x2002 len 37
+  3: xmin 101 xmax 0 cid 0 ctid (0,3) mask 0x2802 0x8002 len 38
+  4: xmin 101 xmax 0 cid 0 ctid (0,4) mask 0x2802 0x0002 len 37
+"
+    );
+    w.assert_replay_equal();
+}
+
+#[test]
+fn the_xid_base_moves_when_it_must() {
+    let w = world();
+    let t = w.begin();
+    let keep = w.insert(&t, 1, b"old and kept");
+    let gone = w.insert(&t, 2, b"old and deleted");
+    t.commit(CommitExtras::default()).unwrap();
+    let t = w.begin();
+    w.heap.delete(&t, gone, Wait::NoWait).unwrap();
+    t.commit(CommitExtras::default()).unwrap();
+    let t = w.begin();
+    w.insert(&t, 3, b"aborted");
+    t.abort().unwrap();
+    w.ctx.wal.flush(w.ctx.wal.insert_lsn()).unwrap();
+    // Another life, five billion transactions later.
+    let late = Xid(4844 * txn::clog::SEGMENT_XIDS);
+    let disk: base::sync::Arc<dyn disk::Disk> = w.disk.clone();
+    w.ctx.txns.checkpoint().unwrap();
+    let config = txn::TxnConfig { next_xid: late, ..txn::TxnConfig::default() };
+    let txns = txn::TransactionManager::open(disk, w.ctx.wal.clone(), config).unwrap();
+    let ctx = base::sync::Arc::new(heap::HeapContext {
+        pool: w.ctx.pool.clone(),
+        wal: w.ctx.wal.clone(),
+        txns: txns.clone(),
+    });
+    let heap = heap::Heap::new(w.rel.clone(), ctx.clone(), heap::HeapOptions::default());
+    let w = crate::common::World { disk: w.disk.clone(), ctx, rel: w.rel.clone(), heap };
+    let t = w.begin();
+    assert_eq!(w.heap.delete(&t, keep, Wait::NoWait).unwrap(), TupleOutcome::Ok(()));
+    t.abort().unwrap();
+    let page = w.page(Fork::Main, 0);
+    assert_eq!(page.xid_base(), Xid(late.0 - (1 << 31)));
+    let t = w.begin();
+    let rows = w.rows(&t.take_snapshot());
+    assert_eq!(rows.keys().copied().collect::<Vec<_>>(), [1]);
+    assert_eq!(w.page(Fork::Main, 0).tuple(OffsetNumber(1)).xmin(), Xid::FROZEN);
+    assert_eq!(w.heap.len_blocks().unwrap(), BlockNumber(1));
+    w.assert_replay_equal();
+}

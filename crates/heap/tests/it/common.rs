@@ -1,0 +1,208 @@
+//! A small database of one heap, on a simulated disk.
+
+use base::sync::Arc;
+use base::{BlockNumber, Fork, Lsn, Oid, RelationId, Tid, Xid};
+use buffer::{BufferPool, Persistence, PoolConfig, RelationHandle, Strategy};
+use disk::Disk;
+use disk::sim::SimDisk;
+use heap::{Heap, HeapContext, HeapOptions, HeapScan, PageBatch, ScanOptions};
+use page::Page;
+use page::tuple::{AttrValue, PhysicalAttr, TupleDesc, deform, form_tuple};
+use std::collections::BTreeMap;
+use txn::{Backend, BackendKind, Snapshot, Transaction, TransactionManager, TxnConfig};
+use wal::{Reader, ResourceManager, Wal, WalConfig};
+
+pub const REL: RelationId = RelationId { database: Oid(5), file_number: 16384 };
+
+pub struct World {
+    pub disk: Arc<SimDisk>,
+    pub ctx: Arc<HeapContext>,
+    pub rel: RelationHandle,
+    pub heap: Heap,
+}
+
+pub fn world() -> World {
+    world_with(Xid(100), HeapOptions::default())
+}
+
+pub fn world_with(next_xid: Xid, options: HeapOptions) -> World {
+    let disk = SimDisk::new(7);
+    let dyn_disk: Arc<dyn Disk> = disk.clone();
+    dyn_disk.create_dir("wal").unwrap();
+    dyn_disk.create_dir("base/5").unwrap();
+    let config = WalConfig { buffer_bytes: 1 << 20, ..WalConfig::default() };
+    let wal = Wal::create(dyn_disk.clone(), config, wal::FIRST_LSN).unwrap();
+    let ctx = context(&dyn_disk, wal, next_xid);
+    let rel = ctx.pool.create(REL, Persistence::Permanent).unwrap();
+    let heap = Heap::new(rel.clone(), ctx.clone(), options);
+    World { disk, ctx, rel, heap }
+}
+
+pub fn context(disk: &Arc<dyn Disk>, wal: Arc<Wal>, next_xid: Xid) -> Arc<HeapContext> {
+    let pool_config = PoolConfig { write_behind_thread: false, ..PoolConfig::new(512) };
+    let pool = BufferPool::new(pool_config, disk.clone(), wal.clone()).unwrap();
+    let txn_config =
+        TxnConfig { clog_buffers: 16, ..TxnConfig::default() };
+    let txns = TransactionManager::open(disk.clone(), wal.clone(), txn_config).unwrap();
+    if next_xid.0 > 3 {
+        txns.burn_xids(next_xid.0 - 3).unwrap();
+    }
+    Arc::new(HeapContext { pool, wal, txns })
+}
+
+/// Rows of the tests: (key int8, value text).
+pub fn desc() -> TupleDesc {
+    TupleDesc::new(vec![PhysicalAttr::new(8, 8), PhysicalAttr::new(-1, 4)])
+}
+
+pub fn row(key: u64, value: &[u8]) -> Vec<u8> {
+    form_tuple(&desc(), &[Some(&key.to_le_bytes()), Some(value)])
+}
+
+pub fn read_row(tuple: &[u8]) -> (u64, Vec<u8>) {
+    let mut v = [AttrValue::Null; 2];
+    deform(tuple, &desc(), &mut v).unwrap();
+    match v {
+        [AttrValue::Inline(k), AttrValue::Inline(t)] => {
+            (u64::from_le_bytes(k.try_into().unwrap()), t.to_vec())
+        }
+        other => panic!("row {other:?}"),
+    }
+}
+
+impl World {
+    pub fn backend(&self) -> Arc<Backend> {
+        self.ctx.txns.register_backend(BackendKind::Client)
+    }
+    pub fn begin(&self) -> Transaction {
+        self.ctx.txns.begin(&self.backend())
+    }
+    pub fn insert(&self, txn: &Transaction, key: u64, value: &[u8]) -> Tid {
+        self.heap.insert(txn, &row(key, value), &mut heap::InsertState::new()).unwrap()
+    }
+    /// Everything a snapshot sees, by key, with addresses.
+    pub fn rows(&self, snapshot: &Arc<Snapshot>) -> BTreeMap<u64, (Tid, Vec<u8>)> {
+        let mut scan =
+            HeapScan::new(&self.heap, snapshot.clone(), ScanOptions::default()).unwrap();
+        let mut batch = PageBatch::new();
+        let mut out = BTreeMap::new();
+        while scan.next_page(&mut batch).unwrap() {
+            for t in batch.iter() {
+                let (key, value) = read_row(t.tuple.bytes);
+                assert!(out.insert(key, (t.tid, value)).is_none(), "key {key} seen twice");
+            }
+        }
+        out
+    }
+    pub fn count(&self, snapshot: &Arc<Snapshot>) -> u64 {
+        let mut scan =
+            HeapScan::new(&self.heap, snapshot.clone(), ScanOptions::default()).unwrap();
+        scan.count(|| Ok(())).unwrap()
+    }
+    pub fn page(&self, fork: Fork, block: u32) -> Box<Page> {
+        let pin = self.rel.pin(fork, BlockNumber(block), &mut Strategy::Normal).unwrap();
+        Page::from_bytes(pin.read().bytes())
+    }
+    pub fn check(&self) {
+        let mut faults = Vec::new();
+        self.heap.check(&mut |tag, what| faults.push(format!("{tag}: {what}"))).unwrap();
+        assert!(faults.is_empty(), "{faults:#?}");
+    }
+
+    /// Replays the whole log into an empty folder and compares every page of heap and visibility map.
+    pub fn assert_replay_equal(&self) {
+        self.ctx.wal.flush(self.ctx.wal.insert_lsn()).unwrap();
+        let disk = SimDisk::new(8);
+        let copy: Arc<dyn Disk> = disk.clone();
+        copy.create_dir("wal").unwrap();
+        copy.create_dir("base/5").unwrap();
+        let wal = Wal::create(copy.clone(), WalConfig::default(), wal::FIRST_LSN).unwrap();
+        let ctx = context(&copy, wal, Xid(3));
+        let source: Arc<dyn Disk> = self.disk.clone();
+        let mut reader = Reader::new(source, "wal", wal::FIRST_LSN, 1);
+        let mut n = 0;
+        while let Some(rec) = reader.next().unwrap() {
+            if rec.rmgr == ResourceManager::Heap {
+                heap::redo(&rec, &ctx.pool).unwrap();
+                n += 1;
+            }
+        }
+        assert!(n > 0, "nothing was logged");
+        ctx.pool.check_missing_pages().unwrap();
+        let rel = ctx.pool.open(REL, Persistence::Permanent);
+        for fork in [Fork::Main, Fork::VisibilityMap] {
+            let blocks = self.rel.len_blocks(fork).unwrap();
+            for n in 0..blocks.0 {
+                let ours = self.page(fork, n);
+                let theirs =
+                    match rel.try_pin(fork, BlockNumber(n), &mut Strategy::Normal).unwrap() {
+                        Some(pin) => Page::from_bytes(pin.read().bytes()),
+                        None => Page::new_zeroed(),
+                    };
+                let (a, b) = (masked(&ours, fork), masked(&theirs, fork));
+                if a.bytes() != b.bytes() {
+                    let at = (0..8192).find(|&i| a.bytes()[i] != b.bytes()[i]).unwrap();
+                    panic!(
+                        "{fork:?} block {n} differs at byte {at}\nours {}theirs {}",
+                        dump(&ours),
+                        dump(&theirs)
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// The page without what replay need not restore: hints, command ids, the checksum.
+fn masked(page: &Page, fork: Fork) -> Box<Page> {
+    let mut p = Page::from_bytes(page.bytes());
+    p.bytes_mut()[8..12].fill(0);
+    if p.is_new() || (fork == Fork::VisibilityMap && p.lsn() == Lsn(0)) {
+        return Page::new_zeroed();
+    }
+    if fork == Fork::Main {
+        if p.item_count() == 0 && p.lsn() == Lsn(0) {
+            // Laid out in memory for an insert that went elsewhere.
+            return Page::new_zeroed();
+        }
+        p.set_prune_xid(Xid::INVALID);
+        p.set_flags(p.flags() & page::flags::ALL_VISIBLE);
+        let (lower, upper) = (p.lower(), p.upper());
+        p.bytes_mut()[lower..upper].fill(0);
+        for offset in p.offsets() {
+            if p.item_id(offset).is_normal() {
+                let mut t = p.tuple_mut(offset);
+                t.set_command_id(base::CommandId(0));
+                let mask = t.infomask();
+                // A frozen xmin is not a hint; a combo id is part of the command id.
+                let frozen = mask & page::tuple::XMIN_FROZEN == page::tuple::XMIN_FROZEN;
+                let keep = mask & !page::tuple::HINT_BITS & !page::tuple::COMBO_CID;
+                t.set_infomask(keep | if frozen { page::tuple::XMIN_FROZEN } else { 0 });
+            }
+        }
+    }
+    p
+}
+
+/// A heap page as text.
+pub fn dump(page: &Page) -> String {
+    use std::fmt::Write;
+    let mut out = page.dump();
+    for offset in page.offsets() {
+        if page.item_id(offset).is_normal() {
+            let t = page.tuple(offset);
+            let _ = writeln!(
+                out,
+                "  {offset}: xmin {} xmax {} cid {} ctid {} mask {:#06x} {:#06x} len {}",
+                t.raw_xmin(),
+                t.xmax(),
+                t.command_id().0,
+                t.ctid(),
+                t.infomask(),
+                t.infomask2(),
+                t.bytes.len()
+            );
+        }
+    }
+    out
+}

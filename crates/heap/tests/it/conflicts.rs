@@ -1,0 +1,214 @@
+//! Sessions in each other's way: waiting, row locks, following to the newest version.
+
+use crate::common::{World, read_row, row, world};
+use base::Tid;
+use base::stop;
+use base::sync::Arc;
+use heap::{RowLockMode, TupleOutcome, TupleSlot, UpdateDone, UpdateOptions, Wait};
+use std::time::Duration;
+use txn::CommitExtras;
+
+const FOREVER: UpdateOptions =
+    UpdateOptions { hot: true, key_changed: false, wait: Wait::FOREVER };
+
+fn one_row(w: &World) -> Tid {
+    let t = w.begin();
+    let tid = w.insert(&t, 1, b"v0");
+    t.commit(CommitExtras::default()).unwrap();
+    tid
+}
+
+fn update(w: &World, t: &txn::Transaction, tid: Tid, value: &[u8]) -> TupleOutcome<UpdateDone> {
+    w.heap.update(t, tid, &row(1, value), FOREVER).unwrap()
+}
+
+/// Waits until some backend stands in a lock queue or waits for a transaction.
+fn until_waiting(w: &World) {
+    for _ in 0..20_000 {
+        if !w.ctx.txns.locks().waits().is_empty() {
+            return;
+        }
+        std::thread::yield_now();
+        std::thread::sleep(Duration::from_micros(50));
+    }
+    panic!("nobody waits");
+}
+
+#[test]
+fn the_second_updater_waits_and_finds_the_new_version() {
+    let w = Arc::new(world());
+    let tid = one_row(&w);
+    let a = w.begin();
+    let TupleOutcome::Ok(done) = update(&w, &a, tid, b"a") else { panic!() };
+    let w2 = w.clone();
+    let other = std::thread::spawn(move || {
+        let b = w2.begin();
+        let outcome = update(&w2, &b, tid, b"b");
+        let TupleOutcome::Updated { next, xmax } = outcome else { panic!("{outcome:?}") };
+        // READ COMMITTED's way: lock the newest version, look at it again, change it.
+        let mut slot = TupleSlot::new();
+        let mode = RowLockMode::NoKeyUpdate;
+        let outcome = w2.heap.lock_latest(&b, next, xmax, mode, Wait::FOREVER, &mut slot).unwrap();
+        assert_eq!(outcome, TupleOutcome::Ok(()));
+        assert_eq!(read_row(&slot.bytes), (1, b"a".to_vec()));
+        let TupleOutcome::Ok(_) = update(&w2, &b, slot.tid, b"ab") else { panic!() };
+        b.commit(CommitExtras::default()).unwrap();
+        next
+    });
+    until_waiting(&w);
+    a.commit(CommitExtras::default()).unwrap();
+    assert_eq!(other.join().unwrap(), done.tid);
+    let r = w.begin();
+    assert_eq!(w.rows(&r.take_snapshot())[&1].1, b"ab");
+    w.assert_replay_equal();
+}
+
+#[test]
+fn after_an_abort_the_waiter_goes_on_with_the_same_version() {
+    let w = Arc::new(world());
+    let tid = one_row(&w);
+    let a = w.begin();
+    update(&w, &a, tid, b"a");
+    let w2 = w.clone();
+    let other = std::thread::spawn(move || {
+        let b = w2.begin();
+        let outcome = update(&w2, &b, tid, b"b");
+        assert!(matches!(outcome, TupleOutcome::Ok(_)), "{outcome:?}");
+        b.commit(CommitExtras::default()).unwrap();
+    });
+    until_waiting(&w);
+    a.abort().unwrap();
+    other.join().unwrap();
+    let r = w.begin();
+    assert_eq!(w.rows(&r.take_snapshot())[&1].1, b"b");
+    w.assert_replay_equal();
+}
+
+#[test]
+fn a_reader_between_change_and_log_sees_nothing_of_it() {
+    let w = Arc::new(world());
+    let tid = one_row(&w);
+    stop::arm("heap.wait_for_xid");
+    let a = w.begin();
+    update(&w, &a, tid, b"a");
+    let w2 = w.clone();
+    let other = std::thread::spawn(move || {
+        let b = w2.begin();
+        update(&w2, &b, tid, b"b")
+    });
+    assert!(stop::wait_reached("heap.wait_for_xid", Duration::from_secs(20)));
+    // The waiter holds no page: everybody else goes on.
+    let r = w.begin();
+    assert_eq!(w.rows(&r.take_snapshot())[&1].1, b"v0");
+    a.commit(CommitExtras::default()).unwrap();
+    stop::release("heap.wait_for_xid");
+    let outcome = other.join().unwrap();
+    assert!(matches!(outcome, TupleOutcome::Updated { .. }), "{outcome:?}");
+}
+
+#[test]
+fn row_locks_of_all_modes() {
+    use RowLockMode::{KeyShare, NoKeyUpdate, Share, Update};
+    let w = world();
+    let tid = one_row(&w);
+    for held in [KeyShare, Share, NoKeyUpdate, Update] {
+        for wanted in [KeyShare, Share, NoKeyUpdate, Update] {
+            let (a, b) = (w.begin(), w.begin());
+            let lock = |t: &txn::Transaction, mode| {
+                w.heap.lock_tuple(t, tid, mode, Wait::NoWait, None).unwrap()
+            };
+            assert_eq!(lock(&a, held), TupleOutcome::Ok(()));
+            let free = !held.conflicts(wanted);
+            let expected = if free { TupleOutcome::Ok(()) } else { TupleOutcome::WouldBlock };
+            assert_eq!(lock(&b, wanted), expected, "{held:?} {wanted:?}");
+            a.commit(CommitExtras::default()).unwrap();
+            assert_eq!(lock(&b, wanted), TupleOutcome::Ok(()));
+        }
+    }
+    // Nothing of it reached the page.
+    assert_eq!(w.page(base::Fork::Main, 0).tuple(tid.offset).xmax(), base::Xid::INVALID);
+}
+
+#[test]
+fn key_share_lives_beside_an_update_and_moves_to_the_new_version() {
+    let w = world();
+    let tid = one_row(&w);
+    let nowait = |key_changed| UpdateOptions { hot: true, key_changed, wait: Wait::NoWait };
+    // Locked first: the update carries the lock over.
+    let (locker, a) = (w.begin(), w.begin());
+    w.heap.lock_tuple(&locker, tid, RowLockMode::KeyShare, Wait::NoWait, None).unwrap();
+    let blocked = w.heap.update(&a, tid, &row(1, b"k"), nowait(true)).unwrap();
+    assert_eq!(blocked, TupleOutcome::WouldBlock);
+    let TupleOutcome::Ok(done) = w.heap.update(&a, tid, &row(1, b"a"), nowait(false)).unwrap()
+    else {
+        panic!()
+    };
+    a.commit(CommitExtras::default()).unwrap();
+    let b = w.begin();
+    assert_eq!(w.heap.delete(&b, done.tid, Wait::NoWait).unwrap(), TupleOutcome::WouldBlock);
+    locker.commit(CommitExtras::default()).unwrap();
+    // Updated first: the lock is taken on both versions.
+    let locker = w.begin();
+    let TupleOutcome::Ok(newer) =
+        w.heap.update(&b, done.tid, &row(1, b"b"), nowait(false)).unwrap()
+    else {
+        panic!()
+    };
+    let got = w.heap.lock_tuple(&locker, done.tid, RowLockMode::KeyShare, Wait::NoWait, None);
+    assert_eq!(got.unwrap(), TupleOutcome::Ok(()));
+    b.commit(CommitExtras::default()).unwrap();
+    let c = w.begin();
+    assert_eq!(w.heap.delete(&c, newer.tid, Wait::NoWait).unwrap(), TupleOutcome::WouldBlock);
+    locker.commit(CommitExtras::default()).unwrap();
+    assert_eq!(w.heap.delete(&c, newer.tid, Wait::NoWait).unwrap(), TupleOutcome::Ok(()));
+}
+
+#[test]
+fn a_chain_of_waiters_is_served_in_turn() {
+    let w = Arc::new(world());
+    let t = w.begin();
+    let tid = w.insert(&t, 1, &0u64.to_le_bytes());
+    t.commit(CommitExtras::default()).unwrap();
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let w = w.clone();
+            std::thread::spawn(move || {
+                for _ in 0..50 {
+                    let t = w.begin();
+                    let snapshot = t.take_snapshot();
+                    let (mut at, value) = w.rows(&snapshot)[&1].clone();
+                    let mut n = u64::from_le_bytes(value.try_into().unwrap());
+                    loop {
+                        let new = row(1, &(n + 1).to_le_bytes());
+                        match w.heap.update(&t, at, &new, FOREVER).unwrap() {
+                            TupleOutcome::Ok(_) => break,
+                            TupleOutcome::Updated { next, xmax } => {
+                                let mut slot = TupleSlot::new();
+                                let mode = RowLockMode::NoKeyUpdate;
+                                let got = w
+                                    .heap
+                                    .lock_latest(&t, next, xmax, mode, Wait::FOREVER, &mut slot)
+                                    .unwrap();
+                                assert_eq!(got, TupleOutcome::Ok(()));
+                                at = slot.tid;
+                                let value = read_row(&slot.bytes).1;
+                                n = u64::from_le_bytes(value.try_into().unwrap());
+                            }
+                            other => panic!("{other:?}"),
+                        }
+                    }
+                    t.commit(CommitExtras::default()).unwrap();
+                }
+            })
+        })
+        .collect();
+    for t in threads {
+        t.join().unwrap();
+    }
+    let r = w.begin();
+    let rows = w.rows(&r.take_snapshot());
+    assert_eq!(rows[&1].1, 200u64.to_le_bytes());
+    let _ = tid;
+    w.check();
+    w.assert_replay_equal();
+}

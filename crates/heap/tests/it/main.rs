@@ -1,0 +1,8 @@
+//! Tests of the heap through its public interface.
+
+mod basics;
+mod common;
+mod conflicts;
+mod model;
+mod toast;
+mod vacuum;

@@ -1,0 +1,235 @@
+//! Pruning, freezing, the maps, COPY FREEZE.
+
+use crate::common::{World, row, world, world_with};
+use base::{BlockNumber, Fork, OffsetNumber, Xid};
+use buffer::Strategy;
+use heap::visibility_map::{ALL_FROZEN, ALL_VISIBLE};
+use heap::{
+    FreezePolicy, HeapOptions, InsertState, MapPin, PageFindings, PruneDone, PruneOptions,
+    TupleOutcome, UpdateOptions, Wait,
+};
+use txn::CommitExtras;
+
+fn vacuum(w: &World, block: u32, freeze: bool) -> (PruneDone, PageFindings) {
+    let horizon = w.heap.horizon();
+    let map = w.heap.visibility_map();
+    let block = BlockNumber(block);
+    let pin = w.rel.pin(Fork::Main, block, &mut Strategy::Normal).unwrap();
+    let mut map_pin = MapPin::none();
+    map.pin(block, &mut map_pin).unwrap();
+    let mut guard = pin.cleanup().unwrap();
+    let options = PruneOptions {
+        prune: true,
+        no_indexes: false,
+        freeze: FreezePolicy {
+            freeze_limit: if freeze { horizon.oldest_xmin } else { Xid(0) },
+            oldest_xmin: horizon.oldest_xmin,
+            when_all_frozen: false,
+        },
+        map_bits: Some(map.bits(block, &mut map_pin).unwrap()),
+    };
+    w.heap.prune_and_freeze(&mut guard, &map_pin, &options, &horizon).unwrap()
+}
+
+fn bits(w: &World, block: u32) -> u8 {
+    w.heap.visibility_map().bits(BlockNumber(block), &mut MapPin::none()).unwrap()
+}
+
+#[test]
+fn bits_are_set_and_cleared_with_the_page() {
+    let w = world();
+    let t = w.begin();
+    let tid = w.insert(&t, 1, b"row");
+    t.commit(CommitExtras::default()).unwrap();
+    assert_eq!(bits(&w, 0), 0);
+    let (done, found) = vacuum(&w, 0, false);
+    assert!(done.set_all_visible && !done.set_all_frozen && found.all_visible);
+    assert_eq!(bits(&w, 0), ALL_VISIBLE);
+    let (done, found) = vacuum(&w, 0, true);
+    assert!(!done.set_all_visible && done.set_all_frozen);
+    assert_eq!((done.frozen, found.oldest_unfrozen), (1, Xid::INVALID));
+    assert_eq!(bits(&w, 0), ALL_VISIBLE | ALL_FROZEN);
+    assert_eq!(w.heap.visibility_map().count().unwrap(), (1, 1));
+    // Nothing left to do: nothing is logged.
+    let lsn = w.ctx.wal.insert_lsn();
+    assert!(!vacuum(&w, 0, true).0.changed);
+    assert_eq!(w.ctx.wal.insert_lsn(), lsn);
+    w.check();
+    let t = w.begin();
+    assert_eq!(w.heap.delete(&t, tid, Wait::NoWait).unwrap(), TupleOutcome::Ok(()));
+    assert_eq!(bits(&w, 0), 0);
+    t.abort().unwrap();
+    // An aborted deleter does not keep the page from being frozen again.
+    vacuum(&w, 0, true);
+    assert_eq!(bits(&w, 0), ALL_VISIBLE | ALL_FROZEN);
+    w.check();
+    w.assert_replay_equal();
+}
+
+#[test]
+fn dead_items_wait_for_the_reap() {
+    let w = world();
+    let t = w.begin();
+    let tids: Vec<_> = (0..5).map(|k| w.insert(&t, k, b"row")).collect();
+    t.commit(CommitExtras::default()).unwrap();
+    let t = w.begin();
+    for tid in &tids[3..] {
+        w.heap.delete(&t, *tid, Wait::NoWait).unwrap();
+    }
+    t.commit(CommitExtras::default()).unwrap();
+    // A snapshot from before keeps them.
+    let (done, found) = vacuum(&w, 0, false);
+    assert_eq!((done.removed, found.live_tuples), (2, 3));
+    assert_eq!(found.dead_items, [OffsetNumber(4), OffsetNumber(5)]);
+    assert!(found.all_visible_but_dead_items && !found.all_visible);
+    assert_eq!(bits(&w, 0), 0);
+    let horizon = w.heap.horizon();
+    let mut map_pin = MapPin::none();
+    w.heap.visibility_map().pin(BlockNumber(0), &mut map_pin).unwrap();
+    let pin = w.rel.pin(Fork::Main, BlockNumber(0), &mut Strategy::Normal).unwrap();
+    let mut guard = pin.write();
+    let done =
+        w.heap.reap(&mut guard, &map_pin, &found.dead_items, Some(0), &horizon).unwrap();
+    assert_eq!(done.unused, 2);
+    assert!(done.set_all_visible);
+    assert_eq!(guard.item_count(), 3);
+    drop(guard);
+    w.check();
+    w.assert_replay_equal();
+}
+
+#[test]
+fn a_snapshot_keeps_what_it_sees() {
+    let w = world();
+    let t = w.begin();
+    let tid = w.insert(&t, 1, b"old");
+    t.commit(CommitExtras::default()).unwrap();
+    let reader = w.begin();
+    let snapshot = reader.take_snapshot();
+    let t = w.begin();
+    let options = UpdateOptions { hot: true, key_changed: false, wait: Wait::NoWait };
+    w.heap.update(&t, tid, &row(1, b"new"), options).unwrap();
+    t.commit(CommitExtras::default()).unwrap();
+    let (_, found) = vacuum(&w, 0, true);
+    assert_eq!((found.removed_tuples, found.recently_dead_tuples), (0, 1));
+    assert_eq!(w.rows(&snapshot)[&1].1, b"old");
+    drop(snapshot);
+    let (_, found) = vacuum(&w, 0, true);
+    assert_eq!(found.removed_tuples, 1);
+    let page = w.page(Fork::Main, 0);
+    assert_eq!(page.item_id(OffsetNumber(1)).redirect_target(), OffsetNumber(2));
+    assert_eq!(w.rows(&reader.take_snapshot())[&1].1, b"new");
+    w.check();
+    w.assert_replay_equal();
+}
+
+#[test]
+fn a_churning_row_stays_on_its_page() {
+    let w = world_with(Xid(100), HeapOptions { fillfactor: 50, ..HeapOptions::default() });
+    let t = w.begin();
+    let mut tids: Vec<_> = (0..30).map(|k| w.insert(&t, k, &[1; 80])).collect();
+    t.commit(CommitExtras::default()).unwrap();
+    let options = UpdateOptions { hot: true, key_changed: false, wait: Wait::NoWait };
+    for round in 0..40u8 {
+        let t = w.begin();
+        for (k, tid) in tids.iter_mut().enumerate() {
+            let new = row(k as u64, &[round; 80]);
+            let TupleOutcome::Ok(done) = w.heap.update(&t, *tid, &new, options).unwrap() else {
+                panic!()
+            };
+            assert!(done.hot, "round {round} row {k}");
+            *tid = done.tid;
+        }
+        t.commit(CommitExtras::default()).unwrap();
+    }
+    assert_eq!(w.heap.len_blocks().unwrap(), BlockNumber(1));
+    w.check();
+    w.assert_replay_equal();
+}
+
+#[test]
+fn frozen_loads_are_all_visible_at_once() {
+    let w = world();
+    let t = w.begin();
+    let rows: Vec<_> = (0..2000).map(|k| row(k, b"frozen")).collect();
+    let mut state = InsertState::bulk(&w.ctx.pool);
+    state.frozen = true;
+    state.skip_fsm = true;
+    let mut tids = Vec::new();
+    for part in rows.chunks(300) {
+        w.heap.multi_insert(&t, part, &mut state, &mut tids).unwrap();
+    }
+    w.heap.finish_bulk(&mut state).unwrap();
+    t.commit(CommitExtras::default()).unwrap();
+    let (visible, frozen) = w.heap.visibility_map().count().unwrap();
+    let used = tids.last().unwrap().block.0 + 1;
+    assert_eq!((visible, frozen), (u64::from(used), u64::from(used)));
+    let r = w.begin();
+    assert_eq!(w.count(&r.take_snapshot()), 2000);
+    assert_eq!(w.rows(&r.take_snapshot()).len(), 2000);
+    // One record a page, but where a batch ended on it.
+    assert!(w.ctx.wal.stats().records < u64::from(used) + 20);
+    w.check();
+    w.assert_replay_equal();
+}
+
+#[test]
+fn free_space_is_found_again() {
+    let w = world();
+    let fsm = w.heap.free_space_map();
+    assert_eq!(fsm.find(100).unwrap(), None);
+    let t = w.begin();
+    for k in 0..300 {
+        w.insert(&t, k, &[0; 400]);
+    }
+    let blocks = w.heap.len_blocks().unwrap();
+    assert!(blocks > BlockNumber(10));
+    fsm.record(BlockNumber(3), 5000).unwrap();
+    assert_eq!(fsm.find(4000).unwrap(), Some(BlockNumber(3)));
+    assert!(fsm.get(BlockNumber(3)).unwrap() >= 4900);
+    assert_eq!(fsm.record_and_find(BlockNumber(3), 0, 4000).unwrap(), None);
+    // What lies beyond the end is not given out.
+    fsm.record(BlockNumber(5000), 8000).unwrap();
+    assert_eq!(fsm.find(7000).unwrap(), None);
+    fsm.record(BlockNumber(5), 3000).unwrap();
+    fsm.truncate(BlockNumber(5)).unwrap();
+    assert_eq!(fsm.find(2000).unwrap(), None);
+}
+
+#[test]
+fn the_map_can_be_cut() {
+    let w = world();
+    let t = w.begin();
+    for k in 0..200 {
+        w.insert(&t, k, &[0; 400]);
+    }
+    t.commit(CommitExtras::default()).unwrap();
+    let blocks = w.heap.len_blocks().unwrap().0;
+    for n in 0..blocks {
+        vacuum(&w, n, true);
+    }
+    let map = w.heap.visibility_map();
+    assert_eq!(map.count().unwrap(), (u64::from(blocks), u64::from(blocks)));
+    map.truncate(BlockNumber(4), Some(&w.ctx.wal)).unwrap();
+    assert_eq!(map.count().unwrap(), (4, 4));
+    w.assert_replay_equal();
+}
+
+#[test]
+fn damage_is_reported() {
+    let w = world();
+    let t = w.begin();
+    w.insert(&t, 1, b"row");
+    t.commit(CommitExtras::default()).unwrap();
+    let pin = w.rel.pin(Fork::Main, BlockNumber(0), &mut Strategy::Normal).unwrap();
+    {
+        let mut guard = pin.write();
+        guard.tuple_mut(OffsetNumber(1)).set_hoff(99);
+    }
+    let mut faults = Vec::new();
+    w.heap.check(&mut |tag, what| faults.push(format!("{tag}: {what}"))).unwrap();
+    assert_eq!(
+        faults,
+        ["block 0 of relation \"base/5/16384\": tuple 1: data begins at byte 99, not 24"]
+    );
+}
