@@ -53,10 +53,7 @@ fn others_see_a_commit_only_through_later_snapshots() {
     d.commit(CommitExtras::default()).unwrap();
     assert_eq!(w.rows(&late).len(), 1);
     assert_eq!(w.rows(&b.take_snapshot()).len(), 0);
-    assert_eq!(
-        w.heap.delete(&b, tid, Wait::NoWait).unwrap(),
-        TupleOutcome::Deleted { xmax: xid }
-    );
+    assert_eq!(w.heap.delete(&b, tid, Wait::NoWait).unwrap(), TupleOutcome::Deleted { xmax: xid });
     w.check();
     w.assert_replay_equal();
 }

@@ -41,8 +41,7 @@ pub fn world_with(next_xid: Xid, options: HeapOptions) -> World {
 pub fn context(disk: &Arc<dyn Disk>, wal: Arc<Wal>, next_xid: Xid) -> Arc<HeapContext> {
     let pool_config = PoolConfig { write_behind_thread: false, ..PoolConfig::new(512) };
     let pool = BufferPool::new(pool_config, disk.clone(), wal.clone()).unwrap();
-    let txn_config =
-        TxnConfig { clog_buffers: 16, ..TxnConfig::default() };
+    let txn_config = TxnConfig { clog_buffers: 16, ..TxnConfig::default() };
     let txns = TransactionManager::open(disk.clone(), wal.clone(), txn_config).unwrap();
     if next_xid.0 > 3 {
         txns.burn_xids(next_xid.0 - 3).unwrap();
@@ -82,8 +81,7 @@ impl World {
     }
     /// Everything a snapshot sees, by key, with addresses.
     pub fn rows(&self, snapshot: &Arc<Snapshot>) -> BTreeMap<u64, (Tid, Vec<u8>)> {
-        let mut scan =
-            HeapScan::new(&self.heap, snapshot.clone(), ScanOptions::default()).unwrap();
+        let mut scan = HeapScan::new(&self.heap, snapshot.clone(), ScanOptions::default()).unwrap();
         let mut batch = PageBatch::new();
         let mut out = BTreeMap::new();
         while scan.next_page(&mut batch).unwrap() {
@@ -95,8 +93,7 @@ impl World {
         out
     }
     pub fn count(&self, snapshot: &Arc<Snapshot>) -> u64 {
-        let mut scan =
-            HeapScan::new(&self.heap, snapshot.clone(), ScanOptions::default()).unwrap();
+        let mut scan = HeapScan::new(&self.heap, snapshot.clone(), ScanOptions::default()).unwrap();
         scan.count(|| Ok(())).unwrap()
     }
     pub fn page(&self, fork: Fork, block: u32) -> Box<Page> {
@@ -134,11 +131,11 @@ impl World {
             let blocks = self.rel.len_blocks(fork).unwrap();
             for n in 0..blocks.0 {
                 let ours = self.page(fork, n);
-                let theirs =
-                    match rel.try_pin(fork, BlockNumber(n), &mut Strategy::Normal).unwrap() {
-                        Some(pin) => Page::from_bytes(pin.read().bytes()),
-                        None => Page::new_zeroed(),
-                    };
+                let theirs = match rel.try_pin(fork, BlockNumber(n), &mut Strategy::Normal).unwrap()
+                {
+                    Some(pin) => Page::from_bytes(pin.read().bytes()),
+                    None => Page::new_zeroed(),
+                };
                 let (a, b) = (masked(&ours, fork), masked(&theirs, fork));
                 if a.bytes() != b.bytes() {
                     let at = (0..8192).find(|&i| a.bytes()[i] != b.bytes()[i]).unwrap();

@@ -8,8 +8,7 @@ use heap::{RowLockMode, TupleOutcome, TupleSlot, UpdateDone, UpdateOptions, Wait
 use std::time::Duration;
 use txn::CommitExtras;
 
-const FOREVER: UpdateOptions =
-    UpdateOptions { hot: true, key_changed: false, wait: Wait::FOREVER };
+const FOREVER: UpdateOptions = UpdateOptions { hot: true, key_changed: false, wait: Wait::FOREVER };
 
 fn one_row(w: &World) -> Tid {
     let t = w.begin();

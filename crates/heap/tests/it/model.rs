@@ -72,13 +72,10 @@ fn clean(w: &World, rng: &mut SmallRng) {
             },
             map_bits: Some(bits),
         };
-        let (_, found) =
-            w.heap.prune_and_freeze(&mut guard, &map_pin, &options, &horizon).unwrap();
+        let (_, found) = w.heap.prune_and_freeze(&mut guard, &map_pin, &options, &horizon).unwrap();
         if !found.dead_items.is_empty() && rng.random_bool(0.7) {
             let bits = map.bits(block, &mut map_pin).unwrap();
-            w.heap
-                .reap(&mut guard, &map_pin, &found.dead_items, Some(bits), &horizon)
-                .unwrap();
+            w.heap.reap(&mut guard, &map_pin, &found.dead_items, Some(bits), &horizon).unwrap();
         }
         let free = guard.free_space_for_item();
         drop(guard);
@@ -153,7 +150,8 @@ fn run(seed: u64, steps: usize) {
             68..72 => {
                 if let Some(key) = pick(&mut rng) {
                     let tid = find(&w, &snapshot, key).expect(&context);
-                    let mode = if rng.random() { RowLockMode::KeyShare } else { RowLockMode::Share };
+                    let mode =
+                        if rng.random() { RowLockMode::KeyShare } else { RowLockMode::Share };
                     match w.heap.lock_tuple(&session.txn, tid, mode, Wait::NoWait, None).unwrap() {
                         TupleOutcome::Ok(()) | TupleOutcome::WouldBlock => {}
                         other => panic!("{context}: {other:?}"),

@@ -44,10 +44,7 @@ fn toast_world(storage: AttrStorage) -> (World, Heap) {
     let store = Arc::new(HeapToast::new(toast.clone(), index, Oid(16390)));
     let options = HeapOptions {
         toast: Some(store),
-        storage: Some(Arc::new((
-            crate::common::desc(),
-            vec![AttrStorage::Plain, storage],
-        ))),
+        storage: Some(Arc::new((crate::common::desc(), vec![AttrStorage::Plain, storage]))),
         ..HeapOptions::default()
     };
     let heap = Heap::new(w.rel.clone(), w.ctx.clone(), options);

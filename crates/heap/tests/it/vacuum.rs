@@ -88,8 +88,7 @@ fn dead_items_wait_for_the_reap() {
     w.heap.visibility_map().pin(BlockNumber(0), &mut map_pin).unwrap();
     let pin = w.rel.pin(Fork::Main, BlockNumber(0), &mut Strategy::Normal).unwrap();
     let mut guard = pin.write();
-    let done =
-        w.heap.reap(&mut guard, &map_pin, &found.dead_items, Some(0), &horizon).unwrap();
+    let done = w.heap.reap(&mut guard, &map_pin, &found.dead_items, Some(0), &horizon).unwrap();
     assert_eq!(done.unused, 2);
     assert!(done.set_all_visible);
     assert_eq!(guard.item_count(), 3);
