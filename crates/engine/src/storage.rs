@@ -210,7 +210,7 @@ impl RelationFiles {
     }
 
     /// Removes a relation's files when the transaction commits (DROP, and the old file of TRUNCATE).
-    pub fn drop(&self, transaction: &Transaction, id: RelationId) {
+    pub fn remove_at_commit(&self, transaction: &Transaction, id: RelationId) {
         transaction.remove_on_commit(id);
     }
 

@@ -39,8 +39,8 @@ fn add_page(
     let handle = engine.files.open(id, persistence);
     let mut page = handle.extend_one(Fork::Main, &mut Strategy::Normal)?.into_write();
     page.mark_dirty();
-    page.init(0);
-    page.bytes_mut()[4000] = content;
+    page.init(16);
+    page.bytes_mut()[8180] = content;
     if persistence == Persistence::Permanent {
         let block = page.tag().block;
         let end = engine.files.log_pages(id, Fork::Main, &[(block, &page)]);
@@ -55,7 +55,7 @@ fn contents(engine: &Engine, id: RelationId) -> Vec<u8> {
     (0..len)
         .map(|b| {
             let page = handle.pin(Fork::Main, BlockNumber(b), &mut Strategy::Normal).unwrap();
-            page.read().bytes()[4000]
+            page.read().bytes()[8180]
         })
         .collect()
 }
@@ -162,7 +162,7 @@ fn workload(engine: &Arc<Engine>, model: &mut Model, seed: u64) -> (Model, Model
                     add_page(engine, new, Persistence::Permanent, 9)?;
                     if let Some((old, _)) = model.pop_first() {
                         let old = RelationId { database: DATABASE, file_number: old };
-                        engine.files.drop(&t, old);
+                        engine.files.remove_at_commit(&t, old);
                     }
                     model.insert(new.file_number, vec![9]);
                     t.commit(CommitExtras { sync: true, ..CommitExtras::default() })?;
@@ -212,17 +212,18 @@ fn power_lost_at_every_operation() {
         workload(&engine, &mut Model::new(), 0);
         disk.counts().operations - before
     };
-    let step = 3;
+    let step = 1;
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
                 loop {
-                    let at = next.fetch_add(step, Ordering::SeqCst) as u64;
-                    if at >= total {
+                    let seed = next.fetch_add(step, Ordering::SeqCst) as u64;
+                    let at = seed;
+                    if at >= total * 5 {
                         return;
                     }
-                    let seed = at / step as u64;
+                    let at = at % total;
                     let disk = fresh.snapshot(at);
                     let mut model = Model::new();
                     let engine = Engine::open(disk.clone(), options()).unwrap();
@@ -268,8 +269,8 @@ fn unlogged_and_temporary() {
     unlogged.create_fork(Fork::Init).unwrap();
     let mut page = unlogged.extend_one(Fork::Init, &mut Strategy::Normal).unwrap().into_write();
     page.mark_dirty();
-    page.init(0);
-    page.bytes_mut()[4000] = 77;
+    page.init(16);
+    page.bytes_mut()[8180] = 77;
     let end = engine.files.log_pages(id, Fork::Init, &[(BlockNumber(0), &page)]);
     page.set_lsn(end);
     drop(page);
@@ -320,7 +321,7 @@ fn a_database_is_copied() {
     let copy = RelationId { database: Oid(7), ..id };
     assert_eq!(contents(&engine, copy), [5]);
     let t = begin(&engine);
-    engine.files.drop(&t, RelationId { database: Oid(7), file_number: 0 });
+    engine.files.remove_at_commit(&t, RelationId { database: Oid(7), file_number: 0 });
     t.commit(CommitExtras { sync: true, ..CommitExtras::default() }).unwrap();
     assert!(!disk.exists("base/7").unwrap());
 }
