@@ -51,6 +51,11 @@ impl Pool {
         let state = relation.fork(fork);
         let _extension = state.extension.lock();
         let old = self.learn_len_locked(relation, fork)?;
+        // Redo: the file may be as short already, and this is what explains why.
+        self.missing
+            .pages
+            .lock()
+            .retain(|tag| tag.relation != relation.id || tag.fork != fork || tag.block.0 < len);
         if len >= old {
             return Ok(());
         }
@@ -66,10 +71,6 @@ impl Pool {
             return Err(Error::io(what, e));
         }
         self.register_sync(relation, fork);
-        self.missing
-            .pages
-            .lock()
-            .retain(|tag| tag.relation != relation.id || tag.fork != fork || tag.block.0 < len);
         Ok(())
     }
 

@@ -238,6 +238,25 @@ impl RelationHandle {
         pool.pin_slow(&self.relation, fork, block.0, strategy)
     }
 
+    /// As [`RelationHandle::try_pin`], but a page whose bytes are wrong is given as a page of zeros. Only for what is not
+    /// logged and can be built again: a free-space map's page may be torn by a crash.
+    ///
+    /// # Errors
+    /// As [`RelationHandle::try_pin`], but for wrong bytes.
+    pub fn try_pin_or_zeroed(
+        &self,
+        fork: Fork,
+        block: BlockNumber,
+        strategy: &mut Strategy,
+    ) -> Result<Option<PinnedPage>> {
+        match self.try_pin(fork, block, strategy) {
+            Err(Error::Corruption(_)) if fork != Fork::Main => {
+                self.inner().pin_zeroed(&self.relation, fork, block.0).map(Some)
+            }
+            other => other,
+        }
+    }
+
     /// Is the block cached (a moment ago)?
     pub fn is_cached(&self, fork: Fork, block: BlockNumber) -> bool {
         self.relation.fork(fork).table.lookup(&self.inner().nodes, block.0).is_some()

@@ -106,6 +106,90 @@ fn forks_come_into_being_when_extended() {
 }
 
 #[test]
+fn a_torn_map_page_can_be_had_as_zeros() {
+    use disk::Disk;
+    let bed = bed(16);
+    let rel = bed.create(1);
+    let page = rel.extend_one(Fork::FreeSpaceMap, &mut Strategy::Normal).unwrap();
+    fill(&page, 3, 3);
+    drop(page);
+    bed.checkpoint();
+    let again = bed.reopened(16);
+    let file = bed.disk.open("base/5/1_fsm", disk::OpenMode::Existing).unwrap();
+    file.write_at(b"torn", 4096).unwrap();
+    let rel = again.pool.open(rel.id(), Default::default());
+    let (fsm, mut s) = (Fork::FreeSpaceMap, Strategy::Normal);
+    assert!(rel.try_pin(fsm, BlockNumber(0), &mut s).is_err());
+    let page = rel.try_pin_or_zeroed(fsm, BlockNumber(0), &mut s).unwrap().unwrap();
+    assert!(page.read().is_new());
+    assert!(rel.try_pin_or_zeroed(fsm, BlockNumber(1), &mut s).unwrap().is_none());
+}
+
+#[test]
+fn what_a_thread_did_is_counted() {
+    let bed = bed(64);
+    let rel = filled(&bed, 1, 10);
+    bed.checkpoint();
+    let again = bed.reopened(64);
+    let rel = again.pool.open(rel.id(), Default::default());
+    let before = buffer::my_usage();
+    for _ in 0..3 {
+        for b in 0..10 {
+            drop(pin(&rel, b));
+        }
+    }
+    fill(&pin(&rel, 1), 1, 1);
+    fill(&pin(&rel, 1), 1, 1);
+    again.checkpoint();
+    let did = buffer::my_usage() - before;
+    assert_eq!((did.reads, did.hits, did.dirtied, did.written), (10, 22, 1, 1));
+    let rows = again.pool.io_stats();
+    assert_eq!(rows.len(), 1);
+    let counters = rows[0].counters;
+    assert_eq!(rows[0].backend_type.name(), "client backend");
+    assert_eq!((counters.reads, counters.read_bytes, counters.hits), (10, 81_920, 22));
+    assert_eq!((counters.writes, counters.write_bytes, counters.fsyncs), (1, 8192, 1));
+    // Threads that ended, and those that changed what they are, are remembered.
+    let handle = rel.clone();
+    std::thread::spawn(move || {
+        drop(pin(&handle, 0));
+        buffer::set_backend_type(buffer::BackendType::AutovacuumWorker);
+        let mut vacuum = Strategy::vacuum(handle.pool(), 128);
+        drop(handle.pin(Main, BlockNumber(0), &mut vacuum).unwrap());
+    })
+    .join()
+    .unwrap();
+    let rows = again.pool.io_stats();
+    assert_eq!(rows.len(), 2);
+    assert_eq!(rows[0].counters.hits, 23);
+    assert_eq!(rows[1].backend_type, buffer::BackendType::AutovacuumWorker);
+    assert_eq!((rows[1].context.name(), rows[1].counters.hits), ("vacuum", 1));
+}
+
+#[test]
+fn the_background_writer_goes_before_the_clock() {
+    let bed = bed(64);
+    let rel = filled(&bed, 1, 64);
+    // The pool is full of dirty pages that were used; let the clock wear them down and dirty them again.
+    let other = filled(&bed, 2, 64);
+    drop((rel, other));
+    let mut last = 0;
+    let mut written = 0;
+    for _ in 0..8 {
+        let rel = bed.pool.open(crate::common::rel(1), Default::default());
+        drop(pin(&rel, 1));
+        last = 0u64.min(last);
+        written += bed.pool.background_write_round(10, 2.0, &mut last).unwrap();
+    }
+    assert!(written > 0);
+    assert_eq!(
+        bed.pool.background_write_round(10, 2.0, &mut last).unwrap(),
+        0,
+        "nothing is needed"
+    );
+}
+
+#[test]
 fn guards_travel_with_their_pins() {
     let bed = bed(16);
     let rel = filled(&bed, 1, 2);

@@ -89,7 +89,9 @@ fn missing_pages_must_be_explained() {
         assert!(matches!(missing, RedoPage::Missing));
     }
     assert_eq!(bed.pool.missing_pages().len(), 3);
-    bed.pool.explain_missing(rel1.id(), Fork::Main, BlockNumber(5));
+    // The file is short already; the truncation's record explains it all the same.
+    rel1.truncate(Main, BlockNumber(5)).unwrap();
+    assert_eq!(bed.pool.missing_pages().len(), 2);
     bed.pool.unlink(rel(2)).unwrap();
     let e = bed.pool.check_missing_pages().unwrap_err();
     assert!(e.to_string().contains("base/5/3"), "{e}");
