@@ -190,7 +190,12 @@ impl Heap {
         queue: &mut RowQueue,
     ) -> Result<bool> {
         if wait == Wait::NoWait {
-            return Ok(false);
+            // One that has just ended may not have let its row locks go yet: look again.
+            let ended = !self.ctx.txns.in_progress(xid)?;
+            if ended {
+                std::thread::yield_now();
+            }
+            return Ok(ended);
         }
         queue.enter(self, txn, tid, mode, wait)?;
         base::stop_point!("heap.wait_for_xid");

@@ -201,7 +201,8 @@ impl Heap {
     /// The horizon to prune `page` with, if its hints promise something and room is short.
     fn worth_pruning(&self, page: &Page) -> Option<Horizon> {
         let prune_xid = page.prune_xid();
-        if !prune_xid.is_valid() {
+        // No horizon is above the oldest running transaction.
+        if !prune_xid.is_valid() || prune_xid >= self.ctx.txns.oldest_running() {
             return None;
         }
         let short = (page::PAGE_SIZE / 10).max(self.reserve());

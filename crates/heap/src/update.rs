@@ -272,17 +272,20 @@ impl Heap {
         let _critical = CriticalSection::enter();
         old.mark_dirty();
         new.mark_dirty();
-        // Both pages' bits may be on one map page, which is locked once.
-        let (old_seen, new_seen) = (old.is_all_visible(), new.is_all_visible());
-        let same_map = old_seen && new_seen && old_map.is_for(new_tid.block);
-        let mut old_map_guard = clear_all_visible(old, tid.block, old_map);
-        let mut new_map_guard = None;
-        if same_map {
+        // Map pages in the order of their blocks; one that holds both pages' bits is locked once.
+        let both = old.is_all_visible() && new.is_all_visible();
+        let (mut old_map_guard, mut new_map_guard) = (None, None);
+        if both && old_map.is_for(new_tid.block) {
+            old_map_guard = clear_all_visible(old, tid.block, old_map);
             new.set_all_visible(false);
             if let Some(m) = &mut old_map_guard {
                 page::visibility::set(m, new_tid.block, 0);
             }
+        } else if new_tid.block < tid.block {
+            new_map_guard = clear_all_visible(new, new_tid.block, new_map);
+            old_map_guard = clear_all_visible(old, tid.block, old_map);
         } else {
+            old_map_guard = clear_all_visible(old, tid.block, old_map);
             new_map_guard = clear_all_visible(new, new_tid.block, new_map);
         }
         if init {

@@ -211,3 +211,87 @@ fn a_chain_of_waiters_is_served_in_turn() {
     w.check();
     w.assert_replay_equal();
 }
+
+/// Many sessions move amounts between rows, some roll back, pages are pruned on the way; every snapshot sees
+/// the same sum.
+#[test]
+fn transfers_keep_the_sum() {
+    use rand::{RngExt, SeedableRng};
+    const ROWS: u64 = 60;
+    let w = Arc::new(world());
+    let t = w.begin();
+    for k in 0..ROWS {
+        let mut value = vec![7; 150];
+        value[..8].copy_from_slice(&1000u64.to_le_bytes());
+        w.insert(&t, k, &value);
+    }
+    t.commit(CommitExtras::default()).unwrap();
+    let amount = |v: &[u8]| u64::from_le_bytes(v[..8].try_into().unwrap());
+    let sum = move |w: &World, s: &Arc<txn::Snapshot>| {
+        let rows = w.rows(s);
+        assert_eq!(rows.len(), ROWS as usize);
+        rows.values().map(|(_, v)| amount(v)).sum::<u64>()
+    };
+    let threads: Vec<_> = (0..4)
+        .map(|n| {
+            let w = w.clone();
+            std::thread::spawn(move || {
+                let mut rng = rand::rngs::SmallRng::seed_from_u64(n);
+                for _ in 0..150 {
+                    let t = w.begin();
+                    let snapshot = t.take_snapshot();
+                    assert_eq!(sum(&w, &snapshot), ROWS * 1000);
+                    let rows = w.rows(&snapshot);
+                    let from = rng.random_range(0..ROWS);
+                    let to = (from + rng.random_range(1..ROWS)) % ROWS;
+                    let hot = rng.random_bool(0.8);
+                    // In order of keys, so that nobody deadlocks.
+                    let mut moves = [(from, u64::MAX), (to, 1)];
+                    moves.sort_unstable();
+                    for (key, add) in moves {
+                        let (mut at, mut value) = rows[&key].clone();
+                        loop {
+                            let mut new = value.clone();
+                            let n = amount(&value).wrapping_add(add);
+                            new[..8].copy_from_slice(&n.to_le_bytes());
+                            let options = UpdateOptions { hot, ..FOREVER };
+                            match w.heap.update(&t, at, &row(key, &new), options).unwrap() {
+                                TupleOutcome::Ok(_) => break,
+                                TupleOutcome::Updated { next, xmax } => {
+                                    let mut slot = TupleSlot::new();
+                                    let got = w
+                                        .heap
+                                        .lock_latest(
+                                            &t,
+                                            next,
+                                            xmax,
+                                            RowLockMode::NoKeyUpdate,
+                                            Wait::FOREVER,
+                                            &mut slot,
+                                        )
+                                        .unwrap();
+                                    assert_eq!(got, TupleOutcome::Ok(()));
+                                    (at, value) = (slot.tid, read_row(&slot.bytes).1);
+                                }
+                                other => panic!("{other:?}"),
+                            }
+                        }
+                    }
+                    drop(snapshot);
+                    if rng.random_bool(0.8) {
+                        t.commit(CommitExtras::default()).unwrap();
+                    } else {
+                        t.abort().unwrap();
+                    }
+                }
+            })
+        })
+        .collect();
+    for t in threads {
+        t.join().unwrap();
+    }
+    let r = w.begin();
+    assert_eq!(sum(&w, &r.take_snapshot()), ROWS * 1000);
+    w.check();
+    w.assert_replay_equal();
+}
