@@ -14,7 +14,7 @@
 //! # Differs from PostgreSQL
 //! A page's new maximum goes up the tree at once, so no separate pass is needed for it to be found.
 
-use base::{BlockNumber, Error, Fork, Result};
+use base::{BlockNumber, Fork, Result};
 use buffer::{PinnedPage, RelationHandle, Strategy};
 use page::free_space::{self, Address, Found};
 
@@ -35,12 +35,8 @@ impl FreeSpaceMap {
         if block >= self.rel.len_blocks(Fork::FreeSpaceMap)? {
             return Ok(None);
         }
-        match self.rel.try_pin(Fork::FreeSpaceMap, block, &mut Strategy::Normal) {
-            Ok(pin) => Ok(pin),
-            // A torn page of a file that is not logged: as if it were not there.
-            Err(Error::Corruption(_)) => Ok(None),
-            Err(e) => Err(e),
-        }
+        // A torn page of a file that is not logged is made anew.
+        self.rel.try_pin_or_zeroed(Fork::FreeSpaceMap, block, &mut Strategy::Normal)
     }
 
     fn pin_or_extend(&self, at: Address) -> Result<Option<PinnedPage>> {
