@@ -1,0 +1,324 @@
+//! The extended protocol: Parse, Bind, Describe, Execute, Close, Sync.
+
+use super::portal::PortalState;
+use super::prepared::Prepared;
+use super::simple::send_notices;
+use super::transaction::Block;
+use super::{Portal, Session};
+use crate::client::{Client, ExecuteOutcome, OutputColumn};
+use crate::parse;
+use crate::parse::utility::UtilityStatement;
+use base::{Oid, Result, bail};
+use bytes::Bytes;
+use std::rc::Rc;
+use std::sync::Arc;
+use types::Datum;
+
+impl Session {
+    /// Parse: makes the prepared statement `name` ("" is the unnamed one).
+    ///
+    /// # Errors
+    /// `42P05`, `42601`, what analysis finds.
+    pub fn parse(&mut self, name: &str, text: &str, param_types: &[u32]) -> Result<()> {
+        let source: Arc<str> = Arc::from(text);
+        self.begin_statement(&source);
+        self.refresh_settings();
+        if !name.is_empty() && self.statements.contains_key(name) {
+            bail!(DUPLICATE_PREPARED_STATEMENT, "prepared statement \"{name}\" already exists");
+        }
+        let mut statements = parse::parse(text)?;
+        if statements.len() > 1 {
+            bail!(SYNTAX_ERROR, "cannot insert multiple commands into a prepared statement");
+        }
+        let prepared = match statements.pop() {
+            None => Prepared::empty(source),
+            Some(parsed) => {
+                self.check_block(&parsed)?;
+                if self.block != Block::Failed {
+                    self.ensure_transaction()?;
+                }
+                self.prepare(parsed, param_types)?
+            }
+        };
+        self.statements.insert(name.to_owned(), Rc::new(prepared));
+        Ok(())
+    }
+
+    /// The prepared statement `name`.
+    ///
+    /// # Errors
+    /// `26000`
+    pub(super) fn statement(&self, name: &str) -> Result<Rc<Prepared>> {
+        match self.statements.get(name) {
+            Some(prepared) => Ok(Rc::clone(prepared)),
+            None if name.is_empty() => {
+                bail!(INVALID_SQL_STATEMENT_NAME, "unnamed prepared statement does not exist")
+            }
+            None => bail!(
+                INVALID_SQL_STATEMENT_NAME,
+                "prepared statement \"{name}\" does not exist"
+            ),
+        }
+    }
+
+    /// Bind: makes portal `name` of a prepared statement and parameter values.
+    ///
+    /// # Errors
+    /// `26000`, `42P03`, `08P01`, a value's own error.
+    pub fn bind(
+        &mut self,
+        name: &str,
+        statement: &str,
+        param_formats: &[i16],
+        params: &[Option<Bytes>],
+        result_formats: &[i16],
+    ) -> Result<()> {
+        let prepared = self.statement(statement)?;
+        if let Some(parsed) = &prepared.parsed {
+            self.check_block(parsed)?;
+        }
+        if params.len() != prepared.params.len() {
+            bail!(
+                PROTOCOL_VIOLATION,
+                "bind message supplies {} parameters, but prepared statement \"{statement}\" requires {}",
+                params.len(),
+                prepared.params.len()
+            );
+        }
+        if param_formats.len() > 1 && param_formats.len() != params.len() {
+            bail!(
+                PROTOCOL_VIOLATION,
+                "bind message has {} parameter formats but {} parameters",
+                param_formats.len(),
+                params.len()
+            );
+        }
+        if !name.is_empty() && self.portals.contains_key(name) {
+            bail!(DUPLICATE_CURSOR, "cursor \"{name}\" already exists");
+        }
+        if self.block != Block::Failed && prepared.parsed.is_some() {
+            self.ensure_transaction()?;
+        }
+        let mut values = Vec::with_capacity(params.len());
+        for (i, (param, ty)) in params.iter().zip(&prepared.params).enumerate() {
+            let format = match param_formats {
+                [] => 0,
+                [one] => *one,
+                many => many[i],
+            };
+            values.push(self.parameter(param.as_deref(), *ty, format, i + 1)?);
+        }
+        let columns = with_formats(prepared.columns.clone(), result_formats)?;
+        self.portals.insert(name.to_owned(), Portal::new(prepared, values, columns));
+        Ok(())
+    }
+
+    fn parameter(&self, bytes: Option<&[u8]>, ty: Oid, format: i16, n: usize) -> Result<Datum> {
+        let Some(bytes) = bytes else { return Ok(Datum::Null) };
+        match format {
+            0 => match std::str::from_utf8(bytes) {
+                Ok(text) if !text.contains('\0') => {
+                    types::text_input(ty, -1, text, self.env.as_ref())
+                }
+                _ => bail!(
+                    CHARACTER_NOT_IN_REPERTOIRE,
+                    "invalid byte sequence for encoding \"UTF8\" in parameter ${n}"
+                ),
+            },
+            1 => types::binary_input(ty, -1, bytes, self.env.as_ref()),
+            other => bail!(INVALID_PARAMETER_VALUE, "unsupported format code: {other}"),
+        }
+    }
+
+    /// Describe of a statement: parameter types and result columns.
+    ///
+    /// # Errors
+    /// `26000`
+    pub fn describe_statement(
+        &mut self,
+        name: &str,
+    ) -> Result<(Vec<u32>, Option<Vec<OutputColumn>>)> {
+        let prepared = self.statement(name)?;
+        if prepared.columns.is_some() {
+            self.check_not_failed()?;
+        }
+        Ok((prepared.params.iter().map(|o| o.0).collect(), prepared.columns.clone()))
+    }
+
+    /// Describe of a portal: its result columns.
+    ///
+    /// # Errors
+    /// `34000`
+    pub fn describe_portal(&mut self, name: &str) -> Result<Option<Vec<OutputColumn>>> {
+        match self.portals.get(name) {
+            Some(portal) => Ok(portal.columns.clone()),
+            None => bail!(INVALID_CURSOR_NAME, "portal \"{name}\" does not exist"),
+        }
+    }
+
+    /// Execute: runs portal `name` for at most `limit` rows (0: all).
+    ///
+    /// # Errors
+    /// `34000`, whatever the statement's errors are.
+    pub fn execute(
+        &mut self,
+        name: &str,
+        limit: usize,
+        client: &mut dyn Client,
+    ) -> Result<ExecuteOutcome> {
+        let Some(portal) = self.portals.remove(name) else {
+            bail!(INVALID_CURSOR_NAME, "portal \"{name}\" does not exist");
+        };
+        let mut portal = portal;
+        let Some(parsed) = portal.prepared.parsed.clone() else {
+            client.empty_query()?;
+            self.portals.insert(name.to_owned(), portal);
+            return Ok(ExecuteOutcome::Complete);
+        };
+        self.check_block(&parsed)?;
+        let text = Arc::clone(&portal.prepared.text);
+        self.begin_statement(&text);
+        let _watch = self.watch();
+        let transaction = match portal.prepared.utility() {
+            Some(UtilityStatement::Transaction(statement)) => Some(statement.clone()),
+            _ => None,
+        };
+        if let Some(statement) = transaction {
+            self.portals.insert(name.to_owned(), portal);
+            self.run_transaction_statement(&statement, client)?;
+            return Ok(ExecuteOutcome::Complete);
+        }
+        self.ensure_transaction()?;
+        let outcome = self.run_portal(&mut portal, limit, client)?;
+        self.next_command()?;
+        self.portals.insert(name.to_owned(), portal);
+        Ok(outcome)
+    }
+
+    fn run_portal(
+        &mut self,
+        portal: &mut Portal,
+        limit: usize,
+        client: &mut dyn Client,
+    ) -> Result<ExecuteOutcome> {
+        if let PortalState::Ready = portal.state {
+            if portal.prepared.utility().is_some() {
+                self.start_utility_portal(portal, client)?;
+            } else {
+                self.start_portal(portal)?;
+            }
+        }
+        let columns = portal.columns.clone().unwrap_or_default();
+        let env = Rc::clone(&self.env);
+        match &mut portal.state {
+            PortalState::Running(execution) => {
+                let state = Rc::clone(&self.state);
+                let done = execution.run(limit, &mut |row: &[Datum]| {
+                    send_notices(&state, client)?;
+                    client.data_row(&columns, row, env.as_ref())
+                })?;
+                send_notices(&state, client)?;
+                if !done {
+                    return Ok(ExecuteOutcome::Suspended);
+                }
+                client.command_complete(&execution.tag())?;
+                if let PortalState::Running(execution) =
+                    std::mem::replace(&mut portal.state, PortalState::Done)
+                {
+                    execution.finish(&portal.prepared)?;
+                }
+            }
+            PortalState::Rows(rows, tag) => {
+                let mut sent = 0;
+                for row in rows.by_ref() {
+                    client.data_row(&columns, &row, env.as_ref())?;
+                    sent += 1;
+                    if sent == limit {
+                        return Ok(ExecuteOutcome::Suspended);
+                    }
+                }
+                let tag = tag.clone();
+                client.command_complete(&tag)?;
+                portal.state = PortalState::Done;
+            }
+            PortalState::Ready | PortalState::Done => {
+                // Executing a finished portal again returns no rows.
+                client.command_complete(&super::run::empty_tag(&portal.prepared))?;
+            }
+        }
+        Ok(ExecuteOutcome::Complete)
+    }
+
+    /// Runs a utility statement whose rows, if any, the portal then hands out.
+    fn start_utility_portal(&mut self, portal: &mut Portal, client: &mut dyn Client) -> Result<()> {
+        let prepared = Rc::clone(&portal.prepared);
+        let Some(utility) = prepared.utility() else { return Ok(()) };
+        let params = portal.params.clone();
+        let done = self.utility(utility, &prepared, &params, client)?;
+        let rows = match done.rows {
+            None => Vec::new(),
+            Some((columns, rows)) => {
+                if portal.columns.is_none() {
+                    portal.columns = Some(columns);
+                }
+                rows
+            }
+        };
+        portal.state = PortalState::Rows(rows.into_iter(), done.tag);
+        Ok(())
+    }
+
+    /// Close of a statement; none by that name is no error.
+    pub fn close_statement(&mut self, name: &str) {
+        self.statements.remove(name);
+    }
+
+    /// Close of a portal; none by that name is no error.
+    pub fn close_portal(&mut self, name: &str) {
+        self.portals.remove(name);
+    }
+
+    /// Sync: the implicit transaction ends.
+    ///
+    /// # Errors
+    /// The commit's.
+    pub fn sync(&mut self, client: &mut dyn Client) -> Result<()> {
+        let result = self.end_implicit();
+        self.go_idle();
+        if let Err(error) = result {
+            self.fail();
+            return Err(error);
+        }
+        if self.block == Block::None {
+            self.portals.retain(|_, portal| portal.held);
+        }
+        self.report_settings(client)
+    }
+}
+
+/// Result columns with the formats that Bind asked for.
+fn with_formats(
+    columns: Option<Vec<OutputColumn>>,
+    formats: &[i16],
+) -> Result<Option<Vec<OutputColumn>>> {
+    let Some(mut columns) = columns else { return Ok(None) };
+    if formats.len() > 1 && formats.len() != columns.len() {
+        bail!(
+            PROTOCOL_VIOLATION,
+            "bind message has {} result formats but query has {} columns",
+            formats.len(),
+            columns.len()
+        );
+    }
+    for (i, column) in columns.iter_mut().enumerate() {
+        column.format = match formats {
+            [] => 0,
+            [one] => *one,
+            many => many[i],
+        };
+        if !(0..=1).contains(&column.format) {
+            bail!(INVALID_PARAMETER_VALUE, "unsupported format code: {}", column.format);
+        }
+    }
+    Ok(Some(columns))
+}

@@ -1,0 +1,198 @@
+//! Prepared statements: text, meaning, plan.
+
+use super::state::SessionState;
+use super::{Session, SessionEnv};
+use crate::analyse::{self, ParamTypes};
+use crate::client::OutputColumn;
+use crate::parse::utility::UtilityStatement;
+use crate::parse::{Parsed, Statement};
+use crate::plan::{self, Plan};
+use crate::query::{Command, Query};
+use base::{Oid, Result};
+use expr::TypeRef;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use types::oids;
+
+/// A plan, and under which catalogs and settings it was made.
+struct CachedPlan {
+    plan: Arc<Plan>,
+    generation: u64,
+    search_path: Vec<String>,
+}
+
+/// A statement that has been parsed and analysed.
+pub struct Prepared {
+    /// The text it came from.
+    pub text: Arc<str>,
+    /// None for an empty statement.
+    pub parsed: Option<Arc<Parsed>>,
+    /// The types of `$1` and on.
+    pub params: Vec<Oid>,
+    /// Result columns; None if it returns no rows.
+    pub columns: Option<Vec<OutputColumn>>,
+    /// PREPARE rather than Parse made it (`pg_prepared_statements`).
+    pub from_sql: bool,
+    /// When it was prepared.
+    pub prepared_us: i64,
+    plan: RefCell<Option<CachedPlan>>,
+    /// An executor instance that has run this plan and can run it again.
+    pub(super) spare: RefCell<Option<super::run::SpareExecutor>>,
+}
+
+impl Prepared {
+    /// An empty statement.
+    pub fn empty(text: Arc<str>) -> Prepared {
+        Prepared::of(text, None, Vec::new(), None)
+    }
+
+    fn of(
+        text: Arc<str>,
+        parsed: Option<Arc<Parsed>>,
+        params: Vec<Oid>,
+        columns: Option<Vec<OutputColumn>>,
+    ) -> Prepared {
+        Prepared {
+            text,
+            parsed,
+            params,
+            columns,
+            from_sql: false,
+            prepared_us: base::sync::now_timestamp_us(),
+            plan: RefCell::new(None),
+            spare: RefCell::new(None),
+        }
+    }
+
+    /// A query rather than a utility statement.
+    pub fn is_query(&self) -> bool {
+        matches!(self.parsed.as_deref(), Some(Parsed { statement: Statement::Query(_), .. }))
+    }
+
+    /// The utility statement, if it is one.
+    pub fn utility(&self) -> Option<&UtilityStatement> {
+        match &self.parsed.as_deref()?.statement {
+            Statement::Utility(u) => Some(u),
+            Statement::Query(_) => None,
+        }
+    }
+
+    /// The plan, made anew when the catalogs have changed since.
+    pub(super) fn plan(&self, session: &Session) -> Result<Arc<Plan>> {
+        let state = session.state();
+        let generation = state.catalog.generation();
+        let path = state.search_path_names();
+        if let Some(cached) = &*self.plan.borrow()
+            && cached.generation == generation
+            && cached.search_path == path
+            && !state.catalog.is_dirty()
+        {
+            return Ok(Arc::clone(&cached.plan));
+        }
+        *self.spare.borrow_mut() = None;
+        let Some(parsed) = &self.parsed else {
+            base::bail!(INTERNAL_ERROR, "an empty statement has no plan");
+        };
+        let mut params = ParamTypes::fixed(&self.params);
+        let query = analyse::analyse(parsed, state.as_ref(), &mut params, session.env().as_ref())?;
+        check_result_unchanged(self, &query)?;
+        let plan = Arc::new(plan_query(query, session)?);
+        if !state.catalog.is_dirty() {
+            *self.plan.borrow_mut() =
+                Some(CachedPlan { plan: Arc::clone(&plan), generation, search_path: path });
+        }
+        Ok(plan)
+    }
+}
+
+/// A cached statement may not change its result type under its client's feet.
+fn check_result_unchanged(prepared: &Prepared, query: &Query) -> Result<()> {
+    let now = query_columns(query);
+    let before = prepared.columns.as_ref();
+    let same = match (&now, before) {
+        (None, None) => true,
+        (Some(now), Some(before)) => {
+            now.len() == before.len() && now.iter().zip(before).all(|(n, b)| n.ty == b.ty)
+        }
+        _ => false,
+    };
+    if !same {
+        base::bail!(FEATURE_NOT_SUPPORTED, "cached plan must not change result type");
+    }
+    Ok(())
+}
+
+pub(super) fn plan_query(query: Query, session: &Session) -> Result<Plan> {
+    let state = session.state();
+    plan::plan_query(query, state.as_ref(), session.env().as_ref(), &planner_settings(state))
+}
+
+fn planner_settings(state: &SessionState) -> plan::PlannerSettings {
+    let s = state.settings.borrow();
+    let bytes = |name: &str| usize::try_from(s.int(name)).unwrap_or(0).saturating_mul(1024);
+    #[expect(clippy::cast_precision_loss, reason = "a page count for cost estimates")]
+    let cache_pages = s.int("effective_cache_size") as f64;
+    plan::PlannerSettings {
+        work_mem_bytes: bytes("work_mem"),
+        random_page_cost: s.real("random_page_cost"),
+        seq_page_cost: s.real("seq_page_cost"),
+        cpu_tuple_cost: s.real("cpu_tuple_cost"),
+        cpu_index_tuple_cost: s.real("cpu_index_tuple_cost"),
+        cpu_operator_cost: s.real("cpu_operator_cost"),
+        effective_cache_pages: cache_pages,
+        enable_seqscan: s.bool("enable_seqscan"),
+        enable_indexscan: s.bool("enable_indexscan"),
+        enable_indexonlyscan: s.bool("enable_indexonlyscan"),
+        enable_bitmapscan: s.bool("enable_bitmapscan"),
+        enable_hashjoin: s.bool("enable_hashjoin"),
+        enable_mergejoin: s.bool("enable_mergejoin"),
+        enable_nestloop: s.bool("enable_nestloop"),
+        enable_hashagg: s.bool("enable_hashagg"),
+        enable_sort: s.bool("enable_sort"),
+        enable_material: s.bool("enable_material"),
+        ..plan::PlannerSettings::default()
+    }
+}
+
+/// The columns that a query returns; None for one that returns no rows.
+pub(super) fn query_columns(query: &Query) -> Option<Vec<OutputColumn>> {
+    let entries = if query.command == Command::Select { &query.targets } else { &query.returning };
+    if query.command != Command::Select && entries.is_empty() {
+        return None;
+    }
+    let visible = entries.iter().filter(|t| !t.hidden);
+    Some(visible.map(|t| output_column(&t.name, t.expr.ty(), t.origin)).collect())
+}
+
+/// A column as the client is told of it, in text format.
+pub(super) fn output_column(name: &str, ty: TypeRef, origin: (u32, i32)) -> OutputColumn {
+    OutputColumn {
+        name: name.to_owned(),
+        ty: if ty.oid == oids::UNKNOWN { TypeRef::of(oids::TEXT) } else { ty },
+        type_len: types::type_info(ty.oid).map_or(-1, |i| i.len),
+        table: origin.0,
+        column: i16::try_from(origin.1).unwrap_or(0),
+        format: 0,
+    }
+}
+
+impl Session {
+    /// Analyses `parsed`. Parameters whose types are 0 are inferred.
+    pub(super) fn prepare(&mut self, parsed: Parsed, given: &[u32]) -> Result<Prepared> {
+        let text: Arc<str> = Arc::from(parsed.text());
+        let parsed = Arc::new(parsed);
+        let state = Rc::clone(&self.state);
+        if let Statement::Query(_) = &parsed.statement {
+            let given: Vec<Oid> = given.iter().map(|o| Oid(*o)).collect();
+            let mut params = ParamTypes::variable(&given);
+            let env: Rc<SessionEnv> = Rc::clone(&self.env);
+            let query = analyse::analyse(&parsed, state.as_ref(), &mut params, env.as_ref())?;
+            let columns = query_columns(&query);
+            let params = params.finish()?;
+            return Ok(Prepared::of(text, Some(parsed), params, columns));
+        }
+        let columns = self.utility_columns(&parsed)?;
+        Ok(Prepared::of(text, Some(parsed), given.iter().map(|o| Oid(*o)).collect(), columns))
+    }
+}

@@ -1,0 +1,254 @@
+//! The simple protocol: query strings.
+//!
+//! # Invariants
+//! The statements of one string are one transaction, unless they say otherwise. A single statement's tag is
+//! sent after its commit.
+
+use super::portal::PortalState;
+use super::prepared::Prepared;
+use super::transaction::Block;
+use super::{Portal, Session};
+use crate::client::{Client, OutputColumn};
+use crate::parse::utility::{TransactionStatement, UtilityStatement};
+use crate::parse::{self, Parsed, Statement};
+use base::Result;
+use base::sync::CancelReason;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use txn::BackendState;
+use types::Datum;
+
+/// How many statements of the simple protocol are kept.
+const CACHED_STATEMENTS: usize = 256;
+
+/// Statements by their text, with the catalogs' generation they were analysed under.
+#[derive(Default)]
+pub struct StatementCache {
+    statements: HashMap<Box<str>, (Rc<Prepared>, u64, Vec<String>)>,
+}
+
+impl StatementCache {
+    fn get(&self, text: &str, generation: u64, path: &[String]) -> Option<Rc<Prepared>> {
+        let (prepared, made, under) = self.statements.get(text)?;
+        (*made == generation && under == path).then(|| Rc::clone(prepared))
+    }
+
+    fn put(&mut self, text: &str, prepared: &Rc<Prepared>, generation: u64, path: Vec<String>) {
+        if self.statements.len() >= CACHED_STATEMENTS {
+            self.statements.clear();
+        }
+        self.statements.insert(text.into(), (Rc::clone(prepared), generation, path));
+    }
+
+    /// DISCARD PLANS
+    pub fn clear(&mut self) {
+        self.statements.clear();
+    }
+}
+
+/// What ends the watch over a running statement.
+pub(super) struct Watch(#[expect(dead_code, reason = "disarms when dropped")] Option<crate::timer::Armed>);
+
+impl Session {
+    /// Runs a query string; results go to `client`. The error, if any, is the caller's to send; the
+    /// session has already dealt with it.
+    ///
+    /// # Errors
+    /// Whatever the statements' errors are.
+    pub fn simple_query(&mut self, text: &str, client: &mut dyn Client) -> Result<()> {
+        self.portals.remove("");
+        self.statements.remove("");
+        let result = self.run_string(text, client);
+        self.in_implicit_block = false;
+        let result = match result {
+            Ok(()) => self.end_implicit(),
+            Err(error) => Err(error),
+        };
+        self.go_idle();
+        if let Err(error) = result {
+            self.fail();
+            return Err(error);
+        }
+        self.report_settings(client)
+    }
+
+    fn run_string(&mut self, text: &str, client: &mut dyn Client) -> Result<()> {
+        let source: Arc<str> = Arc::from(text);
+        self.begin_statement(&source);
+        let _watch = self.watch();
+        self.refresh_settings();
+        if self.block != Block::Failed {
+            let path = self.state.search_path_names();
+            let generation = self.state.catalog.generation();
+            if !self.state.catalog.is_dirty()
+                && let Some(prepared) = self.plan_cache.get(text, generation, &path)
+            {
+                return self.run_single(prepared, client);
+            }
+        }
+        let statements = parse::parse(text)?;
+        let count = statements.len();
+        if count == 0 {
+            return client.empty_query();
+        }
+        self.in_implicit_block = count > 1;
+        for parsed in statements {
+            self.check_block(&parsed)?;
+            if let Statement::Utility(utility) = &parsed.statement
+                && let UtilityStatement::Transaction(statement) = utility.as_ref()
+            {
+                self.run_transaction_statement(statement, client)?;
+                continue;
+            }
+            self.ensure_transaction()?;
+            let prepared = Rc::new(self.prepare(parsed, &[])?);
+            if count == 1 && prepared.is_query() {
+                let path = self.state.search_path_names();
+                let generation = self.state.catalog.generation();
+                self.plan_cache.put(text, &prepared, generation, path);
+                return self.run_single(prepared, client);
+            }
+            let tag = self.run_prepared(prepared, client)?;
+            if count == 1 {
+                self.end_implicit()?;
+            }
+            client.command_complete(&tag)?;
+            self.next_command()?;
+        }
+        Ok(())
+    }
+
+    fn run_single(&mut self, prepared: Rc<Prepared>, client: &mut dyn Client) -> Result<()> {
+        self.ensure_transaction()?;
+        let tag = self.run_prepared(prepared, client)?;
+        self.end_implicit()?;
+        client.command_complete(&tag)?;
+        self.next_command()
+    }
+
+    /// The next statement sees what this one has done.
+    pub(super) fn next_command(&mut self) -> Result<()> {
+        match self.state.txn_opt() {
+            Some(txn) => txn.advance_command(),
+            None => Ok(()),
+        }
+    }
+
+    /// In a failed block only its end is taken.
+    pub(super) fn check_block(&self, parsed: &Parsed) -> Result<()> {
+        if self.block != Block::Failed {
+            return Ok(());
+        }
+        if let Statement::Utility(utility) = &parsed.statement
+            && let UtilityStatement::Transaction(statement) = utility.as_ref()
+            && matches!(
+                statement,
+                TransactionStatement::Commit { .. }
+                    | TransactionStatement::Rollback { .. }
+                    | TransactionStatement::RollbackTo(_)
+            )
+        {
+            return Ok(());
+        }
+        self.check_not_failed()
+    }
+
+    pub(super) fn run_transaction_statement(
+        &mut self,
+        statement: &TransactionStatement,
+        client: &mut dyn Client,
+    ) -> Result<()> {
+        let tag = self.transaction_statement(statement, client)?;
+        client.command_complete(tag)
+    }
+
+    /// Runs one statement, its rows sent in text format; returns its tag.
+    fn run_prepared(&mut self, prepared: Rc<Prepared>, client: &mut dyn Client) -> Result<String> {
+        let mut portal = Portal::new(Rc::clone(&prepared), Vec::new(), prepared.columns.clone());
+        if let Some(utility) = prepared.utility() {
+            let done = self.utility(utility, &prepared, &[], client)?;
+            return match done.rows {
+                None => Ok(done.tag),
+                Some((columns, rows)) => {
+                    client.row_description(&columns)?;
+                    for row in &rows {
+                        client.data_row(&columns, row, self.env.as_ref())?;
+                    }
+                    Ok(done.tag)
+                }
+            };
+        }
+        if let Some(columns) = &portal.columns {
+            client.row_description(columns)?;
+        }
+        self.start_portal(&mut portal)?;
+        let PortalState::Running(execution) = &mut portal.state else {
+            return Ok(String::new());
+        };
+        let empty: Vec<OutputColumn> = Vec::new();
+        let columns = portal.columns.as_ref().unwrap_or(&empty);
+        let env = Rc::clone(&self.env);
+        let state = Rc::clone(&self.state);
+        execution.run(0, &mut |row: &[Datum]| {
+            send_notices(&state, client)?;
+            client.data_row(columns, row, env.as_ref())
+        })?;
+        send_notices(&state, client)?;
+        let tag = execution.tag();
+        if let PortalState::Running(execution) = std::mem::replace(&mut portal.state, PortalState::Done) {
+            execution.finish(&prepared)?;
+        }
+        Ok(tag)
+    }
+
+    /// A statement begins: time, activity.
+    pub(super) fn begin_statement(&mut self, text: &Arc<str>) {
+        let now = base::sync::now_timestamp_us();
+        self.current_statement = Some(Arc::clone(text));
+        self.state.statement_start_us.set(now);
+        self.state.backend.cancel_clear_user_request();
+        let mut activity = self.state.backend.activity.lock();
+        activity.state = BackendState::Active;
+        activity.query = Arc::clone(text);
+        activity.query_start = now;
+        activity.state_change = now;
+    }
+
+    /// `statement_timeout` runs from here until the result is dropped.
+    pub(super) fn watch(&self) -> Watch {
+        let timeout = self.state.settings.borrow().int("statement_timeout");
+        let timeout = u64::try_from(timeout).unwrap_or(0);
+        Watch((timeout > 0).then(|| {
+            let after = Duration::from_millis(timeout);
+            let reason = CancelReason::StatementTimeout;
+            self.state.cluster.timer.arm(after, &self.state.backend, reason)
+        }))
+    }
+
+    /// The session waits for its client.
+    pub(super) fn go_idle(&mut self) {
+        let mut activity = self.state.backend.activity.lock();
+        activity.state_change = base::sync::now_timestamp_us();
+        activity.state = match self.block {
+            Block::None | Block::Implicit => BackendState::Idle,
+            Block::Explicit => BackendState::IdleInTransaction,
+            Block::Failed => BackendState::IdleInTransactionAborted,
+        };
+    }
+}
+
+/// Sends the notices that functions have raised.
+pub(super) fn send_notices(
+    state: &super::SessionState,
+    client: &mut dyn Client,
+) -> Result<()> {
+    if state.notices.borrow().is_empty() {
+        return Ok(());
+    }
+    for notice in state.notices.take() {
+        client.notice(&notice)?;
+    }
+    Ok(())
+}
