@@ -20,6 +20,36 @@ pub struct Storage {
     pub heap: Arc<HeapContext>,
     /// The same for B-trees.
     pub btree: Arc<btree::Context>,
+    /// What makes and removes their files.
+    pub files: Arc<crate::RelationFiles>,
+}
+
+struct TxnHorizons(Arc<txn::TransactionManager>);
+
+impl btree::Horizons for TxnHorizons {
+    fn next_xid(&self) -> base::Xid {
+        self.0.next_xid()
+    }
+    fn oldest_xmin(&self) -> base::Xid {
+        self.0.oldest_xmin()
+    }
+}
+
+impl Storage {
+    /// The storage of `engine`. Everything that opens its relations shares one.
+    pub fn of(engine: &crate::Engine) -> Storage {
+        let (pool, wal) = (&engine.pool, &engine.wal);
+        let horizons = Arc::new(TxnHorizons(Arc::clone(&engine.txns)));
+        Storage {
+            heap: Arc::new(HeapContext {
+                pool: Arc::clone(pool),
+                wal: Arc::clone(wal),
+                txns: Arc::clone(&engine.txns),
+            }),
+            btree: Arc::new(btree::Context::new(Arc::clone(pool), Arc::clone(wal), horizons)),
+            files: Arc::clone(&engine.files),
+        }
+    }
 }
 
 /// The pool's word for a relation's persistence.

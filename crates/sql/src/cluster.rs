@@ -8,6 +8,7 @@ use engine::Engine;
 use engine::catalog::cache::SharedCache;
 use engine::catalog::load::RowSource;
 use engine::catalog::store::CatalogStore;
+use engine::relation::Storage;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use txn::{Backend, BackendKind, Registry};
@@ -51,6 +52,7 @@ type Terminator = Box<dyn Fn(i32) + Send + Sync>;
 /// The server.
 pub struct Cluster {
     engine: Arc<Engine>,
+    storage: Storage,
     settings: Arc<ServerSettings>,
     databases: RwLock<HashMap<Oid, Arc<DatabaseState>>>,
     terminator: OnceLock<Terminator>,
@@ -68,6 +70,7 @@ impl Cluster {
     pub fn new(engine: Arc<Engine>, settings: Arc<ServerSettings>) -> Result<Arc<Cluster>> {
         crate::system::register();
         Ok(Arc::new(Cluster {
+            storage: Storage::of(&engine),
             engine,
             settings,
             databases: RwLock::new(DATABASES_RANK, HashMap::new()),
@@ -82,6 +85,11 @@ impl Cluster {
         &self.engine
     }
 
+    /// What relations are opened with.
+    pub fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
     /// The server's settings.
     pub fn settings(&self) -> &Arc<ServerSettings> {
         &self.settings
@@ -89,7 +97,7 @@ impl Cluster {
 
     /// All sessions and workers.
     pub fn backends(&self) -> &Arc<Registry> {
-        self.engine.transactions().backends()
+        self.engine.txns.backends()
     }
 
     /// What wakes a session that waits for its client, so that it ends.
@@ -116,7 +124,7 @@ impl Cluster {
         database: Oid,
         f: impl FnOnce(&engine::catalog::store::Catalogs<'_>) -> Result<T>,
     ) -> Result<T> {
-        let backend = self.engine.transactions().register_backend(BackendKind::BackgroundWorker);
+        let backend = self.engine.txns.register_backend(BackendKind::BackgroundWorker);
         self.with_catalogs_as(&backend, database, f)
     }
 
@@ -126,8 +134,8 @@ impl Cluster {
         database: Oid,
         f: impl FnOnce(&engine::catalog::store::Catalogs<'_>) -> Result<T>,
     ) -> Result<T> {
-        let txn = self.engine.transactions().begin(backend);
-        let store = CatalogStore::new(self.engine.storage(), database);
+        let txn = self.engine.txns.begin(backend);
+        let store = CatalogStore::new(self.storage.clone(), database);
         let result = f(&store.session(&txn));
         txn.abort()?;
         result
@@ -168,18 +176,30 @@ impl Cluster {
         })
     }
 
-    /// The database called `name`, for a session.
+    /// The database called `name`, for a client's session.
     ///
     /// # Errors
     /// `3D000` when there is none; `55000` when it takes no connections.
     pub fn database(&self, name: &str) -> Result<Arc<DatabaseState>> {
+        self.find_database(name, true)
+    }
+
+    /// The database called `name`, for the server's own work: whether it takes connections or not.
+    ///
+    /// # Errors
+    /// `3D000` when there is none.
+    pub fn any_database(&self, name: &str) -> Result<Arc<DatabaseState>> {
+        self.find_database(name, false)
+    }
+
+    fn find_database(&self, name: &str, for_client: bool) -> Result<Arc<DatabaseState>> {
         let (oid, connections) = self.with_catalogs(Oid::INVALID, |c| {
             match c.find("pg_database", &[("datname", Datum::text(name))])?.first() {
                 Some(row) => Ok((row.oid("oid"), row.bool("datallowconn"))),
                 None => bail!(INVALID_CATALOG_NAME, "database \"{name}\" does not exist"),
             }
         })?;
-        if !connections {
+        if for_client && !connections {
             bail!(
                 OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "database \"{name}\" is not currently accepting connections"
@@ -193,7 +213,7 @@ impl Cluster {
         if let Some(database) = self.databases.read().get(&oid) {
             return Arc::clone(database);
         }
-        let store = Arc::new(CatalogStore::new(self.engine.storage(), oid));
+        let store = Arc::new(CatalogStore::new(self.storage.clone(), oid));
         let mut databases = self.databases.write();
         Arc::clone(databases.entry(oid).or_insert_with(|| {
             Arc::new(DatabaseState {

@@ -45,7 +45,7 @@ pub const DEFAULT_COLLATION: Oid = Oid(100);
 /// I/O.
 pub fn bootstrap(store: &CatalogStore, txn: &Transaction) -> Result<()> {
     for def in defs::all() {
-        store.create(def)?;
+        store.create(def, txn)?;
     }
     let catalogs = store.session(txn);
     schemas_and_roles(&catalogs)?;

@@ -28,7 +28,7 @@ use page::tuple::{PhysicalAttr, TupleDesc};
 use std::collections::HashMap;
 use std::sync::Arc;
 use txn::{Snapshot, Transaction, Wait};
-use types::Datum;
+use types::{Datum, oids};
 
 const OPEN_RANK: Rank = Rank(60);
 
@@ -60,7 +60,12 @@ fn index_schema(def: &CatalogDef, index: &CatalogIndex) -> Result<KeySchema> {
     let mut keys = Vec::new();
     for column in &index.columns {
         let column = &def.columns[usize::try_from(*column - 1).unwrap_or(0)];
-        keys.push(relation::key_column(column.ty, false, false)?);
+        // Vectors in catalogs' keys need only be told apart: the order of their bytes will do.
+        let ty = match column.ty {
+            oids::OIDVECTOR | oids::OID_ARRAY | oids::INT2VECTOR => oids::BYTEA,
+            ty => ty,
+        };
+        keys.push(relation::key_column(ty, false, false)?);
     }
     let mut schema = KeySchema::new(index.name, def.name, keys, Vec::new());
     schema.unique = index.unique;
@@ -129,16 +134,18 @@ impl CatalogStore {
     ///
     /// # Errors
     /// I/O.
-    pub fn create(&self, def: &'static CatalogDef) -> Result<()> {
-        let pool = &self.storage.heap.pool;
-        pool.create(location(def, def.oid.0, self.database), Persistence::Permanent)?;
+    pub fn create(&self, def: &'static CatalogDef, txn: &Transaction) -> Result<()> {
+        let make = |file_number: u32| {
+            let id = location(def, file_number, self.database);
+            self.storage.files.create_numbered(txn, id, Persistence::Permanent).map(|_| id)
+        };
+        make(def.oid.0)?;
         for index in &def.indexes {
-            pool.create(location(def, index.oid.0, self.database), Persistence::Permanent)?;
+            make(index.oid.0)?;
         }
         if let Some(toast) = def.toast {
-            let index = location(def, toast.0 + 1, self.database);
-            pool.create(location(def, toast.0, self.database), Persistence::Permanent)?;
-            pool.create(index, Persistence::Permanent)?;
+            make(toast.0)?;
+            let index = make(toast.0 + 1)?;
             self.storage.toast_index(index, Persistence::Permanent)?.create()?;
         }
         for (_, tree) in &self.open(def)?.indexes {

@@ -1,3 +1,4 @@
 //! Tests of the engine.
 
+mod catalogs;
 mod lifecycle;

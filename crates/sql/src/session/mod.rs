@@ -148,7 +148,7 @@ impl Session {
         } else {
             cluster.any_database(database)?
         };
-        let backend = cluster.engine().transactions().register_backend(kind);
+        let backend = cluster.engine().txns.register_backend(kind);
         let settings = SessionSettings::new(Arc::clone(cluster.settings()));
         let timeout = u64::try_from(settings.int("deadlock_timeout")).unwrap_or(1000);
         backend.set_deadlock_timeout_ms(timeout);
@@ -345,7 +345,7 @@ impl Session {
         if let Err(error) = crate::ddl::temp::drop_all(&mut self) {
             base::log::write_error(base::log::Level::Warning, &error.to_sql_error(), None);
         }
-        self.state.cluster.engine().transactions().locks().release_session(&self.state.backend);
+        self.state.cluster.engine().txns.locks().release_session(&self.state.backend);
     }
 }
 

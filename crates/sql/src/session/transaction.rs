@@ -31,7 +31,7 @@ impl Session {
             return Ok(());
         }
         let state = &self.state;
-        let txn = state.cluster.engine().transactions().begin(&state.backend);
+        let txn = state.cluster.engine().txns.begin(&state.backend);
         {
             let settings = state.settings.borrow();
             match settings.text("default_transaction_isolation") {
