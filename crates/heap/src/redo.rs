@@ -55,6 +55,14 @@ fn done(rec: &Record, mut guard: OwnedWriteGuard) {
     guard.set_lsn(rec.end_lsn);
 }
 
+/// Who made the change; the page must be able to hold its XID, as it did when the record was made.
+fn actor(rec: &Record, guard: &OwnedWriteGuard) -> Result<Actor> {
+    if page::tuple::xid_to_offset(guard.xid_base(), rec.xid).is_none() {
+        return Err(wrong(rec, guard));
+    }
+    Ok(Actor { xid: rec.xid, cid: CommandId(0), combo: false })
+}
+
 fn block_of(rec: &Record, id: u8) -> Result<BlockNumber> {
     rec.block(id)
         .map(|b| b.tag.block)
@@ -100,7 +108,7 @@ fn insert(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
         let mut d = Decoder(block_data(rec, HEAP));
         let mut parts = record::tuple_parts(&mut d)?;
         parts.body = Body::whole(d.0);
-        let by = Actor { xid: rec.xid, cid: CommandId(0), combo: false };
+        let by = actor(rec, &guard)?;
         if offset.0 == 0 || !apply::insert(&mut guard, Tid::new(block, offset), &parts, by) {
             return Err(wrong(rec, &guard));
         }
@@ -123,7 +131,7 @@ fn multi_insert(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
         }
         let count = d.u16()?;
         let mut bodies = Decoder(block_data(rec, HEAP));
-        let by = Actor { xid: rec.xid, cid: CommandId(0), combo: false };
+        let by = actor(rec, &guard)?;
         for n in 1..=count {
             let offset = if flags & F_INIT != 0 { base::OffsetNumber(n) } else { d.offset()? };
             let len = bodies.u16()?;
@@ -150,7 +158,7 @@ fn delete(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
         if d.u8()? & F_CLEAR != 0 {
             guard.set_all_visible(false);
         }
-        let by = Actor { xid: rec.xid, cid: CommandId(0), combo: false };
+        let by = actor(rec, &guard)?;
         apply::delete(&mut guard, Tid::new(block, offset), by);
         done(rec, guard);
     }
@@ -162,11 +170,11 @@ fn update(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
     let mut d = Decoder(&rec.data);
     let (old_offset, new_offset, flags) = (d.offset()?, d.offset()?, d.u8()?);
     let new_tid = Tid::new(block, new_offset);
-    let by = Actor { xid: rec.xid, cid: CommandId(0), combo: false };
     let (hot, keys) = (flags & F_HOT != 0, flags & F_KEYS != 0);
     let across = rec.block(OLD).is_some();
     if across && let Some(mut guard) = pool.redo_page(rec, OLD)?.into_apply() {
         record::existing(&guard, old_offset)?;
+        let by = actor(rec, &guard)?;
         if flags & F_CLEAR_OLD != 0 {
             guard.set_all_visible(false);
         }
@@ -180,6 +188,7 @@ fn update(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
         if flags & F_CLEAR != 0 {
             guard.set_all_visible(false);
         }
+        let by = actor(rec, &guard)?;
         let prefix = if flags & F_PREFIX != 0 { usize::from(d.u16()?) } else { 0 };
         let suffix = if flags & F_SUFFIX != 0 { usize::from(d.u16()?) } else { 0 };
         let mut data = Decoder(block_data(rec, HEAP));

@@ -274,13 +274,14 @@ impl Heap {
         new.mark_dirty();
         // Map pages in the order of their blocks; one that holds both pages' bits is locked once.
         let both = old.is_all_visible() && new.is_all_visible();
-        let (mut old_map_guard, mut new_map_guard) = (None, None);
+        let (mut old_map_guard, mut new_map_guard);
         if both && old_map.is_for(new_tid.block) {
             old_map_guard = clear_all_visible(old, tid.block, old_map);
             new.set_all_visible(false);
             if let Some(m) = &mut old_map_guard {
                 page::visibility::set(m, new_tid.block, 0);
             }
+            new_map_guard = None;
         } else if new_tid.block < tid.block {
             new_map_guard = clear_all_visible(new, new_tid.block, new_map);
             old_map_guard = clear_all_visible(old, tid.block, old_map);

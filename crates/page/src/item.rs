@@ -270,21 +270,30 @@ impl Page {
         true
     }
     /// Moves the items together at the end of the page. Line pointers keep their numbers; those
-    /// without storage stay as they are.
+    /// without storage stay as they are. Nothing moves on a page whose line pointers are damaged.
     pub fn compact(&mut self) {
         let mut ids = [(0u16, 0u16, 0u16); PAGE_SIZE / ITEM_ID_SIZE];
         let mut n = 0;
+        let mut total = 0;
         for offset in self.offsets() {
             let id = self.item_id(offset);
             if !id.is_empty() {
+                if id.offset() + id.len() > PAGE_SIZE {
+                    return;
+                }
+                total += crate::align8(id.len());
                 ids[n] = (id.offset() as u16, id.len() as u16, offset.0);
                 n += 1;
             }
         }
         let ids = &mut ids[..n];
+        let special = self.special();
+        if special > PAGE_SIZE || self.lower() + total > special {
+            return;
+        }
         ids.sort_unstable_by(|a, b| b.0.cmp(&a.0));
         // From the highest down, so that nothing is overwritten before it is moved.
-        let mut upper = self.special();
+        let mut upper = special;
         for &mut (from, len, offset) in ids {
             let (from, len) = (usize::from(from), usize::from(len));
             let to = upper - crate::align8(len);

@@ -208,10 +208,12 @@ impl Page {
         let special = self.special().min(PAGE_SIZE);
         &mut self.bytes_mut()[special..]
     }
-    /// Bytes between the line pointers and the items.
+    /// Bytes between the line pointers and the items; 0 if the header is damaged.
     #[inline]
     pub fn free_space(&self) -> usize {
-        self.upper().saturating_sub(self.lower())
+        let (lower, upper) = (self.lower(), self.upper());
+        // A damaged header promises nothing.
+        if lower < HEADER_SIZE || upper > PAGE_SIZE { 0 } else { upper.saturating_sub(lower) }
     }
 
     /// Sets `bits` in the header's flags from a reader (a hint).

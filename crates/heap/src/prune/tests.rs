@@ -1,1 +1,220 @@
+//! Plans for pages drawn as text.
+//!
+//! A page is a list of line pointers: `n:VERDICT`, with `h` for heap-only, `>m` for the next version,
+//! `=m` for a redirect, `-` unused, `x` dead. xmin of line pointer n is 100 + n; a tuple's xmax is its
+//! successor's xmin.
 
+use super::*;
+use base::{CommandId, Tid};
+use page::tuple::{HEAP_ONLY, HOT_UPDATED, PhysicalAttr, TupleDesc, form_tuple};
+use page::{HEADER_SIZE, ItemId};
+
+fn page_of(text: &str) -> (Box<Page>, Vec<Option<Verdict>>) {
+    let desc = TupleDesc::new(vec![PhysicalAttr::new(8, 8)]);
+    let mut page = Page::new_zeroed();
+    page.init(0);
+    let mut verdicts = vec![None];
+    for (i, word) in text.split_whitespace().enumerate() {
+        let offset = OffsetNumber(i as u16 + 1);
+        if let Some(to) = word.strip_prefix('=') {
+            page.set_lower(HEADER_SIZE + 4 * (i + 1));
+            page.set_item_id(offset, ItemId::redirect(OffsetNumber(to.parse().unwrap())));
+            verdicts.push(None);
+            continue;
+        }
+        if word == "-" || word == "x" {
+            page.set_lower(HEADER_SIZE + 4 * (i + 1));
+            page.set_item_id(offset, if word == "x" { ItemId::DEAD } else { ItemId::UNUSED });
+            verdicts.push(None);
+            continue;
+        }
+        let (flags, next) = word.split_once('>').unwrap_or((word, ""));
+        let tuple = form_tuple(&desc, &[Some(&[1; 8])]);
+        assert!(page.put_item(offset, &tuple));
+        let mut t = page.tuple_mut(offset);
+        t.set_xmin_offset(100 + u32::from(offset.0));
+        t.set_command_id(CommandId(0));
+        let mut mask2 = t.infomask2();
+        if flags.ends_with('h') {
+            mask2 |= HEAP_ONLY;
+        }
+        if let Ok(next) = next.parse::<u16>() {
+            mask2 |= HOT_UPDATED;
+            t.set_xmax_offset(100 + u32::from(next));
+            t.set_ctid(Tid::new(base::BlockNumber(0), OffsetNumber(next)));
+        } else {
+            t.set_ctid(Tid::new(base::BlockNumber(0), offset));
+            if matches!(&flags[..1], "D" | "R" | "d") {
+                t.set_xmax_offset(999);
+            }
+        }
+        let in_use = t.xmax_offset() != 0;
+        let mask = t.infomask();
+        t.set_infomask(if in_use { mask } else { mask | XMAX_INVALID });
+        t.set_infomask2(mask2);
+        verdicts.push(Some(match &flags[..1] {
+            "D" => Verdict::Dead,
+            "R" => Verdict::RecentlyDead,
+            "L" => Verdict::Live,
+            "i" => Verdict::InsertInProgress,
+            "d" => Verdict::DeleteInProgress,
+            other => panic!("verdict {other}"),
+        }));
+    }
+    (page, verdicts)
+}
+
+fn plan_with(text: &str, options: PruneOptions) -> (Box<Page>, PrunePlan, PageFindings) {
+    let (page, verdicts) = page_of(text);
+    let mut judge = |o: OffsetNumber, _: TupleView<'_>| Ok(verdicts[usize::from(o.0)].unwrap());
+    let (plan, found) = plan_prune(&page, &mut judge, &options).unwrap();
+    (page, plan, found)
+}
+
+const NO_FREEZE: FreezePolicy =
+    FreezePolicy { freeze_limit: Xid(0), oldest_xmin: Xid(500), when_all_frozen: false };
+const OPTIONS: PruneOptions =
+    PruneOptions { prune: true, no_indexes: false, freeze: NO_FREEZE, map_bits: Some(0) };
+
+/// What a page becomes, in the words it was drawn with.
+fn pruned(text: &str) -> String {
+    let (mut page, plan, _) = plan_with(text, OPTIONS);
+    apply_prune(&mut page, &plan);
+    page.verify().unwrap();
+    let draw = |o: OffsetNumber| match page.item_id(o).state() {
+        ItemState::Unused => "-".to_owned(),
+        ItemState::Dead => "x".to_owned(),
+        ItemState::Redirect => format!("={}", page.item_id(o).redirect_target()),
+        ItemState::Normal => "t".to_owned(),
+    };
+    page.offsets().map(draw).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn chains() {
+    for (before, after) in [
+        ("L", "t"),
+        ("D", "x"),
+        ("R", "t"),
+        ("i d L", "t t t"),
+        // A chain with a dead beginning becomes a redirect to its first survivor.
+        ("D>2 Lh", "=2 t"),
+        ("D>2 Dh>3 Lh", "=3 - t"),
+        ("=2 Dh>3 Lh", "=3 - t"),
+        ("=2 Lh", "=2 t"),
+        // All dead: the root stays for its index entries.
+        ("D>2 Dh>3 Dh", "x - -"),
+        ("=2 Dh", "x -"),
+        // A dead member makes all before it dead.
+        ("R>2 Dh>3 Rh>4 Lh", "=3 - t t"),
+        ("R>2 Lh", "t t"),
+        // Heap-only versions of aborted updates belong to no chain.
+        ("L Dh", "t -"),
+        ("L>2 Dh", "t -"),
+        ("- x L", "- x t"),
+        // The successor's line pointer was reused: the chain ends before it.
+        ("D>3 L Lh", "=3 t t"),
+    ] {
+        assert_eq!(pruned(before), after, "{before}");
+    }
+}
+
+#[test]
+fn without_indexes_dead_roots_are_free_at_once() {
+    let options = PruneOptions { no_indexes: true, ..OPTIONS };
+    let (_, plan, found) = plan_with("D L D>4 Dh", options);
+    assert_eq!(plan.dead, []);
+    assert_eq!(plan.unused, [OffsetNumber(1), OffsetNumber(3), OffsetNumber(4)]);
+    assert_eq!((found.removed_tuples, found.live_tuples), (3, 1));
+    assert!(found.all_visible);
+}
+
+#[test]
+fn without_the_cleanup_lock_nothing_goes() {
+    let options = PruneOptions { prune: false, ..OPTIONS };
+    let (_, plan, found) = plan_with("D L x", options);
+    assert!(!plan.removes());
+    assert_eq!(
+        (found.recently_dead_tuples, found.dead_items.as_slice()),
+        (1, &[OffsetNumber(3)][..])
+    );
+    assert!(!found.all_visible_but_dead_items);
+}
+
+#[test]
+fn freezing_goes_by_its_limit() {
+    let freeze = |limit: u64, when_all_frozen, text| {
+        let freeze = FreezePolicy { freeze_limit: Xid(limit), when_all_frozen, ..NO_FREEZE };
+        plan_with(text, PruneOptions { freeze, ..OPTIONS })
+    };
+    // Nothing old enough.
+    let (_, plan, found) = freeze(101, false, "L L");
+    assert!(plan.freeze.is_empty());
+    assert_eq!(found.oldest_unfrozen, Xid(101));
+    assert_eq!((found.all_visible, found.all_frozen), (true, false));
+    assert_eq!(plan.visibility, visibility::ALL_VISIBLE);
+    // One old enough freezes the page.
+    let (mut page, plan, found) = freeze(102, false, "L L");
+    assert_eq!(plan.freeze.len(), 2);
+    assert_eq!((found.all_frozen, found.oldest_unfrozen), (true, Xid::INVALID));
+    apply_prune(&mut page, &plan);
+    assert!(page.is_all_visible());
+    assert_eq!(page.tuple(OffsetNumber(2)).xmin(), Xid::FROZEN);
+    // All or nothing, where that is asked for.
+    assert_eq!(freeze(0, true, "L L").1.freeze.len(), 2);
+    assert_eq!(freeze(0, true, "L R").1.freeze.len(), 0);
+    // What stays unfrozen holds the limit back.
+    let (_, plan, found) = freeze(150, false, "L R d i");
+    assert_eq!(plan.freeze.len(), 3);
+    assert_eq!(found.oldest_unfrozen, Xid(104));
+    assert_eq!(plan.visibility, 0);
+    // Dead line pointers keep the bits off, but the reap will know.
+    let (_, plan, found) = freeze(150, false, "L x");
+    assert_eq!(plan.visibility, 0);
+    assert!(found.all_frozen_but_dead_items && !found.all_frozen);
+}
+
+#[test]
+fn a_plan_survives_its_record() {
+    let freeze = FreezePolicy { freeze_limit: Xid(300), ..NO_FREEZE };
+    for text in ["D>2 Dh>3 Lh D L", "L", "R>2 Dh>3 Rh>4 Lh x"] {
+        let (_, plan, _) = plan_with(text, PruneOptions { freeze, ..OPTIONS });
+        let bytes = crate::record::encode_plan(&plan);
+        assert_eq!(crate::record::decode_plan(&bytes).unwrap(), plan);
+        for cut in 0..bytes.len() {
+            assert!(crate::record::decode_plan(&bytes[..cut]).is_err());
+        }
+    }
+}
+
+#[test]
+fn damaged_pages_do_not_panic() {
+    let mut state = 12345u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    for round in 0..3000 {
+        let (mut page, _) = page_of("D>2 Dh>3 Lh D L =3 x R>9 Lh");
+        for _ in 0..1 + round % 12 {
+            let at = if next() % 3 == 0 { next() % 8192 } else { next() % 96 } as usize;
+            page.bytes_mut()[at] = next() as u8;
+        }
+        let _ = (page.verify(), page.dump());
+        let _ = crate::check::check_page(&page, base::BlockNumber(0));
+        let pick = next();
+        let mut judge = |o: OffsetNumber, _: TupleView<'_>| {
+            Ok([Verdict::Dead, Verdict::Live, Verdict::RecentlyDead]
+                [(pick >> (o.0 % 32)) as usize % 3])
+        };
+        let freeze = FreezePolicy { freeze_limit: Xid(1 << 40), ..NO_FREEZE };
+        if let Ok((plan, _)) = plan_prune(&page, &mut judge, &PruneOptions { freeze, ..OPTIONS }) {
+            apply_prune(&mut page, &plan);
+        }
+        for offset in page.offsets() {
+            let _ = crate::Heap::root_of(&page, offset);
+        }
+    }
+}
