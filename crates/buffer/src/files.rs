@@ -159,6 +159,8 @@ impl Pool {
         let file = match self.disk.open(path, mode) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 self.disk.create_dir(folder_of(path))?;
+                let above = folder_of(folder_of(path)).to_owned();
+                self.files.pending.lock().folders.insert(above);
                 self.disk.open(path, mode)?
             }
             other => other?,

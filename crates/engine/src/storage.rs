@@ -167,7 +167,13 @@ impl RelationFiles {
         persistence: Persistence,
     ) -> Result<RelationHandle> {
         let xid = transaction.xid()?;
-        self.numbers.lock().pending.insert((id.database, id.file_number), xid);
+        {
+            let mut numbers = self.numbers.lock();
+            numbers.pending.insert((id.database, id.file_number), xid);
+            if id.file_number < FIRST_TEMPORARY {
+                numbers.next_file = numbers.next_file.max(id.file_number + 1);
+            }
+        }
         let barrier = self.hold_checkpoints();
         let handle = self.pool.create(id, persistence)?;
         transaction.remove_on_abort(id);
@@ -236,6 +242,24 @@ impl RelationFiles {
             if handle.exists(*fork)? {
                 handle.truncate(*fork, *len)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Cuts a table's main fork to `len` blocks, and its maps with it. The caller holds the lock that keeps writers
+    /// away, and has seen that nothing lives beyond.
+    ///
+    /// # Errors
+    /// The WAL's and the disk's.
+    pub fn truncate_heap(&self, heap: &heap::Heap, len: BlockNumber) -> Result<()> {
+        let handle = heap.relation();
+        // First what could lead there; each part of it is right by itself, should the power go in between.
+        if handle.exists(Fork::VisibilityMap)? {
+            heap.visibility_map().truncate(len, Some(&*self.wal))?;
+        }
+        self.truncate(handle, &[(Fork::Main, len)])?;
+        if handle.exists(Fork::FreeSpaceMap)? {
+            heap.free_space_map().truncate(len)?;
         }
         Ok(())
     }
@@ -436,6 +460,9 @@ impl RelationFiles {
                         handle.truncate(fork, len)?;
                     }
                     self.pool.explain_missing(id, fork, len);
+                    if fork == Fork::Main {
+                        heap::truncate_maps(&handle, len)?;
+                    }
                 }
             }
             (ResourceManager::Storage, NEXT_OID) => {

@@ -14,7 +14,7 @@ use txn::{BackendKind, CommitExtras, Transaction};
 
 const DATABASE: Oid = Oid(5);
 
-fn options() -> EngineOptions {
+pub fn options() -> EngineOptions {
     let settings = ServerSettings::new();
     settings.set_internal("shared_buffers", base::settings::Value::Int(64));
     settings.set_internal("wal_buffers", base::settings::Value::Int(16));
@@ -25,7 +25,7 @@ fn options() -> EngineOptions {
     options
 }
 
-fn begin(engine: &Engine) -> Transaction {
+pub fn begin(engine: &Engine) -> Transaction {
     engine.txns.begin(&engine.txns.register_backend(BackendKind::Internal))
 }
 

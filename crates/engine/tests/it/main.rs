@@ -2,3 +2,4 @@
 
 mod catalogs;
 mod lifecycle;
+mod tables;

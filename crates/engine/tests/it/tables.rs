@@ -1,0 +1,304 @@
+//! Tables with an index under a workload, crashed at its operations: what was committed is there, nothing else is,
+//! and heap and index agree.
+
+use crate::lifecycle::{begin, options};
+use base::{Fork, Oid, RelationId, Tid};
+use btree::{Btree, FastCompare, KeyColumn, KeySchema, ScanBounds, ScanOptions, UniqueCheck};
+use buffer::Persistence;
+use disk::sim::SimDisk;
+use engine::{CheckpointFlags, Engine, EngineOptions};
+use heap::{
+    Heap, HeapContext, HeapOptions, HeapScan, InsertState, PageBatch, TupleOutcome, UpdateOptions,
+};
+use page::tuple::{AttrValue, PhysicalAttr, TupleDesc, deform, form_tuple};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use txn::{CommitExtras, Transaction, Wait};
+
+const TABLE: RelationId = RelationId { database: Oid(5), file_number: 16384 };
+const INDEX: RelationId = RelationId { database: Oid(5), file_number: 16385 };
+
+struct Table {
+    heap: Heap,
+    index: Arc<Btree>,
+}
+
+type Rows = BTreeMap<u32, Vec<u8>>;
+
+fn open(engine: &Arc<Engine>) -> Table {
+    let ctx = HeapContext {
+        pool: engine.pool.clone(),
+        wal: engine.wal.clone(),
+        txns: engine.txns.clone(),
+    };
+    let rel = engine.files.open(TABLE, Persistence::Permanent);
+    let heap = Heap::new(rel, Arc::new(ctx), HeapOptions::default());
+    let key = KeyColumn {
+        compare: |a, b| {
+            let n = |v: &[u8]| i32::from_le_bytes(v.try_into().expect("four bytes"));
+            n(a).cmp(&n(b))
+        },
+        fast: FastCompare::Int4,
+        width: 4,
+        align: 4,
+        descending: false,
+        nulls_first: false,
+        equal_image: true,
+    };
+    let context = btree::Context::new(engine.pool.clone(), engine.wal.clone(), engine.txns.clone());
+    let schema = Arc::new(KeySchema::new("i", "t", vec![key], vec![]));
+    let rel = engine.files.open(INDEX, Persistence::Permanent);
+    Table { heap, index: Arc::new(Btree::new(rel, Arc::new(context), schema)) }
+}
+
+fn desc() -> TupleDesc {
+    TupleDesc::new(vec![PhysicalAttr::new(4, 4), PhysicalAttr::new(-1, 4)])
+}
+
+fn form(key: u32, value: &[u8]) -> Vec<u8> {
+    form_tuple(&desc(), &[Some(&key.to_le_bytes()), Some(value)])
+}
+
+fn parse(tuple: &[u8]) -> (u32, Vec<u8>) {
+    let mut v = [AttrValue::Null; 2];
+    deform(tuple, &desc(), &mut v).expect("a row");
+    match v {
+        [AttrValue::Inline(k), AttrValue::Inline(t)] => {
+            (u32::from_le_bytes(k.try_into().expect("four bytes")), t.to_vec())
+        }
+        other => panic!("row {other:?}"),
+    }
+}
+
+impl Table {
+    fn insert(&self, t: &Transaction, key: u32, value: &[u8]) -> base::Result<()> {
+        let tid = self.heap.insert(t, &form(key, value), &mut InsertState::new())?;
+        self.index.insert(&[Some(&key.to_le_bytes())], tid, UniqueCheck::No)?;
+        Ok(())
+    }
+
+    /// All rows that a new snapshot sees, with their addresses.
+    fn rows(&self, t: &Transaction) -> base::Result<BTreeMap<u32, (Tid, Vec<u8>)>> {
+        let snapshot = t.take_snapshot();
+        let mut scan = HeapScan::new(&self.heap, snapshot, heap::ScanOptions::default())?;
+        let mut batch = PageBatch::new();
+        let mut rows = BTreeMap::new();
+        while scan.next_page(&mut batch)? {
+            for found in batch.iter() {
+                let (key, value) = parse(found.tuple.bytes);
+                assert!(rows.insert(key, (found.tid, value)).is_none(), "key {key} twice");
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Heap, index, and the one against the other; the rows.
+    fn check(&self, engine: &Engine) -> Rows {
+        let mut faults = Vec::new();
+        self.heap.check(&mut |tag, what| faults.push(format!("{tag}: {what}"))).expect("check");
+        assert!(faults.is_empty(), "{faults:#?}");
+        self.index.verify().expect("index");
+        let t = begin(engine);
+        let rows = self.rows(&t).expect("scan");
+        let snapshot = t.take_snapshot();
+        for (key, (tid, value)) in &rows {
+            let bounds = ScanBounds::prefix(vec![Some(key.to_le_bytes().to_vec())]);
+            let mut scan = self.index.scan(bounds, ScanOptions::default());
+            let mut found = 0;
+            while let Some(root) = scan.next().expect("index scan") {
+                let (mut state, mut slot) = (heap::FetchState::new(), heap::TupleSlot::new());
+                let fetched = self.heap.fetch(root, &snapshot, &mut state, &mut slot);
+                if fetched.expect("fetch").found {
+                    found += 1;
+                    assert_eq!(slot.tid, *tid);
+                    assert_eq!(parse(slot.view().bytes), (*key, value.clone()));
+                }
+            }
+            assert_eq!(found, 1, "key {key} through the index");
+        }
+        rows.into_iter().map(|(k, (_, v))| (k, v)).collect()
+    }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) % n
+    }
+}
+
+fn value(random: &mut Random) -> Vec<u8> {
+    let len = if random.below(10) == 0 { 1500 } else { random.below(120) } as usize;
+    vec![random.below(256) as u8; len]
+}
+
+/// Transactions until the power goes; the rows before and after the commit that was under way.
+fn workload(engine: &Arc<Engine>, rows: &Rows, random: &mut Random, rounds: u64) -> (Rows, Rows) {
+    let table = open(engine);
+    let (mut before, mut after) = (rows.clone(), rows.clone());
+    let mut run = || -> base::Result<()> {
+        for _ in 0..rounds {
+            if random.below(6) == 0 {
+                engine.checkpoint(CheckpointFlags::MANUAL)?;
+            }
+            let t = begin(engine);
+            let there = table.rows(&t)?;
+            let mut next = before.clone();
+            let mut touched = std::collections::BTreeSet::new();
+            for _ in 0..1 + random.below(8) {
+                let key = random.below(60) as u32;
+                if !touched.insert(key) {
+                    continue;
+                }
+                match (there.get(&key), random.below(4)) {
+                    (None, _) => {
+                        let v = value(random);
+                        table.insert(&t, key, &v)?;
+                        next.insert(key, v);
+                    }
+                    (Some((tid, _)), 0) => {
+                        let outcome = table.heap.delete(&t, *tid, Wait::NoWait)?;
+                        assert_eq!(outcome, TupleOutcome::Ok(()));
+                        next.remove(&key);
+                    }
+                    (Some((tid, _)), _) => {
+                        let v = value(random);
+                        let how =
+                            UpdateOptions { hot: true, key_changed: false, wait: Wait::NoWait };
+                        match table.heap.update(&t, *tid, &form(key, &v), how)? {
+                            TupleOutcome::Ok(done) => {
+                                if !done.hot {
+                                    let key = key.to_le_bytes();
+                                    table.index.insert(&[Some(&key)], done.tid, UniqueCheck::No)?;
+                                }
+                            }
+                            other => panic!("{other:?}"),
+                        }
+                        next.insert(key, v);
+                    }
+                }
+            }
+            if random.below(4) == 0 {
+                t.abort()?;
+            } else {
+                after = next.clone();
+                t.commit(CommitExtras { sync: true, ..CommitExtras::default() })?;
+                before = next;
+            }
+        }
+        Ok(())
+    };
+    let _ = run();
+    (before, after)
+}
+
+fn small() -> EngineOptions {
+    let options = options();
+    options.settings.set_internal("shared_buffers", base::settings::Value::Int(24));
+    options.settings.set_internal("ebb.staging_size", base::settings::Value::Int(16));
+    options
+}
+
+fn fresh() -> Arc<SimDisk> {
+    let disk = SimDisk::new(1);
+    let engine = Engine::init(disk.clone(), options()).unwrap();
+    let t = begin(&engine);
+    engine.files.create_numbered(&t, TABLE, Persistence::Permanent).unwrap();
+    engine.files.create_numbered(&t, INDEX, Persistence::Permanent).unwrap();
+    open(&engine).index.create().unwrap();
+    t.commit(CommitExtras { sync: true, ..CommitExtras::default() }).unwrap();
+    engine.shutdown().unwrap();
+    drop(engine);
+    disk.snapshot(1)
+}
+
+#[test]
+fn power_lost_under_a_workload() {
+    let fresh = fresh();
+    let next = AtomicU64::new(0);
+    let crashes = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::SeqCst);
+                    if seed >= SEEDS {
+                        return;
+                    }
+                    let mut random = Random(seed * 1_000_003 + 17);
+                    let mut disk = fresh.snapshot(seed);
+                    let mut rows = Rows::new();
+                    for life in 0..4 {
+                        let engine = Engine::open(disk.clone(), small())
+                            .unwrap_or_else(|e| panic!("seed {seed}, life {life}: {e}"));
+                        disk.crash_at(random.below(if life == 0 { 200 } else { 400 }));
+                        let (before, after) = workload(&engine, &rows, &mut random, 40);
+                        drop(engine);
+                        crashes.fetch_add(u64::from(disk.has_crashed()), Ordering::SeqCst);
+                        disk.crash();
+                        disk = disk.after_crash(seed * 7 + life);
+                        if random.below(3) == 0 {
+                            disk.crash_at(random.below(60));
+                            drop(Engine::open(disk.clone(), small()));
+                            disk.crash();
+                            disk = disk.after_crash(seed * 11 + life);
+                        }
+                        let engine = Engine::open(disk.clone(), small())
+                            .unwrap_or_else(|e| panic!("seed {seed}, life {life}: {e}"));
+                        let found = open(&engine).check(&engine);
+                        assert!(
+                            found == before || found == after,
+                            "seed {seed}, life {life}: found {:?}\nbefore {:?}\nafter {:?}",
+                            found.keys(),
+                            before.keys(),
+                            after.keys()
+                        );
+                        rows = found;
+                        if random.below(2) == 0 {
+                            engine.shutdown().unwrap();
+                        }
+                    }
+                }
+            });
+        }
+    });
+    assert!(crashes.load(Ordering::SeqCst) > SEEDS, "hardly any crash");
+}
+
+const SEEDS: u64 = 40;
+
+#[test]
+fn the_tail_of_a_table_is_cut_off() {
+    let disk = fresh();
+    let engine = Engine::open(disk.clone(), options()).unwrap();
+    let table = open(&engine);
+    let t = begin(&engine);
+    for key in 0..200 {
+        table.insert(&t, key, &[7; 900]).unwrap();
+    }
+    t.commit(CommitExtras { sync: true, ..CommitExtras::default() }).unwrap();
+    let t = begin(&engine);
+    let rows = table.rows(&t).unwrap();
+    for (tid, _) in rows.values().filter(|(tid, _)| tid.block.0 >= 5) {
+        table.heap.delete(&t, *tid, Wait::NoWait).unwrap();
+    }
+    t.commit(CommitExtras { sync: true, ..CommitExtras::default() }).unwrap();
+    let rows = table.rows(&begin(&engine)).unwrap().len();
+    engine.files.truncate_heap(&table.heap, base::BlockNumber(5)).unwrap();
+    assert_eq!(table.heap.len_blocks().unwrap().0, 5);
+    assert_eq!(table.rows(&begin(&engine)).unwrap().len(), rows);
+    disk.crash();
+    drop(table);
+    drop(engine);
+    let disk = disk.after_crash(3);
+    let engine = Engine::open(disk, options()).unwrap();
+    let table = open(&engine);
+    assert_eq!(table.heap.len_blocks().unwrap().0, 5);
+    assert_eq!(table.rows(&begin(&engine)).unwrap().len(), rows);
+    assert!(table.heap.relation().exists(Fork::Main).unwrap());
+}
