@@ -107,7 +107,7 @@ impl Btree {
         let mut entries = 0u64;
         while let Some((item, live)) = sorted.next()? {
             entries += 1;
-            if entries % 4096 == 0 {
+            if entries.is_multiple_of(4096) {
                 progress(entries)?;
             }
             if !pending.is_empty() {

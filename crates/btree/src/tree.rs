@@ -255,7 +255,8 @@ impl Btree {
     }
 
     /// Goes down to the page of `level` where `bound` belongs, latched for reading. The stack, if wanted,
-    /// gets the way down.
+    /// gets the way down; who wants it means to write, and finishes the splits left incomplete on the way
+    /// (a page whose own link is missing must not be split).
     #[inline]
     pub(crate) fn descend(
         &self,
@@ -268,6 +269,9 @@ impl Btree {
             return Ok(None);
         }
         loop {
+            if let Some(stack) = stack.as_deref() {
+                page = self.finish_splits_right(page, bound, stack)?;
+            }
             page = self.move_right_read(page, bound)?;
             if page.view().level() == level {
                 return Ok(Some(page));
@@ -323,6 +327,32 @@ impl Btree {
             return Err(self.corrupt(page.block, "fell off the end"));
         }
         Ok(page)
+    }
+    /// Steps right to where `bound` belongs as long as splits are to be finished on the way.
+    fn finish_splits_right(
+        &self,
+        mut page: ReadPage,
+        bound: &Bound<'_>,
+        stack: &[(BlockNumber, u16)],
+    ) -> Result<ReadPage> {
+        loop {
+            let block = page.block;
+            if page.view().has(layout::INCOMPLETE_SPLIT) {
+                let latched = self.write_pinned(page.unlock());
+                if latched.view().has(layout::INCOMPLETE_SPLIT) {
+                    self.finish_split(latched, stack)?;
+                } else {
+                    drop(latched);
+                }
+                page = self.read(block)?;
+            } else if self.belongs_right(page.view(), bound) {
+                let next = page.view().next();
+                drop(page);
+                page = self.read(next)?;
+            } else {
+                return Ok(page);
+            }
+        }
     }
     pub(crate) fn move_right_write(
         &self,

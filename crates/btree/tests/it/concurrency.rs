@@ -7,9 +7,22 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Entries that stay (multiples of 3) must be in every scan, exactly once, whatever else goes on.
+/// With EBB_SOAK=n in the environment n times more.
 fn storm(key_of: impl Fn(u32) -> Vec<u8> + Sync, schema: std::sync::Arc<btree::KeySchema>) {
-    let db = Database::new();
-    let tree = db.tree(&schema);
+    let more = std::env::var("EBB_SOAK").ok().and_then(|n| n.parse().ok()).unwrap_or(0u64);
+    for i in 0..=more {
+        storm_once(&key_of, &schema, i);
+    }
+}
+
+fn storm_once(
+    key_of: &(impl Fn(u32) -> Vec<u8> + Sync),
+    schema: &std::sync::Arc<btree::KeySchema>,
+    seed: u64,
+) {
+    // Now and then with few frames, so that pages come and go.
+    let db = Database::with_frames(if seed % 3 == 2 { 100 } else { 2000 });
+    let tree = db.tree(schema);
     const FIXED: u32 = 1500;
     for n in 0..FIXED {
         tree.insert(&[Some(&key_of(n * 3))], tid(n * 3), UniqueCheck::No).unwrap();
@@ -19,7 +32,7 @@ fn storm(key_of: impl Fn(u32) -> Vec<u8> + Sync, schema: std::sync::Arc<btree::K
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                let mut random = Random(17);
+                let mut random = Random(17 + seed * 2);
                 for _ in 0..4000 {
                     let n = next.fetch_add(1, Ordering::Relaxed);
                     let base = random.below(u64::from(FIXED)) as u32 * 3;
@@ -62,6 +75,10 @@ fn storm(key_of: impl Fn(u32) -> Vec<u8> + Sync, schema: std::sync::Arc<btree::K
 #[test]
 fn storm_of_ints() {
     storm(|n| n.to_le_bytes().to_vec(), schema(vec![int4()]));
+}
+#[test]
+fn storm_with_few_frames() {
+    storm_once(&|n: u32| n.to_le_bytes().to_vec(), &schema(vec![int4()]), 2);
 }
 #[test]
 fn storm_of_long_keys() {
@@ -128,4 +145,82 @@ fn killed_entries_are_skipped_and_make_room() {
     }
     assert!(len() <= before + 4, "{} {before}", len());
     tree.verify().unwrap();
+}
+
+/// A queue: entries come at the right end, go at the left; pages are deleted and reused under the scans, which
+/// must see, in order and once, everything that was there all the while.
+fn queue(pad: usize, retail: bool) {
+    let db = Database::new();
+    let tree = db.tree(&schema(vec![text()]));
+    let key = |n: u32| format!("{n:08}{}", "k".repeat(pad)).into_bytes();
+    const ALL: u32 = 6000;
+    let (low, high) = (AtomicU32::new(0), AtomicU32::new(0));
+    let number = |t: Tid| t.block.0 * 50 + u32::from(t.offset.0) - 1;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 0..ALL {
+                let _snapshot = db.horizons.register();
+                tree.insert(&[Some(&key(n))], tid(n), UniqueCheck::No).unwrap();
+                high.store(n + 1, Ordering::SeqCst);
+            }
+        });
+        scope.spawn(|| {
+            while high.load(Ordering::SeqCst) != ALL {
+                let from = low.load(Ordering::SeqCst);
+                let to = high.load(Ordering::SeqCst).saturating_sub(300);
+                if to <= from {
+                    std::thread::yield_now();
+                    continue;
+                }
+                low.store(to, Ordering::SeqCst);
+                if retail {
+                    let mut keys: Vec<_> = (from..to)
+                        .map(|n| tree.retail_key(&[Some(&key(n))], tid(n)).unwrap())
+                        .collect();
+                    let stats = with_control(|c| tree.retail_delete(&mut keys, c));
+                    assert_eq!(stats.removed, u64::from(to - from));
+                }
+                with_control(|c| tree.bulk_delete(&mut |t| number(t) < to, c));
+                db.horizons.advance();
+            }
+        });
+        for direction in [Direction::Forward, Direction::Backward] {
+            let (db, tree, low, high) = (&db, &tree, &low, &high);
+            scope.spawn(move || {
+                while high.load(Ordering::SeqCst) != ALL {
+                    let _snapshot = db.horizons.register();
+                    let until = high.load(Ordering::SeqCst);
+                    let options = ScanOptions { direction, index_only: false };
+                    let mut scan = tree.scan(ScanBounds::all(), options);
+                    let mut seen = Vec::new();
+                    while let Some(t) = scan.next().unwrap() {
+                        seen.push(number(t));
+                    }
+                    if direction == Direction::Backward {
+                        seen.reverse();
+                    }
+                    assert!(seen.is_sorted_by(|a, b| a < b), "{direction:?}");
+                    let from = low.load(Ordering::SeqCst);
+                    let sure: Vec<u32> =
+                        seen.into_iter().filter(|n| (from..until).contains(n)).collect();
+                    assert_eq!(sure, (from..until).collect::<Vec<_>>(), "{direction:?}");
+                }
+            });
+        }
+    });
+    tree.verify().unwrap();
+    assert!(tree.relation().len_blocks(base::Fork::Main).unwrap().0 < 3000);
+}
+
+#[test]
+fn queue_with_short_keys() {
+    queue(10, false);
+}
+#[test]
+fn queue_with_long_keys() {
+    queue(1200, false);
+}
+#[test]
+fn queue_with_retail_deletion() {
+    queue(600, true);
 }

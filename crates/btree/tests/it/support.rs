@@ -4,13 +4,40 @@ use base::{BlockNumber, OffsetNumber, Oid, RelationId, Result, Tid, Xid};
 use btree::{Btree, Context, FastCompare, Horizons, KeyColumn, KeySchema, VacuumControl, Value};
 use buffer::{BufferPool, Persistence, PoolConfig, Strategy};
 use disk::sim::SimDisk;
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use wal::{Wal, WalConfig};
 
 pub struct TestHorizons {
     pub next: AtomicU64,
     pub oldest: AtomicU64,
+    /// Snapshots in use.
+    pub active: Mutex<BTreeSet<u64>>,
+}
+
+/// A snapshot in use.
+pub struct Registered<'a>(&'a TestHorizons, u64);
+
+impl TestHorizons {
+    pub fn register(&self) -> Registered<'_> {
+        let mut active = self.active.lock().unwrap();
+        let xid = self.next.fetch_add(1, Ordering::SeqCst);
+        active.insert(xid);
+        Registered(self, xid)
+    }
+    /// Moves the horizon to the oldest snapshot in use.
+    pub fn advance(&self) {
+        let active = self.active.lock().unwrap();
+        let next = self.next.load(Ordering::SeqCst);
+        let oldest = active.first().copied().unwrap_or(next);
+        self.oldest.store(oldest, Ordering::SeqCst);
+    }
+}
+impl Drop for Registered<'_> {
+    fn drop(&mut self) {
+        self.0.active.lock().unwrap().remove(&self.1);
+    }
 }
 
 impl Horizons for TestHorizons {
@@ -41,8 +68,11 @@ impl Database {
         let config = WalConfig { compression: false, ..WalConfig::default() };
         let wal = Wal::create(disk.clone(), config, wal::FIRST_LSN).unwrap();
         let pool = BufferPool::new(PoolConfig::new(frames), disk.clone(), wal.clone()).unwrap();
-        let horizons =
-            Arc::new(TestHorizons { next: AtomicU64::new(10), oldest: AtomicU64::new(10) });
+        let horizons = Arc::new(TestHorizons {
+            next: AtomicU64::new(10),
+            oldest: AtomicU64::new(10),
+            active: Mutex::default(),
+        });
         let context = Arc::new(Context::new(pool.clone(), wal.clone(), horizons.clone()));
         Database { disk, wal, pool, context, horizons }
     }
@@ -63,8 +93,8 @@ impl Database {
     }
     /// Everybody's snapshots are new: deleted pages may be reused.
     pub fn advance_horizon(&self) {
-        let next = self.horizons.next.fetch_add(1, Ordering::SeqCst) + 1;
-        self.horizons.oldest.store(next, Ordering::SeqCst);
+        self.horizons.next.fetch_add(1, Ordering::SeqCst);
+        self.horizons.advance();
     }
 }
 
