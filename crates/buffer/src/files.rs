@@ -33,8 +33,10 @@ pub(crate) struct Files {
     open: Mutex<VecDeque<(Weak<Relation>, Fork)>>,
     pending: Mutex<Pending>,
     failed: OnceLock<String>,
-    on_failure: OnceLock<Box<dyn Fn(&str) + Send + Sync>>,
+    on_failure: OnceLock<Hook>,
 }
+
+type Hook = Box<dyn Fn(&str) + Send + Sync>;
 
 #[derive(Default)]
 struct Pending {
@@ -79,7 +81,8 @@ impl Files {
         self.failed.get().cloned()
     }
 
-    fn fail(&self, why: &Error) {
+    /// Latches a failure after which nothing more may be written.
+    pub(crate) fn fail(&self, why: &Error) {
         let why = why.to_string();
         if self.failed.set(why.clone()).is_ok()
             && let Some(hook) = self.on_failure.get()
@@ -94,7 +97,7 @@ fn folder_of(path: &str) -> &str {
 }
 
 impl BufferPool {
-    /// Calls `hook` once if a sync fails; the server should stop then.
+    /// Calls `hook` once if a sync (or the cutting of a file) fails; the server should stop then.
     pub fn on_failure(&self, hook: impl Fn(&str) + Send + Sync + 'static) {
         let _ = self.inner().files.on_failure.set(Box::new(hook));
     }
@@ -110,12 +113,12 @@ impl BufferPool {
 }
 
 impl Pool {
-    /// Fails after a failed sync.
+    /// Fails after a failed sync or cut.
     pub(crate) fn check_failed(&self) -> Result<()> {
         match self.files.failed.get() {
             None => Ok(()),
             Some(why) => Err(Error::io(
-                format!("nothing is written any more after a failed sync: {why}"),
+                format!("nothing is written any more after a failure: {why}"),
                 io::Error::from_raw_os_error(libc::EIO),
             )),
         }
@@ -260,16 +263,14 @@ impl Pool {
         Ok(len)
     }
 
-    /// A file's length in whole blocks. What an interrupted extension left of another one is cut off.
+    /// A file's length in whole blocks. What an interrupted extension left of another one is not counted; the next extension
+    /// writes over it.
     fn file_blocks(&self, relation: &Relation, fork: Fork, file: &dyn File) -> Result<u32> {
         let failed = |e| {
             Error::io(format!("could not find the length of file \"{}\"", relation.path(fork)), e)
         };
         let bytes = file.len().map_err(failed)?;
         let blocks = bytes / PAGE_SIZE as u64;
-        if bytes % PAGE_SIZE as u64 != 0 {
-            file.set_len(blocks * PAGE_SIZE as u64).map_err(failed)?;
-        }
         u32::try_from(blocks).ok().filter(|b| *b <= crate::relation::BLOCKS_MAX).ok_or_else(|| {
             Error::corrupt_file(format!("file \"{}\" is too long", relation.path(fork)))
         })

@@ -3,6 +3,7 @@
 //!
 //! # Invariants
 //! - A forgotten page is in no table and is never written again; who has it pinned may go on looking at it.
+//! - A truncation that fails to cut the file stops all further writing, as a failed sync does: the server has to recover.
 //! - Forgetting waits for reads and writes of the page that are under way, so nothing reaches the file afterwards.
 //!
 //! # Locks
@@ -13,7 +14,7 @@
 
 use crate::frame::{ONE_PIN, READING, WRITING};
 use crate::pool::{BufferPool, Pool};
-use crate::relation::{Relation, UNKNOWN};
+use crate::relation::Relation;
 use base::sync::Arc;
 use base::{Error, Fork, Oid, Result, stop_point};
 use page::PAGE_SIZE;
@@ -64,11 +65,13 @@ impl Pool {
         self.forget_beyond(relation, fork, len);
         let file = self.file(relation, fork)?;
         if let Err(e) = file.set_len(u64::from(len) * PAGE_SIZE as u64) {
-            // What the file's length is now, it will have to say itself.
-            state.len.store(UNKNOWN, Ordering::Release);
+            // It was logged, and the pages are forgotten: were the file's old bytes seen again, dead rows would rise. Only
+            // recovery can cut it now.
             let what =
                 format!("could not truncate file \"{}\" to {len} blocks", relation.path(fork));
-            return Err(Error::io(what, e));
+            let e = Error::io(what, e);
+            self.files.fail(&e);
+            return Err(e);
         }
         self.register_sync(relation, fork);
         Ok(())

@@ -174,7 +174,7 @@ impl BufferPool {
         self.inner().stats.rows()
     }
 
-    /// The reason why nothing more may be written, after a failed sync.
+    /// The reason why nothing more may be written, after a failed sync or cut.
     pub fn failure(&self) -> Option<String> {
         self.inner().files.failure()
     }

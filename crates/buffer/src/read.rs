@@ -232,7 +232,10 @@ impl Pool {
             let zeros: Vec<_> = (0..count).map(|_| IoSlice::new(&ZEROS)).collect();
             file.write_vectored_at(&zeros, offset)
         } else {
-            file.allocate(offset, (count * PAGE_SIZE) as u64)
+            // Part of a block that a crash left must not show through.
+            file.len()
+                .and_then(|len| if len > offset { file.set_len(offset) } else { Ok(()) })
+                .and_then(|()| file.allocate(offset, (count * PAGE_SIZE) as u64))
         };
         grown.map_err(|e| {
             // What was added of it is cut off; if that fails too, the next extension writes over it.

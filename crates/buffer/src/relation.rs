@@ -302,7 +302,7 @@ impl RelationHandle {
     /// them), cuts the file last. The caller has logged it and holds what keeps writers away.
     ///
     /// # Errors
-    /// The disk's.
+    /// The disk's; if the file can't be cut the failure is latched ([`BufferPool::failure`]): the server has to recover.
     pub fn truncate(&self, fork: Fork, len: BlockNumber) -> Result<()> {
         self.inner().truncate(&self.relation, fork, len.0)
     }

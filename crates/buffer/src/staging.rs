@@ -65,7 +65,7 @@ pub struct StagingStatus {
     pub owed: usize,
 }
 
-/// What became of [`Pool::stage`]; the pin is given up unless there was no room.
+/// What became of [`Pool::try_stage`]; the pin is given up unless there was no room, or an error.
 enum Staged {
     /// The page is staged; here is a claimed frame for it.
     Exchanged(u32),
@@ -151,10 +151,14 @@ impl Pool {
     /// A clean claimed frame for the dirty page in frame `n`, which the caller has pinned: by staging the page, or by
     /// writing and evicting it if write-behind has no room at all. Gives the pin up.
     pub(crate) fn stage(&self, n: u32, context: IoContext) -> Result<Option<u32>> {
-        match self.try_stage(n, context)? {
-            Staged::Exchanged(taken) => Ok(Some(taken)),
-            Staged::Busy => Ok(None),
-            Staged::Full => {
+        match self.try_stage(n, context) {
+            Ok(Staged::Exchanged(taken)) => Ok(Some(taken)),
+            Ok(Staged::Busy) => Ok(None),
+            Err(e) => {
+                self.unpin(n);
+                Err(e)
+            }
+            Ok(Staged::Full) => {
                 let written = self.write_victim(n, context);
                 if matches!(written, Ok(true)) && self.evict_pinned(n).is_some() {
                     return Ok(Some(n));

@@ -178,7 +178,7 @@ fn the_background_writer_goes_before_the_clock() {
     for _ in 0..8 {
         let rel = bed.pool.open(crate::common::rel(1), Default::default());
         drop(pin(&rel, 1));
-        last = 0u64.min(last);
+        last = 0;
         written += bed.pool.background_write_round(10, 2.0, &mut last).unwrap();
     }
     assert!(written > 0);

@@ -1,6 +1,9 @@
 use crate::common::*;
 use base::{BlockNumber, SqlState};
-use buffer::{Persistence, Strategy};
+use buffer::{Persistence, ReadStream, Strategy};
+use disk::sim::{Fault, Operation};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
 
 #[test]
 fn a_full_disk_fails_the_extension_and_nothing_else() {
@@ -94,4 +97,128 @@ fn a_checkpoint_writes_neighbours_together_and_in_order() {
     assert_eq!(bed.checkpoint().pages_written, 0);
     fill(&pin(&a, 10), 1, 1);
     assert_eq!(bed.checkpoint().pages_written, 1);
+}
+
+#[test]
+fn part_of_a_block_at_the_end_does_not_count_and_does_not_show() {
+    use disk::Disk;
+    for count in [1, 16] {
+        let bed = bed(256);
+        let id = filled(&bed, 1, 2).id();
+        bed.checkpoint();
+        let file = bed.disk.open("base/5/1", disk::OpenMode::Existing).unwrap();
+        file.write_at(&[7; 3000], 2 * 8192).unwrap();
+        let again = bed.reopened(256);
+        let rel = again.pool.open(id, Persistence::Permanent);
+        assert_eq!(rel.len_blocks(Main).unwrap(), BlockNumber(2));
+        drop(rel.extend(Main, count, &mut Strategy::Normal).unwrap());
+        let again = bed.reopened(256);
+        let rel = again.pool.open(id, Persistence::Permanent);
+        assert_eq!(rel.len_blocks(Main).unwrap(), BlockNumber(2 + count as u32));
+        assert!(pin(&rel, 2).read().is_all_zero());
+    }
+}
+
+/// Reads and writes fail now and then: each failure is its operation's error, and nothing is lost, stuck or wrong.
+#[test]
+fn single_failures_lose_nothing() {
+    for seed in 0..20 {
+        let mut config = config(24);
+        config.staging_frames = 8;
+        let bed = bed_with(config);
+        let rel = filled(&bed, 1, 30);
+        let mut model: Vec<u64> = (0..30).collect();
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let (mut failed, mut lsn) = (0, 100);
+        let mut strategies =
+            [Strategy::Normal, Strategy::vacuum(&bed.pool, 16), Strategy::bulk_write(&bed.pool)];
+        for step in 0..400 {
+            if rng.random_range(0..8) == 0 {
+                let read = rng.random_range(0..2) == 0;
+                bed.disk.inject(Fault {
+                    operation: if read { Operation::Read } else { Operation::Write },
+                    path_contains: String::new(),
+                    after: rng.random_range(0..4),
+                    error: if read { libc::EIO } else { libc::ENOSPC },
+                    once: true,
+                });
+            }
+            let strategy = &mut strategies[rng.random_range(0..3)];
+            let block = BlockNumber(rng.random_range(0..model.len() as u32));
+            let ok = match rng.random_range(0..20) {
+                0..6 => rel.pin(Main, block, strategy).map(|page| {
+                    assert_eq!(value(&page), model[block.0 as usize]);
+                }),
+                6..12 => rel.pin(Main, block, strategy).map(|page| {
+                    lsn += 1;
+                    fill(&page, step, lsn);
+                    model[block.0 as usize] = step;
+                }),
+                12..14 => rel.extend(Main, 2, strategy).map(|pages| {
+                    for page in pages {
+                        assert_eq!(page.block().0 as usize, model.len());
+                        fill(&page, step, lsn);
+                        model.push(step);
+                    }
+                }),
+                14 => {
+                    // A failure here would be final (the next test).
+                    bed.disk.heal();
+                    let len = model.len() as u32 - rng.random_range(0..3);
+                    rel.truncate(Main, BlockNumber(len)).map(|()| model.truncate(len as usize))
+                }
+                15..17 => {
+                    let stream =
+                        ReadStream::new(&rel, Main, strategy.fresh(), (0..20).map(BlockNumber));
+                    let mut result = Ok(());
+                    for (b, page) in stream.enumerate() {
+                        match page {
+                            Ok(page) => assert_eq!(value(&page), model[page.block().0 as usize]),
+                            Err(e) => result = Err(e),
+                        }
+                        assert!(b <= 20);
+                    }
+                    result
+                }
+                17 => bed.pool.write_behind_round().map(|_| ()),
+                _ => bed.pool.checkpoint_write(Default::default(), &mut |_| Ok(())).map(|_| ()),
+            };
+            if let Err(e) = ok {
+                failed += 1;
+                assert!([SqlState::IO_ERROR, SqlState::DISK_FULL].contains(&e.state()), "{e}");
+            }
+        }
+        assert!(failed > 0);
+        bed.disk.heal();
+        for (b, v) in model.iter().enumerate() {
+            assert_eq!(value(&pin(&rel, b as u32)), *v, "seed {seed}, block {b}");
+        }
+        bed.checkpoint();
+        for (b, v) in model.iter().enumerate() {
+            assert_eq!(on_disk(&bed, &rel, Main, b as u32).bytes()[32..40], v.to_le_bytes());
+        }
+        while model.len() < 24 {
+            drop(rel.extend_one(Main, &mut Strategy::Normal).unwrap());
+            model.push(0);
+        }
+        let held: Vec<_> = (0..24).map(|b| pin(&rel, b)).collect();
+        assert_eq!(held.len(), 24, "a frame was lost");
+        drop(held);
+        bed.pool.unlink(rel.id()).unwrap();
+        assert_eq!(bed.pool.table_nodes(), 0);
+        let status = bed.pool.staging_status();
+        assert_eq!((status.staged, status.owed), (0, 0));
+    }
+}
+
+#[test]
+fn a_failed_cut_is_final() {
+    let bed = bed(64);
+    let rel = filled(&bed, 1, 4);
+    bed.disk.fail_write(0);
+    assert!(rel.truncate(Main, BlockNumber(2)).is_err());
+    assert_eq!(rel.len_blocks(Main).unwrap(), BlockNumber(2));
+    bed.disk.heal();
+    assert!(bed.pool.failure().unwrap().contains("could not truncate file"));
+    assert!(rel.extend_one(Main, &mut Strategy::Normal).is_err());
 }
