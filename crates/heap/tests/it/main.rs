@@ -3,6 +3,8 @@
 mod basics;
 mod common;
 mod conflicts;
+mod crash;
+
 mod model;
 mod toast;
 mod vacuum;
