@@ -139,7 +139,18 @@ fn value(random: &mut Random) -> Vec<u8> {
 
 /// Transactions until the power goes; the rows before and after the commit that was under way.
 fn workload(engine: &Arc<Engine>, rows: &Rows, random: &mut Random, rounds: u64) -> (Rows, Rows) {
-    let table = open(engine);
+    work_on(engine, &open(engine), rows, random, rounds, 0)
+}
+
+/// The same on the keys from `base` on.
+fn work_on(
+    engine: &Arc<Engine>,
+    table: &Table,
+    rows: &Rows,
+    random: &mut Random,
+    rounds: u64,
+    base: u32,
+) -> (Rows, Rows) {
     let (mut before, mut after) = (rows.clone(), rows.clone());
     let mut run = || -> base::Result<()> {
         for _ in 0..rounds {
@@ -151,7 +162,7 @@ fn workload(engine: &Arc<Engine>, rows: &Rows, random: &mut Random, rounds: u64)
             let mut next = before.clone();
             let mut touched = std::collections::BTreeSet::new();
             for _ in 0..1 + random.below(8) {
-                let key = random.below(60) as u32;
+                let key = base + random.below(60) as u32;
                 if !touched.insert(key) {
                     continue;
                 }
@@ -271,6 +282,63 @@ fn power_lost_under_a_workload() {
 }
 
 const SEEDS: u64 = 40;
+
+#[test]
+fn power_lost_under_concurrent_work() {
+    let fresh = fresh();
+    for seed in 0..CONCURRENT_SEEDS {
+        let mut random = Random(seed * 7_000_003 + 5);
+        let mut disk = fresh.snapshot(seed);
+        let mut rows = [Rows::new(), Rows::new(), Rows::new(), Rows::new()];
+        for life in 0..3 {
+            let mut options = small();
+            options.background = true;
+            options.settings.set_internal("wal_writer_delay", base::settings::Value::Int(1));
+            options.settings.set_internal("bgwriter_delay", base::settings::Value::Int(10));
+            let engine = Engine::open(disk.clone(), options)
+                .unwrap_or_else(|e| panic!("seed {seed}, life {life}: {e}"));
+            let table = open(&engine);
+            disk.crash_at(200 + random.below(1500));
+            let outcomes: Vec<(Rows, Rows)> = std::thread::scope(|scope| {
+                let threads: Vec<_> = rows
+                    .iter()
+                    .enumerate()
+                    .map(|(n, rows)| {
+                        let (engine, table) = (&engine, &table);
+                        let mut random = Random(seed * 31 + life * 7 + n as u64 + 1);
+                        scope.spawn(move || {
+                            work_on(engine, table, rows, &mut random, 60, n as u32 * 1000)
+                        })
+                    })
+                    .collect();
+                threads.into_iter().map(|t| t.join().expect("worker")).collect()
+            });
+            disk.crash();
+            engine.stop_at_once();
+            drop(table);
+            drop(engine);
+            disk = disk.after_crash(seed * 13 + life);
+            let engine = Engine::open(disk.clone(), small())
+                .unwrap_or_else(|e| panic!("seed {seed}, life {life}: {e}"));
+            let found = open(&engine).check(&engine);
+            for (n, (before, after)) in outcomes.into_iter().enumerate() {
+                let base = n as u32 * 1000;
+                let mine: Rows =
+                    found.range(base..base + 1000).map(|(k, v)| (*k, v.clone())).collect();
+                assert!(
+                    mine == before || mine == after,
+                    "seed {seed}, life {life}, thread {n}: found {:?}\nbefore {:?}\nafter {:?}",
+                    mine.keys(),
+                    before.keys(),
+                    after.keys()
+                );
+                rows[n] = mine;
+            }
+        }
+    }
+}
+
+const CONCURRENT_SEEDS: u64 = 8;
 
 #[test]
 fn the_tail_of_a_table_is_cut_off() {
