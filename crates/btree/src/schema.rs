@@ -163,7 +163,20 @@ impl KeySchema {
                 values.len()
             );
         }
-        let bytes: usize = values.iter().flatten().map(|v| v.len()).sum();
+        let mut bytes = 0;
+        for (value, width) in values.iter().zip(&self.widths) {
+            let Some(value) = value else { continue };
+            bytes += value.len();
+            // The entry does not say how long a fixed-width value is.
+            if *width >= 0 && value.len() != usize::from(width.unsigned_abs()) {
+                bail!(
+                    INTERNAL_ERROR,
+                    "index \"{}\": value of {} bytes for a column of {width}",
+                    self.index_name,
+                    value.len()
+                );
+            }
+        }
         if bytes > 2048 {
             let size = self.postgres_size(values);
             if size > layout::MAX_ITEM_SIZE {

@@ -231,6 +231,7 @@ impl Btree {
                 let page = ReadPage { guard: pinned.into_read(), block };
                 let view = page.view();
                 if view.is_sane()
+                    && view.has(layout::ROOT)
                     && !view.has(layout::HALF_DEAD | layout::DELETED | layout::META)
                     && view.level() == level
                     && view.is_rightmost()
