@@ -8,8 +8,8 @@ use crate::toast::{AttrStorage, ToastStore};
 use crate::visibility::Horizon;
 use crate::visibility_map::{MapPin, VisibilityMap};
 use base::sync::Arc;
-use base::{BlockNumber, Result, Tid, Xid};
-use buffer::{OwnedWriteGuard, Persistence, RelationHandle, WriteGuard};
+use base::{BlockNumber, Fork, Result, Tid, Xid};
+use buffer::{OwnedWriteGuard, Persistence, RelationHandle, Strategy, WriteGuard};
 use page::tuple::TupleDesc;
 use page::{Page, visibility};
 use txn::{Transaction, Wait};
@@ -114,7 +114,31 @@ impl Heap {
     /// # Errors
     /// The disk's.
     pub fn len_blocks(&self) -> Result<BlockNumber> {
-        self.rel.len_blocks(base::Fork::Main)
+        self.rel.len_blocks(Fork::Main)
+    }
+    /// The length the relation could be cut to: the block after the last one that is in use. Looks backwards from
+    /// the end; `poll` is called at every page, and its error ends the search. The caller keeps writers away.
+    ///
+    /// # Errors
+    /// The pool's, `poll`'s.
+    pub fn used_length(
+        &self,
+        strategy: &mut Strategy,
+        mut poll: impl FnMut() -> Result<()>,
+    ) -> Result<BlockNumber> {
+        let mut len = self.len_blocks()?;
+        while len.0 > 0 {
+            poll()?;
+            let pin = self.rel.try_pin(Fork::Main, BlockNumber(len.0 - 1), strategy)?;
+            if let Some(pin) = pin {
+                let page = pin.read();
+                if page.offsets().any(|o| !page.item_id(o).is_unused()) {
+                    break;
+                }
+            }
+            len = BlockNumber(len.0 - 1);
+        }
+        Ok(len)
     }
     /// Which versions nobody can see any more, as of now.
     pub fn horizon(&self) -> Horizon {

@@ -30,6 +30,7 @@
 //! freeze and visibility are one record; scans hand out copies of pages instead of pinned ones.
 
 mod apply;
+mod build;
 pub mod check;
 mod context;
 mod delete;
@@ -50,6 +51,7 @@ mod update;
 pub mod visibility;
 pub mod visibility_map;
 
+pub use build::{BuildScan, BuildTuple};
 pub use context::HeapContext;
 pub use fetch::{FetchState, Fetched, TupleSlot};
 pub use free_space_map::FreeSpaceMap;

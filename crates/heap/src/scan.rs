@@ -69,8 +69,8 @@ pub struct ScanOptions {
 #[derive(Debug)]
 pub struct PageBatch {
     page: Box<Page>,
-    block: BlockNumber,
-    visible: Vec<OffsetNumber>,
+    pub(crate) block: BlockNumber,
+    pub(crate) visible: Vec<OffsetNumber>,
 }
 
 impl Default for PageBatch {
@@ -123,7 +123,7 @@ impl PageBatch {
     pub fn page(&self) -> &Page {
         &self.page
     }
-    fn copy(&mut self, from: &Page) {
+    pub(crate) fn copy(&mut self, from: &Page) {
         let (lower, upper) = (from.lower(), from.upper());
         if lower < HEADER_SIZE || upper < lower || from.special() > page::PAGE_SIZE {
             *self.page.bytes_mut() = *from.bytes();
@@ -152,14 +152,14 @@ impl std::fmt::Debug for HeapScan {
 }
 
 /// The blocks of a scan, in order.
-struct Blocks {
+pub(crate) struct Blocks {
     next: u32,
     end: u32,
     shared: Option<Arc<SharedBlocks>>,
 }
 
 impl Blocks {
-    fn new(whole: BlockRange, shared: Option<Arc<SharedBlocks>>) -> Blocks {
+    pub fn new(whole: BlockRange, shared: Option<Arc<SharedBlocks>>) -> Blocks {
         if shared.is_some() {
             return Blocks { next: 0, end: 0, shared };
         }

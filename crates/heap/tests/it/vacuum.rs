@@ -232,3 +232,66 @@ fn damage_is_reported() {
         ["block 0 of relation \"base/5/16384\": tuple 1: data begins at byte 99, not 24"]
     );
 }
+
+#[test]
+fn an_index_build_sees_one_entry_a_row() {
+    let w = world();
+    let t = w.begin();
+    let tids: Vec<_> = (0..4).map(|k| w.insert(&t, k, b"v0")).collect();
+    t.commit(CommitExtras::default()).unwrap();
+    let old = w.begin();
+    let old_snapshot = old.take_snapshot();
+    let t = w.begin();
+    let hot = UpdateOptions { hot: true, key_changed: false, wait: Wait::NoWait };
+    w.heap.update(&t, tids[0], &row(0, b"hot"), hot).unwrap();
+    w.heap.update(&t, tids[1], &row(1, b"cold"), UpdateOptions { hot: false, ..hot }).unwrap();
+    w.heap.delete(&t, tids[2], Wait::NoWait).unwrap();
+    t.commit(CommitExtras::default()).unwrap();
+    let t = w.begin();
+    w.heap.update(&t, tids[3], &row(3, b"aborted"), hot).unwrap();
+    t.abort().unwrap();
+    let entries = |snapshot| {
+        let mut scan = heap::BuildScan::new(&w.heap, snapshot, None).unwrap();
+        let mut out = Vec::new();
+        while scan.next_page().unwrap() {
+            out.extend(scan.tuples().map(|t| {
+                let (key, value) = crate::common::read_row(t.tuple.bytes);
+                (key, String::from_utf8(value).unwrap(), t.tid.offset.0, t.alive)
+            }));
+        }
+        out.sort();
+        (out, scan.has_broken_chains())
+    };
+    let e = |k, v: &str, at, alive| (k, v.to_owned(), at, alive);
+    let all = vec![
+        e(0, "hot", 1, true),
+        e(1, "cold", 6, true),
+        e(1, "v0", 2, false),
+        e(2, "v0", 3, false),
+        e(3, "v0", 4, true),
+    ];
+    assert_eq!(entries(None), (all, true));
+    let seen: Vec<_> = (0..4).map(|k| e(k, "v0", k as u16 + 1, true)).collect();
+    assert_eq!(entries(Some(old_snapshot)), (seen, false));
+}
+
+#[test]
+fn empty_pages_at_the_end_can_go() {
+    let w = world();
+    let t = w.begin();
+    let tids: Vec<_> = (0..100).map(|k| w.insert(&t, k, &[0; 400])).collect();
+    t.abort().unwrap();
+    let mut strategy = Strategy::Normal;
+    let all = w.heap.len_blocks().unwrap();
+    assert_eq!(w.heap.used_length(&mut strategy, || Ok(())).unwrap(), all);
+    for n in 2..all.0 {
+        let found = vacuum(&w, n, false).1;
+        let horizon = w.heap.horizon();
+        let pin = w.rel.pin(Fork::Main, BlockNumber(n), &mut Strategy::Normal).unwrap();
+        let mut guard = pin.write();
+        w.heap.reap(&mut guard, &MapPin::none(), &found.dead_items, None, &horizon).unwrap();
+    }
+    assert_eq!(w.heap.used_length(&mut strategy, || Ok(())).unwrap(), BlockNumber(2));
+    drop(tids);
+    w.assert_replay_equal();
+}
