@@ -5,9 +5,9 @@
 use base::{BlockNumber, Fork, OffsetNumber, Oid, RelationId, Tid, Xid};
 use btree::{
     Btree, Context, Edge, FastCompare, Horizons, KeyColumn, KeySchema, ScanBounds, ScanEdge,
-    ScanOptions, SortConfig, Sorter, UniqueCheck,
+    ScanOptions, SortConfig, Sorter, UniqueCheck, VacuumControl,
 };
-use buffer::{BufferPool, Persistence, PoolConfig};
+use buffer::{BufferPool, Persistence, PoolConfig, Strategy};
 use std::sync::Arc;
 use std::time::Instant;
 use wal::{Wal, WalConfig};
@@ -151,4 +151,32 @@ fn main() {
         n += 1;
     }
     println!("scan md5: {:?} for {n}", start.elapsed());
+
+    let mut strategy = Strategy::vacuum(&pool, 2048);
+    let mut on_page = |_, _| Ok(());
+    let mut control =
+        VacuumControl { strategy: &mut strategy, on_page: &mut on_page, cancel: None };
+    let start = Instant::now();
+    let stats = tree.bulk_delete(&mut |t| t.block.0 % 100 == 7, &mut control).unwrap();
+    println!("bulk delete md5, 1 %: {:?} for {}", start.elapsed(), stats.entries_removed);
+    let mut keys: Vec<_> = (0..rows)
+        .filter(|n| n / 120 % 100 == 9)
+        .map(|n| {
+            hex(n, &mut key);
+            tree.retail_key(&[Some(&key)], tid(n)).unwrap()
+        })
+        .collect();
+    let start = Instant::now();
+    let stats = tree.retail_delete(&mut keys, &mut control).unwrap();
+    println!("retail delete md5, 1 %: {:?} for {}", start.elapsed(), stats.removed);
+    let mut keys: Vec<_> = (0..rows)
+        .filter(|n| n / 120 % 100 == 9)
+        .map(|n| ids.retail_key(&[Some(&(n as i32).to_le_bytes())], tid(n)).unwrap())
+        .collect();
+    let start = Instant::now();
+    let stats = ids.retail_delete(&mut keys, &mut control).unwrap();
+    println!("retail delete int4, 1 %: {:?} for {}", start.elapsed(), stats.removed);
+    let start = Instant::now();
+    let stats = ids.bulk_delete(&mut |t| t.block.0 % 100 == 7, &mut control).unwrap();
+    println!("bulk delete int4, 1 %: {:?} for {}", start.elapsed(), stats.entries_removed);
 }

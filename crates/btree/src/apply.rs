@@ -433,3 +433,79 @@ fn merge_runs(page: &mut PageMut<'_>, arguments: &mut Arguments<'_>) -> Result<(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Random(u64);
+    impl Random {
+        fn below(&mut self, n: usize) -> usize {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (self.0 >> 33) as usize % n
+        }
+    }
+
+    /// Bad bytes, on the page or in the record, are errors or nonsense, never a panic.
+    #[test]
+    fn damage_does_not_panic() {
+        let mut random = Random(7);
+        for round in 0..30_000u32 {
+            let mut bytes: Bytes = [0; layout::SIZE];
+            let mut page = PageMut(&mut bytes);
+            page.init(0, layout::LEAF);
+            page.set_next(BlockNumber(3));
+            let high = layout::form_pivot(&[4], &[Some(&[9, 9, 9, 9])], None, BlockNumber(0));
+            assert!(page.push(&high));
+            let mut item = Vec::new();
+            for n in 0..20u32 {
+                item.clear();
+                let tid = Tid::new(BlockNumber(n * 2), base::OffsetNumber(1));
+                layout::form(&mut item, &[4], &[Some(&n.to_le_bytes())], tid);
+                if n % 3 == 0 {
+                    let tids = [tid, Tid::new(BlockNumber(n * 2 + 1), base::OffsetNumber(4))];
+                    item = layout::form_posting(Item(&item.clone()), &tids);
+                }
+                assert!(page.push(&item));
+            }
+            let operations = [
+                insert(3, &item),
+                insert_posting(2, &item[..12.min(item.len())]),
+                delete(&[2, 5, 7], &[PostingUpdate { offset: 8, gone: vec![0] }], true),
+                deduplicate(&[(3, 2), (9, 4)]),
+                half_dead(BlockNumber(4)),
+                unlink_child(5),
+                set_deleted(5),
+                set_top_parent(BlockNumber(1)),
+                contents(0, BlockNumber(0), BlockNumber(1), 1, 0, std::iter::once(&item[..])),
+                SplitLeft {
+                    first_right: 9,
+                    new_offset: 5,
+                    into_posting: round % 2 == 0,
+                    right: BlockNumber(7),
+                    cycle_id: 0,
+                    high_key: &high,
+                    new_item: &item,
+                }
+                .encode(),
+            ];
+            let mut data = operations[random.below(operations.len())].clone();
+            for _ in 0..random.below(4) {
+                // Mostly line pointers and headers, where it hurts.
+                let at = match random.below(3) {
+                    0 => 24 + random.below(100),
+                    1 => 7800 + random.below(392),
+                    _ => random.below(layout::SIZE),
+                };
+                bytes[at] ^= 1 << random.below(8);
+            }
+            if random.below(2) == 0 {
+                let at = random.below(data.len());
+                data[at] ^= 1 << random.below(8);
+            }
+            let _ = apply(&mut bytes, &data);
+            let _ = layout::verify(&bytes);
+            let _ = layout::dump(&bytes);
+        }
+    }
+}

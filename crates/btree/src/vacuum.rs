@@ -13,7 +13,7 @@ use crate::log::{Block, Change};
 use crate::tree::{Btree, WritePage};
 use base::sync::CancelFlag;
 use base::{BlockNumber, Fork, Result, Tid};
-use buffer::{PinnedPage, Strategy};
+use buffer::{PinnedPage, ReadStream, Strategy};
 use page::btree::{self as layout, NO_BLOCK};
 use std::sync::atomic::Ordering as Memory;
 
@@ -44,6 +44,14 @@ pub struct IndexVacuumStats {
     pub pages_deleted: u32,
     /// Of these, reusable now.
     pub pages_free: u32,
+}
+
+/// One pass's state.
+struct Pass<'a> {
+    cycle_id: u16,
+    strategy: &'a mut Strategy,
+    cancel: Option<&'a CancelFlag>,
+    stats: &'a mut IndexVacuumStats,
 }
 
 /// Takes the cycle id back however the pass ends.
@@ -138,27 +146,56 @@ impl Btree {
                 stats.pages = len;
                 break;
             }
-            while block < len {
-                (control.on_page)(block, len)?;
-                self.pass_block(BlockNumber(block), cycle.1, &mut is_dead, control, &mut stats)?;
-                block += 1;
-            }
+            self.pass_range(block, len, cycle.1, &mut is_dead, control, &mut stats)?;
+            block = len;
         }
         Ok(stats)
     }
 
-    /// One block of the pass, and those that splits of it went to.
-    fn pass_block(
+    /// The pass over the blocks from `from` to before `to`, read ahead.
+    fn pass_range(
         &self,
-        scan_block: BlockNumber,
+        from: u32,
+        to: u32,
         cycle_id: u16,
         is_dead: &mut Option<&mut dyn FnMut(Tid) -> bool>,
         control: &mut VacuumControl<'_>,
         stats: &mut IndexVacuumStats,
     ) -> Result<()> {
+        let strategy = std::mem::replace(control.strategy, Strategy::Normal);
+        let blocks = (from..to).map(BlockNumber);
+        let mut stream = ReadStream::new(&self.rel, Fork::Main, strategy, blocks);
+        let mut walk = || {
+            while let Some(pinned) = stream.next() {
+                let pinned = pinned?;
+                (control.on_page)(pinned.block().0, to)?;
+                let mut pass =
+                    Pass { cycle_id, strategy: stream.strategy(), cancel: control.cancel, stats };
+                self.pass_block(pinned, is_dead, &mut pass)?;
+            }
+            Ok(())
+        };
+        let result = walk();
+        *control.strategy = stream.into_strategy();
+        result
+    }
+
+    /// One block of the pass, and those that splits of it went to.
+    fn pass_block(
+        &self,
+        pinned: PinnedPage,
+        is_dead: &mut Option<&mut dyn FnMut(Tid) -> bool>,
+        pass: &mut Pass<'_>,
+    ) -> Result<()> {
+        let scan_block = pinned.block();
         let mut block = scan_block;
+        let mut first = Some(pinned);
+        let stats = &mut *pass.stats;
         while block != NO_BLOCK {
-            let pinned = self.rel.pin(Fork::Main, block, control.strategy)?;
+            let pinned = match first.take() {
+                Some(pinned) => pinned,
+                None => self.rel.pin(Fork::Main, block, pass.strategy)?,
+            };
             let going_back = block != scan_block;
             let mut go_back_to = NO_BLOCK;
             let mut empty = false;
@@ -181,15 +218,15 @@ impl Btree {
                 view.is_leaf() && !view.has(layout::HALF_DEAD)
             };
             if leaf {
-                let mut page = self.cleanup_lock(pinned, control.cancel)?;
+                let mut page = self.cleanup_lock(pinned, pass.cancel)?;
                 let view = page.view();
                 if view.is_ignored() || !view.is_leaf() {
                     return Ok(());
                 }
-                if going_back && view.cycle_id() != cycle_id {
+                if going_back && view.cycle_id() != pass.cycle_id {
                     return Ok(());
                 }
-                if view.cycle_id() == cycle_id
+                if view.cycle_id() == pass.cycle_id
                     && !view.has(layout::SPLIT_END)
                     && !view.is_rightmost()
                     && view.next().0 < scan_block.0

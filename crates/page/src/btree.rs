@@ -149,7 +149,7 @@ impl<'a> PageRef<'a> {
     /// The number of line pointers, the high key's among them.
     #[inline]
     pub fn count(self) -> u16 {
-        (u16_at(self.0, 26).saturating_sub(HEADER as u16)) / 4
+        (u16_at(self.0, 26).min(SPECIAL as u16).saturating_sub(HEADER as u16)) / 4
     }
     /// The first line pointer that is not the high key's.
     #[inline]
@@ -166,10 +166,11 @@ impl<'a> PageRef<'a> {
     pub fn free_space(self) -> usize {
         usize::from(u16_at(self.0, 28)).saturating_sub(usize::from(u16_at(self.0, 26)))
     }
-    /// Line pointer `offset`, raw.
+    /// Line pointer `offset`, raw; 0 if there is none.
     #[inline]
     pub fn line_pointer(self, offset: u16) -> u32 {
-        u32_at(self.0, HEADER + (usize::from(offset) - 1) * 4)
+        let at = HEADER + usize::from(offset).wrapping_sub(1).wrapping_mul(4);
+        if at <= SIZE - 4 && offset > 0 { u32_at(self.0, at) } else { 0 }
     }
     /// True if the line pointer says that the entry is dead.
     #[inline]
@@ -366,6 +367,9 @@ impl PageMut<'_> {
     pub fn replace(&mut self, offset: u16, item: &[u8]) -> bool {
         let lp = self.as_ref().line_pointer(offset);
         let (start, len) = ((lp & 0x7FFF) as usize, (lp >> 17) as usize);
+        if start + len > SPECIAL {
+            return false;
+        }
         if len == item.len() {
             self.0[start..start + len].copy_from_slice(item);
             self.put_u32(HEADER + (usize::from(offset) - 1) * 4, line_pointer(start, len));
@@ -376,6 +380,9 @@ impl PageMut<'_> {
         }
         // Close the gap, then place the new bytes.
         self.close_gap(start, len);
+        if self.as_ref().free_space() < item.len() {
+            return false;
+        }
         let upper = usize::from(u16_at(self.0, 28)) - item.len();
         self.0[upper..upper + item.len()].copy_from_slice(item);
         self.put_u32(HEADER + (usize::from(offset) - 1) * 4, line_pointer(upper, item.len()));
@@ -385,12 +392,16 @@ impl PageMut<'_> {
     /// Moves the entries below `start` up by `len`, over the `len` bytes at `start`.
     fn close_gap(&mut self, start: usize, len: usize) {
         let upper = usize::from(u16_at(self.0, 28));
+        // Of a damaged line pointer only the pointer goes.
+        if start < upper || start + len > SPECIAL {
+            return;
+        }
         self.0.copy_within(upper..start, upper + len);
         for i in 0..usize::from(self.as_ref().count()) {
             let at = HEADER + i * 4;
             let lp = u32_at(self.0, at);
             if ((lp & 0x7FFF) as usize) < start {
-                self.put_u32(at, lp + len as u32);
+                self.put_u32(at, lp.wrapping_add(len as u32));
             }
         }
         self.put_u16(28, (upper + len) as u16);
@@ -433,7 +444,9 @@ impl PageMut<'_> {
     /// Points an internal entry at another child.
     pub fn set_downlink(&mut self, offset: u16, child: BlockNumber) {
         let start = (self.as_ref().line_pointer(offset) & 0x7FFF) as usize;
-        self.put_u32(start, child.0);
+        if (HEADER..=SPECIAL - 8).contains(&start) {
+            self.put_u32(start, child.0);
+        }
     }
     /// Turns the page into a deleted one that may be reused once no snapshot is older than `xid`.
     pub fn set_deleted(&mut self, xid: u64) {
