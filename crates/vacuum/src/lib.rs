@@ -1,3 +1,46 @@
-//! `vacuum`: see ARCHITECTURE.md.
+//! VACUUM: the heart.
+//!
+//! # Purpose
+//! Gives dead rows' room back, freezes old rows, keeps the maps; tells what it will do ([`plan`](plan())), does it ([`run`]),
+//! and says what it did ([`VacuumReport`]). Also when it should run by itself ([`autovacuum`]), and the rows that ANALYZE looks at ([`sample`]).
+//!
+//! # Layout
+//! [`options`]: what the statement and the settings say. [`plan`](mod@plan): cut-offs, mode, ring, method per index. `run`: the order of the
+//! phases. `skip`: which pages are read. `heap_pass`: the first pass. [`dead_items`]: what it found. [`index_pass`]: entries that lead there.
+//! `reap`: the second pass. [`truncate`]: the empty end. [`throttle`]: the cost delay. [`progress`] and [`report`]: what others see.
+//!
+//! # Invariants
+//! - A line pointer becomes reusable only after every index has been told to forget it (invariant 3 of the design).
+//! - The new relfrozenxid is at most the oldest XID left on any page, and no page was skipped that may hold an older one.
+//! - Cut-offs are taken once, at the beginning.
+//!
+//! # Locks
+//! The caller holds SHARE UPDATE EXCLUSIVE on the table. One page is latched at a time; the clean-up lock for pruning, the write lock for reaping.
+//!
+//! # Differs from PostgreSQL
+//! No MultiXacts. The free-space map needs no vacuum of its own. Workers for index passes and the retail way are not used yet.
 
-#![forbid(unsafe_code)]
+pub mod autovacuum;
+pub mod dead_items;
+mod heap_pass;
+pub mod index_pass;
+pub mod options;
+pub mod plan;
+pub mod progress;
+mod reap;
+pub mod report;
+mod run;
+pub mod sample;
+mod skip;
+pub mod throttle;
+pub mod truncate;
+
+pub use dead_items::DeadItems;
+pub use index_pass::{IndexTarget, IndexVacuum};
+pub use options::{FreezeSettings, IndexCleanup, VacuumOptions, VacuumSettings};
+pub use plan::{IndexMethod, VacuumCutoffs, VacuumMode, VacuumPlan, plan};
+pub use progress::{Phase, ProgressRow, VacuumProgress};
+pub use report::{IndexReport, Trigger, VacuumReport};
+pub use run::{Message, TableFacts, VacuumContext, VacuumHost, VacuumTarget, run};
+pub use sample::{AnalyzeSample, analyze_sample};
+pub use throttle::{Throttle, ThrottleSettings};

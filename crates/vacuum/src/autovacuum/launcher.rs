@@ -1,0 +1,265 @@
+//! The launcher and its workers.
+//!
+//! # Purpose
+//! Every `autovacuum_naptime`, spread over the databases, a worker looks at one database's tables and does what is due.
+//!
+//! # Invariants
+//! - At most `autovacuum_max_workers` workers run. Two never work on the same table.
+//! - A database in danger of old age comes first, else the one looked at longest ago.
+//! - A table's state is looked at again right before work: another worker may have done it.
+//! - An error in one table is logged and the next one is taken.
+
+use super::{Decision, TableState, decide};
+use base::sync::{Arc, Condvar, Mutex, Rank, spawn};
+use base::{Oid, Result, Xid};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::{Duration, Instant};
+use txn::{Backend, BackendKind, TransactionManager};
+
+/// A database, to the launcher.
+#[derive(Clone, Debug)]
+pub struct DatabaseInfo {
+    /// Its OID.
+    pub oid: Oid,
+    /// `datfrozenxid`.
+    pub frozen_xid: Xid,
+}
+
+/// What the layers above give to autovacuum.
+pub trait AutovacuumHost: Send + Sync + 'static {
+    /// `autovacuum`. If off, only databases in danger of old age are looked at.
+    fn enabled(&self) -> bool;
+    /// `autovacuum_naptime`.
+    fn naptime(&self) -> Duration;
+    /// `autovacuum_max_workers`.
+    fn max_workers(&self) -> usize;
+    /// `autovacuum_freeze_max_age`.
+    fn freeze_max_age(&self) -> u64;
+    /// The databases that accept connections.
+    ///
+    /// # Errors
+    /// The catalog's.
+    fn databases(&self) -> Result<Vec<DatabaseInfo>>;
+    /// The tables of a database with their statistics, TOAST tables included, temporary ones not.
+    ///
+    /// # Errors
+    /// The catalog's.
+    fn tables(&self, worker: &Arc<Backend>, database: Oid) -> Result<Vec<TableState>>;
+    /// One table's state again; `None` if it is gone.
+    ///
+    /// # Errors
+    /// The catalog's.
+    fn table(&self, worker: &Arc<Backend>, database: Oid, table: Oid)
+    -> Result<Option<TableState>>;
+    /// Vacuums and analyses a table, in transactions of its own. `workers` run now: the cost limit is shared out among them.
+    ///
+    /// # Errors
+    /// The statement's.
+    fn work(
+        &self,
+        worker: &Arc<Backend>,
+        database: Oid,
+        table: Oid,
+        decision: Decision,
+        workers: usize,
+    ) -> Result<()>;
+    /// All tables of a database have been looked at: its datfrozenxid may advance, and the commit log be cut.
+    ///
+    /// # Errors
+    /// The catalog's.
+    fn finish_database(&self, worker: &Arc<Backend>, database: Oid) -> Result<()>;
+    /// An error that ends nothing but the work on one table.
+    fn log_error(&self, database: Oid, table: Option<Oid>, error: &base::Error);
+}
+
+#[derive(Default)]
+struct State {
+    stopping: bool,
+    woken: bool,
+    /// Databases being worked on, by worker number.
+    running: BTreeMap<u64, Oid>,
+    /// Tables being worked on.
+    busy: HashSet<(Oid, Oid)>,
+    last_looked: HashMap<Oid, Instant>,
+    next_worker: u64,
+}
+
+/// The launcher. [`Launcher::run`] is its thread's body.
+pub struct Launcher {
+    txns: Arc<TransactionManager>,
+    host: Arc<dyn AutovacuumHost>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+const RANK: Rank = Rank(390);
+
+impl Launcher {
+    /// A launcher that has not begun.
+    pub fn new(txns: Arc<TransactionManager>, host: Arc<dyn AutovacuumHost>) -> Arc<Launcher> {
+        Arc::new(Launcher {
+            txns,
+            host,
+            state: Mutex::new(RANK, State::default()),
+            changed: Condvar::new(),
+        })
+    }
+
+    /// Runs until [`Launcher::stop`], then waits for the workers, whose backends the caller has told to stop.
+    pub fn run(self: &Arc<Self>) {
+        let _backend = self.txns.register_backend(BackendKind::AutovacuumLauncher);
+        loop {
+            let nap = self.round();
+            let mut state = self.state.lock();
+            if !state.stopping && !state.woken {
+                state.wait_for(&self.changed, nap);
+            }
+            state.woken = false;
+            if state.stopping {
+                while !state.running.is_empty() {
+                    state.wait(&self.changed);
+                }
+                return;
+            }
+        }
+    }
+
+    /// Ends [`Launcher::run`].
+    pub fn stop(&self) {
+        self.state.lock().stopping = true;
+        self.changed.notify_all();
+    }
+
+    /// Settings have changed, or somebody wants a look now.
+    pub fn wake(&self) {
+        self.state.lock().woken = true;
+        self.changed.notify_all();
+    }
+
+    /// How many workers run.
+    pub fn workers(&self) -> usize {
+        self.state.lock().running.len()
+    }
+
+    /// Starts a worker if one is due; how long to sleep before the next look.
+    fn round(self: &Arc<Self>) -> Duration {
+        let naptime = self.host.naptime();
+        let databases = match self.host.databases() {
+            Ok(databases) => databases,
+            Err(e) => {
+                self.host.log_error(Oid::INVALID, None, &e);
+                return naptime;
+            }
+        };
+        let spread = naptime / u32::try_from(databases.len().max(1)).unwrap_or(1);
+        let Some((number, database)) = self.choose(&databases, naptime) else {
+            return spread.max(Duration::from_millis(100));
+        };
+        let me = self.clone();
+        if let Err(e) = spawn("autovacuum worker", move || {
+            me.work(number, database);
+        }) {
+            let error = base::Error::io("could not fork autovacuum worker process", e);
+            self.host.log_error(database, None, &error);
+            self.leave(number);
+        }
+        spread.max(Duration::from_millis(100))
+    }
+
+    /// The database to look at now, if there is one and a worker is free.
+    fn choose(&self, databases: &[DatabaseInfo], naptime: Duration) -> Option<(u64, Oid)> {
+        let now = Instant::now();
+        let limit = self.txns.next_xid().0.saturating_sub(self.host.freeze_max_age());
+        let mut state = self.state.lock();
+        if state.stopping || state.running.len() >= self.host.max_workers() {
+            return None;
+        }
+        let in_danger = databases
+            .iter()
+            .filter(|d| d.frozen_xid.is_normal() && d.frozen_xid.0 < limit)
+            .filter(|d| !state.running.values().any(|r| *r == d.oid))
+            .min_by_key(|d| d.frozen_xid);
+        let database = match in_danger {
+            Some(d) => d.oid,
+            None if !self.host.enabled() => return None,
+            None => {
+                let due = |d: &&DatabaseInfo| {
+                    state.last_looked.get(&d.oid).is_none_or(|t| {
+                        now.duration_since(*t) + Duration::from_millis(50) >= naptime
+                    })
+                };
+                databases
+                    .iter()
+                    .filter(due)
+                    .min_by_key(|d| state.last_looked.get(&d.oid).copied())?
+                    .oid
+            }
+        };
+        let number = state.next_worker;
+        state.next_worker += 1;
+        state.running.insert(number, database);
+        state.last_looked.insert(database, now);
+        Some((number, database))
+    }
+
+    fn leave(&self, number: u64) {
+        self.state.lock().running.remove(&number);
+        self.changed.notify_all();
+    }
+
+    /// A worker's whole life.
+    fn work(&self, number: u64, database: Oid) {
+        let worker = self.txns.register_backend(BackendKind::AutovacuumWorker);
+        buffer_thread();
+        if let Err(e) = self.work_on_database(&worker, database) {
+            self.host.log_error(database, None, &e);
+        }
+        drop(worker);
+        self.leave(number);
+    }
+
+    fn work_on_database(&self, worker: &Arc<Backend>, database: Oid) -> Result<()> {
+        let due: Vec<Oid> = self
+            .host
+            .tables(worker, database)?
+            .iter()
+            .filter(|t| decide(t, self.txns.next_xid()).any())
+            .map(|t| t.oid)
+            .collect();
+        for table in due {
+            if self.state.lock().stopping {
+                return Ok(());
+            }
+            if !self.state.lock().busy.insert((database, table)) {
+                continue;
+            }
+            let result = self.work_on_table(worker, database, table);
+            self.state.lock().busy.remove(&(database, table));
+            if let Err(e) = result {
+                self.host.log_error(database, Some(table), &e);
+                // A cancelled table does not end the worker, unless the server is going down.
+                if e.state() == base::SqlState::ADMIN_SHUTDOWN {
+                    return Ok(());
+                }
+                worker.cancel.clear();
+            }
+        }
+        self.host.finish_database(worker, database)
+    }
+
+    fn work_on_table(&self, worker: &Arc<Backend>, database: Oid, table: Oid) -> Result<()> {
+        let Some(state) = self.host.table(worker, database, table)? else { return Ok(()) };
+        let decision = decide(&state, self.txns.next_xid());
+        if !decision.any() {
+            return Ok(());
+        }
+        worker.set_never_yields(decision.for_age);
+        let result = self.host.work(worker, database, table, decision, self.workers().max(1));
+        worker.set_never_yields(false);
+        result
+    }
+}
+
+fn buffer_thread() {
+    buffer::set_backend_type(buffer::BackendType::AutovacuumWorker);
+}

@@ -1,0 +1,176 @@
+//! Dead line pointers whose index entries are still there.
+//!
+//! # Purpose
+//! Filled by the heap pass in block order, asked for every index entry, read by the reap.
+//!
+//! # Layout
+//! A directory by block / 1,024 of leaves with eight bytes a block: up to three line pointers stand there themselves, more in a bitmap
+//! of 40 bytes. So a question costs three array steps.
+//!
+//! # Invariants
+//! `memory_bytes` counts all of it, and the heap pass stops to clear it before it passes the bound.
+
+use base::{BlockNumber, OffsetNumber, Tid};
+
+const LEAF: usize = 1024;
+const BITMAP_WORDS: usize = 5;
+/// Entry: 0 is nothing; low two bits 1–3 count line pointers packed above them; else (bit 2) a bitmap's index above bit 3.
+const BITMAP: u64 = 4;
+
+/// The set.
+#[derive(Default)]
+pub struct DeadItems {
+    leaves: Vec<Option<Box<[u64; LEAF]>>>,
+    bitmaps: Vec<[u64; BITMAP_WORDS]>,
+    count: u64,
+    blocks: u64,
+    leaf_count: usize,
+}
+
+impl DeadItems {
+    /// An empty set.
+    pub fn new() -> DeadItems {
+        DeadItems::default()
+    }
+    /// How many line pointers.
+    pub fn len(&self) -> u64 {
+        self.count
+    }
+    /// None?
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+    /// On how many pages.
+    pub fn pages(&self) -> u64 {
+        self.blocks
+    }
+    /// What it occupies.
+    pub fn memory_bytes(&self) -> usize {
+        self.leaf_count * (LEAF * 8) + self.leaves.len() * 8 + self.bitmaps.len() * BITMAP_WORDS * 8
+    }
+
+    /// Adds the line pointers of a block, which must not be in yet.
+    pub fn add(&mut self, block: BlockNumber, offsets: &[OffsetNumber]) {
+        if offsets.is_empty() {
+            return;
+        }
+        let (leaf, slot) = (block.0 as usize / LEAF, block.0 as usize % LEAF);
+        if self.leaves.len() <= leaf {
+            self.leaves.resize_with(leaf + 1, || None);
+        }
+        let entries = match &mut self.leaves[leaf] {
+            Some(entries) => entries,
+            none => {
+                self.leaf_count += 1;
+                none.insert(Box::new([0; LEAF]))
+            }
+        };
+        debug_assert_eq!(entries[slot], 0, "block {block} is added once");
+        entries[slot] = if offsets.len() <= 3 {
+            let mut entry = offsets.len() as u64;
+            for (i, o) in offsets.iter().enumerate() {
+                entry |= u64::from(o.0) << (16 + 16 * i);
+            }
+            entry
+        } else {
+            let mut bits = [0; BITMAP_WORDS];
+            for o in offsets {
+                bits[usize::from(o.0) / 64] |= 1 << (o.0 % 64);
+            }
+            self.bitmaps.push(bits);
+            ((self.bitmaps.len() as u64 - 1) << 3) | BITMAP
+        };
+        self.count += offsets.len() as u64;
+        self.blocks += 1;
+    }
+
+    fn entry(&self, block: BlockNumber) -> u64 {
+        match self.leaves.get(block.0 as usize / LEAF) {
+            Some(Some(entries)) => entries[block.0 as usize % LEAF],
+            _ => 0,
+        }
+    }
+
+    /// Is it in?
+    #[inline]
+    pub fn contains(&self, tid: Tid) -> bool {
+        let entry = self.entry(tid.block);
+        if entry == 0 {
+            return false;
+        }
+        let o = tid.offset.0;
+        if entry & BITMAP != 0 {
+            let bits = &self.bitmaps[(entry >> 3) as usize];
+            return bits.get(usize::from(o) / 64).is_some_and(|w| w >> (o % 64) & 1 != 0);
+        }
+        (0..(entry & 3)).any(|i| (entry >> (16 + 16 * i)) as u16 == o)
+    }
+
+    /// The line pointers of a block, ascending.
+    pub fn of_block(&self, block: BlockNumber) -> Vec<OffsetNumber> {
+        let entry = self.entry(block);
+        if entry & BITMAP != 0 {
+            let bits = &self.bitmaps[(entry >> 3) as usize];
+            return (0..BITMAP_WORDS as u16 * 64)
+                .filter(|o| bits[usize::from(*o) / 64] >> (o % 64) & 1 != 0)
+                .map(OffsetNumber)
+                .collect();
+        }
+        (0..(entry & 3)).map(|i| OffsetNumber((entry >> (16 + 16 * i)) as u16)).collect()
+    }
+
+    /// The blocks that have any, ascending.
+    pub fn blocks(&self) -> impl Iterator<Item = BlockNumber> {
+        self.leaves.iter().enumerate().flat_map(|(leaf, entries)| {
+            entries.iter().flat_map(move |entries| {
+                entries
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, e)| **e != 0)
+                    .map(move |(slot, _)| BlockNumber((leaf * LEAF + slot) as u32))
+            })
+        })
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        *self = DeadItems::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn agrees_with_a_plain_set() {
+        let mut set = DeadItems::new();
+        let mut model = BTreeSet::new();
+        let mut x = 7u64;
+        for block in (0..20_000u32).step_by(3) {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let n = x >> 60;
+            let offsets: BTreeSet<u16> =
+                (0..n).map(|i| 1 + ((x >> (i * 4)) % 291) as u16).collect();
+            let list: Vec<OffsetNumber> = offsets.iter().map(|o| OffsetNumber(*o)).collect();
+            set.add(BlockNumber(block), &list);
+            assert_eq!(set.of_block(BlockNumber(block)), list);
+            model.extend(offsets.iter().map(|o| (block, *o)));
+        }
+        assert_eq!(set.len(), model.len() as u64);
+        for block in 0..20_010 {
+            for offset in 0..320 {
+                let tid = Tid::new(BlockNumber(block), OffsetNumber(offset));
+                assert_eq!(set.contains(tid), model.contains(&(block, offset)));
+            }
+        }
+        let blocks: Vec<u32> = set.blocks().map(|b| b.0).collect();
+        let expected: BTreeSet<u32> = model.iter().map(|m| m.0).collect();
+        assert_eq!(blocks, expected.into_iter().collect::<Vec<_>>());
+        assert_eq!(set.pages(), blocks.len() as u64);
+        assert!(set.memory_bytes() > 0);
+        set.clear();
+        assert!(set.is_empty() && set.blocks().next().is_none());
+    }
+}

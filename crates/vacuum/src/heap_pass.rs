@@ -1,0 +1,230 @@
+//! The first pass over the heap: prune, freeze, set the map, collect dead line pointers.
+//!
+//! # Invariants
+//! - A page is pruned under its clean-up lock. If that is not to be had at once the page is only looked at, unless an aggressive vacuum must freeze there.
+//! - `oldest_unfrozen` is at most every XID left on a page that was read.
+//! - Dead line pointers are collected, never freed here, if the table has indexes.
+//!
+//! # Locks
+//! The map page is pinned before the heap page is latched; the free-space map is told after the latch is gone.
+
+use crate::dead_items::DeadItems;
+use crate::plan::{VacuumMode, VacuumPlan};
+use crate::skip::Chosen;
+use base::{BlockNumber, OffsetNumber, Result, Xid};
+use buffer::PinnedPage;
+use heap::visibility_map::ALL_FROZEN;
+use heap::{
+    FreeSpaceMap, FreezePolicy, Heap, Horizon, MapPin, PageFindings, PruneDone, PruneOptions,
+    VisibilityMap,
+};
+use txn::Backend;
+
+/// What the pass has counted.
+#[derive(Clone, Debug, Default)]
+pub struct ScanCounts {
+    /// Pages read.
+    pub scanned_pages: u32,
+    /// Of these, to be frozen only.
+    pub eagerly_scanned_pages: u32,
+    /// Pages on which tuples were frozen.
+    pub frozen_pages: u32,
+    /// Tuples frozen.
+    pub frozen_tuples: u64,
+    /// Pages newly all-visible.
+    pub set_visible_pages: u32,
+    /// Pages newly all-frozen.
+    pub set_frozen_pages: u32,
+    /// Of these, all-visible before.
+    pub set_frozen_were_visible_pages: u32,
+    /// Tuples removed.
+    pub removed_tuples: u64,
+    /// Tuples that stay.
+    pub live_tuples: u64,
+    /// Dead, but some snapshot may see them.
+    pub recently_dead_tuples: u64,
+    /// Dead, left because the page was in use.
+    pub missed_dead_tuples: u64,
+    /// The pages of these.
+    pub missed_dead_pages: u32,
+    /// Dead line pointers found.
+    pub dead_items: u64,
+    /// On so many pages.
+    pub dead_item_pages: u32,
+    /// One more than the last page in use.
+    pub nonempty_pages: u32,
+}
+
+pub(crate) struct HeapPass<'a> {
+    pub heap: &'a Heap,
+    pub plan: &'a VacuumPlan,
+    pub backend: &'a Backend,
+    pub horizon: Horizon,
+    pub has_indexes: bool,
+    pub map: VisibilityMap,
+    pub map_pin: MapPin,
+    pub space: FreeSpaceMap,
+    pub counts: ScanCounts,
+    /// The oldest XID left so far.
+    pub oldest_unfrozen: Xid,
+    pub dead: DeadItems,
+    /// Dead line pointers will be reaped (else room is noted at once).
+    pub will_reap: bool,
+}
+
+impl<'a> HeapPass<'a> {
+    pub fn new(
+        heap: &'a Heap,
+        plan: &'a VacuumPlan,
+        backend: &'a Backend,
+        has_indexes: bool,
+    ) -> HeapPass<'a> {
+        HeapPass {
+            heap,
+            plan,
+            backend,
+            horizon: Horizon { oldest_xmin: plan.cutoffs.oldest_xmin },
+            has_indexes,
+            map: heap.visibility_map(),
+            map_pin: MapPin::none(),
+            space: heap.free_space_map(),
+            counts: ScanCounts::default(),
+            oldest_unfrozen: plan.cutoffs.oldest_xmin,
+            dead: DeadItems::new(),
+            will_reap: has_indexes,
+        }
+    }
+
+    fn policy(&self) -> FreezePolicy {
+        FreezePolicy {
+            freeze_limit: self.plan.cutoffs.freeze_limit,
+            oldest_xmin: self.plan.cutoffs.oldest_xmin,
+            // Freezing a whole page costs nothing extra if pruning it writes a full image anyway.
+            when_all_frozen: false,
+        }
+    }
+
+    /// Deals with one page; true if it is all-frozen afterwards.
+    pub fn page(&mut self, chosen: Chosen, pin: &PinnedPage) -> Result<bool> {
+        let block = chosen.block;
+        self.counts.scanned_pages += 1;
+        self.counts.eagerly_scanned_pages += u32::from(chosen.eager);
+        self.map.pin(block, &mut self.map_pin)?;
+        if let Some(mut guard) = pin.try_cleanup() {
+            let bits = self.map.bits(block, &mut self.map_pin)?;
+            return self.with_cleanup_lock(chosen, &mut guard, bits).and_then(|done| {
+                let free = room(&guard);
+                drop(guard);
+                self.finish(block, free, done)
+            });
+        }
+        // Somebody uses the page. Enough to look, unless old XIDs must go.
+        let (findings, missed, free, frozen) = {
+            let guard = pin.read();
+            if guard.is_new() {
+                (None, 0, 0, false)
+            } else {
+                let look = PruneOptions {
+                    prune: false,
+                    no_indexes: !self.has_indexes,
+                    freeze: FreezePolicy::never(self.horizon.oldest_xmin),
+                    map_bits: None,
+                };
+                let (_, found) = self.heap.examine(&guard, block, &look, &self.horizon)?;
+                let would = PruneOptions { prune: true, ..look };
+                let (_, pruned) = self.heap.examine(&guard, block, &would, &self.horizon)?;
+                let bits = self.map.bits(block, &mut self.map_pin)?;
+                let free = room(&guard);
+                (Some(found), pruned.removed_tuples, free, bits & ALL_FROZEN != 0)
+            }
+        };
+        let Some(mut found) = findings else { return Ok(false) };
+        let too_old = found.oldest_unfrozen.is_normal()
+            && found.oldest_unfrozen < self.plan.cutoffs.freeze_limit;
+        if self.plan.mode == VacuumMode::Aggressive && too_old {
+            let mut guard = pin.cleanup_or_cancel(Some(&self.backend.cancel))?;
+            let bits = self.map.bits(block, &mut self.map_pin)?;
+            let done = self.with_cleanup_lock(chosen, &mut guard, bits)?;
+            let free = room(&guard);
+            drop(guard);
+            return self.finish(block, free, done);
+        }
+        if missed > 0 {
+            self.counts.missed_dead_tuples += u64::from(missed);
+            self.counts.missed_dead_pages += 1;
+            found.recently_dead_tuples = found.recently_dead_tuples.saturating_sub(missed);
+        }
+        let done = Done { found, prune: PruneDone::default(), visible_before: false, frozen };
+        self.finish(block, free, done)
+    }
+
+    fn with_cleanup_lock(
+        &mut self,
+        chosen: Chosen,
+        guard: &mut buffer::WriteGuard<'_>,
+        bits: u8,
+    ) -> Result<Done> {
+        if guard.is_new() {
+            return Ok(Done::default());
+        }
+        let options = PruneOptions {
+            prune: true,
+            no_indexes: !self.has_indexes,
+            // A page read eagerly is read to be frozen.
+            freeze: FreezePolicy {
+                when_all_frozen: chosen.eager || self.policy().when_all_frozen,
+                ..self.policy()
+            },
+            map_bits: Some(bits),
+        };
+        let (prune, found) =
+            self.heap.prune_and_freeze(guard, &self.map_pin, &options, &self.horizon)?;
+        let frozen = bits & ALL_FROZEN != 0 || found.all_frozen;
+        let visible_before = bits & heap::visibility_map::ALL_VISIBLE != 0;
+        Ok(Done { found, prune, visible_before, frozen })
+    }
+
+    /// Counts, and tells the free-space map.
+    fn finish(&mut self, block: BlockNumber, free: usize, done: Done) -> Result<bool> {
+        let Done { found, prune, visible_before, frozen } = done;
+        let c = &mut self.counts;
+        c.removed_tuples += u64::from(prune.removed);
+        c.frozen_tuples += u64::from(prune.frozen);
+        c.frozen_pages += u32::from(prune.frozen > 0);
+        c.live_tuples += u64::from(found.live_tuples);
+        c.recently_dead_tuples += u64::from(found.recently_dead_tuples);
+        c.set_visible_pages += u32::from(prune.set_all_visible);
+        c.set_frozen_pages += u32::from(prune.set_all_frozen);
+        c.set_frozen_were_visible_pages += u32::from(prune.set_all_frozen && visible_before);
+        if found.oldest_unfrozen.is_normal() {
+            self.oldest_unfrozen = self.oldest_unfrozen.min(found.oldest_unfrozen);
+        }
+        if found.in_use {
+            c.nonempty_pages = block.0 + 1;
+        }
+        let dead: &[OffsetNumber] = if self.has_indexes { &found.dead_items } else { &[] };
+        if !dead.is_empty() {
+            c.dead_items += dead.len() as u64;
+            c.dead_item_pages += 1;
+            self.dead.add(block, dead);
+        }
+        if dead.is_empty() || !self.will_reap {
+            self.space.record(block, free)?;
+        }
+        Ok(frozen)
+    }
+}
+
+/// What became of a page.
+#[derive(Default)]
+struct Done {
+    found: PageFindings,
+    prune: PruneDone,
+    visible_before: bool,
+    frozen: bool,
+}
+
+/// Room for an item on a page, which may never have been laid out.
+fn room(page: &page::Page) -> usize {
+    if page.is_new() { page::PAGE_SIZE - page::HEADER_SIZE - 4 } else { page.free_space_for_item() }
+}

@@ -1,0 +1,142 @@
+//! What a VACUUM is going to do, decided before it does anything.
+//!
+//! # Invariants
+//! `freeze_limit ≤ oldest_xmin ≤ next_xid`. An aggressive vacuum reads every page that is not all-frozen.
+
+use crate::options::{FreezeSettings, IndexCleanup, VacuumOptions, VacuumSettings};
+use crate::run::VacuumTarget;
+use base::{Result, Xid};
+use txn::TransactionManager;
+
+/// The XIDs that decide what goes and what is frozen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct VacuumCutoffs {
+    /// The table's relfrozenxid as it was.
+    pub relfrozenxid: Xid,
+    /// Rows deleted by older transactions go.
+    pub oldest_xmin: Xid,
+    /// A page with an older XID is frozen.
+    pub freeze_limit: Xid,
+    /// The next XID as it was.
+    pub next_xid: Xid,
+}
+
+/// How much of the table is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum VacuumMode {
+    /// Pages not all-visible.
+    Ordinary,
+    /// These, and a bounded number of all-visible ones, to freeze them before they come due.
+    Eager,
+    /// Every page not all-frozen.
+    Aggressive,
+}
+
+/// How an index's dead entries are found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IndexMethod {
+    /// One pass over the whole index.
+    Bulk,
+    /// A look-up for each dead row's key.
+    Retail,
+}
+
+/// A VACUUM that has not begun.
+#[derive(Clone, Debug)]
+pub struct VacuumPlan {
+    /// What goes and what is frozen.
+    pub cutoffs: VacuumCutoffs,
+    /// How much is read.
+    pub mode: VacuumMode,
+    /// For each index, in the target's order.
+    pub methods: Vec<IndexMethod>,
+    /// The ring in kB; 0 is none.
+    pub ring_kb: usize,
+    /// Memory for dead items, in bytes.
+    pub work_mem_bytes: usize,
+    /// Whether index passes may be left out.
+    pub index_cleanup: IndexCleanup,
+    /// Try to cut off the empty end.
+    pub truncate: bool,
+    /// Believe the visibility map.
+    pub use_map: bool,
+    /// The table's length in pages, when planned.
+    pub pages: u32,
+    /// All-visible pages by the map, and all-frozen ones.
+    pub map_counts: (u64, u64),
+    /// The ages, for the failsafe and eager scanning.
+    pub freeze: FreezeSettings,
+    /// Timings wanted in the report: I/O, delay.
+    pub timings: (bool, bool),
+    /// Prevents old age.
+    pub for_age: bool,
+}
+
+fn back(from: Xid, age: u64) -> Xid {
+    Xid(from.0.saturating_sub(age).max(Xid::FIRST_NORMAL.0))
+}
+
+/// The cut-offs of now, and whether they make the vacuum aggressive.
+pub fn cutoffs(
+    txns: &TransactionManager,
+    relfrozenxid: Xid,
+    freeze_all: bool,
+    ages: &FreezeSettings,
+) -> (VacuumCutoffs, bool) {
+    let oldest_xmin = txns.oldest_xmin();
+    let next_xid = txns.next_xid();
+    let min_age = if freeze_all { 0 } else { ages.min_age.min(ages.max_age / 2) };
+    let table_age = if freeze_all { 0 } else { ages.table_age.min(ages.max_age / 100 * 95) };
+    let freeze_limit = back(next_xid, min_age).min(oldest_xmin);
+    let aggressive = relfrozenxid.0 <= next_xid.0.saturating_sub(table_age);
+    (VacuumCutoffs { relfrozenxid, oldest_xmin, freeze_limit, next_xid }, aggressive)
+}
+
+/// Plans a VACUUM of `target`.
+///
+/// # Errors
+/// The pool's.
+pub fn plan(
+    target: &VacuumTarget<'_>,
+    options: &VacuumOptions,
+    settings: &VacuumSettings,
+) -> Result<VacuumPlan> {
+    let txns = &target.heap.context().txns;
+    let (cutoffs, aggressive) =
+        cutoffs(txns, target.facts.relfrozenxid, options.freeze, &settings.freeze);
+    let pages = target.heap.len_blocks()?.0;
+    let map_counts = target.heap.visibility_map().count()?;
+    let aggressive = aggressive || options.disable_page_skipping;
+    let eager = !aggressive
+        && settings.freeze.max_eager_failure_rate > 0.0
+        && pages >= 2 * crate::skip::REGION_BLOCKS
+        && cutoffs.relfrozenxid < cutoffs.freeze_limit
+        && map_counts.0 > map_counts.1;
+    Ok(VacuumPlan {
+        cutoffs,
+        mode: match (aggressive, eager) {
+            (true, _) => VacuumMode::Aggressive,
+            (false, true) => VacuumMode::Eager,
+            (false, false) => VacuumMode::Ordinary,
+        },
+        methods: vec![IndexMethod::Bulk; target.indexes.len()],
+        ring_kb: options.buffer_usage_limit_kb.unwrap_or(settings.buffer_usage_limit_kb),
+        work_mem_bytes: settings.work_mem_bytes,
+        index_cleanup: options.index_cleanup,
+        truncate: options.truncate,
+        use_map: !options.disable_page_skipping,
+        pages,
+        map_counts,
+        freeze: settings.freeze,
+        timings: (settings.track_io_timing, settings.track_cost_delay_timing),
+        for_age: options.for_age,
+    })
+}
+
+impl VacuumPlan {
+    /// Is the table so old that only freezing counts?
+    pub fn failsafe(&self, next_xid: Xid) -> bool {
+        let age = self.freeze.failsafe_age.max(self.freeze.max_age / 100 * 105);
+        self.cutoffs.relfrozenxid.0 < next_xid.0.saturating_sub(age)
+    }
+}

@@ -1,0 +1,134 @@
+//! What others see of a vacuum under way (pg_stat_progress_vacuum).
+
+use base::Oid;
+use base::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Where it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Phase {
+    /// Getting ready.
+    Initializing = 0,
+    /// The heap pass.
+    ScanningHeap = 1,
+    /// Entries of dead rows are removed.
+    VacuumingIndexes = 2,
+    /// The reap.
+    VacuumingHeap = 3,
+    /// The indexes' own clean-up.
+    CleaningUpIndexes = 4,
+    /// The empty end is cut off.
+    TruncatingHeap = 5,
+    /// The catalog is told.
+    FinalCleanup = 6,
+}
+
+impl Phase {
+    /// As the view names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Initializing => "initializing",
+            Phase::ScanningHeap => "scanning heap",
+            Phase::VacuumingIndexes => "vacuuming indexes",
+            Phase::VacuumingHeap => "vacuuming heap",
+            Phase::CleaningUpIndexes => "cleaning up indexes",
+            Phase::TruncatingHeap => "truncating heap",
+            Phase::FinalCleanup => "performing final cleanup",
+        }
+    }
+    fn from_number(n: u64) -> Phase {
+        match n {
+            1 => Phase::ScanningHeap,
+            2 => Phase::VacuumingIndexes,
+            3 => Phase::VacuumingHeap,
+            4 => Phase::CleaningUpIndexes,
+            5 => Phase::TruncatingHeap,
+            6 => Phase::FinalCleanup,
+            _ => Phase::Initializing,
+        }
+    }
+}
+
+macro_rules! progress {
+    ($($(#[$meta:meta])* $name:ident),* $(,)?) => {
+        /// Written by the vacuum, read by anybody. Whoever starts the vacuum registers it for the view.
+        #[derive(Debug)]
+        pub struct VacuumProgress {
+            /// `pid`.
+            pub pid: i32,
+            /// `datid`.
+            pub database: Oid,
+            /// `relid`.
+            pub relation: Oid,
+            phase: AtomicU64,
+            $(pub(crate) $name: AtomicU64,)*
+        }
+        /// A row of the view.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub struct ProgressRow {
+            /// `pid`.
+            pub pid: i32,
+            /// `datid`.
+            pub database: Oid,
+            /// `relid`.
+            pub relation: Oid,
+            /// `phase`.
+            pub phase: Phase,
+            $($(#[$meta])* pub $name: u64,)*
+        }
+        impl VacuumProgress {
+            /// Of a vacuum that is about to begin.
+            pub fn new(pid: i32, database: Oid, relation: Oid) -> Arc<VacuumProgress> {
+                Arc::new(VacuumProgress {
+                    pid, database, relation,
+                    phase: AtomicU64::new(0),
+                    $($name: AtomicU64::new(0),)*
+                })
+            }
+            /// As it is now.
+            pub fn row(&self) -> ProgressRow {
+                ProgressRow {
+                    pid: self.pid,
+                    database: self.database,
+                    relation: self.relation,
+                    phase: Phase::from_number(self.phase.load(Ordering::Relaxed)),
+                    $($name: self.$name.load(Ordering::Relaxed),)*
+                }
+            }
+        }
+    };
+}
+
+progress! {
+    /// Pages at the beginning.
+    heap_blks_total,
+    /// Pages passed, skipped ones included.
+    heap_blks_scanned,
+    /// Pages reaped.
+    heap_blks_vacuumed,
+    /// Index passes done.
+    index_vacuum_count,
+    /// The bound of dead items' memory.
+    max_dead_tuple_bytes,
+    /// What they occupy.
+    dead_tuple_bytes,
+    /// How many there are.
+    num_dead_item_ids,
+    /// Indexes of this phase.
+    indexes_total,
+    /// Of these, done.
+    indexes_processed,
+    /// Microseconds slept for the cost delay.
+    delay_us,
+}
+
+impl VacuumProgress {
+    pub(crate) fn enter(&self, phase: Phase) {
+        self.phase.store(phase as u64, Ordering::Relaxed);
+    }
+}
+
+pub(crate) fn set(to: &AtomicU64, value: u64) {
+    to.store(value, Ordering::Relaxed);
+}

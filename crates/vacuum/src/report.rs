@@ -1,0 +1,265 @@
+//! What a vacuum did: one struct, from which every text is printed.
+//!
+//! # Differs from PostgreSQL
+//! The lines are PostgreSQL 18's word for word; lines of Ebb's own would come after them.
+
+use crate::heap_pass::ScanCounts;
+use crate::plan::{VacuumCutoffs, VacuumMode};
+use crate::run::TableFacts;
+use base::{Oid, Xid};
+use btree::IndexVacuumStats;
+use std::fmt::Write;
+use std::time::Duration;
+
+/// Who started a vacuum.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trigger {
+    /// A statement.
+    Statement,
+    /// Autovacuum.
+    Automatic,
+}
+
+/// Why index passes were left out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IndexBypass {
+    /// They were not.
+    None,
+    /// Little was dead, or INDEX_CLEANUP was off.
+    Bypassed,
+    /// The failsafe.
+    Failsafe,
+}
+
+/// What became of an index.
+#[derive(Clone, Debug)]
+pub struct IndexReport {
+    /// Its OID.
+    pub oid: Oid,
+    /// Its name.
+    pub name: String,
+    /// Its figures.
+    pub stats: IndexVacuumStats,
+}
+
+/// What a vacuum did.
+#[derive(Clone, Debug)]
+pub struct VacuumReport {
+    /// The table as it was.
+    pub facts: TableFacts,
+    /// Who started it.
+    pub trigger: Trigger,
+    /// How much was read.
+    pub mode: VacuumMode,
+    /// To prevent old age.
+    pub for_age: bool,
+    /// What went and what was frozen.
+    pub cutoffs: VacuumCutoffs,
+    /// The next XID at the end.
+    pub next_xid_at_end: Xid,
+    /// Rounds over the indexes.
+    pub index_scans: u32,
+    /// The length before.
+    pub pages_before: u32,
+    /// The length after.
+    pub pages_after: u32,
+    /// What the heap passes counted.
+    pub counts: ScanCounts,
+    /// Dead line pointers freed.
+    pub dead_items_removed: u64,
+    /// The table has indexes.
+    pub has_indexes: bool,
+    /// Why index passes were left out.
+    pub bypass: IndexBypass,
+    /// The failsafe struck.
+    pub failsafe: bool,
+    /// For pg_class, if it advances.
+    pub new_relfrozenxid: Option<Xid>,
+    /// For pg_class.
+    pub new_reltuples: f64,
+    /// For pg_class (`relallvisible`).
+    pub all_visible_pages: u64,
+    /// For pg_class (`relallfrozen`).
+    pub all_frozen_pages: u64,
+    /// The indexes.
+    pub indexes: Vec<IndexReport>,
+    /// Slept for the cost delay.
+    pub delay: Duration,
+    /// Whether I/O timings, and the delay, are printed.
+    pub timings: (bool, bool),
+    /// Pages touched.
+    pub buffers: buffer::BufferUsage,
+    /// WAL written.
+    pub wal: wal::WalUsage,
+    /// User and system time.
+    pub cpu: (Duration, Duration),
+    /// Time on the wall.
+    pub elapsed: Duration,
+}
+
+fn percent(part: u64, whole: u32) -> f64 {
+    if whole == 0 { 100.0 } else { 100.0 * part as f64 / f64::from(whole) }
+}
+
+fn ms(us: u64) -> f64 {
+    us as f64 / 1000.0
+}
+
+/// `S.CC`, cut and not rounded, as PostgreSQL prints times.
+fn centis(t: Duration) -> String {
+    format!("{}.{:02}", t.as_secs(), t.subsec_millis() / 10)
+}
+
+impl VacuumReport {
+    /// The line that begins VERBOSE's output: `vacuuming "db.schema.table"`.
+    pub fn begin_line(facts: &TableFacts, mode: VacuumMode) -> String {
+        let how =
+            if mode == VacuumMode::Aggressive { "aggressively vacuuming" } else { "vacuuming" };
+        format!("{how} \"{}.{}.{}\"", facts.database, facts.schema, facts.table)
+    }
+
+    fn headline(&self) -> &'static str {
+        match (self.trigger, self.mode == VacuumMode::Aggressive, self.for_age) {
+            (Trigger::Statement, _, _) => "finished vacuuming",
+            (Trigger::Automatic, true, true) => {
+                "automatic aggressive vacuum to prevent wraparound of table"
+            }
+            (Trigger::Automatic, false, true) => "automatic vacuum to prevent wraparound of table",
+            (Trigger::Automatic, true, false) => "automatic aggressive vacuum of table",
+            (Trigger::Automatic, false, false) => "automatic vacuum of table",
+        }
+    }
+
+    /// PostgreSQL's report, as VERBOSE and the log print it.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        // Writing to a string cannot fail.
+        let _ = self.write_to(&mut out);
+        out
+    }
+
+    fn write_to(&self, out: &mut String) -> std::fmt::Result {
+        let (f, c) = (&self.facts, &self.counts);
+        let whole = self.pages_before;
+        let low = |x: Xid| x.0 as u32;
+        writeln!(
+            out,
+            "{} \"{}.{}.{}\": index scans: {}",
+            self.headline(),
+            f.database,
+            f.schema,
+            f.table,
+            self.index_scans
+        )?;
+        writeln!(
+            out,
+            "pages: {} removed, {} remain, {} scanned ({:.2}% of total), {} eagerly scanned",
+            self.pages_before - self.pages_after.min(self.pages_before),
+            self.pages_after,
+            c.scanned_pages,
+            percent(u64::from(c.scanned_pages), whole),
+            c.eagerly_scanned_pages
+        )?;
+        writeln!(
+            out,
+            "tuples: {} removed, {} remain, {} are dead but not yet removable",
+            c.removed_tuples, self.new_reltuples as i64, c.recently_dead_tuples
+        )?;
+        if c.missed_dead_tuples > 0 {
+            writeln!(
+                out,
+                "tuples missed: {} dead from {} pages not removed due to cleanup lock contention",
+                c.missed_dead_tuples, c.missed_dead_pages
+            )?;
+        }
+        writeln!(
+            out,
+            "removable cutoff: {}, which was {} XIDs old when operation ended",
+            low(self.cutoffs.oldest_xmin),
+            self.next_xid_at_end.0 - self.cutoffs.oldest_xmin.0
+        )?;
+        if let Some(new) = self.new_relfrozenxid {
+            writeln!(
+                out,
+                "new relfrozenxid: {}, which is {} XIDs ahead of previous value",
+                low(new),
+                new.0 - self.cutoffs.relfrozenxid.0
+            )?;
+        }
+        writeln!(
+            out,
+            "frozen: {} pages from table ({:.2}% of total) had {} tuples frozen",
+            c.frozen_pages,
+            percent(u64::from(c.frozen_pages), whole),
+            c.frozen_tuples
+        )?;
+        writeln!(
+            out,
+            "visibility map: {} pages set all-visible, {} pages set all-frozen ({} were all-visible)",
+            c.set_visible_pages, c.set_frozen_pages, c.set_frozen_were_visible_pages
+        )?;
+        let part = percent(u64::from(c.dead_item_pages), whole);
+        let (how, what, items) = match self.bypass {
+            IndexBypass::None if self.index_scans == 0 => {
+                ("index scan not needed", "had", " removed")
+            }
+            IndexBypass::None => ("index scan needed", "had", " removed"),
+            IndexBypass::Bypassed => ("index scan bypassed", "have", ""),
+            IndexBypass::Failsafe => ("index scan bypassed by failsafe", "have", ""),
+        };
+        writeln!(
+            out,
+            "{how}: {} pages from table ({part:.2}% of total) {what} {} dead item identifiers{items}",
+            c.dead_item_pages, c.dead_items
+        )?;
+        for i in &self.indexes {
+            writeln!(
+                out,
+                "index \"{}\": pages: {} in total, {} newly deleted, {} currently deleted, {} reusable",
+                i.name,
+                i.stats.pages,
+                i.stats.pages_newly_deleted,
+                i.stats.pages_deleted,
+                i.stats.pages_free
+            )?;
+        }
+        if self.timings.1 {
+            writeln!(out, "delay time: {:.3} ms", ms(self.delay.as_micros() as u64))?;
+        }
+        if self.timings.0 {
+            writeln!(
+                out,
+                "I/O timings: read: {:.3} ms, write: {:.3} ms",
+                ms(self.buffers.read_time_us),
+                ms(self.buffers.write_time_us)
+            )?;
+        }
+        let seconds = self.elapsed.as_secs_f64();
+        let rate = |pages: u64| {
+            let mb = pages as f64 * page::PAGE_SIZE as f64 / (1024.0 * 1024.0);
+            if seconds > 0.0 { mb / seconds } else { 0.0 }
+        };
+        let b = &self.buffers;
+        let (hits, reads, dirtied) =
+            (b.hits + b.temp_hits, b.reads + b.temp_reads, b.dirtied + b.temp_dirtied);
+        writeln!(
+            out,
+            "avg read rate: {:.3} MB/s, avg write rate: {:.3} MB/s",
+            rate(reads),
+            rate(dirtied)
+        )?;
+        writeln!(out, "buffer usage: {hits} hits, {reads} reads, {dirtied} dirtied")?;
+        writeln!(
+            out,
+            "WAL usage: {} records, {} full page images, {} bytes, {} buffers full",
+            self.wal.records, self.wal.full_page_images, self.wal.bytes, self.wal.buffers_full
+        )?;
+        write!(
+            out,
+            "system usage: CPU: user: {} s, system: {} s, elapsed: {} s",
+            centis(self.cpu.0),
+            centis(self.cpu.1),
+            centis(self.elapsed)
+        )
+    }
+}

@@ -1,0 +1,454 @@
+//! A vacuum, phase by phase.
+//!
+//! # Layout
+//! Heap pass; when the memory for dead items is full, or at the end: index passes, reap; then the indexes' clean-up, truncation, the
+//! new figures for the catalog. The caller writes these ([`VacuumReport::new_relfrozenxid`] and the counts beside it) to pg_class.
+
+use crate::heap_pass::HeapPass;
+use crate::index_pass::{IndexPass, IndexTarget};
+use crate::options::IndexCleanup;
+use crate::plan::{VacuumMode, VacuumPlan};
+use crate::progress::{Phase, VacuumProgress, set};
+use crate::report::{IndexBypass, IndexReport, Trigger, VacuumReport};
+use crate::skip::{Chooser, Eager, REGION_BLOCKS};
+use crate::throttle::{Throttle, ThrottleSettings};
+use crate::{reap, truncate};
+use base::sync::Arc;
+use base::{BlockNumber, Fork, Oid, Result, Xid};
+use buffer::{ReadStream, Strategy};
+use heap::Heap;
+use std::time::{Duration, Instant};
+use txn::{Backend, LockTag};
+
+/// The failsafe is looked at each time so many pages have been read.
+const FAILSAFE_EVERY_PAGES: u32 = ((4u64 << 30) / page::PAGE_SIZE as u64) as u32;
+const BYPASS_MEMORY_BYTES: usize = 32 << 20;
+
+/// What the catalog knows of a table.
+#[derive(Clone, Debug)]
+pub struct TableFacts {
+    /// Its database's name.
+    pub database: String,
+    /// Its schema.
+    pub schema: String,
+    /// Its name.
+    pub table: String,
+    /// Its OID.
+    pub oid: Oid,
+    /// `relfrozenxid`.
+    pub relfrozenxid: Xid,
+    /// `reltuples`; below 0 when never counted.
+    pub reltuples: f64,
+    /// `relpages`.
+    pub relpages: u32,
+}
+
+/// A table with its indexes.
+pub struct VacuumTarget<'a> {
+    /// The rows.
+    pub heap: &'a Heap,
+    /// All its indexes.
+    pub indexes: Vec<IndexTarget>,
+    /// What the catalog knows.
+    pub facts: TableFacts,
+}
+
+/// How loud a message is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Message {
+    /// INFO if VERBOSE.
+    Verbose,
+    /// A warning, in any case.
+    Warning,
+}
+
+/// What the layers above do for a vacuum.
+pub trait VacuumHost {
+    /// Cuts the heap's main fork to `len`: logged, the log flushed, then done. ACCESS EXCLUSIVE is held.
+    ///
+    /// # Errors
+    /// The disk's.
+    fn truncate(&self, heap: &Heap, len: BlockNumber) -> Result<()>;
+    /// Says something on the way.
+    fn say(&self, kind: Message, text: String);
+}
+
+/// On whose behalf a vacuum runs.
+pub struct VacuumContext<'a> {
+    /// The session or worker.
+    pub backend: &'a Arc<Backend>,
+    /// The table's lock, held by the transaction in SHARE UPDATE EXCLUSIVE.
+    pub lock_tag: LockTag,
+    /// What the view shows.
+    pub progress: Arc<VacuumProgress>,
+    /// The cost delay.
+    pub throttle: Arc<ThrottleSettings>,
+    /// The layers above.
+    pub host: &'a dyn VacuumHost,
+    /// Who started it.
+    pub trigger: Trigger,
+}
+
+impl VacuumContext<'_> {
+    pub(crate) fn say(&self, kind: Message, text: String) {
+        self.host.say(kind, text);
+    }
+}
+
+struct Run<'a> {
+    plan: &'a VacuumPlan,
+    target: &'a VacuumTarget<'a>,
+    context: &'a VacuumContext<'a>,
+    throttle: Throttle,
+    pass: HeapPass<'a>,
+    indexes: IndexPass<'a>,
+    do_index_vacuum: bool,
+    do_index_cleanup: bool,
+    failsafe: bool,
+    bypass: IndexBypass,
+    /// Dead line pointers whose entries were removed.
+    reaped: u64,
+}
+
+/// Vacuums a table as planned.
+///
+/// # Errors
+/// I/O, corruption, cancellation. What was done until then stays done.
+pub fn run(
+    plan: &VacuumPlan,
+    target: &VacuumTarget<'_>,
+    context: &VacuumContext<'_>,
+) -> Result<VacuumReport> {
+    let started = Started::now();
+    context.progress.enter(Phase::Initializing);
+    let has_indexes = !target.indexes.is_empty();
+    let off = plan.index_cleanup == IndexCleanup::Off;
+    let mut run = Run {
+        plan,
+        target,
+        context,
+        throttle: Throttle::new(context.throttle.clone()),
+        pass: HeapPass::new(target.heap, plan, context.backend, has_indexes),
+        indexes: IndexPass::new(&target.indexes),
+        do_index_vacuum: !off,
+        do_index_cleanup: !off && has_indexes,
+        failsafe: false,
+        bypass: IndexBypass::None,
+        reaped: 0,
+    };
+    run.pass.will_reap = has_indexes && !off;
+    if off {
+        run.bypass = IndexBypass::Bypassed;
+    }
+    let pages = target.heap.len_blocks()?.0;
+    let (skipped_visible, mut strategy) = run.scan(pages)?;
+    if run.do_index_cleanup && !run.failsafe {
+        run.indexes.cleanup(
+            &mut strategy,
+            context.backend,
+            &mut run.throttle,
+            &context.progress,
+        )?;
+    }
+    drop(strategy);
+    let mut len = pages;
+    if plan.truncate && !run.failsafe && truncate::worth_it(pages, run.pass.counts.nonempty_pages) {
+        len = truncate::truncate(target, context, pages, run.pass.counts.nonempty_pages)?;
+    }
+    context.progress.enter(Phase::FinalCleanup);
+    let can_advance = !skipped_visible || plan.mode == VacuumMode::Aggressive;
+    let new_relfrozenxid =
+        Some(run.pass.oldest_unfrozen).filter(|x| can_advance && *x > plan.cutoffs.relfrozenxid);
+    run.report(started, pages, len, new_relfrozenxid)
+}
+
+impl<'a> Run<'a> {
+    fn strategy(&self) -> Strategy {
+        if self.failsafe {
+            return Strategy::Normal;
+        }
+        Strategy::vacuum(self.target.heap.relation().pool(), self.plan.ring_kb)
+    }
+
+    /// The heap pass with the rounds of index and heap vacuuming in it. True if all-visible pages were skipped that may hold old XIDs.
+    fn scan(&mut self, pages: u32) -> Result<(bool, Strategy)> {
+        let progress = self.context.progress.clone();
+        progress.enter(Phase::ScanningHeap);
+        set(&progress.heap_blks_total, u64::from(pages));
+        set(&progress.max_dead_tuple_bytes, self.plan.work_mem_bytes as u64);
+        self.check_failsafe();
+        let eager = if self.plan.mode == VacuumMode::Eager {
+            let (visible, frozen) = self.plan.map_counts;
+            let first_end = rand::random_range(0..REGION_BLOCKS);
+            Eager::new(
+                visible.saturating_sub(frozen),
+                self.plan.freeze.max_eager_failure_rate,
+                first_end,
+            )
+        } else {
+            Eager::off()
+        };
+        let (chooser, shared) = Chooser::new(
+            self.target.heap.visibility_map(),
+            pages,
+            self.plan.mode,
+            self.plan.use_map,
+            eager,
+        );
+        let rel = self.target.heap.relation();
+        let mut stream = ReadStream::new(rel, Fork::Main, self.strategy(), chooser);
+        let mut checked = 0;
+        while let Some(pin) = stream.next() {
+            let pin = pin?;
+            // Blocks that the stream passed over are gone from the table (nobody cuts it but us): keep step all the same.
+            let chosen = loop {
+                let next = shared.borrow_mut().chosen.pop_front();
+                match next {
+                    Some(c) if c.block == pin.block() => break c,
+                    Some(_) => {}
+                    None => {
+                        base::bail!(
+                            INTERNAL_ERROR,
+                            "vacuum lost its place at block {}",
+                            pin.block()
+                        )
+                    }
+                }
+            };
+            self.throttle.point(self.context.backend)?;
+            if self.pass.counts.scanned_pages - checked >= FAILSAFE_EVERY_PAGES {
+                checked = self.pass.counts.scanned_pages;
+                if self.check_failsafe() {
+                    *stream.strategy() = Strategy::Normal;
+                }
+            }
+            let room = self.pass.dead.memory_bytes() + 8192 + 64 < self.plan.work_mem_bytes;
+            if !room && !self.pass.dead.is_empty() {
+                let strategy = std::mem::replace(stream.strategy(), Strategy::Normal);
+                let strategy = self.vacuum_dead_items(strategy)?;
+                *stream.strategy() = strategy;
+                progress.enter(Phase::ScanningHeap);
+            }
+            let frozen = self.pass.page(chosen, &pin)?;
+            drop(pin);
+            if chosen.eager {
+                shared.borrow_mut().eager.result(frozen);
+            }
+            set(&progress.heap_blks_scanned, u64::from(chosen.block.0) + 1);
+            set(&progress.num_dead_item_ids, self.pass.dead.len());
+            set(&progress.dead_tuple_bytes, self.pass.dead.memory_bytes() as u64);
+            set(&progress.delay_us, self.throttle.delayed().as_micros() as u64);
+        }
+        if let Some(e) = shared.borrow_mut().failed.take() {
+            return Err(e);
+        }
+        set(&progress.heap_blks_scanned, u64::from(pages));
+        let mut strategy = stream.into_strategy();
+        if !self.pass.dead.is_empty() {
+            self.decide_bypass(pages);
+            strategy = self.vacuum_dead_items(strategy)?;
+        }
+        let skipped = shared.borrow().skipped_visible;
+        Ok((skipped, strategy))
+    }
+
+    /// AUTO: before any index pass, few dead items on few pages are left for the next vacuum.
+    fn decide_bypass(&mut self, pages: u32) {
+        let few_pages = self.pass.dead.pages() < u64::from(pages) / 50;
+        let small = self.pass.dead.memory_bytes() < BYPASS_MEMORY_BYTES;
+        if self.plan.index_cleanup == IndexCleanup::Auto
+            && self.indexes.passes == 0
+            && self.do_index_vacuum
+            && few_pages
+            && small
+        {
+            self.do_index_vacuum = false;
+            self.bypass = IndexBypass::Bypassed;
+        }
+    }
+
+    fn vacuum_dead_items(&mut self, strategy: Strategy) -> Result<Strategy> {
+        if !self.do_index_vacuum {
+            // They stay as they are; the room of their pages is noted at least.
+            let dead = std::mem::take(&mut self.pass.dead);
+            if self.pass.will_reap { self.note_room(&dead, strategy) } else { Ok(strategy) }
+        } else {
+            let mut strategy = strategy;
+            let progress = self.context.progress.clone();
+            self.indexes.bulk(
+                &self.pass.dead,
+                &mut strategy,
+                self.context.backend,
+                &mut self.throttle,
+                &progress,
+            )?;
+            if self.check_failsafe() {
+                strategy = Strategy::Normal;
+            }
+            self.reaped += self.pass.dead.len();
+            reap::reap(&mut self.pass, strategy, &mut self.throttle, &progress)
+        }
+    }
+
+    fn note_room(&mut self, dead: &crate::DeadItems, strategy: Strategy) -> Result<Strategy> {
+        let mut strategy = strategy;
+        for block in dead.blocks() {
+            let rel = self.target.heap.relation();
+            let pin = rel.pin(Fork::Main, block, &mut strategy)?;
+            let free = pin.read().free_space_for_item();
+            drop(pin);
+            self.pass.space.record(block, free)?;
+        }
+        Ok(strategy)
+    }
+
+    /// True if the table is so old that all but freezing is dropped from now on.
+    fn check_failsafe(&mut self) -> bool {
+        if self.failsafe {
+            return true;
+        }
+        if !self.plan.failsafe(self.target.heap.context().txns.next_xid()) {
+            return false;
+        }
+        self.failsafe = true;
+        if self.do_index_vacuum && !self.target.indexes.is_empty() {
+            self.bypass = IndexBypass::Failsafe;
+        }
+        self.do_index_vacuum = false;
+        self.do_index_cleanup = false;
+        self.pass.will_reap = false;
+        self.throttle.switch_off();
+        let f = &self.target.facts;
+        self.context.say(
+            Message::Warning,
+            format!(
+                "bypassing nonessential maintenance of table \"{}.{}.{}\" as a failsafe after {} index scans",
+                f.database, f.schema, f.table, self.indexes.passes
+            ),
+        );
+        true
+    }
+
+    fn report(
+        self,
+        started: Started,
+        pages: u32,
+        len: u32,
+        new_relfrozenxid: Option<Xid>,
+    ) -> Result<VacuumReport> {
+        let heap = self.target.heap;
+        let counts = self.pass.counts;
+        let facts = &self.target.facts;
+        let (all_visible, all_frozen) = heap.visibility_map().count()?;
+        let new_reltuples =
+            estimate_reltuples(facts, pages, counts.scanned_pages, counts.live_tuples);
+        let indexes = self
+            .target
+            .indexes
+            .iter()
+            .zip(&self.indexes.stats)
+            .filter_map(|(t, s)| {
+                s.map(|stats| IndexReport { oid: t.oid, name: t.name.clone(), stats })
+            })
+            .collect();
+        let next = heap.context().txns.next_xid();
+        Ok(VacuumReport {
+            facts: facts.clone(),
+            trigger: self.context.trigger,
+            mode: self.plan.mode,
+            for_age: self.plan.for_age,
+            cutoffs: self.plan.cutoffs,
+            next_xid_at_end: next,
+            index_scans: self.indexes.passes,
+            pages_before: pages,
+            pages_after: len,
+            counts,
+            dead_items_removed: self.reaped,
+            has_indexes: !self.target.indexes.is_empty(),
+            bypass: self.bypass,
+            failsafe: self.failsafe,
+            new_relfrozenxid,
+            new_reltuples,
+            all_visible_pages: all_visible.min(u64::from(len)),
+            all_frozen_pages: all_frozen.min(u64::from(len)),
+            indexes,
+            delay: self.throttle.delayed(),
+            timings: self.plan.timings,
+            buffers: started.buffers(),
+            wal: wal::thread_usage() - started.wal,
+            cpu: started.cpu(),
+            elapsed: started.at.elapsed(),
+        })
+    }
+}
+
+/// PostgreSQL's rule: the density of what was read is believed for what was read, the old density for the rest.
+fn estimate_reltuples(facts: &TableFacts, pages: u32, scanned: u32, live: u64) -> f64 {
+    let live = live as f64;
+    let (old_pages, old_tuples) = (facts.relpages, facts.reltuples);
+    if scanned >= pages {
+        return live;
+    }
+    // Too little read to be worth believing over what is known.
+    if old_tuples >= 0.0 && old_pages == pages && f64::from(scanned) < f64::from(pages) * 0.02 {
+        return old_tuples;
+    }
+    if scanned <= 1 && old_tuples >= 0.0 {
+        return old_tuples;
+    }
+    if old_tuples < 0.0 || old_pages == 0 {
+        return (live / f64::from(scanned.max(1)) * f64::from(pages) + 0.5).floor();
+    }
+    let unscanned = f64::from(pages - scanned);
+    (old_tuples / f64::from(old_pages) * unscanned + live + 0.5).floor()
+}
+
+/// The clocks and counters at the beginning.
+struct Started {
+    at: Instant,
+    usage: buffer::BufferUsage,
+    wal: wal::WalUsage,
+    cpu: (Duration, Duration),
+}
+
+impl Started {
+    fn now() -> Started {
+        Started {
+            at: Instant::now(),
+            usage: buffer::my_usage(),
+            wal: wal::thread_usage(),
+            cpu: cpu_times(),
+        }
+    }
+    fn buffers(&self) -> buffer::BufferUsage {
+        let now = buffer::my_usage();
+        buffer::BufferUsage {
+            hits: now.hits - self.usage.hits,
+            reads: now.reads - self.usage.reads,
+            dirtied: now.dirtied - self.usage.dirtied,
+            written: now.written - self.usage.written,
+            temp_hits: now.temp_hits - self.usage.temp_hits,
+            temp_reads: now.temp_reads - self.usage.temp_reads,
+            temp_dirtied: now.temp_dirtied - self.usage.temp_dirtied,
+            temp_written: now.temp_written - self.usage.temp_written,
+            read_time_us: now.read_time_us - self.usage.read_time_us,
+            write_time_us: now.write_time_us - self.usage.write_time_us,
+        }
+    }
+    fn cpu(&self) -> (Duration, Duration) {
+        let now = cpu_times();
+        (now.0.saturating_sub(self.cpu.0), now.1.saturating_sub(self.cpu.1))
+    }
+}
+
+/// This thread's user and system time, as far as the system tells.
+fn cpu_times() -> (Duration, Duration) {
+    let ticks = |text: &str| -> Option<(u64, u64)> {
+        // The name, in parentheses, may hold spaces.
+        let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
+        Some((fields.nth(11)?.parse().ok()?, fields.next()?.parse().ok()?))
+    };
+    let read = std::fs::read_to_string("/proc/thread-self/stat").ok();
+    let (user, system) = read.as_deref().and_then(ticks).unwrap_or((0, 0));
+    (Duration::from_millis(user * 10), Duration::from_millis(system * 10))
+}

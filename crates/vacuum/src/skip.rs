@@ -1,0 +1,193 @@
+//! Which pages the heap pass reads.
+//!
+//! # Purpose
+//! All-visible pages need not be read (all-frozen ones never), but short runs of them are, since jumping costs more than reading. Eager
+//! vacuums read some all-visible pages on purpose, to freeze them before an aggressive vacuum has to.
+//!
+//! # Invariants
+//! - The last page is always read: whether it can be cut off must be known.
+//! - If an all-visible page that is not all-frozen was skipped, relfrozenxid must not advance: `skipped_visible` says so.
+//! - Eager scanning stops for the region when its failures are used up, and for this vacuum when the successes are.
+
+use crate::plan::VacuumMode;
+use base::{BlockNumber, Error, Result};
+use heap::visibility_map::{ALL_FROZEN, ALL_VISIBLE};
+use heap::{MapPin, VisibilityMap};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// Runs of skippable pages shorter than this are read.
+pub const MIN_RUN: u32 = 32;
+/// Eager scanning counts failures by regions of so many blocks.
+pub const REGION_BLOCKS: u32 = 4096;
+/// At most this part of the all-visible, not all-frozen pages is frozen by eager scanning in one vacuum.
+pub const MAX_EAGER_SUCCESS_RATE: f64 = 0.2;
+
+/// A page to be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Chosen {
+    /// Which.
+    pub block: BlockNumber,
+    /// Read only to be frozen.
+    pub eager: bool,
+}
+
+/// The state of eager scanning.
+#[derive(Clone, Copy, Debug)]
+pub struct Eager {
+    successes_left: u64,
+    failures_left: u32,
+    failures_per_region: u32,
+    next_region: u32,
+}
+
+impl Eager {
+    /// None.
+    pub fn off() -> Eager {
+        Eager { successes_left: 0, failures_left: 0, failures_per_region: 0, next_region: u32::MAX }
+    }
+    /// For a table with so many pages to freeze; the first region ends at block `first_end` (0..4,095), drawn at random so
+    /// that not every vacuum tries the same pages.
+    pub fn new(unfrozen_visible_pages: u64, failure_rate: f64, first_end: u32) -> Eager {
+        let per_region = (failure_rate * f64::from(REGION_BLOCKS)) as u32;
+        let part = 1.0 - f64::from(first_end) / f64::from(REGION_BLOCKS);
+        let successes = (unfrozen_visible_pages as f64 * MAX_EAGER_SUCCESS_RATE) as u64;
+        if successes == 0 || per_region == 0 {
+            return Eager::off();
+        }
+        Eager {
+            successes_left: successes,
+            failures_left: (f64::from(per_region) * part) as u32,
+            failures_per_region: per_region,
+            next_region: first_end,
+        }
+    }
+    fn on(&self) -> bool {
+        self.successes_left > 0 && self.failures_left > 0
+    }
+    /// An eagerly read page was frozen, or not.
+    pub fn result(&mut self, frozen: bool) {
+        if frozen {
+            self.successes_left = self.successes_left.saturating_sub(1);
+        } else {
+            self.failures_left = self.failures_left.saturating_sub(1);
+        }
+    }
+}
+
+/// What the chooser and the heap pass share.
+pub struct Shared {
+    /// Pages handed to the read stream and not yet processed.
+    pub chosen: VecDeque<Chosen>,
+    /// Eager scanning.
+    pub eager: Eager,
+    /// An all-visible page that is not all-frozen was passed over.
+    pub skipped_visible: bool,
+    /// The map could not be read.
+    pub failed: Option<Error>,
+}
+
+/// The blocks to read, in order.
+pub struct Chooser {
+    map: VisibilityMap,
+    pin: MapPin,
+    pages: u32,
+    mode: VacuumMode,
+    use_map: bool,
+    next: u32,
+    /// The next block that must be read, and whether it is read eagerly.
+    unskippable: Option<(u32, bool)>,
+    shared: Rc<RefCell<Shared>>,
+}
+
+impl Chooser {
+    /// The blocks of a table of `pages` pages.
+    pub fn new(
+        map: VisibilityMap,
+        pages: u32,
+        mode: VacuumMode,
+        use_map: bool,
+        eager: Eager,
+    ) -> (Chooser, Rc<RefCell<Shared>>) {
+        let shared = Rc::new(RefCell::new(Shared {
+            chosen: VecDeque::new(),
+            eager,
+            skipped_visible: false,
+            failed: None,
+        }));
+        let chooser = Chooser {
+            map,
+            pin: MapPin::none(),
+            pages,
+            mode,
+            use_map,
+            next: 0,
+            unskippable: None,
+            shared: shared.clone(),
+        };
+        (chooser, shared)
+    }
+
+    /// Looks from `from` on for a page that must be read; notes in the result whether all-visible ones were passed.
+    fn find_unskippable(&mut self, from: u32) -> Result<(u32, bool, bool)> {
+        let mut skips_visible = false;
+        let mut block = from;
+        loop {
+            if block >= self.shared.borrow().eager.next_region {
+                let eager = &mut self.shared.borrow_mut().eager;
+                eager.next_region = eager.next_region.saturating_add(REGION_BLOCKS);
+                eager.failures_left = eager.failures_per_region;
+            }
+            let bits = self.map.bits(BlockNumber(block), &mut self.pin)?;
+            if bits & ALL_VISIBLE == 0 || block + 1 >= self.pages || !self.use_map {
+                return Ok((block, false, skips_visible));
+            }
+            if bits & ALL_FROZEN == 0 {
+                if self.mode == VacuumMode::Aggressive {
+                    return Ok((block, false, skips_visible));
+                }
+                if self.mode == VacuumMode::Eager && self.shared.borrow().eager.on() {
+                    return Ok((block, true, skips_visible));
+                }
+                skips_visible = true;
+            }
+            block += 1;
+        }
+    }
+
+    fn choose(&mut self) -> Result<Option<Chosen>> {
+        if self.next >= self.pages {
+            return Ok(None);
+        }
+        if self.unskippable.is_none_or(|(block, _)| self.next > block) {
+            let (block, eager, skips_visible) = self.find_unskippable(self.next)?;
+            self.unskippable = Some((block, eager));
+            if block - self.next >= MIN_RUN {
+                self.next = block;
+                self.shared.borrow_mut().skipped_visible |= skips_visible;
+            }
+        }
+        let block = self.next;
+        self.next += 1;
+        let eager = self.unskippable == Some((block, true));
+        Ok(Some(Chosen { block: BlockNumber(block), eager }))
+    }
+}
+
+impl Iterator for Chooser {
+    type Item = BlockNumber;
+    fn next(&mut self) -> Option<BlockNumber> {
+        match self.choose() {
+            Ok(chosen) => {
+                let chosen = chosen?;
+                self.shared.borrow_mut().chosen.push_back(chosen);
+                Some(chosen.block)
+            }
+            Err(e) => {
+                self.shared.borrow_mut().failed = Some(e);
+                None
+            }
+        }
+    }
+}

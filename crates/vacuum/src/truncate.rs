@@ -1,0 +1,145 @@
+//! Cutting off the empty end of a table.
+//!
+//! # Purpose
+//! Pages at the end that hold nothing are given back to the system, if it is worth a short exclusive lock.
+//!
+//! # Invariants
+//! Under ACCESS EXCLUSIVE every page from the new end on has been seen to be without tuples and line pointers in use.
+//!
+//! # Locks
+//! ACCESS EXCLUSIVE is asked for without waiting, every 50 ms for 5 s. Once held, the way back from the end stops when somebody waits for it.
+
+use crate::progress::Phase;
+use crate::run::{Message, VacuumContext, VacuumTarget};
+use base::{BlockNumber, Fork, Result};
+use buffer::Strategy;
+use std::time::{Duration, Instant};
+use txn::{LockMode, LockOutcome, LockOwner, Wait};
+
+const MIN_PAGES: u32 = 1000;
+const MIN_FRACTION: u32 = 16;
+const LOCK_RETRY: Duration = Duration::from_millis(50);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+const CHECK_WAITERS: Duration = Duration::from_millis(20);
+
+/// Are there enough empty pages at the end?
+pub fn worth_it(pages: u32, nonempty_pages: u32) -> bool {
+    let free = pages.saturating_sub(nonempty_pages);
+    free > 0 && (free >= MIN_PAGES || free >= pages / MIN_FRACTION)
+}
+
+/// Cuts the table's empty end; the table's length afterwards.
+///
+/// # Errors
+/// The disk's; cancellation.
+pub fn truncate(
+    target: &VacuumTarget<'_>,
+    context: &VacuumContext<'_>,
+    scanned_len: u32,
+    mut nonempty_pages: u32,
+) -> Result<u32> {
+    context.progress.enter(Phase::TruncatingHeap);
+    let locks = target.heap.context().txns.locks();
+    let (owner, mode) = (LockOwner::Transaction, LockMode::AccessExclusive);
+    let mut len = scanned_len;
+    loop {
+        let start = Instant::now();
+        loop {
+            let got =
+                locks.acquire(context.backend, owner, context.lock_tag, mode, Wait::NoWait)?;
+            if got != LockOutcome::NotAvailable {
+                break;
+            }
+            if start.elapsed() > LOCK_TIMEOUT {
+                context.say(
+                    Message::Verbose,
+                    format!(
+                        "\"{}\": stopping truncate due to conflicting lock request",
+                        target.facts.table
+                    ),
+                );
+                return Ok(len);
+            }
+            context.backend.cancel.check()?;
+            std::thread::sleep(LOCK_RETRY);
+        }
+        let result = cut(target, context, len, nonempty_pages);
+        locks.release(context.backend, owner, context.lock_tag, mode);
+        let (new_len, suspended) = result?;
+        let cut_some = new_len < len;
+        len = new_len;
+        nonempty_pages = nonempty_pages.min(len);
+        if !(suspended && cut_some && worth_it(len, nonempty_pages)) {
+            return Ok(len);
+        }
+    }
+}
+
+/// With the lock held: finds the end and cuts. The new length, and whether somebody's waiting ended the search early.
+fn cut(
+    target: &VacuumTarget<'_>,
+    context: &VacuumContext<'_>,
+    expected_len: u32,
+    nonempty_pages: u32,
+) -> Result<(u32, bool)> {
+    let heap = target.heap;
+    let len = heap.len_blocks()?.0;
+    if len != expected_len {
+        // It grew meanwhile: somebody uses the end.
+        return Ok((len, false));
+    }
+    let (keep, suspended) = last_in_use(target, context, len, nonempty_pages)?;
+    if keep >= len {
+        return Ok((len, false));
+    }
+    // First the maps (they may say less than is there, never more), then the heap itself.
+    heap.visibility_map().truncate(BlockNumber(keep), Some(&heap.context().wal))?;
+    context.host.truncate(heap, BlockNumber(keep))?;
+    heap.free_space_map().truncate(BlockNumber(keep))?;
+    context.say(
+        Message::Verbose,
+        format!("table \"{}\": truncated {len} to {keep} pages", target.facts.table),
+    );
+    Ok((keep, suspended))
+}
+
+/// One more than the last page in use, looking backwards from the end to `nonempty_pages`.
+fn last_in_use(
+    target: &VacuumTarget<'_>,
+    context: &VacuumContext<'_>,
+    len: u32,
+    nonempty_pages: u32,
+) -> Result<(u32, bool)> {
+    let locks = target.heap.context().txns.locks();
+    let rel = target.heap.relation();
+    let mut strategy = Strategy::vacuum(rel.pool(), 256);
+    let mut looked = Instant::now();
+    let mut block = len;
+    while block > nonempty_pages {
+        if block.is_multiple_of(32) {
+            if looked.elapsed() >= CHECK_WAITERS {
+                looked = Instant::now();
+                if locks.has_waiters(&context.lock_tag) {
+                    context.say(
+                        Message::Verbose,
+                        format!(
+                            "table \"{}\": suspending truncate due to conflicting lock request",
+                            target.facts.table
+                        ),
+                    );
+                    return Ok((block, true));
+                }
+            }
+            rel.prefetch(Fork::Main, BlockNumber(block.saturating_sub(32)), 32);
+        }
+        context.backend.cancel.check()?;
+        block -= 1;
+        let pin = rel.pin(Fork::Main, BlockNumber(block), &mut strategy)?;
+        let page = pin.read();
+        let used = !page.is_new() && page.offsets().any(|o| !page.item_id(o).is_unused());
+        if used {
+            return Ok((block + 1, false));
+        }
+    }
+    Ok((block, false))
+}
