@@ -16,7 +16,7 @@ use crate::frame::{ONE_PIN, READING, WRITING};
 use crate::pool::{BufferPool, Pool};
 use crate::relation::Relation;
 use base::sync::Arc;
-use base::{Error, Fork, Oid, Result, stop_point};
+use base::{Error, Fork, Oid, Result};
 use page::PAGE_SIZE;
 use std::sync::atomic::Ordering;
 
@@ -61,7 +61,6 @@ impl Pool {
             return Ok(());
         }
         state.len.store(len, Ordering::Release);
-        stop_point!("buffer.truncate.published");
         self.forget_beyond(relation, fork, len);
         let file = self.file(relation, fork)?;
         if let Err(e) = file.set_len(u64::from(len) * PAGE_SIZE as u64) {
@@ -112,7 +111,6 @@ impl Pool {
                     }
                 }
                 Some(n) => {
-                    stop_point!("buffer.forget.waits");
                     self.frames.get(n).wait_while(READING | WRITING);
                     self.unpin(n);
                 }

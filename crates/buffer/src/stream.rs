@@ -12,7 +12,7 @@
 
 use crate::frame::READING;
 use crate::pin::PinnedPage;
-use crate::pool::{Entered, Pool};
+use crate::pool::Entered;
 use crate::relation::RelationHandle;
 use crate::strategy::Strategy;
 use base::{BlockNumber, Error, Fork, Result};
@@ -29,8 +29,8 @@ pub struct ReadStream<I> {
     fork: Fork,
     strategy: Strategy,
     blocks: I,
-    /// A block drawn from the iterator and not dealt with.
-    peeked: Option<BlockNumber>,
+    /// Blocks drawn from the iterator and not dealt with.
+    drawn: VecDeque<BlockNumber>,
     ready: VecDeque<Result<PinnedPage>>,
     /// How many pages the next run may have.
     run: usize,
@@ -60,7 +60,7 @@ impl<I: Iterator<Item = BlockNumber>> ReadStream<I> {
             fork,
             strategy,
             blocks,
-            peeked: None,
+            drawn: VecDeque::new(),
             ready: VecDeque::new(),
             run: FIRST_RUN.min(run_max),
             run_max,
@@ -89,7 +89,7 @@ impl<I: Iterator<Item = BlockNumber>> ReadStream<I> {
             if let Some(page) = self.ready.pop_front() {
                 return Some(page);
             }
-            let block = self.peeked.take().or_else(|| self.blocks.next())?;
+            let block = self.draw()?;
             match self.fill(block) {
                 Ok(()) => {}
                 Err(e) => return Some(Err(e)),
@@ -113,49 +113,41 @@ impl<I: Iterator<Item = BlockNumber>> ReadStream<I> {
         if self.next != Some(block.0) {
             self.run = FIRST_RUN.min(self.run_max);
         }
+        let wanted = self.draw_run(&relation, block, len);
         let pool = relation.inner();
-        let mut frames = Vec::with_capacity(self.run);
-        let mut wanted = block;
-        loop {
-            if !frames.is_empty() && relation.is_cached(self.fork, wanted) {
-                self.peeked = Some(wanted);
-                break;
-            }
-            match pool.enter_for_read(&relation, self.fork, wanted.0, &mut self.strategy) {
-                Ok(Some(n)) => frames.push(n),
-                Ok(None) => {
-                    if !frames.is_empty() || wanted == block {
-                        self.peeked_unless_first(wanted, block);
-                    }
-                    break;
+        // All frames first: making room may take a while, and then nobody may be waiting for our reads.
+        let mut free = Vec::with_capacity(wanted);
+        while free.len() < wanted {
+            match pool.take_frame(&mut self.strategy) {
+                Ok(n) => free.push(n),
+                Err(e) if free.is_empty() => {
+                    self.put_back(block, 1, wanted);
+                    return Err(e);
                 }
-                Err(e) if frames.is_empty() => return Err(e),
-                Err(_) => {
-                    self.peeked = Some(wanted);
-                    break;
-                }
-            }
-            if frames.len() >= self.run {
-                break;
-            }
-            match self.blocks.next() {
-                Some(next) if next.0 == block.0 + frames.len() as u32 && next < len => {
-                    wanted = next
-                }
-                other => {
-                    self.peeked = other;
-                    break;
-                }
+                Err(_) => break,
             }
         }
+        let entered = free
+            .iter()
+            .enumerate()
+            .take_while(|(i, n)| {
+                let block = block.0 + *i as u32;
+                pool.enter(&relation.relation, self.fork, block, **n, READING) == Entered::Yes
+            })
+            .count();
+        for n in free.drain(entered..) {
+            pool.put_free(n);
+        }
+        let frames = free;
         if frames.is_empty() {
-            // Another thread is reading it, or the fork was cut.
-            self.peeked = None;
+            // Another thread reads it, or the fork was cut.
+            self.put_back(block, 1, wanted);
             if let Some(page) = relation.try_pin(self.fork, block, &mut self.strategy)? {
                 self.ready.push_back(Ok(page));
             }
             return Ok(());
         }
+        self.put_back(block, frames.len(), wanted);
         let context = self.strategy.context();
         self.hint(&relation, block.0 + frames.len() as u32, frames.len(), len.0);
         let (good, failure) =
@@ -171,9 +163,41 @@ impl<I: Iterator<Item = BlockNumber>> ReadStream<I> {
         Ok(())
     }
 
-    fn peeked_unless_first(&mut self, wanted: BlockNumber, first: BlockNumber) {
-        if wanted != first {
-            self.peeked = Some(wanted);
+    fn draw(&mut self) -> Option<BlockNumber> {
+        self.drawn.pop_front().or_else(|| self.blocks.next())
+    }
+
+    /// Draws the blocks that follow `block` and are not cached either, and says how many blocks that makes.
+    fn draw_run(
+        &mut self,
+        relation: &RelationHandle,
+        block: BlockNumber,
+        len: BlockNumber,
+    ) -> usize {
+        let mut count = 1;
+        while count < self.run {
+            match self.draw() {
+                Some(next)
+                    if next.0 == block.0 + count as u32
+                        && next < len
+                        && !relation.is_cached(self.fork, next) =>
+                {
+                    count += 1;
+                }
+                Some(next) => {
+                    self.drawn.push_front(next);
+                    break;
+                }
+                None => break,
+            }
+        }
+        count
+    }
+
+    /// Puts back the blocks of a run from its `from`-th to its `to`-th, which were drawn in vain.
+    fn put_back(&mut self, block: BlockNumber, from: usize, to: usize) {
+        for i in (from..to).rev() {
+            self.drawn.push_front(BlockNumber(block.0 + i as u32));
         }
     }
 
@@ -209,24 +233,5 @@ impl<I: Iterator<Item = BlockNumber>> Iterator for ReadStream<I> {
     type Item = Result<PinnedPage>;
     fn next(&mut self) -> Option<Result<PinnedPage>> {
         ReadStream::next(self)
-    }
-}
-
-impl Pool {
-    /// A frame in the table for a block that is about to be read, in `READING` and pinned; `None` if it is there already or
-    /// beyond the end.
-    fn enter_for_read(
-        &self,
-        relation: &RelationHandle,
-        fork: Fork,
-        block: u32,
-        strategy: &mut Strategy,
-    ) -> Result<Option<u32>> {
-        let n = self.take_frame(strategy)?;
-        if self.enter(&relation.relation, fork, block, n, READING) == Entered::Yes {
-            return Ok(Some(n));
-        }
-        self.put_free(n);
-        Ok(None)
     }
 }
