@@ -171,10 +171,10 @@ pub fn plan_prune(
     let mut found = PageFindings::default();
     let count = page.item_count().min(MAX - 1);
     let mut verdicts = [None; MAX];
-    for n in 1..=count {
+    for (n, verdict) in verdicts.iter_mut().enumerate().take(count + 1).skip(1) {
         let offset = OffsetNumber(n as u16);
         if page.item_id(offset).is_normal() {
-            verdicts[n] = Some(judge.judge(offset, page.tuple(offset))?);
+            *verdict = Some(judge.judge(offset, page.tuple(offset))?);
         }
     }
     let verdicts = &verdicts[..=count];

@@ -58,6 +58,105 @@ pub fn name(info: u8) -> &'static str {
     }
 }
 
+const FLAG_NAMES: [(u8, &str); 8] = [
+    (F_INIT, "INIT"),
+    (F_CLEAR, "CLEAR"),
+    (F_CLEAR_OLD, "CLEAR_OLD"),
+    (F_HOT, "HOT"),
+    (F_KEYS, "KEYS"),
+    (F_PREFIX, "PREFIX"),
+    (F_SUFFIX, "SUFFIX"),
+    (F_FROZEN, "FROZEN"),
+];
+
+/// A record as one line of text.
+pub fn describe(rec: &wal::Record) -> String {
+    use std::fmt::Write;
+    let mut out = String::from(name(rec.info));
+    if rec.xid.is_valid() {
+        let _ = write!(out, " xid {}", rec.xid);
+    }
+    if describe_data(rec, &mut out).is_err() {
+        out += " (damaged)";
+    }
+    for b in &rec.blocks {
+        let fork = b.tag.fork.suffix();
+        let _ = write!(out, " | {}: {}{fork} block {}", b.id, b.tag.relation, b.tag.block);
+        if b.will_init {
+            out += " will init";
+        }
+        if b.image.is_some() {
+            out += " image";
+        }
+        if !b.data.is_empty() {
+            let _ = write!(out, ", data {}", b.data.len());
+        }
+    }
+    out
+}
+
+fn describe_data(rec: &wal::Record, out: &mut String) -> Result<()> {
+    use std::fmt::Write;
+    let mut d = Decoder(&rec.data);
+    let flags = |f: u8, out: &mut String| {
+        for (i, (_, name)) in FLAG_NAMES.iter().filter(|(bit, _)| f & bit != 0).enumerate() {
+            out.push_str(if i == 0 { " flags " } else { " " });
+            out.push_str(name);
+        }
+    };
+    let list = |what: &str, offsets: &[OffsetNumber], out: &mut String| {
+        if !offsets.is_empty() {
+            let _ = write!(out, " {what}");
+            for o in offsets {
+                let _ = write!(out, " {o}");
+            }
+        }
+    };
+    match rec.info {
+        INSERT | DELETE => {
+            let _ = write!(out, " offset {}", d.offset()?);
+            flags(d.u8()?, out);
+        }
+        MULTI_INSERT => {
+            let f = d.u8()?;
+            flags(f, out);
+            if f & F_INIT != 0 {
+                d.u64()?;
+                let _ = write!(out, " tuples {}", d.u16()?);
+            } else {
+                let offsets = (0..d.u16()?).map(|_| d.offset()).collect::<Result<Vec<_>>>()?;
+                list("offsets", &offsets, out);
+            }
+        }
+        UPDATE => {
+            let _ = write!(out, " offset {} to {}", d.offset()?, d.offset()?);
+            flags(d.u8()?, out);
+        }
+        PRUNE => {
+            let plan = decode_plan(&rec.data)?;
+            for (from, to) in &plan.redirects {
+                let _ = write!(out, " redirect {from} to {to}");
+            }
+            list("dead", &plan.dead, out);
+            list(if plan.reap { "reap" } else { "unused" }, &plan.unused, out);
+            let frozen: Vec<_> = plan.freeze.iter().map(|f| f.offset).collect();
+            list("freeze", &frozen, out);
+            if plan.visibility != 0 {
+                let _ = write!(out, " map bits {}", plan.visibility);
+            }
+        }
+        SHIFT_BASE => {
+            let (base, list) = decode_rebase(&rec.data)?;
+            let _ = write!(out, " base {base} settled {}", list.len());
+        }
+        KILL | IN_PLACE => {
+            let _ = write!(out, " offset {}", d.offset()?);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
 /// A small buffer that record data is written to without allocating.
 #[derive(Debug)]
 pub(crate) struct Encoder<const N: usize> {

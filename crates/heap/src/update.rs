@@ -188,13 +188,14 @@ impl Heap {
     ) -> Result<Option<UpdateDone>> {
         let mut state = InsertState::new();
         let mut new_map = MapPin::none();
+        // Pinned before the other page is locked: a pin may wait for the disk.
+        let old_pin = self.rel.pin(Fork::Main, tid.block, &mut Strategy::Normal)?;
         let new_guard = self.page_with_room(parts.len(), &mut state, &mut new_map)?;
         let new_block = new_guard.block();
         if new_block == tid.block {
             // Pruned meanwhile: it fits after all.
             return Ok(None);
         }
-        let old_pin = self.rel.pin(Fork::Main, tid.block, &mut Strategy::Normal)?;
         // The lower block is locked first.
         let (mut old, mut new) = if new_block < tid.block {
             (old_pin.into_write(), new_guard)

@@ -291,7 +291,7 @@ impl Page {
         if special > PAGE_SIZE || self.lower() + total > special {
             return;
         }
-        ids.sort_unstable_by(|a, b| b.0.cmp(&a.0));
+        ids.sort_unstable_by_key(|id| std::cmp::Reverse(id.0));
         // From the highest down, so that nothing is overwritten before it is moved.
         let mut upper = special;
         for &mut (from, len, offset) in ids {

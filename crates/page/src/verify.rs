@@ -91,4 +91,26 @@ impl Page {
         }
         out
     }
+
+    /// A heap page as text: header, line pointers, tuple headers.
+    pub fn dump_heap(&self) -> String {
+        let mut out = self.dump();
+        for offset in self.offsets() {
+            if self.item_id(offset).is_normal() {
+                let t = self.tuple(offset);
+                let _ = writeln!(
+                    out,
+                    "  {offset}: xmin {} xmax {} cid {} ctid {} mask {:#06x} {:#06x} len {}",
+                    t.raw_xmin(),
+                    t.xmax(),
+                    t.command_id().0,
+                    t.ctid(),
+                    t.infomask(),
+                    t.infomask2(),
+                    t.bytes.len()
+                );
+            }
+        }
+        out
+    }
 }

@@ -1,6 +1,6 @@
 //! One session: what its own commands see, HOT and cross-page updates, page dumps.
 
-use crate::common::{dump, row, world};
+use crate::common::{row, world};
 use base::{BlockNumber, Fork, OffsetNumber, Tid, Xid};
 use heap::{FetchState, TupleOutcome, TupleSlot, UpdateOptions, Wait};
 use txn::CommitExtras;
@@ -154,6 +154,38 @@ fn rows_too_big_are_refused() {
     assert_eq!(e.to_string(), "row is too big: size 8236, maximum size 8152");
 }
 
+#[test]
+fn golden_log() {
+    let w = world();
+    let start = w.ctx.wal.insert_lsn();
+    let t = w.begin();
+    let a = w.insert(&t, 1, b"alpha beta gamma");
+    let b = w.insert(&t, 2, b"beta");
+    let rows = [row(3, b"x"), row(4, b"y")];
+    w.heap.multi_insert(&t, &rows, &mut heap::InsertState::new(), &mut Vec::new()).unwrap();
+    t.commit(CommitExtras::default()).unwrap();
+    let t = w.begin();
+    w.heap.update(&t, a, &row(1, b"alpha BETA gamma"), HOT).unwrap();
+    w.heap.delete(&t, b, Wait::NoWait).unwrap();
+    let c = w.insert(&t, 5, b"gone");
+    w.heap.kill_own(&t, c).unwrap();
+    t.commit(CommitExtras::default()).unwrap();
+    w.heap.update_in_place(Tid::new(BlockNumber(0), OffsetNumber(3)), &row(3, b"z")).unwrap();
+    assert_eq!(
+        w.log_since(start),
+        "INSERT xid 100 offset 1 flags INIT | 0: base/5/16384 block 0 will init, data 31
+INSERT xid 100 offset 2 | 0: base/5/16384 block 0, data 19
+MULTI_INSERT xid 100 offsets 3 4 | 0: base/5/16384 block 0, data 36
+UPDATE xid 101 offset 1 to 5 flags HOT PREFIX SUFFIX | 0: base/5/16384 block 0, data 9
+DELETE xid 101 offset 2 | 0: base/5/16384 block 0
+INSERT xid 101 offset 6 | 0: base/5/16384 block 0, data 19
+KILL xid 101 offset 6 | 0: base/5/16384 block 0
+IN_PLACE offset 3 | 0: base/5/16384 block 0, data 11
+"
+    );
+    w.assert_replay_equal();
+}
+
 /// Xids relative to the first one, so that the dump does not depend on the world.
 #[test]
 fn golden_page() {
@@ -169,7 +201,7 @@ fn golden_page() {
     let mut page = w.page(Fork::Main, 0);
     page.set_lsn(base::Lsn(0));
     assert_eq!(
-        dump(&page),
+        page.dump_heap(),
         "page lsn 0/0 flags 0x00 lower 48 upper 8032 special 8192 xid_base 0 prune_xid 101
 1: at 8152 len 38
 2: at 8112 len 37

@@ -106,6 +106,21 @@ impl World {
         assert!(faults.is_empty(), "{faults:#?}");
     }
 
+    /// The heap's records from `lsn` on, as text.
+    pub fn log_since(&self, lsn: Lsn) -> String {
+        self.ctx.wal.flush(self.ctx.wal.insert_lsn()).unwrap();
+        let source: Arc<dyn Disk> = self.disk.clone();
+        let mut reader = Reader::new(source, "wal", lsn, 1);
+        let mut out = String::new();
+        while let Some(rec) = reader.next().unwrap() {
+            if rec.rmgr == ResourceManager::Heap {
+                out += &heap::record::describe(&rec);
+                out.push('\n');
+            }
+        }
+        out
+    }
+
     /// Replays the whole log into an empty folder and compares every page of heap and visibility map.
     pub fn assert_replay_equal(&self) {
         self.ctx.wal.flush(self.ctx.wal.insert_lsn()).unwrap();
@@ -141,8 +156,8 @@ impl World {
                     let at = (0..8192).find(|&i| a.bytes()[i] != b.bytes()[i]).unwrap();
                     panic!(
                         "{fork:?} block {n} differs at byte {at}\nours {}theirs {}",
-                        dump(&ours),
-                        dump(&theirs)
+                        ours.dump_heap(),
+                        theirs.dump_heap()
                     );
                 }
             }
@@ -179,27 +194,4 @@ fn masked(page: &Page, fork: Fork) -> Box<Page> {
         }
     }
     p
-}
-
-/// A heap page as text.
-pub fn dump(page: &Page) -> String {
-    use std::fmt::Write;
-    let mut out = page.dump();
-    for offset in page.offsets() {
-        if page.item_id(offset).is_normal() {
-            let t = page.tuple(offset);
-            let _ = writeln!(
-                out,
-                "  {offset}: xmin {} xmax {} cid {} ctid {} mask {:#06x} {:#06x} len {}",
-                t.raw_xmin(),
-                t.xmax(),
-                t.command_id().0,
-                t.ctid(),
-                t.infomask(),
-                t.infomask2(),
-                t.bytes.len()
-            );
-        }
-    }
-    out
 }
