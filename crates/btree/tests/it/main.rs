@@ -4,6 +4,7 @@ mod build;
 mod concurrency;
 mod golden;
 mod model;
+mod power;
 mod replay;
 mod support;
 mod unique;

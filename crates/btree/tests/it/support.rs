@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use wal::{Wal, WalConfig};
 
+#[derive(Default)]
 pub struct TestHorizons {
     pub next: AtomicU64,
     pub oldest: AtomicU64,
