@@ -50,8 +50,6 @@ pub(crate) struct Staging {
 struct Lists {
     idle: Vec<u32>,
     staged: HashSet<u32>,
-    /// Somebody found no idle frame.
-    wanted: bool,
 }
 
 /// What write-behind holds.
@@ -79,10 +77,7 @@ impl Staging {
     pub(crate) fn new(capacity: usize) -> Staging {
         Staging {
             capacity,
-            lists: Mutex::new(
-                ranks::STAGING,
-                Lists { idle: Vec::new(), staged: HashSet::new(), wanted: false },
-            ),
+            lists: Mutex::new(ranks::STAGING, Lists { idle: Vec::new(), staged: HashSet::new() }),
             changed: Condvar::new(),
             owed: AtomicUsize::new(0),
             round: Mutex::new(ranks::WRITE_BEHIND_ROUND, ()),
@@ -119,7 +114,8 @@ impl Staging {
 
     /// Is it three quarters full? Then it is time for a round: the last quarter fills while the WAL is synced.
     fn is_much(&self, lists: &Lists) -> bool {
-        (lists.staged.len() + self.owed.load(Ordering::Relaxed)) * 4 >= self.capacity * 3
+        !lists.staged.is_empty()
+            && (lists.staged.len() + self.owed.load(Ordering::Relaxed)) * 4 >= self.capacity * 3
     }
 
     fn status(&self) -> StagingStatus {
@@ -210,7 +206,6 @@ impl Pool {
                 return Ok(Staged::Exchanged(idle));
             }
             if self.config.write_behind_thread && attempt < 2 {
-                lists.wanted = true;
                 drop(lists);
                 self.wake_write_behind();
                 let mut lists = staging.lists.lock();
@@ -441,8 +436,7 @@ impl Pool {
                     if self.staging.stop.load(Ordering::Acquire) {
                         return;
                     }
-                    if self.staging.is_much(&lists) || (lists.wanted && !lists.staged.is_empty()) {
-                        lists.wanted = false;
+                    if self.staging.is_much(&lists) {
                         break;
                     }
                     lists.wait(&self.staging.changed);
