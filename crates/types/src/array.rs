@@ -273,10 +273,9 @@ pub fn catenate(a: &ArrayValue, b: &ArrayValue) -> Result<Datum> {
         return Ok(Datum::Array(Arc::new(b.clone())));
     }
     let (n, m) = (a.dims.len(), b.dims.len());
-    let lengths = |d: &[(i32, i32)]| d.iter().map(|x| x.0).collect::<Vec<_>>();
     let mut dims;
     if n == m {
-        if lengths(&a.dims[1..]) != lengths(&b.dims[1..]) {
+        if a.dims[1..] != b.dims[1..] {
             return Err(incompatible(
                 "Arrays with differing element dimensions are not compatible for concatenation.",
             ));
@@ -284,7 +283,7 @@ pub fn catenate(a: &ArrayValue, b: &ArrayValue) -> Result<Datum> {
         dims = a.dims.clone();
         dims[0].0 += b.dims[0].0;
     } else if n + 1 == m {
-        if lengths(&a.dims) != lengths(&b.dims[1..]) {
+        if a.dims[..] != b.dims[1..] {
             return Err(incompatible(
                 "Arrays with differing dimensions are not compatible for concatenation.",
             ));
@@ -292,7 +291,7 @@ pub fn catenate(a: &ArrayValue, b: &ArrayValue) -> Result<Datum> {
         dims = b.dims.clone();
         dims[0].0 += 1;
     } else if m + 1 == n {
-        if lengths(&b.dims) != lengths(&a.dims[1..]) {
+        if b.dims[..] != a.dims[1..] {
             return Err(incompatible(
                 "Arrays with differing dimensions are not compatible for concatenation.",
             ));

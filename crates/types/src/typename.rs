@@ -117,7 +117,9 @@ pub fn format_type(oid: Oid, typmod: i32) -> String {
         _ => info.name,
     };
     let mut s = plain.to_owned();
-    s.push_str(&typmod_out(oid, typmod));
+    if info.typmod_out != "-" {
+        s.push_str(&typmod_out(oid, typmod));
+    }
     s
 }
 

@@ -104,59 +104,78 @@ fn input_range() -> base::Error {
     err!(NUMERIC_VALUE_OUT_OF_RANGE, "input is out of range")
 }
 
-/// Angles in degrees, exact at the round ones.
+/// Degrees are scaled so that the round angles come out exact.
+const RADIANS: f64 = 0.017_453_292_519_943_295;
+fn sin_0_30(x: f64) -> f64 {
+    ((x * RADIANS).sin() / (30.0 * RADIANS).sin()) / 2.0
+}
+fn cos_0_60(x: f64) -> f64 {
+    let less = 1.0 - (x * RADIANS).cos();
+    1.0 - (less / (1.0 - (60.0 * RADIANS).cos())) / 2.0
+}
 fn sind_q1(x: f64) -> f64 {
-    // on [0, 90]
-    if x == 30.0 {
-        0.5
-    } else if x <= 45.0 {
-        x.to_radians().sin()
-    } else if x == 90.0 {
-        1.0
-    } else {
-        (90.0 - x).to_radians().cos()
-    }
+    if x <= 30.0 { sin_0_30(x) } else { cos_0_60(90.0 - x) }
 }
 fn cosd_q1(x: f64) -> f64 {
-    sind_q1(90.0 - x)
+    if x <= 60.0 { cos_0_60(x) } else { sin_0_30(90.0 - x) }
 }
-fn sind(x: f64) -> f64 {
+/// (sign of the sine, sign of the cosine, angle in the first quadrant)
+fn quadrant(x: f64) -> (f64, f64, f64) {
     let mut x = x % 360.0;
-    let mut sign = 1.0;
+    let (mut sine, mut cosine) = (1.0, 1.0);
     if x < 0.0 {
         x = -x;
-        sign = -sign;
+        sine = -sine;
     }
     if x > 180.0 {
         x = 360.0 - x;
-        sign = -sign;
+        sine = -sine;
     }
     if x > 90.0 {
         x = 180.0 - x;
+        cosine = -cosine;
     }
+    (sine, cosine, x)
+}
+fn sind(x: f64) -> f64 {
+    let (sign, _, x) = quadrant(x);
     sign * sind_q1(x)
 }
 fn cosd(x: f64) -> f64 {
-    let mut x = (x % 360.0).abs();
-    let mut sign = 1.0;
-    if x > 180.0 {
-        x = 360.0 - x;
-    }
-    if x > 90.0 {
-        x = 180.0 - x;
-        sign = -sign;
-    }
+    let (_, sign, x) = quadrant(x);
     sign * cosd_q1(x)
 }
 fn tand(x: f64) -> f64 {
-    let (s, c) = (sind(x), cosd(x));
-    let v = if s.abs() == c.abs() { s.signum() * c.signum() } else { s / c };
+    let (s, c, x) = quadrant(x);
+    let v = s * c * ((sind_q1(x) / cosd_q1(x)) / (sind_q1(45.0) / cosd_q1(45.0)));
     if v == 0.0 { 0.0 } else { v }
 }
-fn snap(v: f64) -> f64 {
-    // the inverse functions give round degrees where they are meant to
-    let r = v.round();
-    if (v - r).abs() < 1e-13 * r.abs().max(1.0) { r } else { v }
+fn cotd(x: f64) -> f64 {
+    let (s, c, x) = quadrant(x);
+    let v = s * c * ((cosd_q1(x) / sind_q1(x)) / (cosd_q1(45.0) / sind_q1(45.0)));
+    if v == 0.0 { 0.0 } else { v }
+}
+fn asind_q1(x: f64) -> f64 {
+    if x <= 0.5 {
+        (x.asin() / 0.5f64.asin()) * 30.0
+    } else {
+        90.0 - (x.acos() / 0.5f64.acos()) * 60.0
+    }
+}
+fn asind(x: f64) -> f64 {
+    if x >= 0.0 { asind_q1(x) } else { -asind_q1(-x) }
+}
+fn acosd(x: f64) -> f64 {
+    if x < 0.0 {
+        90.0 + asind_q1(-x)
+    } else if x <= 0.5 {
+        90.0 - (x.asin() / 0.5f64.asin()) * 30.0
+    } else {
+        (x.acos() / 0.5f64.acos()) * 60.0
+    }
+}
+fn in_degrees(radians: f64) -> f64 {
+    (radians / 1.0f64.atan()) * 45.0
 }
 
 fn trig(v: f64, f: fn(f64) -> f64) -> Result<Datum> {
@@ -350,19 +369,11 @@ pub(super) const BODIES: BodyTable = &[
     ("dsind", S(|_, a| trig(float8(a, 0)?, sind))),
     ("dcosd", S(|_, a| trig(float8(a, 0)?, cosd))),
     ("dtand", S(|_, a| trig(float8(a, 0)?, tand))),
-    (
-        "dcotd",
-        S(|_, a| {
-            trig(float8(a, 0)?, |v| {
-                let (s, c) = (sind(v), cosd(v));
-                if s.abs() == c.abs() { s.signum() * c.signum() } else { c / s }
-            })
-        }),
-    ),
-    ("dasind", S(|_, a| unit(float8(a, 0)?, |v| snap(v.asin().to_degrees())))),
-    ("dacosd", S(|_, a| unit(float8(a, 0)?, |v| snap(v.acos().to_degrees())))),
-    ("datand", S(|_, a| Ok(Datum::Float8(snap(float8(a, 0)?.atan().to_degrees()))))),
-    ("datan2d", S(|_, a| Ok(Datum::Float8(snap(float8(a, 0)?.atan2(float8(a, 1)?).to_degrees()))))),
+    ("dcotd", S(|_, a| trig(float8(a, 0)?, cotd))),
+    ("dasind", S(|_, a| unit(float8(a, 0)?, asind))),
+    ("dacosd", S(|_, a| unit(float8(a, 0)?, acosd))),
+    ("datand", S(|_, a| Ok(Datum::Float8(in_degrees(float8(a, 0)?.atan()))))),
+    ("datan2d", S(|_, a| Ok(Datum::Float8(in_degrees(float8(a, 0)?.atan2(float8(a, 1)?)))))),
     ("dsinh", S(|_, a| Ok(Datum::Float8(float8(a, 0)?.sinh())))),
     ("dcosh", S(|_, a| Ok(Datum::Float8(float8(a, 0)?.cosh())))),
     (

@@ -53,6 +53,8 @@ pub fn like(s: &str, p: &str) -> Result<bool> {
                     let (c, step) = if c == b'\\' {
                         match p.get(j + 1) {
                             Some(c) => (*c, 2),
+                            // nothing left to compare it with
+                            None if i >= s.len() => return Ok(false),
                             None => bail!(
                                 INVALID_ESCAPE_SEQUENCE,
                                 "LIKE pattern must not end with escape character"

@@ -128,6 +128,9 @@ pub(super) const BODIES: BodyTable = &[
             if is_null(a, 1) && oid == crate::oids::BPCHAR {
                 return Ok(t("character"));
             }
+            if is_null(a, 1) && oid == crate::oids::BIT {
+                return Ok(t("bit"));
+            }
             Ok(t(crate::typename::format_type(oid, typmod)))
         }),
     ),

@@ -14,6 +14,7 @@ pub mod misc;
 pub(crate) mod numeric;
 pub mod quote;
 pub(crate) mod random;
+mod regex;
 mod series;
 pub(crate) mod text;
 
@@ -36,6 +37,7 @@ pub(crate) fn tables() -> Vec<BodyTable> {
         text::BODIES,
         like::BODIES,
         quote::BODIES,
+        regex::BODIES,
         series::BODIES,
         array::BODIES,
         bytea::BODIES,

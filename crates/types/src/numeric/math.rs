@@ -174,7 +174,7 @@ impl Numeric {
             return Ok(self.clone());
         }
         let (weight, _) = self.weight_and_first();
-        let result_weight = if weight >= 0 { weight * 2 + 1 } else { 1 - (1 - weight) * 2 };
+        let result_weight = weight * 2 + 1;
         let scale = (SIGNIFICANT_MIN - result_weight).max(self.scale()).clamp(0, DISPLAY_SCALE_MAX);
         self.sqrt_to(scale)
     }

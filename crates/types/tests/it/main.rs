@@ -33,11 +33,14 @@ pub(crate) fn call(signature: &str, arguments: &[&str]) -> String {
         .filter(|t| !t.is_empty())
         .map(|t| oid_of(t.trim()))
         .collect();
-    let f = registry::function_exact(name, &types)
-        .or_else(|| {
-            registry::functions_by_name(name).iter().copied().find(|f| f.args.len() == types.len())
-        })
-        .unwrap_or_else(|| panic!("no function {signature}"));
+    let name = name.trim_matches('"');
+    let found = registry::function_exact(name, &types).or_else(|| {
+        registry::functions_by_name(name)
+            .iter()
+            .find(|f| f.args.len() == types.len() || f.variadic.0 != 0)
+            .copied()
+    });
+    let Some(f) = found else { return format!("no function {signature}") };
     let mut args = Vec::new();
     for (ty, text) in types.iter().zip(arguments) {
         args.push(if *text == "NULL" {
@@ -72,7 +75,7 @@ pub(crate) fn call(signature: &str, arguments: &[&str]) -> String {
                     Err(e) => return format!("ERROR: {e}"),
                 }
             }
-            return out.join("|");
+            return if out.is_empty() { "NULL".to_owned() } else { out.join("|") };
         }
         _ => panic!("{signature} is no scalar function"),
     };

@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""Asks PostgreSQL for the answers in tests/it/answers.tsv.
+
+usage: answers.py PSQL_ARGUMENTS...   (reads tests/it/calls.txt, writes tests/it/answers.tsv)
+A line of calls.txt: name(type,...) | argument | argument ...   ({a;b} stands for several values in turn, NULL for NULL)
+"""
+import itertools, os, subprocess, sys
+here = os.path.dirname(os.path.abspath(__file__))
+calls = []
+for line in open(os.path.join(here, "it/calls.txt")):
+    line = line.rstrip("\n")
+    if not line.strip() or line.startswith("#"):
+        continue
+    parts = [p.strip() for p in line.split(" | ")]
+    choices = []
+    for p in parts[1:]:
+        if p.startswith("<<") and p.endswith(">>"):
+            choices.append([x.strip() for x in p[2:-2].split(";;")])
+        else:
+            choices.append([p])
+    for combo in itertools.product(*choices):
+        calls.append((parts[0], list(combo)))
+sets = {"generate_series", "unnest", "string_to_table", "regexp_matches", "regexp_split_to_table", "generate_subscripts"}
+sql = ["\\set VERBOSITY terse", "\\pset null NULL", "\\pset tuples_only on", "\\pset format unaligned"]
+for sig, args in calls:
+    name, types = sig.split("(", 1)
+    types = [t for t in types.rstrip(")").split(",") if t]
+    lit = []
+    for t, a in zip(types, args):
+        a = a.replace("\\s", " ") if a != "NULL" else a
+        lit.append("NULL::" + t if a == "NULL" else "'" + a.replace("'", "''") + "'::" + t)
+    call = f'{name if name[0] == chr(34) else chr(34) + name + chr(34)}({", ".join(lit)})'
+    sql.append("\\echo @@@@")
+    if name in sets:
+        sql.append(f"select string_agg(coalesce(x::text, 'NULL'), '|') from {call} x;")
+    else:
+        sql.append(f"select {call};")
+out = subprocess.run(["psql", "-X", "-q"] + sys.argv[1:], input="\n".join(sql), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
+answers = [a.strip("\n") for a in out.split("@@@@\n")[1:]]
+assert len(answers) == len(calls), (len(answers), len(calls))
+import re
+with open(os.path.join(here, "it/answers.tsv"), "w") as f:
+    for (sig, args), a in zip(calls, answers):
+        a = re.sub(r"^(psql:<stdin>:\d+: )?ERROR:  ", "ERROR: ", a)
+        a = a.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t")
+        f.write("\t".join([sig, a] + [x.replace("\\s", " ") for x in args]) + "\n")
