@@ -105,20 +105,28 @@ pub fn write_error(level: Level, error: &SqlError, statement: Option<&str>) {
 }
 
 fn prefix() -> String {
-    let micros = crate::sync::now_timestamp_us() + 946_684_800_000_000;
-    let (days, in_day) = (micros.div_euclid(86_400_000_000), micros.rem_euclid(86_400_000_000));
-    let (year, month, day) = civil(days);
-    let seconds = in_day / 1_000_000;
+    let us = crate::sync::now_timestamp_us();
     let pid = match PID.get() {
         0 => i32::try_from(std::process::id()).unwrap_or(0),
         pid => pid,
     };
+    let millis = us.rem_euclid(1_000_000) / 1000;
+    let text = timestamp(us);
+    let seconds = text.strip_suffix(" UTC").unwrap_or(&text);
+    format!("{seconds}.{millis:03} UTC [{pid}] ")
+}
+
+/// A time (microseconds since 2000) as log lines show it: `2026-11-21 21:40:00 UTC`.
+pub fn timestamp(us: i64) -> String {
+    let micros = us.saturating_add(946_684_800_000_000);
+    let (days, in_day) = (micros.div_euclid(86_400_000_000), micros.rem_euclid(86_400_000_000));
+    let (year, month, day) = civil(days);
+    let seconds = in_day / 1_000_000;
     format!(
-        "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}.{:03} UTC [{pid}] ",
+        "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC",
         seconds / 3600,
         seconds / 60 % 60,
         seconds % 60,
-        in_day / 1000 % 1000
     )
 }
 

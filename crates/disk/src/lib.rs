@@ -15,6 +15,7 @@
 
 mod os;
 pub mod sim;
+mod unsynced;
 
 use std::fmt::Debug;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -143,4 +144,9 @@ pub trait File: Send + Sync + Debug {
 /// If `root` is not a folder.
 pub fn os(root: std::path::PathBuf) -> io::Result<Arc<dyn Disk>> {
     Ok(Arc::new(os::OsDisk::new(root)?))
+}
+
+/// `disk` without its syncs: for `fsync = off`. A crash of the machine may leave anything.
+pub fn without_sync(disk: Arc<dyn Disk>) -> Arc<dyn Disk> {
+    Arc::new(unsynced::UnsyncedDisk(disk))
 }

@@ -1,14 +1,16 @@
 //! pgbench's TPC-B without SQL and wire: what the storage alone can do.
 //!
-//! `cargo run --release -p engine --example tpcb -- FOLDER [scale] [threads] [seconds]`
+//! `cargo run --release -p engine --example tpcb -- FOLDER [scale] [threads] [seconds]` makes FOLDER and runs;
+//! `… -- FOLDER check` opens it (after a kill, say), compares the sums and checks the tables.
 
 use base::settings::{ServerSettings, Value};
-use base::{Oid, Tid};
+use base::{Oid, RelationId, Tid};
 use btree::{Btree, FastCompare, KeyColumn, KeySchema, ScanBounds, ScanOptions, UniqueCheck};
-use buffer::Persistence;
+use buffer::{Persistence, RelationHandle};
 use engine::{CheckpointFlags, Engine, EngineOptions};
 use heap::{
-    FetchState, Heap, HeapContext, HeapOptions, InsertState, TupleOutcome, TupleSlot, UpdateOptions,
+    FetchState, Heap, HeapContext, HeapOptions, HeapScan, InsertState, PageBatch, TupleOutcome,
+    TupleSlot, UpdateOptions,
 };
 use page::tuple::{AttrValue, PhysicalAttr, TupleDesc, deform, form_tuple};
 use std::sync::Arc;
@@ -47,15 +49,18 @@ fn balance(tuple: &[u8]) -> i32 {
     }
 }
 
-fn make(engine: &Arc<Engine>, context: &Arc<btree::Context>, rows: u32, filler: usize) -> Table {
-    let t = begin(engine);
+fn table(
+    engine: &Arc<Engine>,
+    context: &Arc<btree::Context>,
+    heap: RelationHandle,
+    index: RelationHandle,
+) -> Table {
     let ctx = Arc::new(HeapContext {
         pool: engine.pool.clone(),
         wal: engine.wal.clone(),
         txns: engine.txns.clone(),
     });
-    let rel = engine.files.create(&t, Oid(5), Persistence::Permanent).expect("create");
-    let heap = Heap::new(rel, ctx, HeapOptions::default());
+    let heap = Heap::new(heap, ctx, HeapOptions::default());
     let key = KeyColumn {
         compare: |a, b| {
             let n = |v: &[u8]| i32::from_le_bytes(v.try_into().expect("int4"));
@@ -68,11 +73,15 @@ fn make(engine: &Arc<Engine>, context: &Arc<btree::Context>, rows: u32, filler: 
         nulls_first: false,
         equal_image: true,
     };
-    let rel = engine.files.create(&t, Oid(5), Persistence::Permanent).expect("create");
     let schema = Arc::new(KeySchema::new("i", "t", vec![key], vec![]));
-    let index = Arc::new(Btree::new(rel, context.clone(), schema));
-    index.create().expect("index");
-    let table = Table { heap, index };
+    Table { heap, index: Arc::new(Btree::new(index, context.clone(), schema)) }
+}
+
+fn make(engine: &Arc<Engine>, context: &Arc<btree::Context>, rows: u32, filler: usize) -> Table {
+    let t = begin(engine);
+    let new = || engine.files.create(&t, Oid(5), Persistence::Permanent).expect("create");
+    let table = table(engine, context, new(), new());
+    table.index.create().expect("index");
     let mut state = InsertState::bulk(&engine.pool);
     let filler = vec![b' '; filler];
     let mut key = 0;
@@ -140,17 +149,63 @@ impl Table {
     }
 }
 
+fn check(options: EngineOptions, folder: &str) {
+    let begun = Instant::now();
+    let disk = disk::os(folder.into()).expect("disk");
+    let engine = Engine::open(disk, options).expect("open");
+    println!("opened in {:.2?}", begun.elapsed());
+    let context =
+        Arc::new(btree::Context::new(engine.pool.clone(), engine.wal.clone(), engine.txns.clone()));
+    let t = begin(&engine);
+    let mut sums = Vec::new();
+    for n in 0..4 {
+        let open = |file_number| {
+            let id = RelationId { database: Oid(5), file_number };
+            engine.files.open(id, Persistence::Permanent)
+        };
+        let table = table(&engine, &context, open(16384 + 2 * n), open(16385 + 2 * n));
+        let options = heap::ScanOptions::default();
+        let mut scan = HeapScan::new(&table.heap, t.take_snapshot(), options).expect("scan");
+        let mut batch = PageBatch::new();
+        let (mut sum, mut rows) = (0i64, 0u64);
+        while scan.next_page(&mut batch).expect("page") {
+            for row in batch.iter() {
+                sum += i64::from(balance(row.tuple.bytes));
+                rows += 1;
+            }
+        }
+        sums.push(sum);
+        let mut faults = 0;
+        table
+            .heap
+            .check(&mut |tag, what| {
+                println!("{tag}: {what}");
+                faults += 1;
+            })
+            .expect("check");
+        let report = table.index.verify().expect("index");
+        println!("{rows} rows, sum {sum}, {faults} faults, {} index entries", report.entries);
+    }
+    assert!(sums.iter().all(|s| *s == sums[0]), "the sums differ");
+    drop(t);
+    engine.shutdown().expect("shutdown");
+}
+
 fn main() {
     let mut args = std::env::args().skip(1);
     let folder = args.next().expect("a folder");
-    let scale: u32 = args.next().map_or(20, |s| s.parse().expect("scale"));
+    let scale = args.next();
+    let settings = Arc::new(ServerSettings::new());
+    settings.set_internal("shared_buffers", Value::Int(131_072));
+    let options = EngineOptions::new(settings);
+    if scale.as_deref() == Some("check") {
+        return check(options, &folder);
+    }
+    let scale: u32 = scale.map_or(20, |s| s.parse().expect("scale"));
     let threads: u32 = args.next().map_or(8, |s| s.parse().expect("threads"));
     let seconds: u64 = args.next().map_or(10, |s| s.parse().expect("seconds"));
     std::fs::create_dir_all(&folder).expect("folder");
     let disk = disk::os(folder.into()).expect("disk");
-    let settings = Arc::new(ServerSettings::new());
-    settings.set_internal("shared_buffers", Value::Int(131_072));
-    let options = EngineOptions::new(settings);
     let engine = Engine::init(disk.clone(), options.clone()).expect("init");
     engine.shutdown().expect("shutdown");
     drop(engine);

@@ -124,6 +124,7 @@ impl Engine {
             base::bail!(OBJECT_IN_USE, "directory exists but is not empty");
         }
         let lock = FolderLock::take(&*disk)?;
+        let disk = with_or_without_sync(disk, &options.settings);
         for dir in ["base", "global", WAL_DIR, XACT_DIR] {
             disk.create_dir(dir).map_err(io)?;
         }
@@ -179,8 +180,17 @@ impl Engine {
             )));
         }
         let lock = FolderLock::take(&*disk)?;
+        let disk = with_or_without_sync(disk, &options.settings);
         buffer::set_backend_type(BackendType::Startup);
         let start = find_start(&disk, WAL_DIR, &control)?;
+        let then = base::log::timestamp(control.time_us);
+        if start.clean {
+            log!("database system was shut down at {then}");
+        } else if control.state == ClusterState::InRecovery {
+            log!("database system was interrupted while in recovery at {then}");
+        } else {
+            log!("database system was interrupted; last known up at {then}");
+        }
         if !start.clean {
             log!("database system was not properly shut down; automatic recovery in progress");
         }
@@ -205,6 +215,7 @@ impl Engine {
         } else {
             engine.recover(&start)?;
         }
+        buffer::set_backend_type(BackendType::ClientBackend);
         if background {
             engine.start_threads()?;
         }
@@ -285,12 +296,20 @@ impl Engine {
         Ok(())
     }
 
-    /// Passes a result on; an I/O error ends the server: nobody knows what the disk holds now.
+    /// Passes a result on; a failed sync ends the server: nobody knows what the disk holds now.
     pub(crate) fn or_fatal<T>(&self, result: Result<T>) -> Result<T> {
-        if let Err(e @ Error::Io { .. }) = &result {
-            self.fatal.raise(&e.to_string());
+        if let Err(Error::Io { what, source }) = &result
+            && what.contains("fsync")
+        {
+            self.fatal.raise(&format!("{what}: {source}"));
         }
         result
+    }
+
+    /// Takes over settings that a reload has changed and that others keep a copy of.
+    pub fn apply_settings(&self) {
+        self.wal.set_full_page_writes(self.settings.bool("full_page_writes"));
+        self.wal.set_compression(self.settings.string("wal_compression") != "off");
     }
 
     /// Has the disk failed, so that nothing more may be acknowledged?
@@ -425,6 +444,10 @@ impl Engine {
     pub fn stop_at_once(&self) {
         self.stop_threads();
     }
+}
+
+fn with_or_without_sync(disk: Arc<dyn Disk>, settings: &ServerSettings) -> Arc<dyn Disk> {
+    if settings.bool("fsync") { disk } else { disk::without_sync(disk) }
 }
 
 fn wal_config(settings: &ServerSettings, timeline: u32, clean: bool) -> WalConfig {
