@@ -122,7 +122,7 @@ fn part_of_a_block_at_the_end_does_not_count_and_does_not_show() {
 /// Reads and writes fail now and then: each failure is its operation's error, and nothing is lost, stuck or wrong.
 #[test]
 fn single_failures_lose_nothing() {
-    for seed in 0..20 {
+    for seed in 0..6 {
         let mut config = config(24);
         config.staging_frames = 8;
         let bed = bed_with(config);
