@@ -254,6 +254,8 @@ impl Engine {
         wal.set_fatal_hook(move |e| raise.raise(&e.to_string()));
         let pool_config = PoolConfig {
             staging_frames: settings.int("ebb.staging_size").max(16) as usize,
+            // Without background threads (simulation) operations write out themselves.
+            write_behind_thread: options.background,
             ..PoolConfig::new(settings.int("shared_buffers").max(16) as usize)
         };
         let pool = BufferPool::new(pool_config, disk.clone(), wal.clone())?;
