@@ -297,6 +297,16 @@ impl KeySchema {
         bound.compare_edge(item, bound.values.len())
     }
 
+    /// The bound's key, if it and every entry's is a single signed integer of this many bytes (4 or 8).
+    #[inline]
+    pub(crate) fn int_key(&self, bound: &Bound<'_>) -> Option<(i64, usize)> {
+        match (bound.fast, self.fast_key) {
+            (Some(key), FastCompare::Int4) => Some((key, 4)),
+            (Some(key), FastCompare::Int8) => Some((key, 8)),
+            _ => None,
+        }
+    }
+
     /// A place in the order: before, after or, within one key, at an address, for these first columns.
     pub fn bound<'a>(&self, values: &'a [Value<'a>], edge: Edge) -> Bound<'a> {
         let values = &values[..values.len().min(self.key_count())];

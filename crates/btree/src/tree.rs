@@ -405,6 +405,22 @@ impl Btree {
     #[inline]
     fn search(&self, view: PageRef<'_>, from: u16, bound: &Bound<'_>) -> u16 {
         let (mut low, mut high) = (from, view.count() + 1);
+        if let Some((key, width)) = self.schema.int_key(bound) {
+            // Nearly every step is decided by the integer alone.
+            while low < high {
+                let middle = low + (high - low) / 2;
+                let above = match view.int_at(middle, width) {
+                    Some(other) if other != key => key > other,
+                    _ => self.schema.compare(bound, view.item(middle)) == Ordering::Greater,
+                };
+                if above {
+                    low = middle + 1;
+                } else {
+                    high = middle;
+                }
+            }
+            return low;
+        }
         while low < high {
             let middle = low + (high - low) / 2;
             if self.schema.compare(bound, view.item(middle)) == Ordering::Greater {

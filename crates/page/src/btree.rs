@@ -190,6 +190,25 @@ impl<'a> PageRef<'a> {
         let end = start + (lp >> 17) as usize;
         Item(self.0.get(start..end).unwrap_or(&tuple::DAMAGED))
     }
+    /// The signed integer of 4 or 8 bytes with which an entry's values begin; none with nulls, or if cut off.
+    #[inline]
+    pub fn int_at(self, offset: u16, width: usize) -> Option<i64> {
+        let lp = self.line_pointer(offset);
+        let start = (lp & 0x7FFF) as usize;
+        if ((lp >> 17) as usize) < 8 + width {
+            return None;
+        }
+        let entry = self.0.get(start + 7..start + 8 + width)?;
+        // The high byte of the entry's word, whose top bit says nulls.
+        if entry[0] & 0x80 != 0 {
+            return None;
+        }
+        Some(if width == 4 {
+            i64::from(i32::from_le_bytes(*entry[1..].first_chunk()?))
+        } else {
+            i64::from_le_bytes(*entry[1..].first_chunk()?)
+        })
+    }
     /// The high key, if there is one.
     #[inline]
     pub fn high_key(self) -> Option<Item<'a>> {
