@@ -79,7 +79,7 @@ pub struct Heap {
     pub(crate) rel: RelationHandle,
     pub(crate) ctx: Arc<HeapContext>,
     pub(crate) options: Arc<HeapOptions>,
-    pub(crate) targets: Arc<Targets>,
+    pub(crate) targets: Targets,
     pub(crate) logged: bool,
 }
 
@@ -87,7 +87,8 @@ impl Heap {
     /// The heap in `rel`.
     pub fn new(rel: RelationHandle, ctx: Arc<HeapContext>, options: HeapOptions) -> Heap {
         let logged = rel.persistence() == Persistence::Permanent;
-        Heap { rel, ctx, options: Arc::new(options), targets: Arc::default(), logged }
+        let targets = Targets::new(&ctx, rel.id());
+        Heap { rel, ctx, options: Arc::new(options), targets, logged }
     }
     /// The relation's files.
     pub fn relation(&self) -> &RelationHandle {

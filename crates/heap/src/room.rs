@@ -5,41 +5,57 @@
 //! extended.
 //!
 //! # Differs from PostgreSQL
-//! The block that an insert went to last is remembered per heap and thread stripe, not per session.
+//! The block that an insert went to last is remembered per relation and thread stripe, not per session.
 
+use crate::context::HeapContext;
 use crate::heap::Heap;
 use crate::insert::InsertState;
 use crate::visibility_map::MapPin;
-use base::{BlockNumber, Fork, Result, bail};
+use base::sync::Arc;
+use base::{BlockNumber, Fork, RelationId, Result, bail};
 use buffer::{OwnedWriteGuard, PinnedPage};
 use page::tuple::MAX_TUPLE_SIZE;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-const STRIPES: usize = 16;
+const STRIPES: u64 = 16;
+const TARGETS: usize = 4096;
 
-/// The blocks that threads inserted into last: so that sessions that insert at once use different ones.
-#[derive(Debug)]
-pub(crate) struct Targets([AtomicU32; STRIPES]);
+/// Which block a thread stripe inserted into last, by a hash of database, relation and stripe; the upper half of an
+/// entry is another part of the hash. Only hints, so that an entry taken by another relation does no
+/// harm; outlives the [`Heap`] values, which sessions make as they need them.
+static LAST_TARGETS: [AtomicU64; TARGETS] = [const { AtomicU64::new(u64::MAX) }; TARGETS];
 
-impl Default for Targets {
-    fn default() -> Self {
-        Targets([const { AtomicU32::new(u32::MAX) }; STRIPES])
-    }
-}
+/// A heap's place among the last targets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Targets(u64);
 
-fn stripe() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local!(static MINE: usize = NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES);
+fn stripe() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    thread_local!(static MINE: u64 = NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES);
     MINE.with(|n| *n)
 }
 
 impl Targets {
-    fn get(&self) -> Option<BlockNumber> {
-        let n = self.0[stripe()].load(Ordering::Relaxed);
-        (n != u32::MAX).then_some(BlockNumber(n))
+    pub fn new(ctx: &Arc<HeapContext>, relation: RelationId) -> Targets {
+        let mut hash = Arc::as_ptr(ctx) as u64 ^ 0x9E37_79B9_7F4A_7C15;
+        for n in [u64::from(relation.database.0), u64::from(relation.file_number)] {
+            hash = (hash ^ n).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            hash ^= hash >> 29;
+        }
+        Targets(hash)
     }
-    pub fn set(&self, block: BlockNumber) {
-        self.0[stripe()].store(block.0, Ordering::Relaxed);
+    fn entry(self) -> (&'static AtomicU64, u64) {
+        let hash = (self.0 ^ stripe()).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (&LAST_TARGETS[(hash >> 52) as usize % TARGETS], hash & 0xFFFF_FFFF)
+    }
+    fn get(self) -> Option<BlockNumber> {
+        let (entry, check) = self.entry();
+        let n = entry.load(Ordering::Relaxed);
+        (n >> 32 == check).then_some(BlockNumber(n as u32))
+    }
+    pub fn set(self, block: BlockNumber) {
+        let (entry, check) = self.entry();
+        entry.store(check << 32 | u64::from(block.0), Ordering::Relaxed);
     }
 }
 
@@ -77,6 +93,8 @@ impl Heap {
                 target = blocks.0.checked_sub(1).map(BlockNumber);
             }
         }
+        // A relation that was cut, or a hint meant for another one.
+        target = target.filter(|t| self.len_blocks().is_ok_and(|len| *t < len));
         let mut tries = 0;
         while let Some(block) = target {
             tries += 1;
