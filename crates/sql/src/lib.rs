@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod analyse;
 pub mod client;
 pub mod parse;
 pub mod query;

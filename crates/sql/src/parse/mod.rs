@@ -8,9 +8,25 @@
 //! A lexical or syntax error anywhere in the string fails the whole string before anything runs, as in
 //! PostgreSQL. Depth is bounded (54001), so no input can overflow the stack.
 
+mod alter;
 pub mod ast;
+mod create;
+mod dml;
+mod expr;
+pub mod keywords;
+mod lexer;
+mod parser;
+mod primary;
+mod select;
+mod session;
+mod statement;
 pub mod utility;
 
+#[cfg(test)]
+mod tests;
+
+pub use dml::as_values;
+pub use lexer::truncate_identifier;
 pub use utility::UtilityStatement;
 
 use ast::{Loc, NO_LOC, QueryStatement};
@@ -61,4 +77,49 @@ pub fn error_at(source: &str, error: base::Error, loc: Loc) -> base::Error {
         }
         other => other,
     }
+}
+
+/// All statements of a query string. Empty ones (nothing between semicolons) are left out.
+///
+/// # Errors
+/// 42601 and the like, with position.
+pub fn parse(source: &str) -> base::Result<Vec<Parsed>> {
+    let mut parser = parser::Parser::new(source)?;
+    let shared: Arc<str> = Arc::from(source);
+    let mut out = Vec::new();
+    loop {
+        while parser.accept_op(";") {}
+        if parser.at_end() {
+            return Ok(out);
+        }
+        let start = parser.loc() as usize;
+        parser.max_param = 0;
+        let statement = parser.statement()?;
+        if !parser.at_end() {
+            return Err(parser.unexpected());
+        }
+        let end = parser.last_end() as usize;
+        let max_param = parser.max_param;
+        out.push(Parsed { statement, source: Arc::clone(&shared), start, end, max_param });
+    }
+}
+
+/// One expression standing alone.
+///
+/// # Errors
+/// 42601 and the like, with position.
+pub fn parse_expression(source: &str) -> base::Result<ast::Expr> {
+    let mut parser = parser::Parser::new(source)?;
+    let e = parser.expr()?;
+    if parser.at_end() { Ok(e) } else { Err(parser.unexpected()) }
+}
+
+/// A type standing alone, as in `'int4[]'::regtype`.
+///
+/// # Errors
+/// 42601 and the like, with position.
+pub fn parse_type(source: &str) -> base::Result<ast::TypeName> {
+    let mut parser = parser::Parser::new(source)?;
+    let t = parser.type_name()?;
+    if parser.at_end() { Ok(t) } else { Err(parser.unexpected()) }
 }

@@ -1,0 +1,420 @@
+//! Function calls: scalar, set-returning, aggregate and window.
+
+use super::calls::{functions, returns_set};
+use super::coerce::{can_coerce, name};
+use super::{Analyser, Clause};
+use crate::parse::ast::{self, ExprKind, FuncCall, Loc};
+use base::{Oid, Result, err};
+use expr::tree::{AggregateCall, CallForm, SortKey, WindowCall};
+use expr::{Expr, TypeRef};
+use types::facts::{CastContext, aggregate};
+use types::typename::type_by_typname;
+
+/// The lowest level that the columns of these expressions belong to.
+fn lowest_level<'a>(list: impl Iterator<Item = &'a Expr>) -> u32 {
+    let mut least: Option<u32> = None;
+    for e in list {
+        e.walk(&mut |e| {
+            if let Expr::Var { levels_up, .. } = e {
+                least = Some(least.map_or(*levels_up, |l| l.min(*levels_up)));
+            }
+        });
+    }
+    least.unwrap_or(0)
+}
+
+impl Analyser<'_> {
+    pub fn call(&mut self, call: &FuncCall, loc: Loc) -> Result<Expr> {
+        let bare = call.name.last().map_or("", String::as_str);
+        let schema = match call.name.as_slice() {
+            [.., s, _] => Some(s.as_str()),
+            _ => None,
+        };
+        let maybe_aggregate =
+            call.over.is_none() && functions(schema, bare).iter().any(|f| f.kind == 'a');
+        let saved = self.level().in_aggregate;
+        if maybe_aggregate {
+            self.level().in_aggregate = true;
+        }
+        let r = self.call_inner(call, bare, loc);
+        self.level().in_aggregate = saved;
+        r
+    }
+
+    fn arg(&mut self, e: &ast::Expr) -> Result<Expr> {
+        if let ExprKind::Star(names) = &e.kind {
+            let (schema, table) = match names.as_slice() {
+                [t] => (None, t.as_str()),
+                [.., s, t] => (Some(s.as_str()), t.as_str()),
+                [] => return self.at(e.loc, err!(SYNTAX_ERROR, "syntax error at or near \"*\"")),
+            };
+            return match self.find_item(schema, table, e.loc)? {
+                Some((up, i)) => Ok(self.whole_row(up, i, e.loc)),
+                None => self.no_table(table, e.loc),
+            };
+        }
+        self.expr(e)
+    }
+
+    fn call_inner(&mut self, call: &FuncCall, bare: &str, loc: Loc) -> Result<Expr> {
+        let mut args = Vec::with_capacity(call.args.len());
+        let mut names: Vec<Option<String>> = Vec::new();
+        for a in &call.args {
+            args.push((self.arg(&a.value)?, a.value.loc));
+            if a.name.is_some() || !names.is_empty() {
+                names.resize(args.len() - 1, None);
+                if a.name.is_none() {
+                    let e = err!(
+                        SYNTAX_ERROR,
+                        "positional argument cannot follow named argument"
+                    );
+                    return self.at(a.value.loc, e);
+                }
+                names.push(a.name.clone());
+            }
+        }
+        let direct = args.len();
+        let filter = match &call.filter {
+            None => None,
+            Some(f) => {
+                let clause = self.enter(Clause::Filter);
+                let e = self.expr(f)?;
+                let e = self.boolean(e, "FILTER", f.loc)?;
+                self.enter(clause);
+                Some(Box::new(e))
+            }
+        };
+        let mut order_by = Vec::new();
+        for s in &call.order_by {
+            let e = self.known_expr(&s.expr)?;
+            if call.within_group {
+                args.push((e.clone(), s.expr.loc));
+            }
+            order_by.push(SortKey {
+                expr: e,
+                descending: s.descending,
+                nulls_first: s.nulls_first.unwrap_or(s.descending),
+            });
+        }
+        let input: Vec<Oid> = args.iter().map(|(e, _)| e.ty().oid).collect();
+        let found = self.find_function(&call.name, &input, &names, call.variadic, loc)?;
+        let Some(c) = found else {
+            if let Some(e) = self.cast_call(call, bare, &args, loc)? {
+                return Ok(e);
+            }
+            return self.no_function(&call.name, &input, &names, loc);
+        };
+        let kind = c.function.kind;
+        if kind == 'f' {
+            self.only_for_aggregates(call, bare, loc)?;
+        }
+        if kind == 'w' && call.over.is_none() {
+            let e = err!(WRONG_OBJECT_TYPE, "window function {bare} requires an OVER clause");
+            return self.at(loc, e);
+        }
+        if kind == 'a' && args.is_empty() && !call.star && !call.within_group {
+            let e = err!(
+                WRONG_OBJECT_TYPE,
+                "{bare}(*) must be used to call a parameterless aggregate function"
+            );
+            return self.at(loc, e);
+        }
+        let fact = aggregate(c.function.oid);
+        if kind == 'a' {
+            let ordered_set = fact.is_some_and(|f| f.kind != 'n');
+            if ordered_set && !call.within_group {
+                let e = err!(
+                    WRONG_OBJECT_TYPE,
+                    "WITHIN GROUP is required for ordered-set aggregate {bare}"
+                );
+                return self.at(loc, e);
+            }
+            if !ordered_set && call.within_group {
+                let e = err!(
+                    WRONG_OBJECT_TYPE,
+                    "{bare} is not an ordered-set aggregate, so it cannot have WITHIN GROUP"
+                );
+                return self.at(loc, e);
+            }
+        }
+        let (args, arg_types, result) = self.arguments(&c, args, loc)?;
+        let ty = TypeRef::of(result);
+        if call.over.is_some() {
+            return self.window_call(call, c.function.oid, args, arg_types, ty, filter, bare, loc);
+        }
+        if kind == 'a' {
+            if call.within_group {
+                for (key, a) in order_by.iter_mut().zip(&args[direct..]) {
+                    key.expr = a.clone();
+                }
+            } else {
+                for (key, s) in order_by.iter().zip(&call.order_by) {
+                    self.must_be_sortable(key.expr.ty().oid, s.expr.loc)?;
+                }
+            }
+            if call.distinct {
+                self.check_distinct(call, &args, &order_by, loc)?;
+            }
+            let aggregate = AggregateCall {
+                function: c.function.oid.0,
+                args,
+                arg_types,
+                ty,
+                star: call.star,
+                distinct: call.distinct,
+                order_by,
+                filter,
+                direct_args: if call.within_group { direct } else { 0 },
+                levels_up: 0,
+            };
+            return self.aggregate_call(aggregate, loc);
+        }
+        let form = if call.sql_syntax { CallForm::SqlSyntax } else { CallForm::Function };
+        let e = Expr::Call {
+            function: c.function.oid.0,
+            args,
+            arg_types,
+            ty,
+            operator: 0,
+            form,
+        };
+        if c.function.returns_set {
+            self.set_allowed(loc)?;
+        }
+        Ok(e)
+    }
+
+    fn only_for_aggregates(&self, call: &FuncCall, bare: &str, loc: Loc) -> Result<()> {
+        let what = if call.star {
+            format!("{bare}(*) specified, but {bare} is not an aggregate function")
+        } else if call.distinct {
+            format!("DISTINCT specified, but {bare} is not an aggregate function")
+        } else if call.within_group {
+            format!("WITHIN GROUP specified, but {bare} is not an aggregate function")
+        } else if !call.order_by.is_empty() {
+            format!("ORDER BY specified, but {bare} is not an aggregate function")
+        } else if call.filter.is_some() {
+            format!("FILTER specified, but {bare} is not an aggregate function")
+        } else if call.over.is_some() {
+            format!(
+                "OVER specified, but {bare} is not a window function nor an aggregate function"
+            )
+        } else {
+            return Ok(());
+        };
+        self.at(loc, err!(WRONG_OBJECT_TYPE, "{what}"))
+    }
+
+    fn set_allowed(&mut self, loc: Loc) -> Result<()> {
+        let clause = self.clause();
+        if self.level().in_aggregate {
+            let e = err!(
+                FEATURE_NOT_SUPPORTED,
+                "aggregate function calls cannot contain set-returning function calls"
+            );
+            return self.at(loc, e);
+        }
+        if !clause.allows_sets() {
+            let e = err!(
+                FEATURE_NOT_SUPPORTED,
+                "set-returning functions are not allowed in {}",
+                clause.noun()
+            );
+            return self.at(loc, e);
+        }
+        if clause != Clause::From {
+            self.level().has_sets = true;
+        }
+        Ok(())
+    }
+
+    fn check_distinct(
+        &mut self,
+        call: &FuncCall,
+        args: &[Expr],
+        order_by: &[SortKey],
+        loc: Loc,
+    ) -> Result<()> {
+        if call.args.is_empty() {
+            let e = err!(
+                SYNTAX_ERROR,
+                "DISTINCT specified, but {} has no arguments",
+                call.name.last().map_or("", String::as_str)
+            );
+            return self.at(loc, e);
+        }
+        for (a, x) in args.iter().zip(&call.args) {
+            self.must_be_equatable(a.ty().oid, x.value.loc)?;
+        }
+        for (k, s) in order_by.iter().zip(&call.order_by) {
+            if !args.contains(&k.expr) {
+                let e = err!(
+                    INVALID_COLUMN_REFERENCE,
+                    "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument \
+                     list"
+                );
+                return self.at(s.expr.loc, e);
+            }
+        }
+        Ok(())
+    }
+
+    /// `type(x)` as a cast.
+    fn cast_call(
+        &mut self,
+        call: &FuncCall,
+        bare: &str,
+        args: &[(Expr, Loc)],
+        loc: Loc,
+    ) -> Result<Option<Expr>> {
+        let [(arg, at)] = args else { return Ok(None) };
+        let plain = !call.star
+            && !call.distinct
+            && call.over.is_none()
+            && call.filter.is_none()
+            && call.args.iter().all(|a| a.name.is_none());
+        let schema_ok = call.name.len() == 1 || call.name[0] == "pg_catalog";
+        if !plain || !schema_ok {
+            return Ok(None);
+        }
+        let Some(ty) = type_by_typname(bare) else { return Ok(None) };
+        if !can_coerce(arg.ty().oid, ty.oid, CastContext::Explicit) {
+            return Ok(None);
+        }
+        let e = self.coerce(
+            arg.clone(),
+            TypeRef::of(ty.oid),
+            CastContext::Explicit,
+            true,
+            if arg.ty().oid == types::oids::UNKNOWN { *at } else { loc },
+        )?;
+        Ok(Some(e))
+    }
+
+    fn aggregate_call(&mut self, mut a: AggregateCall, loc: Loc) -> Result<Expr> {
+        let filter = a.filter.as_deref();
+        let parts = || a.args.iter().chain(a.order_by.iter().map(|k| &k.expr)).chain(filter);
+        let up = lowest_level(parts()).min(self.levels.len() as u32 - 1);
+        for e in parts() {
+            if e.any(&mut |e| matches!(e, Expr::Aggregate(i) if i.levels_up == up)) {
+                let e = err!(GROUPING_ERROR, "aggregate function calls cannot be nested");
+                return self.at(loc, e);
+            }
+            if e.any(&mut |e| matches!(e, Expr::Window(_))) {
+                let e = err!(
+                    GROUPING_ERROR,
+                    "aggregate function calls cannot contain window function calls"
+                );
+                return self.at(loc, e);
+            }
+            if e.any(&mut |e| returns_set(e)) {
+                let e = err!(
+                    FEATURE_NOT_SUPPORTED,
+                    "aggregate function calls cannot contain set-returning function calls"
+                );
+                return self.at(loc, e);
+            }
+        }
+        a.levels_up = up;
+        let at = self.levels.len() - 1 - up as usize;
+        let clause = self.levels[at].clause;
+        if !clause.allows_aggregates() {
+            let e = err!(
+                GROUPING_ERROR,
+                "aggregate functions are not allowed in {}",
+                clause.noun()
+            );
+            return self.at(loc, e);
+        }
+        self.levels[at].has_aggregates = true;
+        Ok(Expr::Aggregate(Box::new(a)))
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the parts of one call, used once")]
+    fn window_call(
+        &mut self,
+        call: &FuncCall,
+        function: Oid,
+        args: Vec<Expr>,
+        arg_types: Vec<TypeRef>,
+        ty: TypeRef,
+        filter: Option<Box<Expr>>,
+        bare: &str,
+        loc: Loc,
+    ) -> Result<Expr> {
+        let clause = self.clause();
+        if !clause.allows_windows() {
+            let e =
+                err!(WINDOWING_ERROR, "window functions are not allowed in {}", clause.noun());
+            return self.at(loc, e);
+        }
+        if call.distinct {
+            let e = err!(
+                FEATURE_NOT_SUPPORTED,
+                "DISTINCT is not implemented for window functions"
+            );
+            return self.at(loc, e);
+        }
+        if !call.order_by.is_empty() {
+            let e = err!(
+                FEATURE_NOT_SUPPORTED,
+                "aggregate ORDER BY is not implemented for window functions"
+            );
+            return self.at(loc, e);
+        }
+        if filter.is_some() && aggregate(function).is_none() {
+            let e = err!(
+                FEATURE_NOT_SUPPORTED,
+                "FILTER is not implemented for non-aggregate window functions"
+            );
+            return self.at(loc, e);
+        }
+        if args.iter().any(|e| e.any(&mut |e| matches!(e, Expr::Window(_)))) {
+            let e = err!(WINDOWING_ERROR, "window function calls cannot be nested");
+            return self.at(loc, e);
+        }
+        let _ = bare;
+        let window = match &call.over {
+            Some(over) => self.over(over)?,
+            None => return self.at(loc, err!(INTERNAL_ERROR, "no window")),
+        };
+        self.level().has_windows = true;
+        Ok(Expr::Window(Box::new(WindowCall {
+            function: function.0,
+            args,
+            arg_types,
+            ty,
+            filter,
+            star: call.star,
+            window,
+        })))
+    }
+
+    /// GROUPING(…): settled when GROUP BY is known.
+    pub fn grouping(&mut self, args: &[ast::Expr], loc: Loc) -> Result<Expr> {
+        if args.len() > 31 {
+            let e = err!(PROGRAM_LIMIT_EXCEEDED, "GROUPING must have fewer than 32 arguments");
+            return self.at(loc, e);
+        }
+        let clause = self.clause();
+        if !clause.allows_aggregates() {
+            let e = err!(
+                GROUPING_ERROR,
+                "grouping operations are not allowed in {}",
+                clause.noun()
+            );
+            return self.at(loc, e);
+        }
+        let saved = std::mem::replace(&mut self.level().in_aggregate, true);
+        let made: Result<Vec<Expr>> = args.iter().map(|a| self.known_expr(a)).collect();
+        self.level().in_aggregate = saved;
+        let list = &mut self.level().groupings;
+        list.push((made?, loc));
+        Ok(Expr::Grouping(vec![list.len() - 1]))
+    }
+
+    /// The name of a type, for messages elsewhere.
+    pub fn type_name_of(&self, oid: Oid) -> String {
+        name(oid)
+    }
+}

@@ -1,0 +1,466 @@
+//! Conversions between types, and common types.
+
+use super::{Analyser, ParamTypes};
+use crate::parse::ast::Loc;
+use base::{Error, Oid, Result, SqlError, SqlState, err};
+use expr::tree::CallForm;
+use expr::{Constant, Expr, TypeRef};
+use types::facts::{CastContext, CastMethod};
+use types::oids::*;
+use types::registry::{cast, operators_by_name};
+use types::{Datum, type_info};
+
+/// First OID of row types of user tables.
+const USER_TYPES: u32 = 16384;
+
+/// The category letter of a type.
+pub(crate) fn category(ty: Oid) -> char {
+    match type_info(ty) {
+        Some(t) if ty != UNKNOWN => t.category,
+        Some(_) => 'X',
+        None => 'C',
+    }
+}
+pub(crate) fn is_preferred(ty: Oid) -> bool {
+    type_info(ty).is_some_and(|t| t.preferred)
+}
+pub(crate) fn is_composite(ty: Oid) -> bool {
+    ty.0 >= USER_TYPES || type_info(ty).is_none_or(|t| t.kind == 'c')
+}
+/// The element type of a true array type, or None.
+pub(crate) fn element_type(ty: Oid) -> Option<Oid> {
+    type_info(ty).filter(|t| t.is_array() && t.element.is_valid()).map(|t| t.element)
+}
+/// The array type over `ty`, or None.
+pub(crate) fn array_type(ty: Oid) -> Option<Oid> {
+    if ty == RECORD || is_composite(ty) {
+        return Some(RECORD_ARRAY);
+    }
+    type_info(ty).map(|t| t.array).filter(|a| a.is_valid())
+}
+/// `format_type` without a modifier.
+pub(crate) fn name(ty: Oid) -> String {
+    if type_info(ty).is_none() { "record".into() } else { types::format_type(ty, -1) }
+}
+
+/// Polymorphic pseudo-types.
+pub(crate) fn is_polymorphic(ty: Oid) -> bool {
+    matches!(
+        ty,
+        ANYELEMENT
+            | ANYARRAY
+            | ANYNONARRAY
+            | ANYENUM
+            | ANYRANGE
+            | ANYCOMPATIBLE
+            | ANYCOMPATIBLEARRAY
+            | ANYCOMPATIBLENONARRAY
+            | ANYCOMPATIBLERANGE
+    )
+}
+
+/// How one type becomes another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Path {
+    None,
+    Same,
+    Relabel,
+    Function(Oid),
+    Io,
+    Array,
+}
+
+/// The way from `from` to `to` in this context.
+pub(crate) fn path(from: Oid, to: Oid, context: CastContext) -> Path {
+    if from == to {
+        return Path::Same;
+    }
+    if let Some(c) = cast(from, to) {
+        if context < c.context {
+            return Path::None;
+        }
+        return match c.method {
+            CastMethod::Function(f) => Path::Function(f),
+            CastMethod::Binary => Path::Relabel,
+            CastMethod::InOut => Path::Io,
+        };
+    }
+    if to != OIDVECTOR && to != INT2VECTOR {
+        if let (Some(a), Some(b)) = (element_type(from), element_type(to)) {
+            return match path(a, b, context) {
+                Path::None => Path::None,
+                Path::Relabel => Path::Relabel,
+                Path::Same => Path::Relabel,
+                _ => Path::Array,
+            };
+        }
+    }
+    if is_composite(from) && to == RECORD || from == RECORD && is_composite(to) {
+        return Path::Relabel;
+    }
+    if is_composite(from) && is_composite(to) {
+        return if context == CastContext::Explicit { Path::Relabel } else { Path::None };
+    }
+    if context >= CastContext::Assignment && category(to) == 'S' {
+        return Path::Io;
+    }
+    if context >= CastContext::Explicit && category(from) == 'S' && !is_composite(to) {
+        return Path::Io;
+    }
+    Path::None
+}
+
+/// Can a value of type `from` become `to`?
+pub(crate) fn can_coerce(from: Oid, to: Oid, context: CastContext) -> bool {
+    if from == to || to == ANY || from == UNKNOWN {
+        return true;
+    }
+    match to {
+        ANYELEMENT | ANYCOMPATIBLE => true,
+        ANYARRAY | ANYCOMPATIBLEARRAY => element_type(from).is_some() || from == ANYARRAY,
+        ANYNONARRAY | ANYCOMPATIBLENONARRAY => element_type(from).is_none(),
+        ANYENUM | ANYRANGE | ANYCOMPATIBLERANGE => false,
+        RECORD if is_composite(from) => true,
+        RECORD_ARRAY if element_type(from).is_some_and(is_composite) => true,
+        _ => path(from, to, context) != Path::None,
+    }
+}
+
+/// The function that fits a value of `ty` to a type modifier, if the type has one.
+fn length_function(ty: Oid) -> Option<Oid> {
+    match cast(ty, ty)?.method {
+        CastMethod::Function(f) => Some(f),
+        _ => None,
+    }
+}
+
+/// The modifier that values of an expression are known to have.
+pub(crate) fn typmod(e: &Expr) -> i32 {
+    e.ty().typmod
+}
+
+pub(crate) fn constant(ty: Oid, value: Datum) -> Expr {
+    Expr::Const(Constant { ty: TypeRef::of(ty), value })
+}
+pub(crate) fn bool_const(b: bool) -> Expr {
+    constant(BOOL, Datum::Bool(b))
+}
+
+/// A call of a cast's function, with the modifier and the explicit flag if it takes them.
+fn cast_call(function: Oid, arg: Expr, to: TypeRef, explicit: bool) -> Expr {
+    let from = arg.ty();
+    let declared = types::facts::proc(function).map_or(&[][..], |p| p.args);
+    let mut args = vec![arg];
+    let mut arg_types = vec![from];
+    if declared.len() >= 2 {
+        args.push(constant(INT4, Datum::Int4(to.typmod)));
+        arg_types.push(TypeRef::of(INT4));
+    }
+    if declared.len() >= 3 {
+        args.push(constant(BOOL, Datum::Bool(explicit)));
+        arg_types.push(TypeRef::of(BOOL));
+    }
+    let ty = if declared.len() >= 2 { to } else { TypeRef::of(to.oid) };
+    let form = if explicit { CallForm::ExplicitCast } else { CallForm::ImplicitCast };
+    Expr::Call { function: function.0, args, arg_types, ty, operator: 0, form }
+}
+
+impl Analyser<'_> {
+    /// The cannot-be-cast error of PostgreSQL.
+    pub fn cannot_cast<T>(&self, from: Oid, to: Oid, loc: Loc) -> Result<T> {
+        let e = err!(CANNOT_COERCE, "cannot cast type {} to {}", name(from), name(to));
+        self.at(loc, e)
+    }
+
+    /// `e` as type `to`. The caller knows that there is a way, or wants the error.
+    pub fn coerce(
+        &mut self,
+        e: Expr,
+        to: TypeRef,
+        context: CastContext,
+        explicit: bool,
+        loc: Loc,
+    ) -> Result<Expr> {
+        let e = self.coerce_type(e, to, context, explicit, loc)?;
+        Ok(self.fit(e, to, explicit))
+    }
+
+    /// Implicit conversion to a type without modifier.
+    pub fn coerce_implicit(&mut self, e: Expr, to: Oid, loc: Loc) -> Result<Expr> {
+        self.coerce_type(e, TypeRef::of(to), CastContext::Implicit, false, loc)
+    }
+
+    fn coerce_type(
+        &mut self,
+        e: Expr,
+        to: TypeRef,
+        context: CastContext,
+        explicit: bool,
+        loc: Loc,
+    ) -> Result<Expr> {
+        let from = e.ty().oid;
+        if from == to.oid || to.oid == ANY || is_polymorphic(to.oid) {
+            return Ok(e);
+        }
+        match e {
+            Expr::Const(c) if from == UNKNOWN => return self.literal(c, to, loc),
+            Expr::Param { number, ty } if from == UNKNOWN => {
+                return self.infer_param(number, ty, to.oid, loc);
+            }
+            Expr::Collate { arg, collation } if from == UNKNOWN => {
+                let arg = self.coerce_type(*arg, to, context, explicit, loc)?;
+                return Ok(Expr::Collate { arg: Box::new(arg), collation });
+            }
+            // (a, b)::rowtype, NULL elements and the like keep their parts
+            _ => {}
+        }
+        if from == UNKNOWN {
+            return Ok(Expr::CoerceViaIo { arg: Box::new(e), ty: TypeRef::of(to.oid), explicit });
+        }
+        match path(from, to.oid, context) {
+            Path::Same => Ok(e),
+            Path::Relabel => Ok(Expr::Relabel {
+                arg: Box::new(e),
+                ty: TypeRef::of(to.oid),
+                explicit,
+            }),
+            Path::Function(f) => Ok(cast_call(f, e, to, explicit)),
+            Path::Io => {
+                Ok(Expr::CoerceViaIo { arg: Box::new(e), ty: TypeRef::of(to.oid), explicit })
+            }
+            Path::Array => {
+                let (Some(a), Some(b)) = (element_type(from), element_type(to.oid)) else {
+                    return self.cannot_cast(from, to.oid, loc);
+                };
+                let item = Expr::CaseTestValue(TypeRef::of(a));
+                let element = self.coerce_type(
+                    item,
+                    TypeRef { oid: b, typmod: to.typmod },
+                    context,
+                    explicit,
+                    loc,
+                )?;
+                Ok(Expr::ArrayCoerce {
+                    arg: Box::new(e),
+                    element: Box::new(element),
+                    ty: TypeRef::of(to.oid),
+                })
+            }
+            Path::None => self.cannot_cast(from, to.oid, loc),
+        }
+    }
+
+    fn literal(&mut self, c: Constant, to: TypeRef, loc: Loc) -> Result<Expr> {
+        // Only an interval's input depends on its modifier.
+        let input_typmod = if to.oid == INTERVAL { to.typmod } else { -1 };
+        let value = match &c.value {
+            Datum::Null => Datum::Null,
+            Datum::Text(t) => {
+                match types::text_input(to.oid, input_typmod, t.as_str(), self.env) {
+                    Ok(v) => v,
+                    Err(e) => return self.at(loc, e),
+                }
+            }
+            other => other.clone(),
+        };
+        let ty = TypeRef { oid: to.oid, typmod: input_typmod };
+        Ok(Expr::Const(Constant { ty, value }))
+    }
+
+    fn infer_param(&mut self, number: u32, ty: TypeRef, to: Oid, loc: Loc) -> Result<Expr> {
+        let ParamTypes { types, variable } = &mut *self.params;
+        let Some(slot) = types.get_mut(number as usize - 1) else {
+            return Ok(Expr::Param { number, ty });
+        };
+        if !slot.is_valid() || *slot == UNKNOWN {
+            if *variable {
+                *slot = to;
+            }
+        } else if *slot != to {
+            let e = SqlError::new(
+                SqlState::AMBIGUOUS_PARAMETER,
+                format!("inconsistent types deduced for parameter ${number}"),
+            )
+            .detail(format!("{} versus {}", name(*slot), name(to)));
+            return self.at(loc, e.into());
+        }
+        Ok(Expr::Param { number, ty: TypeRef::of(to) })
+    }
+
+    /// Applies `to`'s modifier, if it has one that the value may not fit.
+    fn fit(&self, e: Expr, to: TypeRef, explicit: bool) -> Expr {
+        if to.typmod < 0 || typmod(&e) == to.typmod {
+            return e;
+        }
+        if let Expr::Const(Constant { ty, value: Datum::Null }) = &e {
+            return Expr::Const(Constant {
+                ty: TypeRef { oid: ty.oid, typmod: to.typmod },
+                value: Datum::Null,
+            });
+        }
+        if let Some(f) = length_function(to.oid) {
+            return cast_call(f, e, to, explicit);
+        }
+        if let Some(element) = element_type(to.oid) {
+            if let Some(f) = length_function(element) {
+                let of = TypeRef { oid: element, typmod: to.typmod };
+                let item = cast_call(f, Expr::CaseTestValue(TypeRef::of(element)), of, explicit);
+                return Expr::ArrayCoerce { arg: Box::new(e), element: Box::new(item), ty: to };
+            }
+        }
+        e
+    }
+
+    /// `e` for a column of type `to` (assignment).
+    pub fn assign(&mut self, e: Expr, to: TypeRef, column: &str, loc: Loc) -> Result<Expr> {
+        let from = e.ty().oid;
+        if !can_coerce(from, to.oid, CastContext::Assignment) {
+            let e = SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "column \"{column}\" is of type {} but expression is of type {}",
+                    name(to.oid),
+                    name(from)
+                ),
+            )
+            .hint("You will need to rewrite or cast the expression.")
+            .column(column);
+            return self.at(loc, e.into());
+        }
+        self.coerce(e, to, CastContext::Assignment, false, loc)
+    }
+
+    /// A Boolean condition of the construct `what`.
+    pub fn boolean(&mut self, e: Expr, what: &str, loc: Loc) -> Result<Expr> {
+        self.expect_type(e, BOOL, what, "type boolean", loc)
+    }
+
+    fn expect_type(
+        &mut self,
+        e: Expr,
+        to: Oid,
+        what: &str,
+        wanted: &str,
+        loc: Loc,
+    ) -> Result<Expr> {
+        let from = e.ty().oid;
+        if from != to {
+            if !can_coerce(from, to, CastContext::Assignment) || category(from) == 'S' {
+                let e = err!(
+                    DATATYPE_MISMATCH,
+                    "argument of {what} must be {wanted}, not type {}",
+                    name(from)
+                );
+                return self.at(loc, e);
+            }
+            let e =
+                self.coerce_type(e, TypeRef::of(to), CastContext::Assignment, false, loc)?;
+            return Ok(e);
+        }
+        if crate::analyse::calls::returns_set(&e) {
+            let e = err!(DATATYPE_MISMATCH, "argument of {what} must not return a set");
+            return self.at(loc, e);
+        }
+        Ok(e)
+    }
+
+    /// LIMIT's and OFFSET's bigint.
+    pub fn bigint(&mut self, e: Expr, what: &str, loc: Loc) -> Result<Expr> {
+        self.expect_type(e, INT8, what, "type bigint", loc)
+    }
+
+    /// The common type of several, as for UNION and CASE; `what` names the construct.
+    pub fn common_type(&self, list: &[(Oid, Loc)], what: &str) -> Result<Oid> {
+        let Some((first, _)) = list.first() else { return Ok(TEXT) };
+        if *first != UNKNOWN && list.iter().all(|(t, _)| t == first) {
+            return Ok(*first);
+        }
+        let mut chosen = UNKNOWN;
+        for &(t, loc) in list {
+            if t == UNKNOWN || t == chosen {
+                continue;
+            }
+            if chosen == UNKNOWN {
+                chosen = t;
+                continue;
+            }
+            if category(t) != category(chosen) {
+                let e = err!(
+                    DATATYPE_MISMATCH,
+                    "{what} types {} and {} cannot be matched",
+                    name(chosen),
+                    name(t)
+                );
+                return self.at(loc, e);
+            }
+            if !is_preferred(chosen)
+                && can_coerce(chosen, t, CastContext::Implicit)
+                && !can_coerce(t, chosen, CastContext::Implicit)
+            {
+                chosen = t;
+            }
+        }
+        Ok(if chosen == UNKNOWN { TEXT } else { chosen })
+    }
+
+    /// `e` as the common type found for `what`.
+    pub fn to_common(&mut self, e: Expr, ty: Oid, what: &str, loc: Loc) -> Result<Expr> {
+        let from = e.ty().oid;
+        if from == ty {
+            return Ok(e);
+        }
+        if !can_coerce(from, ty, CastContext::Implicit) {
+            let e = err!(
+                CANNOT_COERCE,
+                "{what} could not convert type {} to {}",
+                name(from),
+                name(ty)
+            );
+            return self.at(loc, e);
+        }
+        self.coerce_implicit(e, ty, loc)
+    }
+
+    /// An expression that is still unknown becomes text.
+    pub fn known(&mut self, e: Expr, loc: Loc) -> Result<Expr> {
+        if e.ty().oid == UNKNOWN { self.coerce_implicit(e, TEXT, loc) } else { Ok(e) }
+    }
+
+    /// Types that can be compared for equality (GROUP BY, DISTINCT).
+    pub fn must_be_equatable(&self, ty: Oid, loc: Loc) -> Result<()> {
+        if has_operator("=", ty) {
+            return Ok(());
+        }
+        let e = err!(
+            UNDEFINED_FUNCTION,
+            "could not identify an equality operator for type {}",
+            name(ty)
+        );
+        self.at(loc, e)
+    }
+
+    /// Types that have an order.
+    pub fn must_be_sortable(&self, ty: Oid, loc: Loc) -> Result<()> {
+        if has_operator("<", ty) {
+            return Ok(());
+        }
+        let e = SqlError::new(
+            SqlState::UNDEFINED_FUNCTION,
+            format!("could not identify an ordering operator for type {}", name(ty)),
+        )
+        .hint("Use an explicit ordering operator or modify the query.");
+        self.at(loc, Error::from(e))
+    }
+}
+
+fn has_operator(op: &str, ty: Oid) -> bool {
+    if is_composite(ty) || ty == RECORD || element_type(ty).is_some() {
+        return true;
+    }
+    let class = types::registry::default_btree_class(ty).is_some();
+    class
+        || operators_by_name(op).iter().any(|o| {
+            o.left == o.right
+                && (o.left == ty || cast(ty, o.left).is_some_and(|c| c.method == CastMethod::Binary))
+        })
+}

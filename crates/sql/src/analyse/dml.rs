@@ -1,0 +1,690 @@
+//! INSERT, UPDATE, DELETE.
+
+use super::coerce::constant;
+use super::from::{subquery_entry, table_entry};
+use super::scope::Item;
+use super::{Analyser, Clause};
+use crate::parse::ast::{
+    self, AssignTarget, Conflict, ConflictTarget, Delete, ExprKind, IndexElement, Insert, Loc,
+    ObjectName, SetClause, TableRef, Update,
+};
+use crate::parse::as_values;
+use crate::query::{
+    Command, FromItem, OnConflict, Query, RangeTableEntry, RteKind, TargetEntry,
+};
+use base::{Result, SqlError, SqlState, err};
+use engine::catalog::model::{Column, Identity, Index, RelationKind, Table};
+use expr::{Expr, SubLinkKind, TypeRef};
+use std::sync::Arc;
+use types::Datum;
+use types::oids::{RECORD, UNKNOWN};
+
+
+/// A column's value when none is given.
+fn default_value(c: &Column) -> Expr {
+    if let (Some(_), Some(sequence)) = (c.identity, c.identity_sequence) {
+        return Expr::NextValue { sequence: sequence.0, ty: c.ty };
+    }
+    match &c.default {
+        Some(d) if !c.generated => (**d).clone(),
+        _ => match constant(c.ty.oid, Datum::Null) {
+            Expr::Const(mut k) => {
+                k.ty = c.ty;
+                Expr::Const(k)
+            }
+            e => e,
+        },
+    }
+}
+
+fn is_default(e: &ast::Expr) -> bool {
+    matches!(e.kind, ExprKind::Default)
+}
+
+impl Analyser<'_> {
+    /// The table that a statement changes; entry 0 of the level.
+    fn target(
+        &mut self,
+        name: &ObjectName,
+        alias: Option<&ast::Alias>,
+        only: bool,
+        verb: &str,
+        privilege: u32,
+    ) -> Result<Arc<Table>> {
+        if name.schema.is_none()
+            && self.levels.iter().any(|l| l.ctes.iter().any(|c| c.name == name.name))
+            && self.catalog.table_by_name(None, &name.name)?.is_none()
+        {
+            let e = err!(
+                UNDEFINED_TABLE,
+                "relation \"{}\" cannot be the target of a modifying statement",
+                name.name
+            );
+            return self.at(name.loc, e);
+        }
+        let t = self.relation(name)?;
+        match t.kind {
+            RelationKind::Table | RelationKind::PartitionedTable => {}
+            RelationKind::View => {
+                let e = SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    format!("cannot {verb} view \"{}\"", t.name),
+                )
+                .detail("Views are not automatically updatable.");
+                return self.at(name.loc, e.into());
+            }
+            RelationKind::Sequence => {
+                let e = err!(WRONG_OBJECT_TYPE, "cannot change sequence \"{}\"", t.name);
+                return self.at(name.loc, e);
+            }
+            RelationKind::MaterializedView => {
+                let e =
+                    err!(WRONG_OBJECT_TYPE, "cannot change materialized view \"{}\"", t.name);
+                return self.at(name.loc, e);
+            }
+            RelationKind::Toast => {
+                let e = err!(WRONG_OBJECT_TYPE, "cannot change TOAST relation \"{}\"", t.name);
+                return self.at(name.loc, e);
+            }
+            _ => {
+                let e = SqlError::new(
+                    SqlState::WRONG_OBJECT_TYPE,
+                    format!("cannot open relation \"{}\"", t.name),
+                )
+                .detail("This operation is not supported for indexes.");
+                return self.at(name.loc, e.into());
+            }
+        }
+        let mut entry = table_entry(&t, only);
+        entry.required_privileges = privilege;
+        if let Some(a) = alias {
+            entry.alias.clone_from(&a.name);
+            entry.has_alias = true;
+        }
+        self.level().rtes.push(entry);
+        Ok(t)
+    }
+
+    /// The target as names see it.
+    fn target_item(&mut self, t: &Table) -> Item {
+        let entry = &self.level().rtes[0];
+        let mut item = Item::table(0, entry.alias.clone());
+        if !entry.has_alias {
+            item.schema = Some(t.namespace_name.clone());
+        }
+        item
+    }
+
+    fn find_column<'t>(&self, t: &'t Table, column: &AssignTarget) -> Result<&'t Column> {
+        let Some(c) = t.column(&column.column) else {
+            let system = ["ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"];
+            let e = if system.contains(&column.column.as_str()) {
+                err!(
+                    FEATURE_NOT_SUPPORTED,
+                    "cannot assign to system column \"{}\"",
+                    column.column
+                )
+            } else {
+                err!(
+                    UNDEFINED_COLUMN,
+                    "column \"{}\" of relation \"{}\" does not exist",
+                    column.column,
+                    t.name
+                )
+            };
+            return self.at(column.loc, e);
+        };
+        if !column.indirection.is_empty() {
+            return self.at(
+                column.loc,
+                base::Error::unsupported("assignment to an array element or a field"),
+            );
+        }
+        Ok(c)
+    }
+
+    /// Refuses values for generated and identity columns where SQL does.
+    fn may_set(&self, c: &Column, update: bool, overriding: Option<bool>, loc: Loc) -> Result<()> {
+        let (message, detail, hint) = if c.generated {
+            (
+                if update {
+                    format!("column \"{}\" can only be updated to DEFAULT", c.name)
+                } else {
+                    format!("cannot insert a non-DEFAULT value into column \"{}\"", c.name)
+                },
+                format!("Column \"{}\" is a generated column.", c.name),
+                None,
+            )
+        } else if c.identity == Some(Identity::Always) && overriding.is_none() {
+            (
+                if update {
+                    format!("column \"{}\" can only be updated to DEFAULT", c.name)
+                } else {
+                    format!("cannot insert a non-DEFAULT value into column \"{}\"", c.name)
+                },
+                format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", c.name),
+                if update { None } else { Some("Use OVERRIDING SYSTEM VALUE to override.") },
+            )
+        } else {
+            return Ok(());
+        };
+        let mut e = SqlError::new(SqlState::GENERATED_ALWAYS, message).detail(detail);
+        e.hint = hint.map(str::to_owned);
+        let _ = loc;
+        Err(e.into())
+    }
+
+    pub fn insert(&mut self, s: &Insert) -> Result<Query> {
+        if let Some(w) = &s.with {
+            self.with_clause(w)?;
+        }
+        let alias = s.alias.as_ref().map(|n| ast::Alias { name: n.clone(), columns: Vec::new() });
+        let mut privilege = 2;
+        if !s.returning.is_empty() {
+            privilege |= 1;
+        }
+        if s.on_conflict.as_ref().is_some_and(|c| c.update.is_some()) {
+            privilege |= 5;
+        }
+        let t = self.target(&s.table, alias.as_ref(), false, "insert into", privilege)?;
+        // The columns that get values, in the order given.
+        let mut columns: Vec<&Column> = Vec::new();
+        if s.columns.is_empty() {
+            columns.extend(t.columns.iter().filter(|c| !c.dropped));
+        }
+        for c in &s.columns {
+            let found = self.find_column(&t, c)?;
+            if columns.iter().any(|o| o.number == found.number) {
+                let e = err!(
+                    DUPLICATE_COLUMN,
+                    "column \"{}\" specified more than once",
+                    c.column
+                );
+                return self.at(c.loc, e);
+            }
+            columns.push(found);
+        }
+        let mut from = Vec::new();
+        let mut given: Vec<Option<Expr>> = vec![None; t.columns.len()];
+        match &s.source {
+            None => {}
+            Some(source) => match as_values(source).map(Vec::as_slice) {
+                Some([row]) => {
+                    let row = self.value_row(s, row, &columns)?;
+                    for (c, e) in columns.iter().zip(row) {
+                        given[c.number as usize - 1] = Some(e);
+                    }
+                }
+                Some(rows) => {
+                    let width = rows.first().map_or(0, Vec::len);
+                    if let Some(r) = rows.iter().find(|r| r.len() != width) {
+                        let e = err!(SYNTAX_ERROR, "VALUES lists must all be the same length");
+                        return self.at(r.first().map_or(s.table.loc, |e| e.loc), e);
+                    }
+                    self.value_rows(s, rows, &columns, &mut given, &mut from)?;
+                }
+                None => self.select_source(s, source, &columns, &mut given, &mut from)?,
+            },
+        }
+        let mut targets = Vec::new();
+        for (c, e) in t.columns.iter().zip(given) {
+            // The executor works out generated columns from the finished row.
+            if c.dropped || c.generated {
+                continue;
+            }
+            targets.push(TargetEntry {
+                expr: e.unwrap_or_else(|| default_value(c)),
+                name: c.name.clone(),
+                target_column: Some(c.number),
+                origin: (0, 0),
+                hidden: false,
+            });
+        }
+        let on_conflict = match &s.on_conflict {
+            Some(c) => Some(self.on_conflict(c, &t)?),
+            None => None,
+        };
+        self.level().items.clear();
+        let item = self.target_item(&t);
+        self.level().items.push(item);
+        let returning = self.targets(&s.returning, Clause::Returning, false)?;
+        let mut q = self.gather(Command::Insert);
+        q.result_rte = Some(0);
+        q.from = from;
+        q.targets = targets;
+        q.returning = returning;
+        q.on_conflict = on_conflict;
+        Ok(q)
+    }
+
+    /// Too many or too few values for the columns.
+    fn count_values(&self, s: &Insert, locs: &[Loc], columns: usize) -> Result<()> {
+        if locs.len() > columns {
+            let e = err!(SYNTAX_ERROR, "INSERT has more expressions than target columns");
+            return self.at(locs[columns], e);
+        }
+        if locs.len() < columns && !s.columns.is_empty() {
+            let e = err!(SYNTAX_ERROR, "INSERT has more target columns than expressions");
+            return self.at(s.columns[locs.len()].loc, e);
+        }
+        Ok(())
+    }
+
+    fn value_row(
+        &mut self,
+        s: &Insert,
+        row: &[ast::Expr],
+        columns: &[&Column],
+    ) -> Result<Vec<Expr>> {
+        let locs: Vec<Loc> = row.iter().map(|e| e.loc).collect();
+        self.count_values(s, &locs, columns.len())?;
+        let saved = self.enter(Clause::Values);
+        let mut out = Vec::with_capacity(row.len());
+        for (e, c) in row.iter().zip(columns) {
+            let use_default = is_default(e)
+                || (s.overriding_system == Some(false) && c.identity.is_some());
+            if use_default {
+                out.push(default_value(c));
+                continue;
+            }
+            self.may_set(c, false, s.overriding_system, e.loc)?;
+            let x = self.expr(e)?;
+            out.push(self.assign(x, c.ty, &c.name, e.loc)?);
+        }
+        self.enter(saved);
+        Ok(out)
+    }
+
+    fn value_rows(
+        &mut self,
+        s: &Insert,
+        rows: &[Vec<ast::Expr>],
+        columns: &[&Column],
+        given: &mut [Option<Expr>],
+        from: &mut Vec<FromItem>,
+    ) -> Result<()> {
+        let mut out = Vec::with_capacity(rows.len());
+        for r in rows {
+            out.push(self.value_row(s, r, columns)?);
+        }
+        let width = out.first().map_or(0, Vec::len);
+        let entry = RangeTableEntry {
+            kind: RteKind::Values { rows: out },
+            alias: "*VALUES*".into(),
+            has_alias: false,
+            column_names: (1..=width).map(|i| format!("column{i}")).collect(),
+            column_types: columns[..width].iter().map(|c| c.ty).collect(),
+            required_privileges: 0,
+            check_as: 0,
+            lateral: false,
+        };
+        self.level().rtes.push(entry);
+        let rte = self.level().rtes.len() - 1;
+        for (i, c) in columns[..width].iter().enumerate() {
+            given[c.number as usize - 1] = Some(self.var(rte, i));
+        }
+        from.push(FromItem::Rte(rte));
+        Ok(())
+    }
+
+    fn select_source(
+        &mut self,
+        s: &Insert,
+        source: &ast::Select,
+        columns: &[&Column],
+        given: &mut [Option<Expr>],
+        from: &mut Vec<FromItem>,
+    ) -> Result<()> {
+        let mut q = self.nested(|a| a.select_with(source, true))?;
+        let shown = q.targets.iter().filter(|t| !t.hidden).count();
+        let mut locs: Vec<Loc> = match &source.body {
+            ast::SelectBody::Core(c) => c.targets.iter().map(|t| t.expr.loc).collect(),
+            _ => Vec::new(),
+        };
+        locs.resize(shown, source.loc);
+        self.count_values(s, &locs, columns.len())?;
+        // Unknown literals take the column's type where they stand.
+        let plain = q.set_operation.is_none();
+        for (i, t) in q.targets.iter_mut().filter(|t| !t.hidden).enumerate() {
+            if t.expr.ty().oid == UNKNOWN && plain {
+                let e = std::mem::replace(&mut t.expr, Expr::And(Vec::new()));
+                t.expr = match e {
+                    Expr::Const(_) | Expr::Param { .. } => {
+                        self.coerce_implicit(e, columns[i].ty.oid, locs[i])?
+                    }
+                    other => self.known(other, locs[i])?,
+                };
+            }
+        }
+        let mut entry = subquery_entry(q, false);
+        entry.alias = "*SELECT*".into();
+        self.level().rtes.push(entry);
+        let rte = self.level().rtes.len() - 1;
+        for (i, c) in columns[..shown].iter().enumerate() {
+            if s.overriding_system == Some(false) && c.identity.is_some() {
+                continue;
+            }
+            self.may_set(c, false, s.overriding_system, locs[i])?;
+            let v = self.var(rte, i);
+            given[c.number as usize - 1] = Some(self.assign(v, c.ty, &c.name, locs[i])?);
+        }
+        from.push(FromItem::Rte(rte));
+        Ok(())
+    }
+
+    fn on_conflict(&mut self, c: &Conflict, t: &Arc<Table>) -> Result<OnConflict> {
+        self.level().items.clear();
+        let item = self.target_item(t);
+        self.level().items.push(item);
+        let arbiters = self.arbiters(c, t)?;
+        let Some(set) = &c.update else {
+            return Ok(OnConflict { arbiters, update: None, filter: None, excluded_rte: None });
+        };
+        if arbiters.is_empty() {
+            let e = SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "ON CONFLICT DO UPDATE requires inference specification or constraint name",
+            )
+            .hint("For example, ON CONFLICT (column_name).");
+            return self.at(c.loc, e.into());
+        }
+        let mut entry = table_entry(t, false);
+        entry.kind = RteKind::Excluded;
+        entry.alias = "excluded".into();
+        entry.required_privileges = 0;
+        let level = self.level();
+        level.rtes.push(entry);
+        let rte = level.rtes.len() - 1;
+        level.items.push(Item::table(rte, "excluded"));
+        // Bare names mean the target's columns only when excluded's are qualified.
+        if let Some(i) = level.items.last_mut() {
+            i.by_column = false;
+        }
+        let update = Some(self.set_list(set, t)?);
+        let filter = self.condition(c.filter.as_ref(), Clause::Where, "WHERE")?;
+        Ok(OnConflict { arbiters, update, filter, excluded_rte: Some(rte) })
+    }
+
+    /// The unique indexes that ON CONFLICT's target means.
+    fn arbiters(&mut self, c: &Conflict, t: &Arc<Table>) -> Result<Vec<u32>> {
+        match &c.target {
+            ConflictTarget::None => Ok(Vec::new()),
+            ConflictTarget::Constraint(cname, loc) => {
+                match t.indexes.iter().find(|i| i.constraint.as_ref() == Some(cname)) {
+                    Some(i) => Ok(vec![i.oid.0]),
+                    None => {
+                        let e = err!(
+                            UNDEFINED_OBJECT,
+                            "constraint \"{cname}\" for table \"{}\" does not exist",
+                            t.name
+                        );
+                        self.at(*loc, e)
+                    }
+                }
+            }
+            ConflictTarget::Columns { elements, filter } => {
+                let saved = self.enter(Clause::IndexExpr);
+                let mut keys = Vec::new();
+                for e in elements {
+                    keys.push(self.conflict_key(e, t)?);
+                }
+                self.enter(saved);
+                let filter = self.condition(filter.as_ref(), Clause::IndexPredicate, "WHERE")?;
+                let fits = |i: &Index| {
+                    let covered = |e: &Expr| keys.contains(e);
+                    let own: Vec<Expr> =
+                        i.columns[..i.key_columns].iter().map(|c| index_key(c, t)).collect();
+                    i.unique
+                        && i.valid
+                        && i.immediate
+                        && own.iter().all(covered)
+                        && keys.iter().all(|k| own.contains(k))
+                        && match (&i.predicate, &filter) {
+                            (None, _) => true,
+                            (Some(p), Some(f)) => implies(f, p),
+                            (Some(_), None) => false,
+                        }
+                };
+                let out: Vec<u32> =
+                    t.indexes.iter().filter(|i| fits(i)).map(|i| i.oid.0).collect();
+                if out.is_empty() {
+                    let e = err!(
+                        INVALID_COLUMN_REFERENCE,
+                        "there is no unique or exclusion constraint matching the ON CONFLICT \
+                         specification"
+                    );
+                    return Err(e);
+                }
+                Ok(out)
+            }
+        }
+    }
+
+    fn conflict_key(&mut self, e: &IndexElement, t: &Table) -> Result<Expr> {
+        if let Some(column) = &e.column {
+            let target = AssignTarget {
+                column: column.clone(),
+                indirection: Vec::new(),
+                loc: e.loc,
+            };
+            let Some(c) = t.column(column) else {
+                return self.no_column(&target.column, e.loc);
+            };
+            return Ok(Expr::Var { levels_up: 0, rte: 0, column: c.number, ty: c.ty });
+        }
+        match &e.expr {
+            Some(x) => self.known_expr(x),
+            None => self.at(e.loc, err!(INTERNAL_ERROR, "empty index element")),
+        }
+    }
+
+    /// SET's assignments.
+    fn set_list(&mut self, list: &[SetClause], t: &Table) -> Result<Vec<TargetEntry>> {
+        let saved = self.enter(Clause::Update);
+        let mut out: Vec<TargetEntry> = Vec::new();
+        for clause in list {
+            match clause {
+                SetClause::Single { target, value } => {
+                    let c = self.find_column(t, target)?;
+                    let e = self.set_value(c, value)?;
+                    self.push_assignment(&mut out, c, e, target.loc)?;
+                }
+                SetClause::Multi { targets, value } => {
+                    self.set_row(targets, value, t, &mut out)?;
+                }
+            }
+        }
+        self.enter(saved);
+        Ok(out)
+    }
+
+    fn push_assignment(
+        &self,
+        out: &mut Vec<TargetEntry>,
+        c: &Column,
+        expr: Expr,
+        loc: Loc,
+    ) -> Result<()> {
+        if out.iter().any(|t| t.target_column == Some(c.number)) {
+            let e =
+                err!(SYNTAX_ERROR, "multiple assignments to same column \"{}\"", c.name);
+            let _ = loc;
+            return Err(e);
+        }
+        out.push(TargetEntry {
+            expr,
+            name: c.name.clone(),
+            target_column: Some(c.number),
+            origin: (0, 0),
+            hidden: false,
+        });
+        Ok(())
+    }
+
+    fn set_value(&mut self, c: &Column, value: &ast::Expr) -> Result<Expr> {
+        if is_default(value) {
+            return Ok(default_value(c));
+        }
+        self.may_set(c, true, None, value.loc)?;
+        let e = self.expr(value)?;
+        self.assign(e, c.ty, &c.name, value.loc)
+    }
+
+    /// `(a, b) = …`
+    fn set_row(
+        &mut self,
+        targets: &[AssignTarget],
+        value: &ast::Expr,
+        t: &Table,
+        out: &mut Vec<TargetEntry>,
+    ) -> Result<()> {
+        let wrong = |s: &Self| {
+            s.at(
+                value.loc,
+                err!(SYNTAX_ERROR, "number of columns does not match number of values"),
+            )
+        };
+        match &value.kind {
+            ExprKind::Row { fields, .. } => {
+                if fields.len() != targets.len() {
+                    return wrong(self);
+                }
+                for (target, v) in targets.iter().zip(fields) {
+                    let c = self.find_column(t, target)?;
+                    let e = self.set_value(c, v)?;
+                    self.push_assignment(out, c, e, target.loc)?;
+                }
+                Ok(())
+            }
+            ExprKind::Subquery(q) => {
+                let sub = self.nested(|a| a.select(q))?;
+                let columns: Vec<(String, TypeRef)> = sub
+                    .targets
+                    .iter()
+                    .filter(|t| !t.hidden)
+                    .map(|t| (t.name.clone(), t.expr.ty()))
+                    .collect();
+                if columns.len() != targets.len() {
+                    return wrong(self);
+                }
+                let level = self.level();
+                level.sub_selects.push(sub);
+                let row = Expr::SubLink {
+                    kind: SubLinkKind::Row,
+                    subquery: level.sub_selects.len() - 1,
+                    test: None,
+                    ty: TypeRef::of(RECORD),
+                };
+                for (index, (target, (n, ty))) in targets.iter().zip(columns).enumerate() {
+                    let c = self.find_column(t, target)?;
+                    self.may_set(c, true, None, target.loc)?;
+                    let field =
+                        Expr::Field { arg: Box::new(row.clone()), index, name: n, ty };
+                    let e = self.assign(field, c.ty, &c.name, value.loc)?;
+                    self.push_assignment(out, c, e, target.loc)?;
+                }
+                Ok(())
+            }
+            _ if targets.len() == 1 => {
+                let c = self.find_column(t, &targets[0])?;
+                let e = self.set_value(c, value)?;
+                self.push_assignment(out, c, e, targets[0].loc)
+            }
+            _ => self.at(
+                value.loc,
+                err!(
+                    FEATURE_NOT_SUPPORTED,
+                    "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() \
+                     expression"
+                ),
+            ),
+        }
+    }
+
+    /// FROM or USING beside a target.
+    fn beside(&mut self, t: &Table, list: &[TableRef]) -> Result<Vec<FromItem>> {
+        let mut item = self.target_item(t);
+        item.forbidden = true;
+        item.lateral_only = true;
+        self.level().items.push(item.clone());
+        let rest = self.from_clause(list)?;
+        item.forbidden = false;
+        item.lateral_only = false;
+        let items = &mut self.level().items;
+        items[0] = item;
+        if items[1..].iter().any(|i| i.by_name && i.name == items[0].name && !i.name.is_empty()) {
+            return Err(err!(
+                DUPLICATE_ALIAS,
+                "table name \"{}\" specified more than once",
+                items[0].name
+            ));
+        }
+        let mut from = vec![FromItem::Rte(0)];
+        from.extend(rest);
+        Ok(from)
+    }
+
+    pub fn update(&mut self, s: &Update) -> Result<Query> {
+        if let Some(w) = &s.with {
+            self.with_clause(w)?;
+        }
+        let t = self.target(&s.table, s.alias.as_ref(), s.only, "update", 4 | 1)?;
+        let from = self.beside(&t, &s.from)?;
+        let targets = self.set_list(&s.set, &t)?;
+        let targets = targets
+            .into_iter()
+            .filter(|e| !t.columns.iter().any(|c| Some(c.number) == e.target_column && c.generated))
+            .collect();
+        let filter = self.condition(s.filter.as_ref(), Clause::Where, "WHERE")?;
+        let returning = self.targets(&s.returning, Clause::Returning, false)?;
+        let mut q = self.gather(Command::Update);
+        q.result_rte = Some(0);
+        q.from = from;
+        q.targets = targets;
+        q.filter = filter;
+        q.returning = returning;
+        Ok(q)
+    }
+
+    pub fn delete(&mut self, s: &Delete) -> Result<Query> {
+        if let Some(w) = &s.with {
+            self.with_clause(w)?;
+        }
+        let t = self.target(&s.table, s.alias.as_ref(), s.only, "delete from", 8 | 1)?;
+        let from = self.beside(&t, &s.using)?;
+        let filter = self.condition(s.filter.as_ref(), Clause::Where, "WHERE")?;
+        let returning = self.targets(&s.returning, Clause::Returning, false)?;
+        let mut q = self.gather(Command::Delete);
+        q.result_rte = Some(0);
+        q.from = from;
+        q.filter = filter;
+        q.returning = returning;
+        Ok(q)
+    }
+}
+
+/// An index key as an expression over its table.
+fn index_key(c: &engine::catalog::model::IndexColumn, t: &Table) -> Expr {
+    match &c.expr {
+        Some(e) => (**e).clone(),
+        None => {
+            let ty = t
+                .columns
+                .get(usize::try_from(c.column - 1).unwrap_or(usize::MAX))
+                .map_or(c.ty, |column| column.ty);
+            Expr::Var { levels_up: 0, rte: 0, column: c.column, ty }
+        }
+    }
+}
+
+/// Does the condition `f` plainly contain the predicate `p`?
+fn implies(f: &Expr, p: &Expr) -> bool {
+    if f == p {
+        return true;
+    }
+    match (f, p) {
+        (_, Expr::And(list)) => list.iter().all(|p| implies(f, p)),
+        (Expr::And(list), _) => list.iter().any(|f| implies(f, p)),
+        _ => false,
+    }
+}

@@ -1,0 +1,836 @@
+//! Expressions.
+
+use super::coerce::{array_type, bool_const, can_coerce, constant, element_type, name};
+use super::{Analyser, Clause};
+use crate::parse::ast::{self, ExprKind, IsTest, LikeKind, Loc, OpName};
+use base::{Oid, Result, err};
+use expr::tree::{CallForm, RowCompareOp};
+use expr::{BoolTestKind, CaseWhen, Expr, TypeRef};
+use types::facts::CastContext;
+use types::oids::*;
+use types::{Datum, Text};
+
+pub(crate) fn op(name: &str) -> OpName {
+    OpName { schema: None, name: name.to_owned() }
+}
+
+impl Analyser<'_> {
+    /// An expression; unknown literals stay unknown.
+    pub fn expr(&mut self, e: &ast::Expr) -> Result<Expr> {
+        match &e.kind {
+            ExprKind::Column(names) => self.column(names, e.loc),
+            ExprKind::Binary { .. } => self.operator_chain(e),
+            ExprKind::Number(n) => self.number(n, e.loc),
+            ExprKind::String(s) => Ok(constant(UNKNOWN, Datum::Text(Text::from(s.as_str())))),
+            ExprKind::Null => Ok(constant(UNKNOWN, Datum::Null)),
+            ExprKind::Bool(b) => Ok(bool_const(*b)),
+            ExprKind::Param(n) => self.param(*n, e.loc),
+            ExprKind::And(list) => Ok(Expr::And(self.conditions(list, "AND")?)),
+            ExprKind::Or(list) => Ok(Expr::Or(self.conditions(list, "OR")?)),
+            ExprKind::Not(arg) => {
+                let a = self.expr(arg)?;
+                Ok(Expr::Not(Box::new(self.boolean(a, "NOT", arg.loc)?)))
+            }
+            ExprKind::Call(call) => self.call(call, e.loc),
+            ExprKind::Cast { arg, ty } => self.cast(arg, ty, e.loc),
+            _ => self.other_expr(e),
+        }
+    }
+
+    fn other_expr(&mut self, e: &ast::Expr) -> Result<Expr> {
+        let loc = e.loc;
+        match &e.kind {
+            ExprKind::Unary { op, arg } => {
+                let a = self.expr(arg)?;
+                self.prefix(op, (a, arg.loc), loc)
+            }
+            ExprKind::Is { arg, test, negated } => self.is_test(arg, *test, *negated, loc),
+            ExprKind::IsDistinct { left, right, negated } => {
+                self.is_distinct(left, right, *negated, loc)
+            }
+            ExprKind::Between { arg, low, high, negated, symmetric } => {
+                self.between(arg, low, high, *negated, *symmetric, loc)
+            }
+            ExprKind::In { arg, list, negated } => self.in_list(arg, list, *negated, loc),
+            ExprKind::InSelect { arg, query, negated } => {
+                let e = self.quantified(arg, &op("="), true, query, loc)?;
+                Ok(if *negated { Expr::Not(Box::new(e)) } else { e })
+            }
+            ExprKind::Like { kind, arg, pattern, escape, negated } => {
+                self.like(*kind, arg, pattern, escape.as_deref(), *negated, loc)
+            }
+            ExprKind::AnyArray { left, op, any, right } => {
+                self.any_array(left, op, *any, right, loc)
+            }
+            ExprKind::AnySelect { left, op, any, query } => {
+                self.quantified(left, op, *any, query, loc)
+            }
+            ExprKind::Exists(q) => self.exists(q, loc),
+            ExprKind::Subquery(q) => self.scalar(q, loc),
+            ExprKind::ArraySelect(q) => self.array_select(q, loc),
+            ExprKind::Array(list) => self.array(list, None, loc),
+            ExprKind::Row { fields, .. } => self.row(fields, loc),
+            ExprKind::Collate { arg, name } => self.collate(arg, name, loc),
+            ExprKind::Case { operand, arms, otherwise } => {
+                self.case(operand.as_deref(), arms, otherwise.as_deref(), loc)
+            }
+            ExprKind::Coalesce(list) => {
+                let (args, ty) = self.common(list, "COALESCE")?;
+                Ok(Expr::Coalesce { args, ty: TypeRef::of(ty) })
+            }
+            ExprKind::MinMax { greatest, args } => {
+                let what = if *greatest { "GREATEST" } else { "LEAST" };
+                let (args, ty) = self.common(args, what)?;
+                self.must_be_sortable(ty, loc)?;
+                Ok(Expr::MinMax { greatest: *greatest, args, ty: TypeRef::of(ty) })
+            }
+            ExprKind::NullIf(a, b) => self.null_if(a, b, loc),
+            ExprKind::SqlValue { kind, precision } => Ok(self.sql_value(*kind, *precision)),
+            ExprKind::Subscript { arg, indexes } => self.subscript(arg, indexes, loc),
+            ExprKind::Field { arg, name } => self.field(arg, name, loc),
+            ExprKind::FieldStar(_) => {
+                self.at(loc, err!(FEATURE_NOT_SUPPORTED, "row expansion via \"*\" is not supported here"))
+            }
+            ExprKind::Star(_) => {
+                self.at(loc, err!(SYNTAX_ERROR, "invalid use of \"*\""))
+            }
+            ExprKind::Default => {
+                self.at(loc, err!(SYNTAX_ERROR, "DEFAULT is not allowed in this context"))
+            }
+            ExprKind::Grouping(args) => self.grouping(args, loc),
+            ExprKind::BitString { hex, digits } => self.bit_string(*hex, digits, loc),
+            ExprKind::CurrentOf(_) => {
+                self.at(loc, base::Error::unsupported("WHERE CURRENT OF"))
+            }
+            _ => self.at(loc, err!(INTERNAL_ERROR, "unrecognized expression")),
+        }
+    }
+
+    /// An expression whose type is settled: unknown literals become text.
+    pub fn known_expr(&mut self, e: &ast::Expr) -> Result<Expr> {
+        let x = self.expr(e)?;
+        self.known(x, e.loc)
+    }
+
+    fn conditions(&mut self, list: &[ast::Expr], what: &str) -> Result<Vec<Expr>> {
+        list.iter()
+            .map(|e| {
+                let x = self.expr(e)?;
+                self.boolean(x, what, e.loc)
+            })
+            .collect()
+    }
+
+    fn bit_string(&mut self, hex: bool, digits: &str, loc: Loc) -> Result<Expr> {
+        let mut bits = String::new();
+        if hex {
+            for c in digits.chars() {
+                match c.to_digit(16) {
+                    Some(d) => bits.push_str(&format!("{d:04b}")),
+                    None => {
+                        let e = err!(
+                            INVALID_TEXT_REPRESENTATION,
+                            "\"{c}\" is not a valid hexadecimal digit"
+                        );
+                        return self.at(loc, e);
+                    }
+                }
+            }
+        } else {
+            bits.push_str(digits);
+        }
+        let e = constant(UNKNOWN, Datum::Text(Text::from(bits.as_str())));
+        self.coerce_implicit(e, BIT, loc)
+    }
+
+    fn number(&mut self, text: &str, loc: Loc) -> Result<Expr> {
+        if let Ok(n) = text.parse::<i32>() {
+            return Ok(constant(INT4, Datum::Int4(n)));
+        }
+        if let Ok(n) = text.parse::<i64>() {
+            return Ok(constant(INT8, Datum::Int8(n)));
+        }
+        match types::text_input(NUMERIC, -1, text, self.env) {
+            Ok(v) => Ok(constant(NUMERIC, v)),
+            Err(e) => self.at(loc, e),
+        }
+    }
+
+    fn param(&mut self, n: u32, loc: Loc) -> Result<Expr> {
+        let len = self.params.types.len();
+        if n == 0 || (n as usize > len && !self.params.variable) || n > 65535 {
+            let e = err!(UNDEFINED_PARAMETER, "there is no parameter ${n}");
+            return self.at(loc, e);
+        }
+        if n as usize > len {
+            self.params.types.resize(n as usize, Oid::INVALID);
+        }
+        let ty = self.params.types[n as usize - 1];
+        let ty = if ty.is_valid() { ty } else { UNKNOWN };
+        Ok(Expr::Param { number: n, ty: TypeRef::of(ty) })
+    }
+
+    /// `a`, `t.a`, `s.t.a`, `d.s.t.a`
+    fn column(&mut self, names: &[String], loc: Loc) -> Result<Expr> {
+        self.column_allowed(loc)?;
+        match names {
+            [column] => {
+                if let Some(e) = self.bare_column(column, loc)? {
+                    return Ok(e);
+                }
+                if let Some((up, i)) = self.find_item(None, column, loc)? {
+                    return Ok(self.whole_row(up, i, loc));
+                }
+                self.no_column(column, loc)
+            }
+            [table, column] => {
+                if let Some(e) = self.qualified_column(None, table, column, loc)? {
+                    return Ok(e);
+                }
+                self.no_table(table, loc)
+            }
+            [schema, table, column] => {
+                if let Some(e) = self.qualified_column(Some(schema), table, column, loc)? {
+                    return Ok(e);
+                }
+                self.no_table(table, loc)
+            }
+            [database, schema, table, column] => {
+                if *database != self.catalog.database_name() {
+                    let e = err!(
+                        FEATURE_NOT_SUPPORTED,
+                        "cross-database references are not implemented: {}",
+                        names.join(".")
+                    );
+                    return self.at(loc, e);
+                }
+                if let Some(e) = self.qualified_column(Some(schema), table, column, loc)? {
+                    return Ok(e);
+                }
+                self.no_table(table, loc)
+            }
+            _ => {
+                let e = err!(
+                    SYNTAX_ERROR,
+                    "improper qualified name (too many dotted names): {}",
+                    names.join(".")
+                );
+                self.at(loc, e)
+            }
+        }
+    }
+
+    fn column_allowed(&self, loc: Loc) -> Result<()> {
+        let message = match self.clause() {
+            Clause::Default => "cannot use column reference in DEFAULT expression",
+            Clause::Partition => "cannot use column reference in partition bound expression",
+            _ => return Ok(()),
+        };
+        self.at(loc, err!(FEATURE_NOT_SUPPORTED, "{message}"))
+    }
+
+    /// A chain `a + b + c …` is worked off without recursion on its left side.
+    fn operator_chain(&mut self, e: &ast::Expr) -> Result<Expr> {
+        let mut chain = Vec::new();
+        let mut at = e;
+        while let ExprKind::Binary { op, left, right } = &at.kind {
+            chain.push((op, right, at.loc, left));
+            at = left;
+        }
+        let mut left = if matches!(at.kind, ExprKind::Row { .. }) {
+            None
+        } else {
+            Some((self.expr(at)?, at.loc))
+        };
+        for (op, right, loc, left_ast) in chain.into_iter().rev() {
+            let is_row = |e: &ast::Expr| matches!(&e.kind, ExprKind::Row { .. });
+            let comparison = matches!(op.name.as_str(), "=" | "<>" | "<" | "<=" | ">" | ">=");
+            let made = if comparison && is_row(left_ast) && is_row(right) {
+                self.row_comparison(op, left_ast, right, loc)?
+            } else if comparison
+                && is_row(left_ast)
+                && matches!(right.kind, ExprKind::Subquery(_))
+            {
+                let ExprKind::Subquery(q) = &right.kind else {
+                    return self.at(loc, err!(INTERNAL_ERROR, "not a sub-select"));
+                };
+                self.row_subquery(op, left_ast, q, loc)?
+            } else {
+                let l = match left.take() {
+                    Some(l) => l,
+                    None => (self.expr(left_ast)?, left_ast.loc),
+                };
+                let r = self.expr(right)?;
+                self.binary(op, l, (r, right.loc), loc)?
+            };
+            left = Some((made, loc));
+        }
+        match left {
+            Some((e, _)) => Ok(e),
+            None => self.at(e.loc, err!(INTERNAL_ERROR, "empty operator chain")),
+        }
+    }
+
+    fn row_comparison(
+        &mut self,
+        op: &OpName,
+        left: &ast::Expr,
+        right: &ast::Expr,
+        loc: Loc,
+    ) -> Result<Expr> {
+        let (ExprKind::Row { fields: l, .. }, ExprKind::Row { fields: r, .. }) =
+            (&left.kind, &right.kind)
+        else {
+            return self.at(loc, err!(INTERNAL_ERROR, "not a row comparison"));
+        };
+        if l.len() != r.len() {
+            let e = err!(SYNTAX_ERROR, "unequal number of entries in row expressions");
+            return self.at(loc, e);
+        }
+        if l.is_empty() {
+            let e = err!(FEATURE_NOT_SUPPORTED, "cannot compare rows of zero length");
+            return self.at(loc, e);
+        }
+        let mut pairs = Vec::new();
+        for (a, b) in l.iter().zip(r) {
+            pairs.push(((self.expr(a)?, a.loc), (self.expr(b)?, b.loc)));
+        }
+        self.row_pairs(op, pairs, loc)
+    }
+
+    /// Compares pair by pair.
+    pub fn row_pairs(
+        &mut self,
+        op: &OpName,
+        pairs: Vec<((Expr, Loc), (Expr, Loc))>,
+        loc: Loc,
+    ) -> Result<Expr> {
+        let mut tests = Vec::new();
+        for (a, b) in pairs {
+            let e = self.binary(op, a, b, loc)?;
+            tests.push(self.must_be_bool(e, op, loc)?);
+        }
+        if tests.len() == 1 {
+            return Ok(tests.swap_remove(0));
+        }
+        let op = match op.name.as_str() {
+            "=" => return Ok(Expr::And(tests)),
+            "<>" => return Ok(Expr::Or(tests)),
+            "<" => RowCompareOp::Lt,
+            "<=" => RowCompareOp::Le,
+            ">" => RowCompareOp::Gt,
+            ">=" => RowCompareOp::Ge,
+            other => {
+                let e = err!(
+                    FEATURE_NOT_SUPPORTED,
+                    "could not determine interpretation of row comparison operator {other}"
+                );
+                return self.at(loc, e);
+            }
+        };
+        let (mut operators, mut left, mut right) = (Vec::new(), Vec::new(), Vec::new());
+        for t in tests {
+            if let Expr::Call { operator, mut args, .. } = t {
+                operators.push(operator);
+                if let (Some(r), Some(l)) = (args.pop(), args.pop()) {
+                    left.push(l);
+                    right.push(r);
+                }
+            }
+        }
+        Ok(Expr::RowCompare { op, operators, left, right })
+    }
+
+    fn must_be_bool(&self, e: Expr, op: &OpName, loc: Loc) -> Result<Expr> {
+        if e.ty().oid == BOOL {
+            return Ok(e);
+        }
+        let e = err!(
+            DATATYPE_MISMATCH,
+            "row comparison operator must yield type boolean, not type {}",
+            name(e.ty().oid)
+        );
+        let _ = op;
+        self.at(loc, e)
+    }
+
+    fn between(
+        &mut self,
+        arg: &ast::Expr,
+        low: &ast::Expr,
+        high: &ast::Expr,
+        negated: bool,
+        symmetric: bool,
+        loc: Loc,
+    ) -> Result<Expr> {
+        let a = self.expr(arg)?;
+        let l = self.expr(low)?;
+        let h = self.expr(high)?;
+        let side = |s: &mut Self, name: &str, b: &Expr, at: Loc| {
+            s.binary(&op(name), (a.clone(), arg.loc), (b.clone(), at), loc)
+        };
+        let one = |s: &mut Self, l: (&Expr, Loc), h: (&Expr, Loc)| -> Result<Expr> {
+            Ok(if negated {
+                Expr::Or(vec![side(s, "<", l.0, l.1)?, side(s, ">", h.0, h.1)?])
+            } else {
+                Expr::And(vec![side(s, ">=", l.0, l.1)?, side(s, "<=", h.0, h.1)?])
+            })
+        };
+        let first = one(self, (&l, low.loc), (&h, high.loc))?;
+        if !symmetric {
+            return Ok(first);
+        }
+        let second = one(self, (&h, high.loc), (&l, low.loc))?;
+        let both = vec![first, second];
+        Ok(if negated { Expr::And(both) } else { Expr::Or(both) })
+    }
+
+    fn in_list(
+        &mut self,
+        arg: &ast::Expr,
+        list: &[ast::Expr],
+        negated: bool,
+        loc: Loc,
+    ) -> Result<Expr> {
+        let name = op(if negated { "<>" } else { "=" });
+        if matches!(arg.kind, ExprKind::Row { .. }) {
+            let mut tests = Vec::new();
+            for item in list {
+                tests.push(if matches!(item.kind, ExprKind::Row { .. }) {
+                    self.row_comparison(&name, arg, item, loc)?
+                } else {
+                    let l = (self.expr(arg)?, arg.loc);
+                    let r = (self.expr(item)?, item.loc);
+                    self.binary(&name, l, r, loc)?
+                });
+            }
+            return Ok(match tests.len() {
+                1 => tests.swap_remove(0),
+                _ if negated => Expr::And(tests),
+                _ => Expr::Or(tests),
+            });
+        }
+        let left = self.expr(arg)?;
+        let mut items = Vec::with_capacity(list.len());
+        for i in list {
+            items.push((self.expr(i)?, i.loc));
+        }
+        let has_var = |e: &Expr| e.any(&mut |e| matches!(e, Expr::Var { .. }));
+        let (vars, plain): (Vec<_>, Vec<_>) = items.into_iter().partition(|(e, _)| has_var(e));
+        let mut tests = Vec::new();
+        let mut rest = vars;
+        if plain.len() > 1 {
+            let mut types = vec![(left.ty().oid, arg.loc)];
+            types.extend(plain.iter().map(|(e, l)| (e.ty().oid, *l)));
+            let common = self.common_type(&types, "IN").ok();
+            match common.filter(|c| *c != RECORD).and_then(|c| Some((c, array_type(c)?))) {
+                Some((element, array)) => {
+                    let mut elements = Vec::new();
+                    for (e, l) in plain {
+                        elements.push(self.coerce_implicit(e, element, l)?);
+                    }
+                    let array = Expr::Array {
+                        elements,
+                        element_type: TypeRef::of(element),
+                        multidim: false,
+                        ty: TypeRef::of(array),
+                    };
+                    tests.push(self.scalar_array(
+                        (left.clone(), arg.loc),
+                        &name,
+                        !negated,
+                        (array, loc),
+                        loc,
+                    )?);
+                }
+                None => rest.extend(plain),
+            }
+        } else {
+            rest.splice(0..0, plain);
+        }
+        for r in rest {
+            tests.push(self.binary(&name, (left.clone(), arg.loc), r, loc)?);
+        }
+        Ok(match tests.len() {
+            1 => tests.swap_remove(0),
+            _ if negated => Expr::And(tests),
+            _ => Expr::Or(tests),
+        })
+    }
+
+    /// `left op ANY|ALL (array)`
+    fn scalar_array(
+        &mut self,
+        left: (Expr, Loc),
+        op: &OpName,
+        any: bool,
+        array: (Expr, Loc),
+        loc: Loc,
+    ) -> Result<Expr> {
+        let (mut l, lloc) = left;
+        let (mut r, rloc) = array;
+        let wrong = |s: &Self, t: &str| {
+            let e = err!(
+                WRONG_OBJECT_TYPE,
+                "op ANY/ALL (array) requires {t} on right side"
+            );
+            s.at(loc, e)
+        };
+        let rt = r.ty().oid;
+        let element = if rt == UNKNOWN {
+            UNKNOWN
+        } else {
+            match element_type(rt) {
+                Some(e) => e,
+                None if rt == ANYARRAY => ANYELEMENT,
+                None => return wrong(self, "array"),
+            }
+        };
+        let o = self.find_operator(op, Some(l.ty().oid), element, loc)?;
+        if o.result != BOOL {
+            let e = err!(
+                WRONG_OBJECT_TYPE,
+                "op ANY/ALL (array) requires operator to yield boolean"
+            );
+            return self.at(loc, e);
+        }
+        let declared = super::calls::settle(
+            &[o.left, o.right],
+            &[l.ty().oid, element],
+            o.result,
+        )
+        .map_or([o.left, o.right], |(d, _)| [d[0], d[1]]);
+        l = self.coerce_implicit(l, declared[0], lloc)?;
+        if let Some(array) = array_type(declared[1]) {
+            if rt == UNKNOWN || (element != declared[1] && !super::coerce::is_polymorphic(declared[1]))
+            {
+                r = self.coerce_implicit(r, array, rloc)?;
+            }
+        }
+        Ok(Expr::ScalarArrayOp {
+            function: o.function.0,
+            operator: o.oid.0,
+            any,
+            left: Box::new(l),
+            array: Box::new(r),
+        })
+    }
+
+    fn any_array(
+        &mut self,
+        left: &ast::Expr,
+        op: &OpName,
+        any: bool,
+        right: &ast::Expr,
+        loc: Loc,
+    ) -> Result<Expr> {
+        let l = self.expr(left)?;
+        let r = self.expr(right)?;
+        self.scalar_array((l, left.loc), op, any, (r, right.loc), loc)
+    }
+
+    fn like(
+        &mut self,
+        kind: LikeKind,
+        arg: &ast::Expr,
+        pattern: &ast::Expr,
+        escape: Option<&ast::Expr>,
+        negated: bool,
+        loc: Loc,
+    ) -> Result<Expr> {
+        let a = self.expr(arg)?;
+        let mut p = self.expr(pattern)?;
+        if kind == LikeKind::Similar {
+            let mut args = vec![(p, pattern.loc)];
+            if let Some(e) = escape {
+                args.push((self.expr(e)?, e.loc));
+            }
+            p = self.call_named("similar_to_escape", args, CallForm::Function, loc)?;
+        } else if let Some(e) = escape {
+            let x = self.expr(e)?;
+            let args = vec![(p, pattern.loc), (x, e.loc)];
+            p = self.call_named("like_escape", args, CallForm::Function, loc)?;
+        }
+        let name = match (kind, negated) {
+            (LikeKind::Like, false) => "~~",
+            (LikeKind::Like, true) => "!~~",
+            (LikeKind::ILike, false) => "~~*",
+            (LikeKind::ILike, true) => "!~~*",
+            (LikeKind::Similar, false) => "~",
+            (LikeKind::Similar, true) => "!~",
+        };
+        self.binary(&op(name), (a, arg.loc), (p, pattern.loc), loc)
+    }
+
+    fn is_test(&mut self, arg: &ast::Expr, test: IsTest, negated: bool, loc: Loc) -> Result<Expr> {
+        let kind = match (test, negated) {
+            (IsTest::Null, _) => {
+                let a = self.known_expr(arg)?;
+                return Ok(Expr::IsNull { arg: Box::new(a), negated });
+            }
+            (IsTest::True, false) => BoolTestKind::IsTrue,
+            (IsTest::True, true) => BoolTestKind::IsNotTrue,
+            (IsTest::False, false) => BoolTestKind::IsFalse,
+            (IsTest::False, true) => BoolTestKind::IsNotFalse,
+            (IsTest::Unknown, false) => BoolTestKind::IsUnknown,
+            (IsTest::Unknown, true) => BoolTestKind::IsNotUnknown,
+            (IsTest::Json { kind, unique_keys }, _) => {
+                return self.is_json(arg, kind, unique_keys, negated, loc);
+            }
+            (IsTest::Normalized, _) => {
+                return self.at(loc, base::Error::unsupported("IS NORMALIZED"));
+            }
+            (IsTest::Document, _) => {
+                return self.at(loc, base::Error::unsupported("IS DOCUMENT"));
+            }
+        };
+        let what = match kind {
+            BoolTestKind::IsTrue => "IS TRUE",
+            BoolTestKind::IsNotTrue => "IS NOT TRUE",
+            BoolTestKind::IsFalse => "IS FALSE",
+            BoolTestKind::IsNotFalse => "IS NOT FALSE",
+            BoolTestKind::IsUnknown => "IS UNKNOWN",
+            BoolTestKind::IsNotUnknown => "IS NOT UNKNOWN",
+        };
+        let a = self.expr(arg)?;
+        let a = self.boolean(a, what, arg.loc)?;
+        Ok(Expr::BoolTest { arg: Box::new(a), kind })
+    }
+
+    fn is_distinct(
+        &mut self,
+        left: &ast::Expr,
+        right: &ast::Expr,
+        negated: bool,
+        loc: Loc,
+    ) -> Result<Expr> {
+        let null = |e: &ast::Expr| matches!(e.kind, ExprKind::Null);
+        if null(left) || null(right) {
+            let arg = if null(right) { left } else { right };
+            let a = self.known_expr(arg)?;
+            return Ok(Expr::IsNull { arg: Box::new(a), negated: !negated });
+        }
+        if let (ExprKind::Row { fields: l, .. }, ExprKind::Row { fields: r, .. }) =
+            (&left.kind, &right.kind)
+        {
+            if l.len() != r.len() {
+                let e = err!(SYNTAX_ERROR, "unequal number of entries in row expressions");
+                return self.at(loc, e);
+            }
+            let tests: Result<Vec<Expr>> =
+                l.iter().zip(r).map(|(a, b)| self.is_distinct(a, b, negated, loc)).collect();
+            return Ok(if negated { Expr::And(tests?) } else { Expr::Or(tests?) });
+        }
+        let l = (self.expr(left)?, left.loc);
+        let r = (self.expr(right)?, right.loc);
+        match self.equality(l, r, loc)? {
+            (function, operator, left, right) => {
+                Ok(Expr::Distinct { function, operator, left, right, negated })
+            }
+        }
+    }
+
+    /// `=` of two operands, taken apart.
+    fn equality(
+        &mut self,
+        l: (Expr, Loc),
+        r: (Expr, Loc),
+        loc: Loc,
+    ) -> Result<(u32, u32, Box<Expr>, Box<Expr>)> {
+        let e = self.binary(&op("="), l, r, loc)?;
+        match e {
+            Expr::Call { function, operator, mut args, .. } if args.len() == 2 => {
+                let right = Box::new(args.swap_remove(1));
+                let left = Box::new(args.swap_remove(0));
+                Ok((function, operator, left, right))
+            }
+            _ => self.at(loc, err!(INTERNAL_ERROR, "equality is no call")),
+        }
+    }
+
+    fn null_if(&mut self, a: &ast::Expr, b: &ast::Expr, loc: Loc) -> Result<Expr> {
+        let l = (self.expr(a)?, a.loc);
+        let r = (self.expr(b)?, b.loc);
+        let (function, operator, left, right) = self.equality(l, r, loc)?;
+        let ty = left.ty();
+        Ok(Expr::NullIf { function, operator, left, right, ty })
+    }
+
+    /// Several expressions brought to one type.
+    pub fn common(&mut self, list: &[ast::Expr], what: &str) -> Result<(Vec<Expr>, Oid)> {
+        let mut made = Vec::with_capacity(list.len());
+        for e in list {
+            made.push((self.expr(e)?, e.loc));
+        }
+        let types: Vec<(Oid, Loc)> = made.iter().map(|(e, l)| (e.ty().oid, *l)).collect();
+        let ty = self.common_type(&types, what)?;
+        let mut out = Vec::with_capacity(made.len());
+        for (e, l) in made {
+            out.push(self.to_common(e, ty, what, l)?);
+        }
+        Ok((out, ty))
+    }
+
+    fn case(
+        &mut self,
+        operand: Option<&ast::Expr>,
+        arms: &[(ast::Expr, ast::Expr)],
+        otherwise: Option<&ast::Expr>,
+        loc: Loc,
+    ) -> Result<Expr> {
+        let operand = match operand {
+            None => None,
+            Some(o) => Some((self.known_expr(o)?, o.loc)),
+        };
+        let mut made = Vec::new();
+        for (when, then) in arms {
+            let w = self.expr(when)?;
+            let w = match &operand {
+                Some((o, at)) => {
+                    let test = Expr::CaseTestValue(TypeRef::of(o.ty().oid));
+                    self.binary(&op("="), (test, *at), (w, when.loc), when.loc)?
+                }
+                None => w,
+            };
+            let w = self.boolean(w, "CASE/WHEN", when.loc)?;
+            made.push((w, self.expr(then)?, then.loc));
+        }
+        let last = match otherwise {
+            None => None,
+            Some(e) => Some((self.expr(e)?, e.loc)),
+        };
+        // PostgreSQL lets ELSE be first in choosing the type.
+        let mut types: Vec<(Oid, Loc)> = Vec::new();
+        types.push(last.as_ref().map_or((UNKNOWN, loc), |(e, l)| (e.ty().oid, *l)));
+        types.extend(made.iter().map(|(_, e, l)| (e.ty().oid, *l)));
+        let ty = self.common_type(&types, "CASE")?;
+        let mut out = Vec::new();
+        for (when, then, l) in made {
+            out.push(CaseWhen { when, then: self.to_common(then, ty, "CASE/THEN", l)? });
+        }
+        let otherwise = match last {
+            None => None,
+            Some((e, l)) => Some(Box::new(self.to_common(e, ty, "CASE/ELSE", l)?)),
+        };
+        let operand = operand.map(|(o, _)| Box::new(o));
+        Ok(Expr::Case { operand, arms: out, otherwise, ty: TypeRef::of(ty) })
+    }
+
+    fn cast(&mut self, arg: &ast::Expr, ty: &ast::TypeName, loc: Loc) -> Result<Expr> {
+        let to = self.type_ref(ty)?;
+        if ty.setof {
+            let e = err!(SYNTAX_ERROR, "cannot cast to SETOF");
+            return self.at(loc, e);
+        }
+        // ARRAY[…]::t[] casts the elements
+        if let (ExprKind::Array(list), Some(element)) = (&arg.kind, element_type(to.oid)) {
+            let e = self.array(list, Some(TypeRef { oid: element, typmod: to.typmod }), arg.loc)?;
+            return self.coerce(e, to, CastContext::Explicit, true, loc);
+        }
+        let e = self.expr(arg)?;
+        let from = e.ty().oid;
+        if !can_coerce(from, to.oid, CastContext::Explicit) || types::type_info(to.oid).is_some_and(|t| t.kind == 'p' && to.oid != RECORD) && from != to.oid && from != UNKNOWN {
+            return self.cannot_cast(from, to.oid, loc);
+        }
+        if let (Expr::Const(_), UNKNOWN) = (&e, from) {
+            return self.coerce(e, to, CastContext::Explicit, true, arg.loc);
+        }
+        self.coerce(e, to, CastContext::Explicit, true, loc)
+    }
+
+    pub fn array(
+        &mut self,
+        list: &[ast::Expr],
+        element: Option<TypeRef>,
+        loc: Loc,
+    ) -> Result<Expr> {
+        let mut made = Vec::with_capacity(list.len());
+        let mut nested = false;
+        for e in list {
+            let x = match (&e.kind, element) {
+                (ExprKind::Array(inner), _) => {
+                    nested = true;
+                    self.array(inner, element, e.loc)?
+                }
+                _ => self.expr(e)?,
+            };
+            made.push((x, e.loc));
+        }
+        if made.is_empty() {
+            let Some(element) = element else {
+                let e = base::SqlError::new(
+                    base::SqlState::INDETERMINATE_DATATYPE,
+                    "cannot determine type of empty array",
+                )
+                .hint("Explicitly cast to the desired type, for example ARRAY[]::integer[].");
+                return self.at(loc, e.into());
+            };
+            let ty = array_type(element.oid).unwrap_or(TEXT_ARRAY);
+            return Ok(Expr::Array {
+                elements: Vec::new(),
+                element_type: TypeRef::of(element.oid),
+                multidim: false,
+                ty: TypeRef::of(ty),
+            });
+        }
+        // Elements that are arrays stack up.
+        let multidim = nested || made.iter().all(|(e, _)| element_type(e.ty().oid).is_some());
+        let types: Vec<(Oid, Loc)> = made.iter().map(|(e, l)| (e.ty().oid, *l)).collect();
+        let to = match element {
+            Some(t) if multidim => TypeRef::of(array_type(t.oid).unwrap_or(TEXT_ARRAY)),
+            Some(t) => t,
+            None => TypeRef::of(self.common_type(&types, "ARRAY")?),
+        };
+        let mut elements = Vec::new();
+        for (e, l) in made {
+            elements.push(match element {
+                Some(_) => {
+                    if !can_coerce(e.ty().oid, to.oid, CastContext::Explicit) {
+                        return self.cannot_cast(e.ty().oid, to.oid, l);
+                    }
+                    self.coerce(e, to, CastContext::Explicit, true, l)?
+                }
+                None => self.to_common(e, to.oid, "ARRAY", l)?,
+            });
+        }
+        let (element_oid, ty) = if multidim {
+            (element_type(to.oid).unwrap_or(TEXT), to.oid)
+        } else {
+            match array_type(to.oid) {
+                Some(a) => (to.oid, a),
+                None => {
+                    let e = err!(
+                        UNDEFINED_OBJECT,
+                        "could not find array type for data type {}",
+                        name(to.oid)
+                    );
+                    return self.at(loc, e);
+                }
+            }
+        };
+        Ok(Expr::Array {
+            elements,
+            element_type: TypeRef::of(element_oid),
+            multidim,
+            ty: TypeRef::of(ty),
+        })
+    }
+
+    fn row(&mut self, fields: &[ast::Expr], loc: Loc) -> Result<Expr> {
+        let mut out = Vec::new();
+        for f in fields {
+            match &f.kind {
+                ExprKind::Star(names) => {
+                    out.extend(self.star(names, f.loc)?.into_iter().map(|(_, e)| e));
+                }
+                _ => out.push(self.known_expr(f)?),
+            }
+        }
+        if out.len() > 1664 {
+            let e = err!(TOO_MANY_COLUMNS, "ROW expressions can have at most 1664 entries");
+            return self.at(loc, e);
+        }
+        let names = (1..=out.len()).map(|i| format!("f{i}")).collect();
+        Ok(Expr::Row { fields: out, names, ty: TypeRef::of(RECORD) })
+    }
+}

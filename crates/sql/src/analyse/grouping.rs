@@ -1,0 +1,187 @@
+//! What may stand outside aggregates when rows are grouped.
+
+use super::Analyser;
+use super::walk::visit;
+use crate::query::{Distinct, Query, RteKind};
+use base::{Oid, Result, err};
+use expr::Expr;
+
+impl Analyser<'_> {
+    /// GROUPING()'s arguments become indexes into GROUP BY.
+    pub fn settle_groupings(&mut self, q: &mut Query) -> Result<()> {
+        let pending = std::mem::take(&mut self.level().groupings);
+        if pending.is_empty() {
+            return Ok(());
+        }
+        let mut settled = Vec::new();
+        for (args, loc) in &pending {
+            let mut indexes = Vec::new();
+            for a in args {
+                match q.group_exprs.iter().position(|g| g == a) {
+                    Some(i) => indexes.push(i),
+                    None => {
+                        let e = err!(
+                            GROUPING_ERROR,
+                            "arguments to GROUPING must be grouping expressions of the associated \
+                             query level"
+                        );
+                        return self.at(*loc, e);
+                    }
+                }
+            }
+            settled.push(indexes);
+        }
+        let mut fix = |e: &mut Expr| {
+            if let Expr::Grouping(i) = e {
+                if let Some(s) = i.first().and_then(|i| settled.get(*i)) {
+                    *i = s.clone();
+                }
+                return true;
+            }
+            false
+        };
+        for t in &mut q.targets {
+            t.expr.rewrite(&mut fix);
+        }
+        if let Some(h) = &mut q.having {
+            h.rewrite(&mut fix);
+        }
+        for k in &mut q.order_by {
+            k.expr.rewrite(&mut fix);
+        }
+        Ok(())
+    }
+
+    /// Every column outside aggregates must be grouped by, or depend on what is.
+    pub fn check_grouping(&mut self, q: &Query) -> Result<()> {
+        if !q.has_aggregates {
+            return Ok(());
+        }
+        let outputs = q.targets.iter().map(|t| &t.expr);
+        let mut all: Vec<&Expr> = outputs.chain(&q.having).collect();
+        all.extend(q.order_by.iter().map(|k| &k.expr));
+        if let Distinct::On(list) = &q.distinct {
+            all.extend(list);
+        }
+        for w in &q.windows {
+            all.extend(&w.partition_by);
+            all.extend(w.order_by.iter().map(|k| &k.expr));
+        }
+        for e in all {
+            if let Some((rte, column, sub)) = self.ungrouped(q, e) {
+                return self.ungrouped_error(q, rte, column, sub);
+            }
+        }
+        Ok(())
+    }
+
+    /// The first column in `e` that is neither grouped by nor inside an aggregate.
+    fn ungrouped(&self, q: &Query, e: &Expr) -> Option<(usize, i32, bool)> {
+        if q.group_exprs.contains(e) {
+            return None;
+        }
+        match e {
+            Expr::Var { levels_up: 0, rte, column, .. } => {
+                if self.depends_on_key(q, *rte) { None } else { Some((*rte, *column, false)) }
+            }
+            Expr::Aggregate(a) if a.levels_up == 0 => None,
+            Expr::Grouping(_) => None,
+            Expr::SubLink { subquery, test, .. } => {
+                if let Some(t) = test {
+                    if let Some(found) = self.ungrouped(q, t) {
+                        return Some(found);
+                    }
+                }
+                let sub = q.sub_selects.get(*subquery)?;
+                self.ungrouped_in(q, sub)
+            }
+            _ => {
+                let mut found = None;
+                e.for_children(&mut |c| {
+                    if found.is_none() {
+                        found = self.ungrouped(q, c);
+                    }
+                });
+                found
+            }
+        }
+    }
+
+    /// The same for the columns of this level that a sub-select uses.
+    fn ungrouped_in(&self, q: &Query, sub: &Query) -> Option<(usize, i32, bool)> {
+        let mut copy = sub.clone();
+        let mut found = None;
+        visit(&mut copy, 1, &mut |e: &mut Expr, depth: u32| {
+            match e {
+                Expr::Aggregate(a) if a.levels_up == depth => return true,
+                _ => {}
+            }
+            // A whole expression that is grouped by, seen from below.
+            let mut up = e.clone();
+            if depth > 0 && !q.group_exprs.is_empty() {
+                super::walk::shift_expr_levels(&mut up, depth, -(depth as i32));
+                if q.group_exprs.contains(&up) {
+                    return true;
+                }
+            }
+            if let Expr::Var { levels_up, rte, column, .. } = e
+                && *levels_up == depth
+                && found.is_none()
+                && !self.depends_on_key(q, *rte)
+            {
+                found = Some((*rte, *column, true));
+            }
+            false
+        });
+        found
+    }
+
+    /// Is the whole primary key of this table grouped by?
+    fn depends_on_key(&self, q: &Query, rte: usize) -> bool {
+        if q.group_exprs.is_empty() || q.grouping_sets.len() != 1 {
+            return false;
+        }
+        let Some(RteKind::Relation { oid, .. }) = q.range_table.get(rte).map(|r| &r.kind) else {
+            return false;
+        };
+        let Ok(Some(table)) = self.catalog.table_by_oid(Oid(*oid)) else { return false };
+        let Some(key) = table.primary_key() else { return false };
+        key.columns[..key.key_columns].iter().all(|c| {
+            c.column > 0
+                && q.group_exprs.iter().any(|g| {
+                    matches!(g, Expr::Var { levels_up: 0, rte: r, column, .. }
+                        if *r == rte && *column == c.column)
+                })
+        })
+    }
+
+    fn ungrouped_error<T>(&mut self, q: &Query, rte: usize, column: i32, sub: bool) -> Result<T> {
+        let entry = &q.range_table[rte];
+        let cname = match column {
+            0 => "*".to_owned(),
+            n if n > 0 => entry.column_names.get(n as usize - 1).cloned().unwrap_or_default(),
+            _ => "ctid".to_owned(),
+        };
+        let full =
+            if entry.alias.is_empty() { cname } else { format!("{}.{cname}", entry.alias) };
+        let loc = self
+            .level()
+            .seen
+            .iter()
+            .find(|(r, c, _)| *r == rte && *c == column)
+            .map_or(crate::parse::ast::NO_LOC, |(_, _, l)| *l);
+        let e = if sub {
+            err!(
+                GROUPING_ERROR,
+                "subquery uses ungrouped column \"{full}\" from outer query"
+            )
+        } else {
+            err!(
+                GROUPING_ERROR,
+                "column \"{full}\" must appear in the GROUP BY clause or be used in an aggregate \
+                 function"
+            )
+        };
+        self.at(loc, e)
+    }
+}

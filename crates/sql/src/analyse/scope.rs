@@ -1,0 +1,396 @@
+//! Which names mean which columns.
+
+use super::Analyser;
+use crate::parse::ast::Loc;
+use super::walk::shift_expr_levels;
+use crate::query::{RangeTableEntry, RteKind};
+use base::{Result, SqlError, SqlState, err};
+use expr::{Expr, TypeRef};
+use types::oids::{CID, OID, RECORD, TID, XID};
+
+/// Something in FROM as names see it.
+#[derive(Clone, Debug)]
+pub(crate) struct Item {
+    /// Its range-table entry.
+    pub rte: usize,
+    /// The name columns can be qualified with; empty: none.
+    pub name: String,
+    /// The schema it may be qualified with too (a relation without alias).
+    pub schema: Option<String>,
+    /// Found by `name.column`.
+    pub by_name: bool,
+    /// Found by bare column names.
+    pub by_column: bool,
+    /// Of a join: what its columns mean.
+    pub columns: Option<Vec<(String, Expr)>>,
+    /// Only seen with LATERAL.
+    pub lateral_only: bool,
+    /// Seen, but an error (the target of an UPDATE from its own FROM, a RIGHT JOIN's left side).
+    pub forbidden: bool,
+}
+
+impl Item {
+    pub fn table(rte: usize, name: impl Into<String>) -> Item {
+        Item {
+            rte,
+            name: name.into(),
+            schema: None,
+            by_name: true,
+            by_column: true,
+            columns: None,
+            lateral_only: false,
+            forbidden: false,
+        }
+    }
+}
+
+const SYSTEM_COLUMNS: [(&str, i32, base::Oid); 6] = [
+    ("ctid", -1, TID),
+    ("xmin", -2, XID),
+    ("cmin", -3, CID),
+    ("xmax", -4, XID),
+    ("cmax", -5, CID),
+    ("tableoid", -6, OID),
+];
+
+/// The edit distance of two names, at most `limit` + 1.
+fn distance(a: &str, b: &str, limit: usize) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    if a.len().abs_diff(b.len()) > limit {
+        return limit + 1;
+    }
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut last = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let next = (row[j] + 1).min(row[j + 1] + 1).min(last + usize::from(x != y));
+            last = std::mem::replace(&mut row[j + 1], next);
+        }
+    }
+    row[b.len()]
+}
+
+enum Found {
+    No,
+    One(Expr),
+    Twice,
+}
+
+impl Analyser<'_> {
+    /// The column `index` (from 0) of an entry of the current level.
+    pub fn var(&mut self, rte: usize, index: usize) -> Expr {
+        let ty = self.level().rtes[rte].column_types[index];
+        Expr::Var { levels_up: 0, rte, column: index as i32 + 1, ty }
+    }
+
+    fn column_of(rtes: &[RangeTableEntry], item: &Item, column: &str) -> Found {
+        if let Some(columns) = &item.columns {
+            let mut hits = columns.iter().filter(|(n, _)| n == column);
+            return match (hits.next(), hits.next()) {
+                (None, _) => Found::No,
+                (Some((_, e)), None) => Found::One(e.clone()),
+                _ => Found::Twice,
+            };
+        }
+        let rte = &rtes[item.rte];
+        let mut hits =
+            rte.column_names.iter().enumerate().filter(|(_, n)| *n == column && !n.is_empty());
+        match (hits.next(), hits.next()) {
+            (Some(_), Some(_)) => return Found::Twice,
+            (Some((i, _)), None) => {
+                return Found::One(Expr::Var {
+                    levels_up: 0,
+                    rte: item.rte,
+                    column: i as i32 + 1,
+                    ty: rte.column_types[i],
+                });
+            }
+            _ => {}
+        }
+        if matches!(rte.kind, RteKind::Relation { .. }) {
+            if let Some((_, n, ty)) = SYSTEM_COLUMNS.iter().find(|(n, ..)| *n == column) {
+                return Found::One(Expr::Var {
+                    levels_up: 0,
+                    rte: item.rte,
+                    column: *n,
+                    ty: TypeRef::of(*ty),
+                });
+            }
+        }
+        Found::No
+    }
+
+    /// Notes where a column was named, and moves it `up` levels.
+    fn seen(&mut self, mut e: Expr, up: usize, loc: Loc) -> Expr {
+        let at = self.levels.len() - 1 - up;
+        if let Expr::Var { rte, column, .. } = &e
+            && !self.levels[at].in_aggregate
+        {
+            let seen = &mut self.levels[at].seen;
+            if !seen.iter().any(|(r, c, _)| r == rte && c == column) {
+                seen.push((*rte, *column, loc));
+            }
+        }
+        if up > 0 {
+            shift_expr_levels(&mut e, 0, up as i32);
+        }
+        e
+    }
+
+    /// A bare name: a column, or None.
+    pub fn bare_column(&mut self, column: &str, loc: Loc) -> Result<Option<Expr>> {
+        for up in 0..self.levels.len() {
+            let level = &self.levels[self.levels.len() - 1 - up];
+            let mut found: Option<Expr> = None;
+            let mut wrong: Option<String> = None;
+            for item in level.items.iter().filter(|i| i.by_column) {
+                if item.lateral_only && !level.lateral {
+                    continue;
+                }
+                match Self::column_of(&level.rtes, item, column) {
+                    Found::No => {}
+                    Found::One(e) if found.is_none() => {
+                        if item.forbidden {
+                            wrong = Some(item.name.clone());
+                        }
+                        found = Some(e);
+                    }
+                    _ => {
+                        let e =
+                            err!(AMBIGUOUS_COLUMN, "column reference \"{column}\" is ambiguous");
+                        return self.at(loc, e);
+                    }
+                }
+            }
+            if let Some(table) = wrong {
+                return self.invalid_reference(&table, loc);
+            }
+            if let Some(e) = found {
+                return Ok(Some(self.seen(e, up, loc)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn invalid_reference<T>(&self, table: &str, loc: Loc) -> Result<T> {
+        let e = SqlError::new(
+            SqlState::UNDEFINED_TABLE,
+            format!("invalid reference to FROM-clause entry for table \"{table}\""),
+        )
+        .detail(format!(
+            "There is an entry for table \"{table}\", but it cannot be referenced from this part \
+             of the query."
+        ));
+        self.at(loc, e.into())
+    }
+
+    /// The entry that `[schema.]name` qualifies: (levels up, index into that level's items).
+    pub fn find_item(
+        &self,
+        schema: Option<&str>,
+        name: &str,
+        loc: Loc,
+    ) -> Result<Option<(usize, usize)>> {
+        for up in 0..self.levels.len() {
+            let level = &self.levels[self.levels.len() - 1 - up];
+            let mut hit = None;
+            for (i, item) in level.items.iter().enumerate() {
+                if !item.by_name || item.name != name {
+                    continue;
+                }
+                if schema.is_some() && item.schema.as_deref() != schema {
+                    continue;
+                }
+                if item.forbidden || (item.lateral_only && !level.lateral) {
+                    return self.invalid_reference(name, loc);
+                }
+                if hit.is_some() {
+                    let e = err!(AMBIGUOUS_ALIAS, "table reference \"{name}\" is ambiguous");
+                    return self.at(loc, e);
+                }
+                hit = Some(i);
+            }
+            if let Some(i) = hit {
+                return Ok(Some((up, i)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// `table.column`
+    pub fn qualified_column(
+        &mut self,
+        schema: Option<&str>,
+        table: &str,
+        column: &str,
+        loc: Loc,
+    ) -> Result<Option<Expr>> {
+        let Some((up, i)) = self.find_item(schema, table, loc)? else {
+            return Ok(None);
+        };
+        let level = &self.levels[self.levels.len() - 1 - up];
+        match Self::column_of(&level.rtes, &level.items[i], column) {
+            Found::One(e) => Ok(Some(self.seen(e, up, loc))),
+            Found::Twice => {
+                let e = err!(AMBIGUOUS_COLUMN, "column reference \"{column}\" is ambiguous");
+                self.at(loc, e)
+            }
+            Found::No => {
+                let mut e = SqlError::new(
+                    SqlState::UNDEFINED_COLUMN,
+                    format!("column {table}.{column} does not exist"),
+                );
+                e.hint = self.column_hint(Some(table), column);
+                self.at(loc, e.into())
+            }
+        }
+    }
+
+    /// The whole row of an item.
+    pub fn whole_row(&mut self, up: usize, item: usize, loc: Loc) -> Expr {
+        let at = self.levels.len() - 1 - up;
+        let it = &self.levels[at].items[item];
+        if let Some(columns) = &it.columns {
+            let e = Expr::Row {
+                fields: columns.iter().map(|(_, e)| e.clone()).collect(),
+                names: columns.iter().map(|(n, _)| n.clone()).collect(),
+                ty: TypeRef::of(RECORD),
+            };
+            return self.seen(e, up, loc);
+        }
+        let rte = it.rte;
+        let entry = &self.levels[at].rtes[rte];
+        // A function with one scalar column: its row is that value.
+        if let RteKind::Function { calls, ordinality: false } = &entry.kind {
+            if let [call] = calls.as_slice() {
+                if call.columns == 1 && !super::from::yields_record(&call.call) {
+                    let e = Expr::Var {
+                        levels_up: 0,
+                        rte,
+                        column: 1,
+                        ty: entry.column_types[0],
+                    };
+                    return self.seen(e, up, loc);
+                }
+            }
+        }
+        let mut ty = TypeRef::of(RECORD);
+        if let RteKind::Relation { oid, .. } = entry.kind {
+            if let Ok(Some(t)) = self.catalog.table_by_oid(base::Oid(oid)) {
+                if t.row_type.is_valid() {
+                    ty = TypeRef::of(t.row_type);
+                }
+            }
+        }
+        let e = Expr::Var { levels_up: 0, rte, column: 0, ty };
+        self.seen(e, up, loc)
+    }
+
+    /// The columns that `*` or `t.*` stands for.
+    pub fn item_columns(&mut self, up: usize, item: usize, loc: Loc) -> Vec<(String, Expr)> {
+        let at = self.levels.len() - 1 - up;
+        let it = &self.levels[at].items[item];
+        let list: Vec<(String, Expr)> = if let Some(columns) = &it.columns {
+            columns.clone()
+        } else {
+            let rte = it.rte;
+            let entry = &self.levels[at].rtes[rte];
+            entry
+                .column_names
+                .iter()
+                .enumerate()
+                .filter(|(_, n)| !n.is_empty())
+                .map(|(i, n)| {
+                    let ty = entry.column_types[i];
+                    (n.clone(), Expr::Var { levels_up: 0, rte, column: i as i32 + 1, ty })
+                })
+                .collect()
+        };
+        list.into_iter().map(|(n, e)| (n, self.seen(e, up, loc))).collect()
+    }
+
+    /// Names much like `column`.
+    fn column_hint(&self, table: Option<&str>, column: &str) -> Option<String> {
+        let mut best: Vec<String> = Vec::new();
+        let mut least = 4;
+        for level in self.levels.iter().rev() {
+            for item in &level.items {
+                if item.name.is_empty() || !item.by_name {
+                    continue;
+                }
+                let extra = table.map_or(0, |t| distance(t, &item.name, 3));
+                let names: Vec<&String> = match &item.columns {
+                    Some(c) => c.iter().map(|(n, _)| n).collect(),
+                    None => level.rtes[item.rte].column_names.iter().collect(),
+                };
+                for n in names.into_iter().filter(|n| !n.is_empty()) {
+                    let d = distance(column, n, 3) + extra;
+                    if d > 3 || d > column.chars().count() / 2 {
+                        continue;
+                    }
+                    if d < least {
+                        least = d;
+                        best.clear();
+                    }
+                    if d == least {
+                        best.push(format!("{}.{n}", item.name));
+                    }
+                }
+            }
+        }
+        match best.as_slice() {
+            [one] => Some(format!("Perhaps you meant to reference the column \"{one}\".")),
+            [a, b] => Some(format!(
+                "Perhaps you meant to reference the column \"{a}\" or the column \"{b}\"."
+            )),
+            _ => None,
+        }
+    }
+
+    pub fn no_column<T>(&self, column: &str, loc: Loc) -> Result<T> {
+        let mut e = SqlError::new(
+            SqlState::UNDEFINED_COLUMN,
+            format!("column \"{column}\" does not exist"),
+        );
+        // It may be there, but out of sight.
+        for level in self.levels.iter().rev() {
+            for item in &level.items {
+                let hidden = item.forbidden || (item.lateral_only && !level.lateral);
+                if hidden && !matches!(Self::column_of(&level.rtes, item, column), Found::No) {
+                    e.detail = Some(format!(
+                        "There is a column named \"{column}\" in table \"{}\", but it cannot be \
+                         referenced from this part of the query.",
+                        item.name
+                    ));
+                    return self.at(loc, e.into());
+                }
+            }
+        }
+        e.hint = self.column_hint(None, column);
+        self.at(loc, e.into())
+    }
+
+    pub fn no_table<T>(&self, name: &str, loc: Loc) -> Result<T> {
+        for level in self.levels.iter().rev() {
+            for item in &level.items {
+                let rte = &level.rtes[item.rte];
+                let RteKind::Relation { oid, .. } = rte.kind else { continue };
+                let Ok(Some(t)) = self.catalog.table_by_oid(base::Oid(oid)) else { continue };
+                if t.name == name && item.name != name {
+                    let e = SqlError::new(
+                        SqlState::UNDEFINED_TABLE,
+                        format!("invalid reference to FROM-clause entry for table \"{name}\""),
+                    )
+                    .hint(format!(
+                        "Perhaps you meant to reference the table alias \"{}\".",
+                        item.name
+                    ));
+                    return self.at(loc, e.into());
+                }
+            }
+        }
+        let e = err!(UNDEFINED_TABLE, "missing FROM-clause entry for table \"{name}\"");
+        self.at(loc, e)
+    }
+}

@@ -1,0 +1,760 @@
+//! SELECT: WITH, the target list, GROUP BY, ORDER BY, DISTINCT, LIMIT, locking.
+
+use super::{Analyser, Clause};
+use crate::parse::ast::{
+    self, DistinctClause, ExprKind, GroupItem, Locking, Select, SelectBody, SelectCore, SortBy,
+    Target, With,
+};
+use crate::query::{
+    Command, Distinct, FromItem, LockStrength, Query, RangeTableEntry, RowMark, RteKind,
+    TargetEntry,
+};
+use base::{Oid, Result, SqlError, SqlState, err};
+use expr::tree::SortKey;
+use expr::{Expr, TypeRef};
+use types::oids::UNKNOWN;
+
+/// The name PostgreSQL gives an output column that has none, and how sure it is of it.
+fn label(e: &ast::Expr) -> Option<(String, u8)> {
+    let sure = |s: &str| Some((s.to_owned(), 2));
+    match &e.kind {
+        ExprKind::Column(names) => names.last().map(|n| (n.clone(), 2)),
+        ExprKind::Call(c) => c.name.last().map(|n| (n.clone(), 2)),
+        ExprKind::Field { name, .. } => sure(name),
+        ExprKind::Subscript { arg, .. } | ExprKind::Collate { arg, .. } => label(arg),
+        ExprKind::Cast { arg, ty } => match label(arg) {
+            Some((n, 2)) => Some((n, 2)),
+            _ => ty.names.last().map(|n| (n.clone(), 1)),
+        },
+        ExprKind::Bool(_) => Some(("bool".into(), 1)),
+        ExprKind::Case { otherwise, .. } => match otherwise.as_deref().and_then(label) {
+            Some((n, 2)) => Some((n, 2)),
+            _ => Some(("case".into(), 1)),
+        },
+        ExprKind::Array(_) | ExprKind::ArraySelect(_) => sure("array"),
+        ExprKind::Row { explicit: true, .. } => sure("row"),
+        ExprKind::Row { .. } => sure("row"),
+        ExprKind::Coalesce(_) => sure("coalesce"),
+        ExprKind::MinMax { greatest: true, .. } => sure("greatest"),
+        ExprKind::MinMax { .. } => sure("least"),
+        ExprKind::NullIf(..) => sure("nullif"),
+        ExprKind::Grouping(_) => sure("grouping"),
+        ExprKind::Exists(_) => sure("exists"),
+        ExprKind::Subquery(q) => match &q.body {
+            SelectBody::Core(c) => {
+                let t = c.targets.first()?;
+                match &t.alias {
+                    Some(a) => Some((a.clone(), 2)),
+                    None => label(&t.expr),
+                }
+            }
+            SelectBody::Values(_) => sure("column1"),
+            SelectBody::SetOp { left, .. } => {
+                label(&ast::Expr { kind: ExprKind::Subquery(left.clone()), loc: e.loc })
+            }
+        },
+        ExprKind::SqlValue { kind, .. } => {
+            use expr::SqlValueFunction as S;
+            sure(match kind {
+                S::CurrentDate => "current_date",
+                S::CurrentTime => "current_time",
+                S::CurrentTimestamp => "current_timestamp",
+                S::LocalTime => "localtime",
+                S::LocalTimestamp => "localtimestamp",
+                S::CurrentUser => "current_user",
+                S::SessionUser => "session_user",
+                S::CurrentRole => "current_role",
+                S::CurrentCatalog => "current_catalog",
+                S::CurrentSchema => "current_schema",
+            })
+        }
+        _ => None,
+    }
+}
+
+/// The name of an output column without AS.
+pub(crate) fn column_label(e: &ast::Expr) -> String {
+    label(e).map_or_else(|| "?column?".into(), |(n, _)| n)
+}
+
+impl Analyser<'_> {
+    /// A SELECT in the current (new) level; unknown columns become text.
+    pub fn select(&mut self, s: &Select) -> Result<Query> {
+        self.select_with(s, false)
+    }
+
+    pub fn select_with(&mut self, s: &Select, keep_unknown: bool) -> Result<Query> {
+        if let Some(w) = &s.with {
+            self.with_clause(w)?;
+        }
+        match &s.body {
+            SelectBody::Core(c) => self.core(s, c, keep_unknown),
+            SelectBody::Values(rows) => self.values(s, rows, keep_unknown),
+            SelectBody::SetOp { .. } => self.set_operation(s),
+        }
+    }
+
+    /// An entry of an output list.
+    fn entry(&mut self, expr: Expr, name: String) -> TargetEntry {
+        let origin = self.origin(&expr);
+        TargetEntry { expr, name, target_column: None, origin, hidden: false }
+    }
+
+    /// The table column that an expression passes on unchanged.
+    fn origin(&mut self, e: &Expr) -> (u32, i32) {
+        let Expr::Var { levels_up: 0, rte, column, .. } = e else { return (0, 0) };
+        let Some(entry) = self.level().rtes.get(*rte) else { return (0, 0) };
+        match &entry.kind {
+            RteKind::Relation { oid, .. } if *column != 0 => (*oid, *column),
+            RteKind::Subquery { query, view: 0 } if *column > 0 => query
+                .targets
+                .iter()
+                .filter(|t| !t.hidden)
+                .nth(*column as usize - 1)
+                .map_or((0, 0), |t| t.origin),
+            RteKind::Subquery { view, .. } if *column > 0 => (*view, *column),
+            _ => (0, 0),
+        }
+    }
+
+    pub fn targets(
+        &mut self,
+        list: &[Target],
+        clause: Clause,
+        keep_unknown: bool,
+    ) -> Result<Vec<TargetEntry>> {
+        let saved = self.enter(clause);
+        let mut out = Vec::with_capacity(list.len());
+        for t in list {
+            if let Some(columns) = self.star_target(&t.expr)? {
+                for (n, e) in columns {
+                    let entry = self.entry(e, n);
+                    out.push(entry);
+                }
+                continue;
+            }
+            let mut e = self.expr(&t.expr)?;
+            if !keep_unknown {
+                e = self.known(e, t.expr.loc)?;
+            }
+            let name = match &t.alias {
+                Some(a) => a.clone(),
+                None => column_label(&t.expr),
+            };
+            let entry = self.entry(e, name);
+            out.push(entry);
+        }
+        self.enter(saved);
+        if out.len() > 1664 {
+            return Err(err!(TOO_MANY_COLUMNS, "target lists can have at most 1664 entries"));
+        }
+        Ok(out)
+    }
+
+    fn core(&mut self, s: &Select, c: &SelectCore, keep_unknown: bool) -> Result<Query> {
+        if let Some(into) = &c.into {
+            let e = err!(SYNTAX_ERROR, "SELECT ... INTO is not allowed here");
+            return self.at(into.loc, e);
+        }
+        let from = self.from_clause(&c.from)?;
+        self.window_clause(&c.windows)?;
+        let mut targets = self.targets(&c.targets, Clause::Target, keep_unknown)?;
+        let filter = self.condition(c.filter.as_ref(), Clause::Where, "WHERE")?;
+        let having = self.condition(c.having.as_ref(), Clause::Having, "HAVING")?;
+        let saved = self.enter(Clause::OrderBy);
+        let mut order_by = self.order_by(&s.order_by, &mut targets)?;
+        self.enter(Clause::GroupBy);
+        let (group_exprs, mut sets) = self.group_by(&c.group_by, &mut targets)?;
+        if c.group_distinct {
+            let mut seen: Vec<Vec<usize>> = Vec::new();
+            sets.retain(|s| {
+                let mut k = s.clone();
+                k.sort_unstable();
+                let new = !seen.contains(&k);
+                seen.push(k);
+                new
+            });
+        }
+        self.enter(Clause::DistinctOn);
+        let distinct = self.distinct(&c.distinct, s, &mut targets, &mut order_by)?;
+        self.enter(saved);
+        let (limit, offset) = self.limits(s)?;
+        let mut q = self.gather(Command::Select);
+        q.from = from;
+        q.filter = filter;
+        q.targets = targets;
+        q.having = having;
+        q.has_aggregates |= q.having.is_some() || !c.group_by.is_empty();
+        q.group_exprs = group_exprs;
+        q.grouping_sets = sets;
+        q.order_by = order_by;
+        q.distinct = distinct;
+        q.limit = limit;
+        q.limit_with_ties = s.with_ties;
+        q.offset = offset;
+        self.settle_groupings(&mut q)?;
+        self.check_grouping(&q)?;
+        self.locking(&s.locking, &mut q)?;
+        if s.with_ties && q.order_by.is_empty() {
+            return Err(err!(
+                SYNTAX_ERROR,
+                "WITH TIES cannot be specified without ORDER BY clause"
+            ));
+        }
+        Ok(q)
+    }
+
+    pub fn condition(
+        &mut self,
+        e: Option<&ast::Expr>,
+        clause: Clause,
+        what: &str,
+    ) -> Result<Option<Expr>> {
+        let Some(e) = e else { return Ok(None) };
+        let saved = self.enter(clause);
+        let x = self.expr(e)?;
+        let x = self.boolean(x, what, e.loc)?;
+        self.enter(saved);
+        Ok(Some(x))
+    }
+
+    pub fn limits(&mut self, s: &Select) -> Result<(Option<Expr>, Option<Expr>)> {
+        let saved = self.clause();
+        let mut one = |a: &mut Self, e: &Option<ast::Expr>, clause: Clause, what: &str| {
+            let Some(e) = e else { return Ok(None) };
+            if matches!(e.kind, ExprKind::Null) {
+                return Ok(None);
+            }
+            a.enter(clause);
+            let x = a.expr(e)?;
+            if x.any(&mut |e| matches!(e, Expr::Var { levels_up: 0, .. })) {
+                let e2 = err!(
+                    INVALID_COLUMN_REFERENCE,
+                    "argument of {what} must not contain variables"
+                );
+                return a.at(e.loc, e2);
+            }
+            a.bigint(x, what, e.loc).map(Some)
+        };
+        let limit = one(self, &s.limit, Clause::Limit, "LIMIT")?;
+        let offset = one(self, &s.offset, Clause::Offset, "OFFSET")?;
+        self.enter(saved);
+        Ok((limit, offset))
+    }
+
+    /// The target that a bare name or a position means. None: an expression of its own.
+    fn output_column(
+        &mut self,
+        e: &ast::Expr,
+        targets: &[TargetEntry],
+        clause: &str,
+    ) -> Result<Option<usize>> {
+        match &e.kind {
+            ExprKind::Column(names) if names.len() == 1 => {
+                if clause == "GROUP BY" && self.own_column(&names[0]) {
+                    return Ok(None);
+                }
+                let mut hit: Option<usize> = None;
+                for (i, t) in targets.iter().enumerate() {
+                    if t.hidden || t.name != names[0] {
+                        continue;
+                    }
+                    match hit {
+                        Some(h) if targets[h].expr != t.expr => {
+                            let e2 =
+                                err!(AMBIGUOUS_COLUMN, "{clause} \"{}\" is ambiguous", names[0]);
+                            return self.at(e.loc, e2);
+                        }
+                        Some(_) => {}
+                        None => hit = Some(i),
+                    }
+                }
+                Ok(hit)
+            }
+            ExprKind::Number(n) => {
+                let Ok(n) = n.parse::<i32>() else {
+                    let e2 = err!(SYNTAX_ERROR, "non-integer constant in {clause}");
+                    return self.at(e.loc, e2);
+                };
+                let shown: Vec<usize> =
+                    (0..targets.len()).filter(|i| !targets[*i].hidden).collect();
+                match usize::try_from(n).ok().and_then(|n| n.checked_sub(1)).and_then(|n| shown.get(n))
+                {
+                    Some(i) => Ok(Some(*i)),
+                    None => {
+                        let e2 = err!(
+                            INVALID_COLUMN_REFERENCE,
+                            "{clause} position {n} is not in select list"
+                        );
+                        self.at(e.loc, e2)
+                    }
+                }
+            }
+            ExprKind::String(_) | ExprKind::Null | ExprKind::Bool(_) => {
+                let e2 = err!(SYNTAX_ERROR, "non-integer constant in {clause}");
+                self.at(e.loc, e2)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Is there an input column of this name at this level?
+    fn own_column(&mut self, name: &str) -> bool {
+        let level = self.level();
+        level.items.iter().filter(|i| i.by_column).any(|i| match &i.columns {
+            Some(c) => c.iter().any(|(n, _)| n == name),
+            None => level.rtes[i.rte].column_names.iter().any(|n| n == name),
+        })
+    }
+
+    fn sort_expr(
+        &mut self,
+        e: &ast::Expr,
+        targets: &mut [TargetEntry],
+        clause: &str,
+    ) -> Result<Expr> {
+        match self.output_column(e, targets, clause)? {
+            Some(i) => {
+                if targets[i].expr.ty().oid == UNKNOWN {
+                    let x = targets[i].expr.clone();
+                    targets[i].expr = self.known(x, e.loc)?;
+                }
+                Ok(targets[i].expr.clone())
+            }
+            None => self.known_expr(e),
+        }
+    }
+
+    fn order_by(
+        &mut self,
+        list: &[SortBy],
+        targets: &mut [TargetEntry],
+    ) -> Result<Vec<SortKey>> {
+        let mut out: Vec<SortKey> = Vec::with_capacity(list.len());
+        for s in list {
+            let expr = self.sort_expr(&s.expr, targets, "ORDER BY")?;
+            self.must_be_sortable(expr.ty().oid, s.expr.loc)?;
+            if let Some(op) = &s.using {
+                if !matches!(op.name.as_str(), "<" | ">" | "<=" | ">=") {
+                    let e = SqlError::new(
+                        SqlState::WRONG_OBJECT_TYPE,
+                        format!("operator {} is not a valid ordering operator", op.name),
+                    )
+                    .hint(
+                        "Ordering operators must be \"<\" or \">\" members of btree operator \
+                         families.",
+                    );
+                    return self.at(s.expr.loc, e.into());
+                }
+            }
+            if out.iter().any(|k| k.expr == expr) {
+                continue;
+            }
+            out.push(SortKey {
+                expr,
+                descending: s.descending,
+                nulls_first: s.nulls_first.unwrap_or(s.descending),
+            });
+        }
+        Ok(out)
+    }
+
+    fn group_expr(
+        &mut self,
+        e: &ast::Expr,
+        targets: &mut [TargetEntry],
+        exprs: &mut Vec<Expr>,
+    ) -> Result<usize> {
+        let x = self.sort_expr(e, targets, "GROUP BY")?;
+        if x.any(&mut |e| matches!(e, Expr::Aggregate(a) if a.levels_up == 0)) {
+            let e2 = err!(GROUPING_ERROR, "aggregate functions are not allowed in GROUP BY");
+            return self.at(e.loc, e2);
+        }
+        if x.any(&mut |e| matches!(e, Expr::Window(_))) {
+            let e2 = err!(WINDOWING_ERROR, "window functions are not allowed in GROUP BY");
+            return self.at(e.loc, e2);
+        }
+        self.must_be_equatable(x.ty().oid, e.loc)?;
+        Ok(match exprs.iter().position(|g| *g == x) {
+            Some(i) => i,
+            None => {
+                exprs.push(x);
+                exprs.len() - 1
+            }
+        })
+    }
+
+    /// An element of GROUPING SETS and the like: one column or a parenthesised list.
+    fn group_set(
+        &mut self,
+        e: &ast::Expr,
+        targets: &mut [TargetEntry],
+        exprs: &mut Vec<Expr>,
+    ) -> Result<Vec<usize>> {
+        match &e.kind {
+            ExprKind::Row { fields, explicit: false } => {
+                fields.iter().map(|f| self.group_expr(f, targets, exprs)).collect()
+            }
+            _ => Ok(vec![self.group_expr(e, targets, exprs)?]),
+        }
+    }
+
+    fn group_item(
+        &mut self,
+        item: &GroupItem,
+        targets: &mut [TargetEntry],
+        exprs: &mut Vec<Expr>,
+    ) -> Result<Vec<Vec<usize>>> {
+        Ok(match item {
+            GroupItem::Expr(e) => vec![self.group_set(e, targets, exprs)?],
+            GroupItem::Empty => vec![Vec::new()],
+            GroupItem::Rollup(list) => {
+                let parts: Result<Vec<_>> =
+                    list.iter().map(|e| self.group_set(e, targets, exprs)).collect();
+                let parts = parts?;
+                (0..=parts.len()).rev().map(|n| parts[..n].concat()).collect()
+            }
+            GroupItem::Cube(list) => {
+                let parts: Result<Vec<_>> =
+                    list.iter().map(|e| self.group_set(e, targets, exprs)).collect();
+                let parts = parts?;
+                if parts.len() > 12 {
+                    return Err(err!(TOO_MANY_COLUMNS, "CUBE is limited to 12 elements"));
+                }
+                let n = parts.len();
+                (0..1usize << n)
+                    .rev()
+                    .map(|mask| {
+                        (0..n)
+                            .filter(|i| mask & (1 << (n - 1 - i)) != 0)
+                            .flat_map(|i| parts[i].clone())
+                            .collect()
+                    })
+                    .collect()
+            }
+            GroupItem::Sets(items) => {
+                let mut out = Vec::new();
+                for i in items {
+                    out.extend(self.group_item(i, targets, exprs)?);
+                }
+                out
+            }
+        })
+    }
+
+    #[allow(clippy::type_complexity, reason = "expressions and the sets over them")]
+    fn group_by(
+        &mut self,
+        list: &[GroupItem],
+        targets: &mut [TargetEntry],
+    ) -> Result<(Vec<Expr>, Vec<Vec<usize>>)> {
+        let mut exprs = Vec::new();
+        if list.is_empty() {
+            return Ok((exprs, Vec::new()));
+        }
+        let mut sets: Vec<Vec<usize>> = vec![Vec::new()];
+        for item in list {
+            let more = self.group_item(item, targets, &mut exprs)?;
+            if sets.len() * more.len() > 4096 {
+                return Err(err!(
+                    STATEMENT_TOO_COMPLEX,
+                    "too many grouping sets present (maximum 4096)"
+                ));
+            }
+            sets = sets
+                .iter()
+                .flat_map(|s| {
+                    more.iter().map(move |m| {
+                        let mut all = s.clone();
+                        all.extend(m.iter().filter(|i| !s.contains(i)));
+                        all
+                    })
+                })
+                .collect();
+        }
+        Ok((exprs, sets))
+    }
+
+    fn distinct(
+        &mut self,
+        d: &DistinctClause,
+        s: &Select,
+        targets: &mut Vec<TargetEntry>,
+        order_by: &mut [SortKey],
+    ) -> Result<Distinct> {
+        match d {
+            DistinctClause::No => Ok(Distinct::No),
+            DistinctClause::All => {
+                for t in targets.iter() {
+                    self.must_be_equatable(t.expr.ty().oid, s.loc)?;
+                }
+                for (k, a) in order_by.iter().zip(&s.order_by) {
+                    if !targets.iter().any(|t| t.expr == k.expr) {
+                        let e = err!(
+                            INVALID_COLUMN_REFERENCE,
+                            "for SELECT DISTINCT, ORDER BY expressions must appear in select list"
+                        );
+                        return self.at(a.expr.loc, e);
+                    }
+                }
+                Ok(Distinct::All)
+            }
+            DistinctClause::On(list) => {
+                let mut out: Vec<Expr> = Vec::new();
+                for e in list {
+                    let x = self.sort_expr(e, targets, "DISTINCT ON")?;
+                    self.must_be_equatable(x.ty().oid, e.loc)?;
+                    if !out.contains(&x) {
+                        out.push(x);
+                    }
+                }
+                // The first ORDER BY keys must be exactly these.
+                let mut matched = 0;
+                let mut gap = false;
+                for k in order_by.iter() {
+                    if out.contains(&k.expr) {
+                        if gap {
+                            break;
+                        }
+                        matched += 1;
+                    } else {
+                        gap = true;
+                    }
+                }
+                let later = order_by[matched..].iter().any(|k| out.contains(&k.expr));
+                if (gap && matched < out.len()) || later {
+                    let e = err!(
+                        INVALID_COLUMN_REFERENCE,
+                        "SELECT DISTINCT ON expressions must match initial ORDER BY expressions"
+                    );
+                    return self.at(list.first().map_or(s.loc, |e| e.loc), e);
+                }
+                Ok(Distinct::On(out))
+            }
+        }
+    }
+
+    /// VALUES as a query.
+    fn values(
+        &mut self,
+        s: &Select,
+        rows: &[Vec<ast::Expr>],
+        keep_unknown: bool,
+    ) -> Result<Query> {
+        let saved = self.enter(Clause::Values);
+        let width = rows.first().map_or(0, Vec::len);
+        let mut made: Vec<Vec<(Expr, ast::Loc)>> = Vec::with_capacity(rows.len());
+        for r in rows {
+            if r.len() != width {
+                let e = err!(SYNTAX_ERROR, "VALUES lists must all be the same length");
+                return self.at(r.first().map_or(s.loc, |e| e.loc), e);
+            }
+            let mut row = Vec::with_capacity(width);
+            for e in r {
+                row.push((self.expr(e)?, e.loc));
+            }
+            made.push(row);
+        }
+        let mut types = Vec::new();
+        for i in 0..width {
+            let column: Vec<(Oid, ast::Loc)> =
+                made.iter().map(|r| (r[i].0.ty().oid, r[i].1)).collect();
+            let all_unknown = column.iter().all(|(t, _)| *t == UNKNOWN);
+            let ty = if keep_unknown && all_unknown {
+                UNKNOWN
+            } else {
+                self.common_type(&column, "VALUES")?
+            };
+            // All of one modifier keep it.
+            let first = made[0][i].0.ty();
+            let same = made.iter().all(|r| r[i].0.ty() == first);
+            types.push(if same && first.oid == ty { first } else { TypeRef::of(ty) });
+        }
+        let mut out = Vec::with_capacity(made.len());
+        for row in made {
+            let mut exprs = Vec::with_capacity(width);
+            for ((e, loc), ty) in row.into_iter().zip(&types) {
+                exprs.push(self.to_common(e, ty.oid, "VALUES", loc)?);
+            }
+            out.push(exprs);
+        }
+        let names: Vec<String> = (1..=width).map(|i| format!("column{i}")).collect();
+        let entry = RangeTableEntry {
+            kind: RteKind::Values { rows: out },
+            alias: "*VALUES*".into(),
+            has_alias: false,
+            column_names: names.clone(),
+            column_types: types,
+            required_privileges: 0,
+            check_as: 0,
+            lateral: false,
+        };
+        let level = self.level();
+        let rte = level.rtes.len();
+        level.rtes.push(entry);
+        level.items.push(super::scope::Item::table(rte, "*VALUES*"));
+        let mut targets: Vec<TargetEntry> = Vec::new();
+        for (i, n) in names.into_iter().enumerate() {
+            let e = self.var(rte, i);
+            targets.push(self.entry(e, n));
+        }
+        self.enter(Clause::OrderBy);
+        let order_by = self.order_by(&s.order_by, &mut targets)?;
+        self.enter(saved);
+        let (limit, offset) = self.limits(s)?;
+        if !s.locking.is_empty() {
+            return Err(err!(
+                FEATURE_NOT_SUPPORTED,
+                "{} cannot be applied to VALUES",
+                lock_name(s.locking[0].strength)
+            ));
+        }
+        let mut q = self.gather(Command::Select);
+        q.from = vec![FromItem::Rte(rte)];
+        q.targets = targets;
+        q.order_by = order_by;
+        q.limit = limit;
+        q.limit_with_ties = s.with_ties;
+        q.offset = offset;
+        Ok(q)
+    }
+
+    /// FOR UPDATE and friends.
+    pub fn locking(&mut self, list: &[Locking], q: &mut Query) -> Result<()> {
+        for l in list {
+            let name = lock_name(l.strength);
+            let with = if q.set_operation.is_some() {
+                "UNION/INTERSECT/EXCEPT"
+            } else if !matches!(q.distinct, Distinct::No) {
+                "DISTINCT clause"
+            } else if !q.group_exprs.is_empty() || !q.grouping_sets.is_empty() {
+                "GROUP BY clause"
+            } else if q.having.is_some() {
+                "HAVING clause"
+            } else if q.has_aggregates {
+                "aggregate functions"
+            } else if q.has_windows {
+                "window functions"
+            } else if q.has_target_srfs {
+                "set-returning functions in the target list"
+            } else {
+                ""
+            };
+            if with == "UNION/INTERSECT/EXCEPT" || !with.is_empty() {
+                return Err(err!(FEATURE_NOT_SUPPORTED, "{name} is not allowed with {with}"));
+            }
+            if l.tables.is_empty() {
+                for rte in 0..q.range_table.len() {
+                    lock_rte(q, rte, l);
+                }
+                continue;
+            }
+            for t in &l.tables {
+                if t.schema.is_some() {
+                    let e =
+                        err!(SYNTAX_ERROR, "{name} must specify unqualified relation names");
+                    return self.at(t.loc, e);
+                }
+                let Some(rte) = q.range_table.iter().position(|r| r.alias == t.name) else {
+                    let e = err!(
+                        UNDEFINED_TABLE,
+                        "relation \"{}\" in {name} clause not found in FROM clause",
+                        t.name
+                    );
+                    return self.at(t.loc, e);
+                };
+                let what = match &q.range_table[rte].kind {
+                    RteKind::Join { .. } => "a join",
+                    RteKind::Function { .. } => "a function",
+                    RteKind::Values { .. } => "VALUES",
+                    RteKind::Cte { .. } => "a WITH query",
+                    _ => {
+                        lock_rte(q, rte, l);
+                        continue;
+                    }
+                };
+                let e = err!(FEATURE_NOT_SUPPORTED, "{name} cannot be applied to {what}");
+                return self.at(t.loc, e);
+            }
+        }
+        Ok(())
+    }
+
+    /// WITH.
+    pub fn with_clause(&mut self, w: &With) -> Result<()> {
+        for c in &w.ctes {
+            if self.level().ctes.iter().any(|o| o.name == c.name) {
+                let e = err!(
+                    DUPLICATE_ALIAS,
+                    "WITH query name \"{}\" specified more than once",
+                    c.name
+                );
+                return self.at(c.loc, e);
+            }
+            if w.recursive && self.recursive_cte(c)? {
+                continue;
+            }
+            let q = self.statement(&c.statement)?;
+            let cte = self.make_cte(c, q)?;
+            self.level().ctes.push(cte);
+        }
+        Ok(())
+    }
+
+    pub fn make_cte(&mut self, c: &ast::CteDefinition, q: Query) -> Result<crate::query::Cte> {
+        let output = if q.command == Command::Select { &q.targets } else { &q.returning };
+        let shown: Vec<&TargetEntry> = output.iter().filter(|t| !t.hidden).collect();
+        if c.columns.len() > shown.len() {
+            let e = err!(
+                INVALID_COLUMN_REFERENCE,
+                "WITH query \"{}\" has {} columns available but {} columns specified",
+                c.name,
+                shown.len(),
+                c.columns.len()
+            );
+            return self.at(c.loc, e);
+        }
+        let mut columns: Vec<String> = shown.iter().map(|t| t.name.clone()).collect();
+        for (slot, n) in columns.iter_mut().zip(&c.columns) {
+            slot.clone_from(n);
+        }
+        let types = shown.iter().map(|t| t.expr.ty()).collect();
+        Ok(crate::query::Cte {
+            name: c.name.clone(),
+            columns,
+            types,
+            query: Box::new(q),
+            recursive: false,
+            materialized: c.materialized,
+            references: 0,
+        })
+    }
+}
+
+pub(crate) fn lock_name(s: LockStrength) -> &'static str {
+    match s {
+        LockStrength::KeyShare => "FOR KEY SHARE",
+        LockStrength::Share => "FOR SHARE",
+        LockStrength::NoKeyUpdate => "FOR NO KEY UPDATE",
+        LockStrength::Update => "FOR UPDATE",
+    }
+}
+
+/// Marks an entry as locked; a sub-select's own tables instead.
+fn lock_rte(q: &mut Query, rte: usize, l: &Locking) {
+    match &mut q.range_table[rte].kind {
+        RteKind::Relation { .. } => {
+            q.range_table[rte].required_privileges |= 4;
+            match q.row_marks.iter_mut().find(|m| m.rte == rte) {
+                Some(m) => m.strength = m.strength.max(l.strength),
+                None => q.row_marks.push(RowMark { rte, strength: l.strength, wait: l.wait }),
+            }
+        }
+        RteKind::Subquery { query, .. } => {
+            for inner in 0..query.range_table.len() {
+                lock_rte(query, inner, l);
+            }
+        }
+        _ => {}
+    }
+}

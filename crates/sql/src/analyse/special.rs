@@ -1,0 +1,367 @@
+//! Expressions with rules of their own: current_date and friends, COLLATE, IS JSON, subscripts, fields.
+
+use super::Analyser;
+use super::coerce::{can_coerce, element_type, name};
+use crate::parse::ast::{self, ExprKind, JsonKind, Loc, SubscriptIndex};
+use crate::query::RteKind;
+use base::{Result, SqlError, SqlState, err};
+use expr::{Expr, SqlValueFunction as S, TypeRef};
+use types::facts::CastContext;
+use types::oids::*;
+
+impl Analyser<'_> {
+    pub fn sql_value(&mut self, kind: S, precision: Option<i32>) -> Expr {
+        let oid = match kind {
+            S::CurrentDate => DATE,
+            S::CurrentTime => TIMETZ,
+            S::CurrentTimestamp => TIMESTAMPTZ,
+            S::LocalTime => TIME,
+            S::LocalTimestamp => TIMESTAMP,
+            S::CurrentUser
+            | S::SessionUser
+            | S::CurrentRole
+            | S::CurrentCatalog
+            | S::CurrentSchema => NAME,
+        };
+        let typmod = precision.map_or(-1, |p| p.clamp(0, 6));
+        Expr::SqlValue { kind, ty: TypeRef { oid, typmod } }
+    }
+
+    pub fn collate(&mut self, arg: &ast::Expr, names: &[String], loc: Loc) -> Result<Expr> {
+        let e = self.expr(arg)?;
+        let ty = e.ty().oid;
+        let collatable = ty == UNKNOWN
+            || types::type_info(ty).is_some_and(|t| {
+                t.collation.is_valid()
+                    || element_type(ty)
+                        .and_then(types::type_info)
+                        .is_some_and(|e| e.collation.is_valid())
+            });
+        if !collatable {
+            let e = err!(
+                DATATYPE_MISMATCH,
+                "collations are not supported by type {}",
+                name(ty)
+            );
+            return self.at(loc, e);
+        }
+        let collation = self.collation(names, loc)?;
+        Ok(Expr::Collate { arg: Box::new(e), collation: collation.0 })
+    }
+
+    pub fn collation(&self, names: &[String], loc: Loc) -> Result<base::Oid> {
+        let last = names.last().map_or("", String::as_str);
+        match types::facts::collations().iter().find(|c| c.name == last) {
+            Some(c) => Ok(c.oid),
+            None => {
+                let e = err!(
+                    UNDEFINED_OBJECT,
+                    "collation \"{}\" for encoding \"UTF8\" does not exist",
+                    names.join(".")
+                );
+                self.at(loc, e)
+            }
+        }
+    }
+
+    /// `x IS JSON …`, spelt out with functions.
+    pub fn is_json(
+        &mut self,
+        arg: &ast::Expr,
+        kind: JsonKind,
+        unique_keys: bool,
+        negated: bool,
+        loc: Loc,
+    ) -> Result<Expr> {
+        if unique_keys {
+            return self.at(loc, base::Error::unsupported("IS JSON WITH UNIQUE KEYS"));
+        }
+        let probe = self.expr(arg)?;
+        let ty = probe.ty().oid;
+        if !matches!(ty, UNKNOWN | TEXT | VARCHAR | BPCHAR | JSON | JSONB) {
+            let e = err!(
+                DATATYPE_MISMATCH,
+                "cannot use type {} in IS JSON predicate",
+                name(ty)
+            );
+            return self.at(loc, e);
+        }
+        let mk = |kind| ast::Expr { kind, loc };
+        let cast = |e: ast::Expr, t: &str| {
+            mk(ExprKind::Cast {
+                arg: Box::new(e),
+                ty: Box::new(ast::TypeName {
+                    names: vec!["pg_catalog".into(), t.into()],
+                    modifiers: Vec::new(),
+                    fixed_typmod: None,
+                    array_dims: 0,
+                    setof: false,
+                    percent_type: false,
+                    loc,
+                }),
+            })
+        };
+        let call = |f: &str, args: Vec<ast::Expr>| {
+            mk(ExprKind::Call(Box::new(ast::FuncCall {
+                name: vec!["pg_catalog".into(), f.into()],
+                args: args.into_iter().map(|value| ast::FuncArg { name: None, value }).collect(),
+                star: false,
+                distinct: false,
+                variadic: false,
+                order_by: Vec::new(),
+                within_group: false,
+                filter: None,
+                over: None,
+                sql_syntax: false,
+            })))
+        };
+        let text = cast(arg.clone(), "text");
+        let valid = call(
+            "pg_input_is_valid",
+            vec![text.clone(), mk(ExprKind::String("json".into()))],
+        );
+        let shape = call("json_typeof", vec![cast(text, "json")]);
+        let string = |s: &str| mk(ExprKind::String(s.into()));
+        let equals = |s: &str, op: &str| {
+            mk(ExprKind::Binary {
+                op: super::exprs::op(op),
+                left: Box::new(shape.clone()),
+                right: Box::new(string(s)),
+            })
+        };
+        let test = match kind {
+            JsonKind::Value => mk(ExprKind::Bool(true)),
+            JsonKind::Object => equals("object", "="),
+            JsonKind::Array => equals("array", "="),
+            JsonKind::Scalar => {
+                mk(ExprKind::And(vec![equals("object", "<>"), equals("array", "<>")]))
+            }
+        };
+        let null = mk(ExprKind::Is {
+            arg: Box::new(arg.clone()),
+            test: ast::IsTest::Null,
+            negated: false,
+        });
+        let case = mk(ExprKind::Case {
+            operand: None,
+            arms: vec![(null, cast(mk(ExprKind::Null), "bool")), (valid, test)],
+            otherwise: Some(Box::new(mk(ExprKind::Bool(false)))),
+        });
+        let e = self.expr(&case)?;
+        Ok(if negated { Expr::Not(Box::new(e)) } else { e })
+    }
+
+    pub fn subscript(
+        &mut self,
+        arg: &ast::Expr,
+        indexes: &[SubscriptIndex],
+        loc: Loc,
+    ) -> Result<Expr> {
+        let e = self.expr(arg)?;
+        let ty = e.ty();
+        if ty.oid == JSONB {
+            let mut out = Vec::new();
+            for i in indexes {
+                let Some(x) = i.upper.as_ref().filter(|_| !i.slice) else {
+                    let e = err!(
+                        DATATYPE_MISMATCH,
+                        "jsonb subscript does not support slices"
+                    );
+                    return self.at(loc, e);
+                };
+                let v = self.expr(x)?;
+                let from = v.ty().oid;
+                let to = if matches!(from, INT4 | INT2) { INT4 } else { TEXT };
+                if !can_coerce(from, to, CastContext::Implicit) {
+                    let e = SqlError::new(
+                        SqlState::DATATYPE_MISMATCH,
+                        format!("subscript type {} is not supported", name(from)),
+                    )
+                    .hint("jsonb subscript must be coercible to either integer or text.");
+                    return self.at(x.loc, e.into());
+                }
+                out.push((None, Some(self.coerce_implicit(v, to, x.loc)?)));
+            }
+            return Ok(Expr::Subscript { arg: Box::new(e), indexes: out, slice: false, ty });
+        }
+        let element = match ty.oid {
+            OIDVECTOR => Some(OID),
+            INT2VECTOR => Some(INT2),
+            NAME => None,
+            t => element_type(t),
+        };
+        let Some(element) = element else {
+            let e = err!(
+                DATATYPE_MISMATCH,
+                "cannot subscript type {} because it does not support subscripting",
+                name(ty.oid)
+            );
+            return self.at(loc, e);
+        };
+        let slice = indexes.iter().any(|i| i.slice);
+        let mut out = Vec::new();
+        for i in indexes {
+            let mut lower = match &i.lower {
+                Some(x) => Some(self.index_number(x)?),
+                None => None,
+            };
+            let upper = match &i.upper {
+                Some(x) => Some(self.index_number(x)?),
+                None => None,
+            };
+            // a[2][1:3] means a[1:2][1:3]
+            if slice && !i.slice {
+                lower = Some(super::coerce::constant(INT4, types::Datum::Int4(1)));
+            }
+            out.push((lower, upper));
+        }
+        let result = if slice {
+            match ty.oid {
+                INT2VECTOR => TypeRef::of(INT2_ARRAY),
+                OIDVECTOR => TypeRef::of(OID_ARRAY),
+                _ => ty,
+            }
+        } else {
+            TypeRef { oid: element, typmod: ty.typmod }
+        };
+        Ok(Expr::Subscript { arg: Box::new(e), indexes: out, slice, ty: result })
+    }
+
+    fn index_number(&mut self, e: &ast::Expr) -> Result<Expr> {
+        let x = self.expr(e)?;
+        if !can_coerce(x.ty().oid, INT4, CastContext::Assignment) {
+            let e2 = err!(DATATYPE_MISMATCH, "array subscript must have type integer");
+            return self.at(e.loc, e2);
+        }
+        self.coerce(x, TypeRef::of(INT4), CastContext::Assignment, false, e.loc)
+    }
+
+    /// The names and types of a row value's columns, where they are known.
+    pub fn record_columns(&self, e: &Expr) -> Option<Vec<(String, TypeRef)>> {
+        match e {
+            Expr::Row { fields, names, .. } => {
+                Some(names.iter().cloned().zip(fields.iter().map(Expr::ty)).collect())
+            }
+            Expr::Var { levels_up, rte, column, ty } => {
+                let at = self.levels.len().checked_sub(1 + *levels_up as usize)?;
+                let entry = self.levels[at].rtes.get(*rte)?;
+                if *column == 0 {
+                    return Some(
+                        entry
+                            .column_names
+                            .iter()
+                            .cloned()
+                            .zip(entry.column_types.iter().copied())
+                            .filter(|(n, _)| !n.is_empty())
+                            .collect(),
+                    );
+                }
+                if let RteKind::Subquery { query, .. } = &entry.kind {
+                    let t = query.targets.iter().filter(|t| !t.hidden).nth(*column as usize - 1)?;
+                    if let Expr::Row { fields, names, .. } = &t.expr {
+                        return Some(
+                            names.iter().cloned().zip(fields.iter().map(Expr::ty)).collect(),
+                        );
+                    }
+                    if let Expr::Var { levels_up: 0, rte, column: 0, .. } = &t.expr {
+                        let inner = query.range_table.get(*rte)?;
+                        return Some(
+                            inner
+                                .column_names
+                                .iter()
+                                .cloned()
+                                .zip(inner.column_types.iter().copied())
+                                .filter(|(n, _)| !n.is_empty())
+                                .collect(),
+                        );
+                    }
+                    return function_columns(&t.expr);
+                }
+                let _ = ty;
+                None
+            }
+            Expr::Relabel { arg, .. } => self.record_columns(arg),
+            other => function_columns(other),
+        }
+    }
+
+    /// `(row).name`
+    pub fn field(&mut self, arg: &ast::Expr, field: &str, loc: Loc) -> Result<Expr> {
+        let e = self.expr(arg)?;
+        let columns = self.record_columns(&e);
+        let Some(columns) = columns else {
+            let ty = e.ty().oid;
+            if ty == RECORD || super::coerce::is_composite(ty) {
+                let e = err!(
+                    UNDEFINED_COLUMN,
+                    "could not identify column \"{field}\" in record data type"
+                );
+                return self.at(loc, e);
+            }
+            let e = err!(
+                WRONG_OBJECT_TYPE,
+                "column notation .{field} applied to type {}, which is not a composite type",
+                name(ty)
+            );
+            return self.at(loc, e);
+        };
+        let Some(index) = columns.iter().position(|(n, _)| n == field) else {
+            let e = err!(UNDEFINED_COLUMN, "column \"{field}\" not found in data type record");
+            return self.at(loc, e);
+        };
+        Ok(field_of(&e, index, &columns))
+    }
+
+    /// `(row).*`
+    pub fn expand(&mut self, arg: &ast::Expr, loc: Loc) -> Result<Vec<(String, Expr)>> {
+        let e = self.expr(arg)?;
+        let Some(columns) = self.record_columns(&e) else {
+            let e = err!(
+                WRONG_OBJECT_TYPE,
+                "type {} is not composite",
+                name(e.ty().oid)
+            );
+            return self.at(loc, e);
+        };
+        Ok((0..columns.len())
+            .map(|i| (columns[i].0.clone(), field_of(&e, i, &columns)))
+            .collect())
+    }
+}
+
+fn field_of(e: &Expr, index: usize, columns: &[(String, TypeRef)]) -> Expr {
+    match e {
+        Expr::Row { fields, .. } => fields[index].clone(),
+        _ => Expr::Field {
+            arg: Box::new(e.clone()),
+            index,
+            name: columns[index].0.clone(),
+            ty: columns[index].1,
+        },
+    }
+}
+
+/// The output columns of a function that returns a record.
+pub(crate) fn function_columns(e: &Expr) -> Option<Vec<(String, TypeRef)>> {
+    let Expr::Call { function, .. } = e else { return None };
+    let oid = base::Oid(*function);
+    let from_facts = types::facts::proc(oid).map(|p| {
+        p.modes
+            .iter()
+            .enumerate()
+            .filter(|(_, m)| matches!(**m, "o" | "b" | "t"))
+            .filter_map(|(i, _)| {
+                Some(((*p.arg_names.get(i)?).to_owned(), TypeRef::of(*p.all_args.get(i)?)))
+            })
+            .collect::<Vec<_>>()
+    });
+    let columns = match from_facts {
+        Some(c) if !c.is_empty() => c,
+        _ => types::registry::function(oid)?
+            .columns
+            .iter()
+            .map(|(n, t)| ((*n).to_owned(), TypeRef::of(*t)))
+            .collect(),
+    };
+    if columns.is_empty() { None } else { Some(columns) }
+}

@@ -1,0 +1,361 @@
+//! Expressions that stand alone in DDL: defaults, checks, index keys, casts to a column's type.
+
+use super::scope::Item;
+use super::{Analyser, Clause, ParamTypes};
+use crate::parse::ast::{self, NO_LOC, TypeName};
+use base::{Result, err};
+use engine::catalog::model::{CatalogView, Table};
+use expr::{Expr, TypeRef};
+use types::{Env, Volatility, oids};
+
+/// What stands behind every analysis of DDL: the catalogs, the session, the source text.
+#[derive(Clone, Copy)]
+struct Context<'a> {
+    catalog: &'a dyn CatalogView,
+    env: &'a dyn Env,
+    source: &'a str,
+}
+
+impl Context<'_> {
+    /// Runs `f` with the table's columns in sight (range-table entry 0).
+    fn run<T>(
+        self,
+        table: Option<&Table>,
+        clause: Clause,
+        f: impl FnOnce(&mut Analyser<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let mut params = ParamTypes::default();
+        let mut a = Analyser::new(self.catalog, self.env, self.source, &mut params);
+        a.level();
+        if let Some(t) = table {
+            let level = a.level();
+            level.rtes.push(super::from::table_entry(t, false));
+            let mut item = Item::table(0, t.name.clone());
+            item.schema = Some(t.namespace_name.clone());
+            level.items.push(item);
+        }
+        a.enter(clause);
+        f(&mut a)
+    }
+}
+
+/// A column's DEFAULT, coerced to the column's type.
+///
+/// # Errors
+/// All that PostgreSQL raises for it.
+pub fn analyse_default(
+    e: &ast::Expr,
+    column: &str,
+    ty: TypeRef,
+    source: &str,
+    catalog: &dyn CatalogView,
+    env: &dyn Env,
+) -> Result<Expr> {
+    Context { catalog, env, source }.run(None, Clause::Default, |a| {
+        let x = a.expr(e)?;
+        let from = x.ty().oid;
+        if !super::coerce::can_coerce(from, ty.oid, types::CastContext::Assignment) {
+            let e2 = base::SqlError::new(
+                base::SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "column \"{column}\" is of type {} but default expression is of type {}",
+                    super::coerce::name(ty.oid),
+                    super::coerce::name(from)
+                ),
+            )
+            .hint("You will need to rewrite or cast the expression.");
+            return Err(e2.into());
+        }
+        a.coerce(x, ty, types::CastContext::Assignment, false, e.loc)
+    })
+}
+
+/// A CHECK condition over `table`'s columns (entry 0).
+///
+/// # Errors
+/// All that PostgreSQL raises for it.
+pub fn analyse_check(
+    e: &ast::Expr,
+    table: &Table,
+    source: &str,
+    catalog: &dyn CatalogView,
+    env: &dyn Env,
+) -> Result<Expr> {
+    Context { catalog, env, source }.run(Some(table), Clause::Check, |a| {
+        let x = a.expr(e)?;
+        a.boolean(x, "CHECK", e.loc)
+    })
+}
+
+/// A GENERATED column's expression, coerced to the column's type.
+///
+/// # Errors
+/// All that PostgreSQL raises for it.
+pub fn analyse_generated(
+    e: &ast::Expr,
+    column: &str,
+    ty: TypeRef,
+    table: &Table,
+    source: &str,
+    catalog: &dyn CatalogView,
+    env: &dyn Env,
+) -> Result<Expr> {
+    let x = Context { catalog, env, source }.run(Some(table), Clause::Generated, |a| {
+        let x = a.expr(e)?;
+        a.assign(x, ty, column, e.loc)
+    })?;
+    if !immutable(&x) {
+        return Err(err!(INVALID_OBJECT_DEFINITION, "generation expression is not immutable"));
+    }
+    Ok(x)
+}
+
+/// An index key.
+#[derive(Clone, Debug)]
+pub struct IndexExpression {
+    /// The expression over entry 0, unless it is a plain column.
+    pub expr: Option<Expr>,
+    /// The plain column's number, or 0.
+    pub column: i32,
+    /// The key's type.
+    pub ty: TypeRef,
+    /// The name PostgreSQL makes the index's name of.
+    pub name: String,
+}
+
+/// A key of CREATE INDEX.
+///
+/// # Errors
+/// All that PostgreSQL raises for it.
+pub fn analyse_index_expr(
+    element: &ast::IndexElement,
+    table: &Table,
+    source: &str,
+    catalog: &dyn CatalogView,
+    env: &dyn Env,
+) -> Result<IndexExpression> {
+    if let Some(n) = &element.column {
+        let Some(c) = table.column(n) else {
+            let e = err!(UNDEFINED_COLUMN, "column \"{n}\" does not exist");
+            return Err(crate::parse::error_at(source, e, NO_LOC));
+        };
+        return Ok(IndexExpression { expr: None, column: c.number, ty: c.ty, name: n.clone() });
+    }
+    let Some(e) = &element.expr else {
+        return Err(err!(INTERNAL_ERROR, "an index element is empty"));
+    };
+    let x = Context { catalog, env, source }
+        .run(Some(table), Clause::IndexExpr, |a| a.known_expr(e))?;
+    if !immutable(&x) {
+        return Err(err!(
+            INVALID_OBJECT_DEFINITION,
+            "functions in index expression must be marked IMMUTABLE"
+        ));
+    }
+    let name = match super::select::column_label(e).as_str() {
+        "?column?" => "expr".to_owned(),
+        n => n.to_owned(),
+    };
+    if let Expr::Var { column, ty, .. } = &x
+        && *column > 0
+    {
+        return Ok(IndexExpression { expr: None, column: *column, ty: *ty, name });
+    }
+    let ty = x.ty();
+    Ok(IndexExpression { expr: Some(x), column: 0, ty, name })
+}
+
+/// A partial index's WHERE.
+///
+/// # Errors
+/// All that PostgreSQL raises for it.
+pub fn analyse_index_predicate(
+    e: &ast::Expr,
+    table: &Table,
+    source: &str,
+    catalog: &dyn CatalogView,
+    env: &dyn Env,
+) -> Result<Expr> {
+    let x = Context { catalog, env, source }.run(Some(table), Clause::IndexPredicate, |a| {
+        let x = a.expr(e)?;
+        a.boolean(x, "WHERE", e.loc)
+    })?;
+    if !immutable(&x) {
+        return Err(err!(
+            INVALID_OBJECT_DEFINITION,
+            "functions in index predicate must be marked IMMUTABLE"
+        ));
+    }
+    Ok(x)
+}
+
+/// ALTER COLUMN … TYPE … USING: the new value over the old row. Without USING the column itself is cast.
+///
+/// # Errors
+/// All that PostgreSQL raises for it.
+pub fn analyse_using(
+    e: Option<&ast::Expr>,
+    column: &str,
+    ty: TypeRef,
+    table: &Table,
+    source: &str,
+    catalog: &dyn CatalogView,
+    env: &dyn Env,
+) -> Result<Expr> {
+    Context { catalog, env, source }.run(Some(table), Clause::AlterUsing, |a| {
+        let (x, loc) = match e {
+            Some(e) => (a.expr(e)?, e.loc),
+            None => match a.bare_column(column, NO_LOC)? {
+                Some(x) => (x, NO_LOC),
+                None => return a.no_column(column, NO_LOC),
+            },
+        };
+        if !super::coerce::can_coerce(x.ty().oid, ty.oid, types::CastContext::Assignment) {
+            let to = types::format_type(ty.oid, ty.typmod);
+            let (what, hint) = if e.is_some() {
+                (
+                    format!("result of USING clause for column \"{column}\" cannot be cast automatically to type {to}"),
+                    "You might need to add an explicit cast.".to_owned(),
+                )
+            } else {
+                (
+                    format!("column \"{column}\" cannot be cast automatically to type {to}"),
+                    format!("You might need to specify \"USING {column}::{to}\"."),
+                )
+            };
+            return Err(base::SqlError::new(base::SqlState::DATATYPE_MISMATCH, what)
+                .hint(hint)
+                .into());
+        }
+        a.coerce(x, ty, types::CastContext::Assignment, false, loc)
+    })
+}
+
+/// A value in a partition bound, coerced to the key's type.
+///
+/// # Errors
+/// All that PostgreSQL raises for it.
+pub fn analyse_partition_value(
+    e: &ast::Expr,
+    column: &str,
+    ty: TypeRef,
+    source: &str,
+    catalog: &dyn CatalogView,
+    env: &dyn Env,
+) -> Result<Expr> {
+    Context { catalog, env, source }.run(None, Clause::Partition, |a| {
+        let x = a.expr(e)?;
+        a.assign(x, ty, column, e.loc)
+    })
+}
+
+/// EXECUTE's arguments, coerced to the prepared statement's parameter types.
+///
+/// # Errors
+/// 42601 for a wrong number, and all that coercion raises.
+pub fn analyse_execute_args(
+    args: &[ast::Expr],
+    name: &str,
+    types: &[base::Oid],
+    source: &str,
+    catalog: &dyn CatalogView,
+    env: &dyn Env,
+) -> Result<Vec<Expr>> {
+    if args.len() != types.len() {
+        return Err(base::SqlError::new(
+            base::SqlState::SYNTAX_ERROR,
+            format!("wrong number of parameters for prepared statement \"{name}\""),
+        )
+        .detail(format!("Expected {} parameters but got {}.", types.len(), args.len()))
+        .into());
+    }
+    Context { catalog, env, source }.run(None, Clause::ExecuteArg, |a| {
+        let mut out = Vec::new();
+        for (i, (e, ty)) in args.iter().zip(types).enumerate() {
+            let x = a.expr(e)?;
+            let from = x.ty().oid;
+            if !super::coerce::can_coerce(from, *ty, types::CastContext::Assignment) {
+                let e2 = base::SqlError::new(
+                    base::SqlState::DATATYPE_MISMATCH,
+                    format!(
+                        "parameter ${} of type {} cannot be coerced to the expected type {}",
+                        i + 1,
+                        super::coerce::name(from),
+                        super::coerce::name(*ty)
+                    ),
+                )
+                .hint("You will need to rewrite or cast the expression.");
+                return a.at(e.loc, e2.into());
+            }
+            out.push(a.coerce(
+                x,
+                TypeRef::of(*ty),
+                types::CastContext::Assignment,
+                false,
+                e.loc,
+            )?);
+        }
+        Ok(out)
+    })
+}
+
+/// `e` for a column of type `ty`: the assignment cast and the length coercion.
+///
+/// # Errors
+/// 42804 when there is no such cast.
+pub fn coerce_assignment(
+    e: Expr,
+    ty: TypeRef,
+    column: &str,
+    catalog: &dyn CatalogView,
+    env: &dyn Env,
+) -> Result<Expr> {
+    Context { catalog, env, source: "" }
+        .run(None, Clause::Default, |a| a.assign(e, ty, column, NO_LOC))
+}
+
+/// The type that a type's name means.
+///
+/// # Errors
+/// 42704 when there is none, 22023 for a bad modifier.
+pub fn resolve_type_name(
+    ty: &TypeName,
+    source: &str,
+    catalog: &dyn CatalogView,
+    env: &dyn Env,
+) -> Result<TypeRef> {
+    Context { catalog, env, source }.run(None, Clause::Target, |a| a.type_ref(ty))
+}
+
+/// Does the expression always give the same for the same row?
+fn immutable(e: &Expr) -> bool {
+    !e.any(&mut |e| match e {
+        Expr::Call { function, .. } => {
+            let oid = base::Oid(*function);
+            match types::facts::proc(oid) {
+                Some(p) => p.volatility != 'i',
+                None => types::registry::function(oid)
+                    .is_some_and(|f| f.volatility != Volatility::Immutable),
+            }
+        }
+        Expr::SqlValue { .. } | Expr::NextValue { .. } => true,
+        Expr::CoerceViaIo { arg, ty, .. } => {
+            // through text: dates and the like depend on settings
+            let stable = |t: base::Oid| {
+                matches!(
+                    t,
+                    oids::DATE
+                        | oids::TIMESTAMP
+                        | oids::TIMESTAMPTZ
+                        | oids::TIME
+                        | oids::TIMETZ
+                        | oids::INTERVAL
+                        | oids::REGCLASS
+                        | oids::REGTYPE
+                )
+            };
+            stable(arg.ty().oid) || stable(ty.oid)
+        }
+        _ => false,
+    })
+}

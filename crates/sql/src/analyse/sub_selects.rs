@@ -1,0 +1,148 @@
+//! Sub-selects in expressions.
+
+use super::Analyser;
+use super::coerce::{array_type, name};
+use crate::parse::ast::{self, ExprKind, Loc, OpName, Select};
+use crate::query::Query;
+use base::{Result, err};
+use expr::{Expr, SubLinkKind, TypeRef};
+use types::oids::BOOL;
+
+impl Analyser<'_> {
+    fn sub_query(&mut self, q: &Select, loc: Loc) -> Result<Query> {
+        if let Some(why) = self.clause().no_subquery() {
+            return self.at(loc, err!(FEATURE_NOT_SUPPORTED, "{why}"));
+        }
+        self.nested(|a| a.select(q))
+    }
+
+    fn add(&mut self, q: Query) -> usize {
+        let list = &mut self.level().sub_selects;
+        list.push(q);
+        list.len() - 1
+    }
+
+    fn columns(q: &Query) -> Vec<TypeRef> {
+        q.targets.iter().filter(|t| !t.hidden).map(|t| t.expr.ty()).collect()
+    }
+
+    pub fn exists(&mut self, q: &Select, loc: Loc) -> Result<Expr> {
+        let q = self.sub_query(q, loc)?;
+        let subquery = self.add(q);
+        let ty = TypeRef::of(BOOL);
+        Ok(Expr::SubLink { kind: SubLinkKind::Exists, subquery, test: None, ty })
+    }
+
+    fn one_column(&self, q: &Query, loc: Loc) -> Result<TypeRef> {
+        match Self::columns(q).as_slice() {
+            [one] => Ok(*one),
+            [] => self.at(loc, err!(SYNTAX_ERROR, "subquery must return a column")),
+            _ => self.at(loc, err!(SYNTAX_ERROR, "subquery must return only one column")),
+        }
+    }
+
+    pub fn scalar(&mut self, q: &Select, loc: Loc) -> Result<Expr> {
+        let q = self.sub_query(q, loc)?;
+        let ty = self.one_column(&q, loc)?;
+        let subquery = self.add(q);
+        Ok(Expr::SubLink { kind: SubLinkKind::Scalar, subquery, test: None, ty })
+    }
+
+    pub fn array_select(&mut self, q: &Select, loc: Loc) -> Result<Expr> {
+        let q = self.sub_query(q, loc)?;
+        let element = self.one_column(&q, loc)?;
+        let array = if super::coerce::element_type(element.oid).is_some() {
+            Some(element.oid)
+        } else {
+            array_type(element.oid)
+        };
+        let Some(ty) = array else {
+            let e = err!(
+                UNDEFINED_OBJECT,
+                "could not find array type for data type {}",
+                name(element.oid)
+            );
+            return self.at(loc, e);
+        };
+        let subquery = self.add(q);
+        let ty = TypeRef { oid: ty, typmod: element.typmod };
+        Ok(Expr::SubLink { kind: SubLinkKind::Array, subquery, test: None, ty })
+    }
+
+    /// `left op ANY|ALL (SELECT …)`, IN.
+    pub fn quantified(
+        &mut self,
+        left: &ast::Expr,
+        op: &OpName,
+        any: bool,
+        query: &Select,
+        loc: Loc,
+    ) -> Result<Expr> {
+        let q = self.sub_query(query, loc)?;
+        let columns = Self::columns(&q);
+        let mut operands = Vec::new();
+        match &left.kind {
+            ExprKind::Row { fields, .. } => {
+                for f in fields {
+                    operands.push((self.expr(f)?, f.loc));
+                }
+            }
+            _ => operands.push((self.expr(left)?, left.loc)),
+        }
+        self.column_count(operands.len(), columns.len(), loc)?;
+        let pairs = operands
+            .into_iter()
+            .zip(columns.iter().enumerate())
+            .map(|(l, (index, ty))| (l, (Expr::SubLinkColumn { index, ty: *ty }, loc)))
+            .collect();
+        let test = Some(Box::new(self.row_pairs(op, pairs, loc)?));
+        let subquery = self.add(q);
+        let kind = if any { SubLinkKind::Any } else { SubLinkKind::All };
+        Ok(Expr::SubLink { kind, subquery, test, ty: TypeRef::of(BOOL) })
+    }
+
+    fn column_count(&self, left: usize, right: usize, loc: Loc) -> Result<()> {
+        if left < right {
+            return self.at(loc, err!(SYNTAX_ERROR, "subquery has too many columns"));
+        }
+        if left > right {
+            return self.at(loc, err!(SYNTAX_ERROR, "subquery has too few columns"));
+        }
+        Ok(())
+    }
+
+    /// `(a, b) op (SELECT x, y)`: the row compared is the sub-select's only one.
+    pub fn row_subquery(
+        &mut self,
+        op: &OpName,
+        left: &ast::Expr,
+        query: &Select,
+        loc: Loc,
+    ) -> Result<Expr> {
+        let ExprKind::Row { fields, .. } = &left.kind else {
+            return self.at(loc, err!(INTERNAL_ERROR, "not a row"));
+        };
+        let q = self.sub_query(query, loc)?;
+        let columns = Self::columns(&q);
+        let names: Vec<String> = q.targets.iter().map(|t| t.name.clone()).collect();
+        self.column_count(fields.len(), columns.len(), loc)?;
+        let subquery = self.add(q);
+        let row = Expr::SubLink {
+            kind: SubLinkKind::Row,
+            subquery,
+            test: None,
+            ty: TypeRef::of(types::oids::RECORD),
+        };
+        let mut pairs = Vec::new();
+        for (i, f) in fields.iter().enumerate() {
+            let field = Expr::Field {
+                arg: Box::new(row.clone()),
+                index: i,
+                name: names[i].clone(),
+                ty: columns[i],
+            };
+            pairs.push(((self.expr(f)?, f.loc), (field, loc)));
+        }
+        self.row_pairs(op, pairs, loc)
+    }
+}

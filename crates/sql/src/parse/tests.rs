@@ -1,0 +1,129 @@
+use super::*;
+
+fn fails(sql: &str) -> (String, Option<u32>) {
+    match parse(sql) {
+        Ok(_) => panic!("{sql} should not parse"),
+        Err(base::Error::Sql(e)) => (e.message, e.position),
+        Err(e) => panic!("{e}"),
+    }
+}
+
+#[test]
+fn what_clients_send_parses() {
+    let mut bad = Vec::new();
+    for text in include_str!("testdata/clients.sql").split('\x0c') {
+        if let Err(e) = parse(text) {
+            bad.push(format!("{e}: {text}"));
+        }
+    }
+    for text in include_str!("testdata/syntax.sql").lines() {
+        if let Err(e) = parse(text) {
+            bad.push(format!("{e}: {text}"));
+        }
+    }
+    assert!(bad.is_empty(), "{}", bad.join("\n---\n"));
+}
+
+#[test]
+fn statements_are_split_with_their_text() {
+    let all = parse("select 1; ;\n insert into t values ('a;b') ; -- end\n").unwrap();
+    let texts: Vec<&str> = all.iter().map(Parsed::text).collect();
+    assert_eq!(texts, ["select 1", "insert into t values ('a;b')"]);
+    assert!(parse(" ;; /* nothing */").unwrap().is_empty());
+}
+
+#[test]
+fn syntax_errors_name_the_token() {
+    let at = |m: &str, p: u32| (m.to_owned(), Some(p));
+    assert_eq!(fails("selec 1"), at("syntax error at or near \"selec\"", 1));
+    assert_eq!(fails("select 1 frm t"), at("syntax error at or near \"t\"", 14));
+    assert_eq!(fails("select (1"), at("syntax error at end of input", 10));
+    assert_eq!(fails("select * from t where"), at("syntax error at end of input", 22));
+    assert_eq!(fails("select 'é', 1 +"), at("syntax error at end of input", 16));
+    assert_eq!(fails("select 'abc"), at("unterminated quoted string at or near \"'abc\"", 8));
+    assert_eq!(
+        fails("select 12abc"),
+        at("trailing junk after numeric literal at or near \"12abc\"", 8)
+    );
+    assert_eq!(fails("select 1 < 2 < 3"), at("syntax error at or near \"<\"", 14));
+    assert_eq!(fails("create tabel t ()"), at("syntax error at or near \"tabel\"", 8));
+    assert_eq!(
+        fails("insert into t (a, b values (1)"),
+        at("syntax error at or near \"values\"", 21)
+    );
+}
+
+/// Unoptimised frames are several times as large, hence the larger stack there.
+#[test]
+fn depth_is_bounded() {
+    let stack = if cfg!(debug_assertions) { 16 << 20 } else { 1 << 20 };
+    let thread = std::thread::Builder::new().stack_size(stack).spawn(deep_statements).unwrap();
+    thread.join().unwrap();
+}
+
+fn deep_statements() {
+    for deep in [
+        format!("select {}1{}", "(".repeat(50_000), ")".repeat(50_000)),
+        format!("select {}1{}", "(select ".repeat(20_000), ")".repeat(20_000)),
+        format!("select {}1", "- ".repeat(50_000)),
+        format!("select {}1", "not ".repeat(50_000)),
+        format!("select 1{}", " + 1".repeat(50_000)),
+        format!("select {}1{}", "array[".repeat(50_000), "]".repeat(50_000)),
+        format!("select {}1", "case when ".repeat(50_000)),
+        format!("select * from {}t", "(".repeat(50_000)),
+        format!("select 1{}", " union select 1".repeat(50_000)),
+        format!("{}select 1", "explain ".repeat(50_000)),
+    ] {
+        assert!(parse(&deep).is_err());
+    }
+    assert!(parse(&format!("select {}1{}", "(".repeat(100), ")".repeat(100))).is_ok());
+}
+
+/// Cuts, doubles and swaps pieces of real statements: an error or a statement, never a panic.
+#[test]
+fn mangled_statements_do_not_panic() {
+    let texts: Vec<&str> = include_str!("testdata/syntax.sql")
+        .lines()
+        .chain(include_str!("testdata/clients.sql").split('\x0c'))
+        .collect();
+    let mut seed = 0x9e37_79b9_7f4a_7c15u64;
+    let mut next = |n: usize| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        (seed % n.max(1) as u64) as usize
+    };
+    for _ in 0..4000 {
+        let mut bytes = texts[next(texts.len())].as_bytes().to_vec();
+        bytes.truncate(600);
+        for _ in 0..=next(4) {
+            let at = next(bytes.len() + 1);
+            match next(4) {
+                0 => bytes.truncate(at),
+                1 => bytes.insert(at, b"x"[0]),
+                2 => {
+                    let other = texts[next(texts.len())].as_bytes();
+                    let from = next(other.len());
+                    let piece = other[from..(from + 20).min(other.len())].to_vec();
+                    bytes.splice(at..at, piece);
+                }
+                _ => {
+                    let end = (at + next(10)).min(bytes.len());
+                    bytes.drain(at..end);
+                }
+            }
+        }
+        let _ = parse(&String::from_utf8_lossy(&bytes));
+    }
+}
+
+#[test]
+#[ignore = "prints how long a point SELECT takes to parse"]
+fn speed() {
+    let sql = "SELECT abalance FROM pgbench_accounts WHERE aid = 12345";
+    let start = std::time::Instant::now();
+    for _ in 0..100_000 {
+        std::hint::black_box(parse(sql).unwrap());
+    }
+    eprintln!("{:?} a statement", start.elapsed() / 100_000);
+}
