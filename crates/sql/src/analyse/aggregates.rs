@@ -64,10 +64,7 @@ impl Analyser<'_> {
             if a.name.is_some() || !names.is_empty() {
                 names.resize(args.len() - 1, None);
                 if a.name.is_none() {
-                    let e = err!(
-                        SYNTAX_ERROR,
-                        "positional argument cannot follow named argument"
-                    );
+                    let e = err!(SYNTAX_ERROR, "positional argument cannot follow named argument");
                     return self.at(a.value.loc, e);
                 }
                 names.push(a.name.clone());
@@ -170,14 +167,7 @@ impl Analyser<'_> {
             return self.aggregate_call(aggregate, loc);
         }
         let form = if call.sql_syntax { CallForm::SqlSyntax } else { CallForm::Function };
-        let e = Expr::Call {
-            function: c.function.oid.0,
-            args,
-            arg_types,
-            ty,
-            operator: 0,
-            form,
-        };
+        let e = Expr::Call { function: c.function.oid.0, args, arg_types, ty, operator: 0, form };
         if c.function.returns_set {
             self.set_allowed(loc)?;
         }
@@ -196,9 +186,7 @@ impl Analyser<'_> {
         } else if call.filter.is_some() {
             format!("FILTER specified, but {bare} is not an aggregate function")
         } else if call.over.is_some() {
-            format!(
-                "OVER specified, but {bare} is not a window function nor an aggregate function"
-            )
+            format!("OVER specified, but {bare} is not a window function nor an aggregate function")
         } else {
             return Ok(());
         };
@@ -319,11 +307,8 @@ impl Analyser<'_> {
         let at = self.levels.len() - 1 - up as usize;
         let clause = self.levels[at].clause;
         if !clause.allows_aggregates() {
-            let e = err!(
-                GROUPING_ERROR,
-                "aggregate functions are not allowed in {}",
-                clause.noun()
-            );
+            let e =
+                err!(GROUPING_ERROR, "aggregate functions are not allowed in {}", clause.noun());
             return self.at(loc, e);
         }
         self.levels[at].has_aggregates = true;
@@ -344,15 +329,11 @@ impl Analyser<'_> {
     ) -> Result<Expr> {
         let clause = self.clause();
         if !clause.allows_windows() {
-            let e =
-                err!(WINDOWING_ERROR, "window functions are not allowed in {}", clause.noun());
+            let e = err!(WINDOWING_ERROR, "window functions are not allowed in {}", clause.noun());
             return self.at(loc, e);
         }
         if call.distinct {
-            let e = err!(
-                FEATURE_NOT_SUPPORTED,
-                "DISTINCT is not implemented for window functions"
-            );
+            let e = err!(FEATURE_NOT_SUPPORTED, "DISTINCT is not implemented for window functions");
             return self.at(loc, e);
         }
         if !call.order_by.is_empty() {
@@ -398,11 +379,8 @@ impl Analyser<'_> {
         }
         let clause = self.clause();
         if !clause.allows_aggregates() {
-            let e = err!(
-                GROUPING_ERROR,
-                "grouping operations are not allowed in {}",
-                clause.noun()
-            );
+            let e =
+                err!(GROUPING_ERROR, "grouping operations are not allowed in {}", clause.noun());
             return self.at(loc, e);
         }
         let saved = std::mem::replace(&mut self.level().in_aggregate, true);

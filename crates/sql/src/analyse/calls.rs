@@ -1,7 +1,9 @@
 //! Choosing functions and operators by PostgreSQL's rules, and building their calls.
 
 use super::Analyser;
-use super::coerce::{array_type, can_coerce, category, element_type, is_polymorphic, is_preferred, name};
+use super::coerce::{
+    array_type, can_coerce, category, element_type, is_polymorphic, is_preferred, name,
+};
 use crate::parse::ast::{Loc, OpName};
 use base::{Oid, Result, SqlError, SqlState, err};
 use expr::tree::CallForm;
@@ -126,9 +128,7 @@ fn select<C>(mut list: Vec<C>, input: &[Oid], args: impl Fn(&C) -> &[Oid]) -> Ve
     if list.len() <= 1 {
         return list;
     }
-    let exact = |c: &C| {
-        args(c).iter().zip(input).filter(|(a, i)| **i != UNKNOWN && a == i).count()
-    };
+    let exact = |c: &C| args(c).iter().zip(input).filter(|(a, i)| **i != UNKNOWN && a == i).count();
     keep_best(&mut list, exact);
     if list.len() == 1 {
         return list;
@@ -138,8 +138,7 @@ fn select<C>(mut list: Vec<C>, input: &[Oid], args: impl Fn(&C) -> &[Oid]) -> Ve
             .iter()
             .zip(input)
             .filter(|(a, i)| {
-                **i != UNKNOWN
-                    && (a == i || (is_preferred(**a) && category(**a) == category(**i)))
+                **i != UNKNOWN && (a == i || (is_preferred(**a) && category(**a) == category(**i)))
             })
             .count()
     };
@@ -418,10 +417,7 @@ impl Analyser<'_> {
             Choice::Ambiguous => {
                 let e = SqlError::new(
                     SqlState::AMBIGUOUS_FUNCTION,
-                    format!(
-                        "function {} is not unique",
-                        signature(&fname.join("."), input, names)
-                    ),
+                    format!("function {} is not unique", signature(&fname.join("."), input, names)),
                 )
                 .hint(
                     "Could not choose a best candidate function. You might need to add explicit \
@@ -599,9 +595,7 @@ impl Analyser<'_> {
         let best = select(fits, &[right], |c| &c.1);
         match best.len() {
             1 => Ok(best[0].0),
-            n => {
-                self.operator_error(&format!("{} {}", op.name, name(right)), n > 1, loc)
-            }
+            n => self.operator_error(&format!("{} {}", op.name, name(right)), n > 1, loc),
         }
     }
 
@@ -616,14 +610,11 @@ impl Analyser<'_> {
                  casts.",
             )
         } else {
-            SqlError::new(
-                SqlState::UNDEFINED_FUNCTION,
-                format!("operator does not exist: {what}"),
-            )
-            .hint(
-                "No operator matches the given name and argument types. You might need to add \
+            SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("operator does not exist: {what}"))
+                .hint(
+                    "No operator matches the given name and argument types. You might need to add \
                  explicit type casts.",
-            )
+                )
         };
         self.at(loc, e.into())
     }

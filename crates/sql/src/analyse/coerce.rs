@@ -219,11 +219,9 @@ impl Analyser<'_> {
         }
         match path(from, to.oid, context) {
             Path::Same => Ok(e),
-            Path::Relabel => Ok(Expr::Relabel {
-                arg: Box::new(e),
-                ty: TypeRef::of(to.oid),
-                explicit,
-            }),
+            Path::Relabel => {
+                Ok(Expr::Relabel { arg: Box::new(e), ty: TypeRef::of(to.oid), explicit })
+            }
             Path::Function(f) => Ok(cast_call(f, e, to, explicit)),
             Path::Io => {
                 Ok(Expr::CoerceViaIo { arg: Box::new(e), ty: TypeRef::of(to.oid), explicit })
@@ -255,12 +253,10 @@ impl Analyser<'_> {
         let input_typmod = if to.oid == INTERVAL { to.typmod } else { -1 };
         let value = match &c.value {
             Datum::Null => Datum::Null,
-            Datum::Text(t) => {
-                match types::text_input(to.oid, input_typmod, t.as_str(), self.env) {
-                    Ok(v) => v,
-                    Err(e) => return self.at(loc, e),
-                }
-            }
+            Datum::Text(t) => match types::text_input(to.oid, input_typmod, t.as_str(), self.env) {
+                Ok(v) => v,
+                Err(e) => return self.at(loc, e),
+            },
             other => other.clone(),
         };
         let ty = TypeRef { oid: to.oid, typmod: input_typmod };
@@ -353,8 +349,7 @@ impl Analyser<'_> {
                 );
                 return self.at(loc, e);
             }
-            let e =
-                self.coerce_type(e, TypeRef::of(to), CastContext::Assignment, false, loc)?;
+            let e = self.coerce_type(e, TypeRef::of(to), CastContext::Assignment, false, loc)?;
             return Ok(e);
         }
         if crate::analyse::calls::returns_set(&e) {
@@ -410,12 +405,8 @@ impl Analyser<'_> {
             return Ok(e);
         }
         if !can_coerce(from, ty, CastContext::Implicit) {
-            let e = err!(
-                CANNOT_COERCE,
-                "{what} could not convert type {} to {}",
-                name(from),
-                name(ty)
-            );
+            let e =
+                err!(CANNOT_COERCE, "{what} could not convert type {} to {}", name(from), name(ty));
             return self.at(loc, e);
         }
         self.coerce_implicit(e, ty, loc)
@@ -461,6 +452,7 @@ fn has_operator(op: &str, ty: Oid) -> bool {
     class
         || operators_by_name(op).iter().any(|o| {
             o.left == o.right
-                && (o.left == ty || cast(ty, o.left).is_some_and(|c| c.method == CastMethod::Binary))
+                && (o.left == ty
+                    || cast(ty, o.left).is_some_and(|c| c.method == CastMethod::Binary))
         })
 }

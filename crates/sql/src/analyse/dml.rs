@@ -4,21 +4,18 @@ use super::coerce::constant;
 use super::from::{subquery_entry, table_entry};
 use super::scope::Item;
 use super::{Analyser, Clause};
+use crate::parse::as_values;
 use crate::parse::ast::{
     self, AssignTarget, Conflict, ConflictTarget, Delete, ExprKind, IndexElement, Insert, Loc,
     ObjectName, SetClause, TableRef, Update,
 };
-use crate::parse::as_values;
-use crate::query::{
-    Command, FromItem, OnConflict, Query, RangeTableEntry, RteKind, TargetEntry,
-};
+use crate::query::{Command, FromItem, OnConflict, Query, RangeTableEntry, RteKind, TargetEntry};
 use base::{Result, SqlError, SqlState, err};
 use engine::catalog::model::{Column, Identity, Index, RelationKind, Table};
 use expr::{Expr, SubLinkKind, TypeRef};
 use std::sync::Arc;
 use types::Datum;
 use types::oids::{RECORD, UNKNOWN};
-
 
 /// A column's value when none is given.
 fn default_value(c: &Column) -> Expr {
@@ -78,8 +75,7 @@ impl Analyser<'_> {
                 return self.at(name.loc, e);
             }
             RelationKind::MaterializedView => {
-                let e =
-                    err!(WRONG_OBJECT_TYPE, "cannot change materialized view \"{}\"", t.name);
+                let e = err!(WRONG_OBJECT_TYPE, "cannot change materialized view \"{}\"", t.name);
                 return self.at(name.loc, e);
             }
             RelationKind::Toast => {
@@ -119,11 +115,7 @@ impl Analyser<'_> {
         let Some(c) = t.column(&column.column) else {
             let system = ["ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"];
             let e = if system.contains(&column.column.as_str()) {
-                err!(
-                    FEATURE_NOT_SUPPORTED,
-                    "cannot assign to system column \"{}\"",
-                    column.column
-                )
+                err!(FEATURE_NOT_SUPPORTED, "cannot assign to system column \"{}\"", column.column)
             } else {
                 err!(
                     UNDEFINED_COLUMN,
@@ -195,11 +187,7 @@ impl Analyser<'_> {
         for c in &s.columns {
             let found = self.find_column(&t, c)?;
             if columns.iter().any(|o| o.number == found.number) {
-                let e = err!(
-                    DUPLICATE_COLUMN,
-                    "column \"{}\" specified more than once",
-                    c.column
-                );
+                let e = err!(DUPLICATE_COLUMN, "column \"{}\" specified more than once", c.column);
                 return self.at(c.loc, e);
             }
             columns.push(found);
@@ -281,8 +269,8 @@ impl Analyser<'_> {
         let saved = self.enter(Clause::Values);
         let mut out = Vec::with_capacity(row.len());
         for (e, c) in row.iter().zip(columns) {
-            let use_default = is_default(e)
-                || (s.overriding_system == Some(false) && c.identity.is_some());
+            let use_default =
+                is_default(e) || (s.overriding_system == Some(false) && c.identity.is_some());
             if use_default {
                 out.push(default_value(c));
                 continue;
@@ -445,8 +433,7 @@ impl Analyser<'_> {
                             (Some(_), None) => false,
                         }
                 };
-                let out: Vec<u32> =
-                    t.indexes.iter().filter(|i| fits(i)).map(|i| i.oid.0).collect();
+                let out: Vec<u32> = t.indexes.iter().filter(|i| fits(i)).map(|i| i.oid.0).collect();
                 if out.is_empty() {
                     let e = err!(
                         INVALID_COLUMN_REFERENCE,
@@ -462,11 +449,8 @@ impl Analyser<'_> {
 
     fn conflict_key(&mut self, e: &IndexElement, t: &Table) -> Result<Expr> {
         if let Some(column) = &e.column {
-            let target = AssignTarget {
-                column: column.clone(),
-                indirection: Vec::new(),
-                loc: e.loc,
-            };
+            let target =
+                AssignTarget { column: column.clone(), indirection: Vec::new(), loc: e.loc };
             let Some(c) = t.column(column) else {
                 return self.no_column(&target.column, e.loc);
             };
@@ -506,8 +490,7 @@ impl Analyser<'_> {
         loc: Loc,
     ) -> Result<()> {
         if out.iter().any(|t| t.target_column == Some(c.number)) {
-            let e =
-                err!(SYNTAX_ERROR, "multiple assignments to same column \"{}\"", c.name);
+            let e = err!(SYNTAX_ERROR, "multiple assignments to same column \"{}\"", c.name);
             let _ = loc;
             return Err(e);
         }
@@ -539,10 +522,7 @@ impl Analyser<'_> {
         out: &mut Vec<TargetEntry>,
     ) -> Result<()> {
         let wrong = |s: &Self| {
-            s.at(
-                value.loc,
-                err!(SYNTAX_ERROR, "number of columns does not match number of values"),
-            )
+            s.at(value.loc, err!(SYNTAX_ERROR, "number of columns does not match number of values"))
         };
         match &value.kind {
             ExprKind::Row { fields, .. } => {
@@ -578,8 +558,7 @@ impl Analyser<'_> {
                 for (index, (target, (n, ty))) in targets.iter().zip(columns).enumerate() {
                     let c = self.find_column(t, target)?;
                     self.may_set(c, true, None, target.loc)?;
-                    let field =
-                        Expr::Field { arg: Box::new(row.clone()), index, name: n, ty };
+                    let field = Expr::Field { arg: Box::new(row.clone()), index, name: n, ty };
                     let e = self.assign(field, c.ty, &c.name, value.loc)?;
                     self.push_assignment(out, c, e, target.loc)?;
                 }

@@ -88,20 +88,17 @@ impl Analyser<'_> {
             ExprKind::SqlValue { kind, precision } => Ok(self.sql_value(*kind, *precision)),
             ExprKind::Subscript { arg, indexes } => self.subscript(arg, indexes, loc),
             ExprKind::Field { arg, name } => self.field(arg, name, loc),
-            ExprKind::FieldStar(_) => {
-                self.at(loc, err!(FEATURE_NOT_SUPPORTED, "row expansion via \"*\" is not supported here"))
-            }
-            ExprKind::Star(_) => {
-                self.at(loc, err!(SYNTAX_ERROR, "invalid use of \"*\""))
-            }
+            ExprKind::FieldStar(_) => self.at(
+                loc,
+                err!(FEATURE_NOT_SUPPORTED, "row expansion via \"*\" is not supported here"),
+            ),
+            ExprKind::Star(_) => self.at(loc, err!(SYNTAX_ERROR, "invalid use of \"*\"")),
             ExprKind::Default => {
                 self.at(loc, err!(SYNTAX_ERROR, "DEFAULT is not allowed in this context"))
             }
             ExprKind::Grouping(args) => self.grouping(args, loc),
             ExprKind::BitString { hex, digits } => self.bit_string(*hex, digits, loc),
-            ExprKind::CurrentOf(_) => {
-                self.at(loc, base::Error::unsupported("WHERE CURRENT OF"))
-            }
+            ExprKind::CurrentOf(_) => self.at(loc, base::Error::unsupported("WHERE CURRENT OF")),
             _ => self.at(loc, err!(INTERNAL_ERROR, "unrecognized expression")),
         }
     }
@@ -247,9 +244,7 @@ impl Analyser<'_> {
             let comparison = matches!(op.name.as_str(), "=" | "<>" | "<" | "<=" | ">" | ">=");
             let made = if comparison && is_row(left_ast) && is_row(right) {
                 self.row_comparison(op, left_ast, right, loc)?
-            } else if comparison
-                && is_row(left_ast)
-                && matches!(right.kind, ExprKind::Subquery(_))
+            } else if comparison && is_row(left_ast) && matches!(right.kind, ExprKind::Subquery(_))
             {
                 let ExprKind::Subquery(q) = &right.kind else {
                     return self.at(loc, err!(INTERNAL_ERROR, "not a sub-select"));
@@ -470,10 +465,7 @@ impl Analyser<'_> {
         let (mut l, lloc) = left;
         let (mut r, rloc) = array;
         let wrong = |s: &Self, t: &str| {
-            let e = err!(
-                WRONG_OBJECT_TYPE,
-                "op ANY/ALL (array) requires {t} on right side"
-            );
+            let e = err!(WRONG_OBJECT_TYPE, "op ANY/ALL (array) requires {t} on right side");
             s.at(loc, e)
         };
         let rt = r.ty().oid;
@@ -488,21 +480,16 @@ impl Analyser<'_> {
         };
         let o = self.find_operator(op, Some(l.ty().oid), element, loc)?;
         if o.result != BOOL {
-            let e = err!(
-                WRONG_OBJECT_TYPE,
-                "op ANY/ALL (array) requires operator to yield boolean"
-            );
+            let e =
+                err!(WRONG_OBJECT_TYPE, "op ANY/ALL (array) requires operator to yield boolean");
             return self.at(loc, e);
         }
-        let declared = super::calls::settle(
-            &[o.left, o.right],
-            &[l.ty().oid, element],
-            o.result,
-        )
-        .map_or([o.left, o.right], |(d, _)| [d[0], d[1]]);
+        let declared = super::calls::settle(&[o.left, o.right], &[l.ty().oid, element], o.result)
+            .map_or([o.left, o.right], |(d, _)| [d[0], d[1]]);
         l = self.coerce_implicit(l, declared[0], lloc)?;
         if let Some(array) = array_type(declared[1]) {
-            if rt == UNKNOWN || (element != declared[1] && !super::coerce::is_polymorphic(declared[1]))
+            if rt == UNKNOWN
+                || (element != declared[1] && !super::coerce::is_polymorphic(declared[1]))
             {
                 r = self.coerce_implicit(r, array, rloc)?;
             }
@@ -729,7 +716,11 @@ impl Analyser<'_> {
         }
         let e = self.expr(arg)?;
         let from = e.ty().oid;
-        if !can_coerce(from, to.oid, CastContext::Explicit) || types::type_info(to.oid).is_some_and(|t| t.kind == 'p' && to.oid != RECORD) && from != to.oid && from != UNKNOWN {
+        if !can_coerce(from, to.oid, CastContext::Explicit)
+            || types::type_info(to.oid).is_some_and(|t| t.kind == 'p' && to.oid != RECORD)
+                && from != to.oid
+                && from != UNKNOWN
+        {
             return self.cannot_cast(from, to.oid, loc);
         }
         if let (Expr::Const(_), UNKNOWN) = (&e, from) {

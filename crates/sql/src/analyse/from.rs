@@ -8,9 +8,7 @@ use super::{Analyser, Clause};
 use crate::parse::ast::{
     Alias, ColumnDefinition, Expr as AstExpr, ExprKind, JoinCondition, Loc, ObjectName, TableRef,
 };
-use crate::query::{
-    FromItem, FunctionInFrom, Join, JoinKind, Query, RangeTableEntry, RteKind,
-};
+use crate::query::{FromItem, FunctionInFrom, Join, JoinKind, Query, RangeTableEntry, RteKind};
 use base::{Result, SqlError, SqlState, err};
 use engine::catalog::model::{RelationKind, Table};
 use expr::{Expr, TypeRef};
@@ -169,9 +167,8 @@ impl Analyser<'_> {
             let Some(text) = &t.view_query else {
                 return Err(err!(INTERNAL_ERROR, "view \"{}\" has no query", t.name));
             };
-            let mut query: Query = serde_json::from_str(text).map_err(|e| {
-                err!(INTERNAL_ERROR, "view \"{}\" has a broken query: {e}", t.name)
-            })?;
+            let mut query: Query = serde_json::from_str(text)
+                .map_err(|e| err!(INTERNAL_ERROR, "view \"{}\" has a broken query: {e}", t.name))?;
             check_as(&mut query, t.owner.0);
             entry.kind = RteKind::Subquery { query: Box::new(query), view: t.oid.0 };
         }
@@ -296,10 +293,7 @@ impl Analyser<'_> {
             let entry = &level.rtes[rte];
             for (i, n) in entry.column_names.iter().enumerate().filter(|(_, n)| !n.is_empty()) {
                 let ty = entry.column_types[i];
-                out.push((
-                    n.clone(),
-                    Expr::Var { levels_up: 0, rte, column: i as i32 + 1, ty },
-                ));
+                out.push((n.clone(), Expr::Var { levels_up: 0, rte, column: i as i32 + 1, ty }));
             }
         }
         out
@@ -501,8 +495,7 @@ impl Analyser<'_> {
                     }
                 }
                 if !any {
-                    let e =
-                        err!(SYNTAX_ERROR, "SELECT * with no tables specified is not valid");
+                    let e = err!(SYNTAX_ERROR, "SELECT * with no tables specified is not valid");
                     return self.at(loc, e);
                 }
                 return Ok(out);
@@ -528,11 +521,8 @@ impl Analyser<'_> {
 
 /// The entry of an ordinary table.
 pub(crate) fn table_entry(t: &Table, only: bool) -> RangeTableEntry {
-    let names = t
-        .columns
-        .iter()
-        .map(|c| if c.dropped { String::new() } else { c.name.clone() })
-        .collect();
+    let names =
+        t.columns.iter().map(|c| if c.dropped { String::new() } else { c.name.clone() }).collect();
     RangeTableEntry {
         kind: RteKind::Relation { oid: t.oid.0, only },
         alias: t.name.clone(),

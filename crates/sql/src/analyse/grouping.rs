@@ -82,7 +82,11 @@ impl Analyser<'_> {
         }
         match e {
             Expr::Var { levels_up: 0, rte, column, .. } => {
-                if self.depends_on_key(q, *rte) { None } else { Some((*rte, *column, false)) }
+                if self.depends_on_key(q, *rte) {
+                    None
+                } else {
+                    Some((*rte, *column, false))
+                }
             }
             Expr::Aggregate(a) if a.levels_up == 0 => None,
             Expr::Grouping(_) => None,
@@ -162,8 +166,7 @@ impl Analyser<'_> {
             n if n > 0 => entry.column_names.get(n as usize - 1).cloned().unwrap_or_default(),
             _ => "ctid".to_owned(),
         };
-        let full =
-            if entry.alias.is_empty() { cname } else { format!("{}.{cname}", entry.alias) };
+        let full = if entry.alias.is_empty() { cname } else { format!("{}.{cname}", entry.alias) };
         let loc = self
             .level()
             .seen
@@ -171,10 +174,7 @@ impl Analyser<'_> {
             .find(|(r, c, _)| *r == rte && *c == column)
             .map_or(crate::parse::ast::NO_LOC, |(_, _, l)| *l);
         let e = if sub {
-            err!(
-                GROUPING_ERROR,
-                "subquery uses ungrouped column \"{full}\" from outer query"
-            )
+            err!(GROUPING_ERROR, "subquery uses ungrouped column \"{full}\" from outer query")
         } else {
             err!(
                 GROUPING_ERROR,

@@ -38,9 +38,7 @@ pub use standalone::{
 
 use crate::parse::ast::{Loc, QueryStatement};
 use crate::parse::error_at;
-use crate::query::{
-    Command, Cte, Distinct, Query, RangeTableEntry, WindowDefinition,
-};
+use crate::query::{Command, Cte, Distinct, Query, RangeTableEntry, WindowDefinition};
 use base::{Error, Oid, Result, err};
 use engine::catalog::model::CatalogView;
 use expr::Expr;
@@ -317,10 +315,9 @@ impl<'a> Analyser<'a> {
         });
         let unused = types.iter().position(|t| !t.is_valid() || *t == oids::UNKNOWN);
         match missing.or(unused.map(|i| i as u32 + 1)) {
-            Some(n) => Err(err!(
-                INDETERMINATE_DATATYPE,
-                "could not determine data type of parameter ${n}"
-            )),
+            Some(n) => {
+                Err(err!(INDETERMINATE_DATATYPE, "could not determine data type of parameter ${n}"))
+            }
             None => Ok(()),
         }
     }
@@ -354,9 +351,7 @@ pub fn analyse(
     env: &dyn Env,
 ) -> Result<Query> {
     match &parsed.statement {
-        crate::parse::Statement::Query(q) => {
-            analyse_query(q, &parsed.source, catalog, params, env)
-        }
+        crate::parse::Statement::Query(q) => analyse_query(q, &parsed.source, catalog, params, env),
         crate::parse::Statement::Utility(_) => {
             Err(err!(INTERNAL_ERROR, "a utility statement is not analysed as a query"))
         }

@@ -67,7 +67,8 @@ impl Analyser<'_> {
             let mut names = ty.names.clone();
             let column = names.pop().unwrap_or_default();
             let table = names.pop().unwrap_or_default();
-            let object = ObjectName { catalog: None, schema: names.pop(), name: table, loc: ty.loc };
+            let object =
+                ObjectName { catalog: None, schema: names.pop(), name: table, loc: ty.loc };
             let table = self.relation(&object)?;
             return match table.column(&column) {
                 Some(c) => Ok(c.ty),
@@ -110,11 +111,8 @@ impl Analyser<'_> {
             match array_type(oid) {
                 Some(a) => oid = a,
                 None => {
-                    let e = err!(
-                        UNDEFINED_OBJECT,
-                        "type \"{}[]\" does not exist",
-                        ty.names.join(".")
-                    );
+                    let e =
+                        err!(UNDEFINED_OBJECT, "type \"{}[]\" does not exist", ty.names.join("."));
                     return self.at(ty.loc, e);
                 }
             }

@@ -1,8 +1,8 @@
 //! Which names mean which columns.
 
 use super::Analyser;
-use crate::parse::ast::Loc;
 use super::walk::shift_expr_levels;
+use crate::parse::ast::Loc;
 use crate::query::{RangeTableEntry, RteKind};
 use base::{Result, SqlError, SqlState, err};
 use expr::{Expr, TypeRef};
@@ -265,12 +265,7 @@ impl Analyser<'_> {
         if let RteKind::Function { calls, ordinality: false } = &entry.kind {
             if let [call] = calls.as_slice() {
                 if call.columns == 1 && !super::from::yields_record(&call.call) {
-                    let e = Expr::Var {
-                        levels_up: 0,
-                        rte,
-                        column: 1,
-                        ty: entry.column_types[0],
-                    };
+                    let e = Expr::Var { levels_up: 0, rte, column: 1, ty: entry.column_types[0] };
                     return self.seen(e, up, loc);
                 }
             }

@@ -228,10 +228,8 @@ impl Analyser<'_> {
             a.enter(clause);
             let x = a.expr(e)?;
             if x.any(&mut |e| matches!(e, Expr::Var { levels_up: 0, .. })) {
-                let e2 = err!(
-                    INVALID_COLUMN_REFERENCE,
-                    "argument of {what} must not contain variables"
-                );
+                let e2 =
+                    err!(INVALID_COLUMN_REFERENCE, "argument of {what} must not contain variables");
                 return a.at(e.loc, e2);
             }
             a.bigint(x, what, e.loc).map(Some)
@@ -278,7 +276,10 @@ impl Analyser<'_> {
                 };
                 let shown: Vec<usize> =
                     (0..targets.len()).filter(|i| !targets[*i].hidden).collect();
-                match usize::try_from(n).ok().and_then(|n| n.checked_sub(1)).and_then(|n| shown.get(n))
+                match usize::try_from(n)
+                    .ok()
+                    .and_then(|n| n.checked_sub(1))
+                    .and_then(|n| shown.get(n))
                 {
                     Some(i) => Ok(Some(*i)),
                     None => {
@@ -325,11 +326,7 @@ impl Analyser<'_> {
         }
     }
 
-    fn order_by(
-        &mut self,
-        list: &[SortBy],
-        targets: &mut [TargetEntry],
-    ) -> Result<Vec<SortKey>> {
+    fn order_by(&mut self, list: &[SortBy], targets: &mut [TargetEntry]) -> Result<Vec<SortKey>> {
         let mut out: Vec<SortKey> = Vec::with_capacity(list.len());
         for s in list {
             let expr = self.sort_expr(&s.expr, targets, "ORDER BY")?;
@@ -535,12 +532,7 @@ impl Analyser<'_> {
     }
 
     /// VALUES as a query.
-    fn values(
-        &mut self,
-        s: &Select,
-        rows: &[Vec<ast::Expr>],
-        keep_unknown: bool,
-    ) -> Result<Query> {
+    fn values(&mut self, s: &Select, rows: &[Vec<ast::Expr>], keep_unknown: bool) -> Result<Query> {
         let saved = self.enter(Clause::Values);
         let width = rows.first().map_or(0, Vec::len);
         let mut made: Vec<Vec<(Expr, ast::Loc)>> = Vec::with_capacity(rows.len());
@@ -651,8 +643,7 @@ impl Analyser<'_> {
             }
             for t in &l.tables {
                 if t.schema.is_some() {
-                    let e =
-                        err!(SYNTAX_ERROR, "{name} must specify unqualified relation names");
+                    let e = err!(SYNTAX_ERROR, "{name} must specify unqualified relation names");
                     return self.at(t.loc, e);
                 }
                 let Some(rte) = q.range_table.iter().position(|r| r.alias == t.name) else {

@@ -35,12 +35,7 @@ impl Analyser<'_> {
         self.finish_set(s, tree, types)
     }
 
-    fn finish_set(
-        &mut self,
-        s: &Select,
-        tree: SetOperation,
-        types: Vec<TypeRef>,
-    ) -> Result<Query> {
+    fn finish_set(&mut self, s: &Select, tree: SetOperation, types: Vec<TypeRef>) -> Result<Query> {
         if let Some(l) = s.locking.first() {
             return Err(err!(
                 FEATURE_NOT_SUPPORTED,
@@ -164,11 +159,8 @@ impl Analyser<'_> {
         loc: Loc,
     ) -> Result<Vec<TypeRef>> {
         if lt.len() != rt.len() {
-            let e = err!(
-                SYNTAX_ERROR,
-                "each {} query must have the same number of columns",
-                word(op)
-            );
+            let e =
+                err!(SYNTAX_ERROR, "each {} query must have the same number of columns", word(op));
             return self.at(first_loc(sides.1), e);
         }
         let mut types = Vec::new();
@@ -312,10 +304,7 @@ impl Analyser<'_> {
         self.convert(&mut l, types, "UNION", left)?;
         let (mut r, rt) = self.leaf(right)?;
         if rt.len() != types.len() {
-            let e = err!(
-                SYNTAX_ERROR,
-                "each UNION query must have the same number of columns"
-            );
+            let e = err!(SYNTAX_ERROR, "each UNION query must have the same number of columns");
             return self.at(first_loc(right), e);
         }
         for (i, (a, b)) in types.iter().zip(&rt).enumerate() {
@@ -352,10 +341,7 @@ impl Analyser<'_> {
             } else {
                 "OFFSET"
             };
-            let e = err!(
-                FEATURE_NOT_SUPPORTED,
-                "{what} in a recursive query is not implemented"
-            );
+            let e = err!(FEATURE_NOT_SUPPORTED, "{what} in a recursive query is not implemented");
             return self.at(s.loc, e);
         }
         self.finish_set(s, tree, types.to_vec())

@@ -38,11 +38,7 @@ impl Analyser<'_> {
                         .is_some_and(|e| e.collation.is_valid())
             });
         if !collatable {
-            let e = err!(
-                DATATYPE_MISMATCH,
-                "collations are not supported by type {}",
-                name(ty)
-            );
+            let e = err!(DATATYPE_MISMATCH, "collations are not supported by type {}", name(ty));
             return self.at(loc, e);
         }
         let collation = self.collation(names, loc)?;
@@ -79,11 +75,7 @@ impl Analyser<'_> {
         let probe = self.expr(arg)?;
         let ty = probe.ty().oid;
         if !matches!(ty, UNKNOWN | TEXT | VARCHAR | BPCHAR | JSON | JSONB) {
-            let e = err!(
-                DATATYPE_MISMATCH,
-                "cannot use type {} in IS JSON predicate",
-                name(ty)
-            );
+            let e = err!(DATATYPE_MISMATCH, "cannot use type {} in IS JSON predicate", name(ty));
             return self.at(loc, e);
         }
         let mk = |kind| ast::Expr { kind, loc };
@@ -116,10 +108,8 @@ impl Analyser<'_> {
             })))
         };
         let text = cast(arg.clone(), "text");
-        let valid = call(
-            "pg_input_is_valid",
-            vec![text.clone(), mk(ExprKind::String("json".into()))],
-        );
+        let valid =
+            call("pg_input_is_valid", vec![text.clone(), mk(ExprKind::String("json".into()))]);
         let shape = call("json_typeof", vec![cast(text, "json")]);
         let string = |s: &str| mk(ExprKind::String(s.into()));
         let equals = |s: &str, op: &str| {
@@ -163,10 +153,7 @@ impl Analyser<'_> {
             let mut out = Vec::new();
             for i in indexes {
                 let Some(x) = i.upper.as_ref().filter(|_| !i.slice) else {
-                    let e = err!(
-                        DATATYPE_MISMATCH,
-                        "jsonb subscript does not support slices"
-                    );
+                    let e = err!(DATATYPE_MISMATCH, "jsonb subscript does not support slices");
                     return self.at(loc, e);
                 };
                 let v = self.expr(x)?;
@@ -316,16 +303,10 @@ impl Analyser<'_> {
     pub fn expand(&mut self, arg: &ast::Expr, loc: Loc) -> Result<Vec<(String, Expr)>> {
         let e = self.expr(arg)?;
         let Some(columns) = self.record_columns(&e) else {
-            let e = err!(
-                WRONG_OBJECT_TYPE,
-                "type {} is not composite",
-                name(e.ty().oid)
-            );
+            let e = err!(WRONG_OBJECT_TYPE, "type {} is not composite", name(e.ty().oid));
             return self.at(loc, e);
         };
-        Ok((0..columns.len())
-            .map(|i| (columns[i].0.clone(), field_of(&e, i, &columns)))
-            .collect())
+        Ok((0..columns.len()).map(|i| (columns[i].0.clone(), field_of(&e, i, &columns))).collect())
     }
 }
 

@@ -95,10 +95,8 @@ impl Analyser<'_> {
                 return self.at(spec.loc, e);
             }
             if !order_by.is_empty() && !b.order_by.is_empty() {
-                let e = err!(
-                    WINDOWING_ERROR,
-                    "cannot override ORDER BY clause of window \"{base}\""
-                );
+                let e =
+                    err!(WINDOWING_ERROR, "cannot override ORDER BY clause of window \"{base}\"");
                 return self.at(spec.loc, e);
             }
             if b.frame.explicit {
@@ -180,10 +178,8 @@ impl Analyser<'_> {
             FrameMode::Range => "RANGE",
         };
         if x.any(&mut |e| matches!(e, Expr::Var { levels_up: 0, .. })) {
-            let e2 = err!(
-                INVALID_COLUMN_REFERENCE,
-                "argument of {what} must not contain variables"
-            );
+            let e2 =
+                err!(INVALID_COLUMN_REFERENCE, "argument of {what} must not contain variables");
             return self.at(e.loc, e2);
         }
         if mode != FrameMode::Range {
