@@ -15,7 +15,7 @@ for line in open(os.path.join(here, "it/calls.txt")):
     choices = []
     for p in parts[1:]:
         if p.startswith("<<") and p.endswith(">>"):
-            choices.append([x.strip() for x in p[2:-2].split(";;")])
+            choices.append([x.strip() for x in p[2:-2].split(" ;; " if parts[0].startswith("agg ") else ";;")])
         else:
             choices.append([p])
     for combo in itertools.product(*choices):
@@ -31,6 +31,13 @@ for sig, args in calls:
         lit.append("NULL::" + t if a == "NULL" else "'" + a.replace("'", "''") + "'::" + t)
     call = f'{name if name[0] == chr(34) else chr(34) + name + chr(34)}({", ".join(lit)})'
     sql.append("\\echo @@@@")
+    if name.startswith("agg "):
+        def value(t, a):
+            return "NULL::" + t if a == "NULL" else "'" + a + "'::" + t
+        rows = ["(" + str(i) + ", " + ", ".join(value(t, a.strip()) for t, a in zip(types, row.split("/"))) + ")" for i, row in enumerate(args[0].split(";"))]
+        columns = ["c%d" % i for i in range(len(types))]
+        sql.append(f"select {name[4:]}({', '.join(columns)} order by o) from (values {', '.join(rows)}) v(o, {', '.join(columns)});")
+        continue
     if name in sets:
         sql.append(f"select string_agg(coalesce(x::text, 'NULL'), '|') from {call} x;")
     else:

@@ -2,6 +2,7 @@
 
 pub mod calendar;
 mod input;
+mod mixed;
 mod ops;
 mod output;
 pub mod zone;
@@ -9,7 +10,9 @@ pub mod zone;
 pub use input::{
     date_input, interval_input, time_input, timestamp_input, timestamptz_input, timetz_input,
 };
-pub use ops::{BODIES, interval_divide, interval_multiply, timestamp_plus_interval};
+pub use ops::{
+    interval_divide, interval_multiply, timestamp_plus_interval, timestamptz_plus_interval,
+};
 pub use output::{
     date_output, interval_output, time_output, timestamp_output, timestamptz_output, timetz_output,
 };
@@ -63,3 +66,7 @@ pub fn interval_span(i: &Interval) -> i128 {
 pub fn interval_compare(a: &Interval, b: &Interval) -> Ordering {
     interval_span(a).cmp(&interval_span(b))
 }
+
+/// Tables of bodies.
+pub(crate) const TABLES: &[crate::registry::BodyTable] =
+    &[ops::BODIES, mixed::DATE_TIMESTAMP, mixed::TIMESTAMP_DATE, mixed::BODIES];

@@ -1,9 +1,10 @@
 //! Operators and functions.
 
+use super::mixed::{date_micros, to_local, to_utc};
 use super::{DAY, Interval};
-use crate::Datum;
 use crate::args;
 use crate::registry::{BodyTable, FunctionBody::Scalar as S};
+use crate::{Datum, Env};
 use base::{Result, err};
 
 fn timestamp_range() -> base::Error {
@@ -30,7 +31,7 @@ pub fn timestamp_plus_interval(t: i64, i: &Interval) -> Result<i64> {
         .ok_or_else(timestamp_range)
 }
 
-fn negated(i: Interval) -> Result<Interval> {
+pub(super) fn negated(i: Interval) -> Result<Interval> {
     let overflow = || err!(DATETIME_FIELD_OVERFLOW, "interval out of range");
     Ok(Interval {
         months: i.months.checked_neg().ok_or_else(overflow)?,
@@ -53,18 +54,10 @@ fn difference(a: i64, b: i64) -> Result<Datum> {
     Ok(Datum::Interval(Box::new(Interval { months: 0, days: (d / DAY) as i32, micros: d % DAY })))
 }
 
-fn date_days(d: i64) -> Result<Datum> {
+pub(super) fn date_days(d: i64) -> Result<Datum> {
     i32::try_from(d)
         .map(Datum::Date)
         .map_err(|_| err!(DATETIME_FIELD_OVERFLOW, "date out of range"))
-}
-
-fn date_micros(d: i32) -> i64 {
-    match d {
-        i32::MIN => i64::MIN,
-        i32::MAX => i64::MAX,
-        d => i64::from(d) * DAY,
-    }
 }
 
 fn micros_date(t: i64) -> i32 {
@@ -75,6 +68,23 @@ fn micros_date(t: i64) -> i32 {
     }
 }
 
+/// A moment and an interval: months and days in the session's time zone, microseconds in time itself.
+///
+/// # Errors
+/// `22008`
+pub fn timestamptz_plus_interval(t: i64, i: &Interval, env: &dyn Env) -> Result<i64> {
+    if i.months == 0 && i.days == 0 || t == i64::MIN || t == i64::MAX {
+        return timestamp_plus_interval(t, i);
+    }
+    let civil = Interval { micros: 0, ..*i };
+    let moved = to_utc(timestamp_plus_interval(to_local(t, env), &civil)?, env);
+    moved.checked_add(i.micros).ok_or_else(timestamp_range)
+}
+
+fn stamp(t: i64) -> Datum {
+    Datum::Timestamp(t)
+}
+
 /// The functions of date, time, timestamp and interval.
 pub const BODIES: BodyTable = &[
     ("now", S(|env, _| Ok(Datum::TimestampTz(env.transaction_timestamp())))),
@@ -83,37 +93,32 @@ pub const BODIES: BodyTable = &[
     (
         "timestamp_pl_interval",
         S(|_, a| {
-            Ok(Datum::Timestamp(timestamp_plus_interval(
-                args::timestamp(a, 0)?,
-                &args::interval(a, 1)?,
-            )?))
+            timestamp_plus_interval(args::timestamp(a, 0)?, &args::interval(a, 1)?).map(stamp)
         }),
     ),
     (
         "timestamp_mi_interval",
         S(|_, a| {
-            Ok(Datum::Timestamp(timestamp_plus_interval(
-                args::timestamp(a, 0)?,
-                &negated(args::interval(a, 1)?)?,
-            )?))
+            timestamp_plus_interval(args::timestamp(a, 0)?, &negated(args::interval(a, 1)?)?)
+                .map(stamp)
         }),
     ),
     (
         "timestamptz_pl_interval",
-        S(|_, a| {
-            Ok(Datum::TimestampTz(timestamp_plus_interval(
-                args::timestamptz(a, 0)?,
-                &args::interval(a, 1)?,
-            )?))
+        S(|env, a| {
+            timestamptz_plus_interval(args::timestamptz(a, 0)?, &args::interval(a, 1)?, env)
+                .map(Datum::TimestampTz)
         }),
     ),
     (
         "timestamptz_mi_interval",
-        S(|_, a| {
-            Ok(Datum::TimestampTz(timestamp_plus_interval(
+        S(|env, a| {
+            timestamptz_plus_interval(
                 args::timestamptz(a, 0)?,
                 &negated(args::interval(a, 1)?)?,
-            )?))
+                env,
+            )
+            .map(Datum::TimestampTz)
         }),
     ),
     (
@@ -129,12 +134,21 @@ pub const BODIES: BodyTable = &[
     ("date_pli", S(|_, a| date_days(i64::from(args::date(a, 0)?) + i64::from(args::int4(a, 1)?)))),
     ("date_mii", S(|_, a| date_days(i64::from(args::date(a, 0)?) - i64::from(args::int4(a, 1)?)))),
     ("date_mi", S(|_, a| Ok(Datum::Int4(args::date(a, 0)?.wrapping_sub(args::date(a, 1)?))))),
-    ("date_timestamp", S(|_, a| Ok(Datum::Timestamp(date_micros(args::date(a, 0)?))))),
-    ("date_timestamptz", S(|_, a| Ok(Datum::TimestampTz(date_micros(args::date(a, 0)?))))),
+    ("date_timestamp", S(|_, a| Ok(stamp(date_micros(args::date(a, 0)?))))),
+    (
+        "date_timestamptz",
+        S(|env, a| Ok(Datum::TimestampTz(to_utc(date_micros(args::date(a, 0)?), env)))),
+    ),
     ("timestamp_date", S(|_, a| Ok(Datum::Date(micros_date(args::timestamp(a, 0)?))))),
-    ("timestamptz_date", S(|_, a| Ok(Datum::Date(micros_date(args::timestamptz(a, 0)?))))),
-    ("timestamp_timestamptz", S(|_, a| Ok(Datum::TimestampTz(args::timestamp(a, 0)?)))),
-    ("timestamptz_timestamp", S(|_, a| Ok(Datum::Timestamp(args::timestamptz(a, 0)?)))),
+    (
+        "timestamptz_date",
+        S(|env, a| Ok(Datum::Date(micros_date(to_local(args::timestamptz(a, 0)?, env))))),
+    ),
+    (
+        "timestamp_timestamptz",
+        S(|env, a| Ok(Datum::TimestampTz(to_utc(args::timestamp(a, 0)?, env)))),
+    ),
+    ("timestamptz_timestamp", S(|env, a| Ok(stamp(to_local(args::timestamptz(a, 0)?, env))))),
 ];
 
 /// An interval times a number: fractions of months flow into days, of days into microseconds.

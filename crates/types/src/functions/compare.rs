@@ -230,11 +230,11 @@ pub(super) const ORDERS: BodyTable = &[
 use crate::FunctionBody;
 const LARGER: FunctionBody = FunctionBody::Scalar(|_, a| {
     let (x, y) = (any(a, 0)?, any(a, 1)?);
-    Ok(if by_value(x, y) == Ordering::Less { y.clone() } else { x.clone() })
+    Ok(if by_value(x, y) == Ordering::Greater { x.clone() } else { y.clone() })
 });
 const SMALLER: FunctionBody = FunctionBody::Scalar(|_, a| {
     let (x, y) = (any(a, 0)?, any(a, 1)?);
-    Ok(if by_value(x, y) == Ordering::Greater { y.clone() } else { x.clone() })
+    Ok(if by_value(x, y) == Ordering::Less { x.clone() } else { y.clone() })
 });
 const LARGER_BPCHAR: FunctionBody = FunctionBody::Scalar(|_, a| {
     let o = bpchar_cmp(args::text(a, 0)?, args::text(a, 1)?);

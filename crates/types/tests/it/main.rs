@@ -1,5 +1,6 @@
 //! Tables of inputs and the answers of PostgreSQL 18.
 
+mod coverage;
 mod forms;
 mod functions;
 mod resolution;
@@ -33,6 +34,9 @@ pub(crate) fn call(signature: &str, arguments: &[&str]) -> String {
         .filter(|t| !t.is_empty())
         .map(|t| oid_of(t.trim()))
         .collect();
+    if let Some(name) = name.strip_prefix("agg ") {
+        return aggregate(name, &types, arguments.first().copied().unwrap_or(""));
+    }
     let name = name.trim_matches('"');
     let found = registry::function_exact(name, &types).or_else(|| {
         registry::functions_by_name(name)
@@ -97,4 +101,39 @@ fn show(ty: Oid, d: &Datum) -> String {
         return "NULL".to_owned();
     }
     types::io::to_text(ty, d, &PlainEnv).unwrap_or_else(|e| format!("ERROR: {e}"))
+}
+
+fn aggregate(name: &str, types: &[Oid], rows: &str) -> String {
+    let found = registry::function_exact(name, types).or_else(|| {
+        registry::functions_by_name(name)
+            .iter()
+            .find(|f| {
+                let polymorphic = f.args.first().is_some_and(|a| {
+                    types::type_info(*a).is_some_and(|t| t.kind == 'p')
+                        && (types::type_info(types[0]).is_some_and(types::TypeInfo::is_array)
+                            == (*a == types::oids::ANYARRAY))
+                });
+                f.args.len() == types.len() && polymorphic
+            })
+            .copied()
+    });
+    let Some(f) = found else { return format!("no aggregate {name}") };
+    let FunctionBody::Aggregate(make) = f.body else { return "no aggregate".to_owned() };
+    let mut state = make(types, f.result);
+    for row in rows.split(';') {
+        let mut args = Vec::new();
+        for (ty, text) in types.iter().zip(row.split('/')) {
+            args.push(match text.trim() {
+                "NULL" => Datum::Null,
+                text => text_input(*ty, -1, text, &PlainEnv).unwrap_or_else(|e| panic!("{e}")),
+            });
+        }
+        if let Err(e) = state.add(&PlainEnv, &args) {
+            return format!("ERROR: {e}");
+        }
+    }
+    match state.finish(&PlainEnv) {
+        Ok(d) => show(types::io::natural_type(&d), &d),
+        Err(e) => format!("ERROR: {e}"),
+    }
 }

@@ -43,7 +43,10 @@ struct Extreme {
 impl AggregateState for Extreme {
     fn add(&mut self, _env: &dyn Env, args: &[Datum]) -> Result<()> {
         let Some(v) = args.first().filter(|v| !v.is_null()) else { return Ok(()) };
-        if self.best.is_null() || compare::compare(self.ty, v, &self.best) == self.keep {
+        let tie_takes_new = self.ty != crate::oids::BPCHAR;
+        let order =
+            if self.best.is_null() { self.keep } else { compare::compare(self.ty, v, &self.best) };
+        if order == self.keep || order == Ordering::Equal && tie_takes_new {
             self.best = v.clone();
         }
         Ok(())

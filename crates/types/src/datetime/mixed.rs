@@ -1,0 +1,285 @@
+//! Operators between date, time, timestamp, timestamptz and interval.
+
+use super::ops::{
+    interval_divide, interval_multiply, negated, timestamp_plus_interval, timestamptz_plus_interval,
+};
+use super::{DAY, MINUTE, SECOND, round_micros};
+use crate::args::*;
+use crate::macros::comparisons;
+use crate::registry::{BodyTable, FunctionBody, FunctionBody::Scalar as S};
+use crate::{Datum, Env, Interval};
+use base::{Result, err};
+use std::cmp::Ordering;
+
+/// A date as a timestamp's microseconds.
+pub(super) fn date_micros(d: i32) -> i64 {
+    match d {
+        i32::MIN => i64::MIN,
+        i32::MAX => i64::MAX,
+        d => i64::from(d).saturating_mul(DAY),
+    }
+}
+
+/// A local time as a moment, in the session's time zone.
+pub(super) fn to_utc(local: i64, env: &dyn Env) -> i64 {
+    if local == i64::MIN || local == i64::MAX {
+        return local;
+    }
+    local.saturating_sub(i64::from(env.style().time_zone.offset_at_local(local)) * SECOND)
+}
+
+/// A moment as a local time, in the session's time zone.
+pub(super) fn to_local(t: i64, env: &dyn Env) -> i64 {
+    if t == i64::MIN || t == i64::MAX {
+        return t;
+    }
+    t.saturating_add(i64::from(env.style().time_zone.offset_at(t)) * SECOND)
+}
+
+/// Days of one type against moments of another: both as local timestamps.
+fn local(a: &[Datum], i: usize) -> Result<i64> {
+    match a.get(i) {
+        Some(Datum::Date(d)) => Ok(date_micros(*d)),
+        _ => timestamp(a, i),
+    }
+}
+fn order(a: i64, b: i64) -> Ordering {
+    a.cmp(&b)
+}
+
+macro_rules! zoned {
+    ($name:literal, $test:expr) => {
+        (
+            $name,
+            S(|env, a| {
+                let moment = |i: usize| -> Result<i64> {
+                    Ok(match a.get(i) {
+                        Some(Datum::TimestampTz(t)) => *t,
+                        _ => to_utc(local(a, i)?, env),
+                    })
+                };
+                let test: fn(Ordering) -> bool = $test;
+                Ok(Datum::Bool(test(moment(0)?.cmp(&moment(1)?))))
+            }),
+        )
+    };
+}
+
+pub(super) const DATE_TIMESTAMP: BodyTable = comparisons!(local, local, order; "date_eq_timestamp", "date_ne_timestamp", "date_lt_timestamp", "date_le_timestamp", "date_gt_timestamp", "date_ge_timestamp");
+pub(super) const TIMESTAMP_DATE: BodyTable = comparisons!(local, local, order; "timestamp_eq_date", "timestamp_ne_date", "timestamp_lt_date", "timestamp_le_date", "timestamp_gt_date", "timestamp_ge_date");
+
+fn clock(a: &[Datum], i: usize) -> Result<i64> {
+    time(a, i)
+}
+
+fn timetz(a: &[Datum], i: usize) -> Result<(i64, i32)> {
+    match a.get(i) {
+        Some(Datum::TimeTz(t, z)) => Ok((*t, *z)),
+        other => Err(err!(INTERNAL_ERROR, "expected timetz, got {other:?}")),
+    }
+}
+
+fn stamp(t: i64) -> Datum {
+    Datum::Timestamp(t)
+}
+
+fn span(i: Interval) -> Datum {
+    Datum::Interval(Box::new(i))
+}
+
+fn date_plus(d: i32, i: &Interval) -> Result<Datum> {
+    timestamp_plus_interval(date_micros(d), i).map(stamp)
+}
+
+fn time_plus(t: i64, i: &Interval, sign: i64) -> i64 {
+    (t + sign * (i.micros % DAY)).rem_euclid(DAY)
+}
+
+fn interval_arg(a: &[Datum]) -> Result<(Interval, usize)> {
+    // (interval, x) or (x, interval)
+    match a {
+        [Datum::Interval(i), _] => Ok((**i, 1)),
+        _ => Ok((interval(a, 1)?, 0)),
+    }
+}
+
+const TIME_PLUS: FunctionBody = S(|_, a| {
+    let (i, other) = interval_arg(a)?;
+    Ok(Datum::Time(time_plus(time(a, other)?, &i, 1)))
+});
+const DATE_PLUS: FunctionBody = S(|_, a| {
+    let (i, other) = interval_arg(a)?;
+    date_plus(date(a, other)?, &i)
+});
+const DATE_TIME: FunctionBody = S(|_, a| match a {
+    [Datum::Date(d), Datum::Time(t)] | [Datum::Time(t), Datum::Date(d)] => {
+        Ok(stamp(date_micros(*d).saturating_add(*t)))
+    }
+    [Datum::Date(d), Datum::TimeTz(t, z)] | [Datum::TimeTz(t, z), Datum::Date(d)] => {
+        Ok(Datum::TimestampTz(date_micros(*d).saturating_add(*t + i64::from(*z) * SECOND)))
+    }
+    _ => Err(err!(INTERNAL_ERROR, "expected a date and a time")),
+});
+const TIMETZ_PLUS: FunctionBody = S(|_, a| {
+    let (i, other) = interval_arg(a)?;
+    let (t, z) = timetz(a, other)?;
+    Ok(Datum::TimeTz(time_plus(t, &i, 1), z))
+});
+
+/// Cuts an interval to what its type's fields allow.
+pub(super) fn interval_scale(i: Interval, typmod: i32) -> Interval {
+    if typmod < 0 || i.months == i32::MAX || i.months == i32::MIN {
+        return i;
+    }
+    let (range, precision) = ((typmod >> 16) & 0x7fff, typmod & 0xffff);
+    const YEAR: i32 = 1 << 2;
+    const MONTH: i32 = 1 << 1;
+    const HOUR_BIT: i32 = 1 << 10;
+    const MINUTE_BIT: i32 = 1 << 11;
+    const SECOND_BIT: i32 = 1 << 12;
+    let mut i = i;
+    if range != 0x7fff {
+        let finest = [SECOND_BIT, MINUTE_BIT, HOUR_BIT, 1 << 3, MONTH, YEAR]
+            .into_iter()
+            .find(|f| range & f != 0)
+            .unwrap_or(0);
+        match finest {
+            YEAR => i = Interval { months: i.months / 12 * 12, days: 0, micros: 0 },
+            MONTH => i = Interval { months: i.months, days: 0, micros: 0 },
+            8 => i.micros = 0,
+            HOUR_BIT => i.micros = i.micros / super::HOUR * super::HOUR,
+            MINUTE_BIT => i.micros = i.micros / MINUTE * MINUTE,
+            _ => {}
+        }
+    }
+    if precision < 6 {
+        i.micros = round_micros(i.micros, precision);
+    }
+    i
+}
+
+pub(super) const BODIES: BodyTable = &[
+    zoned!("date_eq_timestamptz", Ordering::is_eq),
+    zoned!("date_ne_timestamptz", Ordering::is_ne),
+    zoned!("date_lt_timestamptz", Ordering::is_lt),
+    zoned!("date_le_timestamptz", Ordering::is_le),
+    zoned!("date_gt_timestamptz", Ordering::is_gt),
+    zoned!("date_ge_timestamptz", Ordering::is_ge),
+    zoned!("timestamptz_eq_date", Ordering::is_eq),
+    zoned!("timestamptz_ne_date", Ordering::is_ne),
+    zoned!("timestamptz_lt_date", Ordering::is_lt),
+    zoned!("timestamptz_le_date", Ordering::is_le),
+    zoned!("timestamptz_gt_date", Ordering::is_gt),
+    zoned!("timestamptz_ge_date", Ordering::is_ge),
+    zoned!("timestamp_eq_timestamptz", Ordering::is_eq),
+    zoned!("timestamp_ne_timestamptz", Ordering::is_ne),
+    zoned!("timestamp_lt_timestamptz", Ordering::is_lt),
+    zoned!("timestamp_le_timestamptz", Ordering::is_le),
+    zoned!("timestamp_gt_timestamptz", Ordering::is_gt),
+    zoned!("timestamp_ge_timestamptz", Ordering::is_ge),
+    zoned!("timestamptz_eq_timestamp", Ordering::is_eq),
+    zoned!("timestamptz_ne_timestamp", Ordering::is_ne),
+    zoned!("timestamptz_lt_timestamp", Ordering::is_lt),
+    zoned!("timestamptz_le_timestamp", Ordering::is_le),
+    zoned!("timestamptz_gt_timestamp", Ordering::is_gt),
+    zoned!("timestamptz_ge_timestamp", Ordering::is_ge),
+    ("date_pl_interval", DATE_PLUS),
+    ("interval_pl_date(interval,date)", DATE_PLUS),
+    ("date_mi_interval", S(|_, a| date_plus(date(a, 0)?, &negated(interval(a, 1)?)?))),
+    ("datetime_pl", DATE_TIME),
+    ("timedate_pl(time,date)", DATE_TIME),
+    ("datetimetz_pl", DATE_TIME),
+    ("datetimetz_timestamptz", DATE_TIME),
+    ("datetime_timestamp", DATE_TIME),
+    ("timetzdate_pl(timetz,date)", DATE_TIME),
+    (
+        "integer_pl_date(int4,date)",
+        S(|_, a| super::ops::date_days(i64::from(int4(a, 0)?) + i64::from(date(a, 1)?))),
+    ),
+    (
+        "interval_pl_timestamp(interval,timestamp)",
+        S(|_, a| timestamp_plus_interval(timestamp(a, 1)?, &interval(a, 0)?).map(stamp)),
+    ),
+    (
+        "interval_pl_timestamptz(interval,timestamptz)",
+        S(|env, a| {
+            timestamptz_plus_interval(timestamptz(a, 1)?, &interval(a, 0)?, env)
+                .map(Datum::TimestampTz)
+        }),
+    ),
+    ("time_pl_interval", TIME_PLUS),
+    ("interval_pl_time(interval,time)", TIME_PLUS),
+    ("time_mi_interval", S(|_, a| Ok(Datum::Time(time_plus(time(a, 0)?, &interval(a, 1)?, -1))))),
+    (
+        "time_mi_time",
+        S(|_, a| Ok(span(Interval { micros: clock(a, 0)? - clock(a, 1)?, ..Interval::default() }))),
+    ),
+    ("timetz_pl_interval", TIMETZ_PLUS),
+    ("interval_pl_timetz(interval,timetz)", TIMETZ_PLUS),
+    (
+        "timetz_mi_interval",
+        S(|_, a| {
+            let (t, z) = timetz(a, 0)?;
+            Ok(Datum::TimeTz(time_plus(t, &interval(a, 1)?, -1), z))
+        }),
+    ),
+    ("interval_mul", S(|_, a| interval_multiply(&interval(a, 0)?, float8(a, 1)?).map(span))),
+    ("mul_d_interval", S(|_, a| interval_multiply(&interval(a, 1)?, float8(a, 0)?).map(span))),
+    ("interval_div", S(|_, a| interval_divide(&interval(a, 0)?, float8(a, 1)?).map(span))),
+    // casts
+    ("time_interval", S(|_, a| Ok(span(Interval { micros: time(a, 0)?, ..Interval::default() })))),
+    ("interval_time", S(|_, a| Ok(Datum::Time(interval(a, 0)?.micros.rem_euclid(DAY))))),
+    (
+        "timestamp_time",
+        S(|_, a| {
+            let t = timestamp(a, 0)?;
+            Ok(if t == i64::MIN || t == i64::MAX {
+                Datum::Null
+            } else {
+                Datum::Time(t.rem_euclid(DAY))
+            })
+        }),
+    ),
+    (
+        "timestamptz_time",
+        S(|env, a| {
+            let t = timestamptz(a, 0)?;
+            Ok(if t == i64::MIN || t == i64::MAX {
+                Datum::Null
+            } else {
+                Datum::Time(to_local(t, env).rem_euclid(DAY))
+            })
+        }),
+    ),
+    (
+        "timestamptz_timetz",
+        S(|env, a| {
+            let t = timestamptz(a, 0)?;
+            let east = env.style().time_zone.offset_at(t);
+            Ok(if t == i64::MIN || t == i64::MAX {
+                Datum::Null
+            } else {
+                Datum::TimeTz(to_local(t, env).rem_euclid(DAY), -east)
+            })
+        }),
+    ),
+    (
+        "time_timetz",
+        S(|env, a| {
+            let east = env.style().time_zone.offset_at(env.transaction_timestamp());
+            Ok(Datum::TimeTz(time(a, 0)?, -east))
+        }),
+    ),
+    ("timetz_time", S(|_, a| Ok(Datum::Time(timetz(a, 0)?.0)))),
+    ("time_scale", S(|_, a| Ok(Datum::Time(round_micros(time(a, 0)?, int4(a, 1)?))))),
+    (
+        "timetz_scale",
+        S(|_, a| {
+            let (t, z) = timetz(a, 0)?;
+            Ok(Datum::TimeTz(round_micros(t, int4(a, 1)?), z))
+        }),
+    ),
+    ("timestamp_scale", S(|_, a| super::round_timestamp(a[0].clone(), int4(a, 1)?))),
+    ("timestamptz_scale", S(|_, a| super::round_timestamp(a[0].clone(), int4(a, 1)?))),
+    ("interval_scale", S(|_, a| Ok(span(interval_scale(interval(a, 0)?, int4(a, 1)?))))),
+];
