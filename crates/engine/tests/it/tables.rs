@@ -2,7 +2,7 @@
 //! and heap and index agree.
 
 use crate::lifecycle::{begin, options};
-use base::{Fork, Oid, RelationId, Tid};
+use base::{BlockNumber, Fork, Oid, RelationId, Tid};
 use btree::{Btree, FastCompare, KeyColumn, KeySchema, ScanBounds, ScanOptions, UniqueCheck};
 use buffer::Persistence;
 use disk::sim::SimDisk;
@@ -14,7 +14,11 @@ use page::tuple::{AttrValue, PhysicalAttr, TupleDesc, deform, form_tuple};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use txn::{CommitExtras, Transaction, Wait};
+use txn::{CommitExtras, LockMode, LockTag, Transaction, Wait};
+use vacuum::{
+    IndexCleanup, IndexTarget, Message, TableFacts, ThrottleSettings, Trigger, VacuumContext,
+    VacuumHost, VacuumOptions, VacuumProgress, VacuumSettings, VacuumTarget,
+};
 
 const TABLE: RelationId = RelationId { database: Oid(5), file_number: 16384 };
 const INDEX: RelationId = RelationId { database: Oid(5), file_number: 16385 };
@@ -121,6 +125,60 @@ impl Table {
     }
 }
 
+const LOCK: LockTag = LockTag::Relation { database: Oid(5), relation: Oid(16384) };
+
+struct Host<'a>(&'a Engine);
+
+impl VacuumHost for Host<'_> {
+    fn truncate(&self, heap: &Heap, len: BlockNumber) -> base::Result<()> {
+        self.0.files.truncate_heap(heap, len)
+    }
+    fn say(&self, _: Message, _: String) {}
+}
+
+impl Table {
+    fn vacuum(&self, engine: &Engine, freeze: bool) -> base::Result<()> {
+        let t = begin(engine);
+        t.lock(LOCK, LockMode::ShareUpdateExclusive, WAIT)?;
+        let target = VacuumTarget {
+            heap: &self.heap,
+            indexes: vec![IndexTarget {
+                oid: Oid(16385),
+                name: "i".into(),
+                index: self.index.clone(),
+            }],
+            facts: TableFacts {
+                database: "d".into(),
+                schema: "s".into(),
+                table: "t".into(),
+                oid: Oid(16384),
+                relfrozenxid: base::Xid(3),
+                reltuples: -1.0,
+                relpages: 0,
+            },
+        };
+        let options = VacuumOptions {
+            freeze,
+            index_cleanup: if freeze { IndexCleanup::On } else { IndexCleanup::Auto },
+            ..VacuumOptions::default()
+        };
+        let plan = vacuum::plan(&target, &options, &VacuumSettings::default())?;
+        let context = VacuumContext {
+            backend: t.backend(),
+            lock_tag: LOCK,
+            progress: VacuumProgress::new(t.backend().pid, Oid(5), Oid(16384)),
+            throttle: Arc::new(ThrottleSettings::default()),
+            host: &Host(engine),
+            trigger: Trigger::Statement,
+        };
+        vacuum::run(&plan, &target, &context)?;
+        t.commit(CommitExtras::default())?;
+        Ok(())
+    }
+}
+
+const WAIT: Wait = Wait::Block { timeout: None };
+
 struct Random(u64);
 
 impl Random {
@@ -157,16 +215,24 @@ fn work_on(
             if random.below(6) == 0 {
                 engine.checkpoint(CheckpointFlags::MANUAL)?;
             }
+            if random.below(8) == 0 {
+                table.vacuum(engine, random.below(2) == 0)?;
+            }
             let t = begin(engine);
+            t.lock(LOCK, LockMode::RowExclusive, WAIT)?;
             let there = table.rows(&t)?;
             let mut next = before.clone();
             let mut touched = std::collections::BTreeSet::new();
-            for _ in 0..1 + random.below(8) {
-                let key = base + random.below(60) as u32;
+            // Now and then everything goes, so that there is an end to cut off.
+            let empty = random.below(12) == 0;
+            let count = if empty { 60 } else { 1 + random.below(8) };
+            for n in 0..count {
+                let key = base + if empty { n } else { random.below(60) } as u32;
                 if !touched.insert(key) {
                     continue;
                 }
-                match (there.get(&key), random.below(4)) {
+                match (there.get(&key), if empty { 0 } else { random.below(4) }) {
+                    (None, _) if empty => {}
                     (None, _) => {
                         let v = value(random);
                         table.insert(&t, key, &v)?;
@@ -357,7 +423,7 @@ fn the_tail_of_a_table_is_cut_off() {
     }
     t.commit(CommitExtras { sync: true, ..CommitExtras::default() }).unwrap();
     let rows = table.rows(&begin(&engine)).unwrap().len();
-    engine.files.truncate_heap(&table.heap, base::BlockNumber(5)).unwrap();
+    engine.files.truncate_heap(&table.heap, BlockNumber(5)).unwrap();
     assert_eq!(table.heap.len_blocks().unwrap().0, 5);
     assert_eq!(table.rows(&begin(&engine)).unwrap().len(), rows);
     disk.crash();
