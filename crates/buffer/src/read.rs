@@ -52,11 +52,8 @@ impl Pool {
                 let got = bytes.saturating_sub(i * PAGE_SIZE);
                 Some(format!("read only {got} of {PAGE_SIZE} bytes"))
             } else if !page.verify_checksum() {
-                Some(format!(
-                    "invalid page: its checksum is {:08x} but should be {:08x},",
-                    page.checksum(),
-                    page.compute_checksum()
-                ))
+                // PostgreSQL's words, with the tag after them.
+                Some("invalid page".to_owned())
             } else {
                 None
             };

@@ -138,7 +138,13 @@ impl Pool {
         let too_young = lsn_limit.is_some_and(|limit| lsn > limit);
         if !poisoned && !too_young {
             frame.state.fetch_and(!DIRTY, Ordering::AcqRel);
-            batch.images.push(page.clone());
+            batch.images.reserve(1);
+            let at = batch.images.len();
+            // SAFETY: there is room for one more page; pages are plain bytes, and `page` is latched.
+            unsafe {
+                std::ptr::copy_nonoverlapping(page, batch.images.as_mut_ptr().add(at), 1);
+                batch.images.set_len(at + 1);
+            }
             batch.frames.push(n);
             batch.lsn = batch.lsn.max(lsn);
         }
