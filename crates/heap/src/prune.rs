@@ -132,6 +132,8 @@ pub struct PageFindings {
     pub oldest_unfrozen: Xid,
     /// There is a tuple or a used line pointer: the page cannot be cut off.
     pub in_use: bool,
+    /// There is a tuple or a redirect: not even once its dead line pointers are reaped.
+    pub has_tuples: bool,
 }
 
 /// Judges the tuples of one page for [`plan_prune`].
@@ -367,6 +369,7 @@ fn look_at_the_rest(
     }
     found.dead_items.extend_from_slice(&plan.dead);
     found.dead_items.sort_unstable();
+    found.has_tuples = found.in_use || !plan.redirects.is_empty();
     found.in_use |= !found.dead_items.is_empty() || !plan.redirects.is_empty();
     found.all_visible_but_dead_items = visible;
     found.all_visible = visible && found.dead_items.is_empty();

@@ -178,8 +178,12 @@ impl Heap {
     }
 }
 
-/// True if `item` bytes fit with the reserve, or the page is empty.
+/// True if `item` bytes fit with the reserve, or the page is empty; and if a line pointer is to be had.
 fn has_room(page: &page::Page, item: usize, needed: usize) -> bool {
+    let most = page::tuple::MAX_TUPLES_PER_PAGE;
+    if page.item_count() >= most && usize::from(page.free_offset().0) > most {
+        return false;
+    }
     let free = page.free_space();
     free >= needed || (free >= item && page.item_count() == 0)
 }

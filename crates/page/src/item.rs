@@ -176,15 +176,24 @@ impl Page {
         }
         self.max_offset().next()
     }
-    /// True if an item of `len` bytes fits together with line pointer `offset`.
+    /// True if an item of `len` bytes fits together with line pointer `offset`. A heap page has at most
+    /// [`MAX_TUPLES_PER_PAGE`](crate::tuple::MAX_TUPLES_PER_PAGE) line pointers, however many of them are dead: all that look at
+    /// a page's tuples rely on it.
     #[inline]
     pub fn fits(&self, len: usize, offset: OffsetNumber) -> bool {
+        if usize::from(offset.0) > crate::tuple::MAX_TUPLES_PER_PAGE {
+            return false;
+        }
         let pointer = if usize::from(offset.0) > self.item_count() { ITEM_ID_SIZE } else { 0 };
         self.free_space() >= crate::align8(len) + pointer
     }
     /// Bytes for one more item and its line pointer, counting a free line pointer as none: what the
     /// free-space map is told for heap pages.
     pub fn free_space_for_item(&self) -> usize {
+        let most = crate::tuple::MAX_TUPLES_PER_PAGE;
+        if self.item_count() >= most && usize::from(self.free_offset().0) > most {
+            return 0;
+        }
         self.free_space().saturating_sub(ITEM_ID_SIZE)
     }
     /// Puts `item` at line pointer `offset`, which must be unused or the one after the last.

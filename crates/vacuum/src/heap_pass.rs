@@ -199,7 +199,8 @@ impl<'a> HeapPass<'a> {
         if found.oldest_unfrozen.is_normal() {
             self.oldest_unfrozen = self.oldest_unfrozen.min(found.oldest_unfrozen);
         }
-        if found.in_use {
+        // Dead line pointers will be gone by the end (truncation looks again).
+        if found.has_tuples {
             c.nonempty_pages = block.0 + 1;
         }
         let dead: &[OffsetNumber] = if self.has_indexes { &found.dead_items } else { &[] };

@@ -5,7 +5,7 @@
 //!
 //! # Invariants
 //! - At most `autovacuum_max_workers` workers run. Two never work on the same table.
-//! - A database in danger of old age comes first, else the one looked at longest ago.
+//! - Databases in danger of old age come first; among equals the one looked at longest ago.
 //! - A table's state is looked at again right before work: another worker may have done it.
 //! - An error in one table is logged and the next one is taken.
 
@@ -178,7 +178,7 @@ impl Launcher {
             .iter()
             .filter(|d| d.frozen_xid.is_normal() && d.frozen_xid.0 < limit)
             .filter(|d| !state.running.values().any(|r| *r == d.oid))
-            .min_by_key(|d| d.frozen_xid);
+            .min_by_key(|d| (state.last_looked.get(&d.oid).copied(), d.frozen_xid));
         let database = match in_danger {
             Some(d) => d.oid,
             None if !self.host.enabled() => return None,

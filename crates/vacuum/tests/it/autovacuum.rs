@@ -1,0 +1,180 @@
+use base::{Error, Oid, Result, Xid};
+use disk::sim::SimDisk;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+use txn::{Backend, TransactionManager, TxnConfig};
+use vacuum::autovacuum::{
+    AutovacuumHost, DatabaseInfo, Decision, Launcher, TableState, Thresholds,
+};
+use wal::{Wal, WalConfig};
+
+#[derive(Default)]
+struct Log {
+    done: Vec<(u32, u32, Decision)>,
+    errors: Vec<String>,
+    finished: Vec<u32>,
+}
+
+struct Host {
+    enabled: bool,
+    frozen: Xid,
+    tables: Mutex<BTreeMap<(u32, u32), TableState>>,
+    log: Mutex<Log>,
+    changed: Condvar,
+}
+
+impl Host {
+    fn wait(&self, what: impl Fn(&Log) -> bool) {
+        let log = self.log.lock().unwrap();
+        let (log, timeout) =
+            self.changed.wait_timeout_while(log, Duration::from_secs(20), |l| !what(l)).unwrap();
+        assert!(!timeout.timed_out(), "{:?} {:?}", log.done, log.errors);
+    }
+}
+
+impl AutovacuumHost for Host {
+    fn enabled(&self) -> bool {
+        self.enabled
+    }
+    fn naptime(&self) -> Duration {
+        Duration::from_millis(1)
+    }
+    fn max_workers(&self) -> usize {
+        2
+    }
+    fn freeze_max_age(&self) -> u64 {
+        1000
+    }
+    fn databases(&self) -> Result<Vec<DatabaseInfo>> {
+        Ok((1..=2).map(|n| DatabaseInfo { oid: Oid(n), frozen_xid: self.frozen }).collect())
+    }
+    fn tables(&self, _: &Arc<Backend>, database: Oid) -> Result<Vec<TableState>> {
+        let all = self.tables.lock().unwrap();
+        Ok(all.iter().filter(|t| t.0.0 == database.0).map(|t| t.1.clone()).collect())
+    }
+    fn table(&self, _: &Arc<Backend>, database: Oid, table: Oid) -> Result<Option<TableState>> {
+        Ok(self.tables.lock().unwrap().get(&(database.0, table.0)).cloned())
+    }
+    fn work(
+        &self,
+        _: &Arc<Backend>,
+        database: Oid,
+        table: Oid,
+        decision: Decision,
+        workers: usize,
+    ) -> Result<()> {
+        assert!((1..=2).contains(&workers));
+        if table == Oid(13) {
+            self.tables.lock().unwrap().remove(&(database.0, table.0));
+            return Err(Error::unsupported("this table"));
+        }
+        if let Some(t) = self.tables.lock().unwrap().get_mut(&(database.0, table.0)) {
+            t.dead_tuples = 0;
+            t.changes_since_analyze = 0;
+            t.relfrozenxid = Xid(1 << 40);
+        }
+        self.log.lock().unwrap().done.push((database.0, table.0, decision));
+        self.changed.notify_all();
+        Ok(())
+    }
+    fn finish_database(&self, _: &Arc<Backend>, database: Oid) -> Result<()> {
+        self.log.lock().unwrap().finished.push(database.0);
+        self.changed.notify_all();
+        Ok(())
+    }
+    fn log_error(&self, _: Oid, _: Option<Oid>, error: &Error) {
+        self.log.lock().unwrap().errors.push(error.to_string());
+        self.changed.notify_all();
+    }
+}
+
+fn table(oid: u32, dead: i64, frozen: u64) -> TableState {
+    TableState {
+        oid: Oid(oid),
+        relfrozenxid: Xid(frozen),
+        reltuples: 100.0,
+        relpages: 1,
+        all_frozen_pages: 0,
+        dead_tuples: dead,
+        inserts_since_vacuum: 0,
+        changes_since_analyze: dead,
+        analyzable: true,
+        thresholds: Thresholds { freeze_max_age: 1000, ..Thresholds::default() },
+    }
+}
+
+fn run(host: Host, burn: u64, test: impl FnOnce(&Arc<Launcher>, &Host)) {
+    let disk = SimDisk::new(3);
+    let disk: Arc<dyn disk::Disk> = disk;
+    disk.create_dir("wal").unwrap();
+    let wal = Wal::create(disk.clone(), WalConfig::default(), wal::FIRST_LSN).unwrap();
+    let txns = TransactionManager::open(disk, wal, TxnConfig::default()).unwrap();
+    txns.burn_xids(burn).unwrap();
+    let host = Arc::new(host);
+    let launcher = Launcher::new(txns.clone(), host.clone());
+    let thread = {
+        let launcher = launcher.clone();
+        std::thread::spawn(move || launcher.run())
+    };
+    test(&launcher, &host);
+    launcher.stop();
+    thread.join().unwrap();
+    assert_eq!(launcher.workers(), 0);
+    assert!(txns.backends().all().is_empty());
+}
+
+fn host(enabled: bool, frozen: u64, tables: Vec<((u32, u32), TableState)>) -> Host {
+    Host {
+        enabled,
+        frozen: Xid(frozen),
+        tables: Mutex::new(tables.into_iter().collect()),
+        log: Mutex::default(),
+        changed: Condvar::new(),
+    }
+}
+
+#[test]
+fn what_is_due_is_done_in_every_database() {
+    let tables = vec![
+        ((1, 10), table(10, 1000, 500)),
+        ((1, 11), table(11, 0, 500)),
+        ((1, 13), table(13, 1000, 500)),
+        ((2, 14), table(14, 65, 500)),
+    ];
+    run(host(true, 500, tables), 600, |_, host| {
+        host.wait(|l| l.done.len() == 2 && !l.errors.is_empty());
+        let log = host.log.lock().unwrap();
+        let both = Decision { vacuum: true, analyze: true, for_age: false };
+        assert!(log.done.contains(&(1, 10, both)));
+        assert!(log.done.contains(&(2, 14, Decision { vacuum: false, ..both })));
+        assert_eq!(log.errors, ["this table is not supported"]);
+    });
+}
+
+#[test]
+fn old_age_is_prevented_even_when_off() {
+    let tables = vec![((1, 10), table(10, 1000, 100)), ((2, 11), table(11, 1000, 4900))];
+    let tables = tables
+        .into_iter()
+        .map(|(k, mut t)| {
+            t.thresholds.enabled = false;
+            (k, t)
+        })
+        .collect();
+    run(host(false, 100, tables), 5000, |_, host| {
+        host.wait(|l| l.finished.contains(&1) && l.finished.contains(&2));
+        let log = host.log.lock().unwrap();
+        assert_eq!(log.done, [(1, 10, Decision { vacuum: true, analyze: false, for_age: true })]);
+    });
+}
+
+#[test]
+fn nothing_happens_when_off_and_young() {
+    let tables = vec![((1, 10), table(10, 1000, 4900))];
+    run(host(false, 4900, tables), 5000, |launcher, host| {
+        launcher.wake();
+        std::thread::yield_now();
+        assert!(host.log.lock().unwrap().done.is_empty());
+    });
+}

@@ -1,0 +1,9 @@
+//! VACUUM of a heap with indexes, on a simulated disk.
+
+mod autovacuum;
+mod freeze;
+mod passes;
+mod report;
+mod sample;
+mod support;
+mod truncate;

@@ -1,0 +1,146 @@
+use crate::support::World;
+use base::{BlockNumber, Fork};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use txn::CommitExtras;
+use vacuum::report::IndexBypass;
+use vacuum::{IndexCleanup, ThrottleSettings, VacuumOptions};
+
+#[test]
+fn a_churning_table_stops_growing() {
+    let w = World::new();
+    w.load(3000, b"some value or other");
+    let mut lengths = Vec::new();
+    for i in 0..6 {
+        w.change(|_| true, Some(format!("value of round {i} or so").as_bytes()));
+        let r = w.vacuum(&VacuumOptions::default());
+        assert_eq!(r.counts.removed_tuples, 3000);
+        assert_eq!(r.index_scans, 1);
+        assert_eq!(r.new_reltuples, 3000.0);
+        lengths.push(r.pages_after);
+    }
+    assert!(lengths[5] <= lengths[1], "{lengths:?}");
+    assert_eq!(w.count(), 3000);
+}
+
+#[test]
+fn without_indexes_one_pass_is_enough() {
+    let w = World::with(0, 1024);
+    w.load(2000, b"x");
+    w.change(|k| k % 3 == 0, None);
+    let r = w.vacuum(&VacuumOptions::default());
+    assert_eq!((r.index_scans, r.counts.dead_items, r.counts.removed_tuples), (0, 0, 667));
+    assert!(r.counts.set_visible_pages > 0);
+    assert_eq!(w.count(), 1333);
+    assert!(w.heap.free_space_map().find(30).unwrap().is_some());
+}
+
+#[test]
+fn an_old_snapshot_keeps_what_it_sees() {
+    let w = World::new();
+    w.load(500, b"x");
+    let old = w.begin();
+    let snapshot = old.take_snapshot();
+    w.change(|k| k < 100, None);
+    let r = w.vacuum(&VacuumOptions::default());
+    assert_eq!((r.counts.removed_tuples, r.counts.recently_dead_tuples), (0, 100));
+    assert_eq!(w.rows(&snapshot).len(), 500);
+    drop(snapshot);
+    old.commit(CommitExtras::default()).unwrap();
+    let r = w.vacuum(&VacuumOptions::default());
+    assert_eq!((r.counts.removed_tuples, r.counts.recently_dead_tuples), (100, 0));
+    assert_eq!(w.count(), 400);
+}
+
+#[test]
+fn little_memory_means_several_rounds() {
+    let mut w = World::new();
+    w.settings.work_mem_bytes = 20 << 10;
+    w.load(30_000, b"some value that takes a little room");
+    w.change(|k| k % 2 == 0, None);
+    let r = w.vacuum(&VacuumOptions::default());
+    assert!(r.index_scans >= 2, "{}", r.index_scans);
+    assert_eq!((r.counts.removed_tuples, r.dead_items_removed), (15_000, 15_000));
+    assert_eq!(r.indexes[0].stats.entries_removed, 15_000);
+    assert_eq!(w.count(), 15_000);
+}
+
+#[test]
+fn index_cleanup_auto_on_off() {
+    let w = World::new();
+    w.load(20_000, b"some value that takes a little room");
+    w.vacuum(&VacuumOptions::default());
+    // One page in a hundred or so: AUTO leaves it for later.
+    w.change(|k| k < 3, None);
+    let r = w.vacuum(&VacuumOptions::default());
+    assert_eq!((r.bypass, r.index_scans, r.counts.dead_items), (IndexBypass::Bypassed, 0, 3));
+    assert!(r.text().contains("index scan bypassed: 1 pages from table"), "{}", r.text());
+    let off = VacuumOptions { index_cleanup: IndexCleanup::Off, ..VacuumOptions::default() };
+    w.change(|k| k % 2 == 0, None);
+    let r = w.vacuum(&off);
+    assert_eq!((r.bypass, r.index_scans), (IndexBypass::Bypassed, 0));
+    assert!(r.indexes.is_empty() && r.counts.dead_items > 9000);
+    let on = VacuumOptions { index_cleanup: IndexCleanup::On, ..VacuumOptions::default() };
+    let r = w.vacuum(&on);
+    assert_eq!((r.bypass, r.index_scans), (IndexBypass::None, 1));
+    assert_eq!(r.counts.removed_tuples, 0, "their rows went before");
+    assert_eq!(r.dead_items_removed, r.counts.dead_items);
+    // Nothing is left to do.
+    let r = w.vacuum(&on);
+    assert_eq!((r.index_scans, r.counts.dead_items, r.counts.removed_tuples), (0, 0, 0));
+}
+
+#[test]
+fn a_page_in_use_is_left_alone() {
+    let w = World::new();
+    w.load(1000, b"x");
+    w.change(|k| k % 2 == 0, None);
+    let mut strategy = buffer::Strategy::Normal;
+    let pin = w.heap.relation().pin(Fork::Main, BlockNumber(0), &mut strategy).unwrap();
+    let r = w.vacuum(&VacuumOptions::default());
+    assert_eq!(r.counts.missed_dead_pages, 1);
+    assert_eq!(r.counts.missed_dead_tuples + r.counts.removed_tuples, 500);
+    assert!(r.text().contains("not removed due to cleanup lock contention"));
+    drop(pin);
+    let r = w.vacuum(&VacuumOptions::default());
+    assert_eq!(r.counts.missed_dead_tuples, 0);
+    assert!(r.counts.removed_tuples > 0);
+}
+
+#[test]
+fn the_cost_delay_sleeps_and_cancel_stops() {
+    let w = World::new();
+    w.load(2000, b"x");
+    w.change(|_| true, None);
+    let throttle = Arc::new(ThrottleSettings::new(100, 50));
+    let r = w.try_vacuum(&VacuumOptions::default(), throttle.clone()).unwrap();
+    assert!(!r.delay.is_zero());
+    assert!(!throttle.off.load(Ordering::Relaxed));
+}
+
+#[test]
+fn vacuum_under_load_loses_nothing() {
+    let w = World::new();
+    w.load(2000, b"x");
+    std::thread::scope(|s| {
+        for n in 0..2 {
+            let w = &w;
+            s.spawn(move || {
+                for i in 0..4 {
+                    let value = format!("{n} {i}");
+                    w.change(|k| k % 2 == n, Some(value.as_bytes()));
+                }
+            });
+        }
+        let w = &w;
+        s.spawn(move || {
+            for _ in 0..4 {
+                w.vacuum_unchecked(&VacuumOptions::default()).unwrap();
+            }
+        });
+    });
+    w.check();
+    assert_eq!(w.count(), 2000);
+    w.vacuum(&VacuumOptions::default());
+    assert_eq!(w.count(), 2000);
+}

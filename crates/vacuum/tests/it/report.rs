@@ -1,0 +1,64 @@
+use crate::support::World;
+use vacuum::{VacuumMode, VacuumOptions, VacuumReport};
+
+/// As PostgreSQL 18 prints it for the same statements, the figures of time and I/O taken out.
+#[test]
+fn verbose_word_for_word() {
+    let mut w = World::with(1, 4096);
+    w.settings.track_io_timing = true;
+    w.load(2000, b"1234567890");
+    w.change(|k| k % 3 == 0, None);
+    let r = w.vacuum(&VacuumOptions { freeze: true, ..VacuumOptions::default() });
+    let facts = w.facts.lock().unwrap().clone();
+    assert_eq!(
+        VacuumReport::begin_line(&facts, VacuumMode::Aggressive),
+        "aggressively vacuuming \"postgres.public.t\""
+    );
+    let text = r.text();
+    let lines: Vec<&str> = text.lines().collect();
+    let n = r.pages_after;
+    let expected = [
+        "finished vacuuming \"postgres.public.t\": index scans: 1".to_owned(),
+        format!("pages: 0 removed, {n} remain, {n} scanned (100.00% of total), 0 eagerly scanned"),
+        "tuples: 667 removed, 1333 remain, 0 are dead but not yet removable".to_owned(),
+        "removable cutoff: 1005, which was 0 XIDs old when operation ended".to_owned(),
+        "new relfrozenxid: 1005, which is 2 XIDs ahead of previous value".to_owned(),
+        format!("frozen: {n} pages from table (100.00% of total) had 1333 tuples frozen"),
+        format!(
+            "visibility map: {n} pages set all-visible, {n} pages set all-frozen (0 were all-visible)"
+        ),
+        format!(
+            "index scan needed: {n} pages from table (100.00% of total) had 667 dead item identifiers removed"
+        ),
+    ];
+    assert_eq!(lines[..8], expected);
+    let index = &r.indexes[0];
+    assert_eq!(
+        lines[8],
+        format!(
+            "index \"t_key\": pages: {} in total, 0 newly deleted, 0 currently deleted, 0 reusable",
+            index.stats.pages
+        )
+    );
+    for (line, begin) in lines[9..].iter().zip([
+        "I/O timings: read: ",
+        "avg read rate: ",
+        "buffer usage: ",
+        "WAL usage: ",
+        "system usage: CPU: user: ",
+    ]) {
+        assert!(line.starts_with(begin), "{line}");
+    }
+    assert_eq!(lines.len(), 14);
+}
+
+#[test]
+fn an_empty_table() {
+    let w = World::new();
+    let r = w.vacuum(&VacuumOptions::default());
+    let text = r.text();
+    assert!(text.contains("pages: 0 removed, 0 remain, 0 scanned (100.00% of total)"), "{text}");
+    assert!(
+        text.contains("index scan not needed: 0 pages from table (100.00% of total) had 0 dead")
+    );
+}

@@ -1,0 +1,367 @@
+use base::sync::Arc;
+use base::{BlockNumber, Fork, Oid, RelationId, Result, Tid};
+use btree::{Btree, Context, FastCompare, KeyColumn, KeySchema, UniqueCheck, Value};
+use buffer::{BufferPool, Persistence, PoolConfig, RelationHandle};
+use disk::Disk;
+use disk::sim::SimDisk;
+use heap::{
+    Heap, HeapContext, HeapOptions, HeapScan, InsertState, PageBatch, ScanOptions, TupleOutcome,
+    UpdateOptions,
+};
+use page::tuple::{AttrValue, PhysicalAttr, TupleDesc, deform, form_tuple};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use txn::{
+    Backend, BackendKind, CommitExtras, LockMode, LockTag, Snapshot, Transaction,
+    TransactionManager, TxnConfig, Wait,
+};
+use vacuum::{
+    IndexTarget, Message, TableFacts, ThrottleSettings, Trigger, VacuumContext, VacuumHost,
+    VacuumOptions, VacuumProgress, VacuumReport, VacuumSettings, VacuumTarget,
+};
+use wal::{Wal, WalConfig};
+
+pub const TABLE: LockTag = LockTag::Relation { database: Oid(5), relation: Oid(1000) };
+
+/// A table (key int4, value text) with an index on each column.
+pub struct World {
+    pub ctx: Arc<HeapContext>,
+    pub heap: Heap,
+    pub indexes: Vec<Arc<Btree>>,
+    pub facts: Mutex<TableFacts>,
+    pub said: Mutex<Vec<String>>,
+    pub settings: VacuumSettings,
+}
+
+fn relation(pool: &Arc<BufferPool>, n: u32) -> RelationHandle {
+    let id = RelationId { database: Oid(5), file_number: n };
+    pool.create(id, Persistence::Permanent).unwrap()
+}
+
+fn int4(a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+    let n = |v: &[u8]| i32::from_le_bytes(v.try_into().unwrap());
+    n(a).cmp(&n(b))
+}
+
+fn schema(name: &str, text: bool) -> Arc<KeySchema> {
+    let column = KeyColumn {
+        compare: if text { |a, b| a.cmp(b) } else { int4 },
+        fast: if text { FastCompare::Bytes } else { FastCompare::Int4 },
+        width: if text { -1 } else { 4 },
+        align: 4,
+        descending: false,
+        nulls_first: false,
+        equal_image: true,
+    };
+    Arc::new(KeySchema::new(name, "t", vec![column], vec![]))
+}
+
+pub fn desc() -> TupleDesc {
+    TupleDesc::new(vec![PhysicalAttr::new(4, 4), PhysicalAttr::new(-1, 4)])
+}
+
+pub fn row(key: i32, value: &[u8]) -> Vec<u8> {
+    form_tuple(&desc(), &[Some(&key.to_le_bytes()), Some(value)])
+}
+
+pub fn read_row(tuple: &[u8]) -> (i32, Vec<u8>) {
+    let mut v = [AttrValue::Null; 2];
+    deform(tuple, &desc(), &mut v).unwrap();
+    match v {
+        [AttrValue::Inline(k), AttrValue::Inline(t)] => {
+            (i32::from_le_bytes(k.try_into().unwrap()), t.to_vec())
+        }
+        other => panic!("row {other:?}"),
+    }
+}
+
+impl World {
+    pub fn new() -> World {
+        World::with(2, 4096)
+    }
+
+    pub fn with(index_count: usize, frames: usize) -> World {
+        let disk: Arc<dyn Disk> = SimDisk::new(7);
+        disk.create_dir("wal").unwrap();
+        disk.create_dir("base/5").unwrap();
+        let wal = Wal::create(disk.clone(), WalConfig::default(), wal::FIRST_LSN).unwrap();
+        let pool_config = PoolConfig { write_behind_thread: false, ..PoolConfig::new(frames) };
+        let pool = BufferPool::new(pool_config, disk.clone(), wal.clone()).unwrap();
+        let txns =
+            TransactionManager::open(disk.clone(), wal.clone(), TxnConfig::default()).unwrap();
+        txns.burn_xids(1000).unwrap();
+        let btrees = Arc::new(Context::new(pool.clone(), wal.clone(), txns.clone()));
+        let ctx = Arc::new(HeapContext { pool: pool.clone(), wal, txns: txns.clone() });
+        let options = HeapOptions { has_indexes: index_count > 0, ..HeapOptions::default() };
+        let heap = Heap::new(relation(&pool, 1000), ctx.clone(), options);
+        let indexes = (0..index_count)
+            .map(|i| {
+                let rel = relation(&pool, 1001 + i as u32);
+                let tree = Btree::new(rel, btrees.clone(), schema(["t_key", "t_value"][i], i == 1));
+                tree.create().unwrap();
+                Arc::new(tree)
+            })
+            .collect();
+        let facts = TableFacts {
+            database: "postgres".into(),
+            schema: "public".into(),
+            table: "t".into(),
+            oid: Oid(1000),
+            relfrozenxid: txns.next_xid(),
+            reltuples: -1.0,
+            relpages: 0,
+        };
+        World {
+            ctx,
+            heap,
+            indexes,
+            facts: Mutex::new(facts),
+            said: Mutex::new(Vec::new()),
+            settings: VacuumSettings::default(),
+        }
+    }
+
+    pub fn backend(&self) -> Arc<Backend> {
+        self.ctx.txns.register_backend(BackendKind::Client)
+    }
+    pub fn begin(&self) -> Transaction {
+        self.ctx.txns.begin(&self.backend())
+    }
+
+    fn index(&self, key: i32, value: &[u8], tid: Tid) {
+        let key = key.to_le_bytes();
+        for (i, tree) in self.indexes.iter().enumerate() {
+            let v: [Value<'_>; 1] = [Some(if i == 1 { value } else { &key })];
+            tree.insert(&v, tid, UniqueCheck::No).unwrap();
+        }
+    }
+
+    pub fn insert(&self, t: &Transaction, keys: std::ops::Range<i32>, value: &[u8]) {
+        let mut state = InsertState::new();
+        for key in keys {
+            let tid = self.heap.insert(t, &row(key, value), &mut state).unwrap();
+            self.index(key, value, tid);
+        }
+    }
+
+    /// Deletes or updates (not HOT) the visible rows that `pick` takes.
+    pub fn change(&self, pick: impl Fn(i32) -> bool, new_value: Option<&[u8]>) {
+        let t = self.begin();
+        let rows = self.rows(&t.take_snapshot());
+        for (key, (tid, _)) in rows {
+            if !pick(key) {
+                continue;
+            }
+            match new_value {
+                None => {
+                    let done = self.heap.delete(&t, tid, Wait::FOREVER).unwrap();
+                    assert_eq!(done, TupleOutcome::Ok(()));
+                }
+                Some(value) => {
+                    let options =
+                        UpdateOptions { hot: false, key_changed: false, wait: Wait::FOREVER };
+                    let done = self.heap.update(&t, tid, &row(key, value), options).unwrap();
+                    let TupleOutcome::Ok(done) = done else { panic!("{done:?}") };
+                    assert!(!done.hot);
+                    self.index(key, value, done.tid);
+                }
+            }
+        }
+        t.commit(CommitExtras::default()).unwrap();
+    }
+
+    pub fn load(&self, rows: i32, value: &[u8]) {
+        let t = self.begin();
+        self.insert(&t, 0..rows, value);
+        t.commit(CommitExtras::default()).unwrap();
+    }
+
+    pub fn load_more(&self, keys: std::ops::Range<i32>, value: &[u8]) {
+        let t = self.begin();
+        self.insert(&t, keys, value);
+        t.commit(CommitExtras::default()).unwrap();
+    }
+
+    pub fn rows(&self, snapshot: &Arc<Snapshot>) -> BTreeMap<i32, (Tid, Vec<u8>)> {
+        let mut scan = HeapScan::new(&self.heap, snapshot.clone(), ScanOptions::default()).unwrap();
+        let mut batch = PageBatch::new();
+        let mut out = BTreeMap::new();
+        while scan.next_page(&mut batch).unwrap() {
+            for t in batch.iter() {
+                let (key, value) = read_row(t.tuple.bytes);
+                let tid = t.tid;
+                if let Some((other, _)) = out.insert(key, (tid, value)) {
+                    let show = |tid: Tid| {
+                        let rel = self.heap.relation();
+                        let pin = rel.pin(Fork::Main, tid.block, &mut buffer::Strategy::Normal);
+                        let page = page::Page::from_bytes(pin.unwrap().read().bytes());
+                        let t = page.tuple(tid.offset);
+                        format!(
+                            "{tid} {:?} masks {:x} {:x} xmin {} xmax {} ctid {} all-visible {}",
+                            page.item_id(tid.offset),
+                            t.infomask(),
+                            t.infomask2(),
+                            t.xmin(),
+                            t.xmax(),
+                            t.ctid(),
+                            page.is_all_visible()
+                        )
+                    };
+                    panic!(
+                        "key {key} seen twice by {snapshot:?}: then {:x} xmin {} xmax {}: now {} and {}",
+                        t.tuple.infomask(),
+                        t.tuple.xmin(),
+                        t.tuple.xmax(),
+                        show(other),
+                        show(tid)
+                    );
+                }
+            }
+        }
+        out
+    }
+
+    pub fn count(&self) -> usize {
+        let t = self.begin();
+        self.rows(&t.take_snapshot()).len()
+    }
+
+    pub fn target(&self) -> VacuumTarget<'_> {
+        VacuumTarget {
+            heap: &self.heap,
+            indexes: self
+                .indexes
+                .iter()
+                .enumerate()
+                .map(|(i, tree)| IndexTarget {
+                    oid: Oid(1001 + i as u32),
+                    name: ["t_key", "t_value"][i].to_owned(),
+                    index: tree.clone(),
+                })
+                .collect(),
+            facts: self.facts.lock().unwrap().clone(),
+        }
+    }
+
+    pub fn vacuum(&self, options: &VacuumOptions) -> VacuumReport {
+        self.try_vacuum(options, Arc::default()).unwrap()
+    }
+
+    /// A VACUUM while others are at work: without the checks.
+    pub fn vacuum_unchecked(&self, options: &VacuumOptions) -> Result<VacuumReport> {
+        self.run_vacuum(options, Arc::default())
+    }
+
+    /// A whole VACUUM, then everything is checked.
+    pub fn try_vacuum(
+        &self,
+        options: &VacuumOptions,
+        throttle: Arc<ThrottleSettings>,
+    ) -> Result<VacuumReport> {
+        let report = self.run_vacuum(options, throttle)?;
+        self.check();
+        Ok(report)
+    }
+
+    fn run_vacuum(
+        &self,
+        options: &VacuumOptions,
+        throttle: Arc<ThrottleSettings>,
+    ) -> Result<VacuumReport> {
+        let backend = self.backend();
+        let t = self.ctx.txns.begin(&backend);
+        t.lock(TABLE, LockMode::ShareUpdateExclusive, Wait::FOREVER).unwrap();
+        let target = self.target();
+        let context = VacuumContext {
+            backend: &backend,
+            lock_tag: TABLE,
+            progress: VacuumProgress::new(backend.pid, Oid(5), Oid(1000)),
+            throttle,
+            host: self,
+            trigger: Trigger::Statement,
+        };
+        let plan = vacuum::plan(&target, options, &self.settings)?;
+        let report = vacuum::run(&plan, &target, &context)?;
+        let row = context.progress.row();
+        assert_eq!(row.phase, vacuum::Phase::FinalCleanup);
+        assert_eq!(row.heap_blks_scanned, u64::from(report.pages_before));
+        t.commit(CommitExtras::default()).unwrap();
+        {
+            let mut facts = self.facts.lock().unwrap();
+            facts.relfrozenxid = report.new_relfrozenxid.unwrap_or(facts.relfrozenxid);
+            facts.reltuples = report.new_reltuples;
+            facts.relpages = report.pages_after;
+        }
+        Ok(report)
+    }
+
+    /// Heap, maps and indexes agree, and no XID is older than relfrozenxid.
+    pub fn check(&self) {
+        let mut faults = Vec::new();
+        self.heap.check(&mut |tag, what| faults.push(format!("{tag}: {what}"))).unwrap();
+        let oldest = self.facts.lock().unwrap().relfrozenxid;
+        let t = self.begin();
+        let rows = self.rows(&t.take_snapshot());
+        let mut present = BTreeMap::new();
+        for block in 0..self.heap.len_blocks().unwrap().0 {
+            let pin = self
+                .heap
+                .relation()
+                .pin(Fork::Main, BlockNumber(block), &mut buffer::Strategy::Normal)
+                .unwrap();
+            let page = pin.read();
+            for offset in page.offsets() {
+                let id = page.item_id(offset);
+                if id.is_unused() {
+                    continue;
+                }
+                let tid = Tid::new(BlockNumber(block), offset);
+                let row = id.is_normal().then(|| {
+                    let tuple = page.tuple(offset);
+                    for xid in [tuple.xmin(), tuple.xmax()] {
+                        if xid.is_normal() && xid < oldest {
+                            faults.push(format!("{tid} has {xid}, relfrozenxid is {oldest}"));
+                        }
+                    }
+                    read_row(tuple.bytes)
+                });
+                present.insert(tid, row);
+            }
+        }
+        for (i, tree) in self.indexes.iter().enumerate() {
+            tree.verify().unwrap();
+            let mut entries = BTreeSet::new();
+            tree.for_each_entry(&mut |values, tid| {
+                let value = values[0].unwrap().to_vec();
+                match present.get(&tid) {
+                    None => faults.push(format!("index {i} leads to {tid}, which is free")),
+                    Some(None) => {}
+                    Some(Some((key, text))) => {
+                        let right = if i == 1 { text.clone() } else { key.to_le_bytes().to_vec() };
+                        if right != value {
+                            faults.push(format!("index {i}: {tid} has another key"));
+                        }
+                    }
+                }
+                entries.insert(tid);
+                Ok(())
+            })
+            .unwrap();
+            for (key, (tid, _)) in &rows {
+                if !entries.contains(tid) {
+                    faults.push(format!("index {i} lacks row {key} at {tid}"));
+                }
+            }
+        }
+        assert!(faults.is_empty(), "{faults:#?}");
+    }
+}
+
+impl VacuumHost for World {
+    fn truncate(&self, heap: &Heap, len: BlockNumber) -> Result<()> {
+        heap.relation().truncate(Fork::Main, len)
+    }
+    fn say(&self, _kind: Message, text: String) {
+        self.said.lock().unwrap().push(text);
+    }
+}

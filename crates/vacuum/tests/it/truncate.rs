@@ -1,0 +1,65 @@
+use crate::support::{TABLE, World};
+use txn::{CommitExtras, LockMode, Wait};
+use vacuum::VacuumOptions;
+use vacuum::truncate::worth_it;
+
+#[test]
+fn the_empty_end_is_cut_off() {
+    let w = World::new();
+    w.load(6000, b"some value of middling length");
+    w.change(|k| k >= 1000, None);
+    let r = w.vacuum(&VacuumOptions::default());
+    assert!(r.pages_after < r.pages_before / 3, "{} of {}", r.pages_after, r.pages_before);
+    assert_eq!(w.heap.len_blocks().unwrap().0, r.pages_after);
+    assert!(r.text().contains(&format!("pages: {} removed", r.pages_before - r.pages_after)));
+    assert!(w.said.lock().unwrap().iter().any(|s| s.contains("truncated")));
+    assert_eq!(w.count(), 1000);
+    w.load_more(6000..7000, b"x");
+    w.change(|_| true, None);
+    let r = w.vacuum(&VacuumOptions { truncate: false, ..VacuumOptions::default() });
+    assert_eq!(r.pages_after, r.pages_before);
+    let r = w.vacuum(&VacuumOptions::default());
+    assert_eq!((r.pages_after, r.all_visible_pages), (0, 0));
+    assert_eq!(w.count(), 0);
+    w.load_more(0..10, b"again");
+    assert_eq!(w.count(), 10);
+    w.vacuum(&VacuumOptions::default());
+}
+
+#[test]
+fn not_while_somebody_reads() {
+    let w = World::new();
+    w.load(3000, b"some value of middling length");
+    w.change(|_| true, None);
+    let reader = w.begin();
+    reader.lock(TABLE, LockMode::AccessShare, Wait::FOREVER).unwrap();
+    let w = &w;
+    let before = w.heap.len_blocks().unwrap();
+    std::thread::scope(|s| {
+        let run = s.spawn(move || w.vacuum_unchecked(&VacuumOptions::default()));
+        // Cancelled while it tries: the table stays as long as it was.
+        let other = loop {
+            let found = w.ctx.txns.backends().all().into_iter().find(|b| {
+                b.pid != reader.backend().pid
+                    && w.ctx.txns.locks().holds(b, &TABLE, LockMode::ShareUpdateExclusive)
+            });
+            if let Some(b) = found {
+                break b;
+            }
+            std::thread::yield_now();
+        };
+        other.interrupt(base::sync::CancelReason::UserRequest);
+        drop(other);
+        let e = run.join().unwrap().unwrap_err();
+        assert_eq!(e.state(), base::SqlState::QUERY_CANCELED);
+    });
+    assert_eq!(w.heap.len_blocks().unwrap(), before);
+    reader.commit(CommitExtras::default()).unwrap();
+    assert_eq!(w.vacuum(&VacuumOptions::default()).pages_after, 0);
+}
+
+#[test]
+fn thresholds() {
+    assert!(!worth_it(100, 100) && worth_it(100, 0) && worth_it(100, 94) && !worth_it(100, 95));
+    assert!(worth_it(1_000_000, 999_000) && !worth_it(1_000_000, 999_001));
+}
