@@ -106,40 +106,41 @@ impl World {
         assert!(faults.is_empty(), "{faults:#?}");
     }
 
-    /// The heap's records from `lsn` on, as text.
-    pub fn log_since(&self, lsn: Lsn) -> String {
+    /// The heap's records from `lsn` on.
+    pub fn records_since(&self, lsn: Lsn) -> Vec<wal::Record> {
         self.ctx.wal.flush(self.ctx.wal.insert_lsn()).unwrap();
         let source: Arc<dyn Disk> = self.disk.clone();
         let mut reader = Reader::new(source, "wal", lsn, 1);
-        let mut out = String::new();
+        let mut out = Vec::new();
         while let Some(rec) = reader.next().unwrap() {
             if rec.rmgr == ResourceManager::Heap {
-                out += &heap::record::describe(&rec);
-                out.push('\n');
+                out.push(rec);
             }
         }
         out
     }
+    /// The same, as text.
+    pub fn log_since(&self, lsn: Lsn) -> String {
+        self.records_since(lsn).iter().map(|r| heap::record::describe(r) + "\n").collect()
+    }
+    /// An empty database to replay into.
+    pub fn empty_copy() -> Arc<HeapContext> {
+        let copy: Arc<dyn Disk> = SimDisk::new(8);
+        copy.create_dir("wal").unwrap();
+        copy.create_dir("base/5").unwrap();
+        let config = WalConfig { buffer_bytes: 1 << 16, ..WalConfig::default() };
+        let wal = Wal::create(copy.clone(), config, wal::FIRST_LSN).unwrap();
+        context(&copy, wal, Xid(3))
+    }
 
     /// Replays the whole log into an empty folder and compares every page of heap and visibility map.
     pub fn assert_replay_equal(&self) {
-        self.ctx.wal.flush(self.ctx.wal.insert_lsn()).unwrap();
-        let disk = SimDisk::new(8);
-        let copy: Arc<dyn Disk> = disk.clone();
-        copy.create_dir("wal").unwrap();
-        copy.create_dir("base/5").unwrap();
-        let wal = Wal::create(copy.clone(), WalConfig::default(), wal::FIRST_LSN).unwrap();
-        let ctx = context(&copy, wal, Xid(3));
-        let source: Arc<dyn Disk> = self.disk.clone();
-        let mut reader = Reader::new(source, "wal", wal::FIRST_LSN, 1);
-        let mut n = 0;
-        while let Some(rec) = reader.next().unwrap() {
-            if rec.rmgr == ResourceManager::Heap {
-                heap::redo(&rec, &ctx.pool).unwrap();
-                n += 1;
-            }
+        let ctx = World::empty_copy();
+        let records = self.records_since(wal::FIRST_LSN);
+        for rec in &records {
+            heap::redo(rec, &ctx.pool).unwrap();
         }
-        assert!(n > 0, "nothing was logged");
+        assert!(!records.is_empty(), "nothing was logged");
         ctx.pool.check_missing_pages().unwrap();
         let rel = ctx.pool.open(REL, Persistence::Permanent);
         for fork in [Fork::Main, Fork::VisibilityMap] {
