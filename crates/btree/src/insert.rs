@@ -162,7 +162,9 @@ impl Btree {
         except: Option<Tid>,
         liveness: &dyn TupleLiveness,
     ) -> Result<Option<KeyConflict>> {
-        let key = &values[..self.schema.key_count()];
+        let Some(key) = values.get(..self.schema.key_count()) else {
+            bail!(INTERNAL_ERROR, "index \"{}\": key is not whole", self.schema.index_name);
+        };
         if !self.nulls_allow_conflict(key) {
             return Ok(None);
         }
