@@ -81,7 +81,7 @@ impl File for SimFile {
     }
 
     fn write_vectored_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> io::Result<()> {
-        self.write(&bufs.iter().flat_map(|b| b.iter().copied()).collect::<Vec<_>>(), offset)
+        self.write(&bufs.iter().map(|b| &**b).collect::<Vec<&[u8]>>().concat(), offset)
     }
 
     fn sync_data(&self) -> io::Result<()> {

@@ -94,7 +94,7 @@ fn the_failsafe_drops_all_but_freezing() {
 
 #[test]
 fn eager_scanning_freezes_some_of_the_backlog() {
-    let mut w = World::with(0, 20_000);
+    let mut w = World::with_persistence(0, 20_000, buffer::Persistence::Unlogged);
     w.settings.freeze.min_age = 50;
     let value = vec![b'v'; 7000];
     w.load(8300, &value);

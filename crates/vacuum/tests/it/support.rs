@@ -33,9 +33,9 @@ pub struct World {
     pub settings: VacuumSettings,
 }
 
-fn relation(pool: &Arc<BufferPool>, n: u32) -> RelationHandle {
+fn relation(pool: &Arc<BufferPool>, n: u32, persistence: Persistence) -> RelationHandle {
     let id = RelationId { database: Oid(5), file_number: n };
-    pool.create(id, Persistence::Permanent).unwrap()
+    pool.create(id, persistence).unwrap()
 }
 
 fn int4(a: &[u8], b: &[u8]) -> std::cmp::Ordering {
@@ -81,6 +81,10 @@ impl World {
     }
 
     pub fn with(index_count: usize, frames: usize) -> World {
+        World::with_persistence(index_count, frames, Persistence::Permanent)
+    }
+
+    pub fn with_persistence(index_count: usize, frames: usize, persistence: Persistence) -> World {
         let disk: Arc<dyn Disk> = SimDisk::new(7);
         disk.create_dir("wal").unwrap();
         disk.create_dir("base/5").unwrap();
@@ -93,10 +97,10 @@ impl World {
         let btrees = Arc::new(Context::new(pool.clone(), wal.clone(), txns.clone()));
         let ctx = Arc::new(HeapContext { pool: pool.clone(), wal, txns: txns.clone() });
         let options = HeapOptions { has_indexes: index_count > 0, ..HeapOptions::default() };
-        let heap = Heap::new(relation(&pool, 1000), ctx.clone(), options);
+        let heap = Heap::new(relation(&pool, 1000, persistence), ctx.clone(), options);
         let indexes = (0..index_count)
             .map(|i| {
-                let rel = relation(&pool, 1001 + i as u32);
+                let rel = relation(&pool, 1001 + i as u32, persistence);
                 let tree = Btree::new(rel, btrees.clone(), schema(["t_key", "t_value"][i], i == 1));
                 tree.create().unwrap();
                 Arc::new(tree)
