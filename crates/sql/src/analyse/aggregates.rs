@@ -286,7 +286,8 @@ impl Analyser<'_> {
         for e in parts() {
             if e.any(&mut |e| matches!(e, Expr::Aggregate(i) if i.levels_up == up)) {
                 let e = err!(GROUPING_ERROR, "aggregate function calls cannot be nested");
-                return self.at(loc, e);
+                let inner = self.levels[self.levels.len() - 1 - up as usize].last_aggregate;
+                return self.at(inner, e);
             }
             if e.any(&mut |e| matches!(e, Expr::Window(_))) {
                 let e = err!(
@@ -312,6 +313,7 @@ impl Analyser<'_> {
             return self.at(loc, e);
         }
         self.levels[at].has_aggregates = true;
+        self.levels[at].last_aggregate = loc;
         Ok(Expr::Aggregate(Box::new(a)))
     }
 

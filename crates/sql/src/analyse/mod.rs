@@ -163,10 +163,10 @@ pub(crate) struct Level {
     pub has_aggregates: bool,
     pub has_windows: bool,
     pub has_sets: bool,
+    /// Where the last aggregate of this level stands.
+    pub last_aggregate: Loc,
     /// Inside an aggregate's arguments.
     pub in_aggregate: bool,
-    /// Inside a window function's arguments.
-    pub in_window: bool,
     /// LATERAL: items to the left may be seen.
     pub lateral: bool,
     /// Where each column of this level was first named.
@@ -192,7 +192,7 @@ impl Level {
             has_windows: false,
             has_sets: false,
             in_aggregate: false,
-            in_window: false,
+            last_aggregate: crate::parse::ast::NO_LOC,
             lateral: false,
             seen: Vec::new(),
             groupings: Vec::new(),

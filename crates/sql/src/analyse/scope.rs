@@ -53,6 +53,11 @@ const SYSTEM_COLUMNS: [(&str, i32, base::Oid); 6] = [
     ("tableoid", -6, OID),
 ];
 
+/// Columns of catalogs that older clients ask for by the name they had before PostgreSQL 17: psql 15's `\l`
+/// and `\dO`, pg_dump 15.
+const RENAMED: [(u32, &str, &str); 2] =
+    [(1262, "daticulocale", "datlocale"), (3456, "colliculocale", "colllocale")];
+
 /// The edit distance of two names, at most `limit` + 1.
 fn distance(a: &str, b: &str, limit: usize) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
@@ -108,7 +113,12 @@ impl Analyser<'_> {
             }
             _ => {}
         }
-        if matches!(rte.kind, RteKind::Relation { .. }) {
+        if let RteKind::Relation { oid, .. } = rte.kind {
+            if let Some((_, _, new)) =
+                RENAMED.iter().find(|(t, old, _)| (*t, *old) == (oid, column))
+            {
+                return Self::column_of(rtes, item, new);
+            }
             if let Some((_, n, ty)) = SYSTEM_COLUMNS.iter().find(|(n, ..)| *n == column) {
                 return Found::One(Expr::Var {
                     levels_up: 0,

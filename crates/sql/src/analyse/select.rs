@@ -220,7 +220,7 @@ impl Analyser<'_> {
 
     pub fn limits(&mut self, s: &Select) -> Result<(Option<Expr>, Option<Expr>)> {
         let saved = self.clause();
-        let mut one = |a: &mut Self, e: &Option<ast::Expr>, clause: Clause, what: &str| {
+        let one = |a: &mut Self, e: &Option<ast::Expr>, clause: Clause, what: &str| {
             let Some(e) = e else { return Ok(None) };
             if matches!(e.kind, ExprKind::Null) {
                 return Ok(None);

@@ -174,7 +174,7 @@ impl Analyser<'_> {
         let element = match ty.oid {
             OIDVECTOR => Some(OID),
             INT2VECTOR => Some(INT2),
-            NAME => None,
+            NAME => Some(CHAR),
             t => element_type(t),
         };
         let Some(element) = element else {
