@@ -28,6 +28,8 @@ pub struct DatabaseState {
     pub cache: Arc<SharedCache>,
     /// What VACUUM and ANALYZE are to know of its tables.
     pub activity: crate::activity::TableActivity,
+    /// Its sequences in use.
+    pub sequences: crate::sequence::Sequences,
 }
 
 /// What the server needs to know of a role that wants to log in.
@@ -222,6 +224,7 @@ impl Cluster {
                 store,
                 cache: Arc::new(SharedCache::default()),
                 activity: crate::activity::TableActivity::default(),
+                sequences: crate::sequence::Sequences::default(),
             })
         }))
     }

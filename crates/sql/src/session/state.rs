@@ -69,7 +69,7 @@ pub struct SessionState {
     /// Notices raised by functions, sent at the next opportunity.
     pub notices: RefCell<Vec<Notice>>,
     /// Constraints set deferred in this transaction, and the checks waiting for its end.
-    pub deferred: RefCell<crate::exec::deferred::DeferredState>,
+    pub deferred: RefCell<crate::relations::DeferredState>,
     /// Things to do when the transaction has ended.
     pub on_commit: RefCell<Vec<OnCommitAction>>,
     /// What this transaction has done to which table (statistics).

@@ -119,8 +119,24 @@ impl Session {
 
     /// Deferred constraints, ON COMMIT actions.
     fn before_commit(&mut self) -> Result<()> {
-        crate::exec::deferred::check_all(&self.state, &self.env)?;
+        self.run_deferred_checks()?;
         crate::ddl::temp::on_commit(self)
+    }
+
+    /// Checks of deferred constraints that have been queued so far.
+    pub(super) fn run_deferred_checks(&mut self) -> Result<()> {
+        loop {
+            let checks = std::mem::take(&mut self.state.deferred.borrow_mut().checks);
+            if checks.is_empty() {
+                return Ok(());
+            }
+            let txn = self.state.txn()?;
+            let snapshot = txn.take_latest_snapshot();
+            let work_mem = super::run::work_mem_bytes(&self.state);
+            let cx =
+                super::run::exec_context(&self.state, &self.env, &txn, snapshot, &[], work_mem);
+            crate::exec::foreign_key::run_deferred(&cx, checks)?;
+        }
     }
 
     /// Rolls back what is open. Never fails: an error in an abort is the log's.

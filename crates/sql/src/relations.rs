@@ -1,0 +1,169 @@
+//! Opening relations for a session, and what the executor asks of it besides.
+
+use crate::client::{Notice, Severity};
+use crate::exec::{DeferredCheck, RelationAccess};
+use crate::session::{OpenRelation, SessionState};
+use base::{Error, Oid, Result, SqlError, bail};
+use btree::Btree;
+use engine::catalog::model::{ForeignKey, Index, RelationKind, Table};
+use engine::relation::{pool_persistence, tuple_desc};
+use heap::toast::AttrStorage;
+use heap::{Heap, HeapOptions, Wait};
+use std::sync::Arc;
+use txn::{LockMode, LockTag, Transaction};
+use types::Datum;
+
+/// Opens a table's heap and indexes.
+///
+/// # Errors
+/// `42809` for a relation without storage; I/O.
+pub fn open(state: &SessionState, txn: &Transaction, table: &Arc<Table>) -> Result<OpenRelation> {
+    let Some(id) = table.storage else {
+        bail!(WRONG_OBJECT_TYPE, "relation \"{}\" has no storage", table.name);
+    };
+    let storage = state.cluster.storage();
+    let mut options = HeapOptions { has_indexes: !table.indexes.is_empty(), ..HeapOptions::default() };
+    if let Some(fillfactor) = table.option_i64("fillfactor") {
+        options.fillfactor = u8::try_from(fillfactor.clamp(10, 100)).unwrap_or(100);
+    }
+    if table.toast.is_valid() {
+        attach_toast(state, txn, table, &mut options)?;
+    }
+    let heap = Heap::new(storage.open(id, table.persistence), Arc::clone(&storage.heap), options);
+    let mut indexes = Vec::new();
+    for index in &table.indexes {
+        indexes.push(storage.btree(&table.name, index)?);
+    }
+    Ok(OpenRelation { table: Arc::clone(table), heap: Arc::new(heap), indexes })
+}
+
+fn attach_toast(
+    state: &SessionState,
+    txn: &Transaction,
+    table: &Table,
+    options: &mut HeapOptions,
+) -> Result<()> {
+    let columns = || table.columns.iter().map(|c| AttrStorage::from_letter(c.storage)).collect();
+    let desc = tuple_desc(&table.columns);
+    if table.oid < Oid::FIRST_NORMAL
+        && let Some(def) = engine::catalog::defs::by_oid(table.oid)
+        && let Some(toast) = def.toast
+    {
+        let at = |file_number| base::RelationId {
+            database: if def.shared { Oid::INVALID } else { state.database.oid },
+            file_number,
+        };
+        let persistence = pool_persistence(table.persistence);
+        let store =
+            state.cluster.storage().toast(toast, at(toast.0), at(toast.0 + 1), persistence)?;
+        options.toast = Some(store);
+        options.storage = Some(Arc::new((desc, columns())));
+        return Ok(());
+    }
+    let missing = || Error::corrupt_file(format!("relation {} has no toast table", table.oid));
+    let toast = state.catalog.table(txn, table.toast)?.ok_or_else(missing)?;
+    let index = toast.indexes.first().ok_or_else(missing)?;
+    let persistence = pool_persistence(table.persistence);
+    let heap_id = toast.storage.ok_or_else(missing)?;
+    let storage = state.cluster.storage();
+    options.toast = Some(storage.toast(toast.oid, heap_id, index.storage, persistence)?);
+    options.storage = Some(Arc::new((desc, columns())));
+    Ok(())
+}
+
+/// The lock on relation `oid` of this database (or a shared catalog).
+pub fn lock_tag(state: &SessionState, oid: Oid) -> LockTag {
+    let shared = engine::catalog::defs::by_oid(oid).is_some_and(|d| d.shared);
+    let database = if shared { Oid::INVALID } else { state.database.oid };
+    LockTag::Relation { database, relation: oid }
+}
+
+/// Locks a relation for the rest of the transaction.
+///
+/// # Errors
+/// `55P03` by `lock_timeout`, `40P01`, `57014`.
+pub fn lock(state: &SessionState, oid: Oid, mode: LockMode) -> Result<()> {
+    let wait = lock_wait(state);
+    match state.txn()?.lock(lock_tag(state, oid), mode, wait)? {
+        txn::LockOutcome::NotAvailable => {
+            bail!(LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// How long this session waits for locks (`lock_timeout`).
+pub fn lock_wait(state: &SessionState) -> Wait {
+    let timeout = u64::try_from(state.settings.borrow().int("lock_timeout")).unwrap_or(0);
+    Wait::Block { timeout: (timeout > 0).then(|| std::time::Duration::from_millis(timeout)) }
+}
+
+impl RelationAccess for SessionState {
+    fn heap(&self, table: &Arc<Table>) -> Result<Arc<Heap>> {
+        if table.kind == RelationKind::Sequence {
+            crate::sequence::write_exact(self, table)?;
+        }
+        Ok(self.open_relation(table)?.heap)
+    }
+
+    fn btree(&self, table: &Arc<Table>, index: &Arc<Index>) -> Result<Arc<Btree>> {
+        let open = self.open_relation(table)?;
+        match open.table.indexes.iter().position(|i| i.oid == index.oid) {
+            Some(i) => Ok(Arc::clone(&open.indexes[i])),
+            None => self.cluster.storage().btree(&table.name, index),
+        }
+    }
+
+    fn virtual_rows(&self, table: &Arc<Table>) -> Result<Vec<Vec<Datum>>> {
+        bail!(WRONG_OBJECT_TYPE, "cannot read from relation \"{}\"", table.name)
+    }
+
+    fn next_value(&self, sequence: Oid) -> Result<i64> {
+        crate::sequence::next_value(self, sequence)
+    }
+
+    fn check_privileges(&self, table: &Table, privileges: u32, check_as: u32) -> Result<()> {
+        crate::acl::check_table(self, table, privileges, Oid(check_as))
+    }
+
+    fn is_deferred(&self, key: &ForeignKey) -> bool {
+        let deferred = self.deferred.borrow();
+        key.deferrable && deferred.mode(key.oid).unwrap_or(key.deferred)
+    }
+
+    fn defer(&self, check: DeferredCheck) {
+        self.deferred.borrow_mut().checks.push(check);
+    }
+
+    fn lock_table(&self, table: Oid, exclusive: bool) -> Result<()> {
+        let mode = if exclusive { LockMode::RowExclusive } else { LockMode::RowShare };
+        lock(self, table, mode)
+    }
+
+    fn notice(&self, notice: SqlError) {
+        self.notices.borrow_mut().push(Notice { severity: Severity::Notice, body: notice });
+    }
+}
+
+/// SET CONSTRAINTS, and checks that wait for the commit.
+#[derive(Default)]
+pub struct DeferredState {
+    /// Checks queued.
+    pub checks: Vec<DeferredCheck>,
+    /// SET CONSTRAINTS ALL.
+    pub all: Option<bool>,
+    /// SET CONSTRAINTS by constraint; deferred or not.
+    pub by_constraint: Vec<(Oid, bool)>,
+}
+
+impl DeferredState {
+    /// What SET CONSTRAINTS said of a constraint in this transaction.
+    pub fn mode(&self, constraint: Oid) -> Option<bool> {
+        let named = self.by_constraint.iter().rev().find(|(oid, _)| *oid == constraint);
+        named.map(|(_, deferred)| *deferred).or(self.all)
+    }
+    /// The transaction has ended.
+    pub fn clear(&mut self) {
+        *self = DeferredState::default();
+    }
+}

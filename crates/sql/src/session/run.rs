@@ -1,0 +1,231 @@
+//! From a plan to rows: one execution of a statement.
+
+use super::portal::PortalState;
+use super::prepared::Prepared;
+use super::state::SessionState;
+use super::{Portal, Session, SessionEnv};
+use crate::exec::{ExecContext, Executor};
+use crate::parse::Statement;
+use crate::parse::ast::QueryStatement;
+use crate::plan::{NodeKind, Plan};
+use crate::query::Command;
+use base::Result;
+use std::rc::Rc;
+use std::sync::Arc;
+use txn::{LockMode, Snapshot, Transaction};
+use types::Datum;
+
+/// How many rows are asked of the executor at a time.
+const BATCH_ROWS: usize = 1024;
+
+/// An executor that has run and can run again.
+pub type SpareExecutor = Executor;
+
+/// A statement under way.
+pub struct Execution {
+    executor: Executor,
+    state: Rc<SessionState>,
+    env: Rc<SessionEnv>,
+    txn: Rc<Transaction>,
+    snapshot: Arc<Snapshot>,
+    params: Vec<Datum>,
+    work_mem_bytes: usize,
+    rows: u64,
+    done: bool,
+}
+
+/// A context for running something of a session's.
+pub fn exec_context<'a>(
+    state: &'a SessionState,
+    env: &'a SessionEnv,
+    txn: &'a Transaction,
+    snapshot: Arc<Snapshot>,
+    params: &'a [Datum],
+    work_mem_bytes: usize,
+) -> ExecContext<'a> {
+    ExecContext {
+        txn,
+        snapshot,
+        env,
+        catalog: state,
+        relations: state,
+        cancel: &state.backend.cancel,
+        work_mem_bytes,
+        params,
+        lock_wait: crate::relations::lock_wait(state),
+    }
+}
+
+/// `work_mem` in bytes.
+pub fn work_mem_bytes(state: &SessionState) -> usize {
+    let kb = usize::try_from(state.settings.borrow().int("work_mem")).unwrap_or(4096);
+    kb.saturating_mul(1024)
+}
+
+impl Execution {
+    /// Starts `executor` with these parameters, under a snapshot taken now.
+    ///
+    /// # Errors
+    /// `42501`; what the start of the plan meets.
+    pub fn start(
+        mut executor: Executor,
+        state: &Rc<SessionState>,
+        env: &Rc<SessionEnv>,
+        params: Vec<Datum>,
+    ) -> Result<Execution> {
+        let txn = state.txn()?;
+        let snapshot = txn.take_snapshot();
+        let work_mem_bytes = work_mem_bytes(state);
+        let cx = exec_context(state, env, &txn, Arc::clone(&snapshot), &params, work_mem_bytes);
+        executor.start(&cx)?;
+        Ok(Execution {
+            executor,
+            state: Rc::clone(state),
+            env: Rc::clone(env),
+            txn,
+            snapshot,
+            params,
+            work_mem_bytes,
+            rows: 0,
+            done: false,
+        })
+    }
+
+    /// Hands up to `limit` rows (0: all) to `sink`; true when the statement is over.
+    ///
+    /// # Errors
+    /// Whatever the statement meets, and `sink`'s.
+    pub fn run(
+        &mut self,
+        limit: usize,
+        sink: &mut dyn FnMut(&[Datum]) -> Result<()>,
+    ) -> Result<bool> {
+        let mut left = if limit == 0 { usize::MAX } else { limit };
+        let cx = exec_context(
+            &self.state,
+            &self.env,
+            &self.txn,
+            Arc::clone(&self.snapshot),
+            &self.params,
+            self.work_mem_bytes,
+        );
+        while left > 0 && !self.done {
+            let batch = self.executor.next_batch(&cx, left.min(BATCH_ROWS))?;
+            if batch.is_empty() {
+                self.done = true;
+                break;
+            }
+            for i in 0..batch.len() {
+                sink(batch.row(i))?;
+            }
+            self.rows += batch.len() as u64;
+            left -= batch.len().min(left);
+        }
+        Ok(self.done)
+    }
+
+    /// Its command tag so far.
+    pub fn tag(&self) -> String {
+        tag(self.executor.plan().command, self.rows, self.executor.affected())
+    }
+
+    /// Rows handed out so far.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// It is over: the executor is kept with the statement for its next execution.
+    ///
+    /// # Errors
+    /// None so far.
+    pub fn finish(self: Box<Self>, prepared: &Prepared) -> Result<()> {
+        *prepared.spare.borrow_mut() = Some(self.executor);
+        Ok(())
+    }
+}
+
+/// A statement's command tag.
+pub fn tag(command: Command, rows: u64, affected: u64) -> String {
+    match command {
+        Command::Select => format!("SELECT {rows}"),
+        Command::Insert => format!("INSERT 0 {affected}"),
+        Command::Update => format!("UPDATE {affected}"),
+        Command::Delete => format!("DELETE {affected}"),
+    }
+}
+
+/// The tag of a portal that is executed again after its end.
+pub(super) fn empty_tag(prepared: &Prepared) -> String {
+    let command = match prepared.parsed.as_deref().map(|p| &p.statement) {
+        Some(Statement::Query(QueryStatement::Insert(_))) => Command::Insert,
+        Some(Statement::Query(QueryStatement::Update(_))) => Command::Update,
+        Some(Statement::Query(QueryStatement::Delete(_))) => Command::Delete,
+        _ => Command::Select,
+    };
+    tag(command, 0, 0)
+}
+
+/// Does the plan change anything (so that a read-only transaction refuses it)?
+pub fn plan_writes(plan: &Plan) -> bool {
+    plan.command != Command::Select
+        || plan.ctes.iter().any(|c| c.modifies)
+        || matches!(plan.root.kind, NodeKind::LockRows { .. })
+}
+
+/// Locks the relations of a plan for the statement.
+///
+/// # Errors
+/// `55P03`, `40P01`, `57014`.
+pub fn lock_plan(state: &SessionState, plan: &Plan) -> Result<()> {
+    for used in &plan.relations {
+        let mode = match (used.target, plan.command) {
+            (true, Command::Select) => LockMode::RowShare,
+            (true, _) => LockMode::RowExclusive,
+            (false, _) => LockMode::AccessShare,
+        };
+        crate::relations::lock(state, used.table.oid, mode)?;
+    }
+    Ok(())
+}
+
+impl Session {
+    /// Starts a portal of a query.
+    pub(super) fn start_portal(&mut self, portal: &mut Portal) -> Result<()> {
+        let prepared = Rc::clone(&portal.prepared);
+        let plan = self.locked_plan(&prepared)?;
+        if plan_writes(&plan) && self.state.txn()?.is_read_only() {
+            let verb = match plan.command {
+                Command::Select => "SELECT FOR UPDATE",
+                Command::Insert => "INSERT",
+                Command::Update => "UPDATE",
+                Command::Delete => "DELETE",
+            };
+            base::bail!(
+                READ_ONLY_SQL_TRANSACTION,
+                "cannot execute {verb} in a read-only transaction"
+            );
+        }
+        let spare = prepared.spare.borrow_mut().take();
+        let executor = match spare {
+            Some(spare) if Arc::ptr_eq(spare.plan(), &plan) => spare,
+            _ => Executor::new(plan)?,
+        };
+        let params = portal.params.clone();
+        let execution = Execution::start(executor, &self.state, &self.env, params)?;
+        portal.state = PortalState::Running(Box::new(execution));
+        Ok(())
+    }
+
+    /// The plan of a statement, its relations locked and their descriptions of after the locks.
+    pub(super) fn locked_plan(&mut self, prepared: &Prepared) -> Result<Arc<Plan>> {
+        loop {
+            let before = self.state.catalog.generation();
+            let plan = prepared.plan(self)?;
+            lock_plan(&self.state, &plan)?;
+            if self.state.catalog.generation() == before {
+                return Ok(plan);
+            }
+            self.state.check_cancel()?;
+        }
+    }
+}
