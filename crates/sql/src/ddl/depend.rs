@@ -1,0 +1,107 @@
+//! `pg_depend`: who depends on whom.
+
+use crate::session::SessionState;
+use base::{Oid, Result};
+use engine::catalog::defs;
+use engine::catalog::rows::NewRow;
+
+/// An object: its catalog, OID, and column (0: the whole).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Object {
+    /// The catalog's OID.
+    pub class: Oid,
+    /// The object's OID.
+    pub oid: Oid,
+    /// A column, or 0.
+    pub sub: i32,
+}
+
+impl Object {
+    /// A relation.
+    pub fn relation(oid: Oid) -> Object {
+        Object { class: defs::by_name("pg_class").oid, oid, sub: 0 }
+    }
+    /// A column of a relation.
+    pub fn column(oid: Oid, column: i32) -> Object {
+        Object { sub: column, ..Object::relation(oid) }
+    }
+    /// A row of `catalog`.
+    pub fn of(catalog: &str, oid: Oid) -> Object {
+        Object { class: defs::by_name(catalog).oid, oid, sub: 0 }
+    }
+}
+
+/// `pg_depend.deptype`
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// n: DROP of the one needs CASCADE.
+    Normal,
+    /// a: goes with the one.
+    Auto,
+    /// i: goes with the one, and not alone.
+    Internal,
+}
+
+impl Kind {
+    /// The letter.
+    pub fn letter(self) -> u8 {
+        match self {
+            Kind::Normal => b'n',
+            Kind::Auto => b'a',
+            Kind::Internal => b'i',
+        }
+    }
+}
+
+/// Notes that `dependent` depends on `on`. Built-in objects can't be dropped, so nothing is noted of them.
+///
+/// # Errors
+/// I/O.
+pub fn record(state: &SessionState, dependent: Object, on: Object, kind: Kind) -> Result<()> {
+    if on.oid < Oid::FIRST_NORMAL {
+        return Ok(());
+    }
+    let txn = state.txn()?;
+    let row = NewRow::of("pg_depend")
+        .oid("classid", dependent.class)
+        .oid("objid", dependent.oid)
+        .int("objsubid", i64::from(dependent.sub))
+        .oid("refclassid", on.class)
+        .oid("refobjid", on.oid)
+        .int("refobjsubid", i64::from(on.sub))
+        .char("deptype", kind.letter());
+    state.catalog.rows(&txn).insert(&row).map(|_| ())
+}
+
+/// Notes the columns of `table` that a stored expression of `dependent` uses, and sequences it calls.
+///
+/// # Errors
+/// I/O.
+pub fn record_expr(
+    state: &SessionState,
+    dependent: Object,
+    table: Oid,
+    expr: &expr::Expr,
+    kind: Kind,
+) -> Result<()> {
+    let mut columns = std::collections::BTreeSet::new();
+    let mut sequences = std::collections::BTreeSet::new();
+    expr.walk(&mut |e| match e {
+        expr::Expr::Var { column, .. } if *column > 0 => {
+            columns.insert(*column);
+        }
+        expr::Expr::Const(c) if c.ty.oid == types::oids::REGCLASS => {
+            if let types::Datum::Oid(oid) = c.value {
+                sequences.insert(oid);
+            }
+        }
+        _ => {}
+    });
+    for column in columns {
+        record(state, dependent, Object::column(table, column), kind)?;
+    }
+    for sequence in sequences {
+        record(state, dependent, Object::relation(sequence), Kind::Normal)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,413 @@
+//! DROP: what depends on what, and removal.
+//!
+//! # Invariants
+//! Everything that depends on an object goes with it, or the object stays: nothing is left that refers to
+//! something that is not there.
+
+use super::depend::{Kind, Object};
+use super::{Ddl, relation};
+use crate::client::{Notice, Severity};
+use crate::parse::utility::{Drop, ObjectKind};
+use crate::session::SessionState;
+use base::{Oid, Result, SqlError, SqlState, bail};
+use engine::catalog::defs;
+use engine::catalog::load::RowSource;
+use engine::catalog::model::{CatalogView, RelationKind};
+use std::collections::HashSet;
+use txn::LockMode;
+use types::Datum;
+
+/// Something found to depend on what is dropped.
+struct Dependent {
+    object: Object,
+    on: Object,
+    kind: Kind,
+}
+
+/// Removes the notes of what `object` depends on.
+///
+/// # Errors
+/// I/O.
+pub fn forget_dependencies(state: &SessionState, object: Object) -> Result<()> {
+    let txn = state.txn()?;
+    let key = [("classid", Datum::Oid(object.class)), ("objid", Datum::Oid(object.oid))];
+    let rows = state.catalog.rows(&txn);
+    for row in rows.find("pg_depend", &key)? {
+        if object.sub == 0 || row.i32("objsubid") == object.sub {
+            rows.delete(&row)?;
+        }
+    }
+    Ok(())
+}
+
+fn dependents(state: &SessionState, on: Object) -> Result<Vec<Dependent>> {
+    let txn = state.txn()?;
+    let key = [("refclassid", Datum::Oid(on.class)), ("refobjid", Datum::Oid(on.oid))];
+    Ok(state
+        .catalog
+        .rows(&txn)
+        .find("pg_depend", &key)?
+        .iter()
+        .filter(|r| on.sub == 0 || r.i32("refobjsubid") == on.sub)
+        .map(|r| Dependent {
+            object: Object {
+                class: r.oid("classid"),
+                oid: r.oid("objid"),
+                sub: r.i32("objsubid"),
+            },
+            on: Object { sub: r.i32("refobjsubid"), ..on },
+            kind: match r.char("deptype") {
+                b'a' => Kind::Auto,
+                b'i' => Kind::Internal,
+                _ => Kind::Normal,
+            },
+        })
+        .collect())
+}
+
+/// The order in which to drop: `objects` and all that depends on them, dependents first; and those that need
+/// CASCADE, described.
+struct Closure {
+    order: Vec<Object>,
+    needs_cascade: Vec<(Object, Object)>,
+}
+
+fn closure(state: &SessionState, objects: &[Object]) -> Result<Closure> {
+    let mut closure = Closure { order: Vec::new(), needs_cascade: Vec::new() };
+    let mut seen: HashSet<Object> = objects.iter().copied().collect();
+    let mut normal = Vec::new();
+    let mut todo: Vec<Object> = objects.to_vec();
+    while let Some(object) = todo.pop() {
+        closure.order.push(object);
+        for d in dependents(state, object)? {
+            let whole = Object { sub: 0, ..d.object };
+            if seen.contains(&d.object) || seen.contains(&whole) || whole == object {
+                continue;
+            }
+            if d.kind == Kind::Normal {
+                normal.push((d.object, d.on));
+            }
+            seen.insert(d.object);
+            todo.push(d.object);
+        }
+    }
+    closure.needs_cascade = normal;
+    closure.order.reverse();
+    Ok(closure)
+}
+
+/// Drops `objects`. Without `cascade`, nothing else may depend on them.
+///
+/// # Errors
+/// `2BP01`; I/O.
+pub fn drop_objects(state: &SessionState, objects: &[Object], cascade: bool) -> Result<Vec<Notice>> {
+    let closure = closure(state, objects)?;
+    let mut notices = Vec::new();
+    if !closure.needs_cascade.is_empty() {
+        let described: Vec<String> = closure
+            .needs_cascade
+            .iter()
+            .map(|(o, on)| {
+                Ok(format!("{} depends on {}", describe(state, *o)?, describe(state, *on)?))
+            })
+            .collect::<Result<_>>()?;
+        if !cascade {
+            let what = match objects {
+                [one] => describe(state, *one)?,
+                _ => "desired object(s)".to_owned(),
+            };
+            return Err(SqlError::new(
+                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+                format!("cannot drop {what} because other objects depend on it"),
+            )
+            .detail(described.join("\n"))
+            .hint("Use DROP ... CASCADE to drop the dependent objects too.")
+            .into());
+        }
+        notices.push(cascade_notice(state, &closure.needs_cascade)?);
+    }
+    for object in &closure.order {
+        if object.class == defs::by_name("pg_class").oid && object.sub == 0 {
+            crate::relations::lock(state, object.oid, LockMode::AccessExclusive)?;
+        }
+    }
+    for object in &closure.order {
+        remove(state, *object)?;
+    }
+    Ok(notices)
+}
+
+fn cascade_notice(state: &SessionState, dropped: &[(Object, Object)]) -> Result<Notice> {
+    if let [(one, _)] = dropped {
+        let text = format!("drop cascades to {}", describe(state, *one)?);
+        return Ok(Notice::new(Severity::Notice, text));
+    }
+    let text = format!("drop cascades to {} other objects", dropped.len());
+    let mut notice = Notice::new(Severity::Notice, text);
+    let lines: Vec<String> = dropped
+        .iter()
+        .map(|(o, _)| Ok(format!("drop cascades to {}", describe(state, *o)?)))
+        .collect::<Result<_>>()?;
+    notice.body.detail = Some(lines.join("\n"));
+    Ok(notice)
+}
+
+/// `table t`, `column a of table t`, `constraint c on table t`, …
+///
+/// # Errors
+/// I/O.
+pub fn describe(state: &SessionState, object: Object) -> Result<String> {
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn);
+    let class = defs::by_oid(object.class).map_or("", |d| d.name);
+    let one = |catalog: &str| -> Result<Option<engine::catalog::rows::Row>> {
+        Ok(rows.find(catalog, &[("oid", Datum::Oid(object.oid))])?.into_iter().next())
+    };
+    let unknown = || format!("object {} of catalog {class}", object.oid);
+    Ok(match class {
+        "pg_class" => match state.catalog.table(&txn, object.oid)? {
+            None => unknown(),
+            Some(table) => {
+                let name = crate::system::names::relation_name(state, &table);
+                let noun = crate::acl::noun(table.kind);
+                let column = usize::try_from(object.sub - 1).ok().and_then(|i| table.columns.get(i));
+                match column {
+                    Some(column) => format!("column {} of {noun} {name}", column.name),
+                    None => format!("{noun} {name}"),
+                }
+            }
+        },
+        "pg_constraint" => match one("pg_constraint")? {
+            None => unknown(),
+            Some(row) => {
+                let on = Object::relation(row.oid("conrelid"));
+                format!("constraint {} on {}", row.text("conname"), describe(state, on)?)
+            }
+        },
+        "pg_attrdef" => match one("pg_attrdef")? {
+            None => unknown(),
+            Some(row) => {
+                let on = Object::column(row.oid("adrelid"), row.i32("adnum"));
+                format!("default value for {}", describe(state, on)?)
+            }
+        },
+        "pg_rewrite" => match one("pg_rewrite")? {
+            None => unknown(),
+            Some(row) => {
+                let on = Object::relation(row.oid("ev_class"));
+                format!("rule {} on {}", row.text("rulename"), describe(state, on)?)
+            }
+        },
+        "pg_namespace" => match one("pg_namespace")? {
+            None => unknown(),
+            Some(row) => format!("schema {}", row.text("nspname")),
+        },
+        "pg_type" => match one("pg_type")? {
+            None => unknown(),
+            Some(row) => format!("type {}", row.text("typname")),
+        },
+        _ => unknown(),
+    })
+}
+
+/// Removes one object's rows and files.
+fn remove(state: &SessionState, object: Object) -> Result<()> {
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn);
+    let oid = Datum::Oid(object.oid);
+    let class = defs::by_oid(object.class).map_or("", |d| d.name);
+    match class {
+        "pg_class" if object.sub != 0 => super::table::drop_column(state, object.oid, object.sub)?,
+        "pg_class" => remove_relation(state, object.oid)?,
+        "pg_constraint" => super::constraint::remove(state, object.oid)?,
+        "pg_attrdef" => {
+            if let Some(row) = rows.find("pg_attrdef", &[("oid", oid)])?.first() {
+                let (table, column) = (row.oid("adrelid"), row.i32("adnum"));
+                rows.delete(row)?;
+                relation::update_attribute(state, table, column, |row| {
+                    row.set("atthasdef", Datum::Bool(false));
+                })?;
+            }
+        }
+        // A view's rule goes with the view, and a view that loses its rule goes.
+        "pg_rewrite" => {
+            if let Some(row) = rows.find("pg_rewrite", &[("oid", oid)])?.first() {
+                let view = row.oid("ev_class");
+                rows.delete(row)?;
+                if state.catalog.table(&txn, view)?.is_some() {
+                    drop_objects(state, &[Object::relation(view)], true)?;
+                }
+            }
+        }
+        _ => {
+            rows.delete_where(class, &[("oid", oid)])?;
+            state.catalog.changed(Oid::INVALID);
+        }
+    }
+    forget_dependencies(state, object)?;
+    remove_comments(state, object)
+}
+
+fn remove_comments(state: &SessionState, object: Object) -> Result<()> {
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn);
+    let key = [("objoid", Datum::Oid(object.oid)), ("classoid", Datum::Oid(object.class))];
+    for row in rows.find("pg_description", &key)? {
+        if object.sub == 0 || row.i32("objsubid") == object.sub {
+            rows.delete(&row)?;
+        }
+    }
+    Ok(())
+}
+
+fn remove_relation(state: &SessionState, oid: Oid) -> Result<()> {
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn);
+    let key = Datum::Oid(oid);
+    let Some(class) = rows.find("pg_class", &[("oid", key.clone())])?.into_iter().next() else {
+        return Ok(());
+    };
+    let kind = RelationKind::from_letter(class.char("relkind"));
+    if class.oid("relfilenode").is_valid() {
+        let id = relation::location(state, class.oid("relfilenode").0);
+        relation::remove_files(state, id)?;
+    }
+    if matches!(kind, Some(RelationKind::Index)) {
+        for row in rows.find("pg_index", &[("indexrelid", key.clone())])? {
+            state.catalog.changed(row.oid("indrelid"));
+            rows.delete(&row)?;
+        }
+    }
+    rows.delete_where("pg_attribute", &[("attrelid", key.clone())])?;
+    rows.delete_where("pg_attrdef", &[("adrelid", key.clone())])?;
+    rows.delete_where("pg_statistic", &[("starelid", key.clone())])?;
+    rows.delete_where("pg_sequence", &[("seqrelid", key.clone())])?;
+    rows.delete_where("pg_inherits", &[("inhrelid", key.clone())])?;
+    for row in rows.find("pg_rewrite", &[("ev_class", key)])? {
+        forget_dependencies(state, Object::of("pg_rewrite", row.oid("oid")))?;
+        rows.delete(&row)?;
+    }
+    rows.delete(&class)?;
+    state.relations.borrow_mut().remove(&oid);
+    state.database.activity.forget(oid);
+    state.catalog.changed(oid);
+    Ok(())
+}
+
+impl Ddl<'_> {
+    /// DROP TABLE, VIEW, INDEX, SEQUENCE, MATERIALIZED VIEW, SCHEMA.
+    ///
+    /// # Errors
+    /// `42P01`, `42704`, `42809`, `42501`, `2BP01`; I/O.
+    pub fn drop_statement(&mut self, statement: &Drop) -> Result<()> {
+        let mut objects = Vec::new();
+        for name in &statement.names {
+            if statement.kind == ObjectKind::Schema {
+                objects.extend(self.schema_to_drop(&name.name, statement.if_exists)?);
+                continue;
+            }
+            let Some(table) = self.find(name)? else {
+                self.missing(statement, &name.to_string())?;
+                continue;
+            };
+            check_kind(statement.kind, table.kind, &table.name)?;
+            if table.oid < Oid::FIRST_NORMAL {
+                bail!(
+                    INSUFFICIENT_PRIVILEGE,
+                    "permission denied: \"{}\" is a system catalog",
+                    table.name
+                );
+            }
+            crate::acl::check_owner(self.state(), &table)?;
+            let object = Object::relation(table.oid);
+            self.check_index_of_constraint(object, statement.kind)?;
+            objects.push(object);
+        }
+        if objects.is_empty() {
+            return Ok(());
+        }
+        for notice in drop_objects(self.state(), &objects, statement.cascade)? {
+            self.client.notice(&notice)?;
+        }
+        Ok(())
+    }
+
+    fn missing(&mut self, statement: &Drop, name: &str) -> Result<()> {
+        let noun = statement.kind.noun();
+        if statement.if_exists {
+            return self.notice(
+                SqlState::SUCCESSFUL_COMPLETION,
+                format!("{noun} \"{name}\" does not exist, skipping"),
+            );
+        }
+        match statement.kind {
+            ObjectKind::Index => bail!(UNDEFINED_OBJECT, "index \"{name}\" does not exist"),
+            _ => bail!(UNDEFINED_TABLE, "{noun} \"{name}\" does not exist"),
+        }
+    }
+
+    fn schema_to_drop(&mut self, name: &str, if_exists: bool) -> Result<Option<Object>> {
+        let Some(oid) = self.state().schema_by_name(name)? else {
+            if if_exists {
+                self.notice(
+                    SqlState::SUCCESSFUL_COMPLETION,
+                    format!("schema \"{name}\" does not exist, skipping"),
+                )?;
+                return Ok(None);
+            }
+            bail!(INVALID_SCHEMA_NAME, "schema \"{name}\" does not exist");
+        };
+        if oid < Oid::FIRST_NORMAL && name != "public" {
+            bail!(INSUFFICIENT_PRIVILEGE, "must be owner of schema {name}");
+        }
+        Ok(Some(Object::of("pg_namespace", oid)))
+    }
+
+    /// A constraint's index goes with the constraint only.
+    fn check_index_of_constraint(&self, object: Object, kind: ObjectKind) -> Result<()> {
+        if kind != ObjectKind::Index {
+            return Ok(());
+        }
+        let state = self.state();
+        let txn = state.txn()?;
+        let key = [("classid", Datum::Oid(object.class)), ("objid", Datum::Oid(object.oid))];
+        for row in state.catalog.rows(&txn).find("pg_depend", &key)? {
+            if row.char("deptype") == b'i' {
+                let on = Object { class: row.oid("refclassid"), oid: row.oid("refobjid"), sub: 0 };
+                let (this, that) = (describe(state, object)?, describe(state, on)?);
+                return Err(SqlError::new(
+                    SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+                    format!("cannot drop {this} because {that} requires it"),
+                )
+                .hint(format!("You can drop {that} instead."))
+                .into());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_kind(wanted: ObjectKind, is: RelationKind, name: &str) -> Result<()> {
+    let fits = matches!(
+        (wanted, is),
+        (ObjectKind::Table, RelationKind::Table | RelationKind::PartitionedTable)
+            | (ObjectKind::Index, RelationKind::Index)
+            | (ObjectKind::View, RelationKind::View)
+            | (ObjectKind::MaterializedView, RelationKind::MaterializedView)
+            | (ObjectKind::Sequence, RelationKind::Sequence)
+    );
+    if fits {
+        return Ok(());
+    }
+    let (article, noun) = match wanted {
+        ObjectKind::Index => ("an", "index"),
+        other => ("a", other.noun()),
+    };
+    let is_noun = crate::acl::noun(is);
+    Err(SqlError::new(
+        SqlState::WRONG_OBJECT_TYPE,
+        format!("\"{name}\" is not {article} {noun}"),
+    )
+    .hint(format!("Use DROP {} to remove {} {is_noun}.", is_noun.to_uppercase(), if is == RelationKind::Index { "an" } else { "a" }))
+    .into())
+}

@@ -1,0 +1,180 @@
+//! Data definition: what CREATE, ALTER and DROP do to catalogs and files.
+//!
+//! # Where to look
+//! [`relation`]: catalog rows and files of any relation. [`table`]: CREATE TABLE. [`constraint`]: keys,
+//! checks, foreign keys. [`index`]: CREATE INDEX and rebuilding. [`drop`]: dependencies and removal.
+//! [`truncate`], [`sequence`], [`temp`].
+//!
+//! # Invariants
+//! Every catalog row that a statement writes, and every file it makes or removes, goes with its transaction.
+//! An object's catalogs are changed under an AccessExclusive lock on it (ShareUpdateExclusive where
+//! readers and writers cannot notice), and [`SessionCatalog::changed`] is told.
+//!
+//! [`SessionCatalog::changed`]: engine::catalog::cache::SessionCatalog::changed
+
+pub mod constraint;
+pub mod depend;
+pub mod drop;
+pub mod index;
+pub mod relation;
+pub mod sequence;
+pub mod table;
+pub mod temp;
+pub mod truncate;
+
+use crate::client::{Client, Notice, Severity};
+use crate::parse::ast::ObjectName;
+use crate::parse::utility::RoleName;
+use crate::session::{Session, SessionState};
+use base::{Oid, Result, SqlState, bail};
+use engine::catalog::load::RowSource;
+use engine::catalog::model::{CatalogView, Table};
+use std::sync::Arc;
+use types::Datum;
+
+/// What a statement of data definition works with.
+pub struct Ddl<'a> {
+    /// The session.
+    pub session: &'a mut Session,
+    /// Who is told of notices.
+    pub client: &'a mut dyn Client,
+    /// The statement's source, for positions.
+    pub source: Arc<str>,
+}
+
+impl Ddl<'_> {
+    /// The session's state.
+    pub fn state(&self) -> &SessionState {
+        self.session.state()
+    }
+
+    /// A NOTICE with its SQLSTATE.
+    ///
+    /// # Errors
+    /// The client is gone.
+    pub fn notice(&mut self, state: SqlState, message: impl Into<String>) -> Result<()> {
+        let mut notice = Notice::new(Severity::Notice, message);
+        notice.body.state = state;
+        self.client.notice(&notice)
+    }
+
+    /// The relation `name`, if there is one; a schema that does not exist is no relation.
+    ///
+    /// # Errors
+    /// `0A000` for another database's; I/O.
+    pub fn find(&self, name: &ObjectName) -> Result<Option<Arc<Table>>> {
+        check_catalog(self.state(), name)?;
+        self.state().table_by_name(name.schema.as_deref(), &name.name)
+    }
+
+    /// The relation `name`.
+    ///
+    /// # Errors
+    /// `42P01` with the position.
+    pub fn relation(&self, name: &ObjectName) -> Result<Arc<Table>> {
+        match self.find(name)? {
+            Some(table) => Ok(table),
+            None => Err(crate::parse::error_at(
+                &self.source,
+                base::err!(UNDEFINED_TABLE, "relation \"{name}\" does not exist"),
+                name.loc,
+            )),
+        }
+    }
+
+    /// Where a new relation goes: its schema's OID.
+    ///
+    /// # Errors
+    /// `3F000`, `42501`
+    pub fn creation_namespace(&mut self, name: &ObjectName, temporary: bool) -> Result<Oid> {
+        check_catalog(self.state(), name)?;
+        if temporary || name.schema.as_deref() == Some("pg_temp") {
+            if let Some(schema) = name.schema.as_deref()
+                && schema != "pg_temp"
+            {
+                bail!(
+                    INVALID_TABLE_DEFINITION,
+                    "cannot create temporary relation in non-temporary schema"
+                );
+            }
+            return temp::namespace(self.session);
+        }
+        let state = self.state();
+        let (schema, oid) = match &name.schema {
+            None => state.creation_schema()?,
+            Some(schema) => match state.schema_by_name(schema)? {
+                Some(oid) => (schema.clone(), oid),
+                None => bail!(INVALID_SCHEMA_NAME, "schema \"{schema}\" does not exist"),
+            },
+        };
+        check_schema_create(state, oid, &schema)?;
+        Ok(oid)
+    }
+
+    /// A role's OID.
+    ///
+    /// # Errors
+    /// `42704`
+    pub fn role(&self, role: &RoleName) -> Result<Oid> {
+        let state = self.state();
+        match role {
+            RoleName::CurrentUser => Ok(state.current_user.borrow().oid),
+            RoleName::SessionUser => Ok(state.session_user.borrow().oid),
+            RoleName::Public => {
+                bail!(UNDEFINED_OBJECT, "role \"public\" does not exist")
+            }
+            RoleName::Name(name) => match state.role_by_name(name)? {
+                Some(oid) => Ok(oid),
+                None => bail!(UNDEFINED_OBJECT, "role \"{name}\" does not exist"),
+            },
+        }
+    }
+}
+
+fn check_catalog(state: &SessionState, name: &ObjectName) -> Result<()> {
+    match &name.catalog {
+        Some(catalog) if *catalog != state.database.name => bail!(
+            FEATURE_NOT_SUPPORTED,
+            "cross-database references are not implemented: \"{name}\""
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// CREATE on schema `oid`.
+///
+/// # Errors
+/// `42501`
+pub fn check_schema_create(state: &SessionState, oid: Oid, name: &str) -> Result<()> {
+    if state.is_superuser() {
+        return Ok(());
+    }
+    if oid < Oid::FIRST_NORMAL && name != "public" && oid != state.temp_schema.get() {
+        bail!(INSUFFICIENT_PRIVILEGE, "permission denied for schema {name}");
+    }
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn).find("pg_namespace", &[("oid", Datum::Oid(oid))])?;
+    let Some(row) = rows.first() else { return Ok(()) };
+    let role = state.current_user.borrow().oid;
+    let acl = row.texts("nspacl");
+    let has = crate::acl::privileges(state, role, row.oid("nspowner"), acl.as_deref(), 0)?;
+    if has & crate::acl::CREATE == 0 {
+        bail!(INSUFFICIENT_PRIVILEGE, "permission denied for schema {name}");
+    }
+    Ok(())
+}
+
+/// An OID that catalog `catalog` does not have yet.
+///
+/// # Errors
+/// I/O.
+pub fn new_oid(state: &SessionState, catalog: &str) -> Result<Oid> {
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn);
+    loop {
+        let oid = state.cluster.engine().files.new_oid();
+        if rows.find(catalog, &[("oid", Datum::Oid(oid))])?.is_empty() {
+            return Ok(oid);
+        }
+    }
+}
