@@ -1,0 +1,620 @@
+//! Constraints: CHECK, PRIMARY KEY, UNIQUE, FOREIGN KEY.
+
+use super::depend::{self, Kind, Object};
+use super::index::{NewIndex, index_options, opclass};
+use super::relation::IndexColumnRow;
+use super::{Ddl, new_oid, relation};
+use crate::analyse;
+use crate::parse::utility::{
+    ConstraintTiming, References, TableConstraint, TableConstraintKind, UniqueOptions,
+};
+use crate::session::SessionState;
+use base::{Oid, Result, SqlError, SqlState, bail};
+use engine::catalog::load::{RowSource, store_expr};
+use engine::catalog::model::{Index, ReferentialAction, RelationKind, Table};
+use engine::catalog::rows::{NewRow, int2_array, oid_array};
+use std::sync::Arc;
+use txn::LockMode;
+use types::Datum;
+
+/// Is there a constraint of that name in the schema?
+///
+/// # Errors
+/// I/O.
+pub fn name_taken(state: &SessionState, namespace: Oid, name: &str) -> Result<bool> {
+    let txn = state.txn()?;
+    let key = [("conname", Datum::text(name)), ("connamespace", Datum::Oid(namespace))];
+    Ok(!state.catalog.rows(&txn).find("pg_constraint", &key)?.is_empty())
+}
+
+fn constraint_row(table: &Table, oid: Oid, name: &str, kind: u8, t: ConstraintTiming) -> NewRow {
+    NewRow::of("pg_constraint")
+        .oid("oid", oid)
+        .text("conname", name)
+        .oid("connamespace", table.namespace)
+        .char("contype", kind)
+        .bool("condeferrable", t.deferrable)
+        .bool("condeferred", t.initially_deferred)
+        .bool("conenforced", !t.not_enforced)
+        .bool("convalidated", !t.not_valid)
+        .oid("conrelid", table.oid)
+        .char("confupdtype", b' ')
+        .char("confdeltype", b' ')
+        .char("confmatchtype", b' ')
+        .bool("conislocal", true)
+        .bool("connoinherit", kind != b'c' || t.no_inherit)
+}
+
+impl Ddl<'_> {
+    /// Adds a constraint to a table. `fresh`: the table has no rows yet.
+    ///
+    /// # Errors
+    /// `42710`, `42P16`, `42830`, `42703`; `23505`, `23514`, `23503` when rows violate it; I/O.
+    pub fn add_constraint(&mut self, oid: Oid, c: &TableConstraint, fresh: bool) -> Result<()> {
+        let state = self.state();
+        let txn = state.txn()?;
+        let Some(table) = state.catalog.table(&txn, oid)? else {
+            bail!(UNDEFINED_TABLE, "relation with OID {oid} does not exist");
+        };
+        if let Some(name) = &c.name {
+            let key = [("conrelid", Datum::Oid(oid)), ("conname", Datum::text(name))];
+            if !state.catalog.rows(&txn).find("pg_constraint", &key)?.is_empty() {
+                bail!(
+                    DUPLICATE_OBJECT,
+                    "constraint \"{name}\" for relation \"{}\" already exists",
+                    table.name
+                );
+            }
+        }
+        drop(txn);
+        match &c.kind {
+            TableConstraintKind::Check(expr) => self.add_check(&table, c, expr, fresh),
+            TableConstraintKind::NotNull(column) => {
+                let number = column_number(&table, column)?;
+                if !fresh {
+                    self.verify_not_null(&table, number)?;
+                }
+                relation::update_attribute(self.state(), oid, number, |row| {
+                    row.set("attnotnull", Datum::Bool(true));
+                })
+            }
+            TableConstraintKind::PrimaryKey { columns, options } => {
+                if table.primary_key().is_some() {
+                    bail!(
+                        INVALID_TABLE_DEFINITION,
+                        "multiple primary keys for table \"{}\" are not allowed",
+                        table.name
+                    );
+                }
+                for column in columns {
+                    let number = column_number(&table, column)?;
+                    let at = usize::try_from(number - 1).unwrap_or(0);
+                    if !table.columns[at].not_null {
+                        if !fresh {
+                            self.verify_not_null(&table, number)?;
+                        }
+                        relation::update_attribute(self.state(), oid, number, |row| {
+                            row.set("attnotnull", Datum::Bool(true));
+                        })?;
+                    }
+                }
+                self.add_key(&table, c, columns, options, true)
+            }
+            TableConstraintKind::Unique { columns, options } => {
+                self.add_key(&table, c, columns, options, false)
+            }
+            TableConstraintKind::UsingIndex { primary, index } => {
+                self.key_using_index(&table, c, *primary, index)
+            }
+            TableConstraintKind::ForeignKey { columns, references } => {
+                self.add_foreign_key(&table, c, columns, references, fresh)
+            }
+        }
+    }
+
+    fn add_check(
+        &mut self,
+        table: &Arc<Table>,
+        c: &TableConstraint,
+        expr: &crate::parse::ast::Expr,
+        fresh: bool,
+    ) -> Result<()> {
+        let state = self.state();
+        let env = self.session.env().as_ref();
+        let analysed = analyse::analyse_check(expr, &self.source, table, state, env)?;
+        let mut columns = std::collections::BTreeSet::new();
+        analysed.walk(&mut |e| {
+            if let expr::Expr::Var { column, .. } = e {
+                columns.insert(*column);
+            }
+        });
+        let columns: Vec<i32> = columns.into_iter().collect();
+        let name = match &c.name {
+            Some(name) => name.clone(),
+            None => {
+                let part = match columns[..] {
+                    [one] => usize::try_from(one - 1)
+                        .ok()
+                        .and_then(|i| table.columns.get(i))
+                        .map_or("", |c| c.name.as_str()),
+                    _ => "",
+                };
+                super::table::choose_name(state, &table.name, part, "check", table.namespace)?
+            }
+        };
+        if !fresh && !c.timing.not_valid {
+            self.verify_check(table, &name, &analysed)?;
+        }
+        let state = self.state();
+        let oid = new_oid(state, "pg_constraint")?;
+        let row = constraint_row(table, oid, &name, b'c', c.timing)
+            .set("conkey", int2_array(&columns))
+            .text("conbin", &store_expr(&analysed));
+        let txn = state.txn()?;
+        state.catalog.rows(&txn).insert(&row)?;
+        relation::update_class(state, table.oid, |row| {
+            let checks = i16::try_from(row.int("relchecks") + 1).unwrap_or(i16::MAX);
+            row.set("relchecks", Datum::Int2(checks));
+        })?;
+        let object = Object::of("pg_constraint", oid);
+        for column in &columns {
+            depend::record(state, object, Object::column(table.oid, *column), Kind::Auto)?;
+        }
+        if columns.is_empty() {
+            depend::record(state, object, Object::relation(table.oid), Kind::Auto)?;
+        }
+        Ok(())
+    }
+
+    /// Looks for a row that has NULL in a column.
+    fn verify_not_null(&mut self, table: &Arc<Table>, number: i32) -> Result<()> {
+        let at = usize::try_from(number - 1).unwrap_or(0);
+        let column = &table.columns[at].name;
+        let name = crate::system::names::relation_name(self.state(), table);
+        let quoted = crate::system::names::quote_identifier(column);
+        let sql = format!("SELECT 1 FROM ONLY {name} WHERE {quoted} IS NULL LIMIT 1");
+        if !self.session.internal_query(&sql, &[])?.is_empty() {
+            return Err(SqlError::new(
+                SqlState::NOT_NULL_VIOLATION,
+                format!("column \"{column}\" of relation \"{}\" contains null values", table.name),
+            )
+            .table(&table.namespace_name, &table.name)
+            .column(column)
+            .into());
+        }
+        Ok(())
+    }
+
+    /// Looks for a row that violates a check.
+    pub(super) fn verify_check(
+        &mut self,
+        table: &Arc<Table>,
+        name: &str,
+        check: &expr::Expr,
+    ) -> Result<()> {
+        let relation = crate::system::names::relation_name(self.state(), table);
+        let text = crate::deparse::table_expr(check, table);
+        let sql = format!("SELECT 1 FROM ONLY {relation} WHERE NOT ({text}) LIMIT 1");
+        if !self.session.internal_query(&sql, &[])?.is_empty() {
+            return Err(SqlError::new(
+                SqlState::CHECK_VIOLATION,
+                format!(
+                    "check constraint \"{name}\" of relation \"{}\" is violated by some row",
+                    table.name
+                ),
+            )
+            .table(&table.namespace_name, &table.name)
+            .constraint(name)
+            .into());
+        }
+        Ok(())
+    }
+
+    fn add_key(
+        &mut self,
+        table: &Arc<Table>,
+        c: &TableConstraint,
+        columns: &[String],
+        options: &UniqueOptions,
+        primary: bool,
+    ) -> Result<()> {
+        let mut rows = Vec::new();
+        for name in columns.iter().chain(&options.include) {
+            let number = column_number(table, name)?;
+            let at = usize::try_from(number - 1).unwrap_or(0);
+            if rows.len() < columns.len() && rows.iter().any(|r: &IndexColumnRow| r.column == number) {
+                bail!(
+                    DUPLICATE_COLUMN,
+                    "column \"{name}\" appears twice in {} constraint",
+                    if primary { "primary key" } else { "unique" }
+                );
+            }
+            let ty = table.columns[at].ty;
+            let mut row = IndexColumnRow::simple(name, number, ty, opclass(ty, None)?);
+            row.collation = types::type_info(ty.oid).map_or(Oid::INVALID, |i| i.collation);
+            rows.push(row);
+        }
+        let new = NewIndex {
+            name: c.name.clone(),
+            unique: true,
+            primary,
+            nulls_not_distinct: options.nulls_not_distinct,
+            deferrable: c.timing.deferrable,
+            columns: rows,
+            key_columns: columns.len(),
+            predicate: None,
+            options: index_options(&options.options)?,
+            suffix: if primary { "pkey" } else { "key" },
+        };
+        if c.timing.deferrable {
+            return Err(base::Error::unsupported("a deferrable unique constraint"));
+        }
+        let (index, name) = self.make_index(table, &new)?;
+        self.key_constraint(table, index, &name, primary, &new.columns[..columns.len()], c.timing)
+    }
+
+    fn key_constraint(
+        &mut self,
+        table: &Arc<Table>,
+        index: Oid,
+        name: &str,
+        primary: bool,
+        columns: &[IndexColumnRow],
+        timing: ConstraintTiming,
+    ) -> Result<()> {
+        let state = self.state();
+        let oid = new_oid(state, "pg_constraint")?;
+        let numbers: Vec<i32> = columns.iter().map(|c| c.column).collect();
+        let row = constraint_row(table, oid, name, if primary { b'p' } else { b'u' }, timing)
+            .oid("conindid", index)
+            .set("conkey", int2_array(&numbers));
+        let txn = state.txn()?;
+        state.catalog.rows(&txn).insert(&row)?;
+        let object = Object::of("pg_constraint", oid);
+        super::drop::forget_dependencies(state, Object::relation(index))?;
+        depend::record(state, Object::relation(index), object, Kind::Internal)?;
+        for number in numbers {
+            depend::record(state, object, Object::column(table.oid, number), Kind::Auto)?;
+        }
+        state.catalog.changed(table.oid);
+        Ok(())
+    }
+
+    fn key_using_index(
+        &mut self,
+        table: &Arc<Table>,
+        c: &TableConstraint,
+        primary: bool,
+        index: &str,
+    ) -> Result<()> {
+        let Some(found) = table.indexes.iter().find(|i| i.name == index).cloned() else {
+            bail!(UNDEFINED_OBJECT, "index \"{index}\" does not exist");
+        };
+        if !found.unique || found.predicate.is_some() || found.columns.iter().any(|c| c.expr.is_some()) {
+            bail!(WRONG_OBJECT_TYPE, "\"{index}\" is not a unique index over plain columns");
+        }
+        if found.constraint.is_some() {
+            bail!(
+                OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "index \"{index}\" is already associated with a constraint"
+            );
+        }
+        let columns: Vec<IndexColumnRow> = found.columns[..found.key_columns]
+            .iter()
+            .map(|c| IndexColumnRow::simple(&c.name, c.column, c.ty, c.opclass))
+            .collect();
+        if primary {
+            for column in &columns {
+                self.verify_not_null(table, column.column)?;
+                relation::update_attribute(self.state(), table.oid, column.column, |row| {
+                    row.set("attnotnull", Datum::Bool(true));
+                })?;
+            }
+            set_primary(self.state(), found.oid)?;
+        }
+        let name = c.name.clone().unwrap_or_else(|| index.to_owned());
+        if name != index {
+            self.notice(
+                SqlState::SUCCESSFUL_COMPLETION,
+                format!(
+                    "ALTER TABLE / ADD CONSTRAINT USING INDEX will rename index \"{index}\" to \"{name}\""
+                ),
+            )?;
+            relation::update_class(self.state(), found.oid, |row| {
+                row.set("relname", Datum::text(&name));
+            })?;
+        }
+        self.key_constraint(table, found.oid, &name, primary, &columns, c.timing)
+    }
+
+    fn add_foreign_key(
+        &mut self,
+        table: &Arc<Table>,
+        c: &TableConstraint,
+        columns: &[String],
+        references: &References,
+        fresh: bool,
+    ) -> Result<()> {
+        let referenced = self.relation(&references.table)?;
+        if referenced.kind != RelationKind::Table {
+            bail!(WRONG_OBJECT_TYPE, "referenced relation \"{}\" is not a table", referenced.name);
+        }
+        check_persistence(table, &referenced)?;
+        let state = self.state();
+        crate::acl::check_table(state, &referenced, crate::acl::REFERENCES, Oid::INVALID)?;
+        let referenced = super::truncate::lock_and_look_again(
+            state,
+            referenced.oid,
+            LockMode::ShareRowExclusive,
+        )?;
+        let from: Vec<i32> =
+            columns.iter().map(|c| column_number(table, c)).collect::<Result<_>>()?;
+        let (to, index) = referenced_key(&referenced, &references.columns)?;
+        if from.len() != to.len() {
+            bail!(
+                INVALID_FOREIGN_KEY,
+                "number of referencing and referenced columns for foreign key disagree"
+            );
+        }
+        let mut operators = Vec::new();
+        for (f, t) in from.iter().zip(&to) {
+            operators.push(key_operator(table, *f, &referenced, *t, c.name.as_deref())?);
+        }
+        if !references.on_delete_columns.is_empty() {
+            return Err(base::Error::unsupported("a column list of SET NULL or SET DEFAULT"));
+        }
+        let name = match &c.name {
+            Some(name) => name.clone(),
+            None => {
+                let part = columns.join("_");
+                super::table::choose_name(state, &table.name, &part, "fkey", table.namespace)?
+            }
+        };
+        let oid = new_oid(state, "pg_constraint")?;
+        let row = constraint_row(table, oid, &name, b'f', c.timing)
+            .oid("conindid", index.oid)
+            .oid("confrelid", referenced.oid)
+            .char("confupdtype", action_letter(references.on_update))
+            .char("confdeltype", action_letter(references.on_delete))
+            .char("confmatchtype", if references.match_full { b'f' } else { b's' })
+            .set("conkey", int2_array(&from))
+            .set("confkey", int2_array(&to))
+            .set("conpfeqop", oid_array(&operators))
+            .set("conppeqop", oid_array(&operators))
+            .set("conffeqop", oid_array(&operators));
+        let txn = state.txn()?;
+        state.catalog.rows(&txn).insert(&row)?;
+        let object = Object::of("pg_constraint", oid);
+        for number in &from {
+            depend::record(state, object, Object::column(table.oid, *number), Kind::Auto)?;
+        }
+        for number in &to {
+            depend::record(state, object, Object::column(referenced.oid, *number), Kind::Normal)?;
+        }
+        depend::record(state, object, Object::relation(index.oid), Kind::Normal)?;
+        state.catalog.changed(table.oid);
+        state.catalog.changed(referenced.oid);
+        drop(txn);
+        if !fresh && !c.timing.not_valid {
+            self.verify_foreign_key(table, &referenced, &name, &from, &to, references.match_full)?;
+        }
+        Ok(())
+    }
+
+    /// Looks for a row without a partner, by one join.
+    pub(super) fn verify_foreign_key(
+        &mut self,
+        table: &Arc<Table>,
+        referenced: &Arc<Table>,
+        name: &str,
+        from: &[i32],
+        to: &[i32],
+        match_full: bool,
+    ) -> Result<()> {
+        let column = |t: &Table, n: i32| {
+            let at = usize::try_from(n - 1).unwrap_or(0);
+            crate::system::names::quote_identifier(&t.columns[at].name)
+        };
+        let on: Vec<String> = from
+            .iter()
+            .zip(to)
+            .map(|(f, t)| format!("pk.{} = fk.{}", column(referenced, *t), column(table, *f)))
+            .collect();
+        let present: Vec<String> =
+            from.iter().map(|f| format!("fk.{} IS NOT NULL", column(table, *f))).collect();
+        let present = present.join(if match_full { " OR " } else { " AND " });
+        let keys: Vec<String> = from.iter().map(|f| format!("fk.{}::text", column(table, *f))).collect();
+        let state = self.state();
+        let sql = format!(
+            "SELECT {} FROM ONLY {} fk LEFT JOIN ONLY {} pk ON {} WHERE pk.{} IS NULL AND ({present}) LIMIT 1",
+            keys.join(", "),
+            crate::system::names::relation_name(state, table),
+            crate::system::names::relation_name(state, referenced),
+            on.join(" AND "),
+            column(referenced, to[0]),
+        );
+        let found = self.session.internal_query(&sql, &[])?;
+        let Some(row) = found.first() else { return Ok(()) };
+        let text = |d: &Datum| match d {
+            Datum::Text(s) => s.to_string(),
+            _ => "null".to_owned(),
+        };
+        let names: Vec<String> = from
+            .iter()
+            .map(|f| table.columns[usize::try_from(*f - 1).unwrap_or(0)].name.clone())
+            .collect();
+        let values: Vec<String> = row.iter().map(text).collect();
+        Err(SqlError::new(
+            SqlState::FOREIGN_KEY_VIOLATION,
+            format!(
+                "insert or update on table \"{}\" violates foreign key constraint \"{name}\"",
+                table.name
+            ),
+        )
+        .detail(format!(
+            "Key ({})=({}) is not present in table \"{}\".",
+            names.join(", "),
+            values.join(", "),
+            referenced.name
+        ))
+        .table(&table.namespace_name, &table.name)
+        .constraint(name)
+        .into())
+    }
+}
+
+fn check_persistence(table: &Table, referenced: &Table) -> Result<()> {
+    use engine::catalog::model::RelationPersistence as P;
+    let message = match (table.persistence, referenced.persistence) {
+        (P::Permanent, P::Permanent) | (P::Unlogged, P::Permanent | P::Unlogged) => return Ok(()),
+        (P::Temporary, P::Temporary) => return Ok(()),
+        (P::Permanent, _) => "constraints on permanent tables may reference only permanent tables",
+        (P::Unlogged, _) => {
+            "constraints on unlogged tables may reference only permanent or unlogged tables"
+        }
+        (P::Temporary, _) => "constraints on temporary tables may reference only temporary tables",
+    };
+    bail!(INVALID_TABLE_DEFINITION, "{message}")
+}
+
+fn set_primary(state: &SessionState, index: Oid) -> Result<()> {
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn);
+    let found = rows.find("pg_index", &[("indexrelid", Datum::Oid(index))])?;
+    if let Some(mut row) = found.into_iter().next() {
+        row.set("indisprimary", Datum::Bool(true));
+        rows.update(&row)?;
+    }
+    Ok(())
+}
+
+fn column_number(table: &Table, name: &str) -> Result<i32> {
+    match table.column(name) {
+        Some(column) => Ok(column.number),
+        None => bail!(
+            UNDEFINED_COLUMN,
+            "column \"{name}\" named in key does not exist"
+        ),
+    }
+}
+
+/// The columns that a foreign key refers to, in their order, and the unique index that finds them.
+fn referenced_key(table: &Table, names: &[String]) -> Result<(Vec<i32>, Arc<Index>)> {
+    if names.is_empty() {
+        let Some(index) = table.primary_key() else {
+            bail!(
+                UNDEFINED_OBJECT,
+                "there is no primary key for referenced table \"{}\"",
+                table.name
+            );
+        };
+        let columns = index.columns[..index.key_columns].iter().map(|c| c.column).collect();
+        return Ok((columns, Arc::clone(index)));
+    }
+    let numbers: Vec<i32> = names
+        .iter()
+        .map(|name| match table.column(name) {
+            Some(column) => Ok(column.number),
+            None => bail!(
+                UNDEFINED_COLUMN,
+                "column \"{name}\" referenced in foreign key constraint does not exist"
+            ),
+        })
+        .collect::<Result<_>>()?;
+    let fits = |index: &&Arc<Index>| {
+        let keys: Vec<i32> = index.columns[..index.key_columns].iter().map(|c| c.column).collect();
+        index.unique
+            && index.immediate
+            && index.predicate.is_none()
+            && keys.len() == numbers.len()
+            && numbers.iter().all(|n| keys.contains(n))
+    };
+    match table.indexes.iter().find(fits) {
+        Some(index) => Ok((numbers, Arc::clone(index))),
+        None => bail!(
+            INVALID_FOREIGN_KEY,
+            "there is no unique constraint matching given keys for referenced table \"{}\"",
+            table.name
+        ),
+    }
+}
+
+/// The `=` operator between a referenced and a referencing column.
+fn key_operator(
+    table: &Table,
+    from: i32,
+    referenced: &Table,
+    to: i32,
+    name: Option<&str>,
+) -> Result<Oid> {
+    let column = |t: &Table, n: i32| t.columns[usize::try_from(n - 1).unwrap_or(0)].clone();
+    let (f, t) = (column(table, from), column(referenced, to));
+    let (fk, pk) = (plain(f.ty.oid), plain(t.ty.oid));
+    let operators = types::registry::operators_by_name("=");
+    let found = operators
+        .iter()
+        .find(|o| o.left == pk && o.right == fk)
+        .or_else(|| operators.iter().find(|o| o.left == pk && o.right == pk && implicitly(fk, pk)));
+    match found {
+        Some(operator) => Ok(operator.oid),
+        None => Err(SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!(
+                "foreign key constraint \"{}\" cannot be implemented",
+                name.unwrap_or(&format!("{}_{}_fkey", table.name, f.name))
+            ),
+        )
+        .detail(format!(
+            "Key columns \"{}\" of the referencing table and \"{}\" of the referenced table are of incompatible types: {} and {}.",
+            f.name,
+            t.name,
+            types::format_type(f.ty.oid, -1),
+            types::format_type(t.ty.oid, -1)
+        ))
+        .into()),
+    }
+}
+
+fn plain(ty: Oid) -> Oid {
+    if ty == types::oids::VARCHAR { types::oids::TEXT } else { ty }
+}
+
+fn implicitly(from: Oid, to: Oid) -> bool {
+    from == to
+        || types::registry::cast(from, to).is_some_and(|c| c.context == types::CastContext::Implicit)
+}
+
+fn action_letter(action: ReferentialAction) -> u8 {
+    match action {
+        ReferentialAction::NoAction => b'a',
+        ReferentialAction::Restrict => b'r',
+        ReferentialAction::Cascade => b'c',
+        ReferentialAction::SetNull => b'n',
+        ReferentialAction::SetDefault => b'd',
+    }
+}
+
+/// Removes a constraint's row (its index, if it has one, depends on it and goes first).
+///
+/// # Errors
+/// I/O.
+pub fn remove(state: &SessionState, oid: Oid) -> Result<()> {
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn);
+    for row in rows.find("pg_constraint", &[("oid", Datum::Oid(oid))])? {
+        let (table, referenced) = (row.oid("conrelid"), row.oid("confrelid"));
+        let is_check = row.char("contype") == b'c';
+        rows.delete(&row)?;
+        if is_check {
+            relation::update_class(state, table, |row| {
+                let checks = i16::try_from(row.int("relchecks") - 1).unwrap_or(0).max(0);
+                row.set("relchecks", Datum::Int2(checks));
+            })?;
+        }
+        state.catalog.changed(table);
+        if referenced.is_valid() {
+            state.catalog.changed(referenced);
+        }
+    }
+    Ok(())
+}

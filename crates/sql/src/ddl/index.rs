@@ -1,0 +1,503 @@
+//! CREATE INDEX and the building of indexes.
+//!
+//! # Purpose
+//! [`build`] fills an empty B-tree from a table: used by CREATE INDEX, by constraints, by REINDEX and by
+//! rewrites.
+//!
+//! # Locks
+//! CREATE INDEX holds Share on the table: readers go on, writers wait.
+
+use super::depend::{self, Kind, Object};
+use super::relation::{IndexColumnRow, IndexRows};
+use super::{Ddl, new_oid, relation};
+use crate::analyse;
+use crate::exec::modify::IndexWriter;
+use crate::parse::ast::IndexElement;
+use crate::parse::utility::{CreateIndex, UtilityOption};
+use crate::session::SessionState;
+use crate::session::run::{exec_context, work_mem_bytes};
+use base::{Oid, Result, SqlError, SqlState, bail};
+use btree::{SortConfig, Sorter};
+use engine::catalog::model::{Index, RelationKind, Table};
+use expr::TypeRef;
+use heap::BuildScan;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use txn::LockMode;
+use types::Datum;
+
+/// What an index to be is made of.
+pub struct NewIndex {
+    /// Its name; None: one is chosen.
+    pub name: Option<String>,
+    /// UNIQUE
+    pub unique: bool,
+    /// PRIMARY KEY
+    pub primary: bool,
+    /// NULLS NOT DISTINCT
+    pub nulls_not_distinct: bool,
+    /// Its constraint is DEFERRABLE.
+    pub deferrable: bool,
+    /// Columns, keys first.
+    pub columns: Vec<IndexColumnRow>,
+    /// How many are keys.
+    pub key_columns: usize,
+    /// A partial index's WHERE.
+    pub predicate: Option<expr::Expr>,
+    /// Storage parameters.
+    pub options: BTreeMap<String, String>,
+    /// What the name ends with if one is chosen.
+    pub suffix: &'static str,
+}
+
+impl Ddl<'_> {
+    /// CREATE INDEX
+    ///
+    /// # Errors
+    /// `42P07`, `42704`, `42P17`, `23505`; I/O.
+    pub fn create_index(&mut self, statement: &CreateIndex) -> Result<()> {
+        if statement.method != "btree" {
+            return match statement.method.as_str() {
+                "hash" | "gist" | "gin" | "spgist" | "brin" => Err(base::Error::unsupported(
+                    format!("access method \"{}\"", statement.method),
+                )),
+                other => bail!(UNDEFINED_OBJECT, "access method \"{other}\" does not exist"),
+            };
+        }
+        let table = self.relation(&statement.table)?;
+        if !matches!(table.kind, RelationKind::Table | RelationKind::MaterializedView) {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("cannot create index on relation \"{}\"", table.name),
+            )
+            .detail(format!("This operation is not supported for {}s.", crate::acl::noun(table.kind)))
+            .into());
+        }
+        crate::acl::check_owner(self.state(), &table)?;
+        let table =
+            super::truncate::lock_and_look_again(self.state(), table.oid, LockMode::Share)?;
+        let state = self.state();
+        let txn = state.txn()?;
+        if let Some(name) = &statement.name
+            && state.catalog.relation_oid(&txn, table.namespace, name)?.is_some()
+        {
+            if statement.if_not_exists {
+                return self.notice(
+                    SqlState::DUPLICATE_TABLE,
+                    format!("relation \"{name}\" already exists, skipping"),
+                );
+            }
+            bail!(DUPLICATE_TABLE, "relation \"{name}\" already exists");
+        }
+        let mut columns = Vec::new();
+        for element in statement.elements.iter().chain(&statement.include) {
+            columns.push(self.index_column(&table, element)?);
+        }
+        let predicate = match &statement.filter {
+            None => None,
+            Some(filter) => Some(analyse::analyse_index_predicate(
+                filter,
+                &self.source,
+                &table,
+                state,
+                self.session.env().as_ref(),
+            )?),
+        };
+        let new = NewIndex {
+            name: statement.name.clone(),
+            unique: statement.unique,
+            primary: false,
+            nulls_not_distinct: statement.nulls_not_distinct,
+            deferrable: false,
+            key_columns: statement.elements.len(),
+            columns,
+            predicate,
+            options: index_options(&statement.options)?,
+            suffix: "idx",
+        };
+        self.make_index(&table, &new).map(|_| ())
+    }
+
+    fn index_column(&self, table: &Arc<Table>, element: &IndexElement) -> Result<IndexColumnRow> {
+        let (name, column, expr, ty) = match (&element.column, &element.expr) {
+            (Some(name), _) => match table.column(name) {
+                Some(column) => (name.clone(), column.number, None, column.ty),
+                None => bail!(UNDEFINED_COLUMN, "column \"{name}\" does not exist"),
+            },
+            (None, Some(expr)) => {
+                let analysed = analyse::analyse_index_expr(
+                    expr,
+                    &self.source,
+                    table,
+                    self.state(),
+                    self.session.env().as_ref(),
+                )?;
+                // A column in parentheses is a column.
+                match &analysed.expr {
+                    expr::Expr::Var { column, ty, .. } if *column > 0 => {
+                        (analysed.name, *column, None, *ty)
+                    }
+                    other => (analysed.name, 0, Some(other.clone()), other.ty()),
+                }
+            }
+            (None, None) => bail!(SYNTAX_ERROR, "an index column has neither name nor expression"),
+        };
+        let opclass = opclass(ty, element.opclass.as_deref())?;
+        Ok(IndexColumnRow {
+            name,
+            column,
+            expr,
+            ty,
+            opclass,
+            collation: types::type_info(ty.oid).map_or(Oid::INVALID, |i| i.collation),
+            descending: element.descending,
+            nulls_first: element.nulls_first.unwrap_or(element.descending),
+        })
+    }
+
+    /// Makes and builds an index on `table`, which is locked. Returns its OID and name.
+    ///
+    /// # Errors
+    /// `42P07`, `23505`; I/O.
+    pub fn make_index(&mut self, table: &Arc<Table>, new: &NewIndex) -> Result<(Oid, String)> {
+        let state = self.state();
+        let name = match &new.name {
+            Some(name) => name.clone(),
+            None => {
+                let parts: Vec<&str> = new.columns[..new.key_columns]
+                    .iter()
+                    .map(|c| c.name.as_str())
+                    .collect();
+                let columns = if new.primary { String::new() } else { parts.join("_") };
+                super::table::choose_name(state, &table.name, &columns, new.suffix, table.namespace)?
+            }
+        };
+        let oid = new_oid(state, "pg_class")?;
+        let mut rows = IndexRows {
+            oid,
+            name: name.clone(),
+            namespace: table.namespace,
+            owner: table.owner,
+            table: table.oid,
+            persistence: table.persistence,
+            columns: unique_names(new.columns.clone()),
+            key_columns: new.key_columns,
+            unique: new.unique,
+            nulls_not_distinct: new.nulls_not_distinct,
+            primary: new.primary,
+            deferrable: new.deferrable,
+            predicate: new.predicate.clone(),
+            options: new.options.clone(),
+            ..IndexRows::default()
+        };
+        let description = describe(&rows);
+        let schema = engine::relation::key_schema(&table.name, &description)?;
+        let (file_number, tree) =
+            relation::create_btree_file(state, table.persistence, schema)?;
+        rows.file_number = file_number;
+        relation::insert_index(state, &rows)?;
+        let index = Arc::new(Index {
+            storage: relation::location(state, file_number),
+            ..description
+        });
+        build(self.session, table, &index, &tree)?;
+        let state = self.state();
+        for column in &rows.columns {
+            let object = Object::relation(oid);
+            match &column.expr {
+                None => {
+                    let on = Object::column(table.oid, column.column);
+                    depend::record(state, object, on, Kind::Auto)?;
+                }
+                Some(expr) => depend::record_expr(state, object, table.oid, expr, Kind::Auto)?,
+            }
+        }
+        if let Some(predicate) = &rows.predicate {
+            depend::record_expr(state, Object::relation(oid), table.oid, predicate, Kind::Auto)?;
+        }
+        depend::record(state, Object::relation(oid), Object::relation(table.oid), Kind::Auto)?;
+        Ok((oid, name))
+    }
+}
+
+/// Columns of an index are told apart: `expr`, `expr1`, …
+fn unique_names(mut columns: Vec<IndexColumnRow>) -> Vec<IndexColumnRow> {
+    for i in 1..columns.len() {
+        let base = columns[i].name.clone();
+        let mut n = 0;
+        while columns[..i].iter().any(|c| c.name == columns[i].name) {
+            n += 1;
+            columns[i].name = format!("{base}{n}");
+        }
+    }
+    columns
+}
+
+/// The rows of an index to be, as a description.
+fn describe(rows: &IndexRows) -> Index {
+    Index {
+        oid: rows.oid,
+        name: rows.name.clone(),
+        namespace: rows.namespace,
+        table: rows.table,
+        storage: base::RelationId { database: Oid(0), file_number: rows.file_number },
+        columns: rows
+            .columns
+            .iter()
+            .map(|c| engine::catalog::model::IndexColumn {
+                column: c.column,
+                expr: c.expr.clone().map(Arc::new),
+                ty: c.ty,
+                opclass: c.opclass,
+                descending: c.descending,
+                nulls_first: c.nulls_first,
+                name: c.name.clone(),
+            })
+            .collect(),
+        key_columns: rows.key_columns,
+        unique: rows.unique,
+        nulls_not_distinct: rows.nulls_not_distinct,
+        primary: rows.primary,
+        immediate: !rows.deferrable,
+        valid: rows.valid,
+        ready: rows.ready,
+        predicate: rows.predicate.clone().map(Arc::new),
+        options: rows.options.clone(),
+        reltuples: -1.0,
+        relpages: 0,
+        persistence: rows.persistence,
+        constraint: None,
+    }
+}
+
+/// Fills an empty index from its table and notes how large both are.
+///
+/// # Errors
+/// `23505` when two live rows have one key; `57014`; I/O.
+pub fn build(
+    session: &crate::session::Session,
+    table: &Arc<Table>,
+    index: &Arc<Index>,
+    tree: &Arc<btree::Btree>,
+) -> Result<()> {
+    let state = session.state().as_ref();
+    let txn = state.txn()?;
+    let env = session.env();
+    let snapshot = txn.take_latest_snapshot();
+    let cx = exec_context(state, env, &txn, snapshot, &[], work_mem_bytes(state));
+    let heap = state.open_relation(table)?.heap;
+    let memory_kb = usize::try_from(state.settings.borrow().int("maintenance_work_mem"));
+    let config = SortConfig {
+        memory_bytes: memory_kb.unwrap_or(65_536).saturating_mul(1024),
+        disk: Arc::clone(&state.cluster.engine().disk),
+        temp_dir: "base/pgsql_tmp".to_owned(),
+    };
+    let mut sorter = Sorter::new(Arc::clone(tree.schema()), config);
+    let mut writer = IndexWriter::new(index, tree)?;
+    let mut decoder = RowDecoder::new(table, index);
+    let mut scan = BuildScan::new(&heap, None, None)?;
+    let mut rows = 0u64;
+    while scan.next_page()? {
+        state.check_cancel()?;
+        for found in scan.tuples() {
+            let row = decoder.decode(&heap, found.tuple.bytes)?;
+            rows += u64::from(found.alive);
+            if let Some(values) = writer.entry(&cx, row)? {
+                sorter.add(&values, found.tid, found.alive)?;
+            }
+        }
+    }
+    let entries = sorter.count();
+    let outcome = tree.build(sorter.finish()?, &mut |_| state.check_cancel())?;
+    if let Some(conflict) = outcome.conflict {
+        return Err(duplicate(state, &cx, table, index, &writer, &mut decoder, &heap, conflict));
+    }
+    note_sizes(state, table, index, rows, entries)
+}
+
+#[expect(clippy::too_many_arguments, reason = "an error message with everything in it")]
+fn duplicate(
+    state: &SessionState,
+    cx: &crate::exec::ExecContext<'_>,
+    table: &Arc<Table>,
+    index: &Arc<Index>,
+    writer: &IndexWriter,
+    decoder: &mut RowDecoder,
+    heap: &heap::Heap,
+    conflict: base::Tid,
+) -> base::Error {
+    let error = SqlError::new(
+        SqlState::UNIQUE_VIOLATION,
+        format!("could not create unique index \"{}\"", index.name),
+    )
+    .table(&table.namespace_name, &table.name)
+    .constraint(&index.name);
+    let key = (|| {
+        let txn = state.txn()?;
+        let mut slot = heap::TupleSlot::new();
+        let mut fetch = heap::FetchState::new();
+        let snapshot = txn.take_latest_snapshot();
+        if !heap.fetch(conflict, &snapshot, &mut fetch, &mut slot)?.found {
+            bail!(INTERNAL_ERROR, "the row is gone");
+        }
+        let row = decoder.decode(heap, &slot.bytes)?.to_vec();
+        writer.key_text(cx, table, &row)
+    })();
+    match key {
+        Ok(key) => error.detail(format!("Key {key} is duplicated.")),
+        Err(_) => error,
+    }
+    .into()
+}
+
+/// Decodes the columns that an index needs; the others stay NULL.
+struct RowDecoder {
+    desc: page::tuple::TupleDesc,
+    columns: Vec<(usize, Oid, Datum)>,
+    last: usize,
+    row: Vec<Datum>,
+}
+
+impl RowDecoder {
+    fn new(table: &Table, index: &Index) -> RowDecoder {
+        let mut used = std::collections::HashSet::new();
+        let mut note = |expr: &expr::Expr| {
+            expr.walk(&mut |e| {
+                if let expr::Expr::Var { column, .. } = e {
+                    used.insert(*column);
+                }
+            });
+        };
+        for column in &index.columns {
+            if let Some(expr) = &column.expr {
+                note(expr);
+            }
+        }
+        if let Some(predicate) = &index.predicate {
+            note(predicate);
+        }
+        used.extend(index.columns.iter().map(|c| c.column).filter(|c| *c > 0));
+        let columns: Vec<(usize, Oid, Datum)> = table
+            .columns
+            .iter()
+            .enumerate()
+            .filter(|(_, c)| used.contains(&c.number))
+            .map(|(i, c)| (i, c.ty.oid, c.missing.clone().unwrap_or_default()))
+            .collect();
+        RowDecoder {
+            desc: engine::relation::tuple_desc(&table.columns),
+            last: columns.last().map_or(0, |(i, ..)| i + 1),
+            columns,
+            row: vec![Datum::Null; table.columns.len()],
+        }
+    }
+
+    fn decode(&mut self, heap: &heap::Heap, tuple: &[u8]) -> Result<&[Datum]> {
+        let mut attrs = vec![page::tuple::AttrValue::Null; self.last];
+        page::tuple::deform(tuple, &self.desc, &mut attrs).map_err(base::Error::corrupt_file)?;
+        let stored =
+            page::tuple::TupleView { bytes: tuple, xid_base: base::Xid::INVALID }.natts();
+        for (i, ty, missing) in &self.columns {
+            self.row[*i] = match &attrs[*i] {
+                page::tuple::AttrValue::Null if *i >= stored => missing.clone(),
+                page::tuple::AttrValue::Null => Datum::Null,
+                page::tuple::AttrValue::Inline(bytes) => types::decode(*ty, bytes)?,
+                other => types::decode(*ty, &heap.detoast(other)?)?,
+            };
+        }
+        Ok(&self.row)
+    }
+}
+
+/// `reltuples` and `relpages` of a table and a new index.
+#[expect(clippy::cast_precision_loss, reason = "pg_class keeps floats")]
+fn note_sizes(
+    state: &SessionState,
+    table: &Table,
+    index: &Index,
+    rows: u64,
+    entries: u64,
+) -> Result<()> {
+    let pages = |id, persistence| -> Result<i32> {
+        let rel = state.cluster.storage().open(id, persistence);
+        Ok(i32::try_from(rel.len_blocks(base::Fork::Main)?.0).unwrap_or(i32::MAX))
+    };
+    let index_pages = pages(index.storage, index.persistence)?;
+    relation::update_class(state, index.oid, |row| {
+        row.set("reltuples", Datum::Float4(entries as f32));
+        row.set("relpages", Datum::Int4(index_pages));
+    })?;
+    if let Some(id) = table.storage {
+        let table_pages = pages(id, table.persistence)?;
+        relation::update_class(state, table.oid, |row| {
+            row.set("reltuples", Datum::Float4(rows as f32));
+            row.set("relpages", Datum::Int4(table_pages));
+        })?;
+    }
+    Ok(())
+}
+
+/// The operator class of a key column.
+///
+/// # Errors
+/// `42704` when the type has none, or there is none by that name.
+pub fn opclass(ty: TypeRef, named: Option<&[String]>) -> Result<Oid> {
+    let base_type = match ty.oid {
+        types::oids::VARCHAR => types::oids::TEXT,
+        other => other,
+    };
+    if let Some(named) = named {
+        let name = named.last().map(String::as_str).unwrap_or_default();
+        let found = types::facts::operator_classes().iter().find(|c| {
+            c.method == Oid(403) && c.name == name && (c.input_type == base_type || name.starts_with("varchar"))
+        });
+        return match found {
+            Some(class) => Ok(class.oid),
+            None => bail!(
+                UNDEFINED_OBJECT,
+                "operator class \"{name}\" does not exist for access method \"btree\""
+            ),
+        };
+    }
+    match types::registry::default_btree_class(ty.oid) {
+        Some(class) => Ok(class.oid),
+        None => Err(SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!(
+                "data type {} has no default operator class for access method \"btree\"",
+                types::format_type(ty.oid, -1)
+            ),
+        )
+        .hint("You must specify an operator class for the index or define a default operator class for the data type.")
+        .into()),
+    }
+}
+
+/// Storage parameters of an index.
+///
+/// # Errors
+/// `22023` for an unknown one or one out of range.
+pub fn index_options(options: &[UtilityOption]) -> Result<BTreeMap<String, String>> {
+    let mut out = BTreeMap::new();
+    for option in options {
+        match option.name.as_str() {
+            "fillfactor" => {
+                let value = option.integer()?;
+                if !(10..=100).contains(&value) {
+                    return Err(SqlError::new(
+                        SqlState::INVALID_PARAMETER_VALUE,
+                        format!("value {value} out of bounds for option \"fillfactor\""),
+                    )
+                    .detail("Valid values are between \"10\" and \"100\".")
+                    .into());
+                }
+            }
+            "deduplicate_items" => {
+                option.boolean()?;
+            }
+            other => bail!(INVALID_PARAMETER_VALUE, "unrecognized parameter \"{other}\""),
+        }
+        out.insert(option.name.clone(), option.storage_text());
+    }
+    Ok(out)
+}

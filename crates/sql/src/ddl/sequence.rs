@@ -1,0 +1,377 @@
+//! CREATE SEQUENCE, ALTER SEQUENCE, and the sequences of serial and identity columns.
+
+use super::depend::{self, Kind, Object};
+use super::{Ddl, relation};
+use crate::analyse;
+use crate::parse::utility::{CreateSequence, SequenceOption};
+use crate::sequence::{self, SequenceParameters};
+use crate::session::SessionState;
+use base::{Oid, Result, SqlState, bail};
+use engine::catalog::load::RowSource;
+use engine::catalog::model::{RelationKind, RelationPersistence, Table};
+use engine::catalog::rows::NewRow;
+use expr::TypeRef;
+use heap::{Heap, HeapOptions, InsertState};
+use std::sync::Arc;
+use txn::LockMode;
+use types::{Datum, oids};
+
+/// What a list of options comes to.
+struct Options {
+    parameters: SequenceParameters,
+    restart: Option<i64>,
+    owned_by: Option<Option<(Oid, i32)>>,
+}
+
+fn bounds(ty: Oid) -> Result<(i64, i64)> {
+    Ok(match ty {
+        oids::INT2 => (i64::from(i16::MIN), i64::from(i16::MAX)),
+        oids::INT4 => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        oids::INT8 => (i64::MIN, i64::MAX),
+        _ => bail!(
+            INVALID_PARAMETER_VALUE,
+            "sequence type must be smallint, integer, or bigint"
+        ),
+    })
+}
+
+/// Applies `options` to what is there (or to a new sequence of type `ty`).
+fn apply(
+    ddl: &Ddl<'_>,
+    options: &[SequenceOption],
+    ty: Oid,
+    before: Option<SequenceParameters>,
+) -> Result<Options> {
+    let state = ddl.state();
+    let (mut data_type, mut increment, mut cache, mut cycle) = match &before {
+        Some(p) => (p.data_type, p.increment, p.cache, p.cycle),
+        None => (ty, 1, 1, false),
+    };
+    let (mut min, mut max) = (before.map(|p| Some(p.min)), before.map(|p| Some(p.max)));
+    let (mut start, mut restart, mut owned_by) = (None, None, None);
+    for option in options {
+        match option {
+            SequenceOption::As(name) => {
+                let old = data_type;
+                data_type = analyse::resolve_type_name(name, state)?.oid;
+                // Bounds that were the old type's become the new one's.
+                if let Some(p) = &before {
+                    let (low, high) = bounds(old)?;
+                    if p.max == high {
+                        max = None;
+                    }
+                    if p.min == low {
+                        min = None;
+                    }
+                }
+            }
+            SequenceOption::Increment(n) => increment = *n,
+            SequenceOption::MinValue(n) => min = Some(*n),
+            SequenceOption::MaxValue(n) => max = Some(*n),
+            SequenceOption::Start(n) => start = Some(*n),
+            SequenceOption::Restart(n) => restart = Some(*n),
+            SequenceOption::Cache(n) => cache = *n,
+            SequenceOption::Cycle(b) => cycle = *b,
+            SequenceOption::OwnedBy(None) => owned_by = Some(None),
+            SequenceOption::OwnedBy(Some((table, column))) => {
+                let table = ddl.relation(table)?;
+                let Some(column) = table.column(column) else {
+                    bail!(
+                        UNDEFINED_COLUMN,
+                        "column \"{column}\" of relation \"{}\" does not exist",
+                        table.name
+                    );
+                };
+                owned_by = Some(Some((table.oid, column.number)));
+            }
+            SequenceOption::Name(_) | SequenceOption::Logged(_) => {}
+        }
+    }
+    let (low, high) = bounds(data_type)?;
+    if increment == 0 {
+        bail!(INVALID_PARAMETER_VALUE, "INCREMENT must not be zero");
+    }
+    let max = max.flatten().unwrap_or(if increment > 0 { high } else { -1 });
+    let min = min.flatten().unwrap_or(if increment > 0 { 1 } else { low });
+    if max > high || max < low {
+        bail!(
+            INVALID_PARAMETER_VALUE,
+            "MAXVALUE ({max}) is out of range for sequence data type {}",
+            types::format_type(data_type, -1)
+        );
+    }
+    if min < low || min > high {
+        bail!(
+            INVALID_PARAMETER_VALUE,
+            "MINVALUE ({min}) is out of range for sequence data type {}",
+            types::format_type(data_type, -1)
+        );
+    }
+    if min >= max {
+        bail!(INVALID_PARAMETER_VALUE, "MINVALUE ({min}) must be less than MAXVALUE ({max})");
+    }
+    let start = start
+        .or(before.map(|p| p.start))
+        .unwrap_or(if increment > 0 { min } else { max });
+    if start < min {
+        bail!(INVALID_PARAMETER_VALUE, "START value ({start}) cannot be less than MINVALUE ({min})");
+    }
+    if start > max {
+        bail!(
+            INVALID_PARAMETER_VALUE,
+            "START value ({start}) cannot be greater than MAXVALUE ({max})"
+        );
+    }
+    if cache < 1 {
+        bail!(INVALID_PARAMETER_VALUE, "CACHE ({cache}) must be greater than zero");
+    }
+    let parameters = SequenceParameters { data_type, start, increment, max, min, cache, cycle };
+    let restart = restart.map(|r| r.unwrap_or(start));
+    if let Some(restart) = restart
+        && !(min..=max).contains(&restart)
+    {
+        bail!(
+            INVALID_PARAMETER_VALUE,
+            "RESTART value ({restart}) cannot be {} ({})",
+            if restart < min { "less than MINVALUE" } else { "greater than MAXVALUE" },
+            if restart < min { min } else { max }
+        );
+    }
+    Ok(Options { parameters, restart, owned_by })
+}
+
+fn parameter_row(oid: Oid, p: &SequenceParameters) -> NewRow {
+    NewRow::of("pg_sequence")
+        .oid("seqrelid", oid)
+        .oid("seqtypid", p.data_type)
+        .int("seqstart", p.start)
+        .int("seqincrement", p.increment)
+        .int("seqmax", p.max)
+        .int("seqmin", p.min)
+        .int("seqcache", p.cache)
+        .bool("seqcycle", p.cycle)
+}
+
+/// Writes the one row of a new sequence's file.
+fn write_row(
+    state: &SessionState,
+    file_number: u32,
+    persistence: RelationPersistence,
+    value: i64,
+    called: bool,
+) -> Result<()> {
+    let storage = state.cluster.storage();
+    let rel = storage.open(relation::location(state, file_number), persistence);
+    let heap = Heap::new(rel, Arc::clone(&storage.heap), HeapOptions::default());
+    let mut insert = InsertState::new();
+    insert.frozen = true;
+    let txn = state.txn()?;
+    heap.insert(&txn, &sequence::row_tuple(value, 0, called)?, &mut insert).map(|_| ())
+}
+
+fn own(state: &SessionState, sequence: Oid, owner: (Oid, i32), kind: Kind) -> Result<()> {
+    let column = Object::column(owner.0, owner.1);
+    depend::record(state, Object::relation(sequence), column, kind)?;
+    state.catalog.changed(owner.0);
+    Ok(())
+}
+
+/// What a sequence to be made is called and where it goes.
+pub struct NewSequence<'a> {
+    /// Its name.
+    pub name: String,
+    /// Its schema.
+    pub namespace: Oid,
+    /// How it is kept.
+    pub persistence: RelationPersistence,
+    /// Its owner.
+    pub owner: Oid,
+    /// Its type, unless the options say.
+    pub ty: Oid,
+    /// Its options.
+    pub options: &'a [SequenceOption],
+}
+
+impl Ddl<'_> {
+    /// Makes a sequence.
+    ///
+    /// # Errors
+    /// `42P07`, `22023`; I/O.
+    pub fn make_sequence(&mut self, new: &NewSequence<'_>) -> Result<Oid> {
+        let options = apply(self, new.options, new.ty, None)?;
+        let state = self.state();
+        let column = |name: &str, ty| {
+            let mut column = relation::NewColumn::plain(name, TypeRef::of(ty));
+            column.not_null = true;
+            column
+        };
+        let spec = relation::NewRelation {
+            name: new.name.clone(),
+            namespace: new.namespace,
+            kind: RelationKind::Sequence,
+            persistence: new.persistence,
+            owner: new.owner,
+            columns: vec![
+                column("last_value", oids::INT8),
+                column("log_cnt", oids::INT8),
+                column("is_called", oids::BOOL),
+            ],
+            options: Default::default(),
+            toast_options: Default::default(),
+        };
+        let oid = relation::create(state, &spec)?;
+        let txn = state.txn()?;
+        state.catalog.rows(&txn).insert(&parameter_row(oid, &options.parameters))?;
+        let table = state.catalog.table(&txn, oid)?;
+        let file_number = table.and_then(|t| t.storage).map_or(0, |s| s.file_number);
+        let first = options.restart.unwrap_or(options.parameters.start);
+        write_row(state, file_number, new.persistence, first, false)?;
+        if let Some(Some(owner)) = options.owned_by {
+            own(state, oid, owner, Kind::Auto)?;
+        }
+        Ok(oid)
+    }
+
+    /// CREATE SEQUENCE
+    ///
+    /// # Errors
+    /// `42P07`, `22023`, `42501`; I/O.
+    pub fn create_sequence(&mut self, statement: &CreateSequence) -> Result<()> {
+        let temporary = statement.persistence == RelationPersistence::Temporary;
+        let namespace = self.creation_namespace(&statement.name, temporary)?;
+        let state = self.state();
+        let txn = state.txn()?;
+        let name = &statement.name.name;
+        if statement.if_not_exists && state.catalog.relation_oid(&txn, namespace, name)?.is_some() {
+            return self.notice(
+                SqlState::DUPLICATE_TABLE,
+                format!("relation \"{name}\" already exists, skipping"),
+            );
+        }
+        let owner = state.current_user.borrow().oid;
+        let new = NewSequence {
+            name: name.clone(),
+            namespace,
+            persistence: statement.persistence,
+            owner,
+            ty: oids::INT8,
+            options: &statement.options,
+        };
+        self.make_sequence(&new).map(|_| ())
+    }
+
+    /// ALTER SEQUENCE … options
+    ///
+    /// # Errors
+    /// `42P01`, `22023`, `42501`; I/O.
+    pub fn alter_sequence(&mut self, table: &Arc<Table>, options: &[SequenceOption]) -> Result<()> {
+        if table.kind != RelationKind::Sequence {
+            bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a sequence", table.name);
+        }
+        crate::acl::check_owner(self.state(), table)?;
+        crate::relations::lock(self.state(), table.oid, LockMode::ShareRowExclusive)?;
+        let before = sequence::parameters(self.state(), table.oid)?;
+        let options = apply(self, options, before.data_type, Some(before))?;
+        let state = self.state();
+        let txn = state.txn()?;
+        let rows = state.catalog.rows(&txn);
+        rows.delete_where("pg_sequence", &[("seqrelid", Datum::Oid(table.oid))])?;
+        rows.insert(&parameter_row(table.oid, &options.parameters))?;
+        let (mut value, mut called) = sequence::exact(state, table)?;
+        if let Some(restart) = options.restart {
+            (value, called) = (restart, false);
+        } else if !(options.parameters.min..=options.parameters.max).contains(&value) {
+            let word = if value > options.parameters.max { "MAXVALUE" } else { "MINVALUE" };
+            bail!(
+                INVALID_PARAMETER_VALUE,
+                "RESTART value ({value}) cannot be beyond {word} of the sequence"
+            );
+        }
+        replace_file(state, table, value, called)?;
+        if let Some(owner) = options.owned_by {
+            super::drop::forget_dependencies(state, Object::relation(table.oid))?;
+            depend::record(
+                state,
+                Object::relation(table.oid),
+                Object::of("pg_namespace", table.namespace),
+                Kind::Normal,
+            )?;
+            if let Some(owner) = owner {
+                own(state, table.oid, owner, Kind::Auto)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the sequence of a serial or identity column that is about to be made.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn column_sequence(
+        &mut self,
+        table_name: &str,
+        column: &str,
+        namespace: Oid,
+        persistence: RelationPersistence,
+        ty: Oid,
+        options: &[SequenceOption],
+    ) -> Result<Oid> {
+        let named = options.iter().find_map(|o| match o {
+            SequenceOption::Name(name) => Some(name.name.clone()),
+            _ => None,
+        });
+        let state = self.state();
+        let name = match named {
+            Some(name) => name,
+            None => super::table::choose_name(state, table_name, column, "seq", namespace)?,
+        };
+        let owner = state.current_user.borrow().oid;
+        self.make_sequence(&NewSequence { name, namespace, persistence, owner, ty, options })
+    }
+
+    /// The sequence belongs to the column from now on.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn own_sequence(&self, sequence: Oid, table: Oid, column: i32, identity: bool) -> Result<()> {
+        let kind = if identity { Kind::Internal } else { Kind::Auto };
+        own(self.state(), sequence, (table, column), kind)
+    }
+}
+
+/// A new file for a sequence, so that the change goes with the transaction.
+fn replace_file(state: &SessionState, table: &Table, value: i64, called: bool) -> Result<()> {
+    let file_number = relation::create_heap_file(state, table.persistence)?;
+    write_row(state, file_number, table.persistence, value, called)?;
+    if let Some(old) = table.storage {
+        relation::remove_files(state, old)?;
+    }
+    relation::update_class(state, table.oid, |row| {
+        row.set("relfilenode", Datum::Oid(Oid(file_number)));
+    })?;
+    state.relations.borrow_mut().remove(&table.oid);
+    Ok(())
+}
+
+/// TRUNCATE … RESTART IDENTITY: the sequences that `table`'s columns own begin anew.
+///
+/// # Errors
+/// I/O.
+pub fn restart_owned(state: &SessionState, table: Oid) -> Result<()> {
+    let txn = state.txn()?;
+    let class = engine::catalog::defs::by_name("pg_class").oid;
+    let key = [("refclassid", Datum::Oid(class)), ("refobjid", Datum::Oid(table))];
+    for row in state.catalog.rows(&txn).find("pg_depend", &key)? {
+        if row.oid("classid") != class || row.i32("refobjsubid") == 0 {
+            continue;
+        }
+        if let Some(sequence) = state.catalog.table(&txn, row.oid("objid"))?
+            && sequence.kind == RelationKind::Sequence
+        {
+            crate::relations::lock(state, sequence.oid, LockMode::AccessExclusive)?;
+            let parameters = sequence::parameters(state, sequence.oid)?;
+            replace_file(state, &sequence, parameters.start, false)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,619 @@
+//! CREATE TABLE, and columns that come and go.
+
+use super::depend::Object;
+use super::relation::{NewColumn, NewRelation};
+use super::{Ddl, relation};
+use crate::analyse;
+use crate::parse::ast::TypeName;
+use crate::parse::utility::{
+    ColumnConstraintKind, ColumnDef, CreateTable, OnCommit, SequenceOption, TableConstraint,
+    TableConstraintKind, TableElement, UtilityOption,
+};
+use crate::session::SessionState;
+use crate::session::state::OnCommitAction;
+use base::{Oid, Result, SqlError, SqlState, bail};
+use engine::catalog::model::{Identity, RelationKind, RelationPersistence, Table};
+use expr::tree::CallForm;
+use expr::{Expr, TypeRef};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use types::{Datum, oids};
+
+/// A sequence to be owned by the column of that number.
+struct Owned {
+    sequence: Oid,
+    column: i32,
+    identity: bool,
+}
+
+/// What the elements of CREATE TABLE come to.
+#[derive(Default)]
+struct Elements {
+    columns: Vec<NewColumn>,
+    constraints: Vec<TableConstraint>,
+    owned: Vec<Owned>,
+    /// Defaults and generation expressions, analysed when all columns are known.
+    defaults: Vec<(usize, crate::parse::ast::Expr, bool)>,
+}
+
+/// The integer type behind `serial` and its like.
+fn serial_type(ty: &TypeName) -> Option<Oid> {
+    if ty.array_dims > 0 || ty.names.len() != 1 {
+        return None;
+    }
+    Some(match ty.names[0].as_str() {
+        "serial" | "serial4" => oids::INT4,
+        "bigserial" | "serial8" => oids::INT8,
+        "smallserial" | "serial2" => oids::INT2,
+        _ => return None,
+    })
+}
+
+/// `{table}_{column}_{label}` cut to a name's length, with a number if it is taken.
+///
+/// # Errors
+/// I/O.
+pub fn choose_name(
+    state: &SessionState,
+    table: &str,
+    column: &str,
+    label: &str,
+    namespace: Oid,
+) -> Result<String> {
+    let txn = state.txn()?;
+    let taken = |name: &str| -> Result<bool> {
+        Ok(state.catalog.relation_oid(&txn, namespace, name)?.is_some()
+            || super::constraint::name_taken(state, namespace, name)?)
+    };
+    for n in 0.. {
+        let label = if n == 0 { label.to_owned() } else { format!("{label}{n}") };
+        let name = make_object_name(table, column, &label);
+        if !taken(&name)? {
+            return Ok(name);
+        }
+    }
+    bail!(PROGRAM_LIMIT_EXCEEDED, "no name is left for relation \"{table}\"")
+}
+
+/// Joins the parts, shortening the longer of the first two until a name's 63 bytes hold them.
+fn make_object_name(table: &str, column: &str, label: &str) -> String {
+    let (mut a, mut b) = (table.len(), column.len());
+    let overhead = label.len() + 1 + usize::from(!column.is_empty());
+    while a + b + overhead > 63 && a + b > 0 {
+        if a > b {
+            a -= 1;
+        } else {
+            b -= 1;
+        }
+    }
+    let cut = |s: &str, mut n: usize| {
+        while !s.is_char_boundary(n) {
+            n -= 1;
+        }
+        s[..n].to_owned()
+    };
+    let mut name = cut(table, a);
+    if !column.is_empty() {
+        name.push('_');
+        name.push_str(&cut(column, b));
+    }
+    name.push('_');
+    name.push_str(label);
+    name
+}
+
+/// `nextval('sequence'::regclass)` as an expression.
+pub fn nextval(sequence: Oid, ty: TypeRef) -> Expr {
+    let regclass = TypeRef::of(oids::REGCLASS);
+    let call = Expr::Call {
+        function: 1574,
+        args: vec![Expr::Const(expr::Constant { ty: regclass, value: Datum::Oid(sequence) })],
+        arg_types: vec![regclass],
+        ty: TypeRef::of(oids::INT8),
+        operator: 0,
+        form: CallForm::Function,
+    };
+    let cast = match ty.oid {
+        oids::INT4 => 480,
+        oids::INT2 => 714,
+        _ => return call,
+    };
+    Expr::Call {
+        function: cast,
+        args: vec![call],
+        arg_types: vec![TypeRef::of(oids::INT8)],
+        ty,
+        operator: 0,
+        form: CallForm::ImplicitCast,
+    }
+}
+
+impl Ddl<'_> {
+    /// CREATE TABLE
+    ///
+    /// # Errors
+    /// `42P07`, `42701`, `42704`, `42P16` and what constraints and defaults meet; I/O.
+    pub fn create_table(&mut self, statement: &CreateTable) -> Result<()> {
+        if !statement.inherits.is_empty() {
+            return Err(base::Error::unsupported("table inheritance"));
+        }
+        if statement.partition_by.is_some() || statement.partition_of.is_some() {
+            return Err(base::Error::unsupported("table partitioning"));
+        }
+        if let Some(am) = &statement.access_method
+            && am != "heap"
+        {
+            bail!(UNDEFINED_OBJECT, "access method \"{am}\" does not exist");
+        }
+        let temporary = statement.persistence == RelationPersistence::Temporary;
+        let namespace = self.creation_namespace(&statement.name, temporary)?;
+        let persistence = if namespace == self.state().temp_schema.get() {
+            RelationPersistence::Temporary
+        } else {
+            statement.persistence
+        };
+        let state = self.state();
+        let txn = state.txn()?;
+        let name = statement.name.name.clone();
+        if state.catalog.relation_oid(&txn, namespace, &name)?.is_some() {
+            if statement.if_not_exists {
+                return self.notice(
+                    SqlState::DUPLICATE_TABLE,
+                    format!("relation \"{name}\" already exists, skipping"),
+                );
+            }
+            bail!(DUPLICATE_TABLE, "relation \"{name}\" already exists");
+        }
+        drop(txn);
+        let elements = self.elements(&statement.elements, &name, namespace, persistence)?;
+        let (options, toast_options) = table_options(&statement.options)?;
+        let owner = self.state().current_user.borrow().oid;
+        let new = NewRelation {
+            name,
+            namespace,
+            kind: RelationKind::Table,
+            persistence,
+            owner,
+            columns: elements.columns.clone(),
+            options,
+            toast_options,
+        };
+        let oid = relation::create(self.state(), &new)?;
+        for owned in &elements.owned {
+            self.own_sequence(owned.sequence, oid, owned.column, owned.identity)?;
+        }
+        self.add_defaults(oid, &elements.defaults)?;
+        for constraint in &elements.constraints {
+            self.add_constraint(oid, constraint, true)?;
+        }
+        match statement.on_commit {
+            OnCommit::PreserveRows => {}
+            OnCommit::DeleteRows => {
+                self.state().on_commit.borrow_mut().push(OnCommitAction::DeleteRows(oid));
+            }
+            OnCommit::Drop => self.state().on_commit.borrow_mut().push(OnCommitAction::Drop(oid)),
+        }
+        Ok(())
+    }
+
+    fn elements(
+        &mut self,
+        elements: &[TableElement],
+        table: &str,
+        namespace: Oid,
+        persistence: RelationPersistence,
+    ) -> Result<Elements> {
+        let mut out = Elements::default();
+        for element in elements {
+            match element {
+                TableElement::Column(column) => {
+                    self.column(column, table, namespace, persistence, &mut out)?;
+                }
+                TableElement::Constraint(constraint) => out.constraints.push(constraint.clone()),
+                TableElement::Like { table, options } => {
+                    let source = self.relation(table)?;
+                    copy_columns(&source, options, &mut out)?;
+                }
+            }
+        }
+        for i in 0..out.columns.len() {
+            if out.columns[..i].iter().any(|c| c.name == out.columns[i].name) {
+                bail!(
+                    DUPLICATE_COLUMN,
+                    "column \"{}\" specified more than once",
+                    out.columns[i].name
+                );
+            }
+        }
+        // Primary keys make their columns NOT NULL.
+        for constraint in &out.constraints {
+            if let TableConstraintKind::PrimaryKey { columns, .. } = &constraint.kind {
+                for column in out.columns.iter_mut().filter(|c| columns.contains(&c.name)) {
+                    column.not_null = true;
+                }
+            }
+            if let TableConstraintKind::NotNull(name) = &constraint.kind {
+                for column in out.columns.iter_mut().filter(|c| c.name == *name) {
+                    column.not_null = true;
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// One column of CREATE TABLE or ADD COLUMN.
+    fn column(
+        &mut self,
+        def: &ColumnDef,
+        table: &str,
+        namespace: Oid,
+        persistence: RelationPersistence,
+        out: &mut Elements,
+    ) -> Result<()> {
+        check_column_name(&def.name)?;
+        let number = i32::try_from(out.columns.len() + 1).unwrap_or(i32::MAX);
+        let serial = serial_type(&def.ty);
+        let ty = match serial {
+            Some(oid) => TypeRef::of(oid),
+            None => analyse::resolve_type_name(&def.ty, self.state())
+                .map_err(|e| crate::parse::error_at(&self.source, e, def.ty.loc))?,
+        };
+        check_column_type(&def.name, ty.oid)?;
+        let mut column = NewColumn::plain(&def.name, ty);
+        if let Some(storage) = &def.storage {
+            column.storage = Some(storage_letter(storage)?);
+        }
+        if serial.is_some() {
+            let sequence =
+                self.column_sequence(table, &def.name, namespace, persistence, ty.oid, &[])?;
+            column.default = Some(nextval(sequence, ty));
+            column.not_null = true;
+            out.owned.push(Owned { sequence, column: number, identity: false });
+        }
+        for constraint in &def.constraints {
+            let name = constraint.name.clone();
+            let timing = constraint.timing;
+            let columns = vec![def.name.clone()];
+            let mut add = |kind: TableConstraintKind| {
+                out.constraints.push(TableConstraint { name, kind, timing, loc: constraint.loc });
+            };
+            match &constraint.kind {
+                ColumnConstraintKind::NotNull => column.not_null = true,
+                ColumnConstraintKind::Null => {}
+                ColumnConstraintKind::Default(expr) => {
+                    if column.default.is_some() || column.identity.is_some() {
+                        bail!(
+                            SYNTAX_ERROR,
+                            "multiple default values specified for column \"{}\" of table \"{table}\"",
+                            def.name
+                        );
+                    }
+                    out.defaults.push((out.columns.len(), expr.clone(), false));
+                }
+                ColumnConstraintKind::Generated { expr, stored } => {
+                    if !*stored {
+                        return Err(base::Error::unsupported("a virtual generated column"));
+                    }
+                    column.generated = true;
+                    out.defaults.push((out.columns.len(), expr.clone(), true));
+                }
+                ColumnConstraintKind::Check(expr) => add(TableConstraintKind::Check(expr.clone())),
+                ColumnConstraintKind::Unique(options) => {
+                    add(TableConstraintKind::Unique { columns, options: options.clone() });
+                }
+                ColumnConstraintKind::PrimaryKey(options) => {
+                    column.not_null = true;
+                    add(TableConstraintKind::PrimaryKey { columns, options: options.clone() });
+                }
+                ColumnConstraintKind::References(references) => {
+                    add(TableConstraintKind::ForeignKey { columns, references: references.clone() });
+                }
+                ColumnConstraintKind::Identity { always, options } => {
+                    let sequence = self.identity(table, &mut column, namespace, persistence, options)?;
+                    column.identity =
+                        Some(if *always { Identity::Always } else { Identity::ByDefault });
+                    out.owned.push(Owned { sequence, column: number, identity: true });
+                }
+            }
+        }
+        out.columns.push(column);
+        Ok(())
+    }
+
+    fn identity(
+        &mut self,
+        table: &str,
+        column: &mut NewColumn,
+        namespace: Oid,
+        persistence: RelationPersistence,
+        options: &[SequenceOption],
+    ) -> Result<Oid> {
+        if !matches!(column.ty.oid, oids::INT2 | oids::INT4 | oids::INT8) {
+            bail!(
+                INVALID_PARAMETER_VALUE,
+                "identity column type must be smallint, integer, or bigint"
+            );
+        }
+        if column.default.is_some() {
+            bail!(
+                SYNTAX_ERROR,
+                "both default and identity specified for column \"{}\" of table \"{table}\"",
+                column.name
+            );
+        }
+        column.not_null = true;
+        self.column_sequence(table, &column.name.clone(), namespace, persistence, column.ty.oid, options)
+    }
+
+    /// Defaults and generation expressions of a table that is there by now.
+    fn add_defaults(
+        &mut self,
+        oid: Oid,
+        defaults: &[(usize, crate::parse::ast::Expr, bool)],
+    ) -> Result<()> {
+        for (i, expr, generated) in defaults {
+            let state = self.state();
+            let txn = state.txn()?;
+            let Some(table) = state.catalog.table(&txn, oid)? else { return Ok(()) };
+            let column = &table.columns[*i];
+            let env = self.session.env().as_ref();
+            let analysed = if *generated {
+                analyse::analyse_generated(expr, &self.source, &table, column, state, env)?
+            } else {
+                analyse::analyse_default(expr, &self.source, column.ty, &column.name, state, env)?
+            };
+            relation::set_default(state, oid, column.number, Some(&analysed))?;
+            let generated = *generated;
+            relation::update_attribute(state, oid, column.number, |row| {
+                row.set("atthasdef", Datum::Bool(true));
+                if generated {
+                    row.set("attgenerated", Datum::Char(b's'));
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// ALTER TABLE … ADD COLUMN: returns the new column's number and whether rows must be rewritten because
+    /// its default is not one value for all of them.
+    ///
+    /// # Errors
+    /// `42701`, `42704`; what its constraints and default meet; I/O.
+    pub fn add_column(&mut self, table: &Arc<Table>, def: &ColumnDef) -> Result<(i32, bool)> {
+        if table.column(&def.name).is_some() {
+            bail!(
+                DUPLICATE_COLUMN,
+                "column \"{}\" of relation \"{}\" already exists",
+                def.name,
+                table.name
+            );
+        }
+        let mut out = Elements::default();
+        self.column(def, &table.name, table.namespace, table.persistence, &mut out)?;
+        let number = i32::try_from(table.columns.len() + 1).unwrap_or(i32::MAX);
+        let column = out.columns.remove(0);
+        let not_null = column.not_null;
+        let mut plain = column.clone();
+        plain.not_null = false;
+        relation::insert_column(self.state(), table.oid, number, &plain)?;
+        relation::update_class(self.state(), table.oid, |row| {
+            row.set("relnatts", Datum::Int2(i16::try_from(number).unwrap_or(i16::MAX)));
+        })?;
+        for owned in &out.owned {
+            self.own_sequence(owned.sequence, table.oid, number, owned.identity)?;
+        }
+        let at = usize::try_from(number - 1).unwrap_or(0);
+        let defaults: Vec<_> =
+            out.defaults.iter().map(|(_, expr, generated)| (at, expr.clone(), *generated)).collect();
+        self.add_defaults(table.oid, &defaults)?;
+        let rewrite = self.fill_new_column(table.oid, number, &column)?;
+        if not_null {
+            relation::update_attribute(self.state(), table.oid, number, |row| {
+                row.set("attnotnull", Datum::Bool(true));
+            })?;
+        }
+        for constraint in &out.constraints {
+            self.add_constraint(table.oid, constraint, false)?;
+        }
+        Ok((number, rewrite))
+    }
+
+    /// What rows from before have in a new column: its default if that is one value for all.
+    fn fill_new_column(&mut self, oid: Oid, number: i32, column: &NewColumn) -> Result<bool> {
+        let state = self.state();
+        let txn = state.txn()?;
+        let Some(table) = state.catalog.table(&txn, oid)? else { return Ok(false) };
+        let at = usize::try_from(number - 1).unwrap_or(0);
+        let Some(default) = table.columns[at].default.clone() else {
+            return Ok(column.identity.is_some());
+        };
+        if table.columns[at].generated || expr::fold::contains_volatile(&default) {
+            return Ok(true);
+        }
+        let code = expr::code::compile(&default)?;
+        let params = std::cell::RefCell::new(Vec::new());
+        let eval = expr::eval::EvalContext::new(self.session.env().as_ref(), &params);
+        let value = code.eval(&[], &eval)?;
+        if value.is_null() {
+            return Ok(false);
+        }
+        let missing = types::ArrayValue::one_dimension(column.ty.oid, vec![value]);
+        relation::update_attribute(self.state(), oid, number, |row| {
+            row.set("atthasmissing", Datum::Bool(true));
+            row.set("attmissingval", Datum::Array(Arc::new(missing)));
+        })?;
+        Ok(false)
+    }
+}
+
+fn check_column_name(name: &str) -> Result<()> {
+    if matches!(name, "ctid" | "xmin" | "cmin" | "xmax" | "cmax" | "tableoid") {
+        bail!(
+            DUPLICATE_COLUMN,
+            "column name \"{name}\" conflicts with a system column name"
+        );
+    }
+    Ok(())
+}
+
+fn check_column_type(name: &str, ty: Oid) -> Result<()> {
+    let pseudo = types::type_info(ty).is_some_and(|i| i.kind == 'p');
+    if pseudo {
+        bail!(
+            INVALID_TABLE_DEFINITION,
+            "column \"{name}\" has pseudo-type {}",
+            types::format_type(ty, -1)
+        );
+    }
+    Ok(())
+}
+
+/// `STORAGE` words as `attstorage` letters.
+///
+/// # Errors
+/// `22023`
+pub fn storage_letter(word: &str) -> Result<u8> {
+    Ok(match word.to_ascii_lowercase().as_str() {
+        "plain" => b'p',
+        "external" => b'e',
+        "extended" | "default" => b'x',
+        "main" => b'm',
+        _ => bail!(INVALID_PARAMETER_VALUE, "invalid storage type \"{word}\""),
+    })
+}
+
+/// LIKE: columns, and what INCLUDING asks for besides.
+fn copy_columns(source: &Table, options: &[(bool, String)], out: &mut Elements) -> Result<()> {
+    let mut including = std::collections::HashSet::new();
+    for (include, what) in options {
+        let all = ["defaults", "generated", "identity", "constraints", "indexes", "storage", "comments", "statistics", "compression"];
+        let what: Vec<&str> = if what == "all" { all.to_vec() } else { vec![what.as_str()] };
+        for w in what {
+            if *include {
+                including.insert(w.to_owned());
+            } else {
+                including.remove(w);
+            }
+        }
+    }
+    if including.contains("indexes") || including.contains("identity") {
+        return Err(base::Error::unsupported("LIKE ... INCLUDING INDEXES or IDENTITY"));
+    }
+    for column in source.columns.iter().filter(|c| !c.dropped) {
+        let mut new = NewColumn::plain(&column.name, column.ty);
+        new.not_null = column.not_null;
+        if column.generated {
+            new.generated = including.contains("generated");
+        }
+        if (including.contains("defaults") && !column.generated)
+            || (including.contains("generated") && column.generated)
+        {
+            new.default = column.default.as_deref().cloned();
+        }
+        if including.contains("storage") {
+            new.storage = Some(column.storage);
+        }
+        out.columns.push(new);
+    }
+    Ok(())
+}
+
+/// Storage parameters of a table: its own, and those of its TOAST table.
+///
+/// # Errors
+/// `22023` for an unknown one or one out of range.
+pub fn table_options(
+    options: &[UtilityOption],
+) -> Result<(BTreeMap<String, String>, BTreeMap<String, String>)> {
+    let (mut own, mut toast) = (BTreeMap::new(), BTreeMap::new());
+    for option in options {
+        let (name, into) = match option.name.strip_prefix("toast.") {
+            Some(name) => (name, &mut toast),
+            None => (option.name.as_str(), &mut own),
+        };
+        if name == "oids" {
+            if option.boolean()? {
+                bail!(INVALID_TABLE_DEFINITION, "tables declared WITH OIDS are not supported");
+            }
+            continue;
+        }
+        check_table_option(name, option)?;
+        into.insert(name.to_owned(), option.storage_text());
+    }
+    Ok((own, toast))
+}
+
+fn check_table_option(name: &str, option: &UtilityOption) -> Result<()> {
+    let range = |min: f64, max: f64| -> Result<()> {
+        let text = option.storage_text();
+        let Ok(value) = text.parse::<f64>() else {
+            bail!(INVALID_PARAMETER_VALUE, "invalid value for numeric option \"{name}\": {text}");
+        };
+        if !(min..=max).contains(&value) {
+            return Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("value {text} out of bounds for option \"{name}\""),
+            )
+            .detail(format!("Valid values are between \"{min}\" and \"{max}\"."))
+            .into());
+        }
+        Ok(())
+    };
+    const BIG: f64 = 2_147_483_647.0;
+    match name {
+        "fillfactor" => range(10.0, 100.0),
+        "toast_tuple_target" => range(128.0, 8160.0),
+        "parallel_workers" => range(0.0, 1024.0),
+        "autovacuum_vacuum_threshold" | "autovacuum_analyze_threshold" => range(0.0, BIG),
+        "autovacuum_vacuum_insert_threshold" | "autovacuum_vacuum_max_threshold"
+        | "log_autovacuum_min_duration" => range(-1.0, BIG),
+        "autovacuum_vacuum_scale_factor" | "autovacuum_analyze_scale_factor"
+        | "autovacuum_vacuum_insert_scale_factor" => range(0.0, 100.0),
+        "autovacuum_vacuum_cost_delay" => range(-1.0, 100.0),
+        "autovacuum_vacuum_cost_limit" => range(1.0, 10_000.0),
+        "autovacuum_freeze_min_age" => range(0.0, 1e9),
+        "autovacuum_freeze_max_age" => range(1000.0, 2e9),
+        "autovacuum_freeze_table_age" => range(0.0, 2e9),
+        "autovacuum_multixact_freeze_min_age" => range(0.0, 1e9),
+        "autovacuum_multixact_freeze_max_age" => range(10_000.0, 2e9),
+        "autovacuum_multixact_freeze_table_age" => range(0.0, 2e9),
+        "vacuum_max_eager_freeze_failure_rate" => range(0.0, 1.0),
+        "autovacuum_enabled" | "vacuum_truncate" | "user_catalog_table" => {
+            option.boolean().map(|_| ())
+        }
+        "vacuum_index_cleanup" => {
+            let text = option.storage_text().to_ascii_lowercase();
+            if matches!(text.as_str(), "auto" | "on" | "off" | "true" | "false" | "yes" | "no") {
+                Ok(())
+            } else {
+                bail!(INVALID_PARAMETER_VALUE, "invalid value for enum option \"{name}\": {text}")
+            }
+        }
+        other => bail!(INVALID_PARAMETER_VALUE, "unrecognized parameter \"{other}\""),
+    }
+}
+
+/// DROP COLUMN: the column stays in the tuples, NULL from now on.
+///
+/// # Errors
+/// I/O.
+pub fn drop_column(state: &SessionState, table: Oid, number: i32) -> Result<()> {
+    relation::set_default(state, table, number, None)?;
+    relation::update_attribute(state, table, number, |row| {
+        row.set("attname", Datum::text(format!("........pg.dropped.{number}........")));
+        row.set("attisdropped", Datum::Bool(true));
+        row.set("attnotnull", Datum::Bool(false));
+        row.set("atthasdef", Datum::Bool(false));
+        row.set("attidentity", Datum::Char(0));
+        row.set("attgenerated", Datum::Char(0));
+        row.set("atthasmissing", Datum::Bool(false));
+        row.set("attmissingval", Datum::Null);
+    })?;
+    let txn = state.txn()?;
+    let key = [
+        ("starelid", Datum::Oid(table)),
+        ("staattnum", Datum::Int2(i16::try_from(number).unwrap_or(0))),
+    ];
+    state.catalog.rows(&txn).delete_where("pg_statistic", &key)?;
+    super::drop::forget_dependencies(state, Object::column(table, number))
+}
