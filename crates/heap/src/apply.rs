@@ -88,6 +88,11 @@ pub(crate) fn insert(page: &mut Page, tid: Tid, parts: &TupleParts<'_>, by: Acto
     if usize::from(tid.offset.0) > page.item_count() + 1 || !page.item_id(tid.offset).is_unused() {
         return false;
     }
+    if usize::from(tid.offset.0) > page.item_count() {
+        // Taken from the end, since there is no unused line pointer.
+        let f = page.flags();
+        page.set_flags(f & !page::flags::HAS_FREE_LINES);
+    }
     let Some(item) = page.reserve_item(tid.offset, parts.len()) else { return false };
     let (header, mut rest) = item.split_at_mut(HEADER_MIN);
     let mut t = TupleMut(header);

@@ -67,3 +67,16 @@ pub use txn::{RowLockMode, Wait};
 pub use update::{UpdateDone, UpdateOptions};
 pub use visibility::{Hints, Horizon};
 pub use visibility_map::{MapPin, VisibilityMap};
+
+// Sessions share heaps, and parallel workers take scans and batches with them.
+const _: () = {
+    const fn shared<T: Send + Sync>() {}
+    const fn sent<T: Send>() {}
+    shared::<Heap>();
+    shared::<HeapContext>();
+    sent::<HeapScan>();
+    sent::<PageBatch>();
+    sent::<BuildScan>();
+    sent::<InsertState>();
+    sent::<FetchState>();
+};

@@ -205,11 +205,10 @@ impl Heap {
             (old, new_pin.into_write())
         };
         // Everything may have changed: the row, the room, the flags.
-        let item = page::align8(parts.len()) + 4;
         if (old.is_all_visible() && !old_map.is_for(tid.block))
             || (new.is_all_visible() && !new_map.is_for(new_block))
             || new.is_new()
-            || new.free_space() < item
+            || !new.fits(parts.len(), new.free_offset())
             || !old.item_id(tid.offset).is_normal()
         {
             return Ok(None);

@@ -255,3 +255,23 @@ fn the_xid_base_moves_when_it_must() {
     assert_eq!(w.heap.len_blocks().unwrap(), BlockNumber(1));
     w.assert_replay_equal();
 }
+
+#[test]
+fn no_hint_before_the_commit_is_durable() {
+    use page::tuple::XMIN_COMMITTED;
+    let w = world();
+    let t = w.begin();
+    w.insert(&t, 1, b"row");
+    t.commit(CommitExtras { sync: false, ..CommitExtras::default() }).unwrap();
+    let r = w.begin();
+    let snapshot = r.take_snapshot();
+    let hinted = || {
+        let page = w.page(Fork::Main, 0);
+        page.tuple(OffsetNumber(1)).infomask() & XMIN_COMMITTED != 0
+    };
+    assert_eq!(w.rows(&snapshot).len(), 1);
+    assert!(!hinted());
+    w.ctx.wal.flush(w.ctx.wal.insert_lsn()).unwrap();
+    assert_eq!(w.rows(&snapshot).len(), 1);
+    assert!(hinted());
+}
