@@ -32,7 +32,7 @@ fn trim_blanks(mut s: &[u8]) -> &[u8] {
 
 /// Times by the moment, then by the zone.
 fn timetz_compare(a: (i64, i32), b: (i64, i32)) -> Ordering {
-    let utc = |(t, z): (i64, i32)| t + i64::from(z) * 1_000_000;
+    let utc = |(t, z): (i64, i32)| i128::from(t) + i128::from(z) * 1_000_000;
     utc(a).cmp(&utc(b)).then(a.1.cmp(&b.1))
 }
 

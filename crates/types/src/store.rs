@@ -293,7 +293,12 @@ fn decode_array(r: &mut Reader<'_>) -> Result<Option<Datum>> {
     let mut count = usize::from(n > 0);
     for _ in 0..n {
         let (Some(len), Some(low)) = (r.i32(), r.i32()) else { return Ok(None) };
-        let Some(c) = usize::try_from(len).ok().and_then(|l| count.checked_mul(l)) else {
+        let Some(c) = usize::try_from(len)
+            .ok()
+            .filter(|_| low.checked_add(len).is_some())
+            .and_then(|l| count.checked_mul(l))
+            .filter(|c| *c <= crate::array::ELEMENTS_MAX)
+        else {
             return Ok(None);
         };
         count = c;

@@ -26,7 +26,7 @@ fn push_date(days: i64, out: &mut String) -> bool {
 
 fn push_offset(east: i32, out: &mut String) {
     let sign = if east < 0 { '-' } else { '+' };
-    let s = east.abs();
+    let s = east.unsigned_abs();
     let _ = write!(out, "{sign}{:02}", s / 3600);
     if s % 3600 != 0 {
         let _ = write!(out, ":{:02}", s / 60 % 60);
@@ -57,7 +57,7 @@ pub fn time_output(t: i64, out: &mut String) {
 /// Appends a timetz; `west` is seconds west of UTC.
 pub fn timetz_output(t: i64, west: i32, out: &mut String) {
     push_clock(t, out);
-    push_offset(-west, out);
+    push_offset(west.wrapping_neg(), out);
 }
 
 fn infinite(t: i64, out: &mut String) -> bool {

@@ -226,6 +226,9 @@ pub fn array_input(
         let (Ok(low), Ok(high)) = (low, high) else {
             return Err(p.bad("\"[\" must introduce explicitly-specified array dimensions."));
         };
+        if low.checked_add(1).is_none() || high == i32::MAX {
+            bail!(PROGRAM_LIMIT_EXCEEDED, "array size exceeds the maximum allowed (134217727)");
+        }
         if high < low {
             bail!(ARRAY_SUBSCRIPT_ERROR, "upper bound cannot be less than lower bound");
         }
@@ -263,7 +266,10 @@ pub fn array_input(
     let mut dims: Vec<(i32, i32)> = p.lengths.iter().map(|n| (*n, 1)).collect();
     if !bounds.is_empty() {
         let matches = bounds.len() == dims.len()
-            && bounds.iter().zip(&dims).all(|((l, u), (n, _))| u - l + 1 == *n);
+            && bounds
+                .iter()
+                .zip(&dims)
+                .all(|((l, u), (n, _))| i64::from(*u) - i64::from(*l) + 1 == i64::from(*n));
         if !matches {
             return Err(malformed(text, "Specified array dimensions do not match array contents."));
         }

@@ -166,6 +166,13 @@ pub(crate) fn fit_length(s: &str, typmod: i32, bpchar: bool, explicit: bool) -> 
         return Ok(Text::from(s));
     }
     let max = (typmod - 4) as usize;
+    if max > 10_485_760 {
+        bail!(
+            INVALID_PARAMETER_VALUE,
+            "length for type {} cannot exceed 10485760",
+            if bpchar { "char" } else { "varchar" }
+        );
+    }
     if s.len() <= max && !bpchar {
         return Ok(Text::from(s));
     }

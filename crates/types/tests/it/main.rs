@@ -3,6 +3,7 @@
 mod coverage;
 mod forms;
 mod functions;
+mod fuzz;
 mod resolution;
 
 use base::{Oid, Result};
