@@ -314,7 +314,7 @@ impl Heap {
         let out = self.toast(txn, new, &kept)?;
         let still = self.pointers(&out)?;
         if let Some(store) = &self.options.toast {
-            for p in kept.iter().filter(|p| !still.contains(p)) {
+            for (_, p) in kept.iter().filter(|(_, p)| still.iter().all(|(_, s)| s != p)) {
                 store.delete(txn, p.value_id)?;
             }
         }
@@ -324,15 +324,15 @@ impl Heap {
     /// Deletes the values out of line of a deleted tuple.
     pub(crate) fn toast_delete(&self, txn: &Transaction, old: &[u8]) -> Result<()> {
         if let Some(store) = &self.options.toast {
-            for p in self.pointers(old)? {
+            for (_, p) in self.pointers(old)? {
                 store.delete(txn, p.value_id)?;
             }
         }
         Ok(())
     }
 
-    /// The pointers to this heap's TOAST table in `tuple`.
-    fn pointers(&self, tuple: &[u8]) -> Result<Vec<ToastPointer>> {
+    /// The pointers to this heap's TOAST table in `tuple`, with their attributes' numbers.
+    fn pointers(&self, tuple: &[u8]) -> Result<Vec<(usize, ToastPointer)>> {
         let (Some(store), Some(storage)) = (&self.options.toast, &self.options.storage) else {
             return Ok(Vec::new());
         };
@@ -344,15 +344,22 @@ impl Heap {
         let table = store.table();
         Ok(values
             .iter()
-            .filter_map(|v| match v {
-                AttrValue::External(p) if p.toast_table == table => Some(*p),
+            .enumerate()
+            .filter_map(|(i, v)| match v {
+                AttrValue::External(p) if p.toast_table == table => Some((i, *p)),
                 _ => None,
             })
             .collect())
     }
 
-    /// Makes `tuple` short enough. Values out of line that are not in `keep` become this row's own.
-    fn toast(&self, txn: &Transaction, tuple: &[u8], keep: &[ToastPointer]) -> Result<Vec<u8>> {
+    /// Makes `tuple` short enough. Values out of line that are not in `keep` become this row's own; a value that
+    /// equals the kept one of its attribute is replaced by that one's pointer.
+    fn toast(
+        &self,
+        txn: &Transaction,
+        tuple: &[u8],
+        keep: &[(usize, ToastPointer)],
+    ) -> Result<Vec<u8>> {
         let (Some(store), Some(storage)) = (&self.options.toast, &self.options.storage) else {
             return Ok(tuple.to_vec());
         };
@@ -361,10 +368,19 @@ impl Heap {
         let mut values = vec![AttrValue::Null; natts];
         deform(tuple, desc, &mut values).map_err(|e| base::err!(DATA_CORRUPTED, "{e}"))?;
         let mut pieces = Vec::with_capacity(natts);
-        for v in &values {
+        for (i, v) in values.iter().enumerate() {
+            let kept = keep.iter().find(|(n, _)| *n == i).map(|(_, p)| *p);
             pieces.push(match v {
-                AttrValue::External(p) if !keep.contains(p) => {
+                AttrValue::External(p) if keep.iter().all(|(_, k)| k != p) => {
                     Piece::Owned(detoast(v, Some(&**store))?.into_owned())
+                }
+                AttrValue::Inline(b)
+                    if let Some(p) = kept
+                        && b.len() == p.raw_size as usize =>
+                {
+                    let old = AttrValue::External(p);
+                    let same = *detoast(&old, Some(&**store))? == **b;
+                    Piece::As(if same { old } else { *v })
                 }
                 v => Piece::As(*v),
             });

@@ -126,6 +126,17 @@ fn values_live_and_die_with_their_rows() {
     t.commit(CommitExtras::default()).unwrap();
     assert_eq!(live_chunks(&w, &toast), chunks);
     assert_eq!(value_of(&w, kept.tid).0, long);
+    // ... also if it comes in line again.
+    let t = w.begin();
+    let start = w.ctx.wal.insert_lsn();
+    let TupleOutcome::Ok(kept) = w.heap.update(&t, kept.tid, &row(1, &long), options).unwrap()
+    else {
+        panic!()
+    };
+    t.commit(CommitExtras::default()).unwrap();
+    assert_eq!(w.records_since(start).len(), 1);
+    assert_eq!(live_chunks(&w, &toast), chunks);
+    assert_eq!(value_of(&w, kept.tid), (long.clone(), "external"));
     // Another row made of it gets its own.
     let t = w.begin();
     w.heap.insert(&t, &slot.bytes, &mut InsertState::new()).unwrap();
