@@ -1,0 +1,1092 @@
+//! Base relations and their access paths.
+
+use super::path::{Path, PathKey, PathKind, add_path};
+use super::prep::{Global, plan_level};
+use super::rels::{JoinSpace, Rel, RelKind, RelSet};
+use super::selectivity::strip;
+use super::sub_links::constant;
+use super::{IndexKey, IndexOp, RelationUse};
+use crate::query::{Command, Distinct, JoinKind, Query, RteKind, SetOperation};
+use base::{Oid, Result};
+use engine::catalog::model::{Index, RelationKind, Table};
+use expr::tree::Constant;
+use expr::{Expr, TypeRef};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use types::{Datum, oids};
+
+/// The expression of an index column over the relation `rte`.
+fn index_expr(table: &Table, index: &Index, i: usize, rte: usize) -> Expr {
+    let c = &index.columns[i];
+    match &c.expr {
+        Some(e) => place(e, rte),
+        None => {
+            let ty = usize::try_from(c.column - 1)
+                .ok()
+                .and_then(|n| table.columns.get(n))
+                .map_or(c.ty, |c| c.ty);
+            Expr::Var { levels_up: 0, rte, column: c.column, ty }
+        }
+    }
+}
+
+/// A stored expression (variables of entry 0) over the relation `rte`.
+pub(crate) fn place(e: &Expr, rte: usize) -> Expr {
+    let mut e = expr::fold::fold(e);
+    e.rewrite(&mut |e| {
+        if let Expr::Var { rte: r, .. } = e {
+            *r = rte;
+        }
+        false
+    });
+    e
+}
+
+/// The btree strategy of an operator in an index column's family.
+fn strategy(index: &Index, i: usize, operator: u32) -> Option<IndexOp> {
+    let family = types::facts::operator_classes().iter().find(|c| c.oid == index.columns[i].opclass);
+    let family = match family {
+        Some(c) => c.family,
+        None => super::rels::type_family(index.columns[i].ty.oid)?,
+    };
+    let s = types::facts::family_operators()
+        .iter()
+        .find(|a| a.family == family && a.operator == Oid(operator) && a.purpose == 's')?
+        .strategy;
+    Some(match s {
+        1 => IndexOp::Lt,
+        2 => IndexOp::Le,
+        3 => IndexOp::Eq,
+        4 => IndexOp::Ge,
+        5 => IndexOp::Gt,
+        _ => return None,
+    })
+}
+
+/// True if a value of type `from` can be turned into the index's type without changing its order.
+fn comparable(from: Oid, key: Oid) -> bool {
+    let int = |t: Oid| t == oids::INT2 || t == oids::INT4 || t == oids::INT8;
+    let text = |t: Oid| t == oids::TEXT || t == oids::VARCHAR;
+    let array = |t: Oid| types::registry::type_info(t).is_some_and(types::TypeInfo::is_array);
+    from == key
+        || (int(from) && int(key))
+        || (text(from) && text(key))
+        || (text(from) && key == oids::NAME)
+        || (types::io::is_oid_like(from) && types::io::is_oid_like(key))
+        || (from == oids::OID && types::io::is_oid_like(key))
+        || (types::io::is_oid_like(from) && key == oids::OID)
+        || (array(from) && array(key) && from == key)
+}
+
+/// The fixed beginning of a LIKE pattern; true if there is nothing but it.
+fn like_prefix(pattern: &str) -> (String, bool) {
+    let mut out = String::new();
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '%' | '_' => return (out, false),
+            '\\' => match chars.next() {
+                Some(c) => out.push(c),
+                None => return (out, false),
+            },
+            c => out.push(c),
+        }
+    }
+    (out, true)
+}
+
+/// The least string greater than all that begin with `prefix`.
+fn after_prefix(prefix: &str) -> Option<String> {
+    let mut chars: Vec<char> = prefix.chars().collect();
+    while let Some(c) = chars.pop() {
+        let mut n = c as u32 + 1;
+        if n == 0xD800 {
+            n = 0xE000;
+        }
+        if let Some(next) = char::from_u32(n) {
+            chars.push(next);
+            return Some(chars.into_iter().collect());
+        }
+    }
+    None
+}
+
+/// A condition matched to an index column.
+struct Match {
+    keys: Vec<IndexKey>,
+    /// The index decides it wholly: no need to test it again.
+    exact: bool,
+    /// Relations of the values.
+    outer: RelSet,
+}
+
+impl JoinSpace<'_, '_> {
+    /// Looks a range-table entry of the join tree up.
+    pub(crate) fn base_rel(&mut self, rte: usize) -> Result<Rel> {
+        let mut rel = Rel {
+            rte,
+            kind: RelKind::Values,
+            needed: BTreeSet::new(),
+            quals: Vec::new(),
+            tuples: 1.0,
+            pages: 0.0,
+            rows: 1.0,
+            width: 32,
+            lateral: RelSet::EMPTY,
+            lateral_args: Vec::new(),
+            paths: Vec::new(),
+            stats: HashMap::new().into(),
+        };
+        let mut kind = self.q.range_table[rte].kind.clone();
+        match &mut kind {
+            RteKind::Relation { oid, .. } => {
+                let table = self.g.table(*oid)?;
+                if !matches!(
+                    table.kind,
+                    RelationKind::Table
+                        | RelationKind::Toast
+                        | RelationKind::MaterializedView
+                        | RelationKind::Sequence
+                ) && table.storage.is_some()
+                {
+                    return Err(base::Error::unsupported(format!(
+                        "reading relation \"{}\"",
+                        table.name
+                    )));
+                }
+                note_relation(self.g, &self.q, rte, &table);
+                let (pages, tuples) = table_size(self.g, &table)?;
+                rel.pages = pages;
+                rel.tuples = tuples;
+                rel.width = table.columns.iter().filter(|c| !c.dropped).map(column_width).sum();
+                rel.kind = RelKind::Table(table);
+            }
+            RteKind::Subquery { .. } => rel.kind = RelKind::Subquery(None),
+            RteKind::Function { calls, .. } => {
+                rel.tuples = 1.0;
+                for c in calls.iter_mut() {
+                    rel.tuples = f64::max(rel.tuples, function_rows(&c.call));
+                    self.take_lateral(&mut c.call, &mut rel.lateral_args);
+                }
+                rel.kind = RelKind::Function;
+            }
+            RteKind::Values { rows } => {
+                rel.tuples = rows.len() as f64;
+                for e in rows.iter_mut().flatten() {
+                    self.take_lateral(e, &mut rel.lateral_args);
+                }
+            }
+            RteKind::Cte { levels_up, index, self_reference } => {
+                let frame = self
+                    .g
+                    .frames
+                    .len()
+                    .checked_sub(1 + *levels_up as usize)
+                    .and_then(|f| self.g.frames[f].get(*index));
+                let Some((store, rows, width)) =
+                    frame.and_then(|f| f.store.map(|s| (s, f.rows, f.width)))
+                else {
+                    base::bail!(INTERNAL_ERROR, "common table expression was not planned");
+                };
+                rel.tuples = rows.max(1.0);
+                rel.width = width;
+                rel.kind = RelKind::Cte { store, work_table: *self_reference };
+            }
+            RteKind::Join { .. } | RteKind::Excluded => {
+                base::bail!(INTERNAL_ERROR, "unexpected range-table entry in FROM");
+            }
+        }
+        if !matches!(kind, RteKind::Subquery { .. }) {
+            self.q.range_table[rte].kind = kind;
+        }
+        Ok(rel)
+    }
+
+    /// Replaces variables of siblings by parameters.
+    fn take_lateral(&mut self, e: &mut Expr, args: &mut Vec<(usize, Expr)>) {
+        let g = &mut *self.g;
+        e.rewrite(&mut |e| {
+            if !matches!(e, Expr::Var { levels_up: 0, .. }) {
+                return false;
+            }
+            let ty = e.ty();
+            let index = match args.iter().find(|(_, a)| a == e) {
+                Some((i, _)) => *i,
+                None => {
+                    let i = g.new_param();
+                    args.push((i, e.clone()));
+                    i
+                }
+            };
+            *e = Expr::ExecParam { index, ty };
+            true
+        });
+    }
+
+    /// Plans sub-selects in FROM, with the conditions that can be tested inside.
+    pub(crate) fn plan_subqueries(&mut self) -> Result<()> {
+        for i in 0..self.rels.len() {
+            if !matches!(self.rels[i].kind, RelKind::Subquery(None)) {
+                continue;
+            }
+            let rte = self.rels[i].rte;
+            let kind = std::mem::replace(&mut self.q.range_table[rte].kind, RteKind::Excluded);
+            let RteKind::Subquery { query, view } = kind else { continue };
+            let mut sub = *query;
+            if view != 0 {
+                let table = self.g.table(view)?;
+                note_relation(self.g, &self.q, rte, &table);
+            }
+            let quals = std::mem::take(&mut self.rels[i].quals);
+            for e in quals {
+                if expr::fold::contains_volatile(&e)
+                    || e.any(&mut |e| matches!(e, Expr::SubPlan { .. }))
+                    || !push_into(&mut sub, &e, rte)
+                {
+                    self.rels[i].quals.push(e);
+                }
+            }
+            let fraction = if self.rels.len() == 1 && self.rels[i].quals.is_empty() {
+                self.fraction
+            } else {
+                0.0
+            };
+            let level = plan_level(self.g, sub, fraction)?;
+            let rel = &mut self.rels[i];
+            rel.lateral_args = level.args.clone();
+            rel.tuples = level.node.rows;
+            rel.width = level.node.width;
+            rel.kind = RelKind::Subquery(Some(Box::new(level)));
+        }
+        for i in 0..self.rels.len() {
+            let mut set = RelSet::EMPTY;
+            for (_, e) in &self.rels[i].lateral_args {
+                set = set.or(self.rels_of(e));
+            }
+            self.rels[i].lateral = set.minus(RelSet::one(i));
+        }
+        self.expand_lateral();
+        Ok(())
+    }
+
+    /// Estimates and makes the paths of every base relation.
+    pub(crate) fn base_paths(&mut self) -> Result<()> {
+        for i in 0..self.rels.len() {
+            let sel = self.all_selectivity(self.rels[i].quals.iter());
+            let rel = &mut self.rels[i];
+            rel.rows = (rel.tuples * sel).round().max(1.0);
+        }
+        for i in 0..self.rels.len() {
+            let mut paths = Vec::new();
+            let s = *self.g.settings;
+            let rel = &self.rels[i];
+            let width = self.output_width(i);
+            let qual_cost = rel.quals.len() as f64 * s.cpu_operator_cost;
+            match &rel.kind {
+                RelKind::Table(table) => {
+                    let table = table.clone();
+                    let mut total = rel.pages * s.seq_page_cost
+                        + rel.tuples * (s.cpu_tuple_cost + qual_cost);
+                    if !s.enable_seqscan {
+                        total += 1e10;
+                    }
+                    add_path(
+                        &mut paths,
+                        Path {
+                            kind: PathKind::Seq { rel: i, quals: rel.quals.clone() },
+                            rels: RelSet::one(i),
+                            rows: rel.rows,
+                            startup: 0.0,
+                            total,
+                            keys: Vec::new(),
+                            param: RelSet::EMPTY,
+                            width,
+                        },
+                    );
+                    self.tid_paths(i, &mut paths);
+                    if table.storage.is_some() {
+                        for index in &table.indexes {
+                            self.index_paths(i, &table, index, &mut paths);
+                        }
+                        self.or_paths(i, &table, &mut paths);
+                    }
+                }
+                kind => {
+                    let (startup, total) = match kind {
+                        RelKind::Subquery(Some(l)) => (l.node.startup_cost, l.node.total_cost),
+                        RelKind::Cte { .. } => (0.0, rel.tuples * s.cpu_tuple_cost),
+                        _ => (0.0, rel.tuples * s.cpu_tuple_cost),
+                    };
+                    let total = total + rel.tuples * qual_cost;
+                    add_path(
+                        &mut paths,
+                        Path {
+                            kind: PathKind::Other { rel: i, quals: rel.quals.clone() },
+                            rels: RelSet::one(i),
+                            rows: rel.rows,
+                            startup,
+                            total,
+                            keys: Vec::new(),
+                            param: rel.lateral,
+                            width,
+                        },
+                    );
+                }
+            }
+            self.rels[i].paths = paths;
+        }
+        Ok(())
+    }
+
+    fn output_width(&self, i: usize) -> i32 {
+        let rel = &self.rels[i];
+        match &rel.kind {
+            RelKind::Table(t) => {
+                let mut w = 0;
+                for c in &rel.needed {
+                    let stats = usize::try_from(*c - 1).ok().and_then(|n| t.columns.get(n));
+                    w += stats.map_or(4, column_width);
+                }
+                w
+            }
+            _ => rel.width,
+        }
+    }
+
+    /// `ctid = …`
+    fn tid_paths(&self, i: usize, paths: &mut Vec<std::rc::Rc<Path>>) {
+        let rel = &self.rels[i];
+        for (n, e) in rel.quals.iter().enumerate() {
+            let (l, r, many) = match e {
+                Expr::Call { args, operator, .. }
+                    if args.len() == 2 && super::rels::equality_family(*operator).is_some() =>
+                {
+                    (&args[0], &args[1], false)
+                }
+                Expr::ScalarArrayOp { any: true, left, array, function, .. }
+                    if expr::code::comparison(Oid(*function)).is_some_and(|c| c.0 == expr::code::CompareOp::Eq) =>
+                {
+                    (&**left, &**array, true)
+                }
+                _ => continue,
+            };
+            let is_tid = |e: &Expr| matches!(e, Expr::Var { levels_up: 0, column: -1, rte, .. } if *rte == rel.rte);
+            let value = if is_tid(l) && self.rels_of(r).is_empty() {
+                r
+            } else if !many && is_tid(r) && self.rels_of(l).is_empty() {
+                l
+            } else {
+                continue;
+            };
+            let mut quals = rel.quals.clone();
+            quals.remove(n);
+            let rows = if many { super::selectivity::array_length(value) } else { 1.0 };
+            add_path(
+                paths,
+                Path {
+                    kind: PathKind::Tid { rel: i, tids: value.clone(), quals },
+                    rels: RelSet::one(i),
+                    rows,
+                    startup: 0.0,
+                    total: rows * 4.01,
+                    keys: Vec::new(),
+                    param: RelSet::EMPTY,
+                    width: rel.width,
+                },
+            );
+        }
+    }
+
+    /// Matches one condition to column `c` of an index.
+    fn match_key(&self, i: usize, index: &Index, c: usize, key: &Expr, e: &Expr) -> Option<Match> {
+        let mine = RelSet::one(i);
+        let target = strip(key);
+        let key_type = index.columns[c].ty.oid;
+        let outside = |v: &Expr| !self.rels_of(v).overlaps(mine) && !expr::fold::contains_volatile(v);
+        let one = |op: IndexOp, value: Option<Expr>, outer: RelSet| Match {
+            keys: vec![IndexKey { column: c, op, value, printed: e.clone() }],
+            exact: true,
+            outer,
+        };
+        match e {
+            Expr::Call { args, operator, .. } if args.len() == 2 && *operator != 0 => {
+                let (l, r) = (&args[0], &args[1]);
+                if strip(l) == target && outside(r) {
+                    if let Some(op) = strategy(index, c, *operator)
+                        && comparable(r.ty().oid, key_type)
+                    {
+                        return Some(one(op, Some(r.clone()), self.rels_of(r)));
+                    }
+                    return self.match_like(index, c, e, *operator, r);
+                }
+                if strip(r) == target && outside(l) {
+                    let commuted = types::registry::operator(Oid(*operator))?.commutator.0;
+                    if let Some(op) = strategy(index, c, commuted)
+                        && comparable(l.ty().oid, key_type)
+                    {
+                        return Some(one(op, Some(l.clone()), self.rels_of(l)));
+                    }
+                }
+                None
+            }
+            Expr::ScalarArrayOp { operator, any: true, left, array, .. }
+                if strip(left) == target && outside(array) =>
+            {
+                let element = expr::array::element_type(array.ty().oid);
+                (strategy(index, c, *operator) == Some(IndexOp::Eq) && comparable(element, key_type))
+                    .then(|| one(IndexOp::Any, Some((**array).clone()), self.rels_of(array)))
+            }
+            Expr::IsNull { arg, negated } if strip(arg) == target => {
+                let op = if *negated { IndexOp::IsNotNull } else { IndexOp::IsNull };
+                Some(one(op, None, RelSet::EMPTY))
+            }
+            Expr::Var { .. } if e == target && e.ty().oid == oids::BOOL => {
+                let value = expr::fold::boolean(true);
+                Some(one(IndexOp::Eq, Some(value), RelSet::EMPTY))
+            }
+            Expr::Not(arg) if strip(arg) == target && arg.ty().oid == oids::BOOL => {
+                let value = expr::fold::boolean(false);
+                Some(one(IndexOp::Eq, Some(value), RelSet::EMPTY))
+            }
+            Expr::RowCompare { op, left, right, .. }
+                if strip(&left[0]) == target
+                    && outside(&right[0])
+                    && comparable(right[0].ty().oid, key_type) =>
+            {
+                use expr::tree::RowCompareOp as R;
+                let op = match op {
+                    R::Lt | R::Le => IndexOp::Le,
+                    R::Gt | R::Ge => IndexOp::Ge,
+                };
+                let outer = self.rels_of(&right[0]);
+                let mut m = one(op, Some(right[0].clone()), outer);
+                m.exact = false;
+                Some(m)
+            }
+            _ => None,
+        }
+    }
+
+    fn match_like(&self, index: &Index, c: usize, e: &Expr, operator: u32, r: &Expr) -> Option<Match> {
+        let o = types::registry::operator(Oid(operator))?;
+        if !(o.name == "~~" || o.name == "^@") || index.columns[c].ty.oid == oids::BPCHAR {
+            return None;
+        }
+        let Some(Datum::Text(pattern)) = constant(strip(r)) else { return None };
+        let (prefix, whole) =
+            if o.name == "^@" { (pattern.to_string(), false) } else { like_prefix(pattern) };
+        if prefix.is_empty() {
+            return None;
+        }
+        let text = |s: String| {
+            Some(Expr::Const(Constant { ty: TypeRef::of(oids::TEXT), value: Datum::text(s) }))
+        };
+        let key = |op: IndexOp, value: Option<Expr>| IndexKey { column: c, op, value, printed: e.clone() };
+        let mut keys = Vec::new();
+        if whole {
+            keys.push(key(IndexOp::Eq, text(prefix)));
+        } else {
+            if let Some(end) = after_prefix(&prefix) {
+                keys.push(key(IndexOp::Lt, text(end)));
+            }
+            keys.push(key(IndexOp::Ge, text(prefix)));
+        }
+        Some(Match { keys, exact: whole, outer: RelSet::EMPTY })
+    }
+
+    /// Join conditions that could become index conditions of relation `i`.
+    fn join_clauses(&self, i: usize) -> Vec<(Expr, RelSet)> {
+        let mine = RelSet::one(i);
+        let mut out = Vec::new();
+        for q in &self.quals {
+            let rels = self.rels_of(&q.expr);
+            if !rels.has(i) {
+                continue;
+            }
+            match q.special {
+                Some(s) => {
+                    let s = &self.specials[s];
+                    if s.kind == JoinKind::Full || !s.right.has(i) {
+                        continue;
+                    }
+                }
+                None if q.required != rels => continue,
+                None => {}
+            }
+            out.push((q.expr.clone(), rels.minus(mine)));
+        }
+        for (c, class) in self.classes.iter().enumerate() {
+            if class.constant {
+                continue;
+            }
+            for (m, rels) in &class.members {
+                if *rels != mine {
+                    continue;
+                }
+                for (o, other) in &class.members {
+                    if !other.has(i)
+                        && !other.is_empty()
+                        && let Some((e, ..)) = self.equal_expr(c, m, o)
+                    {
+                        out.push((e, *other));
+                    }
+                }
+            }
+        }
+        out
+    }
+
+    fn index_paths(&self, i: usize, table: &Arc<Table>, index: &Arc<Index>, paths: &mut Vec<std::rc::Rc<Path>>) {
+        let rel = &self.rels[i];
+        if !index.valid || !self.g.settings.enable_indexscan && !self.g.settings.enable_indexonlyscan {
+            return;
+        }
+        if let Some(p) = &index.predicate
+            && !implied(&place(p, rel.rte), &rel.quals)
+        {
+            return;
+        }
+        let keys: Vec<Expr> =
+            (0..index.columns.len()).map(|c| index_expr(table, index, c, rel.rte)).collect();
+        // Conditions on the relation alone.
+        self.index_path(i, table, index, &keys, &[], RelSet::EMPTY, paths);
+        // With values from other relations.
+        let clauses: Vec<(Expr, RelSet)> = self
+            .join_clauses(i)
+            .into_iter()
+            .filter(|(e, _)| {
+                (0..index.key_columns).any(|c| self.match_key(i, index, c, &keys[c], e).is_some())
+            })
+            .collect();
+        let mut sets: Vec<RelSet> = Vec::new();
+        for (_, r) in &clauses {
+            if !sets.contains(r) && sets.len() < 16 {
+                sets.push(*r);
+            }
+        }
+        let all = sets.iter().fold(RelSet::EMPTY, |a, b| a.or(*b));
+        if !all.is_empty() && !sets.contains(&all) {
+            sets.push(all);
+        }
+        for set in sets {
+            let mine: Vec<Expr> =
+                clauses.iter().filter(|(_, r)| r.within(set)).map(|(e, _)| e.clone()).collect();
+            self.index_path(i, table, index, &keys, &mine, set, paths);
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "all of one candidate")]
+    fn index_path(
+        &self,
+        i: usize,
+        table: &Arc<Table>,
+        index: &Arc<Index>,
+        columns: &[Expr],
+        extra: &[Expr],
+        param: RelSet,
+        paths: &mut Vec<std::rc::Rc<Path>>,
+    ) {
+        let rel = &self.rels[i];
+        let s = self.g.settings;
+        let all: Vec<&Expr> = rel.quals.iter().chain(extra).collect();
+        let mut keys: Vec<IndexKey> = Vec::new();
+        let mut used = vec![false; all.len()];
+        let mut boundary = true;
+        let mut bound_quals: Vec<&Expr> = Vec::new();
+        let mut equal_prefix = 0;
+        let mut used_param = RelSet::EMPTY;
+        for c in 0..index.key_columns {
+            let mut equality = false;
+            for (n, e) in all.iter().enumerate() {
+                if used[n] {
+                    continue;
+                }
+                let Some(m) = self.match_key(i, index, c, &columns[c], e) else { continue };
+                if !m.outer.within(param) {
+                    continue;
+                }
+                // One equality a column is enough; others are tested on the row.
+                let is_equal = |k: &IndexKey| {
+                    matches!(k.op, IndexOp::Eq | IndexOp::Any | IndexOp::IsNull)
+                };
+                if equality && m.keys.iter().any(|k| is_equal(k) || k.op == IndexOp::IsNotNull) {
+                    continue;
+                }
+                equality |= m.keys.iter().any(is_equal);
+                if boundary {
+                    bound_quals.push(e);
+                }
+                used[n] = m.exact;
+                used_param = used_param.or(m.outer);
+                keys.extend(m.keys);
+            }
+            // An equality makes other conditions on its column superfluous as scan keys.
+            if equality {
+                let first = keys.iter().position(|k| {
+                    k.column == c && matches!(k.op, IndexOp::Eq | IndexOp::Any | IndexOp::IsNull)
+                });
+                if let Some(f) = first {
+                    let keep = keys[f].clone();
+                    let dropped: Vec<Expr> = keys
+                        .iter()
+                        .filter(|k| k.column == c && k.printed != keep.printed)
+                        .map(|k| k.printed.clone())
+                        .collect();
+                    keys.retain(|k| k.column != c);
+                    keys.push(keep);
+                    for (n, e) in all.iter().enumerate() {
+                        if dropped.contains(e) {
+                            used[n] = false;
+                        }
+                    }
+                }
+                if boundary {
+                    equal_prefix = c + 1;
+                }
+            } else {
+                boundary = false;
+            }
+        }
+        if used_param != param {
+            return;
+        }
+        let leading = keys.iter().any(|k| k.column == 0);
+        let plain: Vec<i32> = index.columns.iter().map(|c| if c.expr.is_none() { c.column } else { 0 }).collect();
+        let covers = s.enable_indexonlyscan
+            && rel.needed.iter().all(|c| *c > 0 && plain.contains(c))
+            && !matches!(self.q.command, Command::Update | Command::Delete if self.q.result_rte == Some(rel.rte));
+        let order = self.index_order(index, columns, &keys);
+        let sorted = param.is_empty() && !order.is_empty() && self.order_useful(&order);
+        if !leading && !sorted && !covers {
+            return;
+        }
+        let rest: Vec<Expr> =
+            all.iter().zip(&used).filter(|(_, u)| !**u).map(|(e, _)| (*e).clone()).collect();
+        let index_sel = if boundary || !bound_quals.is_empty() {
+            self.all_selectivity(bound_quals.iter().copied())
+        } else {
+            1.0
+        };
+        let unique_hit = index.unique
+            && equal_prefix >= index.key_columns
+            && keys.iter().all(|k| k.op == IndexOp::Eq);
+        let row_sel = self.all_selectivity(all.iter().copied());
+        let fetched = if unique_hit { 1.0 } else { (rel.tuples * index_sel).max(1.0) };
+        let rows = if unique_hit { 1.0f64.min(rel.rows.max(1.0)) } else { (rel.tuples * row_sel).round().max(1.0) };
+        // Pages of the index and of the heap.
+        let entries_per_page = 300.0;
+        let index_pages = if index.relpages > 0 {
+            f64::from(index.relpages).max(rel.tuples / 400.0)
+        } else {
+            (rel.tuples / entries_per_page).max(1.0)
+        };
+        let leaf = (index_pages * index_sel).ceil().max(1.0);
+        let loops = if param.is_empty() { 1.0 } else { 10.0 };
+        let descent = (rel.tuples.max(2.0).log2().ceil() + 2.0 * 50.0) * s.cpu_operator_cost;
+        let correlation = self.facts(&columns[0]).and_then(|f| f.stats).and_then(|s| s.correlation);
+        let c2 = correlation.map_or(0.0, |c| f64::from(c) * f64::from(c));
+        let pages = rel.pages.max(1.0);
+        let max_pages = mackert_lohman(fetched * loops, pages, s.effective_cache_pages) / loops;
+        let min_pages = (index_sel * pages).ceil().max(1.0).min(max_pages);
+        let mut max_io = max_pages * s.random_page_cost;
+        let mut min_io = s.random_page_cost + (min_pages - 1.0).max(0.0) * s.seq_page_cost;
+        if covers {
+            let visible = if table.relpages > 0 {
+                (f64::from(table.relallvisible) / f64::from(table.relpages)).clamp(0.0, 1.0)
+            } else {
+                0.0
+            };
+            max_io *= 1.0 - visible;
+            min_io *= 1.0 - visible;
+        }
+        let mut io = max_io + c2 * (min_io - max_io);
+        io += leaf * if leaf > 1.0 { s.random_page_cost } else { s.random_page_cost / loops.sqrt() };
+        let cpu = fetched * (s.cpu_index_tuple_cost + keys.len() as f64 * s.cpu_operator_cost)
+            + fetched * (s.cpu_tuple_cost + rest.len() as f64 * s.cpu_operator_cost);
+        let any: f64 = keys
+            .iter()
+            .filter(|k| k.op == IndexOp::Any)
+            .map(|k| k.value.as_ref().map_or(1.0, super::selectivity::array_length).max(1.0))
+            .product();
+        let startup = descent;
+        let mut total = startup + io + cpu + descent * (any - 1.0).min(index_pages);
+        if !s.enable_indexscan && !covers {
+            total += 1e10;
+        }
+        for backward in [false, true] {
+            let keys_order: Vec<PathKey> = if keys.iter().any(|k| k.op == IndexOp::Any) {
+                Vec::new()
+            } else if backward {
+                order
+                    .iter()
+                    .map(|k| PathKey {
+                        class: k.class,
+                        descending: !k.descending,
+                        nulls_first: !k.nulls_first,
+                    })
+                    .collect()
+            } else {
+                order.clone()
+            };
+            if backward && (!param.is_empty() || !self.order_useful(&keys_order)) {
+                continue;
+            }
+            add_path(
+                paths,
+                Path {
+                    kind: PathKind::Index {
+                        rel: i,
+                        index: index.clone(),
+                        keys: keys.clone(),
+                        quals: rest.clone(),
+                        backward,
+                        index_only: covers,
+                    },
+                    rels: RelSet::one(i),
+                    rows,
+                    startup,
+                    total,
+                    keys: keys_order,
+                    param: param.or(rel.lateral),
+                    width: self.output_width(i),
+                },
+            );
+        }
+    }
+
+    /// The order in which an index yields rows.
+    fn index_order(&self, index: &Index, columns: &[Expr], keys: &[IndexKey]) -> Vec<PathKey> {
+        let mut out = Vec::new();
+        for c in 0..index.key_columns {
+            let ic = &index.columns[c];
+            let family = types::facts::operator_classes()
+                .iter()
+                .find(|o| o.oid == ic.opclass)
+                .map(|o| o.family)
+                .or_else(|| super::rels::type_family(ic.ty.oid));
+            let class = family.and_then(|f| self.find(&columns[c], f));
+            match class {
+                Some(class) if self.classes[class].constant => {}
+                Some(class) => out.push(PathKey {
+                    class,
+                    descending: ic.descending,
+                    nulls_first: ic.nulls_first,
+                }),
+                None => {
+                    if !keys.iter().any(|k| k.column == c && k.op == IndexOp::Eq) {
+                        break;
+                    }
+                }
+            }
+        }
+        out
+    }
+
+    /// True if somebody could use the order.
+    fn order_useful(&self, order: &[PathKey]) -> bool {
+        let Some(first) = order.first() else { return false };
+        self.wanted.first() == Some(first)
+            || self.classes[first.class].members.iter().filter(|m| !m.1.is_empty()).count() > 1
+    }
+
+    /// `a = 1 OR b = 2` by the union of index scans.
+    fn or_paths(&self, i: usize, table: &Arc<Table>, paths: &mut Vec<std::rc::Rc<Path>>) {
+        let rel = &self.rels[i];
+        let s = self.g.settings;
+        if !s.enable_bitmapscan {
+            return;
+        }
+        for e in &rel.quals {
+            let Expr::Or(args) = e else { continue };
+            let mut arms = Vec::new();
+            let mut fetched = 0.0;
+            for a in args {
+                let parts: Vec<Expr> = match a {
+                    Expr::And(p) => p.clone(),
+                    other => vec![other.clone()],
+                };
+                let mut best: Option<(f64, Arc<Index>, Vec<IndexKey>)> = None;
+                for index in &table.indexes {
+                    if !index.valid || index.predicate.is_some() {
+                        continue;
+                    }
+                    let key = index_expr(table, index, 0, rel.rte);
+                    let mut keys = Vec::new();
+                    let mut quals = Vec::new();
+                    for p in &parts {
+                        if let Some(m) = self.match_key(i, index, 0, &key, p)
+                            && m.outer.is_empty()
+                            && (keys.is_empty() || m.keys.iter().all(|k| k.op != IndexOp::Eq))
+                        {
+                            keys.extend(m.keys);
+                            quals.push(p.clone());
+                        }
+                    }
+                    if keys.is_empty() {
+                        continue;
+                    }
+                    let sel = self.all_selectivity(quals.iter());
+                    if best.as_ref().is_none_or(|b| sel < b.0) {
+                        best = Some((sel, index.clone(), keys));
+                    }
+                }
+                match best {
+                    Some((sel, index, keys)) => {
+                        fetched += sel * rel.tuples;
+                        arms.push((index, keys));
+                    }
+                    None => {
+                        arms.clear();
+                        break;
+                    }
+                }
+            }
+            if arms.is_empty() {
+                continue;
+            }
+            let fetched = fetched.max(1.0);
+            let pages = mackert_lohman(fetched, rel.pages.max(1.0), s.effective_cache_pages);
+            let total = arms.len() as f64 * 0.3
+                + pages * s.random_page_cost
+                + fetched * (s.cpu_tuple_cost + s.cpu_index_tuple_cost)
+                + fetched * rel.quals.len() as f64 * s.cpu_operator_cost;
+            add_path(
+                paths,
+                Path {
+                    kind: PathKind::Bitmap { rel: i, arms, quals: rel.quals.clone() },
+                    rels: RelSet::one(i),
+                    rows: rel.rows,
+                    startup: fetched * 0.01,
+                    total,
+                    keys: Vec::new(),
+                    param: RelSet::EMPTY,
+                    width: self.output_width(i),
+                },
+            );
+        }
+    }
+}
+
+/// Pages fetched for `tuples` random tuples (Mackert and Lohman).
+fn mackert_lohman(tuples: f64, pages: f64, cache: f64) -> f64 {
+    let t = pages.max(1.0);
+    let b = cache.max(1.0);
+    if t <= b {
+        let p = 2.0 * t * tuples / (2.0 * t + tuples);
+        if p >= t { t } else { p.ceil() }
+    } else {
+        let limit = 2.0 * t * b / (2.0 * t - b);
+        let p = if tuples <= limit {
+            2.0 * t * tuples / (2.0 * t + tuples)
+        } else {
+            b + (tuples - limit) * (t - b) / t
+        };
+        p.ceil()
+    }
+}
+
+/// True if the conditions imply the predicate.
+fn implied(predicate: &Expr, quals: &[Expr]) -> bool {
+    match predicate {
+        Expr::And(args) => args.iter().all(|a| implied(a, quals)),
+        Expr::Const(c) => matches!(c.value, Datum::Bool(true)),
+        Expr::Or(args) if args.iter().any(|a| implied(a, quals)) => true,
+        p => quals.iter().any(|q| implies(q, p)),
+    }
+}
+
+fn implies(q: &Expr, p: &Expr) -> bool {
+    if q == p {
+        return true;
+    }
+    match (q, p) {
+        (Expr::And(args), _) => args.iter().any(|a| implies(a, p)),
+        (Expr::Or(args), _) => args.iter().all(|a| implies(a, p)),
+        (Expr::Call { function, args, .. }, Expr::IsNull { arg, negated: true }) => {
+            types::facts::proc(Oid(*function)).is_some_and(|f| f.strict)
+                && args.iter().any(|a| strip(a) == strip(arg))
+        }
+        (Expr::ScalarArrayOp { left, any: true, .. }, Expr::IsNull { arg, negated: true }) => {
+            strip(left) == strip(arg)
+        }
+        (
+            Expr::Call { function: f, args: a, .. },
+            Expr::Call { function: g, args: b, .. },
+        ) => {
+            use expr::code::CompareOp as C;
+            let (Some((x, ..)), Some((y, t, _))) =
+                (expr::code::comparison(Oid(*f)), expr::code::comparison(Oid(*g)))
+            else {
+                return false;
+            };
+            let ([al, ar], [bl, br]) = (&a[..], &b[..]) else { return false };
+            if strip(al) != strip(bl) {
+                return false;
+            }
+            let (Some(v), Some(w)) = (constant(strip(ar)), constant(strip(br))) else { return false };
+            if v.is_null() || w.is_null() || std::mem::discriminant(v) != std::mem::discriminant(w) {
+                return false;
+            }
+            let o = expr::ops::compare(t, v, w);
+            match (x, y) {
+                (C::Eq, y) => y.holds(o),
+                (C::Lt, C::Lt | C::Le) | (C::Le, C::Le) => o.is_le(),
+                (C::Le, C::Lt) => o.is_lt(),
+                (C::Gt, C::Gt | C::Ge) | (C::Ge, C::Ge) => o.is_ge(),
+                (C::Ge, C::Gt) => o.is_gt(),
+                (C::Lt | C::Le, C::Ne) => o.is_lt() || (x == C::Lt && o.is_eq()),
+                (C::Gt | C::Ge, C::Ne) => o.is_gt() || (x == C::Gt && o.is_eq()),
+                _ => false,
+            }
+        }
+        _ => false,
+    }
+}
+
+/// A column's usual width.
+fn column_width(c: &engine::catalog::model::Column) -> i32 {
+    if c.len > 0 {
+        i32::from(c.len)
+    } else if c.ty.typmod > 4 && matches!(c.ty.oid, oids::VARCHAR | oids::BPCHAR) {
+        (c.ty.typmod - 4).min(64)
+    } else {
+        32
+    }
+}
+
+/// Pages and tuples of a table now.
+fn table_size(g: &Global<'_>, table: &Table) -> Result<(f64, f64)> {
+    if table.storage.is_none() {
+        return Ok((10.0, 1000.0));
+    }
+    let mut pages = f64::from(g.catalog.relation_pages(table)?);
+    if pages < 10.0 && table.reltuples < 0.0 {
+        pages = 10.0;
+    }
+    let density = if table.reltuples >= 0.0 && table.relpages > 0 {
+        f64::from(table.reltuples) / f64::from(table.relpages)
+    } else {
+        let width: i32 = table.columns.iter().filter(|c| !c.dropped).map(column_width).sum();
+        (8160.0 / (f64::from(width) + 28.0)).max(1.0)
+    };
+    Ok((pages, (pages * density).round().max(0.0)))
+}
+
+/// Records that the statement uses a relation.
+pub(crate) fn note_relation(g: &mut Global<'_>, q: &Query, rte: usize, table: &Arc<Table>) {
+    let entry = &q.range_table[rte];
+    let target = q.result_rte == Some(rte) || q.row_marks.iter().any(|m| m.rte == rte);
+    g.relations.push(RelationUse {
+        table: table.clone(),
+        privileges: entry.required_privileges,
+        check_as: entry.check_as,
+        target,
+    });
+}
+
+/// Rows a function in FROM probably yields.
+fn function_rows(e: &Expr) -> f64 {
+    let Expr::Call { function, args, .. } = e else { return 1.0 };
+    let Some(f) = types::facts::proc(Oid(*function)) else { return 1000.0 };
+    if !f.returns_set {
+        return 1.0;
+    }
+    if f.name == "generate_series" {
+        let n = |i: usize| args.get(i).and_then(constant).and_then(expr::code::int_of);
+        if let (Some(a), Some(b)) = (n(0), n(1)) {
+            let step = n(2).unwrap_or(1).max(1);
+            return ((b - a) as f64 / step as f64 + 1.0).max(1.0);
+        }
+    }
+    if f.name == "unnest"
+        && let Some(a) = args.first()
+    {
+        return super::selectivity::array_length(a).max(1.0);
+    }
+    f64::from(f.rows).max(1.0)
+}
+
+/// Puts a condition on a sub-select's output into the sub-select. False: it must stay outside.
+fn push_into(sub: &mut Query, e: &Expr, rte: usize) -> bool {
+    if sub.command != Command::Select
+        || sub.limit.is_some()
+        || sub.offset.is_some()
+        || sub.has_windows
+        || sub.has_target_srfs
+        || !sub.row_marks.is_empty()
+        || matches!(sub.distinct, Distinct::On(_))
+        || sub.grouping_sets.len() > 1
+    {
+        return false;
+    }
+    if let Some(tree) = sub.set_operation.clone() {
+        let mut leaves = Vec::new();
+        if !union_leaves(&tree, &mut leaves) {
+            return false;
+        }
+        let mut trial = sub.clone();
+        for leaf in leaves {
+            let RteKind::Subquery { query, .. } = &mut trial.range_table[leaf].kind else {
+                return false;
+            };
+            if query.set_operation.is_some() || !push_into(query, e, rte) {
+                return false;
+            }
+        }
+        *sub = trial;
+        return true;
+    }
+    let targets: Vec<&Expr> = sub.targets.iter().filter(|t| !t.hidden).map(|t| &t.expr).collect();
+    let mut ok = true;
+    let mut new = e.clone();
+    new.rewrite(&mut |e| {
+        if let Expr::Var { levels_up: 0, rte: r, column, .. } = e {
+            if *r != rte {
+                ok = false;
+                return true;
+            }
+            match usize::try_from(*column - 1).ok().and_then(|c| targets.get(c)) {
+                Some(t)
+                    if !expr::fold::contains_volatile(t)
+                        && !t.any(&mut |e| matches!(e, Expr::SubLink { .. })) =>
+                {
+                    let grouped = !sub.has_aggregates && sub.group_exprs.is_empty();
+                    if !grouped && !sub.group_exprs.contains(t) {
+                        ok = false;
+                        return true;
+                    }
+                    *e = (*t).clone();
+                }
+                _ => ok = false,
+            }
+            return true;
+        }
+        false
+    });
+    if !ok {
+        return false;
+    }
+    sub.filter = Some(match sub.filter.take() {
+        None => new,
+        Some(Expr::And(mut a)) => {
+            a.push(new);
+            Expr::And(a)
+        }
+        Some(f) => Expr::And(vec![f, new]),
+    });
+    true
+}
+
+fn union_leaves(tree: &SetOperation, out: &mut Vec<usize>) -> bool {
+    match tree {
+        SetOperation::Leaf(i) => {
+            out.push(*i);
+            true
+        }
+        SetOperation::Node { op: crate::query::SetOp::Union, left, right, .. } => {
+            union_leaves(left, out) && union_leaves(right, out)
+        }
+        SetOperation::Node { .. } => false,
+    }
+}
+

@@ -1,0 +1,741 @@
+//! Join order and join methods.
+
+use super::JoinKey;
+use super::path::{JoinMethod, JoinPath, Path, PathKey, PathKind, add_path, cheapest, ordered};
+use super::rels::{Equality, JoinSpace, RelSet};
+use super::sub_links::same_hash;
+use crate::query::JoinKind;
+use base::{Result, bail};
+use expr::Expr;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// A joined set of relations.
+struct JoinRel {
+    rows: f64,
+    width: i32,
+    paths: Vec<Rc<Path>>,
+}
+
+/// A legal join of two sets.
+struct Legal {
+    special: Option<usize>,
+    swapped: bool,
+}
+
+impl JoinSpace<'_, '_> {
+    /// Finds the paths for the join of everything.
+    pub(crate) fn join_all(&mut self) -> Result<Vec<Rc<Path>>> {
+        let n = self.rels.len();
+        if n == 0 {
+            return Ok(vec![super::prep::empty_from(self)]);
+        }
+        let all = RelSet(if n == 128 { u128::MAX } else { (1 << n) - 1 });
+        let mut map: HashMap<RelSet, JoinRel> = HashMap::new();
+        for (i, r) in self.rels.iter().enumerate() {
+            let width = r.paths.first().map_or(0, |p| p.width);
+            map.insert(RelSet::one(i), JoinRel { rows: r.rows, width, paths: r.paths.clone() });
+        }
+        if n > 1 {
+            if n <= 8 {
+                self.exhaustive(n, &mut map, false)?;
+                if !map.contains_key(&all) {
+                    self.exhaustive(n, &mut map, true)?;
+                }
+            } else {
+                self.greedy(all, &mut map)?;
+            }
+        }
+        let Some(top) = map.remove(&all) else {
+            return Err(base::Error::unsupported("this combination of outer and lateral joins"));
+        };
+        if top.paths.iter().all(|p| !p.param.is_empty()) {
+            bail!(INTERNAL_ERROR, "could not devise a query plan for the given query");
+        }
+        Ok(top.paths)
+    }
+
+    fn exhaustive(
+        &mut self,
+        n: usize,
+        map: &mut HashMap<RelSet, JoinRel>,
+        cartesian: bool,
+    ) -> Result<()> {
+        for size in 2..=n as u32 {
+            let sets: Vec<RelSet> = map.keys().copied().collect();
+            let mut by_size: Vec<Vec<RelSet>> = vec![Vec::new(); n + 1];
+            for s in sets {
+                by_size[s.count() as usize].push(s);
+            }
+            by_size.iter_mut().for_each(|v| v.sort_by_key(|s| s.0));
+            for a_size in (size.div_ceil(2)..size).rev() {
+                for a in by_size[a_size as usize].clone() {
+                    for b in by_size[(size - a_size) as usize].clone() {
+                        if a.overlaps(b) || (a_size * 2 == size && a.0 < b.0) {
+                            continue;
+                        }
+                        if !cartesian && !self.connected(a, b) {
+                            continue;
+                        }
+                        self.try_join(a, b, map)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn greedy(&mut self, all: RelSet, map: &mut HashMap<RelSet, JoinRel>) -> Result<()> {
+        let mut parts: Vec<RelSet> = (0..self.rels.len()).map(RelSet::one).collect();
+        while parts.len() > 1 {
+            let mut best: Option<(bool, f64, RelSet, RelSet)> = None;
+            for (x, a) in parts.iter().enumerate() {
+                for b in &parts[x + 1..] {
+                    if self.legal(*a, *b).is_none() {
+                        continue;
+                    }
+                    let apart = !self.connected(*a, *b);
+                    if best.as_ref().is_some_and(|t| !t.0) && apart {
+                        continue;
+                    }
+                    let rows = self.estimate(*a, *b, map[a].rows, map[b].rows);
+                    if best.as_ref().is_none_or(|t| (apart, rows) < (t.0, t.1)) {
+                        best = Some((apart, rows, *a, *b));
+                    }
+                }
+            }
+            let Some((_, _, a, b)) = best else { break };
+            self.try_join(a, b, map)?;
+            let joined = a.or(b);
+            if map.get(&joined).is_none_or(|r| r.paths.is_empty()) {
+                break;
+            }
+            parts.retain(|p| *p != a && *p != b);
+            parts.push(joined);
+        }
+        let _ = all;
+        Ok(())
+    }
+
+    /// True if something ties the two sets together.
+    fn connected(&self, a: RelSet, b: RelSet) -> bool {
+        let both = a.or(b);
+        self.quals.iter().any(|q| {
+            q.required.within(both) && !q.required.within(a) && !q.required.within(b)
+        }) || self.classes.iter().any(|c| {
+            c.members.iter().any(|m| !m.1.is_empty() && m.1.within(a))
+                && c.members.iter().any(|m| !m.1.is_empty() && m.1.within(b))
+        }) || a.iter().any(|i| self.rels[i].lateral.overlaps(b))
+            || b.iter().any(|i| self.rels[i].lateral.overlaps(a))
+            || self.specials.iter().any(|s| {
+                (s.min_left.within(a) && s.min_right.within(b))
+                    || (s.min_left.within(b) && s.min_right.within(a))
+            })
+    }
+
+    fn legal(&self, a: RelSet, b: RelSet) -> Option<Legal> {
+        let both = a.or(b);
+        let mut found: Option<Legal> = None;
+        for (i, s) in self.specials.iter().enumerate() {
+            if !s.min_right.overlaps(both) && !(s.kind == JoinKind::Full && s.min_left.overlaps(both)) {
+                continue;
+            }
+            if both.within(s.min_right) || (s.kind == JoinKind::Full && both.within(s.min_left)) {
+                continue;
+            }
+            let needs = s.min_left.or(s.min_right);
+            if needs.within(a) || needs.within(b) {
+                continue;
+            }
+            let full = s.kind == JoinKind::Full;
+            let fits = |l: RelSet, r: RelSet| {
+                s.min_left.within(l)
+                    && s.min_right.within(r)
+                    && r.within(s.right)
+                    && (!full || l.within(s.left))
+            };
+            let swapped = if fits(a, b) {
+                false
+            } else if fits(b, a) {
+                true
+            } else {
+                return None;
+            };
+            if found.is_some() {
+                return None;
+            }
+            found = Some(Legal { special: Some(i), swapped });
+        }
+        Some(found.unwrap_or(Legal { special: None, swapped: false }))
+    }
+
+    /// The conditions to test when `left` and `right` meet: equalities, then the rest; then those
+    /// to test after an outer join.
+    fn clauses(
+        &self,
+        left: RelSet,
+        right: RelSet,
+        special: Option<usize>,
+    ) -> (Vec<(Expr, Option<Equality>)>, Vec<Expr>) {
+        let both = left.or(right);
+        let outer = special.is_some_and(|s| {
+            matches!(self.specials[s].kind, JoinKind::Left | JoinKind::Full | JoinKind::Anti)
+        });
+        let mut on = Vec::new();
+        let mut after = Vec::new();
+        for q in &self.quals {
+            if !q.required.within(both) || q.required.within(left) || q.required.within(right) {
+                continue;
+            }
+            if q.special.is_none() && outer {
+                after.push(q.expr.clone());
+            } else {
+                on.push((q.expr.clone(), q.equality.clone()));
+            }
+        }
+        for c in 0..self.classes.len() {
+            if let Some(e) = self.class_equality(c, left, right)
+                && let Some((expr, ..)) = self.equal_expr(c, &e.left, &e.right)
+            {
+                if outer {
+                    after.push(expr);
+                } else {
+                    on.push((expr, Some(e)));
+                }
+            }
+        }
+        (on, after)
+    }
+
+    fn estimate(&self, a: RelSet, b: RelSet, rows_a: f64, rows_b: f64) -> f64 {
+        let Some(legal) = self.legal(a, b) else { return f64::MAX };
+        let (l, r, lr, rr) =
+            if legal.swapped { (b, a, rows_b, rows_a) } else { (a, b, rows_a, rows_b) };
+        let (on, after) = self.clauses(l, r, legal.special);
+        self.join_rows(legal.special, &on, &after, lr, rr)
+    }
+
+    fn join_rows(
+        &self,
+        special: Option<usize>,
+        on: &[(Expr, Option<Equality>)],
+        after: &[Expr],
+        left: f64,
+        right: f64,
+    ) -> f64 {
+        let sel = self.all_selectivity(on.iter().map(|c| &c.0));
+        let inner = left * right * sel;
+        let kind = special.map_or(JoinKind::Inner, |s| self.specials[s].kind);
+        let rows = match kind {
+            JoinKind::Left => inner.max(left),
+            JoinKind::Full => inner.max(left).max(right),
+            JoinKind::Semi | JoinKind::Anti => {
+                let mut fraction = 1.0f64;
+                for (_, e) in on {
+                    if let Some(e) = e {
+                        let l = self.distinct_values(&e.left, 1e12);
+                        let r = self.distinct_values(&e.right, 1e12);
+                        let r = r.min(right);
+                        fraction *= if r < l { r / l } else { 1.0 };
+                    }
+                }
+                if on.iter().all(|c| c.1.is_none()) {
+                    fraction = (right * sel).min(1.0) * 0.5;
+                }
+                if kind == JoinKind::Semi { left * fraction } else { left * (1.0 - fraction).max(0.01) }
+            }
+            _ => inner,
+        };
+        let rows = rows * self.all_selectivity(after.iter());
+        rows.round().max(1.0)
+    }
+
+    fn try_join(&mut self, a: RelSet, b: RelSet, map: &mut HashMap<RelSet, JoinRel>) -> Result<()> {
+        let Some(legal) = self.legal(a, b) else { return Ok(()) };
+        let (l, r) = if legal.swapped { (b, a) } else { (a, b) };
+        let both = l.or(r);
+        let kind = legal.special.map_or(JoinKind::Inner, |s| self.specials[s].kind);
+        let (on, after) = self.clauses(l, r, legal.special);
+        let (lp, lrows, lw) = (map[&l].paths.clone(), map[&l].rows, map[&l].width);
+        let (rp, rrows, rw) = (map[&r].paths.clone(), map[&r].rows, map[&r].width);
+        let mut rel = match map.remove(&both) {
+            Some(rel) => rel,
+            None => JoinRel {
+                rows: self.join_rows(legal.special, &on, &after, lrows, rrows),
+                width: if matches!(kind, JoinKind::Semi | JoinKind::Anti) { lw } else { lw + rw },
+                paths: Vec::new(),
+            },
+        };
+        self.join_paths(kind, &lp, &rp, &on, &after, &mut rel);
+        match kind {
+            JoinKind::Inner => self.join_paths(kind, &rp, &lp, &on, &after, &mut rel),
+            JoinKind::Left => self.hash_right(&lp, &rp, &on, &after, &mut rel),
+            JoinKind::Semi => self.unique_inner(&lp, &rp, &on, &mut rel),
+            _ => {}
+        }
+        if rel.paths.is_empty() && kind == JoinKind::Full {
+            bail!(
+                FEATURE_NOT_SUPPORTED,
+                "FULL JOIN is only supported with merge-joinable or hash-joinable join conditions"
+            );
+        }
+        if !rel.paths.is_empty() {
+            map.insert(both, rel);
+        }
+        Ok(())
+    }
+
+    /// The parameters that relations of the set cannot do without.
+    fn must_have(&self, set: RelSet) -> RelSet {
+        let mut p = RelSet::EMPTY;
+        for i in set.iter() {
+            p = p.or(self.rels[i].lateral);
+        }
+        p.minus(set)
+    }
+
+    fn keys_of(&self, on: &[(Expr, Option<Equality>)], left: RelSet, hash: bool) -> (Vec<JoinKey>, Vec<Expr>) {
+        let mut keys = Vec::new();
+        let mut rest = Vec::new();
+        for (e, eq) in on {
+            match eq {
+                Some(q) if !hash || same_hash(q.left.ty().oid, q.right.ty().oid) => {
+                    let (l, r) = if q.left_rels.within(left) && !q.right_rels.overlaps(left) {
+                        (&q.left, &q.right)
+                    } else if q.right_rels.within(left) && !q.left_rels.overlaps(left) {
+                        (&q.right, &q.left)
+                    } else {
+                        rest.push(e.clone());
+                        continue;
+                    };
+                    keys.push(JoinKey {
+                        left: l.clone(),
+                        right: r.clone(),
+                        function: q.function,
+                        descending: false,
+                        nulls_first: false,
+                        nulls_match: false,
+                    });
+                }
+                _ => rest.push(e.clone()),
+            }
+        }
+        (keys, rest)
+    }
+
+    fn join_paths(
+        &mut self,
+        kind: JoinKind,
+        left: &[Rc<Path>],
+        right: &[Rc<Path>],
+        on: &[(Expr, Option<Equality>)],
+        after: &[Expr],
+        rel: &mut JoinRel,
+    ) {
+        let Some(first) = left.first() else { return };
+        let Some(second) = right.first() else { return };
+        let (lset, rset) = (first.rels, second.rels);
+        let must = self.must_have(lset.or(rset));
+        let s = *self.g.settings;
+        let conditions = (on.len() + after.len()) as f64 * s.cpu_operator_cost;
+        let width = rel.width;
+        // Nested loops.
+        if kind != JoinKind::Full {
+            for l in left {
+                if l.param.overlaps(rset) {
+                    continue;
+                }
+                for r in right {
+                    let param = l.param.or(r.param).minus(lset.or(rset));
+                    if param != must {
+                        continue;
+                    }
+                    let uses_left = r.param.overlaps(lset);
+                    let on_left: Vec<Expr> = if uses_left {
+                        on.iter().map(|c| c.0.clone()).filter(|e| !enforced(r, e)).collect()
+                    } else {
+                        on.iter().map(|c| c.0.clone()).collect()
+                    };
+                    let materialize = !uses_left && !cheap_rescan(r);
+                    let again = if materialize {
+                        r.rows * s.cpu_operator_cost
+                    } else {
+                        r.total
+                    };
+                    let loops = l.rows.max(1.0);
+                    let early = matches!(kind, JoinKind::Semi | JoinKind::Anti);
+                    let pairs = l.rows * r.rows * if early && !uses_left { 0.6 } else { 1.0 };
+                    let mut total = l.total
+                        + r.total
+                        + (loops - 1.0).max(0.0) * again
+                        + pairs * (s.cpu_tuple_cost + conditions)
+                        + if materialize { r.rows * s.cpu_operator_cost * 2.0 } else { 0.0 };
+                    if !s.enable_nestloop {
+                        total += 1e10;
+                    }
+                    add_path(
+                        &mut rel.paths,
+                        Path {
+                            kind: PathKind::Join(JoinPath {
+                                method: JoinMethod::NestLoop,
+                                kind,
+                                left: l.clone(),
+                                right: r.clone(),
+                                keys: Vec::new(),
+                                on: on_left,
+                                filter: after.to_vec(),
+                                materialize,
+                            }),
+                            rels: lset.or(rset),
+                            rows: rel.rows,
+                            startup: l.startup + r.startup,
+                            total,
+                            keys: l.keys.clone(),
+                            param,
+                            width,
+                        },
+                    );
+                }
+            }
+        }
+        let (Some(l), Some(r)) = (unparameterised(left, must), unparameterised(right, must)) else {
+            return;
+        };
+        if l.param.overlaps(rset) || r.param.overlaps(lset) {
+            return;
+        }
+        let param = l.param.or(r.param);
+        // Hash.
+        let (keys, rest) = self.keys_of(on, lset, true);
+        if !keys.is_empty() {
+            let (startup, total) = self.hash_cost(&l, &r, &keys, rest.len() + after.len(), rel.rows);
+            add_path(
+                &mut rel.paths,
+                Path {
+                    kind: PathKind::Join(JoinPath {
+                        method: JoinMethod::Hash,
+                        kind,
+                        left: l.clone(),
+                        right: r.clone(),
+                        keys,
+                        on: rest,
+                        filter: after.to_vec(),
+                        materialize: false,
+                    }),
+                    rels: lset.or(rset),
+                    rows: rel.rows,
+                    startup,
+                    total,
+                    keys: Vec::new(),
+                    param,
+                    width,
+                },
+            );
+        }
+        self.merge_paths(kind, left, right, on, after, rel, must);
+    }
+
+    fn hash_cost(&self, l: &Path, r: &Path, keys: &[JoinKey], extra: usize, rows: f64) -> (f64, f64) {
+        let s = self.g.settings;
+        let n = keys.len() as f64;
+        let mut startup = l.startup + r.total + r.rows * (n * s.cpu_operator_cost + s.cpu_tuple_cost);
+        let mut run = (l.total - l.startup) + l.rows * n * s.cpu_operator_cost;
+        let distinct = self.distinct_values(&keys[0].right, r.rows).max(1.0);
+        let bucket = (r.rows / distinct).max(1.0);
+        run += l.rows * bucket * 0.5 * n * s.cpu_operator_cost;
+        run += rows * (s.cpu_tuple_cost + extra as f64 * s.cpu_operator_cost);
+        let bytes = r.rows * (f64::from(r.width) + 48.0);
+        if bytes > s.work_mem_bytes as f64 * 2.0 {
+            let pages = |p: &Path| (p.rows * (f64::from(p.width) + 24.0) / 8192.0).ceil();
+            startup += pages(r) * s.seq_page_cost;
+            run += pages(r) * s.seq_page_cost + 2.0 * pages(l) * s.seq_page_cost;
+        }
+        if !s.enable_hashjoin {
+            startup += 1e10;
+        }
+        (startup, startup + run)
+    }
+
+    /// LEFT JOIN with the hash table on the preserved side.
+    fn hash_right(
+        &self,
+        left: &[Rc<Path>],
+        right: &[Rc<Path>],
+        on: &[(Expr, Option<Equality>)],
+        after: &[Expr],
+        rel: &mut JoinRel,
+    ) {
+        let (Some(l), Some(r)) = (cheapest(left), cheapest(right)) else { return };
+        let (keys, rest) = self.keys_of(on, r.rels, true);
+        if keys.is_empty() {
+            return;
+        }
+        let (startup, total) = self.hash_cost(&r, &l, &keys, rest.len() + after.len(), rel.rows);
+        add_path(
+            &mut rel.paths,
+            Path {
+                rels: l.rels.or(r.rels),
+                kind: PathKind::Join(JoinPath {
+                    method: JoinMethod::Hash,
+                    kind: JoinKind::Right,
+                    left: r,
+                    right: l,
+                    keys,
+                    on: rest,
+                    filter: after.to_vec(),
+                    materialize: false,
+                }),
+                rows: rel.rows,
+                startup,
+                total,
+                keys: Vec::new(),
+                param: RelSet::EMPTY,
+                width: rel.width,
+            },
+        );
+    }
+
+    /// Semi join as an inner join with the right side made unique, so that either side can lead.
+    fn unique_inner(
+        &mut self,
+        left: &[Rc<Path>],
+        right: &[Rc<Path>],
+        on: &[(Expr, Option<Equality>)],
+        rel: &mut JoinRel,
+    ) {
+        let Some(r) = cheapest(right) else { return };
+        let mut exprs = Vec::new();
+        for (_, eq) in on {
+            let Some(e) = eq else { return };
+            if !same_hash(e.left.ty().oid, e.right.ty().oid) {
+                return;
+            }
+            let inner = if e.right_rels.within(r.rels) {
+                &e.right
+            } else if e.left_rels.within(r.rels) {
+                &e.left
+            } else {
+                return;
+            };
+            exprs.push(inner.clone());
+        }
+        if exprs.is_empty() {
+            return;
+        }
+        let s = self.g.settings;
+        let mut groups = 1.0;
+        for e in &exprs {
+            groups *= self.distinct_values(e, r.rows);
+        }
+        let rows = groups.min(r.rows).max(1.0);
+        let total = r.total + r.rows * s.cpu_operator_cost * exprs.len() as f64 + rows * s.cpu_tuple_cost;
+        let unique = Rc::new(Path {
+            rels: r.rels,
+            rows,
+            startup: total,
+            total,
+            keys: Vec::new(),
+            param: RelSet::EMPTY,
+            width: r.width,
+            kind: PathKind::Distinct { input: r, exprs },
+        });
+        self.join_paths(JoinKind::Inner, &[unique], left, on, &[], rel);
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "all of one candidate")]
+    fn merge_paths(
+        &mut self,
+        kind: JoinKind,
+        left: &[Rc<Path>],
+        right: &[Rc<Path>],
+        on: &[(Expr, Option<Equality>)],
+        after: &[Expr],
+        rel: &mut JoinRel,
+        must: RelSet,
+    ) {
+        if !must.is_empty() {
+            return;
+        }
+        let (Some(l0), Some(r0)) = (cheapest(left), cheapest(right)) else { return };
+        let (keys, rest) = self.keys_of(on, l0.rels, false);
+        if keys.is_empty() || !self.g.settings.enable_mergejoin {
+            return;
+        }
+        let mut classes = Vec::new();
+        for k in &keys {
+            let (Some(l), Some(r)) = (self.class_for(&k.left), self.class_for(&k.right)) else { return };
+            classes.push((l, r));
+        }
+        let mut candidates: Vec<Rc<Path>> = vec![l0];
+        candidates.extend(left.iter().filter(|p| {
+            p.param.is_empty()
+                && p.keys.first().is_some_and(|k| classes.iter().any(|c| c.0 == k.class))
+        }).cloned());
+        for l in candidates {
+            // The order of the keys: as the left input has them, then the rest.
+            let mut order: Vec<(usize, bool, bool)> = Vec::new();
+            for k in &l.keys {
+                match classes.iter().position(|c| c.0 == k.class) {
+                    Some(i) if !order.iter().any(|o| o.0 == i) => {
+                        order.push((i, k.descending, k.nulls_first));
+                    }
+                    _ => break,
+                }
+            }
+            for i in 0..keys.len() {
+                if !order.iter().any(|o| o.0 == i) {
+                    order.push((i, false, false));
+                }
+            }
+            let want = |side: usize| -> Vec<PathKey> {
+                order
+                    .iter()
+                    .map(|(i, descending, nulls_first)| PathKey {
+                        class: if side == 0 { classes[*i].0 } else { classes[*i].1 },
+                        descending: *descending,
+                        nulls_first: *nulls_first,
+                    })
+                    .collect()
+            };
+            let merge_keys: Vec<JoinKey> = order
+                .iter()
+                .map(|(i, descending, nulls_first)| JoinKey {
+                    descending: *descending,
+                    nulls_first: *nulls_first,
+                    ..keys[*i].clone()
+                })
+                .collect();
+            let (lw, rw) = (want(0), want(1));
+            let sorted = |p: &Rc<Path>, w: &[PathKey], side: usize| -> Rc<Path> {
+                if ordered(&p.keys, w) {
+                    return p.clone();
+                }
+                let exprs = merge_keys
+                    .iter()
+                    .map(|k| {
+                        let e = if side == 0 { &k.left } else { &k.right };
+                        (e.clone(), k.descending, k.nulls_first)
+                    })
+                    .collect();
+                Rc::new(self.sort_path(p.clone(), exprs, w.to_vec()))
+            };
+            let ls = sorted(&l, &lw, 0);
+            let mut rights = vec![sorted(&r0, &rw, 1)];
+            rights.extend(
+                right.iter().filter(|p| p.param.is_empty() && ordered(&p.keys, &rw)).cloned(),
+            );
+            for r in rights {
+                let s = self.g.settings;
+                let total = ls.total
+                    + r.total
+                    + (ls.rows + r.rows) * s.cpu_operator_cost * merge_keys.len() as f64
+                    + rel.rows * (s.cpu_tuple_cost + (rest.len() + after.len()) as f64 * s.cpu_operator_cost);
+                let keys_out = if kind == JoinKind::Full { Vec::new() } else { ls.keys.clone() };
+                add_path(
+                    &mut rel.paths,
+                    Path {
+                        kind: PathKind::Join(JoinPath {
+                            method: JoinMethod::Merge,
+                            kind,
+                            left: ls.clone(),
+                            right: r.clone(),
+                            keys: merge_keys.clone(),
+                            on: rest.clone(),
+                            filter: after.to_vec(),
+                            materialize: false,
+                        }),
+                        rels: ls.rels.or(r.rels),
+                        rows: rel.rows,
+                        startup: ls.startup + r.startup,
+                        total,
+                        keys: keys_out,
+                        param: RelSet::EMPTY,
+                        width: rel.width,
+                    },
+                );
+            }
+        }
+    }
+
+    /// A path sorted by expressions.
+    pub(crate) fn sort_path(
+        &self,
+        input: Rc<Path>,
+        exprs: Vec<(Expr, bool, bool)>,
+        keys: Vec<PathKey>,
+    ) -> Path {
+        let cost = self.sort_cost(input.rows, input.width, 0.0);
+        let startup = input.total + cost;
+        let s = self.g.settings;
+        Path {
+            rels: input.rels,
+            rows: input.rows,
+            startup,
+            total: startup + input.rows * s.cpu_operator_cost,
+            keys,
+            param: input.param,
+            width: input.width,
+            kind: PathKind::Sort { input, exprs },
+        }
+    }
+
+    /// What comparing costs; `limit` rows kept (0: all).
+    pub(crate) fn sort_cost(&self, rows: f64, width: i32, limit: f64) -> f64 {
+        let s = self.g.settings;
+        let n = rows.max(2.0);
+        let compare = 2.0 * s.cpu_operator_cost;
+        let kept = if limit > 0.0 && limit < n { limit * 2.0 } else { n };
+        let mut cost = compare * n * kept.max(2.0).log2();
+        let bytes = kept * (f64::from(width) + 32.0);
+        if bytes > s.work_mem_bytes as f64 {
+            cost += 2.0 * (bytes / 8192.0).ceil() * s.seq_page_cost;
+        }
+        if !s.enable_sort {
+            cost += 1e10;
+        }
+        cost
+    }
+}
+
+fn unparameterised(list: &[Rc<Path>], must: RelSet) -> Option<Rc<Path>> {
+    list.iter()
+        .filter(|p| p.param.within(must))
+        .min_by(|a, b| a.total.total_cmp(&b.total))
+        .cloned()
+}
+
+/// True if a parameterised index scan already sees to the condition.
+fn enforced(path: &Path, e: &Expr) -> bool {
+    match &path.kind {
+        PathKind::Index { keys, quals, .. } => {
+            let same = |k: &Expr| k == e || commuted(k, e);
+            (keys.iter().any(|k| same(&k.printed)) || quals.iter().any(same))
+                && !quals.iter().any(|q| q == e && !same(q))
+        }
+        _ => false,
+    }
+}
+
+/// `a = b` and `b = a`.
+fn commuted(a: &Expr, b: &Expr) -> bool {
+    match (a, b) {
+        (
+            Expr::Call { args: x, operator: o, .. },
+            Expr::Call { args: y, operator: p, .. },
+        ) if x.len() == 2 && y.len() == 2 && *o != 0 => {
+            x[0] == y[1]
+                && x[1] == y[0]
+                && types::registry::operator(base::Oid(*o)).is_some_and(|i| i.commutator.0 == *p)
+        }
+        _ => false,
+    }
+}
+
+/// True if starting it again costs no more than reading a store would.
+fn cheap_rescan(p: &Path) -> bool {
+    match &p.kind {
+        PathKind::Result { .. } => true,
+        PathKind::Index { quals, .. } => quals.is_empty() && p.rows <= 1.0,
+        _ => false,
+    }
+}

@@ -1,0 +1,224 @@
+//! INSERT, UPDATE and DELETE.
+
+use super::create::{and_all, slotted};
+use super::prep::{Global, prepare};
+use super::pull_up::JoinTree;
+use super::rels::JoinSpace;
+use super::upper::plan_upper;
+use super::{Modify, NodeKind, PlanNode, PlanOnConflict};
+use crate::query::{Command, Query, RteKind};
+use base::{Result, bail};
+use engine::catalog::model::Table;
+use expr::{Expr, TypeRef};
+use std::sync::Arc;
+use types::oids;
+
+/// Columns of a table's row as RETURNING and ON CONFLICT see it: all attributes, ctid, tableoid.
+fn row_layout(table: &Table, rte: usize) -> Vec<Expr> {
+    let mut out: Vec<Expr> = table
+        .columns
+        .iter()
+        .map(|c| Expr::Var { levels_up: 0, rte, column: c.number, ty: c.ty })
+        .collect();
+    out.push(Expr::Var { levels_up: 0, rte, column: -1, ty: TypeRef::of(oids::TID) });
+    out.push(Expr::Var { levels_up: 0, rte, column: -6, ty: TypeRef::of(oids::OID) });
+    out
+}
+
+fn target_table(g: &Global<'_>, q: &Query) -> Result<(usize, Arc<Table>)> {
+    let Some(rte) = q.result_rte else {
+        bail!(INTERNAL_ERROR, "statement without a target");
+    };
+    let RteKind::Relation { oid, .. } = q.range_table[rte].kind else {
+        bail!(INTERNAL_ERROR, "the target is not a relation");
+    };
+    Ok((rte, g.table(oid)?))
+}
+
+/// Plans a data-modifying query.
+pub(crate) fn plan_modify(g: &mut Global<'_>, mut q: Query) -> Result<PlanNode> {
+    let (rte, table) = target_table(g, &q)?;
+    let tree = prepare(g, &mut q)?;
+    let modify = match q.command {
+        Command::Insert => plan_insert(g, q, tree, rte, table)?,
+        _ => plan_update(g, q, tree, rte, table)?,
+    };
+    let (columns, modify) = modify;
+    let (mut rows, mut total, mut startup, width) = match &modify.input {
+        Some(i) => (i.rows, i.total_cost, i.startup_cost, i.width),
+        None => (1.0, 0.01, 0.0, 0),
+    };
+    if columns.is_empty() {
+        rows = 0.0;
+    }
+    if total < startup {
+        total = startup;
+    }
+    startup = startup.min(total);
+    Ok(PlanNode {
+        kind: NodeKind::Modify(Box::new(modify)),
+        columns,
+        rows,
+        startup_cost: startup,
+        total_cost: total,
+        width: if rows == 0.0 { 0 } else { width },
+    })
+}
+
+fn plan_insert(
+    g: &mut Global<'_>,
+    mut q: Query,
+    tree: JoinTree,
+    rte: usize,
+    table: Arc<Table>,
+) -> Result<(Vec<Expr>, Modify)> {
+    super::index::note_relation(g, &q, rte, &table);
+    let alias = q.range_table[rte].alias.clone();
+    let returning_exprs: Vec<Expr> =
+        std::mem::take(&mut q.returning).into_iter().map(|t| t.expr).collect();
+    let layout = row_layout(&table, rte);
+    let returning: Vec<Expr> =
+        returning_exprs.iter().map(|e| slotted(e, &layout)).collect::<Result<_>>()?;
+    let base = g.names.len();
+    let on_conflict = match q.on_conflict.take() {
+        None => None,
+        Some(c) => {
+            let mut both = layout.clone();
+            if let Some(x) = c.excluded_rte {
+                both.extend(row_layout(&table, x));
+            }
+            let update = match &c.update {
+                None => None,
+                Some(list) => Some(
+                    list.iter()
+                        .map(|t| Ok((t.target_column.unwrap_or(0), slotted(&t.expr, &both)?)))
+                        .collect::<Result<Vec<_>>>()?,
+                ),
+            };
+            let filter = c.filter.as_ref().map(|f| slotted(f, &both)).transpose()?;
+            Some(PlanOnConflict { source: c, update, filter })
+        }
+    };
+    let mut empty = Vec::new();
+    tree.rels(&mut empty);
+    let no_conditions = match &tree {
+        JoinTree::Group { quals, .. } => quals.is_empty(),
+        _ => false,
+    };
+    let mut row = Vec::new();
+    let mut input = None;
+    if empty.is_empty() && no_conditions && !q.has_target_srfs {
+        for r in &q.range_table {
+            g.names.push((r.alias.clone(), r.column_names.clone()));
+        }
+        row = q.targets.iter().map(|t| slotted(&t.expr, &[])).collect::<Result<_>>()?;
+    } else {
+        q.command = Command::Select;
+        q.result_rte = None;
+        input = Some(plan_upper(g, q, tree, 0.0)?);
+    }
+    let columns = returning_exprs
+        .iter()
+        .map(|e| {
+            let mut e = e.clone();
+            e.rewrite(&mut |e| {
+                if let Expr::Var { rte, .. } = e {
+                    *rte += base;
+                }
+                false
+            });
+            e
+        })
+        .collect();
+    Ok((
+        columns,
+        Modify {
+            command: Command::Insert,
+            table,
+            alias,
+            input,
+            row,
+            assignments: Vec::new(),
+            tid_slot: 0,
+            old_slots: Vec::new(),
+            recheck: None,
+            returning,
+            returning_base: 0,
+            on_conflict,
+            key_columns_changed: false,
+        },
+    ))
+}
+
+fn plan_update(
+    g: &mut Global<'_>,
+    q: Query,
+    tree: JoinTree,
+    rte: usize,
+    table: Arc<Table>,
+) -> Result<(Vec<Expr>, Modify)> {
+    let command = q.command;
+    let alias = q.range_table[rte].alias.clone();
+    let mut s = JoinSpace::new(g, q, &tree)?;
+    let mut extra = vec![Expr::Var { levels_up: 0, rte, column: -1, ty: TypeRef::of(oids::TID) }];
+    if command == Command::Update || !table.referenced_by.is_empty() {
+        for c in table.columns.iter().filter(|c| !c.dropped) {
+            extra.push(Expr::Var { levels_up: 0, rte, column: c.number, ty: c.ty });
+        }
+    }
+    let recheck = s.recheck_quals();
+    extra.extend(recheck.iter().cloned());
+    let paths = s.solve(&extra, None)?;
+    let Some((p, _)) = s.choose(&paths, &[], None, 0.0) else {
+        bail!(INTERNAL_ERROR, "could not devise a query plan for the given query");
+    };
+    let mut input = s.create(&p)?;
+    let constant = s.take_constant_quals();
+    let list: Vec<Expr> = constant.iter().map(|e| s.over(e, &input.columns)).collect::<Result<_>>()?;
+    input = super::create::filtered(input, and_all(list));
+    let columns = input.columns.clone();
+    let old_slots: Vec<(usize, i32)> = columns
+        .iter()
+        .enumerate()
+        .filter_map(|(i, c)| match c {
+            Expr::Var { levels_up: 0, rte: r, column, .. } if *r == rte + s.names_base => {
+                Some((i, *column))
+            }
+            _ => None,
+        })
+        .collect();
+    let Some(tid_slot) = old_slots.iter().find(|s| s.1 == -1).map(|s| s.0) else {
+        bail!(INTERNAL_ERROR, "no row address for the target");
+    };
+    let mut assignments = Vec::new();
+    if command == Command::Update {
+        for t in &s.q.targets {
+            if let Some(c) = t.target_column {
+                assignments.push((c, s.over(&t.expr, &columns)?));
+            }
+        }
+    }
+    let recheck: Vec<Expr> = recheck.iter().filter_map(|e| s.over(e, &columns).ok()).collect();
+    let returning_exprs: Vec<Expr> = s.q.returning.iter().map(|t| t.expr.clone()).collect();
+    let returning: Vec<Expr> =
+        returning_exprs.iter().map(|e| s.over(e, &columns)).collect::<Result<_>>()?;
+    let shown = returning_exprs.iter().map(|e| s.shifted(e)).collect();
+    Ok((
+        shown,
+        Modify {
+            command,
+            table,
+            alias,
+            input: Some(input),
+            row: Vec::new(),
+            assignments,
+            tid_slot,
+            old_slots,
+            recheck: and_all(recheck),
+            returning,
+            returning_base: 0,
+            on_conflict: None,
+            key_columns_changed: false,
+        },
+    ))
+}

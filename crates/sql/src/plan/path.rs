@@ -1,0 +1,118 @@
+//! Ways of computing a set of relations, with their costs.
+
+use super::rels::RelSet;
+use super::{IndexKey, JoinKey};
+use crate::query::JoinKind;
+use engine::catalog::model::Index;
+use expr::Expr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// An element of an order: an equivalence class and a direction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PathKey {
+    pub class: usize,
+    pub descending: bool,
+    pub nulls_first: bool,
+}
+
+/// How a join is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum JoinMethod {
+    NestLoop,
+    Hash,
+    Merge,
+}
+
+/// A join.
+#[derive(Debug)]
+pub(crate) struct JoinPath {
+    pub method: JoinMethod,
+    pub kind: JoinKind,
+    pub left: Rc<Path>,
+    pub right: Rc<Path>,
+    /// Hash and merge: equalities, over variables.
+    pub keys: Vec<JoinKey>,
+    /// The rest of the join condition.
+    pub on: Vec<Expr>,
+    /// Conditions after an outer join.
+    pub filter: Vec<Expr>,
+    /// Keep the right side's rows.
+    pub materialize: bool,
+}
+
+/// What a path does.
+#[derive(Debug)]
+pub(crate) enum PathKind {
+    /// One row, if the conditions hold.
+    Result { quals: Vec<Expr> },
+    /// Whole table.
+    Seq { rel: usize, quals: Vec<Expr> },
+    /// Through an index.
+    Index {
+        rel: usize,
+        index: Arc<Index>,
+        keys: Vec<IndexKey>,
+        quals: Vec<Expr>,
+        backward: bool,
+        index_only: bool,
+    },
+    /// Several indexes' TIDs.
+    Bitmap { rel: usize, arms: Vec<(Arc<Index>, Vec<IndexKey>)>, quals: Vec<Expr> },
+    /// By address.
+    Tid { rel: usize, tids: Expr, quals: Vec<Expr> },
+    /// Sub-select, function, VALUES, CTE.
+    Other { rel: usize, quals: Vec<Expr> },
+    /// A join.
+    Join(JoinPath),
+    /// Sorted by expressions.
+    Sort { input: Rc<Path>, exprs: Vec<(Expr, bool, bool)> },
+    /// Duplicates by these expressions taken out.
+    Distinct { input: Rc<Path>, exprs: Vec<Expr> },
+}
+
+/// A way of computing `rels`.
+#[derive(Debug)]
+pub(crate) struct Path {
+    pub kind: PathKind,
+    pub rels: RelSet,
+    pub rows: f64,
+    pub startup: f64,
+    pub total: f64,
+    /// The order of its rows.
+    pub keys: Vec<PathKey>,
+    /// Relations whose values it needs from an enclosing nested loop.
+    pub param: RelSet,
+    pub width: i32,
+}
+
+/// True if an order begins with what is wanted.
+pub(crate) fn ordered(have: &[PathKey], want: &[PathKey]) -> bool {
+    have.len() >= want.len() && have[..want.len()] == *want
+}
+
+const FUZZ: f64 = 1.01;
+
+/// Adds a path unless another is at least as good in everything; drops those it beats.
+pub(crate) fn add_path(list: &mut Vec<Rc<Path>>, new: Path) {
+    let beats = |a: &Path, b: &Path| {
+        a.total <= b.total * FUZZ
+            && a.startup <= b.startup * FUZZ
+            && ordered(&a.keys, &b.keys)
+            && a.param.within(b.param)
+            && a.rows <= b.rows * FUZZ
+    };
+    if list.iter().any(|p| beats(p, &new)) {
+        return;
+    }
+    list.retain(|p| !beats(&new, p));
+    list.push(Rc::new(new));
+}
+
+/// The cheapest path without parameters.
+pub(crate) fn cheapest(list: &[Rc<Path>]) -> Option<Rc<Path>> {
+    list.iter()
+        .filter(|p| p.param.is_empty())
+        .min_by(|a, b| a.total.total_cmp(&b.total))
+        .cloned()
+}

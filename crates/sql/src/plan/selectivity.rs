@@ -1,0 +1,402 @@
+//! How many rows conditions let through.
+
+use super::rels::{JoinSpace, RelKind};
+use super::sub_links::constant;
+use base::Oid;
+use engine::catalog::model::ColumnStatistics;
+use expr::code::{CompareOp, comparison};
+use expr::ops::compare;
+use expr::{BoolTestKind, Expr};
+use std::sync::Arc;
+use types::{Datum, oids};
+
+const DEFAULT_EQ: f64 = 0.005;
+const DEFAULT_INEQ: f64 = 1.0 / 3.0;
+const DEFAULT_RANGE: f64 = 0.005;
+const DEFAULT_BOOL: f64 = 1.0 / 3.0;
+const DEFAULT_DISTINCT: f64 = 200.0;
+
+fn clamp(x: f64) -> f64 {
+    if x.is_nan() { 0.5 } else { x.clamp(0.0, 1.0) }
+}
+
+/// Takes casts that change nothing off.
+pub(crate) fn strip(e: &Expr) -> &Expr {
+    match e {
+        Expr::Relabel { arg, .. } | Expr::Collate { arg, .. } => strip(arg),
+        other => other,
+    }
+}
+
+/// A value on a scale, for interpolation.
+fn scale(d: &Datum) -> Option<f64> {
+    Some(match d {
+        Datum::Float8(v) => *v,
+        Datum::Float4(v) => f64::from(*v),
+        Datum::Text(t) => {
+            let mut v = 0.0;
+            let mut unit = 1.0 / 256.0;
+            for b in t.as_bytes().iter().take(12) {
+                v += f64::from(*b) * unit;
+                unit /= 256.0;
+            }
+            v
+        }
+        Datum::Numeric(n) => n.to_string().parse().ok()?,
+        Datum::Uuid(u) => u.iter().take(7).fold(0.0, |a, b| a * 256.0 + f64::from(*b)),
+        other => expr::code::int_of(other)? as f64,
+    })
+}
+
+/// What is known of a variable.
+pub(crate) struct VarFacts {
+    pub stats: Option<Arc<ColumnStatistics>>,
+    pub tuples: f64,
+    pub distinct: f64,
+    pub unique: bool,
+}
+
+impl JoinSpace<'_, '_> {
+    /// Statistics of a plain column.
+    pub(crate) fn facts(&self, e: &Expr) -> Option<VarFacts> {
+        let Expr::Var { levels_up: 0, rte, column, .. } = strip(e) else { return None };
+        let i = (*self.rel_of_rte.get(*rte)?)?;
+        let rel = &self.rels[i];
+        let tuples = rel.tuples.max(1.0);
+        let RelKind::Table(table) = &rel.kind else {
+            return Some(VarFacts {
+                stats: None,
+                tuples,
+                distinct: tuples.min(DEFAULT_DISTINCT),
+                unique: false,
+            });
+        };
+        let stats = rel
+            .stats
+            .borrow_mut()
+            .entry(*column)
+            .or_insert_with(|| {
+                if *column <= 0 {
+                    return None;
+                }
+                self.g.catalog.column_statistics(table.oid, *column).ok().flatten()
+            })
+            .clone();
+        let unique = *column == -1
+            || table.indexes.iter().any(|x| {
+                x.unique
+                    && x.key_columns == 1
+                    && x.columns[0].column == *column
+                    && x.predicate.is_none()
+            });
+        let distinct = if unique {
+            tuples
+        } else {
+            match &stats {
+                Some(s) if s.distinct > 0.0 => f64::from(s.distinct),
+                Some(s) if s.distinct < 0.0 => -f64::from(s.distinct) * tuples,
+                _ => match e.ty().oid {
+                    oids::BOOL => 2.0,
+                    _ => tuples.min(DEFAULT_DISTINCT),
+                },
+            }
+        };
+        Some(VarFacts { stats, tuples, distinct: distinct.clamp(1.0, tuples), unique })
+    }
+
+    /// Number of distinct values of an expression among `rows` rows.
+    pub(crate) fn distinct_values(&self, e: &Expr, rows: f64) -> f64 {
+        let d = match self.facts(e) {
+            Some(f) => f.distinct,
+            None => {
+                let mut d: f64 = 1.0;
+                let mut any = false;
+                e.walk(&mut |e| {
+                    if let Expr::Var { .. } = e
+                        && let Some(f) = self.facts(e)
+                    {
+                        d *= f.distinct;
+                        any = true;
+                    }
+                });
+                if any { d } else { 1.0 }
+            }
+        };
+        d.clamp(1.0, rows.max(1.0))
+    }
+
+    /// Selectivity of all the conditions together.
+    pub(crate) fn all_selectivity<'e>(&self, quals: impl Iterator<Item = &'e Expr>) -> f64 {
+        let mut product = 1.0;
+        // Pairs `x > a AND x < b` are one range.
+        let mut ranges: Vec<(Expr, Option<f64>, Option<f64>)> = Vec::new();
+        for e in quals {
+            if let Expr::Call { function, args, .. } = e
+                && let Some((op, ..)) = comparison(Oid(*function))
+                && let [l, r] = &args[..]
+                && matches!(op, CompareOp::Lt | CompareOp::Le | CompareOp::Gt | CompareOp::Ge)
+            {
+                let (var, upper) = match (strip(l), strip(r)) {
+                    (v @ Expr::Var { .. }, o) if !has_var(o) => {
+                        (v, matches!(op, CompareOp::Lt | CompareOp::Le))
+                    }
+                    (o, v @ Expr::Var { .. }) if !has_var(o) => {
+                        (v, matches!(op, CompareOp::Gt | CompareOp::Ge))
+                    }
+                    _ => {
+                        product *= self.selectivity(e);
+                        continue;
+                    }
+                };
+                let s = self.selectivity(e);
+                let i = match ranges.iter().position(|r| r.0 == *var) {
+                    Some(i) => i,
+                    None => {
+                        ranges.push((var.clone(), None, None));
+                        ranges.len() - 1
+                    }
+                };
+                let place = if upper { &mut ranges[i].2 } else { &mut ranges[i].1 };
+                *place = Some(place.map_or(s, |p| p.min(s)));
+                continue;
+            }
+            product *= self.selectivity(e);
+        }
+        for (_, low, high) in ranges {
+            product *= match (low, high) {
+                (Some(l), Some(h)) if l == DEFAULT_INEQ && h == DEFAULT_INEQ => DEFAULT_RANGE,
+                (Some(l), Some(h)) => {
+                    let s = l + h - 1.0;
+                    if s <= 0.0 { 1e-5 } else { s }
+                }
+                (Some(s), None) | (None, Some(s)) => s,
+                (None, None) => 1.0,
+            };
+        }
+        clamp(product)
+    }
+
+    /// Selectivity of one condition.
+    pub(crate) fn selectivity(&self, e: &Expr) -> f64 {
+        clamp(match e {
+            Expr::Const(c) => match c.value {
+                Datum::Bool(true) => 1.0,
+                _ => 0.0,
+            },
+            Expr::And(args) => self.all_selectivity(args.iter()),
+            Expr::Or(args) => {
+                let mut s = 0.0;
+                for a in args {
+                    let b = self.selectivity(a);
+                    s = s + b - s * b;
+                }
+                s
+            }
+            Expr::Not(a) => 1.0 - self.selectivity(a),
+            Expr::IsNull { arg, negated } => {
+                let f = self.facts(arg);
+                let null = match f.and_then(|f| f.stats) {
+                    Some(s) => f64::from(s.null_fraction),
+                    None => DEFAULT_EQ,
+                };
+                if *negated { 1.0 - null } else { null }
+            }
+            Expr::BoolTest { arg, kind } => {
+                let s = self.selectivity(arg);
+                match kind {
+                    BoolTestKind::IsTrue | BoolTestKind::IsNotFalse => s,
+                    BoolTestKind::IsFalse | BoolTestKind::IsNotTrue => 1.0 - s,
+                    BoolTestKind::IsUnknown => DEFAULT_EQ,
+                    BoolTestKind::IsNotUnknown => 1.0 - DEFAULT_EQ,
+                }
+            }
+            Expr::Var { .. } => match self.facts(e).and_then(|f| f.stats) {
+                Some(s) => s
+                    .common
+                    .iter()
+                    .find(|c| matches!(c.0, Datum::Bool(true)))
+                    .map_or(0.5, |c| f64::from(c.1)),
+                None => 0.5,
+            },
+            Expr::Distinct { left, right, negated, .. } => {
+                let s = self.equal(left, right);
+                if *negated { s } else { 1.0 - s }
+            }
+            Expr::ScalarArrayOp { function, any, left, array, .. } => {
+                let n = array_length(array);
+                let Some((op, ..)) = comparison(Oid(*function)) else { return 0.5 };
+                let one = match (op, constant(array)) {
+                    (CompareOp::Eq, Some(Datum::Array(a))) => {
+                        let sum: f64 = a.elements.iter().map(|v| self.equal_value(left, Some(v))).sum();
+                        return clamp(if *any { sum } else { DEFAULT_EQ });
+                    }
+                    (CompareOp::Eq, _) => self.equal_value(left, None),
+                    (CompareOp::Ne, _) => 1.0 - self.equal_value(left, None),
+                    _ => DEFAULT_INEQ,
+                };
+                if *any && op == CompareOp::Eq {
+                    one * n
+                } else if *any {
+                    1.0 - (1.0 - one).powf(n)
+                } else {
+                    one.powf(n)
+                }
+            }
+            Expr::Call { function, args, .. } => self.call(*function, args),
+            Expr::SubPlan { .. } => 0.5,
+            _ => DEFAULT_BOOL,
+        })
+    }
+
+    fn call(&self, function: u32, args: &[Expr]) -> f64 {
+        let (Some((op, ..)), [l, r]) = (comparison(Oid(function)), args) else {
+            let name = types::facts::proc(Oid(function)).map_or("", |p| p.name);
+            return match name {
+                "like" | "textlike" | "texticlike" | "bpcharlike" | "textregexeq" | "starts_with" => {
+                    DEFAULT_EQ
+                }
+                "notlike" | "textnlike" | "texticnlike" | "textregexne" => 1.0 - DEFAULT_EQ,
+                _ => DEFAULT_BOOL,
+            };
+        };
+        match op {
+            CompareOp::Eq => self.equal(l, r),
+            CompareOp::Ne => {
+                let null = self
+                    .facts(l)
+                    .or_else(|| self.facts(r))
+                    .and_then(|f| f.stats)
+                    .map_or(0.0, |s| f64::from(s.null_fraction));
+                1.0 - self.equal(l, r) - null
+            }
+            _ => {
+                let less = matches!(op, CompareOp::Lt | CompareOp::Le);
+                match (has_var(l), has_var(r)) {
+                    (true, false) => self.inequality(l, constant(strip(r)), less),
+                    (false, true) => self.inequality(r, constant(strip(l)), !less),
+                    _ => DEFAULT_INEQ,
+                }
+            }
+        }
+    }
+
+    fn equal(&self, l: &Expr, r: &Expr) -> f64 {
+        match (has_var(l), has_var(r)) {
+            (true, false) => self.equal_value(l, constant(strip(r))),
+            (false, true) => self.equal_value(r, constant(strip(l))),
+            (true, true) => {
+                let (a, b) = (self.facts(l), self.facts(r));
+                let d = |f: &Option<VarFacts>, e: &Expr| match f {
+                    Some(f) => f.distinct,
+                    None => self.distinct_values(e, 1e9).min(DEFAULT_DISTINCT),
+                };
+                let null = |f: &Option<VarFacts>| {
+                    f.as_ref()
+                        .and_then(|f| f.stats.as_ref())
+                        .map_or(0.0, |s| f64::from(s.null_fraction))
+                };
+                (1.0 - null(&a)) * (1.0 - null(&b)) / d(&a, l).max(d(&b, r)).max(1.0)
+            }
+            (false, false) => 0.5,
+        }
+    }
+
+    /// Selectivity of `e = value`; None: some value.
+    fn equal_value(&self, e: &Expr, value: Option<&Datum>) -> f64 {
+        if matches!(value, Some(Datum::Null)) {
+            return 0.0;
+        }
+        let Some(f) = self.facts(e) else { return DEFAULT_EQ };
+        if f.unique {
+            return 1.0 / f.tuples;
+        }
+        let Some(s) = &f.stats else { return 1.0 / f.distinct };
+        let ty = e.ty().oid;
+        if let Some(v) = value
+            && let Some((_, frequency)) =
+                s.common.iter().find(|(c, _)| same_kind(c, v) && compare(ty, c, v).is_eq())
+        {
+            return f64::from(*frequency);
+        }
+        let null = f64::from(s.null_fraction);
+        if value.is_none() {
+            return (1.0 - null) / f.distinct;
+        }
+        let common: f64 = s.common.iter().map(|c| f64::from(c.1)).sum();
+        let others = f.distinct - s.common.len() as f64;
+        let mut sel = clamp(1.0 - common - null);
+        if others > 1.0 {
+            sel /= others;
+        }
+        match s.common.last() {
+            Some(least) => sel.min(f64::from(least.1)),
+            None => sel,
+        }
+    }
+
+    /// Selectivity of `e < value` (or `>`).
+    fn inequality(&self, e: &Expr, value: Option<&Datum>, less: bool) -> f64 {
+        let (Some(v), Some(f)) = (value, self.facts(e)) else { return DEFAULT_INEQ };
+        if v.is_null() {
+            return 0.0;
+        }
+        let Some(s) = &f.stats else { return DEFAULT_INEQ };
+        let ty = e.ty().oid;
+        let mut common_hit = 0.0;
+        let mut common_all = 0.0;
+        for (c, frequency) in &s.common {
+            common_all += f64::from(*frequency);
+            if same_kind(c, v) {
+                let o = compare(ty, c, v);
+                if (less && o.is_lt()) || (!less && o.is_gt()) {
+                    common_hit += f64::from(*frequency);
+                }
+            }
+        }
+        let rest = clamp(1.0 - common_all - f64::from(s.null_fraction));
+        let h = &s.histogram;
+        if h.len() < 2 {
+            return if s.common.is_empty() { DEFAULT_INEQ } else { clamp(common_hit + rest * 0.5) };
+        }
+        if !same_kind(&h[0], v) {
+            return DEFAULT_INEQ;
+        }
+        let at = h.partition_point(|b| compare(ty, b, v).is_lt());
+        let below = if at == 0 {
+            0.0
+        } else if at >= h.len() {
+            1.0
+        } else {
+            let within = match (scale(&h[at - 1]), scale(&h[at]), scale(v)) {
+                (Some(a), Some(b), Some(x)) if b > a => ((x - a) / (b - a)).clamp(0.0, 1.0),
+                _ => 0.5,
+            };
+            ((at - 1) as f64 + within) / (h.len() - 1) as f64
+        };
+        let fraction = if less { below } else { 1.0 - below };
+        // Never quite nothing, never quite everything: statistics are old.
+        let cut = 0.01 / h.len() as f64;
+        clamp(common_hit + rest * fraction.clamp(cut, 1.0 - cut)).max(1e-10)
+    }
+}
+
+fn same_kind(a: &Datum, b: &Datum) -> bool {
+    std::mem::discriminant(a) == std::mem::discriminant(b)
+        || (expr::code::int_of(a).is_some() && expr::code::int_of(b).is_some())
+}
+
+fn has_var(e: &Expr) -> bool {
+    e.any(&mut |e| matches!(e, Expr::Var { levels_up: 0, .. }))
+}
+
+/// How many elements an array expression probably has.
+pub(crate) fn array_length(e: &Expr) -> f64 {
+    match strip(e) {
+        Expr::Const(c) => match &c.value {
+            Datum::Array(a) => a.elements.len() as f64,
+            _ => 0.0,
+        },
+        Expr::Array { elements, .. } => elements.len() as f64,
+        _ => 10.0,
+    }
+}

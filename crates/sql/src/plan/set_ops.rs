@@ -1,0 +1,182 @@
+//! UNION, INTERSECT, EXCEPT and recursive CTEs.
+
+use super::prep::{CteFrame, Global, placeholder, plan_level};
+use super::upper::{above, limit};
+use super::{AggregateStrategy, NodeKind, PlanNode, PlanSortKey};
+use crate::query::{Cte, Query, RteKind, SetOp, SetOperation};
+use base::{Result, bail};
+use expr::Expr;
+use expr::fold::fold;
+
+/// Plans a query whose FROM is a tree of set operations.
+pub(crate) fn plan_set_operation(g: &mut Global<'_>, mut q: Query, fraction: f64) -> Result<PlanNode> {
+    let base = g.names.len();
+    for r in &q.range_table {
+        g.names.push((r.alias.clone(), r.column_names.clone()));
+    }
+    let Some(tree) = q.set_operation.take() else {
+        bail!(INTERNAL_ERROR, "not a set operation");
+    };
+    let wanted = if q.order_by.is_empty() { super::upper::wanted_rows(&q, fraction) } else { 0.0 };
+    let mut node = plan_tree(g, &mut q, &tree, wanted)?;
+    let visible: Vec<&crate::query::TargetEntry> = q.targets.iter().filter(|t| !t.hidden).collect();
+    node.columns = visible
+        .iter()
+        .map(|t| {
+            let mut e = t.expr.clone();
+            e.rewrite(&mut |e| {
+                if let Expr::Var { rte, .. } = e {
+                    *rte += base;
+                }
+                false
+            });
+            e
+        })
+        .collect();
+    let subs = std::mem::take(&mut q.sub_selects);
+    for e in q.limit.iter_mut().chain(&mut q.offset) {
+        *e = fold(e);
+        super::sub_links::to_sub_plans(g, &subs, e)?;
+    }
+    let keys: Vec<PlanSortKey> = q
+        .order_by
+        .iter()
+        .map(|k| {
+            let mut e = k.expr.clone();
+            e.rewrite(&mut |e| {
+                if let Expr::Var { rte, .. } = e {
+                    *rte += base;
+                }
+                false
+            });
+            Ok(PlanSortKey {
+                expr: super::create::slotted(&e, &node.columns)?,
+                descending: k.descending,
+                nulls_first: k.nulls_first,
+            })
+        })
+        .collect::<Result<_>>()?;
+    if !keys.is_empty() {
+        let columns = node.columns.clone();
+        let cost = node.rows.max(2.0).log2() * node.rows * 0.005;
+        let ties = keys.clone();
+        node = above(node, columns, |input| NodeKind::Sort { input, keys });
+        node.startup_cost = node.total_cost + cost;
+        node.total_cost = node.startup_cost;
+        return limit(&q, node, if q.limit_with_ties { ties } else { Vec::new() });
+    }
+    limit(&q, node, Vec::new())
+}
+
+fn plan_tree(g: &mut Global<'_>, q: &mut Query, tree: &SetOperation, wanted: f64) -> Result<PlanNode> {
+    match tree {
+        SetOperation::Leaf(rte) => {
+            let RteKind::Subquery { query, .. } = &q.range_table[*rte].kind else {
+                bail!(INTERNAL_ERROR, "a set operation's leaf is not a sub-select");
+            };
+            let level = plan_level(g, (**query).clone(), wanted)?;
+            Ok(level.node)
+        }
+        SetOperation::Node { op: SetOp::Union, all, left, right, .. } => {
+            let w = if *all { wanted } else { 0.0 };
+            let l = plan_tree(g, q, left, w)?;
+            let r = plan_tree(g, q, right, w)?;
+            let columns = l.columns.clone();
+            let mut inputs = Vec::new();
+            for n in [l, r] {
+                match n.kind {
+                    NodeKind::Append { inputs: inner } => inputs.extend(inner),
+                    _ => inputs.push(n),
+                }
+            }
+            let rows = inputs.iter().map(|i| i.rows).sum();
+            let total = inputs.iter().map(|i| i.total_cost).sum();
+            let startup = inputs.first().map_or(0.0, |i| i.startup_cost);
+            let width = inputs.first().map_or(0, |i| i.width);
+            let append = PlanNode {
+                kind: NodeKind::Append { inputs },
+                columns: columns.clone(),
+                rows,
+                startup_cost: startup,
+                total_cost: total,
+                width,
+            };
+            if *all {
+                return Ok(append);
+            }
+            let groups: Vec<Expr> = columns
+                .iter()
+                .enumerate()
+                .map(|(index, c)| Expr::Slot { index, ty: c.ty() })
+                .collect();
+            let sets = vec![(0..groups.len()).collect()];
+            let mut n = above(append, columns, |input| NodeKind::Aggregate {
+                input,
+                strategy: AggregateStrategy::Hashed,
+                groups,
+                sets,
+                calls: Vec::new(),
+                grouping: Vec::new(),
+                filter: None,
+            });
+            n.startup_cost = n.total_cost + n.rows * 0.005;
+            n.total_cost = n.startup_cost + n.rows * 0.01;
+            Ok(n)
+        }
+        SetOperation::Node { op, all, left, right, .. } => {
+            let l = plan_tree(g, q, left, 0.0)?;
+            let r = plan_tree(g, q, right, 0.0)?;
+            let total = l.total_cost + r.total_cost + (l.rows + r.rows) * 0.01;
+            Ok(PlanNode {
+                columns: l.columns.clone(),
+                rows: l.rows,
+                startup_cost: total,
+                total_cost: total,
+                width: l.width,
+                kind: NodeKind::SetOp { op: *op, all: *all, left: Box::new(l), right: Box::new(r) },
+            })
+        }
+    }
+}
+
+/// Plans a recursive CTE; the frame's entry `number` is filled so that the recursive part finds it.
+pub(crate) fn plan_recursive(g: &mut Global<'_>, def: &Cte, number: usize) -> Result<(usize, f64, i32)> {
+    let store = g.ctes.len();
+    g.ctes.push(placeholder(&def.name));
+    let q = &def.query;
+    let Some(SetOperation::Node { op: SetOp::Union, all, left, right, .. }) = &q.set_operation else {
+        // Not recursive after all.
+        let level = plan_level(g, (**q).clone(), 0.0)?;
+        let (rows, width) = (level.node.rows, level.node.width);
+        g.ctes[store].node = level.node;
+        return Ok((store, rows, width));
+    };
+    if !q.order_by.is_empty() || q.limit.is_some() || q.offset.is_some() {
+        return Err(base::Error::unsupported("ORDER BY or LIMIT in a recursive query"));
+    }
+    if !q.ctes.is_empty() {
+        return Err(base::Error::unsupported("WITH inside a recursive query"));
+    }
+    let level = g.frames.len() - 1;
+    let mut copy = (**q).clone();
+    g.frames.push(Vec::<CteFrame>::new());
+    let l = plan_tree(g, &mut copy, left, 0.0)?;
+    let rows = l.rows * 10.0;
+    if let Some(f) = g.frames[level].get_mut(number) {
+        f.store = Some(store);
+        f.rows = rows;
+        f.width = l.width;
+    }
+    let r = plan_tree(g, &mut copy, right, 0.0)?;
+    g.frames.pop();
+    let (width, total) = (l.width, l.total_cost + r.total_cost * 10.0);
+    g.ctes[store].node = PlanNode {
+        columns: l.columns.clone(),
+        rows,
+        startup_cost: l.startup_cost,
+        total_cost: total,
+        width,
+        kind: NodeKind::RecursiveUnion { cte: store, all: *all, left: Box::new(l), right: Box::new(r) },
+    };
+    Ok((store, rows, width))
+}

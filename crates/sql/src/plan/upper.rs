@@ -1,0 +1,815 @@
+//! What stands above the joins: grouping, windows, projection, DISTINCT, ORDER BY, LIMIT, row locks.
+
+use super::create::{and_all, filtered, slotted};
+use super::path::{Path, PathKey, PathKind, ordered};
+use super::prep::Global;
+use super::pull_up::JoinTree;
+use super::rels::{JoinSpace, RelSet};
+use super::{AggregateStrategy, NodeKind, PlanNode, PlanRowMark, PlanSortKey};
+use crate::query::{Distinct, FrameBound, Query};
+use base::{Oid, Result};
+use expr::Expr;
+use expr::tree::{AggregateCall, SortKey};
+use std::rc::Rc;
+use types::Datum;
+
+/// A node over another.
+pub(crate) fn above(input: PlanNode, columns: Vec<Expr>, kind: impl FnOnce(Box<PlanNode>) -> NodeKind) -> PlanNode {
+    PlanNode {
+        rows: input.rows,
+        startup_cost: input.startup_cost,
+        total_cost: input.total_cost,
+        width: input.width,
+        columns,
+        kind: kind(Box::new(input)),
+    }
+}
+
+/// The constant number of rows a LIMIT asks for.
+fn constant_rows(e: &Option<Expr>) -> Option<f64> {
+    match e {
+        Some(Expr::Const(c)) => expr::code::int_of(&c.value).map(|n| n.max(0) as f64),
+        _ => None,
+    }
+}
+
+/// Rows wanted by the query's own LIMIT or its caller: 0 all, below 1 a fraction.
+pub(crate) fn wanted_rows(q: &Query, fraction: f64) -> f64 {
+    match &q.limit {
+        Some(Expr::Const(c)) if c.value.is_null() => fraction,
+        None => fraction,
+        Some(_) => {
+            let n = constant_rows(&q.limit);
+            let offset = if q.offset.is_some() { constant_rows(&q.offset).unwrap_or(10.0) } else { 0.0 };
+            n.map_or(0.1, |n| (n + offset).max(1.0))
+        }
+    }
+}
+
+/// The cost of fetching so much of a path.
+fn cost_for(startup: f64, total: f64, rows: f64, wanted: f64) -> f64 {
+    if wanted <= 0.0 {
+        return total;
+    }
+    let f = if wanted < 1.0 { wanted } else { (wanted / rows.max(1.0)).min(1.0) };
+    startup + (total - startup) * f
+}
+
+impl JoinSpace<'_, '_> {
+    /// An order as path keys; None if something in it cannot be one.
+    fn order_keys(&mut self, list: &[SortKey]) -> Option<Vec<PathKey>> {
+        let mut out: Vec<PathKey> = Vec::new();
+        for k in list {
+            let class = self.class_for(&k.expr)?;
+            if self.classes[class].constant || out.iter().any(|o| o.class == class) {
+                continue;
+            }
+            out.push(PathKey { class, descending: k.descending, nulls_first: k.nulls_first });
+        }
+        Some(out)
+    }
+
+    /// Everything above the joins that needs columns.
+    fn upper_exprs(&self) -> Vec<Expr> {
+        let q = &self.q;
+        let mut out: Vec<Expr> = q.targets.iter().map(|t| t.expr.clone()).collect();
+        out.extend(q.returning.iter().map(|t| t.expr.clone()));
+        out.extend(q.group_exprs.iter().cloned());
+        out.extend(q.having.iter().cloned());
+        out.extend(q.order_by.iter().map(|k| k.expr.clone()));
+        for w in &q.windows {
+            out.extend(w.partition_by.iter().cloned());
+            out.extend(w.order_by.iter().map(|k| k.expr.clone()));
+        }
+        if let Distinct::On(list) = &q.distinct {
+            out.extend(list.iter().cloned());
+        }
+        out
+    }
+
+    /// Collects statistics, classes and paths; returns the paths of the whole join.
+    pub(crate) fn solve(
+        &mut self,
+        extra_needed: &[Expr],
+        order: Option<&[SortKey]>,
+    ) -> Result<Vec<Rc<Path>>> {
+        self.build_classes();
+        self.plan_subqueries()?;
+        let exprs = self.upper_exprs();
+        self.note_needed(exprs.iter(), true);
+        self.note_needed(extra_needed.iter(), true);
+        self.note_qual_columns();
+        if let Some(list) = order {
+            self.wanted = self.order_keys(list).unwrap_or_default();
+        }
+        self.base_paths()?;
+        self.join_all()
+    }
+
+    /// The cheapest path for so many rows; sorted if an order is wanted.
+    pub(crate) fn choose(
+        &self,
+        paths: &[Rc<Path>],
+        order: &[SortKey],
+        keys: Option<&[PathKey]>,
+        wanted: f64,
+    ) -> Option<(Rc<Path>, bool)> {
+        let mut best: Option<(f64, Rc<Path>, bool)> = None;
+        for p in paths.iter().filter(|p| p.param.is_empty()) {
+            let (cost, sorted) = if order.is_empty() {
+                (cost_for(p.startup, p.total, p.rows, wanted), true)
+            } else if keys.is_some_and(|k| ordered(&p.keys, k)) {
+                (cost_for(p.startup, p.total, p.rows, wanted), true)
+            } else {
+                let keep = if wanted >= 1.0 { wanted } else { 0.0 };
+                (p.total + self.sort_cost(p.rows, p.width, keep), false)
+            };
+            if best.as_ref().is_none_or(|b| cost < b.0) {
+                best = Some((cost, p.clone(), sorted));
+            }
+        }
+        best.map(|(_, p, s)| (p, s))
+    }
+
+    /// Sorts a node.
+    pub(crate) fn sort_node(&self, input: PlanNode, keys: Vec<PlanSortKey>, limit: f64) -> PlanNode {
+        let cost = self.sort_cost(input.rows, input.width, limit);
+        let columns = input.columns.clone();
+        let mut n = above(input, columns, |input| NodeKind::Sort { input, keys });
+        n.startup_cost = n.total_cost + cost;
+        n.total_cost = n.startup_cost + n.rows * self.g.settings.cpu_operator_cost;
+        n
+    }
+
+    fn plan_keys(&self, list: &[SortKey], columns: &[Expr]) -> Result<Vec<PlanSortKey>> {
+        list.iter()
+            .map(|k| {
+                Ok(PlanSortKey {
+                    expr: self.over(&k.expr, columns)?,
+                    descending: k.descending,
+                    nulls_first: k.nulls_first,
+                })
+            })
+            .collect()
+    }
+}
+
+fn ascending(list: &[Expr]) -> Vec<SortKey> {
+    list.iter()
+        .map(|e| SortKey { expr: e.clone(), descending: false, nulls_first: false })
+        .collect()
+}
+
+fn is_plain(q: &Query) -> bool {
+    !q.has_aggregates && q.group_exprs.is_empty() && q.having.is_none() && q.grouping_sets.is_empty()
+}
+
+/// Plans a SELECT whose joins are prepared.
+pub(crate) fn plan_upper(
+    g: &mut Global<'_>,
+    mut q: Query,
+    tree: JoinTree,
+    fraction: f64,
+) -> Result<PlanNode> {
+    let mut tree = tree;
+    let plain = is_plain(&q);
+    move_having(&mut q, &mut tree);
+    let wanted = wanted_rows(&q, fraction);
+    let mut s = JoinSpace::new(g, q, &tree)?;
+    s.fraction = if plain && !s.q.has_windows && s.q.order_by.is_empty() && matches!(s.q.distinct, Distinct::No) {
+        wanted
+    } else {
+        0.0
+    };
+    // Aggregates, found everywhere above.
+    let mut calls: Vec<AggregateCall> = Vec::new();
+    let mut grouping: Vec<Vec<usize>> = Vec::new();
+    for e in s.upper_exprs() {
+        collect_aggregates(&e, &mut calls, &mut grouping);
+    }
+    add_dependent_columns(&mut s.q, plain);
+    let groups = s.q.group_exprs.clone();
+    let mut extra: Vec<Expr> = Vec::new();
+    let marks = s.q.row_marks.clone();
+    for m in &marks {
+        extra.push(Expr::Var { levels_up: 0, rte: m.rte, column: -1, ty: s.column_type(m.rte, -1) });
+    }
+    let recheck = if marks.is_empty() { Vec::new() } else { s.recheck_quals() };
+    extra.extend(recheck.iter().cloned());
+    // The order that joins should aim at.
+    let min_max = plain_min_max(&s.q, &calls, &groups);
+    let order: Vec<SortKey> = if let Some((arg, descending)) = &min_max {
+        vec![SortKey { expr: arg.clone(), descending: *descending, nulls_first: *descending }]
+    } else if !plain {
+        ascending(&groups)
+    } else if s.q.has_windows {
+        window_order(&s.q, 0)
+    } else if s.q.has_target_srfs {
+        Vec::new()
+    } else {
+        match &s.q.distinct {
+            Distinct::No => s.q.order_by.clone(),
+            Distinct::All if !s.q.order_by.is_empty() => Vec::new(),
+            Distinct::All => Vec::new(),
+            Distinct::On(list) => distinct_on_order(list, &s.q.order_by),
+        }
+    };
+    let paths = s.solve(&extra, Some(&order))?;
+    let keys = s.order_keys(&order);
+    let (mut node, mut sorted) = if let Some((arg, descending)) = min_max {
+        match s.min_max_node(&paths, &arg, descending, keys.as_deref())? {
+            Some(n) => (n, false),
+            None => {
+                let Some((p, _)) = s.choose(&paths, &[], None, 0.0) else { return no_plan() };
+                (s.create(&p)?, false)
+            }
+        }
+    } else if !plain {
+        // Sorted input pays only where grouping by sorting is chosen below.
+        let Some((p, _)) = s.choose(&paths, &[], None, 0.0) else { return no_plan() };
+        let ordered_path = paths.iter().filter(|p| {
+            p.param.is_empty() && !groups.is_empty() && keys.as_deref().is_some_and(|k| ordered(&p.keys, k))
+        });
+        let hash = p.total * 1.0 + p.rows * s.g.settings.cpu_operator_cost * (groups.len() + 4) as f64;
+        let best = ordered_path.min_by(|a, b| a.total.total_cmp(&b.total)).cloned();
+        match best {
+            Some(o) if o.total + o.rows * s.g.settings.cpu_operator_cost < hash && s.q.grouping_sets.len() <= 1 => {
+                (s.create(&o)?, true)
+            }
+            _ => (s.create(&p)?, false),
+        }
+    } else {
+        let k = keys.as_deref();
+        let Some((p, sorted)) = s.choose(&paths, &order, k, wanted) else { return no_plan() };
+        (s.create(&p)?, sorted && !order.is_empty())
+    };
+    // Conditions without variables.
+    if !s.rels.is_empty() {
+        let constant = s.take_constant_quals();
+        let list: Vec<Expr> = constant.iter().map(|e| s.over(e, &node.columns)).collect::<Result<_>>()?;
+        node = filtered(node, and_all(list));
+    }
+    if !plain {
+        node = s.aggregate(node, &groups, calls, grouping, sorted)?;
+        sorted = false;
+    }
+    if s.q.has_windows {
+        let mut first_sorted = plain && sorted;
+        for w in 0..s.q.windows.len() {
+            node = s.window(node, w, first_sorted)?;
+            first_sorted = false;
+        }
+        sorted = false;
+    }
+    if !marks.is_empty() {
+        return s.finish_locked(node, &marks, &recheck, sorted, wanted);
+    }
+    s.finish(node, sorted, wanted)
+}
+
+fn no_plan() -> Result<PlanNode> {
+    base::bail!(INTERNAL_ERROR, "could not devise a query plan for the given query")
+}
+
+/// HAVING conditions without aggregates are as well tested before grouping.
+fn move_having(q: &mut Query, tree: &mut JoinTree) {
+    let Some(h) = q.having.take() else { return };
+    let mut list = Vec::new();
+    super::pull_up::conjuncts(h, &mut list);
+    let movable = |e: &Expr| {
+        !q.group_exprs.is_empty()
+            && q.grouping_sets.len() <= 1
+            && !expr::fold::contains_volatile(e)
+            && !e.any(&mut |e| {
+                matches!(e, Expr::Aggregate(_) | Expr::SubPlan { .. } | Expr::Grouping(_))
+            })
+    };
+    let (down, stay): (Vec<Expr>, Vec<Expr>) = list.into_iter().partition(movable);
+    if let JoinTree::Group { quals, .. } = tree {
+        quals.extend(down);
+    } else {
+        let inner = std::mem::replace(tree, JoinTree::Rel(0));
+        *tree = JoinTree::Group { items: vec![inner], quals: down };
+    }
+    q.having = and_all(stay);
+}
+
+fn collect_aggregates(e: &Expr, calls: &mut Vec<AggregateCall>, grouping: &mut Vec<Vec<usize>>) {
+    match e {
+        Expr::Aggregate(a) => {
+            if !calls.contains(a) {
+                calls.push((**a).clone());
+            }
+        }
+        Expr::Grouping(list) => {
+            if !grouping.contains(list) {
+                grouping.push(list.clone());
+            }
+        }
+        other => other.for_children(&mut |c| collect_aggregates(c, calls, grouping)),
+    }
+}
+
+/// Columns that depend on grouped ones (GROUP BY a primary key) group along.
+fn add_dependent_columns(q: &mut Query, plain: bool) {
+    if plain || q.group_exprs.is_empty() || q.grouping_sets.len() > 1 {
+        return;
+    }
+    fn scan(e: &Expr, groups: &[Expr], out: &mut Vec<Expr>) {
+        if groups.contains(e) || out.contains(e) {
+            return;
+        }
+        match e {
+            Expr::Aggregate(_) => {}
+            Expr::Var { levels_up: 0, .. } => out.push(e.clone()),
+            other => other.for_children(&mut |c| scan(c, groups, out)),
+        }
+    }
+    let mut found = Vec::new();
+    for t in &q.targets {
+        scan(&t.expr, &q.group_exprs, &mut found);
+    }
+    for e in q.having.iter().chain(q.order_by.iter().map(|k| &k.expr)) {
+        scan(e, &q.group_exprs, &mut found);
+    }
+    for w in &q.windows {
+        for e in w.partition_by.iter().chain(w.order_by.iter().map(|k| &k.expr)) {
+            scan(e, &q.group_exprs, &mut found);
+        }
+    }
+    for e in found {
+        q.group_exprs.push(e);
+        let n = q.group_exprs.len() - 1;
+        if let Some(set) = q.grouping_sets.first_mut() {
+            set.push(n);
+        }
+    }
+}
+
+/// A lone min(x) or max(x): x and whether the greatest is wanted.
+fn plain_min_max(q: &Query, calls: &[AggregateCall], groups: &[Expr]) -> Option<(Expr, bool)> {
+    let [call] = calls else { return None };
+    if !groups.is_empty() || !q.grouping_sets.is_empty() || call.filter.is_some() || call.args.len() != 1 {
+        return None;
+    }
+    let fact = types::facts::proc(Oid(call.function))?;
+    let descending = match fact.name {
+        "min" => false,
+        "max" => true,
+        _ => return None,
+    };
+    types::facts::aggregate(Oid(call.function)).filter(|a| a.sort_operator.0 != 0)?;
+    Some((call.args[0].clone(), descending))
+}
+
+fn window_order(q: &Query, w: usize) -> Vec<SortKey> {
+    let Some(w) = q.windows.get(w) else { return Vec::new() };
+    let mut out = ascending(&w.partition_by);
+    for k in &w.order_by {
+        if !out.iter().any(|o| o.expr == k.expr) {
+            out.push(k.clone());
+        }
+    }
+    out
+}
+
+fn distinct_on_order(on: &[Expr], order: &[SortKey]) -> Vec<SortKey> {
+    let mut out: Vec<SortKey> = Vec::new();
+    for k in order {
+        if out.len() < on.len() || !on.contains(&k.expr) {
+            out.push(k.clone());
+        }
+    }
+    for e in on {
+        if !out.iter().any(|k| k.expr == *e) {
+            let missing = SortKey { expr: e.clone(), descending: false, nulls_first: false };
+            let at = out.iter().position(|k| !on.contains(&k.expr)).unwrap_or(out.len());
+            out.insert(at, missing);
+        }
+    }
+    out
+}
+
+impl JoinSpace<'_, '_> {
+    /// The conditions to test again on a newer version of a row.
+    pub(crate) fn recheck_quals(&self) -> Vec<Expr> {
+        let mut out: Vec<Expr> = Vec::new();
+        for r in &self.rels {
+            out.extend(r.quals.iter().cloned());
+        }
+        out.extend(self.quals.iter().filter(|q| q.special.is_none()).map(|q| q.expr.clone()));
+        for (c, class) in self.classes.iter().enumerate() {
+            for pair in class.members.windows(2) {
+                if let Some((e, ..)) = self.equal_expr(c, &pair[0].0, &pair[1].0) {
+                    out.push(e);
+                }
+            }
+        }
+        let hidden = self.hidden_rels();
+        out.retain(|e| !self.rels_of(e).overlaps(hidden));
+        out
+    }
+
+    fn hidden_rels(&self) -> RelSet {
+        let mut set = self.nullable();
+        for s in &self.specials {
+            if matches!(s.kind, crate::query::JoinKind::Semi | crate::query::JoinKind::Anti) {
+                set = set.or(s.right);
+            }
+        }
+        set
+    }
+
+    fn min_max_node(
+        &mut self,
+        paths: &[Rc<Path>],
+        arg: &Expr,
+        descending: bool,
+        keys: Option<&[PathKey]>,
+    ) -> Result<Option<PlanNode>> {
+        let Some(keys) = keys.filter(|k| !k.is_empty()) else { return Ok(None) };
+        // NULLs stand where the walk would meet them first only in the wrong direction: any placing does,
+        // since they are skipped.
+        let fits = |p: &&Rc<Path>| {
+            p.param.is_empty()
+                && p.keys.first().is_some_and(|k| {
+                    k.class == keys[0].class && k.descending == descending
+                })
+                && matches!(p.kind, PathKind::Index { .. })
+        };
+        let Some(p) = paths.iter().find(fits).cloned() else { return Ok(None) };
+        let cheapest = paths.iter().map(|p| p.total).fold(f64::MAX, f64::min);
+        if cost_for(p.startup, p.total, p.rows, 1.0) >= cheapest {
+            return Ok(None);
+        }
+        let input = self.create(&p)?;
+        let columns = input.columns.clone();
+        let present = Expr::IsNull { arg: Box::new(self.over(arg, &columns)?), negated: true };
+        let mut n = filtered(input, Some(present));
+        n.total_cost = cost_for(p.startup, p.total, p.rows, 1.0);
+        let one = Expr::Const(expr::Constant {
+            ty: expr::TypeRef::of(types::oids::INT8),
+            value: Datum::Int8(1),
+        });
+        let mut n = above(n, columns, |input| NodeKind::Limit {
+            input,
+            limit: Some(one),
+            offset: None,
+            ties: Vec::new(),
+            with_ties: false,
+        });
+        n.rows = 1.0;
+        Ok(Some(n))
+    }
+
+    fn aggregate(
+        &mut self,
+        input: PlanNode,
+        groups: &[Expr],
+        calls: Vec<AggregateCall>,
+        grouping: Vec<Vec<usize>>,
+        sorted: bool,
+    ) -> Result<PlanNode> {
+        let s = *self.g.settings;
+        let columns_in = input.columns.clone();
+        let mut columns: Vec<Expr> = groups.iter().map(|e| self.shifted(e)).collect();
+        columns.extend(calls.iter().map(|c| self.shifted(&Expr::Aggregate(Box::new(c.clone())))));
+        columns.extend(grouping.iter().map(|g| Expr::Grouping(g.clone())));
+        let planned: Vec<AggregateCall> = calls
+            .iter()
+            .map(|c| {
+                let mut c = c.clone();
+                for a in &mut c.args {
+                    *a = self.over(a, &columns_in)?;
+                }
+                for k in &mut c.order_by {
+                    k.expr = self.over(&k.expr, &columns_in)?;
+                }
+                if let Some(f) = &mut c.filter {
+                    **f = self.over(f, &columns_in)?;
+                }
+                Ok(c)
+            })
+            .collect::<Result<_>>()?;
+        let slots: Vec<Expr> =
+            groups.iter().map(|e| self.over(e, &columns_in)).collect::<Result<_>>()?;
+        let sets = if self.q.grouping_sets.is_empty() {
+            vec![(0..groups.len()).collect()]
+        } else {
+            self.q.grouping_sets.clone()
+        };
+        let mut estimate = 1.0;
+        for e in groups {
+            estimate *= self.distinct_values(e, input.rows);
+        }
+        let estimate = if groups.is_empty() { 1.0 } else { estimate.min(input.rows).max(1.0) };
+        let having = self.q.having.clone();
+        let filter = having.map(|h| self.over(&h, &columns)).transpose()?;
+        let bytes = estimate * (f64::from(input.width) + 64.0);
+        let too_big = bytes > s.work_mem_bytes as f64 * 16.0 || !s.enable_hashagg;
+        let (strategy, input) = if groups.is_empty() && sets.len() <= 1 {
+            (AggregateStrategy::Plain, input)
+        } else if sets.len() > 1 {
+            (AggregateStrategy::Hashed, input)
+        } else if sorted {
+            (AggregateStrategy::Sorted, input)
+        } else if too_big {
+            let keys = slots
+                .iter()
+                .map(|e| PlanSortKey { expr: e.clone(), descending: false, nulls_first: false })
+                .collect();
+            (AggregateStrategy::Sorted, self.sort_node(input, keys, 0.0))
+        } else {
+            (AggregateStrategy::Hashed, input)
+        };
+        let work = input.rows * s.cpu_operator_cost * (groups.len() + calls.len()).max(1) as f64;
+        let mut n = above(input, columns, |input| NodeKind::Aggregate {
+            input,
+            strategy,
+            groups: slots,
+            sets,
+            calls: planned,
+            grouping,
+            filter,
+        });
+        if strategy != AggregateStrategy::Sorted {
+            n.startup_cost = n.total_cost + work;
+        }
+        n.rows = estimate * self.q.grouping_sets.len().max(1) as f64;
+        n.total_cost = n.total_cost.max(n.startup_cost) + work.min(1e300) * 0.0 + n.rows * s.cpu_tuple_cost;
+        n.width = 8 * (groups.len() + calls.len()) as i32;
+        Ok(n)
+    }
+
+    fn window(&mut self, input: PlanNode, w: usize, sorted: bool) -> Result<PlanNode> {
+        let order = window_order(&self.q, w);
+        let mut node = input;
+        if !sorted && !order.is_empty() {
+            let keys = self.plan_keys(&order, &node.columns)?;
+            node = self.sort_node(node, keys, 0.0);
+        }
+        let columns_in = node.columns.clone();
+        let mut calls = Vec::new();
+        for e in self.upper_exprs() {
+            e.walk(&mut |e| {
+                if let Expr::Window(c) = e
+                    && c.window == w
+                    && !calls.contains(&**c)
+                {
+                    calls.push((**c).clone());
+                }
+            });
+        }
+        let mut columns = columns_in.clone();
+        columns.extend(calls.iter().map(|c| self.shifted(&Expr::Window(Box::new(c.clone())))));
+        for c in &mut calls {
+            for a in &mut c.args {
+                *a = self.over(a, &columns_in)?;
+            }
+            if let Some(f) = &mut c.filter {
+                **f = self.over(f, &columns_in)?;
+            }
+        }
+        let def = self.q.windows[w].clone();
+        let partition =
+            def.partition_by.iter().map(|e| self.over(e, &columns_in)).collect::<Result<_>>()?;
+        let order = self.plan_keys(&def.order_by, &columns_in)?;
+        let mut frame = def.frame;
+        for b in [&mut frame.start, &mut frame.end] {
+            if let FrameBound::Preceding(e) | FrameBound::Following(e) = b {
+                *e = self.over(e, &columns_in)?;
+            }
+        }
+        let cost = node.rows * self.g.settings.cpu_operator_cost * calls.len().max(1) as f64;
+        let mut n = above(node, columns, |input| NodeKind::Window { input, partition, order, frame, calls });
+        n.total_cost += cost;
+        Ok(n)
+    }
+
+    /// Projection, DISTINCT, ORDER BY, LIMIT.
+    fn finish(&mut self, input: PlanNode, sorted: bool, wanted: f64) -> Result<PlanNode> {
+        let targets: Vec<Expr> = self.q.targets.iter().map(|t| self.shifted(&t.expr)).collect();
+        let hidden: Vec<bool> = self.q.targets.iter().map(|t| t.hidden).collect();
+        let order = self.q.order_by.clone();
+        let mut all = targets.clone();
+        for k in &order {
+            let e = self.shifted(&k.expr);
+            if !sorted && !all.contains(&e) {
+                all.push(e);
+            }
+        }
+        let on = match &self.q.distinct {
+            Distinct::On(list) => list.clone(),
+            _ => Vec::new(),
+        };
+        for e in &on {
+            let e = self.shifted(e);
+            if !all.contains(&e) {
+                all.push(e);
+            }
+        }
+        let mut node = project(input, &all, self.q.has_target_srfs)?;
+        let columns = node.columns.clone();
+        match self.q.distinct.clone() {
+            Distinct::No => {}
+            Distinct::All => {
+                let visible: Vec<usize> = (0..targets.len()).filter(|i| !hidden[*i]).collect();
+                if visible.len() == columns.len() {
+                    node = self.distinct_hashed(node)?;
+                } else {
+                    let keys: Vec<PlanSortKey> = visible.iter().map(|i| slot_key(&columns, *i)).collect();
+                    node = self.sort_node(node, keys, 0.0);
+                    node = above(node, columns.clone(), |input| NodeKind::Unique { input, keys: visible });
+                }
+            }
+            Distinct::On(_) => {
+                if !sorted {
+                    let keys = self.plan_keys(&distinct_on_order(&on, &order), &columns)?;
+                    node = self.sort_node(node, keys, 0.0);
+                }
+                let keys: Vec<usize> = on
+                    .iter()
+                    .filter_map(|e| {
+                        let e = self.shifted(e);
+                        columns.iter().position(|c| *c == e)
+                    })
+                    .collect();
+                node = above(node, columns.clone(), |input| NodeKind::Unique { input, keys });
+            }
+        }
+        let done = sorted || matches!(self.q.distinct, Distinct::On(_));
+        if !order.is_empty() && !done {
+            let keys = self.plan_keys(&order, &columns)?;
+            let keep = if wanted >= 1.0 { wanted } else { 0.0 };
+            node = self.sort_node(node, keys, keep);
+        }
+        let ties = if self.q.limit_with_ties { self.plan_keys(&order, &columns)? } else { Vec::new() };
+        node = limit(&self.q, node, ties)?;
+        // Only what is visible.
+        let visible: Vec<usize> = (0..targets.len()).filter(|i| !hidden[*i]).collect();
+        if visible.len() != columns.len() || visible.iter().enumerate().any(|(a, b)| a != *b) {
+            let exprs: Vec<Expr> =
+                visible.iter().map(|i| Expr::Slot { index: *i, ty: columns[*i].ty() }).collect();
+            let kept = visible.iter().map(|i| columns[*i].clone()).collect();
+            node = above(node, kept, |input| NodeKind::Project { input, exprs });
+        }
+        Ok(node)
+    }
+
+    fn distinct_hashed(&self, input: PlanNode) -> Result<PlanNode> {
+        let columns = input.columns.clone();
+        let groups: Vec<Expr> = columns
+            .iter()
+            .enumerate()
+            .map(|(index, c)| Expr::Slot { index, ty: c.ty() })
+            .collect();
+        let mut estimate = 1.0;
+        for c in &columns {
+            let mut local = c.clone();
+            local.rewrite(&mut |e| {
+                if let Expr::Var { levels_up: 0, rte, .. } = e {
+                    *rte = rte.wrapping_sub(self.names_base);
+                }
+                false
+            });
+            estimate *= self.distinct_values(&local, input.rows);
+        }
+        let rows = estimate.min(input.rows).max(1.0);
+        let cost = input.rows * self.g.settings.cpu_operator_cost * columns.len().max(1) as f64;
+        let sets = vec![(0..groups.len()).collect()];
+        let mut n = above(input, columns, |input| NodeKind::Aggregate {
+            input,
+            strategy: AggregateStrategy::Hashed,
+            groups,
+            sets,
+            calls: Vec::new(),
+            grouping: Vec::new(),
+            filter: None,
+        });
+        n.rows = rows;
+        n.startup_cost = n.total_cost + cost;
+        n.total_cost = n.startup_cost + rows * self.g.settings.cpu_tuple_cost;
+        Ok(n)
+    }
+
+    /// FOR UPDATE: sort, lock, then project.
+    fn finish_locked(
+        &mut self,
+        input: PlanNode,
+        marks: &[crate::query::RowMark],
+        recheck: &[Expr],
+        sorted: bool,
+        wanted: f64,
+    ) -> Result<PlanNode> {
+        let mut node = input;
+        let columns = node.columns.clone();
+        let order = self.q.order_by.clone();
+        if !order.is_empty() && !sorted {
+            let keys = self.plan_keys(&order, &columns)?;
+            node = self.sort_node(node, keys, if wanted >= 1.0 { wanted } else { 0.0 });
+        }
+        let mut plan_marks = Vec::new();
+        for m in marks {
+            let Some(rel) = self.rel_of_rte.get(m.rte).copied().flatten() else { continue };
+            let Some(table) = self.table(rel).cloned() else { continue };
+            let is_mine = |c: &Expr| match c {
+                Expr::Var { levels_up: 0, rte, column, .. } if *rte == m.rte + self.names_base => Some(*column),
+                _ => None,
+            };
+            let slots: Vec<(usize, i32)> = columns
+                .iter()
+                .enumerate()
+                .filter_map(|(i, c)| is_mine(c).map(|c| (i, c)))
+                .collect();
+            let Some(tid) = slots.iter().find(|s| s.1 == -1) else { continue };
+            plan_marks.push(PlanRowMark {
+                table,
+                alias: self.q.range_table[m.rte].alias.clone(),
+                tid_slot: tid.0,
+                slots,
+                strength: m.strength,
+                wait: m.wait,
+            });
+        }
+        let list: Vec<Expr> = recheck.iter().filter_map(|e| self.over(e, &columns).ok()).collect();
+        let recheck = and_all(list);
+        node = above(node, columns, |input| NodeKind::LockRows { input, marks: plan_marks, recheck });
+        let targets: Vec<Expr> = self
+            .q
+            .targets
+            .iter()
+            .filter(|t| !t.hidden)
+            .map(|t| self.shifted(&t.expr))
+            .collect();
+        let ties = if self.q.limit_with_ties { self.plan_keys(&order, &node.columns)? } else { Vec::new() };
+        node = limit(&self.q, node, ties)?;
+        project(node, &targets, self.q.has_target_srfs)
+    }
+}
+
+fn slot_key(columns: &[Expr], index: usize) -> PlanSortKey {
+    PlanSortKey {
+        expr: Expr::Slot { index, ty: columns[index].ty() },
+        descending: false,
+        nulls_first: false,
+    }
+}
+
+/// LIMIT and OFFSET.
+pub(crate) fn limit(q: &Query, input: PlanNode, ties: Vec<PlanSortKey>) -> Result<PlanNode> {
+    if q.limit.is_none() && q.offset.is_none() {
+        return Ok(input);
+    }
+    let columns = input.columns.clone();
+    let (limit, offset) = (q.limit.clone(), q.offset.clone());
+    let offset_rows = constant_rows(&offset).unwrap_or(0.0);
+    let rows = constant_rows(&limit).map_or(input.rows, |n| n.min(input.rows));
+    let with_ties = q.limit_with_ties;
+    let per_row = (input.total_cost - input.startup_cost) / input.rows.max(1.0);
+    let mut n = above(input, columns, |input| NodeKind::Limit { input, limit, offset, ties, with_ties });
+    n.total_cost = (n.startup_cost + per_row * (rows + offset_rows)).min(n.total_cost);
+    n.startup_cost += per_row * offset_rows;
+    n.rows = rows.max(1.0).min(n.rows);
+    Ok(n)
+}
+
+/// A projection, unless the input is already that.
+pub(crate) fn project(input: PlanNode, exprs: &[Expr], srfs: bool) -> Result<PlanNode> {
+    if input.columns == exprs {
+        return Ok(input);
+    }
+    let slots: Vec<Expr> =
+        exprs.iter().map(|e| slotted(e, &input.columns)).collect::<Result<_>>()?;
+    let width = exprs.iter().map(|e| type_width(e.ty().oid)).sum();
+    // One row of constants needs no node of its own.
+    if !srfs
+        && let NodeKind::Result { exprs: old, filter } = input.kind
+    {
+        debug_assert!(old.is_empty());
+        return Ok(PlanNode {
+            kind: NodeKind::Result { exprs: slots, filter },
+            columns: exprs.to_vec(),
+            rows: 1.0,
+            startup_cost: 0.0,
+            total_cost: 0.01,
+            width,
+        });
+    }
+    let mut n = above(input, exprs.to_vec(), |input| {
+        if srfs {
+            NodeKind::ProjectSet { input, exprs: slots }
+        } else {
+            NodeKind::Project { input, exprs: slots }
+        }
+    });
+    if srfs {
+        n.rows *= 1000.0;
+    }
+    n.width = width;
+    Ok(n)
+}
+
+/// A type's usual width.
+pub(crate) fn type_width(t: Oid) -> i32 {
+    types::registry::type_info(t).map_or(32, |i| if i.len > 0 { i32::from(i.len) } else { 32 })
+}
