@@ -5,5 +5,6 @@
 pub mod analyse;
 pub mod client;
 pub mod parse;
+pub mod plan;
 pub mod query;
 pub mod scram;

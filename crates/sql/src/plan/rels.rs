@@ -387,7 +387,7 @@ impl<'g, 'a> JoinSpace<'g, 'a> {
     }
 
     /// A lateral relation under the padded side of an outer join needs that join's left side first.
-    fn expand_lateral(&mut self) {
+    pub(crate) fn expand_lateral(&mut self) {
         for i in 0..self.rels.len() {
             if self.rels[i].lateral.is_empty() {
                 continue;

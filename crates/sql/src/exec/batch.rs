@@ -1,0 +1,122 @@
+//! Rows on their way from node to node.
+
+use types::Datum;
+
+/// Rows of one width, one after the other. Its memory is reused.
+#[derive(Default, Debug)]
+pub struct Batch {
+    width: usize,
+    len: usize,
+    data: Vec<Datum>,
+}
+
+/// Rows a node hands on at most at once.
+pub const BATCH_ROWS: usize = 128;
+
+impl Batch {
+    /// An empty batch.
+    pub fn new() -> Batch {
+        Batch::default()
+    }
+    /// Empties it, for rows of `width` columns.
+    #[inline]
+    pub fn reset(&mut self, width: usize) {
+        self.data.clear();
+        self.width = width;
+        self.len = 0;
+    }
+    /// Rows in it.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+    /// True if there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+    /// Columns of each row.
+    #[inline]
+    pub fn width(&self) -> usize {
+        self.width
+    }
+    /// Row `i`.
+    #[inline]
+    pub fn row(&self, i: usize) -> &[Datum] {
+        &self.data[i * self.width..(i + 1) * self.width]
+    }
+    /// Row `i`, to be changed.
+    #[inline]
+    pub fn row_mut(&mut self, i: usize) -> &mut [Datum] {
+        &mut self.data[i * self.width..(i + 1) * self.width]
+    }
+    /// The rows.
+    pub fn rows(&self) -> impl Iterator<Item = &[Datum]> {
+        (0..self.len).map(|i| self.row(i))
+    }
+    /// Adds a copy of a row.
+    #[inline]
+    pub fn push(&mut self, row: &[Datum]) {
+        debug_assert_eq!(row.len(), self.width);
+        self.data.extend_from_slice(row);
+        self.len += 1;
+    }
+    /// Adds a row from values.
+    #[inline]
+    pub fn push_values(&mut self, values: impl IntoIterator<Item = Datum>) {
+        self.data.extend(values);
+        self.len += 1;
+        debug_assert_eq!(self.data.len(), self.len * self.width);
+    }
+    /// Adds a value of a row that [`Batch::end_row`] ends.
+    #[inline]
+    pub fn push_value(&mut self, value: Datum) {
+        self.data.push(value);
+    }
+    /// Ends a row.
+    #[inline]
+    pub fn end_row(&mut self) {
+        self.len += 1;
+        debug_assert_eq!(self.data.len(), self.len * self.width);
+    }
+    /// Drops values pushed for a row that was not ended.
+    #[inline]
+    pub fn drop_partial(&mut self) {
+        self.data.truncate(self.len * self.width);
+    }
+    /// Keeps the first `n` rows.
+    pub fn truncate(&mut self, n: usize) {
+        if n < self.len {
+            self.len = n;
+            self.data.truncate(n * self.width);
+        }
+    }
+    /// Takes the rows out of the front.
+    pub fn skip(&mut self, n: usize) {
+        let n = n.min(self.len);
+        self.data.drain(..n * self.width);
+        self.len -= n;
+    }
+    /// Moves a row's values out, leaving NULLs.
+    pub fn take_row(&mut self, i: usize) -> Vec<Datum> {
+        self.row_mut(i).iter_mut().map(std::mem::take).collect()
+    }
+}
+
+/// Bytes a row takes in memory, about.
+pub(crate) fn row_bytes(row: &[Datum]) -> usize {
+    std::mem::size_of_val(row) + row.iter().map(heap_bytes).sum::<usize>() + 24
+}
+
+fn heap_bytes(d: &Datum) -> usize {
+    match d {
+        Datum::Text(t) if t.len() > 24 => t.len(),
+        Datum::Bytea(b) => b.len() + 16,
+        Datum::Numeric(_) => 48,
+        Datum::Interval(_) => 16,
+        Datum::Jsonb(_) => 256,
+        Datum::Array(a) => 64 + a.elements.len() * size_of::<Datum>() + a.elements.iter().map(heap_bytes).sum::<usize>(),
+        Datum::Record(r) => 64 + r.fields.len() * size_of::<Datum>(),
+        _ => 0,
+    }
+}

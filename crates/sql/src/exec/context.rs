@@ -1,0 +1,94 @@
+//! What a statement runs in.
+//!
+//! # Purpose
+//! [`ExecContext`] is the executor's view of session, transaction and storage. The session builds one for
+//! each call of [`Executor::next_batch`](super::Executor::next_batch); nothing in the executor outlives a call
+//! by borrowing from it.
+
+use base::sync::CancelFlag;
+use base::{Oid, Result, SqlError};
+use btree::Btree;
+use engine::catalog::model::{CatalogView, ForeignKey, Index, Table};
+use heap::Heap;
+use std::sync::Arc;
+use txn::{Snapshot, Transaction, Wait};
+use types::{Datum, Env};
+
+/// A foreign-key check put off to the end of the transaction.
+#[derive(Clone, Debug)]
+pub struct DeferredCheck {
+    /// The constraint.
+    pub key: Arc<ForeignKey>,
+    /// The referenced side changed (its old key is to be no longer referred to), rather than the
+    /// referencing.
+    pub referenced_side: bool,
+    /// The key's values, in the constraint's order.
+    pub values: Vec<Datum>,
+    /// Deferred even if the constraint is checked at the end of the statement by default.
+    pub deferred: bool,
+}
+
+/// How the executor reaches relations and the rest of the session.
+pub trait RelationAccess {
+    /// The heap of a table that has storage. Called once for each table and execution: keep handles.
+    ///
+    /// # Errors
+    /// I/O.
+    fn heap(&self, table: &Arc<Table>) -> Result<Arc<Heap>>;
+    /// The B-tree of an index of `table`.
+    ///
+    /// # Errors
+    /// I/O; `0A000` for a key type without an order.
+    fn btree(&self, table: &Arc<Table>, index: &Arc<Index>) -> Result<Arc<Btree>>;
+    /// The rows of a table without storage (system views): all its columns, in order.
+    ///
+    /// # Errors
+    /// Whatever its maker meets.
+    fn virtual_rows(&self, table: &Arc<Table>) -> Result<Vec<Vec<Datum>>>;
+    /// `nextval` by OID.
+    ///
+    /// # Errors
+    /// `2200H` when it has run out, I/O.
+    fn next_value(&self, sequence: Oid) -> Result<i64>;
+    /// Fails with `42501` unless the role (0: the current user) has the privileges (bits: 1 SELECT,
+    /// 2 INSERT, 4 UPDATE, 8 DELETE) on the table.
+    ///
+    /// # Errors
+    /// `42501`.
+    fn check_privileges(&self, table: &Table, privileges: u32, check_as: u32) -> Result<()>;
+    /// True if the constraint is to be checked at commit (`INITIALLY DEFERRED`, `SET CONSTRAINTS`).
+    fn is_deferred(&self, key: &ForeignKey) -> bool {
+        key.deferrable && key.deferred
+    }
+    /// Queues a check for commit: the session runs [`run_deferred`](super::foreign_key::run_deferred) then.
+    fn defer(&self, check: DeferredCheck);
+    /// Takes a lock on a table that a foreign key reaches (`RowShare` to look, `RowExclusive` to change).
+    ///
+    /// # Errors
+    /// `40P01`, `55P03`, `57014`.
+    fn lock_table(&self, table: Oid, exclusive: bool) -> Result<()>;
+    /// Sends a notice.
+    fn notice(&self, notice: SqlError);
+}
+
+/// What a statement runs in.
+pub struct ExecContext<'a> {
+    /// The transaction.
+    pub txn: &'a Transaction,
+    /// What the statement sees.
+    pub snapshot: Arc<Snapshot>,
+    /// The session, as functions see it.
+    pub env: &'a dyn Env,
+    /// The catalogs.
+    pub catalog: &'a dyn CatalogView,
+    /// Relations.
+    pub relations: &'a dyn RelationAccess,
+    /// Polled everywhere.
+    pub cancel: &'a CancelFlag,
+    /// `work_mem`
+    pub work_mem_bytes: usize,
+    /// `$1`, `$2`, …
+    pub params: &'a [Datum],
+    /// How long row locks are waited for (`lock_timeout`).
+    pub lock_wait: Wait,
+}

@@ -1,0 +1,247 @@
+//! Execution: a tree of nodes that pull batches of rows from each other.
+//!
+//! # Purpose
+//! [`Executor`] is made from a plan once and run as often as wanted: [`Executor::start`] resets it, so that
+//! a prepared statement pays for compiling expressions once.
+//!
+//! # Invariants
+//! A node asked for at most `max` rows evaluates no expression for more than that (LIMIT must not call
+//! `nextval` too often). An empty batch is the end.
+
+mod aggregate;
+pub mod batch;
+mod build;
+pub mod context;
+mod hash_join;
+mod join;
+mod merge_join;
+mod misc;
+pub mod foreign_key;
+mod index_scan;
+mod lock_rows;
+pub mod modify;
+mod modify_node;
+mod project;
+mod row;
+mod scan;
+mod set_op;
+mod sort;
+mod store;
+mod sub_plan;
+mod window;
+
+use crate::plan::Plan;
+use base::{Result, bail};
+pub use batch::Batch;
+pub use context::{DeferredCheck, ExecContext, RelationAccess};
+use expr::eval::{EvalContext, EvalHook};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use types::Datum;
+
+/// A node at work.
+pub(crate) trait Node {
+    /// Puts up to `max` rows into `out`, none at the end.
+    fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()>;
+    /// Begins again; parameters may have changed.
+    fn rescan(&mut self, cx: &Cx<'_>) -> Result<()>;
+    /// Tells a sort that so many rows are enough.
+    fn set_bound(&mut self, _rows: Option<usize>) {}
+}
+
+/// What nodes share during a statement.
+#[derive(Default)]
+pub(crate) struct Shared {
+    pub exec_params: RefCell<Vec<Datum>>,
+    pub sub_plans: Vec<RefCell<sub_plan::SubPlanState>>,
+    pub ctes: Vec<RefCell<store::CteState>>,
+    pub affected: Cell<u64>,
+    pub depth: Cell<u32>,
+    /// Foreign-key work for the end of the statement.
+    pub after: RefCell<Vec<foreign_key::AfterCheck>>,
+}
+
+/// What nodes run in.
+pub(crate) struct Cx<'a> {
+    pub x: &'a ExecContext<'a>,
+    pub shared: &'a Shared,
+    pub eval: EvalContext<'a>,
+}
+
+/// Sub-plans and sequences for expressions.
+pub(crate) struct Hook<'a> {
+    pub x: &'a ExecContext<'a>,
+    pub shared: &'a Shared,
+}
+
+impl<'a> Cx<'a> {
+    pub(crate) fn new(x: &'a ExecContext<'a>, shared: &'a Shared, hook: &'a dyn EvalHook) -> Cx<'a> {
+        let mut eval = EvalContext::new(x.env, &shared.exec_params);
+        eval.params = x.params;
+        eval.hook = Some(hook);
+        Cx { x, shared, eval }
+    }
+    /// Polls for cancellation.
+    #[inline]
+    pub(crate) fn poll(&self) -> Result<()> {
+        self.x.cancel.check()
+    }
+}
+
+/// Counts of one node for EXPLAIN ANALYZE.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct NodeStats {
+    /// Rows handed out, over all loops.
+    pub rows: u64,
+    /// Times it was started.
+    pub loops: u64,
+    /// Nanoseconds until the first row of each loop, summed.
+    pub startup_ns: u64,
+    /// Nanoseconds in it, over all loops.
+    pub total_ns: u64,
+}
+
+/// A plan made ready to run.
+pub struct Executor {
+    plan: Arc<Plan>,
+    root: Box<dyn Node>,
+    shared: Shared,
+    stats: Option<Rc<RefCell<Vec<NodeStats>>>>,
+    started: bool,
+    done: bool,
+    batch: Batch,
+}
+
+impl std::fmt::Debug for Executor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Executor")
+    }
+}
+
+impl Executor {
+    /// Compiles a plan.
+    ///
+    /// # Errors
+    /// `0A000` for functions that do not exist here.
+    pub fn new(plan: Arc<Plan>) -> Result<Executor> {
+        Executor::build(plan, false)
+    }
+
+    /// As [`Executor::new`], counting rows and time for EXPLAIN ANALYZE.
+    ///
+    /// # Errors
+    /// As [`Executor::new`].
+    pub fn instrumented(plan: Arc<Plan>) -> Result<Executor> {
+        Executor::build(plan, true)
+    }
+
+    fn build(plan: Arc<Plan>, instrument: bool) -> Result<Executor> {
+        let stats = instrument.then(|| Rc::new(RefCell::new(Vec::new())));
+        let mut builder = build::Builder { stats: stats.clone() };
+        let root = builder.node(&plan.root)?;
+        let mut shared = Shared::default();
+        for s in &plan.sub_plans {
+            let node = builder.node(&s.node)?;
+            shared.sub_plans.push(RefCell::new(sub_plan::SubPlanState::new(s, node)?));
+        }
+        for c in &plan.ctes {
+            let state = builder.cte(c)?;
+            shared.ctes.push(RefCell::new(state));
+        }
+        *shared.exec_params.borrow_mut() = vec![Datum::Null; plan.exec_params];
+        Ok(Executor {
+            plan,
+            root,
+            shared,
+            stats,
+            started: false,
+            done: false,
+            batch: Batch::new(),
+        })
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// Begins an execution: privileges are checked, everything is reset.
+    ///
+    /// # Errors
+    /// `42501`.
+    pub fn start(&mut self, x: &ExecContext<'_>) -> Result<()> {
+        for r in &self.plan.relations {
+            if r.privileges != 0 {
+                x.relations.check_privileges(&r.table, r.privileges, r.check_as)?;
+            }
+        }
+        let again = self.started;
+        self.started = true;
+        self.done = false;
+        self.shared.affected.set(0);
+        self.shared.depth.set(0);
+        self.shared.after.borrow_mut().clear();
+        if again {
+            for s in &self.shared.sub_plans {
+                s.borrow_mut().reset();
+            }
+            for c in &self.shared.ctes {
+                c.borrow_mut().reset();
+            }
+        }
+        let hook = Hook { x, shared: &self.shared };
+        let cx = Cx::new(x, &self.shared, &hook);
+        self.root.rescan(&cx)
+    }
+
+    /// The next rows, at most `max`; an empty batch at the end.
+    ///
+    /// # Errors
+    /// Whatever the statement meets.
+    pub fn next_batch(&mut self, x: &ExecContext<'_>, max: usize) -> Result<&Batch> {
+        if !self.started {
+            bail!(INTERNAL_ERROR, "executor was not started");
+        }
+        if self.done {
+            self.batch.reset(self.batch.width());
+            return Ok(&self.batch);
+        }
+        x.cancel.check()?;
+        let hook = Hook { x, shared: &self.shared };
+        let cx = Cx::new(x, &self.shared, &hook);
+        self.root.next(&cx, &mut self.batch, max.clamp(1, batch::BATCH_ROWS))?;
+        if self.batch.is_empty() {
+            self.done = true;
+            store::finish_modifying(&cx, &self.plan)?;
+            foreign_key::run_after(&cx)?;
+        }
+        Ok(&self.batch)
+    }
+
+    /// Runs what is left to the end without handing out rows; returns how many there were.
+    ///
+    /// # Errors
+    /// Whatever the statement meets.
+    pub fn run(&mut self, x: &ExecContext<'_>) -> Result<u64> {
+        let mut rows = 0;
+        loop {
+            let n = self.next_batch(x, usize::MAX)?.len();
+            if n == 0 {
+                return Ok(rows);
+            }
+            rows += n as u64;
+        }
+    }
+
+    /// Rows that INSERT, UPDATE or DELETE has changed so far (the command tag's count).
+    pub fn affected(&self) -> u64 {
+        self.shared.affected.get()
+    }
+
+    /// Counts by node, in the order in which nodes are built (parents before children, outer before
+    /// inner, then sub-plans, then CTEs).
+    pub fn stats(&self) -> Vec<NodeStats> {
+        self.stats.as_ref().map_or_else(Vec::new, |s| s.borrow().clone())
+    }
+}
