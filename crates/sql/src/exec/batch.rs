@@ -91,6 +91,17 @@ impl Batch {
             self.data.truncate(n * self.width);
         }
     }
+    /// Splits the rows from `n` on off.
+    pub fn split_off(&mut self, n: usize) -> Batch {
+        let n = n.min(self.len);
+        let rest = Batch {
+            width: self.width,
+            len: self.len - n,
+            data: self.data.split_off(n * self.width),
+        };
+        self.len = n;
+        rest
+    }
     /// Takes the rows out of the front.
     pub fn skip(&mut self, n: usize) {
         let n = n.min(self.len);

@@ -111,6 +111,7 @@ pub struct Executor {
     started: bool,
     done: bool,
     batch: Batch,
+    rest: Option<Batch>,
 }
 
 impl std::fmt::Debug for Executor {
@@ -158,6 +159,7 @@ impl Executor {
             started: false,
             done: false,
             batch: Batch::new(),
+            rest: None,
         })
     }
 
@@ -179,6 +181,7 @@ impl Executor {
         let again = self.started;
         self.started = true;
         self.done = false;
+        self.rest = None;
         self.shared.affected.set(0);
         self.shared.depth.set(0);
         self.shared.after.borrow_mut().clear();
@@ -203,6 +206,10 @@ impl Executor {
         if !self.started {
             bail!(INTERNAL_ERROR, "executor was not started");
         }
+        if let Some(rest) = self.rest.take() {
+            self.batch = rest;
+            return Ok(self.cut(max));
+        }
         if self.done {
             self.batch.reset(self.batch.width());
             return Ok(&self.batch);
@@ -216,7 +223,15 @@ impl Executor {
             store::finish_modifying(&cx, &self.plan)?;
             foreign_key::run_after(&cx)?;
         }
-        Ok(&self.batch)
+        Ok(self.cut(max))
+    }
+
+    /// RETURNING may give more rows at once than were asked for: the rest is kept.
+    fn cut(&mut self, max: usize) -> &Batch {
+        if self.batch.len() > max {
+            self.rest = Some(self.batch.split_off(max));
+        }
+        &self.batch
     }
 
     /// Runs what is left to the end without handing out rows; returns how many there were.

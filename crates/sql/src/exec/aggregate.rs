@@ -1,0 +1,565 @@
+//! Aggregation: plain, over sorted input, hashed, and grouping sets.
+
+use super::batch::{BATCH_ROWS, Batch, row_bytes};
+use super::sort::{KeyPlace, compare_rows};
+use super::store::RowFile;
+use super::{Cx, Node};
+use crate::plan::AggregateStrategy;
+use base::{Oid, Result, bail};
+use expr::code::{Code, int_of};
+use expr::ops::{compare, compare_key, hash, mix};
+use smallvec::SmallVec;
+use types::{AggregateState, Datum, oids};
+
+/// How an aggregate is made.
+#[derive(Clone, Copy)]
+pub(crate) enum Maker {
+    CountStar,
+    Count,
+    /// sum of int2 or int4 as int8
+    SumInt,
+    /// min or max
+    Extreme { greatest: bool, ty: Oid },
+    Other(types::Aggregate),
+}
+
+/// An aggregate call, compiled.
+pub(crate) struct Call {
+    pub maker: Maker,
+    pub args: Vec<Code>,
+    pub arg_types: Vec<Oid>,
+    pub result: Oid,
+    pub filter: Option<Code>,
+    pub distinct: bool,
+    /// ORDER BY: (value, type, descending, nulls first).
+    pub order: Vec<(Code, Oid, bool, bool)>,
+    pub direct_args: usize,
+}
+
+/// One group's state of one aggregate.
+pub(crate) enum State {
+    Count(i64),
+    Sum(Option<i64>),
+    Extreme(Datum),
+    Other(Box<dyn AggregateState>),
+    /// Rows of arguments and keys, to be sorted first.
+    Collected(Vec<Vec<Datum>>, usize),
+}
+
+impl Call {
+    fn needs_rows(&self) -> bool {
+        self.distinct || !self.order.is_empty()
+    }
+
+    pub(crate) fn start(&self) -> State {
+        if self.needs_rows() {
+            return State::Collected(Vec::new(), 0);
+        }
+        self.start_plain()
+    }
+
+    fn start_plain(&self) -> State {
+        match self.maker {
+            Maker::CountStar | Maker::Count => State::Count(0),
+            Maker::SumInt => State::Sum(None),
+            Maker::Extreme { .. } => State::Extreme(Datum::Null),
+            Maker::Other(make) => State::Other(make(&self.arg_types, self.result)),
+        }
+    }
+
+    pub(crate) fn add(&self, state: &mut State, row: &[Datum], cx: &Cx<'_>) -> Result<()> {
+        if let Some(f) = &self.filter
+            && !f.is_true(row, &cx.eval)?
+        {
+            return Ok(());
+        }
+        match (state, self.maker) {
+            (State::Count(n), Maker::CountStar) => *n += 1,
+            (State::Count(n), _) => {
+                let mut scratch = Datum::Null;
+                if !self.args[0].eval_ref(row, &cx.eval, &mut scratch)?.is_null() {
+                    *n += 1;
+                }
+            }
+            (State::Sum(total), _) => {
+                let mut scratch = Datum::Null;
+                if let Some(v) = int_of(self.args[0].eval_ref(row, &cx.eval, &mut scratch)?) {
+                    match total.unwrap_or(0).checked_add(v) {
+                        Some(t) => *total = Some(t),
+                        None => bail!(NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range"),
+                    }
+                }
+            }
+            (State::Extreme(best), Maker::Extreme { greatest, ty }) => {
+                let mut scratch = Datum::Null;
+                let v = self.args[0].eval_ref(row, &cx.eval, &mut scratch)?;
+                if !v.is_null() && (best.is_null() || {
+                    let o = compare(ty, v, best);
+                    if greatest { o.is_gt() } else { o.is_lt() }
+                }) {
+                    *best = v.clone();
+                }
+            }
+            (State::Extreme(_), _) => {}
+            (State::Other(s), _) => {
+                let mut args: SmallVec<[Datum; 2]> = SmallVec::new();
+                for a in &self.args {
+                    args.push(a.eval(row, &cx.eval)?);
+                }
+                s.add(cx.x.env, &args)?;
+            }
+            (State::Collected(rows, bytes), _) => {
+                let mut values = Vec::with_capacity(self.args.len() + self.order.len());
+                for a in &self.args {
+                    values.push(a.eval(row, &cx.eval)?);
+                }
+                for k in &self.order {
+                    values.push(k.0.eval(row, &cx.eval)?);
+                }
+                *bytes += row_bytes(&values);
+                if *bytes > (1 << 30) {
+                    bail!(OUT_OF_MEMORY, "out of memory");
+                }
+                rows.push(values);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds values already computed (windows).
+    pub(crate) fn finish(&self, state: &mut State, cx: &Cx<'_>) -> Result<Datum> {
+        if let State::Collected(rows, _) = state {
+            let mut rows = std::mem::take(rows);
+            let n = self.args.len();
+            let mut keys: Vec<KeyPlace> = self
+                .order
+                .iter()
+                .enumerate()
+                .map(|(i, k)| KeyPlace { slot: n + i, ty: k.1, descending: k.2, nulls_first: k.3 })
+                .collect();
+            if self.distinct {
+                // Equal arguments must be neighbours.
+                for (i, ty) in self.arg_types.iter().enumerate() {
+                    keys.push(KeyPlace { slot: i, ty: *ty, descending: false, nulls_first: false });
+                }
+            }
+            rows.sort_by(|a, b| compare_rows(&keys, a, b));
+            if self.distinct {
+                rows.dedup_by(|a, b| {
+                    (0..n).all(|i| {
+                        compare_key(self.arg_types[i], &a[i], &b[i], false, false).is_eq()
+                    })
+                });
+            }
+            let mut inner = self.start_plain();
+            for r in &rows {
+                self.add_values(&mut inner, &r[..n], cx)?;
+            }
+            return self.finish(&mut inner, cx);
+        }
+        Ok(match state {
+            State::Count(n) => Datum::Int8(*n),
+            State::Sum(t) => t.map_or(Datum::Null, Datum::Int8),
+            State::Extreme(d) => d.clone(),
+            State::Other(s) => s.finish(cx.x.env)?,
+            State::Collected(..) => Datum::Null,
+        })
+    }
+
+    /// Adds argument values.
+    pub(crate) fn add_values(&self, state: &mut State, args: &[Datum], cx: &Cx<'_>) -> Result<()> {
+        match (state, self.maker) {
+            (State::Count(n), Maker::CountStar) => *n += 1,
+            (State::Count(n), _) => *n += i64::from(!args[0].is_null()),
+            (State::Sum(total), _) => {
+                if let Some(v) = int_of(&args[0]) {
+                    match total.unwrap_or(0).checked_add(v) {
+                        Some(t) => *total = Some(t),
+                        None => bail!(NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range"),
+                    }
+                }
+            }
+            (State::Extreme(best), Maker::Extreme { greatest, ty }) => {
+                if !args[0].is_null() && (best.is_null() || {
+                    let o = compare(ty, &args[0], best);
+                    if greatest { o.is_gt() } else { o.is_lt() }
+                }) {
+                    *best = args[0].clone();
+                }
+            }
+            (State::Other(s), _) => s.add(cx.x.env, args)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Which maker suits a function.
+    pub(crate) fn maker(function: u32, star: bool, arg: Option<Oid>) -> Result<Maker> {
+        let name = types::facts::proc(Oid(function)).map_or("", |p| p.name);
+        let simple = |t: Oid| {
+            matches!(t, oids::INT2 | oids::INT4 | oids::INT8 | oids::TEXT | oids::DATE | oids::TIMESTAMP | oids::TIMESTAMPTZ)
+        };
+        match (name, arg) {
+            ("count", None) => return Ok(Maker::CountStar),
+            ("count", Some(_)) if star => return Ok(Maker::CountStar),
+            ("count", Some(_)) => return Ok(Maker::Count),
+            ("sum", Some(oids::INT2 | oids::INT4)) => return Ok(Maker::SumInt),
+            ("min", Some(t)) if simple(t) => return Ok(Maker::Extreme { greatest: false, ty: t }),
+            ("max", Some(t)) if simple(t) => return Ok(Maker::Extreme { greatest: true, ty: t }),
+            _ => {}
+        }
+        match types::registry::function(Oid(function)).map(|f| f.body) {
+            Some(types::FunctionBody::Aggregate(make)) => Ok(Maker::Other(make)),
+            _ => Err(base::Error::unsupported(format!("aggregate {name}"))),
+        }
+    }
+}
+
+/// An aggregation.
+pub(crate) struct AggregateNode {
+    pub input: Box<dyn Node>,
+    pub strategy: AggregateStrategy,
+    pub groups: Vec<Code>,
+    pub group_types: Vec<Oid>,
+    pub sets: Vec<Vec<usize>>,
+    pub calls: Vec<Call>,
+    pub grouping: Vec<Vec<usize>>,
+    pub filter: Option<Code>,
+    pub input_width: usize,
+    pub state: AggregateWork,
+}
+
+const NONE: u32 = u32::MAX;
+
+#[derive(Default)]
+pub(crate) struct AggregateWork {
+    started: bool,
+    ended: bool,
+    /// Hashed: keys of the groups, one after the other.
+    keys: Vec<Datum>,
+    hashes: Vec<u64>,
+    next: Vec<u32>,
+    heads: Vec<u32>,
+    set_of: Vec<u32>,
+    states: Vec<State>,
+    bytes: usize,
+    emit_at: usize,
+    /// Input rows of groups that found no room.
+    spilled: Option<RowFile>,
+    /// Sorted: the group in hand.
+    batch: Batch,
+    at: usize,
+    current: Option<Vec<Datum>>,
+    current_states: Vec<State>,
+}
+
+impl AggregateNode {
+    fn group_of(&self, row: &[Datum], cx: &Cx<'_>, out: &mut Vec<Datum>) -> Result<()> {
+        out.clear();
+        for g in &self.groups {
+            out.push(g.eval(row, &cx.eval)?);
+        }
+        Ok(())
+    }
+
+    fn same(&self, a: &[Datum], b: &[Datum]) -> bool {
+        self.group_types
+            .iter()
+            .zip(a.iter().zip(b))
+            .all(|(ty, (a, b))| compare_key(*ty, a, b, false, false).is_eq())
+    }
+
+    /// Puts a finished group into the output if it passes HAVING.
+    fn output(
+        &self,
+        key: &[Datum],
+        set: usize,
+        states: &mut [State],
+        cx: &Cx<'_>,
+        out: &mut Batch,
+    ) -> Result<()> {
+        for d in key {
+            out.push_value(d.clone());
+        }
+        for (c, s) in self.calls.iter().zip(states) {
+            let v = c.finish(s, cx)?;
+            out.push_value(v);
+        }
+        for g in &self.grouping {
+            let mut bits = 0i32;
+            for e in g {
+                bits = bits << 1 | i32::from(!self.sets[set].contains(e));
+            }
+            out.push_value(Datum::Int4(bits));
+        }
+        out.end_row();
+        if let Some(f) = &self.filter
+            && !f.is_true(out.row(out.len() - 1), &cx.eval)?
+        {
+            out.truncate(out.len() - 1);
+        }
+        Ok(())
+    }
+
+    fn new_states(&self) -> impl Iterator<Item = State> {
+        self.calls.iter().map(Call::start)
+    }
+
+    fn plain(&mut self, cx: &Cx<'_>, out: &mut Batch) -> Result<()> {
+        let mut states: Vec<State> = self.new_states().collect();
+        let mut batch = std::mem::take(&mut self.state.batch);
+        loop {
+            cx.poll()?;
+            self.input.next(cx, &mut batch, BATCH_ROWS)?;
+            if batch.is_empty() {
+                break;
+            }
+            for row in batch.rows() {
+                for (c, s) in self.calls.iter().zip(&mut states) {
+                    c.add(s, row, cx)?;
+                }
+            }
+        }
+        self.state.batch = batch;
+        self.output(&[], 0, &mut states, cx, out)
+    }
+
+    /// Adds a row to the group of each set; false if a new group found no room.
+    fn hash_row(&mut self, row: &[Datum], key: &mut Vec<Datum>, cx: &Cx<'_>, limit: usize) -> Result<bool> {
+        self.group_of(row, cx, key)?;
+        let width = self.groups.len();
+        let n = self.calls.len();
+        let several = self.sets.len() > 1;
+        let full = key.clone();
+        for set in 0..self.sets.len() {
+            if several {
+                for i in 0..width {
+                    key[i] = if self.sets[set].contains(&i) { full[i].clone() } else { Datum::Null };
+                }
+            }
+            let mut h = set as u64;
+            for (ty, d) in self.group_types.iter().zip(key.iter()) {
+                h = mix(h ^ hash(*ty, d));
+            }
+            let w = &self.state;
+            let mut found = NONE;
+            if !w.heads.is_empty() {
+                let mut i = w.heads[h as usize & (w.heads.len() - 1)];
+                while i != NONE {
+                    let at = i as usize;
+                    if w.hashes[at] == h
+                        && w.set_of[at] as usize == set
+                        && self.same(&w.keys[at * width..(at + 1) * width], key)
+                    {
+                        found = i;
+                        break;
+                    }
+                    i = w.next[at];
+                }
+            }
+            if found == NONE {
+                if self.state.bytes > limit && !several {
+                    return Ok(false);
+                }
+                if self.state.bytes > limit.saturating_mul(64).max(512 << 20) {
+                    bail!(OUT_OF_MEMORY, "out of memory");
+                }
+                let fresh: Vec<State> = self.new_states().collect();
+                let w = &mut self.state;
+                found = w.hashes.len() as u32;
+                w.bytes += row_bytes(key) + 32 + n * 48;
+                w.keys.extend_from_slice(key);
+                w.hashes.push(h);
+                w.set_of.push(set as u32);
+                w.states.extend(fresh);
+                w.next.push(NONE);
+                if w.hashes.len() * 2 > w.heads.len() {
+                    let size = (w.hashes.len() * 4).next_power_of_two().max(64);
+                    w.heads = vec![NONE; size];
+                    for i in 0..w.hashes.len() {
+                        let b = w.hashes[i] as usize & (size - 1);
+                        w.next[i] = w.heads[b];
+                        w.heads[b] = i as u32;
+                    }
+                } else {
+                    let b = h as usize & (w.heads.len() - 1);
+                    w.next[found as usize] = w.heads[b];
+                    w.heads[b] = found;
+                }
+            }
+            let at = found as usize * n;
+            for (c, s) in self.calls.iter().zip(&mut self.state.states[at..at + n]) {
+                c.add(s, row, cx)?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn clear_groups(&mut self) {
+        let w = &mut self.state;
+        w.keys.clear();
+        w.hashes.clear();
+        w.next.clear();
+        w.heads.clear();
+        w.set_of.clear();
+        w.states.clear();
+        w.bytes = 0;
+        w.emit_at = 0;
+    }
+
+    fn hash_input(&mut self, cx: &Cx<'_>, mut source: Option<RowFile>) -> Result<()> {
+        let limit = cx.x.work_mem_bytes.saturating_mul(2);
+        let mut batch = Batch::new();
+        let mut key = Vec::new();
+        let mut spill: Option<RowFile> = None;
+        loop {
+            cx.poll()?;
+            match &mut source {
+                None => self.input.next(cx, &mut batch, BATCH_ROWS)?,
+                Some(f) => {
+                    batch.reset(self.input_width);
+                    let mut row = Vec::new();
+                    while batch.len() < BATCH_ROWS {
+                        row.clear();
+                        if !f.read(&mut row)? {
+                            break;
+                        }
+                        batch.push(&row);
+                    }
+                }
+            }
+            if batch.is_empty() {
+                break;
+            }
+            for i in 0..batch.len() {
+                if !self.hash_row(batch.row(i), &mut key, cx, limit)? {
+                    if spill.is_none() {
+                        spill = Some(RowFile::new(batch.width())?);
+                        self.input_width = batch.width();
+                    }
+                    if let Some(f) = &mut spill {
+                        f.write(batch.row(i))?;
+                    }
+                }
+            }
+        }
+        if let Some(f) = &mut spill {
+            f.rewind()?;
+        }
+        self.state.spilled = spill;
+        Ok(())
+    }
+
+    fn hashed(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
+        if !self.state.started {
+            self.state.started = true;
+            self.clear_groups();
+            self.hash_input(cx, None)?;
+            // A grouping set of nothing has its group even without input.
+            if self.state.hashes.is_empty() {
+                for set in 0..self.sets.len() {
+                    if self.sets[set].is_empty() {
+                        let key = vec![Datum::Null; self.groups.len()];
+                        let mut states: Vec<State> = self.new_states().collect();
+                        self.output(&key, set, &mut states, cx, out)?;
+                    }
+                }
+                if !out.is_empty() {
+                    return Ok(());
+                }
+            }
+        }
+        let (width, n) = (self.groups.len(), self.calls.len());
+        loop {
+            while self.state.emit_at < self.state.hashes.len() && out.len() < max {
+                let i = self.state.emit_at;
+                self.state.emit_at += 1;
+                let key: SmallVec<[Datum; 4]> =
+                    self.state.keys[i * width..(i + 1) * width].iter_mut().map(std::mem::take).collect();
+                let set = self.state.set_of[i] as usize;
+                let mut states = std::mem::take(&mut self.state.states);
+                let r = self.output(&key, set, &mut states[i * n..(i + 1) * n], cx, out);
+                self.state.states = states;
+                r?;
+            }
+            if out.len() >= max {
+                return Ok(());
+            }
+            match self.state.spilled.take() {
+                Some(f) => {
+                    self.clear_groups();
+                    self.hash_input(cx, Some(f))?;
+                }
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn sorted(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
+        let mut key = Vec::new();
+        while !self.state.ended && out.len() < max {
+            if self.state.at >= self.state.batch.len() {
+                cx.poll()?;
+                let mut batch = std::mem::take(&mut self.state.batch);
+                let r = self.input.next(cx, &mut batch, BATCH_ROWS);
+                self.state.batch = batch;
+                r?;
+                self.state.at = 0;
+                if self.state.batch.is_empty() {
+                    self.state.ended = true;
+                    if let Some(k) = self.state.current.take() {
+                        let mut states = std::mem::take(&mut self.state.current_states);
+                        self.output(&k, 0, &mut states, cx, out)?;
+                    }
+                    return Ok(());
+                }
+            }
+            let at = self.state.at;
+            self.state.at += 1;
+            self.group_of(self.state.batch.row(at), cx, &mut key)?;
+            let same = self.state.current.as_ref().is_some_and(|c| self.same(c, &key));
+            if !same {
+                if let Some(k) = self.state.current.take() {
+                    let mut states = std::mem::take(&mut self.state.current_states);
+                    self.output(&k, 0, &mut states, cx, out)?;
+                }
+                self.state.current_states = self.new_states().collect();
+                self.state.current = Some(key.clone());
+            }
+            let w = &mut self.state;
+            for (c, s) in self.calls.iter().zip(&mut w.current_states) {
+                c.add(s, w.batch.row(at), cx)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Node for AggregateNode {
+    fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
+        out.reset(self.groups.len() + self.calls.len() + self.grouping.len());
+        match self.strategy {
+            AggregateStrategy::Plain => {
+                if self.state.ended {
+                    return Ok(());
+                }
+                self.state.ended = true;
+                self.plain(cx, out)
+            }
+            AggregateStrategy::Hashed => self.hashed(cx, out, max),
+            AggregateStrategy::Sorted => self.sorted(cx, out, max),
+        }
+    }
+    fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
+        self.clear_groups();
+        let w = &mut self.state;
+        w.started = false;
+        w.ended = false;
+        w.spilled = None;
+        w.current = None;
+        w.at = 0;
+        let width = w.batch.width();
+        w.batch.reset(width);
+        self.input.rescan(cx)
+    }
+}

@@ -1,0 +1,556 @@
+//! From plan nodes to nodes at work.
+
+use super::aggregate::{AggregateNode, AggregateWork, Call};
+use super::batch::Batch;
+use super::hash_join::{HashJoinNode, HashKey, HashState, Table};
+use super::index_scan::{IndexScanNode, KeyedIndex};
+use super::join::{LoopState, NestLoopNode};
+use super::lock_rows::{LockRowsNode, Mark};
+use super::merge_join::{MergeJoinNode, MergeKey, MergeState};
+use super::misc::{AppendNode, LimitNode, MaterializeNode, UniqueNode};
+use super::modify_node::ModifyNode;
+use super::project::{FilterNode, FunctionNode, ProjectNode, ProjectSetNode, SetCall};
+use super::row::RowReader;
+use super::scan::{BitmapNode, CountNode, ResultNode, SeqScanNode, TidScanNode, ValuesNode};
+use super::set_op::SetOpNode;
+use super::sort::{Key, SortNode};
+use super::store::{
+    CteScanNode, CteScopeNode, CteState, RecursiveNode, RowStore, WorkTableNode,
+};
+use super::window::{Bound, WindowCallCode, WindowNode, WindowWork};
+use super::{Cx, Node, NodeStats};
+use crate::plan::{AggregateStrategy, CtePlan, NodeKind, PlanNode, PlanSortKey};
+use crate::query::FrameBound;
+use base::{Oid, Result};
+use expr::Expr;
+use expr::code::{Code, compile};
+use expr::tree::AggregateCall;
+use heap::TupleSlot;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Instant;
+
+/// Builds nodes, with counters for EXPLAIN ANALYZE if wanted.
+pub(crate) struct Builder {
+    pub stats: Option<Rc<RefCell<Vec<NodeStats>>>>,
+}
+
+/// Counts another node's rows and time.
+struct Counted {
+    input: Box<dyn Node>,
+    stats: Rc<RefCell<Vec<NodeStats>>>,
+    id: usize,
+    fresh: bool,
+}
+
+impl Node for Counted {
+    fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
+        let begin = Instant::now();
+        let r = self.input.next(cx, out, max);
+        let ns = begin.elapsed().as_nanos() as u64;
+        let mut list = self.stats.borrow_mut();
+        let s = &mut list[self.id];
+        if self.fresh {
+            s.loops += 1;
+            s.startup_ns += ns;
+            self.fresh = false;
+        }
+        s.total_ns += ns;
+        if r.is_ok() {
+            s.rows += out.len() as u64;
+        }
+        r
+    }
+    fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
+        self.fresh = true;
+        self.input.rescan(cx)
+    }
+    fn set_bound(&mut self, rows: Option<usize>) {
+        self.input.set_bound(rows);
+    }
+}
+
+fn codes(list: &[Expr]) -> Result<Vec<Code>> {
+    list.iter().map(compile).collect()
+}
+
+fn maybe(e: &Option<Expr>) -> Result<Option<Code>> {
+    e.as_ref().map(compile).transpose()
+}
+
+fn keys(list: &[PlanSortKey]) -> Result<Vec<Key>> {
+    list.iter()
+        .map(|k| {
+            Ok(Key {
+                code: compile(&k.expr)?,
+                ty: k.expr.ty().oid,
+                descending: k.descending,
+                nulls_first: k.nulls_first,
+            })
+        })
+        .collect()
+}
+
+fn types_of(node: &PlanNode) -> Vec<Oid> {
+    node.columns.iter().map(|c| c.ty().oid).collect()
+}
+
+fn has_params(node: &PlanNode) -> bool {
+    let uses = |e: &Expr| e.any(&mut |e| matches!(e, Expr::ExecParam { .. } | Expr::SubPlan { .. }));
+    let mut found = false;
+    each_expr(node, &mut |e| found = found || uses(e));
+    found || node.children().into_iter().any(has_params)
+}
+
+/// Calls `f` on every expression of a node itself.
+fn each_expr(node: &PlanNode, f: &mut dyn FnMut(&Expr)) {
+    match &node.kind {
+        NodeKind::Result { exprs, filter } => exprs.iter().chain(filter).for_each(f),
+        NodeKind::SeqScan(s) => s.filter.iter().for_each(f),
+        NodeKind::IndexScan { scan, keys, .. } => {
+            scan.filter.iter().for_each(&mut *f);
+            keys.iter().filter_map(|k| k.value.as_ref()).for_each(f);
+        }
+        NodeKind::BitmapScan { scan, arms } => {
+            scan.filter.iter().for_each(&mut *f);
+            arms.iter().flat_map(|a| &a.1).filter_map(|k| k.value.as_ref()).for_each(f);
+        }
+        NodeKind::TidScan { scan, tids } => {
+            scan.filter.iter().for_each(&mut *f);
+            f(tids);
+        }
+        NodeKind::FunctionScan { calls, .. } => calls.iter().for_each(|c| f(&c.call)),
+        NodeKind::ValuesScan { rows, .. } => rows.iter().flatten().for_each(f),
+        NodeKind::Filter { filter, .. } => f(filter),
+        NodeKind::Project { exprs, .. } | NodeKind::ProjectSet { exprs, .. } => exprs.iter().for_each(f),
+        NodeKind::NestLoop { params, on, filter, .. } => {
+            params.iter().for_each(|p| f(&p.1));
+            on.iter().chain(filter).for_each(f);
+        }
+        NodeKind::HashJoin { keys, on, filter, .. } | NodeKind::MergeJoin { keys, on, filter, .. } => {
+            keys.iter().for_each(|k| {
+                f(&k.left);
+                f(&k.right);
+            });
+            on.iter().chain(filter).for_each(f);
+        }
+        NodeKind::Sort { keys, .. } => keys.iter().for_each(|k| f(&k.expr)),
+        NodeKind::Aggregate { groups, calls, filter, .. } => {
+            groups.iter().chain(filter).for_each(&mut *f);
+            calls.iter().for_each(|c| {
+                c.args.iter().for_each(&mut *f);
+                c.order_by.iter().for_each(|k| f(&k.expr));
+                c.filter.iter().for_each(|e| f(e));
+            });
+        }
+        NodeKind::Window { partition, order, calls, .. } => {
+            partition.iter().for_each(&mut *f);
+            order.iter().for_each(|k| f(&k.expr));
+            calls.iter().for_each(|c| c.args.iter().for_each(&mut *f));
+        }
+        NodeKind::Limit { limit, offset, .. } => limit.iter().chain(offset).for_each(f),
+        NodeKind::LockRows { recheck, .. } => recheck.iter().for_each(f),
+        // Stores that others may reset count as changing.
+        NodeKind::CteScan { .. } | NodeKind::WorkTableScan { .. } => {
+            f(&Expr::ExecParam { index: 0, ty: expr::TypeRef::of(types::oids::INT4) });
+        }
+        _ => {}
+    }
+}
+
+impl Builder {
+    /// Makes the node and its inputs.
+    pub(crate) fn node(&mut self, p: &PlanNode) -> Result<Box<dyn Node>> {
+        let Some(stats) = self.stats.clone() else { return self.plain(p) };
+        let id = {
+            let mut list = stats.borrow_mut();
+            list.push(NodeStats::default());
+            list.len() - 1
+        };
+        let input = self.plain(p)?;
+        Ok(Box::new(Counted { input, stats, id, fresh: true }))
+    }
+
+    /// A CTE's store with its plan.
+    pub(crate) fn cte(&mut self, c: &CtePlan) -> Result<CteState> {
+        Ok(CteState {
+            node: Some(self.node(&c.node)?),
+            store: RowStore::new(),
+            started: false,
+            finished: false,
+            work: Rc::default(),
+            width: c.node.columns.len(),
+        })
+    }
+
+    fn call(c: &AggregateCall) -> Result<Call> {
+        let arg = c.args.last().map(|a| a.ty().oid);
+        Ok(Call {
+            maker: Call::maker(c.function, c.star, arg)?,
+            args: codes(&c.args)?,
+            arg_types: c.args.iter().map(|a| a.ty().oid).collect(),
+            result: c.ty.oid,
+            filter: c.filter.as_deref().map(compile).transpose()?,
+            distinct: c.distinct,
+            order: c
+                .order_by
+                .iter()
+                .map(|k| Ok((compile(&k.expr)?, k.expr.ty().oid, k.descending, k.nulls_first)))
+                .collect::<Result<_>>()?,
+            direct_args: c.direct_args,
+        })
+    }
+
+    #[expect(clippy::too_many_lines, reason = "one arm for each kind of node")]
+    fn plain(&mut self, p: &PlanNode) -> Result<Box<dyn Node>> {
+        Ok(match &p.kind {
+            NodeKind::Result { exprs, filter } => {
+                Box::new(ResultNode { exprs: codes(exprs)?, filter: maybe(filter)?, done: false })
+            }
+            NodeKind::SeqScan(scan) => Box::new(SeqScanNode::new(scan)?),
+            NodeKind::IndexScan { scan, index, keys, backward, index_only } => {
+                Box::new(IndexScanNode::new(scan, index, keys, *backward, *index_only)?)
+            }
+            NodeKind::BitmapScan { scan, arms } => {
+                let arms =
+                    arms.iter().map(|(i, k)| KeyedIndex::new(i, k)).collect::<Result<_>>()?;
+                Box::new(BitmapNode::new(scan, arms)?)
+            }
+            NodeKind::TidScan { scan, tids } => Box::new(TidScanNode::new(scan, tids)?),
+            NodeKind::FunctionScan { calls, ordinality, .. } => Box::new(FunctionNode {
+                calls: calls
+                    .iter()
+                    .map(|c| SetCall::compile(&c.call, c.columns))
+                    .collect::<Result<_>>()?,
+                ordinality: *ordinality,
+                width: p.columns.len(),
+                open: None,
+                number: 0,
+                ended: false,
+            }),
+            NodeKind::ValuesScan { rows, .. } => Box::new(ValuesNode {
+                rows: rows.iter().map(|r| codes(r)).collect::<Result<_>>()?,
+                width: p.columns.len(),
+                at: 0,
+            }),
+            NodeKind::CteScan { cte, .. } => Box::new(CteScanNode { cte: *cte, at: 0 }),
+            NodeKind::WorkTableScan { cte, .. } => {
+                Box::new(WorkTableNode { cte: *cte, rows: None, at: 0 })
+            }
+            NodeKind::SubqueryScan { input, .. } => self.node(input)?,
+            NodeKind::Filter { input, filter } => {
+                let constant = !filter.any(&mut |e| matches!(e, Expr::Slot { .. }));
+                Box::new(FilterNode {
+                    input: self.node(input)?,
+                    filter: compile(filter)?,
+                    batch: Batch::new(),
+                    constant: constant && !expr::fold::contains_volatile(filter),
+                })
+            }
+            NodeKind::Project { input, exprs } => Box::new(ProjectNode {
+                input: self.node(input)?,
+                exprs: codes(exprs)?,
+                batch: Batch::new(),
+            }),
+            NodeKind::ProjectSet { input, exprs } => {
+                let width = input.columns.len();
+                let mut calls: Vec<SetCall> = Vec::new();
+                let mut outer = Vec::new();
+                for e in exprs {
+                    let mut e = e.clone();
+                    take_sets(&mut e, width, &mut calls)?;
+                    outer.push(compile(&e)?);
+                }
+                Box::new(ProjectSetNode {
+                    input: self.node(input)?,
+                    exprs: outer,
+                    calls,
+                    width,
+                    batch: Batch::new(),
+                    at: 0,
+                    open: None,
+                    row: Vec::new(),
+                })
+            }
+            NodeKind::NestLoop { kind, left, right, params, on, filter, output } => {
+                Box::new(NestLoopNode {
+                    kind: *kind,
+                    left: self.node(left)?,
+                    right: self.node(right)?,
+                    params: params
+                        .iter()
+                        .map(|(i, e)| Ok((*i, compile(e)?)))
+                        .collect::<Result<_>>()?,
+                    on: maybe(on)?,
+                    filter: maybe(filter)?,
+                    output: output.clone(),
+                    right_width: right.columns.len(),
+                    state: LoopState::default(),
+                })
+            }
+            NodeKind::HashJoin { kind, left, right, keys, on, filter, output } => {
+                Box::new(HashJoinNode {
+                    kind: *kind,
+                    left: self.node(left)?,
+                    right: self.node(right)?,
+                    keys: keys
+                        .iter()
+                        .map(|k| {
+                            Ok(HashKey {
+                                left: compile(&k.left)?,
+                                right: compile(&k.right)?,
+                                ty: k.left.ty().oid,
+                                nulls_match: k.nulls_match,
+                            })
+                        })
+                        .collect::<Result<_>>()?,
+                    on: maybe(on)?,
+                    filter: maybe(filter)?,
+                    output: output.clone(),
+                    left_width: left.columns.len(),
+                    right_width: right.columns.len(),
+                    state: HashState::default(),
+                })
+            }
+            NodeKind::MergeJoin { kind, left, right, keys, on, filter, output } => {
+                Box::new(MergeJoinNode {
+                    kind: *kind,
+                    left: self.node(left)?,
+                    right: self.node(right)?,
+                    keys: keys
+                        .iter()
+                        .map(|k| {
+                            Ok(MergeKey {
+                                left: compile(&k.left)?,
+                                right: compile(&k.right)?,
+                                ty: k.left.ty().oid,
+                                descending: k.descending,
+                                nulls_first: k.nulls_first,
+                            })
+                        })
+                        .collect::<Result<_>>()?,
+                    on: maybe(on)?,
+                    filter: maybe(filter)?,
+                    output: output.clone(),
+                    left_width: left.columns.len(),
+                    right_width: right.columns.len(),
+                    state: MergeState::default(),
+                })
+            }
+            NodeKind::Sort { input, keys: list } => Box::new(SortNode {
+                width: input.columns.len(),
+                input: self.node(input)?,
+                keys: keys(list)?,
+                bound: None,
+                sorter: None,
+            }),
+            NodeKind::Aggregate { input, strategy, groups, sets, calls, grouping, filter } => {
+                if *strategy == AggregateStrategy::Plain
+                    && filter.is_none()
+                    && grouping.is_empty()
+                    && !calls.is_empty()
+                    && let NodeKind::SeqScan(scan) = &input.kind
+                    && scan.filter.is_none()
+                    && scan.table.storage.is_some()
+                    && calls.iter().all(|c| {
+                        c.star
+                            && c.filter.is_none()
+                            && types::facts::proc(Oid(c.function)).is_some_and(|f| f.name == "count")
+                    })
+                {
+                    let node: Box<dyn Node> = Box::new(CountNode::new(scan, calls.len())?);
+                    // The scan has no node of its own, but keeps its number.
+                    if let Some(s) = &self.stats {
+                        s.borrow_mut().push(NodeStats::default());
+                    }
+                    return Ok(node);
+                }
+                Box::new(AggregateNode {
+                    input_width: input.columns.len(),
+                    input: self.node(input)?,
+                    strategy: *strategy,
+                    group_types: groups.iter().map(|g| g.ty().oid).collect(),
+                    groups: codes(groups)?,
+                    sets: sets.clone(),
+                    calls: calls.iter().map(Builder::call).collect::<Result<_>>()?,
+                    grouping: grouping.clone(),
+                    filter: maybe(filter)?,
+                    state: AggregateWork::default(),
+                })
+            }
+            NodeKind::Window { input, partition, order, frame, calls } => {
+                let bound = |b: &FrameBound| -> Result<Bound> {
+                    Ok(match b {
+                        FrameBound::UnboundedPreceding => Bound::UnboundedPreceding,
+                        FrameBound::Preceding(e) => Bound::Preceding(compile(e)?),
+                        FrameBound::CurrentRow => Bound::CurrentRow,
+                        FrameBound::Following(e) => Bound::Following(compile(e)?),
+                        FrameBound::UnboundedFollowing => Bound::UnboundedFollowing,
+                    })
+                };
+                let mut list = Vec::new();
+                for c in calls {
+                    let fact = types::facts::proc(Oid(c.function));
+                    let is_window = fact.is_some_and(|f| f.kind == 'w');
+                    let aggregate = if is_window {
+                        None
+                    } else {
+                        Some(Builder::call(&AggregateCall {
+                            function: c.function,
+                            args: c.args.clone(),
+                            arg_types: c.arg_types.clone(),
+                            ty: c.ty,
+                            star: c.star,
+                            distinct: false,
+                            order_by: Vec::new(),
+                            filter: c.filter.clone(),
+                            direct_args: 0,
+                            levels_up: 0,
+                        })?)
+                    };
+                    list.push(WindowCallCode {
+                        name: fact.map_or("", |f| f.name),
+                        args: codes(&c.args)?,
+                        aggregate,
+                        result: c.ty.oid,
+                    });
+                }
+                Box::new(WindowNode {
+                    width: input.columns.len(),
+                    input: self.node(input)?,
+                    partition: partition
+                        .iter()
+                        .map(|e| Ok((compile(e)?, e.ty().oid)))
+                        .collect::<Result<_>>()?,
+                    order: keys(order)?,
+                    mode: frame.mode,
+                    start: bound(&frame.start)?,
+                    end: bound(&frame.end)?,
+                    exclude: frame.exclude,
+                    calls: list,
+                    work: WindowWork::default(),
+                })
+            }
+            NodeKind::Unique { input, keys } => {
+                let types = types_of(input);
+                Box::new(UniqueNode {
+                    input: self.node(input)?,
+                    keys: keys.iter().map(|k| (*k, types[*k])).collect(),
+                    last: None,
+                    batch: Batch::new(),
+                })
+            }
+            NodeKind::SetOp { op, all, left, right } => Box::new(SetOpNode {
+                op: *op,
+                all: *all,
+                types: types_of(left),
+                left: self.node(left)?,
+                right: self.node(right)?,
+                table: Table::default(),
+                counts: Vec::new(),
+                buckets: std::collections::HashMap::new(),
+                built: false,
+                at: 0,
+            }),
+            NodeKind::Append { inputs } => Box::new(AppendNode {
+                inputs: inputs.iter().map(|i| self.node(i)).collect::<Result<_>>()?,
+                at: 0,
+                width: p.columns.len(),
+            }),
+            NodeKind::RecursiveUnion { cte, all, left, right } => Box::new(RecursiveNode {
+                cte: *cte,
+                all: *all,
+                types: types_of(left),
+                left: self.node(left)?,
+                right: self.node(right)?,
+                seen: std::collections::HashMap::new(),
+                next_round: Vec::new(),
+                in_right: false,
+                ended: false,
+                batch: Batch::new(),
+            }),
+            NodeKind::Limit { input, limit, offset, ties, with_ties } => Box::new(LimitNode {
+                input: self.node(input)?,
+                limit: maybe(limit)?,
+                offset: maybe(offset)?,
+                ties: keys(ties)?,
+                with_ties: *with_ties,
+                left: None,
+                to_skip: 0,
+                started: false,
+                last: None,
+                ended: false,
+            }),
+            NodeKind::LockRows { input, marks, recheck } => Box::new(LockRowsNode {
+                input: self.node(input)?,
+                marks: marks
+                    .iter()
+                    .map(|m| {
+                        let columns: Vec<i32> = m.slots.iter().map(|s| s.1).collect();
+                        Mark {
+                            reader: RowReader::new(&m.table, &columns, None),
+                            mark: m.clone(),
+                            heap: None,
+                        }
+                    })
+                    .collect(),
+                recheck: maybe(recheck)?,
+                batch: Batch::new(),
+                slot: TupleSlot::new(),
+            }),
+            NodeKind::Materialize { input } => Box::new(MaterializeNode {
+                depends: has_params(input),
+                width: input.columns.len(),
+                input: self.node(input)?,
+                store: RowStore::new(),
+                at: 0,
+                complete: false,
+                started: false,
+                batch: Batch::new(),
+            }),
+            NodeKind::CteScope { input, ctes } => {
+                Box::new(CteScopeNode { input: self.node(input)?, ctes: ctes.clone() })
+            }
+            NodeKind::Modify(m) => {
+                let input = m.input.as_ref().map(|i| self.node(i)).transpose()?;
+                Box::new(ModifyNode::new(m, input)?)
+            }
+        })
+    }
+}
+
+/// Takes set-returning calls out of an expression: each becomes a column behind the row.
+fn take_sets(e: &mut Expr, width: usize, calls: &mut Vec<SetCall>) -> Result<()> {
+    let mut failed = None;
+    e.rewrite(&mut |e| {
+        let Expr::Call { function, ty, .. } = e else { return false };
+        let is_set = types::registry::function(Oid(*function)).is_some_and(|f| f.returns_set());
+        if !is_set {
+            return false;
+        }
+        let nested = {
+            let mut inner = false;
+            e.for_children(&mut |c| {
+                inner = inner
+                    || c.any(&mut |c| match c {
+                        Expr::Call { function, .. } => types::registry::function(Oid(*function))
+                            .is_some_and(|f| f.returns_set()),
+                        _ => false,
+                    });
+            });
+            inner
+        };
+        if nested {
+            failed = Some(base::Error::unsupported("a set-returning function within another"));
+            return true;
+        }
+        let ty = *ty;
+        match SetCall::compile(e, 1) {
+            Ok(c) => calls.push(c),
+            Err(err) => failed = Some(err),
+        }
+        *e = Expr::Slot { index: width + calls.len().max(1) - 1, ty };
+        true
+    });
+    failed.map_or(Ok(()), Err)
+}

@@ -1,0 +1,472 @@
+//! Foreign keys: checks and actions at the end of the statement, or of the transaction.
+//!
+//! # Purpose
+//! Rows written queue [`AfterCheck`]s. A referencing row is checked by finding and key-share locking the row it
+//! refers to; a referenced row that went or changed its key does what the constraint says to the rows that refer to it.
+
+use super::context::{DeferredCheck, ExecContext};
+use super::modify::{TableWriter, compile_stored, shown};
+use super::row::RowReader;
+use super::{Batch, Cx};
+use base::{Oid, Result, SqlError, SqlState, Tid, bail};
+use btree::ScanBounds;
+use engine::catalog::model::{ForeignKey, Index, ReferentialAction, Table};
+use expr::eval::EvalContext;
+use expr::ops::compare;
+use heap::{FetchState, Heap, HeapScan, PageBatch, ScanOptions, TupleOutcome, TupleSlot};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use txn::{RowLockMode, Snapshot};
+use types::Datum;
+
+/// What a written row leaves to be seen to.
+#[derive(Clone, Debug)]
+pub enum AfterCheck {
+    /// A row refers to this key.
+    Referencing {
+        /// The constraint.
+        key: Arc<ForeignKey>,
+        /// The referring values.
+        values: Vec<Datum>,
+    },
+    /// A key that rows may refer to has gone or become another.
+    Referenced {
+        /// The constraint.
+        key: Arc<ForeignKey>,
+        /// The old key.
+        old: Vec<Datum>,
+        /// The new one, of an update.
+        new: Option<Vec<Datum>>,
+    },
+}
+
+fn table(x: &ExecContext<'_>, oid: Oid) -> Result<Arc<Table>> {
+    match x.catalog.table_by_oid(oid)? {
+        Some(t) => Ok(t),
+        None => bail!(UNDEFINED_TABLE, "relation with OID {} does not exist", oid.0),
+    }
+}
+
+fn names(t: &Table, columns: &[i32]) -> String {
+    let list: Vec<&str> =
+        columns.iter().map(|c| t.columns[*c as usize - 1].name.as_str()).collect();
+    list.join(", ")
+}
+
+fn texts(x: &ExecContext<'_>, t: &Table, columns: &[i32], values: &[Datum]) -> String {
+    let list: Vec<String> = columns
+        .iter()
+        .zip(values)
+        .map(|(c, v)| shown(t.columns[*c as usize - 1].ty.oid, v, x))
+        .collect();
+    list.join(", ")
+}
+
+/// Finds rows of a table by values of some columns.
+struct Finder {
+    table: Arc<Table>,
+    heap: Arc<Heap>,
+    columns: Vec<i32>,
+    index: Option<Arc<Index>>,
+    reader: RowReader,
+}
+
+impl Finder {
+    fn new(x: &ExecContext<'_>, table: &Arc<Table>, columns: &[i32]) -> Result<Finder> {
+        let index = table.indexes.iter().find(|i| {
+            i.valid
+                && i.predicate.is_none()
+                && i.key_columns >= columns.len()
+                && i.columns[..columns.len()]
+                    .iter()
+                    .all(|c| c.expr.is_none() && columns.contains(&c.column))
+        });
+        let all: Vec<i32> = table.columns.iter().map(|c| c.number).collect();
+        Ok(Finder {
+            heap: x.relations.heap(table)?,
+            reader: RowReader::new(table, &all, None),
+            index: index.cloned(),
+            table: table.clone(),
+            columns: columns.to_vec(),
+        })
+    }
+
+    fn matches(&self, row: &[Datum], values: &[Datum]) -> bool {
+        self.columns.iter().zip(values).all(|(c, v)| {
+            let mine = &row[*c as usize - 1];
+            !mine.is_null() && compare(self.table.columns[*c as usize - 1].ty.oid, mine, v).is_eq()
+        })
+    }
+
+    /// Calls `f` with each row that has the values, until it says stop.
+    fn find(
+        &self,
+        x: &ExecContext<'_>,
+        snapshot: &Arc<Snapshot>,
+        values: &[Datum],
+        f: &mut dyn FnMut(Tid, &mut Batch) -> Result<bool>,
+    ) -> Result<()> {
+        let mut batch = Batch::new();
+        let Some(index) = &self.index else {
+            let mut scan = HeapScan::new(&self.heap, snapshot.clone(), ScanOptions::default())?;
+            let mut page = PageBatch::new();
+            while scan.next_page(&mut page)? {
+                x.cancel.check()?;
+                for t in page.iter() {
+                    batch.reset(self.reader.width());
+                    self.reader.read(&t.tuple, t.tid, &self.heap, &mut batch, |_| Ok(true), false)?;
+                    if self.matches(batch.row(0), values) && !f(t.tid, &mut batch)? {
+                        return Ok(());
+                    }
+                }
+            }
+            return Ok(());
+        };
+        let tree = x.relations.btree(&self.table, index)?;
+        let mut key = Vec::new();
+        for c in &index.columns[..self.columns.len()] {
+            let at = self.columns.iter().position(|n| *n == c.column).unwrap_or(0);
+            let Some(v) = converted(&values[at], c.ty.oid) else { return Ok(()) };
+            let mut bytes = Vec::new();
+            types::encode(c.ty.oid, &v, &mut bytes)?;
+            key.push(Some(bytes));
+        }
+        let mut scan = tree.scan(ScanBounds::prefix(key), btree::ScanOptions::default());
+        let mut state = FetchState::new();
+        let mut slot = TupleSlot::new();
+        while let Some(tid) = scan.next()? {
+            let got = self.heap.fetch(tid, snapshot, &mut state, &mut slot)?;
+            if !got.found {
+                continue;
+            }
+            batch.reset(self.reader.width());
+            self.reader.read(&slot.view(), slot.tid, &self.heap, &mut batch, |_| Ok(true), false)?;
+            if self.matches(batch.row(0), values) && !f(slot.tid, &mut batch)? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A value in the type of the other side's column; None if it cannot be one.
+fn converted(v: &Datum, ty: Oid) -> Option<Datum> {
+    use types::oids;
+    match ty {
+        oids::INT2 => expr::code::int_of(v).and_then(|i| i16::try_from(i).ok()).map(Datum::Int2),
+        oids::INT4 => expr::code::int_of(v).and_then(|i| i32::try_from(i).ok()).map(Datum::Int4),
+        oids::INT8 => expr::code::int_of(v).map(Datum::Int8),
+        _ => Some(v.clone()),
+    }
+}
+
+/// Checks that a referring row's key is there, and keeps it there.
+fn check_referencing(x: &ExecContext<'_>, key: &Arc<ForeignKey>, values: &[Datum]) -> Result<()> {
+    let nulls = values.iter().filter(|v| v.is_null()).count();
+    let child = table(x, key.table)?;
+    if nulls == values.len() || (nulls > 0 && !key.match_full) {
+        return Ok(());
+    }
+    if nulls > 0 {
+        return Err(SqlError::new(
+            SqlState::FOREIGN_KEY_VIOLATION,
+            format!(
+                "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+                child.name, key.name
+            ),
+        )
+        .detail("MATCH FULL does not allow mixing of null and nonnull key values.")
+        .table(&child.namespace_name, &child.name)
+        .constraint(&key.name)
+        .into());
+    }
+    x.relations.lock_table(key.referenced_table, false)?;
+    let parent = table(x, key.referenced_table)?;
+    let finder = Finder::new(x, &parent, &key.referenced_columns)?;
+    loop {
+        x.cancel.check()?;
+        let snapshot = x.txn.take_latest_snapshot();
+        let mut found: Option<Tid> = None;
+        finder.find(x, &snapshot, values, &mut |tid, _| {
+            found = Some(tid);
+            Ok(false)
+        })?;
+        let Some(tid) = found else { break };
+        match finder.heap.lock_tuple(x.txn, tid, RowLockMode::KeyShare, x.lock_wait, None)? {
+            TupleOutcome::Ok(()) | TupleOutcome::SelfModified => return Ok(()),
+            TupleOutcome::WouldBlock => bail!(
+                LOCK_NOT_AVAILABLE,
+                "could not obtain lock on row in relation \"{}\"",
+                parent.name
+            ),
+            // It changed: look for it again.
+            _ => {}
+        }
+    }
+    Err(SqlError::new(
+        SqlState::FOREIGN_KEY_VIOLATION,
+        format!(
+            "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+            child.name, key.name
+        ),
+    )
+    .detail(format!(
+        "Key ({})=({}) is not present in table \"{}\".",
+        names(&child, &key.columns),
+        texts(x, &child, &key.columns, values),
+        parent.name
+    ))
+    .table(&child.namespace_name, &child.name)
+    .constraint(&key.name)
+    .into())
+}
+
+fn still_referenced(
+    x: &ExecContext<'_>,
+    key: &ForeignKey,
+    parent: &Table,
+    child: &Table,
+    old: &[Datum],
+    restrict: bool,
+) -> base::Error {
+    let (state, message) = if restrict {
+        (
+            SqlState::RESTRICT_VIOLATION,
+            format!(
+                "update or delete on table \"{}\" violates RESTRICT setting of foreign key constraint \"{}\" on table \"{}\"",
+                parent.name, key.name, child.name
+            ),
+        )
+    } else {
+        (
+            SqlState::FOREIGN_KEY_VIOLATION,
+            format!(
+                "update or delete on table \"{}\" violates foreign key constraint \"{}\" on table \"{}\"",
+                parent.name, key.name, child.name
+            ),
+        )
+    };
+    let word = if restrict { "is referenced" } else { "is still referenced" };
+    SqlError::new(state, message)
+        .detail(format!(
+            "Key ({})=({}) {word} from table \"{}\".",
+            names(parent, &key.referenced_columns),
+            texts(x, parent, &key.referenced_columns, old),
+            child.name
+        ))
+        .table(&child.namespace_name, &child.name)
+        .constraint(&key.name)
+        .into()
+}
+
+/// Does what a constraint says when its referenced key goes or changes.
+fn act(
+    x: &ExecContext<'_>,
+    key: &Arc<ForeignKey>,
+    old: &[Datum],
+    new: Option<&[Datum]>,
+    queue: &mut VecDeque<AfterCheck>,
+) -> Result<()> {
+    if old.iter().any(Datum::is_null) {
+        return Ok(());
+    }
+    let action = if new.is_some() { key.on_update } else { key.on_delete };
+    let changes = !matches!(action, ReferentialAction::NoAction | ReferentialAction::Restrict);
+    x.relations.lock_table(key.table, changes)?;
+    let parent = table(x, key.referenced_table)?;
+    let child = table(x, key.table)?;
+    let snapshot = x.txn.take_latest_snapshot();
+    if action == ReferentialAction::NoAction {
+        // Another row may have taken the key over.
+        let finder = Finder::new(x, &parent, &key.referenced_columns)?;
+        let mut there = false;
+        finder.find(x, &snapshot, old, &mut |_, _| {
+            there = true;
+            Ok(false)
+        })?;
+        if there {
+            return Ok(());
+        }
+    }
+    let finder = Finder::new(x, &child, &key.columns)?;
+    let mut rows: Vec<(Tid, Vec<Datum>)> = Vec::new();
+    finder.find(x, &snapshot, old, &mut |tid, batch| {
+        rows.push((tid, batch.take_row(0)));
+        Ok(changes)
+    })?;
+    if rows.is_empty() {
+        return Ok(());
+    }
+    if !changes {
+        let restrict = action == ReferentialAction::Restrict;
+        return Err(still_referenced(x, key, &parent, &child, old, restrict));
+    }
+    let mut writer = TableWriter::new(x, &child)?;
+    let exec = RefCell::new(Vec::new());
+    let cx = EvalContext::new(x.env, &exec);
+    let mut after = Vec::new();
+    for (tid, row) in rows {
+        x.cancel.check()?;
+        let outcome = if action == ReferentialAction::Cascade && new.is_none() {
+            let o = writer.delete(x, tid)?;
+            if o == TupleOutcome::Ok(()) {
+                writer.after_delete(&row, &mut after);
+            }
+            o
+        } else {
+            let mut changed = row.clone();
+            for (n, c) in key.columns.iter().enumerate() {
+                let column = &child.columns[*c as usize - 1];
+                changed[*c as usize - 1] = match (action, new) {
+                    (ReferentialAction::Cascade, Some(v)) => {
+                        converted(&v[n], column.ty.oid).unwrap_or(Datum::Null)
+                    }
+                    (ReferentialAction::SetDefault, _) => match &column.default {
+                        Some(d) => compile_stored(d)?.eval(&[], &cx)?,
+                        None => Datum::Null,
+                    },
+                    _ => Datum::Null,
+                };
+            }
+            let o = writer.update(x, tid, &row, &mut changed)?;
+            match o {
+                TupleOutcome::Ok(_) => {
+                    writer.after_update(&row, &changed, &mut after);
+                    TupleOutcome::Ok(())
+                }
+                other => other.failed().unwrap_or(TupleOutcome::Invisible),
+            }
+        };
+        match outcome {
+            TupleOutcome::Ok(()) | TupleOutcome::SelfModified | TupleOutcome::Deleted { .. } => {}
+            TupleOutcome::WouldBlock => bail!(
+                LOCK_NOT_AVAILABLE,
+                "could not obtain lock on row in relation \"{}\"",
+                child.name
+            ),
+            TupleOutcome::Updated { .. } | TupleOutcome::Invisible => bail!(
+                SERIALIZATION_FAILURE,
+                "could not serialize access due to concurrent update"
+            ),
+        }
+    }
+    queue.extend(after);
+    Ok(())
+}
+
+fn work(x: &ExecContext<'_>, checks: Vec<AfterCheck>, at_commit: bool) -> Result<()> {
+    let mut queue: VecDeque<AfterCheck> = checks.into();
+    if queue.is_empty() {
+        return Ok(());
+    }
+    // Rows of this statement must be seen.
+    x.txn.advance_command()?;
+    let mut n = 0u32;
+    while let Some(check) = queue.pop_front() {
+        n += 1;
+        if n.is_multiple_of(64) {
+            x.cancel.check()?;
+        }
+        match check {
+            AfterCheck::Referencing { key, values } => {
+                if !at_commit && x.relations.is_deferred(&key) {
+                    x.relations.defer(DeferredCheck {
+                        key,
+                        referenced_side: false,
+                        values,
+                        deferred: true,
+                    });
+                    continue;
+                }
+                check_referencing(x, &key, &values)?;
+            }
+            AfterCheck::Referenced { key, old, new } => {
+                let action = if new.is_some() { key.on_update } else { key.on_delete };
+                if !at_commit
+                    && action == ReferentialAction::NoAction
+                    && x.relations.is_deferred(&key)
+                {
+                    x.relations.defer(DeferredCheck {
+                        key,
+                        referenced_side: true,
+                        values: old,
+                        deferred: true,
+                    });
+                    continue;
+                }
+                let before = queue.len();
+                act(x, &key, &old, new.as_deref(), &mut queue)?;
+                if queue.len() > before {
+                    x.txn.advance_command()?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Runs what the statement has queued.
+pub(crate) fn run_after(cx: &Cx<'_>) -> Result<()> {
+    let checks = std::mem::take(&mut *cx.shared.after.borrow_mut());
+    work(cx.x, checks, false)
+}
+
+/// Runs foreign-key work that COPY and others have collected themselves.
+///
+/// # Errors
+/// `23503` and what the actions meet.
+pub fn run_checks(x: &ExecContext<'_>, checks: Vec<AfterCheck>) -> Result<()> {
+    work(x, checks, false)
+}
+
+/// Runs checks that were put off to the end of the transaction (or SET CONSTRAINTS … IMMEDIATE).
+///
+/// # Errors
+/// `23503`.
+pub fn run_deferred(x: &ExecContext<'_>, checks: Vec<DeferredCheck>) -> Result<()> {
+    let checks = checks
+        .into_iter()
+        .map(|c| {
+            if c.referenced_side {
+                AfterCheck::Referenced { key: c.key, old: c.values, new: None }
+            } else {
+                AfterCheck::Referencing { key: c.key, values: c.values }
+            }
+        })
+        .collect();
+    work_deferred(x, checks)
+}
+
+fn work_deferred(x: &ExecContext<'_>, checks: Vec<AfterCheck>) -> Result<()> {
+    x.txn.advance_command()?;
+    for c in checks {
+        match c {
+            AfterCheck::Referencing { key, values } => {
+                // The row may be gone or changed by now: only a row that still refers counts.
+                let child = table(x, key.table)?;
+                let finder = Finder::new(x, &child, &key.columns)?;
+                let mut there = false;
+                if !values.iter().any(Datum::is_null) {
+                    let snapshot = x.txn.take_latest_snapshot();
+                    finder.find(x, &snapshot, &values, &mut |_, _| {
+                        there = true;
+                        Ok(false)
+                    })?;
+                }
+                if there {
+                    check_referencing(x, &key, &values)?;
+                }
+            }
+            AfterCheck::Referenced { key, old, .. } => {
+                let mut queue = VecDeque::new();
+                let plain = Arc::new(ForeignKey {
+                    on_delete: ReferentialAction::NoAction,
+                    ..(*key).clone()
+                });
+                act(x, &plain, &old, None, &mut queue)?;
+            }
+        }
+    }
+    Ok(())
+}

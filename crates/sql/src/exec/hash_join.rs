@@ -1,0 +1,396 @@
+//! Hash joins: the right side in a hash table, in parts on disk if it is too big.
+
+use super::batch::{BATCH_ROWS, Batch, row_bytes};
+use super::join::emit;
+use super::store::RowFile;
+use super::{Cx, Node};
+use crate::query::JoinKind;
+use base::{Oid, Result};
+use expr::code::Code;
+use expr::ops::{compare, hash, mix};
+use types::Datum;
+
+/// One equality.
+pub(crate) struct HashKey {
+    pub left: Code,
+    pub right: Code,
+    pub ty: Oid,
+    pub nulls_match: bool,
+}
+
+const NONE: u32 = u32::MAX;
+
+/// A chained hash table of rows.
+#[derive(Default)]
+pub(crate) struct Table {
+    pub width: usize,
+    pub data: Vec<Datum>,
+    pub hashes: Vec<u64>,
+    next: Vec<u32>,
+    heads: Vec<u32>,
+    pub matched: Vec<bool>,
+    pub bytes: usize,
+}
+
+impl Table {
+    pub(crate) fn clear(&mut self) {
+        self.data.clear();
+        self.hashes.clear();
+        self.next.clear();
+        self.heads.clear();
+        self.matched.clear();
+        self.bytes = 0;
+    }
+    pub(crate) fn len(&self) -> usize {
+        self.hashes.len()
+    }
+    pub(crate) fn row(&self, i: usize) -> &[Datum] {
+        &self.data[i * self.width..(i + 1) * self.width]
+    }
+    pub(crate) fn push(&mut self, row: &[Datum], h: u64) {
+        self.bytes += row_bytes(row);
+        self.data.extend_from_slice(row);
+        self.hashes.push(h);
+        self.matched.push(false);
+    }
+    pub(crate) fn index(&mut self) {
+        let n = (self.len() * 2).next_power_of_two().max(16);
+        self.heads = vec![NONE; n];
+        self.next = vec![NONE; self.len()];
+        for i in (0..self.len()).rev() {
+            let b = self.hashes[i] as usize & (n - 1);
+            self.next[i] = self.heads[b];
+            self.heads[b] = i as u32;
+        }
+    }
+    #[inline]
+    pub(crate) fn first(&self, h: u64) -> u32 {
+        if self.heads.is_empty() { NONE } else { self.heads[h as usize & (self.heads.len() - 1)] }
+    }
+    #[inline]
+    fn after(&self, i: u32) -> u32 {
+        self.next[i as usize]
+    }
+}
+
+/// A hash join.
+pub(crate) struct HashJoinNode {
+    pub kind: JoinKind,
+    pub left: Box<dyn Node>,
+    pub right: Box<dyn Node>,
+    pub keys: Vec<HashKey>,
+    pub on: Option<Code>,
+    pub filter: Option<Code>,
+    pub output: Vec<usize>,
+    pub left_width: usize,
+    pub right_width: usize,
+    pub state: HashState,
+}
+
+#[derive(Default)]
+pub(crate) struct HashState {
+    built: bool,
+    table: Table,
+    /// Parts on disk: (left, right); taken from the end.
+    parts: Vec<(RowFile, RowFile)>,
+    spilled: bool,
+    part_left: Option<RowFile>,
+    left: Batch,
+    at: usize,
+    chain: u32,
+    hash: u64,
+    open: bool,
+    matched: bool,
+    /// Unmatched right rows are being handed out from here.
+    unmatched: Option<usize>,
+    ended: bool,
+    row: Vec<Datum>,
+}
+
+impl HashJoinNode {
+    /// The hash of a row's keys; None if a NULL makes it match nothing.
+    fn key_hash(keys: &[HashKey], left: bool, row: &[Datum], cx: &Cx<'_>) -> Result<Option<u64>> {
+        let mut h = 0u64;
+        for k in keys {
+            let mut scratch = Datum::Null;
+            let code = if left { &k.left } else { &k.right };
+            let v = code.eval_ref(row, &cx.eval, &mut scratch)?;
+            if v.is_null() && !k.nulls_match {
+                return Ok(None);
+            }
+            h = mix(h ^ hash(k.ty, v));
+        }
+        Ok(Some(h))
+    }
+
+    fn same_keys(keys: &[HashKey], left: &[Datum], right: &[Datum], cx: &Cx<'_>) -> Result<bool> {
+        for k in keys {
+            let (mut x, mut y) = (Datum::Null, Datum::Null);
+            let a = k.left.eval_ref(left, &cx.eval, &mut x)?;
+            let b = k.right.eval_ref(right, &cx.eval, &mut y)?;
+            let same = match (a.is_null(), b.is_null()) {
+                (true, true) => k.nulls_match,
+                (false, false) => compare(k.ty, a, b).is_eq(),
+                _ => false,
+            };
+            if !same {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn keeps_right(&self) -> bool {
+        matches!(self.kind, JoinKind::Right | JoinKind::Full)
+    }
+
+    fn build(&mut self, cx: &Cx<'_>) -> Result<()> {
+        let keep = self.keeps_right();
+        let limit = cx.x.work_mem_bytes.saturating_mul(2);
+        let s = &mut self.state;
+        s.table.clear();
+        s.table.width = self.right_width;
+        let mut batch = Batch::new();
+        let mut files: Vec<RowFile> = Vec::new();
+        loop {
+            cx.poll()?;
+            self.right.next(cx, &mut batch, BATCH_ROWS)?;
+            if batch.is_empty() {
+                break;
+            }
+            for row in batch.rows() {
+                let h = match HashJoinNode::key_hash(&self.keys, false, row, cx)? {
+                    Some(h) => h,
+                    // Kept for the rows without a match; its hash never leads to a match.
+                    None if keep => 0,
+                    None => continue,
+                };
+                if files.is_empty() {
+                    s.table.push(row, h);
+                } else {
+                    let n = files.len();
+                    files[part_of(h, n)].write(row)?;
+                }
+            }
+            if files.is_empty() && s.table.bytes > limit {
+                let n = 32;
+                for _ in 0..n {
+                    files.push(RowFile::new(self.right_width)?);
+                }
+                for i in 0..s.table.len() {
+                    files[part_of(s.table.hashes[i], n)].write(s.table.row(i))?;
+                }
+                s.table.clear();
+            }
+        }
+        if files.is_empty() {
+            s.table.index();
+            s.built = true;
+            return Ok(());
+        }
+        // The left side goes to the same parts.
+        let n = files.len();
+        let mut lefts: Vec<RowFile> =
+            (0..n).map(|_| RowFile::new(self.left_width)).collect::<Result<_>>()?;
+        loop {
+            cx.poll()?;
+            self.left.next(cx, &mut batch, BATCH_ROWS)?;
+            if batch.is_empty() {
+                break;
+            }
+            for row in batch.rows() {
+                let h = HashJoinNode::key_hash(&self.keys, true, row, cx)?.unwrap_or(0);
+                lefts[part_of(h, n)].write(row)?;
+            }
+        }
+        let s = &mut self.state;
+        s.spilled = true;
+        s.parts = lefts.into_iter().zip(files).collect();
+        s.built = true;
+        self.next_part(cx).map(|_| ())
+    }
+
+    /// Loads the next part from disk; false if there is none.
+    fn next_part(&mut self, cx: &Cx<'_>) -> Result<bool> {
+        let keep = self.keeps_right();
+        let s = &mut self.state;
+        let Some((mut l, mut r)) = s.parts.pop() else { return Ok(false) };
+        l.rewind()?;
+        r.rewind()?;
+        s.table.clear();
+        s.table.width = self.right_width;
+        let mut row = Vec::new();
+        loop {
+            row.clear();
+            if !r.read(&mut row)? {
+                break;
+            }
+            match HashJoinNode::key_hash(&self.keys, false, &row, cx)? {
+                Some(h) => s.table.push(&row, h),
+                None if keep => s.table.push(&row, 0),
+                None => {}
+            }
+            if s.table.bytes > cx.x.work_mem_bytes.saturating_mul(64).max(256 << 20) {
+                base::bail!(OUT_OF_MEMORY, "out of memory");
+            }
+        }
+        s.table.index();
+        s.part_left = Some(l);
+        Ok(true)
+    }
+
+    fn fill_left(&mut self, cx: &Cx<'_>, max: usize) -> Result<bool> {
+        cx.poll()?;
+        let s = &mut self.state;
+        s.at = 0;
+        if !s.spilled {
+            // An empty table decides some joins without looking at the left side.
+            if s.table.len() == 0 && matches!(self.kind, JoinKind::Inner | JoinKind::Semi | JoinKind::Right) {
+                return Ok(false);
+            }
+            self.left.next(cx, &mut s.left, max)?;
+            return Ok(!s.left.is_empty());
+        }
+        s.left.reset(self.left_width);
+        let Some(f) = &mut s.part_left else { return Ok(false) };
+        let mut row = Vec::new();
+        while s.left.len() < BATCH_ROWS {
+            row.clear();
+            if !f.read(&mut row)? {
+                break;
+            }
+            s.left.push(&row);
+        }
+        Ok(!s.left.is_empty())
+    }
+}
+
+fn part_of(h: u64, n: usize) -> usize {
+    (h >> 40) as usize % n
+}
+
+impl Node for HashJoinNode {
+    fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
+        out.reset(self.output.len());
+        if !self.state.built {
+            self.build(cx)?;
+        }
+        loop {
+            if self.state.ended {
+                return Ok(());
+            }
+            if let Some(mut i) = self.state.unmatched {
+                let s = &mut self.state;
+                while i < s.table.len() && out.len() < max {
+                    if !s.table.matched[i] {
+                        s.row.clear();
+                        s.row.resize(self.left_width, Datum::Null);
+                        s.row.extend_from_slice(s.table.row(i));
+                        let pass = match &self.filter {
+                            Some(f) => f.is_true(&s.row, &cx.eval)?,
+                            None => true,
+                        };
+                        if pass {
+                            emit(&s.row, &self.output, out);
+                        }
+                    }
+                    i += 1;
+                }
+                s.unmatched = Some(i);
+                if out.len() >= max {
+                    return Ok(());
+                }
+                s.unmatched = None;
+                if !self.next_part(cx)? {
+                    self.state.ended = true;
+                }
+                continue;
+            }
+            if !self.state.open {
+                if self.state.at >= self.state.left.len() && !self.fill_left(cx, max)? {
+                    if self.keeps_right() {
+                        self.state.unmatched = Some(0);
+                    } else if !self.next_part(cx)? {
+                        self.state.ended = true;
+                    }
+                    continue;
+                }
+                let s = &mut self.state;
+                let left = s.left.row(s.at);
+                s.matched = false;
+                s.chain = match HashJoinNode::key_hash(&self.keys, true, left, cx)? {
+                    Some(h) => {
+                        s.hash = h;
+                        s.table.first(h)
+                    }
+                    None => NONE,
+                };
+                s.row.clear();
+                s.row.extend_from_slice(left);
+                s.open = true;
+            }
+            let s = &mut self.state;
+            let width = self.left_width;
+            while s.chain != NONE {
+                let i = s.chain as usize;
+                s.chain = s.table.after(s.chain);
+                if s.table.hashes[i] != s.hash
+                    || !HashJoinNode::same_keys(&self.keys, s.left.row(s.at), s.table.row(i), cx)?
+                {
+                    continue;
+                }
+                s.row.truncate(width);
+                s.row.extend_from_slice(s.table.row(i));
+                if let Some(on) = &self.on
+                    && !on.is_true(&s.row, &cx.eval)?
+                {
+                    continue;
+                }
+                s.matched = true;
+                s.table.matched[i] = true;
+                if matches!(self.kind, JoinKind::Semi | JoinKind::Anti) {
+                    s.chain = NONE;
+                    break;
+                }
+                let pass = match &self.filter {
+                    Some(f) => f.is_true(&s.row, &cx.eval)?,
+                    None => true,
+                };
+                if pass {
+                    emit(&s.row, &self.output, out);
+                    if out.len() >= max {
+                        return Ok(());
+                    }
+                }
+            }
+            s.open = false;
+            s.at += 1;
+            let lone = match self.kind {
+                JoinKind::Semi => s.matched,
+                JoinKind::Anti | JoinKind::Left | JoinKind::Full => !s.matched,
+                _ => false,
+            };
+            if lone {
+                s.row.truncate(width);
+                s.row.resize(width + self.right_width, Datum::Null);
+                let pass = match &self.filter {
+                    Some(f) => f.is_true(&s.row, &cx.eval)?,
+                    None => true,
+                };
+                if pass {
+                    emit(&s.row, &self.output, out);
+                }
+            }
+            if out.len() >= max {
+                return Ok(());
+            }
+        }
+    }
+    fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
+        let table = std::mem::take(&mut self.state.table);
+        self.state = HashState { table, ..HashState::default() };
+        self.state.table.clear();
+        self.left.rescan(cx)?;
+        self.right.rescan(cx)
+    }
+}

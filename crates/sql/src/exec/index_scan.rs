@@ -1,0 +1,402 @@
+//! Index scans, index-only scans, and what turns conditions into bounds.
+
+use super::batch::Batch;
+use super::scan::ScanBase;
+use super::{Cx, Node};
+use crate::plan::{IndexKey, IndexOp, TableScan};
+use base::{Oid, Result, Tid};
+use btree::{Btree, BtreeScan, Condition, Direction, ScanBounds, ScanOptions};
+use engine::catalog::model::{Index, Table};
+use expr::code::{Code, compile, int_of};
+use expr::ops::compare;
+use heap::{FetchState, MapPin, TupleSlot};
+use std::sync::Arc;
+use types::{Datum, Text, oids};
+
+struct Key {
+    column: usize,
+    op: IndexOp,
+    value: Option<Code>,
+}
+
+/// An index with conditions on it.
+pub(crate) struct KeyedIndex {
+    pub index: Arc<Index>,
+    keys: Vec<Key>,
+    tree: Option<Arc<Btree>>,
+    /// `= ANY` gives several ranges.
+    many: bool,
+}
+
+/// A value as the index's type.
+enum Fitted {
+    Value(Datum),
+    Below,
+    Above,
+}
+
+/// Turns a value into the key's type without changing its order.
+fn fit(v: Datum, ty: Oid) -> Fitted {
+    let low_high = match ty {
+        oids::INT2 => (i64::from(i16::MIN), i64::from(i16::MAX)),
+        oids::INT4 => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        oids::INT8 => (i64::MIN, i64::MAX),
+        oids::NAME => {
+            if let Datum::Text(t) = &v
+                && t.len() > 63
+            {
+                return Fitted::Value(Datum::Text(Text::from(types::io::truncate_name(t))));
+            }
+            return Fitted::Value(v);
+        }
+        _ => return Fitted::Value(v),
+    };
+    let Some(i) = int_of(&v) else { return Fitted::Value(v) };
+    if i < low_high.0 {
+        return Fitted::Below;
+    }
+    if i > low_high.1 {
+        return Fitted::Above;
+    }
+    Fitted::Value(match ty {
+        oids::INT2 => Datum::Int2(i as i16),
+        oids::INT4 => Datum::Int4(i as i32),
+        _ => Datum::Int8(i),
+    })
+}
+
+fn encoded(ty: Oid, v: &Datum) -> Result<Vec<u8>> {
+    let mut out = Vec::with_capacity(16);
+    types::encode(ty, v, &mut out)?;
+    Ok(out)
+}
+
+/// What one column must be, being put together.
+#[derive(Default)]
+struct ColumnRange {
+    lower: Option<(Datum, bool)>,
+    upper: Option<(Datum, bool)>,
+    not_null: bool,
+}
+
+impl KeyedIndex {
+    pub(crate) fn new(index: &Arc<Index>, keys: &[IndexKey]) -> Result<KeyedIndex> {
+        let keys: Vec<Key> = keys
+            .iter()
+            .map(|k| {
+                let value = k.value.as_ref().map(compile).transpose()?;
+                Ok(Key { column: k.column, op: k.op, value })
+            })
+            .collect::<Result<_>>()?;
+        let many = keys.iter().any(|k| k.op == IndexOp::Any);
+        Ok(KeyedIndex { index: index.clone(), keys, tree: None, many })
+    }
+
+    pub(crate) fn tree(&mut self, cx: &Cx<'_>, table: &Arc<Table>) -> Result<Arc<Btree>> {
+        if let Some(t) = &self.tree {
+            return Ok(t.clone());
+        }
+        let t = cx.x.relations.btree(table, &self.index)?;
+        self.tree = Some(t.clone());
+        Ok(t)
+    }
+
+    /// The ranges to be scanned, in the index's order.
+    pub(crate) fn bounds(&self, cx: &Cx<'_>, tree: &Btree, backward: bool) -> Result<Vec<ScanBounds>> {
+        let n = self.keys.iter().map(|k| k.column + 1).max().unwrap_or(0);
+        let mut conditions: Vec<Vec<Condition>> = vec![Vec::with_capacity(n)];
+        for c in 0..n {
+            let ty = self.index.columns[c].ty.oid;
+            let Some(choices) = self.column(cx, c, ty)? else { return Ok(Vec::new()) };
+            if choices.len() == 1 {
+                conditions.iter_mut().for_each(|l| l.push(choices[0].clone()));
+            } else {
+                let mut next = Vec::with_capacity(conditions.len() * choices.len());
+                for l in &conditions {
+                    for choice in &choices {
+                        let mut l = l.clone();
+                        l.push(choice.clone());
+                        next.push(l);
+                    }
+                }
+                conditions = next;
+            }
+        }
+        let mut out: Vec<ScanBounds> =
+            conditions.iter().map(|c| ScanBounds::from_conditions(tree.schema(), c)).collect();
+        if backward {
+            out.reverse();
+        }
+        Ok(out)
+    }
+
+    /// What column `c` may be: one condition, or several for `= ANY`; None: nothing fits.
+    fn column(&self, cx: &Cx<'_>, c: usize, ty: Oid) -> Result<Option<Vec<Condition>>> {
+        let mut range = ColumnRange::default();
+        for k in self.keys.iter().filter(|k| k.column == c) {
+            let value = match &k.value {
+                Some(v) => v.eval(&[], &cx.eval)?,
+                None => match k.op {
+                    IndexOp::IsNull => return Ok(Some(vec![Condition::IsNull])),
+                    _ => {
+                        range.not_null = true;
+                        continue;
+                    }
+                },
+            };
+            if value.is_null() {
+                return Ok(None);
+            }
+            match k.op {
+                IndexOp::Eq => {
+                    let Fitted::Value(v) = fit(value, ty) else { return Ok(None) };
+                    return Ok(Some(vec![Condition::Equal(encoded(ty, &v)?)]));
+                }
+                IndexOp::Any => {
+                    let Datum::Array(a) = value else { return Ok(None) };
+                    let mut list: Vec<Datum> = a
+                        .elements
+                        .iter()
+                        .filter(|e| !e.is_null())
+                        .filter_map(|e| match fit(e.clone(), ty) {
+                            Fitted::Value(v) => Some(v),
+                            _ => None,
+                        })
+                        .collect();
+                    list.sort_by(|a, b| compare(ty, a, b));
+                    list.dedup_by(|a, b| compare(ty, a, b).is_eq());
+                    if self.index.columns[c].descending {
+                        list.reverse();
+                    }
+                    if list.is_empty() {
+                        return Ok(None);
+                    }
+                    let list = list
+                        .iter()
+                        .map(|v| Ok(Condition::Equal(encoded(ty, v)?)))
+                        .collect::<Result<_>>()?;
+                    return Ok(Some(list));
+                }
+                IndexOp::Lt | IndexOp::Le => match fit(value, ty) {
+                    Fitted::Below => return Ok(None),
+                    Fitted::Above => range.not_null = true,
+                    Fitted::Value(v) => {
+                        let inclusive = k.op == IndexOp::Le;
+                        let tighter = range.upper.as_ref().is_none_or(|(u, i)| {
+                            let o = compare(ty, &v, u);
+                            o.is_lt() || (o.is_eq() && *i && !inclusive)
+                        });
+                        if tighter {
+                            range.upper = Some((v, inclusive));
+                        }
+                    }
+                },
+                IndexOp::Gt | IndexOp::Ge => match fit(value, ty) {
+                    Fitted::Above => return Ok(None),
+                    Fitted::Below => range.not_null = true,
+                    Fitted::Value(v) => {
+                        let inclusive = k.op == IndexOp::Ge;
+                        let tighter = range.lower.as_ref().is_none_or(|(l, i)| {
+                            let o = compare(ty, &v, l);
+                            o.is_gt() || (o.is_eq() && *i && !inclusive)
+                        });
+                        if tighter {
+                            range.lower = Some((v, inclusive));
+                        }
+                    }
+                },
+                IndexOp::IsNull | IndexOp::IsNotNull => {}
+            }
+        }
+        let end = |e: Option<(Datum, bool)>| -> Result<Option<(Vec<u8>, bool)>> {
+            e.map(|(v, i)| Ok((encoded(ty, &v)?, i))).transpose()
+        };
+        Ok(Some(vec![match (range.lower, range.upper) {
+            (None, None) if range.not_null => Condition::IsNotNull,
+            (None, None) => Condition::Any,
+            (lower, upper) => Condition::Range { lower: end(lower)?, upper: end(upper)? },
+        }]))
+    }
+
+    /// All addresses that satisfy the conditions.
+    pub(crate) fn all_tids(&mut self, cx: &Cx<'_>, table: &Arc<Table>, out: &mut Vec<Tid>) -> Result<()> {
+        let tree = self.tree(cx, table)?;
+        for b in self.bounds(cx, &tree, false)? {
+            let mut scan = tree.scan(b, ScanOptions::default());
+            while let Some(tid) = scan.next()? {
+                out.push(tid);
+                scan.take_rest_of_leaf(out);
+                cx.poll()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An index scan.
+pub(crate) struct IndexScanNode {
+    base: ScanBase,
+    keyed: KeyedIndex,
+    backward: bool,
+    index_only: bool,
+    /// For index-only scans: for each output column the index column.
+    from_index: Vec<usize>,
+    ranges: Vec<ScanBounds>,
+    at: usize,
+    scan: Option<BtreeScan>,
+    active: bool,
+    prepared: bool,
+    state: FetchState,
+    slot: TupleSlot,
+    map: MapPin,
+    /// A unique key fully given: one row at most.
+    single: bool,
+}
+
+impl IndexScanNode {
+    pub(crate) fn new(
+        scan: &TableScan,
+        index: &Arc<Index>,
+        keys: &[IndexKey],
+        backward: bool,
+        index_only: bool,
+    ) -> Result<IndexScanNode> {
+        let from_index: Vec<usize> = if index_only {
+            scan.columns
+                .iter()
+                .filter_map(|c| index.columns.iter().position(|i| i.expr.is_none() && i.column == *c))
+                .collect()
+        } else {
+            Vec::new()
+        };
+        let index_only = index_only && from_index.len() == scan.columns.len();
+        let single = index.unique
+            && (0..index.key_columns)
+                .all(|c| keys.iter().any(|k| k.column == c && k.op == IndexOp::Eq));
+        Ok(IndexScanNode {
+            base: ScanBase::new(scan)?,
+            keyed: KeyedIndex::new(index, keys)?,
+            backward,
+            index_only,
+            from_index,
+            ranges: Vec::new(),
+            at: 0,
+            scan: None,
+            active: false,
+            prepared: false,
+            state: FetchState::new(),
+            slot: TupleSlot::new(),
+            map: MapPin::none(),
+            single,
+        })
+    }
+
+    /// Moves to the next range; false if there is none.
+    fn advance(&mut self, tree: &Arc<Btree>) -> bool {
+        if self.at >= self.ranges.len() {
+            self.active = false;
+            return false;
+        }
+        let bounds = std::mem::take(&mut self.ranges[self.at]);
+        self.at += 1;
+        match &mut self.scan {
+            Some(s) => s.rescan(bounds),
+            None => {
+                let direction = if self.backward { Direction::Backward } else { Direction::Forward };
+                let options = ScanOptions { direction, index_only: self.index_only };
+                self.scan = Some(tree.scan(bounds, options));
+            }
+        }
+        self.active = true;
+        true
+    }
+}
+
+impl Node for IndexScanNode {
+    fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
+        out.reset(self.base.reader.width());
+        let heap = self.base.heap(cx)?;
+        let tree = self.keyed.tree(cx, &self.base.table)?;
+        if !self.prepared {
+            self.ranges = self.keyed.bounds(cx, &tree, self.backward)?;
+            self.at = 0;
+            self.prepared = true;
+            self.advance(&tree);
+        }
+        let mut seen = 0u32;
+        while self.active {
+            let Some(scan) = &mut self.scan else { break };
+            let Some(tid) = scan.next()? else {
+                if !self.advance(&tree) {
+                    break;
+                }
+                continue;
+            };
+            seen = seen.wrapping_add(1);
+            if seen.is_multiple_of(64) {
+                cx.poll()?;
+            }
+            let filter = self.base.filter.as_ref();
+            if self.index_only {
+                let bits = heap.visibility_map().bits(tid.block, &mut self.map)?;
+                let visible = bits & page::visibility::ALL_VISIBLE != 0 && scan.leaf_unchanged();
+                if !visible {
+                    let f = heap.fetch(tid, &cx.x.snapshot, &mut self.state, &mut self.slot)?;
+                    if !f.found {
+                        if f.all_dead {
+                            scan.kill_current();
+                        }
+                        continue;
+                    }
+                }
+                let values: smallvec::SmallVec<[Option<&[u8]>; 8]> = scan.values().collect();
+                for c in &self.from_index {
+                    let v = match values.get(*c).copied().flatten() {
+                        Some(bytes) => types::decode(self.keyed.index.columns[*c].ty.oid, bytes)?,
+                        None => Datum::Null,
+                    };
+                    out.push_value(v);
+                }
+                out.end_row();
+                if let Some(f) = filter
+                    && !f.is_true(out.row(out.len() - 1), &cx.eval)?
+                {
+                    out.truncate(out.len() - 1);
+                }
+            } else {
+                let f = heap.fetch(tid, &cx.x.snapshot, &mut self.state, &mut self.slot)?;
+                if !f.found {
+                    if f.all_dead {
+                        scan.kill_current();
+                    }
+                    continue;
+                }
+                let keep = |row: &[Datum]| filter.map_or(Ok(true), |f| f.is_true(row, &cx.eval));
+                let at = self.slot.tid;
+                self.base.reader.read(&self.slot.view(), at, &heap, out, keep, filter.is_some())?;
+                if self.single {
+                    self.active = false;
+                }
+            }
+            if out.len() >= max {
+                break;
+            }
+        }
+        if !self.active {
+            self.state.release();
+            self.map = MapPin::none();
+            // Lets its leaf go.
+            if self.index_only || self.keyed.many {
+                self.scan = None;
+            }
+        }
+        Ok(())
+    }
+    fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
+        self.prepared = false;
+        self.active = false;
+        self.state = FetchState::new();
+        self.map = MapPin::none();
+        Ok(())
+    }
+}

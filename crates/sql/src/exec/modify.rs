@@ -1,0 +1,578 @@
+//! Writing rows into a table with all its indexes and constraints.
+//!
+//! # Purpose
+//! [`TableWriter`] is what INSERT, UPDATE, DELETE, COPY FROM and foreign-key actions share: it checks NOT NULL and
+//! CHECK constraints, computes stored generated columns, forms the tuple, and keeps the indexes up.
+//!
+//! # Invariants
+//! Rows have one value for every attribute of the table, dropped ones included (NULL).
+
+use super::context::ExecContext;
+use super::foreign_key::AfterCheck;
+use base::{Error, Oid, Result, SqlError, SqlState, Tid, Xid, bail};
+use btree::{Btree, InsertOutcome, KeyConflict, Liveness, TupleLiveness, UniqueCheck};
+use engine::catalog::model::{Index, Table};
+use engine::relation::RowEncoder;
+use expr::Expr;
+use expr::code::{Code, compile};
+use expr::eval::EvalContext;
+use expr::ops::identical;
+use heap::visibility::Dirty;
+use heap::{Heap, InsertState, TupleOutcome, UpdateDone, UpdateOptions};
+use std::cell::RefCell;
+use std::sync::Arc;
+use txn::{Transaction, Wait};
+use types::Datum;
+
+/// Compiles an expression stored in the catalogs (variables of entry 0) over a row of all attributes.
+///
+/// # Errors
+/// `0A000` for functions that do not exist here.
+pub fn compile_stored(e: &Expr) -> Result<Code> {
+    let mut e = expr::fold::fold(e);
+    e.rewrite(&mut |e| {
+        if let Expr::Var { column, ty, .. } = e
+            && *column > 0
+        {
+            *e = Expr::Slot { index: *column as usize - 1, ty: *ty };
+            return true;
+        }
+        false
+    });
+    compile(&e)
+}
+
+/// Columns that a stored expression reads.
+fn columns_of(e: &Expr, out: &mut Vec<i32>) {
+    e.walk(&mut |e| {
+        if let Expr::Var { column, .. } = e {
+            out.push(*column);
+        }
+    });
+}
+
+/// The heap's side of unique checks.
+pub struct HeapLiveness<'a> {
+    heap: &'a Heap,
+    txn: &'a Transaction,
+}
+
+impl TupleLiveness for HeapLiveness<'_> {
+    fn check(&self, tid: Tid) -> Result<Liveness> {
+        Ok(match self.heap.liveness(tid, self.txn)? {
+            (Dirty::Live, ..) => Liveness::Live,
+            (Dirty::Inserting(xid) | Dirty::Deleting(xid), ..) => Liveness::InProgress(xid),
+            (Dirty::Dead, _, true) => Liveness::DeadToAll,
+            (Dirty::Dead, _, false) => Liveness::Dead,
+        })
+    }
+    fn wait(&self, xid: Xid) -> Result<()> {
+        self.txn.wait_for_xid(xid, Wait::FOREVER).map(|_| ())
+    }
+}
+
+enum KeySource {
+    Column(usize),
+    Expr(Code),
+}
+
+/// One index of the table being written.
+pub(crate) struct IndexWriter {
+    pub index: Arc<Index>,
+    tree: Arc<Btree>,
+    sources: Vec<KeySource>,
+    predicate: Option<Code>,
+    /// Columns on which entries depend.
+    columns: Vec<i32>,
+    bytes: Vec<u8>,
+    spans: Vec<Option<(usize, usize)>>,
+}
+
+impl IndexWriter {
+    fn new(x: &ExecContext<'_>, table: &Arc<Table>, index: &Arc<Index>) -> Result<IndexWriter> {
+        let mut columns = Vec::new();
+        let mut sources = Vec::new();
+        for c in &index.columns {
+            match &c.expr {
+                Some(e) => {
+                    columns_of(e, &mut columns);
+                    sources.push(KeySource::Expr(compile_stored(e)?));
+                }
+                None => {
+                    columns.push(c.column);
+                    sources.push(KeySource::Column(c.column as usize - 1));
+                }
+            }
+        }
+        let predicate = match &index.predicate {
+            Some(p) => {
+                columns_of(p, &mut columns);
+                Some(compile_stored(p)?)
+            }
+            None => None,
+        };
+        Ok(IndexWriter {
+            index: index.clone(),
+            tree: x.relations.btree(table, index)?,
+            sources,
+            predicate,
+            columns,
+            bytes: Vec::new(),
+            spans: Vec::new(),
+        })
+    }
+
+    /// Encodes the row's entry; false if the index does not hold the row.
+    fn encode(&mut self, row: &[Datum], cx: &EvalContext<'_>) -> Result<bool> {
+        if let Some(p) = &self.predicate
+            && !p.is_true(row, cx)?
+        {
+            return Ok(false);
+        }
+        self.bytes.clear();
+        self.spans.clear();
+        for (s, c) in self.sources.iter().zip(&self.index.columns) {
+            let mut scratch = Datum::Null;
+            let v = match s {
+                KeySource::Column(i) => &row[*i],
+                KeySource::Expr(code) => code.eval_ref(row, cx, &mut scratch)?,
+            };
+            if v.is_null() {
+                self.spans.push(None);
+                continue;
+            }
+            let start = self.bytes.len();
+            types::encode(c.ty.oid, v, &mut self.bytes)?;
+            self.spans.push(Some((start, self.bytes.len())));
+        }
+        Ok(true)
+    }
+
+    fn values(&self) -> smallvec::SmallVec<[Option<&[u8]>; 4]> {
+        self.spans.iter().map(|s| s.map(|(a, b)| &self.bytes[a..b])).collect()
+    }
+
+    /// `(a, b)=(1, 2)`
+    fn key_text(&self, row: &[Datum], x: &ExecContext<'_>, cx: &EvalContext<'_>) -> String {
+        let mut names = Vec::new();
+        let mut values = Vec::new();
+        for (s, c) in self.sources.iter().zip(&self.index.columns).take(self.index.key_columns) {
+            names.push(c.name.clone());
+            let v = match s {
+                KeySource::Column(i) => row[*i].clone(),
+                KeySource::Expr(code) => code.eval(row, cx).unwrap_or(Datum::Null),
+            };
+            values.push(shown(c.ty.oid, &v, x));
+        }
+        format!("({})=({})", names.join(", "), values.join(", "))
+    }
+}
+
+/// A value as error details show it.
+pub(crate) fn shown(ty: Oid, v: &Datum, x: &ExecContext<'_>) -> String {
+    if v.is_null() {
+        return "null".to_owned();
+    }
+    types::io::to_text(ty, v, x.env).unwrap_or_else(|_| "?".to_owned())
+}
+
+/// What a row could not be inserted for.
+pub enum Inserted {
+    /// It stands here.
+    At(Tid),
+    /// A row that arbitrates has its key: the root of its chain.
+    Conflict(Tid),
+}
+
+/// Writes rows of one table.
+pub struct TableWriter {
+    table: Arc<Table>,
+    heap: Arc<Heap>,
+    encoder: RowEncoder,
+    indexes: Vec<IndexWriter>,
+    not_null: Vec<usize>,
+    checks: Vec<(usize, Code)>,
+    generated: Vec<(usize, Code)>,
+    state: InsertState,
+    tuple: Vec<u8>,
+    key_columns: Vec<i32>,
+    indexed_columns: Vec<i32>,
+    bulk: bool,
+}
+
+/// Values of a foreign key in a row.
+pub(crate) fn key_values(columns: &[i32], row: &[Datum]) -> Vec<Datum> {
+    columns.iter().map(|c| row[*c as usize - 1].clone()).collect()
+}
+
+impl TableWriter {
+    /// Opens a table for writing.
+    ///
+    /// # Errors
+    /// I/O; `42809` for what is not a table.
+    pub fn new(x: &ExecContext<'_>, table: &Arc<Table>) -> Result<TableWriter> {
+        if table.storage.is_none() {
+            bail!(WRONG_OBJECT_TYPE, "cannot change relation \"{}\"", table.name);
+        }
+        let mut indexes = Vec::new();
+        for i in &table.indexes {
+            if i.ready {
+                indexes.push(IndexWriter::new(x, table, i)?);
+            }
+        }
+        let mut key_columns = Vec::new();
+        for i in &indexes {
+            if i.index.unique && i.predicate.is_none() && i.index.columns.iter().all(|c| c.expr.is_none()) {
+                key_columns.extend(i.index.columns[..i.index.key_columns].iter().map(|c| c.column));
+            }
+        }
+        let indexed_columns = indexes.iter().flat_map(|i| i.columns.iter().copied()).collect();
+        let mut not_null = Vec::new();
+        let mut generated = Vec::new();
+        for (n, c) in table.columns.iter().enumerate() {
+            if c.dropped {
+                continue;
+            }
+            if c.not_null {
+                not_null.push(n);
+            }
+            if c.generated
+                && let Some(d) = &c.default
+            {
+                generated.push((n, compile_stored(d)?));
+            }
+        }
+        let checks = table
+            .checks
+            .iter()
+            .enumerate()
+            .map(|(n, c)| Ok((n, compile_stored(&c.expr)?)))
+            .collect::<Result<_>>()?;
+        Ok(TableWriter {
+            heap: x.relations.heap(table)?,
+            encoder: RowEncoder::for_table(table),
+            table: table.clone(),
+            indexes,
+            not_null,
+            checks,
+            generated,
+            state: InsertState::new(),
+            tuple: Vec::new(),
+            key_columns,
+            indexed_columns,
+            bulk: false,
+        })
+    }
+
+    /// For many rows: a ring of buffers, the relation extended in steps; `frozen` as COPY FREEZE wants it
+    /// (the caller has checked that it may). Call [`TableWriter::finish`] at the end.
+    pub fn bulk(&mut self, frozen: bool) {
+        self.state = InsertState::bulk(&self.heap.context().pool);
+        self.state.frozen = frozen;
+        self.state.skip_fsm = frozen;
+        self.bulk = true;
+    }
+
+    /// Ends a bulk load.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn finish(&mut self) -> Result<()> {
+        if self.bulk {
+            self.heap.finish_bulk(&mut self.state)?;
+            self.bulk = false;
+        }
+        Ok(())
+    }
+
+    /// The table.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+    /// Its heap.
+    pub fn heap(&self) -> &Arc<Heap> {
+        &self.heap
+    }
+
+    fn failing_row(&self, row: &[Datum], x: &ExecContext<'_>) -> String {
+        let mut parts = Vec::new();
+        for c in self.table.columns.iter().filter(|c| !c.dropped) {
+            let mut s = shown(c.ty.oid, &row[c.number as usize - 1], x);
+            if s.len() > 64 {
+                let cut = (0..=64).rev().find(|n| s.is_char_boundary(*n)).unwrap_or(0);
+                s.truncate(cut);
+                s.push_str("...");
+            }
+            parts.push(s);
+        }
+        format!("Failing row contains ({}).", parts.join(", "))
+    }
+
+    fn error(&self, state: SqlState, message: String) -> SqlError {
+        SqlError::new(state, message).table(&self.table.namespace_name, &self.table.name)
+    }
+
+    /// Computes generated columns, then tests NOT NULL and CHECK.
+    fn constrain(&self, row: &mut [Datum], x: &ExecContext<'_>, cx: &EvalContext<'_>) -> Result<()> {
+        for (n, code) in &self.generated {
+            let v = code.eval(row, cx)?;
+            row[*n] = v;
+        }
+        for n in &self.not_null {
+            if row[*n].is_null() {
+                let c = &self.table.columns[*n];
+                let message = format!(
+                    "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
+                    c.name, self.table.name
+                );
+                return Err(self
+                    .error(SqlState::NOT_NULL_VIOLATION, message)
+                    .column(&c.name)
+                    .detail(self.failing_row(row, x))
+                    .into());
+            }
+        }
+        for (n, code) in &self.checks {
+            if code.eval_bool(row, cx)? == Some(false) {
+                let check = &self.table.checks[*n];
+                let message = format!(
+                    "new row for relation \"{}\" violates check constraint \"{}\"",
+                    self.table.name, check.name
+                );
+                return Err(self
+                    .error(SqlState::CHECK_VIOLATION, message)
+                    .constraint(&check.name)
+                    .detail(self.failing_row(row, x))
+                    .into());
+            }
+        }
+        Ok(())
+    }
+
+    fn duplicate(&self, i: usize, row: &[Datum], x: &ExecContext<'_>, cx: &EvalContext<'_>) -> Error {
+        let w = &self.indexes[i];
+        let message =
+            format!("duplicate key value violates unique constraint \"{}\"", w.index.name);
+        self.error(SqlState::UNIQUE_VIOLATION, message)
+            .constraint(&w.index.name)
+            .detail(format!("Key {} already exists.", w.key_text(row, x, cx)))
+            .into()
+    }
+
+    /// Makes the index entries of a row at `tid`. `arbiters`: a conflict there is told, not raised.
+    /// `old`: the version before, whose unchanged keys need no check.
+    fn index_row(
+        &mut self,
+        row: &[Datum],
+        tid: Tid,
+        x: &ExecContext<'_>,
+        cx: &EvalContext<'_>,
+        arbiters: Option<&[Oid]>,
+        changed: Option<&[bool]>,
+    ) -> Result<Option<Tid>> {
+        let heap = self.heap.clone();
+        let liveness = HeapLiveness { heap: &heap, txn: x.txn };
+        for i in 0..self.indexes.len() {
+            let w = &mut self.indexes[i];
+            if !w.encode(row, cx)? {
+                continue;
+            }
+            let same_key = changed.is_some_and(|c| {
+                !w.columns.iter().any(|n| usize::try_from(n - 1).is_ok_and(|n| c[n]))
+            });
+            let check = if w.index.unique && !same_key {
+                UniqueCheck::Yes(&liveness)
+            } else {
+                UniqueCheck::No
+            };
+            let values = w.values();
+            let outcome = if same_key {
+                w.tree.insert_version(&values, tid, check, Some(&liveness))?
+            } else {
+                w.tree.insert(&values, tid, check)?
+            };
+            if let InsertOutcome::Conflict(other) = outcome {
+                let oid = w.index.oid;
+                if arbiters.is_some_and(|a| a.is_empty() || a.contains(&oid)) {
+                    return Ok(Some(other));
+                }
+                return Err(self.duplicate(i, row, x, cx));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Inserts a row.
+    ///
+    /// # Errors
+    /// `23502`, `23514`, `23505`, `54000`, I/O.
+    pub fn insert(&mut self, x: &ExecContext<'_>, row: &mut [Datum]) -> Result<Tid> {
+        let exec = RefCell::new(Vec::new());
+        let cx = EvalContext::new(x.env, &exec);
+        self.constrain(row, x, &cx)?;
+        let mut tuple = std::mem::take(&mut self.tuple);
+        self.encoder.encode(row, &mut tuple)?;
+        let tid = self.heap.insert(x.txn, &tuple, &mut self.state)?;
+        self.tuple = tuple;
+        self.index_row(row, tid, x, &cx, None, None)?;
+        Ok(tid)
+    }
+
+    /// Inserts many rows, page by page.
+    ///
+    /// # Errors
+    /// As [`TableWriter::insert`].
+    pub fn insert_many(&mut self, x: &ExecContext<'_>, rows: &mut [Vec<Datum>]) -> Result<Vec<Tid>> {
+        let exec = RefCell::new(Vec::new());
+        let cx = EvalContext::new(x.env, &exec);
+        let mut tuples: Vec<Vec<u8>> = Vec::with_capacity(rows.len());
+        for row in rows.iter_mut() {
+            self.constrain(row, x, &cx)?;
+            let mut t = Vec::new();
+            self.encoder.encode(row, &mut t)?;
+            tuples.push(t);
+        }
+        let mut tids = Vec::with_capacity(rows.len());
+        self.heap.multi_insert(x.txn, &tuples, &mut self.state, &mut tids)?;
+        if !self.indexes.is_empty() {
+            for (row, tid) in rows.iter().zip(&tids) {
+                self.index_row(row, *tid, x, &cx, None, None)?;
+            }
+        }
+        Ok(tids)
+    }
+
+    /// Inserts a row unless one of the arbiters (none named: any unique index) has its key.
+    ///
+    /// # Errors
+    /// As [`TableWriter::insert`].
+    pub fn insert_or_conflict(
+        &mut self,
+        x: &ExecContext<'_>,
+        row: &mut [Datum],
+        arbiters: &[Oid],
+    ) -> Result<Inserted> {
+        let exec = RefCell::new(Vec::new());
+        let cx = EvalContext::new(x.env, &exec);
+        self.constrain(row, x, &cx)?;
+        loop {
+            x.cancel.check()?;
+            if let Some(tid) = self.find_conflict(x, row, &cx, arbiters)? {
+                return Ok(Inserted::Conflict(tid));
+            }
+            let mut tuple = std::mem::take(&mut self.tuple);
+            self.encoder.encode(row, &mut tuple)?;
+            let tid = self.heap.insert(x.txn, &tuple, &mut self.state)?;
+            self.tuple = tuple;
+            match self.index_row(row, tid, x, &cx, Some(arbiters), None)? {
+                None => return Ok(Inserted::At(tid)),
+                // Somebody was faster: take the row back and look again.
+                Some(_) => self.heap.kill_own(x.txn, tid)?,
+            }
+        }
+    }
+
+    fn find_conflict(
+        &mut self,
+        x: &ExecContext<'_>,
+        row: &[Datum],
+        cx: &EvalContext<'_>,
+        arbiters: &[Oid],
+    ) -> Result<Option<Tid>> {
+        let heap = self.heap.clone();
+        let liveness = HeapLiveness { heap: &heap, txn: x.txn };
+        for w in &mut self.indexes {
+            if !w.index.unique || !(arbiters.is_empty() || arbiters.contains(&w.index.oid)) {
+                continue;
+            }
+            if !w.encode(row, cx)? {
+                continue;
+            }
+            loop {
+                match w.tree.find_conflict(&w.values(), None, &liveness)? {
+                    None => break,
+                    Some(KeyConflict::Live(tid)) => return Ok(Some(tid)),
+                    Some(KeyConflict::InProgress(_, xid)) => liveness.wait(xid)?,
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Replaces the version at `tid`, whose values are `old`, by `new`.
+    ///
+    /// # Errors
+    /// As [`TableWriter::insert`]; `40P01`, `55P03`.
+    pub fn update(
+        &mut self,
+        x: &ExecContext<'_>,
+        tid: Tid,
+        old: &[Datum],
+        new: &mut [Datum],
+    ) -> Result<TupleOutcome<UpdateDone>> {
+        let exec = RefCell::new(Vec::new());
+        let cx = EvalContext::new(x.env, &exec);
+        self.constrain(new, x, &cx)?;
+        let changed: smallvec::SmallVec<[bool; 16]> =
+            old.iter().zip(new.iter()).map(|(a, b)| !identical(a, b)).collect();
+        let is_changed = |c: &i32| usize::try_from(c - 1).is_ok_and(|n| changed[n]);
+        let options = UpdateOptions {
+            hot: !self.indexed_columns.iter().any(is_changed),
+            key_changed: self.key_columns.iter().any(is_changed),
+            wait: x.lock_wait,
+        };
+        let mut tuple = std::mem::take(&mut self.tuple);
+        self.encoder.encode(new, &mut tuple)?;
+        let outcome = self.heap.update(x.txn, tid, &tuple, options)?;
+        self.tuple = tuple;
+        if let TupleOutcome::Ok(done) = &outcome
+            && !done.hot
+        {
+            self.index_row(new, done.tid, x, &cx, None, Some(&changed))?;
+        }
+        Ok(outcome)
+    }
+
+    /// Deletes the version at `tid`.
+    ///
+    /// # Errors
+    /// `40P01`, `55P03`, I/O.
+    pub fn delete(&mut self, x: &ExecContext<'_>, tid: Tid) -> Result<TupleOutcome> {
+        self.heap.delete(x.txn, tid, x.lock_wait)
+    }
+
+    /// Foreign-key work that an inserted row makes for the end of the statement.
+    pub fn after_insert(&self, row: &[Datum], out: &mut Vec<AfterCheck>) {
+        for k in &self.table.foreign_keys {
+            out.push(AfterCheck::Referencing {
+                key: k.clone(),
+                values: key_values(&k.columns, row),
+            });
+        }
+    }
+
+    /// Foreign-key work that an update makes.
+    pub fn after_update(&self, old: &[Datum], new: &[Datum], out: &mut Vec<AfterCheck>) {
+        for k in &self.table.foreign_keys {
+            let (a, b) = (key_values(&k.columns, old), key_values(&k.columns, new));
+            if a.iter().zip(&b).any(|(a, b)| !identical(a, b)) {
+                out.push(AfterCheck::Referencing { key: k.clone(), values: b });
+            }
+        }
+        for k in &self.table.referenced_by {
+            let a = key_values(&k.referenced_columns, old);
+            let b = key_values(&k.referenced_columns, new);
+            if a.iter().zip(&b).any(|(a, b)| !identical(a, b)) {
+                out.push(AfterCheck::Referenced { key: k.clone(), old: a, new: Some(b) });
+            }
+        }
+    }
+
+    /// Foreign-key work that a delete makes.
+    pub fn after_delete(&self, old: &[Datum], out: &mut Vec<AfterCheck>) {
+        for k in &self.table.referenced_by {
+            let a = key_values(&k.referenced_columns, old);
+            out.push(AfterCheck::Referenced { key: k.clone(), old: a, new: None });
+        }
+    }
+}

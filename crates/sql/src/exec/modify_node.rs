@@ -1,0 +1,436 @@
+//! INSERT, UPDATE and DELETE as plan nodes.
+
+use super::batch::{BATCH_ROWS, Batch};
+use super::lock_rows::{follow, refresh, require_read_committed};
+use super::modify::{Inserted, TableWriter};
+use super::row::RowReader;
+use super::{Cx, Node};
+use crate::plan::Modify;
+use crate::query::Command;
+use base::{Oid, Result, SqlError, SqlState, Tid, bail};
+use engine::catalog::model::Table;
+use expr::code::{Code, compile};
+use heap::{TupleOutcome, TupleSlot};
+use std::sync::Arc;
+use txn::{IsolationLevel, RowLockMode};
+use types::Datum;
+
+struct Conflict {
+    arbiters: Vec<Oid>,
+    update: Option<Vec<(i32, Code)>>,
+    filter: Option<Code>,
+}
+
+/// A data-modifying node.
+pub(crate) struct ModifyNode {
+    command: Command,
+    table: Arc<Table>,
+    input: Option<Box<dyn Node>>,
+    row: Vec<Code>,
+    /// INSERT: attribute numbers of the input's columns.
+    live: Vec<usize>,
+    assignments: Vec<(usize, Code)>,
+    tid_slot: usize,
+    old_slots: Vec<(usize, i32)>,
+    recheck: Option<Code>,
+    returning: Vec<Code>,
+    conflict: Option<Conflict>,
+    reader: RowReader,
+    all_reader: RowReader,
+    writer: Option<TableWriter>,
+    batch: Batch,
+    slot: TupleSlot,
+    done: bool,
+    /// There is foreign-key work.
+    has_keys: bool,
+}
+
+impl ModifyNode {
+    pub(crate) fn new(m: &Modify, input: Option<Box<dyn Node>>) -> Result<ModifyNode> {
+        let codes = |list: &[expr::Expr]| list.iter().map(compile).collect::<Result<Vec<_>>>();
+        let conflict = match &m.on_conflict {
+            None => None,
+            Some(c) => Some(Conflict {
+                arbiters: c.source.arbiters.iter().map(|o| Oid(*o)).collect(),
+                update: c
+                    .update
+                    .as_ref()
+                    .map(|u| u.iter().map(|(n, e)| Ok((*n, compile(e)?))).collect::<Result<_>>())
+                    .transpose()?,
+                filter: c.filter.as_ref().map(compile).transpose()?,
+            }),
+        };
+        let columns: Vec<i32> = m.old_slots.iter().map(|s| s.1).collect();
+        let all: Vec<i32> = m.table.columns.iter().map(|c| c.number).collect();
+        Ok(ModifyNode {
+            command: m.command,
+            table: m.table.clone(),
+            input,
+            row: codes(&m.row)?,
+            live: m
+                .table
+                .columns
+                .iter()
+                .enumerate()
+                .filter(|(_, c)| !c.dropped)
+                .map(|(i, _)| i)
+                .collect(),
+            assignments: m
+                .assignments
+                .iter()
+                .map(|(c, e)| Ok((*c as usize - 1, compile(e)?)))
+                .collect::<Result<_>>()?,
+            tid_slot: m.tid_slot,
+            old_slots: m.old_slots.clone(),
+            recheck: m.recheck.as_ref().map(compile).transpose()?,
+            returning: codes(&m.returning)?,
+            conflict,
+            reader: RowReader::new(&m.table, &columns, None),
+            all_reader: RowReader::new(&m.table, &all, None),
+            writer: None,
+            batch: Batch::new(),
+            slot: TupleSlot::new(),
+            done: false,
+            has_keys: !m.table.foreign_keys.is_empty() || !m.table.referenced_by.is_empty(),
+        })
+    }
+
+    fn affected(cx: &Cx<'_>, n: u64) {
+        cx.shared.affected.set(cx.shared.affected.get() + n);
+    }
+
+    /// A table's row from an input row of its live columns.
+    fn full_row(&self, values: &mut [Datum]) -> Vec<Datum> {
+        let mut row = vec![Datum::Null; self.table.columns.len()];
+        for (i, v) in self.live.iter().zip(values) {
+            row[*i] = std::mem::take(v);
+        }
+        row
+    }
+
+    /// Emits RETURNING for a table's row.
+    fn give(&self, row: &[Datum], tid: Tid, cx: &Cx<'_>, out: &mut Batch) -> Result<()> {
+        if self.returning.is_empty() {
+            return Ok(());
+        }
+        let mut full = row.to_vec();
+        full.push(Datum::Tid(tid));
+        full.push(Datum::Oid(self.table.oid));
+        for r in &self.returning {
+            out.push_value(r.eval(&full, &cx.eval)?);
+        }
+        out.end_row();
+        Ok(())
+    }
+
+    fn insert_rows(&mut self, cx: &Cx<'_>, mut rows: Vec<Vec<Datum>>, out: &mut Batch) -> Result<()> {
+        let Some(mut w) = self.writer.take() else { return Ok(()) };
+        let result = (|| -> Result<()> {
+            if self.conflict.is_some() {
+                for mut row in rows {
+                    self.insert_conflicting(&mut w, cx, &mut row, out)?;
+                }
+                return Ok(());
+            }
+            let n = rows.len() as u64;
+            let tids = if rows.len() == 1 {
+                vec![w.insert(cx.x, &mut rows[0])?]
+            } else {
+                w.insert_many(cx.x, &mut rows)?
+            };
+            Self::affected(cx, n);
+            if self.has_keys {
+                let mut after = cx.shared.after.borrow_mut();
+                for r in &rows {
+                    w.after_insert(r, &mut after);
+                }
+            }
+            for (r, tid) in rows.iter().zip(tids) {
+                self.give(r, tid, cx, out)?;
+            }
+            Ok(())
+        })();
+        self.writer = Some(w);
+        result
+    }
+
+    fn insert_conflicting(
+        &mut self,
+        w: &mut TableWriter,
+        cx: &Cx<'_>,
+        row: &mut [Datum],
+        out: &mut Batch,
+    ) -> Result<()> {
+        loop {
+            let Some(c) = &self.conflict else { return Ok(()) };
+            match w.insert_or_conflict(cx.x, row, &c.arbiters)? {
+                Inserted::At(tid) => {
+                    Self::affected(cx, 1);
+                    if self.has_keys {
+                        w.after_insert(row, &mut cx.shared.after.borrow_mut());
+                    }
+                    return self.give(row, tid, cx, out);
+                }
+                Inserted::Conflict(root) => {
+                    if c.update.is_none() {
+                        return Ok(());
+                    }
+                    if self.update_conflicting(w, cx, root, row, out)? {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// DO UPDATE of the row whose chain begins at `root`; false to try the insert again.
+    fn update_conflicting(
+        &mut self,
+        w: &mut TableWriter,
+        cx: &Cx<'_>,
+        root: Tid,
+        excluded: &[Datum],
+        out: &mut Batch,
+    ) -> Result<bool> {
+        let heap = w.heap().clone();
+        let (_, tid, _) = heap.liveness(root, cx.x.txn)?;
+        let mode = RowLockMode::Update;
+        let mut slot = std::mem::take(&mut self.slot);
+        let outcome = heap.lock_tuple(cx.x.txn, tid, mode, cx.x.lock_wait, Some(&mut slot));
+        self.slot = slot;
+        match outcome? {
+            TupleOutcome::Ok(()) => {}
+            TupleOutcome::SelfModified | TupleOutcome::Invisible => {
+                return Err(SqlError::new(
+                    SqlState::CARDINALITY_VIOLATION,
+                    "ON CONFLICT DO UPDATE command cannot affect row a second time",
+                )
+                .hint("Ensure that no rows proposed for insertion within the same command have duplicate constrained values.")
+                .into());
+            }
+            TupleOutcome::WouldBlock => bail!(
+                LOCK_NOT_AVAILABLE,
+                "could not obtain lock on row in relation \"{}\"",
+                self.table.name
+            ),
+            TupleOutcome::Updated { .. } => {
+                require_read_committed(cx, false)?;
+                return Ok(false);
+            }
+            TupleOutcome::Deleted { .. } => {
+                require_read_committed(cx, true)?;
+                return Ok(false);
+            }
+        }
+        if cx.x.txn.isolation() != IsolationLevel::ReadCommitted {
+            let mut probe = TupleSlot::new();
+            if !heap.fetch_version(tid, &cx.x.snapshot, &mut probe)? {
+                require_read_committed(cx, false)?;
+            }
+        }
+        let mut batch = Batch::new();
+        batch.reset(self.all_reader.width());
+        self.all_reader.read(&self.slot.view(), tid, &heap, &mut batch, |_| Ok(true), false)?;
+        let old = batch.take_row(0);
+        let mut both = old.clone();
+        both.push(Datum::Tid(tid));
+        both.push(Datum::Oid(self.table.oid));
+        both.extend_from_slice(excluded);
+        both.push(Datum::Null);
+        both.push(Datum::Oid(self.table.oid));
+        let Some(c) = &self.conflict else { return Ok(true) };
+        if let Some(f) = &c.filter
+            && !f.is_true(&both, &cx.eval)?
+        {
+            return Ok(true);
+        }
+        let mut new = old.clone();
+        for (n, code) in c.update.iter().flatten() {
+            new[*n as usize - 1] = code.eval(&both, &cx.eval)?;
+        }
+        match w.update(cx.x, tid, &old, &mut new)? {
+            TupleOutcome::Ok(done) => {
+                Self::affected(cx, 1);
+                if self.has_keys {
+                    w.after_update(&old, &new, &mut cx.shared.after.borrow_mut());
+                }
+                self.give(&new, done.tid, cx, out)?;
+                Ok(true)
+            }
+            TupleOutcome::SelfModified => Ok(true),
+            _ => Ok(false),
+        }
+    }
+
+    fn old_row(&self, row: &[Datum]) -> Vec<Datum> {
+        let mut old = vec![Datum::Null; self.table.columns.len()];
+        for (at, column) in &self.old_slots {
+            if *column > 0 {
+                old[*column as usize - 1] = row[*at].clone();
+            }
+        }
+        old
+    }
+
+    /// Updates or deletes the row that an input row names.
+    fn change(&mut self, w: &mut TableWriter, cx: &Cx<'_>, row: &mut [Datum], out: &mut Batch) -> Result<()> {
+        loop {
+            let Datum::Tid(tid) = row[self.tid_slot] else { return Ok(()) };
+            let update = self.command == Command::Update;
+            let old = if update || self.has_keys { self.old_row(row) } else { Vec::new() };
+            let mut new = old.clone();
+            let outcome: TupleOutcome<Tid> = if update {
+                for (n, code) in &self.assignments {
+                    new[*n] = code.eval(row, &cx.eval)?;
+                }
+                match w.update(cx.x, tid, &old, &mut new)? {
+                    TupleOutcome::Ok(done) => TupleOutcome::Ok(done.tid),
+                    other => other.failed().unwrap_or(TupleOutcome::Invisible),
+                }
+            } else {
+                match w.delete(cx.x, tid)? {
+                    TupleOutcome::Ok(()) => TupleOutcome::Ok(tid),
+                    other => other.failed().unwrap_or(TupleOutcome::Invisible),
+                }
+            };
+            match outcome {
+                TupleOutcome::Ok(now) => {
+                    Self::affected(cx, 1);
+                    if self.has_keys {
+                        let mut after = cx.shared.after.borrow_mut();
+                        if update {
+                            w.after_update(&old, &new, &mut after);
+                        } else {
+                            w.after_delete(&old, &mut after);
+                        }
+                    }
+                    if !self.returning.is_empty() {
+                        if update {
+                            for (at, column) in &self.old_slots {
+                                if *column > 0 {
+                                    row[*at] = new[*column as usize - 1].clone();
+                                } else if *column == -1 {
+                                    row[*at] = Datum::Tid(now);
+                                }
+                            }
+                        }
+                        for r in &self.returning {
+                            out.push_value(r.eval(row, &cx.eval)?);
+                        }
+                        out.end_row();
+                    }
+                    return Ok(());
+                }
+                TupleOutcome::SelfModified => return Ok(()),
+                TupleOutcome::Invisible => {
+                    bail!(INTERNAL_ERROR, "attempted to change an invisible row")
+                }
+                TupleOutcome::WouldBlock => bail!(
+                    LOCK_NOT_AVAILABLE,
+                    "could not obtain lock on row in relation \"{}\"",
+                    self.table.name
+                ),
+                TupleOutcome::Deleted { .. } => {
+                    require_read_committed(cx, true)?;
+                    return Ok(());
+                }
+                TupleOutcome::Updated { next, xmax } => {
+                    let heap = w.heap().clone();
+                    let mode = if update { RowLockMode::NoKeyUpdate } else { RowLockMode::Update };
+                    let mut slot = std::mem::take(&mut self.slot);
+                    let r = follow(cx, &heap, next, xmax, mode, cx.x.lock_wait, &mut slot);
+                    self.slot = slot;
+                    match r? {
+                        TupleOutcome::Ok(()) => {}
+                        TupleOutcome::WouldBlock => bail!(
+                            LOCK_NOT_AVAILABLE,
+                            "could not obtain lock on row in relation \"{}\"",
+                            self.table.name
+                        ),
+                        _ => return Ok(()),
+                    }
+                    refresh(&self.reader, &self.old_slots, &heap, &self.slot, row)?;
+                    if let Some(r) = &self.recheck
+                        && !r.is_true(row, &cx.eval)?
+                    {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Node for ModifyNode {
+    fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, _max: usize) -> Result<()> {
+        let width = self.returning.len();
+        out.reset(width);
+        if self.done {
+            return Ok(());
+        }
+        if self.writer.is_none() {
+            if cx.x.txn.is_read_only() && self.table.persistence != engine::catalog::model::RelationPersistence::Temporary {
+                let what = match self.command {
+                    Command::Insert => "INSERT",
+                    Command::Update => "UPDATE",
+                    _ => "DELETE",
+                };
+                bail!(
+                    READ_ONLY_SQL_TRANSACTION,
+                    "cannot execute {what} in a read-only transaction"
+                );
+            }
+            self.writer = Some(TableWriter::new(cx.x, &self.table)?);
+        }
+        let Some(mut input) = self.input.take() else {
+            self.done = true;
+            let mut values = Vec::with_capacity(self.row.len());
+            for c in &self.row {
+                values.push(c.eval(&[], &cx.eval)?);
+            }
+            let row = self.full_row(&mut values);
+            return self.insert_rows(cx, vec![row], out);
+        };
+        let mut batch = std::mem::take(&mut self.batch);
+        let result = (|| -> Result<()> {
+            loop {
+                cx.poll()?;
+                input.next(cx, &mut batch, BATCH_ROWS)?;
+                if batch.is_empty() {
+                    self.done = true;
+                    break;
+                }
+                if self.command == Command::Insert {
+                    let rows: Vec<Vec<Datum>> =
+                        (0..batch.len()).map(|i| self.full_row(batch.row_mut(i))).collect();
+                    self.insert_rows(cx, rows, out)?;
+                } else {
+                    let Some(mut w) = self.writer.take() else { break };
+                    let mut r = Ok(());
+                    for i in 0..batch.len() {
+                        r = self.change(&mut w, cx, batch.row_mut(i), out);
+                        if r.is_err() {
+                            break;
+                        }
+                    }
+                    self.writer = Some(w);
+                    r?;
+                }
+                if !out.is_empty() {
+                    break;
+                }
+            }
+            Ok(())
+        })();
+        self.batch = batch;
+        self.input = Some(input);
+        result
+    }
+    fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
+        self.done = false;
+        match &mut self.input {
+            Some(i) => i.rescan(cx),
+            None => Ok(()),
+        }
+    }
+}

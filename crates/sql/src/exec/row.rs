@@ -1,0 +1,139 @@
+//! From tuples to rows.
+
+use super::batch::Batch;
+use base::{Error, Oid, Result, Tid};
+use engine::catalog::model::Table;
+use expr::Expr;
+use heap::Heap;
+use page::tuple::{AttrValue, TupleDesc, TupleView, deform};
+use smallvec::SmallVec;
+use types::Datum;
+
+/// Which columns of a table's tuples become which columns of rows.
+pub(crate) struct RowReader {
+    desc: TupleDesc,
+    types: Vec<Oid>,
+    missing: Vec<Option<Datum>>,
+    columns: Vec<i32>,
+    table: Oid,
+    /// Attributes to take apart for the columns of the filter, and for all.
+    first_attrs: usize,
+    all_attrs: usize,
+    /// Positions that the filter needs, and the others.
+    first: Vec<usize>,
+    rest: Vec<usize>,
+}
+
+impl RowReader {
+    pub(crate) fn new(table: &Table, columns: &[i32], filter: Option<&Expr>) -> RowReader {
+        let mut used = vec![false; columns.len()];
+        if let Some(f) = filter {
+            f.walk(&mut |e| {
+                if let Expr::Slot { index, .. } = e
+                    && let Some(u) = used.get_mut(*index)
+                {
+                    *u = true;
+                }
+            });
+        }
+        let (first, rest): (Vec<usize>, Vec<usize>) = (0..columns.len()).partition(|i| used[*i]);
+        let attrs = |list: &[usize]| {
+            list.iter().map(|i| usize::try_from(columns[*i]).unwrap_or(0)).max().unwrap_or(0)
+        };
+        RowReader {
+            desc: engine::relation::tuple_desc(&table.columns),
+            types: table.columns.iter().map(|c| c.ty.oid).collect(),
+            missing: table.columns.iter().map(|c| c.missing.clone()).collect(),
+            columns: columns.to_vec(),
+            table: table.oid,
+            first_attrs: attrs(&first),
+            all_attrs: attrs(&rest).max(attrs(&first)),
+            first,
+            rest,
+        }
+    }
+
+    pub(crate) fn width(&self) -> usize {
+        self.columns.len()
+    }
+
+    fn value(
+        &self,
+        column: i32,
+        attrs: &[AttrValue<'_>],
+        tuple: &TupleView<'_>,
+        tid: Tid,
+        heap: &Heap,
+    ) -> Result<Datum> {
+        if column > 0 {
+            let i = column as usize - 1;
+            return match &attrs[i] {
+                AttrValue::Inline(bytes) => types::decode(self.types[i], bytes),
+                AttrValue::Null => Ok(match &self.missing[i] {
+                    Some(m) if i >= tuple.natts() => m.clone(),
+                    _ => Datum::Null,
+                }),
+                stored => types::decode(self.types[i], &heap.detoast(stored)?),
+            };
+        }
+        let low = |x: base::Xid| Datum::Oid(Oid(x.0 as u32));
+        Ok(match column {
+            -1 => Datum::Tid(tid),
+            -2 => low(tuple.xmin()),
+            -4 => low(tuple.xmax()),
+            -3 | -5 => Datum::Oid(Oid(tuple.command_id().0)),
+            -6 => Datum::Oid(self.table),
+            _ => Datum::Null,
+        })
+    }
+
+    /// Adds the tuple's row to `out` if `keep` says so of it; the columns that the filter does not use
+    /// are decoded after it has let the row pass.
+    #[inline]
+    pub(crate) fn read(
+        &self,
+        tuple: &TupleView<'_>,
+        tid: Tid,
+        heap: &Heap,
+        out: &mut Batch,
+        keep: impl FnOnce(&[Datum]) -> Result<bool>,
+        filtered: bool,
+    ) -> Result<bool> {
+        let mut attrs: SmallVec<[AttrValue<'_>; 12]> = SmallVec::new();
+        let wanted = if filtered { self.first_attrs } else { self.all_attrs };
+        attrs.resize(wanted, AttrValue::Null);
+        deform(tuple.bytes, &self.desc, &mut attrs).map_err(Error::corrupt_file)?;
+        if !filtered {
+            for c in &self.columns {
+                out.push_value(self.value(*c, &attrs, tuple, tid, heap)?);
+            }
+            out.end_row();
+            return Ok(true);
+        }
+        for _ in &self.columns {
+            out.push_value(Datum::Null);
+        }
+        out.end_row();
+        let last = out.len() - 1;
+        for p in &self.first {
+            let v = self.value(self.columns[*p], &attrs, tuple, tid, heap)?;
+            out.row_mut(last)[*p] = v;
+        }
+        if !keep(out.row(last))? {
+            out.truncate(last);
+            return Ok(false);
+        }
+        if !self.rest.is_empty() {
+            if self.all_attrs > wanted {
+                attrs.clear();
+                attrs.resize(self.all_attrs, AttrValue::Null);
+                deform(tuple.bytes, &self.desc, &mut attrs).map_err(Error::corrupt_file)?;
+            }
+            for p in &self.rest {
+                let v = self.value(self.columns[*p], &attrs, tuple, tid, heap)?;
+                out.row_mut(last)[*p] = v;
+            }
+        }
+        Ok(true)
+    }
+}

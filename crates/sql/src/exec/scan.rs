@@ -1,0 +1,353 @@
+//! Sequential scans, scans by address, VALUES and functions in FROM.
+
+use super::batch::Batch;
+use super::row::RowReader;
+use super::{Cx, Node};
+use crate::plan::TableScan;
+use base::{Result, Tid};
+use engine::catalog::model::Table;
+use expr::code::{Code, compile};
+use heap::{FetchState, Heap, HeapScan, PageBatch, ScanOptions, TupleSlot};
+use std::sync::Arc;
+use types::Datum;
+
+/// What every scan of a table is made of.
+pub(crate) struct ScanBase {
+    pub table: Arc<Table>,
+    pub columns: Vec<i32>,
+    pub reader: RowReader,
+    pub filter: Option<Code>,
+    pub heap: Option<Arc<Heap>>,
+}
+
+impl ScanBase {
+    pub(crate) fn new(scan: &TableScan) -> Result<ScanBase> {
+        Ok(ScanBase {
+            table: scan.table.clone(),
+            columns: scan.columns.clone(),
+            reader: RowReader::new(&scan.table, &scan.columns, scan.filter.as_ref()),
+            filter: scan.filter.as_ref().map(compile).transpose()?,
+            heap: None,
+        })
+    }
+    /// The heap, opened once.
+    pub(crate) fn heap(&mut self, cx: &Cx<'_>) -> Result<Arc<Heap>> {
+        if let Some(h) = &self.heap {
+            return Ok(h.clone());
+        }
+        let h = cx.x.relations.heap(&self.table)?;
+        self.heap = Some(h.clone());
+        Ok(h)
+    }
+}
+
+/// A sequential scan.
+pub(crate) struct SeqScanNode {
+    base: ScanBase,
+    scan: Option<HeapScan>,
+    page: PageBatch,
+    at: usize,
+    ended: bool,
+    rows: Option<std::vec::IntoIter<Vec<Datum>>>,
+}
+
+impl SeqScanNode {
+    pub(crate) fn new(scan: &TableScan) -> Result<SeqScanNode> {
+        Ok(SeqScanNode {
+            base: ScanBase::new(scan)?,
+            scan: None,
+            page: PageBatch::new(),
+            at: 0,
+            ended: false,
+            rows: None,
+        })
+    }
+
+    fn next_virtual(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
+        if self.rows.is_none() {
+            self.rows = Some(cx.x.relations.virtual_rows(&self.base.table)?.into_iter());
+        }
+        let Some(rows) = &mut self.rows else { return Ok(()) };
+        for row in rows.by_ref() {
+            for c in &self.base.columns {
+                out.push_value(match usize::try_from(*c - 1) {
+                    Ok(i) => row.get(i).cloned().unwrap_or(Datum::Null),
+                    Err(_) if *c == -6 => Datum::Oid(self.base.table.oid),
+                    Err(_) => Datum::Null,
+                });
+            }
+            out.end_row();
+            let keep = match &self.base.filter {
+                Some(f) => f.is_true(out.row(out.len() - 1), &cx.eval)?,
+                None => true,
+            };
+            if !keep {
+                out.truncate(out.len() - 1);
+            }
+            if out.len() >= max {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Node for SeqScanNode {
+    fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
+        out.reset(self.base.reader.width());
+        if self.base.table.storage.is_none() {
+            return self.next_virtual(cx, out, max);
+        }
+        if self.ended {
+            return Ok(());
+        }
+        let heap = self.base.heap(cx)?;
+        if self.scan.is_none() {
+            let scan = HeapScan::new(&heap, cx.x.snapshot.clone(), ScanOptions::default())?;
+            self.scan = Some(scan);
+            self.at = 0;
+            self.page = PageBatch::new();
+        }
+        let Some(scan) = &mut self.scan else { return Ok(()) };
+        loop {
+            if self.at >= self.page.len() {
+                cx.poll()?;
+                self.at = 0;
+                if !scan.next_page(&mut self.page)? {
+                    self.ended = true;
+                    self.scan = None;
+                    return Ok(());
+                }
+            }
+            let n = self.page.len();
+            while self.at < n {
+                let t = self.page.get(self.at);
+                self.at += 1;
+                match &self.base.filter {
+                    None => {
+                        self.base.reader.read(&t.tuple, t.tid, &heap, out, |_| Ok(true), false)?;
+                    }
+                    Some(f) => {
+                        let keep = |row: &[Datum]| f.is_true(row, &cx.eval);
+                        self.base.reader.read(&t.tuple, t.tid, &heap, out, keep, true)?;
+                    }
+                }
+                if out.len() >= max {
+                    return Ok(());
+                }
+            }
+        }
+    }
+    fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
+        self.scan = None;
+        self.at = 0;
+        self.page = PageBatch::new();
+        self.ended = false;
+        self.rows = None;
+        Ok(())
+    }
+}
+
+/// `SELECT count(*) FROM t` and nothing else: counted through the visibility map's pages.
+pub(crate) struct CountNode {
+    base: ScanBase,
+    calls: usize,
+    done: bool,
+}
+
+impl CountNode {
+    pub(crate) fn new(scan: &TableScan, calls: usize) -> Result<CountNode> {
+        Ok(CountNode { base: ScanBase::new(scan)?, calls, done: false })
+    }
+}
+
+impl Node for CountNode {
+    fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, _max: usize) -> Result<()> {
+        out.reset(self.calls);
+        if self.done {
+            return Ok(());
+        }
+        self.done = true;
+        let heap = self.base.heap(cx)?;
+        let mut scan = HeapScan::new(&heap, cx.x.snapshot.clone(), ScanOptions::default())?;
+        let n = scan.count(|| cx.poll())?;
+        let n = i64::try_from(n).unwrap_or(i64::MAX);
+        out.push_values((0..self.calls).map(|_| Datum::Int8(n)));
+        Ok(())
+    }
+    fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
+        self.done = false;
+        Ok(())
+    }
+}
+
+/// Fetches rows by the addresses of versions (`ctid = …`).
+pub(crate) struct TidScanNode {
+    base: ScanBase,
+    tids: Code,
+    list: Option<std::vec::IntoIter<Tid>>,
+    slot: TupleSlot,
+}
+
+impl TidScanNode {
+    pub(crate) fn new(scan: &TableScan, tids: &expr::Expr) -> Result<TidScanNode> {
+        Ok(TidScanNode {
+            base: ScanBase::new(scan)?,
+            tids: compile(tids)?,
+            list: None,
+            slot: TupleSlot::new(),
+        })
+    }
+}
+
+impl Node for TidScanNode {
+    fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
+        out.reset(self.base.reader.width());
+        if self.list.is_none() {
+            let mut list = Vec::new();
+            match self.tids.eval(&[], &cx.eval)? {
+                Datum::Tid(t) => list.push(t),
+                Datum::Array(a) => list.extend(a.elements.iter().filter_map(|e| match e {
+                    Datum::Tid(t) => Some(*t),
+                    _ => None,
+                })),
+                _ => {}
+            }
+            list.sort_unstable();
+            list.dedup();
+            self.list = Some(list.into_iter());
+        }
+        let heap = self.base.heap(cx)?;
+        let Some(list) = &mut self.list else { return Ok(()) };
+        for tid in list.by_ref() {
+            if !tid.is_valid() || !heap.fetch_version(tid, &cx.x.snapshot, &mut self.slot)? {
+                continue;
+            }
+            let filter = self.base.filter.as_ref();
+            let keep = |row: &[Datum]| filter.map_or(Ok(true), |f| f.is_true(row, &cx.eval));
+            self.base.reader.read(&self.slot.view(), tid, &heap, out, keep, filter.is_some())?;
+            if out.len() >= max {
+                break;
+            }
+        }
+        Ok(())
+    }
+    fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
+        self.list = None;
+        Ok(())
+    }
+}
+
+/// Fetches the rows of addresses that index scans gave, in the order of the heap.
+pub(crate) struct BitmapNode {
+    base: ScanBase,
+    arms: Vec<super::index_scan::KeyedIndex>,
+    list: Option<std::vec::IntoIter<Tid>>,
+    state: FetchState,
+    slot: TupleSlot,
+}
+
+impl BitmapNode {
+    pub(crate) fn new(scan: &TableScan, arms: Vec<super::index_scan::KeyedIndex>) -> Result<BitmapNode> {
+        Ok(BitmapNode {
+            base: ScanBase::new(scan)?,
+            arms,
+            list: None,
+            state: FetchState::new(),
+            slot: TupleSlot::new(),
+        })
+    }
+}
+
+impl Node for BitmapNode {
+    fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
+        out.reset(self.base.reader.width());
+        if self.list.is_none() {
+            let mut list = Vec::new();
+            for arm in &mut self.arms {
+                arm.all_tids(cx, &self.base.table, &mut list)?;
+            }
+            list.sort_unstable();
+            list.dedup();
+            self.list = Some(list.into_iter());
+        }
+        let heap = self.base.heap(cx)?;
+        let Some(list) = &mut self.list else { return Ok(()) };
+        for tid in list.by_ref() {
+            if !heap.fetch(tid, &cx.x.snapshot, &mut self.state, &mut self.slot)?.found {
+                continue;
+            }
+            let filter = self.base.filter.as_ref();
+            let keep = |row: &[Datum]| filter.map_or(Ok(true), |f| f.is_true(row, &cx.eval));
+            let at = self.slot.tid;
+            self.base.reader.read(&self.slot.view(), at, &heap, out, keep, filter.is_some())?;
+            if out.len() >= max {
+                break;
+            }
+        }
+        if out.is_empty() {
+            self.state.release();
+        }
+        Ok(())
+    }
+    fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
+        self.list = None;
+        Ok(())
+    }
+}
+
+/// VALUES.
+pub(crate) struct ValuesNode {
+    pub rows: Vec<Vec<Code>>,
+    pub width: usize,
+    pub at: usize,
+}
+
+impl Node for ValuesNode {
+    fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
+        out.reset(self.width);
+        while self.at < self.rows.len() && out.len() < max {
+            for c in &self.rows[self.at] {
+                out.push_value(c.eval(&[], &cx.eval)?);
+            }
+            out.end_row();
+            self.at += 1;
+        }
+        Ok(())
+    }
+    fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
+        self.at = 0;
+        Ok(())
+    }
+}
+
+/// One row of expressions.
+pub(crate) struct ResultNode {
+    pub exprs: Vec<Code>,
+    pub filter: Option<Code>,
+    pub done: bool,
+}
+
+impl Node for ResultNode {
+    fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, _max: usize) -> Result<()> {
+        out.reset(self.exprs.len());
+        if self.done {
+            return Ok(());
+        }
+        self.done = true;
+        if let Some(f) = &self.filter
+            && !f.is_true(&[], &cx.eval)?
+        {
+            return Ok(());
+        }
+        for e in &self.exprs {
+            out.push_value(e.eval(&[], &cx.eval)?);
+        }
+        out.end_row();
+        Ok(())
+    }
+    fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
+        self.done = false;
+        Ok(())
+    }
+}

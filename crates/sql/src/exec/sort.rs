@@ -1,0 +1,286 @@
+//! Sorting: in memory, bounded by a LIMIT, or in runs on disk.
+
+use super::batch::{BATCH_ROWS, Batch, row_bytes};
+use super::store::RowFile;
+use super::{Cx, Node};
+use base::{Oid, Result};
+use expr::code::Code;
+use expr::ops::compare_key;
+use std::cmp::Ordering;
+use types::Datum;
+
+/// One sort key.
+pub(crate) struct Key {
+    pub code: Code,
+    pub ty: Oid,
+    pub descending: bool,
+    pub nulls_first: bool,
+}
+
+/// Where a key's value is in a stored row, and how it sorts.
+#[derive(Clone, Copy)]
+pub(crate) struct KeyPlace {
+    pub slot: usize,
+    pub ty: Oid,
+    pub descending: bool,
+    pub nulls_first: bool,
+}
+
+/// Orders two stored rows.
+#[inline]
+pub(crate) fn compare_rows(keys: &[KeyPlace], a: &[Datum], b: &[Datum]) -> Ordering {
+    for k in keys {
+        let o = match (&a[k.slot], &b[k.slot]) {
+            (Datum::Int4(x), Datum::Int4(y)) => {
+                if k.descending { y.cmp(x) } else { x.cmp(y) }
+            }
+            (x, y) => compare_key(k.ty, x, y, k.descending, k.nulls_first),
+        };
+        if o != Ordering::Equal {
+            return o;
+        }
+    }
+    Ordering::Equal
+}
+
+/// Sorts rows of one width.
+pub(crate) struct Sorter {
+    keys: Vec<KeyPlace>,
+    width: usize,
+    data: Vec<Datum>,
+    order: Vec<u32>,
+    bytes: usize,
+    limit_bytes: usize,
+    bound: Option<usize>,
+    runs: Vec<RowFile>,
+    heads: Vec<Option<Vec<Datum>>>,
+    at: usize,
+}
+
+impl Sorter {
+    pub(crate) fn new(keys: Vec<KeyPlace>, width: usize, limit_bytes: usize, bound: Option<usize>) -> Sorter {
+        Sorter {
+            keys,
+            width,
+            data: Vec::new(),
+            order: Vec::new(),
+            bytes: 0,
+            limit_bytes: limit_bytes.max(64 << 10),
+            bound,
+            runs: Vec::new(),
+            heads: Vec::new(),
+            at: 0,
+        }
+    }
+    fn row(&self, i: u32) -> &[Datum] {
+        &self.data[i as usize * self.width..(i as usize + 1) * self.width]
+    }
+    pub(crate) fn push(&mut self, row: &[Datum]) -> Result<()> {
+        debug_assert_eq!(row.len(), self.width);
+        self.bytes += row_bytes(row) + 4;
+        self.order.push(self.order.len() as u32);
+        self.data.extend_from_slice(row);
+        if let Some(b) = self.bound
+            && b < 100_000
+        {
+            if self.order.len() >= b * 2 + 64 {
+                self.cut(b);
+            }
+            return Ok(());
+        }
+        if self.bytes > self.limit_bytes {
+            self.spill()?;
+        }
+        Ok(())
+    }
+    fn sort_memory(&mut self) {
+        let (data, width, keys) = (&self.data, self.width, &self.keys);
+        let row = |i: u32| &data[i as usize * width..(i as usize + 1) * width];
+        // Ties stay in the order of arrival.
+        self.order.sort_by(|a, b| compare_rows(keys, row(*a), row(*b)));
+    }
+    /// Keeps the first `n` in order.
+    fn cut(&mut self, n: usize) {
+        self.sort_memory();
+        self.order.truncate(n);
+        let mut data = Vec::with_capacity((n * 2 + 64) * self.width);
+        for i in 0..self.order.len() {
+            let start = self.order[i] as usize * self.width;
+            data.extend(self.data[start..start + self.width].iter_mut().map(std::mem::take));
+        }
+        self.bytes = 0;
+        self.data = data;
+        self.order = (0..self.order.len() as u32).collect();
+    }
+    fn spill(&mut self) -> Result<()> {
+        self.sort_memory();
+        let mut f = RowFile::new(self.width)?;
+        for i in &self.order {
+            f.write(self.row(*i))?;
+        }
+        self.runs.push(f);
+        self.data.clear();
+        self.order.clear();
+        self.bytes = 0;
+        Ok(())
+    }
+    /// All rows are in.
+    pub(crate) fn finish(&mut self) -> Result<()> {
+        if self.runs.is_empty() {
+            self.sort_memory();
+            if let Some(b) = self.bound {
+                self.order.truncate(b);
+            }
+            return Ok(());
+        }
+        if !self.order.is_empty() {
+            self.spill()?;
+        }
+        // Too many runs to merge at once are merged in groups first.
+        while self.runs.len() > 128 {
+            let group: Vec<RowFile> = self.runs.drain(..64).collect();
+            let mut inner = Sorter::new(self.keys.clone(), self.width, self.limit_bytes, None);
+            inner.runs = group;
+            inner.open_runs()?;
+            let mut out = RowFile::new(self.width)?;
+            while let Some(row) = inner.pop_merged()? {
+                out.write(&row)?;
+            }
+            self.runs.push(out);
+        }
+        self.open_runs()
+    }
+    fn open_runs(&mut self) -> Result<()> {
+        self.heads.clear();
+        for r in &mut self.runs {
+            r.rewind()?;
+            let mut row = Vec::with_capacity(self.width);
+            self.heads.push(r.read(&mut row)?.then_some(row));
+        }
+        Ok(())
+    }
+    fn pop_merged(&mut self) -> Result<Option<Vec<Datum>>> {
+        let mut best: Option<usize> = None;
+        for (i, h) in self.heads.iter().enumerate() {
+            if let Some(row) = h {
+                let better = match best.and_then(|b| self.heads[b].as_ref()) {
+                    Some(b) => compare_rows(&self.keys, row, b).is_lt(),
+                    None => true,
+                };
+                if better {
+                    best = Some(i);
+                }
+            }
+        }
+        let Some(i) = best else { return Ok(None) };
+        let mut next = Vec::with_capacity(self.width);
+        let more = self.runs[i].read(&mut next)?;
+        Ok(std::mem::replace(&mut self.heads[i], more.then_some(next)))
+    }
+    /// Gives the next rows' first `columns` values.
+    pub(crate) fn read(&mut self, out: &mut Batch, columns: usize, max: usize) -> Result<()> {
+        if self.runs.is_empty() {
+            while self.at < self.order.len() && out.len() < max {
+                let i = self.order[self.at];
+                self.at += 1;
+                let start = i as usize * self.width;
+                out.push_values(self.data[start..start + columns].iter().cloned());
+            }
+            return Ok(());
+        }
+        while out.len() < max {
+            let Some(mut row) = self.pop_merged()? else { break };
+            row.truncate(columns);
+            out.push_values(row);
+        }
+        Ok(())
+    }
+    /// Where the sort was done, for EXPLAIN.
+    #[expect(dead_code, reason = "shown by EXPLAIN ANALYZE's sort method line")]
+    pub(crate) fn on_disk(&self) -> bool {
+        !self.runs.is_empty()
+    }
+}
+
+/// A sort.
+pub(crate) struct SortNode {
+    pub input: Box<dyn Node>,
+    pub keys: Vec<Key>,
+    pub width: usize,
+    pub bound: Option<usize>,
+    pub sorter: Option<Sorter>,
+}
+
+/// Where each key will stand: in its slot, or behind the row.
+pub(crate) fn places(keys: &[Key], width: usize) -> (Vec<KeyPlace>, usize) {
+    let mut extra = 0;
+    let list = keys
+        .iter()
+        .map(|k| KeyPlace {
+            slot: match k.code {
+                Code::Slot(i) => i,
+                _ => {
+                    extra += 1;
+                    width + extra - 1
+                }
+            },
+            ty: k.ty,
+            descending: k.descending,
+            nulls_first: k.nulls_first,
+        })
+        .collect();
+    (list, extra)
+}
+
+/// Adds the values of keys that are not columns behind the row.
+pub(crate) fn extend_row(keys: &[Key], row: &[Datum], out: &mut Vec<Datum>, cx: &Cx<'_>) -> Result<()> {
+    out.clear();
+    out.extend_from_slice(row);
+    for k in keys {
+        if !matches!(k.code, Code::Slot(_)) {
+            let v = k.code.eval(row, &cx.eval)?;
+            out.push(v);
+        }
+    }
+    Ok(())
+}
+
+impl Node for SortNode {
+    fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
+        out.reset(self.width);
+        if self.sorter.is_none() {
+            let (list, extra) = places(&self.keys, self.width);
+            let mut s = Sorter::new(list, self.width + extra, cx.x.work_mem_bytes, self.bound);
+            let mut batch = Batch::new();
+            let mut row = Vec::new();
+            loop {
+                cx.poll()?;
+                self.input.next(cx, &mut batch, BATCH_ROWS)?;
+                if batch.is_empty() {
+                    break;
+                }
+                for r in batch.rows() {
+                    if extra == 0 {
+                        s.push(r)?;
+                    } else {
+                        extend_row(&self.keys, r, &mut row, cx)?;
+                        s.push(&row)?;
+                    }
+                }
+            }
+            s.finish()?;
+            self.sorter = Some(s);
+        }
+        match &mut self.sorter {
+            Some(s) => s.read(out, self.width, max),
+            None => Ok(()),
+        }
+    }
+    fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
+        self.sorter = None;
+        self.input.rescan(cx)
+    }
+    fn set_bound(&mut self, rows: Option<usize>) {
+        self.bound = rows;
+    }
+}

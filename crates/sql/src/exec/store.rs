@@ -1,0 +1,387 @@
+//! Stores of rows: in memory, in temporary files, and those of CTEs.
+
+use super::batch::{Batch, row_bytes};
+use super::{Cx, Node};
+use crate::plan::Plan;
+use base::{Error, Oid, Result};
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::rc::Rc;
+use types::Datum;
+
+fn io(e: std::io::Error) -> Error {
+    Error::io("could not use temporary file", e)
+}
+
+/// Rows in a temporary file, written once and then read.
+pub(crate) struct RowFile {
+    writer: Option<BufWriter<File>>,
+    reader: Option<BufReader<File>>,
+    width: usize,
+    pub rows: u64,
+    left: u64,
+    scratch: Vec<u8>,
+}
+
+impl RowFile {
+    pub(crate) fn new(width: usize) -> Result<RowFile> {
+        let file = tempfile::tempfile().map_err(io)?;
+        Ok(RowFile {
+            writer: Some(BufWriter::with_capacity(64 << 10, file)),
+            reader: None,
+            width,
+            rows: 0,
+            left: 0,
+            scratch: Vec::new(),
+        })
+    }
+    pub(crate) fn write(&mut self, row: &[Datum]) -> Result<()> {
+        let Some(w) = &mut self.writer else { return Ok(()) };
+        for d in row {
+            if d.is_null() {
+                w.write_all(&0u32.to_le_bytes()).map_err(io)?;
+                continue;
+            }
+            let ty = types::io::natural_type(d);
+            self.scratch.clear();
+            types::encode(ty, d, &mut self.scratch)?;
+            w.write_all(&ty.0.to_le_bytes()).map_err(io)?;
+            w.write_all(&(self.scratch.len() as u32).to_le_bytes()).map_err(io)?;
+            w.write_all(&self.scratch).map_err(io)?;
+        }
+        self.rows += 1;
+        Ok(())
+    }
+    /// Ends writing (or goes back): reading begins at the first row.
+    pub(crate) fn rewind(&mut self) -> Result<()> {
+        let mut file = match (self.writer.take(), self.reader.take()) {
+            (Some(w), _) => w.into_inner().map_err(|e| io(e.into_error()))?,
+            (None, Some(r)) => r.into_inner(),
+            (None, None) => return Ok(()),
+        };
+        file.seek(SeekFrom::Start(0)).map_err(io)?;
+        self.reader = Some(BufReader::with_capacity(64 << 10, file));
+        self.left = self.rows;
+        Ok(())
+    }
+    /// The next row's values, appended; false at the end.
+    pub(crate) fn read(&mut self, out: &mut Vec<Datum>) -> Result<bool> {
+        if self.left == 0 {
+            return Ok(false);
+        }
+        let Some(r) = &mut self.reader else { return Ok(false) };
+        self.left -= 1;
+        for _ in 0..self.width {
+            let mut word = [0u8; 4];
+            r.read_exact(&mut word).map_err(io)?;
+            let ty = u32::from_le_bytes(word);
+            if ty == 0 {
+                out.push(Datum::Null);
+                continue;
+            }
+            r.read_exact(&mut word).map_err(io)?;
+            self.scratch.resize(u32::from_le_bytes(word) as usize, 0);
+            r.read_exact(&mut self.scratch).map_err(io)?;
+            out.push(types::decode(Oid(ty), &self.scratch)?);
+        }
+        Ok(true)
+    }
+}
+
+/// Rows kept for several readers: in memory up to a bound, then in a file.
+pub(crate) struct RowStore {
+    width: usize,
+    data: Vec<Datum>,
+    len: usize,
+    bytes: usize,
+    file: Option<RowFile>,
+    reading: bool,
+}
+
+impl RowStore {
+    pub(crate) fn new() -> RowStore {
+        RowStore { width: 0, data: Vec::new(), len: 0, bytes: 0, file: None, reading: false }
+    }
+    pub(crate) fn clear(&mut self) {
+        *self = RowStore::new();
+    }
+    pub(crate) fn len(&self) -> usize {
+        self.len + self.file.as_ref().map_or(0, |f| f.rows as usize)
+    }
+    pub(crate) fn push(&mut self, row: &[Datum], bound: usize) -> Result<()> {
+        self.width = row.len();
+        if self.file.is_some() || self.bytes > bound.max(64 << 10) {
+            if self.file.is_none() {
+                self.file = Some(RowFile::new(self.width)?);
+            }
+            if let Some(f) = &mut self.file {
+                return f.write(row);
+            }
+        }
+        self.bytes += row_bytes(row);
+        self.data.extend_from_slice(row);
+        self.len += 1;
+        Ok(())
+    }
+    /// Row `i` of those in memory.
+    fn row(&self, i: usize) -> &[Datum] {
+        &self.data[i * self.width..(i + 1) * self.width]
+    }
+    /// Copies rows from `at` on; the reader keeps `at`. Only one reader may be beyond memory at a time.
+    pub(crate) fn read(&mut self, at: &mut usize, out: &mut Batch, max: usize) -> Result<()> {
+        while *at < self.len && out.len() < max {
+            out.push(self.row(*at));
+            *at += 1;
+        }
+        if self.file.is_none() || out.len() >= max {
+            return Ok(());
+        }
+        let target = *at - self.len;
+        let Some(f) = &mut self.file else { return Ok(()) };
+        let position = if self.reading { (f.rows - f.left) as usize } else { usize::MAX };
+        let mut row = Vec::new();
+        if position != target {
+            f.rewind()?;
+            self.reading = true;
+            for _ in 0..target {
+                row.clear();
+                if !f.read(&mut row)? {
+                    return Ok(());
+                }
+            }
+        }
+        while out.len() < max {
+            row.clear();
+            if !f.read(&mut row)? {
+                break;
+            }
+            out.push(&row);
+            *at += 1;
+        }
+        Ok(())
+    }
+}
+
+/// A CTE's rows, read from its plan as far as somebody has asked.
+pub(crate) struct CteState {
+    pub node: Option<Box<dyn Node>>,
+    pub store: RowStore,
+    pub started: bool,
+    pub finished: bool,
+    /// A recursive CTE's rows of the last round.
+    pub work: Rc<Vec<Vec<Datum>>>,
+    pub width: usize,
+}
+
+impl CteState {
+    pub(crate) fn reset(&mut self) {
+        self.store.clear();
+        self.started = false;
+        self.finished = false;
+        self.work = Rc::default();
+    }
+}
+
+/// Reads rows of CTE `cte` from `at` on.
+pub(crate) fn read_cte(cx: &Cx<'_>, cte: usize, at: &mut usize, out: &mut Batch, max: usize) -> Result<()> {
+    let cell = &cx.shared.ctes[cte];
+    let mut node = None;
+    loop {
+        {
+            let mut s = cell.borrow_mut();
+            if node.is_some() {
+                s.node = node.take();
+            }
+            out.reset(s.width);
+            if *at < s.store.len() || s.finished {
+                return s.store.read(at, out, max);
+            }
+            node = s.node.take();
+        }
+        let Some(n) = &mut node else {
+            base::bail!(INTERNAL_ERROR, "common table expression reads itself");
+        };
+        let mut batch = Batch::new();
+        let mut step = || -> Result<bool> {
+            if !cell.borrow().started {
+                n.rescan(cx)?;
+                cell.borrow_mut().started = true;
+            }
+            n.next(cx, &mut batch, super::batch::BATCH_ROWS)?;
+            let mut s = cell.borrow_mut();
+            if batch.is_empty() {
+                s.finished = true;
+            }
+            for row in batch.rows() {
+                s.store.push(row, cx.x.work_mem_bytes)?;
+            }
+            Ok(batch.is_empty())
+        };
+        if let Err(e) = step() {
+            cell.borrow_mut().node = node.take();
+            return Err(e);
+        }
+    }
+}
+
+/// Runs data-modifying CTEs to their ends.
+pub(crate) fn finish_modifying(cx: &Cx<'_>, plan: &Plan) -> Result<()> {
+    for (i, c) in plan.ctes.iter().enumerate() {
+        if !c.modifies {
+            continue;
+        }
+        let mut at = cx.shared.ctes[i].borrow().store.len();
+        let mut out = Batch::new();
+        loop {
+            read_cte(cx, i, &mut at, &mut out, super::batch::BATCH_ROWS)?;
+            if out.is_empty() {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads a CTE.
+pub(crate) struct CteScanNode {
+    pub cte: usize,
+    pub at: usize,
+}
+
+impl Node for CteScanNode {
+    fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
+        cx.poll()?;
+        read_cte(cx, self.cte, &mut self.at, out, max)
+    }
+    fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
+        self.at = 0;
+        Ok(())
+    }
+}
+
+/// Reads a recursive CTE's last round.
+pub(crate) struct WorkTableNode {
+    pub cte: usize,
+    pub rows: Option<Rc<Vec<Vec<Datum>>>>,
+    pub at: usize,
+}
+
+impl Node for WorkTableNode {
+    fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
+        let rows = match &self.rows {
+            Some(r) => r.clone(),
+            None => {
+                let r = cx.shared.ctes[self.cte].borrow().work.clone();
+                self.rows = Some(r.clone());
+                r
+            }
+        };
+        out.reset(cx.shared.ctes[self.cte].borrow().width);
+        while self.at < rows.len() && out.len() < max {
+            out.push(&rows[self.at]);
+            self.at += 1;
+        }
+        Ok(())
+    }
+    fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
+        self.rows = None;
+        self.at = 0;
+        Ok(())
+    }
+}
+
+/// Resets the CTEs of a level when the level is started again.
+pub(crate) struct CteScopeNode {
+    pub input: Box<dyn Node>,
+    pub ctes: Vec<usize>,
+}
+
+impl Node for CteScopeNode {
+    fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
+        self.input.next(cx, out, max)
+    }
+    fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
+        for c in &self.ctes {
+            if let Ok(mut s) = cx.shared.ctes[*c].try_borrow_mut() {
+                s.reset();
+            }
+        }
+        self.input.rescan(cx)
+    }
+}
+
+/// A recursive CTE: the first part's rows, then rounds over the last round's rows.
+pub(crate) struct RecursiveNode {
+    pub cte: usize,
+    pub all: bool,
+    pub left: Box<dyn Node>,
+    pub right: Box<dyn Node>,
+    pub types: Vec<Oid>,
+    pub seen: std::collections::HashMap<u64, Vec<Vec<Datum>>>,
+    pub next_round: Vec<Vec<Datum>>,
+    pub in_right: bool,
+    pub ended: bool,
+    pub batch: Batch,
+}
+
+impl RecursiveNode {
+    fn is_new(&mut self, row: &[Datum]) -> bool {
+        if self.all {
+            return true;
+        }
+        let mut h = 0u64;
+        for (ty, d) in self.types.iter().zip(row) {
+            h = expr::ops::mix(h ^ expr::ops::hash(*ty, d));
+        }
+        let list = self.seen.entry(h).or_default();
+        let types = &self.types;
+        let same = |r: &Vec<Datum>| {
+            r.iter().zip(row).zip(types).all(|((a, b), ty)| {
+                expr::ops::compare_key(*ty, a, b, false, false).is_eq()
+            })
+        };
+        if list.iter().any(same) {
+            return false;
+        }
+        list.push(row.to_vec());
+        true
+    }
+}
+
+impl Node for RecursiveNode {
+    fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
+        out.reset(self.types.len());
+        let mut batch = std::mem::take(&mut self.batch);
+        while !self.ended && out.is_empty() {
+            cx.poll()?;
+            let source = if self.in_right { &mut self.right } else { &mut self.left };
+            source.next(cx, &mut batch, max)?;
+            if batch.is_empty() {
+                let round = std::mem::take(&mut self.next_round);
+                if round.is_empty() {
+                    self.ended = true;
+                    break;
+                }
+                cx.shared.ctes[self.cte].borrow_mut().work = Rc::new(round);
+                self.in_right = true;
+                self.right.rescan(cx)?;
+                continue;
+            }
+            for row in batch.rows() {
+                if self.is_new(row) {
+                    self.next_round.push(row.to_vec());
+                    out.push(row);
+                }
+            }
+        }
+        self.batch = batch;
+        Ok(())
+    }
+    fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
+        self.seen.clear();
+        self.next_round.clear();
+        self.in_right = false;
+        self.ended = false;
+        self.left.rescan(cx)
+    }
+}

@@ -1,0 +1,384 @@
+//! Sub-selects in expressions.
+
+use super::batch::{BATCH_ROWS, Batch};
+use super::{Cx, Hook, Node};
+use crate::plan::SubPlan;
+use base::{Oid, Result, bail};
+use expr::code::{Code, compile};
+use expr::eval::{EvalContext, EvalHook};
+use expr::ops::{compare_key, hash, mix};
+use expr::tree::SubLinkKind;
+use std::collections::HashMap;
+use std::sync::Arc;
+use types::{ArrayValue, Datum};
+
+/// The rows of an uncorrelated `IN`, by hash.
+struct Hashed {
+    buckets: HashMap<u64, Vec<Vec<Datum>>>,
+    with_null: Vec<Vec<Datum>>,
+    rows: usize,
+}
+
+/// A sub-plan at work.
+pub(crate) struct SubPlanState {
+    node: Option<Box<dyn Node>>,
+    cache: bool,
+    depends: Vec<usize>,
+    hash: Option<(Vec<Code>, Vec<Oid>)>,
+    element: Oid,
+    /// The result, and the values of the parameters it depends on.
+    value: Option<(Vec<Datum>, Datum)>,
+    rows: Option<(Vec<Datum>, Vec<Vec<Datum>>)>,
+    hashed: Option<(Vec<Datum>, Hashed)>,
+}
+
+impl SubPlanState {
+    pub(crate) fn new(plan: &SubPlan, node: Box<dyn Node>) -> Result<SubPlanState> {
+        let hash = match &plan.hash {
+            None => None,
+            Some(list) => {
+                let codes: Vec<Code> = list.iter().map(|(e, _)| compile(e)).collect::<Result<_>>().unwrap_or_default();
+                (codes.len() == list.len()).then(|| (codes, list.iter().map(|l| l.1).collect()))
+            }
+        };
+        Ok(SubPlanState {
+            node: Some(node),
+            cache: plan.cache,
+            depends: plan.depends.clone(),
+            hash,
+            element: expr::array::element_type(plan.ty.oid),
+            value: None,
+            rows: None,
+            hashed: None,
+        })
+    }
+    pub(crate) fn reset(&mut self) {
+        self.value = None;
+        self.rows = None;
+        self.hashed = None;
+    }
+}
+
+fn same(a: &[Datum], b: &[Datum]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| expr::ops::identical(a, b))
+}
+
+/// Runs a sub-plan, calling `f` for each row until it says stop.
+fn run(
+    node: &mut dyn Node,
+    cx: &Cx<'_>,
+    one: bool,
+    f: &mut dyn FnMut(&mut Batch, usize) -> Result<bool>,
+) -> Result<()> {
+    node.rescan(cx)?;
+    let mut batch = Batch::new();
+    loop {
+        cx.poll()?;
+        node.next(cx, &mut batch, if one { 1 } else { BATCH_ROWS })?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        for i in 0..batch.len() {
+            if !f(&mut batch, i)? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl EvalHook for Hook<'_> {
+    fn sub_plan(
+        &self,
+        outer: &EvalContext<'_>,
+        kind: SubLinkKind,
+        plan: usize,
+        test: Option<&Code>,
+        args: &[(usize, Code)],
+        row: &[Datum],
+    ) -> Result<Datum> {
+        for (i, code) in args {
+            let v = code.eval(row, outer)?;
+            self.shared.exec_params.borrow_mut()[*i] = v;
+        }
+        let depth = self.shared.depth.get();
+        if depth > 100 {
+            bail!(STATEMENT_TOO_COMPLEX, "stack depth limit exceeded");
+        }
+        let cell = &self.shared.sub_plans[plan];
+        let known: Vec<Datum> = {
+            let s = cell.borrow();
+            let params = self.shared.exec_params.borrow();
+            let known: Vec<Datum> =
+                s.depends.iter().map(|i| params.get(*i).cloned().unwrap_or(Datum::Null)).collect();
+            if s.cache
+                && let Some((k, v)) = &s.value
+                && same(k, &known)
+            {
+                return Ok(v.clone());
+            }
+            known
+        };
+        let Some(mut node) = cell.borrow_mut().node.take() else {
+            bail!(INTERNAL_ERROR, "sub-plan evaluates itself");
+        };
+        self.shared.depth.set(depth + 1);
+        let cx = Cx::new(self.x, self.shared, self);
+        let result = self.evaluate(&mut *node, &cx, kind, plan, test, row, outer, &known);
+        self.shared.depth.set(depth);
+        let mut s = cell.borrow_mut();
+        s.node = Some(node);
+        let value = result?;
+        if s.cache && !matches!(kind, SubLinkKind::Any | SubLinkKind::All) {
+            s.value = Some((known, value.clone()));
+        }
+        Ok(value)
+    }
+
+    fn next_value(&self, sequence: Oid) -> Result<i64> {
+        self.x.relations.next_value(sequence)
+    }
+}
+
+impl Hook<'_> {
+    #[expect(clippy::too_many_arguments, reason = "all of one evaluation")]
+    fn evaluate(
+        &self,
+        node: &mut dyn Node,
+        cx: &Cx<'_>,
+        kind: SubLinkKind,
+        plan: usize,
+        test: Option<&Code>,
+        row: &[Datum],
+        outer: &EvalContext<'_>,
+        known: &[Datum],
+    ) -> Result<Datum> {
+        match kind {
+            SubLinkKind::Exists => {
+                let mut found = false;
+                run(node, cx, true, &mut |_, _| {
+                    found = true;
+                    Ok(false)
+                })?;
+                Ok(Datum::Bool(found))
+            }
+            SubLinkKind::Scalar => {
+                let mut value: Option<Datum> = None;
+                run(node, cx, false, &mut |b, i| {
+                    if value.is_some() {
+                        bail!(
+                            CARDINALITY_VIOLATION,
+                            "more than one row returned by a subquery used as an expression"
+                        );
+                    }
+                    value = Some(b.row(i).first().cloned().unwrap_or(Datum::Null));
+                    Ok(true)
+                })?;
+                Ok(value.unwrap_or(Datum::Null))
+            }
+            SubLinkKind::Row => {
+                let mut value: Option<Vec<Datum>> = None;
+                run(node, cx, false, &mut |b, i| {
+                    if value.is_some() {
+                        bail!(
+                            CARDINALITY_VIOLATION,
+                            "more than one row returned by a subquery used as an expression"
+                        );
+                    }
+                    value = Some(b.row(i).to_vec());
+                    Ok(true)
+                })?;
+                let fields = value.unwrap_or_default();
+                let columns = fields
+                    .iter()
+                    .enumerate()
+                    .map(|(i, f)| types::RecordColumn {
+                        name: types::Text::from(format!("f{}", i + 1)),
+                        type_oid: types::io::natural_type(f),
+                        typmod: -1,
+                    })
+                    .collect();
+                Ok(Datum::Record(Arc::new(types::RecordValue {
+                    type_oid: types::oids::RECORD,
+                    columns,
+                    fields,
+                })))
+            }
+            SubLinkKind::Array => {
+                let mut elements = Vec::new();
+                run(node, cx, false, &mut |b, i| {
+                    elements.push(b.row(i).first().cloned().unwrap_or(Datum::Null));
+                    if elements.len() > 10_000_000 {
+                        bail!(PROGRAM_LIMIT_EXCEEDED, "array size exceeds the maximum allowed");
+                    }
+                    Ok(true)
+                })?;
+                let element = self.shared.sub_plans[plan].borrow().element;
+                Ok(Datum::Array(Arc::new(ArrayValue::one_dimension(element, elements))))
+            }
+            SubLinkKind::Any | SubLinkKind::All => {
+                let has_hash = self.shared.sub_plans[plan].borrow().hash.is_some();
+                if has_hash && kind == SubLinkKind::Any {
+                    return self.hashed_any(node, cx, plan, test, row, outer, known);
+                }
+                let any = kind == SubLinkKind::Any;
+                let cached = {
+                    let mut s = self.shared.sub_plans[plan].borrow_mut();
+                    if s.cache && s.rows.as_ref().is_some_and(|(k, _)| same(k, known)) {
+                        s.rows.take()
+                    } else {
+                        None
+                    }
+                };
+                let keep = self.shared.sub_plans[plan].borrow().cache;
+                let mut result = Some(!any);
+                if keep {
+                    let rows = match cached {
+                        Some((_, rows)) => rows,
+                        None => {
+                            let mut rows = Vec::new();
+                            run(node, cx, false, &mut |b, i| {
+                                rows.push(b.take_row(i));
+                                Ok(true)
+                            })?;
+                            rows
+                        }
+                    };
+                    for r in &rows {
+                        match self.compare(test, r.clone(), row, outer)? {
+                            Some(b) if b == any => {
+                                result = Some(any);
+                                break;
+                            }
+                            Some(_) => {}
+                            None => result = None,
+                        }
+                    }
+                    self.shared.sub_plans[plan].borrow_mut().rows = Some((known.to_vec(), rows));
+                } else {
+                    run(node, cx, false, &mut |b, i| {
+                        let r = b.take_row(i);
+                        match self.compare(test, r, row, outer)? {
+                            Some(b) if b == any => {
+                                result = Some(any);
+                                return Ok(false);
+                            }
+                            Some(_) => {}
+                            None => result = None,
+                        }
+                        Ok(true)
+                    })?;
+                }
+                Ok(result.map_or(Datum::Null, Datum::Bool))
+            }
+        }
+    }
+
+    fn compare(
+        &self,
+        test: Option<&Code>,
+        sub_row: Vec<Datum>,
+        row: &[Datum],
+        outer: &EvalContext<'_>,
+    ) -> Result<Option<bool>> {
+        let Some(test) = test else { return Ok(None) };
+        let saved = outer.sub_row.replace(sub_row);
+        let r = test.eval_bool(row, outer);
+        outer.sub_row.replace(saved);
+        r
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "all of one evaluation")]
+    fn hashed_any(
+        &self,
+        node: &mut dyn Node,
+        cx: &Cx<'_>,
+        plan: usize,
+        test: Option<&Code>,
+        row: &[Datum],
+        outer: &EvalContext<'_>,
+        known: &[Datum],
+    ) -> Result<Datum> {
+        let cell = &self.shared.sub_plans[plan];
+        let types: Vec<Oid> =
+            cell.borrow().hash.as_ref().map_or_else(Vec::new, |h| h.1.clone());
+        let fresh = cell.borrow().hashed.as_ref().is_none_or(|(k, _)| !same(k, known));
+        if fresh {
+            let mut table = Hashed { buckets: HashMap::new(), with_null: Vec::new(), rows: 0 };
+            let mut bytes = 0usize;
+            run(node, cx, false, &mut |b, i| {
+                let r = b.take_row(i);
+                bytes += super::batch::row_bytes(&r);
+                if bytes > (1 << 30) {
+                    bail!(OUT_OF_MEMORY, "out of memory");
+                }
+                table.rows += 1;
+                if r.iter().any(Datum::is_null) {
+                    if table.with_null.len() < 1000 || types.len() > 1 {
+                        table.with_null.push(r);
+                    }
+                } else {
+                    let mut h = 0u64;
+                    for (ty, d) in types.iter().zip(&r) {
+                        h = mix(h ^ hash(*ty, d));
+                    }
+                    let list = table.buckets.entry(h).or_default();
+                    let known = |x: &Vec<Datum>| {
+                        types.iter().zip(x.iter().zip(&r)).all(|(ty, (a, b))| {
+                            compare_key(*ty, a, b, false, false).is_eq()
+                        })
+                    };
+                    if !list.iter().any(known) {
+                        list.push(r);
+                    }
+                }
+                Ok(true)
+            })?;
+            cell.borrow_mut().hashed = Some((known.to_vec(), table));
+        }
+        let s = cell.borrow();
+        let (Some((codes, _)), Some((_, table))) = (&s.hash, &s.hashed) else {
+            return Ok(Datum::Null);
+        };
+        if table.rows == 0 {
+            return Ok(Datum::Bool(false));
+        }
+        let mut left = Vec::with_capacity(codes.len());
+        for c in codes {
+            left.push(c.eval(row, outer)?);
+        }
+        if left.iter().any(Datum::is_null) {
+            if left.len() == 1 {
+                return Ok(Datum::Null);
+            }
+            // Some columns known, some not: row by row.
+            let mut result = Some(false);
+            for r in table.buckets.values().flatten().chain(&table.with_null) {
+                match self.compare(test, r.clone(), row, outer)? {
+                    Some(true) => return Ok(Datum::Bool(true)),
+                    Some(false) => {}
+                    None => result = None,
+                }
+            }
+            return Ok(result.map_or(Datum::Null, Datum::Bool));
+        }
+        let mut h = 0u64;
+        for (ty, d) in types.iter().zip(&left) {
+            h = mix(h ^ hash(*ty, d));
+        }
+        if let Some(list) = table.buckets.get(&h)
+            && list.iter().any(|r| {
+                types.iter().zip(r.iter().zip(&left)).all(|(ty, (a, b))| {
+                    compare_key(*ty, a, b, false, false).is_eq()
+                })
+            })
+        {
+            return Ok(Datum::Bool(true));
+        }
+        for r in &table.with_null {
+            if self.compare(test, r.clone(), row, outer)?.is_none() {
+                return Ok(Datum::Null);
+            }
+        }
+        Ok(Datum::Bool(false))
+    }
+}
