@@ -4,6 +4,7 @@
 
 pub mod analyse;
 pub mod client;
+pub mod exec;
 pub mod parse;
 pub mod plan;
 pub mod query;

@@ -19,7 +19,10 @@ pub(crate) enum Maker {
     /// sum of int2 or int4 as int8
     SumInt,
     /// min or max
-    Extreme { greatest: bool, ty: Oid },
+    Extreme {
+        greatest: bool,
+        ty: Oid,
+    },
     Other(types::Aggregate),
 }
 
@@ -33,7 +36,6 @@ pub(crate) struct Call {
     pub distinct: bool,
     /// ORDER BY: (value, type, descending, nulls first).
     pub order: Vec<(Code, Oid, bool, bool)>,
-    pub direct_args: usize,
 }
 
 /// One group's state of one aggregate.
@@ -93,10 +95,12 @@ impl Call {
             (State::Extreme(best), Maker::Extreme { greatest, ty }) => {
                 let mut scratch = Datum::Null;
                 let v = self.args[0].eval_ref(row, &cx.eval, &mut scratch)?;
-                if !v.is_null() && (best.is_null() || {
-                    let o = compare(ty, v, best);
-                    if greatest { o.is_gt() } else { o.is_lt() }
-                }) {
+                if !v.is_null()
+                    && (best.is_null() || {
+                        let o = compare(ty, v, best);
+                        if greatest { o.is_gt() } else { o.is_lt() }
+                    })
+                {
                     *best = v.clone();
                 }
             }
@@ -146,9 +150,8 @@ impl Call {
             rows.sort_by(|a, b| compare_rows(&keys, a, b));
             if self.distinct {
                 rows.dedup_by(|a, b| {
-                    (0..n).all(|i| {
-                        compare_key(self.arg_types[i], &a[i], &b[i], false, false).is_eq()
-                    })
+                    (0..n)
+                        .all(|i| compare_key(self.arg_types[i], &a[i], &b[i], false, false).is_eq())
                 });
             }
             let mut inner = self.start_plain();
@@ -180,10 +183,12 @@ impl Call {
                 }
             }
             (State::Extreme(best), Maker::Extreme { greatest, ty }) => {
-                if !args[0].is_null() && (best.is_null() || {
-                    let o = compare(ty, &args[0], best);
-                    if greatest { o.is_gt() } else { o.is_lt() }
-                }) {
+                if !args[0].is_null()
+                    && (best.is_null() || {
+                        let o = compare(ty, &args[0], best);
+                        if greatest { o.is_gt() } else { o.is_lt() }
+                    })
+                {
                     *best = args[0].clone();
                 }
             }
@@ -197,7 +202,16 @@ impl Call {
     pub(crate) fn maker(function: u32, star: bool, arg: Option<Oid>) -> Result<Maker> {
         let name = types::facts::proc(Oid(function)).map_or("", |p| p.name);
         let simple = |t: Oid| {
-            matches!(t, oids::INT2 | oids::INT4 | oids::INT8 | oids::TEXT | oids::DATE | oids::TIMESTAMP | oids::TIMESTAMPTZ)
+            matches!(
+                t,
+                oids::INT2
+                    | oids::INT4
+                    | oids::INT8
+                    | oids::TEXT
+                    | oids::DATE
+                    | oids::TIMESTAMP
+                    | oids::TIMESTAMPTZ
+            )
         };
         match (name, arg) {
             ("count", None) => return Ok(Maker::CountStar),
@@ -325,7 +339,13 @@ impl AggregateNode {
     }
 
     /// Adds a row to the group of each set; false if a new group found no room.
-    fn hash_row(&mut self, row: &[Datum], key: &mut Vec<Datum>, cx: &Cx<'_>, limit: usize) -> Result<bool> {
+    fn hash_row(
+        &mut self,
+        row: &[Datum],
+        key: &mut Vec<Datum>,
+        cx: &Cx<'_>,
+        limit: usize,
+    ) -> Result<bool> {
         self.group_of(row, cx, key)?;
         let width = self.groups.len();
         let n = self.calls.len();
@@ -334,7 +354,8 @@ impl AggregateNode {
         for set in 0..self.sets.len() {
             if several {
                 for i in 0..width {
-                    key[i] = if self.sets[set].contains(&i) { full[i].clone() } else { Datum::Null };
+                    key[i] =
+                        if self.sets[set].contains(&i) { full[i].clone() } else { Datum::Null };
                 }
             }
             let mut h = set as u64;
@@ -474,8 +495,10 @@ impl AggregateNode {
             while self.state.emit_at < self.state.hashes.len() && out.len() < max {
                 let i = self.state.emit_at;
                 self.state.emit_at += 1;
-                let key: SmallVec<[Datum; 4]> =
-                    self.state.keys[i * width..(i + 1) * width].iter_mut().map(std::mem::take).collect();
+                let key: SmallVec<[Datum; 4]> = self.state.keys[i * width..(i + 1) * width]
+                    .iter_mut()
+                    .map(std::mem::take)
+                    .collect();
                 let set = self.state.set_of[i] as usize;
                 let mut states = std::mem::take(&mut self.state.states);
                 let r = self.output(&key, set, &mut states[i * n..(i + 1) * n], cx, out);

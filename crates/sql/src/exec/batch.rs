@@ -126,7 +126,10 @@ fn heap_bytes(d: &Datum) -> usize {
         Datum::Numeric(_) => 48,
         Datum::Interval(_) => 16,
         Datum::Jsonb(_) => 256,
-        Datum::Array(a) => 64 + a.elements.len() * size_of::<Datum>() + a.elements.iter().map(heap_bytes).sum::<usize>(),
+        Datum::Array(a) => {
+            64 + a.elements.len() * size_of::<Datum>()
+                + a.elements.iter().map(heap_bytes).sum::<usize>()
+        }
         Datum::Record(r) => 64 + r.fields.len() * size_of::<Datum>(),
         _ => 0,
     }

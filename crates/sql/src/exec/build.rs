@@ -14,9 +14,7 @@ use super::row::RowReader;
 use super::scan::{BitmapNode, CountNode, ResultNode, SeqScanNode, TidScanNode, ValuesNode};
 use super::set_op::SetOpNode;
 use super::sort::{Key, SortNode};
-use super::store::{
-    CteScanNode, CteScopeNode, CteState, RecursiveNode, RowStore, WorkTableNode,
-};
+use super::store::{CteScanNode, CteScopeNode, CteState, RecursiveNode, RowStore, WorkTableNode};
 use super::window::{Bound, WindowCallCode, WindowNode, WindowWork};
 use super::{Cx, Node, NodeStats};
 use crate::plan::{AggregateStrategy, CtePlan, NodeKind, PlanNode, PlanSortKey};
@@ -96,7 +94,8 @@ fn types_of(node: &PlanNode) -> Vec<Oid> {
 }
 
 fn has_params(node: &PlanNode) -> bool {
-    let uses = |e: &Expr| e.any(&mut |e| matches!(e, Expr::ExecParam { .. } | Expr::SubPlan { .. }));
+    let uses =
+        |e: &Expr| e.any(&mut |e| matches!(e, Expr::ExecParam { .. } | Expr::SubPlan { .. }));
     let mut found = false;
     each_expr(node, &mut |e| found = found || uses(e));
     found || node.children().into_iter().any(has_params)
@@ -122,12 +121,15 @@ fn each_expr(node: &PlanNode, f: &mut dyn FnMut(&Expr)) {
         NodeKind::FunctionScan { calls, .. } => calls.iter().for_each(|c| f(&c.call)),
         NodeKind::ValuesScan { rows, .. } => rows.iter().flatten().for_each(f),
         NodeKind::Filter { filter, .. } => f(filter),
-        NodeKind::Project { exprs, .. } | NodeKind::ProjectSet { exprs, .. } => exprs.iter().for_each(f),
+        NodeKind::Project { exprs, .. } | NodeKind::ProjectSet { exprs, .. } => {
+            exprs.iter().for_each(f)
+        }
         NodeKind::NestLoop { params, on, filter, .. } => {
             params.iter().for_each(|p| f(&p.1));
             on.iter().chain(filter).for_each(f);
         }
-        NodeKind::HashJoin { keys, on, filter, .. } | NodeKind::MergeJoin { keys, on, filter, .. } => {
+        NodeKind::HashJoin { keys, on, filter, .. }
+        | NodeKind::MergeJoin { keys, on, filter, .. } => {
             keys.iter().for_each(|k| {
                 f(&k.left);
                 f(&k.right);
@@ -197,7 +199,6 @@ impl Builder {
                 .iter()
                 .map(|k| Ok((compile(&k.expr)?, k.expr.ty().oid, k.descending, k.nulls_first)))
                 .collect::<Result<_>>()?,
-            direct_args: c.direct_args,
         })
     }
 
@@ -265,7 +266,6 @@ impl Builder {
                     input: self.node(input)?,
                     exprs: outer,
                     calls,
-                    width,
                     batch: Batch::new(),
                     at: 0,
                     open: None,
@@ -355,7 +355,8 @@ impl Builder {
                     && calls.iter().all(|c| {
                         c.star
                             && c.filter.is_none()
-                            && types::facts::proc(Oid(c.function)).is_some_and(|f| f.name == "count")
+                            && types::facts::proc(Oid(c.function))
+                                .is_some_and(|f| f.name == "count")
                     })
                 {
                     let node: Box<dyn Node> = Box::new(CountNode::new(scan, calls.len())?);
@@ -412,7 +413,6 @@ impl Builder {
                         name: fact.map_or("", |f| f.name),
                         args: codes(&c.args)?,
                         aggregate,
-                        result: c.ty.oid,
                     });
                 }
                 Box::new(WindowNode {
@@ -523,7 +523,8 @@ impl Builder {
 fn take_sets(e: &mut Expr, width: usize, calls: &mut Vec<SetCall>) -> Result<()> {
     let mut failed = None;
     e.rewrite(&mut |e| {
-        let Expr::Call { function, ty, .. } = e else { return false };
+        let Expr::Call { function, ty, .. } = &*e else { return false };
+        let ty = *ty;
         let is_set = types::registry::function(Oid(*function)).is_some_and(|f| f.returns_set());
         if !is_set {
             return false;
@@ -544,7 +545,6 @@ fn take_sets(e: &mut Expr, width: usize, calls: &mut Vec<SetCall>) -> Result<()>
             failed = Some(base::Error::unsupported("a set-returning function within another"));
             return true;
         }
-        let ty = *ty;
         match SetCall::compile(e, 1) {
             Ok(c) => calls.push(c),
             Err(err) => failed = Some(err),

@@ -115,7 +115,14 @@ impl Finder {
                 x.cancel.check()?;
                 for t in page.iter() {
                     batch.reset(self.reader.width());
-                    self.reader.read(&t.tuple, t.tid, &self.heap, &mut batch, |_| Ok(true), false)?;
+                    self.reader.read(
+                        &t.tuple,
+                        t.tid,
+                        &self.heap,
+                        &mut batch,
+                        |_| Ok(true),
+                        false,
+                    )?;
                     if self.matches(batch.row(0), values) && !f(t.tid, &mut batch)? {
                         return Ok(());
                     }
@@ -141,7 +148,14 @@ impl Finder {
                 continue;
             }
             batch.reset(self.reader.width());
-            self.reader.read(&slot.view(), slot.tid, &self.heap, &mut batch, |_| Ok(true), false)?;
+            self.reader.read(
+                &slot.view(),
+                slot.tid,
+                &self.heap,
+                &mut batch,
+                |_| Ok(true),
+                false,
+            )?;
             if self.matches(batch.row(0), values) && !f(slot.tid, &mut batch)? {
                 return Ok(());
             }
@@ -345,10 +359,9 @@ fn act(
                 "could not obtain lock on row in relation \"{}\"",
                 child.name
             ),
-            TupleOutcome::Updated { .. } | TupleOutcome::Invisible => bail!(
-                SERIALIZATION_FAILURE,
-                "could not serialize access due to concurrent update"
-            ),
+            TupleOutcome::Updated { .. } | TupleOutcome::Invisible => {
+                bail!(SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
+            }
         }
     }
     queue.extend(after);

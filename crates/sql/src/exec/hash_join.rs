@@ -245,7 +245,9 @@ impl HashJoinNode {
         s.at = 0;
         if !s.spilled {
             // An empty table decides some joins without looking at the left side.
-            if s.table.len() == 0 && matches!(self.kind, JoinKind::Inner | JoinKind::Semi | JoinKind::Right) {
+            if s.table.len() == 0
+                && matches!(self.kind, JoinKind::Inner | JoinKind::Semi | JoinKind::Right)
+            {
                 return Ok(false);
             }
             self.left.next(cx, &mut s.left, max)?;

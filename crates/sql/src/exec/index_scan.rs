@@ -102,7 +102,12 @@ impl KeyedIndex {
     }
 
     /// The ranges to be scanned, in the index's order.
-    pub(crate) fn bounds(&self, cx: &Cx<'_>, tree: &Btree, backward: bool) -> Result<Vec<ScanBounds>> {
+    pub(crate) fn bounds(
+        &self,
+        cx: &Cx<'_>,
+        tree: &Btree,
+        backward: bool,
+    ) -> Result<Vec<ScanBounds>> {
         let n = self.keys.iter().map(|k| k.column + 1).max().unwrap_or(0);
         let mut conditions: Vec<Vec<Condition>> = vec![Vec::with_capacity(n)];
         for c in 0..n {
@@ -219,7 +224,12 @@ impl KeyedIndex {
     }
 
     /// All addresses that satisfy the conditions.
-    pub(crate) fn all_tids(&mut self, cx: &Cx<'_>, table: &Arc<Table>, out: &mut Vec<Tid>) -> Result<()> {
+    pub(crate) fn all_tids(
+        &mut self,
+        cx: &Cx<'_>,
+        table: &Arc<Table>,
+        out: &mut Vec<Tid>,
+    ) -> Result<()> {
         let tree = self.tree(cx, table)?;
         for b in self.bounds(cx, &tree, false)? {
             let mut scan = tree.scan(b, ScanOptions::default());
@@ -264,7 +274,9 @@ impl IndexScanNode {
         let from_index: Vec<usize> = if index_only {
             scan.columns
                 .iter()
-                .filter_map(|c| index.columns.iter().position(|i| i.expr.is_none() && i.column == *c))
+                .filter_map(|c| {
+                    index.columns.iter().position(|i| i.expr.is_none() && i.column == *c)
+                })
                 .collect()
         } else {
             Vec::new()
@@ -302,7 +314,8 @@ impl IndexScanNode {
         match &mut self.scan {
             Some(s) => s.rescan(bounds),
             None => {
-                let direction = if self.backward { Direction::Backward } else { Direction::Forward };
+                let direction =
+                    if self.backward { Direction::Backward } else { Direction::Forward };
                 let options = ScanOptions { direction, index_only: self.index_only };
                 self.scan = Some(tree.scan(bounds, options));
             }

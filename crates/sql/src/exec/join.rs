@@ -98,11 +98,12 @@ impl Node for NestLoopNode {
                         }
                     }
                 }
-                let want = if self.on.is_none() && matches!(self.kind, JoinKind::Semi | JoinKind::Anti) {
-                    1
-                } else {
-                    BATCH_ROWS
-                };
+                let want =
+                    if self.on.is_none() && matches!(self.kind, JoinKind::Semi | JoinKind::Anti) {
+                        1
+                    } else {
+                        BATCH_ROWS
+                    };
                 cx.poll()?;
                 self.right.next(cx, &mut s.right, want)?;
                 s.right_at = 0;

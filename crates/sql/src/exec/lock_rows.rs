@@ -109,7 +109,9 @@ impl LockRowsNode {
                         newer = true;
                     }
                 }
-                TupleOutcome::WouldBlock if m.mark.wait == LockWait::SkipLocked => return Ok(false),
+                TupleOutcome::WouldBlock if m.mark.wait == LockWait::SkipLocked => {
+                    return Ok(false);
+                }
                 TupleOutcome::WouldBlock => bail!(
                     LOCK_NOT_AVAILABLE,
                     "could not obtain lock on row in relation \"{}\"",

@@ -136,7 +136,12 @@ impl MergeJoinNode {
         Ok(())
     }
 
-    fn emit_padded(&mut self, cx: &Cx<'_>, right: Option<Vec<Datum>>, out: &mut Batch) -> Result<()> {
+    fn emit_padded(
+        &mut self,
+        cx: &Cx<'_>,
+        right: Option<Vec<Datum>>,
+        out: &mut Batch,
+    ) -> Result<()> {
         let s = &mut self.state;
         s.row.clear();
         match right {

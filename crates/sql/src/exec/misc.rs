@@ -75,7 +75,9 @@ impl Node for LimitNode {
                     continue;
                 }
                 Some(0) => want = 1,
-                Some(l) => want = want.min(usize::try_from(l.saturating_add(self.to_skip)).unwrap_or(want)),
+                Some(l) => {
+                    want = want.min(usize::try_from(l.saturating_add(self.to_skip)).unwrap_or(want))
+                }
                 None => {}
             }
             self.input.next(cx, out, want)?;
@@ -196,9 +198,10 @@ impl Node for UniqueNode {
             }
             for row in self.batch.rows() {
                 let same = self.last.as_ref().is_some_and(|l| {
-                    self.keys.iter().enumerate().all(|(n, (i, ty))| {
-                        compare_key(*ty, &l[n], &row[*i], false, false).is_eq()
-                    })
+                    self.keys
+                        .iter()
+                        .enumerate()
+                        .all(|(n, (i, ty))| compare_key(*ty, &l[n], &row[*i], false, false).is_eq())
                 });
                 if !same {
                     self.last = Some(self.keys.iter().map(|(i, _)| row[*i].clone()).collect());

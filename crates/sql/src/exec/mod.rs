@@ -12,13 +12,13 @@ mod aggregate;
 pub mod batch;
 mod build;
 pub mod context;
+pub mod foreign_key;
 mod hash_join;
+mod index_scan;
 mod join;
+mod lock_rows;
 mod merge_join;
 mod misc;
-pub mod foreign_key;
-mod index_scan;
-mod lock_rows;
 pub mod modify;
 mod modify_node;
 mod project;
@@ -76,7 +76,11 @@ pub(crate) struct Hook<'a> {
 }
 
 impl<'a> Cx<'a> {
-    pub(crate) fn new(x: &'a ExecContext<'a>, shared: &'a Shared, hook: &'a dyn EvalHook) -> Cx<'a> {
+    pub(crate) fn new(
+        x: &'a ExecContext<'a>,
+        shared: &'a Shared,
+        hook: &'a dyn EvalHook,
+    ) -> Cx<'a> {
         let mut eval = EvalContext::new(x.env, &shared.exec_params);
         eval.params = x.params;
         eval.hook = Some(hook);

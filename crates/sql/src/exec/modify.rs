@@ -222,7 +222,10 @@ impl TableWriter {
         }
         let mut key_columns = Vec::new();
         for i in &indexes {
-            if i.index.unique && i.predicate.is_none() && i.index.columns.iter().all(|c| c.expr.is_none()) {
+            if i.index.unique
+                && i.predicate.is_none()
+                && i.index.columns.iter().all(|c| c.expr.is_none())
+            {
                 key_columns.extend(i.index.columns[..i.index.key_columns].iter().map(|c| c.column));
             }
         }
@@ -313,7 +316,12 @@ impl TableWriter {
     }
 
     /// Computes generated columns, then tests NOT NULL and CHECK.
-    fn constrain(&self, row: &mut [Datum], x: &ExecContext<'_>, cx: &EvalContext<'_>) -> Result<()> {
+    fn constrain(
+        &self,
+        row: &mut [Datum],
+        x: &ExecContext<'_>,
+        cx: &EvalContext<'_>,
+    ) -> Result<()> {
         for (n, code) in &self.generated {
             let v = code.eval(row, cx)?;
             row[*n] = v;
@@ -349,7 +357,13 @@ impl TableWriter {
         Ok(())
     }
 
-    fn duplicate(&self, i: usize, row: &[Datum], x: &ExecContext<'_>, cx: &EvalContext<'_>) -> Error {
+    fn duplicate(
+        &self,
+        i: usize,
+        row: &[Datum],
+        x: &ExecContext<'_>,
+        cx: &EvalContext<'_>,
+    ) -> Error {
         let w = &self.indexes[i];
         let message =
             format!("duplicate key value violates unique constraint \"{}\"", w.index.name);
@@ -385,14 +399,16 @@ impl TableWriter {
             } else {
                 UniqueCheck::No
             };
-            let values = w.values();
-            let outcome = if same_key {
-                w.tree.insert_version(&values, tid, check, Some(&liveness))?
-            } else {
-                w.tree.insert(&values, tid, check)?
+            let outcome = {
+                let values = w.values();
+                if same_key {
+                    w.tree.insert_version(&values, tid, check, Some(&liveness))?
+                } else {
+                    w.tree.insert(&values, tid, check)?
+                }
             };
+            let oid = w.index.oid;
             if let InsertOutcome::Conflict(other) = outcome {
-                let oid = w.index.oid;
                 if arbiters.is_some_and(|a| a.is_empty() || a.contains(&oid)) {
                     return Ok(Some(other));
                 }
@@ -422,7 +438,11 @@ impl TableWriter {
     ///
     /// # Errors
     /// As [`TableWriter::insert`].
-    pub fn insert_many(&mut self, x: &ExecContext<'_>, rows: &mut [Vec<Datum>]) -> Result<Vec<Tid>> {
+    pub fn insert_many(
+        &mut self,
+        x: &ExecContext<'_>,
+        rows: &mut [Vec<Datum>],
+    ) -> Result<Vec<Tid>> {
         let exec = RefCell::new(Vec::new());
         let cx = EvalContext::new(x.env, &exec);
         let mut tuples: Vec<Vec<u8>> = Vec::with_capacity(rows.len());

@@ -123,7 +123,12 @@ impl ModifyNode {
         Ok(())
     }
 
-    fn insert_rows(&mut self, cx: &Cx<'_>, mut rows: Vec<Vec<Datum>>, out: &mut Batch) -> Result<()> {
+    fn insert_rows(
+        &mut self,
+        cx: &Cx<'_>,
+        mut rows: Vec<Vec<Datum>>,
+        out: &mut Batch,
+    ) -> Result<()> {
         let Some(mut w) = self.writer.take() else { return Ok(()) };
         let result = (|| -> Result<()> {
             if self.conflict.is_some() {
@@ -273,7 +278,13 @@ impl ModifyNode {
     }
 
     /// Updates or deletes the row that an input row names.
-    fn change(&mut self, w: &mut TableWriter, cx: &Cx<'_>, row: &mut [Datum], out: &mut Batch) -> Result<()> {
+    fn change(
+        &mut self,
+        w: &mut TableWriter,
+        cx: &Cx<'_>,
+        row: &mut [Datum],
+        out: &mut Batch,
+    ) -> Result<()> {
         loop {
             let Datum::Tid(tid) = row[self.tid_slot] else { return Ok(()) };
             let update = self.command == Command::Update;
@@ -369,7 +380,9 @@ impl Node for ModifyNode {
             return Ok(());
         }
         if self.writer.is_none() {
-            if cx.x.txn.is_read_only() && self.table.persistence != engine::catalog::model::RelationPersistence::Temporary {
+            if cx.x.txn.is_read_only()
+                && self.table.persistence != engine::catalog::model::RelationPersistence::Temporary
+            {
                 let what = match self.command {
                     Command::Insert => "INSERT",
                     Command::Update => "UPDATE",

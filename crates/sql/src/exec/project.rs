@@ -77,7 +77,6 @@ pub(crate) struct SetCall {
     pub args: Vec<Code>,
     pub strict: bool,
     pub columns: usize,
-    pub arg_types: Vec<Oid>,
 }
 
 /// What yields the rows.
@@ -89,7 +88,7 @@ pub(crate) enum SetBody {
 
 impl SetCall {
     pub(crate) fn compile(e: &expr::Expr, columns: usize) -> Result<SetCall> {
-        if let expr::Expr::Call { function, args, arg_types, .. } = e
+        if let expr::Expr::Call { function, args, .. } = e
             && let Some(info) = types::registry::function(Oid(*function))
             && let FunctionBody::Set(f) = info.body
         {
@@ -98,7 +97,6 @@ impl SetCall {
                 args: args.iter().map(expr::code::compile).collect::<Result<_>>()?,
                 strict: info.strict,
                 columns,
-                arg_types: arg_types.iter().map(|t| t.oid).collect(),
             });
         }
         Ok(SetCall {
@@ -106,7 +104,6 @@ impl SetCall {
             args: Vec::new(),
             strict: false,
             columns,
-            arg_types: Vec::new(),
         })
     }
 
@@ -143,7 +140,6 @@ pub(crate) struct ProjectSetNode {
     pub exprs: Vec<Code>,
     pub calls: Vec<SetCall>,
     /// Calls whose arguments hold other calls run first: (their own row is input ++ earlier calls).
-    pub width: usize,
     pub batch: Batch,
     pub at: usize,
     pub open: Option<Vec<Option<RowIter>>>,

@@ -248,7 +248,10 @@ pub(crate) struct BitmapNode {
 }
 
 impl BitmapNode {
-    pub(crate) fn new(scan: &TableScan, arms: Vec<super::index_scan::KeyedIndex>) -> Result<BitmapNode> {
+    pub(crate) fn new(
+        scan: &TableScan,
+        arms: Vec<super::index_scan::KeyedIndex>,
+    ) -> Result<BitmapNode> {
         Ok(BitmapNode {
             base: ScanBase::new(scan)?,
             arms,

@@ -32,7 +32,11 @@ pub(crate) fn compare_rows(keys: &[KeyPlace], a: &[Datum], b: &[Datum]) -> Order
     for k in keys {
         let o = match (&a[k.slot], &b[k.slot]) {
             (Datum::Int4(x), Datum::Int4(y)) => {
-                if k.descending { y.cmp(x) } else { x.cmp(y) }
+                if k.descending {
+                    y.cmp(x)
+                } else {
+                    x.cmp(y)
+                }
             }
             (x, y) => compare_key(k.ty, x, y, k.descending, k.nulls_first),
         };
@@ -58,7 +62,12 @@ pub(crate) struct Sorter {
 }
 
 impl Sorter {
-    pub(crate) fn new(keys: Vec<KeyPlace>, width: usize, limit_bytes: usize, bound: Option<usize>) -> Sorter {
+    pub(crate) fn new(
+        keys: Vec<KeyPlace>,
+        width: usize,
+        limit_bytes: usize,
+        bound: Option<usize>,
+    ) -> Sorter {
         Sorter {
             keys,
             width,
@@ -233,7 +242,12 @@ pub(crate) fn places(keys: &[Key], width: usize) -> (Vec<KeyPlace>, usize) {
 }
 
 /// Adds the values of keys that are not columns behind the row.
-pub(crate) fn extend_row(keys: &[Key], row: &[Datum], out: &mut Vec<Datum>, cx: &Cx<'_>) -> Result<()> {
+pub(crate) fn extend_row(
+    keys: &[Key],
+    row: &[Datum],
+    out: &mut Vec<Datum>,
+    cx: &Cx<'_>,
+) -> Result<()> {
     out.clear();
     out.extend_from_slice(row);
     for k in keys {

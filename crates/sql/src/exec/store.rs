@@ -183,7 +183,13 @@ impl CteState {
 }
 
 /// Reads rows of CTE `cte` from `at` on.
-pub(crate) fn read_cte(cx: &Cx<'_>, cte: usize, at: &mut usize, out: &mut Batch, max: usize) -> Result<()> {
+pub(crate) fn read_cte(
+    cx: &Cx<'_>,
+    cte: usize,
+    at: &mut usize,
+    out: &mut Batch,
+    max: usize,
+) -> Result<()> {
     let cell = &cx.shared.ctes[cte];
     let mut node = None;
     loop {
@@ -336,9 +342,10 @@ impl RecursiveNode {
         let list = self.seen.entry(h).or_default();
         let types = &self.types;
         let same = |r: &Vec<Datum>| {
-            r.iter().zip(row).zip(types).all(|((a, b), ty)| {
-                expr::ops::compare_key(*ty, a, b, false, false).is_eq()
-            })
+            r.iter()
+                .zip(row)
+                .zip(types)
+                .all(|((a, b), ty)| expr::ops::compare_key(*ty, a, b, false, false).is_eq())
         };
         if list.iter().any(same) {
             return false;

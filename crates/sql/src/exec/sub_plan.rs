@@ -37,7 +37,8 @@ impl SubPlanState {
         let hash = match &plan.hash {
             None => None,
             Some(list) => {
-                let codes: Vec<Code> = list.iter().map(|(e, _)| compile(e)).collect::<Result<_>>().unwrap_or_default();
+                let codes: Vec<Code> =
+                    list.iter().map(|(e, _)| compile(e)).collect::<Result<_>>().unwrap_or_default();
                 (codes.len() == list.len()).then(|| (codes, list.iter().map(|l| l.1).collect()))
             }
         };
@@ -299,8 +300,7 @@ impl Hook<'_> {
         known: &[Datum],
     ) -> Result<Datum> {
         let cell = &self.shared.sub_plans[plan];
-        let types: Vec<Oid> =
-            cell.borrow().hash.as_ref().map_or_else(Vec::new, |h| h.1.clone());
+        let types: Vec<Oid> = cell.borrow().hash.as_ref().map_or_else(Vec::new, |h| h.1.clone());
         let fresh = cell.borrow().hashed.as_ref().is_none_or(|(k, _)| !same(k, known));
         if fresh {
             let mut table = Hashed { buckets: HashMap::new(), with_null: Vec::new(), rows: 0 };
@@ -323,9 +323,10 @@ impl Hook<'_> {
                     }
                     let list = table.buckets.entry(h).or_default();
                     let known = |x: &Vec<Datum>| {
-                        types.iter().zip(x.iter().zip(&r)).all(|(ty, (a, b))| {
-                            compare_key(*ty, a, b, false, false).is_eq()
-                        })
+                        types
+                            .iter()
+                            .zip(x.iter().zip(&r))
+                            .all(|(ty, (a, b))| compare_key(*ty, a, b, false, false).is_eq())
                     };
                     if !list.iter().any(known) {
                         list.push(r);
@@ -367,9 +368,10 @@ impl Hook<'_> {
         }
         if let Some(list) = table.buckets.get(&h)
             && list.iter().any(|r| {
-                types.iter().zip(r.iter().zip(&left)).all(|(ty, (a, b))| {
-                    compare_key(*ty, a, b, false, false).is_eq()
-                })
+                types
+                    .iter()
+                    .zip(r.iter().zip(&left))
+                    .all(|(ty, (a, b))| compare_key(*ty, a, b, false, false).is_eq())
             })
         {
             return Ok(Datum::Bool(true));

@@ -25,7 +25,6 @@ pub(crate) struct WindowCallCode {
     pub args: Vec<Code>,
     /// Set for aggregates.
     pub aggregate: Option<Call>,
-    pub result: Oid,
 }
 
 /// A window node.
@@ -93,9 +92,11 @@ impl WindowNode {
             match &first {
                 None => first = Some(key),
                 Some(f) => {
-                    let same = self.partition.iter().zip(f.iter().zip(&key)).all(|(p, (a, b))| {
-                        compare_key(p.1, a, b, false, false).is_eq()
-                    });
+                    let same = self
+                        .partition
+                        .iter()
+                        .zip(f.iter().zip(&key))
+                        .all(|(p, (a, b))| compare_key(p.1, a, b, false, false).is_eq());
                     if !same {
                         break;
                     }
@@ -121,12 +122,15 @@ impl WindowNode {
         let n = self.work.rows.len();
         let mut keys = Vec::with_capacity(n);
         for r in &self.work.rows {
-            keys.push(self.order.iter().map(|k| k.code.eval(r, &cx.eval)).collect::<Result<Vec<_>>>()?);
+            keys.push(
+                self.order.iter().map(|k| k.code.eval(r, &cx.eval)).collect::<Result<Vec<_>>>()?,
+            );
         }
         let same = |a: &[Datum], b: &[Datum]| {
-            self.order.iter().zip(a.iter().zip(b)).all(|(k, (a, b))| {
-                compare_key(k.ty, a, b, k.descending, k.nulls_first).is_eq()
-            })
+            self.order
+                .iter()
+                .zip(a.iter().zip(b))
+                .all(|(k, (a, b))| compare_key(k.ty, a, b, k.descending, k.nulls_first).is_eq())
         };
         let mut groups: Vec<(usize, usize)> = Vec::new();
         for i in 0..n {
@@ -157,7 +161,10 @@ impl WindowNode {
     }
 
     fn arg(&self, c: usize, a: usize, row: usize, cx: &Cx<'_>) -> Result<Datum> {
-        self.calls[c].args.get(a).map_or(Ok(Datum::Null), |e| e.eval(&self.work.rows[row], &cx.eval))
+        self.calls[c]
+            .args
+            .get(a)
+            .map_or(Ok(Datum::Null), |e| e.eval(&self.work.rows[row], &cx.eval))
     }
 
     fn call(&self, c: usize, p: &Partition, cx: &Cx<'_>) -> Result<Vec<Datum>> {
@@ -171,9 +178,11 @@ impl WindowNode {
             "row_number" => out.extend((1..=n as i64).map(Datum::Int8)),
             "rank" => out.extend(p.peers.iter().map(|g| Datum::Int8(g.0 as i64 + 1))),
             "dense_rank" => out.extend(p.group.iter().map(|g| Datum::Int8(*g as i64 + 1))),
-            "percent_rank" => out.extend(p.peers.iter().map(|g| {
-                Datum::Float8(if n <= 1 { 0.0 } else { g.0 as f64 / (n - 1) as f64 })
-            })),
+            "percent_rank" => out.extend(
+                p.peers
+                    .iter()
+                    .map(|g| Datum::Float8(if n <= 1 { 0.0 } else { g.0 as f64 / (n - 1) as f64 })),
+            ),
             "cume_dist" => out.extend(p.peers.iter().map(|g| Datum::Float8(g.1 as f64 / n as f64))),
             "ntile" => {
                 let Some(k) = int_of(&self.arg(c, 0, 0, cx)?) else {
@@ -264,18 +273,10 @@ impl WindowNode {
         };
         let clamp = |x: i64| x.clamp(0, n as i64) as usize;
         let group_start = |g: i64| {
-            if g < 0 {
-                0
-            } else {
-                p.groups.get(g as usize).map_or(n, |g| g.0)
-            }
+            if g < 0 { 0 } else { p.groups.get(g as usize).map_or(n, |g| g.0) }
         };
         let group_end = |g: i64| {
-            if g < 0 {
-                0
-            } else {
-                p.groups.get(g as usize).map_or(n, |g| g.1)
-            }
+            if g < 0 { 0 } else { p.groups.get(g as usize).map_or(n, |g| g.1) }
         };
         let (at, g) = (i as i64, p.group[i] as i64);
         let start = match (&self.start, self.mode) {
@@ -283,10 +284,18 @@ impl WindowNode {
             (Bound::UnboundedFollowing, _) => n,
             (Bound::CurrentRow, FrameMode::Rows) => i,
             (Bound::CurrentRow, _) => p.peers[i].0,
-            (Bound::Preceding(e), FrameMode::Rows) => clamp(at.saturating_sub(offset(e, "starting")?)),
-            (Bound::Following(e), FrameMode::Rows) => clamp(at.saturating_add(offset(e, "starting")?)),
-            (Bound::Preceding(e), FrameMode::Groups) => group_start(g.saturating_sub(offset(e, "starting")?)),
-            (Bound::Following(e), FrameMode::Groups) => group_start(g.saturating_add(offset(e, "starting")?)),
+            (Bound::Preceding(e), FrameMode::Rows) => {
+                clamp(at.saturating_sub(offset(e, "starting")?))
+            }
+            (Bound::Following(e), FrameMode::Rows) => {
+                clamp(at.saturating_add(offset(e, "starting")?))
+            }
+            (Bound::Preceding(e), FrameMode::Groups) => {
+                group_start(g.saturating_sub(offset(e, "starting")?))
+            }
+            (Bound::Following(e), FrameMode::Groups) => {
+                group_start(g.saturating_add(offset(e, "starting")?))
+            }
             (Bound::Preceding(e), FrameMode::Range) => self.range_edge(i, p, e, true, true, cx)?,
             (Bound::Following(e), FrameMode::Range) => self.range_edge(i, p, e, false, true, cx)?,
         };
@@ -295,12 +304,22 @@ impl WindowNode {
             (Bound::UnboundedFollowing, _) => n,
             (Bound::CurrentRow, FrameMode::Rows) => i + 1,
             (Bound::CurrentRow, _) => p.peers[i].1,
-            (Bound::Preceding(e), FrameMode::Rows) => clamp(at.saturating_sub(offset(e, "ending")?) + 1),
-            (Bound::Following(e), FrameMode::Rows) => clamp(at.saturating_add(offset(e, "ending")?).saturating_add(1)),
-            (Bound::Preceding(e), FrameMode::Groups) => group_end(g.saturating_sub(offset(e, "ending")?)),
-            (Bound::Following(e), FrameMode::Groups) => group_end(g.saturating_add(offset(e, "ending")?)),
+            (Bound::Preceding(e), FrameMode::Rows) => {
+                clamp(at.saturating_sub(offset(e, "ending")?) + 1)
+            }
+            (Bound::Following(e), FrameMode::Rows) => {
+                clamp(at.saturating_add(offset(e, "ending")?).saturating_add(1))
+            }
+            (Bound::Preceding(e), FrameMode::Groups) => {
+                group_end(g.saturating_sub(offset(e, "ending")?))
+            }
+            (Bound::Following(e), FrameMode::Groups) => {
+                group_end(g.saturating_add(offset(e, "ending")?))
+            }
             (Bound::Preceding(e), FrameMode::Range) => self.range_edge(i, p, e, true, false, cx)?,
-            (Bound::Following(e), FrameMode::Range) => self.range_edge(i, p, e, false, false, cx)?,
+            (Bound::Following(e), FrameMode::Range) => {
+                self.range_edge(i, p, e, false, false, cx)?
+            }
         };
         if start >= end {
             return Ok(Vec::new());
@@ -335,7 +354,10 @@ impl WindowNode {
         cx: &Cx<'_>,
     ) -> Result<usize> {
         let [key] = &self.order[..] else {
-            bail!(WINDOWING_ERROR, "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column");
+            bail!(
+                WINDOWING_ERROR,
+                "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column"
+            );
         };
         let here = &p.keys[i][0];
         if here.is_null() {
@@ -350,12 +372,16 @@ impl WindowNode {
             );
         }
         if is_negative(&off) {
-            bail!(INVALID_PARAMETER_VALUE, "invalid preceding or following size in window function");
+            bail!(
+                INVALID_PARAMETER_VALUE,
+                "invalid preceding or following size in window function"
+            );
         }
         let minus = preceding != key.descending;
         let edge = shift(key.ty, here, &off, minus, cx)?;
         let n = p.keys.len();
-        let cmp = |j: usize| compare_key(key.ty, &p.keys[j][0], &edge, key.descending, key.nulls_first);
+        let cmp =
+            |j: usize| compare_key(key.ty, &p.keys[j][0], &edge, key.descending, key.nulls_first);
         // Keys are sorted: the first that is not before the edge, or the first after it.
         let (mut lo, mut hi) = (0, n);
         while lo < hi {
@@ -448,7 +474,8 @@ fn shift(ty: Oid, value: &Datum, offset: &Datum, minus: bool, cx: &Cx<'_>) -> Re
     }
     let off_ty = types::io::natural_type(offset);
     let name = if minus { "-" } else { "+" };
-    let op = types::registry::operators_by_name(name).iter().find(|o| o.left == ty && o.right == off_ty);
+    let op =
+        types::registry::operators_by_name(name).iter().find(|o| o.left == ty && o.right == off_ty);
     let Some(f) = op.and_then(|o| types::registry::function(o.function)) else {
         return Err(base::Error::unsupported(format!(
             "RANGE with offset PRECEDING/FOLLOWING for column type {} and offset type {}",
@@ -464,7 +491,9 @@ fn shift(ty: Oid, value: &Datum, offset: &Datum, minus: bool, cx: &Cx<'_>) -> Re
     };
     // date ± interval is a timestamp: compare as such by bringing it back.
     Ok(match (ty, v) {
-        (oids::DATE, Datum::Timestamp(t)) => Datum::Date(i32::try_from(t.div_euclid(86_400_000_000)).unwrap_or(i32::MAX)),
+        (oids::DATE, Datum::Timestamp(t)) => {
+            Datum::Date(i32::try_from(t.div_euclid(86_400_000_000)).unwrap_or(i32::MAX))
+        }
         (_, v) => v,
     })
 }

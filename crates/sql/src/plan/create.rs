@@ -2,9 +2,7 @@
 
 use super::path::{JoinMethod, JoinPath, Path, PathKind};
 use super::rels::{JoinSpace, RelKind, RelSet};
-use super::{
-    AggregateStrategy, IndexKey, JoinKey, NodeKind, PlanNode, PlanSortKey, TableScan,
-};
+use super::{AggregateStrategy, IndexKey, JoinKey, NodeKind, PlanNode, PlanSortKey, TableScan};
 use crate::query::{JoinKind, RteKind};
 use base::{Result, bail};
 use expr::Expr;
@@ -31,7 +29,8 @@ pub(crate) fn slotted(e: &Expr, columns: &[Expr]) -> Result<Expr> {
             *e = Expr::Slot { index, ty: e.ty() };
             return true;
         }
-        if matches!(e, Expr::Var { .. } | Expr::Aggregate(_) | Expr::Window(_) | Expr::Grouping(_)) {
+        if matches!(e, Expr::Var { .. } | Expr::Aggregate(_) | Expr::Window(_) | Expr::Grouping(_))
+        {
             missing = Some(e.clone());
         }
         false
@@ -173,10 +172,8 @@ impl JoinSpace<'_, '_> {
             }
             PathKind::Bitmap { rel, arms, quals } => {
                 let (scan, columns) = self.scan_parts(*rel, quals)?;
-                let arms = arms
-                    .iter()
-                    .map(|(i, k)| (i.clone(), self.index_keys(*rel, k)))
-                    .collect();
+                let arms =
+                    arms.iter().map(|(i, k)| (i.clone(), self.index_keys(*rel, k))).collect();
                 node(NodeKind::BitmapScan { scan, arms }, columns)
             }
             PathKind::Tid { rel, tids, quals } => {
@@ -203,10 +200,8 @@ impl JoinSpace<'_, '_> {
             }
             PathKind::Distinct { input, exprs } => {
                 let input = self.create(input)?;
-                let groups: Vec<Expr> = exprs
-                    .iter()
-                    .map(|e| self.over(e, &input.columns))
-                    .collect::<Result<_>>()?;
+                let groups: Vec<Expr> =
+                    exprs.iter().map(|e| self.over(e, &input.columns)).collect::<Result<_>>()?;
                 let columns = exprs.iter().map(|e| self.shifted(e)).collect();
                 let sets = vec![(0..groups.len()).collect()];
                 let kind = NodeKind::Aggregate {

@@ -1,12 +1,12 @@
 //! Equivalence classes: expressions known to be equal, and what follows.
 
 use super::rels::{
-    EquivalenceClass, Equality, JoinSpace, Qual, RelSet, equality_family, family_equality,
+    Equality, EquivalenceClass, JoinSpace, Qual, RelSet, equality_family, family_equality,
     type_family,
 };
 use super::selectivity::strip;
-use base::Oid;
 use crate::query::JoinKind;
+use base::Oid;
 use expr::tree::CallForm;
 use expr::{Expr, TypeRef};
 use types::oids;
@@ -100,7 +100,9 @@ impl JoinSpace<'_, '_> {
 
     fn compatible(&self, class: usize, value: &Expr) -> bool {
         let c = &self.classes[class];
-        c.members.iter().all(|(m, _)| family_equality(c.family, m.ty().oid, value.ty().oid).is_some())
+        c.members
+            .iter()
+            .all(|(m, _)| family_equality(c.family, m.ty().oid, value.ty().oid).is_some())
     }
 
     /// The class an expression belongs to.
@@ -138,11 +140,9 @@ impl JoinSpace<'_, '_> {
             }
             (Some(x), None) => self.classes[x].members.push(b),
             (None, Some(y)) => self.classes[y].members.push(a),
-            (None, None) => self.classes.push(EquivalenceClass {
-                family,
-                members: vec![a, b],
-                constant: false,
-            }),
+            (None, None) => {
+                self.classes.push(EquivalenceClass { family, members: vec![a, b], constant: false })
+            }
         }
     }
 
@@ -217,7 +217,8 @@ impl JoinSpace<'_, '_> {
             } else {
                 continue;
             };
-            if inner_rels.count() != 1 || self.nullable().minus(special.right).overlaps(inner_rels) {
+            if inner_rels.count() != 1 || self.nullable().minus(special.right).overlaps(inner_rels)
+            {
                 continue;
             }
             let value = self.known_constant(outer, e.family);
@@ -272,26 +273,32 @@ impl JoinSpace<'_, '_> {
     }
 
     /// The equality by which a class connects two sets of relations.
-    pub(crate) fn class_equality(&self, class: usize, left: RelSet, right: RelSet) -> Option<Equality> {
+    pub(crate) fn class_equality(
+        &self,
+        class: usize,
+        left: RelSet,
+        right: RelSet,
+    ) -> Option<Equality> {
         let c = &self.classes[class];
         if c.constant {
             return None;
         }
         let side = |set: RelSet| {
-            c.members.iter().find(|(e, r)| {
-                !r.is_empty() && r.within(set) && matches!(strip(e), Expr::Var { .. })
-            })
-            .or_else(|| c.members.iter().find(|(_, r)| !r.is_empty() && r.within(set)))
+            c.members
+                .iter()
+                .find(|(e, r)| {
+                    !r.is_empty() && r.within(set) && matches!(strip(e), Expr::Var { .. })
+                })
+                .or_else(|| c.members.iter().find(|(_, r)| !r.is_empty() && r.within(set)))
         };
         let (l, r) = (side(left)?, side(right)?);
-        let (_, operator, function) = self.equal_expr(class, &l.0, &r.0)?;
+        let (_, _, function) = self.equal_expr(class, &l.0, &r.0)?;
         Some(Equality {
             left: l.0.clone(),
             right: r.0.clone(),
             left_rels: l.1,
             right_rels: r.1,
             function,
-            operator,
             family: c.family,
         })
     }

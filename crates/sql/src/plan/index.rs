@@ -44,7 +44,8 @@ pub(crate) fn place(e: &Expr, rte: usize) -> Expr {
 
 /// The btree strategy of an operator in an index column's family.
 fn strategy(index: &Index, i: usize, operator: u32) -> Option<IndexOp> {
-    let family = types::facts::operator_classes().iter().find(|c| c.oid == index.columns[i].opclass);
+    let family =
+        types::facts::operator_classes().iter().find(|c| c.oid == index.columns[i].opclass);
     let family = match family {
         Some(c) => c.family,
         None => super::rels::type_family(index.columns[i].ty.oid)?,
@@ -285,8 +286,8 @@ impl JoinSpace<'_, '_> {
             match &rel.kind {
                 RelKind::Table(table) => {
                     let table = table.clone();
-                    let mut total = rel.pages * s.seq_page_cost
-                        + rel.tuples * (s.cpu_tuple_cost + qual_cost);
+                    let mut total =
+                        rel.pages * s.seq_page_cost + rel.tuples * (s.cpu_tuple_cost + qual_cost);
                     if !s.enable_seqscan {
                         total += 1e10;
                     }
@@ -364,7 +365,8 @@ impl JoinSpace<'_, '_> {
                     (&args[0], &args[1], false)
                 }
                 Expr::ScalarArrayOp { any: true, left, array, function, .. }
-                    if expr::code::comparison(Oid(*function)).is_some_and(|c| c.0 == expr::code::CompareOp::Eq) =>
+                    if expr::code::comparison(Oid(*function))
+                        .is_some_and(|c| c.0 == expr::code::CompareOp::Eq) =>
                 {
                     (&**left, &**array, true)
                 }
@@ -402,7 +404,8 @@ impl JoinSpace<'_, '_> {
         let mine = RelSet::one(i);
         let target = strip(key);
         let key_type = index.columns[c].ty.oid;
-        let outside = |v: &Expr| !self.rels_of(v).overlaps(mine) && !expr::fold::contains_volatile(v);
+        let outside =
+            |v: &Expr| !self.rels_of(v).overlaps(mine) && !expr::fold::contains_volatile(v);
         let one = |op: IndexOp, value: Option<Expr>, outer: RelSet| Match {
             keys: vec![IndexKey { column: c, op, value, printed: e.clone() }],
             exact: true,
@@ -433,8 +436,9 @@ impl JoinSpace<'_, '_> {
                 if strip(left) == target && outside(array) =>
             {
                 let element = expr::array::element_type(array.ty().oid);
-                (strategy(index, c, *operator) == Some(IndexOp::Eq) && comparable(element, key_type))
-                    .then(|| one(IndexOp::Any, Some((**array).clone()), self.rels_of(array)))
+                (strategy(index, c, *operator) == Some(IndexOp::Eq)
+                    && comparable(element, key_type))
+                .then(|| one(IndexOp::Any, Some((**array).clone()), self.rels_of(array)))
             }
             Expr::IsNull { arg, negated } if strip(arg) == target => {
                 let op = if *negated { IndexOp::IsNotNull } else { IndexOp::IsNull };
@@ -467,7 +471,14 @@ impl JoinSpace<'_, '_> {
         }
     }
 
-    fn match_like(&self, index: &Index, c: usize, e: &Expr, operator: u32, r: &Expr) -> Option<Match> {
+    fn match_like(
+        &self,
+        index: &Index,
+        c: usize,
+        e: &Expr,
+        operator: u32,
+        r: &Expr,
+    ) -> Option<Match> {
         let o = types::registry::operator(Oid(operator))?;
         if !(o.name == "~~" || o.name == "^@") || index.columns[c].ty.oid == oids::BPCHAR {
             return None;
@@ -481,7 +492,12 @@ impl JoinSpace<'_, '_> {
         let text = |s: String| {
             Some(Expr::Const(Constant { ty: TypeRef::of(oids::TEXT), value: Datum::text(s) }))
         };
-        let key = |op: IndexOp, value: Option<Expr>| IndexKey { column: c, op, value, printed: e.clone() };
+        let key = |op: IndexOp, value: Option<Expr>| IndexKey {
+            column: c,
+            op,
+            value,
+            printed: e.clone(),
+        };
         let mut keys = Vec::new();
         if whole {
             keys.push(key(IndexOp::Eq, text(prefix)));
@@ -536,9 +552,17 @@ impl JoinSpace<'_, '_> {
         out
     }
 
-    fn index_paths(&self, i: usize, table: &Arc<Table>, index: &Arc<Index>, paths: &mut Vec<std::rc::Rc<Path>>) {
+    fn index_paths(
+        &self,
+        i: usize,
+        table: &Arc<Table>,
+        index: &Arc<Index>,
+        paths: &mut Vec<std::rc::Rc<Path>>,
+    ) {
         let rel = &self.rels[i];
-        if !index.valid || !self.g.settings.enable_indexscan && !self.g.settings.enable_indexonlyscan {
+        if !index.valid
+            || !self.g.settings.enable_indexscan && !self.g.settings.enable_indexonlyscan
+        {
             return;
         }
         if let Some(p) = &index.predicate
@@ -606,9 +630,8 @@ impl JoinSpace<'_, '_> {
                     continue;
                 }
                 // One equality a column is enough; others are tested on the row.
-                let is_equal = |k: &IndexKey| {
-                    matches!(k.op, IndexOp::Eq | IndexOp::Any | IndexOp::IsNull)
-                };
+                let is_equal =
+                    |k: &IndexKey| matches!(k.op, IndexOp::Eq | IndexOp::Any | IndexOp::IsNull);
                 if equality && m.keys.iter().any(|k| is_equal(k) || k.op == IndexOp::IsNotNull) {
                     continue;
                 }
@@ -651,7 +674,8 @@ impl JoinSpace<'_, '_> {
             return;
         }
         let leading = keys.iter().any(|k| k.column == 0);
-        let plain: Vec<i32> = index.columns.iter().map(|c| if c.expr.is_none() { c.column } else { 0 }).collect();
+        let plain: Vec<i32> =
+            index.columns.iter().map(|c| if c.expr.is_none() { c.column } else { 0 }).collect();
         let covers = s.enable_indexonlyscan
             && rel.needed.iter().all(|c| *c > 0 && plain.contains(c))
             && !matches!(self.q.command, Command::Update | Command::Delete if self.q.result_rte == Some(rel.rte));
@@ -672,7 +696,11 @@ impl JoinSpace<'_, '_> {
             && keys.iter().all(|k| k.op == IndexOp::Eq);
         let row_sel = self.all_selectivity(all.iter().copied());
         let fetched = if unique_hit { 1.0 } else { (rel.tuples * index_sel).max(1.0) };
-        let rows = if unique_hit { 1.0f64.min(rel.rows.max(1.0)) } else { (rel.tuples * row_sel).round().max(1.0) };
+        let rows = if unique_hit {
+            1.0f64.min(rel.rows.max(1.0))
+        } else {
+            (rel.tuples * row_sel).round().max(1.0)
+        };
         // Pages of the index and of the heap.
         let entries_per_page = 300.0;
         let index_pages = if index.relpages > 0 {
@@ -700,7 +728,8 @@ impl JoinSpace<'_, '_> {
             min_io *= 1.0 - visible;
         }
         let mut io = max_io + c2 * (min_io - max_io);
-        io += leaf * if leaf > 1.0 { s.random_page_cost } else { s.random_page_cost / loops.sqrt() };
+        io +=
+            leaf * if leaf > 1.0 { s.random_page_cost } else { s.random_page_cost / loops.sqrt() };
         let cpu = fetched * (s.cpu_index_tuple_cost + keys.len() as f64 * s.cpu_operator_cost)
             + fetched * (s.cpu_tuple_cost + rest.len() as f64 * s.cpu_operator_cost);
         let any: f64 = keys
@@ -909,10 +938,7 @@ fn implies(q: &Expr, p: &Expr) -> bool {
         (Expr::ScalarArrayOp { left, any: true, .. }, Expr::IsNull { arg, negated: true }) => {
             strip(left) == strip(arg)
         }
-        (
-            Expr::Call { function: f, args: a, .. },
-            Expr::Call { function: g, args: b, .. },
-        ) => {
+        (Expr::Call { function: f, args: a, .. }, Expr::Call { function: g, args: b, .. }) => {
             use expr::code::CompareOp as C;
             let (Some((x, ..)), Some((y, t, _))) =
                 (expr::code::comparison(Oid(*f)), expr::code::comparison(Oid(*g)))
@@ -923,8 +949,11 @@ fn implies(q: &Expr, p: &Expr) -> bool {
             if strip(al) != strip(bl) {
                 return false;
             }
-            let (Some(v), Some(w)) = (constant(strip(ar)), constant(strip(br))) else { return false };
-            if v.is_null() || w.is_null() || std::mem::discriminant(v) != std::mem::discriminant(w) {
+            let (Some(v), Some(w)) = (constant(strip(ar)), constant(strip(br))) else {
+                return false;
+            };
+            if v.is_null() || w.is_null() || std::mem::discriminant(v) != std::mem::discriminant(w)
+            {
                 return false;
             }
             let o = expr::ops::compare(t, v, w);
@@ -1089,4 +1118,3 @@ fn union_leaves(tree: &SetOperation, out: &mut Vec<usize>) -> bool {
         SetOperation::Node { .. } => false,
     }
 }
-

@@ -120,12 +120,14 @@ impl JoinSpace<'_, '_> {
     /// True if something ties the two sets together.
     fn connected(&self, a: RelSet, b: RelSet) -> bool {
         let both = a.or(b);
-        self.quals.iter().any(|q| {
-            q.required.within(both) && !q.required.within(a) && !q.required.within(b)
-        }) || self.classes.iter().any(|c| {
-            c.members.iter().any(|m| !m.1.is_empty() && m.1.within(a))
-                && c.members.iter().any(|m| !m.1.is_empty() && m.1.within(b))
-        }) || a.iter().any(|i| self.rels[i].lateral.overlaps(b))
+        self.quals
+            .iter()
+            .any(|q| q.required.within(both) && !q.required.within(a) && !q.required.within(b))
+            || self.classes.iter().any(|c| {
+                c.members.iter().any(|m| !m.1.is_empty() && m.1.within(a))
+                    && c.members.iter().any(|m| !m.1.is_empty() && m.1.within(b))
+            })
+            || a.iter().any(|i| self.rels[i].lateral.overlaps(b))
             || b.iter().any(|i| self.rels[i].lateral.overlaps(a))
             || self.specials.iter().any(|s| {
                 (s.min_left.within(a) && s.min_right.within(b))
@@ -137,7 +139,9 @@ impl JoinSpace<'_, '_> {
         let both = a.or(b);
         let mut found: Option<Legal> = None;
         for (i, s) in self.specials.iter().enumerate() {
-            if !s.min_right.overlaps(both) && !(s.kind == JoinKind::Full && s.min_left.overlaps(both)) {
+            if !s.min_right.overlaps(both)
+                && !(s.kind == JoinKind::Full && s.min_left.overlaps(both))
+            {
                 continue;
             }
             if both.within(s.min_right) || (s.kind == JoinKind::Full && both.within(s.min_left)) {
@@ -242,7 +246,11 @@ impl JoinSpace<'_, '_> {
                 if on.iter().all(|c| c.1.is_none()) {
                     fraction = (right * sel).min(1.0) * 0.5;
                 }
-                if kind == JoinKind::Semi { left * fraction } else { left * (1.0 - fraction).max(0.01) }
+                if kind == JoinKind::Semi {
+                    left * fraction
+                } else {
+                    left * (1.0 - fraction).max(0.01)
+                }
             }
             _ => inner,
         };
@@ -294,7 +302,12 @@ impl JoinSpace<'_, '_> {
         p.minus(set)
     }
 
-    fn keys_of(&self, on: &[(Expr, Option<Equality>)], left: RelSet, hash: bool) -> (Vec<JoinKey>, Vec<Expr>) {
+    fn keys_of(
+        &self,
+        on: &[(Expr, Option<Equality>)],
+        left: RelSet,
+        hash: bool,
+    ) -> (Vec<JoinKey>, Vec<Expr>) {
         let mut keys = Vec::new();
         let mut rest = Vec::new();
         for (e, eq) in on {
@@ -357,11 +370,7 @@ impl JoinSpace<'_, '_> {
                         on.iter().map(|c| c.0.clone()).collect()
                     };
                     let materialize = !uses_left && !cheap_rescan(r);
-                    let again = if materialize {
-                        r.rows * s.cpu_operator_cost
-                    } else {
-                        r.total
-                    };
+                    let again = if materialize { r.rows * s.cpu_operator_cost } else { r.total };
                     let loops = l.rows.max(1.0);
                     let early = matches!(kind, JoinKind::Semi | JoinKind::Anti);
                     let pairs = l.rows * r.rows * if early && !uses_left { 0.6 } else { 1.0 };
@@ -408,7 +417,8 @@ impl JoinSpace<'_, '_> {
         // Hash.
         let (keys, rest) = self.keys_of(on, lset, true);
         if !keys.is_empty() {
-            let (startup, total) = self.hash_cost(&l, &r, &keys, rest.len() + after.len(), rel.rows);
+            let (startup, total) =
+                self.hash_cost(&l, &r, &keys, rest.len() + after.len(), rel.rows);
             add_path(
                 &mut rel.paths,
                 Path {
@@ -435,10 +445,18 @@ impl JoinSpace<'_, '_> {
         self.merge_paths(kind, left, right, on, after, rel, must);
     }
 
-    fn hash_cost(&self, l: &Path, r: &Path, keys: &[JoinKey], extra: usize, rows: f64) -> (f64, f64) {
+    fn hash_cost(
+        &self,
+        l: &Path,
+        r: &Path,
+        keys: &[JoinKey],
+        extra: usize,
+        rows: f64,
+    ) -> (f64, f64) {
         let s = self.g.settings;
         let n = keys.len() as f64;
-        let mut startup = l.startup + r.total + r.rows * (n * s.cpu_operator_cost + s.cpu_tuple_cost);
+        let mut startup =
+            l.startup + r.total + r.rows * (n * s.cpu_operator_cost + s.cpu_tuple_cost);
         let mut run = (l.total - l.startup) + l.rows * n * s.cpu_operator_cost;
         let distinct = self.distinct_values(&keys[0].right, r.rows).max(1.0);
         let bucket = (r.rows / distinct).max(1.0);
@@ -528,7 +546,8 @@ impl JoinSpace<'_, '_> {
             groups *= self.distinct_values(e, r.rows);
         }
         let rows = groups.min(r.rows).max(1.0);
-        let total = r.total + r.rows * s.cpu_operator_cost * exprs.len() as f64 + rows * s.cpu_tuple_cost;
+        let total =
+            r.total + r.rows * s.cpu_operator_cost * exprs.len() as f64 + rows * s.cpu_tuple_cost;
         let unique = Rc::new(Path {
             rels: r.rels,
             rows,
@@ -563,14 +582,20 @@ impl JoinSpace<'_, '_> {
         }
         let mut classes = Vec::new();
         for k in &keys {
-            let (Some(l), Some(r)) = (self.class_for(&k.left), self.class_for(&k.right)) else { return };
+            let (Some(l), Some(r)) = (self.class_for(&k.left), self.class_for(&k.right)) else {
+                return;
+            };
             classes.push((l, r));
         }
         let mut candidates: Vec<Rc<Path>> = vec![l0];
-        candidates.extend(left.iter().filter(|p| {
-            p.param.is_empty()
-                && p.keys.first().is_some_and(|k| classes.iter().any(|c| c.0 == k.class))
-        }).cloned());
+        candidates.extend(
+            left.iter()
+                .filter(|p| {
+                    p.param.is_empty()
+                        && p.keys.first().is_some_and(|k| classes.iter().any(|c| c.0 == k.class))
+                })
+                .cloned(),
+        );
         for l in candidates {
             // The order of the keys: as the left input has them, then the rest.
             let mut order: Vec<(usize, bool, bool)> = Vec::new();
@@ -629,7 +654,9 @@ impl JoinSpace<'_, '_> {
                 let total = ls.total
                     + r.total
                     + (ls.rows + r.rows) * s.cpu_operator_cost * merge_keys.len() as f64
-                    + rel.rows * (s.cpu_tuple_cost + (rest.len() + after.len()) as f64 * s.cpu_operator_cost);
+                    + rel.rows
+                        * (s.cpu_tuple_cost
+                            + (rest.len() + after.len()) as f64 * s.cpu_operator_cost);
                 let keys_out = if kind == JoinKind::Full { Vec::new() } else { ls.keys.clone() };
                 add_path(
                     &mut rel.paths,
@@ -698,10 +725,7 @@ impl JoinSpace<'_, '_> {
 }
 
 fn unparameterised(list: &[Rc<Path>], must: RelSet) -> Option<Rc<Path>> {
-    list.iter()
-        .filter(|p| p.param.within(must))
-        .min_by(|a, b| a.total.total_cmp(&b.total))
-        .cloned()
+    list.iter().filter(|p| p.param.within(must)).min_by(|a, b| a.total.total_cmp(&b.total)).cloned()
 }
 
 /// True if a parameterised index scan already sees to the condition.
@@ -719,10 +743,9 @@ fn enforced(path: &Path, e: &Expr) -> bool {
 /// `a = b` and `b = a`.
 fn commuted(a: &Expr, b: &Expr) -> bool {
     match (a, b) {
-        (
-            Expr::Call { args: x, operator: o, .. },
-            Expr::Call { args: y, operator: p, .. },
-        ) if x.len() == 2 && y.len() == 2 && *o != 0 => {
+        (Expr::Call { args: x, operator: o, .. }, Expr::Call { args: y, operator: p, .. })
+            if x.len() == 2 && y.len() == 2 && *o != 0 =>
+        {
             x[0] == y[1]
                 && x[1] == y[0]
                 && types::registry::operator(base::Oid(*o)).is_some_and(|i| i.commutator.0 == *p)

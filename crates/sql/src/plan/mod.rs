@@ -320,7 +320,10 @@ pub struct PlanRowMark {
 #[allow(missing_docs, reason = "the fields say it")]
 pub enum NodeKind {
     /// One row of expressions (none if `filter` is false).
-    Result { exprs: Vec<Expr>, filter: Option<Expr> },
+    Result {
+        exprs: Vec<Expr>,
+        filter: Option<Expr>,
+    },
     SeqScan(TableScan),
     IndexScan {
         scan: TableScan,
@@ -331,18 +334,52 @@ pub enum NodeKind {
         index_only: bool,
     },
     /// Union of index scans' TIDs, sorted, then the heap; the filter holds all conditions.
-    BitmapScan { scan: TableScan, arms: Vec<(Arc<Index>, Vec<IndexKey>)> },
+    BitmapScan {
+        scan: TableScan,
+        arms: Vec<(Arc<Index>, Vec<IndexKey>)>,
+    },
     /// `ctid = …` or `ctid = ANY(…)`
-    TidScan { scan: TableScan, tids: Expr },
-    FunctionScan { calls: Vec<FunctionInFrom>, ordinality: bool, alias: String, column_types: Vec<TypeRef> },
-    ValuesScan { rows: Vec<Vec<Expr>>, alias: String },
-    CteScan { cte: usize, alias: String, name: String },
-    WorkTableScan { cte: usize, alias: String, name: String },
-    SubqueryScan { input: Box<PlanNode>, alias: String },
-    Filter { input: Box<PlanNode>, filter: Expr },
-    Project { input: Box<PlanNode>, exprs: Vec<Expr> },
+    TidScan {
+        scan: TableScan,
+        tids: Expr,
+    },
+    FunctionScan {
+        calls: Vec<FunctionInFrom>,
+        ordinality: bool,
+        alias: String,
+        column_types: Vec<TypeRef>,
+    },
+    ValuesScan {
+        rows: Vec<Vec<Expr>>,
+        alias: String,
+    },
+    CteScan {
+        cte: usize,
+        alias: String,
+        name: String,
+    },
+    WorkTableScan {
+        cte: usize,
+        alias: String,
+        name: String,
+    },
+    SubqueryScan {
+        input: Box<PlanNode>,
+        alias: String,
+    },
+    Filter {
+        input: Box<PlanNode>,
+        filter: Expr,
+    },
+    Project {
+        input: Box<PlanNode>,
+        exprs: Vec<Expr>,
+    },
     /// Projection with set-returning functions.
-    ProjectSet { input: Box<PlanNode>, exprs: Vec<Expr> },
+    ProjectSet {
+        input: Box<PlanNode>,
+        exprs: Vec<Expr>,
+    },
     NestLoop {
         kind: JoinKind,
         left: Box<PlanNode>,
@@ -374,7 +411,10 @@ pub enum NodeKind {
         filter: Option<Expr>,
         output: Vec<usize>,
     },
-    Sort { input: Box<PlanNode>, keys: Vec<PlanSortKey> },
+    Sort {
+        input: Box<PlanNode>,
+        keys: Vec<PlanSortKey>,
+    },
     /// Output: grouping expressions, then aggregates, then GROUPING() bit sets.
     Aggregate {
         input: Box<PlanNode>,
@@ -396,10 +436,25 @@ pub enum NodeKind {
         calls: Vec<WindowCall>,
     },
     /// Neighbouring equal rows become one; `keys` are slots.
-    Unique { input: Box<PlanNode>, keys: Vec<usize> },
-    SetOp { op: SetOp, all: bool, left: Box<PlanNode>, right: Box<PlanNode> },
-    Append { inputs: Vec<PlanNode> },
-    RecursiveUnion { cte: usize, all: bool, left: Box<PlanNode>, right: Box<PlanNode> },
+    Unique {
+        input: Box<PlanNode>,
+        keys: Vec<usize>,
+    },
+    SetOp {
+        op: SetOp,
+        all: bool,
+        left: Box<PlanNode>,
+        right: Box<PlanNode>,
+    },
+    Append {
+        inputs: Vec<PlanNode>,
+    },
+    RecursiveUnion {
+        cte: usize,
+        all: bool,
+        left: Box<PlanNode>,
+        right: Box<PlanNode>,
+    },
     Limit {
         input: Box<PlanNode>,
         limit: Option<Expr>,
@@ -409,10 +464,19 @@ pub enum NodeKind {
         with_ties: bool,
     },
     /// Locks rows, re-checking `recheck` on newer versions.
-    LockRows { input: Box<PlanNode>, marks: Vec<PlanRowMark>, recheck: Option<Expr> },
-    Materialize { input: Box<PlanNode> },
+    LockRows {
+        input: Box<PlanNode>,
+        marks: Vec<PlanRowMark>,
+        recheck: Option<Expr>,
+    },
+    Materialize {
+        input: Box<PlanNode>,
+    },
     /// Resets these CTEs when it is started again.
-    CteScope { input: Box<PlanNode>, ctes: Vec<usize> },
+    CteScope {
+        input: Box<PlanNode>,
+        ctes: Vec<usize>,
+    },
     Modify(Box<Modify>),
 }
 
@@ -469,7 +533,7 @@ pub fn plan_query(
     query: &Query,
     catalog: &dyn CatalogView,
     settings: &PlannerSettings,
-    params: &[Datum],
+    _params: &[Datum],
 ) -> Result<Plan> {
-    prep::plan_statement(query, catalog, settings, params)
+    prep::plan_statement(query, catalog, settings)
 }

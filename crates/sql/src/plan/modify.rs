@@ -174,7 +174,8 @@ fn plan_update(
     };
     let mut input = s.create(&p)?;
     let constant = s.take_constant_quals();
-    let list: Vec<Expr> = constant.iter().map(|e| s.over(e, &input.columns)).collect::<Result<_>>()?;
+    let list: Vec<Expr> =
+        constant.iter().map(|e| s.over(e, &input.columns)).collect::<Result<_>>()?;
     input = super::create::filtered(input, and_all(list));
     let columns = input.columns.clone();
     let old_slots: Vec<(usize, i32)> = columns

@@ -111,8 +111,5 @@ pub(crate) fn add_path(list: &mut Vec<Rc<Path>>, new: Path) {
 
 /// The cheapest path without parameters.
 pub(crate) fn cheapest(list: &[Rc<Path>]) -> Option<Rc<Path>> {
-    list.iter()
-        .filter(|p| p.param.is_empty())
-        .min_by(|a, b| a.total.total_cmp(&b.total))
-        .cloned()
+    list.iter().filter(|p| p.param.is_empty()).min_by(|a, b| a.total.total_cmp(&b.total)).cloned()
 }

@@ -11,8 +11,8 @@ use super::{
 use crate::query::{Command, Cte, Distinct, FrameBound, JoinKind, Query, RteKind};
 use base::{Oid, Result, bail};
 use engine::catalog::model::{CatalogView, Table};
+use expr::Expr;
 use expr::fold::fold;
-use expr::{Expr, TypeRef};
 use std::rc::Rc;
 use std::sync::Arc;
 use types::Datum;
@@ -21,7 +21,6 @@ use types::Datum;
 pub(crate) struct Global<'a> {
     pub catalog: &'a dyn CatalogView,
     pub settings: &'a PlannerSettings,
-    pub params: &'a [Datum],
     pub exec_params: usize,
     pub sub_plans: Vec<SubPlan>,
     pub ctes: Vec<CtePlan>,
@@ -74,12 +73,10 @@ pub(crate) fn plan_statement(
     query: &Query,
     catalog: &dyn CatalogView,
     settings: &PlannerSettings,
-    params: &[Datum],
 ) -> Result<Plan> {
     let mut g = Global {
         catalog,
         settings,
-        params,
         exec_params: 0,
         sub_plans: Vec::new(),
         ctes: Vec::new(),
@@ -200,8 +197,7 @@ fn plan_ctes(g: &mut Global<'_>, q: &mut Query) -> Result<()> {
                 Some(m) => !m,
                 None => cte.references == 1,
             };
-        let frame =
-            CteFrame { def: Rc::new(cte), inline, store: None, rows: 0.0, width: 0 };
+        let frame = CteFrame { def: Rc::new(cte), inline, store: None, rows: 0.0, width: 0 };
         let def = frame.def.clone();
         if let Some(f) = g.frames.last_mut() {
             f.push(frame);
@@ -251,7 +247,9 @@ pub(crate) fn placeholder(name: &str) -> CtePlan {
 fn inline_ctes(g: &Global<'_>, q: &mut Query) {
     for rte in &mut q.range_table {
         if let RteKind::Cte { levels_up, index, self_reference: false } = &rte.kind {
-            let Some(frames) = g.frames.len().checked_sub(1 + *levels_up as usize) else { continue };
+            let Some(frames) = g.frames.len().checked_sub(1 + *levels_up as usize) else {
+                continue;
+            };
             let Some(frame) = g.frames[frames].get(*index) else { continue };
             if frame.inline {
                 let mut sub = (*frame.def.query).clone();
@@ -506,9 +504,4 @@ pub(crate) fn empty_from(space: &mut JoinSpace<'_, '_>) -> Rc<Path> {
         param: RelSet::EMPTY,
         width: 0,
     })
-}
-
-/// The types of a query's visible output.
-pub(crate) fn output_types(q: &Query) -> Vec<TypeRef> {
-    output_columns(q).iter().map(|c| c.ty).collect()
 }

@@ -11,17 +11,9 @@ pub(crate) enum JoinTree {
     /// A range-table entry.
     Rel(usize),
     /// Inner joins of any number of items, with conditions.
-    Group {
-        items: Vec<JoinTree>,
-        quals: Vec<Expr>,
-    },
+    Group { items: Vec<JoinTree>, quals: Vec<Expr> },
     /// Left (also Right turned round), Full, Semi or Anti.
-    Join {
-        kind: JoinKind,
-        left: Box<JoinTree>,
-        right: Box<JoinTree>,
-        quals: Vec<Expr>,
-    },
+    Join { kind: JoinKind, left: Box<JoinTree>, right: Box<JoinTree>, quals: Vec<Expr> },
 }
 
 impl JoinTree {
@@ -205,12 +197,7 @@ fn pull_up(
             let mut mine = Vec::new();
             let full = *kind == JoinKind::Full;
             pull_up(q, left, nullable || full, &mut mine);
-            pull_up(
-                q,
-                right,
-                nullable || full || *kind == JoinKind::Left,
-                &mut mine,
-            );
+            pull_up(q, right, nullable || full || *kind == JoinKind::Left, &mut mine);
             substitute(tree, &mine);
             pending.extend(mine);
         }
@@ -242,9 +229,7 @@ fn merge_subquery(q: &mut Query, i: usize, nullable: bool) -> Option<(JoinTree, 
     if visible.iter().any(|e| contains_volatile(e)) {
         return None;
     }
-    if nullable
-        && !visible.iter().all(|e| matches!(e, Expr::Var { levels_up: 0, .. }))
-    {
+    if nullable && !visible.iter().all(|e| matches!(e, Expr::Var { levels_up: 0, .. })) {
         return None;
     }
     if q.range_table.len() + query.range_table.len() > 100 {
@@ -252,8 +237,7 @@ fn merge_subquery(q: &mut Query, i: usize, nullable: bool) -> Option<(JoinTree, 
     }
     let mut sub = match std::mem::replace(&mut q.range_table[i].kind, RteKind::Excluded) {
         RteKind::Subquery { query, view } => {
-            q.range_table[i].kind =
-                RteKind::Subquery { query: Box::new(empty_query()), view };
+            q.range_table[i].kind = RteKind::Subquery { query: Box::new(empty_query()), view };
             *query
         }
         other => {

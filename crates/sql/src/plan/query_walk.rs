@@ -36,7 +36,9 @@ fn from_item(item: &mut FromItem, depth: u32, v: &mut dyn Visitor) {
 pub(crate) fn visit_rte(kind: &mut RteKind, depth: u32, v: &mut dyn Visitor) {
     match kind {
         RteKind::Subquery { query, .. } => visit(query, depth + 1, v),
-        RteKind::Function { calls, .. } => calls.iter_mut().for_each(|c| one(&mut c.call, depth, v)),
+        RteKind::Function { calls, .. } => {
+            calls.iter_mut().for_each(|c| one(&mut c.call, depth, v))
+        }
         RteKind::Values { rows } => rows.iter_mut().flatten().for_each(|e| one(e, depth, v)),
         RteKind::Join { vars, .. } => vars.iter_mut().for_each(|e| one(e, depth, v)),
         RteKind::Relation { .. } | RteKind::Cte { .. } | RteKind::Excluded => {}

@@ -63,7 +63,10 @@ pub(crate) enum RelKind {
     Subquery(Option<Box<LevelPlan>>),
     Function,
     Values,
-    Cte { store: usize, work_table: bool },
+    Cte {
+        store: usize,
+        work_table: bool,
+    },
 }
 
 /// A relation in the join space.
@@ -93,7 +96,6 @@ pub(crate) struct Equality {
     pub left_rels: RelSet,
     pub right_rels: RelSet,
     pub function: u32,
-    pub operator: u32,
     /// btree operator family.
     pub family: Oid,
 }
@@ -290,7 +292,8 @@ impl<'g, 'a> JoinSpace<'g, 'a> {
                 }
                 // An outer join below whose padded side the condition looks at comes first.
                 for s in &self.specials[first..middle] {
-                    let nullable = if s.kind == JoinKind::Full { s.left.or(s.right) } else { s.right };
+                    let nullable =
+                        if s.kind == JoinKind::Full { s.left.or(s.right) } else { s.right };
                     if nullable.overlaps(min_left) || s.kind == JoinKind::Full {
                         min_left = min_left.or(s.min_left).or(s.min_right);
                     }
@@ -301,7 +304,13 @@ impl<'g, 'a> JoinSpace<'g, 'a> {
                 if min_right.is_empty() {
                     min_right = r;
                 }
-                self.specials.push(SpecialJoin { kind: *kind, left: l, right: r, min_left, min_right });
+                self.specials.push(SpecialJoin {
+                    kind: *kind,
+                    left: l,
+                    right: r,
+                    min_left,
+                    min_right,
+                });
                 for e in quals {
                     let rels = self.rels_of(e);
                     let inner_only = *kind != JoinKind::Full && rels.within(r) && !rels.is_empty();
@@ -331,7 +340,8 @@ impl<'g, 'a> JoinSpace<'g, 'a> {
             loop {
                 let before = required;
                 for s in self.specials.get(first_special..).unwrap_or(&[]) {
-                    let nullable = if s.kind == JoinKind::Full { s.left.or(s.right) } else { s.right };
+                    let nullable =
+                        if s.kind == JoinKind::Full { s.left.or(s.right) } else { s.right };
                     if nullable.overlaps(required)
                         && matches!(s.kind, JoinKind::Left | JoinKind::Full)
                     {
@@ -381,7 +391,6 @@ impl<'g, 'a> JoinSpace<'g, 'a> {
             left_rels,
             right_rels,
             function: *function,
-            operator: *operator,
             family,
         })
     }
@@ -456,9 +465,11 @@ impl<'g, 'a> JoinSpace<'g, 'a> {
                 c.members.iter().any(|(e, r)| r.within(rels) && uses(e))
                     && c.members.iter().any(|(_, r)| !r.within(rels))
             })
-            || self.rels.iter().enumerate().any(|(i, r)| {
-                !rels.has(i) && r.lateral_args.iter().any(|(_, e)| uses(e))
-            })
+            || self
+                .rels
+                .iter()
+                .enumerate()
+                .any(|(i, r)| !rels.has(i) && r.lateral_args.iter().any(|(_, e)| uses(e)))
     }
 
     /// The table of a relation, if it is one.
@@ -467,10 +478,5 @@ impl<'g, 'a> JoinSpace<'g, 'a> {
             RelKind::Table(t) => Some(t),
             _ => None,
         }
-    }
-
-    /// True for range-table entries that hold rows of a table.
-    pub(crate) fn is_relation(&self, rte: usize) -> bool {
-        matches!(self.q.range_table[rte].kind, RteKind::Relation { .. })
     }
 }

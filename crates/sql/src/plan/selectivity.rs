@@ -227,7 +227,8 @@ impl JoinSpace<'_, '_> {
                 let Some((op, ..)) = comparison(Oid(*function)) else { return 0.5 };
                 let one = match (op, constant(array)) {
                     (CompareOp::Eq, Some(Datum::Array(a))) => {
-                        let sum: f64 = a.elements.iter().map(|v| self.equal_value(left, Some(v))).sum();
+                        let sum: f64 =
+                            a.elements.iter().map(|v| self.equal_value(left, Some(v))).sum();
                         return clamp(if *any { sum } else { DEFAULT_EQ });
                     }
                     (CompareOp::Eq, _) => self.equal_value(left, None),
@@ -252,9 +253,8 @@ impl JoinSpace<'_, '_> {
         let (Some((op, ..)), [l, r]) = (comparison(Oid(function)), args) else {
             let name = types::facts::proc(Oid(function)).map_or("", |p| p.name);
             return match name {
-                "like" | "textlike" | "texticlike" | "bpcharlike" | "textregexeq" | "starts_with" => {
-                    DEFAULT_EQ
-                }
+                "like" | "textlike" | "texticlike" | "bpcharlike" | "textregexeq"
+                | "starts_with" => DEFAULT_EQ,
                 "notlike" | "textnlike" | "texticnlike" | "textregexne" => 1.0 - DEFAULT_EQ,
                 _ => DEFAULT_BOOL,
             };

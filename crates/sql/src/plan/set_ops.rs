@@ -9,7 +9,11 @@ use expr::Expr;
 use expr::fold::fold;
 
 /// Plans a query whose FROM is a tree of set operations.
-pub(crate) fn plan_set_operation(g: &mut Global<'_>, mut q: Query, fraction: f64) -> Result<PlanNode> {
+pub(crate) fn plan_set_operation(
+    g: &mut Global<'_>,
+    mut q: Query,
+    fraction: f64,
+) -> Result<PlanNode> {
     let base = g.names.len();
     for r in &q.range_table {
         g.names.push((r.alias.clone(), r.column_names.clone()));
@@ -68,7 +72,12 @@ pub(crate) fn plan_set_operation(g: &mut Global<'_>, mut q: Query, fraction: f64
     limit(&q, node, Vec::new())
 }
 
-fn plan_tree(g: &mut Global<'_>, q: &mut Query, tree: &SetOperation, wanted: f64) -> Result<PlanNode> {
+fn plan_tree(
+    g: &mut Global<'_>,
+    q: &mut Query,
+    tree: &SetOperation,
+    wanted: f64,
+) -> Result<PlanNode> {
     match tree {
         SetOperation::Leaf(rte) => {
             let RteKind::Subquery { query, .. } = &q.range_table[*rte].kind else {
@@ -140,11 +149,16 @@ fn plan_tree(g: &mut Global<'_>, q: &mut Query, tree: &SetOperation, wanted: f64
 }
 
 /// Plans a recursive CTE; the frame's entry `number` is filled so that the recursive part finds it.
-pub(crate) fn plan_recursive(g: &mut Global<'_>, def: &Cte, number: usize) -> Result<(usize, f64, i32)> {
+pub(crate) fn plan_recursive(
+    g: &mut Global<'_>,
+    def: &Cte,
+    number: usize,
+) -> Result<(usize, f64, i32)> {
     let store = g.ctes.len();
     g.ctes.push(placeholder(&def.name));
     let q = &def.query;
-    let Some(SetOperation::Node { op: SetOp::Union, all, left, right, .. }) = &q.set_operation else {
+    let Some(SetOperation::Node { op: SetOp::Union, all, left, right, .. }) = &q.set_operation
+    else {
         // Not recursive after all.
         let level = plan_level(g, (**q).clone(), 0.0)?;
         let (rows, width) = (level.node.rows, level.node.width);
@@ -176,7 +190,12 @@ pub(crate) fn plan_recursive(g: &mut Global<'_>, def: &Cte, number: usize) -> Re
         startup_cost: l.startup_cost,
         total_cost: total,
         width,
-        kind: NodeKind::RecursiveUnion { cte: store, all: *all, left: Box::new(l), right: Box::new(r) },
+        kind: NodeKind::RecursiveUnion {
+            cte: store,
+            all: *all,
+            left: Box::new(l),
+            right: Box::new(r),
+        },
     };
     Ok((store, rows, width))
 }

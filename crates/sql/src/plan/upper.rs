@@ -14,7 +14,11 @@ use std::rc::Rc;
 use types::Datum;
 
 /// A node over another.
-pub(crate) fn above(input: PlanNode, columns: Vec<Expr>, kind: impl FnOnce(Box<PlanNode>) -> NodeKind) -> PlanNode {
+pub(crate) fn above(
+    input: PlanNode,
+    columns: Vec<Expr>,
+    kind: impl FnOnce(Box<PlanNode>) -> NodeKind,
+) -> PlanNode {
     PlanNode {
         rows: input.rows,
         startup_cost: input.startup_cost,
@@ -40,7 +44,8 @@ pub(crate) fn wanted_rows(q: &Query, fraction: f64) -> f64 {
         None => fraction,
         Some(_) => {
             let n = constant_rows(&q.limit);
-            let offset = if q.offset.is_some() { constant_rows(&q.offset).unwrap_or(10.0) } else { 0.0 };
+            let offset =
+                if q.offset.is_some() { constant_rows(&q.offset).unwrap_or(10.0) } else { 0.0 };
             n.map_or(0.1, |n| (n + offset).max(1.0))
         }
     }
@@ -132,7 +137,12 @@ impl JoinSpace<'_, '_> {
     }
 
     /// Sorts a node.
-    pub(crate) fn sort_node(&self, input: PlanNode, keys: Vec<PlanSortKey>, limit: f64) -> PlanNode {
+    pub(crate) fn sort_node(
+        &self,
+        input: PlanNode,
+        keys: Vec<PlanSortKey>,
+        limit: f64,
+    ) -> PlanNode {
         let cost = self.sort_cost(input.rows, input.width, limit);
         let columns = input.columns.clone();
         let mut n = above(input, columns, |input| NodeKind::Sort { input, keys });
@@ -161,7 +171,10 @@ fn ascending(list: &[Expr]) -> Vec<SortKey> {
 }
 
 fn is_plain(q: &Query) -> bool {
-    !q.has_aggregates && q.group_exprs.is_empty() && q.having.is_none() && q.grouping_sets.is_empty()
+    !q.has_aggregates
+        && q.group_exprs.is_empty()
+        && q.having.is_none()
+        && q.grouping_sets.is_empty()
 }
 
 /// Plans a SELECT whose joins are prepared.
@@ -176,7 +189,11 @@ pub(crate) fn plan_upper(
     move_having(&mut q, &mut tree);
     let wanted = wanted_rows(&q, fraction);
     let mut s = JoinSpace::new(g, q, &tree)?;
-    s.fraction = if plain && !s.q.has_windows && s.q.order_by.is_empty() && matches!(s.q.distinct, Distinct::No) {
+    s.fraction = if plain
+        && !s.q.has_windows
+        && s.q.order_by.is_empty()
+        && matches!(s.q.distinct, Distinct::No)
+    {
         wanted
     } else {
         0.0
@@ -192,7 +209,12 @@ pub(crate) fn plan_upper(
     let mut extra: Vec<Expr> = Vec::new();
     let marks = s.q.row_marks.clone();
     for m in &marks {
-        extra.push(Expr::Var { levels_up: 0, rte: m.rte, column: -1, ty: s.column_type(m.rte, -1) });
+        extra.push(Expr::Var {
+            levels_up: 0,
+            rte: m.rte,
+            column: -1,
+            ty: s.column_type(m.rte, -1),
+        });
     }
     let recheck = if marks.is_empty() { Vec::new() } else { s.recheck_quals() };
     extra.extend(recheck.iter().cloned());
@@ -228,12 +250,18 @@ pub(crate) fn plan_upper(
         // Sorted input pays only where grouping by sorting is chosen below.
         let Some((p, _)) = s.choose(&paths, &[], None, 0.0) else { return no_plan() };
         let ordered_path = paths.iter().filter(|p| {
-            p.param.is_empty() && !groups.is_empty() && keys.as_deref().is_some_and(|k| ordered(&p.keys, k))
+            p.param.is_empty()
+                && !groups.is_empty()
+                && keys.as_deref().is_some_and(|k| ordered(&p.keys, k))
         });
-        let hash = p.total * 1.0 + p.rows * s.g.settings.cpu_operator_cost * (groups.len() + 4) as f64;
+        let hash =
+            p.total * 1.0 + p.rows * s.g.settings.cpu_operator_cost * (groups.len() + 4) as f64;
         let best = ordered_path.min_by(|a, b| a.total.total_cmp(&b.total)).cloned();
         match best {
-            Some(o) if o.total + o.rows * s.g.settings.cpu_operator_cost < hash && s.q.grouping_sets.len() <= 1 => {
+            Some(o)
+                if o.total + o.rows * s.g.settings.cpu_operator_cost < hash
+                    && s.q.grouping_sets.len() <= 1 =>
+            {
                 (s.create(&o)?, true)
             }
             _ => (s.create(&p)?, false),
@@ -246,7 +274,8 @@ pub(crate) fn plan_upper(
     // Conditions without variables.
     if !s.rels.is_empty() {
         let constant = s.take_constant_quals();
-        let list: Vec<Expr> = constant.iter().map(|e| s.over(e, &node.columns)).collect::<Result<_>>()?;
+        let list: Vec<Expr> =
+            constant.iter().map(|e| s.over(e, &node.columns)).collect::<Result<_>>()?;
         node = filtered(node, and_all(list));
     }
     if !plain {
@@ -349,7 +378,11 @@ fn add_dependent_columns(q: &mut Query, plain: bool) {
 /// A lone min(x) or max(x): x and whether the greatest is wanted.
 fn plain_min_max(q: &Query, calls: &[AggregateCall], groups: &[Expr]) -> Option<(Expr, bool)> {
     let [call] = calls else { return None };
-    if !groups.is_empty() || !q.grouping_sets.is_empty() || call.filter.is_some() || call.args.len() != 1 {
+    if !groups.is_empty()
+        || !q.grouping_sets.is_empty()
+        || call.filter.is_some()
+        || call.args.len() != 1
+    {
         return None;
     }
     let fact = types::facts::proc(Oid(call.function))?;
@@ -432,9 +465,9 @@ impl JoinSpace<'_, '_> {
         // since they are skipped.
         let fits = |p: &&Rc<Path>| {
             p.param.is_empty()
-                && p.keys.first().is_some_and(|k| {
-                    k.class == keys[0].class && k.descending == descending
-                })
+                && p.keys
+                    .first()
+                    .is_some_and(|k| k.class == keys[0].class && k.descending == descending)
                 && matches!(p.kind, PathKind::Index { .. })
         };
         let Some(p) = paths.iter().find(fits).cloned() else { return Ok(None) };
@@ -536,7 +569,8 @@ impl JoinSpace<'_, '_> {
             n.startup_cost = n.total_cost + work;
         }
         n.rows = estimate * self.q.grouping_sets.len().max(1) as f64;
-        n.total_cost = n.total_cost.max(n.startup_cost) + work.min(1e300) * 0.0 + n.rows * s.cpu_tuple_cost;
+        n.total_cost =
+            n.total_cost.max(n.startup_cost) + work.min(1e300) * 0.0 + n.rows * s.cpu_tuple_cost;
         n.width = 8 * (groups.len() + calls.len()) as i32;
         Ok(n)
     }
@@ -581,7 +615,13 @@ impl JoinSpace<'_, '_> {
             }
         }
         let cost = node.rows * self.g.settings.cpu_operator_cost * calls.len().max(1) as f64;
-        let mut n = above(node, columns, |input| NodeKind::Window { input, partition, order, frame, calls });
+        let mut n = above(node, columns, |input| NodeKind::Window {
+            input,
+            partition,
+            order,
+            frame,
+            calls,
+        });
         n.total_cost += cost;
         Ok(n)
     }
@@ -617,9 +657,13 @@ impl JoinSpace<'_, '_> {
                 if visible.len() == columns.len() {
                     node = self.distinct_hashed(node)?;
                 } else {
-                    let keys: Vec<PlanSortKey> = visible.iter().map(|i| slot_key(&columns, *i)).collect();
+                    let keys: Vec<PlanSortKey> =
+                        visible.iter().map(|i| slot_key(&columns, *i)).collect();
                     node = self.sort_node(node, keys, 0.0);
-                    node = above(node, columns.clone(), |input| NodeKind::Unique { input, keys: visible });
+                    node = above(node, columns.clone(), |input| NodeKind::Unique {
+                        input,
+                        keys: visible,
+                    });
                 }
             }
             Distinct::On(_) => {
@@ -643,7 +687,8 @@ impl JoinSpace<'_, '_> {
             let keep = if wanted >= 1.0 { wanted } else { 0.0 };
             node = self.sort_node(node, keys, keep);
         }
-        let ties = if self.q.limit_with_ties { self.plan_keys(&order, &columns)? } else { Vec::new() };
+        let ties =
+            if self.q.limit_with_ties { self.plan_keys(&order, &columns)? } else { Vec::new() };
         node = limit(&self.q, node, ties)?;
         // Only what is visible.
         let visible: Vec<usize> = (0..targets.len()).filter(|i| !hidden[*i]).collect();
@@ -658,11 +703,8 @@ impl JoinSpace<'_, '_> {
 
     fn distinct_hashed(&self, input: PlanNode) -> Result<PlanNode> {
         let columns = input.columns.clone();
-        let groups: Vec<Expr> = columns
-            .iter()
-            .enumerate()
-            .map(|(index, c)| Expr::Slot { index, ty: c.ty() })
-            .collect();
+        let groups: Vec<Expr> =
+            columns.iter().enumerate().map(|(index, c)| Expr::Slot { index, ty: c.ty() }).collect();
         let mut estimate = 1.0;
         for c in &columns {
             let mut local = c.clone();
@@ -713,7 +755,9 @@ impl JoinSpace<'_, '_> {
             let Some(rel) = self.rel_of_rte.get(m.rte).copied().flatten() else { continue };
             let Some(table) = self.table(rel).cloned() else { continue };
             let is_mine = |c: &Expr| match c {
-                Expr::Var { levels_up: 0, rte, column, .. } if *rte == m.rte + self.names_base => Some(*column),
+                Expr::Var { levels_up: 0, rte, column, .. } if *rte == m.rte + self.names_base => {
+                    Some(*column)
+                }
                 _ => None,
             };
             let slots: Vec<(usize, i32)> = columns
@@ -733,15 +777,15 @@ impl JoinSpace<'_, '_> {
         }
         let list: Vec<Expr> = recheck.iter().filter_map(|e| self.over(e, &columns).ok()).collect();
         let recheck = and_all(list);
-        node = above(node, columns, |input| NodeKind::LockRows { input, marks: plan_marks, recheck });
-        let targets: Vec<Expr> = self
-            .q
-            .targets
-            .iter()
-            .filter(|t| !t.hidden)
-            .map(|t| self.shifted(&t.expr))
-            .collect();
-        let ties = if self.q.limit_with_ties { self.plan_keys(&order, &node.columns)? } else { Vec::new() };
+        node =
+            above(node, columns, |input| NodeKind::LockRows { input, marks: plan_marks, recheck });
+        let targets: Vec<Expr> =
+            self.q.targets.iter().filter(|t| !t.hidden).map(|t| self.shifted(&t.expr)).collect();
+        let ties = if self.q.limit_with_ties {
+            self.plan_keys(&order, &node.columns)?
+        } else {
+            Vec::new()
+        };
         node = limit(&self.q, node, ties)?;
         project(node, &targets, self.q.has_target_srfs)
     }
@@ -766,7 +810,8 @@ pub(crate) fn limit(q: &Query, input: PlanNode, ties: Vec<PlanSortKey>) -> Resul
     let rows = constant_rows(&limit).map_or(input.rows, |n| n.min(input.rows));
     let with_ties = q.limit_with_ties;
     let per_row = (input.total_cost - input.startup_cost) / input.rows.max(1.0);
-    let mut n = above(input, columns, |input| NodeKind::Limit { input, limit, offset, ties, with_ties });
+    let mut n =
+        above(input, columns, |input| NodeKind::Limit { input, limit, offset, ties, with_ties });
     n.total_cost = (n.startup_cost + per_row * (rows + offset_rows)).min(n.total_cost);
     n.startup_cost += per_row * offset_rows;
     n.rows = rows.max(1.0).min(n.rows);
@@ -782,9 +827,7 @@ pub(crate) fn project(input: PlanNode, exprs: &[Expr], srfs: bool) -> Result<Pla
         exprs.iter().map(|e| slotted(e, &input.columns)).collect::<Result<_>>()?;
     let width = exprs.iter().map(|e| type_width(e.ty().oid)).sum();
     // One row of constants needs no node of its own.
-    if !srfs
-        && let NodeKind::Result { exprs: old, filter } = input.kind
-    {
+    if !srfs && let NodeKind::Result { exprs: old, filter } = input.kind {
         debug_assert!(old.is_empty());
         return Ok(PlanNode {
             kind: NodeKind::Result { exprs: slots, filter },
