@@ -5,9 +5,14 @@ use base::{BlockNumber, Fork, Lsn, Oid, RelationId, Tid, Xid};
 use buffer::{BufferPool, Persistence, PoolConfig, RelationHandle, Strategy};
 use disk::Disk;
 use disk::sim::SimDisk;
-use heap::{Heap, HeapContext, HeapOptions, HeapScan, PageBatch, ScanOptions};
+use heap::{
+    FreezePolicy, Heap, HeapContext, HeapOptions, HeapScan, MapPin, PageBatch, PruneOptions,
+    ScanOptions,
+};
 use page::Page;
 use page::tuple::{AttrValue, PhysicalAttr, TupleDesc, deform, form_tuple};
+use rand::RngExt;
+use rand::rngs::SmallRng;
 use std::collections::BTreeMap;
 use txn::{Backend, BackendKind, Snapshot, Transaction, TransactionManager, TxnConfig};
 use wal::{Reader, ResourceManager, Wal, WalConfig};
@@ -99,6 +104,43 @@ impl World {
     pub fn page(&self, fork: Fork, block: u32) -> Box<Page> {
         let pin = self.rel.pin(fork, BlockNumber(block), &mut Strategy::Normal).unwrap();
         Page::from_bytes(pin.read().bytes())
+    }
+    /// Prunes, freezes and reaps every page, as VACUUM of a table without indexes would.
+    pub fn clean(&self, rng: &mut SmallRng) -> base::Result<()> {
+        let horizon = self.heap.horizon();
+        let map = self.heap.visibility_map();
+        for n in 0..self.heap.len_blocks()?.0 {
+            let block = BlockNumber(n);
+            let pin = self.rel.pin(Fork::Main, block, &mut Strategy::Normal)?;
+            let mut map_pin = MapPin::none();
+            map.pin(block, &mut map_pin)?;
+            let mut guard = pin.cleanup()?;
+            if guard.is_new() {
+                continue;
+            }
+            let bits = map.bits(block, &mut map_pin)?;
+            let back = rng.random_range(0..50);
+            let options = PruneOptions {
+                prune: true,
+                no_indexes: rng.random_bool(0.3),
+                freeze: FreezePolicy {
+                    freeze_limit: Xid(horizon.oldest_xmin.0.saturating_sub(back)),
+                    oldest_xmin: horizon.oldest_xmin,
+                    when_all_frozen: rng.random_bool(0.5),
+                },
+                map_bits: Some(bits),
+            };
+            let (_, found) =
+                self.heap.prune_and_freeze(&mut guard, &map_pin, &options, &horizon)?;
+            if !found.dead_items.is_empty() && rng.random_bool(0.7) {
+                let bits = map.bits(block, &mut map_pin)?;
+                self.heap.reap(&mut guard, &map_pin, &found.dead_items, Some(bits), &horizon)?;
+            }
+            let free = guard.free_space_for_item();
+            drop(guard);
+            self.heap.free_space_map().record(block, free)?;
+        }
+        Ok(())
     }
     pub fn check(&self) {
         let mut faults = Vec::new();

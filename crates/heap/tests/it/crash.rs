@@ -87,6 +87,9 @@ fn work(
         if rng.random_bool(0.1) {
             *control = checkpoint(w)?;
         }
+        if rng.random_bool(0.15) {
+            w.clean(rng)?;
+        }
         let t = w.begin();
         let mut view = committed.clone();
         let snapshot = t.take_snapshot();

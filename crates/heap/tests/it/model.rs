@@ -2,11 +2,8 @@
 
 use crate::common::{World, row, world_with};
 use base::sync::Arc;
-use base::{BlockNumber, Fork, Tid, Xid};
-use buffer::Strategy;
-use heap::{
-    FreezePolicy, HeapOptions, MapPin, PruneOptions, RowLockMode, TupleOutcome, UpdateOptions, Wait,
-};
+use base::{Tid, Xid};
+use heap::{HeapOptions, RowLockMode, TupleOutcome, UpdateOptions, Wait};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
@@ -46,41 +43,6 @@ fn seen(w: &World, snapshot: &Arc<Snapshot>) -> Rows {
     let rows: Rows = w.rows(snapshot).into_iter().map(|(k, (_, v))| (k, v)).collect();
     assert_eq!(w.count(snapshot), rows.len() as u64);
     rows
-}
-
-/// Prunes, freezes and reaps every page, as VACUUM of a table without indexes would.
-fn clean(w: &World, rng: &mut SmallRng) {
-    let horizon = w.heap.horizon();
-    let map = w.heap.visibility_map();
-    for n in 0..w.heap.len_blocks().unwrap().0 {
-        let block = BlockNumber(n);
-        let pin = w.rel.pin(Fork::Main, block, &mut Strategy::Normal).unwrap();
-        let mut map_pin = MapPin::none();
-        map.pin(block, &mut map_pin).unwrap();
-        let mut guard = pin.cleanup().unwrap();
-        if guard.is_new() {
-            continue;
-        }
-        let bits = map.bits(block, &mut map_pin).unwrap();
-        let options = PruneOptions {
-            prune: true,
-            no_indexes: rng.random_bool(0.3),
-            freeze: FreezePolicy {
-                freeze_limit: Xid(horizon.oldest_xmin.0.saturating_sub(rng.random_range(0..50))),
-                oldest_xmin: horizon.oldest_xmin,
-                when_all_frozen: rng.random_bool(0.5),
-            },
-            map_bits: Some(bits),
-        };
-        let (_, found) = w.heap.prune_and_freeze(&mut guard, &map_pin, &options, &horizon).unwrap();
-        if !found.dead_items.is_empty() && rng.random_bool(0.7) {
-            let bits = map.bits(block, &mut map_pin).unwrap();
-            w.heap.reap(&mut guard, &map_pin, &found.dead_items, Some(bits), &horizon).unwrap();
-        }
-        let free = guard.free_space_for_item();
-        drop(guard);
-        w.heap.free_space_map().record(block, free).unwrap();
-    }
 }
 
 fn run(seed: u64, steps: usize) {
@@ -182,7 +144,7 @@ fn run(seed: u64, steps: usize) {
                 }
                 continue;
             }
-            88..92 => clean(&w, &mut rng),
+            88..92 => w.clean(&mut rng).unwrap(),
             92..96 => {
                 if kept.len() < 4 {
                     kept.push((observer.take_snapshot(), committed.clone()));
@@ -208,8 +170,8 @@ fn run(seed: u64, steps: usize) {
     sessions.clear();
     drop(sessions);
     assert_eq!(seen(&w, &observer.take_snapshot()), committed, "seed {seed}");
-    clean(&w, &mut rng);
-    clean(&w, &mut rng);
+    w.clean(&mut rng).unwrap();
+    w.clean(&mut rng).unwrap();
     assert_eq!(seen(&w, &observer.take_snapshot()), committed, "seed {seed}");
     w.check();
     w.assert_replay_equal();
