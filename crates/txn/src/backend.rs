@@ -163,7 +163,10 @@ pub struct Backend {
     pub(crate) deadlock_timeout_ms: AtomicU64,
     pub(crate) wait_started_us: AtomicU64,
     no_yield: AtomicBool,
-    manager: Weak<TransactionManager>,
+    manager: Arc<TransactionManager>,
+    /// Transactions committed and aborted; the registry's totals get them at the end.
+    commits: AtomicU64,
+    aborts: AtomicU64,
 }
 
 impl std::fmt::Debug for Backend {
@@ -189,6 +192,8 @@ struct Entry {
 pub struct Registry {
     backends: RwLock<Vec<Entry>>,
     next_pid: AtomicI32,
+    commits: AtomicU64,
+    aborts: AtomicU64,
 }
 
 impl Registry {
@@ -196,13 +201,15 @@ impl Registry {
         Arc::new(Registry {
             backends: RwLock::new(rank::REGISTRY, Vec::new()),
             next_pid: AtomicI32::new(std::process::id() as i32),
+            commits: AtomicU64::new(0),
+            aborts: AtomicU64::new(0),
         })
     }
 
     pub(crate) fn register(
         &self,
         kind: BackendKind,
-        manager: Weak<TransactionManager>,
+        manager: Arc<TransactionManager>,
     ) -> Arc<Backend> {
         // Handles are not taken under the list's lock: dropping the last one releases its locks.
         let used: Vec<i32> = self.all().iter().map(|b| b.pid).collect();
@@ -242,6 +249,8 @@ impl Registry {
             wait_started_us: AtomicU64::new(0),
             no_yield: AtomicBool::new(false),
             manager,
+            commits: AtomicU64::new(0),
+            aborts: AtomicU64::new(0),
         });
         let entry =
             Entry { backend: Arc::downgrade(&backend), published: backend.published.clone() };
@@ -267,6 +276,23 @@ impl Registry {
         self.all().into_iter().find(|b| b.is_mine(xid))
     }
 
+    fn add_counts(&self, (commits, aborts): (u64, u64)) {
+        self.commits.fetch_add(commits, Ordering::Relaxed);
+        self.aborts.fetch_add(aborts, Ordering::Relaxed);
+    }
+
+    /// All backends' transactions since start: committed, aborted.
+    pub fn counts(&self) -> (u64, u64) {
+        let (mut commits, mut aborts) =
+            (self.commits.load(Ordering::Relaxed), self.aborts.load(Ordering::Relaxed));
+        for backend in self.all() {
+            let (c, a) = backend.counts();
+            commits += c;
+            aborts += a;
+        }
+        (commits, aborts)
+    }
+
     /// The least xmin published, and `start` if none is below it.
     pub(crate) fn least_xmin(&self, start: Xid, leave_out_ignored: bool) -> Xid {
         let mut least = start.0;
@@ -288,13 +314,24 @@ impl Drop for Backend {
     fn drop(&mut self) {
         self.published.xmin.store(0, Ordering::SeqCst);
         self.published.ignored_by_horizons.store(false, Ordering::SeqCst);
-        if let Some(manager) = self.manager.upgrade() {
-            manager.locks().forget_backend(self);
-        }
+        self.manager.locks().forget_backend(self);
+        self.manager.backends().add_counts(self.counts());
     }
 }
 
 impl Backend {
+    /// The manager it is registered with.
+    #[inline]
+    pub fn manager(&self) -> &Arc<TransactionManager> {
+        &self.manager
+    }
+    /// Its transactions so far: committed, aborted.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.commits.load(Ordering::Relaxed), self.aborts.load(Ordering::Relaxed))
+    }
+    pub(crate) fn count(&self, committed: bool) {
+        if committed { &self.commits } else { &self.aborts }.fetch_add(1, Ordering::Relaxed);
+    }
     /// An autovacuum worker that must not give way (it prevents old age).
     pub fn set_never_yields(&self, never: bool) {
         self.no_yield.store(never, Ordering::SeqCst);

@@ -338,15 +338,18 @@ impl CommitLog {
         self.known.fetch_max(next.0, Ordering::AcqRel);
     }
 
+    /// XIDs below `before` are not asked for any more. Told before the truncation is logged, so that a checkpoint in between
+    /// does not record an older bound than the log will have.
+    pub fn set_oldest(&self, before: Xid) {
+        self.oldest.fetch_max(before.0, Ordering::AcqRel);
+    }
+
     /// Forgets XIDs below `before`, and removes the segments that hold no others.
     ///
     /// # Errors
     /// The disk's.
     pub fn truncate(&self, before: Xid) -> Result<usize> {
-        if before <= self.oldest() {
-            return Ok(0);
-        }
-        self.oldest.store(before.0, Ordering::Release);
+        self.set_oldest(before);
         let keep_from = before.0 / SEGMENT_XIDS;
         for slot in &self.slots {
             let mut slot = slot.write();

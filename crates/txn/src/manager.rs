@@ -131,8 +131,6 @@ pub struct TransactionManager {
     locks: LockManager,
     row_locks: RowLocks,
     remover: OnceLock<FileRemover>,
-    commits: AtomicU64,
-    aborts: AtomicU64,
 }
 
 impl std::fmt::Debug for TransactionManager {
@@ -196,8 +194,6 @@ impl TransactionManager {
             recent_oldest_xmin: AtomicU64::new(0),
             row_locks: RowLocks::new(config.max_row_locks),
             remover: OnceLock::new(),
-            commits: AtomicU64::new(0),
-            aborts: AtomicU64::new(0),
         }))
     }
 
@@ -215,7 +211,7 @@ impl TransactionManager {
 
     /// Registers a session or worker; it is gone, and its session's locks with it, when the last handle is dropped.
     pub fn register_backend(self: &Arc<Self>, kind: BackendKind) -> Arc<Backend> {
-        self.registry.register(kind, Arc::downgrade(self))
+        self.registry.register(kind, self.clone())
     }
 
     /// All backends alive.
@@ -225,7 +221,7 @@ impl TransactionManager {
 
     /// Begins a transaction; it has no XID yet.
     pub fn begin(self: &Arc<Self>, backend: &Arc<Backend>) -> Transaction {
-        Transaction::begin(self, backend)
+        Transaction::begin(backend)
     }
 
     /// Table, tuple, object and advisory locks.
@@ -258,11 +254,7 @@ impl TransactionManager {
 
     /// Transactions committed and aborted since start, those without an XID included.
     pub fn counts(&self) -> (u64, u64) {
-        (self.commits.load(Ordering::Relaxed), self.aborts.load(Ordering::Relaxed))
-    }
-
-    pub(crate) fn count(&self, committed: bool) {
-        if committed { &self.commits } else { &self.aborts }.fetch_add(1, Ordering::Relaxed);
+        self.registry.counts()
     }
 
     // ---- XIDs ----
@@ -410,12 +402,12 @@ impl TransactionManager {
             Entry::Aborted => Ok(XidStatus::Aborted),
             Entry::InProgress if xid < self.next_xid() => Ok(XidStatus::InProgress),
             Entry::InProgress => Ok(XidStatus::Aborted),
-            Entry::Ended(csn) => self.from_log(xid, csn),
-            Entry::Old => self.from_log(xid, OLD_CSN),
+            Entry::Ended(csn) => self.by_log(xid, csn),
+            Entry::Old => self.by_log(xid, OLD_CSN),
         }
     }
 
-    fn from_log(&self, xid: Xid, csn: Csn) -> Result<XidStatus> {
+    fn by_log(&self, xid: Xid, csn: Csn) -> Result<XidStatus> {
         Ok(match self.clog.get(xid)? {
             Outcome::Committed => XidStatus::Committed(csn),
             Outcome::Aborted | Outcome::Unknown => XidStatus::Aborted,
@@ -576,6 +568,7 @@ impl TransactionManager {
         if before <= self.clog.oldest() {
             return Ok(0);
         }
+        self.clog.set_oldest(before);
         let lsn = self.wal.insert(record::TRUNCATE_LOG, Xid::INVALID, &before.0.to_le_bytes());
         self.wal.flush(lsn)?;
         self.clog.truncate(before)

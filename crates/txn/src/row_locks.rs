@@ -89,10 +89,11 @@ impl Holder {
 }
 
 const SHARDS: usize = 64;
+type Shard = Mutex<HashMap<Key, Vec<Holder>>>;
 
 /// The row locks of all transactions in progress.
 pub struct RowLocks {
-    shards: Box<[Mutex<HashMap<Key, Vec<Holder>>>]>,
+    shards: Box<[Shard]>,
     entries: AtomicUsize,
     max_entries: AtomicUsize,
     taken: AtomicU64,
@@ -114,7 +115,7 @@ impl RowLocks {
         }
     }
 
-    fn shard(&self, key: &Key) -> &Mutex<HashMap<Key, Vec<Holder>>> {
+    fn shard(&self, key: &Key) -> &Shard {
         &self.shards[self.hasher.hash_one(key) as usize % SHARDS]
     }
 

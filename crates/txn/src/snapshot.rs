@@ -25,7 +25,6 @@ pub struct Snapshot {
     pub xmax: Xid,
     /// Own changes by commands before this one are visible.
     pub command_id: CommandId,
-    manager: Arc<TransactionManager>,
     backend: Arc<Backend>,
     id: u64,
     /// The last answer: xid * 2 + seen.
@@ -44,11 +43,8 @@ impl std::fmt::Debug for Snapshot {
 
 impl Snapshot {
     /// Takes a snapshot now for `backend`.
-    pub(crate) fn take(
-        manager: &Arc<TransactionManager>,
-        backend: &Arc<Backend>,
-        command_id: CommandId,
-    ) -> Snapshot {
+    pub(crate) fn take(backend: &Arc<Backend>, command_id: CommandId) -> Snapshot {
+        let manager = backend.manager();
         let mut own = backend.snapshots.lock();
         if backend.published.xmin.load(Ordering::Relaxed) == 0 {
             backend.published.xmin.store(manager.oldest_running().0, Ordering::SeqCst);
@@ -69,7 +65,6 @@ impl Snapshot {
             xmin,
             xmax,
             command_id,
-            manager: manager.clone(),
             backend: backend.clone(),
             id,
             last: AtomicU64::new(0),
@@ -88,7 +83,6 @@ impl Snapshot {
             xmin: self.xmin,
             xmax: self.xmax,
             command_id,
-            manager: self.manager.clone(),
             backend: self.backend.clone(),
             id,
             last: AtomicU64::new(0),
@@ -97,7 +91,7 @@ impl Snapshot {
 
     /// The manager it belongs to.
     pub fn manager(&self) -> &Arc<TransactionManager> {
-        &self.manager
+        self.backend.manager()
     }
 
     /// The backend it belongs to.
@@ -130,7 +124,7 @@ impl Snapshot {
     }
 
     fn look_up(&self, xid: Xid) -> Result<bool> {
-        Ok(match self.manager.status_now(xid)? {
+        Ok(match self.manager().status_now(xid)? {
             XidStatus::Committed(csn) => xid < self.xmin || csn <= self.csn,
             _ => false,
         })

@@ -85,7 +85,6 @@ struct State {
 
 /// A transaction in progress; belongs to one thread.
 pub struct Transaction {
-    manager: Arc<TransactionManager>,
     backend: Arc<Backend>,
     top: Cell<Xid>,
     current: Cell<Xid>,
@@ -105,11 +104,10 @@ impl std::fmt::Debug for Transaction {
 }
 
 impl Transaction {
-    pub(crate) fn begin(manager: &Arc<TransactionManager>, backend: &Arc<Backend>) -> Transaction {
+    pub(crate) fn begin(backend: &Arc<Backend>) -> Transaction {
         let number = backend.last_local_xid.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1);
         backend.local_xid.store(number, Ordering::SeqCst);
         Transaction {
-            manager: manager.clone(),
             backend: backend.clone(),
             top: Cell::new(Xid::INVALID),
             current: Cell::new(Xid::INVALID),
@@ -125,7 +123,7 @@ impl Transaction {
 
     /// The manager.
     pub fn manager(&self) -> &Arc<TransactionManager> {
-        &self.manager
+        self.backend.manager()
     }
 
     /// The backend it runs in.
@@ -178,7 +176,7 @@ impl Transaction {
     #[cold]
     fn assign(&self) -> Result<Xid> {
         if !self.top.get().is_valid() {
-            self.top.set(self.manager.assign(&self.backend, true));
+            self.top.set(self.manager().assign(&self.backend, true));
         }
         let mut state = self.state.borrow_mut();
         let mut xid = self.top.get();
@@ -188,7 +186,7 @@ impl Transaction {
                 None => {
                     // What is rolled back with this level begins here: its parents may have got theirs only now.
                     level.subs_from = self.backend.own.read().subs.len();
-                    let new = self.manager.assign(&self.backend, false);
+                    let new = self.manager().assign(&self.backend, false);
                     level.xid = Some(new);
                     new
                 }
@@ -258,14 +256,14 @@ impl Transaction {
     pub fn take_snapshot(&self) -> Arc<Snapshot> {
         let command = self.peek_command_id();
         if self.isolation.get() == IsolationLevel::ReadCommitted {
-            return Arc::new(Snapshot::take(&self.manager, &self.backend, command));
+            return Arc::new(Snapshot::take(&self.backend, command));
         }
         let mut state = self.state.borrow_mut();
         match &state.first_snapshot {
             Some(first) if first.command_id == command => first.clone(),
             Some(first) => Arc::new(first.with_command(command)),
             None => {
-                let first = Arc::new(Snapshot::take(&self.manager, &self.backend, command));
+                let first = Arc::new(Snapshot::take(&self.backend, command));
                 state.first_snapshot = Some(first.clone());
                 first
             }
@@ -274,7 +272,7 @@ impl Transaction {
 
     /// A snapshot of this moment whatever the isolation level (catalog look-ups, re-checks).
     pub fn take_latest_snapshot(&self) -> Arc<Snapshot> {
-        Arc::new(Snapshot::take(&self.manager, &self.backend, self.peek_command_id()))
+        Arc::new(Snapshot::take(&self.backend, self.peek_command_id()))
     }
 
     // ---- savepoints ----
@@ -291,7 +289,7 @@ impl Transaction {
         let level = Level {
             xid: None,
             subs_from,
-            lock_mark: self.manager.locks().mark(&self.backend),
+            lock_mark: self.manager().locks().mark(&self.backend),
             commit_files: state.commit_files.len(),
             abort_files: state.abort_files.len(),
         };
@@ -348,25 +346,25 @@ impl Transaction {
                         invalidations: Vec::new(),
                     };
                     let lsn =
-                        self.manager.wal.insert(record::ABORT, Xid::INVALID, &record.encode());
-                    self.manager.wal.flush(lsn)?;
+                        self.manager().wal.insert(record::ABORT, Xid::INVALID, &record.encode());
+                    self.manager().wal.flush(lsn)?;
                 }
-                self.manager.mark(&gone, Outcome::Aborted, Lsn::INVALID)
+                self.manager().mark(&gone, Outcome::Aborted, Lsn::INVALID)
             })();
-            self.manager.publish_abort(&gone);
+            self.manager().publish_abort(&gone);
             {
                 let mut own = self.backend.own.write();
                 own.subs.truncate(level.subs_from);
                 self.backend.sub_count.store(own.subs.len() as u32, Ordering::SeqCst);
             }
-            let removed = logged.and_then(|()| self.manager.remove_files(&files));
+            let removed = logged.and_then(|()| self.manager().remove_files(&files));
             self.backend.delay_checkpoint.store(false, Ordering::SeqCst);
             self.release_rows(&gone, false);
-            self.manager.locks().transaction_ended(None, &gone, None);
-            self.manager.locks().release_since(&self.backend, level.lock_mark);
+            self.manager().locks().transaction_ended(None, &gone, None);
+            self.manager().locks().release_since(&self.backend, level.lock_mark);
             removed
         } else {
-            self.manager.locks().release_since(&self.backend, level.lock_mark);
+            self.manager().locks().release_since(&self.backend, level.lock_mark);
             Ok(())
         }
     }
@@ -399,7 +397,7 @@ impl Transaction {
     }
 
     fn locks(&self) -> &LockManager {
-        self.manager.locks()
+        self.manager().locks()
     }
 
     /// Takes a row lock for the current (sub)transaction. The caller holds the page's latch.
@@ -414,7 +412,7 @@ impl Transaction {
     ) -> Result<RowLockOutcome> {
         let xid = self.xid()?;
         let (outcome, fresh) =
-            self.manager.row_locks().try_lock(xid, relation, tid, mode, |x| self.is_mine(x))?;
+            self.manager().row_locks().try_lock(xid, relation, tid, mode, |x| self.is_mine(x))?;
         if fresh {
             self.state.borrow_mut().row_pages.insert((relation, tid.block));
         }
@@ -423,7 +421,7 @@ impl Transaction {
 
     /// Another transaction that holds the row in a mode in conflict with `mode`. The caller holds the page's latch.
     pub fn row_conflict(&self, relation: RelationId, tid: Tid, mode: RowLockMode) -> Option<Xid> {
-        self.manager.row_locks().conflicts(relation, tid, mode, |x| self.is_mine(x))
+        self.manager().row_locks().conflicts(relation, tid, mode, |x| self.is_mine(x))
     }
 
     fn release_rows(&self, gone: &[Xid], all: bool) {
@@ -431,7 +429,7 @@ impl Transaction {
         if state.row_pages.is_empty() {
             return;
         }
-        let locks = self.manager.row_locks();
+        let locks = self.manager().row_locks();
         for (relation, block) in &state.row_pages {
             locks.release(*relation, *block, |x| gone.contains(&x));
         }
@@ -446,7 +444,7 @@ impl Transaction {
     /// # Errors
     /// As [`TransactionManager::wait_for_xid`].
     pub fn wait_for_xid(&self, xid: Xid, wait: Wait) -> Result<bool> {
-        self.manager.wait_for_xid(&self.backend, xid, wait)
+        self.manager().wait_for_xid(&self.backend, xid, wait)
     }
 
     // ---- the end ----
@@ -484,10 +482,10 @@ impl Transaction {
         let bytes = record.encode();
         self.backend.delay_checkpoint.store(true, Ordering::SeqCst);
         base::stop_point!("txn.commit.before_record");
-        let lsn = self.manager.wal.insert(record::COMMIT, top.unwrap_or(Xid::INVALID), &bytes);
+        let lsn = self.manager().wal.insert(record::COMMIT, top.unwrap_or(Xid::INVALID), &bytes);
         base::stop_point!("txn.commit.record_inserted");
         let sync = extras.sync || !record.remove.is_empty();
-        if sync && let Err(e) = self.manager.wal.flush(lsn) {
+        if sync && let Err(e) = self.manager().wal.flush(lsn) {
             // Not known whether it is durable. The transaction stays in progress for all others.
             self.backend.delay_checkpoint.store(false, Ordering::SeqCst);
             self.ended.set(true);
@@ -496,18 +494,18 @@ impl Transaction {
         let mut xids = record.children.clone();
         xids.extend(top);
         if !sync {
-            self.manager.note_async_commit(&xids, lsn);
+            self.manager().note_async_commit(&xids, lsn);
         }
         base::stop_point!("txn.commit.before_mark");
-        if let Err(e) = self.manager.mark(&xids, Outcome::Committed, lsn) {
+        if let Err(e) = self.manager().mark(&xids, Outcome::Committed, lsn) {
             self.backend.delay_checkpoint.store(false, Ordering::SeqCst);
             self.ended.set(true);
             return Err(e);
         }
-        let csn = top.map(|top| self.manager.publish_commit(top, &record.children));
+        let csn = top.map(|top| self.manager().publish_commit(top, &record.children));
         published();
         base::stop_point!("txn.commit.published");
-        let removed = self.manager.remove_files(&record.remove);
+        let removed = self.manager().remove_files(&record.remove);
         self.backend.delay_checkpoint.store(false, Ordering::SeqCst);
         self.finish(top, &record.children, true);
         removed.map(|()| CommitInfo { xid: top, csn, lsn: Some(lsn) })
@@ -535,19 +533,19 @@ impl Transaction {
                 invalidations: Vec::new(),
             };
             self.backend.delay_checkpoint.store(true, Ordering::SeqCst);
-            let lsn = self.manager.wal.insert(
+            let lsn = self.manager().wal.insert(
                 record::ABORT,
                 top.unwrap_or(Xid::INVALID),
                 &record.encode(),
             );
             let mut xids = children.clone();
             xids.extend(top);
-            result = self.manager.mark(&xids, Outcome::Aborted, lsn);
-            self.manager.publish_abort(&xids);
+            result = self.manager().mark(&xids, Outcome::Aborted, lsn);
+            self.manager().publish_abort(&xids);
             if !record.remove.is_empty() {
                 result = result
-                    .and(self.manager.wal.flush(lsn))
-                    .and_then(|()| self.manager.remove_files(&record.remove));
+                    .and(self.manager().wal.flush(lsn))
+                    .and_then(|()| self.manager().remove_files(&record.remove));
             }
             self.backend.delay_checkpoint.store(false, Ordering::SeqCst);
         }
@@ -559,7 +557,7 @@ impl Transaction {
         self.ended.set(true);
         self.state.borrow_mut().first_snapshot = None;
         if let Some(top) = top {
-            self.manager.end_running(&self.backend, top);
+            self.manager().end_running(&self.backend, top);
             if self.backend.sub_count.load(Ordering::Relaxed) > 0 {
                 self.backend.sub_count.store(0, Ordering::SeqCst);
                 self.backend.own.write().subs.clear();
@@ -571,9 +569,9 @@ impl Transaction {
         }
         let (_, number) = self.backend.virtual_xid();
         self.backend.local_xid.store(0, Ordering::SeqCst);
-        self.manager.locks().transaction_ended(top, children, Some((self.backend.pid, number)));
-        self.manager.locks().release_transaction(&self.backend);
-        self.manager.count(committed);
+        self.manager().locks().transaction_ended(top, children, Some((self.backend.pid, number)));
+        self.manager().locks().release_transaction(&self.backend);
+        self.backend.count(committed);
     }
 }
 
