@@ -104,6 +104,8 @@ fn a_soft_cycle_is_undone() {
         let st = started.clone();
         // A: holds table 2, waits for table 1 exclusively (behind the holder).
         let one = s.spawn(move || {
+            // The other one is to find the deadlock.
+            aa.set_deadlock_timeout_ms(100_000);
             let t = ma.begin(&aa);
             t.lock(b_tx_tag, LockMode::AccessExclusive, Wait::FOREVER).unwrap();
             st.wait();

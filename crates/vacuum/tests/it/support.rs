@@ -85,7 +85,16 @@ impl World {
     }
 
     pub fn with_persistence(index_count: usize, frames: usize, persistence: Persistence) -> World {
-        let disk: Arc<dyn Disk> = SimDisk::new(7);
+        World::on(SimDisk::new(7), index_count, frames, persistence)
+    }
+
+    /// On a disk of the caller's.
+    pub fn on(
+        disk: Arc<dyn Disk>,
+        index_count: usize,
+        frames: usize,
+        persistence: Persistence,
+    ) -> World {
         disk.create_dir("wal").unwrap();
         disk.create_dir("base/5").unwrap();
         let wal = Wal::create(disk.clone(), WalConfig::default(), wal::FIRST_LSN).unwrap();
