@@ -190,25 +190,26 @@ fn utf8(bytes: &[u8]) -> Option<Text> {
 /// `XX001` when the bytes cannot be one.
 #[inline]
 pub fn decode(type_oid: Oid, bytes: &[u8]) -> Result<Datum> {
-    match type_oid {
-        INT4 => {
-            if let Ok(b) = bytes.try_into() {
-                return Ok(Datum::Int4(i32::from_le_bytes(b)));
-            }
-        }
-        INT8 => {
-            if let Ok(b) = bytes.try_into() {
-                return Ok(Datum::Int8(i64::from_le_bytes(b)));
-            }
-        }
-        TEXT | VARCHAR | BPCHAR => {
-            if let Some(t) = utf8(bytes) {
-                return Ok(Datum::Text(t));
-            }
-        }
-        _ => return slow(type_oid, bytes)?.ok_or_else(|| corrupt(type_oid, bytes)),
+    let fixed = match type_oid {
+        INT4 => bytes.try_into().ok().map(|b| Datum::Int4(i32::from_le_bytes(b))),
+        INT8 => bytes.try_into().ok().map(|b| Datum::Int8(i64::from_le_bytes(b))),
+        TEXT | VARCHAR | BPCHAR => utf8(bytes).map(Datum::Text),
+        TIMESTAMPTZ => bytes.try_into().ok().map(|b| Datum::TimestampTz(i64::from_le_bytes(b))),
+        TIMESTAMP => bytes.try_into().ok().map(|b| Datum::Timestamp(i64::from_le_bytes(b))),
+        DATE => bytes.try_into().ok().map(|b| Datum::Date(i32::from_le_bytes(b))),
+        FLOAT8 => bytes.try_into().ok().map(|b| Datum::Float8(f64::from_le_bytes(b))),
+        OID => bytes.try_into().ok().map(|b| Datum::Oid(Oid(u32::from_le_bytes(b)))),
+        INT2 => bytes.try_into().ok().map(|b| Datum::Int2(i16::from_le_bytes(b))),
+        BOOL => match bytes {
+            [b] => Some(Datum::Bool(*b != 0)),
+            _ => None,
+        },
+        _ => slow(type_oid, bytes)?,
+    };
+    match fixed {
+        Some(d) => Ok(d),
+        None => Err(corrupt(type_oid, bytes)),
     }
-    Err(corrupt(type_oid, bytes))
 }
 
 fn slow(type_oid: Oid, bytes: &[u8]) -> Result<Option<Datum>> {

@@ -5,22 +5,50 @@ use super::{DAY, HOUR, MINUTE, SECOND};
 use crate::{Env, Interval};
 use std::fmt::Write;
 
+/// Two digits.
+fn push2(n: i64, out: &mut String) {
+    out.push(char::from(b'0' + (n / 10 % 10) as u8));
+    out.push(char::from(b'0' + (n % 10) as u8));
+}
+
 fn push_fraction(micros: i64, out: &mut String) {
-    if micros != 0 {
-        let s = format!(".{micros:06}");
-        out.push_str(s.trim_end_matches('0'));
+    if micros == 0 {
+        return;
     }
+    let mut digits = [b'0'; 6];
+    let mut v = micros.unsigned_abs();
+    for d in digits.iter_mut().rev() {
+        *d = b'0' + (v % 10) as u8;
+        v /= 10;
+    }
+    let keep = 6 - digits.iter().rev().take_while(|d| **d == b'0').count();
+    out.push('.');
+    out.extend(digits[..keep].iter().map(|d| char::from(*d)));
 }
 
 fn push_clock(t: i64, out: &mut String) {
-    let _ = write!(out, "{:02}:{:02}:{:02}", t / HOUR, t / MINUTE % 60, t / SECOND % 60);
+    let t = t.clamp(0, 100 * HOUR - 1);
+    push2(t / HOUR, out);
+    out.push(':');
+    push2(t / MINUTE % 60, out);
+    out.push(':');
+    push2(t / SECOND % 60, out);
     push_fraction(t % SECOND, out);
 }
 
 fn push_date(days: i64, out: &mut String) -> bool {
     let (y, m, d) = civil_from_days(days);
     let (shown, bc) = if y <= 0 { (1 - y, true) } else { (y, false) };
-    let _ = write!(out, "{shown:04}-{m:02}-{d:02}");
+    if shown < 10_000 {
+        push2(shown / 100, out);
+        push2(shown % 100, out);
+    } else {
+        let _ = write!(out, "{shown}");
+    }
+    out.push('-');
+    push2(m, out);
+    out.push('-');
+    push2(d, out);
     bc
 }
 
@@ -28,10 +56,10 @@ fn push_offset(east: i32, out: &mut String) {
     let sign = if east < 0 { '-' } else { '+' };
     let s = east.unsigned_abs();
     let _ = write!(out, "{sign}{:02}", s / 3600);
-    if s % 3600 != 0 {
+    if !s.is_multiple_of(3600) {
         let _ = write!(out, ":{:02}", s / 60 % 60);
     }
-    if s % 60 != 0 {
+    if !s.is_multiple_of(60) {
         let _ = write!(out, ":{:02}", s % 60);
     }
 }

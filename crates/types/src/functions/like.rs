@@ -10,8 +10,8 @@ use base::{Result, bail};
 fn width(b: u8) -> usize {
     match b {
         0..=0x7f => 1,
-        0..=0xdf => 2,
-        0..=0xef => 3,
+        0x80..=0xdf => 2,
+        0xe0..=0xef => 3,
         _ => 4,
     }
 }

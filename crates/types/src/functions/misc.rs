@@ -91,7 +91,7 @@ fn column_size(d: &Datum, ty: Oid) -> Result<Datum> {
     let mut out = Vec::new();
     crate::store::encode(ty, d, &mut out)?;
     let header = match crate::typename::type_info(ty).map_or(-1, |t| t.len) {
-        -1 if out.len() + 1 <= 127 => 1,
+        -1 if out.len() < 127 => 1,
         -1 => 4,
         _ => 0,
     };

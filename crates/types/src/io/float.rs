@@ -115,7 +115,13 @@ fn layout(scientific: &str, plain_max: i32, out: &mut String) {
         }
         None => mantissa,
     };
-    let (first, rest) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = mantissa.replace('.', "");
+    place(&digits, exponent, plain_max, out);
+}
+
+/// Digits d.ddd × 10^exponent.
+fn place(digits: &str, exponent: i32, plain_max: i32, out: &mut String) {
+    let (first, rest) = digits.split_at(digits.len().min(1));
     if exponent < -4 || exponent >= plain_max {
         out.push_str(first);
         if !rest.is_empty() {
@@ -129,8 +135,7 @@ fn layout(scientific: &str, plain_max: i32, out: &mut String) {
         for _ in 1..-exponent {
             out.push('0');
         }
-        out.push_str(first);
-        out.push_str(rest);
+        out.push_str(digits);
     } else {
         let whole = exponent as usize;
         out.push_str(first);
@@ -145,6 +150,76 @@ fn layout(scientific: &str, plain_max: i32, out: &mut String) {
             out.push_str(&rest[whole..]);
         }
     }
+}
+
+/// The shortest digits of a float, taken apart: digits without zeros at the ends, and their exponent.
+fn digits_of(text: &str, digits: &mut [u8; 40]) -> (usize, usize, i32) {
+    let (mantissa, exponent) = match text.split_once('e') {
+        Some((m, e)) => (m, e.parse().unwrap_or(0)),
+        None => (text, 0i32),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let mut n = 0;
+    for b in whole.bytes().chain(fraction.bytes()) {
+        if n < digits.len() {
+            digits[n] = b;
+            n += 1;
+        }
+    }
+    let leading = digits[..n].iter().take_while(|b| **b == b'0').count();
+    let end = n - digits[leading..n].iter().rev().take_while(|b| **b == b'0').count();
+    (leading, end.max(leading), exponent + whole.len() as i32 - 1 - leading as i32)
+}
+
+/// True if digits·10^`power` lies exactly between `mantissa`·2^`exponent` and a neighbour: PostgreSQL
+/// does not rely on such a text being rounded to even, and prints more digits.
+fn is_midpoint(digits: &[u8], power: i32, mantissa: u64, exponent: i32) -> bool {
+    if !(0..=23).contains(&power) || exponent < 1 {
+        return false;
+    }
+    let d = digits.iter().fold(0u128, |d, b| d * 10 + u128::from(b - b'0'));
+    let Some(odd) = d.checked_mul(5u128.pow(power as u32)) else { return false };
+    let zeros = odd.trailing_zeros();
+    let middle = u128::from(mantissa) * 2;
+    let odd = odd >> zeros;
+    zeros as i32 + power == exponent - 1 && (odd == middle + 1 || odd + 1 == middle)
+}
+
+/// Lays out the shortest digits of a number that is not 0; `more` gives its digits to a precision and whether they
+/// read back the same.
+fn shortest(
+    text: &str,
+    parts: (u64, i32),
+    plain_max: i32,
+    more: impl Fn(usize) -> (String, bool),
+    out: &mut String,
+) {
+    let text = match text.strip_prefix('-') {
+        Some(t) => {
+            out.push('-');
+            t
+        }
+        None => text,
+    };
+    let mut buffer = [0u8; 40];
+    let (from, to, exponent) = digits_of(text, &mut buffer);
+    let digits = &buffer[from..to];
+    let power = exponent + 1 - digits.len() as i32;
+    if is_midpoint(digits, power, parts.0, parts.1) {
+        for precision in digits.len() + 1..=17 {
+            let (s, same) = more(precision);
+            let mut buffer = [0u8; 40];
+            let (from, to, exponent) = digits_of(s.trim_start_matches('-'), &mut buffer);
+            let found = &buffer[from..to];
+            let power = exponent + 1 - found.len() as i32;
+            if same && !is_midpoint(found, power, parts.0, parts.1) {
+                let digits = std::str::from_utf8(&buffer[from..to]).unwrap_or("0");
+                place(digits, exponent, plain_max, out);
+                return;
+            }
+        }
+    }
+    place(std::str::from_utf8(digits).unwrap_or("0"), exponent, plain_max, out);
 }
 
 /// C's `%.{digits}g`.
@@ -177,7 +252,14 @@ pub fn float8_output(v: f64, extra_float_digits: i32, out: &mut String) {
         }
         return;
     }
-    layout(&format!("{v:e}"), 15, out);
+    let bits = v.to_bits();
+    let parts = (bits & ((1 << 52) - 1) | 1 << 52, (bits >> 52 & 0x7ff) as i32 - 1075);
+    let more = |precision: usize| {
+        let s = format!("{v:.*e}", precision - 1);
+        let same = s.parse::<f64>().is_ok_and(|x| x == v);
+        (s, same)
+    };
+    shortest(ryu::Buffer::new().format_finite(v), parts, 15, more, out);
 }
 
 /// Appends a float4's text form.
@@ -189,5 +271,16 @@ pub fn float4_output(v: f32, extra_float_digits: i32, out: &mut String) {
         percent_g(f64::from(v), (6 + extra_float_digits).max(1) as usize, out);
         return;
     }
-    layout(&format!("{v:e}"), 6, out);
+    if v == 0.0 {
+        out.push_str(if v.is_sign_negative() { "-0" } else { "0" });
+        return;
+    }
+    let bits = v.to_bits();
+    let parts = (u64::from(bits & ((1 << 23) - 1) | 1 << 23), (bits >> 23 & 0xff) as i32 - 150);
+    let more = |precision: usize| {
+        let s = format!("{v:.*e}", precision - 1);
+        let same = s.parse::<f32>().is_ok_and(|x| x == v);
+        (s, same)
+    };
+    shortest(ryu::Buffer::new().format_finite(v), parts, 6, more, out);
 }

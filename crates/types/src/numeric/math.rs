@@ -6,7 +6,7 @@ use base::{Result, bail};
 use num_bigint::BigInt;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
-const LOG10_E: f64 = 0.434_294_481_903_252;
+const LOG10_E: f64 = std::f64::consts::LOG10_E;
 const LN_10: f64 = std::f64::consts::LN_10;
 
 fn bits_for(digits: i32) -> u32 {

@@ -231,6 +231,47 @@ struct Raw<'a> {
 }
 
 impl<'a> Raw<'a> {
+    /// The value, if it has few digits and they are sound.
+    fn small(&self) -> Option<Numeric> {
+        let count = self.digits.len() / 2;
+        if count > 9 {
+            return None;
+        }
+        let mut m: i128 = 0;
+        if count <= 4 {
+            let mut small: i64 = 0;
+            for c in self.digits.chunks_exact(2) {
+                let d = i64::from(u16::from_le_bytes([c[0], c[1]]));
+                if d > 9999 {
+                    return None;
+                }
+                small = small * 10_000 + d;
+            }
+            m = i128::from(small);
+        } else {
+            for c in self.digits.chunks_exact(2) {
+                let d = i128::from(u16::from_le_bytes([c[0], c[1]]));
+                if d > 9999 {
+                    return None;
+                }
+                m = m * 10_000 + d;
+            }
+        }
+        if count == 0 {
+            return Some(Numeric(Repr::Small(0, self.scale)));
+        }
+        let exponent = (self.weight - (count as i32 - 1)) * 4 + i32::from(self.scale);
+        let m = if exponent < 0 {
+            if exponent < -3 {
+                return None;
+            }
+            m / POW10[(-exponent) as usize]
+        } else {
+            m.checked_mul(*POW10.get(exponent as usize)?)
+                .filter(|m| m.unsigned_abs() >> 126 == 0)?
+        };
+        Some(Numeric(Repr::Small(if self.negative { -m } else { m }, self.scale)))
+    }
     fn new(bytes: &'a [u8]) -> Option<Raw<'a>> {
         let (head, rest) = bytes.split_first_chunk::<2>()?;
         let header = u16::from_le_bytes(*head);

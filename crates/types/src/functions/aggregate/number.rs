@@ -52,7 +52,7 @@ struct Ints {
     big_squares: Numeric,
 }
 impl Ints {
-    fn new(want: Want) -> Box<dyn AggregateState> {
+    fn make(want: Want) -> Box<dyn AggregateState> {
         Box::new(Ints {
             want,
             n: 0,
@@ -107,7 +107,7 @@ struct Numerics {
     squares: Numeric,
 }
 impl Numerics {
-    fn new(want: Want) -> Box<dyn AggregateState> {
+    fn make(want: Want) -> Box<dyn AggregateState> {
         Box::new(Numerics { want, n: 0, sum: Numeric::ZERO, squares: Numeric::ZERO })
     }
 }
@@ -190,7 +190,7 @@ impl AggregateState for Intervals {
 
 macro_rules! of {
     ($kind:ident, $want:ident) => {
-        FunctionBody::Aggregate(|_, _| $kind::new(Want::$want))
+        FunctionBody::Aggregate(|_, _| $kind::make(Want::$want))
     };
 }
 const SUM_INT: FunctionBody = FunctionBody::Aggregate(|_, _| Box::new(SumInt::default()));
