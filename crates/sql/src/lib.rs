@@ -5,6 +5,7 @@
 pub mod analyse;
 pub mod client;
 pub mod exec;
+pub mod deparse;
 pub mod parse;
 pub mod plan;
 pub mod query;

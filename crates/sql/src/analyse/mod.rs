@@ -28,8 +28,9 @@ mod walk;
 mod windows;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
+pub(crate) use select::lock_name as lock_words;
 pub use standalone::{
     IndexExpression, analyse_check, analyse_default, analyse_execute_args, analyse_generated,
     analyse_index_expr, analyse_index_predicate, analyse_partition_value, analyse_using,

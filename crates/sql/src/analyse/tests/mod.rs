@@ -1,6 +1,6 @@
 //! What PostgreSQL says, statement by statement.
 
-mod catalog;
+pub(crate) mod catalog;
 
 use super::*;
 use catalog::{TestCatalog, TestEnv};

@@ -1,0 +1,878 @@
+//! Expressions.
+
+use super::Printer;
+use crate::query::{FrameBound, FrameExclude, FrameMode, WindowDefinition};
+use base::{Oid, Result};
+use expr::tree::{CallForm, RowCompareOp, SortKey};
+use expr::{BoolTestKind, Constant, Expr, SqlValueFunction as S, SubLinkKind, TypeRef};
+use types::oids::*;
+use types::{Datum, format_type, quote_ident, quote_literal};
+
+/// An operator's symbol.
+pub(crate) fn operator_name(oid: u32) -> &'static str {
+    types::registry::operator(Oid(oid)).map_or("=", |o| o.name)
+}
+
+pub(crate) fn function_name(oid: u32) -> String {
+    types::facts::proc(Oid(oid)).map_or_else(
+        || types::registry::function(Oid(oid)).map_or("unknown", |f| f.name).to_owned(),
+        |p| p.name.to_owned(),
+    )
+}
+
+/// Does it bind tightly enough to need no parentheses anywhere?
+fn is_simple(e: &Expr) -> bool {
+    match e {
+        Expr::Var { .. }
+        | Expr::Const(_)
+        | Expr::Param { .. }
+        | Expr::SqlValue { .. }
+        | Expr::Coalesce { .. }
+        | Expr::MinMax { .. }
+        | Expr::NullIf { .. }
+        | Expr::Array { .. }
+        | Expr::Row { .. }
+        | Expr::Aggregate(_)
+        | Expr::Window(_)
+        | Expr::Grouping(_)
+        | Expr::Subscript { .. }
+        | Expr::Field { .. }
+        | Expr::Case { .. }
+        | Expr::NextValue { .. }
+        | Expr::CaseTestValue(_)
+        | Expr::SubLinkColumn { .. }
+        | Expr::SubLink { .. } => true,
+        Expr::Call { form, function, .. } => match form {
+            CallForm::Function => true,
+            CallForm::SqlSyntax => function_name(*function) != "timezone",
+            CallForm::ImplicitCast | CallForm::ExplicitCast => true,
+            CallForm::Operator => false,
+        },
+        Expr::Relabel { .. } | Expr::CoerceViaIo { .. } | Expr::ArrayCoerce { .. } => true,
+        _ => false,
+    }
+}
+
+/// Is it written `f(…)`? (Index keys need no parentheses round it then.)
+pub(crate) fn looks_like_function(e: &Expr) -> bool {
+    match e {
+        Expr::Call { form, .. } => matches!(form, CallForm::Function | CallForm::SqlSyntax),
+        Expr::Coalesce { .. } | Expr::MinMax { .. } | Expr::NullIf { .. } => true,
+        Expr::SqlValue { .. } => true,
+        _ => false,
+    }
+}
+
+fn arithmetic(op: &str) -> u8 {
+    match op {
+        "+" | "-" => 1,
+        "*" | "/" | "%" => 2,
+        _ => 0,
+    }
+}
+
+fn operator_of(e: &Expr) -> Option<&'static str> {
+    match e {
+        Expr::Call { form: CallForm::Operator, operator, args, .. } if args.len() == 2 => {
+            Some(operator_name(*operator))
+        }
+        _ => None,
+    }
+}
+
+impl Printer<'_> {
+    pub fn text(&mut self, s: &str) {
+        self.out.push_str(s);
+    }
+
+    /// A new line at the present depth, trailing blanks removed.
+    pub fn line(&mut self, extra: usize) {
+        let len = self.out.trim_end_matches(' ').len();
+        self.out.truncate(len);
+        self.out.push('\n');
+        let n = self.indent + extra;
+        self.out.extend(std::iter::repeat_n(' ', n));
+    }
+
+    pub fn list(&mut self, list: &[Expr]) -> Result<()> {
+        for (i, e) in list.iter().enumerate() {
+            if i > 0 {
+                self.text(", ");
+            }
+            self.expr(e)?;
+        }
+        Ok(())
+    }
+
+    fn open(&mut self) {
+        if !self.pretty {
+            self.text("(");
+        }
+    }
+    fn close(&mut self) {
+        if !self.pretty {
+            self.text(")");
+        }
+    }
+
+    /// An operand: in parentheses where they are needed.
+    fn operand(&mut self, e: &Expr) -> Result<()> {
+        if self.pretty && !is_simple(e) {
+            self.text("(");
+            self.expr(e)?;
+            self.text(")");
+            return Ok(());
+        }
+        self.expr(e)
+    }
+
+    /// An expression where PostgreSQL leaves out an outermost cast that nobody wrote.
+    pub fn quiet(&mut self, e: &Expr) -> Result<()> {
+        match e {
+            Expr::Relabel { arg, explicit: false, .. }
+            | Expr::CoerceViaIo { arg, explicit: false, .. } => self.quiet(arg),
+            Expr::Call { form: CallForm::ImplicitCast, args, .. } if !args.is_empty() => {
+                self.quiet(&args[0])
+            }
+            _ => self.expr(e),
+        }
+    }
+
+    pub fn expr(&mut self, e: &Expr) -> Result<()> {
+        match e {
+            Expr::Const(c) => self.constant(c, false),
+            Expr::Var { levels_up, rte, column, .. } => {
+                self.variable(*levels_up as usize, *rte, *column);
+                Ok(())
+            }
+            Expr::Call { function, args, ty, operator, form, .. } => {
+                self.call(*function, args, *ty, *operator, *form)
+            }
+            Expr::And(list) => self.logical(list, " AND "),
+            Expr::Or(list) => self.logical(list, " OR "),
+            Expr::Not(arg) => {
+                self.open();
+                self.text("NOT ");
+                self.operand(arg)?;
+                self.close();
+                Ok(())
+            }
+            Expr::IsNull { arg, negated } => {
+                self.suffixed(arg, if *negated { " IS NOT NULL" } else { " IS NULL" })
+            }
+            Expr::BoolTest { arg, kind } => self.suffixed(
+                arg,
+                match kind {
+                    BoolTestKind::IsTrue => " IS TRUE",
+                    BoolTestKind::IsNotTrue => " IS NOT TRUE",
+                    BoolTestKind::IsFalse => " IS FALSE",
+                    BoolTestKind::IsNotFalse => " IS NOT FALSE",
+                    BoolTestKind::IsUnknown => " IS UNKNOWN",
+                    BoolTestKind::IsNotUnknown => " IS NOT UNKNOWN",
+                },
+            ),
+            Expr::Distinct { left, right, negated, .. } => {
+                if *negated {
+                    self.text("(NOT ");
+                }
+                self.open();
+                self.operand(left)?;
+                self.text(" IS DISTINCT FROM ");
+                self.operand(right)?;
+                self.close();
+                if *negated {
+                    self.text(")");
+                }
+                Ok(())
+            }
+            Expr::ScalarArrayOp { operator, any, left, array, .. } => {
+                self.open();
+                self.operand(left)?;
+                self.text(" ");
+                self.text(operator_name(*operator));
+                self.text(if *any { " ANY (" } else { " ALL (" });
+                self.expr(array)?;
+                self.text(")");
+                self.close();
+                Ok(())
+            }
+            Expr::Case { .. } => self.case(e),
+            Expr::CaseTestValue(_) => {
+                self.text("CASE_TEST_EXPR");
+                Ok(())
+            }
+            Expr::Coalesce { args, .. } => self.function_like("COALESCE", args),
+            Expr::MinMax { greatest, args, .. } => {
+                self.function_like(if *greatest { "GREATEST" } else { "LEAST" }, args)
+            }
+            Expr::NullIf { left, right, .. } => {
+                self.text("NULLIF(");
+                self.expr(left)?;
+                self.text(", ");
+                self.expr(right)?;
+                self.text(")");
+                Ok(())
+            }
+            Expr::Array { elements, ty, .. } => {
+                self.text("ARRAY[");
+                self.list(elements)?;
+                self.text("]");
+                if elements.is_empty() {
+                    self.text("::");
+                    self.text(&format_type(ty.oid, ty.typmod));
+                }
+                Ok(())
+            }
+            Expr::Row { fields, .. } => self.function_like("ROW", fields),
+            Expr::RowCompare { op, left, right, .. } => {
+                self.text("(ROW(");
+                self.list(left)?;
+                self.text(match op {
+                    RowCompareOp::Lt => ") < ROW(",
+                    RowCompareOp::Le => ") <= ROW(",
+                    RowCompareOp::Gt => ") > ROW(",
+                    RowCompareOp::Ge => ") >= ROW(",
+                });
+                self.list(right)?;
+                self.text("))");
+                Ok(())
+            }
+            _ => self.more(e),
+        }
+    }
+
+    fn more(&mut self, e: &Expr) -> Result<()> {
+        match e {
+            Expr::Relabel { arg, ty, .. } | Expr::CoerceViaIo { arg, ty, .. } => {
+                self.cast(arg, *ty)
+            }
+            Expr::ArrayCoerce { arg, ty, .. } => self.cast(arg, *ty),
+            Expr::Collate { arg, collation } => {
+                self.open();
+                self.operand(arg)?;
+                self.text(" COLLATE ");
+                let name = types::facts::collations()
+                    .iter()
+                    .find(|c| c.oid.0 == *collation)
+                    .map_or("default", |c| c.name);
+                self.text(&quote_ident(name));
+                self.close();
+                Ok(())
+            }
+            Expr::SqlValue { kind, ty } => {
+                self.text(match kind {
+                    S::CurrentDate => "CURRENT_DATE",
+                    S::CurrentTime => "CURRENT_TIME",
+                    S::CurrentTimestamp => "CURRENT_TIMESTAMP",
+                    S::LocalTime => "LOCALTIME",
+                    S::LocalTimestamp => "LOCALTIMESTAMP",
+                    S::CurrentUser => "CURRENT_USER",
+                    S::SessionUser => "SESSION_USER",
+                    S::CurrentRole => "CURRENT_ROLE",
+                    S::CurrentCatalog => "CURRENT_CATALOG",
+                    S::CurrentSchema => "CURRENT_SCHEMA",
+                });
+                if ty.typmod >= 0 {
+                    self.text(&format!("({})", ty.typmod));
+                }
+                Ok(())
+            }
+            Expr::Field { arg, name, .. } => {
+                self.text("(");
+                self.expr(arg)?;
+                self.text(").");
+                self.text(&quote_ident(name));
+                Ok(())
+            }
+            Expr::Subscript { arg, indexes, .. } => self.subscript(arg, indexes),
+            Expr::NextValue { sequence, .. } => {
+                let name = self
+                    .env
+                    .object_name(REGCLASS, Oid(*sequence))
+                    .unwrap_or_else(|| sequence.to_string());
+                self.text("nextval(");
+                self.text(&quote_literal(&name));
+                self.text("::regclass)");
+                Ok(())
+            }
+            Expr::Param { number, .. } => {
+                self.text(&format!("${number}"));
+                Ok(())
+            }
+            Expr::Aggregate(a) => self.aggregate(a),
+            Expr::Window(w) => self.window_call(w),
+            Expr::Grouping(indexes) => {
+                self.text("GROUPING(");
+                if let Some(q) = self.levels.last().copied() {
+                    for (i, g) in indexes.iter().enumerate() {
+                        if i > 0 {
+                            self.text(", ");
+                        }
+                        if let Some(e) = q.group_exprs.get(*g) {
+                            self.expr(e)?;
+                        }
+                    }
+                }
+                self.text(")");
+                Ok(())
+            }
+            Expr::SubLink { kind, subquery, test, .. } => {
+                self.sub_link(*kind, *subquery, test.as_deref())
+            }
+            Expr::SubLinkColumn { index, .. } => {
+                let name = self.sub_columns.get(*index).cloned().unwrap_or_default();
+                self.text(&name);
+                Ok(())
+            }
+            Expr::Default(_) => {
+                self.text("DEFAULT");
+                Ok(())
+            }
+            _ => Err(base::Error::unsupported("printing a planned expression")),
+        }
+    }
+
+    fn function_like(&mut self, name: &str, args: &[Expr]) -> Result<()> {
+        self.text(name);
+        self.text("(");
+        self.list(args)?;
+        self.text(")");
+        Ok(())
+    }
+
+    fn suffixed(&mut self, arg: &Expr, suffix: &str) -> Result<()> {
+        self.open();
+        self.operand(arg)?;
+        self.text(suffix);
+        self.close();
+        Ok(())
+    }
+
+    fn logical(&mut self, list: &[Expr], word: &str) -> Result<()> {
+        self.open();
+        for (i, e) in list.iter().enumerate() {
+            if i > 0 {
+                self.text(word);
+            }
+            let nested = match e {
+                Expr::Or(_) => word == " AND ",
+                _ => false,
+            };
+            if self.pretty && nested {
+                self.text("(");
+                self.quiet(e)?;
+                self.text(")");
+            } else {
+                self.quiet(e)?;
+            }
+        }
+        self.close();
+        Ok(())
+    }
+
+    fn variable(&mut self, up: usize, rte: usize, column: i32) {
+        const SYSTEM: [&str; 6] = ["ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"];
+        if self.levels.is_empty() {
+            let name = match column {
+                n if n > 0 => self.columns.get(n as usize - 1).map_or("?", String::as_str),
+                0 => "*",
+                n => SYSTEM.get((-n - 1) as usize).copied().unwrap_or("?"),
+            };
+            let quoted = quote_ident(name).into_owned_string();
+            self.text(&quoted);
+            return;
+        }
+        let Some(q) = self.levels.len().checked_sub(up + 1).and_then(|i| self.levels.get(i)) else {
+            self.text("?");
+            return;
+        };
+        let Some(entry) = q.range_table.get(rte) else {
+            self.text("?");
+            return;
+        };
+        let qualify = self.levels.len() > 1 || q.range_table.len() > 1;
+        let alias = quote_ident(&entry.alias).into_owned_string();
+        let name = match column {
+            n if n > 0 => {
+                let n = entry.column_names.get(n as usize - 1).map_or("?", String::as_str);
+                quote_ident(n).into_owned_string()
+            }
+            0 => "*".to_owned(),
+            n => SYSTEM.get((-n - 1) as usize).copied().unwrap_or("?").to_owned(),
+        };
+        if (qualify || column == 0) && !alias.is_empty() && !entry.alias.is_empty() {
+            self.text(&alias);
+            self.text(".");
+        }
+        self.text(&name);
+    }
+
+    /// A constant; `bare`: a cast follows, so no type label.
+    fn constant(&mut self, c: &Constant, bare: bool) -> Result<()> {
+        let label = |p: &mut Self| {
+            if !bare {
+                p.text("::");
+                let t = format_type(c.ty.oid, c.ty.typmod);
+                p.text(&t);
+            }
+        };
+        if c.value.is_null() {
+            self.text("NULL");
+            if c.ty.oid != UNKNOWN {
+                label(self);
+            }
+            return Ok(());
+        }
+        let mut text = String::new();
+        types::text_output(c.ty.oid, &c.value, self.env, &mut text)?;
+        match (&c.value, c.ty.oid) {
+            (Datum::Bool(b), _) => self.text(if *b { "true" } else { "false" }),
+            (Datum::Int4(n), INT4) if *n >= 0 => self.text(&text),
+            (_, NUMERIC) => {
+                let digit = text.starts_with(|ch: char| ch.is_ascii_digit());
+                if digit && text.contains(['.', 'e', 'E']) {
+                    self.text(&text);
+                    if c.ty.typmod >= 0 {
+                        label(self);
+                    }
+                } else {
+                    self.text(&quote_literal(&text));
+                    label(self);
+                }
+            }
+            (_, UNKNOWN) => self.text(&quote_literal(&text)),
+            _ => {
+                self.text(&quote_literal(&text));
+                label(self);
+            }
+        }
+        Ok(())
+    }
+
+    fn cast(&mut self, arg: &Expr, ty: TypeRef) -> Result<()> {
+        match arg {
+            Expr::Const(c) if c.ty.oid == ty.oid && c.ty.typmod < 0 => {
+                self.constant(c, true)?;
+            }
+            _ => {
+                if !self.pretty || !is_simple(arg) {
+                    self.text("(");
+                    self.quiet(arg)?;
+                    self.text(")");
+                } else {
+                    self.quiet(arg)?;
+                }
+            }
+        }
+        self.text("::");
+        self.text(&format_type(ty.oid, ty.typmod));
+        Ok(())
+    }
+
+    fn call(
+        &mut self,
+        function: u32,
+        args: &[Expr],
+        ty: TypeRef,
+        operator: u32,
+        form: CallForm,
+    ) -> Result<()> {
+        match (form, args) {
+            (CallForm::ImplicitCast | CallForm::ExplicitCast, [arg, rest @ ..]) => {
+                let typmod = match rest.first() {
+                    Some(Expr::Const(Constant { value: Datum::Int4(n), .. })) => *n,
+                    _ => ty.typmod,
+                };
+                // The length cast round a type cast is one cast.
+                let inner = match arg {
+                    Expr::Call {
+                        form: CallForm::ExplicitCast | CallForm::ImplicitCast,
+                        args,
+                        ty: t,
+                        ..
+                    } if t.oid == ty.oid && args.len() == 1 => &args[0],
+                    Expr::Relabel { arg, ty: t, .. } | Expr::CoerceViaIo { arg, ty: t, .. }
+                        if t.oid == ty.oid =>
+                    {
+                        arg
+                    }
+                    other => other,
+                };
+                self.cast(inner, TypeRef { oid: ty.oid, typmod })
+            }
+            (CallForm::Operator, [left, right]) => {
+                let name = operator_name(operator);
+                let own = arithmetic(name);
+                self.open();
+                let loose = |e: &Expr, right: bool| {
+                    let inner = operator_of(e).map_or(0, arithmetic);
+                    own > 0 && inner > 0 && (inner > own || (inner == own && !right))
+                };
+                if self.pretty && loose(left, false) {
+                    self.expr(left)?;
+                } else {
+                    self.operand(left)?;
+                }
+                self.text(" ");
+                self.text(name);
+                self.text(" ");
+                if self.pretty && loose(right, true) {
+                    self.expr(right)?;
+                } else {
+                    self.operand(right)?;
+                }
+                self.close();
+                Ok(())
+            }
+            (CallForm::Operator, [arg]) => {
+                self.open();
+                self.text(operator_name(operator));
+                self.text(" ");
+                self.operand(arg)?;
+                self.close();
+                Ok(())
+            }
+            (CallForm::SqlSyntax, _) => self.sql_syntax(function, args),
+            _ => {
+                let name = function_name(function);
+                self.text(&quote_ident(&name).into_owned_string());
+                self.text("(");
+                self.list(args)?;
+                self.text(")");
+                Ok(())
+            }
+        }
+    }
+
+    fn sql_syntax(&mut self, function: u32, args: &[Expr]) -> Result<()> {
+        let name = function_name(function);
+        match (name.as_str(), args) {
+            ("timezone", [zone, value]) => {
+                self.text("(");
+                self.operand(value)?;
+                self.text(" AT TIME ZONE ");
+                self.operand(zone)?;
+                self.text(")");
+                Ok(())
+            }
+            ("extract", [Expr::Const(Constant { value: Datum::Text(f), .. }), value]) => {
+                self.text("EXTRACT(");
+                self.text(f.as_str());
+                self.text(" FROM ");
+                self.expr(value)?;
+                self.text(")");
+                Ok(())
+            }
+            ("position", [hay, needle]) => {
+                self.text("POSITION((");
+                self.expr(needle)?;
+                self.text(") IN (");
+                self.expr(hay)?;
+                self.text("))");
+                Ok(())
+            }
+            ("substring", [value, rest @ ..]) => {
+                self.words("SUBSTRING(", value, &[" FROM ", " FOR "], rest)
+            }
+            ("overlay", [value, rest @ ..]) => {
+                self.words("OVERLAY(", value, &[" PLACING ", " FROM ", " FOR "], rest)
+            }
+            ("btrim" | "ltrim" | "rtrim", [value, rest @ ..]) => {
+                self.text(match name.as_str() {
+                    "btrim" => "TRIM(BOTH",
+                    "ltrim" => "TRIM(LEADING",
+                    _ => "TRIM(TRAILING",
+                });
+                if let Some(what) = rest.first() {
+                    self.text(" ");
+                    self.expr(what)?;
+                }
+                self.text(" FROM ");
+                self.expr(value)?;
+                self.text(")");
+                Ok(())
+            }
+            _ => self.function_like(&name, args),
+        }
+    }
+
+    fn words(&mut self, head: &str, first: &Expr, words: &[&str], rest: &[Expr]) -> Result<()> {
+        self.text(head);
+        self.expr(first)?;
+        for (w, e) in words.iter().zip(rest) {
+            self.text(w);
+            self.expr(e)?;
+        }
+        self.text(")");
+        Ok(())
+    }
+
+    fn subscript(&mut self, arg: &Expr, indexes: &[(Option<Expr>, Option<Expr>)]) -> Result<()> {
+        let plain = matches!(arg, Expr::Var { .. } | Expr::Param { .. });
+        if plain {
+            self.expr(arg)?;
+        } else {
+            self.text("(");
+            self.expr(arg)?;
+            self.text(")");
+        }
+        for (lower, upper) in indexes {
+            self.text("[");
+            if let Some(l) = lower {
+                self.expr(l)?;
+                self.text(":");
+            }
+            if let Some(u) = upper {
+                self.expr(u)?;
+            }
+            self.text("]");
+        }
+        Ok(())
+    }
+
+    fn case(&mut self, e: &Expr) -> Result<()> {
+        let Expr::Case { operand, arms, otherwise, .. } = e else { return Ok(()) };
+        self.line(0);
+        self.text("CASE");
+        self.indent += 4;
+        if let Some(o) = operand {
+            self.text(" ");
+            self.expr(o)?;
+        }
+        for arm in arms {
+            self.line(0);
+            self.text("WHEN ");
+            // `operand = value` is printed as the value
+            match (&arm.when, operand) {
+                (Expr::Call { args, .. }, Some(_)) if args.len() == 2 => self.expr(&args[1])?,
+                (when, _) => self.quiet(when)?,
+            }
+            self.text(" THEN ");
+            self.expr(&arm.then)?;
+        }
+        self.line(0);
+        self.text("ELSE ");
+        match otherwise {
+            Some(o) => self.expr(o)?,
+            None => {
+                let ty = e.ty();
+                self.text("NULL::");
+                self.text(&format_type(ty.oid, ty.typmod));
+            }
+        }
+        self.indent -= 4;
+        self.line(0);
+        self.text("END");
+        Ok(())
+    }
+
+    pub fn sort_keys(&mut self, keys: &[SortKey]) -> Result<()> {
+        for (i, k) in keys.iter().enumerate() {
+            if i > 0 {
+                self.text(", ");
+            }
+            self.expr(&k.expr)?;
+            self.direction(k.descending, k.nulls_first);
+        }
+        Ok(())
+    }
+
+    pub fn direction(&mut self, descending: bool, nulls_first: bool) {
+        if descending {
+            self.text(" DESC");
+        }
+        if nulls_first != descending {
+            self.text(if nulls_first { " NULLS FIRST" } else { " NULLS LAST" });
+        }
+    }
+
+    fn aggregate(&mut self, a: &expr::tree::AggregateCall) -> Result<()> {
+        self.text(&function_name(a.function));
+        self.text("(");
+        if a.distinct {
+            self.text("DISTINCT ");
+        }
+        if a.star {
+            self.text("*");
+        }
+        if a.direct_args > 0 || (a.args.len() > a.direct_args && within_group(a.function)) {
+            self.list(&a.args[..a.direct_args])?;
+            self.text(") WITHIN GROUP (ORDER BY ");
+            self.sort_keys(&a.order_by)?;
+        } else {
+            self.list(&a.args)?;
+            if !a.order_by.is_empty() {
+                self.text(" ORDER BY ");
+                self.sort_keys(&a.order_by)?;
+            }
+        }
+        self.text(")");
+        self.filter(a.filter.as_deref())
+    }
+
+    fn filter(&mut self, f: Option<&Expr>) -> Result<()> {
+        if let Some(f) = f {
+            self.text(" FILTER (WHERE ");
+            self.expr(f)?;
+            self.text(")");
+        }
+        Ok(())
+    }
+
+    fn window_call(&mut self, w: &expr::tree::WindowCall) -> Result<()> {
+        self.text(&function_name(w.function));
+        self.text("(");
+        if w.star {
+            self.text("*");
+        }
+        self.list(&w.args)?;
+        self.text(")");
+        self.filter(w.filter.as_deref())?;
+        self.text(" OVER ");
+        if let Some(d) = self.levels.last().and_then(|q| q.windows.get(w.window)) {
+            match &d.name {
+                Some(n) => self.text(&quote_ident(n).into_owned_string()),
+                None => self.window(d)?,
+            }
+        }
+        Ok(())
+    }
+
+    pub fn window(&mut self, d: &WindowDefinition) -> Result<()> {
+        self.text("(");
+        let mut space = "";
+        if !d.partition_by.is_empty() {
+            self.text("PARTITION BY ");
+            self.list(&d.partition_by)?;
+            space = " ";
+        }
+        if !d.order_by.is_empty() {
+            self.text(space);
+            self.text("ORDER BY ");
+            self.sort_keys(&d.order_by)?;
+            space = " ";
+        }
+        if d.frame.explicit {
+            self.text(space);
+            self.text(match d.frame.mode {
+                FrameMode::Rows => "ROWS BETWEEN ",
+                FrameMode::Range => "RANGE BETWEEN ",
+                FrameMode::Groups => "GROUPS BETWEEN ",
+            });
+            self.bound(&d.frame.start)?;
+            self.text(" AND ");
+            self.bound(&d.frame.end)?;
+            self.text(match d.frame.exclude {
+                FrameExclude::NoOthers => "",
+                FrameExclude::CurrentRow => " EXCLUDE CURRENT ROW",
+                FrameExclude::Group => " EXCLUDE GROUP",
+                FrameExclude::Ties => " EXCLUDE TIES",
+            });
+        }
+        self.text(")");
+        Ok(())
+    }
+
+    fn bound(&mut self, b: &FrameBound) -> Result<()> {
+        match b {
+            FrameBound::UnboundedPreceding => self.text("UNBOUNDED PRECEDING"),
+            FrameBound::UnboundedFollowing => self.text("UNBOUNDED FOLLOWING"),
+            FrameBound::CurrentRow => self.text("CURRENT ROW"),
+            FrameBound::Preceding(e) => {
+                self.expr(e)?;
+                self.text(" PRECEDING");
+            }
+            FrameBound::Following(e) => {
+                self.expr(e)?;
+                self.text(" FOLLOWING");
+            }
+        }
+        Ok(())
+    }
+
+    fn sub_link(&mut self, kind: SubLinkKind, subquery: usize, test: Option<&Expr>) -> Result<()> {
+        let Some(q) = self.levels.last().copied().and_then(|q| q.sub_selects.get(subquery)) else {
+            return Err(base::Error::unsupported("printing a sub-select outside a query"));
+        };
+        self.text(match kind {
+            SubLinkKind::Exists => "(EXISTS ( ",
+            SubLinkKind::Array => "ARRAY( ",
+            SubLinkKind::Any | SubLinkKind::All => "(",
+            _ => "( ",
+        });
+        if let Some(t) = test {
+            let (lefts, name) = test_parts(t);
+            if lefts.len() == 1 {
+                self.expr(lefts[0])?;
+            } else {
+                self.text("(");
+                for (i, l) in lefts.iter().enumerate() {
+                    if i > 0 {
+                        self.text(", ");
+                    }
+                    self.expr(l)?;
+                }
+                self.text(")");
+            }
+            if kind == SubLinkKind::Any && name == "=" {
+                self.text(" IN ( ");
+            } else {
+                self.text(&format!(
+                    " {name} {} ( ",
+                    if kind == SubLinkKind::Any { "ANY" } else { "ALL" }
+                ));
+            }
+        }
+        self.indent += 8;
+        self.nested(q)?;
+        self.indent -= 8;
+        self.text(match kind {
+            SubLinkKind::Exists | SubLinkKind::Any | SubLinkKind::All => "))",
+            _ => ")",
+        });
+        Ok(())
+    }
+}
+
+/// The left sides and the operator of a quantified comparison.
+fn test_parts(t: &Expr) -> (Vec<&Expr>, &'static str) {
+    match t {
+        Expr::And(list) | Expr::Or(list) => {
+            let mut name = "=";
+            let mut out = Vec::new();
+            for e in list {
+                let (l, n) = test_parts(e);
+                out.extend(l);
+                name = n;
+            }
+            (out, name)
+        }
+        Expr::Call { args, operator, .. } => {
+            (args.first().into_iter().collect(), operator_name(*operator))
+        }
+        Expr::RowCompare { left, op, .. } => (
+            left.iter().collect(),
+            match op {
+                RowCompareOp::Lt => "<",
+                RowCompareOp::Le => "<=",
+                RowCompareOp::Gt => ">",
+                RowCompareOp::Ge => ">=",
+            },
+        ),
+        other => (vec![other], "="),
+    }
+}
+
+fn within_group(function: u32) -> bool {
+    types::facts::aggregate(Oid(function)).is_some_and(|a| a.kind != 'n')
+}
+
+/// `quote_ident` may give a borrowed or an owned string; this makes it owned.
+pub(crate) trait IntoOwnedString {
+    fn into_owned_string(self) -> String;
+}
+impl<T: AsRef<str>> IntoOwnedString for T {
+    fn into_owned_string(self) -> String {
+        self.as_ref().to_owned()
+    }
+}

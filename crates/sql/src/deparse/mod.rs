@@ -1,0 +1,80 @@
+//! Trees → PostgreSQL's text, as `pg_get_expr`, `pg_get_indexdef`, `pg_get_constraintdef` and
+//! `pg_get_viewdef` print it.
+//!
+//! # Layout
+//! [`exprs`] prints expressions, [`queries`] whole queries, [`definitions`] indexes and constraints.
+//!
+//! # Invariants
+//! What is printed parses back to the same tree (casts that nobody wrote are left out, as the parser adds
+//! them again).
+
+mod definitions;
+mod exprs;
+mod queries;
+
+#[cfg(test)]
+mod tests;
+
+pub use definitions::{check_definition, foreign_key_definition, index_definition, key_definition};
+
+use crate::query::Query;
+use base::Result;
+use engine::catalog::model::CatalogView;
+use expr::Expr;
+use types::Env;
+
+/// What printing needs to know.
+pub(crate) struct Printer<'a> {
+    pub out: String,
+    /// Few parentheses.
+    pub pretty: bool,
+    pub env: &'a dyn Env,
+    pub catalog: Option<&'a dyn CatalogView>,
+    /// Query levels, outermost first; empty for a table's own expressions.
+    pub levels: Vec<&'a Query>,
+    /// Column names of entry 0 when there is no query.
+    pub columns: &'a [String],
+    /// How far lines are indented.
+    pub indent: usize,
+    /// The operand that a CASE's WHEN leaves out.
+    pub sub_columns: Vec<String>,
+}
+
+/// An expression over one table (defaults, checks, index keys): entry 0's columns are `columns`.
+///
+/// # Errors
+/// Those of printing constants.
+pub fn expression(e: &Expr, columns: &[String], pretty: bool, env: &dyn Env) -> Result<String> {
+    let mut p = Printer {
+        out: String::new(),
+        pretty,
+        env,
+        catalog: None,
+        levels: Vec::new(),
+        columns,
+        indent: 0,
+        sub_columns: Vec::new(),
+    };
+    p.quiet(e)?;
+    Ok(p.out)
+}
+
+/// A query as `pg_get_viewdef` prints it, with the semicolon.
+///
+/// # Errors
+/// Those of printing constants, and I/O of looking up names.
+pub fn query(q: &Query, catalog: &dyn CatalogView, pretty: bool, env: &dyn Env) -> Result<String> {
+    let mut p = Printer {
+        out: String::new(),
+        pretty,
+        env,
+        catalog: Some(catalog),
+        levels: Vec::new(),
+        columns: &[],
+        indent: 0,
+        sub_columns: Vec::new(),
+    };
+    p.query(q)?;
+    p.out.push(';');
+    Ok(p.out)
+}
