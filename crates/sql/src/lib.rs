@@ -4,8 +4,8 @@
 
 pub mod analyse;
 pub mod client;
-pub mod exec;
 pub mod deparse;
+pub mod exec;
 pub mod parse;
 pub mod plan;
 pub mod query;
