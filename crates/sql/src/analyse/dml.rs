@@ -216,8 +216,8 @@ impl Analyser<'_> {
         }
         let mut targets = Vec::new();
         for (c, e) in t.columns.iter().zip(given) {
-            // The executor works out generated columns from the finished row.
-            if c.dropped || c.generated {
+            // The executor works out generated columns from the finished row; NULL stands for them.
+            if c.dropped {
                 continue;
             }
             targets.push(TargetEntry {

@@ -1,7 +1,7 @@
 //! What may stand outside aggregates when rows are grouped.
 
 use super::Analyser;
-use super::walk::visit;
+use crate::plan::query_walk::visit;
 use crate::query::{Distinct, Query, RteKind};
 use base::{Oid, Result, err};
 use expr::Expr;
@@ -123,7 +123,7 @@ impl Analyser<'_> {
             // A whole expression that is grouped by, seen from below.
             let mut up = e.clone();
             if depth > 0 && !q.group_exprs.is_empty() {
-                super::walk::shift_expr_levels(&mut up, depth, -(depth as i32));
+                crate::plan::query_walk::shift_expr_levels(&mut up, depth, -(depth as i32));
                 if q.group_exprs.contains(&up) {
                     return true;
                 }

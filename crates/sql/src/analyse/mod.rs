@@ -24,7 +24,6 @@ mod set_ops;
 mod special;
 mod standalone;
 mod sub_selects;
-mod walk;
 mod windows;
 
 #[cfg(test)]
@@ -303,7 +302,7 @@ impl<'a> Analyser<'a> {
         }
         let types = &self.params.types;
         let mut missing = None;
-        walk::visit(q, 0, &mut |e: &mut Expr, _: u32| {
+        crate::plan::query_walk::visit(q, 0, &mut |e: &mut Expr, _: u32| {
             if let Expr::Param { number, ty } = e
                 && ty.oid == oids::UNKNOWN
             {

@@ -1,8 +1,8 @@
 //! Which names mean which columns.
 
 use super::Analyser;
-use super::walk::shift_expr_levels;
 use crate::parse::ast::Loc;
+use crate::plan::query_walk::shift_expr_levels;
 use crate::query::{RangeTableEntry, RteKind};
 use base::{Result, SqlError, SqlState, err};
 use expr::{Expr, TypeRef};

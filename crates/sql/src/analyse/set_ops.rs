@@ -406,7 +406,7 @@ pub(crate) fn empty_query() -> Query {
 
 /// `SELECT * FROM (q)`
 pub(crate) fn wrap(mut q: Query) -> Query {
-    super::walk::shift_query_levels(&mut q, 1, 1);
+    crate::plan::query_walk::shift_query_levels(&mut q, 1, 1);
     let entry = subquery_entry(q, false);
     let mut out = empty_query();
     out.targets = entry

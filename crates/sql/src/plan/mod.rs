@@ -19,7 +19,7 @@ mod modify;
 mod path;
 mod prep;
 mod pull_up;
-mod query_walk;
+pub(crate) mod query_walk;
 mod rels;
 mod selectivity;
 mod set_ops;

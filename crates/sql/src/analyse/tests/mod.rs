@@ -363,7 +363,7 @@ fn inserts_fill_in_what_was_not_given() {
             format!("{}={what}", t.name)
         })
         .collect();
-    assert_eq!(shape, ["id=nextval 20030", "x=const", "k=nextval 20031"]);
+    assert_eq!(shape, ["id=nextval 20030", "x=const", "twice=const", "k=nextval 20031"]);
     let q = run("insert into t (a) values (1), (default) on conflict (a) do update set b = excluded.b where t.a > 1").unwrap();
     assert_eq!(q.on_conflict.unwrap().arbiters, [20002]);
     assert_eq!(q.targets.len(), 8);
