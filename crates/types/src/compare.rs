@@ -416,3 +416,15 @@ pub fn is_orderable(type_oid: Oid) -> bool {
         _ => true,
     }
 }
+
+/// True if equal values of this type always have the same on-page bytes, so that an index may keep one copy for
+/// many rows (not so: numeric's 1.0 and 1.00, float's 0 and -0, arrays, jsonb).
+pub fn equal_image(type_oid: Oid) -> bool {
+    let Some(class) = crate::registry::default_btree_class(type_oid) else { return false };
+    crate::facts::family_functions().iter().any(|f| {
+        f.family == class.family
+            && f.number == 4
+            && f.left == class.input_type
+            && f.right == class.input_type
+    })
+}

@@ -1,12 +1,14 @@
 //! date, time, timestamp, interval.
 
 pub mod calendar;
+mod fields;
 mod input;
 mod mixed;
 mod ops;
 mod output;
 pub mod zone;
 
+pub use fields::age;
 pub use input::{
     date_input, interval_input, time_input, timestamp_input, timestamptz_input, timetz_input,
 };
@@ -69,4 +71,4 @@ pub fn interval_compare(a: &Interval, b: &Interval) -> Ordering {
 
 /// Tables of bodies.
 pub(crate) const TABLES: &[crate::registry::BodyTable] =
-    &[ops::BODIES, mixed::DATE_TIMESTAMP, mixed::TIMESTAMP_DATE, mixed::BODIES];
+    &[ops::BODIES, mixed::DATE_TIMESTAMP, mixed::TIMESTAMP_DATE, mixed::BODIES, fields::BODIES];
