@@ -21,7 +21,7 @@ for line in open(os.path.join(here, "it/calls.txt")):
     for combo in itertools.product(*choices):
         calls.append((parts[0], list(combo)))
 sets = {"generate_series", "unnest", "string_to_table", "regexp_matches", "regexp_split_to_table", "generate_subscripts"}
-sql = ["\\set VERBOSITY terse", "\\pset null NULL", "\\pset tuples_only on", "\\pset format unaligned"]
+sql = ["\\set VERBOSITY verbose", "\\pset null NULL", "\\pset tuples_only on", "\\pset format unaligned"]
 for sig, args in calls:
     name, types = sig.split("(", 1)
     types = [t for t in types.rstrip(")").split(",") if t]
@@ -48,6 +48,8 @@ assert len(answers) == len(calls), (len(answers), len(calls))
 import re
 with open(os.path.join(here, "it/answers.tsv"), "w") as f:
     for (sig, args), a in zip(calls, answers):
-        a = re.sub(r"^(psql:<stdin>:\d+: )?ERROR:  ", "ERROR: ", a)
+        m = re.match(r"(?:psql:<stdin>:\d+: )?ERROR:  (\w{5}): (.*)", a)
+        if m:
+            a = f"ERROR {m[1]}: {m[2]}"
         a = a.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t")
         f.write("\t".join([sig, a] + [x.replace("\\s", " ") for x in args]) + "\n")

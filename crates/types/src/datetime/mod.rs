@@ -14,6 +14,7 @@ pub use input::{
 };
 pub use ops::{
     interval_divide, interval_multiply, timestamp_plus_interval, timestamptz_plus_interval,
+    zoned_plus_interval,
 };
 pub use output::{
     date_output, interval_output, time_output, timestamp_output, timestamptz_output, timetz_output,

@@ -73,12 +73,22 @@ fn micros_date(t: i64) -> i32 {
 /// # Errors
 /// `22008`
 pub fn timestamptz_plus_interval(t: i64, i: &Interval, env: &dyn Env) -> Result<i64> {
+    zoned_plus_interval(t, i, &env.style().time_zone)
+}
+
+/// The same in a given time zone.
+///
+/// # Errors
+/// `22008`
+pub fn zoned_plus_interval(t: i64, i: &Interval, zone: &super::zone::TimeZone) -> Result<i64> {
     if i.months == 0 && i.days == 0 || t == i64::MIN || t == i64::MAX {
         return timestamp_plus_interval(t, i);
     }
     let civil = Interval { micros: 0, ..*i };
-    let moved = to_utc(timestamp_plus_interval(to_local(t, env), &civil)?, env);
-    moved.checked_add(i.micros).ok_or_else(timestamp_range)
+    let local = t.saturating_add(i64::from(zone.offset_at(t)) * super::SECOND);
+    let moved = timestamp_plus_interval(local, &civil)?;
+    let east = i64::from(zone.offset_at_local(moved)) * super::SECOND;
+    moved.checked_sub(east).and_then(|t| t.checked_add(i.micros)).ok_or_else(timestamp_range)
 }
 
 fn stamp(t: i64) -> Datum {

@@ -155,7 +155,7 @@ pub(super) const BODIES: BodyTable = &[
 fn to_lsn(n: &Numeric) -> Result<Datum> {
     match n.to_i128().map(u64::try_from) {
         Some(Ok(v)) => Ok(Datum::Lsn(base::Lsn(v))),
-        _ => Err(err!(NUMERIC_VALUE_OUT_OF_RANGE, "pg_lsn out of range")),
+        _ => Err(err!(INVALID_PARAMETER_VALUE, "pg_lsn out of range")),
     }
 }
 

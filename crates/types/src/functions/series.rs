@@ -98,6 +98,32 @@ fn timestamps(a: &[Datum]) -> Result<RowIter> {
     })))
 }
 
+/// Steps in the session's time zone, so that a day is a day across a change of the clocks.
+fn timestamptzs(env: &dyn crate::Env, a: &[Datum]) -> Result<RowIter> {
+    let (mut next, to, step) = (Some(timestamptz(a, 0)?), timestamptz(a, 1)?, interval(a, 2)?);
+    let zone = if a.len() > 3 {
+        let name = text(a, 3)?;
+        let Some(zone) = crate::datetime::zone::TimeZone::by_name(name) else {
+            bail!(INVALID_PARAMETER_VALUE, "time zone \"{name}\" not recognized");
+        };
+        std::sync::Arc::new(zone)
+    } else {
+        std::sync::Arc::clone(&env.style().time_zone)
+    };
+    let up = step_sign(&step)?;
+    Ok(Box::new(std::iter::from_fn(move || {
+        let v = next.take()?;
+        if if up { v > to } else { v < to } {
+            return None;
+        }
+        match crate::datetime::zoned_plus_interval(v, &step, &zone) {
+            Ok(n) => next = Some(n),
+            Err(e) => return Some(Err(e)),
+        }
+        Some(Ok(vec![Datum::TimestampTz(v)]))
+    })))
+}
+
 pub(super) const BODIES: BodyTable = &[
     ("generate_series_int4", Set(|_, a| int4s(a))),
     ("generate_series_step_int4", Set(|_, a| int4s(a))),
@@ -105,5 +131,7 @@ pub(super) const BODIES: BodyTable = &[
     ("generate_series_step_int8", Set(|_, a| int8s(a))),
     ("generate_series_numeric", Set(|_, a| numerics(a))),
     ("generate_series_step_numeric", Set(|_, a| numerics(a))),
+    ("generate_series_timestamptz", Set(timestamptzs)),
+    ("generate_series_timestamptz_at_zone", Set(timestamptzs)),
     ("generate_series_timestamp", Set(|_, a| timestamps(a))),
 ];

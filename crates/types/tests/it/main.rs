@@ -53,7 +53,7 @@ pub(crate) fn call(signature: &str, arguments: &[&str]) -> String {
         } else {
             match text_input(*ty, -1, text, &PlainEnv) {
                 Ok(d) => d,
-                Err(e) => return format!("ERROR: {e}"),
+                Err(e) => return error(&e),
             }
         });
     }
@@ -66,7 +66,7 @@ pub(crate) fn call(signature: &str, arguments: &[&str]) -> String {
         FunctionBody::Set(body) => {
             let rows = match body(&PlainEnv, &args) {
                 Ok(rows) => rows,
-                Err(e) => return format!("ERROR: {e}"),
+                Err(e) => return error(&e),
             };
             let mut out = Vec::new();
             for row in rows {
@@ -77,7 +77,7 @@ pub(crate) fn call(signature: &str, arguments: &[&str]) -> String {
                             .collect::<Vec<_>>()
                             .join(","),
                     ),
-                    Err(e) => return format!("ERROR: {e}"),
+                    Err(e) => return error(&e),
                 }
             }
             return if out.is_empty() { "NULL".to_owned() } else { out.join("|") };
@@ -93,15 +93,19 @@ pub(crate) fn call(signature: &str, arguments: &[&str]) -> String {
             };
             show(ty, &d)
         }
-        Err(e) => format!("ERROR: {e}"),
+        Err(e) => error(&e),
     }
+}
+
+fn error(e: &base::Error) -> String {
+    format!("ERROR {}: {e}", e.state())
 }
 
 fn show(ty: Oid, d: &Datum) -> String {
     if d.is_null() {
         return "NULL".to_owned();
     }
-    types::io::to_text(ty, d, &PlainEnv).unwrap_or_else(|e| format!("ERROR: {e}"))
+    types::io::to_text(ty, d, &PlainEnv).unwrap_or_else(|e| error(&e))
 }
 
 fn aggregate(name: &str, types: &[Oid], rows: &str) -> String {
@@ -130,11 +134,11 @@ fn aggregate(name: &str, types: &[Oid], rows: &str) -> String {
             });
         }
         if let Err(e) = state.add(&PlainEnv, &args) {
-            return format!("ERROR: {e}");
+            return error(&e);
         }
     }
     match state.finish(&PlainEnv) {
         Ok(d) => show(types::io::natural_type(&d), &d),
-        Err(e) => format!("ERROR: {e}"),
+        Err(e) => error(&e),
     }
 }
