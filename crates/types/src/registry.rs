@@ -10,6 +10,8 @@ pub use crate::typename::{format_type, type_by_name, type_info};
 
 /// A scalar function's body. Strict functions are never called with a NULL among `args`.
 pub type ScalarFn = fn(&dyn Env, &[Datum]) -> Result<Datum>;
+/// A polymorphic function's body: it is told its argument types and result type.
+pub type TypedFn = fn(&dyn Env, &[Datum], &[Oid], Oid) -> Result<Datum>;
 /// Rows of a set-returning function, one `Vec` per row (one column unless it returns a record).
 pub type RowIter = Box<dyn Iterator<Item = Result<Vec<Datum>>>>;
 /// A set-returning function's body.
@@ -43,7 +45,7 @@ pub enum FunctionBody {
     /// One value a call.
     Scalar(ScalarFn),
     /// One value a call, with the argument types and result type known (polymorphic functions).
-    ScalarTyped(fn(&dyn Env, &[Datum], &[Oid], Oid) -> Result<Datum>),
+    ScalarTyped(TypedFn),
     /// Many rows a call.
     Set(SetFn),
     /// An aggregate: makes a fresh state.

@@ -161,6 +161,21 @@ pub(super) const BODIES: BodyTable = &[
             }
         }),
     ),
+    ("pg_input_is_valid", S(|env, a| Ok(Datum::Bool(input_error(a, env)?.is_none())))),
+    (
+        "pg_input_error_info",
+        FunctionBody::Set(|env, a| {
+            let row = match input_error(a, env)? {
+                None => vec![Datum::Null; 4],
+                Some(e) => {
+                    let e = e.to_sql_error();
+                    let opt = |s: Option<String>| s.map_or(Datum::Null, t);
+                    vec![t(&e.message), opt(e.detail), opt(e.hint), t(e.state.as_str())]
+                }
+            };
+            Ok(Box::new(std::iter::once(Ok(row))))
+        }),
+    ),
     ("xid8toxid", S(|_, a| Ok(Datum::Oid(Oid(xid8(a, 0)? as u32))))),
     (
         "pg_get_keywords",
@@ -196,6 +211,31 @@ pub(super) const BODIES: BodyTable = &[
         S(|env, a| crate::io::text_input(crate::oids::REGCLASS, -1, text(a, 0)?, env)),
     ),
 ];
+
+/// Does `text` read as a value of the type named `name` (with a modifier, perhaps)?
+fn input_error(a: &[Datum], env: &dyn crate::Env) -> Result<Option<base::Error>> {
+    let name = text(a, 1)?.trim().to_ascii_lowercase();
+    // numeric(10,2), timestamp(3) with time zone
+    let (bare, modifiers) = match (name.find('('), name.find(')')) {
+        (Some(l), Some(r)) if l < r => {
+            let numbers: Option<Vec<i32>> =
+                name[l + 1..r].split(',').map(|n| n.trim().parse().ok()).collect();
+            (format!("{}{}", name[..l].trim_end(), &name[r + 1..]), numbers.unwrap_or_default())
+        }
+        _ => (name.clone(), Vec::new()),
+    };
+    let Some(info) = crate::typename::type_by_name(bare.trim()) else {
+        bail!(UNDEFINED_OBJECT, "type \"{name}\" does not exist");
+    };
+    // a bare char is char(1)
+    let modifiers = if modifiers.is_empty() && matches!(bare.as_str(), "char" | "character") {
+        vec![1]
+    } else {
+        modifiers
+    };
+    let typmod = crate::typename::typmod_in(info.oid, &modifiers)?;
+    Ok(crate::io::text_input(info.oid, typmod, text(a, 0)?, env).err())
+}
 
 /// A name's OID, or NULL when there is no such object.
 fn reg(ty: Oid, name: &str, env: &dyn crate::Env) -> Result<Datum> {

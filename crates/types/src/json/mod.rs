@@ -1,6 +1,7 @@
 //! json and jsonb.
 
-use crate::{Datum, Text};
+use crate::registry::FunctionBody::Scalar as S;
+use crate::{Datum, Text, args};
 use base::{Result, SqlError, SqlState};
 use serde_json::Value;
 use std::sync::Arc;
@@ -145,4 +146,30 @@ pub fn jsonb_decode(bytes: &[u8]) -> Result<Arc<Value>> {
 }
 
 /// The functions and aggregates of json and jsonb.
-pub const BODIES: crate::registry::BodyTable = &[];
+pub const BODIES: crate::registry::BodyTable = &[
+    (
+        "json_typeof",
+        S(|_, a| match serde_json::from_str::<Value>(args::text(a, 0)?) {
+            Ok(v) => Ok(Datum::text(type_name(&v))),
+            Err(e) => Err(invalid(e.to_string())),
+        }),
+    ),
+    (
+        "jsonb_typeof",
+        S(|_, a| match a.first() {
+            Some(Datum::Jsonb(v)) => Ok(Datum::text(type_name(v))),
+            _ => Ok(Datum::Null),
+        }),
+    ),
+];
+
+fn type_name(v: &Value) -> &'static str {
+    match v {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}

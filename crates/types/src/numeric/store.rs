@@ -148,6 +148,9 @@ impl Numeric {
         } else if raw.class == 0 {
             return Ok(Numeric::NEG_INFINITY);
         }
+        if let Some(n) = raw.small() {
+            return Ok(n);
+        }
         let digits: Vec<i16> =
             raw.digits.chunks_exact(2).map(|c| i16::from_le_bytes([c[0], c[1]])).collect();
         if digits.iter().any(|d| !(0..10_000).contains(d)) {

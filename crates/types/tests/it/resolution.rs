@@ -39,3 +39,24 @@ fn casts_and_operators_are_postgresql_s() {
     assert_eq!(class.name, "text_ops");
     assert_eq!(btree_operator(class.family, TEXT, TEXT, 3), Some(base::Oid(98)));
 }
+
+#[test]
+fn a_value_is_24_bytes() {
+    assert_eq!(size_of::<types::Datum>(), 24);
+}
+
+#[test]
+fn equal_images_are_what_indexes_may_merge() {
+    for (ty, expected) in [
+        (INT4, true),
+        (TEXT, true),
+        (VARCHAR, true),
+        (NUMERIC, false),
+        (FLOAT8, false),
+        (JSONB, false),
+        (INT4_ARRAY, false),
+        (REGCLASS, true),
+    ] {
+        assert_eq!(types::compare::equal_image(ty), expected, "{}", format_type(ty, -1));
+    }
+}
