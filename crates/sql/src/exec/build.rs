@@ -102,7 +102,7 @@ fn has_params(node: &PlanNode) -> bool {
 }
 
 /// Calls `f` on every expression of a node itself.
-fn each_expr(node: &PlanNode, f: &mut dyn FnMut(&Expr)) {
+pub(crate) fn each_expr(node: &PlanNode, f: &mut dyn FnMut(&Expr)) {
     match &node.kind {
         NodeKind::Result { exprs, filter } => exprs.iter().chain(filter).for_each(f),
         NodeKind::SeqScan(s) => s.filter.iter().for_each(f),

@@ -160,7 +160,7 @@ impl Node for MaterializeNode {
             }
             self.complete = true;
         }
-        self.store.read(&mut self.at, out, max)
+        self.store.read(&mut self.at, out, max, true)
     }
     fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
         self.at = 0;

@@ -30,6 +30,7 @@ mod store;
 mod sub_plan;
 mod window;
 
+pub(crate) use build::each_expr as each_node_expr;
 use crate::plan::Plan;
 use base::{Result, bail};
 pub use batch::Batch;
@@ -264,3 +265,6 @@ impl Executor {
         self.stats.as_ref().map_or_else(Vec::new, |s| s.borrow().clone())
     }
 }
+
+#[cfg(test)]
+mod tests;

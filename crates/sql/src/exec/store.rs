@@ -128,12 +128,18 @@ impl RowStore {
         &self.data[i * self.width..(i + 1) * self.width]
     }
     /// Copies rows from `at` on; the reader keeps `at`. Only one reader may be beyond memory at a time.
-    pub(crate) fn read(&mut self, at: &mut usize, out: &mut Batch, max: usize) -> Result<()> {
+    pub(crate) fn read(
+        &mut self,
+        at: &mut usize,
+        out: &mut Batch,
+        max: usize,
+        complete: bool,
+    ) -> Result<()> {
         while *at < self.len && out.len() < max {
             out.push(self.row(*at));
             *at += 1;
         }
-        if self.file.is_none() || out.len() >= max {
+        if self.file.is_none() || out.len() >= max || !complete {
             return Ok(());
         }
         let target = *at - self.len;
@@ -199,8 +205,10 @@ pub(crate) fn read_cte(
                 s.node = node.take();
             }
             out.reset(s.width);
-            if *at < s.store.len() || s.finished {
-                return s.store.read(at, out, max);
+            // What went to disk is read when all of it is there.
+            if *at < s.store.len || s.finished {
+                let complete = s.finished;
+                return s.store.read(at, out, max, complete);
             }
             node = s.node.take();
         }

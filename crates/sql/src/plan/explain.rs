@@ -1,1 +1,625 @@
-//! EXPLAIN.
+//! EXPLAIN: a plan as text, in PostgreSQL's form, and as JSON.
+
+use super::print::Printer;
+use super::{AggregateStrategy, IndexKey, NodeKind, Plan, PlanNode, TableScan};
+use crate::exec::NodeStats;
+use crate::query::{Command, JoinKind, SetOp};
+use expr::Expr;
+use std::fmt::Write as _;
+use types::Env;
+
+/// What to show.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "named after the options")]
+pub struct ExplainOptions {
+    pub analyze: bool,
+    pub costs: bool,
+    pub timing: bool,
+    pub verbose: bool,
+}
+
+impl Default for ExplainOptions {
+    fn default() -> Self {
+        ExplainOptions { analyze: false, costs: true, timing: true, verbose: false }
+    }
+}
+
+struct Explain<'a> {
+    plan: &'a Plan,
+    options: ExplainOptions,
+    stats: &'a [NodeStats],
+    env: &'a dyn Env,
+    next_id: usize,
+    /// First number of each sub-plan and CTE.
+    sub_ids: Vec<usize>,
+    cte_ids: Vec<usize>,
+    shown_sub_plans: Vec<bool>,
+}
+
+/// One node as shown.
+struct Shown {
+    title: String,
+    name: &'static str,
+    numbers: String,
+    details: Vec<(String, String)>,
+    /// (label before the child, child)
+    children: Vec<(Option<String>, Shown)>,
+    json: Vec<(&'static str, serde_json::Value)>,
+}
+
+/// The lines of EXPLAIN's text form.
+pub fn explain_text(
+    plan: &Plan,
+    options: ExplainOptions,
+    stats: &[NodeStats],
+    env: &dyn Env,
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    let shown = explain(plan, options, stats, env);
+    text(&shown, 0, true, &mut lines);
+    lines
+}
+
+/// EXPLAIN (FORMAT JSON): the plan's object, to be completed with times.
+pub fn explain_json(
+    plan: &Plan,
+    options: ExplainOptions,
+    stats: &[NodeStats],
+    env: &dyn Env,
+) -> serde_json::Value {
+    json(&explain(plan, options, stats, env), None)
+}
+
+fn json(s: &Shown, relationship: Option<&str>) -> serde_json::Value {
+    let mut o = serde_json::Map::new();
+    o.insert("Node Type".to_owned(), s.name.into());
+    if let Some(r) = relationship {
+        o.insert("Parent Relationship".to_owned(), r.into());
+    }
+    for (k, v) in &s.json {
+        o.insert((*k).to_owned(), v.clone());
+    }
+    for (k, v) in &s.details {
+        o.insert(k.clone(), v.clone().into());
+    }
+    if !s.children.is_empty() {
+        let list = s.children.iter().enumerate().map(|(i, (label, c))| {
+            let r = match label {
+                Some(_) => "SubPlan",
+                None if i == 0 => "Outer",
+                None => "Inner",
+            };
+            json(c, Some(r))
+        });
+        o.insert("Plans".to_owned(), list.collect());
+    }
+    serde_json::Value::Object(o)
+}
+
+fn text(s: &Shown, indent: usize, top: bool, out: &mut Vec<String>) {
+    let pad = " ".repeat(indent);
+    if top {
+        out.push(format!("{pad}{}{}", s.title, s.numbers));
+    } else {
+        out.push(format!("{pad}->  {}{}", s.title, s.numbers));
+    }
+    let inner = if top { indent + 2 } else { indent + 6 };
+    for (k, v) in &s.details {
+        out.push(format!("{}{k}: {v}", " ".repeat(inner)));
+    }
+    for (label, c) in &s.children {
+        match label {
+            Some(l) => {
+                out.push(format!("{}{l}", " ".repeat(inner)));
+                text(c, inner + 2, false, out);
+            }
+            None => text(c, inner, false, out),
+        }
+    }
+}
+
+fn explain(plan: &Plan, options: ExplainOptions, stats: &[NodeStats], env: &dyn Env) -> Shown {
+    fn size(n: &PlanNode) -> usize {
+        1 + n.children().into_iter().map(size).sum::<usize>()
+    }
+    let mut at = size(&plan.root);
+    let mut sub_ids = Vec::new();
+    for s in &plan.sub_plans {
+        sub_ids.push(at);
+        at += size(&s.node);
+    }
+    let mut cte_ids = Vec::new();
+    for c in &plan.ctes {
+        cte_ids.push(at);
+        at += size(&c.node);
+    }
+    let mut e = Explain {
+        plan,
+        options,
+        stats,
+        env,
+        next_id: 0,
+        sub_ids,
+        cte_ids,
+        shown_sub_plans: vec![false; plan.sub_plans.len()],
+    };
+    e.node(&plan.root, Vec::new())
+}
+
+impl<'a> Explain<'a> {
+    fn printer(&self, columns: &'a [Expr]) -> Printer<'a> {
+        Printer::new(self.plan, columns, self.env)
+    }
+
+    fn print(&self, e: &Expr, columns: &'a [Expr]) -> String {
+        let mut p = self.printer(columns);
+        p.expr(e);
+        p.finish_top()
+    }
+
+    fn print_list(&self, list: impl Iterator<Item = String>) -> String {
+        list.collect::<Vec<_>>().join(", ")
+    }
+
+    fn sort_keys(&self, keys: &[super::PlanSortKey], columns: &'a [Expr]) -> String {
+        self.print_list(keys.iter().map(|k| {
+            let mut p = self.printer(columns);
+            p.expr(&k.expr);
+            let mut s = p.finish_column();
+            if k.descending {
+                s.push_str(" DESC");
+                if !k.nulls_first {
+                    s.push_str(" NULLS LAST");
+                }
+            } else if k.nulls_first {
+                s.push_str(" NULLS FIRST");
+            }
+            s
+        }))
+    }
+
+    fn numbers(&self, n: &PlanNode, id: usize) -> String {
+        let mut s = String::new();
+        if self.options.costs {
+            let _ = write!(
+                s,
+                "  (cost={:.2}..{:.2} rows={:.0} width={})",
+                n.startup_cost, n.total_cost, n.rows, n.width
+            );
+        }
+        if self.options.analyze {
+            let none = NodeStats::default();
+            let st = self.stats.get(id).unwrap_or(&none);
+            if st.loops == 0 {
+                s.push_str(" (never executed)");
+            } else {
+                let loops = st.loops as f64;
+                let ms = |ns: u64| ns as f64 / 1e6 / loops;
+                let rows = st.rows as f64 / loops;
+                if !self.options.costs {
+                    s.push(' ');
+                }
+                if self.options.timing {
+                    let _ = write!(
+                        s,
+                        " (actual time={:.3}..{:.3} rows={rows:.2} loops={})",
+                        ms(st.startup_ns),
+                        ms(st.total_ns),
+                        st.loops
+                    );
+                } else {
+                    let _ = write!(s, " (actual rows={rows:.2} loops={})", st.loops);
+                }
+            }
+        }
+        s
+    }
+
+    fn scan_name(scan: &TableScan) -> String {
+        let name = &scan.table.name;
+        if scan.alias.is_empty() || scan.alias == *name {
+            Printer::quoted(name)
+        } else {
+            format!("{} {}", Printer::quoted(name), Printer::quoted(&scan.alias))
+        }
+    }
+
+    fn index_condition(&self, keys: &[IndexKey], columns: &'a [Expr]) -> Option<String> {
+        let mut seen: Vec<&Expr> = Vec::new();
+        let mut list = Vec::new();
+        for k in keys {
+            if !seen.contains(&&k.printed) {
+                seen.push(&k.printed);
+                list.push(k.printed.clone());
+            }
+        }
+        let e = super::create::and_all(list)?;
+        Some(self.print(&e, columns))
+    }
+
+    /// A node and what hangs on it; conditions of filters above it are given down.
+    #[expect(clippy::too_many_lines, reason = "one arm for each kind of node")]
+    fn node(&mut self, n: &'a PlanNode, mut above: Vec<String>) -> Shown {
+        let id = self.next_id;
+        self.next_id += 1;
+        let mut details: Vec<(String, String)> = Vec::new();
+        let mut json: Vec<(&'static str, serde_json::Value)> = Vec::new();
+        let mut add = |k: &str, v: String| details.push((k.to_owned(), v));
+        let cols = |n: &'a PlanNode| -> &'a [Expr] { &n.columns };
+        let (title, name): (String, &'static str) = match &n.kind {
+            NodeKind::Project { input, .. } => {
+                let links = self.links(n);
+                let mut s = self.node(input, above);
+                s.children.extend(links);
+                if self.options.costs || self.options.analyze {
+                    s.numbers = self.numbers(n, id);
+                }
+                return s;
+            }
+            NodeKind::CteScope { input, ctes } => {
+                let mut s = self.node(input, above);
+                let mut list = Vec::new();
+                for c in ctes {
+                    let keep = std::mem::replace(&mut self.next_id, self.cte_ids[*c]);
+                    let cte = &self.plan.ctes[*c];
+                    let shown = self.node(&cte.node, Vec::new());
+                    self.next_id = keep;
+                    list.push((Some(format!("CTE {}", cte.name)), shown));
+                }
+                list.append(&mut s.children);
+                s.children = list;
+                return s;
+            }
+            NodeKind::Filter { input, filter } => {
+                let links = self.links(n);
+                above.push(self.print(filter, cols(input)));
+                let mut s = self.node(input, above);
+                s.children.extend(links);
+                s.numbers = self.numbers(n, id);
+                return s;
+            }
+            NodeKind::Result { filter, .. } => {
+                if let Some(f) = filter {
+                    add("One-Time Filter", self.print(f, &[]));
+                }
+                ("Result".to_owned(), "Result")
+            }
+            NodeKind::SeqScan(s) => {
+                if let Some(f) = &s.filter {
+                    add("Filter", self.print(f, cols(n)));
+                }
+                json.push(("Relation Name", s.table.name.clone().into()));
+                json.push(("Alias", s.alias.clone().into()));
+                (format!("Seq Scan on {}", Self::scan_name(s)), "Seq Scan")
+            }
+            NodeKind::IndexScan { scan, index, keys, backward, index_only } => {
+                if let Some(c) = self.index_condition(keys, cols(n)) {
+                    add("Index Cond", c);
+                }
+                if let Some(f) = &scan.filter {
+                    add("Filter", self.print(f, cols(n)));
+                }
+                json.push(("Index Name", index.name.clone().into()));
+                json.push(("Relation Name", scan.table.name.clone().into()));
+                json.push(("Alias", scan.alias.clone().into()));
+                let kind = if *index_only { "Index Only Scan" } else { "Index Scan" };
+                let way = if *backward { " Backward" } else { "" };
+                let title = format!(
+                    "{kind}{way} using {} on {}",
+                    Printer::quoted(&index.name),
+                    Self::scan_name(scan)
+                );
+                (title, kind)
+            }
+            NodeKind::BitmapScan { scan, arms } => {
+                if let Some(f) = &scan.filter {
+                    add("Filter", self.print(f, cols(n)));
+                }
+                let list: Vec<String> = arms
+                    .iter()
+                    .map(|(i, k)| {
+                        let c = self.index_condition(k, cols(n)).unwrap_or_default();
+                        format!("{} {c}", Printer::quoted(&i.name))
+                    })
+                    .collect();
+                add("Recheck", list.join(" OR "));
+                (format!("Bitmap Heap Scan on {}", Self::scan_name(scan)), "Bitmap Heap Scan")
+            }
+            NodeKind::TidScan { scan, tids } => {
+                add("TID Cond", format!("(ctid = {})", self.print(tids, cols(n))));
+                if let Some(f) = &scan.filter {
+                    add("Filter", self.print(f, cols(n)));
+                }
+                (format!("Tid Scan on {}", Self::scan_name(scan)), "Tid Scan")
+            }
+            NodeKind::FunctionScan { calls, alias, .. } => {
+                let name = calls.first().map_or_else(String::new, |c| match &c.call {
+                    Expr::Call { function, .. } => types::facts::proc(base::Oid(*function))
+                        .map_or_else(String::new, |f| f.name.to_owned()),
+                    _ => String::new(),
+                });
+                let title = if name == *alias || alias.is_empty() {
+                    format!("Function Scan on {}", Printer::quoted(&name))
+                } else {
+                    format!("Function Scan on {} {}", Printer::quoted(&name), Printer::quoted(alias))
+                };
+                (title, "Function Scan")
+            }
+            NodeKind::ValuesScan { alias, .. } => {
+                (format!("Values Scan on {}", Printer::quoted(alias)), "Values Scan")
+            }
+            NodeKind::CteScan { alias, name, .. } => {
+                let title = if alias == name || alias.is_empty() {
+                    format!("CTE Scan on {}", Printer::quoted(name))
+                } else {
+                    format!("CTE Scan on {} {}", Printer::quoted(name), Printer::quoted(alias))
+                };
+                (title, "CTE Scan")
+            }
+            NodeKind::WorkTableScan { alias, name, .. } => {
+                let title = if alias == name || alias.is_empty() {
+                    format!("WorkTable Scan on {}", Printer::quoted(name))
+                } else {
+                    format!("WorkTable Scan on {} {}", Printer::quoted(name), Printer::quoted(alias))
+                };
+                (title, "WorkTable Scan")
+            }
+            NodeKind::SubqueryScan { input, alias } => {
+                if above.is_empty() {
+                    // Shown only where it does something.
+                    return self.node(input, above);
+                }
+                (format!("Subquery Scan on {}", Printer::quoted(alias)), "Subquery Scan")
+            }
+            NodeKind::ProjectSet { .. } => ("ProjectSet".to_owned(), "ProjectSet"),
+            NodeKind::NestLoop { kind, left, right, on, filter, .. }
+            | NodeKind::HashJoin { kind, left, right, on, filter, .. }
+            | NodeKind::MergeJoin { kind, left, right, on, filter, .. } => {
+                let both: Vec<Expr> = left.columns.iter().chain(&right.columns).cloned().collect();
+                let shown = |e: &Expr| {
+                    let mut p = Printer::new(self.plan, &both, self.env);
+                    p.expr(e);
+                    p.finish_top()
+                };
+                let (method, name) = match &n.kind {
+                    NodeKind::HashJoin { keys, .. } => {
+                        add("Hash Cond", self.join_keys(keys, &left.columns, &right.columns));
+                        ("Hash", "Hash Join")
+                    }
+                    NodeKind::MergeJoin { keys, .. } => {
+                        add("Merge Cond", self.join_keys(keys, &left.columns, &right.columns));
+                        ("Merge", "Merge Join")
+                    }
+                    _ => ("Nested Loop", "Nested Loop"),
+                };
+                if let Some(e) = on {
+                    add("Join Filter", shown(e));
+                }
+                if let Some(e) = filter {
+                    add("Filter", shown(e));
+                }
+                let word = match kind {
+                    JoinKind::Inner => "",
+                    JoinKind::Left => " Left",
+                    JoinKind::Right => " Right",
+                    JoinKind::Full => " Full",
+                    JoinKind::Semi => " Semi",
+                    JoinKind::Anti => " Anti",
+                };
+                json.push(("Join Type", if word.is_empty() { "Inner" } else { &word[1..] }.into()));
+                let title = match (method, word) {
+                    ("Nested Loop", "") => "Nested Loop".to_owned(),
+                    (m, w) => format!("{m}{w} Join"),
+                };
+                (title, name)
+            }
+            NodeKind::Sort { input, keys } => {
+                add("Sort Key", self.sort_keys(keys, cols(input)));
+                ("Sort".to_owned(), "Sort")
+            }
+            NodeKind::Aggregate { input, strategy, groups, sets, filter, .. } => {
+                if !groups.is_empty() && sets.len() <= 1 {
+                    let list = groups.iter().map(|g| {
+                        let mut p = self.printer(cols(input));
+                        p.expr(g);
+                        p.finish_column()
+                    });
+                    add("Group Key", self.print_list(list));
+                }
+                if sets.len() > 1 {
+                    for s in sets {
+                        let list = s.iter().map(|i| {
+                            let mut p = self.printer(cols(input));
+                            p.expr(&groups[*i]);
+                            p.finish_column()
+                        });
+                        let text = self.print_list(list);
+                        add(
+                            if s.is_empty() { "Group Key" } else { "Hash Key" },
+                            if s.is_empty() { "()".to_owned() } else { text },
+                        );
+                    }
+                }
+                if let Some(f) = filter {
+                    add("Filter", self.print(f, cols(n)));
+                }
+                let title = match strategy {
+                    _ if sets.len() > 1 => "MixedAggregate",
+                    AggregateStrategy::Plain => "Aggregate",
+                    AggregateStrategy::Sorted => "GroupAggregate",
+                    AggregateStrategy::Hashed => "HashAggregate",
+                };
+                (title.to_owned(), "Aggregate")
+            }
+            NodeKind::Window { .. } => ("WindowAgg".to_owned(), "WindowAgg"),
+            NodeKind::Unique { .. } => ("Unique".to_owned(), "Unique"),
+            NodeKind::SetOp { op, all, .. } => {
+                let word = match op {
+                    SetOp::Intersect => "Intersect",
+                    _ => "Except",
+                };
+                let all = if *all { " All" } else { "" };
+                (format!("HashSetOp {word}{all}"), "SetOp")
+            }
+            NodeKind::Append { .. } => ("Append".to_owned(), "Append"),
+            NodeKind::RecursiveUnion { .. } => ("Recursive Union".to_owned(), "Recursive Union"),
+            NodeKind::Limit { .. } => ("Limit".to_owned(), "Limit"),
+            NodeKind::LockRows { .. } => ("LockRows".to_owned(), "LockRows"),
+            NodeKind::Materialize { .. } => ("Materialize".to_owned(), "Materialize"),
+            NodeKind::Modify(m) => {
+                let word = match m.command {
+                    Command::Insert => "Insert",
+                    Command::Update => "Update",
+                    _ => "Delete",
+                };
+                let table = Printer::quoted(&m.table.name);
+                if let Some(c) = &m.on_conflict {
+                    add(
+                        "Conflict Resolution",
+                        if c.update.is_some() { "UPDATE" } else { "NOTHING" }.to_owned(),
+                    );
+                }
+                let alias = if m.alias == m.table.name || m.alias.is_empty() {
+                    String::new()
+                } else {
+                    format!(" {}", Printer::quoted(&m.alias))
+                };
+                (format!("{word} on {table}{alias}"), "ModifyTable")
+            }
+        };
+        for f in above {
+            details.push(("Filter".to_owned(), f));
+        }
+        if self.options.verbose && !n.columns.is_empty() {
+            let list: Vec<String> = n
+                .columns
+                .iter()
+                .map(|c| {
+                    let mut p = Printer::new(self.plan, &[], self.env);
+                    p.expr(c);
+                    p.finish_column()
+                })
+                .collect();
+            details.insert(0, ("Output".to_owned(), list.join(", ")));
+        }
+        if self.options.costs {
+            json.push(("Startup Cost", round(n.startup_cost)));
+            json.push(("Total Cost", round(n.total_cost)));
+            json.push(("Plan Rows", (n.rows as i64).into()));
+            json.push(("Plan Width", n.width.into()));
+        }
+        if self.options.analyze
+            && let Some(st) = self.stats.get(id)
+        {
+            let loops = st.loops.max(1) as f64;
+            if self.options.timing {
+                json.push(("Actual Startup Time", round3(st.startup_ns as f64 / 1e6 / loops)));
+                json.push(("Actual Total Time", round3(st.total_ns as f64 / 1e6 / loops)));
+            }
+            json.push(("Actual Rows", round(st.rows as f64 / loops)));
+            json.push(("Actual Loops", st.loops.into()));
+        }
+        let numbers = self.numbers(n, id);
+        let mut children: Vec<(Option<String>, Shown)> = Vec::new();
+        if let NodeKind::HashJoin { left, right, .. } = &n.kind {
+            let l = self.node(left, Vec::new());
+            let inner_id = self.next_id;
+            let r = self.node(right, Vec::new());
+            let hash = Shown {
+                title: "Hash".to_owned(),
+                name: "Hash",
+                numbers: {
+                    let mut s = self.numbers(right, inner_id);
+                    if self.options.costs
+                        && let Some(end) = s.find(" rows=")
+                    {
+                        let rest = s.split_off(end);
+                        s = format!("  (cost={:.2}..{:.2}{rest}", right.total_cost, right.total_cost);
+                    }
+                    s
+                },
+                details: Vec::new(),
+                children: vec![(None, r)],
+                json: Vec::new(),
+            };
+            children.push((None, l));
+            children.push((None, hash));
+        } else {
+            for c in n.children() {
+                let s = self.node(c, Vec::new());
+                children.push((None, s));
+            }
+        }
+        if matches!(&n.kind, NodeKind::Modify(m) if m.input.is_none()) {
+            let numbers = if self.options.costs {
+                "  (cost=0.00..0.01 rows=1 width=0)".to_owned()
+            } else {
+                String::new()
+            };
+            children.push((
+                None,
+                Shown {
+                    title: "Result".to_owned(),
+                    name: "Result",
+                    numbers,
+                    details: Vec::new(),
+                    children: Vec::new(),
+                    json: Vec::new(),
+                },
+            ));
+        }
+        let mut links = self.links(n);
+        links.append(&mut children);
+        Shown { title, name, numbers, details, children: links, json }
+    }
+
+    /// Sub-plans that a node's expressions use for the first time.
+    fn links(&mut self, n: &'a PlanNode) -> Vec<(Option<String>, Shown)> {
+        let mut found = Vec::new();
+        crate::exec::each_node_expr(n, &mut |e| {
+            e.walk(&mut |e| {
+                if let Expr::SubPlan { plan, args, .. } = e {
+                    found.push((*plan, args.is_empty()));
+                }
+            });
+        });
+        let mut out = Vec::new();
+        for (plan, initial) in found {
+            if std::mem::replace(&mut self.shown_sub_plans[plan], true) {
+                continue;
+            }
+            let keep = std::mem::replace(&mut self.next_id, self.sub_ids[plan]);
+            let shown = self.node(&self.plan.sub_plans[plan].node, Vec::new());
+            self.next_id = keep;
+            let word = if initial && self.plan.sub_plans[plan].hash.is_none() {
+                "InitPlan"
+            } else {
+                "SubPlan"
+            };
+            out.push((Some(format!("{word} {}", plan + 1)), shown));
+        }
+        out
+    }
+
+    fn join_keys(&self, keys: &[super::JoinKey], left: &[Expr], right: &[Expr]) -> String {
+        let list: Vec<String> = keys
+            .iter()
+            .map(|k| {
+                let mut l = Printer::new(self.plan, left, self.env);
+                l.expr(&k.left);
+                let mut r = Printer::new(self.plan, right, self.env);
+                r.expr(&k.right);
+                format!("({} = {})", l.finish_column(), r.finish_column())
+            })
+            .collect();
+        if list.len() == 1 { list.concat() } else { format!("({})", list.join(" AND ")) }
+    }
+}
+
+fn round(x: f64) -> serde_json::Value {
+    ((x * 100.0).round() / 100.0).into()
+}
+
+fn round3(x: f64) -> serde_json::Value {
+    ((x * 1000.0).round() / 1000.0).into()
+}

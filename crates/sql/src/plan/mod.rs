@@ -18,6 +18,7 @@ mod joins;
 mod modify;
 mod path;
 mod prep;
+mod print;
 mod pull_up;
 pub(crate) mod query_walk;
 mod rels;

@@ -3,7 +3,7 @@
 use super::path::{Path, PathKey};
 use super::prep::{Global, LevelPlan};
 use super::pull_up::JoinTree;
-use crate::query::{JoinKind, Query, RteKind};
+use crate::query::{JoinKind, Query};
 use base::{Oid, Result};
 use engine::catalog::model::{ColumnStatistics, Table};
 use expr::{Expr, TypeRef};
@@ -271,7 +271,8 @@ impl<'g, 'a> JoinSpace<'g, 'a> {
                     all = all.or(self.collect(i));
                 }
                 for e in quals {
-                    self.add_qual(e, all, first, None);
+                    let below = first..self.specials.len();
+                    self.add_qual(e, all, below, None);
                 }
                 all
             }
@@ -319,11 +320,11 @@ impl<'g, 'a> JoinSpace<'g, 'a> {
                         n.overlaps(rels)
                     });
                     if inner_only && !delayed {
-                        self.add_qual(e, r, middle, None);
+                        self.add_qual(e, r, middle..number, None);
                     } else if *kind == JoinKind::Semi && rels.within(l) && !rels.is_empty() {
-                        self.add_qual(e, l, first, None);
+                        self.add_qual(e, l, first..middle, None);
                     } else {
-                        self.add_qual(e, l.or(r), number, Some(number));
+                        self.add_qual(e, l.or(r), number..number, Some(number));
                     }
                 }
                 l.or(r)
@@ -331,7 +332,7 @@ impl<'g, 'a> JoinSpace<'g, 'a> {
         }
     }
 
-    fn add_qual(&mut self, e: &Expr, scope: RelSet, first_special: usize, special: Option<usize>) {
+    fn add_qual(&mut self, e: &Expr, scope: RelSet, below: std::ops::Range<usize>, special: Option<usize>) {
         let rels = self.rels_of(e);
         let mut required = rels;
         if let Some(s) = special {
@@ -339,7 +340,7 @@ impl<'g, 'a> JoinSpace<'g, 'a> {
         } else {
             loop {
                 let before = required;
-                for s in self.specials.get(first_special..).unwrap_or(&[]) {
+                for s in self.specials.get(below.clone()).unwrap_or(&[]) {
                     let nullable =
                         if s.kind == JoinKind::Full { s.left.or(s.right) } else { s.right };
                     if nullable.overlaps(required)
