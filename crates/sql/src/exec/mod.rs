@@ -30,10 +30,10 @@ mod store;
 mod sub_plan;
 mod window;
 
-pub(crate) use build::each_expr as each_node_expr;
 use crate::plan::Plan;
 use base::{Result, bail};
 pub use batch::Batch;
+pub(crate) use build::each_expr as each_node_expr;
 pub use context::{DeferredCheck, ExecContext, RelationAccess};
 use expr::eval::{EvalContext, EvalHook};
 use std::cell::{Cell, RefCell};

@@ -341,7 +341,11 @@ impl<'a> Explain<'a> {
                 let title = if name == *alias || alias.is_empty() {
                     format!("Function Scan on {}", Printer::quoted(&name))
                 } else {
-                    format!("Function Scan on {} {}", Printer::quoted(&name), Printer::quoted(alias))
+                    format!(
+                        "Function Scan on {} {}",
+                        Printer::quoted(&name),
+                        Printer::quoted(alias)
+                    )
                 };
                 (title, "Function Scan")
             }
@@ -360,7 +364,11 @@ impl<'a> Explain<'a> {
                 let title = if alias == name || alias.is_empty() {
                     format!("WorkTable Scan on {}", Printer::quoted(name))
                 } else {
-                    format!("WorkTable Scan on {} {}", Printer::quoted(name), Printer::quoted(alias))
+                    format!(
+                        "WorkTable Scan on {} {}",
+                        Printer::quoted(name),
+                        Printer::quoted(alias)
+                    )
                 };
                 (title, "WorkTable Scan")
             }
@@ -534,7 +542,10 @@ impl<'a> Explain<'a> {
                         && let Some(end) = s.find(" rows=")
                     {
                         let rest = s.split_off(end);
-                        s = format!("  (cost={:.2}..{:.2}{rest}", right.total_cost, right.total_cost);
+                        s = format!(
+                            "  (cost={:.2}..{:.2}{rest}",
+                            right.total_cost, right.total_cost
+                        );
                     }
                     s
                 },

@@ -680,7 +680,16 @@ impl JoinSpace<'_, '_> {
             && rel.needed.iter().all(|c| *c > 0 && plain.contains(c))
             && !matches!(self.q.command, Command::Update | Command::Delete if self.q.result_rte == Some(rel.rte));
         let order = self.index_order(index, columns, &keys);
-        let sorted = param.is_empty() && !order.is_empty() && self.order_useful(&order);
+        let reversed: Vec<PathKey> = order
+            .iter()
+            .map(|k| PathKey {
+                class: k.class,
+                descending: !k.descending,
+                nulls_first: !k.nulls_first,
+            })
+            .collect();
+        let sorted =
+            param.is_empty() && (self.order_useful(&order) || self.order_useful(&reversed));
         if !leading && !sorted && !covers {
             return;
         }
@@ -746,14 +755,7 @@ impl JoinSpace<'_, '_> {
             let keys_order: Vec<PathKey> = if keys.iter().any(|k| k.op == IndexOp::Any) {
                 Vec::new()
             } else if backward {
-                order
-                    .iter()
-                    .map(|k| PathKey {
-                        class: k.class,
-                        descending: !k.descending,
-                        nulls_first: !k.nulls_first,
-                    })
-                    .collect()
+                reversed.clone()
             } else {
                 order.clone()
             };

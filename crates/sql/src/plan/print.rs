@@ -147,7 +147,11 @@ impl<'a> Printer<'a> {
             Expr::ScalarArrayOp { operator, any, left, array, .. } => {
                 self.push("(");
                 self.expr(left);
-                self.push(&format!(" {} {} (", Printer::operator(*operator), if *any { "ANY" } else { "ALL" }));
+                self.push(&format!(
+                    " {} {} (",
+                    Printer::operator(*operator),
+                    if *any { "ANY" } else { "ALL" }
+                ));
                 self.expr(array);
                 self.push("))");
             }
@@ -333,13 +337,18 @@ impl<'a> Printer<'a> {
                         if let Some(t) = test {
                             self.expr(t);
                         }
-                        self.push(&format!("{}SubPlan {number})", if hashed { " hashed " } else { " " }));
+                        self.push(&format!(
+                            "{}SubPlan {number})",
+                            if hashed { " hashed " } else { " " }
+                        ));
                     }
                     _ => self.push(&format!("({word} {number}).col1")),
                 }
             }
             Expr::Default(_) => self.push("DEFAULT"),
-            Expr::NextValue { sequence, .. } => self.push(&format!("nextval('{sequence}'::regclass)")),
+            Expr::NextValue { sequence, .. } => {
+                self.push(&format!("nextval('{sequence}'::regclass)"))
+            }
         }
     }
 }

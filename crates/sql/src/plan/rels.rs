@@ -332,7 +332,13 @@ impl<'g, 'a> JoinSpace<'g, 'a> {
         }
     }
 
-    fn add_qual(&mut self, e: &Expr, scope: RelSet, below: std::ops::Range<usize>, special: Option<usize>) {
+    fn add_qual(
+        &mut self,
+        e: &Expr,
+        scope: RelSet,
+        below: std::ops::Range<usize>,
+        special: Option<usize>,
+    ) {
         let rels = self.rels_of(e);
         let mut required = rels;
         if let Some(s) = special {

@@ -134,7 +134,8 @@ impl Db {
                     name: n.to_owned(),
                 });
             }
-            let irel = self.engine.files.create(&txn, Oid(5), buffer::Persistence::Permanent).unwrap();
+            let irel =
+                self.engine.files.create(&txn, Oid(5), buffer::Persistence::Permanent).unwrap();
             let index = Arc::new(Index {
                 oid: self.oid(),
                 name: format!("{name}_{}_idx", keys[0].name),
@@ -203,7 +204,12 @@ impl Db {
         Ok(Arc::new(plan_query(&q, self, &self.settings.borrow(), &[])?))
     }
 
-    pub fn execute(&self, txn: &Transaction, sql: &str, params: &[Datum]) -> Result<(Vec<Vec<Datum>>, u64)> {
+    pub fn execute(
+        &self,
+        txn: &Transaction,
+        sql: &str,
+        params: &[Datum],
+    ) -> Result<(Vec<Vec<Datum>>, u64)> {
         let plan = self.plan(sql)?;
         let mut e = Executor::new(plan)?;
         let x = ExecContext {
@@ -314,7 +320,8 @@ impl CatalogView for Db {
 impl RelationAccess for Db {
     fn heap(&self, table: &Arc<Table>) -> Result<Arc<Heap>> {
         let rel = self.storage.open(table.storage.unwrap(), table.persistence);
-        let options = HeapOptions { has_indexes: !table.indexes.is_empty(), ..HeapOptions::default() };
+        let options =
+            HeapOptions { has_indexes: !table.indexes.is_empty(), ..HeapOptions::default() };
         Ok(Arc::new(Heap::new(rel, self.storage.heap.clone(), options)))
     }
     fn btree(&self, table: &Arc<Table>, index: &Arc<Index>) -> Result<Arc<Btree>> {

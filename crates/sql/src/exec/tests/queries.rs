@@ -48,8 +48,14 @@ fn scans_filters_and_expressions() {
             ("select a from t where a = 1 or a = 3 order by a", "1\n3"),
             ("select a from t where b like 'r9%' and a < 30 order by a", "9\n19\n29"),
             ("select case when a > 1 then 'x' else 'y' end from t where a < 3 order by a", "y\nx"),
-            ("select case a when 1 then 'one' when 2 then 'two' end from t where a < 4 order by a", "one\ntwo\n~"),
-            ("select coalesce(null, a, 1), nullif(a, 2), greatest(a, 2), least(a, 2) from t where a in (1,2) order by a", "1|1|2|1\n2|~|2|2"),
+            (
+                "select case a when 1 then 'one' when 2 then 'two' end from t where a < 4 order by a",
+                "one\ntwo\n~",
+            ),
+            (
+                "select coalesce(null, a, 1), nullif(a, 2), greatest(a, 2), least(a, 2) from t where a in (1,2) order by a",
+                "1|1|2|1\n2|~|2|2",
+            ),
             ("select a::text || '!' from t where a = 12", "12!"),
             ("select (array[1,2,3])[2], array[a, a + 1] from t where a = 5", "2|{5,6}"),
             ("select a is null, a is not null, (a > 3) is true from t where a = 1", "f|t|f"),
@@ -57,12 +63,21 @@ fn scans_filters_and_expressions() {
             ("select 2147483647 + 1", "22003 integer out of range"),
             ("select count(*) from t where a > 100 and a <= 200 and b <> 'r5'", "90"),
             ("select * from (values (1, 'a'), (2, 'b')) v(x, y) where x = 2", "2|b"),
-            ("select row_number() over (order by a desc), a from t where a < 4 order by 2", "3|1\n2|2\n1|3"),
+            (
+                "select row_number() over (order by a desc), a from t where a < 4 order by 2",
+                "3|1\n2|2\n1|3",
+            ),
             ("select generate_series(1, 3)", "1\n2\n3"),
-            ("select a, generate_series(1, 2) from t where a < 3 order by 1, 2", "1|1\n1|2\n2|1\n2|2"),
+            (
+                "select a, generate_series(1, 2) from t where a < 3 order by 1, 2",
+                "1|1\n1|2\n2|1\n2|2",
+            ),
             ("select * from generate_series(1, 3) with ordinality", "1|1\n2|2\n3|3"),
             ("select distinct b from t order by b limit 3", "r0\nr1\nr2"),
-            ("select distinct on (b) b, a from t where a < 30 order by b, a desc limit 3", "r0|20\nr1|21\nr2|22"),
+            (
+                "select distinct on (b) b, a from t where a < 30 order by b, a desc limit 3",
+                "r0|20\nr1|21\nr2|22",
+            ),
             ("select ctid from t where a = 1", "(0,1)"),
             ("select a from t where ctid = '(0,2)'", "2"),
         ],
@@ -73,31 +88,58 @@ fn scans_filters_and_expressions() {
 fn joins() {
     let db = sample();
     let list = [
-        ("select t.a, u.v from t join u on t.a = u.a where u.id < 4 order by 1", "2|u1\n4|u2\n6|u3"),
+        (
+            "select t.a, u.v from t join u on t.a = u.a where u.id < 4 order by 1",
+            "2|u1\n4|u2\n6|u3",
+        ),
         ("select count(*) from t, u where t.a = u.a", "200"),
         ("select count(*) from t left join u on t.a = u.a", "1000"),
-        ("select count(*), count(u.id) from t left join u on t.a = u.a and u.id < 11 where t.a < 31", "30|10"),
+        (
+            "select count(*), count(u.id) from t left join u on t.a = u.a and u.id < 11 where t.a < 31",
+            "30|10",
+        ),
         ("select count(*) from t left join u on t.a = u.a where u.id is null", "800"),
         ("select count(*) from u right join t on t.a = u.a", "1000"),
-        ("select count(*), count(t.a), count(u.a) from (select * from t where a < 11) t full join (select * from u where id < 11) u on t.a = u.a", "15|10|10"),
+        (
+            "select count(*), count(t.a), count(u.a) from (select * from t where a < 11) t full join (select * from u where id < 11) u on t.a = u.a",
+            "15|10|10",
+        ),
         ("select count(*) from t where exists (select 1 from u where u.a = t.a)", "200"),
         ("select count(*) from t where not exists (select 1 from u where u.a = t.a)", "800"),
         ("select count(*) from t where a in (select a from u)", "200"),
         ("select count(*) from t where a not in (select a from u)", "800"),
         ("select count(*) from t where a not in (select null::int)", "0"),
-        ("select a, (select v from u where u.a = t.a) from t where a < 4 order by a", "1|~\n2|u1\n3|~"),
+        (
+            "select a, (select v from u where u.a = t.a) from t where a < 4 order by a",
+            "1|~\n2|u1\n3|~",
+        ),
         ("select count(*) from t where c = (select max(c) from t)", "1"),
-        ("select t.a, s.n from t, lateral (select t.a + 1 as n) s where t.a < 3 order by 1", "1|2\n2|3"),
-        ("select t.a, s.id from t cross join lateral (select id from u where u.a = t.a limit 1) s where t.a < 7 order by 1", "2|1\n4|2\n6|3"),
+        (
+            "select t.a, s.n from t, lateral (select t.a + 1 as n) s where t.a < 3 order by 1",
+            "1|2\n2|3",
+        ),
+        (
+            "select t.a, s.id from t cross join lateral (select id from u where u.a = t.a limit 1) s where t.a < 7 order by 1",
+            "2|1\n4|2\n6|3",
+        ),
         ("select count(*) from t a join t b on a.a = b.a join t c on b.a = c.a", "1000"),
         ("select count(*) from t a, t b where a.a = b.a and a.a = 5", "1"),
-        ("select a.a, b.a from t a left join t b on b.a = a.a + 999 where a.a < 3 order by 1", "1|1000\n2|~"),
+        (
+            "select a.a, b.a from t a left join t b on b.a = a.a + 999 where a.a < 3 order by 1",
+            "1|1000\n2|~",
+        ),
         ("select * from u join t using (a) where id = 3", "6|3|u3|r6|60"),
         ("select x.a from t x join u y on x.a = y.a join t z on z.a = y.id where z.a = 4", "8"),
         ("select count(*) from t join u on t.a > u.a where t.a < 10", "16"),
         ("with w as (select a from t where a < 5) select count(*) from w x, w y", "16"),
-        ("with recursive r(n) as (select 1 union all select n + 1 from r where n < 10) select sum(n) from r", "55"),
-        ("with recursive r(n) as (select 1 union select (n + 1) % 5 from r) select count(*) from r", "5"),
+        (
+            "with recursive r(n) as (select 1 union all select n + 1 from r where n < 10) select sum(n) from r",
+            "55",
+        ),
+        (
+            "with recursive r(n) as (select 1 union select (n + 1) % 5 from r) select count(*) from r",
+            "5",
+        ),
         ("select count(*) from (select a from t union all select a from u) s", "1200"),
         ("select count(*) from (select a from t union select a from u) s", "1000"),
         ("select count(*) from (select a from t intersect select a from u) s", "200"),
@@ -133,7 +175,10 @@ fn grouping_and_windows() {
     check(
         &db,
         &[
-            ("select b, count(*), sum(a) from t group by b order by b limit 2", "r0|100|50500\nr1|100|49600"),
+            (
+                "select b, count(*), sum(a) from t group by b order by b limit 2",
+                "r0|100|50500\nr1|100|49600",
+            ),
             ("select b, count(*) from t group by b having count(*) > 1000", ""),
             ("select count(*) from t where false", "0"),
             ("select sum(a) from t where false", "~"),
@@ -143,20 +188,44 @@ fn grouping_and_windows() {
             ("select array_agg(distinct a % 3 order by a % 3) from t", "{0,1,2}"),
             ("select count(*) filter (where a < 10), count(*) from t", "9|1000"),
             ("select avg(a), sum(c) from t", "500.5000000000000000|5005000"),
-            ("select b, a % 2, count(*) from t where a < 5 group by rollup (b, a % 2) order by 1, 2", "r1|1|1\nr1|~|1\nr2|0|1\nr2|~|1\nr3|1|1\nr3|~|1\nr4|0|1\nr4|~|1\n~|~|4"),
-            ("select a % 2, grouping(a % 2), count(*) from t group by grouping sets ((a % 2), ()) order by 2, 1", "0|0|500\n1|0|500\n~|1|1000"),
-            ("select a, sum(a) over (order by a) from t where a < 5 order by a", "1|1\n2|3\n3|6\n4|10"),
-            ("select a, sum(a) over (order by a rows between 1 preceding and 1 following) from t where a < 5 order by a", "1|3\n2|6\n3|9\n4|7"),
-            ("select a, rank() over (partition by a % 2 order by a), lag(a) over (order by a), lead(a, 1, 0) over (order by a), first_value(a) over (order by a), ntile(2) over (order by a) from t where a < 5 order by a", "1|1|~|2|1|1\n2|1|1|3|1|1\n3|2|2|4|1|2\n4|2|3|0|1|2"),
-            ("select b, count(*), rank() over (order by count(*) desc, b) from t where a < 25 group by b order by 3 limit 3", "r1|3|1\nr2|3|2\nr3|3|3"),
+            (
+                "select b, a % 2, count(*) from t where a < 5 group by rollup (b, a % 2) order by 1, 2",
+                "r1|1|1\nr1|~|1\nr2|0|1\nr2|~|1\nr3|1|1\nr3|~|1\nr4|0|1\nr4|~|1\n~|~|4",
+            ),
+            (
+                "select a % 2, grouping(a % 2), count(*) from t group by grouping sets ((a % 2), ()) order by 2, 1",
+                "0|0|500\n1|0|500\n~|1|1000",
+            ),
+            (
+                "select a, sum(a) over (order by a) from t where a < 5 order by a",
+                "1|1\n2|3\n3|6\n4|10",
+            ),
+            (
+                "select a, sum(a) over (order by a rows between 1 preceding and 1 following) from t where a < 5 order by a",
+                "1|3\n2|6\n3|9\n4|7",
+            ),
+            (
+                "select a, rank() over (partition by a % 2 order by a), lag(a) over (order by a), lead(a, 1, 0) over (order by a), first_value(a) over (order by a), ntile(2) over (order by a) from t where a < 5 order by a",
+                "1|1|~|2|1|1\n2|1|1|3|1|1\n3|2|2|4|1|2\n4|2|3|0|1|2",
+            ),
+            (
+                "select b, count(*), rank() over (order by count(*) desc, b) from t where a < 25 group by b order by 3 limit 3",
+                "r1|3|1\nr2|3|2\nr3|3|3",
+            ),
             ("select a % 3 as m, max(a) from t group by m order by m", "0|999\n1|1000\n2|998"),
             ("select a from t group by a order by a limit 2", "1\n2"),
             ("select a, b from t where a < 3 group by a order by a", "1|r1\n2|r2"),
-            ("select sum(a) over (order by a range between 2 preceding and current row) from t where a in (1,2,5,6) order by a", "1\n3\n5\n11"),
+            (
+                "select sum(a) over (order by a range between 2 preceding and current row) from t where a in (1,2,5,6) order by a",
+                "1\n3\n5\n11",
+            ),
             ("select a from t order by a limit 1", "1"),
             ("select a % 4 from t where a < 9 order by a % 4 fetch first 1 row with ties", "0\n0"),
             ("select count(*) from (select a from t order by a limit 10) s", "10"),
-            ("select x, y from (select b as x, count(*) as y from t group by b) s where x = 'r4'", "r4|100"),
+            (
+                "select x, y from (select b as x, count(*) as y from t group by b) s where x = 'r4'",
+                "r4|100",
+            ),
         ],
     );
 }
@@ -168,10 +237,22 @@ fn memory_bounds_spill_to_disk() {
     check(
         &db,
         &[
-            ("select count(*), sum(x.a) from generate_series(1, 20000) x(a) join generate_series(1, 20000) y(a) on x.a = y.a", "20000|200010000"),
-            ("select sum(n) from (select a, count(*) as n from generate_series(1, 30000) g(a) group by a) s", "30000"),
-            ("select a from (select a from generate_series(1, 20000) g(a) order by a desc offset 19998) s", "2\n1"),
-            ("with w as materialized (select a from generate_series(1, 5000) g(a)) select count(*) from w x where x.a in (select a from w)", "5000"),
+            (
+                "select count(*), sum(x.a) from generate_series(1, 20000) x(a) join generate_series(1, 20000) y(a) on x.a = y.a",
+                "20000|200010000",
+            ),
+            (
+                "select sum(n) from (select a, count(*) as n from generate_series(1, 30000) g(a) group by a) s",
+                "30000",
+            ),
+            (
+                "select a from (select a from generate_series(1, 20000) g(a) order by a desc offset 19998) s",
+                "2\n1",
+            ),
+            (
+                "with w as materialized (select a from generate_series(1, 5000) g(a)) select count(*) from w x where x.a in (select a from w)",
+                "5000",
+            ),
         ],
     );
 }
@@ -181,7 +262,8 @@ fn a_join_on_keys_does_not_nest_loops() {
     let db = sample();
     let plan = db.plan("select count(*) from t x join t y on x.a = y.a").unwrap();
     fn has_loop(n: &crate::plan::PlanNode) -> bool {
-        matches!(n.kind, crate::plan::NodeKind::NestLoop { .. }) || n.children().into_iter().any(has_loop)
+        matches!(n.kind, crate::plan::NodeKind::NestLoop { .. })
+            || n.children().into_iter().any(has_loop)
     }
     assert!(!has_loop(&plan.root));
     // One row by key does.

@@ -9,8 +9,14 @@ fn rows_change() {
     let db = Db::new();
     db.create("t", "a int4 notnull, b text, c int8", &["unique a", "b"]);
     assert_eq!(db.run("insert into t values (1, 'x', 10), (2, 'y', 20), (3, null, null)"), "3");
-    assert_eq!(db.run("insert into t values (1, 'z', 0)"), "23505 duplicate key value violates unique constraint \"t_a_idx\" / Key (a)=(1) already exists.");
-    assert_eq!(db.run("insert into t values (null, 'z', 0)"), "23502 null value in column \"a\" of relation \"t\" violates not-null constraint / Failing row contains (null, z, 0).");
+    assert_eq!(
+        db.run("insert into t values (1, 'z', 0)"),
+        "23505 duplicate key value violates unique constraint \"t_a_idx\" / Key (a)=(1) already exists."
+    );
+    assert_eq!(
+        db.run("insert into t values (null, 'z', 0)"),
+        "23502 null value in column \"a\" of relation \"t\" violates not-null constraint / Failing row contains (null, z, 0)."
+    );
     assert_eq!(db.run("update t set c = c + 1 where a = 2 returning a, c"), "2|21");
     assert_eq!(db.run("update t set a = a + 10"), "3");
     assert_eq!(db.run("select a, b, c from t order by a"), "11|x|10\n12|y|21\n13|~|~");
@@ -23,16 +29,26 @@ fn rows_change() {
         "12|q|22\n20|n|2"
     );
     assert_eq!(
-        db.run("insert into t values (30, 'q', 1), (30, 'n', 2) on conflict (a) do update set b = 'w'"),
+        db.run(
+            "insert into t values (30, 'q', 1), (30, 'n', 2) on conflict (a) do update set b = 'w'"
+        ),
         "21000 ON CONFLICT DO UPDATE command cannot affect row a second time"
     );
-    assert_eq!(db.run("update t set b = v.b from (values (12, 'one'), (13, 'two')) v(a, b) where t.a = v.a"), "2");
+    assert_eq!(
+        db.run(
+            "update t set b = v.b from (values (12, 'one'), (13, 'two')) v(a, b) where t.a = v.a"
+        ),
+        "2"
+    );
     assert_eq!(db.run("delete from t using (values (13)) v(a) where t.a = v.a"), "1");
     assert_eq!(db.run("select a, b from t order by a"), "12|one\n20|n");
     assert_eq!(db.run("with d as (delete from t where a = 20 returning a) select * from d"), "20");
     assert_eq!(db.run("with i as (insert into t values (40, 'cte', 1)) select 1"), "1");
     assert_eq!(db.run("select a from t for update"), "12\n40");
-    assert_eq!(db.run("update t set c = (select count(*) from t x) where a in (select a from t)"), "2");
+    assert_eq!(
+        db.run("update t set c = (select count(*) from t x) where a in (select a from t)"),
+        "2"
+    );
     assert_eq!(db.run("select a, c from t order by a"), "12|2\n40|2");
     assert_eq!(db.run("insert into t select a + 100, b, c from t"), "2");
     assert_eq!(db.run("select count(*) from t"), "4");
@@ -73,21 +89,43 @@ fn checks_and_foreign_keys() {
         let e = expr::Expr::Call {
             function: 147,
             args: vec![
-                expr::Expr::Var { levels_up: 0, rte: 0, column: 2, ty: expr::TypeRef::of(types::oids::INT4) },
-                expr::Expr::Const(expr::Constant { ty: expr::TypeRef::of(types::oids::INT4), value: types::Datum::Int4(0) }),
+                expr::Expr::Var {
+                    levels_up: 0,
+                    rte: 0,
+                    column: 2,
+                    ty: expr::TypeRef::of(types::oids::INT4),
+                },
+                expr::Expr::Const(expr::Constant {
+                    ty: expr::TypeRef::of(types::oids::INT4),
+                    value: types::Datum::Int4(0),
+                }),
             ],
             arg_types: vec![expr::TypeRef::of(types::oids::INT4); 2],
             ty: expr::TypeRef::of(types::oids::BOOL),
             operator: 521,
             form: expr::tree::CallForm::Operator,
         };
-        t.checks = vec![Check { oid: base::Oid(1), name: "p_n_check".to_owned(), expr: Arc::new(e), validated: true }];
+        t.checks = vec![Check {
+            oid: base::Oid(1),
+            name: "p_n_check".to_owned(),
+            expr: Arc::new(e),
+            validated: true,
+        }];
     });
     assert_eq!(db.run("insert into p values (1, 1), (2, 2), (3, null)"), "3");
-    assert_eq!(db.run("insert into p values (4, 0)"), "23514 new row for relation \"p\" violates check constraint \"p_n_check\" / Failing row contains (4, 0).");
+    assert_eq!(
+        db.run("insert into p values (4, 0)"),
+        "23514 new row for relation \"p\" violates check constraint \"p_n_check\" / Failing row contains (4, 0)."
+    );
     assert_eq!(db.run("insert into c values (1, 1), (2, null)"), "2");
-    assert_eq!(db.run("insert into c values (3, 9)"), "23503 insert or update on table \"c\" violates foreign key constraint \"c_pid_fkey\" / Key (pid)=(9) is not present in table \"p\".");
-    assert_eq!(db.run("delete from p where id = 1"), "23503 update or delete on table \"p\" violates foreign key constraint \"c_pid_fkey\" on table \"c\" / Key (id)=(1) is still referenced from table \"c\".");
+    assert_eq!(
+        db.run("insert into c values (3, 9)"),
+        "23503 insert or update on table \"c\" violates foreign key constraint \"c_pid_fkey\" / Key (pid)=(9) is not present in table \"p\"."
+    );
+    assert_eq!(
+        db.run("delete from p where id = 1"),
+        "23503 update or delete on table \"p\" violates foreign key constraint \"c_pid_fkey\" on table \"c\" / Key (id)=(1) is still referenced from table \"c\"."
+    );
     assert_eq!(db.run("delete from p where id = 2"), "1");
     set(&key(ReferentialAction::Cascade, ReferentialAction::Cascade));
     assert_eq!(db.run("update p set id = 7 where id = 1"), "1");
@@ -122,6 +160,9 @@ fn concurrent_updates_are_followed() {
     let locker = db.begin();
     db.execute(&locker, "select * from t where a = 1 for update", &[]).unwrap();
     assert_eq!(db.run("select a from t for update skip locked"), "2");
-    assert_eq!(db.run("select a from t where a = 1 for update nowait"), "55P03 could not obtain lock on row in relation \"t\"");
+    assert_eq!(
+        db.run("select a from t where a = 1 for update nowait"),
+        "55P03 could not obtain lock on row in relation \"t\""
+    );
     locker.abort().unwrap();
 }
