@@ -388,3 +388,29 @@ fn speed() {
     }
     eprintln!("{:?} a statement", start.elapsed() / 100_000);
 }
+
+/// Whatever the parser lets through, the analyser can nest (unoptimised frames are much larger).
+#[test]
+fn nesting_fits_the_stack() {
+    let stack = if cfg!(debug_assertions) { 64 << 20 } else { 2 << 20 };
+    let work = || {
+        for n in [50, 150, 300] {
+            for sql in [
+                format!("select {}1{}", "abs(".repeat(n), ")".repeat(n)),
+                format!("select {}1{}", "(select ".repeat(n), ")".repeat(n)),
+                format!("select {}1 from t", "- a * ".repeat(n)),
+                format!("select {}true", "not ".repeat(n)),
+                format!("select 1{}", " + 1".repeat(n * 6)),
+                format!("select {}1{}", "case when true then ".repeat(n), " end".repeat(n)),
+                format!("select * from {}t{}", "(select * from ".repeat(n), ") s".repeat(n)),
+                format!("select a from t{}", " union select 1".repeat(n)),
+            ] {
+                if let Err(e) = run(&sql) {
+                    assert_eq!(e.state(), base::SqlState::STATEMENT_TOO_COMPLEX, "{e}");
+                }
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().stack_size(stack).spawn(work).unwrap();
+    thread.join().unwrap();
+}
