@@ -27,6 +27,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{OnceLock, Weak};
 use std::time::{Duration, Instant};
 
+/// So many files are synced by one sync of the whole file system.
+const SYNC_TOGETHER: usize = 64;
+
 /// Open files and files to be synced.
 pub(crate) struct Files {
     open_max: usize,
@@ -311,6 +314,9 @@ impl Pool {
         let batch = std::mem::take(&mut *self.files.pending.lock());
         let mut stats = SyncStats::default();
         let mut files: Vec<_> = batch.files.into_iter().collect();
+        if files.len() >= SYNC_TOGETHER {
+            return self.sync_together(&files);
+        }
         files.sort_unstable_by_key(|(key, _)| *key);
         let mut files = files.into_iter();
         while let Some(((id, fork), relation)) = files.next() {
@@ -348,6 +354,24 @@ impl Pool {
             }
         }
         Ok(stats)
+    }
+
+    /// Many files, and all names, in one sync of the file system: a sync of each would commit the file
+    /// system's own journal each time (500 new files: 2 s against 20 ms).
+    fn sync_together(&self, files: &[((RelationId, Fork), Arc<Relation>)]) -> Result<SyncStats> {
+        for ((_, fork), relation) in files {
+            // Cleared first: a write that comes now registers again.
+            relation.fork(*fork).sync_pending.store(false, Ordering::Release);
+        }
+        let start = Instant::now();
+        if let Err(e) = self.disk.sync_all() {
+            let e = Error::io("could not fsync the data directory", e);
+            self.files.fail(&e);
+            return Err(e);
+        }
+        let time = start.elapsed();
+        self.stats.timed(IoContext::Normal, Op::fsyncs, Op::fsync_time_us, time);
+        Ok(SyncStats { files: files.len(), longest: time, total: time })
     }
 
     /// Syncs one file now.

@@ -75,6 +75,12 @@ pub trait Disk: Send + Sync + Debug {
     /// # Errors
     /// The system's.
     fn sync_dir(&self, path: &str) -> io::Result<()>;
+    /// Makes everything written and named in the data folder durable, in one go: for many files this is
+    /// much cheaper than syncing each, but it may wait for what others wrote to the same file system.
+    ///
+    /// # Errors
+    /// The system's; never to be retried.
+    fn sync_all(&self) -> io::Result<()>;
 }
 
 /// An open file. Positions are bytes from its start.
@@ -149,4 +155,9 @@ pub fn os(root: std::path::PathBuf) -> io::Result<Arc<dyn Disk>> {
 /// `disk` without its syncs: for `fsync = off`. A crash of the machine may leave anything.
 pub fn without_sync(disk: Arc<dyn Disk>) -> Arc<dyn Disk> {
     Arc::new(unsynced::UnsyncedDisk(disk))
+}
+
+/// Lets this process have as many files open as the system allows it, and says how many that are.
+pub fn raise_open_file_limit() -> u64 {
+    os::raise_open_file_limit()
 }

@@ -20,6 +20,8 @@ const IOV_MAX: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct OsDisk {
     root: PathBuf,
+    /// Open from the start: `syncfs` on it tells of every failed write since.
+    folder: fs::File,
 }
 
 #[derive(Debug)]
@@ -32,7 +34,8 @@ impl OsDisk {
         if !fs::metadata(&root)?.is_dir() {
             return Err(io::Error::from(io::ErrorKind::NotADirectory));
         }
-        Ok(OsDisk { root })
+        let folder = fs::File::open(&root)?;
+        Ok(OsDisk { root, folder })
     }
 
     /// The whole path, if `path` stays in the folder.
@@ -96,6 +99,28 @@ impl Disk for OsDisk {
     fn sync_dir(&self, path: &str) -> io::Result<()> {
         fs::File::open(self.path(path)?)?.sync_all()
     }
+
+    fn sync_all(&self) -> io::Result<()> {
+        // SAFETY: only an open descriptor.
+        check(unsafe { libc::syncfs(self.folder.as_raw_fd()) })
+    }
+}
+
+pub(crate) fn raise_open_file_limit() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure is ours, and as the call wants it.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) != 0 {
+            return 256;
+        }
+        if limit.rlim_cur < limit.rlim_max {
+            let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
+            if libc::setrlimit(libc::RLIMIT_NOFILE, &raised) == 0 {
+                limit = raised;
+            }
+        }
+    }
+    limit.rlim_cur
 }
 
 fn check(result: libc::c_int) -> io::Result<()> {

@@ -35,6 +35,9 @@ impl Disk for UnsyncedDisk {
     fn sync_dir(&self, _path: &str) -> io::Result<()> {
         Ok(())
     }
+    fn sync_all(&self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl File for UnsyncedFile {

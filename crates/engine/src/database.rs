@@ -15,6 +15,7 @@
 use crate::checkpoint::{CheckpointFlags, Checkpointer, new_checkpointer};
 use crate::control::{ClusterState, ControlFile, FolderLock, is_data_folder, write_marker};
 use crate::recovery::{Start, find_start};
+use crate::removal::FileCloser;
 use crate::storage::{FIRST_FILE_NUMBER, RelationFiles, StorageState};
 use base::settings::ServerSettings;
 use base::sync::{Arc, Condvar, Mutex, Rank, now_timestamp_us};
@@ -82,6 +83,7 @@ pub struct Engine {
     pub files: Arc<RelationFiles>,
     /// Checkpoints.
     pub checkpointer: Arc<Checkpointer>,
+    closer: Arc<FileCloser>,
     control: Mutex<ControlFile>,
     fatal: Arc<Fatal>,
     background: bool,
@@ -209,6 +211,9 @@ impl Engine {
         let background = options.background;
         let storage = &start.checkpoint.storage;
         let engine = Engine::assemble(disk, options, wal, control, storage, txn, lock)?;
+        if background {
+            engine.start_closer()?;
+        }
         engine.files.remove_temporary()?;
         if start.clean {
             engine.txns.finish_recovery();
@@ -262,7 +267,10 @@ impl Engine {
         let raise = Arc::clone(&fatal);
         pool.on_failure(move |what| raise.raise(what));
         let txns = TransactionManager::open(disk.clone(), wal.clone(), txn)?;
-        let files = RelationFiles::new(disk.clone(), pool.clone(), wal.clone(), storage);
+        let room = (disk::raise_open_file_limit() / 4).min(8192) as usize;
+        let closer = Arc::new(FileCloser::new(room));
+        let files =
+            RelationFiles::new(disk.clone(), pool.clone(), wal.clone(), closer.clone(), storage);
         let remover = Arc::clone(&files);
         txns.set_file_remover(Box::new(move |files| remover.remove(files)));
         Ok(Arc::new(Engine {
@@ -272,6 +280,7 @@ impl Engine {
             pool,
             txns,
             files,
+            closer,
             checkpointer: new_checkpointer(),
             control: Mutex::new(Rank(255), control),
             fatal,
@@ -360,6 +369,15 @@ impl Engine {
         Ok(())
     }
 
+    fn start_closer(&self) -> Result<()> {
+        self.closer.start();
+        let closer = Arc::clone(&self.closer);
+        let thread = base::sync::spawn("file closer", move || closer.run())
+            .map_err(|e| Error::io("could not start thread \"file closer\"", e))?;
+        self.threads.lock().push(thread);
+        Ok(())
+    }
+
     fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst) || self.has_failed()
     }
@@ -414,6 +432,7 @@ impl Engine {
         self.stopping.store(true, Ordering::SeqCst);
         self.stop_checkpointer();
         self.wal.wake_writer();
+        self.closer.stop();
         {
             let _sleep = self.sleep.lock();
             self.wake.notify_all();

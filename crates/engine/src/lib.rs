@@ -8,6 +8,7 @@
 //! | redo | [`recovery`] |
 //! | checkpoints and their log lines | [`checkpoint`] |
 //! | relation files, file numbers, OIDs | [`storage`] |
+//! | space of removed files | [`removal`] |
 //! | heaps and B-trees of tables and indexes | [`relation`] |
 //! | the catalogs | [`catalog`] |
 
@@ -19,6 +20,7 @@ pub mod control;
 pub mod database;
 pub mod recovery;
 pub mod relation;
+pub mod removal;
 pub mod storage;
 pub mod toast;
 

@@ -23,10 +23,11 @@
 //! # Differs from PostgreSQL
 //! PostgreSQL leaves files of transactions that were in progress at a crash. TRUNCATE never shrinks: it is a new number.
 
+use crate::removal::FileCloser;
 use base::sync::{Arc, Mutex, Rank, RwLock, RwLockReadGuard};
 use base::{BlockNumber, Error, Fork, Lsn, Oid, PageTag, RelationId, Result, Xid, log};
 use buffer::{BufferPool, Persistence, RelationHandle};
-use disk::{Disk, OpenMode};
+use disk::{Disk, File, OpenMode};
 use page::Page;
 use std::collections::{BTreeMap, HashSet};
 use txn::{Transaction, TransactionManager, XidStatus};
@@ -84,6 +85,7 @@ pub struct RelationFiles {
     wal: Arc<Wal>,
     barrier: RwLock<()>,
     numbers: Mutex<Numbers>,
+    closer: Arc<FileCloser>,
 }
 
 impl std::fmt::Debug for RelationFiles {
@@ -98,6 +100,7 @@ impl RelationFiles {
         disk: Arc<dyn Disk>,
         pool: Arc<BufferPool>,
         wal: Arc<Wal>,
+        closer: Arc<FileCloser>,
         state: &StorageState,
     ) -> Arc<RelationFiles> {
         let pending = state
@@ -109,6 +112,7 @@ impl RelationFiles {
             disk,
             pool,
             wal,
+            closer,
             barrier: RwLock::new(Rank(230), ()),
             numbers: Mutex::new(
                 Rank(250),
@@ -359,11 +363,15 @@ impl RelationFiles {
     pub fn remove(&self, files: &[RelationId]) -> Result<()> {
         let mut result = Ok(());
         for id in files {
+            let held = self.hold_open(*id);
             let removed = if id.file_number == 0 {
                 self.remove_database(id.database)
             } else {
                 self.pool.unlink(*id)
             };
+            if !held.is_empty() {
+                self.closer.take(held);
+            }
             if let Err(e) = removed {
                 log!("could not remove the files of relation \"{id}\": {e}");
                 result = result.and(Err(e));
@@ -371,6 +379,19 @@ impl RelationFiles {
             self.numbers.lock().pending.remove(&(id.database, id.file_number));
         }
         result
+    }
+
+    /// The relation's files, opened, if somebody is there to close them later.
+    fn hold_open(&self, id: RelationId) -> Vec<Arc<dyn File>> {
+        if id.file_number == 0 || !self.closer.is_running() {
+            return Vec::new();
+        }
+        Fork::ALL
+            .into_iter()
+            .filter_map(|fork| {
+                self.disk.open(&format!("{id}{}", fork.suffix()), OpenMode::Existing).ok()
+            })
+            .collect()
     }
 
     fn remove_database(&self, database: Oid) -> Result<()> {

@@ -62,6 +62,9 @@ impl Disk for CheckedDisk {
     fn sync_dir(&self, path: &str) -> io::Result<()> {
         self.inner.sync_dir(path)
     }
+    fn sync_all(&self) -> io::Result<()> {
+        self.inner.sync_all()
+    }
 }
 
 impl File for CheckedFile {

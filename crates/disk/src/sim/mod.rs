@@ -532,4 +532,31 @@ impl Disk for SimDisk {
         });
         Ok(())
     }
+
+    fn sync_all(&self) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.counts.syncs += 1;
+        match state.change(Operation::Sync, "") {
+            Ok(false) => {}
+            Ok(true) => return Err(crashed()),
+            Err(e) => {
+                if !state.crashed {
+                    for inode in &mut state.inodes {
+                        inode.pending.clear();
+                    }
+                }
+                return Err(e);
+            }
+        }
+        let State { durable_names, name_changes, inodes, .. } = &mut *state;
+        for change in name_changes.drain(..) {
+            change.apply(durable_names);
+        }
+        for inode in inodes {
+            for change in std::mem::take(&mut inode.pending) {
+                change.apply(&mut inode.durable);
+            }
+        }
+        Ok(())
+    }
 }

@@ -39,6 +39,7 @@ fn files_and_names() {
         assert_eq!(&buf, b"\0xy\0\0\0\0\0\0\0");
         f.sync_data().unwrap();
         disk.sync_dir("a/b").unwrap();
+        disk.sync_all().unwrap();
         disk.rename("a/b/f", "a/b/g").unwrap();
         disk.open("a/x", OpenMode::Create).unwrap();
         let mut names = disk.list("a").unwrap();
