@@ -10,7 +10,8 @@
 
 use crate::tree::{BoolTestKind, Expr, RowCompareOp, SqlValueFunction, SubLinkKind, TypeRef};
 use base::{Oid, Result, bail, err};
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 use types::datum::RecordColumn;
 use types::registry::{self, ScalarFn};
 use types::{Datum, FunctionBody, Text, oids};
@@ -197,40 +198,29 @@ fn int_like(a: Oid, b: Oid) -> bool {
                 || a == oids::CHAR))
 }
 
-/// What a function of `pg_proc` compares, if it is one of the plain comparison operators.
+/// What a function of `pg_proc` compares, if it is that of a comparison operator.
 pub fn comparison(function: Oid) -> Option<(CompareOp, Oid, Oid)> {
-    let fact = types::facts::proc(function)?;
-    let [a, b] = fact.args else { return None };
-    if fact.result != oids::BOOL {
-        return None;
-    }
-    let s = fact.symbol;
-    let s = s.strip_suffix("_timestamp").map_or(s, |_| s);
-    let op = if s.ends_with("eq") {
-        CompareOp::Eq
-    } else if s.ends_with("ne") {
-        CompareOp::Ne
-    } else if s.ends_with("lt") {
-        CompareOp::Lt
-    } else if s.ends_with("le") {
-        CompareOp::Le
-    } else if s.ends_with("gt") {
-        CompareOp::Gt
-    } else if s.ends_with("ge") {
-        CompareOp::Ge
-    } else {
-        return None;
-    };
-    // A function of such a name and result that no operator of that meaning uses is something else.
-    let name = match op {
-        CompareOp::Eq => "=",
-        CompareOp::Ne => "<>",
-        CompareOp::Lt => "<",
-        CompareOp::Le => "<=",
-        CompareOp::Gt => ">",
-        CompareOp::Ge => ">=",
-    };
-    registry::operators_by_name(name).iter().any(|o| o.function == function).then_some((op, *a, *b))
+    static MAP: OnceLock<HashMap<Oid, (CompareOp, Oid, Oid)>> = OnceLock::new();
+    MAP.get_or_init(|| {
+        types::facts::operators()
+            .iter()
+            .filter(|o| o.kind == 'b' && o.result == oids::BOOL)
+            .filter_map(|o| {
+                let op = match o.name {
+                    "=" => CompareOp::Eq,
+                    "<>" => CompareOp::Ne,
+                    "<" => CompareOp::Lt,
+                    "<=" => CompareOp::Le,
+                    ">" => CompareOp::Gt,
+                    ">=" => CompareOp::Ge,
+                    _ => return None,
+                };
+                Some((o.function, (op, o.left, o.right)))
+            })
+            .collect()
+    })
+    .get(&function)
+    .copied()
 }
 
 fn arithmetic(function: Oid) -> Option<(ArithOp, IntWidth)> {

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod analyse;
+pub mod analyze_stats;
 pub mod client;
 pub mod deparse;
 pub mod exec;

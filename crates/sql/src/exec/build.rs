@@ -506,6 +506,7 @@ impl Builder {
                 at: 0,
                 complete: false,
                 started: false,
+                generation: 0,
                 batch: Batch::new(),
             }),
             NodeKind::CteScope { input, ctes } => {

@@ -136,6 +136,7 @@ pub(crate) struct MaterializeNode {
     pub started: bool,
     /// The input depends on parameters: its rows can't be kept.
     pub depends: bool,
+    pub generation: u64,
     pub batch: Batch,
     pub width: usize,
 }
@@ -143,6 +144,7 @@ pub(crate) struct MaterializeNode {
 impl Node for MaterializeNode {
     fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
         out.reset(self.width);
+        self.renew(cx);
         if !self.complete {
             if !self.started {
                 self.started = true;
@@ -162,7 +164,8 @@ impl Node for MaterializeNode {
         }
         self.store.read(&mut self.at, out, max, true)
     }
-    fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
+    fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
+        self.renew(cx);
         self.at = 0;
         if self.depends {
             self.forget();
@@ -172,6 +175,14 @@ impl Node for MaterializeNode {
 }
 
 impl MaterializeNode {
+    /// Rows of an earlier execution are forgotten.
+    fn renew(&mut self, cx: &Cx<'_>) {
+        if self.generation != cx.shared.generation.get() {
+            self.generation = cx.shared.generation.get();
+            self.at = 0;
+            self.forget();
+        }
+    }
     fn forget(&mut self) {
         self.complete = false;
         self.started = false;

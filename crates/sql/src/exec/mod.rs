@@ -59,6 +59,8 @@ pub(crate) struct Shared {
     pub ctes: Vec<RefCell<store::CteState>>,
     pub affected: Cell<u64>,
     pub depth: Cell<u32>,
+    /// Counts executions: what was kept in an earlier one is not for this.
+    pub generation: Cell<u64>,
     /// Foreign-key work for the end of the statement.
     pub after: RefCell<Vec<foreign_key::AfterCheck>>,
 }
@@ -189,6 +191,7 @@ impl Executor {
         self.rest = None;
         self.shared.affected.set(0);
         self.shared.depth.set(0);
+        self.shared.generation.set(self.shared.generation.get() + 1);
         self.shared.after.borrow_mut().clear();
         if again {
             for s in &self.shared.sub_plans {

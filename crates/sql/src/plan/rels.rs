@@ -10,7 +10,7 @@ use expr::{Expr, TypeRef};
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A set of relations of one level.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -153,10 +153,16 @@ pub(crate) struct JoinSpace<'g, 'a> {
 
 /// The btree family and equality of an `=` operator.
 pub(crate) fn equality_family(operator: u32) -> Option<Oid> {
-    types::facts::family_operators()
-        .iter()
-        .find(|a| a.operator == Oid(operator) && a.strategy == 3 && a.method == Oid(403))
-        .map(|a| a.family)
+    static MAP: OnceLock<HashMap<u32, Oid>> = OnceLock::new();
+    MAP.get_or_init(|| {
+        types::facts::family_operators()
+            .iter()
+            .filter(|a| a.strategy == 3 && a.method == Oid(403))
+            .map(|a| (a.operator.0, a.family))
+            .collect()
+    })
+    .get(&operator)
+    .copied()
 }
 
 /// `=` of a family between two types: (operator, function).

@@ -17,7 +17,7 @@ use txn::{BackendKind, Transaction, Wait};
 use types::{Datum, Env};
 
 pub struct Db {
-    _folder: tempfile::TempDir,
+    _folder: Option<tempfile::TempDir>,
     pub engine: Arc<Engine>,
     storage: Storage,
     pub tables: RefCell<HashMap<String, Arc<Table>>>,
@@ -58,6 +58,17 @@ impl Db {
         settings.set_internal("shared_buffers", base::settings::Value::Int(2048));
         let options = EngineOptions { background: false, ..EngineOptions::new(Arc::new(settings)) };
         let engine = Engine::init(disk, options).unwrap();
+        Db::assemble(Some(folder), engine)
+    }
+
+    /// A second session's view of one table.
+    pub fn over(engine: Arc<Engine>, table: Arc<Table>) -> Db {
+        let db = Db::assemble(None, engine);
+        db.tables.borrow_mut().insert(table.name.clone(), table);
+        db
+    }
+
+    fn assemble(folder: Option<tempfile::TempDir>, engine: Arc<Engine>) -> Db {
         let storage = Storage::of(&engine);
         Db {
             _folder: folder,

@@ -166,3 +166,62 @@ fn concurrent_updates_are_followed() {
     );
     locker.abort().unwrap();
 }
+
+/// Two sessions add to one row in turn, each statement waiting for the other's transaction.
+#[test]
+fn no_update_is_lost_between_sessions() {
+    let db = Db::new();
+    db.create("t", "a int4 notnull, n int4", &["unique a"]);
+    db.run("insert into t values (1, 0)");
+    let table = db.tables.borrow()["t"].clone();
+    let engine = db.engine.clone();
+    let rounds = 40;
+    std::thread::scope(|s| {
+        for _ in 0..3 {
+            let (engine, table) = (engine.clone(), table.clone());
+            s.spawn(move || {
+                let db = Db::over(engine, table);
+                for _ in 0..rounds {
+                    assert_eq!(db.run("update t set n = n + 1 where a = 1 and n >= 0"), "1");
+                }
+            });
+        }
+    });
+    assert_eq!(db.run("select n from t"), (3 * rounds).to_string());
+}
+
+/// An execution of a prepared plan sees what was committed since the last one, also where rows are kept.
+#[test]
+fn an_executor_runs_again() {
+    use crate::exec::{ExecContext, Executor};
+    let db = Db::new();
+    db.create("t", "a int4 notnull, n int4", &["unique a"]);
+    db.run("insert into t values (1, 10), (2, 20)");
+    db.settings.borrow_mut().enable_hashjoin = false;
+    db.settings.borrow_mut().enable_mergejoin = false;
+    db.settings.borrow_mut().enable_indexscan = false;
+    db.settings.borrow_mut().enable_indexonlyscan = false;
+    let plan = db.plan("select count(*) from t x join t y on x.n < y.n").unwrap();
+    let mut e = Executor::new(plan).unwrap();
+    for want in [1, 3, 6] {
+        let txn = db.begin();
+        let x = ExecContext {
+            txn: &txn,
+            snapshot: txn.take_snapshot(),
+            env: &super::db::TestEnv,
+            catalog: &db,
+            relations: &db,
+            cancel: &db.cancel,
+            work_mem_bytes: 1 << 20,
+            params: &[],
+            lock_wait: txn::Wait::FOREVER,
+        };
+        e.start(&x).unwrap();
+        let b = e.next_batch(&x, 10).unwrap();
+        assert!(matches!(b.row(0)[0], types::Datum::Int8(n) if n == want), "{:?}", b.row(0));
+        assert!(e.next_batch(&x, 10).unwrap().is_empty());
+        drop(x);
+        txn.commit(txn::CommitExtras::default()).unwrap();
+        db.run(&format!("insert into t values ({}, {})", want + 2, want * 100));
+    }
+}
