@@ -1,0 +1,203 @@
+//! Cursors: DECLARE, FETCH, MOVE, CLOSE.
+//!
+//! # Layout
+//! A cursor keeps the rows it has fetched: moving backward, and going on after its transaction (WITH HOLD),
+//! read from there.
+
+use super::portal::{KeptRows, PortalState};
+use super::utility::UtilityDone;
+use super::{Portal, Session};
+use crate::parse::utility::{DeclareCursor, Fetch, FetchDirection};
+use crate::parse::{Parsed, Statement};
+use base::{Result, bail};
+use std::rc::Rc;
+use std::sync::Arc;
+use types::Datum;
+
+/// Where a FETCH goes: the positions of the rows it returns, and where the cursor then stands.
+struct Movement {
+    /// Row positions, from 1.
+    rows: Vec<usize>,
+    /// The new position.
+    to: usize,
+}
+
+impl Session {
+    pub(super) fn declare_cursor(
+        &mut self,
+        declare: &DeclareCursor,
+        source: &Arc<str>,
+    ) -> Result<UtilityDone> {
+        if !declare.hold {
+            self.require_block("DECLARE CURSOR")?;
+        }
+        if self.portals.contains_key(&declare.name) {
+            bail!(DUPLICATE_CURSOR, "cursor \"{}\" already exists", declare.name);
+        }
+        let parsed = Parsed {
+            statement: Statement::Query(declare.query.clone()),
+            source: Arc::clone(source),
+            start: declare.query_span.0 as usize,
+            end: declare.query_span.1 as usize,
+            max_param: 0,
+        };
+        let prepared = Rc::new(self.prepare(parsed, &[])?);
+        let mut columns = prepared.columns.clone();
+        if declare.binary {
+            for column in columns.iter_mut().flatten() {
+                column.format = 1;
+            }
+        }
+        let mut portal = Portal::new(Rc::clone(&prepared), Vec::new(), columns);
+        portal.is_cursor = true;
+        portal.hold = declare.hold;
+        portal.scroll = declare.scroll != Some(false);
+        portal.text = Arc::clone(source);
+        portal.kept = Some(KeptRows::default());
+        self.start_portal(&mut portal)?;
+        self.portals.insert(declare.name.clone(), portal);
+        Ok(UtilityDone { tag: "DECLARE CURSOR".into(), rows: None })
+    }
+
+    pub(super) fn fetch(&mut self, fetch: &Fetch) -> Result<UtilityDone> {
+        let Some(mut portal) = self.portals.remove(&fetch.cursor) else {
+            bail!(INVALID_CURSOR_NAME, "cursor \"{}\" does not exist", fetch.cursor);
+        };
+        let result = self.fetch_from(&mut portal, fetch);
+        self.portals.insert(fetch.cursor.clone(), portal);
+        result
+    }
+
+    fn fetch_from(&mut self, portal: &mut Portal, fetch: &Fetch) -> Result<UtilityDone> {
+        if let PortalState::Ready = portal.state {
+            self.start_portal(portal)?;
+        }
+        portal.kept.get_or_insert_with(KeptRows::default);
+        let movement = plan_movement(portal, fetch.direction)?;
+        let kept = portal.kept.get_or_insert_with(KeptRows::default);
+        kept.position = movement.to;
+        let rows: Vec<Vec<Datum>> =
+            movement.rows.iter().filter_map(|p| kept.rows.get(p - 1).cloned()).collect();
+        let count = rows.len();
+        if fetch.move_only {
+            return Ok(UtilityDone { tag: format!("MOVE {count}"), rows: None });
+        }
+        let columns = portal.columns.clone().unwrap_or_default();
+        Ok(UtilityDone { tag: format!("FETCH {count}"), rows: Some((columns, rows)) })
+    }
+
+    pub(super) fn close_cursor(&mut self, name: Option<&str>) -> Result<UtilityDone> {
+        match name {
+            Some(name) => {
+                if self.portals.remove(name).is_none() {
+                    bail!(INVALID_CURSOR_NAME, "cursor \"{name}\" does not exist");
+                }
+                Ok(UtilityDone { tag: "CLOSE CURSOR".into(), rows: None })
+            }
+            None => {
+                self.portals.retain(|_, p| !p.is_cursor);
+                Ok(UtilityDone { tag: "CLOSE CURSOR ALL".into(), rows: None })
+            }
+        }
+    }
+
+    /// WITH HOLD cursors keep all their rows when their transaction commits.
+    pub(super) fn hold_cursors(&mut self) -> Result<()> {
+        for portal in self.portals.values_mut().filter(|p| p.hold && !p.held) {
+            read_to(portal, usize::MAX)?;
+            portal.state = PortalState::Done;
+            portal.held = true;
+        }
+        Ok(())
+    }
+}
+
+/// Reads rows into the cursor's store until it has `n`, or the query ends.
+fn read_to(portal: &mut Portal, n: usize) -> Result<()> {
+    let kept = portal.kept.get_or_insert_with(KeptRows::default);
+    if kept.complete || kept.rows.len() >= n {
+        return Ok(());
+    }
+    let PortalState::Running(execution) = &mut portal.state else {
+        kept.complete = true;
+        return Ok(());
+    };
+    let wanted = if n == usize::MAX { 0 } else { n - kept.rows.len() };
+    let rows = &mut kept.rows;
+    kept.complete = execution.run(wanted, &mut |row: &[Datum]| {
+        rows.push(row.to_vec());
+        Ok(())
+    })?;
+    Ok(())
+}
+
+fn count(n: i64) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
+}
+
+fn plan_movement(portal: &mut Portal, direction: FetchDirection) -> Result<Movement> {
+    let at = portal.kept.as_ref().map_or(0, |k| k.position);
+    let backward = match direction {
+        FetchDirection::Prior | FetchDirection::BackwardAll | FetchDirection::First => true,
+        FetchDirection::Backward(n) => n > 0,
+        FetchDirection::Forward(n) | FetchDirection::Relative(n) => n < 0,
+        FetchDirection::Absolute(n) => n < 0 || count(n) < at,
+        _ => false,
+    };
+    if backward && !portal.scroll && !(matches!(direction, FetchDirection::First) && at == 0) {
+        return Err(base::SqlError::new(
+            base::SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "cursor can only scan forward",
+        )
+        .hint("Declare it with SCROLL option to enable backward scan.")
+        .into());
+    }
+    match direction {
+        FetchDirection::Next => forward(portal, at, 1),
+        FetchDirection::Forward(n) if n > 0 => forward(portal, at, count(n)),
+        FetchDirection::Backward(n) if n < 0 => forward(portal, at, count(-n)),
+        FetchDirection::ForwardAll => forward(portal, at, usize::MAX),
+        FetchDirection::Prior => back(portal, at, 1),
+        FetchDirection::Backward(n) if n > 0 => back(portal, at, count(n)),
+        FetchDirection::Forward(n) if n < 0 => back(portal, at, count(-n)),
+        FetchDirection::BackwardAll => back(portal, at, usize::MAX),
+        FetchDirection::Forward(_) | FetchDirection::Backward(_) => single(portal, at),
+        FetchDirection::First => single(portal, 1),
+        FetchDirection::Last => {
+            read_to(portal, usize::MAX)?;
+            let last = portal.kept.as_ref().map_or(0, |k| k.rows.len());
+            single(portal, last)
+        }
+        FetchDirection::Absolute(n) if n >= 0 => single(portal, count(n)),
+        FetchDirection::Absolute(n) => {
+            read_to(portal, usize::MAX)?;
+            let rows = portal.kept.as_ref().map_or(0, |k| k.rows.len());
+            single(portal, (rows + 1).saturating_sub(count(-n)))
+        }
+        FetchDirection::Relative(n) if n >= 0 => single(portal, at.saturating_add(count(n))),
+        FetchDirection::Relative(n) => single(portal, at.saturating_sub(count(-n))),
+    }
+}
+
+fn forward(portal: &mut Portal, at: usize, n: usize) -> Result<Movement> {
+    let wanted = at.saturating_add(n);
+    read_to(portal, wanted)?;
+    let have = portal.kept.as_ref().map_or(0, |k| k.rows.len());
+    let to = if have < wanted { have + 1 } else { wanted };
+    Ok(Movement { rows: (at + 1..=wanted.min(have)).collect(), to })
+}
+
+fn back(portal: &mut Portal, at: usize, n: usize) -> Result<Movement> {
+    let have = portal.kept.as_ref().map_or(0, |k| k.rows.len());
+    let from = at.min(have + 1);
+    let low = from.saturating_sub(n);
+    let rows: Vec<usize> = (low.max(1)..from).rev().collect();
+    Ok(Movement { rows, to: low })
+}
+
+fn single(portal: &mut Portal, at: usize) -> Result<Movement> {
+    read_to(portal, at)?;
+    let have = portal.kept.as_ref().map_or(0, |k| k.rows.len());
+    let rows = if (1..=have).contains(&at) { vec![at] } else { Vec::new() };
+    Ok(Movement { rows, to: at.min(have + 1) })
+}

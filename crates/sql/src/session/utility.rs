@@ -1,0 +1,583 @@
+//! Statements that are not queries: where each is carried out.
+
+use super::prepared::{output_column, query_columns};
+use super::run::exec_context;
+use super::{Portal, Prepared, Session};
+use crate::analyse;
+use crate::client::{Client, OutputColumn};
+use crate::ddl::Ddl;
+use crate::parse::utility::{
+    DiscardKind, Explain, LockMode as ParsedLockMode, SetStatement, SettingChange,
+    UtilityStatement as U,
+};
+use crate::parse::{Parsed, Statement};
+use base::settings::SetScope;
+use base::{Result, bail};
+use expr::TypeRef;
+use std::rc::Rc;
+use std::sync::Arc;
+use types::{Datum, oids};
+
+/// What a utility statement came to.
+#[derive(Default)]
+pub struct UtilityDone {
+    /// Its command tag.
+    pub tag: String,
+    /// Its rows, if it returns any.
+    pub rows: Option<(Vec<OutputColumn>, Vec<Vec<Datum>>)>,
+}
+
+impl UtilityDone {
+    fn tag(tag: impl Into<String>) -> UtilityDone {
+        UtilityDone { tag: tag.into(), rows: None }
+    }
+}
+
+fn text_column(name: &str) -> OutputColumn {
+    output_column(name, TypeRef::of(oids::TEXT), (0, 0))
+}
+
+/// Statements that change nothing a read-only transaction protects.
+fn allowed_read_only(statement: &U) -> bool {
+    matches!(
+        statement,
+        U::Set(_)
+            | U::Reset(_)
+            | U::Show(_)
+            | U::Explain(_)
+            | U::Prepare { .. }
+            | U::Execute { .. }
+            | U::Deallocate(_)
+            | U::DeclareCursor(_)
+            | U::Fetch(_)
+            | U::Close(_)
+            | U::Transaction(_)
+            | U::SetTransaction { .. }
+            | U::SetConstraints { .. }
+            | U::LockTable { .. }
+            | U::Checkpoint { .. }
+            | U::Discard(_)
+            | U::Copy(_)
+            | U::Listen(_)
+            | U::Unlisten(_)
+            | U::Load(_)
+            | U::Vacuum(_)
+            | U::Unsupported { .. }
+    )
+}
+
+impl Session {
+    /// The columns that a utility statement returns, if it returns rows.
+    pub(super) fn utility_columns(&mut self, parsed: &Parsed) -> Result<Option<Vec<OutputColumn>>> {
+        let Statement::Utility(utility) = &parsed.statement else { return Ok(None) };
+        Ok(match utility.as_ref() {
+            U::Show(Some(name)) => Some(vec![text_column(&show_name(name))]),
+            U::Show(None) => Some(["name", "setting", "description"].map(text_column).to_vec()),
+            U::Explain(_) => Some(vec![text_column("QUERY PLAN")]),
+            U::Execute { name, .. } => self.statement(name)?.columns.clone(),
+            U::Fetch(fetch) if !fetch.move_only => match self.portals.get(&fetch.cursor) {
+                Some(portal) => portal.columns.clone(),
+                None => None,
+            },
+            _ => None,
+        })
+    }
+
+    /// Carries out a utility statement.
+    pub(super) fn utility(
+        &mut self,
+        statement: &U,
+        prepared: &Rc<Prepared>,
+        _params: &[Datum],
+        client: &mut dyn Client,
+    ) -> Result<UtilityDone> {
+        if !allowed_read_only(statement) && self.state.txn()?.is_read_only() {
+            bail!(
+                READ_ONLY_SQL_TRANSACTION,
+                "cannot execute {} in a read-only transaction",
+                command_name(statement)
+            );
+        }
+        let source = match &prepared.parsed {
+            Some(parsed) => Arc::clone(&parsed.source),
+            None => Arc::clone(&prepared.text),
+        };
+        match statement {
+            U::Set(set) => self.set_statement(set).map(|()| UtilityDone::tag("SET")),
+            U::Reset(name) => self.reset_statement(name.as_deref()),
+            U::Show(name) => self.show(name.as_deref()),
+            U::SetTransaction { session, modes, snapshot } => {
+                if snapshot.is_some() {
+                    return Err(base::Error::unsupported("SET TRANSACTION SNAPSHOT"));
+                }
+                if *session {
+                    self.set_session_modes(modes)?;
+                } else {
+                    self.set_modes(modes)?;
+                }
+                Ok(UtilityDone::tag("SET"))
+            }
+            U::Prepare { name, types, statement } => {
+                self.prepare_statement(name, types, statement, &source)?;
+                Ok(UtilityDone::tag("PREPARE"))
+            }
+            U::Execute { name, args } => self.execute_statement(name, args, &source, client),
+            U::Deallocate(name) => {
+                match name {
+                    Some(name) => {
+                        self.statement(name)?;
+                        self.statements.remove(name);
+                        Ok(UtilityDone::tag("DEALLOCATE"))
+                    }
+                    None => {
+                        self.statements.clear();
+                        Ok(UtilityDone::tag("DEALLOCATE ALL"))
+                    }
+                }
+            }
+            U::DeclareCursor(declare) => self.declare_cursor(declare, &source),
+            U::Fetch(fetch) => self.fetch(fetch),
+            U::Close(name) => self.close_cursor(name.as_deref()),
+            U::Explain(explain) => self.explain(explain, &source),
+            U::Discard(kind) => self.discard(*kind),
+            U::Checkpoint { .. } => {
+                self.checkpoint()?;
+                Ok(UtilityDone::tag("CHECKPOINT"))
+            }
+            U::LockTable { tables, mode, nowait } => {
+                self.require_block("LOCK TABLE")?;
+                for table in tables {
+                    self.lock_table(&table.name, *mode, *nowait)?;
+                }
+                Ok(UtilityDone::tag("LOCK TABLE"))
+            }
+            U::Copy(copy) => self.copy(copy, &source, client).map(UtilityDone::tag),
+            U::Vacuum(vacuum) => {
+                self.vacuum_statement(vacuum, &source, client).map(UtilityDone::tag)
+            }
+            U::AlterSystem(alter) => {
+                self.prevent_block("ALTER SYSTEM")?;
+                crate::session::alter_system::run(self, alter)?;
+                Ok(UtilityDone::tag("ALTER SYSTEM"))
+            }
+            U::Load(_) => Ok(UtilityDone::tag("LOAD")),
+            U::Listen(_) | U::Unlisten(_) | U::Notify { .. } => {
+                Err(base::Error::unsupported("LISTEN and NOTIFY"))
+            }
+            U::Do { .. } => Err(base::Error::unsupported("DO")),
+            U::Unsupported { what } => Err(base::Error::unsupported(what)),
+            U::Transaction(_) => bail!(INTERNAL_ERROR, "transaction control came the wrong way"),
+            other => {
+                let mut ddl = Ddl { session: self, client, source };
+                let tag = ddl.run(other)?;
+                Ok(UtilityDone::tag(tag))
+            }
+        }
+    }
+
+    fn set_statement(&mut self, set: &SetStatement) -> Result<()> {
+        let scope = if set.local { SetScope::Local } else { SetScope::Session };
+        match &set.setting {
+            SettingChange::Set { name, values } => self.set_setting(name, values, scope),
+            SettingChange::SetDefault { name } | SettingChange::Reset { name } => {
+                self.reset_setting(name, scope)
+            }
+            SettingChange::FromCurrent { .. } => Ok(()),
+            SettingChange::ResetAll => {
+                self.state.settings.borrow_mut().reset_all();
+                self.renew_env();
+                Ok(())
+            }
+        }
+    }
+
+    /// SET name = values.
+    pub(crate) fn set_setting(
+        &mut self,
+        name: &str,
+        values: &[String],
+        scope: SetScope,
+    ) -> Result<()> {
+        let lower = name.to_ascii_lowercase();
+        match lower.as_str() {
+            "role" | "session_authorization" => return self.set_role(&lower, values, scope),
+            "transaction_isolation" | "transaction_read_only" | "transaction_deferrable" => {
+                return self.set_transaction_setting(&lower, values);
+            }
+            _ => {}
+        }
+        let text = if lower == "search_path" || lower.ends_with("_preload_libraries") {
+            let quoted: Vec<String> =
+                values.iter().map(|v| crate::system::names::quote_identifier(v)).collect();
+            quoted.join(", ")
+        } else {
+            values.join(", ")
+        };
+        self.state.set(name, &text, scope)?;
+        self.settings_changed.set(true);
+        self.renew_env();
+        Ok(())
+    }
+
+    fn set_transaction_setting(&mut self, name: &str, values: &[String]) -> Result<()> {
+        use crate::parse::utility::{Isolation, TransactionModes};
+        let value = values.join(" ").to_ascii_lowercase();
+        let mut modes = TransactionModes::default();
+        match name {
+            "transaction_isolation" => {
+                modes.isolation = Some(match value.as_str() {
+                    "read uncommitted" => Isolation::ReadUncommitted,
+                    "read committed" => Isolation::ReadCommitted,
+                    "repeatable read" => Isolation::RepeatableRead,
+                    "serializable" => Isolation::Serializable,
+                    _ => bail!(
+                        INVALID_PARAMETER_VALUE,
+                        "invalid value for parameter \"transaction_isolation\": \"{value}\""
+                    ),
+                });
+            }
+            "transaction_read_only" => {
+                modes.read_only = Some(matches!(value.as_str(), "on" | "true" | "yes" | "1"));
+            }
+            _ => {}
+        }
+        self.set_modes(&modes)
+    }
+
+    fn set_session_modes(&mut self, modes: &crate::parse::utility::TransactionModes) -> Result<()> {
+        use crate::parse::utility::Isolation;
+        if let Some(isolation) = modes.isolation {
+            let word = match isolation {
+                Isolation::ReadUncommitted => "read uncommitted",
+                Isolation::ReadCommitted => "read committed",
+                Isolation::RepeatableRead => "repeatable read",
+                Isolation::Serializable => {
+                    return Err(base::Error::unsupported("isolation level SERIALIZABLE"));
+                }
+            };
+            self.state.set("default_transaction_isolation", word, SetScope::Session)?;
+        }
+        if let Some(read_only) = modes.read_only {
+            let word = if read_only { "on" } else { "off" };
+            self.state.set("default_transaction_read_only", word, SetScope::Session)?;
+        }
+        Ok(())
+    }
+
+    fn set_role(&mut self, name: &str, values: &[String], scope: SetScope) -> Result<()> {
+        let wanted = values.join("");
+        let session_user = self.state.session_user.borrow().clone();
+        let role = if wanted.eq_ignore_ascii_case("none") || wanted.eq_ignore_ascii_case("default") {
+            session_user
+        } else {
+            let Some(found) = self.state.cluster.login_role(&wanted)? else {
+                bail!(INVALID_PARAMETER_VALUE, "role \"{wanted}\" does not exist");
+            };
+            let may = session_user.superuser
+                || crate::acl::roles_of(&self.state, session_user.oid)?.contains(&found.oid);
+            if !may {
+                bail!(INSUFFICIENT_PRIVILEGE, "permission denied to set {} \"{wanted}\"", if name == "role" { "role" } else { "session authorization" });
+            }
+            super::CurrentRole { oid: found.oid, name: wanted.clone(), superuser: found.superuser }
+        };
+        *self.state.current_user.borrow_mut() = role.clone();
+        if name == "session_authorization" {
+            *self.state.session_user.borrow_mut() = role;
+        }
+        self.state.set(name, &wanted, scope)?;
+        self.plan_cache.clear();
+        Ok(())
+    }
+
+    fn reset_setting(&mut self, name: &str, scope: SetScope) -> Result<()> {
+        if name.eq_ignore_ascii_case("role") {
+            return self.set_role("role", &["none".to_owned()], scope);
+        }
+        let superuser = self.state.is_superuser();
+        self.state.settings.borrow_mut().reset(name, scope, superuser)?;
+        self.settings_changed.set(true);
+        self.renew_env();
+        Ok(())
+    }
+
+    fn reset_statement(&mut self, name: Option<&str>) -> Result<UtilityDone> {
+        match name {
+            Some(name) => self.reset_setting(name, SetScope::Session)?,
+            None => {
+                self.state.settings.borrow_mut().reset_all();
+                self.settings_changed.set(true);
+                self.renew_env();
+            }
+        }
+        Ok(UtilityDone::tag("RESET"))
+    }
+
+    fn show(&mut self, name: Option<&str>) -> Result<UtilityDone> {
+        let settings = self.state.settings.borrow();
+        let Some(name) = name else {
+            let rows = base::settings::DEFINITIONS
+                .iter()
+                .map(|d| {
+                    let value = settings.show(d.name).unwrap_or_default();
+                    vec![Datum::text(d.name), Datum::text(value), Datum::text(d.short_desc)]
+                })
+                .collect();
+            let columns = ["name", "setting", "description"].map(text_column).to_vec();
+            return Ok(UtilityDone { tag: "SHOW".into(), rows: Some((columns, rows)) });
+        };
+        let value = match name.to_ascii_lowercase().as_str() {
+            "session_authorization" => self.state.session_user.borrow().name.clone(),
+            "is_superuser" => if self.state.is_superuser() { "on" } else { "off" }.to_owned(),
+            "transaction_isolation" => match self.state.txn()?.isolation() {
+                txn::IsolationLevel::RepeatableRead => "repeatable read".to_owned(),
+                _ => settings.show(name)?,
+            },
+            "transaction_read_only" => {
+                if self.state.txn()?.is_read_only() { "on" } else { "off" }.to_owned()
+            }
+            _ => settings.show(name)?,
+        };
+        let columns = vec![text_column(&show_name(name))];
+        Ok(UtilityDone { tag: "SHOW".into(), rows: Some((columns, vec![vec![Datum::text(value)]])) })
+    }
+
+    fn prepare_statement(
+        &mut self,
+        name: &str,
+        param_types: &[crate::parse::ast::TypeName],
+        statement: &Statement,
+        source: &Arc<str>,
+    ) -> Result<()> {
+        if self.statements.contains_key(name) {
+            bail!(DUPLICATE_PREPARED_STATEMENT, "prepared statement \"{name}\" already exists");
+        }
+        let mut given = Vec::new();
+        for ty in param_types {
+            given.push(analyse::resolve_type_name(ty, self.state.as_ref())?.oid.0);
+        }
+        let parsed = Parsed {
+            statement: statement.clone(),
+            source: Arc::clone(source),
+            start: 0,
+            end: source.len(),
+            max_param: 0,
+        };
+        let mut prepared = self.prepare(parsed, &given)?;
+        prepared.from_sql = true;
+        self.statements.insert(name.to_owned(), Rc::new(prepared));
+        Ok(())
+    }
+
+    fn execute_statement(
+        &mut self,
+        name: &str,
+        args: &[crate::parse::ast::Expr],
+        source: &Arc<str>,
+        client: &mut dyn Client,
+    ) -> Result<UtilityDone> {
+        let prepared = self.statement(name)?;
+        if args.len() != prepared.params.len() {
+            return Err(base::SqlError::new(
+                base::SqlState::SYNTAX_ERROR,
+                format!("wrong number of parameters for prepared statement \"{name}\""),
+            )
+            .detail(format!(
+                "Expected {} parameters but got {}.",
+                prepared.params.len(),
+                args.len()
+            ))
+            .into());
+        }
+        let exprs = analyse::analyse_execute_args(
+            args,
+            source,
+            &prepared.params,
+            self.state.as_ref(),
+            self.env.as_ref(),
+        )?;
+        let params = self.evaluate(&exprs)?;
+        if let Some(utility) = prepared.utility() {
+            let utility = utility.clone();
+            return self.utility(&utility, &prepared, &params, client);
+        }
+        let mut portal = Portal::new(Rc::clone(&prepared), params, prepared.columns.clone());
+        self.start_portal(&mut portal)?;
+        self.collect(portal)
+    }
+
+    /// Runs a started portal to its end and keeps its rows.
+    fn collect(&mut self, mut portal: Portal) -> Result<UtilityDone> {
+        let super::portal::PortalState::Running(execution) = &mut portal.state else {
+            return Ok(UtilityDone::default());
+        };
+        let mut rows = Vec::new();
+        execution.run(0, &mut |row: &[Datum]| {
+            rows.push(row.to_vec());
+            Ok(())
+        })?;
+        let tag = execution.tag();
+        Ok(UtilityDone { tag, rows: portal.columns.map(|columns| (columns, rows)) })
+    }
+
+    /// The values of expressions without columns.
+    pub(crate) fn evaluate(&self, exprs: &[expr::Expr]) -> Result<Vec<Datum>> {
+        let exec_params = std::cell::RefCell::new(Vec::new());
+        let eval = expr::eval::EvalContext::new(self.env.as_ref(), &exec_params);
+        exprs.iter().map(|e| expr::code::compile(e)?.eval(&[], &eval)).collect()
+    }
+
+    fn discard(&mut self, kind: DiscardKind) -> Result<UtilityDone> {
+        match kind {
+            DiscardKind::Plans => self.plan_cache.clear(),
+            DiscardKind::Sequences => self.state.sequences.borrow_mut().clear(),
+            DiscardKind::Temp => crate::ddl::temp::empty_own(self)?,
+            DiscardKind::All => {
+                self.prevent_block("DISCARD ALL")?;
+                self.portals.clear();
+                self.statements.clear();
+                self.plan_cache.clear();
+                self.state.settings.borrow_mut().reset_all();
+                self.state.sequences.borrow_mut().clear();
+                crate::ddl::temp::empty_own(self)?;
+                let locks = self.state.cluster.engine().txns.locks();
+                locks.release_session(&self.state.backend);
+                self.renew_env();
+            }
+        }
+        Ok(UtilityDone::tag(match kind {
+            DiscardKind::All => "DISCARD ALL",
+            DiscardKind::Plans => "DISCARD PLANS",
+            DiscardKind::Sequences => "DISCARD SEQUENCES",
+            DiscardKind::Temp => "DISCARD TEMP",
+        }))
+    }
+
+    fn checkpoint(&mut self) -> Result<()> {
+        if !self.state.is_superuser() {
+            bail!(
+                INSUFFICIENT_PRIVILEGE,
+                "permission denied to execute CHECKPOINT command"
+            );
+        }
+        let checkpointer = &self.state.cluster.engine().checkpointer;
+        checkpointer.checkpoint(engine::CheckpointFlags::MANUAL)
+    }
+
+    fn lock_table(
+        &mut self,
+        name: &crate::parse::ast::ObjectName,
+        mode: ParsedLockMode,
+        nowait: bool,
+    ) -> Result<()> {
+        use engine::catalog::model::CatalogView;
+        let Some(table) = self.state.table_by_name(name.schema.as_deref(), &name.name)? else {
+            bail!(UNDEFINED_TABLE, "relation \"{name}\" does not exist");
+        };
+        let mode = match mode {
+            ParsedLockMode::AccessShare => txn::LockMode::AccessShare,
+            ParsedLockMode::RowShare => txn::LockMode::RowShare,
+            ParsedLockMode::RowExclusive => txn::LockMode::RowExclusive,
+            ParsedLockMode::ShareUpdateExclusive => txn::LockMode::ShareUpdateExclusive,
+            ParsedLockMode::Share => txn::LockMode::Share,
+            ParsedLockMode::ShareRowExclusive => txn::LockMode::ShareRowExclusive,
+            ParsedLockMode::Exclusive => txn::LockMode::Exclusive,
+            ParsedLockMode::AccessExclusive => txn::LockMode::AccessExclusive,
+        };
+        let needed = if mode == txn::LockMode::AccessShare { 1 } else { 2 | 4 | 8 };
+        let role = self.state.current_user.borrow().oid;
+        let has = crate::acl::privileges(&self.state, role, table.owner, table.acl.as_deref(), 0)?;
+        if has & needed == 0 {
+            bail!(INSUFFICIENT_PRIVILEGE, "permission denied for table {}", table.name);
+        }
+        if !nowait {
+            return crate::relations::lock(&self.state, table.oid, mode);
+        }
+        let tag = crate::relations::lock_tag(&self.state, table.oid);
+        match self.state.txn()?.lock(tag, mode, txn::Wait::NoWait)? {
+            txn::LockOutcome::NotAvailable => bail!(
+                LOCK_NOT_AVAILABLE,
+                "could not obtain lock on relation \"{}\"",
+                table.name
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs a query of the server's own, under a fresh snapshot, and returns its rows.
+    ///
+    /// # Errors
+    /// The query's.
+    pub fn internal_query(&mut self, sql: &str, params: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+        let mut parsed = crate::parse::parse(sql)?;
+        let Some(parsed) = parsed.pop() else { return Ok(Vec::new()) };
+        let prepared = Rc::new(self.prepare(parsed, &[])?);
+        let plan = self.locked_plan(&prepared)?;
+        let mut executor = crate::exec::Executor::new(plan)?;
+        let txn = self.state.txn()?;
+        txn.advance_command()?;
+        let snapshot = txn.take_latest_snapshot();
+        let work_mem = super::run::work_mem_bytes(&self.state);
+        let cx = exec_context(&self.state, &self.env, &txn, snapshot, params, work_mem);
+        executor.start(&cx)?;
+        let mut rows = Vec::new();
+        loop {
+            let batch = executor.next_batch(&cx, 1024)?;
+            if batch.is_empty() {
+                return Ok(rows);
+            }
+            rows.extend((0..batch.len()).map(|i| batch.row(i).to_vec()));
+        }
+    }
+
+    /// Runs `f` in a transaction of its own (nothing else is open).
+    ///
+    /// # Errors
+    /// `f`'s, the commit's; then it was rolled back.
+    pub fn in_transaction<T>(&mut self, f: impl FnOnce(&mut Session) -> Result<T>) -> Result<T> {
+        self.ensure_transaction()?;
+        match f(self) {
+            Ok(value) => {
+                self.end_implicit()?;
+                Ok(value)
+            }
+            Err(error) => {
+                self.abort_transaction();
+                Err(error)
+            }
+        }
+    }
+
+    fn explain(&mut self, explain: &Explain, source: &Arc<str>) -> Result<UtilityDone> {
+        let lines = super::explain::explain(self, explain, source)?;
+        let rows = lines.into_iter().map(|line| vec![Datum::text(line)]).collect();
+        let columns = vec![text_column("QUERY PLAN")];
+        Ok(UtilityDone { tag: "EXPLAIN".into(), rows: Some((columns, rows)) })
+    }
+
+    /// The columns of an analysed query, for those outside this module.
+    pub(crate) fn columns_of(query: &crate::query::Query) -> Option<Vec<OutputColumn>> {
+        query_columns(query)
+    }
+}
+
+/// SHOW's column: the setting's own spelling.
+fn show_name(name: &str) -> String {
+    base::settings::find(name).map_or_else(|| name.to_owned(), |(_, d)| d.name.to_owned())
+}
+
+/// What a statement is called in an error.
+fn command_name(statement: &U) -> &'static str {
+    match statement {
+        U::CreateTable(_) => "CREATE TABLE",
+        U::CreateTableAs(_) => "CREATE TABLE AS",
+        U::CreateIndex(_) => "CREATE INDEX",
+        U::CreateView(_) => "CREATE VIEW",
+        U::AlterTable(_) => "ALTER TABLE",
+        U::Drop(_) => "DROP",
+        U::Truncate(_) => "TRUNCATE TABLE",
+        U::Grant(_) => "GRANT",
+        U::Comment(_) => "COMMENT",
+        U::Reindex(_) => "REINDEX",
+        _ => "this statement",
+    }
+}
