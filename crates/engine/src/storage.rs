@@ -214,6 +214,13 @@ impl RelationFiles {
         Ok(RelationId { database, file_number })
     }
 
+    /// Was the file made by this transaction (or a savepoint of it that is still there)?
+    pub fn is_made_by(&self, transaction: &Transaction, id: RelationId) -> bool {
+        let numbers = self.numbers.lock();
+        let made = numbers.pending.get(&(id.database, id.file_number));
+        made.is_some_and(|xid| transaction.is_mine(*xid))
+    }
+
     /// A handle on a relation's files.
     pub fn open(&self, id: RelationId, persistence: Persistence) -> RelationHandle {
         self.pool.open(id, persistence)

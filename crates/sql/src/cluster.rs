@@ -126,7 +126,7 @@ impl Cluster {
         database: Oid,
         f: impl FnOnce(&engine::catalog::store::Catalogs<'_>) -> Result<T>,
     ) -> Result<T> {
-        let backend = self.engine.txns.register_backend(BackendKind::BackgroundWorker);
+        let backend = self.engine.txns.register_backend(BackendKind::Internal);
         self.with_catalogs_as(&backend, database, f)
     }
 

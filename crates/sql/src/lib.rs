@@ -2,12 +2,22 @@
 
 #![forbid(unsafe_code)]
 
+pub mod acl;
+pub mod activity;
 pub mod analyse;
 pub mod analyze_stats;
 pub mod client;
+pub mod cluster;
+pub mod ddl;
 pub mod deparse;
 pub mod exec;
+pub mod names;
 pub mod parse;
 pub mod plan;
 pub mod query;
+pub mod relations;
 pub mod scram;
+pub mod sequence;
+pub mod session;
+pub mod system;
+pub mod timer;

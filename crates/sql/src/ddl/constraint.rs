@@ -121,7 +121,7 @@ impl Ddl<'_> {
     ) -> Result<()> {
         let state = self.state();
         let env = self.session.env().as_ref();
-        let analysed = analyse::analyse_check(expr, &self.source, table, state, env)?;
+        let analysed = analyse::analyse_check(expr, table, &self.source, state, env)?;
         let mut columns = std::collections::BTreeSet::new();
         analysed.walk(&mut |e| {
             if let expr::Expr::Var { column, .. } = e {
@@ -193,7 +193,7 @@ impl Ddl<'_> {
         check: &expr::Expr,
     ) -> Result<()> {
         let relation = crate::system::names::relation_name(self.state(), table);
-        let text = crate::deparse::table_expr(check, table);
+        let text = relation::expr_text(check, table, self.session.env().as_ref())?;
         let sql = format!("SELECT 1 FROM ONLY {relation} WHERE NOT ({text}) LIMIT 1");
         if !self.session.internal_query(&sql, &[])?.is_empty() {
             return Err(SqlError::new(

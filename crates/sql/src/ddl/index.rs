@@ -10,14 +10,14 @@
 use super::depend::{self, Kind, Object};
 use super::relation::{IndexColumnRow, IndexRows};
 use super::{Ddl, new_oid, relation};
-use crate::analyse;
+use crate::analyse::{self, IndexExpression};
 use crate::exec::modify::IndexWriter;
 use crate::parse::ast::IndexElement;
 use crate::parse::utility::{CreateIndex, UtilityOption};
 use crate::session::SessionState;
 use crate::session::run::{exec_context, work_mem_bytes};
 use base::{Oid, Result, SqlError, SqlState, bail};
-use btree::{SortConfig, Sorter};
+use btree::{BuildOutcome, SortConfig, Sorter};
 use engine::catalog::model::{Index, RelationKind, Table};
 use expr::TypeRef;
 use heap::BuildScan;
@@ -97,8 +97,8 @@ impl Ddl<'_> {
             None => None,
             Some(filter) => Some(analyse::analyse_index_predicate(
                 filter,
-                &self.source,
                 &table,
+                &self.source,
                 state,
                 self.session.env().as_ref(),
             )?),
@@ -119,29 +119,14 @@ impl Ddl<'_> {
     }
 
     fn index_column(&self, table: &Arc<Table>, element: &IndexElement) -> Result<IndexColumnRow> {
-        let (name, column, expr, ty) = match (&element.column, &element.expr) {
-            (Some(name), _) => match table.column(name) {
-                Some(column) => (name.clone(), column.number, None, column.ty),
-                None => bail!(UNDEFINED_COLUMN, "column \"{name}\" does not exist"),
-            },
-            (None, Some(expr)) => {
-                let analysed = analyse::analyse_index_expr(
-                    expr,
-                    &self.source,
-                    table,
-                    self.state(),
-                    self.session.env().as_ref(),
-                )?;
-                // A column in parentheses is a column.
-                match &analysed.expr {
-                    expr::Expr::Var { column, ty, .. } if *column > 0 => {
-                        (analysed.name, *column, None, *ty)
-                    }
-                    other => (analysed.name, 0, Some(other.clone()), other.ty()),
-                }
-            }
-            (None, None) => bail!(SYNTAX_ERROR, "an index column has neither name nor expression"),
-        };
+        let analysed = analyse::analyse_index_expr(
+            element,
+            table,
+            &self.source,
+            self.state(),
+            self.session.env().as_ref(),
+        )?;
+        let IndexExpression { expr, column, ty, name } = analysed;
         let opclass = opclass(ty, element.opclass.as_deref())?;
         Ok(IndexColumnRow {
             name,
@@ -293,8 +278,10 @@ pub fn build(
         temp_dir: "base/pgsql_tmp".to_owned(),
     };
     let mut sorter = Sorter::new(Arc::clone(tree.schema()), config);
-    let mut writer = IndexWriter::new(index, tree)?;
+    let mut writer = IndexWriter::over(index, tree)?;
     let mut decoder = RowDecoder::new(table, index);
+    let exec_params = std::cell::RefCell::new(Vec::new());
+    let eval = expr::eval::EvalContext::new(env.as_ref(), &exec_params);
     let mut scan = BuildScan::new(&heap, None, None)?;
     let mut rows = 0u64;
     while scan.next_page()? {
@@ -302,51 +289,47 @@ pub fn build(
         for found in scan.tuples() {
             let row = decoder.decode(&heap, found.tuple.bytes)?;
             rows += u64::from(found.alive);
-            if let Some(values) = writer.entry(&cx, row)? {
-                sorter.add(&values, found.tid, found.alive)?;
+            if writer.encode(row, &eval)? {
+                sorter.add(&writer.values(), found.tid, found.alive)?;
             }
         }
     }
     let entries = sorter.count();
-    let outcome = tree.build(sorter.finish()?, &mut |_| state.check_cancel())?;
-    if let Some(conflict) = outcome.conflict {
-        return Err(duplicate(state, &cx, table, index, &writer, &mut decoder, &heap, conflict));
+    let built = tree.build(sorter.finish()?, &mut |_| state.check_cancel())?;
+    if let BuildOutcome::Duplicate { values, .. } = built {
+        return Err(duplicate(&cx, table, index, &values));
     }
     note_sizes(state, table, index, rows, entries)
 }
 
-#[expect(clippy::too_many_arguments, reason = "an error message with everything in it")]
+/// `23505`, with the key that two rows have.
 fn duplicate(
-    state: &SessionState,
     cx: &crate::exec::ExecContext<'_>,
-    table: &Arc<Table>,
-    index: &Arc<Index>,
-    writer: &IndexWriter,
-    decoder: &mut RowDecoder,
-    heap: &heap::Heap,
-    conflict: base::Tid,
+    table: &Table,
+    index: &Index,
+    values: &[Option<Vec<u8>>],
 ) -> base::Error {
-    let error = SqlError::new(
+    let keys = index.columns.iter().zip(values).take(index.key_columns);
+    let (names, shown): (Vec<String>, Vec<String>) = keys
+        .map(|(column, value)| {
+            let datum = match value {
+                None => Datum::Null,
+                Some(bytes) => types::decode(column.ty.oid, bytes).unwrap_or_default(),
+            };
+            let name = match &column.expr {
+                Some(expr) => relation::expr_text(expr, table, cx.env).unwrap_or_default(),
+                None => column.name.clone(),
+            };
+            (name, crate::exec::modify::shown(column.ty.oid, &datum, cx))
+        })
+        .unzip();
+    SqlError::new(
         SqlState::UNIQUE_VIOLATION,
         format!("could not create unique index \"{}\"", index.name),
     )
+    .detail(format!("Key ({})=({}) is duplicated.", names.join(", "), shown.join(", ")))
     .table(&table.namespace_name, &table.name)
-    .constraint(&index.name);
-    let key = (|| {
-        let txn = state.txn()?;
-        let mut slot = heap::TupleSlot::new();
-        let mut fetch = heap::FetchState::new();
-        let snapshot = txn.take_latest_snapshot();
-        if !heap.fetch(conflict, &snapshot, &mut fetch, &mut slot)?.found {
-            bail!(INTERNAL_ERROR, "the row is gone");
-        }
-        let row = decoder.decode(heap, &slot.bytes)?.to_vec();
-        writer.key_text(cx, table, &row)
-    })();
-    match key {
-        Ok(key) => error.detail(format!("Key {key} is duplicated.")),
-        Err(_) => error,
-    }
+    .constraint(&index.name)
     .into()
 }
 

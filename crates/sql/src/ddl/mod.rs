@@ -14,6 +14,7 @@
 
 pub mod constraint;
 pub mod depend;
+mod dispatch;
 pub mod drop;
 pub mod index;
 pub mod relation;

@@ -549,3 +549,16 @@ pub fn remove_files(state: &SessionState, id: RelationId) -> Result<()> {
     state.cluster.engine().files.remove_at_commit(&txn, id);
     Ok(())
 }
+
+/// An expression of a table's own as SQL.
+///
+/// # Errors
+/// Those of printing constants.
+pub fn expr_text(
+    expr: &Expr,
+    table: &engine::catalog::model::Table,
+    env: &dyn types::Env,
+) -> Result<String> {
+    let names: Vec<String> = table.columns.iter().map(|c| c.name.clone()).collect();
+    crate::deparse::expression(expr, &names, false, env)
+}

@@ -53,7 +53,7 @@ fn apply(
         match option {
             SequenceOption::As(name) => {
                 let old = data_type;
-                data_type = analyse::resolve_type_name(name, state)?.oid;
+                data_type = analyse::resolve_type_name(name, &ddl.source, state, ddl.session.env().as_ref())?.oid;
                 // Bounds that were the old type's become the new one's.
                 if let Some(p) = &before {
                     let (low, high) = bounds(old)?;

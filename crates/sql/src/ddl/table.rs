@@ -255,8 +255,12 @@ impl Ddl<'_> {
         let serial = serial_type(&def.ty);
         let ty = match serial {
             Some(oid) => TypeRef::of(oid),
-            None => analyse::resolve_type_name(&def.ty, self.state())
-                .map_err(|e| crate::parse::error_at(&self.source, e, def.ty.loc))?,
+            None => analyse::resolve_type_name(
+                &def.ty,
+                &self.source,
+                self.state(),
+                self.session.env().as_ref(),
+            )?,
         };
         check_column_type(&def.name, ty.oid)?;
         let mut column = NewColumn::plain(&def.name, ty);
@@ -358,9 +362,17 @@ impl Ddl<'_> {
             let column = &table.columns[*i];
             let env = self.session.env().as_ref();
             let analysed = if *generated {
-                analyse::analyse_generated(expr, &self.source, &table, column, state, env)?
+                analyse::analyse_generated(
+                    expr,
+                    &column.name,
+                    column.ty,
+                    &table,
+                    &self.source,
+                    state,
+                    env,
+                )?
             } else {
-                analyse::analyse_default(expr, &self.source, column.ty, &column.name, state, env)?
+                analyse::analyse_default(expr, &column.name, column.ty, &self.source, state, env)?
             };
             relation::set_default(state, oid, column.number, Some(&analysed))?;
             let generated = *generated;

@@ -89,3 +89,15 @@ pub fn on_commit(session: &mut Session) -> Result<()> {
     *state.on_commit.borrow_mut() = kept;
     Ok(())
 }
+
+/// DISCARD TEMP: this session's temporary tables go.
+///
+/// # Errors
+/// I/O.
+pub fn empty_own(session: &mut Session) -> Result<()> {
+    let state = session.state();
+    match state.temp_schema.get() {
+        namespace if namespace.is_valid() => empty(state, namespace),
+        _ => Ok(()),
+    }
+}

@@ -90,6 +90,11 @@ pub(crate) struct IndexWriter {
 
 impl IndexWriter {
     fn new(x: &ExecContext<'_>, table: &Arc<Table>, index: &Arc<Index>) -> Result<IndexWriter> {
+        IndexWriter::over(index, &x.relations.btree(table, index)?)
+    }
+
+    /// For an index opened as `tree` (index builds).
+    pub(crate) fn over(index: &Arc<Index>, tree: &Arc<Btree>) -> Result<IndexWriter> {
         let mut columns = Vec::new();
         let mut sources = Vec::new();
         for c in &index.columns {
@@ -113,7 +118,7 @@ impl IndexWriter {
         };
         Ok(IndexWriter {
             index: index.clone(),
-            tree: x.relations.btree(table, index)?,
+            tree: tree.clone(),
             sources,
             predicate,
             columns,
@@ -123,7 +128,7 @@ impl IndexWriter {
     }
 
     /// Encodes the row's entry; false if the index does not hold the row.
-    fn encode(&mut self, row: &[Datum], cx: &EvalContext<'_>) -> Result<bool> {
+    pub(crate) fn encode(&mut self, row: &[Datum], cx: &EvalContext<'_>) -> Result<bool> {
         if let Some(p) = &self.predicate
             && !p.is_true(row, cx)?
         {
@@ -148,7 +153,7 @@ impl IndexWriter {
         Ok(true)
     }
 
-    fn values(&self) -> smallvec::SmallVec<[Option<&[u8]>; 4]> {
+    pub(crate) fn values(&self) -> smallvec::SmallVec<[Option<&[u8]>; 4]> {
         self.spans.iter().map(|s| s.map(|(a, b)| &self.bytes[a..b])).collect()
     }
 

@@ -8,12 +8,14 @@
 //! A statement runs in a transaction, always; one that nobody began ends with the statement, or with
 //! the query string, or at Sync. After an error inside a block only its end is taken.
 
+mod alter_system;
 mod catalog_view;
 mod cursor;
+mod explain;
 mod extended;
 mod portal;
 mod prepared;
-mod run;
+pub mod run;
 mod simple;
 pub mod state;
 mod transaction;
@@ -345,7 +347,7 @@ impl Session {
         if let Err(error) = crate::ddl::temp::drop_all(&mut self) {
             base::log::write_error(base::log::Level::Warning, &error.to_sql_error(), None);
         }
-        self.state.cluster.engine().txns.locks().release_session(&self.state.backend);
+        self.state.cluster.engine().txns.locks().release_session(&self.state.backend, false);
     }
 }
 

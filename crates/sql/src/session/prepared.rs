@@ -94,10 +94,10 @@ impl Prepared {
         let Some(parsed) = &self.parsed else {
             base::bail!(INTERNAL_ERROR, "an empty statement has no plan");
         };
-        let mut params = ParamTypes::fixed(&self.params);
+        let mut params = ParamTypes::fixed(self.params.clone());
         let query = analyse::analyse(parsed, state.as_ref(), &mut params, session.env().as_ref())?;
         check_result_unchanged(self, &query)?;
-        let plan = Arc::new(plan_query(query, session)?);
+        let plan = Arc::new(plan_query(&query, session, &[])?);
         if !state.catalog.is_dirty() {
             *self.plan.borrow_mut() =
                 Some(CachedPlan { plan: Arc::clone(&plan), generation, search_path: path });
@@ -123,9 +123,13 @@ fn check_result_unchanged(prepared: &Prepared, query: &Query) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn plan_query(query: Query, session: &Session) -> Result<Plan> {
+pub(super) fn plan_query(
+    query: &Query,
+    session: &Session,
+    params: &[types::Datum],
+) -> Result<Plan> {
     let state = session.state();
-    plan::plan_query(query, state.as_ref(), session.env().as_ref(), &planner_settings(state))
+    plan::plan_query(query, state.as_ref(), &planner_settings(state), params)
 }
 
 fn planner_settings(state: &SessionState) -> plan::PlannerSettings {
@@ -185,12 +189,11 @@ impl Session {
         let state = Rc::clone(&self.state);
         if let Statement::Query(_) = &parsed.statement {
             let given: Vec<Oid> = given.iter().map(|o| Oid(*o)).collect();
-            let mut params = ParamTypes::variable(&given);
+            let mut params = ParamTypes::variable(given);
             let env: Rc<SessionEnv> = Rc::clone(&self.env);
             let query = analyse::analyse(&parsed, state.as_ref(), &mut params, env.as_ref())?;
             let columns = query_columns(&query);
-            let params = params.finish()?;
-            return Ok(Prepared::of(text, Some(parsed), params, columns));
+            return Ok(Prepared::of(text, Some(parsed), params.types, columns));
         }
         let columns = self.utility_columns(&parsed)?;
         Ok(Prepared::of(text, Some(parsed), given.iter().map(|o| Oid(*o)).collect(), columns))

@@ -208,7 +208,14 @@ impl Session {
         let now = base::sync::now_timestamp_us();
         self.current_statement = Some(Arc::clone(text));
         self.state.statement_start_us.set(now);
-        self.state.backend.cancel_clear_user_request();
+        // A request to cancel the statement before is not meant for this one.
+        let cancel = &self.state.backend.cancel;
+        if matches!(
+            cancel.reason(),
+            Some(CancelReason::UserRequest | CancelReason::StatementTimeout)
+        ) {
+            cancel.clear();
+        }
         let mut activity = self.state.backend.activity.lock();
         activity.state = BackendState::Active;
         activity.query = Arc::clone(text);

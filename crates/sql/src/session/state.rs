@@ -62,6 +62,8 @@ pub struct SessionState {
     pub relations: RefCell<HashMap<Oid, OpenRelation>>,
     /// The schema of this session's temporary tables, once it has one.
     pub temp_schema: Cell<Oid>,
+    /// It was made in the transaction under way.
+    pub temp_schema_uncommitted: Cell<bool>,
     /// Sequences used: last value and cached ones.
     pub sequences: RefCell<HashMap<Oid, crate::sequence::SequenceCache>>,
     /// The sequence `lastval()` speaks of.
@@ -107,6 +109,7 @@ impl SessionState {
             statement_start_us: Cell::new(base::sync::now_timestamp_us()),
             relations: RefCell::default(),
             temp_schema: Cell::new(Oid::INVALID),
+            temp_schema_uncommitted: Cell::new(false),
             sequences: RefCell::default(),
             last_sequence: Cell::new(Oid::INVALID),
             notices: RefCell::default(),

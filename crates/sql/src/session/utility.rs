@@ -353,7 +353,7 @@ impl Session {
         }
         let mut given = Vec::new();
         for ty in param_types {
-            given.push(analyse::resolve_type_name(ty, self.state.as_ref())?.oid.0);
+            given.push(analyse::resolve_type_name(ty, source, self.state.as_ref(), self.env.as_ref())?.oid.0);
         }
         let parsed = Parsed {
             statement: statement.clone(),
@@ -390,8 +390,9 @@ impl Session {
         }
         let exprs = analyse::analyse_execute_args(
             args,
-            source,
+            name,
             &prepared.params,
+            source,
             self.state.as_ref(),
             self.env.as_ref(),
         )?;
@@ -440,7 +441,7 @@ impl Session {
                 self.state.sequences.borrow_mut().clear();
                 crate::ddl::temp::empty_own(self)?;
                 let locks = self.state.cluster.engine().txns.locks();
-                locks.release_session(&self.state.backend);
+                locks.release_session(&self.state.backend, false);
                 self.renew_env();
             }
         }
@@ -459,8 +460,7 @@ impl Session {
                 "permission denied to execute CHECKPOINT command"
             );
         }
-        let checkpointer = &self.state.cluster.engine().checkpointer;
-        checkpointer.checkpoint(engine::CheckpointFlags::MANUAL)
+        self.state.cluster.engine().checkpoint(engine::CheckpointFlags::MANUAL)
     }
 
     fn lock_table(

@@ -1,0 +1,74 @@
+//! ALTER SYSTEM: `postgresql.auto.conf`.
+
+use super::Session;
+use crate::parse::utility::AlterSystem;
+use base::settings::{Context, definition, parse_file, quote_value};
+use base::{Error, Result, bail};
+use disk::OpenMode;
+
+/// The file that ALTER SYSTEM writes, in the data folder.
+pub const AUTO_CONF: &str = "postgresql.auto.conf";
+
+/// Writes the change; a reload or restart takes it.
+///
+/// # Errors
+/// `42501`, `42704`, `22023`, `55P02`; I/O.
+pub(super) fn run(session: &mut Session, alter: &AlterSystem) -> Result<()> {
+    if !session.state().is_superuser() {
+        bail!(INSUFFICIENT_PRIVILEGE, "permission denied to set parameter by ALTER SYSTEM");
+    }
+    let disk = &session.state().cluster.engine().disk;
+    let mut lines: Vec<(String, String)> = read(disk.as_ref())?;
+    match alter {
+        AlterSystem::ResetAll => lines.clear(),
+        AlterSystem::Reset { name } => {
+            let (_, def) = definition(name)?;
+            lines.retain(|(n, _)| !n.eq_ignore_ascii_case(def.name));
+        }
+        AlterSystem::Set { name, values } => {
+            let (_, def) = definition(name)?;
+            if def.context == Context::Internal {
+                bail!(CANT_CHANGE_RUNTIME_PARAM, "parameter \"{}\" cannot be changed", def.name);
+            }
+            let value = values.join(", ");
+            def.parse(&value)?;
+            lines.retain(|(n, _)| !n.eq_ignore_ascii_case(def.name));
+            lines.push((def.name.to_owned(), value));
+        }
+    }
+    write(disk.as_ref(), &lines)
+}
+
+/// The assignments in the file; none when there is no file.
+///
+/// # Errors
+/// I/O, `F0000`.
+pub fn read(disk: &dyn disk::Disk) -> Result<Vec<(String, String)>> {
+    let io = |e| Error::io(format!("could not read file \"{AUTO_CONF}\""), e);
+    if !disk.exists(AUTO_CONF).map_err(io)? {
+        return Ok(Vec::new());
+    }
+    let file = disk.open(AUTO_CONF, OpenMode::Existing).map_err(io)?;
+    let mut bytes = vec![0; usize::try_from(file.len().map_err(io)?).unwrap_or(0)];
+    let n = file.read_at(&mut bytes, 0).map_err(io)?;
+    bytes.truncate(n);
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(parse_file(AUTO_CONF, &text)?.into_iter().map(|a| (a.name, a.value)).collect())
+}
+
+fn write(disk: &dyn disk::Disk, lines: &[(String, String)]) -> Result<()> {
+    let io = |e| Error::io(format!("could not write file \"{AUTO_CONF}\""), e);
+    let mut text = String::from(
+        "# Written by ALTER SYSTEM: changes made by hand are lost at the next one.\n",
+    );
+    for (name, value) in lines {
+        text.push_str(&format!("{name} = {}\n", quote_value(value)));
+    }
+    let temporary = "postgresql.auto.conf.tmp";
+    let file = disk.open(temporary, OpenMode::Create).map_err(io)?;
+    file.set_len(0).map_err(io)?;
+    file.write_at(text.as_bytes(), 0).map_err(io)?;
+    file.sync_data().map_err(io)?;
+    disk.rename(temporary, AUTO_CONF).map_err(io)?;
+    disk.sync_dir("").map_err(io)
+}
