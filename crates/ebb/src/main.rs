@@ -1,1 +1,79 @@
-fn main() {}
+//! `ebb`: the command.
+
+#![forbid(unsafe_code)]
+
+mod serve;
+
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// A PostgreSQL-compatible database server whose clean-up makes no waves.
+#[derive(Parser)]
+#[command(name = "ebb", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve a data folder, made if it is not there.
+    Serve {
+        /// The data folder.
+        #[arg(short = 'D', long = "data", default_value = "./ebb-data")]
+        data: PathBuf,
+        /// The port to listen on.
+        #[arg(short = 'p', long)]
+        port: Option<u16>,
+        /// The addresses to listen on, separated by commas.
+        #[arg(short = 'H', long, short_alias = 'h')]
+        host: Option<String>,
+        /// A setting, as name=value; may be repeated.
+        #[arg(short = 'c', value_name = "NAME=VALUE")]
+        setting: Vec<String>,
+    },
+    /// Make a new data folder.
+    Init {
+        /// The data folder.
+        #[arg(short = 'D', long = "data", default_value = "./ebb-data")]
+        data: PathBuf,
+        /// A setting, as name=value; may be repeated.
+        #[arg(short = 'c', value_name = "NAME=VALUE")]
+        setting: Vec<String>,
+    },
+    /// Verify checksums, heaps, indexes against heaps, and maps of a data folder that nobody serves.
+    Check {
+        /// The data folder.
+        data: PathBuf,
+    },
+}
+
+/// `-h ADDR` is the address, as in `postgres -h`; only `--help` is help.
+fn arguments() -> Vec<String> {
+    let mut args: Vec<String> = std::env::args().collect();
+    if args.get(1).is_some_and(|a| a == "serve") {
+        for arg in args.iter_mut().skip(2) {
+            if arg == "-h" {
+                "-H".clone_into(arg);
+            }
+        }
+    }
+    args
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse_from(arguments());
+    let result = match cli.command {
+        Command::Serve { data, port, host, setting } => serve::serve(&data, port, host, &setting),
+        Command::Init { data, setting } => serve::init(&data, &setting),
+        Command::Check { data } => serve::check(&data),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("ebb: {}", error.to_string().replace('\n', " "));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -97,7 +97,7 @@ impl Connection {
     fn read(&mut self) -> std::result::Result<Option<Frontend>, SqlError> {
         // Only a wait that follows ReadyForQuery is idle time; then nothing is buffered.
         let idle = if self.wire.has_input() { None } else { self.session.idle_timeout() };
-        let timeout = idle.map(|(duration, _)| duration.max(Duration::from_millis(1)));
+        let timeout = idle.as_ref().map(|(duration, _)| (*duration).max(Duration::from_millis(1)));
         if idle.is_some() {
             let _ = self.wire.stream().set_read_timeout(timeout);
         }

@@ -139,7 +139,7 @@ impl Server {
             stopping: AtomicBool::new(false),
             sockets: sync::Mutex::new(Rank(5), HashMap::new()),
             changed: sync::Condvar::new(),
-            secret: sql::scram_secret(),
+            secret: sql::cancel_secret(),
         });
         let waker = Arc::downgrade(&shared);
         shared.cluster.on_terminate(Box::new(move |pid| {

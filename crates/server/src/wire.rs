@@ -146,7 +146,7 @@ impl Wire {
 
     /// Queues an error.
     pub fn send_error(&mut self, severity: &str, error: &SqlError) {
-        self.send(&ErrorResponse { fields: error_fields(severity, error) });
+        self.send(&ErrorResponse::new(error_fields(severity, error)));
     }
 
     fn grow(&mut self) -> Result<()> {
@@ -248,7 +248,7 @@ impl Client for Wire {
             return Ok(());
         }
         let fields = error_fields(notice.severity.name(), &notice.body);
-        self.send(&NoticeResponse { fields });
+        self.send(&NoticeResponse::new(fields));
         self.flush()
     }
 

@@ -150,3 +150,50 @@ pub enum ExecuteOutcome {
     /// The row limit was reached; the portal can go on.
     Suspended,
 }
+
+/// A client that takes no notice: for work of the server's own.
+pub struct Quiet;
+
+impl Client for Quiet {
+    fn row_description(&mut self, _columns: &[OutputColumn]) -> Result<()> {
+        Ok(())
+    }
+    fn data_row(
+        &mut self,
+        _columns: &[OutputColumn],
+        _row: &[Datum],
+        _env: &dyn Env,
+    ) -> Result<()> {
+        Ok(())
+    }
+    fn command_complete(&mut self, _tag: &str) -> Result<()> {
+        Ok(())
+    }
+    fn empty_query(&mut self) -> Result<()> {
+        Ok(())
+    }
+    fn notice(&mut self, _notice: &Notice) -> Result<()> {
+        Ok(())
+    }
+    fn parameter_status(&mut self, _name: &str, _value: &str) -> Result<()> {
+        Ok(())
+    }
+    fn copy_in_begin(&mut self, _format: CopyWireFormat, _columns: usize) -> Result<()> {
+        Err(base::Error::unsupported("COPY FROM STDIN without a client"))
+    }
+    fn copy_in_read(&mut self, _buffer: &mut Vec<u8>) -> Result<bool> {
+        Ok(false)
+    }
+    fn copy_out_begin(&mut self, _format: CopyWireFormat, _columns: usize) -> Result<()> {
+        Ok(())
+    }
+    fn copy_out_data(&mut self, _data: &[u8]) -> Result<()> {
+        Ok(())
+    }
+    fn copy_out_end(&mut self) -> Result<()> {
+        Ok(())
+    }
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+}

@@ -8,9 +8,12 @@ pub mod analyse;
 pub mod analyze_stats;
 pub mod client;
 pub mod cluster;
+pub mod copy;
 pub mod ddl;
 pub mod deparse;
 pub mod exec;
+pub mod init;
+pub mod maintenance;
 pub mod names;
 pub mod parse;
 pub mod plan;
@@ -21,3 +24,8 @@ pub mod sequence;
 pub mod session;
 pub mod system;
 pub mod timer;
+
+/// A random secret from which a server derives its sessions' cancel keys.
+pub fn cancel_secret() -> u64 {
+    rand::random()
+}

@@ -22,7 +22,8 @@ pub fn open(state: &SessionState, txn: &Transaction, table: &Arc<Table>) -> Resu
         bail!(WRONG_OBJECT_TYPE, "relation \"{}\" has no storage", table.name);
     };
     let storage = state.cluster.storage();
-    let mut options = HeapOptions { has_indexes: !table.indexes.is_empty(), ..HeapOptions::default() };
+    let mut options =
+        HeapOptions { has_indexes: !table.indexes.is_empty(), ..HeapOptions::default() };
     if let Some(fillfactor) = table.option_i64("fillfactor") {
         options.fillfactor = u8::try_from(fillfactor.clamp(10, 100)).unwrap_or(100);
     }

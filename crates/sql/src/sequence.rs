@@ -96,7 +96,8 @@ pub fn row_tuple(last: i64, log_count: i64, called: bool) -> Result<Vec<u8>> {
 /// I/O.
 pub fn parameters(state: &SessionState, sequence: Oid) -> Result<SequenceParameters> {
     let txn = state.txn()?;
-    let rows = state.catalog.rows(&txn).find("pg_sequence", &[("seqrelid", Datum::Oid(sequence))])?;
+    let rows =
+        state.catalog.rows(&txn).find("pg_sequence", &[("seqrelid", Datum::Oid(sequence))])?;
     let Some(row) = rows.first() else {
         bail!(UNDEFINED_OBJECT, "cache lookup failed for sequence {sequence}");
     };
@@ -137,7 +138,11 @@ fn read_row(state: &SessionState, heap: &Heap) -> Result<(Tid, i64, bool)> {
     Err(Error::corrupt_file("sequence has no row"))
 }
 
-fn shared(state: &SessionState, table: &Arc<Table>, heap: &Heap) -> Result<Arc<Mutex<SharedSequence>>> {
+fn shared(
+    state: &SessionState,
+    table: &Arc<Table>,
+    heap: &Heap,
+) -> Result<Arc<Mutex<SharedSequence>>> {
     let id = heap.relation().id();
     if let Some(shared) = state.database.sequences.open.lock().get(&id) {
         return Ok(Arc::clone(shared));
@@ -185,34 +190,38 @@ pub fn next_value(state: &SessionState, sequence: Oid) -> Result<i64> {
     s.last = last;
     s.called = true;
     drop(s);
-    let cache = SequenceCache { last: first, cached: last, increment: parameters.increment, storage };
+    let cache =
+        SequenceCache { last: first, cached: last, increment: parameters.increment, storage };
     state.sequences.borrow_mut().insert(sequence, cache);
     state.last_sequence.set(sequence);
     Ok(first)
 }
 
 /// The first and last of the next `cache` values.
-fn advance(
-    p: &SequenceParameters,
-    last: i64,
-    called: bool,
-    table: &Table,
-) -> Result<(i64, i64)> {
-    let step = |value: i64| {
-        value.checked_add(p.increment).filter(|next| (p.min..=p.max).contains(next))
-    };
+fn advance(p: &SequenceParameters, last: i64, called: bool, table: &Table) -> Result<(i64, i64)> {
+    let step =
+        |value: i64| value.checked_add(p.increment).filter(|next| (p.min..=p.max).contains(next));
     let first = if !called {
         last
     } else {
         match step(last) {
             Some(next) => next,
-            None if p.cycle => if p.increment > 0 { p.min } else { p.max },
+            None if p.cycle => {
+                if p.increment > 0 {
+                    p.min
+                } else {
+                    p.max
+                }
+            }
             None => {
                 let (word, bound) =
                     if p.increment > 0 { ("maximum", p.max) } else { ("minimum", p.min) };
                 return Err(Error::sql(
                     base::SqlState(*b"2200H"),
-                    format!("nextval: reached {word} value of sequence \"{}\" ({bound})", table.name),
+                    format!(
+                        "nextval: reached {word} value of sequence \"{}\" ({bound})",
+                        table.name
+                    ),
                 ));
             }
         }

@@ -222,7 +222,9 @@ impl Ddl<'_> {
         for name in columns.iter().chain(&options.include) {
             let number = column_number(table, name)?;
             let at = usize::try_from(number - 1).unwrap_or(0);
-            if rows.len() < columns.len() && rows.iter().any(|r: &IndexColumnRow| r.column == number) {
+            if rows.len() < columns.len()
+                && rows.iter().any(|r: &IndexColumnRow| r.column == number)
+            {
                 bail!(
                     DUPLICATE_COLUMN,
                     "column \"{name}\" appears twice in {} constraint",
@@ -290,7 +292,10 @@ impl Ddl<'_> {
         let Some(found) = table.indexes.iter().find(|i| i.name == index).cloned() else {
             bail!(UNDEFINED_OBJECT, "index \"{index}\" does not exist");
         };
-        if !found.unique || found.predicate.is_some() || found.columns.iter().any(|c| c.expr.is_some()) {
+        if !found.unique
+            || found.predicate.is_some()
+            || found.columns.iter().any(|c| c.expr.is_some())
+        {
             bail!(WRONG_OBJECT_TYPE, "\"{index}\" is not a unique index over plain columns");
         }
         if found.constraint.is_some() {
@@ -423,7 +428,8 @@ impl Ddl<'_> {
         let present: Vec<String> =
             from.iter().map(|f| format!("fk.{} IS NOT NULL", column(table, *f))).collect();
         let present = present.join(if match_full { " OR " } else { " AND " });
-        let keys: Vec<String> = from.iter().map(|f| format!("fk.{}::text", column(table, *f))).collect();
+        let keys: Vec<String> =
+            from.iter().map(|f| format!("fk.{}::text", column(table, *f))).collect();
         let state = self.state();
         let sql = format!(
             "SELECT {} FROM ONLY {} fk LEFT JOIN ONLY {} pk ON {} WHERE pk.{} IS NULL AND ({present}) LIMIT 1",
@@ -491,10 +497,7 @@ fn set_primary(state: &SessionState, index: Oid) -> Result<()> {
 fn column_number(table: &Table, name: &str) -> Result<i32> {
     match table.column(name) {
         Some(column) => Ok(column.number),
-        None => bail!(
-            UNDEFINED_COLUMN,
-            "column \"{name}\" named in key does not exist"
-        ),
+        None => bail!(UNDEFINED_COLUMN, "column \"{name}\" named in key does not exist"),
     }
 }
 
@@ -581,7 +584,8 @@ fn plain(ty: Oid) -> Oid {
 
 fn implicitly(from: Oid, to: Oid) -> bool {
     from == to
-        || types::registry::cast(from, to).is_some_and(|c| c.context == types::CastContext::Implicit)
+        || types::registry::cast(from, to)
+            .is_some_and(|c| c.context == types::CastContext::Implicit)
 }
 
 fn action_letter(action: ReferentialAction) -> u8 {

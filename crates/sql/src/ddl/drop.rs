@@ -50,11 +50,7 @@ fn dependents(state: &SessionState, on: Object) -> Result<Vec<Dependent>> {
         .iter()
         .filter(|r| on.sub == 0 || r.i32("refobjsubid") == on.sub)
         .map(|r| Dependent {
-            object: Object {
-                class: r.oid("classid"),
-                oid: r.oid("objid"),
-                sub: r.i32("objsubid"),
-            },
+            object: Object { class: r.oid("classid"), oid: r.oid("objid"), sub: r.i32("objsubid") },
             on: Object { sub: r.i32("refobjsubid"), ..on },
             kind: match r.char("deptype") {
                 b'a' => Kind::Auto,
@@ -100,7 +96,11 @@ fn closure(state: &SessionState, objects: &[Object]) -> Result<Closure> {
 ///
 /// # Errors
 /// `2BP01`; I/O.
-pub fn drop_objects(state: &SessionState, objects: &[Object], cascade: bool) -> Result<Vec<Notice>> {
+pub fn drop_objects(
+    state: &SessionState,
+    objects: &[Object],
+    cascade: bool,
+) -> Result<Vec<Notice>> {
     let closure = closure(state, objects)?;
     let mut notices = Vec::new();
     if !closure.needs_cascade.is_empty() {
@@ -170,7 +170,8 @@ pub fn describe(state: &SessionState, object: Object) -> Result<String> {
             Some(table) => {
                 let name = crate::system::names::relation_name(state, &table);
                 let noun = crate::acl::noun(table.kind);
-                let column = usize::try_from(object.sub - 1).ok().and_then(|i| table.columns.get(i));
+                let column =
+                    usize::try_from(object.sub - 1).ok().and_then(|i| table.columns.get(i));
                 match column {
                     Some(column) => format!("column {} of {noun} {name}", column.name),
                     None => format!("{noun} {name}"),
@@ -404,10 +405,11 @@ fn check_kind(wanted: ObjectKind, is: RelationKind, name: &str) -> Result<()> {
         other => ("a", other.noun()),
     };
     let is_noun = crate::acl::noun(is);
-    Err(SqlError::new(
-        SqlState::WRONG_OBJECT_TYPE,
-        format!("\"{name}\" is not {article} {noun}"),
-    )
-    .hint(format!("Use DROP {} to remove {} {is_noun}.", is_noun.to_uppercase(), if is == RelationKind::Index { "an" } else { "a" }))
-    .into())
+    Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is not {article} {noun}"))
+        .hint(format!(
+            "Use DROP {} to remove {} {is_noun}.",
+            is_noun.to_uppercase(),
+            if is == RelationKind::Index { "an" } else { "a" }
+        ))
+        .into())
 }

@@ -58,9 +58,9 @@ impl Ddl<'_> {
     pub fn create_index(&mut self, statement: &CreateIndex) -> Result<()> {
         if statement.method != "btree" {
             return match statement.method.as_str() {
-                "hash" | "gist" | "gin" | "spgist" | "brin" => Err(base::Error::unsupported(
-                    format!("access method \"{}\"", statement.method),
-                )),
+                "hash" | "gist" | "gin" | "spgist" | "brin" => {
+                    Err(base::Error::unsupported(format!("access method \"{}\"", statement.method)))
+                }
                 other => bail!(UNDEFINED_OBJECT, "access method \"{other}\" does not exist"),
             };
         }
@@ -70,12 +70,14 @@ impl Ddl<'_> {
                 SqlState::WRONG_OBJECT_TYPE,
                 format!("cannot create index on relation \"{}\"", table.name),
             )
-            .detail(format!("This operation is not supported for {}s.", crate::acl::noun(table.kind)))
+            .detail(format!(
+                "This operation is not supported for {}s.",
+                crate::acl::noun(table.kind)
+            ))
             .into());
         }
         crate::acl::check_owner(self.state(), &table)?;
-        let table =
-            super::truncate::lock_and_look_again(self.state(), table.oid, LockMode::Share)?;
+        let table = super::truncate::lock_and_look_again(self.state(), table.oid, LockMode::Share)?;
         let state = self.state();
         let txn = state.txn()?;
         if let Some(name) = &statement.name
@@ -149,12 +151,16 @@ impl Ddl<'_> {
         let name = match &new.name {
             Some(name) => name.clone(),
             None => {
-                let parts: Vec<&str> = new.columns[..new.key_columns]
-                    .iter()
-                    .map(|c| c.name.as_str())
-                    .collect();
+                let parts: Vec<&str> =
+                    new.columns[..new.key_columns].iter().map(|c| c.name.as_str()).collect();
                 let columns = if new.primary { String::new() } else { parts.join("_") };
-                super::table::choose_name(state, &table.name, &columns, new.suffix, table.namespace)?
+                super::table::choose_name(
+                    state,
+                    &table.name,
+                    &columns,
+                    new.suffix,
+                    table.namespace,
+                )?
             }
         };
         let oid = new_oid(state, "pg_class")?;
@@ -177,14 +183,11 @@ impl Ddl<'_> {
         };
         let description = describe(&rows);
         let schema = engine::relation::key_schema(&table.name, &description)?;
-        let (file_number, tree) =
-            relation::create_btree_file(state, table.persistence, schema)?;
+        let (file_number, tree) = relation::create_btree_file(state, table.persistence, schema)?;
         rows.file_number = file_number;
         relation::insert_index(state, &rows)?;
-        let index = Arc::new(Index {
-            storage: relation::location(state, file_number),
-            ..description
-        });
+        let index =
+            Arc::new(Index { storage: relation::location(state, file_number), ..description });
         build(self.session, table, &index, &tree)?;
         let state = self.state();
         for column in &rows.columns {
@@ -378,8 +381,7 @@ impl RowDecoder {
     fn decode(&mut self, heap: &heap::Heap, tuple: &[u8]) -> Result<&[Datum]> {
         let mut attrs = vec![page::tuple::AttrValue::Null; self.last];
         page::tuple::deform(tuple, &self.desc, &mut attrs).map_err(base::Error::corrupt_file)?;
-        let stored =
-            page::tuple::TupleView { bytes: tuple, xid_base: base::Xid::INVALID }.natts();
+        let stored = page::tuple::TupleView { bytes: tuple, xid_base: base::Xid::INVALID }.natts();
         for (i, ty, missing) in &self.columns {
             self.row[*i] = match &attrs[*i] {
                 page::tuple::AttrValue::Null if *i >= stored => missing.clone(),
@@ -432,7 +434,9 @@ pub fn opclass(ty: TypeRef, named: Option<&[String]>) -> Result<Oid> {
     if let Some(named) = named {
         let name = named.last().map(String::as_str).unwrap_or_default();
         let found = types::facts::operator_classes().iter().find(|c| {
-            c.method == Oid(403) && c.name == name && (c.input_type == base_type || name.starts_with("varchar"))
+            c.method == Oid(403)
+                && c.name == name
+                && (c.input_type == base_type || name.starts_with("varchar"))
         });
         return match found {
             Some(class) => Ok(class.oid),

@@ -106,7 +106,10 @@ pub fn create(state: &SessionState, new: &NewRelation) -> Result<Oid> {
     let frozen = if has_storage { xid } else { base::Xid::INVALID };
     let row = class_row(oid, &new.name, new.namespace, new.owner, new.kind, new.persistence)
         .oid("reltype", row_type)
-        .oid("relam", if has_storage && new.kind != RelationKind::Sequence { HEAP_AM } else { Oid(0) })
+        .oid(
+            "relam",
+            if has_storage && new.kind != RelationKind::Sequence { HEAP_AM } else { Oid(0) },
+        )
         .oid("relfilenode", Oid(file_number))
         .set("reltuples", Datum::Float4(if has_storage { -1.0 } else { 0.0 }))
         .oid("reltoastrelid", toast)
@@ -119,7 +122,12 @@ pub fn create(state: &SessionState, new: &NewRelation) -> Result<Oid> {
     for (number, column) in (1..).zip(&new.columns) {
         insert_column(state, oid, number, column)?;
     }
-    depend::record(state, Object::relation(oid), Object::of("pg_namespace", new.namespace), Kind::Normal)?;
+    depend::record(
+        state,
+        Object::relation(oid),
+        Object::of("pg_namespace", new.namespace),
+        Kind::Normal,
+    )?;
     state.catalog.changed(oid);
     Ok(oid)
 }
@@ -296,7 +304,12 @@ pub fn create_toast(state: &SessionState, new: &NewRelation, relation: Oid) -> R
 ///
 /// # Errors
 /// I/O.
-pub fn insert_column(state: &SessionState, relation: Oid, number: i32, c: &NewColumn) -> Result<()> {
+pub fn insert_column(
+    state: &SessionState,
+    relation: Oid,
+    number: i32,
+    c: &NewColumn,
+) -> Result<()> {
     let txn = state.txn()?;
     let rows = state.catalog.rows(&txn);
     let mut row = attribute(relation, i64::from(number), &c.name, c.ty.oid, c.ty.typmod)
@@ -450,13 +463,19 @@ impl Default for IndexRows {
 pub fn insert_index(state: &SessionState, new: &IndexRows) -> Result<()> {
     let txn = state.txn()?;
     let rows = state.catalog.rows(&txn);
-    let row =
-        class_row(new.oid, &new.name, new.namespace, new.owner, RelationKind::Index, new.persistence)
-            .oid("relam", BTREE_AM)
-            .oid("relfilenode", Oid(new.file_number))
-            .set("reltuples", Datum::Float4(0.0))
-            .int("relnatts", i64::try_from(new.columns.len()).unwrap_or(0))
-            .set("reloptions", options_array(&new.options));
+    let row = class_row(
+        new.oid,
+        &new.name,
+        new.namespace,
+        new.owner,
+        RelationKind::Index,
+        new.persistence,
+    )
+    .oid("relam", BTREE_AM)
+    .oid("relfilenode", Oid(new.file_number))
+    .set("reltuples", Datum::Float4(0.0))
+    .int("relnatts", i64::try_from(new.columns.len()).unwrap_or(0))
+    .set("reloptions", options_array(&new.options));
     rows.insert(&row)?;
     for (number, column) in (1i64..).zip(&new.columns) {
         let row = attribute(new.oid, number, &column.name, column.ty.oid, column.ty.typmod);
@@ -503,7 +522,8 @@ pub fn insert_index(state: &SessionState, new: &IndexRows) -> Result<()> {
 pub fn update_class(state: &SessionState, oid: Oid, change: impl FnOnce(&mut Row)) -> Result<()> {
     let txn = state.txn()?;
     let rows = state.catalog.rows(&txn);
-    let Some(mut row) = rows.find("pg_class", &[("oid", Datum::Oid(oid))])?.into_iter().next() else {
+    let Some(mut row) = rows.find("pg_class", &[("oid", Datum::Oid(oid))])?.into_iter().next()
+    else {
         bail!(INTERNAL_ERROR, "cache lookup failed for relation {oid}");
     };
     change(&mut row);

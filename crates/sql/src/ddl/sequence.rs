@@ -28,10 +28,7 @@ fn bounds(ty: Oid) -> Result<(i64, i64)> {
         oids::INT2 => (i64::from(i16::MIN), i64::from(i16::MAX)),
         oids::INT4 => (i64::from(i32::MIN), i64::from(i32::MAX)),
         oids::INT8 => (i64::MIN, i64::MAX),
-        _ => bail!(
-            INVALID_PARAMETER_VALUE,
-            "sequence type must be smallint, integer, or bigint"
-        ),
+        _ => bail!(INVALID_PARAMETER_VALUE, "sequence type must be smallint, integer, or bigint"),
     })
 }
 
@@ -53,7 +50,13 @@ fn apply(
         match option {
             SequenceOption::As(name) => {
                 let old = data_type;
-                data_type = analyse::resolve_type_name(name, &ddl.source, state, ddl.session.env().as_ref())?.oid;
+                data_type = analyse::resolve_type_name(
+                    name,
+                    &ddl.source,
+                    state,
+                    ddl.session.env().as_ref(),
+                )?
+                .oid;
                 // Bounds that were the old type's become the new one's.
                 if let Some(p) = &before {
                     let (low, high) = bounds(old)?;
@@ -110,11 +113,12 @@ fn apply(
     if min >= max {
         bail!(INVALID_PARAMETER_VALUE, "MINVALUE ({min}) must be less than MAXVALUE ({max})");
     }
-    let start = start
-        .or(before.map(|p| p.start))
-        .unwrap_or(if increment > 0 { min } else { max });
+    let start = start.or(before.map(|p| p.start)).unwrap_or(if increment > 0 { min } else { max });
     if start < min {
-        bail!(INVALID_PARAMETER_VALUE, "START value ({start}) cannot be less than MINVALUE ({min})");
+        bail!(
+            INVALID_PARAMETER_VALUE,
+            "START value ({start}) cannot be less than MINVALUE ({min})"
+        );
     }
     if start > max {
         bail!(
@@ -333,7 +337,13 @@ impl Ddl<'_> {
     ///
     /// # Errors
     /// I/O.
-    pub fn own_sequence(&self, sequence: Oid, table: Oid, column: i32, identity: bool) -> Result<()> {
+    pub fn own_sequence(
+        &self,
+        sequence: Oid,
+        table: Oid,
+        column: i32,
+        identity: bool,
+    ) -> Result<()> {
         let kind = if identity { Kind::Internal } else { Kind::Auto };
         own(self.state(), sequence, (table, column), kind)
     }

@@ -278,7 +278,7 @@ impl Ddl<'_> {
             let name = constraint.name.clone();
             let timing = constraint.timing;
             let columns = vec![def.name.clone()];
-            let mut add = |kind: TableConstraintKind| {
+            let add = |kind: TableConstraintKind| {
                 out.constraints.push(TableConstraint { name, kind, timing, loc: constraint.loc });
             };
             match &constraint.kind {
@@ -310,10 +310,14 @@ impl Ddl<'_> {
                     add(TableConstraintKind::PrimaryKey { columns, options: options.clone() });
                 }
                 ColumnConstraintKind::References(references) => {
-                    add(TableConstraintKind::ForeignKey { columns, references: references.clone() });
+                    add(TableConstraintKind::ForeignKey {
+                        columns,
+                        references: references.clone(),
+                    });
                 }
                 ColumnConstraintKind::Identity { always, options } => {
-                    let sequence = self.identity(table, &mut column, namespace, persistence, options)?;
+                    let sequence =
+                        self.identity(table, &mut column, namespace, persistence, options)?;
                     column.identity =
                         Some(if *always { Identity::Always } else { Identity::ByDefault });
                     out.owned.push(Owned { sequence, column: number, identity: true });
@@ -346,7 +350,14 @@ impl Ddl<'_> {
             );
         }
         column.not_null = true;
-        self.column_sequence(table, &column.name.clone(), namespace, persistence, column.ty.oid, options)
+        self.column_sequence(
+            table,
+            &column.name.clone(),
+            namespace,
+            persistence,
+            column.ty.oid,
+            options,
+        )
     }
 
     /// Defaults and generation expressions of a table that is there by now.
@@ -415,8 +426,11 @@ impl Ddl<'_> {
             self.own_sequence(owned.sequence, table.oid, number, owned.identity)?;
         }
         let at = usize::try_from(number - 1).unwrap_or(0);
-        let defaults: Vec<_> =
-            out.defaults.iter().map(|(_, expr, generated)| (at, expr.clone(), *generated)).collect();
+        let defaults: Vec<_> = out
+            .defaults
+            .iter()
+            .map(|(_, expr, generated)| (at, expr.clone(), *generated))
+            .collect();
         self.add_defaults(table.oid, &defaults)?;
         let rewrite = self.fill_new_column(table.oid, number, &column)?;
         if not_null {
@@ -460,10 +474,7 @@ impl Ddl<'_> {
 
 fn check_column_name(name: &str) -> Result<()> {
     if matches!(name, "ctid" | "xmin" | "cmin" | "xmax" | "cmax" | "tableoid") {
-        bail!(
-            DUPLICATE_COLUMN,
-            "column name \"{name}\" conflicts with a system column name"
-        );
+        bail!(DUPLICATE_COLUMN, "column name \"{name}\" conflicts with a system column name");
     }
     Ok(())
 }
@@ -498,7 +509,17 @@ pub fn storage_letter(word: &str) -> Result<u8> {
 fn copy_columns(source: &Table, options: &[(bool, String)], out: &mut Elements) -> Result<()> {
     let mut including = std::collections::HashSet::new();
     for (include, what) in options {
-        let all = ["defaults", "generated", "identity", "constraints", "indexes", "storage", "comments", "statistics", "compression"];
+        let all = [
+            "defaults",
+            "generated",
+            "identity",
+            "constraints",
+            "indexes",
+            "storage",
+            "comments",
+            "statistics",
+            "compression",
+        ];
         let what: Vec<&str> = if what == "all" { all.to_vec() } else { vec![what.as_str()] };
         for w in what {
             if *include {
@@ -577,9 +598,11 @@ fn check_table_option(name: &str, option: &UtilityOption) -> Result<()> {
         "toast_tuple_target" => range(128.0, 8160.0),
         "parallel_workers" => range(0.0, 1024.0),
         "autovacuum_vacuum_threshold" | "autovacuum_analyze_threshold" => range(0.0, BIG),
-        "autovacuum_vacuum_insert_threshold" | "autovacuum_vacuum_max_threshold"
+        "autovacuum_vacuum_insert_threshold"
+        | "autovacuum_vacuum_max_threshold"
         | "log_autovacuum_min_duration" => range(-1.0, BIG),
-        "autovacuum_vacuum_scale_factor" | "autovacuum_analyze_scale_factor"
+        "autovacuum_vacuum_scale_factor"
+        | "autovacuum_analyze_scale_factor"
         | "autovacuum_vacuum_insert_scale_factor" => range(0.0, 100.0),
         "autovacuum_vacuum_cost_delay" => range(-1.0, 100.0),
         "autovacuum_vacuum_cost_limit" => range(1.0, 10_000.0),

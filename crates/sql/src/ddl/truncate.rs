@@ -3,8 +3,8 @@
 //! # Differs from PostgreSQL
 //! None in effect: transactional, with CASCADE over foreign keys and RESTART IDENTITY.
 
-use super::relation;
 use super::Ddl;
+use super::relation;
 use crate::parse::utility::Truncate;
 use crate::session::SessionState;
 use base::{Oid, Result, SqlError, SqlState, bail};

@@ -58,9 +58,8 @@ pub fn read(disk: &dyn disk::Disk) -> Result<Vec<(String, String)>> {
 
 fn write(disk: &dyn disk::Disk, lines: &[(String, String)]) -> Result<()> {
     let io = |e| Error::io(format!("could not write file \"{AUTO_CONF}\""), e);
-    let mut text = String::from(
-        "# Written by ALTER SYSTEM: changes made by hand are lost at the next one.\n",
-    );
+    let mut text =
+        String::from("# Written by ALTER SYSTEM: changes made by hand are lost at the next one.\n");
     for (name, value) in lines {
         text.push_str(&format!("{name} = {}\n", quote_value(value)));
     }

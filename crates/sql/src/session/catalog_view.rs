@@ -119,11 +119,7 @@ impl CatalogView for SessionState {
         self.search_schemas().map(|s| s.into_iter().map(|(n, _)| n).collect()).unwrap_or_default()
     }
 
-    fn column_statistics(
-        &self,
-        table: Oid,
-        column: i32,
-    ) -> Result<Option<Arc<ColumnStatistics>>> {
+    fn column_statistics(&self, table: Oid, column: i32) -> Result<Option<Arc<ColumnStatistics>>> {
         let txn = self.txn()?;
         self.catalog.statistics(&txn, table, column)
     }

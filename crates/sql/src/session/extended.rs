@@ -54,10 +54,9 @@ impl Session {
             None if name.is_empty() => {
                 bail!(INVALID_SQL_STATEMENT_NAME, "unnamed prepared statement does not exist")
             }
-            None => bail!(
-                INVALID_SQL_STATEMENT_NAME,
-                "prepared statement \"{name}\" does not exist"
-            ),
+            None => {
+                bail!(INVALID_SQL_STATEMENT_NAME, "prepared statement \"{name}\" does not exist")
+            }
         }
     }
 

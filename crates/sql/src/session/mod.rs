@@ -21,6 +21,7 @@ pub mod state;
 mod transaction;
 mod utility;
 
+pub use alter_system::AUTO_CONF;
 pub use portal::Portal;
 pub use prepared::Prepared;
 pub use run::Execution;
@@ -100,11 +101,7 @@ impl Session {
     /// `28000`, `3D000`, `53300`, `42501`, a bad setting.
     pub fn connect(cluster: &Arc<Cluster>, request: ConnectRequest) -> Result<Session> {
         let Some(role) = cluster.login_role(&request.user)? else {
-            bail!(
-                INVALID_AUTHORIZATION_SPECIFICATION,
-                "role \"{}\" does not exist",
-                request.user
-            );
+            bail!(INVALID_AUTHORIZATION_SPECIFICATION, "role \"{}\" does not exist", request.user);
         };
         if !role.login {
             bail!(
@@ -154,13 +151,8 @@ impl Session {
         let settings = SessionSettings::new(Arc::clone(cluster.settings()));
         let timeout = u64::try_from(settings.int("deadlock_timeout")).unwrap_or(1000);
         backend.set_deadlock_timeout_ms(timeout);
-        let state = Rc::new(SessionState::new(
-            Arc::clone(cluster),
-            database,
-            backend,
-            user,
-            settings,
-        ));
+        let state =
+            Rc::new(SessionState::new(Arc::clone(cluster), database, backend, user, settings));
         let env = Rc::new(SessionEnv::new(Rc::clone(&state)));
         Ok(Session {
             state,
@@ -188,7 +180,8 @@ impl Session {
                 let key = [("setdatabase", Datum::Oid(database)), ("setrole", Datum::Oid(role))];
                 let source = if role.is_valid() { Source::User } else { Source::Database };
                 for row in c.find("pg_db_role_setting", &key)? {
-                    stored.extend(row.options("setconfig").into_iter().map(|(n, v)| (n, v, source)));
+                    stored
+                        .extend(row.options("setconfig").into_iter().map(|(n, v)| (n, v, source)));
                 }
             }
             Ok(stored)
@@ -221,7 +214,8 @@ impl Session {
         activity.database_name.clone_from(&request.database);
         activity.user = self.state.session_user.borrow().oid;
         activity.user_name.clone_from(&request.user);
-        activity.application_name = self.state.settings.borrow().text("application_name").to_owned();
+        activity.application_name =
+            self.state.settings.borrow().text("application_name").to_owned();
         activity.client_addr = request.peer.map(|p| p.ip().to_string());
         activity.client_port = request.peer.map(|p| i32::from(p.port()));
         activity.backend_start = now;

@@ -49,7 +49,9 @@ impl StatementCache {
 }
 
 /// What ends the watch over a running statement.
-pub(super) struct Watch(#[expect(dead_code, reason = "disarms when dropped")] Option<crate::timer::Armed>);
+pub(super) struct Watch(
+    #[expect(dead_code, reason = "disarms when dropped")] Option<crate::timer::Armed>,
+);
 
 impl Session {
     /// Runs a query string; results go to `client`. The error, if any, is the caller's to send; the
@@ -197,7 +199,9 @@ impl Session {
         })?;
         send_notices(&state, client)?;
         let tag = execution.tag();
-        if let PortalState::Running(execution) = std::mem::replace(&mut portal.state, PortalState::Done) {
+        if let PortalState::Running(execution) =
+            std::mem::replace(&mut portal.state, PortalState::Done)
+        {
             execution.finish(&prepared)?;
         }
         Ok(tag)
@@ -247,10 +251,7 @@ impl Session {
 }
 
 /// Sends the notices that functions have raised.
-pub(super) fn send_notices(
-    state: &super::SessionState,
-    client: &mut dyn Client,
-) -> Result<()> {
+pub(super) fn send_notices(state: &super::SessionState, client: &mut dyn Client) -> Result<()> {
     if state.notices.borrow().is_empty() {
         return Ok(());
     }

@@ -168,7 +168,10 @@ impl SessionState {
         let superuser = self.is_superuser();
         if name.eq_ignore_ascii_case("timezone") {
             if TimeZone::by_name(value).is_none() {
-                bail!(INVALID_PARAMETER_VALUE, "invalid value for parameter \"TimeZone\": \"{value}\"");
+                bail!(
+                    INVALID_PARAMETER_VALUE,
+                    "invalid value for parameter \"TimeZone\": \"{value}\""
+                );
             }
         }
         self.settings.borrow_mut().set(name, value, scope, superuser)
@@ -224,9 +227,9 @@ impl SessionEnv {
     /// # Errors
     /// `0A000` outside a session.
     pub fn of(env: &dyn Env) -> Result<&SessionEnv> {
-        env.as_any()
-            .downcast_ref::<SessionEnv>()
-            .ok_or_else(|| Error::unsupported("a function that reads the catalogs outside a session"))
+        env.as_any().downcast_ref::<SessionEnv>().ok_or_else(|| {
+            Error::unsupported("a function that reads the catalogs outside a session")
+        })
     }
 }
 

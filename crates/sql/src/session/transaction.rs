@@ -120,6 +120,7 @@ impl Session {
     /// Deferred constraints, ON COMMIT actions.
     fn before_commit(&mut self) -> Result<()> {
         self.run_deferred_checks()?;
+        self.hold_cursors()?;
         crate::ddl::temp::on_commit(self)
     }
 
@@ -224,7 +225,11 @@ impl Session {
     fn begin_block(&mut self, modes: &TransactionModes, client: &mut dyn Client) -> Result<()> {
         match self.block {
             Block::Explicit => {
-                warn(client, SqlState::ACTIVE_SQL_TRANSACTION, "there is already a transaction in progress")?;
+                warn(
+                    client,
+                    SqlState::ACTIVE_SQL_TRANSACTION,
+                    "there is already a transaction in progress",
+                )?;
             }
             Block::Failed => self.check_not_failed()?,
             Block::None | Block::Implicit => {
@@ -293,9 +298,16 @@ impl Session {
             }
             Block::None | Block::Implicit => {
                 if chain {
-                    bail!(NO_ACTIVE_SQL_TRANSACTION, "COMMIT AND CHAIN can only be used in transaction blocks");
+                    bail!(
+                        NO_ACTIVE_SQL_TRANSACTION,
+                        "COMMIT AND CHAIN can only be used in transaction blocks"
+                    );
                 }
-                warn(client, SqlState::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress")?;
+                warn(
+                    client,
+                    SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                    "there is no transaction in progress",
+                )?;
                 self.end_implicit()?;
                 Ok("COMMIT")
             }
@@ -311,9 +323,16 @@ impl Session {
             }
             Block::None | Block::Implicit => {
                 if chain {
-                    bail!(NO_ACTIVE_SQL_TRANSACTION, "ROLLBACK AND CHAIN can only be used in transaction blocks");
+                    bail!(
+                        NO_ACTIVE_SQL_TRANSACTION,
+                        "ROLLBACK AND CHAIN can only be used in transaction blocks"
+                    );
                 }
-                warn(client, SqlState::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress")?;
+                warn(
+                    client,
+                    SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                    "there is no transaction in progress",
+                )?;
                 self.abort_transaction();
             }
         }

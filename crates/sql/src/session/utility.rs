@@ -1,6 +1,6 @@
 //! Statements that are not queries: where each is carried out.
 
-use super::prepared::{output_column, query_columns};
+use super::prepared::output_column;
 use super::run::exec_context;
 use super::{Portal, Prepared, Session};
 use crate::analyse;
@@ -122,19 +122,17 @@ impl Session {
                 Ok(UtilityDone::tag("PREPARE"))
             }
             U::Execute { name, args } => self.execute_statement(name, args, &source, client),
-            U::Deallocate(name) => {
-                match name {
-                    Some(name) => {
-                        self.statement(name)?;
-                        self.statements.remove(name);
-                        Ok(UtilityDone::tag("DEALLOCATE"))
-                    }
-                    None => {
-                        self.statements.clear();
-                        Ok(UtilityDone::tag("DEALLOCATE ALL"))
-                    }
+            U::Deallocate(name) => match name {
+                Some(name) => {
+                    self.statement(name)?;
+                    self.statements.remove(name);
+                    Ok(UtilityDone::tag("DEALLOCATE"))
                 }
-            }
+                None => {
+                    self.statements.clear();
+                    Ok(UtilityDone::tag("DEALLOCATE ALL"))
+                }
+            },
             U::DeclareCursor(declare) => self.declare_cursor(declare, &source),
             U::Fetch(fetch) => self.fetch(fetch),
             U::Close(name) => self.close_cursor(name.as_deref()),
@@ -267,7 +265,8 @@ impl Session {
     fn set_role(&mut self, name: &str, values: &[String], scope: SetScope) -> Result<()> {
         let wanted = values.join("");
         let session_user = self.state.session_user.borrow().clone();
-        let role = if wanted.eq_ignore_ascii_case("none") || wanted.eq_ignore_ascii_case("default") {
+        let role = if wanted.eq_ignore_ascii_case("none") || wanted.eq_ignore_ascii_case("default")
+        {
             session_user
         } else {
             let Some(found) = self.state.cluster.login_role(&wanted)? else {
@@ -276,7 +275,11 @@ impl Session {
             let may = session_user.superuser
                 || crate::acl::roles_of(&self.state, session_user.oid)?.contains(&found.oid);
             if !may {
-                bail!(INSUFFICIENT_PRIVILEGE, "permission denied to set {} \"{wanted}\"", if name == "role" { "role" } else { "session authorization" });
+                bail!(
+                    INSUFFICIENT_PRIVILEGE,
+                    "permission denied to set {} \"{wanted}\"",
+                    if name == "role" { "role" } else { "session authorization" }
+                );
             }
             super::CurrentRole { oid: found.oid, name: wanted.clone(), superuser: found.superuser }
         };
@@ -338,7 +341,10 @@ impl Session {
             _ => settings.show(name)?,
         };
         let columns = vec![text_column(&show_name(name))];
-        Ok(UtilityDone { tag: "SHOW".into(), rows: Some((columns, vec![vec![Datum::text(value)]])) })
+        Ok(UtilityDone {
+            tag: "SHOW".into(),
+            rows: Some((columns, vec![vec![Datum::text(value)]])),
+        })
     }
 
     fn prepare_statement(
@@ -353,7 +359,11 @@ impl Session {
         }
         let mut given = Vec::new();
         for ty in param_types {
-            given.push(analyse::resolve_type_name(ty, source, self.state.as_ref(), self.env.as_ref())?.oid.0);
+            given.push(
+                analyse::resolve_type_name(ty, source, self.state.as_ref(), self.env.as_ref())?
+                    .oid
+                    .0,
+            );
         }
         let parsed = Parsed {
             statement: statement.clone(),
@@ -455,10 +465,7 @@ impl Session {
 
     fn checkpoint(&mut self) -> Result<()> {
         if !self.state.is_superuser() {
-            bail!(
-                INSUFFICIENT_PRIVILEGE,
-                "permission denied to execute CHECKPOINT command"
-            );
+            bail!(INSUFFICIENT_PRIVILEGE, "permission denied to execute CHECKPOINT command");
         }
         self.state.cluster.engine().checkpoint(engine::CheckpointFlags::MANUAL)
     }
@@ -494,11 +501,9 @@ impl Session {
         }
         let tag = crate::relations::lock_tag(&self.state, table.oid);
         match self.state.txn()?.lock(tag, mode, txn::Wait::NoWait)? {
-            txn::LockOutcome::NotAvailable => bail!(
-                LOCK_NOT_AVAILABLE,
-                "could not obtain lock on relation \"{}\"",
-                table.name
-            ),
+            txn::LockOutcome::NotAvailable => {
+                bail!(LOCK_NOT_AVAILABLE, "could not obtain lock on relation \"{}\"", table.name)
+            }
             _ => Ok(()),
         }
     }
@@ -552,11 +557,6 @@ impl Session {
         let rows = lines.into_iter().map(|line| vec![Datum::text(line)]).collect();
         let columns = vec![text_column("QUERY PLAN")];
         Ok(UtilityDone { tag: "EXPLAIN".into(), rows: Some((columns, rows)) })
-    }
-
-    /// The columns of an analysed query, for those outside this module.
-    pub(crate) fn columns_of(query: &crate::query::Query) -> Option<Vec<OutputColumn>> {
-        query_columns(query)
     }
 }
 

@@ -56,5 +56,9 @@ pub fn quote_identifier(name: &str) -> String {
     let plain = name.chars().enumerate().all(|(i, c)| {
         c.is_ascii_lowercase() || c == '_' || (i > 0 && (c.is_ascii_digit() || c == '$'))
     });
-    if plain && !name.is_empty() { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+    if plain && !name.is_empty() {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
 }

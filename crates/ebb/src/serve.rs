@@ -1,0 +1,226 @@
+//! `ebb serve`, `ebb init`, `ebb check`.
+
+use base::settings::{Assignment, ServerSettings, Source, Value, parse_file};
+use base::{Error, Result};
+use disk::Disk;
+use engine::{Engine, EngineOptions};
+use server::{Listener, Server};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+use sql::cluster::Cluster;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+const CONF: &str = "postgresql.conf";
+
+/// What a new data folder's configuration file says.
+const NEW_CONF: &str = "# Ebb's settings, in PostgreSQL's form: name = value.
+# Names, units and meanings are PostgreSQL's; SHOW ALL lists them.
+#shared_buffers = 128MB
+#port = 5432
+#listen_addresses = '127.0.0.1'
+";
+
+/// Settings given on the command line.
+fn command_line(
+    port: Option<u16>,
+    host: Option<String>,
+    given: &[String],
+) -> Result<Vec<Assignment>> {
+    let assignment = |name: &str, value: String| Assignment {
+        name: name.replace('-', "_"),
+        value,
+        location: None,
+        source: Source::CommandLine,
+    };
+    let mut out = Vec::new();
+    for text in given {
+        match text.split_once('=') {
+            Some((name, value)) => out.push(assignment(name.trim(), value.trim().to_owned())),
+            None => base::bail!(SYNTAX_ERROR, "-c {text} requires a value"),
+        }
+    }
+    out.extend(port.map(|p| assignment("port", p.to_string())));
+    out.extend(host.map(|h| assignment("listen_addresses", h)));
+    Ok(out)
+}
+
+fn read_text(disk: &dyn Disk, name: &str) -> Result<Option<String>> {
+    let io = |e| Error::io(format!("could not read file \"{name}\""), e);
+    if !disk.exists(name).map_err(io)? {
+        return Ok(None);
+    }
+    let file = disk.open(name, disk::OpenMode::Existing).map_err(io)?;
+    let mut bytes = vec![0; usize::try_from(file.len().map_err(io)?).unwrap_or(0)];
+    let n = file.read_at(&mut bytes, 0).map_err(io)?;
+    bytes.truncate(n);
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// All layers in rising priority: `postgresql.conf`, ALTER SYSTEM's file, the command line.
+fn layers(disk: &dyn Disk, command_line: &[Assignment]) -> Result<Vec<Assignment>> {
+    let mut all = Vec::new();
+    for name in [CONF, sql::session::AUTO_CONF] {
+        if let Some(text) = read_text(disk, name)? {
+            all.extend(parse_file(name, &text)?);
+        }
+    }
+    all.extend(command_line.iter().cloned());
+    Ok(all)
+}
+
+fn open_disk(data: &Path, create: bool) -> Result<Arc<dyn Disk>> {
+    let what = || format!("could not access directory \"{}\"", data.display());
+    if !create && !data.is_dir() {
+        return Err(Error::io(what(), std::io::Error::from(std::io::ErrorKind::NotFound)));
+    }
+    if data.exists() && !data.is_dir() {
+        base::bail!(INVALID_PARAMETER_VALUE, "\"{}\" is not a directory", data.display());
+    }
+    if !data.exists() {
+        std::fs::create_dir_all(data).map_err(|e| Error::io(what(), e))?;
+    }
+    disk::os(data.to_path_buf()).map_err(|e| Error::io(what(), e))
+}
+
+/// Makes a new data folder.
+pub fn init(data: &Path, given: &[String]) -> Result<ExitCode> {
+    let settings = Arc::new(ServerSettings::new());
+    settings.apply(&command_line(None, None, given)?, true)?;
+    let disk = open_disk(data, true)?;
+    make(data, &disk, &settings)?;
+    println!("Made a new data folder in {}.", data.display());
+    println!("Serve it with: ebb serve -D {}", data.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn make(data: &Path, disk: &Arc<dyn Disk>, settings: &Arc<ServerSettings>) -> Result<()> {
+    base::log::set_min_level(base::log::Level::Fatal);
+    let made = sql::init::init(Arc::clone(disk), settings);
+    base::log::set_min_level(base::log::Level::from_setting(&settings.string("log_min_messages")));
+    made.map_err(|e| in_folder(data, e))?;
+    let io = |e| Error::io(format!("could not write file \"{CONF}\""), e);
+    let file = disk.open(CONF, disk::OpenMode::Create).map_err(io)?;
+    file.write_at(NEW_CONF.as_bytes(), 0).map_err(io)?;
+    file.sync_data().map_err(io)?;
+    disk.sync_dir("").map_err(io)
+}
+
+fn in_folder(data: &Path, error: Error) -> Error {
+    match error {
+        Error::Sql(mut e) => {
+            e.message = format!("data folder \"{}\": {}", data.display(), e.message);
+            Error::Sql(e)
+        }
+        other => other,
+    }
+}
+
+/// Serves until a signal says stop.
+pub fn serve(
+    data: &Path,
+    port: Option<u16>,
+    host: Option<String>,
+    given: &[String],
+) -> Result<ExitCode> {
+    let command_line = command_line(port, host, given)?;
+    let settings = Arc::new(ServerSettings::new());
+    // Everything that can be wrong is looked at before anything is touched.
+    settings.apply(&command_line, true)?;
+    let fresh = !data.exists() || is_empty(data);
+    if !fresh {
+        let disk = open_disk(data, false)?;
+        if !Engine::exists(disk.as_ref()).map_err(|e| in_folder(data, e))? {
+            base::bail!(
+                OBJECT_IN_USE,
+                "\"{}\" is not an Ebb data folder and not empty",
+                data.display()
+            );
+        }
+        settings.apply(&layers(disk.as_ref(), &command_line)?, true)?;
+    }
+    let number = u16::try_from(settings.int("port")).unwrap_or(5432);
+    let listener = Listener::bind(&settings.string("listen_addresses"), number)?;
+    let disk = open_disk(data, true)?;
+    if fresh {
+        make(data, &disk, &settings)?;
+    }
+    let folder = std::fs::canonicalize(data).unwrap_or_else(|_| data.to_path_buf());
+    settings.set_internal("data_directory", Value::Text(folder.display().to_string()));
+    base::log::set_min_level(base::log::Level::from_setting(&settings.string("log_min_messages")));
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGQUIT, SIGHUP])
+        .map_err(|e| Error::io("could not watch for signals", e))?;
+    base::log!("starting Ebb {} on {}", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);
+    let options = EngineOptions::new(Arc::clone(&settings));
+    let engine = Engine::open(Arc::clone(&disk), options).map_err(|e| in_folder(data, e))?;
+    let cluster = Cluster::new(Arc::clone(&engine), Arc::clone(&settings))?;
+    let server = Server::start(listener, Arc::clone(&cluster))?;
+    for address in server.addresses() {
+        base::log!("listening on {}, port {}", address.ip(), address.port());
+    }
+    base::log!("database system is ready to accept connections");
+    announce(&server, fresh, data);
+    let immediate = wait_for_end(&mut signals, disk.as_ref(), &settings, &command_line);
+    if immediate {
+        base::log!("received immediate shutdown request");
+        engine.stop_at_once();
+        return Ok(ExitCode::SUCCESS);
+    }
+    base::log!("received fast shutdown request");
+    server.stop();
+    drop(cluster);
+    base::log!("shutting down");
+    engine.shutdown()?;
+    base::log!("database system is shut down");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn is_empty(data: &Path) -> bool {
+    std::fs::read_dir(data).is_ok_and(|mut entries| {
+        !entries.any(|e| e.is_ok_and(|e| !e.file_name().to_string_lossy().starts_with('.')))
+    })
+}
+
+fn announce(server: &Server, fresh: bool, data: &Path) {
+    let Some(address) = server.addresses().first() else { return };
+    if fresh {
+        println!("Made a new data folder in {}.", data.display());
+    }
+    println!("Ebb is serving {} on {address}. Connect with:", data.display());
+    println!("  psql -h {} -p {} -U postgres postgres", address.ip(), address.port());
+}
+
+/// Waits for the signal that ends the server; true for an immediate end. SIGHUP reloads the files.
+fn wait_for_end(
+    signals: &mut Signals,
+    disk: &dyn Disk,
+    settings: &ServerSettings,
+    command_line: &[Assignment],
+) -> bool {
+    for signal in signals.forever() {
+        match signal {
+            SIGHUP => {
+                base::log!("received SIGHUP, reloading configuration files");
+                let reloaded = layers(disk, command_line).and_then(|l| settings.apply(&l, false));
+                if let Err(error) = reloaded {
+                    base::log!(
+                        "configuration file contains errors; no changes were applied: {error}"
+                    );
+                }
+            }
+            SIGQUIT => return true,
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// Verifies a data folder; exit status 1 on damage.
+pub fn check(data: &Path) -> Result<ExitCode> {
+    let disk = open_disk(data, false)?;
+    if !Engine::exists(disk.as_ref())? {
+        base::bail!(OBJECT_IN_USE, "\"{}\" is not an Ebb data folder", data.display());
+    }
+    Err(Error::unsupported("ebb check"))
+}
