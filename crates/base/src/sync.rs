@@ -182,7 +182,8 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    std::thread::Builder::new().name(name.to_owned()).spawn(f)
+    // Deep expressions recurse: the depth limits are made for this size.
+    std::thread::Builder::new().name(name.to_owned()).stack_size(16 << 20).spawn(f)
 }
 
 /// Microseconds since 2000-01-01 00:00 UTC: PostgreSQL's timestamptz.

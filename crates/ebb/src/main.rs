@@ -19,7 +19,12 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Serve a data folder, made if it is not there.
+    // `-h` is the address, as in `postgres -h`; only `--help` is help.
+    #[command(disable_help_flag = true)]
     Serve {
+        /// Print help.
+        #[arg(long, action = clap::ArgAction::HelpLong)]
+        help: Option<bool>,
         /// The data folder.
         #[arg(short = 'D', long = "data", default_value = "./ebb-data")]
         data: PathBuf,
@@ -27,7 +32,7 @@ enum Command {
         #[arg(short = 'p', long)]
         port: Option<u16>,
         /// The addresses to listen on, separated by commas.
-        #[arg(short = 'H', long, short_alias = 'h')]
+        #[arg(short = 'h', long)]
         host: Option<String>,
         /// A setting, as name=value; may be repeated.
         #[arg(short = 'c', value_name = "NAME=VALUE")]
@@ -49,23 +54,12 @@ enum Command {
     },
 }
 
-/// `-h ADDR` is the address, as in `postgres -h`; only `--help` is help.
-fn arguments() -> Vec<String> {
-    let mut args: Vec<String> = std::env::args().collect();
-    if args.get(1).is_some_and(|a| a == "serve") {
-        for arg in args.iter_mut().skip(2) {
-            if arg == "-h" {
-                "-H".clone_into(arg);
-            }
-        }
-    }
-    args
-}
-
 fn main() -> ExitCode {
-    let cli = Cli::parse_from(arguments());
+    let cli = Cli::parse();
     let result = match cli.command {
-        Command::Serve { data, port, host, setting } => serve::serve(&data, port, host, &setting),
+        Command::Serve { data, port, host, setting, .. } => {
+            serve::serve(&data, port, host, &setting)
+        }
         Command::Init { data, setting } => serve::init(&data, &setting),
         Command::Check { data } => serve::check(&data),
     };
