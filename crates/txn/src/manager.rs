@@ -23,9 +23,9 @@ use crate::transaction::Transaction;
 use base::sync::{Arc, Mutex};
 use base::{Csn, Lsn, RelationId, Result, Xid};
 use disk::Disk;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use wal::{RecordBuilder, ResourceManager, Wal};
 
 /// What this crate needs of the WAL; tests put a fake in its place.
@@ -127,6 +127,9 @@ pub struct TransactionManager {
     clog: CommitLog,
     async_lsns: Box<[AtomicU64]>,
     last_async_lsn: AtomicU64,
+    /// Commits whose mark could not be made.
+    unmarked: Mutex<BTreeMap<Xid, Lsn>>,
+    any_unmarked: AtomicBool,
     recent_oldest_xmin: AtomicU64,
     locks: LockManager,
     row_locks: RowLocks,
@@ -191,6 +194,8 @@ impl TransactionManager {
             window: CsnWindow::new(next),
             async_lsns: (0..ASYNC_SLOTS).map(|_| AtomicU64::new(0)).collect(),
             last_async_lsn: AtomicU64::new(0),
+            unmarked: Mutex::new(rank::UNMARKED, BTreeMap::new()),
+            any_unmarked: AtomicBool::new(false),
             recent_oldest_xmin: AtomicU64::new(0),
             row_locks: RowLocks::new(config.max_row_locks),
             remover: OnceLock::new(),
@@ -342,6 +347,32 @@ impl TransactionManager {
         self.clog.set(xids, outcome, lsn)
     }
 
+    /// Marks a commit that is in the WAL already. If the log's page can't be had, the mark is kept in memory until a
+    /// checkpoint can make it (or fails, and the server stops and replays the commit record).
+    pub(crate) fn mark_committed(&self, xids: &[Xid], lsn: Lsn) {
+        if let Err(e) = self.mark(xids, Outcome::Committed, lsn) {
+            base::log::write(base::log::Level::Warning, &e.to_string());
+            self.unmarked.lock().extend(xids.iter().map(|x| (*x, lsn)));
+            self.any_unmarked.store(true, Ordering::SeqCst);
+        }
+    }
+
+    fn mark_the_unmarked(&self) -> Result<()> {
+        if !self.any_unmarked.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        let waiting: Vec<(Xid, Lsn)> = self.unmarked.lock().iter().map(|(x, l)| (*x, *l)).collect();
+        for (xid, lsn) in &waiting {
+            self.mark(&[*xid], Outcome::Committed, *lsn)?;
+        }
+        let mut unmarked = self.unmarked.lock();
+        for (xid, _) in &waiting {
+            unmarked.remove(xid);
+        }
+        self.any_unmarked.store(!unmarked.is_empty(), Ordering::SeqCst);
+        Ok(())
+    }
+
     pub(crate) fn publish_abort(&self, xids: &[Xid]) {
         for xid in xids {
             self.window.abort(*xid);
@@ -408,6 +439,9 @@ impl TransactionManager {
     }
 
     fn by_log(&self, xid: Xid, csn: Csn) -> Result<XidStatus> {
+        if self.any_unmarked.load(Ordering::SeqCst) && self.unmarked.lock().contains_key(&xid) {
+            return Ok(XidStatus::Committed(csn));
+        }
         Ok(match self.clog.get(xid)? {
             Outcome::Committed => XidStatus::Committed(csn),
             Outcome::Aborted | Outcome::Unknown => XidStatus::Aborted,
@@ -545,6 +579,7 @@ impl TransactionManager {
             oldest_clog_xid: self.clog.oldest(),
             oldest_running: self.oldest_running(),
         };
+        self.mark_the_unmarked()?;
         self.clog.flush(state.next_xid)?;
         Ok(state)
     }

@@ -30,3 +30,5 @@ pub const ACTIVITY: Rank = Rank(432);
 pub const CLOG_SLOT: Rank = Rank(440);
 /// Commit-log files.
 pub const CLOG_FILES: Rank = Rank(442);
+/// Commits whose mark in the commit log is still to be made.
+pub const UNMARKED: Rank = Rank(438);

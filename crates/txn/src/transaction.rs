@@ -349,7 +349,9 @@ impl Transaction {
                         self.manager().wal.insert(record::ABORT, Xid::INVALID, &record.encode());
                     self.manager().wal.flush(lsn)?;
                 }
-                self.manager().mark(&gone, Outcome::Aborted, Lsn::INVALID)
+                // Not marked is as good as aborted.
+                let _ = self.manager().mark(&gone, Outcome::Aborted, Lsn::INVALID);
+                Ok(())
             })();
             self.manager().publish_abort(&gone);
             {
@@ -449,11 +451,11 @@ impl Transaction {
 
     // ---- the end ----
 
-    /// Commits. If it fails, the transaction has been aborted — except when the WAL could not be made durable: then its
-    /// outcome is open, the WAL is latched, and the server must stop.
+    /// Commits. It fails only if the WAL could not be made durable: then its outcome is open, the WAL is latched, and
+    /// the server must stop.
     ///
     /// # Errors
-    /// The WAL's, the commit log's.
+    /// The WAL's.
     pub fn commit(self, extras: CommitExtras) -> Result<CommitInfo> {
         self.commit_with(extras, || {})
     }
@@ -497,18 +499,18 @@ impl Transaction {
             self.manager().note_async_commit(&xids, lsn);
         }
         base::stop_point!("txn.commit.before_mark");
-        if let Err(e) = self.manager().mark(&xids, Outcome::Committed, lsn) {
-            self.backend.delay_checkpoint.store(false, Ordering::SeqCst);
-            self.ended.set(true);
-            return Err(e);
-        }
+        // From here on it has committed, whatever fails: that would be told, and made good, elsewhere.
+        self.manager().mark_committed(&xids, lsn);
         let csn = top.map(|top| self.manager().publish_commit(top, &record.children));
         published();
         base::stop_point!("txn.commit.published");
         let removed = self.manager().remove_files(&record.remove);
         self.backend.delay_checkpoint.store(false, Ordering::SeqCst);
         self.finish(top, &record.children, true);
-        removed.map(|()| CommitInfo { xid: top, csn, lsn: Some(lsn) })
+        if let Err(e) = removed {
+            base::log::write(base::log::Level::Warning, &e.to_string());
+        }
+        Ok(CommitInfo { xid: top, csn, lsn: Some(lsn) })
     }
 
     /// Rolls everything back.
@@ -540,7 +542,8 @@ impl Transaction {
             );
             let mut xids = children.clone();
             xids.extend(top);
-            result = self.manager().mark(&xids, Outcome::Aborted, lsn);
+            // Not marked is as good as aborted.
+            let _ = self.manager().mark(&xids, Outcome::Aborted, lsn);
             self.manager().publish_abort(&xids);
             if !record.remove.is_empty() {
                 result = result

@@ -203,3 +203,26 @@ fn a_damaged_page_is_reported() {
     assert!(e.to_string().contains("wrong checksum"), "{e}");
     let _ = redo;
 }
+
+/// Reading the log's page fails right when a commit wants to mark it: the commit stands, and the checkpoint makes the mark.
+#[test]
+fn a_commit_that_cannot_be_marked_has_committed() {
+    let disk = SimDisk::new(8);
+    let server = start(&disk, FIRST_LSN, &FRESH).unwrap();
+    let backend = server.txns.register_backend(BackendKind::Client);
+    let t = server.txns.begin(&backend);
+    let x = t.xid().unwrap();
+    disk.inject(disk::sim::Fault {
+        operation: disk::sim::Operation::Read,
+        path_contains: "xact".to_owned(),
+        after: 0,
+        error: 5,
+        once: true,
+    });
+    t.commit(CommitExtras::default()).unwrap();
+    assert!(server.txns.committed(x).unwrap());
+    let redo = server.wal.begin_checkpoint();
+    let state = server.txns.checkpoint().unwrap();
+    let again = start(&disk.after_crash(1), redo, &state).unwrap();
+    assert!(again.txns.committed(x).unwrap());
+}
