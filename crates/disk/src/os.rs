@@ -263,7 +263,7 @@ impl OsFile {
     /// For file systems without `fallocate`: writes zeros past the end of the file. What lies
     /// before the end has its space already, or is a hole that the caller made.
     fn fill_with_zeros(&self, offset: u64, len: u64) -> io::Result<()> {
-        const ZEROS: [u8; 65536] = [0; 65536];
+        static ZEROS: [u8; 65536] = [0; 65536];
         let end = offset + len;
         let mut at = offset.max(self.len()?);
         while at < end {

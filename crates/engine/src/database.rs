@@ -386,11 +386,20 @@ impl Engine {
         while !self.is_stopping() {
             let delay = self.settings.int("wal_writer_delay").max(1) as u64;
             self.wal.wait_for_work(Duration::from_millis(delay));
-            if self.wal.writer_round().is_err() {
+            if self.wal_writer_round().is_err() {
                 // Latched, and the hook was called.
                 return;
             }
         }
+    }
+
+    /// One round of the WAL writer: commits that did not wait become durable.
+    ///
+    /// # Errors
+    /// The WAL's.
+    pub fn wal_writer_round(&self) -> Result<bool> {
+        self.wal.note_asynchronous(self.txns.last_async_commit_lsn());
+        self.wal.writer_round()
     }
 
     fn run_background_writer(&self) {

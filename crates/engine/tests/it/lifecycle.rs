@@ -353,3 +353,44 @@ fn a_failed_sync_stops_everything() {
     assert!(engine.shutdown().is_err());
     std::mem::forget(t);
 }
+
+#[test]
+fn commits_that_do_not_wait_become_durable() {
+    let disk = fresh();
+    let engine = Engine::open(disk.clone(), options()).unwrap();
+    let t = begin(&engine);
+    let id = engine.files.create(&t, DATABASE, Persistence::Permanent).unwrap().id();
+    add_page(&engine, id, Persistence::Permanent, 5).unwrap();
+    let info = t.commit(CommitExtras { sync: false, ..CommitExtras::default() }).unwrap();
+    assert!(engine.wal.flushed_lsn() < info.lsn.unwrap());
+    assert!(engine.wal_writer_round().unwrap());
+    assert!(engine.wal.flushed_lsn() >= info.lsn.unwrap());
+    disk.crash();
+    drop(engine);
+    let engine = Engine::open(disk.after_crash(2), options()).unwrap();
+    assert_eq!(contents(&engine, id), [5]);
+}
+
+#[test]
+fn a_full_disk_fails_the_statement_only() {
+    let disk = fresh();
+    let engine = Engine::open(disk.clone(), options()).unwrap();
+    let t = begin(&engine);
+    let id = engine.files.create(&t, DATABASE, Persistence::Permanent).unwrap().id();
+    disk.set_free_space(20_000);
+    let failed = loop {
+        if let Err(e) = add_page(&engine, id, Persistence::Permanent, 5) {
+            break e;
+        }
+    };
+    assert_eq!(failed.state(), base::SqlState::DISK_FULL);
+    t.abort().unwrap();
+    assert!(!engine.has_failed());
+    disk.heal();
+    let t = begin(&engine);
+    let id = engine.files.create(&t, DATABASE, Persistence::Permanent).unwrap().id();
+    add_page(&engine, id, Persistence::Permanent, 6).unwrap();
+    t.commit(CommitExtras { sync: true, ..CommitExtras::default() }).unwrap();
+    engine.shutdown().unwrap();
+    assert_eq!(files(&*disk), [id.file_number]);
+}
