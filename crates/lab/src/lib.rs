@@ -1,3 +1,22 @@
-//! `lab`: see ARCHITECTURE.md.
+//! The laboratory: the same SQL on Ebb and on any PostgreSQL, in one run, turn about.
+//!
+//! [`client`] speaks the wire protocol, [`servers`] starts, kills and restarts either server in a
+//! temporary folder, [`script`] runs SQL files and prints what came back in a form that can be
+//! compared, [`compare`] compares two servers so, and [`figures`] and [`drop`] measure.
+//! The tests of `ebb` use the first three.
 
 #![forbid(unsafe_code)]
+
+pub mod client;
+pub mod compare;
+pub mod drop;
+pub mod figures;
+pub mod measure;
+pub mod script;
+pub mod servers;
+
+/// Whatever went wrong; the laboratory reports it to a person and stops.
+pub type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// A result of the laboratory's.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

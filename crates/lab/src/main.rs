@@ -1,0 +1,98 @@
+//! `lab`: comparisons and figures, from the command line.
+
+#![forbid(unsafe_code)]
+
+use lab::servers::{Make, Server};
+use lab::{Result, compare, drop, figures};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+const USAGE: &str =
+    "usage: lab figures --peer BIN [--ebb FILE] [--quick] [--only NAME,…] [--rounds N]
+       lab drop    --peer BIN [--ebb FILE] [--quick]
+       lab syncs   --peer BIN [--ebb FILE]
+       lab compare --peer BIN [--ebb FILE] [--write] [--peer-only]
+BIN is a PostgreSQL's folder of binaries, for example /usr/lib/postgresql/18/bin.
+--ebb may also name a second PostgreSQL's folder. Without it, this workspace's release build is made and used.";
+
+#[derive(Default)]
+struct Options {
+    peer: Option<PathBuf>,
+    ebb: Option<PathBuf>,
+    quick: bool,
+    write: bool,
+    peer_only: bool,
+    only: Vec<String>,
+    rounds: Option<usize>,
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(e) => {
+            eprintln!("lab: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<bool> {
+    let mut arguments = std::env::args().skip(1);
+    let command = arguments.next().ok_or(USAGE)?;
+    let mut options = Options::default();
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().ok_or(USAGE);
+        match argument.as_str() {
+            "--peer" => options.peer = Some(value()?.into()),
+            "--ebb" => options.ebb = Some(value()?.into()),
+            "--quick" => options.quick = true,
+            "--write" => options.write = true,
+            "--peer-only" => options.peer_only = true,
+            "--only" => options.only = value()?.split(',').map(str::to_owned).collect(),
+            "--rounds" => options.rounds = Some(value()?.parse()?),
+            _ => return Err(USAGE.into()),
+        }
+    }
+    let peer = Make::Postgres(options.peer.clone().ok_or(USAGE)?);
+    let make = |path: PathBuf| if path.is_dir() { Make::Postgres(path) } else { Make::Ebb(path) };
+    let ebb = || options.ebb.clone().map_or_else(built, Ok).map(make);
+    match command.as_str() {
+        "figures" => {
+            let scale = figures::Scale::new(options.quick, options.rounds, &options.only);
+            print!("{}", figures::run(&ebb()?, &peer, &scale)?);
+        }
+        "drop" => print!("{}", drop::run(&ebb()?, &peer, options.quick)?),
+        "syncs" => print!("{}", figures::syncs(&ebb()?, &peer)?),
+        "compare" => {
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/compare");
+            let peer = Server::started(peer, &[])?;
+            let ebb = match options.peer_only {
+                true => None,
+                false => Some(Server::started(ebb()?, &[])?),
+            };
+            let summary = compare::run(&folder, ebb.as_ref(), &peer, options.write)?;
+            for difference in &summary.differences {
+                println!("{difference}");
+            }
+            let compare::Summary { statements, equal, known, differences } = &summary;
+            let unknown = differences.len();
+            println!("{statements} statements: {equal} equal, {known} known, {unknown} not");
+            return Ok(unknown == 0);
+        }
+        _ => return Err(USAGE.into()),
+    }
+    Ok(true)
+}
+
+/// The release build of `ebb`, made now.
+fn built() -> Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo).args(["build", "--release", "-p", "ebb"]).status()?;
+    if !status.success() {
+        return Err("building ebb failed".into());
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    Ok(target.unwrap_or_else(|| root.join("target")).join("release/ebb"))
+}
