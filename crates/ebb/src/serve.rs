@@ -222,5 +222,13 @@ pub fn check(data: &Path) -> Result<ExitCode> {
     if !Engine::exists(disk.as_ref())? {
         base::bail!(OBJECT_IN_USE, "\"{}\" is not an Ebb data folder", data.display());
     }
-    Err(Error::unsupported("ebb check"))
+    let settings = Arc::new(ServerSettings::new());
+    let options = EngineOptions { background: false, ..EngineOptions::new(settings) };
+    let engine = Engine::open(disk, options).map_err(|e| in_folder(data, e))?;
+    let report = sql::check::check(&engine)?;
+    engine.shutdown()?;
+    for line in sql::check::lines(&report) {
+        println!("{line}");
+    }
+    Ok(if report.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -125,6 +125,11 @@ pub fn layout(ty: Oid) -> (i16, u8) {
 /// # Errors
 /// `0A000` for a type that has no order.
 pub fn key_column(ty: Oid, descending: bool, nulls_first: bool) -> Result<KeyColumn> {
+    // Vectors in catalogs' keys need only be told apart: the order of their bytes will do.
+    let ty = match ty {
+        oids::OIDVECTOR | oids::OID_ARRAY | oids::INT2VECTOR => oids::BYTEA,
+        ty => ty,
+    };
     let Some(compare) = types::raw_comparator(ty) else {
         return Err(Error::unsupported(format!("an index on type {}", types::format_type(ty, -1))));
     };

@@ -6,6 +6,7 @@ pub mod acl;
 pub mod activity;
 pub mod analyse;
 pub mod analyze_stats;
+pub mod check;
 pub mod client;
 pub mod cluster;
 pub mod copy;

@@ -28,7 +28,7 @@ use page::tuple::{PhysicalAttr, TupleDesc};
 use std::collections::HashMap;
 use std::sync::Arc;
 use txn::{Snapshot, Transaction, Wait};
-use types::{Datum, oids};
+use types::Datum;
 
 const OPEN_RANK: Rank = Rank(60);
 
@@ -60,12 +60,7 @@ fn index_schema(def: &CatalogDef, index: &CatalogIndex) -> Result<KeySchema> {
     let mut keys = Vec::new();
     for column in &index.columns {
         let column = &def.columns[usize::try_from(*column - 1).unwrap_or(0)];
-        // Vectors in catalogs' keys need only be told apart: the order of their bytes will do.
-        let ty = match column.ty {
-            oids::OIDVECTOR | oids::OID_ARRAY | oids::INT2VECTOR => oids::BYTEA,
-            ty => ty,
-        };
-        keys.push(relation::key_column(ty, false, false)?);
+        keys.push(relation::key_column(column.ty, false, false)?);
     }
     let mut schema = KeySchema::new(index.name, def.name, keys, Vec::new());
     schema.unique = index.unique;

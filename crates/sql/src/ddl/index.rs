@@ -337,7 +337,7 @@ fn duplicate(
 }
 
 /// Decodes the columns that an index needs; the others stay NULL.
-struct RowDecoder {
+pub(crate) struct RowDecoder {
     desc: page::tuple::TupleDesc,
     columns: Vec<(usize, Oid, Datum)>,
     last: usize,
@@ -345,7 +345,7 @@ struct RowDecoder {
 }
 
 impl RowDecoder {
-    fn new(table: &Table, index: &Index) -> RowDecoder {
+    pub(crate) fn new(table: &Table, index: &Index) -> RowDecoder {
         let mut used = std::collections::HashSet::new();
         let mut note = |expr: &expr::Expr| {
             expr.walk(&mut |e| {
@@ -378,7 +378,7 @@ impl RowDecoder {
         }
     }
 
-    fn decode(&mut self, heap: &heap::Heap, tuple: &[u8]) -> Result<&[Datum]> {
+    pub(crate) fn decode(&mut self, heap: &heap::Heap, tuple: &[u8]) -> Result<&[Datum]> {
         let mut attrs = vec![page::tuple::AttrValue::Null; self.last];
         page::tuple::deform(tuple, &self.desc, &mut attrs).map_err(base::Error::corrupt_file)?;
         let stored = page::tuple::TupleView { bytes: tuple, xid_base: base::Xid::INVALID }.natts();
