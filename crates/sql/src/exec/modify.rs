@@ -467,6 +467,55 @@ impl TableWriter {
         Ok(tids)
     }
 
+    /// Nothing but NOT NULL stands between a row and the heap: no index, CHECK or generated column.
+    pub fn is_plain(&self) -> bool {
+        self.indexes.is_empty() && self.checks.is_empty() && self.generated.is_empty()
+    }
+
+    /// The columns (from 0) that may not be NULL.
+    pub fn not_null(&self) -> &[usize] {
+        &self.not_null
+    }
+
+    /// Checks a row and forms its tuple, to be inserted by [`TableWriter::insert_prepared`].
+    ///
+    /// # Errors
+    /// `23502`, `23514`.
+    pub fn prepare(
+        &mut self,
+        x: &ExecContext<'_>,
+        row: &mut [Datum],
+        tuple: &mut Vec<u8>,
+    ) -> Result<()> {
+        let exec = RefCell::new(Vec::new());
+        let cx = EvalContext::new(x.env, &exec);
+        self.constrain(row, x, &cx)?;
+        self.encoder.encode(row, tuple)
+    }
+
+    /// Inserts prepared tuples, page by page; `rows` are their values, for the indexes (unused if there are none).
+    ///
+    /// # Errors
+    /// As [`TableWriter::insert`], with the number of the row if it is one row's.
+    pub fn insert_prepared(
+        &mut self,
+        x: &ExecContext<'_>,
+        rows: &[Vec<Datum>],
+        tuples: &[Vec<u8>],
+        tids: &mut Vec<Tid>,
+    ) -> Result<(), (Option<usize>, Error)> {
+        tids.clear();
+        self.heap.multi_insert(x.txn, tuples, &mut self.state, tids).map_err(|e| (None, e))?;
+        if !self.indexes.is_empty() {
+            let exec = RefCell::new(Vec::new());
+            let cx = EvalContext::new(x.env, &exec);
+            for (n, (row, tid)) in rows.iter().zip(tids.iter()).enumerate() {
+                self.index_row(row, *tid, x, &cx, None, None).map_err(|e| (Some(n), e))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Inserts a row unless one of the arbiters (none named: any unique index) has its key.
     ///
     /// # Errors

@@ -1,0 +1,85 @@
+//! What COPY, VACUUM and their like do with a session from outside this module.
+
+use super::portal::PortalState;
+use super::transaction::Block;
+use super::{Portal, Session};
+use crate::client::OutputColumn;
+use crate::parse::Parsed;
+use base::Result;
+use std::rc::Rc;
+use types::Datum;
+
+impl Session {
+    /// Cursors, or portals of the protocol, are open and under way.
+    pub(crate) fn has_open_cursors(&self) -> bool {
+        self.portals.values().any(|p| matches!(p.state, PortalState::Running(_)))
+    }
+
+    /// Runs a query; `sink` gets its columns once without a row, then with each row.
+    ///
+    /// # Errors
+    /// Whatever the query meets, and `sink`'s.
+    pub(crate) fn stream(
+        &mut self,
+        parsed: Parsed,
+        sink: &mut dyn FnMut(&[OutputColumn], Option<&[Datum]>) -> Result<()>,
+    ) -> Result<u64> {
+        let prepared = Rc::new(self.prepare(parsed, &[])?);
+        let columns = prepared.columns.clone().unwrap_or_default();
+        let mut portal = Portal::new(Rc::clone(&prepared), Vec::new(), prepared.columns.clone());
+        self.start_portal(&mut portal)?;
+        sink(&columns, None)?;
+        let PortalState::Running(execution) = &mut portal.state else { return Ok(0) };
+        execution.run(0, &mut |row: &[Datum]| sink(&columns, Some(row)))?;
+        Ok(execution.rows())
+    }
+
+    /// A statement that begins and ends transactions itself: not in a block, nor in a query string with others.
+    ///
+    /// # Errors
+    /// `25001`
+    pub(crate) fn prevent_transaction(&self, what: &str) -> Result<()> {
+        if self.in_implicit_block {
+            base::bail!(
+                ACTIVE_SQL_TRANSACTION,
+                "{what} cannot be executed within a pipeline"
+            );
+        }
+        self.prevent_block(what)
+    }
+
+    /// Commits what is open and begins anew, between the steps of such a statement.
+    ///
+    /// # Errors
+    /// The commit's.
+    pub(crate) fn next_transaction(&mut self) -> Result<()> {
+        self.end_own()?;
+        self.begin_own()
+    }
+
+    /// Commits what is open.
+    ///
+    /// # Errors
+    /// The commit's.
+    pub(crate) fn end_own(&mut self) -> Result<()> {
+        if self.block == Block::None { Ok(()) } else { self.commit_transaction() }
+    }
+
+    /// Begins a transaction, if none is open.
+    ///
+    /// # Errors
+    /// `0A000`
+    pub(crate) fn begin_own(&mut self) -> Result<()> {
+        self.ensure_transaction()
+    }
+
+    /// Rolls back what is open.
+    pub(crate) fn abort_own(&mut self) {
+        self.abort_transaction();
+    }
+
+    /// A block is open, explicit or of several statements in one string.
+    pub(crate) fn in_block(&self) -> bool {
+        self.block == Block::Explicit || self.in_implicit_block
+    }
+}
