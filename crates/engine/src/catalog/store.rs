@@ -269,6 +269,22 @@ impl Catalogs<'_> {
         }
     }
 
+    /// Replaces statistics in a row (sizes, ages) where it stands: no new version, seen by all at once, kept even if the
+    /// transaction is rolled back. A row whose stored form would change its length gets a new version after all.
+    ///
+    /// # Errors
+    /// As [`Catalogs::update`].
+    pub fn update_in_place(&self, row: &Row) -> Result<()> {
+        let open = self.store.open(row.def)?;
+        let tuple = self.encode(&open, &row.values)?;
+        let mut slot = TupleSlot::new();
+        let fits = open.heap.fetch_any(row.tid, &mut slot)?
+            && slot.bytes.len() == tuple.len()
+            && slot.bytes[page::tuple::HEADER_MIN - 1..page::tuple::HEADER_MIN]
+                == tuple[page::tuple::HEADER_MIN - 1..page::tuple::HEADER_MIN];
+        if fits { open.heap.update_in_place(row.tid, &tuple) } else { self.update(row) }
+    }
+
     fn indexed_columns_changed(&self, open: &OpenCatalog, row: &Row) -> Result<bool> {
         let mut slot = TupleSlot::new();
         if !open.heap.fetch_any(row.tid, &mut slot)? {

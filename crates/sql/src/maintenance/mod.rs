@@ -1,22 +1,170 @@
-//! VACUUM and ANALYZE.
+//! VACUUM, ANALYZE, and autovacuum.
+//!
+//! # Where to look
+//! [`options`]: what may be asked for. `vacuum` and `analyze`: one table. [`autovacuum`]: tables in need.
+//! [`progress`]: what runs now.
+//!
+//! # Invariants
+//! Each table is vacuumed in a transaction of its own, which has no XID and whose snapshots hold nobody's
+//! clean-up back; what `pg_class` says of its size and age is written in place.
+
+mod analyze;
+//pub mod autovacuum;
+//mod full;
+pub mod options;
+pub mod progress;
+mod vacuum;
+
+pub use self::vacuum::Target;
 
 use crate::client::Client;
 use crate::parse::utility::Vacuum;
-use crate::session::Session;
-use base::Result;
+use crate::session::{Session, SessionState};
+use base::{Oid, Result, Xid, err};
+use engine::catalog::load::RowSource;
+use engine::catalog::model::CatalogView;
+use options::Options;
+use std::rc::Rc;
 use std::sync::Arc;
+use types::Datum;
 
 impl Session {
     /// VACUUM and ANALYZE; returns the tag.
     ///
     /// # Errors
-    /// The statement's.
+    /// `25001`, `42601`, `42P01`; what the tables meet.
     pub(crate) fn vacuum_statement(
         &mut self,
-        _vacuum: &Vacuum,
-        _source: &Arc<str>,
-        _client: &mut dyn Client,
+        statement: &Vacuum,
+        source: &Arc<str>,
+        client: &mut dyn Client,
     ) -> Result<String> {
-        Err(base::Error::unsupported("VACUUM"))
+        let options = Options::of(statement, source)?;
+        let tag = if statement.vacuum { "VACUUM" } else { "ANALYZE" };
+        if options.vacuum {
+            self.prevent_transaction("VACUUM")?;
+        }
+        if options.only_database_stats {
+            self.update_frozen()?;
+            return Ok(tag.to_owned());
+        }
+        let targets = self.targets(statement, source, options.vacuum)?;
+        let own = options.vacuum || !(self.in_block() || targets.len() <= 1);
+        if own {
+            self.end_own()?;
+        }
+        for target in &targets {
+            let mut there = true;
+            if options.vacuum {
+                there = self.vacuum_table(target, &options, 1, client)?;
+            }
+            if options.analyze && there {
+                self.analyze_table(target, &options, own, 1, client)?;
+            }
+        }
+        if options.vacuum && !options.skip_database_stats {
+            self.update_frozen()?;
+        }
+        if own {
+            self.begin_own()?;
+        }
+        Ok(tag.to_owned())
     }
+
+    /// The relations named, or all that hold rows.
+    fn targets(
+        &mut self,
+        statement: &Vacuum,
+        source: &str,
+        vacuum: bool,
+    ) -> Result<Vec<Target>> {
+        let state = Rc::clone(self.state());
+        if statement.tables.is_empty() {
+            let txn = state.txn()?;
+            let mut rows = state.catalog.rows(&txn).scan("pg_class")?;
+            rows.sort_by_key(|r| r.oid("oid"));
+            let all = rows.iter().filter(|r| matches!(r.char("relkind"), b'r' | b'm'));
+            let may = state.is_superuser();
+            let role = state.current_user.borrow().oid;
+            let mine = all.filter(|r| may || r.oid("relowner") == role);
+            return Ok(mine
+                .map(|r| Target {
+                    oid: r.oid("oid"),
+                    name: String::new(),
+                    columns: Vec::new(),
+                })
+                .collect());
+        }
+        let _ = vacuum;
+        let mut targets = Vec::new();
+        for table in &statement.tables {
+            let name = &table.name;
+            let found = state.table_by_name(name.schema.as_deref(), &name.name)?;
+            let Some(found) = found else {
+                let e = err!(UNDEFINED_TABLE, "relation \"{name}\" does not exist");
+                let _ = source;
+                return Err(e);
+            };
+            targets.push(Target {
+                oid: found.oid,
+                name: name.name.clone(),
+                columns: table.columns.clone(),
+            });
+        }
+        Ok(targets)
+    }
+
+    /// `datfrozenxid` of this database from its tables' ages; the commit log is cut at the oldest.
+    ///
+    /// # Errors
+    /// I/O.
+    pub(crate) fn update_frozen(&mut self) -> Result<()> {
+        let own = !self.in_block();
+        if own {
+            self.begin_own()?;
+        }
+        let state = Rc::clone(self.state());
+        let result = update_frozen(&state);
+        if own {
+            match &result {
+                Ok(()) => self.end_own()?,
+                Err(_) => self.abort_own(),
+            }
+        }
+        result
+    }
+}
+
+fn update_frozen(state: &SessionState) -> Result<()> {
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn);
+    let txns = txn.manager();
+    // Tables that others are making now are no older than this.
+    let mut oldest = txns.oldest_xmin();
+    for row in rows.scan("pg_class")? {
+        let has_rows = matches!(row.char("relkind"), b'r' | b'm' | b't');
+        if has_rows && row.xid8("relfrozenxid8").is_normal() {
+            oldest = oldest.min(row.xid8("relfrozenxid8"));
+        }
+    }
+    let me = state.database.oid;
+    let mut least = oldest;
+    for mut row in rows.scan("pg_database")? {
+        let frozen = row.xid8("datfrozenxid8");
+        if row.oid("oid") != me {
+            least = least.min(frozen);
+            continue;
+        }
+        if oldest > frozen {
+            row.set("datfrozenxid", Datum::Oid(Oid(crate::ddl::relation::low_half(oldest))));
+            row.set("datfrozenxid8", Datum::Xid8(oldest.0));
+            rows.update_in_place(&row)?;
+        } else {
+            least = least.min(frozen);
+        }
+    }
+    if least > txns.oldest_clog_xid() && least > Xid::FIRST_NORMAL {
+        txns.truncate_clog(least)?;
+    }
+    Ok(())
 }

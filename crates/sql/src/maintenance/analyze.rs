@@ -1,0 +1,366 @@
+//! ANALYZE of one table.
+//!
+//! # Differs from PostgreSQL
+//! Extended statistics and those of index expressions are not gathered.
+
+use super::options::Options;
+use super::vacuum::{Ignored, Target, lock_target, throttle, update_class_in_place};
+use crate::analyze_stats::{column_statistics, sample_rows};
+use crate::client::{Client, Notice, Severity};
+use crate::session::{Session, SessionState};
+use base::{Oid, Result, bail};
+use buffer::Strategy;
+use engine::catalog::load::RowSource;
+use engine::catalog::model::{Column, ColumnStatistics, Table};
+use engine::catalog::rows::NewRow;
+use page::tuple::AttrValue;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+use txn::LockMode;
+use types::Datum;
+use vacuum::{AnalyzeSample, Throttle};
+
+impl Session {
+    /// Analyses one table; `own`: in a transaction of its own.
+    ///
+    /// # Errors
+    /// `42703`; I/O, cancellation.
+    pub(crate) fn analyze_table(
+        &mut self,
+        target: &Target,
+        options: &Options,
+        own: bool,
+        workers: usize,
+        client: &mut dyn Client,
+    ) -> Result<()> {
+        if !own {
+            let result = self.analyze_one(target, options, workers, client);
+            if let Some(txn) = self.state().txn_opt() {
+                txn.advance_command()?;
+            }
+            return result;
+        }
+        self.begin_own()?;
+        if let Err(error) = self.analyze_one(target, options, workers, client) {
+            self.abort_own();
+            return Err(error);
+        }
+        self.end_own()
+    }
+
+    fn analyze_one(
+        &mut self,
+        target: &Target,
+        options: &Options,
+        workers: usize,
+        client: &mut dyn Client,
+    ) -> Result<()> {
+        let state = Rc::clone(self.state());
+        let mode = LockMode::ShareUpdateExclusive;
+        let Some(table) = lock_target(self, target, mode, options, "analyze", client)? else {
+            return Ok(());
+        };
+        let columns = chosen(&table, &target.columns)?;
+        let started = Instant::now();
+        let (usage, wal) = (buffer::my_usage(), wal::thread_usage());
+        let name = format!("{}.{}", table.namespace_name, table.name);
+        let verbose = options.verbose && !options.automatic;
+        if verbose {
+            let text = format!("analyzing \"{name}\"");
+            client.notice(&Notice::new(Severity::Info, text))?;
+        }
+        let (progress, _shown) =
+            state.cluster.maintenance.analyze(state.backend.pid, state.database.oid, table.oid);
+        let open = state.open_relation(&table)?;
+        let default = state.settings.borrow().int("default_statistics_target");
+        let goal = |c: &Column| -> usize {
+            let own = c.statistics_target.filter(|t| *t >= 0).map(i64::from);
+            usize::try_from(own.unwrap_or(default)).unwrap_or(100)
+        };
+        let rows = columns.iter().map(|c| sample_rows(goal(c))).max().unwrap_or(0);
+        let rows = rows.max(sample_rows(1));
+        let ring = options.buffer_usage_limit_kb.unwrap_or_else(|| {
+            usize::try_from(state.settings.borrow().int("vacuum_buffer_usage_limit"))
+                .unwrap_or(2048)
+        });
+        let strategy = Strategy::vacuum(open.heap.relation().pool(), ring);
+        let settings = throttle(&state, &table, options.automatic, workers);
+        let mut throttle = Throttle::new(settings);
+        progress.enter(1);
+        let sample = {
+            // Sampling reads through no snapshot.
+            let _ignored = (!self.in_block()).then(|| Ignored::new(&state));
+            vacuum::analyze_sample(
+                &open.heap,
+                rows,
+                &state.backend,
+                strategy,
+                &mut throttle,
+                rand::random(),
+            )?
+        };
+        progress.blocks_total.store(u64::from(sample.total_pages), Ordering::Relaxed);
+        progress.blocks_scanned.store(u64::from(sample.scanned_pages), Ordering::Relaxed);
+        if verbose {
+            let text = format!(
+                "\"{}\": scanned {} of {} pages, containing {} live rows and {} dead rows; {} rows in sample, {} estimated total rows",
+                table.name,
+                sample.scanned_pages,
+                sample.total_pages,
+                sample.seen_live_rows,
+                sample.seen_dead_rows,
+                sample.rows.len(),
+                sample.live_rows
+            );
+            client.notice(&Notice::new(Severity::Info, text))?;
+        }
+        progress.enter(2);
+        for column in &columns {
+            let target = goal(column);
+            if target == 0 || sample.rows.is_empty() {
+                continue;
+            }
+            state.check_cancel()?;
+            let values = column_values(&open.heap, &table, column, &sample)?;
+            let statistics = column_statistics(column.ty.oid, &values, sample.live_rows, target);
+            store(&state, &table, column, &statistics)?;
+        }
+        progress.enter(3);
+        note(&state, &table, &sample, target.columns.is_empty())?;
+        count(&state, &table, &sample, options.automatic, started);
+        let limit = table
+            .option_i64("log_autovacuum_min_duration")
+            .unwrap_or_else(|| state.settings.borrow().int("log_autovacuum_min_duration"));
+        let elapsed = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
+        let log = options.automatic && limit >= 0 && elapsed >= limit;
+        if verbose || log {
+            let verb = if log { "automatic analyze of table" } else { "finished analyzing table" };
+            let text = usage_text(
+                &format!("{verb} \"{}.{name}\"", state.database.name),
+                usage,
+                wal,
+                started,
+            );
+            if log {
+                base::log::write(base::log::Level::Log, &text);
+            } else {
+                client.notice(&Notice::new(Severity::Info, text))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "rates to print")]
+fn usage_text(
+    head: &str,
+    usage: buffer::BufferUsage,
+    wal: wal::WalUsage,
+    started: Instant,
+) -> String {
+    let now = buffer::my_usage();
+    let wal = wal::thread_usage() - wal;
+    let seconds = started.elapsed().as_secs_f64();
+    let (hits, reads, dirtied) =
+        (now.hits - usage.hits, now.reads - usage.reads, now.dirtied - usage.dirtied);
+    let rate = |n: u64| if seconds > 0.0 { n as f64 / 128.0 / seconds } else { 0.0 };
+    format!(
+        "{head}\navg read rate: {:.3} MB/s, avg write rate: {:.3} MB/s\nbuffer usage: {hits} hits, {reads} reads, {dirtied} dirtied\nWAL usage: {} records, {} full page images, {} bytes, {} buffers full\nsystem usage: CPU: user: 0.00 s, system: 0.00 s, elapsed: {seconds:.2} s",
+        rate(reads),
+        rate(dirtied),
+        wal.records,
+        wal.full_page_images,
+        wal.bytes,
+        wal.buffers_full,
+    )
+}
+
+/// The columns to be analysed.
+fn chosen<'t>(table: &'t Table, names: &[String]) -> Result<Vec<&'t Column>> {
+    if names.is_empty() {
+        return Ok(table.columns.iter().filter(|c| !c.dropped).collect());
+    }
+    let mut columns: Vec<&Column> = Vec::new();
+    for name in names {
+        let Some(column) = table.column(name) else {
+            bail!(
+                UNDEFINED_COLUMN,
+                "column \"{name}\" of relation \"{}\" does not exist",
+                table.name
+            );
+        };
+        if columns.iter().any(|c| c.number == column.number) {
+            bail!(
+                DUPLICATE_COLUMN,
+                "column \"{name}\" of relation \"{}\" appears more than once",
+                table.name
+            );
+        }
+        columns.push(column);
+    }
+    Ok(columns)
+}
+
+/// A column's values in the sample, in physical order.
+fn column_values(
+    heap: &heap::Heap,
+    table: &Table,
+    column: &Column,
+    sample: &AnalyzeSample,
+) -> Result<Vec<Datum>> {
+    let desc = engine::relation::tuple_desc(&table.columns);
+    let at = usize::try_from(column.number - 1).unwrap_or(0);
+    let mut attrs = vec![AttrValue::Null; at + 1];
+    let mut values = Vec::with_capacity(sample.rows.len());
+    for row in &sample.rows {
+        page::tuple::deform(&row.tuple, &desc, &mut attrs).map_err(base::Error::corrupt_file)?;
+        let view = page::tuple::TupleView { bytes: &row.tuple, xid_base: row.xid_base };
+        values.push(match &attrs[at] {
+            AttrValue::Null if at >= view.natts() => column.missing.clone().unwrap_or_default(),
+            AttrValue::Null => Datum::Null,
+            AttrValue::Inline(bytes) => types::decode(column.ty.oid, bytes)?,
+            stored => types::decode(column.ty.oid, &heap.detoast(stored)?)?,
+        });
+    }
+    Ok(values)
+}
+
+fn floats(values: &[f32]) -> Datum {
+    let elements = values.iter().map(|v| Datum::Float4(*v)).collect();
+    Datum::Array(Arc::new(types::ArrayValue::one_dimension(types::oids::FLOAT4, elements)))
+}
+
+fn values_array(ty: Oid, values: Vec<Datum>) -> Datum {
+    Datum::Array(Arc::new(types::ArrayValue::one_dimension(ty, values)))
+}
+
+/// The operators `=` and `<` of a type, as `staop` names them.
+fn operators(ty: Oid) -> (Oid, Oid) {
+    let ty = if ty == types::oids::VARCHAR { types::oids::TEXT } else { ty };
+    match types::registry::default_btree_class(ty) {
+        Some(class) => {
+            let find = |strategy| {
+                types::registry::btree_operator(class.family, ty, ty, strategy)
+                    .unwrap_or(Oid::INVALID)
+            };
+            (find(3), find(1))
+        }
+        None => (Oid::INVALID, Oid::INVALID),
+    }
+}
+
+/// Replaces a column's row in `pg_statistic`.
+fn store(
+    state: &SessionState,
+    table: &Table,
+    column: &Column,
+    statistics: &ColumnStatistics,
+) -> Result<()> {
+    let number = Datum::Int2(i16::try_from(column.number).unwrap_or(0));
+    let mut row = NewRow::of("pg_statistic")
+        .oid("starelid", table.oid)
+        .set("staattnum", number.clone())
+        .bool("stainherit", false)
+        .set("stanullfrac", Datum::Float4(statistics.null_fraction))
+        .set("stawidth", Datum::Int4(statistics.width_bytes))
+        .set("stadistinct", Datum::Float4(statistics.distinct));
+    let (equal, less) = operators(column.ty.oid);
+    let mut slot = 1;
+    let mut add = |row: NewRow, kind: i16, op: Oid, numbers: Option<Datum>, values: Option<Datum>| {
+        let row = row
+            .set(&format!("stakind{slot}"), Datum::Int2(kind))
+            .oid(&format!("staop{slot}"), op)
+            .oid(&format!("stacoll{slot}"), column.collation)
+            .set(&format!("stanumbers{slot}"), numbers.unwrap_or_default())
+            .set(&format!("stavalues{slot}"), values.unwrap_or_default());
+        slot += 1;
+        row
+    };
+    let ty = column.ty.oid;
+    if !statistics.common.is_empty() {
+        let (values, frequencies): (Vec<Datum>, Vec<f32>) =
+            statistics.common.iter().cloned().unzip();
+        let values = values_array(ty, values);
+        row = add(row, 1, equal, Some(floats(&frequencies)), Some(values));
+    }
+    if !statistics.histogram.is_empty() {
+        let values = values_array(ty, statistics.histogram.clone());
+        row = add(row, 2, less, None, Some(values));
+    }
+    if let Some(correlation) = statistics.correlation {
+        row = add(row, 3, less, Some(floats(&[correlation])), None);
+    }
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn);
+    let key = [("starelid", Datum::Oid(table.oid)), ("staattnum", number)];
+    match rows.find("pg_statistic", &key)?.into_iter().next() {
+        Some(mut old) => {
+            old.values = row.values;
+            rows.update(&old)?;
+        }
+        None => {
+            rows.insert(&row)?;
+        }
+    }
+    state.catalog.changed(table.oid);
+    Ok(())
+}
+
+/// What `pg_class` is to say now.
+#[expect(clippy::cast_possible_truncation, reason = "pg_class keeps float4")]
+fn note(state: &SessionState, table: &Table, sample: &AnalyzeSample, whole: bool) -> Result<()> {
+    let map = state.open_relation(&Arc::new(table.clone())).map(|o| o.heap.visibility_map());
+    let (visible, frozen) = match map {
+        Ok(map) => map.count()?,
+        Err(_) => (0, 0),
+    };
+    let pages = |n: u64| Datum::Int4(i32::try_from(n).unwrap_or(i32::MAX));
+    let total = u64::from(sample.total_pages);
+    update_class_in_place(state, table.oid, |row| {
+        row.set("relpages", pages(total));
+        row.set("reltuples", Datum::Float4(sample.live_rows as f32));
+        row.set("relallvisible", pages(visible.min(total)));
+        row.set("relallfrozen", pages(frozen.min(total)));
+    })?;
+    if !whole {
+        return Ok(());
+    }
+    for index in &table.indexes {
+        let rel = state.cluster.storage().open(index.storage, index.persistence);
+        let len = rel.len_blocks(base::Fork::Main)?.0;
+        update_class_in_place(state, index.oid, |row| {
+            row.set("relpages", pages(u64::from(len)));
+            if index.predicate.is_none() {
+                row.set("reltuples", Datum::Float4(sample.live_rows as f32));
+            }
+        })?;
+    }
+    Ok(())
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "row counts")]
+fn count(
+    state: &SessionState,
+    table: &Table,
+    sample: &AnalyzeSample,
+    automatic: bool,
+    started: Instant,
+) {
+    let counts = state.database.activity.of(table.oid);
+    let set = |to: &std::sync::atomic::AtomicI64, n: i64| to.store(n, Ordering::Relaxed);
+    set(&counts.live, sample.live_rows as i64);
+    set(&counts.dead, sample.dead_rows as i64);
+    set(&counts.modified_since_analyze, 0);
+    let now = base::sync::now_timestamp_us();
+    if automatic {
+        set(&counts.last_autoanalyze, now);
+        counts.autoanalyze_count.fetch_add(1, Ordering::Relaxed);
+    } else {
+        set(&counts.last_analyze, now);
+        counts.analyze_count.fetch_add(1, Ordering::Relaxed);
+    }
+    let us = u64::try_from(started.elapsed().as_micros()).unwrap_or(0);
+    counts.analyze_time_us.fetch_add(us, Ordering::Relaxed);
+}

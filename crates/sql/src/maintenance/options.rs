@@ -1,0 +1,241 @@
+//! The options of VACUUM and ANALYZE.
+
+use crate::parse::utility::{UtilityOption, Vacuum};
+use base::settings::parse_bool;
+use base::{Error, Result, SqlError, SqlState, bail, err};
+use vacuum::IndexCleanup;
+
+/// What a statement asks for; None: the table's storage parameter, or the default, decides.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "named after the options")]
+pub struct Options {
+    pub vacuum: bool,
+    pub analyze: bool,
+    pub full: bool,
+    pub freeze: bool,
+    pub verbose: bool,
+    pub disable_page_skipping: bool,
+    pub skip_locked: bool,
+    pub index_cleanup: Option<IndexCleanup>,
+    pub process_main: bool,
+    pub process_toast: bool,
+    pub truncate: Option<bool>,
+    pub parallel: Option<u32>,
+    pub skip_database_stats: bool,
+    pub only_database_stats: bool,
+    pub buffer_usage_limit_kb: Option<usize>,
+    /// Autovacuum runs it.
+    pub automatic: bool,
+    /// To prevent old age.
+    pub for_age: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            vacuum: true,
+            analyze: false,
+            full: false,
+            freeze: false,
+            verbose: false,
+            disable_page_skipping: false,
+            skip_locked: false,
+            index_cleanup: None,
+            process_main: true,
+            process_toast: true,
+            truncate: None,
+            parallel: None,
+            skip_database_stats: false,
+            only_database_stats: false,
+            buffer_usage_limit_kb: None,
+            automatic: false,
+            for_age: false,
+        }
+    }
+}
+
+const LIMIT_MIN_KB: i64 = 128;
+const LIMIT_MAX_KB: i64 = 16 << 20;
+const WORKERS_MAX: i64 = 1024;
+
+/// A size with a unit, in kB.
+fn kilobytes(text: &str) -> Option<i64> {
+    let text = text.trim();
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '-' || c == '.'));
+    let (number, unit) = text.split_at(end.unwrap_or(text.len()));
+    let number: f64 = number.parse().ok()?;
+    let factor = match unit.trim() {
+        "" | "kB" => 1.0,
+        "B" => 1.0 / 1024.0,
+        "MB" => 1024.0,
+        "GB" => 1024.0 * 1024.0,
+        "TB" => 1024.0 * 1024.0 * 1024.0,
+        _ => return None,
+    };
+    #[expect(clippy::cast_possible_truncation, reason = "checked against the bounds after")]
+    Some((number * factor).round() as i64)
+}
+
+fn buffer_usage_limit(option: &UtilityOption) -> Result<usize> {
+    let text = option.string()?;
+    let fits = |kb: &i64| *kb == 0 || (LIMIT_MIN_KB..=LIMIT_MAX_KB).contains(kb);
+    match kilobytes(&text).filter(fits).and_then(|kb| usize::try_from(kb).ok()) {
+        Some(kb) => Ok(kb),
+        None => {
+            let mut e = SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!(
+                    "BUFFER_USAGE_LIMIT option must be 0 or between {LIMIT_MIN_KB} kB and {LIMIT_MAX_KB} kB"
+                ),
+            );
+            if kilobytes(&text).is_none() {
+                e = e.hint(
+                    "Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".",
+                );
+            }
+            Err(e.into())
+        }
+    }
+}
+
+fn index_cleanup(option: &UtilityOption) -> Result<IndexCleanup> {
+    let Some(value) = &option.value else { return Ok(IndexCleanup::On) };
+    if value.text().eq_ignore_ascii_case("auto") {
+        return Ok(IndexCleanup::Auto);
+    }
+    Ok(if option.boolean()? { IndexCleanup::On } else { IndexCleanup::Off })
+}
+
+fn parallel(option: &UtilityOption) -> Result<u32> {
+    if option.value.is_none() {
+        bail!(SYNTAX_ERROR, "parallel option requires a value between 0 and {WORKERS_MAX}");
+    }
+    let n = option.integer()?;
+    match u32::try_from(n) {
+        Ok(workers) if n <= WORKERS_MAX => Ok(workers),
+        _ => bail!(
+            SYNTAX_ERROR,
+            "parallel workers for vacuum must be between 0 and {WORKERS_MAX}"
+        ),
+    }
+}
+
+impl Options {
+    /// Reads and checks a statement's options.
+    ///
+    /// # Errors
+    /// PostgreSQL's for each thing that does not go together.
+    pub fn of(statement: &Vacuum, source: &str) -> Result<Options> {
+        let mut o = Options {
+            vacuum: statement.vacuum,
+            analyze: !statement.vacuum,
+            ..Options::default()
+        };
+        for option in &statement.options {
+            let at = |e: Error| crate::parse::error_at(source, e, option.loc);
+            if statement.vacuum { o.vacuum_option(option) } else { o.analyze_option(option) }
+                .map_err(at)?;
+        }
+        o.check(statement)?;
+        Ok(o)
+    }
+
+    fn vacuum_option(&mut self, option: &UtilityOption) -> Result<()> {
+        match option.name.as_str() {
+            "verbose" => self.verbose = option.boolean()?,
+            "skip_locked" => self.skip_locked = option.boolean()?,
+            "buffer_usage_limit" => {
+                self.buffer_usage_limit_kb = Some(buffer_usage_limit(option)?);
+            }
+            "analyze" => self.analyze = option.boolean()?,
+            "freeze" => self.freeze = option.boolean()?,
+            "full" => self.full = option.boolean()?,
+            "disable_page_skipping" => self.disable_page_skipping = option.boolean()?,
+            "index_cleanup" => self.index_cleanup = Some(index_cleanup(option)?),
+            "process_main" => self.process_main = option.boolean()?,
+            "process_toast" => self.process_toast = option.boolean()?,
+            "truncate" => self.truncate = Some(option.boolean()?),
+            "parallel" => self.parallel = Some(parallel(option)?),
+            "skip_database_stats" => self.skip_database_stats = option.boolean()?,
+            "only_database_stats" => self.only_database_stats = option.boolean()?,
+            name => {
+                return Err(err!(SYNTAX_ERROR, "unrecognized VACUUM option \"{name}\""));
+            }
+        }
+        Ok(())
+    }
+
+    fn analyze_option(&mut self, option: &UtilityOption) -> Result<()> {
+        match option.name.as_str() {
+            "verbose" => self.verbose = option.boolean()?,
+            "skip_locked" => self.skip_locked = option.boolean()?,
+            "buffer_usage_limit" => {
+                self.buffer_usage_limit_kb = Some(buffer_usage_limit(option)?);
+            }
+            name => {
+                return Err(err!(SYNTAX_ERROR, "unrecognized ANALYZE option \"{name}\""));
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self, statement: &Vacuum) -> Result<()> {
+        if self.full && self.parallel.is_some_and(|n| n > 0) {
+            bail!(FEATURE_NOT_SUPPORTED, "VACUUM FULL cannot be performed in parallel");
+        }
+        if self.full && self.buffer_usage_limit_kb.is_some() && !self.analyze {
+            bail!(
+                FEATURE_NOT_SUPPORTED,
+                "BUFFER_USAGE_LIMIT cannot be specified for VACUUM FULL"
+            );
+        }
+        if self.vacuum && !self.analyze && statement.tables.iter().any(|t| !t.columns.is_empty()) {
+            bail!(
+                FEATURE_NOT_SUPPORTED,
+                "ANALYZE option must be specified when a column list is provided"
+            );
+        }
+        if self.full && self.disable_page_skipping {
+            bail!(
+                FEATURE_NOT_SUPPORTED,
+                "VACUUM option DISABLE_PAGE_SKIPPING cannot be used with FULL"
+            );
+        }
+        if self.full && !self.process_toast {
+            bail!(FEATURE_NOT_SUPPORTED, "PROCESS_TOAST required with VACUUM FULL");
+        }
+        if self.only_database_stats {
+            if !statement.tables.is_empty() {
+                bail!(
+                    FEATURE_NOT_SUPPORTED,
+                    "ONLY_DATABASE_STATS cannot be specified with a list of tables"
+                );
+            }
+            let others = self.full
+                || self.freeze
+                || self.analyze
+                || self.disable_page_skipping
+                || self.skip_locked
+                || self.skip_database_stats
+                || !self.process_main
+                || !self.process_toast;
+            if others {
+                bail!(
+                    FEATURE_NOT_SUPPORTED,
+                    "ONLY_DATABASE_STATS cannot be specified with other VACUUM options"
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `vacuum_index_cleanup` of a table.
+pub fn stored_index_cleanup(text: &str) -> IndexCleanup {
+    match parse_bool(text) {
+        Some(true) => IndexCleanup::On,
+        Some(false) => IndexCleanup::Off,
+        None => IndexCleanup::Auto,
+    }
+}
+

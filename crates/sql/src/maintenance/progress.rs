@@ -1,0 +1,115 @@
+//! What runs now: behind `pg_stat_progress_vacuum` and `pg_stat_progress_analyze`.
+
+use base::Oid;
+use base::sync::{Mutex, Rank};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use vacuum::{ProgressRow, VacuumProgress};
+
+const RANK: Rank = Rank(47);
+
+/// An ANALYZE under way.
+#[derive(Debug)]
+pub struct AnalyzeProgress {
+    /// `pid`
+    pub pid: i32,
+    /// `datid`
+    pub database: Oid,
+    /// `relid`
+    pub relation: Oid,
+    phase: AtomicU64,
+    /// `sample_blks_total`
+    pub blocks_total: AtomicU64,
+    /// `sample_blks_scanned`
+    pub blocks_scanned: AtomicU64,
+}
+
+impl AnalyzeProgress {
+    /// Where it is, as the view names it.
+    pub fn phase(&self) -> &'static str {
+        match self.phase.load(Ordering::Relaxed) {
+            0 => "initializing",
+            1 => "acquiring sample rows",
+            2 => "computing statistics",
+            _ => "finalizing analyze",
+        }
+    }
+    /// Enters phase `n`.
+    pub fn enter(&self, n: u64) {
+        self.phase.store(n, Ordering::Relaxed);
+    }
+}
+
+#[derive(Default)]
+struct Running {
+    vacuums: Vec<Arc<VacuumProgress>>,
+    analyzes: Vec<Arc<AnalyzeProgress>>,
+}
+
+/// Every VACUUM and ANALYZE of a server.
+pub struct Registry {
+    running: Mutex<Running>,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Registry { running: Mutex::new(RANK, Running::default()) }
+    }
+}
+
+/// Takes an entry out when dropped.
+pub struct Entry<'a> {
+    registry: &'a Registry,
+    vacuum: Option<Arc<VacuumProgress>>,
+    analyze: Option<Arc<AnalyzeProgress>>,
+}
+
+impl Drop for Entry<'_> {
+    fn drop(&mut self) {
+        let mut running = self.registry.running.lock();
+        if let Some(v) = &self.vacuum {
+            running.vacuums.retain(|o| !Arc::ptr_eq(o, v));
+        }
+        if let Some(a) = &self.analyze {
+            running.analyzes.retain(|o| !Arc::ptr_eq(o, a));
+        }
+    }
+}
+
+impl Registry {
+    /// Shows a vacuum until the result is dropped.
+    pub fn vacuum(&self, progress: &Arc<VacuumProgress>) -> Entry<'_> {
+        self.running.lock().vacuums.push(Arc::clone(progress));
+        Entry { registry: self, vacuum: Some(Arc::clone(progress)), analyze: None }
+    }
+
+    /// Shows an analyze until the entry is dropped.
+    pub fn analyze(
+        &self,
+        pid: i32,
+        database: Oid,
+        relation: Oid,
+    ) -> (Arc<AnalyzeProgress>, Entry<'_>) {
+        let progress = Arc::new(AnalyzeProgress {
+            pid,
+            database,
+            relation,
+            phase: AtomicU64::new(0),
+            blocks_total: AtomicU64::new(0),
+            blocks_scanned: AtomicU64::new(0),
+        });
+        self.running.lock().analyzes.push(Arc::clone(&progress));
+        let entry = Entry { registry: self, vacuum: None, analyze: Some(Arc::clone(&progress)) };
+        (progress, entry)
+    }
+
+    /// The vacuums that run now.
+    pub fn vacuums(&self) -> Vec<ProgressRow> {
+        self.running.lock().vacuums.iter().map(|v| v.row()).collect()
+    }
+
+    /// The analyzes that run now.
+    pub fn analyzes(&self) -> Vec<Arc<AnalyzeProgress>> {
+        self.running.lock().analyzes.clone()
+    }
+}

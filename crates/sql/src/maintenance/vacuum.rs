@@ -1,0 +1,525 @@
+//! VACUUM of one table, its TOAST table after it.
+//!
+//! # Locks
+//! ShareUpdateExclusive on the table (AccessExclusive for FULL), in a transaction of its own.
+//!
+//! # Differs from PostgreSQL
+//! Catalogs are not cut off at the end: their users hold no table locks. A catalog's TOAST table has no row
+//! of its own in `pg_class` and is vacuumed under its catalog's `relfrozenxid`.
+
+use super::options::{Options, stored_index_cleanup};
+use crate::client::{Client, Notice, Severity};
+use crate::session::{Session, SessionState};
+use base::settings::parse_bool;
+use base::{BlockNumber, Fork, Oid, RelationId, Result, SqlState, Xid, bail};
+use buffer::Persistence;
+use engine::catalog::load::RowSource;
+use engine::catalog::model::{CatalogView, RelationKind, RelationPersistence, Table};
+use heap::{Heap, HeapOptions};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+use txn::{LockMode, LockOutcome, Wait};
+use types::Datum;
+use vacuum::{
+    FreezeSettings, IndexCleanup, IndexTarget, Message, TableFacts, ThrottleSettings, Trigger,
+    VacuumContext, VacuumHost, VacuumOptions, VacuumProgress, VacuumReport, VacuumSettings,
+    VacuumTarget,
+};
+
+/// Sends messages as they come, or logs them.
+pub(super) struct Host<'a> {
+    state: &'a SessionState,
+    client: Option<RefCell<&'a mut dyn Client>>,
+    verbose: bool,
+}
+
+impl<'a> Host<'a> {
+    pub(super) fn new(
+        state: &'a SessionState,
+        client: Option<&'a mut dyn Client>,
+        verbose: bool,
+    ) -> Host<'a> {
+        Host { state, client: client.map(RefCell::new), verbose }
+    }
+}
+
+impl VacuumHost for Host<'_> {
+    fn truncate(&self, heap: &Heap, len: BlockNumber) -> Result<()> {
+        self.state.cluster.engine().files.truncate(heap.relation(), &[(Fork::Main, len)])
+    }
+
+    fn say(&self, kind: Message, text: String) {
+        let severity = match kind {
+            Message::Verbose => Severity::Info,
+            Message::Warning => Severity::Warning,
+        };
+        match &self.client {
+            // A client that is gone is found out at the next message.
+            Some(client) if self.verbose || kind == Message::Warning => {
+                let _ = client.borrow_mut().notice(&Notice::new(severity, text));
+            }
+            None if kind == Message::Warning => {
+                base::log::write(base::log::Level::Warning, &text);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The horizon of this session counts again when this is dropped.
+pub(super) struct Ignored(Rc<SessionState>);
+
+impl Ignored {
+    /// Snapshots of this session hold nobody's clean-up back for now.
+    pub(super) fn new(state: &Rc<SessionState>) -> Ignored {
+        state.backend.set_ignored_by_horizons(true);
+        Ignored(Rc::clone(state))
+    }
+}
+
+impl Drop for Ignored {
+    fn drop(&mut self) {
+        self.0.backend.set_ignored_by_horizons(false);
+    }
+}
+
+/// A relation to be looked after.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// `pg_class.oid`
+    pub oid: Oid,
+    /// As it was written, for messages; empty when the whole database is vacuumed.
+    pub name: String,
+    /// Columns to be analysed.
+    pub columns: Vec<String>,
+}
+
+/// What a table's storage parameters and the settings make of a freeze age.
+fn age(state: &SessionState, table: &Table, setting: &str, option: &str, automatic: bool) -> u64 {
+    let own = if automatic { table.option_i64(option) } else { None };
+    let value = own.unwrap_or_else(|| state.settings.borrow().int(setting));
+    u64::try_from(value).unwrap_or(0)
+}
+
+fn freeze_settings(state: &SessionState, table: &Table, automatic: bool) -> FreezeSettings {
+    let get = |setting: &str, option: &str| age(state, table, setting, option, automatic);
+    let rate = table
+        .options
+        .get("vacuum_max_eager_freeze_failure_rate")
+        .and_then(|r| r.parse().ok())
+        .unwrap_or_else(|| state.settings.borrow().real("vacuum_max_eager_freeze_failure_rate"));
+    let mut settings = FreezeSettings {
+        min_age: get("vacuum_freeze_min_age", "autovacuum_freeze_min_age"),
+        table_age: get("vacuum_freeze_table_age", "autovacuum_freeze_table_age"),
+        max_age: get("autovacuum_freeze_max_age", "autovacuum_freeze_max_age"),
+        failsafe_age: u64::try_from(state.settings.borrow().int("vacuum_failsafe_age"))
+            .unwrap_or(0),
+        max_eager_failure_rate: rate,
+    };
+    let server_max = u64::try_from(state.settings.borrow().int("autovacuum_freeze_max_age"));
+    settings.max_age = settings.max_age.min(server_max.unwrap_or(u64::MAX));
+    settings
+}
+
+fn vacuum_settings(state: &SessionState, table: &Table, automatic: bool) -> VacuumSettings {
+    let freeze = freeze_settings(state, table, automatic);
+    let s = state.settings.borrow();
+    let own_memory = if automatic { s.int("autovacuum_work_mem") } else { -1 };
+    let memory_kb = if own_memory >= 0 { own_memory } else { s.int("maintenance_work_mem") };
+    VacuumSettings {
+        freeze,
+        work_mem_bytes: usize::try_from(memory_kb).unwrap_or(65_536).saturating_mul(1024),
+        buffer_usage_limit_kb: usize::try_from(s.int("vacuum_buffer_usage_limit")).unwrap_or(2048),
+        track_io_timing: s.bool("track_io_timing"),
+        track_cost_delay_timing: s.bool("track_cost_delay_timing"),
+    }
+}
+
+/// The cost delay of a table's vacuum or analyze; autovacuum's limit is shared out among `workers`.
+pub(super) fn throttle(
+    state: &SessionState,
+    table: &Table,
+    automatic: bool,
+    workers: usize,
+) -> Arc<ThrottleSettings> {
+    let s = state.settings.borrow();
+    let mut delay_ms = s.real("vacuum_cost_delay");
+    let mut limit = s.int("vacuum_cost_limit");
+    if automatic {
+        let own: Option<f64> =
+            table.options.get("autovacuum_vacuum_cost_delay").and_then(|d| d.parse().ok());
+        let general = s.real("autovacuum_vacuum_cost_delay");
+        if let Some(d) = own.filter(|d| *d >= 0.0) {
+            delay_ms = d;
+        } else if general >= 0.0 {
+            delay_ms = general;
+        }
+        let own = table.option_i64("autovacuum_vacuum_cost_limit");
+        let general = s.int("autovacuum_vacuum_cost_limit");
+        if let Some(own) = own.filter(|l| *l > 0) {
+            limit = own;
+        } else {
+            if general > 0 {
+                limit = general;
+            }
+            limit = (limit / i64::try_from(workers.max(1)).unwrap_or(1)).max(1);
+        }
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a delay")]
+    let throttle = ThrottleSettings::new(
+        (delay_ms.max(0.0) * 1000.0) as u64,
+        u32::try_from(limit).unwrap_or(200),
+    );
+    let set = |to: &std::sync::atomic::AtomicU32, name: &str| {
+        to.store(u32::try_from(s.int(name)).unwrap_or(1), Ordering::Relaxed);
+    };
+    set(&throttle.page_hit, "vacuum_cost_page_hit");
+    set(&throttle.page_miss, "vacuum_cost_page_miss");
+    set(&throttle.page_dirty, "vacuum_cost_page_dirty");
+    Arc::new(throttle)
+}
+
+/// The table after its lock; None when there is nothing to do, of which the client has been told.
+pub(super) fn lock_target(
+    session: &Session,
+    target: &Target,
+    mode: LockMode,
+    options: &Options,
+    verb: &str,
+    client: &mut dyn Client,
+) -> Result<Option<Arc<Table>>> {
+    let state = session.state();
+    let gerund = if verb == "vacuum" { "vacuum" } else { "analyze" };
+    let mut warn = |sqlstate: SqlState, text: String| -> Result<()> {
+        let mut notice = Notice::new(Severity::Warning, text);
+        notice.body.state = sqlstate;
+        client.notice(&notice)
+    };
+    if options.skip_locked {
+        let tag = crate::relations::lock_tag(state, target.oid);
+        if state.txn()?.lock(tag, mode, Wait::NoWait)? == LockOutcome::NotAvailable {
+            if !target.name.is_empty() {
+                warn(
+                    SqlState::LOCK_NOT_AVAILABLE,
+                    format!("skipping {gerund} of \"{}\" --- lock not available", target.name),
+                )?;
+            }
+            return Ok(None);
+        }
+    } else {
+        crate::relations::lock(state, target.oid, mode)?;
+    }
+    let Some(table) = state.table_by_oid(target.oid)? else {
+        if !target.name.is_empty() {
+            warn(
+                SqlState::UNDEFINED_TABLE,
+                format!(
+                    "skipping {gerund} of \"{}\" --- relation no longer exists",
+                    target.name
+                ),
+            )?;
+        }
+        return Ok(None);
+    };
+    if !may_maintain(state, &table)? {
+        warn(
+            SqlState::WARNING,
+            format!("permission denied to {gerund} \"{}\", skipping it", table.name),
+        )?;
+        return Ok(None);
+    }
+    let fits = match table.kind {
+        RelationKind::Table | RelationKind::MaterializedView => true,
+        RelationKind::Toast => verb == "vacuum",
+        _ => false,
+    };
+    if !fits || table.storage.is_none() {
+        warn(
+            SqlState::WARNING,
+            format!(
+                "skipping \"{}\" --- cannot {gerund} non-tables or special system tables",
+                table.name
+            ),
+        )?;
+        return Ok(None);
+    }
+    // Another session's temporary table is none of our business.
+    if table.persistence == RelationPersistence::Temporary
+        && table.namespace != state.temp_schema.get()
+    {
+        return Ok(None);
+    }
+    Ok(Some(table))
+}
+
+fn may_maintain(state: &SessionState, table: &Table) -> Result<bool> {
+    if state.is_superuser() || table.kind == RelationKind::Toast {
+        return Ok(true);
+    }
+    let role = state.current_user.borrow().oid;
+    let has = crate::acl::privileges(state, role, table.owner, table.acl.as_deref(), 0)?;
+    Ok(has & crate::acl::MAINTAIN != 0)
+}
+
+/// The heap and index of a catalog's TOAST table.
+fn catalog_toast(state: &SessionState, table: &Table) -> Result<Option<(Heap, IndexTarget)>> {
+    let Some(def) = engine::catalog::defs::by_oid(table.oid) else { return Ok(None) };
+    let Some(toast) = def.toast else { return Ok(None) };
+    let database = if def.shared { Oid::INVALID } else { state.database.oid };
+    let at = |file_number| RelationId { database, file_number };
+    let storage = state.cluster.storage();
+    let handle = storage.heap.pool.open(at(toast.0), Persistence::Permanent);
+    let heap = Heap::new(handle, Arc::clone(&storage.heap), HeapOptions::default());
+    let index = storage.toast_index(at(toast.0 + 1), Persistence::Permanent)?;
+    let name = format!("pg_toast_{}_index", table.oid);
+    Ok(Some((heap, IndexTarget { oid: Oid(toast.0 + 1), name, index })))
+}
+
+impl Session {
+    /// Vacuums one table in transactions of its own, then its TOAST table. True if there was something to do.
+    ///
+    /// # Errors
+    /// I/O, corruption, cancellation; the transaction has been rolled back then.
+    pub(crate) fn vacuum_table(
+        &mut self,
+        target: &Target,
+        options: &Options,
+        workers: usize,
+        client: &mut dyn Client,
+    ) -> Result<bool> {
+        self.begin_own()?;
+        let result = self.vacuum_one(target, options, workers, client);
+        let toast = match result {
+            Ok(toast) => toast,
+            Err(error) => {
+                self.abort_own();
+                return Err(error);
+            }
+        };
+        self.end_own()?;
+        let Some(toast) = toast else { return Ok(false) };
+        if toast.is_valid() && options.process_toast && !options.full {
+            let target = Target { oid: toast, name: String::new(), columns: Vec::new() };
+            let options = Options {
+                process_main: true,
+                index_cleanup: options.index_cleanup,
+                ..options.clone()
+            };
+            self.vacuum_table(&target, &options, workers, client)?;
+        }
+        Ok(true)
+    }
+
+    /// Returns the TOAST table (0: none), or None if there was nothing to do.
+    fn vacuum_one(
+        &mut self,
+        target: &Target,
+        options: &Options,
+        workers: usize,
+        client: &mut dyn Client,
+    ) -> Result<Option<Oid>> {
+        let mode =
+            if options.full { LockMode::AccessExclusive } else { LockMode::ShareUpdateExclusive };
+        let state = Rc::clone(self.state());
+        let ignored = (!options.full).then(|| Ignored::new(&state));
+        let Some(table) = lock_target(self, target, mode, options, "vacuum", client)? else {
+            return Ok(None);
+        };
+        if !options.process_main {
+            return Ok(Some(table.toast));
+        }
+        if options.full {
+            self.vacuum_full(&table, options, client)?;
+            return Ok(Some(Oid::INVALID));
+        }
+        let started = Instant::now();
+        let automatic = options.automatic;
+        let settings = vacuum_settings(&state, &table, automatic);
+        let merged = merged_options(&state, &table, options);
+        let open = state.open_relation(&table)?;
+        let facts = TableFacts {
+            database: state.database.name.clone(),
+            schema: table.namespace_name.clone(),
+            table: table.name.clone(),
+            oid: table.oid,
+            relfrozenxid: table.relfrozenxid,
+            reltuples: f64::from(table.reltuples),
+            relpages: u32::try_from(table.relpages).unwrap_or(0),
+        };
+        let progress = VacuumProgress::new(state.backend.pid, state.database.oid, table.oid);
+        let _shown = state.cluster.maintenance.vacuum(&progress);
+        let host = Host::new(
+            &state,
+            (!automatic).then_some(&mut *client as &mut dyn Client),
+            options.verbose,
+        );
+        let context = VacuumContext {
+            backend: &state.backend,
+            lock_tag: crate::relations::lock_tag(&state, table.oid),
+            progress,
+            throttle: throttle(&state, &table, automatic, workers),
+            host: &host,
+            trigger: if automatic { Trigger::Automatic } else { Trigger::Statement },
+        };
+        let mut frozen_bound = None;
+        if let Some((heap, index)) = catalog_toast(&state, &table)? {
+            let facts = TableFacts {
+                schema: "pg_toast".to_owned(),
+                table: format!("pg_toast_{}", table.oid),
+                reltuples: -1.0,
+                relpages: 0,
+                ..facts.clone()
+            };
+            let target = VacuumTarget { heap: &heap, indexes: vec![index], facts };
+            let plan = vacuum::plan(&target, &merged, &settings)?;
+            let report = vacuum::run(&plan, &target, &context)?;
+            frozen_bound = Some(report.new_relfrozenxid.unwrap_or(table.relfrozenxid));
+        }
+        let indexes = table
+            .indexes
+            .iter()
+            .zip(&open.indexes)
+            .filter(|(i, _)| i.ready)
+            .map(|(i, tree)| IndexTarget {
+                oid: i.oid,
+                name: i.name.clone(),
+                index: Arc::clone(tree) as _,
+            })
+            .collect();
+        let target = VacuumTarget { heap: &open.heap, indexes, facts };
+        let plan = vacuum::plan(&target, &merged, &settings)?;
+        host.say(Message::Verbose, VacuumReport::begin_line(&target.facts, plan.mode));
+        let report = vacuum::run(&plan, &target, &context)?;
+        host.say(Message::Verbose, report.text());
+        if automatic {
+            log_report(&state, &table, &report);
+        }
+        note(&state, &table, &report, frozen_bound)?;
+        count(&state, &table, &report, automatic, started);
+        drop(ignored);
+        Ok(Some(table.toast))
+    }
+}
+
+fn merged_options(state: &SessionState, table: &Table, options: &Options) -> VacuumOptions {
+    let stored = |name: &str| table.options.get(name).map(String::as_str);
+    let index_cleanup = options
+        .index_cleanup
+        .or_else(|| stored("vacuum_index_cleanup").map(stored_index_cleanup))
+        .unwrap_or(IndexCleanup::Auto);
+    let truncate = options
+        .truncate
+        .or_else(|| stored("vacuum_truncate").and_then(parse_bool))
+        .unwrap_or_else(|| state.settings.borrow().bool("vacuum_truncate"));
+    VacuumOptions {
+        freeze: options.freeze,
+        disable_page_skipping: options.disable_page_skipping,
+        index_cleanup,
+        truncate: truncate && table.oid >= Oid::FIRST_NORMAL,
+        parallel: options.parallel,
+        buffer_usage_limit_kb: options.buffer_usage_limit_kb,
+        for_age: options.for_age,
+    }
+}
+
+fn log_report(state: &SessionState, table: &Table, report: &VacuumReport) {
+    let limit = table
+        .option_i64("log_autovacuum_min_duration")
+        .unwrap_or_else(|| state.settings.borrow().int("log_autovacuum_min_duration"));
+    let elapsed = i64::try_from(report.elapsed.as_millis()).unwrap_or(i64::MAX);
+    if limit >= 0 && elapsed >= limit {
+        base::log::write(base::log::Level::Log, &report.text());
+    }
+}
+
+/// Writes a change of statistics to a catalog row where it stands.
+pub(super) fn update_class_in_place(
+    state: &SessionState,
+    oid: Oid,
+    change: impl FnOnce(&mut engine::catalog::rows::Row),
+) -> Result<()> {
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn);
+    let Some(mut row) = rows.find("pg_class", &[("oid", Datum::Oid(oid))])?.into_iter().next() else {
+        bail!(INTERNAL_ERROR, "cache lookup failed for relation {oid}");
+    };
+    let before = row.values.clone();
+    change(&mut row);
+    let same = before
+        .iter()
+        .zip(&row.values)
+        .zip(&row.def.columns)
+        .all(|((a, b), c)| types::equal(c.ty, a, b));
+    if !same {
+        rows.update_in_place(&row)?;
+        state.catalog.changed(oid);
+    }
+    Ok(())
+}
+
+fn pages(n: impl TryInto<i32>) -> Datum {
+    Datum::Int4(n.try_into().unwrap_or(i32::MAX))
+}
+
+/// What the catalogs are to say now.
+#[expect(clippy::cast_possible_truncation, reason = "pg_class keeps float4")]
+fn note(
+    state: &SessionState,
+    table: &Table,
+    report: &VacuumReport,
+    bound: Option<Xid>,
+) -> Result<()> {
+    update_class_in_place(state, table.oid, |row| {
+        row.set("relpages", pages(report.pages_after));
+        row.set("reltuples", Datum::Float4(report.new_reltuples as f32));
+        row.set("relallvisible", pages(report.all_visible_pages));
+        row.set("relallfrozen", pages(report.all_frozen_pages));
+        row.set("relhasindex", Datum::Bool(!table.indexes.is_empty()));
+        if let Some(new) = report.new_relfrozenxid {
+            let new = bound.map_or(new, |b| new.min(b));
+            if new > table.relfrozenxid {
+                row.set("relfrozenxid", Datum::Oid(Oid(crate::ddl::relation::low_half(new))));
+                row.set("relfrozenxid8", Datum::Xid8(new.0));
+            }
+        }
+    })?;
+    for (index, report) in table.indexes.iter().filter_map(|i| {
+        report.indexes.iter().find(|r| r.oid == i.oid).map(|r| (i, r))
+    }) {
+        update_class_in_place(state, index.oid, |row| {
+            row.set("relpages", pages(report.stats.pages));
+            row.set("reltuples", Datum::Float4(report.stats.tuples as f32));
+        })?;
+    }
+    Ok(())
+}
+
+/// What the statistics are to say now.
+#[expect(clippy::cast_possible_truncation, reason = "row counts")]
+fn count(
+    state: &SessionState,
+    table: &Table,
+    report: &VacuumReport,
+    automatic: bool,
+    started: Instant,
+) {
+    let counts = state.database.activity.of(table.oid);
+    let set = |to: &std::sync::atomic::AtomicI64, n: i64| to.store(n, Ordering::Relaxed);
+    let dead = report.counts.recently_dead_tuples + report.counts.missed_dead_tuples;
+    set(&counts.live, report.new_reltuples as i64);
+    set(&counts.dead, i64::try_from(dead).unwrap_or(0));
+    set(&counts.inserted_since_vacuum, 0);
+    let now = base::sync::now_timestamp_us();
+    if automatic {
+        set(&counts.last_autovacuum, now);
+        counts.autovacuum_count.fetch_add(1, Ordering::Relaxed);
+    } else {
+        set(&counts.last_vacuum, now);
+        counts.vacuum_count.fetch_add(1, Ordering::Relaxed);
+    }
+    let us = u64::try_from(started.elapsed().as_micros()).unwrap_or(0);
+    counts.vacuum_time_us.fetch_add(us, Ordering::Relaxed);
+}
