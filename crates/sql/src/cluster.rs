@@ -58,6 +58,8 @@ pub struct Cluster {
     settings: Arc<ServerSettings>,
     databases: RwLock<HashMap<Oid, Arc<DatabaseState>>>,
     terminator: OnceLock<Terminator>,
+    /// VACUUM and ANALYZE that run now.
+    pub maintenance: crate::maintenance::progress::Registry,
     /// Raises statement timeouts.
     pub timer: Timer,
     /// When the server came up.
@@ -77,6 +79,7 @@ impl Cluster {
             settings,
             databases: RwLock::new(DATABASES_RANK, HashMap::new()),
             terminator: OnceLock::new(),
+            maintenance: crate::maintenance::progress::Registry::default(),
             timer: Timer::start()?,
             started_us: base::sync::now_timestamp_us(),
         }))

@@ -44,10 +44,9 @@ fn integer(text: &[u8]) -> Option<i64> {
 fn as_str(text: &[u8]) -> Result<&str> {
     match std::str::from_utf8(text) {
         Ok(s) => Ok(s),
-        Err(_) => base::bail!(
-            CHARACTER_NOT_IN_REPERTOIRE,
-            "invalid byte sequence for encoding \"UTF8\""
-        ),
+        Err(_) => {
+            base::bail!(CHARACTER_NOT_IN_REPERTOIRE, "invalid byte sequence for encoding \"UTF8\"")
+        }
     }
 }
 

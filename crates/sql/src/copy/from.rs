@@ -6,7 +6,7 @@
 
 use super::convert::Column;
 use super::lines::{Field, Input, Lines, Mark};
-use super::options::{CopyOptions, Columns, Format, Header};
+use super::options::{Columns, CopyOptions, Format, Header};
 use crate::client::{Notice, Severity};
 use crate::exec::ExecContext;
 use crate::exec::foreign_key::{self, AfterCheck};
@@ -112,10 +112,9 @@ fn named(columns: &Columns, table: &Table, list: &[i32], what: &str) -> Result<V
     for name in names {
         let number = match table.column(name) {
             Some(c) if list.contains(&c.number) => c.number,
-            Some(_) => bail!(
-                INVALID_COLUMN_REFERENCE,
-                "{what} column \"{name}\" not referenced by COPY"
-            ),
+            Some(_) => {
+                bail!(INVALID_COLUMN_REFERENCE, "{what} column \"{name}\" not referenced by COPY")
+            }
             None => bail!(
                 UNDEFINED_COLUMN,
                 "column \"{name}\" of relation \"{}\" does not exist",
@@ -314,8 +313,7 @@ impl Loader<'_> {
             );
             return Err(self.located(e, lines, At::Line));
         }
-        let result =
-            if self.plain { self.plain_row(lines) } else { self.row_of_values(lines) };
+        let result = if self.plain { self.plain_row(lines) } else { self.row_of_values(lines) };
         match result {
             Ok(()) => Ok(()),
             Err((Some(n), e)) => {
@@ -408,12 +406,8 @@ impl Loader<'_> {
                 let n = crate::sequence::next_value(self.job.state, *sequence)?;
                 let out_of_range = || err!(NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range");
                 Ok(match self.job.table.columns[at].ty.oid {
-                    types::oids::INT2 => {
-                        Datum::Int2(i16::try_from(n).map_err(|_| out_of_range())?)
-                    }
-                    types::oids::INT4 => {
-                        Datum::Int4(i32::try_from(n).map_err(|_| out_of_range())?)
-                    }
+                    types::oids::INT2 => Datum::Int2(i16::try_from(n).map_err(|_| out_of_range())?),
+                    types::oids::INT4 => Datum::Int4(i32::try_from(n).map_err(|_| out_of_range())?),
                     _ => Datum::Int8(n),
                 })
             }
@@ -503,9 +497,9 @@ impl Loader<'_> {
             let field = &lines.fields()[n];
             let column = &self.columns[n];
             row[column.at] = match self.mark(lines, column, field) {
-                Mark::Value => column
-                    .datum(lines.text(field), self.job.env)
-                    .map_err(|e| (Some(n), e))?,
+                Mark::Value => {
+                    column.datum(lines.text(field), self.job.env).map_err(|e| (Some(n), e))?
+                }
                 Mark::Null => Datum::Null,
                 Mark::Default => self.default_value(column.at).map_err(|e| (None, e))?,
             };
@@ -566,8 +560,7 @@ impl Loader<'_> {
             return Ok(());
         }
         let rows = if self.plain { &[][..] } else { &self.rows[..n] };
-        let result =
-            self.writer.insert_prepared(self.x, rows, &self.tuples[..n], &mut self.tids);
+        let result = self.writer.insert_prepared(self.x, rows, &self.tuples[..n], &mut self.tids);
         if let Err((row, error)) = result {
             let at = row.unwrap_or(n - 1);
             let table = &self.job.table.name;
@@ -632,7 +625,10 @@ impl Loader<'_> {
         };
         if count == -1 {
             if !lines.take(1).map_err(whole)?.is_empty() {
-                return Err((None, err!(BAD_COPY_FILE_FORMAT, "received copy data after EOF marker")));
+                return Err((
+                    None,
+                    err!(BAD_COPY_FILE_FORMAT, "received copy data after EOF marker"),
+                ));
             }
             return Ok(false);
         }

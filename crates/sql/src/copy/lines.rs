@@ -198,11 +198,8 @@ impl<'a> Lines<'a> {
             return Ok(false);
         }
         self.number += 1;
-        let found = if options.format == Format::Csv {
-            self.csv_line(options)?
-        } else {
-            self.text_line()?
-        };
+        let found =
+            if options.format == Format::Csv { self.csv_line(options)? } else { self.text_line()? };
         if !found {
             self.ended = true;
             return Ok(false);
@@ -531,8 +528,7 @@ impl<'a> Lines<'a> {
                 }
             }
             let raw_end = if ended { i } else { i - 1 };
-            let mark =
-                if saw_quote { Mark::Value } else { mark(&line[raw..raw_end], options) };
+            let mark = if saw_quote { Mark::Value } else { mark(&line[raw..raw_end], options) };
             self.fields.push(Field { start, end: out.len(), mark, quoted: saw_quote });
             if ended {
                 return Ok(());
@@ -558,10 +554,7 @@ fn literal_return(csv: bool) -> base::Error {
             "Use quoted CSV field to represent carriage return.",
         )
     } else {
-        (
-            "literal carriage return found in data",
-            "Use \"\\r\" to represent carriage return.",
-        )
+        ("literal carriage return found in data", "Use \"\\r\" to represent carriage return.")
     };
     SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message).hint(hint).into()
 }

@@ -66,7 +66,9 @@ impl Session {
             format!("permission denied to COPY {what}"),
         )
         .detail(format!("Only roles with privileges of the \"{role}\" role may COPY {what}."))
-        .hint("Anyone can COPY to stdout or from stdin. psql's \\copy command also works for anyone.")
+        .hint(
+            "Anyone can COPY to stdout or from stdin. psql's \\copy command also works for anyone.",
+        )
         .into())
     }
 

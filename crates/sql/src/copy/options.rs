@@ -99,11 +99,9 @@ fn header(option: &UtilityOption, from: bool) -> Result<Header> {
         "true" | "on" | "1" => Header::Skip,
         "false" | "off" | "0" => Header::None,
         "match" if from => Header::Match,
-        "match" => bail!(
-            FEATURE_NOT_SUPPORTED,
-            "cannot use \"{}\" with HEADER in COPY TO",
-            value.text()
-        ),
+        "match" => {
+            bail!(FEATURE_NOT_SUPPORTED, "cannot use \"{}\" with HEADER in COPY TO", value.text())
+        }
         _ => bail!(SYNTAX_ERROR, "{} requires a Boolean value or \"match\"", option.name),
     })
 }
@@ -114,9 +112,8 @@ fn encoding(name: &str) -> Result<Encoding> {
     match plain.as_str() {
         "utf8" | "unicode" | "sqlascii" => Ok(Encoding::Utf8),
         "latin1" | "iso88591" => Ok(Encoding::Latin1),
-        "latin2" | "latin9" | "win1252" | "win1251" | "koi8r" | "eucjp" | "sjis" | "gbk" | "big5" => {
-            Err(Error::unsupported(format!("encoding \"{name}\"")))
-        }
+        "latin2" | "latin9" | "win1252" | "win1251" | "koi8r" | "eucjp" | "sjis" | "gbk"
+        | "big5" => Err(Error::unsupported(format!("encoding \"{name}\""))),
         _ => bail!(
             INVALID_PARAMETER_VALUE,
             "argument to option \"encoding\" must be a valid encoding name"
@@ -202,10 +199,7 @@ impl CopyOptions {
                 self.ignore_errors = match word.to_ascii_lowercase().as_str() {
                     "stop" => false,
                     "ignore" => true,
-                    _ => bail!(
-                        INVALID_PARAMETER_VALUE,
-                        "COPY ON_ERROR \"{word}\" not recognized"
-                    ),
+                    _ => bail!(INVALID_PARAMETER_VALUE, "COPY ON_ERROR \"{word}\" not recognized"),
                 };
             }
             "log_verbosity" => {
@@ -260,10 +254,7 @@ impl CopyOptions {
             self.delimiter = b',';
         }
         if matches!(self.delimiter, b'\n' | b'\r') {
-            bail!(
-                INVALID_PARAMETER_VALUE,
-                "COPY delimiter cannot be newline or carriage return"
-            );
+            bail!(INVALID_PARAMETER_VALUE, "COPY delimiter cannot be newline or carriage return");
         }
         self.null = written.null.unwrap_or(if csv { String::new() } else { "\\N".to_owned() });
         let breaks = |s: &str| s.contains(['\n', '\r']);

@@ -268,16 +268,17 @@ fn store(
         .set("stadistinct", Datum::Float4(statistics.distinct));
     let (equal, less) = operators(column.ty.oid);
     let mut slot = 1;
-    let mut add = |row: NewRow, kind: i16, op: Oid, numbers: Option<Datum>, values: Option<Datum>| {
-        let row = row
-            .set(&format!("stakind{slot}"), Datum::Int2(kind))
-            .oid(&format!("staop{slot}"), op)
-            .oid(&format!("stacoll{slot}"), column.collation)
-            .set(&format!("stanumbers{slot}"), numbers.unwrap_or_default())
-            .set(&format!("stavalues{slot}"), values.unwrap_or_default());
-        slot += 1;
-        row
-    };
+    let mut add =
+        |row: NewRow, kind: i16, op: Oid, numbers: Option<Datum>, values: Option<Datum>| {
+            let row = row
+                .set(&format!("stakind{slot}"), Datum::Int2(kind))
+                .oid(&format!("staop{slot}"), op)
+                .oid(&format!("stacoll{slot}"), column.collation)
+                .set(&format!("stanumbers{slot}"), numbers.unwrap_or_default())
+                .set(&format!("stavalues{slot}"), values.unwrap_or_default());
+            slot += 1;
+            row
+        };
     let ty = column.ty.oid;
     if !statistics.common.is_empty() {
         let (values, frequencies): (Vec<Datum>, Vec<f32>) =

@@ -21,7 +21,6 @@ use crate::client::Client;
 use crate::parse::utility::Vacuum;
 use crate::session::{Session, SessionState};
 use base::{Oid, Result, Xid, err};
-use engine::catalog::load::RowSource;
 use engine::catalog::model::CatalogView;
 use options::Options;
 use std::rc::Rc;
@@ -72,12 +71,7 @@ impl Session {
     }
 
     /// The relations named, or all that hold rows.
-    fn targets(
-        &mut self,
-        statement: &Vacuum,
-        source: &str,
-        vacuum: bool,
-    ) -> Result<Vec<Target>> {
+    fn targets(&mut self, statement: &Vacuum, source: &str, vacuum: bool) -> Result<Vec<Target>> {
         let state = Rc::clone(self.state());
         if statement.tables.is_empty() {
             let txn = state.txn()?;
@@ -88,11 +82,7 @@ impl Session {
             let role = state.current_user.borrow().oid;
             let mine = all.filter(|r| may || r.oid("relowner") == role);
             return Ok(mine
-                .map(|r| Target {
-                    oid: r.oid("oid"),
-                    name: String::new(),
-                    columns: Vec::new(),
-                })
+                .map(|r| Target { oid: r.oid("oid"), name: String::new(), columns: Vec::new() })
                 .collect());
         }
         let _ = vacuum;

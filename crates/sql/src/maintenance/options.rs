@@ -1,8 +1,8 @@
 //! The options of VACUUM and ANALYZE.
 
 use crate::parse::utility::{UtilityOption, Vacuum};
-use base::settings::parse_bool;
 use base::{Error, Result, SqlError, SqlState, bail, err};
+use types::io::parse_bool;
 use vacuum::IndexCleanup;
 
 /// What a statement asks for; None: the table's storage parameter, or the default, decides.
@@ -113,10 +113,7 @@ fn parallel(option: &UtilityOption) -> Result<u32> {
     let n = option.integer()?;
     match u32::try_from(n) {
         Ok(workers) if n <= WORKERS_MAX => Ok(workers),
-        _ => bail!(
-            SYNTAX_ERROR,
-            "parallel workers for vacuum must be between 0 and {WORKERS_MAX}"
-        ),
+        _ => bail!(SYNTAX_ERROR, "parallel workers for vacuum must be between 0 and {WORKERS_MAX}"),
     }
 }
 
@@ -126,11 +123,8 @@ impl Options {
     /// # Errors
     /// PostgreSQL's for each thing that does not go together.
     pub fn of(statement: &Vacuum, source: &str) -> Result<Options> {
-        let mut o = Options {
-            vacuum: statement.vacuum,
-            analyze: !statement.vacuum,
-            ..Options::default()
-        };
+        let mut o =
+            Options { vacuum: statement.vacuum, analyze: !statement.vacuum, ..Options::default() };
         for option in &statement.options {
             let at = |e: Error| crate::parse::error_at(source, e, option.loc);
             if statement.vacuum { o.vacuum_option(option) } else { o.analyze_option(option) }
@@ -184,10 +178,7 @@ impl Options {
             bail!(FEATURE_NOT_SUPPORTED, "VACUUM FULL cannot be performed in parallel");
         }
         if self.full && self.buffer_usage_limit_kb.is_some() && !self.analyze {
-            bail!(
-                FEATURE_NOT_SUPPORTED,
-                "BUFFER_USAGE_LIMIT cannot be specified for VACUUM FULL"
-            );
+            bail!(FEATURE_NOT_SUPPORTED, "BUFFER_USAGE_LIMIT cannot be specified for VACUUM FULL");
         }
         if self.vacuum && !self.analyze && statement.tables.iter().any(|t| !t.columns.is_empty()) {
             bail!(
@@ -238,4 +229,3 @@ pub fn stored_index_cleanup(text: &str) -> IndexCleanup {
         None => IndexCleanup::Auto,
     }
 }
-

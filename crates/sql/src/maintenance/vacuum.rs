@@ -10,7 +10,6 @@
 use super::options::{Options, stored_index_cleanup};
 use crate::client::{Client, Notice, Severity};
 use crate::session::{Session, SessionState};
-use base::settings::parse_bool;
 use base::{BlockNumber, Fork, Oid, RelationId, Result, SqlState, Xid, bail};
 use buffer::Persistence;
 use engine::catalog::load::RowSource;
@@ -23,6 +22,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 use txn::{LockMode, LockOutcome, Wait};
 use types::Datum;
+use types::io::parse_bool;
 use vacuum::{
     FreezeSettings, IndexCleanup, IndexTarget, Message, TableFacts, ThrottleSettings, Trigger,
     VacuumContext, VacuumHost, VacuumOptions, VacuumProgress, VacuumReport, VacuumSettings,
@@ -216,10 +216,7 @@ pub(super) fn lock_target(
         if !target.name.is_empty() {
             warn(
                 SqlState::UNDEFINED_TABLE,
-                format!(
-                    "skipping {gerund} of \"{}\" --- relation no longer exists",
-                    target.name
-                ),
+                format!("skipping {gerund} of \"{}\" --- relation no longer exists", target.name),
             )?;
         }
         return Ok(None);
@@ -332,8 +329,7 @@ impl Session {
             return Ok(Some(table.toast));
         }
         if options.full {
-            self.vacuum_full(&table, options, client)?;
-            return Ok(Some(Oid::INVALID));
+            return Err(base::Error::unsupported("VACUUM FULL"));
         }
         let started = Instant::now();
         let automatic = options.automatic;
@@ -443,7 +439,8 @@ pub(super) fn update_class_in_place(
 ) -> Result<()> {
     let txn = state.txn()?;
     let rows = state.catalog.rows(&txn);
-    let Some(mut row) = rows.find("pg_class", &[("oid", Datum::Oid(oid))])?.into_iter().next() else {
+    let Some(mut row) = rows.find("pg_class", &[("oid", Datum::Oid(oid))])?.into_iter().next()
+    else {
         bail!(INTERNAL_ERROR, "cache lookup failed for relation {oid}");
     };
     let before = row.values.clone();
@@ -486,12 +483,14 @@ fn note(
             }
         }
     })?;
-    for (index, report) in table.indexes.iter().filter_map(|i| {
-        report.indexes.iter().find(|r| r.oid == i.oid).map(|r| (i, r))
-    }) {
+    for (index, report) in table
+        .indexes
+        .iter()
+        .filter_map(|i| report.indexes.iter().find(|r| r.oid == i.oid).map(|r| (i, r)))
+    {
         update_class_in_place(state, index.oid, |row| {
             row.set("relpages", pages(report.stats.pages));
-            row.set("reltuples", Datum::Float4(report.stats.tuples as f32));
+            row.set("reltuples", Datum::Float4(report.stats.entries as f32));
         })?;
     }
     Ok(())

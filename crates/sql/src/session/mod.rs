@@ -8,7 +8,8 @@
 //! A statement runs in a transaction, always; one that nobody began ends with the statement, or with
 //! the query string, or at Sync. After an error inside a block only its end is taken.
 
-mod alter_system;
+mod access;
+pub(crate) mod alter_system;
 mod catalog_view;
 mod cursor;
 mod explain;
