@@ -39,7 +39,7 @@ pub use dead_items::DeadItems;
 pub use index_pass::{IndexTarget, IndexVacuum};
 pub use options::{FreezeSettings, IndexCleanup, VacuumOptions, VacuumSettings};
 pub use plan::{IndexMethod, VacuumCutoffs, VacuumMode, VacuumPlan, plan};
-pub use progress::{Phase, ProgressRow, VacuumProgress};
+pub use progress::{Phase, ProgressList, ProgressRow, VacuumProgress};
 pub use report::{IndexReport, Trigger, VacuumReport};
 pub use run::{Message, TableFacts, VacuumContext, VacuumHost, VacuumTarget, run};
 pub use sample::{AnalyzeSample, analyze_sample};

@@ -1,7 +1,8 @@
 //! What others see of a vacuum under way (pg_stat_progress_vacuum).
 
 use base::Oid;
-use base::sync::Arc;
+use base::sync::{Arc, Rank, RwLock};
+use std::sync::Weak;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Where it is.
@@ -121,6 +122,30 @@ progress! {
     indexes_processed,
     /// Microseconds slept for the cost delay.
     delay_us,
+}
+
+/// All vacuums under way, for the view.
+pub struct ProgressList(RwLock<Vec<Weak<VacuumProgress>>>);
+
+impl Default for ProgressList {
+    fn default() -> Self {
+        ProgressList(RwLock::new(Rank(395), Vec::new()))
+    }
+}
+
+impl ProgressList {
+    /// Registers a vacuum; it is gone when the handle is dropped.
+    pub fn begin(&self, pid: i32, database: Oid, relation: Oid) -> Arc<VacuumProgress> {
+        let progress = VacuumProgress::new(pid, database, relation);
+        let mut list = self.0.write();
+        list.retain(|p| p.strong_count() > 0);
+        list.push(Arc::downgrade(&progress));
+        progress
+    }
+    /// The view's rows.
+    pub fn rows(&self) -> Vec<ProgressRow> {
+        self.0.read().iter().filter_map(Weak::upgrade).map(|p| p.row()).collect()
+    }
 }
 
 impl VacuumProgress {

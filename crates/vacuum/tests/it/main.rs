@@ -1,6 +1,7 @@
 //! VACUUM of a heap with indexes, on a simulated disk.
 
 mod autovacuum;
+mod crash;
 mod freeze;
 mod passes;
 mod report;

@@ -16,10 +16,10 @@ use txn::{
     TransactionManager, TxnConfig, Wait,
 };
 use vacuum::{
-    IndexTarget, Message, TableFacts, ThrottleSettings, Trigger, VacuumContext, VacuumHost,
-    VacuumOptions, VacuumProgress, VacuumReport, VacuumSettings, VacuumTarget,
+    IndexTarget, Message, ProgressList, TableFacts, ThrottleSettings, Trigger, VacuumContext,
+    VacuumHost, VacuumOptions, VacuumReport, VacuumSettings, VacuumTarget,
 };
-use wal::{Wal, WalConfig};
+use wal::{Reader, ResourceManager, Wal, WalConfig};
 
 pub const TABLE: LockTag = LockTag::Relation { database: Oid(5), relation: Oid(1000) };
 
@@ -31,11 +31,16 @@ pub struct World {
     pub facts: Mutex<TableFacts>,
     pub said: Mutex<Vec<String>>,
     pub settings: VacuumSettings,
+    pub progress: ProgressList,
 }
 
-fn relation(pool: &Arc<BufferPool>, n: u32, persistence: Persistence) -> RelationHandle {
+/// Made with this persistence, or opened.
+fn relation(pool: &Arc<BufferPool>, n: u32, create: Option<Persistence>) -> RelationHandle {
     let id = RelationId { database: Oid(5), file_number: n };
-    pool.create(id, persistence).unwrap()
+    match create {
+        Some(persistence) => pool.create(id, persistence).unwrap(),
+        None => pool.open(id, Persistence::Permanent),
+    }
 }
 
 fn int4(a: &[u8], b: &[u8]) -> std::cmp::Ordering {
@@ -97,21 +102,68 @@ impl World {
     ) -> World {
         disk.create_dir("wal").unwrap();
         disk.create_dir("base/5").unwrap();
-        let wal = Wal::create(disk.clone(), WalConfig::default(), wal::FIRST_LSN).unwrap();
-        let pool_config = PoolConfig { write_behind_thread: false, ..PoolConfig::new(frames) };
+        for folder in ["", "base"] {
+            disk.sync_dir(folder).unwrap();
+        }
+        let buffer_bytes = if frames < 100 { 64 << 10 } else { 16 << 20 };
+        let config = WalConfig { buffer_bytes, ..WalConfig::default() };
+        let wal = Wal::create(disk.clone(), config, wal::FIRST_LSN).unwrap();
+        let w = World::assemble(disk, wal, index_count, frames, Some(persistence));
+        w.ctx.txns.burn_xids(1000).unwrap();
+        w.facts.lock().unwrap().relfrozenxid = w.ctx.txns.next_xid();
+        w
+    }
+
+    /// After a crash: the log is replayed from its beginning.
+    pub fn recover(disk: Arc<dyn Disk>, index_count: usize, frames: usize) -> World {
+        let mut reader = Reader::new(disk.clone(), "wal", wal::FIRST_LSN, 1);
+        while reader.next().unwrap().is_some() {}
+        let end = reader.position();
+        let wal = Wal::open(disk.clone(), WalConfig::default(), end, wal::FIRST_LSN).unwrap();
+        let w = World::assemble(disk.clone(), wal, index_count, frames, None);
+        let mut reader = Reader::new(disk, "wal", wal::FIRST_LSN, 1);
+        while let Some(record) = reader.next().unwrap() {
+            w.ctx.txns.note_replayed_xid(record.xid);
+            match record.rmgr {
+                ResourceManager::Transaction => w.ctx.txns.redo(&record).unwrap(),
+                ResourceManager::Heap => heap::redo(&record, &w.ctx.pool).unwrap(),
+                ResourceManager::Btree => btree::redo(&record, &w.ctx.pool).unwrap(),
+                other => panic!("{other:?}"),
+            }
+        }
+        w.ctx.txns.finish_recovery();
+        w.ctx.pool.check_missing_pages().unwrap();
+        w
+    }
+
+    fn assemble(
+        disk: Arc<dyn Disk>,
+        wal: Arc<Wal>,
+        index_count: usize,
+        frames: usize,
+        create: Option<Persistence>,
+    ) -> World {
+        // A small pool comes with a small staging area, so that there is much to write.
+        let pool_config = PoolConfig {
+            write_behind_thread: false,
+            staging_frames: frames.min(2048),
+            combine_pages: if frames < 100 { 4 } else { 128 },
+            ..PoolConfig::new(frames)
+        };
         let pool = BufferPool::new(pool_config, disk.clone(), wal.clone()).unwrap();
         let txns =
             TransactionManager::open(disk.clone(), wal.clone(), TxnConfig::default()).unwrap();
-        txns.burn_xids(1000).unwrap();
         let btrees = Arc::new(Context::new(pool.clone(), wal.clone(), txns.clone()));
         let ctx = Arc::new(HeapContext { pool: pool.clone(), wal, txns: txns.clone() });
         let options = HeapOptions { has_indexes: index_count > 0, ..HeapOptions::default() };
-        let heap = Heap::new(relation(&pool, 1000, persistence), ctx.clone(), options);
+        let heap = Heap::new(relation(&pool, 1000, create), ctx.clone(), options);
         let indexes = (0..index_count)
             .map(|i| {
-                let rel = relation(&pool, 1001 + i as u32, persistence);
+                let rel = relation(&pool, 1001 + i as u32, create);
                 let tree = Btree::new(rel, btrees.clone(), schema(["t_key", "t_value"][i], i == 1));
-                tree.create().unwrap();
+                if create.is_some() {
+                    tree.create().unwrap();
+                }
                 Arc::new(tree)
             })
             .collect();
@@ -131,6 +183,7 @@ impl World {
             facts: Mutex::new(facts),
             said: Mutex::new(Vec::new()),
             settings: VacuumSettings::default(),
+            progress: ProgressList::default(),
         }
     }
 
@@ -288,7 +341,7 @@ impl World {
         let context = VacuumContext {
             backend: &backend,
             lock_tag: TABLE,
-            progress: VacuumProgress::new(backend.pid, Oid(5), Oid(1000)),
+            progress: self.progress.begin(backend.pid, Oid(5), Oid(1000)),
             throttle,
             host: self,
             trigger: Trigger::Statement,
@@ -296,6 +349,7 @@ impl World {
         let plan = vacuum::plan(&target, options, &self.settings)?;
         let report = vacuum::run(&plan, &target, &context)?;
         let row = context.progress.row();
+        assert!(self.progress.rows().iter().any(|r| r.pid == backend.pid));
         assert_eq!(row.phase, vacuum::Phase::FinalCleanup);
         assert_eq!(row.heap_blks_scanned, u64::from(report.pages_before));
         t.commit(CommitExtras::default()).unwrap();
