@@ -167,7 +167,7 @@ impl Ddl<'_> {
     }
 
     /// Looks for a row that has NULL in a column.
-    fn verify_not_null(&mut self, table: &Arc<Table>, number: i32) -> Result<()> {
+    pub(super) fn verify_not_null(&mut self, table: &Arc<Table>, number: i32) -> Result<()> {
         let at = usize::try_from(number - 1).unwrap_or(0);
         let column = &table.columns[at].name;
         let name = crate::system::names::relation_name(self.state(), table);

@@ -36,6 +36,10 @@ impl Ddl<'_> {
                 }
                 "ALTER SEQUENCE"
             }
+            U::AlterTable(s) => {
+                self.alter_table(s)?;
+                return Ok(format!("ALTER {}", s.kind.noun().to_uppercase()));
+            }
             U::Truncate(s) => {
                 self.truncate(s)?;
                 "TRUNCATE TABLE"

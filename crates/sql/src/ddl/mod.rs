@@ -12,12 +12,14 @@
 //!
 //! [`SessionCatalog::changed`]: engine::catalog::cache::SessionCatalog::changed
 
+pub mod alter;
 pub mod constraint;
 pub mod depend;
 mod dispatch;
 pub mod drop;
 pub mod index;
 pub mod relation;
+pub mod rewrite;
 pub mod sequence;
 pub mod table;
 pub mod temp;

@@ -437,6 +437,13 @@ impl Session {
         exprs.iter().map(|e| expr::code::compile(e)?.eval(&[], &eval)).collect()
     }
 
+    /// The value of a compiled expression over a row.
+    pub(crate) fn evaluate_over(&self, code: &expr::code::Code, row: &[Datum]) -> Result<Datum> {
+        let exec_params = std::cell::RefCell::new(Vec::new());
+        let eval = expr::eval::EvalContext::new(self.env.as_ref(), &exec_params);
+        code.eval(row, &eval)
+    }
+
     fn discard(&mut self, kind: DiscardKind) -> Result<UtilityDone> {
         match kind {
             DiscardKind::Plans => self.plan_cache.clear(),

@@ -1,0 +1,720 @@
+//! ALTER TABLE.
+//!
+//! # Locks
+//! AccessExclusive, but for those actions that neither readers nor writers can notice (statistics targets,
+//! storage parameters, validation), which take ShareUpdateExclusive.
+
+use super::depend::Object;
+use super::{Ddl, relation, rewrite};
+use crate::analyse;
+use crate::parse::utility::{AlterTable, AlterTableAction as A, ObjectKind, RoleName};
+use base::{Oid, Result, SqlError, SqlState, bail};
+use engine::catalog::load::RowSource;
+use engine::catalog::model::{Column, RelationKind, RelationPersistence, Table};
+use engine::catalog::rows::options_array;
+use expr::Expr;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use txn::LockMode;
+use types::Datum;
+
+fn lock_mode(actions: &[A]) -> LockMode {
+    let light = actions.iter().all(|a| {
+        matches!(
+            a,
+            A::SetStatistics { .. }
+                | A::SetOptions(_)
+                | A::ResetOptions(_)
+                | A::ValidateConstraint(_)
+                | A::SetColumnOptions { .. }
+                | A::ResetColumnOptions { .. }
+                | A::ClusterOn(_)
+                | A::SetWithoutCluster
+        )
+    });
+    if light { LockMode::ShareUpdateExclusive } else { LockMode::AccessExclusive }
+}
+
+impl Ddl<'_> {
+    /// ALTER TABLE, and ALTER INDEX, VIEW, SEQUENCE with the same actions.
+    ///
+    /// # Errors
+    /// `42P01`, `42703`, `42501` and what the actions meet.
+    pub fn alter_table(&mut self, statement: &AlterTable) -> Result<()> {
+        let Some(found) = self.find(&statement.name)? else {
+            if statement.if_exists {
+                let text = format!("relation \"{}\" does not exist, skipping", statement.name);
+                return self.notice(SqlState::SUCCESSFUL_COMPLETION, text);
+            }
+            self.relation(&statement.name)?;
+            return Ok(());
+        };
+        check_kind(statement.kind, &found)?;
+        if found.oid < Oid::FIRST_NORMAL {
+            bail!(
+                INSUFFICIENT_PRIVILEGE,
+                "permission denied: \"{}\" is a system catalog",
+                found.name
+            );
+        }
+        crate::acl::check_owner(self.state(), &found)?;
+        let mode = lock_mode(&statement.actions);
+        super::truncate::lock_and_look_again(self.state(), found.oid, mode)?;
+        for action in &statement.actions {
+            let table = self.described(found.oid)?;
+            self.alter_action(&table, action)?;
+        }
+        Ok(())
+    }
+
+    /// The relation as it is described now.
+    pub(super) fn described(&self, oid: Oid) -> Result<Arc<Table>> {
+        let state = self.state();
+        let txn = state.txn()?;
+        match state.catalog.table(&txn, oid)? {
+            Some(table) => Ok(table),
+            None => bail!(UNDEFINED_TABLE, "relation with OID {oid} does not exist"),
+        }
+    }
+
+    fn alter_action(&mut self, table: &Arc<Table>, action: &A) -> Result<()> {
+        match action {
+            A::AddColumn { if_not_exists, column } => {
+                if *if_not_exists && table.column(&column.name).is_some() {
+                    let text = format!(
+                        "column \"{}\" of relation \"{}\" already exists, skipping",
+                        column.name, table.name
+                    );
+                    return self.notice(SqlState::DUPLICATE_COLUMN, text);
+                }
+                let (number, must_rewrite) = self.add_column(table, column)?;
+                if must_rewrite {
+                    self.fill_by_rewrite(table, number)
+                } else {
+                    self.check_filled(table.oid, number)
+                }
+            }
+            A::DropColumn { if_exists, column, cascade } => {
+                self.alter_drop_column(table, column, *if_exists, *cascade)
+            }
+            A::AlterType { column, ty, using, .. } => {
+                self.alter_type(table, column, ty, using.as_ref())
+            }
+            A::SetDefault { column, default } => {
+                self.alter_default(table, column, default.as_ref())
+            }
+            A::SetNotNull { column } => {
+                let number = column_of(table, column)?.number;
+                self.verify_not_null(table, number)?;
+                self.set_attribute(table, number, "attnotnull", Datum::Bool(true))
+            }
+            A::DropNotNull { column } => {
+                let found = column_of(table, column)?;
+                let key = table.primary_key();
+                if key.is_some_and(|k| k.columns.iter().any(|c| c.column == found.number)) {
+                    bail!(INVALID_TABLE_DEFINITION, "column \"{column}\" is in a primary key");
+                }
+                if found.identity.is_some() {
+                    bail!(
+                        SYNTAX_ERROR,
+                        "column \"{column}\" of relation \"{}\" is an identity column",
+                        table.name
+                    );
+                }
+                self.set_attribute(table, found.number, "attnotnull", Datum::Bool(false))
+            }
+            A::SetStatistics { column, target } => {
+                let number = column_of(table, column)?.number;
+                let target = match target {
+                    Some(t) if *t >= 0 => {
+                        Datum::Int2(i16::try_from(*t).unwrap_or(10_000).min(10_000))
+                    }
+                    _ => Datum::Null,
+                };
+                self.set_attribute(table, number, "attstattarget", target)
+            }
+            A::SetStorage { column, storage } => {
+                let number = column_of(table, column)?.number;
+                let letter = super::table::storage_letter(storage)?;
+                self.set_attribute(table, number, "attstorage", Datum::Char(letter))
+            }
+            A::SetCompression { .. }
+            | A::SetColumnOptions { .. }
+            | A::ResetColumnOptions { .. } => Ok(()),
+            A::AddConstraint(constraint) => self.add_constraint(table.oid, constraint, false),
+            A::DropConstraint { if_exists, name, cascade } => {
+                self.alter_drop_constraint(table, name, *if_exists, *cascade)
+            }
+            A::ValidateConstraint(name) => self.validate_constraint(table, name),
+            A::SetOptions(options) => self.alter_options(table, options),
+            A::ResetOptions(names) => self.reset_options(table, names),
+            A::OwnerTo(role) => self.change_owner(table, role),
+            A::SetLogged(logged) => self.set_logged(table, *logged),
+            A::AddIdentity { column, always, options } => {
+                self.add_identity(table, column, *always, options)
+            }
+            A::DropIdentity { column, if_exists } => self.drop_identity(table, column, *if_exists),
+            A::SetIdentity { column, always, options } => {
+                self.set_identity(table, column, *always, options)
+            }
+            A::DropExpression { column, if_exists } => {
+                let found = column_of(table, column)?.clone();
+                if !found.generated {
+                    if *if_exists {
+                        return Ok(());
+                    }
+                    bail!(
+                        OBJECT_NOT_IN_PREREQUISITE_STATE,
+                        "column \"{column}\" of relation \"{}\" is not a stored generated column",
+                        table.name
+                    );
+                }
+                relation::set_default(self.state(), table.oid, found.number, None)?;
+                relation::update_attribute(self.state(), table.oid, found.number, |row| {
+                    row.set("attgenerated", Datum::Char(0));
+                    row.set("atthasdef", Datum::Bool(false));
+                })
+            }
+            A::SetTablespace(name) if name == "pg_default" => Ok(()),
+            A::SetAccessMethod(name) if name == "heap" => Ok(()),
+            A::SetWithoutOids | A::SetWithoutCluster => Ok(()),
+            A::ReplicaIdentity(what) => {
+                let letter = match what.as_str() {
+                    "full" => b'f',
+                    "nothing" => b'n',
+                    _ => b'd',
+                };
+                relation::update_class(self.state(), table.oid, |row| {
+                    row.set("relreplident", Datum::Char(letter));
+                })
+            }
+            other => Err(base::Error::unsupported(format!("ALTER TABLE {}", action_name(other)))),
+        }
+    }
+
+    fn set_attribute(
+        &mut self,
+        table: &Table,
+        number: i32,
+        name: &str,
+        value: Datum,
+    ) -> Result<()> {
+        relation::update_attribute(self.state(), table.oid, number, |row| row.set(name, value))
+    }
+
+    /// A new NOT NULL column without a value for the rows that are there.
+    fn check_filled(&mut self, oid: Oid, number: i32) -> Result<()> {
+        let table = self.described(oid)?;
+        let column = &table.columns[usize::try_from(number - 1).unwrap_or(0)];
+        if column.not_null && column.missing.is_none() {
+            self.verify_not_null(&table, number)?;
+        }
+        Ok(())
+    }
+
+    /// A new column whose default differs from row to row.
+    fn fill_by_rewrite(&mut self, before: &Arc<Table>, number: i32) -> Result<()> {
+        let after = self.described(before.oid)?;
+        let at = usize::try_from(number - 1).unwrap_or(0);
+        let column = after.columns[at].clone();
+        let code = match (&column.default, column.identity_sequence) {
+            (Some(default), _) => crate::exec::modify::compile_stored(default)?,
+            (None, Some(sequence)) => {
+                expr::code::compile(&super::table::nextval(sequence, column.ty))?
+            }
+            (None, None) => return Ok(()),
+        };
+        rewrite::rewrite(self.session, before, &mut |session, mut row| {
+            row.push(Datum::Null);
+            row[at] = session.evaluate_over(&code, &row)?;
+            Ok(row)
+        })
+    }
+
+    fn alter_drop_column(
+        &mut self,
+        table: &Arc<Table>,
+        column: &str,
+        if_exists: bool,
+        cascade: bool,
+    ) -> Result<()> {
+        let Some(found) = table.column(column) else {
+            let text = format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
+            if if_exists {
+                return self.notice(SqlState::SUCCESSFUL_COMPLETION, format!("{text}, skipping"));
+            }
+            bail!(UNDEFINED_COLUMN, "{text}");
+        };
+        let object = Object::column(table.oid, found.number);
+        for notice in super::drop::drop_objects(self.state(), &[object], cascade)? {
+            self.client.notice(&notice)?;
+        }
+        Ok(())
+    }
+
+    fn alter_default(
+        &mut self,
+        table: &Arc<Table>,
+        column: &str,
+        default: Option<&crate::parse::ast::Expr>,
+    ) -> Result<()> {
+        let found = column_of(table, column)?.clone();
+        if found.identity.is_some() {
+            bail!(
+                SYNTAX_ERROR,
+                "column \"{column}\" of relation \"{}\" is an identity column",
+                table.name
+            );
+        }
+        if found.generated {
+            bail!(
+                SYNTAX_ERROR,
+                "column \"{column}\" of relation \"{}\" is a generated column",
+                table.name
+            );
+        }
+        let analysed = match default {
+            None => None,
+            Some(expr) => Some(analyse::analyse_default(
+                expr,
+                column,
+                found.ty,
+                &self.source,
+                self.state(),
+                self.session.env().as_ref(),
+            )?),
+        };
+        relation::set_default(self.state(), table.oid, found.number, analysed.as_ref())?;
+        self.set_attribute(table, found.number, "atthasdef", Datum::Bool(analysed.is_some()))
+    }
+
+    fn alter_type(
+        &mut self,
+        table: &Arc<Table>,
+        column: &str,
+        ty: &crate::parse::ast::TypeName,
+        using: Option<&crate::parse::ast::Expr>,
+    ) -> Result<()> {
+        let found = column_of(table, column)?.clone();
+        let env = std::rc::Rc::clone(self.session.env());
+        let new = analyse::resolve_type_name(ty, &self.source, self.state(), env.as_ref())?;
+        let conversion = analyse::analyse_using(
+            using,
+            column,
+            new,
+            table,
+            &self.source,
+            self.state(),
+            env.as_ref(),
+        )?;
+        self.refuse_dependent_views(table, &found)?;
+        let default = match &found.default {
+            Some(default) if !found.generated => Some(analyse::coerce_assignment(
+                (**default).clone(),
+                new,
+                column,
+                self.state(),
+                env.as_ref(),
+            )?),
+            _ => None,
+        };
+        let info = types::type_info(new.oid);
+        relation::update_attribute(self.state(), table.oid, found.number, |row| {
+            row.set("atttypid", Datum::Oid(new.oid));
+            row.set("atttypmod", Datum::Int4(new.typmod));
+            row.set("attlen", Datum::Int2(info.map_or(-1, |i| i.len)));
+            row.set("attbyval", Datum::Bool(info.is_some_and(|i| i.by_value)));
+            row.set("attalign", Datum::Char(info.map_or(b'd', |i| i.align as u8)));
+            row.set("attstorage", Datum::Char(info.map_or(b'x', |i| i.storage as u8)));
+            row.set("attcollation", Datum::Oid(info.map_or(Oid::INVALID, |i| i.collation)));
+            row.set("atthasmissing", Datum::Bool(false));
+            row.set("attmissingval", Datum::Null);
+        })?;
+        if let Some(default) = &default {
+            relation::set_default(self.state(), table.oid, found.number, Some(default))?;
+        }
+        self.retype_indexes(table, &found, new)?;
+        let at = usize::try_from(found.number - 1).unwrap_or(0);
+        let code = crate::exec::modify::compile_stored(&conversion)?;
+        rewrite::rewrite(self.session, table, &mut |session, mut row| {
+            row[at] = session.evaluate_over(&code, &row)?;
+            Ok(row)
+        })
+    }
+
+    /// Views and rules that use the column would not fit it any more.
+    fn refuse_dependent_views(&self, table: &Table, column: &Column) -> Result<()> {
+        let state = self.state();
+        let txn = state.txn()?;
+        let rewrite = engine::catalog::defs::by_name("pg_rewrite").oid;
+        let class = engine::catalog::defs::by_name("pg_class").oid;
+        let key = [("refclassid", Datum::Oid(class)), ("refobjid", Datum::Oid(table.oid))];
+        for row in state.catalog.rows(&txn).find("pg_depend", &key)? {
+            if row.oid("classid") == rewrite && row.i32("refobjsubid") == column.number {
+                let object = Object { class: rewrite, oid: row.oid("objid"), sub: 0 };
+                let what = super::drop::describe(state, object)?;
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "cannot alter type of a column used by a view or rule",
+                )
+                .detail(format!("{what} depends on column \"{}\"", column.name))
+                .into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Key columns of indexes follow the type of the column.
+    fn retype_indexes(&mut self, table: &Table, column: &Column, new: expr::TypeRef) -> Result<()> {
+        for index in &table.indexes {
+            for (number, key) in (1i32..).zip(&index.columns) {
+                if key.column != column.number {
+                    if key.expr.is_some() {
+                        let mut used = false;
+                        if let Some(expr) = &key.expr {
+                            expr.walk(&mut |e| {
+                                used |=
+                                    matches!(e, Expr::Var { column: c, .. } if *c == column.number);
+                            });
+                        }
+                        if used {
+                            return Err(base::Error::unsupported(
+                                "altering the type of a column used in an index expression",
+                            ));
+                        }
+                    }
+                    continue;
+                }
+                let opclass = super::index::opclass(new, None)?;
+                let info = types::type_info(new.oid);
+                relation::update_attribute(self.state(), index.oid, number, |row| {
+                    row.set("atttypid", Datum::Oid(new.oid));
+                    row.set("atttypmod", Datum::Int4(new.typmod));
+                    row.set("attlen", Datum::Int2(info.map_or(-1, |i| i.len)));
+                })?;
+                let at = usize::try_from(number - 1).unwrap_or(0);
+                if at < index.key_columns {
+                    let state = self.state();
+                    let txn = state.txn()?;
+                    let rows = state.catalog.rows(&txn);
+                    let found = rows.find("pg_index", &[("indexrelid", Datum::Oid(index.oid))])?;
+                    if let Some(mut row) = found.into_iter().next() {
+                        let mut classes = row.oids("indclass");
+                        classes[at] = opclass;
+                        row.set("indclass", engine::catalog::rows::oid_array(&classes));
+                        rows.update(&row)?;
+                    }
+                }
+            }
+        }
+        self.state().catalog.changed(table.oid);
+        Ok(())
+    }
+
+    fn alter_drop_constraint(
+        &mut self,
+        table: &Arc<Table>,
+        name: &str,
+        if_exists: bool,
+        cascade: bool,
+    ) -> Result<()> {
+        let state = self.state();
+        let txn = state.txn()?;
+        let key = [("conrelid", Datum::Oid(table.oid)), ("conname", Datum::text(name))];
+        let found = state.catalog.rows(&txn).find("pg_constraint", &key)?;
+        let Some(row) = found.first() else {
+            let text =
+                format!("constraint \"{name}\" of relation \"{}\" does not exist", table.name);
+            if if_exists {
+                drop(txn);
+                return self.notice(SqlState::SUCCESSFUL_COMPLETION, format!("{text}, skipping"));
+            }
+            bail!(UNDEFINED_OBJECT, "{text}");
+        };
+        let object = Object::of("pg_constraint", row.oid("oid"));
+        for notice in super::drop::drop_objects(state, &[object], cascade)? {
+            self.client.notice(&notice)?;
+        }
+        Ok(())
+    }
+
+    fn validate_constraint(&mut self, table: &Arc<Table>, name: &str) -> Result<()> {
+        if let Some(check) = table.checks.iter().find(|c| c.name == name) {
+            self.verify_check(table, name, &check.expr)?;
+        } else if let Some(key) = table.foreign_keys.iter().find(|k| k.name == name) {
+            let referenced = self.described(key.referenced_table)?;
+            self.verify_foreign_key(
+                table,
+                &referenced,
+                name,
+                &key.columns,
+                &key.referenced_columns,
+                key.match_full,
+            )?;
+        } else {
+            bail!(
+                UNDEFINED_OBJECT,
+                "constraint \"{name}\" of relation \"{}\" does not exist",
+                table.name
+            );
+        }
+        let state = self.state();
+        let txn = state.txn()?;
+        let rows = state.catalog.rows(&txn);
+        let key = [("conrelid", Datum::Oid(table.oid)), ("conname", Datum::text(name))];
+        for mut row in rows.find("pg_constraint", &key)? {
+            row.set("convalidated", Datum::Bool(true));
+            rows.update(&row)?;
+        }
+        state.catalog.changed(table.oid);
+        Ok(())
+    }
+
+    fn alter_options(
+        &mut self,
+        table: &Arc<Table>,
+        options: &[crate::parse::utility::UtilityOption],
+    ) -> Result<()> {
+        if table.kind == RelationKind::Index {
+            let new = super::index::index_options(options)?;
+            return self.merge_options(table.oid, &table.options, &new);
+        }
+        let (own, toast) = super::table::table_options(options)?;
+        if !own.is_empty() {
+            self.merge_options(table.oid, &table.options, &own)?;
+        }
+        if !toast.is_empty() && table.toast.is_valid() {
+            let described = self.described(table.toast)?;
+            self.merge_options(table.toast, &described.options, &toast)?;
+        }
+        Ok(())
+    }
+
+    fn merge_options(
+        &mut self,
+        oid: Oid,
+        old: &BTreeMap<String, String>,
+        new: &BTreeMap<String, String>,
+    ) -> Result<()> {
+        let mut merged = old.clone();
+        merged.extend(new.iter().map(|(n, v)| (n.clone(), v.clone())));
+        self.write_options(oid, &merged)
+    }
+
+    fn write_options(&mut self, oid: Oid, options: &BTreeMap<String, String>) -> Result<()> {
+        let value = options_array(options);
+        relation::update_class(self.state(), oid, |row| row.set("reloptions", value))?;
+        self.state().relations.borrow_mut().remove(&oid);
+        Ok(())
+    }
+
+    fn reset_options(&mut self, table: &Arc<Table>, names: &[String]) -> Result<()> {
+        let own: Vec<&String> = names.iter().filter(|n| !n.starts_with("toast.")).collect();
+        let mut left = table.options.clone();
+        left.retain(|n, _| !own.contains(&n));
+        self.write_options(table.oid, &left)?;
+        if table.toast.is_valid() {
+            let described = self.described(table.toast)?;
+            let mut left = described.options.clone();
+            left.retain(|n, _| !names.contains(&format!("toast.{n}")));
+            self.write_options(table.toast, &left)?;
+        }
+        Ok(())
+    }
+
+    /// OWNER TO, for a relation with its indexes, owned sequences and row type.
+    ///
+    /// # Errors
+    /// `42704`, `42501`
+    pub fn change_owner(&mut self, table: &Arc<Table>, role: &RoleName) -> Result<()> {
+        let owner = self.role(role)?;
+        let state = self.state();
+        if !state.is_superuser() {
+            let me = state.current_user.borrow().oid;
+            if !crate::acl::roles_of(state, me)?.contains(&owner) {
+                bail!(INSUFFICIENT_PRIVILEGE, "must be able to SET ROLE \"{}\"", owner);
+            }
+        }
+        let set = |oid: Oid| {
+            relation::update_class(state, oid, |row| row.set("relowner", Datum::Oid(owner)))
+        };
+        set(table.oid)?;
+        for index in &table.indexes {
+            set(index.oid)?;
+        }
+        if table.toast.is_valid() {
+            set(table.toast)?;
+        }
+        let txn = state.txn()?;
+        let class = engine::catalog::defs::by_name("pg_class").oid;
+        let key = [("refclassid", Datum::Oid(class)), ("refobjid", Datum::Oid(table.oid))];
+        for row in state.catalog.rows(&txn).find("pg_depend", &key)? {
+            if row.oid("classid") == class
+                && let Some(owned) = state.catalog.table(&txn, row.oid("objid"))?
+                && owned.kind == RelationKind::Sequence
+            {
+                set(owned.oid)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn set_logged(&mut self, table: &Arc<Table>, logged: bool) -> Result<()> {
+        let (wanted, letter) = if logged {
+            (RelationPersistence::Permanent, b'p')
+        } else {
+            (RelationPersistence::Unlogged, b'u')
+        };
+        if table.persistence == wanted {
+            return Ok(());
+        }
+        if table.persistence == RelationPersistence::Temporary {
+            bail!(
+                INVALID_TABLE_DEFINITION,
+                "cannot change logged status of table \"{}\" because it is temporary",
+                table.name
+            );
+        }
+        if !table.foreign_keys.is_empty() || !table.referenced_by.is_empty() {
+            return Err(base::Error::unsupported(
+                "changing whether a table with foreign keys is logged",
+            ));
+        }
+        let letter = Datum::Char(letter);
+        for oid in table.indexes.iter().map(|i| i.oid).chain([table.oid]) {
+            let letter = letter.clone();
+            relation::update_class(self.state(), oid, |row| row.set("relpersistence", letter))?;
+        }
+        // The new files are made under the new persistence; the rows are copied from the old one.
+        let after = self.described(table.oid)?;
+        let mut before = (*after).clone();
+        before.storage = table.storage;
+        before.toast = table.toast;
+        self.rewrite_as_is(&Arc::new(before))
+    }
+
+    fn rewrite_as_is(&mut self, before: &Arc<Table>) -> Result<()> {
+        rewrite::rewrite(self.session, before, &mut |_, row| Ok(row))
+    }
+
+    fn add_identity(
+        &mut self,
+        table: &Arc<Table>,
+        column: &str,
+        always: bool,
+        options: &[crate::parse::utility::SequenceOption],
+    ) -> Result<()> {
+        let found = column_of(table, column)?.clone();
+        if found.identity.is_some() {
+            bail!(
+                OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "column \"{column}\" of relation \"{}\" is already an identity column",
+                table.name
+            );
+        }
+        if !found.not_null {
+            bail!(
+                OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "column \"{column}\" of relation \"{}\" must be declared NOT NULL before identity can be added",
+                table.name
+            );
+        }
+        let sequence = self.column_sequence(
+            &table.name,
+            column,
+            table.namespace,
+            table.persistence,
+            found.ty.oid,
+            options,
+        )?;
+        self.own_sequence(sequence, table.oid, found.number, true)?;
+        let letter = if always { b'a' } else { b'd' };
+        self.set_attribute(table, found.number, "attidentity", Datum::Char(letter))
+    }
+
+    fn drop_identity(&mut self, table: &Arc<Table>, column: &str, if_exists: bool) -> Result<()> {
+        let found = column_of(table, column)?.clone();
+        if found.identity.is_none() {
+            let text = format!(
+                "column \"{column}\" of relation \"{}\" is not an identity column",
+                table.name
+            );
+            if if_exists {
+                return self.notice(SqlState::SUCCESSFUL_COMPLETION, format!("{text}, skipping"));
+            }
+            bail!(OBJECT_NOT_IN_PREREQUISITE_STATE, "{text}");
+        }
+        self.set_attribute(table, found.number, "attidentity", Datum::Char(0))?;
+        if let Some(sequence) = found.identity_sequence {
+            super::drop::drop_objects(self.state(), &[Object::relation(sequence)], true)?;
+        }
+        Ok(())
+    }
+
+    fn set_identity(
+        &mut self,
+        table: &Arc<Table>,
+        column: &str,
+        always: Option<bool>,
+        options: &[crate::parse::utility::SequenceOption],
+    ) -> Result<()> {
+        let found = column_of(table, column)?.clone();
+        let Some(sequence) = found.identity_sequence else {
+            bail!(
+                OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "column \"{column}\" of relation \"{}\" is not an identity column",
+                table.name
+            );
+        };
+        if let Some(always) = always {
+            let letter = if always { b'a' } else { b'd' };
+            self.set_attribute(table, found.number, "attidentity", Datum::Char(letter))?;
+        }
+        if !options.is_empty() {
+            let sequence = self.described(sequence)?;
+            self.alter_sequence(&sequence, options)?;
+            self.own_sequence(sequence.oid, table.oid, found.number, true)?;
+        }
+        Ok(())
+    }
+}
+
+fn column_of<'a>(table: &'a Table, name: &str) -> Result<&'a Column> {
+    match table.column(name) {
+        Some(column) => Ok(column),
+        None => bail!(
+            UNDEFINED_COLUMN,
+            "column \"{name}\" of relation \"{}\" does not exist",
+            table.name
+        ),
+    }
+}
+
+fn check_kind(wanted: ObjectKind, table: &Table) -> Result<()> {
+    let fits = match wanted {
+        ObjectKind::Table => table.kind != RelationKind::Index,
+        ObjectKind::Index => table.kind == RelationKind::Index,
+        ObjectKind::View => table.kind == RelationKind::View,
+        ObjectKind::MaterializedView => table.kind == RelationKind::MaterializedView,
+        ObjectKind::Sequence => table.kind == RelationKind::Sequence,
+        _ => true,
+    };
+    if fits {
+        return Ok(());
+    }
+    bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a {}", table.name, wanted.noun())
+}
+
+fn action_name(action: &A) -> &'static str {
+    match action {
+        A::SetTablespace(_) => "SET TABLESPACE",
+        A::SetAccessMethod(_) => "SET ACCESS METHOD",
+        A::ClusterOn(_) => "CLUSTER ON",
+        A::Inherit(_) | A::NoInherit(_) => "INHERIT",
+        A::AttachPartition { .. } => "ATTACH PARTITION",
+        A::DetachPartition { .. } => "DETACH PARTITION",
+        A::AlterConstraint { .. } => "ALTER CONSTRAINT",
+        A::EnableDisable { .. } => "ENABLE or DISABLE",
+        _ => "action",
+    }
+}
