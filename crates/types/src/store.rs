@@ -253,7 +253,8 @@ fn slow(type_oid: Oid, bytes: &[u8]) -> Result<Option<Datum>> {
         XID | CID => r.array().map(|b| Datum::Oid(Oid(u32::from_le_bytes(b)))),
         t if is_oid_like(t) => r.array().map(|b| Datum::Oid(Oid(u32::from_le_bytes(b)))),
         RECORD => decode_record(&mut r)?,
-        INT2VECTOR | OIDVECTOR => decode_array(&mut r)?,
+        // anyarray only stands in catalogs (statistics, missing values).
+        INT2VECTOR | OIDVECTOR | ANYARRAY => decode_array(&mut r)?,
         _ => match type_info(type_oid) {
             Some(t) if t.is_array() => decode_array(&mut r)?,
             // a table's row type
