@@ -273,6 +273,9 @@ fn type_name(oid: u32) -> String {
 pub fn to_file(answers: &[Answer]) -> String {
     let mut text = String::new();
     for answer in answers {
+        if answer.sql.is_empty() {
+            text.push_str(">\n");
+        }
         for line in answer.sql.lines() {
             let _ = writeln!(text, "> {line}");
         }
