@@ -73,7 +73,8 @@ pub trait VacuumHost {
     fn say(&self, kind: Message, text: String);
 }
 
-/// On whose behalf a vacuum runs.
+/// On whose behalf a vacuum runs. The caller has begun a transaction in the backend, locked the table, and told the horizons to leave the
+/// backend out ([`Backend::set_ignored_by_horizons`]) until that transaction ends.
 pub struct VacuumContext<'a> {
     /// The session or worker.
     pub backend: &'a Arc<Backend>,
@@ -286,6 +287,7 @@ impl<'a> Run<'a> {
                 strategy = Strategy::Normal;
             }
             self.reaped += self.pass.dead.len();
+            base::stop_point!("vacuum.before_reap");
             reap::reap(&mut self.pass, strategy, &mut self.throttle, &progress)
         }
     }

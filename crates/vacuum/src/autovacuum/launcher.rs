@@ -107,7 +107,8 @@ impl Launcher {
 
     /// Runs until [`Launcher::stop`], then waits for the workers, whose backends the caller has told to stop.
     pub fn run(self: &Arc<Self>) {
-        let _backend = self.txns.register_backend(BackendKind::AutovacuumLauncher);
+        let backend = self.txns.register_backend(BackendKind::AutovacuumLauncher);
+        enter_thread(&backend, buffer::BackendType::AutovacuumLauncher);
         loop {
             let nap = self.round();
             let mut state = self.state.lock();
@@ -210,7 +211,7 @@ impl Launcher {
     /// A worker's whole life.
     fn work(&self, number: u64, database: Oid) {
         let worker = self.txns.register_backend(BackendKind::AutovacuumWorker);
-        buffer_thread();
+        enter_thread(&worker, buffer::BackendType::AutovacuumWorker);
         if let Err(e) = self.work_on_database(&worker, database) {
             self.host.log_error(database, None, &e);
         }
@@ -260,6 +261,8 @@ impl Launcher {
     }
 }
 
-fn buffer_thread() {
-    buffer::set_backend_type(buffer::BackendType::AutovacuumWorker);
+/// What the thread's I/O is counted as, and what its log lines carry.
+fn enter_thread(backend: &Backend, kind: buffer::BackendType) {
+    buffer::set_backend_type(kind);
+    base::log::set_thread_pid(backend.pid);
 }
