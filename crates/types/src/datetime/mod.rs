@@ -6,6 +6,7 @@ mod input;
 mod mixed;
 mod ops;
 mod output;
+mod tzif;
 pub mod zone;
 
 pub use fields::age;
