@@ -41,6 +41,10 @@ pub trait LogWriter: Send + Sync {
     fn flushed_lsn(&self) -> Lsn;
     /// A commit up to `lsn` was answered without waiting: to be flushed soon.
     fn note_asynchronous(&self, _lsn: Lsn) {}
+    /// How many records the current thread has inserted so far, if that is known.
+    fn thread_records(&self) -> Option<u64> {
+        None
+    }
 }
 
 impl LogWriter for Wal {
@@ -57,6 +61,9 @@ impl LogWriter for Wal {
     }
     fn note_asynchronous(&self, lsn: Lsn) {
         Wal::note_asynchronous(self, lsn);
+    }
+    fn thread_records(&self) -> Option<u64> {
+        Some(wal::thread_usage().records)
     }
 }
 

@@ -93,6 +93,8 @@ pub struct Transaction {
     isolation: Cell<IsolationLevel>,
     read_only: Cell<bool>,
     start_us: Cell<i64>,
+    /// Records that this thread had inserted before.
+    records_before: Option<u64>,
     ended: Cell<bool>,
     state: RefCell<State>,
 }
@@ -116,6 +118,7 @@ impl Transaction {
             isolation: Cell::new(IsolationLevel::ReadCommitted),
             read_only: Cell::new(false),
             start_us: Cell::new(now_timestamp_us()),
+            records_before: backend.manager().wal.thread_records(),
             ended: Cell::new(false),
             state: RefCell::new(State::default()),
         }
@@ -482,11 +485,14 @@ impl Transaction {
             invalidations: extras.invalidations,
         };
         let bytes = record.encode();
+        // Row locks, and changes of unlogged and temporary tables, are nothing that a crash could lose: no wait for them.
+        let records = self.manager().wal.thread_records();
+        let wrote = records.is_none() || records != self.records_before;
         self.backend.delay_checkpoint.store(true, Ordering::SeqCst);
         base::stop_point!("txn.commit.before_record");
         let lsn = self.manager().wal.insert(record::COMMIT, top.unwrap_or(Xid::INVALID), &bytes);
         base::stop_point!("txn.commit.record_inserted");
-        let sync = extras.sync || !record.remove.is_empty();
+        let sync = wrote && extras.sync || !record.remove.is_empty();
         if sync && let Err(e) = self.manager().wal.flush(lsn) {
             // Not known whether it is durable. The transaction stays in progress for all others.
             self.backend.delay_checkpoint.store(false, Ordering::SeqCst);
