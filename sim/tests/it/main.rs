@@ -1,0 +1,36 @@
+//! The whole server on a disk that loses what was not synced.
+
+/// Runs every so many operations apart, so that the test stays short; `EBB_SIM_STRIDE=1` crashes at each.
+fn stride(default: u64) -> u64 {
+    std::env::var("EBB_SIM_STRIDE").ok().and_then(|s| s.parse().ok()).unwrap_or(default)
+}
+
+#[test]
+fn without_a_crash_everything_is_there() {
+    let disk = sim::prepared(1).unwrap();
+    let outcome = sim::run(&disk, 11, 60, None).unwrap();
+    assert!(outcome.acknowledged > 30);
+    assert_eq!(outcome.found, outcome.acknowledged);
+}
+
+#[test]
+fn acknowledged_transfers_survive_power_loss_at_any_write_and_sync() {
+    let disk = sim::prepared(2).unwrap();
+    let whole = sim::run(&disk, 21, 25, None).unwrap();
+    let mut at = 0;
+    let mut lost_power = 0;
+    while at < whole.operations {
+        let outcome = sim::run(&disk, 21, 25, Some(at)).unwrap();
+        lost_power += u64::from(outcome.acknowledged < whole.acknowledged);
+        at += stride(whole.operations / 25 + 1);
+    }
+    assert!(lost_power > 0, "no crash came before the end");
+}
+
+#[test]
+fn other_seeds_other_workloads() {
+    let disk = sim::prepared(3).unwrap();
+    for seed in 31..41 {
+        sim::run(&disk, seed, 40, Some(seed * 7 % 150)).unwrap();
+    }
+}
