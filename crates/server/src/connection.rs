@@ -194,11 +194,11 @@ impl Connection {
             b'S' => {
                 let (params, columns) = self.session.describe_statement(name)?;
                 self.wire.send(&ParameterDescription::new(params));
-                self.describe_columns(columns.as_deref())
+                self.describe_columns(columns.as_deref().map(Vec::as_slice))
             }
             b'P' => {
                 let columns = self.session.describe_portal(name)?;
-                self.describe_columns(columns.as_deref())
+                self.describe_columns(columns.as_deref().map(Vec::as_slice))
             }
             other => Err(bad_target("DESCRIBE", other)),
         }

@@ -95,8 +95,7 @@ pub fn lock(state: &SessionState, oid: Oid, mode: LockMode) -> Result<()> {
 
 /// How long this session waits for locks (`lock_timeout`).
 pub fn lock_wait(state: &SessionState) -> Wait {
-    let timeout = u64::try_from(state.settings.borrow().int("lock_timeout")).unwrap_or(0);
-    Wait::Block { timeout: (timeout > 0).then(|| std::time::Duration::from_millis(timeout)) }
+    state.derived().lock_wait
 }
 
 impl RelationAccess for SessionState {

@@ -43,6 +43,7 @@ pub struct SessionSettings {
     custom_undo: Vec<(String, Option<String>, SetScope, u32)>,
     undo: Vec<Undo>,
     nest: u32,
+    version: u64,
 }
 
 impl SessionSettings {
@@ -58,9 +59,15 @@ impl SessionSettings {
             custom_undo: Vec::new(),
             undo: Vec::new(),
             nest: 0,
+            version: 0,
         };
         s.refresh();
         s
+    }
+
+    /// Rises with every change of a value: what is derived from values need be made anew only then.
+    pub fn version(&self) -> u64 {
+        self.version
     }
 
     /// The server's settings below these.
@@ -75,6 +82,7 @@ impl SessionSettings {
             return;
         }
         self.seen_generation = generation;
+        self.version += 1;
         self.current = super::DEFINITIONS
             .iter()
             .enumerate()
@@ -147,6 +155,7 @@ impl SessionSettings {
             return Err(cannot_change(def));
         }
         let value = canonical(def, def.parse(text)?)?;
+        self.version += 1;
         self.current[index] = value.clone();
         self.defaults.insert(index, Own { value, source });
         Ok(())
@@ -214,6 +223,7 @@ impl SessionSettings {
     }
 
     fn install(&mut self, index: usize, own: Option<Own>) {
+        self.version += 1;
         self.current[index] = match own.as_ref().or_else(|| self.defaults.get(&index)) {
             Some(own) => own.value.clone(),
             None => self.server.entry(index).value,

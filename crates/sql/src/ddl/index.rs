@@ -8,6 +8,7 @@
 //! CREATE INDEX holds Share on the table: readers go on, writers wait.
 
 use super::depend::{self, Kind, Object};
+use super::index_feed::feed_plain;
 use super::relation::{IndexColumnRow, IndexRows};
 use super::{Ddl, new_oid, relation};
 use crate::analyse::{self, IndexExpression};
@@ -280,29 +281,51 @@ pub fn build(
         disk: Arc::clone(&state.cluster.engine().disk),
         temp_dir: "base/pgsql_tmp".to_owned(),
     };
+    let cancel = &state.backend.cancel;
+    let fed = feed_plain(&heap, table, index, tree.schema(), config.clone(), cancel)?;
+    let (sorters, rows) = match fed {
+        Some(fed) => fed,
+        None => {
+            let (sorter, rows) = feed_rows(session, &heap, table, index, tree, config)?;
+            (vec![sorter], rows)
+        }
+    };
+    let entries = sorters.iter().map(Sorter::count).sum();
+    let built = tree.build(Sorter::finish_all(sorters)?, &mut |_| state.check_cancel())?;
+    if let BuildOutcome::Duplicate { values, .. } = built {
+        return Err(duplicate(&cx, table, index, &values));
+    }
+    note_sizes(state, table, index, rows, entries)
+}
+
+/// Collects the entries of an index row by row, expressions and predicate evaluated.
+fn feed_rows(
+    session: &crate::session::Session,
+    heap: &heap::Heap,
+    table: &Arc<Table>,
+    index: &Arc<Index>,
+    tree: &Arc<btree::Btree>,
+    config: SortConfig,
+) -> Result<(Sorter, u64)> {
+    let (state, env) = (session.state().as_ref(), session.env());
     let mut sorter = Sorter::new(Arc::clone(tree.schema()), config);
     let mut writer = IndexWriter::over(index, tree)?;
     let mut decoder = RowDecoder::new(table, index);
     let exec_params = std::cell::RefCell::new(Vec::new());
     let eval = expr::eval::EvalContext::new(env.as_ref(), &exec_params);
-    let mut scan = BuildScan::new(&heap, None, None)?;
+    let mut scan = BuildScan::new(heap, None, None)?;
     let mut rows = 0u64;
     while scan.next_page()? {
         state.check_cancel()?;
         for found in scan.tuples() {
-            let row = decoder.decode(&heap, found.tuple.bytes)?;
+            let row = decoder.decode(heap, found.tuple.bytes)?;
             rows += u64::from(found.alive);
             if writer.encode(row, &eval)? {
                 sorter.add(&writer.values(), found.tid, found.alive)?;
             }
         }
     }
-    let entries = sorter.count();
-    let built = tree.build(sorter.finish()?, &mut |_| state.check_cancel())?;
-    if let BuildOutcome::Duplicate { values, .. } = built {
-        return Err(duplicate(&cx, table, index, &values));
-    }
-    note_sizes(state, table, index, rows, entries)
+    Ok((sorter, rows))
 }
 
 /// `23505`, with the key that two rows have.

@@ -18,6 +18,7 @@ pub mod depend;
 mod dispatch;
 pub mod drop;
 pub mod index;
+mod index_feed;
 pub mod relation;
 pub mod rewrite;
 pub mod sequence;

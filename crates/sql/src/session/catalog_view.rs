@@ -25,26 +25,21 @@ impl SessionState {
         if !named.iter().any(|n| n == "pg_catalog") {
             schemas.push(("pg_catalog".to_owned(), PG_CATALOG));
         }
-        for name in named {
+        for name in named.iter() {
             let oid = match name.as_str() {
                 "pg_temp" => Some(temp).filter(|t| t.is_valid()),
                 name => self.catalog.schema_oid(&txn, name)?,
             };
             if let Some(oid) = oid {
-                schemas.push((name, oid));
+                schemas.push((name.clone(), oid));
             }
         }
         Ok(schemas)
     }
 
     /// `search_path` split into names, `$user` replaced.
-    pub fn search_path_names(&self) -> Vec<String> {
-        let settings = self.settings.borrow();
-        let path = settings.text("search_path");
-        crate::names::split_identifier_list(path)
-            .into_iter()
-            .map(|n| if n == "$user" { self.current_user.borrow().name.clone() } else { n })
-            .collect()
+    pub fn search_path_names(&self) -> std::rc::Rc<[String]> {
+        std::rc::Rc::clone(&self.derived().search_path)
     }
 
     /// The schema in which CREATE puts what has no schema of its own.
@@ -53,9 +48,9 @@ impl SessionState {
     /// `3F000` "no schema has been selected to create in".
     pub fn creation_schema(&self) -> Result<(String, Oid)> {
         let txn = self.txn()?;
-        for name in self.search_path_names() {
-            if let Some(oid) = self.catalog.schema_oid(&txn, &name)? {
-                return Ok((name, oid));
+        for name in self.search_path_names().iter() {
+            if let Some(oid) = self.catalog.schema_oid(&txn, name)? {
+                return Ok((name.clone(), oid));
             }
         }
         base::bail!(INVALID_SCHEMA_NAME, "no schema has been selected to create in")

@@ -44,7 +44,7 @@ impl Session {
         let prepared = Rc::new(self.prepare(parsed, &[])?);
         let mut columns = prepared.columns.clone();
         if declare.binary {
-            for column in columns.iter_mut().flatten() {
+            for column in columns.iter_mut().flat_map(|c| Rc::make_mut(c)) {
                 column.format = 1;
             }
         }
@@ -82,7 +82,7 @@ impl Session {
         if fetch.move_only {
             return Ok(UtilityDone { tag: format!("MOVE {count}"), rows: None });
         }
-        let columns = portal.columns.clone().unwrap_or_default();
+        let columns = portal.columns.as_deref().cloned().unwrap_or_default();
         Ok(UtilityDone { tag: format!("FETCH {count}"), rows: Some((columns, rows)) })
     }
 

@@ -136,7 +136,7 @@ impl Session {
     pub fn describe_statement(
         &mut self,
         name: &str,
-    ) -> Result<(Vec<u32>, Option<Vec<OutputColumn>>)> {
+    ) -> Result<(Vec<u32>, Option<Rc<Vec<OutputColumn>>>)> {
         let prepared = self.statement(name)?;
         if prepared.columns.is_some() {
             self.check_not_failed()?;
@@ -148,7 +148,7 @@ impl Session {
     ///
     /// # Errors
     /// `34000`
-    pub fn describe_portal(&mut self, name: &str) -> Result<Option<Vec<OutputColumn>>> {
+    pub fn describe_portal(&mut self, name: &str) -> Result<Option<Rc<Vec<OutputColumn>>>> {
         match self.portals.get(name) {
             Some(portal) => Ok(portal.columns.clone()),
             None => bail!(INVALID_CURSOR_NAME, "portal \"{name}\" does not exist"),
@@ -258,7 +258,7 @@ impl Session {
             None => Vec::new(),
             Some((columns, rows)) => {
                 if portal.columns.is_none() {
-                    portal.columns = Some(columns);
+                    portal.columns = Some(Rc::new(columns));
                 }
                 rows
             }
@@ -297,9 +297,9 @@ impl Session {
 
 /// Result columns with the formats that Bind asked for.
 fn with_formats(
-    columns: Option<Vec<OutputColumn>>,
+    columns: Option<Rc<Vec<OutputColumn>>>,
     formats: &[i16],
-) -> Result<Option<Vec<OutputColumn>>> {
+) -> Result<Option<Rc<Vec<OutputColumn>>>> {
     let Some(mut columns) = columns else { return Ok(None) };
     if formats.len() > 1 && formats.len() != columns.len() {
         bail!(
@@ -309,7 +309,10 @@ fn with_formats(
             columns.len()
         );
     }
-    for (i, column) in columns.iter_mut().enumerate() {
+    if formats.iter().all(|f| *f == 0) {
+        return Ok(Some(columns));
+    }
+    for (i, column) in Rc::make_mut(&mut columns).iter_mut().enumerate() {
         column.format = match formats {
             [] => 0,
             [one] => *one,

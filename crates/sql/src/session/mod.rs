@@ -12,6 +12,7 @@ mod access;
 pub(crate) mod alter_system;
 mod catalog_view;
 mod cursor;
+mod derived;
 mod explain;
 mod extended;
 mod portal;
@@ -87,6 +88,8 @@ pub struct Session {
     plan_cache: simple::StatementCache,
     /// Values last told to the client.
     reported: HashMap<&'static str, String>,
+    /// What they follow from, as it was then: settings' version, superuser, session user.
+    reported_under: (u64, bool, Oid),
     current_statement: Option<Arc<str>>,
     settings_seen: Cell<u64>,
     /// A setting has changed since the functions' view of the session was made.
@@ -164,6 +167,7 @@ impl Session {
             portals: HashMap::new(),
             plan_cache: simple::StatementCache::default(),
             reported: HashMap::new(),
+            reported_under: (u64::MAX, false, Oid::INVALID),
             current_statement: None,
             settings_seen: Cell::new(0),
             settings_changed: Cell::new(false),
@@ -250,12 +254,7 @@ impl Session {
 
     /// `client_min_messages`
     pub fn min_notice(&self) -> Severity {
-        match self.state.settings.borrow().text("client_min_messages") {
-            "debug" | "debug1" | "debug2" | "debug3" | "debug4" | "debug5" => Severity::Debug,
-            "log" => Severity::Log,
-            "warning" | "error" => Severity::Warning,
-            _ => Severity::Notice,
-        }
+        self.state.derived().min_notice
     }
 
     /// The statement under way or last run, for the log.
@@ -265,22 +264,21 @@ impl Session {
 
     /// How long the session may idle now, and the error it ends with then.
     pub fn idle_timeout(&self) -> Option<(Duration, SqlError)> {
-        let settings = self.state.settings.borrow();
-        let (name, state, message) = if self.block == Block::None {
+        let derived = self.state.derived();
+        let (timeout, state, message) = if self.block == Block::None {
             (
-                "idle_session_timeout",
+                derived.idle_session_timeout,
                 SqlState::IDLE_SESSION_TIMEOUT,
                 "terminating connection due to idle-session timeout",
             )
         } else {
             (
-                "idle_in_transaction_session_timeout",
+                derived.idle_in_transaction_timeout,
                 SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
                 "terminating connection due to idle-in-transaction timeout",
             )
         };
-        let timeout = u64::try_from(settings.int(name)).unwrap_or(0);
-        (timeout > 0).then(|| (Duration::from_millis(timeout), SqlError::new(state, message)))
+        timeout.map(|timeout| (timeout, SqlError::new(state, message)))
     }
 
     /// Settings that the client is told of at the start.
@@ -299,6 +297,14 @@ impl Session {
 
     /// Tells the client of reported settings that have changed.
     fn report_settings(&mut self, client: &mut dyn Client) -> Result<()> {
+        let now = {
+            let settings = self.state.settings.borrow();
+            let user = self.state.current_user.borrow();
+            (settings.version(), user.superuser, self.state.session_user.borrow().oid)
+        };
+        if std::mem::replace(&mut self.reported_under, now) == now {
+            return Ok(());
+        }
         for name in REPORTED {
             let value = self.reported_value(name);
             if self.reported.get(name) != Some(&value) {

@@ -36,7 +36,7 @@ pub struct Portal {
     /// Parameter values.
     pub params: Vec<Datum>,
     /// Result columns with their formats.
-    pub columns: Option<Vec<OutputColumn>>,
+    pub columns: Option<Rc<Vec<OutputColumn>>>,
     /// How far it has come.
     pub state: PortalState,
     /// A cursor's kept rows.
@@ -60,7 +60,7 @@ impl Portal {
     pub fn new(
         prepared: Rc<Prepared>,
         params: Vec<Datum>,
-        columns: Option<Vec<OutputColumn>>,
+        columns: Option<Rc<Vec<OutputColumn>>>,
     ) -> Portal {
         let text = std::sync::Arc::clone(&prepared.text);
         Portal {

@@ -19,7 +19,7 @@ use types::oids;
 struct CachedPlan {
     plan: Arc<Plan>,
     generation: u64,
-    search_path: Vec<String>,
+    search_path: Rc<[String]>,
 }
 
 /// A statement that has been parsed and analysed.
@@ -31,7 +31,7 @@ pub struct Prepared {
     /// The types of `$1` and on.
     pub params: Vec<Oid>,
     /// Result columns; None if it returns no rows.
-    pub columns: Option<Vec<OutputColumn>>,
+    pub columns: Option<Rc<Vec<OutputColumn>>>,
     /// PREPARE rather than Parse made it (`pg_prepared_statements`).
     pub from_sql: bool,
     /// When it was prepared.
@@ -57,7 +57,7 @@ impl Prepared {
             text,
             parsed,
             params,
-            columns,
+            columns: columns.map(Rc::new),
             from_sql: false,
             prepared_us: base::sync::now_timestamp_us(),
             plan: RefCell::new(None),
@@ -85,7 +85,7 @@ impl Prepared {
         let path = state.search_path_names();
         if let Some(cached) = &*self.plan.borrow()
             && cached.generation == generation
-            && cached.search_path == path
+            && (Rc::ptr_eq(&cached.search_path, &path) || cached.search_path == path)
             && !state.catalog.is_dirty()
         {
             return Ok(Arc::clone(&cached.plan));
@@ -113,7 +113,7 @@ fn check_result_unchanged(prepared: &Prepared, query: &Query) -> Result<()> {
     let same = match (&now, before) {
         (None, None) => true,
         (Some(now), Some(before)) => {
-            now.len() == before.len() && now.iter().zip(before).all(|(n, b)| n.ty == b.ty)
+            now.len() == before.len() && now.iter().zip(before.iter()).all(|(n, b)| n.ty == b.ty)
         }
         _ => false,
     };

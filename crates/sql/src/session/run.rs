@@ -58,8 +58,7 @@ pub fn exec_context<'a>(
 
 /// `work_mem` in bytes.
 pub fn work_mem_bytes(state: &SessionState) -> usize {
-    let kb = usize::try_from(state.settings.borrow().int("work_mem")).unwrap_or(4096);
-    kb.saturating_mul(1024)
+    state.derived().work_mem_bytes
 }
 
 impl Execution {

@@ -8,7 +8,7 @@ use super::portal::PortalState;
 use super::prepared::Prepared;
 use super::transaction::Block;
 use super::{Portal, Session};
-use crate::client::{Client, OutputColumn};
+use crate::client::Client;
 use crate::parse::utility::{TransactionStatement, UtilityStatement};
 use crate::parse::{self, Parsed, Statement};
 use base::Result;
@@ -16,7 +16,6 @@ use base::sync::CancelReason;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 use txn::BackendState;
 use types::Datum;
 
@@ -26,16 +25,17 @@ const CACHED_STATEMENTS: usize = 256;
 /// Statements by their text, with the catalogs' generation they were analysed under.
 #[derive(Default)]
 pub struct StatementCache {
-    statements: HashMap<Box<str>, (Rc<Prepared>, u64, Vec<String>)>,
+    statements: HashMap<Box<str>, (Rc<Prepared>, u64, Rc<[String]>)>,
 }
 
 impl StatementCache {
     fn get(&self, text: &str, generation: u64, path: &[String]) -> Option<Rc<Prepared>> {
         let (prepared, made, under) = self.statements.get(text)?;
-        (*made == generation && under == path).then(|| Rc::clone(prepared))
+        let same = *made == generation && **under == *path;
+        same.then(|| Rc::clone(prepared))
     }
 
-    fn put(&mut self, text: &str, prepared: &Rc<Prepared>, generation: u64, path: Vec<String>) {
+    fn put(&mut self, text: &str, prepared: &Rc<Prepared>, generation: u64, path: Rc<[String]>) {
         if self.statements.len() >= CACHED_STATEMENTS {
             self.statements.clear();
         }
@@ -189,8 +189,7 @@ impl Session {
         let PortalState::Running(execution) = &mut portal.state else {
             return Ok(String::new());
         };
-        let empty: Vec<OutputColumn> = Vec::new();
-        let columns = portal.columns.as_ref().unwrap_or(&empty);
+        let columns = portal.columns.as_deref().map_or(&[][..], Vec::as_slice);
         let env = Rc::clone(&self.env);
         let state = Rc::clone(&self.state);
         execution.run(0, &mut |row: &[Datum]| {
@@ -229,10 +228,7 @@ impl Session {
 
     /// `statement_timeout` runs from here until the result is dropped.
     pub(super) fn watch(&self) -> Watch {
-        let timeout = self.state.settings.borrow().int("statement_timeout");
-        let timeout = u64::try_from(timeout).unwrap_or(0);
-        Watch((timeout > 0).then(|| {
-            let after = Duration::from_millis(timeout);
+        Watch(self.state.derived().statement_timeout.map(|after| {
             let reason = CancelReason::StatementTimeout;
             self.state.cluster.timer.arm(after, &self.state.backend, reason)
         }))

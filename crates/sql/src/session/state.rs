@@ -52,6 +52,8 @@ pub struct SessionState {
     pub current_user: RefCell<CurrentRole>,
     /// Its settings.
     pub settings: RefCell<SessionSettings>,
+    /// What the settings come to, as last asked for.
+    pub(super) derived: RefCell<Option<Rc<super::derived::Derived>>>,
     /// The catalogs.
     pub catalog: SessionCatalog,
     /// The transaction under way.
@@ -104,6 +106,7 @@ impl SessionState {
             session_user: RefCell::new(user.clone()),
             current_user: RefCell::new(user),
             settings: RefCell::new(settings),
+            derived: RefCell::default(),
             catalog,
             txn: RefCell::default(),
             statement_start_us: Cell::new(base::sync::now_timestamp_us()),

@@ -33,15 +33,12 @@ impl Session {
         let state = &self.state;
         let txn = state.cluster.engine().txns.begin(&state.backend);
         {
-            let settings = state.settings.borrow();
-            match settings.text("default_transaction_isolation") {
-                "repeatable read" => txn.set_isolation(IsolationLevel::RepeatableRead),
-                "serializable" => {
-                    return Err(base::Error::unsupported("isolation level SERIALIZABLE"));
-                }
-                _ => {}
+            let derived = state.derived();
+            match derived.isolation {
+                Some(isolation) => txn.set_isolation(isolation),
+                None => return Err(base::Error::unsupported("isolation level SERIALIZABLE")),
             }
-            txn.set_read_only(settings.bool("default_transaction_read_only"));
+            txn.set_read_only(derived.read_only);
         }
         state.backend.activity.lock().xact_start = txn.start_timestamp_us();
         state.set_txn(txn);
@@ -93,7 +90,7 @@ impl Session {
             self.block = Block::None;
             return Ok(());
         };
-        let sync = self.state.settings.borrow().text("synchronous_commit") != "off";
+        let sync = self.state.derived().sync_commit;
         let dirty = self.state.catalog.is_dirty();
         // Other sessions look at catalogs again once our locks are gone: caches are emptied before.
         let result = txn.commit_with(CommitExtras { sync, ..CommitExtras::default() }, || {

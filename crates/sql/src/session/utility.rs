@@ -74,9 +74,9 @@ impl Session {
             U::Show(Some(name)) => Some(vec![text_column(&show_name(name))]),
             U::Show(None) => Some(["name", "setting", "description"].map(text_column).to_vec()),
             U::Explain(_) => Some(vec![text_column("QUERY PLAN")]),
-            U::Execute { name, .. } => self.statement(name)?.columns.clone(),
+            U::Execute { name, .. } => self.statement(name)?.columns.as_deref().cloned(),
             U::Fetch(fetch) if !fetch.move_only => match self.portals.get(&fetch.cursor) {
-                Some(portal) => portal.columns.clone(),
+                Some(portal) => portal.columns.as_deref().cloned(),
                 None => None,
             },
             _ => None,
@@ -427,7 +427,7 @@ impl Session {
             Ok(())
         })?;
         let tag = execution.tag();
-        Ok(UtilityDone { tag, rows: portal.columns.map(|columns| (columns, rows)) })
+        Ok(UtilityDone { tag, rows: portal.columns.map(|columns| (columns.to_vec(), rows)) })
     }
 
     /// The values of expressions without columns.

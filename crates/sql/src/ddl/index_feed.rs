@@ -1,0 +1,144 @@
+//! Feeding the sort of an index build.
+//!
+//! # Purpose
+//! [`feed_plain`] serves indexes on plain columns: several threads share the table's blocks out, and a value
+//! goes from the tuple to the sort as the bytes it is stored as.
+
+use base::sync::CancelFlag;
+use base::{BlockNumber, Error, Result};
+use btree::{KeySchema, SortConfig, Sorter};
+use engine::catalog::model::{Index, Table};
+use heap::{BlockRange, BuildScan, Heap, SharedBlocks};
+use page::tuple::{AttrValue, TupleDesc, TupleView, deform};
+use smallvec::SmallVec;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Tables smaller than this are read by one thread.
+const PARALLEL_BLOCKS: u32 = 1024;
+const FEEDERS_MAX: usize = 4;
+
+/// An index's column: the attribute, and its stored value in rows that are older than the column.
+struct Plain {
+    attribute: usize,
+    missing: Option<Vec<u8>>,
+}
+
+/// The index's columns, if no expression or predicate needs to be evaluated for it.
+fn plain_columns(table: &Table, index: &Index) -> Result<Option<Vec<Plain>>> {
+    if index.predicate.is_some() {
+        return Ok(None);
+    }
+    let mut out = Vec::with_capacity(index.columns.len());
+    for column in &index.columns {
+        let Some(attribute) = usize::try_from(column.column - 1).ok() else { return Ok(None) };
+        let of_table = &table.columns[attribute];
+        if column.expr.is_some() || of_table.ty.oid != column.ty.oid {
+            return Ok(None);
+        }
+        let missing = match &of_table.missing {
+            Some(value) if !value.is_null() => {
+                let mut bytes = Vec::new();
+                types::encode(of_table.ty.oid, value, &mut bytes)?;
+                Some(bytes)
+            }
+            _ => None,
+        };
+        out.push(Plain { attribute, missing });
+    }
+    Ok(Some(out))
+}
+
+struct Feed<'a> {
+    heap: &'a Heap,
+    desc: TupleDesc,
+    columns: Vec<Plain>,
+    schema: &'a Arc<KeySchema>,
+    config: SortConfig,
+    cancel: &'a CancelFlag,
+}
+
+impl Feed<'_> {
+    /// One thread's part: a sorter and the number of live rows.
+    fn run(&self, blocks: Arc<SharedBlocks>) -> Result<(Sorter, u64)> {
+        let mut sorter = Sorter::new(Arc::clone(self.schema), self.config.clone());
+        let mut scan = BuildScan::new(self.heap, None, Some(blocks))?;
+        let wanted = self.columns.iter().map(|c| c.attribute + 1).max().unwrap_or(0);
+        let mut rows = 0;
+        while scan.next_page()? {
+            self.cancel.check()?;
+            for found in scan.tuples() {
+                rows += u64::from(found.alive);
+                let tuple = found.tuple.bytes;
+                let mut attrs: SmallVec<[AttrValue<'_>; 12]> = SmallVec::new();
+                attrs.resize(wanted, AttrValue::Null);
+                deform(tuple, &self.desc, &mut attrs).map_err(Error::corrupt_file)?;
+                let mut values: SmallVec<[Option<Cow<'_, [u8]>>; 4]> = SmallVec::new();
+                for column in &self.columns {
+                    values.push(match &attrs[column.attribute] {
+                        AttrValue::Inline(bytes) => Some(Cow::Borrowed(*bytes)),
+                        AttrValue::Null => match &column.missing {
+                            Some(bytes) if column.attribute >= natts(tuple) => {
+                                Some(Cow::Borrowed(bytes.as_slice()))
+                            }
+                            _ => None,
+                        },
+                        stored => Some(self.heap.detoast(stored)?),
+                    });
+                }
+                let values: SmallVec<[Option<&[u8]>; 4]> =
+                    values.iter().map(Option::as_deref).collect();
+                sorter.add(&values, found.tid, found.alive)?;
+            }
+        }
+        Ok((sorter, rows))
+    }
+}
+
+fn natts(tuple: &[u8]) -> usize {
+    TupleView { bytes: tuple, xid_base: base::Xid::INVALID }.natts()
+}
+
+/// Collects the entries of an index on plain columns; None for another kind of index. Returns the sorters
+/// and the number of live rows.
+///
+/// # Errors
+/// `57014`, `54000`, I/O.
+pub fn feed_plain(
+    heap: &Heap,
+    table: &Table,
+    index: &Index,
+    schema: &Arc<KeySchema>,
+    mut config: SortConfig,
+    cancel: &CancelFlag,
+) -> Result<Option<(Vec<Sorter>, u64)>> {
+    let Some(columns) = plain_columns(table, index)? else { return Ok(None) };
+    let end = heap.len_blocks()?;
+    let threads = if end.0 < PARALLEL_BLOCKS {
+        1
+    } else {
+        std::thread::available_parallelism().map_or(1, usize::from).min(FEEDERS_MAX)
+    };
+    config.memory_bytes /= threads;
+    let desc = engine::relation::tuple_desc(&table.columns);
+    let feed = Feed { heap, desc, columns, schema, config, cancel };
+    let blocks = SharedBlocks::new(BlockRange { start: BlockNumber(0), end });
+    let parts = std::thread::scope(|scope| {
+        let others: Vec<_> =
+            (1..threads).map(|_| scope.spawn(|| feed.run(Arc::clone(&blocks)))).collect();
+        let mut parts = vec![feed.run(Arc::clone(&blocks))];
+        for other in others {
+            parts.push(other.join().unwrap_or_else(|_| {
+                Err(base::err!(INTERNAL_ERROR, "a thread of an index build ended unexpectedly"))
+            }));
+        }
+        parts
+    });
+    let (mut sorters, mut rows) = (Vec::new(), 0);
+    for part in parts {
+        let (sorter, n) = part?;
+        sorters.push(sorter);
+        rows += n;
+    }
+    Ok(Some((sorters, rows)))
+}

@@ -1,0 +1,90 @@
+//! What statements need of the settings, read once after each change of one.
+
+use super::SessionState;
+use crate::client::Severity;
+use base::settings::SessionSettings;
+use std::rc::Rc;
+use std::time::Duration;
+use txn::{IsolationLevel, Wait};
+
+/// Values of settings in the form in which they are used.
+#[derive(Debug)]
+pub struct Derived {
+    version: u64,
+    user: base::Oid,
+    /// The names in `search_path`, `$user` replaced.
+    pub search_path: Rc<[String]>,
+    /// `statement_timeout`
+    pub statement_timeout: Option<Duration>,
+    /// How long locks are waited for (`lock_timeout`).
+    pub lock_wait: Wait,
+    /// `idle_session_timeout`
+    pub idle_session_timeout: Option<Duration>,
+    /// `idle_in_transaction_session_timeout`
+    pub idle_in_transaction_timeout: Option<Duration>,
+    /// `work_mem` in bytes.
+    pub work_mem_bytes: usize,
+    /// `client_min_messages`
+    pub min_notice: Severity,
+    /// A commit waits for its WAL (`synchronous_commit`).
+    pub sync_commit: bool,
+    /// `default_transaction_isolation`; None: SERIALIZABLE, which is not there.
+    pub isolation: Option<IsolationLevel>,
+    /// `default_transaction_read_only`
+    pub read_only: bool,
+}
+
+impl Derived {
+    fn new(state: &SessionState, settings: &SessionSettings) -> Derived {
+        let duration = |name| {
+            let ms = u64::try_from(settings.int(name)).unwrap_or(0);
+            (ms > 0).then(|| Duration::from_millis(ms))
+        };
+        let user = state.current_user.borrow();
+        let search_path = crate::names::split_identifier_list(settings.text("search_path"))
+            .into_iter()
+            .map(|n| if n == "$user" { user.name.clone() } else { n })
+            .collect();
+        Derived {
+            version: settings.version(),
+            user: user.oid,
+            search_path,
+            statement_timeout: duration("statement_timeout"),
+            lock_wait: Wait::Block { timeout: duration("lock_timeout") },
+            idle_session_timeout: duration("idle_session_timeout"),
+            idle_in_transaction_timeout: duration("idle_in_transaction_session_timeout"),
+            work_mem_bytes: usize::try_from(settings.int("work_mem"))
+                .unwrap_or(4096)
+                .saturating_mul(1024),
+            min_notice: match settings.text("client_min_messages") {
+                "debug" | "debug1" | "debug2" | "debug3" | "debug4" | "debug5" => Severity::Debug,
+                "log" => Severity::Log,
+                "warning" | "error" => Severity::Warning,
+                _ => Severity::Notice,
+            },
+            sync_commit: settings.text("synchronous_commit") != "off",
+            isolation: match settings.text("default_transaction_isolation") {
+                "repeatable read" => Some(IsolationLevel::RepeatableRead),
+                "serializable" => None,
+                _ => Some(IsolationLevel::ReadCommitted),
+            },
+            read_only: settings.bool("default_transaction_read_only"),
+        }
+    }
+}
+
+impl SessionState {
+    /// What the settings in force come to.
+    pub fn derived(&self) -> Rc<Derived> {
+        let settings = self.settings.borrow();
+        if let Some(derived) = &*self.derived.borrow()
+            && derived.version == settings.version()
+            && derived.user == self.current_user.borrow().oid
+        {
+            return Rc::clone(derived);
+        }
+        let derived = Rc::new(Derived::new(self, &settings));
+        *self.derived.borrow_mut() = Some(Rc::clone(&derived));
+        derived
+    }
+}
