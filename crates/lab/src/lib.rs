@@ -11,6 +11,7 @@ pub mod client;
 pub mod compare;
 pub mod drop;
 pub mod figures;
+pub mod isolation;
 pub mod measure;
 pub mod script;
 pub mod servers;

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+use lab::isolation::Spec;
 use lab::servers::{Make, Server};
 use lab::{Result, compare, drop, figures};
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ const USAGE: &str =
     "usage: lab figures --peer BIN [--ebb FILE] [--quick] [--only NAME,…] [--rounds N]
        lab drop    --peer BIN [--ebb FILE] [--quick]
        lab syncs   --peer BIN [--ebb FILE]
+       lab isolation --peer BIN [--ebb FILE] [--write] [--peer-only]
        lab compare --peer BIN [--ebb FILE] [--write] [--peer-only]
 BIN is a PostgreSQL's folder of binaries, for example /usr/lib/postgresql/18/bin.
 --ebb may also name a second PostgreSQL's folder. Without it, this workspace's release build is made and used.";
@@ -80,9 +82,35 @@ fn run() -> Result<bool> {
             println!("{statements} statements: {equal} equal, {known} known, {unknown} not");
             return Ok(unknown == 0);
         }
+        "isolation" => {
+            let server = if options.peer_only { peer } else { ebb()? };
+            return isolation_scripts(&Server::started(server, &[])?, options.write);
+        }
         _ => return Err(USAGE.into()),
     }
     Ok(true)
+}
+
+/// Runs every isolation script; the answers are written, or compared with those written before.
+fn isolation_scripts(server: &Server, write: bool) -> Result<bool> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/isolation");
+    let mut specs: Vec<PathBuf> =
+        std::fs::read_dir(&folder)?.map(|e| Ok(e?.path())).collect::<Result<_>>()?;
+    specs.retain(|p| p.extension().is_some_and(|e| e == "spec"));
+    specs.sort();
+    let mut same = true;
+    for path in specs {
+        let output = Spec::parse(&std::fs::read_to_string(&path)?)?.run(&server.target());
+        let output = output.map_err(|e| format!("{}: {e}", path.display()))?;
+        let expected = folder.join("expected").join(format!("{}.out", compare::stem(&path)));
+        if write {
+            std::fs::write(expected, output)?;
+        } else if std::fs::read_to_string(expected)? != output {
+            println!("{} differs:\n{output}", path.display());
+            same = false;
+        }
+    }
+    Ok(same)
 }
 
 /// The release build of `ebb`, made now.
