@@ -27,7 +27,10 @@ pub fn open(state: &SessionState, txn: &Transaction, table: &Arc<Table>) -> Resu
     if let Some(fillfactor) = table.option_i64("fillfactor") {
         options.fillfactor = u8::try_from(fillfactor.clamp(10, 100)).unwrap_or(100);
     }
-    if table.toast.is_valid() {
+    // The first catalogs' TOAST tables are not in pg_class.
+    let of_catalog = table.oid < Oid::FIRST_NORMAL
+        && engine::catalog::defs::by_oid(table.oid).is_some_and(|d| d.toast.is_some());
+    if table.toast.is_valid() || of_catalog {
         attach_toast(state, txn, table, &mut options)?;
     }
     let heap = Heap::new(storage.open(id, table.persistence), Arc::clone(&storage.heap), options);

@@ -9,7 +9,11 @@ use types::Datum;
 #[ignore = "a measurement"]
 fn bench() {
     let db = Db::new();
-    db.create("accounts", "aid int4 notnull, bid int4, abalance int4, filler text", &["unique aid"]);
+    db.create(
+        "accounts",
+        "aid int4 notnull, bid int4, abalance int4, filler text",
+        &["unique aid"],
+    );
     let begin = Instant::now();
     let n = 300_000;
     db.run(&format!(
@@ -54,5 +58,9 @@ fn bench() {
     statement("select count(*) from accounts a join accounts b on a.aid = b.aid", 2, &none);
     statement("select bid, count(*), sum(abalance) from accounts group by bid", 3, &none);
     statement("select aid from accounts order by abalance, aid limit 10", 3, &none);
-    statement("select count(*) from (select aid from accounts order by filler, aid offset 1) s", 1, &none);
+    statement(
+        "select count(*) from (select aid from accounts order by filler, aid offset 1) s",
+        1,
+        &none,
+    );
 }

@@ -55,7 +55,10 @@ impl Db {
         let folder = tempfile::tempdir().unwrap();
         let disk = disk::os(folder.path().to_path_buf()).unwrap();
         let settings = base::settings::ServerSettings::new();
-        settings.set_internal("shared_buffers", base::settings::Value::Int(if cfg!(debug_assertions) { 2048 } else { 16384 }));
+        settings.set_internal(
+            "shared_buffers",
+            base::settings::Value::Int(if cfg!(debug_assertions) { 2048 } else { 16384 }),
+        );
         let options = EngineOptions { background: false, ..EngineOptions::new(Arc::new(settings)) };
         let engine = Engine::init(disk, options).unwrap();
         Db::assemble(Some(folder), engine)
