@@ -2,7 +2,7 @@
 """Asks PostgreSQL for the answers in tests/it/answers.tsv.
 
 usage: answers.py PSQL_ARGUMENTS...   (reads tests/it/calls.txt, writes tests/it/answers.tsv)
-A line of calls.txt: name(type,...) | argument | argument ...   ({a;b} stands for several values in turn, NULL for NULL)
+A line of calls.txt: [@Setting=value;Setting=value ] name(type,...) | argument | argument ...   ({a;b} stands for several values in turn, NULL for NULL)
 """
 import itertools, os, subprocess, sys
 here = os.path.dirname(os.path.abspath(__file__))
@@ -20,9 +20,20 @@ for line in open(os.path.join(here, "it/calls.txt")):
             choices.append([p])
     for combo in itertools.product(*choices):
         calls.append((parts[0], list(combo)))
-sets = {"generate_series", "unnest", "string_to_table", "regexp_matches", "regexp_split_to_table", "generate_subscripts"}
+sets = {"generate_series", "unnest", "string_to_table", "regexp_matches", "regexp_split_to_table", "generate_subscripts",
+    "json_each", "jsonb_each", "json_each_text", "jsonb_each_text", "json_array_elements", "jsonb_array_elements",
+    "json_array_elements_text", "jsonb_array_elements_text", "json_object_keys", "jsonb_object_keys"}
 sql = ["\\set VERBOSITY verbose", "\\pset null NULL", "\\pset tuples_only on", "\\pset format unaligned"]
+settings = None
 for sig, args in calls:
+    if sig.startswith("@"):
+        settings, sig = sig[1:].split(" ", 1)
+        for pair in settings.split(";"):
+            key, value = pair.split("=")
+            sql.append("set %s = %s;" % (key, ", ".join("'" + v + "'" for v in value.split(","))))
+    elif settings:
+        sql.append("reset all;")
+        settings = None
     name, types = sig.split("(", 1)
     types = [t for t in types.rstrip(")").split(",") if t]
     lit = []

@@ -249,7 +249,7 @@ fn style(settings: &SessionSettings) -> Style {
         } else {
             DateStyle::Iso
         },
-        date_order: if has("dmy") {
+        date_order: if has("dmy") || has("german") && !has("mdy") && !has("ymd") {
             DateOrder::Dmy
         } else if has("ymd") {
             DateOrder::Ymd

@@ -208,8 +208,31 @@ fn of_time(name: &str, t: i64) -> Result<Option<Numeric>> {
         .ok_or_else(|| unit_error(name, "time without time zone", is_known(&f)))
 }
 
+/// A field of a time with its zone (seconds west).
+pub(super) fn of_timetz(name: &str, t: i64, west: i32) -> Result<Numeric> {
+    let f = field(name);
+    let east = -i64::from(west);
+    match f.as_str() {
+        "timezone" => return Ok(Numeric::from(east)),
+        "timezone_h" | "timezone_hour" => return Ok(Numeric::from(east / 3600)),
+        "timezone_m" | "timezone_minute" => return Ok(Numeric::from(east / 60 % 60)),
+        "epoch" => return Ok(decimal(t + i64::from(west) * SECOND, 6)),
+        _ => {}
+    }
+    clock_field(&f, t).ok_or_else(|| unit_error(name, "time with time zone", is_known(&f)))
+}
+
 fn of_interval(name: &str, i: &Interval) -> Result<Option<Numeric>> {
     let f = field(name);
+    if let Some(up) = super::ops::infinite(i) {
+        return Ok(match f.as_str() {
+            "year" | "decade" | "century" | "millennium" | "hour" | "day" | "week" | "epoch" => {
+                Some(if up { Numeric::INFINITY } else { Numeric::NEG_INFINITY })
+            }
+            "microseconds" | "milliseconds" | "second" | "minute" | "month" | "quarter" => None,
+            f => return Err(unit_error(name, "interval", is_known(f))),
+        });
+    }
     let (y, m) = (i64::from(i.months) / 12, i64::from(i.months) % 12);
     Ok(Some(match f.as_str() {
         "epoch" => {
@@ -260,7 +283,7 @@ fn is_unit(f: &str) -> bool {
 }
 
 /// The start of the field that holds local time `t`.
-fn truncate(name: &str, t: i64, ty: &str) -> Result<i64> {
+pub(super) fn truncate(name: &str, t: i64, ty: &str) -> Result<i64> {
     let f = field(name);
     if t == i64::MIN || t == i64::MAX {
         let done = is_unit(&f) && f != "julian" && !f.starts_with("timezone");
@@ -294,6 +317,9 @@ fn truncate(name: &str, t: i64, ty: &str) -> Result<i64> {
 
 fn truncate_interval(name: &str, i: &Interval) -> Result<Interval> {
     let f = field(name);
+    if super::ops::infinite(i).is_some() && is_unit(&f) && f != "julian" && f != "week" {
+        return Ok(*i);
+    }
     let years = |n: i32| Interval { months: i.months / (12 * n) * (12 * n), days: 0, micros: 0 };
     let clock = |size: i64| Interval { micros: i.micros / size * size, ..*i };
     Ok(match f.as_str() {
@@ -321,7 +347,7 @@ fn span(i: Interval) -> Result<Datum> {
 pub fn age(a: i64, b: i64) -> Result<Interval> {
     let finite = |t: i64| t != i64::MIN && t != i64::MAX;
     if !finite(a) || !finite(b) {
-        bail!(DATETIME_FIELD_OVERFLOW, "interval out of range");
+        return super::ops::infinite_difference(a, b);
     }
     let (sign, a, b) = if a < b { (-1, b, a) } else { (1, a, b) };
     let part = |t: i64| {
@@ -378,7 +404,7 @@ fn time_of(h: i32, m: i32, s: f64) -> Result<i64> {
     Ok(t)
 }
 
-fn make_stamp(a: &[Datum]) -> Result<i64> {
+pub(super) fn make_stamp(a: &[Datum]) -> Result<i64> {
     let days = civil(int4(a, 0)?.into(), int4(a, 1)?.into(), int4(a, 2)?.into())?;
     let t = time_of(int4(a, 3)?, int4(a, 4)?, float8(a, 5)?)?;
     days.checked_mul(DAY)
@@ -536,7 +562,10 @@ pub(super) const BODIES: BodyTable = &[
     ),
     ("make_time", S(|_, a| time_of(int4(a, 0)?, int4(a, 1)?, float8(a, 2)?).map(Datum::Time))),
     ("make_timestamp", S(|_, a| make_stamp(a).map(Datum::Timestamp))),
-    ("make_timestamptz", S(|env, a| make_stamp(a).map(|t| Datum::TimestampTz(to_utc(t, env))))),
+    (
+        "make_timestamptz(int4,int4,int4,int4,int4,float8)",
+        S(|env, a| make_stamp(a).map(|t| Datum::TimestampTz(to_utc(t, env)))),
+    ),
     ("make_interval", S(|_, a| make_interval(a))),
     (
         "float8_timestamptz",

@@ -1,180 +1,85 @@
-//! Reading ISO text forms.
+//! Text to date, time, timetz, timestamp and timestamptz.
 
 use super::calendar::{days_from_civil, days_in_month};
+use super::parse::{Read, Want, Wrong, Zone, read, resolve};
 use super::{DAY, HOUR, MINUTE, SECOND, round_micros};
-use crate::{Datum, Env, Interval};
+use crate::{Datum, Env};
 use base::{Result, err};
 
-fn out_of_range(text: &str) -> base::Error {
-    err!(DATETIME_FIELD_OVERFLOW, "date/time field value out of range: \"{text}\"")
+/// The earliest timestamp (4714-11-24 BC) and the first one too late (294277-01-01).
+pub(super) const TIMESTAMP_MIN: i64 = -211_813_488_000_000_000;
+pub(super) const TIMESTAMP_END: i64 = 9_223_371_331_200_000_000;
+/// Days of the same for dates (5874898-01-01 is too late).
+const DATE_MIN: i64 = -2_451_545;
+const DATE_END: i64 = 2_147_483_494 - 1;
+
+/// True for a timestamp that PostgreSQL can hold.
+pub(super) fn in_range(t: i64) -> bool {
+    (TIMESTAMP_MIN..TIMESTAMP_END).contains(&t)
 }
 
-fn syntax(type_name: &str, text: &str) -> base::Error {
-    err!(INVALID_DATETIME_FORMAT, "invalid input syntax for type {type_name}: \"{text}\"")
-}
-
-struct Parsed {
-    days: Option<i64>,
-    micros: i64,
-    has_time: bool,
-    /// Seconds east.
-    offset: Option<i32>,
-}
-
-fn fraction(s: &str) -> Option<i64> {
-    if s.is_empty() {
-        return Some(0);
-    }
-    if !s.bytes().all(|b| b.is_ascii_digit()) {
+/// The commonest forms, read at once: `yyyy-mm-dd`, `yyyy-mm-dd hh:mm:ss[.ffffff][±hh[[:]mm]]`.
+/// (days, microseconds, seconds east); None leaves it to the full reader.
+#[inline]
+fn quick(s: &[u8]) -> Option<(i64, i64, Option<i32>)> {
+    let two = |i: usize| -> Option<i64> {
+        let (a, b) = (s.get(i)?.wrapping_sub(b'0'), s.get(i + 1)?.wrapping_sub(b'0'));
+        (a < 10 && b < 10).then(|| i64::from(a) * 10 + i64::from(b))
+    };
+    if s.len() < 10 || s[4] != b'-' || s[7] != b'-' {
         return None;
     }
-    let v: f64 = format!("0.{s}").parse().ok()?;
-    Some((v * 1e6).round() as i64)
-}
-
-fn clock(s: &str, text: &str) -> Result<Option<i64>> {
-    let mut parts = s.split(':');
-    let (h, m, rest) = (parts.next(), parts.next(), parts.next());
-    if parts.next().is_some() {
-        return Ok(None);
+    let (y, m, d) = (two(0)? * 100 + two(2)?, two(5)?, two(8)?);
+    if y == 0 || !(1..=12).contains(&m) || d < 1 || d > days_in_month(y, m) {
+        return None;
     }
-    let number = |s: Option<&str>| s.and_then(|s| s.parse::<i64>().ok());
-    let (Some(h), Some(m)) = (number(h), number(m)) else { return Ok(None) };
-    let (sec, micros) = match rest {
-        None => (0, 0),
-        Some(r) => {
-            let (a, b) = r.split_once('.').unwrap_or((r, ""));
-            match (a.parse::<i64>().ok(), fraction(b)) {
-                (Some(a), Some(b)) => (a, b),
-                _ => return Ok(None),
+    let days = days_from_civil(y, m, d);
+    if s.len() == 10 {
+        return Some((days, 0, None));
+    }
+    if s.len() < 19 || !matches!(s[10], b' ' | b'T') || s[13] != b':' || s[16] != b':' {
+        return None;
+    }
+    let (h, mi, sec) = (two(11)?, two(14)?, two(17)?);
+    if h > 23 || mi > 59 || sec > 59 {
+        return None;
+    }
+    let mut t = h * HOUR + mi * MINUTE + sec * SECOND;
+    let mut i = 19;
+    if s.get(i) == Some(&b'.') {
+        i += 1;
+        let mut unit = SECOND / 10;
+        while let Some(c) = s.get(i)
+            && c.is_ascii_digit()
+        {
+            if unit == 0 {
+                return None;
             }
+            t += i64::from(c - b'0') * unit;
+            unit /= 10;
+            i += 1;
         }
+    }
+    let zone = match s.get(i) {
+        None => None,
+        Some(b'Z') if s.len() == i + 1 => Some(0),
+        Some(sign @ (b'+' | b'-')) => {
+            let h = two(i + 1)?;
+            let m = match s.len() - i {
+                3 => 0,
+                5 => two(i + 3)?,
+                6 if s[i + 3] == b':' => two(i + 4)?,
+                _ => return None,
+            };
+            if h > 15 || m > 59 {
+                return None;
+            }
+            let east = (h * 3600 + m * 60) as i32;
+            Some(if *sign == b'-' { -east } else { east })
+        }
+        _ => return None,
     };
-    if !(0..=24).contains(&h) || !(0..60).contains(&m) || !(0..=60).contains(&sec) {
-        return Err(out_of_range(text));
-    }
-    let t = h * HOUR + m * MINUTE + sec * SECOND + micros;
-    if t > DAY {
-        return Err(out_of_range(text));
-    }
-    Ok(Some(t))
-}
-
-fn offset(s: &str) -> Option<i32> {
-    let (sign, body) = match s.as_bytes().first()? {
-        b'+' => (1, &s[1..]),
-        b'-' => (-1, &s[1..]),
-        _ => {
-            return matches!(s.to_ascii_lowercase().as_str(), "z" | "utc" | "gmt" | "zulu")
-                .then_some(0);
-        }
-    };
-    let v = if body.contains(':') {
-        let mut it = body.split(':').map(|p| p.parse::<i32>().ok());
-        let h = it.next()??;
-        h * 3600 + it.next().unwrap_or(Some(0))? * 60 + it.next().unwrap_or(Some(0))?
-    } else {
-        let n: i32 = body.parse().ok()?;
-        if body.len() <= 2 { n * 3600 } else { n / 100 * 3600 + n % 100 * 60 }
-    };
-    Some(sign * v)
-}
-
-fn parse(text: &str, type_name: &str, env: &dyn Env) -> Result<Parsed> {
-    let s = text.trim_matches(crate::text::is_space);
-    let bad = || syntax(type_name, text);
-    let mut p = Parsed { days: None, micros: 0, has_time: false, offset: None };
-    let mut rest = s.to_owned();
-    let mut bc = false;
-    if let Some(r) = rest.strip_suffix(" BC").or_else(|| rest.strip_suffix(" bc")) {
-        rest = r.to_owned();
-        bc = true;
-    }
-    let today = || {
-        let t = env.transaction_timestamp();
-        let east = env.style().time_zone.offset_at(t);
-        t + i64::from(east) * SECOND
-    };
-    match rest.to_ascii_lowercase().as_str() {
-        "now" => {
-            let t = today();
-            p.days = Some(t.div_euclid(DAY));
-            p.micros = t.rem_euclid(DAY);
-            return Ok(p);
-        }
-        "epoch" => {
-            p.days = Some(days_from_civil(1970, 1, 1));
-            p.offset = Some(0);
-            return Ok(p);
-        }
-        "today" => {
-            p.days = Some(today().div_euclid(DAY));
-            return Ok(p);
-        }
-        "tomorrow" => {
-            p.days = Some(today().div_euclid(DAY) + 1);
-            return Ok(p);
-        }
-        "yesterday" => {
-            p.days = Some(today().div_euclid(DAY) - 1);
-            return Ok(p);
-        }
-        _ => {}
-    }
-    let (date, time) = match rest.find([' ', 'T', 't']) {
-        Some(i) => (rest[..i].to_owned(), rest[i + 1..].trim().to_owned()),
-        None if rest.contains(':') && !rest[..rest.find(':').unwrap_or(0)].contains('-') => {
-            (String::new(), rest.clone())
-        }
-        None => (rest.clone(), String::new()),
-    };
-    if !date.is_empty() {
-        let (y, m, d);
-        if date.len() == 8 && date.bytes().all(|b| b.is_ascii_digit()) {
-            (y, m, d) = (date[..4].parse().ok(), date[4..6].parse().ok(), date[6..].parse().ok());
-        } else {
-            let mut it = date.splitn(3, ['-', '/']).map(|x| x.parse::<i64>().ok());
-            (y, m, d) = (it.next().flatten(), it.next().flatten(), it.next().flatten());
-        }
-        let (Some(y), Some(m), Some(d)): (Option<i64>, Option<i64>, Option<i64>) = (y, m, d) else {
-            return Err(bad());
-        };
-        let y = if bc { 1 - y } else { y };
-        if !(1..=12).contains(&m) || d < 1 || d > days_in_month(y, m) {
-            return Err(out_of_range(text));
-        }
-        if !(-4713..=294_276).contains(&y) && type_name != "date" {
-            return Err(err!(
-                DATETIME_FIELD_OVERFLOW,
-                "{} out of range: \"{text}\"",
-                type_name.split(' ').next().unwrap_or("timestamp")
-            ));
-        }
-        p.days = Some(days_from_civil(y, m, d));
-    }
-    if !time.is_empty() {
-        let end =
-            time.find(|c: char| !c.is_ascii_digit() && c != ':' && c != '.').unwrap_or(time.len());
-        let (t, zone) = time.split_at(end);
-        p.micros = clock(t, text)?.ok_or_else(bad)?;
-        p.has_time = true;
-        let zone = zone.trim();
-        if !zone.is_empty() {
-            p.offset = Some(offset(zone).ok_or_else(bad)?);
-        }
-    }
-    if p.days.is_none() && !p.has_time {
-        return Err(bad());
-    }
-    Ok(p)
-}
-
-fn infinity(text: &str) -> Option<bool> {
-    match text.trim().to_ascii_lowercase().as_str() {
-        "infinity" | "+infinity" => Some(true),
-        "-infinity" => Some(false),
-        _ => None,
-    }
+    Some((days, t, zone))
 }
 
 /// Reads a date.
@@ -182,14 +87,39 @@ fn infinity(text: &str) -> Option<bool> {
 /// # Errors
 /// `22007`, `22008`.
 pub fn date_input(text: &str, env: &dyn Env) -> Result<Datum> {
-    if let Some(up) = infinity(text) {
-        return Ok(Datum::Date(if up { i32::MAX } else { i32::MIN }));
+    if let Some((days, ..)) = quick(text.as_bytes()) {
+        return Ok(Datum::Date(days as i32));
     }
-    let p = parse(text, "date", env)?;
-    let days = p.days.ok_or_else(|| syntax("date", text))?;
-    i32::try_from(days)
-        .map(Datum::Date)
-        .map_err(|_| err!(DATETIME_FIELD_OVERFLOW, "date out of range: \"{text}\""))
+    let days = match read(text, Want::Stamp, env).map_err(|w| w.error("date", text))? {
+        Read::Infinity => return Ok(Datum::Date(i32::MAX)),
+        Read::MinusInfinity => return Ok(Datum::Date(i32::MIN)),
+        Read::Epoch => days_from_civil(1970, 1, 1),
+        Read::Local(days, ..) => days.unwrap_or_default(),
+    };
+    if !(DATE_MIN..DATE_END - 2_451_545 + 1).contains(&days) {
+        return Err(err!(DATETIME_FIELD_OVERFLOW, "date out of range: \"{text}\""));
+    }
+    Ok(Datum::Date(days as i32))
+}
+
+fn read_time(
+    text: &str,
+    type_name: &str,
+    env: &dyn Env,
+) -> Result<(Option<i64>, i64, Option<Zone>)> {
+    match read(text, Want::Time, env) {
+        Ok(Read::Local(days, t, zone)) => {
+            if days.is_none()
+                && let Some(Zone::Named(z)) = &zone
+                && !z.is_fixed()
+            {
+                return Err(Wrong::Format.error(type_name, text));
+            }
+            Ok((days, t, zone))
+        }
+        Ok(_) => Err(Wrong::Format.error(type_name, text)),
+        Err(w) => Err(w.error(type_name, text)),
+    }
 }
 
 /// Reads a time.
@@ -197,8 +127,8 @@ pub fn date_input(text: &str, env: &dyn Env) -> Result<Datum> {
 /// # Errors
 /// `22007`, `22008`.
 pub fn time_input(text: &str, typmod: i32, env: &dyn Env) -> Result<Datum> {
-    let p = parse(text, "time", env)?;
-    Ok(Datum::Time(round_micros(p.micros, typmod)))
+    let (_, t, _) = read_time(text, "time", env)?;
+    Ok(Datum::Time(round_micros(t, typmod)))
 }
 
 /// Reads a timetz.
@@ -206,10 +136,25 @@ pub fn time_input(text: &str, typmod: i32, env: &dyn Env) -> Result<Datum> {
 /// # Errors
 /// `22007`, `22008`.
 pub fn timetz_input(text: &str, typmod: i32, env: &dyn Env) -> Result<Datum> {
-    let p = parse(text, "time with time zone", env)?;
-    let east =
-        p.offset.unwrap_or_else(|| env.style().time_zone.offset_at(env.transaction_timestamp()));
-    Ok(Datum::TimeTz(round_micros(p.micros, typmod), -east))
+    let (days, t, zone) = read_time(text, "time with time zone", env)?;
+    let days = days.unwrap_or_else(|| {
+        env.style().time_zone.to_local(env.transaction_timestamp()).div_euclid(DAY)
+    });
+    let east = resolve(zone.as_ref(), days * DAY + t, env);
+    Ok(Datum::TimeTz(round_micros(t, typmod), -east))
+}
+
+fn out_of_range(text: &str) -> base::Error {
+    err!(DATETIME_FIELD_OVERFLOW, "timestamp out of range: \"{text}\"")
+}
+
+fn finished(t: i64, typmod: i32, text: &str) -> Result<i64> {
+    let t = if typmod < 0 { t } else { round_micros(t, typmod) };
+    if in_range(t) { Ok(t) } else { Err(out_of_range(text)) }
+}
+
+fn local(days: i64, t: i64, text: &str) -> Result<i64> {
+    days.checked_mul(DAY).and_then(|d| d.checked_add(t)).ok_or_else(|| out_of_range(text))
 }
 
 /// Reads a timestamp.
@@ -217,12 +162,19 @@ pub fn timetz_input(text: &str, typmod: i32, env: &dyn Env) -> Result<Datum> {
 /// # Errors
 /// `22007`, `22008`.
 pub fn timestamp_input(text: &str, typmod: i32, env: &dyn Env) -> Result<Datum> {
-    if let Some(up) = infinity(text) {
-        return Ok(Datum::Timestamp(if up { i64::MAX } else { i64::MIN }));
+    if let Some((days, t, _)) = quick(text.as_bytes()) {
+        return Ok(Datum::Timestamp(round_micros(days * DAY + t, typmod)));
     }
-    let p = parse(text, "timestamp", env)?;
-    let days = p.days.ok_or_else(|| syntax("timestamp", text))?;
-    Ok(Datum::Timestamp(round_micros(days * DAY + p.micros, typmod)))
+    Ok(Datum::Timestamp(
+        match read(text, Want::Stamp, env).map_err(|w| w.error("timestamp", text))? {
+            Read::Infinity => i64::MAX,
+            Read::MinusInfinity => i64::MIN,
+            Read::Epoch => days_from_civil(1970, 1, 1) * DAY,
+            Read::Local(days, t, _) => {
+                finished(local(days.unwrap_or_default(), t, text)?, typmod, text)?
+            }
+        },
+    ))
 }
 
 /// Reads a timestamptz.
@@ -230,106 +182,23 @@ pub fn timestamp_input(text: &str, typmod: i32, env: &dyn Env) -> Result<Datum> 
 /// # Errors
 /// `22007`, `22008`.
 pub fn timestamptz_input(text: &str, typmod: i32, env: &dyn Env) -> Result<Datum> {
-    if let Some(up) = infinity(text) {
-        return Ok(Datum::TimestampTz(if up { i64::MAX } else { i64::MIN }));
+    if let Some((days, t, zone)) = quick(text.as_bytes()) {
+        let local = days * DAY + t;
+        let east = zone.unwrap_or_else(|| env.style().time_zone.offset_at_local(local));
+        return Ok(Datum::TimestampTz(round_micros(local - i64::from(east) * SECOND, typmod)));
     }
-    let p = parse(text, "timestamp with time zone", env)?;
-    let days = p.days.ok_or_else(|| syntax("timestamp with time zone", text))?;
-    let local = days * DAY + p.micros;
-    let east = p.offset.unwrap_or_else(|| env.style().time_zone.offset_at_local(local));
-    Ok(Datum::TimestampTz(round_micros(local - i64::from(east) * SECOND, typmod)))
-}
-
-/// Reads an interval: `1 year 2 mons 3 days 04:05:06.7`, units in any order, `ago`.
-///
-/// # Errors
-/// `22007`, `22015`.
-pub fn interval_input(text: &str, typmod: i32, _env: &dyn Env) -> Result<Datum> {
-    if let Some(up) = infinity(text) {
-        let v = if up {
-            Interval { months: i32::MAX, days: i32::MAX, micros: i64::MAX }
-        } else {
-            Interval { months: i32::MIN, days: i32::MIN, micros: i64::MIN }
-        };
-        return Ok(Datum::Interval(Box::new(v)));
-    }
-    let bad =
-        || err!(INVALID_DATETIME_FORMAT, "invalid input syntax for type interval: \"{text}\"");
-    let (mut months, mut days, mut micros) = (0f64, 0f64, 0f64);
-    let mut any = false;
-    // split "3days" into "3 days"
-    let mut spaced = String::new();
-    let mut last = ' ';
-    for c in text.chars() {
-        if c.is_ascii_alphabetic() && last.is_ascii_digit() {
-            spaced.push(' ');
+    let read =
+        read(text, Want::Stamp, env).map_err(|w| w.error("timestamp with time zone", text))?;
+    Ok(Datum::TimestampTz(match read {
+        Read::Infinity => i64::MAX,
+        Read::MinusInfinity => i64::MIN,
+        Read::Epoch => days_from_civil(1970, 1, 1) * DAY,
+        Read::Local(days, t, zone) => {
+            let local = local(days.unwrap_or_default(), t, text)?;
+            let east = resolve(zone.as_ref(), local, env);
+            let t =
+                local.checked_sub(i64::from(east) * SECOND).ok_or_else(|| out_of_range(text))?;
+            finished(t, typmod, text)?
         }
-        spaced.push(c);
-        last = c;
-    }
-    let mut words = spaced.split_whitespace().filter(|w| *w != "@").peekable();
-    while let Some(w) = words.next() {
-        if w.eq_ignore_ascii_case("ago") && words.peek().is_none() && any {
-            (months, days, micros) = (-months, -days, -micros);
-            break;
-        }
-        any = true;
-        if w.contains(':') {
-            let (sign, body) = match w.as_bytes()[0] {
-                b'-' => (-1.0, &w[1..]),
-                b'+' => (1.0, &w[1..]),
-                _ => (1.0, w),
-            };
-            let parts: Vec<&str> = body.split(':').collect();
-            let n = |i: usize| -> Result<f64> {
-                parts.get(i).map_or(Ok(0.0), |p| p.parse().map_err(|_| bad()))
-            };
-            if parts.len() > 3 {
-                return Err(bad());
-            }
-            micros += sign * ((n(0)? * 3600.0 + n(1)? * 60.0) * 1e6 + (n(2)? * 1e6).round());
-            continue;
-        }
-        let v: f64 = w.parse().map_err(|_| bad())?;
-        let unit = words.next().map(str::to_ascii_lowercase);
-        match unit.as_deref().unwrap_or("second") {
-            "microsecond" | "microseconds" | "us" | "usec" | "usecs" => micros += v,
-            "millisecond" | "milliseconds" | "ms" | "msec" | "msecs" => micros += v * 1e3,
-            "second" | "seconds" | "s" | "sec" | "secs" => micros += v * 1e6,
-            "minute" | "minutes" | "m" | "min" | "mins" => micros += v * 6e7,
-            "hour" | "hours" | "h" | "hr" | "hrs" => micros += v * 3.6e9,
-            "day" | "days" | "d" => {
-                days += v.trunc();
-                micros += v.fract() * 8.64e10;
-            }
-            "week" | "weeks" | "w" => {
-                days += (v * 7.0).trunc();
-                micros += (v * 7.0).fract() * 8.64e10;
-            }
-            "month" | "months" | "mon" | "mons" => {
-                months += v.trunc();
-                days += (v.fract() * 30.0).trunc();
-                micros += (v.fract() * 30.0).fract() * 8.64e10;
-            }
-            "year" | "years" | "y" | "yr" | "yrs" => months += (v * 12.0).round(),
-            "decade" | "decades" => months += (v * 120.0).round(),
-            "century" | "centuries" => months += (v * 1200.0).round(),
-            "millennium" | "millenniums" | "millennia" => months += (v * 12_000.0).round(),
-            _ => return Err(bad()),
-        }
-    }
-    if !any {
-        return Err(bad());
-    }
-    let overflow =
-        || err!(INTERVAL_FIELD_OVERFLOW, "interval field value out of range: \"{text}\"");
-    if months.abs() > 2e9 || days.abs() > 2e9 || micros.abs() > 9e18 {
-        return Err(overflow());
-    }
-    let precision = if typmod >= 0 { typmod & 0xffff } else { -1 };
-    Ok(Datum::Interval(Box::new(Interval {
-        months: months as i32,
-        days: days as i32,
-        micros: round_micros(micros.round() as i64, precision),
-    })))
+    }))
 }

@@ -6,13 +6,15 @@ mod input;
 mod mixed;
 mod ops;
 mod output;
+mod parse;
+mod span;
+mod token;
 mod tzif;
 pub mod zone;
+mod zoned;
 
 pub use fields::age;
-pub use input::{
-    date_input, interval_input, time_input, timestamp_input, timestamptz_input, timetz_input,
-};
+pub use input::{date_input, time_input, timestamp_input, timestamptz_input, timetz_input};
 pub use ops::{
     interval_divide, interval_multiply, timestamp_plus_interval, timestamptz_plus_interval,
     zoned_plus_interval,
@@ -20,6 +22,7 @@ pub use ops::{
 pub use output::{
     date_output, interval_output, time_output, timestamp_output, timestamptz_output, timetz_output,
 };
+pub use span::interval_input;
 
 use crate::{Datum, Interval};
 use base::Result;
@@ -72,5 +75,11 @@ pub fn interval_compare(a: &Interval, b: &Interval) -> Ordering {
 }
 
 /// Tables of bodies.
-pub(crate) const TABLES: &[crate::registry::BodyTable] =
-    &[ops::BODIES, mixed::DATE_TIMESTAMP, mixed::TIMESTAMP_DATE, mixed::BODIES, fields::BODIES];
+pub(crate) const TABLES: &[crate::registry::BodyTable] = &[
+    ops::BODIES,
+    mixed::DATE_TIMESTAMP,
+    mixed::TIMESTAMP_DATE,
+    mixed::BODIES,
+    fields::BODIES,
+    zoned::BODIES,
+];

@@ -13,8 +13,8 @@ fn timestamp_range() -> base::Error {
 
 /// A timestamp and an interval: months first, then days, then microseconds.
 pub fn timestamp_plus_interval(t: i64, i: &Interval) -> Result<i64> {
-    if t == i64::MIN || t == i64::MAX {
-        return Ok(t);
+    if t == i64::MIN || t == i64::MAX || infinite(i).is_some() {
+        return infinite_sum(t, i);
     }
     let mut days = t.div_euclid(DAY);
     let clock = t.rem_euclid(DAY);
@@ -28,10 +28,64 @@ pub fn timestamp_plus_interval(t: i64, i: &Interval) -> Result<i64> {
     days.checked_mul(DAY)
         .and_then(|t| t.checked_add(clock))
         .and_then(|t| t.checked_add(i.micros))
+        .filter(|t| super::input::in_range(*t))
         .ok_or_else(timestamp_range)
 }
 
+/// infinity: true; -infinity: false.
+pub(super) fn infinite(i: &Interval) -> Option<bool> {
+    if i.months == i32::MAX && i.days == i32::MAX && i.micros == i64::MAX {
+        Some(true)
+    } else if i.months == i32::MIN && i.days == i32::MIN && i.micros == i64::MIN {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+/// An infinite interval.
+pub(super) fn infinity(up: bool) -> Interval {
+    if up {
+        Interval { months: i32::MAX, days: i32::MAX, micros: i64::MAX }
+    } else {
+        Interval { months: i32::MIN, days: i32::MIN, micros: i64::MIN }
+    }
+}
+
+/// A timestamp and an interval one of which at least is infinite.
+fn infinite_sum(t: i64, i: &Interval) -> Result<i64> {
+    let stamp = match t {
+        i64::MAX => Some(true),
+        i64::MIN => Some(false),
+        _ => None,
+    };
+    match (stamp, infinite(i)) {
+        (Some(a), Some(b)) if a != b => Err(timestamp_range()),
+        (Some(up), _) | (None, Some(up)) => Ok(if up { i64::MAX } else { i64::MIN }),
+        (None, None) => Ok(t),
+    }
+}
+
+/// The difference of timestamps one of which at least is infinite.
+pub(super) fn infinite_difference(a: i64, b: i64) -> Result<Interval> {
+    let range = || err!(DATETIME_FIELD_OVERFLOW, "interval out of range");
+    let of = |t: i64| match t {
+        i64::MAX => Some(true),
+        i64::MIN => Some(false),
+        _ => None,
+    };
+    match (of(a), of(b)) {
+        (Some(x), Some(y)) if x == y => Err(range()),
+        (Some(up), _) => Ok(infinity(up)),
+        (None, Some(up)) => Ok(infinity(!up)),
+        (None, None) => Err(range()),
+    }
+}
+
 pub(super) fn negated(i: Interval) -> Result<Interval> {
+    if let Some(up) = infinite(&i) {
+        return Ok(infinity(!up));
+    }
     let overflow = || err!(DATETIME_FIELD_OVERFLOW, "interval out of range");
     Ok(Interval {
         months: i.months.checked_neg().ok_or_else(overflow)?,
@@ -42,6 +96,11 @@ pub(super) fn negated(i: Interval) -> Result<Interval> {
 
 fn added(a: Interval, b: Interval) -> Result<Datum> {
     let overflow = || err!(DATETIME_FIELD_OVERFLOW, "interval out of range");
+    match (infinite(&a), infinite(&b)) {
+        (Some(x), Some(y)) if x != y => return Err(overflow()),
+        (Some(up), _) | (None, Some(up)) => return Ok(Datum::Interval(Box::new(infinity(up)))),
+        (None, None) => {}
+    }
     Ok(Datum::Interval(Box::new(Interval {
         months: a.months.checked_add(b.months).ok_or_else(overflow)?,
         days: a.days.checked_add(b.days).ok_or_else(overflow)?,
@@ -50,7 +109,11 @@ fn added(a: Interval, b: Interval) -> Result<Datum> {
 }
 
 fn difference(a: i64, b: i64) -> Result<Datum> {
-    let d = a.checked_sub(b).ok_or_else(timestamp_range)?;
+    if [a, b].iter().any(|t| matches!(*t, i64::MIN | i64::MAX)) {
+        return Ok(Datum::Interval(Box::new(infinite_difference(a, b)?)));
+    }
+    let d =
+        a.checked_sub(b).ok_or_else(|| err!(DATETIME_FIELD_OVERFLOW, "interval out of range"))?;
     Ok(Datum::Interval(Box::new(Interval { months: 0, days: (d / DAY) as i32, micros: d % DAY })))
 }
 
@@ -81,7 +144,7 @@ pub fn timestamptz_plus_interval(t: i64, i: &Interval, env: &dyn Env) -> Result<
 /// # Errors
 /// `22008`
 pub fn zoned_plus_interval(t: i64, i: &Interval, zone: &super::zone::TimeZone) -> Result<i64> {
-    if i.months == 0 && i.days == 0 || t == i64::MIN || t == i64::MAX {
+    if i.months == 0 && i.days == 0 || t == i64::MIN || t == i64::MAX || infinite(i).is_some() {
         return timestamp_plus_interval(t, i);
     }
     let civil = Interval { micros: 0, ..*i };
@@ -167,6 +230,19 @@ pub const BODIES: BodyTable = &[
 /// `22008`
 pub fn interval_multiply(i: &Interval, factor: f64) -> Result<Interval> {
     let overflow = || err!(DATETIME_FIELD_OVERFLOW, "interval out of range");
+    if let Some(up) = infinite(i) {
+        if factor.is_nan() || factor == 0.0 {
+            return Err(overflow());
+        }
+        return Ok(infinity(up == (factor > 0.0)));
+    }
+    if factor.is_infinite() {
+        let span = super::interval_span(i);
+        if span == 0 {
+            return Err(overflow());
+        }
+        return Ok(infinity((span > 0) == (factor > 0.0)));
+    }
     let months = f64::from(i.months) * factor;
     let days = f64::from(i.days) * factor;
     if factor.is_nan() || months.abs() > 2_147_483_647.0 || days.abs() > 2_147_483_647.0 {
@@ -199,6 +275,12 @@ pub fn interval_multiply(i: &Interval, factor: f64) -> Result<Interval> {
 pub fn interval_divide(i: &Interval, divisor: f64) -> Result<Interval> {
     if divisor == 0.0 {
         return Err(err!(DIVISION_BY_ZERO, "division by zero"));
+    }
+    if let Some(up) = infinite(i) {
+        if divisor.is_infinite() || divisor.is_nan() {
+            return Err(err!(DATETIME_FIELD_OVERFLOW, "interval out of range"));
+        }
+        return Ok(infinity(up == (divisor > 0.0)));
     }
     interval_multiply(i, 1.0 / divisor)
 }

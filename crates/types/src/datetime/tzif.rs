@@ -309,7 +309,7 @@ impl Rule {
         let last = table.starts.last().copied().unwrap_or(i64::MIN);
         let first_year = match table.starts.last() {
             Some(t) => civil_from_days(t.div_euclid(86_400) - UNIX_TO_2000_DAYS).0,
-            None => 1900,
+            None => 1500,
         };
         let mut all = Vec::new();
         for y in first_year..=LAST_YEAR {

@@ -76,6 +76,10 @@ impl TimeZone {
     }
 
     /// An IANA name or a POSIX string.
+    pub(super) fn lookup_iana(name: &str) -> Option<TimeZone> {
+        TimeZone::named(name)
+    }
+
     fn named(name: &str) -> Option<TimeZone> {
         if name.is_empty() || name.len() > 255 {
             return None;
@@ -193,7 +197,7 @@ pub fn interval_offset(i: &Interval, env: &dyn Env) -> Result<i32> {
     if i.months != 0 || i.days != 0 {
         let shown = crate::io::to_text(crate::oids::INTERVAL, &Datum::Interval(Box::new(*i)), env)?;
         if i.days == i32::MAX || i.days == i32::MIN {
-            bail!(INVALID_PARAMETER_VALUE, "interval time zone must be finite");
+            bail!(INVALID_PARAMETER_VALUE, "interval time zone \"{shown}\" must be finite");
         }
         bail!(
             INVALID_PARAMETER_VALUE,

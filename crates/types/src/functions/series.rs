@@ -103,10 +103,7 @@ fn timestamptzs(env: &dyn crate::Env, a: &[Datum]) -> Result<RowIter> {
     let (mut next, to, step) = (Some(timestamptz(a, 0)?), timestamptz(a, 1)?, interval(a, 2)?);
     let zone = if a.len() > 3 {
         let name = text(a, 3)?;
-        let Some(zone) = crate::datetime::zone::TimeZone::by_name(name) else {
-            bail!(INVALID_PARAMETER_VALUE, "time zone \"{name}\" not recognized");
-        };
-        std::sync::Arc::new(zone)
+        std::sync::Arc::new(crate::datetime::zone::TimeZone::lookup(name, env)?)
     } else {
         std::sync::Arc::clone(&env.style().time_zone)
     };
