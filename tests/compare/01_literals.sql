@@ -40,7 +40,7 @@ SELECT 1 +;
 SELECT (1;
 SELECT 'unterminated;
 ';
-SELECT current_database() LIKE 'compare%', current_user, session_user, current_schema;
+SELECT current_user, session_user, current_schema;
 SELECT;
 SELECT 1; SELECT 2;
 SELECT 1\; SELECT 'two';

@@ -70,9 +70,16 @@ pub fn known(folder: &Path) -> Result<Vec<Known>> {
 pub fn answers(server: &Target, file: &Path) -> Result<Vec<Answer>> {
     let name = format!("compare_{}", stem(file));
     let mut admin = Client::connect(server)?;
-    admin.run(&format!("DROP DATABASE IF EXISTS {name}"))?;
-    admin.run(&format!("CREATE DATABASE {name}"))?;
-    let mut client = Client::connect(&Target { database: name.clone(), ..server.clone() })?;
+    let made = admin.simple(&format!("DROP DATABASE IF EXISTS {name}"))?.error().is_none()
+        && admin.simple(&format!("CREATE DATABASE {name}"))?.error().is_none();
+    let mut client = if made {
+        Client::connect(&Target { database: name.clone(), ..server.clone() })?
+    } else {
+        let mut client = Client::connect(server)?;
+        client.simple("DROP SCHEMA public CASCADE")?;
+        client.simple("CREATE SCHEMA public")?;
+        client
+    };
     client.run("SET timezone TO 'UTC'; SET datestyle TO 'ISO, MDY'; SET bytea_output TO hex")?;
     let statements = script::split(&fs::read_to_string(file)?);
     let answers = script::run_all(&mut client, &statements);
