@@ -1,64 +1,286 @@
-//! Names of catalog objects.
+//! Objects by name and names of objects: what the reg* types read and print.
+//!
+//! # Differs from PostgreSQL
+//! Functions, operators and collations are the built-in ones.
 
 use crate::session::SessionState;
-use base::{Oid, Result};
+use base::{Oid, Result, bail};
+use engine::catalog::load::RowSource;
 use engine::catalog::model::{CatalogView, Table};
-use types::oids;
+use engine::catalog::rows::Row;
+use types::{Datum, facts, format_type, oids, quote_ident, type_info};
 
-/// What a reg* input names.
+/// An identifier as SQL must write it.
+pub fn quote_identifier(name: &str) -> String {
+    quote_ident(name)
+}
+
+/// A relation's name: qualified when the search path does not lead to it, quoted where needed.
+pub fn relation_name(state: &SessionState, table: &Table) -> String {
+    let visible = relation_is_visible(state, table.oid, &table.name, table.namespace);
+    if visible.unwrap_or(false) {
+        quote_ident(&table.name)
+    } else {
+        format!("{}.{}", quote_ident(&table.namespace_name), quote_ident(&table.name))
+    }
+}
+
+/// The name of the relation with that OID, or its number.
+pub fn relation_name_by_oid(state: &SessionState, oid: Oid) -> String {
+    class_name(state, oid).ok().flatten().unwrap_or_else(|| oid.to_string())
+}
+
+/// The one row of `catalog` whose `column` is `oid`.
 ///
 /// # Errors
-/// `42P01` and the like.
-pub fn object_oid(state: &SessionState, reg_type: Oid, name: &str) -> Result<Option<Oid>> {
-    if reg_type != oids::REGCLASS {
-        return Ok(None);
+/// I/O.
+pub fn row_by_oid(
+    state: &SessionState,
+    catalog: &str,
+    column: &str,
+    oid: Oid,
+) -> Result<Option<Row>> {
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn).find(catalog, &[(column, Datum::Oid(oid))])?;
+    Ok(rows.into_iter().next())
+}
+
+/// A schema's name.
+///
+/// # Errors
+/// I/O.
+pub fn schema_name(state: &SessionState, oid: Oid) -> Result<Option<String>> {
+    if oid == engine::catalog::bootstrap::PG_CATALOG {
+        return Ok(Some("pg_catalog".to_owned()));
     }
-    if name.bytes().all(|b| b.is_ascii_digit()) {
-        return Ok(None);
+    Ok(row_by_oid(state, "pg_namespace", "oid", oid)?.map(|r| r.text("nspname").to_owned()))
+}
+
+/// Does an unqualified `name` mean relation `oid`?
+///
+/// # Errors
+/// I/O.
+pub fn relation_is_visible(
+    state: &SessionState,
+    oid: Oid,
+    name: &str,
+    namespace: Oid,
+) -> Result<bool> {
+    let txn = state.txn()?;
+    for (_, schema) in state.search_schemas()? {
+        if schema == namespace {
+            return Ok(true);
+        }
+        if let Some(found) = state.catalog.relation_oid(&txn, schema, name)?
+            && found != oid
+        {
+            return Ok(false);
+        }
     }
-    let parts = crate::names::split_qualified(name);
-    let (schema, relation) = match parts.as_slice() {
-        [relation] => (None, relation),
-        [schema, relation] => (Some(schema.as_str()), relation),
-        _ => base::bail!(INVALID_NAME, "invalid name syntax"),
+    Ok(false)
+}
+
+fn class_name(state: &SessionState, oid: Oid) -> Result<Option<String>> {
+    let Some(class) = row_by_oid(state, "pg_class", "oid", oid)? else { return Ok(None) };
+    let (name, namespace) = (class.text("relname"), class.oid("relnamespace"));
+    if relation_is_visible(state, oid, name, namespace)? {
+        return Ok(Some(quote_ident(name)));
+    }
+    let schema = schema_name(state, namespace)?.unwrap_or_default();
+    Ok(Some(format!("{}.{}", quote_ident(&schema), quote_ident(name))))
+}
+
+/// The type called so: built-in ones, and the row types of relations.
+fn type_oid(state: &SessionState, text: &str) -> Result<Option<Oid>> {
+    let parts = crate::names::split_qualified(text);
+    let (schema, name) = match &parts[..] {
+        [name] => (None, name.as_str()),
+        [schema, name] => (Some(schema.as_str()), name.as_str()),
+        _ => bail!(SYNTAX_ERROR, "invalid type name \"{text}\""),
     };
-    match state.table_by_name(schema, relation)? {
-        Some(table) => Ok(Some(table.oid)),
-        None => base::bail!(UNDEFINED_TABLE, "relation \"{name}\" does not exist"),
+    let built_in = schema.is_none_or(|s| s == "pg_catalog");
+    if built_in && let Some(found) = built_in_type(text, name) {
+        return Ok(Some(found));
+    }
+    let txn = state.txn()?;
+    let catalogs = state.catalog.rows(&txn);
+    let schemas = match schema {
+        Some(schema) => state.schema_by_name(schema)?.into_iter().collect(),
+        None => state.search_schemas()?.into_iter().map(|s| s.1).collect::<Vec<_>>(),
+    };
+    for namespace in schemas {
+        let key = [("typname", Datum::text(name)), ("typnamespace", Datum::Oid(namespace))];
+        if let Some(row) = catalogs.find("pg_type", &key)?.first() {
+            return Ok(Some(row.oid("oid")));
+        }
+    }
+    Ok(None)
+}
+
+/// `varchar(10)`, `timestamp(3) with time zone`, `int[]`, `"char"`.
+fn built_in_type(text: &str, name: &str) -> Option<Oid> {
+    if text.trim() == "\"char\"" {
+        return Some(oids::CHAR);
+    }
+    let mut bare = String::new();
+    let mut depth = 0u32;
+    for c in name.chars() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            c if depth == 0 => bare.push(c),
+            _ => {}
+        }
+    }
+    let bare = bare.split_whitespace().collect::<Vec<_>>().join(" ");
+    types::type_by_name(&bare.replace(" []", "[]")).map(|t| t.oid)
+}
+
+/// What `text` names, as an object of the kind that `reg_type` stands for. None leaves it to what the
+/// types know by themselves.
+///
+/// # Errors
+/// `42P01`, `42704`, `3F000` when there is no such object; I/O.
+pub fn object_oid(state: &SessionState, reg_type: Oid, text: &str) -> Result<Option<Oid>> {
+    match reg_type {
+        oids::REGCLASS => relation_oid(state, text).map(Some),
+        oids::REGTYPE => match type_oid(state, text)? {
+            Some(oid) => Ok(Some(oid)),
+            None => bail!(UNDEFINED_OBJECT, "type \"{text}\" does not exist"),
+        },
+        oids::REGNAMESPACE => {
+            let name = only_part(text)?;
+            match state.schema_by_name(&name)? {
+                Some(oid) => Ok(Some(oid)),
+                None => bail!(INVALID_SCHEMA_NAME, "schema \"{name}\" does not exist"),
+            }
+        }
+        oids::REGROLE => {
+            let name = only_part(text)?;
+            match state.role_by_name(&name)? {
+                Some(oid) => Ok(Some(oid)),
+                None => bail!(UNDEFINED_OBJECT, "role \"{name}\" does not exist"),
+            }
+        }
+        oids::REGCOLLATION => {
+            let parts = crate::names::split_qualified(text);
+            let name = parts.last().map_or("", String::as_str);
+            match facts::collations().iter().find(|c| c.name == name) {
+                Some(collation) => Ok(Some(collation.oid)),
+                None => bail!(
+                    UNDEFINED_OBJECT,
+                    "collation \"{text}\" for encoding \"UTF8\" does not exist"
+                ),
+            }
+        }
+        oids::REGCONFIG => {
+            bail!(UNDEFINED_OBJECT, "text search configuration \"{text}\" does not exist")
+        }
+        oids::REGDICTIONARY => {
+            bail!(UNDEFINED_OBJECT, "text search dictionary \"{text}\" does not exist")
+        }
+        _ => Ok(None),
     }
 }
 
-/// How a reg* value prints.
+fn only_part(text: &str) -> Result<String> {
+    match <[String; 1]>::try_from(crate::names::split_qualified(text)) {
+        Ok([name]) if !name.is_empty() => Ok(name),
+        _ => bail!(INVALID_NAME, "invalid name syntax"),
+    }
+}
+
+/// The relation called `text`.
+///
+/// # Errors
+/// `42P01`, `3F000`, `0A000` for another database's.
+pub fn relation_oid(state: &SessionState, text: &str) -> Result<Oid> {
+    let mut parts = crate::names::split_qualified(text);
+    if parts.len() == 3 {
+        let database = parts.remove(0);
+        if database != state.database_name() {
+            bail!(
+                FEATURE_NOT_SUPPORTED,
+                "cross-database references are not implemented: \"{text}\""
+            );
+        }
+    }
+    let (schema, name) = match &parts[..] {
+        [name] if !name.is_empty() => (None, name),
+        [schema, name] => (Some(schema.as_str()), name),
+        _ => bail!(INVALID_NAME, "invalid name syntax"),
+    };
+    let txn = state.txn()?;
+    let schemas = match schema {
+        Some(schema) => match state.schema_by_name(schema)? {
+            Some(oid) => vec![oid],
+            None => bail!(INVALID_SCHEMA_NAME, "schema \"{schema}\" does not exist"),
+        },
+        None => state.search_schemas()?.into_iter().map(|s| s.1).collect(),
+    };
+    for namespace in schemas {
+        if let Some(oid) = state.catalog.relation_oid(&txn, namespace, name)? {
+            return Ok(oid);
+        }
+    }
+    match schema {
+        Some(schema) => bail!(UNDEFINED_TABLE, "relation \"{schema}.{name}\" does not exist"),
+        None => bail!(UNDEFINED_TABLE, "relation \"{name}\" does not exist"),
+    }
+}
+
+/// How the object of a reg* value prints. None leaves it to what the types know by themselves.
 pub fn object_name(state: &SessionState, reg_type: Oid, oid: Oid) -> Option<String> {
-    if reg_type != oids::REGCLASS {
-        return None;
-    }
-    let table = state.table_by_oid(oid).ok()??;
-    Some(relation_name(state, &table))
-}
-
-/// A relation's name, qualified when it is not visible.
-pub fn relation_name(state: &SessionState, table: &Table) -> String {
-    let visible = state
-        .table_by_name(None, &table.name)
-        .ok()
-        .flatten()
-        .is_some_and(|found| found.oid == table.oid);
-    if visible {
-        quote_identifier(&table.name)
-    } else {
-        format!("{}.{}", quote_identifier(&table.namespace_name), quote_identifier(&table.name))
+    match reg_type {
+        oids::REGCLASS => class_name(state, oid).ok()?,
+        oids::REGTYPE => type_name(state, oid, None),
+        oids::REGNAMESPACE => schema_name(state, oid).ok()?.map(|n| quote_ident(&n)),
+        oids::REGROLE => state.role_name(oid).ok()?.map(|n| quote_ident(&n)),
+        oids::REGCOLLATION => {
+            facts::collations().iter().find(|c| c.oid == oid).map(|c| quote_ident(c.name))
+        }
+        _ => None,
     }
 }
 
-/// A name as SQL needs it.
-pub fn quote_identifier(name: &str) -> String {
-    let plain = name.chars().enumerate().all(|(i, c)| {
-        c.is_ascii_lowercase() || c == '_' || (i > 0 && (c.is_ascii_digit() || c == '$'))
-    });
-    if plain && !name.is_empty() {
-        name.to_owned()
-    } else {
-        format!("\"{}\"", name.replace('"', "\"\""))
+/// A type as `format_type` writes it, row types included; None when there is no such type.
+pub fn type_name(state: &SessionState, oid: Oid, typmod: Option<i32>) -> Option<String> {
+    if type_info(oid).is_some() {
+        return Some(match (oid, typmod) {
+            (oids::BPCHAR, None) => "character".to_owned(),
+            (oids::BIT, None) => "bit".to_owned(),
+            _ => format_type(oid, typmod.unwrap_or(-1)),
+        });
+    }
+    let row = row_by_oid(state, "pg_type", "oid", oid).ok()??;
+    let element = row.oid("typelem");
+    if row.char("typcategory") == b'A' && element.is_valid() {
+        return type_name(state, element, typmod).map(|name| format!("{name}[]"));
+    }
+    let (name, namespace) = (row.text("typname"), row.oid("typnamespace"));
+    let schemas = state.search_schemas().ok()?;
+    if schemas.iter().any(|s| s.1 == namespace) {
+        return Some(quote_ident(name));
+    }
+    let schema = schema_name(state, namespace).ok()??;
+    Some(format!("{}.{}", quote_ident(&schema), quote_ident(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn built_in_types_are_found_by_their_sql_names() {
+        for (text, expected) in [
+            ("int", oids::INT4),
+            ("varchar(10)", oids::VARCHAR),
+            ("timestamp(3) with time zone", oids::TIMESTAMPTZ),
+            ("int []", oids::INT4_ARRAY),
+            ("\"char\"", oids::CHAR),
+        ] {
+            assert_eq!(built_in_type(text, text), Some(expected), "{text}");
+        }
+        assert_eq!(built_in_type("nosuch", "nosuch"), None);
     }
 }

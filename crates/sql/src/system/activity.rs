@@ -1,0 +1,127 @@
+//! `pg_stat_activity` and its scalar cousins.
+
+use super::{Bodies, moment, rows, state, text_or_null};
+use crate::session::SessionState;
+use base::{Oid, Result};
+use std::sync::Arc;
+use txn::{Backend, BackendKind, BackendState};
+use types::Datum;
+use types::FunctionBody::{Scalar, Set};
+use types::args::{int4, is_null};
+
+pub(super) const BODIES: Bodies = &[
+    (
+        "pg_stat_get_activity",
+        Set(|env, a| {
+            let state = state(env)?;
+            let only = if is_null(a, 0) { None } else { Some(int4(a, 0)?) };
+            let may = Readable::of(state)?;
+            let backends = state.cluster.backends().all();
+            let mut list: Vec<&Arc<Backend>> =
+                backends.iter().filter(|b| only.is_none_or(|pid| b.pid == pid)).collect();
+            list.sort_by_key(|b| b.pid);
+            Ok(rows(list.into_iter().map(|b| row(b, &may)).collect()))
+        }),
+    ),
+    (
+        "pg_stat_get_backend_idset",
+        Set(|env, _| {
+            let mut pids: Vec<i32> =
+                state(env)?.cluster.backends().all().iter().map(|b| b.pid).collect();
+            pids.sort_unstable();
+            Ok(rows(pids.into_iter().map(|pid| vec![Datum::Int4(pid)]).collect()))
+        }),
+    ),
+    ("pg_stat_get_backend_pid", Scalar(|env, a| of(env, a, |b| Datum::Int4(b.pid)))),
+    ("pg_stat_get_backend_dbid", Scalar(|env, a| of(env, a, |b| Datum::Oid(b.activity.lock().database)))),
+    ("pg_stat_get_backend_userid", Scalar(|env, a| of(env, a, |b| Datum::Oid(b.activity.lock().user)))),
+    ("pg_stat_get_backend_activity", Scalar(|env, a| of(env, a, |b| Datum::text(&*b.activity.lock().query)))),
+    ("pg_stat_get_backend_start", Scalar(|env, a| of(env, a, |b| moment(b.activity.lock().backend_start)))),
+    ("pg_stat_get_backend_activity_start", Scalar(|env, a| of(env, a, |b| moment(b.activity.lock().query_start)))),
+    ("pg_stat_get_backend_xact_start", Scalar(|env, a| of(env, a, |b| moment(b.activity.lock().xact_start)))),
+    ("pg_stat_get_backend_wait_event", Scalar(|env, a| of(env, a, |b| text_or_null(b.activity.lock().wait_event)))),
+    ("pg_stat_get_backend_wait_event_type", Scalar(|env, a| of(env, a, |b| text_or_null(b.activity.lock().wait_event_type)))),
+    ("pg_stat_clear_snapshot", Scalar(|_, _| Ok(Datum::Null))),
+    ("pg_stat_force_next_flush", Scalar(|_, _| Ok(Datum::Null))),
+];
+
+/// A value of the session whose number is its PID.
+fn of(env: &dyn types::Env, a: &[Datum], f: impl Fn(&Backend) -> Datum) -> Result<Datum> {
+    let found = state(env)?.cluster.backends().by_pid(int4(a, 0)?);
+    Ok(found.map_or(Datum::Null, |b| f(&b)))
+}
+
+/// Whose sessions the asker may look into.
+struct Readable {
+    everybody: bool,
+    roles: std::collections::HashSet<Oid>,
+}
+
+impl Readable {
+    fn of(state: &SessionState) -> Result<Readable> {
+        let me = state.current_user.borrow().oid;
+        let roles = crate::acl::roles_of(state, me)?;
+        // pg_read_all_stats
+        let everybody = state.is_superuser() || roles.contains(&Oid(3375));
+        Ok(Readable { everybody, roles })
+    }
+}
+
+fn half(xid: Option<base::Xid>) -> Datum {
+    xid.map_or(Datum::Null, |x| Datum::Oid(Oid(x.0 as u32)))
+}
+
+fn oid_or_null(oid: Oid) -> Datum {
+    if oid.is_valid() { Datum::Oid(oid) } else { Datum::Null }
+}
+
+fn row(backend: &Backend, may: &Readable) -> Vec<Datum> {
+    let a = backend.activity.lock();
+    let client = backend.kind == BackendKind::Client;
+    let mut row = vec![
+        oid_or_null(a.database),
+        Datum::Int4(backend.pid),
+        oid_or_null(a.user),
+        Datum::text(&a.application_name),
+    ];
+    if !(may.everybody || may.roles.contains(&a.user)) {
+        row.push(Datum::Null);
+        row.push(Datum::text("<insufficient privilege>"));
+        row.resize(17, Datum::Null);
+        row.push(Datum::Null);
+        row.resize(31, Datum::Null);
+        return row;
+    }
+    let in_transaction = !matches!(a.state, BackendState::Idle) || !client;
+    row.extend([
+        text_or_null(a.state.name().filter(|_| client)),
+        Datum::text(&*a.query),
+        text_or_null(a.wait_event_type),
+        text_or_null(a.wait_event),
+        if in_transaction { moment(a.xact_start) } else { Datum::Null },
+        moment(a.query_start),
+        moment(a.backend_start),
+        moment(a.state_change),
+        text_or_null(a.client_addr.as_deref()),
+        Datum::Null,
+        a.client_port.map_or(Datum::Null, Datum::Int4),
+        half(backend.top_xid()),
+        half(backend.xmin()),
+        Datum::text(backend.kind.name()),
+        // ssl and what belongs to it, gss and what belongs to it
+        Datum::Bool(false),
+        Datum::Null,
+        Datum::Null,
+        Datum::Null,
+        Datum::Null,
+        Datum::Null,
+        Datum::Null,
+        Datum::Bool(false),
+        Datum::Null,
+        Datum::Bool(false),
+        Datum::Bool(false),
+        Datum::Null,
+        a.query_id.map_or(Datum::Null, Datum::Int8),
+    ]);
+    row
+}

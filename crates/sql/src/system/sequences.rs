@@ -1,0 +1,94 @@
+//! Sequences' functions.
+
+use super::{Bodies, rows, state};
+use crate::session::SessionState;
+use base::{Oid, Result, bail};
+use engine::catalog::model::{CatalogView, RelationKind, Table};
+use std::sync::Arc;
+use types::Datum;
+use types::FunctionBody::{Scalar, Set};
+use types::args::{boolean, int8, oid};
+
+const SELECT: u32 = 1;
+const UPDATE: u32 = 4;
+
+pub(super) const BODIES: Bodies = &[
+    (
+        "nextval",
+        Scalar(|env, a| {
+            let state = state(env)?;
+            let sequence = allowed(state, oid(a, 0)?, crate::acl::USAGE | UPDATE)?;
+            crate::sequence::next_value(state, sequence).map(Datum::Int8)
+        }),
+    ),
+    (
+        "currval",
+        Scalar(|env, a| {
+            let state = state(env)?;
+            let sequence = allowed(state, oid(a, 0)?, crate::acl::USAGE | SELECT)?;
+            crate::sequence::current_value(state, sequence).map(Datum::Int8)
+        }),
+    ),
+    ("lastval", Scalar(|env, _| crate::sequence::last_value(state(env)?).map(Datum::Int8))),
+    (
+        "setval",
+        Scalar(|env, a| {
+            let state = state(env)?;
+            let sequence = allowed(state, oid(a, 0)?, UPDATE)?;
+            let called = if a.len() > 2 { boolean(a, 2)? } else { true };
+            crate::sequence::set_value(state, sequence, int8(a, 1)?, called).map(Datum::Int8)
+        }),
+    ),
+    (
+        "pg_sequence_parameters",
+        Set(|env, a| {
+            let p = crate::sequence::parameters(state(env)?, oid(a, 0)?)?;
+            Ok(rows(vec![vec![
+                Datum::Int8(p.start),
+                Datum::Int8(p.min),
+                Datum::Int8(p.max),
+                Datum::Int8(p.increment),
+                Datum::Bool(p.cycle),
+                Datum::Int8(p.cache),
+                Datum::Oid(p.data_type),
+            ]]))
+        }),
+    ),
+    (
+        "pg_sequence_last_value",
+        Scalar(|env, a| {
+            let state = state(env)?;
+            let Some(table) = sequence(state, oid(a, 0)?)? else { return Ok(Datum::Null) };
+            let (last, called) = crate::sequence::exact(state, &table)?;
+            Ok(if called { Datum::Int8(last) } else { Datum::Null })
+        }),
+    ),
+    (
+        "pg_get_sequence_data",
+        Set(|env, a| {
+            let state = state(env)?;
+            let Some(table) = sequence(state, oid(a, 0)?)? else {
+                return Ok(rows(vec![vec![Datum::Null, Datum::Null]]));
+            };
+            let (last, called) = crate::sequence::exact(state, &table)?;
+            Ok(rows(vec![vec![Datum::Int8(last), Datum::Bool(called)]]))
+        }),
+    ),
+];
+
+fn sequence(state: &SessionState, oid: Oid) -> Result<Option<Arc<Table>>> {
+    Ok(state.table_by_oid(oid)?.filter(|t| t.kind == RelationKind::Sequence))
+}
+
+/// The sequence's OID, if the current user has one of the privileges `any_of`.
+fn allowed(state: &SessionState, oid: Oid, any_of: u32) -> Result<Oid> {
+    if state.is_superuser() {
+        return Ok(oid);
+    }
+    let Some(table) = sequence(state, oid)? else { return Ok(oid) };
+    let role = state.current_user.borrow().oid;
+    if crate::acl::privileges(state, role, table.owner, table.acl.as_deref(), 0)? & any_of == 0 {
+        bail!(INSUFFICIENT_PRIVILEGE, "permission denied for sequence {}", table.name);
+    }
+    Ok(oid)
+}

@@ -1,0 +1,454 @@
+//! The session: who, where, its settings, its transaction.
+
+use super::{Bodies, Own, rows, state, text_or_null};
+use crate::session::SessionState;
+use base::settings::{Context, DEFINITIONS, Kind, SetScope};
+use base::{Lsn, Oid, Result, SqlError, SqlState, Xid, bail};
+use std::time::Duration;
+use txn::XidStatus;
+use types::FunctionBody::{Scalar, Set};
+use types::args::{boolean, float8, int8, interval, is_null, lsn, oid, text, timestamptz, xid8};
+use types::{ArrayValue, Datum, Env, oids};
+
+/// Encodings by number, as PostgreSQL counts them.
+const ENCODINGS: [&str; 42] = [
+    "SQL_ASCII", "EUC_JP", "EUC_CN", "EUC_KR", "EUC_TW", "EUC_JIS_2004", "UTF8", "MULE_INTERNAL",
+    "LATIN1", "LATIN2", "LATIN3", "LATIN4", "LATIN5", "LATIN6", "LATIN7", "LATIN8", "LATIN9",
+    "LATIN10", "WIN1256", "WIN1258", "WIN866", "WIN874", "KOI8R", "WIN1251", "WIN1252",
+    "ISO_8859_5", "ISO_8859_6", "ISO_8859_7", "ISO_8859_8", "WIN1250", "WIN1253", "WIN1254",
+    "WIN1255", "WIN1257", "KOI8U", "SJIS", "BIG5", "GBK", "UHC", "GB18030", "JOHAB",
+    "SHIFT_JIS_2004",
+];
+
+/// Functions of our own.
+pub(super) const OWN: &[Own] = &[Own {
+    oid: 9900,
+    name: "ebb_burn_xids",
+    args: &[oids::INT8],
+    result: oids::XID8,
+    columns: &[],
+    body: Scalar(|env, a| {
+        let state = state(env)?;
+        superuser(state, "ebb_burn_xids")?;
+        let Ok(n) = u64::try_from(int8(a, 0)?) else {
+            bail!(INVALID_PARAMETER_VALUE, "the number of transaction IDs must not be negative");
+        };
+        Ok(Datum::Xid8(state.cluster.engine().txns.burn_xids(n)?.0))
+    }),
+}];
+
+pub(super) const BODIES: Bodies = &[
+    ("current_database", Scalar(|env, _| Ok(Datum::text(&state(env)?.database.name)))),
+    ("current_catalog", Scalar(|env, _| Ok(Datum::text(&state(env)?.database.name)))),
+    ("current_user", Scalar(|env, _| Ok(Datum::text(&state(env)?.current_user.borrow().name)))),
+    ("session_user", Scalar(|env, _| Ok(Datum::text(&state(env)?.session_user.borrow().name)))),
+    ("system_user", Scalar(|_, _| Ok(Datum::Null))),
+    ("version", Scalar(|_, _| Ok(Datum::text(version())))),
+    ("pg_backend_pid", Scalar(|env, _| Ok(Datum::Int4(state(env)?.backend.pid)))),
+    (
+        "pg_postmaster_start_time",
+        Scalar(|env, _| Ok(Datum::TimestampTz(state(env)?.cluster.started_us))),
+    ),
+    ("pg_conf_load_time", Scalar(|env, _| Ok(Datum::TimestampTz(state(env)?.cluster.started_us)))),
+    ("pg_is_in_recovery", Scalar(|_, _| Ok(Datum::Bool(false)))),
+    ("pg_client_encoding", Scalar(|env, _| Ok(Datum::text(setting(env, "client_encoding")?)))),
+    ("getdatabaseencoding", Scalar(|_, _| Ok(Datum::text("UTF8")))),
+    (
+        "pg_encoding_to_char",
+        Scalar(|_, a| {
+            let n = usize::try_from(types::args::int4(a, 0)?).unwrap_or(usize::MAX);
+            Ok(Datum::text(ENCODINGS.get(n).copied().unwrap_or("")))
+        }),
+    ),
+    (
+        "pg_char_to_encoding",
+        Scalar(|_, a| {
+            let plain = |s: &str| s.replace(['-', '_', ' '], "").to_ascii_lowercase();
+            let name = plain(text(a, 0)?);
+            let name = if name == "unicode" { "utf8" } else { &name };
+            let found = ENCODINGS.iter().position(|e| plain(e) == name);
+            Ok(Datum::Int4(found.and_then(|n| i32::try_from(n).ok()).unwrap_or(-1)))
+        }),
+    ),
+    (
+        "pg_encoding_max_length",
+        Scalar(|_, a| {
+            let n = usize::try_from(types::args::int4(a, 0)?).unwrap_or(usize::MAX);
+            Ok(match ENCODINGS.get(n) {
+                Some(&"UTF8") => Datum::Int4(4),
+                Some(name) if name.starts_with("EUC") => Datum::Int4(3),
+                Some(_) => Datum::Int4(1),
+                None => Datum::Null,
+            })
+        }),
+    ),
+    ("inet_client_addr", Scalar(|env, _| Ok(text_or_null(state(env)?.backend.activity.lock().client_addr.clone())))),
+    (
+        "inet_client_port",
+        Scalar(|env, _| {
+            let port = state(env)?.backend.activity.lock().client_port;
+            Ok(port.map_or(Datum::Null, Datum::Int4))
+        }),
+    ),
+    ("inet_server_addr", Scalar(|_, _| Ok(Datum::Null))),
+    (
+        "inet_server_port",
+        Scalar(|env, _| {
+            let state = state(env)?;
+            let over_tcp = state.backend.activity.lock().client_port.is_some();
+            let port = i32::try_from(state.settings.borrow().int("port")).unwrap_or(0);
+            Ok(if over_tcp { Datum::Int4(port) } else { Datum::Null })
+        }),
+    ),
+    (
+        "current_setting",
+        Scalar(|env, a| {
+            let missing_ok = a.len() > 1 && boolean(a, 1)?;
+            let shown = state(env)?.settings.borrow().show(text(a, 0)?);
+            match shown {
+                Err(_) if missing_ok => Ok(Datum::Null),
+                shown => shown.map(Datum::text),
+            }
+        }),
+    ),
+    ("set_config", Scalar(|env, a| set_config(env, a))),
+    ("pg_show_all_settings", Set(|env, _| Ok(rows(settings(state(env)?))))),
+    ("pg_show_all_file_settings", Set(|_, _| Ok(rows(Vec::new())))),
+    (
+        "pg_settings_get_flags",
+        Scalar(|_, a| {
+            let known = base::settings::find(text(a, 0)?).is_some();
+            let none = ArrayValue::one_dimension(oids::TEXT, Vec::new());
+            Ok(if known { Datum::Array(std::sync::Arc::new(none)) } else { Datum::Null })
+        }),
+    ),
+    ("pg_sleep", Scalar(|env, a| sleep(env, float8(a, 0)?).map(|()| Datum::Null))),
+    (
+        "pg_sleep_for",
+        Scalar(|env, a| {
+            let i = interval(a, 0)?;
+            let days = f64::from(i.months) * 30.0 + f64::from(i.days);
+            sleep(env, days * 86_400.0 + i.micros as f64 / 1e6).map(|()| Datum::Null)
+        }),
+    ),
+    (
+        "pg_sleep_until",
+        Scalar(|env, a| {
+            let left = timestamptz(a, 0)?.saturating_sub(base::sync::now_timestamp_us());
+            sleep(env, left as f64 / 1e6).map(|()| Datum::Null)
+        }),
+    ),
+    // Transactions.
+    ("txid_current", Scalar(|env, _| Ok(super::int8(top(env)?.0)))),
+    ("pg_current_xact_id", Scalar(|env, _| Ok(Datum::Xid8(top(env)?.0)))),
+    (
+        "txid_current_if_assigned",
+        Scalar(|env, _| Ok(state(env)?.txn()?.top_xid().map_or(Datum::Null, |x| super::int8(x.0)))),
+    ),
+    (
+        "pg_current_xact_id_if_assigned",
+        Scalar(|env, _| Ok(state(env)?.txn()?.top_xid().map_or(Datum::Null, |x| Datum::Xid8(x.0)))),
+    ),
+    ("txid_status", Scalar(|env, a| status(env, u64::try_from(int8(a, 0)?).unwrap_or(0)))),
+    ("pg_xact_status", Scalar(|env, a| status(env, xid8(a, 0)?))),
+    ("pg_current_snapshot", Scalar(|env, _| snapshot(state(env)?).map(Datum::text))),
+    ("pg_snapshot_xmin", Scalar(|_, a| Ok(Datum::Xid8(parse_snapshot(text(a, 0)?)?.0)))),
+    ("pg_snapshot_xmax", Scalar(|_, a| Ok(Datum::Xid8(parse_snapshot(text(a, 0)?)?.1)))),
+    (
+        "pg_snapshot_xip",
+        Set(|_, a| {
+            let xids = parse_snapshot(text(a, 0)?)?.2;
+            Ok(rows(xids.into_iter().map(|x| vec![Datum::Xid8(x)]).collect()))
+        }),
+    ),
+    (
+        "pg_visible_in_snapshot",
+        Scalar(|_, a| {
+            let xid = xid8(a, 0)?;
+            let (min, max, running) = parse_snapshot(text(a, 1)?)?;
+            Ok(Datum::Bool(xid < min || xid < max && !running.contains(&xid)))
+        }),
+    ),
+    ("age(xid)", Scalar(|env, a| age(env, a))),
+    (
+        "mxid_age",
+        // There are no MultiXacts: the next one is always 1.
+        Scalar(|_, a| {
+            let xid = oid(a, 0)?.0;
+            Ok(Datum::Int4(if xid == 0 { i32::MAX } else { 1i32.wrapping_sub(xid as i32) }))
+        }),
+    ),
+    // WAL.
+    ("pg_current_wal_lsn", Scalar(|env, _| Ok(Datum::Lsn(state(env)?.cluster.engine().wal.written_lsn())))),
+    ("pg_current_wal_insert_lsn", Scalar(|env, _| Ok(Datum::Lsn(state(env)?.cluster.engine().wal.insert_lsn())))),
+    ("pg_current_wal_flush_lsn", Scalar(|env, _| Ok(Datum::Lsn(state(env)?.cluster.engine().wal.flushed_lsn())))),
+    ("pg_walfile_name", Scalar(|env, a| wal_file_name(state(env)?, lsn(a, 0)?).map(Datum::text))),
+    ("pg_last_wal_receive_lsn", Scalar(|_, _| Ok(Datum::Null))),
+    ("pg_last_wal_replay_lsn", Scalar(|_, _| Ok(Datum::Null))),
+    ("pg_last_xact_replay_timestamp", Scalar(|_, _| Ok(Datum::Null))),
+    (
+        "pg_control_system",
+        Set(|env, _| {
+            let control = state(env)?.cluster.engine().control();
+            Ok(rows(vec![vec![
+                Datum::Int4(1800),
+                Datum::Int4(202_506_291),
+                super::int8(control.system_id),
+                Datum::TimestampTz(control.time_us),
+            ]]))
+        }),
+    ),
+    // Lists that are empty here.
+    ("pg_prepared_xact", Set(|_, _| Ok(rows(Vec::new())))),
+    ("pg_listening_channels", Set(|_, _| Ok(rows(Vec::new())))),
+    ("pg_get_replication_slots", Set(|_, _| Ok(rows(Vec::new())))),
+    ("pg_stat_get_wal_senders", Set(|_, _| Ok(rows(Vec::new())))),
+    ("pg_show_replication_origin_status", Set(|_, _| Ok(rows(Vec::new())))),
+    ("pg_prepared_statement", Set(|_, _| Ok(rows(Vec::new())))),
+    ("pg_cursor", Set(|_, _| Ok(rows(Vec::new())))),
+    ("pg_available_extension_versions", Set(|_, _| Ok(rows(Vec::new())))),
+    ("pg_available_extensions", Set(|_, _| Ok(rows(extensions())))),
+    ("pg_jit_available", Scalar(|_, _| Ok(Datum::Bool(false)))),
+    ("pg_trigger_depth", Scalar(|_, _| Ok(Datum::Int4(0)))),
+    (
+        "pg_timezone_names",
+        Set(|_, _| {
+            let zero = Datum::Interval(Box::default());
+            Ok(rows(vec![vec![Datum::text("UTC"), Datum::text("UTC"), zero, Datum::Bool(false)]]))
+        }),
+    ),
+];
+
+/// What `version()` says.
+fn version() -> String {
+    format!(
+        "PostgreSQL 18.0 (Ebb {}) on {}-{}, compiled by rustc, {}-bit",
+        env!("CARGO_PKG_VERSION"),
+        std::env::consts::ARCH,
+        std::env::consts::OS,
+        usize::BITS
+    )
+}
+
+fn extensions() -> Vec<Vec<Datum>> {
+    [("pg_buffercache", "1.6", "examine the shared buffer cache")]
+    .into_iter()
+    .map(|(name, version, comment)| {
+        vec![Datum::text(name), Datum::text(version), Datum::text(comment)]
+    })
+    .collect()
+}
+
+/// Fails unless the current user is a superuser.
+pub(super) fn superuser(state: &SessionState, function: &str) -> Result<()> {
+    if !state.is_superuser() {
+        bail!(INSUFFICIENT_PRIVILEGE, "permission denied for function {function}");
+    }
+    Ok(())
+}
+
+fn setting(env: &dyn Env, name: &str) -> Result<String> {
+    state(env)?.settings.borrow().show(name)
+}
+
+fn set_config(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
+    let state = state(env)?;
+    if is_null(a, 0) {
+        return Err(SqlError::new(
+            SqlState::NULL_VALUE_NOT_ALLOWED,
+            "SET requires parameter name",
+        )
+        .into());
+    }
+    let name = text(a, 0)?;
+    let local = !is_null(a, 2) && boolean(a, 2)?;
+    let scope = if local { SetScope::Local } else { SetScope::Session };
+    if is_null(a, 1) {
+        let superuser = state.is_superuser();
+        state.settings.borrow_mut().reset(name, scope, superuser)?;
+    } else {
+        state.set(name, text(a, 1)?, scope)?;
+    }
+    let shown = state.settings.borrow().show(name)?;
+    Ok(Datum::text(shown))
+}
+
+/// The rows of `pg_settings`.
+fn settings(state: &SessionState) -> Vec<Vec<Datum>> {
+    let session = state.settings.borrow();
+    let server = state.cluster.settings();
+    let superuser = state.is_superuser();
+    let mut out = Vec::new();
+    for (index, def) in DEFINITIONS.iter().enumerate() {
+        let entry = server.entry(index);
+        let (min, max) = match def.kind {
+            Kind::Int(min, max) => (Some(min.to_string()), Some(max.to_string())),
+            Kind::Real(min, max) => (Some(real(min)), Some(real(max))),
+            _ => (None, None),
+        };
+        let words = match def.kind {
+            Kind::Enum(words) => {
+                let words = words.iter().map(Datum::text).collect();
+                Datum::Array(std::sync::Arc::new(ArrayValue::one_dimension(oids::TEXT, words)))
+            }
+            _ => Datum::Null,
+        };
+        let (file, line) = match entry.location {
+            Some((file, line)) if superuser => {
+                (Datum::text(file), Datum::Int4(i32::try_from(line).unwrap_or(0)))
+            }
+            _ => (Datum::Null, Datum::Null),
+        };
+        let boot = def.parse(def.boot).map(|v| def.plain(&v)).unwrap_or_default();
+        out.push(vec![
+            Datum::text(def.name),
+            Datum::text(def.plain(session.at(index))),
+            text_or_null(def.unit.name()),
+            Datum::text(def.category),
+            Datum::text(def.short_desc),
+            Datum::Null,
+            Datum::text(def.context.name()),
+            Datum::text(def.type_name()),
+            Datum::text(session.source(index).name()),
+            text_or_null(min),
+            text_or_null(max),
+            words,
+            Datum::text(boot),
+            Datum::text(def.plain(&entry.value)),
+            file,
+            line,
+            Datum::Bool(entry.pending_restart && def.context == Context::Postmaster),
+        ]);
+    }
+    out.sort_by_key(|row| match &row[0] {
+        Datum::Text(name) => name.to_lowercase(),
+        _ => String::new(),
+    });
+    out
+}
+
+fn real(value: f64) -> String {
+    if value.abs() > 1e100 { format!("{value:e}").replace('e', "e+") } else { value.to_string() }
+}
+
+/// Sleeps, looking now and then whether the statement was cancelled.
+fn sleep(env: &dyn Env, seconds: f64) -> Result<()> {
+    if seconds.is_nan() || seconds <= 0.0 {
+        return env.check_cancel();
+    }
+    let state = state(env)?;
+    state.backend.set_wait_event(Some(("Timeout", "PgSleep")));
+    let start = base::sync::now();
+    let whole = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+    let result = loop {
+        if let Err(error) = env.check_cancel() {
+            break Err(error);
+        }
+        let left = whole.saturating_sub(start.elapsed());
+        if left.is_zero() {
+            break Ok(());
+        }
+        std::thread::sleep(left.min(Duration::from_millis(10)));
+    };
+    state.backend.set_wait_event(None);
+    result
+}
+
+/// The transaction's own XID, which it gets if it has none yet.
+fn top(env: &dyn Env) -> Result<Xid> {
+    let txn = state(env)?.txn()?;
+    let xid = txn.xid()?;
+    Ok(txn.top_xid().unwrap_or(xid))
+}
+
+fn status(env: &dyn Env, xid: u64) -> Result<Datum> {
+    let txns = &state(env)?.cluster.engine().txns;
+    if xid >= txns.next_xid().0 {
+        bail!(INVALID_PARAMETER_VALUE, "transaction ID {xid} is in the future");
+    }
+    if xid < Xid::FIRST_NORMAL.0 {
+        return Ok(if xid == 0 { Datum::Null } else { Datum::text("committed") });
+    }
+    if xid < txns.oldest_clog_xid().0 {
+        return Ok(Datum::Null);
+    }
+    Ok(Datum::text(match txns.status(Xid(xid))? {
+        XidStatus::InProgress => "in progress",
+        XidStatus::Committed(_) => "committed",
+        XidStatus::Aborted => "aborted",
+    }))
+}
+
+/// `xmin:xmax:running,…`
+fn snapshot(state: &SessionState) -> Result<String> {
+    let snapshot = state.txn()?.take_snapshot();
+    let mut running: Vec<u64> = state
+        .cluster
+        .backends()
+        .all()
+        .iter()
+        .filter_map(|b| b.top_xid())
+        .map(|x| x.0)
+        .filter(|x| *x >= snapshot.xmin.0 && *x < snapshot.xmax.0)
+        .collect();
+    running.sort_unstable();
+    let list: Vec<String> = running.iter().map(u64::to_string).collect();
+    Ok(format!("{}:{}:{}", snapshot.xmin.0, snapshot.xmax.0, list.join(",")))
+}
+
+fn parse_snapshot(text: &str) -> Result<(u64, u64, Vec<u64>)> {
+    let mut parts = text.split(':');
+    let mut number = || parts.next().and_then(|p| p.parse::<u64>().ok());
+    if let (Some(min), Some(max)) = (number(), number()) {
+        let rest = text.splitn(3, ':').nth(2).unwrap_or("");
+        let running = rest.split(',').filter_map(|x| x.parse().ok()).collect();
+        return Ok((min, max, running));
+    }
+    bail!(INVALID_TEXT_REPRESENTATION, "invalid input syntax for type pg_snapshot: \"{text}\"")
+}
+
+/// How many transactions ago: NULL is not possible, special XIDs are as old as can be.
+fn age(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
+    let xid = oid(a, 0)?.0;
+    if u64::from(xid) < Xid::FIRST_NORMAL.0 {
+        return Ok(Datum::Int4(i32::MAX));
+    }
+    let state = state(env)?;
+    let now = match state.txn()?.top_xid() {
+        Some(xid) => xid,
+        None => state.cluster.engine().txns.next_xid(),
+    };
+    Ok(Datum::Int4((now.0 as u32).wrapping_sub(xid) as i32))
+}
+
+fn wal_file_name(state: &SessionState, at: Lsn) -> Result<String> {
+    let segment = u64::try_from(state.settings.borrow().int("wal_segment_size")).unwrap_or(0);
+    let bytes = if segment == 0 { 16 << 20 } else { segment };
+    let number = at.0.saturating_sub(1) / bytes;
+    let per_id = (1u64 << 32) / bytes;
+    let timeline = state.cluster.engine().wal.timeline();
+    Ok(format!("{timeline:08X}{:08X}{:08X}", number / per_id, number % per_id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn snapshots_parse() {
+        assert_eq!(parse_snapshot("10:20:11,15").unwrap(), (10, 20, vec![11, 15]));
+        assert_eq!(parse_snapshot("10:10:").unwrap(), (10, 10, vec![]));
+        assert!(parse_snapshot("x").is_err());
+    }
+
+    #[test]
+    fn the_encoding_of_every_database_is_number_6() {
+        assert_eq!(ENCODINGS[6], "UTF8");
+        assert_eq!(ENCODINGS[41], "SHIFT_JIS_2004");
+    }
+
+    #[test]
+    fn own_oid_is_out_of_postgresqls_way() {
+        assert!(OWN.iter().all(|o| types::facts::proc(Oid(o.oid)).is_none()));
+    }
+}

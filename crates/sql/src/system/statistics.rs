@@ -1,0 +1,530 @@
+//! The counters behind `pg_stat_*` and `pg_statio_*`, and the buffer cache.
+//!
+//! # Differs from PostgreSQL
+//! Counters of tables are of the current database, kept since the server came up. Scans of indexes are counted by table; blocks
+//! are counted for all relations together (`pg_stat_io`). What is not counted is NULL or 0.
+
+use super::{Bodies, Own, int8, moment, rows, state};
+use crate::activity::TableCounts;
+use base::sync::{Rank, RwLock};
+use base::{Fork, Oid, RelationId, Result};
+use std::sync::atomic::{AtomicI64, Ordering};
+use types::FunctionBody::{Scalar, Set};
+use types::args::oid;
+use types::{Datum, Env, Numeric, oids};
+
+/// When `pg_stat_reset` last ran; nothing is shown of before.
+static RESET: RwLock<i64> = RwLock::new(Rank(47), 0);
+
+/// Functions of our own.
+pub(super) const OWN: &[Own] = &[
+    Own {
+        oid: 9901,
+        name: "ebb_stat_index_scans",
+        args: &[oids::OID],
+        result: oids::INT8,
+        columns: &[],
+        body: Scalar(|env, a| count(env, a, |c| &c.idx_scan)),
+    },
+    Own {
+        oid: 9902,
+        name: "ebb_stat_index_tuples",
+        args: &[oids::OID],
+        result: oids::INT8,
+        columns: &[],
+        body: Scalar(|env, a| count(env, a, |c| &c.idx_tup_fetch)),
+    },
+    Own {
+        oid: 9903,
+        name: "pg_buffercache_pages",
+        args: &[],
+        result: oids::RECORD,
+        columns: &[
+            ("bufferid", oids::INT4),
+            ("relfilenode", oids::OID),
+            ("reltablespace", oids::OID),
+            ("reldatabase", oids::OID),
+            ("relforknumber", oids::INT2),
+            ("relblocknumber", oids::INT8),
+            ("isdirty", oids::BOOL),
+            ("usagecount", oids::INT2),
+            ("pinning_backends", oids::INT4),
+        ],
+        body: Set(|env, _| buffers(env).map(rows)),
+    },
+    Own {
+        oid: 9904,
+        name: "pg_buffercache_summary",
+        args: &[],
+        result: oids::RECORD,
+        columns: &[
+            ("buffers_used", oids::INT4),
+            ("buffers_unused", oids::INT4),
+            ("buffers_dirty", oids::INT4),
+            ("buffers_pinned", oids::INT4),
+            ("usagecount_avg", oids::FLOAT8),
+        ],
+        body: Set(|env, _| summary(env).map(|row| rows(vec![row]))),
+    },
+    Own {
+        oid: 9905,
+        name: "pg_buffercache_usage_counts",
+        args: &[],
+        result: oids::RECORD,
+        columns: &[
+            ("usage_count", oids::INT4),
+            ("buffers", oids::INT4),
+            ("dirty", oids::INT4),
+            ("pinned", oids::INT4),
+        ],
+        body: Set(|env, _| usage_counts(env).map(rows)),
+    },
+];
+
+/// Shorthand for entries of counters that are not kept.
+macro_rules! zero {
+    ($name:literal) => {
+        ($name, Scalar(|_, _| Ok(Datum::Int8(0))))
+    };
+}
+macro_rules! table_count {
+    ($name:literal, $field:ident) => {
+        ($name, Scalar(|env, a| count(env, a, |c| &c.$field)))
+    };
+}
+macro_rules! table_moment {
+    ($name:literal, $field:ident) => {
+        ($name, Scalar(|env, a| at(env, a, |c| c.$field.load(Ordering::Relaxed))))
+    };
+}
+macro_rules! checkpoints {
+    ($name:literal, $field:ident) => {
+        (
+            $name,
+            Scalar(|env, _| {
+                let engine = state(env)?.cluster.engine();
+                Ok(int8(engine.checkpointer.counters.$field.load(Ordering::Relaxed)))
+            }),
+        )
+    };
+}
+
+pub(super) const BODIES: Bodies = &[
+    table_count!("pg_stat_get_numscans", seq_scan),
+    table_count!("pg_stat_get_tuples_returned", seq_tup_read),
+    table_count!("pg_stat_get_tuples_fetched", idx_tup_fetch),
+    table_count!("pg_stat_get_tuples_inserted", inserted),
+    table_count!("pg_stat_get_tuples_updated", updated),
+    table_count!("pg_stat_get_tuples_deleted", deleted),
+    table_count!("pg_stat_get_tuples_hot_updated", hot_updated),
+    zero!("pg_stat_get_tuples_newpage_updated"),
+    (
+        "pg_stat_get_live_tuples",
+        Scalar(|env, a| at_least_zero(env, a, |c| &c.live)),
+    ),
+    ("pg_stat_get_dead_tuples", Scalar(|env, a| at_least_zero(env, a, |c| &c.dead))),
+    table_count!("pg_stat_get_mod_since_analyze", modified_since_analyze),
+    table_count!("pg_stat_get_ins_since_vacuum", inserted_since_vacuum),
+    table_moment!("pg_stat_get_last_vacuum_time", last_vacuum),
+    table_moment!("pg_stat_get_last_autovacuum_time", last_autovacuum),
+    table_moment!("pg_stat_get_last_analyze_time", last_analyze),
+    table_moment!("pg_stat_get_last_autoanalyze_time", last_autoanalyze),
+    ("pg_stat_get_lastscan", Scalar(|_, _| Ok(Datum::Null))),
+    table_count!("pg_stat_get_vacuum_count", vacuum_count),
+    table_count!("pg_stat_get_autovacuum_count", autovacuum_count),
+    table_count!("pg_stat_get_analyze_count", analyze_count),
+    table_count!("pg_stat_get_autoanalyze_count", autoanalyze_count),
+    ("pg_stat_get_total_vacuum_time", Scalar(|env, a| {
+        Ok(Datum::Float8(counts(env, a)?.map_or(0.0, |c| {
+            c.vacuum_time_us.load(Ordering::Relaxed) as f64 / 1000.0
+        })))
+    })),
+    ("pg_stat_get_total_autovacuum_time", Scalar(|_, _| Ok(Datum::Float8(0.0)))),
+    ("pg_stat_get_total_analyze_time", Scalar(|env, a| {
+        Ok(Datum::Float8(counts(env, a)?.map_or(0.0, |c| {
+            c.analyze_time_us.load(Ordering::Relaxed) as f64 / 1000.0
+        })))
+    })),
+    ("pg_stat_get_total_autoanalyze_time", Scalar(|_, _| Ok(Datum::Float8(0.0)))),
+    zero!("pg_stat_get_blocks_fetched"),
+    zero!("pg_stat_get_blocks_hit"),
+    // The database.
+    (
+        "pg_stat_get_db_numbackends",
+        Scalar(|env, a| {
+            let (state, database) = (state(env)?, oid(a, 0)?);
+            let all = state.cluster.backends().all();
+            let n = all
+                .iter()
+                .filter(|b| {
+                    b.kind == txn::BackendKind::Client && b.activity.lock().database == database
+                })
+                .count();
+            Ok(Datum::Int4(i32::try_from(n).unwrap_or(i32::MAX)))
+        }),
+    ),
+    (
+        "pg_stat_get_db_xact_commit",
+        Scalar(|env, a| Ok(Datum::Int8(if mine(env, a)? { transactions(env)?.0 } else { 0 }))),
+    ),
+    (
+        "pg_stat_get_db_xact_rollback",
+        Scalar(|env, a| Ok(Datum::Int8(if mine(env, a)? { transactions(env)?.1 } else { 0 }))),
+    ),
+    (
+        "pg_stat_get_db_blocks_fetched",
+        Scalar(|env, a| {
+            let (hits, reads) = if mine(env, a)? { blocks(env)? } else { (0, 0) };
+            Ok(int8(hits + reads))
+        }),
+    ),
+    (
+        "pg_stat_get_db_blocks_hit",
+        Scalar(|env, a| Ok(int8(if mine(env, a)? { blocks(env)?.0 } else { 0 }))),
+    ),
+    ("pg_stat_get_db_tuples_returned", Scalar(|env, a| sum(env, a, |c| &c.seq_tup_read))),
+    ("pg_stat_get_db_tuples_fetched", Scalar(|env, a| sum(env, a, |c| &c.idx_tup_fetch))),
+    ("pg_stat_get_db_tuples_inserted", Scalar(|env, a| sum(env, a, |c| &c.inserted))),
+    ("pg_stat_get_db_tuples_updated", Scalar(|env, a| sum(env, a, |c| &c.updated))),
+    ("pg_stat_get_db_tuples_deleted", Scalar(|env, a| sum(env, a, |c| &c.deleted))),
+    (
+        "pg_stat_get_db_deadlocks",
+        Scalar(|env, a| {
+            let n = state(env)?.cluster.engine().txns.locks().deadlocks();
+            Ok(int8(if mine(env, a)? { n } else { 0 }))
+        }),
+    ),
+    zero!("pg_stat_get_db_conflict_all"),
+    zero!("pg_stat_get_db_conflict_tablespace"),
+    zero!("pg_stat_get_db_conflict_lock"),
+    zero!("pg_stat_get_db_conflict_snapshot"),
+    zero!("pg_stat_get_db_conflict_bufferpin"),
+    zero!("pg_stat_get_db_conflict_startup_deadlock"),
+    zero!("pg_stat_get_db_conflict_logicalslot"),
+    zero!("pg_stat_get_db_temp_files"),
+    zero!("pg_stat_get_db_temp_bytes"),
+    zero!("pg_stat_get_db_checksum_failures"),
+    ("pg_stat_get_db_checksum_last_failure", Scalar(|_, _| Ok(Datum::Null))),
+    ("pg_stat_get_db_blk_read_time", Scalar(|_, _| Ok(Datum::Float8(0.0)))),
+    ("pg_stat_get_db_blk_write_time", Scalar(|_, _| Ok(Datum::Float8(0.0)))),
+    ("pg_stat_get_db_session_time", Scalar(|_, _| Ok(Datum::Float8(0.0)))),
+    ("pg_stat_get_db_active_time", Scalar(|_, _| Ok(Datum::Float8(0.0)))),
+    ("pg_stat_get_db_idle_in_transaction_time", Scalar(|_, _| Ok(Datum::Float8(0.0)))),
+    zero!("pg_stat_get_db_sessions"),
+    zero!("pg_stat_get_db_sessions_abandoned"),
+    zero!("pg_stat_get_db_sessions_fatal"),
+    zero!("pg_stat_get_db_sessions_killed"),
+    zero!("pg_stat_get_db_parallel_workers_to_launch"),
+    zero!("pg_stat_get_db_parallel_workers_launched"),
+    ("pg_stat_get_db_stat_reset_time", Scalar(|_, _| Ok(moment(*RESET.read())))),
+    // Checkpointer and background writer.
+    checkpoints!("pg_stat_get_checkpointer_num_timed", timed),
+    checkpoints!("pg_stat_get_checkpointer_num_requested", requested),
+    checkpoints!("pg_stat_get_checkpointer_num_performed", done),
+    zero!("pg_stat_get_checkpointer_restartpoints_timed"),
+    zero!("pg_stat_get_checkpointer_restartpoints_requested"),
+    zero!("pg_stat_get_checkpointer_restartpoints_performed"),
+    checkpoints!("pg_stat_get_checkpointer_buffers_written", buffers_written),
+    zero!("pg_stat_get_checkpointer_slru_written"),
+    (
+        "pg_stat_get_checkpointer_write_time",
+        Scalar(|env, _| {
+            let counters = &state(env)?.cluster.engine().checkpointer.counters;
+            Ok(Datum::Float8(counters.write_time_ms.load(Ordering::Relaxed) as f64))
+        }),
+    ),
+    (
+        "pg_stat_get_checkpointer_sync_time",
+        Scalar(|env, _| {
+            let counters = &state(env)?.cluster.engine().checkpointer.counters;
+            Ok(Datum::Float8(counters.sync_time_ms.load(Ordering::Relaxed) as f64))
+        }),
+    ),
+    ("pg_stat_get_checkpointer_stat_reset_time", Scalar(|env, _| Ok(Datum::TimestampTz(state(env)?.cluster.started_us)))),
+    checkpoints!("pg_stat_get_bgwriter_buf_written_clean", background_written),
+    checkpoints!("pg_stat_get_bgwriter_maxwritten_clean", background_maxwritten),
+    ("pg_stat_get_bgwriter_stat_reset_time", Scalar(|env, _| Ok(Datum::TimestampTz(state(env)?.cluster.started_us)))),
+    (
+        "pg_stat_get_buf_alloc",
+        Scalar(|env, _| Ok(int8(state(env)?.cluster.engine().pool.allocations()))),
+    ),
+    (
+        "pg_stat_get_wal",
+        Set(|env, _| {
+            let state = state(env)?;
+            let w = state.cluster.engine().wal.stats();
+            Ok(rows(vec![vec![
+                int8(w.records),
+                int8(w.full_page_images),
+                numeric(w.bytes),
+                int8(w.buffers_full),
+                Datum::TimestampTz(state.cluster.started_us),
+            ]]))
+        }),
+    ),
+    ("pg_stat_get_io", Set(|env, _| io(env).map(rows))),
+    (
+        "pg_stat_get_archiver",
+        Set(|env, _| {
+            let started = Datum::TimestampTz(state(env)?.cluster.started_us);
+            Ok(rows(vec![vec![
+                Datum::Int8(0),
+                Datum::Null,
+                Datum::Null,
+                Datum::Int8(0),
+                Datum::Null,
+                Datum::Null,
+                started,
+            ]]))
+        }),
+    ),
+    ("pg_stat_get_slru", Set(|_, _| Ok(rows(Vec::new())))),
+    ("pg_stat_get_wal_receiver", Set(|_, _| Ok(rows(Vec::new())))),
+    // Within the transaction.
+    zero!("pg_stat_get_xact_numscans"),
+    zero!("pg_stat_get_xact_tuples_returned"),
+    zero!("pg_stat_get_xact_tuples_fetched"),
+    ("pg_stat_get_xact_tuples_inserted", Scalar(|env, a| in_transaction(env, a, |c| c.inserted))),
+    ("pg_stat_get_xact_tuples_updated", Scalar(|env, a| in_transaction(env, a, |c| c.updated))),
+    ("pg_stat_get_xact_tuples_deleted", Scalar(|env, a| in_transaction(env, a, |c| c.deleted))),
+    ("pg_stat_get_xact_tuples_hot_updated", Scalar(|env, a| in_transaction(env, a, |c| c.hot_updated))),
+    zero!("pg_stat_get_xact_tuples_newpage_updated"),
+    ("pg_stat_get_function_calls", Scalar(|_, _| Ok(Datum::Null))),
+    ("pg_stat_get_function_total_time", Scalar(|_, _| Ok(Datum::Null))),
+    ("pg_stat_get_function_self_time", Scalar(|_, _| Ok(Datum::Null))),
+    // Resetting.
+    (
+        "pg_stat_reset",
+        Scalar(|env, _| {
+            let state = state(env)?;
+            super::session::superuser(state, "pg_stat_reset")?;
+            for (_, counts) in state.database.activity.all() {
+                zero(&counts);
+            }
+            *RESET.write() = base::sync::now_timestamp_us();
+            Ok(Datum::Null)
+        }),
+    ),
+    (
+        "pg_stat_reset_single_table_counters",
+        Scalar(|env, a| {
+            let state = state(env)?;
+            super::session::superuser(state, "pg_stat_reset_single_table_counters")?;
+            if let Some(counts) = state.database.activity.get(oid(a, 0)?) {
+                zero(&counts);
+            }
+            Ok(Datum::Null)
+        }),
+    ),
+];
+
+fn numeric(n: u64) -> Datum {
+    Datum::Numeric(Box::new(Numeric::from(n)))
+}
+
+/// A table's counts; of an index none (they are its table's).
+fn counts(env: &dyn Env, a: &[Datum]) -> Result<Option<std::sync::Arc<TableCounts>>> {
+    Ok(state(env)?.database.activity.get(oid(a, 0)?))
+}
+
+fn count(env: &dyn Env, a: &[Datum], field: fn(&TableCounts) -> &AtomicI64) -> Result<Datum> {
+    Ok(Datum::Int8(counts(env, a)?.map_or(0, |c| field(&c).load(Ordering::Relaxed))))
+}
+
+fn at_least_zero(env: &dyn Env, a: &[Datum], field: fn(&TableCounts) -> &AtomicI64) -> Result<Datum> {
+    Ok(Datum::Int8(counts(env, a)?.map_or(0, |c| field(&c).load(Ordering::Relaxed).max(0))))
+}
+
+fn at(env: &dyn Env, a: &[Datum], field: fn(&TableCounts) -> i64) -> Result<Datum> {
+    Ok(counts(env, a)?.map_or(Datum::Null, |c| moment(field(&c))))
+}
+
+fn zero(c: &TableCounts) {
+    for field in [
+        &c.seq_scan, &c.seq_tup_read, &c.idx_scan, &c.idx_tup_fetch, &c.inserted, &c.updated,
+        &c.deleted, &c.hot_updated, &c.vacuum_count, &c.autovacuum_count, &c.analyze_count,
+        &c.autoanalyze_count, &c.last_vacuum, &c.last_autovacuum, &c.last_analyze,
+        &c.last_autoanalyze,
+    ] {
+        field.store(0, Ordering::Relaxed);
+    }
+}
+
+fn in_transaction(
+    env: &dyn Env,
+    a: &[Datum],
+    field: fn(&crate::activity::TableChanges) -> i64,
+) -> Result<Datum> {
+    let changes = state(env)?.changes.borrow();
+    Ok(Datum::Int8(changes.get(&oid(a, 0)?).map_or(0, field)))
+}
+
+/// Is the database asked about this one? Nothing is known of the others.
+fn mine(env: &dyn Env, a: &[Datum]) -> Result<bool> {
+    Ok(oid(a, 0)? == state(env)?.database.oid)
+}
+
+fn sum(env: &dyn Env, a: &[Datum], field: fn(&TableCounts) -> &AtomicI64) -> Result<Datum> {
+    if !mine(env, a)? {
+        return Ok(Datum::Int8(0));
+    }
+    let all = state(env)?.database.activity.all();
+    Ok(Datum::Int8(all.iter().map(|(_, c)| field(c).load(Ordering::Relaxed)).sum()))
+}
+
+/// (committed, rolled back)
+fn transactions(env: &dyn Env) -> Result<(i64, i64)> {
+    let (commits, aborts) = state(env)?.cluster.engine().txns.counts();
+    Ok((i64::try_from(commits).unwrap_or(i64::MAX), i64::try_from(aborts).unwrap_or(i64::MAX)))
+}
+
+/// (found in the pool, read)
+fn blocks(env: &dyn Env) -> Result<(u64, u64)> {
+    let stats = state(env)?.cluster.engine().pool.io_stats();
+    Ok(stats.iter().fold((0, 0), |(hits, reads), row| {
+        (hits + row.counters.hits, reads + row.counters.read_bytes / 8192)
+    }))
+}
+
+/// The rows of `pg_stat_io`.
+fn io(env: &dyn Env) -> Result<Vec<Vec<Datum>>> {
+    let state = state(env)?;
+    let started = Datum::TimestampTz(state.cluster.started_us);
+    let ms = |us: u64| Datum::Float8(us as f64 / 1000.0);
+    let mut out = Vec::new();
+    for row in state.cluster.engine().pool.io_stats() {
+        let c = row.counters;
+        let ring = row.context.name() != "normal";
+        out.push(vec![
+            Datum::text(row.backend_type.name()),
+            Datum::text(row.object.name()),
+            Datum::text(row.context.name()),
+            int8(c.reads),
+            numeric(c.read_bytes),
+            ms(c.read_time_us),
+            int8(c.writes),
+            numeric(c.write_bytes),
+            ms(c.write_time_us),
+            int8(c.writebacks),
+            ms(c.writeback_time_us),
+            int8(c.extends),
+            numeric(c.extend_bytes),
+            ms(c.extend_time_us),
+            int8(c.hits),
+            int8(c.evictions),
+            if ring { int8(c.reuses) } else { Datum::Null },
+            if ring { Datum::Null } else { int8(c.fsyncs) },
+            if ring { Datum::Null } else { ms(c.fsync_time_us) },
+            started.clone(),
+        ]);
+    }
+    // WAL is written by whoever flushes; the counters do not tell them apart.
+    let w = state.cluster.engine().wal.stats();
+    let mut wal = vec![Datum::text("client backend"), Datum::text("wal"), Datum::text("normal")];
+    wal.extend([Datum::Null, Datum::Null, Datum::Null]);
+    wal.extend([int8(w.writes), numeric(w.write_bytes), ms(w.write_time_us)]);
+    wal.resize(17, Datum::Null);
+    wal.extend([int8(w.syncs), ms(w.sync_time_us), started]);
+    out.push(wal);
+    Ok(out)
+}
+
+/// Tablespace and database as `pg_buffercache` shows them.
+fn place(id: RelationId) -> [Datum; 3] {
+    let shared = !id.database.is_valid();
+    [
+        Datum::Oid(Oid(id.file_number)),
+        Datum::Oid(if shared {
+            engine::catalog::bootstrap::GLOBAL_TABLESPACE
+        } else {
+            engine::catalog::bootstrap::DEFAULT_TABLESPACE
+        }),
+        Datum::Oid(id.database),
+    ]
+}
+
+fn fork_number(fork: Fork) -> i16 {
+    i16::from(fork as u8)
+}
+
+fn buffers(env: &dyn Env) -> Result<Vec<Vec<Datum>>> {
+    let state = state(env)?;
+    monitor(state, "pg_buffercache_pages")?;
+    let mut out = Vec::new();
+    state.cluster.engine().pool.for_each_buffer(|b| {
+        let mut row = vec![Datum::Int4(b.buffer as i32)];
+        row.extend(place(b.tag.relation));
+        row.extend([
+            Datum::Int2(fork_number(b.tag.fork)),
+            Datum::Int8(i64::from(b.tag.block.0)),
+            Datum::Bool(b.dirty),
+            Datum::Int2(i16::from(b.usage_count)),
+            Datum::Int4(b.pins as i32),
+        ]);
+        out.push(row);
+    });
+    let used = out.len();
+    let frames = state.cluster.engine().pool.config().frames;
+    // Frames that hold nothing are rows too.
+    let mut taken = vec![false; frames + 1];
+    for row in &out {
+        if let Datum::Int4(n) = row[0]
+            && let Some(slot) = usize::try_from(n).ok().and_then(|n| taken.get_mut(n))
+        {
+            *slot = true;
+        }
+    }
+    out.reserve(frames.saturating_sub(used));
+    for (n, _) in taken.iter().enumerate().skip(1).filter(|(_, taken)| !**taken) {
+        let mut row = vec![Datum::Int4(i32::try_from(n).unwrap_or(i32::MAX))];
+        row.resize(9, Datum::Null);
+        out.push(row);
+    }
+    Ok(out)
+}
+
+fn monitor(state: &crate::session::SessionState, function: &str) -> Result<()> {
+    let me = state.current_user.borrow().oid;
+    if state.is_superuser() || crate::acl::roles_of(state, me)?.contains(&Oid(3373)) {
+        return Ok(());
+    }
+    super::session::superuser(state, function)
+}
+
+fn summary(env: &dyn Env) -> Result<Vec<Datum>> {
+    let state = state(env)?;
+    monitor(state, "pg_buffercache_summary")?;
+    let (mut used, mut dirty, mut pinned, mut usage) = (0i32, 0i32, 0i32, 0i64);
+    state.cluster.engine().pool.for_each_buffer(|b| {
+        used += 1;
+        dirty += i32::from(b.dirty);
+        pinned += i32::from(b.pins > 0);
+        usage += i64::from(b.usage_count);
+    });
+    let frames = i32::try_from(state.cluster.engine().pool.config().frames).unwrap_or(i32::MAX);
+    let average =
+        if used == 0 { Datum::Null } else { Datum::Float8(usage as f64 / f64::from(used)) };
+    Ok(vec![
+        Datum::Int4(used),
+        Datum::Int4((frames - used).max(0)),
+        Datum::Int4(dirty),
+        Datum::Int4(pinned),
+        average,
+    ])
+}
+
+fn usage_counts(env: &dyn Env) -> Result<Vec<Vec<Datum>>> {
+    let state = state(env)?;
+    monitor(state, "pg_buffercache_usage_counts")?;
+    let mut levels = [[0i32; 3]; 6];
+    state.cluster.engine().pool.for_each_buffer(|b| {
+        let level = &mut levels[usize::from(b.usage_count).min(5)];
+        level[0] += 1;
+        level[1] += i32::from(b.dirty);
+        level[2] += i32::from(b.pins > 0);
+    });
+    Ok((0i32..)
+        .zip(levels)
+        .map(|(n, [all, dirty, pinned])| [n, all, dirty, pinned].map(Datum::Int4).to_vec())
+        .collect())
+}
