@@ -1,0 +1,269 @@
+-- The information schema: PostgreSQL 18's names and columns.
+-- Its domains (sql_identifier, character_data, …) are shown as the types below them.
+
+CREATE SCHEMA information_schema;
+GRANT USAGE ON SCHEMA information_schema TO PUBLIC;
+
+CREATE VIEW information_schema.information_schema_catalog_name AS
+  SELECT current_database()::name AS catalog_name;
+
+CREATE VIEW information_schema.schemata AS
+  SELECT current_database()::name AS catalog_name, n.nspname AS schema_name,
+         u.rolname AS schema_owner, NULL::name AS default_character_set_catalog,
+         NULL::name AS default_character_set_schema, NULL::name AS default_character_set_name,
+         NULL::varchar AS sql_path
+    FROM pg_namespace n JOIN pg_authid u ON u.oid = n.nspowner
+   WHERE pg_has_role(n.nspowner, 'USAGE') OR has_schema_privilege(n.oid, 'CREATE, USAGE');
+
+CREATE VIEW information_schema.tables AS
+  SELECT current_database()::name AS table_catalog, n.nspname AS table_schema,
+         c.relname AS table_name,
+         CASE WHEN c.relpersistence = 't' THEN 'LOCAL TEMPORARY'
+              WHEN c.relkind IN ('r', 'p') THEN 'BASE TABLE'
+              WHEN c.relkind = 'v' THEN 'VIEW' ELSE 'FOREIGN' END::varchar AS table_type,
+         NULL::name AS self_referencing_column_name, NULL::varchar AS reference_generation,
+         NULL::name AS user_defined_type_catalog, NULL::name AS user_defined_type_schema,
+         NULL::name AS user_defined_type_name,
+         CASE WHEN c.relkind IN ('r', 'p') THEN 'YES' ELSE 'NO' END::varchar(3)
+           AS is_insertable_into,
+         'NO'::varchar(3) AS is_typed, NULL::varchar AS commit_action
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+   WHERE c.relkind IN ('r', 'v', 'f', 'p') AND NOT pg_is_other_temp_schema(n.oid)
+     AND (pg_has_role(c.relowner, 'USAGE')
+          OR has_table_privilege(c.oid,
+               'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER'));
+
+CREATE VIEW information_schema.columns AS
+  SELECT current_database()::name AS table_catalog, n.nspname AS table_schema,
+         c.relname AS table_name, a.attname AS column_name, a.attnum::int AS ordinal_position,
+         CASE WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END::varchar
+           AS column_default,
+         CASE WHEN a.attnotnull THEN 'NO' ELSE 'YES' END::varchar(3) AS is_nullable,
+         CASE WHEN t.typelem <> 0 AND t.typlen = -1 THEN 'ARRAY'
+              WHEN tn.nspname = 'pg_catalog' THEN format_type(a.atttypid, NULL)
+              ELSE 'USER-DEFINED' END::varchar AS data_type,
+         CASE WHEN a.atttypid IN (1042, 1043) AND a.atttypmod >= 0 THEN a.atttypmod - 4
+              WHEN a.atttypid IN (1560, 1562) AND a.atttypmod >= 0 THEN a.atttypmod END
+           AS character_maximum_length,
+         CASE WHEN a.atttypid = 25 THEN 1073741824
+              WHEN a.atttypid IN (1042, 1043) THEN
+                CASE WHEN a.atttypmod < 0 THEN 1073741824 ELSE (a.atttypmod - 4) * 4 END END
+           AS character_octet_length,
+         CASE a.atttypid WHEN 21 THEN 16 WHEN 23 THEN 32 WHEN 20 THEN 64 WHEN 700 THEN 24
+              WHEN 701 THEN 53
+              WHEN 1700 THEN
+                CASE WHEN a.atttypmod >= 0 THEN ((a.atttypmod - 4) >> 16) & 65535 END END
+           AS numeric_precision,
+         CASE WHEN a.atttypid IN (20, 21, 23, 700, 701) THEN 2 WHEN a.atttypid = 1700 THEN 10 END
+           AS numeric_precision_radix,
+         CASE WHEN a.atttypid IN (20, 21, 23) THEN 0
+              WHEN a.atttypid = 1700 AND a.atttypmod >= 0 THEN (a.atttypmod - 4) & 65535 END
+           AS numeric_scale,
+         CASE WHEN a.atttypid = 1082 THEN 0
+              WHEN a.atttypid IN (1083, 1114, 1184, 1266) THEN
+                CASE WHEN a.atttypmod < 0 THEN 6 ELSE a.atttypmod END
+              WHEN a.atttypid = 1186 THEN
+                CASE WHEN a.atttypmod < 0 OR a.atttypmod & 65535 = 65535 THEN 6
+                     ELSE a.atttypmod & 65535 END END AS datetime_precision,
+         NULL::varchar AS interval_type, NULL::int AS interval_precision,
+         NULL::name AS character_set_catalog, NULL::name AS character_set_schema,
+         NULL::name AS character_set_name,
+         CASE WHEN l.oid IS NOT NULL THEN current_database() END::name AS collation_catalog,
+         CASE WHEN l.oid IS NOT NULL THEN 'pg_catalog' END::name AS collation_schema,
+         l.collname AS collation_name,
+         NULL::name AS domain_catalog, NULL::name AS domain_schema, NULL::name AS domain_name,
+         current_database()::name AS udt_catalog, tn.nspname AS udt_schema, t.typname AS udt_name,
+         NULL::name AS scope_catalog, NULL::name AS scope_schema, NULL::name AS scope_name,
+         NULL::int AS maximum_cardinality, a.attnum::text::name AS dtd_identifier,
+         'NO'::varchar(3) AS is_self_referencing,
+         CASE WHEN a.attidentity IN ('a', 'd') THEN 'YES' ELSE 'NO' END::varchar(3)
+           AS is_identity,
+         CASE a.attidentity WHEN 'a' THEN 'ALWAYS' WHEN 'd' THEN 'BY DEFAULT' END::varchar
+           AS identity_generation,
+         s.seqstart::varchar AS identity_start, s.seqincrement::varchar AS identity_increment,
+         s.seqmax::varchar AS identity_maximum, s.seqmin::varchar AS identity_minimum,
+         CASE WHEN s.seqcycle THEN 'YES' ELSE 'NO' END::varchar(3) AS identity_cycle,
+         CASE WHEN a.attgenerated <> '' THEN 'ALWAYS' ELSE 'NEVER' END::varchar AS is_generated,
+         CASE WHEN a.attgenerated <> '' THEN pg_get_expr(d.adbin, d.adrelid) END::varchar
+           AS generation_expression,
+         CASE WHEN c.relkind IN ('r', 'p') THEN 'YES' ELSE 'NO' END::varchar(3) AS is_updatable
+    FROM pg_attribute a
+    JOIN pg_class c ON c.oid = a.attrelid
+    JOIN pg_namespace n ON n.oid = c.relnamespace
+    JOIN pg_type t ON t.oid = a.atttypid
+    JOIN pg_namespace tn ON tn.oid = t.typnamespace
+    LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+    LEFT JOIN pg_collation l ON l.oid = a.attcollation AND l.collname <> 'default'
+    LEFT JOIN pg_depend e ON e.classid = 1259 AND e.refclassid = 1259 AND e.refobjid = a.attrelid
+          AND e.refobjsubid = a.attnum AND e.deptype = 'i' AND a.attidentity <> ''
+    LEFT JOIN pg_sequence s ON s.seqrelid = e.objid
+   WHERE NOT pg_is_other_temp_schema(n.oid) AND a.attnum > 0 AND NOT a.attisdropped
+     AND c.relkind IN ('r', 'v', 'f', 'p')
+     AND (pg_has_role(c.relowner, 'USAGE')
+          OR has_column_privilege(c.oid, a.attnum, 'SELECT, INSERT, UPDATE, REFERENCES'));
+
+CREATE VIEW information_schema.table_constraints AS
+  SELECT current_database()::name AS constraint_catalog, n.nspname AS constraint_schema,
+         k.conname AS constraint_name, current_database()::name AS table_catalog,
+         r.nspname AS table_schema, c.relname AS table_name,
+         CASE k.contype WHEN 'c' THEN 'CHECK' WHEN 'f' THEN 'FOREIGN KEY' WHEN 'n' THEN 'CHECK'
+              WHEN 'p' THEN 'PRIMARY KEY' WHEN 'u' THEN 'UNIQUE' END::varchar AS constraint_type,
+         CASE WHEN k.condeferrable THEN 'YES' ELSE 'NO' END::varchar(3) AS is_deferrable,
+         CASE WHEN k.condeferred THEN 'YES' ELSE 'NO' END::varchar(3) AS initially_deferred,
+         CASE WHEN k.conenforced THEN 'YES' ELSE 'NO' END::varchar(3) AS enforced,
+         CASE WHEN k.contype = 'u' THEN
+           CASE WHEN (SELECT NOT x.indnullsnotdistinct FROM pg_index x
+                       WHERE x.indexrelid = k.conindid) THEN 'YES' ELSE 'NO' END END::varchar(3)
+           AS nulls_distinct
+    FROM pg_constraint k
+    JOIN pg_namespace n ON n.oid = k.connamespace
+    JOIN pg_class c ON c.oid = k.conrelid
+    JOIN pg_namespace r ON r.oid = c.relnamespace
+   WHERE k.contype IN ('c', 'f', 'n', 'p', 'u') AND c.relkind IN ('r', 'p')
+     AND NOT pg_is_other_temp_schema(r.oid)
+     AND (pg_has_role(c.relowner, 'USAGE')
+          OR has_table_privilege(c.oid,
+               'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER'));
+
+CREATE VIEW information_schema.key_column_usage AS
+  SELECT current_database()::name AS constraint_catalog, n.nspname AS constraint_schema,
+         k.conname AS constraint_name, current_database()::name AS table_catalog,
+         r.nspname AS table_schema, c.relname AS table_name, a.attname AS column_name,
+         g.n AS ordinal_position,
+         CASE WHEN k.contype = 'f' THEN array_position(x.indkey::int2[], k.confkey[g.n]) + 1
+              END::int AS position_in_unique_constraint
+    FROM pg_constraint k
+    JOIN pg_namespace n ON n.oid = k.connamespace
+    JOIN pg_class c ON c.oid = k.conrelid
+    JOIN pg_namespace r ON r.oid = c.relnamespace
+    JOIN generate_series(1, 32) g(n) ON g.n <= array_length(k.conkey, 1)
+    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.conkey[g.n]
+    LEFT JOIN pg_index x ON x.indexrelid = k.conindid
+   WHERE k.contype IN ('p', 'u', 'f') AND c.relkind IN ('r', 'p') AND NOT a.attisdropped
+     AND NOT pg_is_other_temp_schema(r.oid)
+     AND (pg_has_role(c.relowner, 'USAGE')
+          OR has_column_privilege(c.oid, a.attnum, 'SELECT, INSERT, UPDATE, REFERENCES'));
+
+CREATE VIEW information_schema.referential_constraints AS
+  SELECT current_database()::name AS constraint_catalog, n.nspname AS constraint_schema,
+         k.conname AS constraint_name,
+         CASE WHEN q.oid IS NOT NULL THEN current_database() END::name
+           AS unique_constraint_catalog,
+         m.nspname AS unique_constraint_schema, q.conname AS unique_constraint_name,
+         CASE k.confmatchtype WHEN 'f' THEN 'FULL' WHEN 'p' THEN 'PARTIAL' WHEN 's' THEN 'NONE'
+              END::varchar AS match_option,
+         CASE k.confupdtype WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL'
+              WHEN 'd' THEN 'SET DEFAULT' WHEN 'r' THEN 'RESTRICT' WHEN 'a' THEN 'NO ACTION'
+              END::varchar AS update_rule,
+         CASE k.confdeltype WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL'
+              WHEN 'd' THEN 'SET DEFAULT' WHEN 'r' THEN 'RESTRICT' WHEN 'a' THEN 'NO ACTION'
+              END::varchar AS delete_rule
+    FROM pg_constraint k
+    JOIN pg_namespace n ON n.oid = k.connamespace
+    JOIN pg_class c ON c.oid = k.conrelid
+    LEFT JOIN pg_constraint q ON q.conindid = k.conindid AND q.contype IN ('p', 'u')
+          AND q.conrelid = k.confrelid
+    LEFT JOIN pg_namespace m ON m.oid = q.connamespace
+   WHERE k.contype = 'f'
+     AND (pg_has_role(c.relowner, 'USAGE')
+          OR has_table_privilege(c.oid,
+               'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER'));
+
+CREATE VIEW information_schema.constraint_column_usage AS
+  SELECT current_database()::name AS table_catalog, r.nspname AS table_schema,
+         c.relname AS table_name, a.attname AS column_name,
+         current_database()::name AS constraint_catalog, n.nspname AS constraint_schema,
+         k.conname AS constraint_name
+    FROM pg_constraint k
+    JOIN pg_namespace n ON n.oid = k.connamespace
+    JOIN pg_class c ON c.oid = CASE k.contype WHEN 'f' THEN k.confrelid ELSE k.conrelid END
+    JOIN pg_namespace r ON r.oid = c.relnamespace
+    JOIN pg_attribute a ON a.attrelid = c.oid
+          AND a.attnum = ANY (CASE k.contype WHEN 'f' THEN k.confkey ELSE k.conkey END)
+   WHERE k.contype IN ('c', 'n', 'p', 'u', 'f') AND c.relkind IN ('r', 'p')
+     AND NOT a.attisdropped AND pg_has_role(c.relowner, 'USAGE');
+
+CREATE VIEW information_schema.constraint_table_usage AS
+  SELECT current_database()::name AS table_catalog, r.nspname AS table_schema,
+         c.relname AS table_name, current_database()::name AS constraint_catalog,
+         n.nspname AS constraint_schema, k.conname AS constraint_name
+    FROM pg_constraint k
+    JOIN pg_namespace n ON n.oid = k.connamespace
+    JOIN pg_class c ON c.oid = CASE k.contype WHEN 'f' THEN k.confrelid ELSE k.conrelid END
+    JOIN pg_namespace r ON r.oid = c.relnamespace
+   WHERE k.contype IN ('f', 'p', 'u') AND c.relkind IN ('r', 'p')
+     AND pg_has_role(c.relowner, 'USAGE');
+
+CREATE VIEW information_schema.check_constraints AS
+  SELECT current_database()::name AS constraint_catalog, n.nspname AS constraint_schema,
+         k.conname AS constraint_name,
+         CASE k.contype
+           WHEN 'n' THEN quote_ident((SELECT a.attname FROM pg_attribute a
+                           WHERE a.attrelid = k.conrelid AND a.attnum = k.conkey[1]))
+                         || ' IS NOT NULL'
+           ELSE substring(pg_get_constraintdef(k.oid), 7) END::varchar AS check_clause
+    FROM pg_constraint k
+    JOIN pg_namespace n ON n.oid = k.connamespace
+    LEFT JOIN pg_class c ON c.oid = k.conrelid
+   WHERE k.contype IN ('c', 'n') AND pg_has_role(c.relowner, 'USAGE');
+
+CREATE VIEW information_schema.views AS
+  SELECT current_database()::name AS table_catalog, n.nspname AS table_schema,
+         c.relname AS table_name,
+         CASE WHEN pg_has_role(c.relowner, 'USAGE') THEN pg_get_viewdef(c.oid) END::varchar
+           AS view_definition,
+         'NONE'::varchar AS check_option, 'NO'::varchar(3) AS is_updatable,
+         'NO'::varchar(3) AS is_insertable_into, 'NO'::varchar(3) AS is_trigger_updatable,
+         'NO'::varchar(3) AS is_trigger_deletable, 'NO'::varchar(3) AS is_trigger_insertable_into
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+   WHERE c.relkind = 'v' AND NOT pg_is_other_temp_schema(n.oid)
+     AND (pg_has_role(c.relowner, 'USAGE')
+          OR has_table_privilege(c.oid,
+               'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER'));
+
+CREATE VIEW information_schema.sequences AS
+  SELECT current_database()::name AS sequence_catalog, n.nspname AS sequence_schema,
+         c.relname AS sequence_name, format_type(s.seqtypid, NULL)::varchar AS data_type,
+         CASE s.seqtypid WHEN 21 THEN 16 WHEN 23 THEN 32 ELSE 64 END AS numeric_precision,
+         2 AS numeric_precision_radix, 0 AS numeric_scale, s.seqstart::varchar AS start_value,
+         s.seqmin::varchar AS minimum_value, s.seqmax::varchar AS maximum_value,
+         s.seqincrement::varchar AS increment,
+         CASE WHEN s.seqcycle THEN 'YES' ELSE 'NO' END::varchar(3) AS cycle_option
+    FROM pg_class c
+    JOIN pg_namespace n ON n.oid = c.relnamespace
+    JOIN pg_sequence s ON s.seqrelid = c.oid
+   WHERE c.relkind = 'S' AND NOT pg_is_other_temp_schema(n.oid)
+     AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 1259 AND d.objid = c.oid
+                        AND d.deptype = 'i')
+     AND (pg_has_role(c.relowner, 'USAGE')
+          OR has_sequence_privilege(c.oid, 'SELECT, UPDATE, USAGE'));
+
+CREATE VIEW information_schema.character_sets AS
+  SELECT NULL::name AS character_set_catalog, NULL::name AS character_set_schema,
+         'UTF8'::name AS character_set_name, 'UCS'::name AS character_repertoire,
+         'UTF8'::name AS form_of_use, current_database()::name AS default_collate_catalog,
+         'pg_catalog'::name AS default_collate_schema, 'C'::name AS default_collate_name;
+
+CREATE VIEW information_schema.enabled_roles AS
+  SELECT rolname AS role_name FROM pg_roles WHERE pg_has_role(oid, 'USAGE');
+
+CREATE VIEW information_schema.table_privileges AS
+  SELECT g.rolname AS grantor, coalesce(e.rolname, 'PUBLIC')::name AS grantee,
+         current_database()::name AS table_catalog, n.nspname AS table_schema,
+         c.relname AS table_name, x.privilege_type::varchar AS privilege_type,
+         CASE WHEN x.is_grantable OR x.grantee = c.relowner THEN 'YES' ELSE 'NO' END::varchar(3)
+           AS is_grantable,
+         CASE WHEN x.privilege_type = 'SELECT' THEN 'YES' ELSE 'NO' END::varchar(3)
+           AS with_hierarchy
+    FROM pg_class c
+    JOIN pg_namespace n ON n.oid = c.relnamespace
+    CROSS JOIN LATERAL aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) x
+    JOIN pg_roles g ON g.oid = x.grantor
+    LEFT JOIN pg_roles e ON e.oid = x.grantee
+   WHERE c.relkind IN ('r', 'v', 'f', 'p')
+     AND x.privilege_type IN
+         ('INSERT', 'SELECT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER')
+     AND (x.grantee = 0 OR pg_has_role(x.grantor, 'USAGE') OR pg_has_role(x.grantee, 'USAGE'));
+
+CREATE VIEW information_schema.role_table_grants AS
+  SELECT * FROM information_schema.table_privileges WHERE grantee <> 'PUBLIC';

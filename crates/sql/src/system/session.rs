@@ -3,7 +3,7 @@
 use super::{Bodies, Own, rows, state, text_or_null};
 use crate::session::SessionState;
 use base::settings::{Context, DEFINITIONS, Kind, SetScope};
-use base::{Lsn, Oid, Result, SqlError, SqlState, Xid, bail};
+use base::{Lsn, Result, SqlError, SqlState, Xid, bail};
 use std::time::Duration;
 use txn::XidStatus;
 use types::FunctionBody::{Scalar, Set};
@@ -321,7 +321,7 @@ fn settings(state: &SessionState) -> Vec<Vec<Datum>> {
         ]);
     }
     out.sort_by_key(|row| match &row[0] {
-        Datum::Text(name) => name.to_lowercase(),
+        Datum::Text(name) => name.to_lowercase().to_string(),
         _ => String::new(),
     });
     out
@@ -449,6 +449,6 @@ mod tests {
 
     #[test]
     fn own_oid_is_out_of_postgresqls_way() {
-        assert!(OWN.iter().all(|o| types::facts::proc(Oid(o.oid)).is_none()));
+        assert!(OWN.iter().all(|o| types::facts::proc(base::Oid(o.oid)).is_none()));
     }
 }
