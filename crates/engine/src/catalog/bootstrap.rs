@@ -22,6 +22,8 @@ pub const PG_CATALOG: Oid = Oid(11);
 pub const PG_TOAST: Oid = Oid(99);
 /// Schema `public`.
 pub const PUBLIC: Oid = Oid(2200);
+/// Schema `information_schema`.
+pub const INFORMATION_SCHEMA: Oid = Oid(14_900);
 /// Database `template1`.
 pub const TEMPLATE1: Oid = Oid(1);
 /// Database `template0`.
@@ -59,11 +61,15 @@ pub fn bootstrap(store: &CatalogStore, txn: &Transaction) -> Result<()> {
 }
 
 fn schemas_and_roles(c: &Catalogs<'_>) -> Result<()> {
-    let schemas =
-        [(PG_CATALOG, "pg_catalog", 10), (PG_TOAST, "pg_toast", 10), (PUBLIC, "public", 6171)];
+    let schemas = [
+        (PG_CATALOG, "pg_catalog", 10),
+        (PG_TOAST, "pg_toast", 10),
+        (PUBLIC, "public", 6171),
+        (INFORMATION_SCHEMA, "information_schema", 10),
+    ];
     for (oid, name, owner) in schemas {
         let acl = match name {
-            "pg_catalog" => acl(&["postgres=UC/postgres", "=U/postgres"]),
+            "pg_catalog" | "information_schema" => acl(&["postgres=UC/postgres", "=U/postgres"]),
             "public" => acl(&["pg_database_owner=UC/pg_database_owner", "=U/pg_database_owner"]),
             _ => Datum::Null,
         };

@@ -19,6 +19,10 @@ impl Ddl<'_> {
                 self.create_index(s)?;
                 "CREATE INDEX"
             }
+            U::CreateView(s) => {
+                self.create_view(s)?;
+                "CREATE VIEW"
+            }
             U::CreateSequence(s) => {
                 self.create_sequence(s)?;
                 "CREATE SEQUENCE"

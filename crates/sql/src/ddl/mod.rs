@@ -25,6 +25,7 @@ pub mod sequence;
 pub mod table;
 pub mod temp;
 pub mod truncate;
+pub mod view;
 
 use crate::client::{Client, Notice, Severity};
 use crate::parse::ast::ObjectName;

@@ -1,9 +1,6 @@
 -- The information schema: PostgreSQL 18's names and columns.
 -- Its domains (sql_identifier, character_data, …) are shown as the types below them.
 
-CREATE SCHEMA information_schema;
-GRANT USAGE ON SCHEMA information_schema TO PUBLIC;
-
 CREATE VIEW information_schema.information_schema_catalog_name AS
   SELECT current_database()::name AS catalog_name;
 

@@ -96,11 +96,6 @@ fn argument_types(args: &str) -> Vec<Oid> {
 
 /// The system views, run once by `init` as the superuser.
 pub fn script() -> &'static str {
-    ""
-}
-
-/// The views' text.
-pub fn views() -> &'static str {
     concat!(include_str!("views.sql"), include_str!("information_schema.sql"))
 }
 

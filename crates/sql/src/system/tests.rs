@@ -24,6 +24,6 @@ fn every_body_belongs_to_a_function_of_postgresql() {
 
 #[test]
 fn the_views_parse() {
-    let statements = crate::parse::parse(views()).expect("views.sql parses");
+    let statements = crate::parse::parse(script()).expect("views.sql parses");
     assert!(statements.len() > 50);
 }

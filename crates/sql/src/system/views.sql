@@ -14,7 +14,6 @@ CREATE VIEW pg_catalog.pg_shadow AS
          a.rolpassword AS passwd, a.rolvaliduntil AS valuntil, s.setconfig AS useconfig
     FROM pg_authid a LEFT JOIN pg_db_role_setting s ON s.setrole = a.oid AND s.setdatabase = 0
    WHERE a.rolcanlogin;
-REVOKE ALL ON pg_catalog.pg_shadow FROM PUBLIC;
 
 CREATE VIEW pg_catalog.pg_user AS
   SELECT usename, usesysid, usecreatedb, usesuper, userepl, usebypassrls,

@@ -1,0 +1,250 @@
+//! CREATE VIEW.
+//!
+//! # Layout
+//! A view is a relation without storage and a rule `_RETURN` in `pg_rewrite`, whose action is the analysed
+//! query, serialised.
+
+use super::depend::{self, Kind, Object};
+use super::relation::{self, NewColumn, NewRelation};
+use super::{Ddl, drop, new_oid};
+use crate::analyse::{ParamTypes, analyse_query};
+use crate::parse::utility::CreateView;
+use crate::query::{Query, RteKind};
+use base::{Error, Oid, Result, bail};
+use engine::catalog::load::RowSource;
+use engine::catalog::model::{CatalogView, RelationKind, RelationPersistence, Table};
+use engine::catalog::rows::NewRow;
+use std::collections::{BTreeMap, BTreeSet};
+use types::Datum;
+
+impl Ddl<'_> {
+    /// Makes or replaces a view.
+    ///
+    /// # Errors
+    /// `42P07`, `42P16`, `0A000`; the query's own.
+    pub fn create_view(&mut self, s: &CreateView) -> Result<()> {
+        if s.recursive {
+            return Err(Error::unsupported("CREATE RECURSIVE VIEW"));
+        }
+        if s.check_option.is_some() {
+            return Err(Error::unsupported("WITH CHECK OPTION"));
+        }
+        let namespace = self.creation_namespace(&s.name, s.temporary)?;
+        let env = std::rc::Rc::clone(self.session.env());
+        let mut params = ParamTypes::fixed(Vec::new());
+        let query = analyse_query(&s.query, &self.source, self.state(), &mut params, &*env)?;
+        let mut columns: Vec<NewColumn> = query
+            .targets
+            .iter()
+            .filter(|t| !t.hidden)
+            .map(|t| NewColumn::plain(&t.name, t.expr.ty()))
+            .collect();
+        if s.columns.len() > columns.len() {
+            bail!(SYNTAX_ERROR, "CREATE VIEW specifies more column names than columns");
+        }
+        for (column, name) in columns.iter_mut().zip(&s.columns) {
+            column.name.clone_from(name);
+        }
+        let mut seen = BTreeSet::new();
+        if let Some(twice) = columns.iter().find(|c| !seen.insert(c.name.as_str())) {
+            bail!(DUPLICATE_COLUMN, "column \"{}\" specified more than once", twice.name);
+        }
+        let state = self.state();
+        let mut query = query;
+        let shown = query.targets.iter_mut().filter(|t| !t.hidden);
+        for (target, column) in shown.zip(&columns) {
+            target.name.clone_from(&column.name);
+        }
+        let txn = state.txn()?;
+        let existing = match state.catalog.relation_oid(&txn, namespace, &s.name.name)? {
+            Some(oid) if s.or_replace => state.catalog.table(&txn, oid)?,
+            _ => None,
+        };
+        let view = match existing {
+            Some(old) => {
+                replace(state, &old, &columns)?;
+                old.oid
+            }
+            None => relation::create(
+                state,
+                &NewRelation {
+                    name: s.name.name.clone(),
+                    namespace,
+                    kind: RelationKind::View,
+                    persistence: if s.temporary {
+                        RelationPersistence::Temporary
+                    } else {
+                        RelationPersistence::Permanent
+                    },
+                    owner: state.current_user.borrow().oid,
+                    columns,
+                    options: BTreeMap::new(),
+                    toast_options: BTreeMap::new(),
+                },
+            )?,
+        };
+        if view < Oid::FIRST_NORMAL && s.name.name != "pg_shadow" {
+            // Init's views are for everybody to read.
+            let acl = ["postgres=arwdDxtm/postgres", "=r/postgres"];
+            let acl = engine::catalog::bootstrap::acl(&acl);
+            relation::update_class(state, view, |row| row.set("relacl", acl))?;
+        }
+        store_rule(state, view, &query)
+    }
+}
+
+/// CREATE OR REPLACE: the old columns stay as they are, new ones come behind them.
+fn replace(state: &crate::session::SessionState, old: &Table, columns: &[NewColumn]) -> Result<()> {
+    if old.kind != RelationKind::View {
+        bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a view", old.name);
+    }
+    crate::acl::check_owner(state, old)?;
+    crate::relations::lock(state, old.oid, txn::LockMode::AccessExclusive)?;
+    if columns.len() < old.columns.len() {
+        bail!(INVALID_TABLE_DEFINITION, "cannot drop columns from view");
+    }
+    for (was, is) in old.columns.iter().zip(columns) {
+        if was.name != is.name {
+            return Err(base::SqlError::new(
+                base::SqlState::INVALID_TABLE_DEFINITION,
+                format!(
+                    "cannot change name of view column \"{}\" to \"{}\"",
+                    was.name, is.name
+                ),
+            )
+            .hint("Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead.")
+            .into());
+        }
+        if was.ty != is.ty {
+            bail!(
+                INVALID_TABLE_DEFINITION,
+                "cannot change data type of view column \"{}\" from {} to {}",
+                was.name,
+                types::format_type(was.ty.oid, was.ty.typmod),
+                types::format_type(is.ty.oid, is.ty.typmod)
+            );
+        }
+    }
+    for (number, column) in (1..).zip(columns).skip(old.columns.len()) {
+        relation::insert_column(state, old.oid, number, column)?;
+    }
+    let count = i64::try_from(columns.len()).unwrap_or(0);
+    relation::update_class(state, old.oid, |row| {
+        row.set("relnatts", Datum::Int2(i16::try_from(count).unwrap_or(0)));
+    })?;
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn);
+    for rule in rows.find("pg_rewrite", &[("ev_class", Datum::Oid(old.oid))])? {
+        drop::forget_dependencies(state, Object::of("pg_rewrite", rule.oid("oid")))?;
+        rows.delete(&rule)?;
+    }
+    Ok(())
+}
+
+fn store_rule(state: &crate::session::SessionState, view: Oid, query: &Query) -> Result<()> {
+    let action = serde_json::to_string(query)
+        .map_err(|e| Error::corrupt_file(format!("a query does not serialise: {e}")))?;
+    let txn = state.txn()?;
+    let rule = new_oid(state, "pg_rewrite")?;
+    let row = NewRow::of("pg_rewrite")
+        .oid("oid", rule)
+        .text("rulename", "_RETURN")
+        .oid("ev_class", view)
+        .char("ev_type", b'1')
+        .char("ev_enabled", b'O')
+        .bool("is_instead", true)
+        .text("ev_qual", "<>")
+        .text("ev_action", &action);
+    state.catalog.rows(&txn).insert(&row)?;
+    relation::update_class(state, view, |row| row.set("relhasrules", Datum::Bool(true)))?;
+    let rule = Object::of("pg_rewrite", rule);
+    depend::record(state, rule, Object::relation(view), Kind::Internal)?;
+    let mut used = BTreeSet::new();
+    relations_of(state, query, &mut used)?;
+    for (relation, column) in used {
+        let on = Object { sub: column, ..Object::relation(relation) };
+        if relation != view {
+            depend::record(state, rule, on, Kind::Normal)?;
+        }
+    }
+    state.catalog.changed(view);
+    Ok(())
+}
+
+/// The relations, and their columns, that a query reads. Views count as themselves.
+fn relations_of(
+    catalog: &dyn CatalogView,
+    query: &Query,
+    used: &mut BTreeSet<(Oid, i32)>,
+) -> Result<()> {
+    let place = |rte: usize| {
+        query.range_table.get(rte).and_then(|e| match &e.kind {
+            RteKind::Relation { oid, .. } => Some(Oid(*oid)),
+            RteKind::Subquery { view, .. } if *view != 0 => Some(Oid(*view)),
+            _ => None,
+        })
+    };
+    let mut note = |e: &expr::Expr| {
+        e.walk(&mut |e| match e {
+            expr::Expr::Var { levels_up: 0, rte, column, .. } => {
+                if let Some(oid) = place(*rte) {
+                    used.insert((oid, (*column).max(0)));
+                }
+            }
+            expr::Expr::Const(c) if c.ty.oid == types::oids::REGCLASS => {
+                if let Datum::Oid(oid) = c.value {
+                    used.insert((oid, 0));
+                }
+            }
+            _ => {}
+        });
+    };
+    for target in &query.targets {
+        note(&target.expr);
+    }
+    for e in query.filter.iter().chain(&query.having).chain(&query.group_exprs) {
+        note(e);
+    }
+    for key in &query.order_by {
+        note(&key.expr);
+    }
+    for item in &query.from {
+        join_conditions(item, &mut note);
+    }
+    for (rte, entry) in query.range_table.iter().enumerate() {
+        if let Some(oid) = place(rte) {
+            used.insert((oid, 0));
+            continue;
+        }
+        match &entry.kind {
+            RteKind::Subquery { query, .. } => relations_of(catalog, query, used)?,
+            RteKind::Join { vars, .. } => {
+                for e in vars {
+                    if let expr::Expr::Var { rte, column, .. } = e
+                        && let Some(oid) = place(*rte)
+                    {
+                        used.insert((oid, *column));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    for cte in &query.ctes {
+        relations_of(catalog, &cte.query, used)?;
+    }
+    for sub in &query.sub_selects {
+        relations_of(catalog, sub, used)?;
+    }
+    Ok(())
+}
+
+fn join_conditions(item: &crate::query::FromItem, note: &mut impl FnMut(&expr::Expr)) {
+    if let crate::query::FromItem::Join(join) = item {
+        join_conditions(&join.left, note);
+        join_conditions(&join.right, note);
+        if let Some(on) = &join.on {
+            note(on);
+        }
+    }
+}
