@@ -107,10 +107,7 @@ fn replace(state: &crate::session::SessionState, old: &Table, columns: &[NewColu
         if was.name != is.name {
             return Err(base::SqlError::new(
                 base::SqlState::INVALID_TABLE_DEFINITION,
-                format!(
-                    "cannot change name of view column \"{}\" to \"{}\"",
-                    was.name, is.name
-                ),
+                format!("cannot change name of view column \"{}\" to \"{}\"", was.name, is.name),
             )
             .hint("Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead.")
             .into());

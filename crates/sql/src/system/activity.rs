@@ -33,14 +33,38 @@ pub(super) const BODIES: Bodies = &[
         }),
     ),
     ("pg_stat_get_backend_pid", Scalar(|env, a| of(env, a, |b| Datum::Int4(b.pid)))),
-    ("pg_stat_get_backend_dbid", Scalar(|env, a| of(env, a, |b| Datum::Oid(b.activity.lock().database)))),
-    ("pg_stat_get_backend_userid", Scalar(|env, a| of(env, a, |b| Datum::Oid(b.activity.lock().user)))),
-    ("pg_stat_get_backend_activity", Scalar(|env, a| of(env, a, |b| Datum::text(&*b.activity.lock().query)))),
-    ("pg_stat_get_backend_start", Scalar(|env, a| of(env, a, |b| moment(b.activity.lock().backend_start)))),
-    ("pg_stat_get_backend_activity_start", Scalar(|env, a| of(env, a, |b| moment(b.activity.lock().query_start)))),
-    ("pg_stat_get_backend_xact_start", Scalar(|env, a| of(env, a, |b| moment(b.activity.lock().xact_start)))),
-    ("pg_stat_get_backend_wait_event", Scalar(|env, a| of(env, a, |b| text_or_null(b.activity.lock().wait_event)))),
-    ("pg_stat_get_backend_wait_event_type", Scalar(|env, a| of(env, a, |b| text_or_null(b.activity.lock().wait_event_type)))),
+    (
+        "pg_stat_get_backend_dbid",
+        Scalar(|env, a| of(env, a, |b| Datum::Oid(b.activity.lock().database))),
+    ),
+    (
+        "pg_stat_get_backend_userid",
+        Scalar(|env, a| of(env, a, |b| Datum::Oid(b.activity.lock().user))),
+    ),
+    (
+        "pg_stat_get_backend_activity",
+        Scalar(|env, a| of(env, a, |b| Datum::text(&*b.activity.lock().query))),
+    ),
+    (
+        "pg_stat_get_backend_start",
+        Scalar(|env, a| of(env, a, |b| moment(b.activity.lock().backend_start))),
+    ),
+    (
+        "pg_stat_get_backend_activity_start",
+        Scalar(|env, a| of(env, a, |b| moment(b.activity.lock().query_start))),
+    ),
+    (
+        "pg_stat_get_backend_xact_start",
+        Scalar(|env, a| of(env, a, |b| moment(b.activity.lock().xact_start))),
+    ),
+    (
+        "pg_stat_get_backend_wait_event",
+        Scalar(|env, a| of(env, a, |b| text_or_null(b.activity.lock().wait_event))),
+    ),
+    (
+        "pg_stat_get_backend_wait_event_type",
+        Scalar(|env, a| of(env, a, |b| text_or_null(b.activity.lock().wait_event_type))),
+    ),
     ("pg_stat_clear_snapshot", Scalar(|_, _| Ok(Datum::Null))),
     ("pg_stat_force_next_flush", Scalar(|_, _| Ok(Datum::Null))),
 ];

@@ -62,7 +62,10 @@ pub(super) const BODIES: Bodies = &[
             Ok(Datum::text(name.unwrap_or_else(|| format!("unknown (OID={oid})"))))
         }),
     ),
-    ("pg_get_serial_sequence", Scalar(|env, a| serial_sequence(state(env)?, text(a, 0)?, text(a, 1)?))),
+    (
+        "pg_get_serial_sequence",
+        Scalar(|env, a| serial_sequence(state(env)?, text(a, 0)?, text(a, 1)?)),
+    ),
     (
         "format_type",
         Scalar(|env, a| {
@@ -88,7 +91,9 @@ pub(super) const BODIES: Bodies = &[
     ),
     (
         "shobj_description",
-        Scalar(|env, a| description(state(env)?, "pg_shdescription", oid(a, 0)?, Some(text(a, 1)?))),
+        Scalar(|env, a| {
+            description(state(env)?, "pg_shdescription", oid(a, 0)?, Some(text(a, 1)?))
+        }),
     ),
     (
         "col_description",
@@ -163,8 +168,8 @@ fn index_definition(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
         (None, false)
     };
     // The full definition names the schema; the pretty one only where it must.
-    let qualified = !pretty
-        || !names::relation_is_visible(state, table.oid, &table.name, table.namespace)?;
+    let qualified =
+        !pretty || !names::relation_is_visible(state, table.oid, &table.name, table.namespace)?;
     deparse::index_definition(&index, &table, column, pretty, qualified, env).map(Datum::text)
 }
 

@@ -81,7 +81,11 @@ fn arguments(p: &ProcFact, defaults: bool) -> String {
         let direct = usize::try_from(aggregate.direct_args).unwrap_or(0);
         let parts: Vec<&str> = out.split(", ").collect();
         let (left, right) = parts.split_at(direct.min(parts.len()));
-        let right = if right.is_empty() { left.last().into_iter().copied().collect() } else { right.to_vec() };
+        let right = if right.is_empty() {
+            left.last().into_iter().copied().collect()
+        } else {
+            right.to_vec()
+        };
         let left = left.join(", ");
         let gap = if left.is_empty() { "" } else { " " };
         return format!("{left}{gap}ORDER BY {}", right.join(", "));
@@ -207,7 +211,10 @@ mod tests {
             "CREATE OR REPLACE FUNCTION pg_catalog.now()\n RETURNS timestamp with time zone\n \
              LANGUAGE internal\n STABLE PARALLEL SAFE STRICT\nAS $function$now$function$\n"
         );
-        assert_eq!(arguments(one("pg_terminate_backend"), true), "pid integer, timeout bigint DEFAULT 0");
+        assert_eq!(
+            arguments(one("pg_terminate_backend"), true),
+            "pid integer, timeout bigint DEFAULT 0"
+        );
         assert_eq!(arguments(one("pg_terminate_backend"), false), "pid integer, timeout bigint");
         assert_eq!(result(one("pg_lock_status")), "SETOF record");
     }

@@ -15,12 +15,30 @@ use types::{ArrayValue, Datum, Env, oids};
 pub(super) const BODIES: Bodies = &[
     ("pg_advisory_lock", Scalar(|env, a| take(env, a, LockOwner::Session, LockMode::Exclusive))),
     ("pg_advisory_lock_shared", Scalar(|env, a| take(env, a, LockOwner::Session, LockMode::Share))),
-    ("pg_advisory_xact_lock", Scalar(|env, a| take(env, a, LockOwner::Transaction, LockMode::Exclusive))),
-    ("pg_advisory_xact_lock_shared", Scalar(|env, a| take(env, a, LockOwner::Transaction, LockMode::Share))),
-    ("pg_try_advisory_lock", Scalar(|env, a| try_take(env, a, LockOwner::Session, LockMode::Exclusive))),
-    ("pg_try_advisory_lock_shared", Scalar(|env, a| try_take(env, a, LockOwner::Session, LockMode::Share))),
-    ("pg_try_advisory_xact_lock", Scalar(|env, a| try_take(env, a, LockOwner::Transaction, LockMode::Exclusive))),
-    ("pg_try_advisory_xact_lock_shared", Scalar(|env, a| try_take(env, a, LockOwner::Transaction, LockMode::Share))),
+    (
+        "pg_advisory_xact_lock",
+        Scalar(|env, a| take(env, a, LockOwner::Transaction, LockMode::Exclusive)),
+    ),
+    (
+        "pg_advisory_xact_lock_shared",
+        Scalar(|env, a| take(env, a, LockOwner::Transaction, LockMode::Share)),
+    ),
+    (
+        "pg_try_advisory_lock",
+        Scalar(|env, a| try_take(env, a, LockOwner::Session, LockMode::Exclusive)),
+    ),
+    (
+        "pg_try_advisory_lock_shared",
+        Scalar(|env, a| try_take(env, a, LockOwner::Session, LockMode::Share)),
+    ),
+    (
+        "pg_try_advisory_xact_lock",
+        Scalar(|env, a| try_take(env, a, LockOwner::Transaction, LockMode::Exclusive)),
+    ),
+    (
+        "pg_try_advisory_xact_lock_shared",
+        Scalar(|env, a| try_take(env, a, LockOwner::Transaction, LockMode::Share)),
+    ),
     ("pg_advisory_unlock", Scalar(|env, a| release(env, a, LockMode::Exclusive))),
     ("pg_advisory_unlock_shared", Scalar(|env, a| release(env, a, LockMode::Share))),
     (
@@ -42,7 +60,9 @@ pub(super) const BODIES: Bodies = &[
     ),
     (
         "pg_safe_snapshot_blocking_pids",
-        Scalar(|_, _| Ok(Datum::Array(Arc::new(ArrayValue::one_dimension(oids::INT4, Vec::new()))))),
+        Scalar(|_, _| {
+            Ok(Datum::Array(Arc::new(ArrayValue::one_dimension(oids::INT4, Vec::new()))))
+        }),
     ),
     (
         "pg_cancel_backend",
@@ -119,7 +139,8 @@ fn listing(state: &SessionState) -> Vec<Vec<Datum>> {
             // database, relation, page, tuple, virtualxid, transactionid, classid, objid, objsubid
             let mut what: [Datum; 9] = Default::default();
             match l.tag {
-                LockTag::Relation { database, relation } | LockTag::Extend { database, relation } => {
+                LockTag::Relation { database, relation }
+                | LockTag::Extend { database, relation } => {
                     what[0] = oid(database);
                     what[1] = oid(relation);
                 }
@@ -175,7 +196,10 @@ fn may_signal(state: &SessionState, pid: i32, what: &str, whom: &str) -> Result<
     if crate::acl::is_superuser(state, user)? || !crate::acl::roles_of(state, me)?.contains(&user) {
         return Err(base::SqlError::new(
             SqlState::INSUFFICIENT_PRIVILEGE,
-            format!("permission denied to {what}{}", if what.ends_with("query") { "" } else { " process" }),
+            format!(
+                "permission denied to {what}{}",
+                if what.ends_with("query") { "" } else { " process" }
+            ),
         )
         .detail(format!(
             "Only roles with privileges of the role whose process is being signalled, or with \

@@ -61,7 +61,9 @@ pub fn register() {
     ] {
         for (name, body) in bodies {
             match name.split_once('(') {
-                Some((name, args)) => all.push(registry::declare(name, &argument_types(args), *body)),
+                Some((name, args)) => {
+                    all.push(registry::declare(name, &argument_types(args), *body))
+                }
                 None => all.extend(registry::declare_all(name, *body)),
             }
         }

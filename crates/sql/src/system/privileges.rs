@@ -53,10 +53,7 @@ pub(super) const BODIES: Bodies = &[
     ("aclexplode", Set(|env, a| explode(env, a))),
     ("acldefault", Scalar(|env, a| default_acl(env, a))),
     ("pg_get_acl", Scalar(|env, a| object_acl(env, a))),
-    (
-        "row_security_active",
-        Scalar(|_, _| Ok(Datum::Bool(false))),
-    ),
+    ("row_security_active", Scalar(|_, _| Ok(Datum::Bool(false)))),
 ];
 
 /// A role given by name or OID; PUBLIC is 0.
@@ -98,9 +95,15 @@ fn parse(text: &str) -> Result<Vec<(u32, bool)>> {
             let name = if name == "TEMP" { "TEMPORARY" } else { name };
             match PRIVILEGES.iter().find(|p| p.2 == name) {
                 Some((bit, ..)) => Ok((*bit, option)),
-                None if matches!(name, "EXECUTE" | "RULE" | "SET" | "ALTER SYSTEM") => Ok((0, option)),
+                None if matches!(name, "EXECUTE" | "RULE" | "SET" | "ALTER SYSTEM") => {
+                    Ok((0, option))
+                }
                 None => {
-                    bail!(INVALID_PARAMETER_VALUE, "unrecognized privilege type: \"{}\"", word.trim())
+                    bail!(
+                        INVALID_PARAMETER_VALUE,
+                        "unrecognized privilege type: \"{}\"",
+                        word.trim()
+                    )
                 }
             }
         })
@@ -118,9 +121,13 @@ fn has(env: &dyn Env, a: &[Datum], kind: Kind) -> Result<Datum> {
         public_privileges(acl.as_deref(), public)
     };
     let grantable = held == u32::MAX;
-    Ok(Datum::Bool(wanted.iter().any(|(bit, option)| {
-        if *option { grantable } else { *bit == 0 || held & bit != 0 }
-    })))
+    Ok(Datum::Bool(
+        wanted.iter().any(
+            |(bit, option)| {
+                if *option { grantable } else { *bit == 0 || held & bit != 0 }
+            },
+        ),
+    ))
 }
 
 fn public_privileges(acl: Option<&[String]>, default: u32) -> u32 {
@@ -157,7 +164,9 @@ fn object(state: &SessionState, kind: Kind, rest: &[Datum]) -> Result<Option<Gua
                         }
                         true
                     }
-                    Datum::Int2(n) => table.columns.iter().any(|c| c.number == i32::from(*n) && !c.dropped),
+                    Datum::Int2(n) => {
+                        table.columns.iter().any(|c| c.number == i32::from(*n) && !c.dropped)
+                    }
                     _ => false,
                 };
                 if !known {

@@ -38,8 +38,7 @@ fn list(env: &dyn types::Env, a: &[Datum]) -> Result<types::registry::RowIter> {
             if state.cluster.backends().by_pid(p.pid).is_none() {
                 continue;
             }
-            let mut row =
-                vec![Datum::Int4(p.pid), Datum::Oid(p.database), Datum::Oid(p.relation)];
+            let mut row = vec![Datum::Int4(p.pid), Datum::Oid(p.database), Datum::Oid(p.relation)];
             row.extend(
                 [
                     p.phase as u64,

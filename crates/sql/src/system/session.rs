@@ -12,11 +12,47 @@ use types::{ArrayValue, Datum, Env, oids};
 
 /// Encodings by number, as PostgreSQL counts them.
 const ENCODINGS: [&str; 42] = [
-    "SQL_ASCII", "EUC_JP", "EUC_CN", "EUC_KR", "EUC_TW", "EUC_JIS_2004", "UTF8", "MULE_INTERNAL",
-    "LATIN1", "LATIN2", "LATIN3", "LATIN4", "LATIN5", "LATIN6", "LATIN7", "LATIN8", "LATIN9",
-    "LATIN10", "WIN1256", "WIN1258", "WIN866", "WIN874", "KOI8R", "WIN1251", "WIN1252",
-    "ISO_8859_5", "ISO_8859_6", "ISO_8859_7", "ISO_8859_8", "WIN1250", "WIN1253", "WIN1254",
-    "WIN1255", "WIN1257", "KOI8U", "SJIS", "BIG5", "GBK", "UHC", "GB18030", "JOHAB",
+    "SQL_ASCII",
+    "EUC_JP",
+    "EUC_CN",
+    "EUC_KR",
+    "EUC_TW",
+    "EUC_JIS_2004",
+    "UTF8",
+    "MULE_INTERNAL",
+    "LATIN1",
+    "LATIN2",
+    "LATIN3",
+    "LATIN4",
+    "LATIN5",
+    "LATIN6",
+    "LATIN7",
+    "LATIN8",
+    "LATIN9",
+    "LATIN10",
+    "WIN1256",
+    "WIN1258",
+    "WIN866",
+    "WIN874",
+    "KOI8R",
+    "WIN1251",
+    "WIN1252",
+    "ISO_8859_5",
+    "ISO_8859_6",
+    "ISO_8859_7",
+    "ISO_8859_8",
+    "WIN1250",
+    "WIN1253",
+    "WIN1254",
+    "WIN1255",
+    "WIN1257",
+    "KOI8U",
+    "SJIS",
+    "BIG5",
+    "GBK",
+    "UHC",
+    "GB18030",
+    "JOHAB",
     "SHIFT_JIS_2004",
 ];
 
@@ -82,7 +118,10 @@ pub(super) const BODIES: Bodies = &[
             })
         }),
     ),
-    ("inet_client_addr", Scalar(|env, _| Ok(text_or_null(state(env)?.backend.activity.lock().client_addr.clone())))),
+    (
+        "inet_client_addr",
+        Scalar(|env, _| Ok(text_or_null(state(env)?.backend.activity.lock().client_addr.clone()))),
+    ),
     (
         "inet_client_port",
         Scalar(|env, _| {
@@ -179,9 +218,18 @@ pub(super) const BODIES: Bodies = &[
         }),
     ),
     // WAL.
-    ("pg_current_wal_lsn", Scalar(|env, _| Ok(Datum::Lsn(state(env)?.cluster.engine().wal.written_lsn())))),
-    ("pg_current_wal_insert_lsn", Scalar(|env, _| Ok(Datum::Lsn(state(env)?.cluster.engine().wal.insert_lsn())))),
-    ("pg_current_wal_flush_lsn", Scalar(|env, _| Ok(Datum::Lsn(state(env)?.cluster.engine().wal.flushed_lsn())))),
+    (
+        "pg_current_wal_lsn",
+        Scalar(|env, _| Ok(Datum::Lsn(state(env)?.cluster.engine().wal.written_lsn()))),
+    ),
+    (
+        "pg_current_wal_insert_lsn",
+        Scalar(|env, _| Ok(Datum::Lsn(state(env)?.cluster.engine().wal.insert_lsn()))),
+    ),
+    (
+        "pg_current_wal_flush_lsn",
+        Scalar(|env, _| Ok(Datum::Lsn(state(env)?.cluster.engine().wal.flushed_lsn()))),
+    ),
     ("pg_walfile_name", Scalar(|env, a| wal_file_name(state(env)?, lsn(a, 0)?).map(Datum::text))),
     ("pg_last_wal_receive_lsn", Scalar(|_, _| Ok(Datum::Null))),
     ("pg_last_wal_replay_lsn", Scalar(|_, _| Ok(Datum::Null))),
@@ -232,11 +280,11 @@ fn version() -> String {
 
 fn extensions() -> Vec<Vec<Datum>> {
     [("pg_buffercache", "1.6", "examine the shared buffer cache")]
-    .into_iter()
-    .map(|(name, version, comment)| {
-        vec![Datum::text(name), Datum::text(version), Datum::text(comment)]
-    })
-    .collect()
+        .into_iter()
+        .map(|(name, version, comment)| {
+            vec![Datum::text(name), Datum::text(version), Datum::text(comment)]
+        })
+        .collect()
 }
 
 /// Fails unless the current user is a superuser.
@@ -254,11 +302,9 @@ fn setting(env: &dyn Env, name: &str) -> Result<String> {
 fn set_config(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
     let state = state(env)?;
     if is_null(a, 0) {
-        return Err(SqlError::new(
-            SqlState::NULL_VALUE_NOT_ALLOWED,
-            "SET requires parameter name",
-        )
-        .into());
+        return Err(
+            SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "SET requires parameter name").into()
+        );
     }
     let name = text(a, 0)?;
     let local = !is_null(a, 2) && boolean(a, 2)?;

@@ -32,7 +32,9 @@ pub(super) const BODIES: Bodies = &[
     (
         "pg_total_relation_size",
         Scalar(|env, a| {
-            of_table(env, a, |state, table| Ok(table_size(state, table)? + indexes_size(state, table)?))
+            of_table(env, a, |state, table| {
+                Ok(table_size(state, table)? + indexes_size(state, table)?)
+            })
         }),
     ),
     (
@@ -77,9 +79,7 @@ pub(super) const BODIES: Bodies = &[
                 return folder_size(state, Oid::INVALID).map(Datum::Int8);
             }
             let mut total = 0;
-            for (database, _) in
-                engine::storage::database_folders(&*state.cluster.engine().disk)?
-            {
+            for (database, _) in engine::storage::database_folders(&*state.cluster.engine().disk)? {
                 if database.is_valid() {
                     total += folder_size(state, database)?;
                 }
@@ -189,8 +189,7 @@ fn indexes_size(state: &SessionState, table: &Table) -> Result<i64> {
 /// The bytes of all files of a database; of the shared ones for no database.
 fn folder_size(state: &SessionState, database: Oid) -> Result<i64> {
     let disk = &state.cluster.engine().disk;
-    let folder =
-        if database.is_valid() { format!("base/{database}") } else { "global".to_owned() };
+    let folder = if database.is_valid() { format!("base/{database}") } else { "global".to_owned() };
     let failed = |e| base::Error::io(format!("could not read directory \"{folder}\""), e);
     let mut total = 0;
     for name in disk.list(&folder).map_err(failed)? {

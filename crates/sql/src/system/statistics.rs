@@ -118,10 +118,7 @@ pub(super) const BODIES: Bodies = &[
     table_count!("pg_stat_get_tuples_deleted", deleted),
     table_count!("pg_stat_get_tuples_hot_updated", hot_updated),
     zero!("pg_stat_get_tuples_newpage_updated"),
-    (
-        "pg_stat_get_live_tuples",
-        Scalar(|env, a| at_least_zero(env, a, |c| &c.live)),
-    ),
+    ("pg_stat_get_live_tuples", Scalar(|env, a| at_least_zero(env, a, |c| &c.live))),
     ("pg_stat_get_dead_tuples", Scalar(|env, a| at_least_zero(env, a, |c| &c.dead))),
     table_count!("pg_stat_get_mod_since_analyze", modified_since_analyze),
     table_count!("pg_stat_get_ins_since_vacuum", inserted_since_vacuum),
@@ -134,17 +131,25 @@ pub(super) const BODIES: Bodies = &[
     table_count!("pg_stat_get_autovacuum_count", autovacuum_count),
     table_count!("pg_stat_get_analyze_count", analyze_count),
     table_count!("pg_stat_get_autoanalyze_count", autoanalyze_count),
-    ("pg_stat_get_total_vacuum_time", Scalar(|env, a| {
-        Ok(Datum::Float8(counts(env, a)?.map_or(0.0, |c| {
-            c.vacuum_time_us.load(Ordering::Relaxed) as f64 / 1000.0
-        })))
-    })),
+    (
+        "pg_stat_get_total_vacuum_time",
+        Scalar(|env, a| {
+            Ok(Datum::Float8(
+                counts(env, a)?
+                    .map_or(0.0, |c| c.vacuum_time_us.load(Ordering::Relaxed) as f64 / 1000.0),
+            ))
+        }),
+    ),
     ("pg_stat_get_total_autovacuum_time", Scalar(|_, _| Ok(Datum::Float8(0.0)))),
-    ("pg_stat_get_total_analyze_time", Scalar(|env, a| {
-        Ok(Datum::Float8(counts(env, a)?.map_or(0.0, |c| {
-            c.analyze_time_us.load(Ordering::Relaxed) as f64 / 1000.0
-        })))
-    })),
+    (
+        "pg_stat_get_total_analyze_time",
+        Scalar(|env, a| {
+            Ok(Datum::Float8(
+                counts(env, a)?
+                    .map_or(0.0, |c| c.analyze_time_us.load(Ordering::Relaxed) as f64 / 1000.0),
+            ))
+        }),
+    ),
     ("pg_stat_get_total_autoanalyze_time", Scalar(|_, _| Ok(Datum::Float8(0.0)))),
     zero!("pg_stat_get_blocks_fetched"),
     zero!("pg_stat_get_blocks_hit"),
@@ -240,10 +245,16 @@ pub(super) const BODIES: Bodies = &[
             Ok(Datum::Float8(counters.sync_time_ms.load(Ordering::Relaxed) as f64))
         }),
     ),
-    ("pg_stat_get_checkpointer_stat_reset_time", Scalar(|env, _| Ok(Datum::TimestampTz(state(env)?.cluster.started_us)))),
+    (
+        "pg_stat_get_checkpointer_stat_reset_time",
+        Scalar(|env, _| Ok(Datum::TimestampTz(state(env)?.cluster.started_us))),
+    ),
     checkpoints!("pg_stat_get_bgwriter_buf_written_clean", background_written),
     checkpoints!("pg_stat_get_bgwriter_maxwritten_clean", background_maxwritten),
-    ("pg_stat_get_bgwriter_stat_reset_time", Scalar(|env, _| Ok(Datum::TimestampTz(state(env)?.cluster.started_us)))),
+    (
+        "pg_stat_get_bgwriter_stat_reset_time",
+        Scalar(|env, _| Ok(Datum::TimestampTz(state(env)?.cluster.started_us))),
+    ),
     (
         "pg_stat_get_buf_alloc",
         Scalar(|env, _| Ok(int8(state(env)?.cluster.engine().pool.allocations()))),
@@ -287,7 +298,10 @@ pub(super) const BODIES: Bodies = &[
     ("pg_stat_get_xact_tuples_inserted", Scalar(|env, a| in_transaction(env, a, |c| c.inserted))),
     ("pg_stat_get_xact_tuples_updated", Scalar(|env, a| in_transaction(env, a, |c| c.updated))),
     ("pg_stat_get_xact_tuples_deleted", Scalar(|env, a| in_transaction(env, a, |c| c.deleted))),
-    ("pg_stat_get_xact_tuples_hot_updated", Scalar(|env, a| in_transaction(env, a, |c| c.hot_updated))),
+    (
+        "pg_stat_get_xact_tuples_hot_updated",
+        Scalar(|env, a| in_transaction(env, a, |c| c.hot_updated)),
+    ),
     zero!("pg_stat_get_xact_tuples_newpage_updated"),
     ("pg_stat_get_function_calls", Scalar(|_, _| Ok(Datum::Null))),
     ("pg_stat_get_function_total_time", Scalar(|_, _| Ok(Datum::Null))),
@@ -331,7 +345,11 @@ fn count(env: &dyn Env, a: &[Datum], field: fn(&TableCounts) -> &AtomicI64) -> R
     Ok(Datum::Int8(counts(env, a)?.map_or(0, |c| field(&c).load(Ordering::Relaxed))))
 }
 
-fn at_least_zero(env: &dyn Env, a: &[Datum], field: fn(&TableCounts) -> &AtomicI64) -> Result<Datum> {
+fn at_least_zero(
+    env: &dyn Env,
+    a: &[Datum],
+    field: fn(&TableCounts) -> &AtomicI64,
+) -> Result<Datum> {
     Ok(Datum::Int8(counts(env, a)?.map_or(0, |c| field(&c).load(Ordering::Relaxed).max(0))))
 }
 
@@ -341,9 +359,21 @@ fn at(env: &dyn Env, a: &[Datum], field: fn(&TableCounts) -> i64) -> Result<Datu
 
 fn zero(c: &TableCounts) {
     for field in [
-        &c.seq_scan, &c.seq_tup_read, &c.idx_scan, &c.idx_tup_fetch, &c.inserted, &c.updated,
-        &c.deleted, &c.hot_updated, &c.vacuum_count, &c.autovacuum_count, &c.analyze_count,
-        &c.autoanalyze_count, &c.last_vacuum, &c.last_autovacuum, &c.last_analyze,
+        &c.seq_scan,
+        &c.seq_tup_read,
+        &c.idx_scan,
+        &c.idx_tup_fetch,
+        &c.inserted,
+        &c.updated,
+        &c.deleted,
+        &c.hot_updated,
+        &c.vacuum_count,
+        &c.autovacuum_count,
+        &c.analyze_count,
+        &c.autoanalyze_count,
+        &c.last_vacuum,
+        &c.last_autovacuum,
+        &c.last_analyze,
         &c.last_autoanalyze,
     ] {
         field.store(0, Ordering::Relaxed);

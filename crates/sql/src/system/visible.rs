@@ -21,7 +21,10 @@ pub(super) const BODIES: Bodies = &[
                 .map(Datum::Bool)
         }),
     ),
-    ("pg_type_is_visible", Scalar(|env, a| by_schema(state(env)?, "pg_type", "typnamespace", oid(a, 0)?))),
+    (
+        "pg_type_is_visible",
+        Scalar(|env, a| by_schema(state(env)?, "pg_type", "typnamespace", oid(a, 0)?)),
+    ),
     (
         "pg_function_is_visible",
         Scalar(|env, a| {
@@ -33,20 +36,47 @@ pub(super) const BODIES: Bodies = &[
             by_schema(state, "pg_proc", "pronamespace", oid)
         }),
     ),
-    ("pg_operator_is_visible", Scalar(|env, a| by_schema(state(env)?, "pg_operator", "oprnamespace", oid(a, 0)?))),
-    ("pg_opclass_is_visible", Scalar(|env, a| by_schema(state(env)?, "pg_opclass", "opcnamespace", oid(a, 0)?))),
-    ("pg_opfamily_is_visible", Scalar(|env, a| by_schema(state(env)?, "pg_opfamily", "opfnamespace", oid(a, 0)?))),
-    ("pg_collation_is_visible", Scalar(|env, a| by_schema(state(env)?, "pg_collation", "collnamespace", oid(a, 0)?))),
-    ("pg_conversion_is_visible", Scalar(|env, a| by_schema(state(env)?, "pg_conversion", "connamespace", oid(a, 0)?))),
-    ("pg_statistics_obj_is_visible", Scalar(|env, a| by_schema(state(env)?, "pg_statistic_ext", "stxnamespace", oid(a, 0)?))),
-    ("pg_ts_config_is_visible", Scalar(|env, a| by_schema(state(env)?, "pg_ts_config", "cfgnamespace", oid(a, 0)?))),
-    ("pg_ts_dict_is_visible", Scalar(|env, a| by_schema(state(env)?, "pg_ts_dict", "dictnamespace", oid(a, 0)?))),
-    ("pg_ts_parser_is_visible", Scalar(|env, a| by_schema(state(env)?, "pg_ts_parser", "prsnamespace", oid(a, 0)?))),
-    ("pg_ts_template_is_visible", Scalar(|env, a| by_schema(state(env)?, "pg_ts_template", "tmplnamespace", oid(a, 0)?))),
     (
-        "pg_my_temp_schema",
-        Scalar(|env, _| Ok(Datum::Oid(state(env)?.temp_schema.get()))),
+        "pg_operator_is_visible",
+        Scalar(|env, a| by_schema(state(env)?, "pg_operator", "oprnamespace", oid(a, 0)?)),
     ),
+    (
+        "pg_opclass_is_visible",
+        Scalar(|env, a| by_schema(state(env)?, "pg_opclass", "opcnamespace", oid(a, 0)?)),
+    ),
+    (
+        "pg_opfamily_is_visible",
+        Scalar(|env, a| by_schema(state(env)?, "pg_opfamily", "opfnamespace", oid(a, 0)?)),
+    ),
+    (
+        "pg_collation_is_visible",
+        Scalar(|env, a| by_schema(state(env)?, "pg_collation", "collnamespace", oid(a, 0)?)),
+    ),
+    (
+        "pg_conversion_is_visible",
+        Scalar(|env, a| by_schema(state(env)?, "pg_conversion", "connamespace", oid(a, 0)?)),
+    ),
+    (
+        "pg_statistics_obj_is_visible",
+        Scalar(|env, a| by_schema(state(env)?, "pg_statistic_ext", "stxnamespace", oid(a, 0)?)),
+    ),
+    (
+        "pg_ts_config_is_visible",
+        Scalar(|env, a| by_schema(state(env)?, "pg_ts_config", "cfgnamespace", oid(a, 0)?)),
+    ),
+    (
+        "pg_ts_dict_is_visible",
+        Scalar(|env, a| by_schema(state(env)?, "pg_ts_dict", "dictnamespace", oid(a, 0)?)),
+    ),
+    (
+        "pg_ts_parser_is_visible",
+        Scalar(|env, a| by_schema(state(env)?, "pg_ts_parser", "prsnamespace", oid(a, 0)?)),
+    ),
+    (
+        "pg_ts_template_is_visible",
+        Scalar(|env, a| by_schema(state(env)?, "pg_ts_template", "tmplnamespace", oid(a, 0)?)),
+    ),
+    ("pg_my_temp_schema", Scalar(|env, _| Ok(Datum::Oid(state(env)?.temp_schema.get())))),
     (
         "pg_is_other_temp_schema",
         Scalar(|env, a| {
