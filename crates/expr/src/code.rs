@@ -115,39 +115,98 @@ pub enum Code {
     /// NOT
     Not(Box<Code>),
     /// IS [NOT] NULL; `row` tests fields.
-    IsNull { arg: Box<Code>, negated: bool },
+    IsNull {
+        arg: Box<Code>,
+        negated: bool,
+    },
     /// IS [NOT] TRUE …
-    BoolTest { arg: Box<Code>, kind: BoolTestKind },
+    BoolTest {
+        arg: Box<Code>,
+        kind: BoolTestKind,
+    },
     /// IS [NOT] DISTINCT FROM by the call `=` over the case stack's two values.
-    Distinct { equal: Box<CallCode>, negated: bool },
+    Distinct {
+        equal: Box<CallCode>,
+        negated: bool,
+    },
     /// NULLIF
     NullIf(Box<CallCode>),
     /// CASE
-    Case { operand: Option<Box<Code>>, arms: Box<[(Code, Code)]>, otherwise: Option<Box<Code>> },
+    Case {
+        operand: Option<Box<Code>>,
+        arms: Box<[(Code, Code)]>,
+        otherwise: Option<Box<Code>>,
+    },
     /// COALESCE
     Coalesce(Box<[Code]>),
     /// GREATEST, LEAST
-    MinMax { greatest: bool, args: Box<[Code]>, ty: Oid },
+    MinMax {
+        greatest: bool,
+        args: Box<[Code]>,
+        ty: Oid,
+    },
     /// `x op ANY (array)`
-    ScalarArray { call: Box<CallCode>, any: bool, hashed: Option<Box<HashedArray>> },
+    ScalarArray {
+        call: Box<CallCode>,
+        any: bool,
+        hashed: Option<Box<HashedArray>>,
+    },
     /// ARRAY[…]
-    Array { elements: Box<[Code]>, element_type: Oid, multidim: bool },
+    Array {
+        elements: Box<[Code]>,
+        element_type: Oid,
+        multidim: bool,
+    },
     /// ROW(…)
-    Row { fields: Box<[Code]>, columns: Arc<[RecordColumn]>, ty: Oid },
+    Row {
+        fields: Box<[Code]>,
+        columns: Arc<[RecordColumn]>,
+        ty: Oid,
+    },
     /// (a, b) < (c, d)
-    RowCompare { op: RowCompareOp, left: Box<[Code]>, right: Box<[Code]>, types: Box<[Oid]> },
+    RowCompare {
+        op: RowCompareOp,
+        left: Box<[Code]>,
+        right: Box<[Code]>,
+        types: Box<[Oid]>,
+    },
     /// (row).field
-    Field { arg: Box<Code>, index: usize },
+    Field {
+        arg: Box<Code>,
+        index: usize,
+    },
     /// array[…]
-    Subscript { arg: Box<Code>, indexes: Box<[(Option<Code>, Option<Code>)]>, slice: bool, ty: Oid },
+    Subscript {
+        arg: Box<Code>,
+        indexes: Box<[(Option<Code>, Option<Code>)]>,
+        slice: bool,
+        ty: Oid,
+    },
     /// Through text.
-    ViaIo { arg: Box<Code>, from: Oid, to: TypeRef },
+    ViaIo {
+        arg: Box<Code>,
+        from: Oid,
+        to: TypeRef,
+    },
+    Relabel {
+        arg: Box<Code>,
+        to: Oid,
+    },
     /// Element-wise.
-    ArrayCoerce { arg: Box<Code>, element: Box<Code>, element_type: Oid },
+    ArrayCoerce {
+        arg: Box<Code>,
+        element: Box<Code>,
+        element_type: Oid,
+    },
     /// current_date …
     SqlValue(SqlValueFunction, TypeRef),
     /// A sub-plan.
-    SubPlan { kind: SubLinkKind, plan: usize, test: Option<Box<Code>>, args: Box<[(usize, Code)]> },
+    SubPlan {
+        kind: SubLinkKind,
+        plan: usize,
+        test: Option<Box<Code>>,
+        args: Box<[(usize, Code)]>,
+    },
     /// nextval
     NextValue(u32, Oid),
 }
@@ -411,6 +470,10 @@ pub fn compile(e: &Expr) -> Result<Code> {
         },
         Expr::CoerceViaIo { arg, ty, .. } => {
             Code::ViaIo { from: arg.ty().oid, arg: boxed(arg)?, to: *ty }
+        }
+        // An int4 and an oid have the same bytes on a page, but not the same value here.
+        Expr::Relabel { arg, ty, .. } if (arg.ty().oid == oids::INT4) != (ty.oid == oids::INT4) => {
+            Code::Relabel { arg: boxed(arg)?, to: ty.oid }
         }
         Expr::Relabel { arg, .. } | Expr::Collate { arg, .. } => compile(arg)?,
         Expr::ArrayCoerce { arg, element, ty } => Code::ArrayCoerce {

@@ -426,6 +426,7 @@ impl Code {
                 }
                 crate::array::subscript(*ty, v, &bounds, *slice)?
             }
+            Code::Relabel { arg, to } => crate::ops::relabel(arg.eval(row, cx)?, *to),
             Code::ViaIo { arg, from, to } => {
                 let v = arg.eval(row, cx)?;
                 if v.is_null() {

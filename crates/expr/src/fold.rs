@@ -163,7 +163,7 @@ pub fn fold(e: &Expr) -> Expr {
             evaluate(&e).unwrap_or(e)
         }
         Expr::Relabel { arg, ty, explicit } => match *arg {
-            Expr::Const(c) => constant(ty, c.value),
+            Expr::Const(c) => constant(ty, crate::ops::relabel(c.value, ty.oid)),
             arg => Expr::Relabel { arg: Box::new(arg), ty, explicit },
         },
         other => other,

@@ -92,3 +92,12 @@ pub fn hash_bytes(b: &[u8]) -> u64 {
     }
     mix(h ^ w)
 }
+
+/// A value under another type of the same bytes: int4 and oid are told apart.
+pub fn relabel(value: Datum, to: Oid) -> Datum {
+    match value {
+        Datum::Int4(n) if types::io::is_oid_like(to) => Datum::Oid(Oid(n.cast_unsigned())),
+        Datum::Oid(o) if to == types::oids::INT4 => Datum::Int4(o.0.cast_signed()),
+        value => value,
+    }
+}

@@ -397,6 +397,12 @@ impl Ddl<'_> {
             depend::record(state, object, Object::column(referenced.oid, *number), Kind::Normal)?;
         }
         depend::record(state, object, Object::relation(index.oid), Kind::Normal)?;
+        // psql looks for foreign keys only where there are triggers.
+        for oid in [table.oid, referenced.oid] {
+            super::relation::update_class(state, oid, |row| {
+                row.set("relhastriggers", Datum::Bool(true));
+            })?;
+        }
         state.catalog.changed(table.oid);
         state.catalog.changed(referenced.oid);
         drop(txn);

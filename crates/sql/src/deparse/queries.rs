@@ -221,7 +221,7 @@ impl<'a> Printer<'a> {
             }
         }
         if let Some(e) = &q.having {
-            self.line(2);
+            self.line(1);
             self.text("HAVING ");
             self.quiet(e)?;
         }
