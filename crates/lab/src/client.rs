@@ -388,6 +388,11 @@ impl Batch {
         self.put(b'S', &Encoder::default())
     }
 
+    /// The bytes so far.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// Flush.
     pub fn flush(&mut self) -> &mut Self {
         self.put(b'H', &Encoder::default())

@@ -1,0 +1,208 @@
+//! The protocol: extended queries, portals, pipelines, COPY, cancel, timeouts, passwords.
+
+use crate::support::{have, server};
+use lab::client::{Batch, Client, Event};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+fn table(client: &mut Client, rows: u32) {
+    client.run("CREATE TABLE t (id int PRIMARY KEY, v text)").unwrap();
+    client.run(&format!("INSERT INTO t SELECT g, 'v' || g FROM generate_series(1, {rows}) g")).unwrap();
+}
+
+#[test]
+fn prepared_statements_in_text_and_binary() {
+    let server = server(&[]);
+    let mut client = server.connect().unwrap();
+    table(&mut client, 10);
+    let mut batch = Batch::default();
+    batch.parse("s", "SELECT id, v FROM t WHERE id = $1", &[]).describe_statement("s").sync();
+    client.send(&batch).unwrap();
+    let outcome = client.finish().unwrap();
+    assert!(outcome.events.contains(&Event::Parameters(vec![23])), "{outcome:?}");
+    let mut batch = Batch::default();
+    batch.bind("", "s", &[1], &[Some(&3i32.to_be_bytes())], &[1]).execute("", 0);
+    batch.bind("", "s", &[0], &[Some(b"4")], &[0]).execute("", 0);
+    batch.bind("", "s", &[], &[None], &[]).execute("", 0).sync();
+    client.send(&batch).unwrap();
+    let outcome = client.finish().unwrap();
+    assert_eq!(outcome.error(), None);
+    let rows: Vec<&Vec<Option<Vec<u8>>>> =
+        outcome.events.iter().filter_map(|e| if let Event::Row(r) = e { Some(r) } else { None }).collect();
+    assert_eq!(*rows[0], [Some(3i32.to_be_bytes().to_vec()), Some(b"v3".to_vec())]);
+    assert_eq!(*rows[1], [Some(b"4".to_vec()), Some(b"v4".to_vec())]);
+    assert_eq!(outcome.tags(), ["SELECT 1", "SELECT 1", "SELECT 0"]);
+}
+
+#[test]
+fn portals_with_row_limits() {
+    let server = server(&[]);
+    let mut client = server.connect().unwrap();
+    table(&mut client, 10);
+    let mut batch = Batch::default();
+    batch.parse("", "SELECT id FROM t ORDER BY id", &[]).bind("p", "", &[], &[], &[]);
+    batch.execute("p", 4).execute("p", 4).execute("p", 4).execute("p", 4).sync();
+    client.send(&batch).unwrap();
+    let outcome = client.finish().unwrap();
+    assert_eq!(outcome.error(), None);
+    assert_eq!(outcome.rows().len(), 10);
+    assert_eq!(outcome.events.iter().filter(|e| **e == Event::Suspended).count(), 2);
+}
+
+#[test]
+fn a_pipeline_stops_at_its_error_and_goes_on_after_sync() {
+    let server = server(&[]);
+    let mut client = server.connect().unwrap();
+    table(&mut client, 1);
+    let mut batch = Batch::default();
+    for sql in ["INSERT INTO t VALUES (100, 'a')", "SELECT 1 / 0", "INSERT INTO t VALUES (101, 'b')"] {
+        batch.parse("", sql, &[]).bind("", "", &[], &[], &[]).execute("", 0);
+    }
+    batch.sync();
+    batch.parse("", "INSERT INTO t VALUES (102, 'c')", &[]).bind("", "", &[], &[], &[]);
+    batch.execute("", 0).sync();
+    client.send(&batch).unwrap();
+    let first = client.finish().unwrap();
+    assert_eq!(first.sqlstate(), "22012");
+    assert_eq!(first.tags(), ["INSERT 0 1"]);
+    assert_eq!(client.finish().unwrap().tags(), ["INSERT 0 1"]);
+    // What stands before a Sync is one transaction.
+    assert_eq!(client.value("SELECT string_agg(id::text, ',' ORDER BY id) FROM t").unwrap(), "1,102");
+}
+
+#[test]
+fn errors_of_the_extended_protocol() {
+    let server = server(&[]);
+    let mut client = server.connect().unwrap();
+    let mut state = |fill: &dyn Fn(&mut Batch)| {
+        let mut batch = Batch::default();
+        fill(&mut batch);
+        batch.sync();
+        client.send(&batch).unwrap();
+        client.finish().unwrap().sqlstate().to_owned()
+    };
+    assert_eq!(state(&|b| drop(b.bind("", "nope", &[], &[], &[]).execute("", 0))), "26000");
+    assert_eq!(state(&|b| drop(b.execute("nope", 0))), "34000");
+    assert_eq!(state(&|b| drop(b.parse("", "SELECT 1; SELECT 2", &[]))), "42601");
+    assert_eq!(state(&|b| drop(b.parse("s", "SELECT 1", &[]).parse("s", "SELECT 2", &[]))), "42P05");
+    assert_eq!(state(&|b| drop(b.parse("", "SELECT $1::int", &[]).bind("", "", &[1], &[Some(b"xx")], &[]))), "22P03");
+    assert_eq!(state(&|b| drop(b.parse("", "SELECT $1::int", &[]).bind("", "", &[], &[], &[]))), "08P01");
+    assert_eq!(state(&|b| drop(b.parse("", "SELECT $1::int", &[]).bind("", "", &[], &[Some(b"1")], &[]).execute("", 0))), "");
+}
+
+#[test]
+fn copy_in_and_out() {
+    let server = server(&[]);
+    let mut client = server.connect().unwrap();
+    client.run("CREATE TABLE t (id int, v text)").unwrap();
+    let data: String = (0..50_000).map(|n| format!("{n}\tvalue {n}\n")).collect();
+    let outcome = client.simple_with("COPY t FROM STDIN", data.as_bytes()).unwrap();
+    assert_eq!(outcome.tags(), ["COPY 50000"]);
+    let outcome = client.run("COPY (SELECT * FROM t ORDER BY id) TO STDOUT").unwrap();
+    assert!(outcome.copied() == data.as_bytes(), "the copy differs");
+    let binary = client.run("COPY t TO STDOUT (FORMAT binary)").unwrap().copied();
+    client.run("CREATE TABLE u (id int, v text)").unwrap();
+    let outcome = client.simple_with("COPY u FROM STDIN (FORMAT binary)", &binary).unwrap();
+    assert_eq!(outcome.tags(), ["COPY 50000"]);
+    let same = "SELECT count(*) FROM t JOIN u USING (id, v)";
+    assert_eq!(client.value(same).unwrap(), "50000");
+    let outcome = client.simple_with("COPY u FROM STDIN (FORMAT binary)", &binary[..100]).unwrap();
+    assert_eq!(outcome.sqlstate(), "22P04");
+    assert_eq!(client.value("SELECT count(*) FROM u").unwrap(), "50000");
+}
+
+#[test]
+fn cancel_and_timeouts() {
+    let server = server(&[]);
+    let mut client = server.connect().unwrap();
+    table(&mut client, 10);
+    client.send_simple("SELECT count(*) FROM generate_series(1, 1000000000000)").unwrap();
+    assert!(client.finish_within(Duration::from_millis(50)).unwrap().is_none());
+    let begun = Instant::now();
+    client.cancel().unwrap();
+    assert_eq!(client.finish().unwrap().sqlstate(), "57014");
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    client.run("SET statement_timeout TO 50").unwrap();
+    assert_eq!(client.simple("SELECT pg_sleep(600)").unwrap().sqlstate(), "57014");
+    let joins = "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b";
+    assert_eq!(client.simple(joins).unwrap().sqlstate(), "57014");
+    client.run("SET statement_timeout TO 0; SET lock_timeout TO 50").unwrap();
+    let mut holder = server.connect().unwrap();
+    holder.run("BEGIN; UPDATE t SET v = 'held' WHERE id = 1").unwrap();
+    assert_eq!(client.simple("DELETE FROM t WHERE id = 1").unwrap().sqlstate(), "55P03");
+    assert_eq!(client.simple("LOCK TABLE t").unwrap().sqlstate(), "25P01");
+    holder.run("ROLLBACK").unwrap();
+    // A cancel while waiting for a lock.
+    client.run("SET lock_timeout TO 0").unwrap();
+    holder.run("BEGIN; LOCK TABLE t").unwrap();
+    client.send_simple("SELECT * FROM t").unwrap();
+    assert!(client.finish_within(Duration::from_millis(50)).unwrap().is_none());
+    client.cancel().unwrap();
+    assert_eq!(client.finish().unwrap().sqlstate(), "57014");
+    holder.run("COMMIT").unwrap();
+    holder.run("SET idle_in_transaction_session_timeout TO 50; BEGIN").unwrap();
+    let outcome = holder.finish().unwrap();
+    assert_eq!(outcome.sqlstate(), "25P03");
+    assert_eq!(client.value("SELECT count(*) FROM t").unwrap(), "10");
+}
+
+#[test]
+fn many_statements_in_one_query_are_one_transaction() {
+    let server = server(&[]);
+    let mut client = server.connect().unwrap();
+    table(&mut client, 1);
+    let outcome = client.simple("INSERT INTO t VALUES (2, 'b'); SELECT 1 / 0; SELECT 3").unwrap();
+    assert_eq!((outcome.tags(), outcome.sqlstate()), (vec!["INSERT 0 1"], "22012"));
+    assert_eq!(outcome.status, b'I');
+    assert_eq!(client.value("SELECT count(*) FROM t").unwrap(), "1");
+    let outcome = client.simple("BEGIN; INSERT INTO t VALUES (2, 'b'); COMMIT; SELECT 1 / 0").unwrap();
+    assert_eq!(outcome.sqlstate(), "22012");
+    assert_eq!(client.value("SELECT count(*) FROM t").unwrap(), "2");
+}
+
+#[test]
+fn a_large_result_goes_to_a_slow_reader() {
+    let server = server(&[]);
+    let mut client = server.connect().unwrap();
+    client.send_simple("SELECT g, repeat('x', 1000) FROM generate_series(1, 100000) g").unwrap();
+    let mut other = server.connect().unwrap();
+    assert_eq!(other.value("SELECT 1").unwrap(), "1");
+    assert!(server.resident_bytes().unwrap() < 400 << 20);
+    assert_eq!(client.finish().unwrap().rows().len(), 100_000);
+}
+
+#[test]
+fn passwords_by_scram() {
+    if !have("psql") {
+        return;
+    }
+    let mut server = server(&[]);
+    let mut client = server.connect().unwrap();
+    client.run("CREATE ROLE alice LOGIN PASSWORD 'wonderland'").unwrap();
+    let stored = client.value("SELECT rolpassword FROM pg_authid WHERE rolname = 'alice'").unwrap();
+    assert!(stored.starts_with("SCRAM-SHA-256$4096:"), "{stored}");
+    client.run("ALTER ROLE postgres PASSWORD 'root'").unwrap();
+    let port = server.port().to_string();
+    let psql = |user: &str, password: &str| {
+        let output = Command::new("psql")
+            .args(["-h", "127.0.0.1", "-p", &port, "-U", user, "-XAtc", "SELECT current_user"])
+            .arg("postgres")
+            .env("PGPASSWORD", password)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        (text, String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    // On loopback everybody is trusted, unless told otherwise.
+    assert_eq!(psql("alice", "wrong").0, "alice");
+    drop(client);
+    server.stop(lab::servers::Stop::Fast).unwrap();
+    server.set("authentication", "scram-sha-256");
+    if server.start().is_err() {
+        eprintln!("skipped: no setting asks for passwords on loopback");
+        return;
+    }
+    assert_eq!(psql("alice", "wonderland").0, "alice");
+    let (text, error) = psql("alice", "wrong");
+    assert!(text.is_empty() && error.contains("password authentication failed"), "{error}");
+}
