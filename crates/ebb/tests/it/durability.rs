@@ -96,11 +96,15 @@ fn tables_survive_or_vanish_whole() {
         open.run("BEGIN; CREATE TABLE ghost (x int PRIMARY KEY)").unwrap();
         open.run("INSERT INTO ghost SELECT generate_series(1, 1000)").unwrap();
         let mut client = server.connect().unwrap();
-        client.run(&format!("CREATE TABLE kept{round} AS SELECT generate_series(1, 100) AS x")).unwrap();
+        client
+            .run(&format!("CREATE TABLE kept{round} AS SELECT generate_series(1, 100) AS x"))
+            .unwrap();
         client.run(&format!("CREATE INDEX ON kept{round} (x)")).unwrap();
         client.run("CREATE TABLE gone (x int)").unwrap();
         client.run("DROP TABLE gone").unwrap();
-        client.run(&format!("CREATE TABLE cut{round} AS SELECT generate_series(1, 5000) AS x")).unwrap();
+        client
+            .run(&format!("CREATE TABLE cut{round} AS SELECT generate_series(1, 5000) AS x"))
+            .unwrap();
         client.run(&format!("TRUNCATE cut{round}")).unwrap();
         server.stop(Stop::Kill).unwrap();
         server.start().unwrap();

@@ -50,7 +50,9 @@ fn unharmed(server: &Server) {
 fn prepare(server: &Server) {
     let mut client = server.connect().unwrap();
     client.run("CREATE TABLE t (id int PRIMARY KEY, v text, n numeric, d timestamp)").unwrap();
-    client.run("INSERT INTO t SELECT g, 'v' || g, g, '2024-01-01' FROM generate_series(1, 100) g").unwrap();
+    client
+        .run("INSERT INTO t SELECT g, 'v' || g, g, '2024-01-01' FROM generate_series(1, 100) g")
+        .unwrap();
 }
 
 #[test]
@@ -118,9 +120,45 @@ const SEEDS: &[&str] = &[
 ];
 
 const WORDS: &[&str] = &[
-    "SELECT", "FROM", "t", "WHERE", "(", ")", ",", "NULL", "1", "-1", "'x'", "::", "int", "text", "[",
-    "]", "*", "ORDER BY", "GROUP BY", "LIMIT", "0", "9223372036854775808", "'", "\"", "$1", "--", "/*",
-    "numeric", "interval", "JOIN", "ON", "IN", "AND", "NOT", "OVER", "DISTINCT", "AS", "1e999", ".",
+    "SELECT",
+    "FROM",
+    "t",
+    "WHERE",
+    "(",
+    ")",
+    ",",
+    "NULL",
+    "1",
+    "-1",
+    "'x'",
+    "::",
+    "int",
+    "text",
+    "[",
+    "]",
+    "*",
+    "ORDER BY",
+    "GROUP BY",
+    "LIMIT",
+    "0",
+    "9223372036854775808",
+    "'",
+    "\"",
+    "$1",
+    "--",
+    "/*",
+    "numeric",
+    "interval",
+    "JOIN",
+    "ON",
+    "IN",
+    "AND",
+    "NOT",
+    "OVER",
+    "DISTINCT",
+    "AS",
+    "1e999",
+    ".",
 ];
 
 #[test]

@@ -71,13 +71,20 @@ fn ten_kills_lose_no_logged_transaction() {
             .args(["-h", "127.0.0.1", "-U", "postgres", "-p", &server.port().to_string()])
             .args(["-n", "-l", "-c", "4", "-j", "2", "-T", "60", "-M", "prepared", "-f"])
             .arg(&script)
-            .args(["--log-prefix", &format!("log{round}"), "-D", &format!("round={round}"), "postgres"])
+            .args([
+                "--log-prefix",
+                &format!("log{round}"),
+                "-D",
+                &format!("round={round}"),
+                "postgres",
+            ])
             .current_dir(server.scratch())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let counted = format!("SELECT count(*) > {} FROM done WHERE round = {round}", 40 + 20 * round);
+        let counted =
+            format!("SELECT count(*) > {} FROM done WHERE round = {round}", 40 + 20 * round);
         let mut client = server.connect().unwrap();
         while client.value(&counted).unwrap() == "f" {
             std::thread::yield_now();

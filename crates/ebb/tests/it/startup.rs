@@ -44,7 +44,8 @@ fn a_folder_that_is_not_ours_is_not_touched() {
     let port = free_port().unwrap().to_string();
     refused(&["serve", "-D", &path, "-p", &port]);
     refused(&["init", "-D", &path]);
-    let names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    let names: Vec<_> =
+        fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names, ["precious.txt"]);
     assert_eq!(fs::read_to_string(folder.path().join("precious.txt")).unwrap(), "mine");
 }
@@ -111,7 +112,9 @@ fn signals_end_it_and_lose_nothing() {
     let mut server = server(&[]);
     let mut client = server.connect().unwrap();
     client.run("CREATE TABLE t (x int)").unwrap();
-    for (round, how) in [Stop::Smart, Stop::Fast, Stop::Immediate, Stop::Kill].into_iter().enumerate() {
+    for (round, how) in
+        [Stop::Smart, Stop::Fast, Stop::Immediate, Stop::Kill].into_iter().enumerate()
+    {
         let mut client = server.connect().unwrap();
         client.run(&format!("INSERT INTO t VALUES ({round})")).unwrap();
         let mut open = server.connect().unwrap();

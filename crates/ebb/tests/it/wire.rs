@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 fn table(client: &mut Client, rows: u32) {
     client.run("CREATE TABLE t (id int PRIMARY KEY, v text)").unwrap();
-    client.run(&format!("INSERT INTO t SELECT g, 'v' || g FROM generate_series(1, {rows}) g")).unwrap();
+    client
+        .run(&format!("INSERT INTO t SELECT g, 'v' || g FROM generate_series(1, {rows}) g"))
+        .unwrap();
 }
 
 #[test]
@@ -27,8 +29,11 @@ fn prepared_statements_in_text_and_binary() {
     client.send(&batch).unwrap();
     let outcome = client.finish().unwrap();
     assert_eq!(outcome.error(), None);
-    let rows: Vec<&Vec<Option<Vec<u8>>>> =
-        outcome.events.iter().filter_map(|e| if let Event::Row(r) = e { Some(r) } else { None }).collect();
+    let rows: Vec<&Vec<Option<Vec<u8>>>> = outcome
+        .events
+        .iter()
+        .filter_map(|e| if let Event::Row(r) = e { Some(r) } else { None })
+        .collect();
     assert_eq!(*rows[0], [Some(3i32.to_be_bytes().to_vec()), Some(b"v3".to_vec())]);
     assert_eq!(*rows[1], [Some(b"4".to_vec()), Some(b"v4".to_vec())]);
     assert_eq!(outcome.tags(), ["SELECT 1", "SELECT 1", "SELECT 0"]);
@@ -55,7 +60,9 @@ fn a_pipeline_stops_at_its_error_and_goes_on_after_sync() {
     let mut client = server.connect().unwrap();
     table(&mut client, 1);
     let mut batch = Batch::default();
-    for sql in ["INSERT INTO t VALUES (100, 'a')", "SELECT 1 / 0", "INSERT INTO t VALUES (101, 'b')"] {
+    for sql in
+        ["INSERT INTO t VALUES (100, 'a')", "SELECT 1 / 0", "INSERT INTO t VALUES (101, 'b')"]
+    {
         batch.parse("", sql, &[]).bind("", "", &[], &[], &[]).execute("", 0);
     }
     batch.sync();
@@ -67,7 +74,10 @@ fn a_pipeline_stops_at_its_error_and_goes_on_after_sync() {
     assert_eq!(first.tags(), ["INSERT 0 1"]);
     assert_eq!(client.finish().unwrap().tags(), ["INSERT 0 1"]);
     // What stands before a Sync is one transaction.
-    assert_eq!(client.value("SELECT string_agg(id::text, ',' ORDER BY id) FROM t").unwrap(), "1,102");
+    assert_eq!(
+        client.value("SELECT string_agg(id::text, ',' ORDER BY id) FROM t").unwrap(),
+        "1,102"
+    );
 }
 
 #[test]
@@ -84,10 +94,30 @@ fn errors_of_the_extended_protocol() {
     assert_eq!(state(&|b| drop(b.bind("", "nope", &[], &[], &[]).execute("", 0))), "26000");
     assert_eq!(state(&|b| drop(b.execute("nope", 0))), "34000");
     assert_eq!(state(&|b| drop(b.parse("", "SELECT 1; SELECT 2", &[]))), "42601");
-    assert_eq!(state(&|b| drop(b.parse("s", "SELECT 1", &[]).parse("s", "SELECT 2", &[]))), "42P05");
-    assert_eq!(state(&|b| drop(b.parse("", "SELECT $1::int", &[]).bind("", "", &[1], &[Some(b"xx")], &[]))), "22P03");
-    assert_eq!(state(&|b| drop(b.parse("", "SELECT $1::int", &[]).bind("", "", &[], &[], &[]))), "08P01");
-    assert_eq!(state(&|b| drop(b.parse("", "SELECT $1::int", &[]).bind("", "", &[], &[Some(b"1")], &[]).execute("", 0))), "");
+    assert_eq!(
+        state(&|b| drop(b.parse("s", "SELECT 1", &[]).parse("s", "SELECT 2", &[]))),
+        "42P05"
+    );
+    assert_eq!(
+        state(&|b| drop(b.parse("", "SELECT $1::int", &[]).bind(
+            "",
+            "",
+            &[1],
+            &[Some(b"xx")],
+            &[]
+        ))),
+        "22P03"
+    );
+    assert_eq!(
+        state(&|b| drop(b.parse("", "SELECT $1::int", &[]).bind("", "", &[], &[], &[]))),
+        "08P01"
+    );
+    assert_eq!(
+        state(&|b| drop(
+            b.parse("", "SELECT $1::int", &[]).bind("", "", &[], &[Some(b"1")], &[]).execute("", 0)
+        )),
+        ""
+    );
 }
 
 #[test]
@@ -155,7 +185,8 @@ fn many_statements_in_one_query_are_one_transaction() {
     assert_eq!((outcome.tags(), outcome.sqlstate()), (vec!["INSERT 0 1"], "22012"));
     assert_eq!(outcome.status, b'I');
     assert_eq!(client.value("SELECT count(*) FROM t").unwrap(), "1");
-    let outcome = client.simple("BEGIN; INSERT INTO t VALUES (2, 'b'); COMMIT; SELECT 1 / 0").unwrap();
+    let outcome =
+        client.simple("BEGIN; INSERT INTO t VALUES (2, 'b'); COMMIT; SELECT 1 / 0").unwrap();
     assert_eq!(outcome.sqlstate(), "22012");
     assert_eq!(client.value("SELECT count(*) FROM t").unwrap(), "2");
 }
