@@ -7,6 +7,7 @@ use super::{Cx, Node};
 use crate::plan::AggregateStrategy;
 use base::{Oid, Result, bail};
 use expr::code::{Code, int_of};
+use expr::eval::EvalContext;
 use expr::ops::{compare, compare_key, hash, mix};
 use smallvec::SmallVec;
 use types::{AggregateState, Datum, oids};
@@ -70,8 +71,18 @@ impl Call {
     }
 
     pub(crate) fn add(&self, state: &mut State, row: &[Datum], cx: &Cx<'_>) -> Result<()> {
+        self.add_simple(state, row, &cx.eval)
+    }
+
+    /// Adds a row's arguments.
+    pub(crate) fn add_simple(
+        &self,
+        state: &mut State,
+        row: &[Datum],
+        cx: &EvalContext<'_>,
+    ) -> Result<()> {
         if let Some(f) = &self.filter
-            && !f.is_true(row, &cx.eval)?
+            && !f.is_true(row, cx)?
         {
             return Ok(());
         }
@@ -79,13 +90,13 @@ impl Call {
             (State::Count(n), Maker::CountStar) => *n += 1,
             (State::Count(n), _) => {
                 let mut scratch = Datum::Null;
-                if !self.args[0].eval_ref(row, &cx.eval, &mut scratch)?.is_null() {
+                if !self.args[0].eval_ref(row, cx, &mut scratch)?.is_null() {
                     *n += 1;
                 }
             }
             (State::Sum(total), _) => {
                 let mut scratch = Datum::Null;
-                if let Some(v) = int_of(self.args[0].eval_ref(row, &cx.eval, &mut scratch)?) {
+                if let Some(v) = int_of(self.args[0].eval_ref(row, cx, &mut scratch)?) {
                     match total.unwrap_or(0).checked_add(v) {
                         Some(t) => *total = Some(t),
                         None => bail!(NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range"),
@@ -94,7 +105,7 @@ impl Call {
             }
             (State::Extreme(best), Maker::Extreme { greatest, ty }) => {
                 let mut scratch = Datum::Null;
-                let v = self.args[0].eval_ref(row, &cx.eval, &mut scratch)?;
+                let v = self.args[0].eval_ref(row, cx, &mut scratch)?;
                 if !v.is_null()
                     && (best.is_null() || {
                         let o = compare(ty, v, best);
@@ -108,17 +119,17 @@ impl Call {
             (State::Other(s), _) => {
                 let mut args: SmallVec<[Datum; 2]> = SmallVec::new();
                 for a in &self.args {
-                    args.push(a.eval(row, &cx.eval)?);
+                    args.push(a.eval(row, cx)?);
                 }
-                s.add(cx.x.env, &args)?;
+                s.add(cx.env, &args)?;
             }
             (State::Collected(rows, bytes), _) => {
                 let mut values = Vec::with_capacity(self.args.len() + self.order.len());
                 for a in &self.args {
-                    values.push(a.eval(row, &cx.eval)?);
+                    values.push(a.eval(row, cx)?);
                 }
                 for k in &self.order {
-                    values.push(k.0.eval(row, &cx.eval)?);
+                    values.push(k.0.eval(row, cx)?);
                 }
                 *bytes += row_bytes(&values);
                 if *bytes > (1 << 30) {
@@ -130,7 +141,7 @@ impl Call {
         Ok(())
     }
 
-    /// Adds values already computed (windows).
+    /// The result.
     pub(crate) fn finish(&self, state: &mut State, cx: &Cx<'_>) -> Result<Datum> {
         if let State::Collected(rows, _) = state {
             let mut rows = std::mem::take(rows);

@@ -9,9 +9,10 @@ use super::lock_rows::{LockRowsNode, Mark};
 use super::merge_join::{MergeJoinNode, MergeKey, MergeState};
 use super::misc::{AppendNode, LimitNode, MaterializeNode, UniqueNode};
 use super::modify_node::ModifyNode;
+use super::parallel::{ParallelAggregate, is_independent};
 use super::project::{FilterNode, FunctionNode, ProjectNode, ProjectSetNode, SetCall};
 use super::row::RowReader;
-use super::scan::{BitmapNode, CountNode, ResultNode, SeqScanNode, TidScanNode, ValuesNode};
+use super::scan::{BitmapNode, ResultNode, SeqScanNode, TidScanNode, ValuesNode};
 use super::set_op::SetOpNode;
 use super::sort::{Key, SortNode};
 use super::store::{CteScanNode, CteScopeNode, CteState, RecursiveNode, RowStore, WorkTableNode};
@@ -349,22 +350,18 @@ impl Builder {
                     && filter.is_none()
                     && grouping.is_empty()
                     && !calls.is_empty()
+                    && self.stats.is_none()
                     && let NodeKind::SeqScan(scan) = &input.kind
-                    && scan.filter.is_none()
                     && scan.table.storage.is_some()
-                    && calls.iter().all(|c| {
-                        c.star
-                            && c.filter.is_none()
-                            && types::facts::proc(Oid(c.function))
-                                .is_some_and(|f| f.name == "count")
-                    })
+                    && scan.filter.as_ref().is_none_or(is_independent)
+                    && calls
+                        .iter()
+                        .all(|c| ParallelAggregate::suits(c, c.args.last().map(|a| a.ty().oid)))
                 {
-                    let node: Box<dyn Node> = Box::new(CountNode::new(scan, calls.len())?);
-                    // The scan has no node of its own, but keeps its number.
-                    if let Some(s) = &self.stats {
-                        s.borrow_mut().push(NodeStats::default());
-                    }
-                    return Ok(node);
+                    let count_only =
+                        scan.filter.is_none() && calls.iter().all(|c| c.star && c.filter.is_none());
+                    let calls = calls.iter().map(Builder::call).collect::<Result<_>>()?;
+                    return Ok(Box::new(ParallelAggregate::new(scan, calls, count_only)?));
                 }
                 Box::new(AggregateNode {
                     input_width: input.columns.len(),

@@ -21,6 +21,7 @@ mod merge_join;
 mod misc;
 pub mod modify;
 mod modify_node;
+mod parallel;
 mod project;
 mod row;
 mod scan;

@@ -148,39 +148,6 @@ impl Node for SeqScanNode {
     }
 }
 
-/// `SELECT count(*) FROM t` and nothing else: counted through the visibility map's pages.
-pub(crate) struct CountNode {
-    base: ScanBase,
-    calls: usize,
-    done: bool,
-}
-
-impl CountNode {
-    pub(crate) fn new(scan: &TableScan, calls: usize) -> Result<CountNode> {
-        Ok(CountNode { base: ScanBase::new(scan)?, calls, done: false })
-    }
-}
-
-impl Node for CountNode {
-    fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, _max: usize) -> Result<()> {
-        out.reset(self.calls);
-        if self.done {
-            return Ok(());
-        }
-        self.done = true;
-        let heap = self.base.heap(cx)?;
-        let mut scan = HeapScan::new(&heap, cx.x.snapshot.clone(), ScanOptions::default())?;
-        let n = scan.count(|| cx.poll())?;
-        let n = i64::try_from(n).unwrap_or(i64::MAX);
-        out.push_values((0..self.calls).map(|_| Datum::Int8(n)));
-        Ok(())
-    }
-    fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
-        self.done = false;
-        Ok(())
-    }
-}
-
 /// Fetches rows by the addresses of versions (`ctid = …`).
 pub(crate) struct TidScanNode {
     base: ScanBase,

@@ -1,0 +1,207 @@
+//! Aggregates over a large table, its blocks shared out to two threads.
+//!
+//! # Purpose
+//! `count`, `sum` of integers, `min` and `max` over a sequential scan, with or without a filter: each thread counts
+//! what it scans, and the parts are put together. Only expressions that ask nothing of the session are evaluated so.
+
+use super::aggregate::{Call, Maker, State};
+use super::batch::Batch;
+use super::scan::ScanBase;
+use super::{Cx, Node};
+use crate::plan::TableScan;
+use base::sync::CancelFlag;
+use base::{BlockNumber, Oid, Result, bail};
+use expr::Expr;
+use expr::eval::EvalContext;
+use expr::ops::compare;
+use heap::{BlockRange, Heap, HeapScan, PageBatch, ScanOptions, SharedBlocks};
+use std::cell::RefCell;
+use std::sync::Arc;
+use txn::Snapshot;
+use types::{Datum, Volatility};
+
+/// Tables shorter than this are scanned by one thread.
+const MIN_PAGES: u32 = if cfg!(all(test, debug_assertions)) { 4 } else { 1024 };
+
+/// True if the expression may be evaluated away from the session.
+pub(crate) fn is_independent(e: &Expr) -> bool {
+    !e.any(&mut |e| match e {
+        Expr::Call { function, .. } | Expr::ScalarArrayOp { function, .. } => {
+            expr::fold::function_volatility(*function) != Volatility::Immutable
+        }
+        Expr::SubPlan { .. }
+        | Expr::ExecParam { .. }
+        | Expr::SqlValue { .. }
+        | Expr::NextValue { .. }
+        | Expr::CoerceViaIo { .. } => true,
+        _ => false,
+    })
+}
+
+/// One row of aggregates over a whole table.
+pub(crate) struct ParallelAggregate {
+    base: ScanBase,
+    calls: Vec<Call>,
+    /// Only rows are counted, all of them.
+    count_only: bool,
+    done: bool,
+}
+
+/// What a thread needs of the node and the statement.
+struct Work<'a> {
+    base: &'a ScanBase,
+    calls: &'a [Call],
+    count_only: bool,
+    heap: &'a Heap,
+    snapshot: &'a Arc<Snapshot>,
+    params: &'a [Datum],
+    cancel: &'a CancelFlag,
+    shared: Option<Arc<SharedBlocks>>,
+}
+
+impl Work<'_> {
+    fn run(&self) -> Result<Vec<State>> {
+        let options = ScanOptions { shared: self.shared.clone(), ..ScanOptions::default() };
+        let mut scan = HeapScan::new(self.heap, self.snapshot.clone(), options)?;
+        let mut states: Vec<State> = self.calls.iter().map(Call::start).collect();
+        if self.count_only {
+            let n = scan.count(|| self.cancel.check())?;
+            let n = i64::try_from(n).unwrap_or(i64::MAX);
+            states.iter_mut().for_each(|s| *s = State::Count(n));
+            return Ok(states);
+        }
+        let exec = RefCell::new(Vec::new());
+        let mut cx = EvalContext::new(&types::env::PlainEnv, &exec);
+        cx.params = self.params;
+        let mut page = PageBatch::new();
+        let mut row = Batch::new();
+        let filter = self.base.filter.as_ref();
+        while scan.next_page(&mut page)? {
+            self.cancel.check()?;
+            for t in page.iter() {
+                row.reset(self.base.reader.width());
+                let keep = |row: &[Datum]| filter.map_or(Ok(true), |f| f.is_true(row, &cx));
+                if self.base.reader.read(
+                    &t.tuple,
+                    t.tid,
+                    self.heap,
+                    &mut row,
+                    keep,
+                    filter.is_some(),
+                )? {
+                    for (c, s) in self.calls.iter().zip(&mut states) {
+                        c.add_simple(s, row.row(0), &cx)?;
+                    }
+                }
+            }
+        }
+        Ok(states)
+    }
+}
+
+/// Puts two parts together.
+fn merge(call: &Call, a: &mut State, b: State) -> Result<()> {
+    match (a, b) {
+        (State::Count(x), State::Count(y)) => *x += y,
+        (State::Sum(x), State::Sum(y)) => {
+            if let Some(y) = y {
+                match x.unwrap_or(0).checked_add(y) {
+                    Some(t) => *x = Some(t),
+                    None => bail!(NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range"),
+                }
+            }
+        }
+        (State::Extreme(x), State::Extreme(y)) => {
+            if let Maker::Extreme { greatest, ty } = call.maker
+                && !y.is_null()
+                && (x.is_null() || {
+                    let o = compare(ty, &y, x);
+                    if greatest { o.is_gt() } else { o.is_lt() }
+                })
+            {
+                *x = y;
+            }
+        }
+        _ => bail!(INTERNAL_ERROR, "aggregate states of two kinds"),
+    }
+    Ok(())
+}
+
+impl ParallelAggregate {
+    pub(crate) fn new(
+        scan: &TableScan,
+        calls: Vec<Call>,
+        count_only: bool,
+    ) -> Result<ParallelAggregate> {
+        Ok(ParallelAggregate { base: ScanBase::new(scan)?, calls, count_only, done: false })
+    }
+
+    /// True for calls whose parts can be put together.
+    pub(crate) fn suits(call: &expr::tree::AggregateCall, arg: Option<Oid>) -> bool {
+        !call.distinct
+            && call.order_by.is_empty()
+            && call.filter.as_deref().is_none_or(is_independent)
+            && call.args.iter().all(is_independent)
+            && !matches!(Call::maker(call.function, call.star, arg), Err(_) | Ok(Maker::Other(_)))
+    }
+}
+
+impl Node for ParallelAggregate {
+    fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, _max: usize) -> Result<()> {
+        out.reset(self.calls.len());
+        if self.done {
+            return Ok(());
+        }
+        self.done = true;
+        let heap = self.base.heap(cx)?;
+        let blocks = heap.len_blocks()?;
+        let large = blocks.0 >= MIN_PAGES;
+        let range = BlockRange { start: BlockNumber(0), end: blocks };
+        let work = Work {
+            base: &self.base,
+            calls: &self.calls,
+            count_only: self.count_only,
+            heap: &heap,
+            snapshot: &cx.x.snapshot,
+            params: cx.x.params,
+            cancel: cx.x.cancel,
+            shared: large.then(|| SharedBlocks::new(range)),
+        };
+        let mut states = if large {
+            std::thread::scope(|s| {
+                let helper = std::thread::Builder::new()
+                    .name("parallel scan".to_owned())
+                    .spawn_scoped(s, || {
+                        buffer::set_backend_type(buffer::BackendType::ClientBackend);
+                        work.run()
+                    });
+                let mine = work.run();
+                let Ok(helper) = helper else {
+                    // No thread to be had: this one has done it all.
+                    return mine;
+                };
+                let other = match helper.join() {
+                    Ok(r) => r,
+                    Err(panic) => std::panic::resume_unwind(panic),
+                };
+                let mut mine = mine?;
+                for ((c, a), b) in self.calls.iter().zip(&mut mine).zip(other?) {
+                    merge(c, a, b)?;
+                }
+                Ok(mine)
+            })?
+        } else {
+            work.run()?
+        };
+        for (c, s) in self.calls.iter().zip(&mut states) {
+            let v = c.finish(s, cx)?;
+            out.push_value(v);
+        }
+        out.end_row();
+        Ok(())
+    }
+    fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
+        self.done = false;
+        Ok(())
+    }
+}
