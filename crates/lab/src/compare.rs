@@ -76,8 +76,12 @@ pub fn answers(server: &Target, file: &Path) -> Result<Vec<Answer>> {
         Client::connect(&Target { database: name.clone(), ..server.clone() })?
     } else {
         let mut client = Client::connect(server)?;
-        client.simple("DROP SCHEMA public CASCADE")?;
-        client.simple("CREATE SCHEMA public")?;
+        let left = "SELECT CASE relkind WHEN 'v' THEN 'VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' \
+            END || ' IF EXISTS ' || relname FROM pg_class WHERE relnamespace = 2200 \
+            AND relkind IN ('r', 'v', 'S') ORDER BY relkind = 'S'";
+        for row in client.run(left)?.rows() {
+            client.simple(&format!("DROP {} CASCADE", row[0].as_deref().unwrap_or_default()))?;
+        }
         client
     };
     client.run("SET timezone TO 'UTC'; SET datestyle TO 'ISO, MDY'; SET bytea_output TO hex")?;

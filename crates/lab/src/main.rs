@@ -101,12 +101,21 @@ fn isolation_scripts(server: &Server, write: bool) -> Result<bool> {
     let mut same = true;
     for path in specs {
         let output = Spec::parse(&std::fs::read_to_string(&path)?)?.run(&server.target());
-        let output = output.map_err(|e| format!("{}: {e}", path.display()))?;
+        let output = match output {
+            Ok(output) => output,
+            Err(e) => {
+                println!("{}: {e}", path.display());
+                same = false;
+                continue;
+            }
+        };
         let expected = folder.join("expected").join(format!("{}.out", compare::stem(&path)));
         if write {
             std::fs::write(expected, output)?;
-        } else if std::fs::read_to_string(expected)? != output {
-            println!("{} differs:\n{output}", path.display());
+        } else if std::fs::read_to_string(&expected)? != output {
+            let file = std::env::temp_dir().join(format!("{}.out", compare::stem(&path)));
+            std::fs::write(&file, output)?;
+            println!("{} differs from {}", file.display(), expected.display());
             same = false;
         }
     }
