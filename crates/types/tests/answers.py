@@ -40,6 +40,8 @@ for sig, args in calls:
     for t, a in zip(types, args):
         a = a.replace("\\s", " ") if a != "NULL" else a
         lit.append("NULL::" + t if a == "NULL" else "'" + a.replace("'", "''") + "'::" + t)
+    if name in ("json_extract_path", "json_extract_path_text", "jsonb_extract_path", "jsonb_extract_path_text") or (name, types[-1:]) == ("jsonb_delete", ["_text"]):
+        lit[-1] = "variadic " + lit[-1]
     call = f'{name if name[0] == chr(34) else chr(34) + name + chr(34)}({", ".join(lit)})'
     sql.append("\\echo @@@@")
     if name.startswith("agg "):

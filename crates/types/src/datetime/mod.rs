@@ -20,7 +20,8 @@ pub use ops::{
     zoned_plus_interval,
 };
 pub use output::{
-    date_output, interval_output, time_output, timestamp_output, timestamptz_output, timetz_output,
+    date_output, interval_output, iso_date, iso_timestamp, time_output, timestamp_output,
+    timestamptz_output, timetz_output,
 };
 pub use span::interval_input;
 

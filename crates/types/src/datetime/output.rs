@@ -384,3 +384,33 @@ fn iso(p: &Parts, out: &mut String) {
         out.push_str("T0S");
     }
 }
+
+/// A date as json writes it, whatever the style.
+pub fn iso_date(d: i32) -> String {
+    let mut out = String::new();
+    date_output(d, &crate::env::PlainEnv, &mut out);
+    out
+}
+
+/// A timestamp as json writes it: `2000-12-31T23:59:59`, with the zone's offset if there is one.
+pub fn iso_timestamp(t: i64, zone: Option<&super::zone::TimeZone>) -> String {
+    let mut out = String::new();
+    if infinite(t, &mut out) {
+        return out;
+    }
+    let local = zone.map_or(t, |z| z.to_local(t));
+    let bc = push_date(local.div_euclid(DAY), &crate::env::PlainEnv, &mut out);
+    out.push('T');
+    push_clock(local.rem_euclid(DAY), &mut out);
+    if let Some(z) = zone {
+        let east = z.offset_at(t);
+        push_offset(east, &mut out);
+        if east % 3600 == 0 {
+            out.push_str(":00");
+        }
+    }
+    if bc {
+        out.push_str(" BC");
+    }
+    out
+}

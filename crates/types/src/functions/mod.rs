@@ -44,9 +44,9 @@ pub(crate) fn tables() -> Vec<BodyTable> {
         hash::BODIES,
         misc::BODIES,
         random::BODIES,
-        crate::json::BODIES,
     ]);
     all.extend_from_slice(crate::datetime::TABLES);
+    all.extend_from_slice(crate::json::TABLES);
     all.extend_from_slice(aggregate::TABLES);
     all
 }

@@ -1,7 +1,14 @@
 //! json and jsonb.
 
-use crate::registry::FunctionBody::Scalar as S;
-use crate::{Datum, Text, args};
+mod binary;
+mod build;
+mod raw;
+mod text;
+
+pub use binary::{assign, contains, subscript};
+pub use build::{push_json, to_value};
+
+use crate::{Datum, Text};
 use base::{Result, SqlError, SqlState};
 use serde_json::Value;
 use std::sync::Arc;
@@ -28,10 +35,71 @@ pub fn json_input(text: &str) -> Result<Datum> {
 /// # Errors
 /// `22P02`
 pub fn jsonb_input(text: &str) -> Result<Datum> {
-    match serde_json::from_str::<Value>(text) {
-        Ok(v) => Ok(Datum::Jsonb(Arc::new(v))),
-        Err(e) => Err(invalid(e.to_string())),
+    parse(text).map(|v| Datum::Jsonb(Arc::new(v)))
+}
+
+/// Text as jsonb: keys sorted, numbers in numeric's form.
+fn parse(text: &str) -> Result<Value> {
+    let v: Value = serde_json::from_str(text).map_err(|e| invalid(e.to_string()))?;
+    normal(v)
+}
+
+fn normal(v: Value) -> Result<Value> {
+    let string = |s: String| {
+        if s.contains('\0') {
+            return Err(SqlError::new(
+                SqlState::UNTRANSLATABLE_CHARACTER,
+                "unsupported Unicode escape sequence",
+            )
+            .detail("\\u0000 cannot be converted to text."));
+        }
+        Ok(s)
+    };
+    Ok(match v {
+        Value::String(s) => Value::String(string(s)?),
+        Value::Number(n) => {
+            let s = n.to_string();
+            if is_plain(&s) { Value::Number(n) } else { number(&s)? }
+        }
+        Value::Array(items) => {
+            Value::Array(items.into_iter().map(normal).collect::<Result<Vec<_>>>()?)
+        }
+        Value::Object(map) => {
+            let mut all = Vec::with_capacity(map.len());
+            for (k, v) in map {
+                all.push((string(k)?, normal(v)?));
+            }
+            all.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
+            Value::Object(all.into_iter().collect())
+        }
+        v => v,
+    })
+}
+
+/// Keys in jsonb's order.
+fn sorted(v: Value) -> Value {
+    match v {
+        Value::Object(map) => {
+            let mut all: Vec<(String, Value)> =
+                map.into_iter().map(|(k, v)| (k, sorted(v))).collect();
+            all.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
+            Value::Object(all.into_iter().collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
+        v => v,
     }
+}
+
+/// True for a number whose text is numeric's own.
+fn is_plain(s: &str) -> bool {
+    !s.bytes().any(|b| b == b'e' || b == b'E') && !s.starts_with("-0")
+}
+
+/// A number in numeric's form.
+fn number(s: &str) -> Result<Value> {
+    let shown = crate::numeric::Numeric::parse(s)?.to_string();
+    let n: serde_json::Number = shown.parse().map_err(|_| invalid(format!("number {s}")))?;
+    Ok(Value::Number(n))
 }
 
 /// jsonb's order of keys: shorter first, then bytes.
@@ -60,7 +128,7 @@ pub fn jsonb_output(value: &Value, out: &mut String) {
                 if i > 0 {
                     out.push_str(", ");
                 }
-                out.push_str(&Value::from(k.as_str()).to_string());
+                build::push_string(k, out);
                 out.push_str(": ");
                 if let Some(v) = map.get(k) {
                     jsonb_output(v, out);
@@ -69,18 +137,37 @@ pub fn jsonb_output(value: &Value, out: &mut String) {
             out.push('}');
         }
         Value::Number(n) => {
-            let s = n.to_string();
-            match crate::numeric::Numeric::parse(&s) {
+            let s = n.as_str();
+            if is_plain(s) {
+                out.push_str(s);
+                return;
+            }
+            match crate::numeric::Numeric::parse(s) {
                 Ok(n) => out.push_str(&n.to_string()),
-                Err(_) => out.push_str(&s),
+                Err(_) => out.push_str(s),
             }
         }
-        other => out.push_str(&other.to_string()),
+        Value::String(s) => build::push_string(s, out),
+        Value::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
+        Value::Null => out.push_str("null"),
     }
 }
 
-/// jsonb's btree order.
+/// jsonb's btree order. At the top an empty array comes before all scalars.
 pub fn jsonb_compare(a: &Value, b: &Value) -> std::cmp::Ordering {
+    use std::cmp::Ordering;
+    let empty = |v: &Value| v.as_array().is_some_and(Vec::is_empty);
+    let scalar = |v: &Value| !v.is_array() && !v.is_object();
+    if empty(a) && scalar(b) {
+        return Ordering::Less;
+    }
+    if scalar(a) && empty(b) {
+        return Ordering::Greater;
+    }
+    compare_inner(a, b)
+}
+
+fn compare_inner(a: &Value, b: &Value) -> std::cmp::Ordering {
     use std::cmp::Ordering;
     fn rank(v: &Value) -> u8 {
         match v {
@@ -105,18 +192,18 @@ pub fn jsonb_compare(a: &Value, b: &Value) -> std::cmp::Ordering {
         (Value::Array(x), Value::Array(y)) => x.len().cmp(&y.len()).then_with(|| {
             x.iter()
                 .zip(y)
-                .map(|(p, q)| jsonb_compare(p, q))
+                .map(|(p, q)| compare_inner(p, q))
                 .find(|o| *o != Ordering::Equal)
                 .unwrap_or(Ordering::Equal)
         }),
         (Value::Object(x), Value::Object(y)) => x.len().cmp(&y.len()).then_with(|| {
             for (k, l) in sorted_keys(x).into_iter().zip(sorted_keys(y)) {
-                let o = k.len().cmp(&l.len()).then_with(|| k.cmp(l));
+                let o = k.cmp(l);
                 if o != Ordering::Equal {
                     return o;
                 }
                 if let (Some(p), Some(q)) = (x.get(k), y.get(l)) {
-                    let o = jsonb_compare(p, q);
+                    let o = compare_inner(p, q);
                     if o != Ordering::Equal {
                         return o;
                     }
@@ -146,22 +233,8 @@ pub fn jsonb_decode(bytes: &[u8]) -> Result<Arc<Value>> {
 }
 
 /// The functions and aggregates of json and jsonb.
-pub const BODIES: crate::registry::BodyTable = &[
-    (
-        "json_typeof",
-        S(|_, a| match serde_json::from_str::<Value>(args::text(a, 0)?) {
-            Ok(v) => Ok(Datum::text(type_name(&v))),
-            Err(e) => Err(invalid(e.to_string())),
-        }),
-    ),
-    (
-        "jsonb_typeof",
-        S(|_, a| match a.first() {
-            Some(Datum::Jsonb(v)) => Ok(Datum::text(type_name(v))),
-            _ => Ok(Datum::Null),
-        }),
-    ),
-];
+pub(crate) const TABLES: &[crate::registry::BodyTable] =
+    &[text::BODIES, binary::BODIES, build::BODIES];
 
 fn type_name(v: &Value) -> &'static str {
     match v {
