@@ -159,8 +159,9 @@ fn await_or_block(client: &mut Client, control: &mut Client) -> Result<Option<Ou
 
 fn print(outcome: &Outcome) -> String {
     let mut text = String::new();
-    for event in &outcome.events {
+    for (at, event) in outcome.events.iter().enumerate() {
         match event {
+            Event::Columns(_) if matches!(outcome.events.get(at + 1), Some(Event::Error(_))) => {}
             Event::Columns(columns) => {
                 let names: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();
                 let _ = writeln!(text, "  {}", names.join("|"));

@@ -84,6 +84,8 @@ impl SessionState {
             return Rc::clone(derived);
         }
         let derived = Rc::new(Derived::new(self, &settings));
+        let timeout = u64::try_from(settings.int("deadlock_timeout")).unwrap_or(1000);
+        self.backend.set_deadlock_timeout_ms(timeout);
         *self.derived.borrow_mut() = Some(Rc::clone(&derived));
         derived
     }

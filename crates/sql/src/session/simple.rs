@@ -182,10 +182,23 @@ impl Session {
                 }
             };
         }
+        let generation = self.state.catalog.generation();
+        if let Err(error) = self.start_portal(&mut portal) {
+            // A table was changed while its lock was waited for. The client has not been told of
+            // any columns yet, so the statement is read again.
+            let Some(parsed) = prepared.parsed.as_deref().cloned() else { return Err(error) };
+            if error.state() != base::SqlState::FEATURE_NOT_SUPPORTED
+                || self.state.catalog.generation() == generation
+            {
+                return Err(error);
+            }
+            let again = Rc::new(self.prepare(parsed, &[])?);
+            portal = Portal::new(Rc::clone(&again), Vec::new(), again.columns.clone());
+            self.start_portal(&mut portal)?;
+        }
         if let Some(columns) = &portal.columns {
             client.row_description(columns)?;
         }
-        self.start_portal(&mut portal)?;
         let PortalState::Running(execution) = &mut portal.state else {
             return Ok(String::new());
         };
@@ -201,7 +214,7 @@ impl Session {
         if let PortalState::Running(execution) =
             std::mem::replace(&mut portal.state, PortalState::Done)
         {
-            execution.finish(&prepared)?;
+            execution.finish(&portal.prepared)?;
         }
         Ok(tag)
     }
