@@ -35,8 +35,8 @@ enum Default {
     Sequence(Oid),
 }
 
-/// Sequences for defaults.
-struct Hook<'a>(&'a SessionState);
+/// Sequences, for expressions evaluated outside the executor.
+pub(crate) struct Hook<'a>(pub(crate) &'a SessionState);
 
 impl EvalHook for Hook<'_> {
     fn sub_plan(
@@ -403,13 +403,7 @@ impl Loader<'_> {
             None => Ok(Datum::Null),
             Some(Default::Code(code)) => code.eval(&[], &eval),
             Some(Default::Sequence(sequence)) => {
-                let n = crate::sequence::next_value(self.job.state, *sequence)?;
-                let out_of_range = || err!(NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range");
-                Ok(match self.job.table.columns[at].ty.oid {
-                    types::oids::INT2 => Datum::Int2(i16::try_from(n).map_err(|_| out_of_range())?),
-                    types::oids::INT4 => Datum::Int4(i32::try_from(n).map_err(|_| out_of_range())?),
-                    _ => Datum::Int8(n),
-                })
+                sequence_value(self.job.state, *sequence, self.job.table.columns[at].ty.oid)
             }
         }
     }
@@ -665,6 +659,20 @@ impl Loader<'_> {
         self.add_row(row, lines.number).map_err(whole)?;
         Ok(true)
     }
+}
+
+/// The next of a sequence, as a column of type `ty` takes it.
+///
+/// # Errors
+/// `22003`, `2200H`
+pub(crate) fn sequence_value(state: &SessionState, sequence: Oid, ty: Oid) -> Result<Datum> {
+    let n = crate::sequence::next_value(state, sequence)?;
+    let out_of_range = || err!(NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range");
+    Ok(match ty {
+        types::oids::INT2 => Datum::Int2(i16::try_from(n).map_err(|_| out_of_range())?),
+        types::oids::INT4 => Datum::Int4(i32::try_from(n).map_err(|_| out_of_range())?),
+        _ => Datum::Int8(n),
+    })
 }
 
 fn int4(lines: &mut Lines<'_>) -> Result<Option<i32>> {

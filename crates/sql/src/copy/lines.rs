@@ -356,7 +356,8 @@ impl<'a> Lines<'a> {
                     return Ok(false);
                 }
             }
-            if in_quote && c == options.escape {
+            // When quote and escape are one, it simply toggles.
+            if in_quote && c == options.escape && options.escape != options.quote {
                 escaped = !escaped;
             }
             if c == options.quote && !escaped {

@@ -679,7 +679,7 @@ impl Ddl<'_> {
     }
 }
 
-fn column_of<'a>(table: &'a Table, name: &str) -> Result<&'a Column> {
+pub(super) fn column_of<'a>(table: &'a Table, name: &str) -> Result<&'a Column> {
     match table.column(name) {
         Some(column) => Ok(column),
         None => bail!(
@@ -690,7 +690,7 @@ fn column_of<'a>(table: &'a Table, name: &str) -> Result<&'a Column> {
     }
 }
 
-fn check_kind(wanted: ObjectKind, table: &Table) -> Result<()> {
+pub(super) fn check_kind(wanted: ObjectKind, table: &Table) -> Result<()> {
     let fits = match wanted {
         ObjectKind::Table => table.kind != RelationKind::Index,
         ObjectKind::Index => table.kind == RelationKind::Index,

@@ -62,6 +62,106 @@ impl Ddl<'_> {
                 self.drop_statement(s)?;
                 return Ok(format!("DROP {}", s.kind.noun().to_uppercase()));
             }
+            U::Drop(s) if s.kind == ObjectKind::Extension => {
+                self.drop_extension(s)?;
+                "DROP EXTENSION"
+            }
+            U::Drop(s) => {
+                return Err(Error::unsupported(format!("DROP {}", s.kind.noun().to_uppercase())));
+            }
+            // Writers wait for the build, but nothing else is different.
+            U::CreateIndex(s) => {
+                self.session.prevent_transaction("CREATE INDEX CONCURRENTLY")?;
+                self.create_index(s)?;
+                "CREATE INDEX"
+            }
+            U::CreateTableAs(s) => return self.create_table_as(s),
+            U::RefreshMaterializedView { concurrently, name, with_data } => {
+                self.refresh(name, *concurrently, *with_data)?;
+                "REFRESH MATERIALIZED VIEW"
+            }
+            U::CreateSchema { if_not_exists, name, authorization } => {
+                self.create_schema(*if_not_exists, name.as_deref(), authorization.as_ref())?;
+                "CREATE SCHEMA"
+            }
+            U::CreateDatabase { name, options } => {
+                self.create_database(name, options)?;
+                "CREATE DATABASE"
+            }
+            U::DropDatabase { if_exists, name, force } => {
+                self.drop_database(*if_exists, name, *force)?;
+                "DROP DATABASE"
+            }
+            U::AlterDatabase { name, options } => {
+                self.alter_database(name, options)?;
+                "ALTER DATABASE"
+            }
+            U::AlterDatabaseSet { database, setting } => {
+                self.database_setting(database, setting)?;
+                "ALTER DATABASE"
+            }
+            U::CreateRole { name, login, options } => {
+                self.create_role(name, *login, options)?;
+                "CREATE ROLE"
+            }
+            U::AlterRole { role, options } => {
+                self.alter_role(role, options)?;
+                "ALTER ROLE"
+            }
+            U::AlterRoleSet { role, database, setting } => {
+                self.role_setting(role.as_ref(), database.as_deref(), setting)?;
+                "ALTER ROLE"
+            }
+            U::DropRole { if_exists, roles } => {
+                self.drop_role(*if_exists, roles)?;
+                "DROP ROLE"
+            }
+            U::CreateExtension { if_not_exists, name, options } => {
+                self.create_extension(*if_not_exists, name, options)?;
+                "CREATE EXTENSION"
+            }
+            U::Rename(s) => {
+                self.rename(s)?;
+                let kind = match s.kind {
+                    ObjectKind::Column | ObjectKind::Constraint => ObjectKind::Table,
+                    other => other,
+                };
+                return Ok(format!("ALTER {}", kind.noun().to_uppercase()));
+            }
+            U::SetSchema { kind, if_exists, name, schema } => {
+                self.set_schema(*kind, *if_exists, name, schema)?;
+                return Ok(format!("ALTER {}", kind.noun().to_uppercase()));
+            }
+            U::OwnerTo { kind, if_exists, name, owner } => {
+                self.owner_to(*kind, *if_exists, name, owner)?;
+                return Ok(format!("ALTER {}", kind.noun().to_uppercase()));
+            }
+            U::Grant(s) => {
+                self.grant(s)?;
+                if s.grant { "GRANT" } else { "REVOKE" }
+            }
+            U::GrantRole(s) => {
+                self.grant_role(s)?;
+                if s.grant { "GRANT ROLE" } else { "REVOKE ROLE" }
+            }
+            U::Comment(s) => {
+                self.comment(s)?;
+                "COMMENT"
+            }
+            U::Reindex(s) => {
+                self.reindex(s)?;
+                "REINDEX"
+            }
+            U::SetConstraints { names, deferred } => {
+                self.set_constraints(names, *deferred)?;
+                "SET CONSTRAINTS"
+            }
+            U::Cluster { .. } => return Err(Error::unsupported("CLUSTER")),
+            U::AlterDefaultPrivileges { .. } => {
+                return Err(Error::unsupported("ALTER DEFAULT PRIVILEGES"));
+            }
+            U::ReassignOwned { .. } => return Err(Error::unsupported("REASSIGN OWNED")),
+            U::DropOwned { .. } => return Err(Error::unsupported("DROP OWNED")),
             _ => return Err(Error::unsupported("this statement")),
         };
         Ok(tag.to_owned())

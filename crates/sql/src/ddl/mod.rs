@@ -13,14 +13,23 @@
 //! [`SessionCatalog::changed`]: engine::catalog::cache::SessionCatalog::changed
 
 pub mod alter;
+pub mod comment;
 pub mod constraint;
+pub mod create_as;
+pub mod database;
 pub mod depend;
 mod dispatch;
 pub mod drop;
+pub mod grant;
 pub mod index;
 mod index_feed;
+pub mod misc;
+pub mod reindex;
 pub mod relation;
+pub mod rename;
 pub mod rewrite;
+pub mod role;
+pub mod schema;
 pub mod sequence;
 pub mod table;
 pub mod temp;
@@ -181,5 +190,16 @@ pub fn new_oid(state: &SessionState, catalog: &str) -> Result<Oid> {
         if rows.find(catalog, &[("oid", Datum::Oid(oid))])?.is_empty() {
             return Ok(oid);
         }
+    }
+}
+
+/// A relation's description as this transaction sees it now.
+///
+/// # Errors
+/// `42P01`
+pub fn reload(state: &SessionState, oid: Oid) -> Result<Arc<Table>> {
+    match state.table_by_oid(oid)? {
+        Some(table) => Ok(table),
+        None => bail!(UNDEFINED_TABLE, "relation with OID {oid} does not exist"),
     }
 }

@@ -80,3 +80,43 @@ impl Session {
         self.block == Block::Explicit || self.in_implicit_block
     }
 }
+
+impl Session {
+    /// Runs an analysed query, its rows to `sink`.
+    ///
+    /// # Errors
+    /// Whatever the query meets, and `sink`'s.
+    pub(crate) fn stream_query(
+        &mut self,
+        query: crate::query::Query,
+        sink: &mut dyn FnMut(&[Datum]) -> Result<()>,
+    ) -> Result<()> {
+        let plan = std::sync::Arc::new(super::prepared::plan_query(&query, self, &[])?);
+        super::run::lock_plan(&self.state, &plan)?;
+        let executor = crate::exec::Executor::new(plan)?;
+        let mut execution =
+            super::Execution::start(executor, &self.state, &self.env, Vec::new())?;
+        execution.run(0, sink)?;
+        Ok(())
+    }
+}
+
+impl Session {
+    /// Runs the queued checks of the constraints that `due` names.
+    ///
+    /// # Errors
+    /// `23503`
+    pub(crate) fn run_queued_checks(&mut self, due: &dyn Fn(base::Oid) -> bool) -> Result<()> {
+        let checks = std::mem::take(&mut self.state.deferred.borrow_mut().checks);
+        let (now, later): (Vec<_>, Vec<_>) = checks.into_iter().partition(|c| due(c.key.oid));
+        self.state.deferred.borrow_mut().checks = later;
+        if now.is_empty() {
+            return Ok(());
+        }
+        let txn = self.state.txn()?;
+        let snapshot = txn.take_latest_snapshot();
+        let work_mem = super::run::work_mem_bytes(&self.state);
+        let cx = super::run::exec_context(&self.state, &self.env, &txn, snapshot, &[], work_mem);
+        crate::exec::foreign_key::run_deferred(&cx, now)
+    }
+}

@@ -1,0 +1,149 @@
+//! COMMENT ON.
+
+use super::depend::Object;
+use super::Ddl;
+use crate::parse::utility::{Comment, ObjectKind, RoleName};
+use base::{Error, Oid, Result, bail};
+use engine::catalog::load::RowSource;
+use engine::catalog::model::CatalogView;
+use engine::catalog::rows::NewRow;
+use types::Datum;
+
+impl Ddl<'_> {
+    /// COMMENT ON
+    ///
+    /// # Errors
+    /// `42P01`, `42704`, `42501`; `0A000` for objects that do not exist here.
+    pub fn comment(&mut self, statement: &Comment) -> Result<()> {
+        let (object, shared) = self.commented(statement)?;
+        let catalog = if shared { "pg_shdescription" } else { "pg_description" };
+        let state = self.state();
+        let txn = state.txn()?;
+        let rows = state.catalog.rows(&txn);
+        let mut key =
+            vec![("objoid", Datum::Oid(object.oid)), ("classoid", Datum::Oid(object.class))];
+        if !shared {
+            key.push(("objsubid", Datum::Int4(object.sub)));
+        }
+        let found = rows.find(catalog, &key)?.into_iter().next();
+        let text = statement.text.as_deref().filter(|t| !t.is_empty());
+        match (found, text) {
+            (Some(mut row), Some(text)) => {
+                row.set("description", Datum::text(text));
+                rows.update(&row)
+            }
+            (Some(row), None) => rows.delete(&row),
+            (None, None) => Ok(()),
+            (None, Some(text)) => {
+                let mut row = NewRow::of(catalog)
+                    .oid("objoid", object.oid)
+                    .oid("classoid", object.class)
+                    .text("description", text);
+                if !shared {
+                    row = row.int("objsubid", i64::from(object.sub));
+                }
+                rows.insert(&row).map(|_| ())
+            }
+        }
+    }
+
+    /// What is commented on, and whether it is shared by all databases.
+    fn commented(&mut self, statement: &Comment) -> Result<(Object, bool)> {
+        let name = &statement.name;
+        let part = statement.part.as_deref().unwrap_or_default();
+        Ok(match statement.kind {
+            ObjectKind::Table
+            | ObjectKind::Index
+            | ObjectKind::View
+            | ObjectKind::MaterializedView
+            | ObjectKind::Sequence => {
+                let table = self.relation(name)?;
+                super::alter::check_kind(statement.kind, &table)?;
+                if statement.kind == ObjectKind::Table
+                    && table.kind != engine::catalog::model::RelationKind::Table
+                {
+                    bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a table", table.name);
+                }
+                crate::acl::check_owner(self.state(), &table)?;
+                (Object::relation(table.oid), false)
+            }
+            ObjectKind::Column => {
+                let table = self.relation(name)?;
+                crate::acl::check_owner(self.state(), &table)?;
+                let column = super::alter::column_of(&table, part)?;
+                (Object::column(table.oid, column.number), false)
+            }
+            ObjectKind::Constraint => {
+                let table = self.relation(name)?;
+                crate::acl::check_owner(self.state(), &table)?;
+                let state = self.state();
+                let txn = state.txn()?;
+                let key =
+                    [("conrelid", Datum::Oid(table.oid)), ("conname", Datum::text(part))];
+                match state.catalog.rows(&txn).find("pg_constraint", &key)?.first() {
+                    Some(row) => (Object::of("pg_constraint", row.oid("oid")), false),
+                    None => bail!(
+                        UNDEFINED_OBJECT,
+                        "constraint \"{part}\" for table \"{}\" does not exist",
+                        table.name
+                    ),
+                }
+            }
+            ObjectKind::Schema => match self.state().schema_by_name(&name.name)? {
+                Some(oid) => (Object::of("pg_namespace", oid), false),
+                None => bail!(INVALID_SCHEMA_NAME, "schema \"{}\" does not exist", name.name),
+            },
+            ObjectKind::Database => {
+                let oid = self.database_oid(&name.name)?;
+                (Object::of("pg_database", oid), true)
+            }
+            ObjectKind::Role => {
+                let oid = self.role(&RoleName::Name(name.name.clone()))?;
+                (Object::of("pg_authid", oid), true)
+            }
+            ObjectKind::Extension => {
+                let state = self.state();
+                let txn = state.txn()?;
+                let key = [("extname", Datum::text(&name.name))];
+                match state.catalog.rows(&txn).find("pg_extension", &key)?.first() {
+                    Some(row) => (Object::of("pg_extension", row.oid("oid")), false),
+                    None => {
+                        bail!(UNDEFINED_OBJECT, "extension \"{}\" does not exist", name.name)
+                    }
+                }
+            }
+            other => return Err(Error::unsupported(format!("COMMENT ON {}", other.noun()))),
+        })
+    }
+
+    /// A database's OID.
+    ///
+    /// # Errors
+    /// `3D000`
+    pub(super) fn database_oid(&self, name: &str) -> Result<Oid> {
+        let state = self.state();
+        let txn = state.txn()?;
+        let key = [("datname", Datum::text(name))];
+        match state.catalog.rows(&txn).find("pg_database", &key)?.first() {
+            Some(row) => Ok(row.oid("oid")),
+            None => bail!(INVALID_CATALOG_NAME, "database \"{name}\" does not exist"),
+        }
+    }
+
+    /// Fails unless the current user owns the database.
+    pub(super) fn check_database_owner(&self, name: &str) -> Result<()> {
+        let state = self.state();
+        if state.is_superuser() {
+            return Ok(());
+        }
+        let txn = state.txn()?;
+        let key = [("datname", Datum::text(name))];
+        let rows = state.catalog.rows(&txn).find("pg_database", &key)?;
+        let me = state.current_user.borrow().oid;
+        let roles = crate::acl::roles_of(state, me)?;
+        if rows.first().is_some_and(|r| roles.contains(&r.oid("datdba"))) {
+            return Ok(());
+        }
+        bail!(INSUFFICIENT_PRIVILEGE, "must be owner of database {name}")
+    }
+}

@@ -1,0 +1,246 @@
+//! CREATE TABLE AS, SELECT INTO, CREATE MATERIALIZED VIEW.
+
+use super::relation::{self, NewRelation};
+use super::relation::NewColumn;
+use super::view::store_rule;
+use super::{Ddl, reload, rewrite};
+use crate::analyse::{self, ParamTypes};
+use crate::parse::ast::ObjectName;
+use crate::exec::modify::TableWriter;
+use crate::parse::utility::{CreateTableAs, OnCommit};
+use crate::parse::{Parsed, Statement};
+use crate::query::Query;
+use crate::session::run::{exec_context, work_mem_bytes};
+use crate::session::state::OnCommitAction;
+use base::{Error, Oid, Result, SqlState, bail};
+use engine::catalog::model::{RelationKind, RelationPersistence, Table};
+use expr::TypeRef;
+use txn::LockMode;
+use std::rc::Rc;
+use std::sync::Arc;
+use types::Datum;
+
+/// The columns that a query returns, named by `names` as far as they go.
+///
+/// # Errors
+/// `42601` for too many names.
+pub fn result_columns(query: &Query, names: &[String], what: &str) -> Result<Vec<NewColumn>> {
+    let targets: Vec<_> = query.targets.iter().filter(|t| !t.hidden).collect();
+    if names.len() > targets.len() {
+        bail!(SYNTAX_ERROR, "{what} specifies more column names than columns");
+    }
+    let mut columns: Vec<NewColumn> = Vec::new();
+    for (i, target) in targets.iter().enumerate() {
+        let name = names.get(i).unwrap_or(&target.name);
+        let mut ty = target.expr.ty();
+        if ty.oid == types::oids::UNKNOWN {
+            ty = TypeRef::of(types::oids::TEXT);
+        }
+        if types::type_info(ty.oid).is_some_and(|i| i.kind == 'p') {
+            bail!(
+                INVALID_TABLE_DEFINITION,
+                "column \"{name}\" has pseudo-type {}",
+                types::format_type(ty.oid, -1)
+            );
+        }
+        if columns.iter().any(|c| c.name == *name) {
+            bail!(DUPLICATE_COLUMN, "column \"{name}\" specified more than once");
+        }
+        columns.push(NewColumn::plain(name, ty));
+    }
+    Ok(columns)
+}
+
+impl Ddl<'_> {
+    /// Analyses a query for a view or table.
+    pub(super) fn analyse_for(&self, parsed: &Parsed, what: &str) -> Result<Query> {
+        let env = Rc::clone(self.session.env());
+        let mut params = ParamTypes::fixed(Vec::new());
+        if parsed.max_param > 0 {
+            bail!(UNDEFINED_PARAMETER, "there is no parameter $1");
+        }
+        let query = analyse::analyse(parsed, self.state(), &mut params, env.as_ref())?;
+        if query.command != crate::query::Command::Select {
+            bail!(FEATURE_NOT_SUPPORTED, "{what} must not contain data-modifying statements");
+        }
+        Ok(query)
+    }
+
+    /// CREATE TABLE AS and its like; returns the tag.
+    ///
+    /// # Errors
+    /// `42P07`; the query's; I/O.
+    pub fn create_table_as(&mut self, statement: &CreateTableAs) -> Result<String> {
+        let kind = if statement.materialized_view {
+            RelationKind::MaterializedView
+        } else {
+            RelationKind::Table
+        };
+        let plain_tag =
+            if statement.materialized_view { "CREATE MATERIALIZED VIEW" } else { "CREATE TABLE AS" };
+        if let Some(am) = &statement.access_method
+            && am != "heap"
+        {
+            bail!(UNDEFINED_OBJECT, "access method \"{am}\" does not exist");
+        }
+        let temporary = statement.persistence == RelationPersistence::Temporary;
+        let namespace = self.creation_namespace(&statement.name, temporary)?;
+        let name = &statement.name.name;
+        {
+            let state = self.state();
+            let txn = state.txn()?;
+            if state.catalog.relation_oid(&txn, namespace, name)?.is_some() {
+                if statement.if_not_exists {
+                    self.notice(
+                        SqlState::DUPLICATE_TABLE,
+                        format!("relation \"{name}\" already exists, skipping"),
+                    )?;
+                    return Ok(plain_tag.to_owned());
+                }
+                bail!(DUPLICATE_TABLE, "relation \"{name}\" already exists");
+            }
+        }
+        let Statement::Query(query) = &statement.statement else {
+            return Err(Error::unsupported("CREATE TABLE AS EXECUTE"));
+        };
+        let parsed = Parsed {
+            statement: Statement::Query(query.clone()),
+            source: Arc::clone(&self.source),
+            start: 0,
+            end: self.source.len(),
+            max_param: 0,
+        };
+        let query = self.analyse_for(&parsed, "CREATE TABLE AS")?;
+        let what = if statement.materialized_view {
+            "CREATE MATERIALIZED VIEW"
+        } else {
+            "CREATE TABLE AS"
+        };
+        let columns = match result_columns(&query, &statement.columns, what) {
+            Err(e) if e.state() == SqlState::SYNTAX_ERROR => {
+                bail!(SYNTAX_ERROR, "too many column names were specified")
+            }
+            other => other?,
+        };
+        let (options, toast_options) = super::table::table_options(&statement.options)?;
+        let state = self.state();
+        let owner = state.current_user.borrow().oid;
+        let persistence = if namespace == state.temp_schema.get() {
+            RelationPersistence::Temporary
+        } else {
+            statement.persistence
+        };
+        let new = NewRelation {
+            name: name.clone(),
+            namespace,
+            kind,
+            persistence,
+            owner,
+            columns,
+            options,
+            toast_options,
+        };
+        let oid = relation::create(state, &new)?;
+        if statement.materialized_view {
+            store_rule(state, oid, &query)?;
+            relation::update_class(state, oid, |row| {
+                row.set("relhasrules", Datum::Bool(true));
+                row.set("relispopulated", Datum::Bool(statement.with_data));
+            })?;
+        }
+        match statement.on_commit {
+            OnCommit::PreserveRows => {}
+            OnCommit::DeleteRows => {
+                state.on_commit.borrow_mut().push(OnCommitAction::DeleteRows(oid));
+            }
+            OnCommit::Drop => state.on_commit.borrow_mut().push(OnCommitAction::Drop(oid)),
+        }
+        if !statement.with_data {
+            return Ok(plain_tag.to_owned());
+        }
+        let rows = self.fill(oid, query)?;
+        Ok(format!("SELECT {rows}"))
+    }
+
+    /// Fills a new relation from a query.
+    pub(super) fn fill(&mut self, oid: Oid, query: Query) -> Result<u64> {
+        let state = Rc::clone(self.session.state());
+        let env = Rc::clone(self.session.env());
+        let table = reload(&state, oid)?;
+        let bare = Arc::new(Table { indexes: Vec::new(), ..(*table).clone() });
+        let txn = state.txn()?;
+        let snapshot = txn.take_latest_snapshot();
+        let memory = work_mem_bytes(&state);
+        let x = exec_context(&state, &env, &txn, snapshot, &[], memory);
+        let mut writer = TableWriter::new(&x, &bare)?;
+        writer.bulk(false);
+        let (mut tuples, mut tids): (Vec<Vec<u8>>, Vec<base::Tid>) = (Vec::new(), Vec::new());
+        let (mut n, mut rows) = (0, 0u64);
+        self.session.stream_query(query, &mut |row: &[Datum]| {
+            if tuples.len() == n {
+                tuples.push(Vec::new());
+            }
+            let mut row = row.to_vec();
+            writer.prepare(&x, &mut row, &mut tuples[n])?;
+            n += 1;
+            rows += 1;
+            if n == 1000 {
+                writer.insert_prepared(&x, &[], &tuples[..n], &mut tids).map_err(|e| e.1)?;
+                n = 0;
+            }
+            Ok(())
+        })?;
+        writer.insert_prepared(&x, &[], &tuples[..n], &mut tids).map_err(|e| e.1)?;
+        writer.finish()?;
+        let counted = i64::try_from(rows).unwrap_or(0);
+        state.changes.borrow_mut().entry(oid).or_default().inserted += counted;
+        drop(writer);
+        drop(x);
+        txn.advance_command()?;
+        drop(txn);
+        state.relations.borrow_mut().remove(&oid);
+        for index in &table.indexes {
+            rewrite::rebuild_index(self.session, &table, index)?;
+        }
+        Ok(rows)
+    }
+
+    /// REFRESH MATERIALIZED VIEW
+    ///
+    /// # Errors
+    /// `42809`, `42501`; the query's.
+    pub fn refresh(&mut self, name: &ObjectName, concurrently: bool, with_data: bool) -> Result<()> {
+        let view = self.relation(name)?;
+        if view.kind != RelationKind::MaterializedView {
+            bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a materialized view", view.name);
+        }
+        if concurrently && !with_data {
+            bail!(
+                SYNTAX_ERROR,
+                "REFRESH options CONCURRENTLY and WITH NO DATA cannot be used together"
+            );
+        }
+        if concurrently {
+            return Err(Error::unsupported("REFRESH MATERIALIZED VIEW CONCURRENTLY"));
+        }
+        crate::acl::check_owner(self.state(), &view)?;
+        let view = super::truncate::lock_and_look_again(
+            self.state(),
+            view.oid,
+            LockMode::AccessExclusive,
+        )?;
+        let Some(text) = view.view_query.clone() else {
+            bail!(INTERNAL_ERROR, "materialized view \"{}\" has no query", view.name);
+        };
+        let query: Query = serde_json::from_str(&text)
+            .map_err(|e| base::err!(INTERNAL_ERROR, "broken query of a view: {e}"))?;
+        super::truncate::empty(self.state(), &view)?;
+        relation::update_class(self.state(), view.oid, |row| {
+            row.set("relispopulated", Datum::Bool(with_data));
+        })?;
+        if with_data {
+            self.fill(view.oid, query)?;
+        }
+        Ok(())
+    }
+}

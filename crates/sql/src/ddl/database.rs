@@ -1,0 +1,224 @@
+//! CREATE, ALTER and DROP DATABASE.
+
+use super::{Ddl, new_oid};
+use crate::parse::utility::{RoleName, UtilityOption};
+use base::{Error, Oid, RelationId, Result, SqlError, SqlState, bail};
+use engine::CheckpointFlags;
+use engine::catalog::load::RowSource;
+use engine::catalog::rows::{NewRow, Row};
+use types::Datum;
+
+impl Ddl<'_> {
+    fn database_row(&self, name: &str) -> Result<Option<Row>> {
+        let state = self.state();
+        let txn = state.txn()?;
+        let key = [("datname", Datum::text(name))];
+        Ok(state.catalog.rows(&txn).find("pg_database", &key)?.into_iter().next())
+    }
+
+    fn may_create_databases(&self) -> Result<bool> {
+        let state = self.state();
+        if state.is_superuser() {
+            return Ok(true);
+        }
+        let txn = state.txn()?;
+        let me = state.current_user.borrow().oid;
+        let rows = state.catalog.rows(&txn).find("pg_authid", &[("oid", Datum::Oid(me))])?;
+        Ok(rows.first().is_some_and(|r| r.bool("rolcreatedb")))
+    }
+
+    /// Fails if other sessions are connected to a database.
+    pub(super) fn check_not_connected(&self, oid: Oid, what: &str) -> Result<()> {
+        let state = self.state();
+        let others = state
+            .cluster
+            .backends()
+            .all()
+            .iter()
+            .filter(|b| b.pid != state.backend.pid && b.activity.lock().database == oid)
+            .count();
+        if others == 0 {
+            return Ok(());
+        }
+        let detail = if others == 1 {
+            "There is 1 other session using the database.".to_owned()
+        } else {
+            format!("There are {others} other sessions using the database.")
+        };
+        Err(SqlError::new(
+            SqlState::OBJECT_IN_USE,
+            format!("{what} is being accessed by other users"),
+        )
+        .detail(detail)
+        .into())
+    }
+
+    /// CREATE DATABASE
+    ///
+    /// # Errors
+    /// `42P04`, `3D000`, `55006`, `42501`, `22023`; I/O.
+    pub fn create_database(&mut self, name: &str, options: &[UtilityOption]) -> Result<()> {
+        self.session.prevent_transaction("CREATE DATABASE")?;
+        let mut owner = self.state().current_user.borrow().oid;
+        let mut template = "template1".to_owned();
+        let (mut is_template, mut connections, mut limit) = (false, true, -1);
+        for option in options {
+            let Some(_) = &option.value else { continue };
+            match option.name.as_str() {
+                "owner" => owner = self.role(&RoleName::Name(option.string()?))?,
+                "template" => template = option.string()?,
+                "is_template" => is_template = option.boolean()?,
+                "allow_connections" => connections = option.boolean()?,
+                "connection_limit" => limit = option.integer()?,
+                "encoding" => {
+                    let encoding = option.string()?;
+                    let plain = encoding.to_ascii_lowercase().replace(['-', '_'], "");
+                    if !matches!(plain.as_str(), "utf8" | "unicode") {
+                        return Err(Error::unsupported(format!("encoding \"{encoding}\"")));
+                    }
+                }
+                "locale" | "lc_collate" | "lc_ctype" | "builtin_locale" => {
+                    let locale = option.string()?;
+                    if !matches!(locale.as_str(), "C" | "POSIX" | "C.UTF-8" | "C.utf8") {
+                        return Err(Error::unsupported(format!("locale \"{locale}\"")));
+                    }
+                }
+                "strategy" | "locale_provider" | "collation_version" | "icu_locale" | "oid" => {}
+                "tablespace" => {
+                    let tablespace = option.string()?;
+                    if tablespace != "pg_default" {
+                        bail!(UNDEFINED_OBJECT, "tablespace \"{tablespace}\" does not exist");
+                    }
+                }
+                other => bail!(SYNTAX_ERROR, "option \"{other}\" not recognized"),
+            }
+        }
+        if !self.may_create_databases()? {
+            bail!(INSUFFICIENT_PRIVILEGE, "permission denied to create database");
+        }
+        self.check_may_own(owner)?;
+        if self.database_row(name)?.is_some() {
+            bail!(DUPLICATE_DATABASE, "database \"{name}\" already exists");
+        }
+        let Some(source) = self.database_row(&template)? else {
+            bail!(INVALID_CATALOG_NAME, "template database \"{template}\" does not exist");
+        };
+        let source_oid = source.oid("oid");
+        if !source.bool("datistemplate") && !self.state().is_superuser() {
+            self.check_database_owner(&template).map_err(|_| {
+                base::err!(
+                    INSUFFICIENT_PRIVILEGE,
+                    "permission denied to copy database \"{template}\""
+                )
+            })?;
+        }
+        self.check_not_connected(source_oid, &format!("source database \"{template}\""))?;
+        let state = self.state();
+        let engine = state.cluster.engine();
+        let flags = CheckpointFlags { flush_unlogged: true, ..CheckpointFlags::MANUAL };
+        engine.checkpoint(flags)?;
+        let oid = new_oid(state, "pg_database")?;
+        let txn = state.txn()?;
+        engine.files.copy_database(&txn, source_oid, oid)?;
+        let mut row = NewRow::of("pg_database");
+        row.values.clone_from(&source.values);
+        let limit = i32::try_from(limit).unwrap_or(-1);
+        let row = row
+            .oid("oid", oid)
+            .text("datname", name)
+            .oid("datdba", owner)
+            .bool("datistemplate", is_template)
+            .bool("datallowconn", connections)
+            .set("datconnlimit", Datum::Int4(limit))
+            .set("datacl", Datum::Null);
+        state.catalog.rows(&txn).insert(&row)?;
+        Ok(())
+    }
+
+    /// ALTER DATABASE … WITH
+    ///
+    /// # Errors
+    /// `3D000`, `42501`, `42601`
+    pub fn alter_database(&mut self, name: &str, options: &[UtilityOption]) -> Result<()> {
+        let Some(mut row) = self.database_row(name)? else {
+            bail!(INVALID_CATALOG_NAME, "database \"{name}\" does not exist");
+        };
+        self.check_database_owner(name)?;
+        for option in options {
+            match option.name.as_str() {
+                "is_template" => row.set("datistemplate", Datum::Bool(option.boolean()?)),
+                "allow_connections" => {
+                    let allow = option.boolean()?;
+                    if !allow && row.oid("oid") == self.state().database.oid {
+                        bail!(
+                            INVALID_PARAMETER_VALUE,
+                            "cannot disallow connections for current database"
+                        );
+                    }
+                    row.set("datallowconn", Datum::Bool(allow));
+                }
+                "connection_limit" => {
+                    let limit = option.integer()?;
+                    if limit < -1 {
+                        bail!(INVALID_PARAMETER_VALUE, "invalid connection limit: {limit}");
+                    }
+                    let limit = i32::try_from(limit).unwrap_or(-1);
+                    row.set("datconnlimit", Datum::Int4(limit));
+                }
+                other => bail!(SYNTAX_ERROR, "option \"{other}\" not recognized"),
+            }
+        }
+        let state = self.state();
+        let txn = state.txn()?;
+        state.catalog.rows(&txn).update(&row)
+    }
+
+    /// DROP DATABASE
+    ///
+    /// # Errors
+    /// `3D000`, `55006`, `42809`, `42501`; I/O.
+    pub fn drop_database(&mut self, if_exists: bool, name: &str, force: bool) -> Result<()> {
+        self.session.prevent_transaction("DROP DATABASE")?;
+        let Some(row) = self.database_row(name)? else {
+            if if_exists {
+                return self.notice(
+                    SqlState::SUCCESSFUL_COMPLETION,
+                    format!("database \"{name}\" does not exist, skipping"),
+                );
+            }
+            bail!(INVALID_CATALOG_NAME, "database \"{name}\" does not exist");
+        };
+        self.check_database_owner(name)?;
+        if row.bool("datistemplate") {
+            bail!(WRONG_OBJECT_TYPE, "cannot drop a template database");
+        }
+        let oid = row.oid("oid");
+        let state = self.state();
+        if oid == state.database.oid {
+            bail!(OBJECT_IN_USE, "cannot drop the currently open database");
+        }
+        if force {
+            for backend in state.cluster.backends().all() {
+                let there = backend.activity.lock().database == oid;
+                if there && backend.pid != state.backend.pid {
+                    state.cluster.terminate(backend.pid);
+                }
+            }
+            let deadline = base::sync::now() + std::time::Duration::from_secs(5);
+            while self.check_not_connected(oid, "").is_err() && base::sync::now() < deadline {
+                state.check_cancel()?;
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+        }
+        self.check_not_connected(oid, &format!("database \"{name}\""))?;
+        let state = self.state();
+        let txn = state.txn()?;
+        let rows = state.catalog.rows(&txn);
+        rows.delete_where("pg_db_role_setting", &[("setdatabase", Datum::Oid(oid))])?;
+        rows.delete(&row)?;
+        let folder = RelationId { database: oid, file_number: 0 };
+        state.cluster.engine().files.remove_at_commit(&txn, folder);
+        state.cluster.forget_database(oid);
+        Ok(())
+    }
+}

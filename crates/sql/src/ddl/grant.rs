@@ -1,0 +1,271 @@
+//! GRANT and REVOKE on relations, schemas and databases.
+//!
+//! # Differs from PostgreSQL
+//! Column privileges and those on functions, types and languages are not kept.
+
+use super::Ddl;
+use crate::acl::{AclItem, PRIVILEGES};
+use crate::parse::utility::{Grant, GrantObject, RoleName};
+use base::{Error, Oid, Result, SqlState, bail};
+use engine::catalog::bootstrap::acl;
+use engine::catalog::load::RowSource;
+use engine::catalog::model::{CatalogView, RelationKind, Table};
+use engine::catalog::rows::Row;
+use types::Datum;
+
+/// What may be granted on what.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum On {
+    Table,
+    Sequence,
+    Schema,
+    Database,
+}
+
+impl On {
+    fn all(self) -> u32 {
+        match self {
+            On::Table => 0xff,
+            On::Sequence => 1 | 4 | 256,
+            On::Schema => 256 | 512,
+            On::Database => 512 | 1024 | 2048,
+        }
+    }
+    fn public_default(self) -> u32 {
+        if self == On::Database { 1024 | 2048 } else { 0 }
+    }
+    fn noun(self) -> &'static str {
+        match self {
+            On::Table => "relation",
+            On::Sequence => "sequence",
+            On::Schema => "schema",
+            On::Database => "database",
+        }
+    }
+    fn columns(self) -> (&'static str, &'static str, &'static str, &'static str) {
+        match self {
+            On::Table | On::Sequence => ("pg_class", "relname", "relowner", "relacl"),
+            On::Schema => ("pg_namespace", "nspname", "nspowner", "nspacl"),
+            On::Database => ("pg_database", "datname", "datdba", "datacl"),
+        }
+    }
+}
+
+impl Ddl<'_> {
+    /// GRANT and REVOKE.
+    ///
+    /// # Errors
+    /// `42P01`, `42704`, `42501`, `0LP01`; `0A000`
+    pub fn grant(&mut self, statement: &Grant) -> Result<()> {
+        let mut objects: Vec<(On, Oid)> = Vec::new();
+        match &statement.object {
+            GrantObject::Tables(names) => {
+                for name in names {
+                    let table = self.relation(name)?;
+                    objects.push((kind_of(&table)?, table.oid));
+                }
+            }
+            GrantObject::Sequences(names) => {
+                for name in names {
+                    let table = self.relation(name)?;
+                    if table.kind != RelationKind::Sequence {
+                        bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a sequence", table.name);
+                    }
+                    objects.push((On::Sequence, table.oid));
+                }
+            }
+            GrantObject::Schemas(names) => {
+                for name in names {
+                    match self.state().schema_by_name(name)? {
+                        Some(oid) => objects.push((On::Schema, oid)),
+                        None => {
+                            bail!(INVALID_SCHEMA_NAME, "schema \"{name}\" does not exist")
+                        }
+                    }
+                }
+            }
+            GrantObject::Databases(names) => {
+                for name in names {
+                    objects.push((On::Database, self.database_oid(name)?));
+                }
+            }
+            GrantObject::AllTablesInSchema(schemas) => {
+                self.all_in(schemas, &[b'r', b'v', b'm', b'p'], On::Table, &mut objects)?;
+            }
+            GrantObject::AllSequencesInSchema(schemas) => {
+                self.all_in(schemas, b"S", On::Sequence, &mut objects)?;
+            }
+            // Built-in functions are everybody's, and there are no others.
+            GrantObject::AllFunctionsInSchema(_) => return Ok(()),
+            _ => return Err(Error::unsupported("GRANT on this kind of object")),
+        }
+        for (on, oid) in objects {
+            self.grant_one(statement, on, oid)?;
+        }
+        self.state().catalog.changed(Oid::INVALID);
+        Ok(())
+    }
+
+    fn all_in(
+        &self,
+        schemas: &[String],
+        kinds: &[u8],
+        on: On,
+        objects: &mut Vec<(On, Oid)>,
+    ) -> Result<()> {
+        let state = self.state();
+        let txn = state.txn()?;
+        let rows = state.catalog.rows(&txn);
+        for schema in schemas {
+            let Some(oid) = state.schema_by_name(schema)? else {
+                bail!(INVALID_SCHEMA_NAME, "schema \"{schema}\" does not exist");
+            };
+            for row in rows.find("pg_class", &[("relnamespace", Datum::Oid(oid))])? {
+                if kinds.contains(&row.char("relkind")) {
+                    objects.push((on, row.oid("oid")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn wanted(&self, statement: &Grant, on: On) -> Result<u32> {
+        let Some(list) = &statement.privileges else { return Ok(on.all()) };
+        let mut bits = 0;
+        for (word, columns) in list {
+            if !columns.is_empty() {
+                return Err(Error::unsupported("column privileges"));
+            }
+            let upper = if word == "temp" { "TEMPORARY".to_owned() } else { word.to_uppercase() };
+            let Some((bit, ..)) = PRIVILEGES.iter().find(|p| p.2 == upper) else {
+                bail!(SYNTAX_ERROR, "unrecognized privilege type \"{word}\"");
+            };
+            if bit & on.all() == 0 {
+                return Err(base::SqlError::new(
+                    SqlState(*b"0LP01"),
+                    format!("invalid privilege type {upper} for {}", on.noun()),
+                )
+                .into());
+            }
+            bits |= bit;
+        }
+        Ok(bits)
+    }
+
+    fn grant_one(&mut self, statement: &Grant, on: On, oid: Oid) -> Result<()> {
+        let wanted = self.wanted(statement, on)?;
+        let state = self.state();
+        let (catalog, name_column, owner_column, acl_column) = on.columns();
+        if catalog == "pg_class" {
+            let mode = txn::LockMode::ShareUpdateExclusive;
+            crate::relations::lock(state, oid, mode)?;
+        }
+        let txn = state.txn()?;
+        let rows = state.catalog.rows(&txn);
+        let Some(mut row) = rows.find(catalog, &[("oid", Datum::Oid(oid))])?.into_iter().next()
+        else {
+            bail!(INTERNAL_ERROR, "cache lookup failed for object {oid}");
+        };
+        let owner = row.oid(owner_column);
+        let owner_name = state.role_name(owner)?.unwrap_or_default();
+        let me = state.current_user.borrow().oid;
+        let is_owner =
+            state.is_superuser() || crate::acl::roles_of(state, me)?.contains(&owner);
+        let mut items = items_of(&row, acl_column, &owner_name, on);
+        let my_name = state.current_user.borrow().name.clone();
+        let grantor = if is_owner { owner_name } else { my_name };
+        if !is_owner {
+            let has = items
+                .iter()
+                .filter(|i| i.grantee == grantor)
+                .fold(0, |bits, i| bits | i.grantable);
+            if has & wanted == 0 {
+                let noun = if on == On::Table { "table" } else { on.noun() };
+                bail!(
+                    INSUFFICIENT_PRIVILEGE,
+                    "permission denied for {noun} {}",
+                    row.text(name_column)
+                );
+            }
+        }
+        for grantee in &statement.grantees {
+            let name = match grantee {
+                RoleName::Public => String::new(),
+                role => {
+                    let oid = self.role(role)?;
+                    state.role_name(oid)?.unwrap_or_default()
+                }
+            };
+            if statement.grant {
+                if statement.grant_option && name.is_empty() {
+                    return Err(base::SqlError::new(
+                        SqlState(*b"0LP01"),
+                        "grant options can only be granted to roles",
+                    )
+                    .into());
+                }
+                add(&mut items, &name, &grantor, wanted, statement.grant_option);
+            } else {
+                remove(&mut items, &name, &grantor, wanted, statement.grant_option);
+            }
+        }
+        let texts: Vec<String> = items.iter().map(AclItem::to_text).collect();
+        row.set(acl_column, acl(&texts));
+        rows.update(&row)?;
+        state.catalog.changed(oid);
+        Ok(())
+    }
+}
+
+fn kind_of(table: &Table) -> Result<On> {
+    match table.kind {
+        RelationKind::Index => bail!(WRONG_OBJECT_TYPE, "\"{}\" is an index", table.name),
+        RelationKind::Sequence => Ok(On::Sequence),
+        _ => Ok(On::Table),
+    }
+}
+
+fn items_of(row: &Row, column: &str, owner: &str, on: On) -> Vec<AclItem> {
+    if let Some(texts) = row.texts(column) {
+        return texts.iter().filter_map(|t| AclItem::parse(t)).collect();
+    }
+    let item = |grantee: &str, privileges| AclItem {
+        grantee: grantee.to_owned(),
+        privileges,
+        grantable: 0,
+        grantor: owner.to_owned(),
+    };
+    let mut items = Vec::new();
+    if on.public_default() != 0 {
+        items.push(item("", on.public_default()));
+    }
+    items.push(item(owner, on.all()));
+    items
+}
+
+fn add(items: &mut Vec<AclItem>, grantee: &str, grantor: &str, bits: u32, grantable: bool) {
+    let found = items.iter_mut().find(|i| i.grantee == grantee && i.grantor == grantor);
+    let extra = if grantable { bits } else { 0 };
+    match found {
+        Some(item) => {
+            item.privileges |= bits;
+            item.grantable |= extra;
+        }
+        None => items.push(AclItem {
+            grantee: grantee.to_owned(),
+            privileges: bits,
+            grantable: extra,
+            grantor: grantor.to_owned(),
+        }),
+    }
+}
+
+fn remove(items: &mut Vec<AclItem>, grantee: &str, grantor: &str, bits: u32, option_only: bool) {
+    for item in items.iter_mut().filter(|i| i.grantee == grantee && i.grantor == grantor) {
+        item.grantable &= !bits;
+        if !option_only {
+            item.privileges &= !bits;
+        }
+    }
+    items.retain(|i| i.privileges != 0);
+}

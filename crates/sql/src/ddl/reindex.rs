@@ -1,0 +1,148 @@
+//! REINDEX.
+//!
+//! # Differs from PostgreSQL
+//! Indexes of system catalogs keep their files for good and are not rebuilt; CONCURRENTLY is refused.
+
+use super::truncate::lock_and_look_again;
+use super::{Ddl, rewrite};
+use crate::client::{Notice, Severity};
+use crate::parse::utility::{Reindex, ReindexKind};
+use base::{Error, Oid, Result, SqlState, bail};
+use engine::catalog::model::{CatalogView, RelationKind, Table};
+use std::sync::Arc;
+use txn::LockMode;
+
+impl Ddl<'_> {
+    /// REINDEX
+    ///
+    /// # Errors
+    /// `42P01`, `42809`, `25001`, `42501`, `23505`; I/O.
+    pub fn reindex(&mut self, statement: &Reindex) -> Result<()> {
+        let mut verbose = false;
+        let mut concurrently = statement.concurrently;
+        for option in &statement.options {
+            match option.name.as_str() {
+                "verbose" => verbose = option.boolean()?,
+                "concurrently" => concurrently = option.boolean()?,
+                "tablespace" => {
+                    let name = option.string()?;
+                    if name != "pg_default" {
+                        bail!(UNDEFINED_OBJECT, "tablespace \"{name}\" does not exist");
+                    }
+                }
+                other => bail!(SYNTAX_ERROR, "unrecognized REINDEX option \"{other}\""),
+            }
+        }
+        if concurrently {
+            return Err(Error::unsupported("REINDEX CONCURRENTLY"));
+        }
+        match (statement.kind, &statement.name) {
+            (ReindexKind::Index, Some(name)) => {
+                let index = self.relation(name)?;
+                if index.kind != RelationKind::Index {
+                    bail!(WRONG_OBJECT_TYPE, "\"{}\" is not an index", index.name);
+                }
+                crate::acl::check_owner(self.state(), &index)?;
+                let Some(table) = self.table_of_index(index.oid)? else {
+                    bail!(INTERNAL_ERROR, "index \"{}\" has no table", index.name);
+                };
+                refuse_catalog(&index)?;
+                let table = lock_and_look_again(self.state(), table, LockMode::Share)?;
+                self.reindex_table(&table, Some(index.oid), verbose)
+            }
+            (ReindexKind::Table, Some(name)) => {
+                let table = self.relation(name)?;
+                if !matches!(
+                    table.kind,
+                    RelationKind::Table | RelationKind::MaterializedView | RelationKind::Toast
+                ) {
+                    bail!(
+                        WRONG_OBJECT_TYPE,
+                        "\"{}\" is not a table or materialized view",
+                        table.name
+                    );
+                }
+                crate::acl::check_owner(self.state(), &table)?;
+                refuse_catalog(&table)?;
+                let table = lock_and_look_again(self.state(), table.oid, LockMode::Share)?;
+                if table.indexes.is_empty() {
+                    return self.notice(
+                        SqlState::SUCCESSFUL_COMPLETION,
+                        format!("table \"{}\" has no indexes to reindex", table.name),
+                    );
+                }
+                self.reindex_table(&table, None, verbose)
+            }
+            (kind, name) => {
+                self.reindex_many(kind, name.as_ref().map(|n| n.name.as_str()), verbose)
+            }
+        }
+    }
+
+    fn reindex_table(&mut self, table: &Arc<Table>, only: Option<Oid>, verbose: bool) -> Result<()> {
+        for index in table.indexes.iter().filter(|i| only.is_none_or(|o| o == i.oid)) {
+            crate::relations::lock(self.state(), index.oid, LockMode::AccessExclusive)?;
+            rewrite::rebuild_index(self.session, table, index)?;
+            if verbose {
+                let text = format!("index \"{}\" was reindexed", index.name);
+                self.client.notice(&Notice::new(Severity::Info, text))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn reindex_many(&mut self, kind: ReindexKind, name: Option<&str>, verbose: bool) -> Result<()> {
+        let word = match kind {
+            ReindexKind::Schema => "REINDEX SCHEMA",
+            ReindexKind::System => "REINDEX SYSTEM",
+            _ => "REINDEX DATABASE",
+        };
+        self.session.prevent_transaction(word)?;
+        if kind == ReindexKind::System {
+            return Err(Error::unsupported("REINDEX SYSTEM"));
+        }
+        let state = self.state();
+        let mut schema = None;
+        if kind == ReindexKind::Schema {
+            let name = name.unwrap_or_default();
+            let Some(oid) = state.schema_by_name(name)? else {
+                bail!(INVALID_SCHEMA_NAME, "schema \"{name}\" does not exist");
+            };
+            schema = Some(oid);
+        } else if let Some(name) = name
+            && name != state.database.name
+        {
+            bail!(
+                FEATURE_NOT_SUPPORTED,
+                "can only reindex the currently open database"
+            );
+        }
+        let txn = state.txn()?;
+        let rows = state.catalog.rows(&txn).scan("pg_class")?;
+        let role = state.current_user.borrow().oid;
+        let tables: Vec<Oid> = rows
+            .iter()
+            .filter(|r| matches!(r.char("relkind"), b'r' | b'm'))
+            .filter(|r| r.oid("oid") >= Oid::FIRST_NORMAL && r.char("relpersistence") != b't')
+            .filter(|r| schema.is_none_or(|s| r.oid("relnamespace") == s))
+            .filter(|r| state.is_superuser() || r.oid("relowner") == role)
+            .map(|r| r.oid("oid"))
+            .collect();
+        drop(txn);
+        for table in tables {
+            self.session.next_transaction()?;
+            crate::relations::lock(self.state(), table, LockMode::Share)?;
+            if let Some(table) = self.state().table_by_oid(table)? {
+                self.reindex_table(&table, None, verbose)?;
+            }
+        }
+        self.session.next_transaction()
+    }
+}
+
+fn refuse_catalog(table: &Table) -> Result<()> {
+    if table.oid < Oid::FIRST_NORMAL {
+        return Err(Error::unsupported("REINDEX of a system catalog"));
+    }
+    Ok(())
+}

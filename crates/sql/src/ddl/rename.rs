@@ -1,0 +1,268 @@
+//! RENAME of everything that has a name.
+
+use super::{Ddl, relation};
+use crate::parse::utility::{ObjectKind, Rename, RoleName};
+use base::{Error, Oid, Result, SqlState, bail};
+use engine::catalog::load::RowSource;
+use engine::catalog::model::{CatalogView, RelationKind, Table};
+use std::sync::Arc;
+use txn::LockMode;
+use types::Datum;
+
+impl Ddl<'_> {
+    /// ALTER … RENAME
+    ///
+    /// # Errors
+    /// `42P01`, `42P07`, `42701`, `42704`, `42501`
+    pub fn rename(&mut self, statement: &Rename) -> Result<()> {
+        let new = statement.new_name.as_str();
+        match statement.kind {
+            ObjectKind::Schema => return self.rename_schema(&statement.name.name, new),
+            ObjectKind::Database => return self.rename_database(&statement.name.name, new),
+            ObjectKind::Role => return self.rename_role(&statement.name.name, new),
+            ObjectKind::Table
+            | ObjectKind::Index
+            | ObjectKind::View
+            | ObjectKind::MaterializedView
+            | ObjectKind::Sequence
+            | ObjectKind::Column
+            | ObjectKind::Constraint => {}
+            other => return Err(Error::unsupported(format!("ALTER {} RENAME", other.noun()))),
+        }
+        let Some(table) = self.find(&statement.name)? else {
+            if statement.if_exists {
+                return self.notice(
+                    SqlState::SUCCESSFUL_COMPLETION,
+                    format!("relation \"{}\" does not exist, skipping", statement.name),
+                );
+            }
+            return self.relation(&statement.name).map(|_| ());
+        };
+        crate::acl::check_owner(self.state(), &table)?;
+        if table.oid < Oid::FIRST_NORMAL {
+            bail!(
+                INSUFFICIENT_PRIVILEGE,
+                "permission denied: \"{}\" is a system catalog",
+                table.name
+            );
+        }
+        super::alter::check_kind(statement.kind, &table)?;
+        crate::relations::lock(self.state(), table.oid, LockMode::AccessExclusive)?;
+        let part = statement.part.as_deref().unwrap_or_default();
+        match statement.kind {
+            ObjectKind::Column => self.rename_column(&table, part, new),
+            ObjectKind::Constraint => self.rename_constraint(&table, part, new),
+            _ => self.rename_relation(&table, new),
+        }
+    }
+
+    fn rename_relation(&mut self, table: &Arc<Table>, new: &str) -> Result<()> {
+        let state = self.state();
+        let txn = state.txn()?;
+        if state.catalog.relation_oid(&txn, table.namespace, new)?.is_some() {
+            bail!(DUPLICATE_TABLE, "relation \"{new}\" already exists");
+        }
+        relation::update_class(state, table.oid, |row| row.set("relname", Datum::text(new)))?;
+        let rows = state.catalog.rows(&txn);
+        if let Some(mut row) =
+            rows.find("pg_type", &[("typrelid", Datum::Oid(table.oid))])?.into_iter().next()
+        {
+            row.set("typname", Datum::text(new));
+            rows.update(&row)?;
+        }
+        if table.kind == RelationKind::Index {
+            for mut row in rows.find("pg_constraint", &[("conname", Datum::text(&table.name))])? {
+                if row.oid("conindid") == table.oid && matches!(row.char("contype"), b'p' | b'u') {
+                    row.set("conname", Datum::text(new));
+                    rows.update(&row)?;
+                }
+            }
+            if let Some(of) = self.table_of_index(table.oid)? {
+                state.catalog.changed(of);
+            }
+        }
+        state.catalog.changed(table.oid);
+        Ok(())
+    }
+
+    fn rename_column(&mut self, table: &Arc<Table>, old: &str, new: &str) -> Result<()> {
+        let Some(column) = table.column(old) else {
+            bail!(UNDEFINED_COLUMN, "column \"{old}\" does not exist");
+        };
+        if table.column(new).is_some() {
+            bail!(
+                DUPLICATE_COLUMN,
+                "column \"{new}\" of relation \"{}\" already exists",
+                table.name
+            );
+        }
+        if matches!(new, "ctid" | "xmin" | "cmin" | "xmax" | "cmax" | "tableoid") {
+            bail!(
+                DUPLICATE_COLUMN,
+                "column name \"{new}\" conflicts with a system column name"
+            );
+        }
+        let state = self.state();
+        relation::update_attribute(state, table.oid, column.number, |row| {
+            row.set("attname", Datum::text(new));
+        })?;
+        for index in &table.indexes {
+            for (number, c) in (1..).zip(&index.columns) {
+                if c.column == column.number && c.name == old {
+                    relation::update_attribute(state, index.oid, number, |row| {
+                        row.set("attname", Datum::text(new));
+                    })?;
+                }
+            }
+        }
+        state.catalog.changed(table.oid);
+        Ok(())
+    }
+
+    fn rename_constraint(&mut self, table: &Arc<Table>, old: &str, new: &str) -> Result<()> {
+        let state = self.state();
+        let txn = state.txn()?;
+        let rows = state.catalog.rows(&txn);
+        let find = |name: &str| {
+            let key = [("conrelid", Datum::Oid(table.oid)), ("conname", Datum::text(name))];
+            rows.find("pg_constraint", &key)
+        };
+        let Some(mut row) = find(old)?.into_iter().next() else {
+            bail!(
+                UNDEFINED_OBJECT,
+                "constraint \"{old}\" for table \"{}\" does not exist",
+                table.name
+            );
+        };
+        if !find(new)?.is_empty() {
+            bail!(
+                DUPLICATE_OBJECT,
+                "constraint \"{new}\" for relation \"{}\" already exists",
+                table.name
+            );
+        }
+        row.set("conname", Datum::text(new));
+        rows.update(&row)?;
+        if matches!(row.char("contype"), b'p' | b'u') {
+            if state.catalog.relation_oid(&txn, table.namespace, new)?.is_some() {
+                bail!(DUPLICATE_TABLE, "relation \"{new}\" already exists");
+            }
+            relation::update_class(state, row.oid("conindid"), |row| {
+                row.set("relname", Datum::text(new));
+            })?;
+        }
+        state.catalog.changed(table.oid);
+        if row.oid("confrelid").is_valid() {
+            state.catalog.changed(row.oid("confrelid"));
+        }
+        Ok(())
+    }
+
+    fn rename_schema(&mut self, old: &str, new: &str) -> Result<()> {
+        let state = self.state();
+        let Some(oid) = state.schema_by_name(old)? else {
+            bail!(INVALID_SCHEMA_NAME, "schema \"{old}\" does not exist");
+        };
+        if state.schema_by_name(new)?.is_some() {
+            bail!(DUPLICATE_SCHEMA, "schema \"{new}\" already exists");
+        }
+        if new.starts_with("pg_") {
+            bail!(RESERVED_NAME, "unacceptable schema name \"{new}\"");
+        }
+        self.rename_row("pg_namespace", oid, "nspname", "nspowner", ("schema", old), new)
+    }
+
+    fn rename_database(&mut self, old: &str, new: &str) -> Result<()> {
+        let oid = self.database_oid(old)?;
+        if self.database_oid(new).is_ok() {
+            bail!(DUPLICATE_DATABASE, "database \"{new}\" already exists");
+        }
+        if oid == self.state().database.oid {
+            bail!(FEATURE_NOT_SUPPORTED, "current database cannot be renamed");
+        }
+        self.check_not_connected(oid, &format!("database \"{old}\""))?;
+        self.rename_row("pg_database", oid, "datname", "datdba", ("database", old), new)?;
+        self.state().cluster.forget_database(oid);
+        Ok(())
+    }
+
+    fn rename_role(&mut self, old: &str, new: &str) -> Result<()> {
+        let oid = self.role(&RoleName::Name(old.to_owned()))?;
+        if self.state().role_by_name(new)?.is_some() {
+            bail!(DUPLICATE_OBJECT, "role \"{new}\" already exists");
+        }
+        if oid == self.state().session_user.borrow().oid {
+            bail!(FEATURE_NOT_SUPPORTED, "session user cannot be renamed");
+        }
+        if new.starts_with("pg_") {
+            bail!(RESERVED_NAME, "role name \"{new}\" is reserved");
+        }
+        if !self.state().is_superuser() {
+            bail!(INSUFFICIENT_PRIVILEGE, "permission denied to rename role");
+        }
+        let state = self.state();
+        let txn = state.txn()?;
+        let rows = state.catalog.rows(&txn);
+        let acls = [
+            ("pg_class", "relacl"),
+            ("pg_namespace", "nspacl"),
+            ("pg_database", "datacl"),
+        ];
+        for (catalog, column) in acls {
+            for mut row in rows.scan(catalog)? {
+                let Some(texts) = row.texts(column) else { continue };
+                let renamed: Vec<String> = texts
+                    .iter()
+                    .map(|text| match crate::acl::AclItem::parse(text) {
+                        Some(mut item) => {
+                            for name in [&mut item.grantee, &mut item.grantor] {
+                                if name == old {
+                                    new.clone_into(name);
+                                }
+                            }
+                            item.to_text()
+                        }
+                        None => text.clone(),
+                    })
+                    .collect();
+                if renamed != texts {
+                    row.set(column, engine::catalog::bootstrap::acl(&renamed));
+                    rows.update(&row)?;
+                }
+            }
+        }
+        let Some(mut row) =
+            rows.find("pg_authid", &[("oid", Datum::Oid(oid))])?.into_iter().next()
+        else {
+            bail!(UNDEFINED_OBJECT, "role \"{old}\" does not exist");
+        };
+        row.set("rolname", Datum::text(new));
+        rows.update(&row)?;
+        state.catalog.changed(Oid::INVALID);
+        Ok(())
+    }
+
+    fn rename_row(
+        &self,
+        catalog: &str,
+        oid: Oid,
+        name_column: &str,
+        owner_column: &str,
+        (noun, old): (&str, &str),
+        new: &str,
+    ) -> Result<()> {
+        let state = self.state();
+        let txn = state.txn()?;
+        let rows = state.catalog.rows(&txn);
+        for mut row in rows.find(catalog, &[("oid", Datum::Oid(oid))])? {
+            let mine = row.oid(owner_column) == state.current_user.borrow().oid;
+            if !mine && !state.is_superuser() {
+                bail!(INSUFFICIENT_PRIVILEGE, "must be owner of {noun} {old}");
+            }
+            row.set(name_column, Datum::text(new));
+            rows.update(&row)?;
+        }
+        state.catalog.changed(Oid::INVALID);
+        Ok(())
+    }
+}

@@ -1,0 +1,556 @@
+//! Roles: CREATE, ALTER, DROP, membership, and their settings.
+
+use super::{Ddl, new_oid};
+use crate::parse::utility::{GrantRole, OptionValue, RoleName, SettingChange, UtilityOption};
+use crate::scram::Verifier;
+use base::{Oid, Result, SqlError, SqlState, bail};
+use engine::catalog::load::RowSource;
+use engine::catalog::model::CatalogView;
+use engine::catalog::rows::{NewRow, Row, options_array};
+use types::Datum;
+
+/// What the options of CREATE and ALTER ROLE come to.
+#[derive(Default)]
+struct RoleOptions {
+    columns: Vec<(&'static str, Datum)>,
+    in_roles: Vec<String>,
+    members: Vec<String>,
+    admins: Vec<String>,
+}
+
+fn list(value: Option<&OptionValue>) -> Vec<String> {
+    match value {
+        Some(OptionValue::List(names)) => names.clone(),
+        Some(other) => vec![other.text()],
+        None => Vec::new(),
+    }
+}
+
+fn password(value: Option<&OptionValue>) -> Datum {
+    match value {
+        None => Datum::Null,
+        Some(value) => {
+            let text = value.text();
+            // A verifier from elsewhere is kept as it is.
+            match Verifier::parse(&text) {
+                Some(_) => Datum::text(text),
+                None => Datum::text(Verifier::new(&text).to_text()),
+            }
+        }
+    }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if name.starts_with("pg_") {
+        return Err(SqlError::new(
+            SqlState::RESERVED_NAME,
+            format!("role name \"{name}\" is reserved"),
+        )
+        .detail("Role names starting with \"pg_\" are reserved.")
+        .into());
+    }
+    if matches!(name, "public" | "none") {
+        bail!(RESERVED_NAME, "role name \"{name}\" is reserved");
+    }
+    Ok(())
+}
+
+impl Ddl<'_> {
+    fn role_options(&self, options: &[UtilityOption]) -> Result<RoleOptions> {
+        let mut out = RoleOptions::default();
+        let mut seen: Vec<&str> = Vec::new();
+        let superuser = self.state().is_superuser();
+        for option in options {
+            let name = option.name.as_str();
+            let (positive, plain) = match name.strip_prefix("no") {
+                Some(rest) if rest != "ne" => (false, rest),
+                _ => (true, name),
+            };
+            if seen.contains(&plain) {
+                return Err(crate::parse::error_at(
+                    &self.source,
+                    base::err!(SYNTAX_ERROR, "conflicting or redundant options"),
+                    option.loc,
+                ));
+            }
+            seen.push(plain);
+            let flag = Datum::Bool(positive);
+            match plain {
+                "superuser" | "replication" | "bypassrls" => {
+                    if !superuser {
+                        return Err(SqlError::new(
+                            SqlState::INSUFFICIENT_PRIVILEGE,
+                            "permission denied to create role",
+                        )
+                        .detail(format!(
+                            "Only roles with the {} attribute may create roles with the {} attribute.",
+                            plain.to_uppercase(),
+                            plain.to_uppercase()
+                        ))
+                        .into());
+                    }
+                    let column = match plain {
+                        "superuser" => "rolsuper",
+                        "replication" => "rolreplication",
+                        _ => "rolbypassrls",
+                    };
+                    out.columns.push((column, flag));
+                }
+                "createdb" => out.columns.push(("rolcreatedb", flag)),
+                "createrole" => out.columns.push(("rolcreaterole", flag)),
+                "inherit" => out.columns.push(("rolinherit", flag)),
+                "login" => out.columns.push(("rolcanlogin", flag)),
+                "connection_limit" => {
+                    let n = option.integer()?;
+                    if n < -1 {
+                        bail!(INVALID_PARAMETER_VALUE, "invalid connection limit: {n}");
+                    }
+                    let n = i32::try_from(n).unwrap_or(-1);
+                    out.columns.push(("rolconnlimit", Datum::Int4(n)));
+                }
+                "password" => {
+                    out.columns.push(("rolpassword", password(option.value.as_ref())));
+                }
+                "valid_until" => {
+                    let env = self.session.env().as_ref();
+                    let ty = types::oids::TIMESTAMPTZ;
+                    let until = types::text_input(ty, -1, &option.string()?, env)?;
+                    out.columns.push(("rolvaliduntil", until));
+                }
+                "in_role" => out.in_roles = list(option.value.as_ref()),
+                "role" => out.members = list(option.value.as_ref()),
+                "admin" => out.admins = list(option.value.as_ref()),
+                "sysid" => {}
+                other => bail!(SYNTAX_ERROR, "unrecognized role option \"{other}\""),
+            }
+        }
+        Ok(out)
+    }
+
+    fn role_row(&self, name: &str) -> Result<Option<Row>> {
+        let state = self.state();
+        let txn = state.txn()?;
+        let key = [("rolname", Datum::text(name))];
+        Ok(state.catalog.rows(&txn).find("pg_authid", &key)?.into_iter().next())
+    }
+
+    fn may_create_roles(&self) -> Result<bool> {
+        let name = self.state().current_user.borrow().name.clone();
+        let row = self.role_row(&name)?;
+        Ok(row.is_some_and(|r| r.bool("rolsuper") || r.bool("rolcreaterole")))
+    }
+
+    /// CREATE ROLE
+    ///
+    /// # Errors
+    /// `42710`, `42939`, `42501`
+    pub fn create_role(
+        &mut self,
+        name: &str,
+        login: bool,
+        options: &[UtilityOption],
+    ) -> Result<()> {
+        if !self.may_create_roles()? {
+            return Err(SqlError::new(
+                SqlState::INSUFFICIENT_PRIVILEGE,
+                "permission denied to create role",
+            )
+            .detail("Only roles with the CREATEROLE attribute may create roles.")
+            .into());
+        }
+        check_name(name)?;
+        let options = self.role_options(options)?;
+        if self.role_row(name)?.is_some() {
+            bail!(DUPLICATE_OBJECT, "role \"{name}\" already exists");
+        }
+        let state = self.state();
+        let oid = new_oid(state, "pg_authid")?;
+        let mut row = NewRow::of("pg_authid")
+            .oid("oid", oid)
+            .text("rolname", name)
+            .bool("rolinherit", true)
+            .bool("rolcanlogin", login)
+            .int("rolconnlimit", -1);
+        for (column, value) in options.columns {
+            row = row.set(column, value);
+        }
+        let txn = state.txn()?;
+        state.catalog.rows(&txn).insert(&row)?;
+        state.catalog.changed(Oid::INVALID);
+        drop(txn);
+        for role in &options.in_roles {
+            self.add_member(role, oid, name, (false, true, true))?;
+        }
+        for (members, admin) in [(&options.members, false), (&options.admins, true)] {
+            for member in members {
+                let member_oid = self.role(&RoleName::Name(member.clone()))?;
+                self.add_member(name, member_oid, member, (admin, true, true))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn role_name_of(&self, role: &RoleName) -> Result<String> {
+        let oid = self.role(role)?;
+        Ok(self.state().role_name(oid)?.unwrap_or_default())
+    }
+
+    /// ALTER ROLE
+    ///
+    /// # Errors
+    /// `42704`, `42501`
+    pub fn alter_role(&mut self, role: &RoleName, options: &[UtilityOption]) -> Result<()> {
+        let name = self.role_name_of(role)?;
+        let own_password = name == self.state().current_user.borrow().name
+            && options.iter().all(|o| o.name == "password");
+        if !own_password && !self.may_create_roles()? {
+            return Err(SqlError::new(
+                SqlState::INSUFFICIENT_PRIVILEGE,
+                "permission denied to alter role",
+            )
+            .detail(format!(
+                "Only roles with the CREATEROLE attribute and the ADMIN option on role \"{name}\" may alter this role."
+            ))
+            .into());
+        }
+        let options = self.role_options(options)?;
+        let Some(mut row) = self.role_row(&name)? else {
+            bail!(UNDEFINED_OBJECT, "role \"{name}\" does not exist");
+        };
+        if row.bool("rolsuper") && !self.state().is_superuser() {
+            return Err(SqlError::new(
+                SqlState::INSUFFICIENT_PRIVILEGE,
+                "permission denied to alter role",
+            )
+            .detail("Only roles with the SUPERUSER attribute may alter roles with the SUPERUSER attribute.")
+            .into());
+        }
+        for (column, value) in options.columns {
+            row.set(column, value);
+        }
+        let state = self.state();
+        let txn = state.txn()?;
+        state.catalog.rows(&txn).update(&row)?;
+        state.catalog.changed(Oid::INVALID);
+        Ok(())
+    }
+
+    /// DROP ROLE
+    ///
+    /// # Errors
+    /// `42704`, `2BP01`, `55006`, `42501`
+    pub fn drop_role(&mut self, if_exists: bool, roles: &[RoleName]) -> Result<()> {
+        if !self.may_create_roles()? {
+            return Err(SqlError::new(
+                SqlState::INSUFFICIENT_PRIVILEGE,
+                "permission denied to drop role",
+            )
+            .into());
+        }
+        for role in roles {
+            let RoleName::Name(name) = role else {
+                bail!(INVALID_PARAMETER_VALUE, "cannot use special role specifier in DROP ROLE");
+            };
+            let Some(row) = self.role_row(name)? else {
+                if if_exists {
+                    self.notice(
+                        SqlState::SUCCESSFUL_COMPLETION,
+                        format!("role \"{name}\" does not exist, skipping"),
+                    )?;
+                    continue;
+                }
+                bail!(UNDEFINED_OBJECT, "role \"{name}\" does not exist");
+            };
+            let oid = row.oid("oid");
+            let state = self.state();
+            if oid == state.current_user.borrow().oid {
+                bail!(OBJECT_IN_USE, "current user cannot be dropped");
+            }
+            if oid == state.session_user.borrow().oid {
+                bail!(OBJECT_IN_USE, "session user cannot be dropped");
+            }
+            if oid < Oid::FIRST_NORMAL {
+                bail!(
+                    DEPENDENT_OBJECTS_STILL_EXIST,
+                    "cannot drop role {name} because it is required by the database system"
+                );
+            }
+            self.check_role_unused(oid, name)?;
+            let state = self.state();
+            let txn = state.txn()?;
+            let rows = state.catalog.rows(&txn);
+            rows.delete_where("pg_auth_members", &[("roleid", Datum::Oid(oid))])?;
+            rows.delete_where("pg_auth_members", &[("member", Datum::Oid(oid))])?;
+            rows.delete_where("pg_db_role_setting", &[("setrole", Datum::Oid(oid))])?;
+            rows.delete(&row)?;
+            state.catalog.changed(Oid::INVALID);
+        }
+        Ok(())
+    }
+
+    /// Nothing may be owned by, or granted to, a role that is dropped.
+    fn check_role_unused(&self, role: Oid, name: &str) -> Result<()> {
+        let state = self.state();
+        let txn = state.txn()?;
+        let rows = state.catalog.rows(&txn);
+        let mut lines = Vec::new();
+        let granted = |row: &Row, column: &str| {
+            row.texts(column).unwrap_or_default().iter().any(|item| {
+                crate::acl::AclItem::parse(item).is_some_and(|i| i.grantee == name || i.grantor == name)
+            })
+        };
+        for row in rows.scan("pg_database")? {
+            if row.oid("datdba") == role {
+                lines.push(format!("owner of database {}", row.text("datname")));
+            } else if granted(&row, "datacl") {
+                lines.push(format!("privileges for database {}", row.text("datname")));
+            }
+        }
+        for row in rows.scan("pg_namespace")? {
+            if row.oid("nspowner") == role {
+                lines.push(format!("owner of schema {}", row.text("nspname")));
+            } else if granted(&row, "nspacl") {
+                lines.push(format!("privileges for schema {}", row.text("nspname")));
+            }
+        }
+        for row in rows.scan("pg_class")? {
+            let Some(kind) =
+                engine::catalog::model::RelationKind::from_letter(row.char("relkind"))
+            else {
+                continue;
+            };
+            let noun = crate::acl::noun(kind);
+            if matches!(row.char("relkind"), b'i' | b't') {
+                continue;
+            }
+            if row.oid("relowner") == role {
+                lines.push(format!("owner of {noun} {}", row.text("relname")));
+            } else if granted(&row, "relacl") {
+                lines.push(format!("privileges for {noun} {}", row.text("relname")));
+            }
+        }
+        if lines.is_empty() {
+            return Ok(());
+        }
+        Err(SqlError::new(
+            SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+            format!("role \"{name}\" cannot be dropped because some objects depend on it"),
+        )
+        .detail(lines.join("\n"))
+        .into())
+    }
+
+    fn add_member(
+        &mut self,
+        role: &str,
+        member: Oid,
+        member_name: &str,
+        (admin, inherit, set): (bool, bool, bool),
+    ) -> Result<()> {
+        let oid = self.role(&RoleName::Name(role.to_owned()))?;
+        let state = self.state();
+        if crate::acl::roles_of(state, oid)?.contains(&member) {
+            return Err(SqlError::new(
+                SqlState(*b"0LP01"),
+                format!("role \"{role}\" is a member of role \"{member_name}\""),
+            )
+            .into());
+        }
+        let txn = state.txn()?;
+        let rows = state.catalog.rows(&txn);
+        let key = [("roleid", Datum::Oid(oid)), ("member", Datum::Oid(member))];
+        let grantor = engine::catalog::bootstrap::BOOTSTRAP_SUPERUSER;
+        if let Some(mut row) = rows.find("pg_auth_members", &key)?.into_iter().next() {
+            if row.bool("admin_option") == admin || (!admin && row.bool("admin_option")) {
+                let by = state.role_name(row.oid("grantor"))?.unwrap_or_default();
+                let text = format!(
+                    "role \"{member_name}\" has already been granted membership in role \"{role}\" by role \"{by}\""
+                );
+                drop(rows);
+                drop(txn);
+                return self.notice(SqlState::SUCCESSFUL_COMPLETION, text);
+            }
+            row.set("admin_option", Datum::Bool(admin));
+            rows.update(&row)?;
+        } else {
+            let row = NewRow::of("pg_auth_members")
+                .oid("oid", new_oid(state, "pg_auth_members")?)
+                .oid("roleid", oid)
+                .oid("member", member)
+                .oid("grantor", grantor)
+                .bool("admin_option", admin)
+                .bool("inherit_option", inherit)
+                .bool("set_option", set);
+            rows.insert(&row)?;
+        }
+        state.catalog.changed(Oid::INVALID);
+        Ok(())
+    }
+
+    /// GRANT and REVOKE of roles.
+    ///
+    /// # Errors
+    /// `42704`, `42501`, `0LP01`
+    pub fn grant_role(&mut self, statement: &GrantRole) -> Result<()> {
+        let option = |name: &str, default: bool| -> Result<bool> {
+            match statement.options.iter().find(|o| o.name == name) {
+                Some(o) => o.boolean(),
+                None => Ok(default),
+            }
+        };
+        let flags = (option("admin", false)?, option("inherit", true)?, option("set", true)?);
+        for role in &statement.roles {
+            let oid = self.role(&RoleName::Name(role.clone()))?;
+            self.check_admin(oid, role)?;
+            for member in &statement.members {
+                let member_oid = self.role(member)?;
+                let member_name = self.role_name_of(member)?;
+                if statement.grant {
+                    self.add_member(role, member_oid, &member_name, flags)?;
+                } else {
+                    self.remove_member(
+                        (oid, role),
+                        (member_oid, &member_name),
+                        statement.option_for.as_deref(),
+                    )?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_admin(&self, role: Oid, name: &str) -> Result<()> {
+        let state = self.state();
+        if state.is_superuser() {
+            return Ok(());
+        }
+        let me = state.current_user.borrow().oid;
+        let txn = state.txn()?;
+        let key = [("roleid", Datum::Oid(role)), ("member", Datum::Oid(me))];
+        let found = state.catalog.rows(&txn).find("pg_auth_members", &key)?;
+        if found.iter().any(|r| r.bool("admin_option")) {
+            return Ok(());
+        }
+        Err(SqlError::new(
+            SqlState::INSUFFICIENT_PRIVILEGE,
+            format!("permission denied to grant role \"{name}\""),
+        )
+        .detail(format!("Only roles with the ADMIN option on role \"{name}\" may grant this role."))
+        .into())
+    }
+
+    fn remove_member(
+        &mut self,
+        (role, role_name): (Oid, &str),
+        (member, member_name): (Oid, &str),
+        option_for: Option<&str>,
+    ) -> Result<()> {
+        let state = self.state();
+        let txn = state.txn()?;
+        let rows = state.catalog.rows(&txn);
+        let key = [("roleid", Datum::Oid(role)), ("member", Datum::Oid(member))];
+        let Some(mut row) = rows.find("pg_auth_members", &key)?.into_iter().next() else {
+            drop(txn);
+            let mut notice = crate::client::Notice::new(
+                crate::client::Severity::Warning,
+                format!(
+                    "role \"{member_name}\" has not been granted membership in role \"{role_name}\" by role \"postgres\""
+                ),
+            );
+            notice.body.state = SqlState::WARNING;
+            return self.client.notice(&notice);
+        };
+        match option_for {
+            Some("admin") => row.set("admin_option", Datum::Bool(false)),
+            Some("inherit") => row.set("inherit_option", Datum::Bool(false)),
+            Some("set") => row.set("set_option", Datum::Bool(false)),
+            _ => {
+                rows.delete(&row)?;
+                state.catalog.changed(Oid::INVALID);
+                return Ok(());
+            }
+        }
+        rows.update(&row)?;
+        state.catalog.changed(Oid::INVALID);
+        Ok(())
+    }
+
+    /// ALTER ROLE … SET
+    ///
+    /// # Errors
+    /// `42704`, `22023`, `42501`
+    pub fn role_setting(
+        &mut self,
+        role: Option<&RoleName>,
+        database: Option<&str>,
+        setting: &SettingChange,
+    ) -> Result<()> {
+        let role_oid = match role {
+            Some(role) => self.role(role)?,
+            None => Oid::INVALID,
+        };
+        let database = match database {
+            Some(name) => self.database_oid(name)?,
+            None => Oid::INVALID,
+        };
+        let me = self.state().current_user.borrow().oid;
+        if role_oid != me && !self.may_create_roles()? {
+            bail!(INSUFFICIENT_PRIVILEGE, "permission denied to alter setting");
+        }
+        self.change_setting(database, role_oid, setting)
+    }
+
+    /// ALTER DATABASE … SET
+    ///
+    /// # Errors
+    /// `3D000`, `42704`, `22023`, `42501`
+    pub fn database_setting(&mut self, name: &str, setting: &SettingChange) -> Result<()> {
+        let database = self.database_oid(name)?;
+        self.check_database_owner(name)?;
+        self.change_setting(database, Oid::INVALID, setting)
+    }
+
+    fn change_setting(&self, database: Oid, role: Oid, setting: &SettingChange) -> Result<()> {
+        let state = self.state();
+        let txn = state.txn()?;
+        let rows = state.catalog.rows(&txn);
+        let key = [("setdatabase", Datum::Oid(database)), ("setrole", Datum::Oid(role))];
+        let found = rows.find("pg_db_role_setting", &key)?.into_iter().next();
+        let mut options = found.as_ref().map(|r| r.options("setconfig")).unwrap_or_default();
+        match setting {
+            SettingChange::Set { name, values } => {
+                let value = values.join(", ");
+                if let Some((_, definition)) = base::settings::find(name) {
+                    definition.parse(&value)?;
+                } else if !name.contains('.') {
+                    base::settings::definition(name)?;
+                }
+                options.insert(name.clone(), value);
+            }
+            SettingChange::FromCurrent { name } => {
+                let value = state.settings.borrow().show(name)?;
+                options.insert(name.clone(), value);
+            }
+            SettingChange::SetDefault { name } | SettingChange::Reset { name } => {
+                options.remove(name);
+            }
+            SettingChange::ResetAll => options.clear(),
+        }
+        match (found, options.is_empty()) {
+            (None, true) => {}
+            (None, false) => {
+                let row = NewRow::of("pg_db_role_setting")
+                    .oid("setdatabase", database)
+                    .oid("setrole", role)
+                    .set("setconfig", options_array(&options));
+                rows.insert(&row)?;
+            }
+            (Some(row), true) => rows.delete(&row)?,
+            (Some(mut row), false) => {
+                row.set("setconfig", options_array(&options));
+                rows.update(&row)?;
+            }
+        }
+        Ok(())
+    }
+}

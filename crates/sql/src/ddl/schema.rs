@@ -1,0 +1,246 @@
+//! CREATE SCHEMA, SET SCHEMA, and owners of schemas.
+
+use super::depend::{self, Kind, Object};
+use super::{Ddl, new_oid, relation};
+use crate::parse::ast::ObjectName;
+use crate::parse::utility::{ObjectKind, RoleName};
+use base::{Oid, Result, SqlError, SqlState, bail};
+use engine::catalog::load::RowSource;
+use engine::catalog::model::CatalogView;
+use engine::catalog::rows::NewRow;
+use txn::LockMode;
+use types::Datum;
+
+impl Ddl<'_> {
+    /// Fails unless the current user may make things `owner`'s.
+    pub(super) fn check_may_own(&self, owner: Oid) -> Result<()> {
+        let state = self.state();
+        let me = state.current_user.borrow().oid;
+        if state.is_superuser() || crate::acl::roles_of(state, me)?.contains(&owner) {
+            return Ok(());
+        }
+        let name = state.role_name(owner)?.unwrap_or_default();
+        bail!(INSUFFICIENT_PRIVILEGE, "must be able to SET ROLE \"{name}\"")
+    }
+
+    /// The table that an index belongs to.
+    pub(super) fn table_of_index(&self, index: Oid) -> Result<Option<Oid>> {
+        let state = self.state();
+        let txn = state.txn()?;
+        let rows = state.catalog.rows(&txn).find("pg_index", &[("indexrelid", Datum::Oid(index))])?;
+        Ok(rows.first().map(|r| r.oid("indrelid")))
+    }
+
+    /// CREATE SCHEMA
+    ///
+    /// # Errors
+    /// `42P06`, `42939`, `42501`; I/O.
+    pub fn create_schema(
+        &mut self,
+        if_not_exists: bool,
+        name: Option<&str>,
+        authorization: Option<&RoleName>,
+    ) -> Result<()> {
+        let owner = match authorization {
+            Some(role) => self.role(role)?,
+            None => self.state().current_user.borrow().oid,
+        };
+        let name = match name {
+            Some(name) => name.to_owned(),
+            None => self.state().role_name(owner)?.unwrap_or_default(),
+        };
+        if name.starts_with("pg_") {
+            return Err(SqlError::new(
+                SqlState::RESERVED_NAME,
+                format!("unacceptable schema name \"{name}\""),
+            )
+            .detail("The prefix \"pg_\" is reserved for system schemas.")
+            .into());
+        }
+        self.check_database_privilege(crate::acl::CREATE)?;
+        self.check_may_own(owner)?;
+        if self.state().schema_by_name(&name)?.is_some() {
+            if if_not_exists {
+                return self.notice(
+                    SqlState::DUPLICATE_SCHEMA,
+                    format!("schema \"{name}\" already exists, skipping"),
+                );
+            }
+            bail!(DUPLICATE_SCHEMA, "schema \"{name}\" already exists");
+        }
+        let state = self.state();
+        let oid = new_oid(state, "pg_namespace")?;
+        let txn = state.txn()?;
+        let row = NewRow::of("pg_namespace").oid("oid", oid).text("nspname", &name);
+        state.catalog.rows(&txn).insert(&row.oid("nspowner", owner))?;
+        state.catalog.changed(Oid::INVALID);
+        Ok(())
+    }
+
+    /// Fails unless the current user has `wanted` on the database.
+    pub(super) fn check_database_privilege(&self, wanted: u32) -> Result<()> {
+        let state = self.state();
+        if state.is_superuser() {
+            return Ok(());
+        }
+        let txn = state.txn()?;
+        let key = [("oid", Datum::Oid(state.database.oid))];
+        let rows = state.catalog.rows(&txn).find("pg_database", &key)?;
+        let Some(row) = rows.first() else { return Ok(()) };
+        let role = state.current_user.borrow().oid;
+        let acl = row.texts("datacl");
+        let has =
+            crate::acl::privileges(state, role, row.oid("datdba"), acl.as_deref(), 1024 | 2048)?;
+        if has & wanted == 0 {
+            bail!(
+                INSUFFICIENT_PRIVILEGE,
+                "permission denied for database {}",
+                state.database.name
+            );
+        }
+        Ok(())
+    }
+
+    /// ALTER … SET SCHEMA
+    ///
+    /// # Errors
+    /// `42P01`, `3F000`, `42P07`; I/O.
+    pub fn set_schema(
+        &mut self,
+        kind: ObjectKind,
+        if_exists: bool,
+        name: &ObjectName,
+        schema: &str,
+    ) -> Result<()> {
+        let Some(table) = self.find(name)? else {
+            if if_exists {
+                return self.notice(
+                    SqlState::SUCCESSFUL_COMPLETION,
+                    format!("relation \"{name}\" does not exist, skipping"),
+                );
+            }
+            return self.relation(name).map(|_| ());
+        };
+        super::alter::check_kind(kind, &table)?;
+        crate::acl::check_owner(self.state(), &table)?;
+        let state = self.state();
+        crate::relations::lock(state, table.oid, LockMode::AccessExclusive)?;
+        let Some(namespace) = state.schema_by_name(schema)? else {
+            bail!(INVALID_SCHEMA_NAME, "schema \"{schema}\" does not exist");
+        };
+        super::check_schema_create(state, namespace, schema)?;
+        if namespace == table.namespace {
+            return Ok(());
+        }
+        let txn = state.txn()?;
+        if state.catalog.relation_oid(&txn, namespace, &table.name)?.is_some() {
+            bail!(
+                DUPLICATE_TABLE,
+                "relation \"{}\" already exists in schema \"{schema}\"",
+                table.name
+            );
+        }
+        let mut moved = vec![table.oid];
+        moved.extend(table.indexes.iter().map(|i| i.oid));
+        let class = Object::relation(table.oid).class;
+        let key = [("refclassid", Datum::Oid(class)), ("refobjid", Datum::Oid(table.oid))];
+        let rows = state.catalog.rows(&txn);
+        for row in rows.find("pg_depend", &key)? {
+            if row.oid("classid") == class
+                && row.i32("refobjsubid") != 0
+                && !moved.contains(&row.oid("objid"))
+            {
+                moved.push(row.oid("objid"));
+            }
+        }
+        for oid in &moved {
+            relation::update_class(state, *oid, |row| {
+                row.set("relnamespace", Datum::Oid(namespace));
+            })?;
+            if let Some(mut row) =
+                rows.find("pg_type", &[("typrelid", Datum::Oid(*oid))])?.into_iter().next()
+            {
+                row.set("typnamespace", Datum::Oid(namespace));
+                rows.update(&row)?;
+            }
+        }
+        for mut row in rows.find("pg_constraint", &[("conrelid", Datum::Oid(table.oid))])? {
+            row.set("connamespace", Datum::Oid(namespace));
+            rows.update(&row)?;
+        }
+        let old = Object::of("pg_namespace", table.namespace);
+        let key = [("classid", Datum::Oid(class)), ("objid", Datum::Oid(table.oid))];
+        for row in rows.find("pg_depend", &key)? {
+            if row.oid("refclassid") == old.class && row.oid("refobjid") == old.oid {
+                rows.delete(&row)?;
+            }
+        }
+        let new = Object::of("pg_namespace", namespace);
+        depend::record(state, Object::relation(table.oid), new, Kind::Normal)?;
+        state.catalog.changed(table.oid);
+        Ok(())
+    }
+
+    /// OWNER TO of anything.
+    ///
+    /// # Errors
+    /// `42501`, `42704`, `42P01`; I/O.
+    pub fn owner_to(
+        &mut self,
+        kind: ObjectKind,
+        if_exists: bool,
+        name: &ObjectName,
+        owner: &RoleName,
+    ) -> Result<()> {
+        let (catalog, key, column, found) = match kind {
+            ObjectKind::Schema => ("pg_namespace", "nspname", "nspowner", "schema"),
+            ObjectKind::Database => ("pg_database", "datname", "datdba", "database"),
+            ObjectKind::Table
+            | ObjectKind::Index
+            | ObjectKind::View
+            | ObjectKind::MaterializedView
+            | ObjectKind::Sequence => {
+                let Some(table) = self.find(name)? else {
+                    if if_exists {
+                        return self.notice(
+                            SqlState::SUCCESSFUL_COMPLETION,
+                            format!("relation \"{name}\" does not exist, skipping"),
+                        );
+                    }
+                    return self.relation(name).map(|_| ());
+                };
+                super::alter::check_kind(kind, &table)?;
+                crate::acl::check_owner(self.state(), &table)?;
+                crate::relations::lock(self.state(), table.oid, LockMode::AccessExclusive)?;
+                return self.change_owner(&table, owner);
+            }
+            other => {
+                return Err(base::Error::unsupported(format!("ALTER {} OWNER TO", other.noun())));
+            }
+        };
+        let owner = self.role(owner)?;
+        self.check_may_own(owner)?;
+        let state = self.state();
+        let txn = state.txn()?;
+        let rows = state.catalog.rows(&txn);
+        let Some(mut row) =
+            rows.find(catalog, &[(key, Datum::text(&name.name))])?.into_iter().next()
+        else {
+            let error = if kind == ObjectKind::Schema {
+                SqlState::INVALID_SCHEMA_NAME
+            } else {
+                SqlState::INVALID_CATALOG_NAME
+            };
+            return Err(
+                SqlError::new(error, format!("{found} \"{}\" does not exist", name.name)).into()
+            );
+        };
+        if !state.is_superuser() && row.oid(column) != state.current_user.borrow().oid {
+            bail!(INSUFFICIENT_PRIVILEGE, "must be owner of {found} {}", name.name);
+        }
+        row.set(column, Datum::Oid(owner));
+        rows.update(&row)?;
+        state.catalog.changed(Oid::INVALID);
+        Ok(())
+    }
+}
