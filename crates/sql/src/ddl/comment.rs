@@ -1,7 +1,7 @@
 //! COMMENT ON.
 
-use super::depend::Object;
 use super::Ddl;
+use super::depend::Object;
 use crate::parse::utility::{Comment, ObjectKind, RoleName};
 use base::{Error, Oid, Result, bail};
 use engine::catalog::load::RowSource;
@@ -78,8 +78,7 @@ impl Ddl<'_> {
                 crate::acl::check_owner(self.state(), &table)?;
                 let state = self.state();
                 let txn = state.txn()?;
-                let key =
-                    [("conrelid", Datum::Oid(table.oid)), ("conname", Datum::text(part))];
+                let key = [("conrelid", Datum::Oid(table.oid)), ("conname", Datum::text(part))];
                 match state.catalog.rows(&txn).find("pg_constraint", &key)?.first() {
                     Some(row) => (Object::of("pg_constraint", row.oid("oid")), false),
                     None => bail!(

@@ -1,12 +1,12 @@
 //! CREATE TABLE AS, SELECT INTO, CREATE MATERIALIZED VIEW.
 
-use super::relation::{self, NewRelation};
 use super::relation::NewColumn;
+use super::relation::{self, NewRelation};
 use super::view::store_rule;
 use super::{Ddl, reload, rewrite};
 use crate::analyse::{self, ParamTypes};
-use crate::parse::ast::ObjectName;
 use crate::exec::modify::TableWriter;
+use crate::parse::ast::ObjectName;
 use crate::parse::utility::{CreateTableAs, OnCommit};
 use crate::parse::{Parsed, Statement};
 use crate::query::Query;
@@ -15,9 +15,9 @@ use crate::session::state::OnCommitAction;
 use base::{Error, Oid, Result, SqlState, bail};
 use engine::catalog::model::{RelationKind, RelationPersistence, Table};
 use expr::TypeRef;
-use txn::LockMode;
 use std::rc::Rc;
 use std::sync::Arc;
+use txn::LockMode;
 use types::Datum;
 
 /// The columns that a query returns, named by `names` as far as they go.
@@ -76,8 +76,11 @@ impl Ddl<'_> {
         } else {
             RelationKind::Table
         };
-        let plain_tag =
-            if statement.materialized_view { "CREATE MATERIALIZED VIEW" } else { "CREATE TABLE AS" };
+        let plain_tag = if statement.materialized_view {
+            "CREATE MATERIALIZED VIEW"
+        } else {
+            "CREATE TABLE AS"
+        };
         if let Some(am) = &statement.access_method
             && am != "heap"
         {
@@ -209,7 +212,12 @@ impl Ddl<'_> {
     ///
     /// # Errors
     /// `42809`, `42501`; the query's.
-    pub fn refresh(&mut self, name: &ObjectName, concurrently: bool, with_data: bool) -> Result<()> {
+    pub fn refresh(
+        &mut self,
+        name: &ObjectName,
+        concurrently: bool,
+        with_data: bool,
+    ) -> Result<()> {
         let view = self.relation(name)?;
         if view.kind != RelationKind::MaterializedView {
             bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a materialized view", view.name);

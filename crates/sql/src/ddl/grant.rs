@@ -169,16 +169,13 @@ impl Ddl<'_> {
         let owner = row.oid(owner_column);
         let owner_name = state.role_name(owner)?.unwrap_or_default();
         let me = state.current_user.borrow().oid;
-        let is_owner =
-            state.is_superuser() || crate::acl::roles_of(state, me)?.contains(&owner);
+        let is_owner = state.is_superuser() || crate::acl::roles_of(state, me)?.contains(&owner);
         let mut items = items_of(&row, acl_column, &owner_name, on);
         let my_name = state.current_user.borrow().name.clone();
         let grantor = if is_owner { owner_name } else { my_name };
         if !is_owner {
-            let has = items
-                .iter()
-                .filter(|i| i.grantee == grantor)
-                .fold(0, |bits, i| bits | i.grantable);
+            let has =
+                items.iter().filter(|i| i.grantee == grantor).fold(0, |bits, i| bits | i.grantable);
             if has & wanted == 0 {
                 let noun = if on == On::Table { "table" } else { on.noun() };
                 bail!(

@@ -48,7 +48,9 @@ impl Ddl<'_> {
                 SqlState::FEATURE_NOT_SUPPORTED,
                 format!("extension \"{name}\" is not available"),
             )
-            .hint("The extension must first be installed on the system where PostgreSQL is running.")
+            .hint(
+                "The extension must first be installed on the system where PostgreSQL is running.",
+            )
             .into());
         };
         if !state.is_superuser() {

@@ -79,7 +79,12 @@ impl Ddl<'_> {
         }
     }
 
-    fn reindex_table(&mut self, table: &Arc<Table>, only: Option<Oid>, verbose: bool) -> Result<()> {
+    fn reindex_table(
+        &mut self,
+        table: &Arc<Table>,
+        only: Option<Oid>,
+        verbose: bool,
+    ) -> Result<()> {
         for index in table.indexes.iter().filter(|i| only.is_none_or(|o| o == i.oid)) {
             crate::relations::lock(self.state(), index.oid, LockMode::AccessExclusive)?;
             rewrite::rebuild_index(self.session, table, index)?;
@@ -112,10 +117,7 @@ impl Ddl<'_> {
         } else if let Some(name) = name
             && name != state.database.name
         {
-            bail!(
-                FEATURE_NOT_SUPPORTED,
-                "can only reindex the currently open database"
-            );
+            bail!(FEATURE_NOT_SUPPORTED, "can only reindex the currently open database");
         }
         let txn = state.txn()?;
         let rows = state.catalog.rows(&txn).scan("pg_class")?;

@@ -97,10 +97,7 @@ impl Ddl<'_> {
             );
         }
         if matches!(new, "ctid" | "xmin" | "cmin" | "xmax" | "cmax" | "tableoid") {
-            bail!(
-                DUPLICATE_COLUMN,
-                "column name \"{new}\" conflicts with a system column name"
-            );
+            bail!(DUPLICATE_COLUMN, "column name \"{new}\" conflicts with a system column name");
         }
         let state = self.state();
         relation::update_attribute(state, table.oid, column.number, |row| {
@@ -203,11 +200,7 @@ impl Ddl<'_> {
         let state = self.state();
         let txn = state.txn()?;
         let rows = state.catalog.rows(&txn);
-        let acls = [
-            ("pg_class", "relacl"),
-            ("pg_namespace", "nspacl"),
-            ("pg_database", "datacl"),
-        ];
+        let acls = [("pg_class", "relacl"), ("pg_namespace", "nspacl"), ("pg_database", "datacl")];
         for (catalog, column) in acls {
             for mut row in rows.scan(catalog)? {
                 let Some(texts) = row.texts(column) else { continue };
@@ -231,8 +224,7 @@ impl Ddl<'_> {
                 }
             }
         }
-        let Some(mut row) =
-            rows.find("pg_authid", &[("oid", Datum::Oid(oid))])?.into_iter().next()
+        let Some(mut row) = rows.find("pg_authid", &[("oid", Datum::Oid(oid))])?.into_iter().next()
         else {
             bail!(UNDEFINED_OBJECT, "role \"{old}\" does not exist");
         };

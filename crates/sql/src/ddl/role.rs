@@ -296,7 +296,8 @@ impl Ddl<'_> {
         let mut lines = Vec::new();
         let granted = |row: &Row, column: &str| {
             row.texts(column).unwrap_or_default().iter().any(|item| {
-                crate::acl::AclItem::parse(item).is_some_and(|i| i.grantee == name || i.grantor == name)
+                crate::acl::AclItem::parse(item)
+                    .is_some_and(|i| i.grantee == name || i.grantor == name)
             })
         };
         for row in rows.scan("pg_database")? {
@@ -314,8 +315,7 @@ impl Ddl<'_> {
             }
         }
         for row in rows.scan("pg_class")? {
-            let Some(kind) =
-                engine::catalog::model::RelationKind::from_letter(row.char("relkind"))
+            let Some(kind) = engine::catalog::model::RelationKind::from_letter(row.char("relkind"))
             else {
                 continue;
             };

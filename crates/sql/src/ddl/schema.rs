@@ -27,7 +27,8 @@ impl Ddl<'_> {
     pub(super) fn table_of_index(&self, index: Oid) -> Result<Option<Oid>> {
         let state = self.state();
         let txn = state.txn()?;
-        let rows = state.catalog.rows(&txn).find("pg_index", &[("indexrelid", Datum::Oid(index))])?;
+        let rows =
+            state.catalog.rows(&txn).find("pg_index", &[("indexrelid", Datum::Oid(index))])?;
         Ok(rows.first().map(|r| r.oid("indrelid")))
     }
 
@@ -92,11 +93,7 @@ impl Ddl<'_> {
         let has =
             crate::acl::privileges(state, role, row.oid("datdba"), acl.as_deref(), 1024 | 2048)?;
         if has & wanted == 0 {
-            bail!(
-                INSUFFICIENT_PRIVILEGE,
-                "permission denied for database {}",
-                state.database.name
-            );
+            bail!(INSUFFICIENT_PRIVILEGE, "permission denied for database {}", state.database.name);
         }
         Ok(())
     }

@@ -138,7 +138,11 @@ fn replace(state: &crate::session::SessionState, old: &Table, columns: &[NewColu
     Ok(())
 }
 
-pub(super) fn store_rule(state: &crate::session::SessionState, view: Oid, query: &Query) -> Result<()> {
+pub(super) fn store_rule(
+    state: &crate::session::SessionState,
+    view: Oid,
+    query: &Query,
+) -> Result<()> {
     let action = serde_json::to_string(query)
         .map_err(|e| Error::corrupt_file(format!("a query does not serialise: {e}")))?;
     let txn = state.txn()?;

@@ -94,8 +94,7 @@ impl Session {
         let plan = std::sync::Arc::new(super::prepared::plan_query(&query, self, &[])?);
         super::run::lock_plan(&self.state, &plan)?;
         let executor = crate::exec::Executor::new(plan)?;
-        let mut execution =
-            super::Execution::start(executor, &self.state, &self.env, Vec::new())?;
+        let mut execution = super::Execution::start(executor, &self.state, &self.env, Vec::new())?;
         execution.run(0, sink)?;
         Ok(())
     }
