@@ -25,6 +25,19 @@ pub fn subscript(
                 Ok(element(&a, indexes))
             }
         }
+        // A name is an array of "char" that counts from 0.
+        Datum::Text(name) if ty == types::oids::NAME && !slice => {
+            let at = match indexes {
+                [(_, Some(i))] => int_of(i).and_then(|i| usize::try_from(i).ok()),
+                _ => None,
+            };
+            Ok(match at {
+                Some(at @ 0..64) => {
+                    Datum::Char(name.as_bytes().get(at).copied().unwrap_or(0))
+                }
+                _ => Datum::Null,
+            })
+        }
         Datum::Jsonb(j) if !slice => {
             let mut at: &serde_json::Value = &j;
             for (_, i) in indexes {

@@ -99,6 +99,12 @@ fn schemas_and_roles(c: &Catalogs<'_>) -> Result<()> {
         (4200, "pg_signal_backend"),
         (4544, "pg_checkpoint"),
         (6337, "pg_maintain"),
+        (4550, "pg_use_reserved_connections"),
+        (4569, "pg_read_server_files"),
+        (4570, "pg_write_server_files"),
+        (4571, "pg_execute_server_program"),
+        (6304, "pg_create_subscription"),
+        (6392, "pg_signal_autovacuum_worker"),
     ];
     for (oid, name) in predefined {
         let row = NewRow::of("pg_authid").oid("oid", Oid(oid)).text("rolname", name);
