@@ -106,7 +106,7 @@ impl TableActivity {
 }
 
 /// What one transaction did to one table; reported when it has ended.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct TableChanges {
     /// Rows inserted.
     pub inserted: i64,
@@ -116,6 +116,15 @@ pub struct TableChanges {
     pub hot_updated: i64,
     /// Rows deleted.
     pub deleted: i64,
+}
+
+impl std::ops::AddAssign<&TableChanges> for TableChanges {
+    fn add_assign(&mut self, more: &TableChanges) {
+        self.inserted += more.inserted;
+        self.updated += more.updated;
+        self.hot_updated += more.hot_updated;
+        self.deleted += more.deleted;
+    }
 }
 
 impl TableCounts {

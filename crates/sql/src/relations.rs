@@ -143,6 +143,10 @@ impl RelationAccess for SessionState {
         lock(self, table, mode)
     }
 
+    fn note_changes(&self, table: Oid, changes: &crate::activity::TableChanges) {
+        *self.changes.borrow_mut().entry(table).or_default() += changes;
+    }
+
     fn notice(&self, notice: SqlError) {
         self.notices.borrow_mut().push(Notice { severity: Severity::Notice, body: notice });
     }

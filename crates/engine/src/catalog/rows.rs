@@ -135,7 +135,7 @@ impl Row {
     /// Sets a column.
     pub fn set(&mut self, name: &str, value: Datum) {
         let i = self.def.position(name);
-        self.values[i] = value;
+        self.values[i] = counted(self.def.columns[i].ty, value);
     }
 }
 
@@ -158,7 +158,7 @@ impl NewRow {
     /// Sets a column.
     pub fn set(mut self, name: &str, value: Datum) -> NewRow {
         let i = self.def.position(name);
-        self.values[i] = value;
+        self.values[i] = counted(self.def.columns[i].ty, value);
         self
     }
     /// Sets an oid column.
@@ -236,7 +236,21 @@ pub fn options_array(options: &std::collections::BTreeMap<String, String>) -> Da
     text_array(&list)
 }
 
-/// int2vector and oidvector count from 0; arrays from 1. Both are read the same.
+/// int2vector and oidvector count from 0, arrays from 1.
+fn counted(ty: Oid, value: Datum) -> Datum {
+    match value {
+        Datum::Array(a) if matches!(ty, oids::INT2VECTOR | oids::OIDVECTOR) => {
+            let mut a = Arc::unwrap_or_clone(a);
+            for dim in &mut a.dims {
+                dim.1 = 0;
+            }
+            Datum::Array(Arc::new(a))
+        }
+        value => value,
+    }
+}
+
+/// An array; of a column that is a vector `counted` makes one.
 fn vector(element: Oid, elements: Vec<Datum>) -> Datum {
     Datum::Array(Arc::new(ArrayValue::one_dimension(element, elements)))
 }

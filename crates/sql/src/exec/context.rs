@@ -69,6 +69,8 @@ pub trait RelationAccess {
     fn lock_table(&self, table: Oid, exclusive: bool) -> Result<()>;
     /// Sends a notice.
     fn notice(&self, notice: SqlError);
+    /// Notes what was done to a table (statistics).
+    fn note_changes(&self, _table: Oid, _changes: &crate::activity::TableChanges) {}
 }
 
 /// What a statement runs in.

@@ -203,6 +203,8 @@ pub struct TableWriter {
     key_columns: Vec<i32>,
     indexed_columns: Vec<i32>,
     bulk: bool,
+    /// What was done since somebody last took it.
+    pub(crate) changes: crate::activity::TableChanges,
 }
 
 /// Values of a foreign key in a row.
@@ -269,6 +271,7 @@ impl TableWriter {
             key_columns,
             indexed_columns,
             bulk: false,
+            changes: crate::activity::TableChanges::default(),
         })
     }
 
@@ -435,6 +438,7 @@ impl TableWriter {
         self.encoder.encode(row, &mut tuple)?;
         let tid = self.heap.insert(x.txn, &tuple, &mut self.state)?;
         self.tuple = tuple;
+        self.changes.inserted += 1;
         self.index_row(row, tid, x, &cx, None, None)?;
         Ok(tid)
     }
@@ -459,6 +463,7 @@ impl TableWriter {
         }
         let mut tids = Vec::with_capacity(rows.len());
         self.heap.multi_insert(x.txn, &tuples, &mut self.state, &mut tids)?;
+        self.changes.inserted += i64::try_from(tids.len()).unwrap_or(0);
         if !self.indexes.is_empty() {
             for (row, tid) in rows.iter().zip(&tids) {
                 self.index_row(row, *tid, x, &cx, None, None)?;
@@ -539,7 +544,10 @@ impl TableWriter {
             let tid = self.heap.insert(x.txn, &tuple, &mut self.state)?;
             self.tuple = tuple;
             match self.index_row(row, tid, x, &cx, Some(arbiters), None)? {
-                None => return Ok(Inserted::At(tid)),
+                None => {
+                    self.changes.inserted += 1;
+                    return Ok(Inserted::At(tid));
+                }
                 // Somebody was faster: take the row back and look again.
                 Some(_) => self.heap.kill_own(x.txn, tid)?,
             }
@@ -599,10 +607,12 @@ impl TableWriter {
         self.encoder.encode(new, &mut tuple)?;
         let outcome = self.heap.update(x.txn, tid, &tuple, options)?;
         self.tuple = tuple;
-        if let TupleOutcome::Ok(done) = &outcome
-            && !done.hot
-        {
-            self.index_row(new, done.tid, x, &cx, None, Some(&changed))?;
+        if let TupleOutcome::Ok(done) = &outcome {
+            self.changes.updated += 1;
+            self.changes.hot_updated += i64::from(done.hot);
+            if !done.hot {
+                self.index_row(new, done.tid, x, &cx, None, Some(&changed))?;
+            }
         }
         Ok(outcome)
     }
@@ -612,7 +622,9 @@ impl TableWriter {
     /// # Errors
     /// `40P01`, `55P03`, I/O.
     pub fn delete(&mut self, x: &ExecContext<'_>, tid: Tid) -> Result<TupleOutcome> {
-        self.heap.delete(x.txn, tid, x.lock_wait)
+        let outcome = self.heap.delete(x.txn, tid, x.lock_wait)?;
+        self.changes.deleted += i64::from(matches!(outcome, TupleOutcome::Ok(())));
+        Ok(outcome)
     }
 
     /// Foreign-key work that an inserted row makes for the end of the statement.

@@ -95,6 +95,16 @@ impl ModifyNode {
         })
     }
 
+    /// Hands on what the writer has counted.
+    fn note_changes(&mut self, cx: &Cx<'_>) {
+        if let Some(w) = &mut self.writer {
+            let changes = std::mem::take(&mut w.changes);
+            if changes != crate::activity::TableChanges::default() {
+                cx.x.relations.note_changes(self.table.oid, &changes);
+            }
+        }
+    }
+
     fn affected(cx: &Cx<'_>, n: u64) {
         cx.shared.affected.set(cx.shared.affected.get() + n);
     }
@@ -402,7 +412,9 @@ impl Node for ModifyNode {
                 values.push(c.eval(&[], &cx.eval)?);
             }
             let row = self.full_row(&mut values);
-            return self.insert_rows(cx, vec![row], out);
+            self.insert_rows(cx, vec![row], out)?;
+            self.note_changes(cx);
+            return Ok(());
         };
         let mut batch = std::mem::take(&mut self.batch);
         let result = (|| -> Result<()> {
@@ -437,6 +449,7 @@ impl Node for ModifyNode {
         })();
         self.batch = batch;
         self.input = Some(input);
+        self.note_changes(cx);
         result
     }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {

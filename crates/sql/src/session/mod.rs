@@ -327,7 +327,7 @@ impl Session {
 
     /// [`Session::renew_env`], if a setting has changed.
     fn renew_env_if_set(&mut self) {
-        if self.settings_changed.replace(false) {
+        if self.settings_changed.replace(false) || self.env.is_stale() {
             self.renew_env();
         }
     }
@@ -339,6 +339,7 @@ impl Session {
             self.state.settings.borrow_mut().refresh();
             self.renew_env();
         }
+        self.renew_env_if_set();
     }
 
     /// Ends the session: what is open is rolled back, temporary tables go.

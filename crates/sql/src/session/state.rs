@@ -216,13 +216,20 @@ pub struct SessionEnv {
     /// The session.
     pub state: Rc<SessionState>,
     style: Style,
+    settings_version: u64,
 }
 
 impl SessionEnv {
     /// The environment under the settings in force.
     pub fn new(state: Rc<SessionState>) -> SessionEnv {
         let style = style(&state.settings.borrow());
-        SessionEnv { state, style }
+        let settings_version = state.settings.borrow().version();
+        SessionEnv { state, style, settings_version }
+    }
+
+    /// A setting has changed since this was made.
+    pub fn is_stale(&self) -> bool {
+        self.state.settings.borrow().version() != self.settings_version
     }
 
     /// The session behind `env`, for functions that ask the catalogs.

@@ -198,7 +198,7 @@ CREATE VIEW information_schema.check_constraints AS
            WHEN 'n' THEN quote_ident((SELECT a.attname FROM pg_attribute a
                            WHERE a.attrelid = k.conrelid AND a.attnum = k.conkey[1]))
                          || ' IS NOT NULL'
-           ELSE substring(pg_get_constraintdef(k.oid), 7) END::varchar AS check_clause
+           ELSE pg_get_expr(k.conbin, k.conrelid) END::varchar AS check_clause
     FROM pg_constraint k
     JOIN pg_namespace n ON n.oid = k.connamespace
     LEFT JOIN pg_class c ON c.oid = k.conrelid

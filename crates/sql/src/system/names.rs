@@ -214,7 +214,7 @@ pub fn relation_oid(state: &SessionState, text: &str) -> Result<Oid> {
     let schemas = match schema {
         Some(schema) => match state.schema_by_name(schema)? {
             Some(oid) => vec![oid],
-            None => bail!(INVALID_SCHEMA_NAME, "schema \"{schema}\" does not exist"),
+            None => Vec::new(),
         },
         None => state.search_schemas()?.into_iter().map(|s| s.1).collect(),
     };
