@@ -32,9 +32,7 @@ pub fn subscript(
                 _ => None,
             };
             Ok(match at {
-                Some(at @ 0..64) => {
-                    Datum::Char(name.as_bytes().get(at).copied().unwrap_or(0))
-                }
+                Some(at @ 0..64) => Datum::Char(name.as_bytes().get(at).copied().unwrap_or(0)),
                 _ => Datum::Null,
             })
         }
