@@ -21,6 +21,40 @@ pub(crate) fn yields_record(call: &Expr) -> bool {
     call.ty().oid == RECORD || function_columns(call).is_some_and(|c| c.len() > 1)
 }
 
+type FromCall = (AstExpr, Vec<ColumnDefinition>);
+
+/// `unnest(a, b, …)` in FROM, which stands for `ROWS FROM (unnest(a), unnest(b), …)`.
+fn several_unnests(calls: &[FromCall]) -> Option<Vec<FromCall>> {
+    let several = |(e, own): &FromCall| match &e.kind {
+        ExprKind::Call(f) => {
+            f.args.len() > 1
+                && own.is_empty()
+                && matches!(f.name.as_slice(), [n] if n == "unnest")
+                && !(f.star || f.distinct || f.variadic || f.over.is_some() || f.filter.is_some())
+                && f.order_by.is_empty()
+        }
+        _ => false,
+    };
+    if !calls.iter().any(several) {
+        return None;
+    }
+    let mut out = Vec::new();
+    for call in calls {
+        match &call.0.kind {
+            ExprKind::Call(f) if several(call) => {
+                for a in &f.args {
+                    let mut one = f.clone();
+                    one.args = vec![a.clone()];
+                    let kind = ExprKind::Call(one);
+                    out.push((AstExpr { kind, loc: call.0.loc }, Vec::new()));
+                }
+            }
+            _ => out.push(call.clone()),
+        }
+    }
+    Some(out)
+}
+
 impl Analyser<'_> {
     /// FROM: adds the entries and the names, and gives the tree.
     pub fn from_clause(&mut self, list: &[TableRef]) -> Result<Vec<FromItem>> {
@@ -193,6 +227,13 @@ impl Analyser<'_> {
             }
             if self_reference {
                 cte.recursive = true;
+                if cte.references > 1 {
+                    let e = err!(
+                        INVALID_RECURSION,
+                        "recursive reference to query \"{name}\" must not appear more than once"
+                    );
+                    return self.at(loc, e);
+                }
             }
             return Ok(Some(RangeTableEntry {
                 kind: RteKind::Cte { levels_up: up as u32, index, self_reference },
@@ -220,6 +261,8 @@ impl Analyser<'_> {
         let (mut names, mut types) = (Vec::new(), Vec::new());
         let saved = std::mem::replace(&mut self.level().lateral, true);
         let mut title = String::new();
+        let spread = several_unnests(calls);
+        let calls = spread.as_deref().unwrap_or(calls);
         for (ast, own) in calls {
             let call = self.known_expr(ast)?;
             let definitions = if own.is_empty() { definitions } else { own };

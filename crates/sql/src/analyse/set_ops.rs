@@ -4,7 +4,8 @@ use super::from::subquery_entry;
 use super::{Analyser, Clause};
 use crate::parse::ast::{CteDefinition, ExprKind, Loc, QueryStatement, Select, SelectBody};
 use crate::query::{
-    Command, Cte, Distinct, FromItem, Query, RteKind, SetOp, SetOperation, TargetEntry,
+    Command, Cte, Distinct, FromItem, Query, RangeTableEntry, RteKind, SetOp, SetOperation,
+    TargetEntry,
 };
 use base::{Oid, Result, SqlError, SqlState, err};
 use expr::tree::SortKey;
@@ -289,6 +290,24 @@ impl Analyser<'_> {
         Ok(true)
     }
 
+    /// What the recursive term, the last leaf added, must not do.
+    fn recursive_term(&self, right: &Select) -> Result<()> {
+        let Some(RteKind::Subquery { query, .. }) =
+            self.levels.last().and_then(|l| l.rtes.last()).map(|e| &e.kind)
+        else {
+            return Ok(());
+        };
+        let own = |e: &RangeTableEntry| matches!(e.kind, RteKind::Cte { self_reference: true, .. });
+        if query.has_aggregates && query.range_table.iter().any(own) {
+            let e = err!(
+                INVALID_RECURSION,
+                "aggregate functions are not allowed in a recursive query's recursive term"
+            );
+            return self.at(first_loc(right), e);
+        }
+        Ok(())
+    }
+
     #[allow(clippy::too_many_arguments, reason = "the parts of one UNION")]
     fn recursive_union(
         &mut self,
@@ -303,6 +322,7 @@ impl Analyser<'_> {
         let (mut l, _) = self.leaf(left)?;
         self.convert(&mut l, types, "UNION", left)?;
         let (mut r, rt) = self.leaf(right)?;
+        self.recursive_term(right)?;
         if rt.len() != types.len() {
             let e = err!(SYNTAX_ERROR, "each UNION query must have the same number of columns");
             return self.at(first_loc(right), e);
@@ -310,15 +330,19 @@ impl Analyser<'_> {
         for (i, (a, b)) in types.iter().zip(&rt).enumerate() {
             let list = [(a.oid, loc), (b.oid, column_loc(right, i).unwrap_or(loc))];
             let common = self.common_type(&list, "UNION")?;
-            if common != a.oid {
+            let typmod = if common == b.oid && a.typmod == b.typmod { a.typmod } else { -1 };
+            if common != a.oid || typmod != a.typmod {
+                let (was, overall) = if common != a.oid {
+                    (self.type_name_of(a.oid), self.type_name_of(common))
+                } else {
+                    (types::format_type(a.oid, a.typmod), types::format_type(common, typmod))
+                };
                 let e = SqlError::new(
                     SqlState::DATATYPE_MISMATCH,
                     format!(
-                        "recursive query \"{name}\" column {} has type {} in non-recursive term \
-                         but type {} overall",
+                        "recursive query \"{name}\" column {} has type {was} in non-recursive term \
+                         but type {overall} overall",
                         i + 1,
-                        self.type_name_of(a.oid),
-                        self.type_name_of(common)
                     ),
                 )
                 .hint("Cast the output of the non-recursive term to the correct type.");

@@ -416,7 +416,9 @@ impl JoinSpace<'_, '_> {
         let param = l.param.or(r.param);
         // Hash.
         let (keys, rest) = self.keys_of(on, lset, true);
-        if !keys.is_empty() {
+        // FULL JOIN ON TRUE, or FALSE: one chain of all rows.
+        let all_pairs = kind == JoinKind::Full && on.iter().all(|c| matches!(c.0, Expr::Const(_)));
+        if !keys.is_empty() || all_pairs {
             let (startup, total) =
                 self.hash_cost(&l, &r, &keys, rest.len() + after.len(), rel.rows);
             add_path(
@@ -458,7 +460,8 @@ impl JoinSpace<'_, '_> {
         let mut startup =
             l.startup + r.total + r.rows * (n * s.cpu_operator_cost + s.cpu_tuple_cost);
         let mut run = (l.total - l.startup) + l.rows * n * s.cpu_operator_cost;
-        let distinct = self.distinct_values(&keys[0].right, r.rows).max(1.0);
+        let distinct =
+            keys.first().map_or(1.0, |k| self.distinct_values(&k.right, r.rows).max(1.0));
         let bucket = (r.rows / distinct).max(1.0);
         run += l.rows * bucket * 0.5 * n * s.cpu_operator_cost;
         run += rows * (s.cpu_tuple_cost + extra as f64 * s.cpu_operator_cost);

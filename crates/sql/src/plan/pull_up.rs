@@ -2,8 +2,9 @@
 
 use super::query_walk::{Merge, Visitor, shift_expr_levels, visit};
 use crate::query::{Command, Distinct, FromItem, JoinKind, Query, RangeTableEntry, RteKind};
-use expr::Expr;
 use expr::fold::contains_volatile;
+use expr::tree::{CaseWhen, Constant};
+use expr::{Expr, TypeRef};
 
 /// FROM and WHERE as the planner sees them.
 #[derive(Clone, Debug)]
@@ -24,6 +25,20 @@ impl JoinTree {
             JoinTree::Join { left, right, .. } => {
                 left.rels(out);
                 right.rels(out);
+            }
+        }
+    }
+
+    /// The entries that an outer join may fill with NULLs.
+    fn nullable(&self, inside: bool, out: &mut Vec<usize>) {
+        match self {
+            JoinTree::Rel(i) if inside => out.push(*i),
+            JoinTree::Rel(_) => {}
+            JoinTree::Group { items, .. } => items.iter().for_each(|i| i.nullable(inside, out)),
+            JoinTree::Join { kind, left, right, .. } => {
+                let full = *kind == JoinKind::Full;
+                left.nullable(inside || full, out);
+                right.nullable(inside || full || *kind == JoinKind::Left, out);
             }
         }
     }
@@ -82,6 +97,8 @@ fn item_tree(item: &FromItem) -> JoinTree {
 /// Replaces variables of join entries, and whole rows, by what they stand for, throughout the query.
 pub(crate) fn expand_join_vars(q: &mut Query, tree: &mut JoinTree) {
     let table: Vec<RangeTableEntry> = q.range_table.clone();
+    let mut nullable = Vec::new();
+    tree.nullable(false, &mut nullable);
     let mut expand = |e: &mut Expr, depth: u32| -> bool {
         loop {
             let Expr::Var { levels_up, rte, column, ty } = e else { return false };
@@ -102,7 +119,13 @@ pub(crate) fn expand_join_vars(q: &mut Query, tree: &mut JoinTree) {
                     })
                     .collect();
                 let names = columns.iter().map(|i| entry.column_names[*i].clone()).collect();
-                *e = Expr::Row { fields, names, ty: *ty };
+                let (levels_up, rte, ty) = (*levels_up, *rte, *ty);
+                let row = Expr::Row { fields, names, ty };
+                *e = if nullable.contains(&rte) {
+                    null_extended(row, entry, levels_up, rte, ty)
+                } else {
+                    row
+                };
                 return false;
             }
             let RteKind::Join { vars, .. } = &entry.kind else { return false };
@@ -119,6 +142,32 @@ pub(crate) fn expand_join_vars(q: &mut Query, tree: &mut JoinTree) {
     };
     visit(q, 0, &mut expand);
     tree.quals_mut(&mut |e| e.rewrite(&mut |e| expand(e, 0)));
+}
+
+/// The whole row of an entry under an outer join: NULL, not a row of NULLs, where the join found no partner. A table's
+/// row is there if its ctid is; of other rows those are taken to be missing that have no value at all.
+fn null_extended(
+    row: Expr,
+    entry: &RangeTableEntry,
+    levels_up: u32,
+    rte: usize,
+    ty: TypeRef,
+) -> Expr {
+    let user_table = matches!(entry.kind, RteKind::Relation { oid, .. } if oid >= 16384);
+    let witness = if user_table {
+        Expr::Var { levels_up, rte, column: -1, ty: TypeRef::of(types::oids::TID) }
+    } else {
+        row.clone()
+    };
+    Expr::Case {
+        operand: None,
+        arms: vec![CaseWhen {
+            when: Expr::IsNull { arg: Box::new(witness), negated: false },
+            then: Expr::Const(Constant { value: types::Datum::Null, ty }),
+        }],
+        otherwise: Some(Box::new(row)),
+        ty,
+    }
 }
 
 /// True if the sub-select can be merged into the query around it.

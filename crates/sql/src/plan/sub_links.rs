@@ -232,6 +232,17 @@ fn sub_plan(g: &mut Global<'_>, subs: &[Query], e: &Expr) -> Result<Expr> {
         (SubLinkKind::Any, Some(t)) if !correlated => hash_test(t),
         _ => None,
     };
+    // The left sides are computed with the arguments, where the row is known, and handed over as parameters.
+    let hash = hash.map(|list| {
+        list.into_iter()
+            .map(|(left, ty)| {
+                let index = g.new_param();
+                let param = Expr::ExecParam { index, ty: left.ty() };
+                args.push((index, left));
+                (param, ty)
+            })
+            .collect()
+    });
     let plan = g.sub_plans.len();
     g.sub_plans.push(SubPlan {
         kind: *kind,

@@ -297,3 +297,63 @@ fn plans_are_shown_as_postgresql_shows_them() {
         assert_eq!(db.explain(sql), want, "{sql}");
     }
 }
+
+#[test]
+fn what_side_by_side_runs_with_postgresql_found() {
+    let db = Db::new();
+    db.create("a", "id int4, x text", &[]);
+    db.create("b", "id int4, y text", &[]);
+    db.run("insert into a values (1, 'a1'), (2, 'a2'), (null, 'an')");
+    db.run("insert into b values (2, 'b2'), (5, null)");
+    check(
+        &db,
+        &[
+            ("select a.id, b from a left join b on a.id = b.id order by 1", "1|~\n2|(2,b2)\n~|~"),
+            ("select a, b from a full join b on a.id = b.id where a is null", "~|(5,)"),
+            (
+                "select s from a left join (select id i from b) s on s.i = a.id order by 1",
+                "(2)\n~\n~",
+            ),
+            ("select count(b) from a left join b on a.id = b.id", "1"),
+            ("select count(*), count(a.x), count(b.id) from a full join b on true", "6|6|6"),
+            ("select count(*), count(a.x), count(b.id) from a full join b on false", "5|3|2"),
+            (
+                "select * from a full join b on a.id < b.id",
+                "0A000 FULL JOIN is only supported with merge-joinable or hash-joinable join conditions",
+            ),
+            ("select * from unnest(array[1,2], array['a','b','c']) u(n, t)", "1|a\n2|b\n~|c"),
+            ("select * from unnest(array[1], array['a','b']) with ordinality", "1|a|1\n~|b|2"),
+            ("select id from a where id not in (select id from b)", "1"),
+            ("select id from b where id not in (select id from a)", ""),
+            ("select (a.id, a.id) in (select id, id from b) from a order by a.id", "f\nt\n~"),
+            (
+                "with recursive r as (select 1 n union all select r.n + 1 from r, r r2) select * from r",
+                "42P19 recursive reference to query \"r\" must not appear more than once",
+            ),
+            (
+                "with recursive r as (select 1::int8 n union all select count(*) from r) select * from r",
+                "42P19 aggregate functions are not allowed in a recursive query's recursive term",
+            ),
+            (
+                "with recursive r(s) as (select 'a'::varchar(3) union all select s || 'b' from r) select * from r",
+                "42804 recursive query \"r\" column 1 has type character varying(3) in non-recursive term but type character varying overall",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn not_in_looks_its_values_up() {
+    let db = Db::new();
+    db.create("big", "id int4, k int4", &[]);
+    db.run("insert into big select g, g % 1000 from generate_series(1, 20000) g");
+    // Row against row these would be 4 * 10^8 comparisons each.
+    check(
+        &db,
+        &[
+            ("select count(*) from big where id not in (select k from big)", "19001"),
+            ("select count(*) from big where (id, k) not in (select k, k from big)", "19001"),
+            ("select count(*) from big where k in (select id from big) or id = 0", "19980"),
+        ],
+    );
+}
