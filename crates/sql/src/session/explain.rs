@@ -1,15 +1,189 @@
 //! EXPLAIN.
+//!
+//! # Differs from PostgreSQL
+//! Buffers are told for the whole statement, not node by node.
 
-use super::Session;
-use crate::parse::utility::Explain;
-use base::Result;
+use super::prepared::plan_query;
+use super::run::{exec_context, lock_plan, work_mem_bytes};
+use super::{Session, SessionEnv};
+use crate::analyse::{self, ParamTypes};
+use crate::exec::{Executor, NodeStats};
+use crate::parse::utility::{Explain, UtilityStatement};
+use crate::parse::{Parsed, Statement};
+use crate::plan::Plan;
+use crate::plan::explain::{ExplainOptions, explain_json, explain_text};
+use base::{Result, bail};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The lines that EXPLAIN returns.
 pub(super) fn explain(
-    _session: &mut Session,
-    _explain: &Explain,
-    _source: &Arc<str>,
+    session: &mut Session,
+    explain: &Explain,
+    source: &Arc<str>,
 ) -> Result<Vec<String>> {
-    Err(base::Error::unsupported("EXPLAIN"))
+    let options = options(explain)?;
+    let parsed = match &explain.statement {
+        Statement::Query(_) => Parsed {
+            statement: explain.statement.clone(),
+            source: Arc::clone(source),
+            start: 0,
+            end: source.len(),
+            max_param: 0,
+        },
+        Statement::Utility(utility) => match utility.as_ref() {
+            UtilityStatement::Vacuum(_) => {
+                return Err(base::Error::unsupported("EXPLAIN VACUUM"));
+            }
+            UtilityStatement::DeclareCursor(declare) => Parsed {
+                statement: Statement::Query(declare.query.clone()),
+                source: Arc::clone(source),
+                start: 0,
+                end: source.len(),
+                max_param: 0,
+            },
+            UtilityStatement::CreateTableAs(create) => Parsed {
+                statement: create.statement.clone(),
+                source: Arc::clone(source),
+                start: 0,
+                end: source.len(),
+                max_param: 0,
+            },
+            UtilityStatement::Execute { name, .. } => {
+                let prepared = session.statement(name)?;
+                let plan = session.locked_plan(&prepared)?;
+                let env = std::rc::Rc::clone(session.env());
+                return Ok(shown(&plan, &options, &[], &env, None));
+            }
+            _ => bail!(SYNTAX_ERROR, "EXPLAIN takes a query"),
+        },
+    };
+    let started = Instant::now();
+    let state = std::rc::Rc::clone(session.state());
+    let env = std::rc::Rc::clone(session.env());
+    let mut params = ParamTypes::fixed(Vec::new());
+    let query = analyse::analyse(&parsed, state.as_ref(), &mut params, env.as_ref())?;
+    let plan = Arc::new(plan_query(&query, session, &[])?);
+    lock_plan(&state, &plan)?;
+    let planning = started.elapsed();
+    if !options.plan.analyze {
+        return Ok(shown(&plan, &options, &[], &env, None));
+    }
+    let txn = state.txn()?;
+    if super::run::plan_writes(&plan) && txn.is_read_only() {
+        bail!(
+            READ_ONLY_SQL_TRANSACTION,
+            "cannot execute EXPLAIN ANALYZE of a statement that writes in a read-only transaction"
+        );
+    }
+    let mut executor = Executor::instrumented(Arc::clone(&plan))?;
+    let snapshot = txn.take_snapshot();
+    let cx = exec_context(&state, &env, &txn, snapshot, &[], work_mem_bytes(&state));
+    let before = buffer::my_usage();
+    let began = Instant::now();
+    executor.start(&cx)?;
+    executor.run(&cx)?;
+    let execution = began.elapsed();
+    let usage = buffer::my_usage() - before;
+    let measured = Measured { usage, planning, execution };
+    Ok(shown(&plan, &options, &executor.stats(), &env, Some(&measured)))
+}
+
+/// What EXPLAIN was asked for.
+#[derive(Default)]
+struct Options {
+    plan: ExplainOptions,
+    buffers: bool,
+    summary: bool,
+    json: bool,
+}
+
+/// What an execution came to.
+struct Measured {
+    usage: buffer::BufferUsage,
+    planning: Duration,
+    execution: Duration,
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
+}
+
+/// The plan and the figures of the whole as lines.
+fn shown(
+    plan: &Plan,
+    options: &Options,
+    stats: &[NodeStats],
+    env: &SessionEnv,
+    measured: Option<&Measured>,
+) -> Vec<String> {
+    if options.json {
+        let mut whole = serde_json::Map::new();
+        whole.insert("Plan".to_owned(), explain_json(plan, options.plan, stats, env));
+        if let Some(measured) = measured {
+            whole.insert("Planning Time".to_owned(), milliseconds(measured.planning).into());
+            whole.insert("Execution Time".to_owned(), milliseconds(measured.execution).into());
+        }
+        let text = serde_json::to_string_pretty(&[whole]).unwrap_or_default();
+        return vec![text];
+    }
+    let mut lines = explain_text(plan, options.plan, stats, env);
+    if let Some(measured) = measured {
+        if options.buffers {
+            lines.extend(buffer_line(&measured.usage));
+        }
+        if options.summary {
+            lines.push(format!("Planning Time: {:.3} ms", milliseconds(measured.planning)));
+            lines.push(format!("Execution Time: {:.3} ms", milliseconds(measured.execution)));
+        }
+    }
+    lines
+}
+
+/// `Buffers: shared hit=3 read=1`, of the whole statement.
+fn buffer_line(usage: &buffer::BufferUsage) -> Option<String> {
+    let parts: Vec<String> = [
+        ("hit", usage.hits),
+        ("read", usage.reads),
+        ("dirtied", usage.dirtied),
+        ("written", usage.written),
+    ]
+    .iter()
+    .filter(|(_, n)| *n > 0)
+    .map(|(word, n)| format!("{word}={n}"))
+    .collect();
+    (!parts.is_empty()).then(|| format!("Buffers: shared {}", parts.join(" ")))
+}
+
+fn options(explain: &Explain) -> Result<Options> {
+    let mut out = Options::default();
+    let (mut timing, mut summary, mut buffers) = (None, None, None);
+    for option in &explain.options {
+        match option.name.as_str() {
+            "analyze" => out.plan.analyze = option.boolean()?,
+            "verbose" => out.plan.verbose = option.boolean()?,
+            "costs" => out.plan.costs = option.boolean()?,
+            "buffers" => buffers = Some(option.boolean()?),
+            "timing" => timing = Some(option.boolean()?),
+            "summary" => summary = Some(option.boolean()?),
+            "settings" | "wal" | "generic_plan" | "memory" => {
+                option.boolean()?;
+            }
+            "serialize" => {}
+            "format" => match option.string()?.to_ascii_lowercase().as_str() {
+                "text" => {}
+                "json" => out.json = true,
+                other => return Err(base::Error::unsupported(format!("EXPLAIN format {other}"))),
+            },
+            other => bail!(SYNTAX_ERROR, "unrecognized EXPLAIN option \"{other}\""),
+        }
+    }
+    if timing == Some(true) && !out.plan.analyze {
+        bail!(INVALID_PARAMETER_VALUE, "EXPLAIN option TIMING requires ANALYZE");
+    }
+    out.plan.timing = timing.unwrap_or(out.plan.analyze);
+    out.summary = summary.unwrap_or(out.plan.analyze);
+    // As PostgreSQL 18: ANALYZE shows buffers.
+    out.buffers = buffers.unwrap_or(out.plan.analyze);
+    Ok(out)
 }
