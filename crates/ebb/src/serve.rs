@@ -160,6 +160,7 @@ pub fn serve(
         base::log!("listening on {}, port {}", address.ip(), address.port());
     }
     base::log!("database system is ready to accept connections");
+    let mut autovacuum = sql::maintenance::autovacuum::start(&cluster)?;
     announce(&server, fresh, data);
     let immediate = wait_for_end(&mut signals, disk.as_ref(), &settings, &command_line);
     if immediate {
@@ -168,6 +169,7 @@ pub fn serve(
         return Ok(ExitCode::SUCCESS);
     }
     base::log!("received fast shutdown request");
+    autovacuum.stop();
     server.stop();
     drop(cluster);
     base::log!("shutting down");

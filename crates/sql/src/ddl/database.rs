@@ -30,13 +30,27 @@ impl Ddl<'_> {
     /// Fails if other sessions are connected to a database.
     pub(super) fn check_not_connected(&self, oid: Oid, what: &str) -> Result<()> {
         let state = self.state();
-        let others = state
-            .cluster
-            .backends()
-            .all()
-            .iter()
-            .filter(|b| b.pid != state.backend.pid && b.activity.lock().database == oid)
-            .count();
+        let count = || {
+            let mut others = 0;
+            for b in state.cluster.backends().all() {
+                if b.pid == state.backend.pid || b.activity.lock().database != oid {
+                    continue;
+                }
+                others += 1;
+                // Autovacuum gives way.
+                if b.kind == txn::BackendKind::AutovacuumWorker {
+                    b.interrupt(base::sync::CancelReason::AutovacuumYield);
+                }
+            }
+            others
+        };
+        let deadline = base::sync::now() + std::time::Duration::from_secs(5);
+        let mut others = count();
+        while others > 0 && base::sync::now() < deadline {
+            state.check_cancel()?;
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            others = count();
+        }
         if others == 0 {
             return Ok(());
         }
@@ -203,11 +217,6 @@ impl Ddl<'_> {
                 if there && backend.pid != state.backend.pid {
                     state.cluster.terminate(backend.pid);
                 }
-            }
-            let deadline = base::sync::now() + std::time::Duration::from_secs(5);
-            while self.check_not_connected(oid, "").is_err() && base::sync::now() < deadline {
-                state.check_cancel()?;
-                std::thread::sleep(std::time::Duration::from_millis(10));
             }
         }
         self.check_not_connected(oid, &format!("database \"{name}\""))?;

@@ -68,6 +68,16 @@ struct Closure {
     needs_cascade: Vec<(Object, Object)>,
 }
 
+/// A view's rule is spoken of as the view.
+fn owner_of_rule(state: &SessionState, object: Object) -> Result<Object> {
+    if object.class != defs::by_name("pg_rewrite").oid {
+        return Ok(object);
+    }
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn).find("pg_rewrite", &[("oid", Datum::Oid(object.oid))])?;
+    Ok(rows.first().map_or(object, |r| Object::relation(r.oid("ev_class"))))
+}
+
 fn closure(state: &SessionState, objects: &[Object]) -> Result<Closure> {
     let mut closure = Closure { order: Vec::new(), needs_cascade: Vec::new() };
     let mut seen: HashSet<Object> = objects.iter().copied().collect();
@@ -81,7 +91,7 @@ fn closure(state: &SessionState, objects: &[Object]) -> Result<Closure> {
                 continue;
             }
             if d.kind == Kind::Normal {
-                normal.push((d.object, d.on));
+                normal.push((owner_of_rule(state, d.object)?, d.on));
             }
             seen.insert(d.object);
             todo.push(d.object);

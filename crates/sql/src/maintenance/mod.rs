@@ -9,8 +9,7 @@
 //! clean-up back; what `pg_class` says of its size and age is written in place.
 
 mod analyze;
-//pub mod autovacuum;
-//mod full;
+pub mod autovacuum;
 pub mod options;
 pub mod progress;
 mod vacuum;
@@ -47,7 +46,7 @@ impl Session {
             self.update_frozen()?;
             return Ok(tag.to_owned());
         }
-        let targets = self.targets(statement, source, options.vacuum)?;
+        let targets = self.targets(statement, &options)?;
         let own = options.vacuum || !(self.in_block() || targets.len() <= 1);
         if own {
             self.end_own()?;
@@ -71,7 +70,7 @@ impl Session {
     }
 
     /// The relations named, or all that hold rows.
-    fn targets(&mut self, statement: &Vacuum, source: &str, vacuum: bool) -> Result<Vec<Target>> {
+    fn targets(&mut self, statement: &Vacuum, options: &Options) -> Result<Vec<Target>> {
         let state = Rc::clone(self.state());
         if statement.tables.is_empty() {
             let txn = state.txn()?;
@@ -80,19 +79,20 @@ impl Session {
             let all = rows.iter().filter(|r| matches!(r.char("relkind"), b'r' | b'm'));
             let may = state.is_superuser();
             let role = state.current_user.borrow().oid;
-            let mine = all.filter(|r| may || r.oid("relowner") == role);
+            let full = options.full;
+            let mine = all
+                .filter(|r| may || r.oid("relowner") == role)
+                .filter(|r| !full || r.oid("oid") >= Oid::FIRST_NORMAL);
             return Ok(mine
                 .map(|r| Target { oid: r.oid("oid"), name: String::new(), columns: Vec::new() })
                 .collect());
         }
-        let _ = vacuum;
         let mut targets = Vec::new();
         for table in &statement.tables {
             let name = &table.name;
             let found = state.table_by_name(name.schema.as_deref(), &name.name)?;
             let Some(found) = found else {
                 let e = err!(UNDEFINED_TABLE, "relation \"{name}\" does not exist");
-                let _ = source;
                 return Err(e);
             };
             targets.push(Target {

@@ -152,6 +152,38 @@ impl Session {
             cluster.any_database(database)?
         };
         let backend = cluster.engine().txns.register_backend(kind);
+        Session::over(cluster, database, user, backend)
+    }
+
+    /// An autovacuum worker's session, over the backend it has already.
+    ///
+    /// # Errors
+    /// `3D000`; I/O.
+    pub fn worker(
+        cluster: &Arc<Cluster>,
+        database: &str,
+        backend: &Arc<Backend>,
+    ) -> Result<Session> {
+        let user = CurrentRole {
+            oid: engine::catalog::bootstrap::BOOTSTRAP_SUPERUSER,
+            name: "postgres".to_owned(),
+            superuser: true,
+        };
+        let database = cluster.any_database(database)?;
+        {
+            let mut activity = backend.activity.lock();
+            activity.database = database.oid;
+            activity.database_name.clone_from(&database.name);
+        }
+        Session::over(cluster, database, user, Arc::clone(backend))
+    }
+
+    fn over(
+        cluster: &Arc<Cluster>,
+        database: Arc<crate::cluster::DatabaseState>,
+        user: CurrentRole,
+        backend: Arc<Backend>,
+    ) -> Result<Session> {
         let settings = SessionSettings::new(Arc::clone(cluster.settings()));
         let timeout = u64::try_from(settings.int("deadlock_timeout")).unwrap_or(1000);
         backend.set_deadlock_timeout_ms(timeout);

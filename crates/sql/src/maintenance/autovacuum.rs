@@ -1,0 +1,308 @@
+//! Autovacuum over a cluster: what is due, and the doing of it.
+//!
+//! # Layout
+//! [`vacuum::autovacuum`] decides and schedules; [`Host`] gives it catalogs, counts and sessions. [`start`] runs the
+//! launcher on a thread of its own.
+//!
+//! # Differs from PostgreSQL
+//! A TOAST table is vacuumed with its table, and by itself only for its age.
+
+use super::Target;
+use super::options::Options;
+use crate::client::{Client, CopyWireFormat, Notice, OutputColumn};
+use crate::cluster::Cluster;
+use crate::session::Session;
+use base::sync::CancelReason;
+use base::{Oid, Result};
+use engine::catalog::load::RowSource;
+use engine::catalog::rows::Row;
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use txn::{Backend, BackendKind};
+use types::{Datum, Env};
+use vacuum::autovacuum::{
+    AutovacuumHost, DatabaseInfo, Decision, Launcher, TableState, Thresholds,
+};
+
+/// Nobody is listening.
+struct Nobody;
+
+impl Client for Nobody {
+    fn row_description(&mut self, _: &[OutputColumn]) -> Result<()> {
+        Ok(())
+    }
+    fn data_row(&mut self, _: &[OutputColumn], _: &[Datum], _: &dyn Env) -> Result<()> {
+        Ok(())
+    }
+    fn command_complete(&mut self, _: &str) -> Result<()> {
+        Ok(())
+    }
+    fn empty_query(&mut self) -> Result<()> {
+        Ok(())
+    }
+    fn notice(&mut self, _: &Notice) -> Result<()> {
+        Ok(())
+    }
+    fn parameter_status(&mut self, _: &str, _: &str) -> Result<()> {
+        Ok(())
+    }
+    fn copy_in_begin(&mut self, _: CopyWireFormat, _: usize) -> Result<()> {
+        Ok(())
+    }
+    fn copy_in_read(&mut self, _: &mut Vec<u8>) -> Result<bool> {
+        Ok(false)
+    }
+    fn copy_out_begin(&mut self, _: CopyWireFormat, _: usize) -> Result<()> {
+        Ok(())
+    }
+    fn copy_out_data(&mut self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+    fn copy_out_end(&mut self) -> Result<()> {
+        Ok(())
+    }
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The cluster as autovacuum sees it.
+pub struct Host {
+    cluster: Weak<Cluster>,
+}
+
+/// Settings, with a table's storage parameters merged in.
+fn thresholds(cluster: &Cluster, options: &BTreeMap<String, String>) -> Thresholds {
+    let s = cluster.settings();
+    let int = |name: &str| -> i64 {
+        options.get(name).and_then(|v| v.parse().ok()).unwrap_or_else(|| s.int(name))
+    };
+    let real = |name: &str| -> f64 {
+        options.get(name).and_then(|v| v.parse().ok()).unwrap_or_else(|| s.real(name))
+    };
+    let own_switch = options.get("autovacuum_enabled").and_then(|v| types::io::parse_bool(v));
+    let server_age = s.int("autovacuum_freeze_max_age");
+    Thresholds {
+        enabled: s.bool("autovacuum") && own_switch.unwrap_or(true),
+        vacuum_threshold: int("autovacuum_vacuum_threshold"),
+        vacuum_scale_factor: real("autovacuum_vacuum_scale_factor"),
+        vacuum_max_threshold: int("autovacuum_vacuum_max_threshold"),
+        vacuum_insert_threshold: int("autovacuum_vacuum_insert_threshold"),
+        vacuum_insert_scale_factor: real("autovacuum_vacuum_insert_scale_factor"),
+        analyze_threshold: int("autovacuum_analyze_threshold"),
+        analyze_scale_factor: real("autovacuum_analyze_scale_factor"),
+        freeze_max_age: u64::try_from(int("autovacuum_freeze_max_age").min(server_age))
+            .unwrap_or(0),
+    }
+}
+
+impl Host {
+    fn cluster(&self) -> Result<Arc<Cluster>> {
+        match self.cluster.upgrade() {
+            Some(cluster) => Ok(cluster),
+            None => base::bail!(ADMIN_SHUTDOWN, "the server is gone"),
+        }
+    }
+
+    fn database_name(cluster: &Cluster, oid: Oid) -> Result<Option<String>> {
+        cluster.with_catalogs(Oid::INVALID, |c| {
+            let rows = c.find("pg_database", &[("oid", Datum::Oid(oid))])?;
+            Ok(rows.first().map(|r| r.text("datname").to_owned()))
+        })
+    }
+
+    fn state_of(cluster: &Cluster, database: Oid, name: &str, row: &Row) -> TableState {
+        let oid = row.oid("oid");
+        let counts = cluster.database_by_oid(database, name).activity.get(oid);
+        let count = |f: fn(&crate::activity::TableCounts) -> i64| counts.as_deref().map_or(0, f);
+        TableState {
+            oid,
+            relfrozenxid: row.xid8("relfrozenxid8"),
+            reltuples: f64::from(row.f32("reltuples")),
+            relpages: u32::try_from(row.int("relpages")).unwrap_or(0),
+            all_frozen_pages: u32::try_from(row.int("relallfrozen")).unwrap_or(0),
+            dead_tuples: count(|c| c.dead.load(Ordering::Relaxed)),
+            inserts_since_vacuum: count(|c| c.inserted_since_vacuum.load(Ordering::Relaxed)),
+            changes_since_analyze: count(|c| c.modified_since_analyze.load(Ordering::Relaxed)),
+            analyzable: matches!(row.char("relkind"), b'r' | b'm')
+                && row.text("relname") != "pg_statistic",
+            thresholds: thresholds(cluster, &row.options("reloptions")),
+        }
+    }
+
+    fn is_ours(row: &Row) -> bool {
+        matches!(row.char("relkind"), b'r' | b'm' | b't')
+            && row.char("relpersistence") != b't'
+            && row.oid("relfilenode").is_valid()
+    }
+}
+
+impl AutovacuumHost for Host {
+    fn enabled(&self) -> bool {
+        self.cluster
+            .upgrade()
+            .is_some_and(|c| c.settings().bool("autovacuum") && c.settings().bool("track_counts"))
+    }
+
+    fn naptime(&self) -> Duration {
+        let seconds = self.cluster.upgrade().map_or(60, |c| c.settings().int("autovacuum_naptime"));
+        Duration::from_secs(u64::try_from(seconds).unwrap_or(60).max(1))
+    }
+
+    fn max_workers(&self) -> usize {
+        let workers =
+            self.cluster.upgrade().map_or(3, |c| c.settings().int("autovacuum_max_workers"));
+        usize::try_from(workers).unwrap_or(3)
+    }
+
+    fn freeze_max_age(&self) -> u64 {
+        let age = self
+            .cluster
+            .upgrade()
+            .map_or(200_000_000, |c| c.settings().int("autovacuum_freeze_max_age"));
+        u64::try_from(age).unwrap_or(200_000_000)
+    }
+
+    fn databases(&self) -> Result<Vec<DatabaseInfo>> {
+        let cluster = self.cluster()?;
+        let limit = cluster.engine().txns.next_xid().0.saturating_sub(self.freeze_max_age());
+        cluster.with_catalogs(Oid::INVALID, |c| {
+            let rows = c.scan("pg_database")?;
+            Ok(rows
+                .iter()
+                .map(|r| (r.bool("datallowconn"), r.oid("oid"), r.xid8("datfrozenxid8")))
+                // Where nobody can connect nothing changes, but it ages all the same.
+                .filter(|(connections, _, frozen)| *connections || frozen.0 < limit)
+                .map(|(_, oid, frozen_xid)| DatabaseInfo { oid, frozen_xid })
+                .collect())
+        })
+    }
+
+    fn tables(&self, _worker: &Arc<Backend>, database: Oid) -> Result<Vec<TableState>> {
+        let cluster = self.cluster()?;
+        let Some(name) = Host::database_name(&cluster, database)? else { return Ok(Vec::new()) };
+        let rows = cluster.with_catalogs(database, |c| c.scan("pg_class"))?;
+        Ok(rows
+            .iter()
+            .filter(|r| Host::is_ours(r))
+            .map(|r| Host::state_of(&cluster, database, &name, r))
+            .collect())
+    }
+
+    fn table(
+        &self,
+        _worker: &Arc<Backend>,
+        database: Oid,
+        table: Oid,
+    ) -> Result<Option<TableState>> {
+        let cluster = self.cluster()?;
+        let Some(name) = Host::database_name(&cluster, database)? else { return Ok(None) };
+        let rows = cluster
+            .with_catalogs(database, |c| c.find("pg_class", &[("oid", Datum::Oid(table))]))?;
+        Ok(rows
+            .iter()
+            .find(|r| Host::is_ours(r))
+            .map(|r| Host::state_of(&cluster, database, &name, r)))
+    }
+
+    fn work(
+        &self,
+        worker: &Arc<Backend>,
+        database: Oid,
+        table: Oid,
+        decision: Decision,
+        workers: usize,
+    ) -> Result<()> {
+        let cluster = self.cluster()?;
+        let Some(name) = Host::database_name(&cluster, database)? else { return Ok(()) };
+        base::log::set_thread_pid(worker.pid);
+        let mut session = Session::worker(&cluster, &name, worker)?;
+        let what = match (decision.vacuum, decision.analyze) {
+            (true, true) => "VACUUM ANALYZE",
+            (true, false) => "VACUUM",
+            _ => "ANALYZE",
+        };
+        let why = if decision.for_age { " (to prevent wraparound)" } else { "" };
+        worker.set_query(Arc::from(format!("autovacuum: {what} {table}{why}").as_str()));
+        let options = Options {
+            vacuum: decision.vacuum,
+            analyze: decision.analyze,
+            skip_locked: !decision.for_age,
+            automatic: true,
+            for_age: decision.for_age,
+            ..Options::default()
+        };
+        let target = Target { oid: table, name: String::new(), columns: Vec::new() };
+        let mut there = true;
+        if decision.vacuum {
+            there = session.vacuum_table(&target, &options, workers, &mut Nobody)?;
+        }
+        if decision.analyze && there {
+            session.analyze_table(&target, &options, true, workers, &mut Nobody)?;
+        }
+        Ok(())
+    }
+
+    fn finish_database(&self, worker: &Arc<Backend>, database: Oid) -> Result<()> {
+        let cluster = self.cluster()?;
+        let Some(name) = Host::database_name(&cluster, database)? else { return Ok(()) };
+        Session::worker(&cluster, &name, worker)?.update_frozen()
+    }
+
+    fn log_error(&self, _database: Oid, table: Option<Oid>, error: &base::Error) {
+        let mut e = error.to_sql_error();
+        if let Some(table) = table {
+            e.context = Some(format!("automatic vacuum of table {table}"));
+        }
+        base::log::write_error(base::log::Level::Error, &e, None);
+    }
+}
+
+/// Autovacuum at work; dropped, it stops.
+pub struct AutovacuumHandle {
+    launcher: Arc<Launcher>,
+    cluster: Weak<Cluster>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl AutovacuumHandle {
+    /// Settings have changed: looks at once.
+    pub fn wake(&self) {
+        self.launcher.wake();
+    }
+
+    /// Ends launcher and workers, and waits for them.
+    pub fn stop(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        self.launcher.stop();
+        if let Some(cluster) = self.cluster.upgrade() {
+            for backend in cluster.backends().all() {
+                if backend.kind == BackendKind::AutovacuumWorker {
+                    backend.interrupt(CancelReason::Terminate);
+                }
+            }
+        }
+        let _ = thread.join();
+    }
+}
+
+impl Drop for AutovacuumHandle {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Starts autovacuum.
+///
+/// # Errors
+/// No thread is to be had.
+pub fn start(cluster: &Arc<Cluster>) -> Result<AutovacuumHandle> {
+    let host = Arc::new(Host { cluster: Arc::downgrade(cluster) });
+    let launcher = Launcher::new(Arc::clone(&cluster.engine().txns), host);
+    let body = Arc::clone(&launcher);
+    let thread = base::sync::spawn("autovacuum launcher", move || body.run())
+        .map_err(|e| base::Error::io("could not start the autovacuum launcher", e))?;
+    Ok(AutovacuumHandle { launcher, cluster: Arc::downgrade(cluster), thread: Some(thread) })
+}
