@@ -37,7 +37,7 @@ fn field(name: &str) -> String {
 }
 
 /// (ISO year, ISO week)
-fn iso_week(days: i64) -> (i64, i64) {
+pub(super) fn iso_week(days: i64) -> (i64, i64) {
     // the Thursday of the same week decides
     let weekday = (days + 5).rem_euclid(7); // Monday 0; 2000-01-01 was a Saturday
     let thursday = days - weekday + 3;

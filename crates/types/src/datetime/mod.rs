@@ -7,7 +7,9 @@ mod mixed;
 mod ops;
 mod output;
 mod parse;
+mod reading;
 mod span;
+mod template;
 mod token;
 mod tzif;
 pub mod zone;
@@ -24,6 +26,7 @@ pub use output::{
     timestamptz_output, timetz_output,
 };
 pub use span::interval_input;
+pub(crate) use template::ordinal_suffix;
 
 use crate::{Datum, Interval};
 use base::Result;
@@ -83,4 +86,5 @@ pub(crate) const TABLES: &[crate::registry::BodyTable] = &[
     mixed::BODIES,
     fields::BODIES,
     zoned::BODIES,
+    reading::BODIES,
 ];
