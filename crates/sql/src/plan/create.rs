@@ -308,8 +308,8 @@ impl JoinSpace<'_, '_> {
             };
         }
         let both: Vec<Expr> = left.columns.iter().chain(&right.columns).cloned().collect();
-        let on = self.all_over(&j.on, &both)?;
-        let filter = self.all_over(&j.filter, &both)?;
+        let on = self.all_over(&cheap_first(j.on.clone()), &both)?;
+        let filter = self.all_over(&cheap_first(j.filter.clone()), &both)?;
         let keys: Vec<JoinKey> = j
             .keys
             .iter()

@@ -10,9 +10,12 @@
 //! A plan is immutable and shared: parameters stay `Param`s, so it serves every execution until the
 //! catalogs change.
 
+mod base_rel;
 mod create;
 mod equiv;
 pub mod explain;
+mod finish;
+mod implied;
 mod index;
 mod joins;
 mod modify;

@@ -72,7 +72,7 @@ fn plan_insert(
     rte: usize,
     table: Arc<Table>,
 ) -> Result<(Vec<Expr>, Modify)> {
-    super::index::note_relation(g, &q, rte, &table);
+    super::base_rel::note_relation(g, &q, rte, &table);
     let alias = q.range_table[rte].alias.clone();
     let returning_exprs: Vec<Expr> =
         std::mem::take(&mut q.returning).into_iter().map(|t| t.expr).collect();

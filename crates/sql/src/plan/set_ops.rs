@@ -1,7 +1,8 @@
 //! UNION, INTERSECT, EXCEPT and recursive CTEs.
 
+use super::finish::limit;
 use super::prep::{CteFrame, Global, placeholder, plan_level};
-use super::upper::{above, limit};
+use super::upper::above;
 use super::{AggregateStrategy, NodeKind, PlanNode, PlanSortKey};
 use crate::query::{Cte, Query, RteKind, SetOp, SetOperation};
 use base::{Result, bail};

@@ -1,0 +1,310 @@
+//! Base relations: what they are, how big, and conditions pushed into sub-selects.
+
+use super::RelationUse;
+use super::prep::{Global, plan_level};
+use super::rels::{JoinSpace, Rel, RelKind, RelSet};
+use super::sub_links::constant;
+use crate::query::{Command, Distinct, Query, RteKind, SetOperation};
+use base::{Oid, Result};
+use engine::catalog::model::{RelationKind, Table};
+use expr::Expr;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use types::oids;
+
+impl JoinSpace<'_, '_> {
+    /// Looks a range-table entry of the join tree up.
+    pub(crate) fn base_rel(&mut self, rte: usize) -> Result<Rel> {
+        let mut rel = Rel {
+            rte,
+            kind: RelKind::Values,
+            needed: BTreeSet::new(),
+            quals: Vec::new(),
+            tuples: 1.0,
+            pages: 0.0,
+            rows: 1.0,
+            width: 32,
+            lateral: RelSet::EMPTY,
+            lateral_args: Vec::new(),
+            paths: Vec::new(),
+            stats: HashMap::new().into(),
+        };
+        let mut kind = self.q.range_table[rte].kind.clone();
+        match &mut kind {
+            RteKind::Relation { oid, .. } => {
+                let table = self.g.table(*oid)?;
+                if !matches!(
+                    table.kind,
+                    RelationKind::Table
+                        | RelationKind::Toast
+                        | RelationKind::MaterializedView
+                        | RelationKind::Sequence
+                ) && table.storage.is_some()
+                {
+                    return Err(base::Error::unsupported(format!(
+                        "reading relation \"{}\"",
+                        table.name
+                    )));
+                }
+                note_relation(self.g, &self.q, rte, &table);
+                let (pages, tuples) = table_size(self.g, &table)?;
+                rel.pages = pages;
+                rel.tuples = tuples;
+                rel.width = table.columns.iter().filter(|c| !c.dropped).map(column_width).sum();
+                rel.kind = RelKind::Table(table);
+            }
+            RteKind::Subquery { .. } => rel.kind = RelKind::Subquery(None),
+            RteKind::Function { calls, .. } => {
+                rel.tuples = 1.0;
+                for c in calls.iter_mut() {
+                    rel.tuples = f64::max(rel.tuples, function_rows(&c.call));
+                    self.take_lateral(&mut c.call, &mut rel.lateral_args);
+                }
+                rel.kind = RelKind::Function;
+            }
+            RteKind::Values { rows } => {
+                rel.tuples = rows.len() as f64;
+                for e in rows.iter_mut().flatten() {
+                    self.take_lateral(e, &mut rel.lateral_args);
+                }
+            }
+            RteKind::Cte { levels_up, index, self_reference } => {
+                let frame = self
+                    .g
+                    .frames
+                    .len()
+                    .checked_sub(1 + *levels_up as usize)
+                    .and_then(|f| self.g.frames[f].get(*index));
+                let Some((store, rows, width)) =
+                    frame.and_then(|f| f.store.map(|s| (s, f.rows, f.width)))
+                else {
+                    base::bail!(INTERNAL_ERROR, "common table expression was not planned");
+                };
+                rel.tuples = rows.max(1.0);
+                rel.width = width;
+                rel.kind = RelKind::Cte { store, work_table: *self_reference };
+            }
+            RteKind::Join { .. } | RteKind::Excluded => {
+                base::bail!(INTERNAL_ERROR, "unexpected range-table entry in FROM");
+            }
+        }
+        if !matches!(kind, RteKind::Subquery { .. }) {
+            self.q.range_table[rte].kind = kind;
+        }
+        Ok(rel)
+    }
+
+    /// Replaces variables of siblings by parameters.
+    fn take_lateral(&mut self, e: &mut Expr, args: &mut Vec<(usize, Expr)>) {
+        let g = &mut *self.g;
+        e.rewrite(&mut |e| {
+            if !matches!(e, Expr::Var { levels_up: 0, .. }) {
+                return false;
+            }
+            let ty = e.ty();
+            let index = match args.iter().find(|(_, a)| a == e) {
+                Some((i, _)) => *i,
+                None => {
+                    let i = g.new_param();
+                    args.push((i, e.clone()));
+                    i
+                }
+            };
+            *e = Expr::ExecParam { index, ty };
+            true
+        });
+    }
+
+    /// Plans sub-selects in FROM, with the conditions that can be tested inside.
+    pub(crate) fn plan_subqueries(&mut self) -> Result<()> {
+        for i in 0..self.rels.len() {
+            if !matches!(self.rels[i].kind, RelKind::Subquery(None)) {
+                continue;
+            }
+            let rte = self.rels[i].rte;
+            let kind = std::mem::replace(&mut self.q.range_table[rte].kind, RteKind::Excluded);
+            let RteKind::Subquery { query, view } = kind else { continue };
+            let mut sub = *query;
+            if view != 0 {
+                let table = self.g.table(view)?;
+                note_relation(self.g, &self.q, rte, &table);
+            }
+            let quals = std::mem::take(&mut self.rels[i].quals);
+            for e in quals {
+                if expr::fold::contains_volatile(&e)
+                    || e.any(&mut |e| matches!(e, Expr::SubPlan { .. }))
+                    || !push_into(&mut sub, &e, rte)
+                {
+                    self.rels[i].quals.push(e);
+                }
+            }
+            let fraction = if self.rels.len() == 1 && self.rels[i].quals.is_empty() {
+                self.fraction
+            } else {
+                0.0
+            };
+            let level = plan_level(self.g, sub, fraction)?;
+            let rel = &mut self.rels[i];
+            rel.lateral_args = level.args.clone();
+            rel.tuples = level.node.rows;
+            rel.width = level.node.width;
+            rel.kind = RelKind::Subquery(Some(Box::new(level)));
+        }
+        for i in 0..self.rels.len() {
+            let mut set = RelSet::EMPTY;
+            for (_, e) in &self.rels[i].lateral_args {
+                set = set.or(self.rels_of(e));
+            }
+            self.rels[i].lateral = set.minus(RelSet::one(i));
+        }
+        self.expand_lateral();
+        Ok(())
+    }
+}
+
+/// A column's usual width.
+pub(crate) fn column_width(c: &engine::catalog::model::Column) -> i32 {
+    if c.len > 0 {
+        i32::from(c.len)
+    } else if c.ty.typmod > 4 && matches!(c.ty.oid, oids::VARCHAR | oids::BPCHAR) {
+        (c.ty.typmod - 4).min(64)
+    } else {
+        32
+    }
+}
+
+/// Pages and tuples of a table now.
+fn table_size(g: &Global<'_>, table: &Table) -> Result<(f64, f64)> {
+    if table.storage.is_none() {
+        return Ok((10.0, 1000.0));
+    }
+    let mut pages = f64::from(g.catalog.relation_pages(table)?);
+    if pages < 10.0 && table.reltuples < 0.0 {
+        pages = 10.0;
+    }
+    let density = if table.reltuples >= 0.0 && table.relpages > 0 {
+        f64::from(table.reltuples) / f64::from(table.relpages)
+    } else {
+        let width: i32 = table.columns.iter().filter(|c| !c.dropped).map(column_width).sum();
+        (8160.0 / (f64::from(width) + 28.0)).max(1.0)
+    };
+    Ok((pages, (pages * density).round().max(0.0)))
+}
+
+/// Records that the statement uses a relation.
+pub(crate) fn note_relation(g: &mut Global<'_>, q: &Query, rte: usize, table: &Arc<Table>) {
+    let entry = &q.range_table[rte];
+    let target = q.result_rte == Some(rte) || q.row_marks.iter().any(|m| m.rte == rte);
+    g.relations.push(RelationUse {
+        table: table.clone(),
+        privileges: entry.required_privileges,
+        check_as: entry.check_as,
+        target,
+    });
+}
+
+/// Rows a function in FROM probably yields.
+fn function_rows(e: &Expr) -> f64 {
+    let Expr::Call { function, args, .. } = e else { return 1.0 };
+    let Some(f) = types::facts::proc(Oid(*function)) else { return 1000.0 };
+    if !f.returns_set {
+        return 1.0;
+    }
+    if f.name == "generate_series" {
+        let n = |i: usize| args.get(i).and_then(constant).and_then(expr::code::int_of);
+        if let (Some(a), Some(b)) = (n(0), n(1)) {
+            let step = n(2).unwrap_or(1).max(1);
+            return ((b - a) as f64 / step as f64 + 1.0).max(1.0);
+        }
+    }
+    if f.name == "unnest"
+        && let Some(a) = args.first()
+    {
+        return super::selectivity::array_length(a).max(1.0);
+    }
+    f64::from(f.rows).max(1.0)
+}
+
+/// Puts a condition on a sub-select's output into the sub-select. False: it must stay outside.
+fn push_into(sub: &mut Query, e: &Expr, rte: usize) -> bool {
+    if sub.command != Command::Select
+        || sub.limit.is_some()
+        || sub.offset.is_some()
+        || sub.has_windows
+        || sub.has_target_srfs
+        || !sub.row_marks.is_empty()
+        || matches!(sub.distinct, Distinct::On(_))
+        || sub.grouping_sets.len() > 1
+    {
+        return false;
+    }
+    if let Some(tree) = sub.set_operation.clone() {
+        let mut leaves = Vec::new();
+        if !union_leaves(&tree, &mut leaves) {
+            return false;
+        }
+        let mut trial = sub.clone();
+        for leaf in leaves {
+            let RteKind::Subquery { query, .. } = &mut trial.range_table[leaf].kind else {
+                return false;
+            };
+            if query.set_operation.is_some() || !push_into(query, e, rte) {
+                return false;
+            }
+        }
+        *sub = trial;
+        return true;
+    }
+    let targets: Vec<&Expr> = sub.targets.iter().filter(|t| !t.hidden).map(|t| &t.expr).collect();
+    let mut ok = true;
+    let mut new = e.clone();
+    new.rewrite(&mut |e| {
+        if let Expr::Var { levels_up: 0, rte: r, column, .. } = e {
+            if *r != rte {
+                ok = false;
+                return true;
+            }
+            match usize::try_from(*column - 1).ok().and_then(|c| targets.get(c)) {
+                Some(t)
+                    if !expr::fold::contains_volatile(t)
+                        && !t.any(&mut |e| matches!(e, Expr::SubLink { .. })) =>
+                {
+                    let grouped = !sub.has_aggregates && sub.group_exprs.is_empty();
+                    if !grouped && !sub.group_exprs.contains(t) {
+                        ok = false;
+                        return true;
+                    }
+                    *e = (*t).clone();
+                }
+                _ => ok = false,
+            }
+            return true;
+        }
+        false
+    });
+    if !ok {
+        return false;
+    }
+    sub.filter = Some(match sub.filter.take() {
+        None => new,
+        Some(Expr::And(mut a)) => {
+            a.push(new);
+            Expr::And(a)
+        }
+        Some(f) => Expr::And(vec![f, new]),
+    });
+    true
+}
+
+fn union_leaves(tree: &SetOperation, out: &mut Vec<usize>) -> bool {
+    match tree {
+        SetOperation::Leaf(i) => {
+            out.push(*i);
+            true
+        }
+        SetOperation::Node { op: crate::query::SetOp::Union, left, right, .. } => {
+            union_leaves(left, out) && union_leaves(right, out)
+        }
+        SetOperation::Node { .. } => false,
+    }
+}

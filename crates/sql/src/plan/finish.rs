@@ -1,0 +1,246 @@
+//! The last steps of a SELECT: projection, DISTINCT, ORDER BY, LIMIT, row locks.
+
+use super::create::{and_all, slotted};
+use super::rels::JoinSpace;
+use super::upper::{above, constant_rows, distinct_on_order};
+use super::{AggregateStrategy, NodeKind, PlanNode, PlanRowMark, PlanSortKey};
+use crate::query::{Distinct, Query};
+use base::{Oid, Result};
+use expr::Expr;
+
+impl JoinSpace<'_, '_> {
+    /// Projection, DISTINCT, ORDER BY, LIMIT.
+    pub(crate) fn finish(
+        &mut self,
+        input: PlanNode,
+        sorted: bool,
+        wanted: f64,
+    ) -> Result<PlanNode> {
+        let targets: Vec<Expr> = self.q.targets.iter().map(|t| self.shifted(&t.expr)).collect();
+        let hidden: Vec<bool> = self.q.targets.iter().map(|t| t.hidden).collect();
+        let order = self.q.order_by.clone();
+        let mut all = targets.clone();
+        for k in &order {
+            let e = self.shifted(&k.expr);
+            if !sorted && !all.contains(&e) {
+                all.push(e);
+            }
+        }
+        let on = match &self.q.distinct {
+            Distinct::On(list) => list.clone(),
+            _ => Vec::new(),
+        };
+        for e in &on {
+            let e = self.shifted(e);
+            if !all.contains(&e) {
+                all.push(e);
+            }
+        }
+        let mut node = project(input, &all, self.q.has_target_srfs)?;
+        let columns = node.columns.clone();
+        match self.q.distinct.clone() {
+            Distinct::No => {}
+            Distinct::All => {
+                let visible: Vec<usize> = (0..targets.len()).filter(|i| !hidden[*i]).collect();
+                if visible.len() == columns.len() {
+                    node = self.distinct_hashed(node)?;
+                } else {
+                    let keys: Vec<PlanSortKey> =
+                        visible.iter().map(|i| slot_key(&columns, *i)).collect();
+                    node = self.sort_node(node, keys, 0.0);
+                    node = above(node, columns.clone(), |input| NodeKind::Unique {
+                        input,
+                        keys: visible,
+                    });
+                }
+            }
+            Distinct::On(_) => {
+                if !sorted {
+                    let keys = self.plan_keys(&distinct_on_order(&on, &order), &columns)?;
+                    node = self.sort_node(node, keys, 0.0);
+                }
+                let keys: Vec<usize> = on
+                    .iter()
+                    .filter_map(|e| {
+                        let e = self.shifted(e);
+                        columns.iter().position(|c| *c == e)
+                    })
+                    .collect();
+                node = above(node, columns.clone(), |input| NodeKind::Unique { input, keys });
+            }
+        }
+        let done = sorted || matches!(self.q.distinct, Distinct::On(_));
+        if !order.is_empty() && !done {
+            let keys = self.plan_keys(&order, &columns)?;
+            let keep = if wanted >= 1.0 { wanted } else { 0.0 };
+            node = self.sort_node(node, keys, keep);
+        }
+        let ties =
+            if self.q.limit_with_ties { self.plan_keys(&order, &columns)? } else { Vec::new() };
+        node = limit(&self.q, node, ties)?;
+        // Only what is visible.
+        let visible: Vec<usize> = (0..targets.len()).filter(|i| !hidden[*i]).collect();
+        if visible.len() != columns.len() || visible.iter().enumerate().any(|(a, b)| a != *b) {
+            let exprs: Vec<Expr> =
+                visible.iter().map(|i| Expr::Slot { index: *i, ty: columns[*i].ty() }).collect();
+            let kept = visible.iter().map(|i| columns[*i].clone()).collect();
+            node = above(node, kept, |input| NodeKind::Project { input, exprs });
+        }
+        Ok(node)
+    }
+
+    fn distinct_hashed(&self, input: PlanNode) -> Result<PlanNode> {
+        let columns = input.columns.clone();
+        let groups: Vec<Expr> =
+            columns.iter().enumerate().map(|(index, c)| Expr::Slot { index, ty: c.ty() }).collect();
+        let mut estimate = 1.0;
+        for c in &columns {
+            let mut local = c.clone();
+            local.rewrite(&mut |e| {
+                if let Expr::Var { levels_up: 0, rte, .. } = e {
+                    *rte = rte.wrapping_sub(self.names_base);
+                }
+                false
+            });
+            estimate *= self.distinct_values(&local, input.rows);
+        }
+        let rows = estimate.min(input.rows).max(1.0);
+        let cost = input.rows * self.g.settings.cpu_operator_cost * columns.len().max(1) as f64;
+        let sets = vec![(0..groups.len()).collect()];
+        let mut n = above(input, columns, |input| NodeKind::Aggregate {
+            input,
+            strategy: AggregateStrategy::Hashed,
+            groups,
+            sets,
+            calls: Vec::new(),
+            grouping: Vec::new(),
+            filter: None,
+        });
+        n.rows = rows;
+        n.startup_cost = n.total_cost + cost;
+        n.total_cost = n.startup_cost + rows * self.g.settings.cpu_tuple_cost;
+        Ok(n)
+    }
+
+    /// FOR UPDATE: sort, lock, then project.
+    pub(crate) fn finish_locked(
+        &mut self,
+        input: PlanNode,
+        marks: &[crate::query::RowMark],
+        recheck: &[Expr],
+        sorted: bool,
+        wanted: f64,
+    ) -> Result<PlanNode> {
+        let mut node = input;
+        let columns = node.columns.clone();
+        let order = self.q.order_by.clone();
+        if !order.is_empty() && !sorted {
+            let keys = self.plan_keys(&order, &columns)?;
+            node = self.sort_node(node, keys, if wanted >= 1.0 { wanted } else { 0.0 });
+        }
+        let mut plan_marks = Vec::new();
+        for m in marks {
+            let Some(rel) = self.rel_of_rte.get(m.rte).copied().flatten() else { continue };
+            let Some(table) = self.table(rel).cloned() else { continue };
+            let is_mine = |c: &Expr| match c {
+                Expr::Var { levels_up: 0, rte, column, .. } if *rte == m.rte + self.names_base => {
+                    Some(*column)
+                }
+                _ => None,
+            };
+            let slots: Vec<(usize, i32)> = columns
+                .iter()
+                .enumerate()
+                .filter_map(|(i, c)| is_mine(c).map(|c| (i, c)))
+                .collect();
+            let Some(tid) = slots.iter().find(|s| s.1 == -1) else { continue };
+            plan_marks.push(PlanRowMark {
+                table,
+                alias: self.q.range_table[m.rte].alias.clone(),
+                tid_slot: tid.0,
+                slots,
+                strength: m.strength,
+                wait: m.wait,
+            });
+        }
+        let list: Vec<Expr> = recheck.iter().filter_map(|e| self.over(e, &columns).ok()).collect();
+        let recheck = and_all(list);
+        node =
+            above(node, columns, |input| NodeKind::LockRows { input, marks: plan_marks, recheck });
+        let targets: Vec<Expr> =
+            self.q.targets.iter().filter(|t| !t.hidden).map(|t| self.shifted(&t.expr)).collect();
+        let ties = if self.q.limit_with_ties {
+            self.plan_keys(&order, &node.columns)?
+        } else {
+            Vec::new()
+        };
+        node = limit(&self.q, node, ties)?;
+        project(node, &targets, self.q.has_target_srfs)
+    }
+}
+
+fn slot_key(columns: &[Expr], index: usize) -> PlanSortKey {
+    PlanSortKey {
+        expr: Expr::Slot { index, ty: columns[index].ty() },
+        descending: false,
+        nulls_first: false,
+    }
+}
+
+/// LIMIT and OFFSET.
+pub(crate) fn limit(q: &Query, input: PlanNode, ties: Vec<PlanSortKey>) -> Result<PlanNode> {
+    if q.limit.is_none() && q.offset.is_none() {
+        return Ok(input);
+    }
+    let columns = input.columns.clone();
+    let (limit, offset) = (q.limit.clone(), q.offset.clone());
+    let offset_rows = constant_rows(&offset).unwrap_or(0.0);
+    let rows = constant_rows(&limit).map_or(input.rows, |n| n.min(input.rows));
+    let with_ties = q.limit_with_ties;
+    let per_row = (input.total_cost - input.startup_cost) / input.rows.max(1.0);
+    let mut n =
+        above(input, columns, |input| NodeKind::Limit { input, limit, offset, ties, with_ties });
+    n.total_cost = (n.startup_cost + per_row * (rows + offset_rows)).min(n.total_cost);
+    n.startup_cost += per_row * offset_rows;
+    n.rows = rows.max(1.0).min(n.rows);
+    Ok(n)
+}
+
+/// A projection, unless the input is already that.
+pub(crate) fn project(input: PlanNode, exprs: &[Expr], srfs: bool) -> Result<PlanNode> {
+    if input.columns == exprs {
+        return Ok(input);
+    }
+    let slots: Vec<Expr> =
+        exprs.iter().map(|e| slotted(e, &input.columns)).collect::<Result<_>>()?;
+    let width = exprs.iter().map(|e| type_width(e.ty().oid)).sum();
+    // One row of constants needs no node of its own.
+    if !srfs && let NodeKind::Result { exprs: old, filter } = input.kind {
+        debug_assert!(old.is_empty());
+        return Ok(PlanNode {
+            kind: NodeKind::Result { exprs: slots, filter },
+            columns: exprs.to_vec(),
+            rows: 1.0,
+            startup_cost: 0.0,
+            total_cost: 0.01,
+            width,
+        });
+    }
+    let mut n = above(input, exprs.to_vec(), |input| {
+        if srfs {
+            NodeKind::ProjectSet { input, exprs: slots }
+        } else {
+            NodeKind::Project { input, exprs: slots }
+        }
+    });
+    if srfs {
+        n.rows *= 1000.0;
+    }
+    n.width = width;
+    Ok(n)
+}
+
+/// A type's usual width.
+pub(crate) fn type_width(t: Oid) -> i32 {
+    types::registry::type_info(t).map_or(32, |i| if i.len > 0 { i32::from(i.len) } else { 32 })
+}
