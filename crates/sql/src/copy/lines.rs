@@ -594,3 +594,63 @@ fn check_utf8(bytes: &[u8]) -> Result<()> {
         shown.join(" ")
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::utility::{Copy, UtilityStatement};
+    use crate::parse::{Statement, parse};
+    use std::io::{Seek, Write};
+
+    fn options(with: &str) -> CopyOptions {
+        let sql = format!("COPY t FROM STDIN {with}");
+        let mut parsed = parse(&sql).unwrap();
+        let Statement::Utility(u) = parsed.remove(0).statement else { panic!("{sql}") };
+        let UtilityStatement::Copy(copy) = *u else { panic!("{sql}") };
+        let copy: Copy = *copy;
+        CopyOptions::of(&copy, &sql).unwrap()
+    }
+
+    /// The fields of every line; `~` for NULL.
+    fn read(data: &[u8], with: &str) -> Result<Vec<Vec<String>>> {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(data).unwrap();
+        file.rewind().unwrap();
+        let options = options(with);
+        let mut lines = Lines::new(Input::File(file));
+        let mut out = Vec::new();
+        while lines.next_line(&options)? {
+            lines.split(&options)?;
+            let text = |f: &Field| match f.mark {
+                Mark::Null => "~".to_owned(),
+                _ => String::from_utf8(lines.text(f).to_vec()).unwrap(),
+            };
+            out.push(lines.fields().iter().map(text).collect());
+        }
+        Ok(out)
+    }
+
+    #[test]
+    fn text_lines_and_escapes() {
+        let rows = read(b"1\t\\N\tx\n2\ta\\tb\\\\\\x41\\101\t\n", "").unwrap();
+        assert_eq!(rows, [vec!["1", "~", "x"], vec!["2", "a\tb\\AA", ""]]);
+        // A backslash before a newline makes it data; the last line may lack its end.
+        assert_eq!(read(b"a\\\nb\nc", "").unwrap(), [["a\nb"], ["c"]]);
+        assert_eq!(read(b"a\r\nb\r\n", "").unwrap(), [["a"], ["b"]]);
+        assert_eq!(read(b"a\n\\.\nignored\n", "").unwrap(), [["a"]]);
+        assert!(read(b"a\nb\rc\n", "").is_err());
+        assert!(read(b"a\\.\n", "").is_err());
+        assert!(read(b"\xff\n", "").is_err());
+        assert_eq!(read(b"\xe4\n", "(encoding 'latin1')").unwrap(), [["\u{e4}"]]);
+    }
+
+    #[test]
+    fn csv_quotes() {
+        let rows = read(b"1,\"a,\"\"b\nc\",\"\"\n,x,\n", "csv").unwrap();
+        assert_eq!(rows, [vec!["1", "a,\"b\nc", ""], vec!["~", "x", "~"]]);
+        let rows = read(b"'a\\'b';'c'\n", "(format csv, delimiter ';', quote '''', escape '\\')");
+        assert_eq!(rows.unwrap(), [["a'b", "c"]]);
+        let error = read(b"\"a\n", "csv").unwrap_err();
+        assert_eq!(error.to_string(), "unterminated CSV quoted field");
+    }
+}

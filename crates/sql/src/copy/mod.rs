@@ -13,11 +13,11 @@ pub mod to;
 use crate::client::{Client, CopyWireFormat, OutputColumn};
 use crate::parse::ast::{ObjectName, QueryStatement};
 use crate::parse::utility::{Copy, CopySource, CopyTarget};
-use crate::parse::{Parsed, Statement, error_at};
+use crate::parse::{Parsed, Statement};
 use crate::session::Session;
 use crate::session::run::{exec_context, work_mem_bytes};
 use crate::system::names::{quote_identifier, relation_name};
-use base::{Error, Oid, Result, SqlError, SqlState, bail, err};
+use base::{Error, Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::model::{CatalogView, RelationKind, Table};
 use options::{CopyOptions, Format};
 use std::rc::Rc;
@@ -72,14 +72,10 @@ impl Session {
         .into())
     }
 
-    fn copy_table(&self, name: &ObjectName, source: &str) -> Result<Arc<Table>> {
+    fn copy_table(&self, name: &ObjectName) -> Result<Arc<Table>> {
         match self.state().table_by_name(name.schema.as_deref(), &name.name)? {
             Some(table) => Ok(table),
-            None => Err(error_at(
-                source,
-                err!(UNDEFINED_TABLE, "relation \"{name}\" does not exist"),
-                name.loc,
-            )),
+            None => bail!(UNDEFINED_TABLE, "relation \"{name}\" does not exist"),
         }
     }
 
@@ -93,7 +89,7 @@ impl Session {
         let CopySource::Table { name, columns } = &copy.source else {
             bail!(SYNTAX_ERROR, "COPY FROM needs a table");
         };
-        let table = self.copy_table(name, source)?;
+        let table = self.copy_table(name)?;
         if self.state().txn()?.is_read_only() && table.oid != Oid::INVALID {
             let temporary = table.namespace == self.state().temp_schema.get();
             if !temporary {
@@ -179,7 +175,7 @@ impl Session {
     ) -> Result<u64> {
         let parsed = match &copy.source {
             CopySource::Table { name, columns } => {
-                let table = self.copy_table(name, source)?;
+                let table = self.copy_table(name)?;
                 check_readable(&table)?;
                 let numbers = column_numbers(&table, columns)?;
                 let list: Vec<String> = numbers

@@ -123,24 +123,22 @@ impl Ddl<'_> {
                 }
                 self.set_attribute(table, found.number, "attnotnull", Datum::Bool(false))
             }
-            A::SetStatistics { column, target } => {
-                let number = column_of(table, column)?.number;
-                let target = match target {
-                    Some(t) if *t >= 0 => {
-                        Datum::Int2(i16::try_from(*t).unwrap_or(10_000).min(10_000))
-                    }
-                    _ => Datum::Null,
-                };
-                self.set_attribute(table, number, "attstattarget", target)
-            }
+            A::SetStatistics { column, target } => self.set_statistics(table, column, *target),
             A::SetStorage { column, storage } => {
                 let number = column_of(table, column)?.number;
                 let letter = super::table::storage_letter(storage)?;
                 self.set_attribute(table, number, "attstorage", Datum::Char(letter))
             }
-            A::SetCompression { .. }
-            | A::SetColumnOptions { .. }
-            | A::ResetColumnOptions { .. } => Ok(()),
+            A::SetCompression { .. } => Ok(()),
+            A::SetColumnOptions { column, options } => {
+                self.column_options(table, column, Some(options), &[])
+            }
+            A::ResetColumnOptions { column, options } => {
+                self.column_options(table, column, None, options)
+            }
+            A::AlterConstraint { name, timing } => self.alter_constraint(table, name, *timing),
+            A::ClusterOn(index) => self.mark_clustered(table, Some(index)),
+            A::SetWithoutCluster => self.mark_clustered(table, None),
             A::AddConstraint(constraint) => self.add_constraint(table.oid, constraint, false),
             A::DropConstraint { if_exists, name, cascade } => {
                 self.alter_drop_constraint(table, name, *if_exists, *cascade)
@@ -177,7 +175,7 @@ impl Ddl<'_> {
             }
             A::SetTablespace(name) if name == "pg_default" => Ok(()),
             A::SetAccessMethod(name) if name == "heap" => Ok(()),
-            A::SetWithoutOids | A::SetWithoutCluster => Ok(()),
+            A::SetWithoutOids => Ok(()),
             A::ReplicaIdentity(what) => {
                 let letter = match what.as_str() {
                     "full" => b'f',

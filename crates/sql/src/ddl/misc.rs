@@ -108,6 +108,14 @@ impl Ddl<'_> {
     /// # Errors
     /// `42704`, `42809`; `23503` when a check that is no longer put off fails.
     pub fn set_constraints(&mut self, names: &[ObjectName], deferred: bool) -> Result<()> {
+        if !self.session.in_block() {
+            let mut notice = crate::client::Notice::new(
+                crate::client::Severity::Warning,
+                "SET CONSTRAINTS can only be used in transaction blocks",
+            );
+            notice.body.state = SqlState::NO_ACTIVE_SQL_TRANSACTION;
+            self.client.notice(&notice)?;
+        }
         let state = self.state();
         let mut chosen: Vec<Oid> = Vec::new();
         for name in names {

@@ -13,6 +13,7 @@
 //! [`SessionCatalog::changed`]: engine::catalog::cache::SessionCatalog::changed
 
 pub mod alter;
+mod alter_catalog;
 pub mod comment;
 pub mod constraint;
 pub mod create_as;
@@ -84,15 +85,11 @@ impl Ddl<'_> {
     /// The relation `name`.
     ///
     /// # Errors
-    /// `42P01` with the position.
+    /// `42P01`
     pub fn relation(&self, name: &ObjectName) -> Result<Arc<Table>> {
         match self.find(name)? {
             Some(table) => Ok(table),
-            None => Err(crate::parse::error_at(
-                &self.source,
-                base::err!(UNDEFINED_TABLE, "relation \"{name}\" does not exist"),
-                name.loc,
-            )),
+            None => bail!(UNDEFINED_TABLE, "relation \"{name}\" does not exist"),
         }
     }
 

@@ -46,7 +46,10 @@ impl Ddl<'_> {
                 table.name
             );
         }
-        super::alter::check_kind(statement.kind, &table)?;
+        // ALTER INDEX renames tables too, as in PostgreSQL.
+        if statement.kind != ObjectKind::Index {
+            super::alter::check_kind(statement.kind, &table)?;
+        }
         crate::relations::lock(self.state(), table.oid, LockMode::AccessExclusive)?;
         let part = statement.part.as_deref().unwrap_or_default();
         match statement.kind {

@@ -211,7 +211,9 @@ impl Ddl<'_> {
                 }
                 TableElement::Constraint(constraint) => out.constraints.push(constraint.clone()),
                 TableElement::Like { table, options } => {
-                    let source = self.relation(table)?;
+                    let source = self
+                        .relation(table)
+                        .map_err(|e| crate::parse::error_at(&self.source, e, table.loc))?;
                     copy_columns(&source, options, &mut out)?;
                 }
             }

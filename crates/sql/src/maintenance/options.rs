@@ -126,7 +126,11 @@ impl Options {
         let mut o =
             Options { vacuum: statement.vacuum, analyze: !statement.vacuum, ..Options::default() };
         for option in &statement.options {
-            let at = |e: Error| crate::parse::error_at(source, e, option.loc);
+            // The limit's own error has no place.
+            let at = |e: Error| match option.name.as_str() {
+                "buffer_usage_limit" => e,
+                _ => crate::parse::error_at(source, e, option.loc),
+            };
             if statement.vacuum { o.vacuum_option(option) } else { o.analyze_option(option) }
                 .map_err(at)?;
         }
