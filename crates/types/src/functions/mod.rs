@@ -16,6 +16,7 @@ pub mod quote;
 pub(crate) mod random;
 mod regex;
 mod series;
+mod template;
 pub(crate) mod text;
 
 use crate::registry::BodyTable;
@@ -39,6 +40,7 @@ pub(crate) fn tables() -> Vec<BodyTable> {
         quote::BODIES,
         regex::BODIES,
         series::BODIES,
+        template::BODIES,
         array::BODIES,
         bytea::BODIES,
         hash::BODIES,
