@@ -87,6 +87,11 @@ fn verify(server: &Server, acknowledged: &[AtomicI64]) {
     assert_eq!(client.value(sql).unwrap(), client.value("SELECT count(*) FROM t").unwrap());
 }
 
+fn fill(client: &mut Client, table: &str, rows: u32) {
+    client.run(&format!("CREATE TABLE {table} (x int)")).unwrap();
+    client.run(&format!("INSERT INTO {table} SELECT generate_series(1, {rows})")).unwrap();
+}
+
 /// DDL: a crash leaves no table that was not committed, and every one that was.
 #[test]
 fn tables_survive_or_vanish_whole() {
@@ -96,15 +101,11 @@ fn tables_survive_or_vanish_whole() {
         open.run("BEGIN; CREATE TABLE ghost (x int PRIMARY KEY)").unwrap();
         open.run("INSERT INTO ghost SELECT generate_series(1, 1000)").unwrap();
         let mut client = server.connect().unwrap();
-        client
-            .run(&format!("CREATE TABLE kept{round} AS SELECT generate_series(1, 100) AS x"))
-            .unwrap();
+        fill(&mut client, &format!("kept{round}"), 100);
         client.run(&format!("CREATE INDEX ON kept{round} (x)")).unwrap();
         client.run("CREATE TABLE gone (x int)").unwrap();
         client.run("DROP TABLE gone").unwrap();
-        client
-            .run(&format!("CREATE TABLE cut{round} AS SELECT generate_series(1, 5000) AS x"))
-            .unwrap();
+        fill(&mut client, &format!("cut{round}"), 5000);
         client.run(&format!("TRUNCATE cut{round}")).unwrap();
         server.stop(Stop::Kill).unwrap();
         server.start().unwrap();

@@ -103,7 +103,7 @@ fn errors_of_the_extended_protocol() {
             "",
             "",
             &[1],
-            &[Some(b"xx")],
+            &[Some(b"xxxxx")],
             &[]
         ))),
         "22P03"

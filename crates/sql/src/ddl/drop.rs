@@ -82,11 +82,16 @@ fn closure(state: &SessionState, objects: &[Object]) -> Result<Closure> {
     let mut closure = Closure { order: Vec::new(), needs_cascade: Vec::new() };
     let mut seen: HashSet<Object> = objects.iter().copied().collect();
     let mut normal = Vec::new();
+    let mut automatic = HashSet::new();
     let mut todo: Vec<Object> = objects.to_vec();
     while let Some(object) = todo.pop() {
         closure.order.push(object);
         for d in dependents(state, object)? {
             let whole = Object { sub: 0, ..d.object };
+            if d.kind != Kind::Normal {
+                // It goes with what it belongs to, whatever else it depends on.
+                automatic.insert(d.object);
+            }
             if seen.contains(&d.object) || seen.contains(&whole) || whole == object {
                 continue;
             }
@@ -97,6 +102,7 @@ fn closure(state: &SessionState, objects: &[Object]) -> Result<Closure> {
             todo.push(d.object);
         }
     }
+    normal.retain(|(object, _)| !automatic.contains(object));
     closure.needs_cascade = normal;
     closure.order.reverse();
     Ok(closure)
