@@ -32,6 +32,8 @@ use std::time::Instant;
 /// Builds nodes, with counters for EXPLAIN ANALYZE if wanted.
 pub(crate) struct Builder {
     pub stats: Option<Rc<RefCell<Vec<NodeStats>>>>,
+    /// Nodes of the statement itself are being built, not of its CTEs: their changes are counted.
+    pub main: bool,
 }
 
 /// Counts another node's rows and time.
@@ -511,7 +513,7 @@ impl Builder {
             }
             NodeKind::Modify(m) => {
                 let input = m.input.as_ref().map(|i| self.node(i)).transpose()?;
-                Box::new(ModifyNode::new(m, input)?)
+                Box::new(ModifyNode::new(m, input, self.main)?)
             }
         })
     }

@@ -147,8 +147,9 @@ impl Executor {
 
     fn build(plan: Arc<Plan>, instrument: bool) -> Result<Executor> {
         let stats = instrument.then(|| Rc::new(RefCell::new(Vec::new())));
-        let mut builder = build::Builder { stats: stats.clone() };
+        let mut builder = build::Builder { stats: stats.clone(), main: true };
         let root = builder.node(&plan.root)?;
+        builder.main = false;
         let mut shared = Shared::default();
         for s in &plan.sub_plans {
             let node = builder.node(&s.node)?;

@@ -11,7 +11,7 @@ use super::context::ExecContext;
 use super::foreign_key::AfterCheck;
 use base::{Error, Oid, Result, SqlError, SqlState, Tid, Xid, bail};
 use btree::{Btree, InsertOutcome, KeyConflict, Liveness, TupleLiveness, UniqueCheck};
-use engine::catalog::model::{Index, Table};
+use engine::catalog::model::{ForeignKey, Index, Table};
 use engine::relation::RowEncoder;
 use expr::Expr;
 use expr::code::{Code, compile};
@@ -158,11 +158,21 @@ impl IndexWriter {
     }
 
     /// `(a, b)=(1, 2)`
-    fn key_text(&self, row: &[Datum], x: &ExecContext<'_>, cx: &EvalContext<'_>) -> String {
+    fn key_text(
+        &self,
+        row: &[Datum],
+        columns: &[String],
+        x: &ExecContext<'_>,
+        cx: &EvalContext<'_>,
+    ) -> String {
         let mut names = Vec::new();
         let mut values = Vec::new();
         for (s, c) in self.sources.iter().zip(&self.index.columns).take(self.index.key_columns) {
-            names.push(c.name.clone());
+            names.push(match &c.expr {
+                Some(e) => crate::deparse::expression(e, columns, false, x.env)
+                    .unwrap_or_else(|_| c.name.clone()),
+                None => c.name.clone(),
+            });
             let v = match s {
                 KeySource::Column(i) => row[*i].clone(),
                 KeySource::Expr(code) => code.eval(row, cx).unwrap_or(Datum::Null),
@@ -202,6 +212,8 @@ pub struct TableWriter {
     tuple: Vec<u8>,
     key_columns: Vec<i32>,
     indexed_columns: Vec<i32>,
+    /// In the order in which they were made, which is that of the checks.
+    foreign_keys: Vec<Arc<ForeignKey>>,
     bulk: bool,
     /// What was done since somebody last took it.
     pub(crate) changes: crate::activity::TableChanges,
@@ -258,7 +270,10 @@ impl TableWriter {
             .enumerate()
             .map(|(n, c)| Ok((n, compile_stored(&c.expr)?)))
             .collect::<Result<_>>()?;
+        let mut foreign_keys = table.foreign_keys.clone();
+        foreign_keys.sort_by_key(|k| k.oid);
         Ok(TableWriter {
+            foreign_keys,
             heap: x.relations.heap(table)?,
             encoder: RowEncoder::for_table(table),
             table: table.clone(),
@@ -373,11 +388,12 @@ impl TableWriter {
         cx: &EvalContext<'_>,
     ) -> Error {
         let w = &self.indexes[i];
+        let columns: Vec<String> = self.table.columns.iter().map(|c| c.name.clone()).collect();
         let message =
             format!("duplicate key value violates unique constraint \"{}\"", w.index.name);
         self.error(SqlState::UNIQUE_VIOLATION, message)
             .constraint(&w.index.name)
-            .detail(format!("Key {} already exists.", w.key_text(row, x, cx)))
+            .detail(format!("Key {} already exists.", w.key_text(row, &columns, x, cx)))
             .into()
     }
 
@@ -629,7 +645,7 @@ impl TableWriter {
 
     /// Foreign-key work that an inserted row makes for the end of the statement.
     pub fn after_insert(&self, row: &[Datum], out: &mut Vec<AfterCheck>) {
-        for k in &self.table.foreign_keys {
+        for k in &self.foreign_keys {
             out.push(AfterCheck::Referencing {
                 key: k.clone(),
                 values: key_values(&k.columns, row),

@@ -43,10 +43,16 @@ pub(crate) struct ModifyNode {
     done: bool,
     /// There is foreign-key work.
     has_keys: bool,
+    /// Its rows are the statement's count.
+    counted: bool,
 }
 
 impl ModifyNode {
-    pub(crate) fn new(m: &Modify, input: Option<Box<dyn Node>>) -> Result<ModifyNode> {
+    pub(crate) fn new(
+        m: &Modify,
+        input: Option<Box<dyn Node>>,
+        counted: bool,
+    ) -> Result<ModifyNode> {
         let codes = |list: &[expr::Expr]| list.iter().map(compile).collect::<Result<Vec<_>>>();
         let conflict = match &m.on_conflict {
             None => None,
@@ -91,6 +97,7 @@ impl ModifyNode {
             batch: Batch::new(),
             slot: TupleSlot::new(),
             done: false,
+            counted,
             has_keys: !m.table.foreign_keys.is_empty() || !m.table.referenced_by.is_empty(),
         })
     }
@@ -105,7 +112,10 @@ impl ModifyNode {
         }
     }
 
-    fn affected(cx: &Cx<'_>, n: u64) {
+    fn affected(&self, cx: &Cx<'_>, n: u64) {
+        if !self.counted {
+            return;
+        }
         cx.shared.affected.set(cx.shared.affected.get() + n);
     }
 
@@ -153,7 +163,7 @@ impl ModifyNode {
             } else {
                 w.insert_many(cx.x, &mut rows)?
             };
-            Self::affected(cx, n);
+            self.affected(cx, n);
             if self.has_keys {
                 let mut after = cx.shared.after.borrow_mut();
                 for r in &rows {
@@ -180,7 +190,7 @@ impl ModifyNode {
             let Some(c) = &self.conflict else { return Ok(()) };
             match w.insert_or_conflict(cx.x, row, &c.arbiters)? {
                 Inserted::At(tid) => {
-                    Self::affected(cx, 1);
+                    self.affected(cx, 1);
                     if self.has_keys {
                         w.after_insert(row, &mut cx.shared.after.borrow_mut());
                     }
@@ -265,7 +275,7 @@ impl ModifyNode {
         }
         match w.update(cx.x, tid, &old, &mut new)? {
             TupleOutcome::Ok(done) => {
-                Self::affected(cx, 1);
+                self.affected(cx, 1);
                 if self.has_keys {
                     w.after_update(&old, &new, &mut cx.shared.after.borrow_mut());
                 }
@@ -316,7 +326,7 @@ impl ModifyNode {
             };
             match outcome {
                 TupleOutcome::Ok(now) => {
-                    Self::affected(cx, 1);
+                    self.affected(cx, 1);
                     if self.has_keys {
                         let mut after = cx.shared.after.borrow_mut();
                         if update {
