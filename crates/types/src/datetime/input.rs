@@ -140,7 +140,7 @@ pub fn timetz_input(text: &str, typmod: i32, env: &dyn Env) -> Result<Datum> {
     let days = days.unwrap_or_else(|| {
         env.style().time_zone.to_local(env.transaction_timestamp()).div_euclid(DAY)
     });
-    let east = resolve(zone.as_ref(), days * DAY + t, env);
+    let east = resolve(zone.as_ref(), days.saturating_mul(DAY).saturating_add(t), env);
     Ok(Datum::TimeTz(round_micros(t, typmod), -east))
 }
 

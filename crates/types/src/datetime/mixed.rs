@@ -47,6 +47,23 @@ fn order(a: i64, b: i64) -> Ordering {
     a.cmp(&b)
 }
 
+macro_rules! zoned_order {
+    ($name:literal) => {
+        (
+            $name,
+            S(|env, a| {
+                let moment = |i: usize| -> Result<i64> {
+                    Ok(match a.get(i) {
+                        Some(Datum::TimestampTz(t)) => *t,
+                        _ => to_utc(local(a, i)?, env),
+                    })
+                };
+                Ok(Datum::Int4(moment(0)?.cmp(&moment(1)?) as i32))
+            }),
+        )
+    };
+}
+
 macro_rules! zoned {
     ($name:literal, $test:expr) => {
         (
@@ -159,6 +176,12 @@ pub(super) fn interval_scale(i: Interval, typmod: i32) -> Interval {
 }
 
 pub(super) const BODIES: BodyTable = &[
+    zoned_order!("date_cmp_timestamptz"),
+    zoned_order!("timestamptz_cmp_date"),
+    zoned_order!("timestamp_cmp_timestamptz"),
+    zoned_order!("timestamptz_cmp_timestamp"),
+    ("date_cmp_timestamp", S(|_, a| Ok(Datum::Int4(local(a, 0)?.cmp(&local(a, 1)?) as i32)))),
+    ("timestamp_cmp_date", S(|_, a| Ok(Datum::Int4(local(a, 0)?.cmp(&local(a, 1)?) as i32)))),
     zoned!("date_eq_timestamptz", Ordering::is_eq),
     zoned!("date_ne_timestamptz", Ordering::is_ne),
     zoned!("date_lt_timestamptz", Ordering::is_lt),

@@ -66,7 +66,7 @@ impl Reader<'_> {
         if !greedy && i < limit {
             return Err(SqlError::new(
                 SqlState::INVALID_DATETIME_FORMAT,
-                format!("invalid value \"{}\" for \"{name}\"", &s[..limit.min(s.len())]),
+                format!("invalid value \"{}\" for \"{name}\"", s.get(..limit).unwrap_or(s)),
             )
             .detail(format!("Field requires {len} characters, but only {i} could be parsed."))
             .hint("If your source string is not fixed-width, try using the \"FM\" modifier.")

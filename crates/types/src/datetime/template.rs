@@ -322,10 +322,8 @@ pub(super) fn write(nodes: &[Node], m: &Moment) -> Result<String> {
             "WW" => number((m.yearday - 1) / 7 + 1, 2),
             "IW" => number(iso_week(m.days).1, 2),
             "W" => number((m.day - 1) / 7 + 1, 1),
-            "Q" => {
-                if m.month != 0 {
-                    number((m.month - 1) / 3 + 1, 1);
-                }
+            "Q" if m.month != 0 => {
+                number((m.month - 1) / 3 + 1, 1);
             }
             "CC" => {
                 let c = if m.interval {

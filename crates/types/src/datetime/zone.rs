@@ -43,10 +43,10 @@ impl TimeZone {
         let shown = |s: i32, sign: char| {
             let s = s.unsigned_abs();
             let mut t = format!("{sign}{:02}", s / 3600);
-            if s % 3600 != 0 {
+            if !s.is_multiple_of(3600) {
                 t.push_str(&format!(":{:02}", s / 60 % 60));
             }
-            if s % 60 != 0 {
+            if !s.is_multiple_of(60) {
                 t.push_str(&format!(":{:02}", s % 60));
             }
             t

@@ -151,10 +151,8 @@ impl Template {
                 }
                 self.zero_end = self.before + self.after;
             }
-            "B" => {
-                if self.before == 0 && self.after == 0 && !self.zero {
-                    self.blank = true;
-                }
+            "B" if self.before == 0 && self.after == 0 && !self.zero => {
+                self.blank = true;
             }
             "D" | "." => {
                 if self.decimal {
@@ -204,10 +202,8 @@ impl Template {
                 }
                 self.roman = true;
             }
-            "V" => {
-                if self.decimal {
-                    return Err(syntax("cannot use \"V\" and decimal point together"));
-                }
+            "V" if self.decimal => {
+                return Err(syntax("cannot use \"V\" and decimal point together"));
             }
             "EEEE" => {
                 if self.scientific {
@@ -470,11 +466,9 @@ fn write(t: &Template, text: &str) -> String {
                 }
             }
             "SG" => w.out.push(if negative { '-' } else { '+' }),
-            "TH" => {
-                if !negative && !t.decimal && w.digits.first() != Some(&'#') {
-                    let number: String = w.digits.iter().collect();
-                    w.out.push_str(ordinal_suffix(&number, !lower));
-                }
+            "TH" if !negative && !t.decimal && w.digits.first() != Some(&'#') => {
+                let number: String = w.digits.iter().collect();
+                w.out.push_str(ordinal_suffix(&number, !lower));
             }
             _ => {}
         }

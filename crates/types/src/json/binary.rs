@@ -301,10 +301,10 @@ fn changed(a: &[Datum], what: Change) -> Result<Datum> {
         bail!(ARRAY_SUBSCRIPT_ERROR, "wrong number of array subscripts");
     }
     let mut out = v.clone();
-    if out.as_array().is_some_and(Vec::is_empty) || out.as_object().is_some_and(Map::is_empty) {
-        if let Change::Set { create: false, .. } | Change::Delete = what {
-            return Ok(wrap(out));
-        }
+    if (out.as_array().is_some_and(Vec::is_empty) || out.as_object().is_some_and(Map::is_empty))
+        && let Change::Set { create: false, .. } | Change::Delete = what
+    {
+        return Ok(wrap(out));
     }
     let names: Vec<Option<&str>> = path
         .elements

@@ -8,6 +8,7 @@ mod text;
 pub use binary::{assign, contains, subscript};
 pub use build::{push_json, to_value};
 
+use crate::registry::FunctionBody;
 use crate::{Datum, Text};
 use base::{Result, SqlError, SqlState};
 use serde_json::Value;
@@ -24,10 +25,41 @@ fn invalid(detail: String) -> base::Error {
 /// # Errors
 /// `22P02`
 pub fn json_input(text: &str) -> Result<Datum> {
-    match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+    match deep::<serde::de::IgnoredAny>(text) {
         Ok(_) => Ok(Datum::Text(Text::from(text))),
-        Err(e) => Err(invalid(e.to_string())),
+        Err(e) => Err(e),
     }
+}
+
+/// The deepest nesting that is read.
+const DEPTH_MAX: usize = 1000;
+
+/// Reads json text of bounded depth.
+fn deep<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T> {
+    let mut depth = 0usize;
+    let mut deepest = 0;
+    let (mut quoted, mut escaped) = (false, false);
+    for b in text.bytes() {
+        match b {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'[' | b'{' if !quoted => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' if !quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    if deepest > DEPTH_MAX {
+        base::bail!(STATEMENT_TOO_COMPLEX, "stack depth limit exceeded");
+    }
+    let mut reader = serde_json::Deserializer::from_str(text);
+    reader.disable_recursion_limit();
+    let value = T::deserialize(&mut reader).map_err(|e| invalid(e.to_string()))?;
+    reader.end().map_err(|e| invalid(e.to_string()))?;
+    Ok(value)
 }
 
 /// Reads jsonb.
@@ -40,8 +72,7 @@ pub fn jsonb_input(text: &str) -> Result<Datum> {
 
 /// Text as jsonb: keys sorted, numbers in numeric's form.
 fn parse(text: &str) -> Result<Value> {
-    let v: Value = serde_json::from_str(text).map_err(|e| invalid(e.to_string()))?;
-    normal(v)
+    normal(deep(text)?)
 }
 
 fn normal(v: Value) -> Result<Value> {
@@ -227,14 +258,31 @@ pub fn jsonb_encode(value: &Value, out: &mut Vec<u8>) {
 /// # Errors
 /// `XX001`
 pub fn jsonb_decode(bytes: &[u8]) -> Result<Arc<Value>> {
-    serde_json::from_slice(bytes)
-        .map(Arc::new)
-        .map_err(|e| base::err!(DATA_CORRUPTED, "invalid jsonb: {e}"))
+    let text =
+        std::str::from_utf8(bytes).map_err(|e| base::err!(DATA_CORRUPTED, "invalid jsonb: {e}"))?;
+    deep(text).map(Arc::new).map_err(|e| base::err!(DATA_CORRUPTED, "invalid jsonb: {e}"))
 }
 
 /// The functions and aggregates of json and jsonb.
 pub(crate) const TABLES: &[crate::registry::BodyTable] =
-    &[text::BODIES, binary::BODIES, build::BODIES];
+    &[text::BODIES, binary::BODIES, build::BODIES, PATHS];
+
+const NO_PATH: FunctionBody =
+    FunctionBody::Scalar(|_, _| Err(base::Error::unsupported("SQL/JSON path expressions")));
+
+/// Functions of jsonpath, which is not there yet.
+const PATHS: crate::registry::BodyTable = &[
+    ("jsonb_path_exists", NO_PATH),
+    ("jsonb_path_match", NO_PATH),
+    ("jsonb_path_query_array", NO_PATH),
+    ("jsonb_path_query_first", NO_PATH),
+    ("jsonb_path_exists_opr", NO_PATH),
+    ("jsonb_path_match_opr", NO_PATH),
+    (
+        "jsonb_path_query",
+        FunctionBody::Set(|_, _| Err(base::Error::unsupported("SQL/JSON path expressions"))),
+    ),
+];
 
 fn type_name(v: &Value) -> &'static str {
     match v {

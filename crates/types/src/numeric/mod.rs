@@ -166,13 +166,7 @@ impl Numeric {
     pub fn signum(&self) -> i32 {
         match &self.0 {
             Repr::Small(m, _) => m.signum() as i32,
-            Repr::Big(m, _) => {
-                if m.is_negative() {
-                    -1
-                } else {
-                    1
-                }
-            }
+            Repr::Big(m, _) if m.is_negative() => -1,
             Repr::NegInf => -1,
             _ => 1,
         }
