@@ -12,6 +12,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod fuzz;
+
 use base::Result;
 use base::settings::{ServerSettings, Value};
 use disk::Disk;
