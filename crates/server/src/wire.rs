@@ -102,6 +102,13 @@ impl Wire {
                 self.input.reserve(missing.min(1 << 20));
                 return Ok(None);
             }
+            // The codecs trust counts and lengths inside a message.
+            if !is_well_formed(self.input[0], &self.input[5..=length as usize]) {
+                return Err(ReadError::Protocol(SqlError::new(
+                    SqlState::PROTOCOL_VIOLATION,
+                    "invalid message format",
+                )));
+            }
         }
         PgWireFrontendMessage::decode(&mut self.input, &self.context).map_err(|e| {
             ReadError::Protocol(SqlError::new(
@@ -152,6 +159,69 @@ impl Wire {
     fn grow(&mut self) -> Result<()> {
         if self.output.len() >= FLUSH_BYTES { self.flush() } else { Ok(()) }
     }
+}
+
+/// The bytes of a message's body that are still to be looked at.
+struct Body<'a>(&'a [u8]);
+
+impl Body<'_> {
+    fn skip(&mut self, n: usize) -> Option<()> {
+        self.0 = self.0.get(n..)?;
+        Some(())
+    }
+    fn string(&mut self) -> Option<()> {
+        let end = self.0.iter().position(|b| *b == 0)?;
+        std::str::from_utf8(&self.0[..end]).ok()?;
+        self.skip(end + 1)
+    }
+    fn count(&mut self) -> Option<usize> {
+        let n = i16::from_be_bytes(*self.0.first_chunk::<2>()?);
+        self.skip(2)?;
+        usize::try_from(n).ok()
+    }
+    fn value(&mut self) -> Option<()> {
+        let n = i32::from_be_bytes(*self.0.first_chunk::<4>()?);
+        self.skip(4)?;
+        if n == -1 { Some(()) } else { self.skip(usize::try_from(n).ok()?) }
+    }
+}
+
+/// Do the counts and lengths inside a message fit it?
+fn is_well_formed(kind: u8, body: &[u8]) -> bool {
+    let mut body = Body(body);
+    let mut look = || -> Option<()> {
+        match kind {
+            b'B' => {
+                body.string()?;
+                body.string()?;
+                let formats = body.count()?;
+                body.skip(formats * 2)?;
+                for _ in 0..body.count()? {
+                    body.value()?;
+                }
+                let formats = body.count()?;
+                body.skip(formats * 2)
+            }
+            b'P' => {
+                body.string()?;
+                body.string()?;
+                let types = body.count()?;
+                body.skip(types * 4)
+            }
+            b'D' | b'C' => {
+                body.skip(1)?;
+                body.string()
+            }
+            b'E' => {
+                body.string()?;
+                body.skip(4)
+            }
+            b'Q' | b'f' => body.string(),
+            _ => return Some(()),
+        }?;
+        body.0.is_empty().then_some(())
+    };
+    look().is_some()
 }
 
 /// Protocol fields of an error or notice.
@@ -352,5 +422,24 @@ pub fn message_name(message: &PgWireFrontendMessage) -> &'static str {
         PgWireFrontendMessage::Startup(_) => "Startup",
         PgWireFrontendMessage::Terminate(_) => "Terminate",
         _ => "message",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_well_formed;
+
+    #[test]
+    fn counts_and_lengths_must_fit_the_message() {
+        let bind = b"\0s\0\0\x01\0\0\0\x01\0\0\0\x015\0\x01\0\x01";
+        assert!(is_well_formed(b'B', bind));
+        for cut in 0..bind.len() {
+            assert!(!is_well_formed(b'B', &bind[..cut]), "cut at {cut}");
+        }
+        assert!(!is_well_formed(b'B', b"\0s\0\0\x01\0\0\0\x01\0\0\0\xcc5\0\x01\0\x01"));
+        assert!(is_well_formed(b'P', b"s\0SELECT $1\0\0\x01\0\0\0\x17"));
+        assert!(!is_well_formed(b'P', b"s\0SELECT $1\0\xff\xff"));
+        assert!(is_well_formed(b'Q', b"SELECT 1\0"));
+        assert!(!is_well_formed(b'Q', b"SELECT 1"));
     }
 }

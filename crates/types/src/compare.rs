@@ -71,6 +71,10 @@ pub fn compare(type_oid: Oid, a: &Datum, b: &Datum) -> Ordering {
         (Datum::Xid8(x), Datum::Xid8(y)) => x.cmp(y),
         (Datum::Tid(x), Datum::Tid(y)) => x.cmp(y),
         (Datum::Lsn(x), Datum::Lsn(y)) => x.cmp(y),
+        // Only anyarray (statistics in catalogs) holds arrays of different types.
+        (Datum::Array(x), Datum::Array(y)) if x.element_type != y.element_type => {
+            x.element_type.cmp(&y.element_type)
+        }
         (Datum::Array(x), Datum::Array(y)) => {
             if type_oid == OIDVECTOR || type_oid == INT2VECTOR {
                 let o = x.elements.len().cmp(&y.elements.len());
