@@ -4,6 +4,8 @@ mod coverage;
 mod forms;
 mod functions;
 mod fuzz;
+
+mod readers;
 mod resolution;
 
 use base::{Oid, Result};
