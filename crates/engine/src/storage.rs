@@ -43,6 +43,8 @@ const CREATE_DATABASE: u8 = 0;
 pub const FIRST_TEMPORARY: u32 = 1 << 31;
 /// The first number given out; smaller ones are the catalogs' own.
 pub const FIRST_FILE_NUMBER: u32 = 16384;
+/// OIDs of what `init` makes with SQL start here.
+pub const FIRST_INIT_OID: Oid = Oid(12_000);
 /// OIDs logged at once.
 const OID_BATCH: u32 = 8192;
 /// Images in a record of [`RelationFiles::log_pages`].
@@ -293,7 +295,8 @@ impl RelationFiles {
     /// A new OID; the caller sees to it that its catalog has it not yet.
     pub fn new_oid(&self) -> Oid {
         let mut numbers = self.numbers.lock();
-        if numbers.next_oid < Oid::FIRST_NORMAL.0 {
+        // After a wrap-around.
+        if numbers.next_oid < FIRST_INIT_OID.0 {
             numbers.next_oid = Oid::FIRST_NORMAL.0;
             numbers.oids_logged = Oid::FIRST_NORMAL.0;
         }
@@ -306,6 +309,14 @@ impl RelationFiles {
         }
         numbers.next_oid = oid.wrapping_add(1);
         Oid(oid)
+    }
+
+    /// Gives out the OIDs of objects that are there from the beginning (system views), until
+    /// [`RelationFiles::set_next_oid`] ends that.
+    pub fn begin_init_oids(&self) {
+        let mut numbers = self.numbers.lock();
+        numbers.next_oid = FIRST_INIT_OID.0;
+        numbers.oids_logged = FIRST_INIT_OID.0;
     }
 
     /// Makes the OIDs below `oid` taken: after the first catalogs were made.

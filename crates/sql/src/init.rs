@@ -15,9 +15,6 @@ use engine::{CheckpointFlags, Engine, EngineOptions};
 use std::sync::Arc;
 use txn::{BackendKind, CommitExtras};
 
-/// OIDs of objects that `init` makes with SQL (system views) start here.
-const FIRST_INIT_OID: Oid = Oid(12_000);
-
 /// Makes the catalogs, the system views and the databases `template1`, `template0` and `postgres` in an empty
 /// folder, and closes it again.
 ///
@@ -36,7 +33,7 @@ pub fn init(disk: Arc<dyn Disk>, settings: &Arc<ServerSettings>) -> Result<()> {
 pub fn init_with(disk: Arc<dyn Disk>, options: EngineOptions) -> Result<()> {
     let settings = Arc::clone(&options.settings);
     let engine = Engine::init(disk, options)?;
-    engine.files.set_next_oid(FIRST_INIT_OID);
+    engine.files.begin_init_oids();
     {
         let backend = engine.txns.register_backend(BackendKind::Internal);
         let store = CatalogStore::new(Storage::of(&engine), TEMPLATE1);

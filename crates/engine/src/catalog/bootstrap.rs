@@ -73,9 +73,15 @@ fn schemas_and_roles(c: &Catalogs<'_>) -> Result<()> {
             "public" => acl(&["pg_database_owner=UC/pg_database_owner", "=U/pg_database_owner"]),
             _ => Datum::Null,
         };
+        initial_privileges(c, "pg_namespace", oid, &acl)?;
         let row = NewRow::of("pg_namespace").oid("oid", oid).text("nspname", name);
         c.insert(&row.oid("nspowner", Oid(owner)).set("nspacl", acl))?;
     }
+    let comment = NewRow::of("pg_description")
+        .oid("objoid", PUBLIC)
+        .oid("classoid", defs::by_name("pg_namespace").oid)
+        .text("description", "standard public schema");
+    c.insert(&comment)?;
     let superuser = NewRow::of("pg_authid")
         .oid("oid", BOOTSTRAP_SUPERUSER)
         .text("rolname", "postgres")
@@ -154,13 +160,45 @@ pub fn database_row(
         .text("datctype", "C")
         .set("datfrozenxid8", Datum::Xid8(3));
     let acl = if template { acl(&["=c/postgres", "postgres=CTc/postgres"]) } else { Datum::Null };
-    c.insert(&row.set("datacl", acl)).map(|_| ())
+    c.insert(&row.set("datacl", acl))?;
+    let comment = match oid {
+        TEMPLATE1 => "default template for new databases",
+        TEMPLATE0 => "unmodifiable empty database",
+        POSTGRES => "default administrative connection database",
+        _ => return Ok(()),
+    };
+    let row = NewRow::of("pg_shdescription")
+        .oid("objoid", oid)
+        .oid("classoid", defs::by_name("pg_database").oid)
+        .text("description", comment);
+    c.insert(&row).map(|_| ())
 }
 
 /// An aclitem[].
 pub fn acl<S: AsRef<str>>(items: &[S]) -> Datum {
     let elements = items.iter().map(Datum::text).collect();
     Datum::Array(std::sync::Arc::new(types::ArrayValue::one_dimension(oids::ACLITEM, elements)))
+}
+
+/// Notes the privileges that an object has from the beginning, so that a dump leaves them out.
+///
+/// # Errors
+/// I/O.
+pub fn initial_privileges(
+    c: &Catalogs<'_>,
+    catalog: &str,
+    object: Oid,
+    acl: &Datum,
+) -> Result<()> {
+    if acl.is_null() {
+        return Ok(());
+    }
+    let row = NewRow::of("pg_init_privs")
+        .oid("objoid", object)
+        .oid("classoid", defs::by_name(catalog).oid)
+        .char("privtype", b'i')
+        .set("initprivs", acl.clone());
+    c.insert(&row).map(|_| ())
 }
 
 fn describe_catalog(c: &Catalogs<'_>, def: &'static CatalogDef) -> Result<()> {
@@ -187,6 +225,7 @@ fn describe_catalog(c: &Catalogs<'_>, def: &'static CatalogDef) -> Result<()> {
         .set("relacl", catalog_acl(def.name))
         .set("relfrozenxid8", Datum::Xid8(3));
     c.insert(&row)?;
+    initial_privileges(c, "pg_class", def.oid, &catalog_acl(def.name))?;
     for (number, column) in (1i64..).zip(&def.columns) {
         let row = attribute(def.oid, number, column.name, column.ty, -1)
             .bool("attnotnull", column.not_null)

@@ -621,6 +621,13 @@ pub fn remove(state: &SessionState, oid: Oid) -> Result<()> {
                 row.set("relchecks", Datum::Int2(checks));
             })?;
         }
+        if row.char("contype") == b'n' {
+            for number in row.ints("conkey") {
+                relation::update_attribute(state, table, number, |row| {
+                    row.set("attnotnull", Datum::Bool(false));
+                })?;
+            }
+        }
         state.catalog.changed(table);
         if referenced.is_valid() {
             state.catalog.changed(referenced);

@@ -334,7 +334,59 @@ pub fn insert_column(
     if let Some(default) = &c.default {
         set_default(state, relation, number, Some(default))?;
     }
-    Ok(())
+    if c.not_null { note_not_null(state, relation, number, &c.name, true) } else { Ok(()) }
+}
+
+/// A table's NOT NULL has a row in `pg_constraint` beside `attnotnull`: makes or removes it.
+fn note_not_null(
+    state: &SessionState,
+    relation: Oid,
+    number: i32,
+    column: &str,
+    wanted: bool,
+) -> Result<()> {
+    if relation < Oid::FIRST_NORMAL {
+        return Ok(());
+    }
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn);
+    let class = rows.find("pg_class", &[("oid", Datum::Oid(relation))])?;
+    let Some(class) = class.first().filter(|c| matches!(c.char("relkind"), b'r' | b'p')) else {
+        return Ok(());
+    };
+    let found = rows.find("pg_constraint", &[("conrelid", Datum::Oid(relation))])?;
+    let mut found =
+        found.iter().filter(|c| c.char("contype") == b'n' && c.ints("conkey") == [number]);
+    if !wanted {
+        for row in found {
+            super::drop::forget_dependencies(state, Object::of("pg_constraint", row.oid("oid")))?;
+            rows.delete(row)?;
+        }
+        return Ok(());
+    }
+    if found.next().is_some() {
+        return Ok(());
+    }
+    let namespace = class.oid("relnamespace");
+    let name = class.text("relname");
+    let name = super::table::choose_name(state, name, column, "not_null", namespace)?;
+    let oid = new_oid(state, "pg_constraint")?;
+    let row = NewRow::of("pg_constraint")
+        .oid("oid", oid)
+        .text("conname", &name)
+        .oid("connamespace", namespace)
+        .char("contype", b'n')
+        .bool("conenforced", true)
+        .bool("convalidated", true)
+        .oid("conrelid", relation)
+        .char("confupdtype", b' ')
+        .char("confdeltype", b' ')
+        .char("confmatchtype", b' ')
+        .bool("conislocal", true)
+        .set("conkey", int2_array(&[number]));
+    rows.insert(&row)?;
+    let object = Object::of("pg_constraint", oid);
+    depend::record(state, object, Object::column(relation, number), Kind::Auto)
 }
 
 /// Replaces a column's default.
@@ -549,8 +601,13 @@ pub fn update_attribute(
     let Some(mut row) = rows.find("pg_attribute", &key)?.into_iter().next() else {
         bail!(INTERNAL_ERROR, "cache lookup failed for attribute {number} of relation {relation}");
     };
+    let was = row.bool("attnotnull");
     change(&mut row);
     rows.update(&row)?;
+    let is = row.bool("attnotnull");
+    if was != is {
+        note_not_null(state, relation, number, row.text("attname"), is)?;
+    }
     state.catalog.changed(relation);
     Ok(())
 }

@@ -87,6 +87,8 @@ impl Ddl<'_> {
             // Init's views are for everybody to read.
             let acl = ["postgres=arwdDxtm/postgres", "=r/postgres"];
             let acl = engine::catalog::bootstrap::acl(&acl);
+            let rows = state.catalog.rows(&txn);
+            engine::catalog::bootstrap::initial_privileges(&rows, "pg_class", view, &acl)?;
             relation::update_class(state, view, |row| row.set("relacl", acl))?;
         }
         store_rule(state, view, &query)

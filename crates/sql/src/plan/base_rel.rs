@@ -123,12 +123,8 @@ impl JoinSpace<'_, '_> {
             }
             let rte = self.rels[i].rte;
             let kind = std::mem::replace(&mut self.q.range_table[rte].kind, RteKind::Excluded);
-            let RteKind::Subquery { query, view } = kind else { continue };
+            let RteKind::Subquery { query, .. } = kind else { continue };
             let mut sub = *query;
-            if view != 0 {
-                let table = self.g.table(view)?;
-                note_relation(self.g, &self.q, rte, &table);
-            }
             let quals = std::mem::take(&mut self.rels[i].quals);
             for e in quals {
                 if expr::fold::contains_volatile(&e)

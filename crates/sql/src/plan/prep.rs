@@ -68,6 +68,24 @@ impl Global<'_> {
     }
 }
 
+/// Notes every view that the statement uses, before they are merged into their surroundings: their
+/// privileges are checked like tables'.
+fn note_views(g: &mut Global<'_>, query: &Query) -> Result<()> {
+    for (rte, entry) in query.range_table.iter().enumerate() {
+        if let RteKind::Subquery { query: sub, view } = &entry.kind {
+            if *view != 0 {
+                let table = g.table(*view)?;
+                super::base_rel::note_relation(g, query, rte, &table);
+            }
+            note_views(g, sub)?;
+        }
+    }
+    for sub in query.ctes.iter().map(|c| &*c.query).chain(&query.sub_selects) {
+        note_views(g, sub)?;
+    }
+    Ok(())
+}
+
 /// Plans a whole statement.
 pub(crate) fn plan_statement(
     query: &Query,
@@ -85,6 +103,7 @@ pub(crate) fn plan_statement(
         frames: Vec::new(),
         depth: 0,
     };
+    note_views(&mut g, query)?;
     let level = plan_level(&mut g, query.clone(), settings.cursor_tuple_fraction)?;
     Ok(Plan {
         command: query.command,

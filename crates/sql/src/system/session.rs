@@ -75,7 +75,6 @@ pub(super) const OWN: &[Own] = &[Own {
 
 pub(super) const BODIES: Bodies = &[
     ("current_database", Scalar(|env, _| Ok(Datum::text(&state(env)?.database.name)))),
-    ("current_catalog", Scalar(|env, _| Ok(Datum::text(&state(env)?.database.name)))),
     ("current_user", Scalar(|env, _| Ok(Datum::text(&state(env)?.current_user.borrow().name)))),
     ("session_user", Scalar(|env, _| Ok(Datum::text(&state(env)?.session_user.borrow().name)))),
     ("system_user", Scalar(|_, _| Ok(Datum::Null))),
