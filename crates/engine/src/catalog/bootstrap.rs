@@ -184,12 +184,7 @@ pub fn acl<S: AsRef<str>>(items: &[S]) -> Datum {
 ///
 /// # Errors
 /// I/O.
-pub fn initial_privileges(
-    c: &Catalogs<'_>,
-    catalog: &str,
-    object: Oid,
-    acl: &Datum,
-) -> Result<()> {
+pub fn initial_privileges(c: &Catalogs<'_>, catalog: &str, object: Oid, acl: &Datum) -> Result<()> {
     if acl.is_null() {
         return Ok(());
     }
