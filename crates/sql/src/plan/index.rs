@@ -3,7 +3,7 @@
 use super::base_rel::column_width;
 use super::implied::implied;
 use super::path::{Path, PathKey, PathKind, add_path};
-use super::rels::{JoinSpace, RelKind, RelSet};
+use super::rels::{JoinSpace, RelKind, RelSet, class_family, family_strategy};
 use super::selectivity::strip;
 use super::sub_links::constant;
 use super::{IndexKey, IndexOp};
@@ -44,16 +44,9 @@ pub(crate) fn place(e: &Expr, rte: usize) -> Expr {
 
 /// The btree strategy of an operator in an index column's family.
 fn strategy(index: &Index, i: usize, operator: u32) -> Option<IndexOp> {
-    let family =
-        types::facts::operator_classes().iter().find(|c| c.oid == index.columns[i].opclass);
-    let family = match family {
-        Some(c) => c.family,
-        None => super::rels::type_family(index.columns[i].ty.oid)?,
-    };
-    let s = types::facts::family_operators()
-        .iter()
-        .find(|a| a.family == family && a.operator == Oid(operator) && a.purpose == 's')?
-        .strategy;
+    let family = class_family(index.columns[i].opclass)
+        .or_else(|| super::rels::type_family(index.columns[i].ty.oid))?;
+    let s = family_strategy(family, operator)?;
     Some(match s {
         1 => IndexOp::Lt,
         2 => IndexOp::Le,
@@ -642,11 +635,7 @@ impl JoinSpace<'_, '_> {
         let mut out = Vec::new();
         for c in 0..index.key_columns {
             let ic = &index.columns[c];
-            let family = types::facts::operator_classes()
-                .iter()
-                .find(|o| o.oid == ic.opclass)
-                .map(|o| o.family)
-                .or_else(|| super::rels::type_family(ic.ty.oid));
+            let family = class_family(ic.opclass).or_else(|| super::rels::type_family(ic.ty.oid));
             let class = family.and_then(|f| self.find(&columns[c], f));
             match class {
                 Some(class) if self.classes[class].constant => {}

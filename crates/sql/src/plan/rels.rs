@@ -167,8 +167,42 @@ pub(crate) fn equality_family(operator: u32) -> Option<Oid> {
 
 /// `=` of a family between two types: (operator, function).
 pub(crate) fn family_equality(family: Oid, left: Oid, right: Oid) -> Option<(u32, u32)> {
-    let o = types::registry::btree_operator(family, base_type(left), base_type(right), 3)?;
-    types::registry::operator(o).map(|i| (o.0, i.function.0))
+    type Key = (Oid, Oid, Oid);
+    static MAP: OnceLock<HashMap<Key, (u32, u32)>> = OnceLock::new();
+    MAP.get_or_init(|| {
+        types::facts::family_operators()
+            .iter()
+            .filter(|a| a.strategy == 3 && a.method == Oid(403))
+            .filter_map(|a| {
+                let o = types::registry::operator(a.operator)?;
+                Some(((a.family, a.left, a.right), (o.oid.0, o.function.0)))
+            })
+            .collect()
+    })
+    .get(&(family, base_type(left), base_type(right)))
+    .copied()
+}
+
+/// The btree strategy of an operator in a family.
+pub(crate) fn family_strategy(family: Oid, operator: u32) -> Option<u16> {
+    static MAP: OnceLock<HashMap<(Oid, u32), u16>> = OnceLock::new();
+    MAP.get_or_init(|| {
+        types::facts::family_operators()
+            .iter()
+            .filter(|a| a.purpose == 's' && a.method == Oid(403))
+            .map(|a| ((a.family, a.operator.0), a.strategy))
+            .collect()
+    })
+    .get(&(family, operator))
+    .copied()
+}
+
+/// The family of an operator class.
+pub(crate) fn class_family(class: Oid) -> Option<Oid> {
+    static MAP: OnceLock<HashMap<Oid, Oid>> = OnceLock::new();
+    MAP.get_or_init(|| types::facts::operator_classes().iter().map(|c| (c.oid, c.family)).collect())
+        .get(&class)
+        .copied()
 }
 
 /// The type whose operators a type uses.
