@@ -237,6 +237,7 @@ impl Ddl<'_> {
             rows.push(row);
         }
         let new = NewIndex {
+            concurrently: false,
             name: c.name.clone(),
             unique: true,
             primary,

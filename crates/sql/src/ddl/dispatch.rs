@@ -69,10 +69,8 @@ impl Ddl<'_> {
             U::Drop(s) => {
                 return Err(Error::unsupported(format!("DROP {}", s.kind.noun().to_uppercase())));
             }
-            // Writers wait for the build, but nothing else is different.
             U::CreateIndex(s) => {
-                self.session.prevent_transaction("CREATE INDEX CONCURRENTLY")?;
-                self.create_index(s)?;
+                self.create_index_concurrently(s)?;
                 "CREATE INDEX"
             }
             U::CreateTableAs(s) => return self.create_table_as(s),

@@ -5,7 +5,7 @@
 //! rewrites.
 //!
 //! # Locks
-//! CREATE INDEX holds Share on the table: readers go on, writers wait.
+//! CREATE INDEX holds Share on the table: readers go on, writers wait. CONCURRENTLY is [`super::concurrently`]'s.
 
 use super::depend::{self, Kind, Object};
 use super::index_feed::feed_plain;
@@ -49,6 +49,8 @@ pub struct NewIndex {
     pub options: BTreeMap<String, String>,
     /// What the name ends with if one is chosen.
     pub suffix: &'static str,
+    /// Made empty, neither kept up nor used yet: CONCURRENTLY sees to the rest.
+    pub concurrently: bool,
 }
 
 impl Ddl<'_> {
@@ -57,6 +59,15 @@ impl Ddl<'_> {
     /// # Errors
     /// `42P07`, `42704`, `42P17`, `23505`; I/O.
     pub fn create_index(&mut self, statement: &CreateIndex) -> Result<()> {
+        self.create_index_rows(statement).map(|_| ())
+    }
+
+    /// CREATE INDEX, or the first step of it when it is CONCURRENTLY: returns table and index, None if there is one
+    /// already.
+    pub(super) fn create_index_rows(
+        &mut self,
+        statement: &CreateIndex,
+    ) -> Result<Option<(Oid, Oid)>> {
         if statement.method != "btree" {
             return match statement.method.as_str() {
                 "hash" | "gist" | "gin" | "spgist" | "brin" => {
@@ -78,17 +89,20 @@ impl Ddl<'_> {
             .into());
         }
         crate::acl::check_owner(self.state(), &table)?;
-        let table = super::truncate::lock_and_look_again(self.state(), table.oid, LockMode::Share)?;
+        let mode =
+            if statement.concurrently { LockMode::ShareUpdateExclusive } else { LockMode::Share };
+        let table = super::truncate::lock_and_look_again(self.state(), table.oid, mode)?;
         let state = self.state();
         let txn = state.txn()?;
         if let Some(name) = &statement.name
             && state.catalog.relation_oid(&txn, table.namespace, name)?.is_some()
         {
             if statement.if_not_exists {
-                return self.notice(
+                self.notice(
                     SqlState::DUPLICATE_TABLE,
                     format!("relation \"{name}\" already exists, skipping"),
-                );
+                )?;
+                return Ok(None);
             }
             bail!(DUPLICATE_TABLE, "relation \"{name}\" already exists");
         }
@@ -117,8 +131,10 @@ impl Ddl<'_> {
             predicate,
             options: index_options(&statement.options)?,
             suffix: "idx",
+            concurrently: statement.concurrently,
         };
-        self.make_index(&table, &new).map(|_| ())
+        let (index, _) = self.make_index(&table, &new)?;
+        Ok(Some((table.oid, index)))
     }
 
     fn index_column(&self, table: &Arc<Table>, element: &IndexElement) -> Result<IndexColumnRow> {
@@ -180,6 +196,8 @@ impl Ddl<'_> {
             deferrable: new.deferrable,
             predicate: new.predicate.clone(),
             options: new.options.clone(),
+            valid: !new.concurrently,
+            ready: !new.concurrently,
             ..IndexRows::default()
         };
         let description = describe(&rows);
@@ -189,7 +207,11 @@ impl Ddl<'_> {
         relation::insert_index(state, &rows)?;
         let index =
             Arc::new(Index { storage: relation::location(state, file_number), ..description });
-        build(self.session, table, &index, &tree)?;
+        if new.concurrently {
+            tree.create()?;
+        } else {
+            build(self.session, table, &index, &tree)?;
+        }
         let state = self.state();
         for column in &rows.columns {
             let object = Object::relation(oid);
@@ -329,7 +351,7 @@ fn feed_rows(
 }
 
 /// `23505`, with the key that two rows have.
-fn duplicate(
+pub(super) fn duplicate(
     cx: &crate::exec::ExecContext<'_>,
     table: &Table,
     index: &Index,

@@ -15,6 +15,7 @@
 pub mod alter;
 mod alter_catalog;
 pub mod comment;
+pub mod concurrently;
 pub mod constraint;
 pub mod create_as;
 pub mod database;

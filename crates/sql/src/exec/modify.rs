@@ -57,6 +57,13 @@ pub struct HeapLiveness<'a> {
     txn: &'a Transaction,
 }
 
+impl<'a> HeapLiveness<'a> {
+    /// As `txn` sees `heap`.
+    pub fn new(heap: &'a Heap, txn: &'a Transaction) -> HeapLiveness<'a> {
+        HeapLiveness { heap, txn }
+    }
+}
+
 impl TupleLiveness for HeapLiveness<'_> {
     fn check(&self, tid: Tid) -> Result<Liveness> {
         Ok(match self.heap.liveness(tid, self.txn)? {
