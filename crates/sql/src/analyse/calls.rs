@@ -193,12 +193,13 @@ fn select<C>(mut list: Vec<C>, input: &[Oid], args: impl Fn(&C) -> &[Oid]) -> Ve
     let mut known = input.iter().filter(|t| **t != UNKNOWN);
     if let Some(first) = known.next() {
         if known.all(|t| t == first) {
-            let fits = |c: &C| {
-                args(c)
-                    .iter()
-                    .zip(input)
-                    .all(|(a, i)| *i != UNKNOWN || can_coerce(*first, *a, CastContext::Implicit))
-            };
+            let fits =
+                |c: &C| {
+                    let supposed = vec![*first; input.len()];
+                    args(c).iter().zip(input).all(|(a, i)| {
+                        *i != UNKNOWN || can_coerce(*first, *a, CastContext::Implicit)
+                    }) && settle(args(c), &supposed, UNKNOWN).is_some()
+                };
             if list.iter().filter(|c| fits(c)).count() == 1 {
                 list.retain(fits);
             }
@@ -410,6 +411,11 @@ impl Analyser<'_> {
             [.., s, n] => (Some(s.as_str()), n.as_str()),
             [] => (None, ""),
         };
+        if input.len() > 100 {
+            let too_many = SqlState(*b"54023");
+            let e = SqlError::new(too_many, "cannot pass more than 100 arguments to a function");
+            return self.at(loc, e.into());
+        }
         let list = self.candidates(schema, bare, input.len(), names, explicit_variadic);
         match self.choose(list, input) {
             Choice::One(c) => Ok(Some(c)),

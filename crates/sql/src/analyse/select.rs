@@ -613,6 +613,8 @@ impl Analyser<'_> {
 
     /// FOR UPDATE and friends.
     pub fn locking(&mut self, list: &[Locking], q: &mut Query) -> Result<()> {
+        let mut nullable = Vec::new();
+        q.from.iter().for_each(|f| nullable_entries(f, false, &mut nullable));
         for l in list {
             let name = lock_name(l.strength);
             let with = if q.set_operation.is_some() {
@@ -639,6 +641,7 @@ impl Analyser<'_> {
                 for rte in 0..q.range_table.len() {
                     lock_rte(q, rte, l);
                 }
+                self.none_nullable(q, &nullable, name)?;
                 continue;
             }
             for t in &l.tables {
@@ -667,6 +670,23 @@ impl Analyser<'_> {
                 let e = err!(FEATURE_NOT_SUPPORTED, "{name} cannot be applied to {what}");
                 return self.at(t.loc, e);
             }
+        }
+        let last = list.last().map_or("", |l| lock_name(l.strength));
+        self.none_nullable(q, &nullable, last)
+    }
+
+    /// Refuses locks on rows that an outer join may make up.
+    fn none_nullable(&self, q: &Query, nullable: &[usize], name: &str) -> Result<()> {
+        let locked = |rte: &usize| {
+            q.row_marks.iter().any(|m| m.rte == *rte)
+                || matches!(&q.range_table[*rte].kind,
+                    RteKind::Subquery { query, .. } if !query.row_marks.is_empty())
+        };
+        if nullable.iter().any(locked) {
+            return Err(err!(
+                FEATURE_NOT_SUPPORTED,
+                "{name} cannot be applied to the nullable side of an outer join"
+            ));
         }
         Ok(())
     }
@@ -719,6 +739,22 @@ impl Analyser<'_> {
             materialized: c.materialized,
             references: 0,
         })
+    }
+}
+
+/// The entries of a FROM item that an outer join may fill with NULLs.
+fn nullable_entries(item: &FromItem, inside: bool, out: &mut Vec<usize>) {
+    match item {
+        FromItem::Rte(i) if inside => out.push(*i),
+        FromItem::Rte(_) => {}
+        FromItem::Join(j) => {
+            let left =
+                matches!(j.kind, crate::query::JoinKind::Right | crate::query::JoinKind::Full);
+            let right =
+                matches!(j.kind, crate::query::JoinKind::Left | crate::query::JoinKind::Full);
+            nullable_entries(&j.left, inside || left, out);
+            nullable_entries(&j.right, inside || right, out);
+        }
     }
 }
 

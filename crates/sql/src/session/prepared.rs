@@ -113,7 +113,8 @@ fn check_result_unchanged(prepared: &Prepared, query: &Query) -> Result<()> {
     let same = match (&now, before) {
         (None, None) => true,
         (Some(now), Some(before)) => {
-            now.len() == before.len() && now.iter().zip(before.iter()).all(|(n, b)| n.ty == b.ty)
+            now.len() == before.len()
+                && now.iter().zip(before.iter()).all(|(n, b)| n.ty == b.ty && n.name == b.name)
         }
         _ => false,
     };

@@ -74,6 +74,7 @@ impl Execution {
     ) -> Result<Execution> {
         let txn = state.txn()?;
         let snapshot = txn.take_snapshot();
+        state.queried.set(true);
         let work_mem_bytes = work_mem_bytes(state);
         let cx = exec_context(state, env, &txn, Arc::clone(&snapshot), &params, work_mem_bytes);
         executor.start(&cx)?;

@@ -72,6 +72,8 @@ pub struct SessionState {
     pub last_sequence: Cell<Oid>,
     /// Notices raised by functions, sent at the next opportunity.
     pub notices: RefCell<Vec<Notice>>,
+    /// The transaction under way has run a query: its isolation level is fixed.
+    pub queried: Cell<bool>,
     /// Constraints set deferred in this transaction, and the checks waiting for its end.
     pub deferred: RefCell<crate::relations::DeferredState>,
     /// Things to do when the transaction has ended.
@@ -116,6 +118,7 @@ impl SessionState {
             sequences: RefCell::default(),
             last_sequence: Cell::new(Oid::INVALID),
             notices: RefCell::default(),
+            queried: Cell::new(false),
             deferred: RefCell::default(),
             on_commit: RefCell::default(),
             changes: RefCell::default(),

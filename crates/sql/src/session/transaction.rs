@@ -42,6 +42,7 @@ impl Session {
         }
         state.backend.activity.lock().xact_start = txn.start_timestamp_us();
         state.set_txn(txn);
+        state.queried.set(false);
         self.block = Block::Implicit;
         Ok(())
     }
@@ -67,7 +68,8 @@ impl Session {
 
     /// SET LOCAL, LOCK TABLE and cursors make sense in a block only.
     pub(super) fn require_block(&self, what: &str) -> Result<()> {
-        if self.block == Block::Implicit && !self.in_implicit_block {
+        let single = self.block == Block::Implicit && !self.in_implicit_block;
+        if single || self.block == Block::None {
             bail!(NO_ACTIVE_SQL_TRANSACTION, "{what} can only be used in transaction blocks");
         }
         Ok(())
@@ -250,7 +252,8 @@ impl Session {
                     return Err(base::Error::unsupported("isolation level SERIALIZABLE"));
                 }
             };
-            if txn.has_snapshot() && level != txn.isolation() {
+            let late = txn.has_snapshot() || self.state.queried.get();
+            if late && level != txn.isolation() {
                 bail!(
                     ACTIVE_SQL_TRANSACTION,
                     "SET TRANSACTION ISOLATION LEVEL must be called before any query"
@@ -266,7 +269,8 @@ impl Session {
             self.state.set("transaction_isolation", word, SetScope::Local)?;
         }
         if let Some(read_only) = modes.read_only {
-            if !read_only && txn.is_read_only() && txn.has_snapshot() {
+            let late = txn.has_snapshot() || self.state.queried.get();
+            if !read_only && txn.is_read_only() && late {
                 bail!(
                     ACTIVE_SQL_TRANSACTION,
                     "transaction read-write mode must be set before any query"
@@ -411,7 +415,7 @@ impl Session {
     }
 }
 
-fn warn(client: &mut dyn Client, state: SqlState, message: &str) -> Result<()> {
+pub(super) fn warn(client: &mut dyn Client, state: SqlState, message: &str) -> Result<()> {
     let mut notice = Notice::new(Severity::Warning, message);
     notice.body.state = state;
     client.notice(&notice)

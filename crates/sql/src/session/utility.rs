@@ -37,6 +37,12 @@ fn text_column(name: &str) -> OutputColumn {
     output_column(name, TypeRef::of(oids::TEXT), (0, 0))
 }
 
+/// The warning that what lasts until the transaction's end ends with the statement.
+fn outside_block(client: &mut dyn Client, what: &str) -> Result<()> {
+    let message = format!("{what} can only be used in transaction blocks");
+    super::transaction::warn(client, base::SqlState::NO_ACTIVE_SQL_TRANSACTION, &message)
+}
+
 /// Statements that change nothing a read-only transaction protects.
 fn allowed_read_only(statement: &U) -> bool {
     matches!(
@@ -103,7 +109,12 @@ impl Session {
             None => Arc::clone(&prepared.text),
         };
         match statement {
-            U::Set(set) => self.set_statement(set).map(|()| UtilityDone::tag("SET")),
+            U::Set(set) => {
+                if set.local && !self.in_block() {
+                    outside_block(client, "SET LOCAL")?;
+                }
+                self.set_statement(set).map(|()| UtilityDone::tag("SET"))
+            }
             U::Reset(name) => self.reset_statement(name.as_deref()),
             U::Show(name) => self.show(name.as_deref()),
             U::SetTransaction { session, modes, snapshot } => {
@@ -113,6 +124,9 @@ impl Session {
                 if *session {
                     self.set_session_modes(modes)?;
                 } else {
+                    if !self.in_block() {
+                        outside_block(client, "SET TRANSACTION")?;
+                    }
                     self.set_modes(modes)?;
                 }
                 Ok(UtilityDone::tag("SET"))

@@ -1,0 +1,4 @@
+//! Statements through whole sessions, over an engine in a temporary folder.
+
+mod sessions;
+mod support;

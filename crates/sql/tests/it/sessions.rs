@@ -1,0 +1,91 @@
+//! Transaction blocks, savepoints, settings and locks, as a client sees them.
+
+use crate::support::Database;
+
+#[test]
+fn what_needs_a_transaction_block_says_so() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.check(&[
+        ("SAVEPOINT a", "25P01 SAVEPOINT can only be used in transaction blocks"),
+        ("RELEASE a", "25P01 RELEASE SAVEPOINT can only be used in transaction blocks"),
+        ("ROLLBACK TO a", "25P01 ROLLBACK TO SAVEPOINT can only be used in transaction blocks"),
+        (
+            "SET LOCAL work_mem = '1MB'",
+            "WARNING 25P01 SET LOCAL can only be used in transaction blocks",
+        ),
+        (
+            "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+            "WARNING 25P01 SET TRANSACTION can only be used in transaction blocks",
+        ),
+        ("SHOW transaction_isolation", "read committed"),
+    ]);
+}
+
+#[test]
+fn the_isolation_level_is_fixed_by_the_first_query() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.check(&[
+        ("BEGIN", ""),
+        ("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", ""),
+        ("SHOW transaction_isolation", "repeatable read"),
+        ("COMMIT", ""),
+        ("BEGIN", ""),
+        ("SELECT 1", "1"),
+        (
+            "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+            "25001 SET TRANSACTION ISOLATION LEVEL must be called before any query",
+        ),
+        ("ROLLBACK", ""),
+        ("BEGIN ISOLATION LEVEL REPEATABLE READ", ""),
+        ("COMMIT", ""),
+    ]);
+}
+
+#[test]
+fn an_outer_join_s_made_up_rows_are_not_locked() {
+    let db = Database::new();
+    let mut s = db.session();
+    let refused = "0A000 FOR UPDATE cannot be applied to the nullable side of an outer join";
+    s.check(&[
+        ("CREATE TABLE t (id int PRIMARY KEY)", ""),
+        ("INSERT INTO t VALUES (1), (2)", ""),
+        ("SELECT * FROM t a LEFT JOIN t b ON a.id = b.id + 1 FOR UPDATE", refused),
+        ("SELECT * FROM t a FULL JOIN t b USING (id) FOR UPDATE OF a", refused),
+        ("SELECT * FROM t a LEFT JOIN t b ON a.id = b.id FOR UPDATE OF a", "1|1\n2|2"),
+        ("SELECT * FROM t a RIGHT JOIN t b ON a.id = b.id FOR UPDATE OF b", "1|1\n2|2"),
+    ]);
+}
+
+#[test]
+fn messages_name_what_postgresql_names() {
+    let db = Database::new();
+    let mut s = db.session();
+    let many = (0..101).map(|i| i.to_string()).collect::<Vec<_>>().join(",");
+    s.check(&[
+        ("SELECT array[1,2] || '{3}', '{3}' || array[1], array[1] || NULL", "{1,2,3}|{3,1}|{1}"),
+        (
+            &format!("SELECT concat({many})"),
+            "54023 cannot pass more than 100 arguments to a function",
+        ),
+        ("CREATE TABLE t (a int, b text)", ""),
+        ("CREATE UNIQUE INDEX u ON t (lower(b), (a + 1))", ""),
+        ("INSERT INTO t VALUES (1, 'A')", ""),
+        (
+            "INSERT INTO t VALUES (1, 'a')",
+            "23505 duplicate key value violates unique constraint \"u\"\n\
+             Key (lower(b), (a + 1))=(a, 2) already exists.",
+        ),
+        ("CREATE VIEW v AS SELECT a FROM t", ""),
+        (
+            "DROP TABLE t",
+            "2BP01 cannot drop table t because other objects depend on it\nview v depends on table t",
+        ),
+        ("PREPARE p AS SELECT * FROM t", ""),
+        ("EXECUTE p", "1|A"),
+        ("DROP VIEW v", ""),
+        ("ALTER TABLE t RENAME COLUMN b TO c", ""),
+        ("EXECUTE p", "0A000 cached plan must not change result type"),
+    ]);
+}

@@ -1,0 +1,120 @@
+//! A database in a temporary folder, and a client that writes down what it is told.
+
+use base::Result;
+use base::settings::{ServerSettings, Value};
+use engine::{Engine, EngineOptions};
+use sql::client::{Client, CopyWireFormat, Notice, OutputColumn};
+use sql::cluster::Cluster;
+use sql::session::Session;
+use std::sync::Arc;
+use txn::BackendKind;
+use types::{Datum, Env};
+
+pub struct Database {
+    cluster: Arc<Cluster>,
+    _folder: tempfile::TempDir,
+}
+
+fn options() -> EngineOptions {
+    let settings = ServerSettings::new();
+    settings.set_internal("shared_buffers", Value::Int(2048));
+    settings.set_internal("log_checkpoints", Value::Bool(false));
+    EngineOptions { background: false, ..EngineOptions::new(Arc::new(settings)) }
+}
+
+impl Database {
+    pub fn new() -> Database {
+        base::log::set_min_level(base::log::Level::Panic);
+        let folder = tempfile::tempdir().unwrap();
+        let disk = disk::os(folder.path().to_path_buf()).unwrap();
+        sql::init::init_with(Arc::clone(&disk), options()).unwrap();
+        let options = options();
+        let settings = Arc::clone(&options.settings);
+        let engine = Engine::open(disk, options).unwrap();
+        Database { cluster: Cluster::new(engine, settings).unwrap(), _folder: folder }
+    }
+
+    pub fn session(&self) -> Connection {
+        let session = Session::internal(&self.cluster, "postgres", BackendKind::Client).unwrap();
+        Connection { session }
+    }
+}
+
+pub struct Connection {
+    pub session: Session,
+}
+
+impl Connection {
+    /// Sends a query string. Rows as text, `|` between columns and `~` for NULL, one a line; then warnings and the error.
+    pub fn run(&mut self, sql: &str) -> String {
+        let mut client = Recorder::default();
+        if let Err(e) = self.session.simple_query(sql, &mut client) {
+            let e = e.to_sql_error();
+            client.lines.push(format!("{} {}", e.state, e.message));
+            client.lines.extend(e.detail.iter().map(ToString::to_string));
+        }
+        client.lines.join("\n")
+    }
+
+    #[track_caller]
+    pub fn check(&mut self, list: &[(&str, &str)]) {
+        for (sql, want) in list {
+            assert_eq!(self.run(sql), *want, "{sql}");
+        }
+    }
+}
+
+#[derive(Default)]
+struct Recorder {
+    lines: Vec<String>,
+}
+
+impl Client for Recorder {
+    fn row_description(&mut self, _: &[OutputColumn]) -> Result<()> {
+        Ok(())
+    }
+    fn data_row(&mut self, columns: &[OutputColumn], row: &[Datum], env: &dyn Env) -> Result<()> {
+        let mut fields = Vec::new();
+        for (column, value) in columns.iter().zip(row) {
+            fields.push(if value.is_null() {
+                "~".to_owned()
+            } else {
+                types::io::to_text(column.ty.oid, value, env)?
+            });
+        }
+        self.lines.push(fields.join("|"));
+        Ok(())
+    }
+    fn command_complete(&mut self, _: &str) -> Result<()> {
+        Ok(())
+    }
+    fn empty_query(&mut self) -> Result<()> {
+        Ok(())
+    }
+    fn notice(&mut self, notice: &Notice) -> Result<()> {
+        let body = &notice.body;
+        self.lines.push(format!("{} {} {}", notice.severity.name(), body.state, body.message));
+        Ok(())
+    }
+    fn parameter_status(&mut self, _: &str, _: &str) -> Result<()> {
+        Ok(())
+    }
+    fn copy_in_begin(&mut self, _: CopyWireFormat, _: usize) -> Result<()> {
+        Err(base::Error::unsupported("COPY FROM STDIN here"))
+    }
+    fn copy_in_read(&mut self, _: &mut Vec<u8>) -> Result<bool> {
+        Ok(false)
+    }
+    fn copy_out_begin(&mut self, _: CopyWireFormat, _: usize) -> Result<()> {
+        Ok(())
+    }
+    fn copy_out_data(&mut self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+    fn copy_out_end(&mut self) -> Result<()> {
+        Ok(())
+    }
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
