@@ -212,11 +212,7 @@ pub fn describe(state: &SessionState, object: Object) -> Result<String> {
             None => unknown(),
             Some(row) => {
                 let on = Object::relation(row.oid("ev_class"));
-                match row.text("rulename") {
-                    // A view's own rule is the view.
-                    "_RETURN" => describe(state, on)?,
-                    name => format!("rule {name} on {}", describe(state, on)?),
-                }
+                format!("rule {} on {}", row.text("rulename"), describe(state, on)?)
             }
         },
         "pg_namespace" => match one("pg_namespace")? {
