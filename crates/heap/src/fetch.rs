@@ -204,6 +204,18 @@ impl Heap {
         Ok(true)
     }
 
+    /// Whether `txn` itself inserted the version at `tid`.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn is_own_version(&self, tid: Tid, txn: &Transaction) -> Result<bool> {
+        let pin = self.rel.try_pin(Fork::Main, tid.block, &mut Strategy::Normal)?;
+        let Some(pin) = pin else { return Ok(false) };
+        let guard = pin.read();
+        let there = guard.item_id(tid.offset).is_normal();
+        Ok(there && txn.is_mine(guard.tuple(tid.offset).xmin()))
+    }
+
     /// What the row whose HOT chain begins at `tid` is as of now, for unique checks: the first member of the chain
     /// that is not dead, and where. With [`Dirty::Dead`] the flag says that all members are dead to
     /// everybody, so that the index entry may be killed.

@@ -198,7 +198,7 @@ impl ModifyNode {
                 }
                 Inserted::Conflict(root) => {
                     if c.update.is_none() {
-                        return Ok(());
+                        return require_visible(w, cx, root);
                     }
                     if self.update_conflicting(w, cx, root, row, out)? {
                         return Ok(());
@@ -469,4 +469,19 @@ impl Node for ModifyNode {
             None => Ok(()),
         }
     }
+}
+
+/// DO NOTHING says that the row is there: at REPEATABLE READ the snapshot must see it, unless it is
+/// the transaction's own.
+fn require_visible(w: &TableWriter, cx: &Cx<'_>, root: Tid) -> Result<()> {
+    if cx.x.txn.isolation() == IsolationLevel::ReadCommitted {
+        return Ok(());
+    }
+    let heap = w.heap();
+    let (_, tid, _) = heap.liveness(root, cx.x.txn)?;
+    let mut probe = TupleSlot::new();
+    if heap.fetch_version(tid, &cx.x.snapshot, &mut probe)? || heap.is_own_version(tid, cx.x.txn)? {
+        return Ok(());
+    }
+    require_read_committed(cx, false)
 }

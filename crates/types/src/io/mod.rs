@@ -271,7 +271,7 @@ pub fn text_input(type_oid: Oid, typmod: i32, text: &str, env: &dyn Env) -> Resu
                 bail!(FEATURE_NOT_SUPPORTED, "cannot accept a value of type {}", info.name)
             }
             Some(info) => return Err(base::Error::unsupported(format!("type {}", info.name))),
-            None => bail!(INTERNAL_ERROR, "cache lookup failed for type {}", type_oid.0),
+            None => return Err(base::Error::unsupported("a literal of a composite type")),
         },
     })
 }
