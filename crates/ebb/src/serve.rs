@@ -155,6 +155,11 @@ pub fn serve(
     let options = EngineOptions::new(Arc::clone(&settings));
     let engine = Engine::open(Arc::clone(&disk), options).map_err(|e| in_folder(data, e))?;
     let cluster = Cluster::new(Arc::clone(&engine), Arc::clone(&settings))?;
+    {
+        let (disk, settings) = (Arc::clone(&disk), Arc::clone(&settings));
+        let command_line = command_line.clone();
+        cluster.on_reload(Box::new(move || reload(disk.as_ref(), &settings, &command_line)));
+    }
     let server = Server::start(listener, Arc::clone(&cluster))?;
     for address in server.addresses() {
         base::log!("listening on {}, port {}", address.ip(), address.port());
@@ -193,6 +198,15 @@ fn announce(server: &Server, fresh: bool, data: &Path) {
     println!("  psql -h {} -p {} -U postgres postgres", address.ip(), address.port());
 }
 
+/// Reads the configuration files again.
+fn reload(disk: &dyn Disk, settings: &ServerSettings, command_line: &[Assignment]) {
+    base::log!("received SIGHUP, reloading configuration files");
+    let reloaded = layers(disk, command_line).and_then(|l| settings.apply(&l, false));
+    if let Err(error) = reloaded {
+        base::log!("configuration file contains errors; no changes were applied: {error}");
+    }
+}
+
 /// Waits for the signal that ends the server; true for an immediate end. SIGHUP reloads the files.
 fn wait_for_end(
     signals: &mut Signals,
@@ -202,15 +216,7 @@ fn wait_for_end(
 ) -> bool {
     for signal in signals.forever() {
         match signal {
-            SIGHUP => {
-                base::log!("received SIGHUP, reloading configuration files");
-                let reloaded = layers(disk, command_line).and_then(|l| settings.apply(&l, false));
-                if let Err(error) = reloaded {
-                    base::log!(
-                        "configuration file contains errors; no changes were applied: {error}"
-                    );
-                }
-            }
+            SIGHUP => reload(disk, settings, command_line),
             SIGQUIT => return true,
             _ => return false,
         }

@@ -49,6 +49,7 @@ pub struct LoginRole {
     pub expired: bool,
 }
 
+type Reloader = Box<dyn Fn() + Send + Sync>;
 type Terminator = Box<dyn Fn(i32) + Send + Sync>;
 
 /// The server.
@@ -58,6 +59,7 @@ pub struct Cluster {
     settings: Arc<ServerSettings>,
     databases: RwLock<HashMap<Oid, Arc<DatabaseState>>>,
     terminator: OnceLock<Terminator>,
+    reloader: OnceLock<Reloader>,
     /// VACUUM and ANALYZE that run now.
     pub maintenance: crate::maintenance::progress::Registry,
     /// Raises statement timeouts.
@@ -79,6 +81,7 @@ impl Cluster {
             settings,
             databases: RwLock::new(DATABASES_RANK, HashMap::new()),
             terminator: OnceLock::new(),
+            reloader: OnceLock::new(),
             maintenance: crate::maintenance::progress::Registry::default(),
             timer: Timer::start()?,
             started_us: base::sync::now_timestamp_us(),
@@ -108,6 +111,22 @@ impl Cluster {
     /// What wakes a session that waits for its client, so that it ends.
     pub fn on_terminate(&self, terminator: Terminator) {
         let _ = self.terminator.set(terminator);
+    }
+
+    /// What reads the configuration files again.
+    pub fn on_reload(&self, reloader: Reloader) {
+        let _ = self.reloader.set(reloader);
+    }
+
+    /// Reads the configuration files again; false where there are none.
+    pub fn reload(&self) -> bool {
+        match self.reloader.get() {
+            Some(reload) => {
+                reload();
+                true
+            }
+            None => false,
+        }
     }
 
     /// Ends session `pid`.

@@ -4,7 +4,7 @@
 //! [`names`]: reg* types. `describe`: `pg_get_*def`. `visible`: `pg_*_is_visible`, schemas. `sizes`: relation
 //! and database sizes. `privileges`: `has_*_privilege`. `session`: the session, its settings, transaction IDs.
 //! `locks`: advisory locks, `pg_locks`, cancelling. `sequences`: `nextval` and company. `activity`,
-//! `statistics`: the counters behind `pg_stat_*`. [`progress`]: vacuums under way. `views.sql`: the views.
+//! `statistics`: the counters behind `pg_stat_*`. `progress`: vacuums under way. `views.sql`: the views.
 //!
 //! # Differs from PostgreSQL
 //! Functions keep PostgreSQL's OIDs; the few of our own have OIDs from 9900.
@@ -15,7 +15,7 @@ mod functions;
 mod locks;
 pub mod names;
 mod privileges;
-pub mod progress;
+mod progress;
 mod sequences;
 mod session;
 mod sizes;

@@ -1,46 +1,32 @@
-//! Vacuums under way, for `pg_stat_progress_vacuum`.
-//!
-//! # Purpose
-//! Whoever starts a vacuum [`announce`]s its progress; it is listed for as long as somebody holds it.
+//! VACUUM and ANALYZE under way, for `pg_stat_progress_vacuum` and `pg_stat_progress_analyze`.
 
-use super::{Bodies, rows, state};
-use base::Result;
-use base::sync::{Mutex, Rank};
-use std::sync::{Arc, Weak};
+use super::{Bodies, int8, rows, state};
+use base::{Oid, Result};
+use std::sync::atomic::Ordering;
 use types::Datum;
 use types::FunctionBody::Set;
 use types::args::text;
-use vacuum::progress::VacuumProgress;
 
-static UNDER_WAY: Mutex<Vec<Weak<VacuumProgress>>> = Mutex::new(Rank(46), Vec::new());
-
-/// Lists a vacuum until its progress is dropped.
-pub fn announce(progress: &Arc<VacuumProgress>) {
-    let mut list = UNDER_WAY.lock();
-    list.retain(|p| p.strong_count() > 0);
-    list.push(Arc::downgrade(progress));
-}
-
-/// The vacuums under way.
-pub fn under_way() -> Vec<Arc<VacuumProgress>> {
-    UNDER_WAY.lock().iter().filter_map(Weak::upgrade).collect()
-}
+/// The parameters of a row, after PID, database and relation.
+const PARAMETERS: usize = 20;
 
 pub(super) const BODIES: Bodies = &[("pg_stat_get_progress_info", Set(|env, a| list(env, a)))];
 
+fn row(pid: i32, database: Oid, relation: Oid, parameters: &[u64]) -> Vec<Datum> {
+    let mut row = vec![Datum::Int4(pid), Datum::Oid(database), Datum::Oid(relation)];
+    row.extend(parameters.iter().map(|p| int8(*p)));
+    row.resize(3 + PARAMETERS, Datum::Int8(0));
+    row
+}
+
 fn list(env: &dyn types::Env, a: &[Datum]) -> Result<types::registry::RowIter> {
-    let state = state(env)?;
-    let mut out = Vec::new();
-    if text(a, 0)?.eq_ignore_ascii_case("VACUUM") {
-        for progress in under_way() {
-            let p = progress.row();
-            // Another server in the same process has sessions of its own.
-            if state.cluster.backends().by_pid(p.pid).is_none() {
-                continue;
-            }
-            let mut row = vec![Datum::Int4(p.pid), Datum::Oid(p.database), Datum::Oid(p.relation)];
-            row.extend(
-                [
+    let progress = &state(env)?.cluster.maintenance;
+    Ok(rows(match text(a, 0)?.to_ascii_uppercase().as_str() {
+        "VACUUM" => progress
+            .vacuums()
+            .into_iter()
+            .map(|p| {
+                let parameters = [
                     p.phase as u64,
                     p.heap_blks_total,
                     p.heap_blks_scanned,
@@ -53,12 +39,24 @@ fn list(env: &dyn types::Env, a: &[Datum]) -> Result<types::registry::RowIter> {
                     p.indexes_processed,
                     // nanoseconds, as PostgreSQL counts them here
                     p.delay_us * 1000,
-                ]
-                .map(super::int8),
-            );
-            row.resize(23, Datum::Int8(0));
-            out.push(row);
-        }
-    }
-    Ok(rows(out))
+                ];
+                row(p.pid, p.database, p.relation, &parameters)
+            })
+            .collect(),
+        "ANALYZE" => progress
+            .analyzes()
+            .into_iter()
+            .map(|p| {
+                let phase = match p.phase() {
+                    "initializing" => 0,
+                    "acquiring sample rows" => 1,
+                    "computing statistics" => 3,
+                    _ => 5,
+                };
+                let blocks = [&p.blocks_total, &p.blocks_scanned].map(|b| b.load(Ordering::Relaxed));
+                row(p.pid, p.database, p.relation, &[phase, blocks[0], blocks[1]])
+            })
+            .collect(),
+        _ => Vec::new(),
+    }))
 }

@@ -85,6 +85,14 @@ pub(super) const BODIES: Bodies = &[
         Scalar(|env, _| Ok(Datum::TimestampTz(state(env)?.cluster.started_us))),
     ),
     ("pg_conf_load_time", Scalar(|env, _| Ok(Datum::TimestampTz(state(env)?.cluster.started_us)))),
+    (
+        "pg_reload_conf",
+        Scalar(|env, _| {
+            let state = state(env)?;
+            superuser(state, "pg_reload_conf")?;
+            Ok(Datum::Bool(state.cluster.reload()))
+        }),
+    ),
     ("pg_is_in_recovery", Scalar(|_, _| Ok(Datum::Bool(false)))),
     ("pg_client_encoding", Scalar(|env, _| Ok(Datum::text(setting(env, "client_encoding")?)))),
     ("getdatabaseencoding", Scalar(|_, _| Ok(Datum::text("UTF8")))),

@@ -389,5 +389,19 @@ CREATE VIEW pg_catalog.pg_stat_progress_vacuum AS
          s.param10 AS indexes_processed, s.param11 / 1000000::double precision AS delay_time
     FROM pg_stat_get_progress_info('VACUUM') s LEFT JOIN pg_database d ON d.oid = s.datid;
 
+CREATE VIEW pg_catalog.pg_stat_progress_analyze AS
+  SELECT s.pid, s.datid, d.datname, s.relid,
+         CASE s.param1 WHEN 0 THEN 'initializing' WHEN 1 THEN 'acquiring sample rows'
+                       WHEN 2 THEN 'acquiring inherited sample rows'
+                       WHEN 3 THEN 'computing statistics'
+                       WHEN 4 THEN 'computing extended statistics'
+                       WHEN 5 THEN 'finalizing analyze' END AS phase,
+         s.param2 AS sample_blks_total, s.param3 AS sample_blks_scanned,
+         s.param4 AS ext_stats_total, s.param5 AS ext_stats_computed,
+         s.param6 AS child_tables_total, s.param7 AS child_tables_done,
+         s.param8::oid AS current_child_table_relid,
+         s.param9 / 1000000::double precision AS delay_time
+    FROM pg_stat_get_progress_info('ANALYZE') s LEFT JOIN pg_database d ON d.oid = s.datid;
+
 -- The buffer cache.
 CREATE VIEW pg_catalog.pg_buffercache AS SELECT * FROM pg_buffercache_pages();
