@@ -53,7 +53,8 @@ fn list(env: &dyn types::Env, a: &[Datum]) -> Result<types::registry::RowIter> {
                     "computing statistics" => 3,
                     _ => 5,
                 };
-                let blocks = [&p.blocks_total, &p.blocks_scanned].map(|b| b.load(Ordering::Relaxed));
+                let blocks =
+                    [&p.blocks_total, &p.blocks_scanned].map(|b| b.load(Ordering::Relaxed));
                 row(p.pid, p.database, p.relation, &[phase, blocks[0], blocks[1]])
             })
             .collect(),
