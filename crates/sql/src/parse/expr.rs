@@ -151,7 +151,10 @@ impl Parser<'_> {
                 (e, true) => left = e,
                 (e, false) => return Ok(e),
             }
-            chain += 1;
+            // AND and OR are lists: any number of conditions nests no deeper.
+            if !matches!(left.kind, ExprKind::And(_) | ExprKind::Or(_)) {
+                chain += 1;
+            }
             if chain > MAX_CHAIN {
                 return Err(base::err!(STATEMENT_TOO_COMPLEX, "stack depth limit exceeded"));
             }

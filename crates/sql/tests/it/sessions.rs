@@ -89,3 +89,17 @@ fn messages_name_what_postgresql_names() {
         ("EXECUTE p", "0A000 cached plan must not change result type"),
     ]);
 }
+
+#[test]
+fn thousands_of_conditions_are_no_depth() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.check(&[
+        ("CREATE TABLE t (id int PRIMARY KEY, v int)", ""),
+        ("INSERT INTO t SELECT g, g FROM generate_series(1, 20) g", ""),
+    ]);
+    let any: Vec<String> = (0..4000).map(|i| format!("v = {}", i * 10)).collect();
+    let all: Vec<String> = (0..4000).map(|i| format!("v <> {i}")).collect();
+    assert_eq!(s.run(&format!("SELECT count(*) FROM t WHERE {}", any.join(" OR "))), "2");
+    assert_eq!(s.run(&format!("SELECT count(*) FROM t WHERE {}", all.join(" AND "))), "0");
+}
