@@ -22,6 +22,13 @@ struct CachedPlan {
     search_path: Rc<[String]>,
 }
 
+/// A statement's meaning, and under which catalogs and settings it was found.
+struct Analysed {
+    query: Query,
+    generation: u64,
+    search_path: Rc<[String]>,
+}
+
 /// A statement that has been parsed and analysed.
 pub struct Prepared {
     /// The text it came from.
@@ -37,6 +44,8 @@ pub struct Prepared {
     /// When it was prepared.
     pub prepared_us: i64,
     plan: RefCell<Option<CachedPlan>>,
+    /// What analysis made of it when it was prepared, for the first plan.
+    analysed: RefCell<Option<Analysed>>,
     /// An executor instance that has run this plan and can run it again.
     pub(super) spare: RefCell<Option<super::run::SpareExecutor>>,
 }
@@ -61,6 +70,7 @@ impl Prepared {
             from_sql: false,
             prepared_us: base::sync::now_timestamp_us(),
             plan: RefCell::new(None),
+            analysed: RefCell::new(None),
             spare: RefCell::new(None),
         }
     }
@@ -94,9 +104,19 @@ impl Prepared {
         let Some(parsed) = &self.parsed else {
             base::bail!(INTERNAL_ERROR, "an empty statement has no plan");
         };
-        let mut params = ParamTypes::fixed(self.params.clone());
-        let query = analyse::analyse(parsed, state.as_ref(), &mut params, session.env().as_ref())?;
-        check_result_unchanged(self, &query)?;
+        let kept = self.analysed.borrow_mut().take().filter(|a| {
+            a.generation == generation && a.search_path == path && !state.catalog.is_dirty()
+        });
+        let query = match kept {
+            Some(kept) => kept.query,
+            None => {
+                let mut params = ParamTypes::fixed(self.params.clone());
+                let env = session.env().as_ref();
+                let query = analyse::analyse(parsed, state.as_ref(), &mut params, env)?;
+                check_result_unchanged(self, &query)?;
+                query
+            }
+        };
         let plan = Arc::new(plan_query(&query, session, &[])?);
         if !state.catalog.is_dirty() {
             *self.plan.borrow_mut() =
@@ -192,9 +212,17 @@ impl Session {
             let given: Vec<Oid> = given.iter().map(|o| Oid(*o)).collect();
             let mut params = ParamTypes::variable(given);
             let env: Rc<SessionEnv> = Rc::clone(&self.env);
+            let (generation, search_path) = (state.catalog.generation(), state.search_path_names());
             let query = analyse::analyse(&parsed, state.as_ref(), &mut params, env.as_ref())?;
             let columns = query_columns(&query);
-            return Ok(Prepared::of(text, Some(parsed), params.types, columns));
+            let prepared = Prepared::of(text, Some(parsed), params.types, columns);
+            // The types of parameters may have been found only on the way: then it is analysed again.
+            // This transaction's own changes of catalogs do not show in the generation.
+            if prepared.params.is_empty() && !state.catalog.is_dirty() {
+                let analysed = Analysed { query, generation, search_path };
+                *prepared.analysed.borrow_mut() = Some(analysed);
+            }
+            return Ok(prepared);
         }
         let columns = self.utility_columns(&parsed)?;
         Ok(Prepared::of(text, Some(parsed), given.iter().map(|o| Oid(*o)).collect(), columns))

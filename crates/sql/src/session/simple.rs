@@ -14,6 +14,7 @@ use crate::parse::{self, Parsed, Statement};
 use base::Result;
 use base::sync::CancelReason;
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::rc::Rc;
 use std::sync::Arc;
 use txn::BackendState;
@@ -21,11 +22,16 @@ use types::Datum;
 
 /// How many statements of the simple protocol are kept.
 const CACHED_STATEMENTS: usize = 256;
+/// How many texts are remembered as having come once.
+const SEEN_TEXTS: usize = 1024;
 
 /// Statements by their text, with the catalogs' generation they were analysed under.
 #[derive(Default)]
 pub struct StatementCache {
     statements: HashMap<Box<str>, (Rc<Prepared>, u64, Rc<[String]>)>,
+    /// Hashes of texts that came once, by their low bits: most texts never come again.
+    seen: Vec<u64>,
+    hasher: std::hash::RandomState,
 }
 
 impl StatementCache {
@@ -36,6 +42,12 @@ impl StatementCache {
     }
 
     fn put(&mut self, text: &str, prepared: &Rc<Prepared>, generation: u64, path: Rc<[String]>) {
+        let hash = self.hasher.hash_one(text);
+        self.seen.resize(SEEN_TEXTS, 0);
+        let slot = usize::try_from(hash % SEEN_TEXTS as u64).unwrap_or(0);
+        if std::mem::replace(&mut self.seen[slot], hash) != hash {
+            return;
+        }
         if self.statements.len() >= CACHED_STATEMENTS {
             self.statements.clear();
         }
@@ -109,7 +121,10 @@ impl Session {
             if count == 1 && prepared.is_query() {
                 let path = self.state.search_path_names();
                 let generation = self.state.catalog.generation();
-                self.plan_cache.put(text, &prepared, generation, path);
+                // What was prepared under catalogs of this transaction's own may not outlive it.
+                if !self.state.catalog.is_dirty() {
+                    self.plan_cache.put(text, &prepared, generation, path);
+                }
                 return self.run_single(prepared, client);
             }
             let tag = self.run_prepared(prepared, client)?;
