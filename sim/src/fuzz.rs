@@ -206,7 +206,12 @@ pub fn sql(rng: &mut SmallRng, end: Instant, found: &mut Found) -> Result<u64> {
             "INSERT INTO t SELECT g, chr(97 + g % 5), g * 1.5 FROM generate_series(1, 40) g",
             &mut quiet,
         )?;
-        session.simple_query("SET statement_timeout = '300ms'", &mut quiet)?;
+        // As a default, so that RESET ALL leaves it.
+        session.state().settings.borrow_mut().set_default(
+            "statement_timeout",
+            "300ms",
+            base::settings::Source::Client,
+        )?;
         for _ in 0..200 {
             let base = CORPUS[rng.random_range(0..CORPUS.len())];
             let text = mutate(rng, base);
