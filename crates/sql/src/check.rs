@@ -214,7 +214,7 @@ fn free_targets(heap: &Heap, tids: &[Tid]) -> Result<Vec<Tid>> {
         let Some((_, pin)) = &at else { continue };
         let page = pin.read();
         let exists = tid.offset != OffsetNumber::INVALID
-            && usize::from(tid.offset.0) <= usize::from(page.item_count())
+            && usize::from(tid.offset.0) <= page.item_count()
             && !page.item_id(tid.offset).is_unused();
         if !exists {
             out.push(*tid);

@@ -223,7 +223,7 @@ pub fn oid_array(values: &[Oid]) -> Datum {
 
 /// A text[].
 pub fn text_array<S: AsRef<str>>(values: &[S]) -> Datum {
-    let elements = values.iter().map(|v| Datum::text(v)).collect();
+    let elements = values.iter().map(Datum::text).collect();
     Datum::Array(Arc::new(ArrayValue::one_dimension(oids::TEXT, elements)))
 }
 

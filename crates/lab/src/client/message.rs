@@ -168,14 +168,24 @@ impl Outcome {
 
     /// The command tags.
     pub fn tags(&self) -> Vec<&str> {
-        let tag = |e| if let &Event::Tag(ref t) = e { Some(t.as_str()) } else { None };
-        self.events.iter().filter_map(tag).collect()
+        let mut tags = Vec::new();
+        for event in &self.events {
+            if let Event::Tag(tag) = event {
+                tags.push(tag.as_str());
+            }
+        }
+        tags
     }
 
     /// All data of COPY TO STDOUT.
     pub fn copied(&self) -> Vec<u8> {
-        let data = |e| if let &Event::Copied(ref d) = e { Some(d.as_slice()) } else { None };
-        self.events.iter().filter_map(data).collect::<Vec<_>>().concat()
+        let mut all = Vec::new();
+        for event in &self.events {
+            if let Event::Copied(data) = event {
+                all.extend_from_slice(data);
+            }
+        }
+        all
     }
 }
 

@@ -191,18 +191,19 @@ fn select<C>(mut list: Vec<C>, input: &[Oid], args: impl Fn(&C) -> &[Oid]) -> Ve
     }
     // All known types the same: suppose the unknown ones are too.
     let mut known = input.iter().filter(|t| **t != UNKNOWN);
-    if let Some(first) = known.next() {
-        if known.all(|t| t == first) {
-            let fits =
-                |c: &C| {
-                    let supposed = vec![*first; input.len()];
-                    args(c).iter().zip(input).all(|(a, i)| {
-                        *i != UNKNOWN || can_coerce(*first, *a, CastContext::Implicit)
-                    }) && settle(args(c), &supposed, UNKNOWN).is_some()
-                };
-            if list.iter().filter(|c| fits(c)).count() == 1 {
-                list.retain(fits);
-            }
+    if let Some(first) = known.next()
+        && known.all(|t| t == first)
+    {
+        let fits = |c: &C| {
+            let supposed = vec![*first; input.len()];
+            args(c)
+                .iter()
+                .zip(input)
+                .all(|(a, i)| *i != UNKNOWN || can_coerce(*first, *a, CastContext::Implicit))
+                && settle(args(c), &supposed, UNKNOWN).is_some()
+        };
+        if list.iter().filter(|c| fits(c)).count() == 1 {
+            list.retain(fits);
         }
     }
     list
@@ -671,10 +672,10 @@ impl Analyser<'_> {
 fn default_argument(f: &Function, index: usize) -> Result<Expr> {
     let ty = f.args[index];
     let from_first = index + f.defaults - f.args.len();
-    if let Some(info) = types::registry::function(f.oid) {
-        if let Some(v) = info.default_values.get(from_first) {
-            return Ok(super::coerce::constant(ty, v.clone()));
-        }
+    if let Some(info) = types::registry::function(f.oid)
+        && let Some(v) = info.default_values.get(from_first)
+    {
+        return Ok(super::coerce::constant(ty, v.clone()));
     }
     let text = types::facts::proc(f.oid)
         .and_then(|p| p.default_text.split('|').nth(from_first))

@@ -85,15 +85,16 @@ pub(crate) fn path(from: Oid, to: Oid, context: CastContext) -> Path {
             CastMethod::InOut => Path::Io,
         };
     }
-    if to != OIDVECTOR && to != INT2VECTOR {
-        if let (Some(a), Some(b)) = (element_type(from), element_type(to)) {
-            return match path(a, b, context) {
-                Path::None => Path::None,
-                Path::Relabel => Path::Relabel,
-                Path::Same => Path::Relabel,
-                _ => Path::Array,
-            };
-        }
+    if to != OIDVECTOR
+        && to != INT2VECTOR
+        && let (Some(a), Some(b)) = (element_type(from), element_type(to))
+    {
+        return match path(a, b, context) {
+            Path::None => Path::None,
+            Path::Relabel => Path::Relabel,
+            Path::Same => Path::Relabel,
+            _ => Path::Array,
+        };
     }
     if is_composite(from) && to == RECORD || from == RECORD && is_composite(to) {
         return Path::Relabel;
@@ -297,12 +298,12 @@ impl Analyser<'_> {
         if let Some(f) = length_function(to.oid) {
             return cast_call(f, e, to, explicit);
         }
-        if let Some(element) = element_type(to.oid) {
-            if let Some(f) = length_function(element) {
-                let of = TypeRef { oid: element, typmod: to.typmod };
-                let item = cast_call(f, Expr::CaseTestValue(TypeRef::of(element)), of, explicit);
-                return Expr::ArrayCoerce { arg: Box::new(e), element: Box::new(item), ty: to };
-            }
+        if let Some(element) = element_type(to.oid)
+            && let Some(f) = length_function(element)
+        {
+            let of = TypeRef { oid: element, typmod: to.typmod };
+            let item = cast_call(f, Expr::CaseTestValue(TypeRef::of(element)), of, explicit);
+            return Expr::ArrayCoerce { arg: Box::new(e), element: Box::new(item), ty: to };
         }
         e
     }

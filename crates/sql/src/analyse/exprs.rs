@@ -487,12 +487,11 @@ impl Analyser<'_> {
         let declared = super::calls::settle(&[o.left, o.right], &[l.ty().oid, element], o.result)
             .map_or([o.left, o.right], |(d, _)| [d[0], d[1]]);
         l = self.coerce_implicit(l, declared[0], lloc)?;
-        if let Some(array) = array_type(declared[1]) {
-            if rt == UNKNOWN
-                || (element != declared[1] && !super::coerce::is_polymorphic(declared[1]))
-            {
-                r = self.coerce_implicit(r, array, rloc)?;
-            }
+        if let Some(array) = array_type(declared[1])
+            && (rt == UNKNOWN
+                || (element != declared[1] && !super::coerce::is_polymorphic(declared[1])))
+        {
+            r = self.coerce_implicit(r, array, rloc)?;
         }
         Ok(Expr::ScalarArrayOp {
             function: o.function.0,
@@ -610,11 +609,8 @@ impl Analyser<'_> {
         }
         let l = (self.expr(left)?, left.loc);
         let r = (self.expr(right)?, right.loc);
-        match self.equality(l, r, loc)? {
-            (function, operator, left, right) => {
-                Ok(Expr::Distinct { function, operator, left, right, negated })
-            }
-        }
+        let (function, operator, left, right) = self.equality(l, r, loc)?;
+        Ok(Expr::Distinct { function, operator, left, right, negated })
     }
 
     /// `=` of two operands, taken apart.

@@ -162,10 +162,10 @@ impl Analyser<'_> {
     }
 
     fn table(&mut self, name: &ObjectName, only: bool, alias: Option<&Alias>) -> Result<FromItem> {
-        if name.schema.is_none() {
-            if let Some(entry) = self.cte_entry(&name.name, name.loc)? {
-                return self.add_entry(entry, alias, name.loc);
-            }
+        if name.schema.is_none()
+            && let Some(entry) = self.cte_entry(&name.name, name.loc)?
+        {
+            return self.add_entry(entry, alias, name.loc);
         }
         let table = self.relation(name)?;
         self.readable(&table, name.loc)?;

@@ -91,10 +91,10 @@ impl Analyser<'_> {
             Expr::Aggregate(a) if a.levels_up == 0 => None,
             Expr::Grouping(_) => None,
             Expr::SubLink { subquery, test, .. } => {
-                if let Some(t) = test {
-                    if let Some(found) = self.ungrouped(q, t) {
-                        return Some(found);
-                    }
+                if let Some(t) = test
+                    && let Some(found) = self.ungrouped(q, t)
+                {
+                    return Some(found);
                 }
                 let sub = q.sub_selects.get(*subquery)?;
                 self.ungrouped_in(q, sub)

@@ -12,14 +12,14 @@ use types::typename::type_by_typname;
 impl Analyser<'_> {
     /// The relation of that name.
     pub fn relation(&self, name: &ObjectName) -> Result<Arc<Table>> {
-        if let Some(c) = &name.catalog {
-            if *c != self.catalog.database_name() {
-                let e = err!(
-                    FEATURE_NOT_SUPPORTED,
-                    "cross-database references are not implemented: \"{name}\""
-                );
-                return self.at(name.loc, e);
-            }
+        if let Some(c) = &name.catalog
+            && *c != self.catalog.database_name()
+        {
+            let e = err!(
+                FEATURE_NOT_SUPPORTED,
+                "cross-database references are not implemented: \"{name}\""
+            );
+            return self.at(name.loc, e);
         }
         match self.catalog.table_by_name(name.schema.as_deref(), &name.name)? {
             Some(t) => Ok(t),
@@ -40,22 +40,22 @@ impl Analyser<'_> {
             [.., s, n] => (Some(s.as_str()), n),
             [] => return Err(err!(SYNTAX_ERROR, "type name is empty")),
         };
-        if schema.is_none_or(|s| s == "pg_catalog") {
-            if let Some(t) = type_by_typname(name) {
-                return Ok(t.oid);
-            }
+        if schema.is_none_or(|s| s == "pg_catalog")
+            && let Some(t) = type_by_typname(name)
+        {
+            return Ok(t.oid);
         }
         // a table's row type
-        if let Some(t) = self.catalog.table_by_name(schema, name)? {
-            if t.row_type.is_valid() {
-                return Ok(t.row_type);
-            }
+        if let Some(t) = self.catalog.table_by_name(schema, name)?
+            && t.row_type.is_valid()
+        {
+            return Ok(t.row_type);
         }
-        if let Some(s) = schema {
-            if self.catalog.schema_by_name(s)?.is_none() {
-                let e = err!(INVALID_SCHEMA_NAME, "schema \"{s}\" does not exist");
-                return self.at(loc, e);
-            }
+        if let Some(s) = schema
+            && self.catalog.schema_by_name(s)?.is_none()
+        {
+            let e = err!(INVALID_SCHEMA_NAME, "schema \"{s}\" does not exist");
+            return self.at(loc, e);
         }
         let e = err!(UNDEFINED_OBJECT, "type \"{}\" does not exist", names.join("."));
         self.at(loc, e)

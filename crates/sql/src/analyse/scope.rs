@@ -272,21 +272,20 @@ impl Analyser<'_> {
         let rte = it.rte;
         let entry = &self.levels[at].rtes[rte];
         // A function with one scalar column: its row is that value.
-        if let RteKind::Function { calls, ordinality: false } = &entry.kind {
-            if let [call] = calls.as_slice() {
-                if call.columns == 1 && !super::from::yields_record(&call.call) {
-                    let e = Expr::Var { levels_up: 0, rte, column: 1, ty: entry.column_types[0] };
-                    return self.seen(e, up, loc);
-                }
-            }
+        if let RteKind::Function { calls, ordinality: false } = &entry.kind
+            && let [call] = calls.as_slice()
+            && call.columns == 1
+            && !super::from::yields_record(&call.call)
+        {
+            let e = Expr::Var { levels_up: 0, rte, column: 1, ty: entry.column_types[0] };
+            return self.seen(e, up, loc);
         }
         let mut ty = TypeRef::of(RECORD);
-        if let RteKind::Relation { oid, .. } = entry.kind {
-            if let Ok(Some(t)) = self.catalog.table_by_oid(base::Oid(oid)) {
-                if t.row_type.is_valid() {
-                    ty = TypeRef::of(t.row_type);
-                }
-            }
+        if let RteKind::Relation { oid, .. } = entry.kind
+            && let Ok(Some(t)) = self.catalog.table_by_oid(base::Oid(oid))
+            && t.row_type.is_valid()
+        {
+            ty = TypeRef::of(t.row_type);
         }
         let e = Expr::Var { levels_up: 0, rte, column: 0, ty };
         self.seen(e, up, loc)

@@ -331,18 +331,18 @@ impl Analyser<'_> {
         for s in list {
             let expr = self.sort_expr(&s.expr, targets, "ORDER BY")?;
             self.must_be_sortable(expr.ty().oid, s.expr.loc)?;
-            if let Some(op) = &s.using {
-                if !matches!(op.name.as_str(), "<" | ">" | "<=" | ">=") {
-                    let e = SqlError::new(
-                        SqlState::WRONG_OBJECT_TYPE,
-                        format!("operator {} is not a valid ordering operator", op.name),
-                    )
-                    .hint(
-                        "Ordering operators must be \"<\" or \">\" members of btree operator \
+            if let Some(op) = &s.using
+                && !matches!(op.name.as_str(), "<" | ">" | "<=" | ">=")
+            {
+                let e = SqlError::new(
+                    SqlState::WRONG_OBJECT_TYPE,
+                    format!("operator {} is not a valid ordering operator", op.name),
+                )
+                .hint(
+                    "Ordering operators must be \"<\" or \">\" members of btree operator \
                          families.",
-                    );
-                    return self.at(s.expr.loc, e.into());
-                }
+                );
+                return self.at(s.expr.loc, e.into());
             }
             if out.iter().any(|k| k.expr == expr) {
                 continue;

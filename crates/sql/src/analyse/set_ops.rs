@@ -283,7 +283,7 @@ impl Analyser<'_> {
         let made = self.nested(|a| a.recursive_union(s, *all, left, right, &types, &c.name, *loc));
         self.levels[owner].recursive = saved;
         let cte = &mut self.levels[owner].ctes[index];
-        cte.query = Box::new(made?);
+        *cte.query = made?;
         cte.columns = columns;
         cte.references = 0;
         cte.recursive = true;

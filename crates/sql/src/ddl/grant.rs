@@ -90,7 +90,7 @@ impl Ddl<'_> {
                 }
             }
             GrantObject::AllTablesInSchema(schemas) => {
-                self.all_in(schemas, &[b'r', b'v', b'm', b'p'], On::Table, &mut objects)?;
+                self.all_in(schemas, b"rvmp", On::Table, &mut objects)?;
             }
             GrantObject::AllSequencesInSchema(schemas) => {
                 self.all_in(schemas, b"S", On::Sequence, &mut objects)?;

@@ -139,10 +139,10 @@ impl<'a> Printer<'a> {
     fn select(&mut self, q: &'a Query) -> Result<()> {
         if let (Some(RteKind::Values { rows }), [FromItem::Rte(0)], None) =
             (q.range_table.first().map(|r| &r.kind), q.from.as_slice(), &q.filter)
+            && q.range_table.len() == 1
+            && q.targets.len() == q.range_table[0].column_names.len()
         {
-            if q.range_table.len() == 1 && q.targets.len() == q.range_table[0].column_names.len() {
-                return self.values(rows);
-            }
+            return self.values(rows);
         }
         self.text("SELECT ");
         match &q.distinct {

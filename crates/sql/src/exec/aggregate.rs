@@ -193,15 +193,14 @@ impl Call {
                     }
                 }
             }
-            (State::Extreme(best), Maker::Extreme { greatest, ty }) => {
+            (State::Extreme(best), Maker::Extreme { greatest, ty })
                 if !args[0].is_null()
                     && (best.is_null() || {
                         let o = compare(ty, &args[0], best);
                         if greatest { o.is_gt() } else { o.is_lt() }
-                    })
-                {
-                    *best = args[0].clone();
-                }
+                    }) =>
+            {
+                *best = args[0].clone();
             }
             (State::Other(s), _) => s.add(cx.x.env, args)?,
             _ => {}

@@ -89,14 +89,15 @@ impl Parser<'_> {
                     self.skip(1);
                     let arg = self.climb(MINUS)?;
                     // -5 is a constant, as PostgreSQL's doNegate makes it
-                    if minus && number {
-                        if let ExprKind::Number(n) = &arg.kind {
-                            let n = match n.strip_prefix('-') {
-                                Some(positive) => positive.to_owned(),
-                                None => format!("-{n}"),
-                            };
-                            return Ok(node(ExprKind::Number(n), loc));
-                        }
+                    if minus
+                        && number
+                        && let ExprKind::Number(n) = &arg.kind
+                    {
+                        let n = match n.strip_prefix('-') {
+                            Some(positive) => positive.to_owned(),
+                            None => format!("-{n}"),
+                        };
+                        return Ok(node(ExprKind::Number(n), loc));
                     }
                     let name = op(if minus { "-" } else { "+" });
                     Ok(node(ExprKind::Unary { op: name, arg: boxed(arg) }, loc))

@@ -418,10 +418,10 @@ impl Parser<'_> {
     /// `type 'literal'` when it is one, else a column or a call.
     fn typed_or_column(&mut self) -> Result<Expr> {
         let (at, max_param) = (self.at, self.max_param);
-        if let Ok(ty) = self.simple_type() {
-            if self.is_string() {
-                return self.typed_literal(ty);
-            }
+        if let Ok(ty) = self.simple_type()
+            && self.is_string()
+        {
+            return self.typed_literal(ty);
         }
         self.at = at;
         self.max_param = max_param;
@@ -431,15 +431,17 @@ impl Parser<'_> {
     fn typed_literal(&mut self, mut ty: TypeName) -> Result<Expr> {
         let loc = self.loc();
         let text = self.string()?;
-        if ty.names.len() == 2 && ty.names[1] == "interval" && ty.fixed_typmod.is_none() {
-            if let Some(fields) = self.interval_fields()? {
-                let mut precision = 0xffff;
-                if fields & (1 << 12) != 0 && self.accept_op("(") {
-                    precision = self.integer()?;
-                    self.expect_op(")")?;
-                }
-                ty.fixed_typmod = Some((fields << 16) | precision);
+        if ty.names.len() == 2
+            && ty.names[1] == "interval"
+            && ty.fixed_typmod.is_none()
+            && let Some(fields) = self.interval_fields()?
+        {
+            let mut precision = 0xffff;
+            if fields & (1 << 12) != 0 && self.accept_op("(") {
+                precision = self.integer()?;
+                self.expect_op(")")?;
             }
+            ty.fixed_typmod = Some((fields << 16) | precision);
         }
         let value = node(ExprKind::String(text), loc);
         Ok(node(ExprKind::Cast { arg: boxed(value), ty: Box::new(ty) }, loc))

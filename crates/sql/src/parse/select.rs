@@ -362,13 +362,7 @@ impl Parser<'_> {
                 return Ok(Target { expr: node(ExprKind::Star(Vec::new()), loc), alias: None });
             }
             let expr = p.expr()?;
-            let alias = if p.accept("as") {
-                Some(p.label()?)
-            } else if p.is_bare_label() {
-                Some(p.label()?)
-            } else {
-                None
-            };
+            let alias = if p.accept("as") || p.is_bare_label() { Some(p.label()?) } else { None };
             Ok(Target { expr, alias })
         })
     }

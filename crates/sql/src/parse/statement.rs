@@ -24,10 +24,10 @@ impl Parser<'_> {
         };
         if query {
             let q = self.query_statement()?;
-            if let QueryStatement::Select(s) = &q {
-                if let Some(into) = super::session::select_into(s) {
-                    return self.select_into(q.clone(), into);
-                }
+            if let QueryStatement::Select(s) = &q
+                && let Some(into) = super::session::select_into(s)
+            {
+                return self.select_into(q.clone(), into);
             }
             return Ok(Statement::Query(q));
         }

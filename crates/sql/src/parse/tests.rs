@@ -116,14 +116,3 @@ fn mangled_statements_do_not_panic() {
         let _ = parse(&String::from_utf8_lossy(&bytes));
     }
 }
-
-#[test]
-#[ignore = "prints how long a point SELECT takes to parse"]
-fn speed() {
-    let sql = "SELECT abalance FROM pgbench_accounts WHERE aid = 12345";
-    let start = std::time::Instant::now();
-    for _ in 0..100_000 {
-        std::hint::black_box(parse(sql).unwrap());
-    }
-    eprintln!("{:?} a statement", start.elapsed() / 100_000);
-}

@@ -550,11 +550,7 @@ impl JoinSpace<'_, '_> {
             && keys.iter().all(|k| k.op == IndexOp::Eq);
         let row_sel = self.all_selectivity(all.iter().copied());
         let fetched = if unique_hit { 1.0 } else { (rel.tuples * index_sel).max(1.0) };
-        let rows = if unique_hit {
-            1.0f64.min(rel.rows.max(1.0))
-        } else {
-            (rel.tuples * row_sel).round().max(1.0)
-        };
+        let rows = if unique_hit { 1.0 } else { (rel.tuples * row_sel).round().max(1.0) };
         // Pages of the index and of the heap.
         let entries_per_page = 300.0;
         let index_pages = if index.relpages > 0 {

@@ -139,9 +139,8 @@ impl JoinSpace<'_, '_> {
         let both = a.or(b);
         let mut found: Option<Legal> = None;
         for (i, s) in self.specials.iter().enumerate() {
-            if !s.min_right.overlaps(both)
-                && !(s.kind == JoinKind::Full && s.min_left.overlaps(both))
-            {
+            let touches_left = s.kind == JoinKind::Full && s.min_left.overlaps(both);
+            if !s.min_right.overlaps(both) && !touches_left {
                 continue;
             }
             if both.within(s.min_right) || (s.kind == JoinKind::Full && both.within(s.min_left)) {

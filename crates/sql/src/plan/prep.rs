@@ -401,10 +401,10 @@ fn own_exprs(q: &mut Query, f: &mut dyn FnMut(&mut Expr)) {
 fn rejects_nulls(e: &Expr, top: bool, out: &mut Vec<usize>) {
     match e {
         Expr::Var { levels_up: 0, rte, .. } => out.push(*rte),
-        Expr::Call { function, args, .. } => {
-            if types::facts::proc(Oid(*function)).is_some_and(|p| p.strict) {
-                args.iter().for_each(|a| rejects_nulls(a, false, out));
-            }
+        Expr::Call { function, args, .. }
+            if types::facts::proc(Oid(*function)).is_some_and(|p| p.strict) =>
+        {
+            args.iter().for_each(|a| rejects_nulls(a, false, out));
         }
         Expr::ScalarArrayOp { function, any: true, left, array, .. } => {
             let empty = matches!(&**array, Expr::Const(c) if matches!(&c.value, Datum::Array(a) if a.elements.is_empty()));

@@ -121,9 +121,7 @@ impl JoinSpace<'_, '_> {
     ) -> Option<(Rc<Path>, bool)> {
         let mut best: Option<(f64, Rc<Path>, bool)> = None;
         for p in paths.iter().filter(|p| p.param.is_empty()) {
-            let (cost, sorted) = if order.is_empty() {
-                (cost_for(p.startup, p.total, p.rows, wanted), true)
-            } else if keys.is_some_and(|k| ordered(&p.keys, k)) {
+            let (cost, sorted) = if order.is_empty() || keys.is_some_and(|k| ordered(&p.keys, k)) {
                 (cost_for(p.startup, p.total, p.rows, wanted), true)
             } else {
                 let keep = if wanted >= 1.0 { wanted } else { 0.0 };

@@ -44,7 +44,7 @@ impl Session {
         let prepared = Rc::new(self.prepare(parsed, &[])?);
         let mut columns = prepared.columns.clone();
         if declare.binary {
-            for column in columns.iter_mut().flat_map(|c| Rc::make_mut(c)) {
+            for column in columns.iter_mut().flat_map(Rc::make_mut) {
                 column.format = 1;
             }
         }

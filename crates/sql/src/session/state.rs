@@ -172,13 +172,8 @@ impl SessionState {
     /// `42704`, `22023`, `55P02`, `42501`
     pub fn set(&self, name: &str, value: &str, scope: SetScope) -> Result<()> {
         let superuser = self.is_superuser();
-        if name.eq_ignore_ascii_case("timezone") {
-            if TimeZone::by_name(value).is_none() {
-                bail!(
-                    INVALID_PARAMETER_VALUE,
-                    "invalid value for parameter \"TimeZone\": \"{value}\""
-                );
-            }
+        if name.eq_ignore_ascii_case("timezone") && TimeZone::by_name(value).is_none() {
+            bail!(INVALID_PARAMETER_VALUE, "invalid value for parameter \"TimeZone\": \"{value}\"");
         }
         self.settings.borrow_mut().set(name, value, scope, superuser)
     }

@@ -78,7 +78,7 @@ fn arguments(p: &ProcFact, defaults: bool) -> String {
         && let Some(aggregate) = facts::aggregate(p.oid)
         && aggregate.kind != 'n'
     {
-        let direct = usize::try_from(aggregate.direct_args).unwrap_or(0);
+        let direct = usize::from(aggregate.direct_args);
         let parts: Vec<&str> = out.split(", ").collect();
         let (left, right) = parts.split_at(direct.min(parts.len()));
         let right = if right.is_empty() {

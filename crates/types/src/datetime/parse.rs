@@ -418,11 +418,10 @@ impl Reader<'_> {
                         prefix = None;
                         self.digits(&s[..cut], self.mask | DATE)?;
                         self.set_zone(Zone::Offset(z))?;
-                    } else if full {
-                        self.named_zone(s)?;
-                    } else if !digit
-                        && s.contains(['/', '_'])
-                        && word(first_word(s)) == Word::Unknown
+                    } else if full
+                        || (!digit
+                            && s.contains(['/', '_'])
+                            && word(first_word(s)) == Word::Unknown)
                     {
                         self.named_zone(s)?;
                     } else {

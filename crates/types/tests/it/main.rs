@@ -1,6 +1,5 @@
 //! Tables of inputs and the answers of PostgreSQL 18.
 
-mod coverage;
 mod forms;
 mod functions;
 mod fuzz;

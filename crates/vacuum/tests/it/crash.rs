@@ -22,7 +22,8 @@ fn a_crash_anywhere_in_a_vacuum() {
         let options = VacuumOptions { freeze: n % 2 == 0, truncate: false, ..Default::default() };
         let ended = w.vacuum_unchecked(&options).is_ok();
         // The end of the transaction is asynchronous to the data: nothing says that it came through.
-        for seed in [n] {
+        {
+            let seed = n;
             let after: Arc<dyn Disk> = disk.after_crash(seed);
             let again = World::recover(after, 2, 512);
             again.check();

@@ -377,18 +377,6 @@ fn analysed_queries_survive_storage() {
     assert_eq!(format!("{q:?}"), format!("{back:?}"));
 }
 
-#[test]
-#[ignore = "prints how long a point SELECT takes to parse and analyse"]
-fn speed() {
-    let sql = "SELECT abalance FROM pgbench_accounts WHERE aid = 12345";
-    run(sql).unwrap();
-    let start = std::time::Instant::now();
-    for _ in 0..100_000 {
-        std::hint::black_box(run(sql).unwrap());
-    }
-    eprintln!("{:?} a statement", start.elapsed() / 100_000);
-}
-
 /// Whatever the parser lets through, the analyser can nest (unoptimised frames are much larger).
 #[test]
 fn nesting_fits_the_stack() {
