@@ -170,6 +170,8 @@ pub fn serve(
     let immediate = wait_for_end(&mut signals, disk.as_ref(), &settings, &command_line);
     if immediate {
         base::log!("received immediate shutdown request");
+        // Workers end with the process.
+        std::mem::forget(autovacuum);
         engine.stop_at_once();
         return Ok(ExitCode::SUCCESS);
     }

@@ -11,7 +11,7 @@ use engine::catalog::store::CatalogStore;
 use engine::relation::Storage;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
-use txn::{Backend, BackendKind, Registry};
+use txn::{Backend, BackendKind, LockMode, LockTag, Registry, Wait};
 use types::Datum;
 
 const DATABASES_RANK: Rank = Rank(40);
@@ -50,6 +50,13 @@ pub struct LoginRole {
 }
 
 type Reloader = Box<dyn Fn() + Send + Sync>;
+
+/// The lock on a database: RowExclusive to connect to it, Share to copy it, AccessExclusive to drop or rename it.
+pub fn database_lock(database: Oid) -> LockTag {
+    let class = engine::catalog::defs::by_name("pg_database").oid;
+    LockTag::Object { database: Oid::INVALID, class, object: database, sub: 0 }
+}
+
 type Terminator = Box<dyn Fn(i32) + Send + Sync>;
 
 /// The server.
@@ -249,6 +256,29 @@ impl Cluster {
                 sequences: crate::sequence::Sequences::default(),
             })
         }))
+    }
+
+    /// Notes that `backend` is connected to `database`, unless that has just been dropped.
+    ///
+    /// # Errors
+    /// `3D000`; those of waiting for whoever copies, renames or drops it.
+    pub fn enter_database(&self, backend: &Arc<Backend>, database: &DatabaseState) -> Result<()> {
+        let txn = self.engine.txns.begin(backend);
+        let enter = || {
+            txn.lock(database_lock(database.oid), LockMode::RowExclusive, Wait::FOREVER)?;
+            let store = CatalogStore::new(self.storage.clone(), Oid::INVALID);
+            let key = [("oid", Datum::Oid(database.oid))];
+            if store.session(&txn).find("pg_database", &key)?.is_empty() {
+                bail!(INVALID_CATALOG_NAME, "database \"{}\" does not exist", database.name);
+            }
+            let mut activity = backend.activity.lock();
+            activity.database = database.oid;
+            activity.database_name.clone_from(&database.name);
+            Ok(())
+        };
+        let entered = enter();
+        txn.abort()?;
+        entered
     }
 
     /// Forgets a dropped (or renamed) database.

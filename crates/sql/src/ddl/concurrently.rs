@@ -7,7 +7,7 @@
 //!
 //! # Invariants
 //! A row that the snapshot does not see was inserted by a writer who keeps the index up. Nothing frees a line pointer
-//! at once while the index is there. A failure leaves an invalid index, to be dropped.
+//! at once while the index is there. A failure leaves an invalid index, to be dropped or made whole by REINDEX.
 //!
 //! # Locks
 //! ShareUpdateExclusive on the table, held by the session from the first step to the last: no vacuum, no other build.
@@ -161,7 +161,10 @@ fn wait_for_holders(state: &SessionState, tag: &LockTag, mode: LockMode) -> Resu
 }
 
 /// Sets a flag of the index.
-fn mark(state: &SessionState, table: Oid, index: Oid, flag: &str) -> Result<()> {
+///
+/// # Errors
+/// I/O.
+pub(super) fn mark(state: &SessionState, table: Oid, index: Oid, flag: &str) -> Result<()> {
     let txn = state.txn()?;
     let rows = state.catalog.rows(&txn);
     for mut row in rows.find("pg_index", &[("indexrelid", Datum::Oid(index))])? {

@@ -6,6 +6,7 @@ use base::{Error, Oid, RelationId, Result, SqlError, SqlState, bail};
 use engine::CheckpointFlags;
 use engine::catalog::load::RowSource;
 use engine::catalog::rows::{NewRow, Row};
+use txn::{LockMode, LockOutcome};
 use types::Datum;
 
 impl Ddl<'_> {
@@ -27,9 +28,15 @@ impl Ddl<'_> {
         Ok(rows.first().is_some_and(|r| r.bool("rolcreatedb")))
     }
 
-    /// Fails if other sessions are connected to a database.
-    pub(super) fn check_not_connected(&self, oid: Oid, what: &str) -> Result<()> {
+    /// Keeps others from connecting to a database (`mode`: Share if others may copy it too), and fails if some are
+    /// connected and don't leave soon.
+    pub(super) fn check_not_connected(&self, oid: Oid, mode: LockMode, what: &str) -> Result<()> {
         let state = self.state();
+        let wait = crate::relations::lock_wait(state);
+        let tag = crate::cluster::database_lock(oid);
+        if state.txn()?.lock(tag, mode, wait)? == LockOutcome::NotAvailable {
+            bail!(LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout");
+        }
         let count = || {
             let mut others = 0;
             for b in state.cluster.backends().all() {
@@ -39,7 +46,7 @@ impl Ddl<'_> {
                 others += 1;
                 // Autovacuum gives way.
                 if b.kind == txn::BackendKind::AutovacuumWorker {
-                    b.interrupt(base::sync::CancelReason::AutovacuumYield);
+                    b.interrupt(base::sync::CancelReason::Terminate);
                 }
             }
             others
@@ -126,7 +133,8 @@ impl Ddl<'_> {
                 )
             })?;
         }
-        self.check_not_connected(source_oid, &format!("source database \"{template}\""))?;
+        let what = format!("source database \"{template}\"");
+        self.check_not_connected(source_oid, LockMode::Share, &what)?;
         let state = self.state();
         let engine = state.cluster.engine();
         let flags = CheckpointFlags { flush_unlogged: true, ..CheckpointFlags::MANUAL };
@@ -219,7 +227,7 @@ impl Ddl<'_> {
                 }
             }
         }
-        self.check_not_connected(oid, &format!("database \"{name}\""))?;
+        self.check_not_connected(oid, LockMode::AccessExclusive, &format!("database \"{name}\""))?;
         let state = self.state();
         let txn = state.txn()?;
         let rows = state.catalog.rows(&txn);

@@ -180,7 +180,11 @@ impl Ddl<'_> {
         if oid == self.state().database.oid {
             bail!(FEATURE_NOT_SUPPORTED, "current database cannot be renamed");
         }
-        self.check_not_connected(oid, &format!("database \"{old}\""))?;
+        self.check_not_connected(
+            oid,
+            txn::LockMode::AccessExclusive,
+            &format!("database \"{old}\""),
+        )?;
         self.rename_row("pg_database", oid, "datname", "datdba", ("database", old), new)?;
         self.state().cluster.forget_database(oid);
         Ok(())

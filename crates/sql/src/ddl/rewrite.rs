@@ -167,5 +167,13 @@ pub fn rebuild_index(
     let txn = state.txn()?;
     let Some(now) = state.catalog.table(&txn, table.oid)? else { return Ok(()) };
     let Some(new) = now.indexes.iter().find(|i| i.oid == index.oid) else { return Ok(()) };
-    super::index::build(session, &now, new, &tree)
+    super::index::build(session, &now, new, &tree)?;
+    // What CREATE INDEX CONCURRENTLY left behind is whole now.
+    if index.valid && index.ready {
+        return Ok(());
+    }
+    for flag in ["indisready", "indisvalid"] {
+        super::concurrently::mark(&state, table.oid, index.oid, flag)?;
+    }
+    Ok(())
 }

@@ -9,11 +9,12 @@
 
 use super::Target;
 use super::options::Options;
-use crate::client::{Client, CopyWireFormat, Notice, OutputColumn};
+use crate::client::Quiet;
 use crate::cluster::Cluster;
 use crate::session::Session;
+use base::settings::SetScope;
 use base::sync::CancelReason;
-use base::{Oid, Result};
+use base::{Oid, Result, SqlState};
 use engine::catalog::load::RowSource;
 use engine::catalog::rows::Row;
 use std::collections::BTreeMap;
@@ -21,52 +22,18 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use txn::{Backend, BackendKind};
-use types::{Datum, Env};
+use types::Datum;
 use vacuum::autovacuum::{
     AutovacuumHost, DatabaseInfo, Decision, Launcher, TableState, Thresholds,
 };
 
-/// Nobody is listening.
-struct Nobody;
-
-impl Client for Nobody {
-    fn row_description(&mut self, _: &[OutputColumn]) -> Result<()> {
-        Ok(())
-    }
-    fn data_row(&mut self, _: &[OutputColumn], _: &[Datum], _: &dyn Env) -> Result<()> {
-        Ok(())
-    }
-    fn command_complete(&mut self, _: &str) -> Result<()> {
-        Ok(())
-    }
-    fn empty_query(&mut self) -> Result<()> {
-        Ok(())
-    }
-    fn notice(&mut self, _: &Notice) -> Result<()> {
-        Ok(())
-    }
-    fn parameter_status(&mut self, _: &str, _: &str) -> Result<()> {
-        Ok(())
-    }
-    fn copy_in_begin(&mut self, _: CopyWireFormat, _: usize) -> Result<()> {
-        Ok(())
-    }
-    fn copy_in_read(&mut self, _: &mut Vec<u8>) -> Result<bool> {
-        Ok(false)
-    }
-    fn copy_out_begin(&mut self, _: CopyWireFormat, _: usize) -> Result<()> {
-        Ok(())
-    }
-    fn copy_out_data(&mut self, _: &[u8]) -> Result<()> {
-        Ok(())
-    }
-    fn copy_out_end(&mut self) -> Result<()> {
-        Ok(())
-    }
-    fn flush(&mut self) -> Result<()> {
-        Ok(())
-    }
-}
+/// What the server's configuration must not turn into a hindrance.
+const OWN_SETTINGS: [(&str, &str); 4] = [
+    ("default_transaction_isolation", "read committed"),
+    ("default_transaction_read_only", "off"),
+    ("lock_timeout", "0"),
+    ("statement_timeout", "0"),
+];
 
 /// The cluster as autovacuum sees it.
 pub struct Host {
@@ -219,6 +186,9 @@ impl AutovacuumHost for Host {
         let Some(name) = Host::database_name(&cluster, database)? else { return Ok(()) };
         base::log::set_thread_pid(worker.pid);
         let mut session = Session::worker(&cluster, &name, worker)?;
+        for (setting, value) in OWN_SETTINGS {
+            session.state().set(setting, value, SetScope::Session)?;
+        }
         let what = match (decision.vacuum, decision.analyze) {
             (true, true) => "VACUUM ANALYZE",
             (true, false) => "VACUUM",
@@ -237,10 +207,10 @@ impl AutovacuumHost for Host {
         let target = Target { oid: table, name: String::new(), columns: Vec::new() };
         let mut there = true;
         if decision.vacuum {
-            there = session.vacuum_table(&target, &options, workers, &mut Nobody)?;
+            there = session.vacuum_table(&target, &options, workers, &mut Quiet)?;
         }
         if decision.analyze && there {
-            session.analyze_table(&target, &options, true, workers, &mut Nobody)?;
+            session.analyze_table(&target, &options, true, workers, &mut Quiet)?;
         }
         Ok(())
     }
@@ -252,6 +222,10 @@ impl AutovacuumHost for Host {
     }
 
     fn log_error(&self, _database: Oid, table: Option<Oid>, error: &base::Error) {
+        // The database is about to be dropped, or has been.
+        if matches!(error.state(), SqlState::ADMIN_SHUTDOWN | SqlState::INVALID_CATALOG_NAME) {
+            return;
+        }
         let mut e = error.to_sql_error();
         if let Some(table) = table {
             e.context = Some(format!("automatic vacuum of table {table}"));
@@ -294,13 +268,18 @@ impl Drop for AutovacuumHandle {
     }
 }
 
+/// A launcher that has not begun.
+pub fn launcher(cluster: &Arc<Cluster>) -> Arc<Launcher> {
+    let host = Arc::new(Host { cluster: Arc::downgrade(cluster) });
+    Launcher::new(Arc::clone(&cluster.engine().txns), host)
+}
+
 /// Starts autovacuum.
 ///
 /// # Errors
 /// No thread is to be had.
 pub fn start(cluster: &Arc<Cluster>) -> Result<AutovacuumHandle> {
-    let host = Arc::new(Host { cluster: Arc::downgrade(cluster) });
-    let launcher = Launcher::new(Arc::clone(&cluster.engine().txns), host);
+    let launcher = launcher(cluster);
     let body = Arc::clone(&launcher);
     let thread = base::sync::spawn("autovacuum launcher", move || body.run())
         .map_err(|e| base::Error::io("could not start the autovacuum launcher", e))?;

@@ -12,6 +12,8 @@ mod analyze;
 pub mod autovacuum;
 pub mod options;
 pub mod progress;
+#[cfg(test)]
+mod tests;
 mod vacuum;
 
 pub use self::vacuum::Target;

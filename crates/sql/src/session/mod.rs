@@ -152,6 +152,7 @@ impl Session {
             cluster.any_database(database)?
         };
         let backend = cluster.engine().txns.register_backend(kind);
+        cluster.enter_database(&backend, &database)?;
         Session::over(cluster, database, user, backend)
     }
 
@@ -170,11 +171,7 @@ impl Session {
             superuser: true,
         };
         let database = cluster.any_database(database)?;
-        {
-            let mut activity = backend.activity.lock();
-            activity.database = database.oid;
-            activity.database_name.clone_from(&database.name);
-        }
+        cluster.enter_database(backend, &database)?;
         Session::over(cluster, database, user, Arc::clone(backend))
     }
 

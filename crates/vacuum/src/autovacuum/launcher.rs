@@ -137,6 +137,14 @@ impl Launcher {
         self.changed.notify_all();
     }
 
+    /// Does what is due in one database, now and in this thread.
+    pub fn look_at(&self, database: Oid) {
+        let worker = self.txns.register_backend(BackendKind::AutovacuumWorker);
+        if let Err(e) = self.work_on_database(&worker, database) {
+            self.host.log_error(database, None, &e);
+        }
+    }
+
     /// How many workers run.
     pub fn workers(&self) -> usize {
         self.state.lock().running.len()

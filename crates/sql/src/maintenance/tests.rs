@@ -1,0 +1,176 @@
+//! Autovacuum, and CREATE INDEX CONCURRENTLY among writers.
+
+use super::autovacuum::launcher;
+use crate::client::{Client, CopyWireFormat, Notice, OutputColumn};
+use crate::cluster::Cluster;
+use crate::session::Session;
+use base::Result;
+use base::settings::{ServerSettings, Value};
+use engine::{Engine, EngineOptions};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use txn::BackendKind;
+use types::{Datum, Env};
+
+/// Keeps the first column of the last row.
+#[derive(Default)]
+struct Last(Option<Datum>);
+
+impl Client for Last {
+    fn row_description(&mut self, _: &[OutputColumn]) -> Result<()> {
+        Ok(())
+    }
+    fn data_row(&mut self, _: &[OutputColumn], row: &[Datum], _: &dyn Env) -> Result<()> {
+        self.0 = row.first().cloned();
+        Ok(())
+    }
+    fn command_complete(&mut self, _: &str) -> Result<()> {
+        Ok(())
+    }
+    fn empty_query(&mut self) -> Result<()> {
+        Ok(())
+    }
+    fn notice(&mut self, _: &Notice) -> Result<()> {
+        Ok(())
+    }
+    fn parameter_status(&mut self, _: &str, _: &str) -> Result<()> {
+        Ok(())
+    }
+    fn copy_in_begin(&mut self, _: CopyWireFormat, _: usize) -> Result<()> {
+        Ok(())
+    }
+    fn copy_in_read(&mut self, _: &mut Vec<u8>) -> Result<bool> {
+        Ok(false)
+    }
+    fn copy_out_begin(&mut self, _: CopyWireFormat, _: usize) -> Result<()> {
+        Ok(())
+    }
+    fn copy_out_data(&mut self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+    fn copy_out_end(&mut self) -> Result<()> {
+        Ok(())
+    }
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A new cluster in a folder that goes with the test.
+fn cluster() -> (tempfile::TempDir, Arc<Cluster>) {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = disk::os(folder.path().to_path_buf()).unwrap();
+    let settings = Arc::new(ServerSettings::new());
+    settings.set_internal("shared_buffers", Value::Int(2048));
+    crate::init::init(Arc::clone(&disk), &settings).unwrap();
+    let options = EngineOptions { background: false, ..EngineOptions::new(Arc::clone(&settings)) };
+    let engine = Engine::open(disk, options).unwrap();
+    (folder, Cluster::new(engine, settings).unwrap())
+}
+
+fn connect(cluster: &Arc<Cluster>) -> Session {
+    Session::internal(cluster, "postgres", BackendKind::Client).unwrap()
+}
+
+fn run(session: &mut Session, sql: &str) -> Option<Datum> {
+    let mut last = Last::default();
+    session.simple_query(sql, &mut last).unwrap_or_else(|e| panic!("{sql}: {e}"));
+    last.0
+}
+
+fn int(session: &mut Session, sql: &str) -> i64 {
+    match run(session, sql) {
+        Some(Datum::Int8(n)) => n,
+        other => panic!("{sql}: {other:?}"),
+    }
+}
+
+#[test]
+fn a_table_that_changes_is_vacuumed_and_analysed() {
+    let (_folder, cluster) = cluster();
+    let mut s = connect(&cluster);
+    run(&mut s, "CREATE TABLE t (a int)");
+    run(&mut s, "CREATE TABLE calm (a int) WITH (autovacuum_enabled = off)");
+    for table in ["t", "calm"] {
+        run(&mut s, &format!("INSERT INTO {table} SELECT generate_series(1, 500)"));
+        run(&mut s, &format!("DELETE FROM {table} WHERE a > 100"));
+    }
+    let database = Arc::clone(&s.state().database);
+    let launcher = launcher(&cluster);
+    launcher.look_at(database.oid);
+    let counts = |s: &mut Session, table: &str| {
+        let oid = int(s, &format!("SELECT '{table}'::regclass::oid::int8"));
+        database.activity.of(base::Oid(u32::try_from(oid).unwrap()))
+    };
+    let t = counts(&mut s, "t");
+    assert_eq!(t.autovacuum_count.load(Ordering::Relaxed), 1);
+    assert_eq!(t.autoanalyze_count.load(Ordering::Relaxed), 1);
+    assert_eq!(t.dead.load(Ordering::Relaxed), 0);
+    assert_eq!(int(&mut s, "SELECT reltuples::int8 FROM pg_class WHERE relname = 't'"), 100);
+    let calm = counts(&mut s, "calm");
+    assert_eq!(calm.autovacuum_count.load(Ordering::Relaxed), 0);
+    // Nothing is due any more.
+    launcher.look_at(database.oid);
+    assert_eq!(t.autovacuum_count.load(Ordering::Relaxed), 1);
+    s.close();
+}
+
+#[test]
+fn an_index_made_among_writers_has_every_row() {
+    let (_folder, cluster) = cluster();
+    let mut s = connect(&cluster);
+    run(&mut s, "CREATE TABLE t (id int PRIMARY KEY, a int)");
+    run(&mut s, "INSERT INTO t SELECT g, g FROM generate_series(1, 300) g");
+    let (done, begun) = (AtomicBool::new(false), std::sync::Barrier::new(3));
+    std::thread::scope(|scope| {
+        for worker in 0..2 {
+            let (done, begun, cluster) = (&done, &begun, &cluster);
+            scope.spawn(move || {
+                let mut s = connect(cluster);
+                begun.wait();
+                let mut n = 0;
+                while !done.load(Ordering::Relaxed) || n < 20 {
+                    let id = (n * 7 + worker) % 300 + 1;
+                    let new = 1000 + n * 2 + worker;
+                    run(&mut s, &format!("INSERT INTO t VALUES ({new}, {new})"));
+                    run(&mut s, &format!("UPDATE t SET a = a + 10000 WHERE id = {id}"));
+                    run(&mut s, &format!("DELETE FROM t WHERE id = {}", new - 10));
+                    n += 1;
+                }
+                s.close();
+            });
+        }
+        begun.wait();
+        let mut last = Last::default();
+        let made = s.simple_query("CREATE INDEX CONCURRENTLY t_a ON t (a)", &mut last);
+        done.store(true, Ordering::Relaxed);
+        made.unwrap();
+    });
+    let valid = "SELECT count(*) FROM pg_index WHERE indexrelid = 't_a'::regclass AND indisvalid AND indisready";
+    assert_eq!(int(&mut s, valid), 1);
+    run(
+        &mut s,
+        "SET enable_indexscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off",
+    );
+    let all = int(&mut s, "SELECT sum(a)::int8 FROM t WHERE a >= 0");
+    run(&mut s, "RESET ALL; SET enable_seqscan = off");
+    assert_eq!(int(&mut s, "SELECT sum(a)::int8 FROM t WHERE a >= 0"), all);
+    s.close();
+}
+
+#[test]
+fn an_index_that_fails_stays_invalid_until_it_is_built_anew() {
+    let (_folder, cluster) = cluster();
+    let mut s = connect(&cluster);
+    run(&mut s, "CREATE TABLE t (a int); INSERT INTO t VALUES (1), (1)");
+    let made = s.simple_query("CREATE UNIQUE INDEX CONCURRENTLY u ON t (a)", &mut Last::default());
+    assert_eq!(made.unwrap_err().state(), base::SqlState::UNIQUE_VIOLATION);
+    let valid = "SELECT count(*) FROM pg_index WHERE indexrelid = 'u'::regclass AND indisvalid";
+    assert_eq!(int(&mut s, valid), 0);
+    run(&mut s, "DELETE FROM t WHERE ctid = '(0,1)'");
+    run(&mut s, "REINDEX INDEX u");
+    assert_eq!(int(&mut s, valid), 1);
+    let twice = s.simple_query("INSERT INTO t VALUES (1)", &mut Last::default());
+    assert_eq!(twice.unwrap_err().state(), base::SqlState::UNIQUE_VIOLATION);
+    s.close();
+}
