@@ -225,7 +225,7 @@ fn passwords_by_scram() {
         (text, String::from_utf8_lossy(&output.stderr).into_owned())
     };
     // A role with a password needs it, on loopback too; one without is trusted there.
-    assert_eq!(psql("alice", "wonderland").0, "alice");
+    assert_eq!(psql("alice", "wonderland"), ("alice".into(), String::new()));
     let (text, error) = psql("alice", "wrong");
     assert!(text.is_empty() && error.contains("password authentication failed"), "{error}");
     assert_eq!(psql("postgres", "").0, "postgres");

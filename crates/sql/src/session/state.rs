@@ -46,8 +46,10 @@ pub struct SessionState {
     pub database: Arc<DatabaseState>,
     /// This session, as the others see it.
     pub backend: Arc<Backend>,
-    /// Who logged in.
+    /// Whose session it is: who logged in, or SESSION AUTHORIZATION.
     pub session_user: RefCell<CurrentRole>,
+    /// Who logged in; SESSION AUTHORIZATION goes back to it.
+    pub login_user: CurrentRole,
     /// Whose privileges count.
     pub current_user: RefCell<CurrentRole>,
     /// Its settings.
@@ -105,6 +107,7 @@ impl SessionState {
             cluster,
             database,
             backend,
+            login_user: user.clone(),
             session_user: RefCell::new(user.clone()),
             current_user: RefCell::new(user),
             settings: RefCell::new(settings),

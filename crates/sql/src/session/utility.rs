@@ -278,7 +278,12 @@ impl Session {
 
     fn set_role(&mut self, name: &str, values: &[String], scope: SetScope) -> Result<()> {
         let wanted = values.join("");
-        let session_user = self.state.session_user.borrow().clone();
+        // SET ROLE is judged by the session's user, SESSION AUTHORIZATION by who logged in.
+        let session_user = if name == "session_authorization" {
+            self.state.login_user.clone()
+        } else {
+            self.state.session_user.borrow().clone()
+        };
         let role = if wanted.eq_ignore_ascii_case("none") || wanted.eq_ignore_ascii_case("default")
         {
             session_user
@@ -309,6 +314,10 @@ impl Session {
     fn reset_setting(&mut self, name: &str, scope: SetScope) -> Result<()> {
         if name.eq_ignore_ascii_case("role") {
             return self.set_role("role", &["none".to_owned()], scope);
+        }
+        if name.eq_ignore_ascii_case("session_authorization") {
+            let name = self.state.login_user.name.clone();
+            return self.set_role("session_authorization", &[name], scope);
         }
         let superuser = self.state.is_superuser();
         self.state.settings.borrow_mut().reset(name, scope, superuser)?;
