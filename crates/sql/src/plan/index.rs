@@ -535,7 +535,10 @@ impl JoinSpace<'_, '_> {
             .collect();
         let sorted =
             param.is_empty() && (self.order_useful(&order) || self.order_useful(&reversed));
-        if !leading && !sorted && !covers {
+        // A scan that needs no column and has no condition counts rows by the visibility map: no index
+        // is read faster.
+        let counts_only = rel.needed.is_empty() && all.is_empty();
+        if !leading && !sorted && (!covers || counts_only) {
             return;
         }
         let rest: Vec<Expr> =
