@@ -20,7 +20,7 @@ mod grouping;
 mod names;
 mod scope;
 mod select;
-mod set_ops;
+pub(crate) mod set_ops;
 mod special;
 mod standalone;
 mod sub_selects;

@@ -1,6 +1,7 @@
 //! The join tree, and sub-selects in FROM merged into it.
 
 use super::query_walk::{Merge, Visitor, shift_expr_levels, visit};
+use crate::analyse::set_ops::empty_query;
 use crate::query::{Command, Distinct, FromItem, JoinKind, Query, RangeTableEntry, RteKind};
 use expr::fold::contains_volatile;
 use expr::tree::{CaseWhen, Constant};
@@ -331,35 +332,5 @@ fn shift_rels(tree: &mut JoinTree, by: usize) {
             shift_rels(left, by);
             shift_rels(right, by);
         }
-    }
-}
-
-/// A query of nothing.
-pub(crate) fn empty_query() -> Query {
-    Query {
-        command: Command::Select,
-        ctes: Vec::new(),
-        range_table: Vec::new(),
-        result_rte: None,
-        from: Vec::new(),
-        filter: None,
-        targets: Vec::new(),
-        group_exprs: Vec::new(),
-        grouping_sets: Vec::new(),
-        having: None,
-        windows: Vec::new(),
-        distinct: Distinct::No,
-        order_by: Vec::new(),
-        limit: None,
-        limit_with_ties: false,
-        offset: None,
-        row_marks: Vec::new(),
-        set_operation: None,
-        sub_selects: Vec::new(),
-        returning: Vec::new(),
-        on_conflict: None,
-        has_aggregates: false,
-        has_windows: false,
-        has_target_srfs: false,
     }
 }
