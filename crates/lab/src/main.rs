@@ -67,7 +67,7 @@ fn run() -> Result<bool> {
         "drop" => print!("{}", drop::run(&ebb()?, &peer, options.quick)?),
         "syncs" => print!("{}", figures::syncs(&ebb()?, &peer)?),
         "compare" => {
-            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/compare");
+            let folder = root().join("tests/compare");
             let peer = Server::started(peer, &[])?;
             let ebb = match options.peer_only {
                 true => None,
@@ -93,7 +93,7 @@ fn run() -> Result<bool> {
 
 /// Runs every isolation script; the answers are written, or compared with those written before.
 fn isolation_scripts(server: &Server, write: bool) -> Result<bool> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/isolation");
+    let folder = root().join("tests/isolation");
     let mut specs: Vec<PathBuf> =
         std::fs::read_dir(&folder)?.map(|e| Ok(e?.path())).collect::<Result<_>>()?;
     specs.retain(|p| p.extension().is_some_and(|e| e == "spec"));
@@ -130,6 +130,11 @@ fn built() -> Result<PathBuf> {
         return Err("building ebb failed".into());
     }
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    Ok(target.unwrap_or_else(|| root.join("target")).join("release/ebb"))
+    Ok(target.unwrap_or_else(|| root().join("target")).join("release/ebb"))
+}
+
+/// The top of the repository: where cargo says that this crate lies, or the folder one is in.
+fn root() -> PathBuf {
+    std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| ".".into(), |f| Path::new(&f).join("../.."))
 }

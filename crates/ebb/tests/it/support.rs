@@ -9,9 +9,10 @@ pub(crate) fn binary() -> PathBuf {
     env!("CARGO_BIN_EXE_ebb").into()
 }
 
-/// The top of the repository.
+/// The top of the repository. Tests run in their crate's folder; a path compiled in would be wrong when builds of several clones share
+/// a target folder.
 pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    Path::new("../..").canonicalize().expect("the repository")
 }
 
 /// A new cluster, not started.
