@@ -13,6 +13,9 @@ pub mod drop;
 pub mod figures;
 pub mod isolation;
 pub mod measure;
+pub mod plan;
+pub mod published;
+pub mod results;
 pub mod script;
 pub mod servers;
 
