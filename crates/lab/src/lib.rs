@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod cleanup;
 pub mod client;
 pub mod compare;
 pub mod drop;

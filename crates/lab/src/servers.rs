@@ -5,7 +5,7 @@
 //! root, so it is run as the user `postgres` then. Both get the same settings.
 
 use crate::client::{Client, Target};
-use crate::{Error, Result};
+use crate::{Result, cleanup};
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
@@ -70,7 +70,7 @@ fn postgres_user() -> Result<Option<(u32, u32)>> {
 impl Server {
     /// Makes a new, empty cluster; it is not started yet.
     pub fn new(make: Make, settings: &[(&str, &str)]) -> Result<Server> {
-        let folder = tempfile::Builder::new().prefix("ebb-lab-").tempdir()?;
+        let folder = cleanup::folder()?;
         let owner = if matches!(make, Make::Postgres(_)) { postgres_user()? } else { None };
         if let Some((user, group)) = owner {
             std::os::unix::fs::chown(folder.path(), Some(user), Some(group))?;
@@ -99,10 +99,12 @@ impl Server {
         };
         command.arg("-D").arg(server.data_folder());
         server.as_owner(&mut command);
-        let output = command.stdin(Stdio::null()).output().map_err(|e| {
-            let program = command.get_program().to_string_lossy().into_owned();
-            Error::from(format!("{program}: {e}"))
-        })?;
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = cleanup::spawn(&mut command)?;
+        let pid = child.id();
+        let output = child.wait_with_output();
+        cleanup::ended(pid);
+        let output = output?;
         if !output.status.success() {
             let text = String::from_utf8_lossy(&output.stderr).into_owned();
             return Err(format!("making a cluster failed: {text}").into());
@@ -203,7 +205,7 @@ impl Server {
         let log = File::options().create(true).append(true).open(self.folder.path().join("log"))?;
         let mut command = self.command();
         command.stdout(log.try_clone()?).stderr(log).process_group(0);
-        self.child = Some(command.spawn()?);
+        self.child = Some(cleanup::spawn(&mut command)?);
         Ok(())
     }
 
@@ -224,6 +226,7 @@ impl Server {
             if let Some(child) = &mut self.child
                 && let Some(status) = child.try_wait()?
             {
+                cleanup::ended(child.id());
                 self.child = None;
                 return Err(format!("the server ended: {status}\n{}", self.log()).into());
             }
@@ -283,11 +286,13 @@ impl Server {
         let begun = Instant::now();
         loop {
             if let Some(status) = child.try_wait()? {
+                cleanup::ended(group);
                 return Ok(Some(status));
             }
             if begun.elapsed() > Duration::from_secs(120) {
                 let _ = signal("-KILL", &format!("-{group}"));
                 child.wait()?;
+                cleanup::ended(group);
                 return Err(format!("did not stop in 120 s\n{}", self.log()).into());
             }
             std::thread::sleep(Duration::from_millis(2));
