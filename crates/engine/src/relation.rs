@@ -83,6 +83,20 @@ pub fn tuple_desc(columns: &[Column]) -> TupleDesc {
     TupleDesc::new(columns.iter().map(|c| PhysicalAttr::new(c.len, c.align)).collect())
 }
 
+/// What dead line pointers of `table` keep: its first columns, up to the last one that is a key of a plain index
+/// ([`is_plain`]). None: nothing.
+pub fn dead_keys(table: &Table) -> Option<Arc<TupleDesc>> {
+    let plain = table.indexes.iter().filter(|i| is_plain(i));
+    let last = plain.flat_map(|i| &i.columns[..i.key_columns]).map(|c| c.column).max()?;
+    let columns = table.columns.get(..usize::try_from(last).ok()?)?;
+    Some(Arc::new(tuple_desc(columns)))
+}
+
+/// True if every row has an entry in the index, whose keys are columns of the row as they are.
+pub fn is_plain(index: &Index) -> bool {
+    index.predicate.is_none() && index.columns.iter().all(|c| c.column > 0 && c.expr.is_none())
+}
+
 /// The order and layout of an index's keys.
 ///
 /// # Errors

@@ -12,6 +12,7 @@ use btree::{Btree, Condition, KeySchema, ScanBounds, ScanOptions, UniqueCheck};
 use buffer::Persistence;
 use heap::toast::{HeapToast, ToastIndex};
 use heap::{Heap, HeapOptions};
+use page::tuple::{PhysicalAttr, TupleDesc};
 use std::sync::Arc;
 use txn::Transaction;
 use types::oids;
@@ -60,7 +61,10 @@ impl Storage {
         persistence: Persistence,
     ) -> Result<Arc<HeapToast>> {
         let rel = self.heap.pool.open(heap_id, persistence);
-        let heap = Heap::new(rel, Arc::clone(&self.heap), HeapOptions::default());
+        // The index is on the first two columns: value id and chunk number.
+        let keys = TupleDesc::new(vec![PhysicalAttr::new(4, 4); 2]);
+        let options = HeapOptions { dead_keys: Some(Arc::new(keys)), ..HeapOptions::default() };
+        let heap = Heap::new(rel, Arc::clone(&self.heap), options);
         let tree = self.toast_index(index_id, persistence)?;
         Ok(Arc::new(HeapToast::new(heap, Arc::new(BtreeToastIndex { tree }), table)))
     }

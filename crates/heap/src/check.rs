@@ -32,6 +32,9 @@ pub fn check_page(page: &Page, block: BlockNumber) -> Vec<String> {
         if id.is_normal() {
             check_tuple(page, block, offset, &mut faults);
         }
+        if id.is_dead() && !id.is_empty() && !page::tuple::verify_stub(page.item(offset)) {
+            faults.push(format!("dead line pointer {offset} keeps what is no key"));
+        }
     }
     faults
 }

@@ -26,11 +26,20 @@ pub struct HeapOptions {
     pub storage: Option<Arc<(TupleDesc, Vec<AttrStorage>)>>,
     /// The relation has indexes, so that dead line pointers must wait for index clean-up.
     pub has_indexes: bool,
+    /// The first columns, up to the last that is a key of a plain index: what dead line pointers keep, so that their
+    /// index entries can be looked up. None: nothing.
+    pub dead_keys: Option<Arc<TupleDesc>>,
 }
 
 impl Default for HeapOptions {
     fn default() -> Self {
-        HeapOptions { fillfactor: 100, toast: None, storage: None, has_indexes: true }
+        HeapOptions {
+            fillfactor: 100,
+            toast: None,
+            storage: None,
+            has_indexes: true,
+            dead_keys: None,
+        }
     }
 }
 

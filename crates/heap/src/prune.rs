@@ -8,6 +8,8 @@
 //! A tuple is removed only if its verdict is [`Verdict::Dead`]. A line pointer that index entries may
 //! lead to becomes dead or a redirect, never unused (only the reap after index clean-up frees it).
 //! A locked row's pointer is never freed: the caller's verdict for it is not `Dead`.
+//! A line pointer that becomes dead keeps the index keys of the last version of its chain, so that its entries can be
+//! looked up: by the time nobody sees any version, that one has the key that every index has.
 //!
 //! # Locks
 //! Planning needs the page not to change: any lock. Applying a plan that removes tuples needs the
@@ -20,6 +22,7 @@ use base::{OffsetNumber, Result, Xid};
 use page::tuple::{
     MAX_TUPLES_PER_PAGE, TupleView, XMAX_COMMITTED, XMAX_INVALID, XMIN_FROZEN, xid_to_offset,
 };
+use page::tuple::{StubSize, TupleDesc, stub_size};
 use page::{ItemId, ItemState, Page, flags, visibility};
 
 /// What a tuple is to a cleaner.
@@ -74,14 +77,18 @@ pub struct PrunePlan {
     pub redirects: Vec<(OffsetNumber, OffsetNumber)>,
     /// Line pointers that become dead.
     pub dead: Vec<OffsetNumber>,
+    /// What each of `dead` keeps.
+    pub kept: Vec<KeptKey>,
     /// Line pointers that become unused.
     pub unused: Vec<OffsetNumber>,
     /// Tuples to freeze.
     pub freeze: Vec<Freeze>,
     /// Visibility-map bits to set (0: leave them).
     pub visibility: u8,
-    /// Only line pointers without storage change (the reap): the ordinary write lock is enough.
+    /// Only dead line pointers change (the reap): the ordinary write lock is enough.
     pub reap: bool,
+    /// The items are moved together even if nothing else calls for it: needs the clean-up lock.
+    pub compact: bool,
     /// The newest transaction id that removed a tuple or froze one: standbys' queries older than it
     /// conflict.
     pub conflict_horizon: Xid,
@@ -92,7 +99,7 @@ pub struct PrunePlan {
 impl PrunePlan {
     /// True if the page's bytes (other than hints) stay as they are.
     pub fn is_empty(&self) -> bool {
-        !self.removes() && self.freeze.is_empty() && self.visibility == 0
+        !self.removes() && self.freeze.is_empty() && self.visibility == 0 && !self.compact
     }
     /// True if tuples go or line pointers change.
     pub fn removes(&self) -> bool {
@@ -100,8 +107,25 @@ impl PrunePlan {
     }
     /// True if it needs the clean-up lock.
     pub fn needs_cleanup_lock(&self) -> bool {
-        self.removes() && !self.reap
+        self.compact || (self.removes() && !self.reap)
     }
+    /// Decides how much the line pointers that become dead keep: the attributes of `desc`.
+    pub(crate) fn keep_keys(&mut self, page: &Page, desc: &TupleDesc) {
+        for kept in &mut self.kept {
+            if page.item_id(kept.from).is_normal() {
+                kept.size = stub_size(&page.tuple(kept.from), desc);
+            }
+        }
+    }
+}
+
+/// What a line pointer keeps that becomes dead.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct KeptKey {
+    /// The tuple whose key it is: its own, or its chain's last.
+    pub from: OffsetNumber,
+    /// How much of it.
+    pub size: StubSize,
 }
 
 /// What planning learned about a page: its state once the plan is carried out.
@@ -182,6 +206,8 @@ pub fn plan_prune(
     let verdicts = &verdicts[..=count];
     if options.prune {
         plan_chains(page, verdicts, options, &mut plan, &mut found);
+        // A reap that had no clean-up lock leaves such bytes.
+        plan.compact = page.wasted_space() > 0;
     }
     look_at_the_rest(page, verdicts, options, &mut plan, &mut found);
     Ok((plan, found))
@@ -240,6 +266,7 @@ fn plan_chains(
             if was_redirect && chain.is_empty() {
                 // A redirect to nothing: its chain went some other way. Let the index entries go.
                 plan.dead.push(root);
+                plan.kept.push(KeptKey::default());
             }
             continue;
         }
@@ -257,6 +284,7 @@ fn plan_chains(
             plan.unused.push(root);
         } else {
             plan.dead.push(root);
+            plan.kept.push(KeptKey { from: chain[dead - 1], ..KeptKey::default() });
         }
     }
     for n in 1..verdicts.len() {
@@ -404,10 +432,13 @@ fn look_at_the_rest(
 }
 
 /// Plans the reap: dead line pointers whose index entries are gone become unused. `dead` must be
-/// dead on the page now.
-pub fn plan_reap(page: &Page, dead: &[OffsetNumber]) -> PrunePlan {
-    let unused = dead.iter().copied().filter(|&o| page.item_id(o).is_dead()).collect();
-    PrunePlan { unused, reap: true, prune_xid: page.prune_xid(), ..PrunePlan::default() }
+/// dead on the page now. Their keys' bytes are won with the clean-up lock only (`sole_pin`); else the page's hint says that
+/// pruning is worth while.
+pub fn plan_reap(page: &Page, dead: &[OffsetNumber], sole_pin: bool) -> PrunePlan {
+    let unused: Vec<_> = dead.iter().copied().filter(|&o| page.item_id(o).is_dead()).collect();
+    let keys = unused.iter().any(|&o| !page.item_id(o).is_empty());
+    let prune_xid = if keys && !sole_pin { Xid::BOOTSTRAP } else { page.prune_xid() };
+    PrunePlan { unused, reap: true, compact: keys && sole_pin, prune_xid, ..PrunePlan::default() }
 }
 
 /// Carries out a plan.
@@ -415,8 +446,10 @@ pub fn apply_prune(page: &mut Page, plan: &PrunePlan) {
     for &(from, to) in &plan.redirects {
         page.set_item_id(from, ItemId::redirect(to));
     }
-    for &offset in &plan.dead {
-        page.set_item_id(offset, ItemId::DEAD);
+    for (i, &offset) in plan.dead.iter().enumerate() {
+        let kept = plan.kept.get(i).copied().unwrap_or_default();
+        let stub = page.cut_to_key(kept.from, kept.size);
+        page.set_item_id(offset, stub.map_or(ItemId::DEAD, |(at, len)| ItemId::dead(at, len)));
     }
     for &offset in &plan.unused {
         page.set_item_id(offset, ItemId::UNUSED);
@@ -435,10 +468,11 @@ pub fn apply_prune(page: &mut Page, plan: &PrunePlan) {
             t.set_infomask2(mask2 & !(page::tuple::HOT_UPDATED | page::tuple::KEYS_UPDATED));
         }
     }
-    if plan.removes() {
+    if plan.removes() || plan.compact {
         if plan.reap {
             page.truncate_item_ids();
-        } else {
+        }
+        if !plan.reap || plan.compact {
             page.compact();
         }
         let mut f = page.flags() & !flags::PAGE_FULL;

@@ -73,7 +73,11 @@ impl Heap {
         if page.is_new() {
             return Ok(Default::default());
         }
-        plan_prune(page, &mut self.judge(page, block, horizon), options)
+        let (mut plan, found) = plan_prune(page, &mut self.judge(page, block, horizon), options)?;
+        if let Some(desc) = &self.options.dead_keys {
+            plan.keep_keys(page, desc);
+        }
+        Ok((plan, found))
     }
 
     /// Prunes and freezes a page as `options` say, and sets its map bits. If the options let tuples be removed, the guard
@@ -95,7 +99,8 @@ impl Heap {
     }
 
     /// Frees dead line pointers whose index entries are gone, and sets the page's map bits if nothing else
-    /// stood against that. The ordinary write lock is enough.
+    /// stood against that. The ordinary write lock is enough, but only the sole pin's holder wins the room of the keys that
+    /// the line pointers kept.
     ///
     /// # Errors
     /// The commit log's.
@@ -108,7 +113,7 @@ impl Heap {
         horizon: &Horizon,
     ) -> Result<PruneDone> {
         let block = guard.block();
-        let mut plan = plan_reap(guard, dead);
+        let mut plan = plan_reap(guard, dead, guard.is_sole_pin());
         if map_bits.is_some() {
             let options = PruneOptions {
                 prune: false,

@@ -6,9 +6,9 @@
 //! another one, [`MAP`] and [`OLD_MAP`] the visibility-map pages whose bits the change clears or sets.
 
 use crate::apply::{Body, Rebase, RebaseTo, TupleParts};
-use crate::prune::{Freeze, PrunePlan};
+use crate::prune::{Freeze, KeptKey, PrunePlan};
 use base::{OffsetNumber, Result, Xid};
-use page::tuple::HEADER_MIN;
+use page::tuple::{HEADER_MIN, StubSize};
 
 pub(crate) const INSERT: u8 = 0;
 pub(crate) const MULTI_INSERT: u8 = 1;
@@ -138,6 +138,9 @@ fn describe_data(rec: &wal::Record, out: &mut String) -> Result<()> {
                 let _ = write!(out, " redirect {from} to {to}");
             }
             list("dead", &plan.dead, out);
+            if plan.kept.iter().any(|k| k.size.natts > 0) {
+                let _ = write!(out, " keys");
+            }
             list(if plan.reap { "reap" } else { "unused" }, &plan.unused, out);
             let frozen: Vec<_> = plan.freeze.iter().map(|f| f.offset).collect();
             list("freeze", &frozen, out);
@@ -268,6 +271,9 @@ fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 }
 
 const P_REAP: u8 = 1;
+const P_COMPACT: u8 = 2;
+/// Some of the dead keep their keys.
+const P_KEYS: u8 = 4;
 
 /// A prune plan as record data.
 pub(crate) fn encode_plan(plan: &PrunePlan) -> Vec<u8> {
@@ -276,7 +282,13 @@ pub(crate) fn encode_plan(plan: &PrunePlan) -> Vec<u8> {
             + 2 * (plan.dead.len() + plan.unused.len())
             + 2 * plan.freeze.len(),
     );
-    out.push(if plan.reap { P_REAP } else { 0 });
+    let common = plan.kept.first().map_or(StubSize::default(), |k| k.size);
+    let keys = plan.kept.iter().any(|k| k.size.natts > 0);
+    out.push(
+        (u8::from(plan.reap) * P_REAP)
+            | (u8::from(plan.compact) * P_COMPACT)
+            | (u8::from(keys) * P_KEYS),
+    );
     out.push(plan.visibility);
     out.extend_from_slice(&plan.conflict_horizon.0.to_le_bytes());
     out.extend_from_slice(&plan.prune_xid.0.to_le_bytes());
@@ -295,13 +307,32 @@ pub(crate) fn encode_plan(plan: &PrunePlan) -> Vec<u8> {
     for f in &plan.freeze {
         put(f.offset.0 | u16::from(f.xmin) << 15 | u16::from(f.xmax) << 14);
     }
+    if keys {
+        // Most keep as much as the first, of their own tuple.
+        let as_usual = |i: usize, k: &KeptKey| plan.dead[i] == k.from && k.size == common;
+        let other = || plan.kept.iter().enumerate().filter(|(i, k)| !as_usual(*i, k));
+        put(common.natts);
+        put(common.len);
+        put(other().count() as u16);
+        for (i, kept) in other() {
+            put(i as u16);
+            put(kept.from.0);
+            put(kept.size.natts);
+            put(kept.size.len);
+        }
+    }
     out
 }
 
 /// The inverse of [`encode_plan`].
 pub(crate) fn decode_plan(data: &[u8]) -> Result<PrunePlan> {
     let mut d = Decoder(data);
-    let mut plan = PrunePlan { reap: d.u8()? & P_REAP != 0, ..PrunePlan::default() };
+    let kind = d.u8()?;
+    let mut plan = PrunePlan {
+        reap: kind & P_REAP != 0,
+        compact: kind & P_COMPACT != 0,
+        ..PrunePlan::default()
+    };
     plan.visibility = d.u8()?;
     plan.conflict_horizon = Xid(d.u64()?);
     plan.prune_xid = Xid(d.u64()?);
@@ -322,6 +353,16 @@ pub(crate) fn decode_plan(data: &[u8]) -> Result<PrunePlan> {
             xmin: n >> 15 != 0,
             xmax: n >> 14 & 1 != 0,
         });
+    }
+    if kind & P_KEYS != 0 {
+        let size = StubSize { natts: d.u16()?, len: d.u16()? };
+        plan.kept = plan.dead.iter().map(|&from| KeptKey { from, size }).collect();
+        for _ in 0..d.u16()? {
+            let at = usize::from(d.u16()?);
+            let from = d.offset()?;
+            let size = StubSize { natts: d.u16()?, len: d.u16()? };
+            *plan.kept.get_mut(at).ok_or_else(damaged)? = KeptKey { from, size };
+        }
     }
     Ok(plan)
 }

@@ -239,7 +239,8 @@ fn prune(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
         let from = plan.redirects.iter().flat_map(|(f, t)| [*f, *t]);
         let freeze = plan.freeze.iter().map(|f| f.offset);
         let all = from.chain(freeze).chain(plan.dead.iter().chain(&plan.unused).copied());
-        for offset in all {
+        let kept = plan.kept.iter().map(|k| k.from).filter(|from| from.0 != 0);
+        for offset in all.chain(kept) {
             record::existing(&guard, offset)?;
         }
         apply_prune(&mut guard, &plan);

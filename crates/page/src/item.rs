@@ -3,7 +3,7 @@
 //! # Layout
 //! A line pointer is a little-endian u32: bits 0–14 the item's offset on the page, bits 15–16 its
 //! state, bits 17–31 its length. An unused one is 0. A redirect's offset is the line pointer it leads to,
-//! its length 0. A dead one has lost its storage (length 0), or (index pages) keeps it.
+//! its length 0. A dead one has lost its storage (length 0); or keeps it (index pages), or has of it what index keys need.
 
 use crate::page::{HEADER_SIZE, PAGE_SIZE, Page, flags};
 use base::OffsetNumber;
@@ -38,6 +38,10 @@ impl ItemId {
     pub fn normal(offset: usize, len: usize) -> ItemId {
         debug_assert!(offset < PAGE_SIZE && len < PAGE_SIZE);
         ItemId(offset as u32 | 1 << 15 | (len as u32) << 17)
+    }
+    /// A dead line pointer that keeps `len` bytes at `offset`.
+    pub fn dead(offset: usize, len: usize) -> ItemId {
+        ItemId::normal(offset, len).as_dead()
     }
     /// A line pointer that leads to `to`.
     pub fn redirect(to: OffsetNumber) -> ItemId {
@@ -350,6 +354,11 @@ impl Page {
         let item = &mut self.bytes_mut()[upper..upper + crate::align8(len)];
         item[len..].fill(0);
         Some(&mut item[..len])
+    }
+    /// Bytes among the items that belong to none of them: what [`Page::compact`] would win.
+    pub fn wasted_space(&self) -> usize {
+        let used: usize = self.offsets().map(|o| crate::align8(self.item_id(o).len())).sum();
+        self.special().saturating_sub(self.upper()).saturating_sub(used)
     }
     fn allocate(&mut self, item: &[u8]) -> ItemId {
         let upper = self.upper() - crate::align8(item.len());

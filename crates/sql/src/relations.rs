@@ -6,7 +6,7 @@ use crate::session::{OpenRelation, SessionState};
 use base::{Error, Oid, Result, SqlError, bail};
 use btree::Btree;
 use engine::catalog::model::{ForeignKey, Index, RelationKind, Table};
-use engine::relation::{pool_persistence, tuple_desc};
+use engine::relation::{dead_keys, pool_persistence, tuple_desc};
 use heap::toast::AttrStorage;
 use heap::{Heap, HeapOptions, Wait};
 use std::sync::Arc;
@@ -22,8 +22,11 @@ pub fn open(state: &SessionState, txn: &Transaction, table: &Arc<Table>) -> Resu
         bail!(WRONG_OBJECT_TYPE, "relation \"{}\" has no storage", table.name);
     };
     let storage = state.cluster.storage();
-    let mut options =
-        HeapOptions { has_indexes: !table.indexes.is_empty(), ..HeapOptions::default() };
+    let mut options = HeapOptions {
+        has_indexes: !table.indexes.is_empty(),
+        dead_keys: dead_keys(table),
+        ..HeapOptions::default()
+    };
     if let Some(fillfactor) = table.option_i64("fillfactor") {
         options.fillfactor = u8::try_from(fillfactor.clamp(10, 100)).unwrap_or(100);
     }

@@ -120,6 +120,42 @@ fn chains() {
 }
 
 #[test]
+fn dead_line_pointers_keep_the_last_versions_key() {
+    let desc = TupleDesc::new(vec![PhysicalAttr::new(8, 8)]);
+    for (text, from) in [("D L", 1), ("D>2 Dh>3 Dh L", 3), ("=2 Dh", 2)] {
+        let (mut page, mut plan, _) = plan_with(text, OPTIONS);
+        plan.keep_keys(&page, &desc);
+        page.item_mut(OffsetNumber(from))[24..].copy_from_slice(&[7; 8]);
+        apply_prune(&mut page, &plan);
+        page.verify().unwrap();
+        assert_eq!(crate::check::check_page(&page, base::BlockNumber(0)), [""; 0]);
+        let dead = OffsetNumber(1);
+        assert!(page.item_id(dead).is_dead());
+        let mut out = [None];
+        page::tuple::deform_stub(page.item(dead), &desc, &mut out).unwrap();
+        assert_eq!(out, [Some(page::tuple::AttrValue::Inline(&[7; 8]))]);
+        assert_eq!(page.wasted_space(), 0);
+        // The reap wins the bytes if it may move what is there, else the next pruning does.
+        for sole_pin in [true, false] {
+            let mut page = page.clone();
+            let plan = plan_reap(&page, &[dead], sole_pin);
+            apply_prune(&mut page, &plan);
+            page.verify().unwrap();
+            assert!(page.item_id(dead).is_unused());
+            assert_eq!(page.wasted_space(), if sole_pin { 0 } else { 16 });
+            if !sole_pin {
+                assert_eq!(page.prune_xid(), Xid::BOOTSTRAP);
+                let mut judge = |_: OffsetNumber, _: TupleView<'_>| Ok(Verdict::Live);
+                let (plan, _) = plan_prune(&page, &mut judge, &OPTIONS).unwrap();
+                assert!(plan.compact && plan.needs_cleanup_lock() && !plan.removes());
+                apply_prune(&mut page, &plan);
+                assert_eq!(page.wasted_space(), 0);
+            }
+        }
+    }
+}
+
+#[test]
 fn without_indexes_dead_roots_are_free_at_once() {
     let options = PruneOptions { no_indexes: true, ..OPTIONS };
     let (_, plan, found) = plan_with("D L D>4 Dh", options);
@@ -180,6 +216,13 @@ fn a_plan_survives_its_record() {
     for text in ["D>2 Dh>3 Lh D L", "L", "R>2 Dh>3 Rh>4 Lh x"] {
         let (_, plan, _) = plan_with(text, PruneOptions { freeze, ..OPTIONS });
         let bytes = crate::record::encode_plan(&plan);
+        // What keeps nothing need not say of what.
+        let without = PrunePlan { kept: Vec::new(), ..plan.clone() };
+        assert_eq!(crate::record::decode_plan(&bytes).unwrap(), without);
+        let mut plan = plan;
+        let (page, _) = page_of(text);
+        plan.keep_keys(&page, &TupleDesc::new(vec![PhysicalAttr::new(8, 8)]));
+        let bytes = crate::record::encode_plan(&plan);
         assert_eq!(crate::record::decode_plan(&bytes).unwrap(), plan);
         for cut in 0..bytes.len() {
             assert!(crate::record::decode_plan(&bytes[..cut]).is_err());
@@ -210,7 +253,9 @@ fn damaged_pages_do_not_panic() {
                 [(pick >> (o.0 % 32)) as usize % 3])
         };
         let freeze = FreezePolicy { freeze_limit: Xid(1 << 40), ..NO_FREEZE };
-        if let Ok((plan, _)) = plan_prune(&page, &mut judge, &PruneOptions { freeze, ..OPTIONS }) {
+        let options = PruneOptions { freeze, ..OPTIONS };
+        if let Ok((mut plan, _)) = plan_prune(&page, &mut judge, &options) {
+            plan.keep_keys(&page, &TupleDesc::new(vec![PhysicalAttr::new(8, 8)]));
             apply_prune(&mut page, &plan);
         }
         for offset in page.offsets() {

@@ -8,6 +8,7 @@ use heap::{
     FreezePolicy, HeapOptions, InsertState, MapPin, PageFindings, PruneDone, PruneOptions,
     TupleOutcome, UpdateOptions, Wait,
 };
+use page::tuple::{AttrValue, PhysicalAttr, TupleDesc};
 use txn::CommitExtras;
 
 fn vacuum(w: &World, block: u32, freeze: bool) -> (PruneDone, PageFindings) {
@@ -83,6 +84,13 @@ fn dead_items_wait_for_the_reap() {
     assert_eq!(found.dead_items, [OffsetNumber(4), OffsetNumber(5)]);
     assert!(found.all_visible_but_dead_items && !found.all_visible);
     assert_eq!(bits(&w, 0), 0);
+    let page = w.page(Fork::Main, 0);
+    for (offset, key) in [(OffsetNumber(4), 3u64), (OffsetNumber(5), 4)] {
+        let desc = TupleDesc::new(vec![PhysicalAttr::new(8, 8)]);
+        let mut out = [None];
+        page::tuple::deform_stub(page.item(offset), &desc, &mut out).unwrap();
+        assert_eq!(out, [Some(AttrValue::Inline(&key.to_le_bytes()))]);
+    }
     let horizon = w.heap.horizon();
     let mut map_pin = MapPin::none();
     w.heap.visibility_map().pin(BlockNumber(0), &mut map_pin).unwrap();
@@ -92,6 +100,7 @@ fn dead_items_wait_for_the_reap() {
     assert_eq!(done.unused, 2);
     assert!(done.set_all_visible);
     assert_eq!(guard.item_count(), 3);
+    assert_eq!(guard.wasted_space(), 0);
     drop(guard);
     w.check();
     w.assert_replay_equal();

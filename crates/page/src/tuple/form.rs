@@ -65,6 +65,12 @@ impl TupleDesc {
     pub fn is_empty(&self) -> bool {
         self.attrs.is_empty()
     }
+    /// Where the first `n` attributes of a tuple without nulls end, if that does not depend on their values.
+    pub(super) fn fixed_end(&self, n: usize) -> Option<usize> {
+        let Some(last) = n.checked_sub(1) else { return Some(0) };
+        let width = usize::try_from(self.attrs.get(last)?.len).ok()?;
+        Some(*self.fixed.get(last)? as usize + width)
+    }
 }
 
 /// An attribute's value as stored.
@@ -203,6 +209,20 @@ pub fn deform<'a>(
     if nulls.is_none() && view.infomask() & HAS_NULL != 0 {
         return Err(DAMAGED);
     }
+    deform_data(data, nulls, wanted, desc, out)?;
+    Ok(())
+}
+
+/// Takes the first `wanted` attributes of a tuple's data apart; where they end. `nulls`, if any, and `out` have room for
+/// them all.
+#[inline]
+pub(super) fn deform_data<'a>(
+    data: &'a [u8],
+    nulls: Option<&[u8]>,
+    wanted: usize,
+    desc: &TupleDesc,
+    out: &mut [AttrValue<'a>],
+) -> Result<usize, &'static str> {
     let mut at = 0usize;
     let mut first = 0;
     if nulls.is_none() {
@@ -237,7 +257,7 @@ pub fn deform<'a>(
             at = start + len + 1;
         }
     }
-    Ok(())
+    Ok(at)
 }
 
 /// The value at `at` (to be aligned unless its header is short) and where it ends.

@@ -47,7 +47,7 @@ pub const HINT_BITS: u16 = 0x0F00;
 
 /// infomask2: number of attributes.
 pub const NATTS_MASK: u16 = 0x07FF;
-/// infomask2: body cut down to its index keys (reserved).
+/// infomask2: reserved.
 pub const STUB: u16 = 0x0800;
 /// infomask2: the hop to the next version was shortened, so its xmin is not this xmax.
 pub const CHAIN_SHORTENED: u16 = 0x1000;

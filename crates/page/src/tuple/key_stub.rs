@@ -1,0 +1,181 @@
+//! What a dead line pointer keeps of its tuple: the attributes that index keys are made of.
+//!
+//! # Purpose
+//! An index entry can be looked up only by its key. So a dead tuple that index entries may still lead to is not emptied
+//! but cut down to its first attributes, up to the last one that a plain index has as a key.
+//!
+//! # Layout
+//! ```text
+//! 0 natts u16   bits 0–10 number of attributes | 0x8000 there are nulls
+//! 2 bitmap      with nulls only: one bit an attribute, lowest first, 1 = not null
+//!   data        as in the tuple, alignment counted from here
+//! ```
+
+use super::form::{AttrValue, TupleDesc, deform_data};
+use super::header::{HEADER_MIN, NATTS_MASK, TupleView};
+use base::OffsetNumber;
+use smallvec::SmallVec;
+
+/// The most data that a dead line pointer keeps: more is not worth its room.
+pub const MAX_STUB_DATA: usize = 256;
+
+const HAS_NULLS: u16 = 0x8000;
+const DAMAGED: &str = "dead line pointer's key is damaged";
+
+/// How much of a tuple is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StubSize {
+    /// How many attributes; 0: nothing is kept.
+    pub natts: u16,
+    /// How many bytes of data they take.
+    pub len: u16,
+}
+
+/// How much of `tuple` is to be kept for keys within the attributes of `desc`. Nothing if that is too long, or if one of
+/// them is not in line.
+pub fn stub_size(tuple: &TupleView<'_>, desc: &TupleDesc) -> StubSize {
+    let natts = desc.len().min(tuple.natts());
+    let end = if tuple.null_bitmap().is_none()
+        && let Some(end) = desc.fixed_end(natts)
+    {
+        end
+    } else {
+        let mut values: SmallVec<[AttrValue<'_>; 16]> = SmallVec::new();
+        values.resize(natts, AttrValue::Null);
+        let Some(data) = tuple.bytes.get(tuple.hoff()..) else { return StubSize::default() };
+        match deform_data(data, tuple.null_bitmap(), natts, desc, &mut values) {
+            Ok(end) if !values.iter().any(|v| matches!(v, AttrValue::External(_))) => end,
+            _ => return StubSize::default(),
+        }
+    };
+    if natts == 0 || end > MAX_STUB_DATA || tuple.hoff() + end > tuple.bytes.len() {
+        return StubSize::default();
+    }
+    StubSize { natts: natts as u16, len: end as u16 }
+}
+
+/// Takes a dead line pointer's bytes apart: the attributes of `desc` that are kept; the others come out as `None`.
+///
+/// # Errors
+/// Damaged bytes.
+pub fn deform_stub<'a>(
+    stub: &'a [u8],
+    desc: &TupleDesc,
+    out: &mut [Option<AttrValue<'a>>],
+) -> Result<(), &'static str> {
+    out.fill(None);
+    let (natts, nulls, data) = parts(stub).ok_or(DAMAGED)?;
+    let natts = natts.min(desc.len()).min(out.len());
+    let mut values: SmallVec<[AttrValue<'a>; 16]> = SmallVec::new();
+    values.resize(natts, AttrValue::Null);
+    deform_data(data, nulls, natts, desc, &mut values)?;
+    for (to, value) in out.iter_mut().zip(values) {
+        *to = Some(value);
+    }
+    Ok(())
+}
+
+/// Is this what [`crate::Page::cut_to_key`] makes?
+pub fn verify_stub(stub: &[u8]) -> bool {
+    parts(stub).is_some_and(|(natts, _, data)| natts > 0 && data.len() <= MAX_STUB_DATA)
+}
+
+fn parts(stub: &[u8]) -> Option<(usize, Option<&[u8]>, &[u8])> {
+    let (head, rest) = stub.split_first_chunk::<2>()?;
+    let head = u16::from_le_bytes(*head);
+    let natts = usize::from(head & NATTS_MASK);
+    if head & HAS_NULLS == 0 {
+        return Some((natts, None, rest));
+    }
+    let (nulls, data) = rest.split_at_checked(natts.div_ceil(8))?;
+    Some((natts, Some(nulls), data))
+}
+
+impl crate::Page {
+    /// Cuts the tuple at line pointer `from` down to its key, in its place: the bytes' place and length, for a line
+    /// pointer that will be dead. `None` if there is nothing to be kept, or not so much.
+    pub fn cut_to_key(&mut self, from: OffsetNumber, size: StubSize) -> Option<(usize, usize)> {
+        let id = self.item_id(from);
+        if size.natts == 0 || usize::from(size.len) > MAX_STUB_DATA || !id.is_normal() {
+            return None;
+        }
+        let tuple = self.tuple(from);
+        let natts = usize::from(size.natts);
+        if natts > tuple.natts() {
+            return None;
+        }
+        let (hoff, data) = (tuple.hoff(), usize::from(size.len));
+        let bitmap = tuple.null_bitmap().map_or(0, |_| natts.div_ceil(8));
+        let (at, len) = (id.offset(), 2 + bitmap + data);
+        // What is kept moves towards the beginning, over a header that is longer than what stands for it.
+        if hoff < HEADER_MIN + bitmap || hoff + data > tuple.bytes.len() {
+            return None;
+        }
+        let head = size.natts | if bitmap > 0 { HAS_NULLS } else { 0 };
+        let item = self.item_mut(from);
+        item.copy_within(HEADER_MIN..HEADER_MIN + bitmap, 2);
+        item.copy_within(hoff..hoff + data, 2 + bitmap);
+        item[..2].copy_from_slice(&head.to_le_bytes());
+        Some((at, len))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::form::{PhysicalAttr, form_values};
+    use super::*;
+    use crate::{ItemId, Page};
+
+    fn desc(n: usize) -> TupleDesc {
+        let all = [(4, 4), (-1, 4), (8, 8), (-1, 4), (2, 2)];
+        TupleDesc::new(all[..n].iter().map(|&(l, a)| PhysicalAttr::new(l, a)).collect())
+    }
+
+    #[test]
+    fn every_cut_gives_its_values_back() {
+        let long = vec![3u8; 200];
+        let values = [
+            AttrValue::Inline(&[1, 2, 3, 4]),
+            AttrValue::Inline(b"short"),
+            AttrValue::Inline(&[9; 8]),
+            AttrValue::Inline(&long),
+            AttrValue::Inline(&[5, 6]),
+        ];
+        for mask in 0..32u32 {
+            let v: Vec<_> = (0..5)
+                .map(|i| if mask >> i & 1 == 1 { AttrValue::Null } else { values[i] })
+                .collect();
+            let tuple = form_values(&desc(5), &v);
+            for keep in 1..=5 {
+                let mut page = Page::new_zeroed();
+                page.init(0);
+                let o = page.add_item(&tuple).unwrap();
+                let size = stub_size(&page.tuple(o), &desc(keep));
+                assert_eq!(usize::from(size.natts), keep);
+                let (at, len) = page.cut_to_key(o, size).unwrap();
+                page.set_item_id(o, ItemId::dead(at, len));
+                page.compact();
+                page.verify().unwrap();
+                assert!(page.item_id(o).is_dead() && verify_stub(page.item(o)));
+                let mut out = [None; 5];
+                deform_stub(page.item(o), &desc(5), &mut out).unwrap();
+                for i in 0..5 {
+                    assert_eq!(out[i], (i < keep).then_some(v[i]));
+                }
+                for cut in 0..len {
+                    let _ = deform_stub(&page.item(o)[..cut], &desc(5), &mut out);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_is_not_kept() {
+        let d = TupleDesc::new(vec![PhysicalAttr::new(-1, 4), PhysicalAttr::new(4, 4)]);
+        let long = vec![3u8; 300];
+        let tuple = form_values(&d, &[AttrValue::Inline(&long), AttrValue::Inline(&[1; 4])]);
+        let view = TupleView { bytes: &tuple, xid_base: base::Xid(0) };
+        assert_eq!(stub_size(&view, &d), StubSize::default());
+        assert_eq!(stub_size(&view, &TupleDesc::default()), StubSize::default());
+    }
+}
