@@ -31,6 +31,7 @@ mod dedup;
 mod delete_page;
 mod insert;
 mod log;
+mod rehearse;
 mod retail;
 mod scan;
 mod schema;
@@ -45,6 +46,7 @@ pub use bounds::{Condition, ScanBounds, ScanEdge};
 pub use build::BuildOutcome;
 pub use insert::{InsertOutcome, KeyConflict, Liveness, TupleLiveness, UniqueCheck};
 pub use log::{Change, redo};
+pub use rehearse::LeafRehearsal;
 pub use retail::{RetailKey, RetailStats};
 pub use scan::{BtreeScan, Direction, ScanOptions, to_owned_values};
 pub use schema::{

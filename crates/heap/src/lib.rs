@@ -42,6 +42,7 @@ mod lock;
 pub mod prune;
 mod prune_page;
 pub mod record;
+mod rehearse;
 mod redo;
 mod room;
 mod scan;
@@ -62,6 +63,7 @@ pub use prune::{
 };
 pub use prune_page::PruneDone;
 pub use redo::{redo, truncate_maps};
+pub use rehearse::Rehearsal;
 pub use scan::{BlockRange, HeapScan, PageBatch, ScanOptions, ScannedTuple, SharedBlocks};
 pub use txn::{RowLockMode, Wait};
 pub use update::{UpdateDone, UpdateOptions};

@@ -27,6 +27,8 @@ pub struct ScanCounts {
     pub scanned_pages: u32,
     /// Of these, to be frozen only.
     pub eagerly_scanned_pages: u32,
+    /// Pages that tuples were removed from.
+    pub pruned_pages: u32,
     /// Pages on which tuples were frozen.
     pub frozen_pages: u32,
     /// Tuples frozen.
@@ -189,6 +191,7 @@ impl<'a> HeapPass<'a> {
         let Done { found, prune, visible_before, frozen } = done;
         let c = &mut self.counts;
         c.removed_tuples += u64::from(prune.removed);
+        c.pruned_pages += u32::from(prune.removed > 0);
         c.frozen_tuples += u64::from(prune.frozen);
         c.frozen_pages += u32::from(prune.frozen > 0);
         c.live_tuples += u64::from(found.live_tuples);

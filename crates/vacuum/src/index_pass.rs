@@ -7,8 +7,8 @@ use crate::dead_items::DeadItems;
 use crate::progress::{Phase, VacuumProgress, set};
 use crate::throttle::Throttle;
 use base::sync::Arc;
-use base::{Oid, Result, Tid};
-use btree::{Btree, IndexVacuumStats, VacuumControl};
+use base::{BlockNumber, Oid, Result, Tid};
+use btree::{Btree, IndexVacuumStats, LeafRehearsal, VacuumControl};
 use buffer::Strategy;
 use txn::Backend;
 
@@ -33,6 +33,22 @@ pub trait IndexVacuum: Send + Sync {
         stats: Option<IndexVacuumStats>,
         control: &mut VacuumControl<'_>,
     ) -> Result<IndexVacuumStats>;
+
+    /// Its pages.
+    ///
+    /// # Errors
+    /// I/O.
+    fn pages(&self) -> Result<u32>;
+
+    /// What [`IndexVacuum::bulk_delete`] would do to a block; `None` if that is no leaf.
+    ///
+    /// # Errors
+    /// I/O, corruption.
+    fn rehearse(
+        &self,
+        block: BlockNumber,
+        is_dead: &mut dyn FnMut(Tid) -> bool,
+    ) -> Result<Option<LeafRehearsal>>;
 }
 
 impl IndexVacuum for Btree {
@@ -49,6 +65,16 @@ impl IndexVacuum for Btree {
         control: &mut VacuumControl<'_>,
     ) -> Result<IndexVacuumStats> {
         Btree::cleanup(self, stats, control)
+    }
+    fn pages(&self) -> Result<u32> {
+        Ok(self.height_and_blocks()?.1.0)
+    }
+    fn rehearse(
+        &self,
+        block: BlockNumber,
+        is_dead: &mut dyn FnMut(Tid) -> bool,
+    ) -> Result<Option<LeafRehearsal>> {
+        Btree::rehearse(self, block, is_dead, &mut Strategy::Normal)
     }
 }
 

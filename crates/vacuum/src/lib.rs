@@ -7,7 +7,7 @@
 //! # Layout
 //! [`options`]: what the statement and the settings say. [`plan`](mod@plan): cut-offs, mode, ring, method per index. `run`: the order of the
 //! phases. `skip`: which pages are read. `heap_pass`: the first pass. [`dead_items`]: what it found. [`index_pass`]: entries that lead there.
-//! `reap`: the second pass. [`truncate`]: the empty end. [`throttle`]: the cost delay. [`progress`] and [`report`]: what others see.
+//! [`foresight`]: what it will come to. `reap`: the second pass. [`truncate`]: the empty end. [`throttle`]: the cost delay. [`progress`] and [`report`]: what others see.
 //!
 //! # Invariants
 //! - A line pointer becomes reusable only after every index has been told to forget it (invariant 3 of the design).
@@ -22,6 +22,7 @@
 
 pub mod autovacuum;
 pub mod dead_items;
+pub mod foresight;
 mod heap_pass;
 pub mod index_pass;
 pub mod options;
@@ -36,6 +37,7 @@ pub mod throttle;
 pub mod truncate;
 
 pub use dead_items::DeadItems;
+pub use foresight::{Foresight, foresee};
 pub use index_pass::{IndexTarget, IndexVacuum};
 pub use options::{FreezeSettings, IndexCleanup, VacuumOptions, VacuumSettings};
 pub use plan::{IndexMethod, VacuumCutoffs, VacuumMode, VacuumPlan, plan};

@@ -59,6 +59,15 @@ pub struct RecordBuilder<'a> {
     blocks: smallvec::SmallVec<[Block<'a>; 2]>,
 }
 
+/// What a record takes in the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RecordCost {
+    /// Bytes, padding and all.
+    pub bytes: u64,
+    /// Pages whose image is in it.
+    pub images: u64,
+}
+
 /// What assembling found out.
 pub(crate) struct Assembled {
     /// Images in it.

@@ -1,6 +1,6 @@
 //! Inserting, writing and syncing.
 
-use crate::builder::{Assembled, RecordBuilder, image_bound};
+use crate::builder::{Assembled, RecordBuilder, RecordCost, image_bound};
 use crate::record::{finish_checksum, padded};
 use crate::ring::{Ring, SlotGuard};
 use crate::segment::{RecycleStats, SEGMENT_SIZE, Segments};
@@ -232,6 +232,16 @@ impl Wal {
                     return inserted;
                 }
             }
+        })
+    }
+
+    /// What `record` would add to the log if it were inserted now; it is not.
+    pub fn measure(&self, record: &RecordBuilder<'_>) -> RecordCost {
+        SCRATCH.with_borrow_mut(|buffer| {
+            let bound = self.image_bound.load(Ordering::Acquire);
+            let assembled =
+                record.assemble(buffer, bound, self.compression.load(Ordering::Relaxed));
+            RecordCost { bytes: padded(buffer.len() as u64), images: assembled.images }
         })
     }
 

@@ -1,0 +1,63 @@
+//! # Purpose
+//! What bulk deletion would do to a block and log for it, found out on a copy: for EXPLAIN VACUUM.
+
+use crate::apply;
+use crate::dedup::dead_entries;
+use crate::log::Change;
+use crate::tree::Btree;
+use base::{BlockNumber, Fork, Result, Tid, Xid};
+use buffer::Strategy;
+use page::Page;
+use page::btree as layout;
+use wal::{BlockFlags, RecordBuilder, RecordCost, ResourceManager};
+
+/// What a vacuum would do to one leaf.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LeafRehearsal {
+    /// Entries on it.
+    pub entries: u64,
+    /// Entries removed.
+    pub removed: u64,
+    /// The record of that; nothing is logged if nothing goes.
+    pub record: RecordCost,
+}
+
+impl Btree {
+    /// Plans the removal of the entries that `is_dead` names from `block`. `None` if it is no leaf in use.
+    ///
+    /// # Errors
+    /// I/O, corruption.
+    pub fn rehearse(
+        &self,
+        block: BlockNumber,
+        is_dead: &mut dyn FnMut(Tid) -> bool,
+        strategy: &mut Strategy,
+    ) -> Result<Option<LeafRehearsal>> {
+        let Some(pinned) = self.rel.try_pin(Fork::Main, block, strategy)? else { return Ok(None) };
+        let mut copy = Page::from_bytes(pinned.read().bytes());
+        drop(pinned);
+        let view = layout::PageRef(copy.bytes());
+        if view.is_new() || !view.is_sane() || !view.is_leaf() || view.is_ignored() {
+            return Ok(None);
+        }
+        let entries = (view.first_data()..=view.count()).map(|o| view.item(o).tid_count() as u64);
+        let mut out = LeafRehearsal { entries: entries.sum(), ..LeafRehearsal::default() };
+        let (deleted, updated, removed) = dead_entries(view, is_dead);
+        out.removed = removed;
+        if removed == 0 {
+            return Ok(Some(out));
+        }
+        let data = apply::delete(&deleted, &updated, true);
+        if let Err(what) = apply::apply(copy.bytes_mut(), &data) {
+            return Err(self.corrupt(block, &what));
+        }
+        if self.logged {
+            let kind = Change::Vacuum as u8;
+            let mut record = RecordBuilder::new(ResourceManager::Btree, kind, Xid::INVALID);
+            record.block(0, self.tag(block), &copy, BlockFlags::STANDARD);
+            record.block_data(0, &data);
+            out.record = self.context.wal.measure(&record);
+        }
+        Ok(Some(out))
+    }
+}

@@ -1,0 +1,373 @@
+//! What a VACUUM would do, foretold without doing anything: for `EXPLAIN VACUUM`.
+//!
+//! # Purpose
+//! Pages to be read are counted exactly, by the visibility map. A few of them, evenly spread, are looked at, and what the vacuum would
+//! do to each is rehearsed on a copy, with the functions that will do it; so with a few leaves of each index. The rest is proportion, and
+//! time comes from what earlier vacuums took ([`rates`]).
+//!
+//! # Invariants
+//! - At most one page in a hundred is read (of the heap, and of each index), in the time that [`Budget`] allows.
+//! - Nothing is changed, hint bits aside.
+//!
+//! # Differs from PostgreSQL
+//! There is no such statement there.
+
+pub mod figures;
+pub mod rates;
+mod sample;
+
+use crate::heap_pass::ScanCounts;
+use crate::options::IndexCleanup;
+use crate::plan::{IndexMethod, VacuumMode, VacuumPlan};
+use crate::report::VacuumReport;
+use crate::run::VacuumTarget;
+use crate::skip::{Chooser, Eager, MAX_EAGER_SUCCESS_RATE, REGION_BLOCKS};
+use crate::throttle::ThrottleSettings;
+use base::{Result, Xid};
+use heap::visibility_map::{ALL_FROZEN, ALL_VISIBLE};
+use heap::{FreezePolicy, Horizon, MapPin, PruneOptions};
+use rates::{Rates, Work};
+use sample::{DeadDensity, HeapSample};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// One page in so many is read at most.
+const SAMPLE_EVERY: usize = 100;
+/// A map page's image: nearly all bits alike, so it shrinks to little.
+const MAP_IMAGE_BYTES: f64 = 100.0;
+
+/// How long looking may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    /// For the heap's pages.
+    pub heap: Duration,
+    /// For all indexes.
+    pub indexes: Duration,
+}
+
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget { heap: Duration::from_millis(22), indexes: Duration::from_millis(12) }
+    }
+}
+
+/// What is expected of an index.
+#[derive(Clone, Debug)]
+pub struct IndexForesight {
+    /// Its name.
+    pub name: String,
+    /// How its entries will be found; `None`: it is left alone.
+    pub method: Option<IndexMethod>,
+    /// Its pages.
+    pub pages: u32,
+    /// Pages read.
+    pub scanned_pages: f64,
+    /// Leaves changed.
+    pub changed_pages: f64,
+    /// Entries removed.
+    pub removed_entries: f64,
+}
+
+/// What is expected of a vacuum.
+#[derive(Clone, Debug)]
+pub struct Foresight {
+    /// How much is read.
+    pub mode: VacuumMode,
+    /// The ring in kB; 0 is none.
+    pub ring_kb: usize,
+    /// The table's pages.
+    pub pages: u32,
+    /// Pages read.
+    pub scanned_pages: u32,
+    /// Of these, all-visible ones that are read only to be frozen.
+    pub eager_pages: u32,
+    /// Pages passed over that are all-frozen, and others.
+    pub skipped_pages: (u32, u32),
+    /// Pages that rows are removed from.
+    pub pruned_pages: f64,
+    /// Rows removed.
+    pub removed_tuples: f64,
+    /// Pages on which rows are frozen.
+    pub frozen_pages: f64,
+    /// Rows frozen.
+    pub frozen_tuples: f64,
+    /// Dead line pointers, and the pages that have any.
+    pub dead_items: (f64, f64),
+    /// Pages cut off at the end.
+    pub truncated_pages: u32,
+    /// The indexes.
+    pub indexes: Vec<IndexForesight>,
+    /// Index passes will be left out, since little is dead.
+    pub bypass: bool,
+    /// WAL records.
+    pub wal_records: f64,
+    /// Full page images among them.
+    pub wal_images: f64,
+    /// WAL bytes.
+    pub wal_bytes: f64,
+    /// Pages read from disk.
+    pub reads: f64,
+    /// Pages changed, each written once.
+    pub writes: f64,
+    /// Time on the wall, the cost delay included.
+    pub time: Duration,
+    /// Pages looked at for all this.
+    pub sampled_pages: u32,
+    /// What the time was computed from.
+    pub work: Work,
+}
+
+/// Foretells what `plan` would do to `target`.
+///
+/// # Errors
+/// I/O, corruption.
+pub fn foresee(
+    plan: &VacuumPlan,
+    target: &VacuumTarget<'_>,
+    rates: &Rates,
+    throttle: &ThrottleSettings,
+    budget: &Budget,
+) -> Result<Foresight> {
+    let mut out = Foresight::nothing(plan);
+    let has_indexes = !target.indexes.is_empty();
+    let reaps = has_indexes && plan.index_cleanup != IndexCleanup::Off;
+    let failsafe = plan.failsafe(target.heap.context().txns.next_xid());
+    let chosen = choose(plan, target, &mut out)?;
+    let wanted = chosen.len().div_ceil(SAMPLE_EVERY);
+    let options = PruneOptions {
+        prune: true,
+        no_indexes: !has_indexes,
+        freeze: FreezePolicy {
+            freeze_limit: plan.cutoffs.freeze_limit,
+            oldest_xmin: plan.cutoffs.oldest_xmin,
+            when_all_frozen: false,
+        },
+        map_bits: None,
+    };
+    let horizon = Horizon { oldest_xmin: plan.cutoffs.oldest_xmin };
+    let reap = reaps && !failsafe;
+    let sample =
+        HeapSample::take(target.heap, &chosen, wanted, &options, &horizon, reap, budget.heap)?;
+    out.add_heap(&sample, chosen.len(), plan);
+    let few = out.dead_items.1 < f64::from(out.pages) / 50.0;
+    out.bypass = reap && few && plan.index_cleanup == IndexCleanup::Auto && out.dead_items.0 > 0.0;
+    let vacuums_indexes = reap && !out.bypass && out.dead_items.0 >= 0.5;
+    if out.bypass {
+        out.take_back_reap(&sample, chosen.len());
+    }
+    let density = DeadDensity::new(&chosen, &sample);
+    let per_index = budget.indexes / u32::try_from(target.indexes.len().max(1)).unwrap_or(1);
+    for (i, index) in target.indexes.iter().enumerate() {
+        let pages = index.index.pages()?;
+        let mut found = IndexForesight {
+            name: index.name.clone(),
+            method: None,
+            pages,
+            scanned_pages: 0.0,
+            changed_pages: 0.0,
+            removed_entries: 0.0,
+        };
+        if vacuums_indexes {
+            found.method = plan.methods.get(i).copied();
+            out.add_index(&mut found, &*index.index, &density, per_index)?;
+        }
+        out.indexes.push(found);
+    }
+    let map_pages = out.map_pages();
+    out.wal_images += map_pages;
+    out.wal_bytes += map_pages * MAP_IMAGE_BYTES;
+    out.writes += map_pages;
+    out.work.wal_bytes = out.wal_bytes;
+    out.work.records = out.wal_records;
+    out.work.reads = out.reads;
+    out.time = Duration::from_secs_f64(rates.seconds(&out.work)) + out.delay(throttle);
+    Ok(out)
+}
+
+/// The blocks that the heap pass would read.
+fn choose(plan: &VacuumPlan, target: &VacuumTarget<'_>, out: &mut Foresight) -> Result<Vec<u32>> {
+    let map = target.heap.visibility_map();
+    let (visible, frozen) = plan.map_counts;
+    let eager = if plan.mode == VacuumMode::Eager {
+        let unfrozen = visible.saturating_sub(frozen);
+        Eager::new(unfrozen, plan.freeze.max_eager_failure_rate, REGION_BLOCKS / 2)
+    } else {
+        Eager::off()
+    };
+    let most_eager = (visible.saturating_sub(frozen) as f64 * MAX_EAGER_SUCCESS_RATE) as u32;
+    let (chooser, shared) = Chooser::new(map.clone(), plan.pages, plan.mode, plan.use_map, eager);
+    let mut chosen = Vec::new();
+    for block in chooser {
+        chosen.push(block.0);
+        let mut shared = shared.borrow_mut();
+        if shared.chosen.pop_front().is_some_and(|c| c.eager) {
+            // Old enough rows freeze: that is why eager scanning is on.
+            shared.eager.result(true);
+            out.eager_pages = (out.eager_pages + 1).min(most_eager);
+        }
+    }
+    if let Some(e) = shared.borrow_mut().failed.take() {
+        return Err(e);
+    }
+    out.scanned_pages = u32::try_from(chosen.len()).unwrap_or(u32::MAX);
+    let mut read_frozen = 0u64;
+    let mut pin = MapPin::none();
+    for block in &chosen {
+        let bits = map.bits(base::BlockNumber(*block), &mut pin)?;
+        read_frozen += u64::from(bits & (ALL_VISIBLE | ALL_FROZEN) == ALL_VISIBLE | ALL_FROZEN);
+    }
+    let skipped = plan.pages.saturating_sub(out.scanned_pages);
+    let frozen = u32::try_from(frozen.saturating_sub(read_frozen)).unwrap_or(0).min(skipped);
+    out.skipped_pages = (frozen, skipped - frozen);
+    Ok(chosen)
+}
+
+impl Foresight {
+    fn nothing(plan: &VacuumPlan) -> Foresight {
+        Foresight {
+            mode: plan.mode,
+            ring_kb: plan.ring_kb,
+            pages: plan.pages,
+            scanned_pages: 0,
+            eager_pages: 0,
+            skipped_pages: (0, 0),
+            pruned_pages: 0.0,
+            removed_tuples: 0.0,
+            frozen_pages: 0.0,
+            frozen_tuples: 0.0,
+            dead_items: (0.0, 0.0),
+            truncated_pages: 0,
+            indexes: Vec::new(),
+            bypass: false,
+            wal_records: 0.0,
+            wal_images: 0.0,
+            wal_bytes: 0.0,
+            reads: 0.0,
+            writes: 0.0,
+            time: Duration::ZERO,
+            sampled_pages: 0,
+            work: Work::default(),
+        }
+    }
+
+    fn add_heap(&mut self, sample: &HeapSample, chosen: usize, plan: &VacuumPlan) {
+        let factor = sample.factor(chosen);
+        for page in &sample.pages {
+            let (found, done) = (&page.rehearsal.findings, &page.rehearsal);
+            self.pruned_pages += factor * f64::from(u8::from(found.removed_tuples > 0));
+            self.removed_tuples += factor * f64::from(found.removed_tuples);
+            self.frozen_pages += factor * f64::from(u8::from(found.frozen_tuples > 0));
+            self.frozen_tuples += factor * f64::from(found.frozen_tuples);
+            self.dead_items.0 += factor * found.dead_items.len() as f64;
+            self.dead_items.1 += factor * f64::from(u8::from(!found.dead_items.is_empty()));
+            let changed = done.prune.is_some() || done.reap.is_some();
+            self.writes += factor * f64::from(u8::from(changed));
+            self.work.map_changes += factor * f64::from(u8::from(done.map_changes));
+            for cost in [done.prune, done.reap].into_iter().flatten() {
+                self.add_record(factor, cost);
+            }
+            self.work.reaped_pages += factor * f64::from(u8::from(done.reap.is_some()));
+        }
+        self.sampled_pages += u32::try_from(sample.pages.len()).unwrap_or(u32::MAX);
+        self.reads += sample.miss_rate() * f64::from(self.scanned_pages);
+        self.work.heap_pages = f64::from(self.scanned_pages);
+        if plan.truncate {
+            let end = sample.first_empty_to_the_end(self.pages);
+            if crate::truncate::worth_it(self.pages, end) {
+                self.truncated_pages = self.pages - end;
+            }
+        }
+    }
+
+    fn add_record(&mut self, factor: f64, cost: wal::RecordCost) {
+        self.wal_records += factor;
+        self.wal_images += factor * cost.images as f64;
+        self.wal_bytes += factor * cost.bytes as f64;
+    }
+
+    /// Index passes will be left out, and the second pass with them.
+    fn take_back_reap(&mut self, sample: &HeapSample, chosen: usize) {
+        let factor = sample.factor(chosen);
+        for cost in sample.pages.iter().filter_map(|p| p.rehearsal.reap) {
+            self.add_record(-factor, cost);
+        }
+        self.work.reaped_pages = 0.0;
+    }
+
+    fn add_index(
+        &mut self,
+        found: &mut IndexForesight,
+        index: &dyn crate::IndexVacuum,
+        density: &DeadDensity<'_>,
+        budget: Duration,
+    ) -> Result<()> {
+        let wanted = (found.pages as usize).div_ceil(SAMPLE_EVERY);
+        let leaves = sample::leaves(index, found.pages, wanted, density, budget)?;
+        self.sampled_pages += leaves.looked_at;
+        let factor = f64::from(found.pages.saturating_sub(1)) / f64::from(leaves.looked_at.max(1));
+        for leaf in leaves.found.iter().filter(|l| l.removed > 0) {
+            found.changed_pages += factor;
+            found.removed_entries += factor * leaf.removed as f64;
+            self.add_record(factor, leaf.record);
+        }
+        // Every dead row has one entry in an index without a predicate.
+        found.removed_entries = found.removed_entries.min(self.dead_items.0);
+        self.writes += found.changed_pages;
+        found.scanned_pages = match found.method {
+            Some(IndexMethod::Retail) => found.changed_pages.max(1.0).min(found.pages.into()),
+            _ => f64::from(found.pages),
+        };
+        match found.method {
+            Some(IndexMethod::Retail) => self.work.retail_entries += self.dead_items.0,
+            _ => self.work.index_pages += f64::from(found.pages),
+        }
+        self.work.index_entries += found.removed_entries;
+        self.reads += leaves.miss_rate() * found.scanned_pages;
+        Ok(())
+    }
+
+    /// Map pages changed.
+    fn map_pages(&self) -> f64 {
+        let most = f64::from(self.pages.div_ceil(page::visibility::BLOCKS_PER_PAGE));
+        if self.work.map_changes >= 0.5 { most } else { 0.0 }
+    }
+
+    /// What the cost delay adds.
+    fn delay(&self, throttle: &ThrottleSettings) -> Duration {
+        let delay_us = throttle.delay_us.load(Ordering::Relaxed) as f64;
+        let limit = f64::from(throttle.limit.load(Ordering::Relaxed).max(1));
+        let each = |n: &std::sync::atomic::AtomicU32| f64::from(n.load(Ordering::Relaxed));
+        let touched = self.work.heap_pages + self.work.reaped_pages + self.work.index_pages;
+        let cost = (touched - self.reads).max(0.0) * each(&throttle.page_hit)
+            + self.reads * each(&throttle.page_miss)
+            + self.writes * each(&throttle.page_dirty);
+        Duration::from_secs_f64(cost / limit * delay_us / 1e6)
+    }
+}
+
+impl VacuumReport {
+    /// What was done, in the terms that times are foretold in.
+    pub fn work(&self) -> Work {
+        let c: &ScanCounts = &self.counts;
+        let passes = f64::from(self.index_scans);
+        let index_pages: f64 = self.indexes.iter().map(|i| f64::from(i.stats.pages)).sum();
+        let entries: u64 = self.indexes.iter().map(|i| i.stats.entries_removed).sum();
+        Work {
+            heap_pages: f64::from(c.scanned_pages),
+            reaped_pages: if self.index_scans > 0 { f64::from(c.dead_item_pages) } else { 0.0 },
+            map_changes: f64::from(c.set_visible_pages),
+            records: self.wal.records as f64,
+            wal_bytes: self.wal.bytes as f64,
+            reads: self.buffers.reads as f64,
+            index_pages: index_pages * passes,
+            index_entries: entries as f64,
+            retail_entries: 0.0,
+        }
+    }
+
+    /// How far relfrozenxid lies back now.
+    pub fn age_after(&self) -> u64 {
+        let now = self.new_relfrozenxid.unwrap_or(self.cutoffs.relfrozenxid);
+        self.next_xid_at_end.0.saturating_sub(now.max(Xid::FIRST_NORMAL).0)
+    }
+}

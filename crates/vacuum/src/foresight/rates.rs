@@ -1,0 +1,165 @@
+//! How long this machine takes for a vacuum's work, learned from the vacuums that ran on it.
+//!
+//! # Invariants
+//! Every rate stays within a factor of [`BOUND`] of its beginning, so that one odd vacuum cannot spoil what is foretold for ever.
+//!
+//! # Layout
+//! Kept as lines `name microseconds`; unknown names are passed over, missing ones keep their beginning.
+
+use std::fmt::Write;
+
+/// A rate moves no further from its beginning than by this factor.
+const BOUND: f64 = 200.0;
+/// How much of a vacuum's surprise is believed.
+const TRUST: f64 = 0.6;
+/// A vacuum shorter than this teaches nothing.
+const SHORTEST_SECONDS: f64 = 0.004;
+
+/// How much there is to do, of each kind.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Work {
+    /// Heap pages judged in the first pass.
+    pub heap_pages: f64,
+    /// Heap pages of the second pass.
+    pub reaped_pages: f64,
+    /// Pages whose map bits are set. Costs nothing that records do not say.
+    pub map_changes: f64,
+    /// WAL records.
+    pub records: f64,
+    /// WAL bytes.
+    pub wal_bytes: f64,
+    /// Pages read from disk.
+    pub reads: f64,
+    /// Index pages read in bulk.
+    pub index_pages: f64,
+    /// Index entries removed.
+    pub index_entries: f64,
+    /// Index entries looked up by key.
+    pub retail_entries: f64,
+}
+
+const COUNT: usize = 8;
+const NAMES: [&str; COUNT] = [
+    "heap_page",
+    "reaped_page",
+    "record",
+    "wal_kilobyte",
+    "read",
+    "index_page",
+    "index_entry",
+    "retail_entry",
+];
+/// Measured on the machine that Ebb is developed on (two cores of an EPYC): a beginning, no more.
+const BEGINNING_US: [f64; COUNT] = [3.0, 1.0, 1.5, 0.7, 6.0, 6.0, 0.05, 0.5];
+
+/// Microseconds for one of each kind of work.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Rates([f64; COUNT]);
+
+impl Default for Rates {
+    fn default() -> Rates {
+        Rates(BEGINNING_US)
+    }
+}
+
+fn counts(work: &Work) -> [f64; COUNT] {
+    [
+        work.heap_pages,
+        work.reaped_pages,
+        work.records,
+        work.wal_bytes / 1024.0,
+        work.reads,
+        work.index_pages,
+        work.index_entries,
+        work.retail_entries,
+    ]
+}
+
+impl Rates {
+    fn parts(&self, work: &Work) -> [f64; COUNT] {
+        let counts = counts(work);
+        std::array::from_fn(|i| self.0[i] * counts[i] / 1e6)
+    }
+
+    /// How long `work` takes, in seconds.
+    pub fn seconds(&self, work: &Work) -> f64 {
+        self.parts(work).iter().sum()
+    }
+
+    /// Learns from a vacuum that did `work` in `seconds`: the kinds of work that made up most of the time take most of the blame.
+    pub fn learn(&mut self, work: &Work, seconds: f64) {
+        let parts = self.parts(work);
+        let largest = parts.iter().copied().fold(0.0, f64::max);
+        let whole: f64 = parts.iter().sum();
+        if seconds < SHORTEST_SECONDS || largest <= 0.0 {
+            return;
+        }
+        let surprise = (seconds / whole).clamp(0.05, 20.0);
+        for (i, part) in parts.iter().enumerate() {
+            let rate = self.0[i] * surprise.powf(TRUST * part / largest);
+            self.0[i] = rate.clamp(BEGINNING_US[i] / BOUND, BEGINNING_US[i] * BOUND);
+        }
+    }
+
+    /// As text, to be kept.
+    pub fn to_text(&self) -> String {
+        let mut out = String::new();
+        for (name, rate) in NAMES.iter().zip(self.0) {
+            // Writing to a string cannot fail.
+            let _ = writeln!(out, "{name} {rate:.6}");
+        }
+        out
+    }
+
+    /// From such a text.
+    pub fn from_text(text: &str) -> Rates {
+        let mut rates = Rates::default();
+        for line in text.lines() {
+            let Some((name, rate)) = line.split_once(' ') else { continue };
+            let known = NAMES.iter().position(|n| *n == name);
+            if let (Some(i), Ok(rate)) = (known, rate.trim().parse::<f64>())
+                && rate.is_finite()
+            {
+                rates.0[i] = rate.clamp(BEGINNING_US[i] / BOUND, BEGINNING_US[i] * BOUND);
+            }
+        }
+        rates
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn learns_from_the_largest_part_most() {
+        let mut rates = Rates::default();
+        let work = Work { heap_pages: 10_000.0, index_pages: 100.0, ..Work::default() };
+        for _ in 0..20 {
+            rates.learn(&work, 0.3);
+        }
+        assert!((rates.seconds(&work) - 0.3).abs() < 0.01);
+        let moved = |i: usize| rates.0[i] / BEGINNING_US[i];
+        assert!(moved(0) > 5.0 && moved(5) < 2.0 && moved(1) == 1.0);
+    }
+
+    #[test]
+    fn a_short_vacuum_teaches_nothing_and_no_rate_runs_away() {
+        let mut rates = Rates::default();
+        rates.learn(&Work { heap_pages: 1.0, ..Work::default() }, 0.001);
+        assert_eq!(rates, Rates::default());
+        for _ in 0..100 {
+            rates.learn(&Work { heap_pages: 1.0, ..Work::default() }, 100.0);
+        }
+        assert!(rates.0[0] <= BEGINNING_US[0] * BOUND);
+    }
+
+    #[test]
+    fn text_there_and_back() {
+        let mut rates = Rates::default();
+        rates.learn(&Work { heap_pages: 1000.0, ..Work::default() }, 0.1);
+        let back = Rates::from_text(&rates.to_text());
+        assert!(rates.0.iter().zip(back.0).all(|(a, b)| (a - b).abs() < 1e-5));
+        assert_eq!(Rates::from_text("read NaN\nread\nnonsense 3\nread x"), Rates::default());
+    }
+}
