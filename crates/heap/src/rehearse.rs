@@ -51,7 +51,7 @@ impl Heap {
         let mut copy = Page::from_bytes(page.bytes());
         out.prune = self.perform(&mut copy, block, &plan);
         if reap && !findings.dead_items.is_empty() {
-            let mut plan = plan_reap(&copy, &findings.dead_items);
+            let mut plan = plan_reap(&copy, &findings.dead_items, true);
             if findings.all_visible_but_dead_items {
                 let frozen = if findings.all_frozen_but_dead_items { ALL_FROZEN } else { 0 };
                 plan.visibility = ALL_VISIBLE | frozen;

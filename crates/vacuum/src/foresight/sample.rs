@@ -63,7 +63,8 @@ impl HeapSample {
             let Some(pin) = heap.relation().try_pin(Fork::Main, number, &mut strategy)? else {
                 continue;
             };
-            let options = PruneOptions { map_bits: Some(map.bits(number, &mut map_pin)?), ..*options };
+            let options =
+                PruneOptions { map_bits: Some(map.bits(number, &mut map_pin)?), ..*options };
             let page = pin.read();
             let rehearsal = heap.rehearse(&page, number, &options, horizon, reap)?;
             pages.push(SampledPage { block, rehearsal });
