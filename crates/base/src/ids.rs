@@ -73,6 +73,8 @@ impl Xid {
     pub const BOOTSTRAP: Xid = Xid(1);
     /// Stands for any transaction old enough to be visible to all.
     pub const FROZEN: Xid = Xid(2);
+    /// Newer than any.
+    pub const MAX: Xid = Xid(u64::MAX);
     /// The first id an ordinary transaction can have.
     pub const FIRST_NORMAL: Xid = Xid(3);
     /// True unless this is [`Xid::INVALID`].

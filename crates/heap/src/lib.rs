@@ -59,7 +59,8 @@ pub use free_space_map::FreeSpaceMap;
 pub use heap::{Heap, HeapOptions, TupleOutcome};
 pub use insert::InsertState;
 pub use prune::{
-    FreezePolicy, KeptKey, PageFindings, PruneOptions, PrunePlan, Verdict, apply_prune, plan_prune,
+    FreezeEarly, FreezePolicy, KeptKey, PageFindings, PruneOptions, PrunePlan, Verdict,
+    apply_prune, plan_prune,
 };
 pub use prune_page::PruneDone;
 pub use redo::{redo, truncate_maps};

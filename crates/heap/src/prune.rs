@@ -41,6 +41,17 @@ pub enum Verdict {
     DeleteInProgress,
 }
 
+/// When a page is frozen although no id on it is older than the limit, provided that it is all-frozen then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FreezeEarly {
+    /// Not.
+    Never,
+    /// If a record of the page is written anyway: tuples go, or it becomes all-visible.
+    WhenLogged,
+    /// In any case.
+    Always,
+}
+
 /// What to freeze.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FreezePolicy {
@@ -48,14 +59,22 @@ pub struct FreezePolicy {
     pub freeze_limit: Xid,
     /// Ids older than this are seen by everybody, so they may be frozen.
     pub oldest_xmin: Xid,
-    /// Freeze the page if that makes it all-frozen, even if no id is older than the limit.
-    pub when_all_frozen: bool,
+    /// What to do to a page without such an id.
+    pub early: FreezeEarly,
+    /// A page that a newer transaction (or this one) has changed is taken for one that goes on changing: only what is
+    /// older than the limit is frozen there. [`Xid::MAX`]: none is.
+    pub still_changing_from: Xid,
 }
 
 impl FreezePolicy {
     /// Freeze nothing.
     pub fn never(oldest_xmin: Xid) -> FreezePolicy {
-        FreezePolicy { freeze_limit: Xid(0), oldest_xmin, when_all_frozen: false }
+        FreezePolicy {
+            freeze_limit: Xid(0),
+            oldest_xmin,
+            early: FreezeEarly::Never,
+            still_changing_from: Xid::MAX,
+        }
     }
 }
 
@@ -317,8 +336,11 @@ fn look_at_the_rest(
     let mut freezable = true;
     let mut must_freeze = false;
     let mut freeze = Vec::new();
-    // The oldest id left if the page is frozen, and if it is not.
+    // The oldest id left if the page is frozen, if only what must be is, and if nothing is.
     let (mut oldest_frozen, mut oldest_plain) = (Xid::INVALID, Xid::INVALID);
+    let mut oldest_partly = Xid::INVALID;
+    let mut must = Vec::new();
+    let mut newest_change = Xid::INVALID;
     let mut newest_frozen = Xid::INVALID;
     let mut prune_xid = Xid::INVALID;
     for n in 1..verdicts.len() {
@@ -337,6 +359,7 @@ fn look_at_the_rest(
         found.in_use = true;
         let tuple = page.tuple(offset);
         let (xmin, xmax) = (tuple.xmin(), tuple.xmax());
+        newest_change = newest_change.max(tuple.raw_xmin()).max(xmax);
         let has_xmax = xmax.is_valid() && tuple.infomask() & XMAX_INVALID == 0;
         let mut how = Freeze { offset, xmin: false, xmax: false };
         match verdict {
@@ -382,11 +405,17 @@ fn look_at_the_rest(
         if (xmin.is_normal() && !how.xmin) || (xmax.is_valid() && !how.xmax) {
             freezable = false;
         }
-        if how.xmin && xmin < policy.freeze_limit {
-            must_freeze = true;
+        let too_old = how.xmin && xmin < policy.freeze_limit
+            || how.xmax && xmax.is_normal() && xmax < policy.freeze_limit;
+        must_freeze |= too_old;
+        if !(too_old && how.xmin) && older(xmin, oldest_partly) {
+            oldest_partly = xmin;
         }
-        if how.xmax && xmax.is_normal() && xmax < policy.freeze_limit {
-            must_freeze = true;
+        if !(too_old && how.xmax) && older(xmax, oldest_partly) {
+            oldest_partly = xmax;
+        }
+        if too_old {
+            must.push(how);
         }
         if how.xmin || how.xmax {
             if how.xmin {
@@ -401,11 +430,25 @@ fn look_at_the_rest(
     found.in_use |= !found.dead_items.is_empty() || !plan.redirects.is_empty();
     found.all_visible_but_dead_items = visible;
     found.all_visible = visible && found.dead_items.is_empty();
-    let would_be_all_frozen = visible && freezable;
+    let mut would_be_all_frozen = visible && freezable;
+    let still_changing = newest_change >= policy.still_changing_from;
+    let early = match policy.early {
+        FreezeEarly::Never => false,
+        FreezeEarly::Always => true,
+        FreezeEarly::WhenLogged => {
+            plan.removes() || options.map_bits.is_some_and(|b| b & visibility::ALL_VISIBLE == 0)
+        }
+    };
+    if still_changing && must_freeze && must.len() < freeze.len() {
+        freeze = must;
+        would_be_all_frozen = false;
+        oldest_frozen = oldest_partly;
+        newest_frozen = policy.freeze_limit;
+    }
     if freeze.is_empty() {
         found.all_frozen_but_dead_items = would_be_all_frozen;
         found.oldest_unfrozen = oldest_plain;
-    } else if must_freeze || (policy.when_all_frozen && would_be_all_frozen) {
+    } else if must_freeze || (early && !still_changing && would_be_all_frozen) {
         found.frozen_tuples = freeze.len() as u32;
         plan.freeze = freeze;
         plan.conflict_horizon = plan.conflict_horizon.max(newest_frozen);

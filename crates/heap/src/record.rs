@@ -8,7 +8,7 @@
 use crate::apply::{Body, Rebase, RebaseTo, TupleParts};
 use crate::prune::{Freeze, KeptKey, PrunePlan};
 use base::{OffsetNumber, Result, Xid};
-use page::tuple::{HEADER_MIN, StubSize};
+use page::tuple::{HEADER_MIN, MAX_TUPLES_PER_PAGE, StubSize};
 
 pub(crate) const INSERT: u8 = 0;
 pub(crate) const MULTI_INSERT: u8 = 1;
@@ -274,6 +274,8 @@ const P_REAP: u8 = 1;
 const P_COMPACT: u8 = 2;
 /// Some of the dead keep their keys.
 const P_KEYS: u8 = 4;
+/// What is frozen is told in runs of neighbours.
+const P_RUNS: u8 = 8;
 
 /// A prune plan as record data.
 pub(crate) fn encode_plan(plan: &PrunePlan) -> Vec<u8> {
@@ -284,15 +286,19 @@ pub(crate) fn encode_plan(plan: &PrunePlan) -> Vec<u8> {
     );
     let common = plan.kept.first().map_or(StubSize::default(), |k| k.size);
     let keys = plan.kept.iter().any(|k| k.size.natts > 0);
+    let runs = freeze_runs(&plan.freeze);
+    let in_runs = 2 * runs.len() < plan.freeze.len();
     out.push(
         (u8::from(plan.reap) * P_REAP)
             | (u8::from(plan.compact) * P_COMPACT)
-            | (u8::from(keys) * P_KEYS),
+            | (u8::from(keys) * P_KEYS)
+            | (u8::from(in_runs) * P_RUNS),
     );
     out.push(plan.visibility);
     out.extend_from_slice(&plan.conflict_horizon.0.to_le_bytes());
     out.extend_from_slice(&plan.prune_xid.0.to_le_bytes());
-    for n in [plan.redirects.len(), plan.dead.len(), plan.unused.len(), plan.freeze.len()] {
+    let freeze = if in_runs { runs.len() } else { plan.freeze.len() };
+    for n in [plan.redirects.len(), plan.dead.len(), plan.unused.len(), freeze] {
         out.extend_from_slice(&(n as u16).to_le_bytes());
     }
     let mut put = |n: u16| out.extend_from_slice(&n.to_le_bytes());
@@ -304,8 +310,14 @@ pub(crate) fn encode_plan(plan: &PrunePlan) -> Vec<u8> {
         put(o.0);
     }
     // An offset takes 9 bits; the top two say what is frozen.
-    for f in &plan.freeze {
-        put(f.offset.0 | u16::from(f.xmin) << 15 | u16::from(f.xmax) << 14);
+    let head = |f: &Freeze| f.offset.0 | u16::from(f.xmin) << 15 | u16::from(f.xmax) << 14;
+    if in_runs {
+        for (first, len) in &runs {
+            put(head(first));
+            put(*len);
+        }
+    } else {
+        plan.freeze.iter().for_each(|f| put(head(f)));
     }
     if keys {
         // Most keep as much as the first, of their own tuple.
@@ -322,6 +334,23 @@ pub(crate) fn encode_plan(plan: &PrunePlan) -> Vec<u8> {
         }
     }
     out
+}
+
+/// Neighbours that are frozen alike: the first, and how many.
+fn freeze_runs(freeze: &[Freeze]) -> Vec<(Freeze, u16)> {
+    let mut runs: Vec<(Freeze, u16)> = Vec::new();
+    for &f in freeze {
+        match runs.last_mut() {
+            Some((first, len))
+                if first.offset.0 + *len == f.offset.0
+                    && (first.xmin, first.xmax) == (f.xmin, f.xmax) =>
+            {
+                *len += 1;
+            }
+            _ => runs.push((f, 1)),
+        }
+    }
+    runs
 }
 
 /// The inverse of [`encode_plan`].
@@ -348,11 +377,16 @@ pub(crate) fn decode_plan(data: &[u8]) -> Result<PrunePlan> {
     }
     for _ in 0..freeze {
         let n = d.u16()?;
-        plan.freeze.push(Freeze {
-            offset: OffsetNumber(n & 0x3FFF),
-            xmin: n >> 15 != 0,
-            xmax: n >> 14 & 1 != 0,
-        });
+        let len = if kind & P_RUNS != 0 { d.u16()? } else { 1 };
+        let first = n & 0x3FFF;
+        // Not more than a page can hold, whatever the bytes say.
+        for offset in first..first.saturating_add(len).min(MAX_TUPLES_PER_PAGE as u16 + 1) {
+            plan.freeze.push(Freeze {
+                offset: OffsetNumber(offset),
+                xmin: n >> 15 != 0,
+                xmax: n >> 14 & 1 != 0,
+            });
+        }
     }
     if kind & P_KEYS != 0 {
         let size = StubSize { natts: d.u16()?, len: d.u16()? };

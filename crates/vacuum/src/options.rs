@@ -58,6 +58,9 @@ pub struct FreezeSettings {
     pub failsafe_age: u64,
     /// `vacuum_max_eager_freeze_failure_rate`.
     pub max_eager_failure_rate: f64,
+    /// A page changed within so many transactions is taken for one that goes on changing and is not frozen before it must
+    /// be; 0: no page is.
+    pub quiet_age: u64,
 }
 
 impl Default for FreezeSettings {
@@ -68,6 +71,7 @@ impl Default for FreezeSettings {
             max_age: 200_000_000,
             failsafe_age: 1_600_000_000,
             max_eager_failure_rate: 0.03,
+            quiet_age: 0,
         }
     }
 }

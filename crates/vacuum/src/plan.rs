@@ -134,6 +134,14 @@ pub fn plan(
 }
 
 impl VacuumPlan {
+    /// Pages changed from here on go on changing, as far as the table's history tells.
+    pub fn still_changing_from(&self) -> Xid {
+        match self.freeze.quiet_age {
+            0 => Xid::MAX,
+            age => back(self.cutoffs.next_xid, age),
+        }
+    }
+
     /// Is the table so old that only freezing counts?
     pub fn failsafe(&self, next_xid: Xid) -> bool {
         let age = self.freeze.failsafe_age.max(self.freeze.max_age / 100 * 105);

@@ -514,6 +514,11 @@ impl Wal {
         Lsn(self.redo.load(Ordering::Acquire))
     }
 
+    /// Would the next record of a page with this LSN carry the page's image?
+    pub fn needs_image(&self, lsn: Lsn) -> bool {
+        lsn.0 < self.image_bound.load(Ordering::Acquire)
+    }
+
     /// The timeline.
     pub fn timeline(&self) -> u32 {
         self.config.timeline

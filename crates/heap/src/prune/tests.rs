@@ -71,8 +71,12 @@ fn plan_with(text: &str, options: PruneOptions) -> (Box<Page>, PrunePlan, PageFi
     (page, plan, found)
 }
 
-const NO_FREEZE: FreezePolicy =
-    FreezePolicy { freeze_limit: Xid(0), oldest_xmin: Xid(500), when_all_frozen: false };
+const NO_FREEZE: FreezePolicy = FreezePolicy {
+    freeze_limit: Xid(0),
+    oldest_xmin: Xid(500),
+    early: FreezeEarly::Never,
+    still_changing_from: Xid::MAX,
+};
 const OPTIONS: PruneOptions =
     PruneOptions { prune: true, no_indexes: false, freeze: NO_FREEZE, map_bits: Some(0) };
 
@@ -179,8 +183,9 @@ fn without_the_cleanup_lock_nothing_goes() {
 
 #[test]
 fn freezing_goes_by_its_limit() {
-    let freeze = |limit: u64, when_all_frozen, text| {
-        let freeze = FreezePolicy { freeze_limit: Xid(limit), when_all_frozen, ..NO_FREEZE };
+    let freeze = |limit: u64, all: bool, text| {
+        let early = if all { FreezeEarly::Always } else { FreezeEarly::Never };
+        let freeze = FreezePolicy { freeze_limit: Xid(limit), early, ..NO_FREEZE };
         plan_with(text, PruneOptions { freeze, ..OPTIONS })
     };
     // Nothing old enough.
@@ -208,6 +213,50 @@ fn freezing_goes_by_its_limit() {
     let (_, plan, found) = freeze(150, false, "L x");
     assert_eq!(plan.visibility, 0);
     assert!(found.all_frozen_but_dead_items && !found.all_frozen);
+}
+
+#[test]
+fn a_page_is_frozen_early_when_its_record_is_written_anyway() {
+    let freeze = |map_bits, still_changing_from: u64, text| {
+        let early = FreezeEarly::WhenLogged;
+        let still_changing_from = Xid(still_changing_from);
+        let freeze = FreezePolicy { early, still_changing_from, ..NO_FREEZE };
+        let (_, plan, found) = plan_with(text, PruneOptions { freeze, map_bits, ..OPTIONS });
+        assert_eq!(plan.visibility & visibility::ALL_FROZEN != 0, found.all_frozen);
+        plan.freeze.len()
+    };
+    // It becomes all-visible, or something goes.
+    assert_eq!(freeze(Some(0), u64::MAX, "L L"), 2);
+    assert_eq!(freeze(Some(visibility::ALL_VISIBLE), u64::MAX, "L D L"), 2);
+    // No record otherwise; not all-frozen afterwards; changed of late.
+    assert_eq!(freeze(Some(visibility::ALL_VISIBLE), u64::MAX, "L L"), 0);
+    assert_eq!(freeze(Some(0), u64::MAX, "L R"), 0);
+    assert_eq!((freeze(Some(0), 103, "L L"), freeze(Some(0), 102, "L L")), (2, 0));
+}
+
+#[test]
+fn on_a_page_that_goes_on_changing_only_what_is_too_old_is_frozen() {
+    let still_changing_from = Xid(103);
+    let freeze = FreezePolicy { freeze_limit: Xid(102), still_changing_from, ..NO_FREEZE };
+    let (_, plan, found) = plan_with("L L L", PruneOptions { freeze, ..OPTIONS });
+    assert_eq!(plan.freeze.iter().map(|f| f.offset.0).collect::<Vec<_>>(), [1]);
+    assert_eq!((found.all_frozen, found.oldest_unfrozen), (false, Xid(102)));
+    assert_eq!(plan.visibility, visibility::ALL_VISIBLE);
+    // All of it is too old: the page is frozen whole.
+    let freeze = FreezePolicy { freeze_limit: Xid(104), ..freeze };
+    let (_, plan, found) = plan_with("L L L", PruneOptions { freeze, ..OPTIONS });
+    assert_eq!((plan.freeze.len(), found.all_frozen), (3, true));
+}
+
+#[test]
+fn neighbours_frozen_alike_take_one_run() {
+    let freeze = FreezePolicy { freeze_limit: Xid(300), ..NO_FREEZE };
+    let text = "L ".repeat(100);
+    let (_, plan, _) = plan_with(&text, PruneOptions { freeze, ..OPTIONS });
+    assert_eq!(plan.freeze.len(), 100);
+    let bytes = crate::record::encode_plan(&plan);
+    assert!(bytes.len() < 40, "{}", bytes.len());
+    assert_eq!(crate::record::decode_plan(&bytes).unwrap(), plan);
 }
 
 #[test]

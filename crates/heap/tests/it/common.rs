@@ -6,8 +6,8 @@ use buffer::{BufferPool, Persistence, PoolConfig, RelationHandle, Strategy};
 use disk::Disk;
 use disk::sim::SimDisk;
 use heap::{
-    FreezePolicy, Heap, HeapContext, HeapOptions, HeapScan, MapPin, PageBatch, PruneOptions,
-    ScanOptions,
+    FreezeEarly, FreezePolicy, Heap, HeapContext, HeapOptions, HeapScan, MapPin, PageBatch,
+    PruneOptions, ScanOptions,
 };
 use page::Page;
 use page::tuple::{AttrValue, PhysicalAttr, TupleDesc, deform, form_tuple};
@@ -129,7 +129,12 @@ impl World {
                 freeze: FreezePolicy {
                     freeze_limit: Xid(horizon.oldest_xmin.0.saturating_sub(back)),
                     oldest_xmin: horizon.oldest_xmin,
-                    when_all_frozen: rng.random_bool(0.5),
+                    early: if rng.random_bool(0.5) {
+                        FreezeEarly::Always
+                    } else {
+                        FreezeEarly::WhenLogged
+                    },
+                    still_changing_from: Xid(horizon.oldest_xmin.0.saturating_sub(back / 2)),
                 },
                 map_bits: Some(bits),
             };

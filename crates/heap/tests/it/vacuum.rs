@@ -5,8 +5,8 @@ use base::{BlockNumber, Fork, OffsetNumber, Xid};
 use buffer::Strategy;
 use heap::visibility_map::{ALL_FROZEN, ALL_VISIBLE};
 use heap::{
-    FreezePolicy, HeapOptions, InsertState, MapPin, PageFindings, PruneDone, PruneOptions,
-    TupleOutcome, UpdateOptions, Wait,
+    FreezeEarly, FreezePolicy, HeapOptions, InsertState, MapPin, PageFindings, PruneDone,
+    PruneOptions, TupleOutcome, UpdateOptions, Wait,
 };
 use page::tuple::{AttrValue, PhysicalAttr, TupleDesc};
 use txn::CommitExtras;
@@ -25,7 +25,8 @@ fn vacuum(w: &World, block: u32, freeze: bool) -> (PruneDone, PageFindings) {
         freeze: FreezePolicy {
             freeze_limit: if freeze { horizon.oldest_xmin } else { Xid(0) },
             oldest_xmin: horizon.oldest_xmin,
-            when_all_frozen: false,
+            early: FreezeEarly::Never,
+            still_changing_from: Xid::MAX,
         },
         map_bits: Some(map.bits(block, &mut map_pin).unwrap()),
     };

@@ -118,6 +118,7 @@ fn freeze_settings(state: &SessionState, table: &Table, automatic: bool) -> Free
         failsafe_age: u64::try_from(state.settings.borrow().int("vacuum_failsafe_age"))
             .unwrap_or(0),
         max_eager_failure_rate: rate,
+        quiet_age: 0,
     };
     let server_max = u64::try_from(state.settings.borrow().int("autovacuum_freeze_max_age"));
     settings.max_age = settings.max_age.min(server_max.unwrap_or(u64::MAX));

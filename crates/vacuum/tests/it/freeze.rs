@@ -26,6 +26,7 @@ fn an_ordinary_vacuum_skips_and_an_aggressive_one_catches_up() {
     let mut w = World::new();
     w.settings.freeze.min_age = 100;
     w.settings.freeze.table_age = 1000;
+    w.settings.freeze.quiet_age = 100;
     w.load(8000, b"a value of some length, so that there are pages enough to skip");
     let r = w.vacuum(&VacuumOptions::default());
     assert_eq!((r.mode, r.all_frozen_pages), (VacuumMode::Ordinary, 0));
@@ -96,10 +97,12 @@ fn the_failsafe_drops_all_but_freezing() {
 fn eager_scanning_freezes_some_of_the_backlog() {
     let mut w = World::with_persistence(0, 20_000, buffer::Persistence::Unlogged);
     w.settings.freeze.min_age = 50;
+    w.settings.freeze.quiet_age = 100;
     let value = vec![b'v'; 7000];
     w.load(8300, &value);
     let r = w.vacuum(&VacuumOptions::default());
     assert_eq!((r.mode, r.counts.eagerly_scanned_pages), (VacuumMode::Ordinary, 0));
+    assert_eq!(r.all_frozen_pages, 0);
     w.ctx.txns.burn_xids(200).unwrap();
     let r = w.vacuum(&VacuumOptions::default());
     assert_eq!(r.mode, VacuumMode::Eager);
@@ -116,4 +119,60 @@ fn eager_scanning_freezes_some_of_the_backlog() {
     let r = w.vacuum(&VacuumOptions::default());
     assert_eq!(r.counts.eagerly_scanned_pages, 0, "relfrozenxid is not past the limit");
     drop(t);
+}
+
+#[test]
+fn what_is_only_inserted_is_frozen_when_it_becomes_visible() {
+    let w = World::with(0, 4096);
+    let value = b"a value of some length, so that there are pages enough to skip";
+    let mut rows = 0;
+    let mut scanned = Vec::new();
+    for _ in 0..4 {
+        w.load_more(rows..rows + 4000, value);
+        rows += 4000;
+        w.ctx.txns.burn_xids(10_000).unwrap();
+        let r = w.vacuum(&VacuumOptions::default());
+        // All but the last page, which has room for more.
+        assert_eq!(r.all_frozen_pages, u64::from(r.pages_after) - 1);
+        assert_eq!(r.counts.set_frozen_were_visible_pages, 0);
+        // One record a page, hardly longer than one that says it is all-visible.
+        assert!(r.wal.bytes < u64::from(r.counts.scanned_pages) * 130, "{}", r.text());
+        scanned.push(r.counts.scanned_pages);
+    }
+    // Each vacuum reads what is new and never comes back, so relfrozenxid keeps up.
+    assert!(scanned.iter().all(|s| s.abs_diff(scanned[0]) <= 2), "{scanned:?}");
+    let r = w.vacuum(&VacuumOptions::default());
+    assert!(r.counts.scanned_pages <= 2);
+    let age = r.next_xid_at_end.0 - w.facts.lock().unwrap().relfrozenxid.0;
+    assert!(age <= 10_001, "{age}");
+}
+
+#[test]
+fn a_page_that_is_written_whole_anyway_is_frozen() {
+    let w = World::new();
+    w.load(4000, b"a value of some length, so that there are pages enough to skip");
+    w.change(|k| k % 3 == 0, Some(b"another"));
+    let r = w.vacuum(&VacuumOptions::default());
+    assert_eq!((r.counts.frozen_pages, r.wal.full_page_images), (0, 1), "{}", r.text());
+    w.change(|k| k % 50 == 0, None);
+    // Every page's next record carries its image.
+    w.ctx.wal.begin_checkpoint();
+    let r = w.vacuum(&VacuumOptions::default());
+    assert!(r.counts.frozen_pages > 30, "{}", r.text());
+    assert_eq!(r.counts.set_frozen_pages, r.counts.frozen_pages);
+}
+
+#[test]
+fn pages_that_go_on_changing_are_left_for_later() {
+    let mut w = World::new();
+    w.load(4000, b"a value of some length, so that there are pages enough to skip");
+    w.ctx.txns.burn_xids(500).unwrap();
+    w.change(|k| k < 1000 && k % 10 == 0, Some(b"another"));
+    w.settings.freeze.min_age = 100;
+    w.settings.freeze.quiet_age = 200;
+    let r = w.vacuum(&VacuumOptions::default());
+    // Old rows are frozen everywhere, pages as a whole where nothing has changed of late.
+    assert_eq!(r.counts.frozen_tuples, 4000 - 100);
+    assert!(r.all_frozen_pages > 20 && r.all_frozen_pages < r.all_visible_pages, "{}", r.text());
+    assert!(r.new_relfrozenxid.is_some_and(|x| x.0 > r.cutoffs.next_xid.0 - 100));
 }
