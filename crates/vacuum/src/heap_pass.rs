@@ -15,10 +15,9 @@ use base::{BlockNumber, OffsetNumber, Result, Xid};
 use buffer::PinnedPage;
 use heap::visibility_map::ALL_FROZEN;
 use heap::{
-    FreeSpaceMap, FreezeEarly, FreezePolicy, Heap, Horizon, MapPin, PageFindings, PruneDone,
-    PruneOptions, VisibilityMap,
+    FreeSpaceMap, FreezePolicy, Heap, Horizon, MapPin, PageFindings, PruneDone, PruneOptions,
+    VisibilityMap,
 };
-use page::tuple::UPDATED;
 use txn::Backend;
 
 /// What the pass has counted.
@@ -71,8 +70,6 @@ pub(crate) struct HeapPass<'a> {
     /// The oldest XID left so far.
     pub oldest_unfrozen: Xid,
     pub dead: DeadItems,
-    /// See [`FreezePolicy`].
-    pub still_changing_from: Xid,
     /// Dead line pointers will be reaped (else room is noted at once).
     pub will_reap: bool,
 }
@@ -96,33 +93,7 @@ impl<'a> HeapPass<'a> {
             counts: ScanCounts::default(),
             oldest_unfrozen: plan.cutoffs.oldest_xmin,
             dead: DeadItems::new(),
-            still_changing_from: plan.still_changing_from(),
             will_reap: has_indexes,
-        }
-    }
-
-    fn policy(&self) -> FreezePolicy {
-        FreezePolicy {
-            freeze_limit: self.plan.cutoffs.freeze_limit,
-            oldest_xmin: self.plan.cutoffs.oldest_xmin,
-            early: FreezeEarly::Never,
-            still_changing_from: self.still_changing_from,
-        }
-    }
-
-    /// When a page without old XIDs is frozen nevertheless.
-    fn freeze_early(&self, chosen: Chosen, page: &page::Page) -> FreezeEarly {
-        if chosen.eager {
-            // It is read to be frozen.
-            return FreezeEarly::Always;
-        }
-        // PostgreSQL's rule: its record carries a full image anyway. And ours: rows that were only ever inserted are not
-        // likely to change; frozen now, in the record that makes the page all-visible, they need no second visit.
-        let with_image = self.heap.context().wal.needs_image(page.lsn());
-        if with_image || looks_append_only(page) {
-            FreezeEarly::WhenLogged
-        } else {
-            FreezeEarly::Never
         }
     }
 
@@ -192,7 +163,7 @@ impl<'a> HeapPass<'a> {
         let options = PruneOptions {
             prune: true,
             no_indexes: !self.has_indexes,
-            freeze: FreezePolicy { early: self.freeze_early(chosen, guard), ..self.policy() },
+            freeze: self.plan.freeze_policy(self.heap, guard, chosen.eager),
             map_bits: Some(bits),
         };
         let (prune, found) =
@@ -242,20 +213,6 @@ struct Done {
     prune: PruneDone,
     visible_before: bool,
     frozen: bool,
-}
-
-/// True for a full page whose rows were inserted and never touched since: nothing deleted, updated or removed.
-fn looks_append_only(page: &page::Page) -> bool {
-    let count = page.item_count();
-    let untouched = page.offsets().all(|o| {
-        page.item_id(o).is_normal() && {
-            let t = page.tuple(o);
-            !t.is_heap_only() && t.infomask() & UPDATED == 0 && !t.xmax().is_valid()
-        }
-    });
-    // More is on its way to a page with room.
-    let used = page::PAGE_SIZE - page::HEADER_SIZE - page.free_space();
-    untouched && count > 0 && page.free_space() < 2 * used / count
 }
 
 /// Room for an item on a page, which may never have been laid out.

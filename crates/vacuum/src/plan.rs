@@ -6,6 +6,8 @@
 use crate::options::{FreezeSettings, IndexCleanup, VacuumOptions, VacuumSettings};
 use crate::run::VacuumTarget;
 use base::{Result, Xid};
+use heap::{FreezeEarly, FreezePolicy, Heap};
+use page::tuple::UPDATED;
 use txn::TransactionManager;
 
 /// The XIDs that decide what goes and what is frozen.
@@ -134,11 +136,25 @@ pub fn plan(
 }
 
 impl VacuumPlan {
-    /// Pages changed from here on go on changing, as far as the table's history tells.
-    pub fn still_changing_from(&self) -> Xid {
-        match self.freeze.quiet_age {
-            0 => Xid::MAX,
-            age => back(self.cutoffs.next_xid, age),
+    /// What is frozen on a page.
+    pub fn freeze_policy(&self, heap: &Heap, page: &page::Page, eager: bool) -> FreezePolicy {
+        // PostgreSQL's rule: the page's record carries a full image anyway. And ours: rows that were only ever inserted are
+        // not likely to change; frozen now, in the record that makes the page all-visible, they need no second visit.
+        let early = if eager {
+            FreezeEarly::Always
+        } else if heap.context().wal.needs_image(page.lsn()) || looks_append_only(page) {
+            FreezeEarly::WhenLogged
+        } else {
+            FreezeEarly::Never
+        };
+        FreezePolicy {
+            freeze_limit: self.cutoffs.freeze_limit,
+            oldest_xmin: self.cutoffs.oldest_xmin,
+            early,
+            still_changing_from: match self.freeze.quiet_age {
+                0 => Xid::MAX,
+                age => back(self.cutoffs.next_xid, age),
+            },
         }
     }
 
@@ -147,4 +163,18 @@ impl VacuumPlan {
         let age = self.freeze.failsafe_age.max(self.freeze.max_age / 100 * 105);
         self.cutoffs.relfrozenxid.0 < next_xid.0.saturating_sub(age)
     }
+}
+
+/// True for a full page whose rows were inserted and never touched since: nothing deleted, updated or removed.
+fn looks_append_only(page: &page::Page) -> bool {
+    let count = page.item_count();
+    let untouched = page.offsets().all(|o| {
+        page.item_id(o).is_normal() && {
+            let t = page.tuple(o);
+            !t.is_heap_only() && t.infomask() & UPDATED == 0 && !t.xmax().is_valid()
+        }
+    });
+    // More is on its way to a page with room.
+    let used = page::PAGE_SIZE - page::HEADER_SIZE - page.free_space();
+    untouched && count > 0 && page.free_space() < 2 * used / count
 }

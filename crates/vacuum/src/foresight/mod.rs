@@ -25,7 +25,7 @@ use crate::skip::{Chooser, Eager, MAX_EAGER_SUCCESS_RATE, REGION_BLOCKS};
 use crate::throttle::ThrottleSettings;
 use base::{Result, Xid};
 use heap::visibility_map::{ALL_FROZEN, ALL_VISIBLE};
-use heap::{FreezePolicy, Horizon, MapPin, PruneOptions};
+use heap::{Horizon, MapPin, PruneOptions};
 use rates::{Rates, Work};
 use sample::{DeadDensity, HeapSample};
 use std::sync::atomic::Ordering;
@@ -134,15 +134,14 @@ pub fn foresee(
     let failsafe = plan.failsafe(target.heap.context().txns.next_xid());
     let chosen = choose(plan, target, &mut out)?;
     let wanted = chosen.len().div_ceil(SAMPLE_EVERY);
-    let options = PruneOptions {
-        prune: true,
-        no_indexes: !has_indexes,
-        freeze: FreezePolicy {
-            freeze_limit: plan.cutoffs.freeze_limit,
-            oldest_xmin: plan.cutoffs.oldest_xmin,
-            when_all_frozen: false,
-        },
-        map_bits: None,
+    let options = |page: &page::Page, bits: u8| {
+        let eager = plan.mode == VacuumMode::Eager && bits & ALL_VISIBLE != 0;
+        PruneOptions {
+            prune: true,
+            no_indexes: !has_indexes,
+            freeze: plan.freeze_policy(target.heap, page, eager),
+            map_bits: Some(bits),
+        }
     };
     let horizon = Horizon { oldest_xmin: plan.cutoffs.oldest_xmin };
     let reap = reaps && !failsafe;

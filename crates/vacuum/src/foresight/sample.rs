@@ -44,7 +44,7 @@ impl HeapSample {
         heap: &Heap,
         chosen: &[u32],
         wanted: usize,
-        options: &PruneOptions,
+        options: &dyn Fn(&page::Page, u8) -> PruneOptions,
         horizon: &Horizon,
         reap: bool,
         budget: Duration,
@@ -63,9 +63,9 @@ impl HeapSample {
             let Some(pin) = heap.relation().try_pin(Fork::Main, number, &mut strategy)? else {
                 continue;
             };
-            let options =
-                PruneOptions { map_bits: Some(map.bits(number, &mut map_pin)?), ..*options };
+            let bits = map.bits(number, &mut map_pin)?;
             let page = pin.read();
+            let options = options(&page, bits);
             let rehearsal = heap.rehearse(&page, number, &options, horizon, reap)?;
             pages.push(SampledPage { block, rehearsal });
         }
