@@ -241,7 +241,7 @@ pub fn protocol(rng: &mut SmallRng, end: Instant, found: &mut Found) -> Result<u
     let disk = prepared(1)?;
     let running = Server::open(disk)?;
     let listener = server::Listener::bind("127.0.0.1", 0)?;
-    let server = server::Server::start(listener, Arc::clone(&running.cluster))?;
+    let server = server::Server::start(listener, Arc::clone(&running.cluster), server::Tls::off())?;
     let address = server.addresses()[0];
     let mut runs = 0;
     while Instant::now() < end {

@@ -4,7 +4,7 @@ use base::settings::{Assignment, ServerSettings, Source, Value, parse_file};
 use base::{Error, Result};
 use disk::Disk;
 use engine::{Engine, EngineOptions};
-use server::{Listener, Server};
+use server::{Listener, Server, Tls};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use sql::cluster::Cluster;
@@ -142,6 +142,7 @@ pub fn serve(
     }
     let number = u16::try_from(settings.int("port")).unwrap_or(5432);
     let listener = Listener::bind(&settings.string("listen_addresses"), number)?;
+    let tls = Tls::new(&settings, data)?;
     let disk = open_disk(data, true)?;
     if fresh {
         make(data, &disk, &settings)?;
@@ -157,17 +158,18 @@ pub fn serve(
     let cluster = Cluster::new(Arc::clone(&engine), Arc::clone(&settings))?;
     {
         let (disk, settings) = (Arc::clone(&disk), Arc::clone(&settings));
-        let command_line = command_line.clone();
-        cluster.on_reload(Box::new(move || reload(disk.as_ref(), &settings, &command_line)));
+        let (command_line, tls) = (command_line.clone(), Arc::clone(&tls));
+        cluster.on_reload(Box::new(move || reload(disk.as_ref(), &settings, &command_line, &tls)));
     }
-    let server = Server::start(listener, Arc::clone(&cluster))?;
+    let server = Server::start(listener, Arc::clone(&cluster), Arc::clone(&tls))?;
     for address in server.addresses() {
         base::log!("listening on {}, port {}", address.ip(), address.port());
     }
     base::log!("database system is ready to accept connections");
     let mut autovacuum = sql::maintenance::autovacuum::start(&cluster)?;
     announce(&server, fresh, data);
-    let immediate = wait_for_end(&mut signals, disk.as_ref(), &settings, &command_line);
+    let immediate =
+        wait_for_end(&mut signals, || reload(disk.as_ref(), &settings, &command_line, &tls));
     if immediate {
         base::log!("received immediate shutdown request");
         // Workers end with the process.
@@ -201,24 +203,22 @@ fn announce(server: &Server, fresh: bool, data: &Path) {
 }
 
 /// Reads the configuration files again.
-fn reload(disk: &dyn Disk, settings: &ServerSettings, command_line: &[Assignment]) {
+fn reload(disk: &dyn Disk, settings: &ServerSettings, command_line: &[Assignment], tls: &Tls) {
     base::log!("received SIGHUP, reloading configuration files");
     let reloaded = layers(disk, command_line).and_then(|l| settings.apply(&l, false));
-    if let Err(error) = reloaded {
-        base::log!("configuration file contains errors; no changes were applied: {error}");
+    match reloaded {
+        Ok(()) => tls.reload(settings),
+        Err(error) => {
+            base::log!("configuration file contains errors; no changes were applied: {error}");
+        }
     }
 }
 
 /// Waits for the signal that ends the server; true for an immediate end. SIGHUP reloads the files.
-fn wait_for_end(
-    signals: &mut Signals,
-    disk: &dyn Disk,
-    settings: &ServerSettings,
-    command_line: &[Assignment],
-) -> bool {
+fn wait_for_end(signals: &mut Signals, reload: impl Fn()) -> bool {
     for signal in signals.forever() {
         match signal {
-            SIGHUP => reload(disk, settings, command_line),
+            SIGHUP => reload(),
             SIGQUIT => return true,
             _ => return false,
         }

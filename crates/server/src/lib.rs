@@ -3,7 +3,7 @@
 //! # Purpose
 //! [`listen::Listener`] accepts connections and gives each a thread; [`connection`] runs the protocol on it,
 //! start to end, over a blocking socket: messages are decoded and encoded by `pgwire`'s codecs,
-//! everything a message asks for is done by [`sql::session::Session`].
+//! everything a message asks for is done by [`sql::session::Session`]. A client that asks for encryption gets it from [`tls`].
 //!
 //! # Differs from the design
 //! No asynchronous runtime: `pgwire`'s message codecs alone, over blocking sockets, need no `tokio`, and what is
@@ -14,6 +14,9 @@
 pub mod connection;
 pub mod listen;
 mod startup;
+pub mod tls;
+mod transport;
 mod wire;
 
 pub use listen::{Listener, Server};
+pub use tls::Tls;

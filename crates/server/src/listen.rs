@@ -1,6 +1,7 @@
 //! Accepting connections, and stopping.
 
 use crate::connection;
+use crate::tls::Tls;
 use base::sync::{self, CancelReason, Rank};
 use base::{Error, Result, bail};
 use sql::cluster::Cluster;
@@ -13,6 +14,7 @@ use std::time::Duration;
 /// What all connections share.
 pub(crate) struct Shared {
     pub(crate) cluster: Arc<Cluster>,
+    pub(crate) tls: Arc<Tls>,
     stopping: AtomicBool,
     /// A handle of each session's socket, to wake it when it must end.
     sockets: sync::Mutex<HashMap<i32, TcpStream>>,
@@ -120,11 +122,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Accepts connections to `cluster` on `listener`.
+    /// Accepts connections to `cluster` on `listener`, encrypted by `tls` where a client asks for it.
     ///
     /// # Errors
     /// An address that is not loopback while a role that can log in has no password; no threads.
-    pub fn start(listener: Listener, cluster: Arc<Cluster>) -> Result<Server> {
+    pub fn start(listener: Listener, cluster: Arc<Cluster>, tls: Arc<Tls>) -> Result<Server> {
         if !listener.is_loopback()
             && let Some(role) = cluster.login_role_without_password()?
         {
@@ -136,6 +138,7 @@ impl Server {
         let addresses = listener.addresses();
         let shared = Arc::new(Shared {
             cluster,
+            tls,
             stopping: AtomicBool::new(false),
             sockets: sync::Mutex::new(Rank(5), HashMap::new()),
             changed: sync::Condvar::new(),

@@ -1,8 +1,9 @@
 //! From an open socket to a session: negotiation, authentication, the first parameters.
 
 use crate::listen::Shared;
+use crate::tls;
 use crate::wire::{ReadError, Wire};
-use base::{Error, Result, bail};
+use base::{Error, Result, SqlError, SqlState, bail};
 use bytes::Bytes;
 use pgwire::messages::startup::{
     Authentication, BackendKeyData, NegotiateProtocolVersion, PasswordMessageFamily, SecretKey,
@@ -10,7 +11,7 @@ use pgwire::messages::startup::{
 };
 use pgwire::messages::{PgWireFrontendMessage as Frontend, SslNegotiationMetaMessage};
 use sql::client::Client as _;
-use sql::scram::{Exchange, Verifier};
+use sql::scram::{Binding, Exchange, Verifier};
 use sql::session::{ConnectRequest, Session};
 use std::sync::Arc;
 
@@ -57,12 +58,65 @@ fn read(wire: &mut Wire) -> Result<Option<Frontend>> {
     }
 }
 
-/// Answers encryption requests (no) and cancel requests, up to the startup packet.
+/// Does the client open with a TLS handshake, without asking first?
+fn begins_with_tls(wire: &Wire) -> bool {
+    const HANDSHAKE_RECORD: u8 = 0x16;
+    let mut first = [0];
+    matches!(wire.stream().peek(&mut first), Ok(1)) && first[0] == HANDSHAKE_RECORD
+}
+
+/// Runs the handshake. On failure the log says why; the connection is of no more use.
+fn encrypt(wire: &mut Wire, shared: &Shared) -> bool {
+    let Some(acceptor) = shared.tls.acceptor() else { return false };
+    let done = acceptor
+        .connection()
+        .map_err(std::io::Error::other)
+        .and_then(|connection| wire.encrypt(connection));
+    if let Err(error) = &done {
+        base::log!("could not accept SSL connection: {error}");
+    }
+    wire.set_end_point(acceptor.end_point());
+    done.is_ok()
+}
+
+/// Answers encryption requests and cancel requests, up to the startup packet.
 fn negotiate(wire: &mut Wire, shared: &Shared) -> Result<Option<Startup>> {
+    if begins_with_tls(wire) {
+        if !encrypt(wire, shared) {
+            return Ok(None);
+        }
+        // A client that speaks first must name the protocol: some other protocol's client is not to be talked into ours.
+        if !wire.tls().is_some_and(tls::agreed_on_protocol) {
+            base::log!(
+                "received direct SSL connection request without ALPN protocol negotiation extension"
+            );
+            return Ok(None);
+        }
+        wire.context.awaiting_frontend_ssl = false;
+    }
     loop {
         match read(wire)? {
             None => return Ok(None),
             Some(Frontend::SslNegotiation(SslNegotiationMetaMessage::None)) => {
+                wire.context.awaiting_frontend_ssl = false;
+            }
+            Some(Frontend::SslNegotiation(SslNegotiationMetaMessage::PostgresSsl(_)))
+                if shared.tls.acceptor().is_some() =>
+            {
+                // What came before the handshake may be another's: it must not count as encrypted.
+                if wire.has_input() {
+                    let mut error = SqlError::new(
+                        SqlState::PROTOCOL_VIOLATION,
+                        "received unencrypted data after SSL request",
+                    );
+                    error.detail = Some("This could be either a client-software bug or evidence of an attempted man-in-the-middle attack.".to_owned());
+                    return Err(error.into());
+                }
+                wire.send_raw(b"S");
+                wire.flush()?;
+                if !encrypt(wire, shared) {
+                    return Ok(None);
+                }
                 wire.context.awaiting_frontend_ssl = false;
             }
             Some(Frontend::SslNegotiation(_)) => {
@@ -109,7 +163,13 @@ fn connect_request(startup: &Startup, wire: &Wire) -> Result<ConnectRequest> {
         );
     };
     let database = database.filter(|d| !d.is_empty()).unwrap_or_else(|| user.clone());
-    Ok(ConnectRequest { user, database, settings, peer: wire.stream().peer_addr().ok() })
+    Ok(ConnectRequest {
+        user,
+        database,
+        settings,
+        peer: wire.stream().peer_addr().ok(),
+        tls: wire.tls().map(tls::describe),
+    })
 }
 
 /// `-c name=value` and `--name=value` from the startup packet's options.
@@ -133,6 +193,9 @@ fn command_line_settings(options: &str) -> Result<Vec<(String, String)>> {
     Ok(settings)
 }
 
+const SCRAM: &str = "SCRAM-SHA-256";
+const SCRAM_PLUS: &str = "SCRAM-SHA-256-PLUS";
+
 /// Trust on loopback for roles without a password; SCRAM-SHA-256 for all others.
 fn authenticate(wire: &mut Wire, shared: &Shared, user: &str) -> Result<()> {
     let role = shared.cluster.login_role(user)?;
@@ -148,12 +211,26 @@ fn authenticate(wire: &mut Wire, shared: &Shared, user: &str) -> Result<()> {
     };
     let failed =
         || base::err!(INVALID_PASSWORD, "password authentication failed for user \"{user}\"");
-    wire.send(&Authentication::SASL(vec!["SCRAM-SHA-256".to_owned()]));
-    let first = match read(wire)? {
+    let end_point = wire.end_point().map(<[u8]>::to_vec);
+    let mut mechanisms = Vec::new();
+    if end_point.is_some() {
+        mechanisms.push(SCRAM_PLUS.to_owned());
+    }
+    mechanisms.push(SCRAM.to_owned());
+    wire.send(&Authentication::SASL(mechanisms));
+    let (bound, first) = match read(wire)? {
         Some(Frontend::PasswordMessageFamily(m)) => sasl_initial(m).ok_or_else(failed)?,
         _ => return Err(failed()),
     };
-    let exchange = Exchange::begin(verifier, &first)?;
+    let binding = match (bound, end_point) {
+        (true, Some(hash)) => Binding::EndPoint(hash),
+        (true, None) => {
+            bail!(PROTOCOL_VIOLATION, "client selected an invalid SASL authentication mechanism")
+        }
+        (false, Some(_)) => Binding::Declined,
+        (false, None) => Binding::Impossible,
+    };
+    let exchange = Exchange::begin(verifier, &first, binding)?;
     wire.send(&Authentication::SASLContinue(Bytes::from(exchange.server_first().to_owned())));
     let last = match read(wire)? {
         Some(Frontend::PasswordMessageFamily(m)) => {
@@ -170,7 +247,13 @@ fn authenticate(wire: &mut Wire, shared: &Shared, user: &str) -> Result<()> {
     }
 }
 
-fn sasl_initial(message: PasswordMessageFamily) -> Option<Vec<u8>> {
+/// Whether the client binds to the channel, and its first message.
+fn sasl_initial(message: PasswordMessageFamily) -> Option<(bool, Vec<u8>)> {
     let initial = message.into_sasl_initial_response().ok()?;
-    (initial.auth_method == "SCRAM-SHA-256").then(|| initial.data.unwrap_or_default().to_vec())
+    let bound = match initial.auth_method.as_str() {
+        SCRAM => false,
+        SCRAM_PLUS => true,
+        _ => return None,
+    };
+    Some((bound, initial.data.unwrap_or_default().to_vec()))
 }

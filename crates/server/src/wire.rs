@@ -4,6 +4,7 @@
 //! Nothing is written to the socket but in [`Wire::flush`], which happens before each wait for input, for
 //! notices, and when the output buffer has grown past 64 kB.
 
+use crate::transport::Transport;
 use base::{Error, Result, SqlError, SqlState};
 use bytes::{BufMut, BytesMut};
 use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
@@ -14,7 +15,6 @@ use pgwire::messages::response::{
 use pgwire::messages::startup::ParameterStatus;
 use pgwire::messages::{DecodeContext, Message, PgWireFrontendMessage, ProtocolVersion};
 use sql::client::{Client, CopyWireFormat, Notice, OutputColumn};
-use std::io::{Read, Write};
 use std::net::TcpStream;
 use types::{Datum, Env};
 
@@ -33,11 +33,13 @@ pub enum ReadError {
 
 /// A connection.
 pub struct Wire {
-    stream: TcpStream,
+    transport: Transport,
     input: BytesMut,
     output: BytesMut,
     scratch: Vec<u8>,
     text: String,
+    /// What a SCRAM exchange on this connection may bind to.
+    end_point: Option<Vec<u8>>,
     pub(crate) context: DecodeContext,
     min_notice: sql::client::Severity,
 }
@@ -46,11 +48,12 @@ impl Wire {
     /// Over `stream`.
     pub fn new(stream: TcpStream) -> Wire {
         Wire {
-            stream,
+            transport: Transport::new(stream),
             input: BytesMut::with_capacity(8192),
             output: BytesMut::with_capacity(8192),
             scratch: vec![0; 16 * 1024],
             text: String::new(),
+            end_point: None,
             context: DecodeContext::new(ProtocolVersion::PROTOCOL3_0),
             min_notice: sql::client::Severity::Notice,
         }
@@ -58,7 +61,29 @@ impl Wire {
 
     /// The socket.
     pub fn stream(&self) -> &TcpStream {
-        &self.stream
+        self.transport.socket()
+    }
+
+    /// The TLS connection, if this one is encrypted.
+    pub(crate) fn tls(&self) -> Option<&rustls::ServerConnection> {
+        self.transport.tls()
+    }
+
+    /// Encrypts all further bytes.
+    ///
+    /// # Errors
+    /// A handshake that failed.
+    pub(crate) fn encrypt(&mut self, connection: rustls::ServerConnection) -> std::io::Result<()> {
+        self.transport.encrypt(connection)
+    }
+
+    pub(crate) fn set_end_point(&mut self, hash: Option<&[u8]>) {
+        self.end_point = hash.map(<[u8]>::to_vec);
+    }
+
+    /// What a SCRAM exchange may bind to, on an encrypted connection.
+    pub(crate) fn end_point(&self) -> Option<&[u8]> {
+        self.end_point.as_deref()
     }
 
     /// `client_min_messages`
@@ -81,8 +106,8 @@ impl Wire {
     }
 
     /// True if another message has already been read from the socket, whole or in part.
-    pub fn has_input(&self) -> bool {
-        !self.input.is_empty()
+    pub fn has_input(&mut self) -> bool {
+        !self.input.is_empty() || self.transport.has_pending()
     }
 
     fn decode(&mut self) -> std::result::Result<Option<PgWireFrontendMessage>, ReadError> {
@@ -120,7 +145,7 @@ impl Wire {
 
     fn fill(&mut self) -> std::result::Result<(), ReadError> {
         loop {
-            match self.stream.read(&mut self.scratch) {
+            match self.transport.read(&mut self.scratch) {
                 Ok(0) => return Err(ReadError::Closed),
                 Ok(n) => {
                     self.input.extend_from_slice(&self.scratch[..n]);
@@ -384,7 +409,7 @@ impl Client for Wire {
 
     fn flush(&mut self) -> Result<()> {
         if !self.output.is_empty() {
-            self.stream.write_all(&self.output).map_err(gone)?;
+            self.transport.write_all(&self.output).map_err(gone)?;
             self.output.clear();
         }
         Ok(())

@@ -82,7 +82,19 @@ pub struct Exchange {
     client_first_bare: String,
     server_first: String,
     nonce: String,
-    gs2_header: String,
+    /// What the client's last message must repeat: its choice of binding, and what it binds to.
+    channel_binding: Vec<u8>,
+}
+
+/// How an exchange is bound to the connection below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// Not: the connection has nothing to bind to.
+    Impossible,
+    /// Not, though the server offered it.
+    Declined,
+    /// To the hash of the server's certificate (`tls-server-end-point`).
+    EndPoint(Vec<u8>),
 }
 
 /// The value of attribute `name` in a comma-separated SCRAM message.
@@ -95,7 +107,7 @@ impl Exchange {
     ///
     /// # Errors
     /// `08P01` when it is not a SCRAM message.
-    pub fn begin(verifier: Verifier, client_first: &[u8]) -> Result<Exchange> {
+    pub fn begin(verifier: Verifier, client_first: &[u8], binding: Binding) -> Result<Exchange> {
         let malformed = || base::err!(PROTOCOL_VIOLATION, "malformed SCRAM message");
         let message = std::str::from_utf8(client_first).map_err(|_| malformed())?;
         let mut parts = message.splitn(3, ',');
@@ -103,11 +115,28 @@ impl Exchange {
         let (Some(flag), Some(authzid), Some(bare)) = (flag, authzid, bare) else {
             return Err(malformed());
         };
-        if flag != "n" && flag != "y" {
-            bail!(
+        let mut channel_binding = format!("{flag},{authzid},").into_bytes();
+        match (&binding, flag) {
+            (Binding::EndPoint(hash), "p=tls-server-end-point") => {
+                channel_binding.extend_from_slice(hash);
+            }
+            (Binding::EndPoint(_), "n" | "y") => bail!(
+                PROTOCOL_VIOLATION,
+                "client selected SCRAM-SHA-256-PLUS, but the SCRAM message does not include channel binding data"
+            ),
+            (Binding::EndPoint(_), _) => {
+                bail!(PROTOCOL_VIOLATION, "unsupported SCRAM channel-binding type \"{flag}\"")
+            }
+            // The client thinks that the server cannot, which was told it can: somebody in between struck it out.
+            (Binding::Declined, "y") => bail!(
+                INVALID_AUTHORIZATION_SPECIFICATION,
+                "SCRAM channel binding negotiation error"
+            ),
+            (_, "n" | "y") => {}
+            _ => bail!(
                 PROTOCOL_VIOLATION,
                 "client selected SCRAM-SHA-256 without channel binding, but the SCRAM message includes channel binding data"
-            );
+            ),
         }
         let client_nonce = attribute(bare, "r").ok_or_else(malformed)?;
         let nonce = format!("{client_nonce}{}", BASE64.encode(rand::random::<[u8; 18]>()));
@@ -115,7 +144,7 @@ impl Exchange {
         Ok(Exchange {
             server_first: format!("r={nonce},s={salt},i={}", verifier.iterations),
             client_first_bare: bare.to_owned(),
-            gs2_header: format!("{flag},{authzid},"),
+            channel_binding,
             nonce,
             verifier,
         })
@@ -137,7 +166,10 @@ impl Exchange {
         let proof: [u8; 32] =
             BASE64.decode(proof).ok().and_then(|p| p.try_into().ok()).ok_or_else(malformed)?;
         let binding = attribute(without_proof, "c").ok_or_else(malformed)?;
-        if BASE64.decode(binding).ok().as_deref() != Some(self.gs2_header.as_bytes()) {
+        if BASE64.decode(binding).ok().as_deref() != Some(self.channel_binding.as_slice()) {
+            if self.channel_binding.starts_with(b"p=") {
+                bail!(INVALID_AUTHORIZATION_SPECIFICATION, "SCRAM channel binding check failed");
+            }
             bail!(
                 PROTOCOL_VIOLATION,
                 "unexpected SCRAM channel-binding attribute in client-final-message"
@@ -187,7 +219,7 @@ mod tests {
     fn the_right_password_is_let_in_and_no_other() {
         let stored = Verifier::new("secret").to_text();
         let verifier = Verifier::parse(&stored).unwrap();
-        let exchange = Exchange::begin(verifier, b"n,,n=,r=abc").unwrap();
+        let exchange = Exchange::begin(verifier, b"n,,n=,r=abc", Binding::Impossible).unwrap();
         let good = client(&exchange, "secret", "n=,r=abc");
         assert!(exchange.finish(good.as_bytes()).unwrap().unwrap().starts_with("v="));
         let bad = client(&exchange, "Secret", "n=,r=abc");

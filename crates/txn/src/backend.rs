@@ -95,6 +95,17 @@ impl BackendState {
     }
 }
 
+/// What pg_stat_ssl shows of an encrypted connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TlsInfo {
+    /// `TLSv1.2`, `TLSv1.3`
+    pub version: &'static str,
+    /// The suite, by OpenSSL's name.
+    pub cipher: &'static str,
+    /// Bits of its key.
+    pub bits: i32,
+}
+
 /// What pg_stat_activity shows; times in microseconds since 2000, 0 for none. The server sets them.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "the names are pg_stat_activity's columns")]
@@ -106,6 +117,7 @@ pub struct Activity {
     pub application_name: String,
     pub client_addr: Option<String>,
     pub client_port: Option<i32>,
+    pub tls: Option<TlsInfo>,
     pub backend_start: i64,
     pub xact_start: i64,
     pub query_start: i64,

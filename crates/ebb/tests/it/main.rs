@@ -11,4 +11,6 @@ mod queue;
 mod settings;
 mod startup;
 mod support;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod tls;
 mod wire;

@@ -1,35 +1,10 @@
 //! Starting and stopping: one clear line for what cannot be, and the signals.
 
-use crate::support::{binary, check, cluster, server};
-use lab::servers::{Server, Stop, free_port};
+use crate::support::{binary, check, cluster, refused, refused_to_serve, server};
+use lab::servers::{Stop, free_port};
 use std::fs;
 use std::net::TcpListener;
-use std::process::{Command, Output, Stdio};
-
-fn refused(arguments: &[&str]) -> String {
-    let output: Output =
-        Command::new(binary()).args(arguments).stdin(Stdio::null()).output().expect("ebb runs");
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{text}");
-    // What was logged before does not count.
-    let mut lines = text.lines().filter(|l| !l.contains(" LOG:  "));
-    let line = lines.next().unwrap_or_default().to_owned();
-    assert_eq!(lines.next(), None, "one line: {text}");
-    assert!(!line.is_empty(), "{text}");
-    line
-}
-
-fn serve(server: &Server, port: u16, more: &[&str]) -> Vec<String> {
-    let folder = server.data_folder().to_string_lossy().into_owned();
-    let mut arguments = vec!["serve".into(), "-D".into(), folder, "-p".into(), port.to_string()];
-    arguments.extend(more.iter().map(|s| (*s).to_owned()));
-    arguments
-}
-
-fn refused_to_serve(server: &Server, port: u16, more: &[&str]) -> String {
-    let arguments = serve(server, port, more);
-    refused(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
-}
+use std::process::{Command, Stdio};
 
 #[test]
 fn a_port_in_use() {

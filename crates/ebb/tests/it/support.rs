@@ -2,7 +2,7 @@
 
 use lab::servers::{Make, Server};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// The binary under test.
 pub(crate) fn binary() -> PathBuf {
@@ -47,4 +47,32 @@ pub(crate) fn check(server: &Server) {
     let text = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "ebb check: {text}");
+}
+
+/// The one line that a command which fails says.
+pub(crate) fn refused(arguments: &[&str]) -> String {
+    let output: Output =
+        Command::new(binary()).args(arguments).stdin(Stdio::null()).output().expect("ebb runs");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    // What was logged before does not count.
+    let mut lines = text.lines().filter(|l| !l.contains(" LOG:  "));
+    let line = lines.next().unwrap_or_default().to_owned();
+    assert_eq!(lines.next(), None, "one line: {text}");
+    assert!(!line.is_empty(), "{text}");
+    line
+}
+
+/// Arguments that serve a server's folder.
+pub(crate) fn serve(server: &Server, port: u16, more: &[&str]) -> Vec<String> {
+    let folder = server.data_folder().to_string_lossy().into_owned();
+    let mut arguments = vec!["serve".into(), "-D".into(), folder, "-p".into(), port.to_string()];
+    arguments.extend(more.iter().map(|s| (*s).to_owned()));
+    arguments
+}
+
+/// The one line that a server which does not start says.
+pub(crate) fn refused_to_serve(server: &Server, port: u16, more: &[&str]) -> String {
+    let arguments = serve(server, port, more);
+    refused(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
 }

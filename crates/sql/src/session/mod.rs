@@ -55,6 +55,8 @@ pub struct ConnectRequest {
     pub settings: Vec<(String, String)>,
     /// The client's address.
     pub peer: Option<SocketAddr>,
+    /// The connection's encryption.
+    pub tls: Option<txn::TlsInfo>,
 }
 
 /// Settings that clients are told of, and told again when they change.
@@ -252,6 +254,7 @@ impl Session {
             self.state.settings.borrow().text("application_name").to_owned();
         activity.client_addr = request.peer.map(|p| p.ip().to_string());
         activity.client_port = request.peer.map(|p| i32::from(p.port()));
+        activity.tls = request.tls;
         activity.backend_start = now;
         activity.state_change = now;
         activity.state = BackendState::Idle;
