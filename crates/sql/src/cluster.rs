@@ -84,12 +84,12 @@ impl Cluster {
         crate::system::register();
         Ok(Arc::new(Cluster {
             storage: Storage::of(&engine),
+            maintenance: crate::maintenance::progress::Registry::new(Arc::clone(&engine.disk)),
             engine,
             settings,
             databases: RwLock::new(DATABASES_RANK, HashMap::new()),
             terminator: OnceLock::new(),
             reloader: OnceLock::new(),
-            maintenance: crate::maintenance::progress::Registry::default(),
             timer: Timer::start()?,
             started_us: base::sync::now_timestamp_us(),
         }))

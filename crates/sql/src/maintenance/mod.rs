@@ -2,7 +2,7 @@
 //!
 //! # Where to look
 //! [`options`]: what may be asked for. `vacuum` and `analyze`: one table. [`autovacuum`]: tables in need.
-//! [`progress`]: what runs now.
+//! [`progress`]: what runs now. [`explain`]: what would be done.
 //!
 //! # Invariants
 //! Each table is vacuumed in a transaction of its own, which has no XID and whose snapshots hold nobody's
@@ -10,6 +10,7 @@
 
 mod analyze;
 pub mod autovacuum;
+pub mod explain;
 pub mod options;
 pub mod progress;
 #[cfg(test)]
@@ -41,14 +42,25 @@ impl Session {
     ) -> Result<String> {
         let options = Options::of(statement, source)?;
         let tag = if statement.vacuum { "VACUUM" } else { "ANALYZE" };
+        self.run_vacuum(tag, statement, &options, client)?;
+        Ok(tag.to_owned())
+    }
+
+    /// VACUUM and ANALYZE with their options; `what` names the statement in errors.
+    fn run_vacuum(
+        &mut self,
+        what: &str,
+        statement: &Vacuum,
+        options: &Options,
+        client: &mut dyn Client,
+    ) -> Result<()> {
         if options.vacuum {
-            self.prevent_transaction("VACUUM")?;
+            self.prevent_transaction(what)?;
         }
         if options.only_database_stats {
-            self.update_frozen()?;
-            return Ok(tag.to_owned());
+            return self.update_frozen();
         }
-        let targets = self.targets(statement, &options)?;
+        let targets = self.targets(statement, options)?;
         let own = options.vacuum || !(self.in_block() || targets.len() <= 1);
         if own {
             self.end_own()?;
@@ -56,10 +68,10 @@ impl Session {
         for target in &targets {
             let mut there = true;
             if options.vacuum {
-                there = self.vacuum_table(target, &options, 1, client)?;
+                there = self.vacuum_table(target, options, 1, client)?;
             }
             if options.analyze && there {
-                self.analyze_table(target, &options, own, 1, client)?;
+                self.analyze_table(target, options, own, 1, client)?;
             }
         }
         if options.vacuum && !options.skip_database_stats {
@@ -68,7 +80,7 @@ impl Session {
         if own {
             self.begin_own()?;
         }
-        Ok(tag.to_owned())
+        Ok(())
     }
 
     /// The relations named, or all that hold rows.

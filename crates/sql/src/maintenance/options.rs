@@ -28,6 +28,8 @@ pub struct Options {
     pub automatic: bool,
     /// To prevent old age.
     pub for_age: bool,
+    /// EXPLAIN.
+    pub foretell: Option<std::rc::Rc<super::explain::Foretell>>,
 }
 
 impl Default for Options {
@@ -50,6 +52,7 @@ impl Default for Options {
             buffer_usage_limit_kb: None,
             automatic: false,
             for_age: false,
+            foretell: None,
         }
     }
 }

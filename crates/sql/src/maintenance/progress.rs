@@ -1,5 +1,6 @@
 //! What runs now: behind `pg_stat_progress_vacuum` and `pg_stat_progress_analyze`.
 
+use super::explain::LearnedRates;
 use base::Oid;
 use base::sync::{Mutex, Rank};
 use std::sync::Arc;
@@ -49,11 +50,14 @@ struct Running {
 /// Every VACUUM and ANALYZE of a server.
 pub struct Registry {
     running: Mutex<Running>,
+    /// How long this machine takes for a vacuum's work.
+    pub rates: LearnedRates,
 }
 
-impl Default for Registry {
-    fn default() -> Self {
-        Registry { running: Mutex::new(RANK, Running::default()) }
+impl Registry {
+    /// With nothing running; what was learned before is on `disk`.
+    pub fn new(disk: Arc<dyn disk::Disk>) -> Registry {
+        Registry { running: Mutex::new(RANK, Running::default()), rates: LearnedRates::load(disk) }
     }
 }
 

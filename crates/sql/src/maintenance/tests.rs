@@ -174,3 +174,57 @@ fn an_index_that_fails_stays_invalid_until_it_is_built_anew() {
     assert_eq!(twice.unwrap_err().state(), base::SqlState::UNIQUE_VIOLATION);
     s.close();
 }
+
+fn text(session: &mut Session, sql: &str) -> String {
+    let Some(Datum::Text(text)) = run(session, sql) else { panic!("{sql}: no text") };
+    text.to_string()
+}
+
+/// The only relation of EXPLAIN VACUUM's JSON.
+fn explained(session: &mut Session, sql: &str) -> serde_json::Value {
+    let text = text(session, sql);
+    let all: serde_json::Value = serde_json::from_str(&text).unwrap();
+    all[0]["Vacuum"].clone()
+}
+
+#[test]
+fn explain_vacuum_foretells_and_does_nothing() {
+    let (_folder, cluster) = cluster();
+    let mut session = connect(&cluster);
+    run(&mut session, "CREATE TABLE t (id int PRIMARY KEY, filler text) WITH (autovacuum_enabled = off)");
+    run(&mut session, "INSERT INTO t SELECT g, md5(g::text) FROM generate_series(1, 60000) g");
+    run(&mut session, "UPDATE t SET filler = filler || 'x' WHERE id <= 20000");
+    run(&mut session, "BEGIN");
+    let before = text(&mut session, "SELECT pg_current_wal_insert_lsn()::text");
+    let expected = explained(&mut session, "EXPLAIN (FORMAT JSON) VACUUM t");
+    assert_eq!(text(&mut session, "SELECT pg_current_wal_insert_lsn()::text"), before);
+    run(&mut session, "COMMIT");
+    assert_eq!(expected["Mode"], "ordinary");
+    assert_eq!(expected["Indexes"][0]["Index Name"], "t_pkey");
+    let both = explained(&mut session, "EXPLAIN (ANALYZE, FORMAT JSON) VACUUM t");
+    for (name, tolerance) in [
+        ("Pages Scanned", 0.0),
+        ("Pages Pruned", 0.2),
+        ("Dead Items", 0.2),
+        ("Tuples Removed", 0.2),
+        ("WAL Bytes", 0.25),
+    ] {
+        let figure = |v: &serde_json::Value| v.as_f64().unwrap_or_else(|| panic!("{name}: {v}"));
+        let foretold = figure(&expected[name]);
+        let actual = figure(&both[name]["Actual"]);
+        assert_eq!(foretold, figure(&both[name]["Expected"]), "{name}");
+        let off = (foretold - actual).abs();
+        assert!(off <= actual * tolerance, "{name}: {foretold} foretold, {actual} became of it");
+    }
+    let removed = &both["Indexes"][0]["Entries Removed"];
+    assert!(removed["Actual"].as_f64().unwrap() > 0.0, "{removed}");
+    // Nothing is left to do.
+    let after = explained(&mut session, "EXPLAIN (FORMAT JSON) VACUUM t");
+    assert_eq!(after["Dead Items"], 0);
+    let err = session.simple_query("EXPLAIN VACUUM (FULL) t", &mut Last::default()).unwrap_err();
+    assert_eq!(err.state(), base::SqlState::FEATURE_NOT_SUPPORTED);
+    let err = session
+        .simple_query("BEGIN; EXPLAIN (ANALYZE) VACUUM t", &mut Last::default())
+        .unwrap_err();
+    assert_eq!(err.state(), base::SqlState::ACTIVE_SQL_TRANSACTION);
+}

@@ -7,6 +7,7 @@
 //! Catalogs are not cut off at the end: their users hold no table locks. A catalog's TOAST table has no row
 //! of its own in `pg_class` and is vacuumed under its catalog's `relfrozenxid`.
 
+use super::explain::Foretold;
 use super::options::{Options, stored_index_cleanup};
 use crate::client::{Client, Notice, Severity};
 use crate::session::{Session, SessionState};
@@ -311,6 +312,21 @@ impl Session {
         Ok(true)
     }
 
+    /// Foretells the vacuum of a table, in the transaction that is open, then its TOAST table's.
+    pub(super) fn foretell_table(
+        &mut self,
+        target: &Target,
+        options: &Options,
+        client: &mut dyn Client,
+    ) -> Result<()> {
+        let toast = self.vacuum_one(target, options, 1, client)?;
+        if let Some(toast) = toast.filter(|t| t.is_valid() && options.process_toast) {
+            let target = Target { oid: toast, name: String::new(), columns: Vec::new() };
+            self.vacuum_one(&target, &Options { process_main: true, ..options.clone() }, 1, client)?;
+        }
+        Ok(())
+    }
+
     /// Returns the TOAST table (0: none), or None if there was nothing to do.
     fn vacuum_one(
         &mut self,
@@ -319,10 +335,15 @@ impl Session {
         workers: usize,
         client: &mut dyn Client,
     ) -> Result<Option<Oid>> {
-        let mode =
-            if options.full { LockMode::AccessExclusive } else { LockMode::ShareUpdateExclusive };
+        let foretell = options.foretell.as_deref();
+        let only_foretell = foretell.is_some_and(|f| f.only);
+        let mode = match (only_foretell, options.full) {
+            (true, _) => LockMode::AccessShare,
+            (false, true) => LockMode::AccessExclusive,
+            (false, false) => LockMode::ShareUpdateExclusive,
+        };
         let state = Rc::clone(self.state());
-        let ignored = (!options.full).then(|| Ignored::new(&state));
+        let ignored = (!options.full && !only_foretell).then(|| Ignored::new(&state));
         let Some(table) = lock_target(self, target, mode, options, "vacuum", client)? else {
             return Ok(None);
         };
@@ -363,7 +384,9 @@ impl Session {
             trigger: if automatic { Trigger::Automatic } else { Trigger::Statement },
         };
         let mut frozen_bound = None;
-        if let Some((heap, index)) = catalog_toast(&state, &table)? {
+        if let Some((heap, index)) = catalog_toast(&state, &table)?
+            && !only_foretell
+        {
             let facts = TableFacts {
                 schema: "pg_toast".to_owned(),
                 table: format!("pg_toast_{}", table.oid),
@@ -389,8 +412,32 @@ impl Session {
             .collect();
         let target = VacuumTarget { heap: &open.heap, indexes, facts };
         let plan = vacuum::plan(&target, &merged, &settings)?;
+        let rates = &state.cluster.maintenance.rates;
+        let foretold = match foretell {
+            Some(_) => Some(Foretold {
+                schema: table.namespace_name.clone(),
+                relation: table.name.clone(),
+                foresight: vacuum::foresee(
+                    &plan,
+                    &target,
+                    &rates.now(),
+                    &context.throttle,
+                    &vacuum::foresight::Budget::default(),
+                )?,
+                report: None,
+            }),
+            None => None,
+        };
+        if let (Some(to), true) = (foretell, only_foretell) {
+            to.found.borrow_mut().extend(foretold);
+            return Ok(Some(table.toast));
+        }
         host.say(Message::Verbose, VacuumReport::begin_line(&target.facts, plan.mode));
         let report = vacuum::run(&plan, &target, &context)?;
+        rates.learn(&report);
+        if let (Some(to), Some(foretold)) = (foretell, foretold) {
+            to.found.borrow_mut().push(Foretold { report: Some(report.clone()), ..foretold });
+        }
         host.say(Message::Verbose, report.text());
         if automatic {
             log_report(&state, &table, &report);

@@ -32,8 +32,9 @@ pub(super) fn explain(
             max_param: 0,
         },
         Statement::Utility(utility) => match utility.as_ref() {
-            UtilityStatement::Vacuum(_) => {
-                return Err(base::Error::unsupported("EXPLAIN VACUUM"));
+            UtilityStatement::Vacuum(vacuum) => {
+                let (analyze, json) = (options.plan.analyze, options.json);
+                return session.explain_vacuum(vacuum, source, analyze, json);
             }
             UtilityStatement::DeclareCursor(declare) => Parsed {
                 statement: Statement::Query(declare.query.clone()),

@@ -1,0 +1,194 @@
+//! `EXPLAIN VACUUM`: what it would do; `EXPLAIN (ANALYZE) VACUUM`: that beside what it did. And what vacuums teach of the machine.
+//!
+//! # Locks
+//! Without ANALYZE: AccessShare on the table, in the transaction that is open. With it: VACUUM's own, in transactions of its own.
+//!
+//! # Differs from PostgreSQL
+//! There VACUUM cannot be explained.
+
+use super::options::Options;
+use crate::client::{Client, Quiet};
+use crate::parse::utility::Vacuum;
+use crate::session::Session;
+use base::sync::{Mutex, Rank};
+use base::{Result, bail};
+use disk::{Disk, OpenMode};
+use serde_json::{Map, Value, json};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use vacuum::foresight::figures::{Figure, mode_name};
+use vacuum::foresight::rates::Rates;
+use vacuum::{Foresight, VacuumReport};
+
+const RANK: Rank = Rank(48);
+/// In the data folder. Only a guess's beginning: lost or torn, it does no harm, so it is never synced.
+const FILE: &str = "vacuum_rates";
+const FILE_BYTES_MAX: usize = 4096;
+
+/// What the server's vacuums have taught of the machine.
+pub struct LearnedRates {
+    rates: Mutex<Rates>,
+    disk: Arc<dyn Disk>,
+}
+
+impl LearnedRates {
+    /// What was learned before, or a beginning.
+    pub fn load(disk: Arc<dyn Disk>) -> LearnedRates {
+        let read = || -> std::io::Result<String> {
+            let mut bytes = vec![0; FILE_BYTES_MAX];
+            let len = disk.open(FILE, OpenMode::Existing)?.read_at(&mut bytes, 0)?;
+            Ok(String::from_utf8_lossy(&bytes[..len]).into_owned())
+        };
+        let rates = Rates::from_text(&read().unwrap_or_default());
+        LearnedRates { rates: Mutex::new(RANK, rates), disk }
+    }
+
+    /// As they are now.
+    pub fn now(&self) -> Rates {
+        self.rates.lock().clone()
+    }
+
+    /// Learns from a vacuum, and keeps it for the next start.
+    pub fn learn(&self, report: &VacuumReport) {
+        let seconds = report.elapsed.saturating_sub(report.delay).as_secs_f64();
+        let before = self.now();
+        let mut after = before.clone();
+        after.learn(&report.work(), seconds);
+        if after == before {
+            return;
+        }
+        let text = after.to_text();
+        *self.rates.lock() = after;
+        let keep = || -> std::io::Result<()> {
+            let file = self.disk.open(FILE, OpenMode::Create)?;
+            file.write_at(text.as_bytes(), 0)?;
+            file.set_len(text.len() as u64)
+        };
+        // Not worth an error to anybody: the next start guesses from the beginning.
+        let _ = keep();
+    }
+}
+
+/// A relation's vacuum, foretold, and done if that was asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Foretold {
+    pub schema: String,
+    pub relation: String,
+    pub foresight: Foresight,
+    pub report: Option<VacuumReport>,
+}
+
+/// Asks a vacuum to foretell itself.
+#[derive(Debug)]
+pub struct Foretell {
+    /// Nothing is done.
+    pub(super) only: bool,
+    pub(super) found: RefCell<Vec<Foretold>>,
+}
+
+impl Session {
+    /// The lines of EXPLAIN VACUUM.
+    ///
+    /// # Errors
+    /// VACUUM's.
+    pub(crate) fn explain_vacuum(
+        &mut self,
+        statement: &Vacuum,
+        source: &Arc<str>,
+        analyze: bool,
+        as_json: bool,
+    ) -> Result<Vec<String>> {
+        let mut options = Options::of(statement, source)?;
+        if !statement.vacuum || options.only_database_stats {
+            bail!(FEATURE_NOT_SUPPORTED, "EXPLAIN of ANALYZE is not supported");
+        }
+        if options.full {
+            bail!(FEATURE_NOT_SUPPORTED, "EXPLAIN VACUUM (FULL) is not supported");
+        }
+        let foretell = Rc::new(Foretell { only: !analyze, found: RefCell::new(Vec::new()) });
+        options.foretell = Some(Rc::clone(&foretell));
+        let mut silent = Quiet;
+        let client: &mut dyn Client = &mut silent;
+        if analyze {
+            self.run_vacuum("EXPLAIN ANALYZE VACUUM", statement, &options, client)?;
+        } else {
+            for target in self.targets(statement, &options)? {
+                self.foretell_table(&target, &options, client)?;
+            }
+        }
+        let found = foretell.found.take();
+        Ok(if as_json { vec![json_text(&found)] } else { found.iter().flat_map(text).collect() })
+    }
+}
+
+/// Thousands apart from the rest would not be read back as a number: plain digits.
+fn number(value: f64, digits: usize) -> String {
+    format!("{value:.digits$}")
+}
+
+fn line(indent: &str, f: &Figure) -> String {
+    let expected = number(f.expected, f.digits);
+    match f.actual {
+        Some(actual) => {
+            format!("{indent}{}: {expected} (actual {})", f.name, number(actual, f.digits))
+        }
+        None => format!("{indent}{}: {expected}", f.name),
+    }
+}
+
+fn text(of: &Foretold) -> Vec<String> {
+    let (foresight, report) = (&of.foresight, of.report.as_ref());
+    let mut out = vec![
+        format!("Vacuum on {}.{}", of.schema, of.relation),
+        format!("  Mode: {}", mode_name(foresight.mode)),
+    ];
+    out.push(match foresight.ring_kb {
+        0 => "  Ring: none".to_owned(),
+        kb => format!("  Ring: {kb} kB"),
+    });
+    out.extend(foresight.figures(report).iter().map(|f| line("  ", f)));
+    for index in foresight.index_figures(report) {
+        out.push(format!("  Index {}: {}", index.name, index.method));
+        out.extend(index.figures.iter().map(|f| line("    ", f)));
+    }
+    out.push(format!("  Pages Sampled: {}", foresight.sampled_pages));
+    out
+}
+
+fn value(f: &Figure) -> Value {
+    let plain = |v: f64| if f.digits == 0 { json!(v.round() as i64) } else { json!(v) };
+    match f.actual {
+        Some(actual) => json!({ "Expected": plain(f.expected), "Actual": plain(actual) }),
+        None => plain(f.expected),
+    }
+}
+
+fn object(figures: &[Figure], into: &mut Map<String, Value>) {
+    into.extend(figures.iter().map(|f| (f.name.to_owned(), value(f))));
+}
+
+fn json_text(found: &[Foretold]) -> String {
+    let one = |of: &Foretold| {
+        let report = of.report.as_ref();
+        let mut whole = Map::new();
+        whole.insert("Schema".into(), json!(of.schema));
+        whole.insert("Relation Name".into(), json!(of.relation));
+        whole.insert("Mode".into(), json!(mode_name(of.foresight.mode)));
+        whole.insert("Ring kB".into(), json!(of.foresight.ring_kb));
+        object(&of.foresight.figures(report), &mut whole);
+        let indexes = of.foresight.index_figures(report);
+        let indexes = indexes.iter().map(|i| {
+            let mut index = Map::new();
+            index.insert("Index Name".into(), json!(i.name));
+            index.insert("Method".into(), json!(i.method));
+            object(&i.figures, &mut index);
+            Value::Object(index)
+        });
+        whole.insert("Indexes".into(), Value::Array(indexes.collect()));
+        whole.insert("Pages Sampled".into(), json!(of.foresight.sampled_pages));
+        json!({ "Vacuum": whole })
+    };
+    let all: Vec<Value> = found.iter().map(one).collect();
+    serde_json::to_string_pretty(&all).unwrap_or_default()
+}
