@@ -191,7 +191,10 @@ fn explained(session: &mut Session, sql: &str) -> serde_json::Value {
 fn explain_vacuum_foretells_and_does_nothing() {
     let (_folder, cluster) = cluster();
     let mut session = connect(&cluster);
-    run(&mut session, "CREATE TABLE t (id int PRIMARY KEY, filler text) WITH (autovacuum_enabled = off)");
+    run(
+        &mut session,
+        "CREATE TABLE t (id int PRIMARY KEY, filler text) WITH (autovacuum_enabled = off)",
+    );
     run(&mut session, "INSERT INTO t SELECT g, md5(g::text) FROM generate_series(1, 60000) g");
     run(&mut session, "UPDATE t SET filler = filler || 'x' WHERE id <= 20000");
     run(&mut session, "BEGIN");

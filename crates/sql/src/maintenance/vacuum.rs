@@ -322,7 +322,12 @@ impl Session {
         let toast = self.vacuum_one(target, options, 1, client)?;
         if let Some(toast) = toast.filter(|t| t.is_valid() && options.process_toast) {
             let target = Target { oid: toast, name: String::new(), columns: Vec::new() };
-            self.vacuum_one(&target, &Options { process_main: true, ..options.clone() }, 1, client)?;
+            self.vacuum_one(
+                &target,
+                &Options { process_main: true, ..options.clone() },
+                1,
+                client,
+            )?;
         }
         Ok(())
     }
