@@ -227,13 +227,17 @@ pub fn decode_tuple(
 ) -> Result<Vec<Datum>> {
     let mut attrs = vec![AttrValue::Null; types.len()];
     page::tuple::deform(tuple, desc, &mut attrs).map_err(Error::corrupt_file)?;
-    attrs
-        .iter()
-        .zip(types)
-        .map(|(attr, ty)| match attr {
-            AttrValue::Null => Ok(Datum::Null),
-            AttrValue::Inline(bytes) => types::decode(*ty, bytes),
-            stored => types::decode(*ty, &heap.detoast(stored)?),
-        })
-        .collect()
+    attrs.iter().zip(types).map(|(attr, ty)| decode_attr(heap, attr, *ty)).collect()
+}
+
+/// Decodes one column of a tuple of `heap`.
+///
+/// # Errors
+/// Corruption.
+pub fn decode_attr(heap: &Heap, attr: &AttrValue<'_>, ty: Oid) -> Result<Datum> {
+    match attr {
+        AttrValue::Null => Ok(Datum::Null),
+        AttrValue::Inline(bytes) => types::decode(ty, bytes),
+        stored => types::decode(ty, &heap.detoast(stored)?),
+    }
 }

@@ -41,6 +41,24 @@ fn bootstrapped_catalogs_describe_themselves_and_survive_a_crash() {
     assert_eq!(class.columns.len(), 35);
     assert_eq!(class.indexes.len(), 3);
     assert_eq!(class.primary_key().unwrap().name, "pg_class_oid_index");
+    // A few columns of all rows are what whole rows say; the end comes when asked for.
+    let whole = catalogs.scan("pg_class").unwrap();
+    let mut some = Vec::new();
+    let mut keep = |row: &[Datum]| {
+        some.push(row.to_vec());
+        Ok(some.len() < whole.len())
+    };
+    catalogs.scan_columns("pg_class", &["relkind", "relname"], &mut keep).unwrap();
+    let expected: Vec<_> =
+        whole.iter().map(|r| vec![r.get("relkind").clone(), r.get("relname").clone()]).collect();
+    assert_eq!(format!("{some:?}"), format!("{expected:?}"));
+    let mut calls = 0;
+    let mut once = |_: &[Datum]| {
+        calls += 1;
+        Ok(false)
+    };
+    catalogs.scan_columns("pg_class", &["relname"], &mut once).unwrap();
+    assert_eq!(calls, 1);
     // A change, committed; another, not; then a crash.
     let row = NewRow::of("pg_namespace").oid("oid", Oid(20_000)).text("nspname", "kept");
     catalogs.insert(&row).unwrap();

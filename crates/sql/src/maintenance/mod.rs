@@ -27,6 +27,7 @@ use engine::catalog::model::CatalogView;
 use options::Options;
 use std::rc::Rc;
 use std::sync::Arc;
+use txn::{LockMode, LockTag, Wait};
 use types::Datum;
 
 impl Session {
@@ -145,15 +146,25 @@ fn update_frozen(state: &SessionState) -> Result<()> {
     let txns = txn.manager();
     // Tables that others are making now are no older than this.
     let mut oldest = txns.oldest_xmin();
-    for row in rows.scan("pg_class")? {
-        let has_rows = matches!(row.char("relkind"), b'r' | b'm' | b't');
-        if has_rows && row.xid8("relfrozenxid8").is_normal() {
-            oldest = oldest.min(row.xid8("relfrozenxid8"));
-        }
-    }
     let me = state.database.oid;
+    // Two at once could set it back.
+    let tag = LockTag::DatabaseFrozenIds { database: me };
+    txn.lock(tag, LockMode::Exclusive, Wait::FOREVER)?;
+    let databases = rows.scan("pg_database")?;
+    let known = databases.iter().find(|row| row.oid("oid") == me);
+    let known = known.map_or(Xid::INVALID, |row| row.xid8("datfrozenxid8"));
+    // Every VACUUM does this; of a thousand tables, each must not decode a thousand whole rows. And one table as old as the
+    // database was before says that nothing has changed.
+    rows.scan_columns("pg_class", &["relkind", "relfrozenxid8"], &mut |row| {
+        if let [Datum::Char(b'r' | b'm' | b't'), Datum::Xid8(frozen)] = row
+            && Xid(*frozen).is_normal()
+        {
+            oldest = oldest.min(Xid(*frozen));
+        }
+        Ok(oldest > known)
+    })?;
     let mut least = oldest;
-    for mut row in rows.scan("pg_database")? {
+    for mut row in databases {
         let frozen = row.xid8("datfrozenxid8");
         if row.oid("oid") != me {
             least = least.min(frozen);
