@@ -33,6 +33,6 @@ fn main() {
         let before = w.ctx.wal.stats().syncs;
         let r = w.vacuum_unchecked(&options).expect("vacuum");
         println!("WAL syncs: {}", w.ctx.wal.stats().syncs - before);
-        println!("{name}: {:?}\n{}\n", r.elapsed, r.text());
+        println!("{name}: {:?}\n{}\n", r.usage.elapsed, r.text());
     }
 }

@@ -7,7 +7,8 @@
 //! # Layout
 //! [`options`]: what the statement and the settings say. [`plan`](mod@plan): cut-offs, mode, ring, method per index. `run`: the order of the
 //! phases. `skip`: which pages are read. `heap_pass`: the first pass. [`dead_items`]: what it found. [`index_pass`]: entries that lead there.
-//! [`foresight`]: what it will come to. `reap`: the second pass. [`truncate`]: the empty end. [`throttle`]: the cost delay. [`progress`] and [`report`]: what others see.
+//! [`foresight`]: what it will come to. `reap`: the second pass. [`truncate`]: the empty end. [`throttle`]: the cost delay.
+//! [`progress`], [`report`] and [`usage`]: what others see.
 //!
 //! # Invariants
 //! - A line pointer becomes reusable only after every index has been told to forget it (invariant 3 of the design).
@@ -35,6 +36,7 @@ pub mod sample;
 mod skip;
 pub mod throttle;
 pub mod truncate;
+pub mod usage;
 
 pub use dead_items::DeadItems;
 pub use foresight::{Foresight, foresee};
@@ -46,3 +48,4 @@ pub use report::{IndexReport, Trigger, VacuumReport};
 pub use run::{Message, TableFacts, VacuumContext, VacuumHost, VacuumTarget, run};
 pub use sample::{AnalyzeSample, analyze_sample};
 pub use throttle::{Throttle, ThrottleSettings};
+pub use usage::{Usage, UsageMeter};

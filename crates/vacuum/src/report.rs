@@ -6,6 +6,7 @@
 use crate::heap_pass::ScanCounts;
 use crate::plan::{VacuumCutoffs, VacuumMode};
 use crate::run::TableFacts;
+use crate::usage::Usage;
 use base::{Oid, Xid};
 use btree::IndexVacuumStats;
 use std::fmt::Write;
@@ -40,6 +41,18 @@ pub struct IndexReport {
     pub name: String,
     /// Its figures.
     pub stats: IndexVacuumStats,
+}
+
+impl IndexReport {
+    /// False for an index whose clean-up was found not to be needed: it has no line.
+    fn was_visited(&self) -> bool {
+        let s = &self.stats;
+        !s.entries_estimated
+            || s.entries_removed > 0
+            || s.pages_newly_deleted > 0
+            || s.pages_deleted > 0
+            || s.pages_free > 0
+    }
 }
 
 /// What a vacuum did.
@@ -87,27 +100,12 @@ pub struct VacuumReport {
     pub delay: Duration,
     /// Whether I/O timings, and the delay, are printed.
     pub timings: (bool, bool),
-    /// Pages touched.
-    pub buffers: buffer::BufferUsage,
-    /// WAL written.
-    pub wal: wal::WalUsage,
-    /// User and system time.
-    pub cpu: (Duration, Duration),
-    /// Time on the wall.
-    pub elapsed: Duration,
+    /// Pages, WAL and time used.
+    pub usage: Usage,
 }
 
 fn percent(part: u64, whole: u32) -> f64 {
     if whole == 0 { 100.0 } else { 100.0 * part as f64 / f64::from(whole) }
-}
-
-fn ms(us: u64) -> f64 {
-    us as f64 / 1000.0
-}
-
-/// `S.CC`, cut and not rounded, as PostgreSQL prints times.
-fn centis(t: Duration) -> String {
-    format!("{}.{:02}", t.as_secs(), t.subsec_millis() / 10)
 }
 
 impl VacuumReport {
@@ -212,7 +210,7 @@ impl VacuumReport {
             "{how}: {} pages from table ({part:.2}% of total) {what} {} dead item identifiers{items}",
             c.dead_item_pages, c.dead_items
         )?;
-        for i in &self.indexes {
+        for i in self.indexes.iter().filter(|i| i.was_visited()) {
             writeln!(
                 out,
                 "index \"{}\": pages: {} in total, {} newly deleted, {} currently deleted, {} reusable",
@@ -223,43 +221,6 @@ impl VacuumReport {
                 i.stats.pages_free
             )?;
         }
-        if self.timings.1 {
-            writeln!(out, "delay time: {:.3} ms", ms(self.delay.as_micros() as u64))?;
-        }
-        if self.timings.0 {
-            writeln!(
-                out,
-                "I/O timings: read: {:.3} ms, write: {:.3} ms",
-                ms(self.buffers.read_time_us),
-                ms(self.buffers.write_time_us)
-            )?;
-        }
-        let seconds = self.elapsed.as_secs_f64();
-        let rate = |pages: u64| {
-            let mb = pages as f64 * page::PAGE_SIZE as f64 / (1024.0 * 1024.0);
-            if seconds > 0.0 { mb / seconds } else { 0.0 }
-        };
-        let b = &self.buffers;
-        let (hits, reads, dirtied) =
-            (b.hits + b.temp_hits, b.reads + b.temp_reads, b.dirtied + b.temp_dirtied);
-        writeln!(
-            out,
-            "avg read rate: {:.3} MB/s, avg write rate: {:.3} MB/s",
-            rate(reads),
-            rate(dirtied)
-        )?;
-        writeln!(out, "buffer usage: {hits} hits, {reads} reads, {dirtied} dirtied")?;
-        writeln!(
-            out,
-            "WAL usage: {} records, {} full page images, {} bytes, {} buffers full",
-            self.wal.records, self.wal.full_page_images, self.wal.bytes, self.wal.buffers_full
-        )?;
-        write!(
-            out,
-            "system usage: CPU: user: {} s, system: {} s, elapsed: {} s",
-            centis(self.cpu.0),
-            centis(self.cpu.1),
-            centis(self.elapsed)
-        )
+        self.usage.write_to(out, self.timings.1.then_some(self.delay), self.timings.0)
     }
 }

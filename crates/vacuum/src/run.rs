@@ -12,12 +12,12 @@ use crate::progress::{Phase, VacuumProgress, set};
 use crate::report::{IndexBypass, IndexReport, Trigger, VacuumReport};
 use crate::skip::{Chooser, Eager, REGION_BLOCKS};
 use crate::throttle::{Throttle, ThrottleSettings};
+use crate::usage::UsageMeter;
 use crate::{reap, truncate};
 use base::sync::Arc;
 use base::{BlockNumber, Fork, Oid, Result, Xid};
 use buffer::{ReadStream, Strategy};
 use heap::Heap;
-use std::time::{Duration, Instant};
 use txn::{Backend, LockTag};
 
 /// The failsafe is looked at each time so many pages have been read.
@@ -120,7 +120,7 @@ pub fn run(
     target: &VacuumTarget<'_>,
     context: &VacuumContext<'_>,
 ) -> Result<VacuumReport> {
-    let started = Started::now();
+    let started = UsageMeter::start();
     context.progress.enter(Phase::Initializing);
     let has_indexes = !target.indexes.is_empty();
     let off = plan.index_cleanup == IndexCleanup::Off;
@@ -333,7 +333,7 @@ impl<'a> Run<'a> {
 
     fn report(
         self,
-        started: Started,
+        started: UsageMeter,
         pages: u32,
         len: u32,
         new_relfrozenxid: Option<Xid>,
@@ -376,10 +376,7 @@ impl<'a> Run<'a> {
             indexes,
             delay: self.throttle.delayed(),
             timings: self.plan.timings,
-            buffers: started.buffers(),
-            wal: wal::thread_usage() - started.wal,
-            cpu: started.cpu(),
-            elapsed: started.at.elapsed(),
+            usage: started.used(),
         })
     }
 }
@@ -403,54 +400,4 @@ fn estimate_reltuples(facts: &TableFacts, pages: u32, scanned: u32, live: u64) -
     }
     let unscanned = f64::from(pages - scanned);
     (old_tuples / f64::from(old_pages) * unscanned + live + 0.5).floor()
-}
-
-/// The clocks and counters at the beginning.
-struct Started {
-    at: Instant,
-    usage: buffer::BufferUsage,
-    wal: wal::WalUsage,
-    cpu: (Duration, Duration),
-}
-
-impl Started {
-    fn now() -> Started {
-        Started {
-            at: Instant::now(),
-            usage: buffer::my_usage(),
-            wal: wal::thread_usage(),
-            cpu: cpu_times(),
-        }
-    }
-    fn buffers(&self) -> buffer::BufferUsage {
-        let now = buffer::my_usage();
-        buffer::BufferUsage {
-            hits: now.hits - self.usage.hits,
-            reads: now.reads - self.usage.reads,
-            dirtied: now.dirtied - self.usage.dirtied,
-            written: now.written - self.usage.written,
-            temp_hits: now.temp_hits - self.usage.temp_hits,
-            temp_reads: now.temp_reads - self.usage.temp_reads,
-            temp_dirtied: now.temp_dirtied - self.usage.temp_dirtied,
-            temp_written: now.temp_written - self.usage.temp_written,
-            read_time_us: now.read_time_us - self.usage.read_time_us,
-            write_time_us: now.write_time_us - self.usage.write_time_us,
-        }
-    }
-    fn cpu(&self) -> (Duration, Duration) {
-        let now = cpu_times();
-        (now.0.saturating_sub(self.cpu.0), now.1.saturating_sub(self.cpu.1))
-    }
-}
-
-/// This thread's user and system time, as far as the system tells.
-fn cpu_times() -> (Duration, Duration) {
-    let ticks = |text: &str| -> Option<(u64, u64)> {
-        // The name, in parentheses, may hold spaces.
-        let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
-        Some((fields.nth(11)?.parse().ok()?, fields.next()?.parse().ok()?))
-    };
-    let read = std::fs::read_to_string("/proc/thread-self/stat").ok();
-    let (user, system) = read.as_deref().and_then(ticks).unwrap_or((0, 0));
-    (Duration::from_millis(user * 10), Duration::from_millis(system * 10))
 }

@@ -247,6 +247,15 @@ impl Definition {
                         max.to_string(),
                     ));
                 }
+                // A ring smaller than this is none.
+                if self.name == "vacuum_buffer_usage_limit" && (1..128).contains(&value) {
+                    let valid =
+                        format!("\"{}\" must be 0 or between 128 kB and {max} kB.", self.name);
+                    let text = format!("invalid value for parameter \"{}\": {value}", self.name);
+                    return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text)
+                        .detail(valid)
+                        .into());
+                }
                 Ok(Value::Int(value))
             }
             Kind::Real(min, max) => {

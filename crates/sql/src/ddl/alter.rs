@@ -145,7 +145,9 @@ impl Ddl<'_> {
             }
             A::ValidateConstraint(name) => self.validate_constraint(table, name),
             A::SetOptions(options) => self.alter_options(table, options),
-            A::ResetOptions(names) => self.reset_options(table, names),
+            A::ResetOptions(options) => {
+                self.reset_options(table, &super::storage_options::reset_names(options)?)
+            }
             A::OwnerTo(role) => self.change_owner(table, role),
             A::SetLogged(logged) => self.set_logged(table, *logged),
             A::AddIdentity { column, always, options } => {
@@ -474,10 +476,19 @@ impl Ddl<'_> {
         options: &[crate::parse::utility::UtilityOption],
     ) -> Result<()> {
         if table.kind == RelationKind::Index {
-            let new = super::index::index_options(options)?;
+            let new = super::storage_options::index_options(options)?;
             return self.merge_options(table.oid, &table.options, &new);
         }
-        let (own, toast) = super::table::table_options(options)?;
+        if table.kind == RelationKind::View {
+            let known = ["security_barrier", "security_invoker", "check_option"];
+            return match options.iter().find(|o| !known.contains(&o.name.as_str())) {
+                Some(o) => {
+                    bail!(INVALID_PARAMETER_VALUE, "unrecognized parameter \"{}\"", o.name)
+                }
+                None => Err(base::Error::unsupported("storage parameters of views")),
+            };
+        }
+        let (own, toast) = super::storage_options::table_options(options)?;
         if !own.is_empty() {
             self.merge_options(table.oid, &table.options, &own)?;
         }

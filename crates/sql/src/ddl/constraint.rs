@@ -1,7 +1,7 @@
 //! Constraints: CHECK, PRIMARY KEY, UNIQUE, FOREIGN KEY.
 
 use super::depend::{self, Kind, Object};
-use super::index::{NewIndex, index_options, opclass};
+use super::index::{NewIndex, opclass};
 use super::relation::IndexColumnRow;
 use super::{Ddl, new_oid, relation};
 use crate::analyse;
@@ -246,7 +246,7 @@ impl Ddl<'_> {
             columns: rows,
             key_columns: columns.len(),
             predicate: None,
-            options: index_options(&options.options)?,
+            options: super::storage_options::index_options(&options.options)?,
             suffix: if primary { "pkey" } else { "key" },
         };
         if c.timing.deferrable {

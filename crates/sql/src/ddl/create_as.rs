@@ -125,7 +125,7 @@ impl Ddl<'_> {
             }
             other => other?,
         };
-        let (options, toast_options) = super::table::table_options(&statement.options)?;
+        let (options, toast_options) = super::storage_options::table_options(&statement.options)?;
         let state = self.state();
         let owner = state.current_user.borrow().oid;
         let persistence = if namespace == state.temp_schema.get() {

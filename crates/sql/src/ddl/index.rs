@@ -14,7 +14,7 @@ use super::{Ddl, new_oid, relation};
 use crate::analyse::{self, IndexExpression};
 use crate::exec::modify::IndexWriter;
 use crate::parse::ast::IndexElement;
-use crate::parse::utility::{CreateIndex, UtilityOption};
+use crate::parse::utility::CreateIndex;
 use crate::session::SessionState;
 use crate::session::run::{exec_context, work_mem_bytes};
 use base::{Oid, Result, SqlError, SqlState, bail};
@@ -129,7 +129,7 @@ impl Ddl<'_> {
             key_columns: statement.elements.len(),
             columns,
             predicate,
-            options: index_options(&statement.options)?,
+            options: super::storage_options::index_options(&statement.options)?,
             suffix: "idx",
             concurrently: statement.concurrently,
         };
@@ -503,33 +503,4 @@ pub fn opclass(ty: TypeRef, named: Option<&[String]>) -> Result<Oid> {
         .hint("You must specify an operator class for the index or define a default operator class for the data type.")
         .into()),
     }
-}
-
-/// Storage parameters of an index.
-///
-/// # Errors
-/// `22023` for an unknown one or one out of range.
-pub fn index_options(options: &[UtilityOption]) -> Result<BTreeMap<String, String>> {
-    let mut out = BTreeMap::new();
-    for option in options {
-        match option.name.as_str() {
-            "fillfactor" => {
-                let value = option.integer()?;
-                if !(10..=100).contains(&value) {
-                    return Err(SqlError::new(
-                        SqlState::INVALID_PARAMETER_VALUE,
-                        format!("value {value} out of bounds for option \"fillfactor\""),
-                    )
-                    .detail("Valid values are between \"10\" and \"100\".")
-                    .into());
-                }
-            }
-            "deduplicate_items" => {
-                option.boolean()?;
-            }
-            other => bail!(INVALID_PARAMETER_VALUE, "unrecognized parameter \"{other}\""),
-        }
-        out.insert(option.name.clone(), option.storage_text());
-    }
-    Ok(out)
 }

@@ -33,6 +33,7 @@ pub mod rewrite;
 pub mod role;
 pub mod schema;
 pub mod sequence;
+pub mod storage_options;
 pub mod table;
 pub mod temp;
 pub mod truncate;

@@ -7,15 +7,14 @@ use crate::analyse;
 use crate::parse::ast::TypeName;
 use crate::parse::utility::{
     ColumnConstraintKind, ColumnDef, CreateTable, OnCommit, SequenceOption, TableConstraint,
-    TableConstraintKind, TableElement, UtilityOption,
+    TableConstraintKind, TableElement,
 };
 use crate::session::SessionState;
 use crate::session::state::OnCommitAction;
-use base::{Oid, Result, SqlError, SqlState, bail};
+use base::{Oid, Result, SqlState, bail};
 use engine::catalog::model::{Identity, RelationKind, RelationPersistence, Table};
 use expr::tree::CallForm;
 use expr::{Expr, TypeRef};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use types::{Datum, oids};
 
@@ -166,7 +165,7 @@ impl Ddl<'_> {
         }
         drop(txn);
         let elements = self.elements(&statement.elements, &name, namespace, persistence)?;
-        let (options, toast_options) = table_options(&statement.options)?;
+        let (options, toast_options) = super::storage_options::table_options(&statement.options)?;
         let owner = self.state().current_user.borrow().oid;
         let new = NewRelation {
             name,
@@ -551,83 +550,6 @@ fn copy_columns(source: &Table, options: &[(bool, String)], out: &mut Elements) 
         out.columns.push(new);
     }
     Ok(())
-}
-
-/// Storage parameters of a table: its own, and those of its TOAST table.
-///
-/// # Errors
-/// `22023` for an unknown one or one out of range.
-pub fn table_options(
-    options: &[UtilityOption],
-) -> Result<(BTreeMap<String, String>, BTreeMap<String, String>)> {
-    let (mut own, mut toast) = (BTreeMap::new(), BTreeMap::new());
-    for option in options {
-        let (name, into) = match option.name.strip_prefix("toast.") {
-            Some(name) => (name, &mut toast),
-            None => (option.name.as_str(), &mut own),
-        };
-        if name == "oids" {
-            if option.boolean()? {
-                bail!(INVALID_TABLE_DEFINITION, "tables declared WITH OIDS are not supported");
-            }
-            continue;
-        }
-        check_table_option(name, option)?;
-        into.insert(name.to_owned(), option.storage_text());
-    }
-    Ok((own, toast))
-}
-
-fn check_table_option(name: &str, option: &UtilityOption) -> Result<()> {
-    let range = |min: f64, max: f64| -> Result<()> {
-        let text = option.storage_text();
-        let Ok(value) = text.parse::<f64>() else {
-            bail!(INVALID_PARAMETER_VALUE, "invalid value for numeric option \"{name}\": {text}");
-        };
-        if !(min..=max).contains(&value) {
-            return Err(SqlError::new(
-                SqlState::INVALID_PARAMETER_VALUE,
-                format!("value {text} out of bounds for option \"{name}\""),
-            )
-            .detail(format!("Valid values are between \"{min}\" and \"{max}\"."))
-            .into());
-        }
-        Ok(())
-    };
-    const BIG: f64 = 2_147_483_647.0;
-    match name {
-        "fillfactor" => range(10.0, 100.0),
-        "toast_tuple_target" => range(128.0, 8160.0),
-        "parallel_workers" => range(0.0, 1024.0),
-        "autovacuum_vacuum_threshold" | "autovacuum_analyze_threshold" => range(0.0, BIG),
-        "autovacuum_vacuum_insert_threshold"
-        | "autovacuum_vacuum_max_threshold"
-        | "log_autovacuum_min_duration" => range(-1.0, BIG),
-        "autovacuum_vacuum_scale_factor"
-        | "autovacuum_analyze_scale_factor"
-        | "autovacuum_vacuum_insert_scale_factor" => range(0.0, 100.0),
-        "autovacuum_vacuum_cost_delay" => range(-1.0, 100.0),
-        "autovacuum_vacuum_cost_limit" => range(1.0, 10_000.0),
-        "autovacuum_freeze_min_age" => range(0.0, 1e9),
-        "autovacuum_freeze_max_age" => range(1000.0, 2e9),
-        "autovacuum_freeze_table_age" => range(0.0, 2e9),
-        "autovacuum_multixact_freeze_min_age" => range(0.0, 1e9),
-        "autovacuum_multixact_freeze_max_age" => range(10_000.0, 2e9),
-        "autovacuum_multixact_freeze_table_age" => range(0.0, 2e9),
-        "vacuum_max_eager_freeze_failure_rate" => range(0.0, 1.0),
-        "autovacuum_enabled" | "vacuum_truncate" | "user_catalog_table" => {
-            option.boolean().map(|_| ())
-        }
-        "vacuum_index_cleanup" => {
-            let text = option.storage_text().to_ascii_lowercase();
-            if matches!(text.as_str(), "auto" | "on" | "off" | "true" | "false" | "yes" | "no") {
-                Ok(())
-            } else {
-                bail!(INVALID_PARAMETER_VALUE, "invalid value for enum option \"{name}\": {text}")
-            }
-        }
-        other => bail!(INVALID_PARAMETER_VALUE, "unrecognized parameter \"{other}\""),
-    }
 }
 
 /// DROP COLUMN: the column stays in the tuples, NULL from now on.

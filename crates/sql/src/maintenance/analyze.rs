@@ -17,10 +17,10 @@ use page::tuple::AttrValue;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::Duration;
 use txn::LockMode;
 use types::Datum;
-use vacuum::{AnalyzeSample, Throttle};
+use vacuum::{AnalyzeSample, Throttle, UsageMeter};
 
 impl Session {
     /// Analyses one table; `own`: in a transaction of its own.
@@ -63,8 +63,7 @@ impl Session {
             return Ok(());
         };
         let columns = chosen(&table, &target.columns)?;
-        let started = Instant::now();
-        let (usage, wal) = (buffer::my_usage(), wal::thread_usage());
+        let started = UsageMeter::start();
         let name = format!("{}.{}", table.namespace_name, table.name);
         let verbose = options.verbose && !options.automatic;
         if verbose {
@@ -129,7 +128,7 @@ impl Session {
         }
         progress.enter(3);
         note(&state, &table, &sample, target.columns.is_empty())?;
-        count(&state, &table, &sample, options.automatic, started);
+        count(&state, &table, &sample, options.automatic, started.elapsed());
         let limit = table
             .option_i64("log_autovacuum_min_duration")
             .unwrap_or_else(|| state.settings.borrow().int("log_autovacuum_min_duration"));
@@ -137,12 +136,11 @@ impl Session {
         let log = options.automatic && limit >= 0 && elapsed >= limit;
         if verbose || log {
             let verb = if log { "automatic analyze of table" } else { "finished analyzing table" };
-            let text = usage_text(
-                &format!("{verb} \"{}.{name}\"", state.database.name),
-                usage,
-                wal,
-                started,
-            );
+            let mut text = format!("{verb} \"{}.{name}\"\n", state.database.name);
+            let timings = state.settings.borrow().bool("track_io_timing");
+            let delays = state.settings.borrow().bool("track_cost_delay_timing");
+            // Writing to a string cannot fail.
+            let _ = started.used().write_to(&mut text, delays.then(|| throttle.delayed()), timings);
             if log {
                 base::log::write(base::log::Level::Log, &text);
             } else {
@@ -151,30 +149,6 @@ impl Session {
         }
         Ok(())
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "rates to print")]
-fn usage_text(
-    head: &str,
-    usage: buffer::BufferUsage,
-    wal: wal::WalUsage,
-    started: Instant,
-) -> String {
-    let now = buffer::my_usage();
-    let wal = wal::thread_usage() - wal;
-    let seconds = started.elapsed().as_secs_f64();
-    let (hits, reads, dirtied) =
-        (now.hits - usage.hits, now.reads - usage.reads, now.dirtied - usage.dirtied);
-    let rate = |n: u64| if seconds > 0.0 { n as f64 / 128.0 / seconds } else { 0.0 };
-    format!(
-        "{head}\navg read rate: {:.3} MB/s, avg write rate: {:.3} MB/s\nbuffer usage: {hits} hits, {reads} reads, {dirtied} dirtied\nWAL usage: {} records, {} full page images, {} bytes, {} buffers full\nsystem usage: CPU: user: 0.00 s, system: 0.00 s, elapsed: {seconds:.2} s",
-        rate(reads),
-        rate(dirtied),
-        wal.records,
-        wal.full_page_images,
-        wal.bytes,
-        wal.buffers_full,
-    )
 }
 
 /// The columns to be analysed.
@@ -347,7 +321,7 @@ fn count(
     table: &Table,
     sample: &AnalyzeSample,
     automatic: bool,
-    started: Instant,
+    elapsed: Duration,
 ) {
     let counts = state.database.activity.of(table.oid);
     let set = |to: &std::sync::atomic::AtomicI64, n: i64| to.store(n, Ordering::Relaxed);
@@ -362,6 +336,6 @@ fn count(
         set(&counts.last_analyze, now);
         counts.analyze_count.fetch_add(1, Ordering::Relaxed);
     }
-    let us = u64::try_from(started.elapsed().as_micros()).unwrap_or(0);
+    let us = u64::try_from(elapsed.as_micros()).unwrap_or(0);
     counts.analyze_time_us.fetch_add(us, Ordering::Relaxed);
 }

@@ -22,7 +22,7 @@ pub use self::vacuum::Target;
 use crate::client::Client;
 use crate::parse::utility::Vacuum;
 use crate::session::{Session, SessionState};
-use base::{Oid, Result, Xid, err};
+use base::{Oid, Result, Xid, bail, err};
 use engine::catalog::model::CatalogView;
 use options::Options;
 use std::rc::Rc;
@@ -105,6 +105,11 @@ impl Session {
         let mut targets = Vec::new();
         for table in &statement.tables {
             let name = &table.name;
+            if let Some(schema) = name.schema.as_deref()
+                && state.schema_by_name(schema)?.is_none()
+            {
+                bail!(INVALID_SCHEMA_NAME, "schema \"{schema}\" does not exist");
+            }
             let found = state.table_by_name(name.schema.as_deref(), &name.name)?;
             let Some(found) = found else {
                 let e = err!(UNDEFINED_TABLE, "relation \"{name}\" does not exist");

@@ -91,6 +91,9 @@ fn buffer_usage_limit(option: &UtilityOption) -> Result<usize> {
                     "BUFFER_USAGE_LIMIT option must be 0 or between {LIMIT_MIN_KB} kB and {LIMIT_MAX_KB} kB"
                 ),
             );
+            if kilobytes(&text).is_some_and(|kb| i32::try_from(kb).is_err()) {
+                e = e.hint("Value exceeds integer range.");
+            }
             if kilobytes(&text).is_none() {
                 e = e.hint(
                     "Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".",
@@ -109,14 +112,20 @@ fn index_cleanup(option: &UtilityOption) -> Result<IndexCleanup> {
     Ok(if option.boolean()? { IndexCleanup::On } else { IndexCleanup::Off })
 }
 
-fn parallel(option: &UtilityOption) -> Result<u32> {
+fn parallel(option: &UtilityOption, at: &dyn Fn(Error) -> Error) -> Result<u32> {
     if option.value.is_none() {
-        bail!(SYNTAX_ERROR, "parallel option requires a value between 0 and {WORKERS_MAX}");
+        return Err(at(err!(
+            SYNTAX_ERROR,
+            "parallel option requires a value between 0 and {WORKERS_MAX}"
+        )));
     }
     let n = option.integer()?;
     match u32::try_from(n) {
         Ok(workers) if n <= WORKERS_MAX => Ok(workers),
-        _ => bail!(SYNTAX_ERROR, "parallel workers for vacuum must be between 0 and {WORKERS_MAX}"),
+        _ => Err(at(err!(
+            SYNTAX_ERROR,
+            "parallel workers for vacuum must be between 0 and {WORKERS_MAX}"
+        ))),
     }
 }
 
@@ -129,26 +138,38 @@ impl Options {
         let mut o =
             Options { vacuum: statement.vacuum, analyze: !statement.vacuum, ..Options::default() };
         for option in &statement.options {
-            // The limit's own error has no place.
-            let at = |e: Error| match option.name.as_str() {
-                "buffer_usage_limit" => e,
-                _ => crate::parse::error_at(source, e, option.loc),
-            };
-            if statement.vacuum { o.vacuum_option(option) } else { o.analyze_option(option) }
-                .map_err(at)?;
+            let at = |e: Error| crate::parse::error_at(source, e, option.loc);
+            let known = if statement.vacuum {
+                o.vacuum_option(option, &at)
+            } else {
+                o.analyze_option(option)
+            }?;
+            if !known {
+                let verb = if statement.vacuum { "VACUUM" } else { "ANALYZE" };
+                return Err(at(err!(
+                    SYNTAX_ERROR,
+                    "unrecognized {verb} option \"{}\"",
+                    option.name
+                )));
+            }
         }
         o.check(statement)?;
         Ok(o)
     }
 
-    fn vacuum_option(&mut self, option: &UtilityOption) -> Result<()> {
+    /// False for an option that VACUUM does not have. Only PARALLEL's errors have a place.
+    fn vacuum_option(
+        &mut self,
+        option: &UtilityOption,
+        at: &dyn Fn(Error) -> Error,
+    ) -> Result<bool> {
         match option.name.as_str() {
             "verbose" => self.verbose = option.boolean()?,
             "skip_locked" => self.skip_locked = option.boolean()?,
             "buffer_usage_limit" => {
                 self.buffer_usage_limit_kb = Some(buffer_usage_limit(option)?);
             }
-            "analyze" => self.analyze = option.boolean()?,
+            "analyze" | "analyse" => self.analyze = option.boolean()?,
             "freeze" => self.freeze = option.boolean()?,
             "full" => self.full = option.boolean()?,
             "disable_page_skipping" => self.disable_page_skipping = option.boolean()?,
@@ -156,28 +177,24 @@ impl Options {
             "process_main" => self.process_main = option.boolean()?,
             "process_toast" => self.process_toast = option.boolean()?,
             "truncate" => self.truncate = Some(option.boolean()?),
-            "parallel" => self.parallel = Some(parallel(option)?),
+            "parallel" => self.parallel = Some(parallel(option, at)?),
             "skip_database_stats" => self.skip_database_stats = option.boolean()?,
             "only_database_stats" => self.only_database_stats = option.boolean()?,
-            name => {
-                return Err(err!(SYNTAX_ERROR, "unrecognized VACUUM option \"{name}\""));
-            }
+            _ => return Ok(false),
         }
-        Ok(())
+        Ok(true)
     }
 
-    fn analyze_option(&mut self, option: &UtilityOption) -> Result<()> {
+    fn analyze_option(&mut self, option: &UtilityOption) -> Result<bool> {
         match option.name.as_str() {
             "verbose" => self.verbose = option.boolean()?,
             "skip_locked" => self.skip_locked = option.boolean()?,
             "buffer_usage_limit" => {
                 self.buffer_usage_limit_kb = Some(buffer_usage_limit(option)?);
             }
-            name => {
-                return Err(err!(SYNTAX_ERROR, "unrecognized ANALYZE option \"{name}\""));
-            }
+            _ => return Ok(false),
         }
-        Ok(())
+        Ok(true)
     }
 
     fn check(&self, statement: &Vacuum) -> Result<()> {
@@ -214,9 +231,7 @@ impl Options {
                 || self.analyze
                 || self.disable_page_skipping
                 || self.skip_locked
-                || self.skip_database_stats
-                || !self.process_main
-                || !self.process_toast;
+                || self.skip_database_stats;
             if others {
                 bail!(
                     FEATURE_NOT_SUPPORTED,

@@ -529,7 +529,7 @@ fn log_report(state: &SessionState, table: &Table, report: &VacuumReport) {
     let limit = table
         .option_i64("log_autovacuum_min_duration")
         .unwrap_or_else(|| state.settings.borrow().int("log_autovacuum_min_duration"));
-    let elapsed = i64::try_from(report.elapsed.as_millis()).unwrap_or(i64::MAX);
+    let elapsed = i64::try_from(report.usage.elapsed.as_millis()).unwrap_or(i64::MAX);
     if limit >= 0 && elapsed >= limit {
         base::log::write(base::log::Level::Log, &report.text());
     }

@@ -182,8 +182,7 @@ impl Parser<'_> {
             return Ok(A::OwnerTo(self.role_name()?));
         }
         if self.accept("reset") {
-            let names = self.storage_options()?.into_iter().map(|o| o.name).collect();
-            return Ok(A::ResetOptions(names));
+            return Ok(A::ResetOptions(self.storage_options()?));
         }
         if self.accept("set") {
             return self.alter_set();

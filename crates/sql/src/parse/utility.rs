@@ -670,7 +670,7 @@ pub enum AlterTableAction {
         cascade: bool,
     },
     SetOptions(Vec<UtilityOption>),
-    ResetOptions(Vec<String>),
+    ResetOptions(Vec<UtilityOption>),
     SetLogged(bool),
     SetTablespace(String),
     SetAccessMethod(String),

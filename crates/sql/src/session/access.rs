@@ -40,7 +40,7 @@ impl Session {
     /// `25001`
     pub(crate) fn prevent_transaction(&self, what: &str) -> Result<()> {
         if self.in_implicit_block {
-            base::bail!(ACTIVE_SQL_TRANSACTION, "{what} cannot be executed within a pipeline");
+            base::bail!(ACTIVE_SQL_TRANSACTION, "{what} cannot run inside a transaction block");
         }
         self.prevent_block(what)
     }

@@ -1,0 +1,143 @@
+//! What a vacuum or analyze used: measured from a beginning, printed as PostgreSQL's last report lines.
+
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+/// The clocks and counters of this thread at the beginning.
+#[derive(Clone, Debug)]
+pub struct UsageMeter {
+    at: Instant,
+    buffers: buffer::BufferUsage,
+    wal: wal::WalUsage,
+    cpu: (Duration, Duration),
+}
+
+/// What has been used since the beginning.
+#[derive(Clone, Debug)]
+pub struct Usage {
+    /// Pages touched.
+    pub buffers: buffer::BufferUsage,
+    /// WAL written.
+    pub wal: wal::WalUsage,
+    /// User and system time.
+    pub cpu: (Duration, Duration),
+    /// Time on the wall.
+    pub elapsed: Duration,
+}
+
+impl UsageMeter {
+    /// Begins.
+    pub fn start() -> UsageMeter {
+        UsageMeter {
+            at: Instant::now(),
+            buffers: buffer::my_usage(),
+            wal: wal::thread_usage(),
+            cpu: cpu_times(),
+        }
+    }
+
+    /// Time on the wall so far.
+    pub fn elapsed(&self) -> Duration {
+        self.at.elapsed()
+    }
+
+    /// What has been used so far.
+    pub fn used(&self) -> Usage {
+        let (now, then) = (buffer::my_usage(), &self.buffers);
+        let cpu = cpu_times();
+        Usage {
+            buffers: buffer::BufferUsage {
+                hits: now.hits - then.hits,
+                reads: now.reads - then.reads,
+                dirtied: now.dirtied - then.dirtied,
+                written: now.written - then.written,
+                temp_hits: now.temp_hits - then.temp_hits,
+                temp_reads: now.temp_reads - then.temp_reads,
+                temp_dirtied: now.temp_dirtied - then.temp_dirtied,
+                temp_written: now.temp_written - then.temp_written,
+                read_time_us: now.read_time_us - then.read_time_us,
+                write_time_us: now.write_time_us - then.write_time_us,
+            },
+            wal: wal::thread_usage() - self.wal,
+            cpu: (cpu.0.saturating_sub(self.cpu.0), cpu.1.saturating_sub(self.cpu.1)),
+            elapsed: self.at.elapsed(),
+        }
+    }
+}
+
+/// This thread's user and system time, as far as the system tells.
+fn cpu_times() -> (Duration, Duration) {
+    let ticks = |text: &str| -> Option<(u64, u64)> {
+        // The name, in parentheses, may hold spaces.
+        let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
+        Some((fields.nth(11)?.parse().ok()?, fields.next()?.parse().ok()?))
+    };
+    let read = std::fs::read_to_string("/proc/thread-self/stat").ok();
+    let (user, system) = read.as_deref().and_then(ticks).unwrap_or((0, 0));
+    (Duration::from_millis(user * 10), Duration::from_millis(system * 10))
+}
+
+fn ms(us: u64) -> f64 {
+    us as f64 / 1000.0
+}
+
+/// `S.CC`, cut and not rounded, as PostgreSQL prints times.
+fn centis(t: Duration) -> String {
+    format!("{}.{:02}", t.as_secs(), t.subsec_millis() / 10)
+}
+
+impl Usage {
+    /// `CPU: user: … s, system: … s, elapsed: … s`
+    pub fn cpu_text(&self) -> String {
+        format!(
+            "CPU: user: {} s, system: {} s, elapsed: {} s",
+            centis(self.cpu.0),
+            centis(self.cpu.1),
+            centis(self.elapsed)
+        )
+    }
+
+    /// The report's last lines: delay and I/O timings where they are wanted, rates, buffers, WAL, times. No line end after the last.
+    ///
+    /// # Errors
+    /// `out`'s.
+    pub fn write_to(
+        &self,
+        out: &mut String,
+        delay: Option<Duration>,
+        io_timing: bool,
+    ) -> std::fmt::Result {
+        if let Some(delay) = delay {
+            writeln!(out, "delay time: {:.3} ms", ms(delay.as_micros() as u64))?;
+        }
+        let b = &self.buffers;
+        if io_timing {
+            writeln!(
+                out,
+                "I/O timings: read: {:.3} ms, write: {:.3} ms",
+                ms(b.read_time_us),
+                ms(b.write_time_us)
+            )?;
+        }
+        let seconds = self.elapsed.as_secs_f64();
+        let rate = |pages: u64| {
+            let mb = pages as f64 * page::PAGE_SIZE as f64 / (1024.0 * 1024.0);
+            if seconds > 0.0 { mb / seconds } else { 0.0 }
+        };
+        let (hits, reads, dirtied) =
+            (b.hits + b.temp_hits, b.reads + b.temp_reads, b.dirtied + b.temp_dirtied);
+        writeln!(
+            out,
+            "avg read rate: {:.3} MB/s, avg write rate: {:.3} MB/s",
+            rate(reads),
+            rate(dirtied)
+        )?;
+        writeln!(out, "buffer usage: {hits} hits, {reads} reads, {dirtied} dirtied")?;
+        writeln!(
+            out,
+            "WAL usage: {} records, {} full page images, {} bytes, {} buffers full",
+            self.wal.records, self.wal.full_page_images, self.wal.bytes, self.wal.buffers_full
+        )?;
+        write!(out, "system usage: {}", self.cpu_text())
+    }
+}
