@@ -82,12 +82,16 @@ impl Foresight {
             figure("Pages Truncated", self.truncated_pages.into(), |r| {
                 r.pages_before.saturating_sub(r.pages_after).into()
             }),
-            figure("Pages Read", self.reads, |r| r.buffers.reads as f64),
-            figure("Pages Written", self.writes, |r| r.buffers.dirtied as f64),
-            figure("WAL Records", self.wal_records, |r| r.wal.records as f64),
-            figure("WAL Full Page Images", self.wal_images, |r| r.wal.full_page_images as f64),
-            figure("WAL Bytes", self.wal_bytes, |r| r.wal.bytes as f64),
-            ms("Vacuum Time", self.time.as_secs_f64() * 1e3, |r| r.elapsed.as_secs_f64() * 1e3),
+            figure("Pages Read", self.reads, |r| r.usage.buffers.reads as f64),
+            figure("Pages Written", self.writes, |r| r.usage.buffers.dirtied as f64),
+            figure("WAL Records", self.wal_records, |r| r.usage.wal.records as f64),
+            figure("WAL Full Page Images", self.wal_images, |r| {
+                r.usage.wal.full_page_images as f64
+            }),
+            figure("WAL Bytes", self.wal_bytes, |r| r.usage.wal.bytes as f64),
+            ms("Vacuum Time", self.time.as_secs_f64() * 1e3, |r| {
+                r.usage.elapsed.as_secs_f64() * 1e3
+            }),
         ]
     }
 
