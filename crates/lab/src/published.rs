@@ -52,12 +52,14 @@ fn ring() -> Vec<Row> {
     rows
 }
 
+const GIB: f64 = 1_073_741_824.0;
+
 /// Published before and after eager scanning came to PostgreSQL 18.
 fn freeze() -> Vec<Row> {
     let table = [
         (f::AGGRESSIVE_VACUUM, 1201.0, 44.0),
         (f::AGGRESSIVE_PAGES, 15_800_948.0, 1_104_095.0),
-        (f::AGGRESSIVE_WAL, 11.8e9, 0.28e9),
+        (f::AGGRESSIVE_WAL, 11.8 * GIB, 0.28 * GIB),
         (f::P99, 16.0, 1.0),
         (f::VACUUM_IO, 1_003_654.0, 513_722.0),
     ];

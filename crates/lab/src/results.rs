@@ -193,8 +193,11 @@ impl Experiment {
         }
     }
 
-    /// Adds one round's value.
+    /// Adds one round's value; what is not a number was not measured, and is left out.
     pub fn record(&mut self, server: &str, x: &str, figure: Figure, value: f64) {
+        if !value.is_finite() {
+            return;
+        }
         let same = |r: &&mut Row| r.server == server && r.x == x && r.figure == figure.name;
         match self.rows.iter_mut().find(same) {
             Some(row) => row.push(value),
@@ -204,6 +207,9 @@ impl Experiment {
 
     /// Adds a point of a figure over time; `at` is in seconds since the start.
     pub fn point(&mut self, server: &str, x: &str, figure: Figure, at: f64, value: f64) {
+        if !(at.is_finite() && value.is_finite()) {
+            return;
+        }
         let same = |s: &&mut Series| s.server == server && s.x == x && s.figure == figure.name;
         match self.series.iter_mut().find(same) {
             Some(series) => series.points.push((at, value)),
