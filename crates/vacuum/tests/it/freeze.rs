@@ -136,7 +136,7 @@ fn what_is_only_inserted_is_frozen_when_it_becomes_visible() {
         assert_eq!(r.all_frozen_pages, u64::from(r.pages_after) - 1);
         assert_eq!(r.counts.set_frozen_were_visible_pages, 0);
         // One record a page, hardly longer than one that says it is all-visible.
-        assert!(r.wal.bytes < u64::from(r.counts.scanned_pages) * 130, "{}", r.text());
+        assert!(r.usage.wal.bytes < u64::from(r.counts.scanned_pages) * 130, "{}", r.text());
         scanned.push(r.counts.scanned_pages);
     }
     // Each vacuum reads what is new and never comes back, so relfrozenxid keeps up.
@@ -153,7 +153,7 @@ fn a_page_that_is_written_whole_anyway_is_frozen() {
     w.load(4000, b"a value of some length, so that there are pages enough to skip");
     w.change(|k| k % 3 == 0, Some(b"another"));
     let r = w.vacuum(&VacuumOptions::default());
-    assert_eq!((r.counts.frozen_pages, r.wal.full_page_images), (0, 1), "{}", r.text());
+    assert_eq!((r.counts.frozen_pages, r.usage.wal.full_page_images), (0, 1), "{}", r.text());
     w.change(|k| k % 50 == 0, None);
     // Every page's next record carries its image.
     w.ctx.wal.begin_checkpoint();
