@@ -51,7 +51,7 @@ impl LearnedRates {
 
     /// Learns from a vacuum, and keeps it for the next start.
     pub fn learn(&self, report: &VacuumReport) {
-        let seconds = report.elapsed.saturating_sub(report.delay).as_secs_f64();
+        let seconds = report.usage.elapsed.saturating_sub(report.delay).as_secs_f64();
         let before = self.now();
         let mut after = before.clone();
         after.learn(&report.work(), seconds);
