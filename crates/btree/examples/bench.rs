@@ -4,8 +4,8 @@
 
 use base::{BlockNumber, Fork, OffsetNumber, Oid, RelationId, Tid, Xid};
 use btree::{
-    Btree, Context, Edge, FastCompare, Horizons, KeyColumn, KeySchema, ScanBounds, ScanEdge,
-    ScanOptions, SortConfig, Sorter, UniqueCheck, VacuumControl,
+    Btree, Context, Edge, FastCompare, Horizons, KeyColumn, KeySchema, RetailKeys, ScanBounds,
+    ScanEdge, ScanOptions, SortConfig, Sorter, UniqueCheck, VacuumControl,
 };
 use buffer::{BufferPool, Persistence, PoolConfig, Strategy};
 use std::sync::Arc;
@@ -159,22 +159,21 @@ fn main() {
     let start = Instant::now();
     let stats = tree.bulk_delete(&mut |t| t.block.0 % 100 == 7, &mut control).unwrap();
     println!("bulk delete md5, 1 %: {:?} for {}", start.elapsed(), stats.entries_removed);
-    let mut keys: Vec<_> = (0..rows)
-        .filter(|n| n / 120 % 100 == 9)
-        .map(|n| {
-            hex(n, &mut key);
-            tree.retail_key(&[Some(&key)], tid(n)).unwrap()
-        })
-        .collect();
+    let mut is_dead = |t: base::Tid| t.block.0 % 100 == 9;
     let start = Instant::now();
-    let stats = tree.retail_delete(&mut keys, &mut control).unwrap();
+    let mut keys = RetailKeys::new();
+    for n in (0..rows).filter(|n| n / 120 % 100 == 9) {
+        hex(n, &mut key);
+        tree.add_retail_key(&mut keys, &[Some(&key)], tid(n)).unwrap();
+    }
+    let stats = tree.retail_delete(&mut keys, &mut is_dead, &mut control).unwrap();
     println!("retail delete md5, 1 %: {:?} for {}", start.elapsed(), stats.removed);
-    let mut keys: Vec<_> = (0..rows)
-        .filter(|n| n / 120 % 100 == 9)
-        .map(|n| ids.retail_key(&[Some(&(n as i32).to_le_bytes())], tid(n)).unwrap())
-        .collect();
     let start = Instant::now();
-    let stats = ids.retail_delete(&mut keys, &mut control).unwrap();
+    let mut keys = RetailKeys::new();
+    for n in (0..rows).filter(|n| n / 120 % 100 == 9) {
+        ids.add_retail_key(&mut keys, &[Some(&(n as i32).to_le_bytes())], tid(n)).unwrap();
+    }
+    let stats = ids.retail_delete(&mut keys, &mut is_dead, &mut control).unwrap();
     println!("retail delete int4, 1 %: {:?} for {}", start.elapsed(), stats.removed);
     let start = Instant::now();
     let stats = ids.bulk_delete(&mut |t| t.block.0 % 100 == 7, &mut control).unwrap();

@@ -218,7 +218,7 @@ impl Btree {
             }
             self.execute(Change::Unlink, &mut blocks);
         }
-        self.shared.free.lock().insert(target);
+        self.shared.free.lock().insert(target, xid.0);
         Ok(Some((target, target != leaf)))
     }
 }

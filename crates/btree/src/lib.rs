@@ -19,8 +19,9 @@
 //! See `tree`. Latches: child before parent, left before right, all before the meta page.
 //!
 //! # Differs from PostgreSQL
-//! No fast root (a tree that shrank keeps its height); free pages are listed in memory, found again by the first
-//! VACUUM after a start; included columns don't prevent searches but prevent deduplication, as there.
+//! No fast root (a tree that shrank keeps its height); free pages are listed in memory, found again after a start by the
+//! first VACUUM that passes over the file, which it does if there may be many; included columns don't prevent searches but
+//! prevent deduplication, as there.
 
 #![forbid(unsafe_code)]
 
@@ -47,7 +48,7 @@ pub use build::BuildOutcome;
 pub use insert::{InsertOutcome, KeyConflict, Liveness, TupleLiveness, UniqueCheck};
 pub use log::{Change, redo};
 pub use rehearse::LeafRehearsal;
-pub use retail::{RetailKey, RetailStats};
+pub use retail::{RetailKeys, RetailStats};
 pub use scan::{BtreeScan, Direction, ScanOptions, to_owned_values};
 pub use schema::{
     Bound, Comparator, Edge, FastCompare, IncludedColumn, KeyColumn, KeySchema, Value,

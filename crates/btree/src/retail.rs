@@ -1,22 +1,68 @@
 //! # Purpose
-//! Retail deletion: looking up each dead entry by its key. Worth it when few of many entries are dead.
+//! Retail deletion: looking up each dead entry by its key. Worth it when few of many entries are dead, or when those that
+//! are lie close together.
+//!
+//! # Invariants
+//! A key is told as missing unless exactly its entry was removed: on a leaf with many of the keys the entries are found by
+//! their addresses, and what was found is held against what was looked for.
 //!
 //! # Locks
 //! As bulk deletion: the leaf's clean-up lock.
 
 use crate::apply::{self, PostingUpdate};
+use crate::dedup::dead_entries;
 use crate::log::{Block, Change};
-use crate::schema::{Edge, Value};
-use crate::tree::{Btree, Stack, WritePage};
+use crate::schema::{Bound, Edge, Value};
+use crate::tree::{Btree, ReadPage, WritePage};
 use crate::vacuum::VacuumControl;
-use base::{BlockNumber, Result, Tid};
-use page::btree::Item;
+use base::{BlockNumber, Fork, Result, Tid};
+use page::btree::{Item, PageRef};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 
-/// An entry to be removed.
-#[derive(Clone, Debug)]
-pub struct RetailKey(Vec<u8>);
+/// Entries to be removed, in one buffer.
+#[derive(Clone, Debug, Default)]
+pub struct RetailKeys {
+    bytes: Vec<u8>,
+    refs: Vec<KeyRef>,
+    unsorted: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct KeyRef {
+    abbreviated: u64,
+    at: usize,
+}
+
+impl RetailKeys {
+    /// None.
+    pub fn new() -> RetailKeys {
+        RetailKeys::default()
+    }
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.refs.len()
+    }
+    /// None?
+    pub fn is_empty(&self) -> bool {
+        self.refs.is_empty()
+    }
+    /// What they occupy.
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes.capacity() + self.refs.capacity() * size_of::<KeyRef>()
+    }
+    /// Forgets them.
+    pub fn clear(&mut self) {
+        *self = RetailKeys::default();
+    }
+    fn item(&self, key: KeyRef) -> Item<'_> {
+        // Followed by other entries, which does not matter: an entry's columns say where it ends.
+        Item(&self.bytes[key.at..])
+    }
+    fn get(&self, n: usize) -> Item<'_> {
+        self.item(self.refs[n])
+    }
+}
 
 /// What retail deletion did.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -31,97 +77,228 @@ pub struct RetailStats {
     pub pages_deleted: u32,
 }
 
+/// Looking for a key within a leaf costs as much as asking about so many entries whether they are dead.
+const ENTRIES_PER_SEARCH: usize = 6;
+
 impl Btree {
-    /// The entry of the tuple at `tid` with these values.
+    /// Adds the entry of the tuple at `tid` with these values of the key columns.
     ///
     /// # Errors
     /// 54000 for too large a key.
-    pub fn retail_key(&self, values: &[Value<'_>], tid: Tid) -> Result<RetailKey> {
-        let mut item = Vec::new();
-        self.schema.form(&mut item, values, tid)?;
-        Ok(RetailKey(item))
+    pub fn add_retail_key(
+        &self,
+        keys: &mut RetailKeys,
+        values: &[Value<'_>],
+        tid: Tid,
+    ) -> Result<()> {
+        let at = keys.bytes.len();
+        if self.schema.included.is_empty() {
+            self.schema.form(&mut keys.bytes, values, tid)?;
+        } else {
+            let mut all: SmallVec<[Value<'_>; 8]> = SmallVec::from_slice(values);
+            all.resize(self.schema.widths().len(), None);
+            self.schema.form(&mut keys.bytes, &all, tid)?;
+        }
+        let abbreviated = self.schema.abbreviate(Item(&keys.bytes[at..]));
+        let key = KeyRef { abbreviated, at };
+        if !keys.unsorted
+            && let Some(last) = keys.refs.last()
+        {
+            keys.unsorted = self.compare_keys_of(keys, *last, key) == Ordering::Greater;
+        }
+        keys.refs.push(key);
+        Ok(())
     }
 
-    /// Removes these entries. Sorts them.
+    fn compare_keys_of(&self, keys: &RetailKeys, a: KeyRef, b: KeyRef) -> Ordering {
+        a.abbreviated
+            .cmp(&b.abbreviated)
+            .then_with(|| self.schema.compare_items(keys.item(a), keys.item(b)))
+    }
+
+    /// Removes these entries, which it sorts. `is_dead` names all tuples whose entries may go, those of the keys among them.
     ///
     /// # Errors
     /// I/O, corruption, cancellation, `control`'s.
     pub fn retail_delete(
         &self,
-        keys: &mut [RetailKey],
+        keys: &mut RetailKeys,
+        is_dead: &mut dyn FnMut(Tid) -> bool,
         control: &mut VacuumControl<'_>,
     ) -> Result<RetailStats> {
-        keys.sort_unstable_by(|a, b| self.schema.compare_items(Item(&a.0), Item(&b.0)));
+        if keys.unsorted {
+            let mut refs = std::mem::take(&mut keys.refs);
+            refs.sort_by(|a, b| self.compare_keys_of(keys, *a, *b));
+            keys.refs = refs;
+            keys.unsorted = false;
+        }
+        let keys = &*keys;
         let total = u32::try_from(keys.len()).unwrap_or(u32::MAX);
         let mut stats = RetailStats::default();
-        let mut stack = Stack::new();
         let mut i = 0;
         while i < keys.len() {
             (control.on_page)(i as u32, total)?;
-            let values = self.key_values(&keys[i]);
-            let bound = self.schema.bound(&values, Edge::At(Item(&keys[i].0).tid()));
-            stack.clear();
-            let Some(page) = self.descend(&bound, 0, Some(&mut stack))? else {
-                stats.missing.extend(keys[i..].iter().map(|k| Item(&k.0).tid()));
+            let values = self.key_values(keys.get(i));
+            let bound = self.schema.bound(&values, Edge::At(keys.get(i).tid()));
+            let Some(mut page) = self.leaf_of(&bound, control)? else {
+                stats.missing.extend((i..keys.len()).map(|n| keys.get(n).tid()));
                 break;
             };
-            let mut page = self.cleanup_lock(page.unlock(), control.cancel)?;
-            while !page.view().is_rightmost()
-                && (page.view().is_ignored()
-                    || self.schema.compare(&bound, page.view().item(1)) == Ordering::Greater)
-            {
-                let next = page.view().next();
-                drop(page);
-                page = self.cleanup_lock(self.pin(next)?, control.cancel)?;
-            }
             stats.leaves += 1;
-            i += self.delete_from_leaf(&mut page, &keys[i..], &mut stats);
+            let end = self.keys_on(page.view(), keys, i);
+            self.delete_from_leaf(&mut page, keys, i..end, is_dead, &mut stats);
+            i = end;
             if page.view().data_count() == 0 {
                 let block = page.block;
                 drop(page);
+                base::stop_point!("btree.retail.emptied");
                 stats.pages_deleted += self.delete_page(block)?.len() as u32;
             }
         }
         Ok(stats)
     }
 
-    fn key_values<'a>(&self, key: &'a RetailKey) -> SmallVec<[Value<'a>; 8]> {
-        Item(&key.0).attributes(self.schema.widths()).take(self.schema.key_count()).collect()
+    fn key_values<'a>(&self, key: Item<'a>) -> SmallVec<[Value<'a>; 8]> {
+        key.attributes(self.schema.widths()).take(self.schema.key_count()).collect()
     }
 
-    /// Removes those of `keys` that belong on this leaf, the first being one; returns how many belonged.
+    fn compare_key(&self, key: Item<'_>, with: Item<'_>) -> Ordering {
+        let values = self.key_values(key);
+        self.schema.compare(&self.schema.bound(&values, Edge::At(key.tid())), with)
+    }
+
+    /// The leaf where `bound` belongs, with its clean-up lock. The leaf goes through the ring, what is above it stays.
+    fn leaf_of(
+        &self,
+        bound: &Bound<'_>,
+        control: &mut VacuumControl<'_>,
+    ) -> Result<Option<WritePage>> {
+        let pinned = match self.descend(bound, 1, None)? {
+            Some(parent) => {
+                let offset = self.child_offset(parent.view(), bound);
+                if offset == 0 {
+                    return Err(self.corrupt(parent.block, "internal page has no entries"));
+                }
+                let child = parent.view().item(offset).downlink();
+                drop(parent);
+                self.pin_leaf(child, control)?
+            }
+            None => match self.descend(bound, 0, None)? {
+                Some(page) => page.unlock(),
+                None => return Ok(None),
+            },
+        };
+        let mut page = self.cleanup_lock(pinned, control.cancel)?;
+        while self.belongs_right(page.view(), bound) {
+            let next = page.view().next();
+            drop(page);
+            let pinned = self.pin_leaf(next, control)?;
+            page = self.cleanup_lock(pinned, control.cancel)?;
+        }
+        if page.view().is_ignored() || !page.view().is_leaf() {
+            return Err(self.corrupt(page.block, "is no leaf where one should be"));
+        }
+        Ok(Some(page))
+    }
+
+    fn pin_leaf(
+        &self,
+        block: BlockNumber,
+        control: &mut VacuumControl<'_>,
+    ) -> Result<buffer::PinnedPage> {
+        let pinned = self.rel.pin(Fork::Main, block, control.strategy)?;
+        let page = ReadPage { guard: pinned.into_read(), block };
+        self.check(page.view(), block)?;
+        Ok(page.unlock())
+    }
+
+    /// Up to where the keys from `from` on, the first of which does, belong on this leaf.
+    fn keys_on(&self, view: PageRef<'_>, keys: &RetailKeys, from: usize) -> usize {
+        let Some(high) = view.high_key() else { return keys.len() };
+        let beyond = |n: usize| self.compare_key(keys.get(n), high) == Ordering::Greater;
+        // Doubling steps, then halving them: leaves take few of many keys.
+        let (mut low, mut step) = (from + 1, 1);
+        while low + step <= keys.len() && !beyond(low + step - 1) {
+            low += step;
+            step *= 2;
+        }
+        let mut high = (low + step).min(keys.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if beyond(middle) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        low
+    }
+
+    /// Removes the entries of the keys in `range`, which belong on this leaf.
     fn delete_from_leaf(
         &self,
         page: &mut WritePage,
-        keys: &[RetailKey],
+        keys: &RetailKeys,
+        range: std::ops::Range<usize>,
+        is_dead: &mut dyn FnMut(Tid) -> bool,
         stats: &mut RetailStats,
-    ) -> usize {
+    ) {
         let view = page.view();
+        let mut by_address = None;
+        if range.len() * ENTRIES_PER_SEARCH >= usize::from(view.data_count()) {
+            let mut found = Sum::default();
+            let entries = dead_entries(view, &mut |tid| {
+                let dead = is_dead(tid);
+                if dead {
+                    found.add(tid);
+                }
+                dead
+            });
+            let mut wanted = Sum::default();
+            range.clone().for_each(|n| wanted.add(keys.get(n).tid()));
+            by_address = Some((entries, found == wanted));
+        }
+        let (deleted, updated, removed) = match by_address {
+            Some((entries, true)) => entries,
+            Some((entries, false)) => {
+                self.find_on_leaf(view, keys, range, &mut stats.missing);
+                entries
+            }
+            None => self.find_on_leaf(view, keys, range, &mut stats.missing),
+        };
+        stats.removed += removed;
+        if removed > 0 {
+            let data = apply::delete(&deleted, &updated, false);
+            self.execute(Change::Vacuum, &mut [Block::change(page, data)]);
+        }
+    }
+
+    /// The entries of the keys in `range`, as [`dead_entries`] gives them, each looked up; those not found are `missing`.
+    fn find_on_leaf(
+        &self,
+        view: PageRef<'_>,
+        keys: &RetailKeys,
+        range: std::ops::Range<usize>,
+        missing: &mut Vec<Tid>,
+    ) -> (Vec<u16>, Vec<PostingUpdate>, u64) {
         // By line pointer: which addresses of it go.
         let mut hits: Vec<(u16, u16)> = Vec::new();
-        let mut done = 0;
-        for key in keys {
-            let tid = Item(&key.0).tid();
+        let mut from = view.first_data();
+        for n in range {
+            let key = keys.get(n);
+            let tid = key.tid();
             let values = self.key_values(key);
             let bound = self.schema.bound(&values, Edge::At(tid));
-            let belongs = view
-                .high_key()
-                .is_none_or(|high| self.schema.compare(&bound, high) != Ordering::Greater);
-            if done > 0 && !belongs {
-                break;
-            }
-            done += 1;
-            let offset = self.lower_bound(view, &bound);
-            let found = (offset <= view.count()
-                && self.schema.compare(&bound, view.item(offset)) == Ordering::Equal)
-                .then(|| view.item(offset).tids().position(|t| t == tid))
+            from = self.search(view, from, &bound);
+            let found = (from <= view.count()
+                && self.schema.compare(&bound, view.item(from)) == Ordering::Equal)
+                .then(|| view.item(from).tids().position(|t| t == tid))
                 .flatten();
             match found {
-                Some(index) => hits.push((offset, index as u16)),
-                None => stats.missing.push(tid),
+                Some(index) => hits.push((from, index as u16)),
+                None => missing.push(tid),
             }
         }
-        hits.sort_unstable();
         hits.dedup();
         let (mut deleted, mut updated) = (Vec::new(), Vec::new());
         for group in hits.chunk_by(|a, b| a.0 == b.0) {
@@ -133,18 +310,32 @@ impl Btree {
                 updated.push(PostingUpdate { offset, gone });
             }
         }
-        stats.removed += hits.len() as u64;
-        if !hits.is_empty() {
-            let data = apply::delete(&deleted, &updated, false);
-            self.execute(Change::Vacuum, &mut [Block::change(page, data)]);
-        }
-        done
+        (deleted, updated, hits.len() as u64)
     }
+
     /// The number of levels above the leaves and of blocks: what a planner needs.
     ///
     /// # Errors
     /// I/O, corruption.
     pub fn height_and_blocks(&self) -> Result<(u32, BlockNumber)> {
         Ok((self.meta()?.level, self.rel.len_blocks(base::Fork::Main)?))
+    }
+}
+
+/// Says of two sets of addresses whether they are the same, whatever their order.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+struct Sum {
+    count: u64,
+    plain: u64,
+    mixed: u64,
+}
+
+impl Sum {
+    fn add(&mut self, tid: Tid) {
+        let n = u64::from(tid.block.0) << 16 | u64::from(tid.offset.0);
+        self.count += 1;
+        self.plain = self.plain.wrapping_add(n);
+        let n = (n ^ n >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        self.mixed = self.mixed.wrapping_add(n ^ n >> 32);
     }
 }

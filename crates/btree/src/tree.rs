@@ -17,9 +17,9 @@ use buffer::{BufferPool, PinnedPage, RelationHandle, Strategy};
 use page::btree::{self as layout, Meta, NO_BLOCK, PageRef};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering as Memory};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering as Memory};
 use wal::Wal;
 
 const SHARED_RANK: Rank = Rank(950);
@@ -69,8 +69,10 @@ impl Context {
 pub(crate) struct Shared {
     /// The running VACUUM's cycle id, or 0: splits put it on their pages.
     pub(crate) cycle_id: AtomicU16,
-    /// Deleted pages that VACUUM found; each is checked again before it is reused.
-    pub(crate) free: Mutex<BTreeSet<BlockNumber>>,
+    /// Deleted pages that VACUUM found, with the XID from which they may be reused; each is checked again before it is.
+    pub(crate) free: Mutex<BTreeMap<BlockNumber, u64>>,
+    /// A pass has been over the whole file: `free` has all deleted pages.
+    pub(crate) free_known: AtomicBool,
     /// block << 32 | level + 1 of the root as last seen, or 0.
     pub(crate) root: AtomicU64,
     /// The rightmost leaf as last seen, or 0.
@@ -131,7 +133,8 @@ impl Btree {
             .or_insert_with(|| {
                 Arc::new(Shared {
                     cycle_id: AtomicU16::new(0),
-                    free: Mutex::new(FREE_RANK, BTreeSet::new()),
+                    free: Mutex::new(FREE_RANK, BTreeMap::new()),
+                    free_known: AtomicBool::new(false),
                     root: AtomicU64::new(0),
                     rightmost: AtomicU32::new(0),
                 })
@@ -179,7 +182,7 @@ impl Btree {
         Error::corrupt(self.tag(block), format!("index \"{}\": {what}", self.schema.index_name))
     }
     #[inline]
-    fn check(&self, view: PageRef<'_>, block: BlockNumber) -> Result<()> {
+    pub(crate) fn check(&self, view: PageRef<'_>, block: BlockNumber) -> Result<()> {
         if view.is_sane() {
             return Ok(());
         }
@@ -307,7 +310,7 @@ impl Btree {
     }
 
     #[inline]
-    fn belongs_right(&self, view: PageRef<'_>, bound: &Bound<'_>) -> bool {
+    pub(crate) fn belongs_right(&self, view: PageRef<'_>, bound: &Bound<'_>) -> bool {
         if view.is_rightmost() {
             return false;
         }
@@ -403,7 +406,7 @@ impl Btree {
         self.search(view, view.first_data(), bound)
     }
     #[inline]
-    fn search(&self, view: PageRef<'_>, from: u16, bound: &Bound<'_>) -> u16 {
+    pub(crate) fn search(&self, view: PageRef<'_>, from: u16, bound: &Bound<'_>) -> u16 {
         let (mut low, mut high) = (from, view.count() + 1);
         if let Some((key, width)) = self.schema.int_key(bound) {
             // Nearly every step is decided by the integer alone.
@@ -471,7 +474,7 @@ impl Btree {
     /// A block for a new page: a deleted one if no scan can still be on its way there, else a new one.
     pub(crate) fn allocate(&self) -> Result<WritePage> {
         loop {
-            let Some(block) = self.shared.free.lock().pop_first() else { break };
+            let Some((block, _)) = self.shared.free.lock().pop_first() else { break };
             let Some(pinned) = self.rel.try_pin(Fork::Main, block, &mut Strategy::Normal)? else {
                 continue;
             };
@@ -485,8 +488,9 @@ impl Btree {
             }
             if page.view().is_sane() && page.view().has(layout::DELETED) {
                 // Not yet: some snapshot is older.
+                let xid = page.view().deleted_xid();
                 drop(page);
-                self.shared.free.lock().insert(block);
+                self.shared.free.lock().insert(block, xid);
                 break;
             }
         }

@@ -92,24 +92,28 @@ impl Btree {
         stats: Option<IndexVacuumStats>,
         control: &mut VacuumControl<'_>,
     ) -> Result<IndexVacuumStats> {
-        let mut stats = match stats {
-            Some(stats) => stats,
-            None => {
-                let pages = self.rel.len_blocks(Fork::Main)?.0;
-                let known = self.meta()?.last_cleanup_deleted_pages;
-                if known > pages / 20 {
-                    self.pass(None, control)?
-                } else {
-                    return Ok(IndexVacuumStats {
-                        pages,
-                        entries_estimated: true,
-                        ..IndexVacuumStats::default()
-                    });
-                }
+        let pages = self.rel.len_blocks(Fork::Main)?.0;
+        let unused = IndexVacuumStats { pages, entries_estimated: true, ..Default::default() };
+        let mut stats = stats.unwrap_or(unused);
+        if stats.entries_estimated {
+            // No pass has counted. Those of before the start are looked for when there may be many.
+            let known = self.meta()?.last_cleanup_deleted_pages + stats.pages_newly_deleted;
+            if !self.shared.free_known.load(Memory::SeqCst) && known > pages / 20 {
+                let newly = (stats.entries_removed, stats.pages_newly_deleted);
+                stats = self.pass(None, control)?;
+                stats.entries_removed += newly.0;
+                stats.pages_newly_deleted += newly.1;
+            } else if self.shared.free_known.load(Memory::SeqCst) {
+                stats.pages_deleted = self.shared.free.lock().len() as u32;
+            } else {
+                stats.pages_deleted = known;
             }
-        };
-        stats.pages_free = self.count_free()?;
-        let left = stats.pages_deleted - stats.pages_free.min(stats.pages_deleted);
+        }
+        stats.pages_free = self.count_free().min(stats.pages_deleted);
+        let left = stats.pages_deleted;
+        if left == 0 && stats.entries_estimated && stats.entries_removed == 0 {
+            return Ok(stats);
+        }
         let mut page = self.write(layout::META_BLOCK)?;
         let mut meta = self.check_meta(page.view())?;
         if meta.last_cleanup_deleted_pages != left {
@@ -120,15 +124,9 @@ impl Btree {
     }
 
     /// How many of the deleted pages may be reused by now.
-    fn count_free(&self) -> Result<u32> {
-        let free: Vec<BlockNumber> = self.shared.free.lock().iter().copied().collect();
-        let mut n = 0;
-        for block in free {
-            if let Some(pinned) = self.rel.try_pin(Fork::Main, block, &mut Strategy::Normal)? {
-                n += u32::from(self.is_recyclable(layout::PageRef(pinned.read().bytes())));
-            }
-        }
-        Ok(n)
+    fn count_free(&self) -> u32 {
+        let oldest = self.context.horizons.oldest_xmin().0;
+        self.shared.free.lock().values().filter(|xid| **xid < oldest).count() as u32
     }
 
     fn pass(
@@ -144,6 +142,7 @@ impl Btree {
             let len = self.rel.len_blocks(Fork::Main)?.0;
             if block >= len {
                 stats.pages = len;
+                self.shared.free_known.store(true, Memory::SeqCst);
                 break;
             }
             self.pass_range(block, len, cycle.1, &mut is_dead, control, &mut stats)?;
@@ -208,7 +207,8 @@ impl Btree {
                     }
                     stats.pages_deleted += 1;
                     stats.pages_free += u32::from(self.is_recyclable(view));
-                    self.shared.free.lock().insert(block);
+                    let xid = if view.is_new() { 0 } else { view.deleted_xid() };
+                    self.shared.free.lock().insert(block, xid);
                     return Ok(());
                 }
                 if !view.is_sane() {

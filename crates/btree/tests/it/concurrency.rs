@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use base::Tid;
-use btree::{Direction, ScanBounds, ScanOptions, UniqueCheck};
+use btree::{Direction, RetailKeys, ScanBounds, ScanOptions, UniqueCheck};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -174,13 +174,17 @@ fn queue(pad: usize, retail: bool) {
                 }
                 low.store(to, Ordering::SeqCst);
                 if retail {
-                    let mut keys: Vec<_> = (from..to)
-                        .map(|n| tree.retail_key(&[Some(&key(n))], tid(n)).unwrap())
-                        .collect();
-                    let stats = with_control(|c| tree.retail_delete(&mut keys, c));
+                    let mut keys = RetailKeys::new();
+                    for n in from..to {
+                        tree.add_retail_key(&mut keys, &[Some(&key(n))], tid(n)).unwrap();
+                    }
+                    let mut is_dead = |t| number(t) < to;
+                    let stats = with_control(|c| tree.retail_delete(&mut keys, &mut is_dead, c));
                     assert_eq!(stats.removed, u64::from(to - from));
+                    assert!(stats.missing.is_empty());
+                } else {
+                    with_control(|c| tree.bulk_delete(&mut |t| number(t) < to, c));
                 }
-                with_control(|c| tree.bulk_delete(&mut |t| number(t) < to, c));
                 db.horizons.advance();
             }
         });

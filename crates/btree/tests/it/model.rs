@@ -3,8 +3,8 @@
 use crate::support::*;
 use base::Tid;
 use btree::{
-    Btree, Condition, Direction, InsertOutcome, KeyColumn, KeySchema, ScanBounds, ScanOptions,
-    UniqueCheck,
+    Btree, Condition, Direction, InsertOutcome, KeyColumn, KeySchema, RetailKeys, ScanBounds,
+    ScanOptions, UniqueCheck,
 };
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -152,13 +152,12 @@ fn run_once(seed: u64, columns: Vec<KeyColumn>, range: u64, pad: usize, steps: u
                     with_control(|c| tree.bulk_delete(&mut |t| gone.contains(&t), c))
                         .entries_removed
                 } else {
-                    let mut keys: Vec<_> = model
-                        .rows
-                        .iter()
-                        .filter(|r| gone.contains(&r.1))
-                        .map(|r| tree.retail_key(&row(&r.0), r.1).unwrap())
-                        .collect();
-                    let stats = with_control(|c| tree.retail_delete(&mut keys, c));
+                    let mut keys = RetailKeys::new();
+                    for r in model.rows.iter().filter(|r| gone.contains(&r.1)) {
+                        tree.add_retail_key(&mut keys, &row(&r.0), r.1).unwrap();
+                    }
+                    let mut is_dead = |t| gone.contains(&t);
+                    let stats = with_control(|c| tree.retail_delete(&mut keys, &mut is_dead, c));
                     assert!(stats.missing.is_empty());
                     stats.removed
                 };

@@ -1,7 +1,12 @@
 //! Bulk deletion, page deletion, reuse.
 
-use crate::support::*;
-use btree::{RetailKey, ScanBounds, ScanOptions, UniqueCheck};
+use crate::support::{row as support_row, *};
+use btree::{
+    IncludedColumn, IndexVacuumStats, KeyColumn, KeySchema, RetailKeys, ScanBounds, ScanOptions,
+    UniqueCheck,
+};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 fn len(tree: &btree::Btree) -> u32 {
     tree.relation().len_blocks(base::Fork::Main).unwrap().0
@@ -74,15 +79,103 @@ fn retail_finds_what_is_there_and_names_what_is_not() {
     for n in 0..4000u32 {
         tree.insert(&[Some(&(n % 400).to_le_bytes())], tid(n), UniqueCheck::No).unwrap();
     }
-    let key = |n: u32, t: u32| tree.retail_key(&[Some(&n.to_le_bytes())], tid(t)).unwrap();
-    let mut keys: Vec<RetailKey> = (0..4000).step_by(7).map(|n| key(n % 400, n)).collect();
-    let wanted = keys.len() as u64;
-    keys.push(key(3, 77_777));
-    keys.push(key(9999, 5));
-    let stats = with_control(|c| tree.retail_delete(&mut keys, c));
-    assert_eq!(stats.removed, wanted);
-    assert_eq!(stats.missing, [tid(77_777), tid(5)]);
-    assert_eq!(tree.verify().unwrap().entries, 4000 - wanted);
+    // Few of a leaf's entries, then most of them: the ones are looked up, the others asked about.
+    let mut left: BTreeSet<u32> = (0..4000).collect();
+    for step in [97, 2] {
+        let mut keys = RetailKeys::new();
+        let mut add = |n: u32, t: u32| {
+            tree.add_retail_key(&mut keys, &[Some(&n.to_le_bytes())], tid(t)).unwrap();
+        };
+        let gone: BTreeSet<u32> = left.iter().copied().step_by(step).collect();
+        gone.iter().for_each(|n| add(n % 400, *n));
+        // No such entry; an entry with another key, which only a bulk deletion can find.
+        add(3, 77_777);
+        let elsewhere = *left.difference(&gone).next().unwrap();
+        add(9999, elsewhere);
+        let dead: BTreeSet<_> = gone.iter().map(|n| tid(*n)).collect();
+        let mut is_dead = |t| dead.contains(&t);
+        let stats = with_control(|c| tree.retail_delete(&mut keys, &mut is_dead, c));
+        assert_eq!(stats.removed, gone.len() as u64);
+        assert_eq!(stats.missing, [tid(77_777), tid(elsewhere)]);
+        left.retain(|n| !gone.contains(n));
+        assert_eq!(tree.verify().unwrap().entries, left.len() as u64);
+    }
+}
+
+/// Every kind of key: retail deletion takes what bulk deletion would take.
+#[test]
+fn retail_deletion_of_every_kind_of_key() {
+    let descending = KeyColumn { descending: true, nulls_first: true, ..int4() };
+    let kinds: [(&str, Vec<KeyColumn>, usize); 5] = [
+        ("duplicates", vec![int4()], 0),
+        ("descending", vec![descending.clone()], 0),
+        ("two columns", vec![text(), descending], 0),
+        ("included", vec![int4()], 1),
+        ("long", vec![text(), text()], 0),
+    ];
+    for (name, columns, included) in kinds {
+        let include = vec![IncludedColumn { width: -1, align: 4 }; included];
+        let schema = Arc::new(KeySchema::new("i", "t", columns.clone(), include));
+        let db = Database::new();
+        let tree = db.tree(&schema);
+        let mut random = Random(7);
+        let mut rows: Vec<(Row, u32)> = Vec::new();
+        for n in 0..6000u32 {
+            let mut row: Row = Vec::new();
+            for column in &columns {
+                let v = random.below(if name == "duplicates" { 40 } else { 3000 });
+                row.push(match (random.below(10), column.width) {
+                    (0, _) => None,
+                    (_, 4) => Some((v as u32).to_le_bytes().to_vec()),
+                    _ => Some(format!("{}{v:07}", "prefix ".repeat(4)).into_bytes()),
+                });
+            }
+            let mut all = row.clone();
+            all.resize(columns.len() + included, Some(b"included".to_vec()));
+            tree.insert(&support_row(&all), tid(n), UniqueCheck::No).unwrap();
+            rows.push((row, n));
+        }
+        let mut left = rows.len() as u64;
+        let mut some_deleted = 0;
+        for step in [50, 9, 1] {
+            let gone: Vec<(Row, u32)> = rows.iter().step_by(step).cloned().collect();
+            rows.retain(|r| !gone.iter().any(|g| g.1 == r.1));
+            let mut keys = RetailKeys::new();
+            for (row, n) in &gone {
+                tree.add_retail_key(&mut keys, &support_row(row), tid(*n)).unwrap();
+            }
+            let dead: BTreeSet<_> = gone.iter().map(|(_, n)| tid(*n)).collect();
+            let mut is_dead = |t| dead.contains(&t);
+            let stats = with_control(|c| tree.retail_delete(&mut keys, &mut is_dead, c));
+            assert_eq!((stats.removed, stats.missing.len()), (gone.len() as u64, 0), "{name}");
+            left -= stats.removed;
+            some_deleted += stats.pages_deleted;
+            assert_eq!(tree.verify().unwrap().entries, left, "{name}");
+        }
+        assert!(some_deleted > 5, "{name}: {some_deleted}");
+        db.advance_horizon();
+        let stats = IndexVacuumStats {
+            entries_estimated: true,
+            pages_newly_deleted: some_deleted,
+            ..Default::default()
+        };
+        let stats = with_control(|c| tree.cleanup(Some(stats), c));
+        assert_eq!((stats.pages_deleted, stats.pages_free), (some_deleted, some_deleted), "{name}");
+        // After a start the free pages are found again, since the meta page says that there are many.
+        db.context.forget(RELATION);
+        let again = db.open(&schema);
+        let stats = with_control(|c| again.cleanup(None, c));
+        assert_eq!((stats.pages_deleted, stats.pages_free), (some_deleted, some_deleted), "{name}");
+        let before = len(&again);
+        for n in 0..3000u32 {
+            let mut row: Row =
+                columns.iter().map(|c| (c.width < 0).then(|| vec![b'x'; 30])).collect();
+            row.resize(columns.len() + included, None);
+            again.insert(&support_row(&row), tid(n), UniqueCheck::No).unwrap();
+        }
+        assert_eq!(len(&again), before, "{name}: deleted pages are used again");
+        again.verify().unwrap();
+    }
 }
 
 #[test]
