@@ -47,6 +47,8 @@ pub const FIRST_FILE_NUMBER: u32 = 16384;
 pub const FIRST_INIT_OID: Oid = Oid(12_000);
 /// OIDs logged at once.
 const OID_BATCH: u32 = 8192;
+/// From this length on (8 MB) a file is replaced rather than cut in recovery.
+const LARGE_BLOCKS: u32 = 1024;
 /// Images in a record of [`RelationFiles::log_pages`].
 const IMAGES_MAX: usize = 32;
 
@@ -591,10 +593,15 @@ impl RelationFiles {
             for name in list(&*self.disk, &folder)? {
                 let Some((file_number, Fork::Init)) = parse_file_name(&name) else { continue };
                 let id = RelationId { database, file_number };
-                let handle = self.pool.open(id, Persistence::Unlogged);
+                let mut handle = self.pool.open(id, Persistence::Unlogged);
                 for fork in [Fork::Main, Fork::FreeSpaceMap, Fork::VisibilityMap] {
-                    if handle.exists(fork)? {
+                    if !handle.exists(fork)? {
+                        continue;
+                    }
+                    if handle.len_blocks(fork)?.0 < LARGE_BLOCKS {
                         handle.truncate(fork, BlockNumber(0))?;
+                    } else {
+                        handle = self.replace_file(&handle, fork)?;
                     }
                 }
                 handle.create_fork(Fork::Main)?;
@@ -611,6 +618,27 @@ impl RelationFiles {
             }
         }
         Ok(count)
+    }
+
+    /// Empties a large fork of an unlogged relation in recovery: the file goes, an empty one takes its name. To give back
+    /// gigabytes takes the file system seconds, in which nobody could connect; so that is left to the closer.
+    fn replace_file(&self, handle: &RelationHandle, fork: Fork) -> Result<RelationHandle> {
+        let id = handle.id();
+        // What was replayed (the init fork) must outlive the forgetting.
+        handle.flush()?;
+        handle.forget();
+        let path = format!("{id}{}", fork.suffix());
+        let held: Vec<_> = if self.closer.is_running() {
+            self.disk.open(&path, OpenMode::Existing).ok().into_iter().collect()
+        } else {
+            Vec::new()
+        };
+        let removed = self.disk.remove(&path);
+        self.closer.take(held);
+        removed.map_err(|e| Error::io(format!("could not remove file \"{path}\""), e))?;
+        let handle = self.pool.open(id, Persistence::Unlogged);
+        handle.create_fork(fork)?;
+        Ok(handle)
     }
 }
 

@@ -267,18 +267,21 @@ impl Server {
                 Stop::Fast => signal("-INT", &pid.to_string())?,
                 Stop::Immediate => signal("-QUIT", &pid.to_string())?,
                 Stop::Kill => {
+                    // Stopped first, so that it has no more children than are seen here.
+                    signal("-STOP", &pid.to_string())?;
                     let mut pids: Vec<String> =
                         children(pid).iter().map(ToString::to_string).collect();
                     pids.push(pid.to_string());
-                    pids.push(format!("-{group}"));
                     for pid in &pids {
                         signal("-KILL", pid)?;
                     }
-                    // The port and the lock file are free only when the last of them is gone.
-                    for pid in pids.iter().filter(|p| !p.starts_with('-')) {
-                        while alive(pid) && child.try_wait()?.is_none() {
-                            std::thread::sleep(Duration::from_millis(2));
-                        }
+                    signal("-KILL", &format!("-{group}"))?;
+                    // The port, the lock file and the shared memory are free only when the last of them is
+                    // gone: a child that has many pages to give back outlives its parent.
+                    while pids.iter().any(|pid| alive(pid)) {
+                        // Or it would stay a zombie under a wrapper's name.
+                        let _ = child.try_wait()?;
+                        std::thread::sleep(Duration::from_millis(2));
                     }
                 }
             }

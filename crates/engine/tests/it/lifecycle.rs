@@ -289,9 +289,26 @@ fn unlogged_and_temporary() {
     fresh.crash();
     drop(engine);
     let disk = fresh.after_crash(1);
-    let engine = Engine::open(disk, options()).unwrap();
+    let engine = Engine::open(disk.clone(), options()).unwrap();
     assert_eq!(contents(&engine, id), [77]);
+    // Large, its file is replaced: also when that is interrupted, and begun again.
+    let handle = engine.files.open(id, Persistence::Unlogged);
+    while handle.len_blocks(Fork::Main).unwrap().0 <= 1024 {
+        handle.extend(Fork::Main, 100, &mut Strategy::Normal).unwrap();
+    }
+    drop(handle);
+    disk.crash();
     drop(engine);
+    for at in 0..60 {
+        let disk = disk.after_crash(at);
+        disk.crash_at(at);
+        let _ = Engine::open(disk.clone(), options());
+        disk.crash();
+        let disk = disk.after_crash(at);
+        let engine = Engine::open(disk.clone(), options()).unwrap();
+        assert_eq!(contents(&engine, id), [77], "interrupted at operation {at}");
+        assert_eq!(files(&*disk), [id.file_number]);
+    }
 }
 
 #[test]
