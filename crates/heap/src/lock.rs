@@ -121,13 +121,50 @@ impl Heap {
         }
     }
 
-    /// Follows a row from the version at `tid`, whose xmin must be `xmin` (as [`TupleOutcome::Updated`] said), to
-    /// its newest version, waiting for those who change it, locks that in `mode` and copies it to `slot`:
-    /// READ COMMITTED's way to the row that it re-checks.
+    /// Follows a row from the version at `origin`, which the command's snapshot sees, to its newest version, waiting for those
+    /// who change it, locks that in `mode` and copies it to `slot`: READ COMMITTED's way to the row that it re-checks. `next`
+    /// and `xmin` are the first hop, as [`TupleOutcome::Updated`] said.
+    ///
+    /// Clean-up may take a version away on which this walk stands, having aimed the versions that snapshots see past it. So where
+    /// the next version is not what was meant the walk begins again at `origin`, which the snapshot keeps; only if that leads to
+    /// the same gap again is the row gone.
     ///
     /// # Errors
     /// As [`Heap::lock_tuple`].
+    #[expect(clippy::too_many_arguments, reason = "where from, where to and how")]
     pub fn lock_latest(
+        &self,
+        txn: &Transaction,
+        origin: Tid,
+        next: Tid,
+        xmin: Xid,
+        mode: RowLockMode,
+        wait: Wait,
+        slot: &mut TupleSlot,
+    ) -> Result<TupleOutcome> {
+        let (mut tid, mut xmin) = (next, xmin);
+        let mut gap = None;
+        loop {
+            base::stop_point!("heap.lock_latest.hop");
+            match self.lock_version(txn, tid, xmin, mode, wait, slot)? {
+                Some(TupleOutcome::Updated { next, xmax }) => (tid, xmin) = (next, xmax),
+                Some(outcome) => return Ok(outcome),
+                None if gap == Some((tid, xmin)) => {
+                    return Ok(TupleOutcome::Deleted { xmax: Xid::INVALID });
+                }
+                None => {
+                    gap = Some((tid, xmin));
+                    match self.first_hop(txn, origin)? {
+                        Some(hop) => (tid, xmin) = hop,
+                        None => return Ok(TupleOutcome::Deleted { xmax: Xid::INVALID }),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Locks the version at `tid` if it is the one that `xmin` made; `None` if that is not there.
+    fn lock_version(
         &self,
         txn: &Transaction,
         tid: Tid,
@@ -135,50 +172,51 @@ impl Heap {
         mode: RowLockMode,
         wait: Wait,
         slot: &mut TupleSlot,
-    ) -> Result<TupleOutcome> {
-        let (mut tid, mut xmin) = (tid, xmin);
-        let mut hints = Hints::default();
-        loop {
-            // The version must be the one that was meant: its line pointer may have been reused.
+    ) -> Result<Option<TupleOutcome>> {
+        // Pinned until it is locked: a version looked at is not taken away.
+        let Some(pin) = self.rel.try_pin(Fork::Main, tid.block, &mut Strategy::Normal)? else {
+            return Ok(None);
+        };
+        {
+            let guard = pin.read();
+            if !guard.item_id(tid.offset).is_normal() {
+                return Ok(None);
+            }
+            let tuple = guard.tuple(tid.offset);
+            // Its line pointer may have been reused.
+            if xmin.is_valid() && tuple.raw_xmin() != xmin {
+                return Ok(None);
+            }
+            let mut hints = Hints::default();
+            let dirty = satisfies_dirty(&tuple, &self.ctx.txns, Some(txn), &mut hints)?;
+            if let Dirty::Dead = dirty
+                && tuple.xmax().is_valid()
+                && txn.is_mine(tuple.xmax())
             {
-                let Some(pin) = self.rel.try_pin(Fork::Main, tid.block, &mut Strategy::Normal)?
-                else {
-                    return Ok(TupleOutcome::Deleted { xmax: Xid::INVALID });
-                };
-                let guard = pin.read();
-                if !guard.item_id(tid.offset).is_normal() {
-                    return Ok(TupleOutcome::Deleted { xmax: Xid::INVALID });
-                }
-                let tuple = guard.tuple(tid.offset);
-                if xmin.is_valid() && tuple.raw_xmin() != xmin {
-                    return Ok(TupleOutcome::Deleted { xmax: Xid::INVALID });
-                }
-                let dirty = satisfies_dirty(&tuple, &self.ctx.txns, Some(txn), &mut hints)?;
-                if let Dirty::Dead = dirty
-                    && tuple.xmax().is_valid()
-                    && txn.is_mine(tuple.xmax())
-                {
-                    // This very command has changed it already.
-                    return Ok(TupleOutcome::SelfModified);
-                }
+                // This very command has changed it already.
+                return Ok(Some(TupleOutcome::SelfModified));
             }
-            match self.lock_tuple(txn, tid, mode, wait, Some(slot))? {
-                TupleOutcome::Ok(()) => {
-                    // What was locked must be what was looked at.
-                    if xmin.is_valid() && slot.view().raw_xmin() != xmin {
-                        return Ok(TupleOutcome::Deleted { xmax: Xid::INVALID });
-                    }
-                    return Ok(TupleOutcome::Ok(()));
-                }
-                TupleOutcome::Updated { next, xmax } => {
-                    tid = next;
-                    xmin = xmax;
-                }
-                TupleOutcome::Invisible => {
-                    return Ok(TupleOutcome::Deleted { xmax: Xid::INVALID });
-                }
-                other => return Ok(other),
-            }
+        }
+        Ok(match self.lock_tuple(txn, tid, mode, wait, Some(slot))? {
+            TupleOutcome::Invisible => None,
+            outcome => Some(outcome),
+        })
+    }
+
+    /// Where the version at `origin` leads: the next version and its xmin. `None` if the row ends there.
+    fn first_hop(&self, txn: &Transaction, origin: Tid) -> Result<Option<(Tid, Xid)>> {
+        let Some(pin) = self.rel.try_pin(Fork::Main, origin.block, &mut Strategy::Normal)? else {
+            return Ok(None);
+        };
+        let guard = pin.read();
+        if !guard.item_id(origin.offset).is_normal() {
+            return Ok(None);
+        }
+        let tuple = guard.tuple(origin.offset);
+        let cid = txn.peek_command_id();
+        match satisfies_update(&tuple, origin, txn, cid, &mut Hints::default())? {
+            UpdateVerdict::Updated => Ok(Some((tuple.ctid(), next_xmin(&tuple)))),
+            _ => Ok(None),
         }
     }
 }

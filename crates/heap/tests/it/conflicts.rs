@@ -47,7 +47,8 @@ fn the_second_updater_waits_and_finds_the_new_version() {
         // READ COMMITTED's way: lock the newest version, look at it again, change it.
         let mut slot = TupleSlot::new();
         let mode = RowLockMode::NoKeyUpdate;
-        let outcome = w2.heap.lock_latest(&b, next, xmax, mode, Wait::FOREVER, &mut slot).unwrap();
+        let outcome =
+            w2.heap.lock_latest(&b, tid, next, xmax, mode, Wait::FOREVER, &mut slot).unwrap();
         assert_eq!(outcome, TupleOutcome::Ok(()));
         assert_eq!(read_row(&slot.bytes), (1, b"a".to_vec()));
         let TupleOutcome::Ok(_) = update(&w2, &b, slot.tid, b"ab") else { panic!() };
@@ -186,7 +187,7 @@ fn a_chain_of_waiters_is_served_in_turn() {
                                 let mode = RowLockMode::NoKeyUpdate;
                                 let got = w
                                     .heap
-                                    .lock_latest(&t, next, xmax, mode, Wait::FOREVER, &mut slot)
+                                    .lock_latest(&t, at, next, xmax, mode, Wait::FOREVER, &mut slot)
                                     .unwrap();
                                 assert_eq!(got, TupleOutcome::Ok(()));
                                 at = slot.tid;
@@ -263,6 +264,7 @@ fn transfers_keep_the_sum() {
                                         .heap
                                         .lock_latest(
                                             &t,
+                                            at,
                                             next,
                                             xmax,
                                             RowLockMode::NoKeyUpdate,

@@ -66,10 +66,12 @@ pub(crate) fn require_read_committed(cx: &Cx<'_>, deleted: bool) -> Result<()> {
     Ok(())
 }
 
-/// Follows a row to its newest version and locks it; false if it is gone.
+/// Follows a row from the version at `origin` to its newest one and locks that.
+#[expect(clippy::too_many_arguments, reason = "the hop, and how to lock")]
 pub(crate) fn follow(
     cx: &Cx<'_>,
     heap: &Heap,
+    origin: Tid,
     next: Tid,
     xmin: Xid,
     mode: RowLockMode,
@@ -77,7 +79,7 @@ pub(crate) fn follow(
     slot: &mut TupleSlot,
 ) -> Result<TupleOutcome> {
     require_read_committed(cx, false)?;
-    heap.lock_latest(cx.x.txn, next, xmin, mode, wait, slot)
+    heap.lock_latest(cx.x.txn, origin, next, xmin, mode, wait, slot)
 }
 
 impl LockRowsNode {
@@ -99,7 +101,7 @@ impl LockRowsNode {
             let mut outcome = heap.lock_tuple(cx.x.txn, tid, mode, wait, Some(&mut self.slot))?;
             let mut moved = false;
             if let TupleOutcome::Updated { next, xmax } = outcome {
-                outcome = follow(cx, &heap, next, xmax, mode, wait, &mut self.slot)?;
+                outcome = follow(cx, &heap, tid, next, xmax, mode, wait, &mut self.slot)?;
                 moved = true;
             }
             match outcome {

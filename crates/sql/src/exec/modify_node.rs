@@ -369,7 +369,7 @@ impl ModifyNode {
                     let heap = w.heap().clone();
                     let mode = if update { RowLockMode::NoKeyUpdate } else { RowLockMode::Update };
                     let mut slot = std::mem::take(&mut self.slot);
-                    let r = follow(cx, &heap, next, xmax, mode, cx.x.lock_wait, &mut slot);
+                    let r = follow(cx, &heap, tid, next, xmax, mode, cx.x.lock_wait, &mut slot);
                     self.slot = slot;
                     match r? {
                         TupleOutcome::Ok(()) => {}

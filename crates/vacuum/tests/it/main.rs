@@ -4,6 +4,7 @@ mod autovacuum;
 mod crash;
 mod freeze;
 mod passes;
+mod random;
 mod report;
 mod sample;
 mod support;

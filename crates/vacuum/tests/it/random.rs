@@ -1,0 +1,783 @@
+//! Random work against a model, with VACUUM of every kind in between: several sessions in one thread (so that a seed replays
+//! everything), snapshots kept open, statements that go on after others have changed their rows, row locks, savepoints, and crashes.
+//!
+//! After each VACUUM: heap, maps and indexes agree, every open snapshot reads what the model says, by the heap and by each index, every
+//! row can be followed to its newest version, nothing dead is left that should be gone, and relfrozenxid is true.
+
+use crate::support::{World, read_row, row};
+use base::sync::Arc;
+use base::{BlockNumber, Fork, Tid, Xid};
+use disk::Disk;
+use disk::sim::SimDisk;
+use heap::{FetchState, InsertState, RowLockMode, TupleOutcome, TupleSlot, UpdateOptions};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use std::collections::{BTreeMap, BTreeSet};
+use txn::{CommitExtras, IsolationLevel, Snapshot, Transaction, Wait, XidStatus};
+use vacuum::{IndexCleanup, VacuumOptions, VacuumReport};
+
+type Rows = BTreeMap<i32, Vec<u8>>;
+type Found = BTreeMap<i32, (Tid, Vec<u8>)>;
+
+/// A statement that has taken its snapshot and found its rows, and has not come to change them.
+struct Statement {
+    snapshot: Arc<Snapshot>,
+    found: Found,
+}
+
+struct Session {
+    txn: Transaction,
+    /// REPEATABLE READ: what was committed when its snapshot was taken.
+    fixed: Option<Rows>,
+    /// What the transaction has done, one level per savepoint.
+    levels: Vec<BTreeMap<i32, Option<Vec<u8>>>>,
+    locks: Vec<(i32, RowLockMode, usize)>,
+    statement: Option<Statement>,
+}
+
+impl Session {
+    fn view(&self, committed: &Rows) -> Rows {
+        let mut rows = self.fixed.as_ref().unwrap_or(committed).clone();
+        self.apply(&mut rows);
+        rows
+    }
+    fn apply(&self, rows: &mut Rows) {
+        for (k, v) in self.levels.iter().flatten() {
+            match v {
+                Some(v) => rows.insert(*k, v.clone()),
+                None => rows.remove(k),
+            };
+        }
+    }
+    fn touched(&self, key: i32) -> bool {
+        self.levels.iter().any(|l| l.contains_key(&key))
+    }
+    fn note(&mut self, key: i32, value: Option<Vec<u8>>) {
+        self.levels.last_mut().unwrap().insert(key, value);
+    }
+}
+
+struct Kept {
+    _txn: Transaction,
+    snapshot: Arc<Snapshot>,
+    rows: Rows,
+}
+
+struct Test {
+    w: World,
+    rng: SmallRng,
+    committed: Rows,
+    sessions: Vec<Option<Session>>,
+    kept: Vec<Kept>,
+    next_key: i32,
+    serial: u64,
+    /// HOT updates change the value, so no index may be on it.
+    hot: bool,
+    /// Let VACUUM cut the table (the crash test replays no truncation).
+    truncate: bool,
+    context: String,
+    counts: [u32; 4],
+}
+
+/// Everything that `snapshot` sees, found through index `i`, each row once.
+fn by_index(w: &World, i: usize, snapshot: &Snapshot) -> Rows {
+    let mut entries = Vec::new();
+    w.indexes[i]
+        .for_each_entry(&mut |values, tid| {
+            entries.push((values[0].unwrap().to_vec(), tid));
+            Ok(())
+        })
+        .unwrap();
+    let (mut state, mut slot) = (FetchState::new(), TupleSlot::new());
+    let mut out = Rows::new();
+    for (indexed, tid) in entries {
+        if !w.heap.fetch(tid, snapshot, &mut state, &mut slot).unwrap().found {
+            continue;
+        }
+        let (key, value) = read_row(&slot.bytes);
+        let right = if i == 1 { value.clone() } else { key.to_le_bytes().to_vec() };
+        assert_eq!(right, indexed, "index {i} leads to another row at {tid}");
+        assert!(out.insert(key, value).is_none(), "index {i} finds row {key} twice, at {tid}");
+    }
+    out
+}
+
+/// What a scan with `snapshot` finds; the addresses too.
+fn by_scan(w: &World, snapshot: &Arc<Snapshot>) -> Found {
+    w.rows(snapshot)
+}
+
+fn values(found: &Found) -> Rows {
+    found.iter().map(|(k, (_, v))| (*k, v.clone())).collect()
+}
+
+impl Test {
+    fn new(seed: u64, indexes: usize, frames: usize, disk: Arc<dyn Disk>) -> Test {
+        Test {
+            w: World::on(disk, indexes, frames, buffer::Persistence::Permanent),
+            rng: SmallRng::seed_from_u64(seed),
+            committed: Rows::new(),
+            sessions: (0..4).map(|_| None).collect(),
+            kept: Vec::new(),
+            next_key: 0,
+            serial: 0,
+            hot: indexes < 2,
+            truncate: true,
+            context: String::new(),
+            counts: [0; 4],
+        }
+    }
+
+    /// No two values are equal, and they differ much in length.
+    fn value(&mut self) -> Vec<u8> {
+        self.serial += 1;
+        let pad = if self.rng.random_bool(0.1) { 1500 } else { 200 };
+        let pad = self.rng.random_range(0..pad);
+        format!("{:08}{}", self.serial, "x".repeat(pad)).into_bytes()
+    }
+
+    fn begin(&mut self, n: usize) {
+        let txn = self.w.begin();
+        let mut fixed = None;
+        if self.rng.random_bool(0.25) {
+            txn.set_isolation(IsolationLevel::RepeatableRead);
+            drop(txn.take_snapshot());
+            fixed = Some(self.committed.clone());
+        }
+        let levels = vec![BTreeMap::new()];
+        self.sessions[n] = Some(Session { txn, fixed, levels, locks: Vec::new(), statement: None });
+    }
+
+    fn insert(&mut self, n: usize) {
+        for _ in 0..self.rng.random_range(1..8) {
+            let (key, value) = (self.next_key, self.value());
+            self.next_key += 1;
+            let s = self.sessions[n].as_mut().unwrap();
+            let tid =
+                self.w.heap.insert(&s.txn, &row(key, &value), &mut InsertState::new()).unwrap();
+            self.w.index_row(key, &value, tid);
+            s.note(key, Some(value));
+        }
+    }
+
+    /// Fails if another session holds a lock on the row that `mode` may not pass.
+    fn assert_not_locked(&self, n: usize, key: i32, mode: RowLockMode) {
+        for (other, session) in self.sessions.iter().enumerate() {
+            for (k, held, _) in session.iter().filter(|_| other != n).flat_map(|s| &s.locks) {
+                assert!(
+                    *k != key || !held.conflicts(mode),
+                    "{}: row {key} is held {held:?} by {other}, but {n} took it {mode:?}",
+                    self.context
+                );
+            }
+        }
+    }
+
+    /// One session updates, deletes or locks a row that its snapshot (or its waiting statement's) shows.
+    fn change(&mut self, n: usize) {
+        let value = self.value();
+        let s = self.sessions[n].as_mut().unwrap();
+        let use_it = self.rng.random_bool(0.3);
+        let statement = if use_it { s.statement.take() } else { None };
+        let late = statement.is_some();
+        let Statement { snapshot, found } = statement.unwrap_or_else(|| {
+            let snapshot = s.txn.take_snapshot();
+            let found = by_scan(&self.w, &snapshot);
+            Statement { snapshot, found }
+        });
+        if found.is_empty() {
+            return;
+        }
+        // The same few rows again and again, so that chains grow long.
+        let stale = found.iter().position(|(k, (_, v))| self.committed.get(k) != Some(v));
+        let at = if let Some(at) = stale
+            && self.rng.random_bool(0.6)
+        {
+            at
+        } else if self.rng.random_bool(0.7) {
+            self.rng.random_range(0..found.len().min(4))
+        } else {
+            self.rng.random_range(0..found.len())
+        };
+        let (&key, (tid, seen)) = found.iter().nth(at).unwrap();
+        let (mut tid, mut seen) = (*tid, seen.clone());
+        let what = self.rng.random_range(0..10);
+        let hot = self.hot && self.rng.random_bool(0.7);
+        let key_changed = self.rng.random_bool(0.2);
+        let mode = match what {
+            0..7 if key_changed => RowLockMode::Update,
+            0..7 => RowLockMode::NoKeyUpdate,
+            7 => RowLockMode::Update,
+            _ => [RowLockMode::KeyShare, RowLockMode::Share][self.rng.random_range(0..2)],
+        };
+        let context = format!("{} row {key} at {tid} mode {mode:?}", self.context);
+        let read_committed = s.fixed.is_none();
+        let own = s.touched(key);
+        for follow in 0.. {
+            let s = self.sessions[n].as_mut().unwrap();
+            let outcome = match what {
+                0..7 => {
+                    let options = UpdateOptions { hot, key_changed, wait: Wait::NoWait };
+                    let new = row(key, &value);
+                    match self.w.heap.update(&s.txn, tid, &new, options).unwrap() {
+                        TupleOutcome::Ok(done) => {
+                            if !done.hot {
+                                self.w.index_row(key, &value, done.tid);
+                            }
+                            s.note(key, Some(value.clone()));
+                            TupleOutcome::Ok(())
+                        }
+                        other => other.failed().unwrap(),
+                    }
+                }
+                7 => {
+                    let outcome = self.w.heap.delete(&s.txn, tid, Wait::NoWait).unwrap();
+                    if outcome == TupleOutcome::Ok(()) {
+                        s.note(key, None);
+                    }
+                    outcome
+                }
+                _ => self.w.heap.lock_tuple(&s.txn, tid, mode, Wait::NoWait, None).unwrap(),
+            };
+            match outcome {
+                TupleOutcome::Ok(()) => {
+                    self.assert_not_locked(n, key, mode);
+                    let s = self.sessions[n].as_mut().unwrap();
+                    if what > 7 {
+                        let level = s.levels.len();
+                        s.locks.push((key, mode, level));
+                    }
+                    // Nobody's committed change was overwritten, or locked in an old state.
+                    if !own {
+                        assert_eq!(self.committed.get(&key), Some(&seen), "{context}");
+                    }
+                    break;
+                }
+                TupleOutcome::Updated { next, xmax } => {
+                    self.counts[0] += 1;
+                    if !read_committed {
+                        // 40001: its snapshot's version is not the newest one any more.
+                        assert_ne!(self.committed.get(&key), Some(&seen), "{context}");
+                        break;
+                    }
+                    assert!(follow < 3, "{context}");
+                    let mut slot = TupleSlot::new();
+                    let origin = tid;
+                    let outcome = self
+                        .w
+                        .heap
+                        .lock_latest(&s.txn, origin, next, xmax, mode, Wait::NoWait, &mut slot)
+                        .unwrap();
+                    match outcome {
+                        TupleOutcome::Ok(()) => {
+                            self.counts[1] += 1;
+                            let (k, v) = read_row(&slot.bytes);
+                            assert_eq!(k, key, "{context}: followed to another row");
+                            assert_eq!(Some(&v), self.committed.get(&key), "{context}");
+                            (tid, seen) = (slot.tid, v);
+                        }
+                        TupleOutcome::Deleted { .. } => {
+                            assert!(!self.committed.contains_key(&key), "{context}: lost");
+                            break;
+                        }
+                        TupleOutcome::WouldBlock => break,
+                        TupleOutcome::SelfModified => {
+                            assert!(s.touched(key), "{context}");
+                            break;
+                        }
+                        other => panic!("{context}: {other:?}"),
+                    }
+                }
+                TupleOutcome::Deleted { .. } => {
+                    assert!(!self.committed.contains_key(&key), "{context}: not deleted");
+                    break;
+                }
+                TupleOutcome::WouldBlock => break,
+                // A waiting statement of a session that has gone on meanwhile.
+                TupleOutcome::SelfModified | TupleOutcome::Invisible if late && s.touched(key) => {
+                    break;
+                }
+                other => panic!("{context}: {other:?}"),
+            }
+        }
+        drop(snapshot);
+    }
+
+    fn end(&mut self, n: usize) {
+        let session = self.sessions[n].take().unwrap();
+        if self.rng.random_bool(0.75) {
+            let mut rows = std::mem::take(&mut self.committed);
+            session.apply(&mut rows);
+            self.committed = rows;
+            session.txn.commit(CommitExtras { sync: true, ..CommitExtras::default() }).unwrap();
+        } else {
+            session.txn.abort().unwrap();
+        }
+    }
+
+    /// Transactions of one statement each, one after the other, on one row: a chain whose middle nobody sees.
+    fn burst(&mut self) {
+        let Some(key) = self.committed.keys().nth(self.rng.random_range(0..4)).copied() else {
+            return;
+        };
+        for _ in 0..self.rng.random_range(2..9) {
+            let value = self.value();
+            let t = self.w.begin();
+            let snapshot = t.take_snapshot();
+            let (tid, _) = by_scan(&self.w, &snapshot)[&key].clone();
+            let hot = self.hot && self.rng.random_bool(0.8);
+            let options = UpdateOptions { hot, key_changed: false, wait: Wait::NoWait };
+            let outcome = self.w.heap.update(&t, tid, &row(key, &value), options).unwrap();
+            let TupleOutcome::Ok(done) = outcome else { return };
+            if !done.hot {
+                self.w.index_row(key, &value, done.tid);
+            }
+            drop(snapshot);
+            if self.rng.random_bool(0.9) {
+                t.commit(CommitExtras { sync: true, ..CommitExtras::default() }).unwrap();
+                self.committed.insert(key, value);
+            }
+        }
+    }
+
+    fn savepoint(&mut self, n: usize) {
+        let open = self.rng.random_bool(0.5);
+        let keep = self.rng.random_bool(0.5);
+        let s = self.sessions[n].as_mut().unwrap();
+        if open || s.levels.len() == 1 {
+            s.txn.begin_sub();
+            s.levels.push(BTreeMap::new());
+            return;
+        }
+        let top = s.levels.pop().unwrap();
+        if keep {
+            s.txn.commit_sub().unwrap();
+            s.levels.last_mut().unwrap().extend(top);
+            let level = s.levels.len();
+            s.locks.iter_mut().for_each(|l| l.2 = l.2.min(level));
+        } else {
+            let level = s.levels.len();
+            s.locks.retain(|l| l.2 <= level);
+            s.statement = None;
+            s.txn.rollback_sub().unwrap();
+        }
+    }
+
+    fn options(&mut self) -> VacuumOptions {
+        let cleanup = [IndexCleanup::Auto, IndexCleanup::On, IndexCleanup::On, IndexCleanup::Off];
+        VacuumOptions {
+            freeze: self.rng.random_bool(0.2),
+            disable_page_skipping: self.rng.random_bool(0.2),
+            index_cleanup: cleanup[self.rng.random_range(0..4)],
+            truncate: self.truncate && self.rng.random_bool(0.5),
+            parallel: [None, Some(0), Some(2)][self.rng.random_range(0..3)],
+            buffer_usage_limit_kb: [None, Some(0), Some(128)][self.rng.random_range(0..3)],
+            ..VacuumOptions::default()
+        }
+    }
+
+    fn vacuum(&mut self) {
+        let options = self.options();
+        self.w.settings.work_mem_bytes =
+            if self.rng.random_bool(0.3) { 17 << 10 } else { 64 << 20 };
+        self.w.settings.freeze.min_age = [0, 30, 50_000_000][self.rng.random_range(0..3)];
+        let report = self.w.vacuum(&options);
+        self.counts[2] += report.counts.removed_tuples as u32;
+        self.nothing_left(&options, &report);
+        self.verify();
+        self.follow_all();
+    }
+
+    /// What no snapshot can see is gone; so are, after index clean-up, all dead line pointers.
+    fn nothing_left(&self, options: &VacuumOptions, report: &VacuumReport) {
+        assert_eq!(report.counts.missed_dead_pages, 0, "{}: nobody has a pin", self.context);
+        let txns = &self.w.ctx.txns;
+        let state = |xid: Xid| match txns.status(xid).unwrap() {
+            XidStatus::Committed(csn) => (true, csn),
+            _ => (false, base::Csn(0)),
+        };
+        for n in 0..self.w.heap.len_blocks().unwrap().0 {
+            let block = BlockNumber(n);
+            let rel = self.w.heap.relation();
+            let pin = rel.pin(Fork::Main, block, &mut buffer::Strategy::Normal).unwrap();
+            let page = pin.read();
+            for offset in page.offsets() {
+                let id = page.item_id(offset);
+                let tid = Tid::new(block, offset);
+                if id.is_dead() {
+                    assert_ne!(
+                        options.index_cleanup,
+                        IndexCleanup::On,
+                        "{}: {tid} is still dead after index clean-up",
+                        self.context
+                    );
+                }
+                if !id.is_normal() || txns.row_locks().is_locked(rel.id(), tid) {
+                    continue;
+                }
+                let t = page.tuple(offset);
+                let (xmin, xmax) = (t.xmin(), t.xmax());
+                let running = xmin.is_normal() && txns.in_progress(xmin).unwrap();
+                let born = running || state(xmin).0;
+                assert!(born, "{}: {tid} of aborted {xmin} is left", self.context);
+                let gone = xmax.is_valid() && xmax < report.cutoffs.oldest_xmin && state(xmax).0;
+                assert!(!gone, "{}: {tid}, removed by {xmax}, is left", self.context);
+            }
+        }
+    }
+
+    /// Every open snapshot reads what the model says, by every way.
+    fn verify(&mut self) {
+        let check = |what: &str, snapshot: &Arc<Snapshot>, rows: &Rows| {
+            let context = format!("{}, {what}", self.context);
+            let found = values(&by_scan(&self.w, snapshot));
+            assert_eq!(&found, rows, "{context}: by the heap");
+            for i in 0..self.w.indexes.len() {
+                let found = by_index(&self.w, i, snapshot);
+                if &found != rows {
+                    let lost: Vec<_> =
+                        rows.keys().filter(|k| found.get(k) != rows.get(k)).collect();
+                    panic!("{context}: by index {i}: {} rows, {lost:?} differ", found.len());
+                }
+            }
+        };
+        for (n, kept) in self.kept.iter().enumerate() {
+            check(&format!("kept snapshot {n}"), &kept.snapshot, &kept.rows);
+        }
+        for (n, session) in self.sessions.iter().enumerate() {
+            let Some(session) = session else { continue };
+            let mut rows = session.view(&self.committed);
+            // What it changed with the present command is not seen before the next.
+            session.txn.advance_command().unwrap();
+            let snapshot = session.txn.take_snapshot();
+            check(&format!("session {n}"), &snapshot, &rows);
+            rows.clear();
+        }
+    }
+
+    /// From every version that some snapshot sees the way leads to the row's newest version.
+    fn follow_all(&mut self) {
+        let probe = self.w.begin();
+        let waiting = self.sessions.iter().flatten().filter_map(|s| s.statement.as_ref());
+        let found: Vec<Found> = self
+            .kept
+            .iter()
+            .map(|k| by_scan(&self.w, &k.snapshot))
+            .chain(waiting.map(|s| s.found.clone()))
+            .collect();
+        for (key, (tid, _)) in found.iter().flatten() {
+            let mode = RowLockMode::KeyShare;
+            let mut slot = TupleSlot::new();
+            let context = format!("{}: following {key} from {tid}", self.context);
+            let heap = &self.w.heap;
+            let mut outcome =
+                heap.lock_tuple(&probe, *tid, mode, Wait::NoWait, Some(&mut slot)).unwrap();
+            if let TupleOutcome::Updated { next, xmax } = outcome {
+                outcome = heap
+                    .lock_latest(&probe, *tid, next, xmax, mode, Wait::NoWait, &mut slot)
+                    .unwrap();
+            }
+            let newest = self.committed.get(key);
+            match outcome {
+                TupleOutcome::Ok(()) => {
+                    let (k, v) = read_row(&slot.bytes);
+                    assert_eq!((k, Some(&v)), (*key, newest), "{context}");
+                    self.counts[3] += 1;
+                }
+                TupleOutcome::Deleted { .. } => assert_eq!(newest, None, "{context}"),
+                TupleOutcome::WouldBlock => {}
+                // A waiting statement's own transaction has inserted it.
+                TupleOutcome::Invisible => {
+                    let own = self.sessions.iter().flatten().any(|s| s.touched(*key));
+                    assert!(own, "{context}");
+                }
+                other => panic!("{context}: {other:?}"),
+            }
+        }
+        probe.abort().unwrap();
+    }
+
+    fn step(&mut self) {
+        let n = self.rng.random_range(0..self.sessions.len());
+        if self.sessions[n].is_none() {
+            self.begin(n);
+            return;
+        }
+        match self.rng.random_range(0..100) {
+            0..12 => self.insert(n),
+            12..44 => self.change(n),
+            44..50 => self.burst(),
+            50..62 => {
+                let s = self.sessions[n].as_mut().unwrap();
+                let snapshot = s.txn.take_snapshot();
+                let found = by_scan(&self.w, &snapshot);
+                s.statement = Some(Statement { snapshot, found });
+            }
+            62..66 => self.savepoint(n),
+            66..82 => self.end(n),
+            82..88 => {
+                if self.kept.len() < 4 && self.rng.random_bool(0.7) {
+                    let txn = self.w.begin();
+                    txn.set_isolation(IsolationLevel::RepeatableRead);
+                    let snapshot = txn.take_snapshot();
+                    self.kept.push(Kept { _txn: txn, snapshot, rows: self.committed.clone() });
+                } else if !self.kept.is_empty() {
+                    let at = self.rng.random_range(0..self.kept.len());
+                    self.kept.swap_remove(at);
+                }
+            }
+            88..95 => self.vacuum(),
+            _ => self.verify(),
+        }
+        if let Some(s) = &self.sessions[n] {
+            s.txn.advance_command().unwrap();
+        }
+    }
+
+    fn run(&mut self, seed: u64, steps: usize) {
+        for step in 0..steps {
+            self.context = format!("seed {seed} step {step}");
+            self.step();
+        }
+        self.vacuum();
+    }
+
+    /// All transactions end, all snapshots go.
+    fn finish(&mut self) {
+        self.sessions.iter_mut().for_each(|s| *s = None);
+        self.kept.clear();
+        self.context += " at the end";
+        self.w.settings.work_mem_bytes = 64 << 20;
+        self.w.settings.freeze.min_age = 0;
+        let options = VacuumOptions {
+            freeze: true,
+            disable_page_skipping: true,
+            index_cleanup: IndexCleanup::On,
+            ..VacuumOptions::default()
+        };
+        let report = self.w.vacuum(&options);
+        self.nothing_left(&options, &report);
+        assert_eq!(report.counts.recently_dead_tuples, 0);
+        assert_eq!(report.new_reltuples, self.committed.len() as f64, "{}", self.context);
+        assert_eq!(report.all_frozen_pages, u64::from(report.pages_after), "{}", self.context);
+        let t = self.w.begin();
+        assert_eq!(values(&by_scan(&self.w, &t.take_snapshot())), self.committed);
+        for i in 0..self.w.indexes.len() {
+            let mut entries = BTreeSet::new();
+            self.w.indexes[i]
+                .for_each_entry(&mut |_, tid| {
+                    assert!(entries.insert(tid), "an entry twice");
+                    Ok(())
+                })
+                .unwrap();
+            assert_eq!(entries.len(), self.committed.len(), "{}: index {i}", self.context);
+        }
+    }
+}
+
+fn run(seeds: std::ops::Range<u64>, indexes: usize, steps: usize) {
+    let mut counts = [0; 4];
+    for seed in seeds {
+        let mut t = Test::new(seed, indexes, 256, SimDisk::new(seed));
+        t.run(seed, steps);
+        t.finish();
+        counts.iter_mut().zip(t.counts).for_each(|(sum, n)| *sum += n);
+    }
+    // Rows met that others had changed; of these followed; tuples removed; ways followed to their end.
+    assert!(counts.iter().all(|c| *c > 3), "too little happened: {counts:?}");
+}
+
+#[test]
+fn random_work_with_hot_updates() {
+    run(0..6, 1, 400);
+}
+
+#[test]
+fn random_work_with_every_update_in_every_index() {
+    run(100..104, 2, 400);
+}
+
+/// Power is lost in a VACUUM, somewhere; what was committed is there, and the next VACUUM ends the work.
+#[test]
+fn random_work_and_a_crash() {
+    let mut crashed = 0;
+    for seed in 200..208 {
+        let disk = SimDisk::new(seed);
+        let sim: Arc<dyn Disk> = disk.clone();
+        let indexes = 1 + (seed % 2) as usize;
+        let mut t = Test::new(seed, indexes, 16, sim);
+        t.truncate = false;
+        // More pages than the pool has frames.
+        let loader = t.w.begin();
+        for key in 0..700 {
+            let value = format!("{key:0400}").into_bytes();
+            t.w.insert(&loader, key..key + 1, &value);
+            t.committed.insert(key, value);
+        }
+        t.next_key = 700;
+        loader.commit(CommitExtras { sync: true, ..CommitExtras::default() }).unwrap();
+        t.run(seed, 60);
+        disk.sync_dir("base/5").unwrap();
+        let options = VacuumOptions { freeze: true, ..t.options() };
+        t.w.settings.work_mem_bytes = 17 << 10;
+        let wal = &t.w.ctx.wal;
+        wal.flush(wal.insert_lsn()).unwrap();
+        disk.crash_at(t.rng.random_range(0..30));
+        crashed += u32::from(t.w.vacuum_unchecked(&options).is_err());
+        let after: Arc<dyn Disk> = disk.after_crash(seed);
+        let again = World::recover(after, indexes, 512);
+        again.check();
+        let reader = again.begin();
+        let snapshot = reader.take_snapshot();
+        assert_eq!(values(&by_scan(&again, &snapshot)), t.committed, "seed {seed}");
+        for i in 0..indexes {
+            assert_eq!(by_index(&again, i, &snapshot), t.committed, "seed {seed} index {i}");
+        }
+        drop(snapshot);
+        drop(reader);
+        t.sessions.iter_mut().for_each(|s| *s = None);
+        t.kept.clear();
+        t.w = again;
+        t.context = format!("seed {seed} after the crash");
+        t.finish();
+    }
+    assert!(crashed > 2, "{crashed}");
+}
+
+/// Sessions add to counters at random, some roll back, while VACUUM goes round and a reader keeps a snapshot: no addition is lost, the
+/// snapshot stays as it is, by the heap and by the index.
+#[test]
+fn additions_under_vacuum_are_never_lost() {
+    const ROWS: i32 = 12;
+    const WRITERS: u64 = 3;
+    const ROUNDS: u64 = 120;
+    let w = World::with(1, 512);
+    let t = w.begin();
+    w.insert(&t, 0..ROWS, &0u64.to_le_bytes());
+    t.commit(CommitExtras::default()).unwrap();
+    let number = |v: &[u8]| u64::from_le_bytes(v[..8].try_into().unwrap());
+    let padded = |n: u64, pad: usize| {
+        let mut v = n.to_le_bytes().to_vec();
+        v.resize(8 + pad, b'x');
+        v
+    };
+    let added: Vec<std::sync::atomic::AtomicU64> = (0..ROWS).map(|_| Default::default()).collect();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let order = std::sync::atomic::Ordering::SeqCst;
+    std::thread::scope(|s| {
+        let (w, added, done) = (&w, &added, &done);
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|n| {
+                s.spawn(move || {
+                    let mut rng = SmallRng::seed_from_u64(n);
+                    let backend = w.backend();
+                    for _ in 0..ROUNDS {
+                        let t = w.ctx.txns.begin(&backend);
+                        let snapshot = t.take_snapshot();
+                        let rows = w.rows(&snapshot);
+                        assert_eq!(rows.len(), ROWS as usize);
+                        // In order of keys, so that nobody deadlocks.
+                        let mut keys = [rng.random_range(0..3), rng.random_range(3..ROWS)];
+                        keys.sort_unstable();
+                        for key in keys {
+                            let (mut at, mut value) = rows[&key].clone();
+                            loop {
+                                let pad = rng.random_range(0..300);
+                                let new = padded(number(&value) + 1, pad);
+                                let options = UpdateOptions {
+                                    hot: rng.random_bool(0.8),
+                                    key_changed: false,
+                                    wait: Wait::FOREVER,
+                                };
+                                match w.heap.update(&t, at, &row(key, &new), options).unwrap() {
+                                    TupleOutcome::Ok(done) => {
+                                        if !done.hot {
+                                            w.index_row(key, &new, done.tid);
+                                        }
+                                        break;
+                                    }
+                                    TupleOutcome::Updated { next, xmax } => {
+                                        let mut slot = TupleSlot::new();
+                                        let mode = RowLockMode::NoKeyUpdate;
+                                        let got = w
+                                            .heap
+                                            .lock_latest(
+                                                &t,
+                                                at,
+                                                next,
+                                                xmax,
+                                                mode,
+                                                Wait::FOREVER,
+                                                &mut slot,
+                                            )
+                                            .unwrap();
+                                        assert_eq!(got, TupleOutcome::Ok(()), "row {key}");
+                                        let (k, v) = read_row(&slot.bytes);
+                                        assert_eq!(k, key);
+                                        (at, value) = (slot.tid, v);
+                                    }
+                                    other => panic!("row {key}: {other:?}"),
+                                }
+                            }
+                        }
+                        drop(snapshot);
+                        if rng.random_bool(0.85) {
+                            t.commit(CommitExtras::default()).unwrap();
+                            keys.iter().for_each(|k| {
+                                added[*k as usize].fetch_add(1, order);
+                            });
+                        } else {
+                            t.abort().unwrap();
+                        }
+                    }
+                })
+            })
+            .collect();
+        s.spawn(move || {
+            let mut n = 0;
+            while !done.load(order) {
+                let options = VacuumOptions {
+                    index_cleanup: IndexCleanup::On,
+                    truncate: false,
+                    freeze: n % 3 == 0,
+                    ..VacuumOptions::default()
+                };
+                w.vacuum_unchecked(&options).unwrap();
+                n += 1;
+            }
+        });
+        s.spawn(move || {
+            let backend = w.backend();
+            while !done.load(order) {
+                let t = w.ctx.txns.begin(&backend);
+                t.set_isolation(IsolationLevel::RepeatableRead);
+                let snapshot = t.take_snapshot();
+                let first = values(&w.rows(&snapshot));
+                assert_eq!(first.len(), ROWS as usize);
+                for _ in 0..6 {
+                    assert_eq!(values(&w.rows(&snapshot)), first);
+                    assert_eq!(by_index(w, 0, &snapshot), first);
+                }
+                drop(snapshot);
+                t.abort().unwrap();
+            }
+        });
+        for writer in writers {
+            let result = writer.join();
+            if result.is_err() {
+                done.store(true, order);
+            }
+            result.unwrap();
+        }
+        done.store(true, order);
+    });
+    w.check();
+    let t = w.begin();
+    let rows = values(&w.rows(&t.take_snapshot()));
+    for key in 0..ROWS {
+        assert_eq!(number(&rows[&key]), added[key as usize].load(order), "row {key}");
+    }
+    drop(t);
+    w.vacuum(&VacuumOptions { index_cleanup: IndexCleanup::On, ..VacuumOptions::default() });
+    assert_eq!(values(&w.rows(&w.begin().take_snapshot())), rows);
+}
