@@ -6,7 +6,7 @@
 //! time comes from what earlier vacuums took ([`rates`]).
 //!
 //! # Invariants
-//! - At most one page in a hundred is read (of the heap, and of each index), in the time that [`Budget`] allows.
+//! - Of all pages read, of the heap and of its indexes, there are at most a hundredth of the heap's, in the time that [`Budget`] allows.
 //! - Nothing is changed, hint bits aside.
 //!
 //! # Differs from PostgreSQL
@@ -31,7 +31,7 @@ use sample::{DeadDensity, HeapSample};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// One page in so many is read at most.
+/// So many pages of the table for one that is read.
 const SAMPLE_EVERY: usize = 100;
 /// A map page's image: nearly all bits alike, so it shrinks to little.
 const MAP_IMAGE_BYTES: f64 = 100.0;
@@ -133,7 +133,9 @@ pub fn foresee(
     let reaps = has_indexes && plan.index_cleanup != IndexCleanup::Off;
     let failsafe = plan.failsafe(target.heap.context().txns.next_xid());
     let chosen = choose(plan, target, &mut out)?;
-    let wanted = chosen.len().div_ceil(SAMPLE_EVERY);
+    let most = (plan.pages as usize).div_ceil(SAMPLE_EVERY);
+    let for_indexes = if has_indexes { most * 2 / 5 / target.indexes.len() } else { 0 };
+    let wanted = (most - for_indexes * target.indexes.len()).min(chosen.len());
     let options = |page: &page::Page, bits: u8| {
         let eager = plan.mode == VacuumMode::Eager && bits & ALL_VISIBLE != 0;
         PruneOptions {
@@ -168,7 +170,7 @@ pub fn foresee(
         };
         if vacuums_indexes {
             found.method = plan.methods.get(i).copied();
-            out.add_index(&mut found, &*index.index, &density, per_index)?;
+            out.add_index(&mut found, &*index.index, &density, for_indexes, per_index)?;
         }
         out.indexes.push(found);
     }
@@ -298,9 +300,9 @@ impl Foresight {
         found: &mut IndexForesight,
         index: &dyn crate::IndexVacuum,
         density: &DeadDensity<'_>,
+        wanted: usize,
         budget: Duration,
     ) -> Result<()> {
-        let wanted = (found.pages as usize).div_ceil(SAMPLE_EVERY);
         let leaves = sample::leaves(index, found.pages, wanted, density, budget)?;
         self.sampled_pages += leaves.looked_at;
         let factor = f64::from(found.pages.saturating_sub(1)) / f64::from(leaves.looked_at.max(1));
