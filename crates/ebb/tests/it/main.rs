@@ -4,6 +4,7 @@
 
 mod compare;
 mod durability;
+mod experiments;
 mod fuzz;
 mod isolation;
 mod pgbench;

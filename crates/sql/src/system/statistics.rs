@@ -481,7 +481,7 @@ fn buffers(env: &dyn Env) -> Result<Vec<Vec<Datum>>> {
     let state = state(env)?;
     monitor(state, "pg_buffercache_pages")?;
     let mut out = Vec::new();
-    state.cluster.engine().pool.for_each_buffer(|b| {
+    for_each_shared(state, |b| {
         let mut row = vec![Datum::Int4(b.buffer as i32)];
         row.extend(place(b.tag.relation));
         row.extend([
@@ -495,8 +495,11 @@ fn buffers(env: &dyn Env) -> Result<Vec<Vec<Datum>>> {
     });
     let used = out.len();
     let frames = state.cluster.engine().pool.config().frames;
-    // Frames that hold nothing are rows too.
-    let mut taken = vec![false; frames + 1];
+    // Frames that hold nothing are rows too. Which numbers are shared_buffers' changes as frames change hands with write-behind; how
+    // many they are does not.
+    let highest = out.iter().map(|row| if let Datum::Int4(n) = row[0] { n } else { 0 }).max();
+    let highest = usize::try_from(highest.unwrap_or(0)).unwrap_or(0);
+    let mut taken = vec![false; frames.max(highest) + 1];
     for row in &out {
         if let Datum::Int4(n) = row[0]
             && let Some(slot) = usize::try_from(n).ok().and_then(|n| taken.get_mut(n))
@@ -504,8 +507,9 @@ fn buffers(env: &dyn Env) -> Result<Vec<Vec<Datum>>> {
             *slot = true;
         }
     }
-    out.reserve(frames.saturating_sub(used));
-    for (n, _) in taken.iter().enumerate().skip(1).filter(|(_, taken)| !**taken) {
+    let unused = frames.saturating_sub(used);
+    out.reserve(unused);
+    for (n, _) in taken.iter().enumerate().skip(1).filter(|(_, taken)| !**taken).take(unused) {
         let mut row = vec![Datum::Int4(i32::try_from(n).unwrap_or(i32::MAX))];
         row.resize(9, Datum::Null);
         out.push(row);
@@ -521,11 +525,20 @@ fn monitor(state: &crate::session::SessionState, function: &str) -> Result<()> {
     super::session::superuser(state, function)
 }
 
+/// Every page in shared_buffers: those in write-behind's frames, which are beside it, are not.
+fn for_each_shared(state: &crate::session::SessionState, mut f: impl FnMut(&buffer::BufferInfo)) {
+    state.cluster.engine().pool.for_each_buffer(|b| {
+        if !b.staged {
+            f(b);
+        }
+    });
+}
+
 fn summary(env: &dyn Env) -> Result<Vec<Datum>> {
     let state = state(env)?;
     monitor(state, "pg_buffercache_summary")?;
     let (mut used, mut dirty, mut pinned, mut usage) = (0i32, 0i32, 0i32, 0i64);
-    state.cluster.engine().pool.for_each_buffer(|b| {
+    for_each_shared(state, |b| {
         used += 1;
         dirty += i32::from(b.dirty);
         pinned += i32::from(b.pins > 0);
@@ -547,12 +560,17 @@ fn usage_counts(env: &dyn Env) -> Result<Vec<Vec<Datum>>> {
     let state = state(env)?;
     monitor(state, "pg_buffercache_usage_counts")?;
     let mut levels = [[0i32; 3]; 6];
-    state.cluster.engine().pool.for_each_buffer(|b| {
+    let mut used = 0;
+    for_each_shared(state, |b| {
+        used += 1;
         let level = &mut levels[usize::from(b.usage_count).min(5)];
         level[0] += 1;
         level[1] += i32::from(b.dirty);
         level[2] += i32::from(b.pins > 0);
     });
+    // A frame that holds nothing was never used.
+    let frames = i32::try_from(state.cluster.engine().pool.config().frames).unwrap_or(i32::MAX);
+    levels[0][0] += (frames - used).max(0);
     Ok((0i32..)
         .zip(levels)
         .map(|(n, [all, dirty, pinned])| [n, all, dirty, pinned].map(Datum::Int4).to_vec())
