@@ -30,6 +30,29 @@ pub struct Target {
     pub options: Vec<(String, String)>,
 }
 
+impl Target {
+    /// Reads `postgres://[user@]host[:port][/database]`.
+    pub fn parse(url: &str) -> Result<Target> {
+        let wrong = || format!("{url}: not of the form postgres://[user@]host[:port][/database]");
+        let rest = url.strip_prefix("postgres://").or_else(|| url.strip_prefix("postgresql://"));
+        let rest = rest.ok_or_else(wrong)?;
+        let (place, database) = rest.split_once('/').unwrap_or((rest, ""));
+        let (user, place) = place.rsplit_once('@').unwrap_or(("postgres", place));
+        let (host, port) = place.rsplit_once(':').unwrap_or((place, "5432"));
+        let database = database.split('?').next().unwrap_or("");
+        let text = |given: &str, default: &str| {
+            if given.is_empty() { default.to_owned() } else { given.to_owned() }
+        };
+        Ok(Target {
+            host: text(host, "127.0.0.1"),
+            port: port.parse().map_err(|_| wrong())?,
+            user: user.to_owned(),
+            database: text(database, user),
+            options: Vec::new(),
+        })
+    }
+}
+
 /// One connection.
 #[derive(Debug)]
 pub struct Client {

@@ -2,7 +2,7 @@
 //!
 //! [`client`] speaks the wire protocol, [`servers`] starts, kills and restarts either server in a
 //! temporary folder, [`script`] runs SQL files and prints what came back in a form that can be
-//! compared, [`compare`] compares two servers so, and [`figures`] and [`drop`] measure.
+//! compared, [`compare`] compares two servers so, and [`experiments`] and [`figures`] measure.
 //! The tests of `ebb` use the first three.
 
 #![forbid(unsafe_code)]
@@ -10,8 +10,10 @@
 pub mod cleanup;
 pub mod client;
 pub mod compare;
-pub mod drop;
+pub mod counters;
+pub mod experiments;
 pub mod figures;
+pub mod files;
 pub mod isolation;
 pub mod measure;
 pub mod plan;
@@ -22,6 +24,9 @@ pub mod report;
 pub mod results;
 pub mod script;
 pub mod servers;
+pub mod subject;
+pub mod trace;
+pub mod vacuum_report;
 
 /// Whatever went wrong; the laboratory reports it to a person and stops.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;

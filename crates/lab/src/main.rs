@@ -3,14 +3,16 @@
 #![forbid(unsafe_code)]
 
 use lab::isolation::Spec;
+use lab::plan::{Plan, Silent};
+use lab::results::Results;
 use lab::servers::{Make, Server};
-use lab::{Result, compare, drop, figures};
+use lab::{Result, compare, experiments, figures, published};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 const USAGE: &str =
     "usage: lab figures --peer BIN [--ebb FILE] [--quick] [--only NAME,…] [--rounds N]
-       lab drop    --peer BIN [--ebb FILE] [--quick]
+       lab ring|drop [--peer BIN] [--ebb FILE] [--rows N] [--scale N] [--rounds N] [--trace]
        lab syncs   --peer BIN [--ebb FILE]
        lab isolation --peer BIN [--ebb FILE] [--write] [--peer-only]
        lab compare --peer BIN [--ebb FILE] [--write] [--peer-only]
@@ -26,6 +28,10 @@ struct Options {
     peer_only: bool,
     only: Vec<String>,
     rounds: Option<usize>,
+    peers: Vec<PathBuf>,
+    rows: Option<u64>,
+    scale: Option<f64>,
+    trace: bool,
 }
 
 fn main() -> ExitCode {
@@ -46,7 +52,14 @@ fn run() -> Result<bool> {
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or(USAGE);
         match argument.as_str() {
-            "--peer" => options.peer = Some(value()?.into()),
+            "--peer" => {
+                let path: PathBuf = value()?.into();
+                options.peers.push(path.clone());
+                options.peer.get_or_insert(path);
+            }
+            "--rows" => options.rows = Some(value()?.parse()?),
+            "--scale" => options.scale = Some(value()?.parse()?),
+            "--trace" => options.trace = true,
             "--ebb" => options.ebb = Some(value()?.into()),
             "--quick" => options.quick = true,
             "--write" => options.write = true,
@@ -56,6 +69,9 @@ fn run() -> Result<bool> {
             _ => return Err(USAGE.into()),
         }
     }
+    if published::EXPERIMENTS.iter().any(|(name, _)| *name == command) {
+        return experiment(&command, &options);
+    }
     let peer = Make::Postgres(options.peer.clone().ok_or(USAGE)?);
     let make = |path: PathBuf| if path.is_dir() { Make::Postgres(path) } else { Make::Ebb(path) };
     let ebb = || options.ebb.clone().map_or_else(built, Ok).map(make);
@@ -64,7 +80,6 @@ fn run() -> Result<bool> {
             let scale = figures::Scale::new(options.quick, options.rounds, &options.only);
             print!("{}", figures::run(&ebb()?, &peer, &scale)?);
         }
-        "drop" => print!("{}", drop::run(&ebb()?, &peer, options.quick)?),
         "syncs" => print!("{}", figures::syncs(&ebb()?, &peer)?),
         "compare" => {
             let folder = root().join("tests/compare");
@@ -88,6 +103,29 @@ fn run() -> Result<bool> {
         }
         _ => return Err(USAGE.into()),
     }
+    Ok(true)
+}
+
+/// One experiment, its figures as text.
+fn experiment(name: &str, options: &Options) -> Result<bool> {
+    let make = |path: PathBuf| if path.is_dir() { Make::Postgres(path) } else { Make::Ebb(path) };
+    let mut makes = vec![make(options.ebb.clone().map_or_else(built, Ok)?)];
+    makes.extend(options.peers.iter().cloned().map(Make::Postgres));
+    let plan = Plan {
+        experiments: vec![name.to_owned()],
+        makes,
+        running: Vec::new(),
+        scale: options.scale.unwrap_or(1.0),
+        rows: options.rows,
+        rounds: options.rounds.unwrap_or(1),
+        trace: options.trace,
+        out: ".".into(),
+    };
+    lab::cleanup::watch()?;
+    let mut results = Results::default();
+    let ran = experiments::run(&plan, &Silent, &mut results);
+    print!("{}", experiments::table::all(&results));
+    ran?;
     Ok(true)
 }
 

@@ -32,9 +32,7 @@ pub fn provenance(ebb: &Make, peer: &Make, settings: &[(&str, &str)]) -> String 
     let model = cpu.lines().find_map(|l| l.strip_prefix("model name")).unwrap_or("");
     let model = model.trim_start_matches([' ', '\t', ':']).to_owned();
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kib = memory.lines().find_map(|l| l.strip_prefix("MemTotal:"));
-    let kib = kib.and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0);
+    let kib = memory_bytes() >> 10;
     let settings: Vec<String> = settings.iter().map(|(n, v)| format!("{n}={v}")).collect();
     let mut text = String::new();
     let _ = writeln!(text, "- machine: {cores} × {model}, {} GiB", (kib + (1 << 19)) >> 20);
@@ -42,6 +40,13 @@ pub fn provenance(ebb: &Make, peer: &Make, settings: &[(&str, &str)]) -> String 
     let _ = writeln!(text, "- servers: {}, {}", version(ebb), version(peer));
     let _ = writeln!(text, "- settings: {}", settings.join(", "));
     text
+}
+
+/// Bytes of memory that the machine has, 0 when unknown.
+pub fn memory_bytes() -> u64 {
+    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib = memory.lines().find_map(|l| l.strip_prefix("MemTotal:"));
+    kib.and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) << 10
 }
 
 fn output(program: &str, arguments: &[&str]) -> String {
@@ -64,6 +69,15 @@ pub fn pgbench_program(peer: &Make) -> PathBuf {
     }
 }
 
+/// The pgbench for a run: that of the first peer which has one, else the one on the path.
+pub fn pgbench_for(makes: &[Make]) -> PathBuf {
+    let own = |make: &Make| match make {
+        Make::Postgres(bin) => Some(bin.join("pgbench")).filter(|p| p.exists()),
+        Make::Ebb(_) => None,
+    };
+    makes.iter().find_map(own).unwrap_or_else(|| "pgbench".into())
+}
+
 /// Runs pgbench and gives what it printed.
 pub fn pgbench(program: &PathBuf, server: &Server, arguments: &[&str]) -> Result<String> {
     let mut command = Command::new(program);
@@ -83,6 +97,12 @@ pub fn tps(report: &str) -> Result<f64> {
     let line = report.lines().find_map(|l| l.strip_prefix("tps = "));
     let number = line.and_then(|l| l.split_whitespace().next()?.parse().ok());
     number.ok_or_else(|| Error::from(format!("no tps in:\n{report}")))
+}
+
+/// A count as a figure.
+#[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
+pub fn count(n: u64) -> f64 {
+    n as f64
 }
 
 /// A number with as many digits as it deserves.

@@ -29,15 +29,20 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Rows for a main table that has `small` at scale 1.
+    /// `small` times the scale, at least 1.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "a count of rows, far below 2^52"
     )]
+    pub fn scaled(&self, small: u64) -> u64 {
+        (small as f64 * self.scale).round().max(1.0) as u64
+    }
+
+    /// Rows for a main table that has `small` at scale 1.
     pub fn rows(&self, small: u64) -> u64 {
-        self.rows.unwrap_or((small as f64 * self.scale).round().max(1.0) as u64)
+        self.rows.unwrap_or_else(|| self.scaled(small))
     }
 }
 

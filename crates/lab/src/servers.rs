@@ -5,7 +5,7 @@
 //! root, so it is run as the user `postgres` then. Both get the same settings.
 
 use crate::client::{Client, Target};
-use crate::{Result, cleanup};
+use crate::{Result, cleanup, files};
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
@@ -93,7 +93,17 @@ impl Server {
             }
             Make::Postgres(bin) => {
                 let mut command = Command::new(bin.join("initdb"));
-                command.args(["-U", "postgres", "-A", "trust", "--locale=C", "-E", "UTF8", "-N"]);
+                command.args([
+                    "-U",
+                    "postgres",
+                    "-A",
+                    "trust",
+                    "--locale=C",
+                    "-E",
+                    "UTF8",
+                    "-N",
+                    "-k",
+                ]);
                 command
             }
         };
@@ -107,7 +117,7 @@ impl Server {
         let output = output?;
         if !output.status.success() {
             let text = String::from_utf8_lossy(&output.stderr).into_owned();
-            return Err(format!("making a cluster failed: {text}").into());
+            return Err(format!("making a cluster failed: {}", last_words(&text)).into());
         }
         Ok(server)
     }
@@ -153,6 +163,19 @@ impl Server {
         }
     }
 
+    /// The program that is started.
+    pub fn program(&self) -> PathBuf {
+        match &self.make {
+            Make::Ebb(binary) => binary.clone(),
+            Make::Postgres(bin) => bin.join("postgres"),
+        }
+    }
+
+    /// Where a trace of it goes.
+    pub fn trace_file(&self) -> PathBuf {
+        self.folder.path().join("trace")
+    }
+
     /// Changes a setting from the next start on.
     pub fn set(&mut self, name: &str, value: &str) {
         self.settings.retain(|(n, _)| n != name);
@@ -167,10 +190,7 @@ impl Server {
     /// The command that starts this server.
     pub fn command(&self) -> Command {
         let port = self.port.to_string();
-        let program = match &self.make {
-            Make::Ebb(binary) => binary.clone(),
-            Make::Postgres(bin) => bin.join("postgres"),
-        };
+        let program = self.program();
         let mut command = match self.wrapper.split_first() {
             None => Command::new(&program),
             Some((wrapper, arguments)) => {
@@ -228,7 +248,8 @@ impl Server {
             {
                 cleanup::ended(child.id());
                 self.child = None;
-                return Err(format!("the server ended: {status}\n{}", self.log()).into());
+                let words = last_words(&self.log()).to_owned();
+                return Err(format!("{} does not start ({status}): {words}", self.name()).into());
             }
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -302,6 +323,37 @@ impl Server {
         }
     }
 
+    /// Its processes: the main one and those whose parent that is.
+    pub fn pids(&self) -> Vec<u32> {
+        let Some(pid) = self.pid() else { return Vec::new() };
+        let mut pids = children(pid);
+        pids.push(pid);
+        pids
+    }
+
+    /// Stops, and keeps the data folder as it is now for [`Server::restore`].
+    pub fn save(&mut self) -> Result<()> {
+        self.stop(Stop::Fast)?;
+        let saved = self.folder.path().join("saved");
+        if saved.exists() {
+            fs::remove_dir_all(&saved)?;
+        }
+        fs::rename(self.data_folder(), saved)?;
+        Ok(())
+    }
+
+    /// Stops, and puts back a copy of what [`Server::save`] kept, written out to disk.
+    pub fn restore(&mut self) -> Result<()> {
+        self.stop(Stop::Immediate)?;
+        let data = self.data_folder();
+        if data.exists() {
+            fs::remove_dir_all(&data)?;
+        }
+        files::copy_tree(&self.folder.path().join("saved"), &data)?;
+        let _ = fs::remove_file(self.folder.path().join("log"));
+        Ok(())
+    }
+
     /// Stops and starts again; says how long the start took.
     pub fn restart(&mut self, how: Stop) -> Result<Duration> {
         self.stop(how)?;
@@ -334,6 +386,15 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.stop(Stop::Kill);
     }
+}
+
+/// What of a log tells why its server ended: the last line of an error, else the last line.
+fn last_words(log: &str) -> &str {
+    let telling = |l: &&str| {
+        ["FATAL:", "PANIC:", "rror:", "ERROR:", "panicked"].iter().any(|word| l.contains(word))
+    };
+    let mut lines = log.lines().rev().filter(|l| !l.trim().is_empty());
+    lines.clone().find(telling).or_else(|| lines.next()).unwrap_or("it said nothing")
 }
 
 fn alive(pid: &str) -> bool {

@@ -1,0 +1,66 @@
+//! The experiments: the published five, and two more of Ebb's own.
+//!
+//! Each sends the same statements to every server, turn about, and writes what it measured into an
+//! [`Experiment`]. None knows which server it speaks to beyond starting it.
+
+pub mod drop;
+pub mod ring;
+pub mod table;
+
+use crate::plan::{Plan, Progress};
+use crate::results::{Experiment, Figure, Results};
+use crate::subject::Subject;
+use crate::{Result, trace};
+
+/// Runs the plan's experiments; what was measured before an error stays in the results.
+pub fn run(plan: &Plan, progress: &dyn Progress, results: &mut Results) -> Result<()> {
+    if plan.trace {
+        trace::available()?;
+    }
+    for name in &plan.experiments {
+        let mut e = Experiment::new(name);
+        let ran = match name.as_str() {
+            "ring" => ring::run(plan, progress, results, &mut e),
+            "drop" => drop::run(plan, progress, results, &mut e),
+            other => Err(format!("there is no experiment {other}").into()),
+        };
+        progress.end();
+        results.experiments.push(e);
+        ran?;
+    }
+    Ok(())
+}
+
+/// Whose turn it is: each round begins with another server, so that none always runs on a warm machine.
+fn turns(subjects: &[Subject], round: usize) -> impl Iterator<Item = usize> + use<> {
+    let count = subjects.len().max(1);
+    (0..subjects.len()).map(move |turn| (round + turn) % count)
+}
+
+/// Records each of a turn's figures that there is.
+fn record(e: &mut Experiment, server: &str, x: &str, figures: &[(Figure, Option<f64>)]) {
+    for (figure, value) in figures {
+        if let Some(value) = value {
+            e.record(server, x, *figure, *value);
+        }
+    }
+}
+
+/// The text of an outcome's notices, as psql prints them.
+fn notices(outcome: &crate::client::Outcome) -> String {
+    let mut text = String::new();
+    for event in &outcome.events {
+        if let crate::client::Event::Notice(report) = event {
+            text.push_str(report.severity());
+            text.push_str(":  ");
+            text.push_str(report.message());
+            text.push('\n');
+            if !report.field('D').is_empty() {
+                text.push_str("DETAIL:  ");
+                text.push_str(report.field('D'));
+                text.push('\n');
+            }
+        }
+    }
+    text
+}
