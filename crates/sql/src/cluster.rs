@@ -73,6 +73,8 @@ pub struct Cluster {
     pub timer: Timer,
     /// When the server came up.
     pub started_us: i64,
+    /// The next XID then.
+    pub started_xid: base::Xid,
 }
 
 impl Cluster {
@@ -84,6 +86,7 @@ impl Cluster {
         crate::system::register();
         Ok(Arc::new(Cluster {
             storage: Storage::of(&engine),
+            started_xid: engine.txns.next_xid(),
             maintenance: crate::maintenance::progress::Registry::new(Arc::clone(&engine.disk)),
             engine,
             settings,

@@ -65,6 +65,26 @@ fn thresholds(cluster: &Cluster, options: &BTreeMap<String, String>) -> Threshol
     }
 }
 
+/// What autovacuum knows of the table of a `pg_class` row.
+pub(crate) fn table_state(cluster: &Cluster, database: Oid, name: &str, row: &Row) -> TableState {
+    let oid = row.oid("oid");
+    let counts = cluster.database_by_oid(database, name).activity.get(oid);
+    let count = |f: fn(&crate::activity::TableCounts) -> i64| counts.as_deref().map_or(0, f);
+    TableState {
+        oid,
+        relfrozenxid: row.xid8("relfrozenxid8"),
+        reltuples: f64::from(row.f32("reltuples")),
+        relpages: u32::try_from(row.int("relpages")).unwrap_or(0),
+        all_frozen_pages: u32::try_from(row.int("relallfrozen")).unwrap_or(0),
+        dead_tuples: count(|c| c.dead.load(Ordering::Relaxed)),
+        inserts_since_vacuum: count(|c| c.inserted_since_vacuum.load(Ordering::Relaxed)),
+        changes_since_analyze: count(|c| c.modified_since_analyze.load(Ordering::Relaxed)),
+        analyzable: matches!(row.char("relkind"), b'r' | b'm')
+            && row.text("relname") != "pg_statistic",
+        thresholds: thresholds(cluster, &row.options("reloptions")),
+    }
+}
+
 impl Host {
     fn cluster(&self) -> Result<Arc<Cluster>> {
         match self.cluster.upgrade() {
@@ -81,22 +101,7 @@ impl Host {
     }
 
     fn state_of(cluster: &Cluster, database: Oid, name: &str, row: &Row) -> TableState {
-        let oid = row.oid("oid");
-        let counts = cluster.database_by_oid(database, name).activity.get(oid);
-        let count = |f: fn(&crate::activity::TableCounts) -> i64| counts.as_deref().map_or(0, f);
-        TableState {
-            oid,
-            relfrozenxid: row.xid8("relfrozenxid8"),
-            reltuples: f64::from(row.f32("reltuples")),
-            relpages: u32::try_from(row.int("relpages")).unwrap_or(0),
-            all_frozen_pages: u32::try_from(row.int("relallfrozen")).unwrap_or(0),
-            dead_tuples: count(|c| c.dead.load(Ordering::Relaxed)),
-            inserts_since_vacuum: count(|c| c.inserted_since_vacuum.load(Ordering::Relaxed)),
-            changes_since_analyze: count(|c| c.modified_since_analyze.load(Ordering::Relaxed)),
-            analyzable: matches!(row.char("relkind"), b'r' | b'm')
-                && row.text("relname") != "pg_statistic",
-            thresholds: thresholds(cluster, &row.options("reloptions")),
-        }
+        table_state(cluster, database, name, row)
     }
 
     fn is_ours(row: &Row) -> bool {

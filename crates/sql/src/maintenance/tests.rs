@@ -231,3 +231,35 @@ fn explain_vacuum_foretells_and_does_nothing() {
         .unwrap_err();
     assert_eq!(err.state(), base::SqlState::ACTIVE_SQL_TRANSACTION);
 }
+
+#[test]
+fn the_backlog_counts_what_is_left_and_names_who_holds_it_back() {
+    let (_folder, cluster) = cluster();
+    let (mut session, mut other) = (connect(&cluster), connect(&cluster));
+    run(&mut session, "CREATE TABLE t (id int, filler text)");
+    run(&mut session, "INSERT INTO t SELECT g, md5(g::text) FROM generate_series(1, 2000) g");
+    run(&mut session, "VACUUM t");
+    let one = |session: &mut Session, column: &str| {
+        let from = "FROM ebb_vacuum_backlog WHERE relname = 't'";
+        text(session, &format!("SELECT coalesce(({column})::text, 'null') {from}"))
+    };
+    let pages = text(
+        &mut session,
+        "SELECT (relallvisible - relallfrozen)::text FROM pg_class WHERE relname = 't'",
+    );
+    assert_eq!(one(&mut session, "unfrozen_pages"), pages);
+    assert_eq!(one(&mut session, "dead_tuples"), "0");
+    assert_eq!(one(&mut session, "vacuum_due"), "null");
+    run(&mut other, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+    run(&mut other, "SELECT count(*) FROM t");
+    run(&mut session, "UPDATE t SET id = id + 1");
+    assert_eq!(one(&mut session, "dead_tuples"), "2000");
+    assert_eq!(one(&mut session, "vacuum_due <= now() + '1 s'"), "true");
+    assert_eq!(one(&mut session, "dead_bytes > 50000"), "true");
+    assert_eq!(one(&mut session, "unfrozen_pages"), "0");
+    assert_eq!(one(&mut session, "held_xids > 0"), "true");
+    assert_eq!(one(&mut session, "held_by ~ 'postgres@postgres'"), "true");
+    assert_eq!(one(&mut session, "pinned_bytes > 0"), "true");
+    run(&mut other, "COMMIT");
+    assert_eq!(one(&mut session, "held_by_pid"), "null");
+}

@@ -4,12 +4,13 @@
 //! [`names`]: reg* types. `describe`: `pg_get_*def`. `visible`: `pg_*_is_visible`, schemas. `sizes`: relation
 //! and database sizes. `privileges`: `has_*_privilege`. `session`: the session, its settings, transaction IDs.
 //! `locks`: advisory locks, `pg_locks`, cancelling. `sequences`: `nextval` and company. `activity`,
-//! `statistics`: the counters behind `pg_stat_*`. `progress`: vacuums under way. `views.sql`: the views.
+//! `statistics`: the counters behind `pg_stat_*`. `backlog`: `ebb_vacuum_backlog`. `progress`: vacuums under way. `views.sql`: the views.
 //!
 //! # Differs from PostgreSQL
 //! Functions keep PostgreSQL's OIDs; the few of our own have OIDs from 9900.
 
 mod activity;
+mod backlog;
 mod describe;
 mod functions;
 mod locks;
@@ -68,7 +69,7 @@ pub fn register() {
             }
         }
     }
-    for own in [session::OWN, statistics::OWN].concat() {
+    for own in [session::OWN, statistics::OWN, backlog::OWN].concat() {
         all.push(FunctionInfo {
             oid: Oid(own.oid),
             name: own.name,

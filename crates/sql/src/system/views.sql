@@ -405,3 +405,13 @@ CREATE VIEW pg_catalog.pg_stat_progress_analyze AS
 
 -- The buffer cache.
 CREATE VIEW pg_catalog.pg_buffercache AS SELECT * FROM pg_buffercache_pages();
+
+-- What is left for vacuums to do.
+CREATE VIEW pg_catalog.ebb_vacuum_backlog AS
+  SELECT b.relid, n.nspname AS schemaname, c.relname, b.dead_tuples, b.dead_bytes,
+         b.unfrozen_pages, b.age, b.vacuum_due, b.insert_vacuum_due, b.aggressive_vacuum_due,
+         b.wraparound_vacuum_due, b.held_by_pid, b.held_by, b.held_since, b.held_xids,
+         b.pinned_bytes
+    FROM ebb_vacuum_backlog_rows() b
+    JOIN pg_class c ON c.oid = b.relid
+    LEFT JOIN pg_namespace n ON n.oid = c.relnamespace;

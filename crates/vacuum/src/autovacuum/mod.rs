@@ -1,8 +1,9 @@
 //! When tables are vacuumed and analysed without being asked.
 //!
 //! # Layout
-//! This module: PostgreSQL's formulae, for one table. [`launcher`]: naps, databases, workers.
+//! This module: PostgreSQL's formulae, for one table.  [`forecast`]: when. [`launcher`]: naps, databases, workers.
 
+pub mod forecast;
 pub mod launcher;
 
 pub use launcher::{AutovacuumHost, DatabaseInfo, Launcher};

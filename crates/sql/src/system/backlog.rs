@@ -1,0 +1,178 @@
+//! `ebb_vacuum_backlog`: what is left for vacuums to do, when the next ones come due, and what holds clean-up back.
+//!
+//! # Differs from PostgreSQL
+//! There is no such view there. Rates are of the time since the table's last vacuum (or the server's start), XIDs of all the time since the
+//! server's start. `pinned_bytes` is at most what the oldest snapshot keeps: the share of the dead rows that died in its time.
+
+use super::{Own, moment, rows, state};
+use crate::maintenance::autovacuum::table_state;
+use crate::session::SessionState;
+use base::{Oid, Result, Xid};
+use engine::catalog::model::CatalogView;
+use engine::catalog::rows::Row;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use txn::{Backend, LockMode};
+use types::FunctionBody::Set;
+use types::{Datum, oids};
+use vacuum::autovacuum::forecast::{Due, Pace, forecast};
+
+/// Functions of our own.
+pub(super) const OWN: &[Own] = &[Own {
+    oid: 9950,
+    name: "ebb_vacuum_backlog_rows",
+    args: &[],
+    result: oids::RECORD,
+    columns: &[
+        ("relid", oids::OID),
+        ("dead_tuples", oids::INT8),
+        ("dead_bytes", oids::INT8),
+        ("unfrozen_pages", oids::INT8),
+        ("age", oids::INT8),
+        ("vacuum_due", oids::TIMESTAMPTZ),
+        ("insert_vacuum_due", oids::TIMESTAMPTZ),
+        ("aggressive_vacuum_due", oids::TIMESTAMPTZ),
+        ("wraparound_vacuum_due", oids::TIMESTAMPTZ),
+        ("held_by_pid", oids::INT4),
+        ("held_by", oids::TEXT),
+        ("held_since", oids::TIMESTAMPTZ),
+        ("held_xids", oids::INT8),
+        ("pinned_bytes", oids::INT8),
+    ],
+    body: Set(|env, _| backlog(state(env)?).map(rows)),
+}];
+
+/// The session whose snapshot or transaction is the oldest.
+struct Holder {
+    backend: Arc<Backend>,
+    xmin: Xid,
+    since_us: i64,
+}
+
+impl Holder {
+    /// Whoever holds the horizon below `next_xid`, the asker left out.
+    fn find(state: &SessionState, next_xid: Xid) -> Option<Holder> {
+        let mut oldest: Option<Holder> = None;
+        for backend in state.cluster.backends().all() {
+            if Arc::ptr_eq(&backend, &state.backend) {
+                continue;
+            }
+            let Some(xmin) = [backend.xmin(), backend.top_xid()].into_iter().flatten().min() else {
+                continue;
+            };
+            if xmin >= next_xid || oldest.as_ref().is_some_and(|o| o.xmin <= xmin) {
+                continue;
+            }
+            let since_us = backend.activity.lock().xact_start;
+            oldest = Some(Holder { backend, xmin, since_us });
+        }
+        oldest
+    }
+
+    /// `postgres@db, idle in transaction, psql`
+    fn describe(&self) -> String {
+        let a = self.backend.activity.lock();
+        let mut text = format!("{}@{}", a.user_name, a.database_name);
+        let more = [a.state.name().unwrap_or(self.backend.kind.name()), &a.application_name];
+        for word in more.iter().filter(|w| !w.is_empty()) {
+            text.push_str(", ");
+            text.push_str(word);
+        }
+        text
+    }
+}
+
+fn int(n: f64) -> Datum {
+    #[expect(clippy::cast_possible_truncation, reason = "saturates")]
+    Datum::Int8(n.round() as i64)
+}
+
+/// One row for every table of this database that holds rows.
+fn backlog(state: &SessionState) -> Result<Vec<Vec<Datum>>> {
+    let cluster = &state.cluster;
+    let next_xid = cluster.engine().txns.next_xid();
+    let now = base::sync::now_timestamp_us();
+    let up_us = (now - cluster.started_us).max(1);
+    #[expect(clippy::cast_precision_loss, reason = "a rate")]
+    let xids_per_second =
+        next_xid.0.saturating_sub(cluster.started_xid.0) as f64 * 1e6 / up_us as f64;
+    let holder = Holder::find(state, next_xid);
+    let txn = state.txn()?;
+    let classes = state.catalog.rows(&txn).scan("pg_class")?;
+    let mut out = Vec::new();
+    for class in &classes {
+        let kept = matches!(class.char("relkind"), b'r' | b'm' | b't')
+            && class.oid("relfilenode").is_valid()
+            && class.char("relpersistence") != b't';
+        if kept {
+            out.extend(table_row(state, class, next_xid, now, xids_per_second, holder.as_ref())?);
+        }
+    }
+    Ok(out)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "estimates")]
+fn table_row(
+    state: &SessionState,
+    class: &Row,
+    next_xid: Xid,
+    now: i64,
+    xids_per_second: f64,
+    holder: Option<&Holder>,
+) -> Result<Option<Vec<Datum>>> {
+    let oid = class.oid("oid");
+    let Some((visible, frozen)) = map_counts(state, oid)? else { return Ok(None) };
+    let database = state.database.oid;
+    let table = table_state(&state.cluster, database, &state.database.name, class);
+    let counts = state.database.activity.get(oid);
+    let last = counts.as_deref().map_or(0, |c| {
+        c.last_vacuum.load(Ordering::Relaxed).max(c.last_autovacuum.load(Ordering::Relaxed))
+    });
+    let since = last.max(state.cluster.started_us);
+    let pace = Pace { counted_us: now - since, xids_per_second };
+    let freeze_table_age = state.settings.borrow().int("vacuum_freeze_table_age");
+    let f = forecast(&table, &pace, next_xid, u64::try_from(freeze_table_age).unwrap_or(0));
+    let due = |due: Due| due.map_or(Datum::Null, |us| Datum::TimestampTz(now.saturating_add(us)));
+    let rows = table.reltuples.max(0.0) + table.dead_tuples as f64;
+    let row_bytes = match rows > 0.0 {
+        true => f64::from(table.relpages) * page::PAGE_SIZE as f64 / rows,
+        false => 0.0,
+    };
+    let dead_bytes = table.dead_tuples as f64 * row_bytes;
+    let mut row = vec![
+        Datum::Oid(oid),
+        Datum::Int8(table.dead_tuples),
+        int(dead_bytes),
+        int(visible.saturating_sub(frozen) as f64),
+        int(next_xid.0.saturating_sub(table.relfrozenxid.0) as f64),
+        due(f.dead_rows),
+        due(f.inserts),
+        due(f.aggressive),
+        due(f.age),
+    ];
+    match holder {
+        Some(h) => {
+            let in_its_time = (now - h.since_us) as f64 / pace.counted_us.max(1) as f64;
+            row.extend([
+                Datum::Int4(h.backend.pid),
+                Datum::text(h.describe()),
+                moment(h.since_us),
+                int(next_xid.0.saturating_sub(h.xmin.0) as f64),
+                int(dead_bytes * in_its_time.clamp(0.0, 1.0)),
+            ]);
+        }
+        None => row.extend(std::iter::repeat_n(Datum::Null, 5)),
+    }
+    Ok(Some(row))
+}
+
+/// The table's all-visible and all-frozen pages; `None` if it is gone.
+fn map_counts(state: &SessionState, oid: Oid) -> Result<Option<(u64, u64)>> {
+    crate::relations::lock(state, oid, LockMode::AccessShare)?;
+    let Some(table) = state.table_by_oid(oid)? else { return Ok(None) };
+    if table.storage.is_none() {
+        return Ok(None);
+    }
+    let open = state.open_relation(&table)?;
+    Ok(Some(open.heap.visibility_map().count()?))
+}
