@@ -7,6 +7,7 @@
 
 pub mod error;
 pub mod ids;
+pub mod latency;
 pub mod log;
 pub mod settings;
 pub mod stop;

@@ -69,6 +69,10 @@ pub struct Cluster {
     reloader: OnceLock<Reloader>,
     /// VACUUM and ANALYZE that run now.
     pub maintenance: crate::maintenance::progress::Registry,
+    /// The autovacuum workers that share the cost limit.
+    pub workers: Arc<crate::maintenance::throttle::Workers>,
+    /// How long statements have been taking.
+    pub latency: Arc<base::latency::LatencyWindow>,
     /// Raises statement timeouts.
     pub timer: Timer,
     /// When the server came up.
@@ -93,6 +97,8 @@ impl Cluster {
             databases: RwLock::new(DATABASES_RANK, HashMap::new()),
             terminator: OnceLock::new(),
             reloader: OnceLock::new(),
+            workers: Arc::default(),
+            latency: Arc::default(),
             timer: Timer::start()?,
             started_us: base::sync::now_timestamp_us(),
         }))

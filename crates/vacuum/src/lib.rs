@@ -7,7 +7,8 @@
 //! # Layout
 //! [`options`]: what the statement and the settings say. [`plan`](mod@plan): cut-offs, mode, ring, method per index. `run`: the order of the
 //! phases. `skip`: which pages are read. `heap_pass`: the first pass. [`dead_items`]: what it found. [`index_pass`]: entries that lead there.
-//! [`foresight`]: what it will come to. `reap`: the second pass. [`truncate`]: the empty end. [`throttle`]: the cost delay.
+//! [`foresight`]: what it will come to. `reap`: the second pass. [`truncate`]: the empty end. [`throttle`]: the cost delay and the
+//! latency target, by [`governor`].
 //! [`progress`], [`report`] and [`usage`]: what others see.
 //!
 //! # Invariants
@@ -24,6 +25,7 @@
 pub mod autovacuum;
 pub mod dead_items;
 pub mod foresight;
+pub mod governor;
 mod heap_pass;
 pub mod index_pass;
 pub mod options;
@@ -47,5 +49,5 @@ pub use progress::{Phase, ProgressList, ProgressRow, VacuumProgress};
 pub use report::{IndexReport, Trigger, VacuumReport};
 pub use run::{Message, TableFacts, VacuumContext, VacuumHost, VacuumTarget, run};
 pub use sample::{AnalyzeSample, analyze_sample};
-pub use throttle::{Throttle, ThrottleSettings};
+pub use throttle::{CostSource, Costs, Throttle, ThrottleSettings};
 pub use usage::{Usage, UsageMeter};

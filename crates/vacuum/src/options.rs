@@ -63,6 +63,13 @@ pub struct FreezeSettings {
     pub quiet_age: u64,
 }
 
+impl FreezeSettings {
+    /// The age at which the failsafe strikes: not before autovacuum has had its chance.
+    pub fn failsafe(&self) -> u64 {
+        self.failsafe_age.max(self.max_age.saturating_mul(105) / 100)
+    }
+}
+
 impl Default for FreezeSettings {
     fn default() -> Self {
         FreezeSettings {

@@ -160,8 +160,7 @@ impl VacuumPlan {
 
     /// Is the table so old that only freezing counts?
     pub fn failsafe(&self, next_xid: Xid) -> bool {
-        let age = self.freeze.failsafe_age.max(self.freeze.max_age / 100 * 105);
-        self.cutoffs.relfrozenxid.0 < next_xid.0.saturating_sub(age)
+        self.cutoffs.relfrozenxid.0 < next_xid.0.saturating_sub(self.freeze.failsafe())
     }
 }
 

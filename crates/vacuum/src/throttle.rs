@@ -1,17 +1,63 @@
-//! The cost delay.
+//! The cost delay, and the latency target.
 //!
 //! # Purpose
-//! As PostgreSQL's: every page costs something by how it was got, and when the costs reach the limit the vacuum sleeps.
-//! The settings can be changed while it runs (autovacuum shares its limit out among its workers).
+//! As in PostgreSQL every page costs something by how it was got, and when the costs reach the limit the vacuum sleeps. Beside that the
+//! vacuum slows down while other people's statements take longer than `vacuum_latency_target` (see [`governor`](crate::governor)).
+//!
+//! # Invariants
+//! Settings are read again whenever their generation has moved: autovacuum's limit is shared out among its workers, and a reload
+//! counts at once. The failsafe switches everything off for good; a table that nears its failsafe age heeds no latency target.
+//!
+//! # Differs from PostgreSQL
+//! The latency target.
 
+use crate::governor::Governor;
 use base::Result;
+use base::latency::LatencyWindow;
 use base::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use txn::Backend;
 
+/// The settings as they are now.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Costs {
+    /// `vacuum_cost_delay` in microseconds; 0 is off.
+    pub delay_us: u64,
+    /// `vacuum_cost_limit`.
+    pub limit: u32,
+    /// `vacuum_cost_page_hit`.
+    pub page_hit: u32,
+    /// `vacuum_cost_page_miss`.
+    pub page_miss: u32,
+    /// `vacuum_cost_page_dirty`.
+    pub page_dirty: u32,
+    /// `vacuum_latency_target` in microseconds; 0 is off.
+    pub latency_target_us: u64,
+}
+
+impl Default for Costs {
+    fn default() -> Self {
+        Costs {
+            delay_us: 0,
+            limit: 200,
+            page_hit: 1,
+            page_miss: 2,
+            page_dirty: 20,
+            latency_target_us: 0,
+        }
+    }
+}
+
+/// Where settings that change under way come from.
+pub trait CostSource: Send + Sync {
+    /// Moves when [`CostSource::costs`] may have changed. Cheap.
+    fn generation(&self) -> u64;
+    /// The settings now.
+    fn costs(&self) -> Costs;
+}
+
 /// `vacuum_cost_…`.
-#[derive(Debug)]
 pub struct ThrottleSettings {
     /// `vacuum_cost_delay` in microseconds; 0 is off.
     pub delay_us: AtomicU64,
@@ -23,26 +69,88 @@ pub struct ThrottleSettings {
     pub page_miss: AtomicU32,
     /// `vacuum_cost_page_dirty`.
     pub page_dirty: AtomicU32,
+    /// `vacuum_latency_target` in microseconds; 0 is off.
+    pub latency_target_us: AtomicU64,
     /// The failsafe has switched it off.
     pub off: AtomicBool,
+    /// From this next XID on the table nears its failsafe age, and the latency target does not count; 0: never.
+    pub urgent_from_xid: AtomicU64,
+    /// The statements of others, for the latency target.
+    pub latency: Option<Arc<LatencyWindow>>,
+    source: Option<Arc<dyn CostSource>>,
+    seen: AtomicU64,
+}
+
+impl std::fmt::Debug for ThrottleSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ThrottleSettings({:?})", self.costs())
+    }
 }
 
 impl Default for ThrottleSettings {
     fn default() -> Self {
-        ThrottleSettings::new(0, 200)
+        ThrottleSettings::of(&Costs::default())
     }
 }
 
 impl ThrottleSettings {
     /// With these and PostgreSQL's page costs.
     pub fn new(delay_us: u64, limit: u32) -> ThrottleSettings {
+        ThrottleSettings::of(&Costs { delay_us, limit, ..Costs::default() })
+    }
+
+    /// With these, which stay as they are.
+    pub fn of(costs: &Costs) -> ThrottleSettings {
         ThrottleSettings {
-            delay_us: AtomicU64::new(delay_us),
-            limit: AtomicU32::new(limit),
-            page_hit: AtomicU32::new(1),
-            page_miss: AtomicU32::new(2),
-            page_dirty: AtomicU32::new(20),
+            delay_us: AtomicU64::new(costs.delay_us),
+            limit: AtomicU32::new(costs.limit),
+            page_hit: AtomicU32::new(costs.page_hit),
+            page_miss: AtomicU32::new(costs.page_miss),
+            page_dirty: AtomicU32::new(costs.page_dirty),
+            latency_target_us: AtomicU64::new(costs.latency_target_us),
             off: AtomicBool::new(false),
+            urgent_from_xid: AtomicU64::new(0),
+            latency: None,
+            source: None,
+            seen: AtomicU64::new(0),
+        }
+    }
+
+    /// With what `source` says, now and whenever it changes.
+    pub fn from_source(source: Arc<dyn CostSource>) -> ThrottleSettings {
+        let seen = AtomicU64::new(source.generation());
+        let now = ThrottleSettings::of(&source.costs());
+        ThrottleSettings { seen, source: Some(source), ..now }
+    }
+
+    /// The settings now.
+    pub fn costs(&self) -> Costs {
+        Costs {
+            delay_us: self.delay_us.load(Ordering::Relaxed),
+            limit: self.limit.load(Ordering::Relaxed).max(1),
+            page_hit: self.page_hit.load(Ordering::Relaxed),
+            page_miss: self.page_miss.load(Ordering::Relaxed),
+            page_dirty: self.page_dirty.load(Ordering::Relaxed),
+            latency_target_us: self.latency_target_us.load(Ordering::Relaxed),
+        }
+    }
+
+    fn set(&self, costs: &Costs) {
+        self.delay_us.store(costs.delay_us, Ordering::Relaxed);
+        self.limit.store(costs.limit, Ordering::Relaxed);
+        self.page_hit.store(costs.page_hit, Ordering::Relaxed);
+        self.page_miss.store(costs.page_miss, Ordering::Relaxed);
+        self.page_dirty.store(costs.page_dirty, Ordering::Relaxed);
+        self.latency_target_us.store(costs.latency_target_us, Ordering::Relaxed);
+    }
+
+    /// Reads the settings again if they may have changed.
+    fn refresh(&self) {
+        if let Some(source) = &self.source {
+            let generation = source.generation();
+            if self.seen.swap(generation, Ordering::Relaxed) != generation {
+                self.set(&source.costs());
+            }
         }
     }
 }
@@ -50,15 +158,30 @@ impl ThrottleSettings {
 /// One operation's throttle.
 pub struct Throttle {
     settings: Arc<ThrottleSettings>,
-    seen: buffer::BufferUsage,
+    usage_seen: buffer::BufferUsage,
     balance: u64,
     delayed: Duration,
+    governor: Option<Governor>,
+    began: Instant,
+}
+
+impl Drop for Throttle {
+    fn drop(&mut self) {
+        self.stop_listening();
+    }
 }
 
 impl Throttle {
     /// Starts counting now.
     pub fn new(settings: Arc<ThrottleSettings>) -> Throttle {
-        Throttle { settings, seen: buffer::my_usage(), balance: 0, delayed: Duration::ZERO }
+        Throttle {
+            settings,
+            usage_seen: buffer::my_usage(),
+            balance: 0,
+            delayed: Duration::ZERO,
+            governor: None,
+            began: Instant::now(),
+        }
     }
 
     /// How long it has slept.
@@ -78,22 +201,17 @@ impl Throttle {
     pub fn point(&mut self, backend: &Backend) -> Result<()> {
         backend.cancel.check()?;
         let s = &self.settings;
-        let delay = s.delay_us.load(Ordering::Relaxed);
-        if delay == 0 || s.off.load(Ordering::Relaxed) {
+        if s.off.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let now = buffer::my_usage();
-        let cost = |n: u64, of: &AtomicU32| n * u64::from(of.load(Ordering::Relaxed));
-        self.balance += cost(now.hits - self.seen.hits, &s.page_hit)
-            + cost(now.reads - self.seen.reads, &s.page_miss)
-            + cost(now.dirtied - self.seen.dirtied, &s.page_dirty);
-        self.seen = now;
-        let limit = u64::from(s.limit.load(Ordering::Relaxed).max(1));
-        if self.balance < limit {
+        s.refresh();
+        let mut time = self.owed_for_cost();
+        if self.settings.latency_target_us.load(Ordering::Relaxed) != 0 || self.governor.is_some() {
+            time = time.max(self.owed_for_latency(backend));
+        }
+        if time.is_zero() {
             return Ok(());
         }
-        let time = Duration::from_micros((delay * self.balance / limit).min(delay * 4));
-        self.balance = 0;
         backend.set_wait_event(Some(("Timeout", "VacuumDelay")));
         let start = Instant::now();
         while let Some(left) = time.checked_sub(start.elapsed()).filter(|l| !l.is_zero()) {
@@ -105,5 +223,54 @@ impl Throttle {
         self.delayed += start.elapsed();
         backend.set_wait_event(None);
         backend.cancel.check()
+    }
+
+    /// The cost delay: how long to sleep now.
+    fn owed_for_cost(&mut self) -> Duration {
+        let s = &self.settings;
+        let delay = s.delay_us.load(Ordering::Relaxed);
+        if delay == 0 {
+            return Duration::ZERO;
+        }
+        let now = buffer::my_usage();
+        let cost = |n: u64, of: &AtomicU32| n * u64::from(of.load(Ordering::Relaxed));
+        self.balance += cost(now.hits - self.usage_seen.hits, &s.page_hit)
+            + cost(now.reads - self.usage_seen.reads, &s.page_miss)
+            + cost(now.dirtied - self.usage_seen.dirtied, &s.page_dirty);
+        self.usage_seen = now;
+        let limit = u64::from(s.limit.load(Ordering::Relaxed).max(1));
+        if self.balance < limit {
+            return Duration::ZERO;
+        }
+        let time = Duration::from_micros((delay * self.balance / limit).min(delay * 4));
+        self.balance = 0;
+        time
+    }
+
+    /// The latency target: how long to sleep now.
+    fn owed_for_latency(&mut self, backend: &Backend) -> Duration {
+        let s = &self.settings;
+        let Some(latency) = &s.latency else { return Duration::ZERO };
+        let target = s.latency_target_us.load(Ordering::Relaxed);
+        let urgent_from = s.urgent_from_xid.load(Ordering::Relaxed);
+        let urgent = urgent_from != 0 && backend.manager().next_xid().0 >= urgent_from;
+        if target == 0 || urgent {
+            self.stop_listening();
+            return Duration::ZERO;
+        }
+        let governor = self.governor.get_or_insert_with(|| {
+            latency.listen();
+            Governor::new(self.began.elapsed())
+        });
+        let clock = u64::try_from(base::sync::now_timestamp_us()).unwrap_or(0);
+        governor.owed(self.began.elapsed(), target, || latency.p99_us(clock))
+    }
+
+    fn stop_listening(&mut self) {
+        if self.governor.take().is_some()
+            && let Some(latency) = &self.settings.latency
+        {
+            latency.unlisten();
+        }
     }
 }

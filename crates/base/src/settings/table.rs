@@ -1738,6 +1738,15 @@ pub static DEFINITIONS: &[Definition] = &[
         short_desc: "The age at which VACUUM scans all that is not frozen.",
     },
     Definition {
+        name: "vacuum_latency_target",
+        kind: Kind::Real(0.0, 3600000.0),
+        unit: Unit::Milliseconds,
+        boot: "0",
+        context: Context::User,
+        category: "Vacuuming / Cost-Based Vacuum Delay",
+        short_desc: "VACUUM slows down while statements' 99th percentile is above this; 0 turns it off.",
+    },
+    Definition {
         name: "vacuum_max_eager_freeze_failure_rate",
         kind: Kind::Real(0.0, 1.0),
         unit: Unit::None,

@@ -79,6 +79,7 @@ const PARAMETERS: &[(&str, Of, Takes)] = &[
     ("log_autovacuum_min_duration", Of::Both, Int(-1, MAX)),
     ("vacuum_index_cleanup", Of::Both, Cleanup),
     ("vacuum_truncate", Of::Both, Bool),
+    ("vacuum_latency_target", Of::Both, Real(0.0, 3_600_000.0)),
     ("vacuum_max_eager_freeze_failure_rate", Of::Both, Real(0.0, 1.0)),
 ];
 

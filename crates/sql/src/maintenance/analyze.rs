@@ -4,7 +4,8 @@
 //! Extended statistics and those of index expressions are not gathered.
 
 use super::options::Options;
-use super::vacuum::{Ignored, Target, lock_target, throttle, update_class_in_place};
+use super::throttle::throttle;
+use super::vacuum::{Ignored, Target, lock_target, update_class_in_place};
 use crate::analyze_stats::{column_statistics, sample_rows};
 use crate::client::{Client, Notice, Severity};
 use crate::session::{Session, SessionState};
@@ -32,18 +33,17 @@ impl Session {
         target: &Target,
         options: &Options,
         own: bool,
-        workers: usize,
         client: &mut dyn Client,
     ) -> Result<()> {
         if !own {
-            let result = self.analyze_one(target, options, workers, client);
+            let result = self.analyze_one(target, options, client);
             if let Some(txn) = self.state().txn_opt() {
                 txn.advance_command()?;
             }
             return result;
         }
         self.begin_own()?;
-        if let Err(error) = self.analyze_one(target, options, workers, client) {
+        if let Err(error) = self.analyze_one(target, options, client) {
             self.abort_own();
             return Err(error);
         }
@@ -54,7 +54,6 @@ impl Session {
         &mut self,
         target: &Target,
         options: &Options,
-        workers: usize,
         client: &mut dyn Client,
     ) -> Result<()> {
         let state = Rc::clone(self.state());
@@ -85,7 +84,7 @@ impl Session {
                 .unwrap_or(2048)
         });
         let strategy = Strategy::vacuum(open.heap.relation().pool(), ring);
-        let settings = throttle(&state, &table, options.automatic, workers);
+        let settings = throttle(&state, &table, options.automatic, u64::MAX);
         let mut throttle = Throttle::new(settings);
         progress.enter(1);
         let sample = {

@@ -185,7 +185,6 @@ impl AutovacuumHost for Host {
         database: Oid,
         table: Oid,
         decision: Decision,
-        workers: usize,
     ) -> Result<()> {
         let cluster = self.cluster()?;
         let Some(name) = Host::database_name(&cluster, database)? else { return Ok(()) };
@@ -212,10 +211,10 @@ impl AutovacuumHost for Host {
         let target = Target { oid: table, name: String::new(), columns: Vec::new() };
         let mut there = true;
         if decision.vacuum {
-            there = session.vacuum_table(&target, &options, workers, &mut Quiet)?;
+            there = session.vacuum_table(&target, &options, &mut Quiet)?;
         }
         if decision.analyze && there {
-            session.analyze_table(&target, &options, true, workers, &mut Quiet)?;
+            session.analyze_table(&target, &options, true, &mut Quiet)?;
         }
         Ok(())
     }

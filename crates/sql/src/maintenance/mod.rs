@@ -15,6 +15,7 @@ pub mod options;
 pub mod progress;
 #[cfg(test)]
 mod tests;
+pub mod throttle;
 mod vacuum;
 
 pub use self::vacuum::Target;
@@ -55,6 +56,7 @@ impl Session {
         options: &Options,
         client: &mut dyn Client,
     ) -> Result<()> {
+        self.unmeasured.set(true);
         if options.vacuum {
             self.prevent_transaction(what)?;
         }
@@ -69,10 +71,10 @@ impl Session {
         for target in &targets {
             let mut there = true;
             if options.vacuum {
-                there = self.vacuum_table(target, options, 1, client)?;
+                there = self.vacuum_table(target, options, client)?;
             }
             if options.analyze && there {
-                self.analyze_table(target, options, own, 1, client)?;
+                self.analyze_table(target, options, own, client)?;
             }
         }
         if options.vacuum && !options.skip_database_stats {

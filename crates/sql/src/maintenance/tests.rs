@@ -57,7 +57,7 @@ impl Client for Last {
 }
 
 /// A new cluster in a folder that goes with the test.
-fn cluster() -> (tempfile::TempDir, Arc<Cluster>) {
+pub(super) fn cluster() -> (tempfile::TempDir, Arc<Cluster>) {
     let folder = tempfile::tempdir().unwrap();
     let disk = disk::os(folder.path().to_path_buf()).unwrap();
     let settings = Arc::new(ServerSettings::new());
@@ -68,11 +68,11 @@ fn cluster() -> (tempfile::TempDir, Arc<Cluster>) {
     (folder, Cluster::new(engine, settings).unwrap())
 }
 
-fn connect(cluster: &Arc<Cluster>) -> Session {
+pub(super) fn connect(cluster: &Arc<Cluster>) -> Session {
     Session::internal(cluster, "postgres", BackendKind::Client).unwrap()
 }
 
-fn run(session: &mut Session, sql: &str) -> Option<Datum> {
+pub(super) fn run(session: &mut Session, sql: &str) -> Option<Datum> {
     let mut last = Last::default();
     session.simple_query(sql, &mut last).unwrap_or_else(|e| panic!("{sql}: {e}"));
     last.0

@@ -9,6 +9,7 @@
 
 use super::explain::Foretold;
 use super::options::{Options, stored_index_cleanup};
+use super::throttle::throttle;
 use crate::client::{Client, Notice, Severity};
 use crate::session::{Session, SessionState};
 use base::{BlockNumber, Fork, Oid, RelationId, Result, SqlState, Xid, bail};
@@ -25,9 +26,8 @@ use txn::{LockMode, LockOutcome, Wait};
 use types::Datum;
 use types::io::parse_bool;
 use vacuum::{
-    FreezeSettings, IndexCleanup, IndexTarget, Message, TableFacts, ThrottleSettings, Trigger,
-    VacuumContext, VacuumHost, VacuumOptions, VacuumProgress, VacuumReport, VacuumSettings,
-    VacuumTarget,
+    FreezeSettings, IndexCleanup, IndexTarget, Message, TableFacts, Trigger, VacuumContext,
+    VacuumHost, VacuumOptions, VacuumProgress, VacuumReport, VacuumSettings, VacuumTarget,
 };
 
 /// Sends messages as they come, or logs them.
@@ -140,50 +140,6 @@ fn vacuum_settings(state: &SessionState, table: &Table, automatic: bool) -> Vacu
     }
 }
 
-/// The cost delay of a table's vacuum or analyze; autovacuum's limit is shared out among `workers`.
-pub(super) fn throttle(
-    state: &SessionState,
-    table: &Table,
-    automatic: bool,
-    workers: usize,
-) -> Arc<ThrottleSettings> {
-    let s = state.settings.borrow();
-    let mut delay_ms = s.real("vacuum_cost_delay");
-    let mut limit = s.int("vacuum_cost_limit");
-    if automatic {
-        let own: Option<f64> =
-            table.options.get("autovacuum_vacuum_cost_delay").and_then(|d| d.parse().ok());
-        let general = s.real("autovacuum_vacuum_cost_delay");
-        if let Some(d) = own.filter(|d| *d >= 0.0) {
-            delay_ms = d;
-        } else if general >= 0.0 {
-            delay_ms = general;
-        }
-        let own = table.option_i64("autovacuum_vacuum_cost_limit");
-        let general = s.int("autovacuum_vacuum_cost_limit");
-        if let Some(own) = own.filter(|l| *l > 0) {
-            limit = own;
-        } else {
-            if general > 0 {
-                limit = general;
-            }
-            limit = (limit / i64::try_from(workers.max(1)).unwrap_or(1)).max(1);
-        }
-    }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a delay")]
-    let throttle = ThrottleSettings::new(
-        (delay_ms.max(0.0) * 1000.0) as u64,
-        u32::try_from(limit).unwrap_or(200),
-    );
-    let set = |to: &std::sync::atomic::AtomicU32, name: &str| {
-        to.store(u32::try_from(s.int(name)).unwrap_or(1), Ordering::Relaxed);
-    };
-    set(&throttle.page_hit, "vacuum_cost_page_hit");
-    set(&throttle.page_miss, "vacuum_cost_page_miss");
-    set(&throttle.page_dirty, "vacuum_cost_page_dirty");
-    Arc::new(throttle)
-}
-
 /// The table after its lock; None when there is nothing to do, of which the client has been told.
 pub(super) fn lock_target(
     session: &Session,
@@ -286,11 +242,10 @@ impl Session {
         &mut self,
         target: &Target,
         options: &Options,
-        workers: usize,
         client: &mut dyn Client,
     ) -> Result<bool> {
         self.begin_own()?;
-        let result = self.vacuum_one(target, options, workers, client);
+        let result = self.vacuum_one(target, options, client);
         let toast = match result {
             Ok(toast) => toast,
             Err(error) => {
@@ -307,7 +262,7 @@ impl Session {
                 index_cleanup: options.index_cleanup,
                 ..options.clone()
             };
-            self.vacuum_table(&target, &options, workers, client)?;
+            self.vacuum_table(&target, &options, client)?;
         }
         Ok(true)
     }
@@ -319,15 +274,10 @@ impl Session {
         options: &Options,
         client: &mut dyn Client,
     ) -> Result<()> {
-        let toast = self.vacuum_one(target, options, 1, client)?;
+        let toast = self.vacuum_one(target, options, client)?;
         if let Some(toast) = toast.filter(|t| t.is_valid() && options.process_toast) {
             let target = Target { oid: toast, name: String::new(), columns: Vec::new() };
-            self.vacuum_one(
-                &target,
-                &Options { process_main: true, ..options.clone() },
-                1,
-                client,
-            )?;
+            self.vacuum_one(&target, &Options { process_main: true, ..options.clone() }, client)?;
         }
         Ok(())
     }
@@ -337,7 +287,6 @@ impl Session {
         &mut self,
         target: &Target,
         options: &Options,
-        workers: usize,
         client: &mut dyn Client,
     ) -> Result<Option<Oid>> {
         let foretell = options.foretell.as_deref();
@@ -384,7 +333,7 @@ impl Session {
             backend: &state.backend,
             lock_tag: crate::relations::lock_tag(&state, table.oid),
             progress,
-            throttle: throttle(&state, &table, automatic, workers),
+            throttle: throttle(&state, &table, automatic, settings.freeze.failsafe()),
             host: &host,
             trigger: if automatic { Trigger::Automatic } else { Trigger::Statement },
         };

@@ -94,6 +94,8 @@ pub struct Session {
     reported_under: (u64, bool, Oid),
     current_statement: Option<Arc<str>>,
     settings_seen: Cell<u64>,
+    /// The statement is maintenance: its time is nobody's latency.
+    pub(crate) unmeasured: Cell<bool>,
     /// A setting has changed since the functions' view of the session was made.
     settings_changed: Cell<bool>,
     /// The query string has several statements: they are one transaction, a block of a kind.
@@ -201,6 +203,7 @@ impl Session {
             reported_under: (u64::MAX, false, Oid::INVALID),
             current_statement: None,
             settings_seen: Cell::new(0),
+            unmeasured: Cell::new(false),
             settings_changed: Cell::new(false),
             in_implicit_block: false,
         })

@@ -265,7 +265,14 @@ impl Session {
     /// The session waits for its client.
     pub(super) fn go_idle(&mut self) {
         let mut activity = self.state.backend.activity.lock();
-        activity.state_change = base::sync::now_timestamp_us();
+        let now = base::sync::now_timestamp_us();
+        if !self.unmeasured.replace(false) {
+            let took = now - self.state.statement_start_us.get();
+            let [now, took] = [now, took].map(|us| u64::try_from(us).unwrap_or(0));
+            let shard = usize::try_from(self.state.backend.pid).unwrap_or(0);
+            self.state.cluster.latency.record(shard, now, took);
+        }
+        activity.state_change = now;
         activity.state = match self.block {
             Block::None | Block::Implicit => BackendState::Idle,
             Block::Explicit => BackendState::IdleInTransaction,

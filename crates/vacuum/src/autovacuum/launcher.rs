@@ -51,7 +51,7 @@ pub trait AutovacuumHost: Send + Sync + 'static {
     /// The catalog's.
     fn table(&self, worker: &Arc<Backend>, database: Oid, table: Oid)
     -> Result<Option<TableState>>;
-    /// Vacuums and analyses a table, in transactions of its own. `workers` run now: the cost limit is shared out among them.
+    /// Vacuums and analyses a table, in transactions of its own.
     ///
     /// # Errors
     /// The statement's.
@@ -61,7 +61,6 @@ pub trait AutovacuumHost: Send + Sync + 'static {
         database: Oid,
         table: Oid,
         decision: Decision,
-        workers: usize,
     ) -> Result<()>;
     /// All tables of a database have been looked at: its datfrozenxid may advance, and the commit log be cut.
     ///
@@ -263,7 +262,7 @@ impl Launcher {
             return Ok(());
         }
         worker.set_never_yields(decision.for_age);
-        let result = self.host.work(worker, database, table, decision, self.workers().max(1));
+        let result = self.host.work(worker, database, table, decision);
         worker.set_never_yields(false);
         result
     }

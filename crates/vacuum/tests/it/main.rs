@@ -8,4 +8,5 @@ mod random;
 mod report;
 mod sample;
 mod support;
+mod throttle;
 mod truncate;
