@@ -141,8 +141,8 @@ pub(super) fn throttle(
 #[cfg(test)]
 mod tests {
     use super::super::tests::{cluster, connect, run};
-    use engine::catalog::model::CatalogView;
     use super::*;
+    use engine::catalog::model::CatalogView;
 
     #[test]
     fn workers_share_the_limit_but_for_tables_with_their_own() {
