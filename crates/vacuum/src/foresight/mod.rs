@@ -6,7 +6,7 @@
 //! time comes from what earlier vacuums took ([`rates`]).
 //!
 //! # Invariants
-//! - Of all pages read, of the heap and of its indexes, there are at most a hundredth of the heap's, in the time that [`Budget`] allows.
+//! - Of all pages read, of the heap and of its indexes, there are at most a hundredth of the heap's (or [`FEWEST_PAGES`]), in the time that [`Budget`] allows.
 //! - Nothing is changed, hint bits aside.
 //!
 //! # Differs from PostgreSQL
@@ -33,6 +33,8 @@ use std::time::Duration;
 
 /// So many pages of the table for one that is read.
 const SAMPLE_EVERY: usize = 100;
+/// Of a small table so many pages may be read all the same.
+const FEWEST_PAGES: usize = 32;
 /// A map page's image: nearly all bits alike, so it shrinks to little.
 const MAP_IMAGE_BYTES: f64 = 100.0;
 
@@ -133,7 +135,7 @@ pub fn foresee(
     let reaps = has_indexes && plan.index_cleanup != IndexCleanup::Off;
     let failsafe = plan.failsafe(target.heap.context().txns.next_xid());
     let chosen = choose(plan, target, &mut out)?;
-    let most = (plan.pages as usize).div_ceil(SAMPLE_EVERY);
+    let most = (plan.pages as usize / SAMPLE_EVERY).max(FEWEST_PAGES);
     let for_indexes = if has_indexes { most * 2 / 5 / target.indexes.len() } else { 0 };
     let wanted = (most - for_indexes * target.indexes.len()).min(chosen.len());
     let options = |page: &page::Page, bits: u8| {
