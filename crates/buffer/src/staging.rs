@@ -11,6 +11,7 @@
 //!   was latched for writing is the pool's again at once, and the pool pays with the next frame it finds.
 //! - `STAGED` is set and cleared together with membership in `staged`, under the lock.
 //! - A round writes and gives free whatever it can have without waiting; it waits for nothing but the WAL and the disk.
+//! - Pages do not stay: when none has come for a while, those that wait are written though they are few.
 //!
 //! # Locks
 //! One round at a time. Latches are only tried, so an operation that holds some may run a round itself.
@@ -28,7 +29,7 @@ use crate::ranks;
 use crate::stats::{BackendType, IoContext, set_backend_type};
 use crate::strategy::Strategy;
 use crate::write::Imaged;
-use base::sync::{Condvar, Mutex};
+use base::sync::{Condvar, Mutex, now};
 use base::{BlockNumber, Fork, Lsn, RelationId, Result, stop_point};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -50,7 +51,12 @@ pub(crate) struct Staging {
 struct Lists {
     idle: Vec<u32>,
     staged: HashSet<u32>,
+    /// Pages that have come, ever.
+    arrived: u64,
 }
+
+/// No page has come for so long: what is there may go.
+const QUIET: Duration = Duration::from_millis(200);
 
 /// What write-behind holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,7 +83,10 @@ impl Staging {
     pub(crate) fn new(capacity: usize) -> Staging {
         Staging {
             capacity,
-            lists: Mutex::new(ranks::STAGING, Lists { idle: Vec::new(), staged: HashSet::new() }),
+            lists: Mutex::new(
+                ranks::STAGING,
+                Lists { idle: Vec::new(), staged: HashSet::new(), arrived: 0 },
+            ),
             changed: Condvar::new(),
             owed: AtomicUsize::new(0),
             round: Mutex::new(ranks::WRITE_BEHIND_ROUND, ()),
@@ -197,10 +206,12 @@ impl Pool {
                     return Ok(Staged::Busy);
                 }
                 lists.staged.insert(n);
-                let much = staging.is_much(&lists);
+                lists.arrived += 1;
+                // The first one starts the thread's watch.
+                let wake = lists.staged.len() == 1 || staging.is_much(&lists);
                 drop(lists);
                 self.unpin(n);
-                if much {
+                if wake {
                     self.wake_write_behind();
                 }
                 return Ok(Staged::Exchanged(idle));
@@ -432,6 +443,7 @@ impl Pool {
         loop {
             {
                 let mut lists = self.staging.lists.lock();
+                let (mut seen, mut since) = (lists.arrived, now());
                 loop {
                     if self.staging.stop.load(Ordering::Acquire) {
                         return;
@@ -439,7 +451,18 @@ impl Pool {
                     if self.staging.is_much(&lists) {
                         break;
                     }
-                    lists.wait(&self.staging.changed);
+                    if lists.arrived != seen || lists.staged.is_empty() {
+                        (seen, since) = (lists.arrived, now());
+                    }
+                    if lists.staged.is_empty() {
+                        lists.wait(&self.staging.changed);
+                        continue;
+                    }
+                    let quiet = since.elapsed();
+                    if quiet >= QUIET {
+                        break;
+                    }
+                    lists.wait_for(&self.staging.changed, QUIET - quiet);
                 }
             }
             // An error stays with the pages: who needs room meets it again and reports it.

@@ -35,12 +35,17 @@ pub struct Ring {
     pub(crate) slots: Vec<u32>,
     pub(crate) next: usize,
     pub(crate) capacity: usize,
+    /// Some slot was used a second time.
+    came_round: bool,
 }
 
 impl Ring {
     fn new(pages: usize, pool: &BufferPool) -> Ring {
         let capacity = pages.min(pool.config().frames / 8).max(1);
-        Ring { slots: Vec::new(), next: 0, capacity }
+        Ring::empty(capacity)
+    }
+    fn empty(capacity: usize) -> Ring {
+        Ring { slots: Vec::new(), next: 0, capacity, came_round: false }
     }
     /// Its size in pages.
     pub fn pages(&self) -> usize {
@@ -53,6 +58,7 @@ impl Ring {
             self.next = self.slots.len() - 1;
             return NO_FRAME;
         }
+        self.came_round = true;
         self.next = (self.next + 1) % self.capacity;
         self.slots[self.next]
     }
@@ -83,13 +89,23 @@ impl Strategy {
     }
     /// As `self`, with an empty ring of the same size: for a helper of the same operation.
     pub fn fresh(&self) -> Strategy {
-        let ring = |r: &Ring| Ring { slots: Vec::new(), next: 0, capacity: r.capacity };
+        let ring = |r: &Ring| Ring::empty(r.capacity);
         match self {
             Strategy::Normal => Strategy::Normal,
             Strategy::BulkRead(r) => Strategy::BulkRead(ring(r)),
             Strategy::BulkWrite(r) => Strategy::BulkWrite(ring(r)),
             Strategy::Vacuum(r) => Strategy::Vacuum(ring(r)),
         }
+    }
+    /// The end of an operation that will not come back to its pages: if it went through more of them than its ring holds,
+    /// the last ones leave as all those before them did, and the pool has the ring's frames again. What others want stays.
+    pub fn finish(mut self, pool: &BufferPool) {
+        let Some(ring) = self.ring() else { return };
+        if !ring.came_round {
+            return;
+        }
+        let slots = std::mem::take(&mut ring.slots);
+        pool.inner().release(slots.into_iter().filter(|n| *n != NO_FRAME), &self);
     }
     /// True without a ring.
     #[inline]

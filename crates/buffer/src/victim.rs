@@ -112,6 +112,16 @@ impl Pool {
         Ok(None)
     }
 
+    /// Frees the frames of a ring, as if it came round to each once more.
+    pub(crate) fn release(&self, frames: impl Iterator<Item = u32>, strategy: &Strategy) {
+        for n in frames {
+            // What can't be written now stays in the pool, for a checkpoint to try.
+            if let Ok(Some((taken, _))) = self.reuse(n, strategy.writes_behind(), strategy) {
+                self.put_free(taken);
+            }
+        }
+    }
+
     /// A claimed frame without a page: given back, or never used.
     pub(crate) fn take_free(&self) -> Option<u32> {
         if self.free_count.load(Ordering::Relaxed) > 0 {

@@ -151,7 +151,7 @@ pub fn run(
             &context.progress,
         )?;
     }
-    drop(strategy);
+    strategy.finish(target.heap.relation().pool());
     let mut len = pages;
     if plan.truncate && !run.failsafe && truncate::worth_it(pages, run.pass.counts.nonempty_pages) {
         len = truncate::truncate(target, context, pages, run.pass.counts.nonempty_pages)?;

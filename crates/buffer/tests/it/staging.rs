@@ -202,3 +202,70 @@ fn an_operation_that_comes_back_to_its_pages_stays_in_its_ring() {
         assert_eq!(value(&pin(&rel, b)), u64::from(b) + 2);
     }
 }
+
+#[test]
+fn an_operation_that_came_round_its_ring_leaves_nothing_in_shared_buffers() {
+    let mut config = config(512);
+    config.staging_frames = 256;
+    let bed = bed_with(config);
+    let rel = filled(&bed, 1, 200);
+    bed.checkpoint();
+    let id = rel.id();
+    rel.forget();
+    let rel = bed.pool.open(id, Default::default());
+    let shared = || {
+        let mut shared = 0;
+        bed.pool.for_each_buffer(|b| shared += usize::from(!b.staged));
+        shared
+    };
+    let mut ring = Strategy::vacuum(&bed.pool, 128);
+    pass(&rel, &mut ring, 1);
+    assert!((1..=16).contains(&shared()));
+    // Somebody else wants one of them: it stays.
+    let kept = pin(&rel, 199);
+    ring.finish(&bed.pool);
+    assert_eq!(shared(), 1);
+    assert_eq!(value(&kept), 200);
+    drop(kept);
+    // Few pages, all in the ring: they stay cached.
+    let small = filled(&bed, 2, 10);
+    bed.checkpoint();
+    let id = small.id();
+    small.forget();
+    let small = bed.pool.open(id, Default::default());
+    let before = shared();
+    let mut ring = Strategy::vacuum(&bed.pool, 128);
+    pass(&small, &mut ring, 1);
+    ring.finish(&bed.pool);
+    assert_eq!(shared(), before + 10);
+    bed.checkpoint();
+    for b in 0..200 {
+        assert_eq!(value(&pin(&rel, b)), u64::from(b) + 1);
+    }
+}
+
+#[test]
+fn a_few_staged_pages_do_not_wait_for_more() {
+    let mut config = config(512);
+    config.staging_frames = 256;
+    config.write_behind_thread = true;
+    let bed = bed_with(config);
+    let rel = filled(&bed, 1, 40);
+    bed.checkpoint();
+    let id = rel.id();
+    rel.forget();
+    let rel = bed.pool.open(id, Default::default());
+    let mut ring = Strategy::vacuum(&bed.pool, 128);
+    pass(&rel, &mut ring, 1);
+    ring.finish(&bed.pool);
+    let begun = std::time::Instant::now();
+    while bed.pool.staging_status().staged > 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", bed.pool.staging_status());
+        std::thread::yield_now();
+    }
+    assert!(bed.wal.flushed.load(Ordering::SeqCst) >= 10_039);
+    assert_eq!(rel.cached_pages(), 0);
+    for b in 0..40 {
+        assert_eq!(value(&pin(&rel, b)), u64::from(b) + 1);
+    }
+}
