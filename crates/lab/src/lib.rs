@@ -15,6 +15,7 @@ pub mod experiments;
 pub mod figures;
 pub mod files;
 pub mod isolation;
+pub mod load;
 pub mod measure;
 pub mod plan;
 pub mod plots;

@@ -12,7 +12,7 @@ use std::process::{Command, ExitCode};
 
 const USAGE: &str =
     "usage: lab figures --peer BIN [--ebb FILE] [--quick] [--only NAME,…] [--rounds N]
-       lab ring|drop [--peer BIN] [--ebb FILE] [--rows N] [--scale N] [--rounds N] [--trace]
+       lab ring|sync|index|longtx|drop [--peer BIN] [--ebb FILE] [--rows N] [--scale N] [--rounds N] [--trace]
        lab syncs   --peer BIN [--ebb FILE]
        lab isolation --peer BIN [--ebb FILE] [--write] [--peer-only]
        lab compare --peer BIN [--ebb FILE] [--write] [--peer-only]

@@ -239,6 +239,18 @@ impl Subject {
         self.counters()
     }
 
+    /// Starts it if it was stopped.
+    pub fn start(&mut self) -> Result<()> {
+        if let Place::Started(server) = &mut self.place
+            && server.pid().is_none()
+        {
+            server.restore()?;
+            server.run_under(&[]);
+            server.start()?;
+        }
+        Ok(())
+    }
+
     /// Keeps what is in the server now, for [`Subject::fresh`].
     pub fn save(&mut self) -> Result<()> {
         match &mut self.place {

@@ -4,7 +4,10 @@
 //! [`Experiment`]. None knows which server it speaks to beyond starting it.
 
 pub mod drop;
+pub mod index;
+pub mod longtx;
 pub mod ring;
+pub mod sync;
 pub mod table;
 
 use crate::plan::{Plan, Progress};
@@ -21,6 +24,9 @@ pub fn run(plan: &Plan, progress: &dyn Progress, results: &mut Results) -> Resul
         let mut e = Experiment::new(name);
         let ran = match name.as_str() {
             "ring" => ring::run(plan, progress, results, &mut e),
+            "index" => index::run(plan, progress, results, &mut e),
+            "sync" => sync::run(plan, progress, results, &mut e),
+            "longtx" => longtx::run(plan, progress, results, &mut e),
             "drop" => drop::run(plan, progress, results, &mut e),
             other => Err(format!("there is no experiment {other}").into()),
         };
@@ -29,6 +35,17 @@ pub fn run(plan: &Plan, progress: &dyn Progress, results: &mut Results) -> Resul
         ran?;
     }
     Ok(())
+}
+
+/// pgbench's scale for as many rows as the plan wants, and the rows that it makes.
+fn pgbench_rows(plan: &Plan, small: u64) -> (u64, u64) {
+    let scale = plan.rows(small).div_ceil(100_000);
+    (scale, scale * 100_000)
+}
+
+/// A pool that such a table and its indexes fit in, of which an eighth is more than any ring that is tried.
+fn pool(rows: u64) -> String {
+    format!("{}MB", (rows * 256).next_power_of_two().max(256 << 20) >> 20)
 }
 
 /// Whose turn it is: each round begins with another server, so that none always runs on a warm machine.

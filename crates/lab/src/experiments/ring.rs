@@ -32,8 +32,7 @@ pub fn run(
         "{rows} rows with an index on md5 text, half updated; VACUUM with cold caches, then CHECKPOINT"
     );
     // All of it fits, and the largest ring is not cut to an eighth of the pool.
-    let pool = (rows * 256).next_power_of_two().max(256 << 20) >> 20;
-    let pool = format!("{pool}MB");
+    let pool = super::pool(rows);
     let settings = [("shared_buffers", pool.as_str()), ("autovacuum", "off")];
     let statements = statements(rows);
     e.steps = statements.clone();
