@@ -2,3 +2,4 @@
 
 mod sessions;
 mod support;
+mod tiny_pool;

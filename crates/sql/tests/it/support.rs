@@ -15,20 +15,25 @@ pub struct Database {
     _folder: tempfile::TempDir,
 }
 
-fn options() -> EngineOptions {
+fn options(buffers: i64) -> EngineOptions {
     let settings = ServerSettings::new();
-    settings.set_internal("shared_buffers", Value::Int(2048));
+    settings.set_internal("shared_buffers", Value::Int(buffers));
     settings.set_internal("log_checkpoints", Value::Bool(false));
     EngineOptions { background: false, ..EngineOptions::new(Arc::new(settings)) }
 }
 
 impl Database {
     pub fn new() -> Database {
+        Database::with_buffers(2048)
+    }
+
+    /// With `shared_buffers` of so many pages.
+    pub fn with_buffers(buffers: i64) -> Database {
         base::log::set_min_level(base::log::Level::Panic);
         let folder = tempfile::tempdir().unwrap();
         let disk = disk::os(folder.path().to_path_buf()).unwrap();
-        sql::init::init_with(Arc::clone(&disk), options()).unwrap();
-        let options = options();
+        sql::init::init_with(Arc::clone(&disk), options(2048)).unwrap();
+        let options = options(buffers);
         let settings = Arc::clone(&options.settings);
         let engine = Engine::open(disk, options).unwrap();
         Database { cluster: Cluster::new(engine, settings).unwrap(), _folder: folder }
