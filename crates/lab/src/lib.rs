@@ -7,7 +7,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod advise;
 pub mod cleanup;
+pub mod cli;
 pub mod client;
 pub mod compare;
 pub mod counters;
@@ -16,7 +18,9 @@ pub mod figures;
 pub mod files;
 pub mod isolation;
 pub mod load;
+pub mod machine;
 pub mod measure;
+pub mod older;
 pub mod plan;
 pub mod plots;
 pub mod progress;

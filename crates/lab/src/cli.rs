@@ -1,0 +1,259 @@
+//! The command line of `ebb lab` and of this crate's own binary.
+
+use crate::plan::Plan;
+use crate::progress::Bars;
+use crate::results::Results;
+use crate::servers::Make;
+use crate::{Result, advise, cleanup, experiments, machine, older, published, report};
+use clap::{Args, Subcommand};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The arguments after `ebb lab`.
+#[derive(Args, Clone, Debug)]
+#[command(args_conflicts_with_subcommands = false)]
+pub struct Lab {
+    #[command(subcommand)]
+    what: Option<What>,
+    #[command(flatten)]
+    options: Options,
+}
+
+#[derive(Args, Clone, Debug)]
+struct Options {
+    /// A PostgreSQL to measure beside Ebb: its `postgres` or the folder that it lies in; may be repeated.
+    #[arg(long, value_name = "PATH", global = true)]
+    peer: Vec<PathBuf>,
+    /// A running server to use as it is, as postgres://user:password@host:port/database; may be repeated.
+    #[arg(long, value_name = "URL", global = true)]
+    server: Vec<String>,
+    /// Another `ebb` (or another PostgreSQL's folder) than this one.
+    #[arg(long, value_name = "FILE", global = true)]
+    ebb: Option<PathBuf>,
+    /// How many times the small size.
+    #[arg(long, value_name = "N", default_value_t = 1.0, global = true)]
+    scale: f64,
+    /// Rows of each experiment's main table, instead of a scale.
+    #[arg(long, value_name = "N", global = true)]
+    rows: Option<u64>,
+    /// How often each figure is taken.
+    #[arg(long, value_name = "N", global = true)]
+    rounds: Option<usize>,
+    /// Run servers under strace, to count write calls and syncs by kind of file.
+    #[arg(long, global = true)]
+    trace: bool,
+    /// The folder for the report [default: ./ebb-lab-DATE-TIME].
+    #[arg(long, value_name = "DIR", global = true)]
+    out: Option<PathBuf>,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+enum What {
+    /// 1: how much VACUUM writes, by BUFFER_USAGE_LIMIT.
+    Ring,
+    /// 2: the aggressive-vacuum spike.
+    Freeze,
+    /// 3: what INDEX_CLEANUP costs.
+    Index,
+    /// 4: access strategies and WAL syncs.
+    Sync,
+    /// 5: forgetting a relation's buffers.
+    Drop,
+    /// What one idle transaction holds back.
+    Longtx,
+    /// EXPLAIN VACUUM: expected beside actual.
+    Explain,
+    /// Advice on the vacuum settings of one table of your own server; reads only.
+    Advise(advise::Arguments),
+    /// Write the report again from a run's results.json.
+    Report {
+        /// The folder with results.json.
+        folder: PathBuf,
+    },
+    /// Throughput and times of ordinary work, beside one PostgreSQL.
+    Figures {
+        /// A small size.
+        #[arg(long)]
+        quick: bool,
+        /// Only these, separated by commas.
+        #[arg(long, value_delimiter = ',')]
+        only: Vec<String>,
+    },
+    /// Commits against WAL syncs, traced.
+    Syncs,
+    /// The scripts of tests/compare, answered by both.
+    Compare {
+        /// Write down the peer's answers.
+        #[arg(long)]
+        write: bool,
+        /// Without Ebb.
+        #[arg(long)]
+        peer_only: bool,
+    },
+    /// The scripts of tests/isolation.
+    Isolation {
+        /// Write down the answers.
+        #[arg(long)]
+        write: bool,
+        /// The peer instead of Ebb.
+        #[arg(long)]
+        peer_only: bool,
+    },
+}
+
+impl Lab {
+    /// Runs; `ebb` is the program to measure unless another is named, none to build one.
+    pub fn run(self, ebb: Option<PathBuf>) -> ExitCode {
+        let result = stop_on_signals().and_then(|()| self.dispatch(ebb));
+        cleanup::finish();
+        match result {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::FAILURE,
+            Err(e) => {
+                eprintln!("ebb lab: {}", one_line(&e.to_string()));
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    fn dispatch(self, program: Option<PathBuf>) -> Result<bool> {
+        let options = self.options;
+        if self.what.is_none() || matches!(&self.what, Some(what) if what.is_experiment()) {
+            // Before anything is built or started: a wrong path is better known now.
+            options.peer.iter().try_for_each(|p| bin_folder(p).map(drop))?;
+        }
+        let ebb = || -> Result<Make> {
+            let path = match options.ebb.clone().or(program) {
+                Some(path) => path,
+                None => older::built()?,
+            };
+            if path.is_dir() { Ok(Make::Postgres(bin_folder(&path)?)) } else { Ok(Make::Ebb(path)) }
+        };
+        let peer = || -> Result<Make> {
+            let path = options.peer.first().ok_or("--peer names a PostgreSQL; this needs one")?;
+            Ok(Make::Postgres(bin_folder(path)?))
+        };
+        match self.what.clone() {
+            Some(What::Advise(arguments)) => advise::run(&arguments, &options.server),
+            Some(What::Report { folder }) => {
+                let results = report::read(&folder)?;
+                report::write(&results, &folder)?;
+                Ok(true)
+            }
+            Some(What::Figures { quick, only }) => {
+                older::figures(&ebb()?, &peer()?, quick, options.rounds, &only)
+            }
+            Some(What::Syncs) => older::syncs(&ebb()?, &peer()?),
+            Some(What::Compare { write, peer_only }) => {
+                older::compare(if peer_only { None } else { Some(ebb()?) }, peer()?, write)
+            }
+            Some(What::Isolation { write, peer_only }) => {
+                older::isolation(if peer_only { peer()? } else { ebb()? }, write)
+            }
+            what => {
+                let mut makes = vec![ebb()?];
+                for path in &options.peer {
+                    makes.push(Make::Postgres(bin_folder(path)?));
+                }
+                measure(&options, makes, what.as_ref())
+            }
+        }
+    }
+}
+
+fn measure(options: &Options, makes: Vec<Make>, what: Option<&What>) -> Result<bool> {
+    if !(options.scale > 0.0 && options.scale <= 1e6) {
+        return Err("--scale is a number above 0".into());
+    }
+    let names = match what {
+        None => published::EXPERIMENTS[..5].iter().map(|(name, _)| *name).collect(),
+        Some(what) => vec![word(what)],
+    };
+    let out = options.out.clone().unwrap_or_else(|| format!("ebb-lab-{}", report::stamp()).into());
+    // A folder that cannot be written is better known before an hour of measuring.
+    std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
+    let plan = Plan {
+        experiments: names.iter().map(|n| (*n).to_owned()).collect(),
+        makes,
+        running: options.server.clone(),
+        scale: options.scale,
+        rows: options.rows,
+        rounds: options.rounds.unwrap_or(1).max(1),
+        trace: options.trace,
+        out: out.clone(),
+    };
+    let bars = Bars::new(names.len());
+    let program = match plan.makes.first() {
+        Some(Make::Ebb(path) | Make::Postgres(path)) => path.clone(),
+        None => PathBuf::new(),
+    };
+    let mut results = Results { machine: machine::here(&program), ..Results::default() };
+    let outcome = experiments::run(&plan, &bars, &mut results);
+    bars.clear();
+    if !results.experiments.is_empty() {
+        report::write(&results, &out)?;
+        print!("{}", report::summary(&results));
+        println!("\nreport: {}", out.join("report.html").display());
+    } else {
+        // Empty unless it held something of someone else's.
+        let _ = std::fs::remove_dir(&out);
+    }
+    outcome?;
+    Ok(true)
+}
+
+impl What {
+    fn is_experiment(&self) -> bool {
+        published::EXPERIMENTS.iter().any(|(name, _)| *name == word(self))
+    }
+}
+
+fn word(what: &What) -> &'static str {
+    match what {
+        What::Ring => "ring",
+        What::Freeze => "freeze",
+        What::Index => "index",
+        What::Sync => "sync",
+        What::Drop => "drop",
+        What::Longtx => "longtx",
+        What::Explain => "explain",
+        What::Advise(_) => "advise",
+        What::Report { .. } => "report",
+        What::Figures { .. } => "figures",
+        What::Syncs => "syncs",
+        What::Compare { .. } => "compare",
+        What::Isolation { .. } => "isolation",
+    }
+}
+
+/// The folder of a PostgreSQL's programs, from it or from its `postgres`.
+fn bin_folder(path: &Path) -> Result<PathBuf> {
+    let path = std::fs::canonicalize(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let candidates = [path.clone(), path.join("bin"), path.parent().unwrap_or(&path).to_owned()];
+    let has = |folder: &&PathBuf| folder.join("postgres").is_file() && folder.join("initdb").is_file();
+    match candidates.iter().find(has) {
+        Some(folder) => Ok(folder.clone()),
+        None => Err(format!("{}: no `postgres` and `initdb` here", path.display()).into()),
+    }
+}
+
+/// On SIGINT, SIGTERM and SIGHUP nothing is left behind, and the run is over.
+fn stop_on_signals() -> Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    cleanup::watch()?;
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let waiting = move || {
+        if let Some(signal) = signals.forever().next() {
+            eprintln!("\nstopped; cleaning up");
+            cleanup::finish();
+            std::process::exit(128 + signal);
+        }
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(waiting)?;
+    Ok(())
+}
+
+/// An error's first line; a server's whole log would bury it.
+fn one_line(text: &str) -> String {
+    text.lines().map(str::trim).filter(|l| !l.is_empty()).take(3).collect::<Vec<_>>().join("; ")
+}
