@@ -52,6 +52,8 @@ enum Command {
         /// The data folder.
         data: PathBuf,
     },
+    /// Run the five published experiments on VACUUM, beside any PostgreSQL; or ask for advice on a table.
+    Lab(lab::cli::Lab),
 }
 
 fn main() -> ExitCode {
@@ -62,6 +64,7 @@ fn main() -> ExitCode {
         }
         Command::Init { data, setting } => serve::init(&data, &setting),
         Command::Check { data } => serve::check(&data),
+        Command::Lab(lab) => return lab.run(std::env::current_exe().ok()),
     };
     match result {
         Ok(code) => code,

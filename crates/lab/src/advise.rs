@@ -33,7 +33,8 @@ pub fn run(arguments: &Arguments, servers: &[String]) -> Result<bool> {
         return Err("advise needs one --server postgres://user@host:port/database".into());
     };
     let mut session = connect::Session::new(server)?;
-    let facts = facts::look(&mut session, &arguments.table, Duration::from_secs(arguments.seconds))?;
+    let facts =
+        facts::look(&mut session, &arguments.table, Duration::from_secs(arguments.seconds))?;
     print!("{}", page(&facts, &advise(&facts)));
     Ok(true)
 }
@@ -47,32 +48,97 @@ pub fn page(f: &Facts, advice: &Advice) -> String {
     let mut line = |name: &str, value: String| {
         let _ = writeln!(text, "  {name:<16} {value}");
     };
-    line("size", format!("{} heap, {} in {} indexes, {} TOAST", size(f.heap_bytes), size(f.index_bytes()), f.indexes.len(), size(f.toast_bytes)));
-    line("rows", format!("{} live, {} dead ({})", count(f.live), count(f.dead), percent(f.dead, f.live + f.dead)));
+    line(
+        "size",
+        format!(
+            "{} heap, {} in {} indexes, {} TOAST",
+            size(f.heap_bytes),
+            size(f.index_bytes()),
+            f.indexes.len(),
+            size(f.toast_bytes)
+        ),
+    );
+    line(
+        "rows",
+        format!(
+            "{} live, {} dead ({})",
+            count(f.live),
+            count(f.dead),
+            percent(f.dead, f.live + f.dead)
+        ),
+    );
     let period = format!("over {}", span(f.watched_seconds));
-    line("churn", format!("{}/s inserted, {}/s updated ({} HOT), {}/s deleted, {period}", rate(f.inserts), rate(f.updates), share(f.hot_share), rate(f.deletes)));
+    line(
+        "churn",
+        format!(
+            "{}/s inserted, {}/s updated ({} HOT), {}/s deleted, {period}",
+            rate(f.inserts),
+            rate(f.updates),
+            share(f.hot_share),
+            rate(f.deletes)
+        ),
+    );
     if let (Some(now), true) = (f.dead_rate_now, f.look_seconds > 0.0) {
         line("just now", format!("{}/s rows dying, over {}", rate(now), span(f.look_seconds)));
     }
-    let mut ages = format!("{} transactions old ({} of autovacuum_freeze_max_age)", count(f.age), share(f.age / f.freeze_max_age));
+    let mut ages = format!(
+        "{} transactions old ({} of autovacuum_freeze_max_age)",
+        count(f.age),
+        share(f.age / f.freeze_max_age)
+    );
     if let Some(xids) = f.xids_per_second.filter(|x| *x > 0.0) {
         let left = (f.freeze_max_age - f.age).max(0.0) / xids;
         let _ = write!(ages, ", due in {} at {}/s", span(left), rate(xids));
     }
     line("relfrozenxid", ages);
     if let Some(backlog) = f.backlog_pages {
-        line("freeze backlog", format!("{} pages all-visible, not all-frozen ({})", count(backlog), size((backlog * 8192.0) as u64)));
+        line(
+            "freeze backlog",
+            format!(
+                "{} pages all-visible, not all-frozen ({})",
+                count(backlog),
+                size((backlog * 8192.0) as u64)
+            ),
+        );
     }
     match (f.cached_buffers, f.dirty_buffers) {
-        (Some(cached), Some(dirty)) => line("buffers", format!("{} cached, {} of them dirty, of {} shared_buffers", size((cached * 8192.0) as u64), size((dirty * 8192.0) as u64), size(f.shared_buffers))),
-        _ => line("buffers", format!("{} shared_buffers; what is cached, pg_buffercache would tell", size(f.shared_buffers))),
+        (Some(cached), Some(dirty)) => line(
+            "buffers",
+            format!(
+                "{} cached, {} of them dirty, of {} shared_buffers",
+                size((cached * 8192.0) as u64),
+                size((dirty * 8192.0) as u64),
+                size(f.shared_buffers)
+            ),
+        ),
+        _ => line(
+            "buffers",
+            format!(
+                "{} shared_buffers; what is cached, pg_buffercache would tell",
+                size(f.shared_buffers)
+            ),
+        ),
     }
-    line("vacuums", format!("{} by autovacuum, {} by hand; last {}", count(f.autovacuums), count(f.vacuums), f.last_vacuum.as_deref().unwrap_or("never")));
+    line(
+        "vacuums",
+        format!(
+            "{} by autovacuum, {} by hand; last {}",
+            count(f.autovacuums),
+            count(f.vacuums),
+            f.last_vacuum.as_deref().unwrap_or("never")
+        ),
+    );
     for index in &f.indexes {
-        line("index", format!("{} {}, {} scans", index.name, size(index.bytes), count(index.scans as f64)));
+        line(
+            "index",
+            format!("{} {}, {} scans", index.name, size(index.bytes), count(index.scans as f64)),
+        );
     }
     if !f.options.is_empty() {
-        line("options", f.options.iter().map(|(n, v)| format!("{n}={v}")).collect::<Vec<_>>().join(", "));
+        line(
+            "options",
+            f.options.iter().map(|(n, v)| format!("{n}={v}")).collect::<Vec<_>>().join(", "),
+        );
     }
     text.push('\n');
     for (at, item) in advice.items.iter().enumerate() {

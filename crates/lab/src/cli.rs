@@ -230,7 +230,8 @@ fn word(what: &What) -> &'static str {
 fn bin_folder(path: &Path) -> Result<PathBuf> {
     let path = std::fs::canonicalize(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let candidates = [path.clone(), path.join("bin"), path.parent().unwrap_or(&path).to_owned()];
-    let has = |folder: &&PathBuf| folder.join("postgres").is_file() && folder.join("initdb").is_file();
+    let has =
+        |folder: &&PathBuf| folder.join("postgres").is_file() && folder.join("initdb").is_file();
     match candidates.iter().find(has) {
         Some(folder) => Ok(folder.clone()),
         None => Err(format!("{}: no `postgres` and `initdb` here", path.display()).into()),

@@ -32,8 +32,12 @@ pub fn here(ebb: &Path) -> Machine {
 fn command() -> String {
     let mut arguments = std::env::args();
     let program = arguments.next().unwrap_or_default();
-    let program = Path::new(&program).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    std::iter::once(program).chain(arguments.map(|a| without_password(&a))).collect::<Vec<_>>().join(" ")
+    let program =
+        Path::new(&program).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    std::iter::once(program)
+        .chain(arguments.map(|a| without_password(&a)))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// `postgres://user:***@host/…` for `postgres://user:word@host/…`.
@@ -66,7 +70,10 @@ fn disk(folder: &Path) -> String {
     let mut best = ("", "", "");
     for line in mounts.lines() {
         let mut fields = line.split(' ');
-        let (Some(device), Some(place), Some(kind)) = (fields.next(), fields.next(), fields.next()) else { continue };
+        let (Some(device), Some(place), Some(kind)) = (fields.next(), fields.next(), fields.next())
+        else {
+            continue;
+        };
         if folder.starts_with(place) && place.len() >= best.1.len() {
             best = (device, place, kind);
         }

@@ -84,8 +84,7 @@ pub fn built() -> Result<PathBuf> {
 
 /// The top of the repository: where cargo says that this crate lies, or the folder one is in.
 fn root() -> PathBuf {
-    std::env::var_os("CARGO_MANIFEST_DIR").filter(|f| Path::new(f).ends_with("crates/lab")).map_or_else(
-        || ".".into(),
-        |f| Path::new(&f).join("../.."),
-    )
+    std::env::var_os("CARGO_MANIFEST_DIR")
+        .filter(|f| Path::new(f).ends_with("crates/lab"))
+        .map_or_else(|| ".".into(), |f| Path::new(&f).join("../.."))
 }

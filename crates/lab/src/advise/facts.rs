@@ -148,7 +148,9 @@ pub fn look(session: &mut Session, name: &str, wait: Duration) -> Result<Facts> 
     ))?;
     match text(&class, "relkind").as_deref() {
         Some("r" | "m" | "t") => {}
-        Some("p") => return Err(format!("{name} is partitioned; ask about each of its partitions").into()),
+        Some("p") => {
+            return Err(format!("{name} is partitioned; ask about each of its partitions").into());
+        }
         _ => return Err(format!("{name} is not a table").into()),
     }
     let mut facts = Facts::default();
@@ -156,14 +158,17 @@ pub fn look(session: &mut Session, name: &str, wait: Duration) -> Result<Facts> 
     facts.table = format!("{}.{}", part("nspname"), part("relname"));
     facts.version = text(&class, "version").unwrap_or_default();
     // The compiler and platform that follow are of no use here.
-    facts.version = facts.version.split(" on ").next().unwrap_or_default().trim_end_matches(',').to_owned();
+    facts.version =
+        facts.version.split(" on ").next().unwrap_or_default().trim_end_matches(',').to_owned();
     facts.ebb = facts.version.contains("Ebb");
     facts.version_num = text(&class, "num").and_then(|n| n.parse().ok()).unwrap_or(0);
     facts.heap_bytes = whole(&class, "heap");
     facts.age = number(&class, "age");
     facts.options = options(&text(&class, "options").unwrap_or_default());
     if let Some(toast) = text(&class, "toast").filter(|t| t != "0") {
-        let sql = format!("SELECT age(relfrozenxid) AS age, pg_relation_size(oid) AS heap FROM pg_class WHERE oid = {toast}");
+        let sql = format!(
+            "SELECT age(relfrozenxid) AS age, pg_relation_size(oid) AS heap FROM pg_class WHERE oid = {toast}"
+        );
         if let Some(row) = session.optional(&sql) {
             facts.toast_bytes = whole(&row, "heap");
             facts.age = facts.age.max(number(&row, "age"));
@@ -209,7 +214,8 @@ fn churn(session: &mut Session, facts: &mut Facts, oid: &str, wait: Duration) ->
     facts.dead = number(&after, "n_dead_tup");
     facts.vacuums = number(&after, "vacuum_count");
     facts.autovacuums = number(&after, "autovacuum_count");
-    facts.last_vacuum = text(&after, "last").map(|t| t.split('.').next().unwrap_or_default().to_owned());
+    facts.last_vacuum =
+        text(&after, "last").map(|t| t.split('.').next().unwrap_or_default().to_owned());
     let since = session.optional(
         "SELECT extract(epoch FROM now() - stats_reset) AS seconds, \
          extract(epoch FROM now() - pg_postmaster_start_time()) AS up FROM pg_stat_database WHERE datname = current_database()",
@@ -233,7 +239,8 @@ fn churn(session: &mut Session, facts: &mut Facts, oid: &str, wait: Duration) ->
 }
 
 fn settings(session: &mut Session, facts: &mut Facts) -> Result<()> {
-    let rows = session.rows(&format!("SELECT name, setting FROM pg_settings WHERE name IN ({SETTINGS})"))?;
+    let rows = session
+        .rows(&format!("SELECT name, setting FROM pg_settings WHERE name IN ({SETTINGS})"))?;
     let all: BTreeMap<String, String> =
         rows.iter().filter_map(|r| Some((text(r, "name")?, text(r, "setting")?))).collect();
     let server = |name: &str| all.get(name).and_then(|v| v.parse::<f64>().ok());
@@ -248,7 +255,9 @@ fn settings(session: &mut Session, facts: &mut Facts) -> Result<()> {
     facts.insert_threshold = either("autovacuum_vacuum_insert_threshold", 1000.0);
     facts.insert_scale_factor = either("autovacuum_vacuum_insert_scale_factor", 0.2);
     let inherited = |name: &str, from: &str, default: f64| {
-        Some(either(&format!("autovacuum_{name}"), -1.0)).filter(|v| *v >= 0.0).unwrap_or(server(from).unwrap_or(default))
+        Some(either(&format!("autovacuum_{name}"), -1.0))
+            .filter(|v| *v >= 0.0)
+            .unwrap_or(server(from).unwrap_or(default))
     };
     facts.cost_delay = inherited("vacuum_cost_delay", "vacuum_cost_delay", 2.0);
     facts.cost_limit = inherited("vacuum_cost_limit", "vacuum_cost_limit", 200.0);
@@ -256,7 +265,8 @@ fn settings(session: &mut Session, facts: &mut Facts) -> Result<()> {
     let most = server("autovacuum_freeze_max_age").unwrap_or(2e8);
     facts.freeze_max_age = own("autovacuum_freeze_max_age").map_or(most, |a| a.min(most));
     facts.failsafe_age = server("vacuum_failsafe_age").map(|a| a.max(1.05 * most));
-    facts.freeze_min_age = own("autovacuum_freeze_min_age").or_else(|| server("vacuum_freeze_min_age")).unwrap_or(5e7);
+    facts.freeze_min_age =
+        own("autovacuum_freeze_min_age").or_else(|| server("vacuum_freeze_min_age")).unwrap_or(5e7);
     facts.shared_buffers = bytes(server("shared_buffers").unwrap_or(16_384.0) * 8192.0);
     facts.ring = bytes(server("vacuum_buffer_usage_limit").unwrap_or(256.0) * 1024.0);
     facts.fillfactor = own("fillfactor").unwrap_or(100.0);
@@ -284,7 +294,9 @@ fn horizon(session: &mut Session, facts: &mut Facts) {
 /// What extensions tell, where they are.
 fn buffers(session: &mut Session, facts: &mut Facts, oid: &str) {
     let place = |session: &mut Session, extension: &str| {
-        let sql = format!("SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = '{extension}'");
+        let sql = format!(
+            "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = '{extension}'"
+        );
         let schema = session.optional(&sql).and_then(|r| text(&r, "nspname"));
         schema.map_or_else(String::new, |s| format!("{}.", quoted(&s)))
     };
@@ -328,7 +340,11 @@ fn bytes(value: f64) -> u64 {
 fn quoted(name: &str) -> String {
     let plain = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
         && !name.starts_with(|c: char| c.is_ascii_digit());
-    if plain && !name.is_empty() { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+    if plain && !name.is_empty() {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
 }
 
 /// Storage parameters from the text of their array, `{fillfactor=90,autovacuum_enabled=off}`.

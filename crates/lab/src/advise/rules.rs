@@ -47,7 +47,12 @@ struct Draft {
 }
 
 impl Draft {
-    fn say(&mut self, what: impl Into<String>, why: impl Into<String>, rests_on: impl Into<String>) {
+    fn say(
+        &mut self,
+        what: impl Into<String>,
+        why: impl Into<String>,
+        rests_on: impl Into<String>,
+    ) {
         self.items.push(Item { what: what.into(), why: why.into(), rests_on: rests_on.into() });
     }
 
@@ -58,7 +63,13 @@ impl Draft {
 
 /// The advice for a table.
 pub fn advise(f: &Facts) -> Advice {
-    let mut d = Draft { items: Vec::new(), set: Vec::new(), reset: Vec::new(), before: Vec::new(), after: Vec::new() };
+    let mut d = Draft {
+        items: Vec::new(),
+        set: Vec::new(),
+        reset: Vec::new(),
+        before: Vec::new(),
+        after: Vec::new(),
+    };
     turned_off(f, &mut d);
     held_back(f, &mut d);
     wraparound(f, &mut d);
@@ -109,18 +120,31 @@ fn turned_off(f: &Facts, d: &mut Draft) {
 
 /// More transactions than this, and a snapshot holds back more than a vacuum's worth.
 fn holder(f: &Facts) -> Option<&(f64, String)> {
-    f.oldest_snapshot.as_ref().filter(|(age, _)| *age > 1e6 || (*age > 1e4 && f.dead > 2.0 * f.trigger()))
+    f.oldest_snapshot
+        .as_ref()
+        .filter(|(age, _)| *age > 1e6 || (*age > 1e4 && f.dead > 2.0 * f.trigger()))
 }
 
 fn held_back(f: &Facts, d: &mut Draft) {
     let Some((age, who)) = holder(f) else { return };
-    let mut why = format!("{who} holds a snapshot {} transactions old. No setting lets VACUUM remove rows that died since", count(*age));
+    let mut why = format!(
+        "{who} holds a snapshot {} transactions old. No setting lets VACUUM remove rows that died since",
+        count(*age)
+    );
     why.push_str(if f.ebb {
         ", except those that were also born since, which Ebb removes. End it, or bound it with idle_in_transaction_session_timeout."
     } else {
         ". End it, or bound it with idle_in_transaction_session_timeout."
     });
-    d.say("First let go of the oldest snapshot", why, format!("{} dead rows now, {} would already have brought a vacuum", count(f.dead), count(f.trigger())));
+    d.say(
+        "First let go of the oldest snapshot",
+        why,
+        format!(
+            "{} dead rows now, {} would already have brought a vacuum",
+            count(f.dead),
+            count(f.trigger())
+        ),
+    );
 }
 
 fn wraparound(f: &Facts, d: &mut Draft) {
@@ -128,7 +152,10 @@ fn wraparound(f: &Facts, d: &mut Draft) {
     let failsafe = f.failsafe_age.unwrap_or(1.6e9);
     if f.age >= failsafe * 0.8 {
         d.before.push(format!("VACUUM (FREEZE, INDEX_CLEANUP off, TRUNCATE off) {};", f.table));
-        d.before.push(format!("VACUUM (INDEX_CLEANUP on) {};  -- afterwards, to give back what the first left", f.table));
+        d.before.push(format!(
+            "VACUUM (INDEX_CLEANUP on) {};  -- afterwards, to give back what the first left",
+            f.table
+        ));
         d.say(
             "Freeze now, without the indexes",
             format!("relfrozenxid is {} transactions old; at {} VACUUM drops its throttle and index work, at 2,000,000,000 the server stops giving out XIDs.", count(f.age), count(failsafe)),
@@ -137,7 +164,10 @@ fn wraparound(f: &Facts, d: &mut Draft) {
     } else if due >= 0.8 {
         d.before.push(format!("VACUUM (FREEZE) {};  -- at a quiet hour", f.table));
         let when = match f.xids_per_second.filter(|x| *x > 0.0) {
-            Some(xids) => format!(" in {} at the present rate", span((f.freeze_max_age - f.age).max(0.0) / xids)),
+            Some(xids) => format!(
+                " in {} at the present rate",
+                span((f.freeze_max_age - f.age).max(0.0) / xids)
+            ),
             None => String::new(),
         };
         let read = f.backlog_pages.map_or(heap(f), |p| p * PAGE);
@@ -154,7 +184,8 @@ fn wraparound(f: &Facts, d: &mut Draft) {
 fn wanted_trigger(f: &Facts) -> f64 {
     let most = (0.05 * f.live).max(1000.0);
     // Ebb takes few dead rows out of an index by their keys; PostgreSQL reads every index whole.
-    let least: f64 = if f.ebb || f.indexes.is_empty() { 1000.0 } else { (BYPASS * f.live).max(1000.0) };
+    let least: f64 =
+        if f.ebb || f.indexes.is_empty() { 1000.0 } else { (BYPASS * f.live).max(1000.0) };
     let in_time = f.dead_rate().max(f.dead_rate_now.unwrap_or(0.0)) * SHORTEST_INTERVAL;
     in_time.clamp(least.min(most), most)
 }
@@ -166,7 +197,15 @@ fn scale_factor(f: &Facts, d: &mut Draft) {
     }
     let now = f.trigger();
     let interval = now / rate;
-    let by_index = format!("{} of indexes, which {}", bytes(size(f.index_bytes())), if f.ebb { "Ebb reads whole only when enough of them is dead" } else { "every vacuum reads whole unless fewer than 2 % of the pages have dead items" });
+    let by_index = format!(
+        "{} of indexes, which {}",
+        bytes(size(f.index_bytes())),
+        if f.ebb {
+            "Ebb reads whole only when enough of them is dead"
+        } else {
+            "every vacuum reads whole unless fewer than 2 % of the pages have dead items"
+        }
+    );
     // A queue: few rows live, many come and go.
     if f.live < 10_000.0 && rate * 60.0 > f.live.max(1000.0) {
         let threshold = round(rate * 60.0).clamp(1000.0, 1e6);
@@ -190,7 +229,10 @@ fn scale_factor(f: &Facts, d: &mut Draft) {
         d.set("autovacuum_vacuum_scale_factor", factor.clone());
         let why = format!(
             "Autovacuum now waits for {} dead rows ({} of the table), about {} at {}/s. Smaller, more frequent vacuums keep the table small and each one short; more often than every five minutes would not pay: {by_index}.",
-            count(now), share(now / f.live), span(interval), count(rate)
+            count(now),
+            share(now / f.live),
+            span(interval),
+            count(rate)
         );
         d.say(
             format!("Vacuum at {} dead rows instead of {}", count(f.threshold + factor.parse::<f64>().unwrap_or(0.2) * f.live), count(now)),
@@ -200,7 +242,8 @@ fn scale_factor(f: &Facts, d: &mut Draft) {
         if size(f.toast_bytes) > heap(f).max(SMALL_TABLE) {
             d.set("toast.autovacuum_vacuum_scale_factor", factor);
         }
-    } else if now < wanted / 4.0 && interval < 60.0 && !f.ebb && size(f.index_bytes()) > SMALL_TABLE {
+    } else if now < wanted / 4.0 && interval < 60.0 && !f.ebb && size(f.index_bytes()) > SMALL_TABLE
+    {
         let factor = nice(wanted / f.live);
         d.set("autovacuum_vacuum_scale_factor", factor);
         d.say(
@@ -213,7 +256,11 @@ fn scale_factor(f: &Facts, d: &mut Draft) {
 
 /// Rows that only come: their pages should be frozen while they are in memory.
 fn inserts(f: &Facts, d: &mut Draft) {
-    if f.inserts <= 0.0 || f.inserts < 10.0 * f.dead_rate() || heap(f) < SMALL_TABLE || f.insert_threshold < 0.0 {
+    if f.inserts <= 0.0
+        || f.inserts < 10.0 * f.dead_rate()
+        || heap(f) < SMALL_TABLE
+        || f.insert_threshold < 0.0
+    {
         return;
     }
     let row = heap(f) / f.live.max(1.0);
@@ -238,7 +285,10 @@ fn inserts(f: &Facts, d: &mut Draft) {
             spike,
         );
     }
-    if (180_000..1_000_000).contains(&f.version_num) && f.options.get("vacuum_max_eager_freeze_failure_rate").and_then(|v| v.parse::<f64>().ok()) == Some(0.0) {
+    if (180_000..1_000_000).contains(&f.version_num)
+        && f.options.get("vacuum_max_eager_freeze_failure_rate").and_then(|v| v.parse::<f64>().ok())
+            == Some(0.0)
+    {
         d.reset.push("vacuum_max_eager_freeze_failure_rate".into());
         d.say("Let ordinary vacuums scan eagerly", "vacuum_max_eager_freeze_failure_rate is 0 for this table, so its all-visible pages wait for the aggressive vacuum.", spike);
     }
@@ -292,7 +342,11 @@ fn ring(f: &Facts, d: &mut Draft) {
     if f.ring == 0 || size(f.ring) >= limit * 0.9 {
         return;
     }
-    d.after.push(format!("VACUUM (BUFFER_USAGE_LIMIT '{}') {};  -- by hand, at a quiet hour", whole_megabytes(limit), f.table));
+    d.after.push(format!(
+        "VACUUM (BUFFER_USAGE_LIMIT '{}') {};  -- by hand, at a quiet hour",
+        whole_megabytes(limit),
+        f.table
+    ));
     d.say(
         format!("Give a VACUUM by hand BUFFER_USAGE_LIMIT '{}'", whole_megabytes(limit)),
         format!("Its ring is {}, the table and its indexes are {}: each time round, VACUUM must sync WAL and write its dirty pages before it goes on. A limit of at most 1/8 of shared_buffers ({}) takes effect; autovacuum is better left with the small ring while others work.", bytes(size(f.ring)), bytes(all), bytes(cap)),
@@ -307,18 +361,28 @@ fn index_cleanup(f: &Facts, d: &mut Draft) {
     match f.options.get("vacuum_index_cleanup").map(String::as_str) {
         Some(value) if is_off(value) => {
             d.reset.push("vacuum_index_cleanup".into());
-            d.after.push(format!("VACUUM (INDEX_CLEANUP on) {};  -- once, for the line pointers left", f.table));
+            d.after.push(format!(
+                "VACUUM (INDEX_CLEANUP on) {};  -- once, for the line pointers left",
+                f.table
+            ));
             d.say(
                 "Reset vacuum_index_cleanup",
                 "It is off: line pointers of dead rows stay for good, in the heap and in every index. AUTO already leaves the indexes alone while few pages are concerned.",
                 "AUTO's bypass: dead items on under 2 % of the pages; experiment 3: off saves 0.27 s at 1 %, and 6.46 s at 55 % that the next vacuum has to spend",
             );
         }
-        Some(value) if !value.eq_ignore_ascii_case("auto") && size(f.index_bytes()) > SMALL_TABLE && !f.ebb => {
+        Some(value)
+            if !value.eq_ignore_ascii_case("auto")
+                && size(f.index_bytes()) > SMALL_TABLE
+                && !f.ebb =>
+        {
             d.reset.push("vacuum_index_cleanup".into());
             d.say(
                 "Reset vacuum_index_cleanup to AUTO",
-                format!("It is on: every vacuum reads {} of indexes, however few rows died.", bytes(size(f.index_bytes()))),
+                format!(
+                    "It is on: every vacuum reads {} of indexes, however few rows died.",
+                    bytes(size(f.index_bytes()))
+                ),
                 "experiment 3: at 1 % updated, 0.3 s on and 0.03 s off; AUTO is off there",
             );
         }
@@ -357,7 +421,9 @@ fn fillfactor(f: &Facts, d: &mut Draft) {
 /// A factor with one significant digit or a half of one, no less than 0.001.
 fn nice(factor: f64) -> String {
     let steps = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2];
-    let best = steps.into_iter().min_by(|a, b| (a / factor).ln().abs().total_cmp(&(b / factor).ln().abs()));
+    let best = steps
+        .into_iter()
+        .min_by(|a, b| (a / factor).ln().abs().total_cmp(&(b / factor).ln().abs()));
     format!("{}", best.unwrap_or(0.05))
 }
 
