@@ -51,6 +51,10 @@ counters! {
     modified_since_analyze,
     /// Rows inserted since the last vacuum.
     inserted_since_vacuum,
+    /// The next XID when a vacuum last ended; 0: none has since the counts began.
+    xid_at_vacuum,
+    /// Rows updated and deleted until then.
+    changes_at_vacuum,
     /// When VACUUM last ran.
     last_vacuum,
     /// When autovacuum last ran.

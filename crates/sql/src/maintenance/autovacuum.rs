@@ -17,7 +17,7 @@ use base::sync::CancelReason;
 use base::{Oid, Result, SqlState};
 use engine::catalog::load::RowSource;
 use engine::catalog::rows::Row;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -65,9 +65,21 @@ fn thresholds(cluster: &Cluster, options: &BTreeMap<String, String>) -> Threshol
     }
 }
 
-/// What autovacuum knows of the table of a `pg_class` row.
-pub(crate) fn table_state(cluster: &Cluster, database: Oid, name: &str, row: &Row) -> TableState {
+/// What autovacuum knows of the table of a `pg_class` row. `owner`: a TOAST table's table, whose storage parameters count where it
+/// has none of its own.
+pub(crate) fn table_state(
+    cluster: &Cluster,
+    database: Oid,
+    name: &str,
+    row: &Row,
+    owner: Option<&Row>,
+) -> TableState {
     let oid = row.oid("oid");
+    let own = row.options("reloptions");
+    let options = match owner {
+        Some(owner) if own.is_empty() => owner.options("reloptions"),
+        _ => own,
+    };
     let counts = cluster.database_by_oid(database, name).activity.get(oid);
     let count = |f: fn(&crate::activity::TableCounts) -> i64| counts.as_deref().map_or(0, f);
     TableState {
@@ -81,7 +93,7 @@ pub(crate) fn table_state(cluster: &Cluster, database: Oid, name: &str, row: &Ro
         changes_since_analyze: count(|c| c.modified_since_analyze.load(Ordering::Relaxed)),
         analyzable: matches!(row.char("relkind"), b'r' | b'm')
             && row.text("relname") != "pg_statistic",
-        thresholds: thresholds(cluster, &row.options("reloptions")),
+        thresholds: thresholds(cluster, &options),
     }
 }
 
@@ -100,8 +112,31 @@ impl Host {
         })
     }
 
-    fn state_of(cluster: &Cluster, database: Oid, name: &str, row: &Row) -> TableState {
-        table_state(cluster, database, name, row)
+    /// `schema.table`, or the OID of a table that is gone.
+    fn table_name(cluster: &Cluster, database: Oid, table: Oid) -> Result<String> {
+        cluster.with_catalogs(database, |c| {
+            let rows = c.find("pg_class", &[("oid", Datum::Oid(table))])?;
+            let Some(row) = rows.first() else { return Ok(table.to_string()) };
+            let schemas =
+                c.find("pg_namespace", &[("oid", Datum::Oid(row.oid("relnamespace")))])?;
+            let schema = schemas.first().map_or(String::new(), |s| s.text("nspname").to_owned());
+            Ok(format!("{schema}.{}", row.text("relname")))
+        })
+    }
+
+    /// Whether a table's TOAST table may be vacuumed with it.
+    fn toast_enabled(cluster: &Cluster, database: Oid, table: Oid) -> Result<bool> {
+        cluster.with_catalogs(database, |c| {
+            let rows = c.find("pg_class", &[("oid", Datum::Oid(table))])?;
+            let toast = rows.first().map_or(Oid::INVALID, |r| r.oid("reltoastrelid"));
+            if !toast.is_valid() {
+                return Ok(false);
+            }
+            let rows = c.find("pg_class", &[("oid", Datum::Oid(toast))])?;
+            let options = rows.first().map(|r| r.options("reloptions")).unwrap_or_default();
+            let own = options.get("autovacuum_enabled").and_then(|v| types::io::parse_bool(v));
+            Ok(own.unwrap_or(true))
+        })
     }
 
     fn is_ours(row: &Row) -> bool {
@@ -124,8 +159,10 @@ impl AutovacuumHost for Host {
     }
 
     fn max_workers(&self) -> usize {
-        let workers =
-            self.cluster.upgrade().map_or(3, |c| c.settings().int("autovacuum_max_workers"));
+        let workers = self.cluster.upgrade().map_or(3, |c| {
+            let s = c.settings();
+            s.int("autovacuum_max_workers").min(s.int("autovacuum_worker_slots"))
+        });
         usize::try_from(workers).unwrap_or(3)
     }
 
@@ -156,10 +193,18 @@ impl AutovacuumHost for Host {
         let cluster = self.cluster()?;
         let Some(name) = Host::database_name(&cluster, database)? else { return Ok(Vec::new()) };
         let rows = cluster.with_catalogs(database, |c| c.scan("pg_class"))?;
+        let owners: HashMap<Oid, &Row> = rows
+            .iter()
+            .map(|r| (r.oid("reltoastrelid"), r))
+            .filter(|(toast, _)| toast.is_valid())
+            .collect();
         Ok(rows
             .iter()
             .filter(|r| Host::is_ours(r))
-            .map(|r| Host::state_of(&cluster, database, &name, r))
+            .map(|r| {
+                let owner = owners.get(&r.oid("oid")).copied();
+                table_state(&cluster, database, &name, r, owner)
+            })
             .collect())
     }
 
@@ -171,12 +216,17 @@ impl AutovacuumHost for Host {
     ) -> Result<Option<TableState>> {
         let cluster = self.cluster()?;
         let Some(name) = Host::database_name(&cluster, database)? else { return Ok(None) };
-        let rows = cluster
-            .with_catalogs(database, |c| c.find("pg_class", &[("oid", Datum::Oid(table))]))?;
-        Ok(rows
-            .iter()
-            .find(|r| Host::is_ours(r))
-            .map(|r| Host::state_of(&cluster, database, &name, r)))
+        let (row, owner) = cluster.with_catalogs(database, |c| {
+            let rows = c.find("pg_class", &[("oid", Datum::Oid(table))])?;
+            let Some(row) = rows.into_iter().find(Host::is_ours) else { return Ok((None, None)) };
+            let owner = if row.char("relkind") == b't' {
+                c.find("pg_class", &[("reltoastrelid", Datum::Oid(table))])?.into_iter().next()
+            } else {
+                None
+            };
+            Ok((Some(row), owner))
+        })?;
+        Ok(row.map(|r| table_state(&cluster, database, &name, &r, owner.as_ref())))
     }
 
     fn work(
@@ -199,13 +249,15 @@ impl AutovacuumHost for Host {
             _ => "ANALYZE",
         };
         let why = if decision.for_age { " (to prevent wraparound)" } else { "" };
-        worker.set_query(Arc::from(format!("autovacuum: {what} {table}{why}").as_str()));
+        let named = Host::table_name(&cluster, database, table)?;
+        worker.set_query(Arc::from(format!("autovacuum: {what} {named}{why}").as_str()));
         let options = Options {
             vacuum: decision.vacuum,
             analyze: decision.analyze,
             skip_locked: !decision.for_age,
             automatic: true,
             for_age: decision.for_age,
+            process_toast: Host::toast_enabled(&cluster, database, table)?,
             ..Options::default()
         };
         let target = Target { oid: table, name: String::new(), columns: Vec::new() };
@@ -225,14 +277,24 @@ impl AutovacuumHost for Host {
         Session::worker(&cluster, &name, worker)?.update_frozen()
     }
 
-    fn log_error(&self, _database: Oid, table: Option<Oid>, error: &base::Error) {
+    fn log_error(&self, database: Oid, table: Option<(Oid, Decision)>, error: &base::Error) {
         // The database is about to be dropped, or has been.
         if matches!(error.state(), SqlState::ADMIN_SHUTDOWN | SqlState::INVALID_CATALOG_NAME) {
             return;
         }
         let mut e = error.to_sql_error();
-        if let Some(table) = table {
-            e.context = Some(format!("automatic vacuum of table {table}"));
+        if let Some((table, decision)) = table
+            && let Some(cluster) = self.cluster.upgrade()
+        {
+            let name = Host::database_name(&cluster, database).ok().flatten().unwrap_or_default();
+            let table = Host::table_name(&cluster, database, table)
+                .unwrap_or_else(|_| table.to_string());
+            let what = if decision.vacuum { "vacuum" } else { "analyze" };
+            let context = format!("automatic {what} of table \"{name}.{table}\"");
+            e.context = Some(match e.context.take() {
+                Some(inner) => format!("{inner}\n{context}"),
+                None => context,
+            });
         }
         base::log::write_error(base::log::Level::Error, &e, None);
     }

@@ -10,6 +10,7 @@
 
 mod analyze;
 pub mod autovacuum;
+mod freezing;
 pub mod explain;
 pub mod options;
 pub mod progress;

@@ -9,6 +9,7 @@
 
 use super::explain::Foretold;
 use super::options::{Options, stored_index_cleanup};
+use super::freezing::{freeze_settings, note_vacuum};
 use super::throttle::throttle;
 use crate::client::{Client, Notice, Severity};
 use crate::session::{Session, SessionState};
@@ -26,7 +27,7 @@ use txn::{LockMode, LockOutcome, Wait};
 use types::Datum;
 use types::io::parse_bool;
 use vacuum::{
-    FreezeSettings, IndexCleanup, IndexTarget, Message, TableFacts, Trigger, VacuumContext,
+    IndexCleanup, IndexTarget, Message, TableFacts, Trigger, VacuumContext,
     VacuumHost, VacuumOptions, VacuumProgress, VacuumReport, VacuumSettings, VacuumTarget,
 };
 
@@ -96,34 +97,6 @@ pub struct Target {
     pub name: String,
     /// Columns to be analysed.
     pub columns: Vec<String>,
-}
-
-/// What a table's storage parameters and the settings make of a freeze age.
-fn age(state: &SessionState, table: &Table, setting: &str, option: &str, automatic: bool) -> u64 {
-    let own = if automatic { table.option_i64(option) } else { None };
-    let value = own.unwrap_or_else(|| state.settings.borrow().int(setting));
-    u64::try_from(value).unwrap_or(0)
-}
-
-fn freeze_settings(state: &SessionState, table: &Table, automatic: bool) -> FreezeSettings {
-    let get = |setting: &str, option: &str| age(state, table, setting, option, automatic);
-    let rate = table
-        .options
-        .get("vacuum_max_eager_freeze_failure_rate")
-        .and_then(|r| r.parse().ok())
-        .unwrap_or_else(|| state.settings.borrow().real("vacuum_max_eager_freeze_failure_rate"));
-    let mut settings = FreezeSettings {
-        min_age: get("vacuum_freeze_min_age", "autovacuum_freeze_min_age"),
-        table_age: get("vacuum_freeze_table_age", "autovacuum_freeze_table_age"),
-        max_age: get("autovacuum_freeze_max_age", "autovacuum_freeze_max_age"),
-        failsafe_age: u64::try_from(state.settings.borrow().int("vacuum_failsafe_age"))
-            .unwrap_or(0),
-        max_eager_failure_rate: rate,
-        quiet_age: 0,
-    };
-    let server_max = u64::try_from(state.settings.borrow().int("autovacuum_freeze_max_age"));
-    settings.max_age = settings.max_age.min(server_max.unwrap_or(u64::MAX));
-    settings
 }
 
 fn vacuum_settings(state: &SessionState, table: &Table, automatic: bool) -> VacuumSettings {
@@ -564,6 +537,7 @@ fn count(
     set(&counts.live, report.new_reltuples as i64);
     set(&counts.dead, i64::try_from(dead).unwrap_or(0));
     set(&counts.inserted_since_vacuum, 0);
+    note_vacuum(&counts, report.next_xid_at_end);
     let now = base::sync::now_timestamp_us();
     if automatic {
         set(&counts.last_autovacuum, now);

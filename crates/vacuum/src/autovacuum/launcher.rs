@@ -7,9 +7,10 @@
 //! - At most `autovacuum_max_workers` workers run. Two never work on the same table.
 //! - Databases in danger of old age come first; among equals the one looked at longest ago.
 //! - A table's state is looked at again right before work: another worker may have done it.
+//! - Of a database's tables the one most in need comes first.
 //! - An error in one table is logged and the next one is taken.
 
-use super::{Decision, TableState, decide};
+use super::{Decision, TableState, decide, urgency};
 use base::sync::{Arc, Condvar, Mutex, Rank, spawn};
 use base::{Oid, Result, Xid};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -68,7 +69,7 @@ pub trait AutovacuumHost: Send + Sync + 'static {
     /// The catalog's.
     fn finish_database(&self, worker: &Arc<Backend>, database: Oid) -> Result<()>;
     /// An error that ends nothing but the work on one table.
-    fn log_error(&self, database: Oid, table: Option<Oid>, error: &base::Error);
+    fn log_error(&self, database: Oid, table: Option<(Oid, Decision)>, error: &base::Error);
 }
 
 #[derive(Default)]
@@ -92,6 +93,7 @@ pub struct Launcher {
 }
 
 const RANK: Rank = Rank(390);
+const LOOK_AT_SETTINGS: Duration = Duration::from_secs(1);
 
 impl Launcher {
     /// A launcher that has not begun.
@@ -110,9 +112,17 @@ impl Launcher {
         enter_thread(&backend, buffer::BackendType::AutovacuumLauncher);
         loop {
             let nap = self.round();
+            let (began, naptime) = (base::sync::now(), self.host.naptime());
             let mut state = self.state.lock();
-            if !state.stopping && !state.woken {
-                state.wait_for(&self.changed, nap);
+            // A shorter nap, once configured, does not begin only after the longer one.
+            let workers = state.running.len();
+            while !state.stopping
+                && !state.woken
+                && state.running.len() >= workers
+                && self.host.naptime() == naptime
+            {
+                let Some(left) = nap.checked_sub(began.elapsed()) else { break };
+                state.wait_for(&self.changed, left.min(LOOK_AT_SETTINGS));
             }
             state.woken = false;
             if state.stopping {
@@ -227,24 +237,26 @@ impl Launcher {
     }
 
     fn work_on_database(&self, worker: &Arc<Backend>, database: Oid) -> Result<()> {
-        let due: Vec<Oid> = self
-            .host
-            .tables(worker, database)?
+        let next = self.txns.next_xid();
+        let tables = self.host.tables(worker, database)?;
+        let mut due: Vec<(f64, Oid)> = tables
             .iter()
-            .filter(|t| decide(t, self.txns.next_xid()).any())
-            .map(|t| t.oid)
+            .filter(|t| decide(t, next).any())
+            .map(|t| (urgency(t, next), t.oid))
             .collect();
-        for table in due {
+        due.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        for (_, table) in due {
             if self.state.lock().stopping {
                 return Ok(());
             }
             if !self.state.lock().busy.insert((database, table)) {
                 continue;
             }
-            let result = self.work_on_table(worker, database, table);
+            let mut decision = Decision::default();
+            let result = self.work_on_table(worker, database, table, &mut decision);
             self.state.lock().busy.remove(&(database, table));
             if let Err(e) = result {
-                self.host.log_error(database, Some(table), &e);
+                self.host.log_error(database, Some((table, decision)), &e);
                 // A cancelled table does not end the worker, unless the server is going down.
                 if e.state() == base::SqlState::ADMIN_SHUTDOWN {
                     return Ok(());
@@ -255,9 +267,16 @@ impl Launcher {
         self.host.finish_database(worker, database)
     }
 
-    fn work_on_table(&self, worker: &Arc<Backend>, database: Oid, table: Oid) -> Result<()> {
+    fn work_on_table(
+        &self,
+        worker: &Arc<Backend>,
+        database: Oid,
+        table: Oid,
+        decided: &mut Decision,
+    ) -> Result<()> {
         let Some(state) = self.host.table(worker, database, table)? else { return Ok(()) };
         let decision = decide(&state, self.txns.next_xid());
+        *decided = decision;
         if !decision.any() {
             return Ok(());
         }

@@ -1,5 +1,9 @@
 //! When tables are vacuumed and analysed without being asked.
 //!
+//! # Differs from PostgreSQL
+//! A table is vacuumed from 95 % of `autovacuum_freeze_max_age` on, by a vacuum that gives way; only when that has
+//! not helped does one come that gives way to nobody. The table most in need comes first.
+//!
 //! # Layout
 //! This module: PostgreSQL's formulae, for one table.  [`forecast`]: when. [`launcher`]: naps, databases, workers.
 
@@ -105,11 +109,38 @@ pub fn limits(t: &TableState) -> (f64, f64, f64) {
     (vacuum, insert, analyze)
 }
 
-/// PostgreSQL's decision for a table, at `next_xid`.
+/// How urgent a table's work is, against others': above 1 it is due by its most pressing threshold; a table whose age must be brought down
+/// comes before all that has dead rows.
+pub fn urgency(t: &TableState, next_xid: Xid) -> f64 {
+    let (vacuum, insert, analyze) = limits(t);
+    let age = if t.relfrozenxid.is_normal() {
+        next_xid.0.saturating_sub(t.relfrozenxid.0) as f64 / t.thresholds.freeze_max_age.max(1) as f64
+    } else {
+        0.0
+    };
+    if age >= 0.95 {
+        return age * 1e12;
+    }
+    let part = |n: i64, of: f64| n as f64 / of.max(1.0);
+    let inserts = if t.thresholds.vacuum_insert_threshold < 0 {
+        0.0
+    } else {
+        part(t.inserts_since_vacuum, insert)
+    };
+    let analyze = if t.analyzable { part(t.changes_since_analyze, analyze) } else { 0.0 };
+    part(t.dead_tuples, vacuum).max(inserts).max(analyze)
+}
+
+/// PostgreSQL's decision for a table, at `next_xid`; and a vacuum that gives way like any other a little before the table's age makes
+/// one necessary that does not.
 pub fn decide(t: &TableState, next_xid: Xid) -> Decision {
     let s = &t.thresholds;
-    let for_age = t.relfrozenxid.is_normal()
-        && t.relfrozenxid.0 < next_xid.0.saturating_sub(s.freeze_max_age);
+    let older = |age: u64| {
+        t.relfrozenxid.is_normal() && t.relfrozenxid.0 < next_xid.0.saturating_sub(age)
+    };
+    let for_age = older(s.freeze_max_age);
+    // From here on a vacuum is aggressive.
+    let soon = older(s.freeze_max_age / 100 * 95);
     if !s.enabled {
         return Decision { vacuum: for_age, analyze: false, for_age };
     }
@@ -117,7 +148,7 @@ pub fn decide(t: &TableState, next_xid: Xid) -> Decision {
     let by_rows = t.dead_tuples as f64 > vacuum
         || (s.vacuum_insert_threshold >= 0 && t.inserts_since_vacuum as f64 > insert);
     Decision {
-        vacuum: for_age || by_rows,
+        vacuum: soon || by_rows,
         analyze: t.analyzable && t.changes_since_analyze as f64 > analyze,
         for_age,
     }
@@ -179,5 +210,33 @@ mod tests {
         assert!(!decide(&t, Xid(200_001_000)).any());
         let d = decide(&t, Xid(200_001_001));
         assert!(d.vacuum && d.for_age && !d.analyze);
+    }
+
+    #[test]
+    fn a_vacuum_that_gives_way_comes_before_one_that_does_not() {
+        let t = table();
+        assert!(!decide(&t, Xid(190_001_000)).any());
+        let d = decide(&t, Xid(190_001_001));
+        assert!(d.vacuum && !d.for_age);
+        assert!(decide(&t, Xid(200_001_001)).for_age);
+    }
+
+    #[test]
+    fn the_worst_comes_first() {
+        let mut dead = table();
+        dead.dead_tuples = 10_000;
+        let mut inserts = table();
+        inserts.inserts_since_vacuum = 10_000;
+        let mut old = table();
+        old.thresholds.freeze_max_age = 2000;
+        let mut older = table();
+        older.thresholds.freeze_max_age = 1500;
+        let now = Xid(3500);
+        let mut all = [&inserts, &old, &dead, &older].map(|t| urgency(t, now));
+        assert!(all[3] > all[1] && all[1] > all[2] && all[2] > all[0], "{all:?}");
+        // Never vacuumed for inserts.
+        inserts.thresholds.vacuum_insert_threshold = -1;
+        all[0] = urgency(&inserts, now);
+        assert!(all[0] < 1.0);
     }
 }

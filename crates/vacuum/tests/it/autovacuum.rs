@@ -75,7 +75,7 @@ impl AutovacuumHost for Host {
         self.changed.notify_all();
         Ok(())
     }
-    fn log_error(&self, _: Oid, _: Option<Oid>, error: &Error) {
+    fn log_error(&self, _: Oid, _: Option<(Oid, Decision)>, error: &Error) {
         self.log.lock().unwrap().errors.push(error.to_string());
         self.changed.notify_all();
     }

@@ -1,0 +1,113 @@
+//! At what ages a table's rows are frozen.
+//!
+//! # Purpose
+//! Settings, storage parameters; and for autovacuum, which comes again and again, what the table's history says of pages that will change
+//! soon anyway: freezing them early is work for nothing.
+//!
+//! # Differs from PostgreSQL
+//! The last.
+
+use crate::activity::TableCounts;
+use crate::session::SessionState;
+use base::Xid;
+use engine::catalog::model::Table;
+use std::sync::atomic::Ordering;
+use vacuum::FreezeSettings;
+
+/// A page untouched for so many times the mean time between two changes of a page has outlived chance (e^-8 of pages
+/// changed at random do): it is one of those that do not change.
+const QUIET_FACTOR: u64 = 8;
+/// Pages that change more seldom than this are frozen early all the same, as they have to be frozen some day.
+const SELDOM_XIDS: u64 = 1_000_000;
+
+/// What a table's storage parameters and the settings make of a freeze age.
+fn age(state: &SessionState, table: &Table, setting: &str, option: &str, automatic: bool) -> u64 {
+    let own = if automatic { table.option_i64(option) } else { None };
+    let value = own.unwrap_or_else(|| state.settings.borrow().int(setting));
+    u64::try_from(value).unwrap_or(0)
+}
+
+/// The ages for a vacuum of `table`.
+pub(super) fn freeze_settings(
+    state: &SessionState,
+    table: &Table,
+    automatic: bool,
+) -> FreezeSettings {
+    let get = |setting: &str, option: &str| age(state, table, setting, option, automatic);
+    let rate = table
+        .options
+        .get("vacuum_max_eager_freeze_failure_rate")
+        .and_then(|r| r.parse().ok())
+        .unwrap_or_else(|| state.settings.borrow().real("vacuum_max_eager_freeze_failure_rate"));
+    let mut settings = FreezeSettings {
+        min_age: get("vacuum_freeze_min_age", "autovacuum_freeze_min_age"),
+        table_age: get("vacuum_freeze_table_age", "autovacuum_freeze_table_age"),
+        max_age: get("autovacuum_freeze_max_age", "autovacuum_freeze_max_age"),
+        failsafe_age: u64::try_from(state.settings.borrow().int("vacuum_failsafe_age"))
+            .unwrap_or(0),
+        max_eager_failure_rate: rate,
+        quiet_age: 0,
+    };
+    let server_max = u64::try_from(state.settings.borrow().int("autovacuum_freeze_max_age"));
+    settings.max_age = settings.max_age.min(server_max.unwrap_or(u64::MAX));
+    if automatic && let Some(counts) = state.database.activity.get(table.oid) {
+        let pages = u64::try_from(table.relpages).unwrap_or(0).max(1);
+        let next = state.cluster.engine().txns.next_xid();
+        settings.quiet_age =
+            quiet_age(&counts, pages, table.relfrozenxid, next, settings.table_age);
+    }
+    settings
+}
+
+fn changes(counts: &TableCounts) -> i64 {
+    counts.updated.load(Ordering::Relaxed) + counts.deleted.load(Ordering::Relaxed)
+}
+
+/// How long a page must have been left alone to be taken for one that does not change; 0: any may be.
+fn quiet_age(
+    counts: &TableCounts,
+    pages: u64,
+    relfrozenxid: Xid,
+    next: Xid,
+    table_age: u64,
+) -> u64 {
+    let at = counts.xid_at_vacuum.load(Ordering::Relaxed);
+    let from = u64::try_from(at).ok().filter(|x| *x > 0).unwrap_or(relfrozenxid.0);
+    let xids = next.0.saturating_sub(from).max(1);
+    let done = changes(counts) - counts.changes_at_vacuum.load(Ordering::Relaxed);
+    let Some(done) = u64::try_from(done).ok().filter(|n| *n > 0) else { return 0 };
+    let between = u64::try_from(u128::from(pages) * u128::from(xids) / u128::from(done))
+        .unwrap_or(u64::MAX)
+        .max(1);
+    if between >= table_age.max(SELDOM_XIDS) { 0 } else { QUIET_FACTOR * between }
+}
+
+/// A vacuum has ended at `next`: from here on changes are counted for the next one.
+pub(super) fn note_vacuum(counts: &TableCounts, next: Xid) {
+    counts.xid_at_vacuum.store(i64::try_from(next.0).unwrap_or(i64::MAX), Ordering::Relaxed);
+    counts.changes_at_vacuum.store(changes(counts), Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_left_to_change_while_the_table_does() {
+        let counts = TableCounts::default();
+        let age = |pages, next| quiet_age(&counts, pages, Xid(1000), Xid(next), 50_000);
+        counts.inserted.store(1_000_000, Ordering::Relaxed);
+        assert_eq!(age(1000, 2000), 0, "inserts do not count");
+        // One update a transaction, on 1,000 pages: each is hit every 1,000 transactions.
+        counts.updated.store(900, Ordering::Relaxed);
+        counts.deleted.store(100, Ordering::Relaxed);
+        assert_eq!(age(1000, 2000), 8000);
+        // On so many pages it is a rare thing.
+        assert_eq!(age(1_000_000, 2000), 0);
+        // What was before the last vacuum is past.
+        note_vacuum(&counts, Xid(2000));
+        assert_eq!(age(1000, 3000), 0);
+        counts.updated.fetch_add(10, Ordering::Relaxed);
+        assert_eq!(age(100, 3000), 80_000);
+    }
+}
