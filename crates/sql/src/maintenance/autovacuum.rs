@@ -287,8 +287,8 @@ impl AutovacuumHost for Host {
             && let Some(cluster) = self.cluster.upgrade()
         {
             let name = Host::database_name(&cluster, database).ok().flatten().unwrap_or_default();
-            let table = Host::table_name(&cluster, database, table)
-                .unwrap_or_else(|_| table.to_string());
+            let table =
+                Host::table_name(&cluster, database, table).unwrap_or_else(|_| table.to_string());
             let what = if decision.vacuum { "vacuum" } else { "analyze" };
             let context = format!("automatic {what} of table \"{name}.{table}\"");
             e.context = Some(match e.context.take() {

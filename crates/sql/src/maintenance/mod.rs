@@ -10,8 +10,8 @@
 
 mod analyze;
 pub mod autovacuum;
-mod freezing;
 pub mod explain;
+mod freezing;
 pub mod options;
 pub mod progress;
 #[cfg(test)]

@@ -8,8 +8,8 @@
 //! of its own in `pg_class` and is vacuumed under its catalog's `relfrozenxid`.
 
 use super::explain::Foretold;
-use super::options::{Options, stored_index_cleanup};
 use super::freezing::{freeze_settings, note_vacuum};
+use super::options::{Options, stored_index_cleanup};
 use super::throttle::throttle;
 use crate::client::{Client, Notice, Severity};
 use crate::session::{Session, SessionState};
@@ -27,8 +27,8 @@ use txn::{LockMode, LockOutcome, Wait};
 use types::Datum;
 use types::io::parse_bool;
 use vacuum::{
-    IndexCleanup, IndexTarget, Message, TableFacts, Trigger, VacuumContext,
-    VacuumHost, VacuumOptions, VacuumProgress, VacuumReport, VacuumSettings, VacuumTarget,
+    IndexCleanup, IndexTarget, Message, TableFacts, Trigger, VacuumContext, VacuumHost,
+    VacuumOptions, VacuumProgress, VacuumReport, VacuumSettings, VacuumTarget,
 };
 
 /// Sends messages as they come, or logs them.

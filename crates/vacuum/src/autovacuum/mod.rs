@@ -114,7 +114,8 @@ pub fn limits(t: &TableState) -> (f64, f64, f64) {
 pub fn urgency(t: &TableState, next_xid: Xid) -> f64 {
     let (vacuum, insert, analyze) = limits(t);
     let age = if t.relfrozenxid.is_normal() {
-        next_xid.0.saturating_sub(t.relfrozenxid.0) as f64 / t.thresholds.freeze_max_age.max(1) as f64
+        next_xid.0.saturating_sub(t.relfrozenxid.0) as f64
+            / t.thresholds.freeze_max_age.max(1) as f64
     } else {
         0.0
     };
@@ -135,9 +136,8 @@ pub fn urgency(t: &TableState, next_xid: Xid) -> f64 {
 /// one necessary that does not.
 pub fn decide(t: &TableState, next_xid: Xid) -> Decision {
     let s = &t.thresholds;
-    let older = |age: u64| {
-        t.relfrozenxid.is_normal() && t.relfrozenxid.0 < next_xid.0.saturating_sub(age)
-    };
+    let older =
+        |age: u64| t.relfrozenxid.is_normal() && t.relfrozenxid.0 < next_xid.0.saturating_sub(age);
     let for_age = older(s.freeze_max_age);
     // From here on a vacuum is aggressive.
     let soon = older(s.freeze_max_age / 100 * 95);
