@@ -26,6 +26,8 @@ pub struct RetailKeys {
     bytes: Vec<u8>,
     refs: Vec<KeyRef>,
     unsorted: bool,
+    /// Keys that were not below the one added before them.
+    ascending: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +52,11 @@ impl RetailKeys {
     /// What they occupy.
     pub fn memory_bytes(&self) -> usize {
         self.bytes.capacity() + self.refs.capacity() * size_of::<KeyRef>()
+    }
+    /// How much the order in which they were added is theirs or its reverse, from 0 to 1.
+    pub fn order(&self) -> f64 {
+        let steps = self.refs.len().saturating_sub(1).max(1);
+        (2.0 * self.ascending as f64 / steps as f64 - 1.0).abs().min(1.0)
     }
     /// Forgets them.
     pub fn clear(&mut self) {
@@ -101,10 +108,10 @@ impl Btree {
         }
         let abbreviated = self.schema.abbreviate(Item(&keys.bytes[at..]));
         let key = KeyRef { abbreviated, at };
-        if !keys.unsorted
-            && let Some(last) = keys.refs.last()
-        {
-            keys.unsorted = self.compare_keys_of(keys, *last, key) == Ordering::Greater;
+        if let Some(last) = keys.refs.last() {
+            let descends = self.compare_keys_of(keys, *last, key) == Ordering::Greater;
+            keys.unsorted |= descends;
+            keys.ascending += usize::from(!descends);
         }
         keys.refs.push(key);
         Ok(())

@@ -9,6 +9,7 @@
 //! The map page is pinned before the heap page is latched; the free-space map is told after the latch is gone.
 
 use crate::dead_items::DeadItems;
+use crate::keys::KeyCollector;
 use crate::plan::{VacuumMode, VacuumPlan};
 use crate::skip::Chosen;
 use base::{BlockNumber, OffsetNumber, Result, Xid};
@@ -70,6 +71,8 @@ pub(crate) struct HeapPass<'a> {
     /// The oldest XID left so far.
     pub oldest_unfrozen: Xid,
     pub dead: DeadItems,
+    /// Their index keys.
+    pub keys: KeyCollector<'a>,
     /// Dead line pointers will be reaped (else room is noted at once).
     pub will_reap: bool,
 }
@@ -80,6 +83,7 @@ impl<'a> HeapPass<'a> {
         plan: &'a VacuumPlan,
         backend: &'a Backend,
         has_indexes: bool,
+        keys: KeyCollector<'a>,
     ) -> HeapPass<'a> {
         HeapPass {
             heap,
@@ -93,6 +97,7 @@ impl<'a> HeapPass<'a> {
             counts: ScanCounts::default(),
             oldest_unfrozen: plan.cutoffs.oldest_xmin,
             dead: DeadItems::new(),
+            keys,
             will_reap: has_indexes,
         }
     }
@@ -105,17 +110,17 @@ impl<'a> HeapPass<'a> {
         self.map.pin(block, &mut self.map_pin)?;
         if let Some(mut guard) = pin.try_cleanup() {
             let bits = self.map.bits(block, &mut self.map_pin)?;
-            return self.with_cleanup_lock(chosen, &mut guard, bits).and_then(|done| {
-                let free = room(&guard);
-                drop(guard);
-                self.finish(block, free, done)
-            });
+            let done = self.with_cleanup_lock(chosen, &mut guard, bits)?;
+            self.keys.add(&guard, block, &done.found.dead_items)?;
+            let free = room(&guard);
+            drop(guard);
+            return self.finish(block, free, done);
         }
         // Somebody uses the page. Enough to look, unless old XIDs must go.
-        let (findings, missed, free, frozen) = {
+        let (findings, missed, free, frozen, must_freeze) = {
             let guard = pin.read();
             if guard.is_new() {
-                (None, 0, 0, false)
+                (None, 0, 0, false, false)
             } else {
                 let look = PruneOptions {
                     prune: false,
@@ -128,16 +133,21 @@ impl<'a> HeapPass<'a> {
                 let (_, pruned) = self.heap.examine(&guard, block, &would, &self.horizon)?;
                 let bits = self.map.bits(block, &mut self.map_pin)?;
                 let free = room(&guard);
-                (Some(found), pruned.removed_tuples, free, bits & ALL_FROZEN != 0)
+                let too_old = found.oldest_unfrozen.is_normal()
+                    && found.oldest_unfrozen < self.plan.cutoffs.freeze_limit;
+                let must_freeze = self.plan.mode == VacuumMode::Aggressive && too_old;
+                if !must_freeze {
+                    self.keys.add(&guard, block, &found.dead_items)?;
+                }
+                (Some(found), pruned.removed_tuples, free, bits & ALL_FROZEN != 0, must_freeze)
             }
         };
         let Some(mut found) = findings else { return Ok(false) };
-        let too_old = found.oldest_unfrozen.is_normal()
-            && found.oldest_unfrozen < self.plan.cutoffs.freeze_limit;
-        if self.plan.mode == VacuumMode::Aggressive && too_old {
+        if must_freeze {
             let mut guard = pin.cleanup_or_cancel(Some(&self.backend.cancel))?;
             let bits = self.map.bits(block, &mut self.map_pin)?;
             let done = self.with_cleanup_lock(chosen, &mut guard, bits)?;
+            self.keys.add(&guard, block, &done.found.dead_items)?;
             let free = room(&guard);
             drop(guard);
             return self.finish(block, free, done);
@@ -198,6 +208,7 @@ impl<'a> HeapPass<'a> {
             c.dead_items += dead.len() as u64;
             c.dead_item_pages += 1;
             self.dead.add(block, dead);
+            self.keys.review(&self.dead);
         }
         if dead.is_empty() || !self.will_reap {
             self.space.record(block, free)?;

@@ -20,7 +20,7 @@
 //! The caller holds SHARE UPDATE EXCLUSIVE on the table. One page is latched at a time; the clean-up lock for pruning, the write lock for reaping.
 //!
 //! # Differs from PostgreSQL
-//! No MultiXacts. The free-space map needs no vacuum of its own. Workers for index passes and the retail way are not used yet.
+//! No MultiXacts. The free-space map needs no vacuum of its own. An index may be cleaned by its dead entries' keys (`method`).
 
 pub mod autovacuum;
 pub mod dead_items;
@@ -28,6 +28,8 @@ pub mod foresight;
 pub mod governor;
 mod heap_pass;
 pub mod index_pass;
+mod keys;
+pub mod method;
 pub mod options;
 pub mod plan;
 pub mod progress;
@@ -42,9 +44,9 @@ pub mod usage;
 
 pub use dead_items::DeadItems;
 pub use foresight::{Foresight, foresee};
-pub use index_pass::{IndexTarget, IndexVacuum};
+pub use index_pass::{IndexKeys, IndexTarget, IndexVacuum};
 pub use options::{FreezeSettings, IndexCleanup, VacuumOptions, VacuumSettings};
-pub use plan::{IndexMethod, VacuumCutoffs, VacuumMode, VacuumPlan, plan};
+pub use plan::{IndexMethod, ParallelPlan, VacuumCutoffs, VacuumMode, VacuumPlan, plan};
 pub use progress::{Phase, ProgressList, ProgressRow, VacuumProgress};
 pub use report::{IndexReport, Trigger, VacuumReport};
 pub use run::{Message, TableFacts, VacuumContext, VacuumHost, VacuumTarget, run};

@@ -92,6 +92,10 @@ pub struct VacuumSettings {
     pub work_mem_bytes: usize,
     /// `vacuum_buffer_usage_limit`, in kB.
     pub buffer_usage_limit_kb: usize,
+    /// `max_parallel_maintenance_workers`.
+    pub max_parallel_workers: u32,
+    /// `min_parallel_index_scan_size`, in pages.
+    pub min_parallel_index_pages: u32,
     /// `track_io_timing`.
     pub track_io_timing: bool,
     /// `track_cost_delay_timing`.
@@ -104,6 +108,8 @@ impl Default for VacuumSettings {
             freeze: FreezeSettings::default(),
             work_mem_bytes: 64 << 20,
             buffer_usage_limit_kb: 2048,
+            max_parallel_workers: 2,
+            min_parallel_index_pages: 64,
             track_io_timing: false,
             track_cost_delay_timing: false,
         }

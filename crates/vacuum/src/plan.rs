@@ -43,6 +43,29 @@ pub enum IndexMethod {
     Retail,
 }
 
+/// How many workers may help with the indexes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ParallelPlan {
+    /// PARALLEL; 0 is none.
+    pub requested: Option<u32>,
+    /// `max_parallel_maintenance_workers`.
+    pub most: u32,
+    /// Smaller indexes are not worth a worker.
+    pub min_pages: u32,
+}
+
+impl ParallelPlan {
+    /// Is an index of so many pages worth a worker?
+    pub fn worth(&self, pages: u32) -> bool {
+        pages >= self.min_pages
+    }
+    /// The workers for so many indexes that are: PostgreSQL's rule, the leader taking one index itself.
+    pub fn workers(&self, indexes: usize) -> u32 {
+        let others = u32::try_from(indexes.saturating_sub(1)).unwrap_or(u32::MAX);
+        others.min(self.requested.unwrap_or(u32::MAX)).min(self.most)
+    }
+}
+
 /// A VACUUM that has not begun.
 #[derive(Clone, Debug)]
 pub struct VacuumPlan {
@@ -50,8 +73,10 @@ pub struct VacuumPlan {
     pub cutoffs: VacuumCutoffs,
     /// How much is read.
     pub mode: VacuumMode,
-    /// For each index, in the target's order.
+    /// For each index, in the target's order: [`IndexMethod::Bulk`] if only that will do. Else it is decided when the dead are counted.
     pub methods: Vec<IndexMethod>,
+    /// Workers for index passes.
+    pub parallel: ParallelPlan,
     /// The ring in kB; 0 is none.
     pub ring_kb: usize,
     /// Memory for dead items, in bytes.
@@ -121,7 +146,16 @@ pub fn plan(
             (false, true) => VacuumMode::Eager,
             (false, false) => VacuumMode::Ordinary,
         },
-        methods: vec![IndexMethod::Bulk; target.indexes.len()],
+        methods: target
+            .indexes
+            .iter()
+            .map(|i| if i.keys.is_some() { IndexMethod::Retail } else { IndexMethod::Bulk })
+            .collect(),
+        parallel: ParallelPlan {
+            requested: options.parallel,
+            most: settings.max_parallel_workers,
+            min_pages: settings.min_parallel_index_pages,
+        },
         ring_kb: options.buffer_usage_limit_kb.unwrap_or(settings.buffer_usage_limit_kb),
         work_mem_bytes: settings.work_mem_bytes,
         index_cleanup: options.index_cleanup,

@@ -154,6 +154,10 @@ impl VacuumProgress {
     }
 }
 
+pub(crate) fn add(to: &AtomicU64, more: u64) {
+    to.fetch_add(more, Ordering::Relaxed);
+}
+
 pub(crate) fn set(to: &AtomicU64, value: u64) {
     to.store(value, Ordering::Relaxed);
 }

@@ -1,10 +1,11 @@
 //! What a vacuum did: one struct, from which every text is printed.
 //!
 //! # Differs from PostgreSQL
-//! The lines are PostgreSQL 18's word for word; lines of Ebb's own would come after them.
+//! The lines are PostgreSQL 18's word for word; lines of Ebb's own (how each index was cleaned) come after them.
 
+use crate::foresight::figures::method_name;
 use crate::heap_pass::ScanCounts;
-use crate::plan::{VacuumCutoffs, VacuumMode};
+use crate::plan::{IndexMethod, VacuumCutoffs, VacuumMode};
 use crate::run::TableFacts;
 use crate::usage::Usage;
 use base::{Oid, Xid};
@@ -41,6 +42,10 @@ pub struct IndexReport {
     pub name: String,
     /// Its figures.
     pub stats: IndexVacuumStats,
+    /// How its dead entries were found; `None`: there was no pass.
+    pub method: Option<IndexMethod>,
+    /// Keys looked up in vain, so that bulk deletion came after.
+    pub missing: usize,
 }
 
 impl IndexReport {
@@ -221,6 +226,19 @@ impl VacuumReport {
                 i.stats.pages_free
             )?;
         }
-        self.usage.write_to(out, self.timings.1.then_some(self.delay), self.timings.0)
+        self.usage.write_to(out, self.timings.1.then_some(self.delay), self.timings.0)?;
+        for i in &self.indexes {
+            let Some(method) = i.method else { continue };
+            let name = method_name(method);
+            write!(
+                out,
+                "\nindex \"{}\" method: {name}, {} entries removed",
+                i.name, i.stats.entries_removed
+            )?;
+            if i.missing > 0 {
+                write!(out, ", {} not found by their keys", i.missing)?;
+            }
+        }
+        Ok(())
     }
 }

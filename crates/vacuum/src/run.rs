@@ -5,7 +5,8 @@
 //! new figures for the catalog. The caller writes these ([`VacuumReport::new_relfrozenxid`] and the counts beside it) to pg_class.
 
 use crate::heap_pass::HeapPass;
-use crate::index_pass::{IndexPass, IndexTarget};
+use crate::index_pass::{IndexPass, IndexTarget, PassContext};
+use crate::keys::KeyCollector;
 use crate::options::IndexCleanup;
 use crate::plan::{VacuumMode, VacuumPlan};
 use crate::progress::{Phase, VacuumProgress, set};
@@ -124,12 +125,18 @@ pub fn run(
     context.progress.enter(Phase::Initializing);
     let has_indexes = !target.indexes.is_empty();
     let off = plan.index_cleanup == IndexCleanup::Off;
+    let keys = if has_indexes && !off {
+        let heap_pages = target.heap.len_blocks()?.0;
+        KeyCollector::new(target.heap, &target.indexes, heap_pages, target.facts.reltuples)?
+    } else {
+        KeyCollector::none(&target.indexes)
+    };
     let mut run = Run {
         plan,
         target,
         context,
         throttle: Throttle::new(context.throttle.clone()),
-        pass: HeapPass::new(target.heap, plan, context.backend, has_indexes),
+        pass: HeapPass::new(target.heap, plan, context.backend, has_indexes, keys),
         indexes: IndexPass::new(&target.indexes),
         do_index_vacuum: !off,
         do_index_cleanup: !off && has_indexes,
@@ -144,12 +151,15 @@ pub fn run(
     let pages = target.heap.len_blocks()?.0;
     let (skipped_visible, mut strategy) = run.scan(pages)?;
     if run.do_index_cleanup && !run.failsafe {
-        run.indexes.cleanup(
-            &mut strategy,
-            context.backend,
-            &mut run.throttle,
-            &context.progress,
-        )?;
+        run.indexes.cleanup(&mut PassContext {
+            plan,
+            pool: target.heap.relation().pool(),
+            strategy: &mut strategy,
+            backend: context.backend,
+            throttle: &mut run.throttle,
+            progress: &context.progress,
+            say: &mut |text| context.say(Message::Verbose, text),
+        })?;
     }
     strategy.finish(target.heap.relation().pool());
     let mut len = pages;
@@ -223,8 +233,7 @@ impl<'a> Run<'a> {
                     *stream.strategy() = Strategy::Normal;
                 }
             }
-            let room = self.pass.dead.memory_bytes() + 8192 + 64 < self.plan.work_mem_bytes;
-            if !room && !self.pass.dead.is_empty() {
+            if !self.has_room() && !self.pass.dead.is_empty() {
                 let strategy = std::mem::replace(stream.strategy(), Strategy::Normal);
                 let strategy = self.vacuum_dead_items(strategy)?;
                 *stream.strategy() = strategy;
@@ -253,6 +262,20 @@ impl<'a> Run<'a> {
         Ok((skipped, strategy))
     }
 
+    /// Is there memory for one more page's dead items and keys? Keys give way first, if some index is read whole anyway.
+    fn has_room(&mut self) -> bool {
+        let dead = self.pass.dead.memory_bytes() + 8192 + 64;
+        let keys = self.pass.keys.memory_bytes();
+        if dead + keys < self.plan.work_mem_bytes {
+            return true;
+        }
+        if self.pass.keys.lacks_any() && keys > 0 {
+            self.pass.keys.give_up();
+            return dead < self.plan.work_mem_bytes;
+        }
+        false
+    }
+
     /// AUTO: before any index pass, few dead items on few pages are left for the next vacuum.
     fn decide_bypass(&mut self, pages: u32) {
         let few_pages = self.pass.dead.pages() < u64::from(pages) / 50;
@@ -276,12 +299,19 @@ impl<'a> Run<'a> {
         } else {
             let mut strategy = strategy;
             let progress = self.context.progress.clone();
-            self.indexes.bulk(
+            let context = self.context;
+            self.indexes.vacuum(
                 &self.pass.dead,
-                &mut strategy,
-                self.context.backend,
-                &mut self.throttle,
-                &progress,
+                &mut self.pass.keys,
+                &mut PassContext {
+                    plan: self.plan,
+                    pool: self.target.heap.relation().pool(),
+                    strategy: &mut strategy,
+                    backend: context.backend,
+                    throttle: &mut self.throttle,
+                    progress: &progress,
+                    say: &mut |text| context.say(Message::Verbose, text),
+                },
             )?;
             if self.check_failsafe() {
                 strategy = Strategy::Normal;
@@ -348,9 +378,17 @@ impl<'a> Run<'a> {
             .target
             .indexes
             .iter()
-            .zip(&self.indexes.stats)
-            .filter_map(|(t, s)| {
-                s.map(|stats| IndexReport { oid: t.oid, name: t.name.clone(), stats })
+            .enumerate()
+            .filter_map(|(i, t)| {
+                let (method, missing) = (self.indexes.methods[i], self.indexes.missing[i]);
+                let report = |stats| IndexReport {
+                    oid: t.oid,
+                    name: t.name.clone(),
+                    stats,
+                    method,
+                    missing,
+                };
+                self.indexes.stats[i].map(report)
             })
             .collect();
         let next = heap.context().txns.next_xid();

@@ -160,6 +160,8 @@ pub struct Throttle {
     settings: Arc<ThrottleSettings>,
     usage_seen: buffer::BufferUsage,
     balance: u64,
+    /// So many work for the same vacuum now, and share its limit.
+    sharers: u32,
     delayed: Duration,
     governor: Option<Governor>,
     began: Instant,
@@ -178,10 +180,27 @@ impl Throttle {
             settings,
             usage_seen: buffer::my_usage(),
             balance: 0,
+            sharers: 1,
             delayed: Duration::ZERO,
             governor: None,
             began: Instant::now(),
         }
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Arc<ThrottleSettings> {
+        &self.settings
+    }
+
+    /// From now on so many threads share the limit.
+    pub fn share(&mut self, sharers: u32) {
+        self.sharers = sharers.max(1);
+    }
+
+    /// A helper thread, whose pages have been added to this thread's figures, slept so long: its pages are paid for.
+    pub fn add_helper(&mut self, delayed: Duration) {
+        self.delayed += delayed;
+        self.usage_seen = buffer::my_usage();
     }
 
     /// How long it has slept.
@@ -238,7 +257,7 @@ impl Throttle {
             + cost(now.reads - self.usage_seen.reads, &s.page_miss)
             + cost(now.dirtied - self.usage_seen.dirtied, &s.page_dirty);
         self.usage_seen = now;
-        let limit = u64::from(s.limit.load(Ordering::Relaxed).max(1));
+        let limit = u64::from((s.limit.load(Ordering::Relaxed) / self.sharers).max(1));
         if self.balance < limit {
             return Duration::ZERO;
         }

@@ -67,6 +67,16 @@ pub fn thread_usage() -> WalUsage {
     USAGE.get()
 }
 
+/// Adds what a helper thread inserted to this thread's figures.
+pub fn add_thread_usage(of_helper: WalUsage) {
+    let mut usage = USAGE.get();
+    usage.records += of_helper.records;
+    usage.full_page_images += of_helper.full_page_images;
+    usage.bytes += of_helper.bytes;
+    usage.buffers_full += of_helper.buffers_full;
+    USAGE.set(usage);
+}
+
 pub(crate) fn count_insert(images: u64, bytes: u64) {
     let mut usage = USAGE.get();
     usage.records += 1;

@@ -108,7 +108,7 @@ fn retail_deletion_of_every_kind_of_key() {
     let descending = KeyColumn { descending: true, nulls_first: true, ..int4() };
     let kinds: [(&str, Vec<KeyColumn>, usize); 5] = [
         ("duplicates", vec![int4()], 0),
-        ("descending", vec![descending.clone()], 0),
+        ("descending", vec![descending], 0),
         ("two columns", vec![text(), descending], 0),
         ("included", vec![int4()], 1),
         ("long", vec![text(), text()], 0),

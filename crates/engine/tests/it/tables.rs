@@ -160,6 +160,7 @@ impl Table {
                 oid: Oid(16385),
                 name: "i".into(),
                 index: self.index.clone(),
+                keys: None,
             }],
             facts: TableFacts {
                 database: "d".into(),

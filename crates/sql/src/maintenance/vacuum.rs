@@ -16,7 +16,8 @@ use crate::session::{Session, SessionState};
 use base::{BlockNumber, Fork, Oid, RelationId, Result, SqlState, Xid, bail};
 use buffer::Persistence;
 use engine::catalog::load::RowSource;
-use engine::catalog::model::{CatalogView, RelationKind, RelationPersistence, Table};
+use engine::catalog::model::{CatalogView, Index, RelationKind, RelationPersistence, Table};
+use engine::relation::is_plain;
 use heap::{Heap, HeapOptions};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -27,7 +28,7 @@ use txn::{LockMode, LockOutcome, Wait};
 use types::Datum;
 use types::io::parse_bool;
 use vacuum::{
-    IndexCleanup, IndexTarget, Message, TableFacts, Trigger, VacuumContext, VacuumHost,
+    IndexCleanup, IndexKeys, IndexTarget, Message, TableFacts, Trigger, VacuumContext, VacuumHost,
     VacuumOptions, VacuumProgress, VacuumReport, VacuumSettings, VacuumTarget,
 };
 
@@ -108,6 +109,12 @@ fn vacuum_settings(state: &SessionState, table: &Table, automatic: bool) -> Vacu
         freeze,
         work_mem_bytes: usize::try_from(memory_kb).unwrap_or(65_536).saturating_mul(1024),
         buffer_usage_limit_kb: usize::try_from(s.int("vacuum_buffer_usage_limit")).unwrap_or(2048),
+        max_parallel_workers: if automatic {
+            0
+        } else {
+            u32::try_from(s.int("max_parallel_maintenance_workers")).unwrap_or(0)
+        },
+        min_parallel_index_pages: u32::try_from(s.int("min_parallel_index_scan_size")).unwrap_or(0),
         track_io_timing: s.bool("track_io_timing"),
         track_cost_delay_timing: s.bool("track_cost_delay_timing"),
     }
@@ -203,7 +210,20 @@ fn catalog_toast(state: &SessionState, table: &Table) -> Result<Option<(Heap, In
     let heap = Heap::new(handle, Arc::clone(&storage.heap), HeapOptions::default());
     let index = storage.toast_index(at(toast.0 + 1), Persistence::Permanent)?;
     let name = format!("pg_toast_{}_index", table.oid);
-    Ok(Some((heap, IndexTarget { oid: Oid(toast.0 + 1), name, index })))
+    Ok(Some((heap, IndexTarget { oid: Oid(toast.0 + 1), name, index, keys: None })))
+}
+
+/// The keys of an index whose dead entries can be looked up by them.
+fn index_keys(state: &SessionState, table: &Table, index: &Index) -> Result<Option<IndexKeys>> {
+    if !is_plain(index) {
+        return Ok(None);
+    }
+    let keys = index.columns[..index.key_columns].iter();
+    let columns: Vec<usize> =
+        keys.map(|c| usize::try_from(c.column - 1).unwrap_or(usize::MAX)).collect();
+    let first = index.columns[0].column;
+    let known = state.column_statistics(table.oid, first)?;
+    Ok(Some(IndexKeys { columns, correlation: known.and_then(|s| s.correlation).map(f64::from) }))
 }
 
 impl Session {
@@ -331,12 +351,15 @@ impl Session {
             .iter()
             .zip(&open.indexes)
             .filter(|(i, _)| i.ready)
-            .map(|(i, tree)| IndexTarget {
-                oid: i.oid,
-                name: i.name.clone(),
-                index: Arc::clone(tree) as _,
+            .map(|(i, tree)| {
+                Ok(IndexTarget {
+                    oid: i.oid,
+                    name: i.name.clone(),
+                    index: Arc::clone(tree) as _,
+                    keys: index_keys(&state, &table, i)?,
+                })
             })
-            .collect();
+            .collect::<Result<_>>()?;
         let target = VacuumTarget { heap: &open.heap, indexes, facts };
         let plan = vacuum::plan(&target, &merged, &settings)?;
         let rates = &state.cluster.maintenance.rates;

@@ -17,6 +17,7 @@ pub mod rates;
 mod sample;
 
 use crate::heap_pass::ScanCounts;
+use crate::method::{DeadShape, IndexShape};
 use crate::options::IndexCleanup;
 use crate::plan::{IndexMethod, VacuumMode, VacuumPlan};
 use crate::report::VacuumReport;
@@ -171,7 +172,10 @@ pub fn foresee(
             removed_entries: 0.0,
         };
         if vacuums_indexes {
-            found.method = plan.methods.get(i).copied();
+            let shape = IndexShape::of(index, plan.pages, target.facts.reltuples)?;
+            let dead = DeadShape { items: out.dead_items.0, pages: out.dead_items.1 };
+            let looked_up = plan.methods.get(i) == Some(&IndexMethod::Retail);
+            found.method = Some(if looked_up { shape.method(&dead) } else { IndexMethod::Bulk });
             out.add_index(&mut found, &*index.index, &density, for_indexes, per_index)?;
         }
         out.indexes.push(found);
@@ -353,8 +357,12 @@ impl VacuumReport {
     pub fn work(&self) -> Work {
         let c: &ScanCounts = &self.counts;
         let passes = f64::from(self.index_scans);
-        let index_pages: f64 = self.indexes.iter().map(|i| f64::from(i.stats.pages)).sum();
+        let retail = |i: &&crate::report::IndexReport| i.method == Some(IndexMethod::Retail);
+        let in_bulk = self.indexes.iter().filter(|i| !retail(i));
+        let index_pages: f64 = in_bulk.map(|i| f64::from(i.stats.pages)).sum();
         let entries: u64 = self.indexes.iter().map(|i| i.stats.entries_removed).sum();
+        let looked_up: u64 =
+            self.indexes.iter().filter(retail).map(|i| i.stats.entries_removed).sum();
         Work {
             heap_pages: f64::from(c.scanned_pages),
             reaped_pages: if self.index_scans > 0 { f64::from(c.dead_item_pages) } else { 0.0 },
@@ -364,7 +372,7 @@ impl VacuumReport {
             reads: self.usage.buffers.reads as f64,
             index_pages: index_pages * passes,
             index_entries: entries as f64,
-            retail_entries: 0.0,
+            retail_entries: looked_up as f64,
         }
     }
 

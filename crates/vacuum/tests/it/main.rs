@@ -6,6 +6,7 @@ mod freeze;
 mod passes;
 mod random;
 mod report;
+mod retail;
 mod sample;
 mod support;
 mod throttle;

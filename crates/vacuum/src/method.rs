@@ -1,0 +1,142 @@
+//! How an index's dead entries are found, by cost.
+//!
+//! # Purpose
+//! Bulk deletion reads the whole index, whatever is dead; retail deletion looks every dead row's key up. Which is cheaper depends on
+//! how many rows are dead, on how many leaves their entries lie, and on what is cached. What both have to do (changing the leaves that
+//! have dead entries) is left out.
+//!
+//! # Invariants
+//! Retail deletion's cost only grows with the number of dead rows, so an index for which it is too dear already will not be cheaper later.
+
+use crate::index_pass::IndexTarget;
+use crate::plan::IndexMethod;
+use base::Result;
+
+/// Microseconds, measured on the machine that Ebb is developed on: a page passed over, an entry asked about.
+const BULK_PAGE_US: f64 = 1.2;
+const BULK_ENTRY_US: f64 = 0.009;
+/// A key taken from the heap, sorted and found; a leaf descended to and locked.
+const KEY_US: f64 = 0.06;
+const KEY_SORT_US: f64 = 0.004;
+const LEAF_US: f64 = 1.3;
+/// A page that is not cached, read in order and read alone.
+const SEQUENTIAL_READ_US: f64 = 8.0;
+const RANDOM_READ_US: f64 = 40.0;
+
+/// What the costs depend on, of an index and its table.
+#[derive(Clone, Copy, Debug)]
+pub struct IndexShape {
+    /// The index's pages.
+    pub pages: f64,
+    /// Of these, in the pool.
+    pub cached_pages: f64,
+    /// Its entries.
+    pub entries: f64,
+    /// The table's pages.
+    pub heap_pages: f64,
+    /// How much the key's order is the rows' order, from 0 to 1.
+    pub correlation: f64,
+}
+
+/// The dead rows.
+#[derive(Clone, Copy, Debug)]
+pub struct DeadShape {
+    /// How many.
+    pub items: f64,
+    /// On so many heap pages.
+    pub pages: f64,
+}
+
+impl IndexShape {
+    /// Of `target`, an index of a table of so many pages and rows.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn of(target: &IndexTarget, heap_pages: u32, rows: f64) -> Result<IndexShape> {
+        let pages = f64::from(target.index.pages()?);
+        let known = target.keys.as_ref().and_then(|k| k.correlation);
+        Ok(IndexShape {
+            pages,
+            cached_pages: (target.index.cached_pages() as f64).min(pages),
+            // Never counted: as many as fit.
+            entries: if rows >= 0.0 { rows } else { pages * 200.0 },
+            heap_pages: f64::from(heap_pages),
+            correlation: known.unwrap_or(0.0).abs().min(1.0),
+        })
+    }
+
+    /// On how many leaves the entries of the dead lie.
+    pub fn leaves_with(&self, dead: &DeadShape) -> f64 {
+        let leaves = self.pages.max(1.0);
+        let scattered = leaves * (1.0 - (-dead.items / leaves).exp());
+        // In the rows' order the entries of a heap page lie together.
+        let per_heap_page = leaves / self.heap_pages.max(1.0);
+        let together = (dead.pages * per_heap_page + 1.0).min(scattered);
+        let weight = self.correlation * self.correlation;
+        weight * together + (1.0 - weight) * scattered
+    }
+
+    fn missed(&self) -> f64 {
+        1.0 - self.cached_pages / self.pages.max(1.0)
+    }
+
+    /// Bulk deletion's cost in microseconds.
+    pub fn bulk_us(&self) -> f64 {
+        self.pages * (BULK_PAGE_US + self.missed() * SEQUENTIAL_READ_US)
+            + self.entries * BULK_ENTRY_US
+    }
+
+    /// Retail deletion's cost in microseconds.
+    pub fn retail_us(&self, dead: &DeadShape) -> f64 {
+        let sort = KEY_SORT_US * dead.items.max(1.0).log2() * (1.0 - self.correlation);
+        let leaves = self.leaves_with(dead);
+        dead.items * (KEY_US + sort) + leaves * (LEAF_US + self.missed() * RANDOM_READ_US)
+    }
+
+    /// The cheaper method.
+    pub fn method(&self, dead: &DeadShape) -> IndexMethod {
+        if self.retail_us(dead) < self.bulk_us() { IndexMethod::Retail } else { IndexMethod::Bulk }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(correlation: f64, cached: f64) -> IndexShape {
+        IndexShape {
+            pages: 13_700.0,
+            cached_pages: 13_700.0 * cached,
+            entries: 5e6,
+            heap_pages: 82_000.0,
+            correlation,
+        }
+    }
+
+    #[test]
+    fn few_are_looked_up_and_many_passed_over() {
+        let near = |n: f64| DeadShape { items: n, pages: n / 61.0 };
+        let scattered = |n: f64| DeadShape { items: n, pages: n };
+        for cached in [0.0, 1.0] {
+            assert_eq!(shape(1.0, cached).method(&near(50_000.0)), IndexMethod::Retail);
+            assert_eq!(shape(1.0, cached).method(&scattered(50.0)), IndexMethod::Retail);
+            assert_eq!(shape(0.0, cached).method(&near(500.0)), IndexMethod::Retail);
+        }
+        assert_eq!(shape(1.0, 1.0).method(&near(2_750_000.0)), IndexMethod::Bulk);
+        // Scattered over nearly all leaves, cold: reading in order is cheaper.
+        assert_eq!(shape(0.0, 0.0).method(&near(50_000.0)), IndexMethod::Bulk);
+    }
+
+    #[test]
+    fn cost_grows_with_the_dead() {
+        for correlation in [0.0, 0.5, 1.0] {
+            let mut before = 0.0;
+            for n in (0..200).map(|n| f64::from(n) * 1000.0) {
+                let cost =
+                    shape(correlation, 0.5).retail_us(&DeadShape { items: n, pages: n / 9.0 });
+                assert!(cost >= before);
+                before = cost;
+            }
+        }
+    }
+}
