@@ -622,7 +622,7 @@ fn random_work_and_a_crash() {
         t.w.settings.work_mem_bytes = 17 << 10;
         let wal = &t.w.ctx.wal;
         wal.flush(wal.insert_lsn()).unwrap();
-        disk.crash_at(t.rng.random_range(0..30));
+        disk.crash_at(t.rng.random_range(0..10));
         crashed += u32::from(t.w.vacuum_unchecked(&options).is_err());
         let after: Arc<dyn Disk> = disk.after_crash(seed);
         let again = World::recover(after, indexes, 512);
