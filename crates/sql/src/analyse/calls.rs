@@ -471,6 +471,11 @@ impl Analyser<'_> {
         };
         let mut out = Vec::with_capacity(args.len());
         for ((e, at), ty) in args.into_iter().zip(&declared) {
+            // A function that takes one value of any type whatever is told that the type is not known.
+            if *ty == ANY && c.function.variadic != ANY && matches!(e, Expr::Const(_)) {
+                out.push(e);
+                continue;
+            }
             out.push(self.argument(e, *ty, at)?);
         }
         if c.spread > 0 {

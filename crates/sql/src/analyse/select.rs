@@ -26,7 +26,6 @@ fn label(e: &ast::Expr) -> Option<(String, u8)> {
             Some((n, 2)) => Some((n, 2)),
             _ => ty.names.last().map(|n| (n.clone(), 1)),
         },
-        ExprKind::Bool(_) => Some(("bool".into(), 1)),
         ExprKind::Case { otherwise, .. } => match otherwise.as_deref().and_then(label) {
             Some((n, 2)) => Some((n, 2)),
             _ => Some(("case".into(), 1)),

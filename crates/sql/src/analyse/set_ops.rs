@@ -3,6 +3,7 @@
 use super::from::subquery_entry;
 use super::{Analyser, Clause};
 use crate::parse::ast::{CteDefinition, ExprKind, Loc, QueryStatement, Select, SelectBody};
+use crate::parse::references::mentions;
 use crate::query::{
     Command, Cte, Distinct, FromItem, Query, RangeTableEntry, RteKind, SetOp, SetOperation,
     TargetEntry,
@@ -390,13 +391,6 @@ fn column_loc(s: &Select, i: usize) -> Option<Loc> {
 
 fn first_loc(s: &Select) -> Loc {
     column_loc(s, 0).unwrap_or(s.loc)
-}
-
-/// Does a table of this name stand in the text of a select's FROM, at any depth?
-fn mentions(s: &Select, name: &str) -> bool {
-    // The tree's own text form names every table reference.
-    let text = format!("{s:?}");
-    text.contains(&format!("schema: None, name: {name:?}"))
 }
 
 pub(crate) fn empty_query() -> Query {

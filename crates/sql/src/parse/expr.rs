@@ -85,14 +85,10 @@ impl Parser<'_> {
                 | "<" | ">" | "<=" | ">=" | "<>" | "*" | "/" | "^" => self.primary(),
                 "-" | "+" => {
                     let minus = t.text == "-";
-                    let number = self.peek_at(1).kind == Kind::Number;
                     self.skip(1);
                     let arg = self.climb(MINUS)?;
-                    // -5 is a constant, as PostgreSQL's doNegate makes it
-                    if minus
-                        && number
-                        && let ExprKind::Number(n) = &arg.kind
-                    {
+                    // -5 is a constant, as PostgreSQL's doNegate makes it, and so is -(-5)
+                    if minus && let ExprKind::Number(n) = &arg.kind {
                         let n = match n.strip_prefix('-') {
                             Some(positive) => positive.to_owned(),
                             None => format!("-{n}"),

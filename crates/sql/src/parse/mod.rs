@@ -17,6 +17,7 @@ pub mod keywords;
 mod lexer;
 mod parser;
 mod primary;
+pub mod references;
 mod select;
 mod session;
 mod statement;

@@ -55,6 +55,7 @@ impl Session {
         portal.text = Arc::clone(source);
         portal.kept = Some(KeptRows::default());
         self.start_portal(&mut portal)?;
+        portal.list(&self.state.cursors, &declare.name);
         self.portals.insert(declare.name.clone(), portal);
         Ok(UtilityDone { tag: "DECLARE CURSOR".into(), rows: None })
     }

@@ -23,7 +23,7 @@ impl Session {
         let source: Arc<str> = Arc::from(text);
         self.begin_statement(&source);
         self.refresh_settings();
-        if !name.is_empty() && self.statements.contains_key(name) {
+        if !name.is_empty() && self.state.statements.borrow().contains_key(name) {
             bail!(DUPLICATE_PREPARED_STATEMENT, "prepared statement \"{name}\" already exists");
         }
         let mut statements = parse::parse(text)?;
@@ -40,7 +40,7 @@ impl Session {
                 self.prepare(parsed, param_types)?
             }
         };
-        self.statements.insert(name.to_owned(), Rc::new(prepared));
+        self.state.statements.borrow_mut().insert(name.to_owned(), Rc::new(prepared));
         Ok(())
     }
 
@@ -49,7 +49,7 @@ impl Session {
     /// # Errors
     /// `26000`
     pub(super) fn statement(&self, name: &str) -> Result<Rc<Prepared>> {
-        match self.statements.get(name) {
+        match self.state.statements.borrow().get(name) {
             Some(prepared) => Ok(Rc::clone(prepared)),
             None if name.is_empty() => {
                 bail!(INVALID_SQL_STATEMENT_NAME, "unnamed prepared statement does not exist")
@@ -108,7 +108,11 @@ impl Session {
             values.push(self.parameter(param.as_deref(), *ty, format, i + 1)?);
         }
         let columns = with_formats(prepared.columns.clone(), result_formats)?;
-        self.portals.insert(name.to_owned(), Portal::new(prepared, values, columns));
+        let mut portal = Portal::new(prepared, values, columns);
+        if !name.is_empty() {
+            portal.list(&self.state.cursors, name);
+        }
+        self.portals.insert(name.to_owned(), portal);
         Ok(())
     }
 
@@ -269,7 +273,7 @@ impl Session {
 
     /// Close of a statement; none by that name is no error.
     pub fn close_statement(&mut self, name: &str) {
-        self.statements.remove(name);
+        self.state.statements.borrow_mut().remove(name);
     }
 
     /// Close of a portal; none by that name is no error.

@@ -84,7 +84,6 @@ pub struct Session {
     env: Rc<SessionEnv>,
     block: Block,
     savepoints: Vec<String>,
-    statements: HashMap<String, Rc<Prepared>>,
     portals: HashMap<String, Portal>,
     /// Statements of the simple protocol, by text.
     plan_cache: simple::StatementCache,
@@ -196,7 +195,6 @@ impl Session {
             env,
             block: Block::None,
             savepoints: Vec::new(),
-            statements: HashMap::new(),
             portals: HashMap::new(),
             plan_cache: simple::StatementCache::default(),
             reported: HashMap::new(),

@@ -3,8 +3,48 @@
 use super::prepared::Prepared;
 use super::run::Execution;
 use crate::client::OutputColumn;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use types::Datum;
+
+/// What `pg_cursors` shows of a portal.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names are pg_cursors' columns")]
+pub struct CursorRow {
+    pub name: String,
+    pub statement: Arc<str>,
+    pub is_holdable: bool,
+    pub is_binary: bool,
+    pub is_scrollable: bool,
+    pub creation_time: i64,
+}
+
+/// The portals of a session, for `pg_cursors`.
+#[derive(Default)]
+pub struct CursorList {
+    rows: RefCell<BTreeMap<u64, CursorRow>>,
+}
+
+impl CursorList {
+    /// All rows, in the order in which they were made.
+    pub fn rows(&self) -> Vec<CursorRow> {
+        self.rows.borrow().values().cloned().collect()
+    }
+}
+
+/// A portal's place in the list, which it leaves when it ends, however it ends.
+pub struct Listed {
+    list: Rc<CursorList>,
+    key: u64,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.list.rows.borrow_mut().remove(&self.key);
+    }
+}
 
 /// Rows kept for a cursor that moves both ways, or that outlives its transaction.
 #[derive(Default)]
@@ -52,7 +92,8 @@ pub struct Portal {
     /// When it was made.
     pub created_us: i64,
     /// DECLARE's text.
-    pub text: std::sync::Arc<str>,
+    pub text: Arc<str>,
+    listed: Option<Listed>,
 }
 
 impl Portal {
@@ -62,7 +103,7 @@ impl Portal {
         params: Vec<Datum>,
         columns: Option<Rc<Vec<OutputColumn>>>,
     ) -> Portal {
-        let text = std::sync::Arc::clone(&prepared.text);
+        let text = Arc::clone(&prepared.text);
         Portal {
             prepared,
             params,
@@ -75,7 +116,25 @@ impl Portal {
             scroll: false,
             created_us: base::sync::now_timestamp_us(),
             text,
+            listed: None,
         }
+    }
+
+    /// Shows it in `pg_cursors` until it ends.
+    pub(super) fn list(&mut self, list: &Rc<CursorList>, name: &str) {
+        let row = CursorRow {
+            name: name.to_owned(),
+            statement: Arc::clone(&self.text),
+            is_holdable: self.hold,
+            is_binary: self.columns.iter().flat_map(|c| c.iter()).any(|c| c.format == 1),
+            is_scrollable: self.scroll,
+            creation_time: self.created_us,
+        };
+        let mut rows = list.rows.borrow_mut();
+        let key = rows.last_key_value().map_or(0, |(key, _)| key + 1);
+        rows.insert(key, row);
+        drop(rows);
+        self.listed = Some(Listed { list: Rc::clone(list), key });
     }
 
     /// It is still there after a commit.

@@ -10,7 +10,7 @@ use crate::plan::{self, Plan};
 use crate::query::{Command, Query};
 use base::{Oid, Result};
 use expr::TypeRef;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use types::oids;
@@ -43,6 +43,8 @@ pub struct Prepared {
     pub from_sql: bool,
     /// When it was prepared.
     pub prepared_us: i64,
+    /// How often it was run by its plan.
+    pub runs: Cell<i64>,
     plan: RefCell<Option<CachedPlan>>,
     /// What analysis made of it when it was prepared, for the first plan.
     analysed: RefCell<Option<Analysed>>,
@@ -69,6 +71,7 @@ impl Prepared {
             columns: columns.map(Rc::new),
             from_sql: false,
             prepared_us: base::sync::now_timestamp_us(),
+            runs: Cell::new(0),
             plan: RefCell::new(None),
             analysed: RefCell::new(None),
             spare: RefCell::new(None),
@@ -90,6 +93,7 @@ impl Prepared {
 
     /// The plan, made anew when the catalogs have changed since.
     pub(super) fn plan(&self, session: &Session) -> Result<Arc<Plan>> {
+        self.runs.set(self.runs.get() + 1);
         let state = session.state();
         let generation = state.catalog.generation();
         let path = state.search_path_names();

@@ -73,7 +73,7 @@ impl Session {
     /// Whatever the statements' errors are.
     pub fn simple_query(&mut self, text: &str, client: &mut dyn Client) -> Result<()> {
         self.portals.remove("");
-        self.statements.remove("");
+        self.state.statements.borrow_mut().remove("");
         let result = self.run_string(text, client);
         self.in_implicit_block = false;
         let result = match result {

@@ -72,6 +72,10 @@ pub struct SessionState {
     pub sequences: RefCell<HashMap<Oid, crate::sequence::SequenceCache>>,
     /// The sequence `lastval()` speaks of.
     pub last_sequence: Cell<Oid>,
+    /// Prepared statements by name; "" is the unnamed one.
+    pub statements: RefCell<HashMap<String, Rc<super::Prepared>>>,
+    /// The portals that `pg_cursors` shows.
+    pub cursors: Rc<super::portal::CursorList>,
     /// Notices raised by functions, sent at the next opportunity.
     pub notices: RefCell<Vec<Notice>>,
     /// The transaction under way has run a query: its isolation level is fixed.
@@ -120,6 +124,8 @@ impl SessionState {
             temp_schema_uncommitted: Cell::new(false),
             sequences: RefCell::default(),
             last_sequence: Cell::new(Oid::INVALID),
+            statements: RefCell::default(),
+            cursors: Rc::default(),
             notices: RefCell::default(),
             queried: Cell::new(false),
             deferred: RefCell::default(),

@@ -139,11 +139,11 @@ impl Session {
             U::Deallocate(name) => match name {
                 Some(name) => {
                     self.statement(name)?;
-                    self.statements.remove(name);
+                    self.state.statements.borrow_mut().remove(name);
                     Ok(UtilityDone::tag("DEALLOCATE"))
                 }
                 None => {
-                    self.statements.clear();
+                    self.state.statements.borrow_mut().clear();
                     Ok(UtilityDone::tag("DEALLOCATE ALL"))
                 }
             },
@@ -377,7 +377,7 @@ impl Session {
         statement: &Statement,
         source: &Arc<str>,
     ) -> Result<()> {
-        if self.statements.contains_key(name) {
+        if self.state.statements.borrow().contains_key(name) {
             bail!(DUPLICATE_PREPARED_STATEMENT, "prepared statement \"{name}\" already exists");
         }
         let mut given = Vec::new();
@@ -397,7 +397,7 @@ impl Session {
         };
         let mut prepared = self.prepare(parsed, &given)?;
         prepared.from_sql = true;
-        self.statements.insert(name.to_owned(), Rc::new(prepared));
+        self.state.statements.borrow_mut().insert(name.to_owned(), Rc::new(prepared));
         Ok(())
     }
 
@@ -475,7 +475,7 @@ impl Session {
             DiscardKind::All => {
                 self.prevent_block("DISCARD ALL")?;
                 self.portals.clear();
-                self.statements.clear();
+                self.state.statements.borrow_mut().clear();
                 self.plan_cache.clear();
                 self.state.settings.borrow_mut().reset_all();
                 self.state.sequences.borrow_mut().clear();

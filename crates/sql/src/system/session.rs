@@ -4,6 +4,7 @@ use super::{Bodies, Own, rows, state, text_or_null};
 use crate::session::SessionState;
 use base::settings::{Context, DEFINITIONS, Kind, SetScope};
 use base::{Lsn, Result, SqlError, SqlState, Xid, bail};
+use std::sync::Arc;
 use std::time::Duration;
 use txn::XidStatus;
 use types::FunctionBody::{Scalar, Set};
@@ -259,8 +260,8 @@ pub(super) const BODIES: Bodies = &[
     ("pg_get_replication_slots", Set(|_, _| Ok(rows(Vec::new())))),
     ("pg_stat_get_wal_senders", Set(|_, _| Ok(rows(Vec::new())))),
     ("pg_show_replication_origin_status", Set(|_, _| Ok(rows(Vec::new())))),
-    ("pg_prepared_statement", Set(|_, _| Ok(rows(Vec::new())))),
-    ("pg_cursor", Set(|_, _| Ok(rows(Vec::new())))),
+    ("pg_prepared_statement", Set(|env, _| Ok(rows(prepared_statements(state(env)?))))),
+    ("pg_cursor", Set(|env, _| Ok(rows(cursors(state(env)?))))),
     ("pg_available_extension_versions", Set(|_, _| Ok(rows(Vec::new())))),
     ("pg_available_extensions", Set(|_, _| Ok(rows(extensions())))),
     ("pg_jit_available", Scalar(|_, _| Ok(Datum::Bool(false)))),
@@ -273,6 +274,52 @@ pub(super) const BODIES: Bodies = &[
         }),
     ),
 ];
+
+fn types_array(types: &[base::Oid]) -> Datum {
+    let elements = types.iter().map(|t| Datum::Oid(*t)).collect();
+    Datum::Array(Arc::new(ArrayValue::one_dimension(oids::REGTYPE, elements)))
+}
+
+/// Named statements, as `pg_prepared_statements` shows them.
+fn prepared_statements(state: &SessionState) -> Vec<Vec<Datum>> {
+    let statements = state.statements.borrow();
+    let named = statements.iter().filter(|(name, _)| !name.is_empty());
+    named
+        .map(|(name, p)| {
+            let results = p.columns.as_ref().map_or(Datum::Null, |columns| {
+                types_array(&columns.iter().map(|c| c.ty.oid).collect::<Vec<_>>())
+            });
+            vec![
+                Datum::text(name),
+                Datum::text(&*p.text),
+                Datum::TimestampTz(p.prepared_us),
+                types_array(&p.params),
+                results,
+                Datum::Bool(p.from_sql),
+                Datum::Int8(p.runs.get()),
+                // Plans are made once, for all parameters.
+                Datum::Int8(0),
+            ]
+        })
+        .collect()
+}
+
+/// Open portals, as `pg_cursors` shows them.
+fn cursors(state: &SessionState) -> Vec<Vec<Datum>> {
+    let all = state.cursors.rows();
+    all.into_iter()
+        .map(|c| {
+            vec![
+                Datum::text(&c.name),
+                Datum::text(&*c.statement),
+                Datum::Bool(c.is_holdable),
+                Datum::Bool(c.is_binary),
+                Datum::Bool(c.is_scrollable),
+                Datum::TimestampTz(c.creation_time),
+            ]
+        })
+        .collect()
+}
 
 /// What `version()` says.
 fn version() -> String {

@@ -63,7 +63,7 @@ fn columns_have_postgresqls_names_and_types() {
     let same = [
         (
             "select 1, 'x', 1.5, null, true, 3000000000",
-            "?column? integer, ?column? text, ?column? numeric, ?column? text, bool boolean, ?column? bigint",
+            "?column? integer, ?column? text, ?column? numeric, ?column? text, ?column? boolean, ?column? bigint",
         ),
         (
             "select * from t",
