@@ -224,6 +224,9 @@ pub fn plan_prune(
     }
     let verdicts = &verdicts[..=count];
     if options.prune {
+        let dead = verdicts.iter().filter(|v| **v == Some(Verdict::Dead)).count();
+        plan.dead.reserve_exact(dead);
+        plan.kept.reserve_exact(dead);
         plan_chains(page, verdicts, options, &mut plan, &mut found);
         // A reap that had no clean-up lock leaves such bytes.
         plan.compact = page.wasted_space() > 0;
@@ -335,7 +338,7 @@ fn look_at_the_rest(
     let mut visible = true;
     let mut freezable = true;
     let mut must_freeze = false;
-    let mut freeze = Vec::new();
+    let mut freeze = Vec::with_capacity(verdicts.len());
     // The oldest id left if the page is frozen, if only what must be is, and if nothing is.
     let (mut oldest_frozen, mut oldest_plain) = (Xid::INVALID, Xid::INVALID);
     let mut oldest_partly = Xid::INVALID;
@@ -424,8 +427,12 @@ fn look_at_the_rest(
             freeze.push(how);
         }
     }
-    found.dead_items.extend_from_slice(&plan.dead);
-    found.dead_items.sort_unstable();
+    if found.dead_items.is_empty() {
+        found.dead_items.clone_from(&plan.dead);
+    } else {
+        found.dead_items.extend_from_slice(&plan.dead);
+        found.dead_items.sort_unstable();
+    }
     found.has_tuples = found.in_use || !plan.redirects.is_empty();
     found.in_use |= !found.dead_items.is_empty() || !plan.redirects.is_empty();
     found.all_visible_but_dead_items = visible;

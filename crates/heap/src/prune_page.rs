@@ -45,7 +45,8 @@ impl Heap {
         let mut hints = Hints::default();
         move |offset, tuple| {
             let verdict = satisfies_vacuum(&tuple, &self.ctx.txns, horizon, &mut hints)?;
-            if hints.bits != 0 {
+            // What is about to go needs no hints.
+            if hints.bits != 0 && verdict != Verdict::Dead {
                 page.or_infomask(offset, hints.bits);
             }
             // A locked row keeps its line pointer: the lock is on the address.
@@ -122,7 +123,9 @@ impl Heap {
                 map_bits: None,
             };
             let (_, found) = self.examine(guard, block, &options, horizon)?;
-            let left = found.dead_items.iter().any(|o| !plan.unused.contains(o));
+            // Both ascend.
+            let mut gone = plan.unused.iter().peekable();
+            let left = found.dead_items.iter().any(|o| gone.next_if_eq(&o).is_none());
             if found.all_visible_but_dead_items && !left {
                 plan.visibility = if found.all_frozen_but_dead_items {
                     ALL_VISIBLE | ALL_FROZEN

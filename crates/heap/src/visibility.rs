@@ -28,6 +28,8 @@ pub struct Hints {
     pub bits: u16,
     /// The last transaction whose commit was found durable.
     durable: Xid,
+    /// The last transaction that was found to have ended, and whether by a commit.
+    ended: (Xid, bool),
 }
 
 impl Hints {
@@ -41,6 +43,24 @@ impl Hints {
             self.durable = xid;
         }
         self.bits |= bit;
+    }
+
+    /// [`xid_state`], remembering the last one that will not change: neighbours often are of one transaction.
+    #[inline]
+    fn state_of(
+        &mut self,
+        xid: Xid,
+        manager: &TransactionManager,
+        me: Option<&Transaction>,
+    ) -> Result<State> {
+        if xid == self.ended.0 && xid.is_valid() {
+            return Ok(if self.ended.1 { State::Committed } else { State::Aborted });
+        }
+        let state = xid_state(xid, manager, me)?;
+        if matches!(state, State::Committed | State::Aborted) {
+            self.ended = (xid, state == State::Committed);
+        }
+        Ok(state)
     }
 }
 
@@ -157,7 +177,7 @@ fn xmin_state(
     if !xmin.is_valid() {
         return Ok(State::Aborted);
     }
-    let state = xid_state(xmin, manager, me)?;
+    let state = hints.state_of(xmin, manager, me)?;
     match state {
         State::Committed => hints.committed(manager, xmin, XMIN_COMMITTED),
         State::Aborted => hints.bits |= XMIN_INVALID,
@@ -180,7 +200,7 @@ fn xmax_state(
     if mask & XMAX_COMMITTED != 0 {
         return Ok(State::Committed);
     }
-    let state = xid_state(xmax, manager, me)?;
+    let state = hints.state_of(xmax, manager, me)?;
     match state {
         State::Committed => hints.committed(manager, xmax, XMAX_COMMITTED),
         State::Aborted => hints.bits |= XMAX_INVALID,

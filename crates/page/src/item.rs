@@ -285,8 +285,7 @@ impl Page {
     /// Moves the items together at the end of the page. Line pointers keep their numbers; those
     /// without storage stay as they are. Nothing moves on a page whose line pointers are damaged.
     pub fn compact(&mut self) {
-        let mut ids = [(0u16, 0u16, 0u16); PAGE_SIZE / ITEM_ID_SIZE];
-        let mut n = 0;
+        let mut ids: smallvec::SmallVec<[(u16, u16, u16); 512]> = smallvec::SmallVec::new();
         let mut total = 0;
         for offset in self.offsets() {
             let id = self.item_id(offset);
@@ -295,11 +294,9 @@ impl Page {
                     return;
                 }
                 total += crate::align8(id.len());
-                ids[n] = (id.offset() as u16, id.len() as u16, offset.0);
-                n += 1;
+                ids.push((id.offset() as u16, id.len() as u16, offset.0));
             }
         }
-        let ids = &mut ids[..n];
         let special = self.special();
         if special > PAGE_SIZE || self.lower() + total > special {
             return;
@@ -307,7 +304,7 @@ impl Page {
         ids.sort_unstable_by_key(|id| std::cmp::Reverse(id.0));
         // From the highest down, so that nothing is overwritten before it is moved.
         let mut upper = special;
-        for &mut (from, len, offset) in ids {
+        for (from, len, offset) in ids {
             let (from, len) = (usize::from(from), usize::from(len));
             let to = upper - crate::align8(len);
             let pad = upper - to - len;
