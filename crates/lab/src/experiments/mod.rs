@@ -4,6 +4,8 @@
 //! [`Experiment`]. None knows which server it speaks to beyond starting it.
 
 pub mod drop;
+pub mod explain;
+pub mod freeze;
 pub mod index;
 pub mod longtx;
 pub mod ring;
@@ -24,6 +26,8 @@ pub fn run(plan: &Plan, progress: &dyn Progress, results: &mut Results) -> Resul
         let mut e = Experiment::new(name);
         let ran = match name.as_str() {
             "ring" => ring::run(plan, progress, results, &mut e),
+            "freeze" => freeze::run(plan, progress, results, &mut e),
+            "explain" => explain::run(plan, progress, results, &mut e),
             "index" => index::run(plan, progress, results, &mut e),
             "sync" => sync::run(plan, progress, results, &mut e),
             "longtx" => longtx::run(plan, progress, results, &mut e),

@@ -69,7 +69,7 @@ pub fn run(
 }
 
 /// The published steps; the table goes first, for a server that ran them before.
-fn statements(rows: u64) -> Vec<String> {
+pub(super) fn statements(rows: u64) -> Vec<String> {
     vec![
         "DROP TABLE IF EXISTS table1".into(),
         "CREATE TABLE table1 (id SERIAL PRIMARY KEY, filler VARCHAR(32))".into(),
