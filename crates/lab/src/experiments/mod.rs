@@ -10,7 +10,6 @@ pub mod index;
 pub mod longtx;
 pub mod ring;
 pub mod sync;
-pub mod table;
 
 use crate::plan::{Plan, Progress};
 use crate::results::{Experiment, Figure, Results};
