@@ -2,7 +2,8 @@
 
 use crate::frame::{DIRTY, ONE_PIN, POISONED, STAGED, VALID, pins, usage};
 use crate::pool::BufferPool;
-use base::PageTag;
+use crate::stats::IoContext;
+use base::{PageTag, Result};
 use std::sync::atomic::Ordering;
 
 /// A frame that holds a page.
@@ -24,7 +25,50 @@ pub struct BufferInfo {
     pub poisoned: bool,
 }
 
+/// What became of a page that was to go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Evicted {
+    /// Its frame is free now.
+    pub evicted: bool,
+    /// It was dirty, and has been written.
+    pub flushed: bool,
+}
+
 impl BufferPool {
+    /// Takes the page in frame `buffer` (from 1) out of the pool, written first if it is dirty. Left alone if it is pinned, on its way
+    /// to or from the disk, or there is none.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn evict(&self, buffer: u32) -> Result<Evicted> {
+        let pool = self.inner();
+        let n = buffer.wrapping_sub(1);
+        let mut done = Evicted::default();
+        if n as usize >= pool.frames.total {
+            return Ok(done);
+        }
+        let frame = pool.frames.get(n);
+        if !pool.pin_for_eviction(frame, u64::MAX) {
+            return Ok(done);
+        }
+        if frame.load() & DIRTY != 0 {
+            match pool.write_victim(n, IoContext::Normal) {
+                Ok(true) => done.flushed = true,
+                other => {
+                    pool.unpin(n);
+                    return other.map(|_| done);
+                }
+            }
+        }
+        if pool.evict_pinned(n).is_some() {
+            pool.put_free(n);
+            done.evicted = true;
+        } else {
+            pool.unpin(n);
+        }
+        Ok(done)
+    }
+
     /// Calls `f` for every cached page; each as it is at its moment. Frames never used are not looked at.
     pub fn for_each_buffer(&self, mut f: impl FnMut(&BufferInfo)) {
         let pool = self.inner();

@@ -52,7 +52,7 @@ mod write;
 pub use checkpoint::{CheckpointOptions, CheckpointProgress};
 pub use config::{Persistence, PoolConfig};
 pub use files::SyncStats;
-pub use inspect::BufferInfo;
+pub use inspect::{BufferInfo, Evicted};
 pub use pin::{OwnedReadGuard, OwnedWriteGuard, PinnedPage, ReadGuard, WriteGuard};
 pub use pool::BufferPool;
 pub use redo::RedoPage;

@@ -95,6 +95,11 @@ pub fn get(page: &Page, slot: usize) -> u8 {
     page.bytes()[TREE + INNER + slot]
 }
 
+/// The whole tree of a page, the root first.
+pub fn nodes(page: &Page) -> &[u8] {
+    &page.bytes()[TREE..TREE + NODES]
+}
+
 /// The largest category on the page.
 pub fn max(page: &Page) -> u8 {
     page.bytes()[TREE]

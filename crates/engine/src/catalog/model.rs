@@ -346,6 +346,13 @@ pub trait CatalogView {
         table: Oid,
         column: i32,
     ) -> base::Result<Option<Arc<ColumnStatistics>>>;
+    /// May a function be called by its name? Those of extensions only while the extension is there.
+    ///
+    /// # Errors
+    /// I/O.
+    fn function_is_visible(&self, _function: Oid) -> base::Result<bool> {
+        Ok(true)
+    }
     /// The relation's present size in pages (0 without storage): the planner scales reltuples by it.
     ///
     /// # Errors

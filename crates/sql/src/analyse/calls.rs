@@ -417,7 +417,12 @@ impl Analyser<'_> {
             let e = SqlError::new(too_many, "cannot pass more than 100 arguments to a function");
             return self.at(loc, e.into());
         }
-        let list = self.candidates(schema, bare, input.len(), names, explicit_variadic);
+        let mut list = Vec::new();
+        for c in self.candidates(schema, bare, input.len(), names, explicit_variadic) {
+            if self.catalog.function_is_visible(c.function.oid)? {
+                list.push(c);
+            }
+        }
         match self.choose(list, input) {
             Choice::One(c) => Ok(Some(c)),
             Choice::None => Ok(None),

@@ -22,6 +22,7 @@ pub mod database;
 pub mod depend;
 mod dispatch;
 pub mod drop;
+pub mod extension;
 pub mod grant;
 pub mod index;
 mod index_feed;

@@ -106,6 +106,10 @@ impl CatalogView for SessionState {
         Ok(rows.first().map(|r| r.text("rolname").to_owned()))
     }
 
+    fn function_is_visible(&self, function: Oid) -> Result<bool> {
+        crate::ddl::extension::is_visible(self, function)
+    }
+
     fn database_name(&self) -> String {
         self.database.name.clone()
     }

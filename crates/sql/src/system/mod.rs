@@ -4,7 +4,8 @@
 //! [`names`]: reg* types. `describe`: `pg_get_*def`. `visible`: `pg_*_is_visible`, schemas. `sizes`: relation
 //! and database sizes. `privileges`: `has_*_privilege`. `session`: the session, its settings, transaction IDs.
 //! `locks`: advisory locks, `pg_locks`, cancelling. `sequences`: `nextval` and company. `activity`,
-//! `statistics`: the counters behind `pg_stat_*`. `backlog`: `ebb_vacuum_backlog`. `progress`: vacuums under way. `views.sql`: the views.
+//! `statistics`: the counters behind `pg_stat_*`. `backlog`: `ebb_vacuum_backlog`. `progress`: vacuums under way.
+//! [`extensions`]: pg_buffercache, pg_visibility, pgstattuple, pg_freespacemap, pageinspect. `views.sql`: the views.
 //!
 //! # Differs from PostgreSQL
 //! Functions keep PostgreSQL's OIDs; the few of our own have OIDs from 9900.
@@ -12,6 +13,7 @@
 mod activity;
 mod backlog;
 mod describe;
+pub mod extensions;
 mod functions;
 mod locks;
 pub mod names;
@@ -69,7 +71,8 @@ pub fn register() {
             }
         }
     }
-    for own in [session::OWN, statistics::OWN, backlog::OWN].concat() {
+    let own = [session::OWN, statistics::OWN, backlog::OWN].concat();
+    for own in own.into_iter().chain(extensions::functions()) {
         all.push(FunctionInfo {
             oid: Oid(own.oid),
             name: own.name,

@@ -333,11 +333,9 @@ fn version() -> String {
 }
 
 fn extensions() -> Vec<Vec<Datum>> {
-    [("pg_buffercache", "1.6", "examine the shared buffer cache")]
-        .into_iter()
-        .map(|(name, version, comment)| {
-            vec![Datum::text(name), Datum::text(version), Datum::text(comment)]
-        })
+    super::extensions::EXTENSIONS
+        .iter()
+        .map(|e| vec![Datum::text(e.name), Datum::text(e.version), Datum::text(e.comment)])
         .collect()
 }
 

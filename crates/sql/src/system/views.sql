@@ -403,9 +403,6 @@ CREATE VIEW pg_catalog.pg_stat_progress_analyze AS
          s.param9 / 1000000::double precision AS delay_time
     FROM pg_stat_get_progress_info('ANALYZE') s LEFT JOIN pg_database d ON d.oid = s.datid;
 
--- The buffer cache.
-CREATE VIEW pg_catalog.pg_buffercache AS SELECT * FROM pg_buffercache_pages();
-
 -- What is left for vacuums to do.
 CREATE VIEW pg_catalog.ebb_vacuum_backlog AS
   SELECT b.relid, n.nspname AS schemaname, c.relname, b.dead_tuples, b.dead_bytes,

@@ -1,5 +1,6 @@
 //! Statements through whole sessions, over an engine in a temporary folder.
 
+mod extensions;
 mod sessions;
 mod support;
 mod tiny_pool;

@@ -39,6 +39,7 @@ fn sixteen_buffers_are_enough() {
         ("ROLLBACK", ""),
         ("TRUNCATE sums", ""),
         ("SELECT count(*) FROM sums", "0"),
+        ("CREATE EXTENSION pg_buffercache", ""),
         ("SELECT count(*) <= 16 FROM pg_buffercache WHERE relfilenode IS NOT NULL", "t"),
     ]);
 }

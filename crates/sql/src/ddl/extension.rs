@@ -1,0 +1,188 @@
+//! CREATE and DROP EXTENSION: the built-in extensions' rows and views.
+//!
+//! # Differs from PostgreSQL
+//! An extension is its row in `pg_extension`, which makes its functions visible, and a view if it has one. ALTER EXTENSION is not there.
+
+use super::depend::Object;
+use super::{Ddl, new_oid};
+use crate::parse::Statement;
+use crate::parse::utility::{Drop, UtilityOption, UtilityStatement};
+use crate::session::SessionState;
+use crate::system::extensions;
+use base::{Oid, Result, SqlError, SqlState, bail};
+use engine::catalog::load::RowSource;
+use engine::catalog::model::CatalogView;
+use engine::catalog::rows::{NewRow, Row};
+use types::{Datum, quote_ident};
+
+fn row(state: &SessionState, name: &str) -> Result<Option<Row>> {
+    let txn = state.txn()?;
+    let key = [("extname", Datum::text(name))];
+    Ok(state.catalog.rows(&txn).find("pg_extension", &key)?.into_iter().next())
+}
+
+/// Is the extension there?
+///
+/// # Errors
+/// I/O.
+pub fn is_installed(state: &SessionState, name: &str) -> Result<bool> {
+    Ok(row(state, name)?.is_some())
+}
+
+impl Ddl<'_> {
+    /// CREATE EXTENSION
+    ///
+    /// # Errors
+    /// `42710`, `0A000` for others than those that are built in, `22023` for another version; `3F000`, `42501`
+    pub fn create_extension(
+        &mut self,
+        if_not_exists: bool,
+        name: &str,
+        options: &[UtilityOption],
+    ) -> Result<()> {
+        if row(self.state(), name)?.is_some() {
+            if if_not_exists {
+                return self.notice(
+                    SqlState::DUPLICATE_OBJECT,
+                    format!("extension \"{name}\" already exists, skipping"),
+                );
+            }
+            bail!(DUPLICATE_OBJECT, "extension \"{name}\" already exists");
+        }
+        let (mut version, mut schema) = (None, None);
+        for option in options {
+            match option.name.as_str() {
+                "version" => version = Some(option.string()?),
+                "schema" => schema = Some(option.string()?),
+                "cascade" => {}
+                other => bail!(SYNTAX_ERROR, "option \"{other}\" not recognized"),
+            }
+        }
+        let Some(extension) = extensions::by_name(name) else {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("extension \"{name}\" is not available"),
+            )
+            .hint(
+                "The extension must first be installed on the system where PostgreSQL is running.",
+            )
+            .into());
+        };
+        let state = self.state();
+        if !state.is_superuser() {
+            return Err(SqlError::new(
+                SqlState::INSUFFICIENT_PRIVILEGE,
+                format!("permission denied to create extension \"{name}\""),
+            )
+            .hint("Must be superuser to create this extension.")
+            .into());
+        }
+        if let Some(version) = version.filter(|v| v != extension.version) {
+            bail!(
+                INVALID_PARAMETER_VALUE,
+                "extension \"{name}\" has no installation script nor update path for version \"{version}\""
+            );
+        }
+        let (schema, namespace) = match schema {
+            None => state.creation_schema()?,
+            Some(schema) => match state.schema_by_name(&schema)? {
+                Some(oid) => (schema, oid),
+                None => bail!(INVALID_SCHEMA_NAME, "schema \"{schema}\" does not exist"),
+            },
+        };
+        let new = NewRow::of("pg_extension")
+            .oid("oid", new_oid(state, "pg_extension")?)
+            .text("extname", name)
+            .oid("extowner", state.current_user.borrow().oid)
+            .oid("extnamespace", namespace)
+            .bool("extrelocatable", true)
+            .text("extversion", extension.version);
+        {
+            let txn = state.txn()?;
+            state.catalog.rows(&txn).insert(&new)?;
+            txn.advance_command()?;
+        }
+        match extension.view {
+            Some(query) => self.extension_view(&schema, name, query),
+            None => Ok(()),
+        }
+    }
+
+    /// The view that an extension brings, readable by everybody who may call its function.
+    fn extension_view(&mut self, schema: &str, name: &str, query: &str) -> Result<()> {
+        let text = format!("CREATE VIEW {}.{} AS {query}", quote_ident(schema), quote_ident(name));
+        let mut parsed = crate::parse::parse(&text)?;
+        let Some(Statement::Utility(statement)) = parsed.pop().map(|p| p.statement) else {
+            bail!(INTERNAL_ERROR, "not a view: {text}");
+        };
+        let UtilityStatement::CreateView(view) = *statement else {
+            bail!(INTERNAL_ERROR, "not a view: {text}");
+        };
+        self.create_view(&view)
+    }
+
+    /// DROP EXTENSION
+    ///
+    /// # Errors
+    /// `42704`, `42501`; `2BP01` when something needs its view.
+    pub fn drop_extension(&mut self, statement: &Drop) -> Result<()> {
+        for name in &statement.names {
+            let name = &name.name;
+            let Some(found) = row(self.state(), name)? else {
+                if !statement.if_exists {
+                    bail!(UNDEFINED_OBJECT, "extension \"{name}\" does not exist");
+                }
+                self.notice(
+                    SqlState::SUCCESSFUL_COMPLETION,
+                    format!("extension \"{name}\" does not exist, skipping"),
+                )?;
+                continue;
+            };
+            let state = self.state();
+            if !state.is_superuser() && found.oid("extowner") != state.current_user.borrow().oid {
+                bail!(INSUFFICIENT_PRIVILEGE, "must be owner of extension {name}");
+            }
+            let txn = state.txn()?;
+            let mut notices = Vec::new();
+            if extensions::by_name(name).is_some_and(|e| e.view.is_some())
+                && let Some(view) =
+                    state.catalog.relation_oid(&txn, found.oid("extnamespace"), name)?
+            {
+                let view = [Object::relation(view)];
+                notices = super::drop::drop_objects(state, &view, statement.cascade)
+                    .map_err(|e| named_for_extension(e, name))?;
+            }
+            let key = [("oid", Datum::Oid(found.oid("oid")))];
+            state.catalog.rows(&txn).delete_where("pg_extension", &key)?;
+            drop(txn);
+            for notice in notices {
+                self.client.notice(&notice)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The error of a view that others need, as the extension's.
+fn named_for_extension(error: base::Error, name: &str) -> base::Error {
+    match error {
+        base::Error::Sql(mut e) if e.state == SqlState::DEPENDENT_OBJECTS_STILL_EXIST => {
+            e.message = format!(
+                "cannot drop extension {name} because other objects depend on it"
+            );
+            base::Error::Sql(e)
+        }
+        other => other,
+    }
+}
+
+/// The extension's function, if it may be called by name now.
+///
+/// # Errors
+/// I/O.
+pub fn is_visible(state: &SessionState, function: Oid) -> Result<bool> {
+    match extensions::of_function(function) {
+        Some(extension) => is_installed(state, extension.name),
+        None => Ok(true),
+    }
+}

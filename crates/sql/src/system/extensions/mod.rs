@@ -1,0 +1,203 @@
+//! The extensions whose functions are built in: what CREATE EXTENSION makes visible.
+//!
+//! # Layout
+//! [`buffercache`], [`visibility`], [`stattuple`], [`pageinspect`] and its [`btree`] part: PostgreSQL's functions under their names.
+//!
+//! # Invariants
+//! A function of an extension is found by name only while `pg_extension` has the extension's row.
+//!
+//! # Differs from PostgreSQL
+//! The functions have no rows in `pg_proc`, and are found whatever schema the extension was made in. A statement prepared before
+//! DROP EXTENSION still runs.
+
+mod btree;
+mod buffercache;
+mod freespacemap;
+mod pageinspect;
+mod stattuple;
+mod visibility;
+
+use super::Own;
+use crate::session::SessionState;
+use base::{BlockNumber, Fork, Oid, Result, SqlError, SqlState, bail};
+use buffer::{RelationHandle, Strategy};
+use engine::catalog::model::{CatalogView, RelationKind, Table};
+use heap::Heap;
+use page::Page;
+use std::sync::Arc;
+use types::Datum;
+
+/// An extension.
+pub struct Extension {
+    /// Its name.
+    pub name: &'static str,
+    /// `default_version`
+    pub version: &'static str,
+    /// What it is for, in a line.
+    pub comment: &'static str,
+    /// Its functions.
+    functions: &'static [Own],
+    /// The query of a view with the extension's name, if there is one.
+    pub view: Option<&'static str>,
+}
+
+/// All of them, by name.
+pub const EXTENSIONS: &[Extension] = &[
+    Extension {
+        name: "pageinspect",
+        version: "1.13",
+        comment: "inspect the contents of database pages at a low level",
+        functions: pageinspect::FUNCTIONS,
+        view: None,
+    },
+    Extension {
+        name: "pg_buffercache",
+        version: "1.6",
+        comment: "examine the shared buffer cache",
+        functions: buffercache::FUNCTIONS,
+        view: Some("SELECT * FROM pg_buffercache_pages()"),
+    },
+    Extension {
+        name: "pg_freespacemap",
+        version: "1.3",
+        comment: "examine the free space map (FSM)",
+        functions: freespacemap::FUNCTIONS,
+        view: None,
+    },
+    Extension {
+        name: "pg_visibility",
+        version: "1.2",
+        comment: "examine the visibility map (VM) and page-level visibility info",
+        functions: visibility::FUNCTIONS,
+        view: None,
+    },
+    Extension {
+        name: "pgstattuple",
+        version: "1.5",
+        comment: "show tuple-level statistics",
+        functions: stattuple::FUNCTIONS,
+        view: None,
+    },
+];
+
+/// The extension called `name`.
+pub fn by_name(name: &str) -> Option<&'static Extension> {
+    EXTENSIONS.iter().find(|e| e.name == name)
+}
+
+/// The extension that a function belongs to.
+pub fn of_function(oid: Oid) -> Option<&'static Extension> {
+    // Theirs are numbered from here on.
+    if oid.0 < FIRST_FUNCTION || oid >= Oid::FIRST_NORMAL {
+        return None;
+    }
+    EXTENSIONS.iter().find(|e| e.functions.iter().any(|f| f.oid == oid.0))
+}
+
+const FIRST_FUNCTION: u32 = 9903;
+
+/// Every extension's functions.
+pub(super) fn functions() -> impl Iterator<Item = Own> {
+    EXTENSIONS.iter().flat_map(|e| e.functions.iter().copied())
+}
+
+/// `pg_monitor` and `pg_stat_scan_tables`.
+const MONITOR: Oid = Oid(3373);
+const STAT_SCAN_TABLES: Oid = Oid(3377);
+
+/// Fails unless the current user is a superuser or has one of `roles`.
+fn require(state: &SessionState, function: &str, roles: &[Oid]) -> Result<()> {
+    let me = state.current_user.borrow().oid;
+    if state.is_superuser()
+        || crate::acl::roles_of(state, me)?.iter().any(|r| roles.contains(r))
+    {
+        return Ok(());
+    }
+    bail!(INSUFFICIENT_PRIVILEGE, "permission denied for function {function}");
+}
+
+fn scanner(state: &SessionState, function: &str) -> Result<()> {
+    require(state, function, &[STAT_SCAN_TABLES, MONITOR])
+}
+
+/// The relation of an OID.
+fn relation(state: &SessionState, oid: Oid) -> Result<Arc<Table>> {
+    match state.table_by_oid(oid)? {
+        Some(table) => Ok(table),
+        None => bail!(UNDEFINED_TABLE, "could not open relation with OID {oid}"),
+    }
+}
+
+/// The relation that a text names, as a regclass does.
+fn relation_named(state: &SessionState, name: &str) -> Result<Arc<Table>> {
+    relation(state, super::names::relation_oid(state, name)?)
+}
+
+/// What a relation of this kind is not supported for, in PostgreSQL's words.
+fn not_supported_for(kind: RelationKind) -> &'static str {
+    match kind {
+        RelationKind::View => "This operation is not supported for views.",
+        RelationKind::Index => "This operation is not supported for indexes.",
+        RelationKind::Sequence => "This operation is not supported for sequences.",
+        RelationKind::Toast => "This operation is not supported for TOAST tables.",
+        _ => "This operation is not supported for this kind of relation.",
+    }
+}
+
+/// A relation that holds rows.
+fn heap_of(state: &SessionState, table: &Arc<Table>) -> Result<Arc<Heap>> {
+    let rows = matches!(
+        table.kind,
+        RelationKind::Table | RelationKind::MaterializedView | RelationKind::Toast
+    );
+    if !rows || table.storage.is_none() {
+        return Err(SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("relation \"{}\" is of wrong relation kind", table.name),
+        )
+        .detail(not_supported_for(table.kind))
+        .into());
+    }
+    Ok(state.open_relation(table)?.heap)
+}
+
+/// The stored pages of a relation of any kind.
+fn pages_of(state: &SessionState, table: &Table) -> Option<RelationHandle> {
+    table.storage.map(|id| state.cluster.storage().open(id, table.persistence))
+}
+
+/// A copy of a page; None beyond the end.
+fn read_page(rel: &RelationHandle, fork: Fork, block: BlockNumber) -> Result<Option<Box<Page>>> {
+    let pin = rel.try_pin(fork, block, &mut Strategy::Normal)?;
+    Ok(pin.map(|pin| Page::from_bytes(pin.read().bytes())))
+}
+
+fn blocks(rel: &RelationHandle, fork: Fork) -> Result<u32> {
+    Ok(if rel.exists(fork)? { rel.len_blocks(fork)?.0 } else { 0 })
+}
+
+fn block_argument(n: i64) -> Result<BlockNumber> {
+    match u32::try_from(n) {
+        Ok(block) if block != u32::MAX => Ok(BlockNumber(block)),
+        _ => bail!(INVALID_PARAMETER_VALUE, "invalid block number"),
+    }
+}
+
+fn int4(n: impl TryInto<i32>) -> Datum {
+    Datum::Int4(n.try_into().unwrap_or(i32::MAX))
+}
+
+fn int8(n: impl TryInto<i64>) -> Datum {
+    Datum::Int8(n.try_into().unwrap_or(i64::MAX))
+}
+
+/// The low half, as type xid shows it.
+#[expect(clippy::cast_possible_truncation, reason = "the low half is wanted")]
+fn xid(x: base::Xid) -> Datum {
+    Datum::Oid(Oid(x.0 as u32))
+}
+
+fn texts(list: &[&str]) -> Datum {
+    let elements = list.iter().map(Datum::text).collect();
+    Datum::Array(Arc::new(types::ArrayValue::one_dimension(types::oids::TEXT, elements)))
+}

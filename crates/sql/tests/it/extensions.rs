@@ -1,0 +1,112 @@
+//! CREATE EXTENSION and what it makes visible.
+
+use crate::support::Database;
+
+#[test]
+fn extensions_come_and_go() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.check(&[
+        ("CREATE TABLE t (a int)", ""),
+        (
+            "SELECT * FROM pg_visibility_map_summary('t')",
+            "42883 function pg_visibility_map_summary(unknown) does not exist",
+        ),
+        ("SELECT * FROM pg_buffercache", "42P01 relation \"pg_buffercache\" does not exist"),
+        ("CREATE EXTENSION nope", "0A000 extension \"nope\" is not available"),
+        (
+            "CREATE EXTENSION pg_visibility VERSION '9.9'",
+            "22023 extension \"pg_visibility\" has no installation script nor update path for version \"9.9\"",
+        ),
+        ("CREATE EXTENSION pg_visibility SCHEMA no", "3F000 schema \"no\" does not exist"),
+        ("CREATE EXTENSION pg_visibility", ""),
+        ("CREATE EXTENSION pg_visibility", "42710 extension \"pg_visibility\" already exists"),
+        (
+            "CREATE EXTENSION IF NOT EXISTS pg_visibility",
+            "NOTICE 42710 extension \"pg_visibility\" already exists, skipping",
+        ),
+        ("SELECT * FROM pg_visibility_map_summary('t')", "0|0"),
+        (
+            "SELECT extname, extversion FROM pg_extension WHERE extname <> 'plpgsql'",
+            "pg_visibility|1.2",
+        ),
+        (
+            "SELECT name, installed_version FROM pg_available_extensions ORDER BY 1",
+            "pageinspect|~\npg_buffercache|~\npg_freespacemap|~\npg_visibility|1.2\npgstattuple|~",
+        ),
+        ("DROP EXTENSION pg_visibility", ""),
+        (
+            "SELECT pg_check_frozen('t')",
+            "42883 function pg_check_frozen(unknown) does not exist",
+        ),
+        ("DROP EXTENSION pg_visibility", "42704 extension \"pg_visibility\" does not exist"),
+        ("CREATE EXTENSION pg_buffercache", ""),
+        ("CREATE VIEW mine AS SELECT * FROM pg_buffercache", ""),
+        ("DROP EXTENSION pg_buffercache RESTRICT", "2BP01 cannot drop extension pg_buffercache because other objects depend on it\nview mine depends on view pg_buffercache"),
+        ("DROP EXTENSION pg_buffercache CASCADE", "NOTICE 00000 drop cascades to view mine"),
+        ("SELECT * FROM pg_buffercache", "42P01 relation \"pg_buffercache\" does not exist"),
+    ]);
+}
+
+/// The maps, the pages and the pool, looked at by the extensions, agree with each other and with what was done.
+#[test]
+fn extensions_tell_the_truth() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run(
+        "CREATE EXTENSION pg_visibility; CREATE EXTENSION pg_buffercache; CREATE EXTENSION pgstattuple;
+         CREATE EXTENSION pg_freespacemap; CREATE EXTENSION pageinspect",
+    );
+    s.run(
+        "CREATE TABLE t (a int PRIMARY KEY, b text);
+         INSERT INTO t SELECT g, repeat('z', 20) FROM generate_series(1, 1000) g;
+         DELETE FROM t WHERE a > 900",
+    );
+    s.check(&[
+        ("SELECT tuple_count, dead_tuple_count FROM pgstattuple('t')", "900|100"),
+        ("VACUUM (FREEZE) t", ""),
+        ("SELECT * FROM pgstattuple('t')", "57344|900|44100|76.9|0|0|0|3120|5.44"),
+        ("SELECT all_visible = pg_relpages('t'), all_frozen = pg_relpages('t') FROM pg_visibility_map_summary('t')", "t|t"),
+        ("SELECT count(*) FROM pg_check_frozen('t')", "0"),
+        ("SELECT count(*) FROM pg_check_visible('t')", "0"),
+        ("SELECT approx_tuple_count, scanned_percent FROM pgstattuple_approx('t')", "900|0"),
+        ("UPDATE t SET b = 'u' WHERE a = 1", ""),
+        ("SELECT * FROM pg_visibility('t', 0)", "f|f|f"),
+        ("SELECT * FROM pg_visibility('t', 1)", "t|t|t"),
+        ("SELECT sum(avail) = sum(pg_freespace('t', blkno)) FROM pg_freespace('t')", "t"),
+        ("SELECT count(*) FROM pg_freespace('t')", "8"),
+        (
+            "SELECT lp_flags, t_bits, f.* FROM heap_page_items(get_raw_page('t', 1)) i, \
+             heap_tuple_infomask_flags(i.t_infomask, i.t_infomask2) f WHERE lp = 1",
+            "1|~|{HEAP_HASVARWIDTH,HEAP_XMIN_COMMITTED,HEAP_XMIN_INVALID,HEAP_XMAX_INVALID}|{HEAP_XMIN_FROZEN}",
+        ),
+        ("SELECT lower <= upper, special, pagesize FROM page_header(get_raw_page('t', 1))", "t|8192|8192"),
+        ("SELECT level, root FROM bt_metap('t_pkey')", "1|3"),
+        ("SELECT type, btpo_level FROM bt_page_stats('t_pkey', 3)", "r|1"),
+        ("SELECT count(*) FROM bt_page_items('t_pkey', 3)", "3"),
+        (
+            "SELECT sum(live_items) - sum(CASE WHEN btpo_next > 0 THEN 1 ELSE 0 END) FROM bt_multi_page_stats('t_pkey', 1, -1) WHERE type = 'l'",
+            "901",
+        ),
+        ("SELECT tree_level, internal_pages, leaf_pages FROM pgstatindex('t_pkey')", "1|1|3"),
+        (
+            "SELECT count(*) FROM pg_buffercache WHERE relfilenode = pg_relation_filenode('t') AND relforknumber = 0",
+            "8",
+        ),
+        ("SELECT buffers_evicted >= 7, buffers_skipped FROM pg_buffercache_evict_relation('t')", "t|0"),
+        (
+            "SELECT count(*) FROM pg_buffercache WHERE relfilenode = pg_relation_filenode('t')",
+            "0",
+        ),
+        ("SELECT count(*), max(b) FROM t", "900|zzzzzzzzzzzzzzzzzzzz"),
+        ("SELECT pg_truncate_visibility_map('t') IS NULL", "t"),
+        ("SELECT * FROM pg_visibility_map_summary('t')", "0|0"),
+        ("SELECT get_raw_page('t', 8)", "22023 block number 8 is out of range for relation \"t\""),
+        ("SELECT bt_metap('t')", "42809 \"t\" is not a btree index"),
+        ("SELECT bt_page_stats('t_pkey', 0)", "22023 block 0 is a meta page"),
+        ("CREATE ROLE r", ""),
+        ("SET ROLE r", ""),
+        ("SELECT pgstattuple('t')", "42501 permission denied for function pgstattuple"),
+        ("SELECT get_raw_page('t', 0)", "42501 must be superuser to use raw page functions"),
+    ]);
+}
