@@ -167,9 +167,7 @@ impl Ddl<'_> {
 fn named_for_extension(error: base::Error, name: &str) -> base::Error {
     match error {
         base::Error::Sql(mut e) if e.state == SqlState::DEPENDENT_OBJECTS_STILL_EXIST => {
-            e.message = format!(
-                "cannot drop extension {name} because other objects depend on it"
-            );
+            e.message = format!("cannot drop extension {name} because other objects depend on it");
             base::Error::Sql(e)
         }
         other => other,

@@ -6,8 +6,8 @@
 
 use super::{Bodies, Own, int8, moment, rows, state};
 use crate::activity::TableCounts;
-use base::sync::{Rank, RwLock};
 use base::Result;
+use base::sync::{Rank, RwLock};
 use std::sync::atomic::{AtomicI64, Ordering};
 use types::FunctionBody::{Scalar, Set};
 use types::args::oid;

@@ -70,7 +70,8 @@ pub(super) const FUNCTIONS: &[Own] = &[
             let pool = &state.cluster.engine().pool;
             let buffer = int4(a, 0)?;
             let frames = pool.config().frames;
-            let known = u32::try_from(buffer).ok().filter(|n| (1..=frames).contains(&(*n as usize)));
+            let known =
+                u32::try_from(buffer).ok().filter(|n| (1..=frames).contains(&(*n as usize)));
             let Some(buffer) = known else {
                 bail!(INTERNAL_ERROR, "bad buffer ID: {buffer}");
             };
@@ -89,11 +90,7 @@ pub(super) const FUNCTIONS: &[Own] = &[
             superuser(state, "pg_buffercache_evict_relation")?;
             let table = super::relation(state, oid(a, 0)?)?;
             let Some(id) = table.storage else {
-                bail!(
-                    WRONG_OBJECT_TYPE,
-                    "relation \"{}\" does not have storage",
-                    table.name
-                );
+                bail!(WRONG_OBJECT_TYPE, "relation \"{}\" does not have storage", table.name);
             };
             if table.persistence == engine::catalog::model::RelationPersistence::Temporary {
                 bail!(

@@ -108,9 +108,7 @@ const STAT_SCAN_TABLES: Oid = Oid(3377);
 /// Fails unless the current user is a superuser or has one of `roles`.
 fn require(state: &SessionState, function: &str, roles: &[Oid]) -> Result<()> {
     let me = state.current_user.borrow().oid;
-    if state.is_superuser()
-        || crate::acl::roles_of(state, me)?.iter().any(|r| roles.contains(r))
-    {
+    if state.is_superuser() || crate::acl::roles_of(state, me)?.iter().any(|r| roles.contains(r)) {
         return Ok(());
     }
     bail!(INSUFFICIENT_PRIVILEGE, "permission denied for function {function}");

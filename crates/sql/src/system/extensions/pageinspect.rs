@@ -160,8 +160,7 @@ pub(super) fn page_of(
         .detail(super::not_supported_for(table.kind))
         .into());
     };
-    let page =
-        if block.0 < blocks(&rel, fork)? { read_page(&rel, fork, block)? } else { None };
+    let page = if block.0 < blocks(&rel, fork)? { read_page(&rel, fork, block)? } else { None };
     match page {
         Some(page) => Ok(page),
         None if fork == Fork::Main && table.kind == RelationKind::Index => {
@@ -237,12 +236,8 @@ fn heap_items(env: &dyn Env, a: &[Datum]) -> Result<RowIter> {
     let mut out = Vec::new();
     for o in page.offsets() {
         let id = page.item_id(o);
-        let mut row = vec![
-            int2(o.0),
-            int2(id.offset()),
-            int2((id.raw() >> 15) & 3),
-            int2(id.len()),
-        ];
+        let mut row =
+            vec![int2(o.0), int2(id.offset()), int2((id.raw() >> 15) & 3), int2(id.len())];
         let end = id.offset().saturating_add(id.len());
         if id.is_normal() && id.len() > HEADER_MIN && end <= page::PAGE_SIZE {
             let t = TupleView::on_page(&page, o);
@@ -300,11 +295,8 @@ const INFOMASK2: &[(i32, &str)] = &[
     (0x4000, "HEAP_HOT_UPDATED"),
     (0x8000, "HEAP_ONLY_TUPLE"),
 ];
-const COMBINED: &[(i32, &str)] = &[
-    (0x0050, "HEAP_XMAX_SHR_LOCK"),
-    (0x0300, "HEAP_XMIN_FROZEN"),
-    (0xC000, "HEAP_MOVED"),
-];
+const COMBINED: &[(i32, &str)] =
+    &[(0x0050, "HEAP_XMAX_SHR_LOCK"), (0x0300, "HEAP_XMIN_FROZEN"), (0xC000, "HEAP_MOVED")];
 
 fn infomask_flags(infomask: i32, infomask2: i32) -> Vec<Datum> {
     let set = |list: &'static [(i32, &'static str)], mask: i32| {
