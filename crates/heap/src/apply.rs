@@ -10,7 +10,7 @@
 use base::{CommandId, OffsetNumber, Tid, Xid};
 use page::Page;
 use page::tuple::{
-    COMBO_CID, HEADER_MIN, HEAP_ONLY, HOT_UPDATED, KEYS_UPDATED, TupleMut, UPDATED, XMAX_COMMITTED,
+    CHAIN_SHORTENED, COMBO_CID, HEADER_MIN, HEAP_ONLY, HOT_UPDATED, KEYS_UPDATED, TupleMut, UPDATED, XMAX_COMMITTED,
     XMAX_INVALID, XMIN_COMMITTED, XMIN_FROZEN, XMIN_INVALID, xid_to_offset,
 };
 
@@ -231,7 +231,13 @@ pub(crate) fn shift_base(page: &mut Page, base: Xid, list: &[Rebase]) -> bool {
         let view = page.tuple(offset);
         debug_assert_eq!(view.xid_base, old);
         let (xmin, xmax) = (view.raw_xmin(), view.xmax());
+        let shortened = view.infomask2() & CHAIN_SHORTENED != 0;
+        let next = shortened.then(|| view.next_xmin());
         let mut t = page.tuple_mut(offset);
+        if let Some(next) = next {
+            // One that does not fit is any.
+            t.set_command_id(CommandId(xid_to_offset(base, next).unwrap_or(0)));
+        }
         let mask = t.infomask();
         match how.xmin {
             RebaseTo::Keep => match xid_to_offset(base, xmin) {

@@ -10,7 +10,6 @@
 //! for that, [`BuildScan::has_broken_chains`] says so: such snapshots must not use the index.
 
 use crate::heap::Heap;
-use crate::lock::next_xmin;
 use crate::prune::Verdict;
 use crate::scan::{BlockRange, Blocks, PageBatch, SharedBlocks};
 use crate::visibility::{Hints, Horizon, satisfies_mvcc, satisfies_vacuum};
@@ -149,7 +148,7 @@ impl BuildScan {
         }
         let txns = &self.heap.ctx.txns;
         Ok(match satisfies_vacuum(tuple, txns, &self.horizon, &mut self.hints)? {
-            Verdict::Dead => None,
+            Verdict::Dead | Verdict::Middle => None,
             Verdict::Live | Verdict::InsertInProgress => Some(true),
             // Its successor in the chain stands for it.
             Verdict::RecentlyDead | Verdict::DeleteInProgress if tuple.is_hot_updated() => {
@@ -189,7 +188,7 @@ fn roots_of(page: &Page) -> Vec<OffsetNumber> {
             if !tuple.is_hot_updated() {
                 break;
             }
-            xmin = next_xmin(&tuple);
+            xmin = tuple.next_xmin();
             at = tuple.ctid().offset;
         }
     }

@@ -65,7 +65,7 @@ fn check_tuple(page: &Page, block: BlockNumber, offset: OffsetNumber, faults: &m
             let next = page.item_id(ctid.offset);
             // What an aborted update made may be gone, and its line pointer another row's.
             let successor = next.is_normal().then(|| page.tuple(ctid.offset));
-            let made = successor.filter(|t| t.raw_xmin() == tuple.xmax());
+            let made = successor.filter(|t| t.raw_xmin() == tuple.next_xmin());
             if made.is_some_and(|t| !t.is_heap_only()) {
                 fault(format!("is updated heap-only, but {} is not heap-only", ctid.offset));
             }
@@ -82,7 +82,7 @@ impl Heap {
     pub fn check(&self, report: &mut dyn FnMut(PageTag, String)) -> Result<()> {
         let blocks = self.len_blocks()?;
         let next_xid = self.ctx.txns.next_xid();
-        let horizon = Horizon { oldest_xmin: next_xid };
+        let horizon = Horizon::at(next_xid);
         let map = self.visibility_map();
         let mut map_pin = MapPin::none();
         let mut strategy = Strategy::bulk_read(&self.ctx.pool);

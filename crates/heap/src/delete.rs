@@ -7,7 +7,7 @@ use crate::visibility::{Hints, UpdateVerdict, satisfies_update};
 use crate::visibility_map::MapPin;
 use base::{CommandId, Fork, Result, Tid, Xid, bail};
 use buffer::{OwnedWriteGuard, Strategy};
-use page::tuple::{CHAIN_SHORTENED, TupleView, XMIN_COMMITTED, XMIN_INVALID};
+use page::tuple::{TupleView, XMIN_COMMITTED, XMIN_INVALID};
 use txn::{RowLockMode, Transaction, Wait};
 use wal::BlockFlags;
 
@@ -200,10 +200,9 @@ pub(crate) fn deleter(txn: &Transaction, xid: Xid, old: &TupleView<'_>) -> Actor
 pub(crate) fn outcome_of<T>(verdict: UpdateVerdict, t: &TupleView<'_>) -> TupleOutcome<T> {
     match verdict {
         UpdateVerdict::SelfModified => TupleOutcome::SelfModified,
-        UpdateVerdict::Updated => TupleOutcome::Updated {
-            next: t.ctid(),
-            xmax: if t.infomask2() & CHAIN_SHORTENED != 0 { Xid::INVALID } else { t.xmax() },
-        },
+        UpdateVerdict::Updated => {
+            TupleOutcome::Updated { next: t.ctid(), xmax: t.next_xmin() }
+        }
         UpdateVerdict::Deleted => TupleOutcome::Deleted { xmax: t.xmax() },
         UpdateVerdict::Ok | UpdateVerdict::Invisible | UpdateVerdict::BeingModified(_) => {
             TupleOutcome::Invisible

@@ -1,7 +1,6 @@
 //! Fetching a row by its address: from an index entry, through the HOT chain.
 
 use crate::heap::Heap;
-use crate::lock::next_xmin;
 use crate::visibility::{Dirty, Hints, Horizon, is_surely_dead, satisfies_dirty, satisfies_mvcc};
 use base::{Fork, OffsetNumber, Result, Tid, Xid};
 use buffer::{PinnedPage, Strategy};
@@ -110,7 +109,7 @@ impl<'p> Iterator for Chain<'p> {
             return None;
         }
         if tuple.is_hot_updated() {
-            self.xmin = next_xmin(&tuple);
+            self.xmin = tuple.next_xmin();
             self.at = tuple.ctid().offset;
         } else {
             self.at = OffsetNumber::INVALID;
@@ -154,8 +153,8 @@ impl Heap {
                 return Ok(Fetched { found: true, all_dead: false });
             }
             if all_dead {
-                let horizon = state.horizon.get_or_insert_with(|| self.horizon());
-                all_dead = is_surely_dead(&tuple, horizon);
+                let horizon = state.horizon.get_or_insert_with(|| self.exact_horizon());
+                all_dead = is_surely_dead(&tuple, &self.ctx.txns, horizon)?;
             }
         }
         Ok(Fetched { found: false, all_dead })
@@ -238,8 +237,8 @@ impl Heap {
                 return Ok((dirty, Tid::new(tid.block, at), false));
             }
             if all_dead {
-                let horizon = horizon.get_or_insert_with(|| self.horizon());
-                all_dead = is_surely_dead(&guard.tuple(at), horizon);
+                let horizon = horizon.get_or_insert_with(|| self.exact_horizon());
+                all_dead = is_surely_dead(&guard.tuple(at), &self.ctx.txns, horizon)?;
             }
         }
         Ok((Dirty::Dead, tid, all_dead))

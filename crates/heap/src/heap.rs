@@ -150,9 +150,14 @@ impl Heap {
         }
         Ok(len)
     }
-    /// Which versions nobody can see any more, as of now.
+    /// Which versions nobody can see any more, as of now, by the age of transactions.
     pub fn horizon(&self) -> Horizon {
-        Horizon { oldest_xmin: self.ctx.txns.oldest_xmin() }
+        Horizon::at(self.ctx.txns.oldest_xmin())
+    }
+    /// The same, by which snapshots there are.
+    pub fn exact_horizon(&self) -> Horizon {
+        let live = Some(Arc::new(self.ctx.txns.live_snapshots()));
+        Horizon { oldest_xmin: self.ctx.txns.oldest_xmin(), live }
     }
     /// Bytes that inserts leave free on a page.
     pub(crate) fn reserve(&self) -> usize {

@@ -14,7 +14,7 @@ use crate::heap::{Heap, RowQueue, TupleOutcome};
 use crate::visibility::{Dirty, Hints, UpdateVerdict, satisfies_dirty, satisfies_update};
 use base::{Fork, Result, Tid, Xid};
 use buffer::Strategy;
-use page::tuple::{CHAIN_SHORTENED, KEYS_UPDATED, TupleView};
+use page::tuple::{KEYS_UPDATED, XMAX_INVALID};
 use txn::{RowLockMode, RowLockOutcome, Transaction, Wait};
 
 impl Heap {
@@ -64,60 +64,77 @@ impl Heap {
                 && mode == RowLockMode::KeyShare
                 && tuple.infomask2() & KEYS_UPDATED == 0;
             let holder = match verdict {
-                UpdateVerdict::BeingModified(xid) if !beside => xid,
+                UpdateVerdict::BeingModified(xid) if !beside => {
+                    drop(guard);
+                    xid
+                }
                 UpdateVerdict::Ok | UpdateVerdict::BeingModified(_) => {
                     match txn.lock_row(self.rel.id(), tid, mode)? {
                         RowLockOutcome::Granted | RowLockOutcome::AlreadyHeld => {
                             if let Some(slot) = &mut slot {
                                 slot.set(tid, &tuple);
                             }
-                            let next = beside.then(|| (tuple.ctid(), next_xmin(&tuple)));
                             drop(guard);
-                            if let Some((next, xmin)) = next {
-                                self.lock_newer(txn, next, xmin, mode)?;
+                            base::stop_point!("heap.lock_tuple.granted");
+                            let stronger = if beside { self.lock_newer(txn, tid, mode)? } else { None };
+                            match stronger {
+                                Some(xid) => xid,
+                                None => return Ok(TupleOutcome::Ok(())),
                             }
-                            return Ok(TupleOutcome::Ok(()));
                         }
-                        RowLockOutcome::Conflict(xid) => xid,
+                        RowLockOutcome::Conflict(xid) => {
+                            drop(guard);
+                            xid
+                        }
                     }
                 }
                 other => return Ok(outcome_of(other, &tuple)),
             };
-            drop(guard);
             if !self.wait_for(txn, tid, holder, mode, wait, queue)? {
                 return Ok(TupleOutcome::WouldBlock);
             }
         }
     }
 
-    /// Locks the newer versions that running updates have made of a row just locked, as those updates would have
-    /// carried the lock over had it been there before them.
-    fn lock_newer(
-        &self,
-        txn: &Transaction,
-        mut tid: Tid,
-        mut xmin: Xid,
-        mode: RowLockMode,
-    ) -> Result<()> {
+    /// Locks the newer versions that a running update has made of the row just locked at `origin`, as that update would have
+    /// carried the lock over had it been there before it. Gives who has deleted the row meanwhile, or changed its
+    /// key, if somebody has: then the lock is not what it should be, and he is to be waited for.
+    ///
+    /// The update may commit on the way and clean-up take a version away on which this walk stands: the walk begins
+    /// again, for the version at `origin`, being locked, stays.
+    fn lock_newer(&self, txn: &Transaction, origin: Tid, mode: RowLockMode) -> Result<Option<Xid>> {
+        let (mut tid, mut xmin) = (origin, Xid::INVALID);
+        let mut gap = None;
         loop {
-            let Some(pin) = self.rel.try_pin(Fork::Main, tid.block, &mut Strategy::Normal)? else {
-                return Ok(());
+            let pin = self.rel.try_pin(Fork::Main, tid.block, &mut Strategy::Normal)?;
+            let there = pin.as_ref().map(|p| p.read()).filter(|guard| {
+                guard.item_id(tid.offset).is_normal()
+                    && (!xmin.is_valid() || guard.tuple(tid.offset).raw_xmin() == xmin)
+            });
+            let Some(guard) = there else {
+                if tid == origin || gap == Some((tid, xmin)) {
+                    return Ok(None);
+                }
+                gap = Some((tid, xmin));
+                (tid, xmin) = (origin, Xid::INVALID);
+                continue;
             };
-            let guard = pin.read();
-            if !guard.item_id(tid.offset).is_normal() {
-                return Ok(());
-            }
             let tuple = guard.tuple(tid.offset);
-            if xmin.is_valid() && tuple.raw_xmin() != xmin {
-                return Ok(());
+            if tid != origin {
+                txn.lock_row(self.rel.id(), tid, mode)?;
+                let gone = satisfies_dirty(&tuple, &self.ctx.txns, Some(txn), &mut Hints::default())?;
+                let changed = matches!(gone, Dirty::Deleting(_) | Dirty::Dead)
+                    && tuple.xmax().is_valid()
+                    && tuple.infomask() & XMAX_INVALID == 0;
+                if changed && tuple.infomask2() & KEYS_UPDATED != 0 {
+                    return Ok(Some(tuple.xmax()));
+                }
             }
-            txn.lock_row(self.rel.id(), tid, mode)?;
             let next = tuple.ctid();
             if next == tid || !tuple.xmax().is_valid() {
-                return Ok(());
+                return Ok(None);
             }
-            xmin = next_xmin(&tuple);
-            tid = next;
+            (tid, xmin) = (next, tuple.next_xmin());
         }
     }
 
@@ -215,13 +232,8 @@ impl Heap {
         let tuple = guard.tuple(origin.offset);
         let cid = txn.peek_command_id();
         match satisfies_update(&tuple, origin, txn, cid, &mut Hints::default())? {
-            UpdateVerdict::Updated => Ok(Some((tuple.ctid(), next_xmin(&tuple)))),
+            UpdateVerdict::Updated => Ok(Some((tuple.ctid(), tuple.next_xmin()))),
             _ => Ok(None),
         }
     }
-}
-
-/// The xmin that the next version of `tuple` must have.
-pub(crate) fn next_xmin(tuple: &TupleView<'_>) -> Xid {
-    if tuple.infomask2() & CHAIN_SHORTENED != 0 { Xid::INVALID } else { tuple.xmax() }
 }

@@ -5,9 +5,10 @@
 //! transaction ids are frozen, and the page's visibility-map bits are found out, all in one record.
 //!
 //! # Invariants
-//! A tuple is removed only if its verdict is [`Verdict::Dead`]. A line pointer that index entries may
+//! A tuple is removed only if its verdict is [`Verdict::Dead`] or [`Verdict::Middle`]; how the chain goes on without one from its
+//! middle is told in `chains`. A line pointer that index entries may
 //! lead to becomes dead or a redirect, never unused (only the reap after index clean-up frees it).
-//! A locked row's pointer is never freed: the caller's verdict for it is not `Dead`.
+//! A locked row's pointer is never freed: the caller's verdict for it is neither.
 //! A line pointer that becomes dead keeps the index keys of the last version of its chain, so that its entries can be
 //! looked up: by the time nobody sees any version, that one has the key that every index has.
 //!
@@ -18,18 +19,25 @@
 //! # Differs from PostgreSQL
 //! Visibility-map bits are part of the plan and of its record.
 
-use base::{OffsetNumber, Result, Xid};
+mod chains;
+
+pub use chains::Waiting;
+
+use base::{BlockNumber, CommandId, OffsetNumber, Result, Tid, Xid};
 use page::tuple::{
-    MAX_TUPLES_PER_PAGE, TupleView, XMAX_COMMITTED, XMAX_INVALID, XMIN_FROZEN, xid_to_offset,
+    CHAIN_SHORTENED, COMBO_CID, HOT_UPDATED, MAX_TUPLES_PER_PAGE, TupleView, XMAX_COMMITTED,
+    XMAX_INVALID, XMIN_FROZEN, xid_to_offset,
 };
 use page::tuple::{StubSize, TupleDesc, stub_size};
-use page::{ItemId, ItemState, Page, flags, visibility};
+use page::{ItemId, Page, flags, visibility};
 
 /// What a tuple is to a cleaner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// No snapshot can see it, now or later.
+    /// No snapshot can see it or any version before it, now or later.
     Dead,
+    /// No snapshot can see it, now or later, but one may see a version before it.
+    Middle,
     /// Deleted by a committed transaction, but some snapshot may still see it; also a dead row that is
     /// locked.
     RecentlyDead,
@@ -100,6 +108,8 @@ pub struct PrunePlan {
     pub kept: Vec<KeptKey>,
     /// Line pointers that become unused.
     pub unused: Vec<OffsetNumber>,
+    /// Tuples that lead elsewhere from now on.
+    pub links: Vec<Link>,
     /// Tuples to freeze.
     pub freeze: Vec<Freeze>,
     /// Visibility-map bits to set (0: leave them).
@@ -118,7 +128,11 @@ pub struct PrunePlan {
 impl PrunePlan {
     /// True if the page's bytes (other than hints) stay as they are.
     pub fn is_empty(&self) -> bool {
-        !self.removes() && self.freeze.is_empty() && self.visibility == 0 && !self.compact
+        !self.removes()
+            && self.links.is_empty()
+            && self.freeze.is_empty()
+            && self.visibility == 0
+            && !self.compact
     }
     /// True if tuples go or line pointers change.
     pub fn removes(&self) -> bool {
@@ -136,6 +150,19 @@ impl PrunePlan {
             }
         }
     }
+}
+
+/// A tuple that is aimed past versions that go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Link {
+    /// The tuple; its deleter has committed.
+    pub from: OffsetNumber,
+    /// Where it leads; to itself if the row has ended.
+    pub to: Tid,
+    /// The xmin of the version there, in the 32-bit form of `from`'s page; 0: there is none, or any.
+    pub xmin: u32,
+    /// It is in the same HOT chain.
+    pub hot: bool,
 }
 
 /// What a line pointer keeps that becomes dead.
@@ -177,12 +204,28 @@ pub struct PageFindings {
     pub in_use: bool,
     /// There is a tuple or a redirect: not even once its dead line pointers are reaped.
     pub has_tuples: bool,
+    /// Roots in the middle that go once what leads to them is aimed further.
+    pub waiting: Vec<Waiting>,
+    /// A version that somebody may see leads out of its HOT chain.
+    pub leads_on: bool,
 }
 
 /// Judges the tuples of one page for [`plan_prune`].
 pub trait Judge {
     /// What `tuple` is.
     fn judge(&mut self, offset: OffsetNumber, tuple: TupleView<'_>) -> Result<Verdict>;
+    /// May a snapshot see a version before `tuple`?
+    fn sees_before(&mut self, _tuple: TupleView<'_>) -> Result<bool> {
+        Ok(true)
+    }
+    /// Is all that led to this root aimed further?
+    fn is_aimed(&self, _root: OffsetNumber) -> bool {
+        false
+    }
+    /// If it is known who sees what is kept: the transaction until whose end it is not worth while to look again.
+    fn look_again(&self) -> Option<Xid> {
+        None
+    }
 }
 
 impl<F: FnMut(OffsetNumber, TupleView<'_>) -> Result<Verdict>> Judge for F {
@@ -209,6 +252,7 @@ const MAX: usize = MAX_TUPLES_PER_PAGE + 1;
 /// Finds out what to do to `page`. Nothing is changed.
 pub fn plan_prune(
     page: &Page,
+    block: BlockNumber,
     judge: &mut dyn Judge,
     options: &PruneOptions,
 ) -> Result<(PrunePlan, PageFindings)> {
@@ -227,98 +271,13 @@ pub fn plan_prune(
         let dead = verdicts.iter().filter(|v| **v == Some(Verdict::Dead)).count();
         plan.dead.reserve_exact(dead);
         plan.kept.reserve_exact(dead);
-        plan_chains(page, verdicts, options, &mut plan, &mut found);
+        chains::plan_chains(page, block, verdicts, judge, options, &mut plan, &mut found)?;
         // A reap that had no clean-up lock leaves such bytes.
         plan.compact = page.wasted_space() > 0;
     }
-    look_at_the_rest(page, verdicts, options, &mut plan, &mut found);
+    let again = judge.look_again();
+    look_at_the_rest(page, verdicts, options, again, &mut plan, &mut found);
     Ok((plan, found))
-}
-
-/// Walks every HOT chain from its root and plans the removal of its dead part; then the dead
-/// heap-only tuples that no chain leads to (of aborted updates).
-fn plan_chains(
-    page: &Page,
-    verdicts: &[Option<Verdict>],
-    options: &PruneOptions,
-    plan: &mut PrunePlan,
-    found: &mut PageFindings,
-) {
-    let mut seen = [false; MAX];
-    let mut chain: Vec<OffsetNumber> = Vec::with_capacity(16);
-    for n in 1..verdicts.len() {
-        let root = OffsetNumber(n as u16);
-        let id = page.item_id(root);
-        let first = match id.state() {
-            ItemState::Redirect => id.redirect_target(),
-            ItemState::Normal if !page.tuple(root).is_heap_only() => root,
-            _ => continue,
-        };
-        chain.clear();
-        // How many leading members of the chain are dead (a dead one makes all before it so).
-        let mut dead = 0;
-        let mut at = first;
-        let mut prior_xmax = Xid::INVALID;
-        loop {
-            let k = usize::from(at.0);
-            let Some(Some(verdict)) = verdicts.get(k).copied() else { break };
-            let tuple = page.tuple(at);
-            let is_root = at == root;
-            if seen[k] || (!is_root && !tuple.is_heap_only()) {
-                break;
-            }
-            if prior_xmax.is_valid() && tuple.raw_xmin() != prior_xmax {
-                break;
-            }
-            seen[k] = true;
-            chain.push(at);
-            match verdict {
-                Verdict::Dead => dead = chain.len(),
-                Verdict::RecentlyDead => {}
-                _ => break,
-            }
-            if !tuple.is_hot_updated() {
-                break;
-            }
-            prior_xmax = tuple.xmax();
-            at = tuple.ctid().offset;
-        }
-        let was_redirect = id.is_redirect();
-        if dead == 0 {
-            if was_redirect && chain.is_empty() {
-                // A redirect to nothing: its chain went some other way. Let the index entries go.
-                plan.dead.push(root);
-                plan.kept.push(KeptKey::default());
-            }
-            continue;
-        }
-        for &member in &chain[..dead] {
-            found.removed_tuples += 1;
-            let tuple = page.tuple(member);
-            plan.conflict_horizon = plan.conflict_horizon.max(tuple.raw_xmin()).max(tuple.xmax());
-            if member != root {
-                plan.unused.push(member);
-            }
-        }
-        if dead < chain.len() {
-            plan.redirects.push((root, chain[dead]));
-        } else if options.no_indexes {
-            plan.unused.push(root);
-        } else {
-            plan.dead.push(root);
-            plan.kept.push(KeptKey { from: chain[dead - 1], ..KeptKey::default() });
-        }
-    }
-    for n in 1..verdicts.len() {
-        let offset = OffsetNumber(n as u16);
-        if !seen[n] && verdicts[n] == Some(Verdict::Dead) && page.tuple(offset).is_heap_only() {
-            let xmin = page.tuple(offset).raw_xmin();
-            plan.conflict_horizon = plan.conflict_horizon.max(xmin);
-            plan.unused.push(offset);
-            found.removed_tuples += 1;
-        }
-    }
-    plan.unused.sort_unstable();
 }
 
 /// Counts what stays, and plans freezing and the map's bits.
@@ -326,6 +285,7 @@ fn look_at_the_rest(
     page: &Page,
     verdicts: &[Option<Verdict>],
     options: &PruneOptions,
+    again: Option<Xid>,
     plan: &mut PrunePlan,
     found: &mut PageFindings,
 ) {
@@ -374,7 +334,7 @@ fn look_at_the_rest(
                 found.newest_xmin = found.newest_xmin.max(xmin);
                 how.xmax = xmax.is_valid();
             }
-            Verdict::RecentlyDead | Verdict::Dead => {
+            Verdict::RecentlyDead | Verdict::Middle | Verdict::Dead => {
                 found.recently_dead_tuples += 1;
                 visible = false;
             }
@@ -384,8 +344,12 @@ fn look_at_the_rest(
                 visible = false;
             }
         }
-        if has_xmax && verdict != Verdict::Live && older(xmax, prune_xid) {
-            prune_xid = xmax;
+        let look_at = match again {
+            Some(again) if verdict != Verdict::DeleteInProgress => again.max(xmax),
+            _ => xmax,
+        };
+        if has_xmax && verdict != Verdict::Live && older(look_at, prune_xid) {
+            prune_xid = look_at;
         }
         if verdict == Verdict::InsertInProgress && older(xmin, prune_xid) {
             prune_xid = xmin;
@@ -493,6 +457,15 @@ pub fn plan_reap(page: &Page, dead: &[OffsetNumber], sole_pin: bool) -> PrunePla
 
 /// Carries out a plan.
 pub fn apply_prune(page: &mut Page, plan: &PrunePlan) {
+    for link in &plan.links {
+        let mut t = page.tuple_mut(link.from);
+        t.set_ctid(link.to);
+        t.set_command_id(CommandId(link.xmin));
+        let mask = t.infomask();
+        t.set_infomask(mask & !COMBO_CID);
+        let mask2 = t.infomask2() & !HOT_UPDATED | CHAIN_SHORTENED;
+        t.set_infomask2(mask2 | if link.hot { HOT_UPDATED } else { 0 });
+    }
     for &(from, to) in &plan.redirects {
         page.set_item_id(from, ItemId::redirect(to));
     }

@@ -3,15 +3,15 @@
 use crate::context::{CriticalSection, Writable};
 use crate::heap::Heap;
 use crate::prune::{
-    FreezePolicy, PageFindings, PruneOptions, PrunePlan, Verdict, apply_prune, plan_prune,
-    plan_reap,
+    FreezePolicy, Judge, Link, PageFindings, PruneOptions, PrunePlan, Verdict, apply_prune,
+    plan_prune, plan_reap,
 };
 use crate::record;
-use crate::visibility::{Hints, Horizon, satisfies_vacuum};
+use crate::visibility::{Hints, Horizon, satisfies_vacuum, sees_before};
 use crate::visibility_map::{ALL_FROZEN, ALL_VISIBLE, MapPin};
 use base::{BlockNumber, OffsetNumber, Result, Tid, Xid};
 use buffer::{PinnedPage, WriteGuard};
-use page::tuple::TupleView;
+use page::tuple::{TupleView, XMAX_INVALID, xid_to_offset};
 use page::{Page, flags, visibility};
 use wal::{BlockFlags, RecordBuilder, ResourceManager};
 
@@ -32,34 +32,53 @@ pub struct PruneDone {
     pub changed: bool,
 }
 
-impl Heap {
-    /// Judges tuples for cleaners; sets hints on the way.
-    fn judge<'p>(
-        &'p self,
-        page: &'p Page,
-        block: BlockNumber,
-        horizon: &'p Horizon,
-    ) -> impl FnMut(OffsetNumber, TupleView<'_>) -> Result<Verdict> + 'p {
-        let locks = self.ctx.txns.row_locks();
-        let any_locks = locks.any_on_page(self.rel.id(), block);
-        let mut hints = Hints::default();
-        move |offset, tuple| {
-            let verdict = satisfies_vacuum(&tuple, &self.ctx.txns, horizon, &mut hints)?;
-            // What is about to go needs no hints.
-            if hints.bits != 0 && verdict != Verdict::Dead {
-                page.or_infomask(offset, hints.bits);
-            }
-            // A locked row keeps its line pointer: the lock is on the address.
-            if any_locks
-                && verdict == Verdict::Dead
-                && locks.is_locked(self.rel.id(), Tid::new(block, offset))
-            {
-                return Ok(Verdict::RecentlyDead);
-            }
-            Ok(verdict)
+/// Judges the tuples of one page for cleaners; sets hints on the way.
+struct PageJudge<'a> {
+    heap: &'a Heap,
+    page: &'a Page,
+    block: BlockNumber,
+    horizon: &'a Horizon,
+    any_locks: bool,
+    aimed: &'a [OffsetNumber],
+    hints: Hints,
+}
+
+impl Judge for PageJudge<'_> {
+    fn judge(&mut self, offset: OffsetNumber, tuple: TupleView<'_>) -> Result<Verdict> {
+        let txns = &self.heap.ctx.txns;
+        let verdict = satisfies_vacuum(&tuple, txns, self.horizon, &mut self.hints)?;
+        // What is about to go needs no hints.
+        if self.hints.bits != 0 && verdict != Verdict::Dead {
+            self.page.or_infomask(offset, self.hints.bits);
         }
+        // A locked row keeps its line pointer: the lock is on the address.
+        if self.any_locks
+            && matches!(verdict, Verdict::Dead | Verdict::Middle)
+            && txns.row_locks().is_locked(self.heap.rel.id(), Tid::new(self.block, offset))
+        {
+            return Ok(Verdict::RecentlyDead);
+        }
+        Ok(verdict)
     }
 
+    fn sees_before(&mut self, tuple: TupleView<'_>) -> Result<bool> {
+        sees_before(&tuple, &self.heap.ctx.txns, self.horizon)
+    }
+
+    fn is_aimed(&self, root: OffsetNumber) -> bool {
+        self.aimed.contains(&root)
+    }
+
+    /// A snapshot that has lived for so many transactions will live as long again, so a page is looked at in vain no more
+    /// often than the logarithm of its age. Any change of the page makes it worth a look before that.
+    fn look_again(&self) -> Option<Xid> {
+        self.horizon.live.as_ref()?;
+        let next = self.heap.ctx.txns.next_xid();
+        Some(Xid(next.0 + (next.0 - self.horizon.oldest_xmin.0.min(next.0)).min(1 << 30)))
+    }
+}
+
+impl Heap {
     /// Plans what [`Heap::prune_and_freeze`] would do to a page, changing nothing (hints aside).
     ///
     /// # Errors
@@ -71,10 +90,25 @@ impl Heap {
         options: &PruneOptions,
         horizon: &Horizon,
     ) -> Result<(PrunePlan, PageFindings)> {
+        self.examine_aimed(page, block, options, horizon, &[])
+    }
+
+    /// [`Heap::examine`], where nothing leads any more to the roots `aimed` from elsewhere.
+    fn examine_aimed(
+        &self,
+        page: &Page,
+        block: BlockNumber,
+        options: &PruneOptions,
+        horizon: &Horizon,
+        aimed: &[OffsetNumber],
+    ) -> Result<(PrunePlan, PageFindings)> {
         if page.is_new() {
             return Ok(Default::default());
         }
-        let (mut plan, found) = plan_prune(page, &mut self.judge(page, block, horizon), options)?;
+        let any_locks = self.ctx.txns.row_locks().any_on_page(self.rel.id(), block);
+        let hints = Hints::default();
+        let mut judge = PageJudge { heap: self, page, block, horizon, any_locks, aimed, hints };
+        let (mut plan, found) = plan_prune(page, block, &mut judge, options)?;
         if let Some(desc) = &self.options.dead_keys {
             plan.keep_keys(page, desc);
         }
@@ -93,10 +127,66 @@ impl Heap {
         options: &PruneOptions,
         horizon: &Horizon,
     ) -> Result<(PruneDone, PageFindings)> {
-        let (plan, found) = self.examine(guard, guard.block(), options, horizon)?;
+        self.prune_aimed(guard, map, options, horizon, &[])
+    }
+
+    /// [`Heap::prune_and_freeze`], where nothing leads any more to the roots `aimed` from elsewhere: see
+    /// [`PageFindings::waiting`] and [`Heap::aim_further`].
+    ///
+    /// # Errors
+    /// The commit log's.
+    pub fn prune_aimed(
+        &self,
+        guard: &mut WriteGuard<'_>,
+        map: &MapPin,
+        options: &PruneOptions,
+        horizon: &Horizon,
+        aimed: &[OffsetNumber],
+    ) -> Result<(PruneDone, PageFindings)> {
+        let (plan, found) =
+            self.examine_aimed(guard, guard.block(), options, horizon, aimed)?;
         let mut done = self.carry_out(guard, map, &plan, options.map_bits.unwrap_or(0));
         done.removed = found.removed_tuples;
         Ok((done, found))
+    }
+
+    /// Aims versions on the page that lead to roots in the middle (`further` knows them, given a version's address, where it
+    /// leads and the xmin there) past these. The ordinary
+    /// write lock is enough. Gives the links that could not be aimed further; none, as a rule.
+    pub fn aim_further(
+        &self,
+        guard: &mut WriteGuard<'_>,
+        further: &dyn Fn(Tid, Tid, Xid) -> Option<Option<(Tid, Xid)>>,
+    ) -> Vec<(Tid, Xid)> {
+        let mut plan = PrunePlan { prune_xid: guard.prune_xid(), ..PrunePlan::default() };
+        let mut failed = Vec::new();
+        let block = guard.block();
+        for from in guard.offsets() {
+            if !guard.item_id(from).is_normal() {
+                continue;
+            }
+            let tuple = guard.tuple(from);
+            if tuple.is_hot_updated()
+                || !tuple.xmax().is_valid()
+                || tuple.infomask() & XMAX_INVALID != 0
+                || tuple.ctid() == Tid::new(block, from)
+            {
+                continue;
+            }
+            let (next, xmin) = (tuple.ctid(), tuple.next_xmin());
+            let (to, xmin) = match further(Tid::new(block, from), next, xmin) {
+                None => continue,
+                Some(None) => (Tid::new(block, from), Some(0)),
+                Some(Some((to, xmin))) => (to, xid_to_offset(guard.xid_base(), xmin)),
+            };
+            match xmin {
+                Some(xmin) => plan.links.push(Link { from, to, xmin, hot: false }),
+                None => failed.push((next, tuple.next_xmin())),
+            }
+        }
+        base::stop_point!("heap.aim_further");
+        self.carry_out(guard, &MapPin::none(), &plan, 0);
+        failed
     }
 
     /// Frees dead line pointers whose index entries are gone, and sets the page's map bits if nothing else
@@ -217,11 +307,13 @@ impl Heap {
         if page.flags() & flags::PAGE_FULL == 0 && page.free_space() >= short {
             return None;
         }
-        if prune_xid < self.ctx.txns.recent_oldest_xmin() {
-            return Some(Horizon { oldest_xmin: self.ctx.txns.recent_oldest_xmin() });
+        let recent = self.ctx.txns.recent_oldest_xmin();
+        if prune_xid < recent {
+            return Some(Horizon::at(recent));
         }
         let horizon = self.horizon();
-        (prune_xid < horizon.oldest_xmin).then_some(horizon)
+        // Old transactions alone do not tell; perhaps the snapshots do.
+        Some(if prune_xid < horizon.oldest_xmin { horizon } else { self.exact_horizon() })
     }
 
     /// Prunes a page that nobody else has pinned.

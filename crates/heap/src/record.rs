@@ -6,8 +6,8 @@
 //! another one, [`MAP`] and [`OLD_MAP`] the visibility-map pages whose bits the change clears or sets.
 
 use crate::apply::{Body, Rebase, RebaseTo, TupleParts};
-use crate::prune::{Freeze, KeptKey, PrunePlan};
-use base::{OffsetNumber, Result, Xid};
+use crate::prune::{Freeze, Link, KeptKey, PrunePlan};
+use base::{BlockNumber, OffsetNumber, Result, Tid, Xid};
 use page::tuple::{HEADER_MIN, MAX_TUPLES_PER_PAGE, StubSize};
 
 pub(crate) const INSERT: u8 = 0;
@@ -133,7 +133,8 @@ fn describe_data(rec: &wal::Record, out: &mut String) -> Result<()> {
             flags(d.u8()?, out);
         }
         PRUNE => {
-            let plan = decode_plan(&rec.data)?;
+            let block = rec.block(HEAP).map_or(BlockNumber::INVALID, |b| b.tag.block);
+            let plan = decode_plan(&rec.data, block)?;
             for (from, to) in &plan.redirects {
                 let _ = write!(out, " redirect {from} to {to}");
             }
@@ -142,6 +143,9 @@ fn describe_data(rec: &wal::Record, out: &mut String) -> Result<()> {
                 let _ = write!(out, " keys");
             }
             list(if plan.reap { "reap" } else { "unused" }, &plan.unused, out);
+            for l in &plan.links {
+                let _ = write!(out, " link {} to {}", l.from, l.to);
+            }
             let frozen: Vec<_> = plan.freeze.iter().map(|f| f.offset).collect();
             list("freeze", &frozen, out);
             if plan.visibility != 0 {
@@ -276,6 +280,10 @@ const P_COMPACT: u8 = 2;
 const P_KEYS: u8 = 4;
 /// What is frozen is told in runs of neighbours.
 const P_RUNS: u8 = 8;
+/// Some of those that stay lead elsewhere.
+const P_LINKS: u8 = 16;
+/// In a link's first number: it stays in its HOT chain.
+const LINK_HOT: u16 = 1 << 15;
 
 /// A prune plan as record data.
 pub(crate) fn encode_plan(plan: &PrunePlan) -> Vec<u8> {
@@ -292,7 +300,8 @@ pub(crate) fn encode_plan(plan: &PrunePlan) -> Vec<u8> {
         (u8::from(plan.reap) * P_REAP)
             | (u8::from(plan.compact) * P_COMPACT)
             | (u8::from(keys) * P_KEYS)
-            | (u8::from(in_runs) * P_RUNS),
+            | (u8::from(in_runs) * P_RUNS)
+            | (u8::from(!plan.links.is_empty()) * P_LINKS),
     );
     out.push(plan.visibility);
     out.extend_from_slice(&plan.conflict_horizon.0.to_le_bytes());
@@ -333,6 +342,21 @@ pub(crate) fn encode_plan(plan: &PrunePlan) -> Vec<u8> {
             put(kept.size.len);
         }
     }
+    if !plan.links.is_empty() {
+        put(plan.links.len() as u16);
+        for link in &plan.links {
+            put(link.from.0 | if link.hot { LINK_HOT } else { 0 });
+            put(link.to.offset.0);
+            let block = link.to.block.0;
+            for half in [link.xmin as u16, (link.xmin >> 16) as u16] {
+                put(half);
+            }
+            if !link.hot {
+                put(block as u16);
+                put((block >> 16) as u16);
+            }
+        }
+    }
     out
 }
 
@@ -354,7 +378,7 @@ fn freeze_runs(freeze: &[Freeze]) -> Vec<(Freeze, u16)> {
 }
 
 /// The inverse of [`encode_plan`].
-pub(crate) fn decode_plan(data: &[u8]) -> Result<PrunePlan> {
+pub(crate) fn decode_plan(data: &[u8], heap_block: BlockNumber) -> Result<PrunePlan> {
     let mut d = Decoder(data);
     let kind = d.u8()?;
     let mut plan = PrunePlan {
@@ -396,6 +420,18 @@ pub(crate) fn decode_plan(data: &[u8]) -> Result<PrunePlan> {
             let from = d.offset()?;
             let size = StubSize { natts: d.u16()?, len: d.u16()? };
             *plan.kept.get_mut(at).ok_or_else(damaged)? = KeptKey { from, size };
+        }
+    }
+    if kind & P_LINKS != 0 {
+        for _ in 0..d.u16()? {
+            let from = d.u16()?;
+            let to = d.offset()?;
+            let xmin = u32::from_le_bytes(d.array()?);
+            let hot = from & LINK_HOT != 0;
+            let block =
+                if hot { heap_block } else { BlockNumber(u32::from_le_bytes(d.array()?)) };
+            let from = OffsetNumber(from & !LINK_HOT);
+            plan.links.push(Link { from, to: Tid::new(block, to), xmin, hot });
         }
     }
     Ok(plan)

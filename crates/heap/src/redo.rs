@@ -234,13 +234,14 @@ fn update(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
 
 fn prune(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
     let block = block_of(rec, HEAP)?;
-    let plan = record::decode_plan(&rec.data)?;
+    let plan = record::decode_plan(&rec.data, block)?;
     if let Some(mut guard) = pool.redo_page(rec, HEAP)?.into_apply() {
         let from = plan.redirects.iter().flat_map(|(f, t)| [*f, *t]);
         let freeze = plan.freeze.iter().map(|f| f.offset);
         let all = from.chain(freeze).chain(plan.dead.iter().chain(&plan.unused).copied());
         let kept = plan.kept.iter().map(|k| k.from).filter(|from| from.0 != 0);
-        for offset in all.chain(kept) {
+        let links = plan.links.iter().map(|l| l.from);
+        for offset in all.chain(kept).chain(links) {
             record::existing(&guard, offset)?;
         }
         apply_prune(&mut guard, &plan);

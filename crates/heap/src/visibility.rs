@@ -15,11 +15,12 @@
 //! who holds the page, without dirtying it.
 
 use crate::prune::Verdict;
-use base::{CommandId, Result, Tid, Xid};
+use base::sync::Arc;
+use base::{CommandId, Csn, Result, Tid, Xid};
 use page::tuple::{
     COMBO_CID, TupleView, XMAX_COMMITTED, XMAX_INVALID, XMIN_COMMITTED, XMIN_FROZEN, XMIN_INVALID,
 };
-use txn::{Snapshot, Transaction, TransactionManager, XidStatus};
+use txn::{LiveSnapshots, Snapshot, Transaction, TransactionManager, XidStatus};
 
 /// Hint bits that a judgement found out, and the cost of finding them out again saved.
 #[derive(Clone, Copy, Default, Debug)]
@@ -324,21 +325,69 @@ pub fn satisfies_update(
     })
 }
 
-/// Until when versions must be kept.
+/// Which versions must be kept.
 #[derive(Clone, Debug)]
 pub struct Horizon {
     /// Every live snapshot, and every one to come, sees which transactions below this committed.
     pub oldest_xmin: Xid,
+    /// The live snapshots at some moment, if it is to be asked between which of them a version lived. A list that has
+    /// grown old keeps too much, never too little.
+    pub live: Option<Arc<LiveSnapshots>>,
 }
 
 impl Horizon {
-    /// Can no snapshot see a version that `xmin` made and `xmax`, committed, removed?
-    ///
-    /// This is where a cleaner will ask whether any live snapshot stands between the two.
-    #[inline]
-    pub fn is_dead(&self, _xmin: Xid, xmax: Xid) -> bool {
-        xmax < self.oldest_xmin
+    /// By the age of transactions alone.
+    pub fn at(oldest_xmin: Xid) -> Horizon {
+        Horizon { oldest_xmin, live: None }
     }
+
+    /// What a version is that `xmin` made and `xmax` removed; both have committed.
+    #[inline]
+    fn deleted(&self, xmin: Xid, xmax: Xid, manager: &TransactionManager) -> Result<Verdict> {
+        if xmax < self.oldest_xmin {
+            return Ok(Verdict::Dead);
+        }
+        match &self.live {
+            None => Ok(Verdict::RecentlyDead),
+            Some(live) => between(live, xmin, xmax, manager),
+        }
+    }
+}
+
+/// When `xid`, which has committed, did; the time before every snapshot for what the window no longer knows.
+fn committed_at(xid: Xid, manager: &TransactionManager) -> Result<Option<Csn>> {
+    Ok(match manager.status(xid)? {
+        XidStatus::Committed(csn) => Some(csn),
+        XidStatus::InProgress | XidStatus::Aborted => None,
+    })
+}
+
+/// Does any of the snapshots stand between the version's birth and its death, or before its birth?
+fn between(
+    live: &LiveSnapshots,
+    xmin: Xid,
+    xmax: Xid,
+    manager: &TransactionManager,
+) -> Result<Verdict> {
+    let Some(died) = committed_at(xmax, manager)? else { return Ok(Verdict::RecentlyDead) };
+    if died > live.taken_at {
+        return Ok(Verdict::RecentlyDead);
+    }
+    if !live.any_before(died) {
+        return Ok(Verdict::Dead);
+    }
+    let Some(born) = committed_at(xmin, manager)? else { return Ok(Verdict::RecentlyDead) };
+    Ok(if live.any_between(born, died) { Verdict::RecentlyDead } else { Verdict::Middle })
+}
+
+/// May one of the horizon's snapshots see a version before this one, whose inserter has committed?
+pub(crate) fn sees_before(
+    t: &TupleView<'_>,
+    manager: &TransactionManager,
+    horizon: &Horizon,
+) -> Result<bool> {
+    let Some(live) = &horizon.live else { return Ok(true) };
+    Ok(committed_at(t.raw_xmin(), manager)?.is_none_or(|born| live.any_before(born)))
 }
 
 /// What is the tuple to a cleaner?
@@ -368,21 +417,29 @@ pub fn satisfies_vacuum(
     Ok(match xmax_state(t, manager, None, hints)? {
         State::None | State::Aborted => Verdict::Live,
         State::Running | State::Mine => Verdict::DeleteInProgress,
-        State::Committed if horizon.is_dead(t.raw_xmin(), t.xmax()) => Verdict::Dead,
-        State::Committed => Verdict::RecentlyDead,
+        State::Committed => horizon.deleted(t.raw_xmin(), t.xmax(), manager)?,
     })
 }
 
 /// True if the tuple is surely dead to all, by hint bits and horizon alone (for killing index entries).
+///
+/// # Errors
+/// When the commit log can't be read.
 #[inline]
-pub fn is_surely_dead(t: &TupleView<'_>, horizon: &Horizon) -> bool {
+pub fn is_surely_dead(
+    t: &TupleView<'_>,
+    manager: &TransactionManager,
+    horizon: &Horizon,
+) -> Result<bool> {
     let mask = t.infomask();
     match mask & XMIN_FROZEN {
-        XMIN_INVALID => return true,
-        0 => return !t.raw_xmin().is_valid(),
+        XMIN_INVALID => return Ok(true),
+        0 => return Ok(!t.raw_xmin().is_valid()),
         _ => {}
     }
-    mask & XMAX_INVALID == 0
-        && mask & XMAX_COMMITTED != 0
-        && horizon.is_dead(t.raw_xmin(), t.xmax())
+    if mask & XMAX_INVALID != 0 || mask & XMAX_COMMITTED == 0 {
+        return Ok(false);
+    }
+    let verdict = horizon.deleted(t.raw_xmin(), t.xmax(), manager)?;
+    Ok(matches!(verdict, Verdict::Dead | Verdict::Middle))
 }

@@ -305,6 +305,25 @@ impl Registry {
         (commits, aborts)
     }
 
+    /// The CSNs of all snapshots registered, in no order. A backend whose published xmin is 0 has none, and one that it takes
+    /// from now on is newer than all that is published now: it publishes first and reads the CSN counter then.
+    pub(crate) fn snapshot_csns(&self, leave_out_ignored: bool, out: &mut Vec<Csn>) {
+        // Handles are not dropped under the list's lock: dropping the last one releases its locks.
+        let mut holders: smallvec::SmallVec<[Arc<Backend>; 16]> = smallvec::SmallVec::new();
+        for entry in self.backends.read().iter() {
+            let published = &entry.published;
+            if leave_out_ignored && published.ignored_by_horizons.load(Ordering::SeqCst) {
+                continue;
+            }
+            if published.xmin.load(Ordering::SeqCst) != 0 {
+                holders.extend(entry.backend.upgrade());
+            }
+        }
+        for backend in &holders {
+            out.extend(backend.snapshots.lock().list.iter().map(|s| s.csn));
+        }
+    }
+
     /// The least xmin published, and `start` if none is below it.
     pub(crate) fn least_xmin(&self, start: Xid, leave_out_ignored: bool) -> Xid {
         let mut least = start.0;

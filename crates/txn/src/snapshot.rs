@@ -168,6 +168,11 @@ pub struct LiveSnapshots {
 }
 
 impl LiveSnapshots {
+    /// Is any of them from before this commit?
+    #[inline]
+    pub fn any_before(&self, csn: Csn) -> bool {
+        self.csns.first().is_some_and(|s| *s < csn)
+    }
     /// Does a live snapshot see what `created` made but not yet that `deleted` removed it?
     pub fn any_between(&self, created: Csn, deleted: Csn) -> bool {
         if deleted > self.taken_at {

@@ -234,7 +234,7 @@ fn page_rows(
         let tuple = page.tuple(offset);
         let take = match satisfies_vacuum(&tuple, txns, horizon, &mut hints)? {
             Verdict::Live => true,
-            Verdict::Dead | Verdict::RecentlyDead => {
+            Verdict::Dead | Verdict::Middle | Verdict::RecentlyDead => {
                 dead += 1.0;
                 false
             }

@@ -5,6 +5,7 @@
 //! successor's xmin.
 
 use super::*;
+use page::ItemState;
 use base::{CommandId, Tid};
 use page::tuple::{HEAP_ONLY, HOT_UPDATED, PhysicalAttr, TupleDesc, form_tuple};
 use page::{HEADER_SIZE, ItemId};
@@ -44,7 +45,7 @@ fn page_of(text: &str) -> (Box<Page>, Vec<Option<Verdict>>) {
             t.set_ctid(Tid::new(base::BlockNumber(0), OffsetNumber(next)));
         } else {
             t.set_ctid(Tid::new(base::BlockNumber(0), offset));
-            if matches!(&flags[..1], "D" | "R" | "d") {
+            if matches!(&flags[..1], "D" | "M" | "R" | "d") {
                 t.set_xmax_offset(999);
             }
         }
@@ -54,6 +55,7 @@ fn page_of(text: &str) -> (Box<Page>, Vec<Option<Verdict>>) {
         t.set_infomask2(mask2);
         verdicts.push(Some(match &flags[..1] {
             "D" => Verdict::Dead,
+            "M" => Verdict::Middle,
             "R" => Verdict::RecentlyDead,
             "L" => Verdict::Live,
             "i" => Verdict::InsertInProgress,
@@ -67,7 +69,7 @@ fn page_of(text: &str) -> (Box<Page>, Vec<Option<Verdict>>) {
 fn plan_with(text: &str, options: PruneOptions) -> (Box<Page>, PrunePlan, PageFindings) {
     let (page, verdicts) = page_of(text);
     let mut judge = |o: OffsetNumber, _: TupleView<'_>| Ok(verdicts[usize::from(o.0)].unwrap());
-    let (plan, found) = plan_prune(&page, &mut judge, &options).unwrap();
+    let (plan, found) = plan_prune(&page, base::BlockNumber(0), &mut judge, &options).unwrap();
     (page, plan, found)
 }
 
@@ -109,8 +111,14 @@ fn chains() {
         // All dead: the root stays for its index entries.
         ("D>2 Dh>3 Dh", "x - -"),
         ("=2 Dh", "x -"),
-        // A dead member makes all before it dead.
-        ("R>2 Dh>3 Rh>4 Lh", "=3 - t t"),
+        // From the middle of a chain too.
+        ("R>2 Dh>3 Rh>4 Lh", "t - t t"),
+        ("R>2 Mh>3 Mh>4 Lh", "t - - t"),
+        ("R>2 Mh>3 Rh>4 Mh>5 Lh", "t - t - t"),
+        ("=2 Mh>3 Mh>4 Lh", "=4 - - t"),
+        ("M>2 Mh>3 Lh", "=3 - t"),
+        ("M>2 Mh", "x -"),
+        ("R>2 Mh>3 Mh", "t - -"),
         ("R>2 Lh", "t t"),
         // Heap-only versions of aborted updates belong to no chain.
         ("L Dh", "t -"),
@@ -150,7 +158,7 @@ fn dead_line_pointers_keep_the_last_versions_key() {
             if !sole_pin {
                 assert_eq!(page.prune_xid(), Xid::BOOTSTRAP);
                 let mut judge = |_: OffsetNumber, _: TupleView<'_>| Ok(Verdict::Live);
-                let (plan, _) = plan_prune(&page, &mut judge, &OPTIONS).unwrap();
+                let (plan, _) = plan_prune(&page, base::BlockNumber(0), &mut judge, &OPTIONS).unwrap();
                 assert!(plan.compact && plan.needs_cleanup_lock() && !plan.removes());
                 apply_prune(&mut page, &plan);
                 assert_eq!(page.wasted_space(), 0);
@@ -256,7 +264,7 @@ fn neighbours_frozen_alike_take_one_run() {
     assert_eq!(plan.freeze.len(), 100);
     let bytes = crate::record::encode_plan(&plan);
     assert!(bytes.len() < 40, "{}", bytes.len());
-    assert_eq!(crate::record::decode_plan(&bytes).unwrap(), plan);
+    assert_eq!(crate::record::decode_plan(&bytes, base::BlockNumber(0)).unwrap(), plan);
 }
 
 #[test]
@@ -267,14 +275,14 @@ fn a_plan_survives_its_record() {
         let bytes = crate::record::encode_plan(&plan);
         // What keeps nothing need not say of what.
         let without = PrunePlan { kept: Vec::new(), ..plan.clone() };
-        assert_eq!(crate::record::decode_plan(&bytes).unwrap(), without);
+        assert_eq!(crate::record::decode_plan(&bytes, base::BlockNumber(0)).unwrap(), without);
         let mut plan = plan;
         let (page, _) = page_of(text);
         plan.keep_keys(&page, &TupleDesc::new(vec![PhysicalAttr::new(8, 8)]));
         let bytes = crate::record::encode_plan(&plan);
-        assert_eq!(crate::record::decode_plan(&bytes).unwrap(), plan);
+        assert_eq!(crate::record::decode_plan(&bytes, base::BlockNumber(0)).unwrap(), plan);
         for cut in 0..bytes.len() {
-            assert!(crate::record::decode_plan(&bytes[..cut]).is_err());
+            assert!(crate::record::decode_plan(&bytes[..cut], base::BlockNumber(0)).is_err());
         }
     }
 }
@@ -303,7 +311,7 @@ fn damaged_pages_do_not_panic() {
         };
         let freeze = FreezePolicy { freeze_limit: Xid(1 << 40), ..NO_FREEZE };
         let options = PruneOptions { freeze, ..OPTIONS };
-        if let Ok((mut plan, _)) = plan_prune(&page, &mut judge, &options) {
+        if let Ok((mut plan, _)) = plan_prune(&page, base::BlockNumber(0), &mut judge, &options) {
             plan.keep_keys(&page, &TupleDesc::new(vec![PhysicalAttr::new(8, 8)]));
             apply_prune(&mut page, &plan);
         }

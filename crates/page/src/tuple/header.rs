@@ -49,7 +49,8 @@ pub const HINT_BITS: u16 = 0x0F00;
 pub const NATTS_MASK: u16 = 0x07FF;
 /// infomask2: reserved.
 pub const STUB: u16 = 0x0800;
-/// infomask2: the hop to the next version was shortened, so its xmin is not this xmax.
+/// infomask2: the hop to the next version was shortened, so its xmin is not this xmax; the command id's field holds it
+/// (0: it is not known, or there is no next version).
 pub const CHAIN_SHORTENED: u16 = 0x1000;
 /// infomask2: deleted, or updated with a change of key columns.
 pub const KEYS_UPDATED: u16 = 0x2000;
@@ -123,6 +124,22 @@ impl<'a> TupleView<'a> {
     #[inline]
     pub fn xmax(&self) -> Xid {
         xid_from_offset(self.xid_base, u32_at(self.bytes, XMAX))
+    }
+    /// [`TupleView::raw_xmin`] in its 32-bit form.
+    #[inline]
+    pub fn raw_xmin_offset(&self) -> u32 {
+        u32_at(self.bytes, XMIN)
+    }
+    /// The xmin of the next version, in its 32-bit form; 0: any.
+    #[inline]
+    pub fn next_xmin_offset(&self) -> u32 {
+        let shortened = self.infomask2() & CHAIN_SHORTENED != 0;
+        u32_at(self.bytes, if shortened { CID } else { XMAX })
+    }
+    /// The xmin that the next version must have to be this one's; [`Xid::INVALID`]: any.
+    #[inline]
+    pub fn next_xmin(&self) -> Xid {
+        xid_from_offset(self.xid_base, self.next_xmin_offset())
     }
     /// The command id field.
     #[inline]
@@ -247,6 +264,11 @@ impl TupleMut<'_> {
 }
 
 impl crate::Page {
+    /// A transaction id from its 32-bit form on this page.
+    #[inline]
+    pub fn xid_of(&self, offset: u32) -> Xid {
+        xid_from_offset(self.xid_base(), offset)
+    }
     /// The tuple at line pointer `offset`.
     #[inline]
     pub fn tuple(&self, offset: OffsetNumber) -> TupleView<'_> {
