@@ -10,8 +10,9 @@
 use base::{CommandId, OffsetNumber, Tid, Xid};
 use page::Page;
 use page::tuple::{
-    CHAIN_SHORTENED, COMBO_CID, HEADER_MIN, HEAP_ONLY, HOT_UPDATED, KEYS_UPDATED, TupleMut, UPDATED, XMAX_COMMITTED,
-    XMAX_INVALID, XMIN_COMMITTED, XMIN_FROZEN, XMIN_INVALID, xid_to_offset,
+    CHAIN_SHORTENED, COMBO_CID, HEADER_MIN, HEAP_ONLY, HOT_UPDATED, KEYS_UPDATED, TupleMut,
+    UPDATED, XMAX_COMMITTED, XMAX_INVALID, XMIN_COMMITTED, XMIN_FROZEN, XMIN_INVALID,
+    xid_to_offset,
 };
 
 /// The parts of a tuple that do not depend on where it lies: what a WAL record holds of it.

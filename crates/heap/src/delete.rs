@@ -200,9 +200,7 @@ pub(crate) fn deleter(txn: &Transaction, xid: Xid, old: &TupleView<'_>) -> Actor
 pub(crate) fn outcome_of<T>(verdict: UpdateVerdict, t: &TupleView<'_>) -> TupleOutcome<T> {
     match verdict {
         UpdateVerdict::SelfModified => TupleOutcome::SelfModified,
-        UpdateVerdict::Updated => {
-            TupleOutcome::Updated { next: t.ctid(), xmax: t.next_xmin() }
-        }
+        UpdateVerdict::Updated => TupleOutcome::Updated { next: t.ctid(), xmax: t.next_xmin() },
         UpdateVerdict::Deleted => TupleOutcome::Deleted { xmax: t.xmax() },
         UpdateVerdict::Ok | UpdateVerdict::Invisible | UpdateVerdict::BeingModified(_) => {
             TupleOutcome::Invisible

@@ -76,7 +76,8 @@ impl Heap {
                             }
                             drop(guard);
                             base::stop_point!("heap.lock_tuple.granted");
-                            let stronger = if beside { self.lock_newer(txn, tid, mode)? } else { None };
+                            let stronger =
+                                if beside { self.lock_newer(txn, tid, mode)? } else { None };
                             match stronger {
                                 Some(xid) => xid,
                                 None => return Ok(TupleOutcome::Ok(())),
@@ -122,7 +123,8 @@ impl Heap {
             let tuple = guard.tuple(tid.offset);
             if tid != origin {
                 txn.lock_row(self.rel.id(), tid, mode)?;
-                let gone = satisfies_dirty(&tuple, &self.ctx.txns, Some(txn), &mut Hints::default())?;
+                let gone =
+                    satisfies_dirty(&tuple, &self.ctx.txns, Some(txn), &mut Hints::default())?;
                 let changed = matches!(gone, Dirty::Deleting(_) | Dirty::Dead)
                     && tuple.xmax().is_valid()
                     && tuple.infomask() & XMAX_INVALID == 0;

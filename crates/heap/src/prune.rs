@@ -43,7 +43,7 @@ pub enum Verdict {
     RecentlyDead,
     /// Inserted by a committed transaction, not deleted (an aborted deleter counts as none).
     Live,
-    /// Its inserter is still running.
+    /// Its inserter is still running; also one of an aborted inserter that is locked.
     InsertInProgress,
     /// Its deleter is still running.
     DeleteInProgress,

@@ -11,7 +11,7 @@ use crate::visibility::{Hints, Horizon, satisfies_vacuum, sees_before};
 use crate::visibility_map::{ALL_FROZEN, ALL_VISIBLE, MapPin};
 use base::{BlockNumber, OffsetNumber, Result, Tid, Xid};
 use buffer::{PinnedPage, WriteGuard};
-use page::tuple::{TupleView, XMAX_INVALID, xid_to_offset};
+use page::tuple::{TupleView, XMAX_INVALID, XMIN_FROZEN, XMIN_INVALID, xid_to_offset};
 use page::{Page, flags, visibility};
 use wal::{BlockFlags, RecordBuilder, ResourceManager};
 
@@ -56,7 +56,10 @@ impl Judge for PageJudge<'_> {
             && matches!(verdict, Verdict::Dead | Verdict::Middle)
             && txns.row_locks().is_locked(self.heap.rel.id(), Tid::new(self.block, offset))
         {
-            return Ok(Verdict::RecentlyDead);
+            let mask = tuple.infomask() | self.hints.bits;
+            let aborted = mask & XMIN_FROZEN == XMIN_INVALID || !tuple.raw_xmin().is_valid();
+            // It stays, but never was: it must not be frozen, nor lead anywhere.
+            return Ok(if aborted { Verdict::InsertInProgress } else { Verdict::RecentlyDead });
         }
         Ok(verdict)
     }
@@ -143,8 +146,7 @@ impl Heap {
         horizon: &Horizon,
         aimed: &[OffsetNumber],
     ) -> Result<(PruneDone, PageFindings)> {
-        let (plan, found) =
-            self.examine_aimed(guard, guard.block(), options, horizon, aimed)?;
+        let (plan, found) = self.examine_aimed(guard, guard.block(), options, horizon, aimed)?;
         let mut done = self.carry_out(guard, map, &plan, options.map_bits.unwrap_or(0));
         done.removed = found.removed_tuples;
         Ok((done, found))

@@ -6,7 +6,7 @@
 //! another one, [`MAP`] and [`OLD_MAP`] the visibility-map pages whose bits the change clears or sets.
 
 use crate::apply::{Body, Rebase, RebaseTo, TupleParts};
-use crate::prune::{Freeze, Link, KeptKey, PrunePlan};
+use crate::prune::{Freeze, KeptKey, Link, PrunePlan};
 use base::{BlockNumber, OffsetNumber, Result, Tid, Xid};
 use page::tuple::{HEADER_MIN, MAX_TUPLES_PER_PAGE, StubSize};
 
@@ -428,8 +428,7 @@ pub(crate) fn decode_plan(data: &[u8], heap_block: BlockNumber) -> Result<PruneP
             let to = d.offset()?;
             let xmin = u32::from_le_bytes(d.array()?);
             let hot = from & LINK_HOT != 0;
-            let block =
-                if hot { heap_block } else { BlockNumber(u32::from_le_bytes(d.array()?)) };
+            let block = if hot { heap_block } else { BlockNumber(u32::from_le_bytes(d.array()?)) };
             let from = OffsetNumber(from & !LINK_HOT);
             plan.links.push(Link { from, to: Tid::new(block, to), xmin, hot });
         }

@@ -10,6 +10,7 @@
 
 use crate::dead_items::DeadItems;
 use crate::keys::KeyCollector;
+use crate::middle::Middle;
 use crate::plan::{VacuumMode, VacuumPlan};
 use crate::skip::Chosen;
 use base::{BlockNumber, OffsetNumber, Result, Xid};
@@ -75,6 +76,8 @@ pub(crate) struct HeapPass<'a> {
     pub keys: KeyCollector<'a>,
     /// Dead line pointers will be reaped (else room is noted at once).
     pub will_reap: bool,
+    /// Versions in the middle of chains that lead across pages.
+    pub middle: Middle,
 }
 
 impl<'a> HeapPass<'a> {
@@ -89,7 +92,7 @@ impl<'a> HeapPass<'a> {
             heap,
             plan,
             backend,
-            horizon: Horizon { oldest_xmin: plan.cutoffs.oldest_xmin },
+            horizon: plan.horizon(),
             has_indexes,
             map: heap.visibility_map(),
             map_pin: MapPin::none(),
@@ -99,6 +102,7 @@ impl<'a> HeapPass<'a> {
             dead: DeadItems::new(),
             keys,
             will_reap: has_indexes,
+            middle: Middle::new(plan.work_mem_bytes / 4),
         }
     }
 
@@ -111,7 +115,9 @@ impl<'a> HeapPass<'a> {
         if let Some(mut guard) = pin.try_cleanup() {
             let bits = self.map.bits(block, &mut self.map_pin)?;
             let done = self.with_cleanup_lock(chosen, &mut guard, bits)?;
-            self.keys.add(&guard, block, &done.found.dead_items)?;
+            if !done.again {
+                self.keys.add(&guard, block, &done.found.dead_items)?;
+            }
             let free = room(&guard);
             drop(guard);
             return self.finish(block, free, done);
@@ -128,9 +134,10 @@ impl<'a> HeapPass<'a> {
                     freeze: FreezePolicy::never(self.horizon.oldest_xmin),
                     map_bits: None,
                 };
-                let (_, found) = self.heap.examine(&guard, block, &look, &self.horizon)?;
+                let (_, mut found) = self.heap.examine(&guard, block, &look, &self.horizon)?;
                 let would = PruneOptions { prune: true, ..look };
                 let (_, pruned) = self.heap.examine(&guard, block, &would, &self.horizon)?;
+                found.leads_on = pruned.leads_on || !pruned.waiting.is_empty();
                 let bits = self.map.bits(block, &mut self.map_pin)?;
                 let free = room(&guard);
                 let too_old = found.oldest_unfrozen.is_normal()
@@ -147,7 +154,9 @@ impl<'a> HeapPass<'a> {
             let mut guard = pin.cleanup_or_cancel(Some(&self.backend.cancel))?;
             let bits = self.map.bits(block, &mut self.map_pin)?;
             let done = self.with_cleanup_lock(chosen, &mut guard, bits)?;
-            self.keys.add(&guard, block, &done.found.dead_items)?;
+            if !done.again {
+                self.keys.add(&guard, block, &done.found.dead_items)?;
+            }
             let free = room(&guard);
             drop(guard);
             return self.finish(block, free, done);
@@ -157,7 +166,8 @@ impl<'a> HeapPass<'a> {
             self.counts.missed_dead_pages += 1;
             found.recently_dead_tuples = found.recently_dead_tuples.saturating_sub(missed);
         }
-        let done = Done { found, prune: PruneDone::default(), visible_before: false, frozen };
+        self.middle.note(block, &found, false);
+        let done = Done { found, frozen, ..Done::default() };
         self.finish(block, free, done)
     }
 
@@ -180,12 +190,13 @@ impl<'a> HeapPass<'a> {
             self.heap.prune_and_freeze(guard, &self.map_pin, &options, &self.horizon)?;
         let frozen = bits & ALL_FROZEN != 0 || found.all_frozen;
         let visible_before = bits & heap::visibility_map::ALL_VISIBLE != 0;
-        Ok(Done { found, prune, visible_before, frozen })
+        let again = self.middle.note(guard.block(), &found, true);
+        Ok(Done { found, prune, visible_before, frozen, again })
     }
 
     /// Counts, and tells the free-space map.
     fn finish(&mut self, block: BlockNumber, free: usize, done: Done) -> Result<bool> {
-        let Done { found, prune, visible_before, frozen } = done;
+        let Done { found, prune, visible_before, frozen, again } = done;
         let c = &mut self.counts;
         c.removed_tuples += u64::from(prune.removed);
         c.pruned_pages += u32::from(prune.removed > 0);
@@ -203,6 +214,55 @@ impl<'a> HeapPass<'a> {
         if found.has_tuples {
             c.nonempty_pages = block.0 + 1;
         }
+        if !again {
+            self.collect(block, free, &found)?;
+        }
+        Ok(frozen)
+    }
+
+    /// Visits a page again, nothing leading to `roots` any more. Its dead line pointers have not been collected yet.
+    pub fn page_again(&mut self, pin: &PinnedPage, roots: &[OffsetNumber]) -> Result<()> {
+        let block = pin.block();
+        self.map.pin(block, &mut self.map_pin)?;
+        let mut options = PruneOptions {
+            prune: true,
+            no_indexes: !self.has_indexes,
+            freeze: FreezePolicy::never(self.horizon.oldest_xmin),
+            map_bits: None,
+        };
+        let (found, free) = match pin.try_cleanup() {
+            Some(mut guard) => {
+                options.map_bits = Some(self.map.bits(block, &mut self.map_pin)?);
+                let (prune, found) = self.heap.prune_aimed(
+                    &mut guard,
+                    &self.map_pin,
+                    &options,
+                    &self.horizon,
+                    roots,
+                )?;
+                let c = &mut self.counts;
+                c.removed_tuples += u64::from(prune.removed);
+                c.recently_dead_tuples -= u64::from(prune.removed).min(c.recently_dead_tuples);
+                c.set_visible_pages += u32::from(prune.set_all_visible);
+                c.set_frozen_pages += u32::from(prune.set_all_frozen);
+                self.keys.add(&guard, block, &found.dead_items)?;
+                (found, room(&guard))
+            }
+            None => {
+                // They stay for the next VACUUM.
+                options.prune = false;
+                let guard = pin.read();
+                let (_, found) = self.heap.examine(&guard, block, &options, &self.horizon)?;
+                self.keys.add(&guard, block, &found.dead_items)?;
+                (found, room(&guard))
+            }
+        };
+        self.collect(block, free, &found)
+    }
+
+    /// Collects a page's dead line pointers, and notes its room if it is not to be reaped.
+    fn collect(&mut self, block: BlockNumber, free: usize, found: &PageFindings) -> Result<()> {
+        let c = &mut self.counts;
         let dead: &[OffsetNumber] = if self.has_indexes { &found.dead_items } else { &[] };
         if !dead.is_empty() {
             c.dead_items += dead.len() as u64;
@@ -213,7 +273,7 @@ impl<'a> HeapPass<'a> {
         if dead.is_empty() || !self.will_reap {
             self.space.record(block, free)?;
         }
-        Ok(frozen)
+        Ok(())
     }
 }
 
@@ -224,6 +284,8 @@ struct Done {
     prune: PruneDone,
     visible_before: bool,
     frozen: bool,
+    /// It has to be visited again: its dead line pointers are collected then.
+    again: bool,
 }
 
 /// Room for an item on a page, which may never have been laid out.

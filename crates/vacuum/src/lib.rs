@@ -30,6 +30,7 @@ mod heap_pass;
 pub mod index_pass;
 mod keys;
 pub mod method;
+mod middle;
 pub mod options;
 pub mod plan;
 pub mod progress;

@@ -5,10 +5,11 @@
 
 use crate::options::{FreezeSettings, IndexCleanup, VacuumOptions, VacuumSettings};
 use crate::run::VacuumTarget;
+use base::sync::Arc;
 use base::{Result, Xid};
-use heap::{FreezeEarly, FreezePolicy, Heap};
+use heap::{FreezeEarly, FreezePolicy, Heap, Horizon};
 use page::tuple::UPDATED;
-use txn::TransactionManager;
+use txn::{LiveSnapshots, TransactionManager};
 
 /// The XIDs that decide what goes and what is frozen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,6 +72,8 @@ impl ParallelPlan {
 pub struct VacuumPlan {
     /// What goes and what is frozen.
     pub cutoffs: VacuumCutoffs,
+    /// The snapshots that keep what is older than these cut-offs.
+    pub live: Arc<LiveSnapshots>,
     /// How much is read.
     pub mode: VacuumMode,
     /// For each index, in the target's order: [`IndexMethod::Bulk`] if only that will do. Else it is decided when the dead are counted.
@@ -131,6 +134,8 @@ pub fn plan(
     let txns = &target.heap.context().txns;
     let (cutoffs, aggressive) =
         cutoffs(txns, target.facts.relfrozenxid, options.freeze, &settings.freeze);
+    // Before the table's length is asked for: `middle` rests on it.
+    let live = Arc::new(txns.live_snapshots());
     let pages = target.heap.len_blocks()?.0;
     let map_counts = target.heap.visibility_map().count()?;
     let aggressive = aggressive || options.disable_page_skipping;
@@ -141,6 +146,7 @@ pub fn plan(
         && map_counts.0 > map_counts.1;
     Ok(VacuumPlan {
         cutoffs,
+        live,
         mode: match (aggressive, eager) {
             (true, _) => VacuumMode::Aggressive,
             (false, true) => VacuumMode::Eager,
@@ -170,6 +176,11 @@ pub fn plan(
 }
 
 impl VacuumPlan {
+    /// Which versions must be kept.
+    pub fn horizon(&self) -> Horizon {
+        Horizon { oldest_xmin: self.cutoffs.oldest_xmin, live: Some(self.live.clone()) }
+    }
+
     /// What is frozen on a page.
     pub fn freeze_policy(&self, heap: &Heap, page: &page::Page, eager: bool) -> FreezePolicy {
         // PostgreSQL's rule: the page's record carries a full image anyway. And ours: rows that were only ever inserted are

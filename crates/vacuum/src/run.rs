@@ -14,7 +14,7 @@ use crate::report::{IndexBypass, IndexReport, Trigger, VacuumReport};
 use crate::skip::{Chooser, Eager, REGION_BLOCKS};
 use crate::throttle::{Throttle, ThrottleSettings};
 use crate::usage::UsageMeter;
-use crate::{reap, truncate};
+use crate::{middle, reap, truncate};
 use base::sync::Arc;
 use base::{BlockNumber, Fork, Oid, Result, Xid};
 use buffer::{ReadStream, Strategy};
@@ -254,12 +254,31 @@ impl<'a> Run<'a> {
         }
         set(&progress.heap_blks_scanned, u64::from(pages));
         let mut strategy = stream.into_strategy();
+        if !self.pass.middle.is_empty() && !self.failsafe {
+            strategy = self.remove_middle(strategy)?;
+        }
         if !self.pass.dead.is_empty() {
             self.decide_bypass(pages);
             strategy = self.vacuum_dead_items(strategy)?;
         }
         let skipped = shared.borrow().skipped_visible;
         Ok((skipped, strategy))
+    }
+
+    /// Removes what had to wait until what leads to it was aimed further.
+    fn remove_middle(&mut self, strategy: Strategy) -> Result<Strategy> {
+        let mut strategy = middle::aim_further(&mut self.pass, strategy, &mut self.throttle)?;
+        base::stop_point!("vacuum.middle.aimed");
+        let rel = self.target.heap.relation();
+        for (block, roots) in middle::take_pages(&mut self.pass) {
+            self.throttle.point(self.context.backend)?;
+            if !self.has_room() && !self.pass.dead.is_empty() {
+                strategy = self.vacuum_dead_items(strategy)?;
+            }
+            let pin = rel.pin(Fork::Main, block, &mut strategy)?;
+            self.pass.page_again(&pin, &roots)?;
+        }
+        Ok(strategy)
     }
 
     /// Is there memory for one more page's dead items and keys? Keys give way first, if some index is read whole anyway.

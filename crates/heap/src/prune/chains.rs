@@ -16,7 +16,7 @@
 //! 4. What is aimed further is a version whose deleter has committed: its command id is nobody's concern any more, and the field holds
 //!    the xmin of the version it leads to.
 
-use super::{KeptKey, Judge, Link, MAX, PageFindings, PruneOptions, PrunePlan, Verdict};
+use super::{Judge, KeptKey, Link, MAX, PageFindings, PruneOptions, PrunePlan, Verdict};
 use base::{BlockNumber, OffsetNumber, Result, Tid, Xid};
 use page::tuple::{TupleView, UPDATED};
 use page::{ItemState, Page};
@@ -192,7 +192,9 @@ impl<'a> Chains<'a> {
         judge: &mut dyn Judge,
     ) -> Result<bool> {
         for _ in 0..self.list.len() {
-            let Some(before) = usize::from(predecessors[n]).checked_sub(1) else { return Ok(false) };
+            let Some(before) = usize::from(predecessors[n]).checked_sub(1) else {
+                return Ok(false);
+            };
             let chain = &self.list[before];
             let root = self.tuple(chain.root);
             // A redirect's first version, or a dead one, had ancestors that nobody sees.

@@ -5,8 +5,8 @@
 //! successor's xmin.
 
 use super::*;
-use page::ItemState;
 use base::{CommandId, Tid};
+use page::ItemState;
 use page::tuple::{HEAP_ONLY, HOT_UPDATED, PhysicalAttr, TupleDesc, form_tuple};
 use page::{HEADER_SIZE, ItemId};
 
@@ -158,7 +158,8 @@ fn dead_line_pointers_keep_the_last_versions_key() {
             if !sole_pin {
                 assert_eq!(page.prune_xid(), Xid::BOOTSTRAP);
                 let mut judge = |_: OffsetNumber, _: TupleView<'_>| Ok(Verdict::Live);
-                let (plan, _) = plan_prune(&page, base::BlockNumber(0), &mut judge, &OPTIONS).unwrap();
+                let (plan, _) =
+                    plan_prune(&page, base::BlockNumber(0), &mut judge, &OPTIONS).unwrap();
                 assert!(plan.compact && plan.needs_cleanup_lock() && !plan.removes());
                 apply_prune(&mut page, &plan);
                 assert_eq!(page.wasted_space(), 0);

@@ -26,7 +26,7 @@ use crate::skip::{Chooser, Eager, MAX_EAGER_SUCCESS_RATE, REGION_BLOCKS};
 use crate::throttle::ThrottleSettings;
 use base::{Result, Xid};
 use heap::visibility_map::{ALL_FROZEN, ALL_VISIBLE};
-use heap::{Horizon, MapPin, PruneOptions};
+use heap::{MapPin, PruneOptions};
 use rates::{Rates, Work};
 use sample::{DeadDensity, HeapSample};
 use std::sync::atomic::Ordering;
@@ -148,7 +148,7 @@ pub fn foresee(
             map_bits: Some(bits),
         }
     };
-    let horizon = Horizon { oldest_xmin: plan.cutoffs.oldest_xmin };
+    let horizon = plan.horizon();
     let reap = reaps && !failsafe;
     let sample =
         HeapSample::take(target.heap, &chosen, wanted, &options, &horizon, reap, budget.heap)?;

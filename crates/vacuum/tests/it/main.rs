@@ -3,6 +3,7 @@
 mod autovacuum;
 mod crash;
 mod freeze;
+mod middle;
 mod passes;
 mod random;
 mod report;

@@ -10,6 +10,7 @@ use base::{BlockNumber, Fork, Tid, Xid};
 use disk::Disk;
 use disk::sim::SimDisk;
 use heap::{FetchState, InsertState, RowLockMode, TupleOutcome, TupleSlot, UpdateOptions};
+use page::tuple::{UPDATED, XMAX_INVALID};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet};
@@ -392,6 +393,8 @@ impl Test {
     fn nothing_left(&self, options: &VacuumOptions, report: &VacuumReport) {
         assert_eq!(report.counts.missed_dead_pages, 0, "{}: nobody has a pin", self.context);
         let txns = &self.w.ctx.txns;
+        let live = txns.live_snapshots();
+        let small = self.w.settings.work_mem_bytes < 1 << 20;
         let state = |xid: Xid| match txns.status(xid).unwrap() {
             XidStatus::Committed(csn) => (true, csn),
             _ => (false, base::Csn(0)),
@@ -422,6 +425,14 @@ impl Test {
                 assert!(born, "{}: {tid} of aborted {xmin} is left", self.context);
                 let gone = xmax.is_valid() && xmax < report.cutoffs.oldest_xmin && state(xmax).0;
                 assert!(!gone, "{}: {tid}, removed by {xmax}, is left", self.context);
+                // Nor what was born after one snapshot and died before the next; but a root to which others lead
+                // may stay for its HOT chain.
+                if small || !xmax.is_valid() || t.infomask() & XMAX_INVALID != 0 || !state(xmax).0 {
+                    continue;
+                }
+                let seen = running || live.any_between(state(t.raw_xmin()).1, state(xmax).1);
+                let root = t.infomask() & UPDATED != 0 && !t.is_heap_only() && t.is_hot_updated();
+                assert!(seen || root, "{}: {tid}, {xmin} to {xmax}, is left", self.context);
             }
         }
     }
@@ -609,12 +620,12 @@ fn random_work_and_a_crash() {
         t.truncate = false;
         // More pages than the pool has frames.
         let loader = t.w.begin();
-        for key in 0..700 {
+        for key in 0..1000 {
             let value = format!("{key:0400}").into_bytes();
             t.w.insert(&loader, key..key + 1, &value);
             t.committed.insert(key, value);
         }
-        t.next_key = 700;
+        t.next_key = 1000;
         loader.commit(CommitExtras { sync: true, ..CommitExtras::default() }).unwrap();
         t.run(seed, 60);
         disk.sync_dir("base/5").unwrap();
@@ -622,7 +633,7 @@ fn random_work_and_a_crash() {
         t.w.settings.work_mem_bytes = 17 << 10;
         let wal = &t.w.ctx.wal;
         wal.flush(wal.insert_lsn()).unwrap();
-        disk.crash_at(t.rng.random_range(0..10));
+        disk.crash_at(t.rng.random_range(0..8));
         crashed += u32::from(t.w.vacuum_unchecked(&options).is_err());
         let after: Arc<dyn Disk> = disk.after_crash(seed);
         let again = World::recover(after, indexes, 512);
@@ -641,7 +652,7 @@ fn random_work_and_a_crash() {
         t.context = format!("seed {seed} after the crash");
         t.finish();
     }
-    assert!(crashed > 2, "{crashed}");
+    assert!(crashed > 1, "{crashed}");
 }
 
 /// Sessions add to counters at random, some roll back, while VACUUM goes round and a reader keeps a snapshot: no addition is lost, the

@@ -1,0 +1,147 @@
+//! Versions from the middle of rows' chains, where an old snapshot keeps the beginning and the chain leads across pages.
+//!
+//! # Purpose
+//! An old snapshot sees one version of a row, which stays; the versions between it and the newest one nobody sees. Within a page the heap
+//! takes them out by itself (`heap::prune`). Where the chain leads from page to page (an UPDATE of an indexed column, or one that found no
+//! room) a version may go only once what leads to it, on a page that is not known from it, has been aimed past it:
+//!
+//! 1. The heap pass notes the roots in the middle that wait, and on which pages versions stay that lead elsewhere.
+//! 2. Those pages are visited: what leads to a waiting root is aimed at the first version behind it that stays.
+//! 3. The pages of the waiting roots are pruned again, now with them. Their line pointers become dead, and go the way of all dead ones, their
+//!    index entries first.
+//!
+//! # Invariants
+//! - All three steps ask the same list of snapshots, taken before the table's length was. A version that stays for one of them was
+//!   deleted after that snapshot was taken; so it was in the table, on a page not all-visible, and has been read in step 1. A
+//!   snapshot taken later sees no version that leads to a waiting one.
+//! - A root waits in the list only if its page could be cleaned; a version that leads to one that is not in the list leads to
+//!   something that stays.
+//! - If a version can't be aimed further, what it leads to is taken from the list, to the end of its chain.
+//!
+//! # Crash cases
+//! A crash between the steps leaves a version aimed past others that are still there: nobody sees those, and the next VACUUM
+//! finds them without anything that leads to them.
+
+use crate::heap_pass::HeapPass;
+use crate::throttle::Throttle;
+use base::{BlockNumber, Fork, OffsetNumber, Result, Tid, Xid};
+use buffer::{ReadStream, Strategy};
+use heap::PageFindings;
+use std::collections::{BTreeMap, HashMap};
+
+/// Memory for one waiting root, about.
+const WAITING_BYTES: usize = 96;
+
+struct Waits {
+    xmin: Xid,
+    next: Option<(Tid, Xid)>,
+}
+
+/// What waits, and where something leads to it.
+#[derive(Default)]
+pub(crate) struct Middle {
+    waiting: HashMap<Tid, Waits>,
+    /// The pages of `waiting`.
+    pages: BTreeMap<BlockNumber, Vec<OffsetNumber>>,
+    /// A bit for each page with versions that lead elsewhere.
+    leads_on: Vec<u64>,
+    max: usize,
+}
+
+impl Middle {
+    /// Within so many bytes.
+    pub fn new(bytes: usize) -> Middle {
+        Middle { max: bytes / WAITING_BYTES, ..Middle::default() }
+    }
+
+    /// Notes what a page has. Its waiting roots only if the page can be `cleaned`. True if it has to be visited again.
+    pub fn note(&mut self, block: BlockNumber, found: &PageFindings, cleaned: bool) -> bool {
+        let room = cleaned && self.waiting.len() + found.waiting.len() <= self.max;
+        if found.leads_on || (!room && !found.waiting.is_empty()) {
+            let (word, bit) = (block.0 as usize / 64, block.0 % 64);
+            if self.leads_on.len() <= word {
+                self.leads_on.resize(word + 1, 0);
+            }
+            self.leads_on[word] |= 1 << bit;
+        }
+        if !room || found.waiting.is_empty() {
+            return false;
+        }
+        for w in &found.waiting {
+            self.waiting.insert(Tid::new(block, w.root), Waits { xmin: w.xmin, next: w.next });
+        }
+        self.pages.insert(block, found.waiting.iter().map(|w| w.root).collect());
+        true
+    }
+
+    /// Nothing waits?
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    fn waits(&self, tid: Tid, xmin: Xid) -> Option<&Waits> {
+        self.waiting.get(&tid).filter(|w| !xmin.is_valid() || w.xmin == xmin)
+    }
+
+    /// Where a version leads once what waits is gone; `None` if that is where it leads now.
+    fn further(&self, from: Tid, next: Tid, xmin: Xid) -> Option<Option<(Tid, Xid)>> {
+        if self.waiting.contains_key(&from) {
+            return None;
+        }
+        let mut waits = self.waits(next, xmin)?;
+        // A chain leads to newer versions, so this ends; a damaged one must not go round for ever.
+        for _ in 0..=self.waiting.len() {
+            let Some((tid, xmin)) = waits.next else { return Some(None) };
+            match self.waits(tid, xmin) {
+                Some(w) => waits = w,
+                None => return Some(Some((tid, xmin))),
+            }
+        }
+        None
+    }
+
+    /// What a link leads to that could not be aimed further has to stay.
+    fn keep(&mut self, next: Tid, xmin: Xid) {
+        let mut link = Some((next, xmin));
+        while let Some((tid, xmin)) = link {
+            if self.waits(tid, xmin).is_none() {
+                return;
+            }
+            link = self.waiting.remove(&tid).and_then(|w| w.next);
+            if let Some(roots) = self.pages.get_mut(&tid.block) {
+                roots.retain(|o| *o != tid.offset);
+            }
+        }
+    }
+}
+
+/// Aims what leads to waiting roots past them.
+pub(crate) fn aim_further(
+    pass: &mut HeapPass<'_>,
+    strategy: Strategy,
+    throttle: &mut Throttle,
+) -> Result<Strategy> {
+    let bits = std::mem::take(&mut pass.middle.leads_on);
+    let blocks = bits.into_iter().enumerate().flat_map(|(i, word)| {
+        (0..64u32).filter(move |b| word >> b & 1 != 0).map(move |b| BlockNumber(i as u32 * 64 + b))
+    });
+    let mut stream = ReadStream::new(pass.heap.relation(), Fork::Main, strategy, blocks);
+    let mut failed = Vec::new();
+    while let Some(pin) = stream.next() {
+        let pin = pin?;
+        throttle.point(pass.backend)?;
+        let middle = &pass.middle;
+        let further = |from: Tid, next: Tid, xmin: Xid| middle.further(from, next, xmin);
+        failed.append(&mut pass.heap.aim_further(&mut pin.write(), &further));
+    }
+    for (next, xmin) in failed {
+        pass.middle.keep(next, xmin);
+    }
+    Ok(stream.into_strategy())
+}
+
+/// The pages on which roots wait, in order, and these.
+pub(crate) fn take_pages(pass: &mut HeapPass<'_>) -> BTreeMap<BlockNumber, Vec<OffsetNumber>> {
+    pass.middle.waiting = HashMap::new();
+    std::mem::take(&mut pass.middle.pages)
+}

@@ -1,0 +1,233 @@
+//! Versions in the middle of chains: what an old snapshot keeps, and what it does not.
+
+use crate::support::{World, read_row, row};
+use base::stop;
+use base::sync::Arc;
+use base::{BlockNumber, Fork, Tid};
+use disk::Disk;
+use disk::sim::SimDisk;
+use heap::{RowLockMode, TupleOutcome, TupleSlot, UpdateOptions};
+use std::time::Duration;
+use txn::{CommitExtras, IsolationLevel, Snapshot, Transaction, Wait};
+use vacuum::{IndexCleanup, VacuumOptions};
+
+const SYNC: CommitExtras =
+    CommitExtras { dropped: Vec::new(), invalidations: Vec::new(), sync: true };
+const ON: VacuumOptions = VacuumOptions {
+    freeze: false,
+    disable_page_skipping: false,
+    index_cleanup: IndexCleanup::On,
+    truncate: false,
+    parallel: None,
+    buffer_usage_limit_kb: None,
+    for_age: false,
+};
+
+/// Updates every row of `keys`, one transaction each.
+fn update_each(w: &World, keys: std::ops::Range<i32>, value: &[u8], hot: bool) {
+    for key in keys {
+        let t = w.begin();
+        let (tid, _) = w.rows(&t.take_snapshot())[&key].clone();
+        let options = UpdateOptions { hot, key_changed: false, wait: Wait::FOREVER };
+        let done = w.heap.update(&t, tid, &row(key, value), options).unwrap();
+        let TupleOutcome::Ok(done) = done else { panic!("{done:?}") };
+        if !done.hot {
+            w.index_row(key, value, done.tid);
+        }
+        t.commit(SYNC).unwrap();
+    }
+}
+
+/// A REPEATABLE READ transaction that has taken its snapshot.
+fn reader(w: &World) -> (Transaction, Arc<Snapshot>) {
+    let t = w.begin();
+    t.set_isolation(IsolationLevel::RepeatableRead);
+    let snapshot = t.take_snapshot();
+    (t, snapshot)
+}
+
+/// How many line pointers hold a tuple, and how many hold anything.
+fn used(w: &World) -> (usize, usize) {
+    let (mut tuples, mut all) = (0, 0);
+    for n in 0..w.heap.len_blocks().unwrap().0 {
+        let rel = w.heap.relation();
+        let pin = rel.pin(Fork::Main, BlockNumber(n), &mut buffer::Strategy::Normal).unwrap();
+        let page = pin.read();
+        tuples += page.offsets().filter(|o| page.item_id(*o).is_normal()).count();
+        all += page.offsets().filter(|o| !page.item_id(*o).is_unused()).count();
+    }
+    (tuples, all)
+}
+
+fn entries(w: &World, i: usize) -> usize {
+    let mut n = 0;
+    w.indexes[i]
+        .for_each_entry(&mut |_, _| {
+            n += 1;
+            Ok(())
+        })
+        .unwrap();
+    n
+}
+
+/// The newest version of a row, from the version at `tid`.
+fn newest(w: &World, tid: Tid) -> Option<Vec<u8>> {
+    let t = w.begin();
+    let mut slot = TupleSlot::new();
+    let mode = RowLockMode::KeyShare;
+    let mut outcome = w.heap.lock_tuple(&t, tid, mode, Wait::NoWait, Some(&mut slot)).unwrap();
+    if let TupleOutcome::Updated { next, xmax } = outcome {
+        let wait = Wait::NoWait;
+        outcome = w.heap.lock_latest(&t, tid, next, xmax, mode, wait, &mut slot).unwrap();
+    }
+    match outcome {
+        TupleOutcome::Ok(()) => Some(read_row(&slot.bytes).1),
+        TupleOutcome::Deleted { .. } => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn with_an_old_snapshot_a_hot_page_stays_one_page() {
+    let w = World::with(1, 64);
+    w.load(10, &[b'0'; 100]);
+    let (_old, snapshot) = reader(&w);
+    let before = w.rows(&snapshot);
+    for n in 0..300 {
+        update_each(&w, n % 10..n % 10 + 1, format!("{n:0100}").as_bytes(), true);
+    }
+    assert_eq!(w.heap.len_blocks().unwrap().0, 1);
+    assert_eq!(w.rows(&snapshot), before);
+    assert_eq!(entries(&w, 0), 10);
+    for (tid, _) in before.values() {
+        assert!(newest(&w, *tid).is_some_and(|v| v.len() == 100));
+    }
+    w.vacuum(&ON);
+    // What the snapshot sees, and what is there now.
+    assert_eq!(used(&w).0, 20);
+    assert_eq!(w.rows(&snapshot), before);
+}
+
+/// Every update makes an index entry and goes where there is room: chains from page to page.
+#[test]
+fn chains_across_pages_lose_their_middle() {
+    for rounds in [2, 7] {
+        let w = World::with(2, 512);
+        w.load(400, &[b'0'; 90]);
+        let (_first, first) = reader(&w);
+        let before = w.rows(&first);
+        let mut second = None;
+        for n in 0..rounds {
+            w.change(|_| true, Some(format!("{n:090}").as_bytes()));
+            if n == rounds / 2 {
+                let (t, s) = reader(&w);
+                let rows = w.rows(&s);
+                second = Some((t, s, rows));
+            }
+        }
+        let (_second, second, then) = second.unwrap();
+        w.change(|k| k % 4 == 0, None);
+        assert_eq!(used(&w).0, 400 * (rounds + 1));
+        let r = w.vacuum(&ON);
+        let rows = w.count();
+        assert_eq!(rows, 300);
+        // Each row has what the first snapshot sees, what the second sees, and what is there now (which may be that).
+        let kept = if rounds == 2 { 800 } else { 400 + 400 + 300 };
+        assert_eq!(used(&w), (kept, kept), "{rounds} rounds");
+        assert_eq!(r.counts.removed_tuples as usize, 400 * (rounds + 1) - kept);
+        assert_eq!(r.counts.recently_dead_tuples as usize, kept - rows);
+        assert_eq!((entries(&w, 0), entries(&w, 1)), (kept, kept));
+        assert_eq!((w.rows(&first), w.rows(&second)), (before.clone(), then.clone()));
+        for (key, (tid, _)) in before.iter().chain(&then) {
+            let expected = (key % 4 != 0).then(|| format!("{:090}", rounds - 1).into_bytes());
+            assert_eq!(newest(&w, *tid), expected, "row {key}");
+        }
+        drop((_first, first, _second, second));
+        w.vacuum(&ON);
+        assert_eq!(used(&w), (300, 300));
+    }
+}
+
+/// A READ COMMITTED statement stands on a version that is taken away under it: it goes back, and finds the newest.
+#[test]
+fn a_walk_goes_on_over_a_shortened_hop() {
+    let w = World::with(1, 64);
+    w.load(1, b"0");
+    let (_old, snapshot) = reader(&w);
+    let origin = w.rows(&snapshot)[&0].0;
+    // Not HOT: one version behind the other, each with its entry.
+    update_each(&w, 0..1, b"1", false);
+    update_each(&w, 0..1, b"2", false);
+    stop::arm("heap.lock_latest.hop");
+    std::thread::scope(|s| {
+        let walker = s.spawn(|| newest(&w, origin));
+        assert!(stop::wait_reached("heap.lock_latest.hop", Duration::from_secs(20)));
+        // It knows where the first hop leads, and has not gone there.
+        let w = &w;
+        let r = w.vacuum_unchecked(&ON).unwrap();
+        assert_eq!(r.counts.removed_tuples, 1);
+        // Another row takes the line pointer.
+        w.load_more(5..6, b"another row");
+        stop::release("heap.lock_latest.hop");
+        assert_eq!(walker.join().unwrap().unwrap(), b"2");
+    });
+    w.check();
+}
+
+/// Power is lost when versions have been aimed past others that are still there.
+#[test]
+fn a_crash_between_aiming_and_removing() {
+    let disk = SimDisk::new(3);
+    let sim: Arc<dyn Disk> = disk.clone();
+    let w = World::on(sim, 2, 256, buffer::Persistence::Permanent);
+    w.load(200, &[b'0'; 90]);
+    let (_old, snapshot) = reader(&w);
+    for n in 0..4 {
+        w.change(|_| true, Some(format!("{n:090}").as_bytes()));
+    }
+    disk.sync_dir("base/5").unwrap();
+    stop::arm("vacuum.middle.aimed");
+    let after = std::thread::scope(|s| {
+        let vacuum = s.spawn(|| w.vacuum_unchecked(&ON).unwrap());
+        assert!(stop::wait_reached("vacuum.middle.aimed", Duration::from_secs(20)));
+        let wal = &w.ctx.wal;
+        wal.flush(wal.insert_lsn()).unwrap();
+        let after = disk.snapshot(5);
+        stop::release("vacuum.middle.aimed");
+        assert_eq!(vacuum.join().unwrap().counts.removed_tuples, 600);
+        after
+    });
+    w.check();
+    assert_eq!(w.rows(&snapshot).len(), 200);
+    let again = World::recover(after, 2, 256);
+    again.check();
+    let rows = again.rows(&again.begin().take_snapshot());
+    assert_eq!(rows.len(), 200);
+    assert!(rows.values().all(|(_, v)| *v == format!("{:090}", 3).into_bytes()));
+    again.vacuum(&ON);
+    assert_eq!(used(&again), (200, 200));
+}
+
+/// A lock on a row is taken on the version that an update is making, too. If the update aborts, that version is kept for the lock's sake, but
+/// it must not come to life.
+#[test]
+fn a_locked_version_of_an_aborted_update_is_not_frozen() {
+    let w = World::with(1, 64);
+    w.load(1, b"0");
+    let updater = w.begin();
+    let tid = w.rows(&updater.take_snapshot())[&0].0;
+    let options = UpdateOptions { hot: true, key_changed: false, wait: Wait::NoWait };
+    let done = w.heap.update(&updater, tid, &row(0, b"1"), options).unwrap();
+    assert!(matches!(done, TupleOutcome::Ok(_)));
+    // The locker is the younger one, so that the updater is history to all.
+    let locker = w.begin();
+    let mode = RowLockMode::KeyShare;
+    w.heap.lock_tuple(&locker, tid, mode, Wait::NoWait, None).unwrap();
+    updater.abort().unwrap();
+    w.vacuum(&VacuumOptions { freeze: true, ..ON });
+    assert_eq!(w.rows(&w.begin().take_snapshot())[&0].1, b"0");
+    locker.commit(SYNC).unwrap();
+    w.vacuum(&VacuumOptions { freeze: true, ..ON });
+    assert_eq!(w.rows(&w.begin().take_snapshot())[&0].1, b"0");
+    assert_eq!(used(&w).0, 1);
+}
