@@ -154,6 +154,20 @@ impl VisibilityMap {
                 }
             }
         }
+        // Who keeps one of the other pages pinned must not believe it any longer.
+        for block in keep.0..have.0 {
+            let block = BlockNumber(block);
+            if let Some(pin) =
+                self.rel.try_pin(Fork::VisibilityMap, block, &mut Strategy::Normal)?
+            {
+                let mut guard = pin.write();
+                if !guard.is_new() {
+                    for n in 0..visibility::BLOCKS_PER_PAGE {
+                        visibility::set(&mut guard, BlockNumber(n), 0);
+                    }
+                }
+            }
+        }
         if keep < have {
             self.rel.truncate(Fork::VisibilityMap, keep)?;
         }

@@ -61,11 +61,13 @@ pub enum Message {
     Verbose,
     /// A warning, in any case.
     Warning,
+    /// The failsafe's warning; detail and hint are the host's to add.
+    Failsafe,
 }
 
 /// What the layers above do for a vacuum.
 pub trait VacuumHost {
-    /// Cuts the heap's main fork to `len`: logged, the log flushed, then done. ACCESS EXCLUSIVE is held.
+    /// Cuts the heap's main fork to `len`: logged, the log flushed, then done. EXCLUSIVE is held: no writer, but readers.
     ///
     /// # Errors
     /// The disk's.
@@ -241,13 +243,24 @@ impl<'a> Run<'a> {
             }
             let frozen = self.pass.page(chosen, &pin)?;
             drop(pin);
-            if chosen.eager {
-                shared.borrow_mut().eager.result(frozen);
+            if chosen.eager && shared.borrow_mut().eager.result(frozen) {
+                let f = &self.target.facts;
+                let (n, name) =
+                    (self.pass.counts.eagerly_scanned_pages, [&f.database, &f.schema, &f.table]);
+                let [database, schema, table] = name;
+                self.context.say(
+                    Message::Verbose,
+                    format!(
+                        "disabling eager scanning after freezing {n} eagerly scanned blocks of relation \"{database}.{schema}.{table}\""
+                    ),
+                );
             }
             set(&progress.heap_blks_scanned, u64::from(chosen.block.0) + 1);
             set(&progress.num_dead_item_ids, self.pass.dead.len());
             set(&progress.dead_tuple_bytes, self.pass.dead.memory_bytes() as u64);
-            set(&progress.delay_us, self.throttle.delayed().as_micros() as u64);
+            if self.plan.timings.1 {
+                set(&progress.delay_us, self.throttle.delayed().as_micros() as u64);
+            }
         }
         if let Some(e) = shared.borrow_mut().failed.take() {
             return Err(e);
@@ -371,7 +384,7 @@ impl<'a> Run<'a> {
         self.throttle.switch_off();
         let f = &self.target.facts;
         self.context.say(
-            Message::Warning,
+            Message::Failsafe,
             format!(
                 "bypassing nonessential maintenance of table \"{}.{}.{}\" as a failsafe after {} index scans",
                 f.database, f.schema, f.table, self.indexes.passes

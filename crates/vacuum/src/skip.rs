@@ -66,13 +66,15 @@ impl Eager {
     fn on(&self) -> bool {
         self.successes_left > 0 && self.failures_left > 0
     }
-    /// An eagerly read page was frozen, or not.
-    pub fn result(&mut self, frozen: bool) {
-        if frozen {
-            self.successes_left = self.successes_left.saturating_sub(1);
-        } else {
+    /// An eagerly read page was frozen, or not. True if it was the last success there may be in this vacuum.
+    pub fn result(&mut self, frozen: bool) -> bool {
+        if !frozen {
             self.failures_left = self.failures_left.saturating_sub(1);
+            return false;
         }
+        let last = self.successes_left == 1;
+        self.successes_left = self.successes_left.saturating_sub(1);
+        last
     }
 }
 

@@ -1,13 +1,20 @@
 //! Cutting off the empty end of a table.
 //!
 //! # Purpose
-//! Pages at the end that hold nothing are given back to the system, if it is worth a short exclusive lock.
+//! Pages at the end that hold nothing are given back to the system, if it is worth keeping writers away for a moment.
 //!
 //! # Invariants
-//! Under ACCESS EXCLUSIVE every page from the new end on has been seen to be without tuples and line pointers in use.
+//! - Under EXCLUSIVE, which no writer and no row locker passes, every page from the new end on has been seen to be without tuples and line
+//!   pointers in use. So there is nothing for a reader there to see, prune or set hints on.
+//! - The map's bits go first, in place: a reader that keeps a map page pinned finds them cleared. Then the shorter length is published,
+//!   beyond which readers find nothing; then the cached pages are forgotten; the file is cut last.
+//! - A row that is put where the end was once more is newer than the snapshots of readers who may still hold its old address.
 //!
 //! # Locks
-//! ACCESS EXCLUSIVE is asked for without waiting, every 50 ms for 5 s. Once held, the way back from the end stops when somebody waits for it.
+//! EXCLUSIVE is asked for without waiting, every 50 ms for 5 s. Once held, the way back from the end stops when somebody waits for it.
+//!
+//! # Differs from PostgreSQL
+//! It takes ACCESS EXCLUSIVE, and keeps readers waiting.
 
 use crate::progress::Phase;
 use crate::run::{Message, VacuumContext, VacuumTarget};
@@ -40,7 +47,7 @@ pub fn truncate(
 ) -> Result<u32> {
     context.progress.enter(Phase::TruncatingHeap);
     let locks = target.heap.context().txns.locks();
-    let (owner, mode) = (LockOwner::Transaction, LockMode::AccessExclusive);
+    let (owner, mode) = (LockOwner::Transaction, LockMode::Exclusive);
     let mut len = scanned_len;
     loop {
         let start = Instant::now();

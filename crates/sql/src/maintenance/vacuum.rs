@@ -49,6 +49,8 @@ impl<'a> Host<'a> {
     }
 }
 
+const FAILSAFE_HINT: &str = "Consider increasing configuration parameter \"maintenance_work_mem\" or \"autovacuum_work_mem\".\nYou might also need to consider other ways for VACUUM to keep up with the allocation of transaction IDs.";
+
 impl VacuumHost for Host<'_> {
     fn truncate(&self, heap: &Heap, len: BlockNumber) -> Result<()> {
         self.state.cluster.engine().files.truncate(heap.relation(), &[(Fork::Main, len)])
@@ -57,15 +59,21 @@ impl VacuumHost for Host<'_> {
     fn say(&self, kind: Message, text: String) {
         let severity = match kind {
             Message::Verbose => Severity::Info,
-            Message::Warning => Severity::Warning,
+            Message::Warning | Message::Failsafe => Severity::Warning,
         };
+        let mut notice = Notice::new(severity, text);
+        if kind == Message::Failsafe {
+            notice.body.detail =
+                Some("The table's relfrozenxid or relminmxid is too far in the past.".to_owned());
+            notice.body.hint = Some(FAILSAFE_HINT.to_owned());
+        }
         match &self.client {
             // A client that is gone is found out at the next message.
-            Some(client) if self.verbose || kind == Message::Warning => {
-                let _ = client.borrow_mut().notice(&Notice::new(severity, text));
+            Some(client) if self.verbose || kind != Message::Verbose => {
+                let _ = client.borrow_mut().notice(&notice);
             }
-            None if kind == Message::Warning => {
-                base::log::write(base::log::Level::Warning, &text);
+            None if kind != Message::Verbose => {
+                base::log::write_error(base::log::Level::Warning, &notice.body, None);
             }
             _ => {}
         }

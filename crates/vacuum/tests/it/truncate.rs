@@ -1,4 +1,6 @@
 use crate::support::{TABLE, World};
+use base::{BlockNumber, Fork};
+use heap::{HeapScan, MapPin, PageBatch, ScanOptions};
 use txn::{CommitExtras, LockMode, Wait};
 use vacuum::VacuumOptions;
 use vacuum::truncate::worth_it;
@@ -27,12 +29,12 @@ fn the_empty_end_is_cut_off() {
 }
 
 #[test]
-fn not_while_somebody_reads() {
+fn not_while_somebody_writes() {
     let w = World::new();
     w.load(3000, b"some value of middling length");
     w.change(|_| true, None);
     let reader = w.begin();
-    reader.lock(TABLE, LockMode::AccessShare, Wait::FOREVER).unwrap();
+    reader.lock(TABLE, LockMode::RowExclusive, Wait::FOREVER).unwrap();
     let w = &w;
     let before = w.heap.len_blocks().unwrap();
     std::thread::scope(|s| {
@@ -56,6 +58,45 @@ fn not_while_somebody_reads() {
     assert_eq!(w.heap.len_blocks().unwrap(), before);
     reader.commit(CommitExtras::default()).unwrap();
     assert_eq!(w.vacuum(&VacuumOptions::default()).pages_after, 0);
+}
+
+#[test]
+fn readers_go_on_while_the_end_is_cut_off() {
+    let w = World::with(0, 4096);
+    w.load(6000, b"some value of middling length");
+    w.change(|k| k >= 1000, None);
+    w.vacuum(&VacuumOptions { truncate: false, ..VacuumOptions::default() });
+    let reader = w.begin();
+    reader.lock(TABLE, LockMode::AccessShare, Wait::FOREVER).unwrap();
+    let snapshot = reader.take_snapshot();
+    let mut scan = HeapScan::new(&w.heap, snapshot, ScanOptions::default()).unwrap();
+    let mut batch = PageBatch::new();
+    assert!(scan.next_page(&mut batch).unwrap());
+    let mut seen = batch.iter().count();
+    // It also holds the last page, and that page's map page.
+    let last = BlockNumber(w.heap.len_blocks().unwrap().0 - 1);
+    let mut strategy = buffer::Strategy::Normal;
+    let pin = w.heap.relation().pin(Fork::Main, last, &mut strategy).unwrap();
+    let (map, mut map_pin) = (w.heap.visibility_map(), MapPin::none());
+    assert_ne!(map.bits(last, &mut map_pin).unwrap(), 0);
+    let r = w.vacuum_unchecked(&VacuumOptions::default()).unwrap();
+    assert!(r.pages_after < r.pages_before / 3, "{}", r.text());
+    assert_eq!(map.bits(last, &mut map_pin).unwrap(), 0);
+    let page = pin.read();
+    assert!(page.offsets().all(|o| page.item_id(o).is_unused()));
+    drop(page);
+    drop(pin);
+    // New rows where the end was are not for this reader.
+    w.load_more(6000..12_000, b"some value of middling length");
+    assert!(w.heap.len_blocks().unwrap() > last);
+    assert_eq!(map.bits(last, &mut map_pin).unwrap(), 0);
+    while scan.next_page(&mut batch).unwrap() {
+        seen += batch.iter().count();
+    }
+    assert_eq!(seen, 1000);
+    reader.commit(CommitExtras::default()).unwrap();
+    assert_eq!(w.count(), 7000);
+    w.check();
 }
 
 #[test]
