@@ -264,3 +264,75 @@ fn the_backlog_counts_what_is_left_and_names_who_holds_it_back() {
     run(&mut other, "COMMIT");
     assert_eq!(one(&mut session, "held_by_pid"), "null");
 }
+
+#[test]
+fn an_autovacuum_gives_way_to_a_lock_request() {
+    let (_folder, cluster) = cluster();
+    let mut s = connect(&cluster);
+    // Each page costs it a tenth of a second.
+    for (name, value) in [
+        ("autovacuum_vacuum_cost_limit", Value::Int(1)),
+        ("autovacuum_vacuum_cost_delay", Value::Real(100.0)),
+    ] {
+        cluster.settings().set_internal(name, value);
+    }
+    run(&mut s, "CREATE TABLE t (a int, b text)");
+    run(&mut s, "INSERT INTO t SELECT g, repeat('x', 700) FROM generate_series(1, 5000) g");
+    run(&mut s, "DELETE FROM t WHERE a % 2 = 0");
+    let database = Arc::clone(&s.state().database);
+    let launcher = launcher(&cluster);
+    std::thread::scope(|scope| {
+        scope.spawn(|| launcher.look_at(database.oid));
+        let at_work = "SELECT count(*) FROM pg_stat_activity \
+            WHERE query LIKE 'autovacuum: VACUUM%public.t' AND backend_type = 'autovacuum worker'";
+        while int(&mut s, at_work) == 0 {
+            std::thread::yield_now();
+        }
+        while int(&mut s, "SELECT count(*) FROM pg_stat_progress_vacuum") == 0 {
+            std::thread::yield_now();
+        }
+        run(&mut s, "SET deadlock_timeout = '10ms'");
+        run(&mut s, "BEGIN; LOCK TABLE t; COMMIT");
+    });
+    let oid = int(&mut s, "SELECT 't'::regclass::oid::int8");
+    let counts = database.activity.of(base::Oid(u32::try_from(oid).unwrap()));
+    assert_eq!(counts.autovacuum_count.load(Ordering::Relaxed), 0);
+    s.close();
+}
+
+#[test]
+fn old_age_is_prevented_in_every_database_and_the_commit_log_is_cut() {
+    let (folder, cluster) = cluster();
+    let mut s = connect(&cluster);
+    run(&mut s, "CREATE TABLE t (a int) WITH (autovacuum_enabled = off)");
+    run(&mut s, "INSERT INTO t SELECT generate_series(1, 100)");
+    cluster.settings().set_internal("autovacuum_freeze_max_age", Value::Int(1000));
+    let files = || {
+        let mut names: Vec<_> = std::fs::read_dir(folder.path().join("xact"))
+            .unwrap()
+            .map(|f| f.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    for _ in 0..2 {
+        run(&mut s, "SELECT ebb_burn_xids(1100000)");
+        // So that there is something in the new file.
+        run(&mut s, "INSERT INTO t VALUES (0)");
+    }
+    assert_eq!(files().first().map(String::as_str), Some("000000000000"));
+    let databases = int(&mut s, "SELECT count(*) FROM pg_database");
+    let launcher = launcher(&cluster);
+    for n in 0..databases {
+        let list = format!("SELECT oid::int8 FROM pg_database ORDER BY oid OFFSET {n} LIMIT 1");
+        let oid = int(&mut s, &list);
+        launcher.look_at(base::Oid(u32::try_from(oid).unwrap()));
+    }
+    let old = "SELECT count(*) FROM pg_class WHERE relkind IN ('r', 't') AND age(relfrozenxid) > 1000";
+    assert_eq!(int(&mut s, old), 0);
+    let old = "SELECT count(*) FROM pg_database WHERE age(datfrozenxid) > 1000";
+    assert_eq!(int(&mut s, old), 0);
+    assert_eq!(files().len(), 1, "{:?}", files());
+    assert_eq!(int(&mut s, "SELECT count(*) FROM t"), 102);
+    s.close();
+}
