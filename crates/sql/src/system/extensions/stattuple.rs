@@ -329,7 +329,7 @@ fn approximate(state: &SessionState, table: Arc<Table>) -> Result<RowIter> {
                     sums.count += 1;
                     sums.len += len;
                 }
-                Verdict::Dead | Verdict::RecentlyDead => {
+                Verdict::Dead | Verdict::RecentlyDead | Verdict::Middle => {
                     sums.dead_count += 1;
                     sums.dead_len += len;
                 }
