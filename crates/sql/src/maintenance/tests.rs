@@ -328,7 +328,8 @@ fn old_age_is_prevented_in_every_database_and_the_commit_log_is_cut() {
         let oid = int(&mut s, &list);
         launcher.look_at(base::Oid(u32::try_from(oid).unwrap()));
     }
-    let old = "SELECT count(*) FROM pg_class WHERE relkind IN ('r', 't') AND age(relfrozenxid) > 1000";
+    let old =
+        "SELECT count(*) FROM pg_class WHERE relkind IN ('r', 't') AND age(relfrozenxid) > 1000";
     assert_eq!(int(&mut s, old), 0);
     let old = "SELECT count(*) FROM pg_database WHERE age(datfrozenxid) > 1000";
     assert_eq!(int(&mut s, old), 0);
