@@ -11,7 +11,7 @@ use types::{Datum, Env, oids};
 
 pub(super) const FUNCTIONS: &[Own] = &[
     Own {
-        oid: 9950,
+        oid: 9945,
         name: "pg_freespace",
         args: &[oids::REGCLASS, oids::INT8],
         result: oids::INT2,
@@ -26,7 +26,7 @@ pub(super) const FUNCTIONS: &[Own] = &[
         }),
     },
     Own {
-        oid: 9951,
+        oid: 9946,
         name: "pg_freespace",
         args: &[oids::REGCLASS],
         result: oids::RECORD,
