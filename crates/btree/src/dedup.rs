@@ -113,9 +113,10 @@ impl Btree {
 }
 
 /// The entries of a leaf that go, the posting lists that lose addresses, and how many addresses that is.
-pub(crate) fn dead_entries(
+#[inline]
+pub(crate) fn dead_entries<F: FnMut(Tid) -> bool + ?Sized>(
     view: PageRef<'_>,
-    is_dead: &mut dyn FnMut(Tid) -> bool,
+    is_dead: &mut F,
 ) -> (Vec<u16>, Vec<PostingUpdate>, u64) {
     let (mut deleted, mut updated) = (Vec::new(), Vec::new());
     let mut removed = 0;
@@ -123,6 +124,9 @@ pub(crate) fn dead_entries(
         let item = view.item(offset);
         if !item.is_posting() {
             if is_dead(item.tid()) {
+                if deleted.is_empty() {
+                    deleted.reserve_exact(usize::from(view.count() + 1 - offset));
+                }
                 deleted.push(offset);
                 removed += 1;
             }

@@ -15,7 +15,7 @@ use crate::log::{Block, Change};
 use crate::schema::{Bound, Edge, Value};
 use crate::tree::{Btree, ReadPage, WritePage};
 use crate::vacuum::VacuumControl;
-use base::{BlockNumber, Fork, Result, Tid};
+use base::{BlockNumber, Fork, OffsetNumber, Result, Tid};
 use page::btree::{Item, PageRef};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
@@ -30,10 +30,28 @@ pub struct RetailKeys {
     ascending: usize,
 }
 
+/// A key. Most often it is all here: an integer is its own sort key.
 #[derive(Clone, Copy, Debug)]
 struct KeyRef {
     abbreviated: u64,
-    at: usize,
+    /// [`WHOLE`] and the heap address (block << 16 | line pointer), or where the entry stands in the buffer.
+    rest: u64,
+}
+
+const WHOLE: u64 = 1 << 63;
+
+impl KeyRef {
+    fn whole(abbreviated: u64, tid: Tid) -> KeyRef {
+        let rest = WHOLE | u64::from(tid.block.0) << 16 | u64::from(tid.offset.0);
+        KeyRef { abbreviated, rest }
+    }
+    fn is_whole(self) -> bool {
+        self.rest & WHOLE != 0
+    }
+    fn whole_tid(self) -> Tid {
+        let block = ((self.rest & !WHOLE) >> 16) as u32;
+        Tid::new(BlockNumber(block), OffsetNumber(self.rest as u16))
+    }
 }
 
 impl RetailKeys {
@@ -62,12 +80,13 @@ impl RetailKeys {
     pub fn clear(&mut self) {
         *self = RetailKeys::default();
     }
-    fn item(&self, key: KeyRef) -> Item<'_> {
-        // Followed by other entries, which does not matter: an entry's columns say where it ends.
-        Item(&self.bytes[key.at..])
+    fn tid(&self, n: usize) -> Tid {
+        let key = self.refs[n];
+        if key.is_whole() { key.whole_tid() } else { self.stored(key).tid() }
     }
-    fn get(&self, n: usize) -> Item<'_> {
-        self.item(self.refs[n])
+    fn stored(&self, key: KeyRef) -> Item<'_> {
+        // Followed by other entries, which does not matter: an entry's columns say where it ends.
+        Item(self.bytes.get(key.rest as usize..).unwrap_or_default())
     }
 }
 
@@ -98,18 +117,23 @@ impl Btree {
         values: &[Value<'_>],
         tid: Tid,
     ) -> Result<()> {
-        let at = keys.bytes.len();
-        if self.schema.included.is_empty() {
-            self.schema.form(&mut keys.bytes, values, tid)?;
-        } else {
-            let mut all: SmallVec<[Value<'_>; 8]> = SmallVec::from_slice(values);
-            all.resize(self.schema.widths().len(), None);
-            self.schema.form(&mut keys.bytes, &all, tid)?;
-        }
-        let abbreviated = self.schema.abbreviate(Item(&keys.bytes[at..]));
-        let key = KeyRef { abbreviated, at };
+        let key = match self.schema.whole_key(values) {
+            Some(abbreviated) => KeyRef::whole(abbreviated, tid),
+            None => {
+                let at = keys.bytes.len();
+                if self.schema.included.is_empty() {
+                    self.schema.form(&mut keys.bytes, values, tid)?;
+                } else {
+                    let mut all: SmallVec<[Value<'_>; 8]> = SmallVec::from_slice(values);
+                    all.resize(self.schema.widths().len(), None);
+                    self.schema.form(&mut keys.bytes, &all, tid)?;
+                }
+                let abbreviated = self.schema.abbreviate(Item(&keys.bytes[at..]));
+                KeyRef { abbreviated, rest: at as u64 }
+            }
+        };
         if let Some(last) = keys.refs.last() {
-            let descends = self.compare_keys_of(keys, *last, key) == Ordering::Greater;
+            let descends = self.compare_refs(keys, *last, key) == Ordering::Greater;
             keys.unsorted |= descends;
             keys.ascending += usize::from(!descends);
         }
@@ -117,10 +141,29 @@ impl Btree {
         Ok(())
     }
 
-    fn compare_keys_of(&self, keys: &RetailKeys, a: KeyRef, b: KeyRef) -> Ordering {
-        a.abbreviated
-            .cmp(&b.abbreviated)
-            .then_with(|| self.schema.compare_items(keys.item(a), keys.item(b)))
+    #[inline]
+    fn compare_refs(&self, keys: &RetailKeys, a: KeyRef, b: KeyRef) -> Ordering {
+        a.abbreviated.cmp(&b.abbreviated).then_with(|| {
+            if a.is_whole() && b.is_whole() {
+                return a.rest.cmp(&b.rest);
+            }
+            self.with_item(keys, a, |a| {
+                self.with_item(keys, b, |b| self.schema.compare_items(a, b))
+            })
+        })
+    }
+
+    /// Calls `f` with the entry of a key.
+    #[inline]
+    fn with_item<R>(&self, keys: &RetailKeys, key: KeyRef, f: impl FnOnce(Item<'_>) -> R) -> R {
+        if !key.is_whole() {
+            return f(keys.stored(key));
+        }
+        // The only key column is the first; included ones, which follow, are of no concern.
+        let mut entry = [0; 16];
+        entry[..6].copy_from_slice(&key.whole_tid().to_bytes());
+        entry[8..].copy_from_slice(&self.schema.from_whole_key(key.abbreviated));
+        f(Item(&entry))
     }
 
     /// Removes these entries, which it sorts. `is_dead` names all tuples whose entries may go, those of the keys among them.
@@ -135,7 +178,7 @@ impl Btree {
     ) -> Result<RetailStats> {
         if keys.unsorted {
             let mut refs = std::mem::take(&mut keys.refs);
-            refs.sort_by(|a, b| self.compare_keys_of(keys, *a, *b));
+            refs.sort_by(|a, b| self.compare_refs(keys, *a, *b));
             keys.refs = refs;
             keys.unsorted = false;
         }
@@ -145,10 +188,12 @@ impl Btree {
         let mut i = 0;
         while i < keys.len() {
             (control.on_page)(i as u32, total)?;
-            let values = self.key_values(keys.get(i));
-            let bound = self.schema.bound(&values, Edge::At(keys.get(i).tid()));
-            let Some(mut page) = self.leaf_of(&bound, control)? else {
-                stats.missing.extend((i..keys.len()).map(|n| keys.get(n).tid()));
+            let page = self.with_item(keys, keys.refs[i], |key| {
+                let values = self.key_values(key);
+                self.leaf_of(&self.schema.bound(&values, Edge::At(key.tid())), control)
+            })?;
+            let Some(mut page) = page else {
+                stats.missing.extend((i..keys.len()).map(|n| keys.tid(n)));
                 break;
             };
             stats.leaves += 1;
@@ -169,9 +214,11 @@ impl Btree {
         key.attributes(self.schema.widths()).take(self.schema.key_count()).collect()
     }
 
-    fn compare_key(&self, key: Item<'_>, with: Item<'_>) -> Ordering {
-        let values = self.key_values(key);
-        self.schema.compare(&self.schema.bound(&values, Edge::At(key.tid())), with)
+    fn compare_key(&self, keys: &RetailKeys, n: usize, with: Item<'_>) -> Ordering {
+        self.with_item(keys, keys.refs[n], |key| {
+            let values = self.key_values(key);
+            self.schema.compare(&self.schema.bound(&values, Edge::At(key.tid())), with)
+        })
     }
 
     /// The leaf where `bound` belongs, with its clean-up lock. The leaf goes through the ring, what is above it stays.
@@ -222,7 +269,7 @@ impl Btree {
     /// Up to where the keys from `from` on, the first of which does, belong on this leaf.
     fn keys_on(&self, view: PageRef<'_>, keys: &RetailKeys, from: usize) -> usize {
         let Some(high) = view.high_key() else { return keys.len() };
-        let beyond = |n: usize| self.compare_key(keys.get(n), high) == Ordering::Greater;
+        let beyond = |n: usize| self.compare_key(keys, n, high) == Ordering::Greater;
         // Doubling steps, then halving them: leaves take few of many keys.
         let (mut low, mut step) = (from + 1, 1);
         while low + step <= keys.len() && !beyond(low + step - 1) {
@@ -262,7 +309,7 @@ impl Btree {
                 dead
             });
             let mut wanted = Sum::default();
-            range.clone().for_each(|n| wanted.add(keys.get(n).tid()));
+            range.clone().for_each(|n| wanted.add(keys.tid(n)));
             by_address = Some((entries, found == wanted));
         }
         let (deleted, updated, removed) = match by_address {
@@ -292,15 +339,15 @@ impl Btree {
         let mut hits: Vec<(u16, u16)> = Vec::new();
         let mut from = view.first_data();
         for n in range {
-            let key = keys.get(n);
-            let tid = key.tid();
-            let values = self.key_values(key);
-            let bound = self.schema.bound(&values, Edge::At(tid));
-            from = self.search(view, from, &bound);
-            let found = (from <= view.count()
-                && self.schema.compare(&bound, view.item(from)) == Ordering::Equal)
-                .then(|| view.item(from).tids().position(|t| t == tid))
-                .flatten();
+            let tid = keys.tid(n);
+            let found = self.with_item(keys, keys.refs[n], |key| {
+                let values = self.key_values(key);
+                let bound = self.schema.bound(&values, Edge::At(tid));
+                from = self.search(view, from, &bound);
+                let here = from <= view.count()
+                    && self.schema.compare(&bound, view.item(from)) == Ordering::Equal;
+                here.then(|| view.item(from).tids().position(|t| t == tid)).flatten()
+            });
             match found {
                 Some(index) => hits.push((from, index as u16)),
                 None => missing.push(tid),

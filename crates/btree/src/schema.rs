@@ -336,6 +336,21 @@ impl KeySchema {
         // 0 and the maximum are for nulls; those next to them share a key with the value there.
         key.clamp(1, u64::MAX - 1)
     }
+    /// The sort key of a value of which it says everything: the only key column's, an integer and not null.
+    #[inline]
+    pub(crate) fn whole_key(&self, values: &[Value<'_>]) -> Option<u64> {
+        let ([column], [Some(value)]) = (self.columns.as_slice(), values) else { return None };
+        let key = (fast_value(column.fast, value)? as u64) ^ (1 << 63);
+        let key = if column.descending { !key } else { key };
+        (2..u64::MAX - 1).contains(&key).then_some(key)
+    }
+    /// The inverse of [`KeySchema::whole_key`]: the value's bytes, as many as its width says.
+    #[inline]
+    pub(crate) fn from_whole_key(&self, key: u64) -> [u8; 8] {
+        let descending = self.columns.first().is_some_and(|c| c.descending);
+        let key = if descending { !key } else { key };
+        (key ^ (1 << 63)).to_le_bytes()
+    }
 }
 
 #[inline]

@@ -234,13 +234,15 @@ impl Btree {
                     go_back_to = view.next();
                 }
                 if let Some(is_dead) = is_dead {
-                    stats.entries_removed += self.delete_dead(&mut page, *is_dead);
+                    let (removed, left) = self.delete_dead(&mut page, *is_dead);
+                    stats.entries_removed += removed;
+                    stats.entries += left;
+                } else {
+                    stats.entries += (view.first_data()..=view.count())
+                        .map(|o| view.item(o).tid_count() as u64)
+                        .sum::<u64>();
                 }
-                let view = page.view();
-                empty = view.data_count() == 0;
-                stats.entries += (view.first_data()..=view.count())
-                    .map(|o| view.item(o).tid_count() as u64)
-                    .sum::<u64>();
+                empty = page.view().data_count() == 0;
             }
             if empty && !going_back {
                 let gone = self.delete_page(block)?;
@@ -270,13 +272,21 @@ impl Btree {
         }
     }
 
-    /// Removes a leaf's dead entries; returns how many.
-    fn delete_dead(&self, page: &mut WritePage, is_dead: &mut dyn FnMut(Tid) -> bool) -> u64 {
-        let (deleted, updated, removed) = dead_entries(page.view(), is_dead);
+    /// Removes a leaf's dead entries; returns how many, and how many are left.
+    fn delete_dead(
+        &self,
+        page: &mut WritePage,
+        is_dead: &mut dyn FnMut(Tid) -> bool,
+    ) -> (u64, u64) {
+        let mut all = 0;
+        let (deleted, updated, removed) = dead_entries(page.view(), &mut |tid| {
+            all += 1;
+            is_dead(tid)
+        });
         if removed > 0 {
             let data = apply::delete(&deleted, &updated, true);
             self.execute(Change::Vacuum, &mut [Block::change(page, data)]);
         }
-        removed
+        (removed, all - removed)
     }
 }

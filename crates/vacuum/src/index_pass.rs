@@ -16,7 +16,7 @@ use crate::plan::{IndexMethod, VacuumPlan};
 use crate::progress::{Phase, VacuumProgress, add, set};
 use crate::throttle::Throttle;
 use base::sync::Arc;
-use base::{BlockNumber, Oid, Result, Tid};
+use base::{BlockNumber, Fork, Oid, Result, Tid};
 use btree::{
     Btree, IndexVacuumStats, LeafRehearsal, RetailKeys, RetailStats, VacuumControl, Value,
 };
@@ -69,8 +69,8 @@ pub trait IndexVacuum: Send + Sync {
     /// I/O.
     fn pages(&self) -> Result<u32>;
 
-    /// How many of them are in the pool.
-    fn cached_pages(&self) -> usize;
+    /// How many of its `pages` are in the pool, about.
+    fn cached_pages(&self, pages: u32) -> f64;
 
     /// What [`IndexVacuum::bulk_delete`] would do to a block; `None` if that is no leaf.
     ///
@@ -112,8 +112,13 @@ impl IndexVacuum for Btree {
     fn pages(&self) -> Result<u32> {
         Ok(self.height_and_blocks()?.1.0)
     }
-    fn cached_pages(&self) -> usize {
-        self.relation().cached_pages()
+    fn cached_pages(&self, pages: u32) -> f64 {
+        // A few, evenly spread: counting them all would take longer than many a vacuum.
+        let step = (pages / 128).max(1);
+        let looked_at = (0..pages).step_by(step as usize);
+        let is_cached = |n: &u32| self.relation().is_cached(Fork::Main, BlockNumber(*n));
+        let cached = looked_at.clone().filter(is_cached).count();
+        cached as f64 / looked_at.count().max(1) as f64 * f64::from(pages)
     }
     fn rehearse(
         &self,

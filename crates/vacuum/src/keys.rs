@@ -18,8 +18,9 @@ use base::{BlockNumber, OffsetNumber, Result, Tid};
 use btree::{RetailKeys, Value};
 use heap::Heap;
 use page::Page;
-use page::tuple::{AttrValue, TupleDesc, deform_stub};
+use page::tuple::{AttrValue, TupleDesc, deform_stub, plain_stub_data};
 use smallvec::SmallVec;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// How often, in heap pages with dead items, it is asked again whether the keys are worth their room.
@@ -31,6 +32,8 @@ const ORDER_FROM: usize = 16;
 struct Collected<'a> {
     target: &'a IndexTarget,
     columns: &'a [usize],
+    /// Where the columns lie in data without nulls, if all widths up to there are fixed.
+    fixed: Option<Vec<Range<usize>>>,
     shape: IndexShape,
     keys: RetailKeys,
 }
@@ -57,9 +60,17 @@ impl<'a> KeyCollector<'a> {
                 return Ok(None);
             }
             let shape = IndexShape::of(target, heap_pages, rows)?;
-            Ok(Some(Collected { target, columns: &keys.columns, shape, keys: RetailKeys::new() }))
+            let place = |c: &usize| desc.as_ref().and_then(|d| d.fixed_range(*c));
+            Ok(Some(Collected {
+                target,
+                columns: &keys.columns,
+                fixed: keys.columns.iter().map(place).collect(),
+                shape,
+                keys: RetailKeys::new(),
+            }))
         };
-        Ok(KeyCollector { desc, indexes: indexes.iter().map(one).collect::<Result<_>>()? })
+        let indexes = indexes.iter().map(one).collect::<Result<_>>()?;
+        Ok(KeyCollector { desc, indexes })
     }
 
     /// For a vacuum that leaves the indexes alone.
@@ -92,13 +103,26 @@ impl<'a> KeyCollector<'a> {
         values.resize(desc.len(), None);
         for &offset in dead {
             let stub = page.item(offset);
-            if stub.is_empty() || deform_stub(stub, &desc, &mut values).is_err() {
-                self.give_up();
-                return Ok(());
-            }
+            let plain = plain_stub_data(stub, desc.len());
+            let mut deformed = false;
             for index in &mut self.indexes {
                 let Some(c) = index else { continue };
                 let mut key: SmallVec<[Value<'_>; 4]> = SmallVec::new();
+                if let (Some(data), Some(fixed)) = (plain, &c.fixed) {
+                    key.extend(fixed.iter().map_while(|r| data.get(r.clone())).map(Some));
+                    if key.len() == fixed.len() {
+                        let tid = Tid::new(block, offset);
+                        c.target.index.add_retail_key(&mut c.keys, &key, tid)?;
+                        continue;
+                    }
+                    key.clear();
+                }
+                if !deformed {
+                    if stub.is_empty() || deform_stub(stub, &desc, &mut values).is_err() {
+                        values.fill(None);
+                    }
+                    deformed = true;
+                }
                 let whole = c.columns.iter().all(|column| {
                     match values[*column] {
                         Some(AttrValue::Null) => key.push(None),

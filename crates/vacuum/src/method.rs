@@ -53,13 +53,13 @@ impl IndexShape {
     /// # Errors
     /// I/O.
     pub fn of(target: &IndexTarget, heap_pages: u32, rows: f64) -> Result<IndexShape> {
-        let pages = f64::from(target.index.pages()?);
+        let pages = target.index.pages()?;
         let known = target.keys.as_ref().and_then(|k| k.correlation);
         Ok(IndexShape {
-            pages,
-            cached_pages: (target.index.cached_pages() as f64).min(pages),
+            pages: f64::from(pages),
+            cached_pages: target.index.cached_pages(pages),
             // Never counted: as many as fit.
-            entries: if rows >= 0.0 { rows } else { pages * 200.0 },
+            entries: if rows >= 0.0 { rows } else { f64::from(pages) * 200.0 },
             heap_pages: f64::from(heap_pages),
             correlation: known.unwrap_or(0.0).abs().min(1.0),
         })

@@ -310,7 +310,7 @@ impl<'a> Run<'a> {
 
     /// AUTO: before any index pass, few dead items on few pages are left for the next vacuum.
     fn decide_bypass(&mut self, pages: u32) {
-        let few_pages = self.pass.dead.pages() < u64::from(pages) / 50;
+        let few_pages = (self.pass.dead.pages() as f64) < f64::from(pages) * 0.02;
         let small = self.pass.dead.memory_bytes() < BYPASS_MEMORY_BYTES;
         if self.plan.index_cleanup == IndexCleanup::Auto
             && self.indexes.passes == 0

@@ -65,11 +65,16 @@ impl TupleDesc {
     pub fn is_empty(&self) -> bool {
         self.attrs.is_empty()
     }
+    /// Where attribute `n` lies in the data of a tuple without nulls, if that does not depend on its values.
+    pub fn fixed_range(&self, n: usize) -> Option<std::ops::Range<usize>> {
+        let width = usize::try_from(self.attrs.get(n)?.len).ok()?;
+        let start = *self.fixed.get(n)? as usize;
+        Some(start..start + width)
+    }
     /// Where the first `n` attributes of a tuple without nulls end, if that does not depend on their values.
     pub(super) fn fixed_end(&self, n: usize) -> Option<usize> {
         let Some(last) = n.checked_sub(1) else { return Some(0) };
-        let width = usize::try_from(self.attrs.get(last)?.len).ok()?;
-        Some(*self.fixed.get(last)? as usize + width)
+        self.fixed_range(last).map(|r| r.end)
     }
 }
 
