@@ -297,6 +297,7 @@ impl<'a> IndexPass<'a> {
                             cancel: Some(&backend.cancel),
                         },
                     );
+                    strategy.finish(pool);
                     let usage = (buffer::my_usage(), wal::thread_usage(), throttle.delayed());
                     (result.map(|()| done), usage)
                 };
