@@ -163,6 +163,40 @@ fn key_share_lives_beside_an_update_and_moves_to_the_new_version() {
     assert_eq!(w.heap.delete(&c, newer.tid, Wait::NoWait).unwrap(), TupleOutcome::Ok(()));
 }
 
+/// Between the lock on the version that is being updated and the lock on the new one the update commits and somebody else deletes the
+/// new one: the locker does not believe in its lock.
+#[test]
+fn a_key_share_lock_is_not_granted_on_a_row_deleted_meanwhile() {
+    let w = Arc::new(world());
+    let tid = one_row(&w);
+    let nowait = UpdateOptions { hot: true, key_changed: false, wait: Wait::NoWait };
+    let a = w.begin();
+    let TupleOutcome::Ok(done) = w.heap.update(&a, tid, &row(1, b"a"), nowait).unwrap() else {
+        panic!()
+    };
+    stop::arm("heap.lock_tuple.granted");
+    let w2 = w.clone();
+    let locker = std::thread::spawn(move || {
+        let t = w2.begin();
+        let snapshot = t.take_snapshot();
+        let mode = RowLockMode::KeyShare;
+        let outcome = w2.heap.lock_tuple(&t, tid, mode, Wait::FOREVER, None).unwrap();
+        let TupleOutcome::Updated { next, xmax } = outcome else { panic!("{outcome:?}") };
+        drop(snapshot);
+        let mut slot = TupleSlot::new();
+        w2.heap.lock_latest(&t, tid, next, xmax, mode, Wait::FOREVER, &mut slot).unwrap()
+    });
+    assert!(stop::wait_reached("heap.lock_tuple.granted", Duration::from_secs(20)));
+    a.commit(CommitExtras::default()).unwrap();
+    let b = w.begin();
+    assert_eq!(w.heap.delete(&b, done.tid, Wait::NoWait).unwrap(), TupleOutcome::Ok(()));
+    stop::release("heap.lock_tuple.granted");
+    until_waiting(&w);
+    b.commit(CommitExtras::default()).unwrap();
+    let outcome = locker.join().unwrap();
+    assert!(matches!(outcome, TupleOutcome::Deleted { .. }), "{outcome:?}");
+}
+
 #[test]
 fn a_chain_of_waiters_is_served_in_turn() {
     let w = Arc::new(world());

@@ -177,3 +177,41 @@ fn combo_commands() {
     assert_eq!(t.take_snapshot().combo(n2), Some((CommandId(1), CommandId(5))));
     assert_eq!(t.combo_pair(CommandId(9)), None);
 }
+
+/// A cleaner has read the CSN counter; before it reads who has which snapshot, one is taken and a version dies after it. The
+/// cleaner judges neither: what died after its counter it leaves alone.
+#[test]
+fn a_snapshot_taken_while_a_cleaner_asks() {
+    let _one_at_a_time = STOP_POINTS.lock().unwrap_or_else(|e| e.into_inner());
+    let m = manager();
+    let commit = || {
+        let t = m.begin(&backend(&m));
+        t.xid().unwrap();
+        t.commit(CommitExtras::default()).unwrap().csn.unwrap()
+    };
+    let born = commit();
+    stop::arm("txn.live_snapshots.counter_read");
+    let live = std::thread::scope(|s| {
+        let cleaner = s.spawn(|| m.live_snapshots());
+        let limit = Duration::from_secs(20);
+        assert!(stop::wait_reached("txn.live_snapshots.counter_read", limit));
+        let reader = m.begin(&backend(&m));
+        let snapshot = reader.take_snapshot();
+        let died = commit();
+        stop::release("txn.live_snapshots.counter_read");
+        let live = cleaner.join().unwrap();
+        assert!(snapshot.csn >= born && snapshot.csn < died);
+        assert!(live.any_between(born, died));
+        // A list taken now knows the snapshot.
+        let now = m.live_snapshots();
+        assert!(now.taken_at >= died && now.any_between(born, died));
+        let later = commit();
+        assert!(!m.any_snapshot_between(died, later), "nobody sees what lived from then to then");
+        assert!(m.live_snapshots().any_before(died));
+        drop(snapshot);
+        assert!(!m.any_snapshot_between(born, died));
+        live
+    });
+    // An old list goes on keeping.
+    assert!(live.taken_at < m.current_csn());
+}
