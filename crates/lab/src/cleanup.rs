@@ -45,7 +45,13 @@ for server in $servers; do
   [ -n "$left" ] && kill -KILL $left 2>/dev/null
 done
 printf '%s' "$folders" | while IFS= read -r folder; do
-  case ${folder##*/} in ebb-lab-*) rm -rf -- "$folder" ;; esac
+  case ${folder##*/} in ebb-lab-*) ;; *) continue ;; esac
+  # A run that was interrupted may still be writing there, until it sees that its server is gone.
+  for turn in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    rm -rf -- "$folder"
+    [ -e "$folder" ] || break
+    sleep 0.1
+  done
 done
 "#;
 

@@ -8,6 +8,10 @@ use crate::{Result, advise, cleanup, experiments, machine, older, published, rep
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
+
+/// The folder for the report, once it is made.
+static OUT: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// The arguments after `ebb lab`.
 #[derive(Args, Clone, Debug)]
@@ -172,6 +176,7 @@ fn measure(options: &Options, makes: Vec<Make>, what: Option<&What>) -> Result<b
     let out = options.out.clone().unwrap_or_else(|| format!("ebb-lab-{}", report::stamp()).into());
     // A folder that cannot be written is better known before an hour of measuring.
     std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
+    *OUT.lock().unwrap_or_else(PoisonError::into_inner) = Some(out.clone());
     let plan = Plan {
         experiments: names.iter().map(|n| (*n).to_owned()).collect(),
         makes,
@@ -247,6 +252,10 @@ fn stop_on_signals() -> Result<()> {
         if let Some(signal) = signals.forever().next() {
             eprintln!("\nstopped; cleaning up");
             cleanup::finish();
+            // A report that was not written; nothing else is removed, since the folder is not empty then.
+            if let Some(out) = OUT.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                let _ = std::fs::remove_dir(out);
+            }
             std::process::exit(128 + signal);
         }
     };

@@ -147,7 +147,10 @@ fn bar_plot(e: &Experiment, servers: &[&str], figure: &str, title: &str) -> Resu
 
 /// Settings by the numbers in them, where all have one; 0, no limit, is the largest.
 pub(crate) fn by_size(settings: &mut [&str]) {
-    let size = |x: &str| number_of(x).map(|n| if n == 0.0 { f64::INFINITY } else { n });
+    let size = |x: &str| match x {
+        "no limit" => Some(f64::INFINITY),
+        x => number_of(x).map(|n| if n == 0.0 { f64::INFINITY } else { n }),
+    };
     if settings.iter().all(|x| size(x).is_some()) {
         settings.sort_by(|a, b| size(a).unwrap_or(0.0).total_cmp(&size(b).unwrap_or(0.0)));
     }

@@ -87,7 +87,11 @@ fn targets(results: &Results) -> String {
 
 /// What was measured for a target.
 pub fn measured(w: &Wanted) -> String {
-    w.measured.map_or_else(|| "–".into(), |m| times(m).trim_end_matches(" ×").into())
+    let number = |m: f64| match m {
+        m if m.fract() == 0.0 => table::value(m, ""),
+        m => times(m).trim_end_matches(" ×").into(),
+    };
+    w.measured.map_or_else(|| "–".into(), number)
 }
 
 /// Whether a target was met, in a word.
