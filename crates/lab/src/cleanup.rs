@@ -111,6 +111,12 @@ pub fn finish() {
     }
 }
 
+/// Goes on unless the run was interrupted: then whoever asks waits for the end of the process, and
+/// reports nothing of what failed only because its server was taken away.
+pub fn go_on() {
+    drop(lock());
+}
+
 /// The lock; never while or after the watcher works, since the process is about to end.
 fn lock() -> MutexGuard<'static, Watcher> {
     loop {

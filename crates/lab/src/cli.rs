@@ -109,6 +109,7 @@ impl Lab {
     /// Runs; `ebb` is the program to measure unless another is named, none to build one.
     pub fn run(self, ebb: Option<PathBuf>) -> ExitCode {
         let result = stop_on_signals().and_then(|()| self.dispatch(ebb));
+        cleanup::go_on();
         cleanup::finish();
         match result {
             Ok(true) => ExitCode::SUCCESS,
@@ -194,7 +195,9 @@ fn measure(options: &Options, makes: Vec<Make>, what: Option<&What>) -> Result<b
     };
     let mut results = Results { machine: machine::here(&program), ..Results::default() };
     let outcome = experiments::run(&plan, &bars, &mut results);
+    cleanup::go_on();
     bars.clear();
+    results.experiments.retain(|e| !e.rows.is_empty() || !e.series.is_empty());
     if !results.experiments.is_empty() {
         report::write(&results, &out)?;
         print!("{}", report::summary(&results));

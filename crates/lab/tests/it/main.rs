@@ -1,5 +1,6 @@
-//! Tests of the laboratory's reports, over a made-up run.
+//! Tests of the laboratory: its reports, over a made-up run, and how it ends.
 
 mod browser;
 mod fixture;
+mod killed;
 mod report;
