@@ -109,6 +109,36 @@ impl Heap {
         Ok(TupleOutcome::Ok(()))
     }
 
+    /// Ends the version at `tid`, which an insert with [`InsertState::xmin`](crate::InsertState) has just put into a new file, by the
+    /// committed transaction `xmax`. Its way to the next version is not kept: who comes to it finds the row deleted.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn end_version(&self, tid: Tid, xmax: Xid) -> Result<()> {
+        let pin = self.rel.pin(Fork::Main, tid.block, &mut Strategy::Normal)?;
+        let mut guard = pin.into_write();
+        self.make_xid_fit(&mut guard, xmax)?;
+        assert!(guard.item_id(tid.offset).is_normal(), "the version was inserted just now");
+        assert!(!guard.is_all_visible(), "no other kind of version is on its page");
+        let by = Actor { xid: xmax, cid: CommandId(0), combo: false };
+        let mut data = Encoder::<8>::new();
+        data.u16(tid.offset.0);
+        data.u8(0);
+        self.change_page(
+            &mut guard,
+            &MapPin::none(),
+            record::DELETE,
+            xmax,
+            false,
+            |page| apply::delete(page, tid, by),
+            |rec| {
+                rec.data(data.bytes());
+            },
+            BlockFlags::STANDARD,
+        );
+        Ok(())
+    }
+
     /// Takes back the insert of `tid` by the running transaction, as if it had aborted (INSERT … ON
     /// CONFLICT that met a conflict after all).
     ///

@@ -18,6 +18,9 @@ pub struct InsertState {
     /// Rows are frozen as they go in (COPY FREEZE: the caller has checked that the relation was made in
     /// this transaction).
     pub frozen: bool,
+    /// The versions keep this xmin instead of getting the transaction's (a table rewritten as it is: the caller holds it
+    /// exclusively, and the file is new).
+    pub xmin: Option<Xid>,
     /// Do not look for room on old pages: extend (bulk loads into new relations).
     pub skip_fsm: bool,
     pub(crate) strategy: Strategy,
@@ -34,6 +37,7 @@ impl Default for InsertState {
     fn default() -> Self {
         InsertState {
             frozen: false,
+            xmin: None,
             skip_fsm: false,
             strategy: Strategy::Normal,
             current: None,
@@ -76,7 +80,8 @@ impl Heap {
         } else {
             tuple
         };
-        let xid = txn.xid()?;
+        let own = txn.xid()?;
+        let xid = state.xmin.unwrap_or(own);
         let mut parts = TupleParts::of(tuple);
         if state.frozen {
             parts = parts.frozen();
@@ -300,6 +305,19 @@ impl Heap {
             }
         }
         next
+    }
+
+    /// Ends the bulk inserts into a file that this transaction made and nobody else has seen: `len` pages are used, what was added
+    /// for more is cut off. Not logged: replay makes no pages that were not filled.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn finish_new(&self, states: &mut [InsertState], len: BlockNumber) -> Result<()> {
+        for state in states {
+            state.reserved = 0..0;
+            self.finish_bulk(state)?;
+        }
+        self.rel.truncate(base::Fork::Main, len)
     }
 
     /// Ends a bulk insert: gives the unused pages that were added for it to everybody.

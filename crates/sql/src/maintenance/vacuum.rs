@@ -28,7 +28,7 @@ use txn::{LockMode, LockOutcome, Wait};
 use types::Datum;
 use types::io::parse_bool;
 use vacuum::{
-    IndexCleanup, IndexKeys, IndexTarget, Message, TableFacts, Trigger, VacuumContext, VacuumHost,
+    IndexCleanup, IndexKeys, IndexTarget, Message, TableFacts, Trigger, UsageMeter, VacuumContext, VacuumHost,
     VacuumOptions, VacuumProgress, VacuumReport, VacuumSettings, VacuumTarget,
 };
 
@@ -418,41 +418,47 @@ impl Session {
         if table.oid < Oid::FIRST_NORMAL || table.kind == RelationKind::Toast {
             return Err(base::Error::unsupported("VACUUM FULL of a system catalog"));
         }
-        let started = Instant::now();
+        let started = UsageMeter::start();
         let name = format!("{}.{}", table.namespace_name, table.name);
         if options.verbose {
             client.notice(&Notice::new(Severity::Info, format!("vacuuming \"{name}\"")))?;
         }
         let state = Rc::clone(self.state());
-        let pages = |table: &Table| -> Result<u32> { state.relation_pages(table) };
-        let before = pages(table)?;
-        let mut rows = 0u64;
-        crate::ddl::rewrite::rewrite(self, table, &mut |_, row| {
-            rows += 1;
-            Ok(row)
-        })?;
+        let before = state.relation_pages(table)?;
+        let done = crate::ddl::rewrite::compact(self, table)?;
         let after = crate::ddl::reload(&state, table.oid)?;
-        let now = pages(&after)?;
+        let now = state.relation_pages(&after)?;
+        let (visible, frozen) = state.open_relation(&after)?.heap.visibility_map().count()?;
         #[expect(clippy::cast_precision_loss, reason = "pg_class keeps float4")]
         crate::ddl::relation::update_class(&state, table.oid, |row| {
             row.set("relpages", self::pages(now));
-            row.set("reltuples", Datum::Float4(rows as f32));
-            row.set("relallvisible", Datum::Int4(0));
-            row.set("relallfrozen", Datum::Int4(0));
+            row.set("reltuples", Datum::Float4(done.live as f32));
+            row.set("relallvisible", self::pages(visible));
+            row.set("relallfrozen", self::pages(frozen));
         })?;
         if options.verbose {
-            let text = format!(
-                "\"{name}\": found 0 removable, {rows} nonremovable row versions in {before} pages"
+            let mut notice = Notice::new(
+                Severity::Info,
+                format!(
+                    "\"{name}\": found {} removable, {} nonremovable row versions in {before} pages",
+                    done.removed,
+                    done.live + done.recently_dead
+                ),
             );
-            client.notice(&Notice::new(Severity::Info, text))?;
+            notice.body = notice.body.detail(format!(
+                "{} dead row versions cannot be removed yet.\n{}.",
+                done.recently_dead,
+                started.used().cpu_text()
+            ));
+            client.notice(&notice)?;
         }
+        // As in PostgreSQL, this is not counted as a vacuum.
         let counts = state.database.activity.of(table.oid);
-        counts.live.store(i64::try_from(rows).unwrap_or(0), Ordering::Relaxed);
-        counts.dead.store(0, Ordering::Relaxed);
-        counts.vacuum_count.fetch_add(1, Ordering::Relaxed);
-        counts.last_vacuum.store(base::sync::now_timestamp_us(), Ordering::Relaxed);
-        let us = u64::try_from(started.elapsed().as_micros()).unwrap_or(0);
-        counts.vacuum_time_us.fetch_add(us, Ordering::Relaxed);
+        let set = |to: &std::sync::atomic::AtomicI64, n: u64| {
+            to.store(i64::try_from(n).unwrap_or(0), Ordering::Relaxed);
+        };
+        set(&counts.live, done.live);
+        set(&counts.dead, done.recently_dead);
         Ok(())
     }
 }

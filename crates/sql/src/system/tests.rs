@@ -59,3 +59,13 @@ fn every_system_view_can_be_read() {
     drop(cluster);
     engine.shutdown().expect("shutdown");
 }
+
+#[test]
+fn functions_of_our_own_have_numbers_of_their_own() {
+    let mut seen = std::collections::BTreeSet::new();
+    let own = [super::session::OWN, super::statistics::OWN, super::backlog::OWN].concat();
+    for f in own.into_iter().chain(super::extensions::functions()) {
+        assert!(seen.insert(f.oid), "{} is there twice: {}", f.oid, f.name);
+        assert!(types::facts::proc(base::Oid(f.oid)).is_none(), "{} is PostgreSQL's", f.oid);
+    }
+}

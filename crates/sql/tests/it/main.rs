@@ -3,4 +3,5 @@
 mod extensions;
 mod sessions;
 mod support;
+mod telling;
 mod tiny_pool;
