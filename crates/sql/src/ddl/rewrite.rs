@@ -152,7 +152,7 @@ pub fn compact(session: &mut Session, before: &Arc<Table>) -> Result<Compacted> 
     (frozen.frozen, frozen.skip_fsm) = (true, true);
     let mut recent = InsertState::bulk(pool);
     recent.skip_fsm = true;
-    let horizon = old_heap.horizon();
+    let horizon = old_heap.exact_horizon();
     let txns = &old_heap.context().txns;
     let (mut hints, mut tids, mut len) = (Hints::default(), Vec::new(), 0);
     let mut pending: Vec<Vec<u8>> = Vec::new();
@@ -172,7 +172,7 @@ pub fn compact(session: &mut Session, before: &Arc<Table>) -> Result<Compacted> 
             let t = TupleView::on_page(&page, offset);
             let verdict = satisfies_vacuum(&t, txns, &horizon, &mut hints)?;
             match verdict {
-                Verdict::Dead => {
+                Verdict::Dead | Verdict::Middle => {
                     done.removed += 1;
                     continue;
                 }
