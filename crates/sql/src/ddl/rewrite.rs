@@ -192,8 +192,8 @@ pub fn compact(session: &mut Session, before: &Arc<Table>) -> Result<Compacted> 
                 encoder.encode(&whole_row(&old_heap, before, &t, &desc, &types)?, &mut tuple)?;
                 tuple
             };
-            let settled = t.infomask() & XMIN_FROZEN == XMIN_FROZEN
-                || t.raw_xmin() < horizon.oldest_xmin;
+            let settled =
+                t.infomask() & XMIN_FROZEN == XMIN_FROZEN || t.raw_xmin() < horizon.oldest_xmin;
             if settled && verdict == Verdict::Live {
                 pending.push(tuple);
                 if pending.len() >= BATCH {

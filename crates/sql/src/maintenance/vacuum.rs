@@ -28,8 +28,8 @@ use txn::{LockMode, LockOutcome, Wait};
 use types::Datum;
 use types::io::parse_bool;
 use vacuum::{
-    IndexCleanup, IndexKeys, IndexTarget, Message, TableFacts, Trigger, UsageMeter, VacuumContext, VacuumHost,
-    VacuumOptions, VacuumProgress, VacuumReport, VacuumSettings, VacuumTarget,
+    IndexCleanup, IndexKeys, IndexTarget, Message, TableFacts, Trigger, UsageMeter, VacuumContext,
+    VacuumHost, VacuumOptions, VacuumProgress, VacuumReport, VacuumSettings, VacuumTarget,
 };
 
 /// Sends messages as they come, or logs them.

@@ -171,15 +171,15 @@ fn every_error_has_its_state() {
     other.check(&[("BEGIN", ""), ("LOCK TABLE t", "")]);
     s.check(&[
         ("RESET ROLE", ""),
-        (
-            "VACUUM (SKIP_LOCKED) t",
-            "WARNING 55P03 skipping vacuum of \"t\" --- lock not available",
-        ),
+        ("VACUUM (SKIP_LOCKED) t", "WARNING 55P03 skipping vacuum of \"t\" --- lock not available"),
         (
             "ANALYZE (SKIP_LOCKED) t",
             "WARNING 55P03 skipping analyze of \"t\" --- lock not available",
         ),
-        ("VACUUM (FULL, SKIP_LOCKED) t, mv", "WARNING 55P03 skipping vacuum of \"t\" --- lock not available"),
+        (
+            "VACUUM (FULL, SKIP_LOCKED) t, mv",
+            "WARNING 55P03 skipping vacuum of \"t\" --- lock not available",
+        ),
     ]);
     other.check(&[("ROLLBACK", "")]);
 }
@@ -189,21 +189,48 @@ fn storage_parameters_are_checked() {
     let db = Database::new();
     let mut s = db.session();
     for (option, want) in [
-        ("fillfactor=9", "22023 value 9 out of bounds for option \"fillfactor\"\nValid values are between \"10\" and \"100\"."),
+        (
+            "fillfactor=9",
+            "22023 value 9 out of bounds for option \"fillfactor\"\nValid values are between \"10\" and \"100\".",
+        ),
         ("fillfactor='x'", "22023 invalid value for integer option \"fillfactor\": x"),
         ("fillfactor", "22023 invalid value for integer option \"fillfactor\": true"),
         ("nope=1", "22023 unrecognized parameter \"nope\""),
         ("foo.fillfactor=50", "22023 unrecognized parameter namespace \"foo\""),
         ("fillfactor=50, fillfactor=60", "22023 parameter \"fillfactor\" specified more than once"),
         ("toast.fillfactor=50", "22023 unrecognized parameter \"fillfactor\""),
-        ("toast.autovacuum_analyze_threshold=1", "22023 unrecognized parameter \"autovacuum_analyze_threshold\""),
-        ("autovacuum_enabled=2", "22023 invalid value for boolean option \"autovacuum_enabled\": 2"),
-        ("autovacuum_vacuum_cost_delay=101", "22023 value 101 out of bounds for option \"autovacuum_vacuum_cost_delay\"\nValid values are between \"0.000000\" and \"100.000000\"."),
-        ("autovacuum_vacuum_max_threshold=-2", "22023 value -2 out of bounds for option \"autovacuum_vacuum_max_threshold\"\nValid values are between \"-1\" and \"2147483647\"."),
-        ("vacuum_index_cleanup=maybe", "22023 invalid value for enum option \"vacuum_index_cleanup\": maybe\nValid values are \"on\", \"off\", and \"auto\"."),
-        ("vacuum_max_eager_freeze_failure_rate=1.1", "22023 value 1.1 out of bounds for option \"vacuum_max_eager_freeze_failure_rate\"\nValid values are between \"0.000000\" and \"1.000000\"."),
-        ("vacuum_truncate=maybe", "22023 invalid value for boolean option \"vacuum_truncate\": maybe"),
-        ("log_autovacuum_min_duration=-2", "22023 value -2 out of bounds for option \"log_autovacuum_min_duration\"\nValid values are between \"-1\" and \"2147483647\"."),
+        (
+            "toast.autovacuum_analyze_threshold=1",
+            "22023 unrecognized parameter \"autovacuum_analyze_threshold\"",
+        ),
+        (
+            "autovacuum_enabled=2",
+            "22023 invalid value for boolean option \"autovacuum_enabled\": 2",
+        ),
+        (
+            "autovacuum_vacuum_cost_delay=101",
+            "22023 value 101 out of bounds for option \"autovacuum_vacuum_cost_delay\"\nValid values are between \"0.000000\" and \"100.000000\".",
+        ),
+        (
+            "autovacuum_vacuum_max_threshold=-2",
+            "22023 value -2 out of bounds for option \"autovacuum_vacuum_max_threshold\"\nValid values are between \"-1\" and \"2147483647\".",
+        ),
+        (
+            "vacuum_index_cleanup=maybe",
+            "22023 invalid value for enum option \"vacuum_index_cleanup\": maybe\nValid values are \"on\", \"off\", and \"auto\".",
+        ),
+        (
+            "vacuum_max_eager_freeze_failure_rate=1.1",
+            "22023 value 1.1 out of bounds for option \"vacuum_max_eager_freeze_failure_rate\"\nValid values are between \"0.000000\" and \"1.000000\".",
+        ),
+        (
+            "vacuum_truncate=maybe",
+            "22023 invalid value for boolean option \"vacuum_truncate\": maybe",
+        ),
+        (
+            "log_autovacuum_min_duration=-2",
+            "22023 value -2 out of bounds for option \"log_autovacuum_min_duration\"\nValid values are between \"-1\" and \"2147483647\".",
+        ),
     ] {
         assert_eq!(s.run(&format!("CREATE TABLE o (a int) WITH ({option})")), want, "{option}");
     }
@@ -237,10 +264,7 @@ fn vacuum_full_changes_nothing_that_anybody_sees() {
         ("DELETE FROM f WHERE id <= 1000", ""),
     ]);
     let mut old = db.session();
-    old.check(&[
-        ("BEGIN ISOLATION LEVEL REPEATABLE READ", ""),
-        ("SELECT count(*) FROM t", "100"),
-    ]);
+    old.check(&[("BEGIN ISOLATION LEVEL REPEATABLE READ", ""), ("SELECT count(*) FROM t", "100")]);
     s.check(&[
         ("DELETE FROM f WHERE id BETWEEN 1001 AND 1100", ""),
         ("UPDATE f SET b = 'new ' || id WHERE id BETWEEN 1101 AND 1200", ""),
@@ -252,7 +276,10 @@ fn vacuum_full_changes_nothing_that_anybody_sees() {
         "{said}"
     );
     s.check(&[
-        ("SELECT count(*), count(CASE WHEN b LIKE 'new%' THEN 1 END), min(id) FROM f", "1001|100|1101"),
+        (
+            "SELECT count(*), count(CASE WHEN b LIKE 'new%' THEN 1 END), min(id) FROM f",
+            "1001|100|1101",
+        ),
         ("SELECT length(c), left(c, 8) FROM f WHERE id = 5000", "120000|toast to"),
         ("SET enable_seqscan = off", ""),
         ("SELECT b FROM f WHERE id = 1150", "new 1150"),
@@ -265,7 +292,10 @@ fn vacuum_full_changes_nothing_that_anybody_sees() {
         ("SELECT vacuum_count FROM pg_stat_all_tables WHERE relname = 'f'", "0"),
     ]);
     old.check(&[
-        ("SELECT count(*), count(CASE WHEN b LIKE 'old%' THEN 1 END), min(id), max(id) FROM f", "1001|1001|1001|5000"),
+        (
+            "SELECT count(*), count(CASE WHEN b LIKE 'old%' THEN 1 END), min(id), max(id) FROM f",
+            "1001|1001|1001|5000",
+        ),
         ("SET enable_seqscan = off", ""),
         ("SELECT b FROM f WHERE id = 1150", "old 1150"),
         ("SELECT b FROM f WHERE id = 1050", "old 1050"),
