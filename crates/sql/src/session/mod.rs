@@ -20,6 +20,7 @@ mod prepared;
 pub mod run;
 mod simple;
 pub mod state;
+mod template;
 mod transaction;
 mod utility;
 
@@ -87,6 +88,8 @@ pub struct Session {
     portals: HashMap<String, Portal>,
     /// Statements of the simple protocol, by text.
     plan_cache: simple::StatementCache,
+    /// The same by text without constants.
+    templates: template::Templates,
     /// Values last told to the client.
     reported: HashMap<&'static str, String>,
     /// What they follow from, as it was then: settings' version, superuser, session user.
@@ -196,6 +199,7 @@ impl Session {
             block: Block::None,
             savepoints: Vec::new(),
             portals: HashMap::new(),
+            templates: template::Templates::default(),
             plan_cache: simple::StatementCache::default(),
             reported: HashMap::new(),
             reported_under: (u64::MAX, false, Oid::INVALID),

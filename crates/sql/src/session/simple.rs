@@ -99,7 +99,12 @@ impl Session {
             if !self.state.catalog.is_dirty()
                 && let Some(prepared) = self.plan_cache.get(text, generation, &path)
             {
-                return self.run_single(prepared, client);
+                return self.run_single(prepared, Vec::new(), client);
+            }
+            if !self.state.catalog.is_dirty()
+                && let Some((prepared, params)) = self.templates.get(text, generation, &path)
+            {
+                return self.run_single(prepared, params, client);
             }
         }
         let statements = parse::parse(text)?;
@@ -117,6 +122,9 @@ impl Session {
                 continue;
             }
             self.ensure_transaction()?;
+            if count == 1 && self.block != Block::Failed {
+                self.keep_template(&parsed)?;
+            }
             let prepared = Rc::new(self.prepare(parsed, &[])?);
             if count == 1 && prepared.is_query() {
                 let path = self.state.search_path_names();
@@ -125,9 +133,9 @@ impl Session {
                 if !self.state.catalog.is_dirty() {
                     self.plan_cache.put(text, &prepared, generation, path);
                 }
-                return self.run_single(prepared, client);
+                return self.run_single(prepared, Vec::new(), client);
             }
-            let tag = self.run_prepared(prepared, client)?;
+            let tag = self.run_prepared(prepared, Vec::new(), client)?;
             if count == 1 {
                 self.end_implicit()?;
             }
@@ -137,9 +145,20 @@ impl Session {
         Ok(())
     }
 
-    fn run_single(&mut self, prepared: Rc<Prepared>, client: &mut dyn Client) -> Result<()> {
+    /// Forgets the plans of the simple protocol.
+    pub(super) fn forget_plans(&mut self) {
+        self.plan_cache.clear();
+        self.templates.clear();
+    }
+
+    fn run_single(
+        &mut self,
+        prepared: Rc<Prepared>,
+        params: Vec<Datum>,
+        client: &mut dyn Client,
+    ) -> Result<()> {
         self.ensure_transaction()?;
-        let tag = self.run_prepared(prepared, client)?;
+        let tag = self.run_prepared(prepared, params, client)?;
         self.end_implicit()?;
         client.command_complete(&tag)?;
         self.next_command()
@@ -182,8 +201,14 @@ impl Session {
     }
 
     /// Runs one statement, its rows sent in text format; returns its tag.
-    fn run_prepared(&mut self, prepared: Rc<Prepared>, client: &mut dyn Client) -> Result<String> {
-        let mut portal = Portal::new(Rc::clone(&prepared), Vec::new(), prepared.columns.clone());
+    fn run_prepared(
+        &mut self,
+        prepared: Rc<Prepared>,
+        params: Vec<Datum>,
+        client: &mut dyn Client,
+    ) -> Result<String> {
+        let columns = prepared.columns.clone();
+        let mut portal = Portal::new(Rc::clone(&prepared), params.clone(), columns);
         if let Some(utility) = prepared.utility() {
             let done = self.utility(utility, &prepared, &[], client)?;
             return match done.rows {
@@ -207,8 +232,9 @@ impl Session {
             {
                 return Err(error);
             }
-            let again = Rc::new(self.prepare(parsed, &[])?);
-            portal = Portal::new(Rc::clone(&again), Vec::new(), again.columns.clone());
+            let types: Vec<u32> = prepared.params.iter().map(|t| t.0).collect();
+            let again = Rc::new(self.prepare(parsed, &types)?);
+            portal = Portal::new(Rc::clone(&again), params, again.columns.clone());
             self.start_portal(&mut portal)?;
         }
         if let Some(columns) = &portal.columns {

@@ -307,7 +307,7 @@ impl Session {
             *self.state.session_user.borrow_mut() = role;
         }
         self.state.set(name, &wanted, scope)?;
-        self.plan_cache.clear();
+        self.forget_plans();
         Ok(())
     }
 
@@ -469,14 +469,14 @@ impl Session {
 
     fn discard(&mut self, kind: DiscardKind) -> Result<UtilityDone> {
         match kind {
-            DiscardKind::Plans => self.plan_cache.clear(),
+            DiscardKind::Plans => self.forget_plans(),
             DiscardKind::Sequences => self.state.sequences.borrow_mut().clear(),
             DiscardKind::Temp => crate::ddl::temp::empty_own(self)?,
             DiscardKind::All => {
                 self.prevent_block("DISCARD ALL")?;
                 self.portals.clear();
                 self.state.statements.borrow_mut().clear();
-                self.plan_cache.clear();
+                self.forget_plans();
                 self.state.settings.borrow_mut().reset_all();
                 self.state.sequences.borrow_mut().clear();
                 crate::ddl::temp::empty_own(self)?;
