@@ -90,8 +90,8 @@ impl Cluster {
         crate::system::register();
         Ok(Arc::new(Cluster {
             storage: Storage::of(&engine),
-            started_xid: engine.txns.next_xid(),
             maintenance: crate::maintenance::progress::Registry::new(Arc::clone(&engine.disk)),
+            started_xid: engine.txns.next_xid(),
             engine,
             settings,
             databases: RwLock::new(DATABASES_RANK, HashMap::new()),

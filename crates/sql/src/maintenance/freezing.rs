@@ -9,8 +9,8 @@
 
 use crate::activity::TableCounts;
 use crate::session::SessionState;
-use base::Xid;
-use engine::catalog::model::Table;
+use base::{Result, Xid};
+use engine::catalog::model::{CatalogView, Table};
 use std::sync::atomic::Ordering;
 use vacuum::FreezeSettings;
 
@@ -32,7 +32,7 @@ pub(super) fn freeze_settings(
     state: &SessionState,
     table: &Table,
     automatic: bool,
-) -> FreezeSettings {
+) -> Result<FreezeSettings> {
     let get = |setting: &str, option: &str| age(state, table, setting, option, automatic);
     let rate = table
         .options
@@ -51,12 +51,20 @@ pub(super) fn freeze_settings(
     let server_max = u64::try_from(state.settings.borrow().int("autovacuum_freeze_max_age"));
     settings.max_age = settings.max_age.min(server_max.unwrap_or(u64::MAX));
     if automatic && let Some(counts) = state.database.activity.get(table.oid) {
-        let pages = u64::try_from(table.relpages).unwrap_or(0).max(1);
+        let pages = u64::from(state.relation_pages(table)?).max(1);
         let next = state.cluster.engine().txns.next_xid();
-        settings.quiet_age =
-            quiet_age(&counts, pages, table.relfrozenxid, next, settings.table_age);
+        // The counts began with the server, the table perhaps later.
+        let since = table.relfrozenxid.max(state.cluster.started_xid);
+        settings.quiet_age = quiet_age(&counts, pages, since, next, settings.table_age);
+        settings.min_age = settings.min_age.max(postponed(&settings));
     }
-    settings
+    Ok(settings)
+}
+
+/// Where pages go on changing, even what is older than `vacuum_freeze_min_age` is left alone for a while, in the hope that it is gone
+/// by the time that it has to be frozen; but never so long that an aggressive vacuum would follow upon the other.
+fn postponed(settings: &FreezeSettings) -> u64 {
+    settings.quiet_age.min(settings.table_age.min(settings.max_age / 100 * 95) / 2)
 }
 
 fn changes(counts: &TableCounts) -> i64 {
@@ -64,15 +72,9 @@ fn changes(counts: &TableCounts) -> i64 {
 }
 
 /// How long a page must have been left alone to be taken for one that does not change; 0: any may be.
-fn quiet_age(
-    counts: &TableCounts,
-    pages: u64,
-    relfrozenxid: Xid,
-    next: Xid,
-    table_age: u64,
-) -> u64 {
+fn quiet_age(counts: &TableCounts, pages: u64, since: Xid, next: Xid, table_age: u64) -> u64 {
     let at = counts.xid_at_vacuum.load(Ordering::Relaxed);
-    let from = u64::try_from(at).ok().filter(|x| *x > 0).unwrap_or(relfrozenxid.0);
+    let from = u64::try_from(at).ok().filter(|x| *x > 0).unwrap_or(since.0);
     let xids = next.0.saturating_sub(from).max(1);
     let done = changes(counts) - counts.changes_at_vacuum.load(Ordering::Relaxed);
     let Some(done) = u64::try_from(done).ok().filter(|n| *n > 0) else { return 0 };
@@ -109,5 +111,14 @@ mod tests {
         assert_eq!(age(1000, 3000), 0);
         counts.updated.fetch_add(10, Ordering::Relaxed);
         assert_eq!(age(100, 3000), 80_000);
+        // What is old is left until half the way to an aggressive vacuum.
+        let mut settings = FreezeSettings { table_age: 50_000, ..FreezeSettings::default() };
+        assert_eq!(postponed(&settings), 0);
+        settings.quiet_age = 8000;
+        assert_eq!(postponed(&settings), 8000);
+        settings.quiet_age = 80_000;
+        assert_eq!(postponed(&settings), 25_000);
+        settings.max_age = 10_000;
+        assert_eq!(postponed(&settings), 4750);
     }
 }

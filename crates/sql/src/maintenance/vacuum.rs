@@ -108,12 +108,12 @@ pub struct Target {
     pub columns: Vec<String>,
 }
 
-fn vacuum_settings(state: &SessionState, table: &Table, automatic: bool) -> VacuumSettings {
-    let freeze = freeze_settings(state, table, automatic);
+fn vacuum_settings(state: &SessionState, table: &Table, automatic: bool) -> Result<VacuumSettings> {
+    let freeze = freeze_settings(state, table, automatic)?;
     let s = state.settings.borrow();
     let own_memory = if automatic { s.int("autovacuum_work_mem") } else { -1 };
     let memory_kb = if own_memory >= 0 { own_memory } else { s.int("maintenance_work_mem") };
-    VacuumSettings {
+    Ok(VacuumSettings {
         freeze,
         work_mem_bytes: usize::try_from(memory_kb).unwrap_or(65_536).saturating_mul(1024),
         buffer_usage_limit_kb: usize::try_from(s.int("vacuum_buffer_usage_limit")).unwrap_or(2048),
@@ -125,7 +125,7 @@ fn vacuum_settings(state: &SessionState, table: &Table, automatic: bool) -> Vacu
         min_parallel_index_pages: u32::try_from(s.int("min_parallel_index_scan_size")).unwrap_or(0),
         track_io_timing: s.bool("track_io_timing"),
         track_cost_delay_timing: s.bool("track_cost_delay_timing"),
-    }
+    })
 }
 
 /// The table after its lock; None when there is nothing to do, of which the client has been told.
@@ -311,7 +311,7 @@ impl Session {
         }
         let started = Instant::now();
         let automatic = options.automatic;
-        let settings = vacuum_settings(&state, &table, automatic);
+        let settings = vacuum_settings(&state, &table, automatic)?;
         let merged = merged_options(&state, &table, options);
         let open = state.open_relation(&table)?;
         let facts = TableFacts {
