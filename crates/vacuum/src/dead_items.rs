@@ -94,16 +94,30 @@ impl DeadItems {
     /// Is it in?
     #[inline]
     pub fn contains(&self, tid: Tid) -> bool {
-        let entry = self.entry(tid.block);
+        self.entry_contains(self.entry(tid.block), tid.offset.0)
+    }
+
+    #[inline]
+    fn entry_contains(&self, entry: u64, o: u16) -> bool {
         if entry == 0 {
             return false;
         }
-        let o = tid.offset.0;
         if entry & BITMAP != 0 {
             let bits = &self.bitmaps[(entry >> 3) as usize];
             return bits.get(usize::from(o) / 64).is_some_and(|w| w >> (o % 64) & 1 != 0);
         }
         (0..(entry & 3)).any(|i| (entry >> (16 + 16 * i)) as u16 == o)
+    }
+
+    /// [`DeadItems::contains`] for questions of which neighbours are often about one block.
+    pub fn tester(&self) -> impl FnMut(Tid) -> bool {
+        let mut last = (BlockNumber(0), self.entry(BlockNumber(0)));
+        move |tid| {
+            if tid.block != last.0 {
+                last = (tid.block, self.entry(tid.block));
+            }
+            self.entry_contains(last.1, tid.offset.0)
+        }
     }
 
     /// The line pointers of a block, ascending.
@@ -159,12 +173,15 @@ mod tests {
             model.extend(offsets.iter().map(|o| (block, *o)));
         }
         assert_eq!(set.len(), model.len() as u64);
+        let mut tester = set.tester();
         for block in 0..20_010 {
             for offset in 0..320 {
                 let tid = Tid::new(BlockNumber(block), OffsetNumber(offset));
                 assert_eq!(set.contains(tid), model.contains(&(block, offset)));
+                assert_eq!(tester(tid), set.contains(tid));
             }
         }
+        drop(tester);
         let blocks: Vec<u32> = set.blocks().map(|b| b.0).collect();
         let expected: BTreeSet<u32> = model.iter().map(|m| m.0).collect();
         assert_eq!(blocks, expected.into_iter().collect::<Vec<_>>());

@@ -423,7 +423,7 @@ fn vacuum_one(
     keys: Option<RetailKeys>,
     control: &mut VacuumControl<'_>,
 ) -> Result<Outcome> {
-    let mut is_dead = |tid| dead.contains(tid);
+    let mut is_dead = dead.tester();
     let Some(mut keys) = keys else {
         let stats = index.bulk_delete(&mut is_dead, control)?;
         return Ok(Outcome { stats, method: IndexMethod::Bulk, missing: 0 });
