@@ -140,6 +140,13 @@ pub fn page(f: &Facts, advice: &Advice) -> String {
             f.options.iter().map(|(n, v)| format!("{n}={v}")).collect::<Vec<_>>().join(", "),
         );
     }
+    if f.watched_seconds < 3600.0 {
+        let _ = writeln!(
+            text,
+            "\n  The statistics cover {} only; ask again when they cover a day.",
+            span(f.watched_seconds)
+        );
+    }
     text.push('\n');
     for (at, item) in advice.items.iter().enumerate() {
         let _ = writeln!(text, "{}. {}", at + 1, item.what);

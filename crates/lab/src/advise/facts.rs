@@ -113,9 +113,9 @@ impl Facts {
         self.max_threshold.map_or(by_size, |most| by_size.min(most))
     }
 
-    /// Rows dying a second.
+    /// Rows dying a second that are VACUUM's: what HOT updates leave is mostly pruned by whoever comes by.
     pub fn dead_rate(&self) -> f64 {
-        self.updates + self.deletes
+        self.updates * (1.0 - self.hot_share) + self.deletes
     }
 
     /// Whether the storage parameters turn autovacuum off.
@@ -300,20 +300,34 @@ fn buffers(session: &mut Session, facts: &mut Facts, oid: &str) {
         let schema = session.optional(&sql).and_then(|r| text(&r, "nspname"));
         schema.map_or_else(String::new, |s| format!("{}.", quoted(&s)))
     };
+    // Asked first whether it is there: an error would stand in the server's log.
+    let there =
+        |session: &mut Session, sql: &str| session.rows(sql).is_ok_and(|rows| !rows.is_empty());
     let cache = place(session, "pg_buffercache");
-    let row = session.optional(&format!(
-        "SELECT count(*) AS cached, count(CASE WHEN b.isdirty THEN 1 END) AS dirty FROM {cache}pg_buffercache b WHERE b.reldatabase = \
-         (SELECT oid FROM pg_database WHERE datname = current_database()) AND b.relfilenode IN (SELECT pg_relation_filenode(oid) \
-         FROM pg_class WHERE oid = {oid} OR oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = {oid}))"
-    ));
-    if let Some(row) = row {
+    if there(session, &format!("SELECT 1 WHERE to_regclass('{cache}pg_buffercache') IS NOT NULL"))
+        && let Some(row) = session.optional(&format!(
+            "SELECT count(*) AS cached, count(CASE WHEN b.isdirty THEN 1 END) AS dirty FROM {cache}pg_buffercache b \
+             WHERE b.reldatabase = (SELECT oid FROM pg_database WHERE datname = current_database()) AND b.relfilenode IN \
+             (SELECT pg_relation_filenode(oid) FROM pg_class WHERE oid = {oid} OR oid IN \
+             (SELECT indexrelid FROM pg_index WHERE indrelid = {oid}))"
+        ))
+    {
         facts.cached_buffers = Some(number(&row, "cached"));
         facts.dirty_buffers = Some(number(&row, "dirty"));
     }
     let map = place(session, "pg_visibility");
-    let known = session
-        .optional(&format!("SELECT all_visible - all_frozen AS pages FROM {map}pg_visibility_map_summary({oid}::regclass)"))
-        .or_else(|| session.optional(&format!("SELECT relallvisible - relallfrozen AS pages FROM pg_class WHERE oid = {oid}")));
+    let mut known = None;
+    if there(session, "SELECT 1 FROM pg_proc WHERE proname = 'pg_visibility_map_summary'") {
+        known = session.optional(&format!(
+            "SELECT all_visible - all_frozen AS pages FROM {map}pg_visibility_map_summary({oid}::regclass)"
+        ));
+    }
+    let column = "SELECT 1 FROM pg_attribute WHERE attrelid = 'pg_class'::regclass AND attname = 'relallfrozen'";
+    if known.is_none() && there(session, column) {
+        let sql =
+            format!("SELECT relallvisible - relallfrozen AS pages FROM pg_class WHERE oid = {oid}");
+        known = session.optional(&sql);
+    }
     facts.backlog_pages = known.map(|r| number(&r, "pages").max(0.0));
 }
 

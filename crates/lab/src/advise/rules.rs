@@ -186,7 +186,8 @@ fn wanted_trigger(f: &Facts) -> f64 {
     // Ebb takes few dead rows out of an index by their keys; PostgreSQL reads every index whole.
     let least: f64 =
         if f.ebb || f.indexes.is_empty() { 1000.0 } else { (BYPASS * f.live).max(1000.0) };
-    let in_time = f.dead_rate().max(f.dead_rate_now.unwrap_or(0.0)) * SHORTEST_INTERVAL;
+    let now = f.dead_rate_now.unwrap_or(0.0) * (1.0 - f.hot_share);
+    let in_time = f.dead_rate().max(now) * SHORTEST_INTERVAL;
     in_time.clamp(least.min(most), most)
 }
 
@@ -228,7 +229,7 @@ fn scale_factor(f: &Facts, d: &mut Draft) {
         let factor = nice((wanted - f.threshold).max(0.0) / f.live);
         d.set("autovacuum_vacuum_scale_factor", factor.clone());
         let why = format!(
-            "Autovacuum now waits for {} dead rows ({} of the table), about {} at {}/s. Smaller, more frequent vacuums keep the table small and each one short; more often than every five minutes would not pay: {by_index}.",
+            "Autovacuum now waits for {} dead rows ({} of the table), about {} at {}/s that HOT pruning does not take. Smaller, more frequent vacuums keep the table small and each one short; more often than every five minutes would not pay: {by_index}.",
             count(now),
             share(now / f.live),
             span(interval),
@@ -256,8 +257,9 @@ fn scale_factor(f: &Facts, d: &mut Draft) {
 
 /// Rows that only come: their pages should be frozen while they are in memory.
 fn inserts(f: &Facts, d: &mut Draft) {
+    let changed = f.updates + f.deletes;
     if f.inserts <= 0.0
-        || f.inserts < 10.0 * f.dead_rate()
+        || f.inserts < 10.0 * changed
         || heap(f) < SMALL_TABLE
         || f.insert_threshold < 0.0
     {
@@ -277,7 +279,7 @@ fn inserts(f: &Facts, d: &mut Draft) {
             spike,
         );
     }
-    if !f.ebb && f.dead_rate() * 100.0 < f.inserts && f.freeze_min_age > 1e6 {
+    if !f.ebb && changed * 100.0 < f.inserts && f.freeze_min_age > 1e6 {
         d.set("autovacuum_freeze_min_age", "0");
         d.say(
             "Freeze rows at their first vacuum",

@@ -156,11 +156,17 @@ fn no_setting_helps_against_an_old_snapshot() {
 
 #[test]
 fn ebb_needs_no_large_ring_and_no_large_batches() {
-    let facts = Facts { ebb: true, updates: 100.0, ..ordinary() };
+    let facts = Facts { ebb: true, updates: 100.0, hot_share: 0.0, fillfactor: 90.0, ..ordinary() };
     let said = text(&advise(&facts));
     assert!(!said.contains("BUFFER_USAGE_LIMIT"), "{said}");
     // 30,000 dead rows in five minutes; PostgreSQL would not be sent over its indexes for less than 2 %.
     assert!(said.contains("autovacuum_vacuum_scale_factor = 0.002"), "{said}");
+}
+
+#[test]
+fn what_hot_pruning_takes_is_not_counted() {
+    let quiet = Facts { updates: 1000.0, hot_share: 1.0, scale_factor: 0.05, ..ordinary() };
+    assert!(!text(&advise(&quiet)).contains("scale_factor"));
 }
 
 #[test]
