@@ -1,4 +1,4 @@
-//! A server's own counters and the kernel's, before and after.
+//! A server's own counters, before and after, and the kernel's of its processes.
 //!
 //! Which views a server has is asked of the server. What it does not have is none here, not 0.
 
@@ -27,8 +27,6 @@ pub const VACUUM_WRITES: &str = "vacuum writes";
 pub const FULL_PAGE_IMAGES: &str = "full page images";
 /// Buffers that checkpoints wrote.
 pub const CHECKPOINT_BUFFERS: &str = "checkpoint buffers";
-/// The kernel's count of write calls by all processes of the server, to whatever file.
-pub const WRITE_CALLS: &str = "write calls";
 
 impl Counters {
     /// One counter, where the server has it.
@@ -44,8 +42,8 @@ impl Counters {
         Counters(self.0.iter().filter_map(difference).collect())
     }
 
-    /// Reads the views that there are, and `/proc` for these processes.
-    pub fn read(client: &mut Client, pids: &[u32]) -> Result<Counters> {
+    /// Reads the views that there are.
+    pub fn read(client: &mut Client) -> Result<Counters> {
         let mut all = BTreeMap::new();
         let version: u32 = client.value("SHOW server_version_num")?.parse()?;
         let lsn = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')";
@@ -104,20 +102,16 @@ impl Counters {
             _ => "SELECT buffers_checkpoint FROM pg_stat_bgwriter",
         };
         ask(&[CHECKPOINT_BUFFERS], written);
-        if let Some(calls) = write_calls(pids) {
-            all.insert(WRITE_CALLS, calls);
-        }
         Ok(Counters(all))
     }
 }
 
-/// Write calls of these processes so far.
-#[expect(clippy::cast_precision_loss, reason = "a count of calls, far below 2^52")]
-fn write_calls(pids: &[u32]) -> Option<f64> {
+/// The kernel's count of write calls by these processes, to whatever file.
+pub fn write_calls(pids: &[u32]) -> Option<f64> {
     let of = |pid: &u32| -> Option<u64> {
         let text = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
         text.lines().find_map(|l| l.strip_prefix("syscw: "))?.trim().parse().ok()
     };
     let calls: Vec<u64> = pids.iter().filter_map(of).collect();
-    if calls.is_empty() { None } else { Some(calls.iter().sum::<u64>() as f64) }
+    if calls.is_empty() { None } else { Some(crate::measure::count(calls.iter().sum())) }
 }

@@ -5,7 +5,7 @@
 //! whether there are any.
 
 use crate::client::{Client, Target};
-use crate::counters::Counters;
+use crate::counters::{self, Counters};
 use crate::plan::Plan;
 use crate::results::{Experiment, Kind, Results, ServerInfo};
 use crate::servers::{Make, Server, Stop};
@@ -226,16 +226,21 @@ impl Subject {
 
     /// The counters now.
     pub fn counters(&self) -> Result<Counters> {
-        let pids = match &self.place {
-            Place::Started(server) => server.pids(),
-            Place::Running(_) => Vec::new(),
-        };
-        Counters::read(&mut self.connect()?, &pids)
+        Counters::read(&mut self.connect()?)
     }
 
-    /// The counters when all sessions before have told theirs: PostgreSQL's tell within a second of rest.
+    /// Write calls of all its processes that live now: a session's go with it.
+    pub fn write_calls(&self) -> Option<f64> {
+        match &self.place {
+            Place::Started(server) => counters::write_calls(&server.pids()),
+            Place::Running(_) => None,
+        }
+    }
+
+    /// The counters when all sessions before have told theirs. PostgreSQL's tell as they end, and its processes
+    /// in the background within their next rounds; before 15 a file in between is half a second old.
     pub fn settled_counters(&self) -> Result<Counters> {
-        std::thread::sleep(Duration::from_millis(1200));
+        std::thread::sleep(Duration::from_millis(if self.version < 150_000 { 1200 } else { 300 }));
         self.counters()
     }
 

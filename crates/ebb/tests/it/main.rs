@@ -7,6 +7,7 @@ mod durability;
 mod experiments;
 mod fuzz;
 mod isolation;
+mod lab;
 mod pgbench;
 mod queue;
 mod settings;

@@ -3,11 +3,11 @@
 //! On the tables of experiments 1, 3 and 4. Which servers can is asked of them: one that can't parse the statement
 //! sits out.
 
+use crate::Result;
 use crate::measure::count;
 use crate::plan::{Plan, Progress};
 use crate::results::{Bound, Experiment, Figure, Results};
 use crate::subject::{self, Fresh, Subject};
-use crate::{Result, load};
 use serde_json::Value;
 use std::time::Instant;
 
@@ -75,7 +75,7 @@ pub fn run(
     progress.begin("explain", (subjects.len() * (plan.rounds * cases.len() + 4)) as u64);
     let ring = super::ring::statements(rows * 4 / 5);
     let build = |subject: &Subject| -> Result<()> {
-        load::fill(&subject.pgbench, &subject.target(), &["-s", &scale.to_string()])?;
+        super::fill_accounts(subject, scale, rows)?;
         subject.sql(&ring.iter().map(String::as_str).collect::<Vec<_>>())
     };
     for subject in &mut subjects {

@@ -76,7 +76,7 @@ pub fn run(
     results: &mut Results,
     e: &mut Experiment,
 ) -> Result<()> {
-    let seconds = plan.scaled(15).clamp(4, 240);
+    let seconds = plan.scaled(15).clamp(2, 240);
     let xids = seconds * u64::from(RATE * XIDS);
     // PostgreSQL takes no less than 100,000.
     let ages = Ages { seconds, xids, freeze_max_age: (xids / 3).max(100_000) };
@@ -143,7 +143,7 @@ pub fn run(
 
 impl Ages {
     fn update_seconds(&self) -> u64 {
-        (self.seconds / 2).max(2)
+        (self.seconds / 2).max(1)
     }
 
     /// So that there are some two dozen vacuums.
@@ -202,7 +202,8 @@ fn one(
     let texts: Vec<&str> = seen.vacuums.iter().map(|v| v.text.as_str()).collect();
     e.report(&label, x, &format!("every automatic vacuum of {table}"), &texts.join("\n"));
     let reported: Vec<f64> = seen.vacuums.iter().filter_map(VacuumReport::elapsed_s).collect();
-    let lengths = if seen.lengths.is_empty() { reported } else { seen.lengths.clone() };
+    let timed = seen.lengths.iter().any(|l| *l > 0.0);
+    let lengths = if timed { seen.lengths.clone() } else { reported };
     let sum = |of: fn(&VacuumReport) -> Option<f64>| {
         let values: Vec<f64> = seen.vacuums.iter().filter_map(of).collect();
         if values.is_empty() { None } else { Some(values.iter().sum::<f64>()) }

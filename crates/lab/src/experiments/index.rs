@@ -12,6 +12,8 @@ use crate::{Result, load, vacuum_report};
 use std::time::Instant;
 
 const SOME: &[u64] = &[1, 5, 21, 55];
+/// Of a table that is there to try the experiment itself.
+const FEW: &[u64] = &[1, 55];
 const ALL: &[u64] = &[1, 2, 3, 5, 8, 13, 21, 34, 55];
 
 /// A variant: its name, and the figures of ON and OFF.
@@ -69,11 +71,12 @@ pub fn run(
         "the same on a fresh copy with INDEX_CLEANUP off".into(),
     ];
     let large = rows >= 5_000_000 || plan.scale >= 5.0;
-    let percents = if large { ALL } else { SOME };
+    let some = if rows < 100_000 { FEW } else { SOME };
+    let percents = if large { ALL } else { some };
     let pool = super::pool(rows);
     let settings = [("shared_buffers", pool.as_str()), ("autovacuum", "off")];
     let mut subjects = subject::open(plan, &settings, results, e)?;
-    let cells = 2 * (percents.len() + 2 * SOME.len());
+    let cells = 2 * (percents.len() + 2 * some.len());
     progress.begin("index", (subjects.len() * (plan.rounds * cells + 8)) as u64);
     let mut built = None;
     for variant in &VARIANTS {
@@ -87,7 +90,7 @@ pub fn run(
                 subject.save()?;
             }
         }
-        let percents = if variant.name.is_empty() { percents } else { SOME };
+        let percents = if variant.name.is_empty() { percents } else { some };
         for round in 0..plan.rounds {
             for n in percents {
                 for mode in ["on", "off"] {
@@ -107,12 +110,12 @@ pub fn run(
 }
 
 fn build(subject: &Subject, scale: u64, rows: u64, second_index: bool) -> Result<()> {
-    let (pgbench, target, scale) = (&subject.pgbench, subject.target(), scale.to_string());
     if !second_index {
-        load::fill(pgbench, &target, &["-s", &scale])?;
+        super::fill_accounts(subject, scale, rows)?;
         return subject.sql(&["CHECKPOINT"]);
     }
-    load::fill(pgbench, &target, &["-I", "dt", "-s", &scale])?;
+    let (pgbench, target) = (&subject.pgbench, subject.target());
+    load::fill(pgbench, &target, &["-I", "dt", "-s", &scale.to_string()])?;
     subject.sql(&[
         "ALTER TABLE pgbench_accounts ADD COLUMN code text",
         &format!(

@@ -14,7 +14,7 @@ pub mod sync;
 use crate::plan::{Plan, Progress};
 use crate::results::{Experiment, Figure, Results};
 use crate::subject::Subject;
-use crate::{Result, trace};
+use crate::{Result, load, trace};
 
 /// Runs the plan's experiments; what was measured before an error stays in the results.
 pub fn run(plan: &Plan, progress: &dyn Progress, results: &mut Results) -> Result<()> {
@@ -40,10 +40,27 @@ pub fn run(plan: &Plan, progress: &dyn Progress, results: &mut Results) -> Resul
     Ok(())
 }
 
-/// pgbench's scale for as many rows as the plan wants, and the rows that it makes.
+/// pgbench's scale for as many rows as the plan wants, and the rows: whole scales, or a part of one.
 fn pgbench_rows(plan: &Plan, small: u64) -> (u64, u64) {
-    let scale = plan.rows(small).div_ceil(100_000);
-    (scale, scale * 100_000)
+    let rows = plan.rows(small);
+    let scale = rows.div_ceil(100_000);
+    (scale, if rows < 100_000 { rows } else { scale * 100_000 })
+}
+
+/// Makes pgbench's tables with that many accounts: by pgbench itself, unless they are a part of a scale.
+fn fill_accounts(subject: &Subject, scale: u64, rows: u64) -> Result<()> {
+    let (pgbench, target, scale) = (&subject.pgbench, subject.target(), scale.to_string());
+    if rows >= 100_000 {
+        return load::fill(pgbench, &target, &["-s", &scale]);
+    }
+    load::fill(pgbench, &target, &["-I", "dt", "-s", &scale])?;
+    subject.sql(&[
+        &format!(
+            "INSERT INTO pgbench_accounts SELECT g, 1, 0, '' FROM generate_series(1, {rows}) g"
+        ),
+        "VACUUM ANALYZE pgbench_accounts",
+        "ALTER TABLE pgbench_accounts ADD PRIMARY KEY (aid)",
+    ])
 }
 
 /// A pool that such a table and its indexes fit in, of which an eighth is more than any ring that is tried.

@@ -105,13 +105,14 @@ fn one(
     };
     subject.fresh(how, e, build)?;
     let mut client = subject.connect()?;
-    let before = subject.counters()?;
+    let (before, calls_before) = (subject.counters()?, subject.write_calls());
     let (from, begun) = (trace::now(), Instant::now());
     let outcome = client.run(&sql)?;
     let elapsed = begun.elapsed().as_secs_f64();
     let held = client.run(HELD).ok().map(|o| o.rows());
     client.run("CHECKPOINT")?;
     let to = trace::now();
+    let calls = subject.write_calls().zip(calls_before).map(|(now, then)| now - then);
     if how.traced {
         client.close();
         if let Some(t) = subject.traced(from, to)? {
@@ -127,6 +128,7 @@ fn one(
         }
         return Ok(());
     }
+    client.close();
     let delta = subject.settled_counters()?.since(&before);
     let text = notices(&outcome);
     let report = vacuum_report::parse(&text).into_iter().next().unwrap_or_default();
@@ -157,13 +159,12 @@ fn one(
         e.report(&label, x, "pg_buffercache after VACUUM", &lines);
     }
     if !subject.traces()
-        && let Some(all) = delta.get(crate::counters::WRITE_CALLS)
+        && let Some(all) = calls
     {
         let wal = delta.get(crate::counters::WAL_WRITES).unwrap_or(0.0);
         e.record(&label, x, f::WRITE_CALLS, all - wal);
     }
     e.report(&label, x, &sql, &text);
-    client.close();
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use crate::counters::{VACUUM_WRITES, WAL_BYTES, WAL_SYNCS};
 use crate::plan::{Plan, Progress};
 use crate::results::{Bound, Experiment, Figure, Results, figure as f};
 use crate::subject::{self, Fresh, Subject};
-use crate::{Result, load, measure, trace, vacuum_report};
+use crate::{Result, measure, trace, vacuum_report};
 use std::time::Instant;
 
 /// What each limit is called, and what the statement says.
@@ -43,7 +43,7 @@ pub fn run(
     let rounds = plan.rounds + usize::from(plan.trace);
     progress.begin("sync", (subjects.len() * (LIMITS.len() * rounds + 4)) as u64);
     let build = |subject: &Subject| -> Result<()> {
-        load::fill(&subject.pgbench, &subject.target(), &["-s", &scale.to_string()])?;
+        super::fill_accounts(subject, scale, rows)?;
         subject.sql(&[&update, "CHECKPOINT"])
     };
     for subject in &mut subjects {
