@@ -192,11 +192,6 @@ fn a_run_killed_while_it_makes_a_cluster_leaves_nothing() {
 }
 
 #[test]
-fn a_run_killed_while_its_server_works_leaves_nothing() {
-    stopped("-KILL", "log");
-}
-
-#[test]
 fn a_run_interrupted_between_turns_leaves_nothing() {
     stopped("-INT", "saved");
 }
