@@ -13,6 +13,7 @@
 mod aggregates;
 mod calls;
 mod coerce;
+mod comparisons;
 mod dml;
 mod exprs;
 mod from;

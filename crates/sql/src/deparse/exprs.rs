@@ -1,9 +1,8 @@
 //! Expressions.
 
 use super::Printer;
-use crate::query::{FrameBound, FrameExclude, FrameMode, WindowDefinition};
 use base::{Oid, Result};
-use expr::tree::{CallForm, RowCompareOp, SortKey};
+use expr::tree::{CallForm, RowCompareOp};
 use expr::{BoolTestKind, Constant, Expr, SqlValueFunction as S, SubLinkKind, TypeRef};
 use types::oids::*;
 use types::{Datum, format_type, quote_ident, quote_literal};
@@ -63,7 +62,7 @@ pub(crate) fn looks_like_function(e: &Expr) -> bool {
     }
 }
 
-fn arithmetic(op: &str) -> u8 {
+pub(super) fn arithmetic(op: &str) -> u8 {
     match op {
         "+" | "-" => 1,
         "*" | "/" | "%" => 2,
@@ -71,7 +70,7 @@ fn arithmetic(op: &str) -> u8 {
     }
 }
 
-fn operator_of(e: &Expr) -> Option<&'static str> {
+pub(super) fn operator_of(e: &Expr) -> Option<&'static str> {
     match e {
         Expr::Call { form: CallForm::Operator, operator, args, .. } if args.len() == 2 => {
             Some(operator_name(*operator))
@@ -104,19 +103,19 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn open(&mut self) {
+    pub(super) fn open(&mut self) {
         if !self.pretty {
             self.text("(");
         }
     }
-    fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         if !self.pretty {
             self.text(")");
         }
     }
 
     /// An operand: in parentheses where they are needed.
-    fn operand(&mut self, e: &Expr) -> Result<()> {
+    pub(super) fn operand(&mut self, e: &Expr) -> Result<()> {
         if self.pretty && !is_simple(e) {
             self.text("(");
             self.expr(e)?;
@@ -332,7 +331,7 @@ impl Printer<'_> {
         }
     }
 
-    fn function_like(&mut self, name: &str, args: &[Expr]) -> Result<()> {
+    pub(super) fn function_like(&mut self, name: &str, args: &[Expr]) -> Result<()> {
         self.text(name);
         self.text("(");
         self.list(args)?;
@@ -449,7 +448,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn cast(&mut self, arg: &Expr, ty: TypeRef) -> Result<()> {
+    pub(super) fn cast(&mut self, arg: &Expr, ty: TypeRef) -> Result<()> {
         match arg {
             Expr::Const(c) if c.ty.oid == ty.oid && c.ty.typmod < 0 => {
                 self.constant(c, true)?;
@@ -466,144 +465,6 @@ impl Printer<'_> {
         }
         self.text("::");
         self.text(&format_type(ty.oid, ty.typmod));
-        Ok(())
-    }
-
-    fn call(
-        &mut self,
-        function: u32,
-        args: &[Expr],
-        ty: TypeRef,
-        operator: u32,
-        form: CallForm,
-    ) -> Result<()> {
-        match (form, args) {
-            (CallForm::ImplicitCast | CallForm::ExplicitCast, [arg, rest @ ..]) => {
-                let typmod = match rest.first() {
-                    Some(Expr::Const(Constant { value: Datum::Int4(n), .. })) => *n,
-                    _ => ty.typmod,
-                };
-                // The length cast round a type cast is one cast.
-                let inner = match arg {
-                    Expr::Call {
-                        form: CallForm::ExplicitCast | CallForm::ImplicitCast,
-                        args,
-                        ty: t,
-                        ..
-                    } if t.oid == ty.oid && args.len() == 1 => &args[0],
-                    Expr::Relabel { arg, ty: t, .. } | Expr::CoerceViaIo { arg, ty: t, .. }
-                        if t.oid == ty.oid =>
-                    {
-                        arg
-                    }
-                    other => other,
-                };
-                self.cast(inner, TypeRef { oid: ty.oid, typmod })
-            }
-            (CallForm::Operator, [left, right]) => {
-                let name = operator_name(operator);
-                let own = arithmetic(name);
-                self.open();
-                let loose = |e: &Expr, right: bool| {
-                    let inner = operator_of(e).map_or(0, arithmetic);
-                    own > 0 && inner > 0 && (inner > own || (inner == own && !right))
-                };
-                if self.pretty && loose(left, false) {
-                    self.expr(left)?;
-                } else {
-                    self.operand(left)?;
-                }
-                self.text(" ");
-                self.text(name);
-                self.text(" ");
-                if self.pretty && loose(right, true) {
-                    self.expr(right)?;
-                } else {
-                    self.operand(right)?;
-                }
-                self.close();
-                Ok(())
-            }
-            (CallForm::Operator, [arg]) => {
-                self.open();
-                self.text(operator_name(operator));
-                self.text(" ");
-                self.operand(arg)?;
-                self.close();
-                Ok(())
-            }
-            (CallForm::SqlSyntax, _) => self.sql_syntax(function, args),
-            _ => {
-                let name = function_name(function);
-                self.text(&quote_ident(&name).into_owned_string());
-                self.text("(");
-                self.list(args)?;
-                self.text(")");
-                Ok(())
-            }
-        }
-    }
-
-    fn sql_syntax(&mut self, function: u32, args: &[Expr]) -> Result<()> {
-        let name = function_name(function);
-        match (name.as_str(), args) {
-            ("timezone", [zone, value]) => {
-                self.text("(");
-                self.operand(value)?;
-                self.text(" AT TIME ZONE ");
-                self.operand(zone)?;
-                self.text(")");
-                Ok(())
-            }
-            ("extract", [Expr::Const(Constant { value: Datum::Text(f), .. }), value]) => {
-                self.text("EXTRACT(");
-                self.text(f.as_str());
-                self.text(" FROM ");
-                self.expr(value)?;
-                self.text(")");
-                Ok(())
-            }
-            ("position", [hay, needle]) => {
-                self.text("POSITION((");
-                self.expr(needle)?;
-                self.text(") IN (");
-                self.expr(hay)?;
-                self.text("))");
-                Ok(())
-            }
-            ("substring", [value, rest @ ..]) => {
-                self.words("SUBSTRING(", value, &[" FROM ", " FOR "], rest)
-            }
-            ("overlay", [value, rest @ ..]) => {
-                self.words("OVERLAY(", value, &[" PLACING ", " FROM ", " FOR "], rest)
-            }
-            ("btrim" | "ltrim" | "rtrim", [value, rest @ ..]) => {
-                self.text(match name.as_str() {
-                    "btrim" => "TRIM(BOTH",
-                    "ltrim" => "TRIM(LEADING",
-                    _ => "TRIM(TRAILING",
-                });
-                if let Some(what) = rest.first() {
-                    self.text(" ");
-                    self.expr(what)?;
-                }
-                self.text(" FROM ");
-                self.expr(value)?;
-                self.text(")");
-                Ok(())
-            }
-            _ => self.function_like(&name, args),
-        }
-    }
-
-    fn words(&mut self, head: &str, first: &Expr, words: &[&str], rest: &[Expr]) -> Result<()> {
-        self.text(head);
-        self.expr(first)?;
-        for (w, e) in words.iter().zip(rest) {
-            self.text(w);
-            self.expr(e)?;
-        }
-        self.text(")");
         Ok(())
     }
 
@@ -663,130 +524,6 @@ impl Printer<'_> {
         self.indent -= 4;
         self.line(0);
         self.text("END");
-        Ok(())
-    }
-
-    pub fn sort_keys(&mut self, keys: &[SortKey]) -> Result<()> {
-        for (i, k) in keys.iter().enumerate() {
-            if i > 0 {
-                self.text(", ");
-            }
-            self.expr(&k.expr)?;
-            self.direction(k.descending, k.nulls_first);
-        }
-        Ok(())
-    }
-
-    pub fn direction(&mut self, descending: bool, nulls_first: bool) {
-        if descending {
-            self.text(" DESC");
-        }
-        if nulls_first != descending {
-            self.text(if nulls_first { " NULLS FIRST" } else { " NULLS LAST" });
-        }
-    }
-
-    fn aggregate(&mut self, a: &expr::tree::AggregateCall) -> Result<()> {
-        self.text(&function_name(a.function));
-        self.text("(");
-        if a.distinct {
-            self.text("DISTINCT ");
-        }
-        if a.star {
-            self.text("*");
-        }
-        if a.direct_args > 0 || (a.args.len() > a.direct_args && within_group(a.function)) {
-            self.list(&a.args[..a.direct_args])?;
-            self.text(") WITHIN GROUP (ORDER BY ");
-            self.sort_keys(&a.order_by)?;
-        } else {
-            self.list(&a.args)?;
-            if !a.order_by.is_empty() {
-                self.text(" ORDER BY ");
-                self.sort_keys(&a.order_by)?;
-            }
-        }
-        self.text(")");
-        self.filter(a.filter.as_deref())
-    }
-
-    fn filter(&mut self, f: Option<&Expr>) -> Result<()> {
-        if let Some(f) = f {
-            self.text(" FILTER (WHERE ");
-            self.expr(f)?;
-            self.text(")");
-        }
-        Ok(())
-    }
-
-    fn window_call(&mut self, w: &expr::tree::WindowCall) -> Result<()> {
-        self.text(&function_name(w.function));
-        self.text("(");
-        if w.star {
-            self.text("*");
-        }
-        self.list(&w.args)?;
-        self.text(")");
-        self.filter(w.filter.as_deref())?;
-        self.text(" OVER ");
-        if let Some(d) = self.levels.last().and_then(|q| q.windows.get(w.window)) {
-            match &d.name {
-                Some(n) => self.text(&quote_ident(n).into_owned_string()),
-                None => self.window(d)?,
-            }
-        }
-        Ok(())
-    }
-
-    pub fn window(&mut self, d: &WindowDefinition) -> Result<()> {
-        self.text("(");
-        let mut space = "";
-        if !d.partition_by.is_empty() {
-            self.text("PARTITION BY ");
-            self.list(&d.partition_by)?;
-            space = " ";
-        }
-        if !d.order_by.is_empty() {
-            self.text(space);
-            self.text("ORDER BY ");
-            self.sort_keys(&d.order_by)?;
-            space = " ";
-        }
-        if d.frame.explicit {
-            self.text(space);
-            self.text(match d.frame.mode {
-                FrameMode::Rows => "ROWS BETWEEN ",
-                FrameMode::Range => "RANGE BETWEEN ",
-                FrameMode::Groups => "GROUPS BETWEEN ",
-            });
-            self.bound(&d.frame.start)?;
-            self.text(" AND ");
-            self.bound(&d.frame.end)?;
-            self.text(match d.frame.exclude {
-                FrameExclude::NoOthers => "",
-                FrameExclude::CurrentRow => " EXCLUDE CURRENT ROW",
-                FrameExclude::Group => " EXCLUDE GROUP",
-                FrameExclude::Ties => " EXCLUDE TIES",
-            });
-        }
-        self.text(")");
-        Ok(())
-    }
-
-    fn bound(&mut self, b: &FrameBound) -> Result<()> {
-        match b {
-            FrameBound::UnboundedPreceding => self.text("UNBOUNDED PRECEDING"),
-            FrameBound::UnboundedFollowing => self.text("UNBOUNDED FOLLOWING"),
-            FrameBound::CurrentRow => self.text("CURRENT ROW"),
-            FrameBound::Preceding(e) => {
-                self.expr(e)?;
-                self.text(" PRECEDING");
-            }
-            FrameBound::Following(e) => {
-                self.expr(e)?;
-                self.text(" FOLLOWING");
-            }
-        }
         Ok(())
     }
 
@@ -863,7 +600,7 @@ fn test_parts(t: &Expr) -> (Vec<&Expr>, &'static str) {
     }
 }
 
-fn within_group(function: u32) -> bool {
+pub(super) fn within_group(function: u32) -> bool {
     types::facts::aggregate(Oid(function)).is_some_and(|a| a.kind != 'n')
 }
 

@@ -8,6 +8,7 @@
 //! What is printed parses back to the same tree (casts that nobody wrote are left out, as the parser adds
 //! them again).
 
+mod calls;
 mod definitions;
 mod exprs;
 mod queries;

@@ -11,8 +11,10 @@
 mod alter;
 pub mod ast;
 mod create;
+mod create_table;
 mod dml;
 mod expr;
+mod from;
 pub mod keywords;
 mod lexer;
 mod parser;
