@@ -51,10 +51,10 @@ pub fn page(f: &Facts, advice: &Advice) -> String {
     line(
         "size",
         format!(
-            "{} heap, {} in {} indexes, {} TOAST",
+            "{} heap, {} in {}, {} TOAST",
             size(f.heap_bytes),
             size(f.index_bytes()),
-            f.indexes.len(),
+            match f.indexes.len() { 1 => "1 index".to_owned(), n => format!("{n} indexes") },
             size(f.toast_bytes)
         ),
     );

@@ -12,6 +12,7 @@ use crate::Result;
 use crate::results::{Experiment, Figure, Results, Row, Series, figure as f, number_of};
 use bars::Bars;
 use lines::{Axis, Line, Lines};
+use paint::Stroke;
 pub(crate) use paint::bytes;
 
 /// A plot, at both widths.
@@ -161,7 +162,8 @@ fn time_plot(e: &Experiment, servers: &[&str], figure: &str, title: &str) -> Res
     let series: Vec<&Series> =
         e.series.iter().filter(|s| s.figure == figure && !s.points.is_empty()).collect();
     let Some(first) = series.first() else { return Ok(None) };
-    let settings = distinct(series.iter().map(|s| s.x.as_str()));
+    // Of all the experiment's series, so that a setting is drawn alike in each plot.
+    let settings = distinct(e.series.iter().map(|s| s.x.as_str()));
     let label = |s: &Series| match s.x.as_str() {
         "" => s.server.clone(),
         x => format!("{}, {x}", s.server),
@@ -176,7 +178,7 @@ fn time_plot(e: &Experiment, servers: &[&str], figure: &str, title: &str) -> Res
             .map(|s| Line {
                 label: label(s),
                 colour: servers.iter().position(|l| *l == s.server).unwrap_or(servers.len()),
-                dashed: settings.iter().position(|x| *x == s.x).unwrap_or(0) % 2 == 1,
+                stroke: Stroke::nth(settings.iter().position(|x| *x == s.x).unwrap_or(0)),
                 points: s.points.clone(),
             })
             .collect(),
@@ -210,7 +212,7 @@ fn curve_plot(
                 lines.push(Line {
                     label: format!("{server}, {word}"),
                     colour,
-                    dashed: at % 2 == 1,
+                    stroke: Stroke::nth(at),
                     points,
                 });
             }

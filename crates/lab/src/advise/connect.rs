@@ -17,6 +17,9 @@ pub struct Session(Client);
 impl Session {
     /// Connects by `postgres://…`, or by `host=… user=…`.
     pub fn new(server: &str) -> Result<Session> {
+        if server.contains("sslmode=verify") || server.contains("sslmode=allow") {
+            return Err("sslmode is disable, prefer or require here; no certificate is verified".into());
+        }
         let mut config: Config = server.parse().map_err(|e| plain(&e))?;
         config.application_name("ebb lab advise");
         if config.get_connect_timeout().is_none() {

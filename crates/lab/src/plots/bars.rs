@@ -31,7 +31,7 @@ impl Bars<'_> {
         let keys: Vec<Key<'_>> = self
             .series
             .iter()
-            .map(|(colour, label, _)| Key { label, colour: *colour, dashed: None })
+            .map(|(colour, label, _)| Key { label, colour: *colour, stroke: None })
             .collect();
         let one = i32::try_from(self.series.len()).unwrap_or(1) * BAR + GAP;
         let groups = i32::try_from(self.groups.len()).unwrap_or(1);

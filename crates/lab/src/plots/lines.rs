@@ -1,6 +1,6 @@
 //! Lines: figures over time on plain axes, curves over a setting on logarithmic ones.
 
-use super::paint::{self, Key, SMALL, failed, heading, mark, text, whole, width};
+use super::paint::{self, Key, Stroke, SMALL, failed, heading, mark, text, whole, width};
 use crate::Result;
 use plotters::coord::Shift;
 use plotters::element::DashedPathElement;
@@ -25,8 +25,8 @@ pub struct Line {
     pub label: String,
     /// The place of its server.
     pub colour: usize,
-    /// Whether it is dashed and its marks open.
-    pub dashed: bool,
+    /// Solid, dashed or dotted.
+    pub stroke: Stroke,
     /// In the order of x.
     pub points: Vec<(f64, f64)>,
 }
@@ -57,7 +57,7 @@ impl Lines<'_> {
         let keys: Vec<Key<'_>> = self
             .lines
             .iter()
-            .map(|l| Key { label: &l.label, colour: l.colour, dashed: Some(l.dashed) })
+            .map(|l| Key { label: &l.label, colour: l.colour, stroke: Some(l.stroke) })
             .collect();
         let mut scratch = String::new();
         let top = {
@@ -171,16 +171,15 @@ impl Lines<'_> {
         let points: Vec<(i32, i32)> =
             curve.points.iter().map(|(x, y)| (x_at(*x), y_at(*y))).collect();
         let style = paint::colour(curve.colour).stroke_width(2);
-        if curve.dashed {
-            let dashes = DashedPathElement::new(points.clone(), 7, 4, style);
-            area.draw(&dashes).map_err(failed)?;
-        } else {
-            area.draw(&PathElement::new(points.clone(), style)).map_err(failed)?;
+        match curve.stroke.dashes() {
+            None => area.draw(&PathElement::new(points.clone(), style)),
+            Some((on, off)) => area.draw(&DashedPathElement::new(points.clone(), on, off, style)),
         }
+        .map_err(failed)?;
         // Many points are a line of their own; a few are marked.
         let each = points.len().div_ceil(24);
         for at in points.iter().step_by(each.max(1)) {
-            mark(area, *at, curve.colour, curve.dashed)?;
+            mark(area, *at, curve.colour, curve.stroke)?;
         }
         Ok(())
     }

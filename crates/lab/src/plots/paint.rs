@@ -78,8 +78,8 @@ pub struct Key<'a> {
     pub label: &'a str,
     /// The server.
     pub colour: usize,
-    /// A line, and whether it is dashed; none for a bar.
-    pub dashed: Option<bool>,
+    /// How its line is drawn; none for a bar.
+    pub stroke: Option<Stroke>,
 }
 
 /// Draws title and legend from the top, and says how high they are together.
@@ -104,19 +104,22 @@ pub fn heading(area: &Area<'_>, title: &str, keys: &[Key<'_>], draw: bool) -> Re
         if draw {
             let paint = colour(key.colour);
             let middle = y + 7;
-            match key.dashed {
+            match key.stroke {
                 None => area
                     .draw(&Rectangle::new([(x, middle - 5), (x + 18, middle + 5)], paint.filled()))
                     .map_err(failed)?,
-                Some(dashed) => {
-                    let spans: &[(i32, i32)] =
-                        if dashed { &[(0, 5), (15, 20)] } else { &[(0, 20)] };
+                Some(stroke) => {
+                    let spans: &[(i32, i32)] = match stroke {
+                        Stroke::Solid => &[(0, 20)],
+                        Stroke::Dashed => &[(0, 5), (15, 20)],
+                        Stroke::Dotted => &[(0, 2), (5, 7), (13, 15), (18, 20)],
+                    };
                     for (from, to) in spans {
                         let line = vec![(x + from, middle), (x + to, middle)];
                         area.draw(&PathElement::new(line, paint.stroke_width(2)))
                             .map_err(failed)?;
                     }
-                    mark(area, (x + 10, middle), key.colour, dashed)?;
+                    mark(area, (x + 10, middle), key.colour, stroke)?;
                 }
             }
             let style = text(SMALL, HPos::Left, VPos::Center);
@@ -127,19 +130,48 @@ pub fn heading(area: &Area<'_>, title: &str, keys: &[Key<'_>], draw: bool) -> Re
     Ok(y + 18 + 6)
 }
 
-/// A mark of a line: its shape tells the server, its filling the kind of line.
-pub fn mark(area: &Area<'_>, at: (i32, i32), server: usize, open: bool) -> Result<()> {
+/// How a line is drawn: by which setting it is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stroke {
+    /// With filled marks.
+    Solid,
+    /// With open marks.
+    Dashed,
+    /// With small marks.
+    Dotted,
+}
+
+impl Stroke {
+    /// In turn, for the first setting, the second and so on.
+    pub fn nth(at: usize) -> Stroke {
+        [Stroke::Solid, Stroke::Dashed, Stroke::Dotted][at % 3]
+    }
+
+    /// Pixels on and off; none for a solid line.
+    pub fn dashes(self) -> Option<(i32, i32)> {
+        match self {
+            Stroke::Solid => None,
+            Stroke::Dashed => Some((7, 4)),
+            Stroke::Dotted => Some((2, 3)),
+        }
+    }
+}
+
+/// A mark of a line: its shape tells the server, its filling and size the kind of line.
+pub fn mark(area: &Area<'_>, at: (i32, i32), server: usize, stroke: Stroke) -> Result<()> {
+    let open = stroke == Stroke::Dashed;
+    let size = if stroke == Stroke::Dotted { 2 } else { 4 };
     let paint = colour(server);
     let style = if open { paint.stroke_width(2) } else { paint.filled() };
     let drawn = match server % 3 {
-        0 => area.draw(&Circle::new(at, 4, style)),
+        0 => area.draw(&Circle::new(at, size, style)),
         1 => {
             let (x, y) = at;
-            area.draw(&Rectangle::new([(x - 4, y - 4), (x + 4, y + 4)], style))
+            area.draw(&Rectangle::new([(x - size, y - size), (x + size, y + size)], style))
         }
         _ => {
             let (x, y) = at;
-            let corners = vec![(x, y - 6), (x + 5, y + 4), (x - 5, y + 4)];
+            let corners = vec![(x, y - size - 2), (x + size + 1, y + size), (x - size - 1, y + size)];
             if open {
                 let round = [corners.clone(), vec![corners[0]]].concat();
                 area.draw(&PathElement::new(round, style))
@@ -208,6 +240,7 @@ pub fn digits(value: f64) -> String {
         v if v >= 0.9995 => format!("{value:.2}"),
         v if v >= 0.0995 => format!("{value:.3}"),
         v if v >= 0.001 => format!("{value:.4}"),
+        v if v >= 0.000_01 => format!("{value:.6}"),
         _ => return format!("{value:.1e}"),
     };
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
