@@ -54,7 +54,10 @@ pub fn page(f: &Facts, advice: &Advice) -> String {
             "{} heap, {} in {}, {} TOAST",
             size(f.heap_bytes),
             size(f.index_bytes()),
-            match f.indexes.len() { 1 => "1 index".to_owned(), n => format!("{n} indexes") },
+            match f.indexes.len() {
+                1 => "1 index".to_owned(),
+                n => format!("{n} indexes"),
+            },
             size(f.toast_bytes)
         ),
     );

@@ -18,7 +18,9 @@ impl Session {
     /// Connects by `postgres://…`, or by `host=… user=…`.
     pub fn new(server: &str) -> Result<Session> {
         if server.contains("sslmode=verify") || server.contains("sslmode=allow") {
-            return Err("sslmode is disable, prefer or require here; no certificate is verified".into());
+            return Err(
+                "sslmode is disable, prefer or require here; no certificate is verified".into()
+            );
         }
         let mut config: Config = server.parse().map_err(|e| plain(&e))?;
         config.application_name("ebb lab advise");

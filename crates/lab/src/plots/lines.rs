@@ -1,6 +1,6 @@
 //! Lines: figures over time on plain axes, curves over a setting on logarithmic ones.
 
-use super::paint::{self, Key, Stroke, SMALL, failed, heading, mark, text, whole, width};
+use super::paint::{self, Key, SMALL, Stroke, failed, heading, mark, text, whole, width};
 use crate::Result;
 use plotters::coord::Shift;
 use plotters::element::DashedPathElement;

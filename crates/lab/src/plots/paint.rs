@@ -171,7 +171,8 @@ pub fn mark(area: &Area<'_>, at: (i32, i32), server: usize, stroke: Stroke) -> R
         }
         _ => {
             let (x, y) = at;
-            let corners = vec![(x, y - size - 2), (x + size + 1, y + size), (x - size - 1, y + size)];
+            let corners =
+                vec![(x, y - size - 2), (x + size + 1, y + size), (x - size - 1, y + size)];
             if open {
                 let round = [corners.clone(), vec![corners[0]]].concat();
                 area.draw(&PathElement::new(round, style))
