@@ -341,7 +341,8 @@ impl Horizon {
         Horizon { oldest_xmin, live: None }
     }
 
-    /// What a version is that `xmin` made and `xmax` removed; both have committed.
+    /// What a version is that `xmin` made and `xmax` removed; both have committed. A frozen version was made before every snapshot,
+    /// whatever XID is stored with it: [`TupleView::xmin`].
     #[inline]
     fn deleted(&self, xmin: Xid, xmax: Xid, manager: &TransactionManager) -> Result<Verdict> {
         if xmax < self.oldest_xmin {
@@ -387,7 +388,7 @@ pub(crate) fn sees_before(
     horizon: &Horizon,
 ) -> Result<bool> {
     let Some(live) = &horizon.live else { return Ok(true) };
-    Ok(committed_at(t.raw_xmin(), manager)?.is_none_or(|born| live.any_before(born)))
+    Ok(committed_at(t.xmin(), manager)?.is_none_or(|born| live.any_before(born)))
 }
 
 /// What is the tuple to a cleaner?
@@ -417,7 +418,7 @@ pub fn satisfies_vacuum(
     Ok(match xmax_state(t, manager, None, hints)? {
         State::None | State::Aborted => Verdict::Live,
         State::Running | State::Mine => Verdict::DeleteInProgress,
-        State::Committed => horizon.deleted(t.raw_xmin(), t.xmax(), manager)?,
+        State::Committed => horizon.deleted(t.xmin(), t.xmax(), manager)?,
     })
 }
 
@@ -440,6 +441,6 @@ pub fn is_surely_dead(
     if mask & XMAX_INVALID != 0 || mask & XMAX_COMMITTED == 0 {
         return Ok(false);
     }
-    let verdict = horizon.deleted(t.raw_xmin(), t.xmax(), manager)?;
+    let verdict = horizon.deleted(t.xmin(), t.xmax(), manager)?;
     Ok(matches!(verdict, Verdict::Dead | Verdict::Middle))
 }

@@ -1,5 +1,5 @@
-//! What has happened to tables since their last vacuum and analyze: the counts behind
-//! `pg_stat_all_tables` and autovacuum's decisions.
+//! What has happened to tables since their last vacuum and analyze, and how they and their indexes were read: the counts behind
+//! `pg_stat_all_tables`, `pg_stat_all_indexes` and autovacuum's decisions.
 //!
 //! # Differs from PostgreSQL
 //! Counts are kept in memory, reported at the end of each transaction, and begin anew at a restart.
@@ -22,21 +22,25 @@ macro_rules! counters {
             pub live: AtomicI64,
             /// Total time of vacuums, microseconds.
             pub vacuum_time_us: AtomicU64,
+            /// Total time of autovacuum's vacuums, microseconds.
+            pub autovacuum_time_us: AtomicU64,
             /// Total time of analyzes, microseconds.
             pub analyze_time_us: AtomicU64,
+            /// Total time of autovacuum's analyzes, microseconds.
+            pub autoanalyze_time_us: AtomicU64,
         }
     };
 }
 
 counters! {
-    /// Sequential scans.
-    seq_scan,
-    /// Rows they returned.
-    seq_tup_read,
-    /// Index scans.
-    idx_scan,
-    /// Rows they returned.
-    idx_tup_fetch,
+    /// Sequential scans of a table, scans of an index.
+    scans,
+    /// Rows, or index entries, that they read.
+    tuples_read,
+    /// Live rows fetched by way of an index (of a table: by bitmap scans).
+    tuples_fetched,
+    /// When it was last scanned.
+    last_scan,
     /// Rows inserted.
     inserted,
     /// Rows updated.
@@ -120,6 +124,12 @@ pub struct TableChanges {
     pub hot_updated: i64,
     /// Rows deleted.
     pub deleted: i64,
+    /// Scans begun.
+    pub scans: i64,
+    /// Rows, or index entries, read by them.
+    pub tuples_read: i64,
+    /// Rows fetched by way of an index.
+    pub tuples_fetched: i64,
 }
 
 impl std::ops::AddAssign<&TableChanges> for TableChanges {
@@ -128,13 +138,27 @@ impl std::ops::AddAssign<&TableChanges> for TableChanges {
         self.updated += more.updated;
         self.hot_updated += more.hot_updated;
         self.deleted += more.deleted;
+        self.scans += more.scans;
+        self.tuples_read += more.tuples_read;
+        self.tuples_fetched += more.tuples_fetched;
     }
 }
 
 impl TableCounts {
     /// Adds a finished transaction's changes.
     pub fn add(&self, changes: &TableChanges, committed: bool) {
-        let add = |counter: &AtomicI64, n: i64| counter.fetch_add(n, Ordering::Relaxed);
+        // A counter that stays the same is not written: its cache line is everybody's.
+        let add = |counter: &AtomicI64, n: i64| {
+            if n != 0 {
+                counter.fetch_add(n, Ordering::Relaxed);
+            }
+        };
+        add(&self.scans, changes.scans);
+        add(&self.tuples_read, changes.tuples_read);
+        add(&self.tuples_fetched, changes.tuples_fetched);
+        if changes.scans > 0 {
+            self.last_scan.store(base::sync::now_timestamp_us(), Ordering::Relaxed);
+        }
         add(&self.inserted, changes.inserted);
         add(&self.updated, changes.updated);
         add(&self.hot_updated, changes.hot_updated);

@@ -69,6 +69,12 @@ pub trait RelationAccess {
     fn lock_table(&self, table: Oid, exclusive: bool) -> Result<()>;
     /// Sends a notice.
     fn notice(&self, notice: SqlError);
+    /// Notes how a table or index was read, if it was.
+    fn note_scan(&self, relation: Oid, seen: &crate::activity::TableChanges) {
+        if seen.scans != 0 || seen.tuples_read != 0 || seen.tuples_fetched != 0 {
+            self.note_changes(relation, seen);
+        }
+    }
     /// Notes what was done to a table (statistics).
     fn note_changes(&self, _table: Oid, _changes: &crate::activity::TableChanges) {}
 }

@@ -3,6 +3,7 @@
 use super::batch::Batch;
 use super::scan::ScanBase;
 use super::{Cx, Node};
+use crate::activity::TableChanges;
 use crate::plan::{IndexKey, IndexOp, TableScan};
 use base::{Oid, Result, Tid};
 use btree::{Btree, BtreeScan, Condition, Direction, ScanBounds, ScanOptions};
@@ -232,6 +233,7 @@ impl KeyedIndex {
         out: &mut Vec<Tid>,
     ) -> Result<()> {
         let tree = self.tree(cx, table)?;
+        let before = out.len();
         for b in self.bounds(cx, &tree, false)? {
             let mut scan = tree.scan(b, ScanOptions::default());
             while let Some(tid) = scan.next()? {
@@ -240,6 +242,9 @@ impl KeyedIndex {
                 cx.poll()?;
             }
         }
+        let read = i64::try_from(out.len() - before).unwrap_or(0);
+        let seen = TableChanges { scans: 1, tuples_read: read, ..TableChanges::default() };
+        cx.x.relations.note_scan(self.index.oid, &seen);
         Ok(())
     }
 }
@@ -326,8 +331,15 @@ impl IndexScanNode {
     }
 }
 
-impl Node for IndexScanNode {
-    fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
+impl IndexScanNode {
+    /// The next rows; what is read is counted in `noted`.
+    fn fill(
+        &mut self,
+        cx: &Cx<'_>,
+        out: &mut Batch,
+        max: usize,
+        noted: &mut TableChanges,
+    ) -> Result<()> {
         out.reset(self.base.reader.width());
         let heap = self.base.heap(cx)?;
         let tree = self.keyed.tree(cx, &self.base.table)?;
@@ -335,6 +347,7 @@ impl Node for IndexScanNode {
             self.ranges = self.keyed.bounds(cx, &tree, self.backward)?;
             self.at = 0;
             self.prepared = true;
+            noted.scans += 1;
             self.advance(&tree);
         }
         let mut seen = 0u32;
@@ -347,6 +360,7 @@ impl Node for IndexScanNode {
                 continue;
             };
             seen = seen.wrapping_add(1);
+            noted.tuples_read += 1;
             if seen.is_multiple_of(64) {
                 cx.poll()?;
             }
@@ -385,6 +399,7 @@ impl Node for IndexScanNode {
                     }
                     continue;
                 }
+                noted.tuples_fetched += 1;
                 let keep = |row: &[Datum]| filter.map_or(Ok(true), |f| f.is_true(row, &cx.eval));
                 let at = self.slot.tid;
                 self.base.reader.read(&self.slot.view(), at, &heap, out, keep, filter.is_some())?;
@@ -405,6 +420,15 @@ impl Node for IndexScanNode {
             }
         }
         Ok(())
+    }
+}
+
+impl Node for IndexScanNode {
+    fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
+        let mut noted = TableChanges::default();
+        let filled = self.fill(cx, out, max, &mut noted);
+        cx.x.relations.note_scan(self.keyed.index.oid, &noted);
+        filled
     }
     fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
         self.prepared = false;

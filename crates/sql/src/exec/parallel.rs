@@ -14,8 +14,10 @@ use base::{BlockNumber, Oid, Result, bail};
 use expr::Expr;
 use expr::eval::EvalContext;
 use expr::ops::compare;
+use crate::activity::TableChanges;
 use heap::{BlockRange, Heap, HeapScan, PageBatch, ScanOptions, SharedBlocks};
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::Arc;
 use txn::Snapshot;
 use types::{Datum, Volatility};
@@ -57,6 +59,8 @@ struct Work<'a> {
     params: &'a [Datum],
     cancel: &'a CancelFlag,
     shared: Option<Arc<SharedBlocks>>,
+    /// Rows read, for the statistics.
+    read: AtomicI64,
 }
 
 impl Work<'_> {
@@ -67,6 +71,7 @@ impl Work<'_> {
         if self.count_only {
             let n = scan.count(|| self.cancel.check())?;
             let n = i64::try_from(n).unwrap_or(i64::MAX);
+            self.read.fetch_add(n, Ordering::Relaxed);
             states.iter_mut().for_each(|s| *s = State::Count(n));
             return Ok(states);
         }
@@ -78,6 +83,7 @@ impl Work<'_> {
         let filter = self.base.filter.as_ref();
         while scan.next_page(&mut page)? {
             self.cancel.check()?;
+            self.read.fetch_add(i64::try_from(page.len()).unwrap_or(0), Ordering::Relaxed);
             for t in page.iter() {
                 row.reset(self.base.reader.width());
                 let keep = |row: &[Datum]| filter.map_or(Ok(true), |f| f.is_true(row, &cx));
@@ -166,6 +172,7 @@ impl Node for ParallelAggregate {
             params: cx.x.params,
             cancel: cx.x.cancel,
             shared: large.then(|| SharedBlocks::new(range)),
+            read: AtomicI64::new(0),
         };
         let mut states = if large {
             std::thread::scope(|s| {
@@ -193,6 +200,9 @@ impl Node for ParallelAggregate {
         } else {
             work.run()?
         };
+        let tuples_read = work.read.load(Ordering::Relaxed);
+        let seen = TableChanges { scans: 1, tuples_read, ..TableChanges::default() };
+        cx.x.relations.note_scan(self.base.table.oid, &seen);
         for (c, s) in self.calls.iter().zip(&mut states) {
             let v = c.finish(s, cx)?;
             out.push_value(v);

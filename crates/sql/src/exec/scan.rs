@@ -7,6 +7,7 @@ use crate::plan::TableScan;
 use base::{Result, Tid};
 use engine::catalog::model::Table;
 use expr::code::{Code, compile};
+use crate::activity::TableChanges;
 use heap::{FetchState, Heap, HeapScan, PageBatch, ScanOptions, TupleSlot};
 use std::sync::Arc;
 use types::Datum;
@@ -92,8 +93,15 @@ impl SeqScanNode {
     }
 }
 
-impl Node for SeqScanNode {
-    fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
+impl SeqScanNode {
+    /// The next rows; what is read is counted in `seen`.
+    fn fill(
+        &mut self,
+        cx: &Cx<'_>,
+        out: &mut Batch,
+        max: usize,
+        seen: &mut TableChanges,
+    ) -> Result<()> {
         out.reset(self.base.reader.width());
         if self.base.table.storage.is_none() {
             return self.next_virtual(cx, out, max);
@@ -105,6 +113,7 @@ impl Node for SeqScanNode {
         if self.scan.is_none() {
             let scan = HeapScan::new(&heap, cx.x.snapshot.clone(), ScanOptions::default())?;
             self.scan = Some(scan);
+            seen.scans += 1;
             self.at = 0;
             self.page = PageBatch::new();
         }
@@ -120,6 +129,9 @@ impl Node for SeqScanNode {
                 }
             }
             let n = self.page.len();
+            if self.at == 0 {
+                seen.tuples_read += i64::try_from(n).unwrap_or(0);
+            }
             while self.at < n {
                 let t = self.page.get(self.at);
                 self.at += 1;
@@ -137,6 +149,15 @@ impl Node for SeqScanNode {
                 }
             }
         }
+    }
+}
+
+impl Node for SeqScanNode {
+    fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
+        let mut seen = TableChanges::default();
+        let filled = self.fill(cx, out, max, &mut seen);
+        cx.x.relations.note_scan(self.base.table.oid, &seen);
+        filled
     }
     fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
         self.scan = None;

@@ -336,5 +336,6 @@ fn count(
         counts.analyze_count.fetch_add(1, Ordering::Relaxed);
     }
     let us = u64::try_from(elapsed.as_micros()).unwrap_or(0);
-    counts.analyze_time_us.fetch_add(us, Ordering::Relaxed);
+    let total = if automatic { &counts.autoanalyze_time_us } else { &counts.analyze_time_us };
+    total.fetch_add(us, Ordering::Relaxed);
 }

@@ -584,5 +584,6 @@ fn count(
         counts.vacuum_count.fetch_add(1, Ordering::Relaxed);
     }
     let us = u64::try_from(started.elapsed().as_micros()).unwrap_or(0);
-    counts.vacuum_time_us.fetch_add(us, Ordering::Relaxed);
+    let total = if automatic { &counts.autovacuum_time_us } else { &counts.vacuum_time_us };
+    total.fetch_add(us, Ordering::Relaxed);
 }

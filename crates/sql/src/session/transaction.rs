@@ -408,8 +408,7 @@ impl Session {
 
     /// Adds what the transaction did to the tables' counts.
     fn report_changes(&mut self, committed: bool) {
-        let changes = std::mem::take(&mut *self.state.changes.borrow_mut());
-        for (table, changes) in changes {
+        for (table, changes) in self.state.changes.borrow_mut().drain() {
             self.state.database.activity.of(table).add(&changes, committed);
         }
     }

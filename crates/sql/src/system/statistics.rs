@@ -1,14 +1,15 @@
 //! The counters behind `pg_stat_*` and `pg_statio_*`.
 //!
 //! # Differs from PostgreSQL
-//! Counters of tables are of the current database, kept since the server came up. Scans of indexes are counted by table; blocks
-//! are counted for all relations together (`pg_stat_io`). What is not counted is NULL or 0.
+//! Counters of tables and indexes are of the current database, kept since the server came up, reported at the end of each
+//! transaction. Blocks are counted for all relations together (`pg_stat_io`). What is not counted is NULL or 0.
 
 use super::{Bodies, Own, int8, moment, rows, state};
 use crate::activity::TableCounts;
 use base::Result;
 use base::sync::{Rank, RwLock};
-use std::sync::atomic::{AtomicI64, Ordering};
+use engine::catalog::model::CatalogView;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use types::FunctionBody::{Scalar, Set};
 use types::args::oid;
 use types::{Datum, Env, Numeric, oids};
@@ -24,7 +25,7 @@ pub(super) const OWN: &[Own] = &[
         args: &[oids::OID],
         result: oids::INT8,
         columns: &[],
-        body: Scalar(|env, a| count(env, a, |c| &c.idx_scan)),
+        body: Scalar(|env, a| of_indexes(env, a, |c| &c.scans, None)),
     },
     Own {
         oid: 9902,
@@ -32,7 +33,9 @@ pub(super) const OWN: &[Own] = &[
         args: &[oids::OID],
         result: oids::INT8,
         columns: &[],
-        body: Scalar(|env, a| count(env, a, |c| &c.idx_tup_fetch)),
+        body: Scalar(|env, a| {
+            of_indexes(env, a, |c| &c.tuples_fetched, Some(|c| &c.tuples_fetched))
+        }),
     },
 ];
 
@@ -65,9 +68,9 @@ macro_rules! checkpoints {
 }
 
 pub(super) const BODIES: Bodies = &[
-    table_count!("pg_stat_get_numscans", seq_scan),
-    table_count!("pg_stat_get_tuples_returned", seq_tup_read),
-    table_count!("pg_stat_get_tuples_fetched", idx_tup_fetch),
+    table_count!("pg_stat_get_numscans", scans),
+    table_count!("pg_stat_get_tuples_returned", tuples_read),
+    table_count!("pg_stat_get_tuples_fetched", tuples_fetched),
     table_count!("pg_stat_get_tuples_inserted", inserted),
     table_count!("pg_stat_get_tuples_updated", updated),
     table_count!("pg_stat_get_tuples_deleted", deleted),
@@ -81,7 +84,7 @@ pub(super) const BODIES: Bodies = &[
     table_moment!("pg_stat_get_last_autovacuum_time", last_autovacuum),
     table_moment!("pg_stat_get_last_analyze_time", last_analyze),
     table_moment!("pg_stat_get_last_autoanalyze_time", last_autoanalyze),
-    ("pg_stat_get_lastscan", Scalar(|_, _| Ok(Datum::Null))),
+    table_moment!("pg_stat_get_lastscan", last_scan),
     table_count!("pg_stat_get_vacuum_count", vacuum_count),
     table_count!("pg_stat_get_autovacuum_count", autovacuum_count),
     table_count!("pg_stat_get_analyze_count", analyze_count),
@@ -95,7 +98,7 @@ pub(super) const BODIES: Bodies = &[
             ))
         }),
     ),
-    ("pg_stat_get_total_autovacuum_time", Scalar(|_, _| Ok(Datum::Float8(0.0)))),
+    ("pg_stat_get_total_autovacuum_time", Scalar(|env, a| total_ms(env, a, |c| &c.autovacuum_time_us))),
     (
         "pg_stat_get_total_analyze_time",
         Scalar(|env, a| {
@@ -105,7 +108,10 @@ pub(super) const BODIES: Bodies = &[
             ))
         }),
     ),
-    ("pg_stat_get_total_autoanalyze_time", Scalar(|_, _| Ok(Datum::Float8(0.0)))),
+    (
+        "pg_stat_get_total_autoanalyze_time",
+        Scalar(|env, a| total_ms(env, a, |c| &c.autoanalyze_time_us)),
+    ),
     zero!("pg_stat_get_blocks_fetched"),
     zero!("pg_stat_get_blocks_hit"),
     // The database.
@@ -142,8 +148,8 @@ pub(super) const BODIES: Bodies = &[
         "pg_stat_get_db_blocks_hit",
         Scalar(|env, a| Ok(int8(if mine(env, a)? { blocks(env)?.0 } else { 0 }))),
     ),
-    ("pg_stat_get_db_tuples_returned", Scalar(|env, a| sum(env, a, |c| &c.seq_tup_read))),
-    ("pg_stat_get_db_tuples_fetched", Scalar(|env, a| sum(env, a, |c| &c.idx_tup_fetch))),
+    ("pg_stat_get_db_tuples_returned", Scalar(|env, a| sum(env, a, |c| &c.tuples_read))),
+    ("pg_stat_get_db_tuples_fetched", Scalar(|env, a| sum(env, a, |c| &c.tuples_fetched))),
     ("pg_stat_get_db_tuples_inserted", Scalar(|env, a| sum(env, a, |c| &c.inserted))),
     ("pg_stat_get_db_tuples_updated", Scalar(|env, a| sum(env, a, |c| &c.updated))),
     ("pg_stat_get_db_tuples_deleted", Scalar(|env, a| sum(env, a, |c| &c.deleted))),
@@ -247,9 +253,9 @@ pub(super) const BODIES: Bodies = &[
     ("pg_stat_get_slru", Set(|_, _| Ok(rows(Vec::new())))),
     ("pg_stat_get_wal_receiver", Set(|_, _| Ok(rows(Vec::new())))),
     // Within the transaction.
-    zero!("pg_stat_get_xact_numscans"),
-    zero!("pg_stat_get_xact_tuples_returned"),
-    zero!("pg_stat_get_xact_tuples_fetched"),
+    ("pg_stat_get_xact_numscans", Scalar(|env, a| in_transaction(env, a, |c| c.scans))),
+    ("pg_stat_get_xact_tuples_returned", Scalar(|env, a| in_transaction(env, a, |c| c.tuples_read))),
+    ("pg_stat_get_xact_tuples_fetched", Scalar(|env, a| in_transaction(env, a, |c| c.tuples_fetched))),
     ("pg_stat_get_xact_tuples_inserted", Scalar(|env, a| in_transaction(env, a, |c| c.inserted))),
     ("pg_stat_get_xact_tuples_updated", Scalar(|env, a| in_transaction(env, a, |c| c.updated))),
     ("pg_stat_get_xact_tuples_deleted", Scalar(|env, a| in_transaction(env, a, |c| c.deleted))),
@@ -300,6 +306,32 @@ fn count(env: &dyn Env, a: &[Datum], field: fn(&TableCounts) -> &AtomicI64) -> R
     Ok(Datum::Int8(counts(env, a)?.map_or(0, |c| field(&c).load(Ordering::Relaxed))))
 }
 
+/// The sum over a table's indexes, with the table's own if it counts; NULL when there are none.
+fn of_indexes(
+    env: &dyn Env,
+    a: &[Datum],
+    field: fn(&TableCounts) -> &AtomicI64,
+    own: Option<fn(&TableCounts) -> &AtomicI64>,
+) -> Result<Datum> {
+    let state = state(env)?;
+    let table = oid(a, 0)?;
+    let Some(described) = state.table_by_oid(table)? else { return Ok(Datum::Null) };
+    if described.indexes.is_empty() {
+        return Ok(Datum::Null);
+    }
+    let activity = &state.database.activity;
+    let of = |oid, field: fn(&TableCounts) -> &AtomicI64| {
+        activity.get(oid).map_or(0, |c| field(&c).load(Ordering::Relaxed))
+    };
+    let indexes: i64 = described.indexes.iter().map(|i| of(i.oid, field)).sum();
+    Ok(Datum::Int8(indexes + own.map_or(0, |own| of(table, own))))
+}
+
+fn total_ms(env: &dyn Env, a: &[Datum], field: fn(&TableCounts) -> &AtomicU64) -> Result<Datum> {
+    let us = counts(env, a)?.map_or(0, |c| field(&c).load(Ordering::Relaxed));
+    Ok(Datum::Float8(us as f64 / 1000.0))
+}
+
 fn at_least_zero(
     env: &dyn Env,
     a: &[Datum],
@@ -314,10 +346,10 @@ fn at(env: &dyn Env, a: &[Datum], field: fn(&TableCounts) -> i64) -> Result<Datu
 
 fn zero(c: &TableCounts) {
     for field in [
-        &c.seq_scan,
-        &c.seq_tup_read,
-        &c.idx_scan,
-        &c.idx_tup_fetch,
+        &c.scans,
+        &c.tuples_read,
+        &c.tuples_fetched,
+        &c.last_scan,
         &c.inserted,
         &c.updated,
         &c.deleted,

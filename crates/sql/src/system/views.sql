@@ -188,7 +188,8 @@ CREATE VIEW pg_catalog.pg_stat_all_tables AS
          pg_stat_get_numscans(c.oid) AS seq_scan, pg_stat_get_lastscan(c.oid) AS last_seq_scan,
          pg_stat_get_tuples_returned(c.oid) AS seq_tup_read,
          CASE WHEN c.relhasindex THEN ebb_stat_index_scans(c.oid) END AS idx_scan,
-         NULL::timestamptz AS last_idx_scan,
+         (SELECT max(pg_stat_get_lastscan(x.indexrelid)) FROM pg_index x
+           WHERE x.indrelid = c.oid) AS last_idx_scan,
          CASE WHEN c.relhasindex THEN ebb_stat_index_tuples(c.oid) END AS idx_tup_fetch,
          pg_stat_get_tuples_inserted(c.oid) AS n_tup_ins,
          pg_stat_get_tuples_updated(c.oid) AS n_tup_upd,

@@ -310,3 +310,32 @@ fn vacuum_full_changes_nothing_that_anybody_sees() {
         ("SELECT count(*), min(id) FROM f", "1001|1101"),
     ]);
 }
+
+/// How tables and indexes were read is counted, and can be forgotten.
+#[test]
+fn scans_are_counted() {
+    let db = database();
+    let mut s = db.session();
+    let tables = "SELECT seq_scan, seq_tup_read, idx_scan, idx_tup_fetch, last_seq_scan IS NULL, last_idx_scan IS NULL \
+                  FROM pg_stat_user_tables WHERE relname = 't'";
+    let index = "SELECT idx_scan, idx_tup_read, idx_tup_fetch FROM pg_stat_user_indexes WHERE indexrelname = 't_pkey'";
+    s.check(&[
+        ("SELECT pg_stat_reset()", "~"),
+        (tables, "0|0|0|0|t|t"),
+        ("SELECT count(*) FROM t WHERE b = 'x'", "100"),
+        ("SELECT b FROM t WHERE b = 'y'", ""),
+        (tables, "2|200|0|0|f|t"),
+        ("SET enable_seqscan = off; SET enable_bitmapscan = off", ""),
+        ("SELECT b FROM t WHERE a = 7", "x"),
+        ("SELECT b FROM t WHERE a BETWEEN 8 AND 9", "x\nx"),
+        (tables, "2|200|2|3|f|f"),
+        (index, "2|3|3"),
+        ("BEGIN", ""),
+        ("SELECT b FROM t WHERE a = 7", "x"),
+        ("SELECT seq_scan FROM pg_stat_xact_user_tables WHERE relname = 't'", "0"),
+        ("ROLLBACK", ""),
+        (index, "3|4|4"),
+        ("SELECT pg_stat_reset()", "~"),
+        (index, "0|0|0"),
+    ]);
+}
