@@ -3,11 +3,11 @@
 use super::batch::Batch;
 use super::row::RowReader;
 use super::{Cx, Node};
+use crate::activity::TableChanges;
 use crate::plan::TableScan;
 use base::{Result, Tid};
 use engine::catalog::model::Table;
 use expr::code::{Code, compile};
-use crate::activity::TableChanges;
 use heap::{FetchState, Heap, HeapScan, PageBatch, ScanOptions, TupleSlot};
 use std::sync::Arc;
 use types::Datum;

@@ -98,7 +98,10 @@ pub(super) const BODIES: Bodies = &[
             ))
         }),
     ),
-    ("pg_stat_get_total_autovacuum_time", Scalar(|env, a| total_ms(env, a, |c| &c.autovacuum_time_us))),
+    (
+        "pg_stat_get_total_autovacuum_time",
+        Scalar(|env, a| total_ms(env, a, |c| &c.autovacuum_time_us)),
+    ),
     (
         "pg_stat_get_total_analyze_time",
         Scalar(|env, a| {
@@ -254,8 +257,14 @@ pub(super) const BODIES: Bodies = &[
     ("pg_stat_get_wal_receiver", Set(|_, _| Ok(rows(Vec::new())))),
     // Within the transaction.
     ("pg_stat_get_xact_numscans", Scalar(|env, a| in_transaction(env, a, |c| c.scans))),
-    ("pg_stat_get_xact_tuples_returned", Scalar(|env, a| in_transaction(env, a, |c| c.tuples_read))),
-    ("pg_stat_get_xact_tuples_fetched", Scalar(|env, a| in_transaction(env, a, |c| c.tuples_fetched))),
+    (
+        "pg_stat_get_xact_tuples_returned",
+        Scalar(|env, a| in_transaction(env, a, |c| c.tuples_read)),
+    ),
+    (
+        "pg_stat_get_xact_tuples_fetched",
+        Scalar(|env, a| in_transaction(env, a, |c| c.tuples_fetched)),
+    ),
     ("pg_stat_get_xact_tuples_inserted", Scalar(|env, a| in_transaction(env, a, |c| c.inserted))),
     ("pg_stat_get_xact_tuples_updated", Scalar(|env, a| in_transaction(env, a, |c| c.updated))),
     ("pg_stat_get_xact_tuples_deleted", Scalar(|env, a| in_transaction(env, a, |c| c.deleted))),
