@@ -13,6 +13,8 @@ use crate::trace::{self, Traced};
 use crate::{Result, files, measure};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// A server that is measured.
@@ -33,6 +35,7 @@ pub struct Subject {
 #[derive(Debug)]
 enum Place {
     Started(Box<Server>),
+    /// A database of the laboratory's own in it, so that no table of anybody else's is touched.
     Running(Target),
 }
 
@@ -104,9 +107,16 @@ pub fn open(
         subjects.push(Subject::meet(Place::Started(Box::new(server)), plan, from)?);
     }
     for url in &plan.running {
-        let target = Target::parse(url)?;
-        let from = format!("{}:{}", target.host, target.port);
-        subjects.push(Subject::meet(Place::Running(target), plan, from)?);
+        let home = Target::parse(url)?;
+        let from = format!("{}:{}", home.host, home.port);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let database = format!("ebb_lab_{}_{number}", std::process::id());
+        let mut client = Client::connect(&home).map_err(|e| format!("{from}: {e}"))?;
+        client.run(&format!("CREATE DATABASE {database}")).map_err(|e| format!("{from}: {e}"))?;
+        client.close();
+        let own = Target { database: database.clone(), ..home.clone() };
+        DATABASES.lock().unwrap_or_else(PoisonError::into_inner).push((home, database));
+        subjects.push(Subject::meet(Place::Running(own), plan, from)?);
     }
     // Two of one label would be one in the tables.
     for at in 1..subjects.len() {
@@ -297,6 +307,23 @@ impl Subject {
         let traced = trace::count(&file, from, to)?;
         std::fs::remove_file(file)?;
         Ok(Some(traced))
+    }
+}
+
+/// How many were made.
+static MADE: AtomicU32 = AtomicU32::new(0);
+
+/// The laboratory's databases in running servers: where each was made from, and its name.
+static DATABASES: Mutex<Vec<(Target, String)>> = Mutex::new(Vec::new());
+
+/// Removes the laboratory's databases from running servers; however a run ends, this is called.
+pub fn leave_running_servers() {
+    let mut databases = DATABASES.lock().unwrap_or_else(PoisonError::into_inner);
+    for (home, database) in databases.drain(..) {
+        if let Ok(mut client) = Client::connect(&home) {
+            let _ = client.run(&format!("DROP DATABASE IF EXISTS {database} WITH (FORCE)"));
+            client.close();
+        }
     }
 }
 

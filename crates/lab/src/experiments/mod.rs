@@ -13,7 +13,7 @@ pub mod sync;
 
 use crate::plan::{Plan, Progress};
 use crate::results::{Experiment, Figure, Results};
-use crate::subject::Subject;
+use crate::subject::{self, Subject};
 use crate::{Result, load, trace};
 
 /// Runs the plan's experiments; what was measured before an error stays in the results.
@@ -34,6 +34,7 @@ pub fn run(plan: &Plan, progress: &dyn Progress, results: &mut Results) -> Resul
             other => Err(format!("there is no experiment {other}").into()),
         };
         progress.end();
+        subject::leave_running_servers();
         results.experiments.push(e);
         ran?;
     }
@@ -81,6 +82,23 @@ fn record(e: &mut Experiment, server: &str, x: &str, figures: &[(Figure, Option<
             e.record(server, x, *figure, *value);
         }
     }
+}
+
+/// Records how large a table and its indexes are.
+fn sizes(
+    client: &mut crate::client::Client,
+    table: &str,
+    e: &mut Experiment,
+    server: &str,
+    x: &str,
+) -> Result<()> {
+    const TABLE: Figure = Figure { name: "table", unit: "bytes" };
+    const INDEXES: Figure = Figure { name: "its indexes", unit: "bytes" };
+    for (function, figure) in [("pg_table_size", TABLE), ("pg_indexes_size", INDEXES)] {
+        let bytes = client.value(&format!("SELECT {function}('{table}')"))?.parse()?;
+        e.record(server, x, figure, bytes);
+    }
+    Ok(())
 }
 
 /// The text of an outcome's notices, as psql prints them.

@@ -105,6 +105,11 @@ fn one(
     };
     subject.fresh(how, e, build)?;
     let mut client = subject.connect()?;
+    if !how.traced
+        && let Ok(outcome) = client.run(HELD)
+    {
+        e.report(&label, x, "pg_buffercache before VACUUM", &lines(&outcome.rows()));
+    }
     let (before, calls_before) = (subject.counters()?, subject.write_calls());
     let (from, begun) = (trace::now(), Instant::now());
     let outcome = client.run(&sql)?;
@@ -128,6 +133,7 @@ fn one(
         }
         return Ok(());
     }
+    super::sizes(&mut client, "table1", e, &label, x)?;
     client.close();
     let delta = subject.settled_counters()?.since(&before);
     let text = notices(&outcome);
@@ -143,20 +149,14 @@ fn one(
     ];
     record(e, &label, x, &figures);
     if let Some(rows) = held {
-        let count = |row: &Vec<Option<String>>, at: usize| -> f64 {
-            row.get(at).and_then(|v| v.as_ref()?.parse().ok()).unwrap_or(0.0)
-        };
         let main = |row: &&Vec<Option<String>>| row[1].as_deref() == Some("0");
         let heap = |row: &&Vec<Option<String>>| row[0].as_deref() == Some("table1");
-        let all: f64 = rows.iter().filter(main).map(|r| count(r, 2)).sum();
-        let of_heap: f64 = rows.iter().filter(main).filter(heap).map(|r| count(r, 2)).sum();
+        // The sum of nothing would be -0.
+        let add = |sum: f64, row: &Vec<Option<String>>| sum + count(row, 2);
+        let all = rows.iter().filter(main).fold(0.0, add);
+        let of_heap = rows.iter().filter(main).filter(heap).fold(0.0, add);
         record(e, &label, x, &[(f::BUFFERS_HELD, Some(of_heap)), (HELD_WITH_INDEXES, Some(all))]);
-        let line = |r: &Vec<Option<String>>| {
-            let name = r[0].clone().unwrap_or_default();
-            format!("{name} fork {}: {} buffers, {} dirty\n", count(r, 1), count(r, 2), count(r, 3))
-        };
-        let lines: String = rows.iter().map(line).collect();
-        e.report(&label, x, "pg_buffercache after VACUUM", &lines);
+        e.report(&label, x, "pg_buffercache after VACUUM", &lines(&rows));
     }
     if !subject.traces()
         && let Some(all) = calls
@@ -166,6 +166,20 @@ fn one(
     }
     e.report(&label, x, &sql, &text);
     Ok(())
+}
+
+/// A number in a row of [`HELD`].
+fn count(row: &[Option<String>], at: usize) -> f64 {
+    row.get(at).and_then(|v| v.as_ref()?.parse().ok()).unwrap_or(0.0)
+}
+
+/// The rows of [`HELD`] as lines.
+fn lines(rows: &[Vec<Option<String>>]) -> String {
+    let line = |r: &Vec<Option<String>>| {
+        let name = r[0].clone().unwrap_or_default();
+        format!("{name} fork {}: {} buffers, {} dirty\n", count(r, 1), count(r, 2), count(r, 3))
+    };
+    rows.iter().map(line).collect()
 }
 
 /// Buffers by relation and fork.

@@ -91,6 +91,9 @@ fn one(
     let elapsed = begun.elapsed().as_secs_f64();
     client.run("CHECKPOINT")?;
     let to = trace::now();
+    if !how.traced {
+        super::sizes(&mut client, "pgbench_accounts", e, &label, x)?;
+    }
     client.close();
     if how.traced {
         if let Some(t) = subject.traced(from, to)? {
