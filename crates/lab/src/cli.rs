@@ -255,6 +255,7 @@ fn stop_on_signals() -> Result<()> {
         if let Some(signal) = signals.forever().next() {
             eprintln!("\nstopped; cleaning up");
             cleanup::finish();
+            crate::subject::leave_running_servers();
             // A report that was not written; nothing else is removed, since the folder is not empty then.
             if let Some(out) = OUT.lock().unwrap_or_else(PoisonError::into_inner).take() {
                 let _ = std::fs::remove_dir(out);
