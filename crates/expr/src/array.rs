@@ -69,6 +69,44 @@ pub fn subscript(
     }
 }
 
+/// `v[i]… := value` or `v[a:b] := value`: the array with that changed.
+///
+/// # Errors
+/// `22004` for a subscript that is NULL, `2202E`
+pub fn assign(
+    ty: Oid,
+    v: Datum,
+    indexes: &[(Option<Datum>, Option<Datum>)],
+    slice: bool,
+    value: Datum,
+) -> Result<Datum> {
+    let number = |d: &Option<Datum>| -> Result<Option<i32>> {
+        match d {
+            None => Ok(None),
+            Some(Datum::Null) => {
+                bail!(NULL_VALUE_NOT_ALLOWED, "array subscript in assignment must not be null")
+            }
+            Some(d) => Ok(int_of(d).and_then(|n| i32::try_from(n).ok())),
+        }
+    };
+    let bounds: Vec<(Option<i32>, Option<i32>)> =
+        indexes.iter().map(|(a, b)| Ok((number(a)?, number(b)?))).collect::<Result<_>>()?;
+    let empty = || Arc::new(ArrayValue::one_dimension(element_type(ty), Vec::new()));
+    let array = match &v {
+        Datum::Array(a) => Arc::clone(a),
+        _ => empty(),
+    };
+    if slice {
+        return match value {
+            Datum::Array(source) => types::array::assign_slice(&array, &bounds, &source),
+            // Nothing to put there: the array stays what it was.
+            _ => Ok(v),
+        };
+    }
+    let at: Vec<i32> = bounds.iter().map(|(_, i)| i.unwrap_or(0)).collect();
+    types::array::assign(&array, &at, value)
+}
+
 fn element(a: &ArrayValue, indexes: &[(Option<Datum>, Option<Datum>)]) -> Datum {
     if indexes.len() != a.dims.len() {
         return Datum::Null;

@@ -180,6 +180,8 @@ pub enum Code {
         arg: Box<Code>,
         indexes: Box<[(Option<Code>, Option<Code>)]>,
         slice: bool,
+        /// What is put there.
+        assign: Option<Box<Code>>,
         ty: Oid,
     },
     /// Through text.
@@ -457,7 +459,8 @@ pub fn compile(e: &Expr) -> Result<Code> {
             right: all(right)?,
         },
         Expr::Field { arg, index, .. } => Code::Field { arg: boxed(arg)?, index: *index },
-        Expr::Subscript { arg, indexes, slice, .. } => Code::Subscript {
+        Expr::Subscript { arg, indexes, slice, assign, .. } => Code::Subscript {
+            assign: assign.as_deref().map(boxed).transpose()?,
             ty: arg.ty().oid,
             arg: boxed(arg)?,
             indexes: indexes

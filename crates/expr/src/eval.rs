@@ -416,7 +416,7 @@ impl Code {
                 Datum::Record(r) => r.fields.get(*index).cloned().unwrap_or(Datum::Null),
                 _ => Datum::Null,
             },
-            Code::Subscript { arg, indexes, slice, ty } => {
+            Code::Subscript { arg, indexes, slice, assign, ty } => {
                 let v = arg.eval(row, cx)?;
                 let mut bounds: SmallVec<[(Option<Datum>, Option<Datum>); 2]> = SmallVec::new();
                 for (a, b) in indexes {
@@ -424,7 +424,13 @@ impl Code {
                     let b = b.as_ref().map(|b| b.eval(row, cx)).transpose()?;
                     bounds.push((a, b));
                 }
-                crate::array::subscript(*ty, v, &bounds, *slice)?
+                match assign {
+                    Some(value) => {
+                        let value = value.eval(row, cx)?;
+                        crate::array::assign(*ty, v, &bounds, *slice, value)?
+                    }
+                    None => crate::array::subscript(*ty, v, &bounds, *slice)?,
+                }
             }
             Code::Relabel { arg, to } => crate::ops::relabel(arg.eval(row, cx)?, *to),
             Code::ViaIo { arg, from, to } => {

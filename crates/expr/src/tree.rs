@@ -333,6 +333,8 @@ pub enum Expr {
         indexes: Vec<(Option<Expr>, Option<Expr>)>,
         /// A slice.
         slice: bool,
+        /// What is put there: the value is then the whole array, changed (the left of an assignment).
+        assign: Option<Box<Expr>>,
         /// The result's type.
         ty: TypeRef,
     },

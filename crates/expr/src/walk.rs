@@ -106,7 +106,7 @@ impl Expr {
                 left.iter().for_each(&mut *f);
                 right.iter().for_each(f);
             }
-            Expr::Subscript { arg, indexes, .. } => {
+            Expr::Subscript { arg, indexes, assign, .. } => {
                 f(arg);
                 for (a, b) in indexes {
                     if let Some(a) = a {
@@ -115,6 +115,9 @@ impl Expr {
                     if let Some(b) = b {
                         f(b);
                     }
+                }
+                if let Some(value) = assign {
+                    f(value);
                 }
             }
             Expr::Aggregate(a) => {
@@ -254,7 +257,7 @@ impl Expr {
                 left.iter_mut().for_each(&mut *f);
                 right.iter_mut().for_each(f);
             }
-            Expr::Subscript { arg, indexes, .. } => {
+            Expr::Subscript { arg, indexes, assign, .. } => {
                 f(arg);
                 for (a, b) in indexes {
                     if let Some(a) = a {
@@ -263,6 +266,9 @@ impl Expr {
                     if let Some(b) = b {
                         f(b);
                     }
+                }
+                if let Some(value) = assign {
+                    f(value);
                 }
             }
             Expr::Aggregate(a) => {

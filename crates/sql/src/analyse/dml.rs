@@ -15,7 +15,8 @@ use engine::catalog::model::{Column, Identity, Index, RelationKind, Table};
 use expr::{Expr, SubLinkKind, TypeRef};
 use std::sync::Arc;
 use types::Datum;
-use types::oids::{RECORD, UNKNOWN};
+use types::facts::CastContext;
+use types::oids::{JSONB, RECORD, UNKNOWN};
 
 /// A column's value when none is given.
 fn default_value(c: &Column) -> Expr {
@@ -126,13 +127,79 @@ impl Analyser<'_> {
             };
             return self.at(column.loc, e);
         };
+        Ok(c)
+    }
+
+    /// The column of a target that is a whole column.
+    fn find_whole_column<'t>(&self, t: &'t Table, column: &AssignTarget) -> Result<&'t Column> {
+        let c = self.find_column(t, column)?;
         if !column.indirection.is_empty() {
             return self.at(
                 column.loc,
-                base::Error::unsupported("assignment to an array element or a field"),
+                base::Error::unsupported("assignment to an array element or a field here"),
             );
         }
         Ok(c)
+    }
+
+    /// `a[i] = value`: the column's array with that element, or slice, changed.
+    fn set_element(
+        &mut self,
+        c: &Column,
+        target: &AssignTarget,
+        value: &ast::Expr,
+    ) -> Result<Expr> {
+        let mut indexes = Vec::with_capacity(target.indirection.len());
+        for step in &target.indirection {
+            match step {
+                ast::Indirection::Index(index) => indexes.push(index.clone()),
+                ast::Indirection::Field(_) => {
+                    return self.at(target.loc, base::Error::unsupported("assignment to a field"));
+                }
+            }
+        }
+        self.may_set(c, true, None, value.loc)?;
+        if is_default(value) {
+            let e = err!(FEATURE_NOT_SUPPORTED, "cannot set an array element to DEFAULT");
+            return self.at(value.loc, e);
+        }
+        if c.ty.oid == JSONB {
+            return self.at(target.loc, base::Error::unsupported("assignment to a part of jsonb"));
+        }
+        let Some(element) = super::coerce::element_type(c.ty.oid) else {
+            let e = err!(
+                DATATYPE_MISMATCH,
+                "cannot subscript type {} because it does not support subscripting",
+                super::coerce::name(c.ty.oid)
+            );
+            return self.at(target.loc, e);
+        };
+        let (indexes, slice) = self.subscripts(&indexes)?;
+        let wanted = if slice { c.ty } else { TypeRef { oid: element, typmod: c.ty.typmod } };
+        let e = self.expr(value)?;
+        let from = e.ty().oid;
+        if !super::coerce::can_coerce(from, wanted.oid, CastContext::Assignment) {
+            let e = SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "subscripted assignment to \"{}\" requires type {} but expression is of type {}",
+                    c.name,
+                    super::coerce::name(wanted.oid),
+                    super::coerce::name(from)
+                ),
+            )
+            .hint("You will need to rewrite or cast the expression.");
+            return self.at(target.loc, e.into());
+        }
+        let value = self.coerce(e, wanted, CastContext::Assignment, false, value.loc)?;
+        let column = Expr::Var { levels_up: 0, rte: 0, column: c.number, ty: c.ty };
+        Ok(Expr::Subscript {
+            arg: Box::new(column),
+            indexes,
+            slice,
+            assign: Some(Box::new(value)),
+            ty: c.ty,
+        })
     }
 
     /// Refuses values for generated and identity columns where SQL does.
@@ -185,7 +252,7 @@ impl Analyser<'_> {
             columns.extend(t.columns.iter().filter(|c| !c.dropped));
         }
         for c in &s.columns {
-            let found = self.find_column(&t, c)?;
+            let found = self.find_whole_column(&t, c)?;
             if columns.iter().any(|o| o.number == found.number) {
                 let e = err!(DUPLICATE_COLUMN, "column \"{}\" specified more than once", c.column);
                 return self.at(c.loc, e);
@@ -470,7 +537,11 @@ impl Analyser<'_> {
             match clause {
                 SetClause::Single { target, value } => {
                     let c = self.find_column(t, target)?;
-                    let e = self.set_value(c, value)?;
+                    let e = if target.indirection.is_empty() {
+                        self.set_value(c, value)?
+                    } else {
+                        self.set_element(c, target, value)?
+                    };
                     self.push_assignment(&mut out, c, e, target.loc)?;
                 }
                 SetClause::Multi { targets, value } => {
@@ -486,9 +557,18 @@ impl Analyser<'_> {
         &self,
         out: &mut Vec<TargetEntry>,
         c: &Column,
-        expr: Expr,
+        mut expr: Expr,
         loc: Loc,
     ) -> Result<()> {
+        // a[1] = …, a[2] = …: the second changes what the first has made.
+        if let Some(before) = out.iter_mut().find(|t| t.target_column == Some(c.number))
+            && let Expr::Subscript { arg, assign: Some(_), .. } = &mut expr
+            && matches!(before.expr, Expr::Subscript { assign: Some(_), .. })
+        {
+            std::mem::swap(&mut **arg, &mut before.expr);
+            before.expr = expr;
+            return Ok(());
+        }
         if out.iter().any(|t| t.target_column == Some(c.number)) {
             let e = err!(SYNTAX_ERROR, "multiple assignments to same column \"{}\"", c.name);
             let _ = loc;
@@ -531,7 +611,11 @@ impl Analyser<'_> {
                 }
                 for (target, v) in targets.iter().zip(fields) {
                     let c = self.find_column(t, target)?;
-                    let e = self.set_value(c, v)?;
+                    let e = if target.indirection.is_empty() {
+                        self.set_value(c, v)?
+                    } else {
+                        self.set_element(c, target, v)?
+                    };
                     self.push_assignment(out, c, e, target.loc)?;
                 }
                 Ok(())
@@ -556,7 +640,7 @@ impl Analyser<'_> {
                     ty: TypeRef::of(RECORD),
                 };
                 for (index, (target, (n, ty))) in targets.iter().zip(columns).enumerate() {
-                    let c = self.find_column(t, target)?;
+                    let c = self.find_whole_column(t, target)?;
                     self.may_set(c, true, None, target.loc)?;
                     let field = Expr::Field { arg: Box::new(row.clone()), index, name: n, ty };
                     let e = self.assign(field, c.ty, &c.name, value.loc)?;

@@ -169,7 +169,13 @@ impl Analyser<'_> {
                 }
                 out.push((None, Some(self.coerce_implicit(v, to, x.loc)?)));
             }
-            return Ok(Expr::Subscript { arg: Box::new(e), indexes: out, slice: false, ty });
+            return Ok(Expr::Subscript {
+                arg: Box::new(e),
+                indexes: out,
+                slice: false,
+                assign: None,
+                ty,
+            });
         }
         let element = match ty.oid {
             OIDVECTOR => Some(OID),
@@ -185,6 +191,24 @@ impl Analyser<'_> {
             );
             return self.at(loc, e);
         };
+        let (out, slice) = self.subscripts(indexes)?;
+        let result = if slice {
+            match ty.oid {
+                INT2VECTOR => TypeRef::of(INT2_ARRAY),
+                OIDVECTOR => TypeRef::of(OID_ARRAY),
+                _ => ty,
+            }
+        } else {
+            TypeRef { oid: element, typmod: ty.typmod }
+        };
+        Ok(Expr::Subscript { arg: Box::new(e), indexes: out, slice, assign: None, ty: result })
+    }
+
+    /// The subscripts of an array, and whether they name a slice.
+    pub fn subscripts(
+        &mut self,
+        indexes: &[SubscriptIndex],
+    ) -> Result<(Vec<(Option<Expr>, Option<Expr>)>, bool)> {
         let slice = indexes.iter().any(|i| i.slice);
         let mut out = Vec::new();
         for i in indexes {
@@ -202,16 +226,7 @@ impl Analyser<'_> {
             }
             out.push((lower, upper));
         }
-        let result = if slice {
-            match ty.oid {
-                INT2VECTOR => TypeRef::of(INT2_ARRAY),
-                OIDVECTOR => TypeRef::of(OID_ARRAY),
-                _ => ty,
-            }
-        } else {
-            TypeRef { oid: element, typmod: ty.typmod }
-        };
-        Ok(Expr::Subscript { arg: Box::new(e), indexes: out, slice, ty: result })
+        Ok((out, slice))
     }
 
     fn index_number(&mut self, e: &ast::Expr) -> Result<Expr> {
