@@ -105,7 +105,7 @@ pub fn run(
         ("autovacuum_naptime", naptime.as_str()),
         ("autovacuum_vacuum_insert_threshold", "1000"),
         ("autovacuum_vacuum_insert_scale_factor", "0"),
-        ("autovacuum_vacuum_scale_factor", "0.01"),
+        ("autovacuum_vacuum_scale_factor", "0.002"),
         ("vacuum_freeze_min_age", min_age.as_str()),
         ("vacuum_freeze_table_age", table_age.as_str()),
         ("log_autovacuum_min_duration", "0"),
