@@ -115,10 +115,13 @@ pub(crate) fn contents<'a>(
 }
 /// Entries go, and of posting lists some addresses.
 pub(crate) fn delete(deleted: &[u16], updated: &[PostingUpdate], clear_cycle: bool) -> Data {
-    let mut out = vec![DELETE, u8::from(clear_cycle)];
+    let mut out = Vec::with_capacity(6 + 2 * deleted.len());
+    out.extend_from_slice(&[DELETE, u8::from(clear_cycle)]);
     out.extend((deleted.len() as u16).to_le_bytes());
     out.extend((updated.len() as u16).to_le_bytes());
-    out.extend(deleted.iter().flat_map(|o| o.to_le_bytes()));
+    for offset in deleted {
+        out.extend_from_slice(&offset.to_le_bytes());
+    }
     for update in updated {
         out.extend(update.offset.to_le_bytes());
         out.extend((update.gone.len() as u16).to_le_bytes());

@@ -288,7 +288,7 @@ const LINK_HOT: u16 = 1 << 15;
 /// A prune plan as record data.
 pub(crate) fn encode_plan(plan: &PrunePlan) -> Vec<u8> {
     let mut out = Vec::with_capacity(
-        27 + 4 * plan.redirects.len()
+        40 + 4 * plan.redirects.len()
             + 2 * (plan.dead.len() + plan.unused.len())
             + 2 * plan.freeze.len(),
     );

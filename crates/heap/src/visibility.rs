@@ -163,6 +163,7 @@ enum State {
     Aborted,
 }
 
+#[inline]
 fn xmin_state(
     t: &TupleView<'_>,
     manager: &TransactionManager,
@@ -187,6 +188,7 @@ fn xmin_state(
     Ok(state)
 }
 
+#[inline]
 fn xmax_state(
     t: &TupleView<'_>,
     manager: &TransactionManager,
