@@ -139,9 +139,11 @@ impl Table {
                     }
                     return;
                 }
-                TupleOutcome::Updated { next, .. } => {
-                    tid = next;
-                    assert!(self.heap.fetch_any(tid, &mut slot).expect("fetch"));
+                TupleOutcome::Updated { next, xmax } => {
+                    let (mode, wait) = (heap::RowLockMode::NoKeyUpdate, how.wait);
+                    let got = self.heap.lock_latest(t, tid, next, xmax, mode, wait, &mut slot);
+                    assert_eq!(got.expect("follow"), TupleOutcome::Ok(()));
+                    tid = slot.tid;
                 }
                 other => panic!("{other:?}"),
             }

@@ -352,7 +352,8 @@ impl Horizon {
         }
         match &self.live {
             None => Ok(Verdict::RecentlyDead),
-            Some(live) => between(live, xmin, xmax, manager),
+            // Below the horizon it was born before every snapshot: no need to look up when.
+            Some(live) => between(live, (xmin >= self.oldest_xmin).then_some(xmin), xmax, manager),
         }
     }
 }
@@ -368,7 +369,7 @@ fn committed_at(xid: Xid, manager: &TransactionManager) -> Result<Option<Csn>> {
 /// Does any of the snapshots stand between the version's birth and its death, or before its birth?
 fn between(
     live: &LiveSnapshots,
-    xmin: Xid,
+    xmin: Option<Xid>,
     xmax: Xid,
     manager: &TransactionManager,
 ) -> Result<Verdict> {
@@ -379,6 +380,7 @@ fn between(
     if !live.any_before(died) {
         return Ok(Verdict::Dead);
     }
+    let Some(xmin) = xmin else { return Ok(Verdict::RecentlyDead) };
     let Some(born) = committed_at(xmin, manager)? else { return Ok(Verdict::RecentlyDead) };
     Ok(if live.any_between(born, died) { Verdict::RecentlyDead } else { Verdict::Middle })
 }
@@ -390,6 +392,9 @@ pub(crate) fn sees_before(
     horizon: &Horizon,
 ) -> Result<bool> {
     let Some(live) = &horizon.live else { return Ok(true) };
+    if t.xmin() < horizon.oldest_xmin {
+        return Ok(false);
+    }
     Ok(committed_at(t.xmin(), manager)?.is_none_or(|born| live.any_before(born)))
 }
 
