@@ -5,6 +5,7 @@
 //! by hand: a test of the wire should not share its codec with the server it tests.
 
 mod message;
+mod password;
 
 pub use message::{Column, Event, Outcome, Report};
 use message::{Encoder, decode};
@@ -26,18 +27,25 @@ pub struct Target {
     pub user: String,
     /// Database.
     pub database: String,
+    /// Password, for a server that asks.
+    pub password: Option<String>,
     /// Further startup parameters.
     pub options: Vec<(String, String)>,
 }
 
 impl Target {
-    /// Reads `postgres://[user@]host[:port][/database]`.
+    /// Reads `postgres://[user[:password]@]host[:port][/database]`; a password is looked for in `PGPASSWORD` too.
     pub fn parse(url: &str) -> Result<Target> {
-        let wrong = || format!("{url}: not of the form postgres://[user@]host[:port][/database]");
+        let wrong =
+            || "--server is not of the form postgres://[user[:password]@]host[:port][/database]";
         let rest = url.strip_prefix("postgres://").or_else(|| url.strip_prefix("postgresql://"));
         let rest = rest.ok_or_else(wrong)?;
         let (place, database) = rest.split_once('/').unwrap_or((rest, ""));
-        let (user, place) = place.rsplit_once('@').unwrap_or(("postgres", place));
+        let (login, place) = place.rsplit_once('@').unwrap_or(("postgres", place));
+        let (user, password) = match login.split_once(':') {
+            Some((user, password)) => (user, Some(decoded(password))),
+            None => (login, std::env::var("PGPASSWORD").ok()),
+        };
         let (host, port) = place.rsplit_once(':').unwrap_or((place, "5432"));
         let database = database.split('?').next().unwrap_or("");
         let text = |given: &str, default: &str| {
@@ -48,9 +56,30 @@ impl Target {
             port: port.parse().map_err(|_| wrong())?,
             user: user.to_owned(),
             database: text(database, user),
+            password,
             options: Vec::new(),
         })
     }
+}
+
+/// A part of an URL without its `%40`.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let hex = after.get(..2).and_then(|h| std::str::from_utf8(h).ok());
+        match hex.and_then(|h| u8::from_str_radix(h, 16).ok()).filter(|_| *first == b'%') {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// One connection.
@@ -110,14 +139,11 @@ impl Client {
         }
         startup.byte(0);
         client.stream.write_all(&startup.untagged())?;
+        let mut exchange = password::Exchange::default();
         loop {
             let raw = client.read_raw()?;
             match raw.tag {
-                b'R' => {
-                    if raw.body.get(..4) != Some(&[0, 0, 0, 0]) {
-                        return Err("the server asks for a password".into());
-                    }
-                }
+                b'R' => exchange.answer(&mut client, &raw)?,
                 b'K' => (client.pid, client.secret) = (raw.i32_at(0), raw.i32_at(4)),
                 b'E' => return Err(Box::new(Report::parse(&raw.body))),
                 b'Z' => {
@@ -419,5 +445,20 @@ impl Batch {
     /// Flush.
     pub fn flush(&mut self) -> &mut Self {
         self.put(b'H', &Encoder::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_read() {
+        let target = Target::parse("postgres://a:p%40%3a@h:1/d?x=y").expect("an URL");
+        let said =
+            (target.user.as_str(), target.host.as_str(), target.port, target.database.as_str());
+        assert_eq!((said, target.password.as_deref()), (("a", "h", 1, "d"), Some("p@:")));
+        let wrong = Target::parse("a:secret@h").expect_err("no scheme").to_string();
+        assert!(!wrong.contains("secret"), "{wrong}");
     }
 }

@@ -64,6 +64,9 @@ pub fn quantile_ms(of: &Histogram<u64>, quantile: f64) -> f64 {
 fn command(program: &Path, target: &Target) -> Command {
     let mut command = Command::new(program);
     command.args(["-h", &target.host, "-U", &target.user, "-p", &target.port.to_string()]);
+    if let Some(password) = &target.password {
+        command.env("PGPASSWORD", password);
+    }
     command
 }
 

@@ -262,6 +262,7 @@ impl Server {
             port: self.port,
             user: "postgres".into(),
             database: "postgres".into(),
+            password: None,
             options: Vec::new(),
         }
     }
