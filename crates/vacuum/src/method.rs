@@ -15,8 +15,9 @@ use base::Result;
 /// Microseconds, measured on the machine that Ebb is developed on: a page passed over, an entry asked about.
 const BULK_PAGE_US: f64 = 1.2;
 const BULK_ENTRY_US: f64 = 0.009;
-/// A key taken from the heap, sorted and found; a leaf descended to and locked.
-const KEY_US: f64 = 0.06;
+/// A key taken from the heap, its bytes, its sorting; a leaf descended to and locked.
+const KEY_US: f64 = 0.02;
+const KEY_BYTE_US: f64 = 0.0008;
 const KEY_SORT_US: f64 = 0.004;
 const LEAF_US: f64 = 1.3;
 /// A page that is not cached, read in order and read alone.
@@ -90,7 +91,10 @@ impl IndexShape {
     pub fn retail_us(&self, dead: &DeadShape) -> f64 {
         let sort = KEY_SORT_US * dead.items.max(1.0).log2() * (1.0 - self.correlation);
         let leaves = self.leaves_with(dead);
-        dead.items * (KEY_US + sort) + leaves * (LEAF_US + self.missed() * RANDOM_READ_US)
+        let bytes =
+            (self.pages * page::PAGE_SIZE as f64 / self.entries.max(1.0)).clamp(8.0, 2704.0);
+        let key = KEY_US + KEY_BYTE_US * bytes;
+        dead.items * (key + sort) + leaves * (LEAF_US + self.missed() * RANDOM_READ_US)
     }
 
     /// The cheaper method.
