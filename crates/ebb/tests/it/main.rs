@@ -15,4 +15,5 @@ mod startup;
 mod support;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod tls;
+mod vacuumdb;
 mod wire;

@@ -416,7 +416,16 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<()> {
         if table.oid < Oid::FIRST_NORMAL || table.kind == RelationKind::Toast {
-            return Err(base::Error::unsupported("VACUUM FULL of a system catalog"));
+            // A warning, so that `vacuumdb --full`, which names every table, goes on to the others.
+            let mut notice = Notice::new(
+                Severity::Warning,
+                format!(
+                    "skipping \"{}\" --- VACUUM FULL of a system catalog is not supported",
+                    table.name
+                ),
+            );
+            notice.body.state = SqlState::FEATURE_NOT_SUPPORTED;
+            return client.notice(&notice);
         }
         let started = UsageMeter::start();
         let name = format!("{}.{}", table.namespace_name, table.name);

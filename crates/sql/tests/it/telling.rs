@@ -134,6 +134,10 @@ fn every_error_has_its_state() {
         ("ANALYZE (FULL) t", "42601 unrecognized ANALYZE option \"full\""),
         ("VACUUM (FULL maybe) t", "42601 full requires a Boolean value"),
         ("VACUUM (INDEX_CLEANUP maybe) t", "42601 index_cleanup requires a Boolean value"),
+        (
+            "VACUUM FULL pg_class",
+            "WARNING 0A000 skipping \"pg_class\" --- VACUUM FULL of a system catalog is not supported",
+        ),
         ("VACUUM nope", "42P01 relation \"nope\" does not exist"),
         ("VACUUM nope.t", "3F000 schema \"nope\" does not exist"),
         ("VACUUM t, nope", "42P01 relation \"nope\" does not exist"),
@@ -338,4 +342,78 @@ fn scans_are_counted() {
         ("SELECT pg_stat_reset()", "~"),
         (index, "0|0|0"),
     ]);
+}
+
+/// The numbers in a line, names with digits in quotes left out.
+fn numbers(line: &str) -> Vec<f64> {
+    let outside: String = line.split('"').step_by(2).collect();
+    outside
+        .split(|c: char| !c.is_ascii_digit() && c != '.')
+        .filter_map(|word| word.trim_matches('.').parse().ok())
+        .collect()
+}
+
+/// VERBOSE's lines are PostgreSQL's, in its order, and their numbers are what the maps, the sizes, the catalog and the log say.
+#[test]
+fn report_lines_tell_the_truth() {
+    let db = database();
+    let mut s = db.session();
+    s.check(&[
+        ("CREATE EXTENSION pg_visibility", ""),
+        ("CREATE TABLE r (a int PRIMARY KEY, b text) WITH (autovacuum_enabled=off)", ""),
+        ("INSERT INTO r SELECT g, repeat('x', 50) FROM generate_series(1, 6000) g", ""),
+        ("DELETE FROM r WHERE a % 3 = 0", ""),
+    ]);
+    let lsn = "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn";
+    let before: f64 = s.run(lsn).parse().unwrap();
+    let said = s.run("VACUUM (FREEZE, VERBOSE, INDEX_CLEANUP on, PROCESS_TOAST off) r");
+    let after: f64 = s.run(lsn).parse().unwrap();
+    let lines: Vec<&str> = said.lines().collect();
+    let heads = [
+        "INFO 00000 aggressively vacuuming \"postgres.public.r\"",
+        "INFO 00000 finished vacuuming \"postgres.public.r\": index scans: 1",
+        "pages: 0 removed, ",
+        "tuples: 2000 removed, 4000 remain, 0 are dead but not yet removable",
+        "removable cutoff: ",
+        "new relfrozenxid: ",
+        "frozen: ",
+        "visibility map: ",
+        "index scan needed: ",
+        "index \"r_pkey\": pages: ",
+        "avg read rate: ",
+        "buffer usage: ",
+        "WAL usage: ",
+        "system usage: CPU: user: ",
+    ];
+    for (line, head) in lines.iter().zip(heads) {
+        assert!(line.starts_with(head), "{line} instead of {head}\n{said}");
+    }
+    assert!(lines.len() >= heads.len(), "{said}");
+    let get = |n: usize| numbers(lines[n]);
+    let mut one = |sql: &str| -> f64 { s.run(sql).parse().unwrap() };
+    let pages = one("SELECT pg_relation_size('r') / 8192");
+    assert_eq!(get(2), [0.0, pages, pages, 100.0, 0.0], "{said}");
+    assert_eq!(get(4)[1], 0.0, "{said}");
+    assert_eq!(get(5)[0], one("SELECT relfrozenxid::text::int FROM pg_class WHERE relname = 'r'"));
+    assert_eq!(get(6), [pages, 100.0, 4000.0], "{said}");
+    assert_eq!(get(7)[1], one("SELECT all_frozen FROM pg_visibility_map_summary('r')"), "{said}");
+    assert_eq!(get(8), [pages, 100.0, 2000.0], "{said}");
+    let index_pages = one("SELECT pg_relation_size('r_pkey') / 8192");
+    assert_eq!(get(9), [index_pages, 0.0, 0.0, 0.0], "{said}");
+    assert_eq!(get(11).len(), 3, "{said}");
+    assert!(get(11)[0] + get(11)[1] >= pages, "{said}");
+    let wal = get(12);
+    assert!(wal[0] >= pages && wal[2] <= after - before, "{said}\n{}", after - before);
+    assert!(wal[2] * 2.0 > after - before, "{said}\n{}", after - before);
+    let said = s.run("ANALYZE VERBOSE r");
+    let want = format!(
+        "INFO 00000 analyzing \"public.r\"\nINFO 00000 \"r\": scanned {pages} of {pages} pages, containing 4000 live rows and 0 dead rows; \
+         4000 rows in sample, 4000 estimated total rows\nINFO 00000 finished analyzing table \"postgres.public.r\"\navg read rate: "
+    );
+    assert!(said.starts_with(&want), "{said}");
+    s.check(&[(
+        "SELECT vacuum_count, analyze_count, n_live_tup, n_dead_tup, n_mod_since_analyze, n_ins_since_vacuum, \
+         total_vacuum_time > 0, last_vacuum IS NOT NULL FROM pg_stat_user_tables WHERE relname = 'r'",
+        "1|1|4000|0|0|0|t|t",
+    )]);
 }
