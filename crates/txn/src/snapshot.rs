@@ -7,7 +7,9 @@
 //! # Invariants
 //! Taking one publishes a lower bound of its xmin first, then reads `oldest running`, then the CSN counter, then the next XID.
 //! A cleaner reads the running transactions first and the published bounds afterwards: either it sees the bound, or
-//! the snapshot sees all that the cleaner saw. What a snapshot says of an XID not its own never changes.
+//! the snapshot sees all that the cleaner saw. [`LiveSnapshots`] is a list made in the same order: first the CSN counter, then
+//! (under each backend's lock, which a snapshot is taken under too) the snapshots. So one that is not in it is no older than the
+//! counter read, and a version that died before that can be judged by the list, now and at any later time. What a snapshot says of an XID not its own never changes.
 
 use crate::backend::{Backend, Registered};
 use crate::manager::{TransactionManager, XidStatus};
