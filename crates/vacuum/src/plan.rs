@@ -192,8 +192,10 @@ impl VacuumPlan {
         } else {
             FreezeEarly::Never
         };
+        // A page read eagerly need not be frozen: if it goes on changing it is left to change.
+        let at_will = eager && self.freeze.quiet_age > 0;
         FreezePolicy {
-            freeze_limit: self.cutoffs.freeze_limit,
+            freeze_limit: if at_will { Xid(0) } else { self.cutoffs.freeze_limit },
             oldest_xmin: self.cutoffs.oldest_xmin,
             early,
             still_changing_from: match self.freeze.quiet_age {

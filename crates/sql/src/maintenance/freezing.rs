@@ -56,15 +56,20 @@ pub(super) fn freeze_settings(
         // The counts began with the server, the table perhaps later.
         let since = table.relfrozenxid.max(state.cluster.started_xid);
         settings.quiet_age = quiet_age(&counts, pages, since, next, settings.table_age);
-        settings.min_age = settings.min_age.max(postponed(&settings));
+        postpone(&mut settings);
     }
     Ok(settings)
 }
 
-/// Where pages go on changing, even what is older than `vacuum_freeze_min_age` is left alone for a while, in the hope that it is gone
-/// by the time that it has to be frozen; but never so long that an aggressive vacuum would follow upon the other.
-fn postponed(settings: &FreezeSettings) -> u64 {
-    settings.quiet_age.min(settings.table_age.min(settings.max_age / 100 * 95) / 2)
+/// Where pages go on changing, what is older than `vacuum_freeze_min_age` or even `vacuum_freeze_table_age` is left alone for a while, in
+/// the hope that it is gone by the time that it has to be frozen: when autovacuum comes for the table's age. What is frozen
+/// then is so much that it comes no sooner than half that age later.
+fn postpone(settings: &mut FreezeSettings) {
+    if settings.quiet_age > 0 {
+        let due = settings.max_age / 100 * 95;
+        settings.table_age = settings.table_age.max(due);
+        settings.min_age = settings.min_age.max(settings.quiet_age.min(due / 2));
+    }
 }
 
 fn changes(counts: &TableCounts) -> i64 {
@@ -111,14 +116,16 @@ mod tests {
         assert_eq!(age(1000, 3000), 0);
         counts.updated.fetch_add(10, Ordering::Relaxed);
         assert_eq!(age(100, 3000), 80_000);
-        // What is old is left until half the way to an aggressive vacuum.
-        let mut settings = FreezeSettings { table_age: 50_000, ..FreezeSettings::default() };
-        assert_eq!(postponed(&settings), 0);
-        settings.quiet_age = 8000;
-        assert_eq!(postponed(&settings), 8000);
-        settings.quiet_age = 80_000;
-        assert_eq!(postponed(&settings), 25_000);
-        settings.max_age = 10_000;
-        assert_eq!(postponed(&settings), 4750);
+        // What is old is left until autovacuum comes for the table's age.
+        let ages = |quiet_age| {
+            let (min_age, table_age, max_age) = (1000, 50_000, 100_000);
+            let mut s =
+                FreezeSettings { min_age, table_age, max_age, quiet_age, ..Default::default() };
+            postpone(&mut s);
+            (s.min_age, s.table_age)
+        };
+        assert_eq!(ages(0), (1000, 50_000));
+        assert_eq!(ages(8000), (8000, 95_000));
+        assert_eq!(ages(80_000), (47_500, 95_000));
     }
 }
