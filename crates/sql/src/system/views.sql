@@ -238,6 +238,10 @@ CREATE VIEW pg_catalog.pg_stat_xact_user_tables AS
    WHERE schemaname NOT IN ('pg_catalog', 'information_schema')
      AND schemaname NOT LIKE 'pg\_toast%';
 
+CREATE VIEW pg_catalog.pg_stat_xact_sys_tables AS
+  SELECT * FROM pg_stat_xact_all_tables
+   WHERE schemaname IN ('pg_catalog', 'information_schema') OR schemaname LIKE 'pg\_toast%';
+
 CREATE VIEW pg_catalog.pg_stat_all_indexes AS
   SELECT c.oid AS relid, i.oid AS indexrelid, n.nspname AS schemaname, c.relname,
          i.relname AS indexrelname, pg_stat_get_numscans(i.oid) AS idx_scan,
@@ -298,6 +302,9 @@ CREATE VIEW pg_catalog.pg_statio_all_sequences AS
          pg_stat_get_blocks_hit(c.oid) AS blks_hit
     FROM pg_class c LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
    WHERE c.relkind = 'S';
+CREATE VIEW pg_catalog.pg_statio_sys_sequences AS
+  SELECT * FROM pg_statio_all_sequences
+   WHERE schemaname IN ('pg_catalog', 'information_schema') OR schemaname LIKE 'pg\_toast%';
 CREATE VIEW pg_catalog.pg_statio_user_sequences AS
   SELECT * FROM pg_statio_all_sequences
    WHERE schemaname NOT IN ('pg_catalog', 'information_schema')
