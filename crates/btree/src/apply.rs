@@ -8,6 +8,8 @@
 
 use base::{BlockNumber, Tid};
 use page::btree::{self as layout, Bytes, Item, Meta, PageMut, PageRef};
+use smallvec::SmallVec;
+use std::ops::Range;
 
 /// Bytes that say how one page changes.
 pub(crate) type Data = Vec<u8>;
@@ -160,7 +162,7 @@ pub(crate) fn set_top_parent(block: BlockNumber) -> Data {
 pub(crate) struct PostingUpdate {
     pub(crate) offset: u16,
     /// Their indexes in the list, ascending.
-    pub(crate) gone: Vec<u16>,
+    pub(crate) gone: SmallVec<[u16; 4]>,
 }
 
 /// The left half of a split.
@@ -372,29 +374,43 @@ fn delete_items(page: &mut PageMut<'_>, arguments: &mut Arguments<'_>) -> Result
     if !offsets.is_sorted_by(|a, b| a < b) {
         return Err("line pointers out of order".into());
     }
+    let mut changes: Vec<(u16, Range<usize>)> = Vec::with_capacity(usize::from(deleted + updated));
+    changes.extend(offsets.iter().map(|o| (*o, 0..0)));
+    // The shortened entries, one after the other.
+    let mut bytes = Vec::new();
+    let mut kept: SmallVec<[Tid; 16]> = SmallVec::new();
     for _ in 0..updated {
         let offset = arguments.offset(page.as_ref(), 0)?;
         let gone = arguments.u16()?;
-        let mut gone_indexes = Vec::with_capacity(usize::from(gone));
-        for _ in 0..gone {
-            gone_indexes.push(usize::from(arguments.u16()?));
-        }
-        let dead = page.as_ref().is_dead(offset);
+        let gone = arguments.take(usize::from(gone) * 2)?;
+        let mut next_gone =
+            gone.chunks_exact(2).map(|i| u16::from_le_bytes([i[0], i[1]])).peekable();
         let item = page.as_ref().item(offset);
-        let kept: Vec<Tid> = item
-            .tids()
-            .enumerate()
-            .filter(|(i, _)| gone_indexes.binary_search(i).is_err())
-            .map(|(_, t)| t)
-            .collect();
-        if kept.is_empty() || dead && gone == 0 {
+        kept.clear();
+        for (i, tid) in (0u16..).zip(item.tids()) {
+            if next_gone.next_if_eq(&i).is_none() {
+                kept.push(tid);
+            }
+        }
+        if next_gone.next().is_some() {
+            return Err("addresses out of order".into());
+        }
+        if kept.is_empty() || page.as_ref().is_dead(offset) && gone.is_empty() {
             return Err("posting list left empty".into());
         }
-        let new = layout::form_posting(item, &kept);
-        fits(page.replace(offset, &new))?;
+        let start = bytes.len();
+        layout::append_posting(&mut bytes, item, &kept);
+        changes.push((offset, start..bytes.len()));
     }
-    if !offsets.is_empty() {
-        page.remove_many(&offsets);
+    changes.sort_unstable_by_key(|c| c.0);
+    if changes.windows(2).any(|w| w[0].0 == w[1].0) {
+        return Err("an entry is changed twice".into());
+    }
+    match &changes[..] {
+        [] => {}
+        [(offset, range)] if range.is_empty() => page.remove(*offset),
+        [(offset, range)] => fits(page.replace(*offset, &bytes[range.clone()]))?,
+        _ => fits(page.rewrite(changes.iter().map(|(o, r)| (*o, &bytes[r.clone()]))))?,
     }
     if clear_cycle {
         page.set_cycle_id(0);
@@ -474,7 +490,7 @@ mod tests {
             let operations = [
                 insert(3, &item),
                 insert_posting(2, &item[..12.min(item.len())]),
-                delete(&[2, 5, 7], &[PostingUpdate { offset: 8, gone: vec![0] }], true),
+                delete(&[2, 5, 7], &[PostingUpdate { offset: 8, gone: smallvec::smallvec![0] }], true),
                 deduplicate(&[(3, 2), (9, 4)]),
                 half_dead(BlockNumber(4)),
                 unlink_child(5),

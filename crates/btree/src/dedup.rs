@@ -16,6 +16,7 @@ use crate::log::{Block, Change};
 use crate::tree::{Btree, WritePage};
 use base::{BlockNumber, Result, Tid};
 use page::btree::{self as layout, Item, PageRef};
+use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 
 /// The most bytes a merged entry takes.
@@ -132,7 +133,7 @@ pub(crate) fn dead_entries<F: FnMut(Tid) -> bool + ?Sized>(
             }
             continue;
         }
-        let gone: Vec<u16> =
+        let gone: SmallVec<[u16; 4]> =
             (0u16..).zip(item.tids()).filter(|(_, t)| is_dead(*t)).map(|(i, _)| i).collect();
         removed += gone.len() as u64;
         if gone.len() == item.tid_count() {

@@ -235,18 +235,23 @@ pub fn form_pivot(
 /// A leaf entry with the key of `model` and these addresses, ascending: a plain one for one
 /// address, else a posting list.
 pub fn form_posting(model: Item<'_>, tids: &[Tid]) -> Vec<u8> {
-    let key = model.key_bytes();
-    let mut out = Vec::with_capacity(8 + key.len() + tids.len() * 6);
-    out.resize(8, 0);
-    out.extend_from_slice(key);
+    let mut out = Vec::with_capacity(8 + model.key_bytes().len() + tids.len() * 6);
+    append_posting(&mut out, model, tids);
+    out
+}
+
+/// [`form_posting`], after what `out` holds.
+pub fn append_posting(out: &mut Vec<u8>, model: Item<'_>, tids: &[Tid]) {
+    let start = out.len();
+    out.resize(start + 8, 0);
+    out.extend_from_slice(model.key_bytes());
     let mut info = if model.has_nulls() { HAS_NULLS } else { 0 };
     if tids.len() > 1 {
         debug_assert!(tids.len() <= POSTING_COUNT_MAX, "a page holds fewer");
         info |= POSTING | tids.len() as u16;
         out.extend(tids.iter().flat_map(|t| t.to_bytes()));
     }
-    header(&mut out, tids.first().copied().unwrap_or(Tid::INVALID), info);
-    out
+    header(&mut out[start..], tids.first().copied().unwrap_or(Tid::INVALID), info);
 }
 
 /// The plain entry `item` with another heap address, or the pivot with another child.
