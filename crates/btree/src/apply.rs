@@ -490,7 +490,11 @@ mod tests {
             let operations = [
                 insert(3, &item),
                 insert_posting(2, &item[..12.min(item.len())]),
-                delete(&[2, 5, 7], &[PostingUpdate { offset: 8, gone: smallvec::smallvec![0] }], true),
+                delete(
+                    &[2, 5, 7],
+                    &[PostingUpdate { offset: 8, gone: smallvec::smallvec![0] }],
+                    true,
+                ),
                 deduplicate(&[(3, 2), (9, 4)]),
                 half_dead(BlockNumber(4)),
                 unlink_child(5),

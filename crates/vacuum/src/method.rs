@@ -18,7 +18,10 @@ const BULK_ENTRY_US: f64 = 0.009;
 /// A key taken from the heap, its bytes, its sorting; a leaf descended to and locked.
 const KEY_US: f64 = 0.02;
 const KEY_BYTE_US: f64 = 0.0008;
+/// Out of order: a comparison while sorting, and each byte of the keys that it fetches; a search on a leaf.
 const KEY_SORT_US: f64 = 0.004;
+const KEY_SORT_BYTE_US: f64 = 0.0005;
+const KEY_FIND_US: f64 = 0.2;
 const LEAF_US: f64 = 1.3;
 /// A page that is not cached, read in order and read alone.
 const SEQUENTIAL_READ_US: f64 = 8.0;
@@ -89,10 +92,12 @@ impl IndexShape {
 
     /// Retail deletion's cost in microseconds.
     pub fn retail_us(&self, dead: &DeadShape) -> f64 {
-        let sort = KEY_SORT_US * dead.items.max(1.0).log2() * (1.0 - self.correlation);
         let leaves = self.leaves_with(dead);
         let bytes =
             (self.pages * page::PAGE_SIZE as f64 / self.entries.max(1.0)).clamp(8.0, 2704.0);
+        let comparison = KEY_SORT_US + KEY_SORT_BYTE_US * bytes;
+        let sort =
+            (comparison * dead.items.max(1.0).log2() + KEY_FIND_US) * (1.0 - self.correlation);
         let key = KEY_US + KEY_BYTE_US * bytes;
         dead.items * (key + sort) + leaves * (LEAF_US + self.missed() * RANDOM_READ_US)
     }
