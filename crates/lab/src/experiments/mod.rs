@@ -119,3 +119,18 @@ fn notices(outcome: &crate::client::Outcome) -> String {
     }
     text
 }
+
+/// VACUUM of `table` at a limit (its name in the report, its value); a server from before BUFFER_USAGE_LIMIT takes part with its fixed ring alone.
+fn limited_vacuum(
+    subject: &Subject,
+    table: &str,
+    (x, value): (&str, &str),
+    e: &mut Experiment,
+) -> Option<String> {
+    if subject.version >= 160_000 {
+        return Some(format!("VACUUM (VERBOSE, BUFFER_USAGE_LIMIT '{value}') {table}"));
+    }
+    let label = &subject.label;
+    e.note(format!("{label} has no BUFFER_USAGE_LIMIT: only its fixed ring of 256 kB is run."));
+    (x == "256 kB").then(|| format!("VACUUM (VERBOSE) {table}"))
+}

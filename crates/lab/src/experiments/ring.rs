@@ -92,17 +92,9 @@ fn one(
     e: &mut Experiment,
     build: &dyn Fn(&Subject) -> Result<()>,
 ) -> Result<()> {
-    let (x, value) = limit;
+    let x = limit.0;
     let label = subject.label.clone();
-    let sql = if subject.version >= 160_000 {
-        format!("VACUUM (VERBOSE, BUFFER_USAGE_LIMIT '{value}') table1")
-    } else {
-        e.note(format!("{label} has no BUFFER_USAGE_LIMIT: only its fixed ring of 256 kB is run."));
-        if x != "256 kB" {
-            return Ok(());
-        }
-        "VACUUM (VERBOSE) table1".into()
-    };
+    let Some(sql) = super::limited_vacuum(subject, "table1", limit, e) else { return Ok(()) };
     subject.fresh(how, e, build)?;
     let mut client = subject.connect()?;
     if !how.traced

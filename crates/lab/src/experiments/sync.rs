@@ -72,16 +72,10 @@ fn one(
     e: &mut Experiment,
     build: &dyn Fn(&Subject) -> Result<()>,
 ) -> Result<()> {
-    let (x, value) = limit;
+    let x = limit.0;
     let label = subject.label.clone();
-    let sql = if subject.version >= 160_000 {
-        format!("VACUUM (VERBOSE, BUFFER_USAGE_LIMIT '{value}') pgbench_accounts")
-    } else {
-        e.note(format!("{label} has no BUFFER_USAGE_LIMIT: only its fixed ring of 256 kB is run."));
-        if x != "256 kB" {
-            return Ok(());
-        }
-        "VACUUM (VERBOSE) pgbench_accounts".into()
+    let Some(sql) = super::limited_vacuum(subject, "pgbench_accounts", limit, e) else {
+        return Ok(());
     };
     subject.fresh(how, e, build)?;
     let mut client = subject.connect()?;

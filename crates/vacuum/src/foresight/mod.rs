@@ -24,7 +24,7 @@ use crate::report::VacuumReport;
 use crate::run::VacuumTarget;
 use crate::skip::{Chooser, Eager, MAX_EAGER_SUCCESS_RATE, REGION_BLOCKS};
 use crate::throttle::ThrottleSettings;
-use base::{Result, Xid};
+use base::Result;
 use heap::visibility_map::{ALL_FROZEN, ALL_VISIBLE};
 use heap::{MapPin, PruneOptions};
 use rates::{Rates, Work};
@@ -374,11 +374,5 @@ impl VacuumReport {
             index_entries: entries as f64,
             retail_entries: looked_up as f64,
         }
-    }
-
-    /// How far relfrozenxid lies back now.
-    pub fn age_after(&self) -> u64 {
-        let now = self.new_relfrozenxid.unwrap_or(self.cutoffs.relfrozenxid);
-        self.next_xid_at_end.0.saturating_sub(now.max(Xid::FIRST_NORMAL).0)
     }
 }
