@@ -5,6 +5,7 @@
 //! the settings registry, stop points for tests of races, and [`sync`]: the locks, threads and
 //! clock that everything else uses, so that one place can rank, trace or drive them.
 
+pub mod backend;
 pub mod error;
 pub mod ids;
 pub mod latency;

@@ -66,6 +66,11 @@ pub fn set_thread_pid(pid: i32) {
     PID.set(pid);
 }
 
+/// The number that this thread's lines carry.
+pub fn thread_pid() -> i32 {
+    PID.get()
+}
+
 /// Writes a line.
 pub fn write(level: Level, message: &str) {
     if (level as u8) < MIN_LEVEL.load(Ordering::Relaxed) {

@@ -393,6 +393,7 @@ impl Pool {
         if let Some(relation) = self.known_relation(id) {
             self.forget(&relation);
         }
+        self.stats.directory.forget(id);
         self.missing.pages.lock().retain(|tag| tag.relation != id);
         let mut result = Ok(());
         let mut folder = None;

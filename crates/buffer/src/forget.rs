@@ -44,6 +44,7 @@ impl Pool {
         }
         self.cancel_syncs(relation);
         self.unregister(relation);
+        self.stats.directory.forget(relation.id);
     }
 
     /// See [`crate::RelationHandle::truncate`].

@@ -49,6 +49,7 @@ mod table;
 mod victim;
 mod write;
 
+pub use base::backend::BackendType;
 pub use checkpoint::{CheckpointOptions, CheckpointProgress};
 pub use config::{Persistence, PoolConfig};
 pub use files::SyncStats;
@@ -58,9 +59,10 @@ pub use pool::BufferPool;
 pub use redo::RedoPage;
 pub use relation::RelationHandle;
 pub use staging::StagingStatus;
+pub use stats::per_relation::BlockCounts;
 pub use stats::{
-    BackendType, BufferUsage, IoContext, IoCounters, IoObject, IoStatsRow, add_usage, backend_type,
-    my_usage, set_backend_type,
+    BufferUsage, IoContext, IoCounters, IoObject, IoStatsRow, add_usage, backend_type, my_usage,
+    set_backend_type,
 };
 pub use strategy::{Ring, Strategy};
 pub use stream::ReadStream;

@@ -20,6 +20,7 @@ use crate::pin::PinnedPage;
 use crate::ranks;
 use crate::relation::{Relation, RelationHandle};
 use crate::staging::Staging;
+use crate::stats::per_relation::BlockCounts;
 use crate::stats::{IoStatsRow, Stats};
 use crate::strategy::Strategy;
 use crate::table::Nodes;
@@ -174,6 +175,39 @@ impl BufferPool {
         self.inner().stats.rows()
     }
 
+    /// As [`BufferPool::io_stats`], of the session `pid`.
+    pub fn io_stats_of(&self, pid: i32) -> Vec<IoStatsRow> {
+        self.inner().stats.rows_of(pid)
+    }
+
+    /// How often blocks of the relation stored at `id` were asked for.
+    pub fn block_counts(&self, id: RelationId) -> BlockCounts {
+        self.inner().stats.of_relation(id)
+    }
+
+    /// How often blocks of a database's relations were asked for (of the shared ones: [`base::Oid::INVALID`]).
+    pub fn database_block_counts(&self, database: base::Oid) -> BlockCounts {
+        self.inner().stats.of_database(database)
+    }
+
+    /// The relation stored at `old` is stored at `new` from now on: its counts go with it.
+    pub fn inherit_block_counts(&self, new: RelationId, old: RelationId) {
+        self.inner().stats.directory.inherit(new, old);
+    }
+
+    /// The counts of all relations of a database begin anew.
+    pub fn reset_block_counts_of(&self, database: base::Oid) {
+        let stats = &self.inner().stats;
+        for id in stats.directory.of_database(database) {
+            stats.reset_relation(id);
+        }
+    }
+
+    /// The relation's counts begin anew.
+    pub fn reset_block_counts(&self, id: RelationId) {
+        self.inner().stats.reset_relation(id);
+    }
+
     /// The reason why nothing more may be written, after a failed sync or cut.
     pub fn failure(&self) -> Option<String> {
         self.inner().files.failure()
@@ -269,7 +303,7 @@ impl Pool {
         }
         loop {
             if let Some(page) = self.pin_cached(relation, fork, block)? {
-                self.stats.hit(relation.object(), strategy.context());
+                self.stats.hit(relation, strategy.context());
                 return Ok(Some(page));
             }
             if relation.is_dropped() {

@@ -30,5 +30,9 @@ pub(crate) const MISSING_PAGES: Rank = Rank(550);
 pub(crate) const SCRATCH: Rank = Rank(555);
 /// Threads waiting for a frame's I/O or pins.
 pub(crate) const WAIT_BUCKET: Rank = Rank(590);
+/// RelationId → how often its blocks were asked for.
+pub(crate) const COUNT_DIRECTORY: Rank = Rank(593);
 /// Per-thread counters.
 pub(crate) const STATISTICS: Rank = Rank(595);
+/// Which relations a thread counts for just now.
+pub(crate) const COUNTED_RELATIONS: Rank = Rank(597);

@@ -38,7 +38,7 @@ impl Pool {
     ) -> (usize, Option<Error>) {
         let start = Instant::now();
         let read = self.read_bytes(relation, fork, first, frames);
-        self.stats.read(relation.object(), context, frames.len() as u64, start.elapsed());
+        self.stats.read(relation, context, frames.len() as u64, start.elapsed());
         let (bytes, mut failure) = match read {
             Ok(bytes) => (bytes, None),
             Err(e) => (0, Some(e)),

@@ -18,12 +18,14 @@ use crate::frame::{Pin, STAGED, USAGE_MAX, place_of};
 use crate::pin::PinnedPage;
 use crate::pool::{BufferPool, Pool};
 use crate::ranks;
-use crate::stats::IoObject;
+use crate::stats::per_relation::RelationCounts;
+use crate::stats::{IoObject, Stats};
 use crate::strategy::Strategy;
 use crate::table::BlockTable;
 use base::sync::{Arc, Mutex};
 use base::{BlockNumber, Error, Fork, PageTag, RelationId, Result};
 use disk::File;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 /// A fork's length that nobody asked for yet.
@@ -49,6 +51,7 @@ pub(crate) struct Relation {
     persistence: AtomicU8,
     pub(crate) forks: [ForkState; 4],
     pub(crate) dropped: AtomicBool,
+    counts: OnceLock<Arc<RelationCounts>>,
 }
 
 impl Relation {
@@ -67,7 +70,24 @@ impl Relation {
                 sync_pending: AtomicBool::new(false),
             }),
             dropped: AtomicBool::new(false),
+            counts: OnceLock::new(),
         }
+    }
+
+    /// Its counts; found in the directory by the first who counts.
+    #[inline]
+    pub(crate) fn counts(&self, stats: &Stats) -> &Arc<RelationCounts> {
+        match self.counts.get() {
+            Some(counts) => counts,
+            None => self.find_counts(stats),
+        }
+    }
+
+    #[cold]
+    fn find_counts(&self, stats: &Stats) -> &Arc<RelationCounts> {
+        // Outside the cell: nobody may wait in it for our lock.
+        let counts = stats.directory.of(self.id);
+        self.counts.get_or_init(|| counts)
     }
 
     #[inline]
@@ -225,7 +245,7 @@ impl RelationHandle {
             let frame = pool.frames.get(n);
             match frame.try_pin(Arc::as_ptr(&self.relation), place_of(fork, block.0), limit) {
                 Pin::Yes => {
-                    pool.stats.hit(self.relation.object(), strategy.context());
+                    pool.stats.hit(&self.relation, strategy.context());
                     if strategy.writes_behind() && frame.load() & STAGED != 0 {
                         pool.adopt(n, strategy);
                     }

@@ -26,9 +26,10 @@ use crate::frame::{
 };
 use crate::pool::{BufferPool, Pool};
 use crate::ranks;
-use crate::stats::{BackendType, IoContext, set_backend_type};
+use crate::stats::{IoContext, set_backend_type};
 use crate::strategy::Strategy;
 use crate::write::Imaged;
+use base::backend::BackendType;
 use base::sync::{Condvar, Mutex, now};
 use base::{BlockNumber, Fork, Lsn, RelationId, Result, stop_point};
 use std::collections::HashSet;

@@ -4,79 +4,19 @@
 //! # Layout
 //! Each thread that touches a pool owns a block of counters for it, which only it adds to (a load and a store,
 //! no locked instruction); readers sum over the blocks. When a thread ends or changes its backend type, its block
-//! is added to the pool's totals of that type.
+//! is added to the pool's totals of that type. How often each relation's blocks were asked for is counted in
+//! the same block ([`per_relation`]).
+
+pub(crate) mod per_relation;
 
 use crate::ranks;
+use crate::relation::Relation;
+use base::backend::BackendType;
 use base::sync::{Arc, Mutex};
+use per_relation::{Directory, Recent};
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-
-/// Who does the I/O (`pg_stat_io.backend_type`).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-#[repr(u8)]
-pub enum BackendType {
-    /// A session.
-    #[default]
-    ClientBackend,
-    /// Starts autovacuum workers.
-    AutovacuumLauncher,
-    /// Vacuums.
-    AutovacuumWorker,
-    /// A helper of a session or of the server.
-    BackgroundWorker,
-    /// Writes pages that will soon be evicted.
-    BackgroundWriter,
-    /// Writes checkpoints.
-    Checkpointer,
-    /// Write-behind, which writes for others.
-    IoWorker,
-    /// The server when it runs without sessions.
-    StandaloneBackend,
-    /// Recovery.
-    Startup,
-    /// Sends WAL.
-    WalSender,
-    /// Receives WAL.
-    WalReceiver,
-    /// Writes WAL in the background.
-    WalWriter,
-}
-
-impl BackendType {
-    /// Every type.
-    pub const ALL: [BackendType; 12] = [
-        BackendType::ClientBackend,
-        BackendType::AutovacuumLauncher,
-        BackendType::AutovacuumWorker,
-        BackendType::BackgroundWorker,
-        BackendType::BackgroundWriter,
-        BackendType::Checkpointer,
-        BackendType::IoWorker,
-        BackendType::StandaloneBackend,
-        BackendType::Startup,
-        BackendType::WalSender,
-        BackendType::WalReceiver,
-        BackendType::WalWriter,
-    ];
-    /// PostgreSQL's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            BackendType::ClientBackend => "client backend",
-            BackendType::AutovacuumLauncher => "autovacuum launcher",
-            BackendType::AutovacuumWorker => "autovacuum worker",
-            BackendType::BackgroundWorker => "background worker",
-            BackendType::BackgroundWriter => "background writer",
-            BackendType::Checkpointer => "checkpointer",
-            BackendType::IoWorker => "io worker",
-            BackendType::StandaloneBackend => "standalone backend",
-            BackendType::Startup => "startup",
-            BackendType::WalSender => "walsender",
-            BackendType::WalReceiver => "walreceiver",
-            BackendType::WalWriter => "walwriter",
-        }
-    }
-}
 
 /// What the I/O is on (`pg_stat_io.object`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -150,6 +90,11 @@ macro_rules! counters {
         impl std::ops::AddAssign for IoCounters {
             fn add_assign(&mut self, other: IoCounters) {
                 $(self.$name += other.$name;)*
+            }
+        }
+        impl std::ops::SubAssign for IoCounters {
+            fn sub_assign(&mut self, before: IoCounters) {
+                $(self.$name = self.$name.saturating_sub(before.$name);)*
             }
         }
     };
@@ -269,7 +214,9 @@ type Row = [AtomicU64; OPS];
 /// One thread's counters in one pool.
 struct ThreadCounters {
     backend_type: BackendType,
+    pid: i32,
     rows: [[Row; 4]; 2],
+    recent: Recent,
     ended: AtomicBool,
 }
 
@@ -277,6 +224,7 @@ struct ThreadCounters {
 pub(crate) struct Stats {
     id: u64,
     inner: Mutex<Totals>,
+    pub(crate) directory: Directory,
 }
 
 #[derive(Default)]
@@ -292,6 +240,7 @@ impl Totals {
             let gone = thread.ended.load(Ordering::Acquire);
             if gone {
                 fold(ended, thread);
+                thread.recent.settle();
             }
             !gone
         });
@@ -299,7 +248,6 @@ impl Totals {
 }
 
 thread_local! {
-    static BACKEND_TYPE: Cell<BackendType> = const { Cell::new(BackendType::ClientBackend) };
     static USAGE: Cell<BufferUsage> = const { Cell::new(BufferUsage {
         hits: 0, reads: 0, dirtied: 0, written: 0, temp_hits: 0, temp_reads: 0, temp_dirtied: 0,
         temp_written: 0, read_time_us: 0, write_time_us: 0,
@@ -322,7 +270,7 @@ impl Drop for Mine {
 
 /// Says what this thread is, for the statistics.
 pub fn set_backend_type(backend_type: BackendType) {
-    if BACKEND_TYPE.replace(backend_type) != backend_type {
+    if base::backend::set_type(backend_type) != backend_type {
         CURRENT.set((0, std::ptr::null()));
         MINE.with_borrow_mut(|mine| {
             for (_, counters) in mine.0.drain(..) {
@@ -334,7 +282,7 @@ pub fn set_backend_type(backend_type: BackendType) {
 
 /// What this thread is.
 pub fn backend_type() -> BackendType {
-    BACKEND_TYPE.get()
+    base::backend::my_type()
 }
 
 /// What this thread has done so far.
@@ -377,6 +325,7 @@ impl Stats {
         Stats {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             inner: Mutex::new(ranks::STATISTICS, Totals::default()),
+            directory: Directory::new(),
         }
     }
 
@@ -399,8 +348,10 @@ impl Stats {
                 return Arc::clone(counters);
             }
             let counters = Arc::new(ThreadCounters {
-                backend_type: BACKEND_TYPE.get(),
+                backend_type: backend_type(),
+                pid: base::log::thread_pid(),
                 rows: [const { [const { [const { AtomicU64::new(0) }; OPS] }; 4] }; 2],
+                recent: Recent::new(),
                 ended: AtomicBool::new(false),
             });
             {
@@ -422,8 +373,12 @@ impl Stats {
     }
 
     #[inline]
-    pub(crate) fn hit(&self, object: IoObject, context: IoContext) {
-        self.with(|c| bump(&c.rows[object as usize][context as usize][Op::hits as usize], 1));
+    pub(crate) fn hit(&self, relation: &Relation, context: IoContext) {
+        let object = relation.object();
+        self.with(|c| {
+            bump(&c.rows[object as usize][context as usize][Op::hits as usize], 1);
+            c.recent.hit(relation.counts(self));
+        });
         update_usage(|u| match object {
             IoObject::Relation => u.hits += 1,
             IoObject::TempRelation => u.temp_hits += 1,
@@ -439,8 +394,9 @@ impl Stats {
         });
     }
 
-    pub(crate) fn read(&self, object: IoObject, context: IoContext, pages: u64, time: Duration) {
-        let time = us(time);
+    pub(crate) fn read(&self, relation: &Relation, context: IoContext, pages: u64, time: Duration) {
+        let (object, time) = (relation.object(), us(time));
+        self.with(|c| c.recent.read(relation.counts(self), pages));
         self.add(
             object,
             context,
@@ -493,6 +449,15 @@ impl Stats {
 
     pub(crate) fn timed(&self, context: IoContext, op: Op, time_op: Op, time: Duration) {
         self.add(IoObject::Relation, context, &[(op, 1), (time_op, us(time))]);
+    }
+
+    /// As [`Stats::rows`], of the threads that work for one session.
+    pub(crate) fn rows_of(&self, pid: i32) -> Vec<IoStatsRow> {
+        let mut rows = Vec::new();
+        for thread in self.inner.lock().threads.iter().filter(|t| t.pid == pid) {
+            fold(&mut rows, thread);
+        }
+        rows
     }
 
     /// Every row that counted something.

@@ -7,7 +7,7 @@
 //! # Invariants
 //! A tuple is removed only if its verdict is [`Verdict::Dead`] or [`Verdict::Middle`]; how the chain goes on without one from its
 //! middle is told in `chains`. A line pointer that index entries may
-//! lead to becomes dead or a redirect, never unused: only after index clean-up it is freed, by the reap or by [`crate::cleaning`].
+//! lead to becomes dead or a redirect, never unused (only the reap after index clean-up frees it).
 //! A locked row's pointer is never freed: the caller's verdict for it is neither.
 //! A line pointer that becomes dead keeps the index keys of the last version of its chain, so that its entries can be
 //! looked up: by the time nobody sees any version, that one has the key that every index has.
@@ -118,8 +118,6 @@ pub struct PrunePlan {
     pub reap: bool,
     /// The items are moved together even if nothing else calls for it: needs the clean-up lock.
     pub compact: bool,
-    /// Line pointers that index entries led to are among `unused`: the entries are gone, before the tuples.
-    pub frees_roots: bool,
     /// The newest transaction id that removed a tuple or froze one: standbys' queries older than it
     /// conflict.
     pub conflict_horizon: Xid,
@@ -146,14 +144,9 @@ impl PrunePlan {
     }
     /// Decides how much the line pointers that become dead keep: the attributes of `desc`.
     pub(crate) fn keep_keys(&mut self, page: &Page, desc: &TupleDesc) {
-        let fixed = desc.fixed_stub();
         for kept in &mut self.kept {
             if page.item_id(kept.from).is_normal() {
-                let tuple = page.tuple(kept.from);
-                kept.size = match fixed {
-                    Some(size) if tuple.holds_plain(size) => size,
-                    _ => stub_size(&tuple, desc),
-                };
+                kept.size = stub_size(&page.tuple(kept.from), desc);
             }
         }
     }
@@ -215,8 +208,6 @@ pub struct PageFindings {
     pub waiting: Vec<Waiting>,
     /// A version that somebody may see leads out of its HOT chain.
     pub leads_on: bool,
-    /// There is a [`Verdict::Middle`].
-    pub middle: bool,
 }
 
 /// Judges the tuples of one page for [`plan_prune`].
@@ -230,11 +221,6 @@ pub trait Judge {
     /// Is all that led to this root aimed further?
     fn is_aimed(&self, _root: OffsetNumber) -> bool {
         false
-    }
-    /// The verdict on the tuple judged last is also that on any other of the page with the same [`TupleView::state_words`]:
-    /// the hint bits to be set on it. `None`: not so, it depends on the tuple's address.
-    fn holds_for_alike(&self) -> Option<u16> {
-        None
     }
     /// If it is known who sees what is kept: the transaction until whose end it is not worth while to look again.
     fn look_again(&self) -> Option<Xid> {
@@ -272,110 +258,32 @@ pub fn plan_prune(
 ) -> Result<(PrunePlan, PageFindings)> {
     let mut plan = PrunePlan::default();
     let mut found = PageFindings::default();
-    let mut judged = Judged::new();
-    judged.all(page, judge)?;
-    let verdicts = &judged.verdicts[..=page.item_count().min(MAX - 1)];
-    if options.prune {
-        if judged.plain {
-            chains::plan_plain(verdicts, &judged, options, &mut plan, &mut found);
-        } else {
-            chains::plan_chains(page, block, verdicts, judge, options, &mut plan, &mut found)?;
+    let count = page.item_count().min(MAX - 1);
+    let mut verdicts = [None; MAX];
+    for (n, verdict) in verdicts.iter_mut().enumerate().take(count + 1).skip(1) {
+        let offset = OffsetNumber(n as u16);
+        if page.item_id(offset).is_normal() {
+            *verdict = Some(judge.judge(offset, page.tuple(offset))?);
         }
+    }
+    let verdicts = &verdicts[..=count];
+    if options.prune {
+        let dead = verdicts.iter().filter(|v| **v == Some(Verdict::Dead)).count();
+        plan.dead.reserve_exact(dead);
+        plan.kept.reserve_exact(dead);
+        chains::plan_chains(page, block, verdicts, judge, options, &mut plan, &mut found)?;
         // A reap that had no clean-up lock leaves such bytes.
         plan.compact = page.wasted_space() > 0;
     }
-    found.middle = judged.middle;
     let again = judge.look_again();
-    look_at_the_rest(page, &judged, options, again, &mut plan, &mut found);
+    look_at_the_rest(page, verdicts, options, again, &mut plan, &mut found);
     Ok((plan, found))
-}
-
-/// The verdicts on a page's tuples. Neighbours often are alike (of the same transactions, with the same flags): they are one
-/// class, judged and counted together.
-struct Judged {
-    verdicts: [Option<Verdict>; MAX],
-    /// Numbered from 1 in the page's order; what has the same number as the tuple before it is like it.
-    class: [u16; MAX],
-    /// Every tuple is a chain of its own, and none is deleted but still seen by some snapshot: then what is dead goes, and nothing
-    /// else has to be known.
-    plain: bool,
-    /// There is a version in the middle.
-    middle: bool,
-    dead: usize,
-    /// The newest transaction of the dead.
-    dead_horizon: Xid,
-}
-
-impl Judged {
-    fn new() -> Judged {
-        Judged {
-            verdicts: [None; MAX],
-            class: [0; MAX],
-            plain: true,
-            middle: false,
-            dead: 0,
-            dead_horizon: Xid::INVALID,
-        }
-    }
-
-    fn all(&mut self, page: &Page, judge: &mut dyn Judge) -> Result<()> {
-        let mut words = (0, 0);
-        // Of the last one judged, if it holds for those alike.
-        let mut alike: Option<(Verdict, u16)> = None;
-        let mut class = 0;
-        for n in 1..=page.item_count().min(MAX - 1) {
-            let offset = OffsetNumber(n as u16);
-            let id = page.item_id(offset);
-            if !id.is_normal() {
-                self.plain &= !id.is_redirect();
-                continue;
-            }
-            let tuple = page.tuple(offset);
-            let now = tuple.state_words();
-            let verdict = match alike {
-                Some((verdict, bits)) if now == words => {
-                    if bits != 0 {
-                        page.or_infomask(offset, bits);
-                    }
-                    verdict
-                }
-                _ => {
-                    let verdict = judge.judge(offset, tuple)?;
-                    alike = judge.holds_for_alike().map(|bits| (verdict, bits));
-                    words = now;
-                    class += 1;
-                    self.plain &= !tuple.is_heap_only()
-                        && !matches!(verdict, Verdict::Middle | Verdict::RecentlyDead);
-                    self.middle |= verdict == Verdict::Middle;
-                    if verdict == Verdict::Dead {
-                        let newest = tuple.raw_xmin().max(tuple.xmax());
-                        self.dead_horizon = self.dead_horizon.max(newest);
-                    }
-                    verdict
-                }
-            };
-            self.dead += usize::from(verdict == Verdict::Dead);
-            self.verdicts[n] = Some(verdict);
-            self.class[n] = class;
-        }
-        Ok(())
-    }
-}
-
-/// What tuples of one class come to.
-#[derive(Clone, Copy, Default)]
-struct ClassCounts {
-    live: u32,
-    recently_dead: u32,
-    xmin: bool,
-    xmax: bool,
-    too_old: bool,
 }
 
 /// Counts what stays, and plans freezing and the map's bits.
 fn look_at_the_rest(
     page: &Page,
-    judged: &Judged,
+    verdicts: &[Option<Verdict>],
     options: &PruneOptions,
     again: Option<Xid>,
     plan: &mut PrunePlan,
@@ -390,8 +298,7 @@ fn look_at_the_rest(
     let mut visible = true;
     let mut freezable = true;
     let mut must_freeze = false;
-    let count = page.item_count().min(MAX - 1);
-    let mut freeze = Vec::new();
+    let mut freeze = Vec::with_capacity(verdicts.len());
     // The oldest id left if the page is frozen, if only what must be is, and if nothing is.
     let (mut oldest_frozen, mut oldest_plain) = (Xid::INVALID, Xid::INVALID);
     let mut oldest_partly = Xid::INVALID;
@@ -399,37 +306,19 @@ fn look_at_the_rest(
     let mut newest_change = Xid::INVALID;
     let mut newest_frozen = Xid::INVALID;
     let mut prune_xid = Xid::INVALID;
-    let (mut class, mut alike) = (0, ClassCounts::default());
-    for n in 1..=count {
+    for n in 1..verdicts.len() {
         let offset = OffsetNumber(n as u16);
-        let Some(verdict) = judged.verdicts[n] else {
-            let id = page.item_id(offset);
-            if id.is_dead() {
-                found.dead_items.push(offset);
-            }
-            if id.is_redirect() && !gone[n] {
-                found.in_use = true;
-            }
-            continue;
-        };
+        let id = page.item_id(offset);
+        if id.is_dead() {
+            found.dead_items.push(offset);
+        }
+        if id.is_redirect() && !gone[n] {
+            found.in_use = true;
+        }
+        let Some(verdict) = verdicts[n] else { continue };
         if gone[n] {
             continue;
         }
-        if judged.class[n] == class {
-            // Counts aside, the page's figures know its like already.
-            found.live_tuples += alike.live;
-            found.recently_dead_tuples += alike.recently_dead;
-            if alike.xmin || alike.xmax {
-                let how = Freeze { offset, xmin: alike.xmin, xmax: alike.xmax };
-                if alike.too_old {
-                    must.push(how);
-                }
-                freeze.push(how);
-            }
-            continue;
-        }
-        class = judged.class[n];
-        let (live_before, recently_before) = (found.live_tuples, found.recently_dead_tuples);
         found.in_use = true;
         let tuple = page.tuple(offset);
         let (xmin, xmax) = (tuple.xmin(), tuple.xmax());
@@ -492,22 +381,12 @@ fn look_at_the_rest(
         if !(too_old && how.xmax) && older(xmax, oldest_partly) {
             oldest_partly = xmax;
         }
-        alike = ClassCounts {
-            live: found.live_tuples - live_before,
-            recently_dead: found.recently_dead_tuples - recently_before,
-            xmin: how.xmin,
-            xmax: how.xmax,
-            too_old,
-        };
         if too_old {
             must.push(how);
         }
         if how.xmin || how.xmax {
             if how.xmin {
                 newest_frozen = newest_frozen.max(xmin);
-            }
-            if freeze.capacity() == 0 {
-                freeze.reserve_exact(count);
             }
             freeze.push(how);
         }
@@ -613,7 +492,7 @@ pub fn apply_prune(page: &mut Page, plan: &PrunePlan) {
         }
     }
     if plan.removes() || plan.compact {
-        if plan.reap || plan.frees_roots {
+        if plan.reap {
             page.truncate_item_ids();
         }
         if !plan.reap || plan.compact {

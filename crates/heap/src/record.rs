@@ -142,14 +142,7 @@ fn describe_data(rec: &wal::Record, out: &mut String) -> Result<()> {
             if plan.kept.iter().any(|k| k.size.natts > 0) {
                 let _ = write!(out, " keys");
             }
-            let freed = if plan.reap {
-                "reap"
-            } else if plan.frees_roots {
-                "clean"
-            } else {
-                "unused"
-            };
-            list(freed, &plan.unused, out);
+            list(if plan.reap { "reap" } else { "unused" }, &plan.unused, out);
             for l in &plan.links {
                 let _ = write!(out, " link {} to {}", l.from, l.to);
             }
@@ -289,44 +282,32 @@ const P_KEYS: u8 = 4;
 const P_RUNS: u8 = 8;
 /// Some of those that stay lead elsewhere.
 const P_LINKS: u8 = 16;
-/// The line pointers that become dead or unused are told in runs of neighbours.
-const P_OFFSET_RUNS: u8 = 32;
-/// Among the unused are some that index entries led to.
-const P_FREES_ROOTS: u8 = 64;
 /// In a link's first number: it stays in its HOT chain.
 const LINK_HOT: u16 = 1 << 15;
 
 /// A prune plan as record data.
 pub(crate) fn encode_plan(plan: &PrunePlan) -> Vec<u8> {
-    let dead = offset_runs(&plan.dead);
-    let unused = offset_runs(&plan.unused);
-    let offset_runs = 2 * (dead.len() + unused.len()) < plan.dead.len() + plan.unused.len();
+    let mut out = Vec::with_capacity(
+        40 + 4 * plan.redirects.len()
+            + 2 * (plan.dead.len() + plan.unused.len())
+            + 2 * plan.freeze.len(),
+    );
     let common = plan.kept.first().map_or(StubSize::default(), |k| k.size);
     let keys = plan.kept.iter().any(|k| k.size.natts > 0);
     let runs = freeze_runs(&plan.freeze);
     let in_runs = 2 * runs.len() < plan.freeze.len();
-    let offsets = plan.dead.len() + plan.unused.len();
-    let mut out = Vec::with_capacity(
-        40 + 4 * plan.redirects.len()
-            + if offset_runs { 4 * (dead.len() + unused.len()) } else { 2 * offsets }
-            + if in_runs { 4 * runs.len() } else { 2 * plan.freeze.len() },
-    );
     out.push(
         (u8::from(plan.reap) * P_REAP)
             | (u8::from(plan.compact) * P_COMPACT)
             | (u8::from(keys) * P_KEYS)
             | (u8::from(in_runs) * P_RUNS)
-            | (u8::from(!plan.links.is_empty()) * P_LINKS)
-            | (u8::from(offset_runs) * P_OFFSET_RUNS)
-            | (u8::from(plan.frees_roots) * P_FREES_ROOTS),
+            | (u8::from(!plan.links.is_empty()) * P_LINKS),
     );
     out.push(plan.visibility);
     out.extend_from_slice(&plan.conflict_horizon.0.to_le_bytes());
     out.extend_from_slice(&plan.prune_xid.0.to_le_bytes());
     let freeze = if in_runs { runs.len() } else { plan.freeze.len() };
-    let (dead_count, unused_count) =
-        if offset_runs { (dead.len(), unused.len()) } else { (plan.dead.len(), plan.unused.len()) };
-    for n in [plan.redirects.len(), dead_count, unused_count, freeze] {
+    for n in [plan.redirects.len(), plan.dead.len(), plan.unused.len(), freeze] {
         out.extend_from_slice(&(n as u16).to_le_bytes());
     }
     let mut put = |n: u16| out.extend_from_slice(&n.to_le_bytes());
@@ -334,15 +315,8 @@ pub(crate) fn encode_plan(plan: &PrunePlan) -> Vec<u8> {
         put(from.0);
         put(to.0);
     }
-    if offset_runs {
-        for (first, len) in dead.iter().chain(&unused) {
-            put(first.0);
-            put(*len);
-        }
-    } else {
-        for o in plan.dead.iter().chain(&plan.unused) {
-            put(o.0);
-        }
+    for o in plan.dead.iter().chain(&plan.unused) {
+        put(o.0);
     }
     // An offset takes 9 bits; the top two say what is frozen.
     let head = |f: &Freeze| f.offset.0 | u16::from(f.xmin) << 15 | u16::from(f.xmax) << 14;
@@ -386,23 +360,9 @@ pub(crate) fn encode_plan(plan: &PrunePlan) -> Vec<u8> {
     out
 }
 
-/// Neighbours: the first, and how many.
-fn offset_runs(offsets: &[OffsetNumber]) -> Runs<OffsetNumber> {
-    let mut runs = Runs::<OffsetNumber>::new();
-    for &o in offsets {
-        match runs.last_mut() {
-            Some((first, len)) if first.0 + *len == o.0 => *len += 1,
-            _ => runs.push((o, 1)),
-        }
-    }
-    runs
-}
-
-type Runs<T> = smallvec::SmallVec<[(T, u16); 8]>;
-
 /// Neighbours that are frozen alike: the first, and how many.
-fn freeze_runs(freeze: &[Freeze]) -> Runs<Freeze> {
-    let mut runs = Runs::<Freeze>::new();
+fn freeze_runs(freeze: &[Freeze]) -> Vec<(Freeze, u16)> {
+    let mut runs: Vec<(Freeze, u16)> = Vec::new();
     for &f in freeze {
         match runs.last_mut() {
             Some((first, len))
@@ -417,16 +377,6 @@ fn freeze_runs(freeze: &[Freeze]) -> Runs<Freeze> {
     runs
 }
 
-/// The line pointers of a run: not more than a page can have, whatever the bytes say.
-fn run(first: u16, len: u16) -> impl Iterator<Item = OffsetNumber> {
-    let end = if len == 1 {
-        first.saturating_add(1)
-    } else {
-        first.saturating_add(len).min(MAX_TUPLES_PER_PAGE as u16 + 1)
-    };
-    (first..end).map(OffsetNumber)
-}
-
 /// The inverse of [`encode_plan`].
 pub(crate) fn decode_plan(data: &[u8], heap_block: BlockNumber) -> Result<PrunePlan> {
     let mut d = Decoder(data);
@@ -434,7 +384,6 @@ pub(crate) fn decode_plan(data: &[u8], heap_block: BlockNumber) -> Result<PruneP
     let mut plan = PrunePlan {
         reap: kind & P_REAP != 0,
         compact: kind & P_COMPACT != 0,
-        frees_roots: kind & P_FREES_ROOTS != 0,
         ..PrunePlan::default()
     };
     plan.visibility = d.u8()?;
@@ -444,18 +393,24 @@ pub(crate) fn decode_plan(data: &[u8], heap_block: BlockNumber) -> Result<PruneP
     for _ in 0..redirects {
         plan.redirects.push((d.offset()?, d.offset()?));
     }
-    for (list, count) in [(&mut plan.dead, dead), (&mut plan.unused, unused)] {
-        for _ in 0..count {
-            let first = d.u16()?;
-            let len = if kind & P_OFFSET_RUNS != 0 { d.u16()? } else { 1 };
-            list.extend(run(first, len));
-        }
+    for _ in 0..dead {
+        plan.dead.push(d.offset()?);
+    }
+    for _ in 0..unused {
+        plan.unused.push(d.offset()?);
     }
     for _ in 0..freeze {
         let n = d.u16()?;
         let len = if kind & P_RUNS != 0 { d.u16()? } else { 1 };
-        let how = |offset| Freeze { offset, xmin: n >> 15 != 0, xmax: n >> 14 & 1 != 0 };
-        plan.freeze.extend(run(n & 0x3FFF, len).map(how));
+        let first = n & 0x3FFF;
+        // Not more than a page can hold, whatever the bytes say.
+        for offset in first..first.saturating_add(len).min(MAX_TUPLES_PER_PAGE as u16 + 1) {
+            plan.freeze.push(Freeze {
+                offset: OffsetNumber(offset),
+                xmin: n >> 15 != 0,
+                xmax: n >> 14 & 1 != 0,
+            });
+        }
     }
     if kind & P_KEYS != 0 {
         let size = StubSize { natts: d.u16()?, len: d.u16()? };

@@ -80,11 +80,16 @@ counters! {
 /// The counts of a database's tables.
 pub struct TableActivity {
     tables: RwLock<HashMap<Oid, Arc<TableCounts>>>,
+    /// Rows read and changed that are in no table's counts any more.
+    gone: TableCounts,
 }
 
 impl Default for TableActivity {
     fn default() -> Self {
-        TableActivity { tables: RwLock::new(TABLES_RANK, HashMap::new()) }
+        TableActivity {
+            tables: RwLock::new(TABLES_RANK, HashMap::new()),
+            gone: TableCounts::default(),
+        }
     }
 }
 
@@ -109,7 +114,14 @@ impl TableActivity {
 
     /// Forgets a dropped table.
     pub fn forget(&self, table: Oid) {
-        self.tables.write().remove(&table);
+        if let Some(counts) = self.tables.write().remove(&table) {
+            self.gone.add_rows(&counts);
+        }
+    }
+
+    /// What was read and changed in tables that are gone or were reset.
+    pub fn of_gone(&self) -> &TableCounts {
+        &self.gone
     }
 }
 
@@ -145,6 +157,19 @@ impl std::ops::AddAssign<&TableChanges> for TableChanges {
 }
 
 impl TableCounts {
+    /// Adds another table's rows read and changed.
+    pub fn add_rows(&self, from: &TableCounts) {
+        for (to, from) in [
+            (&self.tuples_read, &from.tuples_read),
+            (&self.tuples_fetched, &from.tuples_fetched),
+            (&self.inserted, &from.inserted),
+            (&self.updated, &from.updated),
+            (&self.deleted, &from.deleted),
+        ] {
+            to.fetch_add(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
     /// Adds a finished transaction's changes.
     pub fn add(&self, changes: &TableChanges, committed: bool) {
         // A counter that stays the same is not written: its cache line is everybody's.

@@ -28,6 +28,8 @@ pub struct DatabaseState {
     pub cache: Arc<SharedCache>,
     /// What VACUUM and ANALYZE are to know of its tables.
     pub activity: crate::activity::TableActivity,
+    /// What its counters were when they were last reset.
+    pub reset: RwLock<crate::system::reset::Database>,
     /// Its sequences in use.
     pub sequences: crate::sequence::Sequences,
 }
@@ -75,6 +77,8 @@ pub struct Cluster {
     pub latency: Arc<base::latency::LatencyWindow>,
     /// Raises statement timeouts.
     pub timer: Timer,
+    /// What the server's counters were when they were last reset.
+    pub baselines: crate::system::reset::Baselines,
     /// When the server came up.
     pub started_us: i64,
     /// The next XID then.
@@ -88,6 +92,7 @@ impl Cluster {
     /// No threads.
     pub fn new(engine: Arc<Engine>, settings: Arc<ServerSettings>) -> Result<Arc<Cluster>> {
         crate::system::register();
+        let started_us = base::sync::now_timestamp_us();
         Ok(Arc::new(Cluster {
             storage: Storage::of(&engine),
             maintenance: crate::maintenance::progress::Registry::new(Arc::clone(&engine.disk)),
@@ -100,7 +105,8 @@ impl Cluster {
             workers: Arc::default(),
             latency: Arc::default(),
             timer: Timer::start()?,
-            started_us: base::sync::now_timestamp_us(),
+            baselines: crate::system::reset::Baselines::new(started_us),
+            started_us,
         }))
     }
 
@@ -248,6 +254,11 @@ impl Cluster {
         Ok(self.database_by_oid(oid, name))
     }
 
+    /// The state of database `oid`, if anybody was ever connected to it.
+    pub fn known_database(&self, oid: Oid) -> Option<Arc<DatabaseState>> {
+        self.databases.read().get(&oid).map(Arc::clone)
+    }
+
     /// The state of database `oid`.
     pub fn database_by_oid(&self, oid: Oid, name: &str) -> Arc<DatabaseState> {
         if let Some(database) = self.databases.read().get(&oid) {
@@ -262,6 +273,7 @@ impl Cluster {
                 store,
                 cache: Arc::new(SharedCache::default()),
                 activity: crate::activity::TableActivity::default(),
+                reset: crate::system::reset::never(),
                 sequences: crate::sequence::Sequences::default(),
             })
         }))

@@ -44,7 +44,7 @@ pub use log::{Inserted, Wal, WalConfig};
 pub use reader::Reader;
 pub use record::{Record, RecordBlock, ResourceManager};
 pub use segment::{RecycleStats, SEGMENT_SIZE, segment_name, segment_of};
-pub use stats::{WalStats, WalUsage, add_thread_usage, thread_usage};
+pub use stats::{WalIo, WalStats, WalUsage, add_thread_usage, thread_usage};
 
 /// Where the first record of a new log stands.
 pub const FIRST_LSN: base::Lsn = base::Lsn(SEGMENT_SIZE);

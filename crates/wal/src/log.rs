@@ -4,7 +4,7 @@ use crate::builder::{Assembled, RecordBuilder, RecordCost, image_bound};
 use crate::record::{finish_checksum, padded};
 use crate::ring::{Ring, SlotGuard};
 use crate::segment::{RecycleStats, SEGMENT_SIZE, Segments};
-use crate::stats::{self, Counters, WalStats};
+use crate::stats::{self, Counters, WalIo, WalStats};
 use base::sync::{Condvar, Mutex, Rank, now};
 use base::{Error, Lsn, Result};
 use disk::{Disk, File};
@@ -447,9 +447,10 @@ impl Wal {
             file.write_vectored_at(&slices, from % SEGMENT_SIZE).map_err(|e| {
                 Error::io(format!("could not write to file \"{}\"", self.segments.path(number)), e)
             })?;
-            stats::add(&self.counters.write_time_us, started.elapsed().as_micros() as u64);
-            stats::add(&self.counters.writes, 1);
-            stats::add(&self.counters.write_bytes, slices.iter().map(|s| s.len() as u64).sum());
+            let mine = self.counters.mine();
+            stats::add(&mine.write_time_us, started.elapsed().as_micros() as u64);
+            stats::add(&mine.writes, 1);
+            stats::add(&mine.write_bytes, slices.iter().map(|s| s.len() as u64).sum());
             writer.written = to;
             self.written.store(to, Ordering::Release);
             self.limit.store(whole + self.ring.size(), Ordering::Release);
@@ -469,8 +470,8 @@ impl Wal {
         }
         self.sync_current(writer)?;
         let (file, made) = self.segments.open(number)?;
-        if made {
-            stats::add(&self.counters.segments_created, 1);
+        if let Some(made) = made {
+            self.counters.made(made);
         }
         writer.file = Some((number, file));
         Ok(())
@@ -487,8 +488,9 @@ impl Wal {
             file.sync_data().map_err(|e| {
                 Error::io(format!("could not fsync file \"{}\"", self.segments.path(*number)), e)
             })?;
-            stats::add(&self.counters.sync_time_us, started.elapsed().as_micros() as u64);
-            stats::add(&self.counters.syncs, 1);
+            let mine = self.counters.mine();
+            stats::add(&mine.sync_time_us, started.elapsed().as_micros() as u64);
+            stats::add(&mine.syncs, 1);
         }
         writer.dirty = false;
         Ok(())
@@ -598,9 +600,9 @@ impl Wal {
         if end % SEGMENT_SIZE > SEGMENT_SIZE / 4
             && !self.has_failed()
             && let Some(_preparing) = self.preparing.try_lock()
-            && self.segments.prepare(end / SEGMENT_SIZE + 1)
+            && let Some(made) = self.segments.prepare(end / SEGMENT_SIZE + 1)
         {
-            stats::add(&self.counters.segments_created, 1);
+            self.counters.made(made);
         }
         Ok(busy)
     }
@@ -612,18 +614,21 @@ impl Wal {
             let r = self.reserve.lock();
             (r.records, r.images, r.image_bytes, r.bytes)
         };
+        let by_backend = std::array::from_fn(|i| self.counters.by_backend[i].get());
+        let sum = |of: fn(&WalIo) -> u64| by_backend.iter().map(of).sum();
         WalStats {
             records,
             full_page_images,
             full_page_image_bytes,
             bytes,
             buffers_full: get(&self.counters.buffers_full),
-            writes: get(&self.counters.writes),
-            write_bytes: get(&self.counters.write_bytes),
-            write_time_us: get(&self.counters.write_time_us),
-            syncs: get(&self.counters.syncs),
-            sync_time_us: get(&self.counters.sync_time_us),
+            writes: sum(|io| io.writes),
+            write_bytes: sum(|io| io.write_bytes),
+            write_time_us: sum(|io| io.write_time_us),
+            syncs: sum(|io| io.syncs),
+            sync_time_us: sum(|io| io.sync_time_us),
             segments_created: get(&self.counters.segments_created),
+            by_backend,
         }
     }
 

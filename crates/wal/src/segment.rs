@@ -9,10 +9,11 @@
 //! of segments, after; then a short file is just an end of the log). A recycled segment keeps its old
 //! bytes: their checksums are for other positions.
 
-use base::sync::{Mutex, Rank};
+use base::sync::{Mutex, Rank, now};
 use base::{Error, Lsn, Result};
 use disk::{Disk, File, OpenMode};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Bytes in a segment file.
 pub const SEGMENT_SIZE: u64 = 16 << 20;
@@ -98,8 +99,8 @@ impl Segments {
             .map_err(|e| Error::io(format!("could not fsync file \"{}\"", self.dir), e))
     }
 
-    /// Opens a segment, making it if it is not there; true if it was made.
-    pub fn open(&self, number: u64) -> Result<(Arc<dyn File>, bool)> {
+    /// Opens a segment, making it if it is not there; says so if it was made.
+    pub fn open(&self, number: u64) -> Result<(Arc<dyn File>, Option<Made>)> {
         let path = self.path(number);
         let mut names = self.names.lock();
         names.ready = names.ready.max(number);
@@ -115,25 +116,27 @@ impl Segments {
                     fill(&*file, len)
                         .map_err(|e| Error::io(format!("could not write to file \"{path}\""), e))?;
                 }
-                Ok((file, false))
+                Ok((file, None))
             }
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
                 let file = self.disk.open(&path, OpenMode::Create).map_err(fail)?;
+                let started = now();
                 fill(&*file, 0)
                     .map_err(|e| Error::io(format!("could not write to file \"{path}\""), e))?;
+                let made = Made { fill: started.elapsed(), sync: None };
                 self.sync_dir()?;
-                Ok((file, true))
+                Ok((file, Some(made)))
             }
             Err(e) => Err(fail(e)),
         }
     }
 
     /// Makes segment `number` ahead of its use, synced, so that later syncs of it change no metadata;
-    /// true if it was made. A failure means nothing yet: whoever needs the segment will meet it.
+    /// says so if it was made. A failure means nothing yet: whoever needs the segment will meet it.
     /// For one thread at a time.
-    pub fn prepare(&self, number: u64) -> bool {
+    pub fn prepare(&self, number: u64) -> Option<Made> {
         if self.names.lock().ready >= number {
-            return false;
+            return None;
         }
         let temporary = format!("{}/preparing", self.dir);
         let made = self.try_prepare(number, &temporary);
@@ -141,15 +144,20 @@ impl Segments {
             // It may be space that is lacking: leave none taken.
             let _ = self.disk.remove(&temporary);
         }
-        made.unwrap_or(false)
+        made.unwrap_or(None)
     }
 
-    fn try_prepare(&self, number: u64, temporary: &str) -> std::io::Result<bool> {
+    fn try_prepare(&self, number: u64, temporary: &str) -> std::io::Result<Option<Made>> {
         let path = self.path(number);
+        let mut cost = Made::default();
         if !self.disk.exists(&path)? {
             let file = self.disk.open(temporary, OpenMode::Create)?;
+            let started = now();
             fill(&*file, 0)?;
+            cost.fill = started.elapsed();
+            let started = now();
             file.sync_data()?;
+            cost.sync = Some(started.elapsed());
         }
         let mut names = self.names.lock();
         let made = !self.disk.exists(&path)?;
@@ -162,7 +170,7 @@ impl Segments {
             self.disk.remove(temporary)?;
         }
         names.ready = names.ready.max(number);
-        Ok(made)
+        Ok(made.then_some(cost))
     }
 }
 
@@ -232,6 +240,15 @@ impl Segments {
         }
         Ok(stats)
     }
+}
+
+/// What a new segment cost.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Made {
+    /// Filling it with zeros.
+    pub fill: Duration,
+    /// Syncing it, if that was done at once.
+    pub sync: Option<Duration>,
 }
 
 /// Writes zeros from `from` to the segment's end.

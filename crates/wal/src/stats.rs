@@ -1,5 +1,7 @@
 //! Counters.
 
+use crate::segment::Made;
+use base::backend::{self, BackendType};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,6 +30,78 @@ pub struct WalStats {
     pub sync_time_us: u64,
     /// Segments made anew, and the bytes written for that.
     pub segments_created: u64,
+    /// Who wrote and synced, by [`BackendType`].
+    pub by_backend: [WalIo; BACKENDS],
+}
+
+const BACKENDS: usize = BackendType::ALL.len();
+
+macro_rules! io_counters {
+    ($($(#[$meta:meta])* $name:ident),* $(,)?) => {
+        /// What one kind of backend did to the log's files. Times are in microseconds.
+        #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+        pub struct WalIo { $($(#[$meta])* pub $name: u64),* }
+
+        #[derive(Default, Debug)]
+        pub(crate) struct IoCounters { $(pub $name: AtomicU64),* }
+
+        impl IoCounters {
+            pub(crate) fn get(&self) -> WalIo {
+                WalIo { $($name: self.$name.load(Ordering::Relaxed)),* }
+            }
+        }
+        impl std::ops::Sub for WalIo {
+            type Output = WalIo;
+            fn sub(self, before: WalIo) -> WalIo {
+                WalIo { $($name: self.$name.saturating_sub(before.$name)),* }
+            }
+        }
+    };
+}
+
+io_counters! {
+    /// Write calls.
+    writes,
+    /// Bytes that these wrote.
+    write_bytes,
+    /// Time in them.
+    write_time_us,
+    /// Syncs of segments.
+    syncs,
+    /// Time in them.
+    sync_time_us,
+    /// New segments filled with zeros.
+    init_writes,
+    /// Bytes of these.
+    init_bytes,
+    /// Time for that.
+    init_time_us,
+    /// Syncs of new segments before their use.
+    init_syncs,
+    /// Time in them.
+    init_sync_time_us,
+}
+
+impl std::ops::Sub for WalStats {
+    type Output = WalStats;
+    fn sub(self, before: WalStats) -> WalStats {
+        WalStats {
+            records: self.records.saturating_sub(before.records),
+            full_page_images: self.full_page_images.saturating_sub(before.full_page_images),
+            full_page_image_bytes: self
+                .full_page_image_bytes
+                .saturating_sub(before.full_page_image_bytes),
+            bytes: self.bytes.saturating_sub(before.bytes),
+            buffers_full: self.buffers_full.saturating_sub(before.buffers_full),
+            writes: self.writes.saturating_sub(before.writes),
+            write_bytes: self.write_bytes.saturating_sub(before.write_bytes),
+            write_time_us: self.write_time_us.saturating_sub(before.write_time_us),
+            syncs: self.syncs.saturating_sub(before.syncs),
+            sync_time_us: self.sync_time_us.saturating_sub(before.sync_time_us),
+            segments_created: self.segments_created.saturating_sub(before.segments_created),
+            by_backend: std::array::from_fn(|i| self.by_backend[i] - before.by_backend[i]),
+        }
+    }
 }
 
 /// What the current thread has inserted since it started: differences of it are a statement's.
@@ -94,12 +168,28 @@ pub(crate) fn count_buffers_full() {
 #[derive(Default, Debug)]
 pub(crate) struct Counters {
     pub buffers_full: AtomicU64,
-    pub writes: AtomicU64,
-    pub write_bytes: AtomicU64,
-    pub write_time_us: AtomicU64,
-    pub syncs: AtomicU64,
-    pub sync_time_us: AtomicU64,
     pub segments_created: AtomicU64,
+    pub by_backend: [IoCounters; BACKENDS],
+}
+
+impl Counters {
+    /// Those of this thread's kind.
+    pub(crate) fn mine(&self) -> &IoCounters {
+        &self.by_backend[backend::my_type() as usize]
+    }
+
+    /// A segment was made.
+    pub(crate) fn made(&self, made: Made) {
+        let mine = self.mine();
+        add(&self.segments_created, 1);
+        add(&mine.init_writes, 1);
+        add(&mine.init_bytes, crate::segment::SEGMENT_SIZE);
+        add(&mine.init_time_us, made.fill.as_micros() as u64);
+        if let Some(sync) = made.sync {
+            add(&mine.init_syncs, 1);
+            add(&mine.init_sync_time_us, sync.as_micros() as u64);
+        }
+    }
 }
 
 pub(crate) fn add(counter: &AtomicU64, n: u64) {

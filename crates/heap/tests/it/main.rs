@@ -1,7 +1,6 @@
 //! Tests of the heap through its public interface.
 
 mod basics;
-mod cleaning;
 mod common;
 mod conflicts;
 mod crash;

@@ -54,71 +54,6 @@ pub fn stub_size(tuple: &TupleView<'_>, desc: &TupleDesc) -> StubSize {
     StubSize { natts: natts as u16, len: end as u16 }
 }
 
-impl TupleDesc {
-    /// [`stub_size`] of every tuple that has all these attributes and no nulls, if it is the same for all.
-    pub fn fixed_stub(&self) -> Option<StubSize> {
-        let end = self.fixed_end(self.len()).filter(|end| *end <= MAX_STUB_DATA)?;
-        (!self.is_empty()).then_some(StubSize { natts: self.len() as u16, len: end as u16 })
-    }
-}
-
-impl TupleView<'_> {
-    /// Has it no nulls, and so many attributes and bytes of data?
-    #[inline]
-    pub fn holds_plain(&self, size: StubSize) -> bool {
-        self.infomask() & super::header::HAS_NULL == 0
-            && self.natts() >= usize::from(size.natts)
-            && self.hoff() + usize::from(size.len) <= self.bytes.len()
-    }
-}
-
-/// Where the attributes of a dead tuple are read that index keys are made of: what its line pointer kept, or the tuple itself.
-#[derive(Clone, Copy, Debug)]
-pub struct KeySource<'a> {
-    natts: usize,
-    nulls: Option<&'a [u8]>,
-    data: &'a [u8],
-}
-
-impl<'a> KeySource<'a> {
-    /// A dead line pointer's bytes; `None` if it keeps nothing.
-    pub fn of_stub(stub: &'a [u8]) -> Option<KeySource<'a>> {
-        let (natts, nulls, data) = parts(stub)?;
-        Some(KeySource { natts, nulls, data })
-    }
-    /// What a line pointer would keep of `tuple`; `None` if that is nothing.
-    pub fn of_tuple(tuple: &TupleView<'a>, size: StubSize) -> Option<KeySource<'a>> {
-        let natts = usize::from(size.natts);
-        let data = tuple.bytes.get(tuple.hoff()..tuple.hoff() + usize::from(size.len))?;
-        let nulls = tuple.null_bitmap();
-        (natts > 0).then_some(KeySource { natts, nulls, data })
-    }
-    /// The data, if none of its first `natts` attributes is null or missing.
-    #[inline]
-    pub fn plain(&self, natts: usize) -> Option<&'a [u8]> {
-        (self.nulls.is_none() && self.natts >= natts).then_some(self.data)
-    }
-    /// The attributes of `desc` that are there; the others come out as `None`.
-    ///
-    /// # Errors
-    /// Damaged bytes.
-    pub fn deform(
-        &self,
-        desc: &TupleDesc,
-        out: &mut [Option<AttrValue<'a>>],
-    ) -> Result<(), &'static str> {
-        out.fill(None);
-        let natts = self.natts.min(desc.len()).min(out.len());
-        let mut values: SmallVec<[AttrValue<'_>; 16]> = SmallVec::new();
-        values.resize(natts, AttrValue::Null);
-        deform_data(self.data, self.nulls, natts, desc, &mut values)?;
-        for (to, value) in out.iter_mut().zip(values) {
-            *to = Some(value);
-        }
-        Ok(())
-    }
-}
-
 /// Takes a dead line pointer's bytes apart: the attributes of `desc` that are kept; the others come out as `None`.
 ///
 /// # Errors
@@ -129,7 +64,15 @@ pub fn deform_stub<'a>(
     out: &mut [Option<AttrValue<'a>>],
 ) -> Result<(), &'static str> {
     out.fill(None);
-    KeySource::of_stub(stub).ok_or(DAMAGED)?.deform(desc, out)
+    let (natts, nulls, data) = parts(stub).ok_or(DAMAGED)?;
+    let natts = natts.min(desc.len()).min(out.len());
+    let mut values: SmallVec<[AttrValue<'a>; 16]> = SmallVec::new();
+    values.resize(natts, AttrValue::Null);
+    deform_data(data, nulls, natts, desc, &mut values)?;
+    for (to, value) in out.iter_mut().zip(values) {
+        *to = Some(value);
+    }
+    Ok(())
 }
 
 /// The data of a stub without nulls that has at least `natts` attributes.
@@ -177,12 +120,6 @@ impl crate::Page {
             return None;
         }
         let head = size.natts | if bitmap > 0 { HAS_NULLS } else { 0 };
-        if bitmap == 0 && data <= 6 && at + hoff + 8 <= crate::PAGE_SIZE {
-            // One small key: the tuple's header is longer than what takes its place.
-            let bytes = self.get_u64(at + hoff) & ((1 << (8 * data)) - 1);
-            self.put_u64(at, u64::from(head) | bytes << 16);
-            return Some((at, len));
-        }
         let item = self.item_mut(from);
         item.copy_within(HEADER_MIN..HEADER_MIN + bitmap, 2);
         item.copy_within(hoff..hoff + data, 2 + bitmap);

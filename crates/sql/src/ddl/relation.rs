@@ -578,8 +578,15 @@ pub fn update_class(state: &SessionState, oid: Oid, change: impl FnOnce(&mut Row
     else {
         bail!(INTERNAL_ERROR, "cache lookup failed for relation {oid}");
     };
+    let file_before = row.oid("relfilenode");
     change(&mut row);
     rows.update(&row)?;
+    let file = row.oid("relfilenode");
+    if file != file_before && file_before.is_valid() {
+        // pg_statio_* goes on where it was, as PostgreSQL's does, whatever becomes of the transaction.
+        let pool = &state.cluster.engine().pool;
+        pool.inherit_block_counts(location(state, file.0), location(state, file_before.0));
+    }
     state.catalog.changed(oid);
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! [`names`]: reg* types. `describe`: `pg_get_*def`. `visible`: `pg_*_is_visible`, schemas. `sizes`: relation
 //! and database sizes. `privileges`: `has_*_privilege`. `session`: the session, its settings, transaction IDs.
 //! `locks`: advisory locks, `pg_locks`, cancelling. `sequences`: `nextval` and company. `activity`,
-//! `statistics`: the counters behind `pg_stat_*`. `backlog`: `ebb_vacuum_backlog`. `progress`: vacuums under way.
+//! `statistics`: the counters behind `pg_stat_*`; [`reset`]: they begin anew. `io`: `pg_stat_io`. `backlog`: `ebb_vacuum_backlog`. `progress`: vacuums under way.
 //! [`extensions`]: pg_buffercache, pg_visibility, pgstattuple, pg_freespacemap, pageinspect. `views.sql`: the views.
 //!
 //! # Differs from PostgreSQL
@@ -15,10 +15,12 @@ mod backlog;
 mod describe;
 pub mod extensions;
 mod functions;
+mod io;
 mod locks;
 pub mod names;
 mod privileges;
 mod progress;
+pub mod reset;
 mod sequences;
 mod session;
 mod sizes;
@@ -53,9 +55,11 @@ pub fn register() {
         activity::BODIES,
         describe::BODIES,
         functions::BODIES,
+        io::BODIES,
         locks::BODIES,
         privileges::BODIES,
         progress::BODIES,
+        reset::BODIES,
         sequences::BODIES,
         session::BODIES,
         sizes::BODIES,

@@ -2,20 +2,16 @@
 //!
 //! # Differs from PostgreSQL
 //! Counters of tables and indexes are of the current database, kept since the server came up, reported at the end of each
-//! transaction. Blocks are counted for all relations together (`pg_stat_io`). What is not counted is NULL or 0.
+//! transaction; those of blocks at once. What is not counted is NULL or 0.
 
-use super::{Bodies, Own, int8, moment, rows, state};
+use super::{Bodies, Own, int8, moment, reset, rows, state};
 use crate::activity::TableCounts;
 use base::Result;
-use base::sync::{Rank, RwLock};
 use engine::catalog::model::CatalogView;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use types::FunctionBody::{Scalar, Set};
 use types::args::oid;
 use types::{Datum, Env, Numeric, oids};
-
-/// When `pg_stat_reset` last ran; nothing is shown of before.
-static RESET: RwLock<i64> = RwLock::new(Rank(47), 0);
 
 /// Functions of our own.
 pub(super) const OWN: &[Own] = &[
@@ -55,13 +51,42 @@ macro_rules! table_moment {
         ($name, Scalar(|env, a| at(env, a, |c| c.$field.load(Ordering::Relaxed))))
     };
 }
+macro_rules! background {
+    ($name:literal, $field:ident) => {
+        (
+            $name,
+            Scalar(|env, _| {
+                let state = state(env)?;
+                let before = state.cluster.baselines.get(|b| b.background_writer.values.$field);
+                Ok(int8(reset::background_writer(state).$field.saturating_sub(before)))
+            }),
+        )
+    };
+}
+/// When a part of the counters was last reset.
+macro_rules! reset_time {
+    ($name:literal, $part:ident) => {
+        (
+            $name,
+            Scalar(|env, _| {
+                Ok(Datum::TimestampTz(state(env)?.cluster.baselines.get(|b| b.$part.at_us)))
+            }),
+        )
+    };
+}
+macro_rules! of_database {
+    ($name:literal, $field:ident) => {
+        ($name, Scalar(|env, a| Ok(int8(database(env, a)?.$field))))
+    };
+}
 macro_rules! checkpoints {
     ($name:literal, $field:ident) => {
         (
             $name,
             Scalar(|env, _| {
-                let engine = state(env)?.cluster.engine();
-                Ok(int8(engine.checkpointer.counters.$field.load(Ordering::Relaxed)))
+                let state = state(env)?;
+                let before = state.cluster.baselines.get(|b| b.checkpointer.values.$field);
+                Ok(int8(reset::checkpointer(state).$field.saturating_sub(before)))
             }),
         )
     };
@@ -115,8 +140,14 @@ pub(super) const BODIES: Bodies = &[
         "pg_stat_get_total_autoanalyze_time",
         Scalar(|env, a| total_ms(env, a, |c| &c.autoanalyze_time_us)),
     ),
-    zero!("pg_stat_get_blocks_fetched"),
-    zero!("pg_stat_get_blocks_hit"),
+    (
+        "pg_stat_get_blocks_fetched",
+        Scalar(|env, a| {
+            let counts = block_counts(env, a)?;
+            Ok(int8(counts.hits + counts.reads))
+        }),
+    ),
+    ("pg_stat_get_blocks_hit", Scalar(|env, a| Ok(int8(block_counts(env, a)?.hits)))),
     // The database.
     (
         "pg_stat_get_db_numbackends",
@@ -132,37 +163,22 @@ pub(super) const BODIES: Bodies = &[
             Ok(Datum::Int4(i32::try_from(n).unwrap_or(i32::MAX)))
         }),
     ),
-    (
-        "pg_stat_get_db_xact_commit",
-        Scalar(|env, a| Ok(Datum::Int8(if mine(env, a)? { transactions(env)?.0 } else { 0 }))),
-    ),
-    (
-        "pg_stat_get_db_xact_rollback",
-        Scalar(|env, a| Ok(Datum::Int8(if mine(env, a)? { transactions(env)?.1 } else { 0 }))),
-    ),
+    of_database!("pg_stat_get_db_xact_commit", commits),
+    of_database!("pg_stat_get_db_xact_rollback", aborts),
     (
         "pg_stat_get_db_blocks_fetched",
         Scalar(|env, a| {
-            let (hits, reads) = if mine(env, a)? { blocks(env)? } else { (0, 0) };
-            Ok(int8(hits + reads))
+            let counts = database(env, a)?;
+            Ok(int8(counts.hits + counts.reads))
         }),
     ),
-    (
-        "pg_stat_get_db_blocks_hit",
-        Scalar(|env, a| Ok(int8(if mine(env, a)? { blocks(env)?.0 } else { 0 }))),
-    ),
+    of_database!("pg_stat_get_db_blocks_hit", hits),
     ("pg_stat_get_db_tuples_returned", Scalar(|env, a| sum(env, a, |c| &c.tuples_read))),
     ("pg_stat_get_db_tuples_fetched", Scalar(|env, a| sum(env, a, |c| &c.tuples_fetched))),
     ("pg_stat_get_db_tuples_inserted", Scalar(|env, a| sum(env, a, |c| &c.inserted))),
     ("pg_stat_get_db_tuples_updated", Scalar(|env, a| sum(env, a, |c| &c.updated))),
     ("pg_stat_get_db_tuples_deleted", Scalar(|env, a| sum(env, a, |c| &c.deleted))),
-    (
-        "pg_stat_get_db_deadlocks",
-        Scalar(|env, a| {
-            let n = state(env)?.cluster.engine().txns.locks().deadlocks();
-            Ok(int8(if mine(env, a)? { n } else { 0 }))
-        }),
-    ),
+    of_database!("pg_stat_get_db_deadlocks", deadlocks),
     zero!("pg_stat_get_db_conflict_all"),
     zero!("pg_stat_get_db_conflict_tablespace"),
     zero!("pg_stat_get_db_conflict_lock"),
@@ -185,7 +201,7 @@ pub(super) const BODIES: Bodies = &[
     zero!("pg_stat_get_db_sessions_killed"),
     zero!("pg_stat_get_db_parallel_workers_to_launch"),
     zero!("pg_stat_get_db_parallel_workers_launched"),
-    ("pg_stat_get_db_stat_reset_time", Scalar(|_, _| Ok(moment(*RESET.read())))),
+    ("pg_stat_get_db_stat_reset_time", Scalar(|env, a| Ok(moment(last_reset(env, a)?.at_us)))),
     // Checkpointer and background writer.
     checkpoints!("pg_stat_get_checkpointer_num_timed", timed),
     checkpoints!("pg_stat_get_checkpointer_num_requested", requested),
@@ -198,50 +214,45 @@ pub(super) const BODIES: Bodies = &[
     (
         "pg_stat_get_checkpointer_write_time",
         Scalar(|env, _| {
-            let counters = &state(env)?.cluster.engine().checkpointer.counters;
-            Ok(Datum::Float8(counters.write_time_ms.load(Ordering::Relaxed) as f64))
+            let state = state(env)?;
+            let before = state.cluster.baselines.get(|b| b.checkpointer.values.write_time_ms);
+            let ms = reset::checkpointer(state).write_time_ms.saturating_sub(before);
+            Ok(Datum::Float8(ms as f64))
         }),
     ),
     (
         "pg_stat_get_checkpointer_sync_time",
         Scalar(|env, _| {
-            let counters = &state(env)?.cluster.engine().checkpointer.counters;
-            Ok(Datum::Float8(counters.sync_time_ms.load(Ordering::Relaxed) as f64))
+            let state = state(env)?;
+            let before = state.cluster.baselines.get(|b| b.checkpointer.values.sync_time_ms);
+            let ms = reset::checkpointer(state).sync_time_ms.saturating_sub(before);
+            Ok(Datum::Float8(ms as f64))
         }),
     ),
-    (
-        "pg_stat_get_checkpointer_stat_reset_time",
-        Scalar(|env, _| Ok(Datum::TimestampTz(state(env)?.cluster.started_us))),
-    ),
-    checkpoints!("pg_stat_get_bgwriter_buf_written_clean", background_written),
-    checkpoints!("pg_stat_get_bgwriter_maxwritten_clean", background_maxwritten),
-    (
-        "pg_stat_get_bgwriter_stat_reset_time",
-        Scalar(|env, _| Ok(Datum::TimestampTz(state(env)?.cluster.started_us))),
-    ),
-    (
-        "pg_stat_get_buf_alloc",
-        Scalar(|env, _| Ok(int8(state(env)?.cluster.engine().pool.allocations()))),
-    ),
+    reset_time!("pg_stat_get_checkpointer_stat_reset_time", checkpointer),
+    background!("pg_stat_get_bgwriter_buf_written_clean", clean),
+    background!("pg_stat_get_bgwriter_maxwritten_clean", maxwritten),
+    reset_time!("pg_stat_get_bgwriter_stat_reset_time", background_writer),
+    background!("pg_stat_get_buf_alloc", allocated),
     (
         "pg_stat_get_wal",
         Set(|env, _| {
             let state = state(env)?;
-            let w = state.cluster.engine().wal.stats();
+            let now = state.cluster.engine().wal.stats();
+            let (w, at) = state.cluster.baselines.get(|b| (now - b.wal.values, b.wal.at_us));
             Ok(rows(vec![vec![
                 int8(w.records),
                 int8(w.full_page_images),
                 numeric(w.bytes),
                 int8(w.buffers_full),
-                Datum::TimestampTz(state.cluster.started_us),
+                Datum::TimestampTz(at),
             ]]))
         }),
     ),
-    ("pg_stat_get_io", Set(|env, _| io(env).map(rows))),
     (
         "pg_stat_get_archiver",
         Set(|env, _| {
-            let started = Datum::TimestampTz(state(env)?.cluster.started_us);
+            let since = state(env)?.cluster.baselines.get(|b| b.archiver.at_us);
             Ok(rows(vec![vec![
                 Datum::Int8(0),
                 Datum::Null,
@@ -249,7 +260,7 @@ pub(super) const BODIES: Bodies = &[
                 Datum::Int8(0),
                 Datum::Null,
                 Datum::Null,
-                started,
+                Datum::TimestampTz(since),
             ]]))
         }),
     ),
@@ -276,33 +287,9 @@ pub(super) const BODIES: Bodies = &[
     ("pg_stat_get_function_calls", Scalar(|_, _| Ok(Datum::Null))),
     ("pg_stat_get_function_total_time", Scalar(|_, _| Ok(Datum::Null))),
     ("pg_stat_get_function_self_time", Scalar(|_, _| Ok(Datum::Null))),
-    // Resetting.
-    (
-        "pg_stat_reset",
-        Scalar(|env, _| {
-            let state = state(env)?;
-            super::session::superuser(state, "pg_stat_reset")?;
-            for (_, counts) in state.database.activity.all() {
-                zero(&counts);
-            }
-            *RESET.write() = base::sync::now_timestamp_us();
-            Ok(Datum::Null)
-        }),
-    ),
-    (
-        "pg_stat_reset_single_table_counters",
-        Scalar(|env, a| {
-            let state = state(env)?;
-            super::session::superuser(state, "pg_stat_reset_single_table_counters")?;
-            if let Some(counts) = state.database.activity.get(oid(a, 0)?) {
-                zero(&counts);
-            }
-            Ok(Datum::Null)
-        }),
-    ),
 ];
 
-fn numeric(n: u64) -> Datum {
+pub(super) fn numeric(n: u64) -> Datum {
     Datum::Numeric(Box::new(Numeric::from(n)))
 }
 
@@ -353,29 +340,6 @@ fn at(env: &dyn Env, a: &[Datum], field: fn(&TableCounts) -> i64) -> Result<Datu
     Ok(counts(env, a)?.map_or(Datum::Null, |c| moment(field(&c))))
 }
 
-fn zero(c: &TableCounts) {
-    for field in [
-        &c.scans,
-        &c.tuples_read,
-        &c.tuples_fetched,
-        &c.last_scan,
-        &c.inserted,
-        &c.updated,
-        &c.deleted,
-        &c.hot_updated,
-        &c.vacuum_count,
-        &c.autovacuum_count,
-        &c.analyze_count,
-        &c.autoanalyze_count,
-        &c.last_vacuum,
-        &c.last_autovacuum,
-        &c.last_analyze,
-        &c.last_autoanalyze,
-    ] {
-        field.store(0, Ordering::Relaxed);
-    }
-}
-
 fn in_transaction(
     env: &dyn Env,
     a: &[Datum],
@@ -394,63 +358,36 @@ fn sum(env: &dyn Env, a: &[Datum], field: fn(&TableCounts) -> &AtomicI64) -> Res
     if !mine(env, a)? {
         return Ok(Datum::Int8(0));
     }
-    let all = state(env)?.database.activity.all();
-    Ok(Datum::Int8(all.iter().map(|(_, c)| field(c).load(Ordering::Relaxed)).sum()))
+    let activity = &state(env)?.database.activity;
+    let all = activity.all();
+    let sum: i64 = all.iter().map(|(_, c)| field(c).load(Ordering::Relaxed)).sum();
+    Ok(Datum::Int8(sum + field(activity.of_gone()).load(Ordering::Relaxed)))
 }
 
-/// (committed, rolled back)
-fn transactions(env: &dyn Env) -> Result<(i64, i64)> {
-    let (commits, aborts) = state(env)?.cluster.engine().txns.counts();
-    Ok((i64::try_from(commits).unwrap_or(i64::MAX), i64::try_from(aborts).unwrap_or(i64::MAX)))
-}
-
-/// (found in the pool, read)
-fn blocks(env: &dyn Env) -> Result<(u64, u64)> {
-    let stats = state(env)?.cluster.engine().pool.io_stats();
-    Ok(stats.iter().fold((0, 0), |(hits, reads), row| {
-        (hits + row.counters.hits, reads + row.counters.read_bytes / 8192)
-    }))
-}
-
-/// The rows of `pg_stat_io`.
-fn io(env: &dyn Env) -> Result<Vec<Vec<Datum>>> {
+/// How often blocks of a table, index or sequence were asked for.
+fn block_counts(env: &dyn Env, a: &[Datum]) -> Result<buffer::BlockCounts> {
     let state = state(env)?;
-    let started = Datum::TimestampTz(state.cluster.started_us);
-    let ms = |us: u64| Datum::Float8(us as f64 / 1000.0);
-    let mut out = Vec::new();
-    for row in state.cluster.engine().pool.io_stats() {
-        let c = row.counters;
-        let ring = row.context.name() != "normal";
-        out.push(vec![
-            Datum::text(row.backend_type.name()),
-            Datum::text(row.object.name()),
-            Datum::text(row.context.name()),
-            int8(c.reads),
-            numeric(c.read_bytes),
-            ms(c.read_time_us),
-            int8(c.writes),
-            numeric(c.write_bytes),
-            ms(c.write_time_us),
-            int8(c.writebacks),
-            ms(c.writeback_time_us),
-            int8(c.extends),
-            numeric(c.extend_bytes),
-            ms(c.extend_time_us),
-            int8(c.hits),
-            int8(c.evictions),
-            if ring { int8(c.reuses) } else { Datum::Null },
-            if ring { Datum::Null } else { int8(c.fsyncs) },
-            if ring { Datum::Null } else { ms(c.fsync_time_us) },
-            started.clone(),
-        ]);
-    }
-    // WAL is written by whoever flushes; the counters do not tell them apart.
-    let w = state.cluster.engine().wal.stats();
-    let mut wal = vec![Datum::text("client backend"), Datum::text("wal"), Datum::text("normal")];
-    wal.extend([Datum::Null, Datum::Null, Datum::Null]);
-    wal.extend([int8(w.writes), numeric(w.write_bytes), ms(w.write_time_us)]);
-    wal.resize(17, Datum::Null);
-    wal.extend([int8(w.syncs), ms(w.sync_time_us), started]);
-    out.push(wal);
-    Ok(out)
+    let stored = state.table_by_oid(oid(a, 0)?)?.and_then(|t| t.storage);
+    let pool = &state.cluster.engine().pool;
+    Ok(stored.map_or_else(buffer::BlockCounts::default, |id| pool.block_counts(id)))
+}
+
+/// What a database's counters were at their last reset.
+fn last_reset(env: &dyn Env, a: &[Datum]) -> Result<reset::Database> {
+    let of = oid(a, 0)?;
+    let known = state(env)?.cluster.known_database(of);
+    Ok(known.map_or_else(reset::Database::default, |d| *d.reset.read()))
+}
+
+/// A database's counters since then.
+fn database(env: &dyn Env, a: &[Datum]) -> Result<reset::Database> {
+    let (now, before) = (reset::database(state(env)?, oid(a, 0)?), last_reset(env, a)?);
+    Ok(reset::Database {
+        commits: now.commits.saturating_sub(before.commits),
+        aborts: now.aborts.saturating_sub(before.aborts),
+        deadlocks: now.deadlocks.saturating_sub(before.deadlocks),
+        hits: now.hits.saturating_sub(before.hits),
+        reads: now.reads.saturating_sub(before.reads),
+        at_us: before.at_us,
+    })
 }

@@ -264,10 +264,24 @@ CREATE VIEW pg_catalog.pg_stat_user_indexes AS
 CREATE VIEW pg_catalog.pg_statio_all_tables AS
   SELECT c.oid AS relid, n.nspname AS schemaname, c.relname,
          pg_stat_get_blocks_fetched(c.oid) - pg_stat_get_blocks_hit(c.oid) AS heap_blks_read,
-         pg_stat_get_blocks_hit(c.oid) AS heap_blks_hit, NULL::bigint AS idx_blks_read,
-         NULL::bigint AS idx_blks_hit, NULL::bigint AS toast_blks_read,
-         NULL::bigint AS toast_blks_hit, NULL::bigint AS tidx_blks_read,
-         NULL::bigint AS tidx_blks_hit
+         pg_stat_get_blocks_hit(c.oid) AS heap_blks_hit,
+         (SELECT sum(pg_stat_get_blocks_fetched(x.indexrelid)
+                     - pg_stat_get_blocks_hit(x.indexrelid))::bigint
+            FROM pg_index x WHERE x.indrelid = c.oid) AS idx_blks_read,
+         (SELECT sum(pg_stat_get_blocks_hit(x.indexrelid))::bigint
+            FROM pg_index x WHERE x.indrelid = c.oid) AS idx_blks_hit,
+         CASE WHEN c.reltoastrelid <> 0
+              THEN pg_stat_get_blocks_fetched(c.reltoastrelid)
+                   - pg_stat_get_blocks_hit(c.reltoastrelid) END AS toast_blks_read,
+         CASE WHEN c.reltoastrelid <> 0
+              THEN pg_stat_get_blocks_hit(c.reltoastrelid) END AS toast_blks_hit,
+         (SELECT sum(pg_stat_get_blocks_fetched(x.indexrelid)
+                     - pg_stat_get_blocks_hit(x.indexrelid))::bigint
+            FROM pg_index x
+           WHERE c.reltoastrelid <> 0 AND x.indrelid = c.reltoastrelid) AS tidx_blks_read,
+         (SELECT sum(pg_stat_get_blocks_hit(x.indexrelid))::bigint
+            FROM pg_index x
+           WHERE c.reltoastrelid <> 0 AND x.indrelid = c.reltoastrelid) AS tidx_blks_hit
     FROM pg_class c LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
    WHERE c.relkind IN ('r', 't', 'm');
 CREATE VIEW pg_catalog.pg_statio_sys_tables AS

@@ -344,6 +344,149 @@ fn scans_are_counted() {
     ]);
 }
 
+/// Blocks asked for are counted by relation, at once, and stay with a table that gets new files.
+#[test]
+fn blocks_are_counted_by_relation() {
+    let db = database();
+    let mut s = db.session();
+    s.check(&[
+        ("CREATE TABLE io (a int PRIMARY KEY, b text) WITH (autovacuum_enabled=off)", ""),
+        ("ALTER TABLE io ALTER b SET STORAGE EXTERNAL", ""),
+        ("INSERT INTO io SELECT g, 'x' FROM generate_series(1, 2000) g", ""),
+        ("SELECT pg_stat_reset_single_table_counters('io'::regclass)", "~"),
+    ]);
+    let all = "SELECT heap_blks_read, heap_blks_hit, idx_blks_read, idx_blks_hit, toast_blks_hit, tidx_blks_hit \
+               FROM pg_statio_user_tables WHERE relname = 'io'";
+    s.check(&[(
+        "SELECT heap_blks_read, heap_blks_hit FROM pg_statio_user_tables WHERE relname = 'io'",
+        "0|0",
+    )]);
+    let pages: u64 = s.run("SELECT pg_relation_size('io') / 8192").parse().unwrap();
+    s.check(&[
+        ("SELECT count(b) FROM io", "2000"),
+        (
+            "SELECT heap_blks_read, heap_blks_hit FROM pg_statio_user_tables WHERE relname = 'io'",
+            &format!("0|{pages}"),
+        ),
+    ]);
+    let index = "SELECT idx_blks_hit FROM pg_statio_user_indexes WHERE indexrelname = 'io_pkey'";
+    let before: u64 = s.run(index).parse().unwrap();
+    s.check(&[
+        ("SET enable_seqscan = off; SET enable_bitmapscan = off", ""),
+        ("SELECT b FROM io WHERE a = 1000", "x"),
+    ]);
+    let after: u64 = s.run(index).parse().unwrap();
+    assert!((2..=4).contains(&(after - before)), "{before} {after}");
+    // Another session's, too, whether it is still there or not.
+    let seen = "SELECT heap_blks_hit FROM pg_statio_user_tables WHERE relname = 'io'";
+    let mut other = db.session();
+    other.check(&[("SELECT count(b) FROM io WHERE a IN (1, 2)", "2")]);
+    let with_other: u64 = s.run(seen).parse().unwrap();
+    assert!(with_other > pages + 1, "{with_other}");
+    drop(other);
+    assert!(s.run(seen).parse::<u64>().unwrap() >= with_other);
+    s.check(&[
+        ("INSERT INTO io VALUES (0, repeat('long', 10000))", ""),
+        ("SELECT length(b) FROM io WHERE a = 0", "40000"),
+    ]);
+    let counts =
+        |line: String| -> Vec<u64> { line.split('|').map(|n| n.parse().unwrap()).collect() };
+    let before = counts(s.run(all));
+    assert!(before[4] > 5 && before[5] > 5, "{before:?}");
+    // A rewrite that is given up, one that is not, a new index file.
+    s.check(&[
+        ("BEGIN", ""),
+        ("TRUNCATE io", ""),
+        ("ROLLBACK", ""),
+        ("VACUUM FULL io", ""),
+        ("REINDEX TABLE io", ""),
+    ]);
+    let after = counts(s.run(all));
+    assert!(after[0] + after[1] >= before[0] + before[1] + pages, "{before:?} {after:?}");
+    assert!(after[2] + after[3] >= before[2] + before[3], "{before:?} {after:?}");
+    s.check(&[
+        ("SELECT blks_hit > 0, blks_read >= 0 FROM pg_stat_database WHERE datname = 'postgres'", "t|t"),
+        ("SELECT blks_hit > 0 FROM pg_stat_database WHERE datid = 0", "t"),
+        ("CREATE SEQUENCE io_seq", ""),
+        ("SELECT nextval('io_seq')", "1"),
+        ("SELECT blks_hit + blks_read > 0 FROM pg_statio_user_sequences WHERE relname = 'io_seq'", "t"),
+        ("SELECT pg_stat_reset()", "~"),
+        (all, "0|0|0|0|0|0"),
+    ]);
+}
+
+/// Each group of the server's counters begins anew by itself, and says since when it counts.
+#[test]
+fn shared_counters_are_reset() {
+    let db = database();
+    let mut s = db.session();
+    s.check(&[
+        ("SELECT pg_stat_reset_shared('nope')", "22023 unrecognized reset target: \"nope\""),
+        ("CHECKPOINT", ""),
+        ("SELECT num_done >= 0 FROM pg_stat_checkpointer", "t"),
+        ("SELECT wal_records > 0 FROM pg_stat_wal", "t"),
+        ("SELECT buffers_alloc > 0 FROM pg_stat_bgwriter", "t"),
+        ("SELECT sum(hits) > 0 FROM pg_stat_io", "t"),
+    ]);
+    let since =
+        |of: &str| format!("SELECT stats_reset - '2000-01-01'::timestamptz FROM pg_stat_{of}");
+    for (target, view, count) in [
+        ("checkpointer", "checkpointer", "num_requested + num_done"),
+        ("wal", "wal", "wal_records"),
+        ("bgwriter", "bgwriter", "buffers_alloc"),
+        ("archiver", "archiver", "archived_count"),
+    ] {
+        let before = s.run(&since(view));
+        s.check(&[(&format!("SELECT pg_stat_reset_shared('{target}')"), "~")]);
+        s.check(&[(&format!("SELECT {count} FROM pg_stat_{view}"), "0")]);
+        assert_ne!(s.run(&since(view)), before, "{view}");
+    }
+    let hits = "SELECT sum(hits) FROM pg_stat_io";
+    let before: u64 = s.run(hits).parse().unwrap();
+    s.check(&[("SELECT pg_stat_reset_shared('io')", "~")]);
+    assert!(s.run(hits).parse::<u64>().unwrap() < before);
+    s.check(&[
+        ("SELECT count(DISTINCT stats_reset) FROM pg_stat_io", "1"),
+        ("SELECT stats_reset IS NULL FROM pg_stat_database WHERE datname = 'postgres'", "t"),
+        ("SELECT pg_stat_reset(), pg_stat_reset_shared(NULL)", "~|~"),
+        (
+            "SELECT stats_reset IS NULL, xact_commit < 5, tup_inserted FROM pg_stat_database WHERE datname = 'postgres'",
+            "f|t|0",
+        ),
+    ]);
+}
+
+/// Every kind of backend has PostgreSQL's rows; who writes the log is told apart; NULL is what can't be.
+#[test]
+fn io_is_told_by_backend_object_and_context() {
+    let db = database();
+    let mut s = db.session();
+    s.check(&[
+        ("SELECT pg_stat_reset_shared('io')", "~"),
+        ("INSERT INTO t SELECT g, 'io' FROM generate_series(1000, 1200) g", ""),
+        (
+            "SELECT writes > 0, write_bytes > 0, fsyncs > 0, reads, hits, extends FROM pg_stat_io \
+             WHERE backend_type = 'client backend' AND object = 'wal' AND context = 'normal'",
+            "t|t|t|~|~|~",
+        ),
+        ("CHECKPOINT", ""),
+        (
+            "SELECT writes IS NULL, reads, fsyncs IS NULL, reuses FROM pg_stat_io \
+             WHERE backend_type = 'checkpointer' AND object = 'relation' AND context = 'normal'",
+            "f|~|f|~",
+        ),
+        ("SELECT count(*), count(DISTINCT (backend_type, object, context)) FROM pg_stat_io", "69|69"),
+        ("CREATE TABLE wide (a int, b text) WITH (autovacuum_enabled=off)", ""),
+        ("INSERT INTO wide SELECT g, repeat('x', 500) FROM generate_series(1, 4000) g", ""),
+        ("VACUUM (BUFFER_USAGE_LIMIT '128kB') wide", ""),
+        (
+            "SELECT hits > 0, fsyncs FROM pg_stat_io WHERE backend_type = 'client backend' AND context = 'vacuum'",
+            "t|~",
+        ),
+        ("SELECT count(*) FROM pg_stat_get_backend_io(0)", "0"),
+    ]);
+}
+
 /// The numbers in a line, names with digits in quotes left out.
 fn numbers(line: &str) -> Vec<f64> {
     let outside: String = line.split('"').step_by(2).collect();

@@ -1,0 +1,176 @@
+//! `pg_stat_io` and `pg_stat_get_backend_io`.
+//!
+//! # Layout
+//! A row for each combination that PostgreSQL shows, of the backend types that there are here, counted or not; what such a
+//! backend can't do is NULL. What was counted is shown wherever it was counted.
+//!
+//! # Differs from PostgreSQL
+//! No context `init` is ever used for relations: unlogged relations' init forks are written in `normal`.
+
+use super::{Bodies, int8, rows, state, statistics::numeric};
+use crate::session::SessionState;
+use base::Result;
+use base::backend::BackendType::{self, *};
+use buffer::{IoCounters, IoStatsRow};
+use types::Datum;
+use types::FunctionBody::Set;
+use types::args::int4;
+use wal::WalIo;
+
+pub(super) const BODIES: Bodies = &[
+    (
+        "pg_stat_get_io",
+        Set(|env, _| {
+            let state = state(env)?;
+            let engine = state.cluster.engine();
+            let (now, log) = (engine.pool.io_stats(), engine.wal.stats());
+            let (counted, log, at_us) = state
+                .cluster
+                .baselines
+                .get(|b| (since(now, &b.io.values), log - b.io_wal, b.io.at_us));
+            let mut out = Vec::new();
+            for backend in BackendType::ALL {
+                out.extend(of_backend(backend, &counted, &log.by_backend[backend as usize], at_us));
+            }
+            Ok(rows(out))
+        }),
+    ),
+    (
+        "pg_stat_get_backend_io",
+        Set(|env, a| {
+            let state = state(env)?;
+            Ok(rows(of_pid(state, int4(a, 0)?)?))
+        }),
+    ),
+];
+
+/// What the threads of one session did to relations. Its WAL is counted by kind of backend only, and not shown.
+fn of_pid(state: &SessionState, pid: i32) -> Result<Vec<Vec<Datum>>> {
+    let Some(backend) = state.cluster.backends().by_pid(pid) else { return Ok(Vec::new()) };
+    let counted = state.cluster.engine().pool.io_stats_of(pid);
+    let started = backend.activity.lock().backend_start;
+    let Some(kind) = counted.first().map(|row| row.backend_type) else { return Ok(Vec::new()) };
+    let mut out = of_backend(kind, &counted, &WalIo::default(), started);
+    out.retain(|row| !matches!(&row[1], Datum::Text(object) if object.as_str() == "wal"));
+    Ok(out)
+}
+
+/// What has been counted since.
+fn since(now: Vec<IoStatsRow>, before: &[IoStatsRow]) -> Vec<IoStatsRow> {
+    let mut now = now;
+    for row in &mut now {
+        let same = |b: &&IoStatsRow| {
+            b.backend_type == row.backend_type && b.object == row.object && b.context == row.context
+        };
+        if let Some(before) = before.iter().find(same) {
+            row.counters -= before.counters;
+        }
+    }
+    now
+}
+
+/// The objects and contexts of a kind of backend, in PostgreSQL's order.
+fn shown(backend: BackendType) -> &'static [(&'static str, &'static str)] {
+    const BULKREAD: (&str, &str) = ("relation", "bulkread");
+    const BULKWRITE: (&str, &str) = ("relation", "bulkwrite");
+    const INIT: (&str, &str) = ("relation", "init");
+    const NORMAL: (&str, &str) = ("relation", "normal");
+    const VACUUM: (&str, &str) = ("relation", "vacuum");
+    const TEMP: (&str, &str) = ("temp relation", "normal");
+    match backend {
+        ClientBackend | BackgroundWorker | WalSender | IoWorker => {
+            &[BULKREAD, BULKWRITE, INIT, NORMAL, VACUUM, TEMP]
+        }
+        StandaloneBackend | Startup => &[BULKREAD, BULKWRITE, INIT, NORMAL, VACUUM],
+        AutovacuumLauncher => &[BULKREAD, INIT, NORMAL],
+        AutovacuumWorker => &[BULKREAD, INIT, NORMAL, VACUUM],
+        BackgroundWriter | Checkpointer => &[INIT, NORMAL],
+        WalReceiver | WalWriter => &[],
+    }
+}
+
+fn of_backend(
+    backend: BackendType,
+    counted: &[IoStatsRow],
+    log: &WalIo,
+    reset_us: i64,
+) -> Vec<Vec<Datum>> {
+    let mut out = Vec::new();
+    let reset = Datum::TimestampTz(reset_us);
+    let mine = || counted.iter().filter(|r| r.backend_type == backend);
+    let shown = shown(backend);
+    for &(object, context) in shown {
+        let found = mine().find(|r| r.object.name() == object && r.context.name() == context);
+        let counters = found.map(|r| r.counters).unwrap_or_default();
+        out.push(relation_row(backend, object, context, &counters, &reset));
+    }
+    for row in mine() {
+        if !shown.contains(&(row.object.name(), row.context.name())) {
+            let (object, context) = (row.object.name(), row.context.name());
+            out.push(relation_row(backend, object, context, &row.counters, &reset));
+        }
+    }
+    out.push(wal_row(backend, "init", log, &reset));
+    out.push(wal_row(backend, "normal", log, &reset));
+    out
+}
+
+fn ms(us: u64) -> Datum {
+    Datum::Float8(us as f64 / 1000.0)
+}
+
+/// A count, or NULL where it can't be and isn't.
+fn if_can(can: bool, n: u64, show: fn(u64) -> Datum) -> Datum {
+    if can || n > 0 { show(n) } else { Datum::Null }
+}
+
+fn relation_row(
+    backend: BackendType,
+    object: &str,
+    context: &str,
+    c: &IoCounters,
+    reset: &Datum,
+) -> Vec<Datum> {
+    let writer = matches!(backend, BackgroundWriter | Checkpointer);
+    let temp = object != "relation";
+    let ring = matches!(context, "vacuum" | "bulkread" | "bulkwrite");
+    let extends = !writer && backend != AutovacuumLauncher && context != "bulkread";
+    let syncs = !ring && !temp;
+    vec![
+        Datum::text(backend.name()),
+        Datum::text(object),
+        Datum::text(context),
+        if_can(!writer, c.reads, int8),
+        if_can(!writer, c.read_bytes, numeric),
+        if_can(!writer, c.read_time_us, ms),
+        int8(c.writes),
+        numeric(c.write_bytes),
+        ms(c.write_time_us),
+        if_can(!temp, c.writebacks, int8),
+        if_can(!temp, c.writeback_time_us, ms),
+        if_can(extends, c.extends, int8),
+        if_can(extends, c.extend_bytes, numeric),
+        if_can(extends, c.extend_time_us, ms),
+        if_can(!writer, c.hits, int8),
+        if_can(!writer, c.evictions, int8),
+        if_can(ring, c.reuses, int8),
+        if_can(syncs, c.fsyncs, int8),
+        if_can(syncs, c.fsync_time_us, ms),
+        reset.clone(),
+    ]
+}
+
+fn wal_row(backend: BackendType, context: &str, io: &WalIo, reset: &Datum) -> Vec<Datum> {
+    // Who reads the log does so without counting; PostgreSQL shows 0 for those who may, and NULL for others.
+    let (writes, bytes, time, syncs, sync_time) = if context == "init" {
+        (io.init_writes, io.init_bytes, io.init_time_us, io.init_syncs, io.init_sync_time_us)
+    } else {
+        (io.writes, io.write_bytes, io.write_time_us, io.syncs, io.sync_time_us)
+    };
+    let mut row = vec![Datum::text(backend.name()), Datum::text("wal"), Datum::text(context)];
+    row.extend([Datum::Null, Datum::Null, Datum::Null]);
+    row.extend([int8(writes), numeric(bytes), ms(time)]);
+    row.resize(17, Datum::Null);
+    row.extend([int8(syncs), ms(sync_time), reset.clone()]);
+    row
+}
