@@ -141,6 +141,25 @@ impl Btree {
         Ok(())
     }
 
+    /// Adds the keys of `more` after those of `keys`.
+    pub fn append_retail_keys(&self, keys: &mut RetailKeys, more: RetailKeys) {
+        if keys.is_empty() {
+            *keys = more;
+            return;
+        }
+        if more.is_empty() {
+            return;
+        }
+        let (first, base) = (keys.refs.len(), keys.bytes.len() as u64);
+        keys.bytes.extend_from_slice(&more.bytes);
+        let moved = |k: KeyRef| if k.is_whole() { k } else { KeyRef { rest: k.rest + base, ..k } };
+        keys.refs.extend(more.refs.into_iter().map(moved));
+        let descends =
+            self.compare_refs(keys, keys.refs[first - 1], keys.refs[first]) == Ordering::Greater;
+        keys.unsorted |= more.unsorted | descends;
+        keys.ascending += more.ascending + usize::from(!descends);
+    }
+
     #[inline]
     fn compare_refs(&self, keys: &RetailKeys, a: KeyRef, b: KeyRef) -> Ordering {
         a.abbreviated.cmp(&b.abbreviated).then_with(|| {

@@ -97,6 +97,15 @@ impl Strategy {
             Strategy::Vacuum(r) => Strategy::Vacuum(ring(r)),
         }
     }
+    /// As `self`, shared out: strategies for so many threads of one operation, whose rings together are no larger than its ring.
+    pub fn parts(&self, threads: usize) -> Vec<Strategy> {
+        let threads = threads.max(1);
+        let mut part = self.fresh();
+        if let Some(ring) = part.ring() {
+            ring.capacity = (ring.capacity / threads).max(1);
+        }
+        (0..threads).map(|_| part.fresh()).collect()
+    }
     /// The end of an operation that will not come back to its pages: if it went through more of them than its ring holds,
     /// the last ones leave as all those before them did, and the pool has the ring's frames again. What others want stays.
     pub fn finish(mut self, pool: &BufferPool) {

@@ -14,14 +14,30 @@ use base::{BlockNumber, OffsetNumber, Tid};
 
 const LEAF: usize = 1024;
 const BITMAP_WORDS: usize = 5;
-/// Entry: 0 is nothing; low two bits 1–3 count line pointers packed above them; else (bit 2) a bitmap's index above bit 3.
+/// Entry: 0 is nothing; low two bits 1–3 count line pointers packed above them; else (bit 2) the index of a bitmap of its leaf above bit 3.
 const BITMAP: u64 = 4;
+
+/// The line pointers of 1,024 blocks. It knows nothing of the others, so it can be handed from set to set.
+struct Leaf {
+    entries: Box<[u64; LEAF]>,
+    bitmaps: Vec<[u64; BITMAP_WORDS]>,
+}
+
+impl Leaf {
+    fn bitmap(&self, entry: u64) -> Option<&[u64; BITMAP_WORDS]> {
+        self.bitmaps.get((entry >> 3) as usize)
+    }
+    fn put_bitmap(&mut self, slot: usize, bits: [u64; BITMAP_WORDS]) {
+        self.entries[slot] = ((self.bitmaps.len() as u64) << 3) | BITMAP;
+        self.bitmaps.push(bits);
+    }
+}
 
 /// The set.
 #[derive(Default)]
 pub struct DeadItems {
-    leaves: Vec<Option<Box<[u64; LEAF]>>>,
-    bitmaps: Vec<[u64; BITMAP_WORDS]>,
+    leaves: Vec<Option<Leaf>>,
+    bitmap_count: usize,
     count: u64,
     blocks: u64,
     leaf_count: usize,
@@ -46,7 +62,9 @@ impl DeadItems {
     }
     /// What it occupies.
     pub fn memory_bytes(&self) -> usize {
-        self.leaf_count * (LEAF * 8) + self.leaves.len() * 8 + self.bitmaps.len() * BITMAP_WORDS * 8
+        self.leaf_count * (LEAF * 8)
+            + self.leaves.len() * size_of::<Option<Leaf>>()
+            + self.bitmap_count * BITMAP_WORDS * 8
     }
 
     /// Adds the line pointers of a block, which must not be in yet.
@@ -58,53 +76,80 @@ impl DeadItems {
         if self.leaves.len() <= leaf {
             self.leaves.resize_with(leaf + 1, || None);
         }
-        let entries = match &mut self.leaves[leaf] {
-            Some(entries) => entries,
+        let leaf = match &mut self.leaves[leaf] {
+            Some(leaf) => leaf,
             none => {
                 self.leaf_count += 1;
-                none.insert(Box::new([0; LEAF]))
+                none.insert(Leaf { entries: Box::new([0; LEAF]), bitmaps: Vec::new() })
             }
         };
-        debug_assert_eq!(entries[slot], 0, "block {block} is added once");
-        entries[slot] = if offsets.len() <= 3 {
+        debug_assert_eq!(leaf.entries[slot], 0, "block {block} is added once");
+        if offsets.len() <= 3 {
             let mut entry = offsets.len() as u64;
             for (i, o) in offsets.iter().enumerate() {
                 entry |= u64::from(o.0) << (16 + 16 * i);
             }
-            entry
+            leaf.entries[slot] = entry;
         } else {
             let mut bits = [0; BITMAP_WORDS];
             for o in offsets {
                 bits[usize::from(o.0) / 64] |= 1 << (o.0 % 64);
             }
-            self.bitmaps.push(bits);
-            ((self.bitmaps.len() as u64 - 1) << 3) | BITMAP
-        };
+            leaf.put_bitmap(slot, bits);
+            self.bitmap_count += 1;
+        }
         self.count += offsets.len() as u64;
         self.blocks += 1;
     }
 
-    fn entry(&self, block: BlockNumber) -> u64 {
-        match self.leaves.get(block.0 as usize / LEAF) {
-            Some(Some(entries)) => entries[block.0 as usize % LEAF],
-            _ => 0,
+    /// Takes over what another set holds, of blocks that are not in this one.
+    pub fn absorb(&mut self, other: DeadItems) {
+        self.count += other.count;
+        self.blocks += other.blocks;
+        self.bitmap_count += other.bitmap_count;
+        if self.leaves.len() < other.leaves.len() {
+            self.leaves.resize_with(other.leaves.len(), || None);
         }
+        for (own, theirs) in self.leaves.iter_mut().zip(other.leaves) {
+            let Some(theirs) = theirs else { continue };
+            let Some(own) = own else {
+                self.leaf_count += 1;
+                *own = Some(theirs);
+                continue;
+            };
+            for (slot, entry) in theirs.entries.iter().enumerate().filter(|(_, e)| **e != 0) {
+                debug_assert_eq!(own.entries[slot], 0, "a block is in one set only");
+                match theirs.bitmap(*entry).filter(|_| entry & BITMAP != 0) {
+                    Some(bits) => own.put_bitmap(slot, *bits),
+                    None => own.entries[slot] = *entry,
+                }
+            }
+        }
+    }
+
+    fn leaf(&self, block: BlockNumber) -> Option<&Leaf> {
+        self.leaves.get(block.0 as usize / LEAF)?.as_ref()
+    }
+
+    fn entry(&self, block: BlockNumber) -> u64 {
+        self.leaf(block).map_or(0, |leaf| leaf.entries[block.0 as usize % LEAF])
     }
 
     /// Is it in?
     #[inline]
     pub fn contains(&self, tid: Tid) -> bool {
-        self.entry_contains(self.entry(tid.block), tid.offset.0)
+        self.entry_contains(tid.block, self.entry(tid.block), tid.offset.0)
     }
 
     #[inline]
-    fn entry_contains(&self, entry: u64, o: u16) -> bool {
+    fn entry_contains(&self, block: BlockNumber, entry: u64, o: u16) -> bool {
         if entry == 0 {
             return false;
         }
         if entry & BITMAP != 0 {
-            let bits = &self.bitmaps[(entry >> 3) as usize];
-            return bits.get(usize::from(o) / 64).is_some_and(|w| w >> (o % 64) & 1 != 0);
+            let bits = self.leaf(block).and_then(|leaf| leaf.bitmap(entry));
+            let word = bits.and_then(|b| b.get(usize::from(o) / 64));
+            return word.is_some_and(|w| w >> (o % 64) & 1 != 0);
         }
         (0..(entry & 3)).any(|i| (entry >> (16 + 16 * i)) as u16 == o)
     }
@@ -116,7 +161,7 @@ impl DeadItems {
             if tid.block != last.0 {
                 last = (tid.block, self.entry(tid.block));
             }
-            self.entry_contains(last.1, tid.offset.0)
+            self.entry_contains(last.0, last.1, tid.offset.0)
         }
     }
 
@@ -124,20 +169,27 @@ impl DeadItems {
     pub fn of_block(&self, block: BlockNumber) -> Vec<OffsetNumber> {
         let entry = self.entry(block);
         if entry & BITMAP != 0 {
-            let bits = &self.bitmaps[(entry >> 3) as usize];
-            return (0..BITMAP_WORDS as u16 * 64)
-                .filter(|o| bits[usize::from(*o) / 64] >> (o % 64) & 1 != 0)
-                .map(OffsetNumber)
-                .collect();
+            let Some(bits) = self.leaf(block).and_then(|leaf| leaf.bitmap(entry)) else {
+                return Vec::new();
+            };
+            let mut out = Vec::with_capacity(bits.iter().map(|w| w.count_ones() as usize).sum());
+            for (i, word) in bits.iter().enumerate() {
+                let mut left = *word;
+                while left != 0 {
+                    out.push(OffsetNumber((i * 64) as u16 + left.trailing_zeros() as u16));
+                    left &= left - 1;
+                }
+            }
+            return out;
         }
         (0..(entry & 3)).map(|i| OffsetNumber((entry >> (16 + 16 * i)) as u16)).collect()
     }
 
     /// The blocks that have any, ascending.
     pub fn blocks(&self) -> impl Iterator<Item = BlockNumber> {
-        self.leaves.iter().enumerate().flat_map(|(leaf, entries)| {
-            entries.iter().flat_map(move |entries| {
-                entries
+        self.leaves.iter().enumerate().flat_map(|(leaf, of_leaf)| {
+            of_leaf.iter().flat_map(move |l| {
+                l.entries
                     .iter()
                     .enumerate()
                     .filter(|(_, e)| **e != 0)
@@ -159,7 +211,7 @@ mod tests {
 
     #[test]
     fn agrees_with_a_plain_set() {
-        let mut set = DeadItems::new();
+        let (mut set, mut other) = (DeadItems::new(), DeadItems::new());
         let mut model = BTreeSet::new();
         let mut x = 7u64;
         for block in (0..20_000u32).step_by(3) {
@@ -168,10 +220,13 @@ mod tests {
             let offsets: BTreeSet<u16> =
                 (0..n).map(|i| 1 + ((x >> (i * 4)) % 291) as u16).collect();
             let list: Vec<OffsetNumber> = offsets.iter().map(|o| OffsetNumber(*o)).collect();
-            set.add(BlockNumber(block), &list);
-            assert_eq!(set.of_block(BlockNumber(block)), list);
+            // Collected in two sets, by stretches of blocks of which some share a leaf.
+            let part = if (block / 700).is_multiple_of(2) { &mut set } else { &mut other };
+            part.add(BlockNumber(block), &list);
+            assert_eq!(part.of_block(BlockNumber(block)), list);
             model.extend(offsets.iter().map(|o| (block, *o)));
         }
+        set.absorb(other);
         assert_eq!(set.len(), model.len() as u64);
         let mut tester = set.tester();
         for block in 0..20_010 {

@@ -4,6 +4,7 @@
 //! - A page is pruned under its clean-up lock. If that is not to be had at once the page is only looked at, unless an aggressive vacuum must freeze there.
 //! - `oldest_unfrozen` is at most every XID left on a page that was read.
 //! - Dead line pointers are collected, never freed here, if the table has indexes.
+//! - Threads that share a table have one `HeapPass` each, of pages of their own; what each found and counted adds up ([`HeapPass::absorb`]).
 //!
 //! # Locks
 //! The map page is pinned before the heap page is latched; the free-space map is told after the latch is gone.
@@ -11,7 +12,9 @@
 use crate::dead_items::DeadItems;
 use crate::keys::KeyCollector;
 use crate::middle::Middle;
+use crate::method::DeadShape;
 use crate::plan::{VacuumMode, VacuumPlan};
+use crate::progress::{VacuumProgress, set};
 use crate::skip::Chosen;
 use base::{BlockNumber, OffsetNumber, Result, Xid};
 use buffer::PinnedPage;
@@ -20,6 +23,8 @@ use heap::{
     FreeSpaceMap, FreezePolicy, Heap, Horizon, MapPin, PageFindings, PruneDone, PruneOptions,
     VisibilityMap,
 };
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use txn::Backend;
 
 /// What the pass has counted.
@@ -59,6 +64,54 @@ pub struct ScanCounts {
     pub nonempty_pages: u32,
 }
 
+impl ScanCounts {
+    fn add(&mut self, other: &ScanCounts) {
+        self.scanned_pages += other.scanned_pages;
+        self.eagerly_scanned_pages += other.eagerly_scanned_pages;
+        self.pruned_pages += other.pruned_pages;
+        self.frozen_pages += other.frozen_pages;
+        self.frozen_tuples += other.frozen_tuples;
+        self.set_visible_pages += other.set_visible_pages;
+        self.set_frozen_pages += other.set_frozen_pages;
+        self.set_frozen_were_visible_pages += other.set_frozen_were_visible_pages;
+        self.removed_tuples += other.removed_tuples;
+        self.live_tuples += other.live_tuples;
+        self.recently_dead_tuples += other.recently_dead_tuples;
+        self.missed_dead_tuples += other.missed_dead_tuples;
+        self.missed_dead_pages += other.missed_dead_pages;
+        self.dead_items += other.dead_items;
+        self.dead_item_pages += other.dead_item_pages;
+        self.nonempty_pages = self.nonempty_pages.max(other.nonempty_pages);
+    }
+}
+
+/// What all threads together have collected and not yet reaped.
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    items: AtomicU64,
+    pages: AtomicU64,
+    dead_bytes: AtomicU64,
+    /// The keys' too.
+    bytes: AtomicU64,
+}
+
+impl Totals {
+    /// Nothing is collected?
+    pub fn is_empty(&self) -> bool {
+        self.items.load(Ordering::Relaxed) == 0
+    }
+    /// Shows it.
+    pub fn tell(&self, progress: &VacuumProgress) {
+        set(&progress.num_dead_item_ids, self.items.load(Ordering::Relaxed));
+        set(&progress.dead_tuple_bytes, self.dead_bytes.load(Ordering::Relaxed));
+    }
+    fn shape(&self) -> DeadShape {
+        let of = |n: &AtomicU64| n.load(Ordering::Relaxed) as f64;
+        DeadShape { items: of(&self.items), pages: of(&self.pages) }
+    }
+}
+
+/// One thread's part of the pass.
 pub(crate) struct HeapPass<'a> {
     pub heap: &'a Heap,
     pub plan: &'a VacuumPlan,
@@ -78,6 +131,10 @@ pub(crate) struct HeapPass<'a> {
     pub will_reap: bool,
     /// Versions in the middle of chains that lead across pages.
     pub middle: Middle,
+    /// What all threads have collected.
+    pub totals: Arc<Totals>,
+    /// Of `totals`, the bytes counted for this thread: dead items', and with the keys'.
+    counted: (usize, usize),
 }
 
 impl<'a> HeapPass<'a> {
@@ -103,7 +160,70 @@ impl<'a> HeapPass<'a> {
             keys,
             will_reap: has_indexes,
             middle: Middle::new(plan.work_mem_bytes / 4),
+            totals: Arc::default(),
+            counted: (0, 0),
         }
+    }
+
+    /// For the other threads, of `threads` in all.
+    pub fn siblings(&mut self, threads: usize) -> Vec<HeapPass<'a>> {
+        let middle_bytes = self.middle.share(threads);
+        (1..threads)
+            .map(|_| HeapPass {
+                heap: self.heap,
+                plan: self.plan,
+                backend: self.backend,
+                horizon: self.horizon.clone(),
+                has_indexes: self.has_indexes,
+                map: self.map.clone(),
+                map_pin: MapPin::none(),
+                space: self.space.clone(),
+                counts: ScanCounts::default(),
+                oldest_unfrozen: self.oldest_unfrozen,
+                dead: DeadItems::new(),
+                keys: self.keys.sibling(),
+                will_reap: self.will_reap,
+                middle: Middle::new(middle_bytes),
+                totals: self.totals.clone(),
+                counted: (0, 0),
+            })
+            .collect()
+    }
+
+    /// Takes over what another thread has found and counted.
+    pub fn absorb(&mut self, other: HeapPass<'a>) {
+        self.counts.add(&other.counts);
+        self.oldest_unfrozen = self.oldest_unfrozen.min(other.oldest_unfrozen);
+        self.dead.absorb(other.dead);
+        self.keys.absorb(other.keys);
+        self.middle.absorb(other.middle);
+        self.counted.0 += other.counted.0;
+        self.counted.1 += other.counted.1;
+    }
+
+    /// Is there memory for one more page's dead items and keys, for each of so many threads?
+    pub fn has_room(&mut self, threads: u32) -> bool {
+        // Keys of several threads are put together in the end, which takes their room again.
+        let copies = if threads > 1 { 2 } else { 1 };
+        let dead = self.dead.memory_bytes();
+        let now = (dead, dead + copies * self.keys.memory_bytes());
+        if now != self.counted {
+            let t = &self.totals;
+            // What is less is added as its complement.
+            let more = |now: usize, before: usize| (now as u64).wrapping_sub(before as u64);
+            t.dead_bytes.fetch_add(more(now.0, self.counted.0), Ordering::Relaxed);
+            t.bytes.fetch_add(more(now.1, self.counted.1), Ordering::Relaxed);
+            self.counted = now;
+        }
+        let used = self.totals.bytes.load(Ordering::Relaxed);
+        used + u64::from(threads) * (8192 + 64) < self.plan.work_mem_bytes as u64
+    }
+
+    /// Gives all dead items away; nobody else has any.
+    pub fn take_dead(&mut self) -> DeadItems {
+        self.totals.items.store(0, Ordering::Relaxed);
+        self.totals.pages.store(0, Ordering::Relaxed);
+        std::mem::take(&mut self.dead)
     }
 
     /// Deals with one page; true if it is all-frozen afterwards.
@@ -212,7 +332,7 @@ impl<'a> HeapPass<'a> {
         }
         // Dead line pointers will be gone by the end (truncation looks again).
         if found.has_tuples {
-            c.nonempty_pages = block.0 + 1;
+            c.nonempty_pages = c.nonempty_pages.max(block.0 + 1);
         }
         if !again {
             self.collect(block, free, &found)?;
@@ -268,7 +388,9 @@ impl<'a> HeapPass<'a> {
             c.dead_items += dead.len() as u64;
             c.dead_item_pages += 1;
             self.dead.add(block, dead);
-            self.keys.review(&self.dead);
+            self.totals.items.fetch_add(dead.len() as u64, Ordering::Relaxed);
+            self.totals.pages.fetch_add(1, Ordering::Relaxed);
+            self.keys.review(self.dead.pages(), &self.totals.shape());
         }
         if dead.is_empty() || !self.will_reap {
             self.space.record(block, free)?;

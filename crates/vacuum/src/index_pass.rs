@@ -42,6 +42,9 @@ pub trait IndexVacuum: Send + Sync {
     /// 54000 for too large a key.
     fn add_retail_key(&self, keys: &mut RetailKeys, values: &[Value<'_>], tid: Tid) -> Result<()>;
 
+    /// Adds the keys of `more` after those of `keys`.
+    fn append_retail_keys(&self, keys: &mut RetailKeys, more: RetailKeys);
+
     /// Removes the entries of these keys; `is_dead` names all rows whose entries may go.
     ///
     /// # Errors
@@ -93,6 +96,9 @@ impl IndexVacuum for Btree {
     }
     fn add_retail_key(&self, keys: &mut RetailKeys, values: &[Value<'_>], tid: Tid) -> Result<()> {
         Btree::add_retail_key(self, keys, values, tid)
+    }
+    fn append_retail_keys(&self, keys: &mut RetailKeys, more: RetailKeys) {
+        Btree::append_retail_keys(self, keys, more);
     }
     fn retail_delete(
         &self,

@@ -6,6 +6,12 @@
 //!
 //! # Invariants
 //! An index's keys are those of all dead items collected so far, or none: one key that is not to be had, and the index goes the bulk way.
+//! Where several threads collect, none of them may keep what another one lacks: `gone` tells them, and a collector that takes over
+//! another one's keys has those of both or none.
+//!
+//! # Layout
+//! Several threads collect by stretches of the table. These are kept apart until they are all there, then put together in the
+//! table's order, so that keys which follow it need no sorting.
 //!
 //! # Locks
 //! The heap page is latched while its keys are read.
@@ -22,6 +28,7 @@ use page::tuple::{AttrValue, TupleDesc, deform_stub, plain_stub_data};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How often, in heap pages with dead items, it is asked again whether the keys are worth their room.
 const REVIEW_EVERY_PAGES: u64 = 64;
@@ -36,12 +43,19 @@ struct Collected<'a> {
     fixed: Option<Vec<Range<usize>>>,
     shape: IndexShape,
     keys: RetailKeys,
+    /// The stretches behind, by their first block.
+    parts: Vec<(BlockNumber, RetailKeys)>,
+    parts_bytes: usize,
 }
 
 /// The keys of all indexes for which they may be of use.
 pub(crate) struct KeyCollector<'a> {
     desc: Option<Arc<TupleDesc>>,
     indexes: Vec<Option<Collected<'a>>>,
+    /// For all threads: which indexes' keys somebody has given up.
+    gone: Arc<Vec<AtomicBool>>,
+    /// Where the present stretch begins.
+    from: BlockNumber,
 }
 
 impl<'a> KeyCollector<'a> {
@@ -67,20 +81,71 @@ impl<'a> KeyCollector<'a> {
                 fixed: keys.columns.iter().map(place).collect(),
                 shape,
                 keys: RetailKeys::new(),
+                parts: Vec::new(),
+                parts_bytes: 0,
             }))
         };
-        let indexes = indexes.iter().map(one).collect::<Result<_>>()?;
-        Ok(KeyCollector { desc, indexes })
+        let indexes: Vec<_> = indexes.iter().map(one).collect::<Result<_>>()?;
+        Ok(KeyCollector { desc, gone: flags(indexes.len()), indexes, from: BlockNumber(0) })
+    }
+
+    /// For another thread of the same vacuum.
+    pub fn sibling(&self) -> KeyCollector<'a> {
+        let empty = |c: &Collected<'a>| Collected {
+            target: c.target,
+            columns: c.columns,
+            fixed: c.fixed.clone(),
+            shape: c.shape,
+            keys: RetailKeys::new(),
+            parts: Vec::new(),
+            parts_bytes: 0,
+        };
+        KeyCollector {
+            desc: self.desc.clone(),
+            indexes: self.indexes.iter().map(|c| c.as_ref().map(empty)).collect(),
+            gone: self.gone.clone(),
+            from: BlockNumber(0),
+        }
+    }
+
+    /// From `block` on the keys are those of another stretch of the table.
+    pub fn begin_stretch(&mut self, block: BlockNumber) {
+        let from = std::mem::replace(&mut self.from, block);
+        for c in self.indexes.iter_mut().flatten().filter(|c| !c.keys.is_empty()) {
+            c.parts_bytes += c.keys.memory_bytes();
+            c.parts.push((from, std::mem::take(&mut c.keys)));
+        }
+    }
+
+    /// Takes over what another thread collected.
+    pub fn absorb(&mut self, mut other: KeyCollector<'a>) {
+        self.begin_stretch(self.from);
+        other.begin_stretch(other.from);
+        for (own, theirs) in self.indexes.iter_mut().zip(other.indexes) {
+            match (own.as_mut(), theirs) {
+                (Some(c), Some(theirs)) => {
+                    c.parts_bytes += theirs.parts_bytes;
+                    c.parts.extend(theirs.parts);
+                }
+                _ => *own = None,
+            }
+        }
     }
 
     /// For a vacuum that leaves the indexes alone.
     pub fn none(indexes: &[IndexTarget]) -> KeyCollector<'a> {
-        KeyCollector { desc: None, indexes: indexes.iter().map(|_| None).collect() }
+        KeyCollector {
+            desc: None,
+            indexes: indexes.iter().map(|_| None).collect(),
+            gone: flags(indexes.len()),
+            from: BlockNumber(0),
+        }
     }
 
     /// What the keys occupy.
     pub fn memory_bytes(&self) -> usize {
-        self.indexes.iter().flatten().map(|c| c.keys.memory_bytes()).sum()
+        let of = |c: &Collected<'_>| c.keys.memory_bytes() + c.parts_bytes;
+        self.indexes.iter().flatten().map(of).sum()
     }
 
     /// Is there an index whose keys are not collected?
@@ -91,6 +156,7 @@ impl<'a> KeyCollector<'a> {
     /// Gives up: all indexes go the bulk way.
     pub fn give_up(&mut self) {
         self.indexes.iter_mut().for_each(|c| *c = None);
+        self.gone.iter().for_each(|gone| gone.store(true, Ordering::Relaxed));
     }
 
     /// Takes down the keys of a page's dead line pointers.
@@ -105,7 +171,7 @@ impl<'a> KeyCollector<'a> {
             let stub = page.item(offset);
             let plain = plain_stub_data(stub, desc.len());
             let mut deformed = false;
-            for index in &mut self.indexes {
+            for (index, gone) in self.indexes.iter_mut().zip(&*self.gone) {
                 let Some(c) = index else { continue };
                 let mut key: SmallVec<[Value<'_>; 4]> = SmallVec::new();
                 if let (Some(data), Some(fixed)) = (plain, &c.fixed) {
@@ -133,6 +199,7 @@ impl<'a> KeyCollector<'a> {
                 });
                 if !whole {
                     *index = None;
+                    gone.store(true, Ordering::Relaxed);
                     continue;
                 }
                 c.target.index.add_retail_key(&mut c.keys, &key, Tid::new(block, offset))?;
@@ -141,14 +208,16 @@ impl<'a> KeyCollector<'a> {
         Ok(())
     }
 
-    /// Drops the keys of indexes for which looking them up would cost too much; now and then.
-    pub fn review(&mut self, dead: &DeadItems) {
-        if dead.pages().is_multiple_of(REVIEW_EVERY_PAGES) {
-            for index in &mut self.indexes {
+    /// Drops the keys of indexes for which looking them up would cost too much, with `all` that have been collected by anybody; now
+    /// and then, by the number of this collector's own pages.
+    pub fn review(&mut self, own_pages: u64, all: &DeadShape) {
+        if own_pages.is_multiple_of(REVIEW_EVERY_PAGES) {
+            for (index, gone) in self.indexes.iter_mut().zip(&*self.gone) {
                 if let Some(c) = index
-                    && c.method(dead) == IndexMethod::Bulk
+                    && (gone.load(Ordering::Relaxed) || c.method(all) == IndexMethod::Bulk)
                 {
                     *index = None;
+                    gone.store(true, Ordering::Relaxed);
                 }
             }
         }
@@ -157,18 +226,44 @@ impl<'a> KeyCollector<'a> {
     /// Decides an index's method: its keys, if they are to be looked up. Collecting begins anew.
     pub fn decide(&mut self, i: usize, dead: &DeadItems) -> Option<RetailKeys> {
         let c = self.indexes[i].as_mut()?;
-        let method = c.method(dead);
-        let keys = std::mem::take(&mut c.keys);
+        let method =
+            c.method(&DeadShape { items: dead.len() as f64, pages: dead.pages() as f64 });
+        let from = self.from;
+        let keys = c.take(from);
         (method == IndexMethod::Retail && keys.len() as u64 == dead.len()).then_some(keys)
     }
 }
 
+fn flags(n: usize) -> Arc<Vec<AtomicBool>> {
+    Arc::new((0..n).map(|_| AtomicBool::new(false)).collect())
+}
+
 impl Collected<'_> {
-    fn method(&self, dead: &DeadItems) -> IndexMethod {
+    fn method(&self, dead: &DeadShape) -> IndexMethod {
         let mut shape = self.shape;
-        if self.keys.len() >= ORDER_FROM {
-            shape.correlation = self.keys.order();
+        // The largest stretch says enough of the order.
+        let parts = self.parts.iter().map(|(_, keys)| keys);
+        let largest = parts.chain([&self.keys]).max_by_key(|keys| keys.len());
+        if let Some(keys) = largest.filter(|keys| keys.len() >= ORDER_FROM) {
+            shape.correlation = keys.order();
         }
-        shape.method(&DeadShape { items: dead.len() as f64, pages: dead.pages() as f64 })
+        shape.method(dead)
+    }
+
+    /// All keys, in the order of the table; those of the present stretch begin at `from`.
+    fn take(&mut self, from: BlockNumber) -> RetailKeys {
+        let mut parts = std::mem::take(&mut self.parts);
+        self.parts_bytes = 0;
+        let last = std::mem::take(&mut self.keys);
+        if parts.is_empty() {
+            return last;
+        }
+        parts.push((from, last));
+        parts.sort_by_key(|(from, _)| *from);
+        let mut all = RetailKeys::new();
+        for (_, keys) in parts {
+            self.target.index.append_retail_keys(&mut all, keys);
+        }
+        all
     }
 }

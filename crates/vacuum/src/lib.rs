@@ -6,7 +6,7 @@
 //!
 //! # Layout
 //! [`options`]: what the statement and the settings say. [`plan`](mod@plan): cut-offs, mode, ring, method per index. `run`: the order of the
-//! phases. `skip`: which pages are read. `heap_pass`: the first pass. [`dead_items`]: what it found. [`index_pass`]: entries that lead there.
+//! phases. `skip`: which pages are read. `scan`: the first pass, by one thread or several (`crew`); `heap_pass`: what it does to a page. [`dead_items`]: what it found. [`index_pass`]: entries that lead there.
 //! [`foresight`]: what it will come to. `reap`: the second pass. [`truncate`]: the empty end. [`throttle`]: the cost delay and the
 //! latency target, by [`governor`].
 //! [`progress`], [`report`] and [`usage`]: what others see.
@@ -23,6 +23,7 @@
 //! No MultiXacts. The free-space map needs no vacuum of its own. An index may be cleaned by its dead entries' keys (`method`).
 
 pub mod autovacuum;
+mod crew;
 pub mod dead_items;
 pub mod foresight;
 pub mod governor;
@@ -38,6 +39,7 @@ mod reap;
 pub mod report;
 mod run;
 pub mod sample;
+mod scan;
 mod skip;
 pub mod throttle;
 pub mod truncate;

@@ -45,13 +45,33 @@ pub(crate) struct Middle {
     pages: BTreeMap<BlockNumber, Vec<OffsetNumber>>,
     /// A bit for each page with versions that lead elsewhere.
     leads_on: Vec<u64>,
+    /// So many roots may wait at most; of these, here.
+    most: usize,
     max: usize,
 }
 
 impl Middle {
     /// Within so many bytes.
     pub fn new(bytes: usize) -> Middle {
-        Middle { max: bytes / WAITING_BYTES, ..Middle::default() }
+        let most = bytes / WAITING_BYTES;
+        Middle { most, max: most, ..Middle::default() }
+    }
+
+    /// Sets the bound for one of so many threads that note at once, each in a list of its own; gives the others' bound.
+    pub fn share(&mut self, threads: usize) -> usize {
+        let each = self.most.saturating_sub(self.waiting.len()) / threads.max(1);
+        self.max = self.waiting.len() + each;
+        each * WAITING_BYTES
+    }
+
+    /// Takes over what another thread noted, of other pages.
+    pub fn absorb(&mut self, other: Middle) {
+        self.waiting.extend(other.waiting);
+        self.pages.extend(other.pages);
+        if self.leads_on.len() < other.leads_on.len() {
+            self.leads_on.resize(other.leads_on.len(), 0);
+        }
+        self.leads_on.iter_mut().zip(other.leads_on).for_each(|(own, theirs)| *own |= theirs);
     }
 
     /// Notes what a page has. Its waiting roots only if the page can be `cleaned`. True if it has to be visited again.
@@ -118,14 +138,15 @@ impl Middle {
 /// Aims what leads to waiting roots past them.
 pub(crate) fn aim_further(
     pass: &mut HeapPass<'_>,
-    strategy: Strategy,
+    strategy: &mut Strategy,
     throttle: &mut Throttle,
-) -> Result<Strategy> {
+) -> Result<()> {
     let bits = std::mem::take(&mut pass.middle.leads_on);
     let blocks = bits.into_iter().enumerate().flat_map(|(i, word)| {
         (0..64u32).filter(move |b| word >> b & 1 != 0).map(move |b| BlockNumber(i as u32 * 64 + b))
     });
-    let mut stream = ReadStream::new(pass.heap.relation(), Fork::Main, strategy, blocks);
+    let own = std::mem::replace(strategy, Strategy::Normal);
+    let mut stream = ReadStream::new(pass.heap.relation(), Fork::Main, own, blocks);
     let mut failed = Vec::new();
     while let Some(pin) = stream.next() {
         let pin = pin?;
@@ -137,7 +158,8 @@ pub(crate) fn aim_further(
     for (next, xmin) in failed {
         pass.middle.keep(next, xmin);
     }
-    Ok(stream.into_strategy())
+    *strategy = stream.into_strategy();
+    Ok(())
 }
 
 /// The pages on which roots wait, in order, and these.

@@ -96,6 +96,12 @@ pub struct VacuumSettings {
     pub max_parallel_workers: u32,
     /// `min_parallel_index_scan_size`, in pages.
     pub min_parallel_index_pages: u32,
+    /// `min_parallel_table_scan_size`, in pages.
+    pub min_parallel_table_pages: u32,
+    /// The cores there are.
+    pub cores: u32,
+    /// Threads take the table by stretches of at most so many blocks.
+    pub stretch_blocks: u32,
     /// `track_io_timing`.
     pub track_io_timing: bool,
     /// `track_cost_delay_timing`.
@@ -110,8 +116,20 @@ impl Default for VacuumSettings {
             buffer_usage_limit_kb: 2048,
             max_parallel_workers: 2,
             min_parallel_index_pages: 64,
+            min_parallel_table_pages: 1024,
+            cores: cores(),
+            stretch_blocks: 1024,
             track_io_timing: false,
             track_cost_delay_timing: false,
         }
     }
+}
+
+/// The cores that this process may use; 1 if that is not to be known.
+pub fn cores() -> u32 {
+    static CORES: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
+    *CORES.get_or_init(|| {
+        let n = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        u32::try_from(n).unwrap_or(u32::MAX)
+    })
 }

@@ -44,7 +44,7 @@ pub enum IndexMethod {
     Retail,
 }
 
-/// How many workers may help with the indexes.
+/// How many workers may help.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ParallelPlan {
     /// PARALLEL; 0 is none.
@@ -53,7 +53,18 @@ pub struct ParallelPlan {
     pub most: u32,
     /// Smaller indexes are not worth a worker.
     pub min_pages: u32,
+    /// Smaller tables are not worth a worker.
+    pub min_table_pages: u32,
+    /// More threads than cores are of no use.
+    pub cores: u32,
+    /// Threads take the table by stretches of so many blocks, or of less.
+    pub stretch_blocks: u32,
 }
+
+/// What a thread needs for itself: memory for dead items, pages of the ring, frames of the pool.
+const MEMORY_PER_THREAD: usize = 16 << 10;
+const RING_PAGES_PER_THREAD: usize = 8;
+const FRAMES_PER_THREAD: usize = 32;
 
 impl ParallelPlan {
     /// Is an index of so many pages worth a worker?
@@ -64,6 +75,16 @@ impl ParallelPlan {
     pub fn workers(&self, indexes: usize) -> u32 {
         let others = u32::try_from(indexes.saturating_sub(1)).unwrap_or(u32::MAX);
         others.min(self.requested.unwrap_or(u32::MAX)).min(self.most)
+    }
+    /// The workers for the passes over a table of so many pages: as many as were asked for; else by PostgreSQL's rule for parallel
+    /// scans, one for the smallest that are worth it and one more each time it is three times as large.
+    pub fn heap_workers(&self, pages: u32) -> u32 {
+        let by_size = match pages.checked_div(self.min_table_pages.max(1)) {
+            Some(times @ 1..) => times.ilog(3) + 1,
+            _ => 0,
+        };
+        let wanted = if by_size == 0 { 0 } else { self.requested.unwrap_or(by_size) };
+        wanted.min(self.most).min(self.cores.saturating_sub(1))
     }
 }
 
@@ -78,7 +99,7 @@ pub struct VacuumPlan {
     pub mode: VacuumMode,
     /// For each index, in the target's order: [`IndexMethod::Bulk`] if only that will do. Else it is decided when the dead are counted.
     pub methods: Vec<IndexMethod>,
-    /// Workers for index passes.
+    /// Workers.
     pub parallel: ParallelPlan,
     /// The ring in kB; 0 is none.
     pub ring_kb: usize,
@@ -161,6 +182,9 @@ pub fn plan(
             requested: options.parallel,
             most: settings.max_parallel_workers,
             min_pages: settings.min_parallel_index_pages,
+            min_table_pages: settings.min_parallel_table_pages,
+            cores: settings.cores,
+            stretch_blocks: settings.stretch_blocks,
         },
         ring_kb: options.buffer_usage_limit_kb.unwrap_or(settings.buffer_usage_limit_kb),
         work_mem_bytes: settings.work_mem_bytes,
@@ -176,6 +200,16 @@ pub fn plan(
 }
 
 impl VacuumPlan {
+    /// How many threads pass over a heap of so many pages, this one among them, with their parts of `ring`, in a pool of so many frames.
+    pub fn heap_threads(&self, pages: u32, ring: &buffer::Strategy, frames: usize) -> usize {
+        let ring_pages = ring.ring_pages().unwrap_or(usize::MAX);
+        (self.parallel.heap_workers(pages) as usize + 1)
+            .min(self.work_mem_bytes / MEMORY_PER_THREAD)
+            .min(ring_pages / RING_PAGES_PER_THREAD)
+            .min(frames / FRAMES_PER_THREAD)
+            .max(1)
+    }
+
     /// Which versions must be kept.
     pub fn horizon(&self) -> Horizon {
         Horizon { oldest_xmin: self.cutoffs.oldest_xmin, live: Some(self.live.clone()) }

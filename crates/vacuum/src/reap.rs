@@ -1,51 +1,121 @@
 //! The second pass: line pointers whose index entries are gone become free.
 //!
 //! # Invariants
-//! Runs only after every index has forgotten all of `dead`. Needs no clean-up lock: nobody can find a dead line pointer any more.
+//! - Runs only after every index has forgotten all of `dead`. Needs no clean-up lock: nobody can find a dead line pointer any more.
+//! - Every page is reaped by one thread, once; the threads share nothing but the list of pages and the dead items, which stay as they are.
 
+use crate::crew::side_by_side;
+use crate::dead_items::DeadItems;
 use crate::heap_pass::HeapPass;
-use crate::progress::{Phase, VacuumProgress, set};
+use crate::progress::{Phase, VacuumProgress, add, set};
 use crate::throttle::Throttle;
 use base::{BlockNumber, Fork, Result};
 use buffer::{ReadStream, Strategy};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Reaps all dead items of `pass` and forgets them; gives the strategy back.
+/// Pages of which some are still to be reaped.
+struct Pages<'a> {
+    dead: &'a DeadItems,
+    blocks: Vec<BlockNumber>,
+    next: AtomicUsize,
+    stretch: usize,
+    stop: AtomicBool,
+}
+
+impl Pages<'_> {
+    fn draw(&self) -> &[BlockNumber] {
+        let from = self.next.fetch_add(self.stretch, Ordering::Relaxed).min(self.blocks.len());
+        let to = (from + self.stretch).min(self.blocks.len());
+        &self.blocks[from..to]
+    }
+
+    fn work(
+        &self,
+        pass: &mut HeapPass<'_>,
+        strategy: &mut Strategy,
+        throttle: &mut Throttle,
+        progress: &VacuumProgress,
+    ) -> Result<()> {
+        let blocks = std::iter::from_fn(|| Some(self.draw()).filter(|s| !s.is_empty()));
+        let own = std::mem::replace(strategy, Strategy::Normal);
+        let rel = pass.heap.relation();
+        let mut stream = ReadStream::new(rel, Fork::Main, own, blocks.flatten().copied());
+        while let Some(pin) = stream.next() {
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let pin = pin?;
+            throttle.point(pass.backend)?;
+            let block = pin.block();
+            pass.map.pin(block, &mut pass.map_pin)?;
+            let (prune, visible_before, free) = {
+                let mut guard = pin.write();
+                let bits = pass.map.bits(block, &mut pass.map_pin)?;
+                let offsets = self.dead.of_block(block);
+                let prune = pass.heap.reap(
+                    &mut guard,
+                    &pass.map_pin,
+                    &offsets,
+                    Some(bits),
+                    &pass.horizon,
+                )?;
+                let visible = bits & heap::visibility_map::ALL_VISIBLE != 0;
+                (prune, visible, guard.free_space_for_item())
+            };
+            drop(pin);
+            let c = &mut pass.counts;
+            c.set_visible_pages += u32::from(prune.set_all_visible);
+            c.set_frozen_pages += u32::from(prune.set_all_frozen);
+            c.set_frozen_were_visible_pages += u32::from(prune.set_all_frozen && visible_before);
+            pass.space.record(block, free)?;
+            add(&progress.heap_blks_vacuumed, 1);
+        }
+        *strategy = stream.into_strategy();
+        Ok(())
+    }
+}
+
+/// Reaps all dead items of `pass` and forgets them, in as many threads as there are `rings`.
 pub(crate) fn reap(
     pass: &mut HeapPass<'_>,
-    strategy: Strategy,
+    rings: &mut Vec<Strategy>,
     throttle: &mut Throttle,
     progress: &VacuumProgress,
-) -> Result<Strategy> {
+    say: &mut dyn FnMut(String),
+) -> Result<()> {
     progress.enter(Phase::VacuumingHeap);
-    let dead = std::mem::take(&mut pass.dead);
+    set(&progress.heap_blks_vacuumed, 0);
+    let dead = pass.take_dead();
     let blocks: Vec<BlockNumber> = dead.blocks().collect();
-    let mut stream =
-        ReadStream::new(pass.heap.relation(), Fork::Main, strategy, blocks.into_iter());
-    let mut done = 0;
-    while let Some(pin) = stream.next() {
-        let pin = pin?;
-        throttle.point(pass.backend)?;
-        let block = pin.block();
-        pass.map.pin(block, &mut pass.map_pin)?;
-        let (prune, visible_before, free) = {
-            let mut guard = pin.write();
-            let bits = pass.map.bits(block, &mut pass.map_pin)?;
-            let offsets = dead.of_block(block);
-            let prune =
-                pass.heap.reap(&mut guard, &pass.map_pin, &offsets, Some(bits), &pass.horizon)?;
-            let visible = bits & heap::visibility_map::ALL_VISIBLE != 0;
-            (prune, visible, guard.free_space_for_item())
-        };
-        drop(pin);
-        let c = &mut pass.counts;
-        c.set_visible_pages += u32::from(prune.set_all_visible);
-        c.set_frozen_pages += u32::from(prune.set_all_frozen);
-        c.set_frozen_were_visible_pages += u32::from(prune.set_all_frozen && visible_before);
-        pass.space.record(block, free)?;
-        done += 1;
-        set(&progress.heap_blks_vacuumed, done);
+    let most = pass.plan.parallel.stretch_blocks.max(1) as usize;
+    // For a handful of pages nobody is called.
+    let threads = if blocks.len() < most { 1 } else { rings.len() };
+    let stretch = (blocks.len() / (threads * 8)).clamp(most.min(64), most);
+    let pages = Pages {
+        dead: &dead,
+        blocks,
+        next: AtomicUsize::new(0),
+        stretch,
+        stop: AtomicBool::new(false),
+    };
+    let idle = rings.split_off(threads);
+    let others = rings.split_off(1);
+    let helpers: Vec<_> = pass.siblings(threads).into_iter().zip(others).collect();
+    let done = side_by_side(
+        helpers,
+        "heap vacuuming",
+        &pages.stop,
+        throttle,
+        say,
+        &|(pass, ring), throttle| pages.work(pass, ring, throttle, progress),
+        |throttle| pages.work(pass, &mut rings[0], throttle, progress),
+    )?;
+    for (sibling, ring) in done {
+        pass.absorb(sibling);
+        rings.push(ring);
     }
+    rings.extend(idle);
     set(&progress.num_dead_item_ids, 0);
     set(&progress.dead_tuple_bytes, 0);
-    Ok(stream.into_strategy())
+    Ok(())
 }

@@ -2,8 +2,9 @@
 //!
 //! # Layout
 //! Heap pass; when the memory for dead items is full, or at the end: index passes, reap; then the indexes' clean-up, truncation, the
-//! new figures for the catalog. The caller writes these ([`VacuumReport::new_relfrozenxid`] and the counts beside it) to pg_class.
+//! new figures for the catalog. Both passes over the heap may have helpers (`scan`, `reap`, `crew`); all else is one thread's. The caller writes these ([`VacuumReport::new_relfrozenxid`] and the counts beside it) to pg_class.
 
+use crate::crew::side_by_side;
 use crate::heap_pass::HeapPass;
 use crate::index_pass::{IndexPass, IndexTarget, PassContext};
 use crate::keys::KeyCollector;
@@ -11,18 +12,18 @@ use crate::options::IndexCleanup;
 use crate::plan::{VacuumMode, VacuumPlan};
 use crate::progress::{Phase, VacuumProgress, set};
 use crate::report::{IndexBypass, IndexReport, Trigger, VacuumReport};
+use crate::scan::Scan;
 use crate::skip::{Chooser, Eager, REGION_BLOCKS};
 use crate::throttle::{Throttle, ThrottleSettings};
 use crate::usage::UsageMeter;
 use crate::{middle, reap, truncate};
 use base::sync::Arc;
 use base::{BlockNumber, Fork, Oid, Result, Xid};
-use buffer::{ReadStream, Strategy};
+use buffer::Strategy;
 use heap::Heap;
+use std::sync::atomic::Ordering;
 use txn::{Backend, LockTag};
 
-/// The failsafe is looked at each time so many pages have been read.
-const FAILSAFE_EVERY_PAGES: u32 = ((4u64 << 30) / page::PAGE_SIZE as u64) as u32;
 const BYPASS_MEMORY_BYTES: usize = 32 << 20;
 
 /// What the catalog knows of a table.
@@ -104,6 +105,8 @@ struct Run<'a> {
     target: &'a VacuumTarget<'a>,
     context: &'a VacuumContext<'a>,
     throttle: Throttle,
+    /// One for each thread of the heap passes, the first one this thread's. Together they are the vacuum's ring.
+    rings: Vec<Strategy>,
     pass: HeapPass<'a>,
     indexes: IndexPass<'a>,
     do_index_vacuum: bool,
@@ -138,6 +141,7 @@ pub fn run(
         target,
         context,
         throttle: Throttle::new(context.throttle.clone()),
+        rings: Vec::new(),
         pass: HeapPass::new(target.heap, plan, context.backend, has_indexes, keys),
         indexes: IndexPass::new(&target.indexes),
         do_index_vacuum: !off,
@@ -151,19 +155,20 @@ pub fn run(
         run.bypass = IndexBypass::Bypassed;
     }
     let pages = target.heap.len_blocks()?.0;
-    let (skipped_visible, mut strategy) = run.scan(pages)?;
+    let skipped_visible = run.scan(pages)?;
+    let pool = target.heap.relation().pool();
     if run.do_index_cleanup && !run.failsafe {
         run.indexes.cleanup(&mut PassContext {
             plan,
-            pool: target.heap.relation().pool(),
-            strategy: &mut strategy,
+            pool,
+            strategy: &mut run.rings[0],
             backend: context.backend,
             throttle: &mut run.throttle,
             progress: &context.progress,
             say: &mut |text| context.say(Message::Verbose, text),
         })?;
     }
-    strategy.finish(target.heap.relation().pool());
+    run.rings.drain(..).for_each(|ring| ring.finish(pool));
     let mut len = pages;
     if plan.truncate && !run.failsafe && truncate::worth_it(pages, run.pass.counts.nonempty_pages) {
         len = truncate::truncate(target, context, pages, run.pass.counts.nonempty_pages)?;
@@ -176,19 +181,15 @@ pub fn run(
 }
 
 impl<'a> Run<'a> {
-    fn strategy(&self) -> Strategy {
-        if self.failsafe {
-            return Strategy::Normal;
-        }
-        Strategy::vacuum(self.target.heap.relation().pool(), self.plan.ring_kb)
-    }
-
     /// The heap pass with the rounds of index and heap vacuuming in it. True if all-visible pages were skipped that may hold old XIDs.
-    fn scan(&mut self, pages: u32) -> Result<(bool, Strategy)> {
+    fn scan(&mut self, pages: u32) -> Result<bool> {
         let progress = self.context.progress.clone();
         progress.enter(Phase::ScanningHeap);
         set(&progress.heap_blks_total, u64::from(pages));
         set(&progress.max_dead_tuple_bytes, self.plan.work_mem_bytes as u64);
+        let pool = self.target.heap.relation().pool();
+        let ring = Strategy::vacuum(pool, self.plan.ring_kb);
+        self.rings = ring.parts(self.plan.heap_threads(pages, &ring, pool.config().frames));
         self.check_failsafe();
         let eager = if self.plan.mode == VacuumMode::Eager {
             let (visible, frozen) = self.plan.map_counts;
@@ -201,111 +202,98 @@ impl<'a> Run<'a> {
         } else {
             Eager::off()
         };
-        let (chooser, shared) = Chooser::new(
+        let chooser = Chooser::new(
             self.target.heap.visibility_map(),
             pages,
             self.plan.mode,
             self.plan.use_map,
             eager,
         );
-        let rel = self.target.heap.relation();
-        let mut stream = ReadStream::new(rel, Fork::Main, self.strategy(), chooser);
-        let mut checked = 0;
-        while let Some(pin) = stream.next() {
-            let pin = pin?;
-            // Blocks that the stream passed over are gone from the table (nobody cuts it but us): keep step all the same.
-            let chosen = loop {
-                let next = shared.borrow_mut().chosen.pop_front();
-                match next {
-                    Some(c) if c.block == pin.block() => break c,
-                    Some(_) => {}
-                    None => {
-                        base::bail!(
-                            INTERNAL_ERROR,
-                            "vacuum lost its place at block {}",
-                            pin.block()
-                        )
-                    }
-                }
-            };
-            self.throttle.point(self.context.backend)?;
-            if self.pass.counts.scanned_pages - checked >= FAILSAFE_EVERY_PAGES {
-                checked = self.pass.counts.scanned_pages;
-                if self.check_failsafe() {
-                    *stream.strategy() = Strategy::Normal;
-                }
+        let scan = Scan::new(self.plan, &progress, chooser, pages, self.rings.len());
+        scan.failsafe.store(self.failsafe, Ordering::Relaxed);
+        loop {
+            self.scan_round(&scan)?;
+            if scan.is_over() {
+                break;
             }
-            if !self.has_room() && !self.pass.dead.is_empty() {
-                let strategy = std::mem::replace(stream.strategy(), Strategy::Normal);
-                let strategy = self.vacuum_dead_items(strategy)?;
-                *stream.strategy() = strategy;
+            // All came back: the failsafe has struck, or there is no more memory.
+            if self.check_failsafe() {
+                scan.failsafe.store(true, Ordering::Relaxed);
+            }
+            if scan.is_full() && !self.keys_give_way() && !self.pass.dead.is_empty() {
+                self.vacuum_dead_items()?;
                 progress.enter(Phase::ScanningHeap);
             }
-            let frozen = self.pass.page(chosen, &pin)?;
-            drop(pin);
-            if chosen.eager && shared.borrow_mut().eager.result(frozen) {
-                let f = &self.target.facts;
-                let (n, name) =
-                    (self.pass.counts.eagerly_scanned_pages, [&f.database, &f.schema, &f.table]);
-                let [database, schema, table] = name;
-                self.context.say(
-                    Message::Verbose,
-                    format!(
-                        "disabling eager scanning after freezing {n} eagerly scanned blocks of relation \"{database}.{schema}.{table}\""
-                    ),
-                );
-            }
-            set(&progress.heap_blks_scanned, u64::from(chosen.block.0) + 1);
-            set(&progress.num_dead_item_ids, self.pass.dead.len());
-            set(&progress.dead_tuple_bytes, self.pass.dead.memory_bytes() as u64);
-            if self.plan.timings.1 {
-                set(&progress.delay_us, self.throttle.delayed().as_micros() as u64);
-            }
-        }
-        if let Some(e) = shared.borrow_mut().failed.take() {
-            return Err(e);
         }
         set(&progress.heap_blks_scanned, u64::from(pages));
-        let mut strategy = stream.into_strategy();
         if !self.pass.middle.is_empty() && !self.failsafe {
-            strategy = self.remove_middle(strategy)?;
+            self.remove_middle()?;
         }
         if !self.pass.dead.is_empty() {
             self.decide_bypass(pages);
-            strategy = self.vacuum_dead_items(strategy)?;
+            self.vacuum_dead_items()?;
         }
-        let skipped = shared.borrow().skipped_visible;
-        Ok((skipped, strategy))
+        Ok(scan.skipped_visible())
+    }
+
+    /// Scans until all is read or all have to come back, with as many threads as there are rings.
+    fn scan_round(&mut self, scan: &Scan<'_>) -> Result<()> {
+        scan.begin_round();
+        let (target, context) = (self.target, self.context);
+        let threads = self.rings.len();
+        let others = self.rings.split_off(1);
+        let helpers: Vec<_> = self.pass.siblings(threads).into_iter().zip(others).collect();
+        let (pass, ring) = (&mut self.pass, &mut self.rings[0]);
+        let say_eager_over = |scan: &Scan<'_>| {
+            let Some(n) = scan.eager_over() else { return };
+            let TableFacts { database, schema, table, .. } = &target.facts;
+            context.say(
+                Message::Verbose,
+                format!(
+                    "disabling eager scanning after freezing {n} eagerly scanned blocks of relation \"{database}.{schema}.{table}\""
+                ),
+            );
+        };
+        let done = side_by_side(
+            helpers,
+            "heap scanning",
+            &scan.stop,
+            &mut self.throttle,
+            &mut |text| context.say(Message::Verbose, text),
+            &|(pass, ring), throttle| scan.work(pass, ring, throttle, None),
+            |throttle| scan.work(pass, ring, throttle, Some(&say_eager_over)),
+        )?;
+        for (sibling, ring) in done {
+            self.pass.absorb(sibling);
+            self.rings.push(ring);
+        }
+        say_eager_over(scan);
+        Ok(())
     }
 
     /// Removes what had to wait until what leads to it was aimed further.
-    fn remove_middle(&mut self, strategy: Strategy) -> Result<Strategy> {
-        let mut strategy = middle::aim_further(&mut self.pass, strategy, &mut self.throttle)?;
+    fn remove_middle(&mut self) -> Result<()> {
+        middle::aim_further(&mut self.pass, &mut self.rings[0], &mut self.throttle)?;
         base::stop_point!("vacuum.middle.aimed");
         let rel = self.target.heap.relation();
         for (block, roots) in middle::take_pages(&mut self.pass) {
             self.throttle.point(self.context.backend)?;
-            if !self.has_room() && !self.pass.dead.is_empty() {
-                strategy = self.vacuum_dead_items(strategy)?;
+            if !self.pass.has_room(1) && !self.keys_give_way() && !self.pass.dead.is_empty() {
+                self.vacuum_dead_items()?;
             }
-            let pin = rel.pin(Fork::Main, block, &mut strategy)?;
+            let pin = rel.pin(Fork::Main, block, &mut self.rings[0])?;
             self.pass.page_again(&pin, &roots)?;
         }
-        Ok(strategy)
+        Ok(())
     }
 
-    /// Is there memory for one more page's dead items and keys? Keys give way first, if some index is read whole anyway.
-    fn has_room(&mut self) -> bool {
-        let dead = self.pass.dead.memory_bytes() + 8192 + 64;
-        let keys = self.pass.keys.memory_bytes();
-        if dead + keys < self.plan.work_mem_bytes {
-            return true;
+    /// The memory is full: keys give way first, if some index is read whole anyway. True if that was enough.
+    fn keys_give_way(&mut self) -> bool {
+        if !self.pass.keys.lacks_any() || self.pass.keys.memory_bytes() == 0 {
+            return false;
         }
-        if self.pass.keys.lacks_any() && keys > 0 {
-            self.pass.keys.give_up();
-            return dead < self.plan.work_mem_bytes;
-        }
-        false
+        self.pass.keys.give_up();
+        self.pass.has_room(self.rings.len() as u32)
     }
 
     /// AUTO: before any index pass, few dead items on few pages are left for the next vacuum.
@@ -323,47 +311,43 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn vacuum_dead_items(&mut self, strategy: Strategy) -> Result<Strategy> {
+    fn vacuum_dead_items(&mut self) -> Result<()> {
         if !self.do_index_vacuum {
             // They stay as they are; the room of their pages is noted at least.
-            let dead = std::mem::take(&mut self.pass.dead);
-            if self.pass.will_reap { self.note_room(&dead, strategy) } else { Ok(strategy) }
-        } else {
-            let mut strategy = strategy;
-            let progress = self.context.progress.clone();
-            let context = self.context;
-            self.indexes.vacuum(
-                &self.pass.dead,
-                &mut self.pass.keys,
-                &mut PassContext {
-                    plan: self.plan,
-                    pool: self.target.heap.relation().pool(),
-                    strategy: &mut strategy,
-                    backend: context.backend,
-                    throttle: &mut self.throttle,
-                    progress: &progress,
-                    say: &mut |text| context.say(Message::Verbose, text),
-                },
-            )?;
-            if self.check_failsafe() {
-                strategy = Strategy::Normal;
-            }
-            self.reaped += self.pass.dead.len();
-            base::stop_point!("vacuum.before_reap");
-            reap::reap(&mut self.pass, strategy, &mut self.throttle, &progress)
+            let dead = self.pass.take_dead();
+            return if self.pass.will_reap { self.note_room(&dead) } else { Ok(()) };
         }
+        let progress = self.context.progress.clone();
+        let context = self.context;
+        let mut say = |text| context.say(Message::Verbose, text);
+        self.indexes.vacuum(
+            &self.pass.dead,
+            &mut self.pass.keys,
+            &mut PassContext {
+                plan: self.plan,
+                pool: self.target.heap.relation().pool(),
+                strategy: &mut self.rings[0],
+                backend: context.backend,
+                throttle: &mut self.throttle,
+                progress: &progress,
+                say: &mut say,
+            },
+        )?;
+        self.check_failsafe();
+        self.reaped += self.pass.dead.len();
+        base::stop_point!("vacuum.before_reap");
+        reap::reap(&mut self.pass, &mut self.rings, &mut self.throttle, &progress, &mut say)
     }
 
-    fn note_room(&mut self, dead: &crate::DeadItems, strategy: Strategy) -> Result<Strategy> {
-        let mut strategy = strategy;
+    fn note_room(&mut self, dead: &crate::DeadItems) -> Result<()> {
         for block in dead.blocks() {
             let rel = self.target.heap.relation();
-            let pin = rel.pin(Fork::Main, block, &mut strategy)?;
+            let pin = rel.pin(Fork::Main, block, &mut self.rings[0])?;
             let free = pin.read().free_space_for_item();
             drop(pin);
             self.pass.space.record(block, free)?;
         }
-        Ok(strategy)
+        Ok(())
     }
 
     /// True if the table is so old that all but freezing is dropped from now on.
@@ -381,6 +365,7 @@ impl<'a> Run<'a> {
         self.do_index_vacuum = false;
         self.do_index_cleanup = false;
         self.pass.will_reap = false;
+        self.rings.iter_mut().for_each(|ring| *ring = Strategy::Normal);
         self.throttle.switch_off();
         let f = &self.target.facts;
         self.context.say(

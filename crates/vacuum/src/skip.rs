@@ -10,12 +10,9 @@
 //! - Eager scanning stops for the region when its failures are used up, and for this vacuum when the successes are.
 
 use crate::plan::VacuumMode;
-use base::{BlockNumber, Error, Result};
+use base::{BlockNumber, Result};
 use heap::visibility_map::{ALL_FROZEN, ALL_VISIBLE};
 use heap::{MapPin, VisibilityMap};
-use std::cell::RefCell;
-use std::collections::VecDeque;
-use std::rc::Rc;
 
 /// Runs of skippable pages shorter than this are read.
 pub const MIN_RUN: u32 = 32;
@@ -31,11 +28,14 @@ pub struct Chosen {
     pub block: BlockNumber,
     /// Read only to be frozen.
     pub eager: bool,
+    /// The blocks since the one chosen before, this one included.
+    pub passed: u32,
 }
 
 /// The state of eager scanning.
 #[derive(Clone, Copy, Debug)]
 pub struct Eager {
+    successes: u64,
     successes_left: u64,
     failures_left: u32,
     failures_per_region: u32,
@@ -45,7 +45,13 @@ pub struct Eager {
 impl Eager {
     /// None.
     pub fn off() -> Eager {
-        Eager { successes_left: 0, failures_left: 0, failures_per_region: 0, next_region: u32::MAX }
+        Eager {
+            successes: 0,
+            successes_left: 0,
+            failures_left: 0,
+            failures_per_region: 0,
+            next_region: u32::MAX,
+        }
     }
     /// For a table with so many pages to freeze; the first region ends at block `first_end` (0..4,095), drawn at random so
     /// that not every vacuum tries the same pages.
@@ -57,6 +63,7 @@ impl Eager {
             return Eager::off();
         }
         Eager {
+            successes,
             successes_left: successes,
             failures_left: (f64::from(per_region) * part) as u32,
             failures_per_region: per_region,
@@ -66,31 +73,19 @@ impl Eager {
     fn on(&self) -> bool {
         self.successes_left > 0 && self.failures_left > 0
     }
-    /// An eagerly read page was frozen, or not. True if it was the last success there may be in this vacuum.
-    pub fn result(&mut self, frozen: bool) -> bool {
+    /// An eagerly read page was frozen, or not. If that was the last success there may be in this vacuum: how many there were.
+    pub fn result(&mut self, frozen: bool) -> Option<u64> {
         if !frozen {
             self.failures_left = self.failures_left.saturating_sub(1);
-            return false;
+            return None;
         }
         let last = self.successes_left == 1;
         self.successes_left = self.successes_left.saturating_sub(1);
-        last
+        last.then_some(self.successes)
     }
 }
 
-/// What the chooser and the heap pass share.
-pub struct Shared {
-    /// Pages handed to the read stream and not yet processed.
-    pub chosen: VecDeque<Chosen>,
-    /// Eager scanning.
-    pub eager: Eager,
-    /// An all-visible page that is not all-frozen was passed over.
-    pub skipped_visible: bool,
-    /// The map could not be read.
-    pub failed: Option<Error>,
-}
-
-/// The blocks to read, in order.
+/// The blocks to read, in order. One for a whole vacuum, however many threads read.
 pub struct Chooser {
     map: VisibilityMap,
     pin: MapPin,
@@ -100,7 +95,10 @@ pub struct Chooser {
     next: u32,
     /// The next block that must be read, and whether it is read eagerly.
     unskippable: Option<(u32, bool)>,
-    shared: Rc<RefCell<Shared>>,
+    /// Eager scanning: told what became of the pages read for it.
+    pub eager: Eager,
+    /// An all-visible page that is not all-frozen was passed over.
+    pub skipped_visible: bool,
 }
 
 impl Chooser {
@@ -111,14 +109,8 @@ impl Chooser {
         mode: VacuumMode,
         use_map: bool,
         eager: Eager,
-    ) -> (Chooser, Rc<RefCell<Shared>>) {
-        let shared = Rc::new(RefCell::new(Shared {
-            chosen: VecDeque::new(),
-            eager,
-            skipped_visible: false,
-            failed: None,
-        }));
-        let chooser = Chooser {
+    ) -> Chooser {
+        Chooser {
             map,
             pin: MapPin::none(),
             pages,
@@ -126,9 +118,9 @@ impl Chooser {
             use_map,
             next: 0,
             unskippable: None,
-            shared: shared.clone(),
-        };
-        (chooser, shared)
+            eager,
+            skipped_visible: false,
+        }
     }
 
     /// Looks from `from` on for a page that must be read; notes in the result whether all-visible ones were passed.
@@ -136,8 +128,8 @@ impl Chooser {
         let mut skips_visible = false;
         let mut block = from;
         loop {
-            if block >= self.shared.borrow().eager.next_region {
-                let eager = &mut self.shared.borrow_mut().eager;
+            let eager = &mut self.eager;
+            if block >= eager.next_region {
                 eager.next_region = eager.next_region.saturating_add(REGION_BLOCKS);
                 eager.failures_left = eager.failures_per_region;
             }
@@ -149,7 +141,7 @@ impl Chooser {
                 if self.mode == VacuumMode::Aggressive {
                     return Ok((block, false, skips_visible));
                 }
-                if self.mode == VacuumMode::Eager && self.shared.borrow().eager.on() {
+                if self.mode == VacuumMode::Eager && self.eager.on() {
                     return Ok((block, true, skips_visible));
                 }
                 skips_visible = true;
@@ -158,38 +150,26 @@ impl Chooser {
         }
     }
 
-    fn choose(&mut self) -> Result<Option<Chosen>> {
+    /// The next block.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn choose(&mut self) -> Result<Option<Chosen>> {
         if self.next >= self.pages {
             return Ok(None);
         }
+        let from = self.next;
         if self.unskippable.is_none_or(|(block, _)| self.next > block) {
             let (block, eager, skips_visible) = self.find_unskippable(self.next)?;
             self.unskippable = Some((block, eager));
             if block - self.next >= MIN_RUN {
                 self.next = block;
-                self.shared.borrow_mut().skipped_visible |= skips_visible;
+                self.skipped_visible |= skips_visible;
             }
         }
         let block = self.next;
         self.next += 1;
         let eager = self.unskippable == Some((block, true));
-        Ok(Some(Chosen { block: BlockNumber(block), eager }))
-    }
-}
-
-impl Iterator for Chooser {
-    type Item = BlockNumber;
-    fn next(&mut self) -> Option<BlockNumber> {
-        match self.choose() {
-            Ok(chosen) => {
-                let chosen = chosen?;
-                self.shared.borrow_mut().chosen.push_back(chosen);
-                Some(chosen.block)
-            }
-            Err(e) => {
-                self.shared.borrow_mut().failed = Some(e);
-                None
-            }
-        }
+        Ok(Some(Chosen { block: BlockNumber(block), eager, passed: self.next - from }))
     }
 }

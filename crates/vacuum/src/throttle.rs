@@ -5,6 +5,8 @@
 //! vacuum slows down while other people's statements take longer than `vacuum_latency_target` (see [`governor`](crate::governor)).
 //!
 //! # Invariants
+//! Threads of one vacuum pay into one balance; whoever finds it full sleeps for what it has paid in itself, if that is at least half
+//! of its share, so that together they cost no more than one would, however unequal their work is.
 //! Settings are read again whenever their generation has moved: autovacuum's limit is shared out among its workers, and a reload
 //! counts at once. The failsafe switches everything off for good; a table that nears its failsafe age heeds no latency target.
 //!
@@ -73,6 +75,8 @@ pub struct ThrottleSettings {
     pub latency_target_us: AtomicU64,
     /// The failsafe has switched it off.
     pub off: AtomicBool,
+    /// What the threads of this vacuum have paid in, while there are several.
+    balance: AtomicU64,
     /// From this next XID on the table nears its failsafe age, and the latency target does not count; 0: never.
     pub urgent_from_xid: AtomicU64,
     /// The statements of others, for the latency target.
@@ -109,6 +113,7 @@ impl ThrottleSettings {
             page_dirty: AtomicU32::new(costs.page_dirty),
             latency_target_us: AtomicU64::new(costs.latency_target_us),
             off: AtomicBool::new(false),
+            balance: AtomicU64::new(0),
             urgent_from_xid: AtomicU64::new(0),
             latency: None,
             source: None,
@@ -194,7 +199,19 @@ impl Throttle {
 
     /// From now on so many threads share the limit.
     pub fn share(&mut self, sharers: u32) {
-        self.sharers = sharers.max(1);
+        let sharers = sharers.max(1);
+        let s = &self.settings;
+        match (self.sharers > 1, sharers > 1) {
+            (false, true) => {
+                s.balance.fetch_add(self.balance, Ordering::Relaxed);
+            }
+            (true, false) => {
+                // The others are done, and what they owe is not ours.
+                s.balance.store(0, Ordering::Relaxed);
+            }
+            _ => {}
+        }
+        self.sharers = sharers;
     }
 
     /// A helper thread, whose pages have been added to this thread's figures, slept so long: its pages are paid for.
@@ -253,12 +270,25 @@ impl Throttle {
         }
         let now = buffer::my_usage();
         let cost = |n: u64, of: &AtomicU32| n * u64::from(of.load(Ordering::Relaxed));
-        self.balance += cost(now.hits - self.usage_seen.hits, &s.page_hit)
+        let more = cost(now.hits - self.usage_seen.hits, &s.page_hit)
             + cost(now.reads - self.usage_seen.reads, &s.page_miss)
             + cost(now.dirtied - self.usage_seen.dirtied, &s.page_dirty);
         self.usage_seen = now;
-        let limit = u64::from((s.limit.load(Ordering::Relaxed) / self.sharers).max(1));
-        if self.balance < limit {
+        self.pay(more, delay)
+    }
+
+    /// Pays in so much; how long to sleep for it.
+    fn pay(&mut self, more: u64, delay: u64) -> Duration {
+        let s = &self.settings;
+        self.balance += more;
+        let limit = u64::from(s.limit.load(Ordering::Relaxed).max(1));
+        if self.sharers > 1 {
+            let all = s.balance.fetch_add(more, Ordering::Relaxed) + more;
+            if all < limit || self.balance * 2 * u64::from(self.sharers) <= limit {
+                return Duration::ZERO;
+            }
+            s.balance.fetch_sub(self.balance.min(all), Ordering::Relaxed);
+        } else if self.balance < limit {
             return Duration::ZERO;
         }
         let time = Duration::from_micros((delay * self.balance / limit).min(delay * 4));
@@ -291,5 +321,31 @@ impl Throttle {
         {
             latency.unlisten();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_pay_into_one_balance() {
+        let settings = Arc::new(ThrottleSettings::new(1000, 100));
+        let [mut a, mut b, mut alone] = std::array::from_fn(|_| Throttle::new(settings.clone()));
+        let ms = Duration::from_millis;
+        assert_eq!((alone.pay(99, 1000), alone.pay(101, 1000)), (ms(0), ms(2)));
+        a.share(2);
+        b.share(2);
+        // Together below the limit; then who has paid little goes on, and who has paid much sleeps for his part.
+        assert_eq!((a.pay(10, 1000), b.pay(80, 1000)), (ms(0), ms(0)));
+        assert_eq!(a.pay(10, 1000), ms(0));
+        assert_eq!(b.pay(20, 1000), ms(1));
+        assert_eq!((a.pay(79, 1000), a.pay(1, 1000)), (ms(0), ms(1)));
+        assert_eq!(settings.balance.load(Ordering::Relaxed), 0);
+        // One that does much and one that does little cost no more than one would.
+        let slept: Duration = (0..1000).map(|_| a.pay(9, 1000) + b.pay(1, 1000)).sum();
+        assert!(slept <= ms(100) && slept > ms(80), "{slept:?}");
+        a.share(1);
+        assert_eq!(settings.balance.load(Ordering::Relaxed), 0);
     }
 }

@@ -123,8 +123,10 @@ fn vacuum_settings(state: &SessionState, table: &Table, automatic: bool) -> Resu
             u32::try_from(s.int("max_parallel_maintenance_workers")).unwrap_or(0)
         },
         min_parallel_index_pages: u32::try_from(s.int("min_parallel_index_scan_size")).unwrap_or(0),
+        min_parallel_table_pages: u32::try_from(s.int("min_parallel_table_scan_size")).unwrap_or(0),
         track_io_timing: s.bool("track_io_timing"),
         track_cost_delay_timing: s.bool("track_cost_delay_timing"),
+        ..VacuumSettings::default()
     })
 }
 

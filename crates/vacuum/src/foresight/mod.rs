@@ -202,19 +202,15 @@ fn choose(plan: &VacuumPlan, target: &VacuumTarget<'_>, out: &mut Foresight) -> 
         Eager::off()
     };
     let most_eager = (visible.saturating_sub(frozen) as f64 * MAX_EAGER_SUCCESS_RATE) as u32;
-    let (chooser, shared) = Chooser::new(map.clone(), plan.pages, plan.mode, plan.use_map, eager);
+    let mut chooser = Chooser::new(map.clone(), plan.pages, plan.mode, plan.use_map, eager);
     let mut chosen = Vec::new();
-    for block in chooser {
-        chosen.push(block.0);
-        let mut shared = shared.borrow_mut();
-        if shared.chosen.pop_front().is_some_and(|c| c.eager) {
+    while let Some(c) = chooser.choose()? {
+        chosen.push(c.block.0);
+        if c.eager {
             // Old enough rows freeze: that is why eager scanning is on.
-            shared.eager.result(true);
+            chooser.eager.result(true);
             out.eager_pages = (out.eager_pages + 1).min(most_eager);
         }
-    }
-    if let Some(e) = shared.borrow_mut().failed.take() {
-        return Err(e);
     }
     out.scanned_pages = u32::try_from(chosen.len()).unwrap_or(u32::MAX);
     let mut read_frozen = 0u64;

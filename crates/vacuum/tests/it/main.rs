@@ -12,3 +12,4 @@ mod sample;
 mod support;
 mod throttle;
 mod truncate;
+mod workers;

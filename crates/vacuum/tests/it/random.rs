@@ -74,6 +74,7 @@ struct Test {
     serial: u64,
     /// HOT updates change the value, so no index may be on it.
     hot: bool,
+    little_memory: usize,
     /// Let VACUUM cut the table (the crash test replays no truncation).
     truncate: bool,
     context: String,
@@ -123,6 +124,7 @@ impl Test {
             next_key: 0,
             serial: 0,
             hot: indexes < 2,
+            little_memory: 17 << 10,
             truncate: true,
             context: String::new(),
             counts: [0; 4],
@@ -371,16 +373,25 @@ impl Test {
             disable_page_skipping: self.rng.random_bool(0.2),
             index_cleanup: cleanup[self.rng.random_range(0..4)],
             truncate: self.truncate && self.rng.random_bool(0.5),
+            // Heap workers only if the settings allow them.
             parallel: [None, Some(0), Some(2)][self.rng.random_range(0..3)],
             buffer_usage_limit_kb: [None, Some(0), Some(128)][self.rng.random_range(0..3)],
             ..VacuumOptions::default()
         }
     }
 
+    /// VACUUM gets heap workers, however small the table is, who take two pages at a time; and too little memory now and then.
+    fn with_workers(&mut self) {
+        let w = &mut self.w.settings;
+        (w.cores, w.max_parallel_workers) = (4, 3);
+        (w.min_parallel_table_pages, w.stretch_blocks) = (1, 2);
+        self.little_memory = 52 << 10;
+    }
+
     fn vacuum(&mut self) {
         let options = self.options();
         self.w.settings.work_mem_bytes =
-            if self.rng.random_bool(0.3) { 17 << 10 } else { 64 << 20 };
+            if self.rng.random_bool(0.3) { self.little_memory } else { 64 << 20 };
         self.w.settings.freeze.min_age = [0, 30, 50_000_000][self.rng.random_range(0..3)];
         let report = self.w.vacuum(&options);
         self.counts[2] += report.counts.removed_tuples as u32;
@@ -586,10 +597,13 @@ impl Test {
     }
 }
 
-fn run(seeds: std::ops::Range<u64>, indexes: usize, steps: usize) {
+fn run(seeds: std::ops::Range<u64>, indexes: usize, steps: usize, workers: bool) {
     let mut counts = [0; 4];
     for seed in seeds {
         let mut t = Test::new(seed, indexes, 256, SimDisk::new(seed));
+        if workers {
+            t.with_workers();
+        }
         t.run(seed, steps);
         t.finish();
         counts.iter_mut().zip(t.counts).for_each(|(sum, n)| *sum += n);
@@ -600,12 +614,18 @@ fn run(seeds: std::ops::Range<u64>, indexes: usize, steps: usize) {
 
 #[test]
 fn random_work_with_hot_updates() {
-    run(0..6, 1, 400);
+    run(0..6, 1, 400, false);
 }
 
 #[test]
 fn random_work_with_every_update_in_every_index() {
-    run(100..104, 2, 400);
+    run(100..104, 2, 400, false);
+}
+
+#[test]
+fn random_work_with_heap_workers() {
+    run(300..307, 1, 400, true);
+    run(310..315, 2, 400, true);
 }
 
 /// Power is lost in a VACUUM, somewhere; what was committed is there, and the next VACUUM ends the work.
@@ -616,8 +636,12 @@ fn random_work_and_a_crash() {
         let disk = SimDisk::new(seed);
         let sim: Arc<dyn Disk> = disk.clone();
         let indexes = 1 + (seed % 2) as usize;
-        let mut t = Test::new(seed, indexes, 16, sim);
+        let workers = seed % 4 < 2;
+        let mut t = Test::new(seed, indexes, if workers { 64 } else { 16 }, sim);
         t.truncate = false;
+        if workers {
+            t.with_workers();
+        }
         // More pages than the pool has frames.
         let loader = t.w.begin();
         for key in 0..1000 {
@@ -630,7 +654,7 @@ fn random_work_and_a_crash() {
         t.run(seed, 60);
         disk.sync_dir("base/5").unwrap();
         let options = VacuumOptions { freeze: true, ..t.options() };
-        t.w.settings.work_mem_bytes = 17 << 10;
+        t.w.settings.work_mem_bytes = t.little_memory;
         let wal = &t.w.ctx.wal;
         wal.flush(wal.insert_lsn()).unwrap();
         disk.crash_at(t.rng.random_range(0..8));

@@ -32,6 +32,8 @@ pub struct World {
     pub said: Mutex<Vec<String>>,
     pub settings: VacuumSettings,
     pub progress: ProgressList,
+    /// Who vacuums.
+    pub vacuuming: Mutex<Option<Arc<Backend>>>,
     /// The indexes may be cleaned by their keys.
     pub plain: bool,
 }
@@ -191,8 +193,18 @@ impl World {
             said: Mutex::new(Vec::new()),
             settings: VacuumSettings::default(),
             progress: ProgressList::default(),
+            vacuuming: Mutex::new(None),
             plain: true,
         }
+    }
+
+    /// VACUUM gets so many heap workers, however small the table is, who take a few pages at a time.
+    pub fn with_workers(mut self, workers: u32) -> World {
+        self.settings.cores = workers + 1;
+        self.settings.max_parallel_workers = workers;
+        self.settings.min_parallel_table_pages = 1;
+        self.settings.stretch_blocks = 4;
+        self
     }
 
     pub fn backend(&self) -> Arc<Backend> {
@@ -349,6 +361,7 @@ impl World {
         throttle: Arc<ThrottleSettings>,
     ) -> Result<VacuumReport> {
         let backend = self.backend();
+        *self.vacuuming.lock().unwrap() = Some(backend.clone());
         let t = self.ctx.txns.begin(&backend);
         t.lock(TABLE, LockMode::ShareUpdateExclusive, Wait::FOREVER).unwrap();
         let target = self.target();

@@ -1,0 +1,293 @@
+//! The first pass over the heap, by one thread or several.
+//!
+//! # Purpose
+//! Which blocks are read is decided in one place, in order, whoever reads them: [`Chooser`], under a lock. Threads draw stretches of the
+//! table from it, each has a read stream, a ring, a [`HeapPass`] of its own, and what they have found is put together when they come back.
+//!
+//! # Invariants
+//! - Every chosen block is dealt with by one thread, once. A thread that stops gives back what it has drawn and not dealt with.
+//! - So what is skipped, and with it whether relfrozenxid may advance, does not depend on the number of threads. Nor does what is done
+//!   to a page: all ask the same cut-offs and the same list of snapshots, and pages are judged one by one.
+//! - No index pass and no reap runs while a thread scans: when the memory for dead items is full all come back, and begin again
+//!   when it is free. No thread goes on to a page when the memory all of them hold together leaves no room for one more page each.
+//! - The rings together are as large as the vacuum's ring.
+//!
+//! # Locks
+//! The lock on what is to be drawn (rank 397) is held while map pages are read, and never with a heap page latched.
+
+use crate::heap_pass::HeapPass;
+use crate::plan::VacuumPlan;
+use crate::progress::{VacuumProgress, add, set};
+use crate::skip::{Chooser, Chosen};
+use crate::throttle::Throttle;
+use base::sync::{Mutex, Rank};
+use base::{BlockNumber, Error, Fork, Result};
+use buffer::{ReadStream, Strategy};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The failsafe is looked at each time so many pages have been read.
+const FAILSAFE_EVERY_PAGES: u32 = ((4u64 << 30) / page::PAGE_SIZE as u64) as u32;
+/// Of pages that are read only to be frozen so many are drawn at once: what became of those before decides about more.
+const EAGER_AT_ONCE: usize = 32;
+/// The view is told after so many pages.
+const TELL_EVERY_PAGES: u32 = 16;
+
+/// What the threads of a scan share.
+pub(crate) struct Scan<'a> {
+    plan: &'a VacuumPlan,
+    progress: &'a VacuumProgress,
+    stretches: Mutex<Stretches>,
+    /// Everybody is to come back.
+    pub stop: AtomicBool,
+    /// Since the memory is full.
+    full: AtomicBool,
+    /// The failsafe has struck and is not asked again.
+    pub failsafe: AtomicBool,
+    /// The eager freezing that is over, after so many pages, and of which nobody has been told.
+    eager_over: AtomicU64,
+    /// Microseconds that the helpers have slept in this round.
+    helpers_delay_us: AtomicU64,
+    stretch_blocks: u32,
+    threads: u32,
+}
+
+struct Stretches {
+    chooser: Chooser,
+    /// Chosen, but of the next stretch.
+    next: Option<Chosen>,
+    given_back: VecDeque<VecDeque<Chosen>>,
+    ended: bool,
+}
+
+impl<'a> Scan<'a> {
+    /// Of a table of so many pages.
+    pub fn new(
+        plan: &'a VacuumPlan,
+        progress: &'a VacuumProgress,
+        chooser: Chooser,
+        pages: u32,
+        threads: usize,
+    ) -> Scan<'a> {
+        let threads = u32::try_from(threads).unwrap_or(u32::MAX);
+        // Small enough that all end at about the same time.
+        let most = plan.parallel.stretch_blocks.max(1);
+        let even = pages / threads.saturating_mul(8).max(1);
+        let stretches = Stretches { chooser, next: None, given_back: VecDeque::new(), ended: false };
+        Scan {
+            plan,
+            progress,
+            stretches: Mutex::new(Rank(397), stretches),
+            stop: AtomicBool::new(false),
+            full: AtomicBool::new(false),
+            failsafe: AtomicBool::new(false),
+            eager_over: AtomicU64::new(0),
+            helpers_delay_us: AtomicU64::new(0),
+            stretch_blocks: even.clamp(most.min(64), most),
+            threads,
+        }
+    }
+
+    /// Before anybody scans.
+    pub fn begin_round(&self) {
+        self.stop.store(false, Ordering::SeqCst);
+        self.full.store(false, Ordering::SeqCst);
+        self.helpers_delay_us.store(0, Ordering::Relaxed);
+    }
+
+    /// Nothing is left to be drawn?
+    pub fn is_over(&self) -> bool {
+        let s = self.stretches.lock();
+        s.ended && s.next.is_none() && s.given_back.is_empty()
+    }
+
+    /// Did the threads come back for lack of memory?
+    pub fn is_full(&self) -> bool {
+        self.full.load(Ordering::SeqCst)
+    }
+
+    /// Was an all-visible page that is not all-frozen passed over?
+    pub fn skipped_visible(&self) -> bool {
+        self.stretches.lock().chooser.skipped_visible
+    }
+
+    /// If eager freezing is over, and it has not been said: after how many pages.
+    pub fn eager_over(&self) -> Option<u64> {
+        Some(self.eager_over.swap(0, Ordering::Relaxed)).filter(|n| *n > 0)
+    }
+
+    /// Draws a stretch.
+    fn draw(&self, into: &mut VecDeque<Chosen>) -> Result<()> {
+        let mut s = self.stretches.lock();
+        if let Some(back) = s.given_back.pop_front() {
+            into.extend(back);
+            return Ok(());
+        }
+        let mut eager = 0;
+        let mut stretch = None;
+        loop {
+            let next = match s.next.take() {
+                Some(next) => Some(next),
+                None => s.chooser.choose()?,
+            };
+            let Some(next) = next else {
+                s.ended = true;
+                return Ok(());
+            };
+            let its = next.block.0 / self.stretch_blocks;
+            if *stretch.get_or_insert(its) != its || eager == EAGER_AT_ONCE {
+                s.next = Some(next);
+                return Ok(());
+            }
+            eager += usize::from(next.eager);
+            into.push_back(next);
+        }
+    }
+
+    fn give_back(&self, rest: VecDeque<Chosen>) {
+        if !rest.is_empty() {
+            self.stretches.lock().given_back.push_back(rest);
+        }
+    }
+
+    /// One thread's part: until nothing is left, or somebody says stop. The leader says what there is to say on the way.
+    pub fn work(
+        &self,
+        pass: &mut HeapPass<'_>,
+        strategy: &mut Strategy,
+        throttle: &mut Throttle,
+        leader: Option<&dyn Fn(&Scan<'_>)>,
+    ) -> Result<()> {
+        let hand = Rc::new(RefCell::new(Hand::default()));
+        let blocks = Blocks { scan: self, hand: hand.clone() };
+        let own = std::mem::replace(strategy, Strategy::Normal);
+        let mut stream = ReadStream::new(pass.heap.relation(), Fork::Main, own, blocks);
+        let result = self.pages(pass, &mut stream, &hand, throttle, leader);
+        *strategy = stream.into_strategy();
+        let mut hand = hand.borrow_mut();
+        let mut rest = std::mem::take(&mut hand.handed);
+        rest.append(&mut hand.drawn);
+        self.give_back(rest);
+        result
+    }
+
+    fn pages(
+        &self,
+        pass: &mut HeapPass<'_>,
+        stream: &mut ReadStream<Blocks<'_>>,
+        hand: &RefCell<Hand>,
+        throttle: &mut Throttle,
+        leader: Option<&dyn Fn(&Scan<'_>)>,
+    ) -> Result<()> {
+        let txns = &pass.heap.context().txns;
+        let failsafe_every = (FAILSAFE_EVERY_PAGES / self.threads).max(1);
+        let (mut pages, mut passed, mut stretch) = (0u32, 0u64, None);
+        let mut slept = throttle.delayed();
+        let mut tell = |passed: &mut u64, pass: &HeapPass<'_>, throttle: &Throttle| {
+            add(&self.progress.heap_blks_scanned, std::mem::take(passed));
+            pass.totals.tell(self.progress);
+            let more = throttle.delayed() - std::mem::replace(&mut slept, throttle.delayed());
+            self.tell_delay(throttle.delayed(), more, leader.is_some());
+            if let Some(say) = leader {
+                say(self);
+            }
+        };
+        while !self.stop.load(Ordering::Relaxed) {
+            if !pass.has_room(self.threads) && !pass.totals.is_empty() {
+                self.full.store(true, Ordering::SeqCst);
+                self.stop.store(true, Ordering::SeqCst);
+                break;
+            }
+            let Some(pin) = stream.next() else { break };
+            let pin = pin?;
+            // Blocks that the stream passed over are gone from the table (nobody cuts it but us): keep step all the same.
+            let chosen = loop {
+                match hand.borrow_mut().handed.pop_front() {
+                    Some(c) if c.block == pin.block() => break c,
+                    Some(_) => {}
+                    None => {
+                        base::bail!(
+                            INTERNAL_ERROR,
+                            "vacuum lost its place at block {}",
+                            pin.block()
+                        )
+                    }
+                }
+            };
+            throttle.point(pass.backend)?;
+            let its = chosen.block.0 / self.stretch_blocks;
+            if self.threads > 1 && stretch.replace(its) != Some(its) {
+                pass.keys.begin_stretch(chosen.block);
+            }
+            let frozen = pass.page(chosen, &pin)?;
+            drop(pin);
+            if chosen.eager
+                && let Some(n) = self.stretches.lock().chooser.eager.result(frozen)
+            {
+                self.eager_over.store(n, Ordering::Relaxed);
+            }
+            passed += u64::from(chosen.passed);
+            pages += 1;
+            if pages.is_multiple_of(TELL_EVERY_PAGES) {
+                tell(&mut passed, pass, throttle);
+            }
+            if pages.is_multiple_of(failsafe_every)
+                && !self.failsafe.load(Ordering::Relaxed)
+                && self.plan.failsafe(txns.next_xid())
+            {
+                self.stop.store(true, Ordering::SeqCst);
+            }
+        }
+        tell(&mut passed, pass, throttle);
+        hand.borrow_mut().failed.take().map_or(Ok(()), Err)
+    }
+
+    /// The leader shows what all have slept; the others tell how much longer that is now.
+    fn tell_delay(&self, slept: Duration, more: Duration, leads: bool) {
+        if !self.plan.timings.1 {
+            return;
+        }
+        let us = |t: Duration| u64::try_from(t.as_micros()).unwrap_or(u64::MAX);
+        if leads {
+            let helpers = self.helpers_delay_us.load(Ordering::Relaxed);
+            set(&self.progress.delay_us, us(slept).saturating_add(helpers));
+        } else {
+            add(&self.helpers_delay_us, us(more));
+        }
+    }
+}
+
+/// What one thread has drawn.
+#[derive(Default)]
+struct Hand {
+    /// Not yet handed to the read stream.
+    drawn: VecDeque<Chosen>,
+    /// Handed to it, and not yet dealt with.
+    handed: VecDeque<Chosen>,
+    /// The map could not be read.
+    failed: Option<Error>,
+}
+
+/// The blocks that one thread's stream reads.
+struct Blocks<'a> {
+    scan: &'a Scan<'a>,
+    hand: Rc<RefCell<Hand>>,
+}
+
+impl Iterator for Blocks<'_> {
+    type Item = BlockNumber;
+    fn next(&mut self) -> Option<BlockNumber> {
+        let mut hand = self.hand.borrow_mut();
+        if hand.drawn.is_empty()
+            && let Err(e) = self.scan.draw(&mut hand.drawn)
+        {
+            hand.failed = Some(e);
+        }
+        let chosen = hand.drawn.pop_front()?;
+        hand.handed.push_back(chosen);
+        Some(chosen.block)
+    }
+}

@@ -1,0 +1,204 @@
+//! VACUUM with workers for the heap: the same as without, and no worker is left behind when something goes wrong.
+
+use crate::support::World;
+use base::sync::{Arc, CancelReason};
+use base::{Fork, SqlState};
+use disk::Disk;
+use disk::sim::{Fault, Operation, SimDisk};
+use std::sync::atomic::{AtomicU64, Ordering};
+use txn::{CommitExtras, IsolationLevel};
+use vacuum::{CostSource, Costs, IndexCleanup, ThrottleSettings, VacuumOptions, VacuumReport};
+
+fn ring(kb: usize) -> VacuumOptions {
+    VacuumOptions { buffer_usage_limit_kb: Some(kb), ..VacuumOptions::default() }
+}
+
+/// What must not depend on how many took part.
+fn figures(r: &VacuumReport) -> String {
+    let indexes: Vec<_> = r.indexes.iter().map(|i| (i.stats.entries_removed, i.missing)).collect();
+    format!(
+        "{:?} {:?} {:?} {} {} {} {:?} {:?}",
+        r.counts,
+        r.mode,
+        r.bypass,
+        r.dead_items_removed,
+        r.new_reltuples,
+        r.pages_after,
+        (r.all_visible_pages, r.all_frozen_pages, r.new_relfrozenxid),
+        indexes
+    )
+}
+
+/// The same history in a world with so many workers; the figures of all its vacuums.
+fn history(workers: u32, plain: bool) -> (Vec<String>, usize) {
+    let mut w = World::with(2, 4096).with_workers(workers);
+    w.plain = plain;
+    let value = b"a value of some length, so that there are pages enough to skip";
+    let mut out = Vec::new();
+    let mut vacuum = |w: &World, options: &VacuumOptions| out.push(figures(&w.vacuum(options)));
+    w.load(12_000, value);
+    vacuum(&w, &VacuumOptions::default());
+    // Here and there a page that must be read, with runs to be skipped and short ones between.
+    w.change(|k| k % 1500 < 3 || (4000..7000).contains(&k) && k % 5 == 0, None);
+    vacuum(&w, &VacuumOptions::default());
+    // Chains across pages with versions in the middle that nobody sees.
+    let old = w.begin();
+    old.set_isolation(IsolationLevel::RepeatableRead);
+    let snapshot = old.take_snapshot();
+    for n in 0..3 {
+        let text = format!("round {n}");
+        w.change(|k| k % 9 == 0, Some(text.as_bytes()));
+    }
+    vacuum(&w, &VacuumOptions { index_cleanup: IndexCleanup::On, ..VacuumOptions::default() });
+    let seen = w.rows(&snapshot).len();
+    drop(snapshot);
+    old.commit(CommitExtras::default()).unwrap();
+    w.change(|k| k % 2 == 0, None);
+    vacuum(&w, &VacuumOptions { index_cleanup: IndexCleanup::Off, ..VacuumOptions::default() });
+    vacuum(&w, &VacuumOptions { freeze: true, ..ring(256) });
+    vacuum(&w, &VacuumOptions { disable_page_skipping: true, ..ring(0) });
+    w.change(|k| k > 3000, None);
+    vacuum(&w, &VacuumOptions::default());
+    let launched = w.said.lock().unwrap().iter().filter(|s| s.starts_with("launched")).count();
+    assert_eq!(launched > 6, workers > 0, "{launched} launches with {workers} workers");
+    (out, seen + w.count())
+}
+
+#[test]
+fn workers_come_to_what_one_comes_to() {
+    for plain in [true, false] {
+        let alone = history(0, plain);
+        assert_eq!(history(1, plain), alone);
+        assert_eq!(history(3, plain), alone);
+    }
+}
+
+#[test]
+fn they_are_told_of_in_the_words_of_index_workers() {
+    let w = World::with(1, 4096).with_workers(1);
+    w.load(3000, b"x");
+    w.change(|k| k % 2 == 0, None);
+    w.vacuum(&VacuumOptions { index_cleanup: IndexCleanup::On, ..VacuumOptions::default() });
+    let said = w.said.lock().unwrap().clone();
+    let line = |what| format!("launched 1 parallel vacuum worker for heap {what} (planned: 1)");
+    assert_eq!(said, [line("scanning"), line("vacuuming")]);
+}
+
+#[test]
+fn how_many() {
+    let mut w = World::with(0, 4096);
+    w.load(2000, b"x");
+    w.settings.cores = 16;
+    let target = w.target();
+    let workers = |requested, pages| {
+        let options = VacuumOptions { parallel: requested, ..VacuumOptions::default() };
+        vacuum::plan(&target, &options, &w.settings).unwrap().parallel.heap_workers(pages)
+    };
+    // `max_parallel_maintenance_workers` is 2, `min_parallel_table_scan_size` 8 MB.
+    assert_eq!((workers(None, 1023), workers(None, 1024), workers(None, 3072)), (0, 1, 2));
+    assert_eq!((workers(None, 1 << 20), workers(Some(1), 1 << 20)), (2, 1));
+    assert_eq!((workers(Some(0), 1 << 20), workers(Some(9), 1024)), (0, 2));
+    assert_eq!(workers(Some(9), 1000), 0);
+}
+
+#[test]
+fn one_bound_for_the_memory_of_all() {
+    let mut w = World::with(2, 4096).with_workers(3);
+    w.settings.work_mem_bytes = 72 << 10;
+    w.settings.stretch_blocks = 64;
+    w.load(30_000, b"some value that takes a little room");
+    w.change(|k| k % 2 == 0, None);
+    let on = VacuumOptions { index_cleanup: IndexCleanup::On, ..VacuumOptions::default() };
+    let r = w.vacuum(&on);
+    assert!(r.index_scans >= 2, "{}", r.index_scans);
+    assert_eq!((r.counts.removed_tuples, r.dead_items_removed), (15_000, 15_000));
+    assert!(r.indexes.iter().all(|i| i.stats.entries_removed == 15_000));
+    assert_eq!(w.count(), 15_000);
+}
+
+/// Cancels the vacuum at its n-th page, whichever thread reads it.
+struct CancelAt(Arc<World>, AtomicU64);
+
+impl CostSource for CancelAt {
+    fn generation(&self) -> u64 {
+        if self.1.fetch_sub(1, Ordering::SeqCst) == 1 {
+            let backend = self.0.vacuuming.lock().unwrap().clone().unwrap();
+            backend.cancel.raise(CancelReason::UserRequest);
+        }
+        0
+    }
+    fn costs(&self) -> Costs {
+        Costs::default()
+    }
+}
+
+#[test]
+fn all_stop_when_cancelled() {
+    let w = Arc::new(World::with(2, 4096).with_workers(3));
+    w.load(9000, b"some value that takes a little room");
+    w.change(|k| k % 2 == 0, None);
+    for page in [2, 30, 70, 100] {
+        let at = Arc::new(CancelAt(w.clone(), AtomicU64::new(page)));
+        let throttle = Arc::new(ThrottleSettings::from_source(at));
+        let e = w.try_vacuum(&VacuumOptions::default(), throttle).unwrap_err();
+        assert_eq!(e.state(), SqlState::QUERY_CANCELED);
+        w.check();
+    }
+    w.vacuum(&VacuumOptions::default());
+    assert_eq!(w.count(), 4500);
+    let r = w.vacuum(&VacuumOptions::default());
+    assert_eq!((r.counts.removed_tuples, r.counts.dead_items), (0, 0));
+}
+
+#[test]
+fn all_stop_when_one_cannot_read() {
+    let disk = SimDisk::new(3);
+    let sim: Arc<dyn Disk> = disk.clone();
+    let mut w = World::on(sim, 1, 128, buffer::Persistence::Permanent).with_workers(3);
+    w.load(30_000, b"some value that takes a little room");
+    w.change(|k| k % 2 == 0, None);
+    for after in [0, 5, 40] {
+        disk.inject(Fault {
+            operation: Operation::Read,
+            path_contains: "5/1000".to_owned(),
+            after,
+            error: 5,
+            once: true,
+        });
+        let e = w.vacuum_unchecked(&VacuumOptions::default()).unwrap_err();
+        assert_eq!(e.state(), SqlState::IO_ERROR, "{e}");
+    }
+    disk.heal();
+    w.vacuum(&VacuumOptions::default());
+    assert_eq!(w.count(), 15_000);
+    w.settings.cores = 1;
+    let r = w.vacuum(&VacuumOptions::default());
+    assert_eq!((r.counts.removed_tuples, r.counts.dead_items), (0, 0));
+}
+
+#[test]
+fn their_rings_together_are_the_ring() {
+    let w = World::with(1, 2048).with_workers(3);
+    w.load(60_000, b"some value that takes a little room, and then a little more");
+    w.change(|k| k % 2 == 0, None);
+    let pool = &w.ctx.pool;
+    let heap = w.heap.relation().id();
+    let buffers = || {
+        let mut found = Vec::new();
+        pool.for_each_buffer(|b| {
+            if b.tag.relation == heap && b.tag.fork == Fork::Main && !b.staged {
+                found.push(b.buffer);
+            }
+        });
+        found
+    };
+    for n in buffers() {
+        pool.evict(n).unwrap();
+    }
+    let held = || buffers().len();
+    assert_eq!(held(), 0);
+    let r = w.vacuum_unchecked(&ring(256)).unwrap();
+    assert!(r.index_scans == 1 && r.pages_before > 600, "{}", r.text());
+    assert!(held() <= 32, "{}", held());
+    w.check();
+}
