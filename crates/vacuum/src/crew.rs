@@ -59,7 +59,10 @@ pub(crate) fn side_by_side<H: Send>(
                 let usage = (buffer::my_usage(), wal::thread_usage(), throttle.delayed());
                 (result.map(|()| helper), usage)
             };
-            match std::thread::Builder::new().name("parallel vacuum".to_owned()).spawn_scoped(scope, work) {
+            match std::thread::Builder::new()
+                .name("parallel vacuum".to_owned())
+                .spawn_scoped(scope, work)
+            {
                 Ok(thread) => threads.push(thread),
                 // No thread to be had: the others do it.
                 Err(_) => break,

@@ -11,8 +11,8 @@
 
 use crate::dead_items::DeadItems;
 use crate::keys::KeyCollector;
-use crate::middle::Middle;
 use crate::method::DeadShape;
+use crate::middle::Middle;
 use crate::plan::{VacuumMode, VacuumPlan};
 use crate::progress::{VacuumProgress, set};
 use crate::skip::Chosen;

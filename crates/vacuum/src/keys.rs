@@ -226,8 +226,7 @@ impl<'a> KeyCollector<'a> {
     /// Decides an index's method: its keys, if they are to be looked up. Collecting begins anew.
     pub fn decide(&mut self, i: usize, dead: &DeadItems) -> Option<RetailKeys> {
         let c = self.indexes[i].as_mut()?;
-        let method =
-            c.method(&DeadShape { items: dead.len() as f64, pages: dead.pages() as f64 });
+        let method = c.method(&DeadShape { items: dead.len() as f64, pages: dead.pages() as f64 });
         let from = self.from;
         let keys = c.take(from);
         (method == IndexMethod::Retail && keys.len() as u64 == dead.len()).then_some(keys)

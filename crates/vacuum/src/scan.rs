@@ -76,7 +76,8 @@ impl<'a> Scan<'a> {
         // Small enough that all end at about the same time.
         let most = plan.parallel.stretch_blocks.max(1);
         let even = pages / threads.saturating_mul(8).max(1);
-        let stretches = Stretches { chooser, next: None, given_back: VecDeque::new(), ended: false };
+        let stretches =
+            Stretches { chooser, next: None, given_back: VecDeque::new(), ended: false };
         Scan {
             plan,
             progress,
