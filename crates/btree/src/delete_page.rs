@@ -8,7 +8,9 @@
 //! deleted page keeps its right link for searches on their way to it, until no snapshot is that old.
 //!
 //! # Locks
-//! Leaf before parent; for the second step leaf, left sibling, page, right sibling.
+//! One thread at a time deletes pages of an index (`Shared::deletion`, taken before any latch), whichever the pass and however many
+//! threads are at it: what a chain's pages and siblings are does not change under the second step but by splits. Leaf before
+//! parent; for the second step leaf, left sibling, page, right sibling.
 //!
 //! # Crash cases
 //! Between the steps the leaf is half-dead; the next VACUUM goes on.
@@ -30,8 +32,9 @@ struct SubtreeParent {
 }
 
 impl Btree {
-    /// Takes the empty leaf `block` out of the tree, if it can be. Returns the pages deleted.
+    /// Takes the empty leaf `block` out of the tree, if it can be. Returns the pages deleted. No page is latched by the caller.
     pub(crate) fn delete_page(&self, block: BlockNumber) -> Result<Vec<BlockNumber>> {
+        let _alone = self.shared.deletion.lock();
         let mut deleted = Vec::new();
         let page = self.write(block)?;
         if !self.is_deletable(&page) {

@@ -1,19 +1,32 @@
 //! # Purpose
 //! Retail deletion: looking up each dead entry by its key. Worth it when few of many entries are dead, or when those that
-//! are lie close together.
+//! are lie close together. Two ways in: [`Btree::retail_delete`], all the dead of a table at once; and [`Btree::retail_batch`], some
+//! sixteen to a thousand keys, often, from several threads:
+//!
+//! ```text
+//! let mut keys = RetailKeys::new();                       // one for a thread and an index, its memory used again
+//! tree.add_retail_key(&mut keys, &values, tid)?;          // for each dead tuple; in any order
+//! let stats = tree.retail_batch(&mut keys, &mut control)?; // sorts them, removes their entries, forgets them
+//! // stats.missing: the addresses that had no entry under their key; only a bulk deletion can tell whether they have any.
+//! ```
 //!
 //! # Invariants
-//! A key is told as missing unless exactly its entry was removed: on a leaf with many of the keys the entries are found by
-//! their addresses, and what was found is held against what was looked for.
+//! - A key is told as missing unless exactly its entry was removed: on a leaf with many of the keys the entries are found by
+//!   their addresses, and what was found is held against what was looked for.
+//! - No page is reused that was deleted since the walk began ([`Btree::visit`]): a walk has no snapshot that would hold it back, and
+//!   others may delete pages. A page that it meets deleted leads right to what took over its keys.
+//! - Entries go without waiting for scans: one that has copied an entry looks at the heap tuple unless its leaf is as
+//!   it was when the entry's heap page was found all-visible (`BtreeScan::leaf_unchanged`; docs/decisions/0014).
 //!
 //! # Locks
-//! As bulk deletion: the leaf's clean-up lock.
+//! One leaf's latch at a time, so that any number of threads may be at it, each with keys of its own, beside inserts, scans and
+//! splits. The caller holds no latch of any page (a pin of a heap page is fine) and no lock of rank 390 or more.
 
 use crate::apply::{self, PostingUpdate};
 use crate::dedup::dead_entries;
 use crate::log::{Block, Change};
 use crate::schema::{Bound, Edge, Value};
-use crate::tree::{Btree, ReadPage, WritePage};
+use crate::tree::{Btree, WritePage};
 use crate::vacuum::VacuumControl;
 use base::{BlockNumber, Fork, OffsetNumber, Result, Tid};
 use page::btree::{Item, PageRef};
@@ -76,9 +89,12 @@ impl RetailKeys {
         let steps = self.refs.len().saturating_sub(1).max(1);
         (2.0 * self.ascending as f64 / steps as f64 - 1.0).abs().min(1.0)
     }
-    /// Forgets them.
+    /// Forgets them; their memory is kept.
     pub fn clear(&mut self) {
-        *self = RetailKeys::default();
+        self.bytes.clear();
+        self.refs.clear();
+        self.unsorted = false;
+        self.ascending = 0;
     }
     fn tid(&self, n: usize) -> Tid {
         let key = self.refs[n];
@@ -195,13 +211,41 @@ impl Btree {
         is_dead: &mut dyn FnMut(Tid) -> bool,
         control: &mut VacuumControl<'_>,
     ) -> Result<RetailStats> {
+        self.sort_keys(keys);
+        self.delete_sorted(keys, Some(is_dead), control)
+    }
+
+    /// Removes exactly these entries, a batch of many, and forgets them, keeping their memory. Several threads may do so at once.
+    ///
+    /// # Errors
+    /// I/O, corruption, cancellation, `control`'s: some of the entries are gone then.
+    pub fn retail_batch(
+        &self,
+        keys: &mut RetailKeys,
+        control: &mut VacuumControl<'_>,
+    ) -> Result<RetailStats> {
+        self.sort_keys(keys);
+        let result = self.delete_sorted(keys, None, control);
+        keys.clear();
+        result
+    }
+
+    fn sort_keys(&self, keys: &mut RetailKeys) {
         if keys.unsorted {
             let mut refs = std::mem::take(&mut keys.refs);
-            refs.sort_by(|a, b| self.compare_refs(keys, *a, *b));
+            refs.sort_unstable_by(|a, b| self.compare_refs(keys, *a, *b));
             keys.refs = refs;
             keys.unsorted = false;
         }
-        let keys = &*keys;
+    }
+
+    fn delete_sorted(
+        &self,
+        keys: &RetailKeys,
+        mut is_dead: Option<&mut dyn FnMut(Tid) -> bool>,
+        control: &mut VacuumControl<'_>,
+    ) -> Result<RetailStats> {
+        let _visit = self.visit();
         let total = u32::try_from(keys.len()).unwrap_or(u32::MAX);
         let mut stats = RetailStats::default();
         let mut i = 0;
@@ -217,7 +261,7 @@ impl Btree {
             };
             stats.leaves += 1;
             let end = self.keys_on(page.view(), keys, i);
-            self.delete_from_leaf(&mut page, keys, i..end, is_dead, &mut stats);
+            self.delete_from_leaf(&mut page, keys, i..end, is_dead.as_deref_mut(), &mut stats);
             i = end;
             if page.view().data_count() == 0 {
                 let block = page.block;
@@ -240,7 +284,7 @@ impl Btree {
         })
     }
 
-    /// The leaf where `bound` belongs, with its clean-up lock. The leaf goes through the ring, what is above it stays.
+    /// The leaf where `bound` belongs, latched for writing. The leaf goes through the ring, what is above it stays.
     fn leaf_of(
         &self,
         bound: &Bound<'_>,
@@ -261,12 +305,13 @@ impl Btree {
                 None => return Ok(None),
             },
         };
-        let mut page = self.cleanup_lock(pinned, control.cancel)?;
+        let mut page = self.write_pinned(pinned);
+        self.check(page.view(), page.block)?;
         while self.belongs_right(page.view(), bound) {
             let next = page.view().next();
             drop(page);
-            let pinned = self.pin_leaf(next, control)?;
-            page = self.cleanup_lock(pinned, control.cancel)?;
+            page = self.write_pinned(self.pin_leaf(next, control)?);
+            self.check(page.view(), page.block)?;
         }
         if page.view().is_ignored() || !page.view().is_leaf() {
             return Err(self.corrupt(page.block, "is no leaf where one should be"));
@@ -279,10 +324,7 @@ impl Btree {
         block: BlockNumber,
         control: &mut VacuumControl<'_>,
     ) -> Result<buffer::PinnedPage> {
-        let pinned = self.rel.pin(Fork::Main, block, control.strategy)?;
-        let page = ReadPage { guard: pinned.into_read(), block };
-        self.check(page.view(), block)?;
-        Ok(page.unlock())
+        self.rel.pin(Fork::Main, block, control.strategy)
     }
 
     /// Up to where the keys from `from` on, the first of which does, belong on this leaf.
@@ -313,12 +355,14 @@ impl Btree {
         page: &mut WritePage,
         keys: &RetailKeys,
         range: std::ops::Range<usize>,
-        is_dead: &mut dyn FnMut(Tid) -> bool,
+        is_dead: Option<&mut (dyn FnMut(Tid) -> bool + '_)>,
         stats: &mut RetailStats,
     ) {
         let view = page.view();
         let mut by_address = None;
-        if range.len() * ENTRIES_PER_SEARCH >= usize::from(view.data_count()) {
+        if let Some(is_dead) = is_dead
+            && range.len() * ENTRIES_PER_SEARCH >= usize::from(view.data_count())
+        {
             let mut found = Sum::default();
             let entries = dead_entries(view, &mut |tid| {
                 let dead = is_dead(tid);
@@ -357,12 +401,17 @@ impl Btree {
         // By line pointer: which addresses of it go.
         let mut hits: Vec<(u16, u16)> = Vec::new();
         let mut from = view.first_data();
+        let near = range.len() * range.len() > usize::from(view.data_count());
         for n in range {
             let tid = keys.tid(n);
             let found = self.with_item(keys, keys.refs[n], |key| {
                 let values = self.key_values(key);
                 let bound = self.schema.bound(&values, Edge::At(tid));
-                from = self.search(view, from, &bound);
+                from = if near {
+                    self.search_near(view, from, &bound)
+                } else {
+                    self.search(view, from, &bound)
+                };
                 let here = from <= view.count()
                     && self.schema.compare(&bound, view.item(from)) == Ordering::Equal;
                 here.then(|| view.item(from).tids().position(|t| t == tid)).flatten()

@@ -6,8 +6,9 @@
 //! then: what a split moved right meanwhile has been seen. A backward scan makes sure that the page on the left still leads here.
 //!
 //! # Locks
-//! One leaf at a time. The pin is kept only for those who don't look at the heap tuple at once through
-//! an MVCC snapshot (index-only scans) and for unlogged indexes: it keeps VACUUM from reusing the addresses in hand.
+//! One leaf at a time. The pin is kept for index-only scans and for unlogged indexes, so that [`BtreeScan::leaf_unchanged`] is cheap and
+//! sure; it does not keep VACUUM from removing entries, nor their addresses from being reused: who has copied an entry looks
+//! at the heap tuple through an MVCC snapshot, or finds the leaf unchanged, before the entry counts for anything.
 
 use crate::bounds::{ScanBounds, with_bound};
 use crate::schema::{Bound, Value};
@@ -391,11 +392,8 @@ impl BtreeScan {
         // A hint that can't be given is no error.
         let Ok(page) = page else { return };
         let view = page.view();
-        // Without our pin VACUUM may have been here, and an address be another tuple's by now.
-        if leaf.pin.is_none() && page.guard.lsn() != leaf.lsn
-            || view.is_ignored()
-            || !view.is_leaf()
-        {
+        // VACUUM may have been here, or where a split took the entry to, and the address be another tuple's by now.
+        if page.guard.lsn() != leaf.lsn || view.is_ignored() || !view.is_leaf() {
             return;
         }
         let tids: Vec<(Tid, u16)> =

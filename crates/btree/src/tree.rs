@@ -24,6 +24,8 @@ use wal::Wal;
 
 const SHARED_RANK: Rank = Rank(950);
 const FREE_RANK: Rank = Rank(951);
+const VISITS_RANK: Rank = Rank(952);
+const DELETION_RANK: Rank = Rank(390);
 
 /// What tells when a deleted page is out of every scan's reach.
 pub trait Horizons: Send + Sync {
@@ -77,6 +79,25 @@ pub(crate) struct Shared {
     pub(crate) root: AtomicU64,
     /// The rightmost leaf as last seen, or 0.
     pub(crate) rightmost: AtomicU32,
+    /// Who takes pages out of the tree, one at a time.
+    pub(crate) deletion: Mutex<()>,
+    /// The next XID when each of those began who delete entries without a snapshot, and are at it.
+    visits: Mutex<SmallVec<[u64; 4]>>,
+}
+
+/// While it lives no page that is deleted from now on is reused: its owner needs no snapshot to walk the tree.
+pub(crate) struct Visit<'a> {
+    shared: &'a Shared,
+    since: u64,
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        let mut visits = self.shared.visits.lock();
+        if let Some(at) = visits.iter().position(|v| *v == self.since) {
+            visits.swap_remove(at);
+        }
+    }
 }
 
 /// A B-tree index.
@@ -137,6 +158,8 @@ impl Btree {
                     free_known: AtomicBool::new(false),
                     root: AtomicU64::new(0),
                     rightmost: AtomicU32::new(0),
+                    deletion: Mutex::new(DELETION_RANK, ()),
+                    visits: Mutex::new(VISITS_RANK, SmallVec::new()),
                 })
             })
             .clone();
@@ -407,7 +430,30 @@ impl Btree {
     }
     #[inline]
     pub(crate) fn search(&self, view: PageRef<'_>, from: u16, bound: &Bound<'_>) -> u16 {
-        let (mut low, mut high) = (from, view.count() + 1);
+        self.search_between(view, from, view.count() + 1, bound)
+    }
+    /// [`Btree::search`] for a place that is probably near `from`: in doubling steps, then halving them.
+    pub(crate) fn search_near(&self, view: PageRef<'_>, from: u16, bound: &Bound<'_>) -> u16 {
+        let (mut low, mut step) = (from, 1);
+        let end = view.count() + 1;
+        while low + step <= end {
+            let probe = low + step - 1;
+            if self.schema.compare(bound, view.item(probe)) != Ordering::Greater {
+                return self.search_between(view, low, probe, bound);
+            }
+            low = probe + 1;
+            step *= 2;
+        }
+        self.search_between(view, low, end, bound)
+    }
+    #[inline]
+    fn search_between(
+        &self,
+        view: PageRef<'_>,
+        mut low: u16,
+        mut high: u16,
+        bound: &Bound<'_>,
+    ) -> u16 {
         if let Some((key, width)) = self.schema.int_key(bound) {
             // Nearly every step is decided by the integer alone.
             while low < high {
@@ -483,7 +529,7 @@ impl Btree {
                 continue;
             }
             let page = self.write_pinned(pinned);
-            if self.is_recyclable(page.view()) {
+            if self.is_recyclable(page.view()) && !self.is_visited(page.view()) {
                 return Ok(page);
             }
             if page.view().is_sane() && page.view().has(layout::DELETED) {
@@ -496,6 +542,17 @@ impl Btree {
         }
         let pinned = self.rel.extend_one(Fork::Main, &mut Strategy::Normal)?;
         Ok(self.write_pinned(pinned))
+    }
+    /// Begins a walk without a snapshot among others who may delete pages.
+    pub(crate) fn visit(&self) -> Visit<'_> {
+        // Read before anything of the tree: what is deleted later has no smaller number.
+        let since = self.context.horizons.next_xid().0;
+        self.shared.visits.lock().push(since);
+        Visit { shared: &self.shared, since }
+    }
+    /// May somebody without a snapshot be on the way to this deleted page?
+    fn is_visited(&self, view: PageRef<'_>) -> bool {
+        !view.is_new() && self.shared.visits.lock().iter().any(|v| *v <= view.deleted_xid())
     }
     /// May the page be reused?
     pub(crate) fn is_recyclable(&self, view: PageRef<'_>) -> bool {

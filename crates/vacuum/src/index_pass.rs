@@ -56,6 +56,17 @@ pub trait IndexVacuum: Send + Sync {
         control: &mut VacuumControl<'_>,
     ) -> Result<RetailStats>;
 
+    /// Removes exactly the entries of these keys, a batch of many, and forgets them, keeping their memory. Several threads may do so
+    /// at once.
+    ///
+    /// # Errors
+    /// I/O, corruption, cancellation.
+    fn retail_batch(
+        &self,
+        keys: &mut RetailKeys,
+        control: &mut VacuumControl<'_>,
+    ) -> Result<RetailStats>;
+
     /// The end of a vacuum; `stats` of its last pass, if there was one.
     ///
     /// # Errors
@@ -107,6 +118,13 @@ impl IndexVacuum for Btree {
         control: &mut VacuumControl<'_>,
     ) -> Result<RetailStats> {
         Btree::retail_delete(self, keys, is_dead, control)
+    }
+    fn retail_batch(
+        &self,
+        keys: &mut RetailKeys,
+        control: &mut VacuumControl<'_>,
+    ) -> Result<RetailStats> {
+        Btree::retail_batch(self, keys, control)
     }
     fn cleanup(
         &self,

@@ -228,3 +228,72 @@ fn queue_with_long_keys() {
 fn queue_with_retail_deletion() {
     queue(600, true);
 }
+
+/// Several threads delete batches of keys of their own, some near each other and some scattered, while entries come in, pages are deleted
+/// and reused: every entry that was to go is gone, no other, and what had none is told.
+#[test]
+fn batches_from_several_threads() {
+    const THREADS: u32 = 3;
+    const EACH: u32 = 6000;
+    for pad in [4, 300] {
+        let db = Database::new();
+        let tree = db.tree(&schema(vec![text()]));
+        // Scattered over the index for one thread, in order for the others.
+        let key = |n: u32| {
+            let place = if n.is_multiple_of(THREADS) { n.wrapping_mul(2_654_435_761) } else { n };
+            format!("{place:010}{}", "k".repeat(pad)).into_bytes()
+        };
+        let old = THREADS * EACH;
+        for n in 0..old {
+            tree.insert(&[Some(&key(n))], tid(n), UniqueCheck::No).unwrap();
+        }
+        let at_work = AtomicU32::new(THREADS);
+        let inserted = std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (db, tree, at_work) = (&db, &tree, &at_work);
+                scope.spawn(move || {
+                    let mut random = Random(u64::from(thread) + 1);
+                    let mut keys = RetailKeys::new();
+                    let mut next = 0;
+                    while next < EACH {
+                        let until = (next + 16 + random.below(400) as u32).min(EACH);
+                        // Every seventh stays.
+                        let gone: Vec<u32> = (next..until)
+                            .filter(|n| !n.is_multiple_of(7))
+                            .map(|n| n * THREADS + thread)
+                            .collect();
+                        for n in gone.iter().rev() {
+                            tree.add_retail_key(&mut keys, &[Some(&key(*n))], tid(*n)).unwrap();
+                        }
+                        let nowhere = 10_000_000 + next;
+                        tree.add_retail_key(&mut keys, &[Some(&key(next))], tid(nowhere)).unwrap();
+                        let stats = with_control(|c| tree.retail_batch(&mut keys, c));
+                        assert_eq!(stats.removed, gone.len() as u64);
+                        assert_eq!(stats.missing, [tid(nowhere)]);
+                        assert!(keys.is_empty());
+                        db.horizons.advance();
+                        next = until;
+                    }
+                    at_work.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+            let mut n = old;
+            while at_work.load(Ordering::SeqCst) > 0 {
+                let _snapshot = db.horizons.register();
+                tree.insert(&[Some(&key(n))], tid(n), UniqueCheck::No).unwrap();
+                n += 1;
+            }
+            n - old
+        });
+        let stay = (0..EACH).filter(|n| n.is_multiple_of(7)).count() as u32 * THREADS;
+        assert_eq!(tree.verify().unwrap().entries, u64::from(stay + inserted));
+        let mut scan = tree.scan(ScanBounds::all(), ScanOptions::default());
+        let mut left = std::collections::BTreeSet::new();
+        while let Some(t) = scan.next().unwrap() {
+            left.insert(t);
+        }
+        let expected =
+            (0..old).filter(|n| (n / THREADS).is_multiple_of(7)).chain(old..old + inserted);
+        assert_eq!(left, expected.map(tid).collect());
+    }
+}
