@@ -144,9 +144,14 @@ impl PrunePlan {
     }
     /// Decides how much the line pointers that become dead keep: the attributes of `desc`.
     pub(crate) fn keep_keys(&mut self, page: &Page, desc: &TupleDesc) {
+        let fixed = desc.fixed_stub();
         for kept in &mut self.kept {
             if page.item_id(kept.from).is_normal() {
-                kept.size = stub_size(&page.tuple(kept.from), desc);
+                let tuple = page.tuple(kept.from);
+                kept.size = match fixed {
+                    Some(size) if tuple.holds_plain(size) => size,
+                    _ => stub_size(&tuple, desc),
+                };
             }
         }
     }
@@ -222,6 +227,11 @@ pub trait Judge {
     fn is_aimed(&self, _root: OffsetNumber) -> bool {
         false
     }
+    /// The verdict on the tuple judged last is also that on any other of the page with the same [`TupleView::state_words`]:
+    /// the hint bits to be set on it. `None`: not so, it depends on the tuple's address.
+    fn holds_for_alike(&self) -> Option<u16> {
+        None
+    }
     /// If it is known who sees what is kept: the transaction until whose end it is not worth while to look again.
     fn look_again(&self) -> Option<Xid> {
         None
@@ -258,32 +268,105 @@ pub fn plan_prune(
 ) -> Result<(PrunePlan, PageFindings)> {
     let mut plan = PrunePlan::default();
     let mut found = PageFindings::default();
-    let count = page.item_count().min(MAX - 1);
-    let mut verdicts = [None; MAX];
-    for (n, verdict) in verdicts.iter_mut().enumerate().take(count + 1).skip(1) {
-        let offset = OffsetNumber(n as u16);
-        if page.item_id(offset).is_normal() {
-            *verdict = Some(judge.judge(offset, page.tuple(offset))?);
-        }
-    }
-    let verdicts = &verdicts[..=count];
+    let mut judged = Judged::new();
+    judged.all(page, judge)?;
+    let verdicts = &judged.verdicts[..=page.item_count().min(MAX - 1)];
     if options.prune {
-        let dead = verdicts.iter().filter(|v| **v == Some(Verdict::Dead)).count();
-        plan.dead.reserve_exact(dead);
-        plan.kept.reserve_exact(dead);
-        chains::plan_chains(page, block, verdicts, judge, options, &mut plan, &mut found)?;
+        if judged.plain {
+            chains::plan_plain(verdicts, &judged, options, &mut plan, &mut found);
+        } else {
+            chains::plan_chains(page, block, verdicts, judge, options, &mut plan, &mut found)?;
+        }
         // A reap that had no clean-up lock leaves such bytes.
         plan.compact = page.wasted_space() > 0;
     }
     let again = judge.look_again();
-    look_at_the_rest(page, verdicts, options, again, &mut plan, &mut found);
+    look_at_the_rest(page, &judged, options, again, &mut plan, &mut found);
     Ok((plan, found))
+}
+
+/// The verdicts on a page's tuples. Neighbours often are alike (of the same transactions, with the same flags): they are one
+/// class, judged and counted together.
+struct Judged {
+    verdicts: [Option<Verdict>; MAX],
+    /// Numbered from 1 in the page's order; what has the same number as the tuple before it is like it.
+    class: [u16; MAX],
+    /// Every tuple is a chain of its own, and none is deleted but still seen by some snapshot: then what is dead goes, and nothing
+    /// else has to be known.
+    plain: bool,
+    dead: usize,
+    /// The newest transaction of the dead.
+    dead_horizon: Xid,
+}
+
+impl Judged {
+    fn new() -> Judged {
+        Judged {
+            verdicts: [None; MAX],
+            class: [0; MAX],
+            plain: true,
+            dead: 0,
+            dead_horizon: Xid::INVALID,
+        }
+    }
+
+    fn all(&mut self, page: &Page, judge: &mut dyn Judge) -> Result<()> {
+        let mut words = (0, 0);
+        // Of the last one judged, if it holds for those alike.
+        let mut alike: Option<(Verdict, u16)> = None;
+        let mut class = 0;
+        for n in 1..=page.item_count().min(MAX - 1) {
+            let offset = OffsetNumber(n as u16);
+            let id = page.item_id(offset);
+            if !id.is_normal() {
+                self.plain &= !id.is_redirect();
+                continue;
+            }
+            let tuple = page.tuple(offset);
+            let now = tuple.state_words();
+            let verdict = match alike {
+                Some((verdict, bits)) if now == words => {
+                    if bits != 0 {
+                        page.or_infomask(offset, bits);
+                    }
+                    verdict
+                }
+                _ => {
+                    let verdict = judge.judge(offset, tuple)?;
+                    alike = judge.holds_for_alike().map(|bits| (verdict, bits));
+                    words = now;
+                    class += 1;
+                    self.plain &= !tuple.is_heap_only()
+                        && !matches!(verdict, Verdict::Middle | Verdict::RecentlyDead);
+                    if verdict == Verdict::Dead {
+                        let newest = tuple.raw_xmin().max(tuple.xmax());
+                        self.dead_horizon = self.dead_horizon.max(newest);
+                    }
+                    verdict
+                }
+            };
+            self.dead += usize::from(verdict == Verdict::Dead);
+            self.verdicts[n] = Some(verdict);
+            self.class[n] = class;
+        }
+        Ok(())
+    }
+}
+
+/// What tuples of one class come to.
+#[derive(Clone, Copy, Default)]
+struct ClassCounts {
+    live: u32,
+    recently_dead: u32,
+    xmin: bool,
+    xmax: bool,
+    too_old: bool,
 }
 
 /// Counts what stays, and plans freezing and the map's bits.
 fn look_at_the_rest(
     page: &Page,
-    verdicts: &[Option<Verdict>],
+    judged: &Judged,
     options: &PruneOptions,
     again: Option<Xid>,
     plan: &mut PrunePlan,
@@ -298,7 +381,8 @@ fn look_at_the_rest(
     let mut visible = true;
     let mut freezable = true;
     let mut must_freeze = false;
-    let mut freeze = Vec::with_capacity(verdicts.len());
+    let count = page.item_count().min(MAX - 1);
+    let mut freeze = Vec::new();
     // The oldest id left if the page is frozen, if only what must be is, and if nothing is.
     let (mut oldest_frozen, mut oldest_plain) = (Xid::INVALID, Xid::INVALID);
     let mut oldest_partly = Xid::INVALID;
@@ -306,19 +390,37 @@ fn look_at_the_rest(
     let mut newest_change = Xid::INVALID;
     let mut newest_frozen = Xid::INVALID;
     let mut prune_xid = Xid::INVALID;
-    for n in 1..verdicts.len() {
+    let (mut class, mut alike) = (0, ClassCounts::default());
+    for n in 1..=count {
         let offset = OffsetNumber(n as u16);
-        let id = page.item_id(offset);
-        if id.is_dead() {
-            found.dead_items.push(offset);
-        }
-        if id.is_redirect() && !gone[n] {
-            found.in_use = true;
-        }
-        let Some(verdict) = verdicts[n] else { continue };
+        let Some(verdict) = judged.verdicts[n] else {
+            let id = page.item_id(offset);
+            if id.is_dead() {
+                found.dead_items.push(offset);
+            }
+            if id.is_redirect() && !gone[n] {
+                found.in_use = true;
+            }
+            continue;
+        };
         if gone[n] {
             continue;
         }
+        if judged.class[n] == class {
+            // Counts aside, the page's figures know its like already.
+            found.live_tuples += alike.live;
+            found.recently_dead_tuples += alike.recently_dead;
+            if alike.xmin || alike.xmax {
+                let how = Freeze { offset, xmin: alike.xmin, xmax: alike.xmax };
+                if alike.too_old {
+                    must.push(how);
+                }
+                freeze.push(how);
+            }
+            continue;
+        }
+        class = judged.class[n];
+        let (live_before, recently_before) = (found.live_tuples, found.recently_dead_tuples);
         found.in_use = true;
         let tuple = page.tuple(offset);
         let (xmin, xmax) = (tuple.xmin(), tuple.xmax());
@@ -381,12 +483,22 @@ fn look_at_the_rest(
         if !(too_old && how.xmax) && older(xmax, oldest_partly) {
             oldest_partly = xmax;
         }
+        alike = ClassCounts {
+            live: found.live_tuples - live_before,
+            recently_dead: found.recently_dead_tuples - recently_before,
+            xmin: how.xmin,
+            xmax: how.xmax,
+            too_old,
+        };
         if too_old {
             must.push(how);
         }
         if how.xmin || how.xmax {
             if how.xmin {
                 newest_frozen = newest_frozen.max(xmin);
+            }
+            if freeze.capacity() == 0 {
+                freeze.reserve_exact(count);
             }
             freeze.push(how);
         }

@@ -41,6 +41,8 @@ struct PageJudge<'a> {
     any_locks: bool,
     aimed: &'a [OffsetNumber],
     hints: Hints,
+    /// What was set on the tuple judged last.
+    set: u16,
 }
 
 impl Judge for PageJudge<'_> {
@@ -48,8 +50,9 @@ impl Judge for PageJudge<'_> {
         let txns = &self.heap.ctx.txns;
         let verdict = satisfies_vacuum(&tuple, txns, self.horizon, &mut self.hints)?;
         // What is about to go needs no hints.
-        if self.hints.bits != 0 && verdict != Verdict::Dead {
-            self.page.or_infomask(offset, self.hints.bits);
+        self.set = if verdict == Verdict::Dead { 0 } else { self.hints.bits };
+        if self.set != 0 {
+            self.page.or_infomask(offset, self.set);
         }
         // A locked row keeps its line pointer: the lock is on the address.
         if self.any_locks
@@ -66,6 +69,11 @@ impl Judge for PageJudge<'_> {
 
     fn sees_before(&mut self, tuple: TupleView<'_>) -> Result<bool> {
         sees_before(&tuple, &self.heap.ctx.txns, self.horizon)
+    }
+
+    /// Only locks are on addresses.
+    fn holds_for_alike(&self) -> Option<u16> {
+        (!self.any_locks).then_some(self.set)
     }
 
     fn is_aimed(&self, root: OffsetNumber) -> bool {
@@ -110,7 +118,8 @@ impl Heap {
         }
         let any_locks = self.ctx.txns.row_locks().any_on_page(self.rel.id(), block);
         let hints = Hints::default();
-        let mut judge = PageJudge { heap: self, page, block, horizon, any_locks, aimed, hints };
+        let mut judge =
+            PageJudge { heap: self, page, block, horizon, any_locks, aimed, hints, set: 0 };
         let (mut plan, found) = plan_prune(page, block, &mut judge, options)?;
         if let Some(desc) = &self.options.dead_keys {
             plan.keep_keys(page, desc);

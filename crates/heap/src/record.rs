@@ -282,32 +282,41 @@ const P_KEYS: u8 = 4;
 const P_RUNS: u8 = 8;
 /// Some of those that stay lead elsewhere.
 const P_LINKS: u8 = 16;
+/// The line pointers that become dead or unused are told in runs of neighbours.
+const P_OFFSET_RUNS: u8 = 32;
 /// In a link's first number: it stays in its HOT chain.
 const LINK_HOT: u16 = 1 << 15;
 
 /// A prune plan as record data.
 pub(crate) fn encode_plan(plan: &PrunePlan) -> Vec<u8> {
-    let mut out = Vec::with_capacity(
-        40 + 4 * plan.redirects.len()
-            + 2 * (plan.dead.len() + plan.unused.len())
-            + 2 * plan.freeze.len(),
-    );
+    let dead = offset_runs(&plan.dead);
+    let unused = offset_runs(&plan.unused);
+    let offset_runs = 2 * (dead.len() + unused.len()) < plan.dead.len() + plan.unused.len();
     let common = plan.kept.first().map_or(StubSize::default(), |k| k.size);
     let keys = plan.kept.iter().any(|k| k.size.natts > 0);
     let runs = freeze_runs(&plan.freeze);
     let in_runs = 2 * runs.len() < plan.freeze.len();
+    let offsets = plan.dead.len() + plan.unused.len();
+    let mut out = Vec::with_capacity(
+        40 + 4 * plan.redirects.len()
+            + if offset_runs { 4 * (dead.len() + unused.len()) } else { 2 * offsets }
+            + if in_runs { 4 * runs.len() } else { 2 * plan.freeze.len() },
+    );
     out.push(
         (u8::from(plan.reap) * P_REAP)
             | (u8::from(plan.compact) * P_COMPACT)
             | (u8::from(keys) * P_KEYS)
             | (u8::from(in_runs) * P_RUNS)
-            | (u8::from(!plan.links.is_empty()) * P_LINKS),
+            | (u8::from(!plan.links.is_empty()) * P_LINKS)
+            | (u8::from(offset_runs) * P_OFFSET_RUNS),
     );
     out.push(plan.visibility);
     out.extend_from_slice(&plan.conflict_horizon.0.to_le_bytes());
     out.extend_from_slice(&plan.prune_xid.0.to_le_bytes());
     let freeze = if in_runs { runs.len() } else { plan.freeze.len() };
-    for n in [plan.redirects.len(), plan.dead.len(), plan.unused.len(), freeze] {
+    let (dead_count, unused_count) =
+        if offset_runs { (dead.len(), unused.len()) } else { (plan.dead.len(), plan.unused.len()) };
+    for n in [plan.redirects.len(), dead_count, unused_count, freeze] {
         out.extend_from_slice(&(n as u16).to_le_bytes());
     }
     let mut put = |n: u16| out.extend_from_slice(&n.to_le_bytes());
@@ -315,8 +324,15 @@ pub(crate) fn encode_plan(plan: &PrunePlan) -> Vec<u8> {
         put(from.0);
         put(to.0);
     }
-    for o in plan.dead.iter().chain(&plan.unused) {
-        put(o.0);
+    if offset_runs {
+        for (first, len) in dead.iter().chain(&unused) {
+            put(first.0);
+            put(*len);
+        }
+    } else {
+        for o in plan.dead.iter().chain(&plan.unused) {
+            put(o.0);
+        }
     }
     // An offset takes 9 bits; the top two say what is frozen.
     let head = |f: &Freeze| f.offset.0 | u16::from(f.xmin) << 15 | u16::from(f.xmax) << 14;
@@ -360,9 +376,23 @@ pub(crate) fn encode_plan(plan: &PrunePlan) -> Vec<u8> {
     out
 }
 
+/// Neighbours: the first, and how many.
+fn offset_runs(offsets: &[OffsetNumber]) -> Runs<OffsetNumber> {
+    let mut runs = Runs::<OffsetNumber>::new();
+    for &o in offsets {
+        match runs.last_mut() {
+            Some((first, len)) if first.0 + *len == o.0 => *len += 1,
+            _ => runs.push((o, 1)),
+        }
+    }
+    runs
+}
+
+type Runs<T> = smallvec::SmallVec<[(T, u16); 8]>;
+
 /// Neighbours that are frozen alike: the first, and how many.
-fn freeze_runs(freeze: &[Freeze]) -> Vec<(Freeze, u16)> {
-    let mut runs: Vec<(Freeze, u16)> = Vec::new();
+fn freeze_runs(freeze: &[Freeze]) -> Runs<Freeze> {
+    let mut runs = Runs::<Freeze>::new();
     for &f in freeze {
         match runs.last_mut() {
             Some((first, len))
@@ -375,6 +405,16 @@ fn freeze_runs(freeze: &[Freeze]) -> Vec<(Freeze, u16)> {
         }
     }
     runs
+}
+
+/// The line pointers of a run: not more than a page can have, whatever the bytes say.
+fn run(first: u16, len: u16) -> impl Iterator<Item = OffsetNumber> {
+    let end = if len == 1 {
+        first.saturating_add(1)
+    } else {
+        first.saturating_add(len).min(MAX_TUPLES_PER_PAGE as u16 + 1)
+    };
+    (first..end).map(OffsetNumber)
 }
 
 /// The inverse of [`encode_plan`].
@@ -393,24 +433,18 @@ pub(crate) fn decode_plan(data: &[u8], heap_block: BlockNumber) -> Result<PruneP
     for _ in 0..redirects {
         plan.redirects.push((d.offset()?, d.offset()?));
     }
-    for _ in 0..dead {
-        plan.dead.push(d.offset()?);
-    }
-    for _ in 0..unused {
-        plan.unused.push(d.offset()?);
+    for (list, count) in [(&mut plan.dead, dead), (&mut plan.unused, unused)] {
+        for _ in 0..count {
+            let first = d.u16()?;
+            let len = if kind & P_OFFSET_RUNS != 0 { d.u16()? } else { 1 };
+            list.extend(run(first, len));
+        }
     }
     for _ in 0..freeze {
         let n = d.u16()?;
         let len = if kind & P_RUNS != 0 { d.u16()? } else { 1 };
-        let first = n & 0x3FFF;
-        // Not more than a page can hold, whatever the bytes say.
-        for offset in first..first.saturating_add(len).min(MAX_TUPLES_PER_PAGE as u16 + 1) {
-            plan.freeze.push(Freeze {
-                offset: OffsetNumber(offset),
-                xmin: n >> 15 != 0,
-                xmax: n >> 14 & 1 != 0,
-            });
-        }
+        let how = |offset| Freeze { offset, xmin: n >> 15 != 0, xmax: n >> 14 & 1 != 0 };
+        plan.freeze.extend(run(n & 0x3FFF, len).map(how));
     }
     if kind & P_KEYS != 0 {
         let size = StubSize { natts: d.u16()?, len: d.u16()? };

@@ -236,17 +236,30 @@ impl<'a> Chains<'a> {
     }
 }
 
-/// True if every tuple of the page is a chain of its own, and none is deleted but still seen by some snapshot: then what is dead goes, and
-/// nothing else has to be known.
-fn is_plain(page: &Page, verdicts: &[Option<Verdict>]) -> bool {
-    (1..verdicts.len()).all(|n| {
-        let offset = OffsetNumber(n as u16);
-        match verdicts[n] {
-            None => !page.item_id(offset).is_redirect(),
-            Some(Verdict::Middle | Verdict::RecentlyDead) => false,
-            Some(_) => !page.tuple(offset).is_heap_only(),
-        }
-    })
+/// [`plan_chains`] for a page that is [`super::Judged::plain`].
+pub(super) fn plan_plain(
+    verdicts: &[Option<Verdict>],
+    judged: &super::Judged,
+    options: &PruneOptions,
+    plan: &mut PrunePlan,
+    found: &mut PageFindings,
+) {
+    if judged.dead == 0 {
+        return;
+    }
+    found.removed_tuples += judged.dead as u32;
+    plan.conflict_horizon = plan.conflict_horizon.max(judged.dead_horizon);
+    let roots = (1u16..).zip(&verdicts[1..]).filter(|(_, v)| **v == Some(Verdict::Dead));
+    let roots = roots.map(|(n, _)| OffsetNumber(n));
+    if options.no_indexes {
+        plan.unused.reserve_exact(judged.dead);
+        plan.unused.extend(roots);
+        return;
+    }
+    plan.dead.reserve_exact(judged.dead);
+    plan.dead.extend(roots);
+    let kept = |from: &OffsetNumber| KeptKey { from: *from, ..KeptKey::default() };
+    plan.kept = plan.dead.iter().map(kept).collect();
 }
 
 /// Plans which tuples of the page go and where those that stay lead.
@@ -259,21 +272,6 @@ pub(super) fn plan_chains(
     plan: &mut PrunePlan,
     found: &mut PageFindings,
 ) -> Result<()> {
-    if is_plain(page, verdicts) {
-        for n in (1..verdicts.len()).filter(|n| verdicts[*n] == Some(Verdict::Dead)) {
-            let root = OffsetNumber(n as u16);
-            let tuple = page.tuple(root);
-            found.removed_tuples += 1;
-            plan.conflict_horizon = plan.conflict_horizon.max(tuple.raw_xmin()).max(tuple.xmax());
-            if options.no_indexes {
-                plan.unused.push(root);
-            } else {
-                plan.dead.push(root);
-                plan.kept.push(KeptKey { from: root, ..KeptKey::default() });
-            }
-        }
-        return Ok(());
-    }
     let mut seen = [false; MAX];
     let mut chains = Chains::walk(page, block, verdicts, &mut seen);
     let waiting = chains.decide(judge)?;

@@ -271,7 +271,8 @@ fn neighbours_frozen_alike_take_one_run() {
 #[test]
 fn a_plan_survives_its_record() {
     let freeze = FreezePolicy { freeze_limit: Xid(300), ..NO_FREEZE };
-    for text in ["D>2 Dh>3 Lh D L", "L", "R>2 Dh>3 Rh>4 Lh x"] {
+    let runs = "D D D D D D D L D D D D>13 Dh>14 Dh>15 Dh>16 Lh";
+    for text in ["D>2 Dh>3 Lh D L", "L", "R>2 Dh>3 Rh>4 Lh x", runs] {
         let (_, plan, _) = plan_with(text, PruneOptions { freeze, ..OPTIONS });
         let bytes = crate::record::encode_plan(&plan);
         // What keeps nothing need not say of what.
@@ -282,10 +283,50 @@ fn a_plan_survives_its_record() {
         plan.keep_keys(&page, &TupleDesc::new(vec![PhysicalAttr::new(8, 8)]));
         let bytes = crate::record::encode_plan(&plan);
         assert_eq!(crate::record::decode_plan(&bytes, base::BlockNumber(0)).unwrap(), plan);
+        assert!(text != runs || bytes.len() < 60, "{}", bytes.len());
         for cut in 0..bytes.len() {
             assert!(crate::record::decode_plan(&bytes[..cut], base::BlockNumber(0)).is_err());
         }
     }
+}
+
+/// A judge that may be asked once for neighbours that are alike.
+struct OncePerClass(u32);
+
+impl Judge for OncePerClass {
+    fn judge(&mut self, _: OffsetNumber, tuple: TupleView<'_>) -> Result<Verdict> {
+        self.0 += 1;
+        let gone = tuple.xmax().is_valid() && tuple.infomask() & XMAX_INVALID == 0;
+        Ok(if gone { Verdict::Dead } else { Verdict::Live })
+    }
+    fn holds_for_alike(&self) -> Option<u16> {
+        Some(page::tuple::XMIN_COMMITTED)
+    }
+}
+
+#[test]
+fn neighbours_alike_are_judged_once() {
+    let (mut page, _) = page_of("D D D L L x L L D D - L");
+    for offset in page.offsets() {
+        if page.item_id(offset).is_normal() {
+            page.tuple_mut(offset).set_xmin_offset(100);
+        }
+    }
+    let freeze = FreezePolicy { freeze_limit: Xid(300), ..NO_FREEZE };
+    let options = PruneOptions { freeze, ..OPTIONS };
+    let plan =
+        |judge: &mut dyn Judge| plan_prune(&page, base::BlockNumber(0), judge, &options).unwrap();
+    let mut alone = OncePerClass(0);
+    let one_by_one = plan(&mut |o: OffsetNumber, t: TupleView<'_>| alone.judge(o, t));
+    assert_eq!(alone.0, 10);
+    let mut alike = OncePerClass(0);
+    assert_eq!(plan(&mut alike), one_by_one);
+    assert_eq!(alike.0, 4);
+    assert_eq!(one_by_one.0.dead.len(), 5);
+    assert_eq!(one_by_one.0.freeze.len(), 5);
+    // The hints stand on all but the first of each class, which its judge sets.
+    let hinted = |n| page.tuple(OffsetNumber(n)).infomask() & page::tuple::XMIN_COMMITTED != 0;
+    assert!(hinted(2) && hinted(5) && hinted(8) && hinted(10) && !hinted(4));
 }
 
 #[test]

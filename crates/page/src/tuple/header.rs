@@ -120,6 +120,17 @@ impl<'a> TupleView<'a> {
     pub fn xmin(&self) -> Xid {
         if self.infomask() & XMIN_FROZEN == XMIN_FROZEN { Xid::FROZEN } else { self.raw_xmin() }
     }
+    /// All that a judgement on the tuple rests on, for comparing neighbours: both transaction ids as stored, both infomasks.
+    #[inline]
+    pub fn state_words(&self) -> (u64, u32) {
+        match self.bytes.first_chunk::<HEADER_MIN>() {
+            Some(b) => (
+                u64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]),
+                u32::from_le_bytes([b[18], b[19], b[20], b[21]]),
+            ),
+            None => (0, 0),
+        }
+    }
     /// The deleting or updating transaction; it may have aborted. [`Xid::INVALID`] if none.
     #[inline]
     pub fn xmax(&self) -> Xid {

@@ -54,6 +54,24 @@ pub fn stub_size(tuple: &TupleView<'_>, desc: &TupleDesc) -> StubSize {
     StubSize { natts: natts as u16, len: end as u16 }
 }
 
+impl TupleDesc {
+    /// [`stub_size`] of every tuple that has all these attributes and no nulls, if it is the same for all.
+    pub fn fixed_stub(&self) -> Option<StubSize> {
+        let end = self.fixed_end(self.len()).filter(|end| *end <= MAX_STUB_DATA)?;
+        (!self.is_empty()).then_some(StubSize { natts: self.len() as u16, len: end as u16 })
+    }
+}
+
+impl TupleView<'_> {
+    /// Has it no nulls, and so many attributes and bytes of data?
+    #[inline]
+    pub fn holds_plain(&self, size: StubSize) -> bool {
+        self.infomask() & super::header::HAS_NULL == 0
+            && self.natts() >= usize::from(size.natts)
+            && self.hoff() + usize::from(size.len) <= self.bytes.len()
+    }
+}
+
 /// Takes a dead line pointer's bytes apart: the attributes of `desc` that are kept; the others come out as `None`.
 ///
 /// # Errors
@@ -120,6 +138,12 @@ impl crate::Page {
             return None;
         }
         let head = size.natts | if bitmap > 0 { HAS_NULLS } else { 0 };
+        if bitmap == 0 && data <= 6 && at + hoff + 8 <= crate::PAGE_SIZE {
+            // One small key: the tuple's header is longer than what takes its place.
+            let bytes = self.get_u64(at + hoff) & ((1 << (8 * data)) - 1);
+            self.put_u64(at, u64::from(head) | bytes << 16);
+            return Some((at, len));
+        }
         let item = self.item_mut(from);
         item.copy_within(HEADER_MIN..HEADER_MIN + bitmap, 2);
         item.copy_within(hoff..hoff + data, 2 + bitmap);
