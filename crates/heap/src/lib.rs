@@ -22,7 +22,8 @@
 //! page locked. Nobody waits for a transaction with a page locked.
 //!
 //! # Where to look
-//! Where a tuple is judged: [`visibility`]. Where a page is pruned or frozen: [`prune`]. What is logged:
+//! Where a tuple is judged: [`visibility`]. Where a page is pruned or frozen: [`prune`]; where in one visit with its index entries:
+//! [`cleaning`]. What is logged:
 //! `record`; how it is replayed: [`redo`](redo()). Where room is found: `room`.
 //!
 //! # Differs from PostgreSQL
@@ -32,6 +33,7 @@
 mod apply;
 mod build;
 pub mod check;
+pub mod cleaning;
 mod context;
 mod delete;
 mod fetch;
@@ -53,6 +55,7 @@ pub mod visibility;
 pub mod visibility_map;
 
 pub use build::{BuildScan, BuildTuple};
+pub use cleaning::Planned;
 pub use context::HeapContext;
 pub use fetch::{FetchState, Fetched, TupleSlot};
 pub use free_space_map::FreeSpaceMap;

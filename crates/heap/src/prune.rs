@@ -7,7 +7,7 @@
 //! # Invariants
 //! A tuple is removed only if its verdict is [`Verdict::Dead`] or [`Verdict::Middle`]; how the chain goes on without one from its
 //! middle is told in `chains`. A line pointer that index entries may
-//! lead to becomes dead or a redirect, never unused (only the reap after index clean-up frees it).
+//! lead to becomes dead or a redirect, never unused: only after index clean-up it is freed, by the reap or by [`crate::cleaning`].
 //! A locked row's pointer is never freed: the caller's verdict for it is neither.
 //! A line pointer that becomes dead keeps the index keys of the last version of its chain, so that its entries can be
 //! looked up: by the time nobody sees any version, that one has the key that every index has.
@@ -118,6 +118,8 @@ pub struct PrunePlan {
     pub reap: bool,
     /// The items are moved together even if nothing else calls for it: needs the clean-up lock.
     pub compact: bool,
+    /// Line pointers that index entries led to are among `unused`: the entries are gone, before the tuples.
+    pub frees_roots: bool,
     /// The newest transaction id that removed a tuple or froze one: standbys' queries older than it
     /// conflict.
     pub conflict_horizon: Xid,
@@ -213,6 +215,8 @@ pub struct PageFindings {
     pub waiting: Vec<Waiting>,
     /// A version that somebody may see leads out of its HOT chain.
     pub leads_on: bool,
+    /// There is a [`Verdict::Middle`].
+    pub middle: bool,
 }
 
 /// Judges the tuples of one page for [`plan_prune`].
@@ -280,6 +284,7 @@ pub fn plan_prune(
         // A reap that had no clean-up lock leaves such bytes.
         plan.compact = page.wasted_space() > 0;
     }
+    found.middle = judged.middle;
     let again = judge.look_again();
     look_at_the_rest(page, &judged, options, again, &mut plan, &mut found);
     Ok((plan, found))
@@ -294,6 +299,8 @@ struct Judged {
     /// Every tuple is a chain of its own, and none is deleted but still seen by some snapshot: then what is dead goes, and nothing
     /// else has to be known.
     plain: bool,
+    /// There is a version in the middle.
+    middle: bool,
     dead: usize,
     /// The newest transaction of the dead.
     dead_horizon: Xid,
@@ -305,6 +312,7 @@ impl Judged {
             verdicts: [None; MAX],
             class: [0; MAX],
             plain: true,
+            middle: false,
             dead: 0,
             dead_horizon: Xid::INVALID,
         }
@@ -338,6 +346,7 @@ impl Judged {
                     class += 1;
                     self.plain &= !tuple.is_heap_only()
                         && !matches!(verdict, Verdict::Middle | Verdict::RecentlyDead);
+                    self.middle |= verdict == Verdict::Middle;
                     if verdict == Verdict::Dead {
                         let newest = tuple.raw_xmin().max(tuple.xmax());
                         self.dead_horizon = self.dead_horizon.max(newest);
@@ -604,7 +613,7 @@ pub fn apply_prune(page: &mut Page, plan: &PrunePlan) {
         }
     }
     if plan.removes() || plan.compact {
-        if plan.reap {
+        if plan.reap || plan.frees_roots {
             page.truncate_item_ids();
         }
         if !plan.reap || plan.compact {

@@ -239,7 +239,7 @@ impl Heap {
     }
 
     /// Applies and logs a plan.
-    fn carry_out<G: Writable>(
+    pub(crate) fn carry_out<G: Writable>(
         &self,
         guard: &mut G,
         map: &MapPin,

@@ -142,7 +142,14 @@ fn describe_data(rec: &wal::Record, out: &mut String) -> Result<()> {
             if plan.kept.iter().any(|k| k.size.natts > 0) {
                 let _ = write!(out, " keys");
             }
-            list(if plan.reap { "reap" } else { "unused" }, &plan.unused, out);
+            let freed = if plan.reap {
+                "reap"
+            } else if plan.frees_roots {
+                "clean"
+            } else {
+                "unused"
+            };
+            list(freed, &plan.unused, out);
             for l in &plan.links {
                 let _ = write!(out, " link {} to {}", l.from, l.to);
             }
@@ -284,6 +291,8 @@ const P_RUNS: u8 = 8;
 const P_LINKS: u8 = 16;
 /// The line pointers that become dead or unused are told in runs of neighbours.
 const P_OFFSET_RUNS: u8 = 32;
+/// Among the unused are some that index entries led to.
+const P_FREES_ROOTS: u8 = 64;
 /// In a link's first number: it stays in its HOT chain.
 const LINK_HOT: u16 = 1 << 15;
 
@@ -308,7 +317,8 @@ pub(crate) fn encode_plan(plan: &PrunePlan) -> Vec<u8> {
             | (u8::from(keys) * P_KEYS)
             | (u8::from(in_runs) * P_RUNS)
             | (u8::from(!plan.links.is_empty()) * P_LINKS)
-            | (u8::from(offset_runs) * P_OFFSET_RUNS),
+            | (u8::from(offset_runs) * P_OFFSET_RUNS)
+            | (u8::from(plan.frees_roots) * P_FREES_ROOTS),
     );
     out.push(plan.visibility);
     out.extend_from_slice(&plan.conflict_horizon.0.to_le_bytes());
@@ -424,6 +434,7 @@ pub(crate) fn decode_plan(data: &[u8], heap_block: BlockNumber) -> Result<PruneP
     let mut plan = PrunePlan {
         reap: kind & P_REAP != 0,
         compact: kind & P_COMPACT != 0,
+        frees_roots: kind & P_FREES_ROOTS != 0,
         ..PrunePlan::default()
     };
     plan.visibility = d.u8()?;

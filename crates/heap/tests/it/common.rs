@@ -138,6 +138,21 @@ impl World {
                 },
                 map_bits: Some(bits),
             };
+            if !options.no_indexes && rng.random_bool(0.4) {
+                // In one visit, as if the index entries were gone.
+                let planned = self.heap.plan(&guard, block, &options, &horizon)?;
+                if planned.can_wait() {
+                    let dead = planned.findings().dead_items.clone();
+                    let (_, found) = self
+                        .heap
+                        .clean(&mut guard, &map_pin, planned, &dead, &options, &horizon)?;
+                    assert!(found.dead_items.is_empty());
+                    let free = guard.free_space_for_item();
+                    drop(guard);
+                    self.heap.free_space_map().record(block, free)?;
+                    continue;
+                }
+            }
             let (_, found) =
                 self.heap.prune_and_freeze(&mut guard, &map_pin, &options, &horizon)?;
             if !found.dead_items.is_empty() && rng.random_bool(0.7) {

@@ -72,6 +72,53 @@ impl TupleView<'_> {
     }
 }
 
+/// Where the attributes of a dead tuple are read that index keys are made of: what its line pointer kept, or the tuple itself.
+#[derive(Clone, Copy, Debug)]
+pub struct KeySource<'a> {
+    natts: usize,
+    nulls: Option<&'a [u8]>,
+    data: &'a [u8],
+}
+
+impl<'a> KeySource<'a> {
+    /// A dead line pointer's bytes; `None` if it keeps nothing.
+    pub fn of_stub(stub: &'a [u8]) -> Option<KeySource<'a>> {
+        let (natts, nulls, data) = parts(stub)?;
+        Some(KeySource { natts, nulls, data })
+    }
+    /// What a line pointer would keep of `tuple`; `None` if that is nothing.
+    pub fn of_tuple(tuple: &TupleView<'a>, size: StubSize) -> Option<KeySource<'a>> {
+        let natts = usize::from(size.natts);
+        let data = tuple.bytes.get(tuple.hoff()..tuple.hoff() + usize::from(size.len))?;
+        let nulls = tuple.null_bitmap();
+        (natts > 0).then_some(KeySource { natts, nulls, data })
+    }
+    /// The data, if none of its first `natts` attributes is null or missing.
+    #[inline]
+    pub fn plain(&self, natts: usize) -> Option<&'a [u8]> {
+        (self.nulls.is_none() && self.natts >= natts).then_some(self.data)
+    }
+    /// The attributes of `desc` that are there; the others come out as `None`.
+    ///
+    /// # Errors
+    /// Damaged bytes.
+    pub fn deform(
+        &self,
+        desc: &TupleDesc,
+        out: &mut [Option<AttrValue<'a>>],
+    ) -> Result<(), &'static str> {
+        out.fill(None);
+        let natts = self.natts.min(desc.len()).min(out.len());
+        let mut values: SmallVec<[AttrValue<'_>; 16]> = SmallVec::new();
+        values.resize(natts, AttrValue::Null);
+        deform_data(self.data, self.nulls, natts, desc, &mut values)?;
+        for (to, value) in out.iter_mut().zip(values) {
+            *to = Some(value);
+        }
+        Ok(())
+    }
+}
+
 /// Takes a dead line pointer's bytes apart: the attributes of `desc` that are kept; the others come out as `None`.
 ///
 /// # Errors
@@ -82,15 +129,7 @@ pub fn deform_stub<'a>(
     out: &mut [Option<AttrValue<'a>>],
 ) -> Result<(), &'static str> {
     out.fill(None);
-    let (natts, nulls, data) = parts(stub).ok_or(DAMAGED)?;
-    let natts = natts.min(desc.len()).min(out.len());
-    let mut values: SmallVec<[AttrValue<'a>; 16]> = SmallVec::new();
-    values.resize(natts, AttrValue::Null);
-    deform_data(data, nulls, natts, desc, &mut values)?;
-    for (to, value) in out.iter_mut().zip(values) {
-        *to = Some(value);
-    }
-    Ok(())
+    KeySource::of_stub(stub).ok_or(DAMAGED)?.deform(desc, out)
 }
 
 /// The data of a stub without nulls that has at least `natts` attributes.

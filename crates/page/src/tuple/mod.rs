@@ -26,7 +26,9 @@ pub use form::{
     AttrValue, PhysicalAttr, TupleDesc, deform, form_tuple, form_values, form_values_into,
 };
 pub use header::*;
-pub use key_stub::{MAX_STUB_DATA, StubSize, deform_stub, plain_stub_data, stub_size, verify_stub};
+pub use key_stub::{
+    KeySource, MAX_STUB_DATA, StubSize, deform_stub, plain_stub_data, stub_size, verify_stub,
+};
 pub use varlena::{
     COMPRESSED_HEADER, MAX_SHORT, MAX_VALUE_SIZE, ToastPointer, VARLENA_HEADER, plain_varlena_size,
 };
