@@ -157,25 +157,25 @@ fn main() {
     let mut control =
         VacuumControl { strategy: &mut strategy, on_page: &mut on_page, cancel: None };
     let start = Instant::now();
-    let stats = tree.bulk_delete(&mut |t| t.block.0 % 100 == 7, &mut control).unwrap();
+    let stats = tree.bulk_delete(&|t: base::Tid| t.block.0 % 100 == 7, &mut control).unwrap();
     println!("bulk delete md5, 1 %: {:?} for {}", start.elapsed(), stats.entries_removed);
-    let mut is_dead = |t: base::Tid| t.block.0 % 100 == 9;
+    let is_dead = |t: base::Tid| t.block.0 % 100 == 9;
     let start = Instant::now();
     let mut keys = RetailKeys::new();
     for n in (0..rows).filter(|n| n / 120 % 100 == 9) {
         hex(n, &mut key);
         tree.add_retail_key(&mut keys, &[Some(&key)], tid(n)).unwrap();
     }
-    let stats = tree.retail_delete(&mut keys, &mut is_dead, &mut control).unwrap();
+    let stats = tree.retail_delete(&mut keys, &is_dead, &mut control).unwrap();
     println!("retail delete md5, 1 %: {:?} for {}", start.elapsed(), stats.removed);
     let start = Instant::now();
     let mut keys = RetailKeys::new();
     for n in (0..rows).filter(|n| n / 120 % 100 == 9) {
         ids.add_retail_key(&mut keys, &[Some(&(n as i32).to_le_bytes())], tid(n)).unwrap();
     }
-    let stats = ids.retail_delete(&mut keys, &mut is_dead, &mut control).unwrap();
+    let stats = ids.retail_delete(&mut keys, &is_dead, &mut control).unwrap();
     println!("retail delete int4, 1 %: {:?} for {}", start.elapsed(), stats.removed);
     let start = Instant::now();
-    let stats = ids.bulk_delete(&mut |t| t.block.0 % 100 == 7, &mut control).unwrap();
+    let stats = ids.bulk_delete(&|t: base::Tid| t.block.0 % 100 == 7, &mut control).unwrap();
     println!("bulk delete int4, 1 %: {:?} for {}", start.elapsed(), stats.entries_removed);
 }

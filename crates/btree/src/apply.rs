@@ -7,9 +7,7 @@
 //! (docs/FORMAT.md). Each block of a record stands alone: none needs another page to be replayed.
 
 use base::{BlockNumber, Tid};
-use page::btree::{self as layout, Bytes, Item, Meta, PageMut, PageRef};
-use smallvec::SmallVec;
-use std::ops::Range;
+use page::btree::{self as layout, Bytes, Holes, Item, Meta, PageMut, PageRef};
 
 /// Bytes that say how one page changes.
 pub(crate) type Data = Vec<u8>;
@@ -115,21 +113,19 @@ pub(crate) fn contents<'a>(
     }
     out
 }
-/// Entries go, and of posting lists some addresses.
-pub(crate) fn delete(deleted: &[u16], updated: &[PostingUpdate], clear_cycle: bool) -> Data {
-    let mut out = Vec::with_capacity(6 + 2 * deleted.len());
+/// Entries go, and of posting lists (so many) some addresses: in `out`, whose memory is used again.
+pub(crate) fn delete(
+    out: &mut Data,
+    deleted: &[u8],
+    (updates, updated): (u16, &[u8]),
+    clear_cycle: bool,
+) {
+    out.clear();
     out.extend_from_slice(&[DELETE, u8::from(clear_cycle)]);
-    out.extend((deleted.len() as u16).to_le_bytes());
-    out.extend((updated.len() as u16).to_le_bytes());
-    for offset in deleted {
-        out.extend_from_slice(&offset.to_le_bytes());
-    }
-    for update in updated {
-        out.extend(update.offset.to_le_bytes());
-        out.extend((update.gone.len() as u16).to_le_bytes());
-        out.extend(update.gone.iter().flat_map(|i| i.to_le_bytes()));
-    }
-    out
+    out.extend(((deleted.len() / 2) as u16).to_le_bytes());
+    out.extend(updates.to_le_bytes());
+    out.extend_from_slice(deleted);
+    out.extend_from_slice(updated);
 }
 /// Runs of entries with equal keys become posting lists: (first line pointer, how many).
 pub(crate) fn deduplicate(runs: &[(u16, u16)]) -> Data {
@@ -155,14 +151,6 @@ pub(crate) fn set_deleted(xid: u64) -> Data {
 /// The next page of the chain above a half-dead leaf.
 pub(crate) fn set_top_parent(block: BlockNumber) -> Data {
     data(SET_TOP_PARENT, &[&block.0.to_le_bytes()])
-}
-
-/// Addresses that leave a posting list.
-#[derive(Debug)]
-pub(crate) struct PostingUpdate {
-    pub(crate) offset: u16,
-    /// Their indexes in the list, ascending.
-    pub(crate) gone: SmallVec<[u16; 4]>,
 }
 
 /// The left half of a split.
@@ -367,50 +355,35 @@ fn split_left(page: &mut PageMut<'_>, arguments: &mut Arguments<'_>) -> Result<(
 fn delete_items(page: &mut PageMut<'_>, arguments: &mut Arguments<'_>) -> Result<(), String> {
     let clear_cycle = arguments.take(1)?[0] != 0;
     let (deleted, updated) = (arguments.u16()?, arguments.u16()?);
-    let mut offsets = Vec::with_capacity(usize::from(deleted));
-    for _ in 0..deleted {
-        offsets.push(arguments.offset(page.as_ref(), 0)?);
-    }
-    if !offsets.is_sorted_by(|a, b| a < b) {
-        return Err("line pointers out of order".into());
-    }
-    let mut changes: Vec<(u16, Range<usize>)> = Vec::with_capacity(usize::from(deleted + updated));
-    changes.extend(offsets.iter().map(|o| (*o, 0..0)));
-    // The shortened entries, one after the other.
-    let mut bytes = Vec::new();
-    let mut kept: SmallVec<[Tid; 16]> = SmallVec::new();
-    for _ in 0..updated {
-        let offset = arguments.offset(page.as_ref(), 0)?;
-        let gone = arguments.u16()?;
-        let gone = arguments.take(usize::from(gone) * 2)?;
-        let mut next_gone =
-            gone.chunks_exact(2).map(|i| u16::from_le_bytes([i[0], i[1]])).peekable();
-        let item = page.as_ref().item(offset);
-        kept.clear();
-        for (i, tid) in (0u16..).zip(item.tids()) {
-            if next_gone.next_if_eq(&i).is_none() {
-                kept.push(tid);
+    let deleted = arguments.take(usize::from(deleted) * 2)?.as_chunks::<2>().0;
+    if let ([one], 0) = (deleted, updated) {
+        let offset = u16::from_le_bytes(*one);
+        if offset == 0 || offset > page.as_ref().count() {
+            return Err(format!("line pointer {offset} of {}", page.as_ref().count()));
+        }
+        page.remove(offset);
+    } else {
+        let mut holes = Holes::default();
+        let mut last = 0;
+        for offset in deleted {
+            let offset = u16::from_le_bytes(*offset);
+            if offset <= last || !page.give_up(&mut holes, offset) {
+                return Err(format!("line pointer {offset} can't be given up"));
+            }
+            last = offset;
+        }
+        for _ in 0..updated {
+            let (offset, gone) = (arguments.u16()?, arguments.u16()?);
+            let gone = arguments.take(usize::from(gone) * 2)?;
+            if page.as_ref().is_dead(offset) && gone.is_empty()
+                || !page.thin_out(&mut holes, offset, gone)
+            {
+                return Err(format!("posting list {offset} can't lose these addresses"));
             }
         }
-        if next_gone.next().is_some() {
-            return Err("addresses out of order".into());
+        if !page.close_holes(&holes) {
+            return Err("entries overlap".into());
         }
-        if kept.is_empty() || page.as_ref().is_dead(offset) && gone.is_empty() {
-            return Err("posting list left empty".into());
-        }
-        let start = bytes.len();
-        layout::append_posting(&mut bytes, item, &kept);
-        changes.push((offset, start..bytes.len()));
-    }
-    changes.sort_unstable_by_key(|c| c.0);
-    if changes.windows(2).any(|w| w[0].0 == w[1].0) {
-        return Err("an entry is changed twice".into());
-    }
-    match &changes[..] {
-        [] => {}
-        [(offset, range)] if range.is_empty() => page.remove(*offset),
-        [(offset, range)] => fits(page.replace(*offset, &bytes[range.clone()]))?,
-        _ => fits(page.rewrite(changes.iter().map(|(o, r)| (*o, &bytes[r.clone()]))))?,
     }
     if clear_cycle {
         page.set_cycle_id(0);
@@ -490,11 +463,11 @@ mod tests {
             let operations = [
                 insert(3, &item),
                 insert_posting(2, &item[..12.min(item.len())]),
-                delete(
-                    &[2, 5, 7],
-                    &[PostingUpdate { offset: 8, gone: smallvec::smallvec![0] }],
-                    true,
-                ),
+                {
+                    let mut data = Data::new();
+                    delete(&mut data, &[2, 0, 5, 0, 7, 0], (1, &[8, 0, 1, 0, 0, 0]), true);
+                    data
+                },
                 deduplicate(&[(3, 2), (9, 4)]),
                 half_dead(BlockNumber(4)),
                 unlink_child(5),

@@ -10,13 +10,13 @@
 //! Heap pages are read while the leaf is latched: index before heap. No clean-up lock is needed: only VACUUM
 //! frees heap addresses, and it visits every leaf (or finds it changed) after this.
 
-use crate::apply::{self, PostingUpdate};
+use crate::apply;
 use crate::insert::{Liveness, TupleLiveness};
 use crate::log::{Block, Change};
+use crate::removal::{Removal, each};
 use crate::tree::{Btree, WritePage};
 use base::{BlockNumber, Result, Tid};
 use page::btree::{self as layout, Item, PageRef};
-use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 
 /// The most bytes a merged entry takes.
@@ -57,12 +57,11 @@ impl Btree {
     /// Removes the entries whose line pointers say Dead.
     fn delete_known_dead(&self, page: &mut WritePage) {
         let view = page.view();
-        let dead: Vec<u16> =
-            (view.first_data()..=view.count()).filter(|o| view.is_dead(*o)).collect();
-        if !dead.is_empty() {
-            let data = apply::delete(&dead, &[], false);
-            self.execute(Change::Delete, &mut [Block::change(page, data)]);
+        let mut removal = Removal::default();
+        for offset in (view.first_data()..=view.count()).filter(|o| view.is_dead(*o)) {
+            removal.push_whole(view, offset);
         }
+        self.remove(Change::Delete, page, &mut removal, false);
     }
 
     /// Asks about the tuples of the heap blocks that hold most of the page's duplicates, and removes the entries
@@ -106,43 +105,11 @@ impl Btree {
         if dead.is_empty() {
             return Ok(());
         }
-        let (deleted, updated, _) = dead_entries(view, &mut |tid| dead.contains(&tid));
-        let data = apply::delete(&deleted, &updated, false);
-        self.execute(Change::Delete, &mut [Block::change(page, data)]);
+        let mut removal = Removal::default();
+        removal.find(view, |all, places| each(all, places, |tid| dead.contains(&tid)));
+        self.remove(Change::Delete, page, &mut removal, false);
         Ok(())
     }
-}
-
-/// The entries of a leaf that go, the posting lists that lose addresses, and how many addresses that is.
-#[inline]
-pub(crate) fn dead_entries<F: FnMut(Tid) -> bool + ?Sized>(
-    view: PageRef<'_>,
-    is_dead: &mut F,
-) -> (Vec<u16>, Vec<PostingUpdate>, u64) {
-    let (mut deleted, mut updated) = (Vec::new(), Vec::new());
-    let mut removed = 0;
-    for offset in view.first_data()..=view.count() {
-        let item = view.item(offset);
-        if !item.is_posting() {
-            if is_dead(item.tid()) {
-                if deleted.is_empty() {
-                    deleted.reserve_exact(usize::from(view.count() + 1 - offset));
-                }
-                deleted.push(offset);
-                removed += 1;
-            }
-            continue;
-        }
-        let gone: SmallVec<[u16; 4]> =
-            (0u16..).zip(item.tids()).filter(|(_, t)| is_dead(*t)).map(|(i, _)| i).collect();
-        removed += gone.len() as u64;
-        if gone.len() == item.tid_count() {
-            deleted.push(offset);
-        } else if !gone.is_empty() {
-            updated.push(PostingUpdate { offset, gone });
-        }
-    }
-    (deleted, updated, removed)
 }
 
 fn same_key(a: Item<'_>, b: Item<'_>) -> bool {

@@ -4,7 +4,7 @@
 //! Search, insert, split, build, scan, bulk and retail deletion, page deletion and replay of Lehman–Yao trees.
 //! Where to look: a search goes down (`tree`), an entry goes in (`insert`), a page splits (`split`, `split_point`), room
 //! is made without a split (`dedup`), a range is read (`scan`), an index is made at once (`build`, `sort`), dead entries go
-//! (`vacuum`, `retail`), an empty page goes (`delete_page`), a page is changed and logged (`log`, `apply`), a tree is checked (`verify`).
+//! (`vacuum`, `retail`, `removal`), an empty page goes (`delete_page`), a page is changed and logged (`log`, `apply`), a tree is checked (`verify`).
 //!
 //! # Layout
 //! [`page::btree`]; docs/FORMAT.md.
@@ -33,6 +33,7 @@ mod delete_page;
 mod insert;
 mod log;
 mod rehearse;
+mod removal;
 mod retail;
 mod scan;
 mod schema;
@@ -48,6 +49,7 @@ pub use build::BuildOutcome;
 pub use insert::{InsertOutcome, KeyConflict, Liveness, TupleLiveness, UniqueCheck};
 pub use log::{Change, redo};
 pub use rehearse::LeafRehearsal;
+pub use removal::DeadSet;
 pub use retail::{RetailKeys, RetailStats};
 pub use scan::{BtreeScan, Direction, ScanOptions, to_owned_values};
 pub use schema::{
@@ -55,5 +57,5 @@ pub use schema::{
 };
 pub use sort::{SortConfig, SortedStream, Sorter};
 pub use tree::{Btree, Context, Horizons};
-pub use vacuum::{IndexVacuumStats, VacuumControl};
+pub use vacuum::{BulkPass, IndexVacuumStats, VacuumControl};
 pub use verify::VerifyReport;

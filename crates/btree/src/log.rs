@@ -10,6 +10,7 @@
 //! (marked on the left half), a deletion at most its unlinking (the leaf is half-dead).
 
 use crate::apply;
+use crate::removal::Removal;
 use crate::tree::{Btree, WritePage};
 use base::{Error, Result, Xid};
 use buffer::{BufferPool, RedoPage};
@@ -98,6 +99,23 @@ impl<'a> Block<'a> {
 }
 
 impl Btree {
+    /// Removes from a leaf what `removal` holds, if anything.
+    pub(crate) fn remove(
+        &self,
+        change: Change,
+        page: &mut WritePage,
+        removal: &mut Removal,
+        clear_cycle: bool,
+    ) {
+        if removal.removed == 0 {
+            return;
+        }
+        let mut blocks = [Block::change(page, removal.data(clear_cycle))];
+        self.execute(change, &mut blocks);
+        let [block] = blocks;
+        removal.done(block.data);
+    }
+
     /// Changes these pages and logs it.
     pub(crate) fn execute(&self, change: Change, blocks: &mut [Block<'_>]) {
         let _critical = CriticalSection;

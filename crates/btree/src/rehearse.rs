@@ -2,8 +2,8 @@
 //! What bulk deletion would do to a block and log for it, found out on a copy: for EXPLAIN VACUUM.
 
 use crate::apply;
-use crate::dedup::dead_entries;
 use crate::log::Change;
+use crate::removal::{Removal, each};
 use crate::tree::Btree;
 use base::{BlockNumber, Fork, Result, Tid, Xid};
 use buffer::Strategy;
@@ -40,14 +40,14 @@ impl Btree {
         if view.is_new() || !view.is_sane() || !view.is_leaf() || view.is_ignored() {
             return Ok(None);
         }
-        let entries = (view.first_data()..=view.count()).map(|o| view.item(o).tid_count() as u64);
-        let mut out = LeafRehearsal { entries: entries.sum(), ..LeafRehearsal::default() };
-        let (deleted, updated, removed) = dead_entries(view, is_dead);
-        out.removed = removed;
+        let mut removal = Removal::default();
+        let entries = removal.find(view, |all, places| each(all, places, is_dead));
+        let removed = removal.removed;
+        let mut out = LeafRehearsal { entries, removed, ..LeafRehearsal::default() };
         if removed == 0 {
             return Ok(Some(out));
         }
-        let data = apply::delete(&deleted, &updated, true);
+        let data = removal.data(true);
         if let Err(what) = apply::apply(copy.bytes_mut(), &data) {
             return Err(self.corrupt(block, &what));
         }

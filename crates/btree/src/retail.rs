@@ -22,9 +22,8 @@
 //! One leaf's latch at a time, so that any number of threads may be at it, each with keys of its own, beside inserts, scans and
 //! splits. The caller holds no latch of any page (a pin of a heap page is fine) and no lock of rank 390 or more.
 
-use crate::apply::{self, PostingUpdate};
-use crate::dedup::dead_entries;
-use crate::log::{Block, Change};
+use crate::log::Change;
+use crate::removal::{DeadSet, Removal, pack};
 use crate::schema::{Bound, Edge, Value};
 use crate::tree::{Btree, WritePage};
 use crate::vacuum::VacuumControl;
@@ -201,18 +200,18 @@ impl Btree {
         f(Item(&entry))
     }
 
-    /// Removes these entries, which it sorts. `is_dead` names all tuples whose entries may go, those of the keys among them.
+    /// Removes these entries, which it sorts. `dead` are all tuples whose entries may go, those of the keys among them.
     ///
     /// # Errors
     /// I/O, corruption, cancellation, `control`'s.
     pub fn retail_delete(
         &self,
         keys: &mut RetailKeys,
-        is_dead: &mut dyn FnMut(Tid) -> bool,
+        dead: &dyn DeadSet,
         control: &mut VacuumControl<'_>,
     ) -> Result<RetailStats> {
         self.sort_keys(keys);
-        self.delete_sorted(keys, Some(is_dead), control)
+        self.delete_sorted(keys, Some(dead), control)
     }
 
     /// Removes exactly these entries, a batch of many, and forgets them, keeping their memory. Several threads may do so at once.
@@ -242,15 +241,15 @@ impl Btree {
     fn delete_sorted(
         &self,
         keys: &RetailKeys,
-        mut is_dead: Option<&mut dyn FnMut(Tid) -> bool>,
+        dead: Option<&dyn DeadSet>,
         control: &mut VacuumControl<'_>,
     ) -> Result<RetailStats> {
         let _visit = self.visit();
         let total = u32::try_from(keys.len()).unwrap_or(u32::MAX);
-        let mut stats = RetailStats::default();
+        let (mut stats, mut removal) = (RetailStats::default(), Removal::default());
         let mut i = 0;
         while i < keys.len() {
-            (control.on_page)(i as u32, total)?;
+            control.point(i as u32, total)?;
             let page = self.with_item(keys, keys.refs[i], |key| {
                 let values = self.key_values(key);
                 self.leaf_of(&self.schema.bound(&values, Edge::At(key.tid())), control)
@@ -261,7 +260,7 @@ impl Btree {
             };
             stats.leaves += 1;
             let end = self.keys_on(page.view(), keys, i);
-            self.delete_from_leaf(&mut page, keys, i..end, is_dead.as_deref_mut(), &mut stats);
+            self.delete_from_leaf(&mut page, keys, i..end, dead, &mut removal, &mut stats);
             i = end;
             if page.view().data_count() == 0 {
                 let block = page.block;
@@ -355,51 +354,42 @@ impl Btree {
         page: &mut WritePage,
         keys: &RetailKeys,
         range: std::ops::Range<usize>,
-        is_dead: Option<&mut (dyn FnMut(Tid) -> bool + '_)>,
+        dead: Option<&dyn DeadSet>,
+        removal: &mut Removal,
         stats: &mut RetailStats,
     ) {
         let view = page.view();
-        let mut by_address = None;
-        if let Some(is_dead) = is_dead
+        if let Some(dead) = dead
             && range.len() * ENTRIES_PER_SEARCH >= usize::from(view.data_count())
         {
-            let mut found = Sum::default();
-            let entries = dead_entries(view, &mut |tid| {
-                let dead = is_dead(tid);
-                if dead {
-                    found.add(tid);
-                }
-                dead
-            });
-            let mut wanted = Sum::default();
-            range.clone().for_each(|n| wanted.add(keys.tid(n)));
-            by_address = Some((entries, found == wanted));
-        }
-        let (deleted, updated, removed) = match by_address {
-            Some((entries, true)) => entries,
-            Some((entries, false)) => {
-                self.find_on_leaf(view, keys, range, &mut stats.missing);
-                entries
+            removal.find(view, |all, places| dead.find(all, places));
+            let (mut found, mut wanted) = (Sum::default(), Sum::default());
+            removal.found().for_each(|a| found.add(a));
+            range.clone().for_each(|n| wanted.add(pack(keys.tid(n))));
+            if found != wanted {
+                // Who is missing? What was found by address goes all the same.
+                self.find_on_leaf(view, keys, range, &mut Removal::default(), &mut stats.missing);
             }
-            None => self.find_on_leaf(view, keys, range, &mut stats.missing),
-        };
-        stats.removed += removed;
-        if removed > 0 {
-            let data = apply::delete(&deleted, &updated, false);
-            self.execute(Change::Vacuum, &mut [Block::change(page, data)]);
+        } else {
+            self.find_on_leaf(view, keys, range, removal, &mut stats.missing);
         }
+        stats.removed += removal.removed;
+        self.remove(Change::Vacuum, page, removal, false);
     }
 
-    /// The entries of the keys in `range`, as [`dead_entries`] gives them, each looked up; those not found are `missing`.
+    /// The entries of the keys in `range`, each looked up; those not found are `missing`.
     fn find_on_leaf(
         &self,
         view: PageRef<'_>,
         keys: &RetailKeys,
         range: std::ops::Range<usize>,
+        removal: &mut Removal,
         missing: &mut Vec<Tid>,
-    ) -> (Vec<u16>, Vec<PostingUpdate>, u64) {
-        // By line pointer: which addresses of it go.
-        let mut hits: Vec<(u16, u16)> = Vec::new();
+    ) {
+        removal.clear();
+        // Of the entry found last, which addresses of it go.
+        let mut hits: SmallVec<[u16; 16]> = SmallVec::new();
+        let mut hit_at = 0;
         let mut from = view.first_data();
         let near = range.len() * range.len() > usize::from(view.data_count());
         for n in range {
@@ -416,23 +406,24 @@ impl Btree {
                     && self.schema.compare(&bound, view.item(from)) == Ordering::Equal;
                 here.then(|| view.item(from).tids().position(|t| t == tid)).flatten()
             });
-            match found {
-                Some(index) => hits.push((from, index as u16)),
-                None => missing.push(tid),
+            let Some(index) = found else {
+                missing.push(tid);
+                continue;
+            };
+            if from != hit_at {
+                if !hits.is_empty() {
+                    removal.push(view, hit_at, hits.iter().copied());
+                }
+                hits.clear();
+                hit_at = from;
+            }
+            if hits.last() != Some(&(index as u16)) {
+                hits.push(index as u16);
             }
         }
-        hits.dedup();
-        let (mut deleted, mut updated) = (Vec::new(), Vec::new());
-        for group in hits.chunk_by(|a, b| a.0 == b.0) {
-            let offset = group[0].0;
-            if group.len() == view.item(offset).tid_count() {
-                deleted.push(offset);
-            } else {
-                let gone = group.iter().map(|(_, i)| *i).collect();
-                updated.push(PostingUpdate { offset, gone });
-            }
+        if !hits.is_empty() {
+            removal.push(view, hit_at, hits.iter().copied());
         }
-        (deleted, updated, hits.len() as u64)
     }
 
     /// The number of levels above the leaves and of blocks: what a planner needs.
@@ -453,8 +444,8 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, tid: Tid) {
-        let n = u64::from(tid.block.0) << 16 | u64::from(tid.offset.0);
+    fn add(&mut self, address: u64) {
+        let n = address;
         self.count += 1;
         self.plain = self.plain.wrapping_add(n);
         let n = (n ^ n >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -136,9 +136,6 @@ impl WritePage {
     pub(crate) fn view(&self) -> PageRef<'_> {
         PageRef(self.guard.bytes())
     }
-    pub(crate) fn unlock(self) -> PinnedPage {
-        self.guard.unlock()
-    }
 }
 
 /// Where a descent went down: internal pages from the root on, with the line pointer followed.

@@ -1,21 +1,33 @@
 //! # Purpose
 //! Bulk deletion: one pass over the file, in physical order, taking out the entries whose tuples are
-//! dead, then the pages left empty; and finding pages that can be reused.
+//! dead, then the pages left empty; and finding pages that can be reused. Several threads may share a pass.
+//!
+//! # Layout
+//! The file as long as it is when the pass begins is cut into stretches, which the threads take in turn from a counter; what
+//! splits add behind it meanwhile is passed over by one thread after all others are done ([`BulkPass::finish`]).
 //!
 //! # Invariants
-//! Entries that a split moves to a block already passed are not missed: while the pass runs, splits put its cycle
-//! id on both halves, and a page with that id whose right sibling has a smaller number sends the pass back to that one. A
-//! leaf is changed under its clean-up lock, so that an index-only scan that holds a pin finds its addresses unused.
+//! - Entries that a split moves to a block already passed are not missed: while the pass runs, splits put its cycle
+//!   id on both halves, and a page with that id sends whoever visits it on to its right sibling, unless that is sure to be
+//!   visited later: it is in a stretch that nobody has taken yet, further on in the visitor's own, or behind the end that the file
+//!   had. The counter is read with the page latched, so after the split; who takes the sibling's stretch does so after that. A
+//!   page may be visited twice, which does no harm; a visit that clears a page's id has been sent on by it before.
+//! - Who looks at the addresses of an entry it has copied finds the heap tuple dead, or the leaf changed
+//!   (`BtreeScan::leaf_unchanged`; docs/decisions/0014): so entries go under the leaf's latch alone, and nobody waits for scans' pins.
+//! - Nothing found on a page is remembered beyond its latch.
+//!
+//! # Locks
+//! One latch at a time. Pages are deleted by one thread at a time (`delete_page`), under a [`Btree::visit`].
 
 use crate::apply;
-use crate::dedup::dead_entries;
 use crate::log::{Block, Change};
+use crate::removal::{DeadSet, Removal};
 use crate::tree::{Btree, WritePage};
 use base::sync::CancelFlag;
-use base::{BlockNumber, Fork, Result, Tid};
+use base::{BlockNumber, Fork, Result};
 use buffer::{PinnedPage, ReadStream, Strategy};
 use page::btree::{self as layout, NO_BLOCK};
-use std::sync::atomic::Ordering as Memory;
+use std::sync::atomic::{AtomicU32, Ordering as Memory};
 
 /// How a pass over the index behaves towards others.
 pub struct VacuumControl<'a> {
@@ -23,9 +35,23 @@ pub struct VacuumControl<'a> {
     pub strategy: &'a mut Strategy,
     /// Called for every block: (done, in all). Throttles, reports progress, stops by failing.
     pub on_page: &'a mut dyn FnMut(u32, u32) -> Result<()>,
-    /// Ends waits for clean-up locks.
+    /// Asked at every page.
     pub cancel: Option<&'a CancelFlag>,
 }
+
+impl VacuumControl<'_> {
+    pub(crate) fn point(&mut self, done: u32, all: u32) -> Result<()> {
+        if let Some(cancel) = self.cancel {
+            cancel.check()?;
+        }
+        (self.on_page)(done, all)
+    }
+}
+
+/// A shared pass has about so many stretches for each thread, of at least and at most so many blocks.
+const STRETCHES: u32 = 16;
+const STRETCH_MIN: u32 = 32;
+const STRETCH_MAX: u32 = 512;
 
 /// What VACUUM's report says of an index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -46,12 +72,24 @@ pub struct IndexVacuumStats {
     pub pages_free: u32,
 }
 
-/// One pass's state.
-struct Pass<'a> {
-    cycle_id: u16,
-    strategy: &'a mut Strategy,
-    cancel: Option<&'a CancelFlag>,
-    stats: &'a mut IndexVacuumStats,
+/// A pass over an index that several threads may share: each calls [`BulkPass::work`], then, when all are done, one
+/// [`BulkPass::finish`].
+pub struct BulkPass<'a> {
+    tree: &'a Btree,
+    cycle: Cycle<'a>,
+    /// How long the file was.
+    len: u32,
+    stretch: u32,
+    /// Up to here the blocks are taken.
+    next: AtomicU32,
+}
+
+/// A thread's part of a pass.
+struct Part<'p, 'a> {
+    pass: &'p BulkPass<'a>,
+    dead: Option<&'p dyn DeadSet>,
+    removal: Removal,
+    stats: IndexVacuumStats,
 }
 
 /// Takes the cycle id back however the pass ends.
@@ -71,16 +109,32 @@ impl Drop for Cycle<'_> {
 }
 
 impl Btree {
-    /// Removes the entries of the tuples that `is_dead` names. One at a time runs on an index.
+    /// Removes the entries of the tuples in `dead`. One at a time runs on an index.
     ///
     /// # Errors
     /// I/O, corruption, cancellation, `control`'s.
     pub fn bulk_delete(
         &self,
-        is_dead: &mut dyn FnMut(Tid) -> bool,
+        dead: &dyn DeadSet,
         control: &mut VacuumControl<'_>,
     ) -> Result<IndexVacuumStats> {
-        self.pass(Some(is_dead), control)
+        self.pass(Some(dead), control)
+    }
+
+    /// Begins a pass that so many threads will share. One at a time runs on an index.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn begin_bulk(&self, threads: u32) -> Result<BulkPass<'_>> {
+        let cycle = Cycle::start(self);
+        // After the id is known: a page that a split added before is seen, one added later is behind the end.
+        let len = self.rel.len_blocks(Fork::Main)?.0;
+        let stretch = if threads > 1 {
+            (len / (threads * STRETCHES)).clamp(STRETCH_MIN, STRETCH_MAX)
+        } else {
+            len.max(1)
+        };
+        Ok(BulkPass { tree: self, cycle, len, stretch, next: AtomicU32::new(1) })
     }
 
     /// The end of a VACUUM: looks for reusable pages if no pass did and it is worth it, and keeps the books.
@@ -131,46 +185,127 @@ impl Btree {
 
     fn pass(
         &self,
-        mut is_dead: Option<&mut dyn FnMut(Tid) -> bool>,
+        dead: Option<&dyn DeadSet>,
         control: &mut VacuumControl<'_>,
     ) -> Result<IndexVacuumStats> {
-        let cycle = Cycle::start(self);
-        let mut stats = IndexVacuumStats::default();
-        let mut block = 1;
-        loop {
-            // Splits during the pass make the file longer.
-            let len = self.rel.len_blocks(Fork::Main)?.0;
-            if block >= len {
-                stats.pages = len;
-                self.shared.free_known.store(true, Memory::SeqCst);
-                break;
-            }
-            self.pass_range(block, len, cycle.1, &mut is_dead, control, &mut stats)?;
-            block = len;
-        }
-        Ok(stats)
+        let pass = self.begin_bulk(1)?;
+        let stats = pass.part(dead, control)?;
+        pass.end(dead, stats, control)
+    }
+}
+
+impl IndexVacuumStats {
+    /// With what another thread counted in the same pass.
+    pub fn add(&mut self, other: &IndexVacuumStats) {
+        self.entries_removed += other.entries_removed;
+        self.entries += other.entries;
+        self.pages_newly_deleted += other.pages_newly_deleted;
+    }
+}
+
+impl BulkPass<'_> {
+    /// Takes stretches until there are none; returns what this thread counted.
+    ///
+    /// # Errors
+    /// I/O, corruption, cancellation, `control`'s: the other threads stop soon.
+    pub fn work(
+        &self,
+        dead: &dyn DeadSet,
+        control: &mut VacuumControl<'_>,
+    ) -> Result<IndexVacuumStats> {
+        self.part(Some(dead), control).inspect_err(|_| self.stop())
     }
 
-    /// The pass over the blocks from `from` to before `to`, read ahead.
-    fn pass_range(
-        &self,
-        from: u32,
-        to: u32,
-        cycle_id: u16,
-        is_dead: &mut Option<&mut dyn FnMut(Tid) -> bool>,
+    /// What was added behind the end meanwhile; `stats` are all threads' together, all of which are done without an error.
+    ///
+    /// # Errors
+    /// I/O, corruption, cancellation, `control`'s.
+    pub fn finish(
+        self,
+        dead: &dyn DeadSet,
+        stats: IndexVacuumStats,
         control: &mut VacuumControl<'_>,
-        stats: &mut IndexVacuumStats,
+    ) -> Result<IndexVacuumStats> {
+        self.end(Some(dead), stats, control)
+    }
+
+    /// Nobody takes any more.
+    pub fn stop(&self) {
+        self.next.store(self.len, Memory::SeqCst);
+    }
+
+    fn take(&self) -> Option<std::ops::Range<u32>> {
+        let begin = self.next.fetch_add(self.stretch, Memory::SeqCst).min(self.len);
+        let end = begin.saturating_add(self.stretch).min(self.len);
+        (begin < end).then_some(begin..end)
+    }
+
+    fn part(
+        &self,
+        dead: Option<&dyn DeadSet>,
+        control: &mut VacuumControl<'_>,
+    ) -> Result<IndexVacuumStats> {
+        let stats = IndexVacuumStats::default();
+        let mut part = Part { pass: self, dead, removal: Removal::default(), stats };
+        let _visit = self.tree.visit();
+        while let Some(stretch) = self.take() {
+            part.stretch(stretch, control)?;
+        }
+        Ok(part.stats)
+    }
+
+    fn end(
+        &self,
+        dead: Option<&dyn DeadSet>,
+        stats: IndexVacuumStats,
+        control: &mut VacuumControl<'_>,
+    ) -> Result<IndexVacuumStats> {
+        let mut part = Part { pass: self, dead, removal: Removal::default(), stats };
+        let _visit = self.tree.visit();
+        let mut from = self.len;
+        loop {
+            // Splits during the pass make the file longer.
+            let len = self.tree.rel.len_blocks(Fork::Main)?.0;
+            if from >= len {
+                part.stats.pages = len;
+                break;
+            }
+            part.stretch(from..len, control)?;
+            from = len;
+        }
+        let shared = &self.tree.shared;
+        shared.free_known.store(true, Memory::SeqCst);
+        part.stats.pages_deleted = shared.free.lock().len() as u32;
+        part.stats.pages_free = self.tree.count_free().min(part.stats.pages_deleted);
+        Ok(part.stats)
+    }
+
+    /// Is a block certain to be visited after this, by whoever stands at `at` in a stretch that ends before `end`?
+    fn comes_later(&self, block: BlockNumber, at: BlockNumber, end: u32) -> bool {
+        if at.0 >= self.len {
+            return block > at;
+        }
+        block > at && block.0 < end || block.0 >= self.next.load(Memory::SeqCst).min(self.len)
+    }
+}
+
+impl Part<'_, '_> {
+    /// The pass over some blocks, read ahead.
+    fn stretch(
+        &mut self,
+        blocks: std::ops::Range<u32>,
+        control: &mut VacuumControl<'_>,
     ) -> Result<()> {
         let strategy = std::mem::replace(control.strategy, Strategy::Normal);
-        let blocks = (from..to).map(BlockNumber);
-        let mut stream = ReadStream::new(&self.rel, Fork::Main, strategy, blocks);
+        let end = blocks.end;
+        let tree = self.pass.tree;
+        let mut stream =
+            ReadStream::new(&tree.rel, Fork::Main, strategy, blocks.map(BlockNumber));
         let mut walk = || {
             while let Some(pinned) = stream.next() {
                 let pinned = pinned?;
-                (control.on_page)(pinned.block().0, to)?;
-                let mut pass =
-                    Pass { cycle_id, strategy: stream.strategy(), cancel: control.cancel, stats };
-                self.pass_block(pinned, is_dead, &mut pass)?;
+                control.point(pinned.block().0, end)?;
+                self.block(pinned, end, stream.strategy())?;
             }
             Ok(())
         };
@@ -180,113 +315,66 @@ impl Btree {
     }
 
     /// One block of the pass, and those that splits of it went to.
-    fn pass_block(
-        &self,
-        pinned: PinnedPage,
-        is_dead: &mut Option<&mut dyn FnMut(Tid) -> bool>,
-        pass: &mut Pass<'_>,
-    ) -> Result<()> {
+    fn block(&mut self, pinned: PinnedPage, end: u32, strategy: &mut Strategy) -> Result<()> {
+        let tree = self.pass.tree;
         let scan_block = pinned.block();
-        let mut block = scan_block;
-        let mut first = Some(pinned);
-        let stats = &mut *pass.stats;
-        while block != NO_BLOCK {
-            let pinned = match first.take() {
-                Some(pinned) => pinned,
-                None => self.rel.pin(Fork::Main, block, pass.strategy)?,
-            };
-            let going_back = block != scan_block;
-            let mut go_back_to = NO_BLOCK;
-            let mut empty = false;
-            let leaf = {
-                let guard = pinned.read();
-                let view = layout::PageRef(guard.bytes());
-                if view.is_new() || view.is_sane() && view.has(layout::DELETED) {
-                    if going_back {
-                        return Ok(());
-                    }
-                    stats.pages_deleted += 1;
-                    stats.pages_free += u32::from(self.is_recyclable(view));
-                    let xid = if view.is_new() { 0 } else { view.deleted_xid() };
-                    self.shared.free.lock().insert(block, xid);
-                    return Ok(());
-                }
-                if !view.is_sane() {
-                    return Err(self.corrupt(block, "contains corrupted page"));
-                }
-                empty = view.has(layout::HALF_DEAD) || empty;
-                view.is_leaf() && !view.has(layout::HALF_DEAD)
-            };
-            if leaf {
-                let mut page = self.cleanup_lock(pinned, pass.cancel)?;
-                let view = page.view();
-                if view.is_ignored() || !view.is_leaf() {
-                    return Ok(());
-                }
-                if going_back && view.cycle_id() != pass.cycle_id {
-                    return Ok(());
-                }
-                if view.cycle_id() == pass.cycle_id
-                    && !view.has(layout::SPLIT_END)
-                    && !view.is_rightmost()
-                    && view.next().0 < scan_block.0
-                {
-                    go_back_to = view.next();
-                }
-                if let Some(is_dead) = is_dead {
-                    let (removed, left) = self.delete_dead(&mut page, *is_dead);
-                    stats.entries_removed += removed;
-                    stats.entries += left;
-                } else {
-                    stats.entries += (view.first_data()..=view.count())
-                        .map(|o| view.item(o).tid_count() as u64)
-                        .sum::<u64>();
-                }
-                empty = page.view().data_count() == 0;
-            }
-            if empty && !going_back {
-                let gone = self.delete_page(block)?;
-                stats.pages_newly_deleted += gone.len() as u32;
-                // Those further on are counted when the pass gets there.
-                stats.pages_deleted += gone.iter().filter(|b| **b <= scan_block).count() as u32;
-            }
-            block = go_back_to;
-        }
-        Ok(())
-    }
-
-    /// The page latched for writing, with nobody else holding a pin.
-    pub(crate) fn cleanup_lock(
-        &self,
-        pinned: PinnedPage,
-        cancel: Option<&CancelFlag>,
-    ) -> Result<WritePage> {
         let mut pinned = pinned;
         loop {
-            let page = self.write_pinned(pinned);
-            if page.guard.is_sole_pin() {
-                return Ok(page);
+            let block = pinned.block();
+            let going_back = block != scan_block;
+            let mut page = tree.write_pinned(pinned);
+            let view = page.view();
+            if view.is_new() || view.is_sane() && view.has(layout::DELETED) {
+                if !going_back {
+                    let xid = if view.is_new() { 0 } else { view.deleted_xid() };
+                    tree.shared.free.lock().insert(block, xid);
+                }
+                return Ok(());
             }
-            pinned = page.unlock();
-            drop(pinned.cleanup_or_cancel(cancel)?);
+            if !view.is_sane() {
+                return Err(tree.corrupt(block, "contains corrupted page"));
+            }
+            let mut next = NO_BLOCK;
+            let empty = if view.has(layout::HALF_DEAD) {
+                true
+            } else if view.is_leaf() {
+                let cycle = self.pass.cycle.1;
+                if view.cycle_id() == cycle {
+                    if !view.has(layout::SPLIT_END)
+                        && !view.is_rightmost()
+                        && !self.pass.comes_later(view.next(), scan_block, end)
+                    {
+                        next = view.next();
+                    }
+                } else if going_back {
+                    return Ok(());
+                }
+                self.leaf(&mut page);
+                page.view().data_count() == 0
+            } else {
+                false
+            };
+            drop(page);
+            if empty && !going_back {
+                self.stats.pages_newly_deleted += tree.delete_page(block)?.len() as u32;
+            }
+            if next == NO_BLOCK {
+                return Ok(());
+            }
+            pinned = tree.rel.pin(Fork::Main, next, strategy)?;
         }
     }
 
-    /// Removes a leaf's dead entries; returns how many, and how many are left.
-    fn delete_dead(
-        &self,
-        page: &mut WritePage,
-        is_dead: &mut dyn FnMut(Tid) -> bool,
-    ) -> (u64, u64) {
-        let mut all = 0;
-        let (deleted, updated, removed) = dead_entries(page.view(), &mut |tid| {
-            all += 1;
-            is_dead(tid)
+    /// Removes a leaf's dead entries.
+    fn leaf(&mut self, page: &mut WritePage) {
+        let (dead, removal) = (self.dead, &mut self.removal);
+        let entries = removal.find(page.view(), |all, places| {
+            if let Some(dead) = dead {
+                dead.find(all, places);
+            }
         });
-        if removed > 0 {
-            let data = apply::delete(&deleted, &updated, true);
-            self.execute(Change::Vacuum, &mut [Block::change(page, data)]);
-        }
-        (removed, all - removed)
+        self.stats.entries_removed += removal.removed;
+        self.stats.entries += entries - removal.removed;
+        self.pass.tree.remove(Change::Vacuum, page, removal, true);
     }
 }

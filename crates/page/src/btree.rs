@@ -18,9 +18,11 @@
 //! Entries are not aligned (an int4 entry takes 12 bytes, not 16), and a posting list's first address is
 //! also in the entry's header.
 
+mod compact;
 mod dump;
 mod tuple;
 
+pub use compact::Holes;
 pub use dump::{dump, verify};
 pub use tuple::{
     Attributes, Item, MAX_COLUMNS, MAX_ITEM_SIZE, POSTING_COUNT_MAX, append_posting, form,
@@ -169,7 +171,7 @@ impl<'a> PageRef<'a> {
     /// Line pointer `offset`, raw; 0 if there is none.
     #[inline]
     pub fn line_pointer(self, offset: u16) -> u32 {
-        let at = HEADER + usize::from(offset).wrapping_sub(1).wrapping_mul(4);
+        let at = HEADER.wrapping_add(usize::from(offset).wrapping_sub(1).wrapping_mul(4));
         if at <= SIZE - 4 && offset > 0 { u32_at(self.0, at) } else { 0 }
     }
     /// True if the line pointer says that the entry is dead.
@@ -208,6 +210,29 @@ impl<'a> PageRef<'a> {
         } else {
             i64::from_le_bytes(*entry[1..].first_chunk()?)
         })
+    }
+    /// Appends the heap addresses of all data entries of a leaf, as block << 16 | line pointer, in order. True if some entry has several.
+    pub fn addresses(self, out: &mut Vec<u64>) -> bool {
+        let (first, count) = (usize::from(self.first_data()), usize::from(self.count()));
+        let pointers = &self.0[HEADER..HEADER + count * 4];
+        let pointers = pointers.get((first - 1) * 4..).unwrap_or_default().as_chunks::<4>().0;
+        let mut postings = false;
+        out.reserve(pointers.len());
+        for (i, lp) in pointers.iter().enumerate() {
+            let start = (u32::from_le_bytes(*lp) & 0x7FFF) as usize;
+            let word = self.0.get(start..).and_then(|b| b.first_chunk::<8>()).map_or(0, |b| {
+                u64::from_le_bytes(*b)
+            });
+            // Block, line pointer, and the word that says posting list.
+            if word >> 48 & u64::from(tuple::POSTING) == 0 {
+                out.push(word << 16 & 0xFFFF_FFFF_0000 | word >> 32 & 0xFFFF);
+            } else {
+                postings = true;
+                let tids = self.item((first + i) as u16).tids();
+                out.extend(tids.map(|t| u64::from(t.block.0) << 16 | u64::from(t.offset.0)));
+            }
+        }
+        postings
     }
     /// The high key, if there is one.
     #[inline]
@@ -410,20 +435,7 @@ impl PageMut<'_> {
     }
     /// Moves the entries below `start` up by `len`, over the `len` bytes at `start`.
     fn close_gap(&mut self, start: usize, len: usize) {
-        let upper = usize::from(u16_at(self.0, 28));
-        // Of a damaged line pointer only the pointer goes.
-        if start < upper || start + len > SPECIAL {
-            return;
-        }
-        self.0.copy_within(upper..start, upper + len);
-        for i in 0..usize::from(self.as_ref().count()) {
-            let at = HEADER + i * 4;
-            let lp = u32_at(self.0, at);
-            if ((lp & 0x7FFF) as usize) < start {
-                self.put_u32(at, lp.wrapping_add(len as u32));
-            }
-        }
-        self.put_u16(28, (upper + len) as u16);
+        compact::close_gap(self.0, start, len);
     }
     /// Removes one entry.
     pub fn remove(&mut self, offset: u16) {
@@ -433,42 +445,6 @@ impl PageMut<'_> {
         self.0.copy_within(at + 4..end, at);
         self.put_u16(26, end as u16 - 4);
         self.close_gap((lp & 0x7FFF) as usize, (lp >> 17) as usize);
-    }
-    /// Removes the entries at `offsets`, which ascend, in one pass over the page.
-    pub fn remove_many(&mut self, offsets: &[u16]) {
-        if let [one] = offsets {
-            return self.remove(*one);
-        }
-        let fits = self.rewrite(offsets.iter().map(|o| (*o, &[][..])));
-        debug_assert!(fits, "fewer entries take no more room");
-    }
-    /// Gives the entries named, whose line pointers ascend, other bytes, in one pass over the page: one without bytes goes, the others become
-    /// Normal. False, with the page half done, if they do not fit.
-    #[must_use]
-    pub fn rewrite<'a>(&mut self, changes: impl Iterator<Item = (u16, &'a [u8])>) -> bool {
-        let mut changes = changes.peekable();
-        let before: Bytes = *self.0;
-        let before = PageRef(&before);
-        let (mut lower, mut upper) = (HEADER, SPECIAL);
-        for offset in 1..=before.count() {
-            let changed = changes.next_if(|(o, _)| *o == offset);
-            let (item, dead) = match changed {
-                Some((_, [])) => continue,
-                Some((_, bytes)) => (bytes, false),
-                None => (before.item(offset).0, before.is_dead(offset)),
-            };
-            if upper < lower + 4 + item.len() {
-                return false;
-            }
-            upper -= item.len();
-            self.0[upper..upper + item.len()].copy_from_slice(item);
-            let lp = line_pointer(upper, item.len());
-            self.put_u32(lower, if dead { lp | LP_DEAD << 15 } else { lp });
-            lower += 4;
-        }
-        self.put_u16(26, lower as u16);
-        self.put_u16(28, upper as u16);
-        true
     }
     /// Removes all entries; links and flags stay.
     pub fn clear_items(&mut self) {

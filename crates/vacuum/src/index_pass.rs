@@ -26,13 +26,13 @@ use txn::Backend;
 
 /// What a vacuum asks of an index.
 pub trait IndexVacuum: Send + Sync {
-    /// Removes the entries of the rows that `is_dead` names, in one pass.
+    /// Removes the entries of the rows in `dead`, in one pass.
     ///
     /// # Errors
     /// I/O, corruption, cancellation.
     fn bulk_delete(
         &self,
-        is_dead: &mut dyn FnMut(Tid) -> bool,
+        dead: &DeadItems,
         control: &mut VacuumControl<'_>,
     ) -> Result<IndexVacuumStats>;
 
@@ -45,14 +45,14 @@ pub trait IndexVacuum: Send + Sync {
     /// Adds the keys of `more` after those of `keys`.
     fn append_retail_keys(&self, keys: &mut RetailKeys, more: RetailKeys);
 
-    /// Removes the entries of these keys; `is_dead` names all rows whose entries may go.
+    /// Removes the entries of these keys; `dead` are all rows whose entries may go.
     ///
     /// # Errors
     /// I/O, corruption, cancellation.
     fn retail_delete(
         &self,
         keys: &mut RetailKeys,
-        is_dead: &mut dyn FnMut(Tid) -> bool,
+        dead: &DeadItems,
         control: &mut VacuumControl<'_>,
     ) -> Result<RetailStats>;
 
@@ -100,10 +100,10 @@ pub trait IndexVacuum: Send + Sync {
 impl IndexVacuum for Btree {
     fn bulk_delete(
         &self,
-        is_dead: &mut dyn FnMut(Tid) -> bool,
+        dead: &DeadItems,
         control: &mut VacuumControl<'_>,
     ) -> Result<IndexVacuumStats> {
-        Btree::bulk_delete(self, is_dead, control)
+        Btree::bulk_delete(self, dead, control)
     }
     fn add_retail_key(&self, keys: &mut RetailKeys, values: &[Value<'_>], tid: Tid) -> Result<()> {
         Btree::add_retail_key(self, keys, values, tid)
@@ -114,10 +114,10 @@ impl IndexVacuum for Btree {
     fn retail_delete(
         &self,
         keys: &mut RetailKeys,
-        is_dead: &mut dyn FnMut(Tid) -> bool,
+        dead: &DeadItems,
         control: &mut VacuumControl<'_>,
     ) -> Result<RetailStats> {
-        Btree::retail_delete(self, keys, is_dead, control)
+        Btree::retail_delete(self, keys, dead, control)
     }
     fn retail_batch(
         &self,
@@ -447,12 +447,11 @@ fn vacuum_one(
     keys: Option<RetailKeys>,
     control: &mut VacuumControl<'_>,
 ) -> Result<Outcome> {
-    let mut is_dead = dead.tester();
     let Some(mut keys) = keys else {
-        let stats = index.bulk_delete(&mut is_dead, control)?;
+        let stats = index.bulk_delete(dead, control)?;
         return Ok(Outcome { stats, method: IndexMethod::Bulk, missing: 0 });
     };
-    let retail = index.retail_delete(&mut keys, &mut is_dead, control)?;
+    let retail = index.retail_delete(&mut keys, dead, control)?;
     drop(keys);
     if retail.missing.is_empty() {
         let stats = IndexVacuumStats {
@@ -465,7 +464,7 @@ fn vacuum_one(
         return Ok(Outcome { stats, method: IndexMethod::Retail, missing: 0 });
     }
     base::stop_point!("vacuum.retail_missed");
-    let mut stats = index.bulk_delete(&mut is_dead, control)?;
+    let mut stats = index.bulk_delete(dead, control)?;
     stats.entries_removed += retail.removed;
     stats.pages_newly_deleted += retail.pages_deleted;
     Ok(Outcome { stats, method: IndexMethod::Bulk, missing: retail.missing.len() })

@@ -44,9 +44,9 @@ fn storm_once(
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
                 with_control(|c| {
-                    tree.bulk_delete(&mut |t| t >= tid(100_000) && t.offset.0 % 2 == 0, c)
+                    tree.bulk_delete(&|t: base::Tid| t >= tid(100_000) && t.offset.0.is_multiple_of(2), c)
                 });
-                with_control(|c| tree.bulk_delete(&mut |t| t >= tid(100_000), c));
+                with_control(|c| tree.bulk_delete(&|t: base::Tid| t >= tid(100_000), c));
                 db.advance_horizon();
             }
         });
@@ -67,7 +67,7 @@ fn storm_once(
             stop.store(true, Ordering::Relaxed);
         });
     });
-    with_control(|c| tree.bulk_delete(&mut |t| t >= tid(100_000), c));
+    with_control(|c| tree.bulk_delete(&|t: base::Tid| t >= tid(100_000), c));
     let report = tree.verify().unwrap();
     assert_eq!((report.entries, report.incomplete_splits), (u64::from(FIXED), 0));
 }
@@ -178,12 +178,12 @@ fn queue(pad: usize, retail: bool) {
                     for n in from..to {
                         tree.add_retail_key(&mut keys, &[Some(&key(n))], tid(n)).unwrap();
                     }
-                    let mut is_dead = |t| number(t) < to;
-                    let stats = with_control(|c| tree.retail_delete(&mut keys, &mut is_dead, c));
+                    let is_dead = |t: base::Tid| number(t) < to;
+                    let stats = with_control(|c| tree.retail_delete(&mut keys, &is_dead, c));
                     assert_eq!(stats.removed, u64::from(to - from));
                     assert!(stats.missing.is_empty());
                 } else {
-                    with_control(|c| tree.bulk_delete(&mut |t| number(t) < to, c));
+                    with_control(|c| tree.bulk_delete(&|t: base::Tid| number(t) < to, c));
                 }
                 db.horizons.advance();
             }

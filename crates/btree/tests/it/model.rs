@@ -149,15 +149,15 @@ fn run_once(seed: u64, columns: Vec<KeyColumn>, range: u64, pad: usize, steps: u
                         .collect()
                 };
                 let stats = if random.below(2) == 0 {
-                    with_control(|c| tree.bulk_delete(&mut |t| gone.contains(&t), c))
+                    with_control(|c| tree.bulk_delete(&|t: base::Tid| gone.contains(&t), c))
                         .entries_removed
                 } else {
                     let mut keys = RetailKeys::new();
                     for r in model.rows.iter().filter(|r| gone.contains(&r.1)) {
                         tree.add_retail_key(&mut keys, &row(&r.0), r.1).unwrap();
                     }
-                    let mut is_dead = |t| gone.contains(&t);
-                    let stats = with_control(|c| tree.retail_delete(&mut keys, &mut is_dead, c));
+                    let is_dead = |t: base::Tid| gone.contains(&t);
+                    let stats = with_control(|c| tree.retail_delete(&mut keys, &is_dead, c));
                     assert!(stats.missing.is_empty());
                     stats.removed
                 };
@@ -201,7 +201,7 @@ fn run_once(seed: u64, columns: Vec<KeyColumn>, range: u64, pad: usize, steps: u
     // Everything goes; the tree is left with little.
     // The last child of a parent can go only when it is alone: a pass per level.
     for _ in 0..8 {
-        with_control(|c| tree.bulk_delete(&mut |_| true, c));
+        with_control(|c| tree.bulk_delete(&|_: base::Tid| true, c));
     }
     let report = tree.verify().unwrap();
     assert_eq!(report.entries, 0);

@@ -79,7 +79,7 @@ fn work(
                 let mut on_page = |_, _| Ok(());
                 let mut control =
                     VacuumControl { strategy: &mut strategy, on_page: &mut on_page, cancel: None };
-                w.tree.bulk_delete(&mut |t| e.deleting.contains(&t), &mut control)?;
+                w.tree.bulk_delete(&|t: base::Tid| e.deleting.contains(&t), &mut control)?;
                 w.horizons.next.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
                 w.horizons.advance();
             }

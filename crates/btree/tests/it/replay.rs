@@ -39,7 +39,7 @@ fn work(
         if step % 150 == 149 {
             live.sort();
             let gone: HashSet<_> = live.drain(..live.len() * 2 / 3).map(|l| l.1).collect();
-            with_control(|c| tree.bulk_delete(&mut |t| gone.contains(&t), c));
+            with_control(|c| tree.bulk_delete(&|t: base::Tid| gone.contains(&t), c));
             db.advance_horizon();
         }
     }
@@ -128,7 +128,7 @@ fn crash_after_any_record(seed: u64) {
             let key = format!("{:06}z{}", n, "q".repeat(300));
             tree.insert(&[Some(key.as_bytes())], tid(100_000 + n), UniqueCheck::No).unwrap();
         }
-        with_control(|c| tree.bulk_delete(&mut |_| false, c));
+        with_control(|c| tree.bulk_delete(&|_: base::Tid| false, c));
         let report = tree.verify().unwrap();
         // A split amid duplicates of one key may have met no insertion.
         assert!(report.incomplete_splits <= 1 && report.half_dead == 0, "from {stop}: {report:?}");

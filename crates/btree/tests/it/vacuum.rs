@@ -25,7 +25,7 @@ fn a_queue_keeps_its_size() {
         }
         let keep_from = tid(high + 380);
         high += 400;
-        let stats = with_control(|c| tree.bulk_delete(&mut |t| t < keep_from, c));
+        let stats = with_control(|c| tree.bulk_delete(&|t: base::Tid| t < keep_from, c));
         assert!(stats.pages_newly_deleted > 10, "{stats:?}");
         let stats = with_control(|c| tree.cleanup(Some(stats), c));
         assert_eq!(stats.entries, 20);
@@ -52,7 +52,7 @@ fn deleted_pages_wait_for_old_snapshots() {
         scan.next().unwrap();
     }
     let before = len(&tree);
-    with_control(|c| tree.bulk_delete(&mut |t| t < tid(900), c));
+    with_control(|c| tree.bulk_delete(&|t: base::Tid| t < tid(900), c));
     for n in 1000..1400 {
         tree.insert(&[Some(&key(n))], tid(n), UniqueCheck::No).unwrap();
     }
@@ -93,8 +93,8 @@ fn retail_finds_what_is_there_and_names_what_is_not() {
         let elsewhere = *left.difference(&gone).next().unwrap();
         add(9999, elsewhere);
         let dead: BTreeSet<_> = gone.iter().map(|n| tid(*n)).collect();
-        let mut is_dead = |t| dead.contains(&t);
-        let stats = with_control(|c| tree.retail_delete(&mut keys, &mut is_dead, c));
+        let is_dead = |t: base::Tid| dead.contains(&t);
+        let stats = with_control(|c| tree.retail_delete(&mut keys, &is_dead, c));
         assert_eq!(stats.removed, gone.len() as u64);
         assert_eq!(stats.missing, [tid(77_777), tid(elsewhere)]);
         left.retain(|n| !gone.contains(n));
@@ -145,8 +145,8 @@ fn retail_deletion_of_every_kind_of_key() {
                 tree.add_retail_key(&mut keys, &support_row(row), tid(*n)).unwrap();
             }
             let dead: BTreeSet<_> = gone.iter().map(|(_, n)| tid(*n)).collect();
-            let mut is_dead = |t| dead.contains(&t);
-            let stats = with_control(|c| tree.retail_delete(&mut keys, &mut is_dead, c));
+            let is_dead = |t: base::Tid| dead.contains(&t);
+            let stats = with_control(|c| tree.retail_delete(&mut keys, &is_dead, c));
             assert_eq!((stats.removed, stats.missing.len()), (gone.len() as u64, 0), "{name}");
             left -= stats.removed;
             some_deleted += stats.pages_deleted;

@@ -59,7 +59,9 @@ fn page_insert_replace_remove() {
                 if gone.is_empty() {
                     continue;
                 }
-                p.remove_many(&gone);
+                let mut holes = Holes::default();
+                assert!(gone.iter().all(|g| p.give_up(&mut holes, *g)));
+                assert!(p.close_holes(&holes));
                 for g in gone.iter().rev() {
                     model.remove(usize::from(*g) - 1);
                 }
@@ -82,4 +84,53 @@ fn damaged_pages_are_named() {
     assert!(PageMut(&mut bytes).push(&[0; 12]));
     bytes[HEADER] ^= 0x55;
     assert!(verify(&bytes).is_err());
+}
+
+/// Lists lose some, all or all but one of their addresses, and plain entries go with them.
+#[test]
+fn posting_lists_lose_addresses() {
+    let mut x = 99u64;
+    let mut random = move |n: usize| {
+        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (x >> 33) as usize % n
+    };
+    for _ in 0..2000 {
+        let mut bytes = [0u8; SIZE];
+        let mut p = PageMut(&mut bytes);
+        p.init(0, LEAF);
+        let mut model: Vec<(Vec<u8>, Vec<Tid>)> = Vec::new();
+        for n in 0..random(80) as u32 {
+            let key = vec![b'k'; 1 + random(40)];
+            let mut item = Vec::new();
+            form(&mut item, &[-1], &[Some(&key)], tid(n * 100));
+            let tids: Vec<Tid> = (0..1 + random(6) as u32).map(|i| tid(n * 100 + i)).collect();
+            let at = random(model.len() + 1);
+            if p.insert(at as u16 + 1, &form_posting(Item(&item), &tids)) {
+                model.insert(at, (key, tids));
+            }
+        }
+        let mut holes = Holes::default();
+        let (mut deleted, mut thinned) = (Vec::new(), Vec::new());
+        for (offset, (_, tids)) in (1u16..).zip(&mut model) {
+            let gone: Vec<usize> = (0..tids.len()).filter(|_| random(3) == 0).collect();
+            if gone.len() == tids.len() {
+                deleted.push(offset);
+            } else if !gone.is_empty() {
+                let bytes: Vec<u8> = gone.iter().flat_map(|g| (*g as u16).to_le_bytes()).collect();
+                thinned.push((offset, bytes));
+            }
+            let mut i = 0;
+            tids.retain(|_| (!gone.contains(&i), i += 1).0);
+        }
+        assert!(deleted.iter().all(|o| p.give_up(&mut holes, *o)));
+        assert!(thinned.iter().all(|(o, gone)| p.thin_out(&mut holes, *o, gone)));
+        assert!(p.close_holes(&holes));
+        model.retain(|(_, tids)| !tids.is_empty());
+        let got: Vec<(Vec<u8>, Vec<Tid>)> = (1..=p.as_ref().count())
+            .map(|o| p.as_ref().item(o))
+            .map(|i| (i.attributes(&[-1]).next().unwrap().unwrap().to_vec(), i.tids().collect()))
+            .collect();
+        assert_eq!(got, model);
+        verify(p.0).unwrap();
+    }
 }

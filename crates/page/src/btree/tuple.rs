@@ -17,7 +17,7 @@ pub const MAX_COLUMNS: usize = 32;
 pub const POSTING_COUNT_MAX: usize = 0xFFF;
 
 const HAS_NULLS: u16 = 0x8000;
-const POSTING: u16 = 0x4000;
+pub(super) const POSTING: u16 = 0x4000;
 const PIVOT: u16 = 0x2000;
 const PIVOT_TID: u16 = 0x1000;
 const COUNT: u16 = 0x0FFF;
@@ -252,6 +252,40 @@ pub fn append_posting(out: &mut Vec<u8>, model: Item<'_>, tids: &[Tid]) {
         out.extend(tids.iter().flat_map(|t| t.to_bytes()));
     }
     header(&mut out[start..], tids.first().copied().unwrap_or(Tid::INVALID), info);
+}
+
+/// Takes addresses out of the posting list in `entry`: those with these indexes in it (two bytes each), which ascend. Returns how many bytes it
+/// takes now, the first of `entry`; `None` if it is no such list, or nothing would be left. One address makes a plain entry.
+pub(super) fn thin_out(entry: &mut [u8], gone: &[u8]) -> Option<usize> {
+    let item = Item(entry);
+    let (count, key_len) = (item.tid_count(), item.key_bytes().len());
+    if !item.is_posting() || 8 + key_len + count * 6 != entry.len() {
+        return None;
+    }
+    let mut gone = gone.chunks_exact(2).map(|i| usize::from(u16::from_le_bytes([i[0], i[1]])));
+    let list = 8 + key_len;
+    let (mut kept, mut next) = (0, gone.next());
+    for i in 0..count {
+        if next == Some(i) {
+            next = gone.next();
+            continue;
+        }
+        if kept < i {
+            let from = list + i * 6;
+            entry.copy_within(from..from + 6, list + kept * 6);
+        }
+        kept += 1;
+    }
+    // An index beyond the list, or out of order, is left over.
+    if kept == 0 || next.is_some() {
+        return None;
+    }
+    entry.copy_within(list..list + 6, 0);
+    let nulls = u16::from_le_bytes([entry[6], entry[7]]) & HAS_NULLS;
+    let (info, len) =
+        if kept == 1 { (nulls, list) } else { (nulls | POSTING | kept as u16, list + kept * 6) };
+    entry[6..8].copy_from_slice(&info.to_le_bytes());
+    Some(len)
 }
 
 /// The plain entry `item` with another heap address, or the pivot with another child.

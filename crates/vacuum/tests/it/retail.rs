@@ -137,7 +137,9 @@ fn what_is_not_found_by_its_key_is_looked_for_everywhere() {
         cancel: None,
     };
     w.change(|k| k == 7 || k == 8, None);
-    w.indexes[0].bulk_delete(&mut |t| t == tid, &mut control).unwrap();
+    let mut dead = vacuum::DeadItems::new();
+    dead.add(tid.block, &[tid.offset]);
+    w.indexes[0].bulk_delete(&dead, &mut control).unwrap();
     let r = w.vacuum(&ON);
     assert_eq!(methods(&r), [BULK, RETAIL]);
     assert_eq!(r.indexes[0].missing, 1);
