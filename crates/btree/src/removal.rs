@@ -123,12 +123,7 @@ impl Removal {
     /// The change, in memory that [`Removal::done`] takes back.
     pub(crate) fn data(&mut self, clear_cycle: bool) -> apply::Data {
         let mut data = std::mem::take(&mut self.data);
-        apply::delete(
-            &mut data,
-            &self.deleted,
-            (self.updates, &self.updated),
-            clear_cycle,
-        );
+        apply::delete(&mut data, &self.deleted, (self.updates, &self.updated), clear_cycle);
         data
     }
     pub(crate) fn done(&mut self, data: apply::Data) {

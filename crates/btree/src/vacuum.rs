@@ -299,8 +299,7 @@ impl Part<'_, '_> {
         let strategy = std::mem::replace(control.strategy, Strategy::Normal);
         let end = blocks.end;
         let tree = self.pass.tree;
-        let mut stream =
-            ReadStream::new(&tree.rel, Fork::Main, strategy, blocks.map(BlockNumber));
+        let mut stream = ReadStream::new(&tree.rel, Fork::Main, strategy, blocks.map(BlockNumber));
         let mut walk = || {
             while let Some(pinned) = stream.next() {
                 let pinned = pinned?;

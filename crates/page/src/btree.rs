@@ -220,9 +220,11 @@ impl<'a> PageRef<'a> {
         out.reserve(pointers.len());
         for (i, lp) in pointers.iter().enumerate() {
             let start = (u32::from_le_bytes(*lp) & 0x7FFF) as usize;
-            let word = self.0.get(start..).and_then(|b| b.first_chunk::<8>()).map_or(0, |b| {
-                u64::from_le_bytes(*b)
-            });
+            let word = self
+                .0
+                .get(start..)
+                .and_then(|b| b.first_chunk::<8>())
+                .map_or(0, |b| u64::from_le_bytes(*b));
             // Block, line pointer, and the word that says posting list.
             if word >> 48 & u64::from(tuple::POSTING) == 0 {
                 out.push(word << 16 & 0xFFFF_FFFF_0000 | word >> 32 & 0xFFFF);

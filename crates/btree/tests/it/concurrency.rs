@@ -44,7 +44,10 @@ fn storm_once(
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
                 with_control(|c| {
-                    tree.bulk_delete(&|t: base::Tid| t >= tid(100_000) && t.offset.0.is_multiple_of(2), c)
+                    tree.bulk_delete(
+                        &|t: base::Tid| t >= tid(100_000) && t.offset.0.is_multiple_of(2),
+                        c,
+                    )
                 });
                 with_control(|c| tree.bulk_delete(&|t: base::Tid| t >= tid(100_000), c));
                 db.advance_horizon();
