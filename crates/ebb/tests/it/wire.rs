@@ -122,6 +122,48 @@ fn errors_of_the_extended_protocol() {
 }
 
 #[test]
+fn parameters_in_utility_statements() {
+    let server = server(&[]);
+    let mut client = server.connect().unwrap();
+    table(&mut client, 10);
+    let mut run = |sql: &str| {
+        let mut batch = Batch::default();
+        batch.parse("", sql, &[]).describe_statement("").bind("", "", &[], &[Some(b"3")], &[]);
+        batch.execute("", 0).sync();
+        client.send(&batch).unwrap();
+        let outcome = client.finish().unwrap();
+        assert_eq!(outcome.error(), None, "{sql}");
+        assert!(outcome.events.contains(&Event::Parameters(vec![23])), "{sql}: {outcome:?}");
+        outcome
+    };
+    let outcome = run("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT v FROM t WHERE id <= $1");
+    let first = outcome.rows()[0][0].clone().unwrap();
+    assert!(first.contains("rows=3"), "{first}");
+    run("EXPLAIN (ANALYZE, COSTS OFF) UPDATE t SET v = 'new' WHERE id = $1");
+    assert_eq!(run("CREATE TABLE u AS SELECT id FROM t WHERE id < $1").tags(), ["SELECT 2"]);
+    client.run("BEGIN").unwrap();
+    let mut batch = Batch::default();
+    batch.parse("", "DECLARE c CURSOR FOR SELECT id FROM t WHERE id > $1 ORDER BY id", &[]);
+    batch.bind("", "", &[], &[Some(b"7")], &[]).execute("", 0).sync();
+    client.send(&batch).unwrap();
+    assert_eq!(client.finish().unwrap().error(), None);
+    assert_eq!(client.simple("FETCH ALL FROM c").unwrap().rows().len(), 3);
+    client.run("COMMIT").unwrap();
+    assert_eq!(client.value("SELECT v FROM t WHERE id = 3").unwrap(), "new");
+    client.run("PREPARE p AS SELECT * FROM t WHERE id < $1").unwrap();
+    let shown = client.value("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE p(5)").unwrap();
+    assert!(shown.contains("rows=4"), "{shown}");
+    for sql in ["EXPLAIN SELECT $1::int", "CREATE TABLE w AS SELECT $1::int", "SELECT $1::int"] {
+        assert_eq!(client.simple(sql).unwrap().sqlstate(), "42P02", "{sql}");
+    }
+    let mut batch = Batch::default();
+    batch.parse("", "CREATE MATERIALIZED VIEW m AS SELECT $1::int", &[]);
+    batch.bind("", "", &[], &[Some(b"7")], &[]).execute("", 0).sync();
+    client.send(&batch).unwrap();
+    assert_eq!(client.finish().unwrap().sqlstate(), "0A000");
+}
+
+#[test]
 fn copy_in_and_out() {
     let server = server(&[]);
     let mut client = server.connect().unwrap();

@@ -55,10 +55,7 @@ impl Ddl<'_> {
     /// Analyses a query for a view or table.
     pub(super) fn analyse_for(&self, parsed: &Parsed, what: &str) -> Result<Query> {
         let env = Rc::clone(self.session.env());
-        let mut params = ParamTypes::fixed(Vec::new());
-        if parsed.max_param > 0 {
-            bail!(UNDEFINED_PARAMETER, "there is no parameter $1");
-        }
+        let mut params = ParamTypes::fixed(self.arguments.types.to_vec());
         let query = analyse::analyse(parsed, self.state(), &mut params, env.as_ref())?;
         if query.command != crate::query::Command::Select {
             bail!(FEATURE_NOT_SUPPORTED, "{what} must not contain data-modifying statements");
@@ -113,6 +110,12 @@ impl Ddl<'_> {
             end: self.source.len(),
             max_param: 0,
         };
+        if statement.materialized_view && !self.arguments.types.is_empty() {
+            bail!(
+                FEATURE_NOT_SUPPORTED,
+                "materialized views may not be defined using bound parameters"
+            );
+        }
         let query = self.analyse_for(&parsed, "CREATE TABLE AS")?;
         let what = if statement.materialized_view {
             "CREATE MATERIALIZED VIEW"
@@ -179,7 +182,7 @@ impl Ddl<'_> {
         writer.bulk(false);
         let (mut tuples, mut tids): (Vec<Vec<u8>>, Vec<base::Tid>) = (Vec::new(), Vec::new());
         let (mut n, mut rows) = (0, 0u64);
-        self.session.stream_query(query, &mut |row: &[Datum]| {
+        self.session.stream_query(query, self.arguments.values, &mut |row: &[Datum]| {
             if tuples.len() == n {
                 tuples.push(Vec::new());
             }

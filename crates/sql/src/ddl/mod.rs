@@ -43,7 +43,7 @@ pub mod view;
 use crate::client::{Client, Notice, Severity};
 use crate::parse::ast::ObjectName;
 use crate::parse::utility::RoleName;
-use crate::session::{Session, SessionState};
+use crate::session::{Arguments, Session, SessionState};
 use base::{Oid, Result, SqlState, bail};
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{CatalogView, Table};
@@ -58,6 +58,8 @@ pub struct Ddl<'a> {
     pub client: &'a mut dyn Client,
     /// The statement's source, for positions.
     pub source: Arc<str>,
+    /// The parameters of the query in it.
+    pub arguments: Arguments<'a>,
 }
 
 impl Ddl<'_> {

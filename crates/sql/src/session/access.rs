@@ -3,6 +3,7 @@
 use super::portal::PortalState;
 use super::transaction::Block;
 use super::{Portal, Session};
+use crate::analyse::ParamTypes;
 use crate::client::OutputColumn;
 use crate::parse::Parsed;
 use base::Result;
@@ -24,7 +25,7 @@ impl Session {
         parsed: Parsed,
         sink: &mut dyn FnMut(&[OutputColumn], Option<&[Datum]>) -> Result<()>,
     ) -> Result<u64> {
-        let prepared = Rc::new(self.prepare(parsed, &[])?);
+        let prepared = Rc::new(self.prepare(parsed, ParamTypes::fixed(Vec::new()))?);
         let columns = prepared.columns.clone().unwrap_or_default();
         let mut portal = Portal::new(Rc::clone(&prepared), Vec::new(), prepared.columns.clone());
         self.start_portal(&mut portal)?;
@@ -89,12 +90,14 @@ impl Session {
     pub(crate) fn stream_query(
         &mut self,
         query: crate::query::Query,
+        params: &[Datum],
         sink: &mut dyn FnMut(&[Datum]) -> Result<()>,
     ) -> Result<()> {
-        let plan = std::sync::Arc::new(super::prepared::plan_query(&query, self, &[])?);
+        let plan = std::sync::Arc::new(super::prepared::plan_query(&query, self, params)?);
         super::run::lock_plan(&self.state, &plan)?;
         let executor = crate::exec::Executor::new(plan)?;
-        let mut execution = super::Execution::start(executor, &self.state, &self.env, Vec::new())?;
+        let mut execution =
+            super::Execution::start(executor, &self.state, &self.env, params.to_vec())?;
         execution.run(0, sink)?;
         Ok(())
     }

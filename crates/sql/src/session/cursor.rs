@@ -5,8 +5,10 @@
 //! read from there.
 
 use super::portal::{KeptRows, PortalState};
+use super::prepared::Arguments;
 use super::utility::UtilityDone;
 use super::{Portal, Session};
+use crate::analyse::ParamTypes;
 use crate::parse::utility::{DeclareCursor, Fetch, FetchDirection};
 use crate::parse::{Parsed, Statement};
 use base::{Result, bail};
@@ -27,6 +29,7 @@ impl Session {
         &mut self,
         declare: &DeclareCursor,
         source: &Arc<str>,
+        arguments: Arguments<'_>,
     ) -> Result<UtilityDone> {
         if !declare.hold {
             self.require_block("DECLARE CURSOR")?;
@@ -41,14 +44,15 @@ impl Session {
             end: declare.query_span.1 as usize,
             max_param: 0,
         };
-        let prepared = Rc::new(self.prepare(parsed, &[])?);
+        let params = ParamTypes::fixed(arguments.types.to_vec());
+        let prepared = Rc::new(self.prepare(parsed, params)?);
         let mut columns = prepared.columns.clone();
         if declare.binary {
             for column in columns.iter_mut().flat_map(Rc::make_mut) {
                 column.format = 1;
             }
         }
-        let mut portal = Portal::new(Rc::clone(&prepared), Vec::new(), columns);
+        let mut portal = Portal::new(Rc::clone(&prepared), arguments.values.to_vec(), columns);
         portal.is_cursor = true;
         portal.hold = declare.hold;
         portal.scroll = declare.scroll != Some(false);

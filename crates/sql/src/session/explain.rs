@@ -3,58 +3,48 @@
 //! # Differs from PostgreSQL
 //! Buffers are told for the whole statement, not node by node.
 
-use super::prepared::plan_query;
+use super::prepared::{Arguments, plan_query};
 use super::run::{exec_context, lock_plan, work_mem_bytes};
 use super::{Session, SessionEnv};
 use crate::analyse::{self, ParamTypes};
 use crate::exec::{Executor, NodeStats};
+use crate::parse::Statement;
 use crate::parse::utility::{Explain, UtilityStatement};
-use crate::parse::{Parsed, Statement};
 use crate::plan::Plan;
 use crate::plan::explain::{ExplainOptions, explain_json, explain_text};
 use base::{Result, bail};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use types::Datum;
 
 /// The lines that EXPLAIN returns.
 pub(super) fn explain(
     session: &mut Session,
     explain: &Explain,
     source: &Arc<str>,
+    arguments: Arguments<'_>,
 ) -> Result<Vec<String>> {
     let options = options(explain)?;
-    let parsed = match &explain.statement {
-        Statement::Query(_) => Parsed {
-            statement: explain.statement.clone(),
-            source: Arc::clone(source),
-            start: 0,
-            end: source.len(),
-            max_param: 0,
-        },
+    let query = match &explain.statement {
+        Statement::Query(query) => query,
         Statement::Utility(utility) => match utility.as_ref() {
             UtilityStatement::Vacuum(vacuum) => {
                 let (analyze, json) = (options.plan.analyze, options.json);
                 return session.explain_vacuum(vacuum, source, analyze, json);
             }
-            UtilityStatement::DeclareCursor(declare) => Parsed {
-                statement: Statement::Query(declare.query.clone()),
-                source: Arc::clone(source),
-                start: 0,
-                end: source.len(),
-                max_param: 0,
+            UtilityStatement::DeclareCursor(declare) => &declare.query,
+            UtilityStatement::CreateTableAs(create) => match &create.statement {
+                Statement::Query(query) => query,
+                Statement::Utility(_) => {
+                    return Err(base::Error::unsupported("CREATE TABLE AS EXECUTE"));
+                }
             },
-            UtilityStatement::CreateTableAs(create) => Parsed {
-                statement: create.statement.clone(),
-                source: Arc::clone(source),
-                start: 0,
-                end: source.len(),
-                max_param: 0,
-            },
-            UtilityStatement::Execute { name, .. } => {
+            UtilityStatement::Execute { name, args } => {
+                let started = Instant::now();
                 let prepared = session.statement(name)?;
+                let values = session.execute_arguments(name, &prepared, args, source)?;
                 let plan = session.locked_plan(&prepared)?;
-                let env = std::rc::Rc::clone(session.env());
-                return Ok(shown(&plan, &options, &[], &env, None));
+                return explain_plan(session, plan, &options, &values, started.elapsed());
             }
             _ => bail!(SYNTAX_ERROR, "EXPLAIN takes a query"),
         },
@@ -62,13 +52,24 @@ pub(super) fn explain(
     let started = Instant::now();
     let state = std::rc::Rc::clone(session.state());
     let env = std::rc::Rc::clone(session.env());
-    let mut params = ParamTypes::fixed(Vec::new());
-    let query = analyse::analyse(&parsed, state.as_ref(), &mut params, env.as_ref())?;
-    let plan = Arc::new(plan_query(&query, session, &[])?);
+    let mut params = ParamTypes::fixed(arguments.types.to_vec());
+    let query = analyse::analyse_query(query, source, state.as_ref(), &mut params, env.as_ref())?;
+    let plan = Arc::new(plan_query(&query, session, arguments.values)?);
     lock_plan(&state, &plan)?;
-    let planning = started.elapsed();
+    explain_plan(session, plan, &options, arguments.values, started.elapsed())
+}
+
+/// Shows a plan whose relations are locked; runs it first with ANALYZE.
+fn explain_plan(
+    session: &Session,
+    plan: Arc<Plan>,
+    options: &Options,
+    params: &[Datum],
+    planning: Duration,
+) -> Result<Vec<String>> {
+    let (state, env) = (session.state(), session.env());
     if !options.plan.analyze {
-        return Ok(shown(&plan, &options, &[], &env, None));
+        return Ok(shown(&plan, options, &[], env, None));
     }
     let txn = state.txn()?;
     if super::run::plan_writes(&plan) && txn.is_read_only() {
@@ -79,7 +80,7 @@ pub(super) fn explain(
     }
     let mut executor = Executor::instrumented(Arc::clone(&plan))?;
     let snapshot = txn.take_snapshot();
-    let cx = exec_context(&state, &env, &txn, snapshot, &[], work_mem_bytes(&state));
+    let cx = exec_context(state, env, &txn, snapshot, params, work_mem_bytes(state));
     let before = buffer::my_usage();
     let began = Instant::now();
     executor.start(&cx)?;
@@ -87,7 +88,7 @@ pub(super) fn explain(
     let execution = began.elapsed();
     let usage = buffer::my_usage() - before;
     let measured = Measured { usage, planning, execution };
-    Ok(shown(&plan, &options, &executor.stats(), &env, Some(&measured)))
+    Ok(shown(&plan, options, &executor.stats(), env, Some(&measured)))
 }
 
 /// What EXPLAIN was asked for.

@@ -5,6 +5,7 @@ use super::prepared::Prepared;
 use super::simple::send_notices;
 use super::transaction::Block;
 use super::{Portal, Session};
+use crate::analyse::ParamTypes;
 use crate::client::{Client, ExecuteOutcome, OutputColumn};
 use crate::parse;
 use crate::parse::utility::UtilityStatement;
@@ -37,7 +38,8 @@ impl Session {
                 if self.block != Block::Failed {
                     self.ensure_transaction()?;
                 }
-                self.prepare(parsed, param_types)?
+                let given = param_types.iter().map(|o| Oid(*o)).collect();
+                self.prepare(parsed, ParamTypes::variable(given))?
             }
         };
         self.state.statements.borrow_mut().insert(name.to_owned(), Rc::new(prepared));

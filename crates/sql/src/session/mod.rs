@@ -26,7 +26,7 @@ mod utility;
 
 pub use alter_system::AUTO_CONF;
 pub use portal::Portal;
-pub use prepared::Prepared;
+pub use prepared::{Arguments, Prepared};
 pub use run::Execution;
 pub use state::{CurrentRole, OpenRelation, SessionEnv, SessionState};
 

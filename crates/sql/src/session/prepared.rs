@@ -4,6 +4,7 @@ use super::state::SessionState;
 use super::{Session, SessionEnv};
 use crate::analyse::{self, ParamTypes};
 use crate::client::OutputColumn;
+use crate::parse::ast::QueryStatement;
 use crate::parse::utility::UtilityStatement;
 use crate::parse::{Parsed, Statement};
 use crate::plan::{self, Plan};
@@ -50,6 +51,15 @@ pub struct Prepared {
     analysed: RefCell<Option<Analysed>>,
     /// An executor instance that has run this plan and can run it again.
     pub(super) spare: RefCell<Option<super::run::SpareExecutor>>,
+}
+
+/// The parameters of a utility statement, which the query in it may use: types and values.
+#[derive(Clone, Copy, Default)]
+pub struct Arguments<'a> {
+    /// Types of `$1` and on.
+    pub types: &'a [Oid],
+    /// Values, as many.
+    pub values: &'a [types::Datum],
 }
 
 impl Prepared {
@@ -207,14 +217,12 @@ pub(super) fn output_column(name: &str, ty: TypeRef, origin: (u32, i32)) -> Outp
 }
 
 impl Session {
-    /// Analyses `parsed`. Parameters whose types are 0 are inferred.
-    pub(super) fn prepare(&mut self, parsed: Parsed, given: &[u32]) -> Result<Prepared> {
+    /// Analyses `parsed`, which may have the parameters that `params` allows.
+    pub(super) fn prepare(&mut self, parsed: Parsed, mut params: ParamTypes) -> Result<Prepared> {
         let text: Arc<str> = Arc::from(parsed.text());
         let parsed = Arc::new(parsed);
         let state = Rc::clone(&self.state);
         if let Statement::Query(_) = &parsed.statement {
-            let given: Vec<Oid> = given.iter().map(|o| Oid(*o)).collect();
-            let mut params = ParamTypes::variable(given);
             let env: Rc<SessionEnv> = Rc::clone(&self.env);
             let (generation, search_path) = (state.catalog.generation(), state.search_path_names());
             let query = analyse::analyse(&parsed, state.as_ref(), &mut params, env.as_ref())?;
@@ -229,6 +237,31 @@ impl Session {
             return Ok(prepared);
         }
         let columns = self.utility_columns(&parsed)?;
-        Ok(Prepared::of(text, Some(parsed), given.iter().map(|o| Oid(*o)).collect(), columns))
+        if parsed.max_param > 0
+            && let Some(query) = query_within(&parsed.statement)
+        {
+            let env: Rc<SessionEnv> = Rc::clone(&self.env);
+            analyse::analyse_query(
+                query,
+                &parsed.source,
+                state.as_ref(),
+                &mut params,
+                env.as_ref(),
+            )?;
+        }
+        Ok(Prepared::of(text, Some(parsed), params.types, columns))
+    }
+}
+
+/// The query in a utility statement that may have parameters: EXPLAIN's, a cursor's, CREATE TABLE AS's.
+fn query_within(statement: &Statement) -> Option<&QueryStatement> {
+    match statement {
+        Statement::Query(query) => Some(query),
+        Statement::Utility(utility) => match utility.as_ref() {
+            UtilityStatement::Explain(explain) => query_within(&explain.statement),
+            UtilityStatement::DeclareCursor(declare) => Some(&declare.query),
+            UtilityStatement::CreateTableAs(create) => query_within(&create.statement),
+            _ => None,
+        },
     }
 }

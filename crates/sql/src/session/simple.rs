@@ -8,6 +8,7 @@ use super::portal::PortalState;
 use super::prepared::Prepared;
 use super::transaction::Block;
 use super::{Portal, Session};
+use crate::analyse::ParamTypes;
 use crate::client::Client;
 use crate::parse::utility::{TransactionStatement, UtilityStatement};
 use crate::parse::{self, Parsed, Statement};
@@ -125,7 +126,7 @@ impl Session {
             if count == 1 && self.block != Block::Failed {
                 self.keep_template(&parsed)?;
             }
-            let prepared = Rc::new(self.prepare(parsed, &[])?);
+            let prepared = Rc::new(self.prepare(parsed, ParamTypes::fixed(Vec::new()))?);
             if count == 1 && prepared.is_query() {
                 let path = self.state.search_path_names();
                 let generation = self.state.catalog.generation();
@@ -232,8 +233,8 @@ impl Session {
             {
                 return Err(error);
             }
-            let types: Vec<u32> = prepared.params.iter().map(|t| t.0).collect();
-            let again = Rc::new(self.prepare(parsed, &types)?);
+            let types = ParamTypes::fixed(prepared.params.clone());
+            let again = Rc::new(self.prepare(parsed, types)?);
             portal = Portal::new(Rc::clone(&again), params, again.columns.clone());
             self.start_portal(&mut portal)?;
         }

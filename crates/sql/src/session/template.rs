@@ -12,6 +12,7 @@
 
 use super::Session;
 use super::prepared::Prepared;
+use crate::analyse::ParamTypes;
 use crate::parse::ast::{
     Expr, ExprKind, ObjectName, QueryStatement, Select, SelectBody, SetClause, TableRef,
 };
@@ -177,8 +178,8 @@ impl Session {
             return Ok(());
         }
         changed.max_param = u32::try_from(params).unwrap_or(u32::MAX);
-        let types = vec![oids::INT4.0; params];
-        let Ok(prepared) = self.prepare(changed, &types) else { return Ok(()) };
+        let types = ParamTypes::variable(vec![oids::INT4; params]);
+        let Ok(prepared) = self.prepare(changed, types) else { return Ok(()) };
         if prepared.params.iter().any(|t| *t != oids::INT4) || prepared.params.len() != params {
             return Ok(());
         }

@@ -1,9 +1,9 @@
 //! Statements that are not queries: where each is carried out.
 
-use super::prepared::output_column;
+use super::prepared::{Arguments, output_column};
 use super::run::exec_context;
 use super::{Portal, Prepared, Session};
-use crate::analyse;
+use crate::analyse::{self, ParamTypes};
 use crate::client::{Client, OutputColumn};
 use crate::ddl::Ddl;
 use crate::parse::utility::{
@@ -94,7 +94,7 @@ impl Session {
         &mut self,
         statement: &U,
         prepared: &Rc<Prepared>,
-        _params: &[Datum],
+        params: &[Datum],
         client: &mut dyn Client,
     ) -> Result<UtilityDone> {
         if !allowed_read_only(statement) && self.state.txn()?.is_read_only() {
@@ -104,6 +104,7 @@ impl Session {
                 command_name(statement)
             );
         }
+        let arguments = Arguments { types: &prepared.params, values: params };
         let source = match &prepared.parsed {
             Some(parsed) => Arc::clone(&parsed.source),
             None => Arc::clone(&prepared.text),
@@ -147,10 +148,10 @@ impl Session {
                     Ok(UtilityDone::tag("DEALLOCATE ALL"))
                 }
             },
-            U::DeclareCursor(declare) => self.declare_cursor(declare, &source),
+            U::DeclareCursor(declare) => self.declare_cursor(declare, &source, arguments),
             U::Fetch(fetch) => self.fetch(fetch),
             U::Close(name) => self.close_cursor(name.as_deref()),
-            U::Explain(explain) => self.explain(explain, &source),
+            U::Explain(explain) => self.explain(explain, &source, arguments),
             U::Discard(kind) => self.discard(*kind),
             U::Checkpoint { .. } => {
                 self.checkpoint()?;
@@ -180,7 +181,7 @@ impl Session {
             U::Unsupported { what } => Err(base::Error::unsupported(what)),
             U::Transaction(_) => bail!(INTERNAL_ERROR, "transaction control came the wrong way"),
             other => {
-                let mut ddl = Ddl { session: self, client, source };
+                let mut ddl = Ddl { session: self, client, source, arguments };
                 let tag = ddl.run(other)?;
                 Ok(UtilityDone::tag(tag))
             }
@@ -383,9 +384,7 @@ impl Session {
         let mut given = Vec::new();
         for ty in param_types {
             given.push(
-                analyse::resolve_type_name(ty, source, self.state.as_ref(), self.env.as_ref())?
-                    .oid
-                    .0,
+                analyse::resolve_type_name(ty, source, self.state.as_ref(), self.env.as_ref())?.oid,
             );
         }
         let parsed = Parsed {
@@ -395,7 +394,7 @@ impl Session {
             end: source.len(),
             max_param: 0,
         };
-        let mut prepared = self.prepare(parsed, &given)?;
+        let mut prepared = self.prepare(parsed, ParamTypes::variable(given))?;
         prepared.from_sql = true;
         self.state.statements.borrow_mut().insert(name.to_owned(), Rc::new(prepared));
         Ok(())
@@ -409,6 +408,24 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<UtilityDone> {
         let prepared = self.statement(name)?;
+        let params = self.execute_arguments(name, &prepared, args, source)?;
+        if let Some(utility) = prepared.utility() {
+            let utility = utility.clone();
+            return self.utility(&utility, &prepared, &params, client);
+        }
+        let mut portal = Portal::new(Rc::clone(&prepared), params, prepared.columns.clone());
+        self.start_portal(&mut portal)?;
+        self.collect(portal)
+    }
+
+    /// The values of EXECUTE's arguments.
+    pub(super) fn execute_arguments(
+        &self,
+        name: &str,
+        prepared: &Prepared,
+        args: &[crate::parse::ast::Expr],
+        source: &Arc<str>,
+    ) -> Result<Vec<Datum>> {
         if args.len() != prepared.params.len() {
             return Err(base::SqlError::new(
                 base::SqlState::SYNTAX_ERROR,
@@ -429,14 +446,7 @@ impl Session {
             self.state.as_ref(),
             self.env.as_ref(),
         )?;
-        let params = self.evaluate(&exprs)?;
-        if let Some(utility) = prepared.utility() {
-            let utility = utility.clone();
-            return self.utility(&utility, &prepared, &params, client);
-        }
-        let mut portal = Portal::new(Rc::clone(&prepared), params, prepared.columns.clone());
-        self.start_portal(&mut portal)?;
-        self.collect(portal)
+        self.evaluate(&exprs)
     }
 
     /// Runs a started portal to its end and keeps its rows.
@@ -545,7 +555,7 @@ impl Session {
     pub fn internal_query(&mut self, sql: &str, params: &[Datum]) -> Result<Vec<Vec<Datum>>> {
         let mut parsed = crate::parse::parse(sql)?;
         let Some(parsed) = parsed.pop() else { return Ok(Vec::new()) };
-        let prepared = Rc::new(self.prepare(parsed, &[])?);
+        let prepared = Rc::new(self.prepare(parsed, ParamTypes::variable(Vec::new()))?);
         let plan = self.locked_plan(&prepared)?;
         let mut executor = crate::exec::Executor::new(plan)?;
         let txn = self.state.txn()?;
@@ -582,8 +592,13 @@ impl Session {
         }
     }
 
-    fn explain(&mut self, explain: &Explain, source: &Arc<str>) -> Result<UtilityDone> {
-        let lines = super::explain::explain(self, explain, source)?;
+    fn explain(
+        &mut self,
+        explain: &Explain,
+        source: &Arc<str>,
+        arguments: Arguments<'_>,
+    ) -> Result<UtilityDone> {
+        let lines = super::explain::explain(self, explain, source, arguments)?;
         let rows = lines.into_iter().map(|line| vec![Datum::text(line)]).collect();
         let columns = vec![text_column("QUERY PLAN")];
         Ok(UtilityDone { tag: "EXPLAIN".into(), rows: Some((columns, rows)) })
