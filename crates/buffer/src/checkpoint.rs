@@ -4,6 +4,7 @@
 //! # Invariants
 //! - A checkpoint writes every page that was dirty when it began (the redo point was taken before), write-behind's too, and
 //!   waits for writes of others that were under way. Pages that become dirty later are left to the next one.
+//! - Cuts of files that were put off before it began are made, so that the syncs that follow make them durable.
 //! - Pages leave sorted by relation, fork and block, neighbours in one write.
 
 use crate::Persistence;
@@ -38,18 +39,20 @@ pub struct CheckpointOptions {
     pub unlogged: bool,
     /// `checkpoint_flush_after`, in pages: how much is written before the system is asked to write it out; 0 never.
     pub flush_after_pages: u32,
+    /// Cuts that were put off stay so: the checkpoint's record tells of them ([`BufferPool::pending_cut_list`]).
+    pub leave_cuts: bool,
 }
 
 impl Default for CheckpointOptions {
     fn default() -> Self {
-        CheckpointOptions { unlogged: false, flush_after_pages: 32 }
+        CheckpointOptions { unlogged: false, flush_after_pages: 32, leave_cuts: false }
     }
 }
 
 type Item = (RelationId, Fork, BlockNumber, u32);
 
 impl BufferPool {
-    /// Writes what is dirty. `progress` is called after every write, to sleep in, or to give up. The files are not
+    /// Writes what is dirty, and cuts the files whose cut was put off. `progress` is called after every write, to sleep in, or to give up. The files are not
     /// synced yet: [`BufferPool::sync_all_pending`].
     ///
     /// # Errors
@@ -100,6 +103,9 @@ impl Pool {
         // Once for all, and not once for every run whose pages are younger than the last one's.
         if lsn > self.wal.flushed_lsn() {
             self.wal.flush(lsn)?;
+        }
+        if !options.leave_cuts {
+            self.cut_files(usize::MAX)?;
         }
         let mut progress =
             CheckpointProgress { pages_total: items.len(), ..CheckpointProgress::default() };

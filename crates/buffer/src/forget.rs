@@ -3,7 +3,7 @@
 //!
 //! # Invariants
 //! - A forgotten page is in no table and is never written again; who has it pinned may go on looking at it.
-//! - A truncation that fails to cut the file stops all further writing, as a failed sync does: the server has to recover.
+//! - The file is cut after its pages were forgotten, by the caller or later (`cuts.rs`). A truncation that fails to cut the file stops all further writing, as a failed sync does: the server has to recover.
 //! - Forgetting waits for reads and writes of the page that are under way, so nothing reaches the file afterwards.
 //!
 //! # Locks
@@ -16,8 +16,7 @@ use crate::frame::{ONE_PIN, READING, WRITING};
 use crate::pool::{BufferPool, Pool};
 use crate::relation::Relation;
 use base::sync::Arc;
-use base::{Error, Fork, Oid, Result};
-use page::PAGE_SIZE;
+use base::{Fork, Oid, Result};
 use std::sync::atomic::Ordering;
 
 impl BufferPool {
@@ -40,6 +39,7 @@ impl Pool {
             let _extension = state.extension.lock();
             state.len.store(0, Ordering::Release);
             self.forget_beyond(relation, fork, 0);
+            self.cancel_cut(relation, fork);
             drop(state.file.lock().take());
         }
         self.cancel_syncs(relation);
@@ -49,9 +49,22 @@ impl Pool {
 
     /// See [`crate::RelationHandle::truncate`].
     pub(crate) fn truncate(&self, relation: &Arc<Relation>, fork: Fork, len: u32) -> Result<()> {
-        self.check_failed()?;
         let state = relation.fork(fork);
         let _extension = state.extension.lock();
+        if !self.shorten(relation, fork, len)? {
+            return Ok(());
+        }
+        self.cut_file(relation, fork, len)?;
+        // One that was put off went further up, or not so far.
+        self.cancel_cut(relation, fork);
+        Ok(())
+    }
+
+    /// Publishes a shorter length and forgets the pages beyond it; false if the fork is as short already. The file is the
+    /// caller's to cut, who holds the extension lock.
+    pub(crate) fn shorten(&self, relation: &Arc<Relation>, fork: Fork, len: u32) -> Result<bool> {
+        self.check_failed()?;
+        let state = relation.fork(fork);
         let old = self.learn_len_locked(relation, fork)?;
         // Redo: the file may be as short already, and this is what explains why.
         self.missing
@@ -59,22 +72,11 @@ impl Pool {
             .lock()
             .retain(|tag| tag.relation != relation.id || tag.fork != fork || tag.block.0 < len);
         if len >= old {
-            return Ok(());
+            return Ok(false);
         }
         state.len.store(len, Ordering::Release);
         self.forget_beyond(relation, fork, len);
-        let file = self.file(relation, fork)?;
-        if let Err(e) = file.set_len(u64::from(len) * PAGE_SIZE as u64) {
-            // It was logged, and the pages are forgotten: were the file's old bytes seen again, dead rows would rise. Only
-            // recovery can cut it now.
-            let what =
-                format!("could not truncate file \"{}\" to {len} blocks", relation.path(fork));
-            let e = Error::io(what, e);
-            self.files.fail(&e);
-            return Err(e);
-        }
-        self.register_sync(relation, fork);
-        Ok(())
+        Ok(true)
     }
 
     /// Forgets a fork's cached pages from block `from` on.

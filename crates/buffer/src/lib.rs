@@ -29,6 +29,7 @@
 
 mod checkpoint;
 mod config;
+mod cuts;
 mod files;
 mod forget;
 mod frame;

@@ -12,6 +12,7 @@
 
 use crate::WalFlush;
 use crate::config::{Persistence, PoolConfig};
+use crate::cuts::Cuts;
 use crate::files::{Files, Missing};
 use crate::frame::{
     CLAIMED, DIRTY, FORGOTTEN, Frames, ONE_PIN, ONE_USE, POISONED, READING, VALID, WRITING, pins,
@@ -57,6 +58,7 @@ pub(crate) struct Pool {
     pub(crate) free_count: AtomicUsize,
     /// The clock's hand.
     pub(crate) hand: AtomicUsize,
+    pub(crate) cuts: Cuts,
     /// Frames given out so far.
     pub(crate) allocations: AtomicU64,
     pub(crate) scratch: Mutex<Vec<Vec<page::Page>>>,
@@ -98,6 +100,7 @@ impl BufferPool {
             files: Files::new(config.open_files_max),
             staging: Staging::new(config.staging_frames),
             missing: Missing::new(),
+            cuts: Cuts::new(),
             stats: Stats::new(),
             free: Mutex::new(ranks::FREE_FRAMES, Vec::new()),
             free_count: AtomicUsize::new(0),
@@ -253,7 +256,7 @@ impl Pool {
         }
         let mut registry = self.registry.write();
         if registry.relations.len() >= registry.prune_at {
-            // An object that only the registry knows has no page cached and no sync due: only its length is lost.
+            // An object that only the registry knows has no page cached, and no sync or cut due: only its length is lost.
             registry.relations.retain(|_, r| Arc::strong_count(r) > 1);
             registry.prune_at = (registry.relations.len() * 2).max(1024);
         }

@@ -22,6 +22,8 @@ pub(crate) const WRITE_BEHIND_THREAD: Rank = Rank(533);
 pub(crate) const FREE_FRAMES: Rank = Rank(535);
 /// Write-behind's lists.
 pub(crate) const STAGING: Rank = Rank(540);
+/// Forks whose files are still to be cut.
+pub(crate) const PENDING_CUTS: Rank = Rank(543);
 /// Files with writes to be synced.
 pub(crate) const PENDING_SYNC: Rank = Rank(545);
 /// Pages that redo looked for in vain.

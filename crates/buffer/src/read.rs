@@ -167,7 +167,14 @@ impl Pool {
             }
         }
         let mut entered = 0;
-        let result = self.extend_with(relation, fork, &frames, strategy.context(), &mut entered);
+        let context = strategy.context();
+        let mut result = self.extend_with(relation, fork, &frames, context, &mut entered);
+        if result.as_ref().is_err_and(|e| e.state() == SqlState::DISK_FULL)
+            && self.cut_files(usize::MAX)? > 0
+        {
+            // There is room that is only waiting to be given back.
+            result = self.extend_with(relation, fork, &frames, context, &mut entered);
+        }
         if result.is_err() {
             for n in &frames[entered..] {
                 self.put_free(*n);
@@ -186,8 +193,11 @@ impl Pool {
     ) -> Result<Vec<PinnedPage>> {
         let state = relation.fork(fork);
         state.extension_waiters.fetch_add(1, Ordering::Relaxed);
-        let _extension = state.extension.lock();
+        let locked = self.lock_with_cut_durable(state);
         state.extension_waiters.fetch_sub(1, Ordering::Relaxed);
+        let _extension = locked?;
+        // New blocks must not lie over old bytes.
+        self.cut_pending(relation, fork)?;
         let file = self.open_file(relation, fork, fork != Fork::Main)?;
         let first = self.learn_len_locked(relation, fork)?;
         if u64::from(first) + frames.len() as u64 > u64::from(BLOCKS_MAX) {

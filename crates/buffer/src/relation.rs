@@ -7,7 +7,7 @@
 //!
 //! # Invariants
 //! - The length is known once and then kept: blocks below it can be read, nothing is seen from it on. It grows after
-//!   the file has grown and the new pages are in the table, and shrinks before pages are forgotten and the file is cut.
+//!   the file has grown and the new pages are in the table, and shrinks before pages are forgotten and the file is cut, which may be put off (`cuts.rs`).
 //! - A relation object that is `dropped` never comes back; opening the relation again makes a new one.
 //!
 //! # Locks
@@ -23,10 +23,10 @@ use crate::stats::{IoObject, Stats};
 use crate::strategy::Strategy;
 use crate::table::BlockTable;
 use base::sync::{Arc, Mutex};
-use base::{BlockNumber, Error, Fork, PageTag, RelationId, Result};
+use base::{BlockNumber, Error, Fork, Lsn, PageTag, RelationId, Result};
 use disk::File;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 /// A fork's length that nobody asked for yet.
 pub(crate) const UNKNOWN: u32 = u32::MAX;
@@ -40,6 +40,8 @@ pub(crate) struct ForkState {
     pub(crate) len: AtomicU32,
     pub(crate) extension: Mutex<()>,
     pub(crate) extension_waiters: AtomicU32,
+    /// The file is still to be cut (`cuts.rs`), once the WAL is durable up to here; 0: it is not.
+    pub(crate) cut_lsn: AtomicU64,
     pub(crate) file: Mutex<Option<Arc<dyn File>>>,
     pub(crate) file_used: AtomicBool,
     pub(crate) sync_pending: AtomicBool,
@@ -65,6 +67,7 @@ impl Relation {
                 len: AtomicU32::new(UNKNOWN),
                 extension: Mutex::new(ranks::EXTENSION, ()),
                 extension_waiters: AtomicU32::new(0),
+                cut_lsn: AtomicU64::new(0),
                 file: Mutex::new(ranks::FORK_FILE, None),
                 file_used: AtomicBool::new(false),
                 sync_pending: AtomicBool::new(false),
@@ -325,6 +328,16 @@ impl RelationHandle {
     /// The disk's; if the file can't be cut the failure is latched ([`BufferPool::failure`]): the server has to recover.
     pub fn truncate(&self, fork: Fork, len: BlockNumber) -> Result<()> {
         self.inner().truncate(&self.relation, fork, len.0)
+    }
+
+    /// As [`RelationHandle::truncate`], but the file is cut later: in the background, by the next checkpoint, or before the fork
+    /// grows. `logged` is the end of the record that says so, which need not be durable yet; the caller held checkpoints up
+    /// before he inserted it, and does so still. For what is logged only.
+    ///
+    /// # Errors
+    /// The disk's, and the WAL's if too many wait.
+    pub fn truncate_later(&self, fork: Fork, len: BlockNumber, logged: Lsn) -> Result<()> {
+        self.inner().truncate_later(&self.relation, fork, len.0, logged)
     }
 
     /// Puts every cached page of the relation out of the pool, changes and all, closes its files and takes it out of the

@@ -11,13 +11,13 @@
 //! # WAL and replay
 //! Record of the WAL resource manager, info 0 online, 1 shutdown: redo LSN u64, next XID u64, oldest XID of the commit log u64, next
 //! OID u32, next file number u32, time i64, then pending files: count u32, each database u32, file number u32,
-//! XID u64.
+//! XID u64. After these, from recovery only, the cuts that it put off: each database u32, file number u32, fork u32, blocks u32.
 
 use crate::control::{ClusterState, ControlFile};
 use crate::database::Engine;
 use crate::storage::{PendingFile, StorageState};
 use base::sync::{Arc, Condvar, Mutex, Rank, now, now_timestamp_us};
-use base::{Error, Lsn, Oid, RelationId, Result, Xid, log};
+use base::{BlockNumber, Error, Fork, Lsn, Oid, RelationId, Result, Xid, log};
 use buffer::{CheckpointOptions, CheckpointProgress};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -59,6 +59,12 @@ impl CheckpointRecord {
             out.extend_from_slice(&p.relation.file_number.to_le_bytes());
             out.extend_from_slice(&p.xid.0.to_le_bytes());
         }
+        for (relation, fork, len) in &self.storage.cuts {
+            out.extend_from_slice(&relation.database.0.to_le_bytes());
+            out.extend_from_slice(&relation.file_number.to_le_bytes());
+            out.extend_from_slice(&(*fork as u32).to_le_bytes());
+            out.extend_from_slice(&len.0.to_le_bytes());
+        }
         out
     }
 
@@ -75,7 +81,9 @@ impl CheckpointRecord {
         let u32_at = |i: usize| u32::from_le_bytes(std::array::from_fn(|k| bytes[i + k]));
         let u64_at = |i: usize| u64::from_le_bytes(std::array::from_fn(|k| bytes[i + k]));
         let count = u32_at(40) as usize;
-        if bytes.len() - 44 != count.checked_mul(16).ok_or_else(bad)? {
+        let rest = bytes.len() - 44;
+        let of_pending = count.checked_mul(16).ok_or_else(bad)?;
+        if rest < of_pending || !rest.is_multiple_of(16) {
             return Err(bad());
         }
         let pending = (0..count)
@@ -86,11 +94,25 @@ impl CheckpointRecord {
                 PendingFile { relation, xid: Xid(u64_at(at + 8)) }
             })
             .collect();
+        let cuts = (count..rest / 16)
+            .map(|i| {
+                let at = 44 + 16 * i;
+                let database = Oid(u32_at(at));
+                let fork = u8::try_from(u32_at(at + 8)).ok().and_then(Fork::from_number);
+                let relation = RelationId { database, file_number: u32_at(at + 4) };
+                Ok((relation, fork.ok_or_else(bad)?, BlockNumber(u32_at(at + 12))))
+            })
+            .collect::<Result<_>>()?;
         Ok(CheckpointRecord {
             redo: Lsn(u64_at(0)),
             next_xid: Xid(u64_at(8)),
             oldest_clog_xid: Xid(u64_at(16)),
-            storage: StorageState { next_oid: Oid(u32_at(24)), next_file: u32_at(28), pending },
+            storage: StorageState {
+                next_oid: Oid(u32_at(24)),
+                next_file: u32_at(28),
+                pending,
+                cuts,
+            },
             time_us: u64_at(32) as i64,
         })
     }
@@ -377,11 +399,16 @@ impl Engine {
         base::stop_point!("engine.checkpoint.redo_set");
         self.files.pass_barrier();
         let txns = self.or_fatal(self.txns.checkpoint())?;
-        let storage = self.files.state(&self.txns, flags.shutdown)?;
+        let mut storage = self.files.state(&self.txns, flags.shutdown)?;
+        if flags.end_of_recovery {
+            // Nobody else is there yet, so this is what it will be at the record.
+            storage.cuts = self.pool.pending_cut_list();
+        }
         let writing = now();
         let options = CheckpointOptions {
             unlogged: shutdown || flags.flush_unlogged,
             flush_after_pages: self.settings.int("checkpoint_flush_after").max(0) as u32,
+            leave_cuts: flags.end_of_recovery,
         };
         let paced = !(flags.immediate || shutdown);
         let written = self.pool.checkpoint_write(options, &mut |progress| {

@@ -148,6 +148,7 @@ impl Engine {
             next_file: FIRST_FILE_NUMBER,
             next_oid: Oid::FIRST_NORMAL,
             pending: Vec::new(),
+            cuts: Vec::new(),
         };
         let txn = TxnConfig { dir: XACT_DIR.to_owned(), ..TxnConfig::default() };
         TransactionManager::create(&disk, XACT_DIR)?;
@@ -228,6 +229,7 @@ impl Engine {
     }
 
     fn recover(&self, start: &Start) -> Result<()> {
+        self.files.resume_cuts(&start.checkpoint.storage.cuts, start.checkpoint.redo)?;
         self.redo_all(start)?;
         self.txns.finish_recovery();
         self.pool.check_missing_pages()?;
@@ -413,16 +415,21 @@ impl Engine {
                 0 => Ok(0),
                 _ => self.pool.background_write_round(pages, multiplier, &mut allocations),
             };
-            match round {
-                Ok(written) => {
+            // What VACUUMs have cut off.
+            let cut = self.pool.cut_round();
+            match round.and_then(|written| cut.map(|cut| (written, cut))) {
+                Ok((written, cut)) => {
                     let counters = &self.checkpointer.counters;
                     counters.background_written.fetch_add(written as u64, Ordering::Relaxed);
                     if written >= pages && pages > 0 {
                         counters.background_maxwritten.fetch_add(1, Ordering::Relaxed);
                     }
-                    if written == 0 && before == allocations {
+                    if written == 0 && before == allocations && self.pool.pending_cuts() == 0 {
                         // Nothing going on: look less often.
                         delay *= 5;
+                    }
+                    if cut > 0 {
+                        delay = delay.min(50);
                     }
                 }
                 Err(e) => {

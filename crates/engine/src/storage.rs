@@ -18,7 +18,8 @@
 //!
 //! # Crash cases
 //! Between making a file and its record: removed, since no record names it. Between the commit record and the
-//! removal: redo of the record removes. A truncation is durable in the WAL before the file is cut.
+//! removal: redo of the record removes. A truncation is durable in the WAL before the file is cut; a checkpoint whose redo point
+//! lies after the record cuts before it ends.
 //!
 //! # Differs from PostgreSQL
 //! PostgreSQL leaves files of transactions that were in progress at a crash. TRUNCATE never shrinks: it is a new number.
@@ -70,6 +71,8 @@ pub struct StorageState {
     pub next_oid: Oid,
     /// Files of transactions in progress.
     pub pending: Vec<PendingFile>,
+    /// Cuts of files that recovery put off: its last checkpoint only.
+    pub cuts: Vec<(RelationId, Fork, BlockNumber)>,
 }
 
 struct Numbers {
@@ -235,7 +238,9 @@ impl RelationFiles {
         transaction.remove_on_commit(id);
     }
 
-    /// Cuts a relation's forks: logged, durable in the WAL, then done. The caller holds the lock that keeps writers away.
+    /// Cuts a relation's forks: logged, then shorter for everybody at once. The files follow once the WAL is durable, in the
+    /// background (`buffer`'s `cuts.rs`); those of what is not logged are cut here. The caller holds the lock that keeps
+    /// writers away.
     ///
     /// # Errors
     /// The WAL's and the disk's.
@@ -251,7 +256,15 @@ impl RelationFiles {
                 record.data(&len.0.to_le_bytes());
             }
             let end = self.wal.insert(&record);
-            self.wal.flush(end)?;
+            // Nobody waits for it, but it should not hang in the air for long: the files can be cut only then.
+            self.wal.note_asynchronous(end);
+            base::stop_point!("engine.truncate.logged");
+            for (fork, len) in lengths {
+                if handle.exists(*fork)? {
+                    handle.truncate_later(*fork, *len, end)?;
+                }
+            }
+            return Ok(());
         }
         for (fork, len) in lengths {
             if handle.exists(*fork)? {
@@ -347,6 +360,8 @@ impl RelationFiles {
             let what = format!("could not {what} \"{path}\"");
             move |e| Error::io(what, e)
         };
+        // Files are read as they are: none may be longer than its relation.
+        self.pool.cut_files()?;
         self.disk.create_dir(&to).map_err(io("create directory", &to))?;
         let mut buffer = vec![0; 1 << 20];
         for name in self.disk.list(&from).map_err(io("open directory", &from))? {
@@ -454,7 +469,12 @@ impl RelationFiles {
             })
             .collect();
         let next_oid = if shutdown { numbers.next_oid } else { numbers.oids_logged };
-        Ok(StorageState { next_file: numbers.next_file, next_oid: Oid(next_oid), pending })
+        Ok(StorageState {
+            next_file: numbers.next_file,
+            next_oid: Oid(next_oid),
+            pending,
+            cuts: Vec::new(),
+        })
     }
 
     // ---- replay ----
@@ -498,7 +518,8 @@ impl RelationFiles {
                     let fork = Fork::from_number(part[0]).ok_or_else(bad)?;
                     let len = BlockNumber(u32::from_le_bytes([part[1], part[2], part[3], part[4]]));
                     if handle.exists(fork)? {
-                        handle.truncate(fork, len)?;
+                        // Clients wait for the end of redo, and not for the file system to free space.
+                        handle.truncate_later(fork, len, record.end_lsn)?;
                     }
                     self.pool.explain_missing(id, fork, len);
                     if fork == Fork::Main {
@@ -529,6 +550,20 @@ impl RelationFiles {
                 self.numbers.lock().pending.insert((database, 0), record.xid);
             }
             _ => return Err(bad()),
+        }
+        Ok(())
+    }
+
+    /// Before redo: the cuts that the recovery before this one put off, and that may not have been made. `upto` is durable.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn resume_cuts(&self, cuts: &[(RelationId, Fork, BlockNumber)], upto: Lsn) -> Result<()> {
+        for (id, fork, len) in cuts {
+            let handle = self.pool.open(*id, Persistence::Permanent);
+            if handle.exists(*fork)? {
+                handle.truncate_later(*fork, *len, upto)?;
+            }
         }
         Ok(())
     }

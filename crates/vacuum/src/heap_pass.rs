@@ -129,6 +129,8 @@ pub(crate) struct HeapPass<'a> {
     pub keys: KeyCollector<'a>,
     /// Dead line pointers will be reaped (else room is noted at once).
     pub will_reap: bool,
+    /// The table most likely ends without pages: its maps are left alone (`small`).
+    pub without_maps: bool,
     /// Versions in the middle of chains that lead across pages.
     pub middle: Middle,
     /// What all threads have collected.
@@ -159,6 +161,7 @@ impl<'a> HeapPass<'a> {
             dead: DeadItems::new(),
             keys,
             will_reap: has_indexes,
+            without_maps: false,
             middle: Middle::new(plan.work_mem_bytes / 4),
             totals: Arc::default(),
             counted: (0, 0),
@@ -183,6 +186,7 @@ impl<'a> HeapPass<'a> {
                 dead: DeadItems::new(),
                 keys: self.keys.sibling(),
                 will_reap: self.will_reap,
+                without_maps: self.without_maps,
                 middle: Middle::new(middle_bytes),
                 totals: self.totals.clone(),
                 counted: (0, 0),
@@ -231,7 +235,9 @@ impl<'a> HeapPass<'a> {
         let block = chosen.block;
         self.counts.scanned_pages += 1;
         self.counts.eagerly_scanned_pages += u32::from(chosen.eager);
-        self.map.pin(block, &mut self.map_pin)?;
+        if !self.without_maps {
+            self.map.pin(block, &mut self.map_pin)?;
+        }
         if let Some(mut guard) = pin.try_cleanup() {
             let bits = self.map.bits(block, &mut self.map_pin)?;
             let done = self.with_cleanup_lock(chosen, &mut guard, bits)?;
@@ -304,7 +310,7 @@ impl<'a> HeapPass<'a> {
             prune: true,
             no_indexes: !self.has_indexes,
             freeze: self.plan.freeze_policy(self.heap, guard, chosen.eager),
-            map_bits: Some(bits),
+            map_bits: (!self.without_maps).then_some(bits),
         };
         let (prune, found) =
             self.heap.prune_and_freeze(guard, &self.map_pin, &options, &self.horizon)?;
@@ -343,7 +349,9 @@ impl<'a> HeapPass<'a> {
     /// Visits a page again, nothing leading to `roots` any more. Its dead line pointers have not been collected yet.
     pub fn page_again(&mut self, pin: &PinnedPage, roots: &[OffsetNumber]) -> Result<()> {
         let block = pin.block();
-        self.map.pin(block, &mut self.map_pin)?;
+        if !self.without_maps {
+            self.map.pin(block, &mut self.map_pin)?;
+        }
         let mut options = PruneOptions {
             prune: true,
             no_indexes: !self.has_indexes,
@@ -352,7 +360,9 @@ impl<'a> HeapPass<'a> {
         };
         let (found, free) = match pin.try_cleanup() {
             Some(mut guard) => {
-                options.map_bits = Some(self.map.bits(block, &mut self.map_pin)?);
+                if !self.without_maps {
+                    options.map_bits = Some(self.map.bits(block, &mut self.map_pin)?);
+                }
                 let (prune, found) = self.heap.prune_aimed(
                     &mut guard,
                     &self.map_pin,
@@ -392,7 +402,7 @@ impl<'a> HeapPass<'a> {
             self.totals.pages.fetch_add(1, Ordering::Relaxed);
             self.keys.review(self.dead.pages(), &self.totals.shape());
         }
-        if dead.is_empty() || !self.will_reap {
+        if (dead.is_empty() || !self.will_reap) && !self.without_maps {
             self.space.record(block, free)?;
         }
         Ok(())
@@ -411,6 +421,6 @@ struct Done {
 }
 
 /// Room for an item on a page, which may never have been laid out.
-fn room(page: &page::Page) -> usize {
+pub(crate) fn room(page: &page::Page) -> usize {
     if page.is_new() { page::PAGE_SIZE - page::HEADER_SIZE - 4 } else { page.free_space_for_item() }
 }

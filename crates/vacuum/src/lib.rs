@@ -7,7 +7,7 @@
 //! # Layout
 //! [`options`]: what the statement and the settings say. [`plan`](mod@plan): cut-offs, mode, ring, method per index. `run`: the order of the
 //! phases. `skip`: which pages are read. `scan`: the first pass, by one thread or several (`crew`); `heap_pass`: what it does to a page. [`dead_items`]: what it found. [`index_pass`]: entries that lead there.
-//! [`foresight`]: what it will come to. `reap`: the second pass. [`truncate`]: the empty end. [`throttle`]: the cost delay and the
+//! [`foresight`]: what it will come to. `reap`: the second pass. `small`: tables that end without pages. [`truncate`]: the empty end. [`throttle`]: the cost delay and the
 //! latency target, by [`governor`].
 //! [`progress`], [`report`] and [`usage`]: what others see.
 //!
@@ -41,6 +41,7 @@ mod run;
 pub mod sample;
 mod scan;
 mod skip;
+mod small;
 pub mod throttle;
 pub mod truncate;
 pub mod usage;

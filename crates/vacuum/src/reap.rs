@@ -47,18 +47,16 @@ impl Pages<'_> {
             let pin = pin?;
             throttle.point(pass.backend)?;
             let block = pin.block();
-            pass.map.pin(block, &mut pass.map_pin)?;
+            if !pass.without_maps {
+                pass.map.pin(block, &mut pass.map_pin)?;
+            }
             let (prune, visible_before, free) = {
                 let mut guard = pin.write();
                 let bits = pass.map.bits(block, &mut pass.map_pin)?;
                 let offsets = self.dead.of_block(block);
-                let prune = pass.heap.reap(
-                    &mut guard,
-                    &pass.map_pin,
-                    &offsets,
-                    Some(bits),
-                    &pass.horizon,
-                )?;
+                let map_bits = (!pass.without_maps).then_some(bits);
+                let prune =
+                    pass.heap.reap(&mut guard, &pass.map_pin, &offsets, map_bits, &pass.horizon)?;
                 let visible = bits & heap::visibility_map::ALL_VISIBLE != 0;
                 (prune, visible, guard.free_space_for_item())
             };
@@ -67,7 +65,9 @@ impl Pages<'_> {
             c.set_visible_pages += u32::from(prune.set_all_visible);
             c.set_frozen_pages += u32::from(prune.set_all_frozen);
             c.set_frozen_were_visible_pages += u32::from(prune.set_all_frozen && visible_before);
-            pass.space.record(block, free)?;
+            if !pass.without_maps {
+                pass.space.record(block, free)?;
+            }
             add(&progress.heap_blks_vacuumed, 1);
         }
         *strategy = stream.into_strategy();

@@ -5,7 +5,7 @@
 //! new figures for the catalog. Both passes over the heap may have helpers (`scan`, `reap`, `crew`); all else is one thread's. The caller writes these ([`VacuumReport::new_relfrozenxid`] and the counts beside it) to pg_class.
 
 use crate::crew::side_by_side;
-use crate::heap_pass::HeapPass;
+use crate::heap_pass::{self, HeapPass};
 use crate::index_pass::{IndexPass, IndexTarget, PassContext};
 use crate::keys::KeyCollector;
 use crate::options::IndexCleanup;
@@ -16,7 +16,7 @@ use crate::scan::Scan;
 use crate::skip::{Chooser, Eager, REGION_BLOCKS};
 use crate::throttle::{Throttle, ThrottleSettings};
 use crate::usage::UsageMeter;
-use crate::{middle, reap, truncate};
+use crate::{middle, reap, small, truncate};
 use base::sync::Arc;
 use base::{BlockNumber, Fork, Oid, Result, Xid};
 use buffer::Strategy;
@@ -68,7 +68,8 @@ pub enum Message {
 
 /// What the layers above do for a vacuum.
 pub trait VacuumHost {
-    /// Cuts the heap's main fork to `len`: logged, the log flushed, then done. EXCLUSIVE is held: no writer, but readers.
+    /// Cuts the heap's main fork to `len`: logged, then shorter for everybody; the file follows when the log is durable. EXCLUSIVE is
+    /// held: no writer, but readers.
     ///
     /// # Errors
     /// The disk's.
@@ -155,6 +156,8 @@ pub fn run(
         run.bypass = IndexBypass::Bypassed;
     }
     let pages = target.heap.len_blocks()?.0;
+    run.pass.without_maps =
+        !off && small::ends_empty(target.heap, plan, &run.pass.horizon, has_indexes, pages)?;
     let skipped_visible = run.scan(pages)?;
     let pool = target.heap.relation().pool();
     if run.do_index_cleanup && !run.failsafe {
@@ -173,6 +176,7 @@ pub fn run(
     if plan.truncate && !run.failsafe && truncate::worth_it(pages, run.pass.counts.nonempty_pages) {
         len = truncate::truncate(target, context, pages, run.pass.counts.nonempty_pages)?;
     }
+    run.tell_free_space(len)?;
     context.progress.enter(Phase::FinalCleanup);
     let can_advance = !skipped_visible || plan.mode == VacuumMode::Aggressive;
     let new_relfrozenxid =
@@ -346,6 +350,19 @@ impl<'a> Run<'a> {
             let free = pin.read().free_space_for_item();
             drop(pin);
             self.pass.space.record(block, free)?;
+        }
+        Ok(())
+    }
+
+    /// A small table that was to end without pages has some left: their room is noted now.
+    fn tell_free_space(&mut self, len: u32) -> Result<()> {
+        if self.pass.without_maps {
+            let rel = self.target.heap.relation();
+            for block in (0..len).map(BlockNumber) {
+                let pin = rel.try_pin(Fork::Main, block, &mut Strategy::Normal)?;
+                let Some(free) = pin.map(|pin| heap_pass::room(&pin.read())) else { break };
+                self.pass.space.record(block, free)?;
+            }
         }
         Ok(())
     }

@@ -6,15 +6,16 @@
 //! # Invariants
 //! - Under EXCLUSIVE, which no writer and no row locker passes, every page from the new end on has been seen to be without tuples and line
 //!   pointers in use. So there is nothing for a reader there to see, prune or set hints on.
-//! - The map's bits go first, in place: a reader that keeps a map page pinned finds them cleared. Then the shorter length is published,
-//!   beyond which readers find nothing; then the cached pages are forgotten; the file is cut last.
+//! - The map's bits go first, in place: a reader that keeps a map page pinned finds them cleared. Then the cut is logged, the shorter
+//!   length published, beyond which readers find nothing, and the cached pages are forgotten. The file is cut later, once the record is
+//!   durable (`buffer`'s `cuts.rs`).
 //! - A row that is put where the end was once more is newer than the snapshots of readers who may still hold its old address.
 //!
 //! # Locks
 //! EXCLUSIVE is asked for without waiting, every 50 ms for 5 s. Once held, the way back from the end stops when somebody waits for it.
 //!
 //! # Differs from PostgreSQL
-//! It takes ACCESS EXCLUSIVE, and keeps readers waiting.
+//! It takes ACCESS EXCLUSIVE, keeps readers waiting, flushes the WAL and cuts the file before it goes on.
 
 use crate::progress::Phase;
 use crate::run::{Message, VacuumContext, VacuumTarget};

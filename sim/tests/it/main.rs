@@ -34,3 +34,17 @@ fn other_seeds_other_workloads() {
         sim::run(&disk, seed, 40, Some(seed * 7 % 150)).unwrap();
     }
 }
+
+/// Tables that VACUUM cuts to fewer pages, whose files follow later: no row is lost, no dead one comes back.
+#[test]
+fn what_is_cut_off_stays_away_and_nothing_else_goes() {
+    let disk = sim::emptied::prepared(4).unwrap();
+    for seed in 51..54 {
+        let whole = sim::emptied::run(&disk, seed, 30, None, u64::MAX).unwrap();
+        let mut at = seed % 5;
+        while at < whole {
+            sim::emptied::run(&disk, seed, 30, Some(at), at % 29).unwrap();
+            at += stride(whole / 6 + 1);
+        }
+    }
+}

@@ -4,6 +4,7 @@ mod checked;
 mod common;
 
 mod basics;
+mod cuts;
 mod disks;
 mod races;
 mod redo;

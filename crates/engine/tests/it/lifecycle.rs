@@ -189,6 +189,11 @@ fn workload(engine: &Arc<Engine>, model: &mut Model, seed: u64) -> (Model, Model
                         model.insert(id.file_number, pages);
                         let handle = engine.files.open(id, Persistence::Permanent);
                         engine.files.truncate(&handle, &[(Fork::Main, BlockNumber(1))])?;
+                        // It does not wait for the WAL; any commit after it does.
+                        engine.wal.flush(engine.wal.insert_lsn())?;
+                        if seed.is_multiple_of(2) {
+                            engine.pool.cut_files()?;
+                        }
                     }
                     t.abort()?;
                 }

@@ -5,6 +5,7 @@ use crate::lifecycle::{begin, options};
 use base::{BlockNumber, Fork, Oid, RelationId, Tid};
 use btree::{Btree, FastCompare, KeyColumn, KeySchema, ScanBounds, ScanOptions, UniqueCheck};
 use buffer::Persistence;
+use disk::Disk;
 use disk::sim::SimDisk;
 use engine::{CheckpointFlags, Engine, EngineOptions};
 use heap::{
@@ -421,8 +422,16 @@ fn power_lost_under_concurrent_work() {
 
 const CONCURRENT_SEEDS: u64 = 8;
 
+/// The power goes before the cut's record is durable, between that and the cut of the file, or after it; and once more after a
+/// recovery that put the cut off again.
 #[test]
 fn the_tail_of_a_table_is_cut_off() {
+    for (durable, cut) in [(false, false), (true, false), (true, true)] {
+        cut_the_tail(durable, cut);
+    }
+}
+
+fn cut_the_tail(durable: bool, cut: bool) {
     let disk = fresh();
     let engine = Engine::open(disk.clone(), options()).unwrap();
     let table = open(&engine);
@@ -441,13 +450,95 @@ fn the_tail_of_a_table_is_cut_off() {
     engine.files.truncate_heap(&table.heap, BlockNumber(5)).unwrap();
     assert_eq!(table.heap.len_blocks().unwrap().0, 5);
     assert_eq!(table.rows(&begin(&engine)).unwrap().len(), rows);
+    assert_eq!(engine.pool.pending_cuts(), 1);
+    let before = disk.counts().syncs;
+    if durable {
+        engine.wal.flush(engine.wal.insert_lsn()).unwrap();
+    }
+    if cut {
+        assert_eq!(engine.pool.cut_files().unwrap(), 1);
+    }
+    assert_eq!(disk.counts().syncs - before, u64::from(durable));
     disk.crash();
     drop(table);
     drop(engine);
-    let disk = disk.after_crash(3);
-    let engine = Engine::open(disk, options()).unwrap();
-    let table = open(&engine);
-    assert_eq!(table.heap.len_blocks().unwrap().0, 5);
-    assert_eq!(table.rows(&begin(&engine)).unwrap().len(), rows);
-    assert!(table.heap.relation().exists(Fork::Main).unwrap());
+    let mut disk = disk.after_crash(3);
+    for round in 0..3 {
+        let engine = Engine::open(disk.clone(), options()).unwrap();
+        let table = open(&engine);
+        let blocks = if durable { 5 } else { 25 };
+        assert_eq!(table.heap.len_blocks().unwrap().0, blocks, "{durable} {cut} {round}");
+        assert_eq!(table.rows(&begin(&engine)).unwrap().len(), rows);
+        assert!(table.heap.relation().exists(Fork::Main).unwrap());
+        // The last checkpoint of recovery told of it, and the next one made it.
+        assert!(engine.pool.pending_cuts() <= usize::from(durable || round == 2));
+        match round {
+            0 => {}
+            1 => {
+                // The table grows where its old end was: that is cut first.
+                let t = begin(&engine);
+                for key in 1000..1100 {
+                    table.insert(&t, key, &[7; 900]).unwrap();
+                }
+                t.abort().unwrap();
+                assert_eq!(engine.pool.pending_cuts(), 0);
+                assert!(table.heap.len_blocks().unwrap().0 > 5);
+                engine.checkpoint(CheckpointFlags::MANUAL).unwrap();
+                engine.files.truncate_heap(&table.heap, BlockNumber(blocks)).unwrap();
+                engine.wal.flush(engine.wal.insert_lsn()).unwrap();
+            }
+            _ => {
+                engine.checkpoint(CheckpointFlags::MANUAL).unwrap();
+                assert_eq!(engine.pool.pending_cuts(), 0);
+                let file = disk.open(&TABLE.to_string(), disk::OpenMode::Existing).unwrap();
+                assert_eq!(file.len().unwrap(), u64::from(blocks) * 8192);
+            }
+        }
+        disk.crash();
+        drop(table);
+        drop(engine);
+        disk = disk.after_crash(round);
+    }
+}
+
+/// What recovery put off stands in its checkpoint's record.
+#[test]
+fn a_checkpoint_record_tells_of_cuts() {
+    use engine::CheckpointRecord;
+    use engine::storage::{PendingFile, StorageState};
+    let record = CheckpointRecord {
+        redo: base::Lsn(1000),
+        next_xid: base::Xid(50),
+        oldest_clog_xid: base::Xid(3),
+        storage: StorageState {
+            next_file: 20_000,
+            next_oid: Oid(30_000),
+            pending: vec![PendingFile { relation: INDEX, xid: base::Xid(44) }],
+            cuts: vec![
+                (TABLE, Fork::Main, BlockNumber(7)),
+                (INDEX, Fork::VisibilityMap, BlockNumber(0)),
+            ],
+        },
+        time_us: -5,
+    };
+    let read = |data: Vec<u8>| {
+        CheckpointRecord::decode(&wal::Record {
+            lsn: base::Lsn(1000),
+            end_lsn: base::Lsn(1100),
+            rmgr: wal::ResourceManager::Wal,
+            info: 1,
+            xid: base::Xid::INVALID,
+            blocks: vec![],
+            data,
+        })
+    };
+    let bytes = record.encode();
+    assert_eq!(read(bytes.clone()).unwrap(), record);
+    for n in 1..16 {
+        assert!(read(bytes[..bytes.len() - n].to_vec()).is_err(), "{n}");
+    }
+    let mut wrong = bytes.clone();
+    let at = bytes.len() - 8;
+    wrong[at] = 99;
+    assert!(read(wrong).is_err(), "no such fork");
 }

@@ -191,14 +191,26 @@ fn folder_size(state: &SessionState, database: Oid) -> Result<i64> {
     let disk = &state.cluster.engine().disk;
     let folder = if database.is_valid() { format!("base/{database}") } else { "global".to_owned() };
     let failed = |e| base::Error::io(format!("could not read directory \"{folder}\""), e);
+    // What VACUUM has cut off counts no more, though files may be longer for a moment.
+    let cuts: std::collections::HashMap<String, u32> = state
+        .cluster
+        .engine()
+        .pool
+        .pending_cut_list()
+        .into_iter()
+        .map(|(id, fork, len)| (format!("{id}{}", fork.suffix()), len.0))
+        .collect();
     let mut total = 0;
     for name in disk.list(&folder).map_err(failed)? {
         state.check_cancel()?;
         // A file may go while we look.
-        if let Ok(file) = disk.open(&format!("{folder}/{name}"), disk::OpenMode::Existing)
+        let path = format!("{folder}/{name}");
+        if let Ok(file) = disk.open(&path, disk::OpenMode::Existing)
             && let Ok(len) = file.len()
         {
-            total += i64::try_from(len).unwrap_or(0);
+            let cut_to =
+                cuts.get(&path).map_or(u64::MAX, |n| u64::from(*n) * PAGE_BYTES.unsigned_abs());
+            total += i64::try_from(len.min(cut_to)).unwrap_or(0);
         }
     }
     Ok(total)

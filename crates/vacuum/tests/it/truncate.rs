@@ -104,3 +104,52 @@ fn thresholds() {
     assert!(!worth_it(100, 100) && worth_it(100, 0) && worth_it(100, 94) && !worth_it(100, 95));
     assert!(worth_it(1_000_000, 999_000) && !worth_it(1_000_000, 999_001));
 }
+
+/// A table of a page or two that ends without any gets no files for its maps; one that keeps a row does.
+#[test]
+fn a_small_emptied_table_gets_no_maps() {
+    for indexes in [0, 2] {
+        let w = World::with(indexes, 4096);
+        let maps = |w: &World| {
+            [Fork::VisibilityMap, Fork::FreeSpaceMap]
+                .map(|fork| w.heap.relation().exists(fork).unwrap())
+        };
+        w.load(10, b"a value");
+        w.change(|_| true, None);
+        let r = w.vacuum(&VacuumOptions::default());
+        assert_eq!((r.pages_before, r.pages_after, r.counts.removed_tuples), (1, 0, 10));
+        assert!(r.text().contains("pages: 1 removed, 0 remain, 1 scanned"), "{}", r.text());
+        assert_eq!(maps(&w), [false; 2]);
+        w.load_more(0..10, b"a value");
+        w.change(|k| k > 0, None);
+        let r = w.vacuum(&VacuumOptions::default());
+        assert_eq!((r.pages_after, r.all_visible_pages), (1, 1));
+        assert_eq!((maps(&w), w.count()), ([true; 2], 1));
+        w.change(|_| true, None);
+        assert_eq!(w.vacuum(&VacuumOptions::default()).pages_after, 0);
+        w.check();
+    }
+}
+
+/// Nor may it be forgotten where there is room, if the cut is not to be had after all.
+#[test]
+fn a_small_emptied_table_that_is_not_cut() {
+    let w = World::with(2, 4096);
+    w.load(300, b"some value of middling length");
+    let pages = w.heap.len_blocks().unwrap().0;
+    assert!((2..=4).contains(&pages), "{pages}");
+    w.change(|_| true, None);
+    let reader = w.begin();
+    reader.lock(TABLE, LockMode::RowExclusive, Wait::FOREVER).unwrap();
+    let r = w.vacuum_unchecked(&VacuumOptions::default()).unwrap();
+    assert_eq!(r.pages_after, pages);
+    reader.commit(CommitExtras::default()).unwrap();
+    assert!((0..pages).all(|b| w.heap.free_space_map().get(BlockNumber(b)).unwrap() > 8000));
+    w.check();
+    w.load_more(0..300, b"some value of middling length");
+    assert_eq!(w.heap.len_blocks().unwrap().0, pages);
+    w.change(|k| k < 299, None);
+    w.vacuum(&VacuumOptions::default());
+    assert_eq!(w.count(), 1);
+    w.check();
+}
