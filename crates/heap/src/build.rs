@@ -97,6 +97,11 @@ impl BuildScan {
         Ok(false)
     }
 
+    /// The page at hand.
+    pub fn block(&self) -> BlockNumber {
+        self.batch.block
+    }
+
     /// The page's tuples.
     pub fn tuples(&self) -> impl Iterator<Item = BuildTuple<'_>> {
         self.batch.iter().zip(&self.entries).map(|(t, (root, alive))| BuildTuple {

@@ -62,11 +62,33 @@ impl Outcome {
     }
 }
 
+/// What the log's pages in memory were asked for (`pg_stat_slru`).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct CommitLogStats {
+    /// Pages that began empty.
+    pub zeroed: u64,
+    /// Pages found in memory.
+    pub hits: u64,
+    /// Pages read.
+    pub reads: u64,
+    /// Pages written.
+    pub written: u64,
+    /// Flushes of all dirty pages.
+    pub flushes: u64,
+    /// How often the log was cut.
+    pub truncates: u64,
+}
+
 struct Slot {
     page: Option<u64>,
     dirty: bool,
     lsn: Lsn,
     bytes: Box<[u8; PAGE]>,
+    /// Counted by who holds the lock for reading, too.
+    hits: AtomicU64,
+    zeroed: u64,
+    reads: u64,
+    written: u64,
 }
 
 /// The log with its cache.
@@ -79,6 +101,8 @@ pub struct CommitLog {
     /// XIDs below this were assigned before the last checkpoint: their segments must be there.
     known: AtomicU64,
     oldest: AtomicU64,
+    flushes: AtomicU64,
+    truncates: AtomicU64,
 }
 
 #[derive(Default)]
@@ -138,6 +162,10 @@ impl CommitLog {
                         dirty: false,
                         lsn: Lsn::INVALID,
                         bytes: Box::new([0; PAGE]),
+                        hits: AtomicU64::new(0),
+                        zeroed: 0,
+                        reads: 0,
+                        written: 0,
                     },
                 )
             })
@@ -150,7 +178,26 @@ impl CommitLog {
             files: Mutex::new(rank::CLOG_FILES, Files::default()),
             known: AtomicU64::new(known.0),
             oldest: AtomicU64::new(oldest.0),
+            flushes: AtomicU64::new(0),
+            truncates: AtomicU64::new(0),
         }
+    }
+
+    /// Counters since start.
+    pub fn stats(&self) -> CommitLogStats {
+        let mut sum = CommitLogStats {
+            flushes: self.flushes.load(Ordering::Relaxed),
+            truncates: self.truncates.load(Ordering::Relaxed),
+            ..CommitLogStats::default()
+        };
+        for slot in &self.slots {
+            let slot = slot.read();
+            sum.hits += slot.hits.load(Ordering::Relaxed);
+            sum.zeroed += slot.zeroed;
+            sum.reads += slot.reads;
+            sum.written += slot.written;
+        }
+        sum
     }
 
     /// The first XID the log still knows.
@@ -181,6 +228,7 @@ impl CommitLog {
         {
             let slot = self.slot(page).read();
             if slot.page == Some(page) {
+                slot.hits.fetch_add(1, Ordering::Relaxed);
                 return Ok(read(&slot));
             }
         }
@@ -214,6 +262,7 @@ impl CommitLog {
 
     fn load(&self, slot: &mut Slot, page: u64, xid: Xid) -> Result<()> {
         if slot.page == Some(page) {
+            *slot.hits.get_mut() += 1;
             return Ok(());
         }
         self.write_out(slot)?;
@@ -228,6 +277,11 @@ impl CommitLog {
                     .read_at(&mut slot.bytes[..], page % SEGMENT_PAGES * PAGE as u64)
                     .map_err(|e| Error::io(format!("could not read file \"{name}\""), e))?;
                 slot.bytes[got..].fill(0);
+                if got > 0 {
+                    slot.reads += 1;
+                } else {
+                    slot.zeroed += 1;
+                }
                 if let Some(sector) = damaged(&slot.bytes) {
                     return Err(Error::corrupt_file(format!(
                         "could not access status of transaction {xid}: wrong checksum in file \"{name}\", page {}, sector {sector}",
@@ -240,7 +294,7 @@ impl CommitLog {
                     "could not access status of transaction {xid}: file \"{name}\" is missing"
                 )));
             }
-            None => {}
+            None => slot.zeroed += 1,
         }
         slot.page = Some(page);
         Ok(())
@@ -259,6 +313,7 @@ impl CommitLog {
         })?;
         self.files.lock().unsynced.insert(segment);
         slot.dirty = false;
+        slot.written += 1;
         Ok(())
     }
 
@@ -299,6 +354,7 @@ impl CommitLog {
     /// # Errors
     /// The disk's. A failed sync is not to be retried: the caller stops the server.
     pub fn flush(&self, next: Xid) -> Result<()> {
+        self.flushes.fetch_add(1, Ordering::Relaxed);
         let first = self.known.load(Ordering::Acquire).max(self.oldest().0) / SEGMENT_XIDS;
         for segment in first..=next.0 / SEGMENT_XIDS {
             if self.file(segment, true)?.is_some() {
@@ -349,6 +405,7 @@ impl CommitLog {
     /// # Errors
     /// The disk's.
     pub fn truncate(&self, before: Xid) -> Result<usize> {
+        self.truncates.fetch_add(1, Ordering::Relaxed);
         self.set_oldest(before);
         let keep_from = before.0 / SEGMENT_XIDS;
         for slot in &self.slots {

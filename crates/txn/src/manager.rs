@@ -264,6 +264,11 @@ impl TransactionManager {
         Csn(self.csn.load(Ordering::SeqCst))
     }
 
+    /// What the commit log's pages in memory were asked for.
+    pub fn commit_log_stats(&self) -> crate::clog::CommitLogStats {
+        self.clog.stats()
+    }
+
     /// Transactions committed and aborted since start, those without an XID included.
     pub fn counts(&self) -> (u64, u64) {
         self.registry.counts()

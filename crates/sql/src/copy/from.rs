@@ -11,6 +11,7 @@ use crate::client::{Notice, Severity};
 use crate::exec::ExecContext;
 use crate::exec::foreign_key::{self, AfterCheck};
 use crate::exec::modify::{TableWriter, compile_stored};
+use crate::maintenance::commands::{Command, Progress, copy};
 use crate::session::{SessionEnv, SessionState};
 use base::{Error, Oid, Result, SqlState, Tid, bail, err};
 use engine::catalog::model::Table;
@@ -104,6 +105,9 @@ struct Loader<'a> {
     after: Vec<AfterCheck>,
     copied: u64,
     skipped: u64,
+    /// Rows that WHERE left out.
+    excluded: u64,
+    progress: Option<Arc<Progress>>,
 }
 
 fn named(columns: &Columns, table: &Table, list: &[i32], what: &str) -> Result<Vec<bool>> {
@@ -189,6 +193,8 @@ pub fn run(job: &Job<'_>, x: &ExecContext<'_>, input: Input<'_>) -> Result<u64> 
         after: Vec::new(),
         copied: 0,
         skipped: 0,
+        excluded: 0,
+        progress: job.state.progress.of(Command::Copy),
     };
     let mut lines = Lines::new(input);
     if job.options.format == Format::Binary {
@@ -259,9 +265,21 @@ impl Loader<'_> {
             polled += 1;
             if polled == BATCH_ROWS {
                 polled = 0;
+                self.show(lines);
                 self.job.state.check_cancel()?;
             }
         }
+    }
+
+    /// Shows how far it has come.
+    fn show(&self, lines: &Lines<'_>) {
+        if let Some(progress) = &self.progress {
+            progress.set(copy::BYTES_PROCESSED, lines.bytes);
+            progress.set(copy::TUPLES_PROCESSED, self.copied);
+            progress.set(copy::TUPLES_EXCLUDED, self.excluded);
+            progress.set(copy::TUPLES_SKIPPED, self.skipped);
+        }
+        base::stop_point!("sql.copy.shown");
     }
 
     fn match_header(&self, lines: &mut Lines<'_>) -> Result<()> {
@@ -521,6 +539,7 @@ impl Loader<'_> {
             let params = RefCell::new(Vec::new());
             let eval = EvalContext::new(self.job.env as &dyn Env, &params);
             if !filter.is_true(&row, &eval)? {
+                self.excluded += 1;
                 return Ok(());
             }
         }
@@ -603,6 +622,7 @@ impl Loader<'_> {
                 }
             }
             if lines.number.is_multiple_of(BATCH_ROWS as u64) {
+                self.show(lines);
                 self.job.state.check_cancel()?;
             }
         }

@@ -67,6 +67,8 @@ pub struct Lines<'a> {
     pub number: u64,
     /// The present line is whole and may be shown.
     pub valid: bool,
+    /// Bytes read so far.
+    pub bytes: u64,
 }
 
 /// How much of a file is read at a time.
@@ -89,6 +91,7 @@ impl<'a> Lines<'a> {
             fields: Vec::new(),
             number: 0,
             valid: false,
+            bytes: 0,
         }
     }
 
@@ -120,6 +123,7 @@ impl<'a> Lines<'a> {
                     self.eof = true;
                     return Ok(false);
                 }
+                self.bytes += self.piece.len() as u64;
                 if self.buffer.is_empty() {
                     std::mem::swap(&mut self.buffer, &mut self.piece);
                 } else {
@@ -133,6 +137,7 @@ impl<'a> Lines<'a> {
                     .read(&mut self.buffer[old..])
                     .map_err(|e| base::Error::io("could not read from COPY file", e))?;
                 self.buffer.truncate(old + n);
+                self.bytes += n as u64;
                 if n == 0 {
                     self.eof = true;
                     return Ok(false);

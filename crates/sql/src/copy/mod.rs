@@ -11,6 +11,7 @@ pub mod options;
 pub mod to;
 
 use crate::client::{Client, CopyWireFormat, OutputColumn};
+use crate::maintenance::commands::{self, Command, copy as shown};
 use crate::parse::ast::{ObjectName, QueryStatement};
 use crate::parse::utility::{Copy, CopySource, CopyTarget};
 use crate::parse::{Parsed, Statement};
@@ -38,6 +39,15 @@ impl Session {
     ) -> Result<String> {
         self.check_target(&copy.target, copy.from)?;
         let options = CopyOptions::of(copy, source)?;
+        let relation = match &copy.source {
+            CopySource::Table { name, .. } => self.copy_table(name)?.oid,
+            CopySource::Query(_) => Oid::INVALID,
+        };
+        let _shown = commands::show(self.state(), Command::Copy, relation);
+        let progress = &self.state().progress;
+        progress.set(Command::Copy, shown::COMMAND, if copy.from { 1 } else { 2 });
+        let to_file = matches!(copy.target, CopyTarget::File(_));
+        progress.set(Command::Copy, shown::TYPE, if to_file { 1 } else { 3 });
         let rows = if copy.from {
             self.copy_from(copy, source, options, client)?
         } else {
@@ -137,7 +147,12 @@ impl Session {
             frozen,
         };
         let input = match &copy.target {
-            CopyTarget::File(path) => lines::Input::File(open_for_reading(path)?),
+            CopyTarget::File(path) => {
+                let file = open_for_reading(path)?;
+                let bytes = file.metadata().map_or(0, |m| m.len());
+                state.progress.set(Command::Copy, shown::BYTES_TOTAL, bytes);
+                lines::Input::File(file)
+            }
             _ => {
                 client.copy_in_begin(format, job.columns.len())?;
                 lines::Input::Client(client)
@@ -208,12 +223,16 @@ impl Session {
             CopyTarget::File(path) => to::Output::File(open_for_writing(path)?),
             _ => to::Output::Client(client),
         });
+        let progress = self.state().progress.of(Command::Copy);
         let mut writer: Option<to::Writer<'_>> = None;
         self.stream(parsed, &mut |columns: &[OutputColumn], row: Option<&[Datum]>| {
             if writer.is_none()
                 && let Some(output) = output.take()
             {
                 writer = Some(to::Writer::start(output, options, env.as_ref(), columns)?);
+                if let Some(writer) = &mut writer {
+                    writer.progress = progress.clone();
+                }
             }
             match (&mut writer, row) {
                 (Some(writer), Some(row)) => writer.row(row),

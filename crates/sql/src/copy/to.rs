@@ -2,8 +2,10 @@
 
 use super::options::{Columns, CopyOptions, Encoding, Format, Header};
 use crate::client::{Client, CopyWireFormat, OutputColumn};
+use crate::maintenance::commands::{Progress, copy};
 use base::{Error, Oid, Result, bail};
 use std::io::Write;
+use std::sync::Arc;
 use types::{Datum, Env};
 
 /// Where the data goes.
@@ -25,6 +27,8 @@ pub struct Writer<'a> {
     text: String,
     /// Rows so far.
     pub rows: u64,
+    /// Where they are shown.
+    pub progress: Option<Arc<Progress>>,
 }
 
 impl<'a> Writer<'a> {
@@ -59,6 +63,7 @@ impl<'a> Writer<'a> {
             line: Vec::new(),
             text: String::new(),
             rows: 0,
+            progress: None,
         };
         if let Output::Client(client) = &mut writer.output {
             let format = match options.format {
@@ -186,6 +191,10 @@ impl<'a> Writer<'a> {
     }
 
     fn send(&mut self) -> Result<()> {
+        if let Some(progress) = &self.progress {
+            progress.add(copy::BYTES_PROCESSED, self.line.len() as u64);
+            progress.set(copy::TUPLES_PROCESSED, self.rows);
+        }
         if self.options.encoding == Encoding::Latin1 && !self.line.is_ascii() {
             let text = String::from_utf8_lossy(&self.line).into_owned();
             self.line.clear();

@@ -18,6 +18,7 @@
 use super::Ddl;
 use super::index::{RowDecoder, duplicate};
 use crate::exec::modify::{HeapLiveness, IndexWriter};
+use crate::maintenance::commands::{self, Command, create_index as progress};
 use crate::parse::utility::CreateIndex;
 use crate::session::SessionState;
 use crate::session::run::{exec_context, work_mem_bytes};
@@ -52,26 +53,35 @@ impl Ddl<'_> {
         let tag = crate::relations::lock_tag(&state, table);
         let locks = state.cluster.engine().txns.locks();
         locks.acquire(&state.backend, LockOwner::Session, tag, MODE, Wait::FOREVER)?;
+        let shown = commands::show(&state, Command::CreateIndex, table);
+        if let Some(shown) = &shown {
+            shown.progress.set(progress::COMMAND, 2);
+            shown.progress.set(progress::INDEX, u64::from(index.0));
+        }
         let result = self.finish_concurrently(table, index, tag);
+        drop(shown);
         locks.release(&state.backend, LockOwner::Session, tag, MODE);
         result
     }
 
     fn finish_concurrently(&mut self, table: Oid, index: Oid, tag: LockTag) -> Result<()> {
         let state = Rc::clone(self.session.state());
+        let enter = |phase| state.progress.set(Command::CreateIndex, progress::PHASE, phase);
         self.session.end_own()?;
+        enter(progress::WAIT_BEFORE_BUILD);
         wait_for_holders(&state, &tag, LockMode::AccessExclusive)?;
         self.session.begin_own()?;
         mark(&state, table, index, "indisready")?;
         self.session.end_own()?;
+        enter(progress::WAIT_BEFORE_VALIDATION);
         wait_for_holders(&state, &tag, LockMode::Share)?;
         self.session.begin_own()?;
+        enter(progress::VALIDATE_INDEX);
         let seen = self.enter_rows(table, index)?;
         self.session.end_own()?;
+        enter(progress::WAIT_FOR_SNAPSHOTS);
         let txns = &state.cluster.engine().txns;
-        for other in txns.holders_of_older_snapshots(&state.backend, seen) {
-            txns.wait_for_backend(&state.backend, &other, Wait::FOREVER)?;
-        }
+        wait_for(&state, &txns.holders_of_older_snapshots(&state.backend, seen))?;
         self.session.begin_own()?;
         mark(&state, table, index, "indisvalid")
     }
@@ -103,8 +113,12 @@ impl Ddl<'_> {
         let bound = snapshot.xmin;
         let mut scan = BuildScan::new(&open.heap, Some(snapshot), None)?;
         let mut rows = 0u64;
+        let show = |n, value| state.progress.set(Command::CreateIndex, n, value);
+        show(progress::PHASE, progress::VALIDATE_TABLE);
+        show(progress::BLOCKS_TOTAL, u64::from(open.heap.len_blocks()?.0));
         while scan.next_page()? {
             state.check_cancel()?;
+            show(progress::BLOCKS_DONE, u64::from(scan.block().0) + 1);
             for found in scan.tuples().filter(|t| t.alive) {
                 rows += 1;
                 if present.contains(&found.tid) {
@@ -154,8 +168,21 @@ impl Ddl<'_> {
 /// Waits for the transactions that hold a lock on the table which conflicts with `mode`.
 fn wait_for_holders(state: &SessionState, tag: &LockTag, mode: LockMode) -> Result<()> {
     let txns = &state.cluster.engine().txns;
-    for other in txns.locks().conflicting_holders(&state.backend, tag, mode) {
-        txns.wait_for_backend(&state.backend, &other, Wait::FOREVER)?;
+    wait_for(state, &txns.locks().conflicting_holders(&state.backend, tag, mode))
+}
+
+/// Waits for the transactions that these are in now.
+fn wait_for(state: &SessionState, others: &[Arc<txn::Backend>]) -> Result<()> {
+    let show = |n, value| state.progress.set(Command::CreateIndex, n, value);
+    show(progress::LOCKERS_TOTAL, others.len() as u64);
+    show(progress::LOCKERS_DONE, 0);
+    for (done, other) in (1..).zip(others) {
+        show(progress::CURRENT_LOCKER, u64::try_from(other.pid).unwrap_or(0));
+        state.cluster.engine().txns.wait_for_backend(&state.backend, other, Wait::FOREVER)?;
+        show(progress::LOCKERS_DONE, done);
+    }
+    for n in [progress::LOCKERS_TOTAL, progress::LOCKERS_DONE, progress::CURRENT_LOCKER] {
+        show(n, 0);
     }
     Ok(())
 }

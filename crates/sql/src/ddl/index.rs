@@ -13,6 +13,7 @@ use super::relation::{IndexColumnRow, IndexRows};
 use super::{Ddl, new_oid, relation};
 use crate::analyse::{self, IndexExpression};
 use crate::exec::modify::IndexWriter;
+use crate::maintenance::commands::{self, Command, create_index as progress};
 use crate::parse::ast::IndexElement;
 use crate::parse::utility::CreateIndex;
 use crate::session::SessionState;
@@ -291,12 +292,29 @@ pub fn build(
     index: &Arc<Index>,
     tree: &Arc<btree::Btree>,
 ) -> Result<()> {
+    let shown = commands::show(session.state(), Command::CreateIndex, table.oid);
+    if let Some(shown) = &shown {
+        shown.progress.set(progress::COMMAND, 1);
+    }
     let state = session.state().as_ref();
+    let at = state.progress.of(Command::CreateIndex);
+    let show = |n: usize, value: u64| {
+        if let Some(at) = &at {
+            at.set(n, value);
+        }
+    };
+    show(progress::INDEX, u64::from(index.oid.0));
+    show(progress::PHASE, progress::BUILD);
+    show(progress::SUBPHASE, progress::SCANNING);
+    show(progress::BLOCKS_DONE, 0);
+    show(progress::TUPLES_DONE, 0);
+    show(progress::TUPLES_TOTAL, 0);
     let txn = state.txn()?;
     let env = session.env();
     let snapshot = txn.take_latest_snapshot();
     let cx = exec_context(state, env, &txn, snapshot, &[], work_mem_bytes(state));
     let heap = state.open_relation(table)?.heap;
+    show(progress::BLOCKS_TOTAL, u64::from(heap.len_blocks()?.0));
     let memory_kb = usize::try_from(state.settings.borrow().int("maintenance_work_mem"));
     let config = SortConfig {
         memory_bytes: memory_kb.unwrap_or(65_536).saturating_mul(1024),
@@ -304,7 +322,8 @@ pub fn build(
         temp_dir: "base/pgsql_tmp".to_owned(),
     };
     let cancel = &state.backend.cancel;
-    let fed = feed_plain(&heap, table, index, tree.schema(), config.clone(), cancel)?;
+    let fed =
+        feed_plain(&heap, table, index, tree.schema(), config.clone(), cancel, at.as_deref())?;
     let (sorters, rows) = match fed {
         Some(fed) => fed,
         None => {
@@ -313,7 +332,18 @@ pub fn build(
         }
     };
     let entries = sorters.iter().map(Sorter::count).sum();
-    let built = tree.build(Sorter::finish_all(sorters)?, &mut |_| state.check_cancel())?;
+    show(progress::BLOCKS_DONE, u64::from(heap.len_blocks()?.0));
+    show(progress::TUPLES_TOTAL, entries);
+    show(progress::SUBPHASE, progress::SORTING);
+    base::stop_point!("sql.index.build.sorting");
+    let sorted = Sorter::finish_all(sorters)?;
+    show(progress::SUBPHASE, progress::LOADING);
+    let built = tree.build(sorted, &mut |done| {
+        show(progress::TUPLES_DONE, done);
+        state.check_cancel()
+    })?;
+    show(progress::TUPLES_DONE, entries);
+    state.progress.add(Command::Cluster, commands::cluster::INDEXES_REBUILT, 1);
     if let BuildOutcome::Duplicate { values, .. } = built {
         return Err(duplicate(&cx, table, index, &values));
     }
@@ -339,6 +369,11 @@ fn feed_rows(
     let mut rows = 0u64;
     while scan.next_page()? {
         state.check_cancel()?;
+        state.progress.set(
+            Command::CreateIndex,
+            progress::BLOCKS_DONE,
+            u64::from(scan.block().0) + 1,
+        );
         for found in scan.tuples() {
             let row = decoder.decode(heap, found.tuple.bytes)?;
             rows += u64::from(found.alive);

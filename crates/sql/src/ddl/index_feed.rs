@@ -4,6 +4,7 @@
 //! [`feed_plain`] serves indexes on plain columns: several threads share the table's blocks out, and a value
 //! goes from the tuple to the sort as the bytes it is stored as.
 
+use crate::maintenance::commands::{Progress, create_index};
 use base::sync::CancelFlag;
 use base::{BlockNumber, Error, Result};
 use btree::{KeySchema, SortConfig, Sorter};
@@ -56,6 +57,7 @@ struct Feed<'a> {
     schema: &'a Arc<KeySchema>,
     config: SortConfig,
     cancel: &'a CancelFlag,
+    progress: Option<&'a Progress>,
 }
 
 impl Feed<'_> {
@@ -67,6 +69,9 @@ impl Feed<'_> {
         let mut rows = 0;
         while scan.next_page()? {
             self.cancel.check()?;
+            if let Some(progress) = self.progress {
+                progress.add(create_index::BLOCKS_DONE, 1);
+            }
             for found in scan.tuples() {
                 rows += u64::from(found.alive);
                 let tuple = found.tuple.bytes;
@@ -111,6 +116,7 @@ pub fn feed_plain(
     schema: &Arc<KeySchema>,
     mut config: SortConfig,
     cancel: &CancelFlag,
+    progress: Option<&Progress>,
 ) -> Result<Option<(Vec<Sorter>, u64)>> {
     let Some(columns) = plain_columns(table, index)? else { return Ok(None) };
     let end = heap.len_blocks()?;
@@ -121,7 +127,7 @@ pub fn feed_plain(
     };
     config.memory_bytes /= threads;
     let desc = engine::relation::tuple_desc(&table.columns);
-    let feed = Feed { heap, desc, columns, schema, config, cancel };
+    let feed = Feed { heap, desc, columns, schema, config, cancel, progress };
     let blocks = SharedBlocks::new(BlockRange { start: BlockNumber(0), end });
     let parts = std::thread::scope(|scope| {
         let others: Vec<_> =

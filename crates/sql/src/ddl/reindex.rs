@@ -6,6 +6,7 @@
 use super::truncate::lock_and_look_again;
 use super::{Ddl, rewrite};
 use crate::client::{Notice, Severity};
+use crate::maintenance::commands::{self, Command, create_index};
 use crate::parse::utility::{Reindex, ReindexKind};
 use base::{Error, Oid, Result, SqlState, bail};
 use engine::catalog::model::{CatalogView, RelationKind, Table};
@@ -85,6 +86,10 @@ impl Ddl<'_> {
         only: Option<Oid>,
         verbose: bool,
     ) -> Result<()> {
+        let shown = commands::show(self.session.state(), Command::CreateIndex, table.oid);
+        if let Some(shown) = &shown {
+            shown.progress.set(create_index::COMMAND, 3);
+        }
         for index in table.indexes.iter().filter(|i| only.is_none_or(|o| o == i.oid)) {
             crate::relations::lock(self.state(), index.oid, LockMode::AccessExclusive)?;
             rewrite::rebuild_index(self.session, table, index)?;

@@ -16,6 +16,7 @@
 //! a row is told that it was deleted, not updated. The new file's pages are marked all-visible and all-frozen.
 
 use super::relation::{self, NewColumn, NewRelation};
+use crate::maintenance::commands::{Command, cluster};
 use crate::session::Session;
 use base::{BlockNumber, Fork, Oid, Result};
 use buffer::Strategy;
@@ -65,6 +66,7 @@ fn finish(session: &mut Session, before: &Arc<Table>, new: &NewFile) -> Result<(
         relation::remove_files(&state, old)?;
     }
     drop_old_toast(&state, before)?;
+    state.progress.set(Command::Cluster, cluster::PHASE, cluster::REBUILDING);
     rebuild_indexes(session, before.oid)
 }
 
@@ -158,8 +160,16 @@ pub fn compact(session: &mut Session, before: &Arc<Table>) -> Result<Compacted> 
     let mut pending: Vec<Vec<u8>> = Vec::new();
     let mut strategy = Strategy::bulk_read(pool);
     let rel = old_heap.relation();
-    for n in 0..old_heap.len_blocks()?.0 {
+    let show = |n, value| state.progress.set(Command::Cluster, n, value);
+    let blocks = old_heap.len_blocks()?.0;
+    show(cluster::PHASE, cluster::SCANNING);
+    show(cluster::BLOCKS_TOTAL, u64::from(blocks));
+    for n in 0..blocks {
         state.check_cancel()?;
+        let kept = done.live + done.recently_dead;
+        show(cluster::BLOCKS_SCANNED, u64::from(n));
+        show(cluster::TUPLES_SCANNED, kept + done.removed);
+        show(cluster::TUPLES_WRITTEN, kept);
         let Some(pin) = rel.try_pin(Fork::Main, BlockNumber(n), &mut strategy)? else { break };
         let page = Page::from_bytes(pin.read().bytes());
         drop(pin);
@@ -215,6 +225,11 @@ pub fn compact(session: &mut Session, before: &Arc<Table>) -> Result<Compacted> 
     new.heap.multi_insert(&txn, &pending, &mut frozen, &mut tids)?;
     len = tids.drain(..).fold(len, |len, tid| len.max(tid.block.0 + 1));
     new.heap.finish_new(&mut [frozen, recent], BlockNumber(len))?;
+    show(cluster::BLOCKS_SCANNED, u64::from(blocks));
+    show(cluster::TUPLES_SCANNED, done.live + done.recently_dead + done.removed);
+    show(cluster::TUPLES_WRITTEN, done.live + done.recently_dead);
+    base::stop_point!("sql.compact.written");
+    show(cluster::PHASE, cluster::SWAPPING);
     finish(session, before, &new)?;
     Ok(done)
 }

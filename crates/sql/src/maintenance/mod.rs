@@ -10,6 +10,7 @@
 
 mod analyze;
 pub mod autovacuum;
+pub mod commands;
 pub mod explain;
 mod freezing;
 pub mod options;

@@ -50,6 +50,8 @@ struct Running {
 /// Every VACUUM and ANALYZE of a server.
 pub struct Registry {
     running: Mutex<Running>,
+    /// What else runs.
+    pub commands: super::commands::Commands,
     /// How long this machine takes for a vacuum's work.
     pub rates: LearnedRates,
 }
@@ -57,7 +59,11 @@ pub struct Registry {
 impl Registry {
     /// With nothing running; what was learned before is on `disk`.
     pub fn new(disk: Arc<dyn disk::Disk>) -> Registry {
-        Registry { running: Mutex::new(RANK, Running::default()), rates: LearnedRates::load(disk) }
+        Registry {
+            running: Mutex::new(RANK, Running::default()),
+            commands: super::commands::Commands::default(),
+            rates: LearnedRates::load(disk),
+        }
     }
 }
 

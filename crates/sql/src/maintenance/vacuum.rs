@@ -7,6 +7,7 @@
 //! Catalogs are not cut off at the end: their users hold no table locks. A catalog's TOAST table has no row
 //! of its own in `pg_class` and is vacuumed under its catalog's `relfrozenxid`.
 
+use super::commands::{Command, cluster};
 use super::explain::Foretold;
 use super::freezing::{freeze_settings, note_vacuum};
 use super::options::{Options, stored_index_cleanup};
@@ -436,7 +437,10 @@ impl Session {
         }
         let state = Rc::clone(self.state());
         let before = state.relation_pages(table)?;
+        let shown = super::commands::show(&state, Command::Cluster, table.oid);
+        state.progress.set(Command::Cluster, cluster::COMMAND, 2);
         let done = crate::ddl::rewrite::compact(self, table)?;
+        state.progress.set(Command::Cluster, cluster::PHASE, cluster::CLEANING_UP);
         let after = crate::ddl::reload(&state, table.oid)?;
         let now = state.relation_pages(&after)?;
         let (visible, frozen) = state.open_relation(&after)?.heap.visibility_map().count()?;
@@ -447,6 +451,7 @@ impl Session {
             row.set("relallvisible", self::pages(visible));
             row.set("relallfrozen", self::pages(frozen));
         })?;
+        drop(shown);
         if options.verbose {
             let mut notice = Notice::new(
                 Severity::Info,

@@ -84,6 +84,8 @@ pub struct SessionState {
     pub deferred: RefCell<crate::relations::DeferredState>,
     /// Things to do when the transaction has ended.
     pub on_commit: RefCell<Vec<OnCommitAction>>,
+    /// The command that others see under way.
+    pub progress: crate::maintenance::commands::Current,
     /// What this transaction has done to which table (statistics).
     pub changes: RefCell<HashMap<Oid, crate::activity::TableChanges>>,
 }
@@ -130,6 +132,7 @@ impl SessionState {
             queried: Cell::new(false),
             deferred: RefCell::default(),
             on_commit: RefCell::default(),
+            progress: Default::default(),
             changes: RefCell::default(),
         }
     }

@@ -1,4 +1,4 @@
-//! VACUUM and ANALYZE under way, for `pg_stat_progress_vacuum` and `pg_stat_progress_analyze`.
+//! Commands under way: `pg_stat_progress_*`.
 
 use super::{Bodies, int8, rows, state};
 use base::{Oid, Result};
@@ -58,6 +58,12 @@ fn list(env: &dyn types::Env, a: &[Datum]) -> Result<types::registry::RowIter> {
                 row(p.pid, p.database, p.relation, &[phase, blocks[0], blocks[1]])
             })
             .collect(),
-        _ => Vec::new(),
+        other => progress
+            .commands
+            .all()
+            .into_iter()
+            .filter(|p| p.command.name() == other)
+            .map(|p| row(p.pid, p.database, p.relation, &p.parameters()))
+            .collect(),
     }))
 }

@@ -16,6 +16,7 @@ use base::{Oid, Result, SqlError, SqlState};
 use buffer::IoStatsRow;
 use engine::catalog::model::CatalogView;
 use std::sync::atomic::Ordering;
+use txn::clog::CommitLogStats;
 use types::FunctionBody::Scalar;
 use types::args::{is_null, oid, text};
 use types::{Datum, Env};
@@ -80,6 +81,8 @@ pub struct Server {
     pub wal: Baseline<WalStats>,
     /// `pg_stat_archiver`
     pub archiver: Baseline<()>,
+    /// `pg_stat_slru`
+    pub slru: Baseline<CommitLogStats>,
     /// `pg_stat_recovery_prefetch`
     pub recovery_prefetch: Baseline<()>,
 }
@@ -116,6 +119,7 @@ impl Baselines {
                 io_wal: WalStats::default(),
                 wal: Baseline::since(started_us),
                 archiver: Baseline::since(started_us),
+                slru: Baseline::since(started_us),
                 recovery_prefetch: Baseline::since(started_us),
             },
         ))
@@ -135,6 +139,17 @@ pub(super) const BODIES: Bodies = &[
             let state = state(env)?;
             super::session::superuser(state, "pg_stat_reset_single_table_counters")?;
             reset_relation(state, oid(a, 0)?)?;
+            Ok(Datum::Null)
+        }),
+    ),
+    (
+        "pg_stat_reset_slru",
+        Scalar(|env, a| {
+            let state = state(env)?;
+            super::session::superuser(state, "pg_stat_reset_slru")?;
+            if a.is_empty() || is_null(a, 0) || text(a, 0)? == "transaction" {
+                reset_shared(state, Some("slru"))?;
+            }
             Ok(Datum::Null)
         }),
     ),
@@ -168,6 +183,7 @@ fn reset_shared(state: &SessionState, target: Option<&str>) -> Result<()> {
     let (engine, at_us) = (state.cluster.engine(), base::sync::now_timestamp_us());
     let (background, checkpoints) = (background_writer(state), checkpointer(state));
     let (io, log) = (engine.pool.io_stats(), engine.wal.stats());
+    let slru = engine.txns.commit_log_stats();
     let mut server = state.cluster.baselines.0.write();
     if is("bgwriter") {
         server.background_writer = Baseline { values: background, at_us };
@@ -184,6 +200,9 @@ fn reset_shared(state: &SessionState, target: Option<&str>) -> Result<()> {
     }
     if is("archiver") {
         server.archiver.at_us = at_us;
+    }
+    if is("slru") {
+        server.slru = Baseline { values: slru, at_us };
     }
     if is("recovery_prefetch") {
         server.recovery_prefetch.at_us = at_us;

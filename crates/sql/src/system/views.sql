@@ -225,8 +225,12 @@ CREATE VIEW pg_catalog.pg_stat_user_tables AS
 CREATE VIEW pg_catalog.pg_stat_xact_all_tables AS
   SELECT c.oid AS relid, n.nspname AS schemaname, c.relname,
          pg_stat_get_xact_numscans(c.oid) AS seq_scan,
-         pg_stat_get_xact_tuples_returned(c.oid) AS seq_tup_read, NULL::bigint AS idx_scan,
-         NULL::bigint AS idx_tup_fetch, pg_stat_get_xact_tuples_inserted(c.oid) AS n_tup_ins,
+         pg_stat_get_xact_tuples_returned(c.oid) AS seq_tup_read,
+         (SELECT sum(pg_stat_get_xact_numscans(x.indexrelid))::bigint FROM pg_index x
+           WHERE x.indrelid = c.oid) AS idx_scan,
+         (SELECT sum(pg_stat_get_xact_tuples_fetched(x.indexrelid))::bigint FROM pg_index x
+           WHERE x.indrelid = c.oid) + pg_stat_get_xact_tuples_fetched(c.oid) AS idx_tup_fetch,
+         pg_stat_get_xact_tuples_inserted(c.oid) AS n_tup_ins,
          pg_stat_get_xact_tuples_updated(c.oid) AS n_tup_upd,
          pg_stat_get_xact_tuples_deleted(c.oid) AS n_tup_del,
          pg_stat_get_xact_tuples_hot_updated(c.oid) AS n_tup_hot_upd,
@@ -397,6 +401,103 @@ CREATE VIEW pg_catalog.pg_stat_user_functions AS
          pg_stat_get_function_self_time(p.oid) AS self_time
     FROM pg_proc p LEFT JOIN pg_namespace n ON n.oid = p.pronamespace
    WHERE p.prolang <> 12 AND pg_stat_get_function_calls(p.oid) IS NOT NULL;
+
+CREATE VIEW pg_catalog.pg_stat_xact_user_functions AS
+  SELECT p.oid AS funcid, n.nspname AS schemaname, p.proname AS funcname,
+         pg_stat_get_xact_function_calls(p.oid) AS calls,
+         pg_stat_get_xact_function_total_time(p.oid) AS total_time,
+         pg_stat_get_xact_function_self_time(p.oid) AS self_time
+    FROM pg_proc p LEFT JOIN pg_namespace n ON n.oid = p.pronamespace
+   WHERE p.prolang <> 12 AND pg_stat_get_xact_function_calls(p.oid) IS NOT NULL;
+
+-- What there is not, or not yet: replication, GSSAPI, prefetching at recovery.
+CREATE VIEW pg_catalog.pg_stat_gssapi AS
+  SELECT s.pid, s.gss_auth AS gss_authenticated, s.gss_princ AS principal, s.gss_enc AS encrypted,
+         s.gss_delegation AS credentials_delegated
+    FROM pg_stat_get_activity(NULL) s WHERE s.client_port IS NOT NULL;
+
+CREATE VIEW pg_catalog.pg_stat_wal_receiver AS
+  SELECT s.pid, s.status, s.receive_start_lsn, s.receive_start_tli, s.written_lsn, s.flushed_lsn,
+         s.received_tli, s.last_msg_send_time, s.last_msg_receipt_time, s.latest_end_lsn,
+         s.latest_end_time, s.slot_name, s.sender_host, s.sender_port, s.conninfo
+    FROM pg_stat_get_wal_receiver() s WHERE s.pid IS NOT NULL;
+
+CREATE VIEW pg_catalog.pg_stat_recovery_prefetch AS
+  SELECT s.stats_reset, s.prefetch, s.hit, s.skip_init, s.skip_new, s.skip_fpw, s.skip_rep,
+         s.wal_distance, s.block_distance, s.io_depth
+    FROM pg_stat_get_recovery_prefetch() s;
+
+CREATE VIEW pg_catalog.pg_stat_replication_slots AS
+  SELECT s.slot_name, s.spill_txns, s.spill_count, s.spill_bytes, s.stream_txns, s.stream_count,
+         s.stream_bytes, s.total_txns, s.total_bytes, s.stats_reset
+    FROM pg_get_replication_slots() r, LATERAL pg_stat_get_replication_slot(r.slot_name::text) s
+   WHERE r.datoid IS NOT NULL;
+
+CREATE VIEW pg_catalog.pg_stat_subscription AS
+  SELECT u.oid AS subid, u.subname, s.worker_type, s.pid, s.leader_pid, s.relid, s.received_lsn,
+         s.last_msg_send_time, s.last_msg_receipt_time, s.latest_end_lsn, s.latest_end_time
+    FROM pg_subscription u LEFT JOIN pg_stat_get_subscription(NULL) s ON s.subid = u.oid;
+
+CREATE VIEW pg_catalog.pg_stat_subscription_stats AS
+  SELECT u.oid AS subid, u.subname, s.apply_error_count, s.sync_error_count,
+         s.confl_insert_exists, s.confl_update_origin_differs, s.confl_update_exists,
+         s.confl_update_missing, s.confl_delete_origin_differs, s.confl_delete_missing,
+         s.confl_multiple_unique_conflicts, s.stats_reset
+    FROM pg_subscription u, LATERAL pg_stat_get_subscription_stats(u.oid) s;
+
+CREATE VIEW pg_catalog.pg_stat_progress_cluster AS
+  SELECT s.pid, s.datid, d.datname, s.relid,
+         CASE s.param1 WHEN 1 THEN 'CLUSTER' WHEN 2 THEN 'VACUUM FULL' END AS command,
+         CASE s.param2 WHEN 0 THEN 'initializing' WHEN 1 THEN 'seq scanning heap'
+                       WHEN 2 THEN 'index scanning heap' WHEN 3 THEN 'sorting tuples'
+                       WHEN 4 THEN 'writing new heap' WHEN 5 THEN 'swapping relation files'
+                       WHEN 6 THEN 'rebuilding index'
+                       WHEN 7 THEN 'performing final cleanup' END AS phase,
+         s.param3::oid AS cluster_index_relid, s.param4 AS heap_tuples_scanned,
+         s.param5 AS heap_tuples_written, s.param6 AS heap_blks_total,
+         s.param7 AS heap_blks_scanned, s.param8 AS index_rebuild_count
+    FROM pg_stat_get_progress_info('CLUSTER') s LEFT JOIN pg_database d ON d.oid = s.datid;
+
+CREATE VIEW pg_catalog.pg_stat_progress_create_index AS
+  SELECT s.pid, s.datid, d.datname, s.relid, s.param7::oid AS index_relid,
+         CASE s.param1 WHEN 1 THEN 'CREATE INDEX' WHEN 2 THEN 'CREATE INDEX CONCURRENTLY'
+                       WHEN 3 THEN 'REINDEX' WHEN 4 THEN 'REINDEX CONCURRENTLY' END AS command,
+         CASE s.param10 WHEN 0 THEN 'initializing' WHEN 1 THEN 'waiting for writers before build'
+                        WHEN 2 THEN 'building index' ||
+                             CASE s.param9 WHEN 2 THEN ': scanning table'
+                                           WHEN 3 THEN ': sorting live tuples'
+                                           WHEN 5 THEN ': loading tuples in tree' ELSE '' END
+                        WHEN 3 THEN 'waiting for writers before validation'
+                        WHEN 4 THEN 'index validation: scanning index'
+                        WHEN 5 THEN 'index validation: sorting tuples'
+                        WHEN 6 THEN 'index validation: scanning table'
+                        WHEN 7 THEN 'waiting for old snapshots'
+                        WHEN 8 THEN 'waiting for readers before marking dead'
+                        WHEN 9 THEN 'waiting for readers before dropping' END AS phase,
+         s.param4 AS lockers_total, s.param5 AS lockers_done, s.param6 AS current_locker_pid,
+         s.param16 AS blocks_total, s.param17 AS blocks_done, s.param12 AS tuples_total,
+         s.param13 AS tuples_done, s.param14 AS partitions_total, s.param15 AS partitions_done
+    FROM pg_stat_get_progress_info('CREATE INDEX') s LEFT JOIN pg_database d ON d.oid = s.datid;
+
+CREATE VIEW pg_catalog.pg_stat_progress_copy AS
+  SELECT s.pid, s.datid, d.datname, s.relid,
+         CASE s.param5 WHEN 1 THEN 'COPY FROM' WHEN 2 THEN 'COPY TO' END AS command,
+         CASE s.param6 WHEN 1 THEN 'FILE' WHEN 2 THEN 'PROGRAM' WHEN 3 THEN 'PIPE'
+                       WHEN 4 THEN 'CALLBACK' END AS type,
+         s.param1 AS bytes_processed, s.param2 AS bytes_total, s.param3 AS tuples_processed,
+         s.param4 AS tuples_excluded, s.param7 AS tuples_skipped
+    FROM pg_stat_get_progress_info('COPY') s LEFT JOIN pg_database d ON d.oid = s.datid;
+
+CREATE VIEW pg_catalog.pg_stat_progress_basebackup AS
+  SELECT s.pid,
+         CASE s.param1 WHEN 0 THEN 'initializing' WHEN 1 THEN 'waiting for checkpoint to finish'
+                       WHEN 2 THEN 'estimating backup size' WHEN 3 THEN 'streaming database files'
+                       WHEN 4 THEN 'waiting for wal archiving to finish'
+                       WHEN 5 THEN 'transferring wal files' END AS phase,
+         CASE s.param2 WHEN -1 THEN NULL ELSE s.param2 END AS backup_total,
+         s.param3 AS backup_streamed, s.param4 AS tablespaces_total,
+         s.param5 AS tablespaces_streamed
+    FROM pg_stat_get_progress_info('BASEBACKUP') s;
 
 CREATE VIEW pg_catalog.pg_stat_progress_vacuum AS
   SELECT s.pid, s.datid, d.datname, s.relid,

@@ -487,6 +487,141 @@ fn io_is_told_by_backend_object_and_context() {
     ]);
 }
 
+/// `pg_stat*` have PostgreSQL 18's columns, with its types.
+#[test]
+fn statistics_views_have_postgresqls_columns() {
+    let db = Database::new();
+    let mut s = db.session();
+    let mut have = String::new();
+    for line in s
+        .run(
+            "SELECT c.relname, string_agg('  ' || a.attname || ':' || format_type(a.atttypid, a.atttypmod), ',' ORDER BY a.attnum) \
+             FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid \
+             WHERE c.relnamespace = 'pg_catalog'::regnamespace AND c.relkind = 'v' AND c.relname LIKE 'pg\\_stat%' \
+               AND c.relname NOT LIKE 'pg\\_stats%' AND a.attnum > 0 GROUP BY c.relname ORDER BY c.relname",
+        )
+        .lines()
+    {
+        have.push_str(&line.replace(['|', ','], "\n"));
+        have.push('\n');
+    }
+    let want = include_str!("pg_stat_columns.txt");
+    for (have, want) in have.lines().zip(want.lines()) {
+        assert_eq!(have, want);
+    }
+    assert_eq!(have.lines().count(), want.lines().count());
+    // Each can be read.
+    for view in want.lines().filter(|l| !l.starts_with(' ')) {
+        let said = s.run(&format!("SELECT count(*) FROM {view}"));
+        assert!(said.parse::<u64>().is_ok(), "{view}: {said}");
+    }
+    s.check(&[
+        ("SELECT name, blks_hit > 0, blks_exists FROM pg_stat_slru", "transaction|t|0"),
+        ("SELECT pg_stat_reset_slru('transaction')", "~"),
+        ("SELECT prefetch, io_depth FROM pg_stat_recovery_prefetch", "0|0"),
+        ("SELECT * FROM pg_stat_progress_copy", ""),
+    ]);
+}
+
+/// Holds the thread that runs `sql` at a stop point, and asks until `question`, of another session, has `answer`.
+fn watch(db: &Database, point: &'static str, sql: &str, question: &str, answer: &str) {
+    let mut watcher = db.session();
+    base::stop::arm(point);
+    std::thread::scope(|scope| {
+        // A session belongs to its thread.
+        let worker = scope.spawn(|| db.session().run(sql));
+        let began = std::time::Instant::now();
+        let mut said = String::new();
+        while began.elapsed().as_secs() < 30 {
+            said = watcher.run(question);
+            if said == answer || worker.is_finished() {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        base::stop::release(point);
+        assert_eq!(said, answer, "{sql}");
+        assert_eq!(worker.join().unwrap(), "", "{sql}");
+    });
+}
+
+/// Other sessions see how far COPY, CREATE INDEX, REINDEX and VACUUM FULL have come.
+#[test]
+fn commands_show_their_progress() {
+    let db = database();
+    let mut s = db.session();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rows");
+    let rows: Vec<String> = (1..=2000).map(|n| format!("{n}\tx\n")).collect();
+    std::fs::write(&file, rows.concat()).unwrap();
+    s.check(&[("CREATE TABLE p (a int, b text) WITH (autovacuum_enabled=off)", "")]);
+    watch(
+        &db,
+        "sql.copy.shown",
+        &format!("COPY p FROM '{}' WHERE a % 2 = 0", file.display()),
+        "SELECT relid::regclass, command, type, bytes_processed = bytes_total, tuples_excluded FROM pg_stat_progress_copy",
+        "p|COPY FROM|FILE|t|500",
+    );
+    let pages = s.run("SELECT pg_relation_size('p') / 8192");
+    s.check(&[(
+        "COPY (SELECT command, type, relid, tuples_processed FROM pg_stat_progress_copy) TO STDOUT",
+        "",
+    )]);
+    watch(
+        &db,
+        "sql.index.build.sorting",
+        "CREATE INDEX p_a ON p (a)",
+        "SELECT relid::regclass, command, phase, blocks_total, blocks_done, tuples_total, tuples_done FROM pg_stat_progress_create_index",
+        &format!("p|CREATE INDEX|building index: sorting live tuples|{pages}|{pages}|1000|0"),
+    );
+    watch(
+        &db,
+        "sql.index.build.sorting",
+        "REINDEX INDEX p_a",
+        "SELECT index_relid::regclass, command FROM pg_stat_progress_create_index WHERE tuples_total > 0",
+        "p_a|REINDEX",
+    );
+    watch(
+        &db,
+        "sql.compact.written",
+        "VACUUM FULL p",
+        "SELECT relid::regclass, command, phase, heap_blks_total, heap_blks_scanned, heap_tuples_scanned, heap_tuples_written \
+         FROM pg_stat_progress_cluster WHERE heap_tuples_written = 1000",
+        &format!("p|VACUUM FULL|seq scanning heap|{pages}|{pages}|1000|1000"),
+    );
+    watch(
+        &db,
+        "sql.index.build.sorting",
+        "VACUUM FULL p",
+        "SELECT phase, index_rebuild_count FROM pg_stat_progress_cluster WHERE phase = 'rebuilding index'",
+        "rebuilding index|0",
+    );
+    // CONCURRENTLY says whom it waits for.
+    let mut other = db.session();
+    other.check(&[("BEGIN", ""), ("INSERT INTO p VALUES (0, 'waited for')", "")]);
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| db.session().run("CREATE INDEX CONCURRENTLY p_b ON p (b)"));
+        let question = "SELECT c.command, c.phase, c.lockers_total, c.lockers_done, a.state FROM pg_stat_progress_create_index c \
+                        JOIN pg_stat_activity a ON a.pid = c.current_locker_pid";
+        let answer =
+            "CREATE INDEX CONCURRENTLY|waiting for writers before build|1|0|idle in transaction";
+        let began = std::time::Instant::now();
+        let mut said = String::new();
+        while said != answer && began.elapsed().as_secs() < 30 && !worker.is_finished() {
+            said = s.run(question);
+            std::thread::yield_now();
+        }
+        other.check(&[("COMMIT", "")]);
+        assert_eq!(said, answer);
+        assert_eq!(worker.join().unwrap(), "");
+    });
+    s.check(&[
+        ("SELECT count(*) FROM pg_stat_progress_create_index", "0"),
+        ("SELECT count(*) FROM pg_stat_progress_copy", "0"),
+        ("SELECT count(*) FROM p WHERE b = 'waited for'", "1"),
+    ]);
+}
+
 /// The numbers in a line, names with digits in quotes left out.
 fn numbers(line: &str) -> Vec<f64> {
     let outside: String = line.split('"').step_by(2).collect();
