@@ -19,13 +19,14 @@ use crate::fetch::TupleSlot;
 use crate::heap::{Heap, TupleOutcome};
 use crate::insert::InsertState;
 use crate::visibility::{Dirty, Hints, satisfies_dirty};
-use base::sync::Arc;
+use base::sync::{Arc, Mutex, Rank};
 use base::{Error, Oid, Result, Tid, bail};
 use page::tuple::{
     AttrValue, COMPRESSED_HEADER, HAS_EXTERNAL, PhysicalAttr, ToastPointer, TupleDesc, TupleView,
     VARLENA_HEADER, deform, form_tuple, form_values,
 };
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use txn::{Transaction, Wait};
 
 /// Tuples longer than this are made shorter, down to this if possible.
@@ -90,6 +91,63 @@ pub struct HeapToast {
     index: Arc<dyn ToastIndex>,
     table: Oid,
     desc: TupleDesc,
+    tally: Option<Arc<ToastTally>>,
+}
+
+/// Taken last, and held for a few instructions.
+const TALLY_RANK: Rank = Rank(980);
+
+/// What was done to TOAST tables, for whoever keeps count.
+pub struct ToastTally {
+    any: AtomicBool,
+    changes: Mutex<Vec<ToastChanges>>,
+}
+
+/// Chunks stored in a TOAST table, and deleted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ToastChanges {
+    /// `pg_class.oid`
+    pub table: Oid,
+    /// Stored.
+    pub inserted: u64,
+    /// Deleted.
+    pub deleted: u64,
+}
+
+impl std::fmt::Debug for ToastTally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ToastTally(any: {})", self.any.load(Ordering::Relaxed))
+    }
+}
+
+impl Default for ToastTally {
+    fn default() -> Self {
+        ToastTally { any: AtomicBool::new(false), changes: Mutex::new(TALLY_RANK, Vec::new()) }
+    }
+}
+
+impl ToastTally {
+    fn add(&self, more: ToastChanges) {
+        let mut changes = self.changes.lock();
+        match changes.iter_mut().find(|c| c.table == more.table) {
+            Some(sum) => {
+                sum.inserted += more.inserted;
+                sum.deleted += more.deleted;
+            }
+            None => changes.push(more),
+        }
+        self.any.store(true, Ordering::Release);
+    }
+
+    /// What has been done since this was last asked. Costs a load when that is nothing.
+    pub fn take(&self) -> Vec<ToastChanges> {
+        if !self.any.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        let mut changes = self.changes.lock();
+        self.any.store(false, Ordering::Release);
+        std::mem::take(&mut *changes)
+    }
 }
 
 /// The layout of a TOAST table's rows.
@@ -100,7 +158,19 @@ pub fn chunk_desc() -> TupleDesc {
 impl HeapToast {
     /// The store in `heap`, whose rows `index` finds; pointers to it name `table`.
     pub fn new(heap: Heap, index: Arc<dyn ToastIndex>, table: Oid) -> HeapToast {
-        HeapToast { heap, index, table, desc: chunk_desc() }
+        HeapToast { heap, index, table, desc: chunk_desc(), tally: None }
+    }
+
+    /// What is done is counted in `tally`.
+    #[must_use]
+    pub fn counted(self, tally: Arc<ToastTally>) -> HeapToast {
+        HeapToast { tally: Some(tally), ..self }
+    }
+
+    fn count(&self, inserted: u64, deleted: u64) {
+        if let Some(tally) = &self.tally {
+            tally.add(ToastChanges { table: self.table, inserted, deleted });
+        }
     }
 }
 
@@ -125,6 +195,7 @@ impl ToastStore for HeapToast {
             .collect();
         let mut tids = Vec::with_capacity(rows.len());
         self.heap.multi_insert(txn, &rows, &mut InsertState::new(), &mut tids)?;
+        self.count(tids.len() as u64, 0);
         for (seq, tid) in tids.into_iter().enumerate() {
             self.index.insert(txn, value, seq as i32, tid)?;
         }
@@ -174,7 +245,9 @@ impl ToastStore for HeapToast {
     }
 
     fn delete(&self, txn: &Transaction, value: Oid) -> Result<()> {
-        for (_, tid) in self.index.lookup(value, 0, i32::MAX)? {
+        let chunks = self.index.lookup(value, 0, i32::MAX)?;
+        self.count(0, chunks.len() as u64);
+        for (_, tid) in chunks {
             match self.heap.delete(txn, tid, Wait::FOREVER)? {
                 TupleOutcome::Invisible => {
                     // Stored by this very command: take it back.

@@ -172,7 +172,10 @@ impl Client for Quiet {
     fn empty_query(&mut self) -> Result<()> {
         Ok(())
     }
-    fn notice(&mut self, _notice: &Notice) -> Result<()> {
+    fn notice(&mut self, notice: &Notice) -> Result<()> {
+        if notice.severity == Severity::Log {
+            base::log::write(base::log::Level::Log, &notice.body.message);
+        }
         Ok(())
     }
     fn parameter_status(&mut self, _name: &str, _value: &str) -> Result<()> {

@@ -63,7 +63,7 @@ fn attach_toast(
         let persistence = pool_persistence(table.persistence);
         let store =
             state.cluster.storage().toast(toast, at(toast.0), at(toast.0 + 1), persistence)?;
-        options.toast = Some(store);
+        options.toast = Some(Arc::new(store));
         options.storage = Some(Arc::new((desc, columns())));
         return Ok(());
     }
@@ -73,7 +73,8 @@ fn attach_toast(
     let persistence = pool_persistence(table.persistence);
     let heap_id = toast.storage.ok_or_else(missing)?;
     let storage = state.cluster.storage();
-    options.toast = Some(storage.toast(toast.oid, heap_id, index.storage, persistence)?);
+    let store = storage.toast(toast.oid, heap_id, index.storage, persistence)?;
+    options.toast = Some(Arc::new(store.counted(Arc::clone(&state.toasted))));
     options.storage = Some(Arc::new((desc, columns())));
     Ok(())
 }

@@ -101,7 +101,8 @@ impl CatalogStore {
         if let Some(toast) = def.toast {
             let (heap, index) =
                 (location(def, toast.0, self.database), location(def, toast.0 + 1, self.database));
-            options.toast = Some(self.storage.toast(toast, heap, index, Persistence::Permanent)?);
+            let store = self.storage.toast(toast, heap, index, Persistence::Permanent)?;
+            options.toast = Some(Arc::new(store));
             let storage = def.columns.iter().map(|c| AttrStorage::from_letter(c.storage)).collect();
             options.storage = Some(Arc::new((layout_of(def), storage)));
         }

@@ -5,7 +5,7 @@
 
 use super::options::Options;
 use super::throttle::throttle;
-use super::vacuum::{Ignored, Target, lock_target, update_class_in_place};
+use super::vacuum::{Ignored, Target, lock_target, log_limit, update_class_in_place};
 use crate::analyze_stats::{column_statistics, sample_rows};
 use crate::client::{Client, Notice, Severity};
 use crate::session::{Session, SessionState};
@@ -128,9 +128,7 @@ impl Session {
         progress.enter(3);
         note(&state, &table, &sample, target.columns.is_empty())?;
         count(&state, &table, &sample, options.automatic, started.elapsed());
-        let limit = table
-            .option_i64("log_autovacuum_min_duration")
-            .unwrap_or_else(|| state.settings.borrow().int("log_autovacuum_min_duration"));
+        let limit = log_limit(&state, Some(&table));
         let elapsed = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
         let log = options.automatic && limit >= 0 && elapsed >= limit;
         if verbose || log {

@@ -3,9 +3,7 @@
 //! # Layout
 //! [`vacuum::autovacuum`] decides and schedules; [`Host`] gives it catalogs, counts and sessions. [`start`] runs the
 //! launcher on a thread of its own.
-//!
-//! # Differs from PostgreSQL
-//! A TOAST table is vacuumed with its table, and by itself only for its age.
+//! A TOAST table is vacuumed by itself, by its own counts and storage parameters (its table's, where it has none).
 
 use super::Target;
 use super::options::Options;
@@ -114,28 +112,22 @@ impl Host {
 
     /// `schema.table`, or the OID of a table that is gone.
     fn table_name(cluster: &Cluster, database: Oid, table: Oid) -> Result<String> {
+        let names = Host::schema_and_table(cluster, database, table)?;
+        Ok(names.map_or(table.to_string(), |(schema, name)| format!("{schema}.{name}")))
+    }
+
+    fn schema_and_table(
+        cluster: &Cluster,
+        database: Oid,
+        table: Oid,
+    ) -> Result<Option<(String, String)>> {
         cluster.with_catalogs(database, |c| {
             let rows = c.find("pg_class", &[("oid", Datum::Oid(table))])?;
-            let Some(row) = rows.first() else { return Ok(table.to_string()) };
+            let Some(row) = rows.first() else { return Ok(None) };
             let schemas =
                 c.find("pg_namespace", &[("oid", Datum::Oid(row.oid("relnamespace")))])?;
             let schema = schemas.first().map_or(String::new(), |s| s.text("nspname").to_owned());
-            Ok(format!("{schema}.{}", row.text("relname")))
-        })
-    }
-
-    /// Whether a table's TOAST table may be vacuumed with it.
-    fn toast_enabled(cluster: &Cluster, database: Oid, table: Oid) -> Result<bool> {
-        cluster.with_catalogs(database, |c| {
-            let rows = c.find("pg_class", &[("oid", Datum::Oid(table))])?;
-            let toast = rows.first().map_or(Oid::INVALID, |r| r.oid("reltoastrelid"));
-            if !toast.is_valid() {
-                return Ok(false);
-            }
-            let rows = c.find("pg_class", &[("oid", Datum::Oid(toast))])?;
-            let options = rows.first().map(|r| r.options("reloptions")).unwrap_or_default();
-            let own = options.get("autovacuum_enabled").and_then(|v| types::io::parse_bool(v));
-            Ok(own.unwrap_or(true))
+            Ok(Some((schema, row.text("relname").to_owned())))
         })
     }
 
@@ -249,18 +241,21 @@ impl AutovacuumHost for Host {
             _ => "ANALYZE",
         };
         let why = if decision.for_age { " (to prevent wraparound)" } else { "" };
-        let named = Host::table_name(&cluster, database, table)?;
-        worker.set_query(Arc::from(format!("autovacuum: {what} {named}{why}").as_str()));
+        let names = Host::schema_and_table(&cluster, database, table)?;
+        let Some((schema, relation)) = names else { return Ok(()) };
+        worker
+            .set_query(Arc::from(format!("autovacuum: {what} {schema}.{relation}{why}").as_str()));
         let options = Options {
             vacuum: decision.vacuum,
             analyze: decision.analyze,
             skip_locked: !decision.for_age,
             automatic: true,
             for_age: decision.for_age,
-            process_toast: Host::toast_enabled(&cluster, database, table)?,
+            // Its TOAST table has needs of its own.
+            process_toast: false,
             ..Options::default()
         };
-        let target = Target { oid: table, name: String::new(), columns: Vec::new() };
+        let target = Target { oid: table, name: relation, columns: Vec::new() };
         let mut there = true;
         if decision.vacuum {
             there = session.vacuum_table(&target, &options, &mut Quiet)?;

@@ -14,7 +14,7 @@ use types::{Datum, Env};
 
 /// Keeps the first column of the last row.
 #[derive(Default)]
-struct Last(Option<Datum>);
+struct Last(Option<Datum>, Vec<String>);
 
 impl Client for Last {
     fn row_description(&mut self, _: &[OutputColumn]) -> Result<()> {
@@ -30,7 +30,8 @@ impl Client for Last {
     fn empty_query(&mut self) -> Result<()> {
         Ok(())
     }
-    fn notice(&mut self, _: &Notice) -> Result<()> {
+    fn notice(&mut self, notice: &Notice) -> Result<()> {
+        self.1.push(format!("{}: {}", notice.severity.name(), notice.body.message));
         Ok(())
     }
     fn parameter_status(&mut self, _: &str, _: &str) -> Result<()> {
@@ -112,6 +113,101 @@ fn a_table_that_changes_is_vacuumed_and_analysed() {
     // Nothing is due any more.
     launcher.look_at(database.oid);
     assert_eq!(t.autovacuum_count.load(Ordering::Relaxed), 1);
+    s.close();
+}
+
+/// A TOAST table is vacuumed for its own dead chunks and by its own storage parameters; its table is left alone.
+#[test]
+fn toast_tables_are_vacuumed_by_themselves() {
+    let (_folder, cluster) = cluster();
+    let mut s = connect(&cluster);
+    for (table, switch) in [("t", "on"), ("off", "off")] {
+        run(
+            &mut s,
+            &format!(
+                "CREATE TABLE {table} (a int, b text) WITH (autovacuum_vacuum_threshold = 100000, \
+                 autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_threshold = 100000, \
+                 toast.autovacuum_vacuum_threshold = 30, toast.autovacuum_vacuum_scale_factor = 0, \
+                 toast.autovacuum_vacuum_insert_threshold = -1, toast.autovacuum_enabled = {switch})"
+            ),
+        );
+        run(&mut s, &format!("ALTER TABLE {table} ALTER b SET STORAGE EXTERNAL"));
+        // Five chunks each.
+        let insert = format!(
+            "INSERT INTO {table} SELECT g, repeat('x', 9000) FROM generate_series(1, 10) g"
+        );
+        run(&mut s, &insert);
+        run(&mut s, "BEGIN");
+        run(&mut s, &insert);
+        run(&mut s, "ROLLBACK");
+    }
+    let counts = |s: &mut Session, of: &str| {
+        let oid = int(s, of);
+        s.state().database.activity.of(base::Oid(u32::try_from(oid).unwrap()))
+    };
+    let toast =
+        |table: &str| format!("SELECT reltoastrelid::int8 FROM pg_class WHERE relname = '{table}'");
+    let t = counts(&mut s, &toast("t"));
+    let seen = |c: &crate::activity::TableCounts| {
+        [&c.inserted, &c.deleted, &c.live, &c.dead].map(|n| n.load(Ordering::Relaxed))
+    };
+    assert_eq!(seen(&t), [100, 0, 50, 50]);
+    run(&mut s, "DELETE FROM t WHERE a <= 2");
+    run(&mut s, "UPDATE off SET b = b || 'y'");
+    assert_eq!(seen(&t), [100, 10, 40, 60]);
+    let launcher = launcher(&cluster);
+    let database = s.state().database.oid;
+    launcher.look_at(database);
+    let vacuums = |c: &crate::activity::TableCounts| c.autovacuum_count.load(Ordering::Relaxed);
+    assert_eq!((vacuums(&t), seen(&t)), (1, [100, 10, 40, 0]));
+    assert_eq!(vacuums(&counts(&mut s, "SELECT 't'::regclass::oid::int8")), 0);
+    let off = counts(&mut s, &toast("off"));
+    assert_eq!((vacuums(&off), seen(&off)), (0, [150, 50, 50, 100]));
+    // Nothing is due any more; a table's own vacuum leaves the other alone.
+    run(
+        &mut s,
+        "ALTER TABLE t SET (autovacuum_vacuum_threshold = 0, autovacuum_vacuum_scale_factor = 0)",
+    );
+    launcher.look_at(database);
+    assert_eq!(vacuums(&t), 1);
+    assert_eq!(vacuums(&counts(&mut s, "SELECT 't'::regclass::oid::int8")), 1);
+    s.close();
+}
+
+/// Autovacuum says which tables it had to pass by, if the log is to hear of it.
+#[test]
+fn a_table_skipped_is_told() {
+    let (_folder, cluster) = cluster();
+    let mut s = connect(&cluster);
+    run(&mut s, "CREATE TABLE t (a int)");
+    run(&mut s, "CREATE TABLE hushed (a int) WITH (log_autovacuum_min_duration = -1)");
+    let mut holder = connect(&cluster);
+    run(&mut holder, "BEGIN");
+    run(&mut holder, "LOCK TABLE t, hushed");
+    let options = super::options::Options {
+        vacuum: true,
+        analyze: true,
+        skip_locked: true,
+        automatic: true,
+        ..Default::default()
+    };
+    let mut told = Last::default();
+    for name in ["t", "hushed"] {
+        let oid = int(&mut s, &format!("SELECT '{name}'::regclass::oid::int8"));
+        let oid = base::Oid(u32::try_from(oid).unwrap());
+        let target = super::Target { oid, name: name.to_owned(), columns: Vec::new() };
+        assert!(!s.vacuum_table(&target, &options, &mut told).unwrap());
+        s.analyze_table(&target, &options, true, &mut told).unwrap();
+    }
+    run(&mut holder, "COMMIT");
+    assert_eq!(
+        told.1,
+        [
+            "LOG: skipping vacuum of \"t\" --- lock not available",
+            "LOG: skipping analyze of \"t\" --- lock not available",
+        ]
+    );
+    holder.close();
     s.close();
 }
 

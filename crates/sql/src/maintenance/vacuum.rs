@@ -143,7 +143,12 @@ pub(super) fn lock_target(
     let state = session.state();
     let gerund = if verb == "vacuum" { "vacuum" } else { "analyze" };
     let mut warn = |sqlstate: SqlState, text: String| -> Result<()> {
-        let mut notice = Notice::new(Severity::Warning, text);
+        // Autovacuum's go to the log, if that is to hear of its work at all.
+        if options.automatic && log_limit(state, state.table_by_oid(target.oid)?.as_deref()) < 0 {
+            return Ok(());
+        }
+        let severity = if options.automatic { Severity::Log } else { Severity::Warning };
+        let mut notice = Notice::new(severity, text);
         notice.body.state = sqlstate;
         client.notice(&notice)
     };
@@ -500,10 +505,15 @@ fn merged_options(state: &SessionState, table: &Table, options: &Options) -> Vac
     }
 }
 
+/// The milliseconds from which on autovacuum's work on a table is logged; below 0: never.
+pub(super) fn log_limit(state: &SessionState, table: Option<&Table>) -> i64 {
+    table
+        .and_then(|t| t.option_i64("log_autovacuum_min_duration"))
+        .unwrap_or_else(|| state.settings.borrow().int("log_autovacuum_min_duration"))
+}
+
 fn log_report(state: &SessionState, table: &Table, report: &VacuumReport) {
-    let limit = table
-        .option_i64("log_autovacuum_min_duration")
-        .unwrap_or_else(|| state.settings.borrow().int("log_autovacuum_min_duration"));
+    let limit = log_limit(state, Some(table));
     let elapsed = i64::try_from(report.usage.elapsed.as_millis()).unwrap_or(i64::MAX);
     if limit >= 0 && elapsed >= limit {
         base::log::write(base::log::Level::Log, &report.text());

@@ -88,6 +88,8 @@ pub struct SessionState {
     pub progress: crate::maintenance::commands::Current,
     /// What this transaction has done to which table (statistics).
     pub changes: RefCell<HashMap<Oid, crate::activity::TableChanges>>,
+    /// And to which TOAST table.
+    pub toasted: Arc<heap::toast::ToastTally>,
 }
 
 /// What happens to a temporary table at commit.
@@ -134,6 +136,7 @@ impl SessionState {
             on_commit: RefCell::default(),
             progress: Default::default(),
             changes: RefCell::default(),
+            toasted: Arc::default(),
         }
     }
 

@@ -408,6 +408,15 @@ impl Session {
 
     /// Adds what the transaction did to the tables' counts.
     fn report_changes(&mut self, committed: bool) {
+        for of_toast in self.state.toasted.take() {
+            let count = |n| i64::try_from(n).unwrap_or(i64::MAX);
+            let changes = crate::activity::TableChanges {
+                inserted: count(of_toast.inserted),
+                deleted: count(of_toast.deleted),
+                ..Default::default()
+            };
+            self.state.database.activity.of(of_toast.table).add(&changes, committed);
+        }
         for (table, changes) in self.state.changes.borrow_mut().drain() {
             self.state.database.activity.of(table).add(&changes, committed);
         }
