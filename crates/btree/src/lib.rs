@@ -35,6 +35,7 @@ mod log;
 mod rehearse;
 mod removal;
 mod retail;
+mod retail_keys;
 mod scan;
 mod schema;
 mod sort;
@@ -50,7 +51,8 @@ pub use insert::{InsertOutcome, KeyConflict, Liveness, TupleLiveness, UniqueChec
 pub use log::{Change, redo};
 pub use rehearse::LeafRehearsal;
 pub use removal::DeadSet;
-pub use retail::{RetailKeys, RetailStats};
+pub use retail::{RetailPass, RetailStats};
+pub use retail_keys::RetailKeys;
 pub use scan::{BtreeScan, Direction, ScanOptions, to_owned_values};
 pub use schema::{
     Bound, Comparator, Edge, FastCompare, IncludedColumn, KeyColumn, KeySchema, Value,

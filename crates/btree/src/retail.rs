@@ -1,7 +1,7 @@
 //! # Purpose
 //! Retail deletion: looking up each dead entry by its key. Worth it when few of many entries are dead, or when those that
-//! are lie close together. Two ways in: [`Btree::retail_delete`], all the dead of a table at once; and [`Btree::retail_batch`], some
-//! sixteen to a thousand keys, often, from several threads:
+//! are lie close together. Two ways in: [`Btree::retail_delete`], all the dead of a table at once (by several threads:
+//! [`Btree::begin_retail`]); and [`Btree::retail_batch`], some sixteen to a thousand keys, often, from several threads:
 //!
 //! ```text
 //! let mut keys = RetailKeys::new();                       // one for a thread and an index, its memory used again
@@ -13,6 +13,8 @@
 //! # Invariants
 //! - A key is told as missing unless exactly its entry was removed: on a leaf with many of the keys the entries are found by
 //!   their addresses, and what was found is held against what was looked for.
+//! - Threads that share the keys have different ones, so that a leaf on which the keys of two lie is changed by both. What is found by
+//!   address there is more than a thread looked for: it looks its keys up then, one by one.
 //! - No page is reused that was deleted since the walk began ([`Btree::visit`]): a walk has no snapshot that would hold it back, and
 //!   others may delete pages. A page that it meets deleted leads right to what took over its keys.
 //! - Entries go without waiting for scans: one that has copied an entry looks at the heap tuple unless its leaf is as
@@ -24,86 +26,16 @@
 
 use crate::log::Change;
 use crate::removal::{DeadSet, Removal, pack};
+use crate::retail_keys::{KeyList, Part, RetailKeys};
 use crate::schema::{Bound, Edge, Value};
-use crate::tree::{Btree, WritePage};
+use crate::tree::{Btree, ReadPage, WritePage};
 use crate::vacuum::VacuumControl;
-use base::{BlockNumber, Fork, OffsetNumber, Result, Tid};
+use base::sync::{Mutex, Rank};
+use base::{BlockNumber, Fork, Result, Tid};
+use buffer::PinnedPage;
 use page::btree::{Item, PageRef};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
-
-/// Entries to be removed, in one buffer.
-#[derive(Clone, Debug, Default)]
-pub struct RetailKeys {
-    bytes: Vec<u8>,
-    refs: Vec<KeyRef>,
-    unsorted: bool,
-    /// Keys that were not below the one added before them.
-    ascending: usize,
-}
-
-/// A key. Most often it is all here: an integer is its own sort key.
-#[derive(Clone, Copy, Debug)]
-struct KeyRef {
-    abbreviated: u64,
-    /// [`WHOLE`] and the heap address (block << 16 | line pointer), or where the entry stands in the buffer.
-    rest: u64,
-}
-
-const WHOLE: u64 = 1 << 63;
-
-impl KeyRef {
-    fn whole(abbreviated: u64, tid: Tid) -> KeyRef {
-        let rest = WHOLE | u64::from(tid.block.0) << 16 | u64::from(tid.offset.0);
-        KeyRef { abbreviated, rest }
-    }
-    fn is_whole(self) -> bool {
-        self.rest & WHOLE != 0
-    }
-    fn whole_tid(self) -> Tid {
-        let block = ((self.rest & !WHOLE) >> 16) as u32;
-        Tid::new(BlockNumber(block), OffsetNumber(self.rest as u16))
-    }
-}
-
-impl RetailKeys {
-    /// None.
-    pub fn new() -> RetailKeys {
-        RetailKeys::default()
-    }
-    /// How many.
-    pub fn len(&self) -> usize {
-        self.refs.len()
-    }
-    /// None?
-    pub fn is_empty(&self) -> bool {
-        self.refs.is_empty()
-    }
-    /// What they occupy.
-    pub fn memory_bytes(&self) -> usize {
-        self.bytes.capacity() + self.refs.capacity() * size_of::<KeyRef>()
-    }
-    /// How much the order in which they were added is theirs or its reverse, from 0 to 1.
-    pub fn order(&self) -> f64 {
-        let steps = self.refs.len().saturating_sub(1).max(1);
-        (2.0 * self.ascending as f64 / steps as f64 - 1.0).abs().min(1.0)
-    }
-    /// Forgets them; their memory is kept.
-    pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.refs.clear();
-        self.unsorted = false;
-        self.ascending = 0;
-    }
-    fn tid(&self, n: usize) -> Tid {
-        let key = self.refs[n];
-        if key.is_whole() { key.whole_tid() } else { self.stored(key).tid() }
-    }
-    fn stored(&self, key: KeyRef) -> Item<'_> {
-        // Followed by other entries, which does not matter: an entry's columns say where it ends.
-        Item(self.bytes.get(key.rest as usize..).unwrap_or_default())
-    }
-}
 
 /// What retail deletion did.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -118,88 +50,73 @@ pub struct RetailStats {
     pub pages_deleted: u32,
 }
 
+impl RetailStats {
+    /// With what another thread did.
+    pub fn add(&mut self, other: RetailStats) {
+        self.removed += other.removed;
+        self.leaves += other.leaves;
+        self.missing.extend(other.missing);
+        self.pages_deleted += other.pages_deleted;
+    }
+}
+
+/// The removal of many entries that several threads may share: each calls [`RetailPass::work`].
+pub struct RetailPass<'k> {
+    tree: &'k Btree,
+    bytes: &'k [u8],
+    parts: Mutex<std::vec::IntoIter<Part<'k>>>,
+}
+
+/// How the key before was found.
+#[derive(Default)]
+struct Way {
+    /// The page above the leaf.
+    parent: Option<PinnedPage>,
+    /// The line pointer there.
+    from: u16,
+}
+
+/// So many parts for each thread, of so many keys at least.
+const PARTS: usize = 16;
+const PART_MIN: usize = 512;
+const PARTS_RANK: Rank = Rank(389);
+
+impl RetailPass<'_> {
+    /// Takes parts until there are none; returns what this thread did. `dead` as in [`Btree::retail_delete`].
+    ///
+    /// # Errors
+    /// I/O, corruption, cancellation, `control`'s: the other threads stop soon.
+    pub fn work(&self, dead: &dyn DeadSet, control: &mut VacuumControl<'_>) -> Result<RetailStats> {
+        self.part(Some(dead), control).inspect_err(|_| self.stop())
+    }
+
+    /// Nobody takes any more.
+    pub fn stop(&self) {
+        *self.parts.lock() = Vec::new().into_iter();
+    }
+
+    fn part(
+        &self,
+        dead: Option<&dyn DeadSet>,
+        control: &mut VacuumControl<'_>,
+    ) -> Result<RetailStats> {
+        let (mut stats, mut removal) = (RetailStats::default(), Removal::default());
+        loop {
+            let part = self.parts.lock().next();
+            let Some(Part { refs, unsorted }) = part else { return Ok(stats) };
+            if unsorted {
+                self.tree.sort_keys(self.bytes, refs);
+            }
+            let keys = KeyList::new(self.bytes, refs);
+            self.tree.delete_sorted(keys, dead, &mut removal, &mut stats, control)?;
+        }
+    }
+}
+
 /// Looking for a key within a leaf costs as much as asking about so many entries whether they are dead.
 const ENTRIES_PER_SEARCH: usize = 6;
 
 impl Btree {
-    /// Adds the entry of the tuple at `tid` with these values of the key columns.
-    ///
-    /// # Errors
-    /// 54000 for too large a key.
-    pub fn add_retail_key(
-        &self,
-        keys: &mut RetailKeys,
-        values: &[Value<'_>],
-        tid: Tid,
-    ) -> Result<()> {
-        let key = match self.schema.whole_key(values) {
-            Some(abbreviated) => KeyRef::whole(abbreviated, tid),
-            None => {
-                let at = keys.bytes.len();
-                if self.schema.included.is_empty() {
-                    self.schema.form(&mut keys.bytes, values, tid)?;
-                } else {
-                    let mut all: SmallVec<[Value<'_>; 8]> = SmallVec::from_slice(values);
-                    all.resize(self.schema.widths().len(), None);
-                    self.schema.form(&mut keys.bytes, &all, tid)?;
-                }
-                let abbreviated = self.schema.abbreviate(Item(&keys.bytes[at..]));
-                KeyRef { abbreviated, rest: at as u64 }
-            }
-        };
-        if let Some(last) = keys.refs.last() {
-            let descends = self.compare_refs(keys, *last, key) == Ordering::Greater;
-            keys.unsorted |= descends;
-            keys.ascending += usize::from(!descends);
-        }
-        keys.refs.push(key);
-        Ok(())
-    }
-
-    /// Adds the keys of `more` after those of `keys`.
-    pub fn append_retail_keys(&self, keys: &mut RetailKeys, more: RetailKeys) {
-        if keys.is_empty() {
-            *keys = more;
-            return;
-        }
-        if more.is_empty() {
-            return;
-        }
-        let (first, base) = (keys.refs.len(), keys.bytes.len() as u64);
-        keys.bytes.extend_from_slice(&more.bytes);
-        let moved = |k: KeyRef| if k.is_whole() { k } else { KeyRef { rest: k.rest + base, ..k } };
-        keys.refs.extend(more.refs.into_iter().map(moved));
-        let descends =
-            self.compare_refs(keys, keys.refs[first - 1], keys.refs[first]) == Ordering::Greater;
-        keys.unsorted |= more.unsorted | descends;
-        keys.ascending += more.ascending + usize::from(!descends);
-    }
-
-    #[inline]
-    fn compare_refs(&self, keys: &RetailKeys, a: KeyRef, b: KeyRef) -> Ordering {
-        a.abbreviated.cmp(&b.abbreviated).then_with(|| {
-            if a.is_whole() && b.is_whole() {
-                return a.rest.cmp(&b.rest);
-            }
-            self.with_item(keys, a, |a| {
-                self.with_item(keys, b, |b| self.schema.compare_items(a, b))
-            })
-        })
-    }
-
-    /// Calls `f` with the entry of a key.
-    #[inline]
-    fn with_item<R>(&self, keys: &RetailKeys, key: KeyRef, f: impl FnOnce(Item<'_>) -> R) -> R {
-        if !key.is_whole() {
-            return f(keys.stored(key));
-        }
-        // The only key column is the first; included ones, which follow, are of no concern.
-        let mut entry = [0; 16];
-        entry[..6].copy_from_slice(&key.whole_tid().to_bytes());
-        entry[8..].copy_from_slice(&self.schema.from_whole_key(key.abbreviated));
-        f(Item(&entry))
-    }
-
     /// Removes these entries, which it sorts. `dead` are all tuples whose entries may go, those of the keys among them.
     ///
     /// # Errors
@@ -210,8 +127,7 @@ impl Btree {
         dead: &dyn DeadSet,
         control: &mut VacuumControl<'_>,
     ) -> Result<RetailStats> {
-        self.sort_keys(keys);
-        self.delete_sorted(keys, Some(dead), control)
+        self.begin_retail(keys, 1).work(dead, control)
     }
 
     /// Removes exactly these entries, a batch of many, and forgets them, keeping their memory. Several threads may do so at once.
@@ -223,36 +139,39 @@ impl Btree {
         keys: &mut RetailKeys,
         control: &mut VacuumControl<'_>,
     ) -> Result<RetailStats> {
-        self.sort_keys(keys);
-        let result = self.delete_sorted(keys, None, control);
+        let result = self.begin_retail(keys, 1).part(None, control);
         keys.clear();
         result
     }
 
-    fn sort_keys(&self, keys: &mut RetailKeys) {
-        if keys.unsorted {
-            let mut refs = std::mem::take(&mut keys.refs);
-            refs.sort_unstable_by(|a, b| self.compare_refs(keys, *a, *b));
-            keys.refs = refs;
-            keys.unsorted = false;
-        }
+    /// Begins to remove these entries, which so many threads will do together.
+    pub fn begin_retail<'k>(&'k self, keys: &'k mut RetailKeys, threads: u32) -> RetailPass<'k> {
+        let parts = match threads as usize {
+            0 | 1 => 1,
+            n => (n * PARTS).min(keys.len() / PART_MIN + 1),
+        };
+        let (bytes, parts) = keys.parts(parts);
+        RetailPass { tree: self, bytes, parts: Mutex::new(PARTS_RANK, parts.into_iter()) }
     }
 
     fn delete_sorted(
         &self,
-        keys: &RetailKeys,
+        keys: KeyList<'_>,
         dead: Option<&dyn DeadSet>,
+        removal: &mut Removal,
+        stats: &mut RetailStats,
         control: &mut VacuumControl<'_>,
-    ) -> Result<RetailStats> {
+    ) -> Result<()> {
         let _visit = self.visit();
         let total = u32::try_from(keys.len()).unwrap_or(u32::MAX);
-        let (mut stats, mut removal) = (RetailStats::default(), Removal::default());
+        let mut way = Way::default();
         let mut i = 0;
         while i < keys.len() {
             control.point(i as u32, total)?;
-            let page = self.with_item(keys, keys.refs[i], |key| {
+            let page = self.with_item(keys, i, |key| {
                 let values = self.key_values(key);
-                self.leaf_of(&self.schema.bound(&values, Edge::At(key.tid())), control)
+                let bound = self.schema.bound(&values, Edge::At(key.tid()));
+                self.leaf_of(&bound, &mut way, control)
             })?;
             let Some(mut page) = page else {
                 stats.missing.extend((i..keys.len()).map(|n| keys.tid(n)));
@@ -260,7 +179,7 @@ impl Btree {
             };
             stats.leaves += 1;
             let end = self.keys_on(page.view(), keys, i);
-            self.delete_from_leaf(&mut page, keys, i..end, dead, &mut removal, &mut stats);
+            self.delete_from_leaf(&mut page, keys, i..end, dead, removal, stats);
             i = end;
             if page.view().data_count() == 0 {
                 let block = page.block;
@@ -269,15 +188,15 @@ impl Btree {
                 stats.pages_deleted += self.delete_page(block)?.len() as u32;
             }
         }
-        Ok(stats)
+        Ok(())
     }
 
     fn key_values<'a>(&self, key: Item<'a>) -> SmallVec<[Value<'a>; 8]> {
         key.attributes(self.schema.widths()).take(self.schema.key_count()).collect()
     }
 
-    fn compare_key(&self, keys: &RetailKeys, n: usize, with: Item<'_>) -> Ordering {
-        self.with_item(keys, keys.refs[n], |key| {
+    fn compare_key(&self, keys: KeyList<'_>, n: usize, with: Item<'_>) -> Ordering {
+        self.with_item(keys, n, |key| {
             let values = self.key_values(key);
             self.schema.compare(&self.schema.bound(&values, Edge::At(key.tid())), with)
         })
@@ -287,16 +206,38 @@ impl Btree {
     fn leaf_of(
         &self,
         bound: &Bound<'_>,
+        way: &mut Way,
         control: &mut VacuumControl<'_>,
     ) -> Result<Option<WritePage>> {
-        let pinned = match self.descend(bound, 1, None)? {
+        let parent = match way.parent.take() {
+            Some(pinned) => self.parent_again(pinned, bound),
+            None => None,
+        };
+        let parent = match parent {
+            Some(parent) => Some(parent),
+            None => {
+                way.from = 0;
+                self.descend(bound, 1, None)?
+            }
+        };
+        let pinned = match parent {
             Some(parent) => {
-                let offset = self.child_offset(parent.view(), bound);
-                if offset == 0 {
+                let view = parent.view();
+                let first = view.first_data();
+                if view.count() < first {
                     return Err(self.corrupt(parent.block, "internal page has no entries"));
                 }
-                let child = parent.view().item(offset).downlink();
-                drop(parent);
+                // From where the key before this one went down, if that is still below this one.
+                let from = way.from.clamp(first, view.count()) + 1;
+                let near = way.from > first
+                    && self.schema.compare(bound, view.item(from - 1)) == Ordering::Greater;
+                let offset = if near {
+                    self.search_near(view, from, bound) - 1
+                } else {
+                    self.child_offset(view, bound)
+                };
+                let child = view.item(offset).downlink();
+                *way = Way { parent: Some(parent.unlock()), from: offset };
                 self.pin_leaf(child, control)?
             }
             None => match self.descend(bound, 0, None)? {
@@ -318,6 +259,15 @@ impl Btree {
         Ok(Some(page))
     }
 
+    /// The page above the leaves that the key before led through, latched, if `bound`, which is above that key, belongs on it too. (A page's
+    /// least key grows no larger, and while our visit lasts the page is not reused.)
+    fn parent_again(&self, pinned: PinnedPage, bound: &Bound<'_>) -> Option<ReadPage> {
+        let page = ReadPage { block: pinned.block(), guard: pinned.into_read() };
+        let view = page.view();
+        let usable = view.is_sane() && !view.is_ignored() && view.level() == 1;
+        (usable && !self.belongs_right(view, bound)).then_some(page)
+    }
+
     fn pin_leaf(
         &self,
         block: BlockNumber,
@@ -327,7 +277,7 @@ impl Btree {
     }
 
     /// Up to where the keys from `from` on, the first of which does, belong on this leaf.
-    fn keys_on(&self, view: PageRef<'_>, keys: &RetailKeys, from: usize) -> usize {
+    fn keys_on(&self, view: PageRef<'_>, keys: KeyList<'_>, from: usize) -> usize {
         let Some(high) = view.high_key() else { return keys.len() };
         let beyond = |n: usize| self.compare_key(keys, n, high) == Ordering::Greater;
         // Doubling steps, then halving them: leaves take few of many keys.
@@ -352,7 +302,7 @@ impl Btree {
     fn delete_from_leaf(
         &self,
         page: &mut WritePage,
-        keys: &RetailKeys,
+        keys: KeyList<'_>,
         range: std::ops::Range<usize>,
         dead: Option<&dyn DeadSet>,
         removal: &mut Removal,
@@ -367,8 +317,8 @@ impl Btree {
             removal.found().for_each(|a| found.add(a));
             range.clone().for_each(|n| wanted.add(pack(keys.tid(n))));
             if found != wanted {
-                // Who is missing? What was found by address goes all the same.
-                self.find_on_leaf(view, keys, range, &mut Removal::default(), &mut stats.missing);
+                // Some is missing; or another thread has other keys of this leaf, which are for it to find.
+                self.find_on_leaf(view, keys, range, removal, &mut stats.missing);
             }
         } else {
             self.find_on_leaf(view, keys, range, removal, &mut stats.missing);
@@ -381,7 +331,7 @@ impl Btree {
     fn find_on_leaf(
         &self,
         view: PageRef<'_>,
-        keys: &RetailKeys,
+        keys: KeyList<'_>,
         range: std::ops::Range<usize>,
         removal: &mut Removal,
         missing: &mut Vec<Tid>,
@@ -394,7 +344,7 @@ impl Btree {
         let near = range.len() * range.len() > usize::from(view.data_count());
         for n in range {
             let tid = keys.tid(n);
-            let found = self.with_item(keys, keys.refs[n], |key| {
+            let found = self.with_item(keys, n, |key| {
                 let values = self.key_values(key);
                 let bound = self.schema.bound(&values, Edge::At(tid));
                 from = if near {

@@ -1,40 +1,44 @@
 //! Index entries that lead to dead rows.
 //!
 //! # Purpose
-//! How a vacuum sees an index, whatever its kind; and the passes over all of a table's indexes, each in the way that costs less, large ones
-//! side by side.
+//! How a vacuum sees an index, whatever its kind; and the passes over all of a table's indexes, each in the way that costs less, by several
+//! threads if they are large.
+//!
+//! # Layout
+//! An index is a job, which is done in pieces: stretches of its blocks, or parts of the sorted keys. Every thread takes pieces of the job it
+//! begins with, each of another one, and when none are left goes on to the next job: so all are busy until the last piece.
 //!
 //! # Invariants
-//! After a pass no index has an entry of a dead item: retail deletion that missed one is followed by bulk deletion.
+//! - After a pass no index has an entry of a dead item: retail deletion that missed one is followed by bulk deletion. What has to come
+//!   after all pieces (blocks added meanwhile, that bulk deletion) one thread does, when all have come back.
+//! - The dead items don't change while threads are at it.
 //!
 //! # Locks
-//! Workers share nothing but what they read (the dead items) and the throttle's settings; each index has one of them at a time.
+//! Workers share the dead items, which they read, the throttle's settings, and each job's counts (rank 396, held to add them).
 
+use crate::crew;
 use crate::dead_items::DeadItems;
 use crate::keys::KeyCollector;
 use crate::plan::{IndexMethod, VacuumPlan};
 use crate::progress::{Phase, VacuumProgress, add, set};
 use crate::throttle::Throttle;
-use base::sync::Arc;
+use base::sync::{Arc, Mutex, Rank};
 use base::{BlockNumber, Fork, Oid, Result, Tid};
 use btree::{
-    Btree, IndexVacuumStats, LeafRehearsal, RetailKeys, RetailStats, VacuumControl, Value,
+    Btree, BulkPass, IndexVacuumStats, LeafRehearsal, RetailKeys, RetailPass, RetailStats,
+    VacuumControl, Value,
 };
 use buffer::{BufferPool, Strategy};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
 use txn::Backend;
 
 /// What a vacuum asks of an index.
 pub trait IndexVacuum: Send + Sync {
-    /// Removes the entries of the rows in `dead`, in one pass.
+    /// Begins a pass that removes entries, for so many threads.
     ///
     /// # Errors
-    /// I/O, corruption, cancellation.
-    fn bulk_delete(
-        &self,
-        dead: &DeadItems,
-        control: &mut VacuumControl<'_>,
-    ) -> Result<IndexVacuumStats>;
+    /// I/O.
+    fn begin_bulk(&self, threads: u32) -> Result<BulkPass<'_>>;
 
     /// Adds the key of a dead row, of its values of the index's key columns.
     ///
@@ -45,16 +49,8 @@ pub trait IndexVacuum: Send + Sync {
     /// Adds the keys of `more` after those of `keys`.
     fn append_retail_keys(&self, keys: &mut RetailKeys, more: RetailKeys);
 
-    /// Removes the entries of these keys; `dead` are all rows whose entries may go.
-    ///
-    /// # Errors
-    /// I/O, corruption, cancellation.
-    fn retail_delete(
-        &self,
-        keys: &mut RetailKeys,
-        dead: &DeadItems,
-        control: &mut VacuumControl<'_>,
-    ) -> Result<RetailStats>;
+    /// Begins to remove the entries of these keys, for so many threads.
+    fn begin_retail<'k>(&'k self, keys: &'k mut RetailKeys, threads: u32) -> RetailPass<'k>;
 
     /// Removes exactly the entries of these keys, a batch of many, and forgets them, keeping their memory. Several threads may do so
     /// at once.
@@ -98,12 +94,8 @@ pub trait IndexVacuum: Send + Sync {
 }
 
 impl IndexVacuum for Btree {
-    fn bulk_delete(
-        &self,
-        dead: &DeadItems,
-        control: &mut VacuumControl<'_>,
-    ) -> Result<IndexVacuumStats> {
-        Btree::bulk_delete(self, dead, control)
+    fn begin_bulk(&self, threads: u32) -> Result<BulkPass<'_>> {
+        Btree::begin_bulk(self, threads)
     }
     fn add_retail_key(&self, keys: &mut RetailKeys, values: &[Value<'_>], tid: Tid) -> Result<()> {
         Btree::add_retail_key(self, keys, values, tid)
@@ -111,13 +103,8 @@ impl IndexVacuum for Btree {
     fn append_retail_keys(&self, keys: &mut RetailKeys, more: RetailKeys) {
         Btree::append_retail_keys(self, keys, more);
     }
-    fn retail_delete(
-        &self,
-        keys: &mut RetailKeys,
-        dead: &DeadItems,
-        control: &mut VacuumControl<'_>,
-    ) -> Result<RetailStats> {
-        Btree::retail_delete(self, keys, dead, control)
+    fn begin_retail<'k>(&'k self, keys: &'k mut RetailKeys, threads: u32) -> RetailPass<'k> {
+        Btree::begin_retail(self, keys, threads)
     }
     fn retail_batch(
         &self,
@@ -179,7 +166,8 @@ pub struct IndexTarget {
 pub(crate) struct PassContext<'a> {
     pub plan: &'a VacuumPlan,
     pub pool: &'a Arc<BufferPool>,
-    pub strategy: &'a mut Strategy,
+    /// As many as threads passed over the heap; the first is this thread's.
+    pub rings: &'a mut Vec<Strategy>,
     pub backend: &'a Backend,
     pub throttle: &'a mut Throttle,
     pub progress: &'a VacuumProgress,
@@ -188,10 +176,80 @@ pub(crate) struct PassContext<'a> {
 }
 
 /// What is to be done to one index.
-struct Task {
-    index: usize,
-    pages: u32,
-    keys: Option<RetailKeys>,
+enum Work<'a> {
+    Bulk(BulkPass<'a>),
+    Retail(RetailPass<'a>),
+}
+
+/// One index's work, which every thread joins until there is none left of it.
+struct Job<'a> {
+    work: Work<'a>,
+    done: Mutex<Done>,
+}
+
+/// What all threads did of it.
+#[derive(Default)]
+struct Done {
+    bulk: IndexVacuumStats,
+    retail: RetailStats,
+}
+
+const DONE_RANK: Rank = Rank(396);
+
+impl Job<'_> {
+    fn join(&self, dead: &DeadItems, control: &mut VacuumControl<'_>) -> Result<()> {
+        match &self.work {
+            Work::Bulk(pass) => {
+                let stats = pass.work(dead, control)?;
+                self.done.lock().bulk.add(&stats);
+            }
+            Work::Retail(pass) => {
+                let stats = pass.work(dead, control)?;
+                self.done.lock().retail.add(stats);
+            }
+        }
+        Ok(())
+    }
+    fn stop(&self) {
+        match &self.work {
+            Work::Bulk(pass) => pass.stop(),
+            Work::Retail(pass) => pass.stop(),
+        }
+    }
+
+    /// When all threads are done: what is left for one.
+    fn end(
+        self,
+        index: &dyn IndexVacuum,
+        dead: &DeadItems,
+        control: &mut VacuumControl<'_>,
+    ) -> Result<Outcome> {
+        let Done { bulk, retail } = std::mem::take(&mut *self.done.lock());
+        if let Work::Bulk(pass) = self.work {
+            let stats = pass.finish(dead, bulk, control)?;
+            return Ok(Outcome { stats, method: IndexMethod::Bulk, missing: 0 });
+        }
+        let mut stats = IndexVacuumStats {
+            pages: index.pages()?,
+            entries_removed: retail.removed,
+            entries_estimated: true,
+            pages_newly_deleted: retail.pages_deleted,
+            ..IndexVacuumStats::default()
+        };
+        if retail.missing.is_empty() {
+            return Ok(Outcome { stats, method: IndexMethod::Retail, missing: 0 });
+        }
+        base::stop_point!("vacuum.retail_missed");
+        let pass = index.begin_bulk(1)?;
+        let found = pass.work(dead, control)?;
+        let found = pass.finish(dead, found, control)?;
+        stats = IndexVacuumStats {
+            entries_removed: stats.entries_removed + found.entries_removed,
+            pages_newly_deleted: stats.pages_newly_deleted + found.pages_newly_deleted,
+            ..found
+        };
+        Ok(Outcome { stats, method: IndexMethod::Bulk, missing: retail.missing.len() })
+    }
 }
 
 /// What became of it.
@@ -230,15 +288,36 @@ impl<'a> IndexPass<'a> {
     ) -> Result<()> {
         cx.progress.enter(Phase::VacuumingIndexes);
         set(&cx.progress.indexes_total, self.indexes.len() as u64);
-        let mut tasks = Vec::with_capacity(self.indexes.len());
-        for (index, target) in self.indexes.iter().enumerate() {
-            let keys = collected.decide(index, dead);
-            tasks.push(Task { index, pages: target.index.pages()?, keys });
+        let mut keys: Vec<Option<RetailKeys>> =
+            (0..self.indexes.len()).map(|i| collected.decide(i, dead)).collect();
+        let mut sizes = Vec::with_capacity(keys.len());
+        for (target, keys) in self.indexes.iter().zip(&keys) {
+            // Leaves with a key are all that retail deletion sees of an index.
+            let keys =
+                keys.as_ref().map_or(u32::MAX, |k| u32::try_from(k.len()).unwrap_or(u32::MAX));
+            sizes.push(target.index.pages()?.min(keys));
         }
-        let done = self.side_by_side(tasks, "vacuuming", cx, &|task, control| {
-            let index = &*self.indexes[task.index].index;
-            vacuum_one(index, dead, task.keys.take(), control)
-        })?;
+        let workers = cx.plan.parallel.index_workers(&sizes);
+        let mut jobs = Vec::with_capacity(keys.len());
+        for (target, keys) in self.indexes.iter().zip(&mut keys) {
+            let work = match keys {
+                None => Work::Bulk(target.index.begin_bulk(workers + 1)?),
+                Some(keys) => Work::Retail(target.index.begin_retail(keys, workers + 1)),
+            };
+            jobs.push(Job { work, done: Mutex::new(DONE_RANK, Done::default()) });
+        }
+        self.side_by_side(&jobs, dead, workers, cx)?;
+        let mut done = Vec::with_capacity(jobs.len());
+        for (i, job) in jobs.into_iter().enumerate() {
+            let mut on_page = |_, _| cx.throttle.point(cx.backend);
+            let mut control = VacuumControl {
+                strategy: &mut cx.rings[0],
+                on_page: &mut on_page,
+                cancel: Some(&cx.backend.cancel),
+            };
+            done.push((i, job.end(&*self.indexes[i].index, dead, &mut control)?));
+            add(&cx.progress.indexes_processed, 1);
+        }
         for (i, outcome) in done {
             let now = outcome.stats;
             self.stats[i] = Some(match self.stats[i] {
@@ -268,8 +347,8 @@ impl<'a> IndexPass<'a> {
         for (i, target) in self.indexes.iter().enumerate() {
             let mut on_page = |_, _| cx.throttle.point(cx.backend);
             let cancel = Some(&cx.backend.cancel);
-            let mut control =
-                VacuumControl { strategy: cx.strategy, on_page: &mut on_page, cancel };
+            let strategy = &mut cx.rings[0];
+            let mut control = VacuumControl { strategy, on_page: &mut on_page, cancel };
             self.stats[i] = Some(target.index.cleanup(self.stats[i], &mut control)?);
             add(&cx.progress.indexes_processed, 1);
         }
@@ -278,194 +357,49 @@ impl<'a> IndexPass<'a> {
         Ok(())
     }
 
-    /// Does `work` to every task's index: those large enough in as many threads as are allowed, this one among them.
+    /// Does the jobs in this thread and in so many others. Each begins with another job, and goes on with those that have work left.
     fn side_by_side(
         &self,
-        tasks: Vec<Task>,
-        gerund: &str,
+        jobs: &[Job<'_>],
+        dead: &DeadItems,
+        workers: u32,
         cx: &mut PassContext<'_>,
-        work: &(dyn Fn(&mut Task, &mut VacuumControl<'_>) -> Result<Outcome> + Sync),
-    ) -> Result<Vec<(usize, Outcome)>> {
-        let (shared, mut own): (Vec<Task>, Vec<Task>) =
-            tasks.into_iter().partition(|t| t.keys.is_none() && cx.plan.parallel.worth(t.pages));
-        let planned = cx.plan.parallel.workers(shared.len());
-        let mut done = Vec::with_capacity(self.indexes.len());
-        if planned == 0 {
-            own.extend(shared);
-            own.sort_by_key(|t| t.index);
-            self.in_turn(own, cx, work, &mut done)?;
-            return Ok(done);
-        }
-        let (ring_kb, pool, backend, progress) =
-            (cx.plan.ring_kb, cx.pool, cx.backend, cx.progress);
-        let queue = Queue::new(shared);
-        let backend_type = buffer::backend_type();
-        let settings = cx.throttle.settings().clone();
-        let results = std::thread::scope(|scope| -> Result<Vec<(usize, Outcome)>> {
-            let mut workers = Vec::new();
-            for _ in 0..planned {
-                let (queue, settings) = (&queue, settings.clone());
-                let work = move || {
-                    buffer::set_backend_type(backend_type);
-                    let mut throttle = Throttle::new(settings);
-                    throttle.share(planned + 1);
-                    let mut strategy = Strategy::vacuum(pool, ring_kb);
-                    let mut done = Vec::new();
-                    let result = queue.work_off(
-                        &mut done,
-                        progress,
-                        work,
-                        &mut VacuumControl {
-                            strategy: &mut strategy,
-                            on_page: &mut |_, _| throttle.point(backend),
-                            cancel: Some(&backend.cancel),
-                        },
-                    );
-                    strategy.finish(pool);
-                    let usage = (buffer::my_usage(), wal::thread_usage(), throttle.delayed());
-                    (result.map(|()| done), usage)
-                };
-                let thread = std::thread::Builder::new().name("parallel vacuum".to_owned());
-                match thread.spawn_scoped(scope, work) {
-                    Ok(worker) => workers.push(worker),
-                    // No thread to be had: the others do it.
-                    Err(_) => break,
-                }
-            }
-            let launched = workers.len();
-            let plural = if launched == 1 { "worker" } else { "workers" };
-            (cx.say)(format!(
-                "launched {launched} parallel vacuum {plural} for index {gerund} (planned: {planned})"
-            ));
-            cx.throttle.share(launched as u32 + 1);
-            let mut result = self.in_turn(own, cx, work, &mut done);
-            if result.is_ok() {
-                let throttle = &mut *cx.throttle;
-                result = queue.work_off(
-                    &mut done,
-                    progress,
-                    work,
-                    &mut VacuumControl {
-                        strategy: cx.strategy,
-                        on_page: &mut |_, _| throttle.point(backend),
-                        cancel: Some(&backend.cancel),
-                    },
-                );
-            }
-            if result.is_err() {
-                queue.stop();
-            }
-            let mut others = Ok(Vec::new());
-            for worker in workers {
-                let (theirs, (buffers, wal, delayed)) = match worker.join() {
-                    Ok(r) => r,
-                    Err(panic) => std::panic::resume_unwind(panic),
-                };
-                buffer::add_usage(buffers);
-                wal::add_thread_usage(wal);
-                cx.throttle.add_helper(delayed);
-                match (theirs, &mut others) {
-                    (Ok(theirs), Ok(all)) => all.extend(theirs),
-                    (Err(e), Ok(_)) => others = Err(e),
-                    (_, Err(_)) => {}
-                }
-            }
-            cx.throttle.share(1);
-            result?;
-            others
-        })?;
-        done.extend(results);
-        Ok(done)
-    }
-
-    fn in_turn(
-        &self,
-        tasks: Vec<Task>,
-        cx: &mut PassContext<'_>,
-        work: &(dyn Fn(&mut Task, &mut VacuumControl<'_>) -> Result<Outcome> + Sync),
-        done: &mut Vec<(usize, Outcome)>,
     ) -> Result<()> {
-        let throttle = &mut *cx.throttle;
-        let backend = cx.backend;
-        Queue::new(tasks).work_off(
-            done,
-            cx.progress,
-            work,
-            &mut VacuumControl {
-                strategy: cx.strategy,
-                on_page: &mut |_, _| throttle.point(backend),
-                cancel: Some(&backend.cancel),
-            },
-        )
-    }
-}
-
-/// Tasks that several threads take from.
-struct Queue {
-    tasks: Vec<base::sync::Mutex<Option<Task>>>,
-    next: AtomicUsize,
-}
-
-impl Queue {
-    fn new(tasks: Vec<Task>) -> Queue {
-        let cell = |t| base::sync::Mutex::new(base::sync::Rank(396), Some(t));
-        Queue { tasks: tasks.into_iter().map(cell).collect(), next: AtomicUsize::new(0) }
-    }
-
-    /// Nobody takes any more.
-    fn stop(&self) {
-        self.next.store(self.tasks.len(), Ordering::SeqCst);
-    }
-
-    fn work_off(
-        &self,
-        done: &mut Vec<(usize, Outcome)>,
-        progress: &VacuumProgress,
-        work: &(dyn Fn(&mut Task, &mut VacuumControl<'_>) -> Result<Outcome> + Sync),
-        control: &mut VacuumControl<'_>,
-    ) -> Result<()> {
-        loop {
-            let n = self.next.fetch_add(1, Ordering::SeqCst);
-            let Some(cell) = self.tasks.get(n) else { return Ok(()) };
-            let Some(mut task) = cell.lock().take() else { continue };
-            match work(&mut task, control) {
-                Ok(outcome) => done.push((task.index, outcome)),
-                Err(e) => {
-                    self.stop();
-                    return Err(e);
-                }
-            }
-            add(&progress.indexes_processed, 1);
+        // Rings that the heap pass has in use already, and others if there are fewer.
+        let mut helpers: Vec<(usize, Strategy)> = Vec::new();
+        let spare = cx.rings.len() - 1;
+        for n in 1..=workers as usize {
+            let ring = if n <= spare { cx.rings.pop() } else { None };
+            helpers.push((n, ring.unwrap_or_else(|| cx.rings[0].fresh())));
         }
-    }
-}
-
-/// Removes the entries of `dead` from one index; by their keys, if there are any.
-fn vacuum_one(
-    index: &dyn IndexVacuum,
-    dead: &DeadItems,
-    keys: Option<RetailKeys>,
-    control: &mut VacuumControl<'_>,
-) -> Result<Outcome> {
-    let Some(mut keys) = keys else {
-        let stats = index.bulk_delete(dead, control)?;
-        return Ok(Outcome { stats, method: IndexMethod::Bulk, missing: 0 });
-    };
-    let retail = index.retail_delete(&mut keys, dead, control)?;
-    drop(keys);
-    if retail.missing.is_empty() {
-        let stats = IndexVacuumStats {
-            pages: index.pages()?,
-            entries_removed: retail.removed,
-            entries_estimated: true,
-            pages_newly_deleted: retail.pages_deleted,
-            ..IndexVacuumStats::default()
+        let work = |first: usize, strategy: &mut Strategy, throttle: &mut Throttle| {
+            let mut control = VacuumControl {
+                strategy,
+                on_page: &mut |_, _| throttle.point(cx.backend),
+                cancel: Some(&cx.backend.cancel),
+            };
+            (0..jobs.len())
+                .try_for_each(|n| jobs[(first + n) % jobs.len()].join(dead, &mut control))
+                .inspect_err(|_| jobs.iter().for_each(Job::stop))
         };
-        return Ok(Outcome { stats, method: IndexMethod::Retail, missing: 0 });
+        let stop = AtomicBool::new(false);
+        let own = &mut cx.rings[0];
+        let helpers = crew::side_by_side(
+            helpers,
+            "index vacuuming",
+            &stop,
+            cx.throttle,
+            cx.say,
+            &|(n, strategy), throttle| work(*n, strategy, throttle),
+            |throttle| work(0, own, throttle),
+        )?;
+        for (n, ring) in helpers {
+            if n <= spare {
+                cx.rings.push(ring);
+            } else {
+                ring.finish(cx.pool);
+            }
+        }
+        Ok(())
     }
-    base::stop_point!("vacuum.retail_missed");
-    let mut stats = index.bulk_delete(dead, control)?;
-    stats.entries_removed += retail.removed;
-    stats.pages_newly_deleted += retail.pages_deleted;
-    Ok(Outcome { stats, method: IndexMethod::Bulk, missing: retail.missing.len() })
 }

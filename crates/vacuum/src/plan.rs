@@ -67,14 +67,16 @@ const RING_PAGES_PER_THREAD: usize = 8;
 const FRAMES_PER_THREAD: usize = 32;
 
 impl ParallelPlan {
-    /// Is an index of so many pages worth a worker?
-    pub fn worth(&self, pages: u32) -> bool {
-        pages >= self.min_pages
-    }
-    /// The workers for so many indexes that are: PostgreSQL's rule, the leader taking one index itself.
-    pub fn workers(&self, indexes: usize) -> u32 {
-        let others = u32::try_from(indexes.saturating_sub(1)).unwrap_or(u32::MAX);
-        others.min(self.requested.unwrap_or(u32::MAX)).min(self.most)
+    /// The workers for indexes with so many pages to see: as many as were asked for; else one thread, this one among them, for each that is worth it, and
+    /// one more each time it is three times as large, since several may be at one.
+    pub fn index_workers(&self, pages: &[u32]) -> u32 {
+        let threads = |pages: &u32| match pages.checked_div(self.min_pages.max(1)) {
+            Some(times @ 1..) => times.ilog(3) + 1,
+            _ => 0,
+        };
+        let by_size = pages.iter().map(threads).sum::<u32>().saturating_sub(1);
+        let wanted = if by_size == 0 { 0 } else { self.requested.unwrap_or(by_size) };
+        wanted.min(self.most).min(self.cores.saturating_sub(1))
     }
     /// The workers for the passes over a table of so many pages: as many as were asked for; else by PostgreSQL's rule for parallel
     /// scans, one for the smallest that are worth it and one more each time it is three times as large.

@@ -164,7 +164,7 @@ pub fn run(
         run.indexes.cleanup(&mut PassContext {
             plan,
             pool,
-            strategy: &mut run.rings[0],
+            rings: &mut run.rings,
             backend: context.backend,
             throttle: &mut run.throttle,
             progress: &context.progress,
@@ -330,7 +330,7 @@ impl<'a> Run<'a> {
             &mut PassContext {
                 plan: self.plan,
                 pool: self.target.heap.relation().pool(),
-                strategy: &mut self.rings[0],
+                rings: &mut self.rings,
                 backend: context.backend,
                 throttle: &mut self.throttle,
                 progress: &progress,

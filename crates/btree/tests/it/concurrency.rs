@@ -300,3 +300,89 @@ fn batches_from_several_threads() {
         assert_eq!(left, expected.map(tid).collect());
     }
 }
+
+/// Several threads share each deletion, by turns a bulk pass and a look-up of all keys, while others insert: splits move entries to pages passed over
+/// and to reused ones. What was to go is gone, nothing else, and the counts are those of one thread.
+fn shared(threads: u32, pad: usize, lookups: bool) {
+    let db = Database::new();
+    let tree = db.tree(&schema(vec![text()]));
+    let key =
+        |n: u32| format!("{:010}{}", n.wrapping_mul(2_654_435_761), "k".repeat(pad)).into_bytes();
+    const OLD: u32 = 9000;
+    for n in 0..OLD {
+        tree.insert(&[Some(&key(n))], tid(n), UniqueCheck::No).unwrap();
+    }
+    let stop = AtomicBool::new(false);
+    let rounds = 6u32;
+    let inserted = std::thread::scope(|scope| {
+        let (tree, db, stop) = (&tree, &db, &stop);
+        let inserters = [0u32, 1].map(|which| {
+            scope.spawn(move || {
+                let mut n = 0;
+                while !stop.load(Ordering::SeqCst) && n < 20_000 {
+                    let _snapshot = db.horizons.register();
+                    let number = 100_000 + n * 2 + which;
+                    tree.insert(&[Some(&key(number))], tid(number), UniqueCheck::No).unwrap();
+                    n += 1;
+                }
+                n
+            })
+        });
+        for round in 0..rounds {
+            let is_dead =
+                |t: Tid| t < tid(OLD) && (t.block.0 + u32::from(t.offset.0)) % rounds == round;
+            let gone: Vec<u32> = (0..OLD).filter(|n| is_dead(tid(*n))).collect();
+            let by_key = lookups && round % 2 == 1;
+            let mut keys = RetailKeys::new();
+            for n in gone.iter().filter(|_| by_key) {
+                tree.add_retail_key(&mut keys, &[Some(&key(*n))], tid(*n)).unwrap();
+            }
+            let removed = if by_key {
+                let pass = tree.begin_retail(&mut keys, threads);
+                let work = || with_control(|c| pass.work(&is_dead, c));
+                let stats: Vec<_> = std::thread::scope(|scope| {
+                    let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+                    threads.into_iter().map(|t| t.join().unwrap()).collect()
+                });
+                assert!(stats.iter().all(|s| s.missing.is_empty()));
+                stats.iter().map(|s| s.removed).sum::<u64>()
+            } else {
+                let pass = tree.begin_bulk(threads).unwrap();
+                let work = || with_control(|c| pass.work(&is_dead, c));
+                let mut all = btree::IndexVacuumStats::default();
+                std::thread::scope(|scope| {
+                    let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+                    threads.into_iter().for_each(|t| all.add(&t.join().unwrap()));
+                });
+                with_control(|c| pass.finish(&is_dead, all, c)).entries_removed
+            };
+            assert_eq!(removed, gone.len() as u64, "round {round}");
+            // Pages left empty are reused at once, before and behind where the next pass stands.
+            db.advance_horizon();
+        }
+        stop.store(true, Ordering::SeqCst);
+        inserters.map(|i| i.join().unwrap())
+    });
+    assert_eq!(tree.verify().unwrap().entries, u64::from(inserted[0] + inserted[1]));
+    let mut scan = tree.scan(ScanBounds::all(), ScanOptions::default());
+    let mut seen = HashSet::new();
+    while let Some(t) = scan.next().unwrap() {
+        assert!(seen.insert(t));
+    }
+    for (which, n) in (0u32..).zip(inserted) {
+        assert!((0..n).all(|n| seen.contains(&tid(100_000 + n * 2 + which))));
+    }
+}
+
+#[test]
+fn threads_share_a_bulk_pass() {
+    shared(3, 40, false);
+}
+#[test]
+fn threads_share_a_bulk_pass_over_long_keys() {
+    shared(2, 600, false);
+}
+#[test]
+fn threads_share_lookups() {
+    shared(3, 40, true);
+}

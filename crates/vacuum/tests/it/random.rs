@@ -385,6 +385,7 @@ impl Test {
         let w = &mut self.w.settings;
         (w.cores, w.max_parallel_workers) = (4, 3);
         (w.min_parallel_table_pages, w.stretch_blocks) = (1, 2);
+        w.min_parallel_index_pages = 1;
         self.little_memory = 52 << 10;
     }
 

@@ -222,6 +222,33 @@ fn workers_share_the_indexes() {
     assert_eq!(w.said.lock().unwrap().len(), 1);
 }
 
+/// One index, cut into pieces, in both ways: as one thread does it.
+#[test]
+fn workers_share_one_index() {
+    for (bulk, workers) in [(true, 0), (true, 3), (false, 0), (false, 3)] {
+        let mut w = World::new();
+        w.load(30_000, b"some value that takes a little room");
+        w.settings.min_parallel_index_pages = 1;
+        w.settings.max_parallel_workers = workers;
+        w.settings.cores = 4;
+        w.settings.min_parallel_table_pages = u32::MAX;
+        let mut w = World { indexes: vec![w.indexes[0].clone()], ..w };
+        w.change(|k| if bulk { k % 2 == 0 } else { (3000..6000).contains(&k) }, None);
+        let r = w.run_unchecked(&ON);
+        assert_eq!(methods(&r), [if bulk { BULK } else { RETAIL }]);
+        let removed = if bulk { 15_000 } else { 3000 };
+        assert_eq!((r.dead_items_removed, r.indexes[0].stats.entries_removed), (removed, removed));
+        assert_eq!(r.indexes[0].missing, 0);
+        if bulk {
+            assert_eq!(r.indexes[0].stats.entries, 15_000);
+        }
+        let launched = w.said.lock().unwrap().iter().any(|s| s.contains("for index vacuuming"));
+        assert_eq!(launched, workers > 0);
+        w.settings.max_parallel_workers = 0;
+        w.vacuum(&ON);
+    }
+}
+
 #[test]
 fn lookups_under_load_lose_nothing() {
     let w = World::new();
