@@ -40,6 +40,8 @@ pub enum Kind {
     Auto,
     /// i: goes with the one, and not alone.
     Internal,
+    /// e: belongs to an extension.
+    Extension,
 }
 
 impl Kind {
@@ -49,6 +51,7 @@ impl Kind {
             Kind::Normal => b'n',
             Kind::Auto => b'a',
             Kind::Internal => b'i',
+            Kind::Extension => b'e',
         }
     }
 }

@@ -1,9 +1,10 @@
 //! CREATE and DROP EXTENSION: the built-in extensions' rows and views.
 //!
 //! # Differs from PostgreSQL
-//! An extension is its row in `pg_extension`, which makes its functions visible, and a view if it has one. ALTER EXTENSION is not there.
+//! An extension is its row in `pg_extension`, which makes its functions callable, rows in `pg_proc` that tell of them, and a view if it
+//! has one. ALTER EXTENSION is not there.
 
-use super::depend::Object;
+use super::depend::{Kind, Object};
 use super::{Ddl, new_oid};
 use crate::parse::Statement;
 use crate::parse::utility::{Drop, UtilityOption, UtilityStatement};
@@ -12,7 +13,8 @@ use crate::system::extensions;
 use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::load::RowSource;
 use engine::catalog::model::CatalogView;
-use engine::catalog::rows::{NewRow, Row};
+use engine::catalog::rows::{NewRow, Row, oid_array, text_array};
+use std::sync::Arc;
 use types::{Datum, quote_ident};
 
 fn row(state: &SessionState, name: &str) -> Result<Option<Row>> {
@@ -90,8 +92,9 @@ impl Ddl<'_> {
                 None => bail!(INVALID_SCHEMA_NAME, "schema \"{schema}\" does not exist"),
             },
         };
+        let oid = new_oid(state, "pg_extension")?;
         let new = NewRow::of("pg_extension")
-            .oid("oid", new_oid(state, "pg_extension")?)
+            .oid("oid", oid)
             .text("extname", name)
             .oid("extowner", state.current_user.borrow().oid)
             .oid("extnamespace", namespace)
@@ -100,6 +103,11 @@ impl Ddl<'_> {
         {
             let txn = state.txn()?;
             state.catalog.rows(&txn).insert(&new)?;
+            for function in extension.signatures() {
+                state.catalog.rows(&txn).insert(&function_row(state, &function, namespace))?;
+                let of = Object::of("pg_proc", function.oid);
+                super::depend::record(state, of, Object::of("pg_extension", oid), Kind::Extension)?;
+            }
             txn.advance_command()?;
         }
         match extension.view {
@@ -152,8 +160,19 @@ impl Ddl<'_> {
                 notices = super::drop::drop_objects(state, &view, statement.cascade)
                     .map_err(|e| named_for_extension(e, name))?;
             }
+            let rows = state.catalog.rows(&txn);
+            for function in extensions::by_name(name).iter().flat_map(|e| e.signatures()) {
+                rows.delete_where("pg_proc", &[("oid", Datum::Oid(function.oid))])?;
+            }
+            let class = engine::catalog::defs::by_name("pg_extension").oid;
+            let key = [
+                ("refclassid", Datum::Oid(class)),
+                ("refobjid", Datum::Oid(found.oid("oid"))),
+                ("deptype", Datum::Char(Kind::Extension.letter())),
+            ];
+            rows.delete_where("pg_depend", &key)?;
             let key = [("oid", Datum::Oid(found.oid("oid")))];
-            state.catalog.rows(&txn).delete_where("pg_extension", &key)?;
+            rows.delete_where("pg_extension", &key)?;
             drop(txn);
             for notice in notices {
                 self.client.notice(&notice)?;
@@ -161,6 +180,42 @@ impl Ddl<'_> {
         }
         Ok(())
     }
+}
+
+/// A function's row in `pg_proc`.
+fn function_row(state: &SessionState, of: &extensions::Signature, namespace: Oid) -> NewRow {
+    const C: Oid = Oid(13);
+    let row = NewRow::of("pg_proc")
+        .oid("oid", of.oid)
+        .text("proname", of.name)
+        .oid("pronamespace", namespace)
+        .oid("proowner", state.current_user.borrow().oid)
+        .oid("prolang", C)
+        .set("procost", Datum::Float4(1.0))
+        .set("prorows", Datum::Float4(if of.returns_set { 1000.0 } else { 0.0 }))
+        .char("prokind", b'f')
+        .bool("proisstrict", true)
+        .bool("proretset", of.returns_set)
+        .char("provolatile", b'v')
+        .char("proparallel", b'u')
+        .int("pronargs", i64::try_from(of.args.len()).unwrap_or(0))
+        .oid("prorettype", of.result)
+        .set("proargtypes", oid_array(of.args))
+        .text("prosrc", of.name);
+    if of.columns.is_empty() {
+        return row;
+    }
+    let outputs = || of.columns.iter();
+    let all: Vec<Oid> = of.args.iter().copied().chain(outputs().map(|(_, ty)| *ty)).collect();
+    let modes = of.args.iter().map(|_| b'i').chain(outputs().map(|_| b'o'));
+    let modes = modes.map(Datum::Char).collect();
+    let names: Vec<&str> = of.args.iter().map(|_| "").chain(outputs().map(|(n, _)| *n)).collect();
+    row.set("proallargtypes", oid_array(&all))
+        .set(
+            "proargmodes",
+            Datum::Array(Arc::new(types::ArrayValue::one_dimension(types::oids::CHAR, modes))),
+        )
+        .set("proargnames", text_array(&names))
 }
 
 /// The error of a view that others need, as the extension's.

@@ -78,6 +78,8 @@ pub struct SessionState {
     pub cursors: Rc<super::portal::CursorList>,
     /// Notices raised by functions, sent at the next opportunity.
     pub notices: RefCell<Vec<Notice>>,
+    /// Who the session was when this transaction first changed that, and whom it took on since.
+    pub roles_seen: RefCell<Vec<CurrentRole>>,
     /// The transaction under way has run a query: its isolation level is fixed.
     pub queried: Cell<bool>,
     /// Constraints set deferred in this transaction, and the checks waiting for its end.
@@ -135,6 +137,7 @@ impl SessionState {
             deferred: RefCell::default(),
             on_commit: RefCell::default(),
             progress: Default::default(),
+            roles_seen: RefCell::default(),
             changes: RefCell::default(),
             toasted: Arc::default(),
         }

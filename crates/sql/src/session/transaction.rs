@@ -166,6 +166,7 @@ impl Session {
 
     fn finish_settings(&mut self, commit: bool) {
         self.state.settings.borrow_mut().end_transaction(commit);
+        self.settle_roles(true);
         self.state.backend.activity.lock().xact_start = 0;
         self.renew_env_if_set();
     }
@@ -392,6 +393,7 @@ impl Session {
         while self.savepoints.len() > index {
             txn.rollback_sub()?;
             self.state.settings.borrow_mut().end_nested(false);
+            self.settle_roles(false);
             self.savepoints.pop();
         }
         self.state.catalog.rolled_back(false);

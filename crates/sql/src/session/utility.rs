@@ -13,6 +13,7 @@ use crate::parse::utility::{
 use crate::parse::{Parsed, Statement};
 use base::settings::SetScope;
 use base::{Result, bail};
+use engine::catalog::load::RowSource;
 use expr::TypeRef;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -277,6 +278,16 @@ impl Session {
         Ok(())
     }
 
+    /// A role's OID, and whether it is a superuser, as this transaction sees it: it may have made the role.
+    fn role_now(&self, name: &str) -> Result<Option<(base::Oid, bool)>> {
+        let Some(txn) = self.state.txn_opt() else {
+            return Ok(self.state.cluster.login_role(name)?.map(|r| (r.oid, r.superuser)));
+        };
+        let key = [("rolname", types::Datum::text(name))];
+        let rows = self.state.catalog.rows(&txn).find("pg_authid", &key)?;
+        Ok(rows.first().map(|r| (r.oid("oid"), r.bool("rolsuper"))))
+    }
+
     fn set_role(&mut self, name: &str, values: &[String], scope: SetScope) -> Result<()> {
         let wanted = values.join("");
         // SET ROLE is judged by the session's user, SESSION AUTHORIZATION by who logged in.
@@ -289,11 +300,11 @@ impl Session {
         {
             session_user
         } else {
-            let Some(found) = self.state.cluster.login_role(&wanted)? else {
+            let Some((oid, superuser)) = self.role_now(&wanted)? else {
                 bail!(INVALID_PARAMETER_VALUE, "role \"{wanted}\" does not exist");
             };
             let may = session_user.superuser
-                || crate::acl::roles_of(&self.state, session_user.oid)?.contains(&found.oid);
+                || crate::acl::roles_of(&self.state, session_user.oid)?.contains(&oid);
             if !may {
                 bail!(
                     INSUFFICIENT_PRIVILEGE,
@@ -301,8 +312,16 @@ impl Session {
                     if name == "role" { "role" } else { "session authorization" }
                 );
             }
-            super::CurrentRole { oid: found.oid, name: wanted.clone(), superuser: found.superuser }
+            super::CurrentRole { oid, name: wanted.clone(), superuser }
         };
+        {
+            let mut seen = self.state.roles_seen.borrow_mut();
+            if seen.is_empty() {
+                seen.push(self.state.current_user.borrow().clone());
+                seen.push(self.state.session_user.borrow().clone());
+            }
+            seen.push(role.clone());
+        }
         *self.state.current_user.borrow_mut() = role.clone();
         if name == "session_authorization" {
             *self.state.session_user.borrow_mut() = role;
@@ -310,6 +329,30 @@ impl Session {
         self.state.set(name, &wanted, scope)?;
         self.forget_plans();
         Ok(())
+    }
+
+    /// A transaction, or a part of one, has ended: the session is again who its settings say.
+    pub(super) fn settle_roles(&mut self, ended: bool) {
+        let mut seen = self.state.roles_seen.borrow_mut();
+        if seen.is_empty() {
+            return;
+        }
+        let settings = self.state.settings.borrow();
+        let of = |setting: &str| {
+            let name = settings.show(setting).ok()?;
+            seen.iter().find(|r| r.name == name).cloned()
+        };
+        let session_user =
+            of("session_authorization").unwrap_or_else(|| self.state.login_user.clone());
+        let role = of("role").unwrap_or_else(|| session_user.clone());
+        drop(settings);
+        *self.state.session_user.borrow_mut() = session_user;
+        *self.state.current_user.borrow_mut() = role;
+        if ended {
+            seen.clear();
+        }
+        drop(seen);
+        self.forget_plans();
     }
 
     fn reset_setting(&mut self, name: &str, scope: SetScope) -> Result<()> {

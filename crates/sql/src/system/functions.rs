@@ -1,5 +1,6 @@
 //! What functions look like (`pg_get_function_*`), and what an object is called.
 
+use super::extensions;
 use super::names::{self, row_by_oid};
 use super::{Bodies, state, text_or_null};
 use base::{Oid, Result};
@@ -12,17 +13,18 @@ use types::facts::ProcFact;
 use types::{Datum, facts, format_type, quote_ident};
 
 pub(super) const BODIES: Bodies = &[
-    (
-        "pg_get_function_arguments",
-        Scalar(|_, a| Ok(text_or_null(facts::proc(oid(a, 0)?).map(|p| arguments(p, true))))),
-    ),
+    ("pg_get_function_arguments", Scalar(|_, a| Ok(text_or_null(arguments_of(oid(a, 0)?, true))))),
     (
         "pg_get_function_identity_arguments",
-        Scalar(|_, a| Ok(text_or_null(facts::proc(oid(a, 0)?).map(|p| arguments(p, false))))),
+        Scalar(|_, a| Ok(text_or_null(arguments_of(oid(a, 0)?, false)))),
     ),
     (
         "pg_get_function_result",
-        Scalar(|_, a| Ok(text_or_null(facts::proc(oid(a, 0)?).map(result)))),
+        Scalar(|_, a| {
+            let oid = oid(a, 0)?;
+            let of_extension = || extensions::signature(oid).map(|s| s.result_text());
+            Ok(text_or_null(facts::proc(oid).map(result).or_else(of_extension)))
+        }),
     ),
     ("pg_get_function_sqlbody", Scalar(|_, _| Ok(Datum::Null))),
     (
@@ -41,6 +43,11 @@ pub(super) const BODIES: Bodies = &[
     ),
     ("pg_describe_object", Scalar(|env, a| describe(env, oid(a, 0)?, oid(a, 1)?, int4(a, 2)?))),
 ];
+
+fn arguments_of(function: Oid, whole: bool) -> Option<String> {
+    let of_extension = || extensions::signature(function).map(|s| s.arguments(whole));
+    facts::proc(function).map(|p| arguments(p, whole)).or_else(of_extension)
+}
 
 /// `(name type DEFAULT value, OUT name type, …)` without the parentheses.
 fn arguments(p: &ProcFact, defaults: bool) -> String {

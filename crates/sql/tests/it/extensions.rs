@@ -40,6 +40,18 @@ fn extensions_come_and_go() {
             "42883 function pg_check_frozen(unknown) does not exist",
         ),
         ("DROP EXTENSION pg_visibility", "42704 extension \"pg_visibility\" does not exist"),
+        ("CREATE EXTENSION pg_visibility", ""),
+        (
+            "SELECT pg_function_is_visible(p.oid), n.nspname, pg_get_function_result(p.oid), pg_get_function_arguments(p.oid), \
+             d.deptype FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace JOIN pg_depend d ON d.objid = p.oid \
+             WHERE p.proname = 'pg_visibility_map_summary'",
+            "t|public|record|regclass, OUT all_visible bigint, OUT all_frozen bigint|e",
+        ),
+        ("DROP EXTENSION pg_visibility", ""),
+        ("SELECT count(*) FROM pg_proc WHERE proname LIKE 'pg_visibility%'", "0"),
+        ("SELECT count(*) FROM pg_depend WHERE deptype = 'e'", "0"),
+        ("CREATE EXTENSION pg_visibility", ""),
+        ("SELECT count(*) > 0 FROM pg_proc WHERE proname LIKE 'pg_visibility%'", "t"),
         ("CREATE EXTENSION pg_buffercache", ""),
         ("CREATE VIEW mine AS SELECT * FROM pg_buffercache", ""),
         ("DROP EXTENSION pg_buffercache RESTRICT", "2BP01 cannot drop extension pg_buffercache because other objects depend on it\nview mine depends on view pg_buffercache"),

@@ -103,3 +103,27 @@ fn thousands_of_conditions_are_no_depth() {
     assert_eq!(s.run(&format!("SELECT count(*) FROM t WHERE {}", any.join(" OR "))), "2");
     assert_eq!(s.run(&format!("SELECT count(*) FROM t WHERE {}", all.join(" AND "))), "0");
 }
+
+/// A role made in the same query string can be taken on at once, and one made in a transaction that failed can't.
+#[test]
+fn a_role_can_be_taken_on_where_it_was_made() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.check(&[
+        ("CREATE ROLE fresh; SET ROLE fresh", ""),
+        ("SELECT current_user, session_user", "fresh|postgres"),
+        ("RESET ROLE", ""),
+        ("BEGIN; CREATE ROLE given_up; SET ROLE given_up; SELECT current_user", "given_up"),
+        ("ROLLBACK", ""),
+        ("SET ROLE given_up", "22023 role \"given_up\" does not exist"),
+        ("SELECT current_user", "postgres"),
+        ("BEGIN; SET LOCAL ROLE fresh; SELECT current_user", "fresh"),
+        ("COMMIT; SELECT current_user", "postgres"),
+        ("BEGIN; SAVEPOINT s; SET ROLE fresh; ROLLBACK TO s; SELECT current_user", "postgres"),
+        ("SET ROLE fresh; COMMIT; SELECT current_user", "fresh"),
+        ("BEGIN; RESET ROLE; SELECT current_user", "postgres"),
+        ("ROLLBACK; SELECT current_user", "fresh"),
+        ("RESET ROLE", ""),
+        ("CREATE ROLE other; SET SESSION AUTHORIZATION other; SELECT session_user", "other"),
+    ]);
+}

@@ -339,6 +339,15 @@ fn scans_are_counted() {
         ("SELECT seq_scan FROM pg_stat_xact_user_tables WHERE relname = 't'", "0"),
         ("ROLLBACK", ""),
         (index, "3|4|4"),
+        // An UPDATE and a DELETE by key are scans like others.
+        ("UPDATE t SET b = 'z' WHERE a = 11", ""),
+        ("DELETE FROM t WHERE a = 12", ""),
+        (index, "5|6|6"),
+        (tables, "2|200|5|6|f|f"),
+        ("PREPARE p (int) AS SELECT b FROM t WHERE a = $1", ""),
+        ("EXECUTE p (13)", "x"),
+        ("EXECUTE p (14)", "x"),
+        ("SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE name = 'p'", "2|0"),
         ("SELECT pg_stat_reset()", "~"),
         (index, "0|0|0"),
     ]);

@@ -7,7 +7,7 @@
 //! A function of an extension is found by name only while `pg_extension` has the extension's row.
 //!
 //! # Differs from PostgreSQL
-//! The functions have no rows in `pg_proc`, and are found whatever schema the extension was made in. A statement prepared before
+//! The functions' OIDs are the same in every database, and they are found whatever schema the extension was made in. A statement prepared before
 //! DROP EXTENSION still runs.
 
 mod btree;
@@ -95,6 +95,81 @@ pub fn of_function(oid: Oid) -> Option<&'static Extension> {
 }
 
 const FIRST_FUNCTION: u32 = 9903;
+
+/// A function as `pg_proc` describes it.
+pub struct Signature {
+    /// `oid`
+    pub oid: Oid,
+    /// `proname`
+    pub name: &'static str,
+    /// `proargtypes`
+    pub args: &'static [Oid],
+    /// `prorettype`
+    pub result: Oid,
+    /// OUT parameters.
+    pub columns: &'static [(&'static str, Oid)],
+    /// `proretset`
+    pub returns_set: bool,
+}
+
+/// Is it, of the functions whose body gives rows, one that gives a single one and is declared so?
+fn gives_one_row(own: &Own) -> bool {
+    matches!(
+        own.name,
+        "bt_metap"
+            | "bt_page_stats"
+            | "pg_buffercache_summary"
+            | "pg_buffercache_evict"
+            | "pg_buffercache_evict_relation"
+            | "pg_buffercache_evict_all"
+            | "page_header"
+            | "heap_tuple_infomask_flags"
+            | "pgstattuple"
+            | "pgstatindex"
+            | "pgstattuple_approx"
+            | "pg_visibility_map_summary"
+    ) || (matches!(own.name, "pg_visibility_map" | "pg_visibility") && own.args.len() == 2)
+}
+
+impl Signature {
+    fn of(own: &Own) -> Signature {
+        Signature {
+            oid: Oid(own.oid),
+            name: own.name,
+            args: own.args,
+            result: own.result,
+            columns: own.columns,
+            returns_set: matches!(own.body, types::FunctionBody::Set(_)) && !gives_one_row(own),
+        }
+    }
+
+    /// As `pg_get_function_arguments` shows them.
+    pub fn arguments(&self, with_out: bool) -> String {
+        let inputs = self.args.iter().map(|ty| types::format_type(*ty, -1));
+        let outputs = self.columns.iter().filter(|_| with_out).map(|(name, ty)| {
+            format!("OUT {} {}", types::quote_ident(name), types::format_type(*ty, -1))
+        });
+        inputs.chain(outputs).collect::<Vec<_>>().join(", ")
+    }
+
+    /// As `pg_get_function_result` shows it.
+    pub fn result_text(&self) -> String {
+        let ty = types::format_type(self.result, -1);
+        if self.returns_set { format!("SETOF {ty}") } else { ty }
+    }
+}
+
+impl Extension {
+    /// Its functions.
+    pub fn signatures(&self) -> impl Iterator<Item = Signature> {
+        self.functions.iter().map(Signature::of)
+    }
+}
+
+/// An extension's function.
+pub fn signature(oid: Oid) -> Option<Signature> {
+    of_function(oid)?.functions.iter().find(|f| f.oid == oid.0).map(Signature::of)
+}
 
 /// Every extension's functions.
 pub(super) fn functions() -> impl Iterator<Item = Own> {
