@@ -100,8 +100,14 @@ pub fn fold(e: &Expr) -> Expr {
             other => Expr::Not(Box::new(other)),
         },
         Expr::Call { function, ref args, ty, .. } => {
-            let strict = types::registry::function(Oid(function)).is_some_and(|f| f.strict);
-            if strict && args.iter().any(|a| known(a).is_some_and(Datum::is_null)) {
+            // A set-returning function's rows are not a value: of NULL there are none.
+            let strict = types::registry::function(Oid(function))
+                .is_some_and(|f| f.strict && !f.returns_set());
+            // What fails is left to fail.
+            if strict
+                && args.iter().any(|a| known(a).is_some_and(Datum::is_null))
+                && !args.iter().any(fails)
+            {
                 return constant(ty, Datum::Null);
             }
             if args.iter().all(is_const) && function_volatility(function) == Volatility::Immutable {
@@ -223,6 +229,22 @@ fn junction(args: Vec<Expr>, and: bool) -> Expr {
         _ if and => Expr::And(flat),
         _ => Expr::Or(flat),
     }
+}
+
+/// Is there something in a folded expression that could not be folded since it raises an error?
+fn fails(e: &Expr) -> bool {
+    e.any(&mut |e| match e {
+        Expr::Call { function, args, .. } => {
+            args.iter().all(is_const)
+                && function_volatility(*function) == Volatility::Immutable
+                && types::registry::function(Oid(*function)).is_some_and(|f| !f.returns_set())
+        }
+        // A string that is not of the type fails always; what depends on a setting may not.
+        Expr::CoerceViaIo { arg, .. } => {
+            is_const(arg) && !known(arg).is_some_and(Datum::is_null) && evaluate(e).is_none()
+        }
+        _ => false,
+    })
 }
 
 /// The value of an expression without variables, or None if it has some or fails.

@@ -4,34 +4,86 @@ use super::calls::{functions, returns_set};
 use super::coerce::{can_coerce, name};
 use super::{Analyser, Clause};
 use crate::parse::ast::{self, ExprKind, FuncCall, Loc};
+use crate::plan::query_walk::query_any;
+use crate::query::Query;
 use base::{Oid, Result, err};
 use expr::tree::{AggregateCall, CallForm, SortKey, WindowCall};
 use expr::{Expr, TypeRef};
 use types::facts::{CastContext, aggregate};
+use types::oids::{RECORD, UNKNOWN};
+use types::registry;
 use types::typename::type_by_typname;
 
 /// The lowest level that the columns of these expressions belong to.
-fn lowest_level<'a>(list: impl Iterator<Item = &'a Expr>) -> u32 {
+fn lowest_level<'a>(list: impl Iterator<Item = &'a Expr>, subs: &[Query]) -> u32 {
     let mut least: Option<u32> = None;
+    let mut note = |level: u32| least = Some(least.map_or(level, |l| l.min(level)));
     for e in list {
-        e.walk(&mut |e| {
-            if let Expr::Var { levels_up, .. } = e {
-                least = Some(least.map_or(*levels_up, |l| l.min(*levels_up)));
+        e.walk(&mut |e| match e {
+            Expr::Var { levels_up, .. } => note(*levels_up),
+            Expr::Aggregate(a) => note(a.levels_up),
+            // What a sub-select takes from around it counts, seen from here.
+            Expr::SubLink { subquery, .. } => {
+                if let Some(sub) = subs.get(*subquery) {
+                    query_any(sub, &mut |e, depth| {
+                        match e {
+                            Expr::Var { levels_up, .. } if *levels_up > depth => {
+                                note(levels_up - depth - 1);
+                            }
+                            Expr::Aggregate(a) if a.levels_up > depth => {
+                                note(a.levels_up - depth - 1);
+                            }
+                            _ => {}
+                        }
+                        false
+                    });
+                }
             }
+            _ => {}
         });
     }
     least.unwrap_or(0)
 }
 
+/// Is there an aggregate of this level in it, or in its sub-selects?
+fn aggregates_at(e: &Expr, level: u32, subs: &[Query]) -> bool {
+    e.any(&mut |e| match e {
+        Expr::Aggregate(a) => a.levels_up == level,
+        Expr::SubLink { subquery, .. } => subs.get(*subquery).is_some_and(|sub| {
+            query_any(
+                sub,
+                &mut |e, depth| matches!(e, Expr::Aggregate(a) if a.levels_up == level + depth + 1),
+            )
+        }),
+        _ => false,
+    })
+}
+
+/// The schema that the call names.
+fn call_schema(call: &FuncCall) -> Option<&str> {
+    match call.name.as_slice() {
+        [.., s, _] => Some(s.as_str()),
+        _ => None,
+    }
+}
+
+/// The function whose name is a type's and which converts from the type, or from a string.
+fn names_a_cast(bare: &str, from: Oid) -> bool {
+    let Some(ty) = type_by_typname(bare) else { return false };
+    let text = |t: Oid| super::coerce::category(t) == 'S';
+    from == UNKNOWN
+        || from == ty.oid
+        || match registry::cast(from, ty.oid) {
+            Some(c) => !matches!(c.method, types::facts::CastMethod::Function(_)),
+            None => text(from) && from != RECORD || text(ty.oid) && from != RECORD,
+        }
+}
+
 impl Analyser<'_> {
     pub fn call(&mut self, call: &FuncCall, loc: Loc) -> Result<Expr> {
         let bare = call.name.last().map_or("", String::as_str);
-        let schema = match call.name.as_slice() {
-            [.., s, _] => Some(s.as_str()),
-            _ => None,
-        };
         let maybe_aggregate =
-            call.over.is_none() && functions(schema, bare).iter().any(|f| f.kind == 'a');
+            call.over.is_none() && functions(call_schema(call), bare).iter().any(|f| f.kind == 'a');
         let saved = self.level().in_aggregate;
         if maybe_aggregate {
             self.level().in_aggregate = true;
@@ -94,6 +146,15 @@ impl Analyser<'_> {
             });
         }
         let input: Vec<Oid> = args.iter().map(|(e, _)| e.ty().oid).collect();
+        // `type(x)` is a cast unless there is such a function for exactly x's type.
+        if let [from] = input[..]
+            && names.is_empty()
+            && names_a_cast(bare, from)
+            && !functions(call_schema(call), bare).iter().any(|f| f.args == [from])
+            && let Some(e) = self.cast_call(call, bare, &args, loc)?
+        {
+            return Ok(e);
+        }
         let found = self.find_function(&call.name, &input, &names, call.variadic, loc)?;
         let Some(c) = found else {
             if let Some(e) = self.cast_call(call, bare, &args, loc)? {
@@ -134,7 +195,7 @@ impl Analyser<'_> {
                 return self.at(loc, e);
             }
         }
-        let (args, arg_types, result) = self.arguments(&c, args, loc)?;
+        let (args, arg_types, result) = self.arguments(&c, args)?;
         let ty = TypeRef::of(result);
         if call.over.is_some() {
             return self.window_call(call, c.function.oid, args, arg_types, ty, filter, bare, loc);
@@ -282,9 +343,15 @@ impl Analyser<'_> {
     fn aggregate_call(&mut self, mut a: AggregateCall, loc: Loc) -> Result<Expr> {
         let filter = a.filter.as_deref();
         let parts = || a.args.iter().chain(a.order_by.iter().map(|k| &k.expr)).chain(filter);
-        let up = lowest_level(parts()).min(self.levels.len() as u32 - 1);
+        let depth = self.levels.len() as u32 - 1;
+        let up = lowest_level(parts(), &self.level().sub_selects).min(depth);
+        let linked = |e: &Expr| e.any(&mut |e| matches!(e, Expr::SubLink { .. }));
+        if up > 0 && parts().any(linked) {
+            let what = "an aggregate of an outer query over a sub-select";
+            return self.at(loc, base::Error::unsupported(what));
+        }
         for e in parts() {
-            if e.any(&mut |e| matches!(e, Expr::Aggregate(i) if i.levels_up == up)) {
+            if aggregates_at(e, up, &self.level().sub_selects) {
                 let e = err!(GROUPING_ERROR, "aggregate function calls cannot be nested");
                 let inner = self.levels[self.levels.len() - 1 - up as usize].last_aggregate;
                 return self.at(inner, e);

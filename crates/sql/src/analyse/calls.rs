@@ -375,7 +375,11 @@ impl Analyser<'_> {
             .filter(|c| {
                 c.args.iter().zip(input).all(|(d, a)| can_coerce(*a, *d, CastContext::Implicit))
                     && settle(&c.args, input, c.function.result).is_some()
-                        | input.iter().all(|t| *t == UNKNOWN)
+                        // What is wrong then is said when the arguments are converted.
+                        | c.args
+                            .iter()
+                            .zip(input)
+                            .all(|(d, a)| !is_polymorphic(*d) || *a == UNKNOWN)
             })
             .collect();
         // Equal argument lists: no VARIADIC beats VARIADIC, fewer defaults beat more.
@@ -464,7 +468,6 @@ impl Analyser<'_> {
         &mut self,
         c: &Candidate,
         args: Vec<(Expr, Loc)>,
-        loc: Loc,
     ) -> Result<(Vec<Expr>, Vec<TypeRef>, Oid)> {
         let input: Vec<Oid> = args.iter().map(|(e, _)| e.ty().oid).collect();
         let Some((declared, result)) = settle(&c.args, &input, c.function.result) else {
@@ -472,7 +475,7 @@ impl Analyser<'_> {
                 DATATYPE_MISMATCH,
                 "could not determine polymorphic type because input has type unknown"
             );
-            return self.at(loc, e);
+            return Err(e);
         };
         let mut out = Vec::with_capacity(args.len());
         for ((e, at), ty) in args.into_iter().zip(&declared) {
@@ -540,7 +543,7 @@ impl Analyser<'_> {
         let Some(c) = self.find_function(&names, &input, &[], false, loc)? else {
             return self.no_function(&names, &input, &[], loc);
         };
-        let (args, arg_types, result) = self.arguments(&c, args, loc)?;
+        let (args, arg_types, result) = self.arguments(&c, args)?;
         Ok(Expr::Call {
             function: c.function.oid.0,
             args,

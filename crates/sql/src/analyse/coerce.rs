@@ -163,6 +163,13 @@ fn cast_call(function: Oid, arg: Expr, to: TypeRef, explicit: bool) -> Expr {
     }
     let ty = if declared.len() >= 2 { to } else { TypeRef::of(to.oid) };
     let form = if explicit { CallForm::ExplicitCast } else { CallForm::ImplicitCast };
+    // smallint becomes oid by int4(int2): what comes back has still to be taken for the type.
+    let result = types::facts::proc(function).map_or(to.oid, |p| p.result);
+    if result == INT4 && to.oid != INT4 {
+        let ty = TypeRef::of(INT4);
+        let call = Expr::Call { function: function.0, args, arg_types, ty, operator: 0, form };
+        return Expr::Relabel { arg: Box::new(call), ty: to, explicit };
+    }
     Expr::Call { function: function.0, args, arg_types, ty, operator: 0, form }
 }
 

@@ -1,6 +1,6 @@
 //! The join tree, and sub-selects in FROM merged into it.
 
-use super::query_walk::{Merge, Visitor, shift_expr_levels, visit};
+use super::query_walk::{Merge, Visitor, query_any, shift_expr_levels, visit};
 use crate::analyse::set_ops::empty_query;
 use crate::query::{Command, Distinct, FromItem, JoinKind, Query, RangeTableEntry, RteKind};
 use expr::fold::contains_volatile;
@@ -280,6 +280,25 @@ fn merge_subquery(q: &mut Query, i: usize, nullable: bool) -> Option<(JoinTree, 
         return None;
     }
     if nullable && !visible.iter().all(|e| matches!(e, Expr::Var { levels_up: 0, .. })) {
+        return None;
+    }
+    // A grouping set makes NULL of what it leaves out, so that must be a column, and no other one's too.
+    let differ = |e: &&Expr| visible.iter().filter(|o| *o == e).count() == 1;
+    let columns = |e: &&Expr| matches!(e, Expr::Var { levels_up: 0, .. }) && differ(e);
+    let leaves_out = q.grouping_sets.iter().any(|s| s.len() < q.group_exprs.len());
+    if leaves_out && !visible.iter().all(columns) {
+        return None;
+    }
+    // A sub-select is known by its number in its own query: it cannot be put into another one.
+    let linked: Vec<bool> =
+        visible.iter().map(|e| e.any(&mut |e| matches!(e, Expr::SubLink { .. }))).collect();
+    if linked.contains(&true)
+        && query_any(q, &mut |e, depth| {
+            depth > 0
+                && matches!(e, Expr::Var { levels_up, rte, column, .. } if *levels_up == depth && *rte == i
+                    && (*column <= 0 || linked.get(*column as usize - 1).is_none_or(|l| *l)))
+        })
+    {
         return None;
     }
     if q.range_table.len() + query.range_table.len() > 100 {

@@ -62,7 +62,10 @@ fn simplify_exists(q: &mut Query) {
         q.windows = Vec::new();
         q.distinct = crate::query::Distinct::No;
         if q.having.is_none() && !q.has_windows {
-            if !q.group_exprs.is_empty() {
+            let whole = q.grouping_sets.iter().any(|s| s.is_empty());
+            if !q.group_exprs.is_empty() && whole {
+                // The group of everything is there without any row.
+            } else if !q.group_exprs.is_empty() {
                 // One group for each kind of row: it exists if a row does.
                 q.group_exprs = Vec::new();
                 q.grouping_sets = Vec::new();

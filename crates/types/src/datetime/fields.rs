@@ -553,11 +553,10 @@ pub(super) const BODIES: BodyTable = &[
     (
         "make_date",
         S(|_, a| {
-            super::ops::date_days(civil(
-                int4(a, 0)?.into(),
-                int4(a, 1)?.into(),
-                int4(a, 2)?.into(),
-            )?)
+            super::ops::date_plus_days(
+                0,
+                civil(int4(a, 0)?.into(), int4(a, 1)?.into(), int4(a, 2)?.into())?,
+            )
         }),
     ),
     ("make_time", S(|_, a| time_of(int4(a, 0)?, int4(a, 1)?, float8(a, 2)?).map(Datum::Time))),

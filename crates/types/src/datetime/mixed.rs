@@ -20,6 +20,26 @@ pub(super) fn date_micros(d: i32) -> i64 {
     }
 }
 
+/// A date as a timestamp.
+///
+/// # Errors
+/// `22008` when it is beyond what timestamps reach.
+pub(super) fn date_stamp(d: i32) -> Result<i64> {
+    let t = date_micros(d);
+    if d == i32::MIN || d == i32::MAX || super::input::in_range(t) {
+        return Ok(t);
+    }
+    Err(err!(DATETIME_FIELD_OVERFLOW, "date out of range for timestamp"))
+}
+
+/// What a conversion came to, if it is a timestamp still.
+pub(super) fn in_range(t: i64) -> Result<i64> {
+    if t == i64::MIN || t == i64::MAX || super::input::in_range(t) {
+        return Ok(t);
+    }
+    Err(err!(DATETIME_FIELD_OVERFLOW, "timestamp out of range"))
+}
+
 /// A local time as a moment, in the session's time zone.
 pub(super) fn to_utc(local: i64, env: &dyn Env) -> i64 {
     if local == i64::MIN || local == i64::MAX {
@@ -39,6 +59,8 @@ pub(super) fn to_local(t: i64, env: &dyn Env) -> i64 {
 /// Days of one type against moments of another: both as local timestamps.
 fn local(a: &[Datum], i: usize) -> Result<i64> {
     match a.get(i) {
+        // A date beyond all timestamps is less than infinity all the same.
+        Some(Datum::Date(d)) if *d != i32::MAX => Ok(date_micros(*d).min(i64::MAX - 1)),
         Some(Datum::Date(d)) => Ok(date_micros(*d)),
         _ => timestamp(a, i),
     }
@@ -105,11 +127,16 @@ fn span(i: Interval) -> Datum {
 }
 
 fn date_plus(d: i32, i: &Interval) -> Result<Datum> {
-    timestamp_plus_interval(date_micros(d), i).map(stamp)
+    timestamp_plus_interval(date_stamp(d)?, i).map(stamp)
 }
 
-fn time_plus(t: i64, i: &Interval, sign: i64) -> i64 {
-    (t + sign * (i.micros % DAY)).rem_euclid(DAY)
+fn time_plus(t: i64, i: &Interval, sign: i64) -> Result<i64> {
+    if super::ops::infinite(i).is_some() {
+        let what =
+            if sign < 0 { "subtract infinite interval from" } else { "add infinite interval to" };
+        return Err(err!(DATETIME_FIELD_OVERFLOW, "cannot {what} time"));
+    }
+    Ok((t + sign * (i.micros % DAY)).rem_euclid(DAY))
 }
 
 fn interval_arg(a: &[Datum]) -> Result<(Interval, usize)> {
@@ -122,26 +149,44 @@ fn interval_arg(a: &[Datum]) -> Result<(Interval, usize)> {
 
 const TIME_PLUS: FunctionBody = S(|_, a| {
     let (i, other) = interval_arg(a)?;
-    Ok(Datum::Time(time_plus(time(a, other)?, &i, 1)))
+    Ok(Datum::Time(time_plus(time(a, other)?, &i, 1)?))
 });
 const DATE_PLUS: FunctionBody = S(|_, a| {
     let (i, other) = interval_arg(a)?;
     date_plus(date(a, other)?, &i)
 });
+/// An infinite date whatever is added to it, or the sum.
+fn infinite_or(d: i32, sum: impl Fn(i64) -> Result<i64>) -> Result<i64> {
+    let day = date_stamp(d)?;
+    if d == i32::MIN || d == i32::MAX { Ok(day) } else { sum(day) }
+}
+
 const DATE_TIME: FunctionBody = S(|_, a| match a {
     [Datum::Date(d), Datum::Time(t)] | [Datum::Time(t), Datum::Date(d)] => {
-        Ok(stamp(date_micros(*d).saturating_add(*t)))
+        infinite_or(*d, |day| in_range(day.saturating_add(*t))).map(stamp)
     }
     [Datum::Date(d), Datum::TimeTz(t, z)] | [Datum::TimeTz(t, z), Datum::Date(d)] => {
-        Ok(Datum::TimestampTz(date_micros(*d).saturating_add(*t + i64::from(*z) * SECOND)))
+        infinite_or(*d, |day| in_range(day.saturating_add(*t + i64::from(*z) * SECOND)))
+            .map(Datum::TimestampTz)
     }
     _ => Err(err!(INTERNAL_ERROR, "expected a date and a time")),
 });
 const TIMETZ_PLUS: FunctionBody = S(|_, a| {
     let (i, other) = interval_arg(a)?;
     let (t, z) = timetz(a, other)?;
-    Ok(Datum::TimeTz(time_plus(t, &i, 1), z))
+    Ok(Datum::TimeTz(time_plus(t, &i, 1)?, z))
 });
+
+fn scaled(a: &[Datum]) -> Result<Datum> {
+    let digits = int4(a, 1)?;
+    if digits != -1 && !(0..=6).contains(&digits) {
+        return Err(err!(
+            INVALID_PARAMETER_VALUE,
+            "timestamp({digits}) precision must be between 0 and 6"
+        ));
+    }
+    super::round_timestamp(a[0].clone(), digits)
+}
 
 /// Cuts an interval to what its type's fields allow.
 pub(super) fn interval_scale(i: Interval, typmod: i32) -> Interval {
@@ -217,7 +262,7 @@ pub(super) const BODIES: BodyTable = &[
     ("timetzdate_pl(timetz,date)", DATE_TIME),
     (
         "integer_pl_date(int4,date)",
-        S(|_, a| super::ops::date_days(i64::from(int4(a, 0)?) + i64::from(date(a, 1)?))),
+        S(|_, a| super::ops::date_plus_days(date(a, 1)?, i64::from(int4(a, 0)?))),
     ),
     (
         "interval_pl_timestamp(interval,timestamp)",
@@ -232,7 +277,7 @@ pub(super) const BODIES: BodyTable = &[
     ),
     ("time_pl_interval", TIME_PLUS),
     ("interval_pl_time(interval,time)", TIME_PLUS),
-    ("time_mi_interval", S(|_, a| Ok(Datum::Time(time_plus(time(a, 0)?, &interval(a, 1)?, -1))))),
+    ("time_mi_interval", S(|_, a| Ok(Datum::Time(time_plus(time(a, 0)?, &interval(a, 1)?, -1)?)))),
     (
         "time_mi_time",
         S(|_, a| Ok(span(Interval { micros: clock(a, 0)? - clock(a, 1)?, ..Interval::default() }))),
@@ -243,7 +288,7 @@ pub(super) const BODIES: BodyTable = &[
         "timetz_mi_interval",
         S(|_, a| {
             let (t, z) = timetz(a, 0)?;
-            Ok(Datum::TimeTz(time_plus(t, &interval(a, 1)?, -1), z))
+            Ok(Datum::TimeTz(time_plus(t, &interval(a, 1)?, -1)?, z))
         }),
     ),
     ("interval_mul", S(|_, a| interval_multiply(&interval(a, 0)?, float8(a, 1)?).map(span))),
@@ -302,7 +347,7 @@ pub(super) const BODIES: BodyTable = &[
             Ok(Datum::TimeTz(round_micros(t, int4(a, 1)?), z))
         }),
     ),
-    ("timestamp_scale", S(|_, a| super::round_timestamp(a[0].clone(), int4(a, 1)?))),
-    ("timestamptz_scale", S(|_, a| super::round_timestamp(a[0].clone(), int4(a, 1)?))),
+    ("timestamp_scale", S(|_, a| scaled(a))),
+    ("timestamptz_scale", S(|_, a| scaled(a))),
     ("interval_scale", S(|_, a| Ok(span(interval_scale(interval(a, 0)?, int4(a, 1)?))))),
 ];

@@ -1,6 +1,6 @@
 //! Operators and functions.
 
-use super::mixed::{date_micros, to_local, to_utc};
+use super::mixed::{date_stamp, in_range, to_local, to_utc};
 use super::{DAY, Interval};
 use crate::args;
 use crate::registry::{BodyTable, FunctionBody::Scalar as S};
@@ -117,10 +117,19 @@ fn difference(a: i64, b: i64) -> Result<Datum> {
     Ok(Datum::Interval(Box::new(Interval { months: 0, days: (d / DAY) as i32, micros: d % DAY })))
 }
 
-pub(super) fn date_days(d: i64) -> Result<Datum> {
-    i32::try_from(d)
-        .map(Datum::Date)
-        .map_err(|_| err!(DATETIME_FIELD_OVERFLOW, "date out of range"))
+/// A date so many days later; an infinite one stays.
+pub(super) fn date_plus_days(d: i32, days: i64) -> Result<Datum> {
+    /// 4714-11-24 BC, and the day after 5874897-12-31.
+    const FIRST: i64 = -2_451_545;
+    const END: i64 = 2_147_483_494 - 2_451_545;
+    if d == i32::MIN || d == i32::MAX {
+        return Ok(Datum::Date(d));
+    }
+    let sum = i64::from(d) + days;
+    match i32::try_from(sum) {
+        Ok(d) if (FIRST..END).contains(&sum) => Ok(Datum::Date(d)),
+        _ => Err(err!(DATETIME_FIELD_OVERFLOW, "date out of range")),
+    }
 }
 
 fn micros_date(t: i64) -> i32 {
@@ -204,13 +213,22 @@ pub const BODIES: BodyTable = &[
     ("interval_pl", S(|_, a| added(args::interval(a, 0)?, args::interval(a, 1)?))),
     ("interval_mi", S(|_, a| added(args::interval(a, 0)?, negated(args::interval(a, 1)?)?))),
     ("interval_um", S(|_, a| Ok(Datum::Interval(Box::new(negated(args::interval(a, 0)?)?))))),
-    ("date_pli", S(|_, a| date_days(i64::from(args::date(a, 0)?) + i64::from(args::int4(a, 1)?)))),
-    ("date_mii", S(|_, a| date_days(i64::from(args::date(a, 0)?) - i64::from(args::int4(a, 1)?)))),
-    ("date_mi", S(|_, a| Ok(Datum::Int4(args::date(a, 0)?.wrapping_sub(args::date(a, 1)?))))),
-    ("date_timestamp", S(|_, a| Ok(stamp(date_micros(args::date(a, 0)?))))),
+    ("date_pli", S(|_, a| date_plus_days(args::date(a, 0)?, i64::from(args::int4(a, 1)?)))),
+    ("date_mii", S(|_, a| date_plus_days(args::date(a, 0)?, -i64::from(args::int4(a, 1)?)))),
+    (
+        "date_mi",
+        S(|_, a| {
+            let (x, y) = (args::date(a, 0)?, args::date(a, 1)?);
+            if [x, y].iter().any(|d| matches!(*d, i32::MIN | i32::MAX)) {
+                return Err(err!(DATETIME_FIELD_OVERFLOW, "cannot subtract infinite dates"));
+            }
+            Ok(Datum::Int4(x.wrapping_sub(y)))
+        }),
+    ),
+    ("date_timestamp", S(|_, a| date_stamp(args::date(a, 0)?).map(stamp))),
     (
         "date_timestamptz",
-        S(|env, a| Ok(Datum::TimestampTz(to_utc(date_micros(args::date(a, 0)?), env)))),
+        S(|env, a| in_range(to_utc(date_stamp(args::date(a, 0)?)?, env)).map(Datum::TimestampTz)),
     ),
     ("timestamp_date", S(|_, a| Ok(Datum::Date(micros_date(args::timestamp(a, 0)?))))),
     (
@@ -219,9 +237,12 @@ pub const BODIES: BodyTable = &[
     ),
     (
         "timestamp_timestamptz",
-        S(|env, a| Ok(Datum::TimestampTz(to_utc(args::timestamp(a, 0)?, env)))),
+        S(|env, a| in_range(to_utc(args::timestamp(a, 0)?, env)).map(Datum::TimestampTz)),
     ),
-    ("timestamptz_timestamp", S(|env, a| Ok(stamp(to_local(args::timestamptz(a, 0)?, env))))),
+    (
+        "timestamptz_timestamp",
+        S(|env, a| in_range(to_local(args::timestamptz(a, 0)?, env)).map(stamp)),
+    ),
 ];
 
 /// An interval times a number: fractions of months flow into days, of days into microseconds.

@@ -160,8 +160,18 @@ fn fill(a: &[Datum], types: &[Oid]) -> Result<Datum> {
         Datum::Int4(n) => Ok(*n),
         _ => Err(err!(NULL_VALUE_NOT_ALLOWED, "dimension values cannot be null")),
     };
-    if lengths.dims.len() > 1 {
-        bail!(ARRAY_SUBSCRIPT_ERROR, "wrong number of array subscripts");
+    let wrong = |why: &str| {
+        let text = "wrong number of array subscripts";
+        Err(base::SqlError::new(base::SqlState::ARRAY_SUBSCRIPT_ERROR, text).detail(why).into())
+    };
+    if lengths.dims.len() > 1 || bound.is_some_and(|b| b.dims.len() > 1) {
+        return wrong("Dimension array must be one dimensional.");
+    }
+    for d in &lengths.elements {
+        int(d)?;
+    }
+    if bound.is_some_and(|b| b.elements.len() != lengths.elements.len()) {
+        return wrong("Low bound array has different size than dimensions array.");
     }
     let mut dims = Vec::new();
     for (i, n) in lengths.elements.iter().enumerate() {
@@ -386,6 +396,8 @@ pub(super) const BODIES: BodyTable = &[
                 );
             }
             let mut r = x.clone();
+            // A slice's bounds begin at 1.
+            r.dims.iter_mut().for_each(|d| d.1 = 1);
             if let Some(d) = r.dims.first_mut() {
                 let width = r.elements.len() / (d.0.max(1) as usize);
                 d.0 -= n;

@@ -167,5 +167,8 @@ fn lsn_plus(l: base::Lsn, n: &Numeric) -> Result<Datum> {
     if n.is_nan() {
         bail!(FEATURE_NOT_SUPPORTED, "cannot add NaN to pg_lsn");
     }
+    if !n.is_finite() {
+        bail!(FEATURE_NOT_SUPPORTED, "cannot convert infinity to pg_lsn");
+    }
     to_lsn(&n.add(&Numeric::from(l.0))?)
 }

@@ -166,12 +166,8 @@ pub(crate) fn fit_length(s: &str, typmod: i32, bpchar: bool, explicit: bool) -> 
         return Ok(Text::from(s));
     }
     let max = (typmod - 4) as usize;
-    if max > 10_485_760 {
-        bail!(
-            INVALID_PARAMETER_VALUE,
-            "length for type {} cannot exceed 10485760",
-            if bpchar { "char" } else { "varchar" }
-        );
+    if bpchar && max > 10_485_760 {
+        bail!(INVALID_PARAMETER_VALUE, "length for type char cannot exceed 10485760");
     }
     if s.len() <= max && !bpchar {
         return Ok(Text::from(s));
@@ -241,7 +237,16 @@ pub fn text_input(type_oid: Oid, typmod: i32, text: &str, env: &dyn Env) -> Resu
         CID => Datum::Oid(parse_oid(text, "cid")?),
         XID8 => {
             let s = text.trim_matches(crate::text::is_space);
-            Datum::Xid8(s.parse().map_err(|_| invalid("xid8", text))?)
+            // As C reads an unsigned number: a sign turns it round.
+            let (minus, digits) = match s.strip_prefix('-') {
+                Some(rest) => (true, rest),
+                None => (false, s.strip_prefix('+').unwrap_or(s)),
+            };
+            let n: u64 = match digits.as_bytes().first() {
+                Some(b'0'..=b'9') => digits.parse().map_err(|_| invalid("xid8", text))?,
+                _ => return Err(invalid("xid8", text)),
+            };
+            Datum::Xid8(if minus { n.wrapping_neg() } else { n })
         }
         TID => Datum::Tid(tid_input(text)?),
         PG_LSN => Datum::Lsn(lsn_input(text)?),

@@ -38,6 +38,21 @@ fn as_text(v: Option<&Value>) -> Result<Datum> {
     })
 }
 
+/// An element of an array; a scalar is its own only element.
+fn root_element(v: &Value, i: i64) -> Option<&Value> {
+    match v {
+        Value::Array(_) => element(v, i),
+        Value::Object(_) => None,
+        scalar => {
+            if i == 0 || i == -1 {
+                Some(scalar)
+            } else {
+                None
+            }
+        }
+    }
+}
+
 fn element(v: &Value, i: i64) -> Option<&Value> {
     let items = v.as_array()?;
     let i = if i < 0 { i + items.len() as i64 } else { i };
@@ -291,14 +306,14 @@ fn change(v: &mut Value, path: &[Option<&str>], level: usize, what: Change) -> R
 fn changed(a: &[Datum], what: Change) -> Result<Datum> {
     let v = jsonb(a, 0)?;
     let path = array(a, 1)?;
+    if path.dims.len() > 1 {
+        bail!(ARRAY_SUBSCRIPT_ERROR, "wrong number of array subscripts");
+    }
     if is_scalar(v) {
         match what {
             Change::Delete => bail!(INVALID_PARAMETER_VALUE, "cannot delete path in scalar"),
             _ => bail!(INVALID_PARAMETER_VALUE, "cannot set path in scalar"),
         }
-    }
-    if path.dims.len() > 1 {
-        bail!(ARRAY_SUBSCRIPT_ERROR, "wrong number of array subscripts");
     }
     let mut out = v.clone();
     if (out.as_array().is_some_and(Vec::is_empty) || out.as_object().is_some_and(Map::is_empty))
@@ -487,8 +502,8 @@ pub(super) const BODIES: BodyTable = &[
             as_text(jsonb(a, 0)?.as_object().and_then(|m| m.get(text(a, 1).unwrap_or_default())))
         }),
     ),
-    ("jsonb_array_element", S(|_, a| part(element(jsonb(a, 0)?, int4(a, 1)?.into())))),
-    ("jsonb_array_element_text", S(|_, a| as_text(element(jsonb(a, 0)?, int4(a, 1)?.into())))),
+    ("jsonb_array_element", S(|_, a| part(root_element(jsonb(a, 0)?, int4(a, 1)?.into())))),
+    ("jsonb_array_element_text", S(|_, a| as_text(root_element(jsonb(a, 0)?, int4(a, 1)?.into())))),
     (
         "jsonb_extract_path",
         S(|_, a| match steps(a, 1)? {
@@ -523,7 +538,15 @@ pub(super) const BODIES: BodyTable = &[
     ("jsonb_concat", S(|_, a| Ok(wrap(concat(jsonb(a, 0)?, jsonb(a, 1)?))))),
     ("jsonb_delete", S(|_, a| delete(jsonb(a, 0)?, std::iter::once(text(a, 1)?)).map(wrap))),
     ("jsonb_delete_idx", S(|_, a| delete_index(jsonb(a, 0)?, int4(a, 1)?).map(wrap))),
-    ("jsonb_delete_array", S(|_, a| delete(jsonb(a, 0)?, strings(a, 1)?).map(wrap))),
+    (
+        "jsonb_delete_array",
+        S(|_, a| {
+            if array(a, 1)?.dims.len() > 1 {
+                bail!(ARRAY_SUBSCRIPT_ERROR, "wrong number of array subscripts");
+            }
+            delete(jsonb(a, 0)?, strings(a, 1)?).map(wrap)
+        }),
+    ),
     ("jsonb_delete_path", S(|_, a| changed(a, Change::Delete))),
     ("jsonb_set", S(|_, a| set(a))),
     ("jsonb_set_lax", S(|_, a| set_lax(a))),

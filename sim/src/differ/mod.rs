@@ -1,0 +1,491 @@
+//! Random statements on Ebb and on PostgreSQL, and on Ebb in several ways.
+//!
+//! # Purpose
+//! A wrong answer is the worst that a database can do. Three generators ([`exprs`], [`queries`], [`writes`]) make statements of everything that
+//! the registry of functions knows and the grammar has; each runs on every server, and the answers must agree: rows, types of columns, row counts, SQLSTATEs.
+//! A query runs on Ebb again with ways of planning turned off, through the extended protocol with its constants as
+//! parameters and its rows in binary, and after the same text with other constants.
+//!
+//! # Invariants
+//! A seed decides everything. A statement's rows do not depend on an order that it does not name: what LIMIT, windows and
+//! ordered aggregates see is ordered by all that can be told apart. A difference counts when Ebb's answer is that of none of the peers.
+
+pub mod answers;
+pub mod choices;
+pub mod exprs;
+pub mod queries;
+pub mod schema;
+pub mod values;
+pub mod writes;
+
+use answers::{Answer, Verdict, compare};
+use choices::{Choices, reduce};
+use exprs::{Catalog, Gen};
+use lab::client::{Batch, Client, Target};
+use rand::rngs::SmallRng;
+use rand::{RngExt as _, SeedableRng};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+use values::Statement;
+
+/// What is generated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Expressions alone.
+    Scalar,
+    /// Queries.
+    Query,
+    /// Writes.
+    Write,
+}
+
+/// What a run is asked to do.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Decides everything.
+    pub seed: u64,
+    /// How long.
+    pub time: Duration,
+    /// Of these kinds.
+    pub kinds: Vec<Kind>,
+    /// Stop after so many different differences.
+    pub most: usize,
+    /// How many statements may be tried to reduce one.
+    pub tries: usize,
+    /// Messages are compared too.
+    pub messages: bool,
+}
+
+/// A connection that is made again when it is lost.
+struct Side {
+    name: String,
+    target: Target,
+    client: Option<Client>,
+    setup: String,
+}
+
+impl Side {
+    fn new(name: &str, target: &Target, setup: &str) -> Side {
+        Side { name: name.into(), target: target.clone(), client: None, setup: setup.into() }
+    }
+
+    fn with(&mut self, run: impl Fn(&mut Client) -> lab::Result<lab::client::Outcome>) -> Answer {
+        if self.client.is_none() {
+            match Client::connect(&self.target) {
+                Ok(mut client) => {
+                    let _ = client.simple(&self.setup);
+                    self.client = Some(client);
+                }
+                Err(e) => return Answer::lost(&e.to_string()),
+            }
+        }
+        let Some(client) = &mut self.client else { return Answer::lost("no connection") };
+        match run(client) {
+            Ok(outcome) => Answer::of(outcome),
+            Err(e) => {
+                self.client = None;
+                Answer::lost(&e.to_string())
+            }
+        }
+    }
+
+    fn simple(&mut self, sql: &str) -> Answer {
+        self.with(|c| c.simple(sql))
+    }
+
+    fn failed(&self) -> bool {
+        self.client.as_ref().is_some_and(|c| c.status == b'E')
+    }
+
+    fn parameters(&mut self, sql: &str, values: &[Option<String>], binary: bool) -> Answer {
+        self.with(|client| {
+            let values: Vec<Option<&[u8]>> =
+                values.iter().map(|v| v.as_ref().map(String::as_bytes)).collect();
+            let formats: &[u8] = if binary { &[1] } else { &[] };
+            let mut batch = Batch::default();
+            batch
+                .parse("", sql, &[])
+                .bind("", "", &[], &values, formats)
+                .describe_portal("")
+                .execute("", 0)
+                .sync();
+            client.send(&batch)?;
+            client.finish()
+        })
+    }
+}
+
+/// Settings that turn ways of planning off.
+const SWITCHES: &[&str] = &[
+    "enable_hashjoin",
+    "enable_mergejoin",
+    "enable_nestloop",
+    "enable_indexscan",
+    "enable_indexonlyscan",
+    "enable_bitmapscan",
+    "enable_seqscan",
+    "enable_sort",
+    "enable_hashagg",
+    "enable_material",
+    "enable_memoize",
+];
+
+/// A run.
+pub struct Differ {
+    options: Options,
+    catalog: Catalog,
+    ebb: Side,
+    plans: Side,
+    peers: Vec<Side>,
+    tables: Vec<schema::Table>,
+    found: BTreeSet<String>,
+    /// Statements of each kind run, and what else is counted.
+    pub counts: BTreeMap<String, u64>,
+}
+
+/// Where a difference showed.
+#[derive(Clone, Debug)]
+struct Difference {
+    verdict: Verdict,
+    /// The statement.
+    sql: String,
+    /// Between whom.
+    between: String,
+    left: String,
+    right: String,
+    /// SQLSTATEs and message without names.
+    sign: String,
+}
+
+fn sign(verdict: Verdict, ebb: &Answer, peer: &Answer) -> String {
+    let mut message = String::new();
+    let mut quoted = false;
+    for c in ebb.message.chars().chain(" / ".chars()).chain(peer.message.chars()) {
+        if c == '"' {
+            quoted = !quoted;
+        } else if !quoted && !c.is_ascii_digit() {
+            message.push(c);
+        }
+    }
+    format!("{verdict:?} {} {} {message}", ebb.state, peer.state)
+}
+
+impl Differ {
+    /// Connects to one Ebb and to peers.
+    pub fn new(options: Options, ebb: &Target, peers: &[(String, Target)]) -> Differ {
+        let setup = "SET statement_timeout = '1s'; SET timezone = 'Europe/Berlin'; SET extra_float_digits = 1; SET client_min_messages = error; SET work_mem = '1MB'";
+        Differ {
+            options,
+            catalog: Catalog::new(),
+            ebb: Side::new("Ebb", ebb, setup),
+            plans: Side::new("Ebb, other plan", ebb, setup),
+            peers: peers.iter().map(|(n, t)| Side::new(n, t, setup)).collect(),
+            tables: Vec::new(),
+            found: BTreeSet::new(),
+            counts: BTreeMap::new(),
+        }
+    }
+
+    fn count(&mut self, what: &str) {
+        *self.counts.entry(what.to_owned()).or_default() += 1;
+    }
+
+    fn generator(&self, c: Choices, tables: bool) -> Gen<'_> {
+        Gen {
+            c,
+            catalog: &self.catalog,
+            tables: if tables { &self.tables } else { &[] },
+            literals: Vec::new(),
+            scopes: Vec::new(),
+            ctes: Vec::new(),
+            names: 0,
+            wild: false,
+            depth: 0,
+        }
+    }
+
+    /// Ebb's answer against those of the peers: the difference to the first, if it is no peer's.
+    fn judge(
+        &mut self,
+        ebb: &Answer,
+        sql: &str,
+        ordered: bool,
+        strict: bool,
+        run: impl Fn(&mut Side) -> Answer,
+    ) -> Option<Difference> {
+        let mut first: Option<(Verdict, Answer, String)> = None;
+        // All of them, whatever the first one says: they must have done the same writes.
+        let answers: Vec<Answer> = self.peers.iter_mut().map(run).collect();
+        for (at, peer) in answers.into_iter().enumerate() {
+            let newer = peer.state == "42883" && at + 1 < self.peers.len();
+            if peer.state == "XX000" || newer {
+                continue;
+            }
+            let mut verdict = compare(ebb, &peer, ordered, strict);
+            if verdict == Verdict::Equal && self.options.messages && ebb.message != peer.message {
+                verdict = Verdict::State;
+            }
+            match verdict {
+                Verdict::Equal => return None,
+                Verdict::Soft => {
+                    self.count("soft");
+                    return None;
+                }
+                Verdict::Unsupported => {
+                    let message = ebb.message.clone();
+                    self.count(&format!("unsupported: {message}"));
+                    return None;
+                }
+                _ => {}
+            }
+            if first.is_none() {
+                first = Some((verdict, peer, self.peers[at].name.clone()));
+            }
+        }
+        let (verdict, peer, name) = first?;
+        let sign = sign(verdict, ebb, &peer);
+        Some(Difference {
+            verdict,
+            sql: sql.into(),
+            between: format!("Ebb / {name}"),
+            left: ebb.show(),
+            right: peer.show(),
+            sign,
+        })
+    }
+
+    fn within(
+        &self,
+        what: &str,
+        sql: &str,
+        base: &Answer,
+        other: &Answer,
+        ordered: bool,
+        strict: bool,
+    ) -> Option<Difference> {
+        // `other` stands for Ebb: a fault of that way shows as its own.
+        match compare(other, base, ordered, strict) {
+            Verdict::Equal | Verdict::Soft => None,
+            verdict => Some(Difference {
+                verdict,
+                sql: sql.into(),
+                between: format!("Ebb, {what} / Ebb"),
+                left: other.show(),
+                right: base.show(),
+                sign: sign(verdict, other, base) + what,
+            }),
+        }
+    }
+
+    fn query_case(
+        &mut self,
+        statement: &Statement,
+        strict: bool,
+        way: usize,
+        switches: &str,
+    ) -> Option<Difference> {
+        let sql = statement.sql();
+        let base = self.ebb.simple(&sql);
+        if let Some(d) = self.judge(&base, &sql, statement.ordered, strict, |p| p.simple(&sql)) {
+            return Some(d);
+        }
+        if matches!(base.state.as_str(), "57014" | "0A000") || base.state.starts_with("42") {
+            return None;
+        }
+        match way {
+            1 | 2 if !strict => {
+                self.plans.simple(switches);
+                let other = self.plans.simple(&sql);
+                self.plans.simple("RESET ALL");
+                let setup = self.plans.setup.clone();
+                self.plans.simple(&setup);
+                self.within(switches, &sql, &base, &other, statement.ordered, strict)
+            }
+            3 | 5 => {
+                let (text, values) = statement.with_parameters();
+                let other = self.ebb.parameters(&text, &values, false);
+                // What a constant bare of type came to is not what a parameter of that type comes to.
+                let typed = |l: &values::Literal| !l.bare || !strict && l.typed();
+                if !statement.literals.iter().all(typed) {
+                    return None;
+                }
+                let shown = format!("{text} -- {values:?}");
+                self.within("parameters", &shown, &base, &other, statement.ordered, strict)
+            }
+            4 => {
+                let (text, values) = statement.with_parameters();
+                let other = self.ebb.parameters(&text, &values, true);
+                let shown = format!("(binary) {text} -- {values:?}");
+                self.judge(&other, &shown, false, false, |p| p.parameters(&text, &values, true))
+            }
+            6 => {
+                for _ in 0..2 {
+                    self.ebb.simple(&statement.varied());
+                }
+                let other = self.ebb.simple(&sql);
+                self.within("after other constants", &sql, &base, &other, statement.ordered, strict)
+            }
+            _ => None,
+        }
+    }
+
+    fn script_case(&mut self, script: &[Statement]) -> Option<Difference> {
+        let mut shown: Vec<String> = Vec::new();
+        let mut difference = None;
+        for statement in script {
+            let mut sql = statement.sql();
+            if let Some(name) = sql.strip_prefix("ROLLBACK_IF_FAILED ").map(str::to_owned) {
+                for side in std::iter::once(&mut self.ebb).chain(&mut self.peers) {
+                    let word = if side.failed() { "ROLLBACK TO" } else { "RELEASE" };
+                    side.simple(&format!("{word} {name}"));
+                }
+                sql = format!("-- then: {name}");
+                shown.push(sql);
+                continue;
+            }
+            let answer = self.ebb.simple(&sql);
+            shown.push(sql.clone());
+            let Some(mut d) =
+                self.judge(&answer, &sql, statement.ordered, false, |p| p.simple(&sql))
+            else {
+                // A soft difference: the rest would differ for it.
+                let alike = self.peers.iter().all(|p| p.failed() == self.ebb.failed());
+                if !alike || answer.state == "0A000" {
+                    break;
+                }
+                continue;
+            };
+            d.sql = shown.join(";\n");
+            difference = Some(d);
+            break;
+        }
+        for side in std::iter::once(&mut self.ebb).chain(&mut self.peers) {
+            side.simple("ROLLBACK");
+        }
+        difference
+    }
+
+    fn case(&mut self, kind: Kind, choices: Choices) -> (Option<Difference>, Vec<u32>) {
+        match kind {
+            Kind::Scalar | Kind::Query => {
+                let mut g = self.generator(choices, kind == Kind::Query);
+                let way = g.c.below(9);
+                let mut off = Vec::new();
+                for s in SWITCHES {
+                    if g.c.percent(35) {
+                        off.push(format!("SET {s} = off"));
+                    }
+                }
+                if g.c.percent(30) {
+                    off.push("SET work_mem = '64kB'".into());
+                }
+                let strict = kind == Kind::Scalar;
+                let (statement, taken) = if strict { g.scalar() } else { g.whole() };
+                (self.query_case(&statement, strict, way, &off.join("; ")), taken)
+            }
+            Kind::Write => {
+                let (script, taken) = self.generator(choices, true).script();
+                (self.script_case(&script), taken)
+            }
+        }
+    }
+
+    fn set_up(&mut self, seed: u64) -> bool {
+        let made = schema::make(&mut Choices::new(seed));
+        for sql in &made.statements {
+            let answer = self.ebb.simple(sql);
+            for at in 0..self.peers.len() {
+                let peer = self.peers[at].simple(sql);
+                let verdict = compare(&answer, &peer, true, true);
+                if !matches!(verdict, Verdict::Equal | Verdict::Unsupported) {
+                    println!(
+                        "--- set-up ({verdict:?}): {sql}\nEbb:  {}\n{}: {}",
+                        answer.show(),
+                        self.peers[at].name,
+                        peer.show()
+                    );
+                    return false;
+                }
+            }
+        }
+        self.tables = made.tables;
+        true
+    }
+
+    /// Runs until the time is over; says how many different differences there were.
+    pub fn run(&mut self) -> usize {
+        println!(
+            "seed {}; {} functions and operators by result type",
+            self.options.seed,
+            self.catalog.len()
+        );
+        let end = Instant::now() + self.options.time;
+        let mut rng = SmallRng::seed_from_u64(self.options.seed);
+        while Instant::now() < end && self.found.len() < self.options.most {
+            let schema: u64 = rng.random();
+            if self.options.kinds != [Kind::Scalar] && !self.set_up(schema) {
+                self.found.insert(format!("set-up {schema}"));
+                continue;
+            }
+            for _ in 0..500 {
+                let seed: u64 = rng.random();
+                let kind = self.options.kinds[rng.random_range(0..self.options.kinds.len())];
+                if Instant::now() >= end || self.found.len() >= self.options.most {
+                    break;
+                }
+                let (difference, taken) = self.case(kind, Choices::new(seed));
+                self.count(&format!("{kind:?}"));
+                if let Some(difference) = difference {
+                    self.report(kind, schema, &difference, taken);
+                }
+            }
+        }
+        self.found.len()
+    }
+
+    fn report(&mut self, kind: Kind, schema: u64, first: &Difference, taken: Vec<u32>) {
+        // Errors are told apart by what they say; rows only once they are reduced.
+        let by_rows = matches!(first.verdict, Verdict::Rows) || first.sign.len() < 16;
+        if !by_rows && self.found.contains(&first.sign) {
+            self.count("again");
+            return;
+        }
+        let mut best = first.clone();
+        let tries = self.options.tries;
+        reduce(taken, tries, |list| match self.case(kind, Choices::replay(list)).0 {
+            Some(d) if d.verdict == first.verdict && (by_rows || d.sign == first.sign) => {
+                best = d;
+                true
+            }
+            _ => false,
+        });
+        if !self.found.insert(if by_rows { shape(&best.sql) } else { best.sign.clone() }) {
+            self.count("again");
+            return;
+        }
+        println!(
+            "--- {:?}, {kind:?}, tables {schema}, {}\n{}\n  {}\n  {}",
+            best.verdict, best.between, best.sql, best.left, best.right
+        );
+    }
+}
+
+/// A statement without its constants.
+fn shape(sql: &str) -> String {
+    let mut out = String::new();
+    let mut quoted = false;
+    for c in sql.chars() {
+        if c == '\'' {
+            quoted = !quoted;
+        }
+        if !quoted && !c.is_ascii_digit() {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// The statements that make the tables of a seed.
+pub fn tables(seed: u64) -> Vec<String> {
+    schema::make(&mut Choices::new(seed)).statements
+}

@@ -1,0 +1,154 @@
+//! Tables with rows and indexes.
+
+use super::choices::Choices;
+use super::values::{IN_TABLES, Literal, TYPES, Ty};
+
+/// A table that statements name.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// Name.
+    pub name: String,
+    /// Columns that may be read.
+    pub columns: Vec<(String, Ty)>,
+    /// Columns that may be written: without generated ones.
+    pub writable: Vec<(String, Ty)>,
+    /// What ON CONFLICT may name.
+    pub unique: Vec<String>,
+}
+
+/// Tables and the statements that make them.
+#[derive(Clone, Debug, Default)]
+pub struct Schema {
+    /// The tables.
+    pub tables: Vec<Table>,
+    /// What makes them.
+    pub statements: Vec<String>,
+}
+
+fn value(c: &mut Choices, t: Ty) -> String {
+    let text = if c.percent(15) { None } else { Some((*c.pick(TYPES[t].plain)).to_owned()) };
+    Literal { ty: t, text, bare: true }.sql()
+}
+
+/// Some tables.
+pub fn make(c: &mut Choices) -> Schema {
+    let mut schema = Schema::default();
+    for number in 0..5 {
+        let name = format!("t{number}");
+        schema.statements.push(format!("DROP TABLE IF EXISTS {name} CASCADE"));
+        let mut columns: Vec<(String, Ty)> =
+            vec![("id".into(), 0), ("n".into(), 0), ("s".into(), 1)];
+        for extra in 0..2 + c.below(4) {
+            let t = c.below(IN_TABLES);
+            columns.push((format!("c{extra}"), t));
+        }
+        let mut unique = Vec::new();
+        let mut defined = Vec::new();
+        for (at, (column, t)) in columns.iter().enumerate() {
+            let mut text = format!("{column} {}", TYPES[*t].name);
+            match (number, at) {
+                (0 | 1 | 3, 0) => text.push_str(" PRIMARY KEY"),
+                (2, 0) => text.push_str(" NOT NULL"),
+                (_, 1) if c.percent(20) => text.push_str(" CHECK (n < 1000)"),
+                _ => {
+                    if c.percent(10) {
+                        text.push_str(&format!(
+                            " DEFAULT {}",
+                            Literal { ty: *t, text: Some(TYPES[*t].plain[0].into()), bare: false }
+                                .sql()
+                        ));
+                    }
+                }
+            }
+            defined.push(text);
+        }
+        let writable = columns.clone();
+        if c.percent(30) {
+            defined.push("g int GENERATED ALWAYS AS (n * 2 + length(s)) STORED".into());
+            columns.push(("g".into(), 0));
+        }
+        if matches!(number, 0 | 1 | 3) {
+            unique.push("id".to_owned());
+        }
+        if number == 1 {
+            defined.push("r int REFERENCES t0 (id) ON DELETE CASCADE".into());
+            columns.push(("r".into(), 0));
+        }
+        if number == 4 {
+            defined.push("UNIQUE (n, s)".into());
+            unique.push("n, s".into());
+        }
+        schema.statements.push(format!("CREATE TABLE {name} ({})", defined.join(", ")));
+        let indexes = |c: &mut Choices, out: &mut Vec<String>| {
+            for _ in 0..c.below(3) {
+                let sortable: Vec<&str> = columns
+                    .iter()
+                    .filter(|(_, t)| TYPES[*t].sorts)
+                    .map(|(n, _)| n.as_str())
+                    .collect();
+                let mut keys = Vec::new();
+                for _ in 0..=c.below(3) {
+                    let column = *c.pick(&sortable);
+                    let direction = *c.pick(&["", "", " DESC", " NULLS FIRST", " DESC NULLS LAST"]);
+                    keys.push(match c.below(6) {
+                        4 => format!("lower(s){direction}"),
+                        5 => format!("(n + 1){direction}"),
+                        _ => format!("{column}{direction}"),
+                    });
+                }
+                let partial = *c.pick(&[
+                    "",
+                    "",
+                    "",
+                    " WHERE n > 1",
+                    " WHERE s IS NOT NULL",
+                    " WHERE n IS NULL OR id < 10",
+                ]);
+                let include = *c.pick(&["", "", "", " INCLUDE (n)"]);
+                out.push(format!("CREATE INDEX ON {name} ({}){include}{partial}", keys.join(", ")));
+            }
+        };
+        if c.percent(50) {
+            indexes(c, &mut schema.statements);
+        }
+        let rows = [0, 3, 9, 14, 20][c.below(5)] + if number == 3 { 80 } else { 5 };
+        let mut list = Vec::new();
+        for row in 0..rows {
+            let mut values = Vec::new();
+            for (column, t) in &writable {
+                values.push(match column.as_str() {
+                    "id" if number == 2 => (row % 7).to_string(),
+                    "id" => row.to_string(),
+                    _ => value(c, *t),
+                });
+            }
+            if number == 1 {
+                values.push(if c.percent(20) { "NULL".into() } else { c.below(8).to_string() });
+            }
+            list.push(format!("({})", values.join(", ")));
+        }
+        let mut names: Vec<&str> = writable.iter().map(|(n, _)| n.as_str()).collect();
+        if number == 1 {
+            names.push("r");
+        }
+        schema.statements.push(format!(
+            "INSERT INTO {name} ({}) VALUES {} ON CONFLICT DO NOTHING",
+            names.join(", "),
+            list.join(", ")
+        ));
+        indexes(c, &mut schema.statements);
+        if c.percent(40) {
+            schema
+                .statements
+                .push(format!("UPDATE {name} SET s = s || 'u' WHERE id % 5 = 1 AND n <> 3"));
+            schema.statements.push(format!("DELETE FROM {name} WHERE id % 11 = 10"));
+        }
+        if c.percent(60) {
+            schema
+                .statements
+                .push(format!("{} {name}", c.pick(&["ANALYZE", "VACUUM", "VACUUM ANALYZE"])));
+        }
+        schema.tables.push(Table { name, columns, writable, unique });
+    }
+    schema
+}

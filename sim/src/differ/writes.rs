@@ -1,0 +1,224 @@
+//! Scripts that write, in a transaction that is rolled back at their end.
+
+use super::exprs::{Col, Gen};
+use super::values::{Statement, TYPES, Ty};
+
+impl Gen<'_> {
+    fn see(&mut self, table: usize, alias: &str) {
+        let cols = self.tables[table].columns.iter();
+        let cols = cols.map(|(n, t)| Col { sql: format!("{alias}.{n}"), ty: *t, aggregate: false });
+        self.scopes.push(cols.collect());
+    }
+
+    fn returning(&mut self) -> String {
+        match self.c.below(4) {
+            0 => String::new(),
+            1 => " RETURNING *".into(),
+            _ => {
+                let items: Vec<String> = (0..=self.c.below(2))
+                    .map(|_| {
+                        let t = self.c.below(8);
+                        let e = self.expr(t, 2);
+                        if e.starts_with('\u{1}') { format!("{e}::{}", TYPES[t].name) } else { e }
+                    })
+                    .collect();
+                format!(" RETURNING {}", items.join(", "))
+            }
+        }
+    }
+
+    fn assignments(&mut self, writable: &[(String, Ty)]) -> String {
+        let free: Vec<&(String, Ty)> =
+            writable.iter().filter(|(n, _)| n != "id" && n != "n").collect();
+        let at = self.c.below(free.len());
+        let (name, t) = free[at].clone();
+        let other = free[(at + 1) % free.len()].clone();
+        let value = self.expr(t, 2);
+        match self.c.below(6) {
+            4 if other.0 != name => {
+                let second = self.expr(other.1, 1);
+                format!("({name}, {}) = ROW({value}, {second})", other.0)
+            }
+            5 => format!("{name} = DEFAULT"),
+            3 if other.0 != name => {
+                let second = self.expr(other.1, 1);
+                format!("{name} = {value}, {} = {second}", other.0)
+            }
+            _ => format!("{name} = {value}"),
+        }
+    }
+
+    fn insert(&mut self) -> String {
+        let at = self.c.below(self.tables.len());
+        let table = self.tables[at].clone();
+        let mut columns: Vec<(String, Ty)> = table.writable.clone();
+        let keep = 2 + self.c.below(columns.len() - 1);
+        columns.truncate(keep);
+        let names: Vec<&str> = columns.iter().map(|(n, _)| n.as_str()).collect();
+        let source = if self.c.percent(35) {
+            let from = self.from(1);
+            let key = self.columns_of_int();
+            let items: Vec<String> = columns
+                .iter()
+                .map(|(n, t)| if n == "id" { format!("{key} + 1000") } else { self.expr(*t, 1) })
+                .collect();
+            self.scopes.pop();
+            format!("SELECT {} FROM {from}", items.join(", "))
+        } else {
+            let rows: Vec<String> = (0..=self.c.below(3))
+                .map(|row| {
+                    let values: Vec<String> = columns
+                        .iter()
+                        .map(|(n, t)| {
+                            if n == "id" {
+                                (self.c.below(12) * 5 + row).to_string()
+                            } else if self.c.percent(8) {
+                                "DEFAULT".into()
+                            } else {
+                                self.expr(*t, 1)
+                            }
+                        })
+                        .collect();
+                    format!("({})", values.join(", "))
+                })
+                .collect();
+            format!("VALUES {}", rows.join(", "))
+        };
+        self.see(at, &table.name);
+        let conflict = if self.c.percent(50) {
+            match table.unique.first() {
+                Some(target) if self.c.percent(60) => {
+                    let inner = self.scopes.last().cloned().unwrap_or_default();
+                    let excluded = inner.iter().map(|c| Col {
+                        sql: c.sql.replacen(&table.name, "excluded", 1),
+                        ..c.clone()
+                    });
+                    let both: Vec<Col> = excluded.chain(inner.iter().cloned()).collect();
+                    self.scopes.push(both);
+                    let set = self.assignments(&table.writable);
+                    let filter = if self.c.percent(30) {
+                        format!(" WHERE {}", self.condition(1))
+                    } else {
+                        String::new()
+                    };
+                    self.scopes.pop();
+                    format!(" ON CONFLICT ({target}) DO UPDATE SET {set}{filter}")
+                }
+                _ => " ON CONFLICT DO NOTHING".into(),
+            }
+        } else {
+            String::new()
+        };
+        let returning = self.returning();
+        self.scopes.pop();
+        format!("INSERT INTO {} ({}) {source}{conflict}{returning}", table.name, names.join(", "))
+    }
+
+    fn columns_of_int(&mut self) -> String {
+        let of: Vec<String> = self.scopes.last().map_or_else(Vec::new, |s| {
+            s.iter().filter(|c| c.ty == 0).map(|c| c.sql.clone()).collect()
+        });
+        of.first().cloned().unwrap_or_else(|| "1".into())
+    }
+
+    fn update(&mut self) -> String {
+        let at = self.c.below(self.tables.len());
+        let table = self.tables[at].clone();
+        self.see(at, &table.name);
+        let mut from = String::new();
+        let mut join = String::new();
+        if self.c.percent(30) {
+            // One row of the source at most for each row: t0, t1 and t3 have a key.
+            let source = [0, 1, 3][self.c.below(3)];
+            let cols = self.tables[source].columns.iter();
+            let cols: Vec<Col> = cols
+                .map(|(n, t)| Col { sql: format!("u.{n}"), ty: *t, aggregate: false })
+                .collect();
+            if let Some(scope) = self.scopes.last_mut() {
+                scope.extend(cols);
+            }
+            from = format!(" FROM {} u", self.tables[source].name);
+            join = format!("u.id = {}.n AND ", table.name);
+        }
+        let set = self.assignments(&table.writable);
+        let condition = if self.c.percent(30) {
+            format!("{}.id = {}", table.name, self.c.below(12))
+        } else {
+            self.condition(2)
+        };
+        let returning = self.returning();
+        self.scopes.pop();
+        format!("UPDATE {} SET {set}{from} WHERE {join}{condition}{returning}", table.name)
+    }
+
+    fn delete(&mut self) -> String {
+        let at = self.c.below(self.tables.len());
+        let table = self.tables[at].clone();
+        self.see(at, &table.name);
+        let mut using = String::new();
+        let condition = if self.c.percent(30) {
+            let source = self.c.below(self.tables.len());
+            using = format!(" USING {} u", self.tables[source].name);
+            format!("{}.id = u.n AND u.id % 2 = 0", table.name)
+        } else {
+            self.condition(2)
+        };
+        let returning = if using.is_empty() { self.returning() } else { String::new() };
+        self.scopes.pop();
+        format!("DELETE FROM {}{using} WHERE {condition}{returning}", table.name)
+    }
+
+    /// A statement that writes.
+    fn write(&mut self) -> String {
+        match self.c.below(8) {
+            0..=2 => self.update(),
+            3..=5 => self.insert(),
+            6 => self.delete(),
+            _ => {
+                let inner = match self.c.below(3) {
+                    0 => self.update(),
+                    1 => self.insert(),
+                    _ => self.delete(),
+                };
+                let inner = inner.split(" RETURNING ").next().unwrap_or("").to_owned();
+                let table = self.c.pick(self.tables).name.clone();
+                format!(
+                    "WITH w AS ({inner} RETURNING *) SELECT count(*), (SELECT count(*) FROM {table}) FROM w"
+                )
+            }
+        }
+    }
+
+    /// Statements one by one; the last ones show what all tables hold.
+    pub fn script(mut self) -> (Vec<Statement>, Vec<u32>) {
+        let mut list = vec!["BEGIN".to_owned()];
+        for _ in 0..=self.c.below(4) {
+            match self.c.below(8) {
+                6 => list.push("SAVEPOINT s".into()),
+                7 => list.push((*self.c.pick(&["ROLLBACK TO s", "RELEASE s"])).into()),
+                _ => {
+                    list.push("SAVEPOINT each".into());
+                    list.push(self.write());
+                    // After an error the next statements are tried all the same.
+                    list.push("ROLLBACK_IF_FAILED each".into());
+                }
+            }
+        }
+        for table in self.tables {
+            let names: Vec<&str> = table.columns.iter().map(|(n, _)| n.as_str()).collect();
+            list.push(format!(
+                "SELECT {} FROM {} ORDER BY {}",
+                names.join(", "),
+                table.name,
+                names.join(", ")
+            ));
+        }
+        list.push("ROLLBACK".into());
+        let literals = self.literals;
+        let make = |text: String| {
+            let ordered = text.starts_with("SELECT") && text.contains(" ORDER BY ");
+            Statement { text, literals: literals.clone(), ordered }
+        };
+        (list.into_iter().map(make).collect(), self.c.taken)
+    }
+}
