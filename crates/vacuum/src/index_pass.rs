@@ -270,13 +270,15 @@ pub(crate) struct IndexPass<'a> {
     pub missing: Vec<usize>,
     /// Passes done.
     pub passes: u32,
+    /// The most threads that were at one.
+    pub threads: u32,
 }
 
 impl<'a> IndexPass<'a> {
     pub fn new(indexes: &'a [IndexTarget]) -> IndexPass<'a> {
         let n = indexes.len();
         let (stats, methods, missing) = (vec![None; n], vec![None; n], vec![0; n]);
-        IndexPass { indexes, stats, methods, missing, passes: 0 }
+        IndexPass { indexes, stats, methods, missing, passes: 0, threads: 1 }
     }
 
     /// Removes the entries of all `dead` from every index.
@@ -306,6 +308,7 @@ impl<'a> IndexPass<'a> {
             };
             jobs.push(Job { work, done: Mutex::new(DONE_RANK, Done::default()) });
         }
+        self.threads = self.threads.max(workers + 1);
         self.side_by_side(&jobs, dead, workers, cx)?;
         let mut done = Vec::with_capacity(jobs.len());
         for (i, job) in jobs.into_iter().enumerate() {

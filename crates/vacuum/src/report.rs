@@ -103,6 +103,8 @@ pub struct VacuumReport {
     pub indexes: Vec<IndexReport>,
     /// Slept for the cost delay.
     pub delay: Duration,
+    /// The most threads that were at the heap, and at the indexes.
+    pub threads: (u32, u32),
     /// Whether I/O timings, and the delay, are printed.
     pub timings: (bool, bool),
     /// Pages, WAL and time used.

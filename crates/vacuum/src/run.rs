@@ -108,6 +108,7 @@ struct Run<'a> {
     throttle: Throttle,
     /// One for each thread of the heap passes, the first one this thread's. Together they are the vacuum's ring.
     rings: Vec<Strategy>,
+    heap_threads: u32,
     pass: HeapPass<'a>,
     indexes: IndexPass<'a>,
     do_index_vacuum: bool,
@@ -143,6 +144,7 @@ pub fn run(
         context,
         throttle: Throttle::new(context.throttle.clone()),
         rings: Vec::new(),
+        heap_threads: 1,
         pass: HeapPass::new(target.heap, plan, context.backend, has_indexes, keys),
         indexes: IndexPass::new(&target.indexes),
         do_index_vacuum: !off,
@@ -194,6 +196,7 @@ impl<'a> Run<'a> {
         let pool = self.target.heap.relation().pool();
         let ring = Strategy::vacuum(pool, self.plan.ring_kb);
         self.rings = ring.parts(self.plan.heap_threads(pages, &ring, pool.config().frames));
+        self.heap_threads = self.rings.len() as u32;
         self.check_failsafe();
         let eager = if self.plan.mode == VacuumMode::Eager {
             let (visible, frozen) = self.plan.map_counts;
@@ -447,6 +450,7 @@ impl<'a> Run<'a> {
             all_frozen_pages: all_frozen.min(u64::from(len)),
             indexes,
             delay: self.throttle.delayed(),
+            threads: (self.heap_threads, self.indexes.threads),
             timings: self.plan.timings,
             usage: started.used(),
         })

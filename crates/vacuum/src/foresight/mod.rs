@@ -159,6 +159,7 @@ pub fn foresee(
     if out.bypass {
         out.take_back_reap(&sample, chosen.len());
     }
+    let mut index_sizes = Vec::new();
     let density = DeadDensity::new(&chosen, &sample);
     let per_index = budget.indexes / u32::try_from(target.indexes.len().max(1)).unwrap_or(1);
     for (i, index) in target.indexes.iter().enumerate() {
@@ -175,7 +176,10 @@ pub fn foresee(
             let shape = IndexShape::of(index, plan.pages, target.facts.reltuples)?;
             let dead = DeadShape { items: out.dead_items.0, pages: out.dead_items.1 };
             let looked_up = plan.methods.get(i) == Some(&IndexMethod::Retail);
-            found.method = Some(if looked_up { shape.method(&dead) } else { IndexMethod::Bulk });
+            let method = if looked_up { shape.method(&dead) } else { IndexMethod::Bulk };
+            found.method = Some(method);
+            let keys = if method == IndexMethod::Retail { dead.items as u32 } else { u32::MAX };
+            index_sizes.push(pages.min(keys));
             out.add_index(&mut found, &*index.index, &density, for_indexes, per_index)?;
         }
         out.indexes.push(found);
@@ -184,6 +188,11 @@ pub fn foresee(
     out.wal_images += map_pages;
     out.wal_bytes += map_pages * MAP_IMAGE_BYTES;
     out.writes += map_pages;
+    let pool = target.heap.relation().pool();
+    let ring = buffer::Strategy::vacuum(pool, plan.ring_kb);
+    let heap_threads = plan.heap_threads(plan.pages, &ring, pool.config().frames);
+    let index_threads = plan.parallel.index_workers(&index_sizes) + 1;
+    out.work.threads = (u32::try_from(heap_threads).unwrap_or(1), index_threads);
     out.work.wal_bytes = out.wal_bytes;
     out.work.records = out.wal_records;
     out.work.reads = out.reads;
@@ -369,6 +378,7 @@ impl VacuumReport {
             index_pages: index_pages * passes,
             index_entries: entries as f64,
             retail_entries: looked_up as f64,
+            threads: self.threads,
         }
     }
 }

@@ -37,6 +37,8 @@ pub struct Work {
     pub index_entries: f64,
     /// Index entries looked up by key.
     pub retail_entries: f64,
+    /// So many threads do the heap's part, and so many the indexes'; 0 is one.
+    pub threads: (u32, u32),
 }
 
 const COUNT: usize = 9;
@@ -78,10 +80,28 @@ fn counts(work: &Work) -> [f64; COUNT] {
     ]
 }
 
+/// The kinds of work that are the heap's, nearly all of them, and the indexes'.
+const OF_HEAP: std::ops::RangeInclusive<usize> = 0..=4;
+const OF_INDEXES: std::ops::RangeInclusive<usize> = 5..=7;
+/// How much another thread helps: they begin and end together, and share memory's bandwidth and the log.
+const HELPER: f64 = 0.8;
+
+/// How many times as fast so many threads are.
+fn speed(threads: u32) -> f64 {
+    1.0 + HELPER * f64::from(threads.saturating_sub(1))
+}
+
 impl Rates {
     fn parts(&self, work: &Work) -> [f64; COUNT] {
         let counts = counts(work);
-        std::array::from_fn(|i| self.0[i] * counts[i] / 1e6)
+        std::array::from_fn(|i| {
+            let threads = match i {
+                i if OF_HEAP.contains(&i) => work.threads.0,
+                i if OF_INDEXES.contains(&i) => work.threads.1,
+                _ => 1,
+            };
+            self.0[i] * counts[i] / 1e6 / speed(threads)
+        })
     }
 
     /// How long `work` takes, in seconds.
@@ -156,6 +176,19 @@ mod tests {
             rates.learn(&Work { heap_pages: 10_000.0, ..Work::default() }, 100.0);
         }
         assert!(rates.0[0] <= BEGINNING_US[0] * BOUND);
+    }
+
+    #[test]
+    fn threads_take_less_time_and_teach_the_same() {
+        let work = Work { heap_pages: 10_000.0, index_pages: 100.0, ..Work::default() };
+        let shared = Work { threads: (2, 1), ..work };
+        let rates = Rates::default();
+        let (alone, two) = (rates.seconds(&work), rates.seconds(&shared));
+        assert!(two < alone * 0.65 && two > alone * 0.5);
+        let (mut a, mut b) = (rates.clone(), rates);
+        a.learn(&work, alone * 2.0);
+        b.learn(&shared, two * 2.0);
+        assert!(a.0[0] / b.0[0] > 0.95 && a.0[0] / b.0[0] < 1.05);
     }
 
     #[test]

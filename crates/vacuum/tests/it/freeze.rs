@@ -95,7 +95,17 @@ fn the_failsafe_drops_all_but_freezing() {
 
 #[test]
 fn eager_scanning_freezes_some_of_the_backlog() {
+    eager_scanning(0);
+}
+
+#[test]
+fn eager_scanning_by_several_keeps_to_the_same_caps() {
+    eager_scanning(3);
+}
+
+fn eager_scanning(workers: u32) {
     let mut w = World::with_persistence(0, 20_000, buffer::Persistence::Unlogged);
+    w = w.with_workers(workers);
     w.settings.freeze.min_age = 50;
     w.settings.freeze.quiet_age = 100;
     let value = vec![b'v'; 7000];
@@ -112,6 +122,9 @@ fn eager_scanning_freezes_some_of_the_backlog() {
     assert_eq!(r.counts.frozen_pages, r.counts.scanned_pages);
     assert_eq!(r.counts.set_frozen_were_visible_pages, r.counts.set_frozen_pages);
     assert!(r.new_relfrozenxid.is_none());
+    let said = w.said.lock().unwrap().clone();
+    let over = "disabling eager scanning after freezing 1660 eagerly scanned blocks of relation";
+    assert_eq!(said.iter().filter(|s| s.starts_with(over)).count(), 1, "{said:?}");
     // Pages that can't be frozen yet use the failures up.
     w.settings.freeze.min_age = 50_000_000;
     let t = w.begin();

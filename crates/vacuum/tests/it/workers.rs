@@ -150,6 +150,36 @@ fn all_stop_when_cancelled() {
     assert_eq!((r.counts.removed_tuples, r.counts.dead_items), (0, 0));
 }
 
+/// Fails with a panic at the n-th page, whichever thread reads it.
+struct PanicAt(AtomicU64);
+
+impl CostSource for PanicAt {
+    fn generation(&self) -> u64 {
+        assert_ne!(self.0.fetch_sub(1, Ordering::SeqCst), 1, "it was to panic here");
+        0
+    }
+    fn costs(&self) -> Costs {
+        Costs::default()
+    }
+}
+
+#[test]
+fn all_stop_when_one_panics() {
+    let w = World::with(1, 4096).with_workers(3);
+    w.load(9000, b"some value that takes a little room");
+    w.change(|k| k % 2 == 0, None);
+    for page in 2..12 {
+        let throttle =
+            Arc::new(ThrottleSettings::from_source(Arc::new(PanicAt(AtomicU64::new(page)))));
+        let run = || w.try_vacuum(&VacuumOptions::default(), throttle);
+        let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_err();
+        assert!(panic.downcast_ref::<String>().is_some_and(|s| s.contains("it was to panic")));
+        w.check();
+    }
+    w.vacuum(&VacuumOptions::default());
+    assert_eq!(w.count(), 4500);
+}
+
 #[test]
 fn all_stop_when_one_cannot_read() {
     let disk = SimDisk::new(3);
