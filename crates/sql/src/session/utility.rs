@@ -175,9 +175,9 @@ impl Session {
                 Ok(UtilityDone::tag("ALTER SYSTEM"))
             }
             U::Load(_) => Ok(UtilityDone::tag("LOAD")),
-            U::Listen(_) | U::Unlisten(_) | U::Notify { .. } => {
-                Err(base::Error::unsupported("LISTEN and NOTIFY"))
-            }
+            U::Listen(_) | U::Notify { .. } => Err(base::Error::unsupported("LISTEN and NOTIFY")),
+            // Nobody listens, so there is nothing to end: pools send it with each connection that comes back to them.
+            U::Unlisten(_) => Ok(UtilityDone::tag("UNLISTEN")),
             U::Do { .. } => Err(base::Error::unsupported("DO")),
             U::Unsupported { what } => Err(base::Error::unsupported(what)),
             U::Transaction(_) => bail!(INTERNAL_ERROR, "transaction control came the wrong way"),

@@ -127,3 +127,15 @@ fn a_role_can_be_taken_on_where_it_was_made() {
         ("CREATE ROLE other; SET SESSION AUTHORIZATION other; SELECT session_user", "other"),
     ]);
 }
+
+#[test]
+fn what_pools_send_between_two_users_works() {
+    let db = Database::new();
+    let mut c = db.session();
+    c.run("SET work_mem = '1MB'; CREATE TEMP TABLE t (a int); SELECT pg_advisory_lock(1)");
+    assert_eq!(c.run("SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET ALL"), "~");
+    assert_eq!(c.run("SHOW work_mem"), "4MB");
+    assert_eq!(c.run("DISCARD ALL"), "");
+    assert!(c.run("SELECT * FROM t").contains("42P01"));
+    assert!(c.run("LISTEN x").contains("0A000"));
+}
