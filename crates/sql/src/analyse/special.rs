@@ -1,10 +1,11 @@
 //! Expressions with rules of their own: current_date and friends, COLLATE, IS JSON, subscripts, fields.
 
 use super::Analyser;
-use super::coerce::{can_coerce, element_type, name};
+use super::calls::settle;
+use super::coerce::{can_coerce, element_type, is_polymorphic, name};
 use crate::parse::ast::{self, ExprKind, JsonKind, Loc, SubscriptIndex};
 use crate::query::RteKind;
-use base::{Result, SqlError, SqlState, err};
+use base::{Oid, Result, SqlError, SqlState, err};
 use expr::{Expr, SqlValueFunction as S, TypeRef};
 use types::facts::CastContext;
 use types::oids::*;
@@ -339,8 +340,8 @@ fn field_of(e: &Expr, index: usize, columns: &[(String, TypeRef)]) -> Expr {
 
 /// The output columns of a function that returns a record.
 pub(crate) fn function_columns(e: &Expr) -> Option<Vec<(String, TypeRef)>> {
-    let Expr::Call { function, .. } = e else { return None };
-    let oid = base::Oid(*function);
+    let Expr::Call { function, args, .. } = e else { return None };
+    let oid = Oid(*function);
     let from_facts = types::facts::proc(oid).map(|p| {
         p.modes
             .iter()
@@ -351,7 +352,7 @@ pub(crate) fn function_columns(e: &Expr) -> Option<Vec<(String, TypeRef)>> {
             })
             .collect::<Vec<_>>()
     });
-    let columns = match from_facts {
+    let mut columns = match from_facts {
         Some(c) if !c.is_empty() => c,
         _ => types::registry::function(oid)?
             .columns
@@ -359,5 +360,13 @@ pub(crate) fn function_columns(e: &Expr) -> Option<Vec<(String, TypeRef)>> {
             .map(|(n, t)| ((*n).to_owned(), TypeRef::of(*t)))
             .collect(),
     };
+    // A column of a polymorphic type has the type that the arguments settle.
+    if columns.iter().any(|(_, t)| is_polymorphic(t.oid)) {
+        let declared = types::registry::function(oid)?.args;
+        let actual: Vec<Oid> = args.iter().map(|a| a.ty().oid).collect();
+        for (_, ty) in &mut columns {
+            *ty = TypeRef::of(settle(declared, &actual, ty.oid)?.1);
+        }
+    }
     if columns.is_empty() { None } else { Some(columns) }
 }

@@ -1,7 +1,7 @@
 //! Definitions as SQL (`pg_get_*def`), comments, owners.
 
 use super::names::{self, row_by_oid};
-use super::{Bodies, rows, state, text_or_null};
+use super::{Bodies, Own, rows, state, text_or_null};
 use crate::deparse;
 use crate::session::SessionState;
 use base::{Error, Oid, Result, bail};
@@ -13,7 +13,21 @@ use expr::Expr;
 use std::sync::Arc;
 use types::FunctionBody::{Scalar, Set};
 use types::args::{boolean, int4, is_null, oid, text};
-use types::{Datum, Env, quote_ident};
+use types::{Datum, Env, oids, quote_ident};
+
+pub(super) const OWN: &[Own] = &[Own {
+    oid: 9906,
+    name: "_pg_expandarray",
+    args: &[oids::ANYARRAY],
+    result: oids::RECORD,
+    columns: &[("x", oids::ANYELEMENT), ("n", oids::INT4)],
+    // Of information_schema; JDBC's driver numbers the columns of a key with it.
+    body: Set(|_, a| {
+        let Some(Datum::Array(array)) = a.first() else { return Ok(rows(Vec::new())) };
+        let numbered = array.elements.iter().zip(1..).map(|(x, n)| vec![x.clone(), Datum::Int4(n)]);
+        Ok(rows(numbered.collect()))
+    }),
+}];
 
 pub(super) const BODIES: Bodies = &[
     ("pg_get_expr", Scalar(|env, a| expression(env, a))),

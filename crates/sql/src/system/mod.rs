@@ -75,7 +75,7 @@ pub fn register() {
             }
         }
     }
-    let own = [session::OWN, statistics::OWN, backlog::OWN].concat();
+    let own = [session::OWN, describe::OWN, statistics::OWN, backlog::OWN].concat();
     for own in own.into_iter().chain(extensions::functions()) {
         all.push(FunctionInfo {
             oid: Oid(own.oid),

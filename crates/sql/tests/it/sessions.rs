@@ -139,3 +139,22 @@ fn what_pools_send_between_two_users_works() {
     assert!(c.run("SELECT * FROM t").contains("42P01"));
     assert!(c.run("LISTEN x").contains("0A000"));
 }
+
+/// As JDBC's driver asks for the columns of keys.
+#[test]
+fn arrays_are_numbered_by_information_schema_s_function() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.check(&[
+        ("SELECT * FROM information_schema._pg_expandarray(ARRAY['a', 'b'])", "a|1\nb|2"),
+        ("CREATE TABLE t (a int, b int, c int, PRIMARY KEY (c, a))", ""),
+        (
+            "SELECT attname, (keys).n, pg_typeof((keys).x) FROM (
+                SELECT attname, attnum, information_schema._pg_expandarray(i.indkey) AS keys
+                FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid
+                WHERE i.indrelid = 't'::regclass) k
+             WHERE attnum = (keys).x ORDER BY 2",
+            "c|1|smallint\na|2|smallint",
+        ),
+    ]);
+}
