@@ -14,14 +14,16 @@
 //! after it.
 //!
 //! # WAL and replay
-//! Setting and clearing are part of the heap's records; the map's page is one of their blocks.
+//! Setting and clearing are part of the heap's records; the map's page is one of their blocks. Cutting is part of the heap's
+//! truncation, which is logged after it: a map page is cut off only when all its heap pages are, so what it held on the disk
+//! matters to nobody until that record is there.
 //!
 //! # Differs from PostgreSQL
 //! Clearing stamps the map page and may log its image, so replay needs no special rule.
 
 use crate::context::CriticalSection;
 use crate::record;
-use base::{BlockNumber, Fork, Result, Xid};
+use base::{BlockNumber, Fork, Lsn, Result, Xid};
 use buffer::{Persistence, PinnedPage, RelationHandle, Strategy};
 use page::visibility;
 use wal::{BlockFlags, RecordBuilder, ResourceManager};
@@ -120,7 +122,7 @@ impl VisibilityMap {
         Ok((visible, frozen))
     }
 
-    /// Forgets the bits from heap block `len` on. With `wal` the last map page's change is logged (as
+    /// Forgets the bits from heap block `len` on; the heap's truncation is to be logged after it. With `wal` the last map page's change is logged (as
     /// an image, for the file is not written in order); replay passes `None`.
     ///
     /// # Errors
@@ -168,7 +170,12 @@ impl VisibilityMap {
                 }
             }
         }
-        if keep < have {
+        if keep < have && self.rel.persistence() == Persistence::Permanent {
+            // As the heap's own file. The record that cuts the heap follows, and redoes this too; nothing needs to be durable first
+            // (replay's records are), but a pending cut has some LSN.
+            let logged = wal.map_or(Lsn(1), wal::Wal::insert_lsn);
+            self.rel.truncate_later(Fork::VisibilityMap, keep, logged)?;
+        } else if keep < have {
             self.rel.truncate(Fork::VisibilityMap, keep)?;
         }
         Ok(())

@@ -43,7 +43,7 @@ fn what_is_cut_off_stays_away_and_nothing_else_goes() {
         let whole = sim::emptied::run(&disk, seed, 30, None, u64::MAX).unwrap();
         let mut at = seed % 5;
         while at < whole {
-            sim::emptied::run(&disk, seed, 30, Some(at), at % 29).unwrap();
+            sim::emptied::run(&disk, seed, 30, Some(at), at * 7 % 97).unwrap();
             at += stride(whole / 6 + 1);
         }
     }
