@@ -116,16 +116,19 @@ pub(crate) fn contents<'a>(
 /// Entries go, and of posting lists (so many) some addresses: in `out`, whose memory is used again.
 pub(crate) fn delete(
     out: &mut Data,
-    deleted: &[u8],
-    (updates, updated): (u16, &[u8]),
+    deleted: &[u16],
+    (updates, updated): (u16, &[u16]),
     clear_cycle: bool,
 ) {
     out.clear();
     out.extend_from_slice(&[DELETE, u8::from(clear_cycle)]);
-    out.extend(((deleted.len() / 2) as u16).to_le_bytes());
-    out.extend(updates.to_le_bytes());
-    out.extend_from_slice(deleted);
-    out.extend_from_slice(updated);
+    let header = [deleted.len() as u16, updates];
+    for words in [&header[..], deleted, updated] {
+        let at = out.len();
+        out.resize(at + words.len() * 2, 0);
+        let places = out[at..].as_chunks_mut::<2>().0;
+        places.iter_mut().zip(words).for_each(|(place, word)| *place = word.to_le_bytes());
+    }
 }
 /// Runs of entries with equal keys become posting lists: (first line pointer, how many).
 pub(crate) fn deduplicate(runs: &[(u16, u16)]) -> Data {
@@ -465,7 +468,7 @@ mod tests {
                 insert_posting(2, &item[..12.min(item.len())]),
                 {
                     let mut data = Data::new();
-                    delete(&mut data, &[2, 0, 5, 0, 7, 0], (1, &[8, 0, 1, 0, 0, 0]), true);
+                    delete(&mut data, &[2, 5, 7], (1, &[8, 1, 0]), true);
                     data
                 },
                 deduplicate(&[(3, 2), (9, 4)]),

@@ -42,10 +42,11 @@ fn unpack(address: u64) -> base::Tid {
 #[derive(Default)]
 pub(crate) struct Removal {
     addresses: Vec<u64>,
+    lists: Vec<[u16; 3]>,
     hits: Vec<u16>,
     /// DELETE's arguments: line pointers, then posting lists.
-    deleted: Vec<u8>,
-    updated: Vec<u8>,
+    deleted: Vec<u16>,
+    updated: Vec<u16>,
     updates: u16,
     /// How many addresses go.
     pub(crate) removed: u64,
@@ -68,27 +69,38 @@ impl Removal {
     ) -> u64 {
         self.clear();
         self.addresses.clear();
+        self.lists.clear();
         self.hits.clear();
-        let postings = view.addresses(&mut self.addresses);
+        view.addresses(&mut self.addresses, &mut self.lists);
         find(&self.addresses, &mut self.hits);
-        let first = view.first_data();
-        if !postings {
-            self.removed = self.hits.len() as u64;
-            self.deleted.extend(self.hits.iter().flat_map(|h| (first + h).to_le_bytes()));
-            return self.addresses.len() as u64;
+        let all = self.addresses.len() as u64;
+        if self.hits.is_empty() {
+            return all;
         }
-        let hits = std::mem::take(&mut self.hits);
-        let (mut rest, mut begin, mut offset) = (&hits[..], 0, first);
-        while !rest.is_empty() && offset <= view.count() {
-            let end = begin + view.item(offset).tid_count() as u16;
-            let (here, further) = rest.split_at(rest.partition_point(|h| *h < end));
-            if !here.is_empty() {
-                self.push(view, offset, here.iter().map(|h| h - begin));
+        self.removed = self.hits.len() as u64;
+        // A place's line pointer, were there no lists before it; less what these hold beyond one address each.
+        let mut shift = view.first_data();
+        let mut hits = &self.hits[..];
+        for &[offset, begin, end] in &self.lists {
+            let (plain, rest) = hits.split_at(hits.partition_point(|h| *h < begin));
+            self.deleted.extend(plain.iter().map(|h| h.wrapping_add(shift)));
+            let (here, rest) = rest.split_at(rest.partition_point(|h| *h < end));
+            if here.is_empty() {
+            } else if here.len() == usize::from(end - begin) {
+                self.deleted.push(offset);
+            } else {
+                self.updates += 1;
+                self.updated.extend([offset, here.len() as u16]);
+                self.updated.extend(here.iter().map(|h| h - begin));
             }
-            (rest, begin, offset) = (further, end, offset + 1);
+            shift = shift.wrapping_sub(end - begin).wrapping_add(1);
+            hits = rest;
+            if hits.is_empty() {
+                break;
+            }
         }
-        self.hits = hits;
-        self.addresses.len() as u64
+        self.deleted.extend(hits.iter().map(|h| h.wrapping_add(shift)));
+        all
     }
 
     /// The addresses that [`Removal::find`] found.
@@ -97,27 +109,21 @@ impl Removal {
     }
 
     /// Of the entry `offset`, above all pushed before, those with these indexes in its list go, of which there is one at least.
-    pub(crate) fn push(
-        &mut self,
-        view: PageRef<'_>,
-        offset: u16,
-        indexes: impl ExactSizeIterator<Item = u16>,
-    ) {
+    pub(crate) fn push(&mut self, view: PageRef<'_>, offset: u16, indexes: &[u16]) {
         self.removed += indexes.len() as u64;
         if indexes.len() == view.item(offset).tid_count() {
-            self.deleted.extend(offset.to_le_bytes());
+            self.deleted.push(offset);
             return;
         }
         self.updates += 1;
-        self.updated.extend(offset.to_le_bytes());
-        self.updated.extend((indexes.len() as u16).to_le_bytes());
-        self.updated.extend(indexes.flat_map(u16::to_le_bytes));
+        self.updated.extend([offset, indexes.len() as u16]);
+        self.updated.extend(indexes);
     }
 
     /// A whole entry goes, above all pushed before.
     pub(crate) fn push_whole(&mut self, view: PageRef<'_>, offset: u16) {
         self.removed += view.item(offset).tid_count() as u64;
-        self.deleted.extend(offset.to_le_bytes());
+        self.deleted.push(offset);
     }
 
     /// The change, in memory that [`Removal::done`] takes back.

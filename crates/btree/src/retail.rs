@@ -362,7 +362,7 @@ impl Btree {
             };
             if from != hit_at {
                 if !hits.is_empty() {
-                    removal.push(view, hit_at, hits.iter().copied());
+                    removal.push(view, hit_at, &hits);
                 }
                 hits.clear();
                 hit_at = from;
@@ -372,7 +372,7 @@ impl Btree {
             }
         }
         if !hits.is_empty() {
-            removal.push(view, hit_at, hits.iter().copied());
+            removal.push(view, hit_at, &hits);
         }
     }
 

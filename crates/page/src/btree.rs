@@ -211,30 +211,26 @@ impl<'a> PageRef<'a> {
             i64::from_le_bytes(*entry[1..].first_chunk()?)
         })
     }
-    /// Appends the heap addresses of all data entries of a leaf, as block << 16 | line pointer, in order. True if some entry has several.
-    pub fn addresses(self, out: &mut Vec<u64>) -> bool {
+    /// Appends the heap addresses of all data entries of a leaf, as block << 16 | line pointer, in order; to `lists`, for each posting list, its
+    /// line pointer, and where in `out` its addresses begin and end.
+    pub fn addresses(self, out: &mut Vec<u64>, lists: &mut Vec<[u16; 3]>) {
         let (first, count) = (usize::from(self.first_data()), usize::from(self.count()));
         let pointers = &self.0[HEADER..HEADER + count * 4];
         let pointers = pointers.get((first - 1) * 4..).unwrap_or_default().as_chunks::<4>().0;
-        let mut postings = false;
         out.reserve(pointers.len());
         for (i, lp) in pointers.iter().enumerate() {
             let start = (u32::from_le_bytes(*lp) & 0x7FFF) as usize;
-            let word = self
-                .0
-                .get(start..)
-                .and_then(|b| b.first_chunk::<8>())
-                .map_or(0, |b| u64::from_le_bytes(*b));
+            let word = self.0.get(start..).and_then(|b| b.first_chunk::<8>());
+            let word = word.map_or(0, |b| u64::from_le_bytes(*b));
             // Block, line pointer, and the word that says posting list.
-            if word >> 48 & u64::from(tuple::POSTING) == 0 {
-                out.push(word << 16 & 0xFFFF_FFFF_0000 | word >> 32 & 0xFFFF);
+            if (word >> 48) & u64::from(tuple::POSTING) == 0 {
+                out.push((word << 16 & 0xFFFF_FFFF_0000) | (word >> 32 & 0xFFFF));
             } else {
-                postings = true;
-                let tids = self.item((first + i) as u16).tids();
-                out.extend(tids.map(|t| u64::from(t.block.0) << 16 | u64::from(t.offset.0)));
+                let (offset, begin) = ((first + i) as u16, out.len() as u16);
+                self.item(offset).packed_tids(out);
+                lists.push([offset, begin, out.len() as u16]);
             }
         }
-        postings
     }
     /// The high key, if there is one.
     #[inline]

@@ -100,6 +100,15 @@ impl<'a> Item<'a> {
     pub fn tids(self) -> impl ExactSizeIterator<Item = Tid> + 'a {
         (0..self.tid_count()).map(move |i| self.nth_tid(i))
     }
+    /// Appends a posting list's heap addresses as block << 16 | line pointer.
+    pub fn packed_tids(self, out: &mut Vec<u64>) {
+        let list = self.0.len().saturating_sub(self.tid_count() * 6);
+        for tid in self.0[list..].as_chunks::<6>().0 {
+            let [a, b, c, d, e, f] = *tid;
+            let block = u32::from_le_bytes([a, b, c, d]);
+            out.push(u64::from(block) << 16 | u64::from(u16::from_le_bytes([e, f])));
+        }
+    }
     /// The last heap address.
     pub fn max_tid(self) -> Tid {
         self.nth_tid(self.tid_count().saturating_sub(1))
