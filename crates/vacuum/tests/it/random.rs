@@ -646,13 +646,24 @@ fn random_work_and_a_crash() {
         // More pages than the pool has frames.
         let loader = t.w.begin();
         for key in 0..1000 {
-            let value = format!("{key:0400}").into_bytes();
+            let width = if workers { 1500 } else { 400 };
+            let value = format!("{key:0width$}").into_bytes();
             t.w.insert(&loader, key..key + 1, &value);
             t.committed.insert(key, value);
         }
         t.next_key = 1000;
         loader.commit(CommitExtras { sync: true, ..CommitExtras::default() }).unwrap();
         t.run(seed, 60);
+        // Work for the vacuum, all over the table.
+        let cutter = t.w.begin();
+        for (key, (tid, _)) in by_scan(&t.w, &cutter.take_snapshot()) {
+            if key % 4 == 1
+                && t.w.heap.delete(&cutter, tid, Wait::NoWait).unwrap() == TupleOutcome::Ok(())
+            {
+                t.committed.remove(&key);
+            }
+        }
+        cutter.commit(CommitExtras { sync: true, ..CommitExtras::default() }).unwrap();
         disk.sync_dir("base/5").unwrap();
         let options = VacuumOptions { freeze: true, ..t.options() };
         t.w.settings.work_mem_bytes = t.little_memory;
