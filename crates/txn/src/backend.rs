@@ -14,6 +14,7 @@ use crate::manager::TransactionManager;
 use crate::rank;
 use base::sync::{Arc, CancelFlag, CancelReason, Mutex, RwLock, now_timestamp_us};
 use base::{Csn, Oid, Xid};
+use std::collections::HashMap;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
@@ -204,8 +205,8 @@ struct Entry {
 pub struct Registry {
     backends: RwLock<Vec<Entry>>,
     next_pid: AtomicI32,
-    commits: AtomicU64,
-    aborts: AtomicU64,
+    /// Transactions of backends that are gone, by database: committed, aborted.
+    ended: Mutex<HashMap<Oid, (u64, u64)>>,
 }
 
 impl Registry {
@@ -213,8 +214,7 @@ impl Registry {
         Arc::new(Registry {
             backends: RwLock::new(rank::REGISTRY, Vec::new()),
             next_pid: AtomicI32::new(std::process::id() as i32),
-            commits: AtomicU64::new(0),
-            aborts: AtomicU64::new(0),
+            ended: Mutex::new(rank::ENDED, HashMap::new()),
         })
     }
 
@@ -288,21 +288,23 @@ impl Registry {
         self.all().into_iter().find(|b| b.is_mine(xid))
     }
 
-    fn add_counts(&self, (commits, aborts): (u64, u64)) {
-        self.commits.fetch_add(commits, Ordering::Relaxed);
-        self.aborts.fetch_add(aborts, Ordering::Relaxed);
+    fn add_counts(&self, database: Oid, (commits, aborts): (u64, u64)) {
+        let mut ended = self.ended.lock();
+        let sum = ended.entry(database).or_default();
+        *sum = (sum.0 + commits, sum.1 + aborts);
     }
 
-    /// All backends' transactions since start: committed, aborted.
-    pub fn counts(&self) -> (u64, u64) {
-        let (mut commits, mut aborts) =
-            (self.commits.load(Ordering::Relaxed), self.aborts.load(Ordering::Relaxed));
-        for backend in self.all() {
-            let (c, a) = backend.counts();
-            commits += c;
-            aborts += a;
-        }
-        (commits, aborts)
+    /// All backends' transactions since start: committed, aborted; or only those of a database.
+    pub fn counts(&self, of: Option<Oid>) -> (u64, u64) {
+        let live: Vec<_> = self
+            .all()
+            .iter()
+            .filter(|b| of.is_none_or(|of| b.activity.lock().database == of))
+            .map(|b| b.counts())
+            .collect();
+        let ended = self.ended.lock();
+        let ended = ended.iter().filter(|(d, _)| of.is_none_or(|of| **d == of)).map(|(_, n)| *n);
+        live.into_iter().chain(ended).fold((0, 0), |sum, n| (sum.0 + n.0, sum.1 + n.1))
     }
 
     /// The CSNs of all snapshots registered, in no order. A backend whose published xmin is 0 has none, and one that it takes
@@ -346,7 +348,8 @@ impl Drop for Backend {
         self.published.xmin.store(0, Ordering::SeqCst);
         self.published.ignored_by_horizons.store(false, Ordering::SeqCst);
         self.manager.locks().forget_backend(self);
-        self.manager.backends().add_counts(self.counts());
+        let database = self.activity.lock().database;
+        self.manager.backends().add_counts(database, self.counts());
     }
 }
 

@@ -271,7 +271,12 @@ impl TransactionManager {
 
     /// Transactions committed and aborted since start, those without an XID included.
     pub fn counts(&self) -> (u64, u64) {
-        self.registry.counts()
+        self.registry.counts(None)
+    }
+
+    /// Those of the backends connected to `database`.
+    pub fn counts_of(&self, database: base::Oid) -> (u64, u64) {
+        self.registry.counts(Some(database))
     }
 
     // ---- XIDs ----

@@ -26,6 +26,8 @@ pub const SNAPSHOTS: Rank = Rank(428);
 pub const CSN_OLD: Rank = Rank(430);
 /// What the activity view shows.
 pub const ACTIVITY: Rank = Rank(432);
+/// Transactions of backends that are gone. Nothing is taken under it.
+pub const ENDED: Rank = Rank(990);
 /// A cached commit-log page.
 pub const CLOG_SLOT: Rank = Rank(440);
 /// Commit-log files.

@@ -1,7 +1,8 @@
 //! REINDEX.
 //!
 //! # Differs from PostgreSQL
-//! Indexes of system catalogs keep their files for good and are not rebuilt; CONCURRENTLY is refused.
+//! Indexes of system catalogs keep their files for good and are not rebuilt: nobody locks a catalog to read or write it, so there is
+//! no moment at which a file could be replaced. CONCURRENTLY is refused.
 
 use super::truncate::lock_and_look_again;
 use super::{Ddl, rewrite};
@@ -109,7 +110,7 @@ impl Ddl<'_> {
         };
         self.session.prevent_transaction(word)?;
         if kind == ReindexKind::System {
-            return Err(Error::unsupported("REINDEX SYSTEM"));
+            return Err(catalogs_stay("REINDEX SYSTEM"));
         }
         let state = self.state();
         let mut schema = None;
@@ -147,9 +148,19 @@ impl Ddl<'_> {
     }
 }
 
+/// Why a catalog and its indexes are not written anew.
+pub const CATALOGS_STAY: &str = "System catalogs are read and written without locks on them, at all times and by every session, so that their files cannot be replaced by others.";
+
+fn catalogs_stay(what: &str) -> Error {
+    let mut error = Error::unsupported(what).to_sql_error();
+    error.detail = Some(CATALOGS_STAY.to_owned());
+    error.hint = Some("\"ebb check\" tells whether an index is whole.".to_owned());
+    Error::Sql(Box::new(error))
+}
+
 fn refuse_catalog(table: &Table) -> Result<()> {
     if table.oid < Oid::FIRST_NORMAL {
-        return Err(Error::unsupported("REINDEX of a system catalog"));
+        return Err(catalogs_stay("REINDEX of a system catalog"));
     }
     Ok(())
 }

@@ -433,6 +433,8 @@ impl Session {
                 ),
             );
             notice.body.state = SqlState::FEATURE_NOT_SUPPORTED;
+            notice.body.detail = Some(crate::ddl::reindex::CATALOGS_STAY.to_owned());
+            notice.body.hint = Some("VACUUM without FULL makes its space usable again.".to_owned());
             return client.notice(&notice);
         }
         let started = UsageMeter::start();

@@ -234,14 +234,14 @@ pub fn checkpointer(state: &SessionState) -> Checkpointer {
     }
 }
 
-/// A database's counters since the server came up; 0 for the shared relations. Of transactions only those of the current
-/// database are known.
+/// A database's counters since the server came up; 0 for the shared relations. Deadlocks are the whole server's, and shown
+/// for the current database.
 pub fn database(state: &SessionState, of: Oid) -> Database {
     let engine = state.cluster.engine();
     let blocks = engine.pool.database_block_counts(of);
     let mut found = Database { hits: blocks.hits, reads: blocks.reads, ..Database::default() };
+    (found.commits, found.aborts) = engine.txns.counts_of(of);
     if of == state.database.oid {
-        (found.commits, found.aborts) = engine.txns.counts();
         found.deadlocks = engine.txns.locks().deadlocks();
     }
     found

@@ -456,6 +456,12 @@ fn shared_counters_are_reset() {
     assert!(s.run(hits).parse::<u64>().unwrap() < before);
     s.check(&[
         ("SELECT count(DISTINCT stats_reset) FROM pg_stat_io", "1"),
+        // A database's transactions are its own.
+        ("CREATE DATABASE fresh", ""),
+        (
+            "SELECT datname, xact_commit > 0, xact_rollback > 0 FROM pg_stat_database WHERE datname IN ('postgres', 'fresh') ORDER BY 1",
+            "fresh|f|f\npostgres|t|t",
+        ),
         ("SELECT stats_reset IS NULL FROM pg_stat_database WHERE datname = 'postgres'", "t"),
         ("SELECT pg_stat_reset(), pg_stat_reset_shared(NULL)", "~|~"),
         (
