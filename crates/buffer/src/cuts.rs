@@ -44,7 +44,7 @@ const QUIET: Duration = Duration::from_millis(300);
 /// The space is given back after so long in any case.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// So many are made in a round.
-const ROUND: usize = 64;
+const ROUND: usize = 16;
 /// So many wait at most; who comes then makes his own.
 const PENDING_MAX: usize = 8192;
 

@@ -23,6 +23,7 @@ use crate::plan::{IndexMethod, VacuumMode, VacuumPlan};
 use crate::report::VacuumReport;
 use crate::run::VacuumTarget;
 use crate::skip::{Chooser, Eager, MAX_EAGER_SUCCESS_RATE, REGION_BLOCKS};
+use crate::small;
 use crate::throttle::ThrottleSettings;
 use base::Result;
 use heap::visibility_map::{ALL_FROZEN, ALL_VISIBLE};
@@ -184,7 +185,9 @@ pub fn foresee(
         }
         out.indexes.push(found);
     }
-    let map_pages = out.map_pages();
+    let without_maps = plan.index_cleanup != IndexCleanup::Off
+        && small::ends_empty(target.heap, plan, &horizon, has_indexes, plan.pages)?;
+    let map_pages = if without_maps { 0.0 } else { out.map_pages() };
     out.wal_images += map_pages;
     out.wal_bytes += map_pages * MAP_IMAGE_BYTES;
     out.writes += map_pages;
