@@ -59,8 +59,12 @@ impl FileCloser {
             return;
         }
         queue.last_arrival = Some(now());
+        // One that has files waits for a time, and looks again then: no need to wake it for each.
+        let asleep = queue.files.is_empty();
         queue.files.extend(files);
-        self.wake.notify_one();
+        if asleep || queue.files.len() > self.room / 2 {
+            self.wake.notify_one();
+        }
     }
 
     /// From now on files are taken; [`FileCloser::run`] follows.
