@@ -5,7 +5,7 @@
 //! Counts are kept in memory, reported at the end of each transaction, and begin anew at a restart.
 
 use base::Oid;
-use base::sync::{Rank, RwLock};
+use base::sync::{Mutex, Rank, RwLock};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -122,6 +122,106 @@ impl TableActivity {
     /// What was read and changed in tables that are gone or were reset.
     pub fn of_gone(&self) -> &TableCounts {
         &self.gone
+    }
+}
+
+/// Where a session's time went, in microseconds. Only the session adds.
+#[derive(Debug)]
+pub struct SessionTimes {
+    started_us: i64,
+    active_us: AtomicU64,
+    idle_in_transaction_us: AtomicU64,
+}
+
+impl SessionTimes {
+    fn add(counter: &AtomicU64, us: i64) {
+        let us = u64::try_from(us).unwrap_or(0);
+        counter.store(counter.load(Ordering::Relaxed) + us, Ordering::Relaxed);
+    }
+    /// A statement ran so long.
+    pub fn was_active(&self, us: i64) {
+        SessionTimes::add(&self.active_us, us);
+    }
+    /// It waited so long for the next statement of a transaction.
+    pub fn was_idle_in_transaction(&self, us: i64) {
+        SessionTimes::add(&self.idle_in_transaction_us, us);
+    }
+    fn now(&self) -> SessionSums {
+        let lasted = base::sync::now_timestamp_us() - self.started_us;
+        SessionSums {
+            sessions: 1,
+            session_us: u64::try_from(lasted).unwrap_or(0),
+            active_us: self.active_us.load(Ordering::Relaxed),
+            idle_in_transaction_us: self.idle_in_transaction_us.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Sessions of a database, and where their time went (`pg_stat_database`).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct SessionSums {
+    /// How many began.
+    pub sessions: u64,
+    /// How long they lasted, so far.
+    pub session_us: u64,
+    /// In statements.
+    pub active_us: u64,
+    /// Between the statements of a transaction.
+    pub idle_in_transaction_us: u64,
+}
+
+impl SessionSums {
+    fn add(&mut self, more: SessionSums) {
+        self.sessions += more.sessions;
+        self.session_us += more.session_us;
+        self.active_us += more.active_us;
+        self.idle_in_transaction_us += more.idle_in_transaction_us;
+    }
+    /// What has come since.
+    pub fn since(self, before: SessionSums) -> SessionSums {
+        SessionSums {
+            sessions: self.sessions.saturating_sub(before.sessions),
+            session_us: self.session_us.saturating_sub(before.session_us),
+            active_us: self.active_us.saturating_sub(before.active_us),
+            idle_in_transaction_us: self
+                .idle_in_transaction_us
+                .saturating_sub(before.idle_in_transaction_us),
+        }
+    }
+}
+
+/// The client sessions of a database.
+pub struct Sessions(Mutex<(Vec<Arc<SessionTimes>>, SessionSums)>);
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Sessions(Mutex::new(TABLES_RANK, (Vec::new(), SessionSums::default())))
+    }
+}
+
+impl Sessions {
+    /// One more, until [`Sessions::end`].
+    pub fn begin(&self) -> Arc<SessionTimes> {
+        let times = Arc::new(SessionTimes {
+            started_us: base::sync::now_timestamp_us(),
+            active_us: AtomicU64::new(0),
+            idle_in_transaction_us: AtomicU64::new(0),
+        });
+        self.0.lock().0.push(Arc::clone(&times));
+        times
+    }
+    /// It is over.
+    pub fn end(&self, times: &Arc<SessionTimes>) {
+        let mut all = self.0.lock();
+        all.0.retain(|t| !Arc::ptr_eq(t, times));
+        all.1.add(times.now());
+    }
+    /// Of all of them since the server came up.
+    pub fn sums(&self) -> SessionSums {
+        let all = self.0.lock();
+        let mut sums = all.1;
+        all.0.iter().for_each(|t| sums.add(t.now()));
+        sums
     }
 }
 

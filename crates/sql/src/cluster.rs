@@ -28,6 +28,8 @@ pub struct DatabaseState {
     pub cache: Arc<SharedCache>,
     /// What VACUUM and ANALYZE are to know of its tables.
     pub activity: crate::activity::TableActivity,
+    /// Its clients' sessions.
+    pub sessions: crate::activity::Sessions,
     /// What its counters were when they were last reset.
     pub reset: RwLock<crate::system::reset::Database>,
     /// Its sequences in use.
@@ -273,6 +275,7 @@ impl Cluster {
                 store,
                 cache: Arc::new(SharedCache::default()),
                 activity: crate::activity::TableActivity::default(),
+                sessions: crate::activity::Sessions::default(),
                 reset: crate::system::reset::never(),
                 sequences: crate::sequence::Sequences::default(),
             })

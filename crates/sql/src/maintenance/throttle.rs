@@ -195,6 +195,9 @@ mod tests {
         run(&mut s, "SELECT 1");
         assert_eq!(p99(), None);
         cluster.latency.listen();
+        // A Sync that ends nothing is no statement.
+        s.sync(&mut crate::client::Quiet).unwrap();
+        assert_eq!(p99(), None);
         run(&mut s, "VACUUM t");
         assert_eq!(p99(), None);
         run(&mut s, "INSERT INTO t VALUES (1)");

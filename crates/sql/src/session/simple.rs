@@ -266,6 +266,12 @@ impl Session {
         let now = base::sync::now_timestamp_us();
         self.current_statement = Some(Arc::clone(text));
         self.state.statement_start_us.set(now);
+        let idle_since = self.state.idle_since_us.replace(0);
+        if idle_since != 0
+            && let Some(times) = &self.state.times
+        {
+            times.was_idle_in_transaction(now - idle_since);
+        }
         // A request to cancel the statement before is not meant for this one.
         let cancel = &self.state.backend.cancel;
         if matches!(
@@ -293,11 +299,20 @@ impl Session {
     pub(super) fn go_idle(&mut self) {
         let mut activity = self.state.backend.activity.lock();
         let now = base::sync::now_timestamp_us();
-        if !self.unmeasured.replace(false) {
+        // A Sync may come alone: then nothing has run.
+        if activity.state == BackendState::Active {
             let took = now - self.state.statement_start_us.get();
-            let [now, took] = [now, took].map(|us| u64::try_from(us).unwrap_or(0));
-            let shard = usize::try_from(self.state.backend.pid).unwrap_or(0);
-            self.state.cluster.latency.record(shard, now, took);
+            if let Some(times) = &self.state.times {
+                times.was_active(took);
+            }
+            if matches!(self.block, Block::Explicit | Block::Failed) {
+                self.state.idle_since_us.set(now);
+            }
+            if !self.unmeasured.replace(false) {
+                let [now, took] = [now, took].map(|us| u64::try_from(us).unwrap_or(0));
+                let shard = usize::try_from(self.state.backend.pid).unwrap_or(0);
+                self.state.cluster.latency.record(shard, now, took);
+            }
         }
         activity.state_change = now;
         activity.state = match self.block {

@@ -78,6 +78,10 @@ pub struct SessionState {
     pub cursors: Rc<super::portal::CursorList>,
     /// Notices raised by functions, sent at the next opportunity.
     pub notices: RefCell<Vec<Notice>>,
+    /// Where the session's time goes, if it is a client's.
+    pub times: Option<Arc<crate::activity::SessionTimes>>,
+    /// Since when it waits for the next statement of a transaction; 0: it does not.
+    pub idle_since_us: Cell<i64>,
     /// Who the session was when this transaction first changed that, and whom it took on since.
     pub roles_seen: RefCell<Vec<CurrentRole>>,
     /// The transaction under way has run a query: its isolation level is fixed.
@@ -103,6 +107,14 @@ pub enum OnCommitAction {
     Drop(Oid),
 }
 
+impl Drop for SessionState {
+    fn drop(&mut self) {
+        if let Some(times) = &self.times {
+            self.database.sessions.end(times);
+        }
+    }
+}
+
 impl SessionState {
     /// A state without a transaction.
     pub fn new(
@@ -113,7 +125,10 @@ impl SessionState {
         settings: SessionSettings,
     ) -> SessionState {
         let catalog = SessionCatalog::new(Arc::clone(&database.store), Arc::clone(&database.cache));
+        let times = (backend.kind == txn::BackendKind::Client).then(|| database.sessions.begin());
         SessionState {
+            times,
+            idle_since_us: Cell::new(0),
             cluster,
             database,
             backend,

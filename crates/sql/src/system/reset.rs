@@ -9,7 +9,7 @@
 //! autovacuum is blind for a while after `pg_stat_reset()`. Resets are forgotten at a restart, as the counters are.
 
 use super::{Bodies, state};
-use crate::activity::TableCounts;
+use crate::activity::{SessionSums, TableCounts};
 use crate::session::SessionState;
 use base::sync::{Rank, RwLock};
 use base::{Oid, Result, SqlError, SqlState};
@@ -100,6 +100,8 @@ pub struct Database {
     pub hits: u64,
     /// Blocks read.
     pub reads: u64,
+    /// Sessions.
+    pub sessions: SessionSums,
     /// When it was, timestamptz; 0: never.
     pub at_us: i64,
 }
@@ -240,6 +242,8 @@ pub fn database(state: &SessionState, of: Oid) -> Database {
     let engine = state.cluster.engine();
     let blocks = engine.pool.database_block_counts(of);
     let mut found = Database { hits: blocks.hits, reads: blocks.reads, ..Database::default() };
+    let known = state.cluster.known_database(of);
+    found.sessions = known.map_or_else(SessionSums::default, |d| d.sessions.sums());
     (found.commits, found.aborts) = engine.txns.counts_of(of);
     if of == state.database.oid {
         found.deadlocks = engine.txns.locks().deadlocks();

@@ -79,6 +79,14 @@ macro_rules! of_database {
         ($name, Scalar(|env, a| Ok(int8(database(env, a)?.$field))))
     };
 }
+macro_rules! session_time {
+    ($name:literal, $field:ident) => {
+        (
+            $name,
+            Scalar(|env, a| Ok(Datum::Float8(database(env, a)?.sessions.$field as f64 / 1000.0))),
+        )
+    };
+}
 macro_rules! checkpoints {
     ($name:literal, $field:ident) => {
         (
@@ -192,10 +200,10 @@ pub(super) const BODIES: Bodies = &[
     ("pg_stat_get_db_checksum_last_failure", Scalar(|_, _| Ok(Datum::Null))),
     ("pg_stat_get_db_blk_read_time", Scalar(|_, _| Ok(Datum::Float8(0.0)))),
     ("pg_stat_get_db_blk_write_time", Scalar(|_, _| Ok(Datum::Float8(0.0)))),
-    ("pg_stat_get_db_session_time", Scalar(|_, _| Ok(Datum::Float8(0.0)))),
-    ("pg_stat_get_db_active_time", Scalar(|_, _| Ok(Datum::Float8(0.0)))),
-    ("pg_stat_get_db_idle_in_transaction_time", Scalar(|_, _| Ok(Datum::Float8(0.0)))),
-    zero!("pg_stat_get_db_sessions"),
+    session_time!("pg_stat_get_db_session_time", session_us),
+    session_time!("pg_stat_get_db_active_time", active_us),
+    session_time!("pg_stat_get_db_idle_in_transaction_time", idle_in_transaction_us),
+    ("pg_stat_get_db_sessions", Scalar(|env, a| Ok(int8(database(env, a)?.sessions.sessions)))),
     zero!("pg_stat_get_db_sessions_abandoned"),
     zero!("pg_stat_get_db_sessions_fatal"),
     zero!("pg_stat_get_db_sessions_killed"),
@@ -425,6 +433,7 @@ fn database(env: &dyn Env, a: &[Datum]) -> Result<reset::Database> {
         deadlocks: now.deadlocks.saturating_sub(before.deadlocks),
         hits: now.hits.saturating_sub(before.hits),
         reads: now.reads.saturating_sub(before.reads),
+        sessions: now.sessions.since(before.sessions),
         at_us: before.at_us,
     })
 }

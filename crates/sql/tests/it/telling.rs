@@ -456,6 +456,12 @@ fn shared_counters_are_reset() {
     assert!(s.run(hits).parse::<u64>().unwrap() < before);
     s.check(&[
         ("SELECT count(DISTINCT stats_reset) FROM pg_stat_io", "1"),
+        // So are sessions.
+        (
+            "SELECT sessions > 0, session_time > 0, session_time >= active_time + idle_in_transaction_time FROM pg_stat_database \
+             WHERE datname = 'postgres'",
+            "t|t|t",
+        ),
         // A database's transactions are its own.
         ("CREATE DATABASE fresh", ""),
         (
