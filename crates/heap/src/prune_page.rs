@@ -261,25 +261,29 @@ impl Heap {
         guard.dirty();
         apply_prune(guard, plan);
         let mut map_guard = None;
-        if plan.visibility != 0 {
-            assert!(map.is_for(tag.block), "the map page is pinned before its bits are set");
-            map_guard = map.page().map(PinnedPage::write);
-        }
-        if let Some(m) = &mut map_guard {
-            m.mark_dirty();
-            visibility::set(m, tag.block, plan.visibility);
-        }
-        if self.logged {
-            let lsn = {
+        let lsn = {
+            let mut rec = self.logged.then(|| {
                 let mut rec =
                     RecordBuilder::new(ResourceManager::Heap, record::PRUNE, Xid::INVALID);
-                rec.block(record::HEAP, tag, guard, BlockFlags::STANDARD);
-                if let Some(m) = &map_guard {
-                    rec.block(record::MAP, m.tag(), m, crate::heap::map_flags(m));
-                }
-                rec.data(&data);
-                self.ctx.wal.insert(&rec)
-            };
+                rec.block(record::HEAP, tag, &*guard, BlockFlags::STANDARD).data(&data);
+                // The map page is latched for as short as can be: others who vacuum this table need it for nearly every page.
+                self.ctx.wal.prepare(&mut rec);
+                rec
+            });
+            if plan.visibility != 0 {
+                assert!(map.is_for(tag.block), "the map page is pinned before its bits are set");
+                map_guard = map.page().map(PinnedPage::write);
+            }
+            if let Some(m) = &mut map_guard {
+                m.mark_dirty();
+                visibility::set(m, tag.block, plan.visibility);
+            }
+            if let (Some(rec), Some(m)) = (&mut rec, &map_guard) {
+                rec.block(record::MAP, m.tag(), m, crate::heap::map_flags(m));
+            }
+            rec.map(|rec| self.ctx.wal.insert(&rec))
+        };
+        if let Some(lsn) = lsn {
             guard.stamp(lsn);
             if let Some(m) = &mut map_guard {
                 m.set_lsn(lsn);

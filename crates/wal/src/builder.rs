@@ -6,6 +6,7 @@ use crate::record::{
 };
 use base::{Lsn, PageTag, Xid};
 use page::{PAGE_SIZE, Page};
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ops::BitOr;
 
@@ -46,6 +47,19 @@ struct Block<'a> {
     tag: PageTag,
     page: &'a Page,
     data: Bytes,
+    /// Its image, made beforehand.
+    ready: Option<Image>,
+}
+
+impl Block<'_> {
+    /// May the record carry the page's image, and does it?
+    fn wants_image(&self, bound: u64) -> (bool, bool) {
+        let may = !self.flags.contains(BlockFlags::WILL_INIT)
+            && !self.flags.contains(BlockFlags::NO_IMAGE);
+        let wanted =
+            self.flags.contains(BlockFlags::FORCE_IMAGE) || (may && self.page.lsn().0 < bound);
+        (may, wanted)
+    }
 }
 
 type Bytes = smallvec::SmallVec<[u8; 64]>;
@@ -104,7 +118,7 @@ impl<'a> RecordBuilder<'a> {
     /// If `id` is taken.
     pub fn block(&mut self, id: u8, tag: PageTag, page: &'a Page, flags: BlockFlags) -> &mut Self {
         assert!(self.blocks.iter().all(|b| b.id != id), "block {id} named twice");
-        self.blocks.push(Block { id, flags, tag, page, data: Bytes::new() });
+        self.blocks.push(Block { id, flags, tag, page, data: Bytes::new(), ready: None });
         self
     }
 
@@ -117,6 +131,15 @@ impl<'a> RecordBuilder<'a> {
         let block = self.blocks.iter_mut().find(|b| b.id == id);
         block.expect("block_data after block").data.extend_from_slice(bytes);
         self
+    }
+
+    /// Makes the images of the blocks named so far, if they will be needed.
+    pub(crate) fn prepare(&mut self, image_bound: u64, compress: bool) {
+        for block in &mut self.blocks {
+            if block.wants_image(image_bound).1 {
+                block.ready = Some(Image::of(block.page, block.flags, compress));
+            }
+        }
     }
 
     /// Writes the record into `out`, all but its checksum, without padding. A page whose LSN is
@@ -134,18 +157,17 @@ impl<'a> RecordBuilder<'a> {
         assert!(self.blocks.len() <= 255, "too many blocks in a record");
         out.extend_from_slice(&[self.rmgr as u8, self.info, self.blocks.len() as u8, 0]);
         debug_assert_eq!(out.len(), HEADER_SIZE);
-        let mut images = smallvec::SmallVec::<[Option<Image>; 2]>::new();
+        let mut images = smallvec::SmallVec::<[Option<Cow<'_, Image>>; 2]>::new();
         let mut previous = None;
         for block in &self.blocks {
-            let lsn = block.page.lsn().0;
-            let may = !block.flags.contains(BlockFlags::WILL_INIT)
-                && !block.flags.contains(BlockFlags::NO_IMAGE);
-            let wanted =
-                block.flags.contains(BlockFlags::FORCE_IMAGE) || (may && lsn < image_bound);
+            let (may, wanted) = block.wants_image(image_bound);
             if may && !wanted {
-                result.bare_lsn_min = result.bare_lsn_min.min(lsn);
+                result.bare_lsn_min = result.bare_lsn_min.min(block.page.lsn().0);
             }
-            let image = wanted.then(|| Image::of(block.page, block.flags, compress));
+            let image = wanted.then(|| match &block.ready {
+                Some(ready) => Cow::Borrowed(ready),
+                None => Cow::Owned(Image::of(block.page, block.flags, compress)),
+            });
             let mut flags = block.tag.fork as u8;
             if previous == Some(block.tag.relation) {
                 flags |= FLAG_SAME_RELATION;
@@ -196,6 +218,7 @@ impl<'a> RecordBuilder<'a> {
     }
 }
 
+#[derive(Clone)]
 struct Image {
     hole_offset: usize,
     hole_len: usize,
@@ -206,12 +229,15 @@ thread_local! {
     static PACKING: RefCell<Packing> = RefCell::new(Packing {
         table: lz4_flex::block::CompressTable::small(),
         output: vec![0; lz4_flex::block::get_maximum_output_size(PAGE_SIZE)].into(),
+        kept: vec![0; PAGE_SIZE].into(),
     });
 }
 
 struct Packing {
     table: lz4_flex::block::CompressTable,
     output: Box<[u8]>,
+    /// The page without its hole.
+    kept: Box<[u8]>,
 }
 
 impl Image {
@@ -229,13 +255,12 @@ impl Image {
         let mut image = Image { hole_offset: hole.start, hole_len: hole.len(), compressed: None };
         if compress {
             let bytes = page.bytes();
-            let mut kept = [0; PAGE_SIZE];
             let kept_len = PAGE_SIZE - hole.len();
-            kept[..hole.start].copy_from_slice(&bytes[..hole.start]);
-            kept[hole.start..kept_len].copy_from_slice(&bytes[hole.end..]);
             image.compressed = PACKING.with_borrow_mut(|p| {
+                p.kept[..hole.start].copy_from_slice(&bytes[..hole.start]);
+                p.kept[hole.start..kept_len].copy_from_slice(&bytes[hole.end..]);
                 lz4_flex::block::compress_into_with_table(
-                    &kept[..kept_len],
+                    &p.kept[..kept_len],
                     &mut p.output,
                     &mut p.table,
                 )

@@ -235,6 +235,13 @@ impl Wal {
         })
     }
 
+    /// Makes the images of the pages named in `record` so far, if they will be needed: before more latches are taken, which others
+    /// would wait for meanwhile. The pages must not change between this and [`Wal::insert`].
+    pub fn prepare(&self, record: &mut RecordBuilder<'_>) {
+        let bound = self.image_bound.load(Ordering::Acquire);
+        record.prepare(bound, self.compression.load(Ordering::Relaxed));
+    }
+
     /// What `record` would add to the log if it were inserted now; it is not.
     pub fn measure(&self, record: &RecordBuilder<'_>) -> RecordCost {
         SCRATCH.with_borrow_mut(|buffer| {

@@ -625,7 +625,7 @@ fn random_work_with_every_update_in_every_index() {
 
 #[test]
 fn random_work_with_heap_workers() {
-    run(300..307, 1, 400, true);
+    run(300..304, 1, 400, true);
     run(310..315, 2, 400, true);
 }
 
