@@ -57,3 +57,12 @@ SELECT trim_array('[2:4]={1,2,3}'::int[], 0), trim_array('[2:4]={1,2,3}'::int[],
 SELECT '0/0'::pg_lsn + 'Infinity'::numeric;
 SELECT '-3'::xid8;
 SELECT timestamptz('2000-01-01 00:00:00+00'::timestamptz, 42);
+-- an expression that is grouped by is not known in a sub-select
+SELECT id % 2 FROM t GROUP BY id % 2 HAVING max(id) IN (SELECT t.id % 2 FROM t x);
+SELECT array_fill(''::text, '{}'::int[], '{NULL,2}'::int[]);
+SELECT timezone('1 day'::interval, 'infinity'::timestamp), timezone('1 day'::interval, '-infinity'::timestamptz);
+SELECT timezone('1 day'::interval, '2000-01-01'::timestamp);
+SELECT jsonb_object_agg(NULL::text, 1);
+SELECT timestamptz('5874897-12-31'::date, '00:00'::time);
+SELECT numeric_send('Infinity'), numeric_send('-Infinity'), numeric_send('NaN');
+SELECT regexp_count('', '{1,2}', 5);

@@ -5,6 +5,107 @@ use crate::tree::{
 };
 use types::oids;
 
+/// Calls `f` on each direct child of an expression, lent or to be changed as the names given say.
+macro_rules! children {
+    ($this:expr, $f:ident, $iter:ident, $call:path) => {
+        match $this {
+            Expr::Const(_)
+            | Expr::Var { .. }
+            | Expr::Slot { .. }
+            | Expr::Param { .. }
+            | Expr::ExecParam { .. }
+            | Expr::CaseTestValue(_)
+            | Expr::SqlValue { .. }
+            | Expr::Grouping(_)
+            | Expr::SubLinkColumn { .. }
+            | Expr::Default(_)
+            | Expr::NextValue { .. } => {}
+            Expr::Call { args, .. }
+            | Expr::Coalesce { args, .. }
+            | Expr::MinMax { args, .. }
+            | Expr::And(args)
+            | Expr::Or(args)
+            | Expr::Array { elements: args, .. }
+            | Expr::Row { fields: args, .. } => args.$iter().for_each($f),
+            Expr::ScalarArrayOp { left, array, .. } => {
+                $f(left);
+                $f(array);
+            }
+            Expr::Distinct { left, right, .. } | Expr::NullIf { left, right, .. } => {
+                $f(left);
+                $f(right);
+            }
+            Expr::Not(arg)
+            | Expr::IsNull { arg, .. }
+            | Expr::BoolTest { arg, .. }
+            | Expr::Field { arg, .. }
+            | Expr::CoerceViaIo { arg, .. }
+            | Expr::Relabel { arg, .. }
+            | Expr::Collate { arg, .. } => $f(arg),
+            Expr::ArrayCoerce { arg, element, .. } => {
+                $f(arg);
+                $f(element);
+            }
+            Expr::Case { operand, arms, otherwise, .. } => {
+                if let Some(o) = operand {
+                    $f(o);
+                }
+                for CaseWhen { when, then } in arms {
+                    $f(when);
+                    $f(then);
+                }
+                if let Some(o) = otherwise {
+                    $f(o);
+                }
+            }
+            Expr::RowCompare { left, right, .. } => {
+                left.$iter().for_each(&mut *$f);
+                right.$iter().for_each($f);
+            }
+            Expr::Subscript { arg, indexes, assign, .. } => {
+                $f(arg);
+                for (a, b) in indexes {
+                    if let Some(a) = a {
+                        $f(a);
+                    }
+                    if let Some(b) = b {
+                        $f(b);
+                    }
+                }
+                if let Some(value) = assign {
+                    $f(value);
+                }
+            }
+            Expr::Aggregate(a) => {
+                let AggregateCall { args, order_by, filter, .. } = $call(a);
+                args.$iter().for_each(&mut *$f);
+                order_by.$iter().for_each(|SortKey { expr, .. }| $f(expr));
+                if let Some(x) = filter {
+                    $f(x);
+                }
+            }
+            Expr::Window(w) => {
+                let WindowCall { args, filter, .. } = $call(w);
+                args.$iter().for_each(&mut *$f);
+                if let Some(x) = filter {
+                    $f(x);
+                }
+            }
+            Expr::SubLink { test, .. } => {
+                if let Some(t) = test {
+                    $f(t);
+                }
+            }
+            Expr::SubPlan { test, args, .. } => {
+                if let Some(t) = test {
+                    $f(t);
+                }
+                args.$iter().for_each(|(_, e)| $f(e));
+            }
+        }
+    };
+}
+
 impl Expr {
     /// The type of the value.
     pub fn ty(&self) -> TypeRef {
@@ -52,99 +153,7 @@ impl Expr {
 
     /// Calls `f` on each direct child (sub-selects are not entered).
     pub fn for_children<'a>(&'a self, f: &mut dyn FnMut(&'a Expr)) {
-        match self {
-            Expr::Const(_)
-            | Expr::Var { .. }
-            | Expr::Slot { .. }
-            | Expr::Param { .. }
-            | Expr::ExecParam { .. }
-            | Expr::CaseTestValue(_)
-            | Expr::SqlValue { .. }
-            | Expr::Grouping(_)
-            | Expr::SubLinkColumn { .. }
-            | Expr::Default(_)
-            | Expr::NextValue { .. } => {}
-            Expr::Call { args, .. }
-            | Expr::Coalesce { args, .. }
-            | Expr::MinMax { args, .. }
-            | Expr::And(args)
-            | Expr::Or(args)
-            | Expr::Array { elements: args, .. }
-            | Expr::Row { fields: args, .. } => args.iter().for_each(f),
-            Expr::ScalarArrayOp { left, array, .. } => {
-                f(left);
-                f(array);
-            }
-            Expr::Distinct { left, right, .. } | Expr::NullIf { left, right, .. } => {
-                f(left);
-                f(right);
-            }
-            Expr::Not(arg)
-            | Expr::IsNull { arg, .. }
-            | Expr::BoolTest { arg, .. }
-            | Expr::Field { arg, .. }
-            | Expr::CoerceViaIo { arg, .. }
-            | Expr::Relabel { arg, .. }
-            | Expr::Collate { arg, .. } => f(arg),
-            Expr::ArrayCoerce { arg, element, .. } => {
-                f(arg);
-                f(element);
-            }
-            Expr::Case { operand, arms, otherwise, .. } => {
-                if let Some(o) = operand {
-                    f(o);
-                }
-                for a in arms {
-                    f(&a.when);
-                    f(&a.then);
-                }
-                if let Some(o) = otherwise {
-                    f(o);
-                }
-            }
-            Expr::RowCompare { left, right, .. } => {
-                left.iter().for_each(&mut *f);
-                right.iter().for_each(f);
-            }
-            Expr::Subscript { arg, indexes, assign, .. } => {
-                f(arg);
-                for (a, b) in indexes {
-                    if let Some(a) = a {
-                        f(a);
-                    }
-                    if let Some(b) = b {
-                        f(b);
-                    }
-                }
-                if let Some(value) = assign {
-                    f(value);
-                }
-            }
-            Expr::Aggregate(a) => {
-                a.args.iter().for_each(&mut *f);
-                a.order_by.iter().for_each(|k| f(&k.expr));
-                if let Some(x) = &a.filter {
-                    f(x);
-                }
-            }
-            Expr::Window(w) => {
-                w.args.iter().for_each(&mut *f);
-                if let Some(x) = &w.filter {
-                    f(x);
-                }
-            }
-            Expr::SubLink { test, .. } => {
-                if let Some(t) = test {
-                    f(t);
-                }
-            }
-            Expr::SubPlan { test, args, .. } => {
-                if let Some(t) = test {
-                    f(t);
-                }
-                args.iter().for_each(|(_, e)| f(e));
-            }
-        }
+        children!(self, f, iter, Box::as_ref)
     }
 
     /// Calls `f` on this expression and everything in it, outside in.
@@ -203,101 +212,7 @@ impl Expr {
 
     /// Calls `f` on each direct child, to change it.
     pub fn for_children_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
-        match self {
-            Expr::Const(_)
-            | Expr::Var { .. }
-            | Expr::Slot { .. }
-            | Expr::Param { .. }
-            | Expr::ExecParam { .. }
-            | Expr::CaseTestValue(_)
-            | Expr::SqlValue { .. }
-            | Expr::Grouping(_)
-            | Expr::SubLinkColumn { .. }
-            | Expr::Default(_)
-            | Expr::NextValue { .. } => {}
-            Expr::Call { args, .. }
-            | Expr::Coalesce { args, .. }
-            | Expr::MinMax { args, .. }
-            | Expr::And(args)
-            | Expr::Or(args)
-            | Expr::Array { elements: args, .. }
-            | Expr::Row { fields: args, .. } => args.iter_mut().for_each(f),
-            Expr::ScalarArrayOp { left, array, .. } => {
-                f(left);
-                f(array);
-            }
-            Expr::Distinct { left, right, .. } | Expr::NullIf { left, right, .. } => {
-                f(left);
-                f(right);
-            }
-            Expr::Not(arg)
-            | Expr::IsNull { arg, .. }
-            | Expr::BoolTest { arg, .. }
-            | Expr::Field { arg, .. }
-            | Expr::CoerceViaIo { arg, .. }
-            | Expr::Relabel { arg, .. }
-            | Expr::Collate { arg, .. } => f(arg),
-            Expr::ArrayCoerce { arg, element, .. } => {
-                f(arg);
-                f(element);
-            }
-            Expr::Case { operand, arms, otherwise, .. } => {
-                if let Some(o) = operand {
-                    f(o);
-                }
-                for CaseWhen { when, then } in arms {
-                    f(when);
-                    f(then);
-                }
-                if let Some(o) = otherwise {
-                    f(o);
-                }
-            }
-            Expr::RowCompare { left, right, .. } => {
-                left.iter_mut().for_each(&mut *f);
-                right.iter_mut().for_each(f);
-            }
-            Expr::Subscript { arg, indexes, assign, .. } => {
-                f(arg);
-                for (a, b) in indexes {
-                    if let Some(a) = a {
-                        f(a);
-                    }
-                    if let Some(b) = b {
-                        f(b);
-                    }
-                }
-                if let Some(value) = assign {
-                    f(value);
-                }
-            }
-            Expr::Aggregate(a) => {
-                let AggregateCall { args, order_by, filter, .. } = &mut **a;
-                args.iter_mut().for_each(&mut *f);
-                order_by.iter_mut().for_each(|SortKey { expr, .. }| f(expr));
-                if let Some(x) = filter {
-                    f(x);
-                }
-            }
-            Expr::Window(w) => {
-                let WindowCall { args, filter, .. } = &mut **w;
-                args.iter_mut().for_each(&mut *f);
-                if let Some(x) = filter {
-                    f(x);
-                }
-            }
-            Expr::SubLink { test, .. } => {
-                if let Some(t) = test {
-                    f(t);
-                }
-            }
-            Expr::SubPlan { test, args, .. } => {
-                if let Some(t) = test {
-                    f(t);
-                }
-                args.iter_mut().for_each(|(_, e)| f(e));
-            }
-        }
+        children!(self, f, iter_mut, Box::as_mut)
     }
 
     /// Rewrites in place, outside in: where `f` returns true its result is not entered again.

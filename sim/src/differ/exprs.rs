@@ -19,6 +19,8 @@ pub struct Callable {
 /// What may be called, by result type.
 pub struct Catalog {
     by_result: Vec<Vec<Callable>>,
+    /// Aggregates whose arguments are of [`TYPES`], or polymorphic.
+    aggregates: Vec<Callable>,
 }
 
 /// Functions whose answers depend on the session, the clock or the server, or that may take very long.
@@ -145,7 +147,22 @@ impl Catalog {
                 }
             }
         }
-        Catalog { by_result }
+        let mut aggregates = Vec::new();
+        for f in registry::functions() {
+            let plain = facts::aggregates().iter().any(|a| a.function == f.oid && a.kind == 'n');
+            if plain && f.args.iter().all(|a| known(*a)) && f.variadic == Oid(0) {
+                let call = Callable {
+                    name: f.name,
+                    prefix: None,
+                    args: f.args,
+                    variadic: f.variadic,
+                    result: f.result,
+                };
+                aggregates.push((f.oid, call));
+            }
+        }
+        aggregates.sort_by_key(|(oid, _)| *oid);
+        Catalog { by_result, aggregates: aggregates.into_iter().map(|(_, c)| c).collect() }
     }
 
     /// How many functions and operators there are.
@@ -583,11 +600,90 @@ impl Gen<'_> {
         }
     }
 
+    /// Rows of constants, each with its number.
+    fn rows(&mut self, types: &[Ty], most: usize) -> String {
+        let mut rows = Vec::new();
+        for n in 0..=self.c.below(most) {
+            let values: Vec<String> = types.iter().map(|t| self.literal(*t)).collect();
+            rows.push(format!("({n}, {})", values.join(", ")));
+        }
+        self.literals.iter_mut().for_each(|l| l.bare = false);
+        rows.join(", ")
+    }
+
+    /// An aggregate of odd values, or a frame's.
+    fn aggregates(mut self) -> (Statement, Vec<u32>) {
+        let catalog = self.catalog;
+        let f = self.c.pick(&catalog.aggregates);
+        let element = ty(self.c.pick::<&str>(&["int4", "text", "numeric", "jsonb", "date"]));
+        let mut types: Vec<Ty> = Vec::new();
+        for arg in f.args {
+            types.push(if element_like(*arg) {
+                element
+            } else if array_like(*arg) {
+                array_of(element).unwrap_or(0)
+            } else {
+                values::of_oid(*arg).unwrap_or(element)
+            });
+        }
+        let rows = self.rows(if types.is_empty() { &[0] } else { &types }, 5);
+        let names: Vec<String> = (0..types.len().max(1)).map(|i| format!("c{i}")).collect();
+        let args = if types.is_empty() { "*".to_owned() } else { names.join(", ") };
+        let from = format!("(VALUES {rows}) v(k, {})", names.join(", "));
+        let text = match self.c.below(5) {
+            1 if types.len() == 1 && TYPES[types[0]].sorts => {
+                format!("SELECT {}(DISTINCT {args}) FROM {from}", f.name)
+            }
+            2 => {
+                let frame = *self.c.pick(&["1 PRECEDING", "CURRENT ROW", "UNBOUNDED PRECEDING"]);
+                let window = format!("ORDER BY k ROWS BETWEEN {frame} AND 1 FOLLOWING");
+                format!("SELECT {}({args}) OVER ({window}) FROM {from} ORDER BY k", f.name)
+            }
+            3 => format!("SELECT {}({args}) FILTER (WHERE k <> 1) FROM {from} WHERE k < 4", f.name),
+            4 if args == "*" => format!("SELECT {}(*) FROM {from} GROUP BY c0 ORDER BY 1", f.name),
+            _ => {
+                let order = if args == "*" { "" } else { " ORDER BY k" };
+                format!("SELECT {}({args}{order}) FROM {from}", f.name)
+            }
+        };
+        (Statement { text, literals: self.literals, ordered: true }, self.c.taken)
+    }
+
+    /// How odd values of a type compare: sorted, joined, grouped.
+    fn order(mut self, t: Ty) -> (Statement, Vec<u32>) {
+        let t = if TYPES[t].sorts { t } else { 0 };
+        let (a, b) = (self.rows(&[t], 6), self.rows(&[t], 6));
+        let op = *self.c.pick(&["=", "<", ">=", "<>", "IS NOT DISTINCT FROM"]);
+        let direction = *self.c.pick(&["", " DESC", " NULLS FIRST", " DESC NULLS LAST"]);
+        let text = match self.c.below(6) {
+            0 => format!("SELECT k, x FROM (VALUES {a}) v(k, x) ORDER BY x{direction}, k"),
+            1 => format!(
+                "SELECT v.k, w.k FROM (VALUES {a}) v(k, x) JOIN (VALUES {b}) w(k, x) ON v.x {op} w.x ORDER BY 1, 2"
+            ),
+            2 => format!("SELECT min(k), count(*) FROM (VALUES {a}) v(k, x) GROUP BY x ORDER BY 1"),
+            3 => format!(
+                "SELECT k FROM (VALUES {a}) v(k, x) WHERE x IN (SELECT x FROM (VALUES {b}) w(k, x)) ORDER BY 1"
+            ),
+            4 => format!(
+                "SELECT k, rank() OVER (ORDER BY x{direction}) FROM (VALUES {a}) v(k, x) ORDER BY k"
+            ),
+            _ => format!(
+                "SELECT v.k, w.k FROM (VALUES {a}) v(k, x) FULL JOIN (VALUES {b}) w(k, x) ON v.x = w.x ORDER BY 1, 2"
+            ),
+        };
+        (Statement { text, literals: self.literals, ordered: true }, self.c.taken)
+    }
+
     /// A statement of nothing but an expression, or of one over a row of constants.
     pub fn scalar(mut self) -> (Statement, Vec<u32>) {
         self.wild = true;
         let t = self.c.below(TYPES.len());
         let depth = 1 + self.c.below(2);
+        match self.c.below(10) {
+            8 => return self.aggregates(),
+            9 => return self.order(t),
+            _ => {}
+        }
         let text = if self.c.percent(30) {
             // Over columns, so that nothing is computed while planning.
             let types: Vec<Ty> = (0..3).map(|_| self.c.below(TYPES.len())).collect();

@@ -30,6 +30,44 @@ fn value(c: &mut Choices, t: Ty) -> String {
     Literal { ty: t, text, bare: true }.sql()
 }
 
+/// A table of all values of a type, found again by each of them, by index and without.
+fn odd(c: &mut Choices, out: &mut Vec<String>) {
+    let t = loop {
+        let t = c.below(TYPES.len());
+        if TYPES[t].sorts && !matches!(TYPES[t].name, "jsonb" | "jsonb[]") {
+            break t;
+        }
+    };
+    let literal = |text: &str| Literal { ty: t, text: Some(text.into()), bare: false }.sql();
+    let all: Vec<String> = TYPES[t].plain.iter().chain(TYPES[t].odd).map(|v| literal(v)).collect();
+    out.push("DROP TABLE IF EXISTS odd".into());
+    out.push(format!("CREATE TABLE odd (k int, v {})", TYPES[t].name));
+    let direction = *c.pick(&["", " DESC", " NULLS FIRST"]);
+    if c.percent(50) {
+        out.push(format!("CREATE INDEX ON odd (v{direction}, k)"));
+    }
+    for (k, v) in all.iter().enumerate() {
+        out.push(format!("INSERT INTO odd VALUES ({k}, {v})"));
+    }
+    out.push("INSERT INTO odd SELECT 1000, NULL FROM generate_series(1, 3)".into());
+    out.push(format!("CREATE INDEX ON odd (v{direction})"));
+    if c.percent(50) {
+        out.push("VACUUM ANALYZE odd".into());
+    }
+    out.push("SELECT k, v FROM odd ORDER BY v, k".into());
+    let op = *c.pick(&["=", "<", ">=", "<>", ">"]);
+    for seq in ["on", "off"] {
+        out.push(format!("SET enable_seqscan = {seq}"));
+        for v in &all {
+            out.push(format!("SELECT k FROM odd WHERE v {op} {v} ORDER BY k"));
+        }
+        out.push(format!("SELECT k FROM odd WHERE v IN ({}, {}) ORDER BY k", all[0], c.pick(&all)));
+        out.push(format!("SELECT a.k, b.k FROM odd a JOIN odd b ON a.v {op} b.v ORDER BY 1, 2"));
+        out.push("SELECT min(k), count(*) FROM odd GROUP BY v ORDER BY 1".into());
+    }
+    out.push("RESET enable_seqscan".into());
+}
+
 /// Some tables.
 pub fn make(c: &mut Choices) -> Schema {
     let mut schema = Schema::default();
@@ -147,6 +185,9 @@ pub fn make(c: &mut Choices) -> Schema {
             schema
                 .statements
                 .push(format!("{} {name}", c.pick(&["ANALYZE", "VACUUM", "VACUUM ANALYZE"])));
+        }
+        if number == 3 {
+            odd(c, &mut schema.statements);
         }
         schema.tables.push(Table { name, columns, writable, unique });
     }

@@ -120,9 +120,9 @@ impl Analyser<'_> {
                 Expr::Aggregate(a) if a.levels_up == depth => return true,
                 _ => {}
             }
-            // A whole expression that is grouped by, seen from below.
+            // A column that is grouped by, seen from below; expressions are known as such at their own level alone.
             let mut up = e.clone();
-            if depth > 0 && !q.group_exprs.is_empty() {
+            if depth > 0 && matches!(e, Expr::Var { .. }) && !q.group_exprs.is_empty() {
                 crate::plan::query_walk::shift_expr_levels(&mut up, depth, -(depth as i32));
                 if q.group_exprs.contains(&up) {
                     return true;

@@ -158,3 +158,40 @@ fn arrays_are_numbered_by_information_schema_s_function() {
         ),
     ]);
 }
+
+#[test]
+fn statements_that_differ_in_numbers_share_a_plan() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.check(&[
+        ("CREATE TABLE t (a int PRIMARY KEY, b int, c text)", ""),
+        ("INSERT INTO t SELECT g, g * 10, 'x' || g FROM generate_series(1, 9) g", ""),
+    ]);
+    let used = s.session.templates_used();
+    for n in 1..=9 {
+        let (sql, want) = (format!("SELECT b, c FROM t WHERE a = {n}"), format!("{}|x{n}", n * 10));
+        assert_eq!(s.run(&sql), want);
+    }
+    // The first text is remembered, the second one's plan is kept, the others use it.
+    assert_eq!(s.session.templates_used() - used, 7);
+    for n in 1..=4 {
+        s.check(&[(&format!("UPDATE t SET b = b + {n} WHERE a = {n}"), "")]);
+    }
+    assert_eq!(s.session.templates_used() - used, 9);
+    // A number that is no parameter must be the same.
+    s.check(&[
+        ("SELECT b, 1 FROM t WHERE a = 1", "11|1"),
+        ("SELECT b, 1 FROM t WHERE a = 2", "22|1"),
+        ("SELECT b, 1 FROM t WHERE a = 3", "33|1"),
+        ("SELECT b, 2 FROM t WHERE a = 3", "33|2"),
+    ]);
+    assert_eq!(s.session.templates_used() - used, 10);
+    // Numbers in strings are no parameters either, and the byte that stands for them is none.
+    s.check(&[
+        ("SELECT 1 FROM t WHERE a = 1 AND c = '1' AND c <> '\u{1}'", ""),
+        ("SELECT 1 FROM t WHERE a = 1 AND c = '1' AND c <> '\u{1}'", ""),
+        ("SELECT 1 FROM t WHERE a = 1 AND c = '\u{1}' AND c <> '1'", ""),
+        ("ALTER TABLE t ADD d int DEFAULT 7", ""),
+        ("SELECT * FROM t WHERE a = 5", "5|50|x5|7"),
+    ]);
+}

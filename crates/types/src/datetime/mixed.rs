@@ -296,7 +296,19 @@ pub(super) const BODIES: BodyTable = &[
     ("interval_div", S(|_, a| interval_divide(&interval(a, 0)?, float8(a, 1)?).map(span))),
     // casts
     ("time_interval", S(|_, a| Ok(span(Interval { micros: time(a, 0)?, ..Interval::default() })))),
-    ("interval_time", S(|_, a| Ok(Datum::Time(interval(a, 0)?.micros.rem_euclid(DAY))))),
+    (
+        "interval_time",
+        S(|_, a| {
+            let i = interval(a, 0)?;
+            if super::ops::infinite(&i).is_some() {
+                return Err(err!(
+                    DATETIME_FIELD_OVERFLOW,
+                    "cannot convert infinite interval to time"
+                ));
+            }
+            Ok(Datum::Time(i.micros.rem_euclid(DAY)))
+        }),
+    ),
     (
         "timestamp_time",
         S(|_, a| {

@@ -213,8 +213,20 @@ pub(super) const BODIES: BodyTable = &[
             Ok(move_timetz(t, west, zone.offset_at(env.transaction_timestamp())))
         }),
     ),
-    ("timestamptz_izone", S(|env, a| into_local(timestamptz(a, 1)?, &fixed(a, env)?))),
-    ("timestamp_izone", S(|env, a| from_local(timestamp(a, 1)?, &fixed(a, env)?))),
+    (
+        "timestamptz_izone",
+        S(|env, a| match timestamptz(a, 1)? {
+            t if finite(t) => into_local(t, &fixed(a, env)?),
+            t => Ok(Datum::Timestamp(t)),
+        }),
+    ),
+    (
+        "timestamp_izone",
+        S(|env, a| match timestamp(a, 1)? {
+            t if finite(t) => from_local(t, &fixed(a, env)?),
+            t => Ok(Datum::TimestampTz(t)),
+        }),
+    ),
     (
         "timetz_izone",
         S(|env, a| {
@@ -281,9 +293,9 @@ pub(super) const BODIES: BodyTable = &[
     (
         "timestamptz(date,time)",
         S(|env, a| {
-            let local = super::mixed::date_micros(date(a, 0)?);
+            let local = super::mixed::date_stamp(date(a, 0)?)?;
             let local = if finite(local) { local.saturating_add(time(a, 1)?) } else { local };
-            Ok(Datum::TimestampTz(super::mixed::to_utc(local, env)))
+            super::mixed::in_range(super::mixed::to_utc(local, env)).map(Datum::TimestampTz)
         }),
     ),
     (

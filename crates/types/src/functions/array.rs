@@ -167,7 +167,7 @@ fn fill(a: &[Datum], types: &[Oid]) -> Result<Datum> {
     if lengths.dims.len() > 1 || bound.is_some_and(|b| b.dims.len() > 1) {
         return wrong("Dimension array must be one dimensional.");
     }
-    for d in &lengths.elements {
+    for d in lengths.elements.iter().chain(bound.iter().flat_map(|b| &b.elements)) {
         int(d)?;
     }
     if bound.is_some_and(|b| b.elements.len() != lengths.elements.len()) {

@@ -428,7 +428,10 @@ impl AggregateState for Members {
     fn add(&mut self, env: &dyn Env, args: &[Datum]) -> Result<()> {
         self.any = true;
         let [k, v] = args else { return Ok(()) };
-        if v.is_null() && self.strict {
+        if k.is_null() && self.binary {
+            base::bail!(INVALID_PARAMETER_VALUE, "field name must not be null");
+        }
+        if v.is_null() && self.strict && !k.is_null() {
             return Ok(());
         }
         let k = key(type_of(&self.types, 0, k), k, env)?;

@@ -172,7 +172,8 @@ impl Numeric {
             None => {
                 out.extend_from_slice(&[0, 0, 0, 0]);
                 out.extend_from_slice(&special.to_be_bytes());
-                out.extend_from_slice(&[0, 0]);
+                // What PostgreSQL reads as their scale.
+                out.extend_from_slice(&[0, if special == 0xC000 { 0 } else { 0x20 }]);
             }
             Some(d) => {
                 out.extend_from_slice(&(d.digits.len() as u16).to_be_bytes());

@@ -169,19 +169,20 @@ fn count(a: &[Datum]) -> Result<Datum> {
     let s = text(a, 0)?;
     let start = if a.len() > 2 { positive(int4(a, 2)?, "start", 1)? } else { 1 };
     let flags = no_global(flags_at(a, 3)?, "regexp_count()")?;
+    let re = compile(text(a, 1)?, flags)?;
     if start as usize > char_count(s) + 1 {
         return Ok(Datum::Int4(0));
     }
-    let all = compile(text(a, 1)?, flags)?.all(s, char_at(s, start as usize - 1), true, false)?;
+    let all = re.all(s, char_at(s, start as usize - 1), true, false)?;
     Ok(Datum::Int4(all.len() as i32))
 }
 
 /// Match `n` from character `start` on.
 fn nth(s: &str, pattern: &str, flags: Flags, start: i32, n: i32) -> Result<Option<Found>> {
+    let re = compile(pattern, flags)?;
     if start as usize > char_count(s) + 1 {
         return Ok(None);
     }
-    let re = compile(pattern, flags)?;
     let all = re.all(s, char_at(s, start as usize - 1), n > 1, false)?;
     Ok(all.into_iter().nth(n as usize - 1))
 }
