@@ -66,3 +66,10 @@ SELECT jsonb_object_agg(NULL::text, 1);
 SELECT timestamptz('5874897-12-31'::date, '00:00'::time);
 SELECT numeric_send('Infinity'), numeric_send('-Infinity'), numeric_send('NaN');
 SELECT regexp_count('', '{1,2}', 5);
+-- outer joins of LATERAL sub-selects whose conditions look outside
+SELECT count(*) FROM t x1 JOIN LATERAL (SELECT 0 FROM t x3 LEFT JOIN t x4 ON x3.id = x1.id) x2(a0) ON true;
+SELECT count(*) FROM t x1 JOIN LATERAL (SELECT 0 FROM t x3 LEFT JOIN (t x4 JOIN t x5 ON x4.id = x1.id) ON x3.id = x4.id) x2(a0) ON true;
+SELECT count(*), count(a0) FROM t x1 JOIN LATERAL (SELECT x4.id FROM t x3 FULL JOIN (SELECT x1.id) x4 ON x3.id = x4.id) x2(a0) ON true;
+SELECT count(*), count(b.id) FROM t x1 JOIN t a ON true LEFT JOIN LATERAL (SELECT y.id FROM t y WHERE y.id = x1.id) b ON b.id = a.id;
+SELECT count(*), count(b.id) FROM t x1, LATERAL (SELECT a.id FROM t a LEFT JOIN LATERAL (SELECT y.id FROM t y WHERE y.id = x1.id) b ON b.id = a.id) b;
+SELECT count(*), count(b.x) FROM t x1 LEFT JOIN LATERAL (SELECT x1.id + y.id FROM t y WHERE y.id > x1.id) b(x) ON b.x < 5;

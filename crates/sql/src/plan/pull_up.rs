@@ -215,7 +215,7 @@ impl Visitor for Substitute<'_> {
 /// Merges what can be merged, again and again.
 pub(crate) fn pull_up_all(q: &mut Query, tree: JoinTree) -> JoinTree {
     let mut holder = tree;
-    pull_up(q, &mut holder, false, &mut Vec::new());
+    pull_up(q, &mut holder, false, false, &mut Vec::new());
     holder
 }
 
@@ -223,22 +223,23 @@ fn pull_up(
     q: &mut Query,
     tree: &mut JoinTree,
     nullable: bool,
+    outer: bool,
     pending: &mut Vec<(usize, Vec<Expr>)>,
 ) {
     match tree {
         JoinTree::Rel(i) => {
             let i = *i;
-            if let Some((merged, values)) = merge_subquery(q, i, nullable) {
+            if let Some((merged, values)) = merge_subquery(q, i, nullable, outer) {
                 *tree = merged;
                 apply(q, i, &values);
                 pending.push((i, values));
-                pull_up(q, tree, nullable, pending);
+                pull_up(q, tree, nullable, outer, pending);
             }
         }
         JoinTree::Group { items, .. } => {
             let mut mine = Vec::new();
             for item in items.iter_mut() {
-                pull_up(q, item, nullable, &mut mine);
+                pull_up(q, item, nullable, outer, &mut mine);
             }
             substitute(tree, &mine);
             pending.extend(mine);
@@ -246,8 +247,8 @@ fn pull_up(
         JoinTree::Join { kind, left, right, .. } => {
             let mut mine = Vec::new();
             let full = *kind == JoinKind::Full;
-            pull_up(q, left, nullable || full, &mut mine);
-            pull_up(q, right, nullable || full || *kind == JoinKind::Left, &mut mine);
+            pull_up(q, left, nullable || full, true, &mut mine);
+            pull_up(q, right, nullable || full || *kind == JoinKind::Left, true, &mut mine);
             substitute(tree, &mine);
             pending.extend(mine);
         }
@@ -268,8 +269,39 @@ fn apply(q: &mut Query, rte: usize, values: &[Expr]) {
     visit(q, 0, &mut Substitute { rte, values });
 }
 
+/// Does the sub-select refer to the query around it (LATERAL)?
+fn looks_beside(q: &Query) -> bool {
+    query_any(
+        q,
+        &mut |e, depth| matches!(e, Expr::Var { levels_up, .. } if *levels_up == depth + 1),
+    )
+}
+
+/// Does an outer join in this item refer to the query around, in its condition or below it?
+fn outer_looks_up(q: &Query, item: &FromItem, below: bool) -> bool {
+    match item {
+        FromItem::Rte(i) => below && q.range_table[*i].lateral,
+        FromItem::Join(j) => {
+            let below = below || j.kind != JoinKind::Inner;
+            let up = |e: &Expr| match e {
+                Expr::Var { levels_up, .. } => *levels_up == 1,
+                Expr::SubLink { .. } => true,
+                _ => false,
+            };
+            below && j.on.as_ref().is_some_and(|on| on.any(&mut |e| up(e)))
+                || outer_looks_up(q, &j.left, below)
+                || outer_looks_up(q, &j.right, below)
+        }
+    }
+}
+
 /// Merges a sub-select's range table and join tree; what its columns stand for is returned.
-fn merge_subquery(q: &mut Query, i: usize, nullable: bool) -> Option<(JoinTree, Vec<Expr>)> {
+fn merge_subquery(
+    q: &mut Query,
+    i: usize,
+    nullable: bool,
+    outer: bool,
+) -> Option<(JoinTree, Vec<Expr>)> {
     let entry = &q.range_table[i];
     let RteKind::Subquery { query, .. } = &entry.kind else { return None };
     if !is_simple(query) {
@@ -280,6 +312,12 @@ fn merge_subquery(q: &mut Query, i: usize, nullable: bool) -> Option<(JoinTree, 
         return None;
     }
     if nullable && !visible.iter().all(|e| matches!(e, Expr::Var { levels_up: 0, .. })) {
+        return None;
+    }
+    // An outer join's condition cannot look at what is outside of that join, so what looks beside itself stays whole
+    // below an outer join, and what does so in the condition of an outer join of its own.
+    if looks_beside(query) && (outer || query.from.iter().any(|f| outer_looks_up(query, f, false)))
+    {
         return None;
     }
     // A grouping set makes NULL of what it leaves out, so that must be a column, and no other one's too.
