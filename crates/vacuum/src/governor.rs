@@ -13,6 +13,8 @@ use std::time::Duration;
 /// The longest rest, in lengths of the work before it.
 pub const MOST_REST: f64 = 50.0;
 const LEAST_REST: f64 = 0.25;
+/// At most so many times longer does it rest after a look.
+const MOST_STEP: f64 = 3.0;
 /// Rest is due after so much work.
 const STRETCH: Duration = Duration::from_millis(2);
 const MOST_STRETCH: Duration = Duration::from_millis(20);
@@ -50,7 +52,11 @@ impl Governor {
             self.looked_at = Some(now);
             self.rest = match p99_us() {
                 None => 0.0,
-                Some(p99) if p99 > target_us => (self.rest * 1.5).clamp(LEAST_REST, MOST_REST),
+                Some(p99) if p99 > target_us => {
+                    // The further off, the larger the step.
+                    let off = p99 as f64 / target_us.max(1) as f64;
+                    (self.rest * off.clamp(1.5, MOST_STEP)).clamp(LEAST_REST, MOST_REST)
+                }
                 // Back to work more carefully than away from it.
                 Some(_) if self.rest > LEAST_REST => self.rest * 0.85,
                 Some(_) => 0.0,

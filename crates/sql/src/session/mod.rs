@@ -18,6 +18,7 @@ mod extended;
 mod portal;
 mod prepared;
 pub mod run;
+mod run_queue;
 mod simple;
 pub mod state;
 mod template;
@@ -98,6 +99,8 @@ pub struct Session {
     settings_seen: Cell<u64>,
     /// The statement is maintenance: its time is nobody's latency.
     pub(crate) unmeasured: Cell<bool>,
+    /// What statements waited for a processor before they began.
+    run_queue: run_queue::RunQueue,
     /// A setting has changed since the functions' view of the session was made.
     settings_changed: Cell<bool>,
     /// The query string has several statements: they are one transaction, a block of a kind.
@@ -206,6 +209,7 @@ impl Session {
             current_statement: None,
             settings_seen: Cell::new(0),
             unmeasured: Cell::new(false),
+            run_queue: run_queue::RunQueue::default(),
             settings_changed: Cell::new(false),
             in_implicit_block: false,
         })

@@ -263,6 +263,9 @@ impl Session {
 
     /// A statement begins: time, activity.
     pub(super) fn begin_statement(&mut self, text: &Arc<str>) {
+        if self.state.cluster.latency.is_wanted() {
+            self.run_queue.begin();
+        }
         let now = base::sync::now_timestamp_us();
         self.current_statement = Some(Arc::clone(text));
         self.state.statement_start_us.set(now);
@@ -308,10 +311,17 @@ impl Session {
             if matches!(self.block, Block::Explicit | Block::Failed) {
                 self.state.idle_since_us.set(now);
             }
-            if !self.unmeasured.replace(false) {
-                let [now, took] = [now, took].map(|us| u64::try_from(us).unwrap_or(0));
-                let shard = usize::try_from(self.state.backend.pid).unwrap_or(0);
-                self.state.cluster.latency.record(shard, now, took);
+            let latency = &self.state.cluster.latency;
+            let measured = !self.unmeasured.replace(false);
+            if latency.is_wanted() {
+                let waited = self.run_queue.end();
+                if measured {
+                    let [now, took] = [now, took].map(|us| u64::try_from(us).unwrap_or(0));
+                    let shard = usize::try_from(self.state.backend.pid).unwrap_or(0);
+                    latency.record(shard, now, took + waited);
+                }
+            } else {
+                self.run_queue.close();
             }
         }
         activity.state_change = now;
