@@ -456,3 +456,37 @@ fn sizes_do_not_count_what_is_cut_off() {
     assert_eq!(int(&mut s, of_database), now);
     s.close();
 }
+
+#[test]
+fn heap_workers_come_where_the_settings_let_them() {
+    let (_folder, cluster) = cluster();
+    let mut s = connect(&cluster);
+    run(&mut s, "CREATE TABLE t (a int PRIMARY KEY, b text)");
+    run(&mut s, "INSERT INTO t SELECT i, repeat('x', 200) FROM generate_series(1, 3000) i");
+    let launched = |s: &mut Session, options: &str| {
+        run(
+            s,
+            "DELETE FROM t WHERE a % 2 = 1; INSERT INTO t SELECT i, '' FROM generate_series(1, 3000, 2) i",
+        );
+        let mut told = Last::default();
+        s.simple_query(&format!("VACUUM (VERBOSE{options}) t"), &mut told).unwrap();
+        let line = |m: &String| m.starts_with("INFO: launched") && m.contains("for heap scanning");
+        told.1.iter().find(|m| line(m)).cloned()
+    };
+    // A small table; a limit of 0; none asked for.
+    assert_eq!(launched(&mut s, ", PARALLEL 2"), None);
+    run(&mut s, "SET min_parallel_table_scan_size = 0");
+    assert_eq!(launched(&mut s, ", PARALLEL 0"), None);
+    run(&mut s, "SET max_parallel_maintenance_workers = 0");
+    assert_eq!(launched(&mut s, ", PARALLEL 2"), None);
+    run(&mut s, "RESET max_parallel_maintenance_workers");
+    let cores = vacuum::options::cores();
+    for options in ["", ", PARALLEL 1"] {
+        let expected = (cores > 1).then(|| "(planned: 1)");
+        let said = launched(&mut s, options);
+        // Without PARALLEL the table's size says how many.
+        let said = said.filter(|m| options.is_empty() || m.ends_with("(planned: 1)"));
+        assert_eq!(said.is_some(), expected.is_some(), "{options}: {said:?}");
+    }
+    s.close();
+}
