@@ -301,8 +301,14 @@ impl Part<'_, '_> {
         let tree = self.pass.tree;
         let mut stream = ReadStream::new(&tree.rel, Fork::Main, strategy, blocks.map(BlockNumber));
         let mut walk = || {
-            while let Some(pinned) = stream.next() {
+            let mut ahead = stream.next();
+            while let Some(pinned) = ahead {
                 let pinned = pinned?;
+                // Memory is busy with the next page while we are with this one.
+                ahead = stream.next();
+                if let Some(Ok(next)) = &ahead {
+                    next.prefetch();
+                }
                 control.point(pinned.block().0, end)?;
                 self.block(pinned, end, stream.strategy())?;
             }

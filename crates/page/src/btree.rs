@@ -66,6 +66,15 @@ pub const LP_NORMAL: u32 = 1;
 /// Line pointer whose entry is known dead.
 pub const LP_DEAD: u32 = 3;
 
+/// In an entry's first word: it is a posting list.
+const POSTING_WORD: u64 = (tuple::POSTING as u64) << 48;
+
+/// The address in an entry's first word, as block << 16 | line pointer.
+#[inline]
+fn packed(word: u64) -> u64 {
+    (word << 16 & 0xFFFF_FFFF_0000) | (word >> 32 & 0xFFFF)
+}
+
 #[inline]
 fn u16_at(b: &Bytes, at: usize) -> u16 {
     u16::from_le_bytes([b[at], b[at + 1]])
@@ -217,20 +226,35 @@ impl<'a> PageRef<'a> {
         let (first, count) = (usize::from(self.first_data()), usize::from(self.count()));
         let pointers = &self.0[HEADER..HEADER + count * 4];
         let pointers = pointers.get((first - 1) * 4..).unwrap_or_default().as_chunks::<4>().0;
-        out.reserve(pointers.len());
+        // As if there were no lists, without a branch; most often there are none.
+        let begin = out.len();
+        out.resize(begin + pointers.len(), 0);
+        let mut seen = 0;
+        for (place, lp) in out[begin..].iter_mut().zip(pointers) {
+            let word = self.first_word(*lp);
+            seen |= word;
+            *place = packed(word);
+        }
+        if seen & POSTING_WORD == 0 {
+            return;
+        }
+        out.truncate(begin);
         for (i, lp) in pointers.iter().enumerate() {
-            let start = (u32::from_le_bytes(*lp) & 0x7FFF) as usize;
-            let word = self.0.get(start..).and_then(|b| b.first_chunk::<8>());
-            let word = word.map_or(0, |b| u64::from_le_bytes(*b));
-            // Block, line pointer, and the word that says posting list.
-            if (word >> 48) & u64::from(tuple::POSTING) == 0 {
-                out.push((word << 16 & 0xFFFF_FFFF_0000) | (word >> 32 & 0xFFFF));
+            let word = self.first_word(*lp);
+            if word & POSTING_WORD == 0 {
+                out.push(packed(word));
             } else {
-                let (offset, begin) = ((first + i) as u16, out.len() as u16);
+                let (offset, from) = ((first + i) as u16, out.len() as u16);
                 self.item(offset).packed_tids(out);
-                lists.push([offset, begin, out.len() as u16]);
+                lists.push([offset, from, out.len() as u16]);
             }
         }
+    }
+    /// An entry's first eight bytes: address and info.
+    #[inline]
+    fn first_word(self, line_pointer: [u8; 4]) -> u64 {
+        let start = ((u32::from_le_bytes(line_pointer) & 0x7FFF) as usize).min(SIZE - 8);
+        self.0[start..].first_chunk().map_or(0, |b| u64::from_le_bytes(*b))
     }
     /// The high key, if there is one.
     #[inline]

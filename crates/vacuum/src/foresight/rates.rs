@@ -54,7 +54,7 @@ const NAMES: [&str; COUNT] = [
     "vacuum",
 ];
 /// Measured on the machine that Ebb is developed on (two cores of an EPYC): a beginning, no more.
-const BEGINNING_US: [f64; COUNT] = [1.2, 0.6, 0.8, 0.3, 1.5, 2.0, 0.02, 0.08, 500.0];
+const BEGINNING_US: [f64; COUNT] = [1.2, 0.6, 0.8, 0.3, 1.5, 1.0, 0.02, 0.05, 500.0];
 
 /// Microseconds for one of each kind of work.
 #[derive(Clone, PartialEq, Debug)]
