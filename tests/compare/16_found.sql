@@ -73,3 +73,4 @@ SELECT count(*), count(a0) FROM t x1 JOIN LATERAL (SELECT x4.id FROM t x3 FULL J
 SELECT count(*), count(b.id) FROM t x1 JOIN t a ON true LEFT JOIN LATERAL (SELECT y.id FROM t y WHERE y.id = x1.id) b ON b.id = a.id;
 SELECT count(*), count(b.id) FROM t x1, LATERAL (SELECT a.id FROM t a LEFT JOIN LATERAL (SELECT y.id FROM t y WHERE y.id = x1.id) b ON b.id = a.id) b;
 SELECT count(*), count(b.x) FROM t x1 LEFT JOIN LATERAL (SELECT x1.id + y.id FROM t y WHERE y.id > x1.id) b(x) ON b.x < 5;
+SELECT pg_catalog."timestamp"('infinity'::timestamp, 7);

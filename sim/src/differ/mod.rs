@@ -489,3 +489,70 @@ fn shape(sql: &str) -> String {
 pub fn tables(seed: u64) -> Vec<String> {
     schema::make(&mut Choices::new(seed)).statements
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_generated_parses_and_can_be_played_again() {
+        let catalog = Catalog::new();
+        assert!(catalog.len() > 1000);
+        let schema = schema::make(&mut Choices::new(5));
+        for sql in &schema.statements {
+            sql::parse::parse(sql).unwrap_or_else(|e| panic!("{e:?}: {sql}"));
+        }
+        let make = |c: Choices, tables: bool| Gen {
+            c,
+            catalog: &catalog,
+            tables: if tables { &schema.tables } else { &[] },
+            literals: Vec::new(),
+            scopes: Vec::new(),
+            ctes: Vec::new(),
+            names: 0,
+            wild: false,
+            depth: 0,
+        };
+        for seed in 0..300 {
+            let (query, taken) = make(Choices::new(seed), true).whole();
+            for sql in [query.sql(), query.varied(), query.with_parameters().0] {
+                assert!(!sql.contains(['\u{1}', '\u{2}']), "{sql}");
+                sql::parse::parse(&sql).unwrap_or_else(|e| panic!("seed {seed}: {e:?}: {sql}"));
+            }
+            assert_eq!(make(Choices::replay(&taken), true).whole().0, query);
+            let (scalar, _) = make(Choices::new(seed), false).scalar();
+            let sql = scalar.sql();
+            sql::parse::parse(&sql).unwrap_or_else(|e| panic!("seed {seed}: {e:?}: {sql}"));
+            let (script, taken) = make(Choices::new(seed), true).script();
+            assert_eq!(make(Choices::replay(&taken), true).script().0, script);
+        }
+    }
+
+    #[test]
+    fn answers_differ_by_rows_types_and_states() {
+        let text = |v: &str| Some(v.as_bytes().to_vec());
+        let answer = |rows: Vec<Vec<Option<Vec<u8>>>>, ty: u32| Answer {
+            types: vec![ty],
+            rows,
+            tags: vec!["SELECT".into()],
+            ..Answer::default()
+        };
+        let (a, b) = (vec![text("1")], vec![text("2")]);
+        let left = answer(vec![a.clone(), b.clone()], 23);
+        let turned = answer(vec![b.clone(), a.clone()], 23);
+        assert_eq!(compare(&left, &turned, false, true), Verdict::Equal);
+        assert_eq!(compare(&left, &turned, true, true), Verdict::Rows);
+        assert_eq!(compare(&left, &answer(vec![a.clone(), a], 23), false, true), Verdict::Rows);
+        assert_eq!(compare(&left, &answer(vec![b], 20), true, true), Verdict::Types);
+        let zeroes = |v: &str| answer(vec![vec![text(v)]], 1700);
+        assert_eq!(compare(&zeroes("1.50"), &zeroes("1.5"), true, false), Verdict::Equal);
+        assert_eq!(compare(&zeroes("1.50"), &zeroes("1.5"), true, true), Verdict::Rows);
+        let error = |state: &str| Answer { state: state.into(), ..Answer::default() };
+        assert_eq!(compare(&error("22012"), &left, true, false), Verdict::Soft);
+        assert_eq!(compare(&error("22012"), &left, true, true), Verdict::State);
+        assert_eq!(compare(&error("42703"), &left, true, false), Verdict::State);
+        assert_eq!(compare(&error("XX000"), &left, true, false), Verdict::Broken);
+        assert_eq!(compare(&Answer::lost("gone"), &left, true, false), Verdict::Broken);
+        assert_eq!(compare(&error("0A000"), &left, true, false), Verdict::Unsupported);
+    }
+}

@@ -179,7 +179,11 @@ const TIMETZ_PLUS: FunctionBody = S(|_, a| {
 
 fn scaled(a: &[Datum]) -> Result<Datum> {
     let digits = int4(a, 1)?;
-    if digits != -1 && !(0..=6).contains(&digits) {
+    let infinite = matches!(
+        a[0],
+        Datum::Timestamp(i64::MIN | i64::MAX) | Datum::TimestampTz(i64::MIN | i64::MAX)
+    );
+    if !infinite && digits != -1 && !(0..=6).contains(&digits) {
         return Err(err!(
             INVALID_PARAMETER_VALUE,
             "timestamp({digits}) precision must be between 0 and 6"
