@@ -482,7 +482,7 @@ fn heap_workers_come_where_the_settings_let_them() {
     run(&mut s, "RESET max_parallel_maintenance_workers");
     let cores = vacuum::options::cores();
     for options in ["", ", PARALLEL 1"] {
-        let expected = (cores > 1).then(|| "(planned: 1)");
+        let expected = (cores > 1).then_some("(planned: 1)");
         let said = launched(&mut s, options);
         // Without PARALLEL the table's size says how many.
         let said = said.filter(|m| options.is_empty() || m.ends_with("(planned: 1)"));
