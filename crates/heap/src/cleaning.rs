@@ -81,31 +81,62 @@ impl Planned {
     }
 
     /// The line pointers that index entries may lead to and that go, ascending, each with what its keys are made of (`None`: not to be
-    /// had). `page` is as it was when the plan was made.
-    pub fn roots<'a>(
-        &'a self,
-        page: &'a Page,
-    ) -> impl Iterator<Item = (OffsetNumber, Option<KeySource<'a>>)> {
-        let mut planned = self.plan.dead.iter().zip(&self.plan.kept).peekable();
-        self.found.dead_items.iter().map(move |&root| {
-            let source = match planned.next_if(|(o, _)| **o == root) {
-                Some((_, kept)) => KeySource::of_tuple(&page.tuple(kept.from), kept.size),
-                None => KeySource::of_stub(page.item(root)),
+    /// had). `page` is as it was when the plan was made. Ends, with false, when `f` says so.
+    ///
+    /// # Errors
+    /// Those of `f`.
+    #[inline]
+    pub fn roots(
+        &self,
+        page: &Page,
+        mut f: impl FnMut(OffsetNumber, Option<&KeySource<'_>>) -> Result<bool>,
+    ) -> Result<bool> {
+        let mut n = 0;
+        for &root in &self.found.dead_items {
+            let goes_on = if self.plan.dead.get(n) == Some(&root) {
+                let kept = self.plan.kept[n];
+                n += 1;
+                f(root, KeySource::of_tuple(&page.tuple(kept.from), kept.size).as_ref())?
+            } else {
+                f(root, KeySource::of_stub(page.item(root)).as_ref())?
             };
-            (root, source)
-        })
+            if !goes_on {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// A plan that frees all that it may.
+    pub(crate) fn in_one_visit(
+        plan: &PrunePlan,
+        found: &PageFindings,
+        page: &Page,
+        map_bits: Option<u8>,
+    ) -> Option<PrunePlan> {
+        let mut planned = Planned { plan: plan.clone(), found: found.clone(), lsn: None };
+        if !planned.can_wait() {
+            return None;
+        }
+        planned.free(page, &found.dead_items, map_bits);
+        Some(planned.plan)
     }
 
     /// Frees what is in `cleaned` and dead.
     fn free(&mut self, page: &Page, cleaned: &[OffsetNumber], map_bits: Option<u8>) {
         let (plan, found) = (&mut self.plan, &mut self.found);
         debug_assert!(cleaned.is_sorted() && found.dead_items.is_sorted());
+        let before = plan.unused.len();
+        if found.dead_items == cleaned {
+            plan.unused.append(&mut found.dead_items);
+            plan.dead.clear();
+            plan.kept.clear();
+        }
         let mut list = cleaned.iter().peekable();
         let mut goes = |root: &OffsetNumber| {
             while list.next_if(|c| *c < root).is_some() {}
             list.next_if_eq(&root).is_some()
         };
-        let before = plan.unused.len();
         found.dead_items.retain(|root| {
             let goes = goes(root);
             if goes {
@@ -116,12 +147,10 @@ impl Planned {
         if plan.unused.len() > before {
             plan.frees_roots = true;
             let gone = &plan.unused[before..];
-            let keeps: Vec<bool> =
-                plan.dead.iter().map(|o| gone.binary_search(o).is_err()).collect();
-            let mut each = keeps.iter();
-            plan.kept.retain(|_| each.next().copied().unwrap_or(true));
-            let mut each = keeps.iter();
-            plan.dead.retain(|_| each.next().copied().unwrap_or(true));
+            let stays = |o: &OffsetNumber| gone.binary_search(o).is_err();
+            let mut each = plan.dead.iter();
+            plan.kept.retain(|_| each.next().is_none_or(stays));
+            plan.dead.retain(stays);
             if before > 0 {
                 plan.unused.sort_unstable();
             }

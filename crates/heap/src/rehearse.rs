@@ -5,6 +5,7 @@
 //! Nothing that others see changes (hint bits aside, as with any look at a page). Plans, changes and records are made by the
 //! functions that the vacuum itself uses.
 
+use crate::cleaning::Planned;
 use crate::heap::Heap;
 use crate::prune::{PageFindings, PruneOptions, PrunePlan, apply_prune, plan_reap};
 use crate::record;
@@ -23,6 +24,8 @@ pub struct Rehearsal {
     pub prune: Option<RecordCost>,
     /// The second pass's record.
     pub reap: Option<RecordCost>,
+    /// The record instead of both, if the page's index entries go in between; `None`: it has to be both.
+    pub clean: Option<RecordCost>,
     /// The page becomes all-visible, or all-frozen, that is not now.
     pub map_changes: bool,
     /// Line pointers that index entries may lead to, before.
@@ -49,6 +52,11 @@ impl Heap {
         let mut out = Rehearsal { roots: roots(page), ..Rehearsal::default() };
         out.map_changes = plan.visibility != 0;
         let mut copy = Page::from_bytes(page.bytes());
+        if reap && let Some(plan) = Planned::in_one_visit(&plan, &findings, page, options.map_bits)
+        {
+            out.clean = self.perform(&mut copy, block, &plan);
+            copy = Page::from_bytes(page.bytes());
+        }
         out.prune = self.perform(&mut copy, block, &plan);
         if reap && !findings.dead_items.is_empty() {
             let mut plan = plan_reap(&copy, &findings.dead_items, true);

@@ -3,7 +3,7 @@
 //! # Invariants
 //! - A page is pruned under its clean-up lock. If that is not to be had at once the page is only looked at, unless an aggressive vacuum must freeze there.
 //! - `oldest_unfrozen` is at most every XID left on a page that was read.
-//! - Dead line pointers are collected, never freed here, if the table has indexes.
+//! - Dead line pointers are collected, never freed here, if the table has indexes; but for pages that are cleaned in [`one_visit`](crate::one_visit).
 //! - Threads that share a table have one `HeapPass` each, of pages of their own; what each found and counted adds up ([`HeapPass::absorb`]).
 //!
 //! # Locks
@@ -13,6 +13,7 @@ use crate::dead_items::DeadItems;
 use crate::keys::KeyCollector;
 use crate::method::DeadShape;
 use crate::middle::Middle;
+use crate::one_visit::OneVisit;
 use crate::plan::{VacuumMode, VacuumPlan};
 use crate::progress::{VacuumProgress, set};
 use crate::skip::Chosen;
@@ -100,6 +101,10 @@ impl Totals {
     pub fn is_empty(&self) -> bool {
         self.items.load(Ordering::Relaxed) == 0
     }
+    /// Pages with dead items that are left for later.
+    pub fn pages(&self) -> u64 {
+        self.pages.load(Ordering::Relaxed)
+    }
     /// Shows it.
     pub fn tell(&self, progress: &VacuumProgress) {
         set(&progress.num_dead_item_ids, self.items.load(Ordering::Relaxed));
@@ -137,6 +142,8 @@ pub(crate) struct HeapPass<'a> {
     pub totals: Arc<Totals>,
     /// Of `totals`, the bytes counted for this thread: dead items', and with the keys'.
     counted: (usize, usize),
+    /// Pages cleaned with their index entries, if that can be the way.
+    pub one_visit: Option<OneVisit<'a>>,
 }
 
 impl<'a> HeapPass<'a> {
@@ -165,6 +172,7 @@ impl<'a> HeapPass<'a> {
             middle: Middle::new(plan.work_mem_bytes / 4),
             totals: Arc::default(),
             counted: (0, 0),
+            one_visit: None,
         }
     }
 
@@ -190,6 +198,7 @@ impl<'a> HeapPass<'a> {
                 middle: Middle::new(middle_bytes),
                 totals: self.totals.clone(),
                 counted: (0, 0),
+                one_visit: self.one_visit.as_ref().map(OneVisit::sibling),
             })
             .collect()
     }
@@ -201,6 +210,9 @@ impl<'a> HeapPass<'a> {
         self.dead.absorb(other.dead);
         self.keys.absorb(other.keys);
         self.middle.absorb(other.middle);
+        if let (Some(own), Some(theirs)) = (&mut self.one_visit, other.one_visit) {
+            own.absorb(theirs);
+        }
         self.counted.0 += other.counted.0;
         self.counted.1 += other.counted.1;
     }
@@ -230,11 +242,9 @@ impl<'a> HeapPass<'a> {
         std::mem::take(&mut self.dead)
     }
 
-    /// Deals with one page; true if it is all-frozen afterwards.
-    pub fn page(&mut self, chosen: Chosen, pin: &PinnedPage) -> Result<bool> {
+    /// Deals with one page, which has been counted; true if it is all-frozen afterwards.
+    pub fn page_now(&mut self, chosen: Chosen, pin: &PinnedPage) -> Result<bool> {
         let block = chosen.block;
-        self.counts.scanned_pages += 1;
-        self.counts.eagerly_scanned_pages += u32::from(chosen.eager);
         if !self.without_maps {
             self.map.pin(block, &mut self.map_pin)?;
         }
@@ -306,22 +316,37 @@ impl<'a> HeapPass<'a> {
         if guard.is_new() {
             return Ok(Done::default());
         }
-        let options = PruneOptions {
-            prune: true,
-            no_indexes: !self.has_indexes,
-            freeze: self.plan.freeze_policy(self.heap, guard, chosen.eager),
-            map_bits: (!self.without_maps).then_some(bits),
-        };
+        let options = self.prune_options(guard, chosen, bits);
         let (prune, found) =
             self.heap.prune_and_freeze(guard, &self.map_pin, &options, &self.horizon)?;
+        Ok(self.done_under_lock(guard.block(), bits, prune, found))
+    }
+
+    pub fn prune_options(&self, page: &page::Page, chosen: Chosen, bits: u8) -> PruneOptions {
+        PruneOptions {
+            prune: true,
+            no_indexes: !self.has_indexes,
+            freeze: self.plan.freeze_policy(self.heap, page, chosen.eager),
+            map_bits: (!self.without_maps).then_some(bits),
+        }
+    }
+
+    /// What became of a page that was pruned under its clean-up lock.
+    pub fn done_under_lock(
+        &mut self,
+        block: BlockNumber,
+        bits: u8,
+        prune: PruneDone,
+        found: PageFindings,
+    ) -> Done {
         let frozen = bits & ALL_FROZEN != 0 || found.all_frozen;
         let visible_before = bits & heap::visibility_map::ALL_VISIBLE != 0;
-        let again = self.middle.note(guard.block(), &found, true);
-        Ok(Done { found, prune, visible_before, frozen, again })
+        let again = self.middle.note(block, &found, true);
+        Done { found, prune, visible_before, frozen, again }
     }
 
     /// Counts, and tells the free-space map.
-    fn finish(&mut self, block: BlockNumber, free: usize, done: Done) -> Result<bool> {
+    pub fn finish(&mut self, block: BlockNumber, free: usize, done: Done) -> Result<bool> {
         let Done { found, prune, visible_before, frozen, again } = done;
         let c = &mut self.counts;
         c.removed_tuples += u64::from(prune.removed);
@@ -411,13 +436,13 @@ impl<'a> HeapPass<'a> {
 
 /// What became of a page.
 #[derive(Default)]
-struct Done {
-    found: PageFindings,
-    prune: PruneDone,
-    visible_before: bool,
-    frozen: bool,
+pub(crate) struct Done {
+    pub found: PageFindings,
+    pub prune: PruneDone,
+    pub visible_before: bool,
+    pub frozen: bool,
     /// It has to be visited again: its dead line pointers are collected then.
-    again: bool,
+    pub again: bool,
 }
 
 /// Room for an item on a page, which may never have been laid out.

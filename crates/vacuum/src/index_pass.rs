@@ -19,6 +19,7 @@
 use crate::crew;
 use crate::dead_items::DeadItems;
 use crate::keys::KeyCollector;
+use crate::one_visit::OneVisit;
 use crate::plan::{IndexMethod, VacuumPlan};
 use crate::progress::{Phase, VacuumProgress, add, set};
 use crate::throttle::Throttle;
@@ -52,14 +53,15 @@ pub trait IndexVacuum: Send + Sync {
     /// Begins to remove the entries of these keys, for so many threads.
     fn begin_retail<'k>(&'k self, keys: &'k mut RetailKeys, threads: u32) -> RetailPass<'k>;
 
-    /// Removes exactly the entries of these keys, a batch of many, and forgets them, keeping their memory. Several threads may do so
-    /// at once.
+    /// Removes the entries of these keys, those of all of `dead`, a batch of many, and forgets them, keeping their memory. Several threads
+    /// may do so at once.
     ///
     /// # Errors
     /// I/O, corruption, cancellation.
     fn retail_batch(
         &self,
         keys: &mut RetailKeys,
+        dead: &DeadItems,
         control: &mut VacuumControl<'_>,
     ) -> Result<RetailStats>;
 
@@ -109,9 +111,13 @@ impl IndexVacuum for Btree {
     fn retail_batch(
         &self,
         keys: &mut RetailKeys,
+        dead: &DeadItems,
         control: &mut VacuumControl<'_>,
     ) -> Result<RetailStats> {
-        Btree::retail_batch(self, keys, control)
+        // On a leaf with many of them they are found by their addresses.
+        let stats = Btree::retail_delete(self, keys, dead, control);
+        keys.clear();
+        stats
     }
     fn cleanup(
         &self,
@@ -272,13 +278,16 @@ pub(crate) struct IndexPass<'a> {
     pub passes: u32,
     /// The most threads that were at one.
     pub threads: u32,
+    /// Entries were removed page by page, too.
+    pub in_pieces: bool,
 }
 
 impl<'a> IndexPass<'a> {
     pub fn new(indexes: &'a [IndexTarget]) -> IndexPass<'a> {
         let n = indexes.len();
         let (stats, methods, missing) = (vec![None; n], vec![None; n], vec![0; n]);
-        IndexPass { indexes, stats, methods, missing, passes: 0, threads: 1 }
+        let in_pieces = false;
+        IndexPass { indexes, stats, methods, missing, passes: 0, threads: 1, in_pieces }
     }
 
     /// Removes the entries of all `dead` from every index.
@@ -322,25 +331,53 @@ impl<'a> IndexPass<'a> {
             add(&cx.progress.indexes_processed, 1);
         }
         for (i, outcome) in done {
-            let now = outcome.stats;
-            self.stats[i] = Some(match self.stats[i] {
-                None => now,
-                Some(before) => IndexVacuumStats {
-                    entries_removed: before.entries_removed + now.entries_removed,
-                    pages_newly_deleted: before.pages_newly_deleted + now.pages_newly_deleted,
-                    ..now
-                },
-            });
-            self.missing[i] += outcome.missing;
-            if self.methods[i] != Some(IndexMethod::Bulk) {
-                self.methods[i] = Some(outcome.method);
-            }
+            self.add(i, outcome);
         }
         self.passes += 1;
         set(&cx.progress.index_vacuum_count, u64::from(self.passes));
         set(&cx.progress.indexes_total, 0);
         set(&cx.progress.indexes_processed, 0);
         Ok(())
+    }
+
+    /// Counts what was removed page by page.
+    pub fn add_one_visit(&mut self, way: &OneVisit<'_>) -> Result<()> {
+        if way.freed == 0 {
+            return Ok(());
+        }
+        for (i, done) in way.done.iter().enumerate() {
+            let stats = IndexVacuumStats {
+                pages: self.indexes[i].index.pages()?,
+                entries_removed: done.removed,
+                entries_estimated: true,
+                pages_newly_deleted: done.pages_deleted,
+                ..IndexVacuumStats::default()
+            };
+            self.add(i, Outcome { stats, method: IndexMethod::Retail, missing: 0 });
+        }
+        self.in_pieces = true;
+        Ok(())
+    }
+
+    /// Passes over the indexes; what was done page by page is one if there is no other.
+    pub fn scans(&self) -> u32 {
+        self.passes.max(u32::from(self.in_pieces))
+    }
+
+    fn add(&mut self, i: usize, outcome: Outcome) {
+        let now = outcome.stats;
+        self.stats[i] = Some(match self.stats[i] {
+            None => now,
+            Some(before) => IndexVacuumStats {
+                entries_removed: before.entries_removed + now.entries_removed,
+                pages_newly_deleted: before.pages_newly_deleted + now.pages_newly_deleted,
+                ..now
+            },
+        });
+        self.missing[i] += outcome.missing;
+        if self.methods[i] != Some(IndexMethod::Bulk) {
+            self.methods[i] = Some(outcome.method);
+        }
     }
 
     /// Lets every index end the vacuum.

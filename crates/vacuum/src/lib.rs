@@ -6,7 +6,7 @@
 //!
 //! # Layout
 //! [`options`]: what the statement and the settings say. [`plan`](mod@plan): cut-offs, mode, ring, method per index. `run`: the order of the
-//! phases. `skip`: which pages are read. `scan`: the first pass, by one thread or several (`crew`); `heap_pass`: what it does to a page. [`dead_items`]: what it found. [`index_pass`]: entries that lead there.
+//! phases. `skip`: which pages are read. `scan`: the first pass, by one thread or several (`crew`); `heap_pass`: what it does to a page; `one_visit`: pages whose index entries go at once. [`dead_items`]: what it found. [`index_pass`]: entries that lead there.
 //! [`foresight`]: what it will come to. `reap`: the second pass. `small`: tables that end without pages. [`truncate`]: the empty end. [`throttle`]: the cost delay and the
 //! latency target, by [`governor`].
 //! [`progress`], [`report`] and [`usage`]: what others see.
@@ -18,6 +18,7 @@
 //!
 //! # Locks
 //! The caller holds SHARE UPDATE EXCLUSIVE on the table. One page is latched at a time; the clean-up lock for pruning, the write lock for reaping.
+//! Index pages are latched with heap pages pinned, never latched.
 //!
 //! # Differs from PostgreSQL
 //! No MultiXacts. The free-space map needs no vacuum of its own. An index may be cleaned by its dead entries' keys (`method`).
@@ -29,9 +30,11 @@ pub mod foresight;
 pub mod governor;
 mod heap_pass;
 pub mod index_pass;
+mod key_maker;
 mod keys;
 pub mod method;
 mod middle;
+mod one_visit;
 pub mod options;
 pub mod plan;
 pub mod progress;

@@ -23,6 +23,11 @@ const KEY_SORT_US: f64 = 0.002;
 const KEY_SORT_BYTE_US: f64 = 0.0002;
 const KEY_FIND_US: f64 = 0.2;
 const LEAF_US: f64 = 1.3;
+/// A page's second visit; a key kept and cut away again.
+const SECOND_VISIT_US: f64 = 1.2;
+const KEPT_KEY_US: f64 = 0.02;
+/// The order that keys must come in to be looked up batch by batch, from 0 to 1.
+const IN_ORDER: f64 = 0.9;
 /// A page that is not cached, read in order and read alone.
 const SEQUENTIAL_READ_US: f64 = 8.0;
 const RANDOM_READ_US: f64 = 40.0;
@@ -51,6 +56,13 @@ pub struct DeadShape {
     pub pages: f64,
 }
 
+impl DeadShape {
+    /// What freeing their line pointers costs in a visit and a record of its own, and what keeping their keys until then does, in microseconds.
+    pub fn second_visit_us(&self) -> f64 {
+        self.pages * SECOND_VISIT_US + self.items * KEPT_KEY_US
+    }
+}
+
 impl IndexShape {
     /// Of `target`, an index of a table of so many pages and rows.
     ///
@@ -67,6 +79,11 @@ impl IndexShape {
             heap_pages: f64::from(heap_pages),
             correlation: known.unwrap_or(0.0).abs().min(1.0),
         })
+    }
+
+    /// With keys in this order.
+    pub fn with_order(self, correlation: f64) -> IndexShape {
+        IndexShape { correlation, ..self }
     }
 
     /// On how many leaves the entries of the dead lie.
@@ -102,6 +119,13 @@ impl IndexShape {
         dead.items * (key + sort) + leaves * (LEAF_US + self.missed() * RANDOM_READ_US)
     }
 
+    /// Is looking the dead up while the heap is read, batch by batch, worth while: do the keys come in the table's order, and does it cost
+    /// less than reading the index, one of so many, and visiting the pages once more?
+    pub fn in_one_visit(&self, dead: &DeadShape, indexes: usize) -> bool {
+        let second_visit = dead.second_visit_us() / indexes.max(1) as f64;
+        self.correlation >= IN_ORDER && self.retail_us(dead) < self.bulk_us() + second_visit
+    }
+
     /// The cheaper method.
     pub fn method(&self, dead: &DeadShape) -> IndexMethod {
         if self.retail_us(dead) < self.bulk_us() { IndexMethod::Retail } else { IndexMethod::Bulk }
@@ -134,6 +158,17 @@ mod tests {
         assert_eq!(shape(1.0, 1.0).method(&near(2_750_000.0)), IndexMethod::Bulk);
         // Scattered over nearly all leaves, cold: reading in order is cheaper.
         assert_eq!(shape(0.0, 0.0).method(&near(50_000.0)), IndexMethod::Bulk);
+    }
+
+    #[test]
+    fn keys_in_order_are_looked_up_page_by_page() {
+        let in_one_visit = |correlation: f64, dead: f64, indexes| {
+            let dead = DeadShape { items: dead, pages: dead / 61.0 };
+            shape(correlation, 1.0).in_one_visit(&dead, indexes)
+        };
+        assert!([5e4, 2.5e5, 2.75e6].iter().all(|dead| in_one_visit(1.0, *dead, 1)));
+        assert!(in_one_visit(1.0, 2.5e5, 2) && !in_one_visit(1.0, 2.75e6, 8));
+        assert!(!in_one_visit(0.5, 5e4, 1));
     }
 
     #[test]

@@ -109,6 +109,8 @@ pub struct VacuumPlan {
     pub work_mem_bytes: usize,
     /// Whether index passes may be left out.
     pub index_cleanup: IndexCleanup,
+    /// Pages may be cleaned in one visit, their index entries looked up in between, if it turns out that this costs less.
+    pub one_visit: bool,
     /// Try to cut off the empty end.
     pub truncate: bool,
     /// Believe the visibility map.
@@ -191,6 +193,7 @@ pub fn plan(
         ring_kb: options.buffer_usage_limit_kb.unwrap_or(settings.buffer_usage_limit_kb),
         work_mem_bytes: settings.work_mem_bytes,
         index_cleanup: options.index_cleanup,
+        one_visit: true,
         truncate: options.truncate,
         use_map: !options.disable_page_skipping,
         pages,

@@ -8,6 +8,7 @@ use crate::crew::side_by_side;
 use crate::heap_pass::{self, HeapPass};
 use crate::index_pass::{IndexPass, IndexTarget, PassContext};
 use crate::keys::KeyCollector;
+use crate::one_visit::OneVisit;
 use crate::options::IndexCleanup;
 use crate::plan::{VacuumMode, VacuumPlan};
 use crate::progress::{Phase, VacuumProgress, set};
@@ -154,6 +155,11 @@ pub fn run(
         reaped: 0,
     };
     run.pass.will_reap = has_indexes && !off;
+    if run.pass.will_reap && plan.one_visit {
+        let pages = target.heap.len_blocks()?.0;
+        run.pass.one_visit =
+            OneVisit::new(target.heap, &target.indexes, pages, target.facts.reltuples)?;
+    }
     if off {
         run.bypass = IndexBypass::Bypassed;
     }
@@ -233,6 +239,11 @@ impl<'a> Run<'a> {
             }
         }
         set(&progress.heap_blks_scanned, u64::from(pages));
+        if let Some(way) = self.pass.one_visit.take() {
+            self.reaped += way.freed;
+            self.indexes.add_one_visit(&way)?;
+            set(&progress.index_vacuum_count, u64::from(self.indexes.scans()));
+        }
         if !self.pass.middle.is_empty() && !self.failsafe {
             self.remove_middle()?;
         }
@@ -308,7 +319,7 @@ impl<'a> Run<'a> {
         let few_pages = (self.pass.dead.pages() as f64) < f64::from(pages) * 0.02;
         let small = self.pass.dead.memory_bytes() < BYPASS_MEMORY_BYTES;
         if self.plan.index_cleanup == IndexCleanup::Auto
-            && self.indexes.passes == 0
+            && self.indexes.scans() == 0
             && self.do_index_vacuum
             && few_pages
             && small
@@ -387,6 +398,9 @@ impl<'a> Run<'a> {
         self.do_index_cleanup = false;
         self.pass.will_reap = false;
         self.rings.iter_mut().for_each(|ring| *ring = Strategy::Normal);
+        if let Some(way) = &self.pass.one_visit {
+            way.close();
+        }
         self.throttle.switch_off();
         let f = &self.target.facts;
         self.context.say(
@@ -437,7 +451,7 @@ impl<'a> Run<'a> {
             for_age: self.plan.for_age,
             cutoffs: self.plan.cutoffs,
             next_xid_at_end: next,
-            index_scans: self.indexes.passes,
+            index_scans: self.indexes.scans(),
             pages_before: pages,
             pages_after: len,
             counts,

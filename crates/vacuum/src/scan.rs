@@ -223,8 +223,8 @@ impl<'a> Scan<'a> {
             if self.threads > 1 && stretch.replace(its) != Some(its) {
                 pass.keys.begin_stretch(chosen.block);
             }
-            let frozen = pass.page(chosen, &pin)?;
-            drop(pin);
+            let frozen = pass.page(chosen, pin)?;
+            pass.clean_batch(stream.strategy(), throttle, false)?;
             if chosen.eager
                 && let Some(n) = self.stretches.lock().chooser.eager.result(frozen)
             {
@@ -242,6 +242,7 @@ impl<'a> Scan<'a> {
                 self.stop.store(true, Ordering::SeqCst);
             }
         }
+        pass.clean_batch(stream.strategy(), throttle, true)?;
         tell(&mut passed, pass, throttle);
         hand.borrow_mut().failed.take().map_or(Ok(()), Err)
     }

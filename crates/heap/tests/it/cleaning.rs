@@ -47,7 +47,7 @@ impl<'a> Visit<'a> {
         let options = options(w, &mut map, block, &horizon);
         let planned = w.heap.plan(&guard, block, &options, &horizon).unwrap();
         let desc = TupleDesc::new(vec![PhysicalAttr::new(8, 8)]);
-        let key = |source: page::tuple::KeySource<'_>| {
+        let key = |source: &page::tuple::KeySource<'_>| {
             let mut out = [None];
             source.deform(&desc, &mut out).unwrap();
             match out {
@@ -58,7 +58,12 @@ impl<'a> Visit<'a> {
                 other => panic!("{other:?}"),
             }
         };
-        let roots = planned.roots(&guard).map(|(o, s)| (o, s.map(key))).collect();
+        let mut roots = Vec::new();
+        let all = planned.roots(&guard, |o, s| {
+            roots.push((o, s.map(key)));
+            Ok(true)
+        });
+        assert!(all.unwrap());
         drop(guard);
         Visit { w, pin, map, horizon, planned, roots }
     }

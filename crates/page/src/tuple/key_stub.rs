@@ -82,11 +82,13 @@ pub struct KeySource<'a> {
 
 impl<'a> KeySource<'a> {
     /// A dead line pointer's bytes; `None` if it keeps nothing.
+    #[inline]
     pub fn of_stub(stub: &'a [u8]) -> Option<KeySource<'a>> {
         let (natts, nulls, data) = parts(stub)?;
         Some(KeySource { natts, nulls, data })
     }
     /// What a line pointer would keep of `tuple`; `None` if that is nothing.
+    #[inline]
     pub fn of_tuple(tuple: &TupleView<'a>, size: StubSize) -> Option<KeySource<'a>> {
         let natts = usize::from(size.natts);
         let data = tuple.bytes.get(tuple.hoff()..tuple.hoff() + usize::from(size.len))?;
@@ -145,6 +147,7 @@ pub fn verify_stub(stub: &[u8]) -> bool {
     parts(stub).is_some_and(|(natts, _, data)| natts > 0 && data.len() <= MAX_STUB_DATA)
 }
 
+#[inline]
 fn parts(stub: &[u8]) -> Option<(usize, Option<&[u8]>, &[u8])> {
     let (head, rest) = stub.split_first_chunk::<2>()?;
     let head = u16::from_le_bytes(*head);

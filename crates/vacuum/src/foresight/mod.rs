@@ -160,6 +160,19 @@ pub fn foresee(
     if out.bypass {
         out.take_back_reap(&sample, chosen.len());
     }
+    let one_visit = vacuums_indexes && plan.one_visit && {
+        let dead = DeadShape { items: out.dead_items.0, pages: out.dead_items.1 };
+        let n = target.indexes.len();
+        let mut all = plan.methods.iter().all(|m| *m == IndexMethod::Retail);
+        for index in &target.indexes {
+            let shape = IndexShape::of(index, plan.pages, target.facts.reltuples)?;
+            all &= shape.in_one_visit(&dead, n);
+        }
+        all
+    };
+    if one_visit {
+        out.in_one_visit(&sample, chosen.len());
+    }
     let mut index_sizes = Vec::new();
     let density = DeadDensity::new(&chosen, &sample);
     let per_index = budget.indexes / u32::try_from(target.indexes.len().max(1)).unwrap_or(1);
@@ -177,7 +190,13 @@ pub fn foresee(
             let shape = IndexShape::of(index, plan.pages, target.facts.reltuples)?;
             let dead = DeadShape { items: out.dead_items.0, pages: out.dead_items.1 };
             let looked_up = plan.methods.get(i) == Some(&IndexMethod::Retail);
-            let method = if looked_up { shape.method(&dead) } else { IndexMethod::Bulk };
+            let method = if one_visit {
+                IndexMethod::Retail
+            } else if looked_up {
+                shape.method(&dead)
+            } else {
+                IndexMethod::Bulk
+            };
             found.method = Some(method);
             let keys = if method == IndexMethod::Retail { dead.items as u32 } else { u32::MAX };
             index_sizes.push(pages.min(keys));
@@ -298,6 +317,19 @@ impl Foresight {
         self.wal_records += factor;
         self.wal_images += factor * cost.images as f64;
         self.wal_bytes += factor * cost.bytes as f64;
+    }
+
+    /// Pages will be cleaned with their index entries, where they can be.
+    fn in_one_visit(&mut self, sample: &HeapSample, chosen: usize) {
+        let factor = sample.factor(chosen);
+        for done in sample.pages.iter().map(|p| &p.rehearsal) {
+            let Some(clean) = done.clean else { continue };
+            for cost in [done.prune, done.reap].into_iter().flatten() {
+                self.add_record(-factor, cost);
+            }
+            self.add_record(factor, clean);
+            self.work.reaped_pages -= factor * f64::from(u8::from(done.reap.is_some()));
+        }
     }
 
     /// Index passes will be left out, and the second pass with them.

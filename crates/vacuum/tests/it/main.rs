@@ -4,6 +4,7 @@ mod autovacuum;
 mod crash;
 mod freeze;
 mod middle;
+mod one_visit;
 mod passes;
 mod random;
 mod report;

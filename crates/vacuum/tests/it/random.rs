@@ -394,6 +394,7 @@ impl Test {
         self.w.settings.work_mem_bytes =
             if self.rng.random_bool(0.3) { self.little_memory } else { 64 << 20 };
         self.w.settings.freeze.min_age = [0, 30, 50_000_000][self.rng.random_range(0..3)];
+        self.w.two_visits = self.rng.random_bool(0.3);
         let report = self.w.vacuum(&options);
         self.counts[2] += report.counts.removed_tuples as u32;
         self.nothing_left(&options, &report);
@@ -669,7 +670,7 @@ fn random_work_and_a_crash() {
         t.w.settings.work_mem_bytes = t.little_memory;
         let wal = &t.w.ctx.wal;
         wal.flush(wal.insert_lsn()).unwrap();
-        disk.crash_at(t.rng.random_range(0..8));
+        disk.crash_at(t.rng.random_range(0..4));
         crashed += u32::from(t.w.vacuum_unchecked(&options).is_err());
         let after: Arc<dyn Disk> = disk.after_crash(seed);
         let again = World::recover(after, indexes, 512);

@@ -47,7 +47,7 @@ fn verbose_word_for_word() {
         "WAL usage: ",
         "system usage: CPU: user: ",
         // Ours, after PostgreSQL's lines.
-        "index \"t_key\" method: bulk, 667 entries removed",
+        "index \"t_key\" method: retail, 667 entries removed",
     ]) {
         assert!(line.starts_with(begin), "{line}");
     }

@@ -1,6 +1,9 @@
 use base::sync::Arc;
 use base::{BlockNumber, Fork, Oid, RelationId, Result, Tid};
-use btree::{Btree, Context, FastCompare, KeyColumn, KeySchema, UniqueCheck, Value};
+use btree::{
+    Btree, BulkPass, Context, FastCompare, IndexVacuumStats, KeyColumn, KeySchema, LeafRehearsal,
+    RetailKeys, RetailPass, RetailStats, UniqueCheck, VacuumControl, Value,
+};
 use buffer::{BufferPool, Persistence, PoolConfig, RelationHandle};
 use disk::Disk;
 use disk::sim::SimDisk;
@@ -16,8 +19,9 @@ use txn::{
     TransactionManager, TxnConfig, Wait,
 };
 use vacuum::{
-    IndexKeys, IndexTarget, Message, ProgressList, TableFacts, ThrottleSettings, Trigger,
-    VacuumContext, VacuumHost, VacuumOptions, VacuumReport, VacuumSettings, VacuumTarget,
+    DeadItems, IndexKeys, IndexTarget, IndexVacuum, Message, ProgressList, TableFacts,
+    ThrottleSettings, Trigger, VacuumContext, VacuumHost, VacuumOptions, VacuumReport,
+    VacuumSettings, VacuumTarget,
 };
 use wal::{Reader, ResourceManager, Wal, WalConfig};
 
@@ -36,6 +40,66 @@ pub struct World {
     pub vacuuming: Mutex<Option<Arc<Backend>>>,
     /// The indexes may be cleaned by their keys.
     pub plain: bool,
+    /// Called when an index has lost the entries of a batch of pages that are being cleaned in one visit, with the index's number.
+    pub between: Between,
+    /// No page is cleaned in one visit.
+    pub two_visits: bool,
+    pub disk: Arc<dyn Disk>,
+}
+
+pub type Between = Arc<Mutex<Option<Box<dyn FnMut(usize) -> Result<()> + Send>>>>;
+
+/// An index that calls `between`.
+struct Watched(usize, Arc<Btree>, Between);
+
+impl IndexVacuum for Watched {
+    fn begin_bulk(&self, threads: u32) -> Result<BulkPass<'_>> {
+        IndexVacuum::begin_bulk(&*self.1, threads)
+    }
+    fn add_retail_key(&self, keys: &mut RetailKeys, values: &[Value<'_>], tid: Tid) -> Result<()> {
+        IndexVacuum::add_retail_key(&*self.1, keys, values, tid)
+    }
+    fn append_retail_keys(&self, keys: &mut RetailKeys, more: RetailKeys) {
+        IndexVacuum::append_retail_keys(&*self.1, keys, more);
+    }
+    fn begin_retail<'k>(&'k self, keys: &'k mut RetailKeys, threads: u32) -> RetailPass<'k> {
+        IndexVacuum::begin_retail(&*self.1, keys, threads)
+    }
+    fn retail_batch(
+        &self,
+        keys: &mut RetailKeys,
+        dead: &DeadItems,
+        control: &mut VacuumControl<'_>,
+    ) -> Result<RetailStats> {
+        let stats = IndexVacuum::retail_batch(&*self.1, keys, dead, control)?;
+        let between = self.2.lock().unwrap().take();
+        if let Some(mut between) = between {
+            let result = between(self.0);
+            *self.2.lock().unwrap() = Some(between);
+            result?;
+        }
+        Ok(stats)
+    }
+    fn cleanup(
+        &self,
+        stats: Option<IndexVacuumStats>,
+        control: &mut VacuumControl<'_>,
+    ) -> Result<IndexVacuumStats> {
+        IndexVacuum::cleanup(&*self.1, stats, control)
+    }
+    fn pages(&self) -> Result<u32> {
+        IndexVacuum::pages(&*self.1)
+    }
+    fn cached_pages(&self, pages: u32) -> f64 {
+        IndexVacuum::cached_pages(&*self.1, pages)
+    }
+    fn rehearse(
+        &self,
+        block: BlockNumber,
+        is_dead: &mut dyn FnMut(Tid) -> bool,
+    ) -> Result<Option<LeafRehearsal>> {
+        IndexVacuum::rehearse(&*self.1, block, is_dead)
+    }
 }
 
 /// Made with this persistence, or opened.
@@ -195,6 +259,9 @@ impl World {
             progress: ProgressList::default(),
             vacuuming: Mutex::new(None),
             plain: true,
+            between: Between::default(),
+            two_visits: false,
+            disk: disk.clone(),
         }
     }
 
@@ -322,7 +389,7 @@ impl World {
                 .map(|(i, tree)| IndexTarget {
                     oid: Oid(1001 + i as u32),
                     name: ["t_key", "t_value"][i].to_owned(),
-                    index: tree.clone(),
+                    index: Arc::new(Watched(i, tree.clone(), self.between.clone())),
                     keys: self.plain.then(|| IndexKeys { columns: vec![i], correlation: None }),
                 })
                 .collect(),
@@ -373,7 +440,8 @@ impl World {
             host: self,
             trigger: Trigger::Statement,
         };
-        let plan = vacuum::plan(&target, options, &self.settings)?;
+        let mut plan = vacuum::plan(&target, options, &self.settings)?;
+        plan.one_visit &= !self.two_visits;
         let report = vacuum::run(&plan, &target, &context)?;
         let row = context.progress.row();
         assert!(self.progress.rows().iter().any(|r| r.pid == backend.pid));
@@ -387,6 +455,31 @@ impl World {
             facts.relpages = report.pages_after;
         }
         Ok(report)
+    }
+
+    /// An index loses the entry of a row.
+    pub fn lose_entry(&self, index: usize, tid: Tid) {
+        let mut dead = DeadItems::new();
+        dead.add(tid.block, &[tid.offset]);
+        let mut on_page = |_, _| Ok(());
+        let mut control = VacuumControl {
+            strategy: &mut buffer::Strategy::Normal,
+            on_page: &mut on_page,
+            cancel: None,
+        };
+        self.indexes[index].bulk_delete(&dead, &mut control).unwrap();
+    }
+
+    /// The heap's records that prune pages, from `lsn` on.
+    pub fn heap_records_since(&self, lsn: base::Lsn) -> usize {
+        self.ctx.wal.flush(self.ctx.wal.insert_lsn()).unwrap();
+        let mut reader = Reader::new(self.disk.clone(), "wal", lsn, 1);
+        let mut found = 0;
+        while let Some(record) = reader.next().unwrap() {
+            let prunes = heap::record::name(record.info) == "PRUNE";
+            found += usize::from(record.rmgr == ResourceManager::Heap && prunes);
+        }
+        found
     }
 
     /// Heap, maps and indexes agree, and no XID is older than relfrozenxid.

@@ -75,7 +75,7 @@ fn workers_come_to_what_one_comes_to() {
 
 #[test]
 fn they_are_told_of_in_the_words_of_index_workers() {
-    let w = World::with(1, 4096).with_workers(1);
+    let w = World { two_visits: true, ..World::with(1, 4096).with_workers(1) };
     w.load(3000, b"x");
     w.change(|k| k % 2 == 0, None);
     w.vacuum(&VacuumOptions { index_cleanup: IndexCleanup::On, ..VacuumOptions::default() });

@@ -1,0 +1,397 @@
+//! Pages cleaned in one visit, their index entries by key in between.
+//!
+//! # Purpose
+//! Where an index's keys come in the order of the table, looking up the entries of a batch of pages costs hardly more than reading
+//! their leaves. Then a page need not be visited and logged twice: a batch of pages is planned, the entries of what is dead there are
+//! removed from every index, and the pages, still pinned, are cleaned, their line pointers free at once (`heap::cleaning`: why that is
+//! safe, whatever others do in between).
+//!
+//! # Invariants
+//! - A line pointer is freed only if every index was asked to remove its entry, and none said that there was none. What was missed stays dead
+//!   and goes the long way with the others, which has the index read whole.
+//! - Pages wait only for index clean-up that is wanted: never with INDEX_CLEANUP off or after the failsafe has struck, and with AUTO only when
+//!   so many pages have dead rows that leaving the indexes alone is no choice any more.
+//! - Once the way is closed (keys out of order, keys not to be had, too many for looking them up, an entry missed) it stays closed for all threads; what
+//!   waits then goes the long way, as if it had not waited.
+//! - What was missed is looked for again with the others, by whatever way its index is cleaned then, and is told there.
+//! - Every page that waited is counted once, when it is dealt with.
+//!
+//! # Locks
+//! The pages of a batch are pinned, none is latched, while index entries are removed. A batch takes at most an eighth of the ring.
+//! A page that somebody else has pinned meanwhile is tried again at the end; if it must be frozen that is waited for, else it is left, and
+//! counted as missed.
+//!
+//! # Crash cases
+//! `heap::cleaning`.
+
+use crate::dead_items::DeadItems;
+use crate::heap_pass::{Done, HeapPass, room};
+use crate::index_pass::IndexTarget;
+use crate::key_maker::KeyMaker;
+use crate::method::{DeadShape, IndexShape};
+use crate::options::IndexCleanup;
+use crate::plan::{VacuumMode, VacuumPlan};
+use crate::skip::Chosen;
+use crate::throttle::Throttle;
+use base::sync::Arc;
+use base::{Fork, OffsetNumber, Result, Tid};
+use btree::{RetailKeys, VacuumControl};
+use buffer::{PinnedPage, Strategy};
+use heap::{FreezePolicy, Heap, Planned, PruneOptions};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The most pages that wait together.
+const BATCH_PAGES: usize = 64;
+/// With fewer keys their order says nothing.
+const ORDER_FROM: usize = 16;
+/// AUTO leaves the indexes alone if dead rows are on a smaller share of the pages.
+const AUTO_FROM: f64 = 0.02;
+
+/// What all threads know.
+#[derive(Debug, Default)]
+struct Course {
+    closed: AtomicBool,
+    items: AtomicU64,
+    pages: AtomicU64,
+}
+
+/// What became of one index.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct IndexDone {
+    pub removed: u64,
+    pub pages_deleted: u32,
+}
+
+/// A page that waits.
+struct Waiting {
+    chosen: Chosen,
+    pin: PinnedPage,
+    planned: Planned,
+}
+
+/// One thread's batch, and what it has done.
+pub(crate) struct OneVisit<'a> {
+    maker: Arc<KeyMaker<'a>>,
+    shapes: Vec<IndexShape>,
+    course: Arc<Course>,
+    batch: Vec<Waiting>,
+    /// Each index's, of the batch.
+    keys: Vec<RetailKeys>,
+    /// The order in which each index's came.
+    orders: Vec<Option<f64>>,
+    /// Pages that were in use when they were to be cleaned, and what of them has no index entries any more.
+    postponed: Vec<(Chosen, Planned, Vec<OffsetNumber>)>,
+    /// What became of the indexes.
+    pub done: Vec<IndexDone>,
+    /// Line pointers freed.
+    pub freed: u64,
+}
+
+impl<'a> OneVisit<'a> {
+    /// `None` if it can't be the way for this table.
+    pub fn new(
+        heap: &Heap,
+        indexes: &'a [IndexTarget],
+        heap_pages: u32,
+        rows: f64,
+    ) -> Result<Option<OneVisit<'a>>> {
+        let Some(maker) = KeyMaker::new(heap, indexes) else { return Ok(None) };
+        let shapes = indexes.iter().map(|t| IndexShape::of(t, heap_pages, rows));
+        let shapes = shapes.collect::<Result<Vec<_>>>()?;
+        Ok(Some(OneVisit::with(Arc::new(maker), shapes, Arc::default())))
+    }
+
+    fn with(maker: Arc<KeyMaker<'a>>, shapes: Vec<IndexShape>, course: Arc<Course>) -> Self {
+        let n = shapes.len();
+        OneVisit {
+            maker,
+            shapes,
+            course,
+            batch: Vec::new(),
+            keys: (0..n).map(|_| RetailKeys::new()).collect(),
+            orders: vec![None; n],
+            postponed: Vec::new(),
+            done: vec![IndexDone::default(); n],
+            freed: 0,
+        }
+    }
+
+    /// For another thread of the same vacuum.
+    pub fn sibling(&self) -> OneVisit<'a> {
+        OneVisit::with(self.maker.clone(), self.shapes.clone(), self.course.clone())
+    }
+
+    /// Takes over what another thread has done.
+    pub fn absorb(&mut self, other: OneVisit<'a>) {
+        debug_assert!(other.batch.is_empty() && other.postponed.is_empty());
+        for (own, theirs) in self.done.iter_mut().zip(other.done) {
+            own.removed += theirs.removed;
+            own.pages_deleted += theirs.pages_deleted;
+        }
+        self.freed += other.freed;
+    }
+
+    /// No page waits from now on, in any thread.
+    pub fn close(&self) {
+        self.course.closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Is it the way, `dead_pages` with dead rows having been left for later so far?
+    fn is_open(&self, plan: &VacuumPlan, dead_pages: u64) -> bool {
+        if self.course.closed.load(Ordering::Relaxed) {
+            return false;
+        }
+        match plan.index_cleanup {
+            IndexCleanup::On => true,
+            IndexCleanup::Auto => dead_pages as f64 >= f64::from(plan.pages) * AUTO_FROM,
+            IndexCleanup::Off => false,
+        }
+    }
+
+    /// Are the keys of the batch to be looked up? By their order, and by what it costs beside reading the indexes.
+    fn is_worth_it(&mut self) -> bool {
+        let (items, pages) = (self.keys[0].len() as u64, self.batch.len() as u64);
+        let c = &self.course;
+        let dead = DeadShape {
+            items: (c.items.fetch_add(items, Ordering::Relaxed) + items) as f64,
+            pages: (c.pages.fetch_add(pages, Ordering::Relaxed) + pages) as f64,
+        };
+        let n = self.shapes.len();
+        self.shapes.iter().zip(&self.keys).zip(&mut self.orders).all(|((shape, keys), order)| {
+            if keys.len() >= ORDER_FROM {
+                *order = Some(keys.order());
+            }
+            // A handful of keys is looked up in whatever order.
+            shape.with_order(order.unwrap_or(1.0)).in_one_visit(&dead, n)
+        })
+    }
+}
+
+impl<'a> HeapPass<'a> {
+    /// Deals with one page, or lets it wait; true if it is all-frozen now.
+    pub fn page(&mut self, chosen: Chosen, pin: PinnedPage) -> Result<bool> {
+        self.counts.scanned_pages += 1;
+        self.counts.eagerly_scanned_pages += u32::from(chosen.eager);
+        let dead_pages = self.totals.pages();
+        match &self.one_visit {
+            Some(way)
+                if !chosen.eager && !self.without_maps && way.is_open(self.plan, dead_pages) =>
+            {
+                self.page_or_wait(chosen, pin)
+            }
+            _ => self.page_now(chosen, &pin),
+        }
+    }
+
+    fn page_or_wait(&mut self, chosen: Chosen, pin: PinnedPage) -> Result<bool> {
+        let block = chosen.block;
+        self.map.pin(block, &mut self.map_pin)?;
+        let Some(mut guard) = pin.try_cleanup() else { return self.page_now(chosen, &pin) };
+        if guard.is_new() {
+            drop(guard);
+            return self.page_now(chosen, &pin);
+        }
+        let bits = self.map.bits(block, &mut self.map_pin)?;
+        let options = self.prune_options(&guard, chosen, bits);
+        let planned = self.heap.plan(&guard, block, &options, &self.horizon)?;
+        if planned.can_wait()
+            && let Some(way) = &mut self.one_visit
+        {
+            let whole = planned.roots(&guard, |root, source| {
+                way.maker.add(&mut way.keys, source, Tid::new(block, root))
+            })?;
+            drop(guard);
+            way.batch.push(Waiting { chosen, pin, planned });
+            if !whole {
+                // The keys of this page, and with them the batch's, are not complete.
+                way.close();
+                self.the_long_way()?;
+            }
+            return Ok(false);
+        }
+        let (prune, found) =
+            self.heap.prune_as_planned(&mut guard, &self.map_pin, planned, &options);
+        let done = self.done_under_lock(block, bits, prune, found);
+        if !done.again {
+            self.keys.add(&guard, block, &done.found.dead_items)?;
+        }
+        let free = room(&guard);
+        drop(guard);
+        self.finish(block, free, done)
+    }
+
+    /// What waits is dealt with as if it had not waited.
+    fn the_long_way(&mut self) -> Result<()> {
+        let Some(way) = &mut self.one_visit else { return Ok(()) };
+        way.keys.iter_mut().for_each(RetailKeys::clear);
+        for Waiting { chosen, pin, .. } in std::mem::take(&mut way.batch) {
+            self.page_now(chosen, &pin)?;
+        }
+        Ok(())
+    }
+
+    /// Cleans the pages that wait, if they are as many as a batch may be, or in any case at the `end`: then those too that were in use.
+    pub fn clean_batch(
+        &mut self,
+        strategy: &mut Strategy,
+        throttle: &mut Throttle,
+        end: bool,
+    ) -> Result<()> {
+        let Some(way) = &mut self.one_visit else { return Ok(()) };
+        let frames = self.heap.relation().pool().config().frames;
+        let most = strategy.ring_pages().map_or(frames / 16, |pages| pages / 8);
+        let full = way.batch.len() >= most.clamp(1, BATCH_PAGES);
+        if !way.batch.is_empty() && (full || end) {
+            if way.course.closed.load(Ordering::Relaxed) || !way.is_worth_it() {
+                way.close();
+                self.the_long_way()?;
+            } else {
+                self.remove_entries_and_clean(strategy, throttle)?;
+            }
+        }
+        if end { self.clean_postponed(strategy) } else { Ok(()) }
+    }
+
+    fn remove_entries_and_clean(
+        &mut self,
+        strategy: &mut Strategy,
+        throttle: &mut Throttle,
+    ) -> Result<()> {
+        let backend = self.backend;
+        let Some(way) = &mut self.one_visit else { return Ok(()) };
+        let mut missing: Vec<Tid> = Vec::new();
+        let mut dead = DeadItems::new();
+        for Waiting { chosen, planned, .. } in &way.batch {
+            dead.add(chosen.block, &planned.findings().dead_items);
+        }
+        for ((recipe, keys), done) in way.maker.recipes.iter().zip(&mut way.keys).zip(&mut way.done)
+        {
+            let mut control = VacuumControl {
+                strategy,
+                on_page: &mut |_, _| throttle.point(backend),
+                cancel: Some(&backend.cancel),
+            };
+            let stats = recipe.target.index.retail_batch(keys, &dead, &mut control)?;
+            done.removed += stats.removed;
+            done.pages_deleted += stats.pages_deleted;
+            missing.extend(stats.missing);
+        }
+        base::stop_point!("vacuum.one_visit.entries_gone");
+        if !missing.is_empty() {
+            way.close();
+            missing.sort_unstable();
+        }
+        for Waiting { chosen, pin, planned } in std::mem::take(&mut way.batch) {
+            throttle.point(backend)?;
+            let mut cleaned = planned.findings().dead_items.clone();
+            if !missing.is_empty() {
+                let address = |o: &OffsetNumber| Tid::new(chosen.block, *o);
+                cleaned.retain(|o| missing.binary_search(&address(o)).is_err());
+            }
+            self.clean_page(chosen, &pin, planned, cleaned)?;
+        }
+        Ok(())
+    }
+
+    fn clean_page(
+        &mut self,
+        chosen: Chosen,
+        pin: &PinnedPage,
+        planned: Planned,
+        cleaned: Vec<OffsetNumber>,
+    ) -> Result<()> {
+        self.map.pin(chosen.block, &mut self.map_pin)?;
+        match pin.try_cleanup() {
+            Some(guard) => self.clean_under_lock(chosen, guard, planned, &cleaned),
+            None => {
+                if let Some(way) = &mut self.one_visit {
+                    way.postponed.push((chosen, planned, cleaned));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn clean_under_lock(
+        &mut self,
+        chosen: Chosen,
+        mut guard: buffer::WriteGuard<'_>,
+        planned: Planned,
+        cleaned: &[OffsetNumber],
+    ) -> Result<()> {
+        let block = chosen.block;
+        let bits = self.map.bits(block, &mut self.map_pin)?;
+        let options = self.prune_options(&guard, chosen, bits);
+        // Some were missed: these alone are collected. What became dead since is left to the next vacuum, as it is after any page's reap.
+        let mut missed = Vec::new();
+        if cleaned.len() < planned.findings().dead_items.len() {
+            missed.clone_from(&planned.findings().dead_items);
+            missed.retain(|o| cleaned.binary_search(o).is_err());
+        }
+        let (prune, mut found) = self.heap.clean(
+            &mut guard,
+            &self.map_pin,
+            planned,
+            cleaned,
+            &options,
+            &self.horizon,
+        )?;
+        found.dead_items.retain(|o| missed.binary_search(o).is_ok());
+        self.counts.dead_items += cleaned.len() as u64;
+        // A page with others is counted when these are collected.
+        self.counts.dead_item_pages +=
+            u32::from(!cleaned.is_empty() && found.dead_items.is_empty());
+        if let Some(way) = &mut self.one_visit {
+            way.freed += cleaned.len() as u64;
+        }
+        let done = self.done_under_lock(block, bits, prune, found);
+        if !done.again {
+            self.keys.add(&guard, block, &done.found.dead_items)?;
+        }
+        let free = room(&guard);
+        drop(guard);
+        self.finish(block, free, done).map(|_| ())
+    }
+
+    /// Those that were in use.
+    fn clean_postponed(&mut self, strategy: &mut Strategy) -> Result<()> {
+        let Some(way) = &mut self.one_visit else { return Ok(()) };
+        for (chosen, planned, cleaned) in std::mem::take(&mut way.postponed) {
+            let block = chosen.block;
+            let pin = self.heap.relation().pin(Fork::Main, block, strategy)?;
+            self.map.pin(block, &mut self.map_pin)?;
+            if let Some(guard) = pin.try_cleanup() {
+                self.clean_under_lock(chosen, guard, planned, &cleaned)?;
+                continue;
+            }
+            let guard = pin.read();
+            let look = PruneOptions {
+                prune: false,
+                no_indexes: false,
+                freeze: FreezePolicy::never(self.horizon.oldest_xmin),
+                map_bits: None,
+            };
+            let (_, mut found) = self.heap.examine(&guard, block, &look, &self.horizon)?;
+            let too_old = found.oldest_unfrozen.is_normal()
+                && found.oldest_unfrozen < self.plan.cutoffs.freeze_limit;
+            if self.plan.mode == VacuumMode::Aggressive && too_old {
+                drop(guard);
+                let guard = pin.cleanup_or_cancel(Some(&self.backend.cancel))?;
+                self.clean_under_lock(chosen, guard, planned, &cleaned)?;
+                continue;
+            }
+            let missed = planned.findings().removed_tuples;
+            self.counts.missed_dead_tuples += u64::from(missed);
+            self.counts.missed_dead_pages += u32::from(missed > 0);
+            found.recently_dead_tuples = found.recently_dead_tuples.saturating_sub(missed);
+            // What has no entries any more is nothing for the passes over the indexes.
+            found.dead_items.clear();
+            found.leads_on |= planned.findings().leads_on;
+            self.middle.note(block, &found, false);
+            let free = room(&guard);
+            drop(guard);
+            self.finish(block, free, Done { found, ..Done::default() })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,261 @@
+//! Pages cleaned in one visit, and what happens to them between the removal of their index entries and their own turn.
+
+use crate::support::World;
+use base::{BlockNumber, Error, Fork, OffsetNumber, Result, SqlState};
+use buffer::{PinnedPage, Strategy};
+use std::sync::{Arc, Mutex};
+use txn::{CommitExtras, Wait};
+use vacuum::{IndexCleanup, IndexMethod, VacuumOptions, VacuumReport};
+
+const ON: VacuumOptions = VacuumOptions {
+    freeze: false,
+    disable_page_skipping: false,
+    index_cleanup: IndexCleanup::On,
+    truncate: true,
+    parallel: None,
+    buffer_usage_limit_kb: None,
+    for_age: false,
+};
+const OFF: VacuumOptions = VacuumOptions { index_cleanup: IndexCleanup::Off, ..ON };
+const VALUE: &[u8] = b"some value that takes a little room";
+
+fn methods(r: &VacuumReport) -> Vec<IndexMethod> {
+    r.indexes.iter().filter_map(|i| i.method).collect()
+}
+
+fn loaded(rows: i32) -> World {
+    with_indexes(2, rows)
+}
+
+fn with_indexes(indexes: usize, rows: i32) -> World {
+    let w = World::with(indexes, 4096);
+    w.load(rows, VALUE);
+    w.vacuum(&ON);
+    w
+}
+
+/// Dead line pointers, and tuples.
+fn left(w: &World) -> (usize, usize) {
+    let mut found = (0, 0);
+    for n in 0..w.heap.len_blocks().unwrap().0 {
+        let pin = w.heap.relation().pin(Fork::Main, BlockNumber(n), &mut Strategy::Normal).unwrap();
+        let page = pin.read();
+        found.0 += page.offsets().filter(|o| page.item_id(*o).is_dead()).count();
+        found.1 += page.offsets().filter(|o| page.item_id(*o).is_normal()).count();
+    }
+    found
+}
+
+#[test]
+fn a_page_has_one_record() {
+    let w = with_indexes(1, 10_000);
+    w.change(|k| (2000..6000).contains(&k), None);
+    let lsn = w.ctx.wal.insert_lsn();
+    let r = w.vacuum(&ON);
+    assert_eq!((r.index_scans, r.counts.removed_tuples, r.dead_items_removed), (1, 4000, 4000));
+    assert_eq!((r.counts.dead_items, r.counts.missed_dead_pages), (4000, 0));
+    assert_eq!(methods(&r), [IndexMethod::Retail]);
+    assert_eq!((r.indexes[0].stats.entries_removed, r.indexes[0].missing), (4000, 0));
+    let heap = w.heap_records_since(lsn);
+    assert_eq!(heap, r.counts.dead_item_pages as usize);
+    assert_eq!(left(&w), (0, 6000));
+    let r = w.vacuum(&ON);
+    assert!(r.counts.scanned_pages <= 1 && r.counts.dead_items == 0, "all is visible");
+}
+
+#[test]
+fn auto_waits_until_the_indexes_are_worth_it() {
+    let w = with_indexes(1, 20_000);
+    w.change(|k| k < 2, None);
+    let r = w.vacuum(&VacuumOptions::default());
+    assert_eq!((r.index_scans, r.dead_items_removed, left(&w).0), (0, 0, 2));
+    w.change(|k| k < 10_000, None);
+    let lsn = w.ctx.wal.insert_lsn();
+    let r = w.vacuum(&VacuumOptions::default());
+    // The first pages went the long way; a pass over the indexes at the end was for them.
+    assert_eq!((r.index_scans, r.counts.dead_items, r.dead_items_removed), (1, 10_000, 10_000));
+    assert_eq!(r.indexes[0].stats.entries_removed, 10_000);
+    let (records, pages) = (w.heap_records_since(lsn), r.counts.scanned_pages as usize);
+    assert!(records < pages + pages / 10, "{records} records, {pages} pages");
+    assert_eq!(left(&w), (0, 10_000));
+}
+
+#[test]
+fn keys_that_pruning_left_will_do() {
+    let w = with_indexes(1, 5000);
+    w.change(|k| k < 1000, None);
+    w.vacuum(&OFF);
+    assert_eq!(left(&w), (1000, 4000));
+    w.change(|k| (500..1500).contains(&k), None);
+    let r = w.vacuum(&ON);
+    assert_eq!((r.counts.removed_tuples, r.dead_items_removed), (500, 1500));
+    assert_eq!(methods(&r), [IndexMethod::Retail]);
+    assert_eq!(left(&w), (0, 3500));
+}
+
+#[test]
+fn keys_in_no_order_go_the_long_way() {
+    let w = World::with(1, 4096);
+    let t = w.begin();
+    for n in 0..5000 {
+        // A permutation.
+        w.insert(&t, (n * 1237 % 5000)..(n * 1237 % 5000 + 1), VALUE);
+    }
+    t.commit(CommitExtras::default()).unwrap();
+    w.vacuum(&ON);
+    w.change(|k| k % 2 == 0, None);
+    let lsn = w.ctx.wal.insert_lsn();
+    let r = w.vacuum(&ON);
+    assert_eq!((r.index_scans, r.dead_items_removed), (1, 2500));
+    assert_eq!(w.heap_records_since(lsn), 2 * r.counts.scanned_pages as usize);
+    assert_eq!(left(&w), (0, 2500));
+}
+
+#[test]
+fn what_is_not_found_by_its_key_stays_dead_and_goes_the_long_way() {
+    let w = loaded(5000);
+    let t = w.begin();
+    // Gone from one index already, as after a scan that killed it.
+    let tid = w.rows(&t.take_snapshot())[&7].0;
+    t.commit(CommitExtras::default()).unwrap();
+    w.change(|k| k == 7 || k == 8 || k == 4000, None);
+    w.lose_entry(0, tid);
+    let r = w.vacuum(&ON);
+    assert_eq!(methods(&r), [IndexMethod::Bulk, IndexMethod::Bulk]);
+    assert_eq!((r.indexes[0].missing, r.indexes[1].missing), (1, 1));
+    assert_eq!(r.indexes[0].stats.entries_removed, 2);
+    assert_eq!((r.counts.dead_items, r.dead_items_removed, r.index_scans), (3, 3, 1));
+    assert_eq!(left(&w), (0, 4997));
+}
+
+/// Calls `f` the first time that the second index has lost a batch's entries.
+fn once(w: &World, f: impl FnOnce() -> Result<()> + Send + 'static) {
+    let mut f = Some(f);
+    *w.between.lock().unwrap() = Some(Box::new(move |index| {
+        if index == 1
+            && let Some(f) = f.take()
+        {
+            return f();
+        }
+        Ok(())
+    }));
+}
+
+#[test]
+fn a_page_in_use_in_between_is_left() {
+    let w = loaded(2000);
+    w.change(|k| k < 300, None);
+    let held: Arc<Mutex<Option<PinnedPage>>> = Arc::default();
+    let (heap, keeper) = (w.heap.clone(), held.clone());
+    once(&w, move || {
+        let pin = heap.relation().pin(Fork::Main, BlockNumber(0), &mut Strategy::Normal)?;
+        *keeper.lock().unwrap() = Some(pin);
+        Ok(())
+    });
+    let r = w.vacuum(&ON);
+    let missed = r.counts.missed_dead_tuples;
+    assert!(missed > 0 && r.counts.missed_dead_pages == 1);
+    assert_eq!(r.counts.removed_tuples + missed, 300);
+    assert_eq!(r.dead_items_removed, r.counts.removed_tuples);
+    assert!(r.text().contains("not removed due to cleanup lock contention"), "{}", r.text());
+    assert_eq!(left(&w), (0, 1700 + missed as usize));
+    assert_eq!(w.count(), 1700);
+    held.lock().unwrap().take();
+    // Their entries are looked for in vain, which is no damage.
+    let r = w.vacuum(&ON);
+    assert_eq!((r.counts.removed_tuples, r.dead_items_removed), (missed, missed));
+    assert_eq!(methods(&r), [IndexMethod::Bulk, IndexMethod::Bulk]);
+    assert_eq!(left(&w), (0, 1700));
+}
+
+#[test]
+fn a_freezing_vacuum_waits_for_a_page_in_use() {
+    let w = loaded(2000);
+    w.change(|k| k < 300, None);
+    let (held, heap) = (Arc::new(Mutex::new(None)), w.heap.clone());
+    let keeper = held.clone();
+    once(&w, move || {
+        let pin = heap.relation().pin(Fork::Main, BlockNumber(0), &mut Strategy::Normal)?;
+        *keeper.lock().unwrap() = Some(pin);
+        Ok(())
+    });
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            // Let go at some time after it was taken.
+            while !done.load(std::sync::atomic::Ordering::SeqCst) {
+                held.lock().unwrap().take();
+                std::thread::yield_now();
+            }
+        });
+        let r = w.vacuum(&VacuumOptions { freeze: true, ..ON });
+        done.store(true, std::sync::atomic::Ordering::SeqCst);
+        assert_eq!((r.counts.removed_tuples, r.counts.missed_dead_pages), (300, 0));
+    });
+    assert_eq!(left(&w), (0, 1700));
+}
+
+#[test]
+fn a_page_that_changes_in_between_is_judged_again() {
+    let w = Arc::new(loaded(2000));
+    w.change(|k| k < 300, None);
+    let running = w.begin();
+    w.insert(&running, 7000..7001, VALUE);
+    let weak = Arc::downgrade(&w);
+    once(&w, move || {
+        let w = weak.upgrade().unwrap();
+        // Aborts, and others delete what they find on the same pages; somebody reads everything.
+        running.abort().unwrap();
+        w.change(|k| (300..320).contains(&k), None);
+        assert_eq!(w.count(), 1680);
+        Ok(())
+    });
+    let r = w.vacuum(&ON);
+    assert_eq!(r.dead_items_removed, 300);
+    assert_eq!(w.count(), 1680);
+    let r = w.vacuum(&ON);
+    assert!(r.dead_items_removed >= 20);
+    assert_eq!(left(&w), (0, 1680));
+}
+
+#[test]
+fn a_vacuum_that_ends_in_between_has_taken_entries_only() {
+    for index in 0..2 {
+        let w = loaded(2000);
+        w.change(|k| k < 300, None);
+        *w.between.lock().unwrap() = Some(Box::new(move |i| {
+            if i == index { Err(Error::sql(SqlState::QUERY_CANCELED, "no more")) } else { Ok(()) }
+        }));
+        w.vacuum_unchecked(&ON).unwrap_err();
+        *w.between.lock().unwrap() = None;
+        w.check();
+        // The look at it has pruned them by now.
+        let (dead, tuples) = left(&w);
+        assert_eq!((dead + tuples, w.count()), (2000, 1700));
+        let r = w.vacuum(&ON);
+        assert_eq!((r.counts.removed_tuples, r.dead_items_removed), (300 - dead as u64, 300));
+        assert_eq!(left(&w), (0, 1700));
+    }
+}
+
+#[test]
+fn locked_rows_and_open_snapshots_keep_theirs() {
+    let w = loaded(2000);
+    let holder = w.begin();
+    let tid = w.rows(&holder.take_snapshot())[&5].0;
+    w.heap.lock_tuple(&holder, tid, txn::RowLockMode::KeyShare, Wait::NoWait, None).unwrap();
+    w.change(|k| k < 100, Some(b"another value that takes a little room"));
+    let reader = w.begin();
+    let snapshot = reader.take_snapshot();
+    w.change(|k| (100..200).contains(&k), None);
+    let r = w.vacuum(&ON);
+    assert_eq!((r.counts.removed_tuples, r.counts.recently_dead_tuples), (99, 101));
+    let page = w.heap.relation().pin(Fork::Main, tid.block, &mut Strategy::Normal).unwrap();
+    assert!(page.read().item_id(tid.offset).is_normal());
+    assert!(page.read().item_id(OffsetNumber(1)).is_unused());
+    drop(page);
+    assert_eq!(w.rows(&snapshot).len(), 2000);
+    drop((snapshot, reader, holder));
+    w.vacuum(&ON);
+    assert_eq!(left(&w), (0, 1900));
+}
