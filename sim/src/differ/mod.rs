@@ -9,6 +9,11 @@
 //! # Invariants
 //! A seed decides everything. A statement's rows do not depend on an order that it does not name: what LIMIT, windows and
 //! ordered aggregates see is ordered by all that can be told apart. A difference counts when Ebb's answer is that of none of the peers.
+//!
+//! # Differences that stay
+//! `time` plus an interval near the end of 64 bits (PostgreSQL's sum overflows); how many zeroes a numeric power to a fraction has; whether an error in one
+//! of several constant arguments is met while planning; `\377` of `"char"` as `char(n)`; time zones of more than 2³¹ seconds;
+//! `unnest('{}')` and the like, of which PostgreSQL has more candidates. Ebb answers `0A000` to an aggregate of an outer query over a sub-select.
 
 pub mod answers;
 pub mod choices;
