@@ -80,26 +80,30 @@ impl Removal {
         self.removed = self.hits.len() as u64;
         // A place's line pointer, were there no lists before it; less what these hold beyond one address each.
         let mut shift = view.first_data();
-        let mut hits = &self.hits[..];
+        let mut hits = self.hits.iter().copied().peekable();
         for &[offset, begin, end] in &self.lists {
-            let (plain, rest) = hits.split_at(hits.partition_point(|h| *h < begin));
-            self.deleted.extend(plain.iter().map(|h| h.wrapping_add(shift)));
-            let (here, rest) = rest.split_at(rest.partition_point(|h| *h < end));
-            if here.is_empty() {
-            } else if here.len() == usize::from(end - begin) {
-                self.deleted.push(offset);
+            while let Some(plain) = hits.next_if(|h| *h < begin) {
+                self.deleted.push(plain.wrapping_add(shift));
+            }
+            let update = self.updated.len();
+            self.updated.extend([offset, 0]);
+            while let Some(hit) = hits.next_if(|h| *h < end) {
+                self.updated.push(hit - begin);
+            }
+            let gone = self.updated.len() - update - 2;
+            if gone == 0 || gone == usize::from(end - begin) {
+                self.updated.truncate(update);
+                self.deleted.extend((gone > 0).then_some(offset));
             } else {
+                self.updated[update + 1] = gone as u16;
                 self.updates += 1;
-                self.updated.extend([offset, here.len() as u16]);
-                self.updated.extend(here.iter().map(|h| h - begin));
             }
             shift = shift.wrapping_sub(end - begin).wrapping_add(1);
-            hits = rest;
-            if hits.is_empty() {
+            if hits.peek().is_none() {
                 break;
             }
         }
-        self.deleted.extend(hits.iter().map(|h| h.wrapping_add(shift)));
+        self.deleted.extend(hits.map(|h| h.wrapping_add(shift)));
         all
     }
 
