@@ -183,7 +183,8 @@ fn same_at_any_size(ours: &str, figure: Figure, small: &str, large: &str, e: &mu
     let median = |x| e.median(ours, x, figure.name);
     match median(large).zip(median(small)).map(|(large, small)| large - small) {
         Some(apart_s) if apart_s <= 0.05 => {
-            e.want(format!("{what} - {small}, s"), Bound::AtMost(0.05), Some(apart_s));
+            let apart_ms = (apart_s * 1000.0).max(0.0);
+            e.want(format!("{what} over {small}, ms"), Bound::AtMost(50.0), Some(apart_ms));
         }
         _ => {
             let pair = ((ours, large, figure), (ours, small, figure));
