@@ -1,6 +1,6 @@
 //! The command line of `ebb lab` and of this crate's own binary.
 
-use crate::plan::Plan;
+use crate::plan::{Entrant, Run};
 use crate::progress::Bars;
 use crate::results::Results;
 use crate::servers::Make;
@@ -25,18 +25,22 @@ pub struct Lab {
 
 #[derive(Args, Clone, Debug)]
 struct Options {
-    /// A PostgreSQL to measure beside Ebb: its `postgres` or the folder that it lies in; may be repeated.
-    #[arg(long, value_name = "PATH", global = true)]
-    peer: Vec<PathBuf>,
+    /// A PostgreSQL to measure beside Ebb: its `postgres` or the folder that it lies in; with experiments
+    /// before it (`ring,sync=PATH`) in those only; may be repeated.
+    #[arg(long, value_name = "[EXPERIMENTS=]PATH", global = true)]
+    peer: Vec<PeerArgument>,
     /// A running server to use as it is, as postgres://user:password@host:port/database; may be repeated.
     #[arg(long, value_name = "URL", global = true)]
     server: Vec<String>,
     /// Another `ebb` (or another PostgreSQL's folder) than this one.
     #[arg(long, value_name = "FILE", global = true)]
     ebb: Option<PathBuf>,
-    /// How many times the small size.
-    #[arg(long, value_name = "N", default_value_t = 1.0, global = true)]
-    scale: f64,
+    /// The size of the published report; without an experiment's name, all seven in one run.
+    #[arg(long, global = true)]
+    full: bool,
+    /// How many times the small size [default: 1].
+    #[arg(long, value_name = "N", global = true)]
+    scale: Option<f64>,
     /// Rows of each experiment's main table, instead of a scale.
     #[arg(long, value_name = "N", global = true)]
     rows: Option<u64>,
@@ -49,6 +53,33 @@ struct Options {
     /// The folder for the report [default: ./ebb-lab-DATE-TIME].
     #[arg(long, value_name = "DIR", global = true)]
     out: Option<PathBuf>,
+}
+
+/// A peer as it is written: a path, or experiments and a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct PeerArgument {
+    experiments: Vec<String>,
+    path: PathBuf,
+}
+
+impl std::str::FromStr for PeerArgument {
+    type Err = String;
+
+    /// A path may have an equals sign too: only what stands before it as words alone is taken for experiments.
+    fn from_str(text: &str) -> std::result::Result<PeerArgument, String> {
+        let is_words = |words: &str| {
+            !words.is_empty() && words.bytes().all(|b| b.is_ascii_lowercase() || b == b',')
+        };
+        let Some((words, path)) = text.split_once('=').filter(|(words, _)| is_words(words)) else {
+            return Ok(PeerArgument { experiments: Vec::new(), path: text.into() });
+        };
+        let experiments: Vec<String> = words.split(',').map(str::to_owned).collect();
+        let known = |name: &str| published::EXPERIMENTS.iter().any(|(n, _)| *n == name);
+        match experiments.iter().find(|name| !known(name)) {
+            Some(name) => Err(format!("there is no experiment {name:?}")),
+            None => Ok(PeerArgument { experiments, path: path.into() }),
+        }
+    }
 }
 
 #[derive(Subcommand, Clone, Debug)]
@@ -125,7 +156,7 @@ impl Lab {
         let options = self.options;
         if self.what.is_none() || matches!(&self.what, Some(what) if what.is_experiment()) {
             // Before anything is built or started: a wrong path is better known now.
-            options.peer.iter().try_for_each(|p| bin_folder(p).map(drop))?;
+            options.peer.iter().try_for_each(|p| bin_folder(&p.path).map(drop))?;
         }
         let ebb = || -> Result<Make> {
             let path = match options.ebb.clone().or(program) {
@@ -136,7 +167,7 @@ impl Lab {
         };
         let peer = || -> Result<Make> {
             let path = options.peer.first().ok_or("--peer names a PostgreSQL; this needs one")?;
-            Ok(Make::Postgres(bin_folder(path)?))
+            Ok(Make::Postgres(bin_folder(&path.path)?))
         };
         match self.what.clone() {
             Some(What::Advise(arguments)) => advise::run(&arguments, &options.server),
@@ -156,45 +187,51 @@ impl Lab {
                 older::isolation(if peer_only { peer()? } else { ebb()? }, write)
             }
             what => {
-                let mut makes = vec![ebb()?];
-                for path in &options.peer {
-                    makes.push(Make::Postgres(bin_folder(path)?));
+                let mut entrants = vec![Entrant { make: ebb()?, experiments: Vec::new() }];
+                for PeerArgument { experiments, path } in &options.peer {
+                    let make = Make::Postgres(bin_folder(path)?);
+                    entrants.push(Entrant { make, experiments: experiments.clone() });
                 }
-                measure(&options, makes, what.as_ref())
+                // Stable: Ebb stays first.
+                entrants.sort_by_key(|e| !e.experiments.is_empty());
+                measure(&options, entrants, what.as_ref())
             }
         }
     }
 }
 
-fn measure(options: &Options, makes: Vec<Make>, what: Option<&What>) -> Result<bool> {
-    if !(options.scale > 0.0 && options.scale <= 1e6) {
+fn measure(options: &Options, entrants: Vec<Entrant>, what: Option<&What>) -> Result<bool> {
+    if options.scale.is_some_and(|scale| !(scale > 0.0 && scale <= 1e6)) {
         return Err("--scale is a number above 0".into());
     }
-    let names = match what {
-        None => published::EXPERIMENTS[..5].iter().map(|(name, _)| *name).collect(),
+    let names: Vec<&str> = match what {
         Some(what) => vec![word(what)],
+        None => {
+            let most = if options.full { published::EXPERIMENTS.len() } else { 5 };
+            published::EXPERIMENTS[..most].iter().map(|(name, _)| *name).collect()
+        }
     };
     let out = options.out.clone().unwrap_or_else(|| format!("ebb-lab-{}", report::stamp()).into());
     // A folder that cannot be written is better known before an hour of measuring.
     std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
     *OUT.lock().unwrap_or_else(PoisonError::into_inner) = Some(out.clone());
-    let plan = Plan {
+    let run = Run {
         experiments: names.iter().map(|n| (*n).to_owned()).collect(),
-        makes,
+        entrants,
         running: options.server.clone(),
+        full: options.full,
         scale: options.scale,
         rows: options.rows,
-        rounds: options.rounds.unwrap_or(1).max(1),
+        rounds: options.rounds,
         trace: options.trace,
-        out: out.clone(),
     };
     let bars = Bars::new(names.len());
-    let program = match plan.makes.first() {
+    let program = match run.entrants.first().map(|e| &e.make) {
         Some(Make::Ebb(path) | Make::Postgres(path)) => path.clone(),
         None => PathBuf::new(),
     };
     let mut results = Results { machine: machine::here(&program), ..Results::default() };
-    let outcome = experiments::run(&plan, &bars, &mut results);
+    let outcome = experiments::run(&run, &bars, &mut results);
     cleanup::go_on();
     bars.clear();
     results.experiments.retain(|e| !e.rows.is_empty() || !e.series.is_empty());
@@ -270,4 +307,24 @@ fn stop_on_signals() -> Result<()> {
 /// An error's first line; a server's whole log would bury it.
 fn one_line(text: &str) -> String {
     text.lines().map(str::trim).filter(|l| !l.is_empty()).take(3).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_may_name_its_experiments() {
+        let parsed = |text: &str| text.parse::<PeerArgument>();
+        let peer = |experiments: &[&str], path: &str| PeerArgument {
+            experiments: experiments.iter().map(|e| (*e).to_owned()).collect(),
+            path: path.into(),
+        };
+        assert_eq!(parsed("/usr/bin"), Ok(peer(&[], "/usr/bin")));
+        assert_eq!(parsed("ring,sync=/usr/bin"), Ok(peer(&["ring", "sync"], "/usr/bin")));
+        assert_eq!(parsed("drop=a=b"), Ok(peer(&["drop"], "a=b")));
+        assert_eq!(parsed("/opt/v=13/bin"), Ok(peer(&[], "/opt/v=13/bin")));
+        let refused = parsed("ring,rink=/usr/bin");
+        assert_eq!(refused, Err("there is no experiment \"rink\"".to_owned()));
+    }
 }

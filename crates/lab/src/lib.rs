@@ -29,6 +29,7 @@ pub mod report;
 pub mod results;
 pub mod script;
 pub mod servers;
+pub mod sizes;
 pub mod subject;
 pub mod trace;
 pub mod vacuum_report;

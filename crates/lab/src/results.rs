@@ -176,9 +176,19 @@ impl Results {
         self.servers.iter().find(|s| s.kind == Kind::Ebb).map(|s| s.label.as_str())
     }
 
-    /// The label of the first PostgreSQL, the one that ratios are made with.
-    pub fn peer(&self) -> Option<&str> {
-        self.servers.iter().find(|s| s.kind == Kind::Postgres).map(|s| s.label.as_str())
+    /// The label of the first PostgreSQL of which an experiment has figures, the one that its ratios are made with.
+    pub fn peer(&self, e: &Experiment) -> Option<&str> {
+        let measured = |s: &&ServerInfo| e.rows.iter().any(|r| r.server == s.label);
+        let mut peers = self.servers.iter().filter(|s| s.kind == Kind::Postgres);
+        peers.find(measured).map(|s| s.label.as_str())
+    }
+
+    /// The words of the experiments that have figures of a server.
+    pub fn joined(&self, server: &str) -> Vec<&str> {
+        let has = |e: &&Experiment| {
+            e.rows.iter().any(|r| r.server == server) || e.series.iter().any(|s| s.server == server)
+        };
+        self.experiments.iter().filter(has).map(|e| e.name.as_str()).collect()
     }
 }
 

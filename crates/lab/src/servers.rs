@@ -47,6 +47,8 @@ pub struct Server {
     owner: Option<(u32, u32)>,
     /// A program that the server is run under (`strace …`), empty for none.
     wrapper: Vec<String>,
+    /// What the last restore left in the data folder.
+    restored: files::Copied,
 }
 
 /// A port that nobody listens on now.
@@ -84,6 +86,7 @@ impl Server {
             child: None,
             owner,
             wrapper: Vec::new(),
+            restored: files::Copied::default(),
         };
         let mut command = match &server.make {
             Make::Ebb(binary) => {
@@ -340,17 +343,19 @@ impl Server {
             fs::remove_dir_all(&saved)?;
         }
         fs::rename(self.data_folder(), saved)?;
+        self.restored = files::Copied::default();
         Ok(())
     }
 
-    /// Stops, and puts back a copy of what [`Server::save`] kept, written out to disk.
+    /// Stops, and puts back a copy of what [`Server::save`] kept, written out to disk. What is still as the last
+    /// restore left it stays.
     pub fn restore(&mut self) -> Result<()> {
         self.stop(Stop::Immediate)?;
-        let data = self.data_folder();
-        if data.exists() {
-            fs::remove_dir_all(&data)?;
-        }
-        files::copy_tree(&self.folder.path().join("saved"), &data)?;
+        files::restore_tree(
+            &self.folder.path().join("saved"),
+            &self.data_folder(),
+            &mut self.restored,
+        )?;
         let _ = fs::remove_file(self.folder.path().join("log"));
         Ok(())
     }

@@ -66,7 +66,7 @@ fn common_settings(
     settings: &[(&'static str, &str)],
     e: &mut Experiment,
 ) -> Vec<(String, String)> {
-    let without: Vec<String> = plan.makes.iter().filter(|m| !has_lz4(m)).map(from).collect();
+    let without: Vec<String> = plan.all_makes.iter().filter(|m| !has_lz4(m)).map(from).collect();
     let mut all: Vec<(String, String)> = Vec::new();
     for (name, value) in SETTINGS.iter().chain(settings) {
         let mut value = *value;
@@ -87,6 +87,21 @@ fn from(make: &Make) -> String {
     match make {
         Make::Ebb(path) | Make::Postgres(path) => path.display().to_string(),
     }
+}
+
+/// The label of a server of this experiment, and the server among those of the run: the same server has the same
+/// label in every experiment, and two of one label would be one in the tables. `taken` are this experiment's labels.
+fn label(servers: &mut Vec<ServerInfo>, taken: &[String], info: &mut ServerInfo) -> String {
+    let met = |s: &&ServerInfo| s.from == info.from && !taken.contains(&s.label);
+    if let Some(known) = servers.iter().find(met) {
+        return known.label.clone();
+    }
+    let alike = servers.iter().filter(|s| s.label.split(" #").next() == Some(&info.label)).count();
+    if alike > 0 {
+        info.label = format!("{} #{}", info.label, alike + 1);
+    }
+    servers.push(info.clone());
+    info.label.clone()
 }
 
 /// Makes and starts a server for each make of the plan, and meets those that run already.
@@ -118,22 +133,11 @@ pub fn open(
         DATABASES.lock().unwrap_or_else(PoisonError::into_inner).push((home, database));
         subjects.push(Subject::meet(Place::Running(own), plan, from)?);
     }
-    // Two of one label would be one in the tables.
-    for at in 1..subjects.len() {
-        let label = subjects[at].label.clone();
-        let earlier = subjects[..at].iter().filter(|s| s.label.split(" #").next() == Some(&label));
-        let count = earlier.count();
-        if count > 0 {
-            subjects[at].label = format!("{label} #{}", count + 1);
-        }
-    }
-    if results.servers.len() < subjects.len() {
-        results.servers.clear();
-    }
-    if results.servers.is_empty() {
-        for subject in &subjects {
-            results.servers.push(subject.info()?);
-        }
+    let mut taken = Vec::new();
+    for subject in &mut subjects {
+        let mut info = subject.info()?;
+        subject.label = label(&mut results.servers, &taken, &mut info);
+        taken.push(subject.label.clone());
     }
     Ok(subjects)
 }
@@ -159,7 +163,7 @@ impl Subject {
             kind,
             version,
             place,
-            pgbench: measure::pgbench_for(&plan.makes),
+            pgbench: measure::pgbench_for(&plan.all_makes),
             traces,
         })
     }
@@ -334,4 +338,35 @@ pub struct Fresh {
     pub cold: bool,
     /// Under strace.
     pub traced: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_keeps_its_label_from_experiment_to_experiment() {
+        let mut servers = Vec::new();
+        let mut open = |all: &[(&str, &str)]| {
+            let mut taken = Vec::new();
+            for (name, from) in all {
+                let mut info = ServerInfo {
+                    label: (*name).into(),
+                    from: (*from).into(),
+                    ..ServerInfo::default()
+                };
+                let given = label(&mut servers, &taken, &mut info);
+                taken.push(given);
+            }
+            taken
+        };
+        assert_eq!(open(&[("Ebb", "a"), ("PostgreSQL 18", "b")]), ["Ebb", "PostgreSQL 18"]);
+        // Another of the same version, and the same program twice.
+        assert_eq!(open(&[("Ebb", "a"), ("PostgreSQL 18", "c")]), ["Ebb", "PostgreSQL 18 #2"]);
+        assert_eq!(
+            open(&[("PostgreSQL 18", "b"), ("PostgreSQL 18", "b")]),
+            ["PostgreSQL 18", "PostgreSQL 18 #3"]
+        );
+        assert_eq!(open(&[("PostgreSQL 18", "c")]), ["PostgreSQL 18 #2"]);
+    }
 }

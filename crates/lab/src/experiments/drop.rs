@@ -165,7 +165,7 @@ fn targets(pools: &[Pool], results: &Results, e: &mut Experiment) {
         for figure in &figures[..2] {
             same_at_any_size(ours, *figure, small, large, e);
             if large == "12 GB"
-                && let Some(theirs) = results.peer()
+                && let Some(theirs) = results.peer(e)
             {
                 let what = format!("{} at {large}, PostgreSQL / Ebb", figure.name);
                 let pair = ((theirs, large, *figure), (ours, large, *figure));

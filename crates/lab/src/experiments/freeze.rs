@@ -346,7 +346,7 @@ fn targets(ages: &Ages, results: &Results, e: &mut Experiment) {
     let share = age.map(|a| a / count(ages.freeze_max_age));
     let what = "greatest age of relfrozenxid in Ebb / autovacuum_freeze_max_age";
     e.want(what, Bound::AtMost(1.0), share);
-    if let Some(theirs) = results.peer() {
+    if let Some(theirs) = results.peer(e) {
         let at = |server| (server, INSERTS, f::VACUUM_WAL);
         e.want_ratio(
             "WAL of all vacuums, Ebb / PostgreSQL",

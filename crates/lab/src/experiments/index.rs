@@ -76,8 +76,15 @@ pub fn run(
     let pool = super::pool(rows);
     let settings = [("shared_buffers", pool.as_str()), ("autovacuum", "off")];
     let mut subjects = subject::open(plan, &settings, results, e)?;
-    let cells = 2 * (percents.len() + 2 * some.len());
-    progress.begin("index", (subjects.len() * (plan.rounds * cells + 8)) as u64);
+    let more = percents.len() - some.len();
+    if more > 0 && plan.rounds > 1 {
+        e.note(format!(
+            "Shares without a target (2, 3, 8, 13, 34 %) are measured in one round, the others in {}.",
+            plan.rounds
+        ));
+    }
+    let cells = plan.rounds * 2 * VARIANTS.len() * some.len() + 2 * more;
+    progress.begin("index", (subjects.len() * (cells + 8)) as u64);
     let mut built = None;
     for variant in &VARIANTS {
         let build = |subject: &Subject| build(subject, scale, rows, variant.second_index);
@@ -90,9 +97,10 @@ pub fn run(
                 subject.save()?;
             }
         }
-        let percents = if variant.name.is_empty() { percents } else { some };
         for round in 0..plan.rounds {
-            for n in percents {
+            // The shares that nothing is wanted of, once and of the published table.
+            let all = round == 0 && variant.name.is_empty();
+            for n in if all { percents } else { some } {
                 for mode in ["on", "off"] {
                     for at in turns(&subjects, round) {
                         let subject = &mut subjects[at];
@@ -168,7 +176,7 @@ fn targets(results: &Results, e: &mut Experiment) {
     for variant in &VARIANTS {
         for n in SOME {
             let x = format!("{n} %");
-            if let Some(theirs) = results.peer() {
+            if let Some(theirs) = results.peer(e) {
                 let bound = if *n == 1 { 0.2 } else { 0.5 };
                 let what = format!("{} at {x}, Ebb / PostgreSQL", variant.on.name);
                 let at = |server| (server, x.as_str(), variant.on);

@@ -7,7 +7,7 @@ use super::{record, turns};
 use crate::Result;
 use crate::load::{self, Load, quantile_ms};
 use crate::plan::{Plan, Progress};
-use crate::results::{Bound, Experiment, Figure, Results, figure as f};
+use crate::results::{Bound, Experiment, Figure, Kind, Results, figure as f};
 use crate::subject::{self, Fresh, Subject};
 
 const TPS: Figure = Figure { name: "transactions", unit: "tps" };
@@ -51,8 +51,17 @@ pub fn run(
         ("autovacuum_naptime", naptime.as_str()),
     ];
     let mut subjects = subject::open(plan, &settings, results, e)?;
-    let turns_all = subjects.len() * (2 * plan.rounds) * usize::try_from(seconds)?;
-    progress.begin("longtx", turns_all as u64);
+    // Targets are of Ebb with and without; what another server does in a shorter time stands at a setting of its own.
+    let theirs = plan.peers_s.unwrap_or(seconds).min(seconds);
+    let length = |subject: &Subject| if subject.kind == Kind::Ebb { seconds } else { theirs };
+    if subjects.iter().any(|s| length(s) < seconds) {
+        e.note(format!(
+            "The load runs for {seconds} s on Ebb and for {theirs} s on other servers: tables are as large as the load \
+             has had time to make them."
+        ));
+    }
+    let all: u64 = subjects.iter().map(|s| 2 * plan.rounds as u64 * length(s)).sum();
+    progress.begin("longtx", all);
     let build = |subject: &Subject| -> Result<()> {
         load::fill(&subject.pgbench, &subject.target(), &["-s", &scale.to_string()])?;
         subject.sql(&["CHECKPOINT"])
@@ -66,8 +75,11 @@ pub fn run(
         for x in [WITHOUT, WITH] {
             for at in turns(&subjects, round) {
                 let subject = &mut subjects[at];
-                progress.step(&format!("{}: {x} an idle snapshot", subject.label), seconds);
-                one(subject, x, seconds, e, &build)?;
+                let length = length(subject);
+                progress.step(&format!("{}: {x} an idle snapshot", subject.label), length);
+                let setting =
+                    if length < seconds { format!("{x}, {length} s") } else { x.to_owned() };
+                one(subject, x == WITH, &setting, length, e, &build)?;
             }
         }
     }
@@ -89,6 +101,7 @@ pub fn run(
 
 fn one(
     subject: &mut Subject,
+    held: bool,
     x: &str,
     seconds: u64,
     e: &mut Experiment,
@@ -98,7 +111,7 @@ fn one(
     subject.fresh(Fresh::default(), e, build)?;
     let mut idle = subject.connect()?;
     let mut before = Vec::new();
-    if x == WITH {
+    if held {
         idle.run("BEGIN ISOLATION LEVEL REPEATABLE READ")?;
         before = idle.run(SUMS)?.rows();
     }
@@ -115,7 +128,7 @@ fn one(
         let at = crate::measure::count(second as u64);
         e.point(&label, x, TPS, at, crate::measure::count(of.len()));
     }
-    if x == WITH {
+    if held {
         let after = idle.run(SUMS)?.rows();
         if before != after {
             return Err(format!(

@@ -11,34 +11,66 @@ pub mod longtx;
 pub mod ring;
 pub mod sync;
 
-use crate::plan::{Plan, Progress};
+use crate::plan::{Plan, Progress, Run};
 use crate::results::{Experiment, Figure, Results};
 use crate::subject::{self, Subject};
-use crate::{Result, load, trace};
+use crate::{Result, load, sizes, trace};
 
-/// Runs the plan's experiments; what was measured before an error stays in the results.
-pub fn run(plan: &Plan, progress: &dyn Progress, results: &mut Results) -> Result<()> {
-    if plan.trace {
-        trace::available()?;
+/// Runs a run's experiments. One that fails keeps what it measured and says why; the others still run, and the
+/// first error is the run's.
+pub fn run(run: &Run, progress: &dyn Progress, results: &mut Results) -> Result<()> {
+    let strace = if run.trace || run.full { trace::available() } else { Ok(()) };
+    if run.trace {
+        strace.as_ref().map_err(ToString::to_string)?;
     }
-    for name in &plan.experiments {
+    let plan_of = |name: &String| {
+        let mut plan = run.plan(name);
+        plan.trace &= strace.is_ok();
+        plan
+    };
+    let expected: Vec<(String, f64)> = run
+        .experiments
+        .iter()
+        .map(|name| (name.clone(), sizes::expected_s(name, &plan_of(name))))
+        .collect();
+    progress.note(&sizes::announcement(&expected));
+    let mut outcome = Ok(());
+    for name in &run.experiments {
+        let plan = plan_of(name);
         let mut e = Experiment::new(name);
-        let ran = match name.as_str() {
-            "ring" => ring::run(plan, progress, results, &mut e),
-            "freeze" => freeze::run(plan, progress, results, &mut e),
-            "explain" => explain::run(plan, progress, results, &mut e),
-            "index" => index::run(plan, progress, results, &mut e),
-            "sync" => sync::run(plan, progress, results, &mut e),
-            "longtx" => longtx::run(plan, progress, results, &mut e),
-            "drop" => drop::run(plan, progress, results, &mut e),
-            other => Err(format!("there is no experiment {other}").into()),
-        };
+        if let (Err(why), true) = (&strace, run.plan(name).trace) {
+            e.note(format!("Not traced: {why}"));
+        }
+        let ran = one(name, &plan, progress, results, &mut e);
         progress.end();
         subject::leave_running_servers();
+        if let Err(error) = ran {
+            progress.note(&format!("{name}: {error}"));
+            e.note(format!("Not complete: {error}"));
+            outcome = outcome.and(Err(error));
+        }
         results.experiments.push(e);
-        ran?;
     }
-    Ok(())
+    outcome
+}
+
+fn one(
+    name: &str,
+    plan: &Plan,
+    progress: &dyn Progress,
+    results: &mut Results,
+    e: &mut Experiment,
+) -> Result<()> {
+    match name {
+        "ring" => ring::run(plan, progress, results, e),
+        "freeze" => freeze::run(plan, progress, results, e),
+        "index" => index::run(plan, progress, results, e),
+        "sync" => sync::run(plan, progress, results, e),
+        "drop" => drop::run(plan, progress, results, e),
+        "longtx" => longtx::run(plan, progress, results, e),
+        "explain" => explain::run(plan, progress, results, e),
+        other => Err(format!("there is no experiment {other}").into()),
+    }
 }
 
 /// pgbench's scale for as many rows as the plan wants, and the rows: whole scales, or a part of one.

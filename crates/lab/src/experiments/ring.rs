@@ -183,7 +183,7 @@ const HELD: &str = "SELECT c.relname, b.relforknumber, count(*), count(*) FILTER
 
 fn targets(results: &Results, e: &mut Experiment) {
     let Some(ours) = results.ebb().map(str::to_owned) else { return };
-    if let Some(theirs) = results.peer().map(str::to_owned) {
+    if let Some(theirs) = results.peer(e).map(str::to_owned) {
         let (ours, theirs) = (ours.as_str(), theirs.as_str());
         let pair = |x: &'static str, figure| ((ours, x, figure), (theirs, x, figure));
         let (a, b) = pair("256 kB", f::WRITE_CALLS);

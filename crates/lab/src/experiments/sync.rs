@@ -112,7 +112,7 @@ fn one(
 }
 
 fn targets(results: &Results, e: &mut Experiment) {
-    let (Some(ours), Some(theirs)) = (results.ebb(), results.peer()) else { return };
+    let (Some(ours), Some(theirs)) = (results.ebb(), results.peer(e)) else { return };
     for figure in [f::WAL_SYNCS, TRACED_SYNCS] {
         if e.median(theirs, "256 kB", figure.name).is_some() {
             let what = format!("{} at 256 kB, Ebb / PostgreSQL", figure.name);

@@ -55,7 +55,12 @@ pub fn facts(results: &Results) -> Vec<(String, String)> {
         let settings: Vec<String> =
             server.settings.iter().map(|(n, v)| format!("{n}={v}")).collect();
         let mut value = server.version.clone();
-        for part in [&server.from, &settings.join(", ")] {
+        let joined = match results.joined(&server.label) {
+            _ if results.experiments.len() < 2 => String::new(),
+            all if all.len() == results.experiments.len() => "in all experiments".to_owned(),
+            some => format!("in {}", some.join(", ")),
+        };
+        for part in [&joined, &server.from, &settings.join(", ")] {
             if !part.is_empty() {
                 value.push_str(" · ");
                 value.push_str(part);

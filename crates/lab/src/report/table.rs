@@ -71,7 +71,7 @@ pub fn side_by_side(results: &Results, e: &Experiment) -> Option<Table> {
     here.sort_by_key(|label| results.ebb() == Some(label));
     here.retain(|label| e.rows.iter().any(|r| r.server == *label));
     let pair =
-        results.ebb().zip(results.peer()).filter(|(a, b)| here.contains(a) && here.contains(b));
+        results.ebb().zip(results.peer(e)).filter(|(a, b)| here.contains(a) && here.contains(b));
     let figures = distinct(e.rows.iter().chain(&e.published).map(|r| r.figure.as_str()));
     let mut columns = vec!["figure".to_owned(), "at".to_owned()];
     columns.extend(published.iter().map(|p| format!("{p} (published)")));
@@ -115,7 +115,7 @@ fn worse(unit: &str, ours: f64, theirs: f64) -> bool {
 
 /// Every figure at which Ebb does worse than the first PostgreSQL.
 pub fn worse_figures(results: &Results, e: &Experiment) -> Vec<Worse> {
-    let Some((ours, theirs)) = results.ebb().zip(results.peer()) else { return Vec::new() };
+    let Some((ours, theirs)) = results.ebb().zip(results.peer(e)) else { return Vec::new() };
     let mut found = Vec::new();
     for row in e.rows.iter().filter(|r| r.server == ours) {
         let Some(other) = e.median(theirs, &row.x, &row.figure) else { continue };

@@ -1,0 +1,98 @@
+//! How large each experiment is at its full size, and about how long that takes.
+
+use crate::measure::count;
+use crate::plan::Plan;
+
+/// How large an experiment is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Size {
+    /// How many times the small size, for what is counted in seconds or tables.
+    pub scale: f64,
+    /// Rows of the main table.
+    pub rows: Option<u64>,
+    /// How often each figure is taken.
+    pub rounds: usize,
+    /// Under `strace` in turns of their own.
+    pub trace: bool,
+    /// See [`Plan::peers_s`].
+    pub peers_s: Option<u64>,
+}
+
+impl Default for Size {
+    fn default() -> Size {
+        Size { scale: 1.0, rows: None, rounds: 1, trace: false, peers_s: None }
+    }
+}
+
+/// The size of an experiment with `--full`.
+pub fn full(experiment: &str) -> Size {
+    let small = Size::default();
+    match experiment {
+        "ring" => Size { rows: Some(4_000_000), rounds: 3, trace: true, ..small },
+        // Four minutes of each load: long enough for a table to reach autovacuum_freeze_max_age.
+        "freeze" => Size { scale: 16.0, rows: Some(300_000), ..small },
+        "index" => Size { rows: Some(5_000_000), rounds: 3, ..small },
+        "sync" => Size { rows: Some(5_000_000), trace: true, ..small },
+        // A thousand tables, pools to 12 GB, empty and full.
+        "drop" => Size { scale: 5.0, rounds: 2, ..small },
+        // Five minutes, which only Ebb's targets ask for.
+        "longtx" => Size { scale: 15.0, rows: Some(1_000_000), peers_s: Some(60), ..small },
+        "explain" => Size { rows: Some(2_000_000), ..small },
+        _ => small,
+    }
+}
+
+/// About how many seconds an experiment takes on two idle cores with a disk of 1 GB/s.
+pub fn expected_s(experiment: &str, plan: &Plan) -> f64 {
+    let servers = plan.servers() as u64;
+    let rounds = plan.rounds as u64;
+    let traced = u64::from(plan.trace);
+    let millions = |small| count(plan.rows(small)) / 1e6;
+    let times = |turns: u64, each: f64| count(turns) * each;
+    match experiment {
+        "ring" => {
+            let m = millions(200_000);
+            times(servers, 3.0 + 10.0 * m)
+                + times(servers * (4 * rounds + 5 * traced + 1), 1.5 + 1.0 * m)
+        }
+        "freeze" => {
+            let s = plan.scaled(15).clamp(2, 240);
+            times(servers, 5.0) + times(servers * rounds, 2.5 * count(s) + 5.0)
+        }
+        "index" => {
+            let m = millions(500_000);
+            let more = if m >= 5.0 || plan.scale >= 5.0 { 10 } else { 0 };
+            times(servers, 4.0 + 7.0 * m) + times(servers * (24 * rounds + more), 0.5 + 0.6 * m)
+        }
+        "sync" => {
+            let m = millions(500_000);
+            times(servers, 3.0 + 4.0 * m) + times(servers * 4 * (rounds + traced), 1.5 + 0.8 * m)
+        }
+        "drop" if plan.scale >= 5.0 => times(servers, 5.0) + times(servers * rounds, 280.0),
+        "drop" => times(servers * (1 + 4 * rounds), 1.0),
+        "longtx" => {
+            let s = plan.scaled(20).clamp(2, 300);
+            let theirs = plan.peers_s.map_or(s, |most| s.min(most));
+            let load = count(s) + times(servers.saturating_sub(1), count(theirs));
+            times(servers, 5.0) + times(2 * rounds, load)
+        }
+        // Only Ebb has EXPLAIN VACUUM.
+        "explain" => times(6 * rounds + 5, 0.5 + 2.0 * millions(500_000)),
+        _ => 0.0,
+    }
+}
+
+/// A line for the start of a run: how many minutes of what.
+pub fn announcement(parts: &[(String, f64)]) -> String {
+    let minutes = |seconds: f64| match seconds / 60.0 {
+        m if m < 1.0 => "under 1 min".to_owned(),
+        m => format!("{m:.0} min"),
+    };
+    let all = minutes(parts.iter().map(|(_, seconds)| seconds).sum());
+    let each: Vec<String> =
+        parts.iter().map(|(name, s)| format!("{name} {}", minutes(*s))).collect();
+    match each.len() {
+        0 | 1 => format!("about {all} on two idle cores"),
+        _ => format!("about {all} on two idle cores: {}", each.join(", ")),
+    }
+}
