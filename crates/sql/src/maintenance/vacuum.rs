@@ -379,6 +379,7 @@ impl Session {
         let target = VacuumTarget { heap: &open.heap, indexes, facts };
         let plan = vacuum::plan(&target, &merged, &settings)?;
         let rates = &state.cluster.maintenance.rates;
+        let budget = state.cluster.maintenance.budget.get().copied().unwrap_or_default();
         let foretold = match foretell {
             Some(_) => Some(Foretold {
                 schema: table.namespace_name.clone(),
@@ -388,7 +389,7 @@ impl Session {
                     &target,
                     &rates.now(),
                     &context.throttle,
-                    &vacuum::foresight::Budget::default(),
+                    &budget,
                 )?,
                 report: None,
             }),
