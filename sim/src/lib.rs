@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod catalogs;
 pub mod differ;
 pub mod emptied;
 pub mod fuzz;

@@ -43,10 +43,10 @@ mod insert;
 mod lock;
 pub mod prune;
 mod prune_page;
-mod queue;
 pub mod record;
 mod redo;
 mod rehearse;
+mod relocate;
 mod room;
 mod scan;
 mod shift;
@@ -67,9 +67,9 @@ pub use prune::{
     apply_prune, plan_prune,
 };
 pub use prune_page::PruneDone;
-pub use queue::RowQueue;
 pub use redo::{redo, truncate_maps};
 pub use rehearse::Rehearsal;
+pub use relocate::Relocated;
 pub use scan::{BlockRange, HeapScan, PageBatch, ScanOptions, ScannedTuple, SharedBlocks};
 pub use txn::{RowLockMode, Wait};
 pub use update::{UpdateDone, UpdateOptions};

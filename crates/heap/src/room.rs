@@ -172,14 +172,14 @@ impl Heap {
     }
 
     /// Lays a new page out. The record of its first insert says so again (it initialises the page).
-    fn init_page(&self, guard: &mut OwnedWriteGuard) {
+    pub(crate) fn init_page(&self, guard: &mut OwnedWriteGuard) {
         guard.init(0);
         guard.set_xid_base(page::tuple::initial_xid_base(self.ctx.txns.next_xid()));
     }
 }
 
 /// True if `item` bytes fit with the reserve, or the page is empty; and if a line pointer is to be had.
-fn has_room(page: &page::Page, item: usize, needed: usize) -> bool {
+pub(crate) fn has_room(page: &page::Page, item: usize, needed: usize) -> bool {
     let most = page::tuple::MAX_TUPLES_PER_PAGE;
     if page.item_count() >= most && usize::from(page.free_offset().0) > most {
         return false;

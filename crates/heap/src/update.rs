@@ -11,9 +11,8 @@
 use crate::apply::{self, Body, TupleParts};
 use crate::context::CriticalSection;
 use crate::delete::{Claim, deleter};
-use crate::heap::{Heap, TupleOutcome, clear_all_visible};
+use crate::heap::{Heap, RowQueue, TupleOutcome, clear_all_visible};
 use crate::insert::InsertState;
-use crate::queue::RowQueue;
 use crate::record::{
     self, Encoder, F_CLEAR, F_CLEAR_OLD, F_HOT, F_INIT, F_KEYS, F_PREFIX, F_SUFFIX,
 };
@@ -61,39 +60,26 @@ impl Heap {
         new: &[u8],
         options: UpdateOptions,
     ) -> Result<TupleOutcome<UpdateDone>> {
-        self.update_queued(&mut RowQueue::new(txn), tid, new, options)
-    }
-
-    /// As [`Heap::update`], for a command that follows the row if it was updated: it keeps its place in `queue` until then.
-    ///
-    /// # Errors
-    /// As [`Heap::update`].
-    pub fn update_queued(
-        &self,
-        queue: &mut RowQueue<'_>,
-        tid: Tid,
-        new: &[u8],
-        options: UpdateOptions,
-    ) -> Result<TupleOutcome<UpdateDone>> {
-        let outcome = self.update_in_queue(queue, tid, new, options);
-        queue.settle(&outcome);
+        let mut queue = RowQueue::default();
+        let outcome = self.update_queued(txn, tid, new, options, &mut queue);
+        queue.leave(txn);
         outcome
     }
 
-    fn update_in_queue(
+    fn update_queued(
         &self,
-        queue: &mut RowQueue<'_>,
+        txn: &Transaction,
         tid: Tid,
         new: &[u8],
         options: UpdateOptions,
+        queue: &mut RowQueue,
     ) -> Result<TupleOutcome<UpdateDone>> {
-        let txn = queue.txn();
         let xid = txn.xid()?;
         let mode = if options.key_changed { RowLockMode::Update } else { RowLockMode::NoKeyUpdate };
         let mut map = MapPin::none();
         let mut toasted: Option<Vec<u8>> = None;
         loop {
-            let mut guard = match self.claim(tid, mode, options.wait, &mut map, queue)? {
+            let mut guard = match self.claim(txn, tid, mode, options.wait, &mut map, queue)? {
                 Claim::Ready(guard) => guard,
                 Claim::Failed(outcome) => {
                     return Ok(outcome.failed().unwrap_or(TupleOutcome::Invisible));
@@ -211,13 +197,30 @@ impl Heap {
             return Ok(None);
         }
         // The lower block is locked first.
-        let (mut old, mut new) = if new_block < tid.block {
+        let (old, new) = if new_block < tid.block {
             (old_pin.into_write(), new_guard)
         } else {
             let new_pin = new_guard.unlock();
             let old = old_pin.into_write();
             (old, new_pin.into_write())
         };
+        self.update_across_locked(txn, xid, tid, parts, (old, old_map), (new, &new_map), options)
+    }
+
+    /// The new version goes to a page that is locked, like the old one's, with its map page pinned. `None`: not as things are
+    /// now; nothing has been changed.
+    #[expect(clippy::too_many_arguments, reason = "both pages, with what is known of them")]
+    pub(crate) fn update_across_locked(
+        &self,
+        txn: &Transaction,
+        xid: Xid,
+        tid: Tid,
+        parts: &TupleParts<'_>,
+        (mut old, old_map): (OwnedWriteGuard, &MapPin),
+        (mut new, new_map): (OwnedWriteGuard, &MapPin),
+        options: UpdateOptions,
+    ) -> Result<Option<UpdateDone>> {
+        let new_block = new.block();
         // Everything may have changed: the row, the room, the flags.
         if (old.is_all_visible() && !old_map.is_for(tid.block))
             || (new.is_all_visible() && !new_map.is_for(new_block))
@@ -254,7 +257,7 @@ impl Heap {
             init,
             options,
             (&mut old, old_map),
-            (&mut new, &new_map),
+            (&mut new, new_map),
         );
         drop(old);
         drop(new);

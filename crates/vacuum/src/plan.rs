@@ -113,6 +113,8 @@ pub struct VacuumPlan {
     pub one_visit: bool,
     /// Try to cut off the empty end.
     pub truncate: bool,
+    /// However short it is.
+    pub truncate_any: bool,
     /// Believe the visibility map.
     pub use_map: bool,
     /// The table's length in pages, when planned.
@@ -121,8 +123,6 @@ pub struct VacuumPlan {
     pub map_counts: (u64, u64),
     /// The ages, for the failsafe and eager scanning.
     pub freeze: FreezeSettings,
-    /// The failsafe is asked each time so many pages have been read.
-    pub failsafe_every_pages: u32,
     /// Timings wanted in the report: I/O, delay.
     pub timings: (bool, bool),
     /// Prevents old age.
@@ -197,11 +197,11 @@ pub fn plan(
         index_cleanup: options.index_cleanup,
         one_visit: true,
         truncate: options.truncate,
+        truncate_any: false,
         use_map: !options.disable_page_skipping,
         pages,
         map_counts,
         freeze: settings.freeze,
-        failsafe_every_pages: settings.failsafe_every_pages,
         timings: (settings.track_io_timing, settings.track_cost_delay_timing),
         for_age: options.for_age,
     })

@@ -181,8 +181,10 @@ pub fn run(
     }
     run.rings.drain(..).for_each(|ring| ring.finish(pool));
     let mut len = pages;
-    if plan.truncate && !run.failsafe && truncate::worth_it(pages, run.pass.counts.nonempty_pages) {
-        len = truncate::truncate(target, context, pages, run.pass.counts.nonempty_pages)?;
+    let nonempty = run.pass.counts.nonempty_pages;
+    let worth_it = plan.truncate_any || truncate::worth_it(pages, nonempty);
+    if plan.truncate && !run.failsafe && worth_it {
+        len = truncate::truncate(target, context, pages, nonempty)?;
     }
     run.tell_free_space(len)?;
     context.progress.enter(Phase::FinalCleanup);

@@ -48,3 +48,17 @@ fn what_is_cut_off_stays_away_and_nothing_else_goes() {
         }
     }
 }
+
+/// Catalogs are made smaller between DDL: no table is lost, none comes back.
+#[test]
+fn catalogs_made_smaller_lose_nothing() {
+    let disk = sim::catalogs::prepared(5).unwrap();
+    for seed in 61..63 {
+        let whole = sim::catalogs::run(&disk, seed, 16, None).unwrap();
+        let mut at = seed % 5;
+        while at < whole {
+            sim::catalogs::run(&disk, seed, 16, Some(at)).unwrap();
+            at += stride(whole / 5 + 1);
+        }
+    }
+}

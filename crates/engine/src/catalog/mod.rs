@@ -9,5 +9,6 @@ pub mod cache;
 pub mod defs;
 pub mod load;
 pub mod model;
+mod relocation;
 pub mod rows;
 pub mod store;

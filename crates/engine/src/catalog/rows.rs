@@ -3,6 +3,7 @@
 use super::defs::CatalogDef;
 use base::{Oid, Tid, Xid};
 use std::sync::Arc;
+use txn::Snapshot;
 use types::{ArrayValue, Datum, oids};
 
 /// A row read from a catalog.
@@ -14,6 +15,8 @@ pub struct Row {
     pub tid: Tid,
     /// Its values, in column order.
     pub values: Vec<Datum>,
+    /// What it was seen through. As long as it lives, the version at `tid` stays there, even if the row is moved.
+    pub(super) _seen: Arc<Snapshot>,
 }
 
 impl Row {

@@ -4,9 +4,12 @@
 //! Every row of a catalog has an entry in each of its indexes. A look-up by columns that begin some index's
 //! key goes through that index.
 //!
+//! A row that was read may be moved (`relocation.rs`) before it is changed: who changes it follows it, for it says the same.
+//!
 //! # Locks
-//! Catalog rows of an object are written only under that object's own heavyweight lock; there are no locks
-//! on catalogs themselves but the unique indexes'.
+//! Catalog rows of an object are written only under that object's own heavyweight lock. Who writes takes RowExclusive on the
+//! catalog as well, for the rest of the transaction: so its end is cut off, and its rows are moved, only while nobody has
+//! changes under way in it. Readers take no lock: what they may still come to is never cut off (`vacuum`'s `truncate.rs`).
 
 use super::defs::{self, CatalogDef, CatalogIndex};
 use super::load::RowSource;
@@ -27,7 +30,7 @@ use heap::{
 use page::tuple::{AttrValue, PhysicalAttr, TupleDesc};
 use std::collections::HashMap;
 use std::sync::Arc;
-use txn::{Snapshot, Transaction, Wait};
+use txn::{LockMode, LockTag, Snapshot, Transaction, Wait};
 use types::Datum;
 
 const OPEN_RANK: Rank = Rank(60);
@@ -38,8 +41,8 @@ pub struct OpenCatalog {
     pub def: &'static CatalogDef,
     /// Its rows.
     pub heap: Heap,
-    types: Vec<Oid>,
-    desc: TupleDesc,
+    pub(super) types: Vec<Oid>,
+    pub(super) desc: TupleDesc,
     indexes: Vec<(&'static CatalogIndex, Arc<Btree>)>,
 }
 
@@ -196,11 +199,27 @@ impl Catalogs<'_> {
         self.txn.take_latest_snapshot()
     }
 
+    /// The heavyweight lock on a catalog.
+    pub fn lock_tag(&self, def: &CatalogDef) -> LockTag {
+        let database = if def.shared { Oid::INVALID } else { self.store.database };
+        LockTag::Relation { database, relation: def.oid }
+    }
+
+    /// Announces that this transaction writes to a catalog: no row of it is moved until it ends. The writing functions do so
+    /// by themselves; who writes in place calls this before reading the row.
+    ///
+    /// # Errors
+    /// 40P01, 57014 while waiting.
+    pub fn announce_write(&self, def: &CatalogDef) -> Result<()> {
+        self.txn.lock(self.lock_tag(def), LockMode::RowExclusive, Wait::FOREVER).map(|_| ())
+    }
+
     /// Adds a row; returns where it stands.
     ///
     /// # Errors
     /// `23505` when a unique index has its key; I/O.
     pub fn insert(&self, row: &NewRow) -> Result<Tid> {
+        self.announce_write(row.def)?;
         let open = self.store.open(row.def)?;
         let tuple = self.encode(&open, &row.values)?;
         let tid = open.heap.insert(self.txn, &tuple, &mut InsertState::new())?;
@@ -230,7 +249,7 @@ impl Catalogs<'_> {
             .collect()
     }
 
-    fn index(&self, open: &OpenCatalog, values: &[Datum], tid: Tid) -> Result<()> {
+    pub(super) fn index(&self, open: &OpenCatalog, values: &[Datum], tid: Tid) -> Result<()> {
         let live = Unique { heap: &open.heap, txn: self.txn };
         for (index, tree) in &open.indexes {
             let key = self.key(open, &index.columns, values)?;
@@ -252,6 +271,7 @@ impl Catalogs<'_> {
     /// # Errors
     /// `XX000` "tuple concurrently updated" when somebody else changed it meanwhile.
     pub fn update(&self, row: &Row) -> Result<()> {
+        self.announce_write(row.def)?;
         let open = self.store.open(row.def)?;
         let tuple = self.encode(&open, &row.values)?;
         // The indexed columns of catalogs hardly ever change; entries of all indexes are made when the
@@ -259,7 +279,8 @@ impl Catalogs<'_> {
         let keys_changed = self.indexed_columns_changed(&open, row)?;
         let options =
             UpdateOptions { hot: !keys_changed, key_changed: keys_changed, wait: Wait::FOREVER };
-        match open.heap.update(self.txn, row.tid, &tuple, options)? {
+        let change = |tid| open.heap.update(self.txn, tid, &tuple, options);
+        match following_moves(&open, row.tid, change)? {
             TupleOutcome::Ok(done) => {
                 if !done.hot {
                     self.index(&open, &row.values, done.tid)?;
@@ -271,7 +292,8 @@ impl Catalogs<'_> {
     }
 
     /// Replaces statistics in a row (sizes, ages) where it stands: no new version, seen by all at once, kept even if the
-    /// transaction is rolled back. A row whose stored form would change its length gets a new version after all.
+    /// transaction is rolled back. A row whose stored form would change its length gets a new version after all. The row was read
+    /// after [`Catalogs::announce_write`], so that it has not been moved.
     ///
     /// # Errors
     /// As [`Catalogs::update`].
@@ -307,8 +329,10 @@ impl Catalogs<'_> {
     /// # Errors
     /// `XX000` "tuple concurrently deleted" when somebody else changed it meanwhile.
     pub fn delete(&self, row: &Row) -> Result<()> {
+        self.announce_write(row.def)?;
         let open = self.store.open(row.def)?;
-        match open.heap.delete(self.txn, row.tid, Wait::FOREVER)? {
+        let change = |tid| open.heap.delete(self.txn, tid, Wait::FOREVER);
+        match following_moves(&open, row.tid, change)? {
             TupleOutcome::Ok(()) => self.txn.advance_command(),
             _ => bail!(INTERNAL_ERROR, "tuple concurrently deleted"),
         }
@@ -334,13 +358,14 @@ impl Catalogs<'_> {
         let def = defs::by_name(catalog);
         let open = self.store.open(def)?;
         let mut rows = Vec::new();
-        let mut scan = HeapScan::new(&open.heap, self.snapshot(), HeapScanOptions::default())?;
+        let seen = self.snapshot();
+        let mut scan = HeapScan::new(&open.heap, Arc::clone(&seen), HeapScanOptions::default())?;
         let mut batch = PageBatch::new();
         while scan.next_page(&mut batch)? {
             for found in batch.iter() {
                 let values =
                     relation::decode_tuple(&open.heap, found.tuple.bytes, &open.desc, &open.types)?;
-                rows.push(Row { def, tid: found.tid, values });
+                rows.push(Row { def, tid: found.tid, values, _seen: Arc::clone(&seen) });
             }
         }
         Ok(rows)
@@ -380,6 +405,65 @@ impl Catalogs<'_> {
         }
         Ok(())
     }
+}
+
+/// Makes a change to the row version at `tid`, or to the one that it was moved to since it was read.
+fn following_moves<T>(
+    open: &OpenCatalog,
+    mut tid: Tid,
+    change: impl Fn(Tid) -> Result<TupleOutcome<T>>,
+) -> Result<TupleOutcome<T>> {
+    loop {
+        match change(tid)? {
+            TupleOutcome::Updated { next, xmax } if says_the_same(open, tid, next, xmax)? => {
+                tid = next;
+            }
+            outcome => return Ok(outcome),
+        }
+    }
+}
+
+/// What [`Catalogs::update_in_place`] may have written over a row since it was moved.
+fn written_in_place(def: &CatalogDef) -> &'static [&'static str] {
+    match def.name {
+        "pg_class" => &[
+            "relpages",
+            "reltuples",
+            "relallvisible",
+            "relallfrozen",
+            "relfrozenxid",
+            "relfrozenxid8",
+        ],
+        "pg_database" => &["datfrozenxid", "datfrozenxid8"],
+        _ => &[],
+    }
+}
+
+/// Whether the version at `newer`, made by `by` (if that is known), says what the one at `tid` said, as after a move, but for
+/// statistics. The version at `tid` is kept there by the snapshot that it was seen through.
+fn says_the_same(open: &OpenCatalog, tid: Tid, newer: Tid, by: Xid) -> Result<bool> {
+    let (mut a, mut b) = (TupleSlot::new(), TupleSlot::new());
+    if !(open.heap.fetch_any(tid, &mut a)? && open.heap.fetch_any(newer, &mut b)?) {
+        return Ok(false);
+    }
+    let (old, new) = (a.view(), b.view());
+    if by.is_valid() && new.raw_xmin() != by {
+        return Ok(false);
+    }
+    // From the header's length on: the null bitmap, the data. The other flags tell of who did what.
+    let from = page::tuple::HEADER_MIN - 1;
+    if old.natts() == new.natts() && old.bytes.get(from..) == new.bytes.get(from..) {
+        return Ok(true);
+    }
+    let but_for = written_in_place(open.def);
+    if but_for.is_empty() {
+        return Ok(false);
+    }
+    let decode = |t: &[u8]| relation::decode_tuple(&open.heap, t, &open.desc, &open.types);
+    let (old, new) = (decode(old.bytes)?, decode(new.bytes)?);
+    Ok(open.def.columns.iter().zip(old.iter().zip(&new)).all(|(column, (old, new))| {
+        but_for.contains(&column.name) || types::equal(column.ty, old, new)
+    }))
 }
 
 fn encode_key(ty: Oid, value: &Datum) -> Result<Option<Vec<u8>>> {
@@ -426,7 +510,7 @@ impl RowSource for Catalogs<'_> {
             let values =
                 relation::decode_tuple(&open.heap, slot.view().bytes, &open.desc, &open.types)?;
             if matches(&values) {
-                rows.push(Row { def, tid: slot.tid, values });
+                rows.push(Row { def, tid: slot.tid, values, _seen: Arc::clone(&snapshot) });
             }
         }
         Ok(rows)

@@ -85,3 +85,121 @@ fn bootstrapped_catalogs_describe_themselves_and_survive_a_crash() {
     assert_eq!((find("kept"), find("lost")), (1, 0));
     txn.abort().unwrap();
 }
+
+fn crowd(catalogs: &engine::catalog::store::Catalogs<'_>, numbers: std::ops::Range<u32>) {
+    for n in numbers {
+        let row = NewRow::of("pg_namespace")
+            .oid("oid", Oid(30_000 + n))
+            .text("nspname", &format!("schema_{n}_{}", "x".repeat(40)));
+        catalogs.insert(&row).unwrap();
+    }
+}
+
+/// Rows move from the end of a catalog: indexes find them, an old snapshot sees them where they were, and who has read one before can
+/// change it afterwards. A crash before the move's commit leaves all as it was.
+#[test]
+fn rows_move_forward_and_are_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = disk::os(folder.path().to_path_buf()).unwrap();
+    let engine = Engine::init(disk.clone(), options()).unwrap();
+    let backend = engine.txns.register_backend(BackendKind::Client);
+    let store = CatalogStore::new(Storage::of(&engine), TEMPLATE1);
+    let txn = engine.txns.begin(&backend);
+    bootstrap(&store, &txn).unwrap();
+    crowd(&store.session(&txn), 0..500);
+    txn.commit(CommitExtras::default()).unwrap();
+    drop(backend);
+    engine.shutdown().unwrap();
+    drop((store, engine));
+    let engine = Engine::open(disk.clone(), options()).unwrap();
+    let backend = engine.txns.register_backend(BackendKind::Client);
+    let store = CatalogStore::new(Storage::of(&engine), TEMPLATE1);
+    let txn = engine.txns.begin(&backend);
+    for n in 0..480 {
+        let key = [("oid", Datum::Oid(Oid(30_000 + n)))];
+        assert_eq!(store.session(&txn).delete_where("pg_namespace", &key).unwrap(), 1);
+    }
+    txn.commit(CommitExtras::default()).unwrap();
+    let def = engine::catalog::defs::by_name("pg_namespace");
+    let heap = &store.open(def).unwrap().heap;
+    let pages = heap.len_blocks().unwrap().0;
+    assert!(pages > 4, "{pages}");
+    // Pruned on the way: the first pages have room.
+    let txn = engine.txns.begin(&backend);
+    store.session(&txn).scan("pg_namespace").unwrap();
+    txn.abort().unwrap();
+
+    let (a, b) = (&engine.txns.register_backend(BackendKind::Client), &backend);
+    let reader = engine.txns.begin(a);
+    let by_oid = |c: &engine::catalog::store::Catalogs<'_>, n: u32| {
+        let mut rows = c.find("pg_namespace", &[("oid", Datum::Oid(Oid(30_000 + n)))]).unwrap();
+        assert_eq!(rows.len(), 1, "schema {n}");
+        rows.pop().unwrap()
+    };
+    let before = store.session(&reader);
+    let (mut kept, gone, stale) =
+        (by_oid(&before, 497), by_oid(&before, 498), by_oid(&before, 499));
+    let mover = engine.txns.begin(b);
+    let moving = store.session(&mover);
+    assert!(moving.move_rows_forward(def).unwrap() >= 20);
+    mover.commit(CommitExtras::default()).unwrap();
+    let moved = by_oid(&before, 497);
+    assert!(moved.tid.block < kept.tid.block, "{:?} {:?}", moved.tid, kept.tid);
+    // One that was read before the move is changed after it: by its OID it is found once, as it is now.
+    kept.set("nspowner", Datum::Oid(Oid(77)));
+    before.update(&kept).unwrap();
+    before.delete(&gone).unwrap();
+    assert_eq!(by_oid(&before, 497).oid("nspowner"), Oid(77));
+    // One that has really changed meanwhile is not.
+    let other = engine.txns.begin(b);
+    let mut changed = by_oid(&store.session(&other), 499);
+    changed.set("nspowner", Datum::Oid(Oid(78)));
+    store.session(&other).update(&changed).unwrap();
+    other.commit(CommitExtras::default()).unwrap();
+    assert_eq!(before.delete(&stale).unwrap_err().state(), base::SqlState::INTERNAL_ERROR);
+    // Statistics do not count.
+    let class = |c: &engine::catalog::store::Catalogs<'_>| {
+        c.find("pg_class", &[("oid", Datum::Oid(def.oid))]).unwrap().pop().unwrap()
+    };
+    let mut read = class(&before);
+    let other = engine.txns.begin(b);
+    store.session(&other).update(&class(&store.session(&other))).unwrap();
+    other.commit(CommitExtras::default()).unwrap();
+    let other = engine.txns.begin(b);
+    let mut measured = class(&store.session(&other));
+    assert_ne!(measured.tid, read.tid);
+    measured.set("relpages", Datum::Int4(9));
+    store.session(&other).update_in_place(&measured).unwrap();
+    other.commit(CommitExtras::default()).unwrap();
+    read.set("relowner", Datum::Oid(Oid(77)));
+    before.update(&read).unwrap();
+    assert_eq!(class(&before).oid("relowner"), Oid(77));
+    reader.commit(CommitExtras::default()).unwrap();
+    drop((read, measured));
+    drop((kept, gone, stale, moved, changed));
+
+    // A move that did not come to its commit.
+    let txn = engine.txns.begin(b);
+    crowd(&store.session(&txn), 1000..1100);
+    txn.commit(CommitExtras::default()).unwrap();
+    let mover = engine.txns.begin(b);
+    store.session(&mover).move_rows_forward(def).unwrap();
+    engine.wal.flush(engine.wal.insert_lsn()).unwrap();
+    engine.stop_at_once();
+    std::mem::forget(mover);
+    drop((backend, store, engine));
+    let engine = Engine::open(disk, options()).unwrap();
+    let backend = engine.txns.register_backend(BackendKind::Client);
+    let store = CatalogStore::new(Storage::of(&engine), TEMPLATE1);
+    let txn = engine.txns.begin(&backend);
+    let catalogs = store.session(&txn);
+    for n in (480..498).chain(499..500).chain(1000..1100) {
+        by_oid(&catalogs, n);
+    }
+    assert_eq!(by_oid(&catalogs, 497).oid("nspowner"), Oid(77));
+    assert_eq!(
+        catalogs.find("pg_namespace", &[("oid", Datum::Oid(Oid(30_498)))]).unwrap().len(),
+        0
+    );
+    txn.abort().unwrap();
+}

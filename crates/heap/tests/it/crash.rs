@@ -3,7 +3,7 @@
 
 use crate::common::{REL, World, row};
 use base::sync::Arc;
-use base::{Lsn, Result, Tid, Xid};
+use base::{BlockNumber, Lsn, Result, Tid, Xid};
 use buffer::{BufferPool, CheckpointOptions, Persistence, PoolConfig};
 use disk::Disk;
 use disk::sim::SimDisk;
@@ -102,6 +102,11 @@ fn work(
                 None => {
                     w.heap.insert(&t, &row(key, &value), &mut InsertState::new())?;
                     view.insert(key, value);
+                }
+                // To an earlier page, where there may be room.
+                Some((tid, _)) if tid.block.0 > 0 && rng.random_bool(0.2) => {
+                    let to = BlockNumber(rng.random_range(0..tid.block.0));
+                    w.heap.relocate(&t, *tid, to)?;
                 }
                 Some((tid, _)) if rng.random_bool(0.7) => {
                     let options =

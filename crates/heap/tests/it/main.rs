@@ -7,5 +7,6 @@ mod conflicts;
 mod crash;
 
 mod model;
+mod relocate;
 mod toast;
 mod vacuum;

@@ -1,8 +1,8 @@
 //! REINDEX.
 //!
 //! # Differs from PostgreSQL
-//! Indexes of system catalogs keep their files for good and are not rebuilt: nobody locks a catalog to read or write it, so there is
-//! no moment at which a file could be replaced. CONCURRENTLY is refused.
+//! Indexes of system catalogs keep their files for good and are not rebuilt: nobody locks a catalog to look something up in it, so there is
+//! no moment at which a file, or its pages, could be replaced. CONCURRENTLY is refused.
 
 use super::truncate::lock_and_look_again;
 use super::{Ddl, rewrite};
@@ -136,7 +136,8 @@ impl Ddl<'_> {
             .filter(|r| state.is_superuser() || r.oid("relowner") == role)
             .map(|r| r.oid("oid"))
             .collect();
-        drop(txn);
+        // Rows keep their snapshot.
+        drop((rows, txn));
         for table in tables {
             self.session.next_transaction()?;
             crate::relations::lock(self.state(), table, LockMode::Share)?;
@@ -148,13 +149,13 @@ impl Ddl<'_> {
     }
 }
 
-/// Why a catalog and its indexes are not written anew.
-pub const CATALOGS_STAY: &str = "System catalogs are read and written without locks on them, at all times and by every session, so that their files cannot be replaced by others.";
+/// Why a catalog's indexes are not written anew.
+const CATALOGS_STAY: &str = "System catalogs are read without locks on them, at all times and by every session, so that their indexes cannot be replaced by others.";
 
 fn catalogs_stay(what: &str) -> Error {
     let mut error = Error::unsupported(what).to_sql_error();
     error.detail = Some(CATALOGS_STAY.to_owned());
-    error.hint = Some("\"ebb check\" tells whether an index is whole.".to_owned());
+    error.hint = Some("\"ebb check\" tells whether an index is whole. VACUUM FULL makes the catalog's table smaller.".to_owned());
     Error::Sql(Box::new(error))
 }
 

@@ -113,7 +113,7 @@ impl Session {
         if analyze {
             self.run_vacuum("EXPLAIN ANALYZE VACUUM", statement, &options, client)?;
         } else {
-            for target in self.targets(statement, &options)? {
+            for target in self.targets(statement)? {
                 self.foretell_table(&target, &options, client)?;
             }
         }

@@ -13,6 +13,7 @@ pub mod autovacuum;
 pub mod commands;
 pub mod explain;
 mod freezing;
+mod full_catalog;
 pub mod options;
 pub mod progress;
 #[cfg(test)]
@@ -65,7 +66,7 @@ impl Session {
         if options.only_database_stats {
             return self.update_frozen();
         }
-        let targets = self.targets(statement, options)?;
+        let targets = self.targets(statement)?;
         let own = options.vacuum || !(self.in_block() || targets.len() <= 1);
         if own {
             self.end_own()?;
@@ -89,7 +90,7 @@ impl Session {
     }
 
     /// The relations named, or all that hold rows.
-    fn targets(&mut self, statement: &Vacuum, options: &Options) -> Result<Vec<Target>> {
+    fn targets(&mut self, statement: &Vacuum) -> Result<Vec<Target>> {
         let state = Rc::clone(self.state());
         if statement.tables.is_empty() {
             let txn = state.txn()?;
@@ -98,10 +99,7 @@ impl Session {
             let all = rows.iter().filter(|r| matches!(r.char("relkind"), b'r' | b'm'));
             let may = state.is_superuser();
             let role = state.current_user.borrow().oid;
-            let full = options.full;
-            let mine = all
-                .filter(|r| may || r.oid("relowner") == role)
-                .filter(|r| !full || r.oid("oid") >= Oid::FIRST_NORMAL);
+            let mine = all.filter(|r| may || r.oid("relowner") == role);
             return Ok(mine
                 .map(|r| Target { oid: r.oid("oid"), name: String::new(), columns: Vec::new() })
                 .collect());
@@ -159,6 +157,7 @@ fn update_frozen(state: &SessionState) -> Result<()> {
     // Two at once could set it back.
     let tag = LockTag::DatabaseFrozenIds { database: me };
     txn.lock(tag, LockMode::Exclusive, Wait::FOREVER)?;
+    rows.announce_write(engine::catalog::defs::by_name("pg_database"))?;
     let databases = rows.scan("pg_database")?;
     let known = databases.iter().find(|row| row.oid("oid") == me);
     let known = known.map_or(Xid::INVALID, |row| row.xid8("datfrozenxid8"));

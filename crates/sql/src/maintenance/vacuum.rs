@@ -1,11 +1,10 @@
 //! VACUUM of one table, its TOAST table after it.
 //!
 //! # Locks
-//! ShareUpdateExclusive on the table (AccessExclusive for FULL), in a transaction of its own.
+//! ShareUpdateExclusive on the table (AccessExclusive for FULL), in a transaction of its own. FULL of a catalog: `full_catalog.rs`.
 //!
 //! # Differs from PostgreSQL
-//! Catalogs are not cut off at the end: their users hold no table locks. A catalog's TOAST table has no row
-//! of its own in `pg_class` and is vacuumed under its catalog's `relfrozenxid`.
+//! A catalog's TOAST table has no row of its own in `pg_class` and is vacuumed under its catalog's `relfrozenxid`.
 
 use super::commands::{Command, cluster};
 use super::explain::Foretold;
@@ -253,6 +252,9 @@ impl Session {
         options: &Options,
         client: &mut dyn Client,
     ) -> Result<bool> {
+        if options.full && target.oid < Oid::FIRST_NORMAL {
+            return self.vacuum_catalog_full(target, options, client);
+        }
         self.begin_own()?;
         let result = self.vacuum_one(target, options, client);
         let toast = match result {
@@ -317,11 +319,29 @@ impl Session {
             self.vacuum_full(&table, options, client)?;
             return Ok(Some(Oid::INVALID));
         }
+        if let Some(cleaned) = self.clean(&table, options, client)? {
+            note(&state, &table, &cleaned)?;
+            count(&state, &table, &cleaned, options.automatic);
+        }
+        drop(ignored);
+        Ok(Some(table.toast))
+    }
+
+    /// Vacuums a table that is locked; what is to be told of it then. None: it was only foretold.
+    pub(super) fn clean(
+        &mut self,
+        table: &Arc<Table>,
+        options: &Options,
+        client: &mut dyn Client,
+    ) -> Result<Option<Cleaned>> {
+        let state = Rc::clone(self.state());
+        let foretell = options.foretell.as_deref();
+        let only_foretell = foretell.is_some_and(|f| f.only);
         let started = Instant::now();
         let automatic = options.automatic;
-        let settings = vacuum_settings(&state, &table, automatic)?;
-        let merged = merged_options(&state, &table, options);
-        let open = state.open_relation(&table)?;
+        let settings = vacuum_settings(&state, table, automatic)?;
+        let merged = merged_options(&state, table, options);
+        let open = state.open_relation(table)?;
         let facts = TableFacts {
             database: state.database.name.clone(),
             schema: table.namespace_name.clone(),
@@ -342,12 +362,12 @@ impl Session {
             backend: &state.backend,
             lock_tag: crate::relations::lock_tag(&state, table.oid),
             progress,
-            throttle: throttle(&state, &table, automatic, settings.freeze.failsafe()),
+            throttle: throttle(&state, table, automatic, settings.freeze.failsafe()),
             host: &host,
             trigger: if automatic { Trigger::Automatic } else { Trigger::Statement },
         };
         let mut frozen_bound = None;
-        if let Some((heap, index)) = catalog_toast(&state, &table)?
+        if let Some((heap, index)) = catalog_toast(&state, table)?
             && !only_foretell
         {
             let facts = TableFacts {
@@ -372,14 +392,14 @@ impl Session {
                     oid: i.oid,
                     name: i.name.clone(),
                     index: Arc::clone(tree) as _,
-                    keys: index_keys(&state, &table, i)?,
+                    keys: index_keys(&state, table, i)?,
                 })
             })
             .collect::<Result<_>>()?;
         let target = VacuumTarget { heap: &open.heap, indexes, facts };
-        let plan = vacuum::plan(&target, &merged, &settings)?;
+        let mut plan = vacuum::plan(&target, &merged, &settings)?;
+        plan.truncate_any = options.full;
         let rates = &state.cluster.maintenance.rates;
-        let budget = state.cluster.maintenance.budget.get().copied().unwrap_or_default();
         let foretold = match foretell {
             Some(_) => Some(Foretold {
                 schema: table.namespace_name.clone(),
@@ -389,7 +409,7 @@ impl Session {
                     &target,
                     &rates.now(),
                     &context.throttle,
-                    &budget,
+                    &vacuum::foresight::Budget::default(),
                 )?,
                 report: None,
             }),
@@ -397,7 +417,7 @@ impl Session {
         };
         if let (Some(to), true) = (foretell, only_foretell) {
             to.found.borrow_mut().extend(foretold);
-            return Ok(Some(table.toast));
+            return Ok(None);
         }
         host.say(Message::Verbose, VacuumReport::begin_line(&target.facts, plan.mode));
         let report = vacuum::run(&plan, &target, &context)?;
@@ -407,13 +427,18 @@ impl Session {
         }
         host.say(Message::Verbose, report.text());
         if automatic {
-            log_report(&state, &table, &report);
+            log_report(&state, table, &report);
         }
-        note(&state, &table, &report, frozen_bound)?;
-        count(&state, &table, &report, automatic, started);
-        drop(ignored);
-        Ok(Some(table.toast))
+        Ok(Some(Cleaned { report, frozen_bound, started }))
     }
+}
+
+/// What a vacuum has done.
+pub(super) struct Cleaned {
+    pub(super) report: VacuumReport,
+    /// `relfrozenxid` is no younger than this.
+    frozen_bound: Option<Xid>,
+    started: Instant,
 }
 
 impl Session {
@@ -424,18 +449,15 @@ impl Session {
         options: &Options,
         client: &mut dyn Client,
     ) -> Result<()> {
-        if table.oid < Oid::FIRST_NORMAL || table.kind == RelationKind::Toast {
+        if table.kind == RelationKind::Toast {
             // A warning, so that `vacuumdb --full`, which names every table, goes on to the others.
-            let mut notice = Notice::new(
-                Severity::Warning,
-                format!(
-                    "skipping \"{}\" --- VACUUM FULL of a system catalog is not supported",
-                    table.name
-                ),
+            let text = format!(
+                "skipping \"{}\" --- VACUUM FULL of a TOAST table by itself is not supported",
+                table.name
             );
+            let mut notice = Notice::new(Severity::Warning, text);
             notice.body.state = SqlState::FEATURE_NOT_SUPPORTED;
-            notice.body.detail = Some(crate::ddl::reindex::CATALOGS_STAY.to_owned());
-            notice.body.hint = Some("VACUUM without FULL makes its space usable again.".to_owned());
+            notice.body.hint = Some("VACUUM FULL of its table writes it anew too.".to_owned());
             return client.notice(&notice);
         }
         let started = UsageMeter::start();
@@ -501,7 +523,7 @@ fn merged_options(state: &SessionState, table: &Table, options: &Options) -> Vac
         freeze: options.freeze,
         disable_page_skipping: options.disable_page_skipping,
         index_cleanup,
-        truncate: truncate && table.oid >= Oid::FIRST_NORMAL,
+        truncate,
         parallel: options.parallel,
         buffer_usage_limit_kb: options.buffer_usage_limit_kb,
         for_age: options.for_age,
@@ -531,6 +553,7 @@ pub(super) fn update_class_in_place(
 ) -> Result<()> {
     let txn = state.txn()?;
     let rows = state.catalog.rows(&txn);
+    rows.announce_write(engine::catalog::defs::by_name("pg_class"))?;
     let Some(mut row) = rows.find("pg_class", &[("oid", Datum::Oid(oid))])?.into_iter().next()
     else {
         bail!(INTERNAL_ERROR, "cache lookup failed for relation {oid}");
@@ -555,12 +578,8 @@ fn pages(n: impl TryInto<i32>) -> Datum {
 
 /// What the catalogs are to say now.
 #[expect(clippy::cast_possible_truncation, reason = "pg_class keeps float4")]
-fn note(
-    state: &SessionState,
-    table: &Table,
-    report: &VacuumReport,
-    bound: Option<Xid>,
-) -> Result<()> {
+pub(super) fn note(state: &SessionState, table: &Table, cleaned: &Cleaned) -> Result<()> {
+    let (report, bound) = (&cleaned.report, cleaned.frozen_bound);
     update_class_in_place(state, table.oid, |row| {
         row.set("relpages", pages(report.pages_after));
         row.set("reltuples", Datum::Float4(report.new_reltuples as f32));
@@ -590,13 +609,8 @@ fn note(
 
 /// What the statistics are to say now.
 #[expect(clippy::cast_possible_truncation, reason = "row counts")]
-fn count(
-    state: &SessionState,
-    table: &Table,
-    report: &VacuumReport,
-    automatic: bool,
-    started: Instant,
-) {
+fn count(state: &SessionState, table: &Table, cleaned: &Cleaned, automatic: bool) {
+    let (report, started) = (&cleaned.report, cleaned.started);
     let counts = state.database.activity.of(table.oid);
     let set = |to: &std::sync::atomic::AtomicI64, n: i64| to.store(n, Ordering::Relaxed);
     let dead = report.counts.recently_dead_tuples + report.counts.missed_dead_tuples;

@@ -1,6 +1,7 @@
 //! Statements through whole sessions, over an engine in a temporary folder.
 
 mod extensions;
+mod full_catalog;
 mod sessions;
 mod support;
 mod telling;

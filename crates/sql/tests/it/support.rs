@@ -39,6 +39,25 @@ impl Database {
         Database { cluster: Cluster::new(engine, settings).unwrap(), _folder: folder }
     }
 
+    /// What `ebb check` says, beside its last line.
+    pub fn faults(&self) -> Vec<String> {
+        sql::check::check(self.cluster.engine()).unwrap().faults
+    }
+
+    /// What `then` finds after a crash.
+    pub fn crash_and_reopen(self, then: impl FnOnce(&Database)) {
+        let Database { cluster, _folder } = self;
+        let engine = Arc::clone(cluster.engine());
+        engine.wal.flush(engine.wal.insert_lsn()).unwrap();
+        engine.stop_at_once();
+        drop((engine, cluster));
+        let disk = disk::os(_folder.path().to_path_buf()).unwrap();
+        let options = options(2048);
+        let settings = Arc::clone(&options.settings);
+        let engine = Engine::open(disk, options).unwrap();
+        then(&Database { cluster: Cluster::new(engine, settings).unwrap(), _folder });
+    }
+
     pub fn session(&self) -> Connection {
         let session = Session::internal(&self.cluster, "postgres", BackendKind::Client).unwrap();
         Connection { session }

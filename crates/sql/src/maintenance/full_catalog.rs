@@ -1,0 +1,156 @@
+//! VACUUM FULL of a system catalog.
+//!
+//! # Purpose
+//! A catalog is vacuumed, its last rows are moved to the free room before them (`engine`'s `relocation.rs`), and it is
+//! vacuumed again, which takes the moved rows' old versions away and cuts the empty end off.
+//!
+//! # Locks
+//! ShareUpdateExclusive for the first vacuum, Exclusive for the moves and for the second, each in a transaction of its own: DDL, which has
+//! RowExclusive on the catalogs that it writes, waits, and comes in between. Reading goes on. What `pg_class` is to say comes
+//! after the locks on others: who has changed that catalog, and wants `pg_class`, is not waited for with it locked.
+//!
+//! # Crash cases
+//! Between two of the transactions the catalog is whole, and as long as it was; VACUUM takes away what is left over.
+//!
+//! # Differs from PostgreSQL
+//! It writes catalogs anew under AccessExclusive. Here rows that an old snapshot may still see keep their pages where they are; indexes keep
+//! their pages too, those that have become empty being used again.
+
+use super::options::Options;
+use super::vacuum::{Cleaned, Ignored, Target, lock_target, note};
+use crate::client::{Client, Notice, Severity};
+use crate::session::Session;
+use base::Result;
+use engine::catalog::defs;
+use engine::catalog::model::Table;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use txn::LockMode;
+use vacuum::{IndexCleanup, UsageMeter};
+
+impl Session {
+    /// VACUUM FULL of a catalog, in transactions of its own. True if there was something to do.
+    ///
+    /// # Errors
+    /// I/O, corruption, cancellation; the transaction has been rolled back then.
+    pub(super) fn vacuum_catalog_full(
+        &mut self,
+        target: &Target,
+        options: &Options,
+        client: &mut dyn Client,
+    ) -> Result<bool> {
+        let result = self.shrink(target, options, client);
+        if result.is_err() {
+            self.abort_own();
+        }
+        result
+    }
+
+    fn shrink(
+        &mut self,
+        target: &Target,
+        options: &Options,
+        client: &mut dyn Client,
+    ) -> Result<bool> {
+        let Some(def) = defs::by_oid(target.oid) else { return Ok(false) };
+        let started = UsageMeter::start();
+        let share = LockMode::ShareUpdateExclusive;
+        let Some(table) = self.locked(target, share, options, client)? else { return Ok(false) };
+        if !options.process_main {
+            self.end_own()?;
+            return Ok(true);
+        }
+        let name = format!("{}.{}", table.namespace_name, table.name);
+        if options.verbose {
+            client.notice(&Notice::new(Severity::Info, format!("vacuuming \"{name}\"")))?;
+        }
+        let mut quiet = Options {
+            verbose: false,
+            // Dead line pointers would keep their pages.
+            index_cleanup: Some(IndexCleanup::On),
+            // The end is cut off once, when those who might use it are kept away.
+            truncate: Some(false),
+            ..options.clone()
+        };
+        let Some(first) = self.cleaned(&table, &quiet, client)? else { return Ok(true) };
+        let mut last = None;
+        if self.locked(target, LockMode::Exclusive, options, client)?.is_some() {
+            let moved = {
+                let state = self.state();
+                let txn = state.txn()?;
+                state.catalog.rows(&txn).move_rows_forward(def)?
+            };
+            self.end_own()?;
+            base::stop_point!("sql.full_catalog.moved");
+            let shorter =
+                moved > 0 || first.report.counts.nonempty_pages < first.report.pages_before;
+            if shorter && self.locked(target, LockMode::Exclusive, options, client)?.is_some() {
+                (quiet.freeze, quiet.truncate) = (true, Some(true));
+                last = self.cleaned(&table, &quiet, client)?;
+            }
+        }
+        let last = last.as_ref().unwrap_or(&first);
+        if let Some(table) = self.locked(target, share, options, client)? {
+            note(self.state(), &table, last)?;
+            self.end_own()?;
+        }
+        self.tell_shrunk(&table, &first, last);
+        if options.verbose {
+            let (before, after) = (&first.report.counts, &last.report.counts);
+            let kept = before.live_tuples + before.recently_dead_tuples;
+            let text = format!(
+                "\"{name}\": found {} removable, {kept} nonremovable row versions in {} pages",
+                before.removed_tuples, first.report.pages_before
+            );
+            let mut notice = Notice::new(Severity::Info, text);
+            notice.body = notice.body.detail(format!(
+                "{} dead row versions cannot be removed yet.\n{}.",
+                after.recently_dead_tuples,
+                started.used().cpu_text()
+            ));
+            client.notice(&notice)?;
+        }
+        Ok(true)
+    }
+
+    /// The catalog locked, in a transaction that has just begun; None (and no transaction) if it may not be vacuumed.
+    fn locked(
+        &mut self,
+        target: &Target,
+        mode: LockMode,
+        options: &Options,
+        client: &mut dyn Client,
+    ) -> Result<Option<Arc<Table>>> {
+        self.begin_own()?;
+        let table = lock_target(self, target, mode, options, "vacuum", client)?;
+        if table.is_none() {
+            self.end_own()?;
+        }
+        Ok(table)
+    }
+
+    /// Vacuums the locked catalog and ends the transaction.
+    fn cleaned(
+        &mut self,
+        table: &Arc<Table>,
+        options: &Options,
+        client: &mut dyn Client,
+    ) -> Result<Option<Cleaned>> {
+        let ignored = Ignored::new(&Rc::clone(self.state()));
+        let cleaned = self.clean(table, options, client)?;
+        drop(ignored);
+        self.end_own()?;
+        Ok(cleaned)
+    }
+
+    /// As in PostgreSQL, this is not counted as a vacuum.
+    fn tell_shrunk(&self, table: &Table, first: &Cleaned, last: &Cleaned) {
+        let counts = self.state().database.activity.of(table.oid);
+        let dead = last.report.counts.recently_dead_tuples + last.report.counts.missed_dead_tuples;
+        #[expect(clippy::cast_possible_truncation, reason = "a row count")]
+        let live = first.report.new_reltuples as i64;
+        counts.live.store(live, Ordering::Relaxed);
+        counts.dead.store(i64::try_from(dead).unwrap_or(0), Ordering::Relaxed);
+    }
+}
