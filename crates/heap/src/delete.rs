@@ -1,7 +1,8 @@
 //! Deleting rows, and taking back one's own insert.
 
 use crate::apply::{self, Actor};
-use crate::heap::{Heap, RowQueue, TupleOutcome};
+use crate::heap::{Heap, TupleOutcome};
+use crate::queue::RowQueue;
 use crate::record::{self, Encoder, F_CLEAR};
 use crate::visibility::{Hints, UpdateVerdict, satisfies_update};
 use crate::visibility_map::MapPin;
@@ -24,13 +25,13 @@ impl Heap {
     /// `mode`.
     pub(crate) fn claim(
         &self,
-        txn: &Transaction,
         tid: Tid,
         mode: RowLockMode,
         wait: Wait,
         map: &mut MapPin,
-        queue: &mut RowQueue,
+        queue: &mut RowQueue<'_>,
     ) -> Result<Claim> {
+        let txn = queue.txn();
         let mut pin = self.rel.pin(Fork::Main, tid.block, &mut Strategy::Normal)?;
         let mut hints = Hints::default();
         let cid = txn.peek_command_id();
@@ -49,10 +50,16 @@ impl Heap {
                     Some(holder) => holder,
                 },
                 UpdateVerdict::BeingModified(xid) => xid,
-                other => return Ok(Claim::Failed(outcome_of(other, &guard.tuple(tid.offset)))),
+                other => {
+                    let outcome = outcome_of(other, &guard.tuple(tid.offset));
+                    if matches!(outcome, TupleOutcome::Updated { .. }) {
+                        queue.keep(self, tid, guard.unlock());
+                    }
+                    return Ok(Claim::Failed(outcome));
+                }
             };
             pin = guard.unlock();
-            if !self.wait_for(txn, tid, holder, mode, wait, queue)? {
+            if !self.wait_for(tid, holder, mode, wait, queue)? {
                 return Ok(Claim::Failed(TupleOutcome::WouldBlock));
             }
         }
@@ -63,16 +70,27 @@ impl Heap {
     /// # Errors
     /// 40P01, 55P03, 57014 while waiting; the pool's.
     pub fn delete(&self, txn: &Transaction, tid: Tid, wait: Wait) -> Result<TupleOutcome> {
-        let xid = txn.xid()?;
+        self.delete_queued(&mut RowQueue::new(txn), tid, wait)
+    }
+
+    /// As [`Heap::delete`], for a command that follows the row if it was updated: it keeps its place in `queue` until then.
+    ///
+    /// # Errors
+    /// As [`Heap::delete`].
+    pub fn delete_queued(
+        &self,
+        queue: &mut RowQueue<'_>,
+        tid: Tid,
+        wait: Wait,
+    ) -> Result<TupleOutcome> {
+        let xid = queue.txn().xid()?;
         let mut map = MapPin::none();
-        let mut queue = RowQueue::default();
-        let claim = self.claim(txn, tid, RowLockMode::Update, wait, &mut map, &mut queue);
-        let outcome = match claim {
-            Ok(Claim::Ready(guard)) => self.delete_claimed(txn, tid, xid, guard, &map),
+        let outcome = match self.claim(tid, RowLockMode::Update, wait, &mut map, queue) {
+            Ok(Claim::Ready(guard)) => self.delete_claimed(queue.txn(), tid, xid, guard, &map),
             Ok(Claim::Failed(outcome)) => Ok(outcome),
             Err(e) => Err(e),
         };
-        queue.leave(txn);
+        queue.settle(&outcome);
         outcome
     }
 

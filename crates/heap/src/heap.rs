@@ -2,6 +2,7 @@
 
 use crate::context::{CriticalSection, HeapContext, Writable};
 use crate::free_space_map::FreeSpaceMap;
+use crate::queue::RowQueue;
 use crate::record;
 use crate::room::Targets;
 use crate::toast::{AttrStorage, ToastStore};
@@ -12,7 +13,7 @@ use base::{BlockNumber, Fork, Result, Tid, Xid};
 use buffer::{OwnedWriteGuard, Persistence, RelationHandle, Strategy, WriteGuard};
 use page::tuple::TupleDesc;
 use page::{Page, visibility};
-use txn::{Transaction, Wait};
+use txn::Wait;
 use wal::{BlockFlags, RecordBuilder};
 
 /// How a heap behaves.
@@ -217,16 +218,14 @@ impl Heap {
         Ok(guard)
     }
 
-    /// Waits for `xid` to end, queueing behind others that wait for the same row. `queued` says
-    /// whether this command already stands in the row's queue. False: the caller does not wait.
+    /// Waits for `xid` to end, queueing behind others that wait for the same row version. False: the caller does not wait.
     pub(crate) fn wait_for(
         &self,
-        txn: &Transaction,
         tid: Tid,
         xid: Xid,
         mode: txn::RowLockMode,
         wait: Wait,
-        queue: &mut RowQueue,
+        queue: &mut RowQueue<'_>,
     ) -> Result<bool> {
         if wait == Wait::NoWait {
             // One that has just ended may not have let its row locks go yet: look again.
@@ -236,47 +235,9 @@ impl Heap {
             }
             return Ok(ended);
         }
-        queue.enter(self, txn, tid, mode, wait)?;
+        queue.enter(self, tid, mode, wait)?;
         base::stop_point!("heap.wait_for_xid");
-        txn.wait_for_xid(xid, wait)
-    }
-}
-
-/// A place in the queue of those who wait for a row: the first to come is the first to go on, since the next
-/// ones wait for the queue's lock and not for the row's holder.
-#[derive(Default)]
-pub(crate) struct RowQueue {
-    held: Option<(txn::LockTag, txn::LockMode)>,
-}
-
-impl RowQueue {
-    fn enter(
-        &mut self,
-        heap: &Heap,
-        txn: &Transaction,
-        tid: Tid,
-        mode: txn::RowLockMode,
-        wait: Wait,
-    ) -> Result<()> {
-        if self.held.is_some() {
-            return Ok(());
-        }
-        let lock_mode = match mode {
-            txn::RowLockMode::KeyShare => txn::LockMode::AccessShare,
-            txn::RowLockMode::Share => txn::LockMode::RowShare,
-            txn::RowLockMode::NoKeyUpdate => txn::LockMode::Exclusive,
-            txn::RowLockMode::Update => txn::LockMode::AccessExclusive,
-        };
-        let tag = txn::LockTag::Tuple { relation: heap.rel.id(), tid };
-        txn.lock(tag, lock_mode, wait)?;
-        self.held = Some((tag, lock_mode));
-        Ok(())
-    }
-    /// Leaves the queue.
-    pub fn leave(&mut self, txn: &Transaction) {
-        if let Some((tag, mode)) = self.held.take() {
-            txn.unlock(tag, mode);
-        }
+        queue.txn().wait_for_xid(xid, wait)
     }
 }
 

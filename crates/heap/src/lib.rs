@@ -43,6 +43,7 @@ mod insert;
 mod lock;
 pub mod prune;
 mod prune_page;
+mod queue;
 pub mod record;
 mod redo;
 mod rehearse;
@@ -67,6 +68,7 @@ pub use prune::{
     apply_prune, plan_prune,
 };
 pub use prune_page::PruneDone;
+pub use queue::RowQueue;
 pub use redo::{redo, truncate_maps};
 pub use rehearse::Rehearsal;
 pub use relocate::Relocated;

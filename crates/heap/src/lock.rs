@@ -10,7 +10,8 @@
 
 use crate::delete::outcome_of;
 use crate::fetch::TupleSlot;
-use crate::heap::{Heap, RowQueue, TupleOutcome};
+use crate::heap::{Heap, TupleOutcome};
+use crate::queue::RowQueue;
 use crate::visibility::{Dirty, Hints, UpdateVerdict, satisfies_dirty, satisfies_update};
 use base::{Fork, Result, Tid, Xid};
 use buffer::Strategy;
@@ -30,22 +31,36 @@ impl Heap {
         wait: Wait,
         slot: Option<&mut TupleSlot>,
     ) -> Result<TupleOutcome> {
-        txn.xid()?;
-        let mut queue = RowQueue::default();
-        let outcome = self.lock_tuple_queued(txn, tid, mode, wait, slot, &mut queue);
-        queue.leave(txn);
+        self.lock_tuple_queued(&mut RowQueue::new(txn), tid, mode, wait, slot)
+    }
+
+    /// As [`Heap::lock_tuple`], for a command that follows the row if it was updated: it keeps its place in `queue` until then.
+    ///
+    /// # Errors
+    /// As [`Heap::lock_tuple`].
+    pub fn lock_tuple_queued(
+        &self,
+        queue: &mut RowQueue<'_>,
+        tid: Tid,
+        mode: RowLockMode,
+        wait: Wait,
+        slot: Option<&mut TupleSlot>,
+    ) -> Result<TupleOutcome> {
+        queue.txn().xid()?;
+        let outcome = self.lock_tuple_in_queue(queue, tid, mode, wait, slot);
+        queue.settle(&outcome);
         outcome
     }
 
-    fn lock_tuple_queued(
+    fn lock_tuple_in_queue(
         &self,
-        txn: &Transaction,
+        queue: &mut RowQueue<'_>,
         tid: Tid,
         mode: RowLockMode,
         wait: Wait,
         mut slot: Option<&mut TupleSlot>,
-        queue: &mut RowQueue,
     ) -> Result<TupleOutcome> {
+        let txn = queue.txn();
         let pin = self.rel.pin(Fork::Main, tid.block, &mut Strategy::Normal)?;
         let mut hints = Hints::default();
         let cid = txn.peek_command_id();
@@ -89,9 +104,16 @@ impl Heap {
                         }
                     }
                 }
-                other => return Ok(outcome_of(other, &tuple)),
+                other => {
+                    let outcome = outcome_of(other, &tuple);
+                    drop(guard);
+                    if matches!(outcome, TupleOutcome::Updated { .. }) {
+                        queue.keep(self, tid, pin);
+                    }
+                    return Ok(outcome);
+                }
             };
-            if !self.wait_for(txn, tid, holder, mode, wait, queue)? {
+            if !self.wait_for(tid, holder, mode, wait, queue)? {
                 return Ok(TupleOutcome::WouldBlock);
             }
         }
@@ -161,11 +183,46 @@ impl Heap {
         wait: Wait,
         slot: &mut TupleSlot,
     ) -> Result<TupleOutcome> {
+        let mut queue = RowQueue::new(txn);
+        self.walk_to_latest(&mut queue, origin, (next, xmin), mode, wait, slot)
+    }
+
+    /// As [`Heap::lock_latest`], for a command that has waited for the version at `origin` and kept its place in `queue`: it leaves
+    /// when it holds the newest version, or there is none.
+    ///
+    /// # Errors
+    /// As [`Heap::lock_tuple`].
+    #[expect(clippy::too_many_arguments, reason = "where from, where to and how")]
+    pub fn lock_latest_queued(
+        &self,
+        queue: &mut RowQueue<'_>,
+        origin: Tid,
+        next: Tid,
+        xmin: Xid,
+        mode: RowLockMode,
+        wait: Wait,
+        slot: &mut TupleSlot,
+    ) -> Result<TupleOutcome> {
+        base::stop_point!("heap.lock_latest.queued");
+        let outcome = self.walk_to_latest(queue, origin, (next, xmin), mode, wait, slot);
+        queue.settle(&outcome);
+        outcome
+    }
+
+    fn walk_to_latest(
+        &self,
+        queue: &mut RowQueue<'_>,
+        origin: Tid,
+        (next, xmin): (Tid, Xid),
+        mode: RowLockMode,
+        wait: Wait,
+        slot: &mut TupleSlot,
+    ) -> Result<TupleOutcome> {
         let (mut tid, mut xmin) = (next, xmin);
         let mut gap = None;
         loop {
             base::stop_point!("heap.lock_latest.hop");
-            match self.lock_version(txn, tid, xmin, mode, wait, slot)? {
+            match self.lock_version(queue, tid, xmin, mode, wait, slot)? {
                 Some(TupleOutcome::Updated { next, xmax }) => (tid, xmin) = (next, xmax),
                 Some(outcome) => return Ok(outcome),
                 None if gap == Some((tid, xmin)) => {
@@ -173,7 +230,7 @@ impl Heap {
                 }
                 None => {
                     gap = Some((tid, xmin));
-                    match self.first_hop(txn, origin)? {
+                    match self.first_hop(queue.txn(), origin)? {
                         Some(hop) => (tid, xmin) = hop,
                         None => return Ok(TupleOutcome::Deleted { xmax: Xid::INVALID }),
                     }
@@ -185,13 +242,14 @@ impl Heap {
     /// Locks the version at `tid` if it is the one that `xmin` made; `None` if that is not there.
     fn lock_version(
         &self,
-        txn: &Transaction,
+        queue: &mut RowQueue<'_>,
         tid: Tid,
         xmin: Xid,
         mode: RowLockMode,
         wait: Wait,
         slot: &mut TupleSlot,
     ) -> Result<Option<TupleOutcome>> {
+        let txn = queue.txn();
         // Pinned until it is locked: a version looked at is not taken away.
         let Some(pin) = self.rel.try_pin(Fork::Main, tid.block, &mut Strategy::Normal)? else {
             return Ok(None);
@@ -216,7 +274,7 @@ impl Heap {
                 return Ok(Some(TupleOutcome::SelfModified));
             }
         }
-        Ok(match self.lock_tuple(txn, tid, mode, wait, Some(slot))? {
+        Ok(match self.lock_tuple_in_queue(queue, tid, mode, wait, Some(slot))? {
             TupleOutcome::Invisible => None,
             outcome => Some(outcome),
         })

@@ -14,7 +14,8 @@
 
 use crate::apply::TupleParts;
 use crate::delete::Claim;
-use crate::heap::{Heap, RowQueue};
+use crate::heap::Heap;
+use crate::queue::RowQueue;
 use crate::room::has_room;
 use crate::update::UpdateOptions;
 use crate::visibility_map::MapPin;
@@ -51,10 +52,10 @@ impl Heap {
         assert!(to < tid.block, "rows move towards the beginning");
         let xid = txn.xid()?;
         let (mut old_map, mut new_map) = (MapPin::none(), MapPin::none());
-        let mut queue = RowQueue::default();
+        let mut queue = RowQueue::new(txn);
         let mode = RowLockMode::NoKeyUpdate;
-        let claim = self.claim(txn, tid, mode, Wait::NoWait, &mut old_map, &mut queue);
-        queue.leave(txn);
+        let claim = self.claim(tid, mode, Wait::NoWait, &mut old_map, &mut queue);
+        drop(queue);
         let Claim::Ready(guard) = claim? else { return Ok(Relocated::InUse) };
         let tuple = guard.item(tid.offset).to_vec();
         let old_pin = guard.unlock();

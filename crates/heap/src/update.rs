@@ -11,8 +11,9 @@
 use crate::apply::{self, Body, TupleParts};
 use crate::context::CriticalSection;
 use crate::delete::{Claim, deleter};
-use crate::heap::{Heap, RowQueue, TupleOutcome, clear_all_visible};
+use crate::heap::{Heap, TupleOutcome, clear_all_visible};
 use crate::insert::InsertState;
+use crate::queue::RowQueue;
 use crate::record::{
     self, Encoder, F_CLEAR, F_CLEAR_OLD, F_HOT, F_INIT, F_KEYS, F_PREFIX, F_SUFFIX,
 };
@@ -60,26 +61,39 @@ impl Heap {
         new: &[u8],
         options: UpdateOptions,
     ) -> Result<TupleOutcome<UpdateDone>> {
-        let mut queue = RowQueue::default();
-        let outcome = self.update_queued(txn, tid, new, options, &mut queue);
-        queue.leave(txn);
-        outcome
+        self.update_queued(&mut RowQueue::new(txn), tid, new, options)
     }
 
-    fn update_queued(
+    /// As [`Heap::update`], for a command that follows the row if it was updated: it keeps its place in `queue` until then.
+    ///
+    /// # Errors
+    /// As [`Heap::update`].
+    pub fn update_queued(
         &self,
-        txn: &Transaction,
+        queue: &mut RowQueue<'_>,
         tid: Tid,
         new: &[u8],
         options: UpdateOptions,
-        queue: &mut RowQueue,
     ) -> Result<TupleOutcome<UpdateDone>> {
+        let outcome = self.update_in_queue(queue, tid, new, options);
+        queue.settle(&outcome);
+        outcome
+    }
+
+    fn update_in_queue(
+        &self,
+        queue: &mut RowQueue<'_>,
+        tid: Tid,
+        new: &[u8],
+        options: UpdateOptions,
+    ) -> Result<TupleOutcome<UpdateDone>> {
+        let txn = queue.txn();
         let xid = txn.xid()?;
         let mode = if options.key_changed { RowLockMode::Update } else { RowLockMode::NoKeyUpdate };
         let mut map = MapPin::none();
         let mut toasted: Option<Vec<u8>> = None;
         loop {
-            let mut guard = match self.claim(txn, tid, mode, options.wait, &mut map, queue)? {
+            let mut guard = match self.claim(tid, mode, options.wait, &mut map, queue)? {
                 Claim::Ready(guard) => guard,
                 Claim::Failed(outcome) => {
                     return Ok(outcome.failed().unwrap_or(TupleOutcome::Invisible));

@@ -6,15 +6,18 @@
 
 mod message;
 mod password;
+mod stream;
 
 pub use message::{Column, Event, Outcome, Report};
 use message::{Encoder, decode};
 
 use crate::Result;
+use crate::tls::Tls;
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
+use stream::Stream;
 
 /// Where and as whom to connect.
 #[derive(Clone, Debug)]
@@ -31,13 +34,17 @@ pub struct Target {
     pub password: Option<String>,
     /// Further startup parameters.
     pub options: Vec<(String, String)>,
+    /// How it is encrypted.
+    pub tls: Tls,
 }
 
 impl Target {
-    /// Reads `postgres://[user[:password]@]host[:port][/database]`; a password is looked for in `PGPASSWORD` too.
+    /// Reads `postgres://[user[:password]@]host[:port][/database][?sslmode=…&sslrootcert=…]`; a password is looked
+    /// for in `PGPASSWORD` too.
     pub fn parse(url: &str) -> Result<Target> {
         let wrong =
             || "--server is not of the form postgres://[user[:password]@]host[:port][/database]";
+        let (tls, url) = Tls::take(url)?;
         let rest = url.strip_prefix("postgres://").or_else(|| url.strip_prefix("postgresql://"));
         let rest = rest.ok_or_else(wrong)?;
         let (place, database) = rest.split_once('/').unwrap_or((rest, ""));
@@ -58,12 +65,13 @@ impl Target {
             database: text(database, user),
             password,
             options: Vec::new(),
+            tls,
         })
     }
 }
 
 /// A part of an URL without its `%40`.
-fn decoded(text: &str) -> String {
+pub(crate) fn decoded(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {
@@ -85,7 +93,7 @@ fn decoded(text: &str) -> String {
 /// One connection.
 #[derive(Debug)]
 pub struct Client {
-    stream: TcpStream,
+    stream: Stream,
     input: Vec<u8>,
     read_from: usize,
     target: Target,
@@ -112,14 +120,8 @@ pub struct Raw {
 impl Client {
     /// Connects and waits for the first ReadyForQuery.
     pub fn connect(target: &Target) -> Result<Client> {
-        let address = (target.host.as_str(), target.port)
-            .to_socket_addrs()?
-            .next()
-            .ok_or("the host has no address")?;
-        let stream = TcpStream::connect_timeout(&address, Duration::from_secs(10))?;
-        stream.set_nodelay(true)?;
         let mut client = Client {
-            stream,
+            stream: Stream::connect(target)?,
             input: Vec::new(),
             read_from: 0,
             target: target.clone(),
@@ -460,5 +462,7 @@ mod tests {
         assert_eq!((said, target.password.as_deref()), (("a", "h", 1, "d"), Some("p@:")));
         let wrong = Target::parse("a:secret@h").expect_err("no scheme").to_string();
         assert!(!wrong.contains("secret"), "{wrong}");
+        let target = Target::parse("postgres://h?sslmode=require").expect("an URL");
+        assert_eq!((target.host.as_str(), target.tls.mode), ("h", crate::tls::Mode::Require));
     }
 }

@@ -31,6 +31,7 @@ pub mod script;
 pub mod servers;
 pub mod sizes;
 pub mod subject;
+pub mod tls;
 pub mod trace;
 pub mod vacuum_report;
 

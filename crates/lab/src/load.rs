@@ -67,6 +67,11 @@ fn command(program: &Path, target: &Target) -> Command {
     if let Some(password) = &target.password {
         command.env("PGPASSWORD", password);
     }
+    command.env("PGSSLMODE", target.tls.mode.word());
+    match &target.tls.root {
+        Some(file) => command.env("PGSSLROOTCERT", file),
+        None => command.env_remove("PGSSLROOTCERT"),
+    };
     command
 }
 

@@ -146,15 +146,17 @@ fn bar_plot(e: &Experiment, servers: &[&str], figure: &str, title: &str) -> Resu
     Ok(Some(Plot { name, alt: title.into(), desk: bars.draw(DESK)?, phone: bars.draw(PHONE)? }))
 }
 
-/// Settings by the numbers in them, where all have one; 0, no limit, is the largest.
+/// Settings by the numbers in them; 0, no limit, is the largest. Those without a number come after, as they came.
 pub(crate) fn by_size(settings: &mut [&str]) {
     let size = |x: &str| match x {
         "no limit" => Some(f64::INFINITY),
         x => number_of(x).map(|n| if n == 0.0 { f64::INFINITY } else { n }),
     };
-    if settings.iter().all(|x| size(x).is_some()) {
-        settings.sort_by(|a, b| size(a).unwrap_or(0.0).total_cmp(&size(b).unwrap_or(0.0)));
-    }
+    let key = |x: &str| size(x).map_or((true, 0.0), |n| (false, n));
+    settings.sort_by(|a, b| {
+        let (a, b) = (key(a), key(b));
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+    });
 }
 
 /// Lines of one figure over time, one for each server and setting.

@@ -5,6 +5,7 @@
 //! root, so it is run as the user `postgres` then. Both get the same settings.
 
 use crate::client::{Client, Target};
+use crate::tls::Tls;
 use crate::{Result, cleanup, files};
 use std::fs::{self, File};
 use std::net::TcpListener;
@@ -267,6 +268,7 @@ impl Server {
             database: "postgres".into(),
             password: None,
             options: Vec::new(),
+            tls: Tls::default(),
         }
     }
 

@@ -83,6 +83,9 @@ impl Default for FreezeSettings {
     }
 }
 
+/// PostgreSQL's: 4 GB.
+const FAILSAFE_EVERY_PAGES: u32 = ((4u64 << 30) / page::PAGE_SIZE as u64) as u32;
+
 /// The settings that rule a VACUUM.
 #[derive(Clone, Debug)]
 pub struct VacuumSettings {
@@ -102,6 +105,8 @@ pub struct VacuumSettings {
     pub cores: u32,
     /// Threads take the table by stretches of at most so many blocks.
     pub stretch_blocks: u32,
+    /// The failsafe is asked again each time so many pages of the heap have been read.
+    pub failsafe_every_pages: u32,
     /// `track_io_timing`.
     pub track_io_timing: bool,
     /// `track_cost_delay_timing`.
@@ -119,6 +124,7 @@ impl Default for VacuumSettings {
             min_parallel_table_pages: 1024,
             cores: cores(),
             stretch_blocks: 1024,
+            failsafe_every_pages: FAILSAFE_EVERY_PAGES,
             track_io_timing: false,
             track_cost_delay_timing: false,
         }

@@ -123,6 +123,8 @@ pub struct VacuumPlan {
     pub map_counts: (u64, u64),
     /// The ages, for the failsafe and eager scanning.
     pub freeze: FreezeSettings,
+    /// The failsafe is asked each time so many pages have been read.
+    pub failsafe_every_pages: u32,
     /// Timings wanted in the report: I/O, delay.
     pub timings: (bool, bool),
     /// Prevents old age.
@@ -202,6 +204,7 @@ pub fn plan(
         pages,
         map_counts,
         freeze: settings.freeze,
+        failsafe_every_pages: settings.failsafe_every_pages,
         timings: (settings.track_io_timing, settings.track_cost_delay_timing),
         for_age: options.for_age,
     })

@@ -29,8 +29,6 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The failsafe is looked at each time so many pages have been read.
-const FAILSAFE_EVERY_PAGES: u32 = ((4u64 << 30) / page::PAGE_SIZE as u64) as u32;
 /// Of pages that are read only to be frozen so many are drawn at once: what became of those before decides about more.
 const EAGER_AT_ONCE: usize = 32;
 /// The view is told after so many pages.
@@ -184,7 +182,7 @@ impl<'a> Scan<'a> {
         leader: Option<&dyn Fn(&Scan<'_>)>,
     ) -> Result<()> {
         let txns = &pass.heap.context().txns;
-        let failsafe_every = (FAILSAFE_EVERY_PAGES / self.threads).max(1);
+        let failsafe_every = (self.plan.failsafe_every_pages / self.threads).max(1);
         let (mut pages, mut passed, mut stretch) = (0u32, 0u64, None);
         let mut slept = throttle.delayed();
         let mut tell = |passed: &mut u64, pass: &HeapPass<'_>, throttle: &Throttle| {
@@ -239,6 +237,10 @@ impl<'a> Scan<'a> {
                 && !self.failsafe.load(Ordering::Relaxed)
                 && self.plan.failsafe(txns.next_xid())
             {
+                // Index work is dropped at once, by all: what waits for it goes the long way.
+                if let Some(way) = &pass.one_visit {
+                    way.close();
+                }
                 self.stop.store(true, Ordering::SeqCst);
             }
         }

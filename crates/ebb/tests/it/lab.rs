@@ -32,13 +32,18 @@ fn processes(temporary: &Path) -> Vec<String> {
 }
 
 /// Runs experiments and gives what was measured.
-fn measured(words: &[&str]) -> Results {
+fn run(words: &[&str]) -> Results {
     let temporary = tempfile::tempdir().expect("a folder");
     let output = command(temporary.path(), words).output().expect("ebb lab runs");
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{words:?}: {text}");
     assert_eq!(left(temporary.path()), Vec::<String>::new());
-    let results = lab::report::read(&temporary.path().join("out")).expect("results");
+    lab::report::read(&temporary.path().join("out")).expect("results")
+}
+
+/// Runs one experiment on Ebb alone and gives what was measured.
+fn measured(words: &[&str]) -> Results {
+    let results = run(words);
     assert_eq!(results.servers.len(), 1);
     assert_eq!(results.experiments.len(), 1);
     results
@@ -59,6 +64,19 @@ fn ring_counts_what_vacuum_writes() {
         assert!(figure(&results, x, "data-file write calls") > 0.0);
         assert!(figure(&results, x, "WAL") > 0.0);
     }
+    let by_autovacuum = "autovacuum, 256 kB";
+    assert!(figure(&results, by_autovacuum, "WAL") > 0.0);
+    assert!(figure(&results, by_autovacuum, "buffers the table holds afterwards") <= 32.0);
+    let reports = &results.experiments[0].reports;
+    let said = |r: &&lab::results::Report| {
+        r.x == by_autovacuum
+            && r.text.contains("automatic vacuum of table \"postgres.public.table1\"")
+    };
+    let text = &reports.iter().find(said).expect("autovacuum's line").text;
+    let parsed = lab::vacuum_report::parse(text);
+    // Half of the rows, and the one that was updated to hand the table over.
+    let removed = parsed[0].number("index scan", "dead item identifiers removed");
+    assert_eq!(removed, Some(1_501.0), "{text}");
     assert!(figure(&results, "256 kB", "buffers the table holds afterwards") <= 32.0);
 }
 
@@ -154,6 +172,30 @@ fn explain_sets_expected_beside_actual() {
     assert!(figure(&results, "55 %", "WAL expected") > 0.0);
 }
 
+#[test]
+fn a_full_run_is_one_report_of_all_seven() {
+    if !have("pgbench") {
+        return;
+    }
+    let results = run(&["--full", "--rows", "2000", "--scale", "0.02", "--rounds", "1"]);
+    let names: Vec<&str> = results.experiments.iter().map(|e| e.name.as_str()).collect();
+    assert_eq!(names, ["ring", "freeze", "index", "sync", "drop", "longtx", "explain"]);
+    assert_eq!(results.joined("Ebb"), names);
+    let command = &results.machine.command;
+    assert!(command.contains("lab --full --rows 2000 --scale 0.02 --rounds 1"), "{command}");
+    // ring and sync are traced, and nothing else is.
+    if lab::trace::available().is_ok() {
+        let traced = |e: &&lab::results::Experiment| {
+            e.rows
+                .iter()
+                .any(|r| r.figure.contains("strace") || r.figure == "data-file bytes written")
+        };
+        let traced: Vec<&str> =
+            results.experiments.iter().filter(traced).map(|e| e.name.as_str()).collect();
+        assert_eq!(traced, ["ring", "sync"]);
+    }
+}
+
 /// Waits until something is so; a stage that never comes fails the test.
 fn until(what: &str, child: Option<&mut Child>, mut so: impl FnMut() -> bool) {
     let begun = Instant::now();
@@ -168,10 +210,9 @@ fn until(what: &str, child: Option<&mut Child>, mut so: impl FnMut() -> bool) {
 }
 
 /// Starts a run, waits for a file in its server's folder, ends it by a signal, and looks at what is left.
-fn stopped(signal: &str, stage: &str) {
+fn stopped(signal: &str, stage: &str, words: &[&str]) {
     let temporary = tempfile::tempdir().expect("a folder");
-    let mut child =
-        command(temporary.path(), &["ring", "--rows", "20000"]).spawn().expect("ebb lab");
+    let mut child = command(temporary.path(), words).spawn().expect("ebb lab");
     let reached = || {
         let names = left(temporary.path());
         names.iter().any(|n| temporary.path().join(n).join(stage).exists())
@@ -186,19 +227,30 @@ fn stopped(signal: &str, stage: &str) {
     until("no process", None, || processes(temporary.path()).is_empty());
 }
 
+const RING: &[&str] = &["ring", "--rows", "20000"];
+
+#[test]
+fn a_run_killed_while_strace_looks_on_leaves_nothing() {
+    if lab::trace::available().is_err() {
+        eprintln!("skipped: strace can't trace here");
+        return;
+    }
+    stopped("-KILL", "trace", &["--full", "ring", "--rows", "2000", "--rounds", "1"]);
+}
+
 #[test]
 fn a_run_killed_while_it_makes_a_cluster_leaves_nothing() {
-    stopped("-KILL", "data");
+    stopped("-KILL", "data", RING);
 }
 
 #[test]
 fn a_run_interrupted_between_turns_leaves_nothing() {
-    stopped("-INT", "saved");
+    stopped("-INT", "saved", RING);
 }
 
 #[test]
 fn a_run_terminated_between_turns_leaves_nothing() {
-    stopped("-TERM", "saved/base");
+    stopped("-TERM", "saved/base", RING);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! TLS: what psql sees, what a client that speaks first sees, and which files a server refuses.
 
 use crate::support::{cluster, have, refused_to_serve, root};
+use lab::client::{Client, Target};
+use lab::load::Load;
 use lab::servers::{Server, free_port};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -13,6 +15,7 @@ use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Gives a cluster one of the certificates of tests/tls, with its key.
 fn give(server: &Server, certificate: &str, key: &str) {
@@ -268,4 +271,69 @@ fn a_reload_takes_new_files_and_keeps_the_old_if_they_are_wrong() {
     client.run("ALTER SYSTEM SET ssl TO off").unwrap();
     client.run("SELECT pg_reload_conf()").unwrap();
     assert!(!presents("rsa.crt"));
+}
+
+#[test]
+fn the_laboratory_speaks_tls() {
+    let server = with_certificate("ecdsa", &[]);
+    let root = |certificate: &str| {
+        format!("sslrootcert={}", root().join("tests/tls").join(certificate).display())
+    };
+    let url =
+        |query: &str| format!("postgres://postgres@127.0.0.1:{}/postgres?{query}", server.port());
+    let ask = |query: &str, sql: &str| -> lab::Result<String> {
+        Client::connect(&Target::parse(&url(query))?)?.value(sql)
+    };
+    let ssl = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+    let full = format!("sslmode=verify-full&{}", root("ecdsa.crt"));
+    let vouched = format!("sslmode=verify-ca&{}", root("ecdsa.crt"));
+    for query in ["sslmode=require", "sslmode=prefer", &full, &vouched] {
+        assert_eq!(ask(query, ssl).unwrap(), "t", "{query}");
+    }
+    assert_eq!(ask("sslmode=disable", ssl).unwrap(), "f");
+    for mode in ["verify-full", "verify-ca", "require"] {
+        let query = format!("sslmode={mode}&{}", root("rsa.crt"));
+        let refused = ask(&query, ssl).unwrap_err().to_string();
+        assert!(refused.contains("certificate"), "{mode}: {refused}");
+    }
+    // Many records in both directions, and a wait that ends in the middle of none.
+    let long = ask(&full, &format!("SELECT '{}'", "y".repeat(500_000))).unwrap();
+    assert_eq!(long.len(), 500_000);
+    let mut client = Client::connect(&Target::parse(&url(&full)).unwrap()).unwrap();
+    client.send_simple("SELECT pg_sleep(0.3)").unwrap();
+    assert!(client.finish_within(Duration::from_millis(20)).unwrap().is_none());
+    assert!(client.finish().unwrap().error().is_none());
+
+    // pgbench, whose transaction fails where it is not encrypted.
+    if have("pgbench") {
+        let script = "SELECT 1 / CAST(ssl AS int) FROM pg_stat_ssl WHERE pid = pg_backend_pid();";
+        let load = |query: &str| {
+            let load = Load { script, clients: 1, seconds: 1, ..Load::default() };
+            load.run("pgbench".as_ref(), &Target::parse(&url(query)).unwrap())
+        };
+        assert!(load(&full).is_ok_and(|measured| measured.tps > 0.0));
+        assert!(load("sslmode=disable").is_err());
+    }
+
+    // The command: an experiment on a server that runs, and advice on one of its tables.
+    let lab = |words: &[&str]| {
+        let temporary = tempfile::tempdir().unwrap();
+        let mut command = Command::new(crate::support::binary());
+        command.arg("lab").args(words).env("TMPDIR", temporary.path());
+        let output = command.current_dir(temporary.path()).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr);
+        (output.status.success(), text)
+    };
+    let (done, said) = lab(&["ring", "--rows", "1000", "--server", &url(&full)]);
+    assert!(done && said.contains("Ebb #2 was running"), "{said}");
+    let databases = "SELECT count(*) FROM pg_database WHERE datname LIKE 'ebb_lab%'";
+    assert_eq!(ask(&full, databases).unwrap(), "0");
+    Client::connect(&Target::parse(&url(&full)).unwrap())
+        .and_then(|mut client| client.run("CREATE TABLE t (a int)"))
+        .unwrap();
+    for (query, does) in [(&full, true), (&full.replace("ecdsa", "rsa"), false)] {
+        let (done, said) = lab(&["advise", "--table", "t", "--server", &url(query)]);
+        assert_eq!(done, does, "{said}");
+    }
 }

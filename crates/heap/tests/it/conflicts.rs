@@ -23,14 +23,19 @@ fn update(w: &World, t: &txn::Transaction, tid: Tid, value: &[u8]) -> TupleOutco
 
 /// Waits until some backend stands in a lock queue or waits for a transaction.
 fn until_waiting(w: &World) {
+    until_waiters(w, 1);
+}
+
+/// Waits until so many backends do.
+fn until_waiters(w: &World, count: usize) {
     for _ in 0..20_000 {
-        if !w.ctx.txns.locks().waits().is_empty() {
+        if w.ctx.txns.locks().waits().len() >= count {
             return;
         }
         std::thread::yield_now();
         std::thread::sleep(Duration::from_micros(50));
     }
-    panic!("nobody waits");
+    panic!("fewer than {count} wait");
 }
 
 #[test]
@@ -330,4 +335,76 @@ fn transfers_keep_the_sum() {
     assert_eq!(sum(&w, &r.take_snapshot()), ROWS * 1000);
     w.check();
     w.assert_replay_equal();
+}
+
+/// Who stands first in the queue of a version that gets updated keeps that place until it holds the newer version: the
+/// second is not let on to that version before.
+#[test]
+fn the_first_in_the_queue_is_not_overtaken_on_the_way_to_the_newer_version() {
+    let w = Arc::new(world());
+    let tid = one_row(&w);
+    let a = w.begin();
+    update(&w, &a, tid, b"a");
+    let waiter = |value: &'static [u8]| {
+        let w = w.clone();
+        std::thread::spawn(move || {
+            let t = w.begin();
+            let mut queue = heap::RowQueue::new(&t);
+            let outcome = w.heap.update_queued(&mut queue, tid, &row(1, value), FOREVER).unwrap();
+            let TupleOutcome::Updated { next, xmax } = outcome else { panic!("{outcome:?}") };
+            let (mode, mut slot) = (RowLockMode::NoKeyUpdate, TupleSlot::new());
+            let outcome = w
+                .heap
+                .lock_latest_queued(&mut queue, tid, next, xmax, mode, Wait::FOREVER, &mut slot)
+                .unwrap();
+            assert_eq!(outcome, TupleOutcome::Ok(()));
+            let seen = read_row(&slot.bytes).1;
+            let TupleOutcome::Ok(_) = update(&w, &t, slot.tid, value) else { panic!() };
+            drop(queue);
+            t.commit(CommitExtras::default()).unwrap();
+            seen
+        })
+    };
+    let first = waiter(b"first");
+    until_waiters(&w, 1);
+    let second = waiter(b"second");
+    until_waiters(&w, 2);
+    stop::arm("heap.lock_latest.queued");
+    a.commit(CommitExtras::default()).unwrap();
+    assert!(stop::wait_reached("heap.lock_latest.queued", Duration::from_secs(20)));
+    // The first is on its way, and the second behind it.
+    let waits = w.ctx.txns.locks().waits();
+    stop::release("heap.lock_latest.queued");
+    assert_eq!(first.join().unwrap(), b"a");
+    assert_eq!(second.join().unwrap(), b"first");
+    assert_eq!(waits.len(), 1, "the second is let in before the first has the newer version");
+    assert!(w.ctx.txns.locks().waits().is_empty());
+    let r = w.begin();
+    assert_eq!(w.rows(&r.take_snapshot())[&1].1, b"second");
+    w.assert_replay_equal();
+}
+
+/// Who gives up on the way lets the next one in.
+#[test]
+fn who_does_not_follow_leaves_the_queue() {
+    let w = Arc::new(world());
+    let tid = one_row(&w);
+    let a = w.begin();
+    update(&w, &a, tid, b"a");
+    let w2 = w.clone();
+    let first = std::thread::spawn(move || {
+        let t = w2.begin();
+        let mut queue = heap::RowQueue::new(&t);
+        let outcome = w2.heap.delete_queued(&mut queue, tid, Wait::FOREVER).unwrap();
+        assert!(matches!(outcome, TupleOutcome::Updated { .. }), "{outcome:?}");
+        let held = || {
+            w2.ctx.txns.locks().list().iter().any(|l| matches!(l.tag, txn::LockTag::Tuple { .. }))
+        };
+        assert!(held());
+        drop(queue);
+        assert!(!held());
+    });
+    until_waiters(&w, 1);
+    a.commit(CommitExtras::default()).unwrap();
+    first.join().unwrap();
 }

@@ -1,12 +1,12 @@
-//! A connection to a user's own server: passwords by SCRAM or MD5, TLS where the server has it.
-//!
-//! As with libpq, `sslmode=prefer` (the default) and `require` encrypt without asking who the server is.
+//! A connection to a user's own server: passwords by SCRAM or MD5, TLS as [`crate::tls`] has it.
 
+use crate::tls::{Mode, Tls};
 use crate::{Error, Result};
 use postgres::config::SslMode;
 use postgres::{Client, Config, NoTls, SimpleQueryMessage};
 use std::collections::HashMap;
 use std::time::Duration;
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// A row: values by column.
 pub type Row = HashMap<String, Option<String>>;
@@ -17,11 +17,7 @@ pub struct Session(Client);
 impl Session {
     /// Connects by `postgres://…`, or by `host=… user=…`.
     pub fn new(server: &str) -> Result<Session> {
-        if server.contains("sslmode=verify") || server.contains("sslmode=allow") {
-            return Err(
-                "sslmode is disable, prefer or require here; no certificate is verified".into()
-            );
-        }
+        let (tls, server) = Tls::take(server)?;
         let mut config: Config = server.parse().map_err(|e| plain(&e))?;
         config.application_name("ebb lab advise");
         if config.get_connect_timeout().is_none() {
@@ -35,7 +31,7 @@ impl Session {
         {
             config.password(password);
         }
-        Ok(Session(connect(&config)?))
+        Ok(Session(connect(&mut config, &tls)?))
     }
 
     /// The rows of a query, in a transaction that may only read; a look of its own at the statistics.
@@ -68,17 +64,12 @@ impl Session {
     }
 }
 
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-fn connect(config: &Config) -> Result<Client> {
-    if config.get_ssl_mode() == SslMode::Disable || !graviola::util::is_cpu_supported() {
-        return config.connect(NoTls).map_err(|e| plain(&e));
-    }
-    config.connect(tls::connector()?).map_err(|e| plain(&e))
-}
-
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn connect(config: &Config) -> Result<Client> {
-    config.connect(NoTls).map_err(|e| plain(&e))
+fn connect(config: &mut Config, tls: &Tls) -> Result<Client> {
+    let Some(encrypted) = tls.config()? else {
+        return config.ssl_mode(SslMode::Disable).connect(NoTls).map_err(|e| plain(&e));
+    };
+    let wanted = if tls.mode == Mode::Prefer { SslMode::Prefer } else { SslMode::Require };
+    config.ssl_mode(wanted).connect(MakeRustlsConnect::new(encrypted)).map_err(|e| plain(&e))
 }
 
 /// An error with its cause; of a server's own, just what it said.
@@ -89,67 +80,5 @@ fn plain(e: &postgres::Error) -> Error {
     match std::error::Error::source(e) {
         Some(cause) => format!("{e}: {cause}").into(),
         None => e.to_string().into(),
-    }
-}
-
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-mod tls {
-    use crate::Result;
-    use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-    use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-    use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-    use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
-    use std::sync::Arc;
-    use tokio_postgres_rustls::MakeRustlsConnect;
-
-    pub fn connector() -> Result<MakeRustlsConnect> {
-        let provider = Arc::new(rustls_graviola::default_provider());
-        let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()?
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Anyone(provider)))
-            .with_no_client_auth();
-        Ok(MakeRustlsConnect::new(config))
-    }
-
-    /// Takes any certificate, and holds the server to have its key.
-    #[derive(Debug)]
-    struct Anyone(Arc<CryptoProvider>);
-
-    impl ServerCertVerifier for Anyone {
-        fn verify_server_cert(
-            &self,
-            _: &CertificateDer<'_>,
-            _: &[CertificateDer<'_>],
-            _: &ServerName<'_>,
-            _: &[u8],
-            _: UnixTime,
-        ) -> std::result::Result<ServerCertVerified, Error> {
-            Ok(ServerCertVerified::assertion())
-        }
-
-        fn verify_tls12_signature(
-            &self,
-            message: &[u8],
-            certificate: &CertificateDer<'_>,
-            signature: &DigitallySignedStruct,
-        ) -> std::result::Result<HandshakeSignatureValid, Error> {
-            let known = &self.0.signature_verification_algorithms;
-            verify_tls12_signature(message, certificate, signature, known)
-        }
-
-        fn verify_tls13_signature(
-            &self,
-            message: &[u8],
-            certificate: &CertificateDer<'_>,
-            signature: &DigitallySignedStruct,
-        ) -> std::result::Result<HandshakeSignatureValid, Error> {
-            let known = &self.0.signature_verification_algorithms;
-            verify_tls13_signature(message, certificate, signature, known)
-        }
-
-        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-            self.0.signature_verification_algorithms.supported_schemes()
-        }
     }
 }

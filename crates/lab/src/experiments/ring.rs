@@ -2,18 +2,67 @@
 //!
 //! The table is built once for each server and its folder kept; every turn vacuums a copy of it with cold
 //! caches, so that all limits and rounds meet the same pages. Calls are counted in turns of their own under
-//! strace, since that takes time; the others are timed.
+//! strace, since that takes time; the others are timed. The last turns leave the VACUUM to autovacuum, and read in
+//! the server's log what it did.
 
 use super::{notices, record, turns};
+use crate::client::Client;
 use crate::plan::{Plan, Progress};
 use crate::results::{Bound, Experiment, Figure, Results, figure as f};
 use crate::subject::{self, Fresh, Subject};
+use crate::vacuum_report::VacuumReport;
 use crate::{Result, trace, vacuum_report};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What each limit is called, and what the statement says.
 const LIMITS: &[(&str, &str)] =
     &[("256 kB", "256 kB"), ("2 MB", "2 MB"), ("16 MB", "16 MB"), ("no limit", "0")];
+
+/// What the turns of autovacuum are called.
+const AUTOVACUUM: &str = "autovacuum, 256 kB";
+
+/// Hands the table to autovacuum, with nothing that would slow it down or come after it.
+const HAND_OVER: &str = "ALTER TABLE table1 SET (autovacuum_enabled = true, autovacuum_vacuum_threshold = 0, \
+     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0, log_autovacuum_min_duration = 0, \
+     autovacuum_analyze_threshold = 2147483647)";
+
+/// Makes it due even where a server has forgotten over its restart how many rows are dead.
+const ONE_MORE: &str = "UPDATE table1 SET filler = filler WHERE id = 1";
+
+/// How a turn's VACUUM is run.
+#[derive(Clone, Copy)]
+enum Way {
+    /// By hand, at a limit: its name and its value.
+    Hand(&'static str, &'static str),
+    /// By autovacuum, at 256 kB.
+    Autovacuum,
+}
+
+impl Way {
+    /// Its name in the report.
+    fn name(self) -> &'static str {
+        match self {
+            Way::Hand(name, _) => name,
+            Way::Autovacuum => AUTOVACUUM,
+        }
+    }
+
+    /// The statement that runs it, or that lets it run; none where the server can't.
+    fn statement(self, subject: &Subject, e: &mut Experiment) -> Option<String> {
+        match self {
+            Way::Hand(name, value) => super::limited_vacuum(subject, "table1", (name, value), e),
+            Way::Autovacuum => Some(HAND_OVER.into()),
+        }
+    }
+}
+
+/// A VACUUM that was run.
+struct Vacuumed {
+    seconds: f64,
+    report: VacuumReport,
+    /// The lines that the server wrote.
+    text: String,
+}
 
 const DATA_BYTES: Figure = Figure { name: "data-file bytes written", unit: "bytes" };
 const WAL_CALLS: Figure = Figure { name: "WAL write calls", unit: "calls" };
@@ -37,9 +86,11 @@ pub fn run(
     let statements = statements(rows);
     e.steps = statements.clone();
     e.steps.push("VACUUM (VERBOSE, BUFFER_USAGE_LIMIT …) table1; CHECKPOINT".into());
+    e.steps.push(format!("{HAND_OVER}; {ONE_MORE}; -- and when autovacuum is done: CHECKPOINT"));
 
     let mut subjects = subject::open(plan, &settings, results, e)?;
-    let turns_each = LIMITS.len() * (plan.rounds + usize::from(plan.trace));
+    let rounds = plan.rounds + usize::from(plan.trace);
+    let turns_each = LIMITS.len() * rounds + 1 + usize::from(plan.trace);
     progress.begin("ring", (subjects.len() * (turns_each + 4)) as u64);
     let build = |subject: &Subject| -> Result<()> {
         subject.has_extension("pg_buffercache")?;
@@ -50,14 +101,23 @@ pub fn run(
         build(subject)?;
         subject.save()?;
     }
-    let rounds = plan.rounds + usize::from(plan.trace);
     for round in 0..rounds {
         let traced = plan.trace && round == plan.rounds;
         for limit in LIMITS {
             for at in turns(&subjects, round) {
                 let subject = &mut subjects[at];
                 progress.step(&format!("{}: VACUUM at {}", subject.label, limit.0), 1);
-                one(subject, *limit, Fresh { cold: true, traced }, e, &build)?;
+                let way = Way::Hand(limit.0, limit.1);
+                one(subject, way, rows, Fresh { cold: true, traced }, e, &build)?;
+            }
+        }
+    }
+    for (round, traced) in [false, true].into_iter().take(1 + usize::from(plan.trace)).enumerate() {
+        for at in turns(&subjects, round) {
+            let subject = &mut subjects[at];
+            progress.step(&format!("{}: autovacuum at 256 kB", subject.label), 1);
+            if with_autovacuum(subject, e) {
+                one(subject, Way::Autovacuum, rows, Fresh { cold: true, traced }, e, &build)?;
             }
         }
     }
@@ -85,16 +145,68 @@ pub(super) fn statements(rows: u64) -> Vec<String> {
     ]
 }
 
+/// Has the server run autovacuum from its next start on, for the rest of the experiment; false where it is not ours to
+/// restart.
+fn with_autovacuum(subject: &mut Subject, e: &mut Experiment) -> bool {
+    let (label, has_limit) = (subject.label.clone(), subject.version >= 160_000);
+    let Some(server) = subject.server() else {
+        e.note(format!(
+            "{label} was running: autovacuum's turn needs settings of its own and the log."
+        ));
+        return false;
+    };
+    server.set("autovacuum", "on");
+    server.set("autovacuum_naptime", "1s");
+    if has_limit {
+        server.set("vacuum_buffer_usage_limit", "256kB");
+    }
+    e.note(format!(
+        "{AUTOVACUUM}: autovacuum = on, autovacuum_naptime = 1s and, from 16 on, vacuum_buffer_usage_limit = 256kB; \
+         one round, its time from the line in the server's log."
+    ));
+    true
+}
+
+fn by_hand(client: &mut Client, sql: &str) -> Result<Vacuumed> {
+    let begun = Instant::now();
+    let outcome = client.run(sql)?;
+    let seconds = begun.elapsed().as_secs_f64();
+    let text = notices(&outcome);
+    let report = vacuum_report::parse(&text).into_iter().next().unwrap_or_default();
+    Ok(Vacuumed { seconds, report, text })
+}
+
+/// Hands the table over and waits for autovacuum's line in the log, for longer than any that is on its way takes.
+fn by_autovacuum(subject: &Subject, sql: &str, rows: u64) -> Result<Option<Vacuumed>> {
+    // A session that ends tells at once what it did.
+    subject.sql(&[sql, ONE_MORE])?;
+    let patience = Duration::from_secs(60 + rows / 20_000);
+    let begun = Instant::now();
+    while begun.elapsed() < patience {
+        let ours = |r: &VacuumReport| r.automatic && r.table.ends_with(".table1");
+        // Whole when its time is there: the lines come one after the other.
+        let whole = |r: VacuumReport| r.elapsed_s().map(|seconds| (seconds, r));
+        let mut reports = vacuum_report::parse(&subject.log()).into_iter().filter(ours);
+        if let Some((seconds, report)) = reports.find_map(whole) {
+            let text = report.text.clone();
+            return Ok(Some(Vacuumed { seconds, report, text }));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(None)
+}
+
 fn one(
     subject: &mut Subject,
-    limit: (&str, &str),
+    way: Way,
+    rows: u64,
     how: Fresh,
     e: &mut Experiment,
     build: &dyn Fn(&Subject) -> Result<()>,
 ) -> Result<()> {
-    let x = limit.0;
+    let x = way.name();
     let label = subject.label.clone();
-    let Some(sql) = super::limited_vacuum(subject, "table1", limit, e) else { return Ok(()) };
+    let Some(sql) = way.statement(subject, e) else { return Ok(()) };
     subject.fresh(how, e, build)?;
     let mut client = subject.connect()?;
     if !how.traced
@@ -103,9 +215,15 @@ fn one(
         e.report(&label, x, "pg_buffercache before VACUUM", &lines(&outcome.rows()));
     }
     let (before, calls_before) = (subject.counters()?, subject.write_calls());
-    let (from, begun) = (trace::now(), Instant::now());
-    let outcome = client.run(&sql)?;
-    let elapsed = begun.elapsed().as_secs_f64();
+    let from = trace::now();
+    let vacuumed = match way {
+        Way::Hand(..) => Some(by_hand(&mut client, &sql)?),
+        Way::Autovacuum => by_autovacuum(subject, &sql, rows)?,
+    };
+    let Some(vacuumed) = vacuumed else {
+        e.note(format!("{label}: autovacuum did not come to the table in time."));
+        return Ok(());
+    };
     let held = client.run(HELD).ok().map(|o| o.rows());
     client.run("CHECKPOINT")?;
     let to = trace::now();
@@ -128,14 +246,12 @@ fn one(
     super::sizes(&mut client, "table1", e, &label, x)?;
     client.close();
     let delta = subject.settled_counters()?.since(&before);
-    let text = notices(&outcome);
-    let report = vacuum_report::parse(&text).into_iter().next().unwrap_or_default();
     let log = subject.log();
     let checkpoint = log.lines().rev().find_map(|l| l.split_once("checkpoint complete: wrote "));
     let written = checkpoint.and_then(|(_, l)| l.split_whitespace().next()?.parse().ok());
     let figures = [
-        (f::VACUUM_TIME, Some(elapsed)),
-        (f::WRITE_RATE, report.write_rate()),
+        (f::VACUUM_TIME, Some(vacuumed.seconds)),
+        (f::WRITE_RATE, vacuumed.report.write_rate()),
         (f::CHECKPOINT_BUFFERS, written.or_else(|| delta.get(crate::counters::CHECKPOINT_BUFFERS))),
         (f::WAL_BYTES, delta.get(crate::counters::WAL_BYTES)),
     ];
@@ -150,13 +266,15 @@ fn one(
         record(e, &label, x, &[(f::BUFFERS_HELD, Some(of_heap)), (HELD_WITH_INDEXES, Some(all))]);
         e.report(&label, x, "pg_buffercache after VACUUM", &lines(&rows));
     }
+    // Of a process that came and went, as a worker of autovacuum's, /proc knows nothing.
     if !subject.traces()
+        && matches!(way, Way::Hand(..))
         && let Some(all) = calls
     {
         let wal = delta.get(crate::counters::WAL_WRITES).unwrap_or(0.0);
         e.record(&label, x, f::WRITE_CALLS, all - wal);
     }
-    e.report(&label, x, &sql, &text);
+    e.report(&label, x, &sql, &vacuumed.text);
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use btree::ScanBounds;
 use engine::catalog::model::{ForeignKey, Index, ReferentialAction, Table};
 use expr::eval::EvalContext;
 use expr::ops::compare;
-use heap::{FetchState, Heap, HeapScan, PageBatch, ScanOptions, TupleOutcome, TupleSlot};
+use heap::{FetchState, Heap, HeapScan, PageBatch, RowQueue, ScanOptions, TupleOutcome, TupleSlot};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -322,8 +322,9 @@ fn act(
     let mut after = Vec::new();
     for (tid, row) in rows {
         x.cancel.check()?;
+        let mut places = RowQueue::new(x.txn);
         let outcome = if action == ReferentialAction::Cascade && new.is_none() {
-            let o = writer.delete(x, tid)?;
+            let o = writer.delete(x, &mut places, tid)?;
             if o == TupleOutcome::Ok(()) {
                 writer.after_delete(&row, &mut after);
             }
@@ -343,7 +344,7 @@ fn act(
                     _ => Datum::Null,
                 };
             }
-            let o = writer.update(x, tid, &row, &mut changed)?;
+            let o = writer.update(x, &mut places, tid, &row, &mut changed)?;
             match o {
                 TupleOutcome::Ok(_) => {
                     writer.after_update(&row, &changed, &mut after);

@@ -7,7 +7,7 @@ use crate::plan::PlanRowMark;
 use crate::query::{LockStrength, LockWait};
 use base::{Result, Tid, Xid, bail};
 use expr::code::Code;
-use heap::{Heap, TupleOutcome, TupleSlot};
+use heap::{Heap, RowQueue, TupleOutcome, TupleSlot};
 use std::sync::Arc;
 use txn::{IsolationLevel, RowLockMode, Wait};
 use types::Datum;
@@ -66,11 +66,12 @@ pub(crate) fn require_read_committed(cx: &Cx<'_>, deleted: bool) -> Result<()> {
     Ok(())
 }
 
-/// Follows a row from the version at `origin` to its newest one and locks that.
+/// Follows a row from the version at `origin` to its newest one and locks that; `queue` has the places from the wait for the first.
 #[expect(clippy::too_many_arguments, reason = "the hop, and how to lock")]
 pub(crate) fn follow(
     cx: &Cx<'_>,
     heap: &Heap,
+    queue: &mut RowQueue<'_>,
     origin: Tid,
     next: Tid,
     xmin: Xid,
@@ -79,7 +80,7 @@ pub(crate) fn follow(
     slot: &mut TupleSlot,
 ) -> Result<TupleOutcome> {
     require_read_committed(cx, false)?;
-    heap.lock_latest(cx.x.txn, origin, next, xmin, mode, wait, slot)
+    heap.lock_latest_queued(queue, origin, next, xmin, mode, wait, slot)
 }
 
 impl LockRowsNode {
@@ -98,10 +99,13 @@ impl LockRowsNode {
             };
             let wait = if m.mark.wait == LockWait::Block { cx.x.lock_wait } else { Wait::NoWait };
             let mode = mode(m.mark.strength);
-            let mut outcome = heap.lock_tuple(cx.x.txn, tid, mode, wait, Some(&mut self.slot))?;
+            let mut queue = RowQueue::new(cx.x.txn);
+            let slot = Some(&mut self.slot);
+            let mut outcome = heap.lock_tuple_queued(&mut queue, tid, mode, wait, slot)?;
             let mut moved = false;
             if let TupleOutcome::Updated { next, xmax } = outcome {
-                outcome = follow(cx, &heap, tid, next, xmax, mode, wait, &mut self.slot)?;
+                outcome =
+                    follow(cx, &heap, &mut queue, tid, next, xmax, mode, wait, &mut self.slot)?;
                 moved = true;
             }
             match outcome {

@@ -18,7 +18,7 @@ use expr::code::{Code, compile};
 use expr::eval::EvalContext;
 use expr::ops::identical;
 use heap::visibility::Dirty;
-use heap::{Heap, InsertState, TupleOutcome, UpdateDone, UpdateOptions};
+use heap::{Heap, InsertState, RowQueue, TupleOutcome, UpdateDone, UpdateOptions};
 use std::cell::RefCell;
 use std::sync::Arc;
 use txn::{Transaction, Wait};
@@ -611,6 +611,7 @@ impl TableWriter {
     pub fn update(
         &mut self,
         x: &ExecContext<'_>,
+        queue: &mut RowQueue<'_>,
         tid: Tid,
         old: &[Datum],
         new: &mut [Datum],
@@ -628,7 +629,7 @@ impl TableWriter {
         };
         let mut tuple = std::mem::take(&mut self.tuple);
         self.encoder.encode(new, &mut tuple)?;
-        let outcome = self.heap.update(x.txn, tid, &tuple, options)?;
+        let outcome = self.heap.update_queued(queue, tid, &tuple, options)?;
         self.tuple = tuple;
         if let TupleOutcome::Ok(done) = &outcome {
             self.changes.updated += 1;
@@ -644,8 +645,13 @@ impl TableWriter {
     ///
     /// # Errors
     /// `40P01`, `55P03`, I/O.
-    pub fn delete(&mut self, x: &ExecContext<'_>, tid: Tid) -> Result<TupleOutcome> {
-        let outcome = self.heap.delete(x.txn, tid, x.lock_wait)?;
+    pub fn delete(
+        &mut self,
+        x: &ExecContext<'_>,
+        queue: &mut RowQueue<'_>,
+        tid: Tid,
+    ) -> Result<TupleOutcome> {
+        let outcome = self.heap.delete_queued(queue, tid, x.lock_wait)?;
         self.changes.deleted += i64::from(matches!(outcome, TupleOutcome::Ok(())));
         Ok(outcome)
     }

@@ -10,7 +10,7 @@ use crate::query::Command;
 use base::{Oid, Result, SqlError, SqlState, Tid, bail};
 use engine::catalog::model::Table;
 use expr::code::{Code, compile};
-use heap::{TupleOutcome, TupleSlot};
+use heap::{RowQueue, TupleOutcome, TupleSlot};
 use std::sync::Arc;
 use txn::{IsolationLevel, RowLockMode};
 use types::Datum;
@@ -273,7 +273,7 @@ impl ModifyNode {
         for (n, code) in c.update.iter().flatten() {
             new[*n as usize - 1] = code.eval(&both, &cx.eval)?;
         }
-        match w.update(cx.x, tid, &old, &mut new)? {
+        match w.update(cx.x, &mut RowQueue::new(cx.x.txn), tid, &old, &mut new)? {
             TupleOutcome::Ok(done) => {
                 self.affected(cx, 1);
                 if self.has_keys {
@@ -305,6 +305,7 @@ impl ModifyNode {
         row: &mut [Datum],
         out: &mut Batch,
     ) -> Result<()> {
+        let mut queue = RowQueue::new(cx.x.txn);
         loop {
             let Datum::Tid(tid) = row[self.tid_slot] else { return Ok(()) };
             let update = self.command == Command::Update;
@@ -314,12 +315,12 @@ impl ModifyNode {
                 for (n, code) in &self.assignments {
                     new[*n] = code.eval(row, &cx.eval)?;
                 }
-                match w.update(cx.x, tid, &old, &mut new)? {
+                match w.update(cx.x, &mut queue, tid, &old, &mut new)? {
                     TupleOutcome::Ok(done) => TupleOutcome::Ok(done.tid),
                     other => other.failed().unwrap_or(TupleOutcome::Invisible),
                 }
             } else {
-                match w.delete(cx.x, tid)? {
+                match w.delete(cx.x, &mut queue, tid)? {
                     TupleOutcome::Ok(()) => TupleOutcome::Ok(tid),
                     other => other.failed().unwrap_or(TupleOutcome::Invisible),
                 }
@@ -369,7 +370,8 @@ impl ModifyNode {
                     let heap = w.heap().clone();
                     let mode = if update { RowLockMode::NoKeyUpdate } else { RowLockMode::Update };
                     let mut slot = std::mem::take(&mut self.slot);
-                    let r = follow(cx, &heap, tid, next, xmax, mode, cx.x.lock_wait, &mut slot);
+                    let wait = cx.x.lock_wait;
+                    let r = follow(cx, &heap, &mut queue, tid, next, xmax, mode, wait, &mut slot);
                     self.slot = slot;
                     match r? {
                         TupleOutcome::Ok(()) => {}

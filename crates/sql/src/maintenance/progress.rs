@@ -3,8 +3,9 @@
 use super::explain::LearnedRates;
 use base::Oid;
 use base::sync::{Mutex, Rank};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use vacuum::foresight::Budget;
 use vacuum::{ProgressRow, VacuumProgress};
 
 const RANK: Rank = Rank(47);
@@ -54,6 +55,8 @@ pub struct Registry {
     pub commands: super::commands::Commands,
     /// How long this machine takes for a vacuum's work.
     pub rates: LearnedRates,
+    /// How long EXPLAIN VACUUM may look, if not as long as usual. Set before it is first asked.
+    pub budget: OnceLock<Budget>,
 }
 
 impl Registry {
@@ -63,6 +66,7 @@ impl Registry {
             running: Mutex::new(RANK, Running::default()),
             commands: super::commands::Commands::default(),
             rates: LearnedRates::load(disk),
+            budget: OnceLock::new(),
         }
     }
 }

@@ -286,6 +286,8 @@ fn explained(session: &mut Session, sql: &str) -> serde_json::Value {
 #[test]
 fn explain_vacuum_foretells_and_does_nothing() {
     let (_folder, cluster) = cluster();
+    // As large a sample as is ever looked at, however busy the machine.
+    cluster.maintenance.budget.set(vacuum::foresight::Budget::UNLIMITED).unwrap();
     let mut session = connect(&cluster);
     run(
         &mut session,

@@ -400,6 +400,7 @@ impl Session {
         let mut plan = vacuum::plan(&target, &merged, &settings)?;
         plan.truncate_any = options.full;
         let rates = &state.cluster.maintenance.rates;
+        let budget = state.cluster.maintenance.budget.get().copied().unwrap_or_default();
         let foretold = match foretell {
             Some(_) => Some(Foretold {
                 schema: table.namespace_name.clone(),
@@ -409,7 +410,7 @@ impl Session {
                     &target,
                     &rates.now(),
                     &context.throttle,
-                    &vacuum::foresight::Budget::default(),
+                    &budget,
                 )?,
                 report: None,
             }),

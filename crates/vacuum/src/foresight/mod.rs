@@ -49,6 +49,11 @@ pub struct Budget {
     pub indexes: Duration,
 }
 
+impl Budget {
+    /// As long as it takes: what is foretold does not depend on the machine.
+    pub const UNLIMITED: Budget = Budget { heap: Duration::MAX, indexes: Duration::MAX };
+}
+
 impl Default for Budget {
     fn default() -> Budget {
         Budget { heap: Duration::from_millis(22), indexes: Duration::from_millis(12) }

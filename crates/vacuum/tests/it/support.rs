@@ -406,6 +406,15 @@ impl World {
         self.run_vacuum(options, Arc::default())
     }
 
+    /// A VACUUM that is slowed down like this: without the checks.
+    pub fn run_with(
+        &self,
+        options: &VacuumOptions,
+        throttle: Arc<ThrottleSettings>,
+    ) -> Result<VacuumReport> {
+        self.run_vacuum(options, throttle)
+    }
+
     /// A VACUUM of which only some of the indexes know.
     pub fn run_unchecked(&self, options: &VacuumOptions) -> VacuumReport {
         self.run_vacuum(options, Arc::default()).unwrap()

@@ -232,3 +232,92 @@ fn their_rings_together_are_the_ring() {
     assert!(held() <= 32, "{}", held());
     w.check();
 }
+
+/// Ages the table by many transactions at the n-th page, whichever thread reads it; counts how often the delay was asked for after that.
+struct AgeAt(Arc<World>, AtomicU64, AtomicU64);
+
+impl CostSource for AgeAt {
+    fn generation(&self) -> u64 {
+        match self.1.fetch_sub(1, Ordering::SeqCst) {
+            1 => {
+                self.0.ctx.txns.burn_xids(20_000).unwrap();
+            }
+            n if n > 1 << 63 || n == 0 => {
+                self.2.fetch_add(1, Ordering::SeqCst);
+            }
+            _ => {}
+        }
+        0
+    }
+    fn costs(&self) -> Costs {
+        Costs::default()
+    }
+}
+
+/// The failsafe strikes in mid-scan: ring, delay and index work are dropped by all workers, and every page is read all the same, once.
+#[test]
+fn the_failsafe_strikes_in_mid_scan() {
+    let value = b"some value that takes a little room, and then a little more";
+    for (workers, two_visits) in [(0, true), (3, true), (3, false)] {
+        let mut w = World { two_visits, ..World::with(2, 4096).with_workers(workers) };
+        w.settings.freeze.failsafe_age = 10_000;
+        w.settings.freeze.max_age = 5000;
+        w.settings.freeze.min_age = 0;
+        w.settings.failsafe_every_pages = 16;
+        w.load(18_000, value);
+        w.change(|k| k % 2 == 0, None);
+        let w = Arc::new(w);
+        let heap = w.heap.relation().id();
+        let pool = &w.ctx.pool;
+        let buffers = || {
+            let mut found = Vec::new();
+            pool.for_each_buffer(|b| {
+                if b.tag.relation == heap && b.tag.fork == Fork::Main && !b.staged {
+                    found.push(b.buffer);
+                }
+            });
+            found
+        };
+        for n in buffers() {
+            pool.evict(n).unwrap();
+        }
+        let source = Arc::new(AgeAt(w.clone(), AtomicU64::new(64), AtomicU64::new(0)));
+        let throttle = Arc::new(ThrottleSettings::from_source(source.clone()));
+        let on = VacuumOptions { index_cleanup: IndexCleanup::On, ..ring(256) };
+        let r = w.run_with(&on, throttle).unwrap();
+        let case = format!("{workers} workers, two visits {two_visits}: {}", r.text());
+        assert!(r.pages_before > 200, "{case}");
+        // The report says so, and whoever listens was told once.
+        assert!(r.failsafe && r.text().contains("index scan bypassed by failsafe: "), "{case}");
+        let told = |s: &&String| s.starts_with("bypassing nonessential maintenance of table");
+        assert_eq!(w.said.lock().unwrap().iter().filter(told).count(), 1, "{case}");
+        // Every page was dealt with, once.
+        assert_eq!(r.counts.scanned_pages, r.pages_before, "{case}");
+        assert_eq!(r.counts.removed_tuples, 9_000, "{case}");
+        assert_eq!(r.counts.live_tuples, 9_000, "{case}");
+        assert!(r.new_relfrozenxid.is_some() && r.counts.frozen_tuples == 9_000, "{case}");
+        // Index work: what was done before, in one visit, and nothing more.
+        let removed: Vec<_> = r.indexes.iter().map(|i| i.stats.entries_removed).collect();
+        assert!(removed.iter().all(|n| *n == r.dead_items_removed), "{removed:?} {case}");
+        if two_visits {
+            assert_eq!((r.dead_items_removed, r.index_scans), (0, 0), "{case}");
+        } else {
+            assert!(r.dead_items_removed < 9_000, "{case}");
+        }
+        assert_eq!(r.pages_after, r.pages_before);
+        // The delay: nobody asks for its costs any more, but on the few pages until all had come back.
+        let asked = source.2.load(Ordering::SeqCst);
+        assert!(asked < 120, "{asked} of {} pages: {case}", r.pages_before);
+        // The ring: what was read since stays in the pool.
+        let held = buffers().len();
+        assert!(held > 150, "{held} of {} pages: {case}", r.pages_before);
+        drop(source);
+        w.check();
+        // Its cut-offs are from before: the next one is in a hurry from the start, and brings relfrozenxid up to date.
+        assert!(w.vacuum(&on).failsafe);
+        let rest = w.vacuum(&on);
+        assert!(!rest.failsafe);
+        assert_eq!(r.dead_items_removed + rest.dead_items_removed, 9_000, "{case}");
+        assert_eq!(w.count(), 9_000);
+    }
+}
