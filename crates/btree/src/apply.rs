@@ -359,12 +359,13 @@ fn delete_items(page: &mut PageMut<'_>, arguments: &mut Arguments<'_>) -> Result
     let clear_cycle = arguments.take(1)?[0] != 0;
     let (deleted, updated) = (arguments.u16()?, arguments.u16()?);
     let deleted = arguments.take(usize::from(deleted) * 2)?.as_chunks::<2>().0;
-    if let ([one], 0) = (deleted, updated) {
-        let offset = u16::from_le_bytes(*one);
-        if offset == 0 || offset > page.as_ref().count() {
-            return Err(format!("line pointer {offset} of {}", page.as_ref().count()));
+    if updated == 0 && deleted.len() <= layout::FEW {
+        let mut few = [0; layout::FEW];
+        few.iter_mut().zip(deleted).for_each(|(to, offset)| *to = u16::from_le_bytes(*offset));
+        let few = &few[..deleted.len()];
+        if !page.remove_few(few) {
+            return Err(format!("line pointers {few:?} can't be given up"));
         }
-        page.remove(offset);
     } else {
         let mut holes = Holes::default();
         let mut last = 0;

@@ -64,7 +64,7 @@ pub use free_space_map::FreeSpaceMap;
 pub use heap::{Heap, HeapOptions, TupleOutcome};
 pub use insert::InsertState;
 pub use prune::{
-    FreezeEarly, FreezePolicy, KeptKey, PageFindings, PruneOptions, PrunePlan, Verdict,
+    ALL_KEPT, FreezeEarly, FreezePolicy, KeptKey, PageFindings, PruneOptions, PrunePlan, Verdict,
     apply_prune, plan_prune,
 };
 pub use prune_page::PruneDone;

@@ -144,15 +144,18 @@ impl PrunePlan {
     pub fn needs_cleanup_lock(&self) -> bool {
         self.compact || (self.removes() && !self.reap)
     }
-    /// Decides how much the line pointers that become dead keep: the attributes of `desc`.
-    pub(crate) fn keep_keys(&mut self, page: &Page, desc: &TupleDesc) {
-        let fixed = desc.fixed_stub();
+    /// Decides how much the line pointers that become dead keep: the first so many attributes of `desc`.
+    pub(crate) fn keep_keys(&mut self, page: &Page, desc: &TupleDesc, attributes: usize) {
+        if attributes == 0 {
+            return;
+        }
+        let fixed = desc.fixed_stub(attributes);
         for kept in &mut self.kept {
             if page.item_id(kept.from).is_normal() {
                 let tuple = page.tuple(kept.from);
                 kept.size = match fixed {
                     Some(size) if tuple.holds_plain(size) => size,
-                    _ => stub_size(&tuple, desc),
+                    _ => stub_size(&tuple, desc, attributes),
                 };
             }
         }
@@ -259,7 +262,13 @@ pub struct PruneOptions {
     pub freeze: FreezePolicy,
     /// The page's bits in the visibility map now; `None`: do not touch the map.
     pub map_bits: Option<u8>,
+    /// Of the attributes that dead line pointers keep for index keys, the first so many: fewer where nobody will ask for the others,
+    /// none where all indexes are going to be read whole anyway.
+    pub kept_attributes: usize,
 }
+
+/// [`PruneOptions::kept_attributes`]: all that the heap keeps.
+pub const ALL_KEPT: usize = usize::MAX;
 
 const MAX: usize = MAX_TUPLES_PER_PAGE + 1;
 

@@ -3,8 +3,8 @@
 use crate::context::{CriticalSection, Writable};
 use crate::heap::Heap;
 use crate::prune::{
-    FreezePolicy, Judge, Link, PageFindings, PruneOptions, PrunePlan, Verdict, apply_prune,
-    plan_prune, plan_reap,
+    ALL_KEPT, FreezePolicy, Judge, Link, PageFindings, PruneOptions, PrunePlan, Verdict,
+    apply_prune, plan_prune, plan_reap,
 };
 use crate::record;
 use crate::visibility::{Hints, Horizon, satisfies_vacuum, sees_before};
@@ -122,7 +122,7 @@ impl Heap {
             PageJudge { heap: self, page, block, horizon, any_locks, aimed, hints, set: 0 };
         let (mut plan, found) = plan_prune(page, block, &mut judge, options)?;
         if let Some(desc) = &self.options.dead_keys {
-            plan.keep_keys(page, desc);
+            plan.keep_keys(page, desc, options.kept_attributes);
         }
         Ok((plan, found))
     }
@@ -222,6 +222,7 @@ impl Heap {
                 no_indexes: false,
                 freeze: FreezePolicy::never(horizon.oldest_xmin),
                 map_bits: None,
+                kept_attributes: ALL_KEPT,
             };
             let (_, found) = self.examine(guard, block, &options, horizon)?;
             // Both ascend.
@@ -338,6 +339,7 @@ impl Heap {
             no_indexes: false,
             freeze: FreezePolicy::never(horizon.oldest_xmin),
             map_bits: None,
+            kept_attributes: ALL_KEPT,
         };
         let block = guard.page_tag().block;
         let (plan, _) = self.examine(guard, block, &options, horizon)?;

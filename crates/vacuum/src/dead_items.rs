@@ -15,6 +15,8 @@ use base::{BlockNumber, OffsetNumber, Tid};
 
 const LEAF: usize = 1024;
 const BITMAP_WORDS: usize = 5;
+/// So many addresses are first held against the first and the last block.
+const AT_ONCE: usize = 16;
 /// Entry: 0 is nothing; low two bits 1–3 count line pointers packed above them; else (bit 2) the index of a bitmap of its leaf above bit 3.
 const BITMAP: u64 = 4;
 /// Entry: the first line pointer from bit 16, the last from bit 32, and all between.
@@ -39,15 +41,32 @@ impl Leaf {
 }
 
 /// The set.
-#[derive(Default)]
 pub struct DeadItems {
     leaves: Vec<Option<Leaf>>,
     /// By block: is there any?
     any: Vec<u64>,
+    /// The least and the greatest block that has any.
+    first: u32,
+    last: u32,
     bitmap_count: usize,
     count: u64,
     blocks: u64,
     leaf_count: usize,
+}
+
+impl Default for DeadItems {
+    fn default() -> DeadItems {
+        DeadItems {
+            leaves: Vec::new(),
+            any: Vec::new(),
+            first: u32::MAX,
+            last: 0,
+            bitmap_count: 0,
+            count: 0,
+            blocks: 0,
+            leaf_count: 0,
+        }
+    }
 }
 
 impl DeadItems {
@@ -113,6 +132,7 @@ impl DeadItems {
             self.any.resize(word + 1, 0);
         }
         self.any[word] |= 1 << (block.0 % 64);
+        (self.first, self.last) = (self.first.min(block.0), self.last.max(block.0));
         self.count += offsets.len() as u64;
         self.blocks += 1;
     }
@@ -122,6 +142,7 @@ impl DeadItems {
         self.count += other.count;
         self.blocks += other.blocks;
         self.bitmap_count += other.bitmap_count;
+        (self.first, self.last) = (self.first.min(other.first), self.last.max(other.last));
         if self.any.len() < other.any.len() {
             self.any.resize(other.any.len(), 0);
         }
@@ -227,15 +248,24 @@ fn as_run(offsets: &[OffsetNumber]) -> Option<u64> {
 
 impl btree::DeadSet for DeadItems {
     fn find(&self, addresses: &[u64], places: &mut Vec<u16>) {
-        // Two rounds without a branch that could be foretold wrongly: is there any on its block? Is it one of these?
+        // Rounds without a branch that could be foretold wrongly. Is any of so many within the blocks that have dead ones at all? Is there
+        // any on its block? Is it one of these?
         let begin = places.len();
         places.resize(begin + addresses.len(), 0);
         let mut maybe = begin;
-        for (i, address) in addresses.iter().enumerate() {
-            let block = address >> 16;
-            let word = self.any.get((block / 64) as usize).copied().unwrap_or(0);
-            places[maybe] = i as u16;
-            maybe += (word >> (block % 64) & 1) as usize;
+        let (low, high) = (u64::from(self.first) << 16, u64::from(self.last) << 16 | 0xFFFF);
+        let span = high.wrapping_sub(low);
+        for (n, some) in addresses.chunks(AT_ONCE).enumerate() {
+            let within = |any: bool, a: &u64| any | (a.wrapping_sub(low) <= span);
+            if !some.iter().fold(false, within) {
+                continue;
+            }
+            for (i, address) in some.iter().enumerate() {
+                let block = address >> 16;
+                let word = self.any.get((block / 64) as usize).copied().unwrap_or(0);
+                places[maybe] = (n * AT_ONCE + i) as u16;
+                maybe += (word >> (block % 64) & 1) as usize;
+            }
         }
         let mut kept = begin;
         for n in begin..maybe {

@@ -21,8 +21,8 @@ use base::{BlockNumber, OffsetNumber, Result, Xid};
 use buffer::PinnedPage;
 use heap::visibility_map::ALL_FROZEN;
 use heap::{
-    FreeSpaceMap, FreezePolicy, Heap, Horizon, MapPin, PageFindings, PruneDone, PruneOptions,
-    VisibilityMap,
+    ALL_KEPT, FreeSpaceMap, FreezePolicy, Heap, Horizon, MapPin, PageFindings, PruneDone,
+    PruneOptions, VisibilityMap,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -269,6 +269,7 @@ impl<'a> HeapPass<'a> {
                     no_indexes: !self.has_indexes,
                     freeze: FreezePolicy::never(self.horizon.oldest_xmin),
                     map_bits: None,
+                    kept_attributes: ALL_KEPT,
                 };
                 let (_, mut found) = self.heap.examine(&guard, block, &look, &self.horizon)?;
                 let would = PruneOptions { prune: true, ..look };
@@ -328,6 +329,7 @@ impl<'a> HeapPass<'a> {
             no_indexes: !self.has_indexes,
             freeze: self.plan.freeze_policy(self.heap, page, chosen.eager),
             map_bits: (!self.without_maps).then_some(bits),
+            kept_attributes: self.keys.wanted_attributes(),
         }
     }
 
@@ -382,6 +384,7 @@ impl<'a> HeapPass<'a> {
             no_indexes: !self.has_indexes,
             freeze: FreezePolicy::never(self.horizon.oldest_xmin),
             map_bits: None,
+            kept_attributes: ALL_KEPT,
         };
         let (found, free) = match pin.try_cleanup() {
             Some(mut guard) => {

@@ -8,6 +8,8 @@
 //! An index's keys are those of all dead items collected so far, or none: one key that is not to be had, and the index goes the bulk way.
 //! Where several threads collect, none of them may keep what another one lacks: `gone` tells them, and a collector that takes over
 //! another one's keys has those of both or none.
+//! What no collector wants any more, dead line pointers need not keep ([`KeyCollector::wanted_attributes`]): these indexes are read whole in
+//! this vacuum, and should it end before, in the next one, whose dead are not fewer. A vacuum that leaves the indexes alone keeps all.
 //!
 //! # Layout
 //! Several threads collect by stretches of the table. These are kept apart until they are all there, then put together in the
@@ -22,7 +24,7 @@ use crate::method::{DeadShape, IndexShape};
 use crate::plan::IndexMethod;
 use base::{BlockNumber, OffsetNumber, Result, Tid};
 use btree::{RetailKeys, Value};
-use heap::Heap;
+use heap::{ALL_KEPT, Heap};
 use page::Page;
 use page::tuple::{AttrValue, TupleDesc, deform_stub, plain_stub_data};
 use smallvec::SmallVec;
@@ -54,6 +56,8 @@ pub(crate) struct KeyCollector<'a> {
     indexes: Vec<Option<Collected<'a>>>,
     /// For all threads: which indexes' keys somebody has given up.
     gone: Arc<Vec<AtomicBool>>,
+    /// So many attributes are of use to the indexes whose keys are still collected.
+    wanted: usize,
     /// Where the present stretch begins.
     from: BlockNumber,
 }
@@ -86,7 +90,9 @@ impl<'a> KeyCollector<'a> {
             }))
         };
         let indexes: Vec<_> = indexes.iter().map(one).collect::<Result<_>>()?;
-        Ok(KeyCollector { desc, gone: flags(indexes.len()), indexes, from: BlockNumber(0) })
+        let gone = flags(indexes.len());
+        // Until some index is given up all is kept, as on access.
+        Ok(KeyCollector { desc, gone, indexes, wanted: ALL_KEPT, from: BlockNumber(0) })
     }
 
     /// For another thread of the same vacuum.
@@ -104,6 +110,7 @@ impl<'a> KeyCollector<'a> {
             desc: self.desc.clone(),
             indexes: self.indexes.iter().map(|c| c.as_ref().map(empty)).collect(),
             gone: self.gone.clone(),
+            wanted: self.wanted,
             from: BlockNumber(0),
         }
     }
@@ -121,13 +128,14 @@ impl<'a> KeyCollector<'a> {
     pub fn absorb(&mut self, mut other: KeyCollector<'a>) {
         self.begin_stretch(self.from);
         other.begin_stretch(other.from);
-        for (own, theirs) in self.indexes.iter_mut().zip(other.indexes) {
-            match (own.as_mut(), theirs) {
+        for (i, theirs) in other.indexes.into_iter().enumerate() {
+            match (&mut self.indexes[i], theirs) {
                 (Some(c), Some(theirs)) => {
                     c.parts_bytes += theirs.parts_bytes;
                     c.parts.extend(theirs.parts);
                 }
-                _ => *own = None,
+                (Some(_), None) => self.drop_keys(i),
+                (None, _) => {}
             }
         }
     }
@@ -138,6 +146,7 @@ impl<'a> KeyCollector<'a> {
             desc: None,
             indexes: indexes.iter().map(|_| None).collect(),
             gone: flags(indexes.len()),
+            wanted: ALL_KEPT,
             from: BlockNumber(0),
         }
     }
@@ -155,8 +164,26 @@ impl<'a> KeyCollector<'a> {
 
     /// Gives up: all indexes go the bulk way.
     pub fn give_up(&mut self) {
-        self.indexes.iter_mut().for_each(|c| *c = None);
-        self.gone.iter().for_each(|gone| gone.store(true, Ordering::Relaxed));
+        (0..self.indexes.len()).for_each(|i| self.drop_keys(i));
+    }
+
+    /// Gives up because the indexes are left alone: another vacuum will ask for the keys that are to come.
+    pub fn leave_alone(&mut self) {
+        self.give_up();
+        self.wanted = ALL_KEPT;
+    }
+
+    /// An index's keys are given up, by all threads.
+    fn drop_keys(&mut self, index: usize) {
+        self.indexes[index] = None;
+        self.gone[index].store(true, Ordering::Relaxed);
+        let last = |c: &Collected<'_>| c.columns.iter().max().map_or(0, |last| last + 1);
+        self.wanted = self.indexes.iter().flatten().map(last).max().unwrap_or(0);
+    }
+
+    /// How many attributes dead line pointers are to keep, made from now on ([`heap::PruneOptions::kept_attributes`]).
+    pub fn wanted_attributes(&self) -> usize {
+        self.wanted
     }
 
     /// Takes down the keys of a page's dead line pointers.
@@ -166,13 +193,13 @@ impl<'a> KeyCollector<'a> {
         }
         let Some(desc) = self.desc.clone() else { return Ok(()) };
         let mut values: SmallVec<[Option<AttrValue<'_>>; 8]> = SmallVec::new();
-        values.resize(desc.len(), None);
+        let wanted = self.wanted.min(desc.len());
         for &offset in dead {
             let stub = page.item(offset);
-            let plain = plain_stub_data(stub, desc.len());
+            let plain = plain_stub_data(stub, wanted);
             let mut deformed = false;
-            for (index, gone) in self.indexes.iter_mut().zip(&*self.gone) {
-                let Some(c) = index else { continue };
+            for i in 0..self.indexes.len() {
+                let Some(c) = &mut self.indexes[i] else { continue };
                 let mut key: SmallVec<[Value<'_>; 4]> = SmallVec::new();
                 if let (Some(data), Some(fixed)) = (plain, &c.fixed) {
                     key.extend(fixed.iter().map_while(|r| data.get(r.clone())).map(Some));
@@ -184,6 +211,7 @@ impl<'a> KeyCollector<'a> {
                     key.clear();
                 }
                 if !deformed {
+                    values.resize(desc.len(), None);
                     if stub.is_empty() || deform_stub(stub, &desc, &mut values).is_err() {
                         values.fill(None);
                     }
@@ -198,8 +226,7 @@ impl<'a> KeyCollector<'a> {
                     true
                 });
                 if !whole {
-                    *index = None;
-                    gone.store(true, Ordering::Relaxed);
+                    self.drop_keys(i);
                     continue;
                 }
                 c.target.index.add_retail_key(&mut c.keys, &key, Tid::new(block, offset))?;
@@ -212,12 +239,13 @@ impl<'a> KeyCollector<'a> {
     /// and then, by the number of this collector's own pages.
     pub fn review(&mut self, own_pages: u64, all: &DeadShape) {
         if own_pages.is_multiple_of(REVIEW_EVERY_PAGES) {
-            for (index, gone) in self.indexes.iter_mut().zip(&*self.gone) {
-                if let Some(c) = index
-                    && (gone.load(Ordering::Relaxed) || c.method(all) == IndexMethod::Bulk)
+            for i in 0..self.indexes.len() {
+                let gone = self.gone[i].load(Ordering::Relaxed);
+                if self.indexes[i]
+                    .as_ref()
+                    .is_some_and(|c| gone || c.method(all) == IndexMethod::Bulk)
                 {
-                    *index = None;
-                    gone.store(true, Ordering::Relaxed);
+                    self.drop_keys(i);
                 }
             }
         }

@@ -37,7 +37,7 @@ use base::sync::Arc;
 use base::{Fork, OffsetNumber, Result, Tid};
 use btree::{RetailKeys, VacuumControl};
 use buffer::{PinnedPage, Strategy};
-use heap::{FreezePolicy, Heap, Planned, PruneOptions};
+use heap::{ALL_KEPT, FreezePolicy, Heap, Planned, PruneOptions};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The most pages that wait together.
@@ -192,7 +192,9 @@ impl<'a> HeapPass<'a> {
             return self.page_now(chosen, &pin);
         }
         let bits = self.map.bits(block, &mut self.map_pin)?;
-        let options = self.prune_options(&guard, chosen, bits);
+        // The keys are read before it is known whose are of use.
+        let options =
+            PruneOptions { kept_attributes: ALL_KEPT, ..self.prune_options(&guard, chosen, bits) };
         let planned = self.heap.plan(&guard, block, &options, &self.horizon)?;
         if planned.can_wait()
             && let Some(way) = &mut self.one_visit
@@ -370,6 +372,7 @@ impl<'a> HeapPass<'a> {
                 no_indexes: false,
                 freeze: FreezePolicy::never(self.horizon.oldest_xmin),
                 map_bits: None,
+                kept_attributes: ALL_KEPT,
             };
             let (_, mut found) = self.heap.examine(&guard, block, &look, &self.horizon)?;
             let too_old = found.oldest_unfrozen.is_normal()

@@ -333,9 +333,9 @@ impl<'a> Run<'a> {
 
     fn vacuum_dead_items(&mut self) -> Result<()> {
         if !self.do_index_vacuum {
-            // They stay as they are, and nobody will ask for their keys; the room of their pages is noted at least.
+            // They stay as they are, with their keys; the room of their pages is noted at least.
             let dead = self.pass.take_dead();
-            self.pass.keys.give_up();
+            self.pass.keys.leave_alone();
             return if self.pass.will_reap { self.note_room(&dead) } else { Ok(()) };
         }
         let progress = self.context.progress.clone();

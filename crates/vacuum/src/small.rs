@@ -14,7 +14,7 @@
 use crate::plan::VacuumPlan;
 use base::{BlockNumber, Fork, Result};
 use buffer::Strategy;
-use heap::{FreezePolicy, Heap, Horizon, PruneOptions};
+use heap::{ALL_KEPT, FreezePolicy, Heap, Horizon, PruneOptions};
 
 /// Tables of at most so many pages (of which PostgreSQL keeps no free-space map).
 const PAGES_MAX: u32 = 4;
@@ -41,6 +41,7 @@ pub(crate) fn ends_empty(
         no_indexes: !has_indexes,
         freeze: FreezePolicy::never(horizon.oldest_xmin),
         map_bits: None,
+        kept_attributes: ALL_KEPT,
     };
     for block in (0..pages).map(BlockNumber) {
         let Some(pin) = rel.try_pin(Fork::Main, block, &mut Strategy::Normal)? else { continue };

@@ -79,8 +79,13 @@ const NO_FREEZE: FreezePolicy = FreezePolicy {
     early: FreezeEarly::Never,
     still_changing_from: Xid::MAX,
 };
-const OPTIONS: PruneOptions =
-    PruneOptions { prune: true, no_indexes: false, freeze: NO_FREEZE, map_bits: Some(0) };
+const OPTIONS: PruneOptions = PruneOptions {
+    prune: true,
+    no_indexes: false,
+    freeze: NO_FREEZE,
+    map_bits: Some(0),
+    kept_attributes: ALL_KEPT,
+};
 
 /// What a page becomes, in the words it was drawn with.
 fn pruned(text: &str) -> String {
@@ -136,7 +141,7 @@ fn dead_line_pointers_keep_the_last_versions_key() {
     let desc = TupleDesc::new(vec![PhysicalAttr::new(8, 8)]);
     for (text, from) in [("D L", 1), ("D>2 Dh>3 Dh L", 3), ("=2 Dh", 2)] {
         let (mut page, mut plan, _) = plan_with(text, OPTIONS);
-        plan.keep_keys(&page, &desc);
+        plan.keep_keys(&page, &desc, ALL_KEPT);
         page.item_mut(OffsetNumber(from))[24..].copy_from_slice(&[7; 8]);
         apply_prune(&mut page, &plan);
         page.verify().unwrap();
@@ -280,7 +285,7 @@ fn a_plan_survives_its_record() {
         assert_eq!(crate::record::decode_plan(&bytes, base::BlockNumber(0)).unwrap(), without);
         let mut plan = plan;
         let (page, _) = page_of(text);
-        plan.keep_keys(&page, &TupleDesc::new(vec![PhysicalAttr::new(8, 8)]));
+        plan.keep_keys(&page, &TupleDesc::new(vec![PhysicalAttr::new(8, 8)]), ALL_KEPT);
         let bytes = crate::record::encode_plan(&plan);
         assert_eq!(crate::record::decode_plan(&bytes, base::BlockNumber(0)).unwrap(), plan);
         assert!(text != runs || bytes.len() < 60, "{}", bytes.len());
@@ -354,7 +359,7 @@ fn damaged_pages_do_not_panic() {
         let freeze = FreezePolicy { freeze_limit: Xid(1 << 40), ..NO_FREEZE };
         let options = PruneOptions { freeze, ..OPTIONS };
         if let Ok((mut plan, _)) = plan_prune(&page, base::BlockNumber(0), &mut judge, &options) {
-            plan.keep_keys(&page, &TupleDesc::new(vec![PhysicalAttr::new(8, 8)]));
+            plan.keep_keys(&page, &TupleDesc::new(vec![PhysicalAttr::new(8, 8)]), ALL_KEPT);
             apply_prune(&mut page, &plan);
         }
         for offset in page.offsets() {

@@ -5,8 +5,8 @@ use base::{BlockNumber, Fork, OffsetNumber, Tid, Xid};
 use buffer::{PinnedPage, Strategy};
 use heap::visibility_map::{ALL_FROZEN, ALL_VISIBLE};
 use heap::{
-    FreezeEarly, FreezePolicy, HeapOptions, Horizon, MapPin, PageFindings, Planned, PruneDone,
-    PruneOptions, RowLockMode, TupleOutcome, UpdateOptions, Wait,
+    ALL_KEPT, FreezeEarly, FreezePolicy, HeapOptions, Horizon, MapPin, PageFindings, Planned,
+    PruneDone, PruneOptions, RowLockMode, TupleOutcome, UpdateOptions, Wait,
 };
 use page::tuple::{AttrValue, PhysicalAttr, TupleDesc};
 use txn::CommitExtras;
@@ -33,7 +33,13 @@ fn options(w: &World, map: &mut MapPin, block: BlockNumber, horizon: &Horizon) -
         still_changing_from: Xid::MAX,
     };
     let bits = w.heap.visibility_map().bits(block, map).unwrap();
-    PruneOptions { prune: true, no_indexes: false, freeze, map_bits: Some(bits) }
+    PruneOptions {
+        prune: true,
+        no_indexes: false,
+        freeze,
+        map_bits: Some(bits),
+        kept_attributes: ALL_KEPT,
+    }
 }
 
 impl<'a> Visit<'a> {

@@ -6,8 +6,8 @@ use buffer::{BufferPool, Persistence, PoolConfig, RelationHandle, Strategy};
 use disk::Disk;
 use disk::sim::SimDisk;
 use heap::{
-    FreezeEarly, FreezePolicy, Heap, HeapContext, HeapOptions, HeapScan, MapPin, PageBatch,
-    PruneOptions, ScanOptions,
+    ALL_KEPT, FreezeEarly, FreezePolicy, Heap, HeapContext, HeapOptions, HeapScan, MapPin,
+    PageBatch, PruneOptions, ScanOptions,
 };
 use page::Page;
 use page::tuple::{AttrValue, PhysicalAttr, TupleDesc, deform, form_tuple};
@@ -137,6 +137,7 @@ impl World {
                     still_changing_from: Xid(horizon.oldest_xmin.0.saturating_sub(back / 2)),
                 },
                 map_bits: Some(bits),
+                kept_attributes: ALL_KEPT,
             };
             if !options.no_indexes && rng.random_bool(0.4) {
                 // In one visit, as if the index entries were gone.

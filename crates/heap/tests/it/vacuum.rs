@@ -5,7 +5,7 @@ use base::{BlockNumber, Fork, OffsetNumber, Xid};
 use buffer::Strategy;
 use heap::visibility_map::{ALL_FROZEN, ALL_VISIBLE};
 use heap::{
-    FreezeEarly, FreezePolicy, HeapOptions, InsertState, MapPin, PageFindings, PruneDone,
+    ALL_KEPT, FreezeEarly, FreezePolicy, HeapOptions, InsertState, MapPin, PageFindings, PruneDone,
     PruneOptions, TupleOutcome, UpdateOptions, Wait,
 };
 use page::tuple::{AttrValue, PhysicalAttr, TupleDesc};
@@ -29,6 +29,7 @@ fn vacuum(w: &World, block: u32, freeze: bool) -> (PruneDone, PageFindings) {
             still_changing_from: Xid::MAX,
         },
         map_bits: Some(map.bits(block, &mut map_pin).unwrap()),
+        kept_attributes: ALL_KEPT,
     };
     w.heap.prune_and_freeze(&mut guard, &map_pin, &options, &horizon).unwrap()
 }

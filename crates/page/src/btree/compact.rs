@@ -53,6 +53,9 @@ impl Holes {
 /// An entry's line pointer while it waits to be taken away.
 const GONE: u32 = 0;
 
+/// So many entries go without a table of how far each eighth byte moves.
+pub const FEW: usize = 8;
+
 impl PageMut<'_> {
     fn pointer_at(&self, offset: u16) -> Option<(usize, usize, usize)> {
         let at = HEADER + usize::from(offset).checked_sub(1)? * 4;
@@ -64,6 +67,47 @@ impl PageMut<'_> {
         let upper = usize::from(u16_at(self.0, 28));
         (lp != GONE && len >= 8 && start >= upper && start + len <= SPECIAL)
             .then_some((at, start, len))
+    }
+
+    /// Takes away up to [`FEW`] entries, whose line pointers ascend. False, and nothing is done, if there is one that is none, or two overlap.
+    #[must_use]
+    pub fn remove_few(&mut self, offsets: &[u16]) -> bool {
+        let mut holes = [(0, 0); FEW];
+        let Some(holes) = holes.get_mut(..offsets.len()) else { return false };
+        for (hole, offset) in holes.iter_mut().zip(offsets) {
+            let Some((_, start, len)) = self.pointer_at(*offset) else { return false };
+            *hole = (start, len);
+        }
+        holes.sort_unstable_by_key(|(start, _)| std::cmp::Reverse(*start));
+        let apart = |two: &[(usize, usize)]| two[1].0 + two[1].1 <= two[0].0;
+        let upper = usize::from(u16_at(self.0, 28));
+        if !holes.windows(2).all(apart) || !offsets.is_sorted_by(|a, b| a < b) || upper > SPECIAL {
+            return false;
+        }
+        let (mut by, mut before) = (0, SPECIAL);
+        for &(start, len) in &*holes {
+            if by > 0 {
+                self.0.copy_within(start + len..before, start + len + by);
+            }
+            (by, before) = (by + len, start);
+        }
+        self.0.copy_within(upper..before, upper + by);
+        let end = HEADER + usize::from(self.as_ref().count()) * 4;
+        aim(&mut self.0[HEADER..end], holes);
+        self.take_few_pointers_away(offsets, end);
+        self.put_u16(26, (end - offsets.len() * 4) as u16);
+        self.put_u16(28, (upper + by) as u16);
+        true
+    }
+
+    /// Closes the ranks of the line pointers, which end at `end`, over these.
+    fn take_few_pointers_away(&mut self, offsets: &[u16], end: usize) {
+        let place = |offset: u16| HEADER + (usize::from(offset) - 1) * 4;
+        for (n, offset) in offsets.iter().enumerate() {
+            let next = offsets.get(n + 1).map_or(end, |next| place(*next));
+            let from = place(*offset);
+            self.0.copy_within(from + 4..next, from - n * 4);
+        }
     }
 
     /// Gives up an entry; [`PageMut::close_holes`] ends it. False if there is none.
@@ -119,6 +163,23 @@ impl PageMut<'_> {
         self.put_u16(26, (HEADER + left * 4) as u16);
         self.put_u16(28, (upper + by) as u16);
         true
+    }
+}
+
+/// Aims line pointers at entries that have moved up over these holes, of which there are [`FEW`] at most.
+fn aim(pointers: &mut [u8], holes: &[(usize, usize)]) {
+    // Below which place, by how much; 32 bits wide and as many as ever, so that several line pointers are dealt with at once.
+    let mut steps = [(0, 0); FEW];
+    for (step, (start, len)) in steps.iter_mut().zip(holes) {
+        *step = (*start as i32, *len as u32);
+    }
+    for pointer in pointers.as_chunks_mut::<4>().0 {
+        let lp = u32::from_le_bytes(*pointer);
+        let at = (lp & 0x7FFF) as i32;
+        let moved = steps
+            .iter()
+            .fold(lp, |lp, (start, len)| lp.wrapping_add(if at < *start { *len } else { 0 }));
+        *pointer = moved.to_le_bytes();
     }
 }
 

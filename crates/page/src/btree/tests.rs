@@ -59,9 +59,13 @@ fn page_insert_replace_remove() {
                 if gone.is_empty() {
                     continue;
                 }
-                let mut holes = Holes::default();
-                assert!(gone.iter().all(|g| p.give_up(&mut holes, *g)));
-                assert!(p.close_holes(&holes));
+                if gone.len() <= FEW {
+                    assert!(p.remove_few(&gone));
+                } else {
+                    let mut holes = Holes::default();
+                    assert!(gone.iter().all(|g| p.give_up(&mut holes, *g)));
+                    assert!(p.close_holes(&holes));
+                }
                 for g in gone.iter().rev() {
                     model.remove(usize::from(*g) - 1);
                 }

@@ -31,10 +31,10 @@ pub struct StubSize {
     pub len: u16,
 }
 
-/// How much of `tuple` is to be kept for keys within the attributes of `desc`. Nothing if that is too long, or if one of
+/// How much of `tuple` is to be kept for keys within the first so many attributes of `desc`. Nothing if that is too long, or if one of
 /// them is not in line.
-pub fn stub_size(tuple: &TupleView<'_>, desc: &TupleDesc) -> StubSize {
-    let natts = desc.len().min(tuple.natts());
+pub fn stub_size(tuple: &TupleView<'_>, desc: &TupleDesc, attributes: usize) -> StubSize {
+    let natts = desc.len().min(attributes).min(tuple.natts());
     let end = if tuple.null_bitmap().is_none()
         && let Some(end) = desc.fixed_end(natts)
     {
@@ -55,10 +55,11 @@ pub fn stub_size(tuple: &TupleView<'_>, desc: &TupleDesc) -> StubSize {
 }
 
 impl TupleDesc {
-    /// [`stub_size`] of every tuple that has all these attributes and no nulls, if it is the same for all.
-    pub fn fixed_stub(&self) -> Option<StubSize> {
-        let end = self.fixed_end(self.len()).filter(|end| *end <= MAX_STUB_DATA)?;
-        (!self.is_empty()).then_some(StubSize { natts: self.len() as u16, len: end as u16 })
+    /// [`stub_size`] of every tuple that has the first so many of these attributes and no nulls, if it is the same for all.
+    pub fn fixed_stub(&self, attributes: usize) -> Option<StubSize> {
+        let natts = self.len().min(attributes);
+        let end = self.fixed_end(natts).filter(|end| *end <= MAX_STUB_DATA)?;
+        (natts > 0).then_some(StubSize { natts: natts as u16, len: end as u16 })
     }
 }
 
@@ -224,7 +225,8 @@ mod tests {
                 let mut page = Page::new_zeroed();
                 page.init(0);
                 let o = page.add_item(&tuple).unwrap();
-                let size = stub_size(&page.tuple(o), &desc(keep));
+                let size = stub_size(&page.tuple(o), &desc(5), keep);
+                assert_eq!(size, stub_size(&page.tuple(o), &desc(keep), usize::MAX));
                 assert_eq!(usize::from(size.natts), keep);
                 let (at, len) = page.cut_to_key(o, size).unwrap();
                 page.set_item_id(o, ItemId::dead(at, len));
@@ -249,7 +251,7 @@ mod tests {
         let long = vec![3u8; 300];
         let tuple = form_values(&d, &[AttrValue::Inline(&long), AttrValue::Inline(&[1; 4])]);
         let view = TupleView { bytes: &tuple, xid_base: base::Xid(0) };
-        assert_eq!(stub_size(&view, &d), StubSize::default());
-        assert_eq!(stub_size(&view, &TupleDesc::default()), StubSize::default());
+        assert_eq!(stub_size(&view, &d, 2), StubSize::default());
+        assert_eq!(stub_size(&view, &TupleDesc::default(), 2), StubSize::default());
     }
 }

@@ -27,7 +27,7 @@ use crate::small;
 use crate::throttle::ThrottleSettings;
 use base::Result;
 use heap::visibility_map::{ALL_FROZEN, ALL_VISIBLE};
-use heap::{MapPin, PruneOptions};
+use heap::{ALL_KEPT, MapPin, PruneOptions};
 use rates::{Rates, Work};
 use sample::{DeadDensity, HeapSample};
 use std::sync::atomic::Ordering;
@@ -152,6 +152,7 @@ pub fn foresee(
             no_indexes: !has_indexes,
             freeze: plan.freeze_policy(target.heap, page, eager),
             map_bits: Some(bits),
+            kept_attributes: ALL_KEPT,
         }
     };
     let horizon = plan.horizon();

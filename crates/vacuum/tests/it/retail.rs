@@ -4,7 +4,7 @@ use crate::support::{World, desc, row};
 use base::sync::Arc;
 use base::{BlockNumber, Fork};
 use disk::Disk;
-use disk::sim::SimDisk;
+use disk::sim::{Fault, Operation, SimDisk};
 use heap::{Heap, HeapOptions, InsertState, TupleOutcome, UpdateOptions, Wait};
 use page::tuple::TupleDesc;
 use txn::CommitExtras;
@@ -308,4 +308,36 @@ fn a_crash_anywhere_between_index_and_heap() {
         crashes += 1;
     }
     assert!(crashes >= 3, "{crashes}");
+}
+
+#[test]
+fn keys_that_no_index_wants_are_not_kept() {
+    let disk = SimDisk::new(4);
+    let sim: Arc<dyn Disk> = disk.clone();
+    let w = World::on(sim, 2, 128, buffer::Persistence::Permanent);
+    let w = World { two_visits: true, ..w };
+    w.load(20_000, b"some value that takes a little room");
+    w.change(|k| k % 2 == 0, None);
+    // The first index can't be read: what the heap pass made of the rows stays.
+    disk.inject(Fault {
+        operation: Operation::Read,
+        path_contains: "5/1001".to_owned(),
+        after: 4,
+        error: 5,
+        once: false,
+    });
+    w.vacuum_unchecked(&ON).unwrap_err();
+    disk.heal();
+    let (all, with_keys) = dead(&w);
+    assert_eq!(all, 10_000);
+    // Half of all rows: both indexes are going to be read whole, which shows after a while.
+    assert!((1..5000).contains(&with_keys), "{with_keys}");
+    // Left alone, dead rows keep their keys, whatever came before.
+    w.change(|k| k % 2 == 1 && k < 1000, None);
+    w.vacuum(&OFF);
+    assert_eq!(dead(&w), (10_500, with_keys + 500));
+    let r = w.vacuum(&ON);
+    assert_eq!(methods(&r), [BULK, BULK]);
+    assert_eq!((r.dead_items_removed, dead(&w)), (10_500, (0, 0)));
+    assert_eq!(w.count(), 9500);
 }
