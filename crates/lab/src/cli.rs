@@ -29,7 +29,8 @@ struct Options {
     /// before it (`ring,sync=PATH`) in those only; may be repeated.
     #[arg(long, value_name = "[EXPERIMENTS=]PATH", global = true)]
     peer: Vec<PeerArgument>,
-    /// A running server to use as it is, as postgres://user:password@host:port/database; may be repeated.
+    /// A running server to use as it is, as postgres://user:password@host:port/database, with ?sslmode=…
+    /// (and sslrootcert=FILE) where it wants TLS; may be repeated.
     #[arg(long, value_name = "URL", global = true)]
     server: Vec<String>,
     /// Another `ebb` (or another PostgreSQL's folder) than this one.
