@@ -62,7 +62,7 @@ pub fn expected_s(experiment: &str, plan: &Plan) -> f64 {
         "index" => {
             let m = millions(500_000);
             let more = if m >= 5.0 || plan.scale >= 5.0 { 10 } else { 0 };
-            times(servers, 4.0 + 7.0 * m) + times(servers * (24 * rounds + more), 0.5 + 0.6 * m)
+            times(servers, 4.0 + 7.0 * m) + times(servers * (24 * rounds + more), 0.5 + 0.85 * m)
         }
         "sync" => {
             let m = millions(500_000);
@@ -86,15 +86,15 @@ pub fn expected_s(experiment: &str, plan: &Plan) -> f64 {
 /// A line for the start of a run: how many minutes of what.
 pub fn announcement(parts: &[(String, f64)]) -> String {
     let minutes = |seconds: f64| match seconds / 60.0 {
-        m if m < 1.0 => "under 1 min".to_owned(),
-        m => format!("{m:.0} min"),
+        m if m < 1.0 => "less than 1 min".to_owned(),
+        m => format!("about {m:.0} min"),
     };
     let all = minutes(parts.iter().map(|(_, seconds)| seconds).sum());
     let each: Vec<String> =
         parts.iter().map(|(name, s)| format!("{name} {}", minutes(*s))).collect();
     match each.len() {
-        0 | 1 => format!("about {all} on two idle cores"),
-        _ => format!("about {all} on two idle cores: {}", each.join(", ")),
+        0 | 1 => format!("{all} on two idle cores"),
+        _ => format!("{all} on two idle cores: {}", each.join(", ")),
     }
 }
 
@@ -120,7 +120,7 @@ mod tests {
         assert!((60.0..75.0).contains(&minutes), "{}", announcement(&all));
         assert_eq!(
             announcement(&[("ring".into(), 90.0), ("drop".into(), 30.0)]),
-            "about 2 min on two idle cores: ring 2 min, drop under 1 min"
+            "about 2 min on two idle cores: ring about 2 min, drop less than 1 min"
         );
     }
 }
