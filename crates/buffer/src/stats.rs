@@ -169,7 +169,7 @@ pub struct BufferUsage {
     pub temp_written: u64,
     /// Time in reads.
     pub read_time_us: u64,
-    /// Time in writes.
+    /// Time in writes, and in extensions of files.
     pub write_time_us: u64,
 }
 
@@ -436,6 +436,8 @@ impl Stats {
     }
 
     pub(crate) fn extend(&self, object: IoObject, context: IoContext, pages: u64, time: Duration) {
+        // As PostgreSQL has it, a file's growth is writing.
+        update_usage(|u| u.write_time_us += us(time));
         self.add(
             object,
             context,

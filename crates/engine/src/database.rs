@@ -199,6 +199,7 @@ impl Engine {
         }
         let config = wal_config(&options.settings, control.timeline, start.clean);
         let wal = Wal::open(disk.clone(), config, start.end, start.checkpoint.redo)?;
+        wal.count_reads(&start.read);
         control.state =
             if start.clean { ClusterState::InProduction } else { ClusterState::InRecovery };
         control.time_us = now_timestamp_us();

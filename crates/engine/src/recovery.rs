@@ -15,7 +15,7 @@ use base::sync::{Arc, now};
 use base::{Error, Lsn, Result, log};
 use disk::Disk;
 use std::time::Duration;
-use wal::{Reader, Record, ResourceManager};
+use wal::{Reader, Record, ResourceManager, WalIo};
 
 /// Where the log is to be opened.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub(crate) struct Start {
     /// The server was shut down in order: nothing is to be replayed.
     pub clean: bool,
     pub end_reason: String,
+    /// What was read for that.
+    pub read: WalIo,
 }
 
 /// Reads the last checkpoint's record and finds the end of the log.
@@ -46,6 +48,7 @@ pub(crate) fn find_start(disk: &Arc<dyn Disk>, dir: &str, control: &ControlFile)
     let end = reader.skip_to_end()?;
     let clean = control.state == crate::control::ClusterState::ShutDown && end == record.end_lsn;
     let end_reason = reader.end_reason().unwrap_or_default().to_owned();
+    let mut read = reader.read_io();
     // What lies before the record is read again by redo; that it is whole, the record's being there does not say.
     let mut reader = Reader::new(disk.clone(), dir, checkpoint.redo, control.timeline);
     if !clean && reader.skip_to_end()? < record.end_lsn {
@@ -54,7 +57,8 @@ pub(crate) fn find_start(disk: &Arc<dyn Disk>, dir: &str, control: &ControlFile)
             reader.end_reason().unwrap_or_default()
         )));
     }
-    Ok(Start { checkpoint, end, clean, end_reason })
+    read += reader.read_io();
+    Ok(Start { checkpoint, end, clean, end_reason, read })
 }
 
 impl Engine {
@@ -93,6 +97,7 @@ impl Engine {
                 );
             }
         }
+        self.wal.count_reads(&reader.read_io());
         if !start.end_reason.is_empty() {
             log!("{}", start.end_reason);
         }

@@ -15,6 +15,7 @@ use pgwire::messages::extendedquery::{
     Bind, BindComplete, CloseComplete, Describe, Execute, Parse, ParseComplete, PortalSuspended,
 };
 use pgwire::messages::response::{ReadyForQuery, TransactionStatus};
+use sql::activity::SessionEnd;
 use sql::client::{Client as _, ExecuteOutcome, OutputColumn};
 use sql::session::Session;
 use std::net::TcpStream;
@@ -42,20 +43,47 @@ pub(crate) fn run(stream: TcpStream, shared: &Arc<Shared>) {
     shared.enter(pid, wire.stream());
     let mut connection = Connection { wire, session, skip_to_sync: false };
     let ended = catch_unwind(AssertUnwindSafe(|| connection.serve()));
-    let fatal = match ended {
-        Ok(fatal) => fatal,
-        Err(_) => Some(SqlError::new(
+    let ended = ended.unwrap_or_else(|_| {
+        Ended::Fatal(SqlError::new(
             SqlState::INTERNAL_ERROR,
             "the session has ended because of an internal error; the server log has the details",
-        )),
-    };
-    if let Some(error) = fatal {
+        ))
+    });
+    if let Some(how) = ended.counted_as(connection.session.backend().cancel.reason()) {
+        connection.session.count_end(how);
+    }
+    if let Ended::Fatal(error) = ended {
         base::log::write_error(base::log::Level::Fatal, &error, None);
         connection.wire.send_error("FATAL", &error);
         let _ = connection.wire.flush();
     }
     shared.leave(pid);
     connection.session.close();
+}
+
+/// Why a connection is over.
+enum Ended {
+    /// The client said good-bye.
+    Left,
+    /// The client is gone without a word.
+    Lost,
+    /// An error that ends sessions.
+    Fatal(SqlError),
+}
+
+impl Ended {
+    /// What `pg_stat_database` counts it as: who was told to end counts as killed, whatever came of that.
+    fn counted_as(&self, told: Option<CancelReason>) -> Option<SessionEnd> {
+        match (self, told) {
+            (_, Some(CancelReason::Terminate | CancelReason::Shutdown)) => Some(SessionEnd::Killed),
+            (Ended::Left, _) => None,
+            (Ended::Lost, _) => Some(SessionEnd::Abandoned),
+            (Ended::Fatal(e), _) if e.state == SqlState::CONNECTION_FAILURE => {
+                Some(SessionEnd::Abandoned)
+            }
+            (Ended::Fatal(_), _) => Some(SessionEnd::Fatal),
+        }
+    }
 }
 
 struct Connection {
@@ -66,17 +94,17 @@ struct Connection {
 }
 
 impl Connection {
-    /// Serves messages until the client leaves (None) or an error ends the session.
-    fn serve(&mut self) -> Option<SqlError> {
+    /// Serves messages until the client leaves or an error ends the session.
+    fn serve(&mut self) -> Ended {
         self.ready();
         loop {
             let message = match self.read() {
                 Ok(Some(message)) => message,
-                Ok(None) => return None,
-                Err(fatal) => return Some(fatal),
+                Ok(None) => return Ended::Lost,
+                Err(fatal) => return Ended::Fatal(fatal),
             };
             let done = match message {
-                Frontend::Terminate(_) => return None,
+                Frontend::Terminate(_) => return Ended::Left,
                 Frontend::Query(query) => {
                     self.skip_to_sync = false;
                     self.simple(&query.query)
@@ -88,12 +116,12 @@ impl Connection {
             if let Err(error) = done
                 && let Some(fatal) = self.report(error)
             {
-                return Some(fatal);
+                return Ended::Fatal(fatal);
             }
         }
     }
 
-    /// The next message, minding the timeouts of an idle session.
+    /// The next message, minding the timeouts of an idle session; `None` if the client is gone.
     fn read(&mut self) -> std::result::Result<Option<Frontend>, SqlError> {
         // Only a wait that follows ReadyForQuery is idle time; then nothing is buffered.
         let idle = if self.wire.has_input() { None } else { self.session.idle_timeout() };

@@ -225,6 +225,78 @@ impl Sessions {
     }
 }
 
+/// How a client's session ended, if not by its good-bye.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SessionEnd {
+    /// The connection was lost.
+    Abandoned,
+    /// By an error that ends sessions.
+    Fatal,
+    /// An operator's doing.
+    Killed,
+}
+
+macro_rules! database_work {
+    ($($(#[$meta:meta])* $name:ident),* $(,)?) => {
+        /// What else is counted of a database's sessions (`pg_stat_database`).
+        #[derive(Default, Debug)]
+        pub struct DatabaseWork { $($name: AtomicU64),* }
+
+        /// The counts of a [`DatabaseWork`].
+        #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+        pub struct DatabaseWorkSums { $($(#[$meta])* pub $name: u64),* }
+
+        impl DatabaseWork {
+            /// Adds what a session has done. What stays the same is not written: its cache line is everybody's.
+            pub fn add(&self, more: &DatabaseWorkSums) {
+                $(if more.$name != 0 {
+                    self.$name.fetch_add(more.$name, Ordering::Relaxed);
+                })*
+            }
+            /// Since the server came up.
+            pub fn sums(&self) -> DatabaseWorkSums {
+                DatabaseWorkSums { $($name: self.$name.load(Ordering::Relaxed)),* }
+            }
+        }
+
+        impl DatabaseWorkSums {
+            /// What has come since.
+            pub fn since(self, before: DatabaseWorkSums) -> DatabaseWorkSums {
+                DatabaseWorkSums { $($name: self.$name.saturating_sub(before.$name)),* }
+            }
+        }
+    };
+}
+
+database_work! {
+    /// Temporary files that queries wrote.
+    temp_files,
+    /// Their bytes.
+    temp_bytes,
+    /// Time in reads of relations' files while `track_io_timing` was on, in microseconds.
+    read_time_us,
+    /// Time in writes of them and their growth, likewise.
+    write_time_us,
+    /// Sessions whose connection was lost.
+    abandoned,
+    /// Sessions that an error ended.
+    fatal,
+    /// Sessions that an operator ended.
+    killed,
+}
+
+impl DatabaseWork {
+    /// A client's session has ended so.
+    pub fn ended(&self, how: SessionEnd) {
+        match how {
+            SessionEnd::Abandoned => &self.abandoned,
+            SessionEnd::Fatal => &self.fatal,
+            SessionEnd::Killed => &self.killed,
+        }
+        .fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// What one transaction did to one table; reported when it has ended.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct TableChanges {

@@ -30,6 +30,8 @@ pub struct DatabaseState {
     pub activity: crate::activity::TableActivity,
     /// Its clients' sessions.
     pub sessions: crate::activity::Sessions,
+    /// What else is counted of its sessions.
+    pub work: crate::activity::DatabaseWork,
     /// What its counters were when they were last reset.
     pub reset: RwLock<crate::system::reset::Database>,
     /// Its sequences in use.
@@ -276,6 +278,7 @@ impl Cluster {
                 cache: Arc::new(SharedCache::default()),
                 activity: crate::activity::TableActivity::default(),
                 sessions: crate::activity::Sessions::default(),
+                work: crate::activity::DatabaseWork::default(),
                 reset: crate::system::reset::never(),
                 sequences: crate::sequence::Sequences::default(),
             })

@@ -26,6 +26,8 @@ pub const SNAPSHOTS: Rank = Rank(428);
 pub const CSN_OLD: Rank = Rank(430);
 /// What the activity view shows.
 pub const ACTIVITY: Rank = Rank(432);
+/// Deadlocks by database. Nothing is taken under it.
+pub const DEADLOCKS: Rank = Rank(991);
 /// Transactions of backends that are gone. Nothing is taken under it.
 pub const ENDED: Rank = Rank(990);
 /// A cached commit-log page.

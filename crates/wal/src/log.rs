@@ -454,10 +454,12 @@ impl Wal {
             file.write_vectored_at(&slices, from % SEGMENT_SIZE).map_err(|e| {
                 Error::io(format!("could not write to file \"{}\"", self.segments.path(number)), e)
             })?;
-            let mine = self.counters.mine();
-            stats::add(&mine.write_time_us, started.elapsed().as_micros() as u64);
-            stats::add(&mine.writes, 1);
-            stats::add(&mine.write_bytes, slices.iter().map(|s| s.len() as u64).sum());
+            self.counters.count(&WalIo {
+                writes: 1,
+                write_bytes: slices.iter().map(|s| s.len() as u64).sum(),
+                write_time_us: started.elapsed().as_micros() as u64,
+                ..WalIo::default()
+            });
             writer.written = to;
             self.written.store(to, Ordering::Release);
             self.limit.store(whole + self.ring.size(), Ordering::Release);
@@ -495,9 +497,11 @@ impl Wal {
             file.sync_data().map_err(|e| {
                 Error::io(format!("could not fsync file \"{}\"", self.segments.path(*number)), e)
             })?;
-            let mine = self.counters.mine();
-            stats::add(&mine.sync_time_us, started.elapsed().as_micros() as u64);
-            stats::add(&mine.syncs, 1);
+            self.counters.count(&WalIo {
+                syncs: 1,
+                sync_time_us: started.elapsed().as_micros() as u64,
+                ..WalIo::default()
+            });
         }
         writer.dirty = false;
         Ok(())
@@ -612,6 +616,16 @@ impl Wal {
             self.counters.made(made);
         }
         Ok(busy)
+    }
+
+    /// Counts what this thread has read of the log ([`Reader::read_io`](crate::Reader::read_io)).
+    pub fn count_reads(&self, io: &WalIo) {
+        self.counters.count(io);
+    }
+
+    /// What the threads of backend `pid` that are still there have done to the log's files, and their kind; `None` if nothing.
+    pub fn io_of(&self, pid: i32) -> Option<(base::backend::BackendType, WalIo)> {
+        self.counters.of_pid(pid)
     }
 
     /// Counters.

@@ -7,6 +7,8 @@
 
 use crate::record::{self, HEADER_SIZE, RECORD_SIZE_MAX, Record, ResourceManager};
 use crate::segment::{SEGMENT_SIZE, Segments};
+use crate::stats::WalIo;
+use base::sync::now;
 use base::{Error, Lsn, Result};
 use disk::{Disk, File, OpenMode};
 use std::sync::Arc;
@@ -22,6 +24,7 @@ pub struct Reader {
     buffer_start: u64,
     file: Option<(u64, Arc<dyn File>)>,
     end_reason: Option<String>,
+    io: WalIo,
 }
 
 impl Reader {
@@ -34,7 +37,13 @@ impl Reader {
             buffer_start: from.0,
             file: None,
             end_reason: None,
+            io: WalIo::default(),
         }
+    }
+
+    /// What it has read so far: only the reads are set.
+    pub fn read_io(&self) -> WalIo {
+        self.io
     }
 
     /// Where the next record starts; after `next` gave none, the end of the log.
@@ -132,10 +141,17 @@ impl Reader {
             let want = rest.min(READ_AHEAD.max(len - self.window_len()));
             let old = self.buffer.len();
             self.buffer.resize(old + want as usize, 0);
+            let started = now();
             let got = file.read_at(&mut self.buffer[old..], at % SEGMENT_SIZE).map_err(|e| {
                 Error::io(format!("could not read file \"{}\"", self.segments.path(number)), e)
             })?;
             self.buffer.truncate(old + got);
+            self.io += WalIo {
+                reads: 1,
+                read_bytes: got as u64,
+                read_time_us: started.elapsed().as_micros() as u64,
+                ..WalIo::default()
+            };
             if (got as u64) < want && self.window_len() < len {
                 return Ok(false);
             }

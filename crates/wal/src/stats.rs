@@ -2,7 +2,9 @@
 
 use crate::segment::Made;
 use base::backend::{self, BackendType};
-use std::cell::Cell;
+use base::sync::{Arc, Mutex, Rank};
+use std::cell::{Cell, RefCell};
+use std::sync::Weak;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What the log has done since it was opened.
@@ -49,6 +51,16 @@ macro_rules! io_counters {
             pub(crate) fn get(&self) -> WalIo {
                 WalIo { $($name: self.$name.load(Ordering::Relaxed)),* }
             }
+            fn add(&self, more: &WalIo) {
+                $(if more.$name != 0 {
+                    self.$name.fetch_add(more.$name, Ordering::Relaxed);
+                })*
+            }
+        }
+        impl std::ops::AddAssign for WalIo {
+            fn add_assign(&mut self, more: WalIo) {
+                $(self.$name += more.$name;)*
+            }
         }
         impl std::ops::Sub for WalIo {
             type Output = WalIo;
@@ -60,6 +72,12 @@ macro_rules! io_counters {
 }
 
 io_counters! {
+    /// Read calls.
+    reads,
+    /// Bytes that these read.
+    read_bytes,
+    /// Time in them.
+    read_time_us,
     /// Write calls.
     writes,
     /// Bytes that these wrote.
@@ -165,30 +183,88 @@ pub(crate) fn count_buffers_full() {
     USAGE.set(usage);
 }
 
-#[derive(Default, Debug)]
+/// What one thread did to the log's files.
+#[derive(Debug)]
+struct ThreadIo {
+    pid: i32,
+    kind: BackendType,
+    io: IoCounters,
+}
+
+thread_local! {
+    /// What this thread has done, by log.
+    static MINE: RefCell<Vec<(u64, Arc<ThreadIo>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The threads whose I/O is told apart, of those that are still there.
+const THREADS_RANK: Rank = Rank(680);
+
 pub(crate) struct Counters {
     pub buffers_full: AtomicU64,
     pub segments_created: AtomicU64,
     pub by_backend: [IoCounters; BACKENDS],
+    id: u64,
+    threads: Mutex<Vec<Weak<ThreadIo>>>,
+}
+
+impl Default for Counters {
+    fn default() -> Counters {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Counters {
+            buffers_full: AtomicU64::new(0),
+            segments_created: AtomicU64::new(0),
+            by_backend: Default::default(),
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            threads: Mutex::new(THREADS_RANK, Vec::new()),
+        }
+    }
 }
 
 impl Counters {
-    /// Those of this thread's kind.
-    pub(crate) fn mine(&self) -> &IoCounters {
-        &self.by_backend[backend::my_type() as usize]
+    /// Counts what this thread has just done.
+    pub(crate) fn count(&self, io: &WalIo) {
+        self.by_backend[backend::my_type() as usize].add(io);
+        // A thread that is ending is not asked any more.
+        let _ = MINE.try_with(|mine| self.of_this_thread(&mut mine.borrow_mut()).io.add(io));
+    }
+
+    fn of_this_thread(&self, mine: &mut Vec<(u64, Arc<ThreadIo>)>) -> Arc<ThreadIo> {
+        let (pid, kind) = (base::log::thread_pid(), backend::my_type());
+        let same =
+            |(id, t): &&(u64, Arc<ThreadIo>)| *id == self.id && t.pid == pid && t.kind == kind;
+        if let Some((_, found)) = mine.iter().find(same) {
+            return Arc::clone(found);
+        }
+        mine.retain(|(id, _)| *id != self.id);
+        let new = Arc::new(ThreadIo { pid, kind, io: IoCounters::default() });
+        mine.push((self.id, Arc::clone(&new)));
+        let mut threads = self.threads.lock();
+        threads.retain(|t| t.strong_count() > 0);
+        threads.push(Arc::downgrade(&new));
+        new
+    }
+
+    /// What the threads with the number `pid` have done so far, and their kind.
+    pub(crate) fn of_pid(&self, pid: i32) -> Option<(BackendType, WalIo)> {
+        let mut sum: Option<(BackendType, WalIo)> = None;
+        let threads: Vec<_> = self.threads.lock().iter().filter_map(Weak::upgrade).collect();
+        for thread in threads.iter().filter(|t| t.pid == pid) {
+            sum.get_or_insert((thread.kind, WalIo::default())).1 += thread.io.get();
+        }
+        sum
     }
 
     /// A segment was made.
     pub(crate) fn made(&self, made: Made) {
-        let mine = self.mine();
         add(&self.segments_created, 1);
-        add(&mine.init_writes, 1);
-        add(&mine.init_bytes, crate::segment::SEGMENT_SIZE);
-        add(&mine.init_time_us, made.fill.as_micros() as u64);
-        if let Some(sync) = made.sync {
-            add(&mine.init_syncs, 1);
-            add(&mine.init_sync_time_us, sync.as_micros() as u64);
-        }
+        self.count(&WalIo {
+            init_writes: 1,
+            init_bytes: crate::segment::SEGMENT_SIZE,
+            init_time_us: made.fill.as_micros() as u64,
+            init_syncs: u64::from(made.sync.is_some()),
+            init_sync_time_us: made.sync.map_or(0, |t| t.as_micros() as u64),
+            ..WalIo::default()
+        });
     }
 }
 

@@ -274,3 +274,44 @@ fn passwords_by_scram() {
     let (text, error) = psql("nobody", "");
     assert!(text.is_empty() && error.contains("role \"nobody\" does not exist"), "{error}");
 }
+
+/// How a client's session ended is counted for its database: with a good-bye, without one, by an error, by an operator.
+#[test]
+fn sessions_are_counted_by_their_ends() {
+    let server = server(&[]);
+    let mut watcher = server.connect().unwrap();
+    let mut until = |wanted: &str| {
+        let counts = "SELECT sessions_abandoned || ' ' || sessions_fatal || ' ' || sessions_killed FROM pg_stat_database \
+                      WHERE datname = current_database()";
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            let said = watcher.value(counts).unwrap();
+            if said == wanted {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{said} instead of {wanted}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    until("0 0 0");
+    let mut lost = server.connect().unwrap();
+    lost.run("BEGIN").unwrap();
+    drop(lost);
+    until("1 0 0");
+    let mut late = server.connect().unwrap();
+    late.run("SET idle_session_timeout = '10ms'").unwrap();
+    until("1 1 0");
+    let mut victim = server.connect().unwrap();
+    let pid = victim.value("SELECT pg_backend_pid()").unwrap();
+    let mut killer = server.connect().unwrap();
+    killer.run(&format!("SELECT pg_terminate_backend({pid})")).unwrap();
+    until("1 1 1");
+    // A good-bye counts as none of them; it is over when the session is not seen any more.
+    let pid = killer.value("SELECT pg_backend_pid()").unwrap();
+    killer.close();
+    let mut other = server.connect().unwrap();
+    while other.value(&format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}")).unwrap()
+        != "0"
+    {}
+    until("1 1 1");
+}

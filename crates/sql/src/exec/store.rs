@@ -4,6 +4,7 @@ use super::batch::{Batch, row_bytes};
 use super::{Cx, Node};
 use crate::plan::Plan;
 use base::{Error, Oid, Result};
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::rc::Rc;
@@ -13,14 +14,43 @@ fn io(e: std::io::Error) -> Error {
     Error::io("could not use temporary file", e)
 }
 
-/// Rows in a temporary file, written once and then read.
+/// Temporary files that were used and are gone.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct TempFiles {
+    /// How many.
+    pub files: u64,
+    /// The bytes in them.
+    pub bytes: u64,
+}
+
+thread_local!(static TEMP_FILES: Cell<TempFiles> = const { Cell::new(TempFiles { files: 0, bytes: 0 }) });
+
+/// This thread's temporary files since it last asked.
+pub(crate) fn take_temp_files() -> TempFiles {
+    TEMP_FILES.take()
+}
+
+/// Rows in a temporary file, written once and then read. When it goes it is counted, if it was written to.
 pub(crate) struct RowFile {
     writer: Option<BufWriter<File>>,
     reader: Option<BufReader<File>>,
     width: usize,
     pub rows: u64,
     left: u64,
+    bytes: u64,
     scratch: Vec<u8>,
+}
+
+impl Drop for RowFile {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            // A thread that is ending asks no more.
+            let _ = TEMP_FILES.try_with(|sum| {
+                let TempFiles { files, bytes } = sum.get();
+                sum.set(TempFiles { files: files + 1, bytes: bytes + self.bytes });
+            });
+        }
+    }
 }
 
 impl RowFile {
@@ -32,6 +62,7 @@ impl RowFile {
             width,
             rows: 0,
             left: 0,
+            bytes: 0,
             scratch: Vec::new(),
         })
     }
@@ -40,6 +71,7 @@ impl RowFile {
         for d in row {
             if d.is_null() {
                 w.write_all(&0u32.to_le_bytes()).map_err(io)?;
+                self.bytes += 4;
                 continue;
             }
             let ty = types::io::natural_type(d);
@@ -48,6 +80,7 @@ impl RowFile {
             w.write_all(&ty.0.to_le_bytes()).map_err(io)?;
             w.write_all(&(self.scratch.len() as u32).to_le_bytes()).map_err(io)?;
             w.write_all(&self.scratch).map_err(io)?;
+            self.bytes += 8 + self.scratch.len() as u64;
         }
         self.rows += 1;
         Ok(())

@@ -31,6 +31,7 @@ pub use prepared::{Arguments, Prepared};
 pub use run::Execution;
 pub use state::{CurrentRole, OpenRelation, SessionEnv, SessionState};
 
+use crate::activity::SessionEnd;
 use crate::client::{Client, Severity};
 use crate::cluster::Cluster;
 use base::settings::{SessionSettings, Source};
@@ -381,6 +382,11 @@ impl Session {
             self.renew_env();
         }
         self.renew_env_if_set();
+    }
+
+    /// Counts that the session ends in another way than by its client's good-bye.
+    pub fn count_end(&self, how: SessionEnd) {
+        self.state.database.work.ended(how);
     }
 
     /// Ends the session: what is open is rolled back, temporary tables go.

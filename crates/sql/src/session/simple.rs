@@ -284,6 +284,10 @@ impl Session {
             cancel.clear();
         }
         let mut activity = self.state.backend.activity.lock();
+        // Statements of the extended protocol follow one another without a pause.
+        if activity.state != BackendState::Active {
+            self.state.begin_work();
+        }
         activity.state = BackendState::Active;
         activity.query = Arc::clone(text);
         activity.query_start = now;
@@ -308,6 +312,7 @@ impl Session {
             if let Some(times) = &self.state.times {
                 times.was_active(took);
             }
+            self.state.count_work();
             if matches!(self.block, Block::Explicit | Block::Failed) {
                 self.state.idle_since_us.set(now);
             }

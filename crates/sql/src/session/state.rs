@@ -1,6 +1,7 @@
 //! What a session is, apart from the protocol: who it is, its settings, its transaction, its view of the
 //! catalogs. Shared (by `Rc`) between the session and the functions that run in it.
 
+use crate::activity::DatabaseWorkSums;
 use crate::client::Notice;
 use crate::cluster::{Cluster, DatabaseState};
 use base::settings::{SessionSettings, SetScope};
@@ -80,6 +81,8 @@ pub struct SessionState {
     pub notices: RefCell<Vec<Notice>>,
     /// Where the session's time goes, if it is a client's.
     pub times: Option<Arc<crate::activity::SessionTimes>>,
+    /// This thread's figures when the session's I/O was last counted.
+    io_seen: Cell<buffer::BufferUsage>,
     /// Since when it waits for the next statement of a transaction; 0: it does not.
     pub idle_since_us: Cell<i64>,
     /// Who the session was when this transaction first changed that, and whom it took on since.
@@ -109,8 +112,15 @@ pub enum OnCommitAction {
 
 impl Drop for SessionState {
     fn drop(&mut self) {
-        if let Some(times) = &self.times {
-            self.database.sessions.end(times);
+        match &self.times {
+            Some(times) => {
+                self.database.sessions.end(times);
+                // Temporary files of what was still open.
+                self.begin_work();
+                self.count_work();
+            }
+            // A worker's statements are not told apart.
+            None => self.count_work(),
         }
     }
 }
@@ -128,6 +138,7 @@ impl SessionState {
         let times = (backend.kind == txn::BackendKind::Client).then(|| database.sessions.begin());
         SessionState {
             times,
+            io_seen: Cell::new(buffer::my_usage()),
             idle_since_us: Cell::new(0),
             cluster,
             database,
@@ -156,6 +167,29 @@ impl SessionState {
             changes: RefCell::default(),
             toasted: Arc::default(),
         }
+    }
+
+    /// From here on what this thread reads and writes is this session's.
+    pub(super) fn begin_work(&self) {
+        self.io_seen.set(buffer::my_usage());
+    }
+
+    /// Counts for the database what this thread has read, written and kept in temporary files since it was last asked.
+    pub(super) fn count_work(&self) {
+        let now = buffer::my_usage();
+        let io = now - self.io_seen.replace(now);
+        let temp = crate::exec::take_temp_files();
+        let mut work = DatabaseWorkSums {
+            temp_files: temp.files,
+            temp_bytes: temp.bytes,
+            ..DatabaseWorkSums::default()
+        };
+        if (io.read_time_us | io.write_time_us) != 0
+            && self.settings.borrow().bool("track_io_timing")
+        {
+            (work.read_time_us, work.write_time_us) = (io.read_time_us, io.write_time_us);
+        }
+        self.database.work.add(&work);
     }
 
     /// The transaction under way.

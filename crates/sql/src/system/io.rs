@@ -44,15 +44,15 @@ pub(super) const BODIES: Bodies = &[
     ),
 ];
 
-/// What the threads of one session did to relations. Its WAL is counted by kind of backend only, and not shown.
+/// What the threads of one session did.
 fn of_pid(state: &SessionState, pid: i32) -> Result<Vec<Vec<Datum>>> {
     let Some(backend) = state.cluster.backends().by_pid(pid) else { return Ok(Vec::new()) };
     let counted = state.cluster.engine().pool.io_stats_of(pid);
     let started = backend.activity.lock().backend_start;
-    let Some(kind) = counted.first().map(|row| row.backend_type) else { return Ok(Vec::new()) };
-    let mut out = of_backend(kind, &counted, &WalIo::default(), started);
-    out.retain(|row| !matches!(&row[1], Datum::Text(object) if object.as_str() == "wal"));
-    Ok(out)
+    let log = state.cluster.engine().wal.io_of(pid);
+    let kind = counted.first().map(|row| row.backend_type).or(log.map(|(kind, _)| kind));
+    let Some(kind) = kind else { return Ok(Vec::new()) };
+    Ok(of_backend(kind, &counted, &log.map_or_else(WalIo::default, |(_, io)| io), started))
 }
 
 /// What has been counted since.
@@ -161,14 +161,22 @@ fn relation_row(
 }
 
 fn wal_row(backend: BackendType, context: &str, io: &WalIo, reset: &Datum) -> Vec<Datum> {
-    // Who reads the log does so without counting; PostgreSQL shows 0 for those who may, and NULL for others.
+    let reads = !matches!(
+        backend,
+        AutovacuumLauncher | AutovacuumWorker | BackgroundWriter | WalReceiver | WalWriter
+    );
     let (writes, bytes, time, syncs, sync_time) = if context == "init" {
         (io.init_writes, io.init_bytes, io.init_time_us, io.init_syncs, io.init_sync_time_us)
     } else {
         (io.writes, io.write_bytes, io.write_time_us, io.syncs, io.sync_time_us)
     };
     let mut row = vec![Datum::text(backend.name()), Datum::text("wal"), Datum::text(context)];
-    row.extend([Datum::Null, Datum::Null, Datum::Null]);
+    let reads = reads && context == "normal";
+    row.extend([
+        if reads { int8(io.reads) } else { Datum::Null },
+        if reads { numeric(io.read_bytes) } else { Datum::Null },
+        if reads { ms(io.read_time_us) } else { Datum::Null },
+    ]);
     row.extend([int8(writes), numeric(bytes), ms(time)]);
     row.resize(17, Datum::Null);
     row.extend([int8(syncs), ms(sync_time), reset.clone()]);

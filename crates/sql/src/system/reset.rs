@@ -9,7 +9,7 @@
 //! autovacuum is blind for a while after `pg_stat_reset()`. Resets are forgotten at a restart, as the counters are.
 
 use super::{Bodies, state};
-use crate::activity::{SessionSums, TableCounts};
+use crate::activity::{DatabaseWorkSums, SessionSums, TableCounts};
 use crate::session::SessionState;
 use base::sync::{Rank, RwLock};
 use base::{Oid, Result, SqlError, SqlState};
@@ -102,6 +102,8 @@ pub struct Database {
     pub reads: u64,
     /// Sessions.
     pub sessions: SessionSums,
+    /// Temporary files, times, sessions' ends.
+    pub work: DatabaseWorkSums,
     /// When it was, timestamptz; 0: never.
     pub at_us: i64,
 }
@@ -236,18 +238,18 @@ pub fn checkpointer(state: &SessionState) -> Checkpointer {
     }
 }
 
-/// A database's counters since the server came up; 0 for the shared relations. Deadlocks are the whole server's, and shown
-/// for the current database.
+/// A database's counters since the server came up; 0 for the shared relations.
 pub fn database(state: &SessionState, of: Oid) -> Database {
     let engine = state.cluster.engine();
     let blocks = engine.pool.database_block_counts(of);
     let mut found = Database { hits: blocks.hits, reads: blocks.reads, ..Database::default() };
     let known = state.cluster.known_database(of);
-    found.sessions = known.map_or_else(SessionSums::default, |d| d.sessions.sums());
-    (found.commits, found.aborts) = engine.txns.counts_of(of);
-    if of == state.database.oid {
-        found.deadlocks = engine.txns.locks().deadlocks();
+    if let Some(known) = known {
+        found.sessions = known.sessions.sums();
+        found.work = known.work.sums();
     }
+    (found.commits, found.aborts) = engine.txns.counts_of(of);
+    found.deadlocks = engine.txns.locks().deadlocks_of(of);
     found
 }
 

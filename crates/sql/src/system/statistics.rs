@@ -87,6 +87,16 @@ macro_rules! session_time {
         )
     };
 }
+macro_rules! work {
+    ($name:literal, $field:ident) => {
+        ($name, Scalar(|env, a| Ok(int8(database(env, a)?.work.$field))))
+    };
+}
+macro_rules! work_time {
+    ($name:literal, $field:ident) => {
+        ($name, Scalar(|env, a| Ok(Datum::Float8(database(env, a)?.work.$field as f64 / 1000.0))))
+    };
+}
 macro_rules! checkpoints {
     ($name:literal, $field:ident) => {
         (
@@ -194,19 +204,19 @@ pub(super) const BODIES: Bodies = &[
     zero!("pg_stat_get_db_conflict_bufferpin"),
     zero!("pg_stat_get_db_conflict_startup_deadlock"),
     zero!("pg_stat_get_db_conflict_logicalslot"),
-    zero!("pg_stat_get_db_temp_files"),
-    zero!("pg_stat_get_db_temp_bytes"),
+    work!("pg_stat_get_db_temp_files", temp_files),
+    work!("pg_stat_get_db_temp_bytes", temp_bytes),
     zero!("pg_stat_get_db_checksum_failures"),
     ("pg_stat_get_db_checksum_last_failure", Scalar(|_, _| Ok(Datum::Null))),
-    ("pg_stat_get_db_blk_read_time", Scalar(|_, _| Ok(Datum::Float8(0.0)))),
-    ("pg_stat_get_db_blk_write_time", Scalar(|_, _| Ok(Datum::Float8(0.0)))),
+    work_time!("pg_stat_get_db_blk_read_time", read_time_us),
+    work_time!("pg_stat_get_db_blk_write_time", write_time_us),
     session_time!("pg_stat_get_db_session_time", session_us),
     session_time!("pg_stat_get_db_active_time", active_us),
     session_time!("pg_stat_get_db_idle_in_transaction_time", idle_in_transaction_us),
     ("pg_stat_get_db_sessions", Scalar(|env, a| Ok(int8(database(env, a)?.sessions.sessions)))),
-    zero!("pg_stat_get_db_sessions_abandoned"),
-    zero!("pg_stat_get_db_sessions_fatal"),
-    zero!("pg_stat_get_db_sessions_killed"),
+    work!("pg_stat_get_db_sessions_abandoned", abandoned),
+    work!("pg_stat_get_db_sessions_fatal", fatal),
+    work!("pg_stat_get_db_sessions_killed", killed),
     zero!("pg_stat_get_db_parallel_workers_to_launch"),
     zero!("pg_stat_get_db_parallel_workers_launched"),
     ("pg_stat_get_db_stat_reset_time", Scalar(|env, a| Ok(moment(last_reset(env, a)?.at_us)))),
@@ -434,6 +444,7 @@ fn database(env: &dyn Env, a: &[Datum]) -> Result<reset::Database> {
         hits: now.hits.saturating_sub(before.hits),
         reads: now.reads.saturating_sub(before.reads),
         sessions: now.sessions.since(before.sessions),
+        work: now.work.since(before.work),
         at_us: before.at_us,
     })
 }

@@ -484,7 +484,7 @@ fn io_is_told_by_backend_object_and_context() {
         (
             "SELECT writes > 0, write_bytes > 0, fsyncs > 0, reads, hits, extends FROM pg_stat_io \
              WHERE backend_type = 'client backend' AND object = 'wal' AND context = 'normal'",
-            "t|t|t|~|~|~",
+            "t|t|t|0|~|~",
         ),
         ("CHECKPOINT", ""),
         (
@@ -501,7 +501,77 @@ fn io_is_told_by_backend_object_and_context() {
             "t|~",
         ),
         ("SELECT count(*) FROM pg_stat_get_backend_io(0)", "0"),
+        // Who may read the log has a count of that.
+        (
+            "SELECT count(*), count(reads), count(read_bytes), count(read_time) FROM pg_stat_io WHERE object = 'wal' AND context = 'normal'",
+            "12|7|7|7",
+        ),
+        ("SELECT count(*), count(reads) FROM pg_stat_io WHERE object = 'wal' AND context = 'init'", "12|0"),
     ]);
+    // A session's own I/O, its log's with it.
+    base::log::set_thread_pid(s.session.backend().pid);
+    s.run("INSERT INTO t SELECT g, 'io' FROM generate_series(2000, 2200) g");
+    s.check(&[
+        (
+            "SELECT writes > 0, write_bytes > 0, fsyncs > 0, reads FROM pg_stat_get_backend_io(pg_backend_pid()) \
+             WHERE object = 'wal' AND context = 'normal'",
+            "t|t|t|0",
+        ),
+        (
+            "SELECT string_agg(object || ' ' || context, ',') FROM pg_stat_get_backend_io(pg_backend_pid())",
+            "relation bulkread,relation bulkwrite,relation init,relation normal,relation vacuum,temp relation normal,wal init,wal normal",
+        ),
+    ]);
+    base::log::set_thread_pid(0);
+}
+
+/// Recovery's reads of the log are the startup process's.
+#[test]
+fn what_recovery_reads_of_the_log_is_counted() {
+    let db = database();
+    let read = "SELECT reads > 0, read_bytes > 0 FROM pg_stat_io \
+                WHERE backend_type = 'startup' AND object = 'wal' AND context = 'normal'";
+    db.session().run("INSERT INTO t SELECT g, 'io' FROM generate_series(1000, 1200) g");
+    db.crash_and_reopen(|db| {
+        db.session().check(&[(read, "t|t"), ("SELECT count(*) FROM t", "301")])
+    });
+}
+
+/// What a database's sessions read, write and keep in temporary files.
+#[test]
+fn what_sessions_do_is_counted_for_the_database() {
+    let db = Database::with_buffers(256);
+    let mut s = db.session();
+    let temp = "SELECT temp_files, temp_bytes FROM pg_stat_database WHERE datname = 'postgres'";
+    let times = "SELECT blk_read_time > 0, blk_write_time > 0 FROM pg_stat_database WHERE datname = 'postgres'";
+    s.run("CREATE TABLE big (a int, b text) WITH (autovacuum_enabled = off)");
+    s.run("INSERT INTO big SELECT g, repeat('x', 200) FROM generate_series(1, 20000) g");
+    // Neither a file nor a time without a reason.
+    s.check(&[(temp, "0|0"), (times, "f|f")]);
+    s.run(
+        "SET work_mem = '64kB'; SELECT count(*) FROM (SELECT b FROM big ORDER BY b, a OFFSET 1) x",
+    );
+    let counts = |s: &mut crate::support::Connection| -> (u64, u64) {
+        let said = s.run(temp);
+        let (files, bytes) = said.split_once('|').unwrap();
+        (files.parse().unwrap(), bytes.parse().unwrap())
+    };
+    let sorted = counts(&mut s);
+    assert!(sorted.0 > 0 && sorted.1 > 20_000 * 200, "{sorted:?}");
+    for spill in [
+        "SELECT count(*) FROM big x JOIN big y USING (a, b)",
+        "SELECT count(*) FROM (SELECT a, b, count(*) FROM big GROUP BY a, b) x",
+    ] {
+        let before = counts(&mut s);
+        assert_eq!(s.run(spill), "20000");
+        let after = counts(&mut s);
+        assert!(after.0 > before.0 && after.1 > before.1 + 20_000, "{spill}: {before:?} {after:?}");
+    }
+    // Times only while they are asked for; the table is larger than the pool.
+    s.check(&[(times, "f|f")]);
+    s.run("SET track_io_timing = on; SELECT count(*) FROM big");
+    s.run("UPDATE big SET a = a + 1");
+    s.check(&[(times, "t|t"), ("SELECT pg_stat_reset()", "~"), (temp, "0|0")]);
 }
 
 /// `pg_stat*` have PostgreSQL 18's columns, with its types.

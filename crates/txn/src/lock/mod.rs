@@ -30,7 +30,8 @@ use crate::rank;
 use base::sync::{Arc, CancelReason, Mutex, now};
 use base::{Result, Xid, err};
 use held::ModeSet;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 use table::{Table, WaitingFor};
 
@@ -111,7 +112,8 @@ pub struct LockManager {
     max_locks: AtomicUsize,
     /// Backends waiting for a transaction's end: those who end look at it.
     xid_waiters: AtomicUsize,
-    deadlocks: AtomicU64,
+    /// How many were found, by the victim's database.
+    deadlocks: Mutex<HashMap<base::Oid, u64>>,
 }
 
 /// What a waiter for a transaction waits for.
@@ -131,7 +133,7 @@ impl LockManager {
             registry,
             max_locks: AtomicUsize::new(DEFAULT_MAX_LOCKS),
             xid_waiters: AtomicUsize::new(0),
-            deadlocks: AtomicU64::new(0),
+            deadlocks: Mutex::new(rank::DEADLOCKS, HashMap::new()),
         }
     }
 
@@ -140,9 +142,9 @@ impl LockManager {
         self.max_locks.store(max, Ordering::Relaxed);
     }
 
-    /// Deadlocks found since start (`pg_stat_database.deadlocks`).
-    pub fn deadlocks(&self) -> u64 {
-        self.deadlocks.load(Ordering::Relaxed)
+    /// Deadlocks since start that sessions of `database` were the victims of (`pg_stat_database.deadlocks`).
+    pub fn deadlocks_of(&self, database: base::Oid) -> u64 {
+        self.deadlocks.lock().get(&database).copied().unwrap_or(0)
     }
 
     fn strong_slot(&self, tag: &LockTag) -> &AtomicU32 {
@@ -313,7 +315,8 @@ impl LockManager {
                 Ok(())
             }
             deadlock::Verdict::Deadlock(detail) => {
-                self.deadlocks.fetch_add(1, Ordering::Relaxed);
+                let database = backend.activity.lock().database;
+                *self.deadlocks.lock().entry(database).or_default() += 1;
                 Err(base::SqlError::new(base::SqlState::DEADLOCK_DETECTED, "deadlock detected")
                     .detail(detail)
                     .hint("See server log for query details.")

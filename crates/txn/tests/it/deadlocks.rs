@@ -16,6 +16,7 @@ fn ring(n: u32) {
                 let (m, barrier) = (&m, &barrier);
                 s.spawn(move || {
                     let b = backend(m);
+                    b.activity.lock().database = Oid(5);
                     let t = m.begin(&b);
                     t.lock(table(i), LockMode::RowExclusive, Wait::FOREVER).unwrap();
                     barrier.wait();
@@ -31,6 +32,9 @@ fn ring(n: u32) {
     });
     let failed: Vec<&Error> = results.iter().filter_map(|r| r.as_ref().err()).collect();
     assert!(!failed.is_empty() && failed.len() < n as usize, "{failed:?}");
+    // Each is counted, for the victim's database.
+    assert_eq!(m.locks().deadlocks_of(Oid(5)), failed.len() as u64);
+    assert_eq!(m.locks().deadlocks_of(Oid(6)), 0);
     for e in failed {
         let Error::Sql(e) = e else { panic!("{e}") };
         assert_eq!(e.state, SqlState::DEADLOCK_DETECTED);

@@ -69,6 +69,48 @@ fn what_goes_in_comes_out() {
 }
 
 #[test]
+fn reads_and_writes_are_told_by_thread_and_kind() {
+    use base::backend::BackendType;
+    let dir = tempfile::tempdir().unwrap();
+    let disk = disk::os(dir.path().to_owned()).unwrap();
+    let wal = Wal::create(disk.clone(), config(), FIRST_LSN).unwrap();
+    let mut r = RecordBuilder::new(ResourceManager::Heap, 7, Xid(9));
+    r.data(b"main");
+    let wrote = wal.stats().by_backend[BackendType::ClientBackend as usize];
+    let (ready, go) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+    std::thread::scope(|s| {
+        let (ready, go, wal, r) = (&ready, &go, &wal, &r);
+        s.spawn(move || {
+            base::log::set_thread_pid(4711);
+            wal.flush(wal.insert(r)).unwrap();
+            ready.wait();
+            go.wait();
+        });
+        ready.wait();
+        let (kind, io) = wal.io_of(4711).unwrap();
+        assert_eq!(kind, BackendType::ClientBackend);
+        assert_eq!((io.writes, io.syncs, io.reads), (1, 1, 0));
+        assert!(io.write_bytes > 0);
+        assert_eq!(wal.io_of(4712), None);
+        go.wait();
+    });
+    // The thread is gone; its kind has done it all the same.
+    assert_eq!(wal.io_of(4711), None);
+    let now = wal.stats().by_backend[BackendType::ClientBackend as usize];
+    assert_eq!((now.writes, now.syncs), (wrote.writes + 1, wrote.syncs + 1));
+
+    let mut reader = Reader::new(disk, "wal", FIRST_LSN, 1);
+    reader.skip_to_end().unwrap();
+    let io = reader.read_io();
+    assert!(io.reads > 0 && io.read_bytes >= wal.insert_lsn().0 - FIRST_LSN.0, "{io:?}");
+    assert_eq!((io.writes, io.syncs), (0, 0));
+    let before = base::backend::set_type(BackendType::Startup);
+    wal.count_reads(&io);
+    base::backend::set_type(before);
+    assert_eq!(wal.stats().by_backend[BackendType::Startup as usize], io);
+}
+
+#[test]
 fn many_threads() {
     let dir = tempfile::tempdir().unwrap();
     let disk = disk::os(dir.path().to_owned()).unwrap();
