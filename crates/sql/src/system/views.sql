@@ -130,6 +130,35 @@ CREATE VIEW pg_catalog.pg_stats AS
     LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
    WHERE NOT a.attisdropped AND has_column_privilege(c.oid, a.attnum, 'select');
 
+-- Of extended statistics there are none: PostgreSQL's columns, and no rows.
+CREATE VIEW pg_catalog.pg_stats_ext AS
+  SELECT cn.nspname AS schemaname, c.relname AS tablename, sn.nspname AS statistics_schemaname,
+         s.stxname AS statistics_name, pg_get_userbyid(s.stxowner) AS statistics_owner,
+         NULL::name[] AS attnames, NULL::text[] AS exprs, s.stxkind AS kinds, sd.stxdinherit AS inherited,
+         sd.stxdndistinct AS n_distinct, sd.stxddependencies AS dependencies,
+         NULL::text[] AS most_common_vals, NULL::boolean[] AS most_common_val_nulls,
+         NULL::double precision[] AS most_common_freqs, NULL::double precision[] AS most_common_base_freqs
+    FROM pg_statistic_ext s
+    JOIN pg_class c ON c.oid = s.stxrelid
+    JOIN pg_statistic_ext_data sd ON sd.stxoid = s.oid
+    LEFT JOIN pg_namespace cn ON cn.oid = c.relnamespace
+    LEFT JOIN pg_namespace sn ON sn.oid = s.stxnamespace;
+
+CREATE VIEW pg_catalog.pg_stats_ext_exprs AS
+  SELECT cn.nspname AS schemaname, c.relname AS tablename, sn.nspname AS statistics_schemaname,
+         s.stxname AS statistics_name, pg_get_userbyid(s.stxowner) AS statistics_owner,
+         NULL::text AS expr, sd.stxdinherit AS inherited, st.stanullfrac AS null_frac, st.stawidth AS avg_width,
+         st.stadistinct AS n_distinct, st.stavalues1 AS most_common_vals, st.stanumbers1 AS most_common_freqs,
+         st.stavalues2 AS histogram_bounds, st.stanumbers3[1] AS correlation,
+         st.stavalues4 AS most_common_elems, st.stanumbers4 AS most_common_elem_freqs,
+         st.stanumbers5 AS elem_count_histogram
+    FROM pg_statistic_ext s
+    JOIN pg_class c ON c.oid = s.stxrelid
+    JOIN pg_statistic_ext_data sd ON sd.stxoid = s.oid
+    LEFT JOIN pg_namespace cn ON cn.oid = c.relnamespace
+    LEFT JOIN pg_namespace sn ON sn.oid = s.stxnamespace
+    LEFT JOIN pg_statistic st ON false;
+
 -- Settings.
 CREATE VIEW pg_catalog.pg_settings AS SELECT * FROM pg_show_all_settings();
 CREATE VIEW pg_catalog.pg_file_settings AS SELECT * FROM pg_show_all_file_settings();
