@@ -53,14 +53,14 @@ impl Session {
         options: &Options,
         client: &mut dyn Client,
     ) -> Result<bool> {
-        let Some(def) = defs::by_oid(target.oid) else { return Ok(false) };
         let started = UsageMeter::start();
         let share = LockMode::ShareUpdateExclusive;
         let Some(table) = self.locked(target, share, options, client)? else { return Ok(false) };
-        if !options.process_main {
+        let def = defs::by_oid(target.oid).filter(|_| options.process_main);
+        let Some(def) = def else {
             self.end_own()?;
             return Ok(true);
-        }
+        };
         let name = format!("{}.{}", table.namespace_name, table.name);
         if options.verbose {
             client.notice(&Notice::new(Severity::Info, format!("vacuuming \"{name}\"")))?;
