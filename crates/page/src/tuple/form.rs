@@ -98,7 +98,7 @@ pub enum AttrValue<'a> {
 }
 
 #[inline]
-const fn align(n: usize, to: u8) -> usize {
+pub(super) const fn align(n: usize, to: u8) -> usize {
     let a = to as usize;
     if a <= 1 { n } else { (n + a - 1) & !(a - 1) }
 }
@@ -195,7 +195,7 @@ fn form_into<'v>(
     t.set_infomask2(n as u16);
 }
 
-const DAMAGED: &str = "tuple is damaged: a value ends beyond it";
+pub(super) const DAMAGED: &str = "tuple is damaged: a value ends beyond it";
 
 /// Takes the first `out.len()` attributes of a tuple apart. Attributes that are not stored (added after
 /// the tuple was made) come out null; see [`TupleView::natts`].
@@ -267,7 +267,11 @@ pub(super) fn deform_data<'a>(
 
 /// The value at `at` (to be aligned unless its header is short) and where it ends.
 #[inline]
-fn varlena(data: &[u8], at: usize, to: u8) -> Result<(AttrValue<'_>, usize), &'static str> {
+pub(super) fn varlena(
+    data: &[u8],
+    at: usize,
+    to: u8,
+) -> Result<(AttrValue<'_>, usize), &'static str> {
     let first = *data.get(at).ok_or(DAMAGED)?;
     if first & 1 == 1 {
         if first == EXTERNAL {

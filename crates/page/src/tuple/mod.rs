@@ -20,6 +20,7 @@
 mod form;
 mod header;
 mod key_stub;
+mod split;
 mod varlena;
 
 pub use form::{
@@ -29,6 +30,7 @@ pub use header::*;
 pub use key_stub::{
     KeySource, MAX_STUB_DATA, StubSize, deform_stub, plain_stub_data, stub_size, verify_stub,
 };
+pub use split::{StoredAttr, split_data};
 pub use varlena::{
     COMPRESSED_HEADER, MAX_SHORT, MAX_VALUE_SIZE, ToastPointer, VARLENA_HEADER, plain_varlena_size,
 };

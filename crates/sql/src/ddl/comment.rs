@@ -16,6 +16,16 @@ impl Ddl<'_> {
     /// `42P01`, `42704`, `42501`; `0A000` for objects that do not exist here.
     pub fn comment(&mut self, statement: &Comment) -> Result<()> {
         let (object, shared) = self.commented(statement)?;
+        self.set_comment(object, shared, statement.text.as_deref())
+    }
+
+    /// Sets an object's comment, or takes it away; in the catalog of all databases if it is `shared` by them.
+    pub(super) fn set_comment(
+        &self,
+        object: Object,
+        shared: bool,
+        text: Option<&str>,
+    ) -> Result<()> {
         let catalog = if shared { "pg_shdescription" } else { "pg_description" };
         let state = self.state();
         let txn = state.txn()?;
@@ -26,7 +36,7 @@ impl Ddl<'_> {
             key.push(("objsubid", Datum::Int4(object.sub)));
         }
         let found = rows.find(catalog, &key)?.into_iter().next();
-        let text = statement.text.as_deref().filter(|t| !t.is_empty());
+        let text = text.filter(|t| !t.is_empty());
         match (found, text) {
             (Some(mut row), Some(text)) => {
                 row.set("description", Datum::text(text));
@@ -105,6 +115,12 @@ impl Ddl<'_> {
                 let txn = state.txn()?;
                 let key = [("extname", Datum::text(&name.name))];
                 match state.catalog.rows(&txn).find("pg_extension", &key)?.first() {
+                    Some(row)
+                        if !state.is_superuser()
+                            && row.oid("extowner") != state.current_user.borrow().oid =>
+                    {
+                        bail!(INSUFFICIENT_PRIVILEGE, "must be owner of extension {}", name.name)
+                    }
                     Some(row) => (Object::of("pg_extension", row.oid("oid")), false),
                     None => {
                         bail!(UNDEFINED_OBJECT, "extension \"{}\" does not exist", name.name)

@@ -265,7 +265,8 @@ fn remove(state: &SessionState, object: Object) -> Result<()> {
     remove_comments(state, object)
 }
 
-fn remove_comments(state: &SessionState, object: Object) -> Result<()> {
+/// Takes an object's comments away.
+pub(super) fn remove_comments(state: &SessionState, object: Object) -> Result<()> {
     let txn = state.txn()?;
     let rows = state.catalog.rows(&txn);
     let key = [("objoid", Datum::Oid(object.oid)), ("classoid", Datum::Oid(object.class))];

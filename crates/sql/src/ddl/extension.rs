@@ -110,6 +110,7 @@ impl Ddl<'_> {
             }
             txn.advance_command()?;
         }
+        self.set_comment(Object::of("pg_extension", oid), false, Some(extension.comment))?;
         match extension.view {
             Some(query) => self.extension_view(&schema, name, query),
             None => Ok(()),
@@ -174,6 +175,7 @@ impl Ddl<'_> {
             let key = [("oid", Datum::Oid(found.oid("oid")))];
             rows.delete_where("pg_extension", &key)?;
             drop(txn);
+            super::drop::remove_comments(state, Object::of("pg_extension", found.oid("oid")))?;
             for notice in notices {
                 self.client.notice(&notice)?;
             }
@@ -194,7 +196,7 @@ fn function_row(state: &SessionState, of: &extensions::Signature, namespace: Oid
         .set("procost", Datum::Float4(1.0))
         .set("prorows", Datum::Float4(if of.returns_set { 1000.0 } else { 0.0 }))
         .char("prokind", b'f')
-        .bool("proisstrict", true)
+        .bool("proisstrict", extensions::is_strict(of.name))
         .bool("proretset", of.returns_set)
         .char("provolatile", b'v')
         .char("proparallel", b'u')

@@ -87,7 +87,7 @@ pub fn register() {
             variadic: Oid::INVALID,
             result: own.result,
             columns: own.columns,
-            strict: true,
+            strict: extensions::is_strict(own.name),
             volatility: Volatility::Volatile,
             kind: FunctionKind::Scalar,
             body: own.body,

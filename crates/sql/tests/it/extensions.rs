@@ -92,6 +92,19 @@ fn extensions_tell_the_truth() {
              heap_tuple_infomask_flags(i.t_infomask, i.t_infomask2) f WHERE lp = 1",
             "1|~|{HEAP_HASVARWIDTH,HEAP_XMIN_COMMITTED,HEAP_XMIN_INVALID,HEAP_XMAX_INVALID}|{HEAP_XMIN_FROZEN}",
         ),
+        (
+            "SELECT tuple_data_split('t'::regclass, t_data, t_infomask, t_infomask2, t_bits) \
+             FROM heap_page_items(get_raw_page('t', 0)) WHERE lp = 2",
+            "{\"\\\\x02000000\",\"\\\\x2b7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a\"}",
+        ),
+        ("SELECT count(*), count(t_attrs) FROM heap_page_item_attrs(get_raw_page('t', 0), 't'::regclass, true)", "136|136"),
+        ("SELECT tuple_data_split('t'::regclass, '\\x0102', 0, 2, NULL)", "XX001 unexpected end of tuple data"),
+        ("SELECT tuple_data_split('t'::regclass, '\\x0102', 0, 3, NULL)", "XX001 number of attributes in tuple header is greater than number of attributes in tuple descriptor"),
+        ("SELECT tuple_data_split('t'::regclass, '\\x01020304', 1, 2, '10')", "XX001 unexpected length of t_bits string: 2, expected 8"),
+        ("SELECT tuple_data_split('t'::regclass, '\\x01020304', 1, 2, '1x000000')", "XX001 invalid character \"x\" in t_bits string"),
+        ("SELECT tuple_data_split('t'::regclass, '\\x01020304', 1, 2, '10000000', true)", "{\"\\\\x01020304\",NULL}"),
+        ("SELECT tuple_data_split('t_pkey'::regclass, '\\x', 0, 0, NULL)", "42809 relation \"t_pkey\" is of wrong relation kind\nThis operation is not supported for indexes."),
+        ("SELECT obj_description(oid, 'pg_extension') FROM pg_extension WHERE extname = 'pageinspect'", "inspect the contents of database pages at a low level"),
         ("SELECT lower <= upper, special, pagesize FROM page_header(get_raw_page('t', 1))", "t|8192|8192"),
         ("SELECT level, root FROM bt_metap('t_pkey')", "1|3"),
         ("SELECT type, btpo_level FROM bt_page_stats('t_pkey', 3)", "r|1"),
@@ -120,5 +133,6 @@ fn extensions_tell_the_truth() {
         ("SET ROLE r", ""),
         ("SELECT pgstattuple('t')", "42501 permission denied for function pgstattuple"),
         ("SELECT get_raw_page('t', 0)", "42501 must be superuser to use raw page functions"),
+        ("COMMENT ON EXTENSION pageinspect IS 'mine'", "42501 must be owner of extension pageinspect"),
     ]);
 }

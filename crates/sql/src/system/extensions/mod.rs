@@ -15,6 +15,7 @@ mod buffercache;
 mod freespacemap;
 mod pageinspect;
 mod stattuple;
+mod tuples;
 mod visibility;
 
 use super::Own;
@@ -169,6 +170,12 @@ impl Extension {
 /// An extension's function.
 pub fn signature(oid: Oid) -> Option<Signature> {
     of_function(oid)?.functions.iter().find(|f| f.oid == oid.0).map(Signature::of)
+}
+
+/// Is its result NULL whenever an argument is?
+pub fn is_strict(function: &str) -> bool {
+    // It takes a tuple without null bits, too.
+    function != "tuple_data_split"
 }
 
 /// Every extension's functions.

@@ -113,6 +113,10 @@ pub(super) const FUNCTIONS: &[Own] = &[
             Ok(page_argument(a)?.map_or(Datum::Null, |p| Datum::text(fsm_text(&p))))
         }),
     },
+    super::tuples::SPLIT,
+    super::tuples::SPLIT_DETOAST,
+    super::tuples::ITEM_ATTRS,
+    super::tuples::ITEM_ATTRS_DETOAST,
     super::btree::METAP,
     super::btree::PAGE_STATS,
     super::btree::MULTI_PAGE_STATS,
@@ -232,7 +236,11 @@ fn header(env: &dyn Env, a: &[Datum]) -> Result<RowIter> {
 
 fn heap_items(env: &dyn Env, a: &[Datum]) -> Result<RowIter> {
     superuser(state(env)?)?;
-    let Some(page) = page_argument(a)? else { return Ok(rows(Vec::new())) };
+    Ok(rows(page_argument(a)?.map_or_else(Vec::new, |page| item_rows(&page))))
+}
+
+/// What [`HEAP_ITEMS`] says of each line pointer.
+pub(super) fn item_rows(page: &Page) -> Vec<Vec<Datum>> {
     let mut out = Vec::new();
     for o in page.offsets() {
         let id = page.item_id(o);
@@ -240,7 +248,7 @@ fn heap_items(env: &dyn Env, a: &[Datum]) -> Result<RowIter> {
             vec![int2(o.0), int2(id.offset()), int2((id.raw() >> 15) & 3), int2(id.len())];
         let end = id.offset().saturating_add(id.len());
         if id.is_normal() && id.len() > HEADER_MIN && end <= page::PAGE_SIZE {
-            let t = TupleView::on_page(&page, o);
+            let t = TupleView::on_page(page, o);
             let bytes = t.bytes;
             let data = bytes.get(t.hoff()..).unwrap_or_default();
             let null_bits = t.null_bitmap().map(|map| {
@@ -267,7 +275,7 @@ fn heap_items(env: &dyn Env, a: &[Datum]) -> Result<RowIter> {
         row.resize(HEAP_ITEMS.len(), Datum::Null);
         out.push(row);
     }
-    Ok(rows(out))
+    out
 }
 
 const INFOMASK: &[(i32, &str)] = &[
