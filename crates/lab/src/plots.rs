@@ -88,7 +88,9 @@ pub fn plots(results: &Results, e: &Experiment) -> Result<Vec<Plot>> {
         }
         _ => {
             for series in distinct(e.series.iter().map(|s| s.figure.as_str())) {
-                drawn.extend(time_plot(e, &servers, series, series)?);
+                // Bars of the same figure come after, in a file of their own.
+                let plot = time_plot(e, &servers, series, series)?;
+                drawn.extend(plot.map(|p| Plot { name: format!("{}-over-time", p.name), ..p }));
             }
             for figure in distinct(e.rows.iter().map(|r| r.figure.as_str())) {
                 drawn.extend(bar_plot(e, &servers, figure, figure)?);
