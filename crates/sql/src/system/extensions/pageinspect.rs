@@ -19,7 +19,8 @@ use types::args::{int4 as int4_at, int8, text};
 use types::registry::RowIter;
 use types::{Datum, Env, oids};
 
-const HEAP_ITEMS: &[(&str, Oid)] = &[
+/// What is told of a line pointer, but for the tuple's data.
+const ITEM: [(&str, Oid); 13] = [
     ("lp", oids::INT2),
     ("lp_off", oids::INT2),
     ("lp_flags", oids::INT2),
@@ -33,8 +34,15 @@ const HEAP_ITEMS: &[(&str, Oid)] = &[
     ("t_hoff", oids::INT2),
     ("t_bits", oids::TEXT),
     ("t_oid", oids::OID),
-    ("t_data", oids::BYTEA),
 ];
+const HEAP_ITEMS: &[(&str, Oid)] = &item_with(("t_data", oids::BYTEA));
+
+/// The columns that tell of a line pointer, the tuple's data in a column like `last`.
+pub(super) const fn item_with(last: (&'static str, Oid)) -> [(&'static str, Oid); 14] {
+    let mut columns = [last; 14];
+    columns.split_at_mut(ITEM.len()).0.copy_from_slice(&ITEM);
+    columns
+}
 
 pub(super) const FUNCTIONS: &[Own] = &[
     Own {

@@ -4,7 +4,7 @@
 //! An attribute that is not stored out of line comes back as it stands on the page with do_detoast too, unless it is compressed: then, as what was out
 //! of line, with PostgreSQL's four-byte header.
 
-use super::pageinspect::{item_rows, page_argument, superuser};
+use super::pageinspect::{item_rows, item_with, page_argument, superuser};
 use super::{heap_of, relation};
 use crate::session::SessionState;
 use crate::system::{Own, rows, state};
@@ -31,22 +31,7 @@ pub(super) const SPLIT: Own = Own {
 };
 pub(super) const SPLIT_DETOAST: Own = Own { oid: 9988, args: &SPLIT_ARGS, ..SPLIT };
 
-const ITEM_ATTRS_COLUMNS: &[(&str, Oid)] = &[
-    ("lp", oids::INT2),
-    ("lp_off", oids::INT2),
-    ("lp_flags", oids::INT2),
-    ("lp_len", oids::INT2),
-    ("t_xmin", oids::XID),
-    ("t_xmax", oids::XID),
-    ("t_field3", oids::INT4),
-    ("t_ctid", oids::TID),
-    ("t_infomask2", oids::INT4),
-    ("t_infomask", oids::INT4),
-    ("t_hoff", oids::INT2),
-    ("t_bits", oids::TEXT),
-    ("t_oid", oids::OID),
-    ("t_attrs", oids::BYTEA_ARRAY),
-];
+const ITEM_ATTRS_COLUMNS: &[(&str, Oid)] = &item_with(("t_attrs", oids::BYTEA_ARRAY));
 
 pub(super) const ITEM_ATTRS: Own = Own {
     oid: 9989,
