@@ -80,7 +80,7 @@ fn reads_and_writes_are_told_by_thread_and_kind() {
     let (ready, go) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
     std::thread::scope(|s| {
         let (ready, go, wal, r) = (&ready, &go, &wal, &r);
-        s.spawn(move || {
+        let backend = s.spawn(move || {
             base::log::set_thread_pid(4711);
             wal.flush(wal.insert(r)).unwrap();
             ready.wait();
@@ -93,6 +93,8 @@ fn reads_and_writes_are_told_by_thread_and_kind() {
         assert!(io.write_bytes > 0);
         assert_eq!(wal.io_of(4712), None);
         go.wait();
+        // The scope's end waits for the closure only; `join` also for what the thread's locals drop.
+        backend.join().unwrap();
     });
     // The thread is gone; its kind has done it all the same.
     assert_eq!(wal.io_of(4711), None);
