@@ -64,14 +64,14 @@ pub fn run(
     // Targets compare the largest pool with the smallest: those between show the way from one to the other.
     let ends = |at: usize| at == 0 || at + 1 == pools.len();
     let between = pools.len() - (0..pools.len()).filter(|at| ends(*at)).count();
-    if between > 0 && plan.rounds > 1 {
+    if between > 0 {
         e.note(format!(
-            "Pools between the smallest and the largest are measured in one round, those two in {}.",
+            "Pools between the smallest and the largest are measured in one round and empty only; rounds of those two: {}.",
             plan.rounds
         ));
     }
-    let cells = plan.rounds * (pools.len() - between) + between;
-    let turns_each = cells * fills.len() * WORKS.len();
+    let cells = plan.rounds * (pools.len() - between) * fills.len() + between;
+    let turns_each = cells * WORKS.len();
     progress.begin("drop", (subjects.len() * (turns_each + 1)) as u64);
     let build = |subject: &Subject| -> Result<()> {
         let mut client = subject.connect()?;
@@ -91,8 +91,8 @@ pub fn run(
         subject.save()?;
     }
     for round in 0..plan.rounds {
-        for (_, pool) in pools.iter().enumerate().filter(|(at, _)| round == 0 || ends(*at)) {
-            for full in fills {
+        for (place, pool) in pools.iter().enumerate().filter(|(at, _)| round == 0 || ends(*at)) {
+            for full in fills.iter().filter(|full| !**full || ends(place)) {
                 for (work, figures) in WORKS {
                     for at in turns(&subjects, round) {
                         let subject = &mut subjects[at];
