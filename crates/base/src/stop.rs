@@ -1,24 +1,37 @@
 //! Stop points: named places inside races at which a test can hold a thread.
 //!
 //! `stop_point!("heap.update.before_log")` costs one relaxed load when no test has armed any. A test
-//! arms a point, waits until a thread has arrived there, does what the race needs, and releases it.
+//! arms a point, lets a thread run as its [`Subject`], waits until that thread has arrived, does what
+//! the race needs, and releases it.
+//!
+//! # Invariant
+//! An armed point holds its own subjects and nobody else: the tests of a binary share one process,
+//! and many run through the places that one of them has armed.
 
 use parking_lot::{Condvar, Mutex};
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How long a test waits for what is bound to happen, on however loaded a machine.
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 #[doc(hidden)]
 pub static ARMED: AtomicUsize = AtomicUsize::new(0);
 
-#[derive(Default)]
+thread_local!(static SUBJECT_OF: RefCell<Option<Arc<Point>>> = const { RefCell::new(None) });
+
 struct Point {
+    name: &'static str,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
     waiting: usize,
     armed: bool,
 }
-
-static POINTS: Mutex<Option<HashMap<&'static str, Point>>> = Mutex::new(None);
-static CHANGED: Condvar = Condvar::new();
 
 /// Marks a place where a test can hold the thread.
 #[macro_export]
@@ -30,54 +43,137 @@ macro_rules! stop_point {
     };
 }
 
-/// Arms the point `name`: every thread that reaches it waits until [`release`].
-pub fn arm(name: &'static str) {
-    let mut points = POINTS.lock();
-    let point = points.get_or_insert_default().entry(name).or_default();
-    if !point.armed {
-        point.armed = true;
-        ARMED.fetch_add(1, Ordering::SeqCst);
+/// Arms the point `name`: each of its subjects that reaches it waits until it is released.
+pub fn arm(name: &'static str) -> Armed {
+    ARMED.fetch_add(1, Ordering::SeqCst);
+    let state = Mutex::new(State { waiting: 0, armed: true });
+    Armed(Arc::new(Point { name, state, changed: Condvar::new() }))
+}
+
+/// A point that is armed; dropping it lets the threads held there go on.
+#[must_use = "it is released when dropped"]
+pub struct Armed(Arc<Point>);
+
+impl Armed {
+    /// What makes a thread one of those the point holds.
+    pub fn subject(&self) -> Subject {
+        Subject(Arc::clone(&self.0))
+    }
+
+    /// Waits until a subject is held.
+    ///
+    /// # Panics
+    /// If none comes; what is held elsewhere is let go before.
+    pub fn wait_reached(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        let mut state = self.0.state.lock();
+        while state.waiting == 0 {
+            if self.0.changed.wait_until(&mut state, deadline).timed_out() && state.waiting == 0 {
+                drop(state);
+                self.let_go();
+                panic!("nobody reaches {}", self.0.name);
+            }
+        }
+    }
+
+    /// Lets the threads held go on, and disarms the point.
+    pub fn release(self) {}
+
+    fn let_go(&self) {
+        let was = std::mem::replace(&mut self.0.state.lock().armed, false);
+        if was {
+            ARMED.fetch_sub(1, Ordering::SeqCst);
+            self.0.changed.notify_all();
+        }
     }
 }
 
-/// Lets the threads at `name` go on and disarms it.
-pub fn release(name: &'static str) {
-    let mut points = POINTS.lock();
-    if let Some(point) = points.get_or_insert_default().get_mut(name)
-        && point.armed
-    {
-        point.armed = false;
-        ARMED.fetch_sub(1, Ordering::SeqCst);
-        CHANGED.notify_all();
+impl Drop for Armed {
+    fn drop(&mut self) {
+        self.let_go();
     }
 }
 
-/// Waits until a thread is held at `name`; false after `timeout`.
-pub fn wait_reached(name: &'static str, timeout: Duration) -> bool {
-    let deadline = std::time::Instant::now() + timeout;
-    let mut points = POINTS.lock();
-    loop {
-        if points.get_or_insert_default().get(name).is_some_and(|p| p.waiting > 0) {
-            return true;
+/// Makes threads those that a point holds.
+#[derive(Clone)]
+pub struct Subject(Arc<Point>);
+
+impl Subject {
+    /// Runs `work` on this thread, which the point holds if it comes there.
+    pub fn run<T>(&self, work: impl FnOnce() -> T) -> T {
+        struct Before(Option<Arc<Point>>);
+        impl Drop for Before {
+            fn drop(&mut self) {
+                SUBJECT_OF.set(self.0.take());
+            }
         }
-        if CHANGED.wait_until(&mut points, deadline).timed_out() {
-            return false;
-        }
+        let _before = Before(SUBJECT_OF.replace(Some(Arc::clone(&self.0))));
+        work()
     }
 }
 
 #[doc(hidden)]
 pub fn reached(name: &'static str) {
-    let mut points = POINTS.lock();
-    if !points.get_or_insert_default().get(name).is_some_and(|p| p.armed) {
+    // A thread that is ending is nobody's subject any more.
+    let Ok(Some(point)) = SUBJECT_OF.try_with(|of| of.borrow().clone()) else { return };
+    if point.name != name {
         return;
     }
-    points.get_or_insert_default().entry(name).or_default().waiting += 1;
-    CHANGED.notify_all();
-    while points.get_or_insert_default().get(name).is_some_and(|p| p.armed) {
-        CHANGED.wait(&mut points);
+    let mut state = point.state.lock();
+    if !state.armed {
+        return;
     }
-    if let Some(p) = points.get_or_insert_default().get_mut(name) {
-        p.waiting -= 1;
+    state.waiting += 1;
+    point.changed.notify_all();
+    while state.armed {
+        point.changed.wait(&mut state);
+    }
+    state.waiting -= 1;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::arm;
+    use std::sync::mpsc;
+
+    /// Two tests of one process arm the same point, and a third runs through it.
+    #[test]
+    fn a_point_holds_its_subjects_only() {
+        let (first, second) = (arm("test.point"), arm("test.point"));
+        let (tell, told) = mpsc::channel();
+        let work = || {
+            let tell = tell.clone();
+            move |who| {
+                stop_point!("test.elsewhere");
+                stop_point!("test.point");
+                tell.send(who).unwrap();
+            }
+        };
+        work()("nobody's subject");
+        assert_eq!(told.recv().unwrap(), "nobody's subject");
+        let go = |subject: super::Subject, who| {
+            let work = work();
+            std::thread::spawn(move || subject.run(|| work(who)))
+        };
+        let one = go(first.subject(), "first");
+        first.wait_reached();
+        let two = go(second.subject(), "second");
+        second.wait_reached();
+        assert!(told.try_recv().is_err());
+        second.release();
+        two.join().unwrap();
+        assert_eq!(told.try_recv().unwrap(), "second");
+        assert!(told.try_recv().is_err());
+        drop(first);
+        one.join().unwrap();
+        assert_eq!(told.try_recv().unwrap(), "first");
+    }
+
+    #[test]
+    fn a_subject_is_one_for_the_length_of_its_work() {
+        let point = arm("test.over");
+        point.subject().run(|| ());
+        stop_point!("test.over");
+        point.release();
     }
 }

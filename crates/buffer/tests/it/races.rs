@@ -6,9 +6,6 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
-
-const SOON: Duration = Duration::from_secs(20);
 
 /// `BUFFER_TEST_ROUNDS` asks for more.
 fn rounds() -> u64 {
@@ -157,15 +154,15 @@ fn clean_up_waits_for_the_other_pin_and_only_one_waits() {
     let bed = Arc::new(bed(16));
     let rel = filled(&bed, 1, 2);
     let other = pin(&rel, 0);
-    stop::arm("buffer.cleanup.before_wait");
+    let before_wait = stop::arm("buffer.cleanup.before_wait");
     let waiter = {
-        let page = pin(&rel, 0);
+        let (page, subject) = (pin(&rel, 0), before_wait.subject());
         std::thread::spawn(move || {
-            let guard = page.cleanup().unwrap();
+            let guard = subject.run(|| page.cleanup().unwrap());
             assert!(guard.is_sole_pin());
         })
     };
-    assert!(stop::wait_reached("buffer.cleanup.before_wait", SOON));
+    before_wait.wait_reached();
     // It does not hold the latch meanwhile.
     assert_eq!(value(&other), 0);
     let second = pin(&rel, 0);
@@ -173,7 +170,7 @@ fn clean_up_waits_for_the_other_pin_and_only_one_waits() {
     drop(second);
     // The pin goes between the waiter's look and its sleep: it must not sleep through it.
     drop(other);
-    stop::release("buffer.cleanup.before_wait");
+    before_wait.release();
     waiter.join().unwrap();
     // And it can be called off.
     let other = pin(&rel, 1);

@@ -124,15 +124,15 @@ fn forgetting_cancels_staged_pages() {
 fn forgetting_races_with_a_round() {
     let bed = base::sync::Arc::new(bed(16));
     let rel = with_staged(&bed);
-    stop::arm("buffer.write_behind.after_flush");
+    let after_flush = stop::arm("buffer.write_behind.after_flush");
     let round = {
-        let bed = bed.clone();
-        std::thread::spawn(move || bed.pool.write_behind_round().unwrap())
+        let (bed, subject) = (bed.clone(), after_flush.subject());
+        std::thread::spawn(move || subject.run(|| bed.pool.write_behind_round().unwrap()))
     };
-    assert!(stop::wait_reached("buffer.write_behind.after_flush", Duration::from_secs(20)));
+    after_flush.wait_reached();
     bed.pool.unlink(rel.id()).unwrap();
     let again = filled(&bed, 1, 2);
-    stop::release("buffer.write_behind.after_flush");
+    after_flush.release();
     assert_eq!(round.join().unwrap(), 0);
     bed.checkpoint();
     assert_eq!(on_disk(&bed, &again, Main, 1).bytes()[32], 1);

@@ -5,7 +5,6 @@ use base::Tid;
 use base::stop;
 use base::sync::Arc;
 use heap::{RowLockMode, TupleOutcome, TupleSlot, UpdateDone, UpdateOptions, Wait};
-use std::time::Duration;
 use txn::CommitExtras;
 
 const FOREVER: UpdateOptions = UpdateOptions { hot: true, key_changed: false, wait: Wait::FOREVER };
@@ -28,14 +27,11 @@ fn until_waiting(w: &World) {
 
 /// Waits until so many backends do.
 fn until_waiters(w: &World, count: usize) {
-    for _ in 0..20_000 {
-        if w.ctx.txns.locks().waits().len() >= count {
-            return;
-        }
+    let begun = std::time::Instant::now();
+    while w.ctx.txns.locks().waits().len() < count {
+        assert!(begun.elapsed() < stop::PATIENCE, "fewer than {count} wait");
         std::thread::yield_now();
-        std::thread::sleep(Duration::from_micros(50));
     }
-    panic!("fewer than {count} wait");
 }
 
 #[test]
@@ -93,20 +89,20 @@ fn after_an_abort_the_waiter_goes_on_with_the_same_version() {
 fn a_reader_between_change_and_log_sees_nothing_of_it() {
     let w = Arc::new(world());
     let tid = one_row(&w);
-    stop::arm("heap.wait_for_xid");
+    let waiting = stop::arm("heap.wait_for_xid");
     let a = w.begin();
     update(&w, &a, tid, b"a");
-    let w2 = w.clone();
+    let (w2, subject) = (w.clone(), waiting.subject());
     let other = std::thread::spawn(move || {
         let b = w2.begin();
-        update(&w2, &b, tid, b"b")
+        subject.run(|| update(&w2, &b, tid, b"b"))
     });
-    assert!(stop::wait_reached("heap.wait_for_xid", Duration::from_secs(20)));
+    waiting.wait_reached();
     // The waiter holds no page: everybody else goes on.
     let r = w.begin();
     assert_eq!(w.rows(&r.take_snapshot())[&1].1, b"v0");
     a.commit(CommitExtras::default()).unwrap();
-    stop::release("heap.wait_for_xid");
+    waiting.release();
     let outcome = other.join().unwrap();
     assert!(matches!(outcome, TupleOutcome::Updated { .. }), "{outcome:?}");
 }
@@ -179,23 +175,24 @@ fn a_key_share_lock_is_not_granted_on_a_row_deleted_meanwhile() {
     let TupleOutcome::Ok(done) = w.heap.update(&a, tid, &row(1, b"a"), nowait).unwrap() else {
         panic!()
     };
-    stop::arm("heap.lock_tuple.granted");
-    let w2 = w.clone();
+    let granted = stop::arm("heap.lock_tuple.granted");
+    let (w2, subject) = (w.clone(), granted.subject());
     let locker = std::thread::spawn(move || {
         let t = w2.begin();
         let snapshot = t.take_snapshot();
         let mode = RowLockMode::KeyShare;
-        let outcome = w2.heap.lock_tuple(&t, tid, mode, Wait::FOREVER, None).unwrap();
+        let lock = || w2.heap.lock_tuple(&t, tid, mode, Wait::FOREVER, None).unwrap();
+        let outcome = subject.run(lock);
         let TupleOutcome::Updated { next, xmax } = outcome else { panic!("{outcome:?}") };
         drop(snapshot);
         let mut slot = TupleSlot::new();
         w2.heap.lock_latest(&t, tid, next, xmax, mode, Wait::FOREVER, &mut slot).unwrap()
     });
-    assert!(stop::wait_reached("heap.lock_tuple.granted", Duration::from_secs(20)));
+    granted.wait_reached();
     a.commit(CommitExtras::default()).unwrap();
     let b = w.begin();
     assert_eq!(w.heap.delete(&b, done.tid, Wait::NoWait).unwrap(), TupleOutcome::Ok(()));
-    stop::release("heap.lock_tuple.granted");
+    granted.release();
     until_waiting(&w);
     b.commit(CommitExtras::default()).unwrap();
     let outcome = locker.join().unwrap();
@@ -345,9 +342,10 @@ fn the_first_in_the_queue_is_not_overtaken_on_the_way_to_the_newer_version() {
     let tid = one_row(&w);
     let a = w.begin();
     update(&w, &a, tid, b"a");
+    let queued = stop::arm("heap.lock_latest.queued");
     let waiter = |value: &'static [u8]| {
-        let w = w.clone();
-        std::thread::spawn(move || {
+        let (w, subject) = (w.clone(), queued.subject());
+        let work = move || {
             let t = w.begin();
             let mut queue = heap::RowQueue::new(&t);
             let outcome = w.heap.update_queued(&mut queue, tid, &row(1, value), FOREVER).unwrap();
@@ -363,18 +361,18 @@ fn the_first_in_the_queue_is_not_overtaken_on_the_way_to_the_newer_version() {
             drop(queue);
             t.commit(CommitExtras::default()).unwrap();
             seen
-        })
+        };
+        std::thread::spawn(move || subject.run(work))
     };
     let first = waiter(b"first");
     until_waiters(&w, 1);
     let second = waiter(b"second");
     until_waiters(&w, 2);
-    stop::arm("heap.lock_latest.queued");
     a.commit(CommitExtras::default()).unwrap();
-    assert!(stop::wait_reached("heap.lock_latest.queued", Duration::from_secs(20)));
+    queued.wait_reached();
     // The first is on its way, and the second behind it.
     let waits = w.ctx.txns.locks().waits();
-    stop::release("heap.lock_latest.queued");
+    queued.release();
     assert_eq!(first.join().unwrap(), b"a");
     assert_eq!(second.join().unwrap(), b"first");
     assert_eq!(waits.len(), 1, "the second is let in before the first has the newer version");

@@ -645,20 +645,21 @@ fn the_views_of_extended_statistics_are_empty() {
 /// Holds the thread that runs `sql` at a stop point, and asks until `question`, of another session, has `answer`.
 fn watch(db: &Database, point: &'static str, sql: &str, question: &str, answer: &str) {
     let mut watcher = db.session();
-    base::stop::arm(point);
     std::thread::scope(|scope| {
+        let armed = base::stop::arm(point);
+        let subject = armed.subject();
         // A session belongs to its thread.
-        let worker = scope.spawn(|| db.session().run(sql));
+        let worker = scope.spawn(move || subject.run(|| db.session().run(sql)));
         let began = std::time::Instant::now();
         let mut said = String::new();
-        while began.elapsed().as_secs() < 30 {
+        while began.elapsed() < base::stop::PATIENCE {
             said = watcher.run(question);
             if said == answer || worker.is_finished() {
                 break;
             }
             std::thread::yield_now();
         }
-        base::stop::release(point);
+        armed.release();
         assert_eq!(said, answer, "{sql}");
         assert_eq!(worker.join().unwrap(), "", "{sql}");
     });
@@ -726,7 +727,7 @@ fn commands_show_their_progress() {
             "CREATE INDEX CONCURRENTLY|waiting for writers before build|1|0|idle in transaction";
         let began = std::time::Instant::now();
         let mut said = String::new();
-        while said != answer && began.elapsed().as_secs() < 30 && !worker.is_finished() {
+        while said != answer && began.elapsed() < base::stop::PATIENCE && !worker.is_finished() {
             said = s.run(question);
             std::thread::yield_now();
         }

@@ -1,7 +1,6 @@
-use crate::support::{STOP_POINTS, backend, manager};
+use crate::support::{backend, manager};
 use base::{Oid, RelationId, Xid, stop};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use txn::{CommitExtras, LockMode, LockTag, Wait, XidStatus};
 
 fn rel(n: u32) -> RelationId {
@@ -37,14 +36,14 @@ fn parents_come_first_and_rollback_takes_only_its_own() {
 
 #[test]
 fn all_children_commit_in_one_step() {
-    let _alone = STOP_POINTS.lock().unwrap_or_else(|e| e.into_inner());
     let m = manager();
     let (a, b) = (backend(&m), backend(&m));
     let mut xids = Vec::new();
     let m2 = m.clone();
     let (tx, rx) = std::sync::mpsc::channel();
-    stop::arm("txn.commit.before_counter");
     std::thread::scope(|scope| {
+        let before_counter = stop::arm("txn.commit.before_counter");
+        let subject = before_counter.subject();
         scope.spawn(move || {
             let t = m2.begin(&a);
             let mut xids = vec![t.xid().unwrap()];
@@ -54,15 +53,15 @@ fn all_children_commit_in_one_step() {
                 t.commit_sub().unwrap();
             }
             tx.send(xids).unwrap();
-            t.commit(CommitExtras::default()).unwrap();
+            subject.run(|| t.commit(CommitExtras::default())).unwrap();
         });
         xids = rx.recv().unwrap();
-        assert!(stop::wait_reached("txn.commit.before_counter", Duration::from_secs(10)));
+        before_counter.wait_reached();
         // All CSNs are written, the counter is not: a snapshot of now sees none of them.
         let t = m.begin(&b);
         let s = t.take_snapshot();
         assert!(xids.iter().all(|x| !s.sees(*x).unwrap()));
-        stop::release("txn.commit.before_counter");
+        before_counter.release();
         for x in &xids {
             m.wait_for_xid(&b, *x, Wait::FOREVER).unwrap();
         }

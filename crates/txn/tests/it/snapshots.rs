@@ -1,6 +1,5 @@
-use crate::support::{STOP_POINTS, backend, manager};
+use crate::support::{backend, manager};
 use base::{CommandId, Csn, stop};
-use std::time::Duration;
 use txn::{CommitExtras, IsolationLevel, XidStatus};
 
 #[test]
@@ -92,24 +91,25 @@ fn horizons() {
 
 #[test]
 fn a_cleaner_cannot_slip_between() {
-    let _alone = STOP_POINTS.lock().unwrap_or_else(|e| e.into_inner());
     let m = manager();
     let (a, b) = (backend(&m), backend(&m));
     let writer = m.begin(&a);
     let x = writer.xid().unwrap();
-    stop::arm("txn.snapshot.bound_published");
     std::thread::scope(|scope| {
-        let taker = scope.spawn(|| {
-            let t = m.begin(&b);
-            let s = t.take_snapshot();
+        let published = stop::arm("txn.snapshot.bound_published");
+        let subject = published.subject();
+        let (m, b) = (&m, &b);
+        let taker = scope.spawn(move || {
+            let t = m.begin(b);
+            let s = subject.run(|| t.take_snapshot());
             let xmin = s.xmin;
             (s.sees(x).unwrap(), xmin)
         });
-        assert!(stop::wait_reached("txn.snapshot.bound_published", Duration::from_secs(10)));
+        published.wait_reached();
         writer.commit(CommitExtras::default()).unwrap();
         // The snapshot is on its way, its bound below x: what x deleted must stay.
         assert!(m.oldest_xmin() <= x);
-        stop::release("txn.snapshot.bound_published");
+        published.release();
         let (seen, xmin) = taker.join().unwrap();
         assert!(seen && xmin > x);
     });
@@ -182,7 +182,6 @@ fn combo_commands() {
 /// cleaner judges neither: what died after its counter it leaves alone.
 #[test]
 fn a_snapshot_taken_while_a_cleaner_asks() {
-    let _one_at_a_time = STOP_POINTS.lock().unwrap_or_else(|e| e.into_inner());
     let m = manager();
     let commit = || {
         let t = m.begin(&backend(&m));
@@ -190,15 +189,15 @@ fn a_snapshot_taken_while_a_cleaner_asks() {
         t.commit(CommitExtras::default()).unwrap().csn.unwrap()
     };
     let born = commit();
-    stop::arm("txn.live_snapshots.counter_read");
     let live = std::thread::scope(|s| {
-        let cleaner = s.spawn(|| m.live_snapshots());
-        let limit = Duration::from_secs(20);
-        assert!(stop::wait_reached("txn.live_snapshots.counter_read", limit));
-        let reader = m.begin(&backend(&m));
+        let counter_read = stop::arm("txn.live_snapshots.counter_read");
+        let (subject, m) = (counter_read.subject(), &m);
+        let cleaner = s.spawn(move || subject.run(|| m.live_snapshots()));
+        counter_read.wait_reached();
+        let reader = m.begin(&backend(m));
         let snapshot = reader.take_snapshot();
         let died = commit();
-        stop::release("txn.live_snapshots.counter_read");
+        counter_read.release();
         let live = cleaner.join().unwrap();
         assert!(snapshot.csn >= born && snapshot.csn < died);
         assert!(live.any_between(born, died));

@@ -42,14 +42,9 @@ pub fn backend(m: &Arc<TransactionManager>) -> Arc<Backend> {
 
 /// Waits until the backend waits for something.
 pub fn until_waiting(m: &TransactionManager, b: &Backend) {
-    for _ in 0..100_000 {
-        if m.locks().waits().iter().any(|w| w.pid == b.pid) {
-            return;
-        }
+    let begun = std::time::Instant::now();
+    while !m.locks().waits().iter().any(|w| w.pid == b.pid) {
+        assert!(begun.elapsed() < base::stop::PATIENCE, "it does not wait");
         std::thread::yield_now();
     }
-    panic!("it does not wait");
 }
-
-/// Held by a test that arms stop points: they are the process's, and two such tests could hold each other up.
-pub static STOP_POINTS: std::sync::Mutex<()> = std::sync::Mutex::new(());

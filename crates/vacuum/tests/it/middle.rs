@@ -7,7 +7,6 @@ use base::{BlockNumber, Fork, Tid};
 use disk::Disk;
 use disk::sim::SimDisk;
 use heap::{RowLockMode, TupleOutcome, TupleSlot, UpdateOptions};
-use std::time::Duration;
 use txn::{CommitExtras, IsolationLevel, Snapshot, Transaction, Wait};
 use vacuum::{IndexCleanup, VacuumOptions};
 
@@ -158,17 +157,17 @@ fn a_walk_goes_on_over_a_shortened_hop() {
     // Not HOT: one version behind the other, each with its entry.
     update_each(&w, 0..1, b"1", false);
     update_each(&w, 0..1, b"2", false);
-    stop::arm("heap.lock_latest.hop");
     std::thread::scope(|s| {
-        let walker = s.spawn(|| newest(&w, origin));
-        assert!(stop::wait_reached("heap.lock_latest.hop", Duration::from_secs(20)));
+        let hop = stop::arm("heap.lock_latest.hop");
+        let (subject, w) = (hop.subject(), &w);
+        let walker = s.spawn(move || subject.run(|| newest(w, origin)));
+        hop.wait_reached();
         // It knows where the first hop leads, and has not gone there.
-        let w = &w;
         let r = w.vacuum_unchecked(&ON).unwrap();
         assert_eq!(r.counts.removed_tuples, 1);
         // Another row takes the line pointer.
         w.load_more(5..6, b"another row");
-        stop::release("heap.lock_latest.hop");
+        hop.release();
         assert_eq!(walker.join().unwrap().unwrap(), b"2");
     });
     w.check();
@@ -186,14 +185,15 @@ fn a_crash_between_aiming_and_removing() {
         w.change(|_| true, Some(format!("{n:090}").as_bytes()));
     }
     disk.sync_dir("base/5").unwrap();
-    stop::arm("vacuum.middle.aimed");
     let after = std::thread::scope(|s| {
-        let vacuum = s.spawn(|| w.vacuum_unchecked(&ON).unwrap());
-        assert!(stop::wait_reached("vacuum.middle.aimed", Duration::from_secs(20)));
+        let aimed = stop::arm("vacuum.middle.aimed");
+        let (subject, w) = (aimed.subject(), &w);
+        let vacuum = s.spawn(move || subject.run(|| w.vacuum_unchecked(&ON).unwrap()));
+        aimed.wait_reached();
         let wal = &w.ctx.wal;
         wal.flush(wal.insert_lsn()).unwrap();
         let after = disk.snapshot(5);
-        stop::release("vacuum.middle.aimed");
+        aimed.release();
         assert_eq!(vacuum.join().unwrap().counts.removed_tuples, 600);
         after
     });
