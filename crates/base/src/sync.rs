@@ -202,7 +202,7 @@ pub fn now() -> Instant {
 #[derive(Default, Debug)]
 pub struct CancelFlag(std::sync::atomic::AtomicU8);
 
-/// Why work should stop.
+/// Why work should stop: the work alone, or, from `Shutdown` on, its thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum CancelReason {
@@ -210,30 +210,33 @@ pub enum CancelReason {
     UserRequest = 1,
     /// `statement_timeout` ran out.
     StatementTimeout = 2,
-    /// The server is stopping (57P01).
-    Shutdown = 3,
     /// A conflicting lock request cancels an autovacuum.
-    AutovacuumYield = 4,
+    AutovacuumYield = 3,
+    /// The server is stopping (57P01).
+    Shutdown = 4,
     /// `pg_terminate_backend` (57P01).
     Terminate = 5,
 }
 
 impl CancelFlag {
-    /// Raises the flag.
+    /// Raises the flag; of two reasons the graver stays.
     pub fn raise(&self, reason: CancelReason) {
-        self.0.store(reason as u8, std::sync::atomic::Ordering::SeqCst);
+        self.0.fetch_max(reason as u8, std::sync::atomic::Ordering::SeqCst);
     }
-    /// Lowers the flag.
+    /// Lowers the flag after the work that was to stop; not if its thread is to end, however late that is asked.
     pub fn clear(&self) {
-        self.0.store(0, std::sync::atomic::Ordering::SeqCst);
+        use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+        let stopped = |reason| (1..CancelReason::Shutdown as u8).contains(&reason).then_some(0);
+        // None: it is not raised, or stays so.
+        let _ = self.0.fetch_update(SeqCst, Relaxed, stopped);
     }
     /// The reason, if raised.
     pub fn reason(&self) -> Option<CancelReason> {
         Some(match self.0.load(std::sync::atomic::Ordering::Relaxed) {
             1 => CancelReason::UserRequest,
             2 => CancelReason::StatementTimeout,
-            3 => CancelReason::Shutdown,
-            4 => CancelReason::AutovacuumYield,
+            3 => CancelReason::AutovacuumYield,
+            4 => CancelReason::Shutdown,
             5 => CancelReason::Terminate,
             _ => return None,
         })
@@ -266,6 +269,33 @@ impl CancelReason {
             }
             CancelReason::Shutdown | CancelReason::Terminate => {
                 crate::err!(ADMIN_SHUTDOWN, "terminating connection due to administrator command")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CancelFlag, CancelReason};
+
+    /// Who is to end is not made to go on by a lesser request that comes later, nor by the end of the statement.
+    #[test]
+    fn a_graver_reason_stays() {
+        use CancelReason::{AutovacuumYield, Shutdown, StatementTimeout, Terminate, UserRequest};
+        for lesser in [UserRequest, StatementTimeout, AutovacuumYield] {
+            let flag = CancelFlag::default();
+            flag.raise(lesser);
+            assert_eq!(flag.reason(), Some(lesser));
+            flag.clear();
+            assert_eq!(flag.reason(), None);
+            for grave in [Shutdown, Terminate] {
+                let flag = CancelFlag::default();
+                flag.raise(lesser);
+                flag.raise(grave);
+                flag.raise(lesser);
+                assert_eq!(flag.reason(), Some(grave), "{lesser:?}");
+                flag.clear();
+                assert_eq!(flag.reason(), Some(grave), "{lesser:?}");
             }
         }
     }

@@ -276,13 +276,7 @@ impl Session {
             times.was_idle_in_transaction(now - idle_since);
         }
         // A request to cancel the statement before is not meant for this one.
-        let cancel = &self.state.backend.cancel;
-        if matches!(
-            cancel.reason(),
-            Some(CancelReason::UserRequest | CancelReason::StatementTimeout)
-        ) {
-            cancel.clear();
-        }
+        self.state.backend.cancel.clear();
         let mut activity = self.state.backend.activity.lock();
         // Statements of the extended protocol follow one another without a pause.
         if activity.state != BackendState::Active {
