@@ -28,7 +28,7 @@ impl Host {
     fn wait(&self, what: impl Fn(&Log) -> bool) {
         let log = self.log.lock().unwrap();
         let (log, timeout) =
-            self.changed.wait_timeout_while(log, Duration::from_secs(20), |l| !what(l)).unwrap();
+            self.changed.wait_timeout_while(log, base::stop::PATIENCE, |l| !what(l)).unwrap();
         assert!(!timeout.timed_out(), "{:?} {:?}", log.done, log.errors);
     }
 }

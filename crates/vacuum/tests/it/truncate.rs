@@ -48,6 +48,7 @@ fn not_while_somebody_writes() {
             if let Some(b) = found {
                 break b;
             }
+            assert!(!run.is_finished(), "it has ended without a lock");
             std::thread::yield_now();
         };
         other.interrupt(base::sync::CancelReason::UserRequest);

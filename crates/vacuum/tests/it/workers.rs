@@ -236,6 +236,9 @@ fn their_rings_together_are_the_ring() {
 /// Ages the table by many transactions at the n-th page, whichever thread reads it; counts how often the delay was asked for after that.
 struct AgeAt(Arc<World>, AtomicU64, AtomicU64);
 
+/// The page at which it does.
+const AGED_AT: u64 = 64;
+
 impl CostSource for AgeAt {
     fn generation(&self) -> u64 {
         match self.1.fetch_sub(1, Ordering::SeqCst) {
@@ -281,7 +284,7 @@ fn the_failsafe_strikes_in_mid_scan() {
         for n in buffers() {
             pool.evict(n).unwrap();
         }
-        let source = Arc::new(AgeAt(w.clone(), AtomicU64::new(64), AtomicU64::new(0)));
+        let source = Arc::new(AgeAt(w.clone(), AtomicU64::new(AGED_AT), AtomicU64::new(0)));
         let throttle = Arc::new(ThrottleSettings::from_source(source.clone()));
         let on = VacuumOptions { index_cleanup: IndexCleanup::On, ..ring(256) };
         let r = w.run_with(&on, throttle).unwrap();
@@ -308,9 +311,12 @@ fn the_failsafe_strikes_in_mid_scan() {
         // The delay: nobody asks for its costs any more, but on the few pages until all had come back.
         let asked = source.2.load(Ordering::SeqCst);
         assert!(asked < 120, "{asked} of {} pages: {case}", r.pages_before);
-        // The ring: what was read since stays in the pool.
+        // The ring: what was read since stays in the pool. Of what was read before, a ring keeps little or nothing: it may all have been
+        // one thread's, in its part of the ring.
         let held = buffers().len();
-        assert!(held > 150, "{held} of {} pages: {case}", r.pages_before);
+        let before = AGED_AT + asked;
+        let pages = u64::from(r.pages_before);
+        assert!(held as u64 + before >= pages, "{held} of {pages} pages, {asked} asked: {case}");
         drop(source);
         w.check();
         // Its cut-offs are from before: the next one is in a hurry from the start, and brings relfrozenxid up to date.
