@@ -1,8 +1,8 @@
 //! Statement timeouts: one thread that raises cancel flags when their time has come.
 //!
 //! # Invariants
-//! A timeout that was disarmed before it fired never raises: each has a number, and only the number that
-//! is still armed counts.
+//! A timeout that is disarmed has raised its flag before that, or never will, so that it does not cancel the next statement: each
+//! has a number, only the number that is still armed counts, and it raises while it is looked for.
 
 use base::sync::{self, CancelReason, Condvar, Rank};
 use base::{Error, Result};
@@ -94,11 +94,60 @@ fn run(shared: &Shared) {
             }
             Some(key) => {
                 if let Some((backend, reason)) = state.armed.remove(&key) {
+                    // Raised under the lock: who disarms finds it raised already, or never will.
+                    backend.cancel.raise(reason);
                     drop(state);
-                    backend.interrupt(reason);
+                    backend.look_up();
                     state = shared.state.lock();
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Timer;
+    use base::sync::CancelReason;
+    use base::{Lsn, Result, Xid};
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+    use txn::{BackendKind, LogWriter, TransactionManager, TxnConfig};
+
+    struct NoLog;
+
+    impl LogWriter for NoLog {
+        fn insert(&self, _: u8, _: Xid, _: &[u8]) -> Lsn {
+            Lsn(1)
+        }
+        fn flush(&self, _: Lsn) -> Result<()> {
+            Ok(())
+        }
+        fn flushed_lsn(&self) -> Lsn {
+            Lsn(1)
+        }
+    }
+
+    /// The statement ends at about the moment when its time is up: the next one has nothing of it.
+    #[test]
+    fn a_timeout_disarmed_is_never_raised_later() {
+        let disk = disk::sim::SimDisk::new(1);
+        let txns = TransactionManager::open(disk, Arc::new(NoLog), TxnConfig::default()).unwrap();
+        let backend = txns.register_backend(BackendKind::Client);
+        let timer = Timer::start().unwrap();
+        let mut raised = 0;
+        for round in 0..5000 {
+            let armed =
+                timer.arm(Duration::from_micros(20), &backend, CancelReason::StatementTimeout);
+            let end = Instant::now() + Duration::from_micros(round % 100);
+            while Instant::now() < end {
+                std::hint::spin_loop();
+            }
+            drop(armed);
+            raised += usize::from(backend.cancel.reason().is_some());
+            backend.cancel.clear();
+            std::thread::yield_now();
+            assert_eq!(backend.cancel.reason(), None, "round {round}, {raised} in time");
         }
     }
 }

@@ -403,6 +403,11 @@ impl Backend {
     /// Raises the cancel flag and wakes the backend if it waits for a lock.
     pub fn interrupt(&self, reason: CancelReason) {
         self.cancel.raise(reason);
+        self.look_up();
+    }
+
+    /// If the backend waits for a lock it looks at its cancel flag.
+    pub fn look_up(&self) {
         self.wait.notify();
     }
 
