@@ -7,11 +7,13 @@
 use crate::client::{Client, Target};
 use crate::tls::Tls;
 use crate::{Result, cleanup, files};
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Whose server.
@@ -54,7 +56,14 @@ pub struct Server {
 
 /// A port that nobody listens on now.
 pub fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+    // A server binds its port only when it starts, and gives it up when it is killed to be started again: nobody else gets it meanwhile.
+    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    loop {
+        let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
+        if GIVEN.lock().unwrap_or_else(PoisonError::into_inner).insert(port) {
+            return Ok(port);
+        }
+    }
 }
 
 fn postgres_user() -> Result<Option<(u32, u32)>> {
