@@ -8,11 +8,12 @@
 //! teardown   SQL to run after it
 //! session s1
 //! step a     SQL of step `a` of that session
-//! permutation a b c
+//! permutation a b c!
 //! ```
 //!
 //! SQL may go on in indented lines. A step that blocks prints `<waiting>`, and its answer when it
-//! comes. Whether a session blocks is asked of the server (`pg_blocking_pids`), not guessed from
+//! comes; not one with a `!`, which ends by itself (a deadlock, a timeout) and is waited for,
+//! however long it blocks before. Whether a session blocks is asked of the server (`pg_blocking_pids`), not guessed from
 //! the time it takes. Expected output is what PostgreSQL printed.
 
 use crate::client::{Client, Event, Outcome, Target};
@@ -20,6 +21,9 @@ use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
+
+/// How long an answer may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A script.
 #[derive(Clone, Debug, Default)]
@@ -74,7 +78,7 @@ impl Spec {
         let mut control = Client::connect(target)?;
         let mut text = String::new();
         for permutation in &self.permutations {
-            let _ = writeln!(text, "== {}", permutation.join(" "));
+            let _ = writeln!(text, "== {}", permutation.join(" ").replace('!', ""));
             for sql in &self.setup {
                 control.run(sql)?;
             }
@@ -97,19 +101,28 @@ impl Spec {
         let mut clients: Vec<Client> = self.sessions.iter().map(connect).collect::<Result<_>>()?;
         let mut waiting: Vec<Option<&str>> = vec![None; clients.len()];
         for name in names {
+            let (name, ends) = name.strip_suffix('!').map_or((name.as_str(), false), |n| (n, true));
             let (session, sql) =
                 self.steps.get(name).ok_or_else(|| Error::from(format!("no step {name}")))?;
             if let Some(step) = waiting[*session].take() {
-                // A deadlock is found only after its timeout.
-                let patience = Duration::from_secs(5);
-                let Some(outcome) = clients[*session].finish_within(patience)? else {
+                let Some(outcome) = clients[*session].finish_within(PATIENCE)? else {
                     let _ = writeln!(text, "{name} comes while {step} still waits");
                     return Ok(());
                 };
                 let _ = write!(text, "{step}: <done>\n{}", print(&outcome));
             }
             clients[*session].send_simple(sql)?;
-            match await_or_block(&mut clients[*session], control)? {
+            let client = &mut clients[*session];
+            let outcome = if ends {
+                Some(
+                    client
+                        .finish_within(PATIENCE)?
+                        .ok_or_else(|| format!("{name} does not end"))?,
+                )
+            } else {
+                await_or_block(client, control)?
+            };
+            match outcome {
                 Some(outcome) => {
                     let _ = write!(text, "{name}: {sql}\n{}", print(&outcome));
                 }
@@ -142,7 +155,7 @@ impl Spec {
 /// The answer, or None once the server says that the session is blocked.
 fn await_or_block(client: &mut Client, control: &mut Client) -> Result<Option<Outcome>> {
     let sql = format!("SELECT cardinality(pg_blocking_pids({}))", client.pid);
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + PATIENCE;
     let mut seen = 0;
     while Instant::now() < end {
         if let Some(outcome) = client.finish_within(Duration::from_millis(10))? {
