@@ -69,7 +69,7 @@ fn ten_kills_lose_no_logged_transaction() {
     for round in 0..10 {
         let mut child = Command::new("pgbench")
             .args(["-h", "127.0.0.1", "-U", "postgres", "-p", &server.port().to_string()])
-            .args(["-n", "-l", "-c", "4", "-j", "2", "-T", "60", "-M", "prepared", "-f"])
+            .args(["-n", "-l", "-c", "4", "-j", "2", "-T", "600", "-M", "prepared", "-f"])
             .arg(&script)
             .args([
                 "--log-prefix",

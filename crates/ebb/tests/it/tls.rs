@@ -300,8 +300,11 @@ fn the_laboratory_speaks_tls() {
     let long = ask(&full, &format!("SELECT '{}'", "y".repeat(500_000))).unwrap();
     assert_eq!(long.len(), 500_000);
     let mut client = Client::connect(&Target::parse(&url(&full)).unwrap()).unwrap();
-    client.send_simple("SELECT pg_sleep(0.3)").unwrap();
+    let mut holder = Client::connect(&Target::parse(&url(&full)).unwrap()).unwrap();
+    holder.run("SELECT pg_advisory_lock(1)").unwrap();
+    client.send_simple("SELECT pg_advisory_lock(1)").unwrap();
     assert!(client.finish_within(Duration::from_millis(20)).unwrap().is_none());
+    holder.close();
     assert!(client.finish().unwrap().error().is_none());
 
     // pgbench, whose transaction fails where it is not encrypted.

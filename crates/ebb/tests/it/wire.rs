@@ -189,17 +189,25 @@ fn cancel_and_timeouts() {
     let server = server(&[]);
     let mut client = server.connect().unwrap();
     table(&mut client, 10);
+    // What comes before a statement begins is not meant for it.
+    let mut watcher = server.connect().unwrap();
+    let pid = client.pid;
+    let mut until = |what: &str| {
+        let sql = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND {what}");
+        while watcher.value(&sql).unwrap() == "0" {}
+    };
     client.send_simple("SELECT count(*) FROM generate_series(1, 1000000000000)").unwrap();
-    assert!(client.finish_within(Duration::from_millis(50)).unwrap().is_none());
-    let begun = Instant::now();
+    until("state = 'active'");
     client.cancel().unwrap();
     assert_eq!(client.finish().unwrap().sqlstate(), "57014");
-    assert!(begun.elapsed() < Duration::from_secs(20));
-    client.run("SET statement_timeout TO 50").unwrap();
-    assert_eq!(client.simple("SELECT pg_sleep(600)").unwrap().sqlstate(), "57014");
+    // Of a session that ends with it: on a busy machine even what turns it off takes too long.
+    let mut timed = server.connect().unwrap();
+    timed.run("SET statement_timeout TO 50").unwrap();
+    assert_eq!(timed.simple("SELECT pg_sleep(600)").unwrap().sqlstate(), "57014");
     let joins = "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b";
-    assert_eq!(client.simple(joins).unwrap().sqlstate(), "57014");
-    client.run("SET statement_timeout TO 0; SET lock_timeout TO 50").unwrap();
+    assert_eq!(timed.simple(joins).unwrap().sqlstate(), "57014");
+    timed.close();
+    client.run("SET lock_timeout TO 50").unwrap();
     let mut holder = server.connect().unwrap();
     holder.run("BEGIN; UPDATE t SET v = 'held' WHERE id = 1").unwrap();
     assert_eq!(client.simple("DELETE FROM t WHERE id = 1").unwrap().sqlstate(), "55P03");
@@ -209,7 +217,7 @@ fn cancel_and_timeouts() {
     client.run("SET lock_timeout TO 0").unwrap();
     holder.run("BEGIN; LOCK TABLE t").unwrap();
     client.send_simple("SELECT * FROM t").unwrap();
-    assert!(client.finish_within(Duration::from_millis(50)).unwrap().is_none());
+    until("wait_event_type = 'Lock'");
     client.cancel().unwrap();
     assert_eq!(client.finish().unwrap().sqlstate(), "57014");
     holder.run("COMMIT").unwrap();
@@ -283,7 +291,7 @@ fn sessions_are_counted_by_their_ends() {
     let mut until = |wanted: &str| {
         let counts = "SELECT sessions_abandoned || ' ' || sessions_fatal || ' ' || sessions_killed FROM pg_stat_database \
                       WHERE datname = current_database()";
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(120);
         loop {
             let said = watcher.value(counts).unwrap();
             if said == wanted {

@@ -153,6 +153,7 @@ fn an_open_transaction_with_ddl_is_waited_for() {
             "VACUUM (FULL, SKIP_LOCKED) pg_class",
             "WARNING 55P03 skipping vacuum of \"pg_class\" --- lock not available",
         ),
+        ("RESET lock_timeout", ""),
     ]);
     other.check(&[("ALTER TABLE mine ADD b int", ""), ("COMMIT", "")]);
     s.check(&[("VACUUM FULL pg_class", "")]);
