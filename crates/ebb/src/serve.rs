@@ -180,8 +180,11 @@ pub fn serve(
     base::log!("received fast shutdown request");
     autovacuum.stop();
     server.stop();
-    drop(cluster);
     base::log!("shutting down");
+    if let Err(e) = cluster.keep_counts(true) {
+        base::log!("the counts of tables were not written down: {e}");
+    }
+    drop(cluster);
     engine.shutdown()?;
     base::log!("database system is shut down");
     Ok(ExitCode::SUCCESS)

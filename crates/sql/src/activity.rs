@@ -2,11 +2,11 @@
 //! `pg_stat_all_tables`, `pg_stat_all_indexes` and autovacuum's decisions.
 //!
 //! # Differs from PostgreSQL
-//! Counts are kept in memory, reported at the end of each transaction, and begin anew at a restart.
+//! Counts are kept in memory and reported at the end of each transaction; over a restart, a crash too, by [`crate::kept_counts`].
 
 use base::Oid;
 use base::sync::{Mutex, Rank, RwLock};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -28,6 +28,38 @@ macro_rules! counters {
             pub analyze_time_us: AtomicU64,
             /// Total time of autovacuum's analyzes, microseconds.
             pub autoanalyze_time_us: AtomicU64,
+        }
+
+        impl TableCounts {
+            /// Those that are not 0, by name.
+            pub fn named(&self) -> BTreeMap<String, i64> {
+                let time = |us: &AtomicU64| i64::try_from(us.load(Ordering::Relaxed)).unwrap_or(i64::MAX);
+                let all = [
+                    $((stringify!($name), self.$name.load(Ordering::Relaxed)),)*
+                    ("live", self.live.load(Ordering::Relaxed)),
+                    ("vacuum_time_us", time(&self.vacuum_time_us)),
+                    ("autovacuum_time_us", time(&self.autovacuum_time_us)),
+                    ("analyze_time_us", time(&self.analyze_time_us)),
+                    ("autoanalyze_time_us", time(&self.autoanalyze_time_us)),
+                ];
+                let some = all.into_iter().filter(|(_, n)| *n != 0);
+                some.map(|(name, n)| (name.to_owned(), n)).collect()
+            }
+
+            /// The counts of [`TableCounts::named`].
+            pub fn of_named(named: &BTreeMap<String, i64>) -> TableCounts {
+                let get = |name: &str| named.get(name).copied().unwrap_or(0);
+                let count = |name: &str| AtomicI64::new(get(name));
+                let time = |name: &str| AtomicU64::new(u64::try_from(get(name)).unwrap_or(0));
+                TableCounts {
+                    $($name: count(stringify!($name)),)*
+                    live: count("live"),
+                    vacuum_time_us: time("vacuum_time_us"),
+                    autovacuum_time_us: time("autovacuum_time_us"),
+                    analyze_time_us: time("analyze_time_us"),
+                    autoanalyze_time_us: time("autoanalyze_time_us"),
+                }
+            }
         }
     };
 }
@@ -94,6 +126,12 @@ impl Default for TableActivity {
 }
 
 impl TableActivity {
+    /// With the counts of these tables.
+    pub fn with(tables: impl Iterator<Item = (Oid, TableCounts)>) -> TableActivity {
+        let tables = tables.map(|(oid, counts)| (oid, Arc::new(counts))).collect();
+        TableActivity { tables: RwLock::new(TABLES_RANK, tables), gone: TableCounts::default() }
+    }
+
     /// The counts of `table`, made if there are none.
     pub fn of(&self, table: Oid) -> Arc<TableCounts> {
         if let Some(counts) = self.tables.read().get(&table) {

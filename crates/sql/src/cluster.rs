@@ -1,5 +1,6 @@
 //! The server as all sessions share it: the engine, its databases, settings and timers.
 
+use crate::kept_counts::{KeptCounts, Since};
 use crate::timer::Timer;
 use base::settings::ServerSettings;
 use base::sync::{Rank, RwLock};
@@ -85,8 +86,8 @@ pub struct Cluster {
     pub baselines: crate::system::reset::Baselines,
     /// When the server came up.
     pub started_us: i64,
-    /// The next XID then.
-    pub started_xid: base::Xid,
+    /// The tables' counts of before.
+    kept: KeptCounts,
 }
 
 impl Cluster {
@@ -100,7 +101,10 @@ impl Cluster {
         Ok(Arc::new(Cluster {
             storage: Storage::of(&engine),
             maintenance: crate::maintenance::progress::Registry::new(Arc::clone(&engine.disk)),
-            started_xid: engine.txns.next_xid(),
+            kept: KeptCounts::read(
+                Arc::clone(&engine.disk),
+                Since { us: started_us, xid: engine.txns.next_xid() },
+            ),
             engine,
             settings,
             databases: RwLock::new(DATABASES_RANK, HashMap::new()),
@@ -127,6 +131,27 @@ impl Cluster {
     /// The server's settings.
     pub fn settings(&self) -> &Arc<ServerSettings> {
         &self.settings
+    }
+
+    /// Since when the tables' changes are counted.
+    pub fn counted_since(&self) -> Since {
+        self.kept.since()
+    }
+
+    /// Writes the tables' counts down for the next server, if they have changed: for good when this one stops, otherwise once a minute.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn keep_counts(&self, for_good: bool) -> Result<()> {
+        if !for_good && !self.kept.are_due() {
+            return Ok(());
+        }
+        let kept = {
+            // A database that is used for the first time meanwhile would be missed.
+            let databases = self.databases.read();
+            self.kept.gather(databases.values().map(|d| (d.oid, &d.activity)))
+        };
+        self.kept.write(&kept, for_good)
     }
 
     /// All sessions and workers.
@@ -276,7 +301,7 @@ impl Cluster {
                 name: name.to_owned(),
                 store,
                 cache: Arc::new(SharedCache::default()),
-                activity: crate::activity::TableActivity::default(),
+                activity: self.kept.take(oid),
                 sessions: crate::activity::Sessions::default(),
                 work: crate::activity::DatabaseWork::default(),
                 reset: crate::system::reset::never(),
@@ -311,5 +336,6 @@ impl Cluster {
     /// Forgets a dropped (or renamed) database.
     pub fn forget_database(&self, oid: Oid) {
         self.databases.write().remove(&oid);
+        self.kept.forget(oid);
     }
 }

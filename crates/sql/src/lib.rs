@@ -14,6 +14,7 @@ pub mod ddl;
 pub mod deparse;
 pub mod exec;
 pub mod init;
+mod kept_counts;
 pub mod maintenance;
 pub mod names;
 pub mod parse;

@@ -215,6 +215,23 @@ pub struct Gen<'a> {
     pub depth: usize,
 }
 
+impl<'a> Gen<'a> {
+    /// Of statements over `tables`, or over none.
+    pub fn new(c: Choices, catalog: &'a Catalog, tables: &'a [super::schema::Table]) -> Gen<'a> {
+        Gen {
+            c,
+            catalog,
+            tables,
+            literals: Vec::new(),
+            scopes: Vec::new(),
+            ctes: Vec::new(),
+            names: 0,
+            wild: false,
+            depth: 0,
+        }
+    }
+}
+
 /// Expressions that raise no error on the tables' values, by result.
 const TAME: &[(&str, &str)] = &[
     ("int4", "({int4} + {int4})"),

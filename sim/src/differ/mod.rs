@@ -196,17 +196,7 @@ impl Differ {
     }
 
     fn generator(&self, c: Choices, tables: bool) -> Gen<'_> {
-        Gen {
-            c,
-            catalog: &self.catalog,
-            tables: if tables { &self.tables } else { &[] },
-            literals: Vec::new(),
-            scopes: Vec::new(),
-            ctes: Vec::new(),
-            names: 0,
-            wild: false,
-            depth: 0,
-        }
+        Gen::new(c, &self.catalog, if tables { &self.tables } else { &[] })
     }
 
     /// Ebb's answer against those of the peers: the difference to the first, if it is no peer's.
@@ -507,16 +497,8 @@ mod tests {
         for sql in &schema.statements {
             sql::parse::parse(sql).unwrap_or_else(|e| panic!("{e:?}: {sql}"));
         }
-        let make = |c: Choices, tables: bool| Gen {
-            c,
-            catalog: &catalog,
-            tables: if tables { &schema.tables } else { &[] },
-            literals: Vec::new(),
-            scopes: Vec::new(),
-            ctes: Vec::new(),
-            names: 0,
-            wild: false,
-            depth: 0,
+        let make = |c: Choices, tables: bool| {
+            Gen::new(c, &catalog, if tables { &schema.tables } else { &[] })
         };
         for seed in 0..300 {
             let (query, taken) = make(Choices::new(seed), true).whole();

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod compare;
+mod counts;
 mod durability;
 mod experiments;
 mod fuzz;

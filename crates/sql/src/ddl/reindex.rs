@@ -13,6 +13,7 @@ use base::{Error, Oid, Result, SqlState, bail};
 use engine::catalog::model::{CatalogView, RelationKind, Table};
 use std::sync::Arc;
 use txn::LockMode;
+use vacuum::UsageMeter;
 
 impl Ddl<'_> {
     /// REINDEX
@@ -92,11 +93,14 @@ impl Ddl<'_> {
             shown.progress.set(create_index::COMMAND, 3);
         }
         for index in table.indexes.iter().filter(|i| only.is_none_or(|o| o == i.oid)) {
+            let usage = UsageMeter::start();
             crate::relations::lock(self.state(), index.oid, LockMode::AccessExclusive)?;
             rewrite::rebuild_index(self.session, table, index)?;
             if verbose {
                 let text = format!("index \"{}\" was reindexed", index.name);
-                self.client.notice(&Notice::new(Severity::Info, text))?;
+                let mut notice = Notice::new(Severity::Info, text);
+                notice.body.detail = Some(usage.used().cpu_text());
+                self.client.notice(&notice)?;
             }
         }
         Ok(())

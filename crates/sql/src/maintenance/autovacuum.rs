@@ -150,6 +150,13 @@ impl AutovacuumHost for Host {
         Duration::from_secs(u64::try_from(seconds).unwrap_or(60).max(1))
     }
 
+    fn keep_counts(&self) {
+        let Some(cluster) = self.cluster.upgrade() else { return };
+        if let Err(e) = cluster.keep_counts(false) {
+            base::log!("the counts of tables were not written down: {e}");
+        }
+    }
+
     fn max_workers(&self) -> usize {
         let workers = self.cluster.upgrade().map_or(3, |c| {
             let s = c.settings();

@@ -53,8 +53,8 @@ pub(super) fn freeze_settings(
     if automatic && let Some(counts) = state.database.activity.get(table.oid) {
         let pages = u64::from(state.relation_pages(table)?).max(1);
         let next = state.cluster.engine().txns.next_xid();
-        // The counts began with the server, the table perhaps later.
-        let since = table.relfrozenxid.max(state.cluster.started_xid);
+        // The counts began some time ago, the table perhaps later.
+        let since = table.relfrozenxid.max(state.cluster.counted_since().xid);
         settings.quiet_age = quiet_age(&counts, pages, since, next, settings.table_age);
         postpone(&mut settings);
     }

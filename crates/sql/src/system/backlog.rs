@@ -92,10 +92,10 @@ fn backlog(state: &SessionState) -> Result<Vec<Vec<Datum>>> {
     let cluster = &state.cluster;
     let next_xid = cluster.engine().txns.next_xid();
     let now = base::sync::now_timestamp_us();
-    let up_us = (now - cluster.started_us).max(1);
+    let since = cluster.counted_since();
+    let counted_us = (now - since.us).max(1);
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
-    let xids_per_second =
-        next_xid.0.saturating_sub(cluster.started_xid.0) as f64 * 1e6 / up_us as f64;
+    let xids_per_second = next_xid.0.saturating_sub(since.xid.0) as f64 * 1e6 / counted_us as f64;
     let holder = Holder::find(state, next_xid);
     let txn = state.txn()?;
     let classes = state.catalog.rows(&txn).scan("pg_class")?;
@@ -128,7 +128,7 @@ fn table_row(
     let last = counts.as_deref().map_or(0, |c| {
         c.last_vacuum.load(Ordering::Relaxed).max(c.last_autovacuum.load(Ordering::Relaxed))
     });
-    let since = last.max(state.cluster.started_us);
+    let since = last.max(state.cluster.counted_since().us);
     let pace = Pace { counted_us: now - since, xids_per_second };
     let freeze_table_age = state.settings.borrow().int("vacuum_freeze_table_age");
     let f = forecast(&table, &pace, next_xid, u64::try_from(freeze_table_age).unwrap_or(0));

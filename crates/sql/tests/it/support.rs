@@ -44,6 +44,11 @@ impl Database {
         sql::check::check(self.cluster.engine()).unwrap().faults
     }
 
+    /// Writes down what a stopping server does.
+    pub fn keep_counts(&self) {
+        self.cluster.keep_counts(true).unwrap();
+    }
+
     /// What `then` finds after a crash.
     pub fn crash_and_reopen(self, then: impl FnOnce(&Database)) {
         let Database { cluster, _folder } = self;

@@ -36,6 +36,8 @@ pub trait AutovacuumHost: Send + Sync + 'static {
     fn max_workers(&self) -> usize;
     /// `autovacuum_freeze_max_age`.
     fn freeze_max_age(&self) -> u64;
+    /// Once a round: what the next server is to know is written down.
+    fn keep_counts(&self);
     /// The databases that accept connections.
     ///
     /// # Errors
@@ -162,6 +164,7 @@ impl Launcher {
     /// Starts a worker if one is due; how long to sleep before the next look.
     fn round(self: &Arc<Self>) -> Duration {
         let naptime = self.host.naptime();
+        self.host.keep_counts();
         let databases = match self.host.databases() {
             Ok(databases) => databases,
             Err(e) => {

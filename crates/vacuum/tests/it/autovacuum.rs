@@ -46,6 +46,7 @@ impl AutovacuumHost for Host {
     fn freeze_max_age(&self) -> u64 {
         1000
     }
+    fn keep_counts(&self) {}
     fn databases(&self) -> Result<Vec<DatabaseInfo>> {
         Ok((1..=2).map(|n| DatabaseInfo { oid: Oid(n), frozen_xid: self.frozen }).collect())
     }

@@ -1,0 +1,40 @@
+//! What autovacuum goes by outlives the server.
+
+use crate::support::server;
+use lab::servers::Stop;
+use std::time::{Duration, Instant};
+
+const COUNTS: &str = "SELECT n_live_tup || ' ' || n_dead_tup || ' ' || n_tup_ins || ' ' || n_tup_del || ' ' || \
+     n_mod_since_analyze || ' ' || vacuum_count || ' ' || (last_vacuum IS NOT NULL)::text \
+     FROM pg_stat_user_tables WHERE relname = 't'";
+
+#[test]
+fn a_restarted_server_knows_what_is_dead() {
+    let mut server = server(&[("autovacuum_naptime", "1s")]);
+    let mut client = server.connect().unwrap();
+    client.run("CREATE TABLE t AS SELECT g FROM generate_series(1, 1000) g").unwrap();
+    client.run("ALTER TABLE t SET (autovacuum_enabled = off)").unwrap();
+    client.run("CREATE TABLE other AS SELECT g FROM generate_series(1, 10) g").unwrap();
+    client.run("VACUUM ANALYZE t").unwrap();
+    client.run("DELETE FROM t WHERE g <= 900").unwrap();
+    client.close();
+    // A session's changes are told when it has ended.
+    let before = "100 900 1000 900 900 1 true";
+    let mut client = server.connect().unwrap();
+    assert_eq!(client.value(COUNTS).unwrap(), before);
+    client.close();
+    server.restart(Stop::Fast).unwrap();
+    // Fewer than the threshold have been deleted since: it is those of before that autovacuum comes for.
+    let mut client = server.connect().unwrap();
+    assert_eq!(client.value(COUNTS).unwrap(), before);
+    client.run("ALTER TABLE t RESET (autovacuum_enabled)").unwrap();
+    let end = Instant::now() + Duration::from_secs(60);
+    let count = "SELECT autovacuum_count FROM pg_stat_user_tables WHERE relname = 't'";
+    while client.value(count).unwrap() == "0" {
+        assert!(Instant::now() < end, "autovacuum came: {}", client.value(COUNTS).unwrap());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let after = "SELECT n_dead_tup || ' ' || n_tup_del || ' ' || vacuum_count FROM pg_stat_user_tables WHERE relname = 't'";
+    assert_eq!(client.value(after).unwrap(), "0 900 1");
+    client.close();
+}
