@@ -352,6 +352,34 @@ pub struct TableChanges {
     pub tuples_read: i64,
     /// Rows fetched by way of an index.
     pub tuples_fetched: i64,
+    /// Of the rows inserted, those rolled back to a savepoint.
+    pub undone_inserted: i64,
+    /// Of the rows updated, those rolled back to a savepoint.
+    pub undone_updated: i64,
+    /// Of the rows deleted, those rolled back to a savepoint.
+    pub undone_deleted: i64,
+}
+
+impl TableChanges {
+    /// All but `before` has been rolled back.
+    pub fn undo_since(&mut self, before: &TableChanges) {
+        self.undone_inserted = before.undone_inserted + self.inserted - before.inserted;
+        self.undone_updated = before.undone_updated + self.updated - before.updated;
+        self.undone_deleted = before.undone_deleted + self.deleted - before.deleted;
+    }
+
+    /// By how much the table's live rows will have grown.
+    pub fn live(&self, committed: bool) -> i64 {
+        let lasting = (self.inserted - self.undone_inserted) - (self.deleted - self.undone_deleted);
+        if committed { lasting } else { 0 }
+    }
+
+    /// How many dead rows it will have left.
+    pub fn dead(&self, committed: bool) -> i64 {
+        let undone = self.undone_inserted + self.undone_updated;
+        let lasting = self.updated - self.undone_updated + self.deleted - self.undone_deleted;
+        if committed { lasting + undone } else { self.inserted + self.updated }
+    }
 }
 
 impl std::ops::AddAssign<&TableChanges> for TableChanges {
@@ -363,6 +391,9 @@ impl std::ops::AddAssign<&TableChanges> for TableChanges {
         self.scans += more.scans;
         self.tuples_read += more.tuples_read;
         self.tuples_fetched += more.tuples_fetched;
+        self.undone_inserted += more.undone_inserted;
+        self.undone_updated += more.undone_updated;
+        self.undone_deleted += more.undone_deleted;
     }
 }
 
@@ -398,13 +429,14 @@ impl TableCounts {
         add(&self.updated, changes.updated);
         add(&self.hot_updated, changes.hot_updated);
         add(&self.deleted, changes.deleted);
+        add(&self.live, changes.live(committed));
+        add(&self.dead, changes.dead(committed));
         if committed {
-            add(&self.live, changes.inserted - changes.deleted);
-            add(&self.dead, changes.updated + changes.deleted);
-            add(&self.inserted_since_vacuum, changes.inserted);
-            add(&self.modified_since_analyze, changes.inserted + changes.updated + changes.deleted);
-        } else {
-            add(&self.dead, changes.inserted + changes.updated);
+            let inserted = changes.inserted - changes.undone_inserted;
+            let updated = changes.updated - changes.undone_updated;
+            let deleted = changes.deleted - changes.undone_deleted;
+            add(&self.inserted_since_vacuum, inserted);
+            add(&self.modified_since_analyze, inserted + updated + deleted);
         }
     }
 }

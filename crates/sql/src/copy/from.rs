@@ -196,21 +196,10 @@ pub fn run(job: &Job<'_>, x: &ExecContext<'_>, input: Input<'_>) -> Result<u64> 
         excluded: 0,
         progress: job.state.progress.of(Command::Copy),
     };
-    let mut lines = Lines::new(input);
-    if job.options.format == Format::Binary {
-        loader.load_binary(&mut lines)?;
-    } else {
-        loader.load_text(&mut lines)?;
-    }
-    loader.flush()?;
-    loader.writer.finish()?;
-    let after = std::mem::take(&mut loader.after);
-    if !after.is_empty() {
-        x.txn.advance_command()?;
-        foreign_key::run_checks(x, after)?;
-    }
-    loader.tell_skipped(&mut lines)?;
-    Ok(loader.copied)
+    let loaded = loader.load(Lines::new(input));
+    // Rows of a COPY that failed are dead, and in the way.
+    x.relations.note_changes(table.oid, &loader.writer.changes);
+    loaded.map(|()| loader.copied)
 }
 
 fn shown(text: &[u8]) -> String {
@@ -240,6 +229,22 @@ impl Loader<'_> {
             At::Line => format!("COPY {table}, line {number}"),
         };
         with_context(error, context)
+    }
+
+    fn load(&mut self, mut lines: Lines<'_>) -> Result<()> {
+        if self.job.options.format == Format::Binary {
+            self.load_binary(&mut lines)?;
+        } else {
+            self.load_text(&mut lines)?;
+        }
+        self.flush()?;
+        self.writer.finish()?;
+        let after = std::mem::take(&mut self.after);
+        if !after.is_empty() {
+            self.x.txn.advance_command()?;
+            foreign_key::run_checks(self.x, after)?;
+        }
+        self.tell_skipped(&mut lines)
     }
 
     fn load_text(&mut self, lines: &mut Lines<'_>) -> Result<()> {

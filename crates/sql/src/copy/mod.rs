@@ -158,10 +158,7 @@ impl Session {
                 lines::Input::Client(client)
             }
         };
-        let rows = from::run(&job, &x, input)?;
-        let mut changes = state.changes.borrow_mut();
-        changes.entry(table.oid).or_default().inserted += i64::try_from(rows).unwrap_or(0);
-        Ok(rows)
+        from::run(&job, &x, input)
     }
 
     /// FREEZE shows rows to everybody at once: nobody may have had a chance to look before.

@@ -198,8 +198,7 @@ impl Ddl<'_> {
         })?;
         writer.insert_prepared(&x, &[], &tuples[..n], &mut tids).map_err(|e| e.1)?;
         writer.finish()?;
-        let counted = i64::try_from(rows).unwrap_or(0);
-        state.changes.borrow_mut().entry(oid).or_default().inserted += counted;
+        x.relations.note_changes(oid, &writer.changes);
         drop(writer);
         drop(x);
         txn.advance_command()?;

@@ -533,7 +533,9 @@ impl TableWriter {
         tids: &mut Vec<Tid>,
     ) -> Result<(), (Option<usize>, Error)> {
         tids.clear();
-        self.heap.multi_insert(x.txn, tuples, &mut self.state, tids).map_err(|e| (None, e))?;
+        let inserted = self.heap.multi_insert(x.txn, tuples, &mut self.state, tids);
+        self.changes.inserted += i64::try_from(tids.len()).unwrap_or(0);
+        inserted.map_err(|e| (None, e))?;
         if !self.indexes.is_empty() {
             let exec = RefCell::new(Vec::new());
             let cx = EvalContext::new(x.env, &exec);

@@ -424,9 +424,10 @@ impl Node for ModifyNode {
                 values.push(c.eval(&[], &cx.eval)?);
             }
             let row = self.full_row(&mut values);
-            self.insert_rows(cx, vec![row], out)?;
+            let inserted = self.insert_rows(cx, vec![row], out);
+            // A row that an index refused is dead, and in the way.
             self.note_changes(cx);
-            return Ok(());
+            return inserted;
         };
         let mut batch = std::mem::take(&mut self.batch);
         let result = (|| -> Result<()> {

@@ -322,8 +322,10 @@ fn count(
 ) {
     let counts = state.database.activity.of(table.oid);
     let set = |to: &std::sync::atomic::AtomicI64, n: i64| to.store(n, Ordering::Relaxed);
-    set(&counts.live, sample.live_rows as i64);
-    set(&counts.dead, sample.dead_rows as i64);
+    // What this very transaction did is in the sample, and will be added when it ends.
+    let own = state.changes.borrow().get(&table.oid).copied().unwrap_or_default();
+    set(&counts.live, (sample.live_rows as i64 - own.live(true)).max(0));
+    set(&counts.dead, (sample.dead_rows as i64 - own.dead(true)).max(0));
     set(&counts.modified_since_analyze, 0);
     let now = base::sync::now_timestamp_us();
     if automatic {

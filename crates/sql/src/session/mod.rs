@@ -86,7 +86,7 @@ pub struct Session {
     state: Rc<SessionState>,
     env: Rc<SessionEnv>,
     block: Block,
-    savepoints: Vec<String>,
+    savepoints: Vec<transaction::Savepoint>,
     portals: HashMap<String, Portal>,
     /// Statements of the simple protocol, by text.
     plan_cache: simple::StatementCache,

@@ -5,10 +5,12 @@
 //! needs one and ended by whoever asked for the statement; BEGIN turns it into a block.
 
 use super::Session;
+use crate::activity::TableChanges;
 use crate::client::{Client, Notice, Severity};
 use crate::parse::utility::{Isolation, TransactionModes, TransactionStatement};
 use base::settings::SetScope;
-use base::{Result, SqlState, bail};
+use base::{Oid, Result, SqlState, bail};
+use std::collections::HashMap;
 use txn::{CommitExtras, IsolationLevel};
 
 /// Where a session stands between BEGIN and COMMIT.
@@ -22,6 +24,12 @@ pub(super) enum Block {
     Explicit,
     /// A block that has failed: only its end is taken.
     Failed,
+}
+
+/// A savepoint, and what had been done to tables when it was set.
+pub(super) struct Savepoint {
+    name: String,
+    changes: HashMap<Oid, TableChanges>,
 }
 
 impl Session {
@@ -209,7 +217,7 @@ impl Session {
                 self.require_block("SAVEPOINT")?;
                 self.state.txn()?.begin_sub();
                 self.state.settings.borrow_mut().begin_nested();
-                self.savepoints.push(name.clone());
+                self.push_savepoint(name);
                 Ok("SAVEPOINT")
             }
             TransactionStatement::Release(name) => self.release(name),
@@ -364,7 +372,7 @@ impl Session {
     }
 
     fn find_savepoint(&self, name: &str) -> Result<usize> {
-        match self.savepoints.iter().rposition(|s| s == name) {
+        match self.savepoints.iter().rposition(|s| s.name == name) {
             Some(i) => Ok(i),
             None => bail!(INVALID_SAVEPOINT_SPECIFICATION, "savepoint \"{name}\" does not exist"),
         }
@@ -394,25 +402,39 @@ impl Session {
             txn.rollback_sub()?;
             self.state.settings.borrow_mut().end_nested(false);
             self.settle_roles(false);
-            self.savepoints.pop();
+            if let Some(savepoint) = self.savepoints.pop() {
+                self.undo_changes(&savepoint.changes);
+            }
         }
         self.state.catalog.rolled_back(false);
         self.state.relations.borrow_mut().clear();
         // The savepoint itself stays.
         txn.begin_sub();
         self.state.settings.borrow_mut().begin_nested();
-        self.savepoints.push(name.to_owned());
+        self.push_savepoint(name);
         self.block = Block::Explicit;
         drop(txn);
         self.renew_env_if_set();
         Ok("ROLLBACK")
     }
 
+    fn push_savepoint(&mut self, name: &str) {
+        let changes = self.state.changes.borrow().clone();
+        self.savepoints.push(Savepoint { name: name.to_owned(), changes });
+    }
+
+    /// What was done after `before` leaves dead rows, or none.
+    fn undo_changes(&self, before: &HashMap<Oid, TableChanges>) {
+        for (table, changes) in self.state.changes.borrow_mut().iter_mut() {
+            changes.undo_since(&before.get(table).copied().unwrap_or_default());
+        }
+    }
+
     /// Adds what the transaction did to the tables' counts.
     fn report_changes(&mut self, committed: bool) {
         for of_toast in self.state.toasted.take() {
             let count = |n| i64::try_from(n).unwrap_or(i64::MAX);
-            let changes = crate::activity::TableChanges {
+            let changes = TableChanges {
                 inserted: count(of_toast.inserted),
                 deleted: count(of_toast.deleted),
                 ..Default::default()

@@ -28,3 +28,64 @@ fn what_was_written_down_before_a_crash_comes_back() {
         ]);
     });
 }
+
+#[test]
+fn what_is_rolled_back_or_fails_leaves_dead_rows() {
+    const COUNTS: &str = "SELECT n_tup_ins, n_tup_upd, n_tup_del, n_live_tup, n_dead_tup FROM pg_stat_user_tables WHERE relname = 't'";
+    let db = Database::new();
+    let mut s = db.session();
+    s.run("CREATE TABLE t (a int PRIMARY KEY, b int)");
+    for statement in [
+        "BEGIN",
+        "INSERT INTO t SELECT g FROM generate_series(1, 10) g",
+        "SAVEPOINT a",
+        "INSERT INTO t SELECT g FROM generate_series(11, 30) g",
+        "SAVEPOINT b",
+        "UPDATE t SET b = 1 WHERE a <= 5",
+        "DELETE FROM t WHERE a IN (8, 9)",
+        "ROLLBACK TO b",
+        "DELETE FROM t WHERE a = 7",
+        "ROLLBACK TO a",
+        "DELETE FROM t WHERE a = 10",
+        "SAVEPOINT c",
+        "INSERT INTO t VALUES (31)",
+        "RELEASE c",
+        "COMMIT",
+    ] {
+        s.run(statement);
+    }
+    // 20 inserted and 5 updated are undone, and one is deleted.
+    s.check(&[("SELECT count(*) FROM t", "10"), (COUNTS, "31|5|4|10|26")]);
+    let said = s.run("INSERT INTO t VALUES (1)");
+    assert!(said.starts_with("23505"), "{said}");
+    s.check(&[(COUNTS, "32|5|4|10|27")]);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let lines: Vec<String> = (101..=120).chain([1]).map(|a| format!("{a}\t0\n")).collect();
+    std::fs::write(file.path(), lines.concat()).unwrap();
+    let said = s.run(&format!("COPY t FROM '{}'", file.path().display()));
+    assert!(said.starts_with("23505"), "{said}");
+    s.check(&[(COUNTS, "53|5|4|10|48")]);
+}
+
+#[test]
+fn an_analyze_does_not_count_what_its_own_transaction_did_twice() {
+    const COUNTS: &str =
+        "SELECT n_live_tup, n_dead_tup FROM pg_stat_user_tables WHERE relname = 't'";
+    let db = Database::new();
+    let mut s = db.session();
+    for statement in [
+        "BEGIN",
+        "CREATE TABLE t AS SELECT g FROM generate_series(1, 100) g",
+        "DELETE FROM t WHERE g <= 10",
+        "ANALYZE t",
+        "INSERT INTO t SELECT g FROM generate_series(1, 5) g",
+        "COMMIT",
+    ] {
+        s.run(statement);
+    }
+    s.check(&[(COUNTS, "95|10")]);
+    for statement in ["BEGIN", "DELETE FROM t WHERE g > 90", "ANALYZE t", "ROLLBACK"] {
+        s.run(statement);
+    }
+    s.check(&[(COUNTS, "95|10")]);
+}
