@@ -72,6 +72,8 @@ pub struct FreezePolicy {
     /// A page that a newer transaction (or this one) has changed is taken for one that goes on changing: only what is
     /// older than the limit is frozen there. [`Xid::MAX`]: none is.
     pub still_changing_from: Xid,
+    /// On such a page even that need not be frozen now: only if its record is written anyway, and never so that the page becomes all-frozen.
+    pub at_will: bool,
 }
 
 impl FreezePolicy {
@@ -82,6 +84,7 @@ impl FreezePolicy {
             oldest_xmin,
             early: FreezeEarly::Never,
             still_changing_from: Xid::MAX,
+            at_will: false,
         }
     }
 }
@@ -405,7 +408,8 @@ fn look_at_the_rest(
     let (mut oldest_frozen, mut oldest_plain) = (Xid::INVALID, Xid::INVALID);
     let mut oldest_partly = Xid::INVALID;
     let mut must = Vec::new();
-    let mut newest_change = Xid::INVALID;
+    // Also by what goes now.
+    let mut newest_change = judged.dead_horizon;
     let mut newest_frozen = Xid::INVALID;
     let mut prune_xid = Xid::INVALID;
     let (mut class, mut alike) = (0, ClassCounts::default());
@@ -533,13 +537,16 @@ fn look_at_the_rest(
     found.all_visible = visible && found.dead_items.is_empty();
     let mut would_be_all_frozen = visible && freezable;
     let still_changing = newest_change >= policy.still_changing_from;
+    let logged =
+        plan.removes() || options.map_bits.is_some_and(|b| b & visibility::ALL_VISIBLE == 0);
     let early = match policy.early {
         FreezeEarly::Never => false,
         FreezeEarly::Always => true,
-        FreezeEarly::WhenLogged => {
-            plan.removes() || options.map_bits.is_some_and(|b| b & visibility::ALL_VISIBLE == 0)
-        }
+        FreezeEarly::WhenLogged => logged,
     };
+    if still_changing && policy.at_will && (!logged || must.len() == freeze.len()) {
+        must_freeze = false;
+    }
     if still_changing && must_freeze && must.len() < freeze.len() {
         freeze = must;
         would_be_all_frozen = false;

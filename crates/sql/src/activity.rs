@@ -9,8 +9,10 @@ use base::sync::{Mutex, Rank, RwLock};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use vacuum::quiet::PageHistory;
 
 const TABLES_RANK: Rank = Rank(45);
+const PAGES_RANK: Rank = Rank(46);
 
 macro_rules! counters {
     ($($(#[$meta:meta])* $name:ident),* $(,)?) => {
@@ -20,6 +22,8 @@ macro_rules! counters {
             $($(#[$meta])* pub $name: AtomicI64,)*
             /// Live rows, about; -1 unknown.
             pub live: AtomicI64,
+            /// How its pages change.
+            pub pages: Pages,
             /// Total time of vacuums, microseconds.
             pub vacuum_time_us: AtomicU64,
             /// Total time of autovacuum's vacuums, microseconds.
@@ -107,6 +111,21 @@ counters! {
     analyze_count,
     /// How often autovacuum analyzed.
     autoanalyze_count,
+}
+
+/// How a table's pages change, from vacuum to vacuum.
+pub struct Pages(pub Mutex<PageHistory>);
+
+impl std::fmt::Debug for Pages {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Pages")
+    }
+}
+
+impl Default for Pages {
+    fn default() -> Self {
+        Pages(Mutex::new(PAGES_RANK, PageHistory::default()))
+    }
 }
 
 /// The counts of a database's tables.

@@ -16,6 +16,7 @@ use crate::middle::Middle;
 use crate::one_visit::OneVisit;
 use crate::plan::{VacuumMode, VacuumPlan};
 use crate::progress::{VacuumProgress, set};
+use crate::quiet::Seen;
 use crate::skip::Chosen;
 use base::{BlockNumber, OffsetNumber, Result, Xid};
 use buffer::PinnedPage;
@@ -63,6 +64,8 @@ pub struct ScanCounts {
     pub dead_item_pages: u32,
     /// One more than the last page in use.
     pub nonempty_pages: u32,
+    /// What it has seen of how pages change.
+    pub seen: Seen,
 }
 
 impl ScanCounts {
@@ -83,6 +86,8 @@ impl ScanCounts {
         self.dead_items += other.dead_items;
         self.dead_item_pages += other.dead_item_pages;
         self.nonempty_pages = self.nonempty_pages.max(other.nonempty_pages);
+        self.seen.changed_pages += other.seen.changed_pages;
+        self.seen.roused_pages += other.seen.roused_pages;
     }
 }
 
@@ -317,10 +322,18 @@ impl<'a> HeapPass<'a> {
         if guard.is_new() {
             return Ok(Done::default());
         }
+        self.watch(guard);
         let options = self.prune_options(guard, chosen, bits);
         let (prune, found) =
             self.heap.prune_and_freeze(guard, &self.map_pin, &options, &self.horizon)?;
         Ok(self.done_under_lock(guard.block(), bits, prune, found))
+    }
+
+    /// Notes whether the page has changed since the last vacuum. Once for a page.
+    pub fn watch(&mut self, page: &page::Page) {
+        if let Some(watch) = &self.plan.freeze.watch {
+            watch.look(page, &mut self.counts.seen);
+        }
     }
 
     pub fn prune_options(&self, page: &page::Page, chosen: Chosen, bits: u8) -> PruneOptions {

@@ -38,6 +38,7 @@ mod one_visit;
 pub mod options;
 pub mod plan;
 pub mod progress;
+pub mod quiet;
 mod reap;
 pub mod report;
 mod run;

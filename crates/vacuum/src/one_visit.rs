@@ -211,6 +211,7 @@ impl<'a> HeapPass<'a> {
             }
             return Ok(false);
         }
+        self.watch(&guard);
         let (prune, found) =
             self.heap.prune_as_planned(&mut guard, &self.map_pin, planned, &options);
         let done = self.done_under_lock(block, bits, prune, found);
@@ -323,6 +324,7 @@ impl<'a> HeapPass<'a> {
     ) -> Result<()> {
         let block = chosen.block;
         let bits = self.map.bits(block, &mut self.map_pin)?;
+        self.watch(&guard);
         let options = self.prune_options(&guard, chosen, bits);
         // Some were missed: these alone are collected. What became dead since is left to the next vacuum, as it is after any page's reap.
         let mut missed = Vec::new();

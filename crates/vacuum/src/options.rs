@@ -1,5 +1,7 @@
 //! What a VACUUM is told: by its statement, by settings, by the table's storage parameters.
 
+use crate::quiet::{Quiet, Watch};
+
 /// `INDEX_CLEANUP`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum IndexCleanup {
@@ -58,9 +60,10 @@ pub struct FreezeSettings {
     pub failsafe_age: u64,
     /// `vacuum_max_eager_freeze_failure_rate`.
     pub max_eager_failure_rate: f64,
-    /// A page changed within so many transactions is taken for one that goes on changing and is not frozen before it must
-    /// be; 0: no page is.
-    pub quiet_age: u64,
+    /// A page that is not quiet is taken for one that goes on changing and is not frozen before it must be.
+    pub quiet: Quiet,
+    /// What to watch for, to know better next time.
+    pub watch: Option<Watch>,
 }
 
 impl FreezeSettings {
@@ -78,7 +81,8 @@ impl Default for FreezeSettings {
             max_age: 200_000_000,
             failsafe_age: 1_600_000_000,
             max_eager_failure_rate: 0.03,
-            quiet_age: 0,
+            quiet: Quiet::ANY,
+            watch: None,
         }
     }
 }

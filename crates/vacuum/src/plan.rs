@@ -172,6 +172,8 @@ pub fn plan(
         && settings.freeze.max_eager_failure_rate > 0.0
         && pages >= 2 * crate::skip::REGION_BLOCKS
         && cutoffs.relfrozenxid < cutoffs.freeze_limit
+        // Else no page can be quiet yet.
+        && cutoffs.relfrozenxid <= back(cutoffs.next_xid, settings.freeze.quiet.age)
         && map_counts.0 > map_counts.1;
     Ok(VacuumPlan {
         cutoffs,
@@ -237,16 +239,18 @@ impl VacuumPlan {
         } else {
             FreezeEarly::Never
         };
-        // A page read eagerly need not be frozen: if it goes on changing it is left to change.
-        let at_will = eager && self.freeze.quiet_age > 0;
+        let quiet = self.freeze.quiet;
         FreezePolicy {
-            freeze_limit: if at_will { Xid(0) } else { self.cutoffs.freeze_limit },
+            freeze_limit: self.cutoffs.freeze_limit,
             oldest_xmin: self.cutoffs.oldest_xmin,
             early,
-            still_changing_from: match self.freeze.quiet_age {
+            still_changing_from: match quiet.age {
                 0 => Xid::MAX,
+                _ if page.lsn() > quiet.lsn => Xid(0),
                 age => back(self.cutoffs.next_xid, age),
             },
+            // Only an aggressive vacuum has to: others leave a page that goes on changing to change.
+            at_will: quiet.age > 0 && self.mode != VacuumMode::Aggressive,
         }
     }
 

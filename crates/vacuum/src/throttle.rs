@@ -8,10 +8,11 @@
 //! Threads of one vacuum pay into one balance; whoever finds it full sleeps for what it has paid in itself, if that is at least half
 //! of its share, so that together they cost no more than one would, however unequal their work is.
 //! Settings are read again whenever their generation has moved: autovacuum's limit is shared out among its workers, and a reload
-//! counts at once. The failsafe switches everything off for good; a table that nears its failsafe age heeds no latency target.
+//! counts at once. A sleep that lasted longer than it was to (a busy machine, a coarse clock) counts for those after it, within the longest that one may be:
+//! the settings say what a vacuum may cost in a second, and so vacuums of as many pages take as long. The failsafe switches everything off for good; a table that nears its failsafe age heeds no latency target.
 //!
 //! # Differs from PostgreSQL
-//! The latency target.
+//! The latency target; sleeps that lasted too long.
 
 use crate::governor::Governor;
 use base::Result;
@@ -20,6 +21,9 @@ use base::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use txn::Backend;
+
+/// No sleep for the cost delay is longer than so many of them.
+const LONGEST_DELAYS: u32 = 4;
 
 /// The settings as they are now.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -168,6 +172,8 @@ pub struct Throttle {
     /// So many work for the same vacuum now, and share its limit.
     sharers: u32,
     delayed: Duration,
+    /// Slept for the cost delay beyond what was owed.
+    overslept: Duration,
     governor: Option<Governor>,
     began: Instant,
 }
@@ -187,6 +193,7 @@ impl Throttle {
             balance: 0,
             sharers: 1,
             delayed: Duration::ZERO,
+            overslept: Duration::ZERO,
             governor: None,
             began: Instant::now(),
         }
@@ -241,7 +248,9 @@ impl Throttle {
             return Ok(());
         }
         s.refresh();
-        let mut time = self.owed_for_cost();
+        let for_cost = self.owed_for_cost();
+        let for_cost = self.after_oversleeping(for_cost);
+        let mut time = for_cost;
         if self.settings.latency_target_us.load(Ordering::Relaxed) != 0 || self.governor.is_some() {
             time = time.max(self.owed_for_latency(backend));
         }
@@ -256,7 +265,11 @@ impl Throttle {
                 break;
             }
         }
-        self.delayed += start.elapsed();
+        let took = start.elapsed();
+        self.delayed += took;
+        if time == for_cost {
+            self.note_oversleeping(time, took);
+        }
         backend.set_wait_event(None);
         backend.cancel.check()
     }
@@ -291,9 +304,24 @@ impl Throttle {
         } else if self.balance < limit {
             return Duration::ZERO;
         }
-        let time = Duration::from_micros((delay * self.balance / limit).min(delay * 4));
+        let time = Duration::from_micros(
+            (delay * self.balance / limit).min(delay * u64::from(LONGEST_DELAYS)),
+        );
         self.balance = 0;
         time
+    }
+
+    /// What is left to sleep of what is owed now.
+    fn after_oversleeping(&mut self, owed: Duration) -> Duration {
+        let had = owed.min(self.overslept);
+        self.overslept -= had;
+        owed - had
+    }
+
+    fn note_oversleeping(&mut self, wanted: Duration, took: Duration) {
+        let delay = Duration::from_micros(self.settings.delay_us.load(Ordering::Relaxed));
+        let more = took.saturating_sub(wanted);
+        self.overslept = (self.overslept + more).min(delay * LONGEST_DELAYS);
     }
 
     /// The latency target: how long to sleep now.
@@ -327,6 +355,32 @@ impl Throttle {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sleep_that_lasted_too_long_counts_for_those_after_it() {
+        let ms = Duration::from_millis;
+        let sleep = |late: &dyn Fn(u64) -> Duration| {
+            let mut t = Throttle::new(Arc::new(ThrottleSettings::new(2000, 200)));
+            let mut slept = Duration::ZERO;
+            for n in 0..100 {
+                let owed = t.pay(200, 2000);
+                assert_eq!(owed, ms(2));
+                let left = t.after_oversleeping(owed);
+                if !left.is_zero() {
+                    let took = left + late(n);
+                    t.note_oversleeping(left, took);
+                    slept += took;
+                }
+            }
+            slept
+        };
+        assert_eq!(sleep(&|_| ms(0)), ms(200));
+        // A little late each time, or much now and then: as long in all.
+        assert!(sleep(&|_| ms(1)).abs_diff(ms(200)) <= ms(2));
+        assert!(sleep(&|n| ms(if n % 20 == 0 { 7 } else { 0 })).abs_diff(ms(200)) <= ms(7));
+        // A second is not made up for by as long without a sleep: only by four of them.
+        assert_eq!(sleep(&|n| ms(if n == 10 { 1000 } else { 0 })), ms(1200 - 8));
+    }
 
     #[test]
     fn threads_pay_into_one_balance() {

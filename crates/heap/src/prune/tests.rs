@@ -78,6 +78,7 @@ const NO_FREEZE: FreezePolicy = FreezePolicy {
     oldest_xmin: Xid(500),
     early: FreezeEarly::Never,
     still_changing_from: Xid::MAX,
+    at_will: false,
 };
 const OPTIONS: PruneOptions = PruneOptions {
     prune: true,
@@ -260,6 +261,42 @@ fn on_a_page_that_goes_on_changing_only_what_is_too_old_is_frozen() {
     let freeze = FreezePolicy { freeze_limit: Xid(104), ..freeze };
     let (_, plan, found) = plan_with("L L L", PruneOptions { freeze, ..OPTIONS });
     assert_eq!((plan.freeze.len(), found.all_frozen), (3, true));
+}
+
+#[test]
+fn a_page_that_goes_on_changing_need_not_be_frozen_before_its_time() {
+    let freeze = |limit, map_bits, text| {
+        let still_changing_from = Xid(103);
+        let freeze = FreezePolicy {
+            freeze_limit: Xid(limit),
+            still_changing_from,
+            at_will: true,
+            ..NO_FREEZE
+        };
+        let (_, plan, found) =
+            plan_with(text, PruneOptions { freeze, map_bits: Some(map_bits), ..OPTIONS });
+        (plan.freeze.len(), found.all_frozen)
+    };
+    let visible = visibility::ALL_VISIBLE;
+    // By the row, in a record that is written anyway.
+    assert_eq!(freeze(102, 0, "L L L"), (1, false));
+    assert_eq!(freeze(102, visible, "L L L"), (0, false));
+    assert_eq!(freeze(102, visible, "L L L D"), (1, false));
+    // As a whole only if it has been left alone.
+    assert_eq!(freeze(104, 0, "L L L"), (0, false));
+    assert_eq!(freeze(102, visible, "L"), (1, true));
+}
+
+#[test]
+fn what_goes_tells_of_a_change_too() {
+    let freeze = |still_changing_from: u64| {
+        let early = FreezeEarly::WhenLogged;
+        let still_changing_from = Xid(still_changing_from);
+        let freeze = FreezePolicy { early, still_changing_from, ..NO_FREEZE };
+        let options = PruneOptions { freeze, no_indexes: true, ..OPTIONS };
+        plan_with("L D", options).1.freeze.len()
+    };
+    assert_eq!((freeze(999), freeze(1000)), (0, 1));
 }
 
 #[test]

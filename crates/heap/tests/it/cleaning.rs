@@ -31,6 +31,7 @@ fn options(w: &World, map: &mut MapPin, block: BlockNumber, horizon: &Horizon) -
         oldest_xmin: horizon.oldest_xmin,
         early: FreezeEarly::Never,
         still_changing_from: Xid::MAX,
+        at_will: false,
     };
     let bits = w.heap.visibility_map().bits(block, map).unwrap();
     PruneOptions {

@@ -135,6 +135,7 @@ impl World {
                         FreezeEarly::WhenLogged
                     },
                     still_changing_from: Xid(horizon.oldest_xmin.0.saturating_sub(back / 2)),
+                    at_will: rng.random_bool(0.3),
                 },
                 map_bits: Some(bits),
                 kept_attributes: ALL_KEPT,

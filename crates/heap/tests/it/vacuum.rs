@@ -27,6 +27,7 @@ fn vacuum(w: &World, block: u32, freeze: bool) -> (PruneDone, PageFindings) {
             oldest_xmin: horizon.oldest_xmin,
             early: FreezeEarly::Never,
             still_changing_from: Xid::MAX,
+            at_will: false,
         },
         map_bits: Some(map.bits(block, &mut map_pin).unwrap()),
         kept_attributes: ALL_KEPT,

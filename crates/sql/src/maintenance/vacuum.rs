@@ -430,13 +430,16 @@ impl Session {
         if automatic {
             log_report(&state, table, &report);
         }
-        Ok(Some(Cleaned { report, frozen_bound, started }))
+        let watch = settings.freeze.watch;
+        Ok(Some(Cleaned { report, watch, frozen_bound, started }))
     }
 }
 
 /// What a vacuum has done.
 pub(super) struct Cleaned {
     pub(super) report: VacuumReport,
+    /// What it watched for.
+    watch: Option<vacuum::quiet::Watch>,
     /// `relfrozenxid` is no younger than this.
     frozen_bound: Option<Xid>,
     started: Instant,
@@ -618,7 +621,8 @@ fn count(state: &SessionState, table: &Table, cleaned: &Cleaned, automatic: bool
     set(&counts.live, report.new_reltuples as i64);
     set(&counts.dead, i64::try_from(dead).unwrap_or(0));
     set(&counts.inserted_since_vacuum, 0);
-    note_vacuum(&counts, report.next_xid_at_end);
+    let lsn = state.cluster.engine().wal.insert_lsn();
+    note_vacuum(&counts, cleaned.watch, report, lsn);
     let now = base::sync::now_timestamp_us();
     if automatic {
         set(&counts.last_autovacuum, now);

@@ -10,10 +10,11 @@
 //! - Of a database's tables the one most in need comes first.
 //! - An error in one table is logged and the next one is taken.
 
+use super::schedule::Schedule;
 use super::{Decision, TableState, decide, urgency};
 use base::sync::{Arc, Condvar, Mutex, Rank, spawn};
 use base::{Oid, Result, Xid};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
 use txn::{Backend, BackendKind, TransactionManager};
 
@@ -82,7 +83,7 @@ struct State {
     running: BTreeMap<u64, Oid>,
     /// Tables being worked on.
     busy: HashSet<(Oid, Oid)>,
-    last_looked: HashMap<Oid, Instant>,
+    schedule: Schedule,
     next_worker: u64,
 }
 
@@ -172,10 +173,9 @@ impl Launcher {
                 return naptime;
             }
         };
-        let spread = naptime / u32::try_from(databases.len().max(1)).unwrap_or(1);
-        let Some((number, database)) = self.choose(&databases, naptime) else {
-            return spread.max(Duration::from_millis(100));
-        };
+        let chosen = self.choose(&databases, naptime);
+        let nap = self.state.lock().schedule.nap(Instant::now(), naptime);
+        let Some((number, database)) = chosen else { return nap };
         let me = self.clone();
         if let Err(e) = spawn("autovacuum worker", move || {
             me.work(number, database);
@@ -184,7 +184,7 @@ impl Launcher {
             self.host.log_error(database, None, &error);
             self.leave(number);
         }
-        spread.max(Duration::from_millis(100))
+        nap
     }
 
     /// The database to look at now, if there is one and a worker is free.
@@ -192,6 +192,8 @@ impl Launcher {
         let now = Instant::now();
         let limit = self.txns.next_xid().0.saturating_sub(self.host.freeze_max_age());
         let mut state = self.state.lock();
+        let oids: Vec<Oid> = databases.iter().map(|d| d.oid).collect();
+        state.schedule.meet(&oids, now, naptime);
         if state.stopping || state.running.len() >= self.host.max_workers() {
             return None;
         }
@@ -199,27 +201,22 @@ impl Launcher {
             .iter()
             .filter(|d| d.frozen_xid.is_normal() && d.frozen_xid.0 < limit)
             .filter(|d| !state.running.values().any(|r| *r == d.oid))
-            .min_by_key(|d| (state.last_looked.get(&d.oid).copied(), d.frozen_xid));
+            .min_by_key(|d| (state.schedule.next(d.oid), d.frozen_xid));
         let database = match in_danger {
             Some(d) => d.oid,
             None if !self.host.enabled() => return None,
             None => {
-                let due = |d: &&DatabaseInfo| {
-                    state.last_looked.get(&d.oid).is_none_or(|t| {
-                        now.duration_since(*t) + Duration::from_millis(50) >= naptime
-                    })
-                };
                 databases
                     .iter()
-                    .filter(due)
-                    .min_by_key(|d| state.last_looked.get(&d.oid).copied())?
+                    .filter(|d| state.schedule.is_due(d.oid, now, naptime))
+                    .min_by_key(|d| state.schedule.next(d.oid))?
                     .oid
             }
         };
         let number = state.next_worker;
         state.next_worker += 1;
         state.running.insert(number, database);
-        state.last_looked.insert(database, now);
+        state.schedule.begun(database, now, naptime);
         Some((number, database))
     }
 

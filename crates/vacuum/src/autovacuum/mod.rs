@@ -5,10 +5,11 @@
 //! not helped does one come that gives way to nobody. The table most in need comes first.
 //!
 //! # Layout
-//! This module: PostgreSQL's formulae, for one table.  [`forecast`]: when. [`launcher`]: naps, databases, workers.
+//! This module: PostgreSQL's formulae, for one table.  [`forecast`]: when. [`launcher`]: naps, databases, workers; `schedule`: each database's times.
 
 pub mod forecast;
 pub mod launcher;
+mod schedule;
 
 pub use launcher::{AutovacuumHost, DatabaseInfo, Launcher};
 

@@ -26,7 +26,7 @@ fn an_ordinary_vacuum_skips_and_an_aggressive_one_catches_up() {
     let mut w = World::new();
     w.settings.freeze.min_age = 100;
     w.settings.freeze.table_age = 1000;
-    w.settings.freeze.quiet_age = 100;
+    w.settings.freeze.quiet.age = 100;
     w.load(8000, b"a value of some length, so that there are pages enough to skip");
     let r = w.vacuum(&VacuumOptions::default());
     assert_eq!((r.mode, r.all_frozen_pages), (VacuumMode::Ordinary, 0));
@@ -107,7 +107,7 @@ fn eager_scanning(workers: u32) {
     let mut w = World::with_persistence(0, 20_000, buffer::Persistence::Unlogged);
     w = w.with_workers(workers);
     w.settings.freeze.min_age = 50;
-    w.settings.freeze.quiet_age = 100;
+    w.settings.freeze.quiet.age = 100;
     let value = vec![b'v'; 7000];
     w.load(8300, &value);
     let r = w.vacuum(&VacuumOptions::default());
@@ -182,7 +182,7 @@ fn pages_that_go_on_changing_are_left_for_later() {
     w.ctx.txns.burn_xids(500).unwrap();
     w.change(|k| k < 1000 && k % 10 == 0, Some(b"another"));
     w.settings.freeze.min_age = 100;
-    w.settings.freeze.quiet_age = 200;
+    w.settings.freeze.quiet.age = 200;
     let r = w.vacuum(&VacuumOptions::default());
     // Old rows are frozen everywhere, pages as a whole where nothing has changed of late.
     assert_eq!(r.counts.frozen_tuples, 4000 - 100);

@@ -3,6 +3,7 @@
 mod autovacuum;
 mod crash;
 mod freeze;
+mod life;
 mod middle;
 mod one_visit;
 mod passes;
