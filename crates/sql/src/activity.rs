@@ -22,7 +22,7 @@ macro_rules! counters {
             $($(#[$meta])* pub $name: AtomicI64,)*
             /// Live rows, about; -1 unknown.
             pub live: AtomicI64,
-            /// How its pages change.
+            /// How its pages change; not kept over a restart.
             pub pages: Pages,
             /// Total time of vacuums, microseconds.
             pub vacuum_time_us: AtomicU64,
@@ -58,6 +58,8 @@ macro_rules! counters {
                 TableCounts {
                     $($name: count(stringify!($name)),)*
                     live: count("live"),
+                    // Learned anew.
+                    pages: Pages::default(),
                     vacuum_time_us: time("vacuum_time_us"),
                     autovacuum_time_us: time("autovacuum_time_us"),
                     analyze_time_us: time("analyze_time_us"),
