@@ -126,11 +126,7 @@ impl Table {
         let mut tid = self.find(t, key, &mut state, &mut slot);
         loop {
             let new = form(key, balance(&slot.bytes) + delta, filler);
-            let how = UpdateOptions {
-                hot: true,
-                key_changed: false,
-                wait: Wait::Block { timeout: None },
-            };
+            let how = UpdateOptions { hot: true, key_changed: false, wait: Wait::Block };
             match self.heap.update(t, tid, &new, how).expect("update") {
                 TupleOutcome::Ok(done) => {
                     if !done.hot {

@@ -248,7 +248,7 @@ impl ToastStore for HeapToast {
         let chunks = self.index.lookup(value, 0, i32::MAX)?;
         self.count(0, chunks.len() as u64);
         for (_, tid) in chunks {
-            match self.heap.delete(txn, tid, Wait::FOREVER)? {
+            match self.heap.delete(txn, tid, Wait::Block)? {
                 TupleOutcome::Invisible => {
                     // Stored by this very command: take it back.
                     let mut slot = TupleSlot::new();

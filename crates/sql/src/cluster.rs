@@ -317,7 +317,7 @@ impl Cluster {
     pub fn enter_database(&self, backend: &Arc<Backend>, database: &DatabaseState) -> Result<()> {
         let txn = self.engine.txns.begin(backend);
         let enter = || {
-            txn.lock(database_lock(database.oid), LockMode::RowExclusive, Wait::FOREVER)?;
+            txn.lock(database_lock(database.oid), LockMode::RowExclusive, Wait::Block)?;
             let store = CatalogStore::new(self.storage.clone(), Oid::INVALID);
             let key = [("oid", Datum::Oid(database.oid))];
             if store.session(&txn).find("pg_database", &key)?.is_empty() {

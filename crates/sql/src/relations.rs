@@ -91,18 +91,7 @@ pub fn lock_tag(state: &SessionState, oid: Oid) -> LockTag {
 /// # Errors
 /// `55P03` by `lock_timeout`, `40P01`, `57014`.
 pub fn lock(state: &SessionState, oid: Oid, mode: LockMode) -> Result<()> {
-    let wait = lock_wait(state);
-    match state.txn()?.lock(lock_tag(state, oid), mode, wait)? {
-        txn::LockOutcome::NotAvailable => {
-            bail!(LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout")
-        }
-        _ => Ok(()),
-    }
-}
-
-/// How long this session waits for locks (`lock_timeout`).
-pub fn lock_wait(state: &SessionState) -> Wait {
-    state.derived().lock_wait
+    state.txn()?.lock(lock_tag(state, oid), mode, Wait::Block).map(|_| ())
 }
 
 impl RelationAccess for SessionState {

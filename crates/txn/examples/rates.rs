@@ -55,7 +55,7 @@ fn main() {
         let b = m.register_backend(BackendKind::Client);
         for _ in 0..n {
             let t = m.begin(&b);
-            t.lock(tag(1), LockMode::AccessShare, Wait::FOREVER).expect("lock");
+            t.lock(tag(1), LockMode::AccessShare, Wait::Block).expect("lock");
             drop(t.take_snapshot());
             t.commit(CommitExtras::default()).expect("commit");
         }
@@ -65,7 +65,7 @@ fn main() {
         for _ in 0..n {
             let t = m.begin(&b);
             for i in 0..5 {
-                t.lock(tag(i), LockMode::RowExclusive, Wait::FOREVER).expect("lock");
+                t.lock(tag(i), LockMode::RowExclusive, Wait::Block).expect("lock");
                 drop(t.take_snapshot());
             }
             t.xid().expect("xid");

@@ -174,6 +174,7 @@ pub struct Backend {
     pub(crate) held: Mutex<HeldLocks>,
     pub(crate) wait: WaitCell,
     pub(crate) deadlock_timeout_ms: AtomicU64,
+    lock_timeout_us: AtomicU64,
     pub(crate) wait_started_us: AtomicU64,
     no_yield: AtomicBool,
     manager: Arc<TransactionManager>,
@@ -258,6 +259,7 @@ impl Registry {
             held: Mutex::new(rank::BACKEND_LOCKS, HeldLocks::default()),
             wait: WaitCell::new(),
             deadlock_timeout_ms: AtomicU64::new(1000),
+            lock_timeout_us: AtomicU64::new(0),
             wait_started_us: AtomicU64::new(0),
             no_yield: AtomicBool::new(false),
             manager,
@@ -419,6 +421,17 @@ impl Backend {
     /// Sets `deadlock_timeout` for its waits.
     pub fn set_deadlock_timeout_ms(&self, ms: u64) {
         self.deadlock_timeout_ms.store(ms.max(1), Ordering::Relaxed);
+    }
+
+    /// Sets `lock_timeout` for those of its waits that have no limit of their own; `None`: none.
+    pub fn set_lock_timeout(&self, timeout: Option<std::time::Duration>) {
+        let us = timeout.map_or(0, |t| u64::try_from(t.as_micros()).unwrap_or(u64::MAX));
+        self.lock_timeout_us.store(us, Ordering::Relaxed);
+    }
+
+    pub(crate) fn lock_timeout(&self) -> Option<std::time::Duration> {
+        let us = self.lock_timeout_us.load(Ordering::Relaxed);
+        (us > 0).then(|| std::time::Duration::from_micros(us))
     }
 
     /// Notes the state and, on the way, the time of the change.

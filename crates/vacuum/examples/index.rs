@@ -45,7 +45,7 @@ fn main() {
             let t = w.begin();
             let some = i64::from(rows) * i64::from(percent) / 100;
             for (key, tid) in (0..).zip(&mut tids).take(some as usize) {
-                let options = UpdateOptions { hot: false, key_changed: true, wait: Wait::FOREVER };
+                let options = UpdateOptions { hot: false, key_changed: true, wait: Wait::Block };
                 let done = w.heap.update(&t, *tid, &row(key, &value(key)), options);
                 let heap::TupleOutcome::Ok(done) = done.expect("update") else { panic!("{key}") };
                 w.index_row(key, &value(key), done.tid);

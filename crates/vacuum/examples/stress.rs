@@ -65,7 +65,7 @@ fn add(w: &World, t: &Transaction, key: i32, amount: i64, rng: &mut SmallRng) ->
         if on("lock") && rng.random_range(0..4) == 0 {
             let mode = [RowLockMode::Update, RowLockMode::NoKeyUpdate, RowLockMode::KeyShare]
                 [rng.random_range(0..3)];
-            match w.heap.lock_tuple(t, tid, mode, Wait::FOREVER, None)? {
+            match w.heap.lock_tuple(t, tid, mode, Wait::Block, None)? {
                 TupleOutcome::Ok(()) => {}
                 TupleOutcome::Updated { .. } | TupleOutcome::Deleted { .. } => continue,
                 other => panic!("lock: {other:?}"),
@@ -74,7 +74,7 @@ fn add(w: &World, t: &Transaction, key: i32, amount: i64, rng: &mut SmallRng) ->
         let value = text(now + amount, rng.random_range(0..40));
         if on("delete") && rng.random_range(0..20) == 0 {
             // Away and back, elsewhere.
-            match w.heap.delete(t, tid, Wait::FOREVER)? {
+            match w.heap.delete(t, tid, Wait::Block)? {
                 TupleOutcome::Ok(()) => {}
                 TupleOutcome::Updated { .. } | TupleOutcome::Deleted { .. } => continue,
                 other => panic!("delete: {other:?}"),
@@ -83,7 +83,7 @@ fn add(w: &World, t: &Transaction, key: i32, amount: i64, rng: &mut SmallRng) ->
             w.index_row(key, &value, tid);
         } else {
             let hot = w.indexes.len() < 2;
-            let options = UpdateOptions { hot, key_changed: false, wait: Wait::FOREVER };
+            let options = UpdateOptions { hot, key_changed: false, wait: Wait::Block };
             match w.heap.update(t, tid, &row(key, &value), options)? {
                 TupleOutcome::Ok(done) => {
                     if !done.hot {
@@ -100,7 +100,7 @@ fn add(w: &World, t: &Transaction, key: i32, amount: i64, rng: &mut SmallRng) ->
 }
 
 fn transfer(w: &World, t: &Transaction, rows: i32, rng: &mut SmallRng) -> Result<bool> {
-    t.lock(support::TABLE, LockMode::RowExclusive, Wait::FOREVER)?;
+    t.lock(support::TABLE, LockMode::RowExclusive, Wait::Block)?;
     let (a, b) = (rng.random_range(0..rows), rng.random_range(0..rows));
     let amount = rng.random_range(1..100);
     if on("sub") && rng.random_range(0..3) == 0 {
@@ -173,7 +173,7 @@ fn main() {
                 while !stop.load(Ordering::Relaxed) {
                     let t = w.ctx.txns.begin(&b);
                     t.set_isolation(IsolationLevel::RepeatableRead);
-                    t.lock(support::TABLE, LockMode::AccessShare, Wait::FOREVER).expect("lock");
+                    t.lock(support::TABLE, LockMode::AccessShare, Wait::Block).expect("lock");
                     let snapshot = t.take_snapshot();
                     for _ in 0..rng.random_range(1..5) {
                         let all = w.rows(&snapshot);

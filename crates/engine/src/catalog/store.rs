@@ -181,7 +181,7 @@ impl TupleLiveness for Unique<'_> {
         })
     }
     fn wait(&self, xid: Xid) -> Result<()> {
-        self.txn.wait_for_xid(xid, Wait::FOREVER).map(|_| ())
+        self.txn.wait_for_xid(xid, Wait::Block).map(|_| ())
     }
 }
 
@@ -211,7 +211,7 @@ impl Catalogs<'_> {
     /// # Errors
     /// 40P01, 57014 while waiting.
     pub fn announce_write(&self, def: &CatalogDef) -> Result<()> {
-        self.txn.lock(self.lock_tag(def), LockMode::RowExclusive, Wait::FOREVER).map(|_| ())
+        self.txn.lock(self.lock_tag(def), LockMode::RowExclusive, Wait::Block).map(|_| ())
     }
 
     /// Adds a row; returns where it stands.
@@ -278,7 +278,7 @@ impl Catalogs<'_> {
         // update is not heap-only.
         let keys_changed = self.indexed_columns_changed(&open, row)?;
         let options =
-            UpdateOptions { hot: !keys_changed, key_changed: keys_changed, wait: Wait::FOREVER };
+            UpdateOptions { hot: !keys_changed, key_changed: keys_changed, wait: Wait::Block };
         let change = |tid| open.heap.update(self.txn, tid, &tuple, options);
         match following_moves(&open, row.tid, change)? {
             TupleOutcome::Ok(done) => {
@@ -331,7 +331,7 @@ impl Catalogs<'_> {
     pub fn delete(&self, row: &Row) -> Result<()> {
         self.announce_write(row.def)?;
         let open = self.store.open(row.def)?;
-        let change = |tid| open.heap.delete(self.txn, tid, Wait::FOREVER);
+        let change = |tid| open.heap.delete(self.txn, tid, Wait::Block);
         match following_moves(&open, row.tid, change)? {
             TupleOutcome::Ok(()) => self.txn.advance_command(),
             _ => bail!(INTERNAL_ERROR, "tuple concurrently deleted"),

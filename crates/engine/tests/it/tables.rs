@@ -154,7 +154,7 @@ impl VacuumHost for Host<'_> {
 impl Table {
     fn vacuum(&self, engine: &Engine, freeze: bool) -> base::Result<()> {
         let t = begin(engine);
-        t.lock(LOCK, LockMode::ShareUpdateExclusive, WAIT)?;
+        t.lock(LOCK, LockMode::ShareUpdateExclusive, Wait::Block)?;
         let target = VacuumTarget {
             heap: &self.heap,
             indexes: vec![IndexTarget {
@@ -192,8 +192,6 @@ impl Table {
         Ok(())
     }
 }
-
-const WAIT: Wait = Wait::Block { timeout: None };
 
 struct Random(u64);
 
@@ -235,7 +233,7 @@ fn work_on(
                 table.vacuum(engine, random.below(2) == 0)?;
             }
             let t = begin(engine);
-            t.lock(LOCK, LockMode::RowExclusive, WAIT)?;
+            t.lock(LOCK, LockMode::RowExclusive, Wait::Block)?;
             let there = table.rows(&t)?;
             let mut next = before.clone();
             let mut touched = std::collections::BTreeSet::new();

@@ -7,7 +7,7 @@ use base::sync::Arc;
 use heap::{RowLockMode, TupleOutcome, TupleSlot, UpdateDone, UpdateOptions, Wait};
 use txn::CommitExtras;
 
-const FOREVER: UpdateOptions = UpdateOptions { hot: true, key_changed: false, wait: Wait::FOREVER };
+const FOREVER: UpdateOptions = UpdateOptions { hot: true, key_changed: false, wait: Wait::Block };
 
 fn one_row(w: &World) -> Tid {
     let t = w.begin();
@@ -49,7 +49,7 @@ fn the_second_updater_waits_and_finds_the_new_version() {
         let mut slot = TupleSlot::new();
         let mode = RowLockMode::NoKeyUpdate;
         let outcome =
-            w2.heap.lock_latest(&b, tid, next, xmax, mode, Wait::FOREVER, &mut slot).unwrap();
+            w2.heap.lock_latest(&b, tid, next, xmax, mode, Wait::Block, &mut slot).unwrap();
         assert_eq!(outcome, TupleOutcome::Ok(()));
         assert_eq!(read_row(&slot.bytes), (1, b"a".to_vec()));
         let TupleOutcome::Ok(_) = update(&w2, &b, slot.tid, b"ab") else { panic!() };
@@ -181,12 +181,12 @@ fn a_key_share_lock_is_not_granted_on_a_row_deleted_meanwhile() {
         let t = w2.begin();
         let snapshot = t.take_snapshot();
         let mode = RowLockMode::KeyShare;
-        let lock = || w2.heap.lock_tuple(&t, tid, mode, Wait::FOREVER, None).unwrap();
+        let lock = || w2.heap.lock_tuple(&t, tid, mode, Wait::Block, None).unwrap();
         let outcome = subject.run(lock);
         let TupleOutcome::Updated { next, xmax } = outcome else { panic!("{outcome:?}") };
         drop(snapshot);
         let mut slot = TupleSlot::new();
-        w2.heap.lock_latest(&t, tid, next, xmax, mode, Wait::FOREVER, &mut slot).unwrap()
+        w2.heap.lock_latest(&t, tid, next, xmax, mode, Wait::Block, &mut slot).unwrap()
     });
     granted.wait_reached();
     a.commit(CommitExtras::default()).unwrap();
@@ -223,7 +223,7 @@ fn a_chain_of_waiters_is_served_in_turn() {
                                 let mode = RowLockMode::NoKeyUpdate;
                                 let got = w
                                     .heap
-                                    .lock_latest(&t, at, next, xmax, mode, Wait::FOREVER, &mut slot)
+                                    .lock_latest(&t, at, next, xmax, mode, Wait::Block, &mut slot)
                                     .unwrap();
                                 assert_eq!(got, TupleOutcome::Ok(()));
                                 at = slot.tid;
@@ -304,7 +304,7 @@ fn transfers_keep_the_sum() {
                                             next,
                                             xmax,
                                             RowLockMode::NoKeyUpdate,
-                                            Wait::FOREVER,
+                                            Wait::Block,
                                             &mut slot,
                                         )
                                         .unwrap();
@@ -353,7 +353,7 @@ fn the_first_in_the_queue_is_not_overtaken_on_the_way_to_the_newer_version() {
             let (mode, mut slot) = (RowLockMode::NoKeyUpdate, TupleSlot::new());
             let outcome = w
                 .heap
-                .lock_latest_queued(&mut queue, tid, next, xmax, mode, Wait::FOREVER, &mut slot)
+                .lock_latest_queued(&mut queue, tid, next, xmax, mode, Wait::Block, &mut slot)
                 .unwrap();
             assert_eq!(outcome, TupleOutcome::Ok(()));
             let seen = read_row(&slot.bytes).1;
@@ -393,7 +393,7 @@ fn who_does_not_follow_leaves_the_queue() {
     let first = std::thread::spawn(move || {
         let t = w2.begin();
         let mut queue = heap::RowQueue::new(&t);
-        let outcome = w2.heap.delete_queued(&mut queue, tid, Wait::FOREVER).unwrap();
+        let outcome = w2.heap.delete_queued(&mut queue, tid, Wait::Block).unwrap();
         assert!(matches!(outcome, TupleOutcome::Updated { .. }), "{outcome:?}");
         let held = || {
             w2.ctx.txns.locks().list().iter().any(|l| matches!(l.tag, txn::LockTag::Tuple { .. }))

@@ -15,7 +15,7 @@ fn emptied() -> (World, Vec<Tid>) {
     assert_eq!(tids.last().unwrap().block, BlockNumber(4));
     let t = w.begin();
     for tid in tids.iter().filter(|t| t.block < BlockNumber(4)) {
-        assert_eq!(w.heap.delete(&t, *tid, Wait::FOREVER).unwrap(), TupleOutcome::Ok(()));
+        assert_eq!(w.heap.delete(&t, *tid, Wait::Block).unwrap(), TupleOutcome::Ok(()));
     }
     t.commit(CommitExtras::default()).unwrap();
     w.clean(&mut rand::rngs::SmallRng::seed_from_u64(1)).unwrap();
@@ -23,7 +23,7 @@ fn emptied() -> (World, Vec<Tid>) {
     (w, last)
 }
 
-const CHANGE: UpdateOptions = UpdateOptions { hot: false, key_changed: false, wait: Wait::FOREVER };
+const CHANGE: UpdateOptions = UpdateOptions { hot: false, key_changed: false, wait: Wait::Block };
 
 #[test]
 fn moved_rows_are_the_same_to_every_snapshot() {

@@ -52,7 +52,7 @@ impl Ddl<'_> {
         let state = Rc::clone(self.session.state());
         let tag = crate::relations::lock_tag(&state, table);
         let locks = state.cluster.engine().txns.locks();
-        locks.acquire(&state.backend, LockOwner::Session, tag, MODE, Wait::FOREVER)?;
+        locks.acquire(&state.backend, LockOwner::Session, tag, MODE, Wait::Block)?;
         let shown = commands::show(&state, Command::CreateIndex, table);
         if let Some(shown) = &shown {
             shown.progress.set(progress::COMMAND, 2);
@@ -143,7 +143,7 @@ impl Ddl<'_> {
                             break;
                         }
                         Dirty::Deleting(xid) => {
-                            txn.wait_for_xid(xid, Wait::FOREVER)?;
+                            txn.wait_for_xid(xid, Wait::Block)?;
                         }
                         Dirty::Live | Dirty::Inserting(_) => {
                             let values: Vec<Option<Vec<u8>>> =
@@ -178,7 +178,7 @@ fn wait_for(state: &SessionState, others: &[Arc<txn::Backend>]) -> Result<()> {
     show(progress::LOCKERS_DONE, 0);
     for (done, other) in (1..).zip(others) {
         show(progress::CURRENT_LOCKER, u64::try_from(other.pid).unwrap_or(0));
-        state.cluster.engine().txns.wait_for_backend(&state.backend, other, Wait::FOREVER)?;
+        state.cluster.engine().txns.wait_for_backend(&state.backend, other, Wait::Block)?;
         show(progress::LOCKERS_DONE, done);
     }
     for n in [progress::LOCKERS_TOTAL, progress::LOCKERS_DONE, progress::CURRENT_LOCKER] {

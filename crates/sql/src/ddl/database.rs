@@ -6,7 +6,7 @@ use base::{Error, Oid, RelationId, Result, SqlError, SqlState, bail};
 use engine::CheckpointFlags;
 use engine::catalog::load::RowSource;
 use engine::catalog::rows::{NewRow, Row};
-use txn::{LockMode, LockOutcome};
+use txn::{LockMode, Wait};
 use types::Datum;
 
 impl Ddl<'_> {
@@ -32,11 +32,8 @@ impl Ddl<'_> {
     /// connected and don't leave soon.
     pub(super) fn check_not_connected(&self, oid: Oid, mode: LockMode, what: &str) -> Result<()> {
         let state = self.state();
-        let wait = crate::relations::lock_wait(state);
         let tag = crate::cluster::database_lock(oid);
-        if state.txn()?.lock(tag, mode, wait)? == LockOutcome::NotAvailable {
-            bail!(LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout");
-        }
+        state.txn()?.lock(tag, mode, Wait::Block)?;
         let count = || {
             let mut others = 0;
             for b in state.cluster.backends().all() {

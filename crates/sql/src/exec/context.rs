@@ -11,7 +11,7 @@ use btree::Btree;
 use engine::catalog::model::{CatalogView, ForeignKey, Index, Table};
 use heap::Heap;
 use std::sync::Arc;
-use txn::{Snapshot, Transaction, Wait};
+use txn::{Snapshot, Transaction};
 use types::{Datum, Env};
 
 /// A foreign-key check put off to the end of the transaction.
@@ -97,6 +97,4 @@ pub struct ExecContext<'a> {
     pub work_mem_bytes: usize,
     /// `$1`, `$2`, …
     pub params: &'a [Datum],
-    /// How long row locks are waited for (`lock_timeout`).
-    pub lock_wait: Wait,
 }

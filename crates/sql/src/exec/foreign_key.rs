@@ -17,7 +17,7 @@ use heap::{FetchState, Heap, HeapScan, PageBatch, RowQueue, ScanOptions, TupleOu
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use txn::{RowLockMode, Snapshot};
+use txn::{RowLockMode, Snapshot, Wait};
 use types::Datum;
 
 /// What a written row leaves to be seen to.
@@ -207,7 +207,7 @@ fn check_referencing(x: &ExecContext<'_>, key: &Arc<ForeignKey>, values: &[Datum
             Ok(false)
         })?;
         let Some(tid) = found else { break };
-        match finder.heap.lock_tuple(x.txn, tid, RowLockMode::KeyShare, x.lock_wait, None)? {
+        match finder.heap.lock_tuple(x.txn, tid, RowLockMode::KeyShare, Wait::Block, None)? {
             TupleOutcome::Ok(()) | TupleOutcome::SelfModified => return Ok(()),
             TupleOutcome::WouldBlock => bail!(
                 LOCK_NOT_AVAILABLE,
@@ -324,7 +324,7 @@ fn act(
         x.cancel.check()?;
         let mut places = RowQueue::new(x.txn);
         let outcome = if action == ReferentialAction::Cascade && new.is_none() {
-            let o = writer.delete(x, &mut places, tid)?;
+            let o = writer.delete(&mut places, tid)?;
             if o == TupleOutcome::Ok(()) {
                 writer.after_delete(&row, &mut after);
             }

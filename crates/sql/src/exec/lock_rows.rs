@@ -97,7 +97,7 @@ impl LockRowsNode {
                     h
                 }
             };
-            let wait = if m.mark.wait == LockWait::Block { cx.x.lock_wait } else { Wait::NoWait };
+            let wait = if m.mark.wait == LockWait::Block { Wait::Block } else { Wait::NoWait };
             let mode = mode(m.mark.strength);
             let mut queue = RowQueue::new(cx.x.txn);
             let slot = Some(&mut self.slot);

@@ -74,7 +74,7 @@ impl TupleLiveness for HeapLiveness<'_> {
         })
     }
     fn wait(&self, xid: Xid) -> Result<()> {
-        self.txn.wait_for_xid(xid, Wait::FOREVER).map(|_| ())
+        self.txn.wait_for_xid(xid, Wait::Block).map(|_| ())
     }
 }
 
@@ -627,7 +627,7 @@ impl TableWriter {
         let options = UpdateOptions {
             hot: !self.indexed_columns.iter().any(is_changed),
             key_changed: self.key_columns.iter().any(is_changed),
-            wait: x.lock_wait,
+            wait: Wait::Block,
         };
         let mut tuple = std::mem::take(&mut self.tuple);
         self.encoder.encode(new, &mut tuple)?;
@@ -647,13 +647,8 @@ impl TableWriter {
     ///
     /// # Errors
     /// `40P01`, `55P03`, I/O.
-    pub fn delete(
-        &mut self,
-        x: &ExecContext<'_>,
-        queue: &mut RowQueue<'_>,
-        tid: Tid,
-    ) -> Result<TupleOutcome> {
-        let outcome = self.heap.delete_queued(queue, tid, x.lock_wait)?;
+    pub fn delete(&mut self, queue: &mut RowQueue<'_>, tid: Tid) -> Result<TupleOutcome> {
+        let outcome = self.heap.delete_queued(queue, tid, Wait::Block)?;
         self.changes.deleted += i64::from(matches!(outcome, TupleOutcome::Ok(())));
         Ok(outcome)
     }

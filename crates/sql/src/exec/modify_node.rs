@@ -12,7 +12,7 @@ use engine::catalog::model::Table;
 use expr::code::{Code, compile};
 use heap::{RowQueue, TupleOutcome, TupleSlot};
 use std::sync::Arc;
-use txn::{IsolationLevel, RowLockMode};
+use txn::{IsolationLevel, RowLockMode, Wait};
 use types::Datum;
 
 struct Conflict {
@@ -221,7 +221,7 @@ impl ModifyNode {
         let (_, tid, _) = heap.liveness(root, cx.x.txn)?;
         let mode = RowLockMode::Update;
         let mut slot = std::mem::take(&mut self.slot);
-        let outcome = heap.lock_tuple(cx.x.txn, tid, mode, cx.x.lock_wait, Some(&mut slot));
+        let outcome = heap.lock_tuple(cx.x.txn, tid, mode, Wait::Block, Some(&mut slot));
         self.slot = slot;
         match outcome? {
             TupleOutcome::Ok(()) => {}
@@ -320,7 +320,7 @@ impl ModifyNode {
                     other => other.failed().unwrap_or(TupleOutcome::Invisible),
                 }
             } else {
-                match w.delete(cx.x, &mut queue, tid)? {
+                match w.delete(&mut queue, tid)? {
                     TupleOutcome::Ok(()) => TupleOutcome::Ok(tid),
                     other => other.failed().unwrap_or(TupleOutcome::Invisible),
                 }
@@ -370,8 +370,17 @@ impl ModifyNode {
                     let heap = w.heap().clone();
                     let mode = if update { RowLockMode::NoKeyUpdate } else { RowLockMode::Update };
                     let mut slot = std::mem::take(&mut self.slot);
-                    let wait = cx.x.lock_wait;
-                    let r = follow(cx, &heap, &mut queue, tid, next, xmax, mode, wait, &mut slot);
+                    let r = follow(
+                        cx,
+                        &heap,
+                        &mut queue,
+                        tid,
+                        next,
+                        xmax,
+                        mode,
+                        Wait::Block,
+                        &mut slot,
+                    );
                     self.slot = slot;
                     match r? {
                         TupleOutcome::Ok(()) => {}

@@ -156,7 +156,7 @@ fn update_frozen(state: &SessionState) -> Result<()> {
     let me = state.database.oid;
     // Two at once could set it back.
     let tag = LockTag::DatabaseFrozenIds { database: me };
-    txn.lock(tag, LockMode::Exclusive, Wait::FOREVER)?;
+    txn.lock(tag, LockMode::Exclusive, Wait::Block)?;
     rows.announce_write(engine::catalog::defs::by_name("pg_database"))?;
     let databases = rows.scan("pg_database")?;
     let known = databases.iter().find(|row| row.oid("oid") == me);

@@ -5,7 +5,7 @@ use crate::client::Severity;
 use base::settings::SessionSettings;
 use std::rc::Rc;
 use std::time::Duration;
-use txn::{IsolationLevel, Wait};
+use txn::IsolationLevel;
 
 /// Values of settings in the form in which they are used.
 #[derive(Debug)]
@@ -16,8 +16,8 @@ pub struct Derived {
     pub search_path: Rc<[String]>,
     /// `statement_timeout`
     pub statement_timeout: Option<Duration>,
-    /// How long locks are waited for (`lock_timeout`).
-    pub lock_wait: Wait,
+    /// How long locks are waited for, of whatever kind.
+    lock_timeout: Option<Duration>,
     /// `idle_session_timeout`
     pub idle_session_timeout: Option<Duration>,
     /// `idle_in_transaction_session_timeout`
@@ -50,7 +50,7 @@ impl Derived {
             user: user.oid,
             search_path,
             statement_timeout: duration("statement_timeout"),
-            lock_wait: Wait::Block { timeout: duration("lock_timeout") },
+            lock_timeout: duration("lock_timeout"),
             idle_session_timeout: duration("idle_session_timeout"),
             idle_in_transaction_timeout: duration("idle_in_transaction_session_timeout"),
             work_mem_bytes: usize::try_from(settings.int("work_mem"))
@@ -86,6 +86,7 @@ impl SessionState {
         let derived = Rc::new(Derived::new(self, &settings));
         let timeout = u64::try_from(settings.int("deadlock_timeout")).unwrap_or(1000);
         self.backend.set_deadlock_timeout_ms(timeout);
+        self.backend.set_lock_timeout(derived.lock_timeout);
         *self.derived.borrow_mut() = Some(Rc::clone(&derived));
         derived
     }

@@ -52,7 +52,6 @@ pub fn exec_context<'a>(
         cancel: &state.backend.cancel,
         work_mem_bytes,
         params,
-        lock_wait: crate::relations::lock_wait(state),
     }
 }
 

@@ -91,14 +91,8 @@ fn tag(state: &SessionState, a: &[Datum]) -> Result<LockTag> {
 
 fn take(env: &dyn Env, a: &[Datum], owner: LockOwner, mode: LockMode) -> Result<Datum> {
     let state = state(env)?;
-    let wait = crate::relations::lock_wait(state);
     let locks = state.cluster.engine().txns.locks();
-    match locks.acquire(&state.backend, owner, tag(state, a)?, mode, wait)? {
-        LockOutcome::NotAvailable => {
-            bail!(LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout")
-        }
-        LockOutcome::Granted | LockOutcome::AlreadyHeld => Ok(Datum::Null),
-    }
+    locks.acquire(&state.backend, owner, tag(state, a)?, mode, Wait::Block).map(|_| Datum::Null)
 }
 
 fn try_take(env: &dyn Env, a: &[Datum], owner: LockOwner, mode: LockMode) -> Result<Datum> {

@@ -195,3 +195,33 @@ fn statements_that_differ_in_numbers_share_a_plan() {
         ("SELECT * FROM t WHERE a = 5", "5|50|x5|7"),
     ]);
 }
+
+/// Rows, unique keys, tables, and the catalogs that DDL writes to.
+#[test]
+fn lock_timeout_ends_every_wait() {
+    let db = Database::new();
+    let (mut holder, mut waiter) = (db.session(), db.session());
+    holder.run("CREATE TABLE t (a int PRIMARY KEY, b int)");
+    holder.run("INSERT INTO t VALUES (1, 1)");
+    waiter.run("SET lock_timeout = '20ms'");
+    for (held, wanted) in [
+        ("UPDATE t SET b = 2", "DELETE FROM t"),
+        ("UPDATE t SET b = 2", "SELECT * FROM t FOR SHARE"),
+        ("INSERT INTO t VALUES (2)", "INSERT INTO t VALUES (2)"),
+        ("INSERT INTO t VALUES (2)", "INSERT INTO t VALUES (2) ON CONFLICT DO NOTHING"),
+        ("LOCK TABLE t", "SELECT * FROM t"),
+        ("CREATE TABLE u (a int)", "CREATE TABLE u (a int)"),
+        ("LOCK TABLE pg_class IN SHARE MODE", "CREATE TABLE v (a int)"),
+        ("SELECT pg_advisory_lock(5)", "SELECT pg_advisory_xact_lock(5)"),
+    ] {
+        holder.run("BEGIN");
+        holder.run(held);
+        waiter.run("BEGIN");
+        let said = waiter.run(wanted);
+        assert_eq!(said, "55P03 canceling statement due to lock timeout", "{held}; {wanted}");
+        waiter.run("ROLLBACK");
+        holder.run("ROLLBACK");
+    }
+    holder.run("SELECT pg_advisory_unlock(5)");
+    waiter.check(&[("DELETE FROM t", "")]);
+}

@@ -38,18 +38,10 @@ use table::{Table, WaitingFor};
 /// How long to wait for a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wait {
-    /// Until it is there, or for this long (`lock_timeout`).
-    Block {
-        /// `None` or zero: for ever.
-        timeout: Option<Duration>,
-    },
+    /// Until it is there, or for the backend's `lock_timeout` ([`Backend::set_lock_timeout`]).
+    Block,
     /// Not at all.
     NoWait,
-}
-
-impl Wait {
-    /// Waits for ever.
-    pub const FOREVER: Wait = Wait::Block { timeout: None };
 }
 
 /// What came of a request that did not fail.
@@ -252,7 +244,7 @@ impl LockManager {
         let deadlock_after =
             Duration::from_millis(backend.deadlock_timeout_ms.load(Ordering::Relaxed));
         let timeout = match wait {
-            Wait::Block { timeout } => timeout.filter(|t| !t.is_zero()),
+            Wait::Block => backend.lock_timeout(),
             Wait::NoWait => None,
         };
         backend.set_wait_event(Some(event));

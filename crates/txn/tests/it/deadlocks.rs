@@ -18,9 +18,9 @@ fn ring(n: u32) {
                     let b = backend(m);
                     b.activity.lock().database = Oid(5);
                     let t = m.begin(&b);
-                    t.lock(table(i), LockMode::RowExclusive, Wait::FOREVER).unwrap();
+                    t.lock(table(i), LockMode::RowExclusive, Wait::Block).unwrap();
                     barrier.wait();
-                    let got = t.lock(table((i + 1) % n), LockMode::Share, Wait::FOREVER);
+                    let got = t.lock(table((i + 1) % n), LockMode::Share, Wait::Block);
                     match got {
                         Ok(_) => t.commit(CommitExtras::default()).map(|_| b.pid),
                         Err(e) => Err(e),
@@ -73,7 +73,7 @@ fn of_transactions() {
                 xids.lock().unwrap()[me] = t.xid().unwrap();
                 barrier.wait();
                 let other = xids.lock().unwrap()[1 - me];
-                match t.wait_for_xid(other, Wait::FOREVER) {
+                match t.wait_for_xid(other, Wait::Block) {
                     Ok(_) => 0,
                     Err(e) => {
                         let e = e.to_sql_error();
@@ -100,7 +100,7 @@ fn a_soft_cycle_is_undone() {
     let m = manager();
     let (a, b, c) = (backend(&m), backend(&m), backend(&m));
     let holder = m.begin(&c);
-    holder.lock(table(1), LockMode::AccessShare, Wait::FOREVER).unwrap();
+    holder.lock(table(1), LockMode::AccessShare, Wait::Block).unwrap();
     let b_tx_tag = table(2);
     std::thread::scope(|s| {
         let (ma, aa) = (m.clone(), a.clone());
@@ -111,15 +111,15 @@ fn a_soft_cycle_is_undone() {
             // The other one is to find the deadlock.
             aa.set_deadlock_timeout_ms(100_000);
             let t = ma.begin(&aa);
-            t.lock(b_tx_tag, LockMode::AccessExclusive, Wait::FOREVER).unwrap();
+            t.lock(b_tx_tag, LockMode::AccessExclusive, Wait::Block).unwrap();
             st.wait();
-            t.lock(table(1), LockMode::AccessExclusive, Wait::FOREVER).unwrap();
+            t.lock(table(1), LockMode::AccessExclusive, Wait::Block).unwrap();
             t.commit(CommitExtras::default()).unwrap();
         });
         started.wait();
         until_waiting(&m, &a);
         // The holder wants table 2, which A holds: hard both ways? No: A waits for the holder's table 1.
-        let e = holder.lock(b_tx_tag, LockMode::AccessShare, Wait::FOREVER);
+        let e = holder.lock(b_tx_tag, LockMode::AccessShare, Wait::Block);
         match e {
             Err(e) => {
                 assert_eq!(e.state(), SqlState::DEADLOCK_DETECTED);
@@ -132,24 +132,24 @@ fn a_soft_cycle_is_undone() {
     // Now the soft one: C holds share on 1; A queues for exclusive on 1; B holds 3 and queues for share on 1 behind A; A
     // needs nothing of B, but C waits for 3: C -> B (hard), B -> A (soft), A -> C (hard). B may go ahead of A.
     let holder = m.begin(&c);
-    holder.lock(table(1), LockMode::AccessShare, Wait::FOREVER).unwrap();
+    holder.lock(table(1), LockMode::AccessShare, Wait::Block).unwrap();
     std::thread::scope(|s| {
         let (ma, aa) = (m.clone(), a.clone());
         let one = s.spawn(move || {
             let t = ma.begin(&aa);
-            t.lock(table(1), LockMode::AccessExclusive, Wait::FOREVER).unwrap();
+            t.lock(table(1), LockMode::AccessExclusive, Wait::Block).unwrap();
         });
         until_waiting(&m, &a);
         let (mb, bb) = (m.clone(), b.clone());
         let two = s.spawn(move || {
             bb.set_deadlock_timeout_ms(100_000);
             let t = mb.begin(&bb);
-            t.lock(table(3), LockMode::AccessExclusive, Wait::FOREVER).unwrap();
-            t.lock(table(1), LockMode::AccessShare, Wait::FOREVER).unwrap();
+            t.lock(table(3), LockMode::AccessExclusive, Wait::Block).unwrap();
+            t.lock(table(1), LockMode::AccessShare, Wait::Block).unwrap();
             t.commit(CommitExtras::default()).unwrap();
         });
         until_waiting(&m, &b);
-        holder.lock(table(3), LockMode::AccessShare, Wait::FOREVER).unwrap();
+        holder.lock(table(3), LockMode::AccessShare, Wait::Block).unwrap();
         two.join().unwrap();
         holder.commit(CommitExtras::default()).unwrap();
         one.join().unwrap();

@@ -17,7 +17,7 @@ fn the_conflict_table_is_symmetric_and_right() {
             let m = manager();
             let (one, two) = (backend(&m), backend(&m));
             let (t, u) = (m.begin(&one), m.begin(&two));
-            assert_eq!(t.lock(table(1), a, Wait::FOREVER).unwrap(), LockOutcome::Granted);
+            assert_eq!(t.lock(table(1), a, Wait::Block).unwrap(), LockOutcome::Granted);
             let got = u.lock(table(1), b, Wait::NoWait).unwrap();
             assert_eq!(got == LockOutcome::NotAvailable, a.conflicts(b), "{a:?} then {b:?}");
             assert_eq!(t.lock(table(1), a, Wait::NoWait).unwrap(), LockOutcome::AlreadyHeld);
@@ -33,7 +33,7 @@ fn a_strong_request_meets_fast_locks() {
     let m = manager();
     let (a, b) = (backend(&m), backend(&m));
     let t = m.begin(&a);
-    t.lock(table(1), LockMode::RowExclusive, Wait::FOREVER).unwrap();
+    t.lock(table(1), LockMode::RowExclusive, Wait::Block).unwrap();
     let fast = m.locks().list();
     assert!(fast.iter().any(|l| l.tag == table(1) && l.fast_path && l.granted));
     let u = m.begin(&b);
@@ -50,7 +50,7 @@ fn a_strong_request_meets_fast_locks() {
     u.commit(CommitExtras::default()).unwrap();
     // Back on the fast path.
     let t = m.begin(&a);
-    t.lock(table(1), LockMode::RowExclusive, Wait::FOREVER).unwrap();
+    t.lock(table(1), LockMode::RowExclusive, Wait::Block).unwrap();
     assert!(m.locks().list().iter().any(|l| l.tag == table(1) && l.fast_path));
 }
 
@@ -59,13 +59,13 @@ fn queues_are_fair() {
     let m = manager();
     let (a, b, c) = (backend(&m), backend(&m), backend(&m));
     let holder = m.begin(&a);
-    holder.lock(table(1), LockMode::AccessShare, Wait::FOREVER).unwrap();
+    holder.lock(table(1), LockMode::AccessShare, Wait::Block).unwrap();
     let (tx, rx) = channel();
     std::thread::scope(|s| {
         let (txb, mb, bb) = (tx.clone(), m.clone(), b.clone());
         s.spawn(move || {
             let t = mb.begin(&bb);
-            t.lock(table(1), LockMode::AccessExclusive, Wait::FOREVER).unwrap();
+            t.lock(table(1), LockMode::AccessExclusive, Wait::Block).unwrap();
             txb.send("exclusive").unwrap();
             t.commit(CommitExtras::default()).unwrap();
         });
@@ -76,13 +76,13 @@ fn queues_are_fair() {
         let (txc, mc, cc) = (tx.clone(), m.clone(), c.clone());
         s.spawn(move || {
             let t = mc.begin(&cc);
-            t.lock(table(1), LockMode::AccessShare, Wait::FOREVER).unwrap();
+            t.lock(table(1), LockMode::AccessShare, Wait::Block).unwrap();
             txc.send("share").unwrap();
         });
         until_waiting(&m, &c);
         assert_eq!(m.locks().blocking_pids(c.pid), [b.pid]);
         // The holder itself may take more of what it has.
-        holder.lock(table(1), LockMode::RowExclusive, Wait::FOREVER).unwrap();
+        holder.lock(table(1), LockMode::RowExclusive, Wait::Block).unwrap();
         let listed = m.locks().list();
         assert_eq!(listed.iter().filter(|l| l.tag == table(1) && !l.granted).count(), 2);
         holder.commit(CommitExtras::default()).unwrap();
@@ -96,18 +96,19 @@ fn timeouts_and_cancels() {
     let m = manager();
     let (a, b) = (backend(&m), backend(&m));
     let holder = m.begin(&a);
-    holder.lock(table(1), LockMode::AccessExclusive, Wait::FOREVER).unwrap();
+    holder.lock(table(1), LockMode::AccessExclusive, Wait::Block).unwrap();
     let t = m.begin(&b);
-    let wait = Wait::Block { timeout: Some(Duration::from_millis(5)) };
-    let e = t.lock(table(1), LockMode::AccessShare, wait).unwrap_err();
+    b.set_lock_timeout(Some(Duration::from_millis(5)));
+    let e = t.lock(table(1), LockMode::AccessShare, Wait::Block).unwrap_err();
     assert_eq!(e.state(), SqlState::LOCK_NOT_AVAILABLE);
     assert_eq!(e.to_string(), "canceling statement due to lock timeout");
+    b.set_lock_timeout(None);
     std::thread::scope(|s| {
         s.spawn(|| {
             until_waiting(&m, &b);
             b.interrupt(CancelReason::UserRequest);
         });
-        let e = t.lock(table(1), LockMode::AccessShare, Wait::FOREVER).unwrap_err();
+        let e = t.lock(table(1), LockMode::AccessShare, Wait::Block).unwrap_err();
         assert_eq!(e.state(), SqlState::QUERY_CANCELED);
     });
     b.cancel.clear();
@@ -125,9 +126,9 @@ fn advisory_locks_belong_to_session_or_transaction() {
     let t = m.begin(&a);
     let session = LockOwner::Session;
     for _ in 0..2 {
-        m.locks().acquire(&a, session, tag, LockMode::Exclusive, Wait::FOREVER).unwrap();
+        m.locks().acquire(&a, session, tag, LockMode::Exclusive, Wait::Block).unwrap();
     }
-    t.lock(tag, LockMode::Exclusive, Wait::FOREVER).unwrap();
+    t.lock(tag, LockMode::Exclusive, Wait::Block).unwrap();
     t.commit(CommitExtras::default()).unwrap();
     assert_eq!(take(Wait::NoWait), LockOutcome::NotAvailable);
     assert!(m.locks().release(&a, session, tag, LockMode::Exclusive));
@@ -152,17 +153,17 @@ fn waiting_for_transactions() {
     let sub = t.xid().unwrap();
     assert!(!m.wait_for_xid(&b, x, Wait::NoWait).unwrap());
     std::thread::scope(|s| {
-        let waiter = s.spawn(|| m.wait_for_xid(&b, sub, Wait::FOREVER));
+        let waiter = s.spawn(|| m.wait_for_xid(&b, sub, Wait::Block));
         until_waiting(&m, &b);
         assert_eq!(m.locks().blocking_pids(b.pid), [a.pid]);
         t.rollback_sub().unwrap();
         assert!(waiter.join().unwrap().unwrap());
-        let waiter = s.spawn(|| m.wait_for_backend(&b, &a, Wait::FOREVER));
+        let waiter = s.spawn(|| m.wait_for_backend(&b, &a, Wait::Block));
         until_waiting(&m, &b);
         t.commit(CommitExtras::default()).unwrap();
         assert!(waiter.join().unwrap().unwrap());
     });
-    assert!(m.wait_for_xid(&b, x, Wait::FOREVER).unwrap());
+    assert!(m.wait_for_xid(&b, x, Wait::Block).unwrap());
 }
 
 #[test]
@@ -170,8 +171,8 @@ fn concurrent_index_builds_find_whom_to_wait_for() {
     let m = manager();
     let (a, b, c) = (backend(&m), backend(&m), backend(&m));
     let (t, u) = (m.begin(&a), m.begin(&b));
-    t.lock(table(1), LockMode::RowExclusive, Wait::FOREVER).unwrap();
-    u.lock(table(1), LockMode::AccessShare, Wait::FOREVER).unwrap();
+    t.lock(table(1), LockMode::RowExclusive, Wait::Block).unwrap();
+    u.lock(table(1), LockMode::AccessShare, Wait::Block).unwrap();
     let found = m.locks().conflicting_holders(&c, &table(1), LockMode::Share);
     assert_eq!(found.iter().map(|b| b.pid).collect::<Vec<_>>(), [a.pid]);
 }

@@ -63,7 +63,7 @@ fn all_children_commit_in_one_step() {
         assert!(xids.iter().all(|x| !s.sees(*x).unwrap()));
         before_counter.release();
         for x in &xids {
-            m.wait_for_xid(&b, *x, Wait::FOREVER).unwrap();
+            m.wait_for_xid(&b, *x, Wait::Block).unwrap();
         }
         let s2 = t.take_snapshot();
         assert!(xids.iter().all(|x| s2.sees(*x).unwrap() && !s.sees(*x).unwrap()));
@@ -124,11 +124,11 @@ fn locks_go_with_their_savepoint() {
     let b = backend(&m);
     let t = m.begin(&b);
     let tag = |n| LockTag::Relation { database: Oid(5), relation: Oid(n) };
-    t.lock(tag(1), LockMode::AccessShare, Wait::FOREVER).unwrap();
+    t.lock(tag(1), LockMode::AccessShare, Wait::Block).unwrap();
     t.begin_sub();
-    t.lock(tag(1), LockMode::AccessShare, Wait::FOREVER).unwrap();
-    t.lock(tag(1), LockMode::AccessExclusive, Wait::FOREVER).unwrap();
-    t.lock(tag(2), LockMode::RowExclusive, Wait::FOREVER).unwrap();
+    t.lock(tag(1), LockMode::AccessShare, Wait::Block).unwrap();
+    t.lock(tag(1), LockMode::AccessExclusive, Wait::Block).unwrap();
+    t.lock(tag(2), LockMode::RowExclusive, Wait::Block).unwrap();
     t.rollback_sub().unwrap();
     assert!(m.locks().holds(&b, &tag(1), LockMode::AccessShare));
     assert!(!m.locks().holds(&b, &tag(1), LockMode::RowShare));

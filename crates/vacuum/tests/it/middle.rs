@@ -27,7 +27,7 @@ fn update_each(w: &World, keys: std::ops::Range<i32>, value: &[u8], hot: bool) {
     for key in keys {
         let t = w.begin();
         let (tid, _) = w.rows(&t.take_snapshot())[&key].clone();
-        let options = UpdateOptions { hot, key_changed: false, wait: Wait::FOREVER };
+        let options = UpdateOptions { hot, key_changed: false, wait: Wait::Block };
         let done = w.heap.update(&t, tid, &row(key, value), options).unwrap();
         let TupleOutcome::Ok(done) = done else { panic!("{done:?}") };
         if !done.hot {

@@ -392,7 +392,7 @@ fn additions_under_vacuum_are_never_lost() {
                                 let options = UpdateOptions {
                                     hot: rng.random_bool(0.8),
                                     key_changed: false,
-                                    wait: Wait::FOREVER,
+                                    wait: Wait::Block,
                                 };
                                 match w.heap.update(&t, at, &row(key, &new), options).unwrap() {
                                     TupleOutcome::Ok(done) => {
@@ -412,7 +412,7 @@ fn additions_under_vacuum_are_never_lost() {
                                                 next,
                                                 xmax,
                                                 mode,
-                                                Wait::FOREVER,
+                                                Wait::Block,
                                                 &mut slot,
                                             )
                                             .unwrap();

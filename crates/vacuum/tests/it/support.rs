@@ -308,12 +308,12 @@ impl World {
             }
             match new_value {
                 None => {
-                    let done = self.heap.delete(&t, tid, Wait::FOREVER).unwrap();
+                    let done = self.heap.delete(&t, tid, Wait::Block).unwrap();
                     assert_eq!(done, TupleOutcome::Ok(()));
                 }
                 Some(value) => {
                     let options =
-                        UpdateOptions { hot: false, key_changed: false, wait: Wait::FOREVER };
+                        UpdateOptions { hot: false, key_changed: false, wait: Wait::Block };
                     let done = self.heap.update(&t, tid, &row(key, value), options).unwrap();
                     let TupleOutcome::Ok(done) = done else { panic!("{done:?}") };
                     assert!(!done.hot);
@@ -440,7 +440,7 @@ impl World {
         let backend = self.backend();
         *self.vacuuming.lock().unwrap() = Some(backend.clone());
         let t = self.ctx.txns.begin(&backend);
-        t.lock(TABLE, LockMode::ShareUpdateExclusive, Wait::FOREVER).unwrap();
+        t.lock(TABLE, LockMode::ShareUpdateExclusive, Wait::Block).unwrap();
         let target = self.target();
         let context = VacuumContext {
             backend: &backend,

@@ -34,7 +34,7 @@ fn not_while_somebody_writes() {
     w.load(3000, b"some value of middling length");
     w.change(|_| true, None);
     let reader = w.begin();
-    reader.lock(TABLE, LockMode::RowExclusive, Wait::FOREVER).unwrap();
+    reader.lock(TABLE, LockMode::RowExclusive, Wait::Block).unwrap();
     let w = &w;
     let before = w.heap.len_blocks().unwrap();
     std::thread::scope(|s| {
@@ -68,7 +68,7 @@ fn readers_go_on_while_the_end_is_cut_off() {
     w.change(|k| k >= 1000, None);
     w.vacuum(&VacuumOptions { truncate: false, ..VacuumOptions::default() });
     let reader = w.begin();
-    reader.lock(TABLE, LockMode::AccessShare, Wait::FOREVER).unwrap();
+    reader.lock(TABLE, LockMode::AccessShare, Wait::Block).unwrap();
     let snapshot = reader.take_snapshot();
     let mut scan = HeapScan::new(&w.heap, snapshot, ScanOptions::default()).unwrap();
     let mut batch = PageBatch::new();
@@ -141,7 +141,7 @@ fn a_small_emptied_table_that_is_not_cut() {
     assert!((2..=4).contains(&pages), "{pages}");
     w.change(|_| true, None);
     let reader = w.begin();
-    reader.lock(TABLE, LockMode::RowExclusive, Wait::FOREVER).unwrap();
+    reader.lock(TABLE, LockMode::RowExclusive, Wait::Block).unwrap();
     let r = w.vacuum_unchecked(&VacuumOptions::default()).unwrap();
     assert_eq!(r.pages_after, pages);
     reader.commit(CommitExtras::default()).unwrap();

@@ -13,7 +13,7 @@ use heap::{Heap, HeapOptions};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use txn::{BackendKind, Transaction, Wait};
+use txn::{BackendKind, Transaction};
 use types::{Datum, Env};
 
 pub struct Db {
@@ -235,7 +235,6 @@ impl Db {
             cancel: &self.cancel,
             work_mem_bytes: self.work_mem.get(),
             params,
-            lock_wait: Wait::FOREVER,
         };
         e.start(&x)?;
         let mut rows = Vec::new();

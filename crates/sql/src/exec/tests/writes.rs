@@ -214,7 +214,6 @@ fn an_executor_runs_again() {
             cancel: &db.cancel,
             work_mem_bytes: 1 << 20,
             params: &[],
-            lock_wait: txn::Wait::FOREVER,
         };
         e.start(&x).unwrap();
         let b = e.next_batch(&x, 10).unwrap();
