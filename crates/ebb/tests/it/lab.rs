@@ -196,7 +196,7 @@ fn a_full_run_is_one_report_of_all_seven() {
     }
 }
 
-/// Waits until something is so; a stage that never comes fails the test.
+/// Waits until something is so; a stage that never comes fails the test, one that eight runs on one core delay does not.
 fn until(what: &str, child: Option<&mut Child>, mut so: impl FnMut() -> bool) {
     let begun = Instant::now();
     let mut child = child;
@@ -204,7 +204,7 @@ fn until(what: &str, child: Option<&mut Child>, mut so: impl FnMut() -> bool) {
         if let Some(child) = child.as_mut() {
             assert!(child.try_wait().expect("its state").is_none(), "it ended before {what}");
         }
-        assert!(begun.elapsed() < Duration::from_secs(120), "never: {what}");
+        assert!(begun.elapsed() < Duration::from_secs(600), "never: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
