@@ -156,6 +156,7 @@ pub fn serve(
     let options = EngineOptions::new(Arc::clone(&settings));
     let engine = Engine::open(Arc::clone(&disk), options).map_err(|e| in_folder(data, e))?;
     let cluster = Cluster::new(Arc::clone(&engine), Arc::clone(&settings))?;
+    cluster.maintenance.rates.watch_this_machine(&engine);
     {
         let (disk, settings) = (Arc::clone(&disk), Arc::clone(&settings));
         let (command_line, tls) = (command_line.clone(), Arc::clone(&tls));
@@ -180,6 +181,7 @@ pub fn serve(
     base::log!("received fast shutdown request");
     autovacuum.stop();
     server.stop();
+    cluster.maintenance.rates.keep();
     base::log!("shutting down");
     if let Err(e) = cluster.keep_counts(true) {
         base::log!("the counts of tables were not written down: {e}");

@@ -20,11 +20,13 @@
 
 use crate::dead_items::DeadItems;
 use crate::index_pass::IndexTarget;
+use crate::machine::Machine;
 use crate::method::{DeadShape, IndexShape};
 use crate::plan::IndexMethod;
+use crate::run::VacuumTarget;
 use base::{BlockNumber, OffsetNumber, Result, Tid};
 use btree::{RetailKeys, Value};
-use heap::{ALL_KEPT, Heap};
+use heap::ALL_KEPT;
 use page::Page;
 use page::tuple::{AttrValue, TupleDesc, deform_stub, plain_stub_data};
 use smallvec::SmallVec;
@@ -65,11 +67,11 @@ pub(crate) struct KeyCollector<'a> {
 impl<'a> KeyCollector<'a> {
     /// For a vacuum that will clean these indexes.
     pub fn new(
-        heap: &Heap,
-        indexes: &'a [IndexTarget],
+        target: &'a VacuumTarget<'_>,
         heap_pages: u32,
-        rows: f64,
+        machine: &Machine,
     ) -> Result<KeyCollector<'a>> {
+        let VacuumTarget { heap, indexes, facts } = target;
         let desc = heap.options().dead_keys.clone();
         let kept = desc.as_ref().map_or(0, |d| d.len());
         let one = |target: &'a IndexTarget| -> Result<Option<Collected<'a>>> {
@@ -77,7 +79,7 @@ impl<'a> KeyCollector<'a> {
             if keys.columns.iter().any(|c| *c >= kept) {
                 return Ok(None);
             }
-            let shape = IndexShape::of(target, heap_pages, rows)?;
+            let shape = IndexShape::of(target, heap_pages, facts.reltuples, machine)?;
             let place = |c: &usize| desc.as_ref().and_then(|d| d.fixed_range(*c));
             Ok(Some(Collected {
                 target,

@@ -7,7 +7,7 @@
 //! # Layout
 //! [`options`]: what the statement and the settings say. [`plan`](mod@plan): cut-offs, mode, ring, method per index. `run`: the order of the
 //! phases. `skip`: which pages are read. `scan`: the first pass, by one thread or several (`crew`); `heap_pass`: what it does to a page; `one_visit`: pages whose index entries go at once. [`dead_items`]: what it found. [`index_pass`]: entries that lead there.
-//! [`foresight`]: what it will come to. `reap`: the second pass. `small`: tables that end without pages. [`truncate`]: the empty end. [`throttle`]: the cost delay and the
+//! [`foresight`]: what it will come to, at the paces of this [`machine`]. `reap`: the second pass. `small`: tables that end without pages. [`truncate`]: the empty end. [`throttle`]: the cost delay and the
 //! latency target, by [`governor`].
 //! [`progress`], [`report`] and [`usage`]: what others see.
 //!
@@ -32,6 +32,7 @@ mod heap_pass;
 pub mod index_pass;
 mod key_maker;
 mod keys;
+pub mod machine;
 pub mod method;
 mod middle;
 mod one_visit;
@@ -53,6 +54,7 @@ pub mod usage;
 pub use dead_items::DeadItems;
 pub use foresight::{Foresight, foresee};
 pub use index_pass::{IndexKeys, IndexTarget, IndexVacuum};
+pub use machine::Machine;
 pub use options::{FreezeSettings, IndexCleanup, VacuumOptions, VacuumSettings};
 pub use plan::{IndexMethod, ParallelPlan, VacuumCutoffs, VacuumMode, VacuumPlan, plan};
 pub use progress::{Phase, ProgressList, ProgressRow, VacuumProgress};

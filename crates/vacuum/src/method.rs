@@ -2,35 +2,34 @@
 //!
 //! # Purpose
 //! Bulk deletion reads the whole index, whatever is dead; retail deletion looks every dead row's key up. Which is cheaper depends on
-//! how many rows are dead, on how many leaves their entries lie, and on what is cached. What both have to do (changing the leaves that
+//! how many rows are dead, on how many leaves their entries lie, and on what is cached, and on the machine ([`crate::machine`]). What both have to do (changing the leaves that
 //! have dead entries) is left out.
 //!
 //! # Invariants
 //! Retail deletion's cost only grows with the number of dead rows, so an index for which it is too dear already will not be cheaper later.
 
 use crate::index_pass::IndexTarget;
+use crate::machine::{Machine, Pace};
 use crate::plan::IndexMethod;
 use base::Result;
 
-/// Microseconds, measured on the machine that Ebb is developed on (docs/decisions/0042): a page passed over, an entry asked about.
-const BULK_PAGE_US: f64 = 0.8;
-const BULK_ENTRY_US: f64 = 0.0005;
-/// A key taken from the heap, its bytes; a leaf descended to and locked.
-const KEY_US: f64 = 0.012;
-const KEY_BYTE_US: f64 = 0.0004;
+/// Microseconds on the machine of [`Machine::REFERENCE`] (docs/decisions/0048); on others they go with its paces. At the pace of visits: a page
+/// passed over, a page's second visit.
+const BULK_PAGE_US: f64 = 2.1;
+const SECOND_VISIT_US: f64 = 2.6;
+/// At the pace of searches: a leaf descended to and locked; an entry asked about; a key taken from the heap, its bytes.
+const LEAF_US: f64 = 1.8;
+const BULK_ENTRY_US: f64 = 0.001;
+const KEY_US: f64 = 0.017;
+const KEY_BYTE_US: f64 = 0.0006;
 /// Out of order: a comparison while sorting, and each byte of the keys that it fetches; a search on a leaf.
-const KEY_SORT_US: f64 = 0.002;
-const KEY_SORT_BYTE_US: f64 = 0.0002;
-const KEY_FIND_US: f64 = 0.2;
-const LEAF_US: f64 = 1.3;
-/// A page's second visit; a key kept and cut away again.
-const SECOND_VISIT_US: f64 = 1.2;
-const KEPT_KEY_US: f64 = 0.02;
+const KEY_SORT_US: f64 = 0.003;
+const KEY_SORT_BYTE_US: f64 = 0.0003;
+const KEY_FIND_US: f64 = 0.3;
+/// A key kept and cut away again.
+const KEPT_KEY_US: f64 = 0.04;
 /// The order that keys must come in to be looked up batch by batch, from 0 to 1.
 const IN_ORDER: f64 = 0.9;
-/// A page that is not cached, read in order and read alone.
-const SEQUENTIAL_READ_US: f64 = 8.0;
-const RANDOM_READ_US: f64 = 40.0;
 
 /// What the costs depend on, of an index and its table.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +44,8 @@ pub struct IndexShape {
     pub heap_pages: f64,
     /// How much the key's order is the rows' order, from 0 to 1.
     pub correlation: f64,
+    /// The machine's paces.
+    pub machine: Machine,
 }
 
 /// The dead rows.
@@ -58,8 +59,9 @@ pub struct DeadShape {
 
 impl DeadShape {
     /// What freeing their line pointers costs in a visit and a record of its own, and what keeping their keys until then does, in microseconds.
-    pub fn second_visit_us(&self) -> f64 {
-        self.pages * SECOND_VISIT_US + self.items * KEPT_KEY_US
+    pub fn second_visit_us(&self, machine: &Machine) -> f64 {
+        self.pages * SECOND_VISIT_US * machine.factor(Pace::Visit)
+            + self.items * KEPT_KEY_US * machine.factor(Pace::Search)
     }
 }
 
@@ -68,7 +70,12 @@ impl IndexShape {
     ///
     /// # Errors
     /// I/O.
-    pub fn of(target: &IndexTarget, heap_pages: u32, rows: f64) -> Result<IndexShape> {
+    pub fn of(
+        target: &IndexTarget,
+        heap_pages: u32,
+        rows: f64,
+        machine: &Machine,
+    ) -> Result<IndexShape> {
         let pages = target.index.pages()?;
         let known = target.keys.as_ref().and_then(|k| k.correlation);
         Ok(IndexShape {
@@ -78,6 +85,7 @@ impl IndexShape {
             entries: if rows >= 0.0 { rows } else { f64::from(pages) * 200.0 },
             heap_pages: f64::from(heap_pages),
             correlation: known.unwrap_or(0.0).abs().min(1.0),
+            machine: *machine,
         })
     }
 
@@ -97,14 +105,16 @@ impl IndexShape {
         weight * together + (1.0 - weight) * scattered
     }
 
-    fn missed(&self) -> f64 {
+    /// The part of it that is not cached.
+    pub fn missed(&self) -> f64 {
         1.0 - self.cached_pages / self.pages.max(1.0)
     }
 
     /// Bulk deletion's cost in microseconds.
     pub fn bulk_us(&self) -> f64 {
-        self.pages * (BULK_PAGE_US + self.missed() * SEQUENTIAL_READ_US)
-            + self.entries * BULK_ENTRY_US
+        let m = &self.machine;
+        self.pages * (BULK_PAGE_US * m.factor(Pace::Visit) + self.missed() * m.us(Pace::Read))
+            + self.entries * BULK_ENTRY_US * m.factor(Pace::Search)
     }
 
     /// Retail deletion's cost in microseconds.
@@ -116,13 +126,15 @@ impl IndexShape {
         let sort =
             (comparison * dead.items.max(1.0).log2() + KEY_FIND_US) * (1.0 - self.correlation);
         let key = KEY_US + KEY_BYTE_US * bytes;
-        dead.items * (key + sort) + leaves * (LEAF_US + self.missed() * RANDOM_READ_US)
+        let m = &self.machine;
+        let leaf = LEAF_US * m.factor(Pace::Search) + self.missed() * m.us(Pace::ReadAlone);
+        dead.items * (key + sort) * m.factor(Pace::Search) + leaves * leaf
     }
 
     /// Is looking the dead up while the heap is read, batch by batch, worth while: do the keys come in the table's order, and does it cost
     /// less than reading the index, one of so many, and visiting the pages once more?
     pub fn in_one_visit(&self, dead: &DeadShape, indexes: usize) -> bool {
-        let second_visit = dead.second_visit_us() / indexes.max(1) as f64;
+        let second_visit = dead.second_visit_us(&self.machine) / indexes.max(1) as f64;
         self.correlation >= IN_ORDER && self.retail_us(dead) < self.bulk_us() + second_visit
     }
 
@@ -143,6 +155,7 @@ mod tests {
             entries: 5e6,
             heap_pages: 82_000.0,
             correlation,
+            machine: Machine::REFERENCE,
         }
     }
 
@@ -158,6 +171,31 @@ mod tests {
         assert_eq!(shape(1.0, 1.0).method(&near(2_750_000.0)), IndexMethod::Bulk);
         // Scattered over nearly all leaves, cold: reading in order is cheaper.
         assert_eq!(shape(0.0, 0.0).method(&near(50_000.0)), IndexMethod::Bulk);
+    }
+
+    #[test]
+    fn the_choice_goes_with_the_machine() {
+        let dead = DeadShape { items: 8000.0, pages: 8000.0 };
+        let at = |read: f64, alone: f64| {
+            let machine = Machine::REFERENCE.with(Pace::Read, read).with(Pace::ReadAlone, alone);
+            IndexShape { machine, ..shape(0.0, 0.0) }
+        };
+        // A disk that reads as fast here and there, and one on which each place costs much.
+        assert_eq!(at(20.0, 20.0).method(&dead), IndexMethod::Retail);
+        assert_eq!(at(4.0, 100.0).method(&dead), IndexMethod::Bulk);
+        // Twice as fast at everything: the same choice.
+        let twice = [Pace::Visit, Pace::Search, Pace::Read, Pace::ReadAlone]
+            .into_iter()
+            .fold(Machine::REFERENCE, |m, p| m.with(p, m.us(p) / 2.0));
+        for items in [50.0, 5e3, 2e4, 5e4, 5e5] {
+            let dead = DeadShape { items, pages: items };
+            for correlation in [0.0, 0.7, 1.0] {
+                let slow = shape(correlation, 0.5);
+                let fast = IndexShape { machine: twice, ..slow };
+                assert_eq!(slow.method(&dead), fast.method(&dead));
+                assert!((slow.bulk_us() / fast.bulk_us() - 2.0).abs() < 1e-9);
+            }
+        }
     }
 
     #[test]

@@ -26,18 +26,19 @@
 
 use crate::dead_items::DeadItems;
 use crate::heap_pass::{Done, HeapPass, room};
-use crate::index_pass::IndexTarget;
 use crate::key_maker::KeyMaker;
+use crate::machine::Machine;
 use crate::method::{DeadShape, IndexShape};
 use crate::options::IndexCleanup;
 use crate::plan::{VacuumMode, VacuumPlan};
+use crate::run::VacuumTarget;
 use crate::skip::Chosen;
 use crate::throttle::Throttle;
 use base::sync::Arc;
 use base::{Fork, OffsetNumber, Result, Tid};
 use btree::{RetailKeys, VacuumControl};
 use buffer::{PinnedPage, Strategy};
-use heap::{ALL_KEPT, FreezePolicy, Heap, Planned, PruneOptions};
+use heap::{ALL_KEPT, FreezePolicy, Planned, PruneOptions};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The most pages that wait together.
@@ -85,18 +86,20 @@ pub(crate) struct OneVisit<'a> {
     pub done: Vec<IndexDone>,
     /// Line pointers freed.
     pub freed: u64,
+    /// Pages on which nothing dead was left.
+    pub pages: u32,
 }
 
 impl<'a> OneVisit<'a> {
     /// `None` if it can't be the way for this table.
     pub fn new(
-        heap: &Heap,
-        indexes: &'a [IndexTarget],
+        target: &'a VacuumTarget<'_>,
         heap_pages: u32,
-        rows: f64,
+        machine: &Machine,
     ) -> Result<Option<OneVisit<'a>>> {
-        let Some(maker) = KeyMaker::new(heap, indexes) else { return Ok(None) };
-        let shapes = indexes.iter().map(|t| IndexShape::of(t, heap_pages, rows));
+        let Some(maker) = KeyMaker::new(target.heap, &target.indexes) else { return Ok(None) };
+        let rows = target.facts.reltuples;
+        let shapes = target.indexes.iter().map(|t| IndexShape::of(t, heap_pages, rows, machine));
         let shapes = shapes.collect::<Result<Vec<_>>>()?;
         Ok(Some(OneVisit::with(Arc::new(maker), shapes, Arc::default())))
     }
@@ -113,6 +116,7 @@ impl<'a> OneVisit<'a> {
             postponed: Vec::new(),
             done: vec![IndexDone::default(); n],
             freed: 0,
+            pages: 0,
         }
     }
 
@@ -129,6 +133,7 @@ impl<'a> OneVisit<'a> {
             own.pages_deleted += theirs.pages_deleted;
         }
         self.freed += other.freed;
+        self.pages += other.pages;
     }
 
     /// No page waits from now on, in any thread.
@@ -343,10 +348,11 @@ impl<'a> HeapPass<'a> {
         found.dead_items.retain(|o| missed.binary_search(o).is_ok());
         self.counts.dead_items += cleaned.len() as u64;
         // A page with others is counted when these are collected.
-        self.counts.dead_item_pages +=
-            u32::from(!cleaned.is_empty() && found.dead_items.is_empty());
+        let cleaned_whole = u32::from(!cleaned.is_empty() && found.dead_items.is_empty());
+        self.counts.dead_item_pages += cleaned_whole;
         if let Some(way) = &mut self.one_visit {
             way.freed += cleaned.len() as u64;
+            way.pages += cleaned_whole;
         }
         let done = self.done_under_lock(block, bits, prune, found);
         if !done.again {

@@ -1,5 +1,6 @@
 //! What a VACUUM is told: by its statement, by settings, by the table's storage parameters.
 
+use crate::machine::Machine;
 use crate::quiet::{Quiet, Watch};
 
 /// `INDEX_CLEANUP`.
@@ -115,6 +116,8 @@ pub struct VacuumSettings {
     pub track_io_timing: bool,
     /// `track_cost_delay_timing`.
     pub track_cost_delay_timing: bool,
+    /// How fast the machine is.
+    pub machine: Machine,
 }
 
 impl Default for VacuumSettings {
@@ -131,6 +134,7 @@ impl Default for VacuumSettings {
             failsafe_every_pages: FAILSAFE_EVERY_PAGES,
             track_io_timing: false,
             track_cost_delay_timing: false,
+            machine: Machine::REFERENCE,
         }
     }
 }

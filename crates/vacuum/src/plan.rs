@@ -3,6 +3,7 @@
 //! # Invariants
 //! `freeze_limit ≤ oldest_xmin ≤ next_xid`. An aggressive vacuum reads every page that is not all-frozen.
 
+use crate::machine::Machine;
 use crate::options::{FreezeSettings, IndexCleanup, VacuumOptions, VacuumSettings};
 use crate::run::VacuumTarget;
 use base::sync::Arc;
@@ -129,6 +130,8 @@ pub struct VacuumPlan {
     pub timings: (bool, bool),
     /// Prevents old age.
     pub for_age: bool,
+    /// How fast the machine is.
+    pub machine: Machine,
 }
 
 fn back(from: Xid, age: u64) -> Xid {
@@ -209,6 +212,7 @@ pub fn plan(
         failsafe_every_pages: settings.failsafe_every_pages,
         timings: (settings.track_io_timing, settings.track_cost_delay_timing),
         for_age: options.for_age,
+        machine: settings.machine,
     })
 }
 

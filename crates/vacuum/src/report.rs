@@ -85,6 +85,8 @@ pub struct VacuumReport {
     pub counts: ScanCounts,
     /// Dead line pointers freed.
     pub dead_items_removed: u64,
+    /// Pages that were cleaned with their index entries, in one visit.
+    pub one_visit_pages: u32,
     /// The table has indexes.
     pub has_indexes: bool,
     /// Why index passes were left out.

@@ -118,6 +118,8 @@ struct Run<'a> {
     bypass: IndexBypass,
     /// Dead line pointers whose entries were removed.
     reaped: u64,
+    /// Pages that one visit cleaned.
+    one_visit_pages: u32,
 }
 
 /// Vacuums a table as planned.
@@ -135,7 +137,7 @@ pub fn run(
     let off = plan.index_cleanup == IndexCleanup::Off;
     let keys = if has_indexes && !off {
         let heap_pages = target.heap.len_blocks()?.0;
-        KeyCollector::new(target.heap, &target.indexes, heap_pages, target.facts.reltuples)?
+        KeyCollector::new(target, heap_pages, &plan.machine)?
     } else {
         KeyCollector::none(&target.indexes)
     };
@@ -153,12 +155,12 @@ pub fn run(
         failsafe: false,
         bypass: IndexBypass::None,
         reaped: 0,
+        one_visit_pages: 0,
     };
     run.pass.will_reap = has_indexes && !off;
     if run.pass.will_reap && plan.one_visit {
         let pages = target.heap.len_blocks()?.0;
-        run.pass.one_visit =
-            OneVisit::new(target.heap, &target.indexes, pages, target.facts.reltuples)?;
+        run.pass.one_visit = OneVisit::new(target, pages, &plan.machine)?;
     }
     if off {
         run.bypass = IndexBypass::Bypassed;
@@ -243,6 +245,7 @@ impl<'a> Run<'a> {
         set(&progress.heap_blks_scanned, u64::from(pages));
         if let Some(way) = self.pass.one_visit.take() {
             self.reaped += way.freed;
+            self.one_visit_pages = way.pages;
             self.indexes.add_one_visit(&way)?;
             set(&progress.index_vacuum_count, u64::from(self.indexes.scans()));
         }
@@ -458,6 +461,7 @@ impl<'a> Run<'a> {
             pages_after: len,
             counts,
             dead_items_removed: self.reaped,
+            one_visit_pages: self.one_visit_pages,
             has_indexes: !self.target.indexes.is_empty(),
             bypass: self.bypass,
             failsafe: self.failsafe,

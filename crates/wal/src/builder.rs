@@ -290,6 +290,11 @@ impl Image {
     }
 }
 
+/// The bytes that the image of a page takes in a record.
+pub fn image_len(page: &Page, compress: bool) -> usize {
+    Image::of(page, BlockFlags::STANDARD, compress).stored_len()
+}
+
 /// The bound for which every page with an LSN up to the redo point gets an image.
 pub(crate) fn image_bound(redo: Lsn, full_page_writes: bool) -> u64 {
     if full_page_writes { redo.0 + 1 } else { 0 }

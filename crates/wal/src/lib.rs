@@ -39,7 +39,7 @@ mod ring;
 mod segment;
 mod stats;
 
-pub use builder::{BlockFlags, RecordBuilder, RecordCost};
+pub use builder::{BlockFlags, RecordBuilder, RecordCost, image_len};
 pub use log::{Inserted, Wal, WalConfig};
 pub use reader::Reader;
 pub use record::{Record, RecordBlock, ResourceManager};

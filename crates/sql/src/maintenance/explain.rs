@@ -13,12 +13,14 @@ use crate::session::Session;
 use base::sync::{Mutex, Rank};
 use base::{Result, bail};
 use disk::{Disk, OpenMode};
+use engine::Engine;
 use serde_json::{Map, Value, json};
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use vacuum::foresight::figures::{Figure, mode_name};
 use vacuum::foresight::rates::Rates;
+use vacuum::machine::{Counted, Machine};
 use vacuum::{Foresight, VacuumReport};
 
 const RANK: Rank = Rank(48);
@@ -26,10 +28,22 @@ const RANK: Rank = Rank(48);
 const FILE: &str = "vacuum_rates";
 const FILE_BYTES_MAX: usize = 4096;
 
-/// What the server's vacuums have taught of the machine.
+/// How fast the machine is, and what the server's vacuums have taught of it.
+///
+/// Until [`LearnedRates::watch`] is called it is the reference machine, whatever it is: what is then decided does not depend on clocks.
 pub struct LearnedRates {
-    rates: Mutex<Rates>,
+    state: Mutex<State>,
     disk: Arc<dyn Disk>,
+    /// What reads and writes the data, and what is to be heard of it.
+    engine: OnceLock<Weak<Engine>>,
+}
+
+struct State {
+    rates: Rates,
+    /// Their machine is one that was measured.
+    known: bool,
+    /// What the counters said when they were last heard.
+    heard: Counted,
 }
 
 impl LearnedRates {
@@ -40,13 +54,42 @@ impl LearnedRates {
             let len = disk.open(FILE, OpenMode::Existing)?.read_at(&mut bytes, 0)?;
             Ok(String::from_utf8_lossy(&bytes[..len]).into_owned())
         };
-        let rates = Rates::from_text(&read().unwrap_or_default());
-        LearnedRates { rates: Mutex::new(RANK, rates), disk }
+        let kept = Rates::from_text(&read().unwrap_or_default());
+        let (known, rates) = (kept.is_some(), kept.unwrap_or_default());
+        let state = State { rates, known, heard: Counted::default() };
+        LearnedRates { state: Mutex::new(RANK, state), disk, engine: OnceLock::new() }
+    }
+
+    /// From now on it is `machine`, as measured, whose disks the counters of `engine` tell of.
+    pub fn watch(&self, machine: Machine, engine: &Arc<Engine>) {
+        let mut state = self.state.lock();
+        let kept = state.rates.machine;
+        state.rates.machine = if state.known { machine.begun_after(&kept) } else { machine };
+        drop(state);
+        let _ = self.engine.set(Arc::downgrade(engine));
+    }
+
+    /// [`LearnedRates::watch`] with this machine, measured now: it takes a millisecond or two.
+    pub fn watch_this_machine(&self, engine: &Arc<Engine>) {
+        self.watch(Machine::measured(), engine);
     }
 
     /// As they are now.
     pub fn now(&self) -> Rates {
-        self.rates.lock().clone()
+        let counted = self.engine.get().and_then(Weak::upgrade).map(|engine| {
+            let (pool, wal) = (&engine.pool, &engine.wal);
+            Counted::so_far(&pool.io_stats(), &wal.stats())
+        });
+        let mut state = self.state.lock();
+        if let Some(counted) = counted {
+            let told = counted.since(&state.heard);
+            // Little says little, and would be forgotten by being heard too early.
+            if told.is_enough() {
+                state.rates.machine.hear(&told);
+                state.heard = counted;
+            }
+        }
+        state.rates.clone()
     }
 
     /// Learns from a vacuum, and keeps it for the next start.
@@ -58,8 +101,13 @@ impl LearnedRates {
         if after == before {
             return;
         }
-        let text = after.to_text();
-        *self.rates.lock() = after;
+        self.state.lock().rates = after;
+        self.keep();
+    }
+
+    /// Keeps what was learned for the next start.
+    pub fn keep(&self) {
+        let text = self.now().to_text();
         let keep = || -> std::io::Result<()> {
             let file = self.disk.open(FILE, OpenMode::Create)?;
             file.write_at(text.as_bytes(), 0)?;

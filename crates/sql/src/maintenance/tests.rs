@@ -1,6 +1,7 @@
 //! Autovacuum, and CREATE INDEX CONCURRENTLY among writers.
 
 use super::autovacuum::launcher;
+use super::explain::LearnedRates;
 use crate::client::{Client, CopyWireFormat, Notice, OutputColumn};
 use crate::cluster::Cluster;
 use crate::session::Session;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use txn::BackendKind;
 use types::{Datum, Env};
+use vacuum::machine::{Machine, Pace};
 
 /// Keeps the first column of the last row.
 #[derive(Default)]
@@ -328,6 +330,42 @@ fn explain_vacuum_foretells_and_does_nothing() {
         .simple_query("BEGIN; EXPLAIN (ANALYZE) VACUUM t", &mut Last::default())
         .unwrap_err();
     assert_eq!(err.state(), base::SqlState::ACTIVE_SQL_TRANSACTION);
+}
+
+#[test]
+fn what_is_foretold_goes_with_the_machine_and_is_kept() {
+    let (_folder, cluster) = cluster();
+    cluster.maintenance.budget.set(vacuum::foresight::Budget::UNLIMITED).unwrap();
+    let mut session = connect(&cluster);
+    run(&mut session, "CREATE TABLE t (id int PRIMARY KEY) WITH (autovacuum_enabled = off)");
+    run(&mut session, "INSERT INTO t SELECT generate_series(1, 20000)");
+    run(&mut session, "DELETE FROM t WHERE id <= 15000");
+    let mut foretold = || {
+        let plan = explained(&mut session, "EXPLAIN (FORMAT JSON) VACUUM t");
+        plan["Vacuum Time"].as_f64().unwrap()
+    };
+    let reference = Machine::REFERENCE;
+    let rates = &cluster.maintenance.rates;
+    // Until a program asks for it, nothing is measured.
+    assert_eq!(rates.now().machine, reference);
+    let before = foretold();
+    let times = |factor: f64| {
+        let paces = [Pace::Visit, Pace::Search, Pace::Copy, Pace::Pack, Pace::Read, Pace::Log];
+        paces.into_iter().fold(reference, |m, p| m.with(p, reference.us(p) * factor))
+    };
+    rates.watch(times(5.0), cluster.engine());
+    let after = foretold();
+    assert!((after / before - 5.0).abs() < 1.0, "{before} ms, then {after} ms");
+    let slow = rates.now().machine;
+    rates.keep();
+    let next = LearnedRates::load(Arc::clone(&cluster.engine().disk));
+    let near = |a: &Machine, b: &Machine, pace| (a.us(pace) / b.us(pace) - 1.0).abs() < 1e-3;
+    assert!(near(&next.now().machine, &slow, Pace::Visit));
+    // Measured a little off, on the same machine; its disk is as it was.
+    next.watch(times(6.0).with(Pace::Log, reference.us(Pace::Log)), cluster.engine());
+    assert!(near(&next.now().machine, &slow, Pace::Log));
+    let visit = next.now().machine.factor(Pace::Visit);
+    assert!(visit > 5.0 && visit < 5.5, "{visit}");
 }
 
 #[test]

@@ -126,6 +126,7 @@ fn vacuum_settings(state: &SessionState, table: &Table, automatic: bool) -> Resu
         min_parallel_table_pages: u32::try_from(s.int("min_parallel_table_scan_size")).unwrap_or(0),
         track_io_timing: s.bool("track_io_timing"),
         track_cost_delay_timing: s.bool("track_cost_delay_timing"),
+        machine: state.cluster.maintenance.rates.now().machine,
         ..VacuumSettings::default()
     })
 }

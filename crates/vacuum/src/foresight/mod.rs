@@ -3,7 +3,8 @@
 //! # Purpose
 //! Pages to be read are counted exactly, by the visibility map. A few of them, evenly spread, are looked at, and what the vacuum would
 //! do to each is rehearsed on a copy, with the functions that will do it; so with a few leaves of each index. The rest is proportion, and
-//! time comes from what earlier vacuums took ([`rates`]).
+//! time comes from the machine's paces and from what earlier vacuums took ([`rates`]). What has to be read is told by what the pool holds of
+//! other pages than those looked at: these are cached by having been looked at.
 //!
 //! # Invariants
 //! - Of all pages read, of the heap and of its indexes, there are at most a hundredth of the heap's (or [`FEWEST_PAGES`]), in the time that [`Budget`] allows.
@@ -157,9 +158,12 @@ pub fn foresee(
     };
     let horizon = plan.horizon();
     let reap = reaps && !failsafe;
+    // Asked before pages are looked at, which caches them.
+    let cached = sample::cached_share(target.heap, &chosen);
     let sample =
         HeapSample::take(target.heap, &chosen, wanted, &options, &horizon, reap, budget.heap)?;
     out.add_heap(&sample, chosen.len(), plan);
+    out.reads += (1.0 - cached) * f64::from(out.scanned_pages);
     let few = out.dead_items.1 < f64::from(out.pages) / 50.0;
     out.bypass = reap && few && plan.index_cleanup == IndexCleanup::Auto && out.dead_items.0 > 0.0;
     let vacuums_indexes = reap && !out.bypass && out.dead_items.0 >= 0.5;
@@ -171,7 +175,7 @@ pub fn foresee(
         let n = target.indexes.len();
         let mut all = plan.methods.iter().all(|m| *m == IndexMethod::Retail);
         for index in &target.indexes {
-            let shape = IndexShape::of(index, plan.pages, target.facts.reltuples)?;
+            let shape = IndexShape::of(index, plan.pages, target.facts.reltuples, &plan.machine)?;
             all &= shape.in_one_visit(&dead, n);
         }
         all
@@ -193,7 +197,7 @@ pub fn foresee(
             removed_entries: 0.0,
         };
         if vacuums_indexes {
-            let shape = IndexShape::of(index, plan.pages, target.facts.reltuples)?;
+            let shape = IndexShape::of(index, plan.pages, target.facts.reltuples, &plan.machine)?;
             let dead = DeadShape { items: out.dead_items.0, pages: out.dead_items.1 };
             let looked_up = plan.methods.get(i) == Some(&IndexMethod::Retail);
             let method = if one_visit {
@@ -206,7 +210,8 @@ pub fn foresee(
             found.method = Some(method);
             let keys = if method == IndexMethod::Retail { dead.items as u32 } else { u32::MAX };
             index_sizes.push(pages.min(keys));
-            out.add_index(&mut found, &*index.index, &density, for_indexes, per_index)?;
+            let missed = shape.missed();
+            out.add_index(&mut found, &*index.index, missed, &density, (for_indexes, per_index))?;
         }
         out.indexes.push(found);
     }
@@ -219,13 +224,21 @@ pub fn foresee(
     let pool = target.heap.relation().pool();
     let ring = buffer::Strategy::vacuum(pool, plan.ring_kb);
     let heap_threads = plan.heap_threads(plan.pages, &ring, pool.config().frames);
+    let heap_threads = u32::try_from(heap_threads).unwrap_or(1);
     let index_threads = plan.parallel.index_workers(&index_sizes) + 1;
-    out.work.threads = (u32::try_from(heap_threads).unwrap_or(1), index_threads);
+    out.work.threads = threads(heap_threads, index_threads, one_visit);
     out.work.wal_bytes = out.wal_bytes;
     out.work.records = out.wal_records;
+    out.work.images = out.wal_images;
     out.work.reads = out.reads;
+    let rates = rates.reading_at(sample.read_us);
     out.time = Duration::from_secs_f64(rates.seconds(&out.work)) + out.delay(throttle);
     Ok(out)
+}
+
+/// The threads at the heap, and at the indexes: in one visit who is at the heap removes its entries too.
+fn threads(heap: u32, indexes: u32, one_visit: bool) -> (u32, u32) {
+    (heap, if one_visit { heap.max(indexes) } else { indexes })
 }
 
 /// The blocks that the heap pass would read.
@@ -309,7 +322,6 @@ impl Foresight {
             self.work.reaped_pages += factor * f64::from(u8::from(done.reap.is_some()));
         }
         self.sampled_pages += u32::try_from(sample.pages.len()).unwrap_or(u32::MAX);
-        self.reads += sample.miss_rate() * f64::from(self.scanned_pages);
         self.work.heap_pages = f64::from(self.scanned_pages);
         if plan.truncate {
             let end = sample.first_empty_to_the_end(self.pages);
@@ -351,9 +363,9 @@ impl Foresight {
         &mut self,
         found: &mut IndexForesight,
         index: &dyn crate::IndexVacuum,
+        missed: f64,
         density: &DeadDensity<'_>,
-        wanted: usize,
-        budget: Duration,
+        (wanted, budget): (usize, Duration),
     ) -> Result<()> {
         let leaves = sample::leaves(index, found.pages, wanted, density, budget)?;
         self.sampled_pages += leaves.looked_at;
@@ -371,11 +383,17 @@ impl Foresight {
             _ => f64::from(found.pages),
         };
         match found.method {
-            Some(IndexMethod::Retail) => self.work.retail_entries += self.dead_items.0,
-            _ => self.work.index_pages += f64::from(found.pages),
+            Some(IndexMethod::Retail) => {
+                self.work.retail_entries += self.dead_items.0;
+                // Who made the rows dead has most likely been at their leaves, and at no others.
+                self.reads += factor * f64::from(leaves.losing_read);
+            }
+            _ => {
+                self.work.index_pages += f64::from(found.pages);
+                self.reads += missed * f64::from(found.pages);
+            }
         }
         self.work.index_entries += found.removed_entries;
-        self.reads += leaves.miss_rate() * found.scanned_pages;
         Ok(())
     }
 
@@ -411,15 +429,20 @@ impl VacuumReport {
             self.indexes.iter().filter(retail).map(|i| i.stats.entries_removed).sum();
         Work {
             heap_pages: f64::from(c.scanned_pages),
-            reaped_pages: if self.index_scans > 0 { f64::from(c.dead_item_pages) } else { 0.0 },
+            reaped_pages: if self.index_scans > 0 {
+                f64::from(c.dead_item_pages.saturating_sub(self.one_visit_pages))
+            } else {
+                0.0
+            },
             map_changes: f64::from(c.set_visible_pages),
             records: self.usage.wal.records as f64,
+            images: self.usage.wal.full_page_images as f64,
             wal_bytes: self.usage.wal.bytes as f64,
             reads: self.usage.buffers.reads as f64,
             index_pages: index_pages * passes,
             index_entries: entries as f64,
             retail_entries: looked_up as f64,
-            threads: self.threads,
+            threads: threads(self.threads.0, self.threads.1, self.one_visit_pages > 0),
         }
     }
 }

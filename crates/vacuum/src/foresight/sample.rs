@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// However short the time, so many pages are looked at.
 const FEWEST: usize = 8;
+/// So many blocks are asked for in the pool.
+const CACHED_ASKED: usize = 512;
 
 /// The places `0..n`, each once, spread: bits of a counter in reverse (van der Corput), what falls beyond `n` left out.
 fn spread(n: usize) -> impl Iterator<Item = usize> {
@@ -26,6 +28,23 @@ fn middle(i: usize, n: usize, len: usize) -> usize {
     ((i as f64 + 0.5) / n as f64 * len as f64) as usize
 }
 
+/// The one in the middle, if there are enough: some were waited for long for other reasons.
+fn middling(mut all: Vec<f64>) -> Option<f64> {
+    all.sort_unstable_by(f64::total_cmp);
+    all.get(all.len() / 2).copied().filter(|_| all.len() >= FEWEST)
+}
+
+/// The part of the `chosen` blocks that the pool holds, about: a few are asked for, evenly spread, others than a sample looks at.
+pub(super) fn cached_share(heap: &Heap, chosen: &[u32]) -> f64 {
+    let asked = chosen.len().min(CACHED_ASKED);
+    let is_cached = |i: &usize| {
+        let block = chosen[i * chosen.len() / asked];
+        heap.relation().is_cached(Fork::Main, BlockNumber(block))
+    };
+    let cached = (0..asked).filter(is_cached).count();
+    if asked == 0 { 1.0 } else { cached as f64 / asked as f64 }
+}
+
 /// A heap page looked at.
 pub(super) struct SampledPage {
     pub block: u32,
@@ -35,7 +54,8 @@ pub(super) struct SampledPage {
 /// Heap pages looked at, in physical order.
 pub(super) struct HeapSample {
     pub pages: Vec<SampledPage>,
-    missed: u64,
+    /// What reading one took, in microseconds, if enough of them had to be read.
+    pub read_us: Option<f64>,
 }
 
 impl HeapSample {
@@ -50,19 +70,23 @@ impl HeapSample {
         budget: Duration,
     ) -> Result<HeapSample> {
         let began = Instant::now();
-        let before = buffer::my_usage().reads;
         let mut strategy = Strategy::bulk_read(heap.relation().pool());
         let (map, mut map_pin) = (heap.visibility_map(), MapPin::none());
         let mut pages = Vec::with_capacity(wanted);
+        let mut read_us = Vec::new();
         for place in spread(wanted) {
             if pages.len() >= FEWEST && began.elapsed() >= budget {
                 break;
             }
             let block = chosen[middle(place, wanted, chosen.len())];
             let number = BlockNumber(block);
+            let (read, pinning) = (buffer::my_usage().reads, Instant::now());
             let Some(pin) = heap.relation().try_pin(Fork::Main, number, &mut strategy)? else {
                 continue;
             };
+            if buffer::my_usage().reads > read {
+                read_us.push(pinning.elapsed().as_secs_f64() * 1e6);
+            }
             let bits = map.bits(number, &mut map_pin)?;
             let page = pin.read();
             let options = options(&page, bits);
@@ -70,17 +94,12 @@ impl HeapSample {
             pages.push(SampledPage { block, rehearsal });
         }
         pages.sort_by_key(|p| p.block);
-        Ok(HeapSample { pages, missed: buffer::my_usage().reads - before })
+        Ok(HeapSample { pages, read_us: middling(read_us) })
     }
 
     /// How many pages each one looked at stands for.
     pub fn factor(&self, chosen: usize) -> f64 {
         chosen as f64 / self.pages.len().max(1) as f64
-    }
-
-    /// The part that was not cached.
-    pub fn miss_rate(&self) -> f64 {
-        (self.missed as f64 / self.pages.len().max(1) as f64).min(1.0)
     }
 
     /// From which block on all pages looked at will be empty; `pages` if the last one is not.
@@ -133,15 +152,10 @@ impl<'a> DeadDensity<'a> {
 /// Leaves looked at.
 pub(super) struct Leaves {
     pub found: Vec<LeafRehearsal>,
+    /// Of those that lose entries, leaves that had to be read.
+    pub losing_read: u32,
     /// Blocks looked at, leaves or not.
     pub looked_at: u32,
-    missed: u64,
-}
-
-impl Leaves {
-    pub fn miss_rate(&self) -> f64 {
-        (self.missed as f64 / f64::from(self.looked_at.max(1))).min(1.0)
-    }
 }
 
 /// Looks at `wanted` of an index's `pages`.
@@ -153,8 +167,7 @@ pub(super) fn leaves(
     budget: Duration,
 ) -> Result<Leaves> {
     let began = Instant::now();
-    let before = buffer::my_usage().reads;
-    let mut out = Leaves { found: Vec::new(), looked_at: 0, missed: 0 };
+    let mut out = Leaves { found: Vec::new(), losing_read: 0, looked_at: 0 };
     // Block 0 says where the root is.
     let blocks = pages.saturating_sub(1) as usize;
     let wanted = wanted.min(blocks);
@@ -164,16 +177,26 @@ pub(super) fn leaves(
         }
         let block = 1 + middle(place, wanted, blocks) as u32;
         out.looked_at += 1;
+        let read = buffer::my_usage().reads;
         let leaf = index.rehearse(BlockNumber(block), &mut |tid| density.is_dead(tid))?;
+        let loses = leaf.as_ref().is_some_and(|l| l.removed > 0);
+        out.losing_read += u32::from(loses && buffer::my_usage().reads > read);
         out.found.extend(leaf);
     }
-    out.missed = buffer::my_usage().reads - before;
     Ok(out)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_middling_one_of_enough() {
+        let mut all = vec![5.0; FEWEST - 1];
+        assert_eq!(middling(all.clone()), None);
+        all.push(9000.0);
+        assert_eq!(middling(all), Some(5.0));
+    }
 
     #[test]
     fn every_place_once_and_any_beginning_is_spread() {

@@ -193,7 +193,7 @@ fn keys_have_the_memory_that_is_allowed() {
 
 #[test]
 fn workers_share_the_indexes() {
-    let mut w = World::new();
+    let mut w = World { two_visits: true, ..World::new() };
     w.load(20_000, b"some value that takes a little room");
     w.settings.min_parallel_index_pages = 1;
     w.change(|k| k % 2 == 0, None);

@@ -103,7 +103,7 @@ fn how_many() {
 
 #[test]
 fn one_bound_for_the_memory_of_all() {
-    let mut w = World::with(2, 4096).with_workers(3);
+    let mut w = World { two_visits: true, ..World::with(2, 4096).with_workers(3) };
     w.settings.work_mem_bytes = 72 << 10;
     w.settings.stretch_blocks = 64;
     w.load(30_000, b"some value that takes a little room");
