@@ -554,7 +554,9 @@ fn look_at_the_rest(
         newest_frozen = policy.freeze_limit;
     }
     if freeze.is_empty() {
-        found.all_frozen_but_dead_items = would_be_all_frozen;
+        // Row by row it has come to be frozen, and will not stay so.
+        let for_long = !(still_changing && policy.at_will);
+        found.all_frozen_but_dead_items = would_be_all_frozen && for_long;
         found.oldest_unfrozen = oldest_plain;
     } else if must_freeze || (early && !still_changing && would_be_all_frozen) {
         found.frozen_tuples = freeze.len() as u32;

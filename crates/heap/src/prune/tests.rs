@@ -288,6 +288,23 @@ fn a_page_that_goes_on_changing_need_not_be_frozen_before_its_time() {
 }
 
 #[test]
+fn a_page_that_goes_on_changing_is_not_called_all_frozen_for_having_its_rows_frozen() {
+    let always = FreezePolicy { early: FreezeEarly::Always, ..NO_FREEZE };
+    let (mut page, plan, _) = plan_with("L L", PruneOptions { freeze: always, ..OPTIONS });
+    apply_prune(&mut page, &plan);
+    for (at_will, still_changing_from) in [(true, 0), (true, 900), (false, 0)] {
+        let still_changing_from = Xid(still_changing_from);
+        let freeze = FreezePolicy { still_changing_from, at_will, ..NO_FREEZE };
+        let options = PruneOptions { freeze, ..OPTIONS };
+        let mut live = |_: OffsetNumber, _: TupleView<'_>| Ok(Verdict::Live);
+        let (plan, found) = plan_prune(&page, base::BlockNumber(0), &mut live, &options).unwrap();
+        let left_alone = still_changing_from == Xid(900);
+        assert_eq!((found.all_visible, found.all_frozen), (true, left_alone || !at_will));
+        assert_eq!((plan.freeze.len(), found.oldest_unfrozen), (0, Xid::INVALID));
+    }
+}
+
+#[test]
 fn what_goes_tells_of_a_change_too() {
     let freeze = |still_changing_from: u64| {
         let early = FreezeEarly::WhenLogged;
