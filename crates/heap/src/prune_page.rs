@@ -202,7 +202,8 @@ impl Heap {
 
     /// Frees dead line pointers whose index entries are gone, and sets the page's map bits if nothing else
     /// stood against that. The ordinary write lock is enough, but only the sole pin's holder wins the room of the keys that
-    /// the line pointers kept.
+    /// the line pointers kept. All-frozen it is set only if that is `for_long`: in a table whose pages change, a page that had
+    /// something dead has changed of late.
     ///
     /// # Errors
     /// The commit log's.
@@ -212,6 +213,7 @@ impl Heap {
         map: &MapPin,
         dead: &[OffsetNumber],
         map_bits: Option<u8>,
+        for_long: bool,
         horizon: &Horizon,
     ) -> Result<PruneDone> {
         let block = guard.block();
@@ -229,7 +231,7 @@ impl Heap {
             let mut gone = plan.unused.iter().peekable();
             let left = found.dead_items.iter().any(|o| gone.next_if_eq(&o).is_none());
             if found.all_visible_but_dead_items && !left {
-                plan.visibility = if found.all_frozen_but_dead_items {
+                plan.visibility = if found.all_frozen_but_dead_items && for_long {
                     ALL_VISIBLE | ALL_FROZEN
                 } else {
                     ALL_VISIBLE

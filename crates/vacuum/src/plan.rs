@@ -254,8 +254,13 @@ impl VacuumPlan {
                 age => back(self.cutoffs.next_xid, age),
             },
             // Only an aggressive vacuum has to: others leave a page that goes on changing to change.
-            at_will: quiet.age > 0 && self.mode != VacuumMode::Aggressive,
+            at_will: self.lets_pages_change(),
         }
+    }
+
+    /// Are pages that go on changing left to change, none of them set all-frozen?
+    pub fn lets_pages_change(&self) -> bool {
+        self.freeze.quiet.age > 0 && self.mode != VacuumMode::Aggressive
     }
 
     /// Is the table so old that only freezing counts?

@@ -55,8 +55,10 @@ impl Pages<'_> {
                 let bits = pass.map.bits(block, &mut pass.map_pin)?;
                 let offsets = self.dead.of_block(block);
                 let map_bits = (!pass.without_maps).then_some(bits);
+                let for_long = !pass.plan.lets_pages_change();
+                let (map, horizon) = (&pass.map_pin, &pass.horizon);
                 let prune =
-                    pass.heap.reap(&mut guard, &pass.map_pin, &offsets, map_bits, &pass.horizon)?;
+                    pass.heap.reap(&mut guard, map, &offsets, map_bits, for_long, horizon)?;
                 let visible = bits & heap::visibility_map::ALL_VISIBLE != 0;
                 (prune, visible, guard.free_space_for_item())
             };

@@ -159,7 +159,14 @@ impl World {
                 self.heap.prune_and_freeze(&mut guard, &map_pin, &options, &horizon)?;
             if !found.dead_items.is_empty() && rng.random_bool(0.7) {
                 let bits = map.bits(block, &mut map_pin)?;
-                self.heap.reap(&mut guard, &map_pin, &found.dead_items, Some(bits), &horizon)?;
+                self.heap.reap(
+                    &mut guard,
+                    &map_pin,
+                    &found.dead_items,
+                    Some(bits),
+                    true,
+                    &horizon,
+                )?;
             }
             let free = guard.free_space_for_item();
             drop(guard);

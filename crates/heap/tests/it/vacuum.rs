@@ -99,7 +99,8 @@ fn dead_items_wait_for_the_reap() {
     w.heap.visibility_map().pin(BlockNumber(0), &mut map_pin).unwrap();
     let pin = w.rel.pin(Fork::Main, BlockNumber(0), &mut Strategy::Normal).unwrap();
     let mut guard = pin.write();
-    let done = w.heap.reap(&mut guard, &map_pin, &found.dead_items, Some(0), &horizon).unwrap();
+    let done =
+        w.heap.reap(&mut guard, &map_pin, &found.dead_items, Some(0), true, &horizon).unwrap();
     assert_eq!(done.unused, 2);
     assert!(done.set_all_visible);
     assert_eq!(guard.item_count(), 3);
@@ -107,6 +108,34 @@ fn dead_items_wait_for_the_reap() {
     drop(guard);
     w.check();
     w.assert_replay_equal();
+}
+
+#[test]
+fn a_page_that_is_emptied_is_set_all_frozen_only_for_long() {
+    for for_long in [false, true] {
+        let w = world();
+        let t = w.begin();
+        let tids: Vec<_> = (0..3).map(|k| w.insert(&t, k, b"gone")).collect();
+        t.commit(CommitExtras::default()).unwrap();
+        let t = w.begin();
+        for tid in tids {
+            w.heap.delete(&t, tid, Wait::NoWait).unwrap();
+        }
+        t.commit(CommitExtras::default()).unwrap();
+        let (_, found) = vacuum(&w, 0, false);
+        assert_eq!(found.dead_items.len(), 3);
+        let horizon = w.heap.horizon();
+        let mut map_pin = MapPin::none();
+        w.heap.visibility_map().pin(BlockNumber(0), &mut map_pin).unwrap();
+        let pin = w.rel.pin(Fork::Main, BlockNumber(0), &mut Strategy::Normal).unwrap();
+        let mut guard = pin.write();
+        let dead = &found.dead_items;
+        let done = w.heap.reap(&mut guard, &map_pin, dead, Some(0), for_long, &horizon).unwrap();
+        assert_eq!((done.set_all_visible, done.set_all_frozen), (true, for_long));
+        drop(guard);
+        w.check();
+        w.assert_replay_equal();
+    }
 }
 
 #[test]
@@ -301,7 +330,7 @@ fn empty_pages_at_the_end_can_go() {
         let horizon = w.heap.horizon();
         let pin = w.rel.pin(Fork::Main, BlockNumber(n), &mut Strategy::Normal).unwrap();
         let mut guard = pin.write();
-        w.heap.reap(&mut guard, &MapPin::none(), &found.dead_items, None, &horizon).unwrap();
+        w.heap.reap(&mut guard, &MapPin::none(), &found.dead_items, None, true, &horizon).unwrap();
     }
     assert_eq!(w.heap.used_length(&mut strategy, || Ok(())).unwrap(), BlockNumber(2));
     drop(tids);
