@@ -4,6 +4,8 @@ mod counts;
 mod extensions;
 mod full_catalog;
 mod sessions;
+mod statements;
+mod statistics;
 mod support;
 mod telling;
 mod tiny_pool;

@@ -69,6 +69,17 @@ impl Database {
     }
 }
 
+/// A database with two tables, a view, a sequence and a materialized view.
+pub fn database() -> Database {
+    let db = Database::new();
+    db.session().run(
+        "CREATE TABLE t (a int PRIMARY KEY, b text); INSERT INTO t SELECT g, 'x' FROM generate_series(1, 100) g;
+         CREATE TABLE onek (unique1 int, unique2 int); CREATE VIEW v AS SELECT * FROM t; CREATE SEQUENCE s;
+         CREATE MATERIALIZED VIEW mv AS SELECT * FROM t",
+    );
+    db
+}
+
 pub struct Connection {
     pub session: Session,
 }

@@ -1,0 +1,334 @@
+//! `pg_stat*` and `pg_statio*`: what is counted of scans, blocks, I/O and sessions, and since when; the columns of the views.
+
+use crate::support::{Database, database};
+
+/// How tables and indexes were read is counted, and can be forgotten.
+#[test]
+fn scans_are_counted() {
+    let db = database();
+    let mut s = db.session();
+    let tables = "SELECT seq_scan, seq_tup_read, idx_scan, idx_tup_fetch, last_seq_scan IS NULL, last_idx_scan IS NULL \
+                  FROM pg_stat_user_tables WHERE relname = 't'";
+    let index = "SELECT idx_scan, idx_tup_read, idx_tup_fetch FROM pg_stat_user_indexes WHERE indexrelname = 't_pkey'";
+    s.check(&[
+        ("SELECT pg_stat_reset()", "~"),
+        (tables, "0|0|0|0|t|t"),
+        ("SELECT count(*) FROM t WHERE b = 'x'", "100"),
+        ("SELECT b FROM t WHERE b = 'y'", ""),
+        (tables, "2|200|0|0|f|t"),
+        ("SET enable_seqscan = off; SET enable_bitmapscan = off", ""),
+        ("SELECT b FROM t WHERE a = 7", "x"),
+        ("SELECT b FROM t WHERE a BETWEEN 8 AND 9", "x\nx"),
+        (tables, "2|200|2|3|f|f"),
+        (index, "2|3|3"),
+        ("BEGIN", ""),
+        ("SELECT b FROM t WHERE a = 7", "x"),
+        ("SELECT seq_scan FROM pg_stat_xact_user_tables WHERE relname = 't'", "0"),
+        ("ROLLBACK", ""),
+        (index, "3|4|4"),
+        // An UPDATE and a DELETE by key are scans like others.
+        ("UPDATE t SET b = 'z' WHERE a = 11", ""),
+        ("DELETE FROM t WHERE a = 12", ""),
+        (index, "5|6|6"),
+        (tables, "2|200|5|6|f|f"),
+        ("PREPARE p (int) AS SELECT b FROM t WHERE a = $1", ""),
+        ("EXECUTE p (13)", "x"),
+        ("EXECUTE p (14)", "x"),
+        ("SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE name = 'p'", "2|0"),
+        ("SELECT pg_stat_reset()", "~"),
+        (index, "0|0|0"),
+    ]);
+}
+
+/// Blocks asked for are counted by relation, at once, and stay with a table that gets new files.
+#[test]
+fn blocks_are_counted_by_relation() {
+    let db = database();
+    let mut s = db.session();
+    s.check(&[
+        ("CREATE TABLE io (a int PRIMARY KEY, b text) WITH (autovacuum_enabled=off)", ""),
+        ("ALTER TABLE io ALTER b SET STORAGE EXTERNAL", ""),
+        ("INSERT INTO io SELECT g, 'x' FROM generate_series(1, 2000) g", ""),
+        ("SELECT pg_stat_reset_single_table_counters('io'::regclass)", "~"),
+    ]);
+    let all = "SELECT heap_blks_read, heap_blks_hit, idx_blks_read, idx_blks_hit, toast_blks_hit, tidx_blks_hit \
+               FROM pg_statio_user_tables WHERE relname = 'io'";
+    s.check(&[(
+        "SELECT heap_blks_read, heap_blks_hit FROM pg_statio_user_tables WHERE relname = 'io'",
+        "0|0",
+    )]);
+    let pages: u64 = s.run("SELECT pg_relation_size('io') / 8192").parse().unwrap();
+    s.check(&[
+        ("SELECT count(b) FROM io", "2000"),
+        (
+            "SELECT heap_blks_read, heap_blks_hit FROM pg_statio_user_tables WHERE relname = 'io'",
+            &format!("0|{pages}"),
+        ),
+    ]);
+    let index = "SELECT idx_blks_hit FROM pg_statio_user_indexes WHERE indexrelname = 'io_pkey'";
+    let before: u64 = s.run(index).parse().unwrap();
+    s.check(&[
+        ("SET enable_seqscan = off; SET enable_bitmapscan = off", ""),
+        ("SELECT b FROM io WHERE a = 1000", "x"),
+    ]);
+    let after: u64 = s.run(index).parse().unwrap();
+    assert!((2..=4).contains(&(after - before)), "{before} {after}");
+    // Another session's, too, whether it is still there or not.
+    let seen = "SELECT heap_blks_hit FROM pg_statio_user_tables WHERE relname = 'io'";
+    let mut other = db.session();
+    other.check(&[("SELECT count(b) FROM io WHERE a IN (1, 2)", "2")]);
+    let with_other: u64 = s.run(seen).parse().unwrap();
+    assert!(with_other > pages + 1, "{with_other}");
+    drop(other);
+    assert!(s.run(seen).parse::<u64>().unwrap() >= with_other);
+    s.check(&[
+        ("INSERT INTO io VALUES (0, repeat('long', 10000))", ""),
+        ("SELECT length(b) FROM io WHERE a = 0", "40000"),
+    ]);
+    let counts =
+        |line: String| -> Vec<u64> { line.split('|').map(|n| n.parse().unwrap()).collect() };
+    let before = counts(s.run(all));
+    assert!(before[4] > 5 && before[5] > 5, "{before:?}");
+    // A rewrite that is given up, one that is not, a new index file.
+    s.check(&[
+        ("BEGIN", ""),
+        ("TRUNCATE io", ""),
+        ("ROLLBACK", ""),
+        ("VACUUM FULL io", ""),
+        ("REINDEX TABLE io", ""),
+    ]);
+    let after = counts(s.run(all));
+    assert!(after[0] + after[1] >= before[0] + before[1] + pages, "{before:?} {after:?}");
+    assert!(after[2] + after[3] >= before[2] + before[3], "{before:?} {after:?}");
+    s.check(&[
+        ("SELECT blks_hit > 0, blks_read >= 0 FROM pg_stat_database WHERE datname = 'postgres'", "t|t"),
+        ("SELECT blks_hit > 0 FROM pg_stat_database WHERE datid = 0", "t"),
+        ("CREATE SEQUENCE io_seq", ""),
+        ("SELECT nextval('io_seq')", "1"),
+        ("SELECT blks_hit + blks_read > 0 FROM pg_statio_user_sequences WHERE relname = 'io_seq'", "t"),
+        ("SELECT pg_stat_reset()", "~"),
+        (all, "0|0|0|0|0|0"),
+    ]);
+}
+
+/// Each group of the server's counters begins anew by itself, and says since when it counts.
+#[test]
+fn shared_counters_are_reset() {
+    let db = database();
+    let mut s = db.session();
+    s.check(&[
+        ("SELECT pg_stat_reset_shared('nope')", "22023 unrecognized reset target: \"nope\""),
+        ("CHECKPOINT", ""),
+        ("SELECT num_done >= 0 FROM pg_stat_checkpointer", "t"),
+        ("SELECT wal_records > 0 FROM pg_stat_wal", "t"),
+        ("SELECT buffers_alloc > 0 FROM pg_stat_bgwriter", "t"),
+        ("SELECT sum(hits) > 0 FROM pg_stat_io", "t"),
+    ]);
+    let since =
+        |of: &str| format!("SELECT stats_reset - '2000-01-01'::timestamptz FROM pg_stat_{of}");
+    for (target, view, count) in [
+        ("checkpointer", "checkpointer", "num_requested + num_done"),
+        ("wal", "wal", "wal_records"),
+        ("bgwriter", "bgwriter", "buffers_alloc"),
+        ("archiver", "archiver", "archived_count"),
+    ] {
+        let before = s.run(&since(view));
+        s.check(&[(&format!("SELECT pg_stat_reset_shared('{target}')"), "~")]);
+        s.check(&[(&format!("SELECT {count} FROM pg_stat_{view}"), "0")]);
+        assert_ne!(s.run(&since(view)), before, "{view}");
+    }
+    let hits = "SELECT sum(hits) FROM pg_stat_io";
+    let before: u64 = s.run(hits).parse().unwrap();
+    s.check(&[("SELECT pg_stat_reset_shared('io')", "~")]);
+    assert!(s.run(hits).parse::<u64>().unwrap() < before);
+    s.check(&[
+        ("SELECT count(DISTINCT stats_reset) FROM pg_stat_io", "1"),
+        // So are sessions.
+        (
+            "SELECT sessions > 0, session_time > 0, session_time >= active_time + idle_in_transaction_time FROM pg_stat_database \
+             WHERE datname = 'postgres'",
+            "t|t|t",
+        ),
+        // A database's transactions are its own.
+        ("CREATE DATABASE fresh", ""),
+        (
+            "SELECT datname, xact_commit > 0, xact_rollback > 0 FROM pg_stat_database WHERE datname IN ('postgres', 'fresh') ORDER BY 1",
+            "fresh|f|f\npostgres|t|t",
+        ),
+        ("SELECT stats_reset IS NULL FROM pg_stat_database WHERE datname = 'postgres'", "t"),
+        ("SELECT pg_stat_reset(), pg_stat_reset_shared(NULL)", "~|~"),
+        (
+            "SELECT stats_reset IS NULL, xact_commit < 5, tup_inserted FROM pg_stat_database WHERE datname = 'postgres'",
+            "f|t|0",
+        ),
+    ]);
+}
+
+/// Every kind of backend has PostgreSQL's rows; who writes the log is told apart; NULL is what can't be.
+#[test]
+fn io_is_told_by_backend_object_and_context() {
+    let db = database();
+    let mut s = db.session();
+    s.check(&[
+        ("SELECT pg_stat_reset_shared('io')", "~"),
+        ("INSERT INTO t SELECT g, 'io' FROM generate_series(1000, 1200) g", ""),
+        (
+            "SELECT writes > 0, write_bytes > 0, fsyncs > 0, reads, hits, extends FROM pg_stat_io \
+             WHERE backend_type = 'client backend' AND object = 'wal' AND context = 'normal'",
+            "t|t|t|0|~|~",
+        ),
+        ("CHECKPOINT", ""),
+        (
+            "SELECT writes IS NULL, reads, fsyncs IS NULL, reuses FROM pg_stat_io \
+             WHERE backend_type = 'checkpointer' AND object = 'relation' AND context = 'normal'",
+            "f|~|f|~",
+        ),
+        ("SELECT count(*), count(DISTINCT (backend_type, object, context)) FROM pg_stat_io", "69|69"),
+        ("CREATE TABLE wide (a int, b text) WITH (autovacuum_enabled=off)", ""),
+        ("INSERT INTO wide SELECT g, repeat('x', 500) FROM generate_series(1, 4000) g", ""),
+        ("VACUUM (BUFFER_USAGE_LIMIT '128kB') wide", ""),
+        (
+            "SELECT hits > 0, fsyncs FROM pg_stat_io WHERE backend_type = 'client backend' AND context = 'vacuum'",
+            "t|~",
+        ),
+        ("SELECT count(*) FROM pg_stat_get_backend_io(0)", "0"),
+        // Who may read the log has a count of that.
+        (
+            "SELECT count(*), count(reads), count(read_bytes), count(read_time) FROM pg_stat_io WHERE object = 'wal' AND context = 'normal'",
+            "12|7|7|7",
+        ),
+        ("SELECT count(*), count(reads) FROM pg_stat_io WHERE object = 'wal' AND context = 'init'", "12|0"),
+    ]);
+    // A session's own I/O, its log's with it.
+    base::log::set_thread_pid(s.session.backend().pid);
+    s.run("INSERT INTO t SELECT g, 'io' FROM generate_series(2000, 2200) g");
+    s.check(&[
+        (
+            "SELECT writes > 0, write_bytes > 0, fsyncs > 0, reads FROM pg_stat_get_backend_io(pg_backend_pid()) \
+             WHERE object = 'wal' AND context = 'normal'",
+            "t|t|t|0",
+        ),
+        (
+            "SELECT string_agg(object || ' ' || context, ',') FROM pg_stat_get_backend_io(pg_backend_pid())",
+            "relation bulkread,relation bulkwrite,relation init,relation normal,relation vacuum,temp relation normal,wal init,wal normal",
+        ),
+    ]);
+    base::log::set_thread_pid(0);
+}
+
+/// Recovery's reads of the log are the startup process's.
+#[test]
+fn what_recovery_reads_of_the_log_is_counted() {
+    let db = database();
+    let read = "SELECT reads > 0, read_bytes > 0 FROM pg_stat_io \
+                WHERE backend_type = 'startup' AND object = 'wal' AND context = 'normal'";
+    db.session().run("INSERT INTO t SELECT g, 'io' FROM generate_series(1000, 1200) g");
+    db.crash_and_reopen(|db| {
+        db.session().check(&[(read, "t|t"), ("SELECT count(*) FROM t", "301")])
+    });
+}
+
+/// What a database's sessions read, write and keep in temporary files.
+#[test]
+fn what_sessions_do_is_counted_for_the_database() {
+    let db = Database::with_buffers(256);
+    let mut s = db.session();
+    let temp = "SELECT temp_files, temp_bytes FROM pg_stat_database WHERE datname = 'postgres'";
+    let times = "SELECT blk_read_time > 0, blk_write_time > 0 FROM pg_stat_database WHERE datname = 'postgres'";
+    s.run("CREATE TABLE big (a int, b text) WITH (autovacuum_enabled = off)");
+    s.run("INSERT INTO big SELECT g, repeat('x', 200) FROM generate_series(1, 20000) g");
+    // Neither a file nor a time without a reason.
+    s.check(&[(temp, "0|0"), (times, "f|f")]);
+    s.run(
+        "SET work_mem = '64kB'; SELECT count(*) FROM (SELECT b FROM big ORDER BY b, a OFFSET 1) x",
+    );
+    let counts = |s: &mut crate::support::Connection| -> (u64, u64) {
+        let said = s.run(temp);
+        let (files, bytes) = said.split_once('|').unwrap();
+        (files.parse().unwrap(), bytes.parse().unwrap())
+    };
+    let sorted = counts(&mut s);
+    assert!(sorted.0 > 0 && sorted.1 > 20_000 * 200, "{sorted:?}");
+    for spill in [
+        "SELECT count(*) FROM big x JOIN big y USING (a, b)",
+        "SELECT count(*) FROM (SELECT a, b, count(*) FROM big GROUP BY a, b) x",
+    ] {
+        let before = counts(&mut s);
+        assert_eq!(s.run(spill), "20000");
+        let after = counts(&mut s);
+        assert!(after.0 > before.0 && after.1 > before.1 + 20_000, "{spill}: {before:?} {after:?}");
+    }
+    // Times only while they are asked for; the table is larger than the pool.
+    s.check(&[(times, "f|f")]);
+    s.run("SET track_io_timing = on; SELECT count(*) FROM big");
+    s.run("UPDATE big SET a = a + 1");
+    s.check(&[(times, "t|t"), ("SELECT pg_stat_reset()", "~"), (temp, "0|0")]);
+}
+
+/// `pg_stat*` have PostgreSQL 18's columns, with its types.
+#[test]
+fn statistics_views_have_postgresqls_columns() {
+    let db = Database::new();
+    let mut s = db.session();
+    let mut have = String::new();
+    for line in s
+        .run(
+            "SELECT c.relname, string_agg('  ' || a.attname || ':' || format_type(a.atttypid, a.atttypmod), ',' ORDER BY a.attnum) \
+             FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid \
+             WHERE c.relnamespace = 'pg_catalog'::regnamespace AND c.relkind = 'v' AND c.relname LIKE 'pg\\_stat%' \
+               AND c.relname NOT LIKE 'pg\\_stats%' AND a.attnum > 0 GROUP BY c.relname ORDER BY c.relname",
+        )
+        .lines()
+    {
+        have.push_str(&line.replace(['|', ','], "\n"));
+        have.push('\n');
+    }
+    let want = include_str!("pg_stat_columns.txt");
+    for (have, want) in have.lines().zip(want.lines()) {
+        assert_eq!(have, want);
+    }
+    assert_eq!(have.lines().count(), want.lines().count());
+    // Each can be read.
+    for view in want.lines().filter(|l| !l.starts_with(' ')) {
+        let said = s.run(&format!("SELECT count(*) FROM {view}"));
+        assert!(said.parse::<u64>().is_ok(), "{view}: {said}");
+    }
+    s.check(&[
+        ("SELECT name, blks_hit > 0, blks_exists FROM pg_stat_slru", "transaction|t|0"),
+        ("SELECT pg_stat_reset_slru('transaction')", "~"),
+        ("SELECT prefetch, io_depth FROM pg_stat_recovery_prefetch", "0|0"),
+        ("SELECT * FROM pg_stat_progress_copy", ""),
+    ]);
+}
+
+/// Extended statistics can't be made: the views of them are empty, with PostgreSQL 18's columns; its types for what such statistics
+/// hold (`pg_ndistinct`, `pg_dependencies`) are not there either, and `bytea` here as in `pg_statistic_ext_data`.
+#[test]
+fn the_views_of_extended_statistics_are_empty() {
+    let db = Database::new();
+    let mut s = db.session();
+    let columns = |view: &str| {
+        format!(
+            "SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum) \
+             FROM pg_attribute WHERE attrelid = 'pg_catalog.{view}'::regclass AND attnum > 0"
+        )
+    };
+    s.check(&[
+        (
+            &columns("pg_stats_ext"),
+            "schemaname name, tablename name, statistics_schemaname name, statistics_name name, statistics_owner name, attnames name[], \
+             exprs text[], kinds \"char\"[], inherited boolean, n_distinct bytea, dependencies bytea, \
+             most_common_vals text[], most_common_val_nulls boolean[], most_common_freqs double precision[], \
+             most_common_base_freqs double precision[]",
+        ),
+        (
+            &columns("pg_stats_ext_exprs"),
+            "schemaname name, tablename name, statistics_schemaname name, statistics_name name, statistics_owner name, expr text, \
+             inherited boolean, null_frac real, avg_width integer, n_distinct real, most_common_vals anyarray, \
+             most_common_freqs real[], histogram_bounds anyarray, correlation real, most_common_elems anyarray, \
+             most_common_elem_freqs real[], elem_count_histogram real[]",
+        ),
+        ("SELECT * FROM pg_stats_ext", ""),
+        ("SELECT * FROM pg_stats_ext_exprs", ""),
+    ]);
+}
