@@ -6,14 +6,14 @@ use crate::support::Database;
 fn what_was_written_down_before_a_crash_comes_back() {
     let db = Database::new();
     let mut s = db.session();
-    s.run(
-        "CREATE TABLE t AS SELECT g FROM generate_series(1, 100) g;
-         ANALYZE t;
-         DELETE FROM t WHERE g <= 40",
-    );
+    s.run_each(&[
+        "CREATE TABLE t AS SELECT g FROM generate_series(1, 100) g",
+        "ANALYZE t",
+        "DELETE FROM t WHERE g <= 40",
+    ]);
     db.keep_counts();
     // Too late to be written down.
-    s.run("DELETE FROM t WHERE g <= 50");
+    s.run_each(&["DELETE FROM t WHERE g <= 50"]);
     drop(s);
     db.crash_and_reopen(|db| {
         let mut s = db.session();
@@ -34,8 +34,8 @@ fn what_is_rolled_back_or_fails_leaves_dead_rows() {
     const COUNTS: &str = "SELECT n_tup_ins, n_tup_upd, n_tup_del, n_live_tup, n_dead_tup FROM pg_stat_user_tables WHERE relname = 't'";
     let db = Database::new();
     let mut s = db.session();
-    s.run("CREATE TABLE t (a int PRIMARY KEY, b int)");
-    for statement in [
+    s.run_each(&[
+        "CREATE TABLE t (a int PRIMARY KEY, b int)",
         "BEGIN",
         "INSERT INTO t SELECT g FROM generate_series(1, 10) g",
         "SAVEPOINT a",
@@ -51,9 +51,7 @@ fn what_is_rolled_back_or_fails_leaves_dead_rows() {
         "INSERT INTO t VALUES (31)",
         "RELEASE c",
         "COMMIT",
-    ] {
-        s.run(statement);
-    }
+    ]);
     // 20 inserted and 5 updated are undone, and one is deleted.
     s.check(&[("SELECT count(*) FROM t", "10"), (COUNTS, "31|5|4|10|26")]);
     let said = s.run("INSERT INTO t VALUES (1)");
@@ -73,19 +71,15 @@ fn an_analyze_does_not_count_what_its_own_transaction_did_twice() {
         "SELECT n_live_tup, n_dead_tup FROM pg_stat_user_tables WHERE relname = 't'";
     let db = Database::new();
     let mut s = db.session();
-    for statement in [
+    s.run_each(&[
         "BEGIN",
         "CREATE TABLE t AS SELECT g FROM generate_series(1, 100) g",
         "DELETE FROM t WHERE g <= 10",
         "ANALYZE t",
         "INSERT INTO t SELECT g FROM generate_series(1, 5) g",
         "COMMIT",
-    ] {
-        s.run(statement);
-    }
+    ]);
     s.check(&[(COUNTS, "95|10")]);
-    for statement in ["BEGIN", "DELETE FROM t WHERE g > 90", "ANALYZE t", "ROLLBACK"] {
-        s.run(statement);
-    }
+    s.run_each(&["BEGIN", "DELETE FROM t WHERE g > 90", "ANALYZE t", "ROLLBACK"]);
     s.check(&[(COUNTS, "95|10")]);
 }

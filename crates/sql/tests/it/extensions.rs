@@ -65,15 +65,13 @@ fn extensions_come_and_go() {
 fn extensions_tell_the_truth() {
     let db = Database::new();
     let mut s = db.session();
-    s.run(
-        "CREATE EXTENSION pg_visibility; CREATE EXTENSION pg_buffercache; CREATE EXTENSION pgstattuple;
-         CREATE EXTENSION pg_freespacemap; CREATE EXTENSION pageinspect",
-    );
-    s.run(
-        "CREATE TABLE t (a int PRIMARY KEY, b text);
-         INSERT INTO t SELECT g, repeat('z', 20) FROM generate_series(1, 1000) g;
-         DELETE FROM t WHERE a > 900",
-    );
+    s.run_each(&[
+        "CREATE EXTENSION pg_visibility; CREATE EXTENSION pg_buffercache; CREATE EXTENSION pgstattuple",
+        "CREATE EXTENSION pg_freespacemap; CREATE EXTENSION pageinspect",
+        "CREATE TABLE t (a int PRIMARY KEY, b text)",
+        "INSERT INTO t SELECT g, repeat('z', 20) FROM generate_series(1, 1000) g",
+        "DELETE FROM t WHERE a > 900",
+    ]);
     s.check(&[
         ("SELECT tuple_count, dead_tuple_count FROM pgstattuple('t')", "900|100"),
         ("VACUUM (FREEZE) t", ""),

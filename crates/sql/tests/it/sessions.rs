@@ -132,7 +132,7 @@ fn a_role_can_be_taken_on_where_it_was_made() {
 fn what_pools_send_between_two_users_works() {
     let db = Database::new();
     let mut c = db.session();
-    c.run("SET work_mem = '1MB'; CREATE TEMP TABLE t (a int); SELECT pg_advisory_lock(1)");
+    c.run_each(&["SET work_mem = '1MB'; CREATE TEMP TABLE t (a int); SELECT pg_advisory_lock(1)"]);
     assert_eq!(c.run("SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET ALL"), "~");
     assert_eq!(c.run("SHOW work_mem"), "4MB");
     assert_eq!(c.run("DISCARD ALL"), "");
@@ -201,9 +201,8 @@ fn statements_that_differ_in_numbers_share_a_plan() {
 fn lock_timeout_ends_every_wait() {
     let db = Database::new();
     let (mut holder, mut waiter) = (db.session(), db.session());
-    holder.run("CREATE TABLE t (a int PRIMARY KEY, b int)");
-    holder.run("INSERT INTO t VALUES (1, 1)");
-    waiter.run("SET lock_timeout = '20ms'");
+    holder.run_each(&["CREATE TABLE t (a int PRIMARY KEY, b int)", "INSERT INTO t VALUES (1, 1)"]);
+    waiter.run_each(&["SET lock_timeout = '20ms'"]);
     for (held, wanted) in [
         ("UPDATE t SET b = 2", "DELETE FROM t"),
         ("UPDATE t SET b = 2", "SELECT * FROM t FOR SHARE"),
@@ -214,14 +213,13 @@ fn lock_timeout_ends_every_wait() {
         ("LOCK TABLE pg_class IN SHARE MODE", "CREATE TABLE v (a int)"),
         ("SELECT pg_advisory_lock(5)", "SELECT pg_advisory_xact_lock(5)"),
     ] {
-        holder.run("BEGIN");
-        holder.run(held);
-        waiter.run("BEGIN");
+        holder.run_each(&["BEGIN", held]);
+        waiter.run_each(&["BEGIN"]);
         let said = waiter.run(wanted);
         assert_eq!(said, "55P03 canceling statement due to lock timeout", "{held}; {wanted}");
-        waiter.run("ROLLBACK");
-        holder.run("ROLLBACK");
+        waiter.run_each(&["ROLLBACK"]);
+        holder.run_each(&["ROLLBACK"]);
     }
-    holder.run("SELECT pg_advisory_unlock(5)");
+    holder.run_each(&["SELECT pg_advisory_unlock(5)"]);
     waiter.check(&[("DELETE FROM t", "")]);
 }

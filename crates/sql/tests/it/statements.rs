@@ -6,8 +6,8 @@ use crate::support::{Database, database};
 fn every_option_is_taken() {
     let db = database();
     let mut s = db.session();
-    s.run("CREATE TEMP TABLE tt (a int)");
-    for sql in [
+    s.run_each(&[
+        "CREATE TEMP TABLE tt (a int)",
         "VACUUM",
         "ANALYZE",
         "VACUUM t",
@@ -58,12 +58,7 @@ fn every_option_is_taken() {
         "VACUUM (FULL, INDEX_CLEANUP off) t",
         "BEGIN; ANALYZE t; COMMIT",
         "EXPLAIN (COSTS off) SELECT 1 WHERE false",
-    ] {
-        let said = s.run(sql);
-        assert!(!said.contains("ERROR") && !said.contains("WARNING"), "{sql}: {said}");
-        let error = said.as_bytes().get(5) == Some(&b' ') && said.as_bytes()[0].is_ascii_digit();
-        assert!(!error, "{sql}: {said}");
-    }
+    ]);
 }
 
 #[test]

@@ -201,7 +201,7 @@ fn io_is_told_by_backend_object_and_context() {
     ]);
     // A session's own I/O, its log's with it.
     base::log::set_thread_pid(s.session.backend().pid);
-    s.run("INSERT INTO t SELECT g, 'io' FROM generate_series(2000, 2200) g");
+    s.run_each(&["INSERT INTO t SELECT g, 'io' FROM generate_series(2000, 2200) g"]);
     s.check(&[
         (
             "SELECT writes > 0, write_bytes > 0, fsyncs > 0, reads FROM pg_stat_get_backend_io(pg_backend_pid()) \
@@ -222,7 +222,7 @@ fn what_recovery_reads_of_the_log_is_counted() {
     let db = database();
     let read = "SELECT reads > 0, read_bytes > 0 FROM pg_stat_io \
                 WHERE backend_type = 'startup' AND object = 'wal' AND context = 'normal'";
-    db.session().run("INSERT INTO t SELECT g, 'io' FROM generate_series(1000, 1200) g");
+    db.session().run_each(&["INSERT INTO t SELECT g, 'io' FROM generate_series(1000, 1200) g"]);
     db.crash_and_reopen(|db| {
         db.session().check(&[(read, "t|t"), ("SELECT count(*) FROM t", "301")])
     });
@@ -235,13 +235,16 @@ fn what_sessions_do_is_counted_for_the_database() {
     let mut s = db.session();
     let temp = "SELECT temp_files, temp_bytes FROM pg_stat_database WHERE datname = 'postgres'";
     let times = "SELECT blk_read_time > 0, blk_write_time > 0 FROM pg_stat_database WHERE datname = 'postgres'";
-    s.run("CREATE TABLE big (a int, b text) WITH (autovacuum_enabled = off)");
-    s.run("INSERT INTO big SELECT g, repeat('x', 200) FROM generate_series(1, 20000) g");
+    s.run_each(&[
+        "CREATE TABLE big (a int, b text) WITH (autovacuum_enabled = off)",
+        "INSERT INTO big SELECT g, repeat('x', 200) FROM generate_series(1, 20000) g",
+    ]);
     // Neither a file nor a time without a reason.
     s.check(&[(temp, "0|0"), (times, "f|f")]);
-    s.run(
-        "SET work_mem = '64kB'; SELECT count(*) FROM (SELECT b FROM big ORDER BY b, a OFFSET 1) x",
-    );
+    s.run_each(&[
+        "SET work_mem = '64kB'",
+        "SELECT count(*) FROM (SELECT b FROM big ORDER BY b, a OFFSET 1) x",
+    ]);
     let counts = |s: &mut crate::support::Connection| -> (u64, u64) {
         let said = s.run(temp);
         let (files, bytes) = said.split_once('|').unwrap();
@@ -260,8 +263,11 @@ fn what_sessions_do_is_counted_for_the_database() {
     }
     // Times only while they are asked for; the table is larger than the pool.
     s.check(&[(times, "f|f")]);
-    s.run("SET track_io_timing = on; SELECT count(*) FROM big");
-    s.run("UPDATE big SET a = a + 1");
+    s.run_each(&[
+        "SET track_io_timing = on",
+        "SELECT count(*) FROM big",
+        "UPDATE big SET a = a + 1",
+    ]);
     s.check(&[(times, "t|t"), ("SELECT pg_stat_reset()", "~"), (temp, "0|0")]);
 }
 

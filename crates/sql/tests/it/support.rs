@@ -3,7 +3,7 @@
 use base::Result;
 use base::settings::{ServerSettings, Value};
 use engine::{Engine, EngineOptions};
-use sql::client::{Client, CopyWireFormat, Notice, OutputColumn};
+use sql::client::{Client, CopyWireFormat, Notice, OutputColumn, Severity};
 use sql::cluster::Cluster;
 use sql::session::Session;
 use std::sync::Arc;
@@ -72,11 +72,14 @@ impl Database {
 /// A database with two tables, a view, a sequence and a materialized view.
 pub fn database() -> Database {
     let db = Database::new();
-    db.session().run(
-        "CREATE TABLE t (a int PRIMARY KEY, b text); INSERT INTO t SELECT g, 'x' FROM generate_series(1, 100) g;
-         CREATE TABLE onek (unique1 int, unique2 int); CREATE VIEW v AS SELECT * FROM t; CREATE SEQUENCE s;
-         CREATE MATERIALIZED VIEW mv AS SELECT * FROM t",
-    );
+    db.session().run_each(&[
+        "CREATE TABLE t (a int PRIMARY KEY, b text)",
+        "INSERT INTO t SELECT g, 'x' FROM generate_series(1, 100) g",
+        "CREATE TABLE onek (unique1 int, unique2 int)",
+        "CREATE VIEW v AS SELECT * FROM t",
+        "CREATE SEQUENCE s",
+        "CREATE MATERIALIZED VIEW mv AS SELECT * FROM t",
+    ]);
     db
 }
 
@@ -86,14 +89,29 @@ pub struct Connection {
 
 impl Connection {
     /// Sends a query string. Rows as text, `|` between columns and `~` for NULL, one a line; then warnings and the error.
+    #[must_use = "it may be an error: `run_each` takes none"]
     pub fn run(&mut self, sql: &str) -> String {
+        self.record(sql).lines.join("\n")
+    }
+
+    fn record(&mut self, sql: &str) -> Recorder {
         let mut client = Recorder::default();
         if let Err(e) = self.session.simple_query(sql, &mut client) {
             let e = e.to_sql_error();
             client.lines.push(format!("{} {}", e.state, e.message));
             client.lines.extend(e.detail.iter().map(ToString::to_string));
+            client.trouble = true;
         }
-        client.lines.join("\n")
+        client
+    }
+
+    /// Runs what is to give neither an error nor a warning, whatever else it says.
+    #[track_caller]
+    pub fn run_each(&mut self, list: &[&str]) {
+        for sql in list {
+            let said = self.record(sql);
+            assert!(!said.trouble, "{sql}: {}", said.lines.join("\n"));
+        }
     }
 
     #[track_caller]
@@ -107,6 +125,8 @@ impl Connection {
 #[derive(Default)]
 struct Recorder {
     lines: Vec<String>,
+    /// There was a warning or an error.
+    trouble: bool,
 }
 
 impl Client for Recorder {
@@ -133,6 +153,7 @@ impl Client for Recorder {
     }
     fn notice(&mut self, notice: &Notice) -> Result<()> {
         let body = &notice.body;
+        self.trouble |= notice.severity == Severity::Warning;
         self.lines.push(format!("{} {} {}", notice.severity.name(), body.state, body.message));
         Ok(())
     }
