@@ -1,6 +1,6 @@
 //! The command line of `ebb lab` and of this crate's own binary.
 
-use crate::plan::{Entrant, Run};
+use crate::plan::{Entrant, Progress, Run};
 use crate::progress::Bars;
 use crate::results::Results;
 use crate::servers::Make;
@@ -8,10 +8,32 @@ use crate::{Result, advise, cleanup, experiments, machine, older, published, rep
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The folder for the report, once it is made.
-static OUT: Mutex<Option<PathBuf>> = Mutex::new(None);
+/// The folder for the report, once it is made. Locked while the report is written, so that a signal does not come
+/// between its files.
+static OUT: Mutex<Option<Out>> = Mutex::new(None);
+
+struct Out {
+    folder: PathBuf,
+    /// There is a report of this run in it.
+    written: bool,
+}
+
+impl Out {
+    fn lock() -> MutexGuard<'static, Option<Out>> {
+        OUT.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes the report of what is finished.
+    fn write(results: &Results) -> Result<()> {
+        let mut out = Out::lock();
+        let Some(Out { folder, written }) = &mut *out else { return Ok(()) };
+        report::write(results, folder)?;
+        *written = true;
+        Ok(())
+    }
+}
 
 /// The arguments after `ebb lab`.
 #[derive(Args, Clone, Debug)]
@@ -51,7 +73,7 @@ struct Options {
     /// Run servers under strace, to count write calls and syncs by kind of file.
     #[arg(long, global = true)]
     trace: bool,
-    /// The folder for the report [default: ./ebb-lab-DATE-TIME].
+    /// The folder for the report, which is written after each experiment [default: ./ebb-lab-DATE-TIME].
     #[arg(long, value_name = "DIR", global = true)]
     out: Option<PathBuf>,
 }
@@ -215,7 +237,7 @@ fn measure(options: &Options, entrants: Vec<Entrant>, what: Option<&What>) -> Re
     let out = options.out.clone().unwrap_or_else(|| format!("ebb-lab-{}", report::stamp()).into());
     // A folder that cannot be written is better known before an hour of measuring.
     std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
-    *OUT.lock().unwrap_or_else(PoisonError::into_inner) = Some(out.clone());
+    *Out::lock() = Some(Out { folder: out.clone(), written: false });
     let run = Run {
         experiments: names.iter().map(|n| (*n).to_owned()).collect(),
         entrants,
@@ -232,12 +254,11 @@ fn measure(options: &Options, entrants: Vec<Entrant>, what: Option<&What>) -> Re
         None => PathBuf::new(),
     };
     let mut results = Results { machine: machine::here(&program), ..Results::default() };
-    let outcome = experiments::run(&run, &bars, &mut results);
+    let outcome = experiments::run(&run, &bars, &mut results, &|so_far| keep(so_far, &bars));
     cleanup::go_on();
     bars.clear();
-    results.experiments.retain(|e| !e.rows.is_empty() || !e.series.is_empty());
     if !results.experiments.is_empty() {
-        report::write(&results, &out)?;
+        Out::write(&results)?;
         print!("{}", report::summary(&results));
         println!("\nreport: {}", out.join("report.html").display());
     } else {
@@ -246,6 +267,18 @@ fn measure(options: &Options, entrants: Vec<Entrant>, what: Option<&What>) -> Re
     }
     outcome?;
     Ok(true)
+}
+
+/// Writes the report of a run that goes on: one that is killed in its second hour leaves the first.
+fn keep(so_far: &Results, progress: &dyn Progress) {
+    cleanup::go_on();
+    if so_far.experiments.is_empty() || so_far.unfinished.is_empty() {
+        return;
+    }
+    // The run goes on: only its last report must not fail.
+    if let Err(e) = Out::write(so_far) {
+        progress.note(&format!("the report so far: {e}"));
+    }
 }
 
 impl What {
@@ -294,9 +327,16 @@ fn stop_on_signals() -> Result<()> {
             eprintln!("\nstopped; cleaning up");
             cleanup::finish();
             crate::subject::leave_running_servers();
-            // A report that was not written; nothing else is removed, since the folder is not empty then.
-            if let Some(out) = OUT.lock().unwrap_or_else(PoisonError::into_inner).take() {
-                let _ = std::fs::remove_dir(out);
+            match Out::lock().take() {
+                Some(Out { folder, written: true }) => {
+                    eprintln!(
+                        "report of what is finished: {}",
+                        folder.join("report.html").display()
+                    );
+                }
+                // Empty unless it held something of someone else's.
+                Some(Out { folder, written: false }) => drop(std::fs::remove_dir(folder)),
+                None => {}
             }
             std::process::exit(128 + signal);
         }

@@ -1,8 +1,8 @@
 //! What a run is to do, and whom it tells how far it has come.
 //!
-//! The command line makes a [`Run`] and a [`Progress`] and hands them to
-//! `experiments::run(&Run, &dyn Progress, &mut Results) -> Result<()>`, which makes each experiment's own
-//! [`Plan`] and fills the results as it goes: what was measured before an error is still reported.
+//! The command line makes a [`Run`] and a [`Progress`] and hands them to [`crate::experiments::run`], which makes
+//! each experiment's own [`Plan`] and fills the results as it goes: what was measured before an error is still
+//! reported.
 
 use crate::servers::Make;
 use crate::sizes::{self, Size};

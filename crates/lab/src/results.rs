@@ -17,6 +17,9 @@ pub struct Results {
     pub servers: Vec<ServerInfo>,
     /// The experiments, in the order in which they ran.
     pub experiments: Vec<Experiment>,
+    /// The words of those that are still to come, or under way; none when the run is over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfinished: Vec<String>,
 }
 
 /// The machine, the commit and the command.

@@ -253,6 +253,43 @@ fn a_run_terminated_between_turns_leaves_nothing() {
     stopped("-TERM", "saved/base", RING);
 }
 
+/// Ends a run of five experiments when the first is finished; what it said.
+fn ended_after_the_first(signal: &str) -> String {
+    let temporary = tempfile::tempdir().expect("a folder");
+    let words = ["--rows", "2000", "--scale", "0.02"];
+    let mut child = command(temporary.path(), &words).spawn().expect("ebb lab");
+    let out = temporary.path().join("out");
+    until("a report", Some(&mut child), || out.join("report.html").exists());
+    let pid = child.id().to_string();
+    let sent = Command::new("kill").args([signal, &pid]).status().expect("kill runs");
+    assert!(sent.success());
+    let output = child.wait_with_output().expect("its end");
+    until("no folder", None, || left(temporary.path()).is_empty());
+    until("no process", None, || processes(temporary.path()).is_empty());
+    let results = lab::report::read(&out).expect("results");
+    let finished = results.experiments.iter().map(|e| e.name.as_str());
+    let unfinished = results.unfinished.iter().map(String::as_str);
+    let names: Vec<&str> = finished.chain(unfinished).collect();
+    assert_eq!(names, ["ring", "freeze", "index", "sync", "drop"]);
+    assert!(!results.experiments.is_empty() && !results.unfinished.is_empty());
+    assert!(figure(&results, "256 kB", "VACUUM") > 0.0);
+    for name in ["report.md", "report.html"] {
+        let text = fs::read_to_string(out.join(name)).expect("text");
+        assert!(text.contains("Not finished when this was written: "), "{name}: {text}");
+    }
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_run_that_is_ended_leaves_the_report_of_what_was_finished() {
+    if !have("pgbench") {
+        return;
+    }
+    ended_after_the_first("-KILL");
+    let said = ended_after_the_first("-INT");
+    assert!(said.contains("report of what is finished: "), "{said}");
+}
+
 #[test]
 fn what_is_missing_is_one_clear_line() {
     let temporary = tempfile::tempdir().expect("a folder");

@@ -17,8 +17,13 @@ use crate::subject::{self, Subject};
 use crate::{Result, load, sizes, trace};
 
 /// Runs a run's experiments. One that fails keeps what it measured and says why; the others still run, and the
-/// first error is the run's.
-pub fn run(run: &Run, progress: &dyn Progress, results: &mut Results) -> Result<()> {
+/// first error is the run's. One that measured nothing is left out. `after` each of them sees the results so far.
+pub fn run(
+    run: &Run,
+    progress: &dyn Progress,
+    results: &mut Results,
+    after: &dyn Fn(&Results),
+) -> Result<()> {
     let strace = if run.trace || run.full { trace::available() } else { Ok(()) };
     if run.trace {
         strace.as_ref().map_err(ToString::to_string)?;
@@ -34,6 +39,7 @@ pub fn run(run: &Run, progress: &dyn Progress, results: &mut Results) -> Result<
         .map(|name| (name.clone(), sizes::expected_s(name, &plan_of(name))))
         .collect();
     progress.note(&sizes::announcement(&expected));
+    results.unfinished.clone_from(&run.experiments);
     let mut outcome = Ok(());
     for name in &run.experiments {
         let plan = plan_of(name);
@@ -49,7 +55,11 @@ pub fn run(run: &Run, progress: &dyn Progress, results: &mut Results) -> Result<
             e.note(format!("Not complete: {error}"));
             outcome = outcome.and(Err(error));
         }
-        results.experiments.push(e);
+        if !e.rows.is_empty() || !e.series.is_empty() {
+            results.experiments.push(e);
+        }
+        results.unfinished.remove(0);
+        after(results);
     }
     outcome
 }
@@ -165,4 +175,25 @@ fn limited_vacuum(
     let label = &subject.label;
     e.note(format!("{label} has no BUFFER_USAGE_LIMIT: only its fixed ring of 256 kB is run."));
     (x == "256 kB").then(|| format!("VACUUM (VERBOSE) {table}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Silent;
+    use std::cell::RefCell;
+
+    #[test]
+    fn after_each_experiment_the_others_are_unfinished() {
+        let experiments = ["one", "two", "three"].map(str::to_owned).to_vec();
+        let run = Run { experiments, ..Run::default() };
+        let seen = RefCell::new(Vec::new());
+        let mut results = Results::default();
+        let after = |r: &Results| seen.borrow_mut().push(r.unfinished.join(" "));
+        let outcome = super::run(&run, &Silent, &mut results, &after);
+        assert_eq!(outcome.unwrap_err().to_string(), "there is no experiment one");
+        assert_eq!(seen.into_inner(), ["two three", "three", ""]);
+        // Nothing was measured.
+        assert_eq!(results, Results::default());
+    }
 }

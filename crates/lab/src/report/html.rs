@@ -19,6 +19,9 @@ pub fn page(results: &Results, plots: &[Vec<Plot>]) -> String {
         escape(&peers.join(", ")),
         escape(&results.machine.date)
     );
+    if let Some(line) = super::unfinished(results) {
+        let _ = writeln!(body, "<div class=\"worse\"><p>{}</p></div>", escape(&line));
+    }
     targets(&mut body, results);
     for (e, plots) in results.experiments.iter().zip(plots) {
         experiment(&mut body, results, e, plots);

@@ -8,6 +8,9 @@ use std::fmt::Write as _;
 /// The whole report.
 pub fn page(results: &Results, plots: &[Vec<Plot>]) -> String {
     let mut text = String::from("# ebb lab\n\n");
+    if let Some(line) = super::unfinished(results) {
+        let _ = writeln!(text, "**{}**\n", escape(&line));
+    }
     for (name, value) in super::html::facts(results) {
         let _ = writeln!(text, "- {name}: {}", escape(&value));
     }

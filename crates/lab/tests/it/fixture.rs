@@ -29,6 +29,7 @@ pub fn results() -> Results {
             })
             .collect(),
         experiments: vec![ring(), freeze(), index(), sync(), drop()],
+        unfinished: Vec::new(),
     }
 }
 
