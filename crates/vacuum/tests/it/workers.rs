@@ -5,6 +5,7 @@ use base::sync::{Arc, CancelReason};
 use base::{Fork, SqlState};
 use disk::Disk;
 use disk::sim::{Fault, Operation, SimDisk};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use txn::{CommitExtras, IsolationLevel};
 use vacuum::{CostSource, Costs, IndexCleanup, ThrottleSettings, VacuumOptions, VacuumReport};
@@ -233,22 +234,37 @@ fn their_rings_together_are_the_ring() {
     w.check();
 }
 
-/// Ages the table by many transactions at the n-th page, whichever thread reads it; counts how often the delay was asked for after that.
-struct AgeAt(Arc<World>, AtomicU64, AtomicU64);
+/// Ages the table by many transactions when the delay's costs are asked for the [`AGED_AT`]th time, which is done once for every page
+/// that is begun, whichever thread reads it. Whoever asks meanwhile waits.
+struct AgeAt(Arc<World>, Mutex<Asked>);
 
-/// The page at which it does.
-const AGED_AT: u64 = 64;
+/// How often the costs were asked for.
+#[derive(Clone, Copy, Default, Debug)]
+struct Asked {
+    until_aged: u64,
+    /// From then on until the failsafe was told of.
+    until_told: u64,
+    after: u64,
+}
+
+/// Just after one thread's check. The first to ask is nobody's page: a throttle's settings as they are made.
+const AGED_AT: u64 = 66;
+/// The age is looked at after so many pages, of all threads together.
+const FAILSAFE_EVERY_PAGES: u64 = 16;
 
 impl CostSource for AgeAt {
     fn generation(&self) -> u64 {
-        match self.1.fetch_sub(1, Ordering::SeqCst) {
-            1 => {
-                self.0.ctx.txns.burn_xids(20_000).unwrap();
+        let AgeAt(w, asked) = self;
+        let mut asked = asked.lock().unwrap();
+        if asked.until_aged < AGED_AT {
+            asked.until_aged += 1;
+            if asked.until_aged == AGED_AT {
+                w.ctx.txns.burn_xids(20_000).unwrap();
             }
-            n if n > 1 << 63 || n == 0 => {
-                self.2.fetch_add(1, Ordering::SeqCst);
-            }
-            _ => {}
+        } else if w.said.lock().unwrap().iter().any(|s| s.starts_with(BYPASSING)) {
+            asked.after += 1;
+        } else {
+            asked.until_told += 1;
         }
         0
     }
@@ -256,6 +272,8 @@ impl CostSource for AgeAt {
         Costs::default()
     }
 }
+
+const BYPASSING: &str = "bypassing nonessential maintenance of table";
 
 /// The failsafe strikes in mid-scan: ring, delay and index work are dropped by all workers, and every page is read all the same, once.
 #[test]
@@ -266,7 +284,7 @@ fn the_failsafe_strikes_in_mid_scan() {
         w.settings.freeze.failsafe_age = 10_000;
         w.settings.freeze.max_age = 5000;
         w.settings.freeze.min_age = 0;
-        w.settings.failsafe_every_pages = 16;
+        w.settings.failsafe_every_pages = FAILSAFE_EVERY_PAGES as u32;
         w.load(18_000, value);
         w.change(|k| k % 2 == 0, None);
         let w = Arc::new(w);
@@ -284,7 +302,7 @@ fn the_failsafe_strikes_in_mid_scan() {
         for n in buffers() {
             pool.evict(n).unwrap();
         }
-        let source = Arc::new(AgeAt(w.clone(), AtomicU64::new(AGED_AT), AtomicU64::new(0)));
+        let source = Arc::new(AgeAt(w.clone(), Mutex::default()));
         let throttle = Arc::new(ThrottleSettings::from_source(source.clone()));
         let on = VacuumOptions { index_cleanup: IndexCleanup::On, ..ring(256) };
         let r = w.run_with(&on, throttle).unwrap();
@@ -292,7 +310,7 @@ fn the_failsafe_strikes_in_mid_scan() {
         assert!(r.pages_before > 200, "{case}");
         // The report says so, and whoever listens was told once.
         assert!(r.failsafe && r.text().contains("index scan bypassed by failsafe: "), "{case}");
-        let told = |s: &&String| s.starts_with("bypassing nonessential maintenance of table");
+        let told = |s: &&String| s.starts_with(BYPASSING);
         assert_eq!(w.said.lock().unwrap().iter().filter(told).count(), 1, "{case}");
         // Every page was dealt with, once.
         assert_eq!(r.counts.scanned_pages, r.pages_before, "{case}");
@@ -302,21 +320,29 @@ fn the_failsafe_strikes_in_mid_scan() {
         // Index work: what was done before, in one visit, and nothing more.
         let removed: Vec<_> = r.indexes.iter().map(|i| i.stats.entries_removed).collect();
         assert!(removed.iter().all(|n| *n == r.dead_items_removed), "{removed:?} {case}");
+        // Pages that were begun until then: each had asked for the delay's costs, and of a thread's next pages the last is a check.
+        let begun = AGED_AT - 1 + FAILSAFE_EVERY_PAGES - 1;
         if two_visits {
             assert_eq!((r.dead_items_removed, r.index_scans), (0, 0), "{case}");
         } else {
-            assert!(r.dead_items_removed < 9_000, "{case}");
+            assert!(u64::from(r.one_visit_pages) <= begun, "{} {case}", r.one_visit_pages);
         }
         assert_eq!(r.pages_after, r.pages_before);
-        // The delay: nobody asks for its costs any more, but on the few pages until all had come back.
-        let asked = source.2.load(Ordering::SeqCst);
-        assert!(asked < 120, "{asked} of {} pages: {case}", r.pages_before);
+        // The delay: nobody asks for its costs any more. Before that, where nothing but a page begun does: on the pages until the next check.
+        let asked = *source.1.lock().unwrap();
+        assert_eq!((asked.until_aged, asked.after), (AGED_AT, 0), "{asked:?} {case}");
+        match (workers, two_visits) {
+            // Page 65 aged it, and the next multiple of 16 is 80.
+            (0, true) => assert_eq!(asked.until_told, 15, "{case}"),
+            (_, true) => assert!(asked.until_told < FAILSAFE_EVERY_PAGES, "{asked:?} {case}"),
+            // In one visit index pages ask, too.
+            (_, false) => {}
+        }
         // The ring: what was read since stays in the pool. Of what was read before, a ring keeps little or nothing: it may all have been
         // one thread's, in its part of the ring.
-        let held = buffers().len();
-        let before = AGED_AT + asked;
+        let held = buffers().len() as u64;
         let pages = u64::from(r.pages_before);
-        assert!(held as u64 + before >= pages, "{held} of {pages} pages, {asked} asked: {case}");
+        assert!(held + begun >= pages, "{held} of {pages} pages: {case}");
         drop(source);
         w.check();
         // Its cut-offs are from before: the next one is in a hurry from the start, and brings relfrozenxid up to date.
