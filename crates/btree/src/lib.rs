@@ -36,6 +36,7 @@ mod rehearse;
 mod removal;
 mod retail;
 mod retail_keys;
+mod retail_walk;
 mod scan;
 mod schema;
 mod sort;

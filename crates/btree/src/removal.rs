@@ -33,7 +33,8 @@ pub(crate) fn each(
 pub(crate) fn pack(tid: base::Tid) -> u64 {
     u64::from(tid.block.0) << 16 | u64::from(tid.offset.0)
 }
-fn unpack(address: u64) -> base::Tid {
+/// The number as an address.
+pub(crate) fn unpack(address: u64) -> base::Tid {
     let block = base::BlockNumber((address >> 16) as u32);
     base::Tid::new(block, base::OffsetNumber(address as u16))
 }

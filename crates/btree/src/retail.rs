@@ -1,7 +1,8 @@
 //! # Purpose
 //! Retail deletion: looking up each dead entry by its key. Worth it when few of many entries are dead, or when those that
 //! are lie close together. Two ways in: [`Btree::retail_delete`], all the dead of a table at once (by several threads:
-//! [`Btree::begin_retail`]); and [`Btree::retail_batch`], some sixteen to a thousand keys, often, from several threads:
+//! [`Btree::begin_retail`]); and [`Btree::retail_batch`], some sixteen to a thousand keys, often, from several threads
+//! (a third, with a few keys for many entries, is [`Btree::retail_walk`]):
 //!
 //! ```text
 //! let mut keys = RetailKeys::new();                       // one for a thread and an index, its memory used again
@@ -69,7 +70,7 @@ pub struct RetailPass<'k> {
 
 /// How the key before was found.
 #[derive(Default)]
-struct Way {
+pub(crate) struct Way {
     /// The page above the leaf.
     parent: Option<PinnedPage>,
     /// The line pointer there.
@@ -191,11 +192,11 @@ impl Btree {
         Ok(())
     }
 
-    fn key_values<'a>(&self, key: Item<'a>) -> SmallVec<[Value<'a>; 8]> {
+    pub(crate) fn key_values<'a>(&self, key: Item<'a>) -> SmallVec<[Value<'a>; 8]> {
         key.attributes(self.schema.widths()).take(self.schema.key_count()).collect()
     }
 
-    fn compare_key(&self, keys: KeyList<'_>, n: usize, with: Item<'_>) -> Ordering {
+    pub(crate) fn compare_key(&self, keys: KeyList<'_>, n: usize, with: Item<'_>) -> Ordering {
         self.with_item(keys, n, |key| {
             let values = self.key_values(key);
             self.schema.compare(&self.schema.bound(&values, Edge::At(key.tid())), with)
@@ -203,7 +204,7 @@ impl Btree {
     }
 
     /// The leaf where `bound` belongs, latched for writing. The leaf goes through the ring, what is above it stays.
-    fn leaf_of(
+    pub(crate) fn leaf_of(
         &self,
         bound: &Bound<'_>,
         way: &mut Way,
@@ -268,7 +269,7 @@ impl Btree {
         (usable && !self.belongs_right(view, bound)).then_some(page)
     }
 
-    fn pin_leaf(
+    pub(crate) fn pin_leaf(
         &self,
         block: BlockNumber,
         control: &mut VacuumControl<'_>,
@@ -277,7 +278,7 @@ impl Btree {
     }
 
     /// Up to where the keys from `from` on, the first of which does, belong on this leaf.
-    fn keys_on(&self, view: PageRef<'_>, keys: KeyList<'_>, from: usize) -> usize {
+    pub(crate) fn keys_on(&self, view: PageRef<'_>, keys: KeyList<'_>, from: usize) -> usize {
         let Some(high) = view.high_key() else { return keys.len() };
         let beyond = |n: usize| self.compare_key(keys, n, high) == Ordering::Greater;
         // Doubling steps, then halving them: leaves take few of many keys.

@@ -48,7 +48,7 @@
 //! - The records of step 2 stand before that of step 3 in the log, so none is there without the others.
 
 use crate::heap::Heap;
-use crate::prune::{PageFindings, PruneOptions, PrunePlan};
+use crate::prune::{KeptKey, PageFindings, PruneOptions, PrunePlan};
 use crate::prune_page::PruneDone;
 use crate::visibility::Horizon;
 use crate::visibility_map::{ALL_FROZEN, ALL_VISIBLE, MapPin};
@@ -105,6 +105,39 @@ impl Planned {
             }
         }
         Ok(true)
+    }
+
+    /// As [`Planned::roots`], of the first and the last of them only.
+    ///
+    /// # Errors
+    /// Those of `f`.
+    pub fn end_roots(
+        &self,
+        page: &Page,
+        mut f: impl FnMut(OffsetNumber, Option<&KeySource<'_>>) -> Result<bool>,
+    ) -> Result<bool> {
+        let (roots, dead, kept) = (&self.found.dead_items, &self.plan.dead, &self.plan.kept);
+        let source = |root: OffsetNumber, of_tuple: Option<&KeptKey>| match of_tuple {
+            Some(kept) => KeySource::of_tuple(&page.tuple(kept.from), kept.size),
+            None => KeySource::of_stub(page.item(root)),
+        };
+        let Some(&first) = roots.first() else { return Ok(true) };
+        let of_tuple = kept.first().filter(|_| dead.first() == Some(&first));
+        if !f(first, source(first, of_tuple).as_ref())? {
+            return Ok(false);
+        }
+        match roots.last() {
+            Some(&last) if last != first => {
+                let of_tuple = kept.last().filter(|_| dead.last() == Some(&last));
+                f(last, source(last, of_tuple).as_ref())
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// Was this found out about the page as it is now?
+    pub fn holds(&self, page: &Page) -> bool {
+        self.lsn == Some(page.lsn())
     }
 
     /// A plan that frees all that it may.

@@ -65,6 +65,18 @@ pub trait IndexVacuum: Send + Sync {
         control: &mut VacuumControl<'_>,
     ) -> Result<RetailStats>;
 
+    /// Removes the entries of `dead` on the leaves of these keys and between them, and forgets the keys. Returns also whose entries are gone
+    /// ([`Btree::retail_walk`]). Several threads may do so at once.
+    ///
+    /// # Errors
+    /// I/O, corruption, cancellation.
+    fn retail_walk(
+        &self,
+        keys: &mut RetailKeys,
+        dead: &DeadItems,
+        control: &mut VacuumControl<'_>,
+    ) -> Result<(RetailStats, Vec<Tid>)>;
+
     /// The end of a vacuum; `stats` of its last pass, if there was one.
     ///
     /// # Errors
@@ -118,6 +130,14 @@ impl IndexVacuum for Btree {
         let stats = Btree::retail_delete(self, keys, dead, control);
         keys.clear();
         stats
+    }
+    fn retail_walk(
+        &self,
+        keys: &mut RetailKeys,
+        dead: &DeadItems,
+        control: &mut VacuumControl<'_>,
+    ) -> Result<(RetailStats, Vec<Tid>)> {
+        Btree::retail_walk(self, keys, dead, control)
     }
     fn cleanup(
         &self,

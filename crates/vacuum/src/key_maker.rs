@@ -49,41 +49,86 @@ impl<'a> KeyMaker<'a> {
         source: Option<&KeySource<'_>>,
         tid: Tid,
     ) -> Result<bool> {
-        let Some(source) = source else { return Ok(false) };
-        let plain = source.plain(self.desc.len());
-        let mut values: SmallVec<[Option<AttrValue<'_>>; 8]> = SmallVec::new();
+        let mut row = Row::new(source);
         for (recipe, keys) in self.recipes.iter().zip(keys) {
-            let index = &recipe.target.index;
-            if let (Some(data), Some([one])) = (plain, recipe.fixed.as_deref())
+            if !self.add_one(recipe, keys, &mut row, tid)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Adds a row's key to those of the index number `i`. False if it is not to be had.
+    ///
+    /// # Errors
+    /// 54000 for too large a key.
+    pub fn add_to(
+        &self,
+        i: usize,
+        keys: &mut RetailKeys,
+        source: Option<&KeySource<'_>>,
+        tid: Tid,
+    ) -> Result<bool> {
+        self.add_one(&self.recipes[i], keys, &mut Row::new(source), tid)
+    }
+
+    #[inline]
+    fn add_one<'r>(
+        &self,
+        recipe: &Recipe<'_>,
+        keys: &mut RetailKeys,
+        row: &mut Row<'r, '_>,
+        tid: Tid,
+    ) -> Result<bool> {
+        let Some(source) = row.source else { return Ok(false) };
+        let index = &recipe.target.index;
+        if let (Some(data), Some(fixed)) = (source.plain(self.desc.len()), &recipe.fixed) {
+            if let [one] = &fixed[..]
                 && let Some(value) = data.get(one.clone())
             {
                 index.add_retail_key(keys, &[Some(value)], tid)?;
-                continue;
+                return Ok(true);
             }
-            let mut key: SmallVec<[Value<'_>; 4]> = SmallVec::new();
-            if let (Some(data), Some(fixed)) = (plain, &recipe.fixed) {
-                key.extend(fixed.iter().map_while(|r| data.get(r.clone())).map(Some));
-                if key.len() == fixed.len() {
-                    index.add_retail_key(keys, &key, tid)?;
-                    continue;
-                }
-                key.clear();
+            let values = fixed.iter().map_while(|r| data.get(r.clone())).map(Some);
+            let key: SmallVec<[Value<'_>; 4]> = values.collect();
+            if key.len() == fixed.len() {
+                index.add_retail_key(keys, &key, tid)?;
+                return Ok(true);
             }
-            if values.is_empty() {
-                values.resize(self.desc.len(), None);
-                if source.deform(&self.desc, &mut values).is_err() {
-                    values.fill(None);
-                }
-            }
-            for column in recipe.columns {
-                match values[*column] {
-                    Some(AttrValue::Null) => key.push(None),
-                    Some(AttrValue::Inline(bytes)) => key.push(Some(bytes)),
-                    _ => return Ok(false),
-                }
-            }
-            index.add_retail_key(keys, &key, tid)?;
         }
+        let values = row.values(&self.desc);
+        let mut key: SmallVec<[Value<'_>; 4]> = SmallVec::new();
+        for column in recipe.columns {
+            match values[*column] {
+                Some(AttrValue::Null) => key.push(None),
+                Some(AttrValue::Inline(bytes)) => key.push(Some(bytes)),
+                _ => return Ok(false),
+            }
+        }
+        index.add_retail_key(keys, &key, tid)?;
         Ok(true)
+    }
+}
+
+/// A row's values, taken apart when they are first asked for.
+struct Row<'r, 's> {
+    source: Option<&'s KeySource<'r>>,
+    values: SmallVec<[Option<AttrValue<'r>>; 8]>,
+}
+
+impl<'r, 's> Row<'r, 's> {
+    fn new(source: Option<&'s KeySource<'r>>) -> Row<'r, 's> {
+        Row { source, values: SmallVec::new() }
+    }
+
+    fn values(&mut self, desc: &TupleDesc) -> &[Option<AttrValue<'r>>] {
+        if self.values.is_empty() {
+            self.values.resize(desc.len(), None);
+            let whole = self.source.is_some_and(|s| s.deform(desc, &mut self.values).is_ok());
+            if !whole {
+                self.values.fill(None);
+            }
+        }
+        &self.values
     }
 }

@@ -28,6 +28,8 @@ const KEY_SORT_BYTE_US: f64 = 0.0003;
 const KEY_FIND_US: f64 = 0.3;
 /// A key kept and cut away again.
 const KEPT_KEY_US: f64 = 0.04;
+/// Dead rows a page from which on two keys a page lead to all of them (`one_visit/entries.rs`).
+pub const WALK_ROOTS: f64 = 8.0;
 /// The order that keys must come in to be looked up batch by batch, from 0 to 1.
 const IN_ORDER: f64 = 0.9;
 
@@ -119,23 +121,31 @@ impl IndexShape {
 
     /// Retail deletion's cost in microseconds.
     pub fn retail_us(&self, dead: &DeadShape) -> f64 {
+        self.by_keys_us(dead, dead.items)
+    }
+
+    /// What it costs if so many keys are made and looked up, and the others' entries found on the same leaves.
+    fn by_keys_us(&self, dead: &DeadShape, keys: f64) -> f64 {
         let leaves = self.leaves_with(dead);
         let bytes =
             (self.pages * page::PAGE_SIZE as f64 / self.entries.max(1.0)).clamp(8.0, 2704.0);
         let comparison = KEY_SORT_US + KEY_SORT_BYTE_US * bytes;
-        let sort =
-            (comparison * dead.items.max(1.0).log2() + KEY_FIND_US) * (1.0 - self.correlation);
+        let sort = (comparison * keys.max(1.0).log2() + KEY_FIND_US) * (1.0 - self.correlation);
         let key = KEY_US + KEY_BYTE_US * bytes;
         let m = &self.machine;
         let leaf = LEAF_US * m.factor(Pace::Search) + self.missed() * m.us(Pace::ReadAlone);
-        dead.items * (key + sort) * m.factor(Pace::Search) + leaves * leaf
+        let entries = keys * (key + sort) + (dead.items - keys) * BULK_ENTRY_US;
+        entries * m.factor(Pace::Search) + leaves * leaf
     }
 
     /// Is looking the dead up while the heap is read, batch by batch, worth while: do the keys come in the table's order, and does it cost
     /// less than reading the index, one of so many, and visiting the pages once more?
     pub fn in_one_visit(&self, dead: &DeadShape, indexes: usize) -> bool {
         let second_visit = dead.second_visit_us(&self.machine) / indexes.max(1) as f64;
-        self.correlation >= IN_ORDER && self.retail_us(dead) < self.bulk_us() + second_visit
+        let walked = dead.items >= WALK_ROOTS * dead.pages;
+        let keys = if walked { 2.0 * dead.pages } else { dead.items };
+        let cost = self.by_keys_us(dead, keys);
+        self.correlation >= IN_ORDER && cost < self.bulk_us() + second_visit
     }
 
     /// The cheaper method.
@@ -205,7 +215,11 @@ mod tests {
             shape(correlation, 1.0).in_one_visit(&dead, indexes)
         };
         assert!([5e4, 2.5e5, 2.75e6].iter().all(|dead| in_one_visit(1.0, *dead, 1)));
-        assert!(in_one_visit(1.0, 2.5e5, 2) && !in_one_visit(1.0, 2.75e6, 8));
+        assert!(in_one_visit(1.0, 2.5e5, 2) && in_one_visit(1.0, 2.75e6, 8));
+        // Each by its key, and a second visit that many indexes share.
+        let few_a_page = DeadShape { items: 7.0 * 82_000.0, pages: 82_000.0 };
+        assert!(shape(1.0, 1.0).in_one_visit(&few_a_page, 2));
+        assert!(!shape(1.0, 1.0).in_one_visit(&few_a_page, 64));
         assert!(!in_one_visit(0.5, 5e4, 1));
     }
 

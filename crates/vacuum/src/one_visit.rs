@@ -4,7 +4,7 @@
 //! Where an index's keys come in the order of the table, looking up the entries of a batch of pages costs hardly more than reading
 //! their leaves. Then a page need not be visited and logged twice: a batch of pages is planned, the entries of what is dead there are
 //! removed from every index, and the pages, still pinned, are cleaned, their line pointers free at once (`heap::cleaning`: why that is
-//! safe, whatever others do in between).
+//! safe, whatever others do in between). How their entries are found: `one_visit/entries.rs`.
 //!
 //! # Invariants
 //! - A line pointer is freed only if every index was asked to remove its entry, and none said that there was none. What was missed stays dead
@@ -24,7 +24,6 @@
 //! # Crash cases
 //! `heap::cleaning`.
 
-use crate::dead_items::DeadItems;
 use crate::heap_pass::{Done, HeapPass, room};
 use crate::key_maker::KeyMaker;
 use crate::machine::Machine;
@@ -39,7 +38,10 @@ use base::{Fork, OffsetNumber, Result, Tid};
 use btree::{RetailKeys, VacuumControl};
 use buffer::{PinnedPage, Strategy};
 use heap::{ALL_KEPT, FreezePolicy, Planned, PruneOptions};
+use page::tuple::KeySource;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+mod entries;
 
 /// The most pages that wait together.
 const BATCH_PAGES: usize = 64;
@@ -76,8 +78,10 @@ pub(crate) struct OneVisit<'a> {
     shapes: Vec<IndexShape>,
     course: Arc<Course>,
     batch: Vec<Waiting>,
-    /// Each index's, of the batch.
+    /// Each index's, of the batch: of all roots, or of each page's first and last.
     keys: Vec<RetailKeys>,
+    /// How the batch's entries are to be found.
+    search: entries::Search,
     /// The order in which each index's came.
     orders: Vec<Option<f64>>,
     /// Pages that were in use when they were to be cleaned, and what of them has no index entries any more.
@@ -112,6 +116,7 @@ impl<'a> OneVisit<'a> {
             course,
             batch: Vec::new(),
             keys: (0..n).map(|_| RetailKeys::new()).collect(),
+            search: entries::Search::default(),
             orders: vec![None; n],
             postponed: Vec::new(),
             done: vec![IndexDone::default(); n],
@@ -153,9 +158,14 @@ impl<'a> OneVisit<'a> {
         }
     }
 
+    /// The line pointers of the batch that are to be freed.
+    fn roots(&self) -> u64 {
+        self.batch.iter().map(|w| w.planned.findings().dead_items.len() as u64).sum()
+    }
+
     /// Are the keys of the batch to be looked up? By their order, and by what it costs beside reading the indexes.
     fn is_worth_it(&mut self) -> bool {
-        let (items, pages) = (self.keys[0].len() as u64, self.batch.len() as u64);
+        let (items, pages) = (self.roots(), self.batch.len() as u64);
         let c = &self.course;
         let dead = DeadShape {
             items: (c.items.fetch_add(items, Ordering::Relaxed) + items) as f64,
@@ -204,9 +214,13 @@ impl<'a> HeapPass<'a> {
         if planned.can_wait()
             && let Some(way) = &mut self.one_visit
         {
-            let whole = planned.roots(&guard, |root, source| {
+            let add = |root, source: Option<&KeySource<'_>>| {
                 way.maker.add(&mut way.keys, source, Tid::new(block, root))
-            })?;
+            };
+            let whole = match way.search.walks() {
+                true => planned.end_roots(&guard, add)?,
+                false => planned.roots(&guard, add)?,
+            };
             drop(guard);
             way.batch.push(Waiting { chosen, pin, planned });
             if !whole {
@@ -248,13 +262,18 @@ impl<'a> HeapPass<'a> {
         let Some(way) = &mut self.one_visit else { return Ok(()) };
         let frames = self.heap.relation().pool().config().frames;
         let most = strategy.ring_pages().map_or(frames / 16, |pages| pages / 8);
-        let full = way.batch.len() >= most.clamp(1, BATCH_PAGES);
+        let most = most.clamp(1, BATCH_PAGES);
+        let full = way.batch.len() >= most;
         if !way.batch.is_empty() && (full || end) {
             if way.course.closed.load(Ordering::Relaxed) || !way.is_worth_it() {
                 way.close();
                 self.the_long_way()?;
             } else {
+                let (pages, roots) = (way.batch.len(), way.roots());
                 self.remove_entries_and_clean(strategy, throttle)?;
+                if let Some(way) = &mut self.one_visit {
+                    way.search.next_batch(most, pages, roots);
+                }
             }
         }
         if end { self.clean_postponed(strategy) } else { Ok(()) }
@@ -267,23 +286,19 @@ impl<'a> HeapPass<'a> {
     ) -> Result<()> {
         let backend = self.backend;
         let Some(way) = &mut self.one_visit else { return Ok(()) };
-        let mut missing: Vec<Tid> = Vec::new();
-        let mut dead = DeadItems::new();
-        for Waiting { chosen, planned, .. } in &way.batch {
-            dead.add(chosen.block, &planned.findings().dead_items);
-        }
-        for ((recipe, keys), done) in way.maker.recipes.iter().zip(&mut way.keys).zip(&mut way.done)
-        {
-            let mut control = VacuumControl {
-                strategy,
-                on_page: &mut |_, _| throttle.point(backend),
-                cancel: Some(&backend.cancel),
-            };
-            let stats = recipe.target.index.retail_batch(keys, &dead, &mut control)?;
-            done.removed += stats.removed;
-            done.pages_deleted += stats.pages_deleted;
-            missing.extend(stats.missing);
-        }
+        let entries = entries::Entries {
+            heap: self.heap,
+            horizon: &self.horizon,
+            maker: &way.maker,
+            batch: &way.batch,
+        };
+        let mut control = VacuumControl {
+            strategy,
+            on_page: &mut |_, _| throttle.point(backend),
+            cancel: Some(&backend.cancel),
+        };
+        let mut missing =
+            entries.remove(&mut way.keys, &mut way.search, &mut way.done, &mut control)?;
         base::stop_point!("vacuum.one_visit.entries_gone");
         if !missing.is_empty() {
             way.close();

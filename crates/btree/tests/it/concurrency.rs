@@ -3,7 +3,7 @@
 use crate::support::*;
 use base::Tid;
 use btree::{Direction, RetailKeys, ScanBounds, ScanOptions, UniqueCheck};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Entries that stay (multiples of 3) must be in every scan, exactly once, whatever else goes on.
@@ -238,7 +238,7 @@ fn queue_with_retail_deletion() {
 fn batches_from_several_threads() {
     const THREADS: u32 = 3;
     const EACH: u32 = 6000;
-    for pad in [4, 300] {
+    for (pad, walk) in [(4, false), (300, false), (4, true), (300, true)] {
         let db = Database::new();
         let tree = db.tree(&schema(vec![text()]));
         // Scattered over the index for one thread, in order for the others.
@@ -265,13 +265,26 @@ fn batches_from_several_threads() {
                             .filter(|n| !n.is_multiple_of(7))
                             .map(|n| n * THREADS + thread)
                             .collect();
-                        for n in gone.iter().rev() {
-                            tree.add_retail_key(&mut keys, &[Some(&key(*n))], tid(*n)).unwrap();
+                        let add = |keys: &mut RetailKeys, n: u32, at: u32| {
+                            tree.add_retail_key(keys, &[Some(&key(n))], tid(at)).unwrap();
+                        };
+                        let mut left: BTreeSet<Tid> = gone.iter().map(|n| tid(*n)).collect();
+                        if walk {
+                            // A walk first, from every tenth; then those that it did not meet.
+                            gone.iter().step_by(10).for_each(|n| add(&mut keys, *n, *n));
+                            let is_dead = |t: Tid| left.contains(&t);
+                            let (stats, met) =
+                                with_control(|c| tree.retail_walk(&mut keys, &is_dead, c));
+                            assert_eq!(stats.removed, met.len() as u64);
+                            assert!(met.iter().all(|t| left.remove(t)), "each once, of ours");
+                        }
+                        for n in gone.iter().rev().filter(|n| left.contains(&tid(**n))) {
+                            add(&mut keys, *n, *n);
                         }
                         let nowhere = 10_000_000 + next;
-                        tree.add_retail_key(&mut keys, &[Some(&key(next))], tid(nowhere)).unwrap();
+                        add(&mut keys, next, nowhere);
                         let stats = with_control(|c| tree.retail_batch(&mut keys, c));
-                        assert_eq!(stats.removed, gone.len() as u64);
+                        assert_eq!(stats.removed, left.len() as u64);
                         assert_eq!(stats.missing, [tid(nowhere)]);
                         assert!(keys.is_empty());
                         db.horizons.advance();
@@ -291,7 +304,7 @@ fn batches_from_several_threads() {
         let stay = (0..EACH).filter(|n| n.is_multiple_of(7)).count() as u32 * THREADS;
         assert_eq!(tree.verify().unwrap().entries, u64::from(stay + inserted));
         let mut scan = tree.scan(ScanBounds::all(), ScanOptions::default());
-        let mut left = std::collections::BTreeSet::new();
+        let mut left = BTreeSet::new();
         while let Some(t) = scan.next().unwrap() {
             left.insert(t);
         }

@@ -102,6 +102,60 @@ fn retail_finds_what_is_there_and_names_what_is_not() {
     }
 }
 
+/// The first and the last key of each heap page lead to all that lie between; what lies elsewhere stays, untold.
+#[test]
+fn a_walk_meets_what_lies_between_its_keys() {
+    let db = Database::new();
+    let tree = db.tree(&schema(vec![int4()]));
+    let in_place = |n: u32| n % 50 != 25 || !(n / 50).is_multiple_of(3);
+    let key = |n: u32| if in_place(n) { n } else { 1_000_000 + n };
+    const ALL: u32 = 20_000;
+    for n in 0..ALL {
+        tree.insert(&[Some(&key(n).to_le_bytes())], tid(n), UniqueCheck::No).unwrap();
+    }
+    let mut left = u64::from(ALL);
+    let mut walk = |pages: &[std::ops::Range<u32>]| {
+        let mut keys = RetailKeys::new();
+        let mut dead = BTreeSet::new();
+        for page in pages.iter().cloned().flatten() {
+            let rows: Vec<u32> =
+                (page * 50..page * 50 + 50).filter(|n| !n.is_multiple_of(7)).collect();
+            for n in [rows[0], rows[rows.len() - 1]] {
+                tree.add_retail_key(&mut keys, &[Some(&key(n).to_le_bytes())], tid(n)).unwrap();
+            }
+            dead.extend(rows);
+        }
+        let is_dead = |t: base::Tid| dead.contains(&(t.block.0 * 50 + u32::from(t.offset.0) - 1));
+        let (stats, gone) = with_control(|c| tree.retail_walk(&mut keys, &is_dead, c));
+        assert!(keys.is_empty() && stats.missing.is_empty());
+        assert_eq!(stats.removed, gone.len() as u64);
+        let gone: BTreeSet<u32> =
+            gone.iter().map(|t| t.block.0 * 50 + u32::from(t.offset.0) - 1).collect();
+        assert!(gone.len() as u64 == stats.removed && gone.is_subset(&dead));
+        assert!(dead.difference(&gone).all(|n| !in_place(*n)), "those in place are met");
+        assert!(gone.len() < dead.len(), "those elsewhere are not");
+        left -= stats.removed;
+        assert_eq!(tree.verify().unwrap().entries, left);
+        stats
+    };
+    let near = walk(&[20..40, 40..60]);
+    let apart = walk(&[0..2, 190..192, 380..382]);
+    assert!(apart.leaves < near.leaves + 12, "{apart:?}: the leaves in between are passed by");
+    let all = walk(&[2..20, 60..190, 192..380]);
+    assert!(all.leaves > 50 && all.pages_deleted == 0);
+    let (stats, gone) =
+        with_control(|c| tree.retail_walk(&mut RetailKeys::new(), &|_: base::Tid| true, c));
+    assert!(stats == btree::RetailStats::default() && gone.is_empty(), "no keys lead nowhere");
+    // All that is left lies between the least key and the greatest.
+    let mut keys = RetailKeys::new();
+    tree.add_retail_key(&mut keys, &[Some(&0u32.to_le_bytes())], tid(0)).unwrap();
+    tree.add_retail_key(&mut keys, &[Some(&2_000_000u32.to_le_bytes())], tid(1)).unwrap();
+    let (stats, gone) = with_control(|c| tree.retail_walk(&mut keys, &|_: base::Tid| true, c));
+    assert_eq!(gone.len() as u64, stats.removed);
+    assert!(stats.pages_deleted > 40);
+    assert_eq!(tree.verify().unwrap().entries, 0);
+}
+
 /// Every kind of key: retail deletion takes what bulk deletion would take.
 #[test]
 fn retail_deletion_of_every_kind_of_key() {

@@ -259,3 +259,87 @@ fn locked_rows_and_open_snapshots_keep_theirs() {
     w.vacuum(&ON);
     assert_eq!(left(&w), (0, 1900));
 }
+
+/// Rows to a page of values as long as `out_of_order`'s.
+fn rows_a_page() -> i32 {
+    let w = World::with(1, 4096);
+    w.load(1000, &value_of(0, false));
+    let pin = w.heap.relation().pin(Fork::Main, BlockNumber(0), &mut Strategy::Normal).unwrap();
+    let page = pin.read();
+    page.offsets().count() as i32
+}
+
+fn value_of(key: i32, elsewhere: bool) -> Vec<u8> {
+    format!("{}{key:031}", u8::from(elsewhere)).into_bytes()
+}
+
+/// A table of so many pages. The second index's keys come in its order; but those of `some` rows in the middle of each page.
+fn out_of_order(pages: i32, some: i32) -> World {
+    let (w, rows) = (World::with(2, 4096), rows_a_page());
+    let t = w.begin();
+    for key in 0..pages * rows {
+        let elsewhere = (rows / 4..rows / 4 + some).contains(&(key % rows));
+        w.insert(&t, key..key + 1, &value_of(key, elsewhere));
+    }
+    t.commit(CommitExtras::default()).unwrap();
+    w.vacuum(&ON);
+    w
+}
+
+#[test]
+fn what_a_walk_does_not_meet_is_looked_up() {
+    let rows = rows_a_page();
+    for some in [0, 3, rows / 2] {
+        let w = out_of_order(200, some);
+        w.change(|k| k % rows < rows - 2, None);
+        let lsn = w.ctx.wal.insert_lsn();
+        let r = w.vacuum(&ON);
+        let dead = 200 * (rows - 2) as u64;
+        assert_eq!((r.index_scans, r.counts.removed_tuples, r.dead_items_removed), (1, dead, dead));
+        assert_eq!(methods(&r), [IndexMethod::Retail, IndexMethod::Retail]);
+        for index in &r.indexes {
+            assert_eq!((index.stats.entries_removed, index.missing), (dead, 0));
+        }
+        assert_eq!(w.heap_records_since(lsn), 200);
+        assert_eq!(left(&w), (0, 400));
+    }
+}
+
+#[test]
+fn what_a_walk_does_not_meet_is_looked_up_on_a_page_that_has_changed() {
+    let rows = rows_a_page();
+    let w = Arc::new(out_of_order(200, 3));
+    w.change(|k| k % rows < rows - 2, None);
+    let (weak, mut batches) = (Arc::downgrade(&w), 0);
+    *w.between.lock().unwrap() = Some(Box::new(move |index| {
+        batches += i32::from(index == 0);
+        if index == 0 && batches == 2 {
+            let w = weak.upgrade().unwrap();
+            w.change(|k| k % rows == rows - 1, None);
+            assert_eq!(w.count(), 200);
+        }
+        Ok(())
+    }));
+    let r = w.vacuum(&ON);
+    assert_eq!((r.indexes[0].missing, r.indexes[1].missing), (0, 0));
+    assert_eq!(r.dead_items_removed, 200 * (rows - 2) as u64);
+    assert_eq!(w.count(), 200);
+    *w.between.lock().unwrap() = None;
+    w.vacuum(&ON);
+    assert_eq!(left(&w), (0, 200));
+}
+
+#[test]
+fn an_entry_that_a_walk_misses_for_good_goes_the_long_way() {
+    let rows = rows_a_page();
+    let w = out_of_order(200, 0);
+    let t = w.begin();
+    let gone = w.rows(&t.take_snapshot())[&(rows * 150 + 9)].0;
+    t.commit(CommitExtras::default()).unwrap();
+    w.change(|k| k % rows < rows - 2, None);
+    w.lose_entry(1, gone);
+    let r = w.vacuum(&ON);
+    assert_eq!(r.indexes[1].missing, 1);
+    assert_eq!(r.dead_items_removed, 200 * (rows - 2) as u64);
+    assert_eq!(left(&w), (0, 400));
+}

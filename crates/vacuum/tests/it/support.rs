@@ -52,6 +52,16 @@ pub type Between = Arc<Mutex<Option<Box<dyn FnMut(usize) -> Result<()> + Send>>>
 /// An index that calls `between`.
 struct Watched(usize, Arc<Btree>, Between);
 
+impl Watched {
+    fn in_between(&self) -> Result<()> {
+        let between = self.2.lock().unwrap().take();
+        let Some(mut between) = between else { return Ok(()) };
+        let result = between(self.0);
+        *self.2.lock().unwrap() = Some(between);
+        result
+    }
+}
+
 impl IndexVacuum for Watched {
     fn begin_bulk(&self, threads: u32) -> Result<BulkPass<'_>> {
         IndexVacuum::begin_bulk(&*self.1, threads)
@@ -72,13 +82,18 @@ impl IndexVacuum for Watched {
         control: &mut VacuumControl<'_>,
     ) -> Result<RetailStats> {
         let stats = IndexVacuum::retail_batch(&*self.1, keys, dead, control)?;
-        let between = self.2.lock().unwrap().take();
-        if let Some(mut between) = between {
-            let result = between(self.0);
-            *self.2.lock().unwrap() = Some(between);
-            result?;
-        }
+        self.in_between()?;
         Ok(stats)
+    }
+    fn retail_walk(
+        &self,
+        keys: &mut RetailKeys,
+        dead: &DeadItems,
+        control: &mut VacuumControl<'_>,
+    ) -> Result<(RetailStats, Vec<Tid>)> {
+        let done = IndexVacuum::retail_walk(&*self.1, keys, dead, control)?;
+        self.in_between()?;
+        Ok(done)
     }
     fn cleanup(
         &self,

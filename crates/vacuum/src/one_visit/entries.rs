@@ -1,0 +1,167 @@
+//! The index entries of a batch of pages, found and removed.
+//!
+//! # Purpose
+//! Each by its own key; or, where a batch has many dead rows and their keys come in the table's order, by a *walk* along the leaves that the first and the last
+//! key of each page lead to: there all are found by their addresses, and only those that were not met are looked up by their own keys. So most keys
+//! are neither made nor compared.
+//!
+//! # Invariants
+//! - An entry is told as missing only if it was looked for under its own key.
+//! - A batch is collected for one way of searching, and searched so.
+//! - A thread whose walks miss many entries walks no more.
+
+use super::{IndexDone, Waiting};
+use crate::dead_items::DeadItems;
+use crate::key_maker::KeyMaker;
+use crate::method::WALK_ROOTS;
+use base::{OffsetNumber, Result, Tid};
+use btree::{RetailKeys, RetailStats, VacuumControl};
+use heap::{ALL_KEPT, FreezePolicy, Heap, Horizon, Planned, PruneOptions};
+
+/// Batches of fewer pages are not walked for: their keys' order is told by all keys.
+const WALK_PAGES: usize = 8;
+/// A walk that misses more than one in so many costs more than it saves.
+const WALK_MISSES: usize = 8;
+
+/// How a thread finds the entries of a batch.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Search {
+    walk: bool,
+    misses: bool,
+}
+
+impl Search {
+    /// Of a page only the first and the last key are needed?
+    pub fn walks(self) -> bool {
+        self.walk
+    }
+
+    /// The next batch is of up to `most` pages, and probably like the last one.
+    pub fn next_batch(&mut self, most: usize, pages: usize, roots: u64) {
+        let dense = roots as f64 >= pages as f64 * WALK_ROOTS;
+        self.walk = dense && most >= WALK_PAGES && !self.misses;
+    }
+}
+
+/// Those of a batch.
+pub(super) struct Entries<'b, 'a> {
+    pub heap: &'b Heap,
+    pub horizon: &'b Horizon,
+    pub maker: &'b KeyMaker<'a>,
+    pub batch: &'b [Waiting],
+}
+
+impl Entries<'_, '_> {
+    /// Removes the entries of all indexes. Returns the rows of which one was not found.
+    ///
+    /// # Errors
+    /// I/O, corruption, cancellation: some are gone then.
+    pub fn remove(
+        &self,
+        keys: &mut [RetailKeys],
+        search: &mut Search,
+        done: &mut [IndexDone],
+        control: &mut VacuumControl<'_>,
+    ) -> Result<Vec<Tid>> {
+        let mut missing: Vec<Tid> = Vec::new();
+        let mut dead = DeadItems::new();
+        for Waiting { chosen, planned, .. } in self.batch {
+            dead.add(chosen.block, &planned.findings().dead_items);
+        }
+        for (i, ((recipe, keys), done)) in self.maker.recipes.iter().zip(keys).zip(done).enumerate()
+        {
+            let index = &recipe.target.index;
+            if search.walk {
+                let (stats, gone) = index.retail_walk(keys, &dead, control)?;
+                done.add(&stats);
+                let absent = self.absent(gone);
+                search.misses |= absent.len() > dead.len() as usize / WALK_MISSES;
+                self.collect(i, keys, &absent, &mut missing)?;
+            }
+            if !keys.is_empty() {
+                let stats = index.retail_batch(keys, &dead, control)?;
+                done.add(&stats);
+                missing.extend(stats.missing);
+            }
+        }
+        Ok(missing)
+    }
+
+    /// The rows of the batch that are not in `gone`, ascending.
+    fn absent(&self, mut gone: Vec<Tid>) -> Vec<Tid> {
+        gone.sort_unstable();
+        let all = || {
+            self.batch.iter().flat_map(|w| {
+                let roots = &w.planned.findings().dead_items;
+                roots.iter().map(move |o| Tid::new(w.chosen.block, *o))
+            })
+        };
+        // Most often they are the same, in the same order.
+        if gone.iter().copied().eq(all()) {
+            return Vec::new();
+        }
+        let mut absent: Vec<Tid> = all().filter(|t| gone.binary_search(t).is_err()).collect();
+        absent.sort_unstable();
+        absent
+    }
+
+    /// Adds the keys of `absent` rows for the index number `i`; of which there is none is `missing`.
+    fn collect(
+        &self,
+        i: usize,
+        keys: &mut RetailKeys,
+        absent: &[Tid],
+        missing: &mut Vec<Tid>,
+    ) -> Result<()> {
+        if absent.is_empty() {
+            return Ok(());
+        }
+        for Waiting { chosen, pin, planned } in self.batch {
+            let block = chosen.block;
+            let from = absent.partition_point(|t| t.block < block);
+            let until = absent.partition_point(|t| t.block <= block);
+            let mut wanted: Vec<OffsetNumber> =
+                absent[from..until].iter().map(|t| t.offset).collect();
+            if wanted.is_empty() {
+                continue;
+            }
+            let page = pin.read();
+            let again;
+            let planned = if planned.holds(&page) {
+                planned
+            } else {
+                // A root stays one, and where it is, whatever became of the page (`heap::cleaning`).
+                again = self.plan_again(&page, chosen.block)?;
+                &again
+            };
+            planned.roots(&page, |root, source| {
+                if let Ok(at) = wanted.binary_search(&root)
+                    && self.maker.add_to(i, keys, source, Tid::new(block, root))?
+                {
+                    wanted.remove(at);
+                }
+                Ok(true)
+            })?;
+            missing.extend(wanted.iter().map(|o| Tid::new(block, *o)));
+        }
+        Ok(())
+    }
+
+    fn plan_again(&self, page: &page::Page, block: base::BlockNumber) -> Result<Planned> {
+        let options = PruneOptions {
+            prune: true,
+            no_indexes: false,
+            freeze: FreezePolicy::never(self.horizon.oldest_xmin),
+            map_bits: None,
+            kept_attributes: ALL_KEPT,
+        };
+        self.heap.plan(page, block, &options, self.horizon)
+    }
+}
+
+impl IndexDone {
+    fn add(&mut self, stats: &RetailStats) {
+        self.removed += stats.removed;
+        self.pages_deleted += stats.pages_deleted;
+    }
+}
