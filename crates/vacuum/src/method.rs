@@ -60,6 +60,11 @@ pub struct DeadShape {
 }
 
 impl DeadShape {
+    /// So many of each index's keys are made where pages are cleaned in one visit (`one_visit/entries.rs`).
+    pub fn keys_in_one_visit(&self) -> f64 {
+        if self.items >= WALK_ROOTS * self.pages { 2.0 * self.pages } else { self.items }
+    }
+
     /// What freeing their line pointers costs in a visit and a record of its own, and what keeping their keys until then does, in microseconds.
     pub fn second_visit_us(&self, machine: &Machine) -> f64 {
         self.pages * SECOND_VISIT_US * machine.factor(Pace::Visit)
@@ -142,9 +147,7 @@ impl IndexShape {
     /// less than reading the index, one of so many, and visiting the pages once more?
     pub fn in_one_visit(&self, dead: &DeadShape, indexes: usize) -> bool {
         let second_visit = dead.second_visit_us(&self.machine) / indexes.max(1) as f64;
-        let walked = dead.items >= WALK_ROOTS * dead.pages;
-        let keys = if walked { 2.0 * dead.pages } else { dead.items };
-        let cost = self.by_keys_us(dead, keys);
+        let cost = self.by_keys_us(dead, dead.keys_in_one_visit());
         self.correlation >= IN_ORDER && cost < self.bulk_us() + second_visit
     }
 

@@ -211,7 +211,9 @@ pub fn foresee(
             let keys = if method == IndexMethod::Retail { dead.items as u32 } else { u32::MAX };
             index_sizes.push(pages.min(keys));
             let missed = shape.missed();
-            out.add_index(&mut found, &*index.index, missed, &density, (for_indexes, per_index))?;
+            let keys = if one_visit { dead.keys_in_one_visit() } else { dead.items };
+            let sample = (for_indexes, per_index);
+            out.add_index(&mut found, &*index.index, missed, &density, keys, sample)?;
         }
         out.indexes.push(found);
     }
@@ -365,6 +367,7 @@ impl Foresight {
         index: &dyn crate::IndexVacuum,
         missed: f64,
         density: &DeadDensity<'_>,
+        keys: f64,
         (wanted, budget): (usize, Duration),
     ) -> Result<()> {
         let leaves = sample::leaves(index, found.pages, wanted, density, budget)?;
@@ -384,7 +387,7 @@ impl Foresight {
         };
         match found.method {
             Some(IndexMethod::Retail) => {
-                self.work.retail_entries += self.dead_items.0;
+                self.work.retail_entries += keys;
                 // Who made the rows dead has most likely been at their leaves, and at no others.
                 self.reads += factor * f64::from(leaves.losing_read);
             }
@@ -425,8 +428,7 @@ impl VacuumReport {
         let in_bulk = self.indexes.iter().filter(|i| !retail(i));
         let index_pages: f64 = in_bulk.map(|i| f64::from(i.stats.pages)).sum();
         let entries: u64 = self.indexes.iter().map(|i| i.stats.entries_removed).sum();
-        let looked_up: u64 =
-            self.indexes.iter().filter(retail).map(|i| i.stats.entries_removed).sum();
+        let looked_up: f64 = self.indexes.iter().filter(retail).map(|i| self.keys_made(i)).sum();
         Work {
             heap_pages: f64::from(c.scanned_pages),
             reaped_pages: if self.index_scans > 0 {
@@ -441,8 +443,17 @@ impl VacuumReport {
             reads: self.usage.buffers.reads as f64,
             index_pages: index_pages * passes,
             index_entries: entries as f64,
-            retail_entries: looked_up as f64,
+            retail_entries: looked_up,
             threads: threads(self.threads.0, self.threads.1, self.one_visit_pages > 0),
         }
+    }
+
+    /// About how many keys of an index, whose entries were looked up, were made.
+    fn keys_made(&self, index: &crate::report::IndexReport) -> f64 {
+        let removed = index.stats.entries_removed as f64;
+        let pages = f64::from(self.counts.dead_item_pages.max(1));
+        let dead = DeadShape { items: removed, pages };
+        let in_one_visit = f64::from(self.one_visit_pages) / pages;
+        in_one_visit * dead.keys_in_one_visit() + (1.0 - in_one_visit) * removed
     }
 }

@@ -42,7 +42,7 @@ pub struct Work {
     pub index_pages: f64,
     /// Index entries removed.
     pub index_entries: f64,
-    /// Index entries looked up by key.
+    /// Keys of index entries made and looked up.
     pub retail_entries: f64,
     /// So many threads do the heap's part, and so many the indexes'; 0 is one.
     pub threads: (u32, u32),
