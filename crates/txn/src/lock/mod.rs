@@ -281,7 +281,14 @@ impl LockManager {
             Ok(()) => Ok(()),
             Err(e) => {
                 let mut table = self.table.lock();
-                if give_up(&mut table) { Ok(()) } else { Err(e) }
+                // Another one in the cycle may have been the victim meanwhile.
+                let granted = give_up(&mut table);
+                drop(table);
+                if !granted && e.state() == base::SqlState::DEADLOCK_DETECTED {
+                    let database = backend.activity.lock().database;
+                    *self.deadlocks.lock().entry(database).or_default() += 1;
+                }
+                if granted { Ok(()) } else { Err(e) }
             }
         };
         backend.wait_started_us.store(0, Ordering::Relaxed);
@@ -307,8 +314,6 @@ impl LockManager {
                 Ok(())
             }
             deadlock::Verdict::Deadlock(detail) => {
-                let database = backend.activity.lock().database;
-                *self.deadlocks.lock().entry(database).or_default() += 1;
                 Err(base::SqlError::new(base::SqlState::DEADLOCK_DETECTED, "deadlock detected")
                     .detail(detail)
                     .hint("See server log for query details.")
