@@ -169,11 +169,7 @@ impl Btree {
         let mut i = 0;
         while i < keys.len() {
             control.point(i as u32, total)?;
-            let page = self.with_item(keys, i, |key| {
-                let values = self.key_values(key);
-                let bound = self.schema.bound(&values, Edge::At(key.tid()));
-                self.leaf_of(&bound, &mut way, control)
-            })?;
+            let page = self.leaf_of_key(keys, i, &mut way, control)?;
             let Some(mut page) = page else {
                 stats.missing.extend((i..keys.len()).map(|n| keys.tid(n)));
                 break;
@@ -182,17 +178,38 @@ impl Btree {
             let end = self.keys_on(page.view(), keys, i);
             self.delete_from_leaf(&mut page, keys, i..end, dead, removal, stats);
             i = end;
-            if page.view().data_count() == 0 {
-                let block = page.block;
-                drop(page);
-                base::stop_point!("btree.retail.emptied");
-                stats.pages_deleted += self.delete_page(block)?.len() as u32;
-            }
+            self.delete_if_empty(page, stats)?;
         }
         Ok(())
     }
 
-    pub(crate) fn key_values<'a>(&self, key: Item<'a>) -> SmallVec<[Value<'a>; 8]> {
+    /// The leaf where the key number `n` belongs, as [`Btree::leaf_of`].
+    pub(crate) fn leaf_of_key(
+        &self,
+        keys: KeyList<'_>,
+        n: usize,
+        way: &mut Way,
+        control: &mut VacuumControl<'_>,
+    ) -> Result<Option<WritePage>> {
+        self.with_item(keys, n, |key| {
+            let values = self.key_values(key);
+            let bound = self.schema.bound(&values, Edge::At(key.tid()));
+            self.leaf_of(&bound, way, control)
+        })
+    }
+
+    /// Lets the leaf go, and deletes it if nothing is left on it.
+    pub(crate) fn delete_if_empty(&self, page: WritePage, stats: &mut RetailStats) -> Result<()> {
+        if page.view().data_count() == 0 {
+            let block = page.block;
+            drop(page);
+            base::stop_point!("btree.retail.emptied");
+            stats.pages_deleted += self.delete_page(block)?.len() as u32;
+        }
+        Ok(())
+    }
+
+    fn key_values<'a>(&self, key: Item<'a>) -> SmallVec<[Value<'a>; 8]> {
         key.attributes(self.schema.widths()).take(self.schema.key_count()).collect()
     }
 
@@ -204,7 +221,7 @@ impl Btree {
     }
 
     /// The leaf where `bound` belongs, latched for writing. The leaf goes through the ring, what is above it stays.
-    pub(crate) fn leaf_of(
+    fn leaf_of(
         &self,
         bound: &Bound<'_>,
         way: &mut Way,

@@ -16,7 +16,6 @@ use crate::log::Change;
 use crate::removal::{DeadSet, Removal, unpack};
 use crate::retail::{RetailStats, Way};
 use crate::retail_keys::{KeyList, Part, RetailKeys};
-use crate::schema::Edge;
 use crate::tree::{Btree, WritePage};
 use crate::vacuum::VacuumControl;
 use base::{BlockNumber, Result, Tid};
@@ -64,11 +63,7 @@ impl Btree {
             control.point(i as u32, total)?;
             let page = match sibling.take() {
                 Some(block) => self.leaf_from(block, control)?,
-                None => self.with_item(keys, i, |key| {
-                    let values = self.key_values(key);
-                    let bound = self.schema.bound(&values, Edge::At(key.tid()));
-                    self.leaf_of(&bound, &mut way, control)
-                })?,
+                None => self.leaf_of_key(keys, i, &mut way, control)?,
             };
             let Some(mut page) = page else { break };
             stats.leaves += 1;
@@ -82,12 +77,7 @@ impl Btree {
                 i = self.keys_on(page.view(), keys, i);
             }
             self.remove(Change::Vacuum, &mut page, &mut removal, false);
-            if page.view().data_count() == 0 {
-                let block = page.block;
-                drop(page);
-                base::stop_point!("btree.retail.emptied");
-                stats.pages_deleted += self.delete_page(block)?.len() as u32;
-            }
+            self.delete_if_empty(page, stats)?;
         }
         Ok(())
     }
