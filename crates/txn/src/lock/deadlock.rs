@@ -39,9 +39,8 @@ pub fn check(table: &mut Table, me: &Backend, all: &[Arc<Backend>]) -> Verdict {
         return Verdict::None;
     }
     let Some(cycle) = find_cycle(table, me.pid, all) else { return Verdict::None };
-    if resolve(table, me.pid, all, &cycle, 4) {
-        let tags: HashSet<LockTag> = cycle.iter().map(|e| e.tag).collect();
-        for tag in tags {
+    if let Some(changed) = resolve(table, me.pid, all, &cycle, 4) {
+        for tag in changed {
             table.wake(&tag);
         }
         return Verdict::None;
@@ -61,24 +60,31 @@ pub fn check(table: &mut Table, me: &Backend, all: &[Arc<Backend>]) -> Verdict {
     Verdict::Deadlock(lines.join("\n"))
 }
 
-/// Tries queue changes until no cycle through `me` is left; the table is as before if none helps.
-fn resolve(table: &mut Table, me: i32, all: &[Arc<Backend>], cycle: &[Edge], depth: usize) -> bool {
+/// Tries queue changes until no cycle through `me` is left: which queues have changed. The table is as before if none helps.
+fn resolve(
+    table: &mut Table,
+    me: i32,
+    all: &[Arc<Backend>],
+    cycle: &[Edge],
+    depth: usize,
+) -> Option<HashSet<LockTag>> {
     if depth == 0 {
-        return false;
+        return None;
     }
     for edge in cycle.iter().filter(|e| e.soft) {
         let Some(before) = move_ahead(table, edge) else { continue };
         match find_cycle(table, me, all) {
-            None => return true,
+            None => return Some(HashSet::from([edge.tag])),
             Some(next) => {
-                if resolve(table, me, all, &next, depth - 1) {
-                    return true;
+                if let Some(mut changed) = resolve(table, me, all, &next, depth - 1) {
+                    changed.insert(edge.tag);
+                    return Some(changed);
                 }
             }
         }
         restore(table, &edge.tag, &before);
     }
-    false
+    None
 }
 
 /// Puts the edge's waiter right before its blocker in the queue; the former order of pids.

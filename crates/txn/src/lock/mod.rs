@@ -13,6 +13,8 @@
 //!   hash is held or wanted; a strong request raises a count first and then moves such locks into the table.
 //! - A request that conflicts with one waiting ahead of it waits behind it, unless the requester already holds something
 //!   that the other waits for.
+//! - A deadlock has one victim: it leaves its queue, or those who wait for the transaction, in the critical section in which it found
+//!   the cycle. Whoever looks next finds the cycle broken.
 //!
 //! # Locks
 //! One mutex for the table: what goes through it is rare. Fast-path locks take only the backend's own.
@@ -28,7 +30,7 @@ pub use mode::{LockMode, LockTag};
 use crate::backend::{Backend, BackendKind, Registry};
 use crate::rank;
 use base::sync::{Arc, CancelReason, Mutex, now};
-use base::{Result, Xid, err};
+use base::{Error, Result, Xid, err};
 use held::ModeSet;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -106,6 +108,16 @@ pub struct LockManager {
     xid_waiters: AtomicUsize,
     /// How many were found, by the victim's database.
     deadlocks: Mutex<HashMap<base::Oid, u64>>,
+}
+
+/// How a wait ended.
+enum WaitEnd {
+    /// What was waited for is there.
+    Signalled,
+    /// A deadlock's victim, which waits for nothing any more.
+    Victim(Error),
+    /// Cancelled or timed out; still waiting, as the others see it.
+    Stopped(Error),
 }
 
 /// What a waiter for a transaction waits for.
@@ -232,7 +244,7 @@ impl LockManager {
         result.map(|()| LockOutcome::Granted)
     }
 
-    /// Sleeps until signalled. `give_up` takes the backend out of its queue; it says true if the lock was granted meanwhile.
+    /// Sleeps until signalled. `give_up` ends the backend's wait as the others see it; it says true if the lock was granted meanwhile.
     fn sleep(
         &self,
         backend: &Arc<Backend>,
@@ -250,21 +262,24 @@ impl LockManager {
         backend.set_wait_event(Some(event));
         backend.wait_started_us.store(base::sync::now_timestamp_us() as u64, Ordering::Relaxed);
         let mut checked = false;
-        let result = loop {
+        let end = loop {
             let waited = start.elapsed();
             if let Err(e) = backend.cancel.check() {
-                break Err(e);
+                break WaitEnd::Stopped(e);
             }
             if !checked && waited >= deadlock_after {
                 checked = true;
-                if let Err(e) = self.check_deadlock(backend) {
-                    break Err(e);
+                base::stop_point!("txn.lock.before_deadlock_check");
+                if let Err(e) = self.check_deadlock(backend, &give_up) {
+                    base::stop_point!("txn.lock.deadlock_found");
+                    break WaitEnd::Victim(e);
                 }
             }
             if let Some(timeout) = timeout
                 && waited >= timeout
             {
-                break Err(err!(LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout"));
+                let e = err!(LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout");
+                break WaitEnd::Stopped(e);
             }
             let mut next = Duration::from_millis(200);
             if !checked {
@@ -274,20 +289,14 @@ impl LockManager {
                 next = next.min(timeout.saturating_sub(waited));
             }
             if backend.wait.wait(next.max(Duration::from_micros(100))) {
-                break Ok(());
+                break WaitEnd::Signalled;
             }
         };
-        let result = match result {
-            Ok(()) => Ok(()),
-            Err(e) => {
-                let mut table = self.table.lock();
-                // Another one in the cycle may have been the victim meanwhile.
-                let granted = give_up(&mut table);
-                drop(table);
-                if !granted && e.state() == base::SqlState::DEADLOCK_DETECTED {
-                    let database = backend.activity.lock().database;
-                    *self.deadlocks.lock().entry(database).or_default() += 1;
-                }
+        let result = match end {
+            WaitEnd::Signalled => Ok(()),
+            WaitEnd::Victim(e) => Err(e),
+            WaitEnd::Stopped(e) => {
+                let granted = give_up(&mut self.table.lock());
                 if granted { Ok(()) } else { Err(e) }
             }
         };
@@ -296,30 +305,38 @@ impl LockManager {
         result
     }
 
-    fn check_deadlock(&self, backend: &Arc<Backend>) -> Result<()> {
+    /// Looks for a deadlock. If there is one that no change of queues undoes, the backend is its victim, and its wait is over: `give_up`
+    /// has run before anybody else could look.
+    fn check_deadlock(
+        &self,
+        backend: &Arc<Backend>,
+        give_up: impl Fn(&mut Table) -> bool,
+    ) -> Result<()> {
+        // Kept beyond the table's lock: dropping a backend's last handle releases its locks.
         let all = self.registry.all();
         let mut table = self.table.lock();
         let verdict = deadlock::check(&mut table, backend, &all);
-        let yielding: Vec<Arc<Backend>> = table
-            .blockers(backend, &all)
-            .into_iter()
-            .filter(|b| b.kind == BackendKind::AutovacuumWorker && b.yields())
-            .collect();
+        let deadlock::Verdict::Deadlock(detail) = verdict else {
+            let yielding: Vec<Arc<Backend>> = table
+                .blockers(backend, &all)
+                .into_iter()
+                .filter(|b| b.kind == BackendKind::AutovacuumWorker && b.yields())
+                .collect();
+            drop(table);
+            for worker in yielding {
+                worker.interrupt(CancelReason::AutovacuumYield);
+            }
+            return Ok(());
+        };
+        let granted = give_up(&mut table);
         drop(table);
-        match verdict {
-            deadlock::Verdict::None => {
-                for worker in yielding {
-                    worker.interrupt(CancelReason::AutovacuumYield);
-                }
-                Ok(())
-            }
-            deadlock::Verdict::Deadlock(detail) => {
-                Err(base::SqlError::new(base::SqlState::DEADLOCK_DETECTED, "deadlock detected")
-                    .detail(detail)
-                    .hint("See server log for query details.")
-                    .into())
-            }
-        }
+        assert!(!granted, "who waits in a cycle has not got the lock");
+        let database = backend.activity.lock().database;
+        *self.deadlocks.lock().entry(database).or_default() += 1;
+        Err(base::SqlError::new(base::SqlState::DEADLOCK_DETECTED, "deadlock detected")
+            .detail(detail)
+            .hint("See server log for query details.")
+            .into())
     }
 
     /// Gives up one count of `tag` in `mode`; false if the backend did not hold it so.
@@ -446,10 +463,14 @@ impl LockManager {
                 TransactionTarget::Virtual(..) => ("Lock", "virtualxid"),
             };
             let outcome = match done() {
-                Ok(false) => self.sleep(backend, wait, event, |_| false),
+                Ok(false) => self.sleep(backend, wait, event, |table| {
+                    table.stop_waiting_for(target, backend);
+                    false
+                }),
                 Ok(true) => Ok(()),
                 Err(e) => Err(e),
             };
+            // Whoever gave up is out already.
             self.table.lock().stop_waiting_for(target, backend);
             self.xid_waiters.fetch_sub(1, Ordering::SeqCst);
             outcome?;
