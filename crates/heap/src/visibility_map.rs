@@ -94,15 +94,45 @@ impl VisibilityMap {
     /// # Errors
     /// The pool's.
     pub fn bits(&self, heap_block: BlockNumber, pin: &mut MapPin) -> Result<u8> {
+        self.pin_to_read(heap_block, pin)?;
+        Ok(pin.0.as_ref().map_or(0, |p| visibility::get(&p.read(), heap_block)))
+    }
+
+    /// The first block in `from..end` that lacks one of `bits`, `end` if none does: what asking for each one's bits would find, but read by
+    /// the word, with the map page locked once. As little to be relied on a moment later.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn first_lacking(
+        &self,
+        from: BlockNumber,
+        end: BlockNumber,
+        bits: u8,
+        pin: &mut MapPin,
+    ) -> Result<BlockNumber> {
+        let mut block = from;
+        while block < end {
+            self.pin_to_read(block, pin)?;
+            let Some(page) = &pin.0 else { return Ok(block) };
+            if let Some(found) = visibility::first_lacking(&page.read(), block, end, bits) {
+                return Ok(found);
+            }
+            let next_page = (visibility::map_block(block).0 + 1) * visibility::BLOCKS_PER_PAGE;
+            block = BlockNumber(next_page.min(end.0));
+        }
+        Ok(end)
+    }
+
+    /// Pins the map page of `heap_block`, if there is one.
+    fn pin_to_read(&self, heap_block: BlockNumber, pin: &mut MapPin) -> Result<()> {
         if !pin.is_for(heap_block) {
             pin.0 = None;
             let block = visibility::map_block(heap_block);
-            if block >= self.rel.len_blocks(Fork::VisibilityMap)? {
-                return Ok(0);
+            if block < self.rel.len_blocks(Fork::VisibilityMap)? {
+                pin.0 = self.rel.try_pin(Fork::VisibilityMap, block, &mut Strategy::Normal)?;
             }
-            pin.0 = self.rel.try_pin(Fork::VisibilityMap, block, &mut Strategy::Normal)?;
         }
-        Ok(pin.0.as_ref().map_or(0, |p| visibility::get(&p.read(), heap_block)))
+        Ok(())
     }
 
     /// How many heap pages are all-visible, and how many all-frozen.

@@ -79,7 +79,7 @@ impl ParallelPlan {
         let wanted = if by_size == 0 { 0 } else { self.requested.unwrap_or(by_size) };
         wanted.min(self.most).min(self.cores.saturating_sub(1))
     }
-    /// The workers for the passes over a table of so many pages: as many as were asked for; else by PostgreSQL's rule for parallel
+    /// The workers for the passes over a table of which so many pages are to be read: as many as were asked for; else by PostgreSQL's rule for parallel
     /// scans, one for the smallest that are worth it and one more each time it is three times as large.
     pub fn heap_workers(&self, pages: u32) -> u32 {
         let by_size = match pages.checked_div(self.min_table_pages.max(1)) {
@@ -217,7 +217,7 @@ pub fn plan(
 }
 
 impl VacuumPlan {
-    /// How many threads pass over a heap of so many pages, this one among them, with their parts of `ring`, in a pool of so many frames.
+    /// How many threads pass over a heap of which so many pages are to be read, this one among them, with their parts of `ring`, in a pool of so many frames.
     pub fn heap_threads(&self, pages: u32, ring: &buffer::Strategy, frames: usize) -> usize {
         let ring_pages = ring.ring_pages().unwrap_or(usize::MAX);
         (self.parallel.heap_workers(pages) as usize + 1)
@@ -225,6 +225,17 @@ impl VacuumPlan {
             .min(ring_pages / RING_PAGES_PER_THREAD)
             .min(frames / FRAMES_PER_THREAD)
             .max(1)
+    }
+
+    /// About how many of `pages` pages the map leaves to be read.
+    pub fn pages_to_read(&self, pages: u32) -> u32 {
+        let (visible, frozen) = self.map_counts;
+        let passed = match self.mode {
+            _ if !self.use_map => 0,
+            VacuumMode::Aggressive => frozen,
+            VacuumMode::Ordinary | VacuumMode::Eager => visible,
+        };
+        pages.saturating_sub(u32::try_from(passed).unwrap_or(u32::MAX))
     }
 
     /// Which versions must be kept.

@@ -205,7 +205,8 @@ impl<'a> Run<'a> {
         set(&progress.max_dead_tuple_bytes, self.plan.work_mem_bytes as u64);
         let pool = self.target.heap.relation().pool();
         let ring = Strategy::vacuum(pool, self.plan.ring_kb);
-        self.rings = ring.parts(self.plan.heap_threads(pages, &ring, pool.config().frames));
+        let to_read = self.plan.pages_to_read(pages);
+        self.rings = ring.parts(self.plan.heap_threads(to_read, &ring, pool.config().frames));
         self.heap_threads = self.rings.len() as u32;
         self.check_failsafe();
         let eager = if self.plan.mode == VacuumMode::Eager {
@@ -226,7 +227,7 @@ impl<'a> Run<'a> {
             self.plan.use_map,
             eager,
         );
-        let scan = Scan::new(self.plan, &progress, chooser, pages, self.rings.len());
+        let scan = Scan::new(self.plan, &progress, chooser, pages, to_read, self.rings.len());
         scan.failsafe.store(self.failsafe, Ordering::Relaxed);
         loop {
             self.scan_round(&scan)?;

@@ -49,7 +49,10 @@ pub(crate) struct Scan<'a> {
     eager_over: AtomicU64,
     /// Microseconds that the helpers have slept in this round.
     helpers_delay_us: AtomicU64,
+    /// A stretch lies within so many blocks,
     stretch_blocks: u32,
+    /// and has so many pages to be read.
+    stretch_pages: usize,
     threads: u32,
 }
 
@@ -62,18 +65,20 @@ struct Stretches {
 }
 
 impl<'a> Scan<'a> {
-    /// Of a table of so many pages.
+    /// Of a table of so many pages, of which about `to_read` are to be read.
     pub fn new(
         plan: &'a VacuumPlan,
         progress: &'a VacuumProgress,
         chooser: Chooser,
         pages: u32,
+        to_read: u32,
         threads: usize,
     ) -> Scan<'a> {
         let threads = u32::try_from(threads).unwrap_or(u32::MAX);
-        // Small enough that all end at about the same time.
+        // Small enough that all end at about the same time, also if what is to be read lies together.
         let most = plan.parallel.stretch_blocks.max(1);
-        let even = pages / threads.saturating_mul(8).max(1);
+        let even =
+            |pages: u32| (pages / threads.saturating_mul(8).max(1)).clamp(most.min(64), most);
         let stretches =
             Stretches { chooser, next: None, given_back: VecDeque::new(), ended: false };
         Scan {
@@ -85,7 +90,8 @@ impl<'a> Scan<'a> {
             failsafe: AtomicBool::new(false),
             eager_over: AtomicU64::new(0),
             helpers_delay_us: AtomicU64::new(0),
-            stretch_blocks: even.clamp(most.min(64), most),
+            stretch_blocks: even(pages),
+            stretch_pages: even(to_read) as usize,
             threads,
         }
     }
@@ -125,29 +131,33 @@ impl<'a> Scan<'a> {
             into.extend(back);
             return Ok(());
         }
-        let mut eager = 0;
+        let (mut eager, mut drawn) = (0, 0);
         let mut stretch = None;
         loop {
             let next = match s.next.take() {
                 Some(next) => Some(next),
                 None => s.chooser.choose()?,
             };
-            let Some(next) = next else {
+            let Some(mut next) = next else {
                 s.ended = true;
                 return Ok(());
             };
             let its = next.block.0 / self.stretch_blocks;
-            if *stretch.get_or_insert(its) != its || eager == EAGER_AT_ONCE {
+            let enough = eager == EAGER_AT_ONCE || drawn == self.stretch_pages;
+            if *stretch.get_or_insert(its) != its || enough {
                 s.next = Some(next);
                 return Ok(());
             }
+            next.begins = drawn == 0;
             eager += usize::from(next.eager);
+            drawn += 1;
             into.push_back(next);
         }
     }
 
-    fn give_back(&self, rest: VecDeque<Chosen>) {
-        if !rest.is_empty() {
+    fn give_back(&self, mut rest: VecDeque<Chosen>) {
+        if let Some(first) = rest.front_mut() {
+            first.begins = true;
             self.stretches.lock().given_back.push_back(rest);
         }
     }
@@ -183,7 +193,7 @@ impl<'a> Scan<'a> {
     ) -> Result<()> {
         let txns = &pass.heap.context().txns;
         let failsafe_every = (self.plan.failsafe_every_pages / self.threads).max(1);
-        let (mut pages, mut passed, mut stretch) = (0u32, 0u64, None);
+        let (mut pages, mut passed) = (0u32, 0u64);
         let mut slept = throttle.delayed();
         let mut tell = |passed: &mut u64, pass: &HeapPass<'_>, throttle: &Throttle| {
             add(&self.progress.heap_blks_scanned, std::mem::take(passed));
@@ -217,8 +227,7 @@ impl<'a> Scan<'a> {
                 }
             };
             throttle.point(pass.backend)?;
-            let its = chosen.block.0 / self.stretch_blocks;
-            if self.threads > 1 && stretch.replace(its) != Some(its) {
+            if self.threads > 1 && chosen.begins {
                 pass.keys.begin_stretch(chosen.block);
             }
             let frozen = pass.page(chosen, pin)?;

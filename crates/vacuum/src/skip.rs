@@ -30,6 +30,8 @@ pub struct Chosen {
     pub eager: bool,
     /// The blocks since the one chosen before, this one included.
     pub passed: u32,
+    /// The first of a stretch that one thread has drawn.
+    pub begins: bool,
 }
 
 /// The state of eager scanning.
@@ -133,6 +135,19 @@ impl Chooser {
                 eager.next_region = eager.next_region.saturating_add(REGION_BLOCKS);
                 eager.failures_left = eager.failures_per_region;
             }
+            // What is noted already, or of no interest, is passed over by the run.
+            let noted = skips_visible && self.mode != VacuumMode::Aggressive && !eager.on();
+            let passed = if noted { ALL_VISIBLE } else { ALL_VISIBLE | ALL_FROZEN };
+            let end = eager.next_region.min(self.pages.saturating_sub(1));
+            if self.use_map && block < end {
+                let (from, end) = (BlockNumber(block), BlockNumber(end));
+                let lacking = self.map.first_lacking(from, end, passed, &mut self.pin)?;
+                if lacking == end {
+                    block = end.0;
+                    continue;
+                }
+                block = lacking.0;
+            }
             let bits = self.map.bits(BlockNumber(block), &mut self.pin)?;
             if bits & ALL_VISIBLE == 0 || block + 1 >= self.pages || !self.use_map {
                 return Ok((block, false, skips_visible));
@@ -170,6 +185,11 @@ impl Chooser {
         let block = self.next;
         self.next += 1;
         let eager = self.unskippable == Some((block, true));
-        Ok(Some(Chosen { block: BlockNumber(block), eager, passed: self.next - from }))
+        Ok(Some(Chosen {
+            block: BlockNumber(block),
+            eager,
+            passed: self.next - from,
+            begins: false,
+        }))
     }
 }

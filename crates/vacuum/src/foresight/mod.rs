@@ -225,7 +225,8 @@ pub fn foresee(
     out.writes += map_pages;
     let pool = target.heap.relation().pool();
     let ring = buffer::Strategy::vacuum(pool, plan.ring_kb);
-    let heap_threads = plan.heap_threads(plan.pages, &ring, pool.config().frames);
+    let heap_threads =
+        plan.heap_threads(plan.pages_to_read(plan.pages), &ring, pool.config().frames);
     let heap_threads = u32::try_from(heap_threads).unwrap_or(1);
     let index_threads = plan.parallel.index_workers(&index_sizes) + 1;
     out.work.threads = threads(heap_threads, index_threads, one_visit);

@@ -189,3 +189,52 @@ fn pages_that_go_on_changing_are_left_for_later() {
     assert!(r.all_frozen_pages > 20 && r.all_frozen_pages < r.all_visible_pages, "{}", r.text());
     assert!(r.new_relfrozenxid.is_some_and(|x| x.0 > r.cutoffs.next_xid.0 - 100));
 }
+
+/// The pages that PostgreSQL's rule has an ordinary vacuum read, and whether it passes over all-visible pages that are not all-frozen.
+fn pages_by_the_rule(bits: &[u8], mode: VacuumMode) -> (u32, bool) {
+    let passable = |block: usize| {
+        let wanted = if mode == VacuumMode::Aggressive { 2 } else { 1 };
+        block + 1 < bits.len() && bits[block] & wanted != 0
+    };
+    let (mut read, mut passed_visible, mut block) = (0, false, 0);
+    while block < bits.len() {
+        let run = (block..bits.len()).take_while(|b| passable(*b)).count();
+        if run >= 32 {
+            passed_visible |= bits[block..block + run].contains(&1);
+            block += run;
+        }
+        // The rest of a short run, or the page after a long one.
+        let rest = if run >= 32 { 1 } else { run + 1 }.min(bits.len() - block);
+        read += rest as u32;
+        block += rest;
+    }
+    (read, passed_visible)
+}
+
+#[test]
+fn what_is_read_is_what_the_maps_bits_say() {
+    for (nth, every) in [(0, 40), (1, 130), (2, 400), (3, 1500)] {
+        let mut w = World::new();
+        w.settings.freeze.quiet.age = 1000;
+        // Four rows a page; the pages of the second half become all-visible, but not all-frozen.
+        w.load(2200, &[b'v'; 1900]);
+        w.vacuum(&VacuumOptions { freeze: true, ..VacuumOptions::default() });
+        w.load_more(2200..4400, &[b'v'; 1900]);
+        w.vacuum(&VacuumOptions::default());
+        w.change(|k| (k * 7 + nth) % every == 3, None);
+        let map = w.heap.visibility_map();
+        let mut pin = heap::MapPin::none();
+        let pages = w.heap.len_blocks().unwrap().0;
+        let bits: Vec<u8> =
+            (0..pages).map(|b| map.bits(BlockNumber(b), &mut pin).unwrap()).collect();
+        let of = |b: u8| bits.iter().filter(|x| **x == b).count();
+        assert!(of(0) > 0 && of(1) > 0 && of(3) > 0, "{} {} {}", of(0), of(1), of(3));
+        if nth == 3 {
+            w.settings.freeze.table_age = 1;
+        }
+        let report = w.vacuum(&VacuumOptions::default());
+        let (read, passed_visible) = pages_by_the_rule(&bits, report.mode);
+        assert_eq!(report.counts.scanned_pages, read, "every {every}");
+        assert!(!(passed_visible && report.new_relfrozenxid.is_some()), "every {every}");
+    }
+}
