@@ -4,6 +4,7 @@
 //! After an error in the extended protocol everything up to Sync is skipped. Every Sync and every simple query
 //! ends with ReadyForQuery. A panic in a statement ends this session with an error, not the server.
 
+use crate::bell::{self, Bell, Woken};
 use crate::listen::Shared;
 use crate::startup;
 use crate::wire::{ReadError, Wire, message_name};
@@ -14,14 +15,17 @@ use pgwire::messages::data::{NoData, ParameterDescription};
 use pgwire::messages::extendedquery::{
     Bind, BindComplete, CloseComplete, Describe, Execute, Parse, ParseComplete, PortalSuspended,
 };
-use pgwire::messages::response::{ReadyForQuery, TransactionStatus};
+use pgwire::messages::response::{NotificationResponse, ReadyForQuery, TransactionStatus};
 use sql::activity::SessionEnd;
 use sql::client::{Client as _, ExecuteOutcome, OutputColumn};
 use sql::session::Session;
 use std::net::TcpStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How many reads of the queue (64 kB each) are told before the client is listened to.
+const TOLD_AT_ONCE: usize = 16;
 
 /// Runs the connection on `stream` until it ends.
 pub(crate) fn run(stream: TcpStream, shared: &Arc<Shared>) {
@@ -41,7 +45,8 @@ pub(crate) fn run(stream: TcpStream, shared: &Arc<Shared>) {
     let pid = session.backend().pid;
     base::log::set_thread_pid(pid);
     shared.enter(pid, wire.stream());
-    let mut connection = Connection { wire, session, skip_to_sync: false };
+    let shared = Arc::clone(shared);
+    let mut connection = Connection { wire, session, shared, bell: None, skip_to_sync: false };
     let ended = catch_unwind(AssertUnwindSafe(|| connection.serve()));
     let ended = ended.unwrap_or_else(|_| {
         Ended::Fatal(SqlError::new(
@@ -57,7 +62,7 @@ pub(crate) fn run(stream: TcpStream, shared: &Arc<Shared>) {
         connection.wire.send_error("FATAL", &error);
         let _ = connection.wire.flush();
     }
-    shared.leave(pid);
+    connection.shared.leave(pid);
     connection.session.close();
 }
 
@@ -89,6 +94,9 @@ impl Ended {
 struct Connection {
     wire: Wire,
     session: Session,
+    shared: Arc<Shared>,
+    /// What wakes it for notifications, once it has listened.
+    bell: Option<Bell>,
     /// An error in the extended protocol: skip until Sync.
     skip_to_sync: bool,
 }
@@ -124,12 +132,17 @@ impl Connection {
     /// The next message, minding the timeouts of an idle session; `None` if the client is gone.
     fn read(&mut self) -> std::result::Result<Option<Frontend>, SqlError> {
         // Only a wait that follows ReadyForQuery is idle time; then nothing is buffered.
-        let idle = if self.wire.has_input() { None } else { self.session.idle_timeout() };
+        let waits = !self.wire.has_input();
+        let idle = if waits { self.session.idle_timeout() } else { None };
         let timeout = idle.as_ref().map(|(duration, _)| (*duration).max(Duration::from_millis(1)));
         if idle.is_some() {
             let _ = self.wire.stream().set_read_timeout(timeout);
         }
-        let message = self.wire.read();
+        let message = match timeout {
+            timeout if waits && self.session.is_listening() => self.listen(timeout),
+            _ => Ok(()),
+        };
+        let message = message.and_then(|()| self.wire.read());
         if idle.is_some() {
             let _ = self.wire.stream().set_read_timeout(None);
         }
@@ -145,8 +158,37 @@ impl Connection {
                 }
                 _ => Ok(None),
             },
-            Err(ReadError::Protocol(e)) => Err(e),
+            Err(ReadError::Protocol(e) | ReadError::Failed(e)) => Err(e),
         }
+    }
+
+    /// Waits for the client's next message, and tells it meanwhile what others notify it of.
+    fn listen(&mut self, timeout: Option<Duration>) -> std::result::Result<(), ReadError> {
+        let begun = Instant::now();
+        let bell = match self.bell.take() {
+            Some(bell) => bell,
+            None => self.hang_bell()?,
+        };
+        let bell = self.bell.insert(bell);
+        loop {
+            let all = tell(&self.session, &mut self.wire);
+            self.wire.flush().map_err(|_| ReadError::Closed)?;
+            let left = match timeout.map(|t| t.saturating_sub(begun.elapsed())) {
+                Some(Duration::ZERO) => return Err(ReadError::TimedOut),
+                left => left,
+            };
+            let left = if all { left } else { Some(Duration::ZERO) };
+            match bell.wait(self.wire.stream(), left).map_err(no_bell)? {
+                Woken::Input => return Ok(()),
+                Woken::Rung | Woken::TimedOut => {}
+            }
+        }
+    }
+
+    fn hang_bell(&self) -> std::result::Result<Bell, ReadError> {
+        let (bell, rope) = bell::hang().map_err(no_bell)?;
+        self.shared.tie(self.session.backend().pid, rope);
+        Ok(bell)
     }
 
     fn simple(&mut self, query: &str) -> Result<()> {
@@ -252,6 +294,7 @@ impl Connection {
     }
 
     fn ready(&mut self) {
+        tell(&self.session, &mut self.wire);
         self.wire.set_min_notice(self.session.min_notice());
         let status = match self.session.transaction_status() {
             b'T' => TransactionStatus::Transaction,
@@ -277,6 +320,36 @@ impl Connection {
         self.skip_to_sync = true;
         None
     }
+}
+
+/// Tells the client what others have notified it of, if it may hear that now. False if there may be more: others may go on as fast
+/// as it is told, and it may want to say something itself.
+fn tell(session: &Session, wire: &mut Wire) -> bool {
+    for _ in 0..TOLD_AT_ONCE {
+        let heard = session.hear();
+        if heard.is_empty() {
+            return true;
+        }
+        for notification in heard {
+            let (channel, payload) = (&*notification.channel, &*notification.payload);
+            wire.send(&NotificationResponse::new(
+                notification.pid,
+                channel.to_owned(),
+                payload.to_owned(),
+            ));
+        }
+        // A client that is gone is noticed by the next read.
+        if wire.grow().is_err() {
+            return true;
+        }
+    }
+    false
+}
+
+/// A session that listens and cannot be woken is of no use.
+fn no_bell(error: std::io::Error) -> ReadError {
+    let error = Error::io("could not wait for notifications", error);
+    ReadError::Failed(error.to_sql_error())
 }
 
 /// Errors after which the session cannot go on.

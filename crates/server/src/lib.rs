@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bell;
 pub mod connection;
 pub mod listen;
 mod startup;

@@ -1,23 +1,32 @@
 //! Accepting connections, and stopping.
 
+use crate::bell::Rope;
 use crate::connection;
 use crate::tls::Tls;
 use base::sync::{self, CancelReason, Rank};
 use base::{Error, Result, bail};
-use sql::cluster::Cluster;
+use sql::cluster::{Cluster, Wake};
 use std::collections::HashMap;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// What wakes a session that waits for its client.
+struct Waker {
+    /// Its read side is shut down when the session must end.
+    socket: TcpStream,
+    /// Rung when there is a notification; only who listens has one.
+    rope: Option<Rope>,
+}
+
 /// What all connections share.
 pub(crate) struct Shared {
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) tls: Arc<Tls>,
     stopping: AtomicBool,
-    /// A handle of each session's socket, to wake it when it must end.
-    sockets: sync::Mutex<HashMap<i32, TcpStream>>,
+    /// What wakes each session when it waits for its client.
+    wakers: sync::Mutex<HashMap<i32, Waker>>,
     changed: sync::Condvar,
     /// Cancel keys are derived from this and the session's number.
     secret: u64,
@@ -49,22 +58,36 @@ impl Shared {
 
     pub(crate) fn enter(&self, pid: i32, stream: &TcpStream) {
         if let Ok(stream) = stream.try_clone() {
-            self.sockets.lock().insert(pid, stream);
+            self.wakers.lock().insert(pid, Waker { socket: stream, rope: None });
         }
         if !self.accepting() {
-            self.wake(pid);
+            self.wake(pid, Wake::End);
+        }
+    }
+
+    /// Session `pid` hears its bell from now on.
+    pub(crate) fn tie(&self, pid: i32, rope: Rope) {
+        if let Some(waker) = self.wakers.lock().get_mut(&pid) {
+            waker.rope = Some(rope);
         }
     }
 
     pub(crate) fn leave(&self, pid: i32) {
-        self.sockets.lock().remove(&pid);
+        self.wakers.lock().remove(&pid);
         self.changed.notify_all();
     }
 
-    /// Ends session `pid`'s wait for input: it then looks at its cancel flag.
-    fn wake(&self, pid: i32) {
-        if let Some(stream) = self.sockets.lock().get(&pid) {
-            let _ = stream.shutdown(Shutdown::Read);
+    /// Ends session `pid`'s wait for input: it then looks at its cancel flag, or hears what there is and waits on.
+    fn wake(&self, pid: i32, why: Wake) {
+        if let Some(waker) = self.wakers.lock().get(&pid) {
+            match (why, &waker.rope) {
+                (Wake::End, _) => {
+                    let _ = waker.socket.shutdown(Shutdown::Read);
+                }
+                (Wake::Hear, Some(rope)) => rope.pull(),
+                // It has not waited yet since it listens, and looks before it does.
+                (Wake::Hear, None) => {}
+            }
         }
     }
 }
@@ -140,14 +163,14 @@ impl Server {
             cluster,
             tls,
             stopping: AtomicBool::new(false),
-            sockets: sync::Mutex::new(Rank(5), HashMap::new()),
+            wakers: sync::Mutex::new(Rank(5), HashMap::new()),
             changed: sync::Condvar::new(),
             secret: sql::cancel_secret(),
         });
         let waker = Arc::downgrade(&shared);
-        shared.cluster.on_terminate(Box::new(move |pid| {
+        shared.cluster.on_wake(Box::new(move |pid, why| {
             if let Some(shared) = waker.upgrade() {
-                shared.wake(pid);
+                shared.wake(pid, why);
             }
         }));
         let mut threads = Vec::new();
@@ -172,9 +195,9 @@ impl Server {
         for backend in self.shared.cluster.backends().all() {
             backend.interrupt(CancelReason::Shutdown);
         }
-        let pids: Vec<i32> = self.shared.sockets.lock().keys().copied().collect();
+        let pids: Vec<i32> = self.shared.wakers.lock().keys().copied().collect();
         for pid in pids {
-            self.shared.wake(pid);
+            self.shared.wake(pid, Wake::End);
         }
         // Each accept thread waits for a connection: give it one.
         for address in &self.addresses {
@@ -190,9 +213,9 @@ impl Server {
         for thread in self.threads {
             let _ = thread.join();
         }
-        let mut sockets = self.shared.sockets.lock();
-        while !sockets.is_empty() {
-            sockets.wait(&self.shared.changed);
+        let mut wakers = self.shared.wakers.lock();
+        while !wakers.is_empty() {
+            wakers.wait(&self.shared.changed);
         }
     }
 }

@@ -54,7 +54,7 @@ fn read(wire: &mut Wire) -> Result<Option<Frontend>> {
     match wire.read() {
         Ok(message) => Ok(Some(message)),
         Err(ReadError::Closed | ReadError::TimedOut) => Ok(None),
-        Err(ReadError::Protocol(e)) => Err(e.into()),
+        Err(ReadError::Protocol(e) | ReadError::Failed(e)) => Err(e.into()),
     }
 }
 

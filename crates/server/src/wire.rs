@@ -29,6 +29,8 @@ pub enum ReadError {
     TimedOut,
     /// The bytes are not the protocol.
     Protocol(SqlError),
+    /// The wait itself failed.
+    Failed(SqlError),
 }
 
 /// A connection.
@@ -181,7 +183,11 @@ impl Wire {
         self.send(&ErrorResponse::new(error_fields(severity, error)));
     }
 
-    fn grow(&mut self) -> Result<()> {
+    /// Sends what is buffered if that has become much.
+    ///
+    /// # Errors
+    /// The client is gone.
+    pub(crate) fn grow(&mut self) -> Result<()> {
         if self.output.len() >= FLUSH_BYTES { self.flush() } else { Ok(()) }
     }
 }
@@ -384,7 +390,7 @@ impl Client for Wire {
                     CONNECTION_FAILURE,
                     "unexpected EOF on client connection with an open transaction"
                 ),
-                Err(ReadError::Protocol(e)) => return Err(e.into()),
+                Err(ReadError::Protocol(e) | ReadError::Failed(e)) => return Err(e.into()),
             }
         }
     }

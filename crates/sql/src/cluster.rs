@@ -1,6 +1,7 @@
 //! The server as all sessions share it: the engine, its databases, settings and timers.
 
 use crate::kept_counts::{KeptCounts, Since};
+use crate::notify::NotifyQueue;
 use crate::timer::Timer;
 use base::settings::ServerSettings;
 use base::sync::{Rank, RwLock};
@@ -58,13 +59,27 @@ pub struct LoginRole {
 
 type Reloader = Box<dyn Fn() + Send + Sync>;
 
+fn notify_queue_bytes(settings: &ServerSettings) -> usize {
+    let pages = usize::try_from(settings.int("max_notify_queue_pages")).unwrap_or(0);
+    pages.saturating_mul(page::PAGE_SIZE)
+}
+
 /// The lock on a database: RowExclusive to connect to it, Share to copy it, AccessExclusive to drop or rename it.
 pub fn database_lock(database: Oid) -> LockTag {
     let class = engine::catalog::defs::by_name("pg_database").oid;
     LockTag::Object { database: Oid::INVALID, class, object: database, sub: 0 }
 }
 
-type Terminator = Box<dyn Fn(i32) + Send + Sync>;
+/// Why a session that waits for its client is woken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wake {
+    /// It must end: its cancel flag says why.
+    End,
+    /// There is a notification for it.
+    Hear,
+}
+
+type Waker = Box<dyn Fn(i32, Wake) + Send + Sync>;
 
 /// The server.
 pub struct Cluster {
@@ -72,7 +87,7 @@ pub struct Cluster {
     storage: Storage,
     settings: Arc<ServerSettings>,
     databases: RwLock<HashMap<Oid, Arc<DatabaseState>>>,
-    terminator: OnceLock<Terminator>,
+    waker: OnceLock<Waker>,
     reloader: OnceLock<Reloader>,
     /// VACUUM and ANALYZE that run now.
     pub maintenance: crate::maintenance::progress::Registry,
@@ -80,6 +95,8 @@ pub struct Cluster {
     pub workers: Arc<crate::maintenance::throttle::Workers>,
     /// How long statements have been taking.
     pub latency: Arc<base::latency::LatencyWindow>,
+    /// What sessions notify each other of.
+    pub notifications: Arc<NotifyQueue>,
     /// Raises statement timeouts.
     pub timer: Timer,
     /// What the server's counters were when they were last reset.
@@ -105,10 +122,11 @@ impl Cluster {
                 Arc::clone(&engine.disk),
                 Since { us: started_us, xid: engine.txns.next_xid() },
             ),
+            notifications: Arc::new(NotifyQueue::new(notify_queue_bytes(&settings))),
             engine,
             settings,
             databases: RwLock::new(DATABASES_RANK, HashMap::new()),
-            terminator: OnceLock::new(),
+            waker: OnceLock::new(),
             reloader: OnceLock::new(),
             workers: Arc::default(),
             latency: Arc::default(),
@@ -159,9 +177,16 @@ impl Cluster {
         self.engine.txns.backends()
     }
 
-    /// What wakes a session that waits for its client, so that it ends.
-    pub fn on_terminate(&self, terminator: Terminator) {
-        let _ = self.terminator.set(terminator);
+    /// What wakes a session that waits for its client.
+    pub fn on_wake(&self, waker: Waker) {
+        let _ = self.waker.set(waker);
+    }
+
+    /// Wakes session `pid` if it waits for its client. Called with no lock held.
+    pub fn wake(&self, pid: i32, why: Wake) {
+        if let Some(wake) = self.waker.get() {
+            wake(pid, why);
+        }
     }
 
     /// What reads the configuration files again.
@@ -184,9 +209,7 @@ impl Cluster {
     pub fn terminate(&self, pid: i32) -> bool {
         let Some(backend) = self.backends().by_pid(pid) else { return false };
         backend.interrupt(base::sync::CancelReason::Terminate);
-        if let Some(wake) = self.terminator.get() {
-            wake(pid);
-        }
+        self.wake(pid, Wake::End);
         true
     }
 

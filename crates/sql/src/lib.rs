@@ -17,6 +17,7 @@ pub mod init;
 mod kept_counts;
 pub mod maintenance;
 pub mod names;
+pub mod notify;
 pub mod parse;
 pub mod plan;
 pub mod query;

@@ -469,11 +469,27 @@ impl Transaction {
     /// # Errors
     /// The WAL's, the commit log's.
     pub fn commit_with(self, extras: CommitExtras, published: impl FnOnce()) -> Result<CommitInfo> {
+        self.commit_around(extras, |publish| {
+            publish();
+            published();
+        })
+    }
+
+    /// [`Transaction::commit`], with `around` called to make the commit visible: it calls what it is given, once. What `around` holds
+    /// meanwhile puts commits into one order with what it does besides. Nothing can go wrong with the commit any more by then.
+    ///
+    /// # Errors
+    /// The WAL's, the commit log's.
+    pub fn commit_around(
+        self,
+        extras: CommitExtras,
+        around: impl FnOnce(&mut dyn FnMut()),
+    ) -> Result<CommitInfo> {
         let mut files = std::mem::take(&mut self.state.borrow_mut().commit_files);
         files.extend_from_slice(&extras.dropped);
         let top = self.top_xid();
         if top.is_none() && files.is_empty() && extras.invalidations.is_empty() {
-            published();
+            around(&mut || {});
             self.finish(None, &[], true);
             return Ok(CommitInfo::default());
         }
@@ -507,8 +523,13 @@ impl Transaction {
         base::stop_point!("txn.commit.before_mark");
         // From here on it has committed, whatever fails: that would be told, and made good, elsewhere.
         self.manager().mark_committed(&xids, lsn);
-        let csn = top.map(|top| self.manager().publish_commit(top, &record.children));
-        published();
+        let mut csn = None;
+        let mut published = false;
+        around(&mut || {
+            csn = top.map(|top| self.manager().publish_commit(top, &record.children));
+            published = true;
+        });
+        assert!(published, "a commit is made visible");
         base::stop_point!("txn.commit.published");
         let removed = self.manager().remove_files(&record.remove);
         self.backend.delay_checkpoint.store(false, Ordering::SeqCst);

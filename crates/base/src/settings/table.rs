@@ -1112,6 +1112,15 @@ pub static DEFINITIONS: &[Definition] = &[
         short_desc: "Sizes the lock table, as a number of locks per session.",
     },
     Definition {
+        name: "max_notify_queue_pages",
+        kind: Kind::Int(64, 2147483647),
+        unit: Unit::None,
+        boot: "8192",
+        context: Context::Postmaster,
+        category: "Resource Usage / Memory",
+        short_desc: "Pages of 8 kB that notifications not yet read may take.",
+    },
+    Definition {
         name: "max_parallel_maintenance_workers",
         kind: Kind::Int(0, 1024),
         unit: Unit::None,

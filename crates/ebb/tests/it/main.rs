@@ -9,6 +9,7 @@ mod experiments;
 mod fuzz;
 mod isolation;
 mod lab;
+mod notify;
 mod pgbench;
 mod queue;
 mod settings;

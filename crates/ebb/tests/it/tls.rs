@@ -306,6 +306,14 @@ fn the_laboratory_speaks_tls() {
     assert!(client.finish_within(Duration::from_millis(20)).unwrap().is_none());
     holder.close();
     assert!(client.finish().unwrap().error().is_none());
+    // A session that is idle hears of notifications, and still hears its client.
+    let mut other = client.again().unwrap();
+    client.run("LISTEN ch").unwrap();
+    for i in 1..=3 {
+        other.run(&format!("NOTIFY ch, '{i}'")).unwrap();
+        assert_eq!(crate::notify::unasked(&mut client), format!("A {} ch {i}", other.pid));
+        assert_eq!(client.value("SELECT length(repeat('x', 100000))").unwrap(), "100000");
+    }
 
     // pgbench, whose transaction fails where it is not encrypted.
     if have("pgbench") {

@@ -288,7 +288,7 @@ impl Session {
     /// # Errors
     /// The commit's.
     pub fn sync(&mut self, client: &mut dyn Client) -> Result<()> {
-        let result = self.end_implicit();
+        let result = self.end_implicit().and_then(|()| send_notices(&self.state, client));
         self.go_idle();
         if let Err(error) = result {
             self.fail();

@@ -15,6 +15,7 @@ mod cursor;
 mod derived;
 mod explain;
 mod extended;
+mod notify;
 mod portal;
 mod prepared;
 pub mod run;

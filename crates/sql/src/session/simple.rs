@@ -78,7 +78,7 @@ impl Session {
         let result = self.run_string(text, client);
         self.in_implicit_block = false;
         let result = match result {
-            Ok(()) => self.end_implicit(),
+            Ok(()) => self.end_implicit().and_then(|()| send_notices(&self.state, client)),
             Err(error) => Err(error),
         };
         self.go_idle();
@@ -139,6 +139,7 @@ impl Session {
             let tag = self.run_prepared(prepared, Vec::new(), client)?;
             if count == 1 {
                 self.end_implicit()?;
+                send_notices(&self.state, client)?;
             }
             client.command_complete(&tag)?;
             self.next_command()?;
@@ -161,6 +162,7 @@ impl Session {
         self.ensure_transaction()?;
         let tag = self.run_prepared(prepared, params, client)?;
         self.end_implicit()?;
+        send_notices(&self.state, client)?;
         client.command_complete(&tag)?;
         self.next_command()
     }
@@ -198,6 +200,7 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<()> {
         let tag = self.transaction_statement(statement, client)?;
+        send_notices(&self.state, client)?;
         client.command_complete(tag)
     }
 

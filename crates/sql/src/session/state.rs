@@ -4,6 +4,7 @@
 use crate::activity::DatabaseWorkSums;
 use crate::client::Notice;
 use crate::cluster::{Cluster, DatabaseState};
+use crate::notify::{Listener, Outgoing};
 use base::settings::{SessionSettings, SetScope};
 use base::{Error, Oid, Result, bail};
 use engine::catalog::cache::SessionCatalog;
@@ -79,6 +80,8 @@ pub struct SessionState {
     pub cursors: Rc<super::portal::CursorList>,
     /// Notices raised by functions, sent at the next opportunity.
     pub notices: RefCell<Vec<Notice>>,
+    /// What the transaction notifies of, and what the session listens to.
+    pub notify: RefCell<Outgoing>,
     /// Where the session's time goes, if it is a client's.
     pub times: Option<Arc<crate::activity::SessionTimes>>,
     /// This thread's figures when the session's I/O was last counted.
@@ -112,6 +115,9 @@ pub enum OnCommitAction {
 
 impl Drop for SessionState {
     fn drop(&mut self) {
+        if !self.notify.borrow().listening().is_empty() {
+            self.cluster.notifications.forget(self.listener());
+        }
         match &self.times {
             Some(times) => {
                 self.database.sessions.end(times);
@@ -159,6 +165,7 @@ impl SessionState {
             statements: RefCell::default(),
             cursors: Rc::default(),
             notices: RefCell::default(),
+            notify: RefCell::default(),
             queried: Cell::new(false),
             deferred: RefCell::default(),
             on_commit: RefCell::default(),
@@ -167,6 +174,11 @@ impl SessionState {
             changes: RefCell::default(),
             toasted: Arc::default(),
         }
+    }
+
+    /// Who hears what this session listens to.
+    pub fn listener(&self) -> Listener {
+        Listener { database: self.database.oid, pid: self.backend.pid }
     }
 
     /// From here on what this thread reads and writes is this session's.

@@ -30,6 +30,7 @@ pub(super) enum Block {
 pub(super) struct Savepoint {
     name: String,
     changes: HashMap<Oid, TableChanges>,
+    said: crate::notify::Mark,
 }
 
 impl Session {
@@ -90,11 +91,14 @@ impl Session {
 
     /// Commits what is open; on an error it is rolled back.
     pub(super) fn commit_transaction(&mut self) -> Result<()> {
-        let prepared = self.before_commit();
-        if let Err(error) = prepared {
-            self.abort_transaction();
-            return Err(error);
-        }
+        let prepared = self.before_commit().and_then(|()| self.prepare_to_notify());
+        let mut said = match prepared {
+            Ok(said) => said,
+            Err(error) => {
+                self.abort_transaction();
+                return Err(error);
+            }
+        };
         self.portals.retain(|_, portal| portal.survives_commit());
         let Some(txn) = self.state.take_txn()? else {
             self.block = Block::None;
@@ -102,8 +106,14 @@ impl Session {
         };
         let sync = self.state.derived().sync_commit;
         let dirty = self.state.catalog.is_dirty();
+        let mut wake = Vec::new();
         // Other sessions look at catalogs again once our locks are gone: caches are emptied before.
-        let result = txn.commit_with(CommitExtras { sync, ..CommitExtras::default() }, || {
+        let extras = CommitExtras { sync, ..CommitExtras::default() };
+        let result = txn.commit_around(extras, |publish| {
+            match &mut said {
+                Some(said) => wake = said.publish(publish),
+                None => publish(),
+            }
             if dirty {
                 self.state.catalog.committed();
             }
@@ -113,6 +123,9 @@ impl Session {
         self.finish_settings(true);
         match result {
             Ok(_) => {
+                if let Some(said) = &said {
+                    self.notified(said, &wake);
+                }
                 self.report_changes(true);
                 Ok(())
             }
@@ -165,6 +178,7 @@ impl Session {
         self.state.catalog.rolled_back(true);
         self.state.relations.borrow_mut().clear();
         self.state.deferred.borrow_mut().clear();
+        self.state.notify.borrow_mut().clear();
         self.state.on_commit.borrow_mut().clear();
         self.block = Block::None;
         self.savepoints.clear();
@@ -403,6 +417,7 @@ impl Session {
             self.state.settings.borrow_mut().end_nested(false);
             self.settle_roles(false);
             if let Some(savepoint) = self.savepoints.pop() {
+                self.state.notify.borrow_mut().roll_back_to(savepoint.said);
                 self.undo_changes(&savepoint.changes);
             }
         }
@@ -420,7 +435,8 @@ impl Session {
 
     fn push_savepoint(&mut self, name: &str) {
         let changes = self.state.changes.borrow().clone();
-        self.savepoints.push(Savepoint { name: name.to_owned(), changes });
+        let said = self.state.notify.borrow().mark();
+        self.savepoints.push(Savepoint { name: name.to_owned(), changes, said });
     }
 
     /// What was done after `before` leaves dead rows, or none.

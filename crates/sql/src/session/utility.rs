@@ -6,6 +6,7 @@ use super::{Portal, Prepared, Session};
 use crate::analyse::{self, ParamTypes};
 use crate::client::{Client, OutputColumn};
 use crate::ddl::Ddl;
+use crate::notify::Change;
 use crate::parse::utility::{
     DiscardKind, Explain, LockMode as ParsedLockMode, SetStatement, SettingChange,
     UtilityStatement as U,
@@ -67,6 +68,7 @@ fn allowed_read_only(statement: &U) -> bool {
             | U::Copy(_)
             | U::Listen(_)
             | U::Unlisten(_)
+            | U::Notify { .. }
             | U::Load(_)
             | U::Vacuum(_)
             | U::Unsupported { .. }
@@ -175,9 +177,21 @@ impl Session {
                 Ok(UtilityDone::tag("ALTER SYSTEM"))
             }
             U::Load(_) => Ok(UtilityDone::tag("LOAD")),
-            U::Listen(_) | U::Notify { .. } => Err(base::Error::unsupported("LISTEN and NOTIFY")),
-            // Nobody listens, so there is nothing to end: pools send it with each connection that comes back to them.
-            U::Unlisten(_) => Ok(UtilityDone::tag("UNLISTEN")),
+            U::Listen(channel) => {
+                self.listen(Change::Listen(channel.as_str().into()));
+                Ok(UtilityDone::tag("LISTEN"))
+            }
+            U::Unlisten(channel) => {
+                self.listen(match channel {
+                    Some(channel) => Change::Unlisten(channel.as_str().into()),
+                    None => Change::UnlistenAll,
+                });
+                Ok(UtilityDone::tag("UNLISTEN"))
+            }
+            U::Notify { channel, payload } => {
+                self.state.notify(channel, payload)?;
+                Ok(UtilityDone::tag("NOTIFY"))
+            }
             U::Do { .. } => Err(base::Error::unsupported("DO")),
             U::Unsupported { what } => Err(base::Error::unsupported(what)),
             U::Transaction(_) => bail!(INTERNAL_ERROR, "transaction control came the wrong way"),
@@ -532,6 +546,7 @@ impl Session {
                 self.forget_plans();
                 self.state.settings.borrow_mut().reset_all();
                 self.state.sequences.borrow_mut().clear();
+                self.listen(Change::UnlistenAll);
                 crate::ddl::temp::empty_own(self)?;
                 let locks = self.state.cluster.engine().txns.locks();
                 locks.release_session(&self.state.backend, false);

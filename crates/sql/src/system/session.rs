@@ -254,9 +254,29 @@ pub(super) const BODIES: Bodies = &[
             ]]))
         }),
     ),
+    // Notifications.
+    (
+        "pg_notify",
+        Scalar(|env, a| {
+            let given = |n| if is_null(a, n) { Ok("") } else { text(a, n) };
+            state(env)?.notify(given(0)?, given(1)?)?;
+            // Not NULL: it is counted.
+            Ok(Datum::text(""))
+        }),
+    ),
+    (
+        "pg_listening_channels",
+        Set(|env, _| {
+            let notify = state(env)?.notify.borrow();
+            Ok(rows(notify.listening().iter().map(|c| vec![Datum::text(c)]).collect()))
+        }),
+    ),
+    (
+        "pg_notification_queue_usage",
+        Scalar(|env, _| Ok(Datum::Float8(state(env)?.cluster.notifications.usage()))),
+    ),
     // Lists that are empty here.
     ("pg_prepared_xact", Set(|_, _| Ok(rows(Vec::new())))),
-    ("pg_listening_channels", Set(|_, _| Ok(rows(Vec::new())))),
     ("pg_get_replication_slots", Set(|_, _| Ok(rows(Vec::new())))),
     ("pg_stat_get_wal_senders", Set(|_, _| Ok(rows(Vec::new())))),
     ("pg_show_replication_origin_status", Set(|_, _| Ok(rows(Vec::new())))),

@@ -3,6 +3,7 @@
 mod counts;
 mod extensions;
 mod full_catalog;
+mod notify;
 mod sessions;
 mod statements;
 mod statistics;

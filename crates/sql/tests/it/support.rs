@@ -19,6 +19,7 @@ fn options(buffers: i64) -> EngineOptions {
     let settings = ServerSettings::new();
     settings.set_internal("shared_buffers", Value::Int(buffers));
     settings.set_internal("log_checkpoints", Value::Bool(false));
+    settings.set_internal("max_notify_queue_pages", Value::Int(64));
     EngineOptions { background: false, ..EngineOptions::new(Arc::new(settings)) }
 }
 
@@ -103,6 +104,12 @@ impl Connection {
             client.trouble = true;
         }
         client
+    }
+
+    /// What others have notified it of: channel and payload.
+    pub fn hear(&self) -> Vec<String> {
+        let heard = std::iter::from_fn(|| Some(self.session.hear()).filter(|h| !h.is_empty()));
+        heard.flatten().map(|n| format!("{} {}", n.channel, n.payload)).collect()
     }
 
     /// Runs what is to give neither an error nor a warning, whatever else it says.
