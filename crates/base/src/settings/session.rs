@@ -321,6 +321,18 @@ fn cannot_change(def: &Definition) -> crate::Error {
     }
 }
 
+/// May `ALTER ROLE … SET` and `ALTER DATABASE … SET` keep this setting for sessions to come?
+///
+/// # Errors
+/// `55P02`, `42501`
+pub fn check_default(def: &Definition, superuser: bool) -> Result<()> {
+    match def.context {
+        Context::Internal | Context::Postmaster | Context::Sighup => Err(cannot_change(def)),
+        Context::Superuser if !superuser => check_context(def, superuser),
+        _ => Ok(()),
+    }
+}
+
 fn check_context(def: &Definition, superuser: bool) -> Result<()> {
     match def.context {
         Context::User => Ok(()),

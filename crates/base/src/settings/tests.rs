@@ -16,6 +16,13 @@ fn units_parse_and_print_as_postgresql() {
     assert_eq!(shown("statement_timeout", "2min"), "2min");
     assert_eq!(shown("statement_timeout", "0"), "0");
     assert_eq!(shown("autovacuum_vacuum_cost_delay", "2ms"), "2ms");
+    assert_eq!(shown("autovacuum_vacuum_cost_delay", "0.5"), "500us");
+    assert_eq!(shown("vacuum_cost_delay", "2.5ms"), "2500us");
+    assert_eq!(shown("vacuum_cost_delay", "0.0003"), "0.3us");
+    assert_eq!(shown("vacuum_cost_delay", "0"), "0");
+    assert_eq!(shown("seq_page_cost", "1e10"), "1e+10");
+    assert_eq!(shown("seq_page_cost", "0.00001234567"), "1.23457e-05");
+    assert_eq!(shown("random_page_cost", "4"), "4");
     assert_eq!(shown("fsync", "of"), "off");
     assert_eq!(shown("synchronous_commit", "TRUE"), "on");
 }
@@ -31,6 +38,15 @@ fn bad_values_are_refused_in_postgresql_words() {
         def.parse("x").unwrap_err().to_string(),
         "invalid value for parameter \"work_mem\": \"x\""
     );
+    let (_, def) = definition("vacuum_cost_delay").unwrap();
+    assert_eq!(
+        def.parse("1h").unwrap_err().to_string(),
+        "3.6e+06 ms is outside the valid range for parameter \"vacuum_cost_delay\" (0 ms .. 100 ms)"
+    );
+    let (_, def) = definition("maintenance_work_mem").unwrap();
+    let e = def.parse("2TB").unwrap_err().to_sql_error();
+    assert_eq!(e.message, "invalid value for parameter \"maintenance_work_mem\": \"2TB\"");
+    assert_eq!(e.hint.as_deref(), Some("Value exceeds integer range."));
     assert_eq!(
         definition("nope").unwrap_err().to_string(),
         "unrecognized configuration parameter \"nope\""

@@ -211,6 +211,23 @@ impl Value {
     }
 }
 
+/// Six significant digits, as C's `%g` prints a number.
+fn short(value: f64) -> String {
+    let digits = format!("{value:.5e}");
+    let Some((mantissa, exponent)) = digits.split_once('e') else { return digits };
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let trim = |s: &str| match s.contains('.') {
+        true => s.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => s.to_owned(),
+    };
+    if (-4..6).contains(&exponent) {
+        let places = usize::try_from(5 - exponent).unwrap_or(0);
+        return trim(&format!("{value:.places$}"));
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{}e{sign}{:02}", trim(mantissa), exponent.abs())
+}
+
 impl Definition {
     /// `pg_settings.vartype`
     pub fn type_name(&self) -> &'static str {
@@ -238,8 +255,12 @@ impl Definition {
                 ),
             },
             Kind::Int(min, max) => {
+                let value = self.parse_number(text)?.round();
+                if max <= i64::from(i32::MAX) && value.abs() > f64::from(i32::MAX) {
+                    return Err(self.invalid(text).hint("Value exceeds integer range.").into());
+                }
                 #[expect(clippy::cast_possible_truncation, reason = "checked against the range")]
-                let value = self.parse_number(text)?.round() as i64;
+                let value = value as i64;
                 if value < min || value > max {
                     return Err(self.out_of_range(
                         value.to_string(),
@@ -261,11 +282,7 @@ impl Definition {
             Kind::Real(min, max) => {
                 let value = self.parse_number(text)?;
                 if !(min..=max).contains(&value) {
-                    return Err(self.out_of_range(
-                        value.to_string(),
-                        min.to_string(),
-                        max.to_string(),
-                    ));
+                    return Err(self.out_of_range(short(value), short(min), short(max)));
                 }
                 Ok(Value::Real(value))
             }
@@ -342,13 +359,23 @@ impl Definition {
         match (value, self.kind) {
             (Value::Bool(b), _) => if *b { "on" } else { "off" }.to_owned(),
             (Value::Int(i), _) => self.show_int(*i),
-            (Value::Real(r), _) => format!("{}{}", r, self.real_unit(*r)),
+            (Value::Real(r), _) => self.show_real(*r),
             (Value::Text(s), _) => s.clone(),
         }
     }
 
-    fn real_unit(&self, value: f64) -> &'static str {
-        if value > 0.0 { self.unit.name().unwrap_or("") } else { "" }
+    /// With the largest unit of which it is a whole number, or the smallest there is.
+    fn show_real(&self, value: f64) -> String {
+        if value <= 0.0 || !self.unit.is_time() {
+            return short(value);
+        }
+        let base = value * self.unit.scale();
+        let whole = |scale: f64| {
+            let n = base / scale;
+            n.round() >= 1.0 && (n.round() / n - 1.0).abs() <= 1e-8
+        };
+        let fit = TIME_UNITS.iter().find(|(_, scale)| whole(*scale)).or(TIME_UNITS.last());
+        fit.map_or_else(|| short(value), |(name, scale)| format!("{}{name}", short(base / scale)))
     }
 
     fn show_int(&self, value: i64) -> String {

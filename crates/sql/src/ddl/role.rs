@@ -521,6 +521,7 @@ impl Ddl<'_> {
             SettingChange::Set { name, values } => {
                 let value = values.join(", ");
                 if let Some((_, definition)) = base::settings::find(name) {
+                    base::settings::check_default(definition, state.is_superuser())?;
                     definition.parse(&value)?;
                 } else if !name.contains('.') {
                     base::settings::definition(name)?;
