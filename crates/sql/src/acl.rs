@@ -26,6 +26,14 @@ pub const PRIVILEGES: [(u32, char, &str); 12] = [
     (2048, 'T', "TEMPORARY"),
 ];
 
+/// SELECT's bit.
+pub const SELECT: u32 = 1;
+/// INSERT's bit.
+pub const INSERT: u32 = 2;
+/// UPDATE's bit.
+pub const UPDATE: u32 = 4;
+/// DELETE's bit.
+pub const DELETE: u32 = 8;
 /// TRUNCATE's bit.
 pub const TRUNCATE: u32 = 16;
 /// REFERENCES' bit.
@@ -165,6 +173,89 @@ pub fn privileges(
         .fold(0, |bits, item| bits | item.privileges))
 }
 
+/// `pg_read_all_data`, `pg_write_all_data`, `pg_maintain`, and what they may do with every relation.
+const PREDEFINED: [(Oid, u32); 3] =
+    [(Oid(6181), SELECT), (Oid(6182), INSERT | UPDATE | DELETE), (PG_MAINTAIN, MAINTAIN)];
+/// `pg_maintain`
+const PG_MAINTAIN: Oid = Oid(6337);
+
+/// The privilege bits that `role` has on a relation, those of predefined roles among them.
+///
+/// # Errors
+/// I/O.
+pub fn relation_privileges(
+    state: &SessionState,
+    role: Oid,
+    owner: Oid,
+    acl: Option<&[String]>,
+) -> Result<u32> {
+    let held = privileges(state, role, owner, acl, 0)?;
+    if held == u32::MAX {
+        return Ok(held);
+    }
+    let roles = roles_of(state, role)?;
+    let predefined = PREDEFINED.iter().filter(|(name, _)| roles.contains(name));
+    Ok(predefined.fold(held, |bits, (_, more)| bits | more))
+}
+
+/// May the current user vacuum and analyze a relation? Who owns the database may, unless it is shared with others.
+///
+/// # Errors
+/// I/O.
+pub fn may_vacuum(
+    state: &SessionState,
+    oid: Oid,
+    owner: Oid,
+    acl: Option<&[String]>,
+) -> Result<bool> {
+    let role = state.current_user.borrow().oid;
+    if relation_privileges(state, role, owner, acl)? & MAINTAIN != 0 {
+        return Ok(true);
+    }
+    let shared = engine::catalog::defs::by_oid(oid).is_some_and(|d| d.shared);
+    Ok(!shared && owns_database(state)?)
+}
+
+/// Is the current user the owner of the database it is in, or a member of that role?
+fn owns_database(state: &SessionState) -> Result<bool> {
+    let role = state.current_user.borrow().oid;
+    let txn = state.txn()?;
+    let key = [("oid", Datum::Oid(state.database.oid))];
+    let rows = state.catalog.rows(&txn).find("pg_database", &key)?;
+    let Some(row) = rows.first() else { return Ok(false) };
+    Ok(is_superuser(state, role)? || roles_of(state, role)?.contains(&row.oid("datdba")))
+}
+
+/// Fails unless the current user owns the database or schema (`noun`, `name`), or may maintain everything.
+///
+/// # Errors
+/// `42501`
+pub fn check_reindex_all(
+    state: &SessionState,
+    schema: Option<Oid>,
+    noun: &str,
+    name: &str,
+) -> Result<()> {
+    let role = state.current_user.borrow().oid;
+    if is_superuser(state, role)? {
+        return Ok(());
+    }
+    let roles = roles_of(state, role)?;
+    let owns = match schema {
+        None => owns_database(state)?,
+        Some(schema) => {
+            let txn = state.txn()?;
+            let key = [("oid", Datum::Oid(schema))];
+            let rows = state.catalog.rows(&txn).find("pg_namespace", &key)?;
+            rows.first().is_some_and(|r| roles.contains(&r.oid("nspowner")))
+        }
+    };
+    if owns || roles.contains(&PG_MAINTAIN) {
+        return Ok(());
+    }
+    bail!(INSUFFICIENT_PRIVILEGE, "must be owner of {noun} {name}")
+}
+
 /// Fails unless `check_as` (0: the current user) has `wanted` on `table`.
 ///
 /// # Errors
@@ -174,7 +265,7 @@ pub fn check_table(state: &SessionState, table: &Table, wanted: u32, check_as: O
     if is_superuser(state, role)? {
         return Ok(());
     }
-    let has = privileges(state, role, table.owner, table.acl.as_deref(), 0)?;
+    let has = relation_privileges(state, role, table.owner, table.acl.as_deref())?;
     if has & wanted == wanted {
         return Ok(());
     }

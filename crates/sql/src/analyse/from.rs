@@ -601,7 +601,7 @@ pub(crate) fn subquery_entry(query: Query, lateral: bool) -> RangeTableEntry {
 }
 
 /// A view's tables are read with its owner's privileges.
-fn check_as(q: &mut Query, owner: u32) {
+pub(crate) fn check_as(q: &mut Query, owner: u32) {
     for rte in &mut q.range_table {
         if rte.check_as == 0 {
             rte.check_as = owner;

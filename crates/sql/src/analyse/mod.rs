@@ -16,7 +16,7 @@ mod coerce;
 mod comparisons;
 mod dml;
 mod exprs;
-mod from;
+pub(crate) mod from;
 mod grouping;
 mod names;
 mod scope;

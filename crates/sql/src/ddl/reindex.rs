@@ -9,7 +9,7 @@ use super::{Ddl, rewrite};
 use crate::client::{Notice, Severity};
 use crate::maintenance::commands::{self, Command, create_index};
 use crate::parse::utility::{Reindex, ReindexKind};
-use base::{Error, Oid, Result, SqlState, bail};
+use base::{Error, Oid, Result, SqlState, bail, err};
 use engine::catalog::model::{CatalogView, RelationKind, Table};
 use std::sync::Arc;
 use txn::LockMode;
@@ -33,7 +33,10 @@ impl Ddl<'_> {
                         bail!(UNDEFINED_OBJECT, "tablespace \"{name}\" does not exist");
                     }
                 }
-                other => bail!(SYNTAX_ERROR, "unrecognized REINDEX option \"{other}\""),
+                other => {
+                    let e = err!(SYNTAX_ERROR, "unrecognized REINDEX option \"{other}\"");
+                    return Err(crate::parse::error_at(&self.source, e, option.loc));
+                }
             }
         }
         if concurrently {
@@ -45,10 +48,10 @@ impl Ddl<'_> {
                 if index.kind != RelationKind::Index {
                     bail!(WRONG_OBJECT_TYPE, "\"{}\" is not an index", index.name);
                 }
-                crate::acl::check_owner(self.state(), &index)?;
                 let Some(table) = self.table_of_index(index.oid)? else {
                     bail!(INTERNAL_ERROR, "index \"{}\" has no table", index.name);
                 };
+                self.check_maintain(table, &index)?;
                 refuse_catalog(&index)?;
                 let table = lock_and_look_again(self.state(), table, LockMode::Share)?;
                 self.reindex_table(&table, Some(index.oid), verbose)
@@ -65,10 +68,10 @@ impl Ddl<'_> {
                         table.name
                     );
                 }
-                crate::acl::check_owner(self.state(), &table)?;
+                self.check_maintain(table.oid, &table)?;
                 refuse_catalog(&table)?;
                 let table = lock_and_look_again(self.state(), table.oid, LockMode::Share)?;
-                if table.indexes.is_empty() {
+                if table.indexes.is_empty() && !table.toast.is_valid() {
                     return self.notice(
                         SqlState::SUCCESSFUL_COMPLETION,
                         format!("table \"{}\" has no indexes to reindex", table.name),
@@ -82,6 +85,20 @@ impl Ddl<'_> {
         }
     }
 
+    /// Fails unless the current user may maintain `table`; `named` is what it has named.
+    fn check_maintain(&self, table: Oid, named: &Table) -> Result<()> {
+        let state = self.state();
+        let Some(table) = state.table_by_oid(table)? else { return Ok(()) };
+        let role = state.current_user.borrow().oid;
+        let has = crate::acl::relation_privileges(state, role, table.owner, table.acl.as_deref())?;
+        if has & crate::acl::MAINTAIN == 0 {
+            let noun = crate::acl::noun(named.kind);
+            bail!(INSUFFICIENT_PRIVILEGE, "permission denied for {noun} {}", named.name);
+        }
+        Ok(())
+    }
+
+    /// One index of a table, or all, those of its TOAST table first.
     fn reindex_table(
         &mut self,
         table: &Arc<Table>,
@@ -91,6 +108,10 @@ impl Ddl<'_> {
         let shown = commands::show(self.session.state(), Command::CreateIndex, table.oid);
         if let Some(shown) = &shown {
             shown.progress.set(create_index::COMMAND, 3);
+        }
+        if only.is_none() && table.toast.is_valid() {
+            let toast = lock_and_look_again(self.state(), table.toast, LockMode::Share)?;
+            self.reindex_table(&toast, None, verbose)?;
         }
         for index in table.indexes.iter().filter(|i| only.is_none_or(|o| o == i.oid)) {
             let usage = UsageMeter::start();
@@ -118,26 +139,27 @@ impl Ddl<'_> {
         }
         let state = self.state();
         let mut schema = None;
+        let mut noun = ("database", state.database.name.clone());
         if kind == ReindexKind::Schema {
             let name = name.unwrap_or_default();
             let Some(oid) = state.schema_by_name(name)? else {
                 bail!(INVALID_SCHEMA_NAME, "schema \"{name}\" does not exist");
             };
             schema = Some(oid);
+            noun = ("schema", name.to_owned());
         } else if let Some(name) = name
             && name != state.database.name
         {
             bail!(FEATURE_NOT_SUPPORTED, "can only reindex the currently open database");
         }
+        crate::acl::check_reindex_all(state, schema, noun.0, &noun.1)?;
         let txn = state.txn()?;
         let rows = state.catalog.rows(&txn).scan("pg_class")?;
-        let role = state.current_user.borrow().oid;
         let tables: Vec<Oid> = rows
             .iter()
             .filter(|r| matches!(r.char("relkind"), b'r' | b'm'))
             .filter(|r| r.oid("oid") >= Oid::FIRST_NORMAL && r.char("relpersistence") != b't')
             .filter(|r| schema.is_none_or(|s| r.oid("relnamespace") == s))
-            .filter(|r| state.is_superuser() || r.oid("relowner") == role)
             .map(|r| r.oid("oid"))
             .collect();
         // Rows keep their snapshot.

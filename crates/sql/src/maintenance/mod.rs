@@ -9,6 +9,7 @@
 //! clean-up back; what `pg_class` says of its size and age is written in place.
 
 mod analyze;
+mod analyze_index;
 pub mod autovacuum;
 pub mod commands;
 pub mod explain;
@@ -23,10 +24,11 @@ mod vacuum;
 
 pub use self::vacuum::Target;
 
-use crate::client::Client;
+use crate::acl;
+use crate::client::{Client, Notice, Severity};
 use crate::parse::utility::Vacuum;
 use crate::session::{Session, SessionState};
-use base::{Oid, Result, Xid, bail, err};
+use base::{Oid, Result, SqlState, Xid, bail, err};
 use engine::catalog::model::CatalogView;
 use options::Options;
 use std::rc::Rc;
@@ -66,7 +68,7 @@ impl Session {
         if options.only_database_stats {
             return self.update_frozen();
         }
-        let targets = self.targets(statement)?;
+        let targets = self.targets(statement, client)?;
         let own = options.vacuum || !(self.in_block() || targets.len() <= 1);
         if own {
             self.end_own()?;
@@ -89,20 +91,33 @@ impl Session {
         Ok(())
     }
 
-    /// The relations named, or all that hold rows.
-    fn targets(&mut self, statement: &Vacuum) -> Result<Vec<Target>> {
+    /// The relations named, or all that hold rows; those that the user has no business with are left out with a warning, before
+    /// their locks are asked for.
+    fn targets(&mut self, statement: &Vacuum, client: &mut dyn Client) -> Result<Vec<Target>> {
         let state = Rc::clone(self.state());
+        let verb = if statement.vacuum { "vacuum" } else { "analyze" };
+        let mut denied = |name: &str| {
+            let text = format!("permission denied to {verb} \"{name}\", skipping it");
+            let mut notice = Notice::new(Severity::Warning, text);
+            notice.body.state = SqlState::WARNING;
+            client.notice(&notice)
+        };
         if statement.tables.is_empty() {
             let txn = state.txn()?;
             let mut rows = state.catalog.rows(&txn).scan("pg_class")?;
             rows.sort_by_key(|r| r.oid("oid"));
-            let all = rows.iter().filter(|r| matches!(r.char("relkind"), b'r' | b'm'));
-            let may = state.is_superuser();
-            let role = state.current_user.borrow().oid;
-            let mine = all.filter(|r| may || r.oid("relowner") == role);
-            return Ok(mine
-                .map(|r| Target { oid: r.oid("oid"), name: String::new(), columns: Vec::new() })
-                .collect());
+            let mut targets = Vec::new();
+            for row in rows.iter().filter(|r| matches!(r.char("relkind"), b'r' | b'm')) {
+                let (oid, owner) = (row.oid("oid"), row.oid("relowner"));
+                let may = state.is_superuser()
+                    || acl::may_vacuum(&state, oid, owner, row.texts("relacl").as_deref())?;
+                if may {
+                    targets.push(Target { oid, name: String::new(), columns: Vec::new() });
+                } else {
+                    denied(row.text("relname"))?;
+                }
+            }
+            return Ok(targets);
         }
         let mut targets = Vec::new();
         for table in &statement.tables {
@@ -117,6 +132,12 @@ impl Session {
                 let e = err!(UNDEFINED_TABLE, "relation \"{name}\" does not exist");
                 return Err(e);
             };
+            let (oid, owner) = (found.oid, found.owner);
+            if !state.is_superuser() && !acl::may_vacuum(&state, oid, owner, found.acl.as_deref())?
+            {
+                denied(&found.name)?;
+                continue;
+            }
             targets.push(Target {
                 oid: found.oid,
                 name: name.name.clone(),

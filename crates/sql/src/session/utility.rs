@@ -588,11 +588,20 @@ impl Session {
             ParsedLockMode::Exclusive => txn::LockMode::Exclusive,
             ParsedLockMode::AccessExclusive => txn::LockMode::AccessExclusive,
         };
-        let needed = if mode == txn::LockMode::AccessShare { 1 } else { 2 | 4 | 8 };
+        use crate::acl::{DELETE, INSERT, MAINTAIN, SELECT, TRUNCATE, UPDATE};
+        let mut any_of = MAINTAIN | UPDATE | DELETE | TRUNCATE;
+        if mode == txn::LockMode::AccessShare {
+            any_of |= SELECT;
+        }
+        if mode <= txn::LockMode::RowExclusive {
+            any_of |= INSERT;
+        }
         let role = self.state.current_user.borrow().oid;
-        let has = crate::acl::privileges(&self.state, role, table.owner, table.acl.as_deref(), 0)?;
-        if has & needed == 0 {
-            bail!(INSUFFICIENT_PRIVILEGE, "permission denied for table {}", table.name);
+        let has =
+            crate::acl::relation_privileges(&self.state, role, table.owner, table.acl.as_deref())?;
+        if has & any_of == 0 {
+            let noun = crate::acl::noun(table.kind);
+            bail!(INSUFFICIENT_PRIVILEGE, "permission denied for {noun} {}", table.name);
         }
         if !nowait {
             return crate::relations::lock(&self.state, table.oid, mode);

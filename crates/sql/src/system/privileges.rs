@@ -116,7 +116,12 @@ fn has(env: &dyn Env, a: &[Datum], kind: Kind) -> Result<Datum> {
     let wanted = parse(text(rest, rest.len() - 1)?)?;
     let Some((owner, acl, public)) = object(state, kind, rest)? else { return Ok(Datum::Null) };
     let held = if role.is_valid() {
-        acl::privileges(state, role, owner, acl.as_deref(), public)?
+        match kind {
+            Kind::Relation | Kind::Column => {
+                acl::relation_privileges(state, role, owner, acl.as_deref())?
+            }
+            _ => acl::privileges(state, role, owner, acl.as_deref(), public)?,
+        }
     } else {
         public_privileges(acl.as_deref(), public)
     };

@@ -1,0 +1,104 @@
+//! Who may vacuum, analyze, reindex and refresh what.
+
+use crate::support::Database;
+
+const T: &str = "WARNING 01000 permission denied to vacuum \"t\", skipping it";
+
+#[test]
+fn maintaining_takes_the_privilege() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int PRIMARY KEY, b text)",
+        "CREATE MATERIALIZED VIEW m AS SELECT * FROM t",
+        "CREATE ROLE nobody; CREATE ROLE one; CREATE ROLE every",
+        "GRANT MAINTAIN ON t, m TO one",
+        "GRANT pg_maintain TO every",
+        "SET ROLE nobody",
+    ]);
+    s.check(&[
+        ("VACUUM t", T),
+        ("ANALYZE t", "WARNING 01000 permission denied to analyze \"t\", skipping it"),
+        ("REINDEX TABLE t", "42501 permission denied for table t"),
+        ("REINDEX INDEX t_pkey", "42501 permission denied for index t_pkey"),
+        ("REINDEX SCHEMA public", "42501 must be owner of schema public"),
+        ("REINDEX DATABASE", "42501 must be owner of database postgres"),
+        ("REFRESH MATERIALIZED VIEW m", "42501 permission denied for materialized view m"),
+        ("BEGIN; LOCK TABLE t IN SHARE MODE", "42501 permission denied for table t"),
+        ("ROLLBACK", ""),
+    ]);
+    let all = s.run("VACUUM");
+    assert!(all.lines().any(|l| l == T), "{all}");
+    assert!(all.lines().any(|l| l.contains("permission denied to vacuum \"pg_class\"")), "{all}");
+    for role in ["one", "every"] {
+        s.run_each(&[
+            "RESET ROLE",
+            &format!("SET ROLE {role}"),
+            "VACUUM t",
+            "VACUUM (FULL, ANALYZE) t",
+            "REINDEX TABLE t",
+            "REINDEX INDEX t_pkey",
+            "BEGIN; LOCK TABLE t; COMMIT",
+        ]);
+        s.check(&[
+            ("SELECT has_table_privilege('t', 'MAINTAIN')", "t"),
+            ("SELECT * FROM t", "42501 permission denied for table t"),
+        ]);
+    }
+    s.run_each(&["VACUUM pg_authid", "ANALYZE pg_class", "REINDEX SCHEMA public"]);
+    // Its query reads with the owner's rights.
+    s.run_each(&["REFRESH MATERIALIZED VIEW m"]);
+}
+
+#[test]
+fn a_databases_owner_maintains_what_is_not_shared() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int)",
+        "CREATE ROLE boss",
+        "ALTER DATABASE postgres OWNER TO boss",
+        "SET ROLE boss",
+        "VACUUM t",
+        "ANALYZE pg_class",
+        "REINDEX DATABASE",
+    ]);
+    s.check(&[
+        (
+            "VACUUM pg_authid",
+            "WARNING 01000 permission denied to vacuum \"pg_authid\", skipping it",
+        ),
+        ("REINDEX TABLE t", "42501 permission denied for table t"),
+    ]);
+}
+
+/// Who may do nothing with a table does not wait for it either, nor make others wait.
+#[test]
+fn rights_are_looked_at_before_locks() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE t (a int)", "CREATE ROLE nobody", "BEGIN; LOCK TABLE t"]);
+    let mut other = db.session();
+    other.run_each(&["SET ROLE nobody"]);
+    other.check(&[("VACUUM t", T)]);
+    s.run_each(&["COMMIT"]);
+}
+
+#[test]
+fn predefined_roles_read_and_write_every_table() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int)",
+        "CREATE ROLE r; GRANT pg_read_all_data TO r",
+        "CREATE ROLE w; GRANT pg_write_all_data TO w",
+        "SET ROLE r",
+    ]);
+    s.check(&[
+        ("SELECT count(*) FROM t", "0"),
+        ("INSERT INTO t VALUES (1)", "42501 permission denied for table t"),
+        ("RESET ROLE; SET ROLE w", ""),
+        ("INSERT INTO t VALUES (1)", ""),
+        ("SELECT count(*) FROM t", "42501 permission denied for table t"),
+    ]);
+}
