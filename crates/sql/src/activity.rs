@@ -87,11 +87,13 @@ counters! {
     deleted,
     /// Of them heap-only.
     hot_updated,
+    /// Of the rows updated, those whose new version went to another page.
+    newpage_updated,
     /// Dead rows, about.
     dead,
     /// Rows changed since the last analyze.
     modified_since_analyze,
-    /// Rows inserted since the last vacuum.
+    /// Rows inserted since the last vacuum, by transactions that rolled back too.
     inserted_since_vacuum,
     /// The next XID when a vacuum last ended; 0: none has since the counts began.
     xid_at_vacuum,
@@ -365,6 +367,8 @@ pub struct TableChanges {
     pub updated: i64,
     /// Of them heap-only.
     pub hot_updated: i64,
+    /// Of them to another page.
+    pub newpage_updated: i64,
     /// Rows deleted.
     pub deleted: i64,
     /// Scans begun.
@@ -379,11 +383,62 @@ pub struct TableChanges {
     pub undone_updated: i64,
     /// Of the rows deleted, those rolled back to a savepoint.
     pub undone_deleted: i64,
+    /// The table was emptied so often.
+    pub truncations: u32,
+    /// What had been done before the first of them.
+    pub(crate) before_truncate: RowChanges,
+}
+
+/// The part of [`TableChanges`] that a TRUNCATE makes nothing of.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct RowChanges {
+    inserted: i64,
+    updated: i64,
+    hot_updated: i64,
+    newpage_updated: i64,
+    deleted: i64,
+    undone: [i64; 3],
 }
 
 impl TableChanges {
+    fn rows(&self) -> RowChanges {
+        RowChanges {
+            inserted: self.inserted,
+            updated: self.updated,
+            hot_updated: self.hot_updated,
+            newpage_updated: self.newpage_updated,
+            deleted: self.deleted,
+            undone: [self.undone_inserted, self.undone_updated, self.undone_deleted],
+        }
+    }
+
+    fn set_rows(&mut self, rows: RowChanges) {
+        self.inserted = rows.inserted;
+        self.updated = rows.updated;
+        self.hot_updated = rows.hot_updated;
+        self.newpage_updated = rows.newpage_updated;
+        self.deleted = rows.deleted;
+        [self.undone_inserted, self.undone_updated, self.undone_deleted] = rows.undone;
+    }
+
+    /// The table has new empty files: if that lasts, what was done before counts no more; if not, what comes after does not.
+    pub fn truncate(&mut self) {
+        if self.truncations == 0 {
+            self.before_truncate = self.rows();
+        }
+        self.truncations += 1;
+        self.set_rows(RowChanges::default());
+    }
+
     /// All but `before` has been rolled back.
     pub fn undo_since(&mut self, before: &TableChanges) {
+        if self.truncations != before.truncations {
+            // What went into the files that are gone is no dead rows anywhere.
+            self.set_rows(before.rows());
+            self.truncations = before.truncations;
+            self.before_truncate = before.before_truncate;
+            return;
+        }
         self.undone_inserted = before.undone_inserted + self.inserted - before.inserted;
         self.undone_updated = before.undone_updated + self.updated - before.updated;
         self.undone_deleted = before.undone_deleted + self.deleted - before.deleted;
@@ -408,6 +463,7 @@ impl std::ops::AddAssign<&TableChanges> for TableChanges {
         self.inserted += more.inserted;
         self.updated += more.updated;
         self.hot_updated += more.hot_updated;
+        self.newpage_updated += more.newpage_updated;
         self.deleted += more.deleted;
         self.scans += more.scans;
         self.tuples_read += more.tuples_read;
@@ -434,6 +490,7 @@ impl TableCounts {
 
     /// Adds a finished transaction's changes.
     pub fn add(&self, changes: &TableChanges, committed: bool) {
+        let mut changes = *changes;
         // A counter that stays the same is not written: its cache line is everybody's.
         let add = |counter: &AtomicI64, n: i64| {
             if n != 0 {
@@ -446,17 +503,28 @@ impl TableCounts {
         if changes.scans > 0 {
             self.last_scan.store(base::sync::now_timestamp_us(), Ordering::Relaxed);
         }
+        if changes.truncations > 0 {
+            if committed {
+                for counter in [&self.live, &self.dead, &self.inserted_since_vacuum] {
+                    counter.store(0, Ordering::Relaxed);
+                }
+            } else {
+                let rows = changes.before_truncate;
+                changes.set_rows(rows);
+            }
+        }
         add(&self.inserted, changes.inserted);
         add(&self.updated, changes.updated);
         add(&self.hot_updated, changes.hot_updated);
+        add(&self.newpage_updated, changes.newpage_updated);
         add(&self.deleted, changes.deleted);
         add(&self.live, changes.live(committed));
         add(&self.dead, changes.dead(committed));
+        add(&self.inserted_since_vacuum, changes.inserted);
         if committed {
             let inserted = changes.inserted - changes.undone_inserted;
             let updated = changes.updated - changes.undone_updated;
             let deleted = changes.deleted - changes.undone_deleted;
-            add(&self.inserted_since_vacuum, inserted);
             add(&self.modified_since_analyze, inserted + updated + deleted);
         }
     }

@@ -60,7 +60,7 @@ pub fn column_statistics(ty: Oid, values: &[Datum], rows: f64, target: usize) ->
         return out;
     }
     let bytes: usize = present.iter().map(|(_, v)| width(v, ty)).sum();
-    out.width_bytes = (bytes as f64 / present.len() as f64).round() as i32;
+    out.width_bytes = (bytes / present.len()) as i32;
     if !types::compare::is_orderable(ty) {
         only_equality(&present, total, rows, target, &mut out);
         return out;

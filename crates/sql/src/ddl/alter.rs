@@ -50,7 +50,7 @@ impl Ddl<'_> {
             return Ok(());
         };
         check_kind(statement.kind, &found)?;
-        if found.oid < Oid::FIRST_NORMAL {
+        if found.oid < Oid::FIRST_NORMAL || found.kind == RelationKind::Toast {
             bail!(
                 INSUFFICIENT_PRIVILEGE,
                 "permission denied: \"{}\" is a system catalog",
@@ -514,6 +514,11 @@ impl Ddl<'_> {
         let value = options_array(options);
         relation::update_class(self.state(), oid, |row| row.set("reloptions", value))?;
         self.state().relations.borrow_mut().remove(&oid);
+        // An index is described, and opened, with its table.
+        if let Some(table) = self.table_of_index(oid)? {
+            self.state().catalog.changed(table);
+            self.state().relations.borrow_mut().remove(&table);
+        }
         Ok(())
     }
 

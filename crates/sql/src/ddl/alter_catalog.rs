@@ -3,7 +3,8 @@
 use super::alter::column_of;
 use super::{Ddl, relation};
 use crate::parse::utility::{ConstraintTiming, UtilityOption};
-use base::{Oid, Result, SqlState, bail};
+use crate::session::SessionState;
+use base::{Oid, Result, SqlState, bail, err};
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{RelationKind, Table};
 use engine::catalog::rows::options_array;
@@ -59,10 +60,7 @@ impl Ddl<'_> {
         name: &str,
         target: Option<i32>,
     ) -> Result<()> {
-        let number = match (table.kind, name.parse::<i32>()) {
-            (RelationKind::Index, Ok(number)) => number,
-            _ => column_of(table, name)?.number,
-        };
+        let number = statistics_column(self.state(), table, name)?;
         let target = target.filter(|t| *t != -1);
         if let Some(t) = target
             && t < 0
@@ -92,16 +90,10 @@ impl Ddl<'_> {
         reset: &[String],
     ) -> Result<()> {
         let number = column_of(table, name)?.number;
-        for option in set.unwrap_or(&[]) {
-            if !matches!(option.name.as_str(), "n_distinct" | "n_distinct_inherited") {
-                bail!(INVALID_PARAMETER_VALUE, "unrecognized parameter \"{}\"", option.name);
-            }
-        }
+        let set = super::storage_options::column_options(set.unwrap_or(&[]))?;
         relation::update_attribute(self.state(), table.oid, number, |row| {
             let mut options = row.options("attoptions");
-            for option in set.unwrap_or(&[]) {
-                options.insert(option.name.clone(), option.storage_text());
-            }
+            options.extend(set);
             options.retain(|n, _| !reset.contains(n));
             row.set("attoptions", options_array(&options));
         })
@@ -131,4 +123,43 @@ impl Ddl<'_> {
         }
         Ok(())
     }
+}
+
+/// The column whose statistics target is to change: of a table by its name, of an index an expression's by its number.
+fn statistics_column(state: &SessionState, table: &Table, name: &str) -> Result<i32> {
+    let Ok(number) = name.parse::<i32>() else { return Ok(column_of(table, name)?.number) };
+    if table.kind != RelationKind::Index {
+        bail!(FEATURE_NOT_SUPPORTED, "cannot refer to non-index column by number");
+    }
+    let described = crate::system::describe::index(state, table.oid)?;
+    let columns = described.as_ref().map_or(&[][..], |(_, index)| &index.columns);
+    let column = usize::try_from(number - 1).ok().and_then(|n| columns.get(n).map(|c| (n, c)));
+    let Some((n, column)) = column else {
+        bail!(
+            UNDEFINED_COLUMN,
+            "column number {number} of relation \"{}\" does not exist",
+            table.name
+        );
+    };
+    if column.expr.is_some() {
+        return Ok(number);
+    }
+    let keys = described.as_ref().map_or(0, |(_, index)| index.key_columns);
+    if n >= keys {
+        bail!(
+            FEATURE_NOT_SUPPORTED,
+            "cannot alter statistics on included column \"{}\" of index \"{}\"",
+            column.name,
+            table.name
+        );
+    }
+    let mut error = err!(
+        FEATURE_NOT_SUPPORTED,
+        "cannot alter statistics on non-expression column \"{}\" of index \"{}\"",
+        column.name,
+        table.name
+    )
+    .to_sql_error();
+    error.hint = Some("Alter statistics on table column instead.".to_owned());
+    Err(base::Error::Sql(Box::new(error)))
 }

@@ -495,7 +495,10 @@ fn note_sizes(
     if let Some(id) = table.storage {
         let table_pages = pages(id, table.persistence)?;
         relation::update_class(state, table.oid, |row| {
-            row.set("reltuples", Datum::Float4(rows as f32));
+            // "Never counted" stays so for an empty table, which is often about to be filled.
+            if rows > 0 || table.reltuples >= 0.0 {
+                row.set("reltuples", Datum::Float4(rows as f32));
+            }
             row.set("relpages", Datum::Int4(table_pages));
         })?;
     }

@@ -154,7 +154,14 @@ fn class_row(
         .char("relpersistence", persistence_letter(persistence))
         .char("relkind", kind.letter())
         .bool("relispopulated", true)
-        .char("relreplident", if kind == RelationKind::Table { b'd' } else { b'n' })
+        .char(
+            "relreplident",
+            if matches!(kind, RelationKind::Table | RelationKind::MaterializedView) {
+                b'd'
+            } else {
+                b'n'
+            },
+        )
 }
 
 fn persistence_letter(persistence: RelationPersistence) -> u8 {

@@ -33,14 +33,17 @@ enum Of {
     Index,
     /// Tables and B-trees.
     TableAndIndex,
+    /// Columns.
+    Column,
 }
 
 impl Of {
     fn has(self, relation: Relation) -> bool {
         match relation {
-            Relation::Table => self != Of::Index,
+            Relation::Table => !matches!(self, Of::Index | Of::Column),
             Relation::Toast => self == Of::Both,
             Relation::Index => matches!(self, Of::Index | Of::TableAndIndex),
+            Relation::Column => self == Of::Column,
         }
     }
 }
@@ -50,6 +53,7 @@ enum Relation {
     Table,
     Toast,
     Index,
+    Column,
 }
 
 const MAX: i64 = i32::MAX as i64;
@@ -57,6 +61,10 @@ const MAX: i64 = i32::MAX as i64;
 const PARAMETERS: &[(&str, Of, Takes)] = &[
     ("fillfactor", Of::TableAndIndex, Int(10, 100)),
     ("deduplicate_items", Of::Index, Bool),
+    // Accepted for compatibility, as PostgreSQL does.
+    ("vacuum_cleanup_index_scale_factor", Of::Index, Real(0.0, 1e10)),
+    ("n_distinct", Of::Column, Real(-1.0, f64::MAX)),
+    ("n_distinct_inherited", Of::Column, Real(-1.0, f64::MAX)),
     ("toast_tuple_target", Of::Table, Int(128, 8160)),
     ("parallel_workers", Of::Table, Int(0, 1024)),
     ("user_catalog_table", Of::Table, Bool),
@@ -99,7 +107,7 @@ pub fn table_options(options: &[UtilityOption]) -> Result<(StorageOptions, Stora
         };
         if name == "oids" && relation == Relation::Table {
             if option.boolean()? {
-                bail!(INVALID_TABLE_DEFINITION, "tables declared WITH OIDS are not supported");
+                bail!(FEATURE_NOT_SUPPORTED, "tables declared WITH OIDS are not supported");
             }
             continue;
         }
@@ -119,6 +127,18 @@ pub fn index_options(options: &[UtilityOption]) -> Result<StorageOptions> {
             bail!(INVALID_PARAMETER_VALUE, "unrecognized parameter namespace \"{namespace}\"");
         }
         put(Relation::Index, &option.name, option, &mut out)?;
+    }
+    Ok(out)
+}
+
+/// Options of a column.
+///
+/// # Errors
+/// As [`table_options`].
+pub fn column_options(options: &[UtilityOption]) -> Result<StorageOptions> {
+    let mut out = StorageOptions::new();
+    for option in options {
+        put(Relation::Column, &option.name, option, &mut out)?;
     }
     Ok(out)
 }
@@ -172,15 +192,16 @@ fn check(name: &str, text: &str, takes: Takes) -> Result<()> {
             }
         }
         Int(min, max) => {
-            // As PostgreSQL, which rounds: 70.5 is a whole number here.
-            let Ok(value) = text.trim().parse::<f64>() else {
+            // As PostgreSQL, which rounds (70.5 is a whole number here) and has no number above its integers.
+            let value = text.trim().parse::<f64>().ok().map(f64::round_ties_even);
+            let Some(value) = value.filter(|v| v.abs() <= f64::from(i32::MAX)) else {
                 bail!(
                     INVALID_PARAMETER_VALUE,
                     "invalid value for integer option \"{name}\": {text}"
                 );
             };
             #[expect(clippy::cast_precision_loss, reason = "bounds are small")]
-            if !(min as f64..=max as f64).contains(&value.round_ties_even()) {
+            if !(min as f64..=max as f64).contains(&value) {
                 let valid = format!("Valid values are between \"{min}\" and \"{max}\".");
                 return Err(out_of_bounds(name, text, valid));
             }

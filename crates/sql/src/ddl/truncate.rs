@@ -113,7 +113,7 @@ pub fn empty(state: &SessionState, table: &Arc<Table>) -> Result<()> {
         relation::remove_files(state, index.storage)?;
         relation::update_class(state, index.oid, |row| {
             row.set("relfilenode", Datum::Oid(Oid(file_number)));
-            row.set("reltuples", Datum::Float4(0.0));
+            row.set("reltuples", Datum::Float4(-1.0));
             row.set("relpages", Datum::Int4(0));
         })?;
     }
@@ -130,6 +130,8 @@ pub fn empty(state: &SessionState, table: &Arc<Table>) -> Result<()> {
                 relation::remove_files(state, index.storage)?;
                 relation::update_class(state, index.oid, |row| {
                     row.set("relfilenode", Datum::Oid(Oid(file_number)));
+                    row.set("reltuples", Datum::Float4(-1.0));
+                    row.set("relpages", Datum::Int4(0));
                 })?;
             }
         }
@@ -145,6 +147,7 @@ fn new_heap_file(state: &SessionState, table: &Table) -> Result<()> {
         relation::remove_files(state, old)?;
     }
     let frozen = state.txn()?.manager().oldest_xmin();
+    state.changes.borrow_mut().entry(table.oid).or_default().truncate();
     relation::update_class(state, table.oid, |row| {
         row.set("relfilenode", Datum::Oid(Oid(file_number)));
         row.set("reltuples", Datum::Float4(-1.0));

@@ -88,7 +88,10 @@ pub fn index_definition(
         out.push_str(" NULLS NOT DISTINCT");
     }
     if !i.options.is_empty() {
-        let list: Vec<String> = i.options.iter().map(|(k, v)| format!("{k}='{v}'")).collect();
+        // A value that could stand as a word does.
+        let word = |v: &str| if ident(v) == v { v.to_owned() } else { format!("'{v}'") };
+        let list: Vec<String> =
+            i.options.iter().map(|(k, v)| format!("{}={}", ident(k), word(v))).collect();
         out.push_str(&format!(" WITH ({})", list.join(", ")));
     }
     if let Some(p) = &i.predicate {

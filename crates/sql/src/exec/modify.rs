@@ -636,6 +636,7 @@ impl TableWriter {
         if let TupleOutcome::Ok(done) = &outcome {
             self.changes.updated += 1;
             self.changes.hot_updated += i64::from(done.hot);
+            self.changes.newpage_updated += i64::from(done.tid.block != tid.block);
             if !done.hot {
                 self.index_row(new, done.tid, x, &cx, None, Some(&changed))?;
             }

@@ -1,8 +1,9 @@
 //! ANALYZE of one table.
 //!
 //! # Differs from PostgreSQL
-//! Extended statistics and those of index expressions are not gathered.
+//! Extended statistics and those of array elements are not gathered.
 
+use super::analyze_index::index_fractions;
 use super::options::Options;
 use super::throttle::throttle;
 use super::vacuum::{Ignored, Target, lock_target, log_limit, update_class_in_place};
@@ -13,7 +14,7 @@ use base::{Oid, Result, bail};
 use buffer::Strategy;
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{Column, ColumnStatistics, Table};
-use engine::catalog::rows::NewRow;
+use engine::catalog::rows::{NewRow, Row};
 use page::tuple::AttrValue;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -123,11 +124,27 @@ impl Session {
             state.check_cancel()?;
             let values = column_values(&open.heap, &table, column, &sample)?;
             let statistics = column_statistics(column.ty.oid, &values, sample.live_rows, target);
-            store(&state, &table, column, &statistics)?;
+            let place = Place {
+                relation: table.oid,
+                number: column.number,
+                ty: column.ty.oid,
+                collation: column.collation,
+            };
+            store(&state, &place, statistics)?;
         }
+        let whole = target.columns.is_empty();
+        let fractions = if whole {
+            index_fractions(self, &table, &open, &sample, default)?
+        } else {
+            Vec::new()
+        };
         progress.enter(3);
-        note(&state, &table, &sample, target.columns.is_empty())?;
-        count(&state, &table, &sample, options.automatic, started.elapsed());
+        note(&state, &table, &sample)?;
+        // A VACUUM before it has counted their entries.
+        if !options.vacuum {
+            note_indexes(&state, &table, &sample, &fractions)?;
+        }
+        count(&state, &table, &sample, whole, options.automatic, started.elapsed());
         let limit = log_limit(&state, Some(&table));
         let elapsed = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
         let log = options.automatic && limit >= 0 && elapsed >= limit;
@@ -222,35 +239,64 @@ fn operators(ty: Oid) -> (Oid, Oid) {
     }
 }
 
-/// Replaces a column's row in `pg_statistic`.
-fn store(
+/// What statistics are of: a table's column, or an expression of an index.
+pub(super) struct Place {
+    pub(super) relation: Oid,
+    pub(super) number: i32,
+    pub(super) ty: Oid,
+    pub(super) collation: Oid,
+}
+
+impl Place {
+    fn number(&self) -> Datum {
+        Datum::Int2(i16::try_from(self.number).unwrap_or(0))
+    }
+
+    /// Its row of `pg_attribute`.
+    pub(super) fn attribute(&self, state: &SessionState) -> Result<Option<Row>> {
+        let txn = state.txn()?;
+        let key = [("attrelid", Datum::Oid(self.relation)), ("attnum", self.number())];
+        Ok(state.catalog.rows(&txn).find("pg_attribute", &key)?.into_iter().next())
+    }
+}
+
+/// Replaces a column's row in `pg_statistic`; `n_distinct`, where it is set, has the better of the estimate.
+pub(super) fn store(
     state: &SessionState,
-    table: &Table,
-    column: &Column,
-    statistics: &ColumnStatistics,
+    place: &Place,
+    mut statistics: ColumnStatistics,
 ) -> Result<()> {
-    let number = Datum::Int2(i16::try_from(column.number).unwrap_or(0));
+    let options = place.attribute(state)?.map(|row| row.options("attoptions")).unwrap_or_default();
+    if let Some(distinct) = crate::ddl::storage_options::number(&options, "n_distinct")
+        && distinct != 0.0
+    {
+        #[expect(clippy::cast_possible_truncation, reason = "pg_statistic keeps float4")]
+        {
+            statistics.distinct = distinct as f32;
+        }
+    }
+    let number = place.number();
     let mut row = NewRow::of("pg_statistic")
-        .oid("starelid", table.oid)
+        .oid("starelid", place.relation)
         .set("staattnum", number.clone())
         .bool("stainherit", false)
         .set("stanullfrac", Datum::Float4(statistics.null_fraction))
         .set("stawidth", Datum::Int4(statistics.width_bytes))
         .set("stadistinct", Datum::Float4(statistics.distinct));
-    let (equal, less) = operators(column.ty.oid);
+    let (equal, less) = operators(place.ty);
     let mut slot = 1;
     let mut add =
         |row: NewRow, kind: i16, op: Oid, numbers: Option<Datum>, values: Option<Datum>| {
             let row = row
                 .set(&format!("stakind{slot}"), Datum::Int2(kind))
                 .oid(&format!("staop{slot}"), op)
-                .oid(&format!("stacoll{slot}"), column.collation)
+                .oid(&format!("stacoll{slot}"), place.collation)
                 .set(&format!("stanumbers{slot}"), numbers.unwrap_or_default())
                 .set(&format!("stavalues{slot}"), values.unwrap_or_default());
             slot += 1;
             row
         };
-    let ty = column.ty.oid;
+    let ty = place.ty;
     if !statistics.common.is_empty() {
         let (values, frequencies): (Vec<Datum>, Vec<f32>) =
             statistics.common.iter().cloned().unzip();
@@ -266,7 +312,7 @@ fn store(
     }
     let txn = state.txn()?;
     let rows = state.catalog.rows(&txn);
-    let key = [("starelid", Datum::Oid(table.oid)), ("staattnum", number)];
+    let key = [("starelid", Datum::Oid(place.relation)), ("staattnum", number)];
     match rows.find("pg_statistic", &key)?.into_iter().next() {
         Some(mut old) => {
             old.values = row.values;
@@ -276,13 +322,13 @@ fn store(
             rows.insert(&row)?;
         }
     }
-    state.catalog.changed(table.oid);
+    state.catalog.changed(place.relation);
     Ok(())
 }
 
 /// What `pg_class` is to say now.
 #[expect(clippy::cast_possible_truncation, reason = "pg_class keeps float4")]
-fn note(state: &SessionState, table: &Table, sample: &AnalyzeSample, whole: bool) -> Result<()> {
+fn note(state: &SessionState, table: &Table, sample: &AnalyzeSample) -> Result<()> {
     let map = state.open_relation(&Arc::new(table.clone())).map(|o| o.heap.visibility_map());
     let (visible, frozen) = match map {
         Ok(map) => map.count()?,
@@ -295,18 +341,23 @@ fn note(state: &SessionState, table: &Table, sample: &AnalyzeSample, whole: bool
         row.set("reltuples", Datum::Float4(sample.live_rows as f32));
         row.set("relallvisible", pages(visible.min(total)));
         row.set("relallfrozen", pages(frozen.min(total)));
-    })?;
-    if !whole {
-        return Ok(());
-    }
-    for index in &table.indexes {
+    })
+}
+
+/// And of its indexes, of which `fractions` of the rows are in (none: they were not looked at).
+#[expect(clippy::cast_possible_truncation, reason = "pg_class keeps float4")]
+fn note_indexes(
+    state: &SessionState,
+    table: &Table,
+    sample: &AnalyzeSample,
+    fractions: &[f64],
+) -> Result<()> {
+    for (index, fraction) in table.indexes.iter().zip(fractions) {
         let rel = state.cluster.storage().open(index.storage, index.persistence);
         let len = rel.len_blocks(base::Fork::Main)?.0;
         update_class_in_place(state, index.oid, |row| {
-            row.set("relpages", pages(u64::from(len)));
-            if index.predicate.is_none() {
-                row.set("reltuples", Datum::Float4(sample.live_rows as f32));
-            }
+            row.set("relpages", Datum::Int4(i32::try_from(len).unwrap_or(i32::MAX)));
+            row.set("reltuples", Datum::Float4((sample.live_rows * fraction).ceil() as f32));
         })?;
     }
     Ok(())
@@ -317,6 +368,7 @@ fn count(
     state: &SessionState,
     table: &Table,
     sample: &AnalyzeSample,
+    whole: bool,
     automatic: bool,
     elapsed: Duration,
 ) {
@@ -326,7 +378,9 @@ fn count(
     let own = state.changes.borrow().get(&table.oid).copied().unwrap_or_default();
     set(&counts.live, (sample.live_rows as i64 - own.live(true)).max(0));
     set(&counts.dead, (sample.dead_rows as i64 - own.dead(true)).max(0));
-    set(&counts.modified_since_analyze, 0);
+    if whole {
+        set(&counts.modified_since_analyze, 0);
+    }
     let now = base::sync::now_timestamp_us();
     if automatic {
         set(&counts.last_autoanalyze, now);

@@ -1,6 +1,6 @@
 //! The options of VACUUM and ANALYZE.
 
-use crate::parse::utility::{UtilityOption, Vacuum};
+use crate::parse::utility::{OptionValue, UtilityOption, Vacuum};
 use base::{Error, Result, SqlError, SqlState, bail, err};
 use types::io::parse_bool;
 use vacuum::IndexCleanup;
@@ -94,7 +94,8 @@ fn buffer_usage_limit(option: &UtilityOption) -> Result<usize> {
             if kilobytes(&text).is_some_and(|kb| i32::try_from(kb).is_err()) {
                 e = e.hint("Value exceeds integer range.");
             }
-            if kilobytes(&text).is_none() {
+            let number = text.trim().trim_start_matches(['-', '+']);
+            if kilobytes(&text).is_none() && number.starts_with(|c: char| c.is_ascii_digit()) {
                 e = e.hint(
                     "Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".",
                 );
@@ -119,7 +120,13 @@ fn parallel(option: &UtilityOption, at: &dyn Fn(Error) -> Error) -> Result<u32> 
             "parallel option requires a value between 0 and {WORKERS_MAX}"
         )));
     }
-    let n = option.integer()?;
+    let number = match &option.value {
+        Some(OptionValue::Number(text)) => text.parse::<i32>().ok(),
+        _ => None,
+    };
+    let Some(n) = number.map(i64::from) else {
+        return Err(err!(SYNTAX_ERROR, "{} requires an integer value", option.name));
+    };
     match u32::try_from(n) {
         Ok(workers) if n <= WORKERS_MAX => Ok(workers),
         _ => Err(at(err!(

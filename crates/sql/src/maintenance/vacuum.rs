@@ -175,7 +175,7 @@ pub(super) fn lock_target(
         }
         return Ok(None);
     };
-    if !may_maintain(state, &table)? {
+    if !may_maintain(state, &table, target)? {
         warn(
             SqlState::WARNING,
             format!("permission denied to {gerund} \"{}\", skipping it", table.name),
@@ -188,6 +188,10 @@ pub(super) fn lock_target(
         _ => false,
     };
     if !fits || table.storage.is_none() {
+        if verb == "analyze" && options.vacuum {
+            // It has been vacuumed, or complained of, before.
+            return Ok(None);
+        }
         warn(
             SqlState::WARNING,
             format!(
@@ -206,13 +210,12 @@ pub(super) fn lock_target(
     Ok(Some(table))
 }
 
-fn may_maintain(state: &SessionState, table: &Table) -> Result<bool> {
-    if state.is_superuser() || table.kind == RelationKind::Toast {
+fn may_maintain(state: &SessionState, table: &Table, target: &Target) -> Result<bool> {
+    // Who may vacuum a table may vacuum its TOAST table, which goes with it unnamed.
+    if state.is_superuser() || (table.kind == RelationKind::Toast && target.name.is_empty()) {
         return Ok(true);
     }
-    let role = state.current_user.borrow().oid;
-    let has = crate::acl::privileges(state, role, table.owner, table.acl.as_deref(), 0)?;
-    Ok(has & crate::acl::MAINTAIN != 0)
+    crate::acl::may_vacuum(state, table.oid, table.owner, table.acl.as_deref())
 }
 
 /// The heap and index of a catalog's TOAST table.
@@ -599,14 +602,28 @@ pub(super) fn note(state: &SessionState, table: &Table, cleaned: &Cleaned) -> Re
             }
         }
     })?;
+    let new_reltuples = report.new_reltuples as f32;
+    let index_reltuples = |row: &engine::catalog::rows::Row| row.f32("reltuples");
     for (index, report) in table
         .indexes
         .iter()
         .filter_map(|i| report.indexes.iter().find(|r| r.oid == i.oid).map(|r| (i, r)))
     {
+        let stats = report.stats;
+        if stats.entries_estimated && stats.entries_removed == 0 {
+            // Not read: nothing new is known of it.
+            continue;
+        }
         update_class_in_place(state, index.oid, |row| {
-            row.set("relpages", pages(report.stats.pages));
-            row.set("reltuples", Datum::Float4(report.stats.entries as f32));
+            row.set("relpages", pages(stats.pages));
+            // Who looks entries up does not see the others.
+            let entries = match (stats.entries_estimated, &index.predicate) {
+                (false, _) => stats.entries as f32,
+                (true, None) => new_reltuples,
+                (true, Some(_)) if index_reltuples(row) < 0.0 => return,
+                (true, Some(_)) => (index_reltuples(row) - stats.entries_removed as f32).max(0.0),
+            };
+            row.set("reltuples", Datum::Float4(entries));
         })?;
     }
     Ok(())

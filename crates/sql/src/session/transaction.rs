@@ -448,6 +448,9 @@ impl Session {
 
     /// Adds what the transaction did to the tables' counts.
     fn report_changes(&mut self, committed: bool) {
+        for (table, changes) in self.state.changes.borrow_mut().drain() {
+            self.state.database.activity.of(table).add(&changes, committed);
+        }
         for of_toast in self.state.toasted.take() {
             let count = |n| i64::try_from(n).unwrap_or(i64::MAX);
             let changes = TableChanges {
@@ -456,9 +459,6 @@ impl Session {
                 ..Default::default()
             };
             self.state.database.activity.of(of_toast.table).add(&changes, committed);
-        }
-        for (table, changes) in self.state.changes.borrow_mut().drain() {
-            self.state.database.activity.of(table).add(&changes, committed);
         }
     }
 }

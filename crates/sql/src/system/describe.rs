@@ -166,7 +166,7 @@ fn expression(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
 }
 
 /// An index and its table.
-fn index(state: &SessionState, oid: Oid) -> Result<Option<(Arc<Table>, Arc<Index>)>> {
+pub(crate) fn index(state: &SessionState, oid: Oid) -> Result<Option<(Arc<Table>, Arc<Index>)>> {
     let Some(row) = row_by_oid(state, "pg_index", "indexrelid", oid)? else { return Ok(None) };
     let Some(table) = state.table_by_oid(row.oid("indrelid"))? else { return Ok(None) };
     let found = table.indexes.iter().find(|i| i.oid == oid).cloned();

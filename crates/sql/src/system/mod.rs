@@ -12,7 +12,7 @@
 
 mod activity;
 mod backlog;
-mod describe;
+pub(crate) mod describe;
 pub mod extensions;
 mod functions;
 mod io;

@@ -296,6 +296,7 @@ fn zero(c: &TableCounts) {
         &c.updated,
         &c.deleted,
         &c.hot_updated,
+        &c.newpage_updated,
         &c.vacuum_count,
         &c.autovacuum_count,
         &c.analyze_count,

@@ -83,3 +83,94 @@ fn an_analyze_does_not_count_what_its_own_transaction_did_twice() {
     s.run_each(&["BEGIN", "DELETE FROM t WHERE g > 90", "ANALYZE t", "ROLLBACK"]);
     s.check(&[(COUNTS, "95|10")]);
 }
+
+#[test]
+fn a_truncate_leaves_no_rows_behind_unless_it_is_rolled_back() {
+    const COUNTS: &str = "SELECT n_tup_ins, n_tup_del, n_live_tup, n_dead_tup, n_ins_since_vacuum FROM pg_stat_user_tables WHERE relname = 't'";
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int PRIMARY KEY)",
+        "INSERT INTO t SELECT g FROM generate_series(1, 100) g",
+        "DELETE FROM t WHERE a <= 10",
+    ]);
+    s.check(&[(COUNTS, "100|10|90|10|100")]);
+    s.run_each(&["BEGIN", "TRUNCATE t", "INSERT INTO t VALUES (1)", "ROLLBACK"]);
+    s.check(&[(COUNTS, "100|10|90|10|100")]);
+    s.run_each(&[
+        "BEGIN",
+        "DELETE FROM t WHERE a = 11",
+        "SAVEPOINT a",
+        "TRUNCATE t",
+        "INSERT INTO t VALUES (1), (2)",
+        "ROLLBACK TO a",
+        "INSERT INTO t VALUES (201)",
+        "COMMIT",
+    ]);
+    s.check(&[(COUNTS, "101|11|90|11|101")]);
+    s.run_each(&[
+        "BEGIN",
+        "DELETE FROM t WHERE a < 50",
+        "TRUNCATE t",
+        "INSERT INTO t VALUES (1), (2)",
+        "COMMIT",
+    ]);
+    s.check(&[(COUNTS, "103|11|2|0|2")]);
+    s.run_each(&["TRUNCATE t"]);
+    s.check(&[
+        (COUNTS, "103|11|0|0|0"),
+        ("SELECT relpages, reltuples FROM pg_class WHERE relname IN ('t', 't_pkey')", "0|-1\n0|-1"),
+    ]);
+    // What did not last is there to be vacuumed all the same.
+    s.run_each(&["BEGIN", "INSERT INTO t VALUES (1), (2)", "ROLLBACK"]);
+    s.check(&[(COUNTS, "105|11|0|2|2")]);
+}
+
+#[test]
+fn versions_that_go_to_another_page_are_counted() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int, b text)",
+        "INSERT INTO t SELECT g, repeat('x', 1000) FROM generate_series(1, 14) g",
+    ]);
+    // The second page has one more version's room.
+    s.run_each(&["UPDATE t SET a = -a"]);
+    s.check(&[(
+        "SELECT n_tup_upd, n_tup_newpage_upd > 10, n_tup_hot_upd + n_tup_newpage_upd >= n_tup_upd FROM pg_stat_user_tables WHERE relname = 't'",
+        "14|t|t",
+    )]);
+}
+
+#[test]
+fn an_index_that_was_not_read_keeps_its_size() {
+    const INDEXES: &str =
+        "SELECT relname, reltuples FROM pg_class WHERE relname ~ '^t_' ORDER BY relname";
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int PRIMARY KEY, b int)",
+        "INSERT INTO t SELECT g, g % 100 FROM generate_series(1, 20000) g",
+        "CREATE INDEX t_part ON t (b) WHERE b < 10",
+        "ANALYZE t",
+    ]);
+    s.check(&[(INDEXES, "t_part|2000\nt_pkey|20000")]);
+    s.run_each(&["VACUUM t"]);
+    s.check(&[(INDEXES, "t_part|2000\nt_pkey|20000")]);
+    // So few are looked up.
+    s.run_each(&["DELETE FROM t WHERE a % 1000 = 1", "VACUUM (INDEX_CLEANUP) t"]);
+    s.check(&[(INDEXES, "t_part|1980\nt_pkey|19980")]);
+}
+
+#[test]
+fn an_analyze_of_some_columns_says_nothing_of_the_others() {
+    const COUNTS: &str =
+        "SELECT n_mod_since_analyze, analyze_count FROM pg_stat_user_tables WHERE relname = 't'";
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE t AS SELECT g AS a, g AS b FROM generate_series(1, 100) g"]);
+    s.run_each(&["ANALYZE t (a)"]);
+    s.check(&[(COUNTS, "100|1")]);
+    s.run_each(&["ANALYZE t"]);
+    s.check(&[(COUNTS, "0|2")]);
+}

@@ -338,3 +338,55 @@ fn the_views_of_extended_statistics_are_empty() {
         ("SELECT * FROM pg_stats_ext_exprs", ""),
     ]);
 }
+
+/// ANALYZE looks at an index's expressions, and counts the rows of a partial one.
+#[test]
+fn indexes_are_analyzed() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int, b text)",
+        "INSERT INTO t SELECT g, 'K' || g % 3 FROM generate_series(1, 1000) g",
+        "CREATE INDEX t_expr ON t ((a % 4), lower(b)) WHERE a <= 400",
+        "ANALYZE t",
+    ]);
+    let kept = "SELECT attname, n_distinct, most_common_vals FROM pg_stats WHERE tablename = 't_expr' ORDER BY attname";
+    s.check(&[
+        (kept, "expr|4|{0,1,2,3}\nlower|3|{k1,k0,k2}"),
+        ("SELECT reltuples FROM pg_class WHERE relname = 't_expr'", "400"),
+    ]);
+    s.run_each(&[
+        "ALTER INDEX t_expr ALTER COLUMN 2 SET STATISTICS 0",
+        "DELETE FROM t WHERE a = 2",
+    ]);
+    s.run_each(&["UPDATE t SET b = 'z'", "ANALYZE t"]);
+    s.check(&[(kept, "expr|4|{0,1,3,2}\nlower|3|{k1,k0,k2}")]);
+}
+
+#[test]
+fn a_set_number_of_distinct_values_overrides_the_estimate() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t AS SELECT g AS a, g AS b, (g / 10.0)::numeric AS c FROM generate_series(1, 1000) g",
+        "ALTER TABLE t ALTER a SET (n_distinct = 50), ALTER b SET (n_distinct = -0.5)",
+        "ANALYZE t",
+    ]);
+    s.check(&[
+        (
+            "SELECT attname, n_distinct, avg_width FROM pg_stats WHERE tablename = 't' ORDER BY 1",
+            "a|50|4\nb|-0.5|4\nc|-1|6",
+        ),
+        (
+            "ALTER TABLE t ALTER a SET (n_distinct = -2)",
+            &format!(
+                "22023 value -2 out of bounds for option \"n_distinct\"\nValid values are between \"-1.000000\" and \"{:.6}\".",
+                f64::MAX
+            ),
+        ),
+        (
+            "ALTER TABLE t ALTER a SET (n_distinct = x)",
+            "22023 invalid value for floating point option \"n_distinct\": x",
+        ),
+    ]);
+}
