@@ -313,6 +313,20 @@ impl Error {
             other => SqlError::new(other.state(), other.to_string()),
         }
     }
+
+    /// With a line that says what was being done, after those that are there.
+    #[must_use]
+    pub fn within(self, line: impl fmt::Display) -> Error {
+        let mut e = match self {
+            Error::Sql(e) => e,
+            other => Box::new(other.to_sql_error()),
+        };
+        e.context = Some(match e.context.take() {
+            Some(inner) => format!("{inner}\n{line}"),
+            None => line.to_string(),
+        });
+        Error::Sql(e)
+    }
 }
 
 impl fmt::Display for Error {

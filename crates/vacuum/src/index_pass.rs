@@ -24,7 +24,7 @@ use crate::plan::{IndexMethod, VacuumPlan};
 use crate::progress::{Phase, VacuumProgress, add, set};
 use crate::throttle::Throttle;
 use base::sync::{Arc, Mutex, Rank};
-use base::{BlockNumber, Fork, Oid, Result, Tid};
+use base::{BlockNumber, Error, Fork, Oid, Result, Tid};
 use btree::{
     Btree, BulkPass, IndexVacuumStats, LeafRehearsal, RetailKeys, RetailPass, RetailStats,
     VacuumControl, Value,
@@ -190,6 +190,8 @@ pub struct IndexTarget {
 
 /// What a pass works with.
 pub(crate) struct PassContext<'a> {
+    /// The table, as errors call it.
+    pub relation: &'a str,
     pub plan: &'a VacuumPlan,
     pub pool: &'a Arc<BufferPool>,
     /// As many as threads passed over the heap; the first is this thread's.
@@ -199,6 +201,11 @@ pub(crate) struct PassContext<'a> {
     pub progress: &'a VacuumProgress,
     /// Says how many workers there are.
     pub say: &'a mut dyn FnMut(String),
+}
+
+/// The error, and at what index it was met.
+fn during(error: Error, what: &str, index: &IndexTarget, relation: &str) -> Error {
+    error.within(format_args!("while {what} index \"{}\" of relation \"{relation}\"", index.name))
 }
 
 /// What is to be done to one index.
@@ -347,7 +354,9 @@ impl<'a> IndexPass<'a> {
                 on_page: &mut on_page,
                 cancel: Some(&cx.backend.cancel),
             };
-            done.push((i, job.end(&*self.indexes[i].index, dead, &mut control)?));
+            let target = &self.indexes[i];
+            let ended = job.end(&*target.index, dead, &mut control);
+            done.push((i, ended.map_err(|e| during(e, "vacuuming", target, cx.relation))?));
             add(&cx.progress.indexes_processed, 1);
         }
         for (i, outcome) in done {
@@ -409,7 +418,9 @@ impl<'a> IndexPass<'a> {
             let cancel = Some(&cx.backend.cancel);
             let strategy = &mut cx.rings[0];
             let mut control = VacuumControl { strategy, on_page: &mut on_page, cancel };
-            self.stats[i] = Some(target.index.cleanup(self.stats[i], &mut control)?);
+            let ended = target.index.cleanup(self.stats[i], &mut control);
+            let ended = ended.map_err(|e| during(e, "cleaning up", target, cx.relation));
+            self.stats[i] = Some(ended?);
             add(&cx.progress.indexes_processed, 1);
         }
         set(&cx.progress.indexes_total, 0);
@@ -439,7 +450,11 @@ impl<'a> IndexPass<'a> {
                 cancel: Some(&cx.backend.cancel),
             };
             (0..jobs.len())
-                .try_for_each(|n| jobs[(first + n) % jobs.len()].join(dead, &mut control))
+                .map(|n| (first + n) % jobs.len())
+                .try_for_each(|n| {
+                    let done = jobs[n].join(dead, &mut control);
+                    done.map_err(|e| during(e, "vacuuming", &self.indexes[n], cx.relation))
+                })
                 .inspect_err(|_| jobs.iter().for_each(Job::stop))
         };
         let stop = AtomicBool::new(false);

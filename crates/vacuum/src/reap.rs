@@ -9,7 +9,7 @@ use crate::dead_items::DeadItems;
 use crate::heap_pass::HeapPass;
 use crate::progress::{Phase, VacuumProgress, add, set};
 use crate::throttle::Throttle;
-use base::{BlockNumber, Fork, Result};
+use base::{BlockNumber, Error, Fork, Result};
 use buffer::{ReadStream, Strategy};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -20,6 +20,7 @@ struct Pages<'a> {
     next: AtomicUsize,
     stretch: usize,
     stop: AtomicBool,
+    relation: &'a str,
 }
 
 impl Pages<'_> {
@@ -40,13 +41,16 @@ impl Pages<'_> {
         let own = std::mem::replace(strategy, Strategy::Normal);
         let rel = pass.heap.relation();
         let mut stream = ReadStream::new(rel, Fork::Main, own, blocks.flatten().copied());
+        let vacuuming = |e: Error, at: BlockNumber| {
+            e.within(format_args!("while vacuuming block {at} of relation \"{}\"", self.relation))
+        };
         while let Some(pin) = stream.next() {
             if self.stop.load(Ordering::Relaxed) {
                 break;
             }
             let pin = pin?;
-            throttle.point(pass.backend)?;
             let block = pin.block();
+            throttle.point(pass.backend).map_err(|e| vacuuming(e, block))?;
             if !pass.without_maps {
                 pass.map.pin(block, &mut pass.map_pin)?;
             }
@@ -57,8 +61,8 @@ impl Pages<'_> {
                 let map_bits = (!pass.without_maps).then_some(bits);
                 let for_long = !pass.plan.lets_pages_change();
                 let (map, horizon) = (&pass.map_pin, &pass.horizon);
-                let prune =
-                    pass.heap.reap(&mut guard, map, &offsets, map_bits, for_long, horizon)?;
+                let reaped = pass.heap.reap(&mut guard, map, &offsets, map_bits, for_long, horizon);
+                let prune = reaped.map_err(|e| vacuuming(e, block))?;
                 let visible = bits & heap::visibility_map::ALL_VISIBLE != 0;
                 (prune, visible, guard.free_space_for_item())
             };
@@ -80,6 +84,7 @@ impl Pages<'_> {
 /// Reaps all dead items of `pass` and forgets them, in as many threads as there are `rings`.
 pub(crate) fn reap(
     pass: &mut HeapPass<'_>,
+    relation: &str,
     rings: &mut Vec<Strategy>,
     throttle: &mut Throttle,
     progress: &VacuumProgress,
@@ -99,6 +104,7 @@ pub(crate) fn reap(
         next: AtomicUsize::new(0),
         stretch,
         stop: AtomicBool::new(false),
+        relation,
     };
     let idle = rings.split_off(threads);
     let others = rings.split_off(1);

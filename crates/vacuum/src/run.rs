@@ -46,6 +46,13 @@ pub struct TableFacts {
     pub relpages: u32,
 }
 
+impl TableFacts {
+    /// Its schema and its name, for the contexts of errors.
+    pub(crate) fn qualified(&self) -> String {
+        format!("{}.{}", self.schema, self.table)
+    }
+}
+
 /// A table with its indexes.
 pub struct VacuumTarget<'a> {
     /// The rows.
@@ -172,6 +179,7 @@ pub fn run(
     let pool = target.heap.relation().pool();
     if run.do_index_cleanup && !run.failsafe {
         run.indexes.cleanup(&mut PassContext {
+            relation: &target.facts.qualified(),
             plan,
             pool,
             rings: &mut run.rings,
@@ -227,7 +235,9 @@ impl<'a> Run<'a> {
             self.plan.use_map,
             eager,
         );
-        let scan = Scan::new(self.plan, &progress, chooser, pages, to_read, self.rings.len());
+        let relation = self.target.facts.qualified();
+        let threads = self.rings.len();
+        let scan = Scan::new(self.plan, relation, &progress, chooser, pages, to_read, threads);
         scan.failsafe.store(self.failsafe, Ordering::Relaxed);
         loop {
             self.scan_round(&scan)?;
@@ -344,11 +354,13 @@ impl<'a> Run<'a> {
         }
         let progress = self.context.progress.clone();
         let context = self.context;
+        let relation = self.target.facts.qualified();
         let mut say = |text| context.say(Message::Verbose, text);
         self.indexes.vacuum(
             &self.pass.dead,
             &mut self.pass.keys,
             &mut PassContext {
+                relation: &relation,
                 plan: self.plan,
                 pool: self.target.heap.relation().pool(),
                 rings: &mut self.rings,
@@ -361,7 +373,8 @@ impl<'a> Run<'a> {
         self.check_failsafe();
         self.reaped += self.pass.dead.len();
         base::stop_point!("vacuum.before_reap");
-        reap::reap(&mut self.pass, &mut self.rings, &mut self.throttle, &progress, &mut say)
+        let (pass, rings) = (&mut self.pass, &mut self.rings);
+        reap::reap(pass, &relation, rings, &mut self.throttle, &progress, &mut say)
     }
 
     fn note_room(&mut self, dead: &crate::DeadItems) -> Result<()> {

@@ -23,7 +23,7 @@ use crate::throttle::Throttle;
 use base::sync::{Mutex, Rank};
 use base::{BlockNumber, Error, Fork, Result};
 use buffer::{ReadStream, Strategy};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -36,6 +36,8 @@ const TELL_EVERY_PAGES: u32 = 16;
 
 /// What the threads of a scan share.
 pub(crate) struct Scan<'a> {
+    /// The table, as errors call it.
+    relation: String,
     plan: &'a VacuumPlan,
     progress: &'a VacuumProgress,
     stretches: Mutex<Stretches>,
@@ -68,6 +70,7 @@ impl<'a> Scan<'a> {
     /// Of a table of so many pages, of which about `to_read` are to be read.
     pub fn new(
         plan: &'a VacuumPlan,
+        relation: String,
         progress: &'a VacuumProgress,
         chooser: Chooser,
         pages: u32,
@@ -82,6 +85,7 @@ impl<'a> Scan<'a> {
         let stretches =
             Stretches { chooser, next: None, given_back: VecDeque::new(), ended: false };
         Scan {
+            relation,
             plan,
             progress,
             stretches: Mutex::new(Rank(397), stretches),
@@ -174,7 +178,15 @@ impl<'a> Scan<'a> {
         let blocks = Blocks { scan: self, hand: hand.clone() };
         let own = std::mem::replace(strategy, Strategy::Normal);
         let mut stream = ReadStream::new(pass.heap.relation(), Fork::Main, own, blocks);
-        let result = self.pages(pass, &mut stream, &hand, throttle, leader);
+        let at = Cell::new(None);
+        let result = self.pages(pass, &mut stream, &hand, &at, throttle, leader);
+        let result = result.map_err(|e| match at.get() {
+            Some(block) => e.within(format_args!(
+                "while scanning block {block} of relation \"{}\"",
+                self.relation
+            )),
+            None => e.within(format_args!("while scanning relation \"{}\"", self.relation)),
+        });
         *strategy = stream.into_strategy();
         let mut hand = hand.borrow_mut();
         let mut rest = std::mem::take(&mut hand.handed);
@@ -188,6 +200,7 @@ impl<'a> Scan<'a> {
         pass: &mut HeapPass<'_>,
         stream: &mut ReadStream<Blocks<'_>>,
         hand: &RefCell<Hand>,
+        at: &Cell<Option<BlockNumber>>,
         throttle: &mut Throttle,
         leader: Option<&dyn Fn(&Scan<'_>)>,
     ) -> Result<()> {
@@ -211,7 +224,8 @@ impl<'a> Scan<'a> {
                 break;
             }
             let Some(pin) = stream.next() else { break };
-            let pin = pin?;
+            let pin = pin.inspect_err(|_| at.set(None))?;
+            at.set(Some(pin.block()));
             // Blocks that the stream passed over are gone from the table (nobody cuts it but us): keep step all the same.
             let chosen = loop {
                 match hand.borrow_mut().handed.pop_front() {

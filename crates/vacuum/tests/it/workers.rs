@@ -143,6 +143,9 @@ fn all_stop_when_cancelled() {
         let throttle = Arc::new(ThrottleSettings::from_source(at));
         let e = w.try_vacuum(&VacuumOptions::default(), throttle).unwrap_err();
         assert_eq!(e.state(), SqlState::QUERY_CANCELED);
+        let context = e.to_sql_error().context.unwrap();
+        let known = ["while scanning ", "while vacuuming "];
+        assert!(known.iter().any(|k| context.starts_with(k)), "{context}");
         w.check();
     }
     w.vacuum(&VacuumOptions::default());
