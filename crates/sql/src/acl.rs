@@ -40,6 +40,8 @@ pub const TRUNCATE: u32 = 16;
 pub const REFERENCES: u32 = 32;
 /// MAINTAIN's bit.
 pub const MAINTAIN: u32 = 128;
+/// Every privilege there is on a table.
+pub const ALL_OF_TABLE: u32 = 255;
 /// USAGE's bit.
 pub const USAGE: u32 = 256;
 /// CREATE's bit.

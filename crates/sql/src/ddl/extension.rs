@@ -6,6 +6,7 @@
 
 use super::depend::{Kind, Object};
 use super::{Ddl, new_oid};
+use crate::acl;
 use crate::parse::Statement;
 use crate::parse::utility::{Drop, UtilityOption, UtilityStatement};
 use crate::session::SessionState;
@@ -112,12 +113,32 @@ impl Ddl<'_> {
         }
         self.set_comment(Object::of("pg_extension", oid), false, Some(extension.comment))?;
         match extension.view {
-            Some(query) => self.extension_view(&schema, name, query),
+            Some(query) => {
+                self.extension_view(&schema, name, query)?;
+                self.let_read(&schema, name, extension.view_readers)
+            }
             None => Ok(()),
         }
     }
 
-    /// The view that an extension brings, readable by everybody who may call its function.
+    /// Lets roles read the view of an extension.
+    fn let_read(&mut self, schema: &str, name: &str, readers: &[&str]) -> Result<()> {
+        let state = self.state();
+        state.txn()?.advance_command()?;
+        let Some(view) = state.table_by_name(Some(schema), name)? else { return Ok(()) };
+        let owner = state.current_user.borrow().name.clone();
+        let item = |grantee: &str, privileges| {
+            let (grantee, grantor) = (grantee.to_owned(), owner.clone());
+            acl::AclItem { grantee, privileges, grantable: 0, grantor }.to_text()
+        };
+        let mut items = vec![item(&owner, acl::ALL_OF_TABLE)];
+        items.extend(readers.iter().map(|reader| item(reader, acl::SELECT)));
+        super::relation::update_class(state, view.oid, |row| {
+            row.set("relacl", text_array(&items));
+        })
+    }
+
+    /// The view that an extension brings.
     fn extension_view(&mut self, schema: &str, name: &str, query: &str) -> Result<()> {
         let text = format!("CREATE VIEW {}.{} AS {query}", quote_ident(schema), quote_ident(name));
         let mut parsed = crate::parse::parse(&text)?;
@@ -204,14 +225,16 @@ fn function_row(state: &SessionState, of: &extensions::Signature, namespace: Oid
         .oid("prorettype", of.result)
         .set("proargtypes", oid_array(of.args))
         .text("prosrc", of.name);
+    let input_names = || (0..of.args.len()).map(|i| of.names.get(i).copied().unwrap_or(""));
     if of.columns.is_empty() {
-        return row;
+        let names: Vec<&str> = input_names().collect();
+        return if of.names.is_empty() { row } else { row.set("proargnames", text_array(&names)) };
     }
     let outputs = || of.columns.iter();
     let all: Vec<Oid> = of.args.iter().copied().chain(outputs().map(|(_, ty)| *ty)).collect();
     let modes = of.args.iter().map(|_| b'i').chain(outputs().map(|_| b'o'));
     let modes = modes.map(Datum::Char).collect();
-    let names: Vec<&str> = of.args.iter().map(|_| "").chain(outputs().map(|(n, _)| *n)).collect();
+    let names: Vec<&str> = input_names().chain(outputs().map(|(n, _)| *n)).collect();
     row.set("proallargtypes", oid_array(&all))
         .set(
             "proargmodes",

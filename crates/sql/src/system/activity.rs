@@ -59,11 +59,11 @@ pub(super) const BODIES: Bodies = &[
     ),
     (
         "pg_stat_get_backend_wait_event",
-        Scalar(|env, a| of(env, a, |b| text_or_null(b.activity.lock().wait_event))),
+        Scalar(|env, a| of(env, a, |b| text_or_null(waits_for(b).map(|w| w.1)))),
     ),
     (
         "pg_stat_get_backend_wait_event_type",
-        Scalar(|env, a| of(env, a, |b| text_or_null(b.activity.lock().wait_event_type))),
+        Scalar(|env, a| of(env, a, |b| text_or_null(waits_for(b).map(|w| w.0)))),
     ),
     ("pg_stat_clear_snapshot", Scalar(|_, _| Ok(Datum::Null))),
     ("pg_stat_force_next_flush", Scalar(|_, _| Ok(Datum::Null))),
@@ -99,7 +99,27 @@ fn oid_or_null(oid: Oid) -> Datum {
     if oid.is_valid() { Datum::Oid(oid) } else { Datum::Null }
 }
 
+/// What a session waits for; between its statements, its client.
+fn waits_for(backend: &Backend) -> Option<(&'static str, &'static str)> {
+    let a = backend.activity.lock();
+    match (a.wait_event_type, a.wait_event) {
+        (Some(kind), Some(event)) => Some((kind, event)),
+        _ if backend.kind != BackendKind::Client => None,
+        _ if matches!(
+            a.state,
+            BackendState::Idle
+                | BackendState::IdleInTransaction
+                | BackendState::IdleInTransactionAborted
+        ) =>
+        {
+            Some(("Client", "ClientRead"))
+        }
+        _ => None,
+    }
+}
+
 fn row(backend: &Backend, may: &Readable) -> Vec<Datum> {
+    let waits = waits_for(backend);
     let a = backend.activity.lock();
     let client = backend.kind == BackendKind::Client;
     let mut row = vec![
@@ -120,8 +140,8 @@ fn row(backend: &Backend, may: &Readable) -> Vec<Datum> {
     row.extend([
         text_or_null(a.state.name().filter(|_| client)),
         Datum::text(&*a.query),
-        text_or_null(a.wait_event_type),
-        text_or_null(a.wait_event),
+        text_or_null(waits.map(|w| w.0)),
+        text_or_null(waits.map(|w| w.1)),
         if in_transaction { moment(a.xact_start) } else { Datum::Null },
         moment(a.query_start),
         moment(a.backend_start),

@@ -195,10 +195,14 @@ fn describe(env: &dyn types::Env, class: Oid, object: Oid, sub: i32) -> Result<D
         "pg_type" => Ok(text_or_null(
             names::type_name(state, object, Some(-1)).map(|name| format!("type {name}")),
         )),
-        "pg_proc" => Ok(text_or_null(facts::proc(object).map(|p| {
-            let args: Vec<String> = p.args.iter().map(|a| format_type(*a, -1)).collect();
-            format!("function {}({})", quote_ident(p.name), args.join(","))
-        }))),
+        "pg_proc" => {
+            let known = facts::proc(object).map(|p| (p.name, p.args));
+            let known = known.or_else(|| extensions::signature(object).map(|s| (s.name, s.args)));
+            Ok(text_or_null(known.map(|(name, args)| {
+                let args: Vec<String> = args.iter().map(|a| format_type(*a, -1)).collect();
+                format!("function {}({})", quote_ident(name), args.join(","))
+            })))
+        }
         _ => Ok(Datum::Null),
     }
 }

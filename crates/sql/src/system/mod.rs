@@ -81,7 +81,7 @@ pub fn register() {
             oid: Oid(own.oid),
             name: own.name,
             args: own.args,
-            arg_names: &[],
+            arg_names: extensions::argument_names(own.oid, own.name, own.args.len()),
             defaults: 0,
             default_values: &[],
             variadic: Oid::INVALID,

@@ -208,6 +208,9 @@ pub fn relation_oid(state: &SessionState, text: &str) -> Result<Oid> {
     let (schema, name) = match &parts[..] {
         [name] if !name.is_empty() => (None, name),
         [schema, name] => (Some(schema.as_str()), name),
+        [_, _, _, ..] => {
+            bail!(SYNTAX_ERROR, "improper relation name (too many dotted names): {text}")
+        }
         _ => bail!(INVALID_NAME, "invalid name syntax"),
     };
     let txn = state.txn()?;

@@ -282,7 +282,7 @@ pub(super) const BODIES: Bodies = &[
     ("pg_show_replication_origin_status", Set(|_, _| Ok(rows(Vec::new())))),
     ("pg_prepared_statement", Set(|env, _| Ok(rows(prepared_statements(state(env)?))))),
     ("pg_cursor", Set(|env, _| Ok(rows(cursors(state(env)?))))),
-    ("pg_available_extension_versions", Set(|_, _| Ok(rows(Vec::new())))),
+    ("pg_available_extension_versions", Set(|_, _| Ok(rows(extension_versions())))),
     ("pg_available_extensions", Set(|_, _| Ok(rows(extensions())))),
     ("pg_jit_available", Scalar(|_, _| Ok(Datum::Bool(false)))),
     ("pg_trigger_depth", Scalar(|_, _| Ok(Datum::Int4(0)))),
@@ -350,6 +350,23 @@ fn version() -> String {
         std::env::consts::OS,
         usize::BITS
     )
+}
+
+fn extension_versions() -> Vec<Vec<Datum>> {
+    let of = |e: &super::extensions::Extension| {
+        vec![
+            Datum::text(e.name),
+            Datum::text(e.version),
+            // superuser, trusted, relocatable, schema, requires
+            Datum::Bool(true),
+            Datum::Bool(false),
+            Datum::Bool(true),
+            Datum::Null,
+            Datum::Null,
+            Datum::text(e.comment),
+        ]
+    };
+    super::extensions::EXTENSIONS.iter().map(of).collect()
 }
 
 fn extensions() -> Vec<Vec<Datum>> {

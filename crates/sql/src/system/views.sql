@@ -169,6 +169,10 @@ CREATE VIEW pg_catalog.pg_available_extensions AS
   SELECT e.name, e.default_version, x.extversion AS installed_version, e.comment
     FROM pg_available_extensions() e LEFT JOIN pg_extension x ON x.extname = e.name;
 
+CREATE VIEW pg_catalog.pg_available_extension_versions AS
+  SELECT e.name, e.version, x.extname IS NOT NULL AS installed, e.superuser, e.trusted, e.relocatable, e.schema, e.requires, e.comment
+    FROM pg_available_extension_versions() e LEFT JOIN pg_extension x ON x.extname = e.name AND x.extversion = e.version;
+
 -- Sessions and locks.
 CREATE VIEW pg_catalog.pg_locks AS SELECT * FROM pg_lock_status();
 CREATE VIEW pg_catalog.pg_cursors AS SELECT * FROM pg_cursor();

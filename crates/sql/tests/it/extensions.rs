@@ -134,3 +134,65 @@ fn extensions_tell_the_truth() {
         ("COMMENT ON EXTENSION pageinspect IS 'mine'", "42501 must be owner of extension pageinspect"),
     ]);
 }
+
+/// What a catalog says of an extension's functions, and how they can be called.
+#[test]
+fn functions_have_names_for_what_they_take() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE EXTENSION pageinspect; CREATE EXTENSION pgstattuple; CREATE EXTENSION pg_freespacemap",
+        "CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1)",
+        "CREATE VIEW v AS SELECT 1 AS a",
+    ]);
+    s.check(&[
+        ("SELECT itemoffset FROM bt_page_items(blkno => 1, relname => 't_pkey')", "1"),
+        ("SELECT tuple_count FROM pgstattuple(reloid => 't'::regclass)", "1"),
+        (
+            "SELECT oid::regprocedure, pg_describe_object('pg_proc'::regclass, oid, 0), proargnames[1:2] FROM pg_proc WHERE proname = 'page_checksum'",
+            "page_checksum(bytea,bigint)|function page_checksum(bytea,bigint)|{page,blkno}",
+        ),
+        (
+            "SELECT name, version, installed FROM pg_available_extension_versions WHERE name LIKE 'pg%' ORDER BY 1",
+            "pg_buffercache|1.6|f\npg_freespacemap|1.3|t\npg_visibility|1.2|f\npgstattuple|1.5|t",
+        ),
+        ("SELECT * FROM pg_freespace('t_pkey')", "0|0\n1|0"),
+        ("SELECT pg_freespace('t_pkey', 0)", "0"),
+        ("SELECT * FROM pg_freespace('v')", ""),
+        (
+            "SELECT pg_freespace('v', 0)",
+            "42809 relation \"v\" does not have storage\nThis operation is not supported for views.",
+        ),
+        ("SELECT heap_page_items('\\x00')", "22023 input page too small (1 bytes)"),
+        ("SELECT bt_page_stats('t_pkey', -1)", "22023 invalid block number -1"),
+        ("SELECT bt_multi_page_stats('t_pkey', 1, 100)", "22023 block number 100 is out of range"),
+        ("SELECT bt_multi_page_stats('t_pkey', 1, 0)", ""),
+        (
+            "SELECT pgstattuple('a.b.c.d')",
+            "42601 improper relation name (too many dotted names): a.b.c.d",
+        ),
+        ("CREATE ROLE r; SET ROLE r", ""),
+        ("SELECT bt_metap('t_pkey')", "42501 must be superuser to use pageinspect functions"),
+    ]);
+}
+
+#[test]
+fn who_monitors_reads_the_buffers() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE EXTENSION pg_buffercache",
+        "CREATE ROLE r; GRANT pg_monitor TO r; CREATE ROLE other",
+        "SET ROLE r",
+    ]);
+    s.check(&[
+        ("SELECT count(*) > 0 FROM pg_buffercache", "t"),
+        ("RESET ROLE; SET ROLE other", ""),
+        ("SELECT count(*) FROM pg_buffercache", "42501 permission denied for view pg_buffercache"),
+        ("RESET ROLE", ""),
+        (
+            "SELECT relacl FROM pg_class WHERE relname = 'pg_buffercache'",
+            "{postgres=arwdDxtm/postgres,pg_monitor=r/postgres}",
+        ),
+    ]);
+}

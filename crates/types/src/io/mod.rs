@@ -455,14 +455,17 @@ fn reg_output(type_oid: Oid, oid: Oid, env: &dyn Env, out: &mut String) {
     }
     match type_oid {
         REGTYPE if type_info(oid).is_some() => out.push_str(&format_type(oid, -1)),
-        REGPROC | REGPROCEDURE => match crate::facts::proc(oid) {
-            Some(p) if type_oid == REGPROC => out.push_str(p.name),
-            Some(p) => {
-                let args: Vec<String> = p.args.iter().map(|a| format_type(*a, -1)).collect();
-                let _ = write!(out, "{}({})", p.name, args.join(","));
+        REGPROC | REGPROCEDURE => {
+            let known = crate::facts::proc(oid).map(|p| (p.name, p.args));
+            match known.or_else(|| crate::registry::function(oid).map(|f| (f.name, f.args))) {
+                Some((name, _)) if type_oid == REGPROC => out.push_str(name),
+                Some((name, args)) => {
+                    let args: Vec<String> = args.iter().map(|a| format_type(*a, -1)).collect();
+                    let _ = write!(out, "{name}({})", args.join(","));
+                }
+                None => push_int(out, i64::from(oid.0)),
             }
-            None => push_int(out, i64::from(oid.0)),
-        },
+        }
         REGOPER | REGOPERATOR => match crate::registry::operator(oid) {
             Some(o) if type_oid == REGOPER => out.push_str(o.name),
             Some(o) => {

@@ -5,7 +5,7 @@
 //! its number of attributes, of a posting list its first address. `data` is the null bitmap and the values. There is no
 //! `last_cleanup_num_tuples`.
 
-use super::pageinspect::{page_argument, page_of, superuser};
+use super::pageinspect::{page_argument, page_of};
 use super::{block_argument, int4, int8, relation_named};
 use crate::session::SessionState;
 use crate::system::{Own, rows, state};
@@ -112,7 +112,15 @@ pub(super) const MULTI_PAGE_STATS: Own = Own {
         };
         // A negative count is all that follow.
         let end = match u32::try_from(int8_at(a, 2)?) {
-            Ok(n) => first.0.saturating_add(n),
+            Ok(0) => first.0,
+            Ok(n) => {
+                // All or none.
+                let last = first.0.saturating_add(n - 1);
+                if last >= pages {
+                    bail!(INVALID_PARAMETER_VALUE, "block number {last} is out of range");
+                }
+                last + 1
+            }
             Err(_) => pages.max(first.0),
         };
         let mut out = Vec::new();
@@ -168,8 +176,17 @@ fn index(state: &SessionState, name: &str) -> Result<Arc<Table>> {
     Ok(table)
 }
 
+fn superuser(state: &SessionState) -> Result<()> {
+    if state.is_superuser() {
+        return Ok(());
+    }
+    bail!(INSUFFICIENT_PRIVILEGE, "must be superuser to use pageinspect functions")
+}
+
 fn entry_block(n: i64) -> Result<BlockNumber> {
-    let block = block_argument(n)?;
+    let Ok(block) = block_argument(n) else {
+        bail!(INVALID_PARAMETER_VALUE, "invalid block number {n}");
+    };
     if block == layout::META_BLOCK {
         bail!(INVALID_PARAMETER_VALUE, "block 0 is a meta page");
     }

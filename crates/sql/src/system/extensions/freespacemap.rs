@@ -1,9 +1,10 @@
 //! pg_freespacemap: the room that the free-space map knows of.
 
-use super::{block_argument, blocks, heap_of, relation, scanner};
+use super::{block_argument, blocks, heap_of, not_supported_for, pages_of, relation, scanner};
+use crate::session::SessionState;
 use crate::system::{Own, rows, state};
-use base::{BlockNumber, Fork, Result, bail};
-use heap::Heap;
+use base::{BlockNumber, Fork, Result, SqlError, SqlState, bail};
+use engine::catalog::model::{RelationKind, Table};
 use std::sync::Arc;
 use types::FunctionBody::{Scalar, Set};
 use types::args::{int8, oid};
@@ -17,12 +18,20 @@ pub(super) const FUNCTIONS: &[Own] = &[
         result: oids::INT2,
         columns: &[],
         body: Scalar(|env, a| {
-            let heap = opened(env, a)?;
+            let table = opened(env, a)?;
+            if table.storage.is_none() {
+                return Err(SqlError::new(
+                    SqlState::WRONG_OBJECT_TYPE,
+                    format!("relation \"{}\" does not have storage", table.name),
+                )
+                .detail(not_supported_for(table.kind))
+                .into());
+            }
             let block = int8(a, 1)?;
             if !(0..i64::from(u32::MAX)).contains(&block) {
                 bail!(INVALID_PARAMETER_VALUE, "invalid block number");
             }
-            free(&heap, block_argument(block)?)
+            free(state(env)?, &table, block_argument(block)?)
         }),
     },
     Own {
@@ -32,28 +41,33 @@ pub(super) const FUNCTIONS: &[Own] = &[
         result: oids::RECORD,
         columns: &[("blkno", oids::INT8), ("avail", oids::INT2)],
         body: Set(|env, a| {
-            let heap = opened(env, a)?;
-            let len = blocks(heap.relation(), Fork::Main)?;
+            let (state, table) = (state(env)?, opened(env, a)?);
+            let Some(pages) = pages_of(state, &table) else { return Ok(rows(Vec::new())) };
+            let len = blocks(&pages, Fork::Main)?;
             let mut out = Vec::with_capacity(len as usize);
             for n in 0..len {
-                out.push(vec![Datum::Int8(i64::from(n)), free(&heap, BlockNumber(n))?]);
+                out.push(vec![Datum::Int8(i64::from(n)), free(state, &table, BlockNumber(n))?]);
             }
             Ok(rows(out))
         }),
     },
 ];
 
-fn opened(env: &dyn Env, a: &[Datum]) -> Result<Arc<Heap>> {
+fn opened(env: &dyn Env, a: &[Datum]) -> Result<Arc<Table>> {
     let state = state(env)?;
     scanner(state, "pg_freespace")?;
-    let table = relation(state, oid(a, 0)?)?;
-    if table.storage.is_none() {
-        bail!(WRONG_OBJECT_TYPE, "relation \"{}\" does not have storage", table.name);
-    }
-    heap_of(state, &table)
+    relation(state, oid(a, 0)?)
 }
 
-fn free(heap: &Heap, block: BlockNumber) -> Result<Datum> {
-    let bytes = heap.free_space_map().get(block)?;
+/// The free bytes that are known of a page; an index has no free-space map.
+fn free(state: &SessionState, table: &Arc<Table>, block: BlockNumber) -> Result<Datum> {
+    let has_map = matches!(
+        table.kind,
+        RelationKind::Table | RelationKind::MaterializedView | RelationKind::Toast
+    );
+    if !has_map {
+        return Ok(Datum::Int2(0));
+    }
+    let bytes = heap_of(state, table)?.free_space_map().get(block)?;
     Ok(Datum::Int2(i16::try_from(bytes).unwrap_or(i16::MAX)))
 }

@@ -38,6 +38,8 @@ pub struct Extension {
     pub comment: &'static str,
     /// Its functions.
     functions: &'static [Own],
+    /// Who else may use the view.
+    pub view_readers: &'static [&'static str],
     /// The query of a view with the extension's name, if there is one.
     pub view: Option<&'static str>,
 }
@@ -49,6 +51,7 @@ pub const EXTENSIONS: &[Extension] = &[
         version: "1.13",
         comment: "inspect the contents of database pages at a low level",
         functions: pageinspect::FUNCTIONS,
+        view_readers: &[],
         view: None,
     },
     Extension {
@@ -56,6 +59,7 @@ pub const EXTENSIONS: &[Extension] = &[
         version: "1.6",
         comment: "examine the shared buffer cache",
         functions: buffercache::FUNCTIONS,
+        view_readers: &["pg_monitor"],
         view: Some("SELECT * FROM pg_buffercache_pages()"),
     },
     Extension {
@@ -63,6 +67,7 @@ pub const EXTENSIONS: &[Extension] = &[
         version: "1.3",
         comment: "examine the free space map (FSM)",
         functions: freespacemap::FUNCTIONS,
+        view_readers: &[],
         view: None,
     },
     Extension {
@@ -70,6 +75,7 @@ pub const EXTENSIONS: &[Extension] = &[
         version: "1.2",
         comment: "examine the visibility map (VM) and page-level visibility info",
         functions: visibility::FUNCTIONS,
+        view_readers: &[],
         view: None,
     },
     Extension {
@@ -77,6 +83,7 @@ pub const EXTENSIONS: &[Extension] = &[
         version: "1.5",
         comment: "show tuple-level statistics",
         functions: stattuple::FUNCTIONS,
+        view_readers: &[],
         view: None,
     },
 ];
@@ -107,6 +114,8 @@ pub struct Signature {
     pub args: &'static [Oid],
     /// `prorettype`
     pub result: Oid,
+    /// Their names; none for those without.
+    pub names: &'static [&'static str],
     /// OUT parameters.
     pub columns: &'static [(&'static str, Oid)],
     /// `proretset`
@@ -138,6 +147,7 @@ impl Signature {
             oid: Oid(own.oid),
             name: own.name,
             args: own.args,
+            names: argument_names(own.oid, own.name, own.args.len()),
             result: own.result,
             columns: own.columns,
             returns_set: matches!(own.body, types::FunctionBody::Set(_)) && !gives_one_row(own),
@@ -146,7 +156,12 @@ impl Signature {
 
     /// As `pg_get_function_arguments` shows them.
     pub fn arguments(&self, with_out: bool) -> String {
-        let inputs = self.args.iter().map(|ty| types::format_type(*ty, -1));
+        let name = |i: usize| match self.names.get(i) {
+            Some(name) if !name.is_empty() => format!("{} ", types::quote_ident(name)),
+            _ => String::new(),
+        };
+        let inputs = self.args.iter().enumerate();
+        let inputs = inputs.map(|(i, ty)| format!("{}{}", name(i), types::format_type(*ty, -1)));
         let outputs = self.columns.iter().filter(|_| with_out).map(|(name, ty)| {
             format!("OUT {} {}", types::quote_ident(name), types::format_type(*ty, -1))
         });
@@ -165,6 +180,45 @@ impl Extension {
     pub fn signatures(&self) -> impl Iterator<Item = Signature> {
         self.functions.iter().map(Signature::of)
     }
+}
+
+/// How an extension's functions call their arguments.
+const ARGUMENT_NAMES: &[(&str, usize, &[&str])] = &[
+    ("bt_metap", 1, &["relname"]),
+    ("bt_multi_page_stats", 3, &["relname", "blkno", "blk_count"]),
+    ("bt_page_items", 1, &["page"]),
+    ("bt_page_items", 2, &["relname", "blkno"]),
+    ("bt_page_stats", 2, &["relname", "blkno"]),
+    ("fsm_page_contents", 1, &["page"]),
+    ("heap_page_item_attrs", 2, &["page", "rel_oid"]),
+    ("heap_page_item_attrs", 3, &["page", "rel_oid", "do_detoast"]),
+    ("heap_page_items", 1, &["page"]),
+    ("heap_tuple_infomask_flags", 2, &["t_infomask", "t_infomask2"]),
+    ("page_checksum", 2, &["page", "blkno"]),
+    ("page_header", 1, &["page"]),
+    ("pg_freespace", 1, &["rel"]),
+    ("pg_relpages", 1, &["relname"]),
+    ("pg_visibility", 2, &["", "blkno"]),
+    ("pg_visibility_map", 2, &["", "blkno"]),
+    ("pgstatindex", 1, &["relname"]),
+    ("pgstattuple", 1, &["relname"]),
+    ("pgstattuple_approx", 1, &["reloid"]),
+    ("tuple_data_split", 5, &["rel_oid", "t_data", "t_infomask", "t_infomask2", "t_bits"]),
+    (
+        "tuple_data_split",
+        6,
+        &["rel_oid", "t_data", "t_infomask", "t_infomask2", "t_bits", "do_detoast"],
+    ),
+];
+
+/// The names of a function's arguments; none for one without.
+pub(super) fn argument_names(oid: u32, name: &str, count: usize) -> &'static [&'static str] {
+    // Of pgstattuple's two, the one that takes an OID.
+    if oid == 9971 {
+        return &["reloid"];
+    }
+    let known = ARGUMENT_NAMES.iter().find(|(n, c, _)| *n == name && *c == count);
+    known.map_or(&[], |(.., names)| names)
 }
 
 /// An extension's function.
@@ -204,7 +258,7 @@ fn scanner(state: &SessionState, function: &str) -> Result<()> {
 fn relation(state: &SessionState, oid: Oid) -> Result<Arc<Table>> {
     match state.table_by_oid(oid)? {
         Some(table) => Ok(table),
-        None => bail!(UNDEFINED_TABLE, "could not open relation with OID {oid}"),
+        None => bail!(INTERNAL_ERROR, "could not open relation with OID {oid}"),
     }
 }
 

@@ -244,6 +244,12 @@ fn header(env: &dyn Env, a: &[Datum]) -> Result<RowIter> {
 
 fn heap_items(env: &dyn Env, a: &[Datum]) -> Result<RowIter> {
     superuser(state(env)?)?;
+    if let Some(Datum::Bytea(bytes)) = a.first()
+        && bytes.len() < page::PAGE_SIZE
+    {
+        let len = bytes.len();
+        bail!(INVALID_PARAMETER_VALUE, "input page too small ({len} bytes)");
+    }
     Ok(rows(page_argument(a)?.map_or_else(Vec::new, |page| item_rows(&page))))
 }
 
