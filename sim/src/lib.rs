@@ -16,6 +16,7 @@ pub mod catalogs;
 pub mod differ;
 pub mod emptied;
 pub mod fuzz;
+pub mod rebuilt;
 
 use base::Result;
 use base::settings::{ServerSettings, Value};

@@ -49,6 +49,18 @@ impl Storage {
         Ok(Arc::new(Btree::new(rel, Arc::clone(&self.btree), Arc::new(schema("pg_toast_index")?))))
     }
 
+    /// The TOAST index stored at `id`, to keep it up.
+    ///
+    /// # Errors
+    /// None in fact.
+    pub fn toast_entries(
+        &self,
+        id: RelationId,
+        persistence: Persistence,
+    ) -> Result<Arc<dyn ToastIndex>> {
+        Ok(Arc::new(BtreeToastIndex { tree: self.toast_index(id, persistence)? }))
+    }
+
     /// The TOAST store in `heap_id` and `index_id`; pointers to it name `table`.
     ///
     /// # Errors

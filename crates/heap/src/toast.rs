@@ -89,6 +89,8 @@ pub trait ToastIndex: std::fmt::Debug + Send + Sync {
 pub struct HeapToast {
     heap: Heap,
     index: Arc<dyn ToastIndex>,
+    /// Those that get every entry too, though nobody reads them here.
+    others: Vec<Arc<dyn ToastIndex>>,
     table: Oid,
     desc: TupleDesc,
     tally: Option<Arc<ToastTally>>,
@@ -158,7 +160,12 @@ pub fn chunk_desc() -> TupleDesc {
 impl HeapToast {
     /// The store in `heap`, whose rows `index` finds; pointers to it name `table`.
     pub fn new(heap: Heap, index: Arc<dyn ToastIndex>, table: Oid) -> HeapToast {
-        HeapToast { heap, index, table, desc: chunk_desc(), tally: None }
+        HeapToast { heap, index, others: Vec::new(), table, desc: chunk_desc(), tally: None }
+    }
+
+    /// One more index is kept up: one that is being built, or about to go.
+    pub fn also_in(&mut self, index: Arc<dyn ToastIndex>) {
+        self.others.push(index);
     }
 
     /// What is done is counted in `tally`.
@@ -198,6 +205,9 @@ impl ToastStore for HeapToast {
         self.count(tids.len() as u64, 0);
         for (seq, tid) in tids.into_iter().enumerate() {
             self.index.insert(txn, value, seq as i32, tid)?;
+            for other in &self.others {
+                other.insert(txn, value, seq as i32, tid)?;
+            }
         }
         Ok(value)
     }

@@ -35,6 +35,11 @@ macro_rules! counters {
         }
 
         impl TableCounts {
+            /// Another relation's counts go on here: this one takes its place.
+            pub fn take_over(&self, from: &TableCounts) {
+                $(self.$name.fetch_add(from.$name.load(Ordering::Relaxed), Ordering::Relaxed);)*
+            }
+
             /// Those that are not 0, by name.
             pub fn named(&self) -> BTreeMap<String, i64> {
                 let time = |us: &AtomicU64| i64::try_from(us.load(Ordering::Relaxed)).unwrap_or(i64::MAX);

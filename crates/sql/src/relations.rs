@@ -69,11 +69,16 @@ fn attach_toast(
     }
     let missing = || Error::corrupt_file(format!("relation {} has no toast table", table.oid));
     let toast = state.catalog.table(txn, table.toast)?.ok_or_else(missing)?;
-    let index = toast.indexes.first().ok_or_else(missing)?;
+    // While its index is rebuilt concurrently there are two: one is read, both are written.
+    let index = toast.indexes.iter().find(|i| i.valid).ok_or_else(missing)?;
+    let others = toast.indexes.iter().filter(|i| i.ready && i.oid != index.oid);
     let persistence = pool_persistence(table.persistence);
     let heap_id = toast.storage.ok_or_else(missing)?;
     let storage = state.cluster.storage();
-    let store = storage.toast(toast.oid, heap_id, index.storage, persistence)?;
+    let mut store = storage.toast(toast.oid, heap_id, index.storage, persistence)?;
+    for other in others {
+        store.also_in(storage.toast_entries(other.storage, persistence)?);
+    }
     options.toast = Some(Arc::new(store.counted(Arc::clone(&state.toasted))));
     options.storage = Some(Arc::new((desc, columns())));
     Ok(())

@@ -62,3 +62,15 @@ fn catalogs_made_smaller_lose_nothing() {
         }
     }
 }
+
+/// Indexes are rebuilt concurrently between changes: at any moment there is a whole one under each name.
+#[test]
+fn rebuilt_indexes_are_whole_at_any_moment() {
+    let disk = sim::rebuilt::prepared(6).unwrap();
+    let whole = sim::rebuilt::run(&disk, 71, 24, None).unwrap();
+    let mut at = 1;
+    while at < whole {
+        sim::rebuilt::run(&disk, 71, 24, Some(at)).unwrap();
+        at += stride(whole / 12 + 1);
+    }
+}

@@ -4,7 +4,7 @@
 //! The shared part holds only what is committed. A reader that loads an entry notes the generation first
 //! and puts the entry in only if no invalidation came between: a description older than the last
 //! invalidation never gets in. A transaction that has changed catalogs reads through a part of its own,
-//! emptied at each change, and its invalidations reach the shared part when it has committed, before its
+//! emptied at each change, its own or another's, and its invalidations reach the shared part when it has committed, before its
 //! locks are released.
 
 use super::load::{self, RowSource};
@@ -76,6 +76,8 @@ pub struct SessionCatalog {
     /// This transaction has changed catalogs: the shared part is not for it.
     dirty: Cell<bool>,
     own: RefCell<Entries>,
+    /// The generation that `own` belongs to: what others change does not stay in it either.
+    own_generation: Cell<u64>,
     changed: RefCell<HashSet<Oid>>,
 }
 
@@ -87,6 +89,7 @@ impl SessionCatalog {
             shared,
             dirty: Cell::new(false),
             own: RefCell::default(),
+            own_generation: Cell::new(0),
             changed: RefCell::default(),
         }
     }
@@ -143,6 +146,10 @@ impl SessionCatalog {
         keep: impl FnOnce(&mut Entries, T),
     ) -> Result<Option<T>> {
         if self.dirty.get() {
+            let generation = self.shared.generation();
+            if self.own_generation.replace(generation) != generation {
+                *self.own.borrow_mut() = Entries::default();
+            }
             if let Some(found) = look(&self.own.borrow()) {
                 return Ok(Some(found));
             }

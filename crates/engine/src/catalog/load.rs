@@ -213,6 +213,7 @@ fn load_index(
         immediate: row.bool("indimmediate"),
         valid: row.bool("indisvalid"),
         ready: row.bool("indisready"),
+        live: row.bool("indislive"),
         predicate: row.text_opt("indpred").map(stored_expr).transpose()?,
         options: class.options("reloptions"),
         reltuples: class.f32("reltuples"),

@@ -168,6 +168,8 @@ pub struct Index {
     pub valid: bool,
     /// `indisready`: must be kept up by writers
     pub ready: bool,
+    /// `indislive`: false while it waits to be dropped; nobody looks at it any more
+    pub live: bool,
     /// Partial index's WHERE (Vars with rte 0).
     pub predicate: Option<Arc<Expr>>,
     /// fillfactor and the like
@@ -180,6 +182,28 @@ pub struct Index {
     pub persistence: RelationPersistence,
     /// The constraint it implements, by name.
     pub constraint: Option<String>,
+}
+
+impl Index {
+    /// Both hold the same entries and refuse the same rows: the one is there to take the other's place.
+    pub fn stands_for(&self, other: &Index) -> bool {
+        let same_column = |(a, b): (&IndexColumn, &IndexColumn)| {
+            a.column == b.column
+                && a.expr == b.expr
+                && a.ty == b.ty
+                && a.opclass == b.opclass
+                && a.descending == b.descending
+                && a.nulls_first == b.nulls_first
+        };
+        self.table == other.table
+            && self.unique == other.unique
+            && self.nulls_not_distinct == other.nulls_not_distinct
+            && self.immediate == other.immediate
+            && self.key_columns == other.key_columns
+            && self.columns.len() == other.columns.len()
+            && self.predicate == other.predicate
+            && self.columns.iter().zip(&other.columns).all(same_column)
+    }
 }
 
 /// A CHECK constraint.

@@ -466,7 +466,14 @@ impl Analyser<'_> {
             ConflictTarget::None => Ok(Vec::new()),
             ConflictTarget::Constraint(cname, loc) => {
                 match t.indexes.iter().find(|i| i.constraint.as_ref() == Some(cname)) {
-                    Some(i) => Ok(vec![i.oid.0]),
+                    // While it is rebuilt concurrently another index finds conflicts too.
+                    Some(i) => {
+                        let twins = t
+                            .indexes
+                            .iter()
+                            .filter(|o| o.oid == i.oid || o.ready && o.stands_for(i));
+                        Ok(twins.map(|o| o.oid.0).collect())
+                    }
                     None => {
                         let e = err!(
                             UNDEFINED_OBJECT,
@@ -490,7 +497,7 @@ impl Analyser<'_> {
                     let own: Vec<Expr> =
                         i.columns[..i.key_columns].iter().map(|c| index_key(c, t)).collect();
                     i.unique
-                        && i.valid
+                        && i.ready
                         && i.immediate
                         && own.iter().all(covered)
                         && keys.iter().all(|k| own.contains(k))
@@ -500,8 +507,10 @@ impl Analyser<'_> {
                             (Some(_), None) => false,
                         }
                 };
-                let out: Vec<u32> = t.indexes.iter().filter(|i| fits(i)).map(|i| i.oid.0).collect();
-                if out.is_empty() {
+                // One must be valid; others, on their way in or out, find conflicts as well.
+                let fitting: Vec<_> = t.indexes.iter().filter(|i| fits(i)).collect();
+                let out: Vec<u32> = fitting.iter().map(|i| i.oid.0).collect();
+                if !fitting.iter().any(|i| i.valid) {
                     let e = err!(
                         INVALID_COLUMN_REFERENCE,
                         "there is no unique or exclusion constraint matching the ON CONFLICT \

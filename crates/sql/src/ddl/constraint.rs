@@ -535,6 +535,7 @@ fn referenced_key(table: &Table, names: &[String]) -> Result<(Vec<i32>, Arc<Inde
         let keys: Vec<i32> = index.columns[..index.key_columns].iter().map(|c| c.column).collect();
         index.unique
             && index.immediate
+            && index.valid
             && index.predicate.is_none()
             && keys.len() == numbers.len()
             && numbers.iter().all(|n| keys.contains(n))

@@ -338,6 +338,12 @@ impl Ddl<'_> {
             }
             crate::acl::check_owner(self.state(), &table)?;
             let object = Object::relation(table.oid);
+            // Who reads an index holds a lock on its table.
+            if statement.kind == ObjectKind::Index
+                && let Some(of) = self.table_of_index(table.oid)?
+            {
+                crate::relations::lock(self.state(), of, LockMode::AccessExclusive)?;
+            }
             self.check_index_of_constraint(object, statement.kind)?;
             objects.push(object);
         }

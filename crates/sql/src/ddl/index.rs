@@ -8,7 +8,7 @@
 //! CREATE INDEX holds Share on the table: readers go on, writers wait. CONCURRENTLY is [`super::concurrently`]'s.
 
 use super::depend::{self, Kind, Object};
-use super::index_feed::feed_plain;
+use super::index_feed::{RowsOf, feed_plain};
 use super::relation::{IndexColumnRow, IndexRows};
 use super::{Ddl, new_oid, relation};
 use crate::analyse::{self, IndexExpression};
@@ -20,12 +20,11 @@ use crate::session::SessionState;
 use crate::session::run::{exec_context, work_mem_bytes};
 use base::{Oid, Result, SqlError, SqlState, bail};
 use btree::{BuildOutcome, SortConfig, Sorter};
-use engine::catalog::model::{Index, RelationKind, Table};
+use engine::catalog::model::{Index, RelationKind, RelationPersistence, Table};
 use expr::TypeRef;
-use heap::BuildScan;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use txn::LockMode;
+use txn::{LockMode, Snapshot};
 use types::Datum;
 
 /// What an index to be is made of.
@@ -273,6 +272,7 @@ fn describe(rows: &IndexRows) -> Index {
         immediate: !rows.deferrable,
         valid: rows.valid,
         ready: rows.ready,
+        live: true,
         predicate: rows.predicate.clone().map(Arc::new),
         options: rows.options.clone(),
         reltuples: -1.0,
@@ -291,6 +291,21 @@ pub fn build(
     table: &Arc<Table>,
     index: &Arc<Index>,
     tree: &Arc<btree::Btree>,
+) -> Result<()> {
+    build_seen(session, table, index, tree, None)
+}
+
+/// Fills an empty index from the rows that a snapshot sees (None: nobody writes the table, all that anybody may still
+/// see) and notes how large it is.
+///
+/// # Errors
+/// As [`build`].
+pub(super) fn build_seen(
+    session: &crate::session::Session,
+    table: &Arc<Table>,
+    index: &Arc<Index>,
+    tree: &Arc<btree::Btree>,
+    seen: Option<Arc<Snapshot>>,
 ) -> Result<()> {
     let shown = commands::show(session.state(), Command::CreateIndex, table.oid);
     if let Some(shown) = &shown {
@@ -322,12 +337,12 @@ pub fn build(
         temp_dir: "base/pgsql_tmp".to_owned(),
     };
     let cancel = &state.backend.cancel;
-    let fed =
-        feed_plain(&heap, table, index, tree.schema(), config.clone(), cancel, at.as_deref())?;
+    let from = RowsOf { heap: &heap, table, index, seen: seen.as_ref() };
+    let fed = feed_plain(&from, tree.schema(), config.clone(), cancel, at.as_deref())?;
     let (sorters, rows) = match fed {
         Some(fed) => fed,
         None => {
-            let (sorter, rows) = feed_rows(session, &heap, table, index, tree, config)?;
+            let (sorter, rows) = feed_rows(session, &from, tree, config)?;
             (vec![sorter], rows)
         }
     };
@@ -347,25 +362,31 @@ pub fn build(
     if let BuildOutcome::Duplicate { values, .. } = built {
         return Err(duplicate(&cx, table, index, &values));
     }
-    note_sizes(state, table, index, rows, entries)
+    note_size(state, index.oid, index.storage, index.persistence, Some(entries))?;
+    // "Never counted" stays so for an empty table, which is often about to be filled.
+    let rows = (rows > 0 || table.reltuples >= 0.0).then_some(rows);
+    match table.storage {
+        // Others may be changing the table's row.
+        Some(id) if seen.is_none() => note_size(state, table.oid, id, table.persistence, rows),
+        _ => Ok(()),
+    }
 }
 
 /// Collects the entries of an index row by row, expressions and predicate evaluated.
 fn feed_rows(
     session: &crate::session::Session,
-    heap: &heap::Heap,
-    table: &Arc<Table>,
-    index: &Arc<Index>,
+    from: &RowsOf<'_>,
     tree: &Arc<btree::Btree>,
     config: SortConfig,
 ) -> Result<(Sorter, u64)> {
+    let RowsOf { heap, table, index, .. } = *from;
     let (state, env) = (session.state().as_ref(), session.env());
     let mut sorter = Sorter::new(Arc::clone(tree.schema()), config);
     let mut writer = IndexWriter::over(index, tree)?;
     let mut decoder = RowDecoder::new(table, index);
     let exec_params = std::cell::RefCell::new(Vec::new());
     let eval = expr::eval::EvalContext::new(env.as_ref(), &exec_params);
-    let mut scan = BuildScan::new(heap, None, None)?;
+    let mut scan = from.scan(None)?;
     let mut rows = 0u64;
     while scan.next_page()? {
         state.check_cancel()?;
@@ -474,35 +495,23 @@ impl RowDecoder {
     }
 }
 
-/// `reltuples` and `relpages` of a table and a new index.
+/// `relpages` of a relation, and `reltuples` if they were counted.
 #[expect(clippy::cast_precision_loss, reason = "pg_class keeps floats")]
-fn note_sizes(
+fn note_size(
     state: &SessionState,
-    table: &Table,
-    index: &Index,
-    rows: u64,
-    entries: u64,
+    oid: Oid,
+    storage: base::RelationId,
+    persistence: RelationPersistence,
+    rows: Option<u64>,
 ) -> Result<()> {
-    let pages = |id, persistence| -> Result<i32> {
-        let rel = state.cluster.storage().open(id, persistence);
-        Ok(i32::try_from(rel.len_blocks(base::Fork::Main)?.0).unwrap_or(i32::MAX))
-    };
-    let index_pages = pages(index.storage, index.persistence)?;
-    relation::update_class(state, index.oid, |row| {
-        row.set("reltuples", Datum::Float4(entries as f32));
-        row.set("relpages", Datum::Int4(index_pages));
-    })?;
-    if let Some(id) = table.storage {
-        let table_pages = pages(id, table.persistence)?;
-        relation::update_class(state, table.oid, |row| {
-            // "Never counted" stays so for an empty table, which is often about to be filled.
-            if rows > 0 || table.reltuples >= 0.0 {
-                row.set("reltuples", Datum::Float4(rows as f32));
-            }
-            row.set("relpages", Datum::Int4(table_pages));
-        })?;
-    }
-    Ok(())
+    let rel = state.cluster.storage().open(storage, persistence);
+    let pages = i32::try_from(rel.len_blocks(base::Fork::Main)?.0).unwrap_or(i32::MAX);
+    relation::update_class(state, oid, |row| {
+        if let Some(rows) = rows {
+            row.set("reltuples", Datum::Float4(rows as f32));
+        }
+        row.set("relpages", Datum::Int4(pages));
+    })
 }
 
 /// The operator class of a key column.

@@ -14,10 +14,28 @@ use page::tuple::{AttrValue, TupleDesc, TupleView, deform};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::sync::Arc;
+use txn::Snapshot;
 
 /// Tables smaller than this are read by one thread.
 const PARALLEL_BLOCKS: u32 = 1024;
 const FEEDERS_MAX: usize = 4;
+
+/// Whose rows an index is made of.
+#[derive(Clone, Copy)]
+pub(super) struct RowsOf<'a> {
+    pub heap: &'a Heap,
+    pub table: &'a Arc<Table>,
+    pub index: &'a Arc<Index>,
+    /// Only those that it sees; None: all that anybody may see.
+    pub seen: Option<&'a Arc<Snapshot>>,
+}
+
+impl RowsOf<'_> {
+    /// A scan of them, or of what other threads leave of the blocks.
+    pub fn scan(&self, blocks: Option<Arc<SharedBlocks>>) -> Result<BuildScan> {
+        BuildScan::new(self.heap, self.seen.cloned(), blocks)
+    }
+}
 
 /// An index's column: the attribute, and its stored value in rows that are older than the column.
 struct Plain {
@@ -51,7 +69,7 @@ fn plain_columns(table: &Table, index: &Index) -> Result<Option<Vec<Plain>>> {
 }
 
 struct Feed<'a> {
-    heap: &'a Heap,
+    from: RowsOf<'a>,
     desc: TupleDesc,
     columns: Vec<Plain>,
     schema: &'a Arc<KeySchema>,
@@ -64,7 +82,7 @@ impl Feed<'_> {
     /// One thread's part: a sorter and the number of live rows.
     fn run(&self, blocks: Arc<SharedBlocks>) -> Result<(Sorter, u64)> {
         let mut sorter = Sorter::new(Arc::clone(self.schema), self.config.clone());
-        let mut scan = BuildScan::new(self.heap, None, Some(blocks))?;
+        let mut scan = self.from.scan(Some(blocks))?;
         let wanted = self.columns.iter().map(|c| c.attribute + 1).max().unwrap_or(0);
         let mut rows = 0;
         while scan.next_page()? {
@@ -88,7 +106,7 @@ impl Feed<'_> {
                             }
                             _ => None,
                         },
-                        stored => Some(self.heap.detoast(stored)?),
+                        stored => Some(self.from.heap.detoast(stored)?),
                     });
                 }
                 let values: SmallVec<[Option<&[u8]>; 4]> =
@@ -109,25 +127,23 @@ fn natts(tuple: &[u8]) -> usize {
 ///
 /// # Errors
 /// `57014`, `54000`, I/O.
-pub fn feed_plain(
-    heap: &Heap,
-    table: &Table,
-    index: &Index,
+pub(super) fn feed_plain(
+    from: &RowsOf<'_>,
     schema: &Arc<KeySchema>,
     mut config: SortConfig,
     cancel: &CancelFlag,
     progress: Option<&Progress>,
 ) -> Result<Option<(Vec<Sorter>, u64)>> {
-    let Some(columns) = plain_columns(table, index)? else { return Ok(None) };
-    let end = heap.len_blocks()?;
+    let Some(columns) = plain_columns(from.table, from.index)? else { return Ok(None) };
+    let end = from.heap.len_blocks()?;
     let threads = if end.0 < PARALLEL_BLOCKS {
         1
     } else {
         std::thread::available_parallelism().map_or(1, usize::from).min(FEEDERS_MAX)
     };
     config.memory_bytes /= threads;
-    let desc = engine::relation::tuple_desc(&table.columns);
-    let feed = Feed { heap, desc, columns, schema, config, cancel, progress };
+    let desc = engine::relation::tuple_desc(&from.table.columns);
+    let feed = Feed { from: *from, desc, columns, schema, config, cancel, progress };
     let blocks = SharedBlocks::new(BlockRange { start: BlockNumber(0), end });
     let parts = std::thread::scope(|scope| {
         let others: Vec<_> =

@@ -2,31 +2,38 @@
 //!
 //! # Differs from PostgreSQL
 //! Indexes of system catalogs keep their files for good and are not rebuilt: nobody locks a catalog to look something up in it, so there is
-//! no moment at which a file, or its pages, could be replaced. CONCURRENTLY is refused.
+//! no moment at which a file, or its pages, could be replaced. CONCURRENTLY ([`super::reindex_concurrently`]) leaves them alone
+//! in PostgreSQL too.
 
+use super::reindex_concurrently::whose_toast;
 use super::truncate::lock_and_look_again;
-use super::{Ddl, rewrite};
+use super::{Ddl, reload, rewrite};
 use crate::client::{Notice, Severity};
 use crate::maintenance::commands::{self, Command, create_index};
+use crate::parse::ast::ObjectName;
 use crate::parse::utility::{Reindex, ReindexKind};
+use crate::session::SessionState;
 use base::{Error, Oid, Result, SqlState, bail, err};
-use engine::catalog::model::{CatalogView, RelationKind, Table};
+use engine::catalog::bootstrap::PG_CATALOG;
+use engine::catalog::model::{CatalogView, Index, RelationKind, RelationPersistence, Table};
 use std::sync::Arc;
 use txn::LockMode;
 use vacuum::UsageMeter;
 
-impl Ddl<'_> {
-    /// REINDEX
-    ///
-    /// # Errors
-    /// `42P01`, `42809`, `25001`, `42501`, `23505`; I/O.
-    pub fn reindex(&mut self, statement: &Reindex) -> Result<()> {
-        let mut verbose = false;
-        let mut concurrently = statement.concurrently;
+/// What the statement asks for besides names.
+#[derive(Clone, Copy)]
+struct Options {
+    verbose: bool,
+    concurrently: bool,
+}
+
+impl Options {
+    fn of(statement: &Reindex, source: &str) -> Result<Options> {
+        let mut found = Options { verbose: false, concurrently: statement.concurrently };
         for option in &statement.options {
             match option.name.as_str() {
-                "verbose" => verbose = option.boolean()?,
-                "concurrently" => concurrently = option.boolean()?,
+                "verbose" => found.verbose = option.boolean()?,
+                "concurrently" => found.concurrently = option.boolean()?,
                 "tablespace" => {
                     let name = option.string()?;
                     if name != "pg_default" {
@@ -35,67 +42,109 @@ impl Ddl<'_> {
                 }
                 other => {
                     let e = err!(SYNTAX_ERROR, "unrecognized REINDEX option \"{other}\"");
-                    return Err(crate::parse::error_at(&self.source, e, option.loc));
+                    return Err(crate::parse::error_at(source, e, option.loc));
                 }
             }
         }
-        if concurrently {
-            return Err(Error::unsupported("REINDEX CONCURRENTLY"));
+        Ok(found)
+    }
+}
+
+impl Ddl<'_> {
+    /// REINDEX
+    ///
+    /// # Errors
+    /// `42P01`, `42809`, `25001`, `42501`, `23505`; I/O.
+    pub fn reindex(&mut self, statement: &Reindex) -> Result<()> {
+        let options = Options::of(statement, &self.source)?;
+        if options.concurrently {
+            self.session.prevent_transaction("REINDEX CONCURRENTLY")?;
         }
         match (statement.kind, &statement.name) {
-            (ReindexKind::Index, Some(name)) => {
-                let index = self.relation(name)?;
-                if index.kind != RelationKind::Index {
-                    bail!(WRONG_OBJECT_TYPE, "\"{}\" is not an index", index.name);
-                }
-                let Some(table) = self.table_of_index(index.oid)? else {
-                    bail!(INTERNAL_ERROR, "index \"{}\" has no table", index.name);
-                };
-                self.check_maintain(table, &index)?;
-                refuse_catalog(&index)?;
-                let table = lock_and_look_again(self.state(), table, LockMode::Share)?;
-                self.reindex_table(&table, Some(index.oid), verbose)
-            }
-            (ReindexKind::Table, Some(name)) => {
-                let table = self.relation(name)?;
-                if !matches!(
-                    table.kind,
-                    RelationKind::Table | RelationKind::MaterializedView | RelationKind::Toast
-                ) {
-                    bail!(
-                        WRONG_OBJECT_TYPE,
-                        "\"{}\" is not a table or materialized view",
-                        table.name
-                    );
-                }
-                self.check_maintain(table.oid, &table)?;
-                refuse_catalog(&table)?;
-                let table = lock_and_look_again(self.state(), table.oid, LockMode::Share)?;
-                if table.indexes.is_empty() && !table.toast.is_valid() {
-                    return self.notice(
-                        SqlState::SUCCESSFUL_COMPLETION,
-                        format!("table \"{}\" has no indexes to reindex", table.name),
-                    );
-                }
-                self.reindex_table(&table, None, verbose)
-            }
+            (ReindexKind::Index, Some(name)) => self.reindex_index(name, options),
+            (ReindexKind::Table, Some(name)) => self.reindex_all_of(name, options),
             (kind, name) => {
-                self.reindex_many(kind, name.as_ref().map(|n| n.name.as_str()), verbose)
+                self.reindex_many(kind, name.as_ref().map(|n| n.name.as_str()), options)
             }
         }
     }
 
-    /// Fails unless the current user may maintain `table`; `named` is what it has named.
-    fn check_maintain(&self, table: Oid, named: &Table) -> Result<()> {
-        let state = self.state();
-        let Some(table) = state.table_by_oid(table)? else { return Ok(()) };
-        let role = state.current_user.borrow().oid;
-        let has = crate::acl::relation_privileges(state, role, table.owner, table.acl.as_deref())?;
-        if has & crate::acl::MAINTAIN == 0 {
-            let noun = crate::acl::noun(named.kind);
-            bail!(INSUFFICIENT_PRIVILEGE, "permission denied for {noun} {}", named.name);
+    /// Fails unless the current user may maintain `table`; `named` is what was named.
+    fn check_maintain(&self, table: &Table, named: &Table) -> Result<()> {
+        if may_maintain(self.state(), table)? {
+            return Ok(());
         }
-        Ok(())
+        let noun = crate::acl::noun(named.kind);
+        bail!(INSUFFICIENT_PRIVILEGE, "permission denied for {noun} {}", named.name);
+    }
+
+    fn reindex_index(&mut self, name: &ObjectName, options: Options) -> Result<()> {
+        let index = self.relation(name)?;
+        if index.kind != RelationKind::Index {
+            bail!(WRONG_OBJECT_TYPE, "\"{}\" is not an index", index.name);
+        }
+        let Some(table) = self.table_of_index(index.oid)? else {
+            bail!(INTERNAL_ERROR, "index \"{}\" has no table", index.name);
+        };
+        let table = reload(self.state(), table)?;
+        self.check_maintain(&table, &index)?;
+        refuse_catalog(&index, options.concurrently)?;
+        if options.concurrently && table.persistence != RelationPersistence::Temporary {
+            let old = table.indexes.iter().find(|i| i.oid == index.oid);
+            if table.kind == RelationKind::Toast && old.is_some_and(|i| !i.valid) {
+                bail!(FEATURE_NOT_SUPPORTED, "cannot reindex invalid index on TOAST table");
+            }
+            self.reindex_concurrently(table.oid, Some(index.oid), options.verbose)?;
+            return Ok(());
+        }
+        self.reindex_locked(table.oid, Some(index.oid), options.verbose).map(|_| ())
+    }
+
+    fn reindex_all_of(&mut self, name: &ObjectName, options: Options) -> Result<()> {
+        let table = self.relation(name)?;
+        if !matches!(
+            table.kind,
+            RelationKind::Table | RelationKind::MaterializedView | RelationKind::Toast
+        ) {
+            bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a table or materialized view", table.name);
+        }
+        self.check_maintain(&table, &table)?;
+        refuse_catalog(&table, options.concurrently)?;
+        let concurrently =
+            options.concurrently && table.persistence != RelationPersistence::Temporary;
+        let done = if concurrently {
+            self.reindex_concurrently(table.oid, None, options.verbose)?
+        } else {
+            self.reindex_locked(table.oid, None, options.verbose)?
+        };
+        if done {
+            return Ok(());
+        }
+        let to_be = if concurrently { "that can be reindexed concurrently" } else { "to reindex" };
+        self.notice(
+            SqlState::SUCCESSFUL_COMPLETION,
+            format!("table \"{}\" has no indexes {to_be}", table.name),
+        )
+    }
+
+    /// Keeps writers out while indexes of a table are built anew, and readers for a moment at the end. False: there are none.
+    fn reindex_locked(&mut self, table: Oid, only: Option<Oid>, verbose: bool) -> Result<bool> {
+        let table = lock_and_look_again(self.state(), table, LockMode::Share)?;
+        // Values out of line are reached under the lock of the table they belong to.
+        let mut holders = match table.kind {
+            RelationKind::Toast => whose_toast(self.state(), table.oid)?,
+            _ => Vec::new(),
+        };
+        for of in &holders {
+            crate::relations::lock(self.state(), *of, LockMode::Share)?;
+        }
+        holders.push(table.oid);
+        self.reindex_table(&table, only, verbose)?;
+        // Whoever reads the old files is waited for before they go, and nobody is locked out any longer than that takes.
+        for of in holders {
+            crate::relations::lock(self.state(), of, LockMode::AccessExclusive)?;
+        }
+        Ok(table.toast.is_valid() || table.indexes.iter().any(|i| i.live))
     }
 
     /// One index of a table, or all, those of its TOAST table first.
@@ -113,7 +162,8 @@ impl Ddl<'_> {
             let toast = lock_and_look_again(self.state(), table.toast, LockMode::Share)?;
             self.reindex_table(&toast, None, verbose)?;
         }
-        for index in table.indexes.iter().filter(|i| only.is_none_or(|o| o == i.oid)) {
+        let chosen = |i: &&Arc<Index>| only.map_or(i.live, |o| o == i.oid);
+        for index in table.indexes.iter().filter(chosen) {
             let usage = UsageMeter::start();
             crate::relations::lock(self.state(), index.oid, LockMode::AccessExclusive)?;
             rewrite::rebuild_index(self.session, table, index)?;
@@ -127,7 +177,12 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    fn reindex_many(&mut self, kind: ReindexKind, name: Option<&str>, verbose: bool) -> Result<()> {
+    fn reindex_many(
+        &mut self,
+        kind: ReindexKind,
+        name: Option<&str>,
+        options: Options,
+    ) -> Result<()> {
         let word = match kind {
             ReindexKind::Schema => "REINDEX SCHEMA",
             ReindexKind::System => "REINDEX SYSTEM",
@@ -135,6 +190,9 @@ impl Ddl<'_> {
         };
         self.session.prevent_transaction(word)?;
         if kind == ReindexKind::System {
+            if options.concurrently {
+                bail!(FEATURE_NOT_SUPPORTED, "{NOT_CONCURRENTLY}");
+            }
             return Err(catalogs_stay("REINDEX SYSTEM"));
         }
         let state = self.state();
@@ -153,6 +211,13 @@ impl Ddl<'_> {
             bail!(FEATURE_NOT_SUPPORTED, "can only reindex the currently open database");
         }
         crate::acl::check_reindex_all(state, schema, noun.0, &noun.1)?;
+        if options.concurrently && schema == Some(PG_CATALOG) {
+            let mut notice =
+                Notice::new(Severity::Warning, format!("{NOT_CONCURRENTLY}, skipping all"));
+            notice.body.state = SqlState::FEATURE_NOT_SUPPORTED;
+            self.client.notice(&notice)?;
+        }
+        let state = self.state();
         let txn = state.txn()?;
         let rows = state.catalog.rows(&txn).scan("pg_class")?;
         let tables: Vec<Oid> = rows
@@ -164,15 +229,30 @@ impl Ddl<'_> {
             .collect();
         // Rows keep their snapshot.
         drop((rows, txn));
-        for table in tables {
+        for oid in tables {
             self.session.next_transaction()?;
-            crate::relations::lock(self.state(), table, LockMode::Share)?;
-            if let Some(table) = self.state().table_by_oid(table)? {
-                self.reindex_table(&table, None, verbose)?;
+            // Dropped meanwhile.
+            let Some(table) = self.state().table_by_oid(oid)? else { continue };
+            if options.concurrently {
+                self.reindex_concurrently(oid, None, options.verbose)?;
+            } else if self.reindex_locked(oid, None, options.verbose)? && options.verbose {
+                let name = format!("{}.{}", table.namespace_name, table.name);
+                let text = format!("table \"{name}\" was reindexed");
+                self.client.notice(&Notice::new(Severity::Info, text))?;
             }
         }
         self.session.next_transaction()
     }
+}
+
+/// May the current user maintain `table`?
+///
+/// # Errors
+/// I/O.
+pub(super) fn may_maintain(state: &SessionState, table: &Table) -> Result<bool> {
+    let role = state.current_user.borrow().oid;
+    let has = crate::acl::relation_privileges(state, role, table.owner, table.acl.as_deref())?;
+    Ok(has & crate::acl::MAINTAIN != 0)
 }
 
 /// Why a catalog's indexes are not written anew.
@@ -185,7 +265,12 @@ fn catalogs_stay(what: &str) -> Error {
     Error::Sql(Box::new(error))
 }
 
-fn refuse_catalog(table: &Table) -> Result<()> {
+const NOT_CONCURRENTLY: &str = "cannot reindex system catalogs concurrently";
+
+fn refuse_catalog(table: &Table, concurrently: bool) -> Result<()> {
+    if table.oid < Oid::FIRST_NORMAL && concurrently {
+        bail!(FEATURE_NOT_SUPPORTED, "{NOT_CONCURRENTLY}");
+    }
     if table.oid < Oid::FIRST_NORMAL {
         return Err(catalogs_stay("REINDEX of a system catalog"));
     }

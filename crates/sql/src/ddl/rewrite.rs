@@ -303,7 +303,7 @@ pub fn rebuild_indexes(session: &mut Session, table: Oid) -> Result<()> {
     let state = std::rc::Rc::clone(session.state());
     let txn = state.txn()?;
     let Some(described) = state.catalog.table(&txn, table)? else { return Ok(()) };
-    for index in &described.indexes {
+    for index in described.indexes.iter().filter(|i| i.live) {
         rebuild_index(session, &described, index)?;
     }
     Ok(())
@@ -331,11 +331,9 @@ pub fn rebuild_index(
     let Some(new) = now.indexes.iter().find(|i| i.oid == index.oid) else { return Ok(()) };
     super::index::build(session, &now, new, &tree)?;
     // What CREATE INDEX CONCURRENTLY left behind is whole now.
-    if index.valid && index.ready {
+    if index.valid && index.ready && index.live {
         return Ok(());
     }
-    for flag in ["indisready", "indisvalid"] {
-        super::concurrently::mark(&state, table.oid, index.oid, flag)?;
-    }
-    Ok(())
+    let whole = [("indisready", true), ("indisvalid", true), ("indislive", true)];
+    super::concurrently::mark(&state, table.oid, index.oid, &whole)
 }

@@ -51,6 +51,21 @@ fn columns_of(e: &Expr, out: &mut Vec<i32>) {
     });
 }
 
+/// Columns on which an index's entries depend.
+fn columns_of_index(index: &Index) -> Vec<i32> {
+    let mut out = Vec::new();
+    for c in &index.columns {
+        match &c.expr {
+            Some(e) => columns_of(e, &mut out),
+            None => out.push(c.column),
+        }
+    }
+    if let Some(p) = &index.predicate {
+        columns_of(p, &mut out);
+    }
+    out
+}
+
 /// The heap's side of unique checks.
 pub struct HeapLiveness<'a> {
     heap: &'a Heap,
@@ -102,25 +117,15 @@ impl IndexWriter {
 
     /// For an index opened as `tree` (index builds).
     pub(crate) fn over(index: &Arc<Index>, tree: &Arc<Btree>) -> Result<IndexWriter> {
-        let mut columns = Vec::new();
         let mut sources = Vec::new();
         for c in &index.columns {
-            match &c.expr {
-                Some(e) => {
-                    columns_of(e, &mut columns);
-                    sources.push(KeySource::Expr(compile_stored(e)?));
-                }
-                None => {
-                    columns.push(c.column);
-                    sources.push(KeySource::Column(c.column as usize - 1));
-                }
-            }
+            sources.push(match &c.expr {
+                Some(e) => KeySource::Expr(compile_stored(e)?),
+                None => KeySource::Column(c.column as usize - 1),
+            });
         }
         let predicate = match &index.predicate {
-            Some(p) => {
-                columns_of(p, &mut columns);
-                Some(compile_stored(p)?)
-            }
+            Some(p) => Some(compile_stored(p)?),
             None => None,
         };
         Ok(IndexWriter {
@@ -128,7 +133,7 @@ impl IndexWriter {
             tree: tree.clone(),
             sources,
             predicate,
-            columns,
+            columns: columns_of_index(index),
             bytes: Vec::new(),
             spans: Vec::new(),
         })
@@ -255,7 +260,10 @@ impl TableWriter {
                 key_columns.extend(i.index.columns[..i.index.key_columns].iter().map(|c| c.column));
             }
         }
-        let indexed_columns = indexes.iter().flat_map(|i| i.columns.iter().copied()).collect();
+        // An index that is being built concurrently gets an entry for a chain's root: its columns do not change
+        // within a chain from the moment that the index is there.
+        let indexed_columns =
+            table.indexes.iter().filter(|i| i.live).flat_map(|i| columns_of_index(i)).collect();
         let mut not_null = Vec::new();
         let mut generated = Vec::new();
         for (n, c) in table.columns.iter().enumerate() {
@@ -396,10 +404,12 @@ impl TableWriter {
     ) -> Error {
         let w = &self.indexes[i];
         let columns: Vec<String> = self.table.columns.iter().map(|c| c.name.clone()).collect();
-        let message =
-            format!("duplicate key value violates unique constraint \"{}\"", w.index.name);
+        // While an index is rebuilt concurrently there are two, and the constraint has the name of the valid one.
+        let named = self.table.indexes.iter().find(|i| i.valid && i.stands_for(&w.index));
+        let name = if w.index.valid { &w.index.name } else { &named.unwrap_or(&w.index).name };
+        let message = format!("duplicate key value violates unique constraint \"{name}\"");
         self.error(SqlState::UNIQUE_VIOLATION, message)
-            .constraint(&w.index.name)
+            .constraint(name)
             .detail(format!("Key {} already exists.", w.key_text(row, &columns, x, cx)))
             .into()
     }

@@ -59,7 +59,7 @@ pub mod copy {
 
 /// CREATE INDEX's parameters.
 pub mod create_index {
-    /// 1: CREATE INDEX, 2: CONCURRENTLY, 3: REINDEX.
+    /// 1: CREATE INDEX, 2: CONCURRENTLY, 3: REINDEX, 4: REINDEX CONCURRENTLY.
     pub const COMMAND: usize = 1;
     /// Transactions to be waited for.
     pub const LOCKERS_TOTAL: usize = 4;
@@ -93,6 +93,10 @@ pub mod create_index {
     pub const VALIDATE_TABLE: u64 = 6;
     /// Older snapshots end.
     pub const WAIT_FOR_SNAPSHOTS: u64 = 7;
+    /// Readers of an index that another has taken the place of end; then writers stop keeping it up.
+    pub const WAIT_BEFORE_DEAD: u64 = 8;
+    /// Those end who knew it still, before it is dropped.
+    pub const WAIT_BEFORE_DROP: u64 = 9;
     /// Phases of the build.
     pub const SCANNING: u64 = 2;
     /// Entries are sorted.

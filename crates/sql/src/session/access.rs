@@ -93,8 +93,16 @@ impl Session {
         params: &[Datum],
         sink: &mut dyn FnMut(&[Datum]) -> Result<()>,
     ) -> Result<()> {
-        let plan = std::sync::Arc::new(super::prepared::plan_query(&query, self, params)?);
-        super::run::lock_plan(&self.state, &plan)?;
+        // What the plan goes by may have changed while the locks were waited for.
+        let plan = loop {
+            let before = self.state.catalog.generation();
+            let plan = std::sync::Arc::new(super::prepared::plan_query(&query, self, params)?);
+            super::run::lock_plan(&self.state, &plan)?;
+            if self.state.catalog.generation() == before {
+                break plan;
+            }
+            self.state.check_cancel()?;
+        };
         let executor = crate::exec::Executor::new(plan)?;
         let mut execution =
             super::Execution::start(executor, &self.state, &self.env, params.to_vec())?;

@@ -52,10 +52,18 @@ pub(super) fn explain(
     let started = Instant::now();
     let state = std::rc::Rc::clone(session.state());
     let env = std::rc::Rc::clone(session.env());
-    let mut params = ParamTypes::fixed(arguments.types.to_vec());
-    let query = analyse::analyse_query(query, source, state.as_ref(), &mut params, env.as_ref())?;
-    let plan = Arc::new(plan_query(&query, session, arguments.values)?);
-    lock_plan(&state, &plan)?;
+    let plan = loop {
+        let before = state.catalog.generation();
+        let mut params = ParamTypes::fixed(arguments.types.to_vec());
+        let query =
+            analyse::analyse_query(query, source, state.as_ref(), &mut params, env.as_ref())?;
+        let plan = Arc::new(plan_query(&query, session, arguments.values)?);
+        lock_plan(&state, &plan)?;
+        if state.catalog.generation() == before {
+            break plan;
+        }
+        state.check_cancel()?;
+    };
     explain_plan(session, plan, &options, arguments.values, started.elapsed())
 }
 

@@ -176,9 +176,11 @@ pub fn plan_writes(plan: &Plan) -> bool {
 /// # Errors
 /// `55P03`, `40P01`, `57014`.
 pub fn lock_plan(state: &SessionState, plan: &Plan) -> Result<()> {
+    // A CTE may write what a SELECT is made of.
+    let writes = plan.ctes.iter().any(|c| c.modifies);
     for used in &plan.relations {
         let mode = match (used.target, plan.command) {
-            (true, Command::Select) => LockMode::RowShare,
+            (true, Command::Select) if !writes => LockMode::RowShare,
             (true, _) => LockMode::RowExclusive,
             (false, _) => LockMode::AccessShare,
         };

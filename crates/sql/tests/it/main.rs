@@ -4,6 +4,7 @@ mod counts;
 mod extensions;
 mod full_catalog;
 mod notify;
+mod reindex;
 mod rights;
 mod sessions;
 mod statements;

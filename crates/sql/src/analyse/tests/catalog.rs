@@ -114,6 +114,7 @@ fn primary_key(oid: u32, t: &Table, keys: &[i32]) -> Arc<Index> {
         immediate: true,
         valid: true,
         ready: true,
+        live: true,
         predicate: None,
         options: BTreeMap::new(),
         reltuples: -1.0,

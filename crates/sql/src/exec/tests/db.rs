@@ -164,6 +164,7 @@ impl Db {
                 immediate: true,
                 valid: true,
                 ready: true,
+                live: true,
                 predicate: None,
                 options: BTreeMap::new(),
                 reltuples: -1.0,
