@@ -421,6 +421,13 @@ impl SortedStream {
             i = least;
         }
     }
+    /// The address that comes next in the order of the keys.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn next_address(&mut self) -> Result<Option<Tid>> {
+        Ok(self.next()?.map(|(item, _)| item.tid()))
+    }
     /// The next entry, and whether it counts for uniqueness.
     pub(crate) fn next(&mut self) -> Result<Option<(Item<'_>, bool)>> {
         if self.started {

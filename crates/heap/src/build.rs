@@ -160,8 +160,8 @@ impl BuildScan {
                 self.broken = true;
                 None
             }
-            Verdict::DeleteInProgress => Some(true),
-            Verdict::RecentlyDead => Some(false),
+            // Deleted by the very transaction that builds: nobody else writes the table meanwhile.
+            Verdict::DeleteInProgress | Verdict::RecentlyDead => Some(false),
         })
     }
 }

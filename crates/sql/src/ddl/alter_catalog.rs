@@ -102,26 +102,9 @@ impl Ddl<'_> {
     pub(super) fn mark_clustered(&mut self, table: &Arc<Table>, index: Option<&str>) -> Result<()> {
         let wanted = match index {
             None => Oid::INVALID,
-            Some(name) => match table.indexes.iter().find(|i| i.name == name) {
-                Some(index) => index.oid,
-                None => bail!(
-                    UNDEFINED_OBJECT,
-                    "index \"{name}\" for table \"{}\" does not exist",
-                    table.name
-                ),
-            },
+            Some(name) => super::cluster::index_to_cluster_on(self.state(), table, name)?.oid,
         };
-        let state = self.state();
-        let txn = state.txn()?;
-        let rows = state.catalog.rows(&txn);
-        for mut row in rows.find("pg_index", &[("indrelid", Datum::Oid(table.oid))])? {
-            let mark = row.oid("indexrelid") == wanted;
-            if row.bool("indisclustered") != mark {
-                row.set("indisclustered", Datum::Bool(mark));
-                rows.update(&row)?;
-            }
-        }
-        Ok(())
+        super::cluster::note_clustered(self.state(), table.oid, wanted)
     }
 }
 

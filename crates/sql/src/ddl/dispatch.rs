@@ -154,7 +154,10 @@ impl Ddl<'_> {
                 self.set_constraints(names, *deferred)?;
                 "SET CONSTRAINTS"
             }
-            U::Cluster { .. } => return Err(Error::unsupported("CLUSTER")),
+            U::Cluster { options, table, index } => {
+                self.cluster(options, table.as_ref(), index.as_deref())?;
+                "CLUSTER"
+            }
             U::AlterDefaultPrivileges { .. } => {
                 return Err(Error::unsupported("ALTER DEFAULT PRIVILEGES"));
             }

@@ -14,7 +14,9 @@
 
 pub mod alter;
 mod alter_catalog;
+pub mod cluster;
 pub mod comment;
+pub mod compact;
 pub mod concurrently;
 pub mod constraint;
 pub mod create_as;

@@ -3,30 +3,21 @@
 //! # Locks
 //! The caller holds AccessExclusive: nobody reads the old file meanwhile, and after the commit it is gone.
 //!
-//! # Invariants
-//! [`compact`] (VACUUM FULL) changes nothing that a snapshot sees: a version that all see goes over frozen, another keeps its xmin and
-//! xmax. A version that nobody sees stays behind.
-//!
 //! # Crash cases
 //! The new files belong to the transaction: a crash before its commit removes them, one after it the old ones.
 //!
 //! # Differs from PostgreSQL
-//! [`rewrite`] (ALTER TABLE) gives all rows its own transaction's xmin, as there: an older snapshot finds the table empty. VACUUM FULL's
-//! chains of versions that are not removable yet are not kept together: a repeatable-read transaction that wants to change such
-//! a row is told that it was deleted, not updated. The new file's pages are marked all-visible and all-frozen.
+//! [`rewrite`] (ALTER TABLE) gives all rows its own transaction's xmin, as there: an older snapshot finds the table empty. The new
+//! file's pages are marked all-visible and all-frozen. VACUUM FULL and CLUSTER keep every version's own: [`super::compact`].
 
 use super::relation::{self, NewColumn, NewRelation};
 use crate::maintenance::commands::{Command, cluster};
 use crate::session::Session;
-use base::{BlockNumber, Fork, Oid, Result};
-use buffer::Strategy;
+use base::{BlockNumber, Oid, Result};
 use engine::catalog::model::{RelationKind, Table};
 use engine::relation::{RowEncoder, decode_tuple, key_schema, tuple_desc};
-use heap::prune::Verdict;
-use heap::visibility::satisfies_vacuum;
-use heap::{Heap, HeapScan, Hints, InsertState, PageBatch, ScanOptions};
-use page::Page;
-use page::tuple::{TupleView, XMIN_FROZEN};
+use heap::{Heap, HeapScan, InsertState, PageBatch, ScanOptions};
+use page::tuple::TupleView;
 use std::sync::Arc;
 use types::Datum;
 
@@ -34,13 +25,13 @@ use types::Datum;
 pub type Transform<'a> = &'a mut dyn FnMut(&mut Session, Vec<Datum>) -> Result<Vec<Datum>>;
 
 /// The new file of a table being rewritten.
-struct NewFile {
-    heap: Arc<Heap>,
-    table: Arc<Table>,
+pub(super) struct NewFile {
+    pub heap: Arc<Heap>,
+    pub table: Arc<Table>,
 }
 
 /// Gives the table a new file, and a new TOAST table; None if the table is gone.
-fn begin(session: &Session, before: &Arc<Table>) -> Result<Option<NewFile>> {
+pub(super) fn begin(session: &Session, before: &Arc<Table>) -> Result<Option<NewFile>> {
     let state = session.state();
     let txn = state.txn()?;
     let file_number = relation::create_heap_file(state, before.persistence)?;
@@ -59,7 +50,7 @@ fn begin(session: &Session, before: &Arc<Table>) -> Result<Option<NewFile>> {
 }
 
 /// The old files go, the indexes are built anew.
-fn finish(session: &mut Session, before: &Arc<Table>, new: &NewFile) -> Result<()> {
+pub(super) fn finish(session: &mut Session, before: &Arc<Table>, new: &NewFile) -> Result<()> {
     let state = std::rc::Rc::clone(session.state());
     clear_missing(&state, &new.table)?;
     if let Some(old) = before.storage {
@@ -101,7 +92,7 @@ pub fn rewrite(session: &mut Session, before: &Arc<Table>, transform: Transform<
 }
 
 /// A row with all its columns: those added since it was written have what was missing, dropped ones are NULL.
-fn whole_row(
+pub(super) fn whole_row(
     heap: &Heap,
     table: &Table,
     tuple: &TupleView<'_>,
@@ -118,120 +109,6 @@ fn whole_row(
         }
     }
     Ok(row)
-}
-
-/// What VACUUM FULL found.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Compacted {
-    /// Versions left behind.
-    pub removed: u64,
-    /// Versions that live on.
-    pub live: u64,
-    /// Dead versions that a snapshot may still see.
-    pub recently_dead: u64,
-}
-
-/// How many tuples go into the new file at once.
-const BATCH: usize = 256;
-
-/// Writes what anybody can still see of `before` into a new file, as it is.
-///
-/// # Errors
-/// `23505` when an index finds two rows of one key; I/O, corruption, cancellation.
-pub fn compact(session: &mut Session, before: &Arc<Table>) -> Result<Compacted> {
-    let state = std::rc::Rc::clone(session.state());
-    let txn = state.txn()?;
-    let old_heap = state.open_relation(before)?.heap;
-    let mut done = Compacted::default();
-    let Some(new) = begin(session, before)? else { return Ok(done) };
-    let types: Vec<Oid> = before.columns.iter().map(|c| c.ty.oid).collect();
-    let desc = tuple_desc(&before.columns);
-    let mut encoder = RowEncoder::for_table(&new.table);
-    let dropped = before.columns.iter().any(|c| c.dropped);
-    let pool = &state.cluster.engine().pool;
-    // Frozen rows and others go to pages of their own, so that the former's are all-frozen.
-    let mut frozen = InsertState::bulk(pool);
-    (frozen.frozen, frozen.skip_fsm) = (true, true);
-    let mut recent = InsertState::bulk(pool);
-    recent.skip_fsm = true;
-    let horizon = old_heap.exact_horizon();
-    let txns = &old_heap.context().txns;
-    let (mut hints, mut tids, mut len) = (Hints::default(), Vec::new(), 0);
-    let mut pending: Vec<Vec<u8>> = Vec::new();
-    let mut strategy = Strategy::bulk_read(pool);
-    let rel = old_heap.relation();
-    let show = |n, value| state.progress.set(Command::Cluster, n, value);
-    let blocks = old_heap.len_blocks()?.0;
-    show(cluster::PHASE, cluster::SCANNING);
-    show(cluster::BLOCKS_TOTAL, u64::from(blocks));
-    for n in 0..blocks {
-        state.check_cancel()?;
-        let kept = done.live + done.recently_dead;
-        show(cluster::BLOCKS_SCANNED, u64::from(n));
-        show(cluster::TUPLES_SCANNED, kept + done.removed);
-        show(cluster::TUPLES_WRITTEN, kept);
-        let Some(pin) = rel.try_pin(Fork::Main, BlockNumber(n), &mut strategy)? else { break };
-        let page = Page::from_bytes(pin.read().bytes());
-        drop(pin);
-        for offset in page.offsets() {
-            let id = page.item_id(offset);
-            if !id.is_normal() {
-                done.removed += u64::from(id.is_dead());
-                continue;
-            }
-            let t = TupleView::on_page(&page, offset);
-            let verdict = satisfies_vacuum(&t, txns, &horizon, &mut hints)?;
-            match verdict {
-                Verdict::Dead | Verdict::Middle => {
-                    done.removed += 1;
-                    continue;
-                }
-                Verdict::Live => done.live += 1,
-                Verdict::RecentlyDead => done.recently_dead += 1,
-                Verdict::InsertInProgress | Verdict::DeleteInProgress => base::bail!(
-                    INTERNAL_ERROR,
-                    "row ({n},{offset}) of \"{}\" is being changed in spite of the lock on its table",
-                    before.name
-                ),
-            }
-            let as_it_is = !dropped && !t.has_external() && t.natts() == before.columns.len();
-            let tuple = if as_it_is {
-                t.bytes.to_vec()
-            } else {
-                let mut tuple = Vec::new();
-                encoder.encode(&whole_row(&old_heap, before, &t, &desc, &types)?, &mut tuple)?;
-                tuple
-            };
-            let settled =
-                t.infomask() & XMIN_FROZEN == XMIN_FROZEN || t.raw_xmin() < horizon.oldest_xmin;
-            if settled && verdict == Verdict::Live {
-                pending.push(tuple);
-                if pending.len() >= BATCH {
-                    new.heap.multi_insert(&txn, &pending, &mut frozen, &mut tids)?;
-                    pending.clear();
-                }
-                continue;
-            }
-            recent.frozen = settled;
-            recent.xmin = if settled { None } else { Some(t.raw_xmin()) };
-            let tid = new.heap.insert(&txn, &tuple, &mut recent)?;
-            len = len.max(tid.block.0 + 1);
-            if verdict == Verdict::RecentlyDead {
-                new.heap.end_version(tid, t.xmax())?;
-            }
-        }
-        len = tids.drain(..).fold(len, |len, tid| len.max(tid.block.0 + 1));
-    }
-    new.heap.multi_insert(&txn, &pending, &mut frozen, &mut tids)?;
-    len = tids.drain(..).fold(len, |len, tid| len.max(tid.block.0 + 1));
-    new.heap.finish_new(&mut [frozen, recent], BlockNumber(len))?;
-    show(cluster::BLOCKS_SCANNED, u64::from(blocks));
-    show(cluster::TUPLES_SCANNED, done.live + done.recently_dead + done.removed);
-    show(cluster::TUPLES_WRITTEN, done.live + done.recently_dead);
-    base::stop_point!("sql.compact.written");
-    show(cluster::PHASE, cluster::SWAPPING);
-    finish(session, before, &new)?;
-    Ok(done)
 }
 
 /// An empty TOAST table for the new file, if the table wants one.

@@ -24,7 +24,7 @@ pub enum Command {
     Copy,
     /// CREATE INDEX, REINDEX
     CreateIndex,
-    /// VACUUM FULL
+    /// VACUUM FULL, CLUSTER
     Cluster,
 }
 
@@ -105,12 +105,14 @@ pub mod create_index {
     pub const LOADING: u64 = 5;
 }
 
-/// VACUUM FULL's parameters.
+/// VACUUM FULL's and CLUSTER's parameters.
 pub mod cluster {
-    /// 2: VACUUM FULL.
+    /// 1: CLUSTER, 2: VACUUM FULL.
     pub const COMMAND: usize = 1;
     /// The phase.
     pub const PHASE: usize = 2;
+    /// The index that gives the order.
+    pub const INDEX: usize = 3;
     /// Row versions read.
     pub const TUPLES_SCANNED: usize = 4;
     /// Row versions written.
@@ -123,6 +125,10 @@ pub mod cluster {
     pub const INDEXES_REBUILT: usize = 8;
     /// Phases.
     pub const SCANNING: u64 = 1;
+    /// Keys are sorted.
+    pub const SORTING: u64 = 3;
+    /// Rows are written in their order.
+    pub const WRITING: u64 = 4;
     /// The old files go.
     pub const SWAPPING: u64 = 5;
     /// Indexes are built.

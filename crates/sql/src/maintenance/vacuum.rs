@@ -468,16 +468,36 @@ impl Session {
             notice.body.hint = Some("VACUUM FULL of its table writes it anew too.".to_owned());
             return client.notice(&notice);
         }
+        self.write_anew(table, None, options.verbose, client)
+    }
+
+    /// Writes what anybody sees of a table into a new file, in the order of `by` if there is such an index.
+    ///
+    /// # Errors
+    /// What the rewrite meets; I/O.
+    pub(crate) fn write_anew(
+        &mut self,
+        table: &Arc<Table>,
+        by: Option<&Arc<Index>>,
+        verbose: bool,
+        client: &mut dyn Client,
+    ) -> Result<()> {
         let started = UsageMeter::start();
         let name = format!("{}.{}", table.namespace_name, table.name);
-        if options.verbose {
-            client.notice(&Notice::new(Severity::Info, format!("vacuuming \"{name}\"")))?;
+        if verbose {
+            let text = match by {
+                None => format!("vacuuming \"{name}\""),
+                Some(_) => format!("clustering \"{name}\" using sequential scan and sort"),
+            };
+            client.notice(&Notice::new(Severity::Info, text))?;
         }
         let state = Rc::clone(self.state());
         let before = state.relation_pages(table)?;
         let shown = super::commands::show(&state, Command::Cluster, table.oid);
-        state.progress.set(Command::Cluster, cluster::COMMAND, 2);
-        let done = crate::ddl::rewrite::compact(self, table)?;
+        state.progress.set(Command::Cluster, cluster::COMMAND, if by.is_some() { 1 } else { 2 });
+        let order = by.map_or(0, |index| u64::from(index.oid.0));
+        state.progress.set(Command::Cluster, cluster::INDEX, order);
+        let done = crate::ddl::compact::compact(self, table, by)?;
         state.progress.set(Command::Cluster, cluster::PHASE, cluster::CLEANING_UP);
         let after = crate::ddl::reload(&state, table.oid)?;
         let now = state.relation_pages(&after)?;
@@ -490,7 +510,7 @@ impl Session {
             row.set("relallfrozen", self::pages(frozen));
         })?;
         drop(shown);
-        if options.verbose {
+        if verbose {
             let mut notice = Notice::new(
                 Severity::Info,
                 format!(

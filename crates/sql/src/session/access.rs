@@ -16,6 +16,14 @@ impl Session {
         self.portals.values().any(|p| matches!(p.state, PortalState::Running(_)))
     }
 
+    /// A cursor, or a portal of the protocol, is open and under way that reads `table`.
+    pub(crate) fn reads(&self, table: base::Oid) -> bool {
+        self.portals.values().any(|p| match &p.state {
+            PortalState::Running(execution) => execution.uses(table),
+            _ => false,
+        })
+    }
+
     /// Runs a query; `sink` gets its columns once without a row, then with each row.
     ///
     /// # Errors

@@ -123,6 +123,11 @@ impl Execution {
         Ok(self.done)
     }
 
+    /// Does its plan name `table`?
+    pub fn uses(&self, table: base::Oid) -> bool {
+        self.executor.plan().relations.iter().any(|used| used.table.oid == table)
+    }
+
     /// Its command tag so far.
     pub fn tag(&self) -> String {
         tag(self.executor.plan().command, self.rows, self.executor.affected())

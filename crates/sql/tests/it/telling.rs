@@ -71,6 +71,14 @@ fn commands_show_their_progress() {
     );
     watch(
         &db,
+        "sql.compact.written",
+        "CLUSTER p USING p_a",
+        "SELECT relid::regclass, command, phase, cluster_index_relid::regclass, heap_tuples_scanned, heap_tuples_written \
+         FROM pg_stat_progress_cluster WHERE heap_tuples_written = 1000",
+        "p|CLUSTER|writing new heap|p_a|1000|1000",
+    );
+    watch(
+        &db,
         "sql.index.build.sorting",
         "VACUUM FULL p",
         "SELECT phase, index_rebuild_count FROM pg_stat_progress_cluster WHERE phase = 'rebuilding index'",
