@@ -1,5 +1,6 @@
 //! How many rows conditions let through.
 
+use super::index::place;
 use super::rels::{JoinSpace, RelKind};
 use super::sub_links::constant;
 use base::Oid;
@@ -57,9 +58,11 @@ pub(crate) struct VarFacts {
 }
 
 impl JoinSpace<'_, '_> {
-    /// Statistics of a plain column.
+    /// Statistics of a plain column, or of an expression that has an index.
     pub(crate) fn facts(&self, e: &Expr) -> Option<VarFacts> {
-        let Expr::Var { levels_up: 0, rte, column, .. } = strip(e) else { return None };
+        let Expr::Var { levels_up: 0, rte, column, .. } = strip(e) else {
+            return self.expression_facts(strip(e));
+        };
         let i = (*self.rel_of_rte.get(*rte)?)?;
         let rel = &self.rels[i];
         let tuples = rel.tuples.max(1.0);
@@ -102,6 +105,35 @@ impl JoinSpace<'_, '_> {
             }
         };
         Some(VarFacts { stats, tuples, distinct: distinct.clamp(1.0, tuples), unique })
+    }
+
+    /// ANALYZE gathers the statistics of an index's expressions. A partial index knows some of the rows only.
+    fn expression_facts(&self, e: &Expr) -> Option<VarFacts> {
+        let (mut found, mut of_one) = (None, true);
+        e.walk(&mut |e| {
+            if let Expr::Var { levels_up, rte, .. } = e {
+                of_one &= *levels_up == 0 && found.is_none_or(|r| r == *rte);
+                found = Some(*rte);
+            }
+        });
+        let rte = found.filter(|_| of_one)?;
+        let rel = &self.rels[(*self.rel_of_rte.get(rte)?)?];
+        let RelKind::Table(table) = &rel.kind else { return None };
+        let whole = table.indexes.iter().filter(|x| x.valid && x.predicate.is_none());
+        let columns = whole.flat_map(|x| x.columns.iter().enumerate().map(move |(n, c)| (x, n, c)));
+        let same = |own: &Expr| *strip(&place(own, rte)) == *e;
+        let (index, n, _) =
+            columns.into_iter().find(|(.., c)| c.expr.as_deref().is_some_and(same))?;
+        let number = i32::try_from(n + 1).ok()?;
+        let stats = self.g.catalog.column_statistics(index.oid, number).ok().flatten()?;
+        let tuples = rel.tuples.max(1.0);
+        let unique = index.unique && index.key_columns == 1;
+        let distinct = match f64::from(stats.distinct) {
+            _ if unique => tuples,
+            d if d < 0.0 => -d * tuples,
+            d => d,
+        };
+        Some(VarFacts { stats: Some(stats), tuples, distinct: distinct.clamp(1.0, tuples), unique })
     }
 
     /// Number of distinct values of an expression among `rows` rows.

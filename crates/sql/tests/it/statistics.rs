@@ -363,6 +363,31 @@ fn indexes_are_analyzed() {
     s.check(&[(kept, "expr|4|{0,1,3,2}\nlower|3|{k1,k0,k2}")]);
 }
 
+/// The planner goes by them.
+#[test]
+fn an_indexed_expression_is_estimated_by_its_statistics() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int, b text)",
+        "INSERT INTO t SELECT g, 'K' || g % 3 FROM generate_series(1, 1200) g",
+        "CREATE INDEX ON t ((a % 4), lower(b))",
+    ]);
+    let rows = |s: &mut crate::support::Connection, condition: &str| {
+        let plan = s.run(&format!("EXPLAIN SELECT * FROM t WHERE {condition}"));
+        let rows = plan.split("rows=").nth(1).and_then(|r| r.split(' ').next());
+        rows.and_then(|r| r.parse::<u32>().ok()).unwrap()
+    };
+    assert!(rows(&mut s, "a % 4 = 1") < 100);
+    s.run_each(&["ANALYZE t"]);
+    assert_eq!(rows(&mut s, "a % 4 = 1"), 300);
+    assert_eq!(rows(&mut s, "lower(b) = 'k1'"), 400);
+    assert_eq!(rows(&mut s, "lower(b) <> 'k1'"), 800);
+    assert_eq!(rows(&mut s, "a % 4 > 1"), 600);
+    // Nothing is known of others.
+    assert!(rows(&mut s, "a % 5 = 1") < 100);
+}
+
 #[test]
 fn a_set_number_of_distinct_values_overrides_the_estimate() {
     let db = Database::new();
