@@ -4,7 +4,7 @@ use super::alter::column_of;
 use super::{Ddl, relation};
 use crate::parse::utility::{ConstraintTiming, UtilityOption};
 use crate::session::SessionState;
-use base::{Oid, Result, SqlState, bail, err};
+use base::{Oid, Result, SqlError, SqlState, bail, err};
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{RelationKind, Table};
 use engine::catalog::rows::options_array;
@@ -100,6 +100,17 @@ impl Ddl<'_> {
     }
 
     pub(super) fn mark_clustered(&mut self, table: &Arc<Table>, index: Option<&str>) -> Result<()> {
+        if !matches!(table.kind, RelationKind::Table | RelationKind::MaterializedView) {
+            let action = if index.is_some() { "CLUSTER ON" } else { "SET WITHOUT CLUSTER" };
+            let text =
+                format!("ALTER action {action} cannot be performed on relation \"{}\"", table.name);
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text)
+                .detail(format!(
+                    "This operation is not supported for {}s.",
+                    crate::acl::noun(table.kind)
+                ))
+                .into());
+        }
         let wanted = match index {
             None => Oid::INVALID,
             Some(name) => super::cluster::index_to_cluster_on(self.state(), table, name)?.oid,

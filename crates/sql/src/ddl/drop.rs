@@ -12,7 +12,7 @@ use crate::session::SessionState;
 use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::defs;
 use engine::catalog::load::RowSource;
-use engine::catalog::model::{CatalogView, RelationKind};
+use engine::catalog::model::{CatalogView, RelationKind, RelationPersistence};
 use std::collections::HashSet;
 use txn::LockMode;
 use types::Datum;
@@ -319,6 +319,9 @@ impl Ddl<'_> {
     /// `42P01`, `42704`, `42809`, `42501`, `2BP01`; I/O.
     pub fn drop_statement(&mut self, statement: &Drop) -> Result<()> {
         let mut objects = Vec::new();
+        if statement.concurrently {
+            self.check_drop_concurrently(statement)?;
+        }
         for name in &statement.names {
             if statement.kind == ObjectKind::Schema {
                 objects.extend(self.schema_to_drop(&name.name, statement.if_exists)?);
@@ -342,6 +345,10 @@ impl Ddl<'_> {
             if statement.kind == ObjectKind::Index
                 && let Some(of) = self.table_of_index(table.oid)?
             {
+                if statement.concurrently && table.persistence != RelationPersistence::Temporary {
+                    self.check_index_of_constraint(object, statement.kind)?;
+                    return self.drop_index_concurrently(of, table.oid);
+                }
                 crate::relations::lock(self.state(), of, LockMode::AccessExclusive)?;
             }
             self.check_index_of_constraint(object, statement.kind)?;

@@ -24,6 +24,7 @@ pub mod database;
 pub mod depend;
 mod dispatch;
 pub mod drop;
+mod drop_concurrently;
 pub mod extension;
 pub mod grant;
 pub mod index;

@@ -79,6 +79,15 @@ impl Ddl<'_> {
     }
 
     fn reindex_index(&mut self, name: &ObjectName, options: Options) -> Result<()> {
+        // Another index may have got the name while the lock was waited for.
+        while !self.reindex_named(name, options)? {
+            self.state().check_cancel()?;
+        }
+        Ok(())
+    }
+
+    /// False: the index that had the name is gone.
+    fn reindex_named(&mut self, name: &ObjectName, options: Options) -> Result<bool> {
         let index = self.relation(name)?;
         if index.kind != RelationKind::Index {
             bail!(WRONG_OBJECT_TYPE, "\"{}\" is not an index", index.name);
@@ -94,10 +103,9 @@ impl Ddl<'_> {
             if table.kind == RelationKind::Toast && old.is_some_and(|i| !i.valid) {
                 bail!(FEATURE_NOT_SUPPORTED, "cannot reindex invalid index on TOAST table");
             }
-            self.reindex_concurrently(table.oid, Some(index.oid), options.verbose)?;
-            return Ok(());
+            return self.reindex_concurrently(table.oid, Some(index.oid), options.verbose);
         }
-        self.reindex_locked(table.oid, Some(index.oid), options.verbose).map(|_| ())
+        self.reindex_locked(table.oid, Some(index.oid), options.verbose)
     }
 
     fn reindex_all_of(&mut self, name: &ObjectName, options: Options) -> Result<()> {
@@ -144,7 +152,10 @@ impl Ddl<'_> {
         for of in holders {
             crate::relations::lock(self.state(), of, LockMode::AccessExclusive)?;
         }
-        Ok(table.toast.is_valid() || table.indexes.iter().any(|i| i.live))
+        Ok(match only {
+            Some(index) => table.indexes.iter().any(|i| i.oid == index),
+            None => table.toast.is_valid() || table.indexes.iter().any(|i| i.live),
+        })
     }
 
     /// One index of a table, or all, those of its TOAST table first.

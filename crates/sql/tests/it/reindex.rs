@@ -504,3 +504,87 @@ fn who_changes_catalogs_sees_others_changes() {
     ]);
     verify(&db, &mut s);
 }
+
+/// DROP INDEX CONCURRENTLY waits for who reads the index, and nobody waits for it.
+#[test]
+fn dropped_while_all_goes_on() {
+    let db = Database::new();
+    prepare(&db);
+    let (mut reader, mut s) = (db.session(), db.session());
+    reader.run_each(&["SET enable_seqscan = off", "BEGIN", "SELECT k FROM r WHERE a = 3"]);
+    reader.run_each(&[
+        "DECLARE c CURSOR FOR SELECT k FROM r WHERE a >= 0 ORDER BY a",
+        "FETCH 1 FROM c",
+    ]);
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| db.session().run("DROP INDEX CONCURRENTLY r_a"));
+        let began = std::time::Instant::now();
+        while s.run(NAMES) == ALL && began.elapsed() < base::stop::PATIENCE {
+            std::thread::yield_now();
+        }
+        s.check(&[
+            (NAMES, "r_a! r_even r_k r_pkey r_sum"),
+            ("INSERT INTO r VALUES (7000, 7000, 3)", ""),
+            ("SELECT count(*) FROM r WHERE a = 3", "9"),
+        ]);
+        assert_eq!(reader.run("FETCH ALL FROM c").lines().count(), 399);
+        reader.check(&[("SELECT count(*) FROM r WHERE a = 3", "9"), ("COMMIT", "")]);
+        assert_eq!(worker.join().unwrap(), "");
+    });
+    s.check(&[
+        (NAMES, "r_even r_k r_pkey r_sum"),
+        (
+            "DROP INDEX CONCURRENTLY r_even, r_sum",
+            "0A000 DROP INDEX CONCURRENTLY does not support dropping multiple objects",
+        ),
+        (
+            "DROP INDEX CONCURRENTLY r_even CASCADE",
+            "0A000 DROP INDEX CONCURRENTLY does not support CASCADE",
+        ),
+        (
+            "DROP INDEX CONCURRENTLY r_pkey",
+            "2BP01 cannot drop index r_pkey because constraint r_pkey on table r requires it",
+        ),
+        ("BEGIN", ""),
+        (
+            "DROP INDEX CONCURRENTLY r_even",
+            "25001 DROP INDEX CONCURRENTLY cannot run inside a transaction block",
+        ),
+        ("ROLLBACK", ""),
+        (
+            "DROP INDEX CONCURRENTLY IF EXISTS nope",
+            "NOTICE 00000 index \"nope\" does not exist, skipping",
+        ),
+        ("DROP INDEX CONCURRENTLY r_even", ""),
+        (NAMES, "r_k r_pkey r_sum"),
+    ]);
+    verify(&db, &mut s);
+}
+
+/// Two sessions rebuild one index: the second finds the first one's under the name.
+#[test]
+fn rebuilt_twice_at_once() {
+    let db = Database::new();
+    prepare(&db);
+    let armed = base::stop::arm("sql.index.concurrently.filled");
+    std::thread::scope(|scope| {
+        let (subject, db) = (armed.subject(), &db);
+        let first =
+            scope.spawn(move || subject.run(|| db.session().run("REINDEX INDEX CONCURRENTLY r_k")));
+        armed.wait_reached();
+        let second = scope.spawn(|| db.session().run("REINDEX (VERBOSE) INDEX CONCURRENTLY r_k"));
+        let mut s = db.session();
+        let began = std::time::Instant::now();
+        while s.run("SELECT count(*) FROM pg_locks WHERE NOT granted") != "1"
+            && began.elapsed() < base::stop::PATIENCE
+        {
+            std::thread::yield_now();
+        }
+        armed.release();
+        assert_eq!(first.join().unwrap(), "");
+        assert_eq!(second.join().unwrap(), "INFO 00000 index \"public.r_k\" was reindexed");
+    });
+    let mut s = db.session();
+    s.check(&[(NAMES, ALL)]);
+    verify(&db, &mut s);
+}
