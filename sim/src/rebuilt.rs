@@ -19,11 +19,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 const ROWS: i64 = 40;
-const REBUILDS: [&str; 5] = [
+const REBUILDS: [&str; 7] = [
     "REINDEX TABLE CONCURRENTLY r",
     "REINDEX INDEX CONCURRENTLY r_pkey",
     "REINDEX INDEX CONCURRENTLY r_k",
     "REINDEX TABLE r",
+    "CLUSTER r USING r_pkey",
+    "DROP INDEX CONCURRENTLY IF EXISTS r_more",
     "CREATE INDEX CONCURRENTLY IF NOT EXISTS r_more ON r (a, id)",
 ];
 

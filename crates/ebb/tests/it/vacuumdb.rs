@@ -1,4 +1,4 @@
-//! PostgreSQL's vacuumdb 15 with its options, where it is on the machine.
+//! PostgreSQL's vacuumdb, reindexdb and clusterdb 15 with their options, where they are on the machine.
 
 use crate::support::{have, server};
 use std::process::Command;
@@ -52,5 +52,39 @@ fn vacuumdb_works_with_its_options() {
         let output = command.output().expect("vacuumdb runs");
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "vacuumdb {options}: {text}");
+    }
+}
+
+/// reindexdb and clusterdb, whose statements go on while others read and write.
+#[test]
+fn reindexdb_and_clusterdb_work() {
+    if !have(&format!("{PROGRAMS}/reindexdb")) {
+        return;
+    }
+    let server = server(&[("autovacuum", "off")]);
+    let mut session = server.connect().expect("a session");
+    let made = session.simple(
+        "CREATE TABLE t (a int PRIMARY KEY, b text); INSERT INTO t SELECT g, 'x' FROM generate_series(1, 500) g; \
+         ALTER TABLE t CLUSTER ON t_pkey",
+    );
+    assert!(made.expect("a reply").error().is_none());
+    let port = server.port().to_string();
+    for (program, options) in [
+        ("reindexdb", "--concurrently --verbose postgres"),
+        ("reindexdb", "--concurrently --table=t postgres"),
+        ("reindexdb", "--concurrently --index=t_pkey postgres"),
+        ("reindexdb", "--concurrently --schema=public --jobs=2 postgres"),
+        ("reindexdb", "--all --concurrently"),
+        ("reindexdb", "--table=t postgres"),
+        ("clusterdb", "--verbose postgres"),
+        ("clusterdb", "--table=t postgres"),
+        ("clusterdb", "--all"),
+    ] {
+        let mut command = Command::new(format!("{PROGRAMS}/{program}"));
+        command.args(["-h", "127.0.0.1", "-p", &port, "-U", "postgres"]);
+        command.args(options.split_whitespace());
+        let output = command.output().expect("it runs");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{program} {options}: {text}");
     }
 }
