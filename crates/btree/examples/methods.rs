@@ -18,7 +18,7 @@ impl Horizons for Now {
     fn next_xid(&self) -> Xid {
         Xid(100)
     }
-    fn oldest_xmin(&self) -> Xid {
+    fn oldest_scan(&self) -> Xid {
         Xid(100)
     }
 }

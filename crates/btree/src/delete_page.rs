@@ -5,7 +5,7 @@
 //! The right sibling inherits the key space. So the rightmost page of a level stays, and so does the last
 //! child of a parent that has others. Two steps: the link in the parent goes (the leaf is half-dead, its key space
 //! the right sibling's), then the siblings' links, page by page from the top of the chain to the leaf. A
-//! deleted page keeps its right link for searches on their way to it, until no snapshot is that old.
+//! deleted page keeps its right link for searches on their way to it, until no scan is that old.
 //!
 //! # Locks
 //! One thread at a time deletes pages of an index (`Shared::deletion`, taken before any latch), whichever the pass and however many
@@ -221,7 +221,7 @@ impl Btree {
             }
             self.execute(Change::Unlink, &mut blocks);
         }
-        self.shared.free.lock().insert(target, xid.0);
+        self.shared.free.lock().insert((xid.0, target));
         Ok(Some((target, target != leaf)))
     }
 }

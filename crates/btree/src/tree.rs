@@ -17,7 +17,7 @@ use buffer::{BufferPool, PinnedPage, RelationHandle, Strategy};
 use page::btree::{self as layout, Meta, NO_BLOCK, PageRef};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering as Memory};
 use wal::Wal;
@@ -31,8 +31,8 @@ const DELETION_RANK: Rank = Rank(390);
 pub trait Horizons: Send + Sync {
     /// The next XID to be assigned.
     fn next_xid(&self) -> Xid;
-    /// No snapshot in use, and none to come, was taken when an older XID was still to be assigned.
-    fn oldest_xmin(&self) -> Xid;
+    /// No scan under way, and none to come, began when an older XID was still to be assigned.
+    fn oldest_scan(&self) -> Xid;
 }
 
 /// What all B-trees of a database share.
@@ -72,7 +72,7 @@ pub(crate) struct Shared {
     /// The running VACUUM's cycle id, or 0: splits put it on their pages.
     pub(crate) cycle_id: AtomicU16,
     /// Deleted pages that VACUUM found, with the XID from which they may be reused; each is checked again before it is.
-    pub(crate) free: Mutex<BTreeMap<BlockNumber, u64>>,
+    pub(crate) free: Mutex<BTreeSet<(u64, BlockNumber)>>,
     /// A pass has been over the whole file: `free` has all deleted pages.
     pub(crate) free_known: AtomicBool,
     /// block << 32 | level + 1 of the root as last seen, or 0.
@@ -151,7 +151,7 @@ impl Btree {
             .or_insert_with(|| {
                 Arc::new(Shared {
                     cycle_id: AtomicU16::new(0),
-                    free: Mutex::new(FREE_RANK, BTreeMap::new()),
+                    free: Mutex::new(FREE_RANK, BTreeSet::new()),
                     free_known: AtomicBool::new(false),
                     root: AtomicU64::new(0),
                     rightmost: AtomicU32::new(0),
@@ -516,8 +516,7 @@ impl Btree {
 
     /// A block for a new page: a deleted one if no scan can still be on its way there, else a new one.
     pub(crate) fn allocate(&self) -> Result<WritePage> {
-        loop {
-            let Some((block, _)) = self.shared.free.lock().pop_first() else { break };
+        while let Some((block, oldest)) = self.take_free() {
             let Some(pinned) = self.rel.try_pin(Fork::Main, block, &mut Strategy::Normal)? else {
                 continue;
             };
@@ -526,19 +525,26 @@ impl Btree {
                 continue;
             }
             let page = self.write_pinned(pinned);
-            if self.is_recyclable(page.view()) && !self.is_visited(page.view()) {
+            if is_recyclable(page.view(), oldest) && !self.is_visited(page.view()) {
                 return Ok(page);
             }
             if page.view().is_sane() && page.view().has(layout::DELETED) {
-                // Not yet: some snapshot is older.
+                // Not yet: some scan is older.
                 let xid = page.view().deleted_xid();
                 drop(page);
-                self.shared.free.lock().insert(block, xid);
+                self.shared.free.lock().insert((xid, block));
                 break;
             }
         }
-        let pinned = self.rel.extend_one(Fork::Main, &mut Strategy::Normal)?;
-        Ok(self.write_pinned(pinned))
+        loop {
+            let pinned = self.rel.extend_one(Fork::Main, &mut Strategy::Normal)?;
+            base::stop_point!("btree.allocate.extended");
+            let page = self.write_pinned(pinned);
+            // A bulk pass may have come by meanwhile, and found it empty, and somebody else may have taken it then.
+            if page.view().is_new() {
+                return Ok(page);
+            }
+        }
     }
     /// Begins a walk without a snapshot among others who may delete pages.
     pub(crate) fn visit(&self) -> Visit<'_> {
@@ -551,20 +557,31 @@ impl Btree {
     fn is_visited(&self, view: PageRef<'_>) -> bool {
         !view.is_new() && self.shared.visits.lock().iter().any(|v| *v <= view.deleted_xid())
     }
-    /// May the page be reused?
-    pub(crate) fn is_recyclable(&self, view: PageRef<'_>) -> bool {
-        view.is_new()
-            || view.is_sane()
-                && view.has(layout::DELETED)
-                && view.deleted_xid() < self.context.horizons.oldest_xmin().0
+    /// The page that was deleted first, if no scan is that old; and since when scans go.
+    fn take_free(&self) -> Option<(BlockNumber, Xid)> {
+        if self.shared.free.lock().is_empty() {
+            return None;
+        }
+        // Not under the lock. What is deleted from now on has no smaller number.
+        let oldest = self.context.horizons.oldest_scan();
+        let mut free = self.shared.free.lock();
+        let (_, block) = free.first().filter(|f| f.0 < oldest.0).copied()?;
+        free.pop_first();
+        Some((block, oldest))
     }
+}
+
+/// May the page be reused, the oldest scan having begun when `oldest` was the next XID?
+fn is_recyclable(view: PageRef<'_>, oldest: Xid) -> bool {
+    view.is_new()
+        || view.is_sane() && view.has(layout::DELETED) && view.deleted_xid() < oldest.0
 }
 
 impl Horizons for txn::TransactionManager {
     fn next_xid(&self) -> Xid {
         txn::TransactionManager::next_xid(self)
     }
-    fn oldest_xmin(&self) -> Xid {
-        txn::TransactionManager::oldest_xmin(self)
+    fn oldest_scan(&self) -> Xid {
+        txn::TransactionManager::oldest_scan(self)
     }
 }

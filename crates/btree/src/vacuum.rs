@@ -179,8 +179,8 @@ impl Btree {
 
     /// How many of the deleted pages may be reused by now.
     fn count_free(&self) -> u32 {
-        let oldest = self.context.horizons.oldest_xmin().0;
-        self.shared.free.lock().values().filter(|xid| **xid < oldest).count() as u32
+        let oldest = self.context.horizons.oldest_scan().0;
+        self.shared.free.lock().range(..(oldest, BlockNumber(0))).count() as u32
     }
 
     fn pass(
@@ -332,7 +332,7 @@ impl Part<'_, '_> {
             if view.is_new() || view.is_sane() && view.has(layout::DELETED) {
                 if !going_back {
                     let xid = if view.is_new() { 0 } else { view.deleted_xid() };
-                    tree.shared.free.lock().insert(block, xid);
+                    tree.shared.free.lock().insert((xid, block));
                 }
                 return Ok(());
             }

@@ -30,8 +30,8 @@ impl btree::Horizons for TxnHorizons {
     fn next_xid(&self) -> base::Xid {
         self.0.next_xid()
     }
-    fn oldest_xmin(&self) -> base::Xid {
-        self.0.oldest_xmin()
+    fn oldest_scan(&self) -> base::Xid {
+        self.0.oldest_scan()
     }
 }
 

@@ -138,11 +138,14 @@ impl Connection {
         if idle.is_some() {
             let _ = self.wire.stream().set_read_timeout(timeout);
         }
+        let backend = Arc::clone(self.session.backend());
+        let rest = if waits { self.session.rest(&backend) } else { None };
         let message = match timeout {
             timeout if waits && self.session.is_listening() => self.listen(timeout),
             _ => Ok(()),
         };
         let message = message.and_then(|()| self.wire.read());
+        drop(rest);
         if idle.is_some() {
             let _ = self.wire.stream().set_read_timeout(None);
         }

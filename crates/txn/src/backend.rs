@@ -5,7 +5,8 @@
 //! what it is doing (pg_stat_activity), and the flag that cancels it.
 //!
 //! # Invariants
-//! Only the owning session changes its XIDs. `xmin` is 0 or a bound that no snapshot of the backend is below.
+//! - Only the owning session changes its XIDs. `xmin` is 0 or a bound that no snapshot of the backend is below.
+//! - A backend that rests has no scan under way: what it reads next it looks up from the root.
 
 use crate::combo::ComboCommands;
 use crate::lock::held::HeldLocks;
@@ -136,6 +137,7 @@ pub(crate) struct Registered {
     pub id: u64,
     pub csn: Csn,
     pub xmin: Xid,
+    pub xmax: Xid,
 }
 
 #[derive(Default)]
@@ -194,7 +196,20 @@ impl std::fmt::Debug for Backend {
 pub(crate) struct Published {
     /// 0, or a bound that none of its snapshots is below.
     pub xmin: AtomicU64,
+    /// 0, or the least xmax of its snapshots: a scan under one of them began when that was still to be assigned, or later.
+    pub xmax: AtomicU64,
     pub ignored_by_horizons: AtomicBool,
+    /// It waits for its client, and has no scan under way meanwhile.
+    pub rests: AtomicBool,
+}
+
+/// A backend that rests; it goes on when this is dropped.
+pub struct Rest<'a>(&'a Published);
+
+impl Drop for Rest<'_> {
+    fn drop(&mut self) {
+        self.0.rests.store(false, Ordering::SeqCst);
+    }
 }
 
 struct Entry {
@@ -348,6 +363,7 @@ impl Registry {
 impl Drop for Backend {
     fn drop(&mut self) {
         self.published.xmin.store(0, Ordering::SeqCst);
+        self.published.xmax.store(0, Ordering::SeqCst);
         self.published.ignored_by_horizons.store(false, Ordering::SeqCst);
         self.manager.locks().forget_backend(self);
         let database = self.activity.lock().database;
@@ -418,6 +434,13 @@ impl Backend {
         self.published.ignored_by_horizons.store(ignored, Ordering::SeqCst);
     }
 
+    /// It waits for its client, with no scan under way: no cursor that has fetched some of its rows and not all. Its snapshot stays, but pages
+    /// that are out of the trees by now need not be kept for it ([`TransactionManager::oldest_scan`]).
+    pub fn rest(&self) -> Rest<'_> {
+        self.published.rests.store(true, Ordering::SeqCst);
+        Rest(&self.published)
+    }
+
     /// Sets `deadlock_timeout` for its waits.
     pub fn set_deadlock_timeout_ms(&self, ms: u64) {
         self.deadlock_timeout_ms.store(ms.max(1), Ordering::Relaxed);
@@ -459,7 +482,8 @@ impl Backend {
     }
 
     pub(crate) fn recompute_xmin(&self, snapshots: &Snapshots) {
-        let least = snapshots.list.iter().map(|s| s.xmin.0).min().unwrap_or(0);
-        self.published.xmin.store(least, Ordering::SeqCst);
+        let least = |of: fn(&Registered) -> Xid| snapshots.list.iter().map(of).min();
+        self.published.xmin.store(least(|s| s.xmin).map_or(0, |x| x.0), Ordering::SeqCst);
+        self.published.xmax.store(least(|s| s.xmax).map_or(0, |x| x.0), Ordering::Release);
     }
 }

@@ -35,7 +35,7 @@ pub mod row_locks;
 pub mod snapshot;
 pub mod transaction;
 
-pub use backend::{Activity, Backend, BackendKind, BackendState, Registry, TlsInfo};
+pub use backend::{Activity, Backend, BackendKind, BackendState, Registry, Rest, TlsInfo};
 pub use lock::{
     LockListing, LockManager, LockMode, LockOutcome, LockOwner, LockTag, Wait, WaitListing,
 };

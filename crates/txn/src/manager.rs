@@ -539,6 +539,29 @@ impl TransactionManager {
         if deleted < recent { recent } else { self.oldest_xmin() }
     }
 
+    /// What was taken out of a tree when an XID below this was the next to be assigned: no scan is on its way there any more.
+    ///
+    /// A scan runs under a snapshot and began no earlier than that was taken, or, without one, in a transaction that has an XID. A backend that rests has
+    /// none, however old its snapshot, so an idle REPEATABLE READ transaction does not keep indexes from using their empty pages again, as it
+    /// does in PostgreSQL. Asked by whoever has found the page out of the tree; who held a link to it had published before it read that link.
+    pub fn oldest_scan(&self) -> Xid {
+        let mut least = self.next_xid();
+        for backend in self.registry.all() {
+            let published = &backend.published;
+            if published.rests.load(Ordering::SeqCst)
+                || published.ignored_by_horizons.load(Ordering::SeqCst)
+            {
+                continue;
+            }
+            let since = match published.xmax.load(Ordering::SeqCst) {
+                0 => backend.top_xid(),
+                xmax => Some(Xid(xmax)),
+            };
+            least = since.map_or(least, |since| since.min(least));
+        }
+        least
+    }
+
     /// The live snapshots now (those of backends that horizons ignore left out).
     pub fn live_snapshots(&self) -> LiveSnapshots {
         self.snapshots(true)

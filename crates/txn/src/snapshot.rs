@@ -57,9 +57,10 @@ impl Snapshot {
         let xmax = manager.next_xid();
         let id = own.next_id;
         own.next_id += 1;
-        own.list.push(Registered { id, csn, xmin });
+        own.list.push(Registered { id, csn, xmin, xmax });
         if own.list.len() == 1 {
             backend.published.xmin.store(xmin.0, Ordering::SeqCst);
+            backend.published.xmax.store(xmax.0, Ordering::Release);
         }
         drop(own);
         Snapshot {
@@ -78,7 +79,7 @@ impl Snapshot {
         let mut own = self.backend.snapshots.lock();
         let id = own.next_id;
         own.next_id += 1;
-        own.list.push(Registered { id, csn: self.csn, xmin: self.xmin });
+        own.list.push(Registered { id, csn: self.csn, xmin: self.xmin, xmax: self.xmax });
         drop(own);
         Snapshot {
             csn: self.csn,

@@ -399,3 +399,38 @@ fn threads_share_a_bulk_pass_over_long_keys() {
 fn threads_share_lookups() {
     shared(3, 40, true);
 }
+
+/// A new page is found empty by a bulk pass, and taken by another split, before the one that it was made for has latched it.
+#[test]
+fn a_new_page_that_another_split_took_is_left_to_it() {
+    let db = Database::new();
+    let tree = db.tree(&schema(vec![int4()]));
+    let put = |n: u32| {
+        tree.insert(&[Some(&n.to_le_bytes())], tid(n), UniqueCheck::No).unwrap();
+    };
+    (10_000..12_000).for_each(put);
+    db.advance_horizon();
+    let extended = base::stop::arm("btree.allocate.extended");
+    let subject = extended.subject();
+    // Each goes to the left of all others, into the first leaf.
+    let split_left = || subject.run(|| (0..1_000).rev().for_each(put));
+    std::thread::scope(|scope| {
+        let mut splitting = None;
+        let mut on_page = |block: u32, end: u32| {
+            if block + 1 == end && splitting.is_none() {
+                // The pass is past the first leaf.
+                splitting = Some(scope.spawn(split_left));
+                extended.wait_reached();
+            }
+            Ok(())
+        };
+        let mut strategy = buffer::Strategy::Normal;
+        let mut control =
+            btree::VacuumControl { strategy: &mut strategy, on_page: &mut on_page, cancel: None };
+        tree.bulk_delete(&|_| false, &mut control).unwrap();
+        (12_000..12_400).for_each(put);
+        drop(extended);
+        splitting.take().unwrap().join().unwrap();
+    });
+    assert_eq!(tree.verify().unwrap().entries, 3_400);
+}

@@ -1,6 +1,8 @@
-//! A job queue with SKIP LOCKED: eight workers, every job done once.
+//! Job queues: with SKIP LOCKED and eight workers every job is done once; an idle snapshot does not let one grow.
 
-use crate::support::server;
+use crate::support::{check, server};
+use lab::client::Client;
+use lab::servers::Stop;
 use std::collections::BTreeSet;
 
 const JOBS: usize = 400;
@@ -40,4 +42,44 @@ fn work(server: &lab::servers::Server, worker: usize) -> Vec<String> {
         client.run("COMMIT").unwrap();
         done.push(id);
     }
+}
+
+/// So many jobs come, are done, and are cleaned away; how large the index is then, in pages.
+fn turn(client: &mut Client) -> u64 {
+    client.run("INSERT INTO job SELECT nextval('n') FROM generate_series(1, 4000)").unwrap();
+    client.run("DELETE FROM job WHERE id > 2000").unwrap();
+    client.run("VACUUM (INDEX_CLEANUP ON) job").unwrap();
+    client.value("SELECT pg_relation_size('job_pkey') / 8192").unwrap().parse().unwrap()
+}
+
+#[test]
+fn an_idle_snapshot_does_not_make_the_index_of_a_queue_grow() {
+    let mut server = server(&[("autovacuum", "off")]);
+    let mut client = server.connect().unwrap();
+    client.run("CREATE TABLE job (id int PRIMARY KEY)").unwrap();
+    client.run("CREATE SEQUENCE n START 2001").unwrap();
+    client.run("INSERT INTO job SELECT generate_series(1, 2000)").unwrap();
+    let mut reader = server.connect().unwrap();
+    let sum = "SELECT count(*) || ' ' || sum(id) FROM job";
+    reader.run("BEGIN ISOLATION LEVEL REPEATABLE READ").unwrap();
+    assert_eq!(reader.value(sum).unwrap(), "2000 2001000");
+    let sizes: Vec<u64> = (0..10).map(|_| turn(&mut client)).collect();
+    assert!(sizes[9] <= sizes[2] + 2, "it rests: {sizes:?}");
+    // A scan under way may be on its way to any page that it has seen a link to.
+    reader.run("SET enable_seqscan = off").unwrap();
+    reader.run("SET enable_bitmapscan = off").unwrap();
+    reader.run("DECLARE c CURSOR FOR SELECT id FROM job WHERE id > 0 ORDER BY id").unwrap();
+    assert_eq!(reader.value("FETCH c").unwrap(), "1");
+    let with_cursor: Vec<u64> = (0..5).map(|_| turn(&mut client)).collect();
+    assert!(with_cursor[4] > sizes[9] + 20, "it does not: {with_cursor:?}");
+    let rest = reader.run("FETCH ALL FROM c").unwrap().rows().len();
+    assert_eq!(rest, 1999);
+    reader.run("CLOSE c").unwrap();
+    let closed: Vec<u64> = (0..5).map(|_| turn(&mut client)).collect();
+    assert!(closed[4] <= closed[0], "it rests again: {closed:?}");
+    assert_eq!(reader.value(sum).unwrap(), "2000 2001000");
+    reader.run("COMMIT").unwrap();
+    drop((client, reader));
+    server.stop(Stop::Fast).unwrap();
+    check(&server);
 }

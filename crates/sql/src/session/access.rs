@@ -8,6 +8,7 @@ use crate::client::OutputColumn;
 use crate::parse::Parsed;
 use base::Result;
 use std::rc::Rc;
+use txn::{Backend, Rest};
 use types::Datum;
 
 impl Session {
@@ -22,6 +23,11 @@ impl Session {
             PortalState::Running(execution) => execution.uses(table),
             _ => false,
         })
+    }
+
+    /// The session waits for its client's next message until this is dropped. In a transaction without open cursors it rests meanwhile.
+    pub fn rest<'a>(&self, backend: &'a Backend) -> Option<Rest<'a>> {
+        (self.block != Block::None && !self.has_open_cursors()).then(|| backend.rest())
     }
 
     /// Runs a query; `sink` gets its columns once without a row, then with each row.
