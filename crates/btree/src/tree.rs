@@ -573,8 +573,7 @@ impl Btree {
 
 /// May the page be reused, the oldest scan having begun when `oldest` was the next XID?
 fn is_recyclable(view: PageRef<'_>, oldest: Xid) -> bool {
-    view.is_new()
-        || view.is_sane() && view.has(layout::DELETED) && view.deleted_xid() < oldest.0
+    view.is_new() || view.is_sane() && view.has(layout::DELETED) && view.deleted_xid() < oldest.0
 }
 
 impl Horizons for txn::TransactionManager {
