@@ -1,4 +1,4 @@
-//! Privileges on relations.
+//! Privileges on relations and schemas.
 //!
 //! # Differs from PostgreSQL
 //! Column privileges are not kept; roles' membership is followed with INHERIT.
@@ -7,7 +7,7 @@ use crate::session::SessionState;
 use base::{Oid, Result, bail};
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{RelationKind, Table};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use types::Datum;
 
 /// Bits of a privilege set, and their letters in an ACL.
@@ -198,6 +198,80 @@ pub fn relation_privileges(
     let roles = roles_of(state, role)?;
     let predefined = PREDEFINED.iter().filter(|(name, _)| roles.contains(name));
     Ok(predefined.fold(held, |bits, (_, more)| bits | more))
+}
+
+/// `pg_read_all_data`, `pg_write_all_data`: they may look into every schema.
+const LOOK_EVERYWHERE: [Oid; 2] = [Oid(6181), Oid(6182)];
+
+/// The privilege bits that `role` has on a schema, those of predefined roles among them.
+///
+/// # Errors
+/// I/O.
+pub fn schema_privileges(
+    state: &SessionState,
+    role: Oid,
+    owner: Oid,
+    acl: Option<&[String]>,
+) -> Result<u32> {
+    let held = privileges(state, role, owner, acl, 0)?;
+    if held & USAGE != 0 {
+        return Ok(held);
+    }
+    let roles = roles_of(state, role)?;
+    let everywhere = LOOK_EVERYWHERE.iter().any(|name| roles.contains(name));
+    Ok(if everywhere { held | USAGE } else { held })
+}
+
+/// In which schemas one role may look names up, as far as that was asked since the catalogs changed.
+#[derive(Default)]
+pub struct UsableSchemas {
+    generation: u64,
+    role: Oid,
+    known: HashMap<Oid, bool>,
+}
+
+/// May the current user look names up in `schema` (USAGE)?
+///
+/// # Errors
+/// I/O.
+pub fn may_use_schema(state: &SessionState, schema: Oid) -> Result<bool> {
+    if state.is_superuser() || schema == state.temp_schema.get() {
+        return Ok(true);
+    }
+    let role = state.current_user.borrow().oid;
+    let generation = state.catalog.generation();
+    let changed = state.catalog.is_dirty();
+    {
+        let mut usable = state.usable_schemas.borrow_mut();
+        if changed || usable.generation != generation || usable.role != role {
+            *usable = UsableSchemas { generation, role, known: HashMap::new() };
+        } else if let Some(known) = usable.known.get(&schema) {
+            return Ok(*known);
+        }
+    }
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn).find("pg_namespace", &[("oid", Datum::Oid(schema))])?;
+    let may = match rows.first() {
+        Some(row) => {
+            let acl = row.texts("nspacl");
+            schema_privileges(state, role, row.oid("nspowner"), acl.as_deref())? & USAGE != 0
+        }
+        // Dropped meanwhile: there is nothing in it either.
+        None => true,
+    };
+    state.usable_schemas.borrow_mut().known.insert(schema, may);
+    Ok(may)
+}
+
+/// USAGE on a schema that is named.
+///
+/// # Errors
+/// `42501`
+pub fn check_schema_usage(state: &SessionState, schema: Oid, name: &str) -> Result<()> {
+    if may_use_schema(state, schema)? {
+        return Ok(());
+    }
+    bail!(INSUFFICIENT_PRIVILEGE, "permission denied for schema {name}")
 }
 
 /// May the current user vacuum and analyze a relation? Who owns the database may, unless it is shared with others.

@@ -3,7 +3,7 @@
 use super::Analyser;
 use super::coerce::array_type;
 use crate::parse::ast::{ExprKind, Loc, ObjectName, TypeName};
-use base::{Oid, Result, err};
+use base::{Oid, Result, SqlState, err};
 use engine::catalog::model::Table;
 use expr::TypeRef;
 use std::sync::Arc;
@@ -21,9 +21,11 @@ impl Analyser<'_> {
             );
             return self.at(name.loc, e);
         }
-        match self.catalog.table_by_name(name.schema.as_deref(), &name.name)? {
-            Some(t) => Ok(t),
-            None => {
+        match self.catalog.table_by_name(name.schema.as_deref(), &name.name) {
+            Ok(Some(t)) => Ok(t),
+            Err(e) if e.state() == SqlState::INSUFFICIENT_PRIVILEGE => self.at(name.loc, e),
+            Err(e) => Err(e),
+            Ok(None) => {
                 let full = match &name.schema {
                     Some(s) => format!("{s}.{}", name.name),
                     None => name.name.clone(),

@@ -10,7 +10,7 @@ use types::Datum;
 
 impl SessionState {
     /// The schemas of `search_path`, in the order they are searched: temporary tables, `pg_catalog`
-    /// unless it is named, then those that exist.
+    /// unless it is named, then those that exist and that the current user may look into.
     ///
     /// # Errors
     /// I/O.
@@ -30,7 +30,9 @@ impl SessionState {
                 "pg_temp" => Some(temp).filter(|t| t.is_valid()),
                 name => self.catalog.schema_oid(&txn, name)?,
             };
-            if let Some(oid) = oid {
+            if let Some(oid) = oid
+                && crate::acl::may_use_schema(self, oid)?
+            {
                 schemas.push((name.clone(), oid));
             }
         }
@@ -49,7 +51,9 @@ impl SessionState {
     pub fn creation_schema(&self) -> Result<(String, Oid)> {
         let txn = self.txn()?;
         for name in self.search_path_names().iter() {
-            if let Some(oid) = self.catalog.schema_oid(&txn, name)? {
+            if let Some(oid) = self.catalog.schema_oid(&txn, name)?
+                && crate::acl::may_use_schema(self, oid)?
+            {
                 return Ok((name.clone(), oid));
             }
         }
@@ -69,7 +73,10 @@ impl CatalogView for SessionState {
     fn table_by_name(&self, schema: Option<&str>, name: &str) -> Result<Option<Arc<Table>>> {
         if let Some(schema) = schema {
             return match self.schema_by_name(schema)? {
-                Some(oid) => self.in_schema(oid, name),
+                Some(oid) => {
+                    crate::acl::check_schema_usage(self, oid, schema)?;
+                    self.in_schema(oid, name)
+                }
                 None => Ok(None),
             };
         }

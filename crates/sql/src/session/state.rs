@@ -68,6 +68,8 @@ pub struct SessionState {
     pub relations: RefCell<HashMap<Oid, OpenRelation>>,
     /// The schema of this session's temporary tables, once it has one.
     pub temp_schema: Cell<Oid>,
+    /// Where the current user may look names up.
+    pub usable_schemas: RefCell<crate::acl::UsableSchemas>,
     /// It was made in the transaction under way.
     pub temp_schema_uncommitted: Cell<bool>,
     /// Sequences used: last value and cached ones.
@@ -159,6 +161,7 @@ impl SessionState {
             statement_start_us: Cell::new(base::sync::now_timestamp_us()),
             relations: RefCell::default(),
             temp_schema: Cell::new(Oid::INVALID),
+            usable_schemas: RefCell::default(),
             temp_schema_uncommitted: Cell::new(false),
             sequences: RefCell::default(),
             last_sequence: Cell::new(Oid::INVALID),

@@ -105,8 +105,8 @@ fn type_oid(state: &SessionState, text: &str) -> Result<Option<Oid>> {
     let txn = state.txn()?;
     let catalogs = state.catalog.rows(&txn);
     let schemas = match schema {
-        Some(schema) => state.schema_by_name(schema)?.into_iter().collect(),
-        None => state.search_schemas()?.into_iter().map(|s| s.1).collect::<Vec<_>>(),
+        Some(schema) => named_schema(state, schema)?,
+        None => state.search_schemas()?.into_iter().map(|s| s.1).collect(),
     };
     for namespace in schemas {
         let key = [("typname", Datum::text(name)), ("typnamespace", Datum::Oid(namespace))];
@@ -190,6 +190,16 @@ fn only_part(text: &str) -> Result<String> {
     }
 }
 
+/// The schema of that name, if there is one.
+///
+/// # Errors
+/// `42501`: the current user may not look into it.
+fn named_schema(state: &SessionState, name: &str) -> Result<Vec<Oid>> {
+    let Some(oid) = state.schema_by_name(name)? else { return Ok(Vec::new()) };
+    crate::acl::check_schema_usage(state, oid, name)?;
+    Ok(vec![oid])
+}
+
 /// The relation called `text`.
 ///
 /// # Errors
@@ -215,10 +225,7 @@ pub fn relation_oid(state: &SessionState, text: &str) -> Result<Oid> {
     };
     let txn = state.txn()?;
     let schemas = match schema {
-        Some(schema) => match state.schema_by_name(schema)? {
-            Some(oid) => vec![oid],
-            None => Vec::new(),
-        },
+        Some(schema) => named_schema(state, schema)?,
         None => state.search_schemas()?.into_iter().map(|s| s.1).collect(),
     };
     for namespace in schemas {

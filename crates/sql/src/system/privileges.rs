@@ -120,6 +120,7 @@ fn has(env: &dyn Env, a: &[Datum], kind: Kind) -> Result<Datum> {
             Kind::Relation | Kind::Column => {
                 acl::relation_privileges(state, role, owner, acl.as_deref())?
             }
+            Kind::Schema => acl::schema_privileges(state, role, owner, acl.as_deref())?,
             _ => acl::privileges(state, role, owner, acl.as_deref(), public)?,
         }
     } else {

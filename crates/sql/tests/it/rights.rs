@@ -102,3 +102,49 @@ fn predefined_roles_read_and_write_every_table() {
         ("SELECT count(*) FROM t", "42501 permission denied for table t"),
     ]);
 }
+
+#[test]
+fn names_are_looked_up_where_one_may() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE SCHEMA hidden",
+        "CREATE SEQUENCE hidden.n; CREATE TABLE hidden.t (a int PRIMARY KEY)",
+        "INSERT INTO hidden.t VALUES (1)",
+        "CREATE VIEW public.v AS SELECT a FROM hidden.t",
+        "CREATE TABLE public.o (a int DEFAULT nextval('hidden.n') REFERENCES hidden.t, b int)",
+        "CREATE ROLE r; CREATE ROLE reader; GRANT pg_read_all_data TO reader",
+        "GRANT ALL ON hidden.t, v, o, hidden.n TO r",
+    ]);
+    // Prepared by who may, run by who may not: as another statement of its.
+    s.check(&[("SELECT * FROM hidden.t", "1"), ("SET ROLE r", "")]);
+    let denied = "42501 permission denied for schema hidden";
+    s.check(&[
+        ("SELECT * FROM hidden.t", denied),
+        ("SELECT * FROM hidden.nothing", denied),
+        ("INSERT INTO hidden.t VALUES (2)", denied),
+        ("VACUUM hidden.t", denied),
+        ("SELECT 'hidden.t'::regclass", denied),
+        ("SELECT nextval('hidden.n')", denied),
+        ("SELECT has_schema_privilege('hidden', 'USAGE')", "f"),
+        // What is not named is not looked up.
+        ("SELECT * FROM v", "1"),
+        ("INSERT INTO o (b) VALUES (7) RETURNING a, b", "1|7"),
+        ("SET search_path = hidden, public", ""),
+        ("SELECT current_schemas(false)", "{public}"),
+        ("SELECT * FROM t", "42P01 relation \"t\" does not exist"),
+        ("CREATE TABLE x ()", "42501 permission denied for schema public"),
+        ("SET search_path = hidden", ""),
+        ("CREATE TABLE x ()", "3F000 no schema has been selected to create in"),
+        ("RESET ROLE; GRANT USAGE ON SCHEMA hidden TO r; SET ROLE r", ""),
+        ("SELECT * FROM t", "1"),
+        ("SELECT count(*) FROM hidden.t", "1"),
+        ("SELECT has_schema_privilege('hidden', 'USAGE')", "t"),
+        ("RESET ROLE; REVOKE USAGE ON SCHEMA hidden FROM r; SET ROLE r", ""),
+        ("SELECT * FROM hidden.t", denied),
+        ("RESET ROLE; SET ROLE reader", ""),
+        ("SELECT * FROM hidden.t", "1"),
+        ("SELECT a FROM pg_catalog.pg_class, hidden.t LIMIT 1", "1"),
+        ("CREATE TEMP TABLE mine (a int); SELECT * FROM pg_temp.mine", ""),
+    ]);
+}
