@@ -181,6 +181,9 @@ const PREDEFINED: [(Oid, u32); 3] =
 /// `pg_maintain`
 const PG_MAINTAIN: Oid = Oid(6337);
 
+/// `pg_read_all_data`, `pg_write_all_data`: they may look into every schema.
+const LOOK_EVERYWHERE: [(Oid, u32); 2] = [(Oid(6181), USAGE), (Oid(6182), USAGE)];
+
 /// The privilege bits that `role` has on a relation, those of predefined roles among them.
 ///
 /// # Errors
@@ -191,17 +194,8 @@ pub fn relation_privileges(
     owner: Oid,
     acl: Option<&[String]>,
 ) -> Result<u32> {
-    let held = privileges(state, role, owner, acl, 0)?;
-    if held == u32::MAX {
-        return Ok(held);
-    }
-    let roles = roles_of(state, role)?;
-    let predefined = PREDEFINED.iter().filter(|(name, _)| roles.contains(name));
-    Ok(predefined.fold(held, |bits, (_, more)| bits | more))
+    with_predefined(state, role, privileges(state, role, owner, acl, 0)?, &PREDEFINED)
 }
-
-/// `pg_read_all_data`, `pg_write_all_data`: they may look into every schema.
-const LOOK_EVERYWHERE: [Oid; 2] = [Oid(6181), Oid(6182)];
 
 /// The privilege bits that `role` has on a schema, those of predefined roles among them.
 ///
@@ -213,13 +207,22 @@ pub fn schema_privileges(
     owner: Oid,
     acl: Option<&[String]>,
 ) -> Result<u32> {
-    let held = privileges(state, role, owner, acl, 0)?;
-    if held & USAGE != 0 {
+    with_predefined(state, role, privileges(state, role, owner, acl, 0)?, &LOOK_EVERYWHERE)
+}
+
+/// `held`, and what `role` may do by those of the predefined roles that it is a member of.
+fn with_predefined(
+    state: &SessionState,
+    role: Oid,
+    held: u32,
+    predefined: &[(Oid, u32)],
+) -> Result<u32> {
+    if held == u32::MAX {
         return Ok(held);
     }
     let roles = roles_of(state, role)?;
-    let everywhere = LOOK_EVERYWHERE.iter().any(|name| roles.contains(name));
-    Ok(if everywhere { held | USAGE } else { held })
+    let of_role = predefined.iter().filter(|(name, _)| roles.contains(name));
+    Ok(of_role.fold(held, |bits, (_, more)| bits | more))
 }
 
 /// In which schemas one role may look names up, as far as that was asked since the catalogs changed.
@@ -259,7 +262,10 @@ pub fn may_use_schema(state: &SessionState, schema: Oid) -> Result<bool> {
         // Dropped meanwhile: there is nothing in it either.
         None => true,
     };
-    state.usable_schemas.borrow_mut().known.insert(schema, may);
+    // What this transaction has changed may be rolled back.
+    if !changed {
+        state.usable_schemas.borrow_mut().known.insert(schema, may);
+    }
     Ok(may)
 }
 

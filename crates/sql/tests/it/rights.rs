@@ -142,6 +142,11 @@ fn names_are_looked_up_where_one_may() {
         ("SELECT has_schema_privilege('hidden', 'USAGE')", "t"),
         ("RESET ROLE; REVOKE USAGE ON SCHEMA hidden FROM r; SET ROLE r", ""),
         ("SELECT * FROM hidden.t", denied),
+        // What a transaction granted is not remembered when it is rolled back.
+        ("RESET ROLE; BEGIN; GRANT USAGE ON SCHEMA hidden TO r; SET ROLE r", ""),
+        ("SELECT * FROM hidden.t", "1"),
+        ("ROLLBACK; SET ROLE r", ""),
+        ("SELECT * FROM hidden.t", denied),
         ("RESET ROLE; SET ROLE reader", ""),
         ("SELECT * FROM hidden.t", "1"),
         ("SELECT a FROM pg_catalog.pg_class, hidden.t LIMIT 1", "1"),
