@@ -53,6 +53,8 @@ SELECT '{}'::jsonb - '{{a,b},{c,d}}'::text[];
 SELECT array_fill(0, '{}'::int[], '{1}'::int[]);
 SELECT array_fill(0, '{NULL,2}'::int[], '{}'::int[]);
 SELECT array_fill(0, '{}'::int[], '{{1,2},{3,4}}'::int[]);
+SELECT array_fill(0, '{NULL}'::int[], '{{1,2}}'::int[]);
+SELECT array_fill(0, '{1,2,3,4,5,6,7}'::int[], '{NULL}'::int[]);
 SELECT trim_array('[2:4]={1,2,3}'::int[], 0), trim_array('[2:4]={1,2,3}'::int[], 1);
 SELECT '0/0'::pg_lsn + 'Infinity'::numeric;
 SELECT '-3'::xid8;

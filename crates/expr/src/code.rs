@@ -70,6 +70,8 @@ pub enum Callee {
     Plain(ScalarFn),
     /// Told its types.
     Typed(fn(&dyn types::Env, &[Datum], &[Oid], Oid) -> Result<Datum>),
+    /// Of type void: what it returns is empty, not NULL.
+    Void(ScalarFn),
 }
 
 /// A call with its types.
@@ -321,6 +323,7 @@ fn call(function: u32, args: Box<[Code]>, arg_types: &[TypeRef], ty: TypeRef) ->
         base::Error::unsupported(format!("function {name} (OID {function})"))
     })?;
     let callee = match info.body {
+        FunctionBody::Scalar(f) if info.result == oids::VOID => Callee::Void(f),
         FunctionBody::Scalar(f) => Callee::Plain(f),
         FunctionBody::ScalarTyped(f) => Callee::Typed(f),
         FunctionBody::Set(_) => bail!(

@@ -109,6 +109,7 @@ impl CallCode {
         match self.callee {
             Callee::Plain(f) => f(cx.env, args),
             Callee::Typed(f) => f(cx.env, args, &self.arg_types, self.result),
+            Callee::Void(f) => f(cx.env, args).map(|_| Datum::text("")),
         }
     }
     fn eval_args(&self, row: &[Datum], cx: &EvalContext<'_>) -> Result<SmallVec<[Datum; 3]>> {

@@ -244,7 +244,8 @@ impl Connection {
     }
 
     fn parse(&mut self, m: &Parse) -> Result<()> {
-        self.session.parse(m.name.as_deref().unwrap_or(""), &m.query, &m.type_oids)?;
+        let name = m.name.as_deref().unwrap_or("");
+        self.session.parse(name, &m.query, &m.type_oids, &mut self.wire)?;
         self.wire.send(&ParseComplete::new());
         Ok(())
     }

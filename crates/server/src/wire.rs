@@ -302,9 +302,7 @@ impl Client for Wire {
         self.output.put_i16(i16::try_from(columns.len()).unwrap_or(i16::MAX));
         for (column, value) in columns.iter().zip(row) {
             if value.is_null() {
-                // What a function of type void returns is empty, not unknown.
-                let void = column.ty.oid == types::oids::VOID;
-                self.output.put_i32(if void { 0 } else { -1 });
+                self.output.put_i32(-1);
                 continue;
             }
             let at = self.output.len();

@@ -1,4 +1,6 @@
-//! Identifiers in text: splitting lists of them, quoting them.
+//! Identifiers in text: splitting lists of them, quoting them. Those that are too long for a name are cut.
+
+use crate::parse::truncate_identifier;
 
 /// Splits `a, "B c", d` as `search_path` is split: bare names in lower case, quoted ones as they are.
 pub fn split_identifier_list(text: &str) -> Vec<String> {
@@ -32,7 +34,7 @@ pub fn split_identifier_list(text: &str) -> Vec<String> {
             }
         }
         if !name.is_empty() {
-            names.push(name);
+            names.push(truncate_identifier(&name).to_owned());
         }
     }
 }
@@ -54,7 +56,7 @@ pub fn split_qualified(text: &str) -> Vec<String> {
             c => parts.last_mut().expect("never empty").extend(c.to_lowercase()),
         }
     }
-    parts
+    parts.iter().map(|part| truncate_identifier(part).to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -66,5 +68,7 @@ mod tests {
         assert_eq!(split_identifier_list("\"$user\", Public, \"A b\""), ["$user", "public", "A b"]);
         assert_eq!(split_identifier_list(""), Vec::<String>::new());
         assert_eq!(split_qualified("Pg_Catalog.\"X.y\""), ["pg_catalog", "X.y"]);
+        let long = format!("s.{}é", "x".repeat(62));
+        assert_eq!(split_qualified(&long), ["s", &long[2..64]]);
     }
 }

@@ -178,6 +178,10 @@ impl NotifyQueue {
         for change in changes {
             log.change(who.pid, pending, change, state.next);
         }
+        // Not before the last: who stops and listens again goes on where it was.
+        if log.listeners.get(&who.pid).is_some_and(|l| l.channels.is_empty()) {
+            log.listeners.remove(&who.pid);
+        }
         let before = log.end();
         let channels: HashSet<&str> = said.iter().map(|n| &*n.channel).collect();
         let heard = |channel: &str| log.listeners.values().any(|l| l.channels.contains(channel));
@@ -250,13 +254,12 @@ impl Log {
             Change::Unlisten(channel) => {
                 if let Some(listening) = self.listeners.get_mut(&pid) {
                     listening.channels.remove(channel);
-                    if listening.channels.is_empty() {
-                        self.listeners.remove(&pid);
-                    }
                 }
             }
             Change::UnlistenAll => {
-                self.listeners.remove(&pid);
+                if let Some(listening) = self.listeners.get_mut(&pid) {
+                    listening.channels.clear();
+                }
             }
         }
     }

@@ -10,7 +10,7 @@ use engine::relation::{dead_keys, pool_persistence, tuple_desc};
 use heap::toast::AttrStorage;
 use heap::{Heap, HeapOptions, Wait};
 use std::sync::Arc;
-use txn::{LockMode, LockTag, Transaction};
+use txn::{LockMode, LockOutcome, LockTag, Transaction};
 use types::Datum;
 
 /// Opens a table's heap and indexes.
@@ -97,6 +97,67 @@ pub fn lock_tag(state: &SessionState, oid: Oid) -> LockTag {
 /// `55P03` by `lock_timeout`, `40P01`, `57014`.
 pub fn lock(state: &SessionState, oid: Oid, mode: LockMode) -> Result<()> {
     state.txn()?.lock(lock_tag(state, oid), mode, Wait::Block).map(|_| ())
+}
+
+/// The relation that `find` finds by a name, locked; what has been dropped or renamed while its lock was waited for is looked for
+/// again. None: the lock is not to be had at once.
+///
+/// # Errors
+/// `find`'s; `55P03` by `lock_timeout`, `40P01`, `57014`.
+pub fn lock_found(
+    state: &SessionState,
+    mode: LockMode,
+    wait: Wait,
+    find: impl Fn() -> Result<Arc<Table>>,
+) -> Result<Option<Arc<Table>>> {
+    let txn = state.txn()?;
+    loop {
+        let oid = find()?.oid;
+        let tag = lock_tag(state, oid);
+        if txn.lock(tag, mode, wait)? == LockOutcome::NotAvailable {
+            return Ok(None);
+        }
+        let found = find()?;
+        if found.oid == oid {
+            return Ok(Some(found));
+        }
+        txn.unlock(tag, mode);
+    }
+}
+
+/// [`lock_found`] of what may be missing: None then.
+///
+/// # Errors
+/// As there.
+pub fn lock_if_found(
+    state: &SessionState,
+    mode: LockMode,
+    find: impl Fn() -> Result<Option<Arc<Table>>>,
+) -> Result<Option<Arc<Table>>> {
+    loop {
+        let Some(found) = find()? else { return Ok(None) };
+        lock(state, found.oid, mode)?;
+        let again = find()?;
+        if again.as_ref().is_some_and(|t| t.oid == found.oid) {
+            return Ok(again);
+        }
+        state.txn()?.unlock(lock_tag(state, found.oid), mode);
+    }
+}
+
+/// Locks for a statement that names it the relation that `find` finds.
+///
+/// # Errors
+/// As [`lock_found`].
+pub fn lock_named(
+    state: &SessionState,
+    mode: LockMode,
+    find: impl Fn() -> Result<Arc<Table>>,
+) -> Result<Arc<Table>> {
+    match lock_found(state, mode, Wait::Block, find)? {
+        Some(found) => Ok(found),
+        None => bail!(INTERNAL_ERROR, "a lock that was waited for was not had"),
+    }
 }
 
 impl RelationAccess for SessionState {

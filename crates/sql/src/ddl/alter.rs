@@ -41,7 +41,21 @@ impl Ddl<'_> {
     /// # Errors
     /// `42P01`, `42703`, `42501` and what the actions meet.
     pub fn alter_table(&mut self, statement: &AlterTable) -> Result<()> {
-        let Some(found) = self.find(&statement.name)? else {
+        let find = || {
+            let Some(found) = self.find(&statement.name)? else { return Ok(None) };
+            check_kind(statement.kind, &found)?;
+            if found.oid < Oid::FIRST_NORMAL || found.kind == RelationKind::Toast {
+                bail!(
+                    INSUFFICIENT_PRIVILEGE,
+                    "permission denied: \"{}\" is a system catalog",
+                    found.name
+                );
+            }
+            crate::acl::check_owner(self.state(), &found)?;
+            Ok(Some(found))
+        };
+        let mode = lock_mode(&statement.actions);
+        let Some(found) = crate::relations::lock_if_found(self.state(), mode, find)? else {
             if statement.if_exists {
                 let text = format!("relation \"{}\" does not exist, skipping", statement.name);
                 return self.notice(SqlState::SUCCESSFUL_COMPLETION, text);
@@ -49,17 +63,6 @@ impl Ddl<'_> {
             self.relation(&statement.name)?;
             return Ok(());
         };
-        check_kind(statement.kind, &found)?;
-        if found.oid < Oid::FIRST_NORMAL || found.kind == RelationKind::Toast {
-            bail!(
-                INSUFFICIENT_PRIVILEGE,
-                "permission denied: \"{}\" is a system catalog",
-                found.name
-            );
-        }
-        crate::acl::check_owner(self.state(), &found)?;
-        let mode = lock_mode(&statement.actions);
-        super::truncate::lock_and_look_again(self.state(), found.oid, mode)?;
         for action in &statement.actions {
             let table = self.described(found.oid)?;
             self.alter_action(&table, action)?;
@@ -716,7 +719,8 @@ pub(super) fn check_kind(wanted: ObjectKind, table: &Table) -> Result<()> {
     if fits {
         return Ok(());
     }
-    bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a {}", table.name, wanted.noun())
+    let article = if wanted == ObjectKind::Index { "an" } else { "a" };
+    bail!(WRONG_OBJECT_TYPE, "\"{}\" is not {article} {}", table.name, wanted.noun())
 }
 
 fn action_name(action: &A) -> &'static str {

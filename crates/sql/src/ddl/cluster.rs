@@ -8,7 +8,6 @@
 
 use super::Ddl;
 use super::reindex::may_maintain;
-use super::truncate::lock_and_look_again;
 use crate::client::{Notice, Severity};
 use crate::parse::ast::ObjectName;
 use crate::parse::utility::UtilityOption;
@@ -48,6 +47,24 @@ impl Ddl<'_> {
     }
 
     fn cluster_one(&mut self, name: &ObjectName, index: Option<&str>, verbose: bool) -> Result<()> {
+        let find = || self.to_cluster(name);
+        let table = crate::relations::lock_named(self.state(), LockMode::AccessExclusive, find)?;
+        let index = match index {
+            Some(name) => index_to_cluster_on(self.state(), &table, name)?,
+            None => match clustered(self.state(), &table)? {
+                Some(index) => index,
+                None => bail!(
+                    UNDEFINED_OBJECT,
+                    "there is no previously clustered index for table \"{}\"",
+                    table.name
+                ),
+            },
+        };
+        self.cluster_on(&table, &index, verbose)
+    }
+
+    /// A table that may be clustered.
+    fn to_cluster(&self, name: &ObjectName) -> Result<Arc<Table>> {
         let table = self.relation(name)?;
         if !matches!(table.kind, RelationKind::Table | RelationKind::MaterializedView) {
             bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a table or materialized view", table.name);
@@ -66,19 +83,7 @@ impl Ddl<'_> {
             }
             return Err(Error::unsupported("CLUSTER of a system catalog"));
         }
-        let table = lock_and_look_again(self.state(), table.oid, LockMode::AccessExclusive)?;
-        let index = match index {
-            Some(name) => index_to_cluster_on(self.state(), &table, name)?,
-            None => match clustered(self.state(), &table)? {
-                Some(index) => index,
-                None => bail!(
-                    UNDEFINED_OBJECT,
-                    "there is no previously clustered index for table \"{}\"",
-                    table.name
-                ),
-            },
-        };
-        self.cluster_on(&table, &index, verbose)
+        Ok(table)
     }
 
     /// Every table that was clustered before, each in a transaction of its own.

@@ -2,11 +2,15 @@
 
 use super::Ddl;
 use super::depend::Object;
+use crate::client::{Notice, Severity};
+use crate::parse::ast::ObjectName;
 use crate::parse::utility::{Comment, ObjectKind, RoleName};
-use base::{Error, Oid, Result, bail};
+use base::{Error, Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::load::RowSource;
-use engine::catalog::model::CatalogView;
+use engine::catalog::model::{CatalogView, RelationKind, Table};
 use engine::catalog::rows::NewRow;
+use std::sync::Arc;
+use txn::LockMode;
 use types::Datum;
 
 impl Ddl<'_> {
@@ -15,6 +19,14 @@ impl Ddl<'_> {
     /// # Errors
     /// `42P01`, `42704`, `42501`; `0A000` for objects that do not exist here.
     pub fn comment(&mut self, statement: &Comment) -> Result<()> {
+        if statement.kind == ObjectKind::Database
+            && let Err(e) = self.database_oid(&statement.name.name)
+        {
+            // A dump names its database as it was called where it was made.
+            let mut notice = Notice::new(Severity::Warning, String::new());
+            notice.body = e.to_sql_error();
+            return self.client.notice(&notice);
+        }
         let (object, shared) = self.commented(statement)?;
         self.set_comment(object, shared, statement.text.as_deref())
     }
@@ -57,6 +69,12 @@ impl Ddl<'_> {
         }
     }
 
+    /// The relation of a name, under a lock.
+    fn locked(&self, name: &ObjectName, mode: LockMode) -> Result<Arc<Table>> {
+        let state = self.state();
+        crate::relations::lock_named(state, mode, || self.relation(name))
+    }
+
     /// What is commented on, and whether it is shared by all databases.
     fn commented(&mut self, statement: &Comment) -> Result<(Object, bool)> {
         let name = &statement.name;
@@ -67,7 +85,7 @@ impl Ddl<'_> {
             | ObjectKind::View
             | ObjectKind::MaterializedView
             | ObjectKind::Sequence => {
-                let table = self.relation(name)?;
+                let table = self.locked(name, LockMode::ShareUpdateExclusive)?;
                 super::alter::check_kind(statement.kind, &table)?;
                 if statement.kind == ObjectKind::Table
                     && table.kind != engine::catalog::model::RelationKind::Table
@@ -78,13 +96,30 @@ impl Ddl<'_> {
                 (Object::relation(table.oid), false)
             }
             ObjectKind::Column => {
-                let table = self.relation(name)?;
+                let table = self.locked(name, LockMode::ShareUpdateExclusive)?;
+                let Some(column) = table.column(part) else {
+                    bail!(
+                        UNDEFINED_COLUMN,
+                        "column \"{part}\" of relation \"{name}\" does not exist"
+                    );
+                };
                 crate::acl::check_owner(self.state(), &table)?;
-                let column = super::alter::column_of(&table, part)?;
+                let why = match table.kind {
+                    RelationKind::Index => "This operation is not supported for indexes.",
+                    RelationKind::Sequence => "This operation is not supported for sequences.",
+                    RelationKind::Toast => "This operation is not supported for TOAST tables.",
+                    _ => "",
+                };
+                if !why.is_empty() {
+                    let text = format!("cannot set comment on relation \"{}\"", table.name);
+                    return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text)
+                        .detail(why)
+                        .into());
+                }
                 (Object::column(table.oid, column.number), false)
             }
             ObjectKind::Constraint => {
-                let table = self.relation(name)?;
+                let table = self.locked(name, LockMode::AccessShare)?;
                 crate::acl::check_owner(self.state(), &table)?;
                 let state = self.state();
                 let txn = state.txn()?;
@@ -99,15 +134,20 @@ impl Ddl<'_> {
                 }
             }
             ObjectKind::Schema => match self.state().schema_by_name(&name.name)? {
-                Some(oid) => (Object::of("pg_namespace", oid), false),
+                Some(oid) => {
+                    super::schema::check_schema_owner(self.state(), oid, &name.name)?;
+                    (Object::of("pg_namespace", oid), false)
+                }
                 None => bail!(INVALID_SCHEMA_NAME, "schema \"{}\" does not exist", name.name),
             },
             ObjectKind::Database => {
                 let oid = self.database_oid(&name.name)?;
+                self.check_database_owner(&name.name)?;
                 (Object::of("pg_database", oid), true)
             }
             ObjectKind::Role => {
                 let oid = self.role(&RoleName::Name(name.name.clone()))?;
+                self.check_role_owner(oid, &name.name)?;
                 (Object::of("pg_authid", oid), true)
             }
             ObjectKind::Extension => {

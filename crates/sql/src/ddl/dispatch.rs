@@ -118,6 +118,10 @@ impl Ddl<'_> {
                 self.create_extension(*if_not_exists, name, options)?;
                 "CREATE EXTENSION"
             }
+            U::UpdateExtension { name, version } => {
+                self.update_extension(name, version.as_deref())?;
+                "ALTER EXTENSION"
+            }
             U::Rename(s) => {
                 self.rename(s)?;
                 let kind = match s.kind {

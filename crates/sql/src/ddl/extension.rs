@@ -1,8 +1,8 @@
-//! CREATE and DROP EXTENSION: the built-in extensions' rows and views.
+//! CREATE, ALTER and DROP EXTENSION: the built-in extensions' rows and views.
 //!
 //! # Differs from PostgreSQL
 //! An extension is its row in `pg_extension`, which makes its functions callable, rows in `pg_proc` that tell of them, and a view if it
-//! has one. ALTER EXTENSION is not there.
+//! has one. There is one version of each, and ALTER EXTENSION has UPDATE only.
 
 use super::depend::{Kind, Object};
 use super::{Ddl, new_oid};
@@ -22,6 +22,30 @@ fn row(state: &SessionState, name: &str) -> Result<Option<Row>> {
     let txn = state.txn()?;
     let key = [("extname", Datum::text(name))];
     Ok(state.catalog.rows(&txn).find("pg_extension", &key)?.into_iter().next())
+}
+
+fn check_owner(state: &SessionState, found: &Row, name: &str) -> Result<()> {
+    if !state.is_superuser() && found.oid("extowner") != state.current_user.borrow().oid {
+        bail!(INSUFFICIENT_PRIVILEGE, "must be owner of extension {name}");
+    }
+    Ok(())
+}
+
+/// What could be a version's name at all.
+fn check_version_name(name: &str) -> Result<()> {
+    let why = if name.is_empty() {
+        "Version names must not be empty."
+    } else if name.contains("--") {
+        "Version names must not contain \"--\"."
+    } else if name.starts_with('-') || name.ends_with('-') {
+        "Version names must not begin or end with \"-\"."
+    } else if name.contains('/') {
+        "Version names must not contain directory separator characters."
+    } else {
+        return Ok(());
+    };
+    let text = format!("invalid extension version name: \"{name}\"");
+    Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text).detail(why).into())
 }
 
 /// Is the extension there?
@@ -112,13 +136,36 @@ impl Ddl<'_> {
             txn.advance_command()?;
         }
         self.set_comment(Object::of("pg_extension", oid), false, Some(extension.comment))?;
-        match extension.view {
-            Some(query) => {
-                self.extension_view(&schema, name, query)?;
-                self.let_read(&schema, name, extension.view_readers)
-            }
-            None => Ok(()),
+        for (view, query) in extension.views {
+            self.extension_view(&schema, view, query)?;
+            self.let_read(&schema, view, extension.view_readers)?;
         }
+        Ok(())
+    }
+
+    /// ALTER EXTENSION … UPDATE: each has one version, which is the one that is there.
+    ///
+    /// # Errors
+    /// `42704`, `42501`; `22023` for another version.
+    pub fn update_extension(&mut self, name: &str, version: Option<&str>) -> Result<()> {
+        let Some(found) = row(self.state(), name)? else {
+            bail!(UNDEFINED_OBJECT, "extension \"{name}\" does not exist");
+        };
+        check_owner(self.state(), &found, name)?;
+        let present = found.text("extversion").to_owned();
+        let default = extensions::by_name(name).map_or(present.as_str(), |e| e.version);
+        let version = version.unwrap_or(default);
+        check_version_name(version)?;
+        if version != present {
+            bail!(
+                INVALID_PARAMETER_VALUE,
+                "extension \"{name}\" has no update path from version \"{present}\" to version \"{version}\""
+            );
+        }
+        self.notice(
+            SqlState::SUCCESSFUL_COMPLETION,
+            format!("version \"{version}\" of extension \"{name}\" is already installed"),
+        )
     }
 
     /// Lets roles read the view of an extension.
@@ -169,19 +216,15 @@ impl Ddl<'_> {
                 continue;
             };
             let state = self.state();
-            if !state.is_superuser() && found.oid("extowner") != state.current_user.borrow().oid {
-                bail!(INSUFFICIENT_PRIVILEGE, "must be owner of extension {name}");
-            }
+            check_owner(state, &found, name)?;
             let txn = state.txn()?;
-            let mut notices = Vec::new();
-            if extensions::by_name(name).is_some_and(|e| e.view.is_some())
-                && let Some(view) =
-                    state.catalog.relation_oid(&txn, found.oid("extnamespace"), name)?
-            {
-                let view = [Object::relation(view)];
-                notices = super::drop::drop_objects(state, &view, statement.cascade)
-                    .map_err(|e| named_for_extension(e, name))?;
+            let mut views = Vec::new();
+            for (view, _) in extensions::by_name(name).map_or(&[][..], |e| e.views) {
+                let schema = found.oid("extnamespace");
+                views.extend(state.catalog.relation_oid(&txn, schema, view)?.map(Object::relation));
             }
+            let notices = super::drop::drop_objects(state, &views, statement.cascade)
+                .map_err(|e| named_for_extension(e, name))?;
             let rows = state.catalog.rows(&txn);
             for function in extensions::by_name(name).iter().flat_map(|e| e.signatures()) {
                 rows.delete_where("pg_proc", &[("oid", Datum::Oid(function.oid))])?;

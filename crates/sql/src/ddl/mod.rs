@@ -32,7 +32,7 @@ mod index_feed;
 mod index_swap;
 pub mod misc;
 pub mod reindex;
-mod reindex_concurrently;
+pub(crate) mod reindex_concurrently;
 pub mod relation;
 pub mod rename;
 pub mod rewrite;
@@ -152,7 +152,11 @@ impl Ddl<'_> {
     }
 }
 
-fn check_catalog(state: &SessionState, name: &ObjectName) -> Result<()> {
+/// Fails for the name of another database's.
+///
+/// # Errors
+/// `0A000`
+pub fn check_catalog(state: &SessionState, name: &ObjectName) -> Result<()> {
     match &name.catalog {
         Some(catalog) if *catalog != state.database.name => bail!(
             FEATURE_NOT_SUPPORTED,

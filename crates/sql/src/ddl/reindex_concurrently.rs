@@ -259,19 +259,21 @@ impl Ddl<'_> {
 }
 
 /// The tables whose values `toast` keeps.
-pub(super) fn whose_toast(state: &SessionState, toast: Oid) -> Result<Vec<Oid>> {
+pub(crate) fn whose_toast(state: &SessionState, toast: Oid) -> Result<Vec<Oid>> {
     let txn = state.txn()?;
     let rows =
         state.catalog.rows(&txn).find("pg_class", &[("reltoastrelid", Datum::Oid(toast))])?;
     Ok(rows.iter().map(|r| r.oid("oid")).collect())
 }
 
-/// A table is opened together with its TOAST table's indexes: sessions must open it anew when those change.
-fn note_owners(state: &SessionState, pairs: &[Pair]) -> Result<()> {
-    for pair in pairs {
-        for of in whose_toast(state, pair.table)? {
-            state.catalog.changed(of);
-        }
+/// A table is opened together with its TOAST table and that one's indexes: sessions must open it anew when those change.
+pub(super) fn note_owner(state: &SessionState, toast: Oid) -> Result<()> {
+    for of in whose_toast(state, toast)? {
+        state.catalog.changed(of);
     }
     Ok(())
+}
+
+fn note_owners(state: &SessionState, pairs: &[Pair]) -> Result<()> {
+    pairs.iter().try_for_each(|pair| note_owner(state, pair.table))
 }

@@ -203,6 +203,9 @@ pub fn rebuild_index(
         row.set("relfilenode", Datum::Oid(Oid(file_number)));
     })?;
     state.catalog.changed(table.oid);
+    if table.kind == RelationKind::Toast {
+        super::reindex_concurrently::note_owner(&state, table.oid)?;
+    }
     let txn = state.txn()?;
     let Some(now) = state.catalog.table(&txn, table.oid)? else { return Ok(()) };
     let Some(new) = now.indexes.iter().find(|i| i.oid == index.oid) else { return Ok(()) };

@@ -419,16 +419,39 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    fn check_admin(&self, role: Oid, name: &str) -> Result<()> {
-        let state = self.state();
-        if state.is_superuser() {
+    /// Fails unless the current user may do with a role what owners do with other things.
+    pub(super) fn check_role_owner(&self, role: Oid, name: &str) -> Result<()> {
+        let lacks = |what: String| {
+            let detail = format!("The current user must have the {what}.");
+            let e = SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, "permission denied");
+            Err(e.detail(detail).into())
+        };
+        if self.state().is_superuser() {
             return Ok(());
         }
+        if self.role_row(name)?.is_some_and(|r| r.bool("rolsuper")) {
+            return lacks("SUPERUSER attribute".to_owned());
+        }
+        if !self.may_create_roles()? {
+            return lacks("CREATEROLE attribute".to_owned());
+        }
+        if !self.is_admin(role)? {
+            return lacks(format!("ADMIN option on role \"{name}\""));
+        }
+        Ok(())
+    }
+
+    fn is_admin(&self, role: Oid) -> Result<bool> {
+        let state = self.state();
         let me = state.current_user.borrow().oid;
         let txn = state.txn()?;
         let key = [("roleid", Datum::Oid(role)), ("member", Datum::Oid(me))];
         let found = state.catalog.rows(&txn).find("pg_auth_members", &key)?;
-        if found.iter().any(|r| r.bool("admin_option")) {
+        Ok(found.iter().any(|r| r.bool("admin_option")))
+    }
+
+    fn check_admin(&self, role: Oid, name: &str) -> Result<()> {
+        if self.state().is_superuser() || self.is_admin(role)? {
             return Ok(());
         }
         Err(SqlError::new(

@@ -4,6 +4,7 @@ use super::depend::{self, Kind, Object};
 use super::{Ddl, new_oid, relation};
 use crate::parse::ast::ObjectName;
 use crate::parse::utility::{ObjectKind, RoleName};
+use crate::session::SessionState;
 use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::load::RowSource;
 use engine::catalog::model::CatalogView;
@@ -240,4 +241,22 @@ impl Ddl<'_> {
         state.catalog.changed(Oid::INVALID);
         Ok(())
     }
+}
+
+/// Fails unless the current user owns the schema.
+///
+/// # Errors
+/// `42501`
+pub(super) fn check_schema_owner(state: &SessionState, oid: Oid, name: &str) -> Result<()> {
+    if state.is_superuser() {
+        return Ok(());
+    }
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn).find("pg_namespace", &[("oid", Datum::Oid(oid))])?;
+    let me = state.current_user.borrow().oid;
+    let roles = crate::acl::roles_of(state, me)?;
+    if rows.first().is_some_and(|row| roles.contains(&row.oid("nspowner"))) {
+        return Ok(());
+    }
+    bail!(INSUFFICIENT_PRIVILEGE, "must be owner of schema {name}")
 }

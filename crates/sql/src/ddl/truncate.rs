@@ -23,20 +23,22 @@ impl Ddl<'_> {
     pub fn truncate(&mut self, statement: &Truncate) -> Result<()> {
         let mut tables: Vec<Arc<Table>> = Vec::new();
         for name in &statement.tables {
-            let table = self.relation(&name.name)?;
-            if table.kind != RelationKind::Table {
-                bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a table", table.name);
-            }
             let state = self.state();
-            crate::acl::check_table(state, &table, crate::acl::TRUNCATE, Oid::INVALID)?;
-            if table.oid < Oid::FIRST_NORMAL {
-                bail!(
-                    INSUFFICIENT_PRIVILEGE,
-                    "permission denied: \"{}\" is a system catalog",
-                    table.name
-                );
-            }
-            let table = lock_and_look_again(state, table.oid, LockMode::AccessExclusive)?;
+            let table = crate::relations::lock_named(state, LockMode::AccessExclusive, || {
+                let table = self.relation(&name.name)?;
+                if table.kind != RelationKind::Table {
+                    bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a table", table.name);
+                }
+                crate::acl::check_table(state, &table, crate::acl::TRUNCATE, Oid::INVALID)?;
+                if table.oid < Oid::FIRST_NORMAL {
+                    bail!(
+                        INSUFFICIENT_PRIVILEGE,
+                        "permission denied: \"{}\" is a system catalog",
+                        table.name
+                    );
+                }
+                Ok(table)
+            })?;
             if !tables.iter().any(|t| t.oid == table.oid) {
                 tables.push(table);
             }

@@ -161,7 +161,7 @@ impl Session {
         if analyze {
             self.run_vacuum("EXPLAIN ANALYZE VACUUM", statement, &options, client)?;
         } else {
-            for target in self.targets(statement, client)? {
+            for target in self.targets(statement, options.skip_locked, client)? {
                 self.foretell_table(&target, &options, client)?;
             }
         }

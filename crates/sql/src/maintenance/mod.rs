@@ -26,10 +26,11 @@ pub use self::vacuum::Target;
 
 use crate::acl;
 use crate::client::{Client, Notice, Severity};
+use crate::parse::ast::ObjectName;
 use crate::parse::utility::Vacuum;
 use crate::session::{Session, SessionState};
 use base::{Oid, Result, SqlState, Xid, bail, err};
-use engine::catalog::model::CatalogView;
+use engine::catalog::model::{CatalogView, Table};
 use options::Options;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -68,7 +69,7 @@ impl Session {
         if options.only_database_stats {
             return self.update_frozen();
         }
-        let targets = self.targets(statement, client)?;
+        let targets = self.targets(statement, options.skip_locked, client)?;
         let own = options.vacuum || !(self.in_block() || targets.len() <= 1);
         if own {
             self.end_own()?;
@@ -93,14 +94,22 @@ impl Session {
 
     /// The relations named, or all that hold rows; those that the user has no business with are left out with a warning, before
     /// their locks are asked for.
-    fn targets(&mut self, statement: &Vacuum, client: &mut dyn Client) -> Result<Vec<Target>> {
+    fn targets(
+        &mut self,
+        statement: &Vacuum,
+        skip_locked: bool,
+        client: &mut dyn Client,
+    ) -> Result<Vec<Target>> {
         let state = Rc::clone(self.state());
         let verb = if statement.vacuum { "vacuum" } else { "analyze" };
-        let mut denied = |name: &str| {
-            let text = format!("permission denied to {verb} \"{name}\", skipping it");
+        let mut warn = |state: SqlState, text: String| {
             let mut notice = Notice::new(Severity::Warning, text);
-            notice.body.state = SqlState::WARNING;
+            notice.body.state = state;
             client.notice(&notice)
+        };
+        let denied = |warn: &mut dyn FnMut(SqlState, String) -> Result<()>, name: &str| {
+            let text = format!("permission denied to {verb} \"{name}\", skipping it");
+            warn(SqlState::WARNING, text)
         };
         if statement.tables.is_empty() {
             let txn = state.txn()?;
@@ -114,33 +123,28 @@ impl Session {
                 if may {
                     targets.push(Target { oid, name: String::new(), columns: Vec::new() });
                 } else {
-                    denied(row.text("relname"))?;
+                    denied(&mut warn, row.text("relname"))?;
                 }
             }
             return Ok(targets);
         }
         let mut targets = Vec::new();
         for table in &statement.tables {
-            let name = &table.name;
-            if let Some(schema) = name.schema.as_deref()
-                && state.schema_by_name(schema)?.is_none()
-            {
-                bail!(INVALID_SCHEMA_NAME, "schema \"{schema}\" does not exist");
-            }
-            let found = state.table_by_name(name.schema.as_deref(), &name.name)?;
-            let Some(found) = found else {
-                let e = err!(UNDEFINED_TABLE, "relation \"{name}\" does not exist");
-                return Err(e);
+            let Some(found) = look_up(&state, &table.name, skip_locked)? else {
+                let name = &table.name.name;
+                let text = format!("skipping {verb} of \"{name}\" --- lock not available");
+                warn(SqlState::LOCK_NOT_AVAILABLE, text)?;
+                continue;
             };
             let (oid, owner) = (found.oid, found.owner);
             if !state.is_superuser() && !acl::may_vacuum(&state, oid, owner, found.acl.as_deref())?
             {
-                denied(&found.name)?;
+                denied(&mut warn, &found.name)?;
                 continue;
             }
             targets.push(Target {
                 oid: found.oid,
-                name: name.name.clone(),
+                name: table.name.name.clone(),
                 columns: table.columns.clone(),
             });
         }
@@ -166,6 +170,32 @@ impl Session {
         }
         result
     }
+}
+
+/// The relation of a name, as it is when nobody drops, makes or renames it; None: somebody does, and is not to be waited for.
+fn look_up(
+    state: &SessionState,
+    name: &ObjectName,
+    skip_locked: bool,
+) -> Result<Option<Arc<Table>>> {
+    crate::ddl::check_catalog(state, name)?;
+    let wait = if skip_locked { Wait::NoWait } else { Wait::Block };
+    let found = crate::relations::lock_found(state, LockMode::AccessShare, wait, || {
+        if let Some(schema) = name.schema.as_deref()
+            && state.schema_by_name(schema)?.is_none()
+        {
+            bail!(INVALID_SCHEMA_NAME, "schema \"{schema}\" does not exist");
+        }
+        match state.table_by_name(name.schema.as_deref(), &name.name)? {
+            Some(found) => Ok(found),
+            None => Err(err!(UNDEFINED_TABLE, "relation \"{name}\" does not exist")),
+        }
+    })?;
+    if let Some(found) = &found {
+        // Its own lock is asked for later: it may be long until its turn comes.
+        state.txn()?.unlock(crate::relations::lock_tag(state, found.oid), LockMode::AccessShare);
+    }
+    Ok(found)
 }
 
 fn update_frozen(state: &SessionState) -> Result<()> {

@@ -64,9 +64,20 @@ const WORKERS_MAX: i64 = 1024;
 /// A size with a unit, in kB.
 fn kilobytes(text: &str) -> Option<i64> {
     let text = text.trim();
-    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '-' || c == '.'));
-    let (number, unit) = text.split_at(end.unwrap_or(text.len()));
-    let number: f64 = number.parse().ok()?;
+    let after = |from: usize, number: fn(char) -> bool| {
+        text[from..].find(|c| !number(c)).map_or(text.len(), |n| from + n)
+    };
+    let (number, unit) = if text.starts_with("0x") || text.starts_with("0X") {
+        let end = after(2, |c| c.is_ascii_hexdigit());
+        (f64::from(u32::from_str_radix(&text[2..end], 16).ok()?), &text[end..])
+    } else {
+        let mut end = after(0, |c| c.is_ascii_digit() || matches!(c, '-' | '+' | '.'));
+        let exponent = text[end..].strip_prefix(['e', 'E']);
+        if exponent.is_some_and(|e| e.starts_with(|c: char| c.is_ascii_digit())) {
+            end = after(end + 1, |c| c.is_ascii_digit());
+        }
+        (text[..end].parse().ok()?, &text[end..])
+    };
     let factor = match unit.trim() {
         "" | "kB" => 1.0,
         "B" => 1.0 / 1024.0,

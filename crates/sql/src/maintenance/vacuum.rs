@@ -4,7 +4,8 @@
 //! ShareUpdateExclusive on the table (AccessExclusive for FULL), in a transaction of its own. FULL of a catalog: `full_catalog.rs`.
 //!
 //! # Differs from PostgreSQL
-//! A catalog's TOAST table has no row of its own in `pg_class` and is vacuumed under its catalog's `relfrozenxid`.
+//! A catalog's TOAST table has no row of its own in `pg_class` and is vacuumed under its catalog's `relfrozenxid`. FULL of a TOAST table
+//! by its name locks its table too.
 
 use super::commands::{Command, cluster};
 use super::explain::Foretold;
@@ -12,6 +13,7 @@ use super::freezing::{freeze_settings, note_vacuum};
 use super::options::{Options, stored_index_cleanup};
 use super::throttle::throttle;
 use crate::client::{Client, Notice, Severity};
+use crate::ddl::reindex_concurrently::whose_toast;
 use crate::session::{Session, SessionState};
 use base::{BlockNumber, Fork, Oid, RelationId, Result, SqlState, Xid, bail};
 use buffer::Persistence;
@@ -152,9 +154,10 @@ pub(super) fn lock_target(
         notice.body.state = sqlstate;
         client.notice(&notice)
     };
-    if options.skip_locked {
-        let tag = crate::relations::lock_tag(state, target.oid);
-        if state.txn()?.lock(tag, mode, Wait::NoWait)? == LockOutcome::NotAvailable {
+    let wait = if options.skip_locked { Wait::NoWait } else { Wait::Block };
+    for oid in to_lock(state, target.oid, mode)? {
+        let tag = crate::relations::lock_tag(state, oid);
+        if state.txn()?.lock(tag, mode, wait)? == LockOutcome::NotAvailable {
             if !target.name.is_empty() {
                 warn(
                     SqlState::LOCK_NOT_AVAILABLE,
@@ -163,8 +166,6 @@ pub(super) fn lock_target(
             }
             return Ok(None);
         }
-    } else {
-        crate::relations::lock(state, target.oid, mode)?;
     }
     let Some(table) = state.table_by_oid(target.oid)? else {
         if !target.name.is_empty() {
@@ -208,6 +209,19 @@ pub(super) fn lock_target(
         return Ok(None);
     }
     Ok(Some(table))
+}
+
+/// What is locked for `relation`: itself, after the table whose TOAST table it is, if that is to get another file. Values out of
+/// line are read under the lock of the table that they belong to.
+fn to_lock(state: &SessionState, relation: Oid, mode: LockMode) -> Result<Vec<Oid>> {
+    let mut oids = Vec::new();
+    if mode == LockMode::AccessExclusive
+        && state.table_by_oid(relation)?.is_some_and(|t| t.kind == RelationKind::Toast)
+    {
+        oids = whose_toast(state, relation)?;
+    }
+    oids.push(relation);
+    Ok(oids)
 }
 
 fn may_maintain(state: &SessionState, table: &Table, target: &Target) -> Result<bool> {
@@ -270,7 +284,9 @@ impl Session {
         };
         self.end_own()?;
         let Some(toast) = toast else { return Ok(false) };
-        if toast.is_valid() && options.process_toast && !options.full {
+        // FULL has written it anew with its table, if it has written that.
+        let with_table = options.full && options.process_main;
+        if toast.is_valid() && options.process_toast && !with_table {
             let target = Target { oid: toast, name: String::new(), columns: Vec::new() };
             let options = Options {
                 process_main: true,
@@ -320,7 +336,7 @@ impl Session {
             return Ok(Some(table.toast));
         }
         if options.full {
-            self.vacuum_full(&table, options, client)?;
+            self.write_anew(&table, None, options.verbose, client)?;
             return Ok(Some(Oid::INVALID));
         }
         if let Some(cleaned) = self.clean(&table, options, client)? {
@@ -450,27 +466,6 @@ pub(super) struct Cleaned {
 }
 
 impl Session {
-    /// VACUUM FULL: the rows that are left go into a new file.
-    fn vacuum_full(
-        &mut self,
-        table: &Arc<Table>,
-        options: &Options,
-        client: &mut dyn Client,
-    ) -> Result<()> {
-        if table.kind == RelationKind::Toast {
-            // A warning, so that `vacuumdb --full`, which names every table, goes on to the others.
-            let text = format!(
-                "skipping \"{}\" --- VACUUM FULL of a TOAST table by itself is not supported",
-                table.name
-            );
-            let mut notice = Notice::new(Severity::Warning, text);
-            notice.body.state = SqlState::FEATURE_NOT_SUPPORTED;
-            notice.body.hint = Some("VACUUM FULL of its table writes it anew too.".to_owned());
-            return client.notice(&notice);
-        }
-        self.write_anew(table, None, options.verbose, client)
-    }
-
     /// Writes what anybody sees of a table into a new file, in the order of `by` if there is such an index.
     ///
     /// # Errors

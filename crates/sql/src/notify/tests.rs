@@ -144,6 +144,14 @@ fn a_transaction_changes_its_mind() {
     a.say("x", "unheard");
     a.listen("x");
     assert!(a.hear().is_empty());
+    // Who stops and listens again in one transaction has missed nothing.
+    for stop in [Change::Unlisten("x".into()), Change::UnlistenAll] {
+        a.say("x", "between");
+        a.outgoing.change(stop);
+        a.outgoing.change(Change::Listen("x".into()));
+        a.commit();
+        assert_eq!(a.hear(), ["1 x between"]);
+    }
     // Who does not listen has nothing to stop.
     let mut b = Talker::new(&q, 2);
     b.outgoing.change(Change::UnlistenAll);

@@ -25,6 +25,9 @@ impl Parser<'_> {
         if self.accept_all(&["default", "privileges"]) {
             return self.alter_default_privileges();
         }
+        if self.accept("extension") {
+            return self.alter_extension();
+        }
         if self.accept("schema") {
             let name = ObjectName::bare(self.name()?);
             if self.accept("rename") {
@@ -579,6 +582,30 @@ impl Parser<'_> {
             let columns = if p.is_op("(") { p.paren_list(Self::name)? } else { Vec::new() };
             Ok((word, columns))
         })?))
+    }
+
+    /// After ALTER EXTENSION.
+    fn alter_extension(&mut self) -> Result<UtilityStatement> {
+        let name = self.name()?;
+        if self.is_any(&["add", "drop", "set"]) {
+            return self.unsupported("ALTER EXTENSION");
+        }
+        self.expect("update")?;
+        let mut version = None;
+        while self.is("to") {
+            let loc = self.loc();
+            self.skip(1);
+            let to = if self.peek().kind == super::lexer::Kind::String {
+                self.next().text.into_owned()
+            } else {
+                self.non_reserved()?
+            };
+            if version.replace(to).is_some() {
+                return self
+                    .error_here(base::err!(SYNTAX_ERROR, "conflicting or redundant options"), loc);
+            }
+        }
+        Ok(U::UpdateExtension { name, version })
     }
 
     fn grant_object(&mut self) -> Result<GrantObject> {

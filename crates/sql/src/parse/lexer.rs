@@ -51,13 +51,23 @@ struct Lexer<'a> {
     bytes: &'a [u8],
     at: usize,
     out: Vec<Token<'a>>,
+    cut: &'a mut Vec<CutName>,
 }
 
-/// The tokens of `source`, an [`Kind::End`] last.
+/// An identifier that is longer than a name may be.
+#[derive(Debug)]
+pub struct CutName {
+    /// Its first byte.
+    pub start: u32,
+    /// All of it.
+    pub whole: String,
+}
+
+/// The tokens of `source`, an [`Kind::End`] last; names that had to be cut are noted in `cut`, also of what fails after them.
 ///
 /// # Errors
 /// 42601 with position for what is no token.
-pub fn tokens(source: &str) -> Result<Vec<Token<'_>>> {
+pub fn tokens<'a>(source: &'a str, cut: &'a mut Vec<CutName>) -> Result<Vec<Token<'a>>> {
     if source.len() >= u32::MAX as usize {
         return Err(err!(PROGRAM_LIMIT_EXCEEDED, "statement is too long"));
     }
@@ -66,6 +76,7 @@ pub fn tokens(source: &str) -> Result<Vec<Token<'_>>> {
         bytes: source.as_bytes(),
         at: 0,
         out: Vec::with_capacity(source.len() / 5 + 4),
+        cut,
     };
     while lexer.token()? {}
     Ok(lexer.out)
@@ -81,9 +92,12 @@ fn is_op(b: u8) -> bool {
     b"~!@#^&|`?+-*/%<>=".contains(&b)
 }
 
+/// A name's longest (`NAMEDATALEN` less its end).
+const NAME_BYTES: usize = 63;
+
 /// At most 63 bytes of an identifier, at a character boundary.
 pub fn truncate_identifier(name: &str) -> &str {
-    let mut end = name.len().min(63);
+    let mut end = name.len().min(NAME_BYTES);
     while !name.is_char_boundary(end) {
         end -= 1;
     }
@@ -164,6 +178,7 @@ impl<'a> Lexer<'a> {
             b'"' => {
                 self.at += 1;
                 let text = self.quoted_identifier(start)?;
+                let text = self.name(text, start);
                 self.push(Kind::Quoted, start, text);
             }
             b'e' | b'E' if self.peek(1) == b'\'' => {
@@ -190,12 +205,13 @@ impl<'a> Lexer<'a> {
                 } else {
                     self.quoted_identifier(start)?
                 };
-                let text = self.unicode_escapes(&raw, start)?;
-                self.push(
-                    if string { Kind::String } else { Kind::Quoted },
-                    start,
-                    Cow::Owned(text),
-                );
+                let text = Cow::Owned(self.unicode_escapes(&raw, start)?);
+                if string {
+                    self.push(Kind::String, start, text);
+                } else {
+                    let text = self.name(text, start);
+                    self.push(Kind::Quoted, start, text);
+                }
             }
             _ if is_ident_start(b) => self.word(start),
             b'0'..=b'9' => self.number(start)?,
@@ -230,9 +246,22 @@ impl<'a> Lexer<'a> {
             upper |= self.bytes[self.at].is_ascii_uppercase();
             self.at += 1;
         }
-        let raw = truncate_identifier(&self.source[start..self.at]);
+        let raw = &self.source[start..self.at];
         let text = if upper { Cow::Owned(raw.to_ascii_lowercase()) } else { Cow::Borrowed(raw) };
+        let text = self.name(text, start);
         self.push(Kind::Word, start, text);
+    }
+
+    /// As much of an identifier as a name takes.
+    fn name(&mut self, text: Cow<'a, str>, start: usize) -> Cow<'a, str> {
+        if text.len() <= NAME_BYTES {
+            return text;
+        }
+        self.cut.push(CutName { start: start as u32, whole: text.clone().into_owned() });
+        match text {
+            Cow::Borrowed(text) => Cow::Borrowed(truncate_identifier(text)),
+            Cow::Owned(text) => Cow::Owned(truncate_identifier(&text).to_owned()),
+        }
     }
 
     /// After the opening quote. Joins pieces that only whitespace with a newline parts.
@@ -303,10 +332,10 @@ impl<'a> Lexer<'a> {
                 continue;
             }
             let text = match owned {
-                None => Cow::Borrowed(truncate_identifier(piece)),
+                None => Cow::Borrowed(piece),
                 Some(mut text) => {
                     text.push_str(piece);
-                    Cow::Owned(truncate_identifier(&text).to_owned())
+                    Cow::Owned(text)
                 }
             };
             if text.is_empty() {

@@ -87,7 +87,43 @@ pub fn error_at(source: &str, error: base::Error, loc: Loc) -> base::Error {
 /// # Errors
 /// 42601 and the like, with position.
 pub fn parse(source: &str) -> base::Result<Vec<Parsed>> {
-    let mut parser = parser::Parser::new(source)?;
+    parse_noting(source, &mut Vec::new())
+}
+
+/// [`parse`], with what is to be said of names that are too long; of a string that fails, of those up to where it does.
+///
+/// # Errors
+/// 42601 and the like, with position.
+pub fn parse_noting(source: &str, notices: &mut Vec<base::SqlError>) -> base::Result<Vec<Parsed>> {
+    let mut cut = Vec::new();
+    let mut failed = NO_LOC;
+    let result = statements(source, &mut cut, &mut failed);
+    notices.extend(cut.into_iter().filter(|name| name.start <= failed).map(|name| {
+        let whole = &name.whole;
+        let text = format!(
+            "identifier \"{whole}\" will be truncated to \"{}\"",
+            truncate_identifier(whole)
+        );
+        base::SqlError::new(base::SqlState::NAME_TOO_LONG, text)
+    }));
+    result
+}
+
+/// Parses them; `failed` is where, if it was over a token.
+fn statements(
+    source: &str,
+    cut: &mut Vec<lexer::CutName>,
+    failed: &mut Loc,
+) -> base::Result<Vec<Parsed>> {
+    let mut parser = parser::Parser::new(source, cut)?;
+    let result = all(&mut parser, source);
+    if result.is_err() {
+        *failed = parser.loc();
+    }
+    result
+}
+
+fn all(parser: &mut parser::Parser<'_>, source: &str) -> base::Result<Vec<Parsed>> {
     let shared: Arc<str> = Arc::from(source);
     let mut out = Vec::new();
     loop {
@@ -112,7 +148,8 @@ pub fn parse(source: &str) -> base::Result<Vec<Parsed>> {
 /// # Errors
 /// 42601 and the like, with position.
 pub fn parse_expression(source: &str) -> base::Result<ast::Expr> {
-    let mut parser = parser::Parser::new(source)?;
+    let mut cut = Vec::new();
+    let mut parser = parser::Parser::new(source, &mut cut)?;
     let e = parser.expr()?;
     if parser.at_end() { Ok(e) } else { Err(parser.unexpected()) }
 }
@@ -122,7 +159,8 @@ pub fn parse_expression(source: &str) -> base::Result<ast::Expr> {
 /// # Errors
 /// 42601 and the like, with position.
 pub fn parse_type(source: &str) -> base::Result<ast::TypeName> {
-    let mut parser = parser::Parser::new(source)?;
+    let mut cut = Vec::new();
+    let mut parser = parser::Parser::new(source, &mut cut)?;
     let t = parser.type_name()?;
     if parser.at_end() { Ok(t) } else { Err(parser.unexpected()) }
 }

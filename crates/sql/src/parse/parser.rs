@@ -3,7 +3,7 @@
 use super::ast::{Expr, Loc, NO_LOC, ObjectName, TypeName};
 use super::error_at;
 use super::keywords::{Category, bare_label};
-use super::lexer::{Kind, Token, tokens};
+use super::lexer::{CutName, Kind, Token, tokens};
 use base::{Error, Result, err};
 use std::collections::HashSet;
 
@@ -24,10 +24,11 @@ pub(super) struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    pub fn new(source: &'a str) -> Result<Parser<'a>> {
+    /// Names that are cut are noted in `cut`.
+    pub fn new(source: &'a str, cut: &'a mut Vec<CutName>) -> Result<Parser<'a>> {
         Ok(Parser {
             source,
-            tokens: tokens(source)?,
+            tokens: tokens(source, cut)?,
             at: 0,
             depth: 0,
             max_param: 0,

@@ -1,6 +1,7 @@
 //! Dispatch by a statement's first words; maintenance commands, EXPLAIN and COPY.
 
 use super::ast::QueryStatement;
+use super::keywords::Category;
 use super::lexer::Kind;
 use super::parser::Parser;
 use super::utility::{
@@ -129,12 +130,32 @@ impl Parser<'_> {
         Ok(U::Truncate(Box::new(Truncate { tables, restart_identity, cascade })))
     }
 
-    /// `( name [value], … )`
+    /// `( name [value], … )`, where reserved words are neither, but those that are truth values.
     pub fn utility_options(&mut self) -> Result<Vec<UtilityOption>> {
         self.paren_list(|p| {
             let loc = p.loc();
-            let name = p.label()?.to_ascii_lowercase();
-            p.accept_op("=");
+            let name = if p.is_any(&["analyze", "analyse"]) {
+                p.next().text.into_owned()
+            } else {
+                p.non_reserved()?
+            };
+            let value = p.peek();
+            if value.kind == Kind::Word
+                && value.category == Category::Reserved
+                && !p.is_any(&["true", "false", "on"])
+            {
+                return Err(p.unexpected());
+            }
+            let value = p.option_value()?;
+            Ok(UtilityOption { name, value, loc })
+        })
+    }
+
+    /// COPY's: any word will do.
+    fn copy_options(&mut self) -> Result<Vec<UtilityOption>> {
+        self.paren_list(|p| {
+            let loc = p.loc();
+            let name = p.label()?;
             let value = p.option_value()?;
             Ok(UtilityOption { name, value, loc })
         })
@@ -365,7 +386,7 @@ impl Parser<'_> {
         }
         self.accept("with");
         if self.is_op("(") {
-            options.extend(self.utility_options()?);
+            options.extend(self.copy_options()?);
         } else {
             self.old_copy_options(&mut options)?;
         }

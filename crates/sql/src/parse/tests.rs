@@ -53,6 +53,29 @@ fn syntax_errors_name_the_token() {
     );
 }
 
+#[test]
+fn long_names_are_cut_and_said_to_be() {
+    let long = "a".repeat(62);
+    let said = |sql: &str| {
+        let mut notices = Vec::new();
+        let ok = parse_noting(sql, &mut notices).is_ok();
+        (ok, notices.into_iter().map(|n| format!("{} {}", n.state, n.message)).collect::<Vec<_>>())
+    };
+    let cut = |from: &str, to: &str| {
+        format!("42622 identifier \"{long}{from}\" will be truncated to \"{long}{to}\"")
+    };
+    assert_eq!(said(&format!("SELECT {long}b")), (true, vec![]));
+    // As it is folded; at a character; after escapes are resolved.
+    assert_eq!(said(&format!("SELECT {long}BC")), (true, vec![cut("bc", "b")]));
+    assert_eq!(said(&format!("SELECT \"{long}é\"")), (true, vec![cut("é", "")]));
+    assert_eq!(said(&format!("SELECT U&\"{long}\\00e9\"")), (true, vec![cut("é", "")]));
+    assert_eq!(said(&format!("SELECT U&\"\\0061{}\"", &long[1..])), (true, vec![]));
+    // Of what does not parse, up to where it fails.
+    let text = format!("VACUUM {long}bc; SELECT 1 1 {long}cd");
+    assert_eq!(said(&text), (false, vec![cut("bc", "b")]));
+    assert_eq!(said(&format!("SELECT {long}bc, 'abc")), (false, vec![cut("bc", "b")]));
+}
+
 /// Unoptimised frames are several times as large, hence the larger stack there.
 #[test]
 fn depth_is_bounded() {

@@ -69,6 +69,11 @@ pub enum UtilityStatement {
         name: String,
         options: Vec<UtilityOption>,
     },
+    /// ALTER EXTENSION … UPDATE.
+    UpdateExtension {
+        name: String,
+        version: Option<String>,
+    },
     /// ALTER TABLE, and ALTER INDEX | VIEW | SEQUENCE | MATERIALIZED VIEW with the same actions.
     AlterTable(Box<AlterTable>),
     Rename(Box<Rename>),

@@ -6,7 +6,7 @@ use super::simple::send_notices;
 use super::transaction::Block;
 use super::{Portal, Session};
 use crate::analyse::ParamTypes;
-use crate::client::{Client, ExecuteOutcome, OutputColumn};
+use crate::client::{Client, ExecuteOutcome, Notice, OutputColumn, Severity};
 use crate::parse;
 use crate::parse::utility::UtilityStatement;
 use base::{Oid, Result, bail};
@@ -20,14 +20,25 @@ impl Session {
     ///
     /// # Errors
     /// `42P05`, `42601`, what analysis finds.
-    pub fn parse(&mut self, name: &str, text: &str, param_types: &[u32]) -> Result<()> {
+    pub fn parse(
+        &mut self,
+        name: &str,
+        text: &str,
+        param_types: &[u32],
+        client: &mut dyn Client,
+    ) -> Result<()> {
         let source: Arc<str> = Arc::from(text);
         self.begin_statement(&source);
         self.refresh_settings();
         if !name.is_empty() && self.state.statements.borrow().contains_key(name) {
             bail!(DUPLICATE_PREPARED_STATEMENT, "prepared statement \"{name}\" already exists");
         }
-        let mut statements = parse::parse(text)?;
+        let mut notices = Vec::new();
+        let statements = parse::parse_noting(text, &mut notices);
+        for body in notices {
+            client.notice(&Notice { severity: Severity::Notice, body })?;
+        }
+        let mut statements = statements?;
         if statements.len() > 1 {
             bail!(SYNTAX_ERROR, "cannot insert multiple commands into a prepared statement");
         }

@@ -9,7 +9,7 @@ use super::prepared::Prepared;
 use super::transaction::Block;
 use super::{Portal, Session};
 use crate::analyse::ParamTypes;
-use crate::client::Client;
+use crate::client::{Client, Notice, Severity};
 use crate::parse::utility::{TransactionStatement, UtilityStatement};
 use crate::parse::{self, Parsed, Statement};
 use base::Result;
@@ -108,7 +108,14 @@ impl Session {
                 return self.run_single(prepared, params, client);
             }
         }
-        let statements = parse::parse(text)?;
+        let mut notices = Vec::new();
+        let statements = parse::parse_noting(text, &mut notices);
+        // What is to be said of a text is said each time: it is kept nowhere.
+        let keep = notices.is_empty();
+        for body in notices {
+            client.notice(&Notice { severity: Severity::Notice, body })?;
+        }
+        let statements = statements?;
         let count = statements.len();
         if count == 0 {
             return client.empty_query();
@@ -123,7 +130,7 @@ impl Session {
                 continue;
             }
             self.ensure_transaction()?;
-            if count == 1 && self.block != Block::Failed {
+            if keep && count == 1 && self.block != Block::Failed {
                 self.keep_template(&parsed)?;
             }
             let prepared = Rc::new(self.prepare(parsed, ParamTypes::fixed(Vec::new()))?);
@@ -131,7 +138,7 @@ impl Session {
                 let path = self.state.search_path_names();
                 let generation = self.state.catalog.generation();
                 // What was prepared under catalogs of this transaction's own may not outlive it.
-                if !self.state.catalog.is_dirty() {
+                if keep && !self.state.catalog.is_dirty() {
                     self.plan_cache.put(text, &prepared, generation, path);
                 }
                 return self.run_single(prepared, Vec::new(), client);

@@ -65,8 +65,29 @@ pub(super) const BODIES: Bodies = &[
         "pg_stat_get_backend_wait_event_type",
         Scalar(|env, a| of(env, a, |b| text_or_null(waits_for(b).map(|w| w.0)))),
     ),
+    (
+        "pg_get_wait_events",
+        Set(|_, _| Ok(rows(WAIT_EVENTS.iter().map(|e| e.map(Datum::text).to_vec()).collect()))),
+    ),
+    // Reads and writes are waited for where they are asked for.
+    ("pg_get_aios", Set(|_, _| Ok(rows(Vec::new())))),
+    ("pg_numa_available", Scalar(|_, _| Ok(Datum::Bool(false)))),
     ("pg_stat_clear_snapshot", Scalar(|_, _| Ok(Datum::Null))),
     ("pg_stat_force_next_flush", Scalar(|_, _| Ok(Datum::Null))),
+];
+
+/// All that `wait_event` may say: type, name, description.
+const WAIT_EVENTS: &[[&str; 3]] = &[
+    ["Client", "ClientRead", "Waiting to read data from the client"],
+    ["Lock", "advisory", "Waiting to acquire an advisory user lock"],
+    ["Lock", "frozenid", "Waiting to update pg_database.datfrozenxid and pg_database.datminmxid"],
+    ["Lock", "object", "Waiting to acquire a lock on a non-relation database object"],
+    ["Lock", "relation", "Waiting to acquire a lock on a relation"],
+    ["Lock", "transactionid", "Waiting for a transaction to finish"],
+    ["Lock", "tuple", "Waiting to acquire a lock on a tuple"],
+    ["Lock", "virtualxid", "Waiting to acquire a virtual transaction ID lock"],
+    ["Timeout", "PgSleep", "Waiting due to a call to pg_sleep or a sibling function"],
+    ["Timeout", "VacuumDelay", "Waiting in a cost-based vacuum delay point"],
 ];
 
 /// A value of the session whose number is its PID.

@@ -568,3 +568,13 @@ CREATE VIEW pg_catalog.ebb_vacuum_backlog AS
     FROM ebb_vacuum_backlog_rows() b
     JOIN pg_class c ON c.oid = b.relid
     LEFT JOIN pg_namespace n ON n.oid = c.relnamespace;
+
+CREATE VIEW pg_catalog.pg_wait_events AS
+  SELECT type, name, description FROM pg_get_wait_events();
+
+CREATE VIEW pg_catalog.pg_aios AS
+  SELECT pid, io_id, io_generation, state, operation, off, length, target, handle_data_len,
+         raw_result, result, target_desc, f_sync, f_localmem, f_buffered
+    FROM pg_get_aios();
+REVOKE ALL ON pg_catalog.pg_aios FROM PUBLIC;
+GRANT SELECT ON pg_catalog.pg_aios TO pg_read_all_stats;

@@ -72,16 +72,57 @@ fn a_databases_owner_maintains_what_is_not_shared() {
     ]);
 }
 
-/// Who may do nothing with a table does not wait for it either, nor make others wait.
+/// Who may do nothing with a table does not wait until it may be vacuumed, nor make others wait.
 #[test]
 fn rights_are_looked_at_before_locks() {
     let db = Database::new();
     let mut s = db.session();
-    s.run_each(&["CREATE TABLE t (a int)", "CREATE ROLE nobody", "BEGIN; LOCK TABLE t"]);
+    s.run_each(&[
+        "CREATE TABLE t (a int)",
+        "CREATE ROLE nobody",
+        "BEGIN; LOCK TABLE t IN EXCLUSIVE MODE",
+    ]);
     let mut other = db.session();
     other.run_each(&["SET ROLE nobody"]);
     other.check(&[("VACUUM t", T)]);
     s.run_each(&["COMMIT"]);
+}
+
+#[test]
+fn owners_comment() {
+    let db = Database::new();
+    let mut s = db.session();
+    let lacks =
+        |what: &str| format!("42501 permission denied\nThe current user must have the {what}.");
+    s.run_each(&[
+        "CREATE SCHEMA s; CREATE TABLE s.t (a int); CREATE INDEX i ON s.t (a)",
+        "CREATE ROLE r; CREATE ROLE other; GRANT USAGE ON SCHEMA s TO r",
+        "SET ROLE r",
+    ]);
+    s.check(&[
+        ("COMMENT ON SCHEMA s IS 'x'", "42501 must be owner of schema s"),
+        ("COMMENT ON DATABASE postgres IS 'x'", "42501 must be owner of database postgres"),
+        ("COMMENT ON DATABASE nope IS 'x'", "WARNING 3D000 database \"nope\" does not exist"),
+        ("COMMENT ON ROLE other IS 'x'", &lacks("CREATEROLE attribute")),
+        ("COMMENT ON ROLE postgres IS 'x'", &lacks("SUPERUSER attribute")),
+        ("COMMENT ON TABLE s.t IS 'x'", "42501 must be owner of table t"),
+        (
+            "COMMENT ON COLUMN s.t.nope IS 'x'",
+            "42703 column \"nope\" of relation \"s.t\" does not exist",
+        ),
+        ("COMMENT ON INDEX s.t IS 'x'", "42809 \"t\" is not an index"),
+        ("RESET ROLE; ALTER ROLE r CREATEROLE; SET ROLE r", ""),
+        ("COMMENT ON ROLE other IS 'x'", &lacks("ADMIN option on role \"other\"")),
+        ("RESET ROLE; GRANT other TO r WITH ADMIN OPTION", ""),
+        ("ALTER SCHEMA s OWNER TO r; ALTER DATABASE postgres OWNER TO r; SET ROLE r", ""),
+        ("COMMENT ON SCHEMA s IS 'x'; COMMENT ON DATABASE postgres IS 'x'", ""),
+        ("COMMENT ON ROLE other IS 'x'", ""),
+        ("RESET ROLE", ""),
+        (
+            "COMMENT ON COLUMN s.i.a IS 'x'",
+            "42809 cannot set comment on relation \"i\"\nThis operation is not supported for indexes.",
+        ),
+    ]);
 }
 
 #[test]

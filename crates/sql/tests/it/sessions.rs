@@ -90,6 +90,37 @@ fn messages_name_what_postgresql_names() {
     ]);
 }
 
+/// Each time, though plans are kept by their text.
+#[test]
+fn names_that_are_too_long_are_cut() {
+    let db = Database::new();
+    let mut s = db.session();
+    let (long, name) = ("x".repeat(70), "x".repeat(63));
+    let notice = format!("NOTICE 42622 identifier \"{long}\" will be truncated to \"{name}\"");
+    s.run_each(&[&format!("CREATE TABLE {name} (a int)")]);
+    for _ in 0..3 {
+        s.check(&[(&format!("SELECT count(*) FROM {long} WHERE a = 1"), &format!("{notice}\n0"))]);
+    }
+    s.check(&[
+        (&format!("VACUUM {long}"), &notice),
+        (&format!("SELECT '{long}'::regclass"), &name),
+    ]);
+}
+
+/// What a function of type void returns is not NULL, unless its arguments are.
+#[test]
+fn void_is_empty() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.check(&[
+        ("SELECT pg_sleep(0), pg_stat_reset(), pg_sleep(NULL)", "||~"),
+        ("SELECT pg_sleep(0) IS NULL, pg_sleep(NULL) IS NULL, count(setseed(0))", "f|t|1"),
+        ("SELECT pg_typeof(pg_sleep(0)), '<' || pg_sleep(0)::text || '>'", "void|<>"),
+        ("SELECT * FROM pg_sleep(0)", ""),
+        ("SELECT pg_advisory_lock(1), pg_advisory_unlock_all()", "|"),
+    ]);
+}
+
 #[test]
 fn thousands_of_conditions_are_no_depth() {
     let db = Database::new();
@@ -134,7 +165,7 @@ fn what_pools_send_between_two_users_works() {
     let mut c = db.session();
     c.run_each(&["SET work_mem = '1MB'; CREATE TEMP TABLE t (a int); SELECT pg_advisory_lock(1)"]);
     c.run_each(&["LISTEN x"]);
-    assert_eq!(c.run("SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET ALL"), "~");
+    assert_eq!(c.run("SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET ALL"), "");
     assert_eq!(c.run("SHOW work_mem; SELECT pg_listening_channels()"), "4MB");
     assert_eq!(c.run("LISTEN x; NOTIFY x"), "");
     assert_eq!(c.run("DISCARD ALL"), "");

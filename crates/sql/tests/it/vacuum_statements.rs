@@ -14,6 +14,18 @@ fn options_take_what_postgresqls_take() {
         ("VACUUM (PARALLEL 2) t", ""),
         ("VACUUM (BUFFER_USAGE_LIMIT foo) t", limit),
         ("VACUUM (BUFFER_USAGE_LIMIT '1MB') t", ""),
+        ("VACUUM (BUFFER_USAGE_LIMIT '0x100') t", ""),
+        ("VACUUM (BUFFER_USAGE_LIMIT '1e3') t", ""),
+        ("VACUUM (BUFFER_USAGE_LIMIT '128.0kB') t", ""),
+        ("VACUUM (BUFFER_USAGE_LIMIT ' 256 ') t", ""),
+        ("VACUUM (BUFFER_USAGE_LIMIT '1xB') t", limit),
+        ("VACUUM (VERBOSE = on) t", "42601 syntax error at or near \"=\""),
+        ("VACUUM (VERBOSE null) t", "42601 syntax error at or near \"null\""),
+        ("VACUUM (\"VERBOSE\") t", "42601 unrecognized VACUUM option \"VERBOSE\""),
+        (
+            "VACUUM other.public.t",
+            "0A000 cross-database references are not implemented: \"other.public.t\"",
+        ),
         ("REINDEX (NONSENSE) TABLE t", "42601 unrecognized REINDEX option \"nonsense\""),
     ]);
 }
@@ -43,6 +55,119 @@ fn a_toast_table_by_name() {
             &format!("INFO 00000 index \"{name}_index\" was reindexed"),
         ),
     ]);
+}
+
+/// What `statement` says when `holder` has run `first` in a transaction, and `then` once the statement waits for it.
+fn meanwhile(db: &Database, [first, then]: [&str; 2], statement: &str) -> String {
+    let (mut holder, mut watcher) = (db.session(), db.session());
+    holder.run_each(&[
+        "DROP TABLE IF EXISTS t, u, old",
+        "CREATE TABLE t (a int, b text); CREATE TABLE u (a int)",
+        "BEGIN",
+        first,
+    ]);
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(move || db.session().run(statement));
+        let began = std::time::Instant::now();
+        while watcher.run("SELECT count(*) FROM pg_locks WHERE NOT granted") == "0"
+            && !waiter.is_finished()
+            && began.elapsed() < base::stop::PATIENCE
+        {
+            std::thread::yield_now();
+        }
+        holder.run_each(&[then]);
+        waiter.join().unwrap()
+    })
+}
+
+/// Whose name is nobody's any more is an error; who was found and goes before its turn comes is passed over.
+#[test]
+fn what_is_dropped_meanwhile() {
+    let db = Database::new();
+    let missing = "42P01 relation \"t\" does not exist";
+    let gone = |verb: &str| {
+        format!("WARNING 42P01 skipping {verb} of \"t\" --- relation no longer exists")
+    };
+    let locked =
+        |verb: &str| format!("WARNING 55P03 skipping {verb} of \"t\" --- lock not available");
+    for (holds, statement, says) in [
+        (["DROP TABLE t", "COMMIT"], "VACUUM t", missing),
+        (["DROP TABLE t", "COMMIT"], "ANALYZE t", missing),
+        (["DROP TABLE t", "COMMIT"], "VACUUM u, t", missing),
+        (["DROP TABLE t", "ROLLBACK"], "VACUUM t", ""),
+        (["DROP TABLE t; CREATE TABLE t (c int)", "COMMIT"], "VACUUM ANALYZE t (c)", ""),
+        (["ALTER TABLE t RENAME TO old", "COMMIT"], "VACUUM t", missing),
+        (["DROP TABLE t", "COMMIT"], "COMMENT ON TABLE t IS 'x'", missing),
+        (["DROP TABLE t", "COMMIT"], "ALTER TABLE t ADD c int", missing),
+        (["DROP TABLE t; CREATE TABLE t (d int)", "COMMIT"], "ALTER TABLE t DROP d", ""),
+        (["DROP TABLE t", "COMMIT"], "TRUNCATE t", missing),
+        (["DROP TABLE t", "COMMIT"], "CLUSTER t", missing),
+        (["DROP TABLE t", "COMMIT"], "VACUUM (SKIP_LOCKED) t, u", &locked("vacuum")),
+        (["DROP TABLE t", "COMMIT"], "ANALYZE (SKIP_LOCKED) t", &locked("analyze")),
+    ] {
+        assert_eq!(meanwhile(&db, holds, statement), says, "{holds:?} {statement}");
+    }
+    let found = |then| ["LOCK TABLE t IN SHARE UPDATE EXCLUSIVE MODE", then];
+    let dropped = "DROP TABLE t; COMMIT";
+    for (holds, statement, says) in [
+        (found(dropped), "VACUUM t", gone("vacuum")),
+        (found(dropped), "VACUUM FULL t", gone("vacuum")),
+        (found(dropped), "VACUUM ANALYZE t", gone("vacuum")),
+        (found(dropped), "ANALYZE t", gone("analyze")),
+        // Nobody has named it.
+        (found(dropped), "VACUUM", String::new()),
+        (found(dropped), "ANALYZE", String::new()),
+        (found("ALTER TABLE t RENAME TO old; COMMIT"), "VACUUM t", String::new()),
+        (found("COMMIT"), "VACUUM (SKIP_LOCKED) t", locked("vacuum")),
+        (found("COMMIT"), "COMMENT ON TABLE t IS 'x'", String::new()),
+        (found("COMMIT"), "COMMENT ON COLUMN t.a IS 'x'", String::new()),
+        (found(dropped), "COMMENT ON TABLE t IS 'x'", missing.to_owned()),
+    ] {
+        assert_eq!(meanwhile(&db, holds, statement), says, "{holds:?} {statement}");
+    }
+}
+
+/// FULL of a TOAST table by its name: its table's values are all there, for those who have it open and for old snapshots.
+#[test]
+fn a_toast_table_is_written_anew_by_itself() {
+    let db = Database::new();
+    let (mut s, mut other, mut old) = (db.session(), db.session(), db.session());
+    s.run_each(&[
+        "CREATE TABLE t (a int, b text)",
+        "ALTER TABLE t ALTER b SET STORAGE EXTERNAL",
+        "INSERT INTO t SELECT g, repeat(g::text || '.', 3000) FROM generate_series(1, 60) g",
+    ]);
+    let sums = "SELECT count(*), sum(length(b)), min(md5(b)) FROM t";
+    let whole = s.run(sums);
+    other.check(&[(sums, &whole)]);
+    old.run_each(&["BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT 1"]);
+    s.run_each(&["DELETE FROM t WHERE a > 20"]);
+    let kept = s.run(sums);
+    let toast = s.run("SELECT reltoastrelid::regclass FROM pg_class WHERE relname = 't'");
+    let size = format!("SELECT pg_relation_size('{toast}')");
+    let before: i64 = s.run(&size).parse().unwrap();
+    let said = s.run(&format!("VACUUM (FULL, VERBOSE) {toast}"));
+    let begins = format!("INFO 00000 vacuuming \"{toast}\"\nINFO 00000 \"{toast}\": found 0 rem");
+    assert!(said.starts_with(&begins), "{said}");
+    other.check(&[(sums, &kept)]);
+    old.check(&[(sums, &whole), ("COMMIT", "")]);
+    // Without its table, as PROCESS_MAIN has it, and with nobody left who needs more.
+    s.run_each(&["VACUUM (FULL, PROCESS_MAIN off) t"]);
+    assert!(s.run(&size).parse::<i64>().unwrap() * 2 < before);
+    other.run_each(&[
+        "INSERT INTO t SELECT g, repeat(g::text || '.', 3000) FROM generate_series(61, 70) g",
+    ]);
+    other.check(&[("SELECT count(*), sum(length(b)) FROM t WHERE a > 60", "10|90000")]);
+    s.check(&[("SELECT count(*) FROM t WHERE length(b) > 0", "30")]);
+    // Nor does a new index leave anybody with the old one.
+    s.run_each(&["REINDEX TABLE t", &format!("REINDEX TABLE {toast}")]);
+    other.run_each(&["UPDATE t SET b = b || '+'"]);
+    s.check(&[("SELECT count(*) FROM t WHERE b LIKE '%+'", "30")]);
+    other.run_each(&["VACUUM t", "DELETE FROM t WHERE a < 65"]);
+    s.run_each(&["VACUUM t"]);
+    s.check(&[("SELECT count(b), sum(length(b)) FROM t", "6|54006")]);
+    drop((s, other, old));
+    assert_eq!(db.faults(), Vec::<String>::new());
 }
 
 #[test]

@@ -154,44 +154,35 @@ fn fill(a: &[Datum], types: &[Oid]) -> Result<Datum> {
     if is_null(a, 1) || a.len() > 2 && is_null(a, 2) {
         bail!(NULL_VALUE_NOT_ALLOWED, "dimension array or low bound array cannot be null");
     }
-    let lengths = array(a, 1)?;
-    let bound = if a.len() > 2 { Some(array(a, 2)?) } else { None };
-    let int = |d: &Datum| match d {
-        Datum::Int4(n) => Ok(*n),
-        _ => Err(err!(NULL_VALUE_NOT_ALLOWED, "dimension values cannot be null")),
-    };
     let wrong = |why: &str| {
         let text = "wrong number of array subscripts";
-        Err(base::SqlError::new(base::SqlState::ARRAY_SUBSCRIPT_ERROR, text).detail(why).into())
+        base::SqlError::new(base::SqlState::ARRAY_SUBSCRIPT_ERROR, text).detail(why).into()
     };
-    if lengths.dims.len() > 1 || bound.is_some_and(|b| b.dims.len() > 1) {
-        return wrong("Dimension array must be one dimensional.");
-    }
-    for d in lengths.elements.iter().chain(bound.iter().flat_map(|b| &b.elements)) {
-        int(d)?;
-    }
-    if bound.is_some_and(|b| b.elements.len() != lengths.elements.len()) {
-        return wrong("Low bound array has different size than dimensions array.");
-    }
-    let mut dims = Vec::new();
-    for (i, n) in lengths.elements.iter().enumerate() {
-        let low = match bound {
-            Some(b) => int(b
-                .elements
-                .get(i)
-                .ok_or_else(|| err!(ARRAY_SUBSCRIPT_ERROR, "wrong number of array subscripts"))?)?,
-            None => 1,
+    // Each array is looked at to its end before the other.
+    let numbers = |array: &ArrayValue| -> Result<Vec<i32>> {
+        if array.dims.len() > 1 {
+            return Err(wrong("Dimension array must be one dimensional."));
+        }
+        let int = |d: &Datum| match d {
+            Datum::Int4(n) => Ok(*n),
+            _ => Err(err!(NULL_VALUE_NOT_ALLOWED, "dimension values cannot be null")),
         };
-        dims.push((int(n)?, low));
-    }
-    let element = types.first().copied().unwrap_or_default();
-    if dims.len() > 6 {
+        array.elements.iter().map(int).collect()
+    };
+    let lengths = numbers(array(a, 1)?)?;
+    if lengths.len() > 6 {
         bail!(
             PROGRAM_LIMIT_EXCEEDED,
             "number of array dimensions ({}) exceeds the maximum allowed (6)",
-            dims.len()
+            lengths.len()
         );
     }
+    let bounds = if a.len() > 2 { numbers(array(a, 2)?)? } else { vec![1; lengths.len()] };
+    if bounds.len() != lengths.len() {
+        return Err(wrong("Low bound array has different size than dimensions array."));
+    }
+    let dims: Vec<(i32, i32)> = lengths.into_iter().zip(bounds).collect();
+    let element = types.first().copied().unwrap_or_default();
     let n = element_count(&dims)?;
     if n == 0 {
         return Ok(one_dim(element, Vec::new()));

@@ -264,7 +264,7 @@ pub fn text_input(type_oid: Oid, typmod: i32, text: &str, env: &dyn Env) -> Resu
             Datum::Array(Arc::new(a))
         }
         BIT | VARBIT => crate::functions::bit::bit_input(type_oid, typmod, text)?,
-        VOID => Datum::Null,
+        VOID => Datum::text(""),
         RECORD => {
             bail!(FEATURE_NOT_SUPPORTED, "input of anonymous composite types is not implemented")
         }

@@ -1,7 +1,7 @@
 //! pg_buffercache: what the pool holds.
 //!
 //! # Differs from PostgreSQL
-//! Buffers of write-behind, which are beside shared_buffers, are not among them; they are not evicted. There is no NUMA view.
+//! Buffers of write-behind, which are beside shared_buffers, are not among them; they are not evicted. Nothing is known of NUMA's nodes.
 
 use super::{MONITOR, require};
 use crate::session::SessionState;
@@ -57,6 +57,24 @@ pub(super) const FUNCTIONS: &[Own] = &[
             ("pinned", oids::INT4),
         ],
         body: Set(|env, _| usage_counts(env).map(rows)),
+    },
+    Own {
+        oid: 9943,
+        name: "pg_buffercache_numa_pages",
+        args: &[],
+        result: oids::RECORD,
+        columns: &[
+            ("bufferid", oids::INT4),
+            ("os_page_num", oids::INT8),
+            ("numa_node", oids::INT4),
+        ],
+        body: Set(|env, _| {
+            require(state(env)?, "pg_buffercache_numa_pages", &[MONITOR])?;
+            bail!(
+                INTERNAL_ERROR,
+                "libnuma initialization failed or NUMA is not supported on this platform"
+            )
+        }),
     },
     Own {
         oid: 9940,

@@ -38,10 +38,10 @@ pub struct Extension {
     pub comment: &'static str,
     /// Its functions.
     functions: &'static [Own],
-    /// Who else may use the view.
+    /// Who else may use the views.
     pub view_readers: &'static [&'static str],
-    /// The query of a view with the extension's name, if there is one.
-    pub view: Option<&'static str>,
+    /// Its views: their names and queries.
+    pub views: &'static [(&'static str, &'static str)],
 }
 
 /// All of them, by name.
@@ -52,7 +52,7 @@ pub const EXTENSIONS: &[Extension] = &[
         comment: "inspect the contents of database pages at a low level",
         functions: pageinspect::FUNCTIONS,
         view_readers: &[],
-        view: None,
+        views: &[],
     },
     Extension {
         name: "pg_buffercache",
@@ -60,7 +60,10 @@ pub const EXTENSIONS: &[Extension] = &[
         comment: "examine the shared buffer cache",
         functions: buffercache::FUNCTIONS,
         view_readers: &["pg_monitor"],
-        view: Some("SELECT * FROM pg_buffercache_pages()"),
+        views: &[
+            ("pg_buffercache", "SELECT * FROM pg_buffercache_pages()"),
+            ("pg_buffercache_numa", "SELECT * FROM pg_buffercache_numa_pages()"),
+        ],
     },
     Extension {
         name: "pg_freespacemap",
@@ -68,7 +71,7 @@ pub const EXTENSIONS: &[Extension] = &[
         comment: "examine the free space map (FSM)",
         functions: freespacemap::FUNCTIONS,
         view_readers: &[],
-        view: None,
+        views: &[],
     },
     Extension {
         name: "pg_visibility",
@@ -76,7 +79,7 @@ pub const EXTENSIONS: &[Extension] = &[
         comment: "examine the visibility map (VM) and page-level visibility info",
         functions: visibility::FUNCTIONS,
         view_readers: &[],
-        view: None,
+        views: &[],
     },
     Extension {
         name: "pgstattuple",
@@ -84,7 +87,7 @@ pub const EXTENSIONS: &[Extension] = &[
         comment: "show tuple-level statistics",
         functions: stattuple::FUNCTIONS,
         view_readers: &[],
-        view: None,
+        views: &[],
     },
 ];
 
@@ -136,6 +139,8 @@ fn gives_one_row(own: &Own) -> bool {
             | "heap_tuple_infomask_flags"
             | "pgstattuple"
             | "pgstatindex"
+            | "pgstatginindex"
+            | "pgstathashindex"
             | "pgstattuple_approx"
             | "pg_visibility_map_summary"
     ) || (matches!(own.name, "pg_visibility_map" | "pg_visibility") && own.args.len() == 2)
@@ -200,6 +205,8 @@ const ARGUMENT_NAMES: &[(&str, usize, &[&str])] = &[
     ("pg_relpages", 1, &["relname"]),
     ("pg_visibility", 2, &["", "blkno"]),
     ("pg_visibility_map", 2, &["", "blkno"]),
+    ("pgstatginindex", 1, &["relname"]),
+    ("pgstathashindex", 1, &["relname"]),
     ("pgstatindex", 1, &["relname"]),
     ("pgstattuple", 1, &["relname"]),
     ("pgstattuple_approx", 1, &["reloid"]),

@@ -78,6 +78,35 @@ pub(super) const FUNCTIONS: &[Own] = &[
         body: Set(|env, a| index(state(env)?, by_oid(env, a)?)),
     },
     Own {
+        oid: 9977,
+        name: "pgstatginindex",
+        args: &[oids::REGCLASS],
+        result: oids::RECORD,
+        columns: &[
+            ("version", oids::INT4),
+            ("pending_pages", oids::INT4),
+            ("pending_tuples", oids::INT8),
+        ],
+        body: Set(|env, a| other_index(state(env)?, by_oid(env, a)?, "pgstatginindex", "GIN")),
+    },
+    Own {
+        oid: 9978,
+        name: "pgstathashindex",
+        args: &[oids::REGCLASS],
+        result: oids::RECORD,
+        columns: &[
+            ("version", oids::INT4),
+            ("bucket_pages", oids::INT8),
+            ("overflow_pages", oids::INT8),
+            ("bitmap_pages", oids::INT8),
+            ("unused_pages", oids::INT8),
+            ("live_items", oids::INT8),
+            ("dead_items", oids::INT8),
+            ("free_percent", oids::FLOAT8),
+        ],
+        body: Set(|env, a| other_index(state(env)?, by_oid(env, a)?, "pgstathashindex", "hash")),
+    },
+    Own {
         oid: 9974,
         name: "pg_relpages",
         args: &[oids::TEXT],
@@ -271,6 +300,17 @@ fn index(state: &SessionState, table: Arc<Table>) -> Result<RowIter> {
         Datum::Float8(ratio((room - free.min(room)) as f64, room)),
         Datum::Float8(ratio(fragments as f64, leaves)),
     ]]))
+}
+
+/// No index is of another kind than B-tree.
+fn other_index(
+    state: &SessionState,
+    table: Arc<Table>,
+    function: &str,
+    wanted: &str,
+) -> Result<RowIter> {
+    scanner(state, function)?;
+    bail!(WRONG_OBJECT_TYPE, "relation \"{}\" is not a {wanted} index", table.name)
 }
 
 fn length(state: &SessionState, table: Arc<Table>) -> Result<Datum> {
