@@ -4,7 +4,7 @@
 //! Search, insert, split, build, scan, bulk and retail deletion, page deletion and replay of Lehman–Yao trees.
 //! Where to look: a search goes down (`tree`), an entry goes in (`insert`), a page splits (`split`, `split_point`), room
 //! is made without a split (`dedup`), a range is read (`scan`), an index is made at once (`build`, `sort`), dead entries go
-//! (`vacuum`, `retail`, `removal`), an empty page goes (`delete_page`), a page is changed and logged (`log`, `apply`), a tree is checked (`verify`).
+//! (`vacuum`, `retail`, `removal`), an empty page goes (`delete_page`), a page is changed and logged (`log`, `apply`), a tree is checked (`verify`, `verify_live`).
 //!
 //! # Layout
 //! [`page::btree`]; docs/FORMAT.md.
@@ -45,6 +45,7 @@ mod split_point;
 mod tree;
 mod vacuum;
 mod verify;
+mod verify_live;
 
 pub use bounds::{Condition, ScanBounds, ScanEdge};
 pub use build::BuildOutcome;

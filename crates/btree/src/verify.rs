@@ -1,10 +1,10 @@
 //! # Purpose
-//! Checking a tree at rest: order on every page and across pages, links, high keys, levels, every downlink;
-//! and handing out every (values, address) so that a caller can compare with the heap.
+//! Checking a tree at rest: order on every page and across pages, links, high keys, levels, every downlink.
+//! [`super::verify_live`] checks one that is written to.
 
 use crate::schema::{Bound, Edge, KeySchema, Value};
 use crate::tree::{Btree, ReadPage};
-use base::{BlockNumber, Result, Tid};
+use base::{BlockNumber, Result};
 use page::btree::{self as layout, Item, NO_BLOCK, PageRef};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
@@ -24,9 +24,10 @@ pub struct VerifyReport {
     pub incomplete_splits: u64,
 }
 
-type Values<'a> = SmallVec<[Value<'a>; 8]>;
+pub(crate) type Values<'a> = SmallVec<[Value<'a>; 8]>;
 
-fn values<'a>(schema: &KeySchema, item: Item<'a>) -> Values<'a> {
+/// The key of an entry, as far as it has one.
+pub(crate) fn values<'a>(schema: &KeySchema, item: Item<'a>) -> Values<'a> {
     let n = if item.is_pivot() { item.pivot_attributes() } else { schema.key_count() };
     item.attributes(schema.widths()).take(n.min(schema.key_count())).collect()
 }
@@ -57,6 +58,14 @@ impl Btree {
     /// # Errors
     /// The first thing found wrong, as corruption; I/O.
     pub fn verify(&self) -> Result<VerifyReport> {
+        self.verify_pausing(&mut || Ok(()))
+    }
+
+    /// The same; `pause` is called between pages, with none latched.
+    ///
+    /// # Errors
+    /// As [`Btree::verify`]; `pause`'s.
+    pub fn verify_pausing(&self, pause: &mut dyn FnMut() -> Result<()>) -> Result<VerifyReport> {
         let mut report = VerifyReport::default();
         let meta = self.meta()?;
         if meta.root == NO_BLOCK {
@@ -70,7 +79,7 @@ impl Btree {
         report.levels = meta.level + 1;
         let mut links = vec![Link { child: meta.root, low: None, high: None }];
         for level in (0..=meta.level).rev() {
-            links = self.verify_level(level, &links, &mut report)?;
+            links = self.verify_level(level, &links, &mut report, pause)?;
         }
         Ok(report)
     }
@@ -81,6 +90,7 @@ impl Btree {
         level: u32,
         links: &[Link],
         report: &mut VerifyReport,
+        pause: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Vec<Link>> {
         let mut down = Vec::new();
         let mut expected = links.iter().peekable();
@@ -107,6 +117,7 @@ impl Btree {
             }
         }
         while block != NO_BLOCK {
+            pause()?;
             let page = self.read(block)?;
             let view = page.view();
             layout::verify(view.0).map_err(|what| self.corrupt(block, &what))?;
@@ -123,7 +134,7 @@ impl Btree {
                 continue;
             }
             report.pages += 1;
-            self.verify_page(&page, last_high.as_deref().map(Item), report)?;
+            self.verify_page(page.block, view, last_high.as_deref().map(Item), report)?;
             let high = view.high_key().map(|i| i.0.to_vec());
             match expected.peek() {
                 Some(link) if link.child == page.block => {
@@ -163,13 +174,14 @@ impl Btree {
         Ok(down)
     }
 
-    fn verify_page(
+    /// Checks one page: its entries' order, its high key, and that it lies above `left_high`.
+    pub(crate) fn verify_page(
         &self,
-        page: &ReadPage,
+        block: BlockNumber,
+        view: PageRef<'_>,
         left_high: Option<Item<'_>>,
         report: &mut VerifyReport,
     ) -> Result<()> {
-        let view = page.view();
         let schema = &self.schema;
         let first = if view.is_leaf() { view.first_data() } else { view.first_data() + 1 };
         for offset in first..=view.count() {
@@ -180,14 +192,12 @@ impl Btree {
             if offset < view.count()
                 && compare(schema, item, view.item(offset + 1)) != Ordering::Less
             {
-                return Err(self.corrupt(page.block, &format!("entry {offset} is out of order")));
+                return Err(self.corrupt(block, &format!("entry {offset} is out of order")));
             }
             if let Some(high) = view.high_key()
                 && compare(schema, item, high) == Ordering::Greater
             {
-                return Err(
-                    self.corrupt(page.block, &format!("entry {offset} is above the high key"))
-                );
+                return Err(self.corrupt(block, &format!("entry {offset} is above the high key")));
             }
             if let Some(high) = left_high {
                 let v = values(schema, item);
@@ -197,12 +207,12 @@ impl Btree {
                 };
                 if schema.compare(&schema.bound(&v, edge), high) != Ordering::Greater {
                     let what = format!("entry {offset} is not above the left page's high key");
-                    return Err(self.corrupt(page.block, &what));
+                    return Err(self.corrupt(block, &what));
                 }
             }
         }
         if !view.is_leaf() && view.data_count() == 0 {
-            return Err(self.corrupt(page.block, "internal page has no entries"));
+            return Err(self.corrupt(block, "internal page has no entries"));
         }
         Ok(())
     }
@@ -239,31 +249,6 @@ impl Btree {
         Ok(())
     }
 
-    /// Calls `f` with the values and heap address of every entry, in order, dead ones too.
-    ///
-    /// # Errors
-    /// I/O; corruption; `f`'s.
-    pub fn for_each_entry(&self, f: &mut dyn FnMut(&[Value<'_>], Tid) -> Result<()>) -> Result<()> {
-        let Some(mut page) = self.endpoint(0, false)? else { return Ok(()) };
-        loop {
-            let copy = *page.view().0;
-            drop(page);
-            let view = PageRef(&copy);
-            if !view.is_ignored() {
-                for offset in view.first_data()..=view.count() {
-                    let item = view.item(offset);
-                    let values: Values<'_> = item.attributes(self.schema.widths()).collect();
-                    for tid in item.tids() {
-                        f(&values, tid)?;
-                    }
-                }
-            }
-            if view.is_rightmost() {
-                return Ok(());
-            }
-            page = self.read(view.next())?;
-        }
-    }
     /// All pages as text.
     ///
     /// # Errors

@@ -1,47 +1,65 @@
-//! Checking heaps: what `ebb check` reports.
+//! Checking heaps: what `ebb check` and amcheck's `verify_heapam` report.
 //!
 //! # Purpose
 //! Looks at every page: line pointers, tuple headers, HOT chains, and that the visibility map's bits are true.
+//!
+//! # Invariants
+//! A page is looked at under its latch, together with its bits in the map, so that others may write the heap meanwhile.
 
 use crate::heap::Heap;
 use crate::prune::Verdict;
 use crate::visibility::{Hints, Horizon, satisfies_vacuum};
 use crate::visibility_map::{ALL_FROZEN, ALL_VISIBLE, MapPin};
-use base::{BlockNumber, Fork, OffsetNumber, PageTag, Result, Xid};
+use base::{BlockNumber, Fork, OffsetNumber, PageTag, Result};
 use buffer::Strategy;
 use page::Page;
 use page::tuple::{HEADER, MAX_ATTRIBUTES};
+use std::ops::Range;
+
+/// What is wrong with a heap page, or with a page of its visibility map.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HeapFault {
+    /// The page.
+    pub tag: PageTag,
+    /// The line pointer, if it is about one.
+    pub offset: Option<OffsetNumber>,
+    /// What is wrong; it names the line pointer.
+    pub what: String,
+}
+
+/// A fault that a page's bytes show.
+type PageFault = (Option<OffsetNumber>, String);
 
 /// The faults of one heap page that its bytes alone show. `block` is its number.
-pub fn check_page(page: &Page, block: BlockNumber) -> Vec<String> {
+pub fn check_page(page: &Page, block: BlockNumber) -> Vec<PageFault> {
     if let Err(fault) = page.verify() {
-        return vec![fault];
+        return vec![(None, fault)];
     }
     let mut faults = Vec::new();
     for offset in page.offsets() {
         let id = page.item_id(offset);
+        let mut fault = |what: String| faults.push((Some(offset), what));
         if id.is_redirect() {
             let target = page.item_id(id.redirect_target());
             if !target.is_normal() {
-                faults
-                    .push(format!("line pointer {offset} redirects to a tuple that is not there"));
+                fault(format!("line pointer {offset} redirects to a tuple that is not there"));
             } else if !page.tuple(id.redirect_target()).is_heap_only() {
-                faults.push(format!("line pointer {offset} redirects to a tuple not heap-only"));
+                fault(format!("line pointer {offset} redirects to a tuple not heap-only"));
             }
+        }
+        if id.is_dead() && !id.is_empty() && !page::tuple::verify_stub(page.item(offset)) {
+            fault(format!("dead line pointer {offset} keeps what is no key"));
         }
         if id.is_normal() {
             check_tuple(page, block, offset, &mut faults);
-        }
-        if id.is_dead() && !id.is_empty() && !page::tuple::verify_stub(page.item(offset)) {
-            faults.push(format!("dead line pointer {offset} keeps what is no key"));
         }
     }
     faults
 }
 
-fn check_tuple(page: &Page, block: BlockNumber, offset: OffsetNumber, faults: &mut Vec<String>) {
+fn check_tuple(page: &Page, block: BlockNumber, offset: OffsetNumber, faults: &mut Vec<PageFault>) {
     let tuple = page.tuple(offset);
-    let mut fault = |what: String| faults.push(format!("tuple {offset}: {what}"));
+    let mut fault = |what: String| faults.push((Some(offset), format!("tuple {offset}: {what}")));
     if tuple.bytes.len() < HEADER {
         return fault(format!("only {} bytes long", tuple.bytes.len()));
     }
@@ -80,20 +98,36 @@ impl Heap {
     /// # Errors
     /// What stops the check as a whole.
     pub fn check(&self, report: &mut dyn FnMut(PageTag, String)) -> Result<()> {
-        let blocks = self.len_blocks()?;
-        let next_xid = self.ctx.txns.next_xid();
-        let horizon = Horizon::at(next_xid);
+        let all = 0..self.len_blocks()?.0;
+        let mut strategy = Strategy::bulk_read(&self.ctx.pool);
+        self.check_blocks(all, 0, &mut strategy, &mut |fault| report(fault.tag, fault.what))
+    }
+
+    /// The same of some blocks only, those left out that have one of the bits `skip` in the visibility map. Others may read and
+    /// write the heap.
+    ///
+    /// # Errors
+    /// What stops the check as a whole.
+    pub fn check_blocks(
+        &self,
+        blocks: Range<u32>,
+        skip: u8,
+        strategy: &mut Strategy,
+        report: &mut dyn FnMut(HeapFault),
+    ) -> Result<()> {
         let map = self.visibility_map();
         let mut map_pin = MapPin::none();
-        let mut strategy = Strategy::bulk_read(&self.ctx.pool);
-        for n in 0..blocks.0 {
+        for n in blocks {
             let block = BlockNumber(n);
             let tag = crate::context::tag(self.rel.id(), Fork::Main, block);
-            let pin = match self.rel.try_pin(Fork::Main, block, &mut strategy) {
+            if skip != 0 && map.bits(block, &mut map_pin)? & skip != 0 {
+                continue;
+            }
+            let pin = match self.rel.try_pin(Fork::Main, block, strategy) {
                 Ok(Some(pin)) => pin,
                 Ok(None) => break,
                 Err(base::Error::Corruption(c)) => {
-                    report(tag, c.what);
+                    report(HeapFault { tag, offset: None, what: c.what });
                     continue;
                 }
                 Err(e) => return Err(e),
@@ -103,45 +137,41 @@ impl Heap {
             let bits = match map.bits(block, &mut map_pin) {
                 Ok(bits) => bits,
                 Err(base::Error::Corruption(c)) => {
-                    report(c.tag.unwrap_or(tag), c.what);
+                    report(HeapFault { tag: c.tag.unwrap_or(tag), offset: None, what: c.what });
                     0
                 }
                 Err(e) => return Err(e),
             };
-            for fault in check_page(&page, block) {
-                report(tag, fault);
-            }
+            let mut report = |(offset, what)| report(HeapFault { tag, offset, what });
+            check_page(&page, block).into_iter().for_each(&mut report);
             if page.is_new() {
                 if bits != 0 {
-                    report(tag, "a new page is all-visible in the visibility map".into());
+                    let what = "a new page is all-visible in the visibility map";
+                    report((None, what.to_owned()));
                 }
                 continue;
             }
-            self.check_bits(&page, tag, bits, &horizon, next_xid, report)?;
+            self.check_bits(&page, bits, &mut report)?;
         }
         Ok(())
     }
 
-    fn check_bits(
-        &self,
-        page: &Page,
-        tag: PageTag,
-        bits: u8,
-        horizon: &Horizon,
-        next_xid: Xid,
-        report: &mut dyn FnMut(PageTag, String),
-    ) -> Result<()> {
+    fn check_bits(&self, page: &Page, bits: u8, report: &mut dyn FnMut(PageFault)) -> Result<()> {
+        // Asked for under the latch: no transaction on the page is younger.
+        let next_xid = self.ctx.txns.next_xid();
+        let horizon = Horizon::at(next_xid);
         if bits & ALL_VISIBLE != 0 && !page.is_all_visible() {
-            report(tag, "all-visible in the visibility map, but not on the page".into());
+            report((None, "all-visible in the visibility map, but not on the page".into()));
         }
         if bits & ALL_FROZEN != 0 && bits & ALL_VISIBLE == 0 {
-            report(tag, "all-frozen but not all-visible in the visibility map".into());
+            report((None, "all-frozen but not all-visible in the visibility map".into()));
         }
         let mut hints = Hints::default();
         for offset in page.offsets() {
             let id = page.item_id(offset);
+            let mut report = |what: String| report((Some(offset), what));
             if id.is_dead() && page.is_all_visible() {
-                report(tag, format!("line pointer {offset} is dead on an all-visible page"));
+                report(format!("line pointer {offset} is dead on an all-visible page"));
             }
             if !id.is_normal() {
                 continue;
@@ -149,16 +179,16 @@ impl Heap {
             let tuple = page.tuple(offset);
             for (name, xid) in [("xmin", tuple.xmin()), ("xmax", tuple.xmax())] {
                 if xid >= next_xid {
-                    report(tag, format!("tuple {offset}: {name} {xid} is yet to come"));
+                    report(format!("tuple {offset}: {name} {xid} is yet to come"));
                 }
             }
             if bits & ALL_FROZEN != 0 && (tuple.xmin().is_normal() || tuple.xmax().is_normal()) {
-                report(tag, format!("tuple {offset} is not frozen on an all-frozen page"));
+                report(format!("tuple {offset} is not frozen on an all-frozen page"));
             }
             if page.is_all_visible() {
-                let verdict = satisfies_vacuum(&tuple, &self.ctx.txns, horizon, &mut hints)?;
+                let verdict = satisfies_vacuum(&tuple, &self.ctx.txns, &horizon, &mut hints)?;
                 if verdict != Verdict::Live {
-                    report(tag, format!("tuple {offset} is {verdict:?} on an all-visible page"));
+                    report(format!("tuple {offset} is {verdict:?} on an all-visible page"));
                 }
             }
         }

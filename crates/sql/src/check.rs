@@ -9,22 +9,17 @@
 //! What `pg_amcheck --heapallindexed` and `pg_checksums` do in two programs. The folder is opened, so that a crash
 //! is recovered from first; sessions there are none.
 
-use crate::ddl::index::RowDecoder;
-use crate::exec::modify::IndexWriter;
-use base::{BlockNumber, Fork, OffsetNumber, Oid, PageTag, Result, Tid};
-use buffer::Strategy;
+use crate::index_check::{Bounds, TableAndIndex};
+use base::{Fork, Oid, PageTag, Result};
 use engine::Engine;
 use engine::catalog::load::load_table;
 use engine::catalog::model::{Index, RelationKind, Table};
 use engine::catalog::store::CatalogStore;
 use engine::relation::Storage;
-use expr::eval::EvalContext;
-use heap::{BuildScan, Heap, HeapOptions};
-use std::cell::RefCell;
-use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use heap::{Heap, HeapOptions};
 use std::sync::Arc;
 use txn::{BackendKind, Transaction};
+use types::env::PlainEnv;
 
 /// What a check has found.
 #[derive(Debug, Default)]
@@ -125,28 +120,26 @@ fn check_table(storage: &Storage, table: &Arc<Table>, report: &mut CheckReport) 
         report.relations += 1;
         let tree = storage.btree(&table.name, index)?;
         report.pages += u64::from(tree.relation().len_blocks(Fork::Main)?.0);
-        if let Err(error) = tree.verify() {
-            report.faults.push(format!("index \"{}\" of \"{name}\": {error}", index.name));
-            continue;
-        }
+        let entries = match tree.verify() {
+            Ok(seen) => seen.entries,
+            Err(error) => {
+                report.faults.push(format!("index \"{}\" of \"{name}\": {error}", index.name));
+                continue;
+            }
+        };
         // A damaged heap is told of once; its indexes cannot be judged by it.
         if damaged || !index.valid || !index.ready {
             continue;
         }
-        if let Err(error) = compare(&heap, table, index, &tree, &name, report) {
+        if let Err(error) = compare(&heap, table, index, &tree, entries, &name, report) {
             report.faults.push(format!("index \"{}\" of \"{name}\": {error}", index.name));
         }
     }
     Ok(())
 }
 
-fn fingerprint<'a>(values: impl Iterator<Item = Option<&'a [u8]>>) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    for value in values {
-        value.hash(&mut hasher);
-    }
-    hasher.finish()
-}
+/// Fingerprints of this many bytes are held against the heap at once.
+const MEMORY_BYTES: usize = 256 << 20;
 
 /// An index against its table.
 fn compare(
@@ -154,73 +147,27 @@ fn compare(
     table: &Arc<Table>,
     index: &Arc<Index>,
     tree: &Arc<btree::Btree>,
+    entries: u64,
     name: &str,
     report: &mut CheckReport,
 ) -> Result<()> {
-    let mut entries: HashSet<(Tid, u64)> = HashSet::new();
-    let mut tids: Vec<Tid> = Vec::new();
-    tree.for_each_entry(&mut |values, tid| {
-        entries.insert((tid, fingerprint(values.iter().copied())));
-        tids.push(tid);
-        Ok(())
-    })?;
     let mut faults = 0;
-    let mut fault = |report: &mut CheckReport, text: String| {
+    let mut fault = |text: String| {
         faults += 1;
         if faults <= FAULTS_PER_RELATION {
             report.faults.push(format!("index \"{}\" of \"{name}\": {text}", index.name));
         }
+        Ok(())
     };
-    tids.sort_unstable();
-    tids.dedup();
-    for tid in free_targets(heap, &tids)? {
-        fault(report, format!("an entry leads to {tid}, where there is no row"));
-    }
-    let mut writer = IndexWriter::over(index, tree)?;
-    let mut decoder = RowDecoder::new(table, index);
-    let exec_params = RefCell::new(Vec::new());
-    let eval = EvalContext::new(&types::env::PlainEnv, &exec_params);
-    let mut scan = BuildScan::new(heap, None, None)?;
-    while scan.next_page()? {
-        for row in scan.tuples().filter(|t| t.alive) {
-            // Values kept out of line are looked at by no index entry's bytes alone.
-            let Ok(values) = decoder.decode(heap, row.tuple.bytes) else { continue };
-            if !writer.encode(values, &eval)? {
-                continue;
-            }
-            let key = fingerprint(writer.values().iter().copied());
-            if !entries.contains(&(row.tid, key)) {
-                fault(report, format!("the row at {} has no entry", row.tid));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Of the addresses (ascending), those whose line pointer is free.
-fn free_targets(heap: &Heap, tids: &[Tid]) -> Result<Vec<Tid>> {
-    let mut out = Vec::new();
-    let mut at: Option<(BlockNumber, buffer::PinnedPage)> = None;
-    let end = heap.len_blocks()?;
-    for tid in tids {
-        if tid.block >= end {
-            out.push(*tid);
-            continue;
-        }
-        if at.as_ref().is_none_or(|(block, _)| *block != tid.block) {
-            let pin = heap.relation().pin(Fork::Main, tid.block, &mut Strategy::Normal)?;
-            at = Some((tid.block, pin));
-        }
-        let Some((_, pin)) = &at else { continue };
-        let page = pin.read();
-        let exists = tid.offset != OffsetNumber::INVALID
-            && usize::from(tid.offset.0) <= page.item_count()
-            && !page.item_id(tid.offset).is_unused();
-        if !exists {
-            out.push(*tid);
-        }
-    }
-    Ok(out)
+    let pair = TableAndIndex { heap, table, index, tree };
+    let pause = &mut || Ok(());
+    pair.entries_without_row(pause, &mut |tid| {
+        fault(format!("an entry leads to {tid}, where there is no row"))
+    })?;
+    let bounds = Bounds { entries, memory_bytes: MEMORY_BYTES };
+    pair.rows_without_entry(bounds, None, &PlainEnv, pause, &mut |tid| {
+        fault(format!("the row at {tid} has no entry"))
+    })
 }
 
 /// A report as lines to print.

@@ -66,6 +66,15 @@ fn storm_once(
                     }
                 }
                 assert_eq!(seen.len(), FIXED as usize, "{direction:?}");
+                let _scan = db.horizons.register();
+                tree.verify_live(&mut || Ok(())).unwrap();
+                let mut met = HashSet::new();
+                tree.for_each_entry(&mut |_, t| {
+                    assert!(t >= tid(100_000) || met.insert(t), "{t} twice");
+                    Ok(())
+                })
+                .unwrap();
+                assert_eq!(met.len(), FIXED as usize);
             }
             stop.store(true, Ordering::Relaxed);
         });
@@ -73,6 +82,7 @@ fn storm_once(
     with_control(|c| tree.bulk_delete(&|t: base::Tid| t >= tid(100_000), c));
     let report = tree.verify().unwrap();
     assert_eq!((report.entries, report.incomplete_splits), (u64::from(FIXED), 0));
+    tree.verify_descents(&mut || Ok(())).unwrap();
 }
 
 #[test]

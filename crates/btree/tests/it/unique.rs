@@ -203,3 +203,30 @@ fn bottom_up_deletion_keeps_a_churning_index_small() {
     .unwrap();
     assert!((14 * 600..15 * 600).all(|n| live.contains(&tid(n))), "nothing live was taken");
 }
+
+#[test]
+fn duplicates_are_told_of_by_key() {
+    let db = Database::new();
+    let tree = db.tree(&schema(vec![int4()]));
+    let put = |n: Option<i32>, t: u32| {
+        let bytes = n.map(key);
+        let value = bytes.as_ref().map(<[u8; 4]>::as_slice);
+        tree.insert(&[value], tid(t), UniqueCheck::No).unwrap();
+    };
+    for n in 0..3000 {
+        put(Some(n), n as u32);
+    }
+    // One pair, one key over several pages, and nulls, which are never the same.
+    put(Some(5), 9000);
+    for t in 0..2000 {
+        put(Some(2999), 10_000 + t);
+        put(None, 20_000 + t);
+    }
+    let mut found = Vec::new();
+    tree.for_each_duplicate(&mut |tids| {
+        found.push((tids[0], tids.len()));
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(found, [(tid(5), 2), (tid(2999), 2001)]);
+}

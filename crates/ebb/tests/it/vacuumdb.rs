@@ -1,4 +1,4 @@
-//! PostgreSQL's vacuumdb, reindexdb and clusterdb 15 with their options, where they are on the machine.
+//! PostgreSQL's vacuumdb, reindexdb, clusterdb and pg_amcheck 15 with their options, where they are on the machine.
 
 use crate::support::{have, server};
 use std::process::Command;
@@ -55,9 +55,9 @@ fn vacuumdb_works_with_its_options() {
     }
 }
 
-/// reindexdb and clusterdb, whose statements go on while others read and write.
+/// reindexdb, clusterdb and pg_amcheck, whose statements go on while others read and write.
 #[test]
-fn reindexdb_and_clusterdb_work() {
+fn reindexdb_clusterdb_and_pg_amcheck_work() {
     if !have(&format!("{PROGRAMS}/reindexdb")) {
         return;
     }
@@ -79,6 +79,13 @@ fn reindexdb_and_clusterdb_work() {
         ("clusterdb", "--verbose postgres"),
         ("clusterdb", "--table=t postgres"),
         ("clusterdb", "--all"),
+        ("pg_amcheck", "--install-missing --table=t postgres"),
+        ("pg_amcheck", "--all --install-missing --heapallindexed --jobs=2"),
+        ("pg_amcheck", "--parent-check --rootdescend --heapallindexed --on-error-stop postgres"),
+        (
+            "pg_amcheck",
+            "--no-dependent-indexes --exclude-toast-pointers --skip=all-frozen postgres",
+        ),
     ] {
         let mut command = Command::new(format!("{PROGRAMS}/{program}"));
         command.args(["-h", "127.0.0.1", "-p", &port, "-U", "postgres"]);

@@ -5,7 +5,7 @@
 //! and database sizes. `privileges`: `has_*_privilege`. `session`: the session, its settings, transaction IDs.
 //! `locks`: advisory locks, `pg_locks`, cancelling. `sequences`: `nextval` and company. `activity`,
 //! `statistics`: the counters behind `pg_stat_*`; [`reset`]: they begin anew. `io`: `pg_stat_io`. `backlog`: `ebb_vacuum_backlog`. `progress`: vacuums under way.
-//! [`extensions`]: pg_buffercache, pg_visibility, pgstattuple, pg_freespacemap, pageinspect. `views.sql`: the views.
+//! [`extensions`]: amcheck, pg_buffercache, pg_visibility, pgstattuple, pg_freespacemap, pageinspect. `views.sql`: the views.
 //!
 //! # Differs from PostgreSQL
 //! Functions keep PostgreSQL's OIDs; the few of our own have OIDs from 9900.
@@ -77,13 +77,14 @@ pub fn register() {
     }
     let own = [session::OWN, describe::OWN, statistics::OWN, backlog::OWN].concat();
     for own in own.into_iter().chain(extensions::functions()) {
+        let default_values = extensions::default_values(own.name);
         all.push(FunctionInfo {
             oid: Oid(own.oid),
             name: own.name,
             args: own.args,
             arg_names: extensions::argument_names(own.oid, own.name, own.args.len()),
-            defaults: 0,
-            default_values: &[],
+            defaults: u16::try_from(default_values.len()).unwrap_or(0),
+            default_values,
             variadic: Oid::INVALID,
             result: own.result,
             columns: own.columns,

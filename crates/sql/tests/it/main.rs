@@ -1,5 +1,6 @@
 //! Statements through whole sessions, over an engine in a temporary folder.
 
+mod amcheck;
 mod cluster;
 mod counts;
 mod extensions;

@@ -2,6 +2,9 @@
 
 use base::Result;
 use base::settings::{ServerSettings, Value};
+use engine::catalog::load::load_table;
+use engine::catalog::store::CatalogStore;
+use engine::relation::Storage;
 use engine::{Engine, EngineOptions};
 use sql::client::{Client, CopyWireFormat, Notice, OutputColumn, Severity};
 use sql::cluster::Cluster;
@@ -43,6 +46,27 @@ impl Database {
     /// What `ebb check` says, beside its last line.
     pub fn faults(&self) -> Vec<String> {
         sql::check::check(self.cluster.engine()).unwrap().faults
+    }
+
+    /// The B-tree of the index `name`: to damage it.
+    pub fn tree(&self, name: &str) -> Arc<btree::Btree> {
+        let engine = self.cluster.engine();
+        let backend = engine.txns.register_backend(BackendKind::Internal);
+        let txn = engine.txns.begin(&backend);
+        let storage = Storage::of(engine);
+        let of = |oid| CatalogStore::new(storage.clone(), oid);
+        let databases = of(base::Oid::INVALID).session(&txn).scan("pg_database").unwrap();
+        let database = databases.iter().find(|r| r.text("datname") == "postgres").unwrap();
+        let store = of(database.oid("oid"));
+        let catalogs = store.session(&txn);
+        let classes = catalogs.scan("pg_class").unwrap();
+        let tables = classes.iter().filter_map(|c| load_table(&catalogs, c.oid("oid")).unwrap());
+        let tree = tables.into_iter().find_map(|table| {
+            let index = table.indexes.iter().find(|i| i.name == name)?;
+            Some(storage.btree(&table.name, index).unwrap())
+        });
+        txn.abort().unwrap();
+        tree.unwrap()
     }
 
     /// Writes down what a stopping server does.

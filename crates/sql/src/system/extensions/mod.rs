@@ -1,7 +1,7 @@
 //! The extensions whose functions are built in: what CREATE EXTENSION makes visible.
 //!
 //! # Layout
-//! [`buffercache`], [`visibility`], [`stattuple`], [`pageinspect`] and its [`btree`] part: PostgreSQL's functions under their names.
+//! [`amcheck`], [`buffercache`], [`visibility`], [`stattuple`], [`pageinspect`] and its [`btree`] part: PostgreSQL's functions under their names.
 //!
 //! # Invariants
 //! A function of an extension is found by name only while `pg_extension` has the extension's row.
@@ -10,6 +10,7 @@
 //! The functions' OIDs are the same in every database, and they are found whatever schema the extension was made in. A statement prepared before
 //! DROP EXTENSION still runs.
 
+mod amcheck;
 mod btree;
 mod buffercache;
 mod freespacemap;
@@ -46,6 +47,14 @@ pub struct Extension {
 
 /// All of them, by name.
 pub const EXTENSIONS: &[Extension] = &[
+    Extension {
+        name: "amcheck",
+        version: "1.5",
+        comment: "functions for verifying relation integrity",
+        functions: amcheck::FUNCTIONS,
+        view_readers: &[],
+        view: None,
+    },
     Extension {
         name: "pageinspect",
         version: "1.13",
@@ -165,8 +174,16 @@ impl Signature {
             Some(name) if !name.is_empty() => format!("{} ", types::quote_ident(name)),
             _ => String::new(),
         };
-        let inputs = self.args.iter().enumerate();
-        let inputs = inputs.map(|(i, ty)| format!("{}{}", name(i), types::format_type(*ty, -1)));
+        let defaults = default_values(self.name);
+        let default = |i: usize| {
+            let value = (i + defaults.len()).checked_sub(self.args.len()).map(|at| &defaults[at]);
+            value.map_or_else(String::new, |v| format!(" DEFAULT {}", shown(v, self.args[i])))
+        };
+        let inputs = self
+            .args
+            .iter()
+            .enumerate()
+            .map(|(i, ty)| format!("{}{}{}", name(i), types::format_type(*ty, -1), default(i)));
         let outputs = self.columns.iter().filter(|_| with_out).map(|(name, ty)| {
             format!("OUT {} {}", types::quote_ident(name), types::format_type(*ty, -1))
         });
@@ -189,12 +206,20 @@ impl Extension {
 
 /// How an extension's functions call their arguments.
 const ARGUMENT_NAMES: &[(&str, usize, &[&str])] = &[
+    ("bt_index_check", 1, &["index"]),
+    ("bt_index_check", 2, &["index", "heapallindexed"]),
+    ("bt_index_check", 3, &["index", "heapallindexed", "checkunique"]),
+    ("bt_index_parent_check", 1, &["index"]),
+    ("bt_index_parent_check", 2, &["index", "heapallindexed"]),
+    ("bt_index_parent_check", 3, &["index", "heapallindexed", "rootdescend"]),
+    ("bt_index_parent_check", 4, &["index", "heapallindexed", "rootdescend", "checkunique"]),
     ("bt_metap", 1, &["relname"]),
     ("bt_multi_page_stats", 3, &["relname", "blkno", "blk_count"]),
     ("bt_page_items", 1, &["page"]),
     ("bt_page_items", 2, &["relname", "blkno"]),
     ("bt_page_stats", 2, &["relname", "blkno"]),
     ("fsm_page_contents", 1, &["page"]),
+    ("gin_index_check", 1, &["index"]),
     ("heap_page_item_attrs", 2, &["page", "rel_oid"]),
     ("heap_page_item_attrs", 3, &["page", "rel_oid", "do_detoast"]),
     ("heap_page_items", 1, &["page"]),
@@ -216,7 +241,27 @@ const ARGUMENT_NAMES: &[(&str, usize, &[&str])] = &[
         6,
         &["rel_oid", "t_data", "t_infomask", "t_infomask2", "t_bits", "do_detoast"],
     ),
+    (
+        "verify_heapam",
+        6,
+        &["relation", "on_error_stop", "check_toast", "skip", "startblock", "endblock"],
+    ),
 ];
+
+/// What stands for trailing arguments of a function that are left out.
+pub(super) fn default_values(name: &str) -> &'static [Datum] {
+    if name == "verify_heapam" { amcheck::defaults() } else { &[] }
+}
+
+/// A default as a declaration writes it.
+fn shown(value: &Datum, ty: Oid) -> String {
+    match value {
+        Datum::Null => format!("NULL::{}", types::format_type(ty, -1)),
+        Datum::Text(text) => format!("'{}'::{}", text.as_str(), types::format_type(ty, -1)),
+        Datum::Bool(yes) => yes.to_string(),
+        other => format!("{other:?}"),
+    }
+}
 
 /// The names of a function's arguments; none for one without.
 pub(super) fn argument_names(oid: u32, name: &str, count: usize) -> &'static [&'static str] {
@@ -235,8 +280,8 @@ pub fn signature(oid: Oid) -> Option<Signature> {
 
 /// Is its result NULL whenever an argument is?
 pub fn is_strict(function: &str) -> bool {
-    // It takes a tuple without null bits, too.
-    function != "tuple_data_split"
+    // One takes a tuple without null bits, too; the other says itself what must not be null.
+    !matches!(function, "tuple_data_split" | "verify_heapam")
 }
 
 /// Every extension's functions.
