@@ -6,7 +6,7 @@ use btree::{UniqueCheck, VacuumControl};
 use buffer::Strategy;
 
 /// A call that gives what a function without a result does.
-const VOID: &str = "~";
+const VOID: &str = "";
 
 fn tid(block: u32, offset: u16) -> Tid {
     Tid::new(BlockNumber(block), OffsetNumber(offset))

@@ -53,7 +53,7 @@ pub const EXTENSIONS: &[Extension] = &[
         comment: "functions for verifying relation integrity",
         functions: amcheck::FUNCTIONS,
         view_readers: &[],
-        view: None,
+        views: &[],
     },
     Extension {
         name: "pageinspect",
