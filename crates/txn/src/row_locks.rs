@@ -269,13 +269,21 @@ impl RowLocks {
         if fresh.is_empty() {
             return;
         }
+        base::stop_point!("txn.row_locks.carried");
         let still = holders_of_old();
         fresh.retain(|x| !still.iter().any(|s| s.0 == *x));
         if !fresh.is_empty() {
             self.release(relation, to.block, |x| fresh.contains(&x));
+            // What others have noted for it meanwhile is for its end.
             let mut carried = self.carried.lock();
             for xid in &fresh {
-                carried.remove(xid);
+                let Some(pages) = carried.get_mut(xid) else { continue };
+                if let Some(own) = pages.iter().position(|page| *page == key) {
+                    pages.swap_remove(own);
+                }
+                if pages.is_empty() {
+                    carried.remove(xid);
+                }
             }
         }
     }

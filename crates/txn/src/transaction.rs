@@ -215,6 +215,15 @@ impl Transaction {
         self.backend.is_mine(xid)
     }
 
+    /// Is `xid` the innermost open subtransaction's, or that of one which has ended within it? Of no other savepoint's fate does
+    /// depend then what `xid` has done.
+    pub fn is_innermost(&self, xid: Xid) -> bool {
+        match self.state.borrow().levels.last() {
+            None => self.is_mine(xid),
+            Some(level) => self.backend.own.read().subs[level.subs_from..].contains(&xid),
+        }
+    }
+
     /// The current command's number; a change will be stamped with it.
     #[inline]
     pub fn command_id(&self) -> CommandId {
@@ -438,6 +447,7 @@ impl Transaction {
         for (relation, block) in &state.row_pages {
             locks.release(*relation, *block, |x| gone.contains(&x));
         }
+        base::stop_point!("txn.row_locks.pages_released");
         locks.release_carried(gone);
         if all {
             state.row_pages = HashSet::new();

@@ -1,4 +1,5 @@
 use crate::support::{backend, manager, manager_with};
+use base::stop;
 use base::{BlockNumber, OffsetNumber, Oid, RelationId, SqlState, Tid};
 use txn::RowLockMode::{KeyShare, NoKeyUpdate, Share, Update};
 use txn::{CommitExtras, RowLockMode, RowLockOutcome, TxnConfig};
@@ -80,5 +81,35 @@ fn the_table_is_bounded() {
     let e = t.lock_row(REL, tid(3, 1), Share).unwrap_err();
     assert_eq!(e.state(), SqlState::OUT_OF_MEMORY);
     drop(t);
+    assert!(m.row_locks().is_empty());
+}
+
+/// A lock's holder ends while two updates carry its locks over: the one that comes too late takes back what it did, not the other's.
+#[test]
+fn what_is_carried_over_too_late_is_taken_back_alone() {
+    let m = manager();
+    let late = stop::arm("txn.row_locks.carried");
+    let ending = stop::arm("txn.row_locks.pages_released");
+    let (late_subject, ending_subject) = (late.subject(), ending.subject());
+    let a = backend(&m);
+    let t = m.begin(&a);
+    t.lock_row(REL, tid(1, 1), KeyShare).unwrap();
+    t.lock_row(REL, tid(2, 1), KeyShare).unwrap();
+    std::thread::scope(|s| {
+        let m = &m;
+        let updater = s.spawn(move || {
+            late_subject.run(|| m.row_locks().carry_over(REL, tid(1, 1), tid(3, 1)));
+        });
+        late.wait_reached();
+        m.row_locks().carry_over(REL, tid(2, 1), tid(4, 1));
+        let taker = s.spawn(move || {
+            ending.wait_reached();
+            late.release();
+            updater.join().unwrap();
+            ending.release();
+        });
+        ending_subject.run(|| t.commit(CommitExtras::default()).unwrap());
+        taker.join().unwrap();
+    });
     assert!(m.row_locks().is_empty());
 }
