@@ -120,8 +120,8 @@ impl Heap {
     }
 
     /// Locks the newer versions that a running update has made of the row just locked at `origin`, as that update would have
-    /// carried the lock over had it been there before it. Gives who has deleted the row meanwhile, or changed its
-    /// key, if somebody has: then the lock is not what it should be, and he is to be waited for.
+    /// carried the lock over had it been there before it. Gives who has deleted the row meanwhile, changed its key or locked a newer
+    /// version against this, if somebody has: then the lock is not what it should be, and he is to be waited for.
     ///
     /// The update may commit on the way and clean-up take a version away on which this walk stands: the walk begins
     /// again, for the version at `origin`, being locked, stays.
@@ -144,7 +144,10 @@ impl Heap {
             };
             let tuple = guard.tuple(tid.offset);
             if tid != origin {
-                txn.lock_row(self.rel.id(), tid, mode)?;
+                // The updater himself may have locked his version, to delete it later.
+                if let RowLockOutcome::Conflict(xid) = txn.lock_row(self.rel.id(), tid, mode)? {
+                    return Ok(Some(xid));
+                }
                 let gone =
                     satisfies_dirty(&tuple, &self.ctx.txns, Some(txn), &mut Hints::default())?;
                 let changed = matches!(gone, Dirty::Deleting(_) | Dirty::Dead)

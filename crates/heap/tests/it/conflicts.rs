@@ -164,6 +164,28 @@ fn key_share_lives_beside_an_update_and_moves_to_the_new_version() {
     assert_eq!(w.heap.delete(&c, newer.tid, Wait::NoWait).unwrap(), TupleOutcome::Ok(()));
 }
 
+/// The updater has locked his new version since, and may delete it: a lock of the old one that would not last is not given.
+#[test]
+fn key_share_waits_for_a_lock_of_the_newer_version() {
+    let w = world();
+    let tid = one_row(&w);
+    let nowait = UpdateOptions { hot: true, key_changed: false, wait: Wait::NoWait };
+    let (a, locker) = (w.begin(), w.begin());
+    let TupleOutcome::Ok(done) = w.heap.update(&a, tid, &row(1, b"a"), nowait).unwrap() else {
+        panic!()
+    };
+    a.advance_command().unwrap();
+    let own = w.heap.lock_tuple(&a, done.tid, RowLockMode::Update, Wait::NoWait, None).unwrap();
+    assert_eq!(own, TupleOutcome::Ok(()));
+    let key_share =
+        || w.heap.lock_tuple(&locker, tid, RowLockMode::KeyShare, Wait::NoWait, None).unwrap();
+    assert_eq!(key_share(), TupleOutcome::WouldBlock);
+    assert_eq!(w.heap.delete(&a, done.tid, Wait::NoWait).unwrap(), TupleOutcome::Ok(()));
+    assert_eq!(key_share(), TupleOutcome::WouldBlock);
+    a.commit(CommitExtras::default()).unwrap();
+    assert!(matches!(key_share(), TupleOutcome::Updated { .. }));
+}
+
 /// Between the lock on the version that is being updated and the lock on the new one the update commits and somebody else deletes the
 /// new one: the locker does not believe in its lock.
 #[test]
