@@ -93,6 +93,11 @@ impl TupleLiveness for HeapLiveness<'_> {
     }
 }
 
+/// Is it one of the arbiters? None named: any is.
+fn is_asked(index: &Index, arbiters: &[Oid]) -> bool {
+    arbiters.is_empty() || arbiters.contains(&index.oid)
+}
+
 enum KeySource {
     Column(usize),
     Expr(Code),
@@ -167,6 +172,15 @@ impl IndexWriter {
 
     pub(crate) fn values(&self) -> smallvec::SmallVec<[Option<&[u8]>; 4]> {
         self.spans.iter().map(|s| s.map(|(a, b)| &self.bytes[a..b])).collect()
+    }
+
+    /// Have both rows one key, for all that their columns tell? Equal keys may yet look different.
+    fn plainly_same_key(&self, a: &[Datum], b: &[Datum]) -> bool {
+        self.predicate.is_none()
+            && self.sources.iter().take(self.index.key_columns).all(|s| match s {
+                KeySource::Column(i) => !a[*i].is_null() && identical(&a[*i], &b[*i]),
+                KeySource::Expr(_) => false,
+            })
     }
 
     /// `(a, b)=(1, 2)`
@@ -448,9 +462,8 @@ impl TableWriter {
                     w.tree.insert(&values, tid, check)?
                 }
             };
-            let oid = w.index.oid;
             if let InsertOutcome::Conflict(other) = outcome {
-                if arbiters.is_some_and(|a| a.is_empty() || a.contains(&oid)) {
+                if arbiters.is_some_and(|a| is_asked(&w.index, a)) {
                     return Ok(Some(other));
                 }
                 return Err(self.duplicate(i, row, x, cx));
@@ -599,7 +612,7 @@ impl TableWriter {
         let heap = self.heap.clone();
         let liveness = HeapLiveness { heap: &heap, txn: x.txn };
         for w in &mut self.indexes {
-            if !w.index.unique || !(arbiters.is_empty() || arbiters.contains(&w.index.oid)) {
+            if !w.index.unique || !is_asked(&w.index, arbiters) {
                 continue;
             }
             if !w.encode(row, cx)? {
@@ -614,6 +627,33 @@ impl TableWriter {
             }
         }
         Ok(None)
+    }
+
+    /// Has the version at `tid`, which is locked and has the values `there`, the key of `row` in one of the arbiters? Between its being found
+    /// and its being locked the row may have gone: one that came after the command's snapshot is kept by nobody, and then its place
+    /// may be another row's.
+    ///
+    /// # Errors
+    /// I/O, and those of the indexes' expressions.
+    pub fn still_conflicts(
+        &mut self,
+        x: &ExecContext<'_>,
+        row: &[Datum],
+        arbiters: &[Oid],
+        tid: Tid,
+        there: &[Datum],
+    ) -> Result<bool> {
+        let mut asked =
+            self.indexes.iter().filter(|w| w.index.unique && is_asked(&w.index, arbiters));
+        if asked.any(|w| w.plainly_same_key(row, there)) {
+            return Ok(true);
+        }
+        let exec = RefCell::new(Vec::new());
+        let cx = EvalContext::new(x.env, &exec);
+        Ok(match self.find_conflict(x, row, &cx, arbiters)? {
+            Some(root) => self.heap.liveness(root, x.txn)?.1 == tid,
+            None => false,
+        })
     }
 
     /// Replaces the version at `tid`, whose values are `old`, by `new`.

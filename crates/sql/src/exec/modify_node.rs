@@ -10,6 +10,7 @@ use crate::query::Command;
 use base::{Oid, Result, SqlError, SqlState, Tid, bail};
 use engine::catalog::model::Table;
 use expr::code::{Code, compile};
+use heap::visibility::Dirty;
 use heap::{RowQueue, TupleOutcome, TupleSlot};
 use std::sync::Arc;
 use txn::{IsolationLevel, RowLockMode, Wait};
@@ -218,13 +219,19 @@ impl ModifyNode {
         out: &mut Batch,
     ) -> Result<bool> {
         let heap = w.heap().clone();
-        let (_, tid, _) = heap.liveness(root, cx.x.txn)?;
+        base::stop_point!("sql.on_conflict.found");
+        let (now, tid, _) = heap.liveness(root, cx.x.txn)?;
+        if !matches!(now, Dirty::Live | Dirty::Deleting(_)) {
+            return Ok(false);
+        }
         let mode = RowLockMode::Update;
         let mut slot = std::mem::take(&mut self.slot);
         let outcome = heap.lock_tuple(cx.x.txn, tid, mode, Wait::Block, Some(&mut slot));
         self.slot = slot;
         match outcome? {
             TupleOutcome::Ok(()) => {}
+            // It has gone meanwhile.
+            TupleOutcome::Invisible if !heap.is_own_version(tid, cx.x.txn)? => return Ok(false),
             TupleOutcome::SelfModified | TupleOutcome::Invisible => {
                 return Err(SqlError::new(
                     SqlState::CARDINALITY_VIOLATION,
@@ -247,16 +254,20 @@ impl ModifyNode {
                 return Ok(false);
             }
         }
+        let mut batch = Batch::new();
+        batch.reset(self.all_reader.width());
+        self.all_reader.read(&self.slot.view(), tid, &heap, &mut batch, |_| Ok(true), false)?;
+        let old = batch.take_row(0);
+        let arbiters = self.conflict.as_ref().map_or(&[][..], |c| &c.arbiters);
+        if !w.still_conflicts(cx.x, excluded, arbiters, tid, &old)? {
+            return Ok(false);
+        }
         if cx.x.txn.isolation() != IsolationLevel::ReadCommitted {
             let mut probe = TupleSlot::new();
             if !heap.fetch_version(tid, &cx.x.snapshot, &mut probe)? {
                 require_read_committed(cx, false)?;
             }
         }
-        let mut batch = Batch::new();
-        batch.reset(self.all_reader.width());
-        self.all_reader.read(&self.slot.view(), tid, &heap, &mut batch, |_| Ok(true), false)?;
-        let old = batch.take_row(0);
         let mut both = old.clone();
         both.push(Datum::Tid(tid));
         both.push(Datum::Oid(self.table.oid));

@@ -6,6 +6,7 @@ mod counts;
 mod extensions;
 mod full_catalog;
 mod notify;
+mod on_conflict;
 mod reindex;
 mod rights;
 mod sessions;

@@ -1,0 +1,66 @@
+//! INSERT … ON CONFLICT whose row goes away between its being found and its being locked.
+
+use super::support::{Connection, Database};
+use base::stop;
+
+fn table(db: &Database) -> Connection {
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (k int PRIMARY KEY, v text)",
+        "INSERT INTO t VALUES (1, 'first'), (9, 'ninth')",
+    ]);
+    s
+}
+
+const UPSERT: &str =
+    "INSERT INTO t VALUES (1, 'new') ON CONFLICT (k) DO UPDATE SET v = 'changed' RETURNING k, v";
+
+/// The row's line pointer is a redirect: that it was deleted does not mean that this command has changed it.
+#[test]
+fn a_row_deleted_behind_a_redirect_is_inserted() {
+    let db = Database::new();
+    let mut s = table(&db);
+    s.run_each(&["UPDATE t SET v = 'second' WHERE k = 1", "VACUUM (TRUNCATE FALSE) t"]);
+    let held = stop::arm("sql.on_conflict.found");
+    let subject = held.subject();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| subject.run(|| db.session().run(UPSERT)));
+        held.wait_reached();
+        s.run_each(&["DELETE FROM t WHERE k = 1"]);
+        held.release();
+        assert_eq!(writer.join().unwrap(), "1|new");
+    });
+    s.check(&[("SELECT * FROM t ORDER BY k", "1|new\n9|ninth")]);
+}
+
+/// A row that was inserted and deleted after the command's snapshot was taken is seen by nobody: its place may be another's
+/// when the command comes to lock it.
+#[test]
+fn another_row_in_the_place_of_the_one_found_is_left_alone() {
+    let db = Database::new();
+    let mut s = table(&db);
+    s.run_each(&["DELETE FROM t WHERE k = 1", "VACUUM (INDEX_CLEANUP ON, TRUNCATE FALSE) t"]);
+    s.run_each(&["BEGIN", "INSERT INTO t VALUES (1, 'other')"]);
+    let held = stop::arm("sql.on_conflict.found");
+    let subject = held.subject();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| subject.run(|| db.session().run(UPSERT)));
+        let mut looker = db.session();
+        let waits = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+        let began = std::time::Instant::now();
+        while looker.run(waits) == "0" && began.elapsed() < stop::PATIENCE {
+            std::thread::yield_now();
+        }
+        s.run_each(&["COMMIT"]);
+        held.wait_reached();
+        s.run_each(&[
+            "DELETE FROM t WHERE k = 1",
+            "VACUUM (INDEX_CLEANUP ON, TRUNCATE FALSE) t",
+            "INSERT INTO t VALUES (2, 'innocent')",
+        ]);
+        s.check(&[("SELECT ctid, k FROM t WHERE k = 2", "(0,1)|2")]);
+        held.release();
+        assert_eq!(writer.join().unwrap(), "1|new");
+    });
+    s.check(&[("SELECT * FROM t ORDER BY k", "1|new\n2|innocent\n9|ninth")]);
+}
