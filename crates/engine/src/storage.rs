@@ -221,11 +221,11 @@ impl RelationFiles {
         Ok(RelationId { database, file_number })
     }
 
-    /// Was the file made by this transaction (or a savepoint of it that is still there)?
+    /// Was the file made in the innermost subtransaction that is open (or one that has ended within it)?
     pub fn is_made_by(&self, transaction: &Transaction, id: RelationId) -> bool {
         let numbers = self.numbers.lock();
         let made = numbers.pending.get(&(id.database, id.file_number));
-        made.is_some_and(|xid| transaction.is_mine(*xid))
+        made.is_some_and(|xid| transaction.is_innermost(*xid))
     }
 
     /// A handle on a relation's files.

@@ -69,7 +69,8 @@ impl BuildScan {
             heap: heap.clone(),
             stream: ReadStream::new(&heap.rel, Fork::Main, strategy, blocks),
             snapshot,
-            horizon: heap.horizon(),
+            // By which snapshots there are: a version that none of them sees may have lost its values out of line already.
+            horizon: heap.exact_horizon(),
             hints: Hints::default(),
             batch: PageBatch::new(),
             entries: Vec::with_capacity(MAX_TUPLES_PER_PAGE),
@@ -89,6 +90,7 @@ impl BuildScan {
     pub fn next_page(&mut self) -> Result<bool> {
         while let Some(pin) = self.stream.next().transpose()? {
             self.load(&pin)?;
+            base::stop_point!("heap.build.page_read");
             if !self.batch.is_empty() {
                 return Ok(true);
             }

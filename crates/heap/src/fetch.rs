@@ -1,7 +1,10 @@
 //! Fetching a row by its address: from an index entry, through the HOT chain.
 
 use crate::heap::Heap;
-use crate::visibility::{Dirty, Hints, Horizon, is_surely_dead, satisfies_dirty, satisfies_mvcc};
+use crate::prune::Verdict;
+use crate::visibility::{
+    Dirty, Hints, Horizon, is_surely_dead, satisfies_dirty, satisfies_mvcc, satisfies_vacuum,
+};
 use base::{Fork, OffsetNumber, Result, Tid, Xid};
 use buffer::{PinnedPage, Strategy};
 use page::Page;
@@ -201,6 +204,29 @@ impl Heap {
         }
         slot.set(tid, &guard.tuple(tid.offset));
         Ok(true)
+    }
+
+    /// Does nobody see the version any more of which `copy` was taken, judged by that? Then its values out of line may be gone.
+    ///
+    /// # Errors
+    /// The commit log's.
+    pub fn is_out_of_sight(&self, copy: &TupleView<'_>) -> Result<bool> {
+        let hints = &mut Hints::default();
+        let verdict = satisfies_vacuum(copy, &self.ctx.txns, &self.exact_horizon(), hints)?;
+        Ok(matches!(verdict, Verdict::Dead | Verdict::Middle))
+    }
+
+    /// The same of the version at `tid`, as it is now.
+    ///
+    /// # Errors
+    /// The pool's, the commit log's.
+    pub fn has_gone(&self, tid: Tid, copy: &TupleView<'_>) -> Result<bool> {
+        let mut slot = TupleSlot::new();
+        if !self.fetch_any(tid, &mut slot)? {
+            return Ok(true);
+        }
+        let now = slot.view();
+        Ok(now.raw_xmin() != copy.raw_xmin() || self.is_out_of_sight(&now)?)
     }
 
     /// Whether `txn` itself inserted the version at `tid`.

@@ -61,6 +61,7 @@ pub fn compact(
     let old = state.open_relation(before)?.heap;
     let Some(new) = begin(session, before)? else { return Ok(Compacted::default()) };
     let mut copier = Copier::new(&state, &txn, before, &old, &new);
+    base::stop_point!("sql.compact.judging");
     match by {
         None => copier.scan(None)?,
         Some(index) => {

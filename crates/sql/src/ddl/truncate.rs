@@ -161,7 +161,7 @@ fn new_heap_file(state: &SessionState, table: &Table) -> Result<()> {
     })
 }
 
-/// Was the relation, or its present file, made in this transaction (COPY FREEZE asks)?
+/// Was the relation, or its present file, made in the current subtransaction (COPY FREEZE asks)?
 ///
 /// # Errors
 /// I/O.

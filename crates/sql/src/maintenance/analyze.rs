@@ -100,6 +100,7 @@ impl Session {
                 rand::random(),
             )?
         };
+        base::stop_point!("sql.analyze.sampled");
         progress.blocks_total.store(u64::from(sample.total_pages), Ordering::Relaxed);
         progress.blocks_scanned.store(u64::from(sample.scanned_pages), Ordering::Relaxed);
         if verbose {
@@ -209,7 +210,12 @@ fn column_values(
             AttrValue::Null if at >= view.natts() => column.missing.clone().unwrap_or_default(),
             AttrValue::Null => Datum::Null,
             AttrValue::Inline(bytes) => types::decode(column.ty.oid, bytes)?,
-            stored => types::decode(column.ty.oid, &heap.detoast(stored)?)?,
+            stored => match heap.detoast(stored) {
+                Ok(bytes) => types::decode(column.ty.oid, &bytes)?,
+                // No snapshot keeps what is sampled.
+                Err(_) if heap.has_gone(row.tid, &view)? => continue,
+                Err(e) => return Err(e),
+            },
         });
     }
     Ok(values)

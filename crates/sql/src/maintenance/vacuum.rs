@@ -339,11 +339,13 @@ impl Session {
             self.write_anew(&table, None, options.verbose, client)?;
             return Ok(Some(Oid::INVALID));
         }
-        if let Some(cleaned) = self.clean(&table, options, client)? {
+        let cleaned = self.clean(&table, options, client)?;
+        // Rows of the catalogs are looked up by snapshots that must count: others change them.
+        drop(ignored);
+        if let Some(cleaned) = cleaned {
             note(&state, &table, &cleaned)?;
             count(&state, &table, &cleaned, options.automatic);
         }
-        drop(ignored);
         Ok(Some(table.toast))
     }
 
@@ -630,6 +632,7 @@ pub(super) fn note(state: &SessionState, table: &Table, cleaned: &Cleaned) -> Re
             continue;
         }
         update_class_in_place(state, index.oid, |row| {
+            base::stop_point!("sql.vacuum.index_row_found");
             row.set("relpages", pages(stats.pages));
             // Who looks entries up does not see the others.
             let entries = match (stats.entries_estimated, &index.predicate) {
