@@ -101,6 +101,8 @@ pub struct Cluster {
     pub timer: Timer,
     /// What the server's counters were when they were last reset.
     pub baselines: crate::system::reset::Baselines,
+    /// Indexes that are not for old snapshots.
+    pub young_indexes: crate::young_indexes::YoungIndexes,
     /// When the server came up.
     pub started_us: i64,
     /// The tables' counts of before.
@@ -132,6 +134,7 @@ impl Cluster {
             latency: Arc::default(),
             timer: Timer::start()?,
             baselines: crate::system::reset::Baselines::new(started_us),
+            young_indexes: crate::young_indexes::YoungIndexes::default(),
             started_us,
         }))
     }

@@ -28,6 +28,7 @@ pub mod sequence;
 pub mod session;
 pub mod system;
 pub mod timer;
+pub mod young_indexes;
 
 /// A random secret from which a server derives its sessions' cancel keys.
 pub fn cancel_secret() -> u64 {

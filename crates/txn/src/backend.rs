@@ -413,6 +413,11 @@ impl Backend {
         Some(Xid(self.published.xmin.load(Ordering::Acquire))).filter(|x| x.is_valid())
     }
 
+    /// The place of its oldest snapshot in the order of commits, if it holds one.
+    pub fn oldest_snapshot(&self) -> Option<Csn> {
+        self.snapshots.lock().list.iter().map(|s| s.csn).min()
+    }
+
     /// PostgreSQL's virtual transaction id, `slot/number`; the number is 0 outside a transaction.
     pub fn virtual_xid(&self) -> (u32, u32) {
         (self.slot + 1, self.local_xid.load(Ordering::Acquire))

@@ -342,6 +342,10 @@ pub trait CatalogView {
     /// # Errors
     /// I/O.
     fn table_by_oid(&self, oid: Oid) -> base::Result<Option<Arc<Table>>>;
+    /// May queries that are planned now use the index? Not if it lacks what an old snapshot of theirs may see.
+    fn may_use(&self, _index: &Index) -> bool {
+        true
+    }
     /// A schema's OID by name.
     ///
     /// # Errors

@@ -132,7 +132,7 @@ pub(super) fn fill(session: &mut Session, table: Oid, index: Oid) -> Result<()> 
     })?;
     state.catalog.changed(table);
     let (described, index) = describe(&state, table, index.oid)?;
-    build_seen(session, &described, &index, &tree, Some(snapshot))?;
+    build_seen(session, &described, &index, &tree, Some(snapshot), false)?;
     base::stop_point!("sql.index.concurrently.filled");
     mark(&state, table, index.oid, &[("indisready", true)])
 }

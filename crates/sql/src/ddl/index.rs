@@ -24,6 +24,7 @@ use engine::catalog::model::{Index, RelationKind, RelationPersistence, Table};
 use expr::TypeRef;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use txn::{LockMode, Snapshot};
 use types::Datum;
 
@@ -292,11 +293,11 @@ pub fn build(
     index: &Arc<Index>,
     tree: &Arc<btree::Btree>,
 ) -> Result<()> {
-    build_seen(session, table, index, tree, None)
+    build_seen(session, table, index, tree, None, false)
 }
 
 /// Fills an empty index from the rows that a snapshot sees (None: nobody writes the table, all that anybody may still
-/// see) and notes how large it is.
+/// see) and notes how large it is. If it `was_whole` before, its key is the same all along any chain.
 ///
 /// # Errors
 /// As [`build`].
@@ -306,6 +307,7 @@ pub(super) fn build_seen(
     index: &Arc<Index>,
     tree: &Arc<btree::Btree>,
     seen: Option<Arc<Snapshot>>,
+    was_whole: bool,
 ) -> Result<()> {
     let shown = commands::show(session.state(), Command::CreateIndex, table.oid);
     if let Some(shown) = &shown {
@@ -337,7 +339,10 @@ pub(super) fn build_seen(
         temp_dir: "base/pgsql_tmp".to_owned(),
     };
     let cancel = &state.backend.cancel;
-    let from = RowsOf { heap: &heap, table, index, seen: seen.as_ref() };
+    let txns = &state.cluster.engine().txns;
+    let begun = txns.current_csn();
+    let lacks_some = AtomicBool::new(false);
+    let from = RowsOf { heap: &heap, table, index, seen: seen.as_ref(), lacks_some: &lacks_some };
     let fed = feed_plain(&from, tree.schema(), config.clone(), cancel, at.as_deref())?;
     let (sorters, rows) = match fed {
         Some(fed) => fed,
@@ -346,6 +351,9 @@ pub(super) fn build_seen(
             (vec![sorter], rows)
         }
     };
+    if lacks_some.load(Ordering::Relaxed) && !was_whole {
+        state.cluster.young_indexes.note(index.oid, begun, txn.xid()?, txns)?;
+    }
     let entries = sorters.iter().map(Sorter::count).sum();
     show(progress::BLOCKS_DONE, u64::from(heap.len_blocks()?.0));
     show(progress::TUPLES_TOTAL, entries);
@@ -396,13 +404,20 @@ fn feed_rows(
             u64::from(scan.block().0) + 1,
         );
         for found in scan.tuples() {
-            let row = decoder.decode(heap, found.tuple.bytes)?;
+            let row = match decoder.decode(heap, found.tuple.bytes) {
+                Ok(row) => row,
+                // The snapshot that saw it has gone meanwhile, and its values with it.
+                Err(_) if !found.alive && heap.is_out_of_sight(&found.tuple)? => continue,
+                Err(e) => return Err(e),
+            };
             rows += u64::from(found.alive);
             if writer.encode(row, &eval)? {
                 sorter.add(&writer.values(), found.tid, found.alive)?;
             }
         }
+        from.note(&scan);
     }
+    from.note(&scan);
     Ok((sorter, rows))
 }
 

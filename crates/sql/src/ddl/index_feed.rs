@@ -14,6 +14,7 @@ use page::tuple::{AttrValue, TupleDesc, TupleView, deform};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use txn::Snapshot;
 
 /// Tables smaller than this are read by one thread.
@@ -28,12 +29,21 @@ pub(super) struct RowsOf<'a> {
     pub index: &'a Arc<Index>,
     /// Only those that it sees; None: all that anybody may see.
     pub seen: Option<&'a Arc<Snapshot>>,
+    /// Set if the index lacks a version that an old snapshot may see, having a newer one of its chain.
+    pub lacks_some: &'a AtomicBool,
 }
 
 impl RowsOf<'_> {
     /// A scan of them, or of what other threads leave of the blocks.
     pub fn scan(&self, blocks: Option<Arc<SharedBlocks>>) -> Result<BuildScan> {
         BuildScan::new(self.heap, self.seen.cloned(), blocks)
+    }
+
+    /// Remembers what the scan has had to leave out so far.
+    pub fn note(&self, scan: &BuildScan) {
+        if scan.has_broken_chains() {
+            self.lacks_some.store(true, Ordering::Relaxed);
+        }
     }
 }
 
@@ -78,7 +88,27 @@ struct Feed<'a> {
     progress: Option<&'a Progress>,
 }
 
+type Values<'v> = SmallVec<[Option<Cow<'v, [u8]>>; 4]>;
+
 impl Feed<'_> {
+    /// The index's values of a tuple.
+    fn values<'v>(&'v self, tuple: &[u8], attrs: &[AttrValue<'v>]) -> Result<Values<'v>> {
+        let mut values = Values::new();
+        for column in &self.columns {
+            values.push(match &attrs[column.attribute] {
+                AttrValue::Inline(bytes) => Some(Cow::Borrowed(*bytes)),
+                AttrValue::Null => match &column.missing {
+                    Some(bytes) if column.attribute >= natts(tuple) => {
+                        Some(Cow::Borrowed(bytes.as_slice()))
+                    }
+                    _ => None,
+                },
+                stored => Some(self.from.heap.detoast(stored)?),
+            });
+        }
+        Ok(values)
+    }
+
     /// One thread's part: a sorter and the number of live rows.
     fn run(&self, blocks: Arc<SharedBlocks>) -> Result<(Sorter, u64)> {
         let mut sorter = Sorter::new(Arc::clone(self.schema), self.config.clone());
@@ -86,6 +116,7 @@ impl Feed<'_> {
         let wanted = self.columns.iter().map(|c| c.attribute + 1).max().unwrap_or(0);
         let mut rows = 0;
         while scan.next_page()? {
+            self.from.note(&scan);
             self.cancel.check()?;
             if let Some(progress) = self.progress {
                 progress.add(create_index::BLOCKS_DONE, 1);
@@ -96,24 +127,20 @@ impl Feed<'_> {
                 let mut attrs: SmallVec<[AttrValue<'_>; 12]> = SmallVec::new();
                 attrs.resize(wanted, AttrValue::Null);
                 deform(tuple, &self.desc, &mut attrs).map_err(Error::corrupt_file)?;
-                let mut values: SmallVec<[Option<Cow<'_, [u8]>>; 4]> = SmallVec::new();
-                for column in &self.columns {
-                    values.push(match &attrs[column.attribute] {
-                        AttrValue::Inline(bytes) => Some(Cow::Borrowed(*bytes)),
-                        AttrValue::Null => match &column.missing {
-                            Some(bytes) if column.attribute >= natts(tuple) => {
-                                Some(Cow::Borrowed(bytes.as_slice()))
-                            }
-                            _ => None,
-                        },
-                        stored => Some(self.from.heap.detoast(stored)?),
-                    });
-                }
+                let values = match self.values(tuple, &attrs) {
+                    Ok(values) => values,
+                    // The snapshot that saw it has gone meanwhile, and its values with it.
+                    Err(_) if !found.alive && self.from.heap.is_out_of_sight(&found.tuple)? => {
+                        continue;
+                    }
+                    Err(e) => return Err(e),
+                };
                 let values: SmallVec<[Option<&[u8]>; 4]> =
                     values.iter().map(Option::as_deref).collect();
                 sorter.add(&values, found.tid, found.alive)?;
             }
         }
+        self.from.note(&scan);
         Ok((sorter, rows))
     }
 }

@@ -1,7 +1,8 @@
 //! Rewriting a table: every row goes, changed, into a new file, and the indexes are built anew.
 //!
 //! # Locks
-//! The caller holds AccessExclusive: nobody reads the old file meanwhile, and after the commit it is gone.
+//! The caller holds AccessExclusive: nobody reads the old file meanwhile, and after the commit it is gone. The old TOAST table is locked too:
+//! it can be vacuumed by itself, and what nobody sees any more may still be copied.
 //!
 //! # Crash cases
 //! The new files belong to the transaction: a crash before its commit removes them, one after it the old ones.
@@ -19,6 +20,7 @@ use engine::relation::{RowEncoder, decode_tuple, key_schema, tuple_desc};
 use heap::{Heap, HeapScan, InsertState, PageBatch, ScanOptions};
 use page::tuple::TupleView;
 use std::sync::Arc;
+use txn::LockMode;
 use types::Datum;
 
 /// What becomes of a row: its columns in the new layout.
@@ -34,6 +36,9 @@ pub(super) struct NewFile {
 pub(super) fn begin(session: &Session, before: &Arc<Table>) -> Result<Option<NewFile>> {
     let state = session.state();
     let txn = state.txn()?;
+    if before.toast.is_valid() {
+        crate::relations::lock(state, before.toast, LockMode::AccessExclusive)?;
+    }
     let file_number = relation::create_heap_file(state, before.persistence)?;
     let Some(present) = state.catalog.table(&txn, before.oid)? else { return Ok(None) };
     let toast = new_toast(state, &present)?;
@@ -209,9 +214,10 @@ pub fn rebuild_index(
     let txn = state.txn()?;
     let Some(now) = state.catalog.table(&txn, table.oid)? else { return Ok(()) };
     let Some(new) = now.indexes.iter().find(|i| i.oid == index.oid) else { return Ok(()) };
-    super::index::build(session, &now, new, &tree)?;
+    let was_whole = index.valid && index.ready && index.live;
+    super::index::build_seen(session, &now, new, &tree, None, was_whole)?;
     // What CREATE INDEX CONCURRENTLY left behind is whole now.
-    if index.valid && index.ready && index.live {
+    if was_whole {
         return Ok(());
     }
     let whole = [("indisready", true), ("indisvalid", true), ("indislive", true)];

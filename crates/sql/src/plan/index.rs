@@ -406,6 +406,7 @@ impl JoinSpace<'_, '_> {
     ) {
         let rel = &self.rels[i];
         if !index.valid
+            || !self.g.catalog.may_use(index)
             || !self.g.settings.enable_indexscan && !self.g.settings.enable_indexonlyscan
         {
             return;
@@ -678,7 +679,7 @@ impl JoinSpace<'_, '_> {
                 };
                 let mut best: Option<(f64, Arc<Index>, Vec<IndexKey>)> = None;
                 for index in &table.indexes {
-                    if !index.valid || index.predicate.is_some() {
+                    if !index.valid || index.predicate.is_some() || !self.g.catalog.may_use(index) {
                         continue;
                     }
                     let key = index_expr(table, index, 0, rel.rte);

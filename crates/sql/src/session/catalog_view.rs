@@ -4,7 +4,7 @@ use super::state::SessionState;
 use base::{Oid, Result};
 use engine::catalog::bootstrap::PG_CATALOG;
 use engine::catalog::load::RowSource;
-use engine::catalog::model::{CatalogView, ColumnStatistics, Table};
+use engine::catalog::model::{CatalogView, ColumnStatistics, Index, Table};
 use std::sync::Arc;
 use types::Datum;
 
@@ -91,6 +91,10 @@ impl CatalogView for SessionState {
     fn table_by_oid(&self, oid: Oid) -> Result<Option<Arc<Table>>> {
         let txn = self.txn()?;
         self.catalog.table(&txn, oid)
+    }
+
+    fn may_use(&self, index: &Index) -> bool {
+        self.cluster.young_indexes.may_use(index.oid, &self.backend)
     }
 
     fn schema_by_name(&self, name: &str) -> Result<Option<Oid>> {

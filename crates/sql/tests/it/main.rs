@@ -8,6 +8,7 @@ mod full_catalog;
 mod notify;
 mod on_conflict;
 mod reindex;
+mod rewritten;
 mod rights;
 mod sessions;
 mod statements;
