@@ -242,7 +242,11 @@ impl SessionCatalog {
             |e| e.statistics.get(&(table, column)).cloned(),
             || {
                 let number = Datum::Int2(i16::try_from(column).unwrap_or(0));
-                let find = [("starelid", Datum::Oid(table)), ("staattnum", number)];
+                let find = [
+                    ("starelid", Datum::Oid(table)),
+                    ("staattnum", number),
+                    ("stainherit", Datum::Bool(false)),
+                ];
                 let rows = self.rows(txn).find("pg_statistic", &find)?;
                 Ok(Some(rows.first().map(|r| Arc::new(load::column_statistics(r)))))
             },

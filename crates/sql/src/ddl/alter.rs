@@ -696,7 +696,7 @@ impl Ddl<'_> {
     }
 }
 
-pub(super) fn column_of<'a>(table: &'a Table, name: &str) -> Result<&'a Column> {
+pub(crate) fn column_of<'a>(table: &'a Table, name: &str) -> Result<&'a Column> {
     match table.column(name) {
         Some(column) => Ok(column),
         None => bail!(

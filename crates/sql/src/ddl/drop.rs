@@ -327,19 +327,31 @@ impl Ddl<'_> {
                 objects.extend(self.schema_to_drop(&name.name, statement.if_exists)?);
                 continue;
             }
-            let Some(table) = self.find(name)? else {
+            let find = || {
+                let Some(table) = self.find(name)? else { return Ok(None) };
+                check_kind(statement.kind, table.kind, &table.name)?;
+                if table.oid < Oid::FIRST_NORMAL {
+                    bail!(
+                        INSUFFICIENT_PRIVILEGE,
+                        "permission denied: \"{}\" is a system catalog",
+                        table.name
+                    );
+                }
+                crate::acl::check_owner(self.state(), &table)?;
+                Ok(Some(table))
+            };
+            // An index is locked after its table, below.
+            let found = match statement.kind {
+                ObjectKind::Index => find()?,
+                _ => {
+                    let mode = LockMode::AccessExclusive;
+                    crate::relations::lock_if_found(self.state(), mode, find)?
+                }
+            };
+            let Some(table) = found else {
                 self.missing(statement, &name.to_string())?;
                 continue;
             };
-            check_kind(statement.kind, table.kind, &table.name)?;
-            if table.oid < Oid::FIRST_NORMAL {
-                bail!(
-                    INSUFFICIENT_PRIVILEGE,
-                    "permission denied: \"{}\" is a system catalog",
-                    table.name
-                );
-            }
-            crate::acl::check_owner(self.state(), &table)?;
             let object = Object::relation(table.oid);
             // Who reads an index holds a lock on its table.
             if statement.kind == ObjectKind::Index

@@ -231,7 +231,7 @@ fn values_array(ty: Oid, values: Vec<Datum>) -> Datum {
 }
 
 /// The operators `=` and `<` of a type, as `staop` names them.
-fn operators(ty: Oid) -> (Oid, Oid) {
+pub(crate) fn operators(ty: Oid) -> (Oid, Oid) {
     let ty = if ty == types::oids::VARCHAR { types::oids::TEXT } else { ty };
     match types::registry::default_btree_class(ty) {
         Some(class) => {
@@ -318,7 +318,11 @@ pub(super) fn store(
     }
     let txn = state.txn()?;
     let rows = state.catalog.rows(&txn);
-    let key = [("starelid", Datum::Oid(place.relation)), ("staattnum", number)];
+    let key = [
+        ("starelid", Datum::Oid(place.relation)),
+        ("staattnum", number),
+        ("stainherit", Datum::Bool(false)),
+    ];
     match rows.find("pg_statistic", &key)?.into_iter().next() {
         Some(mut old) => {
             old.values = row.values;

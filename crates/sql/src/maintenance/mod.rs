@@ -8,7 +8,7 @@
 //! Each table is vacuumed in a transaction of its own, which has no XID and whose snapshots hold nobody's
 //! clean-up back; what `pg_class` says of its size and age is written in place.
 
-mod analyze;
+pub(crate) mod analyze;
 mod analyze_index;
 pub mod autovacuum;
 pub mod commands;

@@ -79,7 +79,8 @@ impl Session {
         self.in_implicit_block = false;
         let result = match result {
             Ok(()) => self.end_implicit().and_then(|()| send_notices(&self.state, client)),
-            Err(error) => Err(error),
+            // What was said before it comes before it.
+            Err(error) => send_notices(&self.state, client).and(Err(error)),
         };
         self.go_idle();
         if let Err(error) = result {

@@ -4,7 +4,7 @@
 //! [`names`]: reg* types. `describe`: `pg_get_*def`. `visible`: `pg_*_is_visible`, schemas. `sizes`: relation
 //! and database sizes. `privileges`: `has_*_privilege`. `session`: the session, its settings, transaction IDs.
 //! `locks`: advisory locks, `pg_locks`, cancelling. `sequences`: `nextval` and company. `activity`,
-//! `statistics`: the counters behind `pg_stat_*`; [`reset`]: they begin anew. `io`: `pg_stat_io`. `backlog`: `ebb_vacuum_backlog`. `progress`: vacuums under way.
+//! `statistics`: the counters behind `pg_stat_*`; [`reset`]: they begin anew. `restore`: what ANALYZE finds, as it is told. `io`: `pg_stat_io`. `backlog`: `ebb_vacuum_backlog`. `progress`: vacuums under way.
 //! [`extensions`]: amcheck, pg_buffercache, pg_visibility, pgstattuple, pg_freespacemap, pageinspect. `views.sql`: the views.
 //!
 //! # Differs from PostgreSQL
@@ -21,6 +21,7 @@ pub mod names;
 mod privileges;
 mod progress;
 pub mod reset;
+mod restore;
 mod sequences;
 mod session;
 mod sizes;
@@ -60,6 +61,7 @@ pub fn register() {
         privileges::BODIES,
         progress::BODIES,
         reset::BODIES,
+        restore::BODIES,
         sequences::BODIES,
         session::BODIES,
         sizes::BODIES,

@@ -340,6 +340,83 @@ fn the_views_of_extended_statistics_are_empty() {
 }
 
 /// ANALYZE looks at an index's expressions, and counts the rows of a partial one.
+/// What is told of a relation and its columns is what the planner and `pg_stats` know then; what is wrong with it is a warning.
+#[test]
+fn statistics_are_restored_and_cleared() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE st (id int PRIMARY KEY, v text); CREATE VIEW sv AS SELECT * FROM st; CREATE ROLE r",
+    ]);
+    let relation = |rest: &str| {
+        format!("SELECT pg_restore_relation_stats('schemaname', 'public', 'relname', 'st', {rest})")
+    };
+    let column = |rest: &str| {
+        format!(
+            "SELECT pg_restore_attribute_stats('schemaname', 'public', 'relname', 'st', 'attname', 'id', 'inherited', false, {rest})"
+        )
+    };
+    let pages = "SELECT relpages, reltuples, relallvisible, relallfrozen FROM pg_class WHERE relname = 'st'";
+    let known = "SELECT null_frac, avg_width, n_distinct, most_common_vals, most_common_freqs, histogram_bounds, correlation FROM pg_stats WHERE attname = 'id' AND NOT inherited";
+    s.check(&[
+        (&relation("'relpages', 17, 'reltuples', 400::real, 'RELALLVISIBLE', 4, 'version', 180000"), "t"),
+        (pages, "17|400|4|0"),
+        ("BEGIN; SELECT pg_clear_relation_stats('public', 'st')", ""),
+        (pages, "0|-1|0|0"),
+        ("ROLLBACK", ""),
+        (pages, "17|400|4|0"),
+        (
+            &relation("'relpages', 1::bigint, 'nope', 1, 'reltuples', -2::real"),
+            "WARNING 01000 argument \"relpages\" has type bigint, expected type integer\n\
+             WARNING 01000 unrecognized argument name: \"nope\"\n\
+             WARNING 22023 argument \"reltuples\" must not be less than -1.0\nf",
+        ),
+        (
+            "SELECT pg_restore_relation_stats('schemaname', 4, 'relname', 'st')",
+            "WARNING 01000 argument \"schemaname\" has type integer, expected type text\n\
+             22023 argument \"schemaname\" must not be null",
+        ),
+        ("SELECT pg_restore_relation_stats(VARIADIC ARRAY['schemaname', 'public', 'relname', 'st'])", "t"),
+        (&relation("'relpages'"), "XX000 variadic arguments must be name/value pairs"),
+        (&relation("NULL, 1"), "XX000 name at variadic position 5 is null"),
+        (&relation("7, 1"), "XX000 name at variadic position 5 has type integer, expected type text"),
+        ("SELECT pg_restore_relation_stats('relname', 'st')", "22023 argument \"schemaname\" must not be null"),
+        ("SELECT pg_clear_relation_stats('public', 'nope')", "42P01 relation \"public.nope\" does not exist"),
+        (
+            "SELECT pg_clear_relation_stats('public', 'sv')",
+            "42809 cannot modify statistics for relation \"sv\"\nThis operation is not supported for views.",
+        ),
+        (&column("'null_frac', 0.2::real, 'avg_width', 5, 'n_distinct', 0.6::real"), "t"),
+        (&column("'most_common_vals', '{1,2}', 'most_common_freqs', '{0.3,0.25}'::real[]"), "t"),
+        (&column("'histogram_bounds', '{3,4,5}', 'correlation', 0.5::real"), "t"),
+        (known, "0.2|5|0.6|{1,2}|{0.3,0.25}|{3,4,5}|0.5"),
+        (
+            &column("'most_common_vals', '{1,two}', 'most_common_freqs', '{0.3,0.25}'::real[]"),
+            "WARNING 22P02 invalid input syntax for type integer: \"two\"\nf",
+        ),
+        (
+            &column("'most_common_vals', '{1}'"),
+            "WARNING 22023 argument \"most_common_freqs\" must be specified when argument \"most_common_vals\" is specified\nf",
+        ),
+        (known, "0.2|5|0.6|{1,2}|{0.3,0.25}|{3,4,5}|0.5"),
+        (
+            &column("'most_common_vals', '{1}', 'most_common_freqs', '{NULL}'::real[]"),
+            "WARNING 22023 argument \"most_common_freqs\" array must not contain null values\nf",
+        ),
+        // ANALYZE has the last word.
+        ("INSERT INTO st SELECT g, 'x' FROM generate_series(1, 100) g; ANALYZE st", ""),
+        ("SELECT n_distinct, avg_width FROM pg_stats WHERE attname = 'id'", "-1|4"),
+        ("SELECT pg_clear_attribute_stats('public', 'st', 'id', false)", ""),
+        (known, ""),
+        (
+            "SELECT pg_clear_attribute_stats('public', 'st', 'xmin', false)",
+            "0A000 cannot clear statistics on system column \"xmin\"",
+        ),
+        ("SELECT pg_clear_attribute_stats('public', 'st', 'id', NULL)", "22023 argument \"inherited\" must not be null"),
+        ("SET ROLE r; SELECT pg_clear_relation_stats('public', 'st')", "42501 permission denied for table st"),
+    ]);
+}
+
 #[test]
 fn indexes_are_analyzed() {
     let db = Database::new();

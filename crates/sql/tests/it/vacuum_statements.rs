@@ -101,6 +101,8 @@ fn what_is_dropped_meanwhile() {
         (["DROP TABLE t", "COMMIT"], "ALTER TABLE t ADD c int", missing),
         (["DROP TABLE t; CREATE TABLE t (d int)", "COMMIT"], "ALTER TABLE t DROP d", ""),
         (["DROP TABLE t", "COMMIT"], "TRUNCATE t", missing),
+        (["DROP TABLE t", "COMMIT"], "DROP TABLE t", "42P01 table \"t\" does not exist"),
+        (["DROP TABLE t", "ROLLBACK"], "DROP TABLE t", ""),
         (["DROP TABLE t", "COMMIT"], "CLUSTER t", missing),
         (["DROP TABLE t", "COMMIT"], "VACUUM (SKIP_LOCKED) t, u", &locked("vacuum")),
         (["DROP TABLE t", "COMMIT"], "ANALYZE (SKIP_LOCKED) t", &locked("analyze")),

@@ -320,7 +320,7 @@ fn relation_named(state: &SessionState, name: &str) -> Result<Arc<Table>> {
 }
 
 /// What a relation of this kind is not supported for, in PostgreSQL's words.
-fn not_supported_for(kind: RelationKind) -> &'static str {
+pub(super) fn not_supported_for(kind: RelationKind) -> &'static str {
     match kind {
         RelationKind::View => "This operation is not supported for views.",
         RelationKind::Index => "This operation is not supported for indexes.",
