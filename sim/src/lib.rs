@@ -15,6 +15,7 @@
 pub mod catalogs;
 pub mod differ;
 pub mod emptied;
+pub mod enums;
 pub mod fuzz;
 pub mod rebuilt;
 

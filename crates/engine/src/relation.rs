@@ -154,6 +154,7 @@ pub fn key_column(ty: Oid, descending: bool, nulls_first: bool) -> Result<KeyCol
         oids::INT8 | oids::TIMESTAMP | oids::TIMESTAMPTZ | oids::TIME => FastCompare::Int8,
         oids::OID | oids::REGPROC | oids::REGCLASS | oids::REGTYPE => FastCompare::Uint4,
         oids::TEXT | oids::VARCHAR | oids::BYTEA | oids::UUID | oids::NAME => FastCompare::Bytes,
+        ty if types::enums::is_enum(ty) => FastCompare::Uint4,
         _ => FastCompare::None,
     };
     let equal_image =

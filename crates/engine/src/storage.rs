@@ -315,6 +315,9 @@ impl RelationFiles {
             numbers.next_oid = Oid::FIRST_NORMAL.0;
             numbers.oids_logged = Oid::FIRST_NORMAL.0;
         }
+        if types::enums::OIDS.contains(&numbers.next_oid) {
+            numbers.next_oid = types::enums::OIDS.end;
+        }
         let oid = numbers.next_oid;
         if oid >= numbers.oids_logged {
             numbers.oids_logged = oid.saturating_add(OID_BATCH);

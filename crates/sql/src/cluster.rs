@@ -306,7 +306,7 @@ impl Cluster {
                 "database \"{name}\" is not currently accepting connections"
             );
         }
-        Ok(self.database_by_oid(oid, name))
+        self.database_by_oid(oid, name)
     }
 
     /// The state of database `oid`, if anybody was ever connected to it.
@@ -315,13 +315,17 @@ impl Cluster {
     }
 
     /// The state of database `oid`.
-    pub fn database_by_oid(&self, oid: Oid, name: &str) -> Arc<DatabaseState> {
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn database_by_oid(&self, oid: Oid, name: &str) -> Result<Arc<DatabaseState>> {
         if let Some(database) = self.databases.read().get(&oid) {
-            return Arc::clone(database);
+            return Ok(Arc::clone(database));
         }
+        self.with_catalogs(oid, engine::catalog::enums::learn_names)?;
         let store = Arc::new(CatalogStore::new(self.storage.clone(), oid));
         let mut databases = self.databases.write();
-        Arc::clone(databases.entry(oid).or_insert_with(|| {
+        Ok(Arc::clone(databases.entry(oid).or_insert_with(|| {
             Arc::new(DatabaseState {
                 oid,
                 name: name.to_owned(),
@@ -333,7 +337,7 @@ impl Cluster {
                 reset: crate::system::reset::never(),
                 sequences: crate::sequence::Sequences::default(),
             })
-        }))
+        })))
     }
 
     /// Notes that `backend` is connected to `database`, unless that has just been dropped.

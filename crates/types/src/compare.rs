@@ -49,6 +49,7 @@ pub fn compare(type_oid: Oid, a: &Datum, b: &Datum) -> Ordering {
                 x.as_bytes().cmp(y.as_bytes())
             }
         }
+        (Datum::Enum(x), Datum::Enum(y)) => x.key.cmp(&y.key),
         (Datum::Null, Datum::Null) => Ordering::Equal,
         (Datum::Null, _) => Ordering::Greater,
         (_, Datum::Null) => Ordering::Less,
@@ -190,6 +191,7 @@ pub fn hash<H: Hasher>(type_oid: Oid, value: &Datum, state: &mut H) {
         Datum::Xid8(v) => v.hash(state),
         Datum::Tid(v) => v.hash(state),
         Datum::Lsn(v) => v.hash(state),
+        Datum::Enum(v) => v.key.hash(state),
         Datum::Array(v) => {
             for e in &v.elements {
                 hash(v.element_type, e, state);
@@ -328,6 +330,7 @@ pub fn raw_comparator(type_oid: Oid) -> Option<RawComparator> {
         TID => raw_tid,
         TIMETZ => raw_timetz,
         INTERVAL => raw_interval,
+        t if crate::enums::is_enum(t) => raw_u32,
         _ => return None,
     })
 }
@@ -383,7 +386,9 @@ pub fn abbreviated_key(type_oid: Oid, payload: &[u8]) -> u64 {
             u64::from(t.block.0) << 16 | u64::from(t.offset.0)
         }
         XID | CID => u64::from(u32::from_le_bytes(fixed(payload))),
-        t if crate::io::is_oid_like(t) => u64::from(u32::from_le_bytes(fixed(payload))),
+        t if crate::io::is_oid_like(t) || crate::enums::is_enum(t) => {
+            u64::from(u32::from_le_bytes(fixed(payload)))
+        }
         _ => 0,
     }
 }
@@ -408,6 +413,7 @@ pub fn key_is_complete(type_oid: Oid) -> bool {
             | CHAR
             | BOOL
     ) || crate::io::is_oid_like(type_oid)
+        || crate::enums::is_enum(type_oid)
 }
 
 /// True if the type has a btree order at all.

@@ -56,10 +56,21 @@ pub enum Datum {
     Tid(Tid),
     /// pg_lsn
     Lsn(Lsn),
+    /// a label of an enum type
+    Enum(EnumValue),
     /// any array, int2vector and oidvector
     Array(Arc<ArrayValue>),
     /// a row
     Record(Arc<RecordValue>),
+}
+
+/// A value of an enum type: which type, and a key that is in the order of the labels (see [`crate::enums`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct EnumValue {
+    /// The enum type.
+    pub type_oid: Oid,
+    /// What is stored: the label's place in the order, made from `pg_enum.enumsortorder`.
+    pub key: u32,
 }
 
 /// months, days and microseconds, kept apart as PostgreSQL keeps them

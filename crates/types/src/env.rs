@@ -1,6 +1,7 @@
 //! What functions may ask of the session they run in.
 
 use crate::datetime::zone::TimeZone;
+use crate::datum::{EnumValue, Text};
 use base::{Oid, Result};
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
@@ -115,6 +116,38 @@ pub trait Env {
     /// How a reg* value prints; None leaves it to what this crate knows.
     fn object_name(&self, _reg_type: Oid, _oid: Oid) -> Option<String> {
         None
+    }
+    /// The label of an enum's value. Outside a session its key stands for it: so are expressions stored, and a label
+    /// may be renamed.
+    ///
+    /// # Errors
+    /// `XX000` for a value that the type does not have.
+    fn enum_label(&self, value: EnumValue) -> Result<Text> {
+        Ok(Text::from(itoa::Buffer::new().format(value.key)))
+    }
+    /// The value with that label; the inverse of [`Env::enum_label`].
+    ///
+    /// # Errors
+    /// `22P02` when there is none; `55P04` when it must not be used yet.
+    fn enum_value(&self, type_oid: Oid, label: &str) -> Result<EnumValue> {
+        match label.parse() {
+            Ok(key) => Ok(EnumValue { type_oid, key }),
+            Err(_) => Err(crate::enums::invalid_label(&crate::format_type(type_oid, -1), label)),
+        }
+    }
+    /// Fails when a value must not be used yet.
+    ///
+    /// # Errors
+    /// `55P04`
+    fn check_enum_use(&self, _value: EnumValue) -> Result<()> {
+        Ok(())
+    }
+    /// All values of an enum type, in order, those included that must not be used yet.
+    ///
+    /// # Errors
+    /// `0A000` outside a session.
+    fn enum_values(&self, _type_oid: Oid) -> Result<Vec<EnumValue>> {
+        Err(base::Error::unsupported("an enum's values outside a session"))
     }
 }
 

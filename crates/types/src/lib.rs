@@ -8,7 +8,7 @@
 //! `data/` holds PostgreSQL's own catalog rows as tab-separated facts, [`facts`] parses them, [`registry`] joins
 //! `pg_proc` to the Rust bodies listed in `functions/`, `datetime/` and `json/`: a function exists in Ebb when it has a body.
 //! [`io`] has the text and binary forms, [`store`] the on-page form, [`compare`] order, equality and hashes, [`typename`]
-//! types by name and OID.
+//! types by name and OID, [`enums`] the types that users made.
 
 #![forbid(unsafe_code)]
 
@@ -17,6 +17,7 @@ pub mod array;
 pub mod compare;
 pub mod datetime;
 pub mod datum;
+pub mod enums;
 pub mod env;
 pub mod facts;
 mod functions;
@@ -31,7 +32,7 @@ pub mod text;
 pub mod typename;
 
 pub use compare::{RawComparator, abbreviated_key, compare_encoded, equal, hash, raw_comparator};
-pub use datum::{ArrayValue, Datum, Interval, RecordColumn, RecordValue, Text};
+pub use datum::{ArrayValue, Datum, EnumValue, Interval, RecordColumn, RecordValue, Text};
 pub use env::{Env, Style};
 pub use facts::{CastContext, CastInfo, CastMethod, OperatorInfo, TypeInfo};
 pub use functions::misc::size_pretty;
@@ -42,4 +43,4 @@ pub use registry::{
     Aggregate, AggregateState, FunctionBody, FunctionInfo, FunctionKind, Volatility,
 };
 pub use store::{decode, encode};
-pub use typename::{format_type, type_by_name, type_info, typmod_in};
+pub use typename::{format_type, type_by_name, type_info, type_text, typmod_in};

@@ -365,6 +365,7 @@ pub fn default_btree_class(type_oid: Oid) -> Option<&'static facts::OperatorClas
         oids::VARCHAR => find(oids::TEXT),
         t if crate::io::is_oid_like(t) => find(oids::OID),
         t if type_info(t).is_some_and(facts::TypeInfo::is_array) => find(oids::ANYARRAY),
+        t if crate::enums::is_enum(t) => find(oids::ANYENUM),
         _ => None,
     })
 }

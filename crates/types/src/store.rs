@@ -3,7 +3,8 @@
 //! # Layout
 //! Little-endian. [`encode`] makes the payload only: a variable-length value's header and the alignment are the
 //! tuple former's. Fixed lengths are `pg_type.typlen`'s. Text is its bytes; name 64 bytes, zero-filled; numeric as
-//! in `numeric::store`; an interval is microseconds (8), days (4), months (4); timetz microseconds (8), zone (4).
+//! in `numeric::store`; an interval is microseconds (8), days (4), months (4); timetz microseconds (8), zone (4);
+//! a value of an enum type is its key (4), see `enums`.
 //!
 //! An array: dimensions (1), flags (1: bit 0 "has NULLs"), element type (4), then (length 4, lower bound 4) of each
 //! dimension, then if it has NULLs a bitmap of one bit an element (1 = present), then the elements that are present:
@@ -18,7 +19,7 @@ use crate::io::is_oid_like;
 use crate::numeric::Numeric;
 use crate::oids::*;
 use crate::typename::type_info;
-use crate::{ArrayValue, Datum, Interval, Text};
+use crate::{ArrayValue, Datum, EnumValue, Interval, Text};
 use base::{Lsn, Oid, Result, Tid, err};
 use std::sync::Arc;
 
@@ -87,6 +88,7 @@ pub fn encode(type_oid: Oid, value: &Datum, out: &mut Vec<u8>) -> Result<()> {
         Datum::Xid8(x) => out.extend_from_slice(&x.to_le_bytes()),
         Datum::Tid(t) => out.extend_from_slice(&t.to_bytes()),
         Datum::Lsn(l) => out.extend_from_slice(&l.0.to_le_bytes()),
+        Datum::Enum(e) => out.extend_from_slice(&e.key.to_le_bytes()),
         Datum::Array(a) => encode_array(a, out)?,
         Datum::Record(r) => {
             out.extend_from_slice(&r.type_oid.0.to_le_bytes());
@@ -204,6 +206,10 @@ pub fn decode(type_oid: Oid, bytes: &[u8]) -> Result<Datum> {
             [b] => Some(Datum::Bool(*b != 0)),
             _ => None,
         },
+        t if crate::enums::is_enum(t) => {
+            let key = bytes.try_into().ok().map(u32::from_le_bytes);
+            key.map(|key| Datum::Enum(EnumValue { type_oid, key }))
+        }
         _ => slow(type_oid, bytes)?,
     };
     match fixed {

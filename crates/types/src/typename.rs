@@ -6,8 +6,11 @@ use base::Oid;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// The built-in type with this OID.
+/// The built-in type, or enum type, with this OID.
 pub fn type_info(oid: Oid) -> Option<&'static TypeInfo> {
+    if oid >= Oid::FIRST_NORMAL {
+        return crate::enums::info(oid);
+    }
     static MAP: OnceLock<Vec<u16>> = OnceLock::new();
     let map = MAP.get_or_init(|| {
         let all = facts::types();
@@ -114,6 +117,8 @@ pub fn format_type(oid: Oid, typmod: i32) -> String {
                 format!("{word} {zone} time zone")
             };
         }
+        // Quoted where it must be, as users' names are.
+        _ if oid >= Oid::FIRST_NORMAL => return crate::quote_ident(info.name),
         _ => info.name,
     };
     let mut s = plain.to_owned();
@@ -121,6 +126,12 @@ pub fn format_type(oid: Oid, typmod: i32) -> String {
         s.push_str(&typmod_out(oid, typmod));
     }
     s
+}
+
+/// [`format_type`], a type of a user qualified by its schema where the session's search path does not lead to it.
+pub fn type_text(oid: Oid, typmod: i32, env: &dyn crate::Env) -> String {
+    let named = if oid >= Oid::FIRST_NORMAL { env.object_name(REGTYPE, oid) } else { None };
+    named.unwrap_or_else(|| format_type(oid, typmod))
 }
 
 /// The modifier as it follows the type's name: `(10,2)`, or nothing.

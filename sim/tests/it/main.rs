@@ -74,3 +74,17 @@ fn rebuilt_indexes_are_whole_at_any_moment() {
         at += stride(whole / 12 + 1);
     }
 }
+
+/// An enum gets labels anywhere in its order while rows with its values come and go: indexes keep the order.
+#[test]
+fn keys_of_an_enum_keep_their_order() {
+    let disk = sim::enums::prepared(7).unwrap();
+    for seed in 81..83 {
+        let whole = sim::enums::run(&disk, seed, 40, None).unwrap();
+        let mut at = seed % 5;
+        while at < whole {
+            sim::enums::run(&disk, seed, 40, Some(at)).unwrap();
+            at += stride(whole / 5 + 1);
+        }
+    }
+}

@@ -7,6 +7,7 @@
 //! emptied at each change, its own or another's, and its invalidations reach the shared part when it has committed, before its
 //! locks are released.
 
+use super::enums::EnumLabels;
 use super::load::{self, RowSource};
 use super::model::{ColumnStatistics, Table};
 use super::store::{CatalogStore, Catalogs};
@@ -27,6 +28,9 @@ struct Entries {
     /// (schema, name) → relation.
     names: HashMap<(Oid, String), Oid>,
     schemas: HashMap<String, Oid>,
+    /// (schema, name) → type.
+    types: HashMap<(Oid, String), Oid>,
+    enums: HashMap<Oid, Arc<EnumLabels>>,
     statistics: HashMap<(Oid, i32), Option<Arc<ColumnStatistics>>>,
 }
 
@@ -51,19 +55,22 @@ impl SharedCache {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Forgets these relations, and all names.
+    /// Forgets these relations and types, and all names.
     pub fn invalidate(&self, relations: &HashSet<Oid>) {
         let mut entries = self.entries.write();
         self.generation.fetch_add(1, Ordering::AcqRel);
         entries.names.clear();
         entries.schemas.clear();
+        entries.types.clear();
         if relations.contains(&Oid::INVALID) {
             entries.tables.clear();
+            entries.enums.clear();
             entries.statistics.clear();
             return;
         }
         for oid in relations {
             entries.tables.remove(oid);
+            entries.enums.remove(oid);
         }
         entries.statistics.retain(|(table, _), _| !relations.contains(table));
     }
@@ -114,7 +121,7 @@ impl SessionCatalog {
         self.dirty.get()
     }
 
-    /// This transaction has changed what the catalogs say of `relation` ([`Oid::INVALID`]: of anything).
+    /// This transaction has changed what the catalogs say of `relation`, or type ([`Oid::INVALID`]: of anything).
     pub fn changed(&self, relation: Oid) {
         self.dirty.set(true);
         self.changed.borrow_mut().insert(relation);
@@ -226,6 +233,40 @@ impl SessionCatalog {
                 e.schemas.insert(name.to_owned(), oid);
             },
         )
+    }
+
+    /// The OID of type `name` in schema `namespace`.
+    ///
+    /// # Errors
+    /// I/O, corruption.
+    pub fn type_oid(&self, txn: &Transaction, namespace: Oid, name: &str) -> Result<Option<Oid>> {
+        let key = (namespace, name.to_owned());
+        self.cached(
+            |e| e.types.get(&key).copied(),
+            || {
+                let find =
+                    [("typname", Datum::text(name)), ("typnamespace", Datum::Oid(namespace))];
+                Ok(self.rows(txn).find("pg_type", &find)?.first().map(|r| r.oid("oid")))
+            },
+            |e, oid| {
+                e.types.insert(key.clone(), oid);
+            },
+        )
+    }
+
+    /// The labels of an enum type.
+    ///
+    /// # Errors
+    /// I/O, corruption.
+    pub fn enum_labels(&self, txn: &Transaction, ty: Oid) -> Result<Arc<EnumLabels>> {
+        let found = self.cached(
+            |e| e.enums.get(&ty).cloned(),
+            || EnumLabels::load(&self.rows(txn), ty).map(|l| Some(Arc::new(l))),
+            |e, labels| {
+                e.enums.insert(ty, labels);
+            },
+        )?;
+        Ok(found.unwrap_or_default())
     }
 
     /// A column's statistics, if any were gathered.

@@ -351,6 +351,13 @@ pub trait CatalogView {
     /// # Errors
     /// I/O.
     fn schema_by_name(&self, name: &str) -> base::Result<Option<Oid>>;
+    /// The type `[schema.]name` that is not built in, or None.
+    ///
+    /// # Errors
+    /// I/O.
+    fn type_by_name(&self, _schema: Option<&str>, _name: &str) -> base::Result<Option<Oid>> {
+        Ok(None)
+    }
     /// A role's OID by name.
     ///
     /// # Errors

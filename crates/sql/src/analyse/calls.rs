@@ -379,7 +379,7 @@ impl Analyser<'_> {
                         | c.args
                             .iter()
                             .zip(input)
-                            .all(|(d, a)| !is_polymorphic(*d) || *a == UNKNOWN)
+                            .all(|(d, a)| !is_polymorphic(*d) || *d != ANYENUM && *a == UNKNOWN)
             })
             .collect();
         // Equal argument lists: no VARIADIC beats VARIADIC, fewer defaults beat more.

@@ -10,9 +10,6 @@ use types::oids::*;
 use types::registry::{cast, operators_by_name};
 use types::{Datum, type_info};
 
-/// First OID of row types of user tables.
-const USER_TYPES: u32 = 16384;
-
 /// The category letter of a type.
 pub(crate) fn category(ty: Oid) -> char {
     match type_info(ty) {
@@ -25,7 +22,7 @@ pub(crate) fn is_preferred(ty: Oid) -> bool {
     type_info(ty).is_some_and(|t| t.preferred)
 }
 pub(crate) fn is_composite(ty: Oid) -> bool {
-    ty.0 >= USER_TYPES || type_info(ty).is_none_or(|t| t.kind == 'c')
+    type_info(ty).is_none_or(|t| t.kind == 'c')
 }
 /// The element type of a true array type, or None.
 pub(crate) fn element_type(ty: Oid) -> Option<Oid> {
@@ -120,7 +117,8 @@ pub(crate) fn can_coerce(from: Oid, to: Oid, context: CastContext) -> bool {
         ANYELEMENT | ANYCOMPATIBLE => true,
         ANYARRAY | ANYCOMPATIBLEARRAY => element_type(from).is_some() || from == ANYARRAY,
         ANYNONARRAY | ANYCOMPATIBLENONARRAY => element_type(from).is_none(),
-        ANYENUM | ANYRANGE | ANYCOMPATIBLERANGE => false,
+        ANYENUM => types::enums::is_enum(from),
+        ANYRANGE | ANYCOMPATIBLERANGE => false,
         RECORD if is_composite(from) => true,
         RECORD_ARRAY if element_type(from).is_some_and(is_composite) => true,
         _ => path(from, to, context) != Path::None,

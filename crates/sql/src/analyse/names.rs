@@ -47,6 +47,9 @@ impl Analyser<'_> {
         {
             return Ok(t.oid);
         }
+        if let Some(oid) = self.catalog.type_by_name(schema, name)? {
+            return Ok(oid);
+        }
         // a table's row type
         if let Some(t) = self.catalog.table_by_name(schema, name)?
             && t.row_type.is_valid()

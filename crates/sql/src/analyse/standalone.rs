@@ -327,6 +327,11 @@ pub fn resolve_type_name(
     Context { catalog, env, source }.run(None, Clause::Target, |a| a.type_ref(ty))
 }
 
+/// Is the type an enum, or an array of one?
+fn has_labels(ty: base::Oid) -> bool {
+    types::enums::OIDS.contains(&ty.0)
+}
+
 /// Does the expression always give the same for the same row?
 fn immutable(e: &Expr) -> bool {
     !e.any(&mut |e| match e {
@@ -354,7 +359,8 @@ fn immutable(e: &Expr) -> bool {
                         | oids::REGTYPE
                 )
             };
-            stable(arg.ty().oid) || stable(ty.oid)
+            // and labels of enums may be renamed
+            stable(arg.ty().oid) || stable(ty.oid) || has_labels(arg.ty().oid) || has_labels(ty.oid)
         }
         _ => false,
     })

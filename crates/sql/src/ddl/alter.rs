@@ -4,7 +4,7 @@
 //! AccessExclusive, but for those actions that neither readers nor writers can notice (statistics targets,
 //! storage parameters, validation), which take ShareUpdateExclusive.
 
-use super::depend::Object;
+use super::depend::{self, Object};
 use super::{Ddl, relation, rewrite};
 use crate::analyse;
 use crate::parse::utility::{AlterTable, AlterTableAction as A, ObjectKind, RoleName};
@@ -311,6 +311,7 @@ impl Ddl<'_> {
             env.as_ref(),
         )?;
         self.refuse_dependent_views(table, &found)?;
+        super::enums::refuse_used_column(table, &found, new.oid)?;
         let default = match &found.default {
             Some(default) if !found.generated => Some(analyse::coerce_assignment(
                 (**default).clone(),
@@ -333,6 +334,9 @@ impl Ddl<'_> {
             row.set("atthasmissing", Datum::Bool(false));
             row.set("attmissingval", Datum::Null);
         })?;
+        let object = Object::column(table.oid, found.number);
+        depend::forget(self.state(), object, Object::of("pg_type", found.ty.oid))?;
+        depend::record_type(self.state(), object, new.oid)?;
         if let Some(default) = &default {
             relation::set_default(self.state(), table.oid, found.number, Some(default))?;
         }

@@ -133,6 +133,7 @@ impl Ddl<'_> {
                     ),
                 }
             }
+            ObjectKind::Type => (Object::of("pg_type", self.own_type(name)?), false),
             ObjectKind::Schema => match self.state().schema_by_name(&name.name)? {
                 Some(oid) => {
                     super::schema::check_schema_owner(self.state(), oid, &name.name)?;

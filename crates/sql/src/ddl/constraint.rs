@@ -163,7 +163,9 @@ impl Ddl<'_> {
         if columns.is_empty() {
             depend::record(state, object, Object::relation(table.oid), Kind::Auto)?;
         }
-        Ok(())
+        let mut types = std::collections::BTreeSet::new();
+        depend::types_of(&analysed, &mut types);
+        types.into_iter().try_for_each(|ty| depend::record_type(state, object, ty))
     }
 
     /// Looks for a row that has NULL in a column.
@@ -560,7 +562,12 @@ fn key_operator(
 ) -> Result<Oid> {
     let column = |t: &Table, n: i32| t.columns[usize::try_from(n - 1).unwrap_or(0)].clone();
     let (f, t) = (column(table, from), column(referenced, to));
-    let (fk, pk) = (plain(f.ty.oid), plain(t.ty.oid));
+    // Different enums can't be compared.
+    let (fk, pk) = if f.ty.oid == t.ty.oid && types::enums::is_enum(f.ty.oid) {
+        (types::oids::ANYENUM, types::oids::ANYENUM)
+    } else {
+        (plain(f.ty.oid), plain(t.ty.oid))
+    };
     let operators = types::registry::operators_by_name("=");
     let found = operators
         .iter()

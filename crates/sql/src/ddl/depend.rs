@@ -3,7 +3,9 @@
 use crate::session::SessionState;
 use base::{Oid, Result};
 use engine::catalog::defs;
+use engine::catalog::load::RowSource;
 use engine::catalog::rows::NewRow;
+use types::Datum;
 
 /// An object: its catalog, OID, and column (0: the whole).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -76,6 +78,46 @@ pub fn record(state: &SessionState, dependent: Object, on: Object, kind: Kind) -
     state.catalog.rows(&txn).insert(&row).map(|_| ())
 }
 
+/// Forgets that `dependent` depends on `on`.
+///
+/// # Errors
+/// I/O.
+pub fn forget(state: &SessionState, dependent: Object, on: Object) -> Result<()> {
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn);
+    let key = [("classid", Datum::Oid(dependent.class)), ("objid", Datum::Oid(dependent.oid))];
+    for row in rows.find("pg_depend", &key)? {
+        if row.oid("refclassid") == on.class
+            && row.oid("refobjid") == on.oid
+            && row.i32("objsubid") == dependent.sub
+        {
+            rows.delete(&row)?;
+        }
+    }
+    Ok(())
+}
+
+/// Notes that `dependent` uses a type, if that is one that can be dropped: nobody drops it meanwhile.
+///
+/// # Errors
+/// `42704` when the type is not there any more; I/O.
+pub fn record_type(state: &SessionState, dependent: Object, ty: Oid) -> Result<()> {
+    if !super::enums::is_ours(ty) {
+        return Ok(());
+    }
+    super::enums::lock_used_type(state, ty)?;
+    record(state, dependent, Object::of("pg_type", ty), Kind::Normal)
+}
+
+/// Adds the types of users that an expression mentions.
+pub fn types_of(expr: &expr::Expr, types: &mut std::collections::BTreeSet<Oid>) {
+    expr.walk(&mut |e| {
+        if !matches!(e, expr::Expr::Var { .. }) && super::enums::is_ours(e.ty().oid) {
+            types.insert(e.ty().oid);
+        }
+    });
+}
+
 /// Notes the columns of `table` that a stored expression of `dependent` uses, and sequences it calls.
 ///
 /// # Errors
@@ -105,6 +147,11 @@ pub fn record_expr(
     }
     for sequence in sequences {
         record(state, dependent, Object::relation(sequence), Kind::Normal)?;
+    }
+    let mut types = std::collections::BTreeSet::new();
+    types_of(expr, &mut types);
+    for ty in types {
+        record_type(state, dependent, ty)?;
     }
     Ok(())
 }

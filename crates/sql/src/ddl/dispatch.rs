@@ -66,6 +66,10 @@ impl Ddl<'_> {
                 self.drop_extension(s)?;
                 "DROP EXTENSION"
             }
+            U::Drop(s) if s.kind == ObjectKind::Type => {
+                self.drop_type(s)?;
+                "DROP TYPE"
+            }
             U::Drop(s) => {
                 return Err(Error::unsupported(format!("DROP {}", s.kind.noun().to_uppercase())));
             }
@@ -77,6 +81,14 @@ impl Ddl<'_> {
             U::RefreshMaterializedView { concurrently, name, with_data } => {
                 self.refresh(name, *concurrently, *with_data)?;
                 "REFRESH MATERIALIZED VIEW"
+            }
+            U::CreateEnum { name, labels } => {
+                self.create_enum(name, labels)?;
+                "CREATE TYPE"
+            }
+            U::AlterEnum(s) => {
+                self.alter_enum(s)?;
+                "ALTER TYPE"
             }
             U::CreateSchema { if_not_exists, name, authorization } => {
                 self.create_schema(*if_not_exists, name.as_deref(), authorization.as_ref())?;

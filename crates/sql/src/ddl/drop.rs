@@ -68,8 +68,23 @@ struct Closure {
     needs_cascade: Vec<(Object, Object)>,
 }
 
-/// A view's rule is spoken of as the view.
+/// The column whose generating expression this is the row of.
+fn generated_column(state: &SessionState, object: Object) -> Result<Option<Object>> {
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn);
+    let found = rows.find("pg_attrdef", &[("oid", Datum::Oid(object.oid))])?;
+    let Some(row) = found.first() else { return Ok(None) };
+    let (table, column) = (row.oid("adrelid"), row.i32("adnum"));
+    let Some(table) = state.catalog.table(&txn, table)? else { return Ok(None) };
+    let of = |c: &&engine::catalog::model::Column| c.number == column && c.generated;
+    Ok(table.columns.iter().find(of).map(|c| Object::column(table.oid, c.number)))
+}
+
+/// A view's rule is spoken of as the view, what generates a column as the column.
 fn owner_of_rule(state: &SessionState, object: Object) -> Result<Object> {
+    if object.class == defs::by_name("pg_attrdef").oid {
+        return Ok(generated_column(state, object)?.unwrap_or(object));
+    }
     if object.class != defs::by_name("pg_rewrite").oid {
         return Ok(object);
     }
@@ -84,6 +99,11 @@ fn closure(state: &SessionState, objects: &[Object]) -> Result<Closure> {
     let mut normal = Vec::new();
     let mut automatic = HashSet::new();
     let mut todo: Vec<Object> = objects.to_vec();
+    // What uses the array of a type is told of before what uses the type.
+    for object in objects.iter().filter(|o| super::enums::is_ours(o.oid)) {
+        let parts = dependents(state, *object)?.into_iter().filter(|d| d.kind == Kind::Internal);
+        todo.extend(parts.map(|d| d.object).filter(|d| seen.insert(*d)));
+    }
     while let Some(object) = todo.pop() {
         closure.order.push(object);
         for d in dependents(state, object)? {
@@ -96,14 +116,19 @@ fn closure(state: &SessionState, objects: &[Object]) -> Result<Closure> {
                 continue;
             }
             if d.kind == Kind::Normal {
-                normal.push((owner_of_rule(state, d.object)?, d.on));
+                normal.push((d.object, owner_of_rule(state, d.object)?, d.on));
             }
             seen.insert(d.object);
             todo.push(d.object);
         }
     }
-    normal.retain(|(object, _)| !automatic.contains(object));
-    closure.needs_cascade = normal;
+    // A view has the rule and not the rule the view.
+    let rule = defs::by_name("pg_rewrite").oid;
+    let goes_anyway = |o: &Object, owner: &Object| {
+        automatic.contains(owner) || o.class != rule && automatic.contains(o)
+    };
+    normal.retain(|(object, owner, _)| !goes_anyway(object, owner));
+    closure.needs_cascade = normal.into_iter().map(|(_, owner, on)| (owner, on)).collect();
     closure.order.reverse();
     Ok(closure)
 }
@@ -143,8 +168,10 @@ pub fn drop_objects(
         notices.push(cascade_notice(state, &closure.needs_cascade)?);
     }
     for object in &closure.order {
-        if object.class == defs::by_name("pg_class").oid && object.sub == 0 {
+        if object.class == defs::by_name("pg_class").oid {
             crate::relations::lock(state, object.oid, LockMode::AccessExclusive)?;
+        } else if super::enums::is_ours(object.oid) {
+            super::enums::lock_type(state, object.oid, LockMode::AccessExclusive)?;
         }
     }
     for object in &closure.order {
@@ -221,7 +248,10 @@ pub fn describe(state: &SessionState, object: Object) -> Result<String> {
         },
         "pg_type" => match one("pg_type")? {
             None => unknown(),
-            Some(row) => format!("type {}", row.text("typname")),
+            Some(_) => {
+                let name = crate::system::names::type_name(state, object.oid, None);
+                format!("type {}", name.unwrap_or_else(|| "???".to_owned()))
+            }
         },
         _ => unknown(),
     })
@@ -238,7 +268,10 @@ fn remove(state: &SessionState, object: Object) -> Result<()> {
         "pg_class" => remove_relation(state, object.oid)?,
         "pg_constraint" => super::constraint::remove(state, object.oid)?,
         "pg_attrdef" => {
-            if let Some(row) = rows.find("pg_attrdef", &[("oid", oid)])?.first() {
+            if let Some(column) = generated_column(state, object)? {
+                super::table::drop_column(state, column.oid, column.sub)?;
+                forget_dependencies(state, column)?;
+            } else if let Some(row) = rows.find("pg_attrdef", &[("oid", oid)])?.first() {
                 let (table, column) = (row.oid("adrelid"), row.i32("adnum"));
                 rows.delete(row)?;
                 relation::update_attribute(state, table, column, |row| {
@@ -255,6 +288,11 @@ fn remove(state: &SessionState, object: Object) -> Result<()> {
                     drop_objects(state, &[Object::relation(view)], true)?;
                 }
             }
+        }
+        "pg_type" => {
+            rows.delete_where("pg_enum", &[("enumtypid", oid.clone())])?;
+            rows.delete_where("pg_type", &[("oid", oid)])?;
+            state.catalog.changed(Oid::INVALID);
         }
         _ => {
             rows.delete_where(class, &[("oid", oid)])?;

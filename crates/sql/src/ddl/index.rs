@@ -536,6 +536,7 @@ fn note_size(
 pub fn opclass(ty: TypeRef, named: Option<&[String]>) -> Result<Oid> {
     let base_type = match ty.oid {
         types::oids::VARCHAR => types::oids::TEXT,
+        t if types::enums::is_enum(t) => types::oids::ANYENUM,
         other => other,
     };
     if let Some(named) = named {

@@ -25,6 +25,7 @@ pub mod depend;
 mod dispatch;
 pub mod drop;
 mod drop_concurrently;
+pub mod enums;
 pub mod extension;
 pub mod grant;
 pub mod index;

@@ -121,6 +121,10 @@ pub fn create(state: &SessionState, new: &NewRelation) -> Result<Oid> {
     state.catalog.rows(&txn).insert(&row)?;
     for (number, column) in (1..).zip(&new.columns) {
         insert_column(state, oid, number, column)?;
+        // A view's rule depends on the types; so it goes with them.
+        if !matches!(new.kind, RelationKind::View | RelationKind::MaterializedView) {
+            depend::record_type(state, Object::column(oid, number), column.ty.oid)?;
+        }
     }
     depend::record(
         state,
@@ -212,6 +216,16 @@ pub fn create_btree_file(
 }
 
 fn create_row_type(state: &SessionState, new: &NewRelation, relation: Oid) -> Result<Oid> {
+    if state.catalog.type_oid(&*state.txn()?, new.namespace, &new.name)?.is_some() {
+        return Err(base::SqlError::new(
+            base::SqlState::DUPLICATE_OBJECT,
+            format!("type \"{}\" already exists", new.name),
+        )
+        .hint(
+            "A relation has an associated type of the same name, so you must use a name that doesn't conflict with any existing type.",
+        )
+        .into());
+    }
     let oid = new_oid(state, "pg_type")?;
     let row = NewRow::of("pg_type")
         .oid("oid", oid)

@@ -20,6 +20,7 @@ impl Ddl<'_> {
             ObjectKind::Schema => return self.rename_schema(&statement.name.name, new),
             ObjectKind::Database => return self.rename_database(&statement.name.name, new),
             ObjectKind::Role => return self.rename_role(&statement.name.name, new),
+            ObjectKind::Type => return self.rename_type(&statement.name, new),
             ObjectKind::Table
             | ObjectKind::Index
             | ObjectKind::View
@@ -64,6 +65,9 @@ impl Ddl<'_> {
         let txn = state.txn()?;
         if state.catalog.relation_oid(&txn, table.namespace, new)?.is_some() {
             bail!(DUPLICATE_TABLE, "relation \"{new}\" already exists");
+        }
+        if table.row_type.is_valid() {
+            super::enums::check_type_name(state, table.namespace, new)?;
         }
         relation::update_class(state, table.oid, |row| row.set("relname", Datum::text(new)))?;
         let rows = state.catalog.rows(&txn);

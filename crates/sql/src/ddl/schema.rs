@@ -110,6 +110,9 @@ impl Ddl<'_> {
         name: &ObjectName,
         schema: &str,
     ) -> Result<()> {
+        if kind == ObjectKind::Type {
+            return self.set_type_schema(name, schema);
+        }
         let Some(table) = self.find(name)? else {
             if if_exists {
                 return self.notice(
@@ -167,12 +170,7 @@ impl Ddl<'_> {
             rows.update(&row)?;
         }
         let old = Object::of("pg_namespace", table.namespace);
-        let key = [("classid", Datum::Oid(class)), ("objid", Datum::Oid(table.oid))];
-        for row in rows.find("pg_depend", &key)? {
-            if row.oid("refclassid") == old.class && row.oid("refobjid") == old.oid {
-                rows.delete(&row)?;
-            }
-        }
+        depend::forget(state, Object::relation(table.oid), old)?;
         let new = Object::of("pg_namespace", namespace);
         depend::record(state, Object::relation(table.oid), new, Kind::Normal)?;
         state.catalog.changed(table.oid);
@@ -193,6 +191,7 @@ impl Ddl<'_> {
         let (catalog, key, column, found) = match kind {
             ObjectKind::Schema => ("pg_namespace", "nspname", "nspowner", "schema"),
             ObjectKind::Database => ("pg_database", "datname", "datdba", "database"),
+            ObjectKind::Type => return self.set_type_owner(name, owner),
             ObjectKind::Table
             | ObjectKind::Index
             | ObjectKind::View

@@ -1,6 +1,6 @@
 //! CREATE TABLE, and columns that come and go.
 
-use super::depend::Object;
+use super::depend::{self, Object};
 use super::relation::{NewColumn, NewRelation};
 use super::{Ddl, relation};
 use crate::analyse;
@@ -420,6 +420,8 @@ impl Ddl<'_> {
         let mut plain = column.clone();
         plain.not_null = false;
         relation::insert_column(self.state(), table.oid, number, &plain)?;
+        let object = Object::column(table.oid, number);
+        depend::record_type(self.state(), object, plain.ty.oid)?;
         relation::update_class(self.state(), table.oid, |row| {
             row.set("relnatts", Datum::Int2(i16::try_from(number).unwrap_or(i16::MAX)));
         })?;
@@ -561,6 +563,13 @@ pub fn drop_column(state: &SessionState, table: Oid, number: i32) -> Result<()> 
     relation::update_attribute(state, table, number, |row| {
         row.set("attname", Datum::text(format!("........pg.dropped.{number}........")));
         row.set("attisdropped", Datum::Bool(true));
+        // Rows still have values there, and their type may go: one of the same layout stands for it.
+        let ty = row.oid("atttypid");
+        if super::enums::is_ours(ty) {
+            let stand_in =
+                if types::enums::is_enum_array(ty) { types::oids::BYTEA } else { types::oids::OID };
+            row.set("atttypid", Datum::Oid(stand_in));
+        }
         row.set("attnotnull", Datum::Bool(false));
         row.set("atthasdef", Datum::Bool(false));
         row.set("attidentity", Datum::Char(0));

@@ -163,7 +163,11 @@ pub(super) fn store_rule(
     let rule = Object::of("pg_rewrite", rule);
     depend::record(state, rule, Object::relation(view), Kind::Internal)?;
     let mut used = BTreeSet::new();
-    relations_of(state, query, &mut used)?;
+    let mut types = BTreeSet::new();
+    relations_of(state, query, &mut used, &mut types)?;
+    for ty in types {
+        depend::record_type(state, rule, ty)?;
+    }
     for (relation, column) in used {
         let on = Object { sub: column, ..Object::relation(relation) };
         if relation != view {
@@ -179,6 +183,7 @@ fn relations_of(
     catalog: &dyn CatalogView,
     query: &Query,
     used: &mut BTreeSet<(Oid, i32)>,
+    types: &mut BTreeSet<Oid>,
 ) -> Result<()> {
     let place = |rte: usize| {
         query.range_table.get(rte).and_then(|e| match &e.kind {
@@ -188,6 +193,7 @@ fn relations_of(
         })
     };
     let mut note = |e: &expr::Expr| {
+        depend::types_of(e, types);
         e.walk(&mut |e| match e {
             expr::Expr::Var { levels_up: 0, rte, column, .. } => {
                 if let Some(oid) = place(*rte) {
@@ -220,7 +226,7 @@ fn relations_of(
             continue;
         }
         match &entry.kind {
-            RteKind::Subquery { query, .. } => relations_of(catalog, query, used)?,
+            RteKind::Subquery { query, .. } => relations_of(catalog, query, used, types)?,
             RteKind::Join { vars, .. } => {
                 for e in vars {
                     if let expr::Expr::Var { rte, column, .. } = e
@@ -234,10 +240,10 @@ fn relations_of(
         }
     }
     for cte in &query.ctes {
-        relations_of(catalog, &cte.query, used)?;
+        relations_of(catalog, &cte.query, used, types)?;
     }
     for sub in &query.sub_selects {
-        relations_of(catalog, sub, used)?;
+        relations_of(catalog, sub, used, types)?;
     }
     Ok(())
 }

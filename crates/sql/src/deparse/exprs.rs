@@ -5,7 +5,7 @@ use base::{Oid, Result};
 use expr::tree::{CallForm, RowCompareOp};
 use expr::{BoolTestKind, Constant, Expr, SqlValueFunction as S, SubLinkKind, TypeRef};
 use types::oids::*;
-use types::{Datum, format_type, quote_ident, quote_literal};
+use types::{Datum, quote_ident, quote_literal, type_text};
 
 /// An operator's symbol.
 pub(crate) fn operator_name(oid: u32) -> &'static str {
@@ -218,7 +218,7 @@ impl Printer<'_> {
                 self.text("]");
                 if elements.is_empty() {
                     self.text("::");
-                    self.text(&format_type(ty.oid, ty.typmod));
+                    self.text(&type_text(ty.oid, ty.typmod, self.env));
                 }
                 Ok(())
             }
@@ -411,7 +411,7 @@ impl Printer<'_> {
         let label = |p: &mut Self| {
             if !bare {
                 p.text("::");
-                let t = format_type(c.ty.oid, c.ty.typmod);
+                let t = type_text(c.ty.oid, c.ty.typmod, p.env);
                 p.text(&t);
             }
         };
@@ -464,7 +464,7 @@ impl Printer<'_> {
             }
         }
         self.text("::");
-        self.text(&format_type(ty.oid, ty.typmod));
+        self.text(&type_text(ty.oid, ty.typmod, self.env));
         Ok(())
     }
 
@@ -518,7 +518,7 @@ impl Printer<'_> {
             None => {
                 let ty = e.ty();
                 self.text("NULL::");
-                self.text(&format_type(ty.oid, ty.typmod));
+                self.text(&type_text(ty.oid, ty.typmod, self.env));
             }
         }
         self.indent -= 4;

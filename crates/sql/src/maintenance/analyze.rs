@@ -232,7 +232,11 @@ fn values_array(ty: Oid, values: Vec<Datum>) -> Datum {
 
 /// The operators `=` and `<` of a type, as `staop` names them.
 pub(crate) fn operators(ty: Oid) -> (Oid, Oid) {
-    let ty = if ty == types::oids::VARCHAR { types::oids::TEXT } else { ty };
+    let ty = match ty {
+        types::oids::VARCHAR => types::oids::TEXT,
+        t if types::enums::is_enum(t) => types::oids::ANYENUM,
+        t => t,
+    };
     match types::registry::default_btree_class(ty) {
         Some(class) => {
             let find = |strategy| {

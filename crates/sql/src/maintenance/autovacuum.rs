@@ -8,7 +8,7 @@
 use super::Target;
 use super::options::Options;
 use crate::client::Quiet;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, DatabaseState};
 use crate::session::Session;
 use base::settings::SetScope;
 use base::sync::CancelReason;
@@ -67,8 +67,7 @@ fn thresholds(cluster: &Cluster, options: &BTreeMap<String, String>) -> Threshol
 /// has none of its own.
 pub(crate) fn table_state(
     cluster: &Cluster,
-    database: Oid,
-    name: &str,
+    database: &DatabaseState,
     row: &Row,
     owner: Option<&Row>,
 ) -> TableState {
@@ -78,7 +77,7 @@ pub(crate) fn table_state(
         Some(owner) if own.is_empty() => owner.options("reloptions"),
         _ => own,
     };
-    let counts = cluster.database_by_oid(database, name).activity.get(oid);
+    let counts = database.activity.get(oid);
     let count = |f: fn(&crate::activity::TableCounts) -> i64| counts.as_deref().map_or(0, f);
     TableState {
         oid,
@@ -191,6 +190,7 @@ impl AutovacuumHost for Host {
     fn tables(&self, _worker: &Arc<Backend>, database: Oid) -> Result<Vec<TableState>> {
         let cluster = self.cluster()?;
         let Some(name) = Host::database_name(&cluster, database)? else { return Ok(Vec::new()) };
+        let state = cluster.database_by_oid(database, &name)?;
         let rows = cluster.with_catalogs(database, |c| c.scan("pg_class"))?;
         let owners: HashMap<Oid, &Row> = rows
             .iter()
@@ -202,7 +202,7 @@ impl AutovacuumHost for Host {
             .filter(|r| Host::is_ours(r))
             .map(|r| {
                 let owner = owners.get(&r.oid("oid")).copied();
-                table_state(&cluster, database, &name, r, owner)
+                table_state(&cluster, &state, r, owner)
             })
             .collect())
     }
@@ -225,7 +225,8 @@ impl AutovacuumHost for Host {
             };
             Ok((Some(row), owner))
         })?;
-        Ok(row.map(|r| table_state(&cluster, database, &name, &r, owner.as_ref())))
+        let state = cluster.database_by_oid(database, &name)?;
+        Ok(row.map(|r| table_state(&cluster, &state, &r, owner.as_ref())))
     }
 
     fn work(

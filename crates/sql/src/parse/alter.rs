@@ -38,6 +38,9 @@ impl Parser<'_> {
             let owner = self.role_name()?;
             return Ok(U::OwnerTo { kind: ObjectKind::Schema, if_exists: false, name, owner });
         }
+        if self.accept("type") {
+            return self.alter_type();
+        }
         let kind = if self.accept("table") {
             ObjectKind::Table
         } else if self.accept("index") {
@@ -56,7 +59,6 @@ impl Parser<'_> {
                     | "procedure"
                     | "routine"
                     | "trigger"
-                    | "type"
                     | "domain"
                     | "aggregate"
                     | "operator"
@@ -94,7 +96,7 @@ impl Parser<'_> {
         self.alter_relation(kind, if_exists, only, name)
     }
 
-    fn renamed(
+    pub(super) fn renamed(
         &mut self,
         kind: ObjectKind,
         if_exists: bool,

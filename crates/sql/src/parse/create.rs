@@ -71,6 +71,9 @@ impl Parser<'_> {
             let options = self.role_options()?;
             return Ok(U::CreateRole { name, login, options });
         }
+        if self.is("type") {
+            return self.create_type();
+        }
         if self.accept("extension") {
             let if_not_exists = self.if_not_exists();
             let name = self.name()?;
@@ -85,7 +88,6 @@ impl Parser<'_> {
                 "function"
                     | "procedure"
                     | "trigger"
-                    | "type"
                     | "domain"
                     | "aggregate"
                     | "operator"

@@ -23,6 +23,7 @@ pub mod references;
 mod select;
 mod session;
 mod statement;
+mod types;
 pub mod utility;
 
 #[cfg(test)]

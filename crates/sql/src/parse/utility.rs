@@ -64,6 +64,11 @@ pub enum UtilityStatement {
         if_exists: bool,
         roles: Vec<RoleName>,
     },
+    CreateEnum {
+        name: ObjectName,
+        labels: Vec<String>,
+    },
+    AlterEnum(Box<AlterEnum>),
     CreateExtension {
         if_not_exists: bool,
         name: String,
@@ -404,6 +409,27 @@ pub struct Rename {
     /// The column or constraint.
     pub part: Option<String>,
     pub new_name: String,
+}
+
+/// ALTER TYPE … ADD VALUE | RENAME VALUE
+#[derive(Clone, Debug)]
+pub struct AlterEnum {
+    pub name: ObjectName,
+    pub action: AlterEnumAction,
+}
+
+#[derive(Clone, Debug)]
+pub enum AlterEnumAction {
+    AddValue {
+        if_not_exists: bool,
+        label: String,
+        /// BEFORE (true) or AFTER a label.
+        neighbour: Option<(bool, String)>,
+    },
+    RenameValue {
+        old: String,
+        new: String,
+    },
 }
 
 #[derive(Clone, Debug)]

@@ -52,7 +52,7 @@ impl<'a> Printer<'a> {
     fn constant(&mut self, c: &Constant) {
         if c.value.is_null() {
             self.push("NULL::");
-            self.push(&types::format_type(c.ty.oid, c.ty.typmod));
+            self.push(&types::type_text(c.ty.oid, c.ty.typmod, self.env));
             return;
         }
         let text = types::io::to_text(c.ty.oid, &c.value, self.env).unwrap_or_default();
@@ -64,7 +64,7 @@ impl<'a> Printer<'a> {
                 self.push("'");
                 self.push(&text.replace('\'', "''"));
                 self.push("'::");
-                self.push(&types::format_type(c.ty.oid, c.ty.typmod));
+                self.push(&types::type_text(c.ty.oid, c.ty.typmod, self.env));
             }
         }
     }
@@ -117,7 +117,7 @@ impl<'a> Printer<'a> {
                         self.push("(");
                         self.expr(a);
                         self.push(")::");
-                        self.push(&types::format_type(ty.oid, ty.typmod));
+                        self.push(&types::type_text(ty.oid, ty.typmod, self.env));
                     }
                     (o, [a, b], _) if *o != 0 => {
                         self.push("(");
@@ -276,13 +276,13 @@ impl<'a> Printer<'a> {
                 self.push("(");
                 self.expr(arg);
                 self.push(")::");
-                self.push(&types::format_type(ty.oid, ty.typmod));
+                self.push(&types::type_text(ty.oid, ty.typmod, self.env));
             }
             Expr::ArrayCoerce { arg, ty, .. } => {
                 self.push("(");
                 self.expr(arg);
                 self.push(")::");
-                self.push(&types::format_type(ty.oid, ty.typmod));
+                self.push(&types::type_text(ty.oid, ty.typmod, self.env));
             }
             Expr::Collate { arg, .. } => self.expr(arg),
             Expr::SqlValue { kind, .. } => {

@@ -105,6 +105,25 @@ impl CatalogView for SessionState {
         self.catalog.schema_oid(&txn, name)
     }
 
+    fn type_by_name(&self, schema: Option<&str>, name: &str) -> Result<Option<Oid>> {
+        let txn = self.txn()?;
+        if let Some(schema) = schema {
+            return match self.schema_by_name(schema)? {
+                Some(oid) => {
+                    crate::acl::check_schema_usage(self, oid, schema)?;
+                    self.catalog.type_oid(&txn, oid, name)
+                }
+                None => Ok(None),
+            };
+        }
+        for (_, oid) in self.search_schemas()? {
+            if let Some(found) = self.catalog.type_oid(&txn, oid, name)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
     fn role_by_name(&self, name: &str) -> Result<Option<Oid>> {
         let txn = self.txn()?;
         let rows = self.catalog.rows(&txn).find("pg_authid", &[("rolname", Datum::text(name))])?;

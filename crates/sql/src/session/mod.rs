@@ -13,6 +13,7 @@ pub(crate) mod alter_system;
 mod catalog_view;
 mod cursor;
 mod derived;
+mod enums;
 mod explain;
 mod extended;
 mod notify;

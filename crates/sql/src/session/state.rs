@@ -16,7 +16,7 @@ use std::sync::Arc;
 use txn::{Backend, Transaction};
 use types::datetime::zone::TimeZone;
 use types::env::{DateOrder, DateStyle, IntervalStyle};
-use types::{Env, Style};
+use types::{EnumValue, Env, Style, Text};
 
 /// A role as a session uses it.
 #[derive(Clone, Debug)]
@@ -96,6 +96,8 @@ pub struct SessionState {
     pub queried: Cell<bool>,
     /// Constraints set deferred in this transaction, and the checks waiting for its end.
     pub deferred: RefCell<crate::relations::DeferredState>,
+    /// Enum types made and labels added in this transaction.
+    pub new_enums: RefCell<super::enums::NewEnums>,
     /// Things to do when the transaction has ended.
     pub on_commit: RefCell<Vec<OnCommitAction>>,
     /// The command that others see under way.
@@ -171,6 +173,7 @@ impl SessionState {
             notify: RefCell::default(),
             queried: Cell::new(false),
             deferred: RefCell::default(),
+            new_enums: RefCell::default(),
             on_commit: RefCell::default(),
             progress: Default::default(),
             roles_seen: RefCell::default(),
@@ -383,5 +386,17 @@ impl Env for SessionEnv {
     }
     fn object_name(&self, reg_type: Oid, oid: Oid) -> Option<String> {
         crate::system::names::object_name(&self.state, reg_type, oid)
+    }
+    fn enum_label(&self, value: EnumValue) -> Result<Text> {
+        self.state.enum_label(value)
+    }
+    fn enum_value(&self, type_oid: Oid, label: &str) -> Result<EnumValue> {
+        self.state.enum_value(type_oid, label)
+    }
+    fn check_enum_use(&self, value: EnumValue) -> Result<()> {
+        self.state.check_enum_use(value)
+    }
+    fn enum_values(&self, type_oid: Oid) -> Result<Vec<EnumValue>> {
+        self.state.enum_values(type_oid)
     }
 }

@@ -187,6 +187,7 @@ impl Session {
     }
 
     fn finish_settings(&mut self, commit: bool) {
+        self.state.new_enums.borrow_mut().clear();
         self.state.settings.borrow_mut().end_transaction(commit);
         self.settle_roles(true);
         self.state.backend.activity.lock().xact_start = 0;

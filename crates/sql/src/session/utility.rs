@@ -689,6 +689,8 @@ fn command_name(statement: &U) -> &'static str {
         U::Truncate(_) => "TRUNCATE TABLE",
         U::Grant(_) => "GRANT",
         U::Comment(_) => "COMMENT",
+        U::CreateEnum { .. } => "CREATE TYPE",
+        U::AlterEnum(_) => "ALTER TYPE",
         U::Reindex(_) => "REINDEX",
         _ => "this statement",
     }

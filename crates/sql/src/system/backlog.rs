@@ -122,8 +122,7 @@ fn table_row(
 ) -> Result<Option<Vec<Datum>>> {
     let oid = class.oid("oid");
     let Some((visible, frozen)) = map_counts(state, oid)? else { return Ok(None) };
-    let database = state.database.oid;
-    let table = table_state(&state.cluster, database, &state.database.name, class, None);
+    let table = table_state(&state.cluster, &state.database, class, None);
     let counts = state.database.activity.get(oid);
     let last = counts.as_deref().map_or(0, |c| {
         c.last_vacuum.load(Ordering::Relaxed).max(c.last_autovacuum.load(Ordering::Relaxed))

@@ -108,10 +108,15 @@ fn type_oid(state: &SessionState, text: &str) -> Result<Option<Oid>> {
         Some(schema) => named_schema(state, schema)?,
         None => state.search_schemas()?.into_iter().map(|s| s.1).collect(),
     };
+    let (name, is_array) = match name.strip_suffix("[]") {
+        Some(element) => (element.trim_end(), true),
+        None => (name, false),
+    };
     for namespace in schemas {
         let key = [("typname", Datum::text(name)), ("typnamespace", Datum::Oid(namespace))];
         if let Some(row) = catalogs.find("pg_type", &key)?.first() {
-            return Ok(Some(row.oid("oid")));
+            let oid = row.oid(if is_array { "typarray" } else { "oid" });
+            return Ok(Some(oid).filter(|o| o.is_valid()));
         }
     }
     Ok(None)
@@ -255,7 +260,7 @@ pub fn object_name(state: &SessionState, reg_type: Oid, oid: Oid) -> Option<Stri
 
 /// A type as `format_type` writes it, row types included; None when there is no such type.
 pub fn type_name(state: &SessionState, oid: Oid, typmod: Option<i32>) -> Option<String> {
-    if type_info(oid).is_some() {
+    if oid < Oid::FIRST_NORMAL && type_info(oid).is_some() {
         return Some(match (oid, typmod) {
             (oids::BPCHAR, None) => "character".to_owned(),
             (oids::BIT, None) => "bit".to_owned(),

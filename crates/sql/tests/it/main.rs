@@ -3,6 +3,7 @@
 mod amcheck;
 mod cluster;
 mod counts;
+mod enums;
 mod extensions;
 mod full_catalog;
 mod notify;

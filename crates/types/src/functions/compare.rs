@@ -88,6 +88,7 @@ families! {
     OIDVECTOR: any, any, by_value, "oidvectoreq" "oidvectorne" "oidvectorlt" "oidvectorle" "oidvectorgt" "oidvectorge";
     ARRAY: any, any, by_value, "array_eq" "array_ne" "array_lt" "array_le" "array_gt" "array_ge";
     RECORD: any, any, by_value, "record_eq" "record_ne" "record_lt" "record_le" "record_gt" "record_ge";
+    ENUM: any, any, by_value, "enum_eq" "enum_ne" "enum_lt" "enum_le" "enum_gt" "enum_ge";
     JSONB: any, any, by_value, "jsonb_eq" "jsonb_ne" "jsonb_lt" "jsonb_le" "jsonb_gt" "jsonb_ge";
     DATE: args::date, args::date, ord, "date_eq" "date_ne" "date_lt" "date_le" "date_gt" "date_ge";
     TIME: args::time, args::time, ord, "time_eq" "time_ne" "time_lt" "time_le" "time_gt" "time_ge";
@@ -134,6 +135,7 @@ pub(super) const FAMILIES: &[BodyTable] = &[
     OIDVECTOR,
     ARRAY,
     RECORD,
+    ENUM,
     JSONB,
     DATE,
     TIME,
@@ -178,6 +180,7 @@ pub(super) const ORDERS: BodyTable = &[
     ("uuid_cmp", order_body!(any, any, by_value)),
     ("btarraycmp", order_body!(any, any, by_value)),
     ("btrecordcmp", order_body!(any, any, by_value)),
+    ("enum_cmp", order_body!(any, any, by_value)),
     ("jsonb_cmp", order_body!(any, any, by_value)),
     ("date_cmp", order_body!(any, any, by_value)),
     ("time_cmp", order_body!(any, any, by_value)),
@@ -205,6 +208,7 @@ pub(super) const ORDERS: BodyTable = &[
     ("array_larger", LARGER),
     ("bytea_larger", LARGER),
     ("record_larger", LARGER),
+    ("enum_larger", LARGER),
     ("text_smaller", SMALLER),
     ("bpchar_smaller", SMALLER_BPCHAR),
     ("int2smaller", SMALLER),
@@ -225,6 +229,7 @@ pub(super) const ORDERS: BodyTable = &[
     ("array_smaller", SMALLER),
     ("bytea_smaller", SMALLER),
     ("record_smaller", SMALLER),
+    ("enum_smaller", SMALLER),
 ];
 
 use crate::FunctionBody;

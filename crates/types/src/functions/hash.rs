@@ -106,6 +106,7 @@ fn value_hash(d: &Datum, bpchar: bool, seed: u64) -> Option<u64> {
         Datum::Oid(o) => word_hash(o.0, seed),
         Datum::Xid8(x) => word_hash(int8_word(*x as i64), seed),
         Datum::Lsn(l) => word_hash(int8_word(l.0 as i64), seed),
+        Datum::Enum(e) => word_hash(e.key, seed),
         Datum::Tid(t) => {
             let b = t.block.0;
             let mut k = [0u8; 6];
@@ -161,6 +162,7 @@ pub(super) const BODIES: BodyTable = &[
     ("hashfloat4", PLAIN),
     ("hashfloat8", PLAIN),
     ("hashoid", PLAIN),
+    ("hashenum", PLAIN),
     ("hashtid", PLAIN),
     ("uuid_hash", PLAIN),
     ("hash_array", PLAIN),
@@ -183,6 +185,7 @@ pub(super) const BODIES: BodyTable = &[
     ("hashfloat4extended", EXTENDED),
     ("hashfloat8extended", EXTENDED),
     ("hashoidextended", EXTENDED),
+    ("hashenumextended", EXTENDED),
     ("hashtidextended", EXTENDED),
     ("uuid_hash_extended", EXTENDED),
     ("hashbyteaextended", EXTENDED),

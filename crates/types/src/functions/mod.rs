@@ -6,6 +6,7 @@ pub mod bit;
 mod boolean;
 mod bytea;
 mod compare;
+mod enums;
 mod float;
 mod hash;
 pub(crate) mod int;
@@ -43,6 +44,7 @@ pub(crate) fn tables() -> Vec<BodyTable> {
         template::BODIES,
         array::BODIES,
         bytea::BODIES,
+        enums::BODIES,
         hash::BODIES,
         misc::BODIES,
         random::BODIES,

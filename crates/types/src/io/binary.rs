@@ -160,6 +160,9 @@ pub fn binary_input(type_oid: Oid, typmod: i32, bytes: &[u8], env: &dyn Env) -> 
             if info.is_array() || matches!(type_oid, INT2VECTOR | OIDVECTOR) {
                 return array_receive(info.element, typmod, bytes, env);
             }
+            if info.kind == 'e' {
+                return Ok(Datum::Enum(env.enum_value(type_oid, utf8(bytes)?)?));
+            }
             bail!(UNDEFINED_FUNCTION, "no binary input function available for type {}", info.name)
         }
     })
@@ -272,6 +275,7 @@ pub fn binary_output(type_oid: Oid, value: &Datum, env: &dyn Env, out: &mut Vec<
         Datum::Oid(o) => out.extend_from_slice(&o.0.to_be_bytes()),
         Datum::Xid8(x) => out.extend_from_slice(&x.to_be_bytes()),
         Datum::Lsn(l) => out.extend_from_slice(&l.0.to_be_bytes()),
+        Datum::Enum(e) => out.extend_from_slice(env.enum_label(*e)?.as_bytes()),
         Datum::Tid(t) => {
             out.extend_from_slice(&t.block.0.to_be_bytes());
             out.extend_from_slice(&t.offset.0.to_be_bytes());

@@ -62,6 +62,7 @@ pub fn natural_type(value: &Datum) -> Oid {
         Datum::Xid8(_) => XID8,
         Datum::Tid(_) => TID,
         Datum::Lsn(_) => PG_LSN,
+        Datum::Enum(e) => e.type_oid,
         Datum::Array(a) => type_info(a.element_type).map_or(ANYARRAY, |t| t.array),
         Datum::Record(r) => r.type_oid,
     }
@@ -272,6 +273,7 @@ pub fn text_input(type_oid: Oid, typmod: i32, text: &str, env: &dyn Env) -> Resu
             Some(info) if info.is_array() => {
                 array_input(info.element, typmod, info.delimiter, text, env)?
             }
+            Some(info) if info.kind == 'e' => Datum::Enum(env.enum_value(type_oid, text)?),
             Some(info) if info.kind == 'p' => {
                 bail!(FEATURE_NOT_SUPPORTED, "cannot accept a value of type {}", info.name)
             }
@@ -322,6 +324,7 @@ pub fn text_output(type_oid: Oid, value: &Datum, env: &dyn Env, out: &mut String
         Datum::Lsn(l) => {
             let _ = write!(out, "{l}");
         }
+        Datum::Enum(e) => out.push_str(&env.enum_label(*e)?),
         Datum::Array(a) => match type_oid {
             INT2VECTOR | OIDVECTOR => {
                 for (i, e) in a.elements.iter().enumerate() {

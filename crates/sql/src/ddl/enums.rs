@@ -1,0 +1,514 @@
+//! CREATE TYPE … AS ENUM, ALTER TYPE, DROP TYPE.
+//!
+//! # Invariants
+//! The labels of a type are added under a lock on it, so that two transactions don't give out one place in the order.
+//! Whoever makes something that uses a type holds a share lock on it to the end of the transaction
+//! ([`lock_used_type`]); DROP TYPE's excludes it.
+
+use super::depend::{self, Kind, Object};
+use super::drop::drop_objects;
+use super::{Ddl, check_schema_create, new_oid};
+use crate::parse::ast::ObjectName;
+use crate::parse::utility::{AlterEnum, AlterEnumAction, Drop, RoleName};
+use crate::session::SessionState;
+use base::{Error, Oid, Result, SqlError, SqlState, bail};
+use engine::catalog::load::RowSource;
+use engine::catalog::model::{CatalogView, Column, Table};
+use engine::catalog::rows::{NewRow, Row};
+use expr::Expr;
+use txn::{LockMode, LockTag, Wait};
+use types::enums::{between, key_of};
+use types::{Datum, EnumValue, facts, format_type};
+
+/// The OID of a type's input function and the like.
+fn function_oid(name: &str) -> Oid {
+    facts::procs_by_name(name).first().map_or(Oid::INVALID, |p| p.oid)
+}
+
+fn check_label(label: &str) -> Result<()> {
+    if label.len() < 64 {
+        return Ok(());
+    }
+    Err(SqlError::new(SqlState::INVALID_NAME, format!("invalid enum label \"{label}\""))
+        .detail("Labels must be 63 bytes or less.")
+        .into())
+}
+
+/// Locks a type to the end of the transaction.
+///
+/// # Errors
+/// `40P01`, `57014`.
+pub fn lock_type(state: &SessionState, ty: Oid, mode: LockMode) -> Result<()> {
+    let class = Object::of("pg_type", ty).class;
+    let tag = LockTag::Object { database: state.database.oid, class, object: ty, sub: 0 };
+    state.txn()?.lock(tag, mode, Wait::Block).map(|_| ())
+}
+
+/// Keeps a type that is about to be used from being dropped.
+///
+/// # Errors
+/// `42704` when it was dropped meanwhile; I/O.
+pub fn lock_used_type(state: &SessionState, ty: Oid) -> Result<()> {
+    // An array type goes with its element's.
+    let element = if types::enums::is_enum_array(ty) { ty.0 - 1 } else { ty.0 };
+    lock_type(state, Oid(element), LockMode::AccessShare)?;
+    if type_row(state, ty)?.is_none() {
+        bail!(UNDEFINED_OBJECT, "type \"{}\" does not exist", format_type(ty, -1));
+    }
+    Ok(())
+}
+
+/// Is it an enum type, or an array of one?
+pub fn is_ours(ty: Oid) -> bool {
+    types::enums::OIDS.contains(&ty.0)
+}
+
+/// OIDs for an enum type and its array type.
+fn new_oids(state: &SessionState) -> Result<(Oid, Oid)> {
+    loop {
+        let (oid, array) = types::enums::type_oids(state.cluster.engine().files.new_oid());
+        if type_row(state, oid)?.is_none() && type_row(state, array)?.is_none() {
+            return Ok((oid, array));
+        }
+    }
+}
+
+fn type_row(state: &SessionState, ty: Oid) -> Result<Option<Row>> {
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn).find("pg_type", &[("oid", Datum::Oid(ty))])?;
+    Ok(rows.into_iter().next())
+}
+
+/// Stored expressions of text or of an enum do not fit values of another type.
+///
+/// # Errors
+/// `0A000` when a column becomes an enum, or is one no more, and a stored expression uses it.
+pub fn refuse_used_column(table: &Table, column: &Column, new: Oid) -> Result<()> {
+    let changes = new != column.ty.oid && (is_ours(new) || is_ours(column.ty.oid));
+    let uses =
+        |e: &Expr| e.any(&mut |e| matches!(e, Expr::Var { column: c, .. } if *c == column.number));
+    let generated = table.columns.iter().filter(|c| c.generated).filter_map(|c| c.default.as_ref());
+    let checks = table.checks.iter().map(|c| &c.expr);
+    let predicates = table.indexes.iter().filter_map(|i| i.predicate.as_ref());
+    if changes && generated.chain(checks).chain(predicates).any(|e| uses(e)) {
+        let what = "altering the type of a column that an expression uses to or from an enum";
+        return Err(Error::unsupported(what));
+    }
+    Ok(())
+}
+
+/// Fails if the schema has a type of that name.
+///
+/// # Errors
+/// `42710`
+pub fn check_type_name(state: &SessionState, namespace: Oid, name: &str) -> Result<()> {
+    if state.catalog.type_oid(&*state.txn()?, namespace, name)?.is_some() {
+        bail!(DUPLICATE_OBJECT, "type \"{name}\" already exists");
+    }
+    Ok(())
+}
+
+/// The rows of an enum type and of its array type have this in common.
+fn new_row(oid: Oid, name: &str, namespace: Oid, owner: Oid) -> NewRow {
+    NewRow::of("pg_type")
+        .oid("oid", oid)
+        .text("typname", name)
+        .oid("typnamespace", namespace)
+        .oid("typowner", owner)
+        .bool("typisdefined", true)
+        .char("typdelim", b',')
+        .char("typalign", b'i')
+        .int("typtypmod", -1)
+}
+
+/// The name of the array type over type `name`: underscores before it until there is no such type.
+fn array_name(state: &SessionState, namespace: Oid, name: &str) -> Result<String> {
+    let txn = state.txn()?;
+    let mut candidate = format!("_{name}");
+    loop {
+        candidate = types::io::truncate_name(&candidate).to_owned();
+        if state.catalog.type_oid(&txn, namespace, &candidate)?.is_none() {
+            return Ok(candidate);
+        }
+        candidate.insert(0, '_');
+    }
+}
+
+impl Ddl<'_> {
+    /// CREATE TYPE … AS ENUM
+    ///
+    /// # Errors
+    /// `42710`, `42602`, `23505`, `3F000`, `42501`; I/O.
+    pub fn create_enum(&mut self, name: &ObjectName, labels: &[String]) -> Result<()> {
+        let namespace = self.creation_namespace(name, false)?;
+        let state = self.state();
+        // A temporary schema is emptied of relations when its session ends.
+        if namespace == state.temp_schema.get() {
+            return Err(Error::unsupported("a temporary enum type"));
+        }
+        check_type_name(state, namespace, &name.name)?;
+        labels.iter().try_for_each(|l| check_label(l))?;
+        let owner = state.current_user.borrow().oid;
+        let (oid, array) = new_oids(state)?;
+        let array_name = array_name(state, namespace, &name.name)?;
+        let txn = state.txn()?;
+        let rows = state.catalog.rows(&txn);
+        let row = new_row(oid, &name.name, namespace, owner)
+            .int("typlen", 4)
+            .bool("typbyval", true)
+            .char("typtype", b'e')
+            .char("typcategory", b'E')
+            .oid("typarray", array)
+            .oid("typinput", function_oid("enum_in"))
+            .oid("typoutput", function_oid("enum_out"))
+            .oid("typreceive", function_oid("enum_recv"))
+            .oid("typsend", function_oid("enum_send"))
+            .char("typstorage", b'p');
+        rows.insert(&row)?;
+        let row = new_row(array, &array_name, namespace, owner)
+            .int("typlen", -1)
+            .char("typtype", b'b')
+            .char("typcategory", b'A')
+            .oid("typsubscript", function_oid("array_subscript_handler"))
+            .oid("typelem", oid)
+            .oid("typinput", function_oid("array_in"))
+            .oid("typoutput", function_oid("array_out"))
+            .oid("typreceive", function_oid("array_recv"))
+            .oid("typsend", function_oid("array_send"))
+            .oid("typanalyze", function_oid("array_typanalyze"))
+            .char("typstorage", b'x');
+        rows.insert(&row)?;
+        let (element, array_object) = (Object::of("pg_type", oid), Object::of("pg_type", array));
+        depend::record(state, array_object, element, Kind::Internal)?;
+        depend::record(state, element, Object::of("pg_namespace", namespace), Kind::Normal)?;
+        types::enums::name(oid, &name.name);
+        types::enums::name(array, &array_name);
+        let mut order = None;
+        for (i, label) in labels.iter().enumerate() {
+            if labels[..i].contains(label) {
+                return Err(SqlError::new(
+                    SqlState::UNIQUE_VIOLATION,
+                    "duplicate key value violates unique constraint \"pg_enum_typid_label_index\"",
+                )
+                .detail(format!("Key (enumtypid, enumlabel)=({oid}, {label}) already exists."))
+                .into());
+            }
+            order = between(order, None);
+            self.add_label(oid, label, order)?;
+        }
+        let state = self.state();
+        state.new_enums.borrow_mut().types.insert(oid);
+        state.catalog.changed(oid);
+        Ok(())
+    }
+
+    /// The row of a label in `pg_enum`, if there is a place for it.
+    fn add_label(&self, ty: Oid, label: &str, order: Option<f32>) -> Result<()> {
+        let Some(order) = order else {
+            return Err(SqlError::new(
+                SqlState::PROGRAM_LIMIT_EXCEEDED,
+                format!(
+                    "no more labels can be added at this place of enum {}",
+                    format_type(ty, -1)
+                ),
+            )
+            .hint("Add the label at another place, or make a new type.")
+            .into());
+        };
+        let state = self.state();
+        let oid = new_oid(state, "pg_enum")?;
+        let row = NewRow::of("pg_enum")
+            .oid("oid", oid)
+            .oid("enumtypid", ty)
+            .set("enumsortorder", Datum::Float4(order))
+            .text("enumlabel", label);
+        let txn = state.txn()?;
+        state.catalog.rows(&txn).insert(&row).map(|_| ())
+    }
+
+    /// The type called `name`, if there is one.
+    fn find_type(&self, name: &ObjectName) -> Result<Option<Row>> {
+        super::check_catalog(self.state(), name)?;
+        let state = self.state();
+        let (schema, name) = (name.schema.as_deref(), name.name.as_str());
+        let built_in = schema.is_none_or(|s| s == "pg_catalog");
+        let built_in = built_in.then(|| types::typename::type_by_typname(name)).flatten();
+        let oid = match built_in {
+            Some(info) => Some(info.oid),
+            None => state.type_by_name(schema, name)?,
+        };
+        oid.map_or(Ok(None), |oid| type_row(state, oid))
+    }
+
+    /// The OID of the type called `name`, which is the current user's.
+    ///
+    /// # Errors
+    /// `42704`, `42501`
+    pub(super) fn own_type(&self, name: &ObjectName) -> Result<Oid> {
+        let Some(row) = self.find_type(name)? else {
+            bail!(UNDEFINED_OBJECT, "type \"{name}\" does not exist");
+        };
+        self.check_type_owner(&row)?;
+        Ok(row.oid("oid"))
+    }
+
+    fn check_type_owner(&self, row: &Row) -> Result<()> {
+        let state = self.state();
+        let me = state.current_user.borrow().oid;
+        if state.is_superuser() || crate::acl::roles_of(state, me)?.contains(&row.oid("typowner")) {
+            return Ok(());
+        }
+        bail!(INSUFFICIENT_PRIVILEGE, "must be owner of type {}", self.type_text(row))
+    }
+
+    fn type_text(&self, row: &Row) -> String {
+        let name = crate::system::names::type_name(self.state(), row.oid("oid"), None);
+        name.unwrap_or_else(|| row.text("typname").to_owned())
+    }
+
+    /// The row of an enum type of the current user, which is locked in `mode`.
+    fn enum_to_alter(&mut self, name: &ObjectName, mode: LockMode) -> Result<Row> {
+        let oid = self.own_type(name)?;
+        lock_type(self.state(), oid, mode)?;
+        let Some(row) = type_row(self.state(), oid)? else {
+            bail!(UNDEFINED_OBJECT, "type \"{name}\" does not exist");
+        };
+        Ok(row)
+    }
+
+    /// ALTER TYPE … ADD VALUE, RENAME VALUE
+    ///
+    /// # Errors
+    /// `42809`, `42710`, `22023`, `54000`; I/O.
+    pub fn alter_enum(&mut self, statement: &AlterEnum) -> Result<()> {
+        let row = self.enum_to_alter(&statement.name, LockMode::Exclusive)?;
+        if row.char("typtype") != b'e' {
+            bail!(WRONG_OBJECT_TYPE, "{} is not an enum", self.type_text(&row));
+        }
+        let ty = row.oid("oid");
+        match &statement.action {
+            AlterEnumAction::AddValue { if_not_exists, label, neighbour } => {
+                self.add_value(ty, label, *if_not_exists, neighbour.as_ref())
+            }
+            AlterEnumAction::RenameValue { old, new } => self.rename_value(ty, old, new),
+        }
+    }
+
+    /// The rows of a type's labels, in order.
+    fn labels(&self, ty: Oid) -> Result<Vec<Row>> {
+        let state = self.state();
+        let txn = state.txn()?;
+        let mut rows =
+            state.catalog.rows(&txn).find("pg_enum", &[("enumtypid", Datum::Oid(ty))])?;
+        rows.sort_by(|a, b| a.f32("enumsortorder").total_cmp(&b.f32("enumsortorder")));
+        Ok(rows)
+    }
+
+    fn add_value(
+        &mut self,
+        ty: Oid,
+        label: &str,
+        if_not_exists: bool,
+        neighbour: Option<&(bool, String)>,
+    ) -> Result<()> {
+        check_label(label)?;
+        let labels = self.labels(ty)?;
+        if labels.iter().any(|r| r.text("enumlabel") == label) {
+            if !if_not_exists {
+                bail!(DUPLICATE_OBJECT, "enum label \"{label}\" already exists");
+            }
+            let text = format!("enum label \"{label}\" already exists, skipping");
+            return self.notice(SqlState::DUPLICATE_OBJECT, text);
+        }
+        // How many labels come before the new one.
+        let at = match neighbour {
+            None => labels.len(),
+            Some((before, name)) => {
+                let found = labels.iter().position(|r| r.text("enumlabel") == name);
+                let Some(found) = found else { return not_a_label(name) };
+                found + usize::from(!before)
+            }
+        };
+        let order = |i: Option<usize>| Some(labels.get(i?)?.f32("enumsortorder"));
+        let place = between(order(at.checked_sub(1)), order(Some(at)));
+        self.add_label(ty, label, place)?;
+        let state = self.state();
+        let mut new = state.new_enums.borrow_mut();
+        if let Some(place) = place
+            && !new.types.contains(&ty)
+        {
+            new.values.insert(EnumValue { type_oid: ty, key: key_of(place) });
+        }
+        state.catalog.changed(ty);
+        Ok(())
+    }
+
+    fn rename_value(&mut self, ty: Oid, old: &str, new: &str) -> Result<()> {
+        check_label(new)?;
+        let labels = self.labels(ty)?;
+        let Some(row) = labels.iter().find(|r| r.text("enumlabel") == old) else {
+            return not_a_label(old);
+        };
+        if labels.iter().any(|r| r.text("enumlabel") == new) {
+            bail!(DUPLICATE_OBJECT, "enum label \"{new}\" already exists");
+        }
+        let mut row = row.clone();
+        row.set("enumlabel", Datum::text(new));
+        let state = self.state();
+        let txn = state.txn()?;
+        state.catalog.rows(&txn).update(&row)?;
+        state.catalog.changed(ty);
+        Ok(())
+    }
+
+    /// The row of a type to be altered as a whole: an enum's.
+    fn whole_type(&mut self, name: &ObjectName) -> Result<Row> {
+        let row = self.enum_to_alter(name, LockMode::AccessExclusive)?;
+        if row.oid("typrelid").is_valid() {
+            let text = format!("{} is a table's row type", self.type_text(&row));
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text)
+                .hint("Use ALTER TABLE instead.")
+                .into());
+        }
+        if row.char("typtype") != b'e' {
+            return Err(Error::unsupported(format!("ALTER TYPE {}", self.type_text(&row))));
+        }
+        Ok(row)
+    }
+
+    /// Writes the changed row of a type, and `change` its array type's.
+    fn update_type(&mut self, row: Row, change: impl FnOnce(&mut Row)) -> Result<()> {
+        let state = self.state();
+        let (oid, array) = (row.oid("oid"), row.oid("typarray"));
+        let txn = state.txn()?;
+        let rows = state.catalog.rows(&txn);
+        rows.update(&row)?;
+        state.catalog.changed(oid);
+        let Some(mut array_row) = type_row(state, array)? else { return Ok(()) };
+        change(&mut array_row);
+        rows.update(&array_row)?;
+        types::enums::name(oid, row.text("typname"));
+        types::enums::name(array, array_row.text("typname"));
+        // Descriptions hold expressions that are printed with the type's name.
+        state.catalog.changed(Oid::INVALID);
+        Ok(())
+    }
+
+    /// ALTER TYPE … RENAME TO
+    ///
+    /// # Errors
+    /// `42710`, `42809`; I/O.
+    pub(super) fn rename_type(&mut self, name: &ObjectName, new: &str) -> Result<()> {
+        let mut row = self.whole_type(name)?;
+        let namespace = row.oid("typnamespace");
+        check_type_name(self.state(), namespace, new)?;
+        row.set("typname", Datum::text(new));
+        let array = array_name(self.state(), namespace, new)?;
+        self.update_type(row, |r| r.set("typname", Datum::text(&array)))
+    }
+
+    /// ALTER TYPE … SET SCHEMA
+    ///
+    /// # Errors
+    /// `3F000`, `42710`, `42501`; I/O.
+    pub(super) fn set_type_schema(&mut self, name: &ObjectName, schema: &str) -> Result<()> {
+        let mut row = self.whole_type(name)?;
+        let state = self.state();
+        let Some(namespace) = state.schema_by_name(schema)? else {
+            bail!(INVALID_SCHEMA_NAME, "schema \"{schema}\" does not exist");
+        };
+        check_schema_create(state, namespace, schema)?;
+        let old = row.oid("typnamespace");
+        if old == namespace {
+            return Ok(());
+        }
+        if state.catalog.type_oid(&*state.txn()?, namespace, row.text("typname"))?.is_some() {
+            bail!(
+                DUPLICATE_OBJECT,
+                "type \"{}\" already exists in schema \"{schema}\"",
+                row.text("typname")
+            );
+        }
+        let object = Object::of("pg_type", row.oid("oid"));
+        let array = array_name(state, namespace, row.text("typname"))?;
+        row.set("typnamespace", Datum::Oid(namespace));
+        self.update_type(row, |r| {
+            r.set("typnamespace", Datum::Oid(namespace));
+            r.set("typname", Datum::text(&array));
+        })?;
+        depend::forget(self.state(), object, Object::of("pg_namespace", old))?;
+        depend::record(self.state(), object, Object::of("pg_namespace", namespace), Kind::Normal)
+    }
+
+    /// ALTER TYPE … OWNER TO
+    ///
+    /// # Errors
+    /// `42501`, `42704`; I/O.
+    pub(super) fn set_type_owner(&mut self, name: &ObjectName, owner: &RoleName) -> Result<()> {
+        let mut row = self.whole_type(name)?;
+        let owner = self.role(owner)?;
+        self.check_may_own(owner)?;
+        row.set("typowner", Datum::Oid(owner));
+        self.update_type(row, |r| r.set("typowner", Datum::Oid(owner)))
+    }
+
+    /// DROP TYPE
+    ///
+    /// # Errors
+    /// `42704`, `42501`, `2BP01`; I/O.
+    pub fn drop_type(&mut self, statement: &Drop) -> Result<()> {
+        let mut objects = Vec::new();
+        for name in &statement.names {
+            let Some(row) = self.find_type(name)? else {
+                let text = format!("type \"{name}\" does not exist");
+                if !statement.if_exists {
+                    bail!(UNDEFINED_OBJECT, "{text}");
+                }
+                self.notice(SqlState::SUCCESSFUL_COMPLETION, format!("{text}, skipping"))?;
+                continue;
+            };
+            self.check_type_owner(&row)?;
+            let oid = row.oid("oid");
+            self.check_droppable(&row)?;
+            lock_type(self.state(), oid, LockMode::AccessExclusive)?;
+            if type_row(self.state(), oid)?.is_none() {
+                bail!(UNDEFINED_OBJECT, "type \"{name}\" does not exist");
+            }
+            objects.push(Object::of("pg_type", oid));
+        }
+        if objects.is_empty() {
+            return Ok(());
+        }
+        for notice in drop_objects(self.state(), &objects, statement.cascade)? {
+            self.client.notice(&notice)?;
+        }
+        Ok(())
+    }
+
+    /// Types that something else brought go with that.
+    fn check_droppable(&self, row: &Row) -> Result<()> {
+        let name = self.type_text(row);
+        let refuse = |text: String| SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, text);
+        if row.oid("oid") < Oid::FIRST_NORMAL {
+            let text =
+                format!("cannot drop type {name} because it is required by the database system");
+            return Err(refuse(text).into());
+        }
+        let owner = match (row.oid("typrelid"), row.oid("typelem")) {
+            (relation, _) if relation.is_valid() => {
+                super::drop::describe(self.state(), Object::relation(relation))?
+            }
+            (_, element) if element.is_valid() => {
+                super::drop::describe(self.state(), Object::of("pg_type", element))?
+            }
+            _ => return Ok(()),
+        };
+        Err(refuse(format!("cannot drop type {name} because {owner} requires it"))
+            .hint(format!("You can drop {owner} instead."))
+            .into())
+    }
+}
+
+fn not_a_label<T>(name: &str) -> Result<T> {
+    bail!(INVALID_PARAMETER_VALUE, "\"{name}\" is not an existing enum label")
+}
