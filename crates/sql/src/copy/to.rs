@@ -73,9 +73,9 @@ impl<'a> Writer<'a> {
             client.copy_out_begin(format, columns.len())?;
         }
         match options.format {
+            // It goes with the first row, as PostgreSQL's does: drivers take each message for a row.
             Format::Binary => {
                 writer.line.extend_from_slice(b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0");
-                writer.send()?;
             }
             _ if options.header != Header::None => {
                 for (n, column) in columns.iter().enumerate() {
@@ -195,7 +195,9 @@ impl<'a> Writer<'a> {
             progress.add(copy::BYTES_PROCESSED, self.line.len() as u64);
             progress.set(copy::TUPLES_PROCESSED, self.rows);
         }
-        if self.options.encoding == Encoding::Latin1 && !self.line.is_ascii() {
+        let transcode =
+            self.options.format != Format::Binary && self.options.encoding == Encoding::Latin1;
+        if transcode && !self.line.is_ascii() {
             let text = String::from_utf8_lossy(&self.line).into_owned();
             self.line.clear();
             for c in text.chars() {

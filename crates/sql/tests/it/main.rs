@@ -2,6 +2,7 @@
 
 mod amcheck;
 mod cluster;
+mod copy_out;
 mod counts;
 mod enums;
 mod extensions;

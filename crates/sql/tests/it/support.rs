@@ -113,7 +113,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Sends a query string. Rows as text, `|` between columns and `~` for NULL, one a line; then warnings and the error.
+    /// Sends a query string. Rows as text, `|` between columns and `~` for NULL, one a line, COPY's messages with escapes; then warnings and
+    /// the error.
     #[must_use = "it may be an error: `run_each` takes none"]
     pub fn run(&mut self, sql: &str) -> String {
         self.record(sql).lines.join("\n")
@@ -200,7 +201,8 @@ impl Client for Recorder {
     fn copy_out_begin(&mut self, _: CopyWireFormat, _: usize) -> Result<()> {
         Ok(())
     }
-    fn copy_out_data(&mut self, _: &[u8]) -> Result<()> {
+    fn copy_out_data(&mut self, data: &[u8]) -> Result<()> {
+        self.lines.push(data.escape_ascii().to_string());
         Ok(())
     }
     fn copy_out_end(&mut self) -> Result<()> {
