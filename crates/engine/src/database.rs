@@ -14,7 +14,7 @@
 
 use crate::checkpoint::{CheckpointFlags, Checkpointer, new_checkpointer};
 use crate::control::{ClusterState, ControlFile, FolderLock, is_data_folder, write_marker};
-use crate::recovery::{Start, find_start};
+use crate::recovery::{Start, find_start, sync_what_was_left};
 use crate::removal::FileCloser;
 use crate::storage::{FIRST_FILE_NUMBER, RelationFiles, StorageState};
 use base::settings::ServerSettings;
@@ -196,6 +196,7 @@ impl Engine {
         }
         if !start.clean {
             log!("database system was not properly shut down; automatic recovery in progress");
+            sync_what_was_left(&*disk)?;
         }
         let config = wal_config(&options.settings, control.timeline, start.clean);
         let wal = Wal::open(disk.clone(), config, start.end, start.checkpoint.redo)?;

@@ -5,6 +5,8 @@
 //! before any page is written; once to replay it. Each record goes to the crate that wrote it.
 //!
 //! # Crash cases
+//! A process may have died and not the machine. What it wrote and named is there then, but need not be durable, and redo, which finds nothing
+//! to be done there, would not make it so: it is synced, all of it, before anything is rested on it.
 //! A crash in recovery starts it again: replay changes only pages that lack the change, and the control file points
 //! to the same checkpoint until the one at the end is done.
 
@@ -59,6 +61,14 @@ pub(crate) fn find_start(disk: &Arc<dyn Disk>, dir: &str, control: &ControlFile)
     }
     read += reader.read_io();
     Ok(Start { checkpoint, end, clean, end_reason, read })
+}
+
+/// Makes durable what a process that died may have left to the system: names of files, pages, the end of the log.
+///
+/// # Errors
+/// The disk's.
+pub(crate) fn sync_what_was_left(disk: &dyn Disk) -> Result<()> {
+    disk.sync_all().map_err(|e| Error::io("could not fsync the data directory", e))
 }
 
 impl Engine {

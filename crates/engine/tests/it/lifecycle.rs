@@ -121,6 +121,28 @@ fn made_opened_shut_down() {
     engine.shutdown().unwrap();
 }
 
+/// A process that is killed leaves to the system what it wrote and named: there to be seen by the next one, and not durable. Recovery finds
+/// nothing to be done where it sees it, and its checkpoint would rest on it.
+#[test]
+fn a_killed_process_and_then_a_power_loss() {
+    for seed in 0..12 {
+        let disk = fresh();
+        let engine = Engine::open(disk.clone(), options()).unwrap();
+        let t = begin(&engine);
+        let id = engine.files.create(&t, DATABASE, Persistence::Permanent).unwrap().id();
+        add_page(&engine, id, Persistence::Permanent, 7).unwrap();
+        t.commit(CommitExtras { sync: true, ..CommitExtras::default() }).unwrap();
+        engine.stop_at_once();
+        drop(engine);
+        let engine = Engine::open(disk.clone(), options()).unwrap();
+        assert_eq!(contents(&engine, id), [7]);
+        engine.stop_at_once();
+        drop(engine);
+        let engine = Engine::open(disk.after_crash(seed), options()).unwrap();
+        assert_eq!(contents(&engine, id), [7], "seed {seed}");
+    }
+}
+
 #[test]
 fn a_foreign_folder_is_left_alone() {
     let disk = SimDisk::new(1);
