@@ -4,6 +4,7 @@
 //! A table whose CREATE was acknowledged is there and can be read, unless its DROP was asked for; one whose DROP was acknowledged is not;
 //! catalogs and their indexes agree (`sql::check`); they can be made smaller, and written to, after the crash as before.
 
+use crate::frame::{self, Left};
 use crate::{Server, number};
 use base::Result;
 use disk::Disk;
@@ -14,7 +15,6 @@ use rand::{RngExt as _, SeedableRng};
 use sql::client::Quiet;
 use sql::session::Session;
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Tables kept at once.
@@ -70,40 +70,24 @@ pub fn prepared(seed: u64) -> Result<Arc<SimDisk>> {
 /// # Panics
 /// When a table is not what was acknowledged, or damage is found.
 pub fn run(start: &SimDisk, seed: u64, steps: usize, crash_at: Option<u64>) -> Result<u64> {
-    let disk = start.snapshot(seed);
-    let before = disk.counts().operations;
-    if let Some(n) = crash_at {
-        disk.crash_at(n);
-    }
-    let mut tables: Tables = (0..TABLES).map(|n| (n, State::There)).collect();
-    work(&disk, seed, steps, &mut tables);
-    let operations = disk.counts().operations - before;
     let at = format!("seed {seed}, crash at {crash_at:?}");
+    let (disk, before) = frame::disk(start, seed, crash_at);
+    let mut tables: Tables = (0..TABLES).map(|n| (n, State::There)).collect();
+    let mut rng = SmallRng::seed_from_u64(seed);
+    frame::work(&disk, &mut rng, steps, &at, &mut |server, session, rng| match rng
+        .random_range(0..8)
+    {
+        0 => server.engine.checkpoint(CheckpointFlags::MANUAL).map(|_| ()),
+        1..4 => {
+            let catalog = CATALOGS[rng.random_range(0..CATALOGS.len())];
+            let full = if rng.random_bool(0.8) { "FULL " } else { "" };
+            session.simple_query(&format!("VACUUM {full}{catalog}"), &mut Quiet)
+        }
+        _ => change(session, rng, &mut tables),
+    });
+    let operations = disk.counts().operations - before;
     verify(disk.after_crash(seed ^ 0xca7a), &at, &tables)?;
     Ok(operations)
-}
-
-fn work(disk: &Arc<SimDisk>, seed: u64, steps: usize, tables: &mut Tables) {
-    let mut rng = SmallRng::seed_from_u64(seed);
-    let Ok(server) = Server::open(disk.clone()) else { return };
-    let Ok(mut session) = server.session() else { return };
-    for _ in 0..steps {
-        let done = match rng.random_range(0..8) {
-            0 => server.engine.checkpoint(CheckpointFlags::MANUAL).map(|_| ()),
-            1..4 => {
-                let catalog = CATALOGS[rng.random_range(0..CATALOGS.len())];
-                let full = if rng.random_bool(0.8) { "FULL " } else { "" };
-                session.simple_query(&format!("VACUUM {full}{catalog}"), &mut Quiet)
-            }
-            _ => change(&mut session, &mut rng, tables),
-        };
-        if let Err(error) = done {
-            assert!(disk.has_crashed(), "a step failed without a crash: {error}");
-            break;
-        }
-    }
-    std::mem::drop(catch_unwind(AssertUnwindSafe(|| session.close())));
-    server.engine.stop_at_once();
 }
 
 /// One table comes or goes, for good or in vain.
@@ -121,13 +105,8 @@ fn change(session: &mut Session, rng: &mut SmallRng, tables: &mut Tables) -> Res
 }
 
 fn verify(disk: Arc<dyn Disk>, at: &str, tables: &Tables) -> Result<()> {
-    let server = Server::open(disk).unwrap_or_else(|e| panic!("{at}: does not come up: {e}"));
-    let mut session = server.session().unwrap_or_else(|e| panic!("{at}: no session: {e}"));
-    let damage = |when: &str| {
-        let report = sql::check::check(&server.engine).unwrap();
-        assert!(report.faults.is_empty(), "{at}, {when}: {:#?}", report.faults);
-    };
-    damage("after the crash");
+    let mut left = Left::open(disk, at);
+    left.verify("after the crash");
     let as_acknowledged = |session: &mut Session| {
         for (n, state) in tables {
             let sql = format!("SELECT count(*) FROM pg_class WHERE relname = 'table_{n}'");
@@ -142,16 +121,11 @@ fn verify(disk: Arc<dyn Disk>, at: &str, tables: &Tables) -> Result<()> {
             }
         }
     };
-    as_acknowledged(&mut session);
-    let mut run = |sql: &str| {
-        session.simple_query(sql, &mut Quiet).unwrap_or_else(|e| panic!("{at}: {sql}: {e}"));
-    };
+    as_acknowledged(&mut left.session);
     for catalog in CATALOGS {
-        run(&format!("VACUUM FULL {catalog}"));
+        left.run(&format!("VACUUM FULL {catalog}"));
     }
-    run("CREATE TABLE afterwards (a serial PRIMARY KEY); DROP TABLE afterwards");
-    as_acknowledged(&mut session);
-    session.close();
-    damage("made smaller");
-    server.shut_down()
+    left.run("CREATE TABLE afterwards (a serial PRIMARY KEY); DROP TABLE afterwards");
+    as_acknowledged(&mut left.session);
+    left.shut_down("made smaller")
 }

@@ -8,6 +8,7 @@
 //! The rows found are those after one of the statements since the last that was durable for certain; heap, indexes and maps agree.
 
 use crate::Server;
+use crate::frame::{self, Left};
 use base::Result;
 use disk::Disk;
 use disk::sim::SimDisk;
@@ -119,11 +120,7 @@ pub fn run(
     then: u64,
 ) -> Result<u64> {
     let at = format!("seed {seed}, crash at {crash_at:?}, then {then}");
-    let mut disk = start.snapshot(seed);
-    let before = disk.counts().operations;
-    if let Some(n) = crash_at {
-        disk.crash_at(n);
-    }
+    let (mut disk, before) = frame::disk(start, seed, crash_at);
     let mut rng = SmallRng::seed_from_u64(seed);
     let mut model = Model { states: vec![Rows::default()], next: 1 };
     work(&disk, &mut rng, steps, &mut model, &at);
@@ -142,24 +139,17 @@ pub fn run(
 
 /// Steps until the power goes.
 fn work(disk: &Arc<SimDisk>, rng: &mut SmallRng, steps: usize, model: &mut Model, at: &str) {
-    let as_disk: Arc<dyn Disk> = disk.clone();
-    let Ok(server) = Server::open(as_disk) else { return };
-    if let Ok(mut session) = server.session() {
-        // What is there now is known, and durable.
-        if let Ok(found) = found(&mut session) {
+    let mut first = true;
+    frame::work(disk, rng, steps, at, &mut |server, session, rng| {
+        if std::mem::take(&mut first) {
+            // What is there now is known, and durable.
+            let found = found(session)?;
             let i = model.states.iter().position(|s| *s == found);
             assert!(i.is_some(), "{at}: {found:?} is none of the {} states", model.states.len());
             model.states = vec![found];
         }
-        for _ in 0..steps {
-            if let Err(error) = step(&mut session, &server, rng, model) {
-                assert!(disk.has_crashed(), "{at}: a step failed without a crash: {error}");
-                break;
-            }
-        }
-        session.close();
-    }
-    server.engine.stop_at_once();
+        step(session, server, rng, model)
+    });
 }
 
 fn found(session: &mut Session) -> Result<Rows> {
@@ -175,23 +165,17 @@ fn found(session: &mut Session) -> Result<Rows> {
 }
 
 fn verify(disk: Arc<SimDisk>, model: &Model, at: &str) -> Result<()> {
-    let disk: Arc<dyn Disk> = disk;
-    let server = Server::open(disk).unwrap_or_else(|e| panic!("{at}: does not come up: {e}"));
-    let mut session = server.session().unwrap_or_else(|e| panic!("{at}: no session: {e}"));
-    let rows = found(&mut session)?;
+    let mut left = Left::open(disk, at);
+    let rows = found(&mut left.session)?;
     assert!(model.states.contains(&rows), "{at}: {rows:?} is none of {:?}", model.states);
-    let report = sql::check::check(&server.engine)?;
-    assert!(report.faults.is_empty(), "{at}: {:#?}", report.faults);
+    left.verify("after the crash");
     // And it can be gone on with.
     for table in TABLES {
-        session.simple_query(&format!("DELETE FROM {table}"), &mut Quiet)?;
-        session.simple_query(&format!("VACUUM {table}"), &mut Quiet)?;
-        session.simple_query(&format!("INSERT INTO {table} VALUES (1, 'x')"), &mut Quiet)?;
+        left.run(&format!("DELETE FROM {table}"));
+        left.run(&format!("VACUUM {table}"));
+        left.run(&format!("INSERT INTO {table} VALUES (1, 'x')"));
     }
     let one = BTreeSet::from([1]);
-    assert_eq!(found(&mut session)?, [one.clone(), one], "{at}");
-    session.close();
-    let report = sql::check::check(&server.engine)?;
-    assert!(report.faults.is_empty(), "{at}: {:#?}", report.faults);
-    server.shut_down()
+    assert_eq!(found(&mut left.session)?, [one.clone(), one], "{at}");
+    left.shut_down("gone on with")
 }

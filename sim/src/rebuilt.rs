@@ -5,6 +5,7 @@
 //! (`sql::check`), and so does whatever else is valid; what an interrupted rebuild left is invalid, is passed by, and can be
 //! dropped; keys and foreign keys are as they were, and all can be rebuilt once more.
 
+use crate::frame::{self, Left};
 use crate::{Server, number};
 use base::Result;
 use disk::Disk;
@@ -15,7 +16,6 @@ use rand::{RngExt as _, SeedableRng};
 use sql::client::Quiet;
 use sql::session::Session;
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 const ROWS: i64 = 40;
@@ -77,38 +77,22 @@ pub fn prepared(seed: u64) -> Result<Arc<SimDisk>> {
 /// # Panics
 /// When a row or an index is not what was acknowledged, or damage is found.
 pub fn run(start: &SimDisk, seed: u64, steps: usize, crash_at: Option<u64>) -> Result<u64> {
-    let disk = start.snapshot(seed);
-    let before = disk.counts().operations;
-    if let Some(n) = crash_at {
-        disk.crash_at(n);
-    }
+    let at = format!("seed {seed}, crash at {crash_at:?}");
+    let (disk, before) = frame::disk(start, seed, crash_at);
     let rows: Rows = (1..=ROWS).map(|n| (n, n)).collect();
     let mut model = Model { perhaps: rows.clone(), rows };
-    work(&disk, seed, steps, &mut model);
+    let mut rng = SmallRng::seed_from_u64(seed);
+    frame::work(&disk, &mut rng, steps, &at, &mut |server, session, rng| match rng
+        .random_range(0..10)
+    {
+        0 => server.engine.checkpoint(CheckpointFlags::MANUAL).map(|_| ()),
+        1 => session.simple_query("VACUUM r", &mut Quiet),
+        2..5 => session.simple_query(REBUILDS[rng.random_range(0..REBUILDS.len())], &mut Quiet),
+        _ => change(session, rng, &mut model),
+    });
     let operations = disk.counts().operations - before;
-    let at = format!("seed {seed}, crash at {crash_at:?}");
     verify(disk.after_crash(seed ^ 0xca7a), &at, &model)?;
     Ok(operations)
-}
-
-fn work(disk: &Arc<SimDisk>, seed: u64, steps: usize, model: &mut Model) {
-    let mut rng = SmallRng::seed_from_u64(seed);
-    let Ok(server) = Server::open(disk.clone()) else { return };
-    let Ok(mut session) = server.session() else { return };
-    for _ in 0..steps {
-        let done = match rng.random_range(0..10) {
-            0 => server.engine.checkpoint(CheckpointFlags::MANUAL).map(|_| ()),
-            1 => session.simple_query("VACUUM r", &mut Quiet),
-            2..5 => session.simple_query(REBUILDS[rng.random_range(0..REBUILDS.len())], &mut Quiet),
-            _ => change(&mut session, &mut rng, model),
-        };
-        if let Err(error) = done {
-            assert!(disk.has_crashed(), "a step failed without a crash: {error}");
-            break;
-        }
-    }
-    std::mem::drop(catch_unwind(AssertUnwindSafe(|| session.close())));
-    server.engine.stop_at_once();
 }
 
 /// A row comes, changes or goes.
@@ -137,13 +121,8 @@ fn change(session: &mut Session, rng: &mut SmallRng, model: &mut Model) -> Resul
 }
 
 fn verify(disk: Arc<dyn Disk>, at: &str, model: &Model) -> Result<()> {
-    let server = Server::open(disk).unwrap_or_else(|e| panic!("{at}: does not come up: {e}"));
-    let mut session = server.session().unwrap_or_else(|e| panic!("{at}: no session: {e}"));
-    let damage = |when: &str| {
-        let report = sql::check::check(&server.engine).unwrap();
-        assert!(report.faults.is_empty(), "{at}, {when}: {:#?}", report.faults);
-    };
-    damage("after the crash");
+    let mut left = Left::open(disk, at);
+    left.verify("after the crash");
     let whole = |session: &mut Session| {
         let found = number(session, "SELECT sum(id::int8 * 100003 + a * 7 + 1)::int8 FROM r");
         let may_be = [digest(&model.rows), digest(&model.perhaps)];
@@ -157,23 +136,21 @@ fn verify(disk: Arc<dyn Disk>, at: &str, model: &Model) -> Result<()> {
                     WHERE i.relname = CASE c.contype WHEN 'f' THEN 'r_k' ELSE c.conname END AND c.conrelid IN ('r'::regclass, 'child'::regclass)";
         assert_eq!(number(session, keys), 3, "{at}: constraints and their indexes");
     };
-    whole(&mut session);
-    let left = "SELECT count(*) FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid \
+    whole(&mut left.session);
+    let over = "SELECT count(*) FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid \
                 WHERE c.relname LIKE '%\\_cc%' AND i.indisvalid";
-    assert_eq!(number(&mut session, left), 0, "{at}: what is left over is valid");
-    let mut run = |sql: &str| session.simple_query(sql, &mut Quiet);
+    assert_eq!(number(&mut left.session, over), 0, "{at}: what is left over is valid");
     for name in ["r_pkey", "r_k", "r_a"] {
         for end in ["ccnew", "ccold"] {
-            run(&format!("DROP INDEX IF EXISTS {name}_{end}"))?;
+            left.run(&format!("DROP INDEX IF EXISTS {name}_{end}"));
         }
     }
-    run("REINDEX TABLE CONCURRENTLY r")?;
-    run("INSERT INTO child VALUES (1)")?;
-    assert!(run("INSERT INTO child VALUES (-1)").is_err(), "{at}: a foreign key");
-    assert!(run("INSERT INTO r VALUES (1000, 1)").is_err(), "{at}: a key");
-    run("VACUUM r")?;
-    whole(&mut session);
-    session.close();
-    damage("rebuilt");
-    server.shut_down()
+    left.run("REINDEX TABLE CONCURRENTLY r");
+    left.run("INSERT INTO child VALUES (1)");
+    let mut refused = |sql: &str| left.session.simple_query(sql, &mut Quiet).is_err();
+    assert!(refused("INSERT INTO child VALUES (-1)"), "{at}: a foreign key");
+    assert!(refused("INSERT INTO r VALUES (1000, 1)"), "{at}: a key");
+    left.run("VACUUM r");
+    whole(&mut left.session);
+    left.shut_down("rebuilt")
 }
