@@ -44,7 +44,7 @@ pub(crate) fn run(stream: TcpStream, shared: &Arc<Shared>) {
     };
     let pid = session.backend().pid;
     base::log::set_thread_pid(pid);
-    shared.enter(pid, wire.stream());
+    shared.enter(pid, wire.stream(), wire.ending());
     let shared = Arc::clone(shared);
     let mut connection = Connection { wire, session, shared, bell: None, skip_to_sync: false };
     let ended = catch_unwind(AssertUnwindSafe(|| connection.serve()));
@@ -91,6 +91,18 @@ impl Ended {
     }
 }
 
+/// What came from the client.
+enum Incoming {
+    Message(Frontend),
+    /// A query, or another message, with text that is none: its error is a statement's.
+    Garbled {
+        query: bool,
+        error: SqlError,
+    },
+    /// The client is gone.
+    End,
+}
+
 struct Connection {
     wire: Wire,
     session: Session,
@@ -106,20 +118,25 @@ impl Connection {
     fn serve(&mut self) -> Ended {
         self.ready();
         loop {
-            let message = match self.read() {
-                Ok(Some(message)) => message,
-                Ok(None) => return Ended::Lost,
-                Err(fatal) => return Ended::Fatal(fatal),
-            };
-            let done = match message {
-                Frontend::Terminate(_) => return Ended::Left,
-                Frontend::Query(query) => {
+            let done = match self.read() {
+                Ok(Incoming::Message(Frontend::Terminate(_))) => return Ended::Left,
+                Ok(Incoming::Message(Frontend::Query(query))) => {
                     self.skip_to_sync = false;
                     self.simple(&query.query)
                 }
-                Frontend::Sync(_) => self.sync(),
-                _ if self.skip_to_sync => Ok(()),
-                message => self.extended(message),
+                Ok(Incoming::Message(Frontend::Sync(_))) => self.sync(),
+                Ok(Incoming::Garbled { query: true, error }) => {
+                    self.skip_to_sync = false;
+                    self.session.fail();
+                    self.send_error(&error.into());
+                    self.ready();
+                    Ok(())
+                }
+                Ok(Incoming::Message(_) | Incoming::Garbled { .. }) if self.skip_to_sync => Ok(()),
+                Ok(Incoming::Message(message)) => self.extended(message),
+                Ok(Incoming::Garbled { error, .. }) => Err(error.into()),
+                Ok(Incoming::End) => return Ended::Lost,
+                Err(fatal) => return Ended::Fatal(fatal),
             };
             if let Err(error) = done
                 && let Some(fatal) = self.report(error)
@@ -129,8 +146,8 @@ impl Connection {
         }
     }
 
-    /// The next message, minding the timeouts of an idle session; `None` if the client is gone.
-    fn read(&mut self) -> std::result::Result<Option<Frontend>, SqlError> {
+    /// The next message, minding the timeouts of an idle session.
+    fn read(&mut self) -> std::result::Result<Incoming, SqlError> {
         // Only a wait that follows ReadyForQuery is idle time; then nothing is buffered.
         let waits = !self.wire.has_input();
         let idle = if waits { self.session.idle_timeout() } else { None };
@@ -150,7 +167,8 @@ impl Connection {
             let _ = self.wire.stream().set_read_timeout(None);
         }
         match message {
-            Ok(message) => Ok(Some(message)),
+            Ok(message) => Ok(Incoming::Message(message)),
+            Err(ReadError::Garbled { query, error }) => Ok(Incoming::Garbled { query, error }),
             Err(ReadError::TimedOut) => Err(match idle {
                 Some((_, error)) => error,
                 None => SqlError::new(SqlState::CONNECTION_FAILURE, "connection timed out"),
@@ -159,7 +177,7 @@ impl Connection {
                 Some(reason @ (CancelReason::Shutdown | CancelReason::Terminate)) => {
                     Err(reason.error().to_sql_error())
                 }
-                _ => Ok(None),
+                _ => Ok(Incoming::End),
             },
             Err(ReadError::Protocol(e) | ReadError::Failed(e)) => Err(e),
         }
@@ -317,7 +335,15 @@ impl Connection {
     /// Tells the client of an error in the extended protocol; returns those that end the session.
     fn report(&mut self, error: Error) -> Option<SqlError> {
         if is_fatal(&error) {
-            return Some(error.to_sql_error());
+            let mut fatal = error.to_sql_error();
+            // Nothing more comes from a client whose session was told to end: that is why.
+            if fatal.state == SqlState::CONNECTION_FAILURE
+                && let Some(reason @ (CancelReason::Shutdown | CancelReason::Terminate)) =
+                    self.session.backend().cancel.reason()
+            {
+                fatal = SqlError { context: fatal.context, ..reason.error().to_sql_error() };
+            }
+            return Some(fatal);
         }
         self.session.fail();
         self.send_error(&error);

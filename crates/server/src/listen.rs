@@ -16,6 +16,8 @@ use std::time::Duration;
 struct Waker {
     /// Its read side is shut down when the session must end.
     socket: TcpStream,
+    /// Set then: it does not wait for a client that does not read.
+    ending: Arc<AtomicBool>,
     /// Rung when there is a notification; only who listens has one.
     rope: Option<Rope>,
 }
@@ -56,9 +58,10 @@ impl Shared {
         }
     }
 
-    pub(crate) fn enter(&self, pid: i32, stream: &TcpStream) {
-        if let Ok(stream) = stream.try_clone() {
-            self.wakers.lock().insert(pid, Waker { socket: stream, rope: None });
+    pub(crate) fn enter(&self, pid: i32, stream: &TcpStream, ending: &Arc<AtomicBool>) {
+        if let Ok(socket) = stream.try_clone() {
+            let waker = Waker { socket, ending: Arc::clone(ending), rope: None };
+            self.wakers.lock().insert(pid, waker);
         }
         if !self.accepting() {
             self.wake(pid, Wake::End);
@@ -82,6 +85,7 @@ impl Shared {
         if let Some(waker) = self.wakers.lock().get(&pid) {
             match (why, &waker.rope) {
                 (Wake::End, _) => {
+                    waker.ending.store(true, Ordering::SeqCst);
                     let _ = waker.socket.shutdown(Shutdown::Read);
                 }
                 (Wake::Hear, Some(rope)) => rope.pull(),

@@ -54,7 +54,11 @@ fn read(wire: &mut Wire) -> Result<Option<Frontend>> {
     match wire.read() {
         Ok(message) => Ok(Some(message)),
         Err(ReadError::Closed | ReadError::TimedOut) => Ok(None),
-        Err(ReadError::Protocol(e) | ReadError::Failed(e)) => Err(e.into()),
+        Err(
+            ReadError::Protocol(error)
+            | ReadError::Failed(error)
+            | ReadError::Garbled { error, .. },
+        ) => Err(error.into()),
     }
 }
 

@@ -7,16 +7,33 @@
 use rustls::ServerConnection;
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// So long a client may read nothing before a write looks whether its session has to end.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A connection's bytes.
 pub(crate) struct Transport {
     socket: TcpStream,
     tls: Option<Box<ServerConnection>>,
+    /// The session has to end: a client that does not read is not waited for.
+    ending: Arc<AtomicBool>,
+    /// A write has failed half way: what came after it would make no sense.
+    broken: bool,
 }
 
 impl Transport {
     pub(crate) fn new(socket: TcpStream) -> Transport {
-        Transport { socket, tls: None }
+        // It fails for a timeout of nothing only.
+        let _ = socket.set_write_timeout(Some(PATIENCE));
+        Transport { socket, tls: None, ending: Arc::default(), broken: false }
+    }
+
+    /// To be set by whoever ends the session.
+    pub(crate) fn ending(&self) -> &Arc<AtomicBool> {
+        &self.ending
     }
 
     /// The socket below.
@@ -57,8 +74,8 @@ impl Transport {
 
     /// Some bytes; none at the end.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
-        let Some(tls) = &mut self.tls else { return self.socket.read(buffer) };
         loop {
+            let Some(tls) = &mut self.tls else { return self.socket.read(buffer) };
             match tls.reader().read(buffer) {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {}
                 // A peer that closed without saying so closed all the same.
@@ -73,31 +90,102 @@ impl Transport {
                 return Err(Error::new(ErrorKind::InvalidData, e));
             }
             // A key update asks for an answer.
-            while tls.wants_write() {
-                tls.write_tls(&mut self.socket)?;
+            if tls.wants_write() {
+                self.write_encrypted().map_err(|_| Error::from(ErrorKind::BrokenPipe))?;
             }
         }
     }
 
     /// All of `bytes`, on their way when this returns.
     pub(crate) fn write_all(&mut self, bytes: &[u8]) -> Result<()> {
-        let Some(tls) = &mut self.tls else { return self.socket.write_all(bytes) };
-        tls.writer().write_all(bytes)?;
-        while tls.wants_write() {
-            if tls.write_tls(&mut self.socket)? == 0 {
-                return Err(ErrorKind::WriteZero.into());
+        if self.broken {
+            return Err(ErrorKind::BrokenPipe.into());
+        }
+        let written = self.write_patiently(bytes);
+        self.broken = written.is_err();
+        written
+    }
+
+    fn write_patiently(&mut self, mut bytes: &[u8]) -> Result<()> {
+        if let Some(tls) = &mut self.tls {
+            tls.writer().write_all(bytes)?;
+            return self.write_encrypted();
+        }
+        while !bytes.is_empty() {
+            match self.socket.write(bytes) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(n) => bytes = &bytes[n..],
+                Err(e) => self.go_on_after(e)?,
             }
         }
         Ok(())
+    }
+
+    /// What is encrypted and has not left yet.
+    fn write_encrypted(&mut self) -> Result<()> {
+        while let Some(tls) = &mut self.tls
+            && tls.wants_write()
+        {
+            match tls.write_tls(&mut self.socket) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(_) => {}
+                Err(e) => self.go_on_after(e)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A client that is slow is waited for, unless the session has to end.
+    fn go_on_after(&self, error: Error) -> Result<()> {
+        match error.kind() {
+            ErrorKind::Interrupted => Ok(()),
+            ErrorKind::WouldBlock | ErrorKind::TimedOut if !self.ending.load(Ordering::SeqCst) => {
+                Ok(())
+            }
+            _ => Err(error),
+        }
     }
 }
 
 impl Drop for Transport {
     /// Says goodbye, so that the peer can tell an end from a cut.
     fn drop(&mut self) {
-        if let Some(tls) = &mut self.tls {
+        if let Some(tls) = &mut self.tls
+            && !self.broken
+        {
             tls.send_close_notify();
             let _ = tls.write_tls(&mut self.socket);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn who_has_to_end_does_not_wait_for_a_client_that_does_not_read() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut transport = Transport::new(listener.accept().unwrap().0);
+        let ending = Arc::clone(transport.ending());
+        let much = vec![b'x'; 64 << 20];
+        // One that is slow gets everything.
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| transport.write_all(&much));
+            std::thread::sleep(PATIENCE * 3 / 2);
+            let mut read = vec![0; much.len()];
+            client.read_exact(&mut read).unwrap();
+            writer.join().unwrap().unwrap();
+            assert!(read == much);
+        });
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| transport.write_all(&much));
+            ending.store(true, Ordering::SeqCst);
+            assert!(writer.join().unwrap().is_err());
+        });
+        // Nothing follows what was cut off.
+        assert_eq!(transport.write_all(b"FATAL").unwrap_err().kind(), ErrorKind::BrokenPipe);
     }
 }

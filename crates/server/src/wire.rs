@@ -6,7 +6,7 @@
 
 use crate::transport::Transport;
 use base::{Error, Result, SqlError, SqlState};
-use bytes::{BufMut, BytesMut};
+use bytes::{Buf as _, BufMut, BytesMut};
 use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
 use pgwire::messages::data::{FieldDescription, RowDescription};
 use pgwire::messages::response::{
@@ -29,6 +29,8 @@ pub enum ReadError {
     TimedOut,
     /// The bytes are not the protocol.
     Protocol(SqlError),
+    /// A whole message, with text in it that is not UTF-8: a query, or one of the extended protocol.
+    Garbled { query: bool, error: SqlError },
     /// The wait itself failed.
     Failed(SqlError),
 }
@@ -64,6 +66,11 @@ impl Wire {
     /// The socket.
     pub fn stream(&self) -> &TcpStream {
         self.transport.socket()
+    }
+
+    /// To be set by whoever ends the session.
+    pub(crate) fn ending(&self) -> &std::sync::Arc<std::sync::atomic::AtomicBool> {
+        self.transport.ending()
     }
 
     /// The TLS connection, if this one is encrypted.
@@ -130,11 +137,19 @@ impl Wire {
                 return Ok(None);
             }
             // The codecs trust counts and lengths inside a message.
-            if !is_well_formed(self.input[0], &self.input[5..=length as usize]) {
-                return Err(ReadError::Protocol(SqlError::new(
-                    SqlState::PROTOCOL_VIOLATION,
-                    "invalid message format",
-                )));
+            let kind = self.input[0];
+            match look(kind, &self.input[5..=length as usize]) {
+                Ok(()) => {}
+                Err(Malformed::Layout) => {
+                    return Err(ReadError::Protocol(SqlError::new(
+                        SqlState::PROTOCOL_VIOLATION,
+                        "invalid message format",
+                    )));
+                }
+                Err(Malformed::Text(error)) => {
+                    self.input.advance(length as usize + 1);
+                    return Err(ReadError::Garbled { query: kind == b'Q', error });
+                }
             }
         }
         PgWireFrontendMessage::decode(&mut self.input, &self.context).map_err(|e| {
@@ -192,34 +207,58 @@ impl Wire {
     }
 }
 
+/// What is wrong with a message.
+#[derive(Debug)]
+enum Malformed {
+    /// Counts and lengths that do not fit it.
+    Layout,
+    /// Text that is not UTF-8; the layout is right.
+    Text(SqlError),
+}
+
 /// The bytes of a message's body that are still to be looked at.
-struct Body<'a>(&'a [u8]);
+struct Body<'a> {
+    rest: &'a [u8],
+    garbled: Option<SqlError>,
+}
 
 impl Body<'_> {
     fn skip(&mut self, n: usize) -> Option<()> {
-        self.0 = self.0.get(n..)?;
+        self.rest = self.rest.get(n..)?;
         Some(())
     }
     fn string(&mut self) -> Option<()> {
-        let end = self.0.iter().position(|b| *b == 0)?;
-        std::str::from_utf8(&self.0[..end]).ok()?;
+        let end = self.rest.iter().position(|b| *b == 0)?;
+        if let Err(e) = std::str::from_utf8(&self.rest[..end]) {
+            let at = e.valid_up_to();
+            let len = e.error_len().unwrap_or(end - at);
+            self.garbled.get_or_insert_with(|| not_utf8(&self.rest[at..at + len]));
+        }
         self.skip(end + 1)
     }
     fn count(&mut self) -> Option<usize> {
-        let n = i16::from_be_bytes(*self.0.first_chunk::<2>()?);
+        let n = i16::from_be_bytes(*self.rest.first_chunk::<2>()?);
         self.skip(2)?;
         usize::try_from(n).ok()
     }
     fn value(&mut self) -> Option<()> {
-        let n = i32::from_be_bytes(*self.0.first_chunk::<4>()?);
+        let n = i32::from_be_bytes(*self.rest.first_chunk::<4>()?);
         self.skip(4)?;
         if n == -1 { Some(()) } else { self.skip(usize::try_from(n).ok()?) }
     }
 }
 
-/// Do the counts and lengths inside a message fit it?
-fn is_well_formed(kind: u8, body: &[u8]) -> bool {
-    let mut body = Body(body);
+fn not_utf8(bytes: &[u8]) -> SqlError {
+    let bytes: Vec<String> = bytes.iter().map(|b| format!("0x{b:02x}")).collect();
+    SqlError::new(
+        SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+        format!("invalid byte sequence for encoding \"UTF8\": {}", bytes.join(" ")),
+    )
+}
+
+/// Do the counts and lengths inside a message fit it, and is its text text?
+fn look(kind: u8, body: &[u8]) -> std::result::Result<(), Malformed> {
+    let mut body = Body { rest: body, garbled: None };
     let mut look = || -> Option<()> {
         match kind {
             b'B' => {
@@ -250,9 +289,12 @@ fn is_well_formed(kind: u8, body: &[u8]) -> bool {
             b'Q' | b'f' => body.string(),
             _ => return Some(()),
         }?;
-        body.0.is_empty().then_some(())
+        body.rest.is_empty().then_some(())
     };
-    look().is_some()
+    if look().is_none() {
+        return Err(Malformed::Layout);
+    }
+    body.garbled.map_or(Ok(()), |error| Err(Malformed::Text(error)))
 }
 
 /// Protocol fields of an error or notice.
@@ -388,7 +430,11 @@ impl Client for Wire {
                     CONNECTION_FAILURE,
                     "unexpected EOF on client connection with an open transaction"
                 ),
-                Err(ReadError::Protocol(e) | ReadError::Failed(e)) => return Err(e.into()),
+                Err(
+                    ReadError::Protocol(error)
+                    | ReadError::Failed(error)
+                    | ReadError::Garbled { error, .. },
+                ) => return Err(error.into()),
             }
         }
     }
@@ -456,7 +502,11 @@ pub fn message_name(message: &PgWireFrontendMessage) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::is_well_formed;
+    use super::{Malformed, look};
+
+    fn is_well_formed(kind: u8, body: &[u8]) -> bool {
+        look(kind, body).is_ok()
+    }
 
     #[test]
     fn counts_and_lengths_must_fit_the_message() {
@@ -470,5 +520,17 @@ mod tests {
         assert!(!is_well_formed(b'P', b"s\0SELECT $1\0\xff\xff"));
         assert!(is_well_formed(b'Q', b"SELECT 1\0"));
         assert!(!is_well_formed(b'Q', b"SELECT 1"));
+    }
+
+    #[test]
+    fn text_that_is_none_is_told_from_a_wrong_layout() {
+        let told = |kind, body| match look(kind, body) {
+            Err(Malformed::Text(error)) => error.message,
+            other => format!("{other:?}"),
+        };
+        let cut = "invalid byte sequence for encoding \"UTF8\": 0xc3";
+        assert_eq!(told(b'Q', b"SELECT '\xc3'\0"), cut);
+        assert_eq!(told(b'P', b"\0\xc3\0\0\0"), cut);
+        assert_eq!(told(b'Q', b"\xc3\0more\0"), "Err(Layout)");
     }
 }

@@ -366,6 +366,21 @@ pub fn check_owner(state: &SessionState, table: &Table) -> Result<()> {
     bail!(INSUFFICIENT_PRIVILEGE, "must be owner of {} {}", noun(table.kind), table.name)
 }
 
+/// Is the current user the owner of `schema`, or a member of it?
+///
+/// # Errors
+/// I/O.
+pub fn owns_schema(state: &SessionState, schema: Oid) -> Result<bool> {
+    let role = state.current_user.borrow().oid;
+    if is_superuser(state, role)? {
+        return Ok(true);
+    }
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn).find("pg_namespace", &[("oid", Datum::Oid(schema))])?;
+    let Some(owner) = rows.first().map(|r| r.oid("nspowner")) else { return Ok(false) };
+    Ok(roles_of(state, role)?.contains(&owner))
+}
+
 /// What a kind of relation is called in messages.
 pub fn noun(kind: RelationKind) -> &'static str {
     match kind {

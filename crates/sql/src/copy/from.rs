@@ -267,11 +267,11 @@ impl Loader<'_> {
             }
             lines.split(options).map_err(|e| self.located(e, lines, At::Line))?;
             self.row(lines)?;
+            self.job.state.check_cancel()?;
             polled += 1;
             if polled == BATCH_ROWS {
                 polled = 0;
                 self.show(lines);
-                self.job.state.check_cancel()?;
             }
         }
     }
@@ -626,9 +626,9 @@ impl Loader<'_> {
                     return Err(with_context(e, context));
                 }
             }
+            self.job.state.check_cancel()?;
             if lines.number.is_multiple_of(BATCH_ROWS as u64) {
                 self.show(lines);
-                self.job.state.check_cancel()?;
             }
         }
     }

@@ -63,6 +63,7 @@ impl Ddl<'_> {
             self.relation(&statement.name)?;
             return Ok(());
         };
+        self.check_not_in_use(&found, "ALTER TABLE")?;
         for action in &statement.actions {
             let table = self.described(found.oid)?;
             self.alter_action(&table, action)?;
@@ -550,6 +551,7 @@ impl Ddl<'_> {
     pub fn change_owner(&mut self, table: &Arc<Table>, role: &RoleName) -> Result<()> {
         let owner = self.role(role)?;
         let state = self.state();
+        super::lock_role(state, owner)?;
         if !state.is_superuser() {
             let me = state.current_user.borrow().oid;
             if !crate::acl::roles_of(state, me)?.contains(&owner) {

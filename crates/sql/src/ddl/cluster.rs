@@ -137,13 +137,7 @@ impl Ddl<'_> {
     }
 
     fn cluster_on(&mut self, table: &Arc<Table>, index: &Arc<Index>, verbose: bool) -> Result<()> {
-        if self.session.reads(table.oid) {
-            bail!(
-                OBJECT_IN_USE,
-                "cannot CLUSTER \"{}\" because it is being used by active queries in this session",
-                table.name
-            );
-        }
+        self.check_not_in_use(table, "CLUSTER")?;
         note_clustered(self.state(), table.oid, index.oid)?;
         self.session.write_anew(table, Some(index), verbose, self.client)
     }

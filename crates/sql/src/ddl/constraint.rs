@@ -307,6 +307,10 @@ impl Ddl<'_> {
                 "index \"{index}\" is already associated with a constraint"
             );
         }
+        // What it does not hold may be there twice.
+        if !found.valid {
+            bail!(OBJECT_NOT_IN_PREREQUISITE_STATE, "index \"{index}\" is not valid");
+        }
         let columns: Vec<IndexColumnRow> = found.columns[..found.key_columns]
             .iter()
             .map(|c| IndexColumnRow::simple(&c.name, c.column, c.ty, c.opclass))

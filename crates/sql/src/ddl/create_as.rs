@@ -116,7 +116,9 @@ impl Ddl<'_> {
                 "materialized views may not be defined using bound parameters"
             );
         }
-        let query = self.analyse_for(&parsed, "CREATE TABLE AS")?;
+        let query = super::view::analysed_under_locks(self.state(), &mut || {
+            self.analyse_for(&parsed, "CREATE TABLE AS")
+        })?;
         let what = if statement.materialized_view {
             "CREATE MATERIALIZED VIEW"
         } else {
@@ -220,10 +222,12 @@ impl Ddl<'_> {
         concurrently: bool,
         with_data: bool,
     ) -> Result<()> {
-        let view = self.relation(name)?;
-        if view.kind != RelationKind::MaterializedView {
-            bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a materialized view", view.name);
-        }
+        let check = |view: &Table| {
+            if view.kind != RelationKind::MaterializedView {
+                bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a materialized view", view.name);
+            }
+            crate::acl::check_table(self.state(), view, crate::acl::MAINTAIN, Oid::INVALID)
+        };
         if concurrently && !with_data {
             bail!(
                 SYNTAX_ERROR,
@@ -233,12 +237,7 @@ impl Ddl<'_> {
         if concurrently {
             return Err(Error::unsupported("REFRESH MATERIALIZED VIEW CONCURRENTLY"));
         }
-        crate::acl::check_table(self.state(), &view, crate::acl::MAINTAIN, Oid::INVALID)?;
-        let view = super::truncate::lock_and_look_again(
-            self.state(),
-            view.oid,
-            LockMode::AccessExclusive,
-        )?;
+        let view = self.relation_locked(name, LockMode::AccessExclusive, &check)?;
         let Some(text) = view.view_query.clone() else {
             bail!(INTERNAL_ERROR, "materialized view \"{}\" has no query", view.name);
         };

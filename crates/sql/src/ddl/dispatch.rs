@@ -3,6 +3,8 @@
 use super::Ddl;
 use crate::parse::utility::{ObjectKind, UtilityStatement as U};
 use base::{Error, Result};
+use engine::catalog::model::Table;
+use txn::LockMode;
 
 impl Ddl<'_> {
     /// Carries out a statement of data definition; returns its tag.
@@ -28,15 +30,15 @@ impl Ddl<'_> {
                 "CREATE SEQUENCE"
             }
             U::AlterSequence { if_exists, name, options } => {
-                match self.find(name)? {
+                let check = |table: &Table| super::sequence::check_may_alter(self.state(), table);
+                let mode = LockMode::ShareRowExclusive;
+                match self.find_locked(name, mode, &check)? {
+                    Some(table) => self.alter_sequence(&table, options)?,
                     None if *if_exists => {
                         let text = format!("relation \"{name}\" does not exist, skipping");
                         self.notice(base::SqlState::SUCCESSFUL_COMPLETION, text)?;
                     }
-                    _ => {
-                        let table = self.relation(name)?;
-                        self.alter_sequence(&table, options)?;
-                    }
+                    None => self.relation(name).map(|_| ())?,
                 }
                 "ALTER SEQUENCE"
             }

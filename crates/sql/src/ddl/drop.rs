@@ -12,7 +12,7 @@ use crate::session::SessionState;
 use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::defs;
 use engine::catalog::load::RowSource;
-use engine::catalog::model::{CatalogView, RelationKind, RelationPersistence};
+use engine::catalog::model::{CatalogView, RelationKind, RelationPersistence, Table};
 use std::collections::HashSet;
 use txn::LockMode;
 use types::Datum;
@@ -80,6 +80,33 @@ fn generated_column(state: &SessionState, object: Object) -> Result<Option<Objec
     Ok(table.columns.iter().find(of).map(|c| Object::column(table.oid, c.number)))
 }
 
+impl Closure {
+    /// Fails if something needs CASCADE.
+    fn check(&self, state: &SessionState, objects: &[Object]) -> Result<()> {
+        if self.needs_cascade.is_empty() {
+            return Ok(());
+        }
+        let described: Vec<String> = self
+            .needs_cascade
+            .iter()
+            .map(|(o, on)| {
+                Ok(format!("{} depends on {}", describe(state, *o)?, describe(state, *on)?))
+            })
+            .collect::<Result<_>>()?;
+        let what = match objects {
+            [one] => describe(state, *one)?,
+            _ => "desired object(s)".to_owned(),
+        };
+        Err(SqlError::new(
+            SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+            format!("cannot drop {what} because other objects depend on it"),
+        )
+        .detail(described.join("\n"))
+        .hint("Use DROP ... CASCADE to drop the dependent objects too.")
+        .into())
+    }
+}
+
 /// A view's rule is spoken of as the view, what generates a column as the column.
 fn owner_of_rule(state: &SessionState, object: Object) -> Result<Object> {
     if object.class == defs::by_name("pg_attrdef").oid {
@@ -142,42 +169,70 @@ pub fn drop_objects(
     objects: &[Object],
     cascade: bool,
 ) -> Result<Vec<Notice>> {
-    let closure = closure(state, objects)?;
+    let closure = locked_closure(state, objects)?;
     let mut notices = Vec::new();
-    if !closure.needs_cascade.is_empty() {
-        let described: Vec<String> = closure
-            .needs_cascade
-            .iter()
-            .map(|(o, on)| {
-                Ok(format!("{} depends on {}", describe(state, *o)?, describe(state, *on)?))
-            })
-            .collect::<Result<_>>()?;
-        if !cascade {
-            let what = match objects {
-                [one] => describe(state, *one)?,
-                _ => "desired object(s)".to_owned(),
-            };
-            return Err(SqlError::new(
-                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
-                format!("cannot drop {what} because other objects depend on it"),
-            )
-            .detail(described.join("\n"))
-            .hint("Use DROP ... CASCADE to drop the dependent objects too.")
-            .into());
-        }
+    if !cascade {
+        closure.check(state, objects)?;
+    } else if !closure.needs_cascade.is_empty() {
         notices.push(cascade_notice(state, &closure.needs_cascade)?);
-    }
-    for object in &closure.order {
-        if object.class == defs::by_name("pg_class").oid {
-            crate::relations::lock(state, object.oid, LockMode::AccessExclusive)?;
-        } else if super::enums::is_ours(object.oid) {
-            super::enums::lock_type(state, object.oid, LockMode::AccessExclusive)?;
-        }
     }
     for object in &closure.order {
         remove(state, *object)?;
     }
     Ok(notices)
+}
+
+/// Fails if something depends on `objects` that does not go with them of itself.
+///
+/// # Errors
+/// `2BP01`; I/O.
+pub(super) fn check_dependents(state: &SessionState, objects: &[Object]) -> Result<()> {
+    closure(state, objects)?.check(state, objects)
+}
+
+/// `objects` and all that depends on them, locked: more may have come to depend on one while its lock was waited for, and
+/// nothing does afterwards.
+fn locked_closure(state: &SessionState, objects: &[Object]) -> Result<Closure> {
+    let mut locked = HashSet::new();
+    loop {
+        let found = closure(state, objects)?;
+        let before = locked.len();
+        for object in &found.order {
+            if locked.insert(*object) {
+                lock(state, *object)?;
+            }
+        }
+        if locked.len() == before {
+            return Ok(found);
+        }
+    }
+}
+
+/// Waits for those who use what is dropped.
+fn lock(state: &SessionState, object: Object) -> Result<()> {
+    match defs::by_oid(object.class).map_or("", |d| d.name) {
+        "pg_class" => {
+            crate::relations::lock(state, object.oid, LockMode::AccessExclusive)
+        }
+        "pg_namespace" => super::lock_object(state, object, LockMode::AccessExclusive),
+        // A table, and the one it refers to, are written by what the constraint says.
+        "pg_constraint" => {
+            let txn = state.txn()?;
+            let rows = state.catalog.rows(&txn);
+            for row in rows.find("pg_constraint", &[("oid", Datum::Oid(object.oid))])? {
+                for table in [row.oid("conrelid"), row.oid("confrelid")] {
+                    if table.is_valid() {
+                        crate::relations::lock(state, table, LockMode::AccessExclusive)?;
+                    }
+                }
+            }
+            Ok(())
+        }
+        _ if super::enums::is_ours(object.oid) => {
+            super::enums::lock_type(state, object.oid, LockMode::AccessExclusive)
+        }
+        _ => Ok(()),
+    }
 }
 
 fn cascade_notice(state: &SessionState, dropped: &[(Object, Object)]) -> Result<Notice> {
@@ -365,43 +420,25 @@ impl Ddl<'_> {
                 objects.extend(self.schema_to_drop(&name.name, statement.if_exists)?);
                 continue;
             }
-            let find = || {
-                let Some(table) = self.find(name)? else { return Ok(None) };
-                check_kind(statement.kind, table.kind, &table.name)?;
-                if table.oid < Oid::FIRST_NORMAL {
-                    bail!(
-                        INSUFFICIENT_PRIVILEGE,
-                        "permission denied: \"{}\" is a system catalog",
-                        table.name
-                    );
-                }
-                crate::acl::check_owner(self.state(), &table)?;
-                Ok(Some(table))
+            let mode = if statement.concurrently {
+                LockMode::ShareUpdateExclusive
+            } else {
+                LockMode::AccessExclusive
             };
-            // An index is locked after its table, below.
-            let found = match statement.kind {
-                ObjectKind::Index => find()?,
-                _ => {
-                    let mode = LockMode::AccessExclusive;
-                    crate::relations::lock_if_found(self.state(), mode, find)?
-                }
-            };
-            let Some(table) = found else {
+            let check = |table: &Table| self.check_may_drop(statement.kind, table, mode);
+            let Some(table) = self.find_locked(name, mode, &check)? else {
                 self.missing(statement, &name.to_string())?;
                 continue;
             };
+            self.check_not_in_use(&table, "DROP TABLE")?;
             let object = Object::relation(table.oid);
-            // Who reads an index holds a lock on its table.
-            if statement.kind == ObjectKind::Index
+            self.check_index_of_constraint(object, statement.kind)?;
+            if statement.concurrently
+                && table.persistence != RelationPersistence::Temporary
                 && let Some(of) = self.table_of_index(table.oid)?
             {
-                if statement.concurrently && table.persistence != RelationPersistence::Temporary {
-                    self.check_index_of_constraint(object, statement.kind)?;
-                    return self.drop_index_concurrently(of, table.oid);
-                }
-                crate::relations::lock(self.state(), of, LockMode::AccessExclusive)?;
+                return self.drop_index_concurrently(of, table.oid);
             }
-            self.check_index_of_constraint(object, statement.kind)?;
             objects.push(object);
         }
         if objects.is_empty() {
@@ -411,6 +448,26 @@ impl Ddl<'_> {
             self.client.notice(&notice)?;
         }
         Ok(())
+    }
+
+    /// Fails unless the current user may drop `table`. The table of an index is locked before it: who reads an index holds a
+    /// lock on its table.
+    fn check_may_drop(&self, kind: ObjectKind, table: &Table, mode: LockMode) -> Result<()> {
+        check_kind(kind, table.kind, &table.name)?;
+        if table.oid < Oid::FIRST_NORMAL {
+            bail!(
+                INSUFFICIENT_PRIVILEGE,
+                "permission denied: \"{}\" is a system catalog",
+                table.name
+            );
+        }
+        if !crate::acl::owns_schema(self.state(), table.namespace)? {
+            crate::acl::check_owner(self.state(), table)?;
+        }
+        match self.table_of_index(table.oid)? {
+            Some(of) if kind == ObjectKind::Index => crate::relations::lock(self.state(), of, mode),
+            _ => Ok(()),
+        }
     }
 
     fn missing(&mut self, statement: &Drop, name: &str) -> Result<()> {
@@ -428,20 +485,29 @@ impl Ddl<'_> {
     }
 
     fn schema_to_drop(&mut self, name: &str, if_exists: bool) -> Result<Option<Object>> {
-        let Some(oid) = self.state().schema_by_name(name)? else {
-            if if_exists {
-                self.notice(
-                    SqlState::SUCCESSFUL_COMPLETION,
-                    format!("schema \"{name}\" does not exist, skipping"),
-                )?;
-                return Ok(None);
+        let mut locked = None;
+        loop {
+            let Some(oid) = self.state().schema_by_name(name)? else {
+                if if_exists {
+                    self.notice(
+                        SqlState::SUCCESSFUL_COMPLETION,
+                        format!("schema \"{name}\" does not exist, skipping"),
+                    )?;
+                    return Ok(None);
+                }
+                bail!(INVALID_SCHEMA_NAME, "schema \"{name}\" does not exist");
+            };
+            let mine = crate::acl::owns_schema(self.state(), oid)?;
+            if !mine || oid < Oid::FIRST_NORMAL && name != "public" {
+                bail!(INSUFFICIENT_PRIVILEGE, "must be owner of schema {name}");
             }
-            bail!(INVALID_SCHEMA_NAME, "schema \"{name}\" does not exist");
-        };
-        if oid < Oid::FIRST_NORMAL && name != "public" {
-            bail!(INSUFFICIENT_PRIVILEGE, "must be owner of schema {name}");
+            let object = Object::of("pg_namespace", oid);
+            if locked == Some(oid) {
+                return Ok(Some(object));
+            }
+            lock(self.state(), object)?;
+            locked = Some(oid);
         }
-        Ok(Some(Object::of("pg_namespace", oid)))
     }
 
     /// A constraint's index goes with the constraint only.

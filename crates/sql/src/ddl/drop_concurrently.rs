@@ -33,15 +33,17 @@ impl Ddl<'_> {
         self.session.prevent_transaction("DROP INDEX CONCURRENTLY")
     }
 
-    /// Drops an index of `table`, which nothing depends on.
+    /// Drops an index of `table`.
     ///
     /// # Errors
-    /// `40P01`, `57014`; I/O.
+    /// `2BP01` if something depends on it; `40P01`, `57014`; I/O.
     pub(super) fn drop_index_concurrently(&mut self, table: Oid, index: Oid) -> Result<()> {
         let state = Rc::clone(self.session.state());
         let mut locks = SessionLocks::new(&state);
         let tags = [locks.add(table)?];
         locks.add(index)?;
+        // Under these locks nothing comes to depend on it.
+        super::drop::check_dependents(&state, &[Object::relation(index)])?;
         let session = &mut *self.session;
         let unused = [("indisvalid", false), ("indisclustered", false), ("indisreplident", false)];
         mark(&state, table, index, &unused)?;

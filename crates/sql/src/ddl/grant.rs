@@ -190,6 +190,7 @@ impl Ddl<'_> {
                 RoleName::Public => String::new(),
                 role => {
                     let oid = self.role(role)?;
+                    super::lock_role(state, oid)?;
                     state.role_name(oid)?.unwrap_or_default()
                 }
             };

@@ -77,22 +77,23 @@ impl Ddl<'_> {
                 other => bail!(UNDEFINED_OBJECT, "access method \"{other}\" does not exist"),
             };
         }
-        let table = self.relation(&statement.table)?;
-        if !matches!(table.kind, RelationKind::Table | RelationKind::MaterializedView) {
-            return Err(SqlError::new(
-                SqlState::WRONG_OBJECT_TYPE,
-                format!("cannot create index on relation \"{}\"", table.name),
-            )
-            .detail(format!(
-                "This operation is not supported for {}s.",
-                crate::acl::noun(table.kind)
-            ))
-            .into());
-        }
-        crate::acl::check_owner(self.state(), &table)?;
+        let check = |table: &Table| {
+            if !matches!(table.kind, RelationKind::Table | RelationKind::MaterializedView) {
+                return Err(SqlError::new(
+                    SqlState::WRONG_OBJECT_TYPE,
+                    format!("cannot create index on relation \"{}\"", table.name),
+                )
+                .detail(format!(
+                    "This operation is not supported for {}s.",
+                    crate::acl::noun(table.kind)
+                ))
+                .into());
+            }
+            crate::acl::check_owner(self.state(), table)
+        };
         let mode =
             if statement.concurrently { LockMode::ShareUpdateExclusive } else { LockMode::Share };
-        let table = super::truncate::lock_and_look_again(self.state(), table.oid, mode)?;
+        let table = self.relation_locked(&statement.table, mode, &check)?;
         let state = self.state();
         let txn = state.txn()?;
         if let Some(name) = &statement.name

@@ -51,9 +51,11 @@ use crate::parse::ast::ObjectName;
 use crate::parse::utility::RoleName;
 use crate::session::{Arguments, Session, SessionState};
 use base::{Oid, Result, SqlState, bail};
+use depend::Object;
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{CatalogView, Table};
 use std::sync::Arc;
+use txn::{LockMode, LockTag, Wait};
 use types::Datum;
 
 /// What a statement of data definition works with.
@@ -104,7 +106,56 @@ impl Ddl<'_> {
         }
     }
 
-    /// Where a new relation goes: its schema's OID.
+    /// As [`crate::relations::lock_if_found`], of a relation that `check` looks at before it is locked, and again afterwards; it may lock
+    /// what comes before it.
+    ///
+    /// # Errors
+    /// Those of waiting; what `check` refuses.
+    pub(super) fn find_locked(
+        &self,
+        name: &ObjectName,
+        mode: LockMode,
+        check: &dyn Fn(&Table) -> Result<()>,
+    ) -> Result<Option<Arc<Table>>> {
+        crate::relations::lock_if_found(self.state(), mode, || {
+            let found = self.find(name)?;
+            found.iter().try_for_each(|table| check(table))?;
+            Ok(found)
+        })
+    }
+
+    /// As [`Ddl::find_locked`], of a relation that must be there.
+    ///
+    /// # Errors
+    /// `42P01`; those of waiting; what `check` refuses.
+    pub(super) fn relation_locked(
+        &self,
+        name: &ObjectName,
+        mode: LockMode,
+        check: &dyn Fn(&Table) -> Result<()>,
+    ) -> Result<Arc<Table>> {
+        match self.find_locked(name, mode, check)? {
+            Some(table) => Ok(table),
+            None => self.relation(name),
+        }
+    }
+
+    /// Fails if a cursor or portal of the session is under way that reads `table`.
+    ///
+    /// # Errors
+    /// `55006`
+    pub(super) fn check_not_in_use(&self, table: &Table, what: &str) -> Result<()> {
+        if self.session.reads(table.oid) {
+            bail!(
+                OBJECT_IN_USE,
+                "cannot {what} \"{}\" because it is being used by active queries in this session",
+                table.name
+            );
+        }
+        Ok(())
+    }
+
+    /// Where a new relation goes: its schema's OID. The schema stays to the transaction's end.
     ///
     /// # Errors
     /// `3F000`, `42501`
@@ -122,15 +173,24 @@ impl Ddl<'_> {
             return temp::namespace(self.session);
         }
         let state = self.state();
-        let (schema, oid) = match &name.schema {
-            None => state.creation_schema()?,
-            Some(schema) => match state.schema_by_name(schema)? {
-                Some(oid) => (schema.clone(), oid),
-                None => bail!(INVALID_SCHEMA_NAME, "schema \"{schema}\" does not exist"),
-            },
-        };
-        check_schema_create(state, oid, &schema)?;
-        Ok(oid)
+        let owner = state.current_user.borrow().oid;
+        lock_role(state, owner)?;
+        let mut locked = None;
+        loop {
+            let (schema, oid) = match &name.schema {
+                None => state.creation_schema()?,
+                Some(schema) => match state.schema_by_name(schema)? {
+                    Some(oid) => (schema.clone(), oid),
+                    None => bail!(INVALID_SCHEMA_NAME, "schema \"{schema}\" does not exist"),
+                },
+            };
+            check_schema_create(state, oid, &schema)?;
+            if locked == Some(oid) {
+                return Ok(oid);
+            }
+            lock_object(state, Object::of("pg_namespace", oid), LockMode::AccessShare)?;
+            locked = Some(oid);
+        }
     }
 
     /// A role's OID.
@@ -151,6 +211,33 @@ impl Ddl<'_> {
             },
         }
     }
+}
+
+/// Locks what is no relation to the transaction's end: AccessShare keeps it from being dropped, AccessExclusive is for who drops it.
+/// What is there from the beginning is never dropped.
+///
+/// # Errors
+/// `55P03`, `40P01`, `57014`.
+pub(super) fn lock_object(state: &SessionState, object: Object, mode: LockMode) -> Result<()> {
+    if object.oid < Oid::FIRST_NORMAL && mode == LockMode::AccessShare {
+        return Ok(());
+    }
+    let shared = engine::catalog::defs::by_oid(object.class).is_some_and(|d| d.shared);
+    let database = if shared { Oid::INVALID } else { state.database.oid };
+    let tag = LockTag::Object { database, class: object.class, object: object.oid, sub: 0 };
+    state.txn()?.lock(tag, mode, Wait::Block).map(|_| ())
+}
+
+/// Keeps a role from being dropped to the transaction's end.
+///
+/// # Errors
+/// `42704` if it is gone; those of waiting.
+pub(super) fn lock_role(state: &SessionState, role: Oid) -> Result<()> {
+    lock_object(state, Object::of("pg_authid", role), LockMode::AccessShare)?;
+    if role >= Oid::FIRST_NORMAL && state.role_name(role)?.is_none() {
+        bail!(UNDEFINED_OBJECT, "role {role} was concurrently dropped");
+    }
+    Ok(())
 }
 
 /// Fails for the name of another database's.

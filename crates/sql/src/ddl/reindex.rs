@@ -28,6 +28,11 @@ struct Options {
 }
 
 impl Options {
+    /// What the table is locked in at first.
+    fn first_lock(self) -> LockMode {
+        if self.concurrently { LockMode::ShareUpdateExclusive } else { LockMode::Share }
+    }
+
     fn of(statement: &Reindex, source: &str) -> Result<Options> {
         let mut found = Options { verbose: false, concurrently: statement.concurrently };
         for option in &statement.options {
@@ -242,6 +247,7 @@ impl Ddl<'_> {
         drop((rows, txn));
         for oid in tables {
             self.session.next_transaction()?;
+            crate::relations::lock(self.state(), oid, options.first_lock())?;
             // Dropped meanwhile.
             let Some(table) = self.state().table_by_oid(oid)? else { continue };
             if options.concurrently {

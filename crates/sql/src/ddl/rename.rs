@@ -30,7 +30,23 @@ impl Ddl<'_> {
             | ObjectKind::Constraint => {}
             other => return Err(Error::unsupported(format!("ALTER {} RENAME", other.noun()))),
         }
-        let Some(table) = self.find(&statement.name)? else {
+        let check = |table: &Table| {
+            crate::acl::check_owner(self.state(), table)?;
+            if table.oid < Oid::FIRST_NORMAL {
+                bail!(
+                    INSUFFICIENT_PRIVILEGE,
+                    "permission denied: \"{}\" is a system catalog",
+                    table.name
+                );
+            }
+            // ALTER INDEX renames tables too, as in PostgreSQL.
+            if statement.kind != ObjectKind::Index {
+                super::alter::check_kind(statement.kind, table)?;
+            }
+            Ok(())
+        };
+        let mode = LockMode::AccessExclusive;
+        let Some(table) = self.find_locked(&statement.name, mode, &check)? else {
             if statement.if_exists {
                 return self.notice(
                     SqlState::SUCCESSFUL_COMPLETION,
@@ -39,19 +55,6 @@ impl Ddl<'_> {
             }
             return self.relation(&statement.name).map(|_| ());
         };
-        crate::acl::check_owner(self.state(), &table)?;
-        if table.oid < Oid::FIRST_NORMAL {
-            bail!(
-                INSUFFICIENT_PRIVILEGE,
-                "permission denied: \"{}\" is a system catalog",
-                table.name
-            );
-        }
-        // ALTER INDEX renames tables too, as in PostgreSQL.
-        if statement.kind != ObjectKind::Index {
-            super::alter::check_kind(statement.kind, &table)?;
-        }
-        crate::relations::lock(self.state(), table.oid, LockMode::AccessExclusive)?;
         let part = statement.part.as_deref().unwrap_or_default();
         match statement.kind {
             ObjectKind::Column => self.rename_column(&table, part, new),
@@ -258,7 +261,8 @@ impl Ddl<'_> {
         let txn = state.txn()?;
         let rows = state.catalog.rows(&txn);
         for mut row in rows.find(catalog, &[("oid", Datum::Oid(oid))])? {
-            let mine = row.oid(owner_column) == state.current_user.borrow().oid;
+            let me = state.current_user.borrow().oid;
+            let mine = crate::acl::roles_of(state, me)?.contains(&row.oid(owner_column));
             if !mine && !state.is_superuser() {
                 bail!(INSUFFICIENT_PRIVILEGE, "must be owner of {noun} {old}");
             }

@@ -7,6 +7,8 @@ use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::load::RowSource;
 use engine::catalog::model::CatalogView;
 use engine::catalog::rows::{NewRow, Row, options_array};
+use std::collections::HashSet;
+use txn::LockMode;
 use types::Datum;
 
 /// What the options of CREATE and ALTER ROLE come to.
@@ -55,11 +57,16 @@ fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
+fn denied(what: &str, why: &str) -> base::Error {
+    SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, format!("permission denied to {what}"))
+        .detail(why)
+        .into()
+}
+
 impl Ddl<'_> {
-    fn role_options(&self, options: &[UtilityOption]) -> Result<RoleOptions> {
+    fn role_options(&self, options: &[UtilityOption], altered: bool) -> Result<RoleOptions> {
         let mut out = RoleOptions::default();
         let mut seen: Vec<&str> = Vec::new();
-        let superuser = self.state().is_superuser();
         for option in options {
             let name = option.name.as_str();
             let (positive, plain) = match name.strip_prefix("no") {
@@ -76,27 +83,34 @@ impl Ddl<'_> {
             seen.push(plain);
             let flag = Datum::Bool(positive);
             match plain {
-                "superuser" | "replication" | "bypassrls" => {
-                    if !superuser {
-                        return Err(SqlError::new(
-                            SqlState::INSUFFICIENT_PRIVILEGE,
-                            "permission denied to create role",
-                        )
-                        .detail(format!(
-                            "Only roles with the {} attribute may create roles with the {} attribute.",
-                            plain.to_uppercase(),
-                            plain.to_uppercase()
-                        ))
-                        .into());
-                    }
+                "superuser" | "replication" | "bypassrls" | "createdb" => {
                     let column = match plain {
                         "superuser" => "rolsuper",
                         "replication" => "rolreplication",
+                        "createdb" => "rolcreatedb",
                         _ => "rolbypassrls",
                     };
+                    // What one has not oneself one gives nobody, nor takes it from anybody.
+                    if (positive || altered) && !self.has_attribute(column)? {
+                        let what = plain.to_uppercase();
+                        return Err(if altered {
+                            denied(
+                                "alter role",
+                                &format!(
+                                    "Only roles with the {what} attribute may change the {what} attribute."
+                                ),
+                            )
+                        } else {
+                            denied(
+                                "create role",
+                                &format!(
+                                    "Only roles with the {what} attribute may create roles with the {what} attribute."
+                                ),
+                            )
+                        });
+                    }
                     out.columns.push((column, flag));
                 }
-                "createdb" => out.columns.push(("rolcreatedb", flag)),
                 "createrole" => out.columns.push(("rolcreaterole", flag)),
                 "inherit" => out.columns.push(("rolinherit", flag)),
                 "login" => out.columns.push(("rolcanlogin", flag)),
@@ -134,10 +148,66 @@ impl Ddl<'_> {
         Ok(state.catalog.rows(&txn).find("pg_authid", &key)?.into_iter().next())
     }
 
-    fn may_create_roles(&self) -> Result<bool> {
+    /// Does the current user have an attribute? A superuser has all.
+    fn has_attribute(&self, column: &str) -> Result<bool> {
         let name = self.state().current_user.borrow().name.clone();
         let row = self.role_row(&name)?;
-        Ok(row.is_some_and(|r| r.bool("rolsuper") || r.bool("rolcreaterole")))
+        Ok(row.is_some_and(|r| r.bool("rolsuper") || r.bool(column)))
+    }
+
+    fn may_create_roles(&self) -> Result<bool> {
+        self.has_attribute("rolcreaterole")
+    }
+
+    /// May the current user give membership in `role` to others, by himself or by a role that he is a member of?
+    fn is_admin_of(&self, role: Oid) -> Result<bool> {
+        let state = self.state();
+        if state.is_superuser() {
+            return Ok(true);
+        }
+        let txn = state.txn()?;
+        let rows = state.catalog.rows(&txn);
+        let me = state.current_user.borrow().oid;
+        let (mut seen, mut todo) = (HashSet::from([me]), vec![me]);
+        while let Some(member) = todo.pop() {
+            for row in rows.find("pg_auth_members", &[("member", Datum::Oid(member))])? {
+                let of = row.oid("roleid");
+                if of == role && row.bool("admin_option") {
+                    return Ok(true);
+                }
+                if seen.insert(of) {
+                    todo.push(of);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Fails unless the current user may `verb` the role: a superuser a superuser, else who creates roles and may give this one to
+    /// others.
+    fn check_controls(&self, row: &Row, verb: &str) -> Result<()> {
+        if self.state().is_superuser() {
+            return Ok(());
+        }
+        let doing = format!("{verb} role");
+        if row.bool("rolsuper") {
+            return Err(denied(
+                &doing,
+                &format!(
+                    "Only roles with the SUPERUSER attribute may {verb} roles with the SUPERUSER attribute."
+                ),
+            ));
+        }
+        if self.may_create_roles()? && self.is_admin_of(row.oid("oid"))? {
+            return Ok(());
+        }
+        let name = row.text("rolname");
+        Err(denied(
+            &doing,
+            &format!(
+                "Only roles with the CREATEROLE attribute and the ADMIN option on role \"{name}\" may {verb} this role."
+            ),
+        ))
     }
 
     /// CREATE ROLE
@@ -159,7 +229,10 @@ impl Ddl<'_> {
             .into());
         }
         check_name(name)?;
-        let options = self.role_options(options)?;
+        let options = self.role_options(options, false)?;
+        for role in &options.in_roles {
+            self.check_admin(self.role(&RoleName::Name(role.clone()))?, role)?;
+        }
         if self.role_row(name)?.is_some() {
             bail!(DUPLICATE_OBJECT, "role \"{name}\" already exists");
         }
@@ -178,6 +251,12 @@ impl Ddl<'_> {
         state.catalog.rows(&txn).insert(&row)?;
         state.catalog.changed(Oid::INVALID);
         drop(txn);
+        // Who makes a role may give it to others, and to himself.
+        let creator = self.state().current_user.borrow().oid;
+        if !self.state().is_superuser() {
+            let creator_name = self.state().role_name(creator)?.unwrap_or_default();
+            self.add_member(name, creator, &creator_name, (true, false, false))?;
+        }
         for role in &options.in_roles {
             self.add_member(role, oid, name, (false, true, true))?;
         }
@@ -203,28 +282,13 @@ impl Ddl<'_> {
         let name = self.role_name_of(role)?;
         let own_password = name == self.state().current_user.borrow().name
             && options.iter().all(|o| o.name == "password");
-        if !own_password && !self.may_create_roles()? {
-            return Err(SqlError::new(
-                SqlState::INSUFFICIENT_PRIVILEGE,
-                "permission denied to alter role",
-            )
-            .detail(format!(
-                "Only roles with the CREATEROLE attribute and the ADMIN option on role \"{name}\" may alter this role."
-            ))
-            .into());
-        }
-        let options = self.role_options(options)?;
         let Some(mut row) = self.role_row(&name)? else {
             bail!(UNDEFINED_OBJECT, "role \"{name}\" does not exist");
         };
-        if row.bool("rolsuper") && !self.state().is_superuser() {
-            return Err(SqlError::new(
-                SqlState::INSUFFICIENT_PRIVILEGE,
-                "permission denied to alter role",
-            )
-            .detail("Only roles with the SUPERUSER attribute may alter roles with the SUPERUSER attribute.")
-            .into());
+        if !own_password {
+            self.check_controls(&row, "alter")?;
         }
+        let options = self.role_options(options, true)?;
         for (column, value) in options.columns {
             row.set(column, value);
         }
@@ -275,10 +339,17 @@ impl Ddl<'_> {
                     "cannot drop role {name} because it is required by the database system"
                 );
             }
+            self.check_controls(&row, "drop")?;
+            let object = super::depend::Object::of("pg_authid", oid);
+            super::lock_object(state, object, LockMode::AccessExclusive)?;
             self.check_role_unused(oid, name)?;
             let state = self.state();
             let txn = state.txn()?;
             let rows = state.catalog.rows(&txn);
+            // Dropped, or changed, while the lock was waited for.
+            let Some(row) = self.role_row(name)?.filter(|row| row.oid("oid") == oid) else {
+                bail!(UNDEFINED_OBJECT, "role \"{name}\" does not exist");
+            };
             rows.delete_where("pg_auth_members", &[("roleid", Datum::Oid(oid))])?;
             rows.delete_where("pg_auth_members", &[("member", Datum::Oid(oid))])?;
             rows.delete_where("pg_db_role_setting", &[("setrole", Datum::Oid(oid))])?;
@@ -349,6 +420,8 @@ impl Ddl<'_> {
     ) -> Result<()> {
         let oid = self.role(&RoleName::Name(role.to_owned()))?;
         let state = self.state();
+        super::lock_role(state, oid)?;
+        super::lock_role(state, member)?;
         if crate::acl::roles_of(state, oid)?.contains(&member) {
             return Err(SqlError::new(
                 SqlState(*b"0LP01"),
@@ -361,7 +434,8 @@ impl Ddl<'_> {
         let key = [("roleid", Datum::Oid(oid)), ("member", Datum::Oid(member))];
         let grantor = engine::catalog::bootstrap::BOOTSTRAP_SUPERUSER;
         if let Some(mut row) = rows.find("pg_auth_members", &key)?.into_iter().next() {
-            if row.bool("admin_option") == admin || (!admin && row.bool("admin_option")) {
+            let more = [("admin_option", admin), ("inherit_option", inherit), ("set_option", set)];
+            if more.iter().all(|(option, wanted)| row.bool(option) || !wanted) {
                 let by = state.role_name(row.oid("grantor"))?.unwrap_or_default();
                 let text = format!(
                     "role \"{member_name}\" has already been granted membership in role \"{role}\" by role \"{by}\""
@@ -370,7 +444,9 @@ impl Ddl<'_> {
                 drop(txn);
                 return self.notice(SqlState::SUCCESSFUL_COMPLETION, text);
             }
-            row.set("admin_option", Datum::Bool(admin));
+            for (option, _) in more.into_iter().filter(|(_, wanted)| *wanted) {
+                row.set(option, Datum::Bool(true));
+            }
             rows.update(&row)?;
         } else {
             let row = NewRow::of("pg_auth_members")
@@ -435,23 +511,24 @@ impl Ddl<'_> {
         if !self.may_create_roles()? {
             return lacks("CREATEROLE attribute".to_owned());
         }
-        if !self.is_admin(role)? {
+        if !self.is_admin_of(role)? {
             return lacks(format!("ADMIN option on role \"{name}\""));
         }
         Ok(())
     }
 
-    fn is_admin(&self, role: Oid) -> Result<bool> {
-        let state = self.state();
-        let me = state.current_user.borrow().oid;
-        let txn = state.txn()?;
-        let key = [("roleid", Datum::Oid(role)), ("member", Datum::Oid(me))];
-        let found = state.catalog.rows(&txn).find("pg_auth_members", &key)?;
-        Ok(found.iter().any(|r| r.bool("admin_option")))
-    }
-
     fn check_admin(&self, role: Oid, name: &str) -> Result<()> {
-        if self.state().is_superuser() || self.is_admin(role)? {
+        let state = self.state();
+        if state.is_superuser() {
+            return Ok(());
+        }
+        if crate::acl::is_superuser(state, role)? {
+            return Err(denied(
+                &format!("grant role \"{name}\""),
+                "Only roles with the SUPERUSER attribute may grant roles with the SUPERUSER attribute.",
+            ));
+        }
+        if self.is_admin_of(role)? {
             return Ok(());
         }
         Err(SqlError::new(
@@ -517,8 +594,21 @@ impl Ddl<'_> {
             None => Oid::INVALID,
         };
         let me = self.state().current_user.borrow().oid;
-        if role_oid != me && !self.may_create_roles()? {
-            bail!(INSUFFICIENT_PRIVILEGE, "permission denied to alter setting");
+        match role {
+            Some(_) if role_oid == me => {}
+            Some(role) => {
+                let name = self.role_name_of(role)?;
+                if let Some(row) = self.role_row(&name)? {
+                    self.check_controls(&row, "alter")?;
+                }
+            }
+            None if self.state().is_superuser() => {}
+            None => {
+                return Err(denied(
+                    "alter setting",
+                    "Only roles with the SUPERUSER attribute may alter settings globally.",
+                ));
+            }
         }
         self.change_setting(database, role_oid, setting)
     }

@@ -7,7 +7,7 @@ use crate::parse::utility::{ObjectKind, RoleName};
 use crate::session::SessionState;
 use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::load::RowSource;
-use engine::catalog::model::CatalogView;
+use engine::catalog::model::{CatalogView, RelationPersistence, Table};
 use engine::catalog::rows::NewRow;
 use txn::LockMode;
 use types::Datum;
@@ -71,6 +71,7 @@ impl Ddl<'_> {
             bail!(DUPLICATE_SCHEMA, "schema \"{name}\" already exists");
         }
         let state = self.state();
+        super::lock_role(state, owner)?;
         let oid = new_oid(state, "pg_namespace")?;
         let txn = state.txn()?;
         let row = NewRow::of("pg_namespace").oid("oid", oid).text("nspname", &name);
@@ -113,7 +114,11 @@ impl Ddl<'_> {
         if kind == ObjectKind::Type {
             return self.set_type_schema(name, schema);
         }
-        let Some(table) = self.find(name)? else {
+        let check = |table: &Table| {
+            super::alter::check_kind(kind, table)?;
+            crate::acl::check_owner(self.state(), table)
+        };
+        let Some(table) = self.find_locked(name, LockMode::AccessExclusive, &check)? else {
             if if_exists {
                 return self.notice(
                     SqlState::SUCCESSFUL_COMPLETION,
@@ -122,14 +127,12 @@ impl Ddl<'_> {
             }
             return self.relation(name).map(|_| ());
         };
-        super::alter::check_kind(kind, &table)?;
-        crate::acl::check_owner(self.state(), &table)?;
+        if table.persistence == RelationPersistence::Temporary || schema.starts_with("pg_temp") {
+            bail!(FEATURE_NOT_SUPPORTED, "cannot move objects into or out of temporary schemas");
+        }
+        let moved = ObjectName { schema: Some(schema.to_owned()), ..name.clone() };
+        let namespace = self.creation_namespace(&moved, false)?;
         let state = self.state();
-        crate::relations::lock(state, table.oid, LockMode::AccessExclusive)?;
-        let Some(namespace) = state.schema_by_name(schema)? else {
-            bail!(INVALID_SCHEMA_NAME, "schema \"{schema}\" does not exist");
-        };
-        super::check_schema_create(state, namespace, schema)?;
         if namespace == table.namespace {
             return Ok(());
         }
@@ -197,7 +200,12 @@ impl Ddl<'_> {
             | ObjectKind::View
             | ObjectKind::MaterializedView
             | ObjectKind::Sequence => {
-                let Some(table) = self.find(name)? else {
+                let check = |table: &Table| {
+                    super::alter::check_kind(kind, table)?;
+                    crate::acl::check_owner(self.state(), table)
+                };
+                let mode = LockMode::AccessExclusive;
+                let Some(table) = self.find_locked(name, mode, &check)? else {
                     if if_exists {
                         return self.notice(
                             SqlState::SUCCESSFUL_COMPLETION,
@@ -206,9 +214,6 @@ impl Ddl<'_> {
                     }
                     return self.relation(name).map(|_| ());
                 };
-                super::alter::check_kind(kind, &table)?;
-                crate::acl::check_owner(self.state(), &table)?;
-                crate::relations::lock(self.state(), table.oid, LockMode::AccessExclusive)?;
                 return self.change_owner(&table, owner);
             }
             other => {
@@ -218,6 +223,7 @@ impl Ddl<'_> {
         let owner = self.role(owner)?;
         self.check_may_own(owner)?;
         let state = self.state();
+        super::lock_role(state, owner)?;
         let txn = state.txn()?;
         let rows = state.catalog.rows(&txn);
         let Some(mut row) =
@@ -232,7 +238,8 @@ impl Ddl<'_> {
                 SqlError::new(error, format!("{found} \"{}\" does not exist", name.name)).into()
             );
         };
-        if !state.is_superuser() && row.oid(column) != state.current_user.borrow().oid {
+        let me = state.current_user.borrow().oid;
+        if !state.is_superuser() && !crate::acl::roles_of(state, me)?.contains(&row.oid(column)) {
             bail!(INSUFFICIENT_PRIVILEGE, "must be owner of {found} {}", name.name);
         }
         row.set(column, Datum::Oid(owner));

@@ -77,7 +77,7 @@ fn apply(
             SequenceOption::Cycle(b) => cycle = *b,
             SequenceOption::OwnedBy(None) => owned_by = Some(None),
             SequenceOption::OwnedBy(Some((table, column))) => {
-                let table = ddl.relation(table)?;
+                let table = ddl.relation_locked(table, LockMode::AccessShare, &|_| Ok(()))?;
                 let Some(column) = table.column(column) else {
                     bail!(
                         UNDEFINED_COLUMN,
@@ -269,11 +269,10 @@ impl Ddl<'_> {
     /// # Errors
     /// `42P01`, `22023`, `42501`; I/O.
     pub fn alter_sequence(&mut self, table: &Arc<Table>, options: &[SequenceOption]) -> Result<()> {
-        if table.kind != RelationKind::Sequence {
-            bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a sequence", table.name);
-        }
-        crate::acl::check_owner(self.state(), table)?;
-        crate::relations::lock(self.state(), table.oid, LockMode::ShareRowExclusive)?;
+        check_may_alter(self.state(), table)?;
+        // Its file may have been replaced by then.
+        let mode = LockMode::ShareRowExclusive;
+        let table = &super::truncate::lock_and_look_again(self.state(), table.oid, mode)?;
         let before = sequence::parameters(self.state(), table.oid)?;
         let options = apply(self, options, before.data_type, Some(before))?;
         let state = self.state();
@@ -363,6 +362,17 @@ fn replace_file(state: &SessionState, table: &Table, value: i64, called: bool) -
     Ok(())
 }
 
+/// Fails unless `table` is a sequence of the current user's.
+///
+/// # Errors
+/// `42809`, `42501`.
+pub(super) fn check_may_alter(state: &SessionState, table: &Table) -> Result<()> {
+    if table.kind != RelationKind::Sequence {
+        bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a sequence", table.name);
+    }
+    crate::acl::check_owner(state, table)
+}
+
 /// TRUNCATE … RESTART IDENTITY: the sequences that `table`'s columns own begin anew.
 ///
 /// # Errors
@@ -378,7 +388,8 @@ pub fn restart_owned(state: &SessionState, table: Oid) -> Result<()> {
         if let Some(sequence) = state.catalog.table(&txn, row.oid("objid"))?
             && sequence.kind == RelationKind::Sequence
         {
-            crate::relations::lock(state, sequence.oid, LockMode::AccessExclusive)?;
+            let mode = LockMode::AccessExclusive;
+            let sequence = super::truncate::lock_and_look_again(state, sequence.oid, mode)?;
             let parameters = sequence::parameters(state, sequence.oid)?;
             replace_file(state, &sequence, parameters.start, false)?;
         }

@@ -39,6 +39,7 @@ impl Ddl<'_> {
                 }
                 Ok(table)
             })?;
+            self.check_not_in_use(&table, "TRUNCATE")?;
             if !tables.iter().any(|t| t.oid == table.oid) {
                 tables.push(table);
             }

@@ -32,7 +32,9 @@ impl Ddl<'_> {
         let namespace = self.creation_namespace(&s.name, s.temporary)?;
         let env = std::rc::Rc::clone(self.session.env());
         let mut params = ParamTypes::fixed(Vec::new());
-        let query = analyse_query(&s.query, &self.source, self.state(), &mut params, &*env)?;
+        let query = analysed_under_locks(self.state(), &mut || {
+            analyse_query(&s.query, &self.source, self.state(), &mut params, &*env)
+        })?;
         let mut columns: Vec<NewColumn> = query
             .targets
             .iter()
@@ -101,7 +103,8 @@ fn replace(state: &crate::session::SessionState, old: &Table, columns: &[NewColu
         bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a view", old.name);
     }
     crate::acl::check_owner(state, old)?;
-    crate::relations::lock(state, old.oid, txn::LockMode::AccessExclusive)?;
+    let mode = txn::LockMode::AccessExclusive;
+    let old = &super::truncate::lock_and_look_again(state, old.oid, mode)?;
     if columns.len() < old.columns.len() {
         bail!(INVALID_TABLE_DEFINITION, "cannot drop columns from view");
     }
@@ -138,6 +141,30 @@ fn replace(state: &crate::session::SessionState, old: &Table, columns: &[NewColu
         rows.delete(&rule)?;
     }
     Ok(())
+}
+
+/// What `analyse` makes of a query, the relations in it locked: none of them goes before it is known that a view depends on it.
+///
+/// # Errors
+/// What `analyse` meets; those of waiting.
+pub(super) fn analysed_under_locks(
+    state: &crate::session::SessionState,
+    analyse: &mut dyn FnMut() -> Result<Query>,
+) -> Result<Query> {
+    loop {
+        let before = state.catalog.generation();
+        let query = analyse()?;
+        let mut used = BTreeSet::new();
+        relations_of(state, &query, &mut used, &mut BTreeSet::new())?;
+        let used: BTreeSet<Oid> = used.into_iter().map(|(relation, _)| relation).collect();
+        for relation in used {
+            crate::relations::lock(state, relation, txn::LockMode::AccessShare)?;
+        }
+        if state.catalog.generation() == before {
+            return Ok(query);
+        }
+        state.check_cancel()?;
+    }
 }
 
 pub(super) fn store_rule(

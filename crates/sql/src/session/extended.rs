@@ -205,9 +205,14 @@ impl Session {
             return Ok(ExecuteOutcome::Complete);
         }
         self.ensure_transaction()?;
+        self.alone.set(false);
         let outcome = self.run_portal(&mut portal, limit, client)?;
         self.next_command()?;
         self.portals.insert(name.to_owned(), portal);
+        self.pipelined = self.block == Block::Implicit;
+        if self.pipelined && self.alone.get() && outcome == ExecuteOutcome::Complete {
+            self.commit_transaction()?;
+        }
         Ok(outcome)
     }
 

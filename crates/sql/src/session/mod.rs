@@ -108,6 +108,10 @@ pub struct Session {
     settings_changed: Cell<bool>,
     /// The query string has several statements: they are one transaction, a block of a kind.
     in_implicit_block: bool,
+    /// The transaction that is open has run a statement of the extended protocol, and no Sync has ended it yet.
+    pipelined: bool,
+    /// The statement begins and ends transactions itself: nothing joins the one that it leaves.
+    alone: Cell<bool>,
 }
 
 impl Session {
@@ -215,6 +219,8 @@ impl Session {
             run_queue: run_queue::RunQueue::default(),
             settings_changed: Cell::new(false),
             in_implicit_block: false,
+            pipelined: false,
+            alone: Cell::new(false),
         })
     }
 

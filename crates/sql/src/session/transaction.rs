@@ -53,6 +53,7 @@ impl Session {
         state.set_txn(txn);
         state.queried.set(false);
         self.block = Block::Implicit;
+        self.pipelined = false;
         Ok(())
     }
 
@@ -72,12 +73,17 @@ impl Session {
         if self.block == Block::Explicit {
             bail!(ACTIVE_SQL_TRANSACTION, "{what} cannot run inside a transaction block");
         }
+        // What came before in the pipeline would be committed by itself.
+        if self.pipelined && self.block == Block::Implicit {
+            bail!(ACTIVE_SQL_TRANSACTION, "{what} cannot be executed within a pipeline");
+        }
+        self.alone.set(true);
         Ok(())
     }
 
     /// SET LOCAL, LOCK TABLE and cursors make sense in a block only.
     pub(super) fn require_block(&self, what: &str) -> Result<()> {
-        let single = self.block == Block::Implicit && !self.in_implicit_block;
+        let single = self.block == Block::Implicit && !self.in_implicit_block && !self.pipelined;
         if single || self.block == Block::None {
             bail!(NO_ACTIVE_SQL_TRANSACTION, "{what} can only be used in transaction blocks");
         }

@@ -574,10 +574,6 @@ impl Session {
         mode: ParsedLockMode,
         nowait: bool,
     ) -> Result<()> {
-        use engine::catalog::model::CatalogView;
-        let Some(table) = self.state.table_by_name(name.schema.as_deref(), &name.name)? else {
-            bail!(UNDEFINED_TABLE, "relation \"{name}\" does not exist");
-        };
         let mode = match mode {
             ParsedLockMode::AccessShare => txn::LockMode::AccessShare,
             ParsedLockMode::RowShare => txn::LockMode::RowShare,
@@ -596,22 +592,27 @@ impl Session {
         if mode <= txn::LockMode::RowExclusive {
             any_of |= INSERT;
         }
-        let role = self.state.current_user.borrow().oid;
-        let has =
-            crate::acl::relation_privileges(&self.state, role, table.owner, table.acl.as_deref())?;
-        if has & any_of == 0 {
-            let noun = crate::acl::noun(table.kind);
-            bail!(INSUFFICIENT_PRIVILEGE, "permission denied for {noun} {}", table.name);
-        }
-        if !nowait {
-            return crate::relations::lock(&self.state, table.oid, mode);
-        }
-        let tag = crate::relations::lock_tag(&self.state, table.oid);
-        match self.state.txn()?.lock(tag, mode, txn::Wait::NoWait)? {
-            txn::LockOutcome::NotAvailable => {
-                bail!(LOCK_NOT_AVAILABLE, "could not obtain lock on relation \"{}\"", table.name)
+        use engine::catalog::model::CatalogView as _;
+        let state = &self.state;
+        let find = || {
+            let Some(table) = state.table_by_name(name.schema.as_deref(), &name.name)? else {
+                bail!(UNDEFINED_TABLE, "relation \"{name}\" does not exist");
+            };
+            let role = state.current_user.borrow().oid;
+            let has =
+                crate::acl::relation_privileges(state, role, table.owner, table.acl.as_deref())?;
+            if has & any_of == 0 {
+                let noun = crate::acl::noun(table.kind);
+                bail!(INSUFFICIENT_PRIVILEGE, "permission denied for {noun} {}", table.name);
             }
-            _ => Ok(()),
+            Ok(table)
+        };
+        let wait = if nowait { txn::Wait::NoWait } else { txn::Wait::Block };
+        match crate::relations::lock_found(state, mode, wait, find)? {
+            Some(_) => Ok(()),
+            None => {
+                bail!(LOCK_NOT_AVAILABLE, "could not obtain lock on relation \"{}\"", name.name)
+            }
         }
     }
 

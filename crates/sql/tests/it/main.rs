@@ -7,6 +7,7 @@ mod counts;
 mod enums;
 mod extensions;
 mod full_catalog;
+mod meanwhile;
 mod notify;
 mod on_conflict;
 mod reindex;

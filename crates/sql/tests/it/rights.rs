@@ -194,3 +194,89 @@ fn names_are_looked_up_where_one_may() {
         ("CREATE TEMP TABLE mine (a int); SELECT * FROM pg_temp.mine", ""),
     ]);
 }
+
+/// Who owns a schema may drop it, and what is in it, whoever that belongs to; nobody else may.
+#[test]
+fn a_schema_is_its_owners_to_drop() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE ROLE one; CREATE ROLE other; CREATE ROLE member IN ROLE one",
+        "CREATE SCHEMA s AUTHORIZATION one; CREATE TABLE s.t (a int); CREATE TABLE s.u (a int)",
+        "GRANT ALL ON SCHEMA s TO other",
+        "SET ROLE other",
+    ]);
+    s.check(&[
+        ("DROP SCHEMA s CASCADE", "42501 must be owner of schema s"),
+        ("DROP SCHEMA public CASCADE", "42501 must be owner of schema public"),
+        ("ALTER SCHEMA s RENAME TO x", "42501 must be owner of schema s"),
+        ("DROP TABLE s.t", "42501 must be owner of table t"),
+        ("SET ROLE member", ""),
+        ("DROP TABLE s.t", ""),
+        ("ALTER SCHEMA s RENAME TO x", ""),
+        ("DROP SCHEMA x CASCADE", "NOTICE 00000 drop cascades to table x.u"),
+    ]);
+}
+
+/// Who creates roles governs those that he may give to others, not all; and none gives what he does not have.
+#[test]
+fn creating_roles_is_no_way_to_more_rights() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE ROLE boss CREATEROLE; CREATE ROLE victim; CREATE ROLE root SUPERUSER",
+        "CREATE ROLE mine; GRANT mine TO boss WITH ADMIN OPTION",
+        "SET ROLE boss",
+    ]);
+    let admin = |verb: &str| {
+        format!(
+            "42501 permission denied to {verb} role\nOnly roles with the CREATEROLE attribute and the ADMIN option on role \"victim\" may {verb} this role."
+        )
+    };
+    let superuser = |verb: &str| {
+        format!(
+            "42501 permission denied to {verb} role\nOnly roles with the SUPERUSER attribute may {verb} roles with the SUPERUSER attribute."
+        )
+    };
+    let lacks = |name: &str| {
+        format!(
+            "42501 permission denied to grant role \"{name}\"\nOnly roles with the ADMIN option on role \"{name}\" may grant this role."
+        )
+    };
+    s.check(&[
+        ("CREATE ROLE x IN ROLE pg_execute_server_program", &lacks("pg_execute_server_program")),
+        (
+            "CREATE ROLE x IN ROLE root",
+            "42501 permission denied to grant role \"root\"\nOnly roles with the SUPERUSER attribute may grant roles with the SUPERUSER attribute.",
+        ),
+        ("CREATE ROLE x IN ROLE victim", &lacks("victim")),
+        ("ALTER ROLE victim PASSWORD 'p'", &admin("alter")),
+        ("ALTER ROLE victim SET work_mem = '1MB'", &admin("alter")),
+        ("DROP ROLE victim", &admin("drop")),
+        ("ALTER ROLE root PASSWORD 'p'", &superuser("alter")),
+        ("ALTER ROLE root SET work_mem = '1MB'", &superuser("alter")),
+        ("DROP ROLE root", &superuser("drop")),
+        (
+            "CREATE ROLE x CREATEDB",
+            "42501 permission denied to create role\nOnly roles with the CREATEDB attribute may create roles with the CREATEDB attribute.",
+        ),
+        (
+            "ALTER ROLE mine CREATEDB",
+            "42501 permission denied to alter role\nOnly roles with the CREATEDB attribute may change the CREATEDB attribute.",
+        ),
+        (
+            "ALTER ROLE ALL SET work_mem = '1MB'",
+            "42501 permission denied to alter setting\nOnly roles with the SUPERUSER attribute may alter settings globally.",
+        ),
+        ("COMMENT ON ROLE victim IS 'x'", "42501 permission denied\nThe current user must have the ADMIN option on role \"victim\"."),
+        ("COMMENT ON ROLE root IS 'x'", "42501 permission denied\nThe current user must have the SUPERUSER attribute."),
+        ("COMMENT ON SCHEMA public IS 'x'", "42501 must be owner of schema public"),
+        ("COMMENT ON DATABASE postgres IS 'x'", "42501 must be owner of database postgres"),
+    ]);
+    s.run_each(&[
+        "ALTER ROLE mine LOGIN PASSWORD 'p'; ALTER ROLE mine SET work_mem = '1MB'; COMMENT ON ROLE mine IS 'x'",
+        "CREATE ROLE made NOSUPERUSER IN ROLE mine; ALTER ROLE made LOGIN; GRANT made TO boss; DROP ROLE made",
+        "ALTER ROLE boss PASSWORD 'p'; ALTER ROLE boss SET work_mem = '1MB'",
+        "DROP ROLE mine",
+    ]);
+}

@@ -256,3 +256,63 @@ fn lock_timeout_ends_every_wait() {
     holder.run_each(&["SELECT pg_advisory_unlock(5)"]);
     waiter.check(&[("DELETE FROM t", "")]);
 }
+
+/// What runs in transactions of its own would commit what came before it in the pipeline: an error behind it could not undo that.
+#[test]
+fn what_runs_alone_is_not_run_within_a_pipeline() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE t (a int)"]);
+    let mut send = |sql: &str| {
+        s.session.parse("", sql, &[], &mut sql::client::Quiet)?;
+        s.session.bind("", "", &[], &[], &[])?;
+        s.session.execute("", 0, &mut sql::client::Quiet)
+    };
+    send("INSERT INTO t VALUES (1)").unwrap();
+    let refused = send("VACUUM t").unwrap_err().to_sql_error();
+    assert_eq!(refused.message, "VACUUM cannot be executed within a pipeline");
+    assert_eq!(refused.state, base::SqlState::ACTIVE_SQL_TRANSACTION);
+    s.session.fail();
+    s.check(&[("SELECT count(*) FROM t", "0")]);
+    // First it may come, and is over then.
+    let mut send = |sql: &str| {
+        s.session.parse("", sql, &[], &mut sql::client::Quiet)?;
+        s.session.bind("", "", &[], &[], &[])?;
+        s.session.execute("", 0, &mut sql::client::Quiet)
+    };
+    send("CREATE INDEX CONCURRENTLY t_a ON t (a)").unwrap();
+    send("VACUUM t").unwrap();
+    send("INSERT INTO t VALUES (2)").unwrap();
+    send("LOCK TABLE t").unwrap();
+    send("SELECT 1 / 0").unwrap_err();
+    s.session.fail();
+    s.check(&[
+        ("SELECT count(*) FROM t", "0"),
+        ("SELECT count(*) FROM pg_class WHERE relname = 't_a'", "1"),
+    ]);
+}
+
+#[test]
+fn a_table_that_a_cursor_reads_stays_as_it_is() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE t (a int)", "INSERT INTO t SELECT generate_series(1, 9)"]);
+    for (statement, what) in [
+        ("DROP TABLE t", "DROP TABLE"),
+        ("TRUNCATE t", "TRUNCATE"),
+        ("ALTER TABLE t ALTER a TYPE text", "ALTER TABLE"),
+    ] {
+        s.run_each(&["BEGIN", "DECLARE c CURSOR FOR SELECT * FROM t", "FETCH 1 FROM c"]);
+        s.check(&[
+            (
+                statement,
+                &format!(
+                    "55006 cannot {what} \"t\" because it is being used by active queries in this session"
+                ),
+            ),
+            ("ROLLBACK", ""),
+        ]);
+        s.run_each(&["BEGIN", "DECLARE c CURSOR FOR SELECT * FROM t", "FETCH 1 FROM c"]);
+        s.check(&[("CLOSE c", ""), (statement, ""), ("ROLLBACK", "")]);
+    }
+}

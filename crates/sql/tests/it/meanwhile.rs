@@ -1,0 +1,294 @@
+//! What a statement that waits finds when it goes on: the name may lead elsewhere, more may depend on it, nothing may be left of it.
+
+use crate::support::Database;
+use std::time::Instant;
+
+/// What `second` says when it comes before `first` has committed, and waits for that.
+#[track_caller]
+fn behind(db: &Database, first: &str, second: &str) -> String {
+    behind_as(db, first, "postgres", second)
+}
+
+#[track_caller]
+fn behind_as(db: &Database, first: &str, role: &str, second: &str) -> String {
+    let mut holder = db.session();
+    holder.run_each(&["BEGIN", first]);
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            let mut s = db.session();
+            s.run_each(&[&format!("SET ROLE {role}")]);
+            s.run(second)
+        });
+        let (mut s, began) = (db.session(), Instant::now());
+        while s.run("SELECT count(*) FROM pg_locks WHERE NOT granted") == "0" {
+            assert!(began.elapsed() < base::stop::PATIENCE, "does not wait: {second}");
+            std::thread::yield_now();
+        }
+        holder.run_each(&["COMMIT"]);
+        worker.join().unwrap()
+    })
+}
+
+/// Rows of catalogs that name what is not there.
+#[track_caller]
+fn verify(db: &Database) {
+    assert_eq!(db.faults(), Vec::<String>::new());
+    db.session().check(&[
+        (
+            "SELECT count(*) FROM pg_depend WHERE (classid = 1259 AND NOT EXISTS (SELECT FROM pg_class WHERE oid = objid)) \
+             OR (refclassid = 1259 AND refobjid > 16383 AND NOT EXISTS (SELECT FROM pg_class WHERE oid = refobjid))",
+            "0",
+        ),
+        ("SELECT count(*) FROM pg_index WHERE NOT EXISTS (SELECT FROM pg_class WHERE oid = indrelid)", "0"),
+        (
+            "SELECT count(*) FROM pg_class c WHERE NOT EXISTS (SELECT FROM pg_namespace WHERE oid = relnamespace) \
+             OR NOT EXISTS (SELECT FROM pg_authid WHERE oid = relowner)",
+            "0",
+        ),
+        (
+            "SELECT count(*) FROM pg_constraint WHERE conindid <> 0 AND NOT EXISTS (SELECT FROM pg_class WHERE oid = conindid)",
+            "0",
+        ),
+    ]);
+}
+
+#[test]
+fn what_came_to_depend_on_a_table_meanwhile_goes_with_it_or_keeps_it() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE t (a int)", "CREATE TABLE u (a int)", "CREATE TABLE v (a int)"]);
+    assert_eq!(behind(&db, "CREATE INDEX t_a ON t (a)", "DROP TABLE t"), "");
+    s.check(&[("SELECT count(*) FROM pg_class WHERE relname LIKE 't\\_a'", "0")]);
+    assert_eq!(
+        behind(&db, "CREATE VIEW of_u AS SELECT * FROM u", "DROP TABLE u"),
+        "2BP01 cannot drop table u because other objects depend on it\nview of_u depends on table u"
+    );
+    s.check(&[("SELECT * FROM of_u", "")]);
+    // The other way round.
+    assert_eq!(
+        behind(&db, "DROP TABLE v", "CREATE VIEW of_v AS SELECT * FROM v"),
+        "42P01 relation \"v\" does not exist"
+    );
+    s.run_each(&["CREATE TABLE w (a int)"]);
+    assert_eq!(
+        behind(
+            &db,
+            "DROP TABLE w",
+            "CREATE MATERIALIZED VIEW of_w AS SELECT * FROM w WITH NO DATA"
+        ),
+        "42P01 relation \"w\" does not exist"
+    );
+    verify(&db);
+}
+
+#[test]
+fn a_name_is_looked_up_again_under_the_lock() {
+    let db = Database::new();
+    let mut s = db.session();
+    let gone = "42P01 relation \"t\" does not exist";
+    for (statement, says) in [
+        ("DROP TABLE t", "42P01 table \"t\" does not exist"),
+        ("DROP TABLE IF EXISTS t", "NOTICE 00000 table \"t\" does not exist, skipping"),
+        ("TRUNCATE t", gone),
+        ("ALTER TABLE t ADD b int", gone),
+        ("ALTER TABLE t RENAME TO x", gone),
+        ("ALTER TABLE t RENAME a TO x", gone),
+        ("ALTER TABLE t OWNER TO postgres", gone),
+        ("ALTER TABLE t SET SCHEMA pg_temp", gone),
+        ("CREATE INDEX ON t (a)", gone),
+        ("CREATE INDEX CONCURRENTLY ON t (a)", gone),
+        ("CLUSTER t USING t_pkey", gone),
+        ("BEGIN; LOCK TABLE t", gone),
+        ("DROP INDEX t_pkey", "42704 index \"t_pkey\" does not exist"),
+        ("DROP INDEX CONCURRENTLY t_pkey", "42704 index \"t_pkey\" does not exist"),
+    ] {
+        s.run_each(&["CREATE TABLE t (a int)", "CREATE UNIQUE INDEX t_pkey ON t (a)"]);
+        assert_eq!(behind(&db, "DROP TABLE t", statement), says, "{statement}");
+        s.run_each(&["CREATE TABLE t (a int)", "CREATE UNIQUE INDEX t_pkey ON t (a)"]);
+        s.run_each(&["INSERT INTO t VALUES (1)"]);
+        let renamed = "ALTER TABLE t RENAME TO other; ALTER INDEX t_pkey RENAME TO other_pkey";
+        assert_eq!(behind(&db, renamed, statement), says, "{statement}");
+        s.check(&[("SELECT * FROM other", "1"), ("DROP TABLE other", "")]);
+    }
+    let temporary = "0A000 cannot move objects into or out of temporary schemas";
+    s.run_each(&["CREATE TABLE t (a int)", "CREATE TEMP TABLE here (a int)"]);
+    s.check(&[
+        ("ALTER TABLE t SET SCHEMA pg_temp", temporary),
+        ("ALTER TABLE here SET SCHEMA public", temporary),
+        ("DROP TABLE t", ""),
+    ]);
+    // Another has the name.
+    s.run_each(&["CREATE TABLE t (a int)", "INSERT INTO t VALUES (1)"]);
+    let another = "ALTER TABLE t RENAME TO other; CREATE TABLE t AS SELECT 2 AS a";
+    assert_eq!(behind(&db, another, "TRUNCATE t"), "");
+    s.check(&[("SELECT * FROM other", "1"), ("SELECT * FROM t", "")]);
+    // And another the right.
+    s.run_each(&[
+        "CREATE ROLE r",
+        "GRANT CREATE ON SCHEMA public TO r",
+        "ALTER TABLE t OWNER TO r",
+    ]);
+    assert_eq!(
+        behind_as(&db, "ALTER TABLE t OWNER TO postgres", "r", "DROP TABLE t"),
+        "42501 must be owner of table t"
+    );
+    verify(&db);
+}
+
+#[test]
+fn an_index_that_came_to_be_needed_stays() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE t (a int NOT NULL)", "CREATE UNIQUE INDEX t_a ON t (a)"]);
+    for statement in ["DROP INDEX t_a", "DROP INDEX CONCURRENTLY t_a"] {
+        assert_eq!(
+            behind(&db, "ALTER TABLE t ADD CONSTRAINT t_a UNIQUE USING INDEX t_a", statement),
+            "2BP01 cannot drop index t_a because constraint t_a on table t requires it"
+        );
+        s.run_each(&["ALTER TABLE t DROP CONSTRAINT t_a", "CREATE UNIQUE INDEX t_a ON t (a)"]);
+    }
+    // What refers to it is looked for before anything is done.
+    s.run_each(&["CREATE TABLE child (a int REFERENCES t (a))", "INSERT INTO t VALUES (1)"]);
+    s.check(&[
+        (
+            "DROP INDEX CONCURRENTLY t_a",
+            "2BP01 cannot drop index t_a because other objects depend on it\n\
+             constraint child_a_fkey on table child depends on index t_a",
+        ),
+        (
+            "SELECT indisvalid, indisready, indislive FROM pg_index WHERE indexrelid = 't_a'::regclass",
+            "t|t|t",
+        ),
+        ("INSERT INTO child VALUES (1)", ""),
+    ]);
+    verify(&db);
+}
+
+#[test]
+fn who_writes_what_a_constraint_looks_at_is_waited_for() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE p (a int PRIMARY KEY)", "CREATE TABLE c (a int REFERENCES p)"]);
+    assert_eq!(
+        behind(&db, "INSERT INTO c VALUES (NULL)", "DROP TABLE p CASCADE"),
+        "NOTICE 00000 drop cascades to constraint c_a_fkey on table c"
+    );
+    verify(&db);
+}
+
+#[test]
+fn schemas_and_roles_stay_while_something_is_made_theirs() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE SCHEMA s", "CREATE TABLE t (a int)"]);
+    assert_eq!(
+        behind(&db, "CREATE TABLE s.x (a int)", "DROP SCHEMA s"),
+        "2BP01 cannot drop schema s because other objects depend on it\ntable s.x depends on schema s"
+    );
+    s.run_each(&["DROP TABLE s.x"]);
+    assert_eq!(
+        behind(&db, "DROP SCHEMA s", "CREATE TABLE s.x (a int)"),
+        "3F000 schema \"s\" does not exist"
+    );
+    s.run_each(&["CREATE SCHEMA s"]);
+    assert_eq!(
+        behind(&db, "DROP SCHEMA s", "ALTER TABLE t SET SCHEMA s"),
+        "3F000 schema \"s\" does not exist"
+    );
+    for (use_it, line) in [
+        ("GRANT SELECT ON t TO r", "privileges for table t"),
+        ("CREATE SCHEMA AUTHORIZATION r", "owner of schema r"),
+        ("ALTER TABLE t OWNER TO r", "owner of table t"),
+    ] {
+        s.run_each(&["CREATE ROLE r"]);
+        assert_eq!(
+            behind(&db, use_it, "DROP ROLE r"),
+            format!("2BP01 role \"r\" cannot be dropped because some objects depend on it\n{line}"),
+            "{use_it}"
+        );
+        s.run_each(&[
+            "DROP SCHEMA IF EXISTS r",
+            "ALTER TABLE t OWNER TO postgres",
+            "REVOKE ALL ON t FROM r",
+            "DROP ROLE r",
+        ]);
+        s.run_each(&["CREATE ROLE r"]);
+        let says = behind(&db, "DROP ROLE r", use_it);
+        assert!(
+            says.starts_with("42704 role ") && says.ends_with(" was concurrently dropped"),
+            "{says}"
+        );
+    }
+    s.run_each(&["CREATE ROLE r", "CREATE ROLE m"]);
+    assert_eq!(behind(&db, "GRANT r TO m", "DROP ROLE r"), "");
+    s.check(&[("SELECT count(*) FROM pg_auth_members m WHERE NOT EXISTS (SELECT FROM pg_authid a WHERE a.oid = m.roleid)", "0")]);
+    verify(&db);
+}
+
+#[test]
+fn a_sequence_is_as_the_other_left_it() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE SEQUENCE s", "CREATE TABLE t (a serial)"]);
+    let says = behind(&db, "ALTER SEQUENCE s RESTART 5", "ALTER SEQUENCE s INCREMENT 7");
+    assert_eq!(says, "");
+    s.check(&[("SELECT nextval('s')", "5"), ("SELECT nextval('s')", "12")]);
+    let restart = "ALTER SEQUENCE t_a_seq RESTART 100";
+    assert_eq!(behind(&db, "TRUNCATE t RESTART IDENTITY", restart), "");
+    s.check(&[("SELECT nextval('t_a_seq')", "100")]);
+    assert_eq!(behind(&db, restart, "TRUNCATE t RESTART IDENTITY"), "");
+    s.check(&[("SELECT nextval('t_a_seq')", "1")]);
+}
+
+#[test]
+fn what_is_dropped_meanwhile_is_passed_by() {
+    let db = Database::new();
+    let mut s = db.session();
+    for statement in ["REINDEX DATABASE", "REINDEX (CONCURRENTLY) SCHEMA public"] {
+        s.run_each(&[
+            "CREATE TABLE t (a int PRIMARY KEY)",
+            "CREATE TABLE IF NOT EXISTS u (a int PRIMARY KEY)",
+        ]);
+        assert_eq!(behind(&db, "DROP TABLE t", statement), "", "{statement}");
+    }
+    verify(&db);
+}
+
+#[test]
+fn nothing_is_said_of_what_is_gone() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE SEQUENCE q"]);
+    for statement in [
+        "ALTER SEQUENCE q OWNED BY t.a",
+        "COMMENT ON TABLE t IS 'x'",
+        "COMMENT ON COLUMN t.a IS 'x'",
+    ] {
+        s.run_each(&["CREATE TABLE t (a int)"]);
+        let says = behind(&db, "DROP TABLE t", statement);
+        assert_eq!(says, "42P01 relation \"t\" does not exist", "{statement}");
+    }
+    s.run_each(&["CREATE MATERIALIZED VIEW m AS SELECT 1"]);
+    let says = behind(&db, "DROP MATERIALIZED VIEW m", "REFRESH MATERIALIZED VIEW m");
+    assert_eq!(says, "42P01 relation \"m\" does not exist");
+    s.check(&[("SELECT count(*) FROM pg_description WHERE description = 'x'", "0")]);
+    verify(&db);
+}
+
+/// What an index that is not valid lacks may be there twice: no key is made of it.
+#[test]
+fn an_invalid_index_becomes_no_key() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE t (a int NOT NULL)", "INSERT INTO t VALUES (1), (1)"]);
+    s.check(&[
+        (
+            "CREATE UNIQUE INDEX CONCURRENTLY t_a ON t (a)",
+            "23505 could not create unique index \"t_a\"\nKey (a)=(1) is duplicated.",
+        ),
+        (
+            "ALTER TABLE t ADD CONSTRAINT t_a PRIMARY KEY USING INDEX t_a",
+            "55000 index \"t_a\" is not valid",
+        ),
+    ]);
+}
