@@ -211,9 +211,7 @@ fn locked_closure(state: &SessionState, objects: &[Object]) -> Result<Closure> {
 /// Waits for those who use what is dropped.
 fn lock(state: &SessionState, object: Object) -> Result<()> {
     match defs::by_oid(object.class).map_or("", |d| d.name) {
-        "pg_class" => {
-            crate::relations::lock(state, object.oid, LockMode::AccessExclusive)
-        }
+        "pg_class" => crate::relations::lock(state, object.oid, LockMode::AccessExclusive),
         "pg_namespace" => super::lock_object(state, object, LockMode::AccessExclusive),
         // A table, and the one it refers to, are written by what the constraint says.
         "pg_constraint" => {

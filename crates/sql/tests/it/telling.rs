@@ -45,7 +45,7 @@ fn commands_show_their_progress() {
     let pages = s.run("SELECT pg_relation_size('p') / 8192");
     s.check(&[(
         "COPY (SELECT command, type, relid, tuples_processed FROM pg_stat_progress_copy) TO STDOUT",
-        "",
+        "COPY TO\\tPIPE\\t0\\t0\\n",
     )]);
     watch(
         &db,
