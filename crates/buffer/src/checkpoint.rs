@@ -35,7 +35,7 @@ pub struct CheckpointProgress {
 /// What a checkpoint writes.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckpointOptions {
-    /// Unlogged relations too: at shutdown, and at the end of recovery.
+    /// Unlogged relations too (of which else only the init forks are written): at shutdown, and at the end of recovery.
     pub unlogged: bool,
     /// `checkpoint_flush_after`, in pages: how much is written before the system is asked to write it out; 0 never.
     pub flush_after_pages: u32,
@@ -94,10 +94,8 @@ impl Pool {
         options: CheckpointOptions,
         report: &mut dyn FnMut(&CheckpointProgress) -> Result<()>,
     ) -> Result<CheckpointProgress> {
-        let (items, lsn) = self.collect_dirty(&|r: &Relation| match r.persistence() {
-            Persistence::Permanent => true,
-            Persistence::Unlogged => options.unlogged,
-            Persistence::Temp => false,
+        let (items, lsn) = self.collect_dirty(&|r: &Relation, fork: Fork| {
+            r.is_logged(fork) || options.unlogged && r.persistence() == Persistence::Unlogged
         });
         stop_point!("buffer.checkpoint.collected");
         // Once for all, and not once for every run whose pages are younger than the last one's.
@@ -113,9 +111,9 @@ impl Pool {
         Ok(progress)
     }
 
-    /// The dirty pages of the relations that `wanted` wants, in the order of their files, and up to where the WAL has to
+    /// The dirty pages of the forks that `wanted` wants, in the order of their files, and up to where the WAL has to
     /// be durable for (almost) all of them.
-    fn collect_dirty(&self, wanted: &dyn Fn(&Relation) -> bool) -> (Vec<Item>, Lsn) {
+    fn collect_dirty(&self, wanted: &dyn Fn(&Relation, Fork) -> bool) -> (Vec<Item>, Lsn) {
         let mut items = Vec::new();
         let mut lsn = Lsn::INVALID;
         for n in self.frames.touched() {
@@ -125,10 +123,10 @@ impl Pool {
             let frame = self.frames.get(n);
             // SAFETY: pinned.
             let relation = unsafe { frame.relation() };
-            if wanted(relation) {
-                let (fork, block) = frame.place();
+            let (fork, block) = frame.place();
+            if wanted(relation, fork) {
                 items.push((relation.id, fork, block, n));
-                if relation.persistence() == Persistence::Permanent {
+                if relation.is_logged(fork) {
                     lsn = lsn.max(self.page_lsn(n).unwrap_or(Lsn::INVALID));
                 }
             }

@@ -106,6 +106,16 @@ impl Relation {
         self.persistence.store(persistence as u8, Ordering::Relaxed);
     }
 
+    /// Are changes of the fork logged? An unlogged relation's init fork is: a crash resets the others to it.
+    #[inline]
+    pub(crate) fn is_logged(&self, fork: Fork) -> bool {
+        match self.persistence() {
+            Persistence::Permanent => true,
+            Persistence::Unlogged => fork == Fork::Init,
+            Persistence::Temp => false,
+        }
+    }
+
     #[inline]
     pub(crate) fn object(&self) -> IoObject {
         if self.persistence() == Persistence::Temp {

@@ -19,7 +19,6 @@
 //! # Differs from PostgreSQL
 //! There a ring that comes round to a dirty page syncs the WAL and writes the page itself, one page a time.
 
-use crate::Persistence;
 use crate::frame::{
     CLAIMED, DIRTY, FORGOTTEN, ONE_PIN, POISONED, READING, STAGED, STAGED_BULK, USAGE_MASK, VALID,
     WRITING, pins,
@@ -302,7 +301,7 @@ impl Pool {
             // SAFETY: pinned.
             let relation = unsafe { frame.relation() };
             pages.push((relation.id, fork, block, n));
-            if relation.persistence() == Persistence::Permanent {
+            if relation.is_logged(fork) {
                 lsn = lsn.max(self.page_lsn(n).unwrap_or(Lsn::INVALID));
             }
             self.unpin(n);

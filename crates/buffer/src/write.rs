@@ -10,7 +10,6 @@
 //! - A thread waits for a latch or for another's `WRITING` only while it has no images of its own under way.
 //! - A poisoned page is never written.
 
-use crate::Persistence;
 use crate::frame::Pin;
 use crate::frame::{DIRTY, POISONED, VALID, WRITING, pins, place_of, usage};
 use crate::pool::Pool;
@@ -177,7 +176,7 @@ impl Pool {
     fn write_images(&self, batch: &mut Batch, context: IoContext) -> Result<()> {
         self.check_failed()?;
         let relation = &batch.relation;
-        if relation.persistence() == Persistence::Permanent && batch.lsn > self.wal.flushed_lsn() {
+        if relation.is_logged(batch.fork) && batch.lsn > self.wal.flushed_lsn() {
             self.wal.flush(batch.lsn)?;
         }
         for image in &mut batch.images {
@@ -214,7 +213,7 @@ impl Pool {
     pub(crate) fn is_flushed(&self, n: u32) -> bool {
         let frame = self.frames.get(n);
         // SAFETY: pinned by the caller.
-        if unsafe { frame.relation() }.persistence() != Persistence::Permanent {
+        if !unsafe { frame.relation() }.is_logged(frame.place().0) {
             return true;
         }
         self.page_lsn(n).is_some_and(|lsn| lsn <= self.wal.flushed_lsn())

@@ -502,7 +502,12 @@ impl RelationFiles {
                     Some(1) => Persistence::Unlogged,
                     _ => return Err(bad()),
                 };
-                self.pool.open(id, persistence).create_fork(Fork::Main)?;
+                let handle = self.pool.open(id, persistence);
+                handle.create_fork(Fork::Main)?;
+                if persistence == Persistence::Unlogged {
+                    // Its name may be lost where the main file's is not; without it nothing would be reset.
+                    handle.create_fork(Fork::Init)?;
+                }
                 let mut numbers = self.numbers.lock();
                 numbers.pending.insert((id.database, id.file_number), record.xid);
                 numbers.made.insert(id.file_number);

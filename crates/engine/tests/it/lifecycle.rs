@@ -338,6 +338,46 @@ fn unlogged_and_temporary() {
     }
 }
 
+/// What an unlogged relation is reset to is logged, so a checkpoint writes it as it does other logged pages; and who finds
+/// the relation without it, its file's name lost, makes it again.
+#[test]
+fn what_an_unlogged_relation_is_reset_to_outlives_a_crash() {
+    for (checkpoint, index) in [(false, false), (false, true), (true, true)] {
+        for seed in 0..12 {
+            let disk = fresh();
+            let engine = Engine::open(disk.clone(), options()).unwrap();
+            let t = begin(&engine);
+            let unlogged = engine.files.create(&t, DATABASE, Persistence::Unlogged).unwrap();
+            let id = unlogged.id();
+            unlogged.create_fork(Fork::Init).unwrap();
+            if index {
+                let mut strategy = Strategy::Normal;
+                let mut page = unlogged.extend_one(Fork::Init, &mut strategy).unwrap().into_write();
+                page.mark_dirty();
+                page.init(16);
+                page.bytes_mut()[8180] = 77;
+                let end = engine.files.log_pages(id, Fork::Init, &[(BlockNumber(0), &page)]);
+                page.set_lsn(end);
+            }
+            add_page(&engine, id, Persistence::Unlogged, 1).unwrap();
+            t.commit(CommitExtras { sync: true, ..CommitExtras::default() }).unwrap();
+            if checkpoint {
+                engine.checkpoint(CheckpointFlags::MANUAL).unwrap();
+            } else {
+                // As if its pages had been evicted.
+                unlogged.flush().unwrap();
+            }
+            drop(unlogged);
+            disk.crash();
+            drop(engine);
+            let engine = Engine::open(disk.after_crash(seed), options()).unwrap();
+            let expected: &[u8] = if index { &[77] } else { &[] };
+            let found = contents(&engine, id);
+            assert_eq!(found, expected, "checkpoint {checkpoint}, index {index}, seed {seed}");
+        }
+    }
+}
+
 #[test]
 fn a_database_is_copied() {
     let disk = fresh();
