@@ -158,8 +158,9 @@ fn a_sync_ends_a_transaction_of_the_extended_protocol() {
 fn an_idle_sessions_time_is_up_whatever_it_hears() {
     let server = server(&[]);
     let (mut a, mut b) = (listener(&server), server.connect().unwrap());
-    a.run("SET idle_session_timeout = '300ms'").unwrap();
+    // Before the server can begin to count.
     let begun = Instant::now();
+    a.run("SET idle_session_timeout = '300ms'").unwrap();
     let end = loop {
         b.run("NOTIFY ch").unwrap();
         match a.read_raw_until(Some(Instant::now() + Duration::from_millis(10))).unwrap() {
