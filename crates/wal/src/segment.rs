@@ -59,9 +59,8 @@ pub(crate) struct Segments {
 
 /// Whoever looks for, makes or renames a segment holds this, so that no segment is renamed over one
 /// that has just been opened to be written.
-#[derive(Default)]
 struct Names {
-    /// A rename is not durable yet: nobody may count on what is written to that segment.
+    /// A rename may not be durable yet: nobody may count on what is written to that segment.
     unsynced: bool,
     /// All segments up to this one are there to be written.
     ready: u64,
@@ -69,7 +68,8 @@ struct Names {
 
 impl Segments {
     pub fn new(disk: Arc<dyn Disk>, dir: &str, timeline: u32) -> Segments {
-        let names = Mutex::new(Rank(620), Names::default());
+        // Who was here before may have died between a rename and its sync.
+        let names = Mutex::new(Rank(620), Names { unsynced: true, ready: 0 });
         Segments { disk, dir: dir.to_owned(), timeline, names }
     }
 

@@ -142,3 +142,33 @@ fn recycled_segments_hold_nothing() {
     while reader.next().unwrap().is_some() {}
     assert_eq!(reader.position(), end);
 }
+
+/// Whoever shut down in order may have died between giving a segment its new name and making that durable.
+#[test]
+fn a_new_name_that_the_last_process_did_not_sync() {
+    let disk = SimDisk::new(9);
+    let wal = Wal::create(disk.clone(), config(), FIRST_LSN).unwrap();
+    let fill = |wal: &Wal, upto: u64| {
+        while wal.insert_lsn().0 < upto {
+            let mut record = RecordBuilder::new(ResourceManager::Heap, 0, Xid(3));
+            record.data(&[7; 500_000]);
+            wal.insert(&record);
+        }
+        wal.flush(wal.insert_lsn()).unwrap();
+    };
+    fill(&wal, 4 * SEGMENT_SIZE);
+    wal.begin_checkpoint();
+    disk.fail_sync(0);
+    wal.recycle_before(wal.redo_lsn(), 2).unwrap_err();
+    let start = wal.insert_lsn();
+    drop(wal);
+    let clean = WalConfig { clean: true, ..config() };
+    let wal = Wal::open(disk.clone(), clean, start, start).unwrap();
+    fill(&wal, 5 * SEGMENT_SIZE);
+    let end = wal.insert_lsn();
+    disk.crash();
+    for seed in 0..6 {
+        let mut reader = Reader::new(disk.after_crash(seed), "wal", start, 1);
+        assert_eq!(reader.skip_to_end().unwrap(), end, "seed {seed}");
+    }
+}
