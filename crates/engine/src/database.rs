@@ -127,7 +127,7 @@ impl Engine {
         }
         let lock = FolderLock::take(&*disk)?;
         let disk = with_or_without_sync(disk, &options.settings);
-        for dir in ["base", "global", WAL_DIR, XACT_DIR] {
+        for dir in ["base", "global", WAL_DIR] {
             disk.create_dir(dir).map_err(io)?;
         }
         write_marker(&*disk)?;

@@ -260,6 +260,23 @@ impl CommitLog {
         Ok(())
     }
 
+    /// As [`CommitLog::set`], in replay: without those XIDs whose segment was there at the checkpoint and is not any more. A truncation
+    /// that is still to be replayed gave it up; else whoever asks for them is told that it is missing.
+    ///
+    /// # Errors
+    /// As [`CommitLog::get`].
+    pub fn replay(&self, xids: &[Xid], outcome: Outcome, lsn: Lsn) -> Result<()> {
+        let known = self.known.load(Ordering::Acquire);
+        let mut there = Vec::with_capacity(xids.len());
+        for xid in xids.iter().filter(|x| **x >= self.oldest()) {
+            let segment = xid.0 / SEGMENT_XIDS;
+            if segment * SEGMENT_XIDS >= known || self.file(segment, false)?.is_some() {
+                there.push(*xid);
+            }
+        }
+        self.set(&there, outcome, lsn)
+    }
+
     fn load(&self, slot: &mut Slot, page: u64, xid: Xid) -> Result<()> {
         if slot.page == Some(page) {
             *slot.hits.get_mut() += 1;
@@ -355,7 +372,9 @@ impl CommitLog {
     /// The disk's. A failed sync is not to be retried: the caller stops the server.
     pub fn flush(&self, next: Xid) -> Result<()> {
         self.flushes.fetch_add(1, Ordering::Relaxed);
-        let first = self.known.load(Ordering::Acquire).max(self.oldest().0) / SEGMENT_XIDS;
+        // That of the last known XID was made then: were it lost, an empty one in its place would hide it.
+        let known = self.known.load(Ordering::Acquire) / SEGMENT_XIDS;
+        let first = (known + 1).max(self.oldest().0 / SEGMENT_XIDS);
         for segment in first..=next.0 / SEGMENT_XIDS {
             if self.file(segment, true)?.is_some() {
                 self.files.lock().unsynced.insert(segment);

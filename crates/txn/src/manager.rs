@@ -673,8 +673,7 @@ impl TransactionManager {
                 }
                 let outcome =
                     if info == record::COMMIT { Outcome::Committed } else { Outcome::Aborted };
-                xids.retain(|x| *x >= self.clog.oldest());
-                self.clog.set(&xids, outcome, end)?;
+                self.clog.replay(&xids, outcome, end)?;
                 self.remove_files(&end_record.remove)
             }
             record::NEXT_XID => {

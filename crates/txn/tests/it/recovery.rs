@@ -198,6 +198,56 @@ fn truncation_and_lost_segments() {
     assert!(matches!(e, Error::Corruption(_)), "{e}");
 }
 
+/// The log was cut after the last checkpoint, and power lost then: commits that are replayed are of segments that are gone.
+#[test]
+fn commits_of_segments_that_were_given_up_are_replayed() {
+    let disk = SimDisk::new(8);
+    let server = start(&disk, FIRST_LSN, &FRESH).unwrap();
+    let backend = server.txns.register_backend(BackendKind::Client);
+    server.txns.burn_xids(1000).unwrap();
+    let redo = server.wal.begin_checkpoint();
+    let state = server.txns.checkpoint().unwrap();
+    server.txns.checkpoint_done(&state);
+    let commit = || {
+        let t = server.txns.begin(&backend);
+        let xid = t.xid().unwrap();
+        log_something(&server, xid);
+        t.commit(CommitExtras::default()).unwrap();
+        xid
+    };
+    let early = commit();
+    server.txns.burn_xids(2 * txn::clog::SEGMENT_XIDS).unwrap();
+    let late = commit();
+    assert!(server.txns.truncate_clog(late).unwrap() >= 1);
+    drop(backend);
+    let again = start(&disk.after_crash(3), redo, &state).unwrap();
+    assert_eq!(again.txns.oldest_clog_xid(), late);
+    assert!(again.txns.committed(late).unwrap());
+    assert!(again.txns.status(early).is_err());
+}
+
+/// A segment that is lost stays lost: checkpoints do not put an empty one in its place, by which all in it would have been rolled back.
+#[test]
+fn a_lost_segment_is_not_made_again() {
+    let disk = SimDisk::new(9);
+    let server = start(&disk, FIRST_LSN, &FRESH).unwrap();
+    let backend = server.txns.register_backend(BackendKind::Client);
+    let t = server.txns.begin(&backend);
+    let xid = t.xid().unwrap();
+    log_something(&server, xid);
+    t.commit(CommitExtras::default()).unwrap();
+    let redo = server.wal.begin_checkpoint();
+    let state = server.txns.checkpoint().unwrap();
+    server.txns.checkpoint_done(&state);
+    drop(backend);
+    let lost = disk.after_crash(3);
+    lost.remove(&format!("xact/{:012X}", 0)).unwrap();
+    let again = start(&lost, redo, &state).unwrap();
+    assert!(again.txns.status(xid).is_err());
+    again.txns.checkpoint().unwrap();
+    assert!(again.txns.status(xid).is_err(), "after a checkpoint");
+}
+
 #[test]
 fn a_damaged_page_is_reported() {
     let disk = SimDisk::new(7);
