@@ -7,14 +7,15 @@
 //! # Invariants
 //! A value that `nextval` has returned, in a transaction that committed, is never returned again, a crash
 //! notwithstanding: the row on disk is kept [`AHEAD`] values ahead of those handed out, and whoever reads the
-//! row first has the exact value written.
+//! row first has the exact value written; and the transaction that does so gets an XID, so that its commit waits for the record.
 //!
 //! # Crash cases
-//! After a crash up to [`AHEAD`] values are skipped.
+//! After a crash up to [`AHEAD`] values are skipped. An unlogged sequence starts anew: its init fork has its first row.
 
 use crate::session::SessionState;
 use base::sync::{Arc, Mutex, Rank};
 use base::{Error, Oid, RelationId, Result, Tid, bail};
+use buffer::Persistence;
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{RelationKind, Table};
 use engine::relation::RowEncoder;
@@ -154,6 +155,14 @@ fn shared(
     Ok(Arc::clone(open.entry(id).or_insert_with(|| Arc::new(Mutex::new(SEQUENCE_RANK, fresh)))))
 }
 
+/// The transaction gets an XID, if the sequence is logged: so that its commit waits for what it is going to log, were that all it does.
+fn will_be_durable(state: &SessionState, heap: &Heap) -> Result<()> {
+    if heap.relation().persistence() == Persistence::Permanent {
+        state.txn()?.xid()?;
+    }
+    Ok(())
+}
+
 fn write(heap: &Heap, tid: Tid, last: i64, called: bool) -> Result<()> {
     heap.update_in_place(tid, &row_tuple(last, 0, called)?)
 }
@@ -180,8 +189,9 @@ pub fn next_value(state: &SessionState, sequence: Oid) -> Result<i64> {
     let taken = (last - first) / parameters.increment + 1;
     if s.ahead < taken || !s.called {
         // The row goes ahead of what is handed out, but not past the bounds.
-        let reserve = parameters.increment.saturating_mul(AHEAD + taken);
-        let ahead_of = s.last.saturating_add(reserve).clamp(parameters.min, parameters.max);
+        let reserve = parameters.increment.saturating_mul(AHEAD);
+        let ahead_of = last.saturating_add(reserve).clamp(parameters.min, parameters.max);
+        will_be_durable(state, &heap)?;
         write(&heap, s.tid, ahead_of, true)?;
         s.ahead = (ahead_of - last) / parameters.increment;
     } else {
@@ -254,6 +264,7 @@ pub fn set_value(state: &SessionState, sequence: Oid, value: i64, called: bool) 
     }
     let heap = state.open_relation(&table)?.heap;
     let shared = shared(state, &table, &heap)?;
+    will_be_durable(state, &heap)?;
     let mut s = shared.lock();
     write(&heap, s.tid, value, called)?;
     (s.last, s.called, s.ahead) = (value, called, 0);

@@ -6,7 +6,8 @@ use crate::analyse;
 use crate::parse::utility::{CreateSequence, SequenceOption};
 use crate::sequence::{self, SequenceParameters};
 use crate::session::SessionState;
-use base::{Oid, Result, SqlState, bail};
+use base::{Fork, Oid, Result, SqlState, bail};
+use buffer::Strategy;
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{RelationKind, RelationPersistence, Table};
 use engine::catalog::rows::NewRow;
@@ -170,7 +171,19 @@ fn write_row(
     let mut insert = InsertState::new();
     insert.frozen = true;
     let txn = state.txn()?;
-    heap.insert(&txn, &sequence::row_tuple(value, 0, called)?, &mut insert).map(|_| ())
+    let tid = heap.insert(&txn, &sequence::row_tuple(value, 0, called)?, &mut insert)?;
+    if persistence == RelationPersistence::Unlogged {
+        // What a crash resets it to, logged as a whole page.
+        let (rel, mut strategy) = (heap.relation(), Strategy::Normal);
+        let row = *rel.pin(Fork::Main, tid.block, &mut strategy)?.read().bytes();
+        let mut page = rel.extend_one(Fork::Init, &mut strategy)?.into_write();
+        page.mark_dirty();
+        *page.bytes_mut() = row;
+        let pages = [(page.block(), &*page)];
+        let end = state.cluster.engine().files.log_pages(rel.id(), Fork::Init, &pages);
+        page.set_lsn(end);
+    }
+    Ok(())
 }
 
 fn own(state: &SessionState, sequence: Oid, owner: (Oid, i32), kind: Kind) -> Result<()> {

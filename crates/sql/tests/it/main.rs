@@ -13,6 +13,7 @@ mod on_conflict;
 mod reindex;
 mod rewritten;
 mod rights;
+mod sequences;
 mod sessions;
 mod statements;
 mod statistics;

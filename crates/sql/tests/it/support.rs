@@ -69,6 +69,12 @@ impl Database {
         tree.unwrap()
     }
 
+    /// Is all that was logged durable?
+    pub fn is_wal_durable(&self) -> bool {
+        let wal = &self.cluster.engine().wal;
+        wal.flushed_lsn() == wal.insert_lsn()
+    }
+
     /// Writes down what a stopping server does.
     pub fn keep_counts(&self) {
         self.cluster.keep_counts(true).unwrap();

@@ -1,0 +1,55 @@
+//! What sequences keep of what they gave out.
+
+use crate::support::Database;
+
+#[test]
+fn a_value_that_was_told_is_durable() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE SEQUENCE s"]);
+    s.check(&[("SELECT nextval('s')", "1")]);
+    assert!(db.is_wal_durable(), "nextval");
+    s.check(&[("SELECT setval('s', 1000)", "1000")]);
+    assert!(db.is_wal_durable(), "setval");
+}
+
+#[test]
+fn a_sequence_that_began_anew_goes_on_after_a_crash() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE SEQUENCE s MAXVALUE 100 CYCLE", "SELECT setval('s', 98)"]);
+    s.check(&[
+        ("SELECT nextval('s') FROM generate_series(1, 5)", "99\n100\n1\n2\n3"),
+        ("SELECT nextval('s') FROM generate_series(1, 2)", "4\n5"),
+    ]);
+    drop(s);
+    db.crash_and_reopen(|db| {
+        db.session().check(&[("SELECT nextval('s') BETWEEN 6 AND 40", "t")]);
+    });
+}
+
+#[test]
+fn an_unlogged_sequence_starts_anew_after_a_crash() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE UNLOGGED SEQUENCE s START 7",
+        "CREATE UNLOGGED TABLE t (id serial PRIMARY KEY, b text)",
+        "INSERT INTO t (b) VALUES ('a'), ('b')",
+        "CREATE UNLOGGED SEQUENCE r",
+        "ALTER SEQUENCE r RESTART WITH 50",
+    ]);
+    s.check(&[
+        ("SELECT nextval('s') FROM generate_series(1, 3)", "7\n8\n9"),
+        ("SELECT nextval('r')", "50"),
+    ]);
+    drop(s);
+    db.crash_and_reopen(|db| {
+        db.session().check(&[
+            ("SELECT nextval('s'), nextval('r')", "7|50"),
+            ("INSERT INTO t (b) VALUES ('c')", ""),
+            ("SELECT * FROM t", "1|c"),
+        ]);
+        assert!(db.faults().is_empty(), "{:?}", db.faults());
+    });
+}
