@@ -29,7 +29,7 @@ pub enum IndexBypass {
     None,
     /// Little was dead, or INDEX_CLEANUP was off.
     Bypassed,
-    /// The failsafe.
+    /// The failsafe, whether there were any to be left out or not.
     Failsafe,
 }
 
@@ -145,6 +145,12 @@ impl VacuumReport {
         out
     }
 
+    /// The rows that are there afterwards: the dead that could not go are among them.
+    fn remaining_tuples(&self) -> u64 {
+        let c = &self.counts;
+        self.new_reltuples as u64 + c.recently_dead_tuples + c.missed_dead_tuples
+    }
+
     fn write_to(&self, out: &mut String) -> std::fmt::Result {
         let (f, c) = (&self.facts, &self.counts);
         let whole = self.pages_before;
@@ -170,7 +176,9 @@ impl VacuumReport {
         writeln!(
             out,
             "tuples: {} removed, {} remain, {} are dead but not yet removable",
-            c.removed_tuples, self.new_reltuples as i64, c.recently_dead_tuples
+            c.removed_tuples,
+            self.remaining_tuples(),
+            c.recently_dead_tuples
         )?;
         if c.missed_dead_tuples > 0 {
             writeln!(

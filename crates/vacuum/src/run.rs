@@ -410,9 +410,7 @@ impl<'a> Run<'a> {
             return false;
         }
         self.failsafe = true;
-        if self.do_index_vacuum && !self.target.indexes.is_empty() {
-            self.bypass = IndexBypass::Failsafe;
-        }
+        self.bypass = IndexBypass::Failsafe;
         self.do_index_vacuum = false;
         self.do_index_cleanup = false;
         self.pass.will_reap = false;

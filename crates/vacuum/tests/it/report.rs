@@ -1,5 +1,5 @@
 use crate::support::World;
-use vacuum::{VacuumMode, VacuumOptions, VacuumReport};
+use vacuum::{IndexCleanup, VacuumMode, VacuumOptions, VacuumReport};
 
 /// As PostgreSQL 18 prints it for the same statements, the figures of time and I/O taken out.
 #[test]
@@ -63,4 +63,36 @@ fn an_empty_table() {
     assert!(
         text.contains("index scan not needed: 0 pages from table (100.00% of total) had 0 dead")
     );
+}
+
+/// What remains is what is there: the dead that somebody still sees too.
+#[test]
+fn dead_rows_that_cannot_go_yet_remain() {
+    let w = World::new();
+    w.load(1000, b"x");
+    let reader = w.begin();
+    let _seen = reader.take_snapshot();
+    w.change(|k| k % 10 < 3, None);
+    let r = w.vacuum_unchecked(&VacuumOptions::default()).unwrap();
+    let text = r.text();
+    let line = "tuples: 0 removed, 1000 remain, 300 are dead but not yet removable";
+    assert!(text.contains(line), "{text}");
+    // The catalog is told of the live ones.
+    assert_eq!(r.new_reltuples as i64, 700);
+}
+
+/// Where there is no index to be left out, or was to be left out anyway, the line names the failsafe all the same.
+#[test]
+fn the_failsafe_is_named_without_indexes_too() {
+    for (indexes, index_cleanup) in [(0, IndexCleanup::Auto), (1, IndexCleanup::Off)] {
+        let mut w = World::with(indexes, 4096);
+        w.settings.freeze.failsafe_age = 10_000;
+        w.settings.freeze.max_age = 5000;
+        w.load(100, b"x");
+        w.ctx.txns.burn_xids(20_000).unwrap();
+        let options = VacuumOptions { index_cleanup, ..VacuumOptions::default() };
+        let text = w.vacuum(&options).text();
+        let line = "index scan bypassed by failsafe: 0 pages from table (0.00% of total) have 0 dead item identifiers\n";
+        assert!(text.contains(line), "{text}");
+    }
 }
