@@ -438,11 +438,11 @@ impl TableChanges {
     /// All but `before` has been rolled back.
     pub fn undo_since(&mut self, before: &TableChanges) {
         if self.truncations != before.truncations {
-            // What went into the files that are gone is no dead rows anywhere.
-            self.set_rows(before.rows());
+            // What went into the files that are gone is no dead rows anywhere; what came before is in those that are back.
+            let back = if before.truncations == 0 { self.before_truncate } else { before.rows() };
+            self.set_rows(back);
             self.truncations = before.truncations;
             self.before_truncate = before.before_truncate;
-            return;
         }
         self.undone_inserted = before.undone_inserted + self.inserted - before.inserted;
         self.undone_updated = before.undone_updated + self.updated - before.updated;
@@ -502,6 +502,14 @@ impl TableCounts {
                 counter.fetch_add(n, Ordering::Relaxed);
             }
         };
+        // An estimate may have been too low: what is less than nothing would be set off against what comes later.
+        let add_about = |counter: &AtomicI64, n: i64| {
+            if n >= 0 {
+                return add(counter, n);
+            }
+            let less = |now: i64| Some((now + n).max(0));
+            let _ = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        };
         add(&self.scans, changes.scans);
         add(&self.tuples_read, changes.tuples_read);
         add(&self.tuples_fetched, changes.tuples_fetched);
@@ -523,7 +531,7 @@ impl TableCounts {
         add(&self.hot_updated, changes.hot_updated);
         add(&self.newpage_updated, changes.newpage_updated);
         add(&self.deleted, changes.deleted);
-        add(&self.live, changes.live(committed));
+        add_about(&self.live, changes.live(committed));
         add(&self.dead, changes.dead(committed));
         add(&self.inserted_since_vacuum, changes.inserted);
         if committed {
@@ -532,5 +540,57 @@ impl TableCounts {
             let deleted = changes.deleted - changes.undone_deleted;
             add(&self.modified_since_analyze, inserted + updated + deleted);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(counts: &TableCounts) -> [i64; 4] {
+        [&counts.inserted, &counts.live, &counts.dead, &counts.inserted_since_vacuum]
+            .map(|n| n.load(Ordering::Relaxed))
+    }
+
+    fn inserted(changes: &mut TableChanges, rows: i64) {
+        changes.inserted += rows;
+    }
+
+    /// What went into a table before a TRUNCATE that is rolled back to a savepoint is in its files, which are back; what came after
+    /// is not.
+    #[test]
+    fn what_came_before_an_undone_truncate_is_dead() {
+        let mut changes = TableChanges::default();
+        inserted(&mut changes, 10);
+        let savepoint = changes;
+        inserted(&mut changes, 100);
+        changes.truncate();
+        inserted(&mut changes, 1);
+        changes.truncate();
+        inserted(&mut changes, 2);
+        changes.undo_since(&savepoint);
+        inserted(&mut changes, 5);
+        let committed = TableCounts::default();
+        committed.add(&changes, true);
+        assert_eq!(seen(&committed), [115, 15, 100, 115]);
+        let aborted = TableCounts::default();
+        aborted.add(&changes, false);
+        assert_eq!(seen(&aborted), [115, 0, 115, 115]);
+        // A TRUNCATE that lasts makes nothing of all that.
+        changes.truncate();
+        inserted(&mut changes, 3);
+        let emptied = TableCounts::default();
+        emptied.add(&changes, true);
+        assert_eq!(seen(&emptied), [3, 3, 0, 3]);
+    }
+
+    /// Where ANALYZE has estimated too few, counts do not go below nothing: later rows would be set off against it.
+    #[test]
+    fn counts_do_not_go_below_nothing() {
+        let counts = TableCounts::default();
+        counts.live.store(10, Ordering::Relaxed);
+        counts.add(&TableChanges { deleted: 30, ..TableChanges::default() }, true);
+        counts.add(&TableChanges { inserted: 5, ..TableChanges::default() }, true);
+        assert_eq!(seen(&counts), [5, 5, 30, 5]);
     }
 }
