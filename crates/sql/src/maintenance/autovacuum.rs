@@ -63,6 +63,15 @@ fn thresholds(cluster: &Cluster, options: &BTreeMap<String, String>) -> Threshol
     }
 }
 
+/// The storage parameters that autovacuum goes by: a TOAST table's `owner`'s where it has none of its own.
+pub(crate) fn autovacuum_options(row: &Row, owner: Option<&Row>) -> BTreeMap<String, String> {
+    let own = row.options("reloptions");
+    match owner {
+        Some(owner) if own.is_empty() => owner.options("reloptions"),
+        _ => own,
+    }
+}
+
 /// What autovacuum knows of the table of a `pg_class` row. `owner`: a TOAST table's table, whose storage parameters count where it
 /// has none of its own.
 pub(crate) fn table_state(
@@ -72,11 +81,7 @@ pub(crate) fn table_state(
     owner: Option<&Row>,
 ) -> TableState {
     let oid = row.oid("oid");
-    let own = row.options("reloptions");
-    let options = match owner {
-        Some(owner) if own.is_empty() => owner.options("reloptions"),
-        _ => own,
-    };
+    let options = autovacuum_options(row, owner);
     let counts = database.activity.get(oid);
     let count = |f: fn(&crate::activity::TableCounts) -> i64| counts.as_deref().map_or(0, f);
     TableState {

@@ -1,7 +1,11 @@
 //! The options of VACUUM and ANALYZE.
 
+use crate::ddl::reindex_concurrently::whose_toast;
 use crate::parse::utility::{OptionValue, UtilityOption, Vacuum};
+use crate::session::SessionState;
 use base::{Error, Result, SqlError, SqlState, bail, err};
+use engine::catalog::model::{CatalogView, RelationKind, Table};
+use std::sync::Arc;
 use types::io::parse_bool;
 use vacuum::IndexCleanup;
 
@@ -268,4 +272,26 @@ pub fn stored_index_cleanup(text: &str) -> IndexCleanup {
         Some(false) => IndexCleanup::Off,
         None => IndexCleanup::Auto,
     }
+}
+
+/// A table with the storage parameters that a vacuum of it goes by. Autovacuum takes those of its own from a TOAST table's table, where the TOAST
+/// table has none at all.
+pub(super) fn parameters(
+    state: &SessionState,
+    table: &Arc<Table>,
+    automatic: bool,
+) -> Result<Arc<Table>> {
+    let none = table.kind == RelationKind::Toast && table.options.is_empty();
+    if !(automatic && none) {
+        return Ok(Arc::clone(table));
+    }
+    let mut used = Table::clone(table);
+    for of in whose_toast(state, table.oid)? {
+        let Some(owner) = state.table_by_oid(of)? else { continue };
+        let ours = owner.options.iter().filter(|(name, _)| {
+            name.starts_with("autovacuum_") || *name == "log_autovacuum_min_duration"
+        });
+        used.options.extend(ours.map(|(name, value)| (name.clone(), value.clone())));
+    }
+    Ok(Arc::new(used))
 }

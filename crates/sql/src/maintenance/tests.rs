@@ -7,6 +7,7 @@ use crate::cluster::Cluster;
 use crate::session::Session;
 use base::Result;
 use base::settings::{ServerSettings, Value};
+use engine::catalog::model::CatalogView;
 use engine::{Engine, EngineOptions};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -173,6 +174,46 @@ fn toast_tables_are_vacuumed_by_themselves() {
     launcher.look_at(database);
     assert_eq!(vacuums(&t), 1);
     assert_eq!(vacuums(&counts(&mut s, "SELECT 't'::regclass::oid::int8")), 1);
+    s.close();
+}
+
+/// A TOAST table that has no storage parameters of its own is vacuumed by its table's, as far as they are autovacuum's.
+#[test]
+fn toast_tables_are_vacuumed_as_their_tables_say() {
+    let (_folder, cluster) = cluster();
+    let mut s = connect(&cluster);
+    run(
+        &mut s,
+        "CREATE TABLE t (b text) WITH (autovacuum_freeze_min_age = 1234, \
+         autovacuum_freeze_table_age = 123456, autovacuum_vacuum_cost_limit = 777, \
+         log_autovacuum_min_duration = 55, vacuum_truncate = off)",
+    );
+    run(
+        &mut s,
+        "CREATE TABLE own (b text) WITH (autovacuum_freeze_min_age = 1234, \
+         log_autovacuum_min_duration = 55, toast.autovacuum_freeze_table_age = 5000)",
+    );
+    let state = std::rc::Rc::clone(s.state());
+    let mut seen = |name: &str| {
+        let oid = int(
+            &mut s,
+            &format!("SELECT reltoastrelid::int8 FROM pg_class WHERE relname = '{name}'"),
+        );
+        run(&mut s, "BEGIN");
+        let toast = state.table_by_oid(base::Oid(u32::try_from(oid).unwrap())).unwrap().unwrap();
+        let used = super::options::parameters(&state, &toast, true).unwrap();
+        let freeze = super::freezing::freeze_settings(&state, &used, true).unwrap();
+        let log = super::vacuum::log_limit(&state, Some(&used));
+        assert!(!used.options.contains_key("vacuum_truncate"));
+        // A statement goes by the TOAST table's own.
+        let by_hand = super::options::parameters(&state, &toast, false).unwrap();
+        assert_eq!(by_hand.options, toast.options);
+        run(&mut s, "COMMIT");
+        let limit = used.option_i64("autovacuum_vacuum_cost_limit");
+        (freeze.min_age, freeze.table_age, log, limit)
+    };
+    assert_eq!(seen("t"), (1234, 123_456, 55, Some(777)));
+    assert_eq!(seen("own"), (50_000_000, 5000, 600_000, None));
     s.close();
 }
 
@@ -399,6 +440,31 @@ fn the_backlog_counts_what_is_left_and_names_who_holds_it_back() {
     assert_eq!(one(&mut session, "pinned_bytes > 0"), "true");
     run(&mut other, "COMMIT");
     assert_eq!(one(&mut session, "held_by_pid"), "null");
+}
+
+/// The backlog foretells what autovacuum will do: by the ages and for TOAST tables by the parameters that it goes by.
+#[test]
+fn the_backlog_goes_by_the_parameters_that_autovacuum_goes_by() {
+    let (_folder, cluster) = cluster();
+    let mut s = connect(&cluster);
+    run(&mut s, "CREATE TABLE t (b text) WITH (autovacuum_enabled = off)");
+    run(&mut s, "ALTER TABLE t ALTER b SET STORAGE EXTERNAL");
+    run(&mut s, "INSERT INTO t SELECT repeat('x', 9000) FROM generate_series(1, 100) g");
+    run(&mut s, "DELETE FROM t");
+    let of_toast = "SELECT dead_tuples || ' ' || (vacuum_due IS NULL) FROM ebb_vacuum_backlog b \
+        JOIN pg_class c ON c.reltoastrelid = b.relid WHERE c.relname = 't'";
+    assert_eq!(text(&mut s, of_toast), "500 true");
+    run(&mut s, "ALTER TABLE t RESET (autovacuum_enabled)");
+    assert_eq!(text(&mut s, of_toast), "500 false");
+    // Its own age at which the next vacuum reads all that is not frozen.
+    run(&mut s, "CREATE TABLE a (x int) WITH (autovacuum_freeze_table_age = 3)");
+    for _ in 0..5 {
+        run(&mut s, "INSERT INTO a VALUES (1)");
+    }
+    let due = "SELECT (aggressive_vacuum_due <= now() + '1 s')::text FROM ebb_vacuum_backlog \
+        WHERE relname = 'a'";
+    assert_eq!(text(&mut s, due), "true");
+    s.close();
 }
 
 #[test]

@@ -10,7 +10,7 @@
 use super::commands::{Command, cluster};
 use super::explain::Foretold;
 use super::freezing::{freeze_settings, note_vacuum};
-use super::options::{Options, stored_index_cleanup};
+use super::options::{Options, parameters, stored_index_cleanup};
 use super::throttle::throttle;
 use crate::client::{Client, Notice, Severity};
 use crate::ddl::reindex_concurrently::whose_toast;
@@ -146,8 +146,12 @@ pub(super) fn lock_target(
     let gerund = if verb == "vacuum" { "vacuum" } else { "analyze" };
     let mut warn = |sqlstate: SqlState, text: String| -> Result<()> {
         // Autovacuum's go to the log, if that is to hear of its work at all.
-        if options.automatic && log_limit(state, state.table_by_oid(target.oid)?.as_deref()) < 0 {
-            return Ok(());
+        if options.automatic {
+            let table = state.table_by_oid(target.oid)?;
+            let used = table.map(|t| parameters(state, &t, true)).transpose()?;
+            if log_limit(state, used.as_deref()) < 0 {
+                return Ok(());
+            }
         }
         let severity = if options.automatic { Severity::Log } else { Severity::Warning };
         let mut notice = Notice::new(severity, text);
@@ -361,7 +365,8 @@ impl Session {
         let only_foretell = foretell.is_some_and(|f| f.only);
         let started = Instant::now();
         let automatic = options.automatic;
-        let settings = vacuum_settings(&state, table, automatic)?;
+        let used = parameters(&state, table, automatic)?;
+        let settings = vacuum_settings(&state, &used, automatic)?;
         let merged = merged_options(&state, table, options);
         let open = state.open_relation(table)?;
         let facts = TableFacts {
@@ -384,7 +389,7 @@ impl Session {
             backend: &state.backend,
             lock_tag: crate::relations::lock_tag(&state, table.oid),
             progress,
-            throttle: throttle(&state, table, automatic, settings.freeze.failsafe()),
+            throttle: throttle(&state, &used, automatic, settings.freeze.failsafe()),
             host: &host,
             trigger: if automatic { Trigger::Automatic } else { Trigger::Statement },
         };
@@ -450,7 +455,7 @@ impl Session {
         }
         host.say(Message::Verbose, report.text());
         if automatic {
-            log_report(&state, table, &report);
+            log_report(&state, &used, &report);
         }
         let watch = settings.freeze.watch;
         Ok(Some(Cleaned { report, watch, frozen_bound, started }))

@@ -5,11 +5,12 @@
 //! server's start. `pinned_bytes` is at most what the oldest snapshot keeps: the share of the dead rows that died in its time.
 
 use super::{Own, moment, rows, state};
-use crate::maintenance::autovacuum::table_state;
+use crate::maintenance::autovacuum::{autovacuum_options, table_state};
 use crate::session::SessionState;
 use base::{Oid, Result, Xid};
 use engine::catalog::model::CatalogView;
 use engine::catalog::rows::Row;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use txn::{Backend, LockMode};
@@ -99,13 +100,20 @@ fn backlog(state: &SessionState) -> Result<Vec<Vec<Datum>>> {
     let holder = Holder::find(state, next_xid);
     let txn = state.txn()?;
     let classes = state.catalog.rows(&txn).scan("pg_class")?;
+    // A TOAST table goes by its table's storage parameters where it has none.
+    let owners: HashMap<Oid, &Row> = classes.iter().map(|c| (c.oid("reltoastrelid"), c)).collect();
     let mut out = Vec::new();
     for class in &classes {
         let kept = matches!(class.char("relkind"), b'r' | b'm' | b't')
             && class.oid("relfilenode").is_valid()
             && class.char("relpersistence") != b't';
         if kept {
-            out.extend(table_row(state, class, next_xid, now, xids_per_second, holder.as_ref())?);
+            let owner = match class.char("relkind") {
+                b't' => owners.get(&class.oid("oid")).copied(),
+                _ => None,
+            };
+            let pace = (now, xids_per_second);
+            out.extend(table_row(state, class, owner, next_xid, pace, holder.as_ref())?);
         }
     }
     Ok(out)
@@ -115,21 +123,25 @@ fn backlog(state: &SessionState) -> Result<Vec<Vec<Datum>>> {
 fn table_row(
     state: &SessionState,
     class: &Row,
+    owner: Option<&Row>,
     next_xid: Xid,
-    now: i64,
-    xids_per_second: f64,
+    (now, xids_per_second): (i64, f64),
     holder: Option<&Holder>,
 ) -> Result<Option<Vec<Datum>>> {
     let oid = class.oid("oid");
     let Some((visible, frozen)) = map_counts(state, oid)? else { return Ok(None) };
-    let table = table_state(&state.cluster, &state.database, class, None);
+    let table = table_state(&state.cluster, &state.database, class, owner);
     let counts = state.database.activity.get(oid);
     let last = counts.as_deref().map_or(0, |c| {
         c.last_vacuum.load(Ordering::Relaxed).max(c.last_autovacuum.load(Ordering::Relaxed))
     });
     let since = last.max(state.cluster.counted_since().us);
     let pace = Pace { counted_us: now - since, xids_per_second };
-    let freeze_table_age = state.settings.borrow().int("vacuum_freeze_table_age");
+    let own_age = autovacuum_options(class, owner)
+        .get("autovacuum_freeze_table_age")
+        .and_then(|age| age.parse().ok());
+    let freeze_table_age =
+        own_age.unwrap_or_else(|| state.settings.borrow().int("vacuum_freeze_table_age"));
     let f = forecast(&table, &pace, next_xid, u64::try_from(freeze_table_age).unwrap_or(0));
     let due = |due: Due| due.map_or(Datum::Null, |us| Datum::TimestampTz(now.saturating_add(us)));
     let rows = table.reltuples.max(0.0) + table.dead_tuples as f64;
