@@ -261,8 +261,9 @@ impl Launcher {
                 if e.state() == base::SqlState::ADMIN_SHUTDOWN {
                     return Ok(());
                 }
-                worker.cancel.clear();
             }
+            // A request to stop that came too late for this table is not meant for the next one.
+            worker.cancel.clear();
         }
         self.host.finish_database(worker, database)
     }

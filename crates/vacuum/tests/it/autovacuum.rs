@@ -57,7 +57,18 @@ impl AutovacuumHost for Host {
     fn table(&self, _: &Arc<Backend>, database: Oid, table: Oid) -> Result<Option<TableState>> {
         Ok(self.tables.lock().unwrap().get(&(database.0, table.0)).cloned())
     }
-    fn work(&self, _: &Arc<Backend>, database: Oid, table: Oid, decision: Decision) -> Result<()> {
+    fn work(
+        &self,
+        worker: &Arc<Backend>,
+        database: Oid,
+        table: Oid,
+        decision: Decision,
+    ) -> Result<()> {
+        worker.cancel.check()?;
+        if table == Oid(15) {
+            // Somebody wants the table, whose work is done.
+            worker.cancel.raise(base::sync::CancelReason::AutovacuumYield);
+        }
         if table == Oid(13) {
             self.tables.lock().unwrap().remove(&(database.0, table.0));
             return Err(Error::unsupported("this table"));
@@ -169,5 +180,16 @@ fn nothing_happens_when_off_and_young() {
         launcher.wake();
         std::thread::yield_now();
         assert!(host.log.lock().unwrap().done.is_empty());
+    });
+}
+
+#[test]
+fn a_request_to_yield_that_comes_too_late_is_not_for_the_next_table() {
+    let tables = vec![((1, 15), table(15, 2000, 500)), ((1, 16), table(16, 1000, 500))];
+    run(host(true, 500, tables), 600, |_, host| {
+        host.wait(|l| l.done.len() == 2 || !l.errors.is_empty());
+        let log = host.log.lock().unwrap();
+        assert_eq!(log.errors, Vec::<String>::new());
+        assert_eq!(log.done.iter().map(|d| d.1).collect::<Vec<_>>(), [15, 16]);
     });
 }
