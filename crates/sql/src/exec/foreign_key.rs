@@ -17,7 +17,7 @@ use heap::{FetchState, Heap, HeapScan, PageBatch, RowQueue, ScanOptions, TupleOu
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use txn::{RowLockMode, Snapshot, Wait};
+use txn::{IsolationLevel, RowLockMode, Snapshot, Wait};
 use types::Datum;
 
 /// What a written row leaves to be seen to.
@@ -218,6 +218,17 @@ fn check_referencing(x: &ExecContext<'_>, key: &Arc<ForeignKey>, values: &[Datum
             _ => {}
         }
     }
+    if x.txn.isolation() != IsolationLevel::ReadCommitted {
+        let mut there = false;
+        finder.find(x, &x.txn.take_snapshot(), values, &mut |_, _| {
+            there = true;
+            Ok(false)
+        })?;
+        if there {
+            // The transaction sees it, and it is gone.
+            return Err(changed_meanwhile("update"));
+        }
+    }
     Err(SqlError::new(
         SqlState::FOREIGN_KEY_VIOLATION,
         format!(
@@ -304,69 +315,165 @@ fn act(
         }
     }
     let finder = Finder::new(x, &child, &key.columns)?;
+    if !changes {
+        if is_referred_to(x, &finder, old)? {
+            let restrict = action == ReferentialAction::Restrict;
+            return Err(still_referenced(x, key, &parent, &child, old, restrict));
+        }
+        return Ok(());
+    }
     let mut rows: Vec<(Tid, Vec<Datum>)> = Vec::new();
     finder.find(x, &snapshot, old, &mut |tid, batch| {
         rows.push((tid, batch.take_row(0)));
-        Ok(changes)
+        Ok(true)
     })?;
     if rows.is_empty() {
         return Ok(());
     }
-    if !changes {
-        let restrict = action == ReferentialAction::Restrict;
-        return Err(still_referenced(x, key, &parent, &child, old, restrict));
-    }
+    let repeatable = x.txn.isolation() != IsolationLevel::ReadCommitted;
+    let own = repeatable.then(|| x.txn.take_snapshot());
     let mut writer = TableWriter::new(x, &child)?;
-    let exec = RefCell::new(Vec::new());
-    let cx = EvalContext::new(x.env, &exec);
     let mut after = Vec::new();
     for (tid, row) in rows {
         x.cancel.check()?;
-        let mut places = RowQueue::new(x.txn);
-        let outcome = if action == ReferentialAction::Cascade && new.is_none() {
-            let o = writer.delete(&mut places, tid)?;
-            if o == TupleOutcome::Ok(()) {
-                writer.after_delete(&row, &mut after);
+        // Rows that the transaction may not see it may not change either.
+        if let Some(own) = &own
+            && !finder.heap.fetch_version(tid, own, &mut TupleSlot::new())?
+        {
+            return Err(changed_meanwhile("update"));
+        }
+        change_referring(x, key, &finder, &mut writer, (tid, row), old, new, &mut after)?;
+    }
+    queue.extend(after);
+    Ok(())
+}
+
+fn changed_meanwhile(how: &str) -> base::Error {
+    base::err!(SERIALIZATION_FAILURE, "could not serialize access due to concurrent {how}")
+}
+
+fn not_locked(child: &Table) -> base::Error {
+    base::err!(LOCK_NOT_AVAILABLE, "could not obtain lock on row in relation \"{}\"", child.name)
+}
+
+/// Has a row the key `old`? Who is about to take it away is waited for.
+fn is_referred_to(x: &ExecContext<'_>, finder: &Finder, old: &[Datum]) -> Result<bool> {
+    loop {
+        x.cancel.check()?;
+        let snapshot = x.txn.take_latest_snapshot();
+        let mut found: Option<Tid> = None;
+        finder.find(x, &snapshot, old, &mut |tid, _| {
+            found = Some(tid);
+            Ok(false)
+        })?;
+        let Some(tid) = found else { return Ok(false) };
+        match finder.heap.lock_tuple(x.txn, tid, RowLockMode::KeyShare, Wait::Block, None)? {
+            TupleOutcome::Ok(()) | TupleOutcome::SelfModified => return Ok(true),
+            TupleOutcome::WouldBlock => return Err(not_locked(&finder.table)),
+            // It changed: look again.
+            TupleOutcome::Updated { .. }
+            | TupleOutcome::Deleted { .. }
+            | TupleOutcome::Invisible => {
+                if x.txn.isolation() != IsolationLevel::ReadCommitted {
+                    return Err(changed_meanwhile("update"));
+                }
             }
-            o
+        }
+    }
+}
+
+/// Does what a constraint says to one referring row: if somebody has changed that meanwhile, to its newest version, should it still refer.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the constraint, the row, what to do and what follows"
+)]
+fn change_referring(
+    x: &ExecContext<'_>,
+    key: &Arc<ForeignKey>,
+    finder: &Finder,
+    writer: &mut TableWriter,
+    (mut tid, mut row): (Tid, Vec<Datum>),
+    old: &[Datum],
+    new: Option<&[Datum]>,
+    after: &mut Vec<AfterCheck>,
+) -> Result<()> {
+    let action = if new.is_some() { key.on_update } else { key.on_delete };
+    let deletes = action == ReferentialAction::Cascade && new.is_none();
+    let read_committed = x.txn.isolation() == IsolationLevel::ReadCommitted;
+    let mode = if deletes { RowLockMode::Update } else { RowLockMode::NoKeyUpdate };
+    let mut places = RowQueue::new(x.txn);
+    loop {
+        x.cancel.check()?;
+        let outcome = if deletes {
+            let outcome = writer.delete(&mut places, tid)?;
+            if outcome == TupleOutcome::Ok(()) {
+                writer.after_delete(&row, after);
+            }
+            outcome
         } else {
-            let mut changed = row.clone();
-            for (n, c) in key.columns.iter().enumerate() {
-                let column = &child.columns[*c as usize - 1];
-                changed[*c as usize - 1] = match (action, new) {
-                    (ReferentialAction::Cascade, Some(v)) => {
-                        converted(&v[n], column.ty.oid).unwrap_or(Datum::Null)
-                    }
-                    (ReferentialAction::SetDefault, _) => match &column.default {
-                        Some(d) => compile_stored(d)?.eval(&[], &cx)?,
-                        None => Datum::Null,
-                    },
-                    _ => Datum::Null,
-                };
-            }
-            let o = writer.update(x, &mut places, tid, &row, &mut changed)?;
-            match o {
+            let mut changed = referring_otherwise(x, key, &finder.table, &row, action, new)?;
+            match writer.update(x, &mut places, tid, &row, &mut changed)? {
                 TupleOutcome::Ok(_) => {
-                    writer.after_update(&row, &changed, &mut after);
+                    writer.after_update(&row, &changed, after);
                     TupleOutcome::Ok(())
                 }
                 other => other.failed().unwrap_or(TupleOutcome::Invisible),
             }
         };
-        match outcome {
-            TupleOutcome::Ok(()) | TupleOutcome::SelfModified | TupleOutcome::Deleted { .. } => {}
-            TupleOutcome::WouldBlock => bail!(
-                LOCK_NOT_AVAILABLE,
-                "could not obtain lock on row in relation \"{}\"",
-                child.name
-            ),
+        let (next, xmax) = match outcome {
+            TupleOutcome::Ok(()) | TupleOutcome::SelfModified => return Ok(()),
+            TupleOutcome::Deleted { .. } if read_committed => return Ok(()),
+            TupleOutcome::Deleted { .. } => return Err(changed_meanwhile("delete")),
+            TupleOutcome::WouldBlock => return Err(not_locked(&finder.table)),
+            TupleOutcome::Updated { next, xmax } if read_committed => (next, xmax),
             TupleOutcome::Updated { .. } | TupleOutcome::Invisible => {
-                bail!(SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
+                return Err(changed_meanwhile("update"));
             }
+        };
+        let (heap, mut slot) = (&finder.heap, TupleSlot::new());
+        let latest =
+            heap.lock_latest_queued(&mut places, tid, next, xmax, mode, Wait::Block, &mut slot)?;
+        match latest {
+            TupleOutcome::Ok(()) => {}
+            TupleOutcome::WouldBlock => return Err(not_locked(&finder.table)),
+            _ => return Ok(()),
         }
+        let mut batch = Batch::new();
+        batch.reset(finder.reader.width());
+        finder.reader.read(&slot.view(), slot.tid, heap, &mut batch, |_| Ok(true), false)?;
+        if !finder.matches(batch.row(0), old) {
+            return Ok(());
+        }
+        (tid, row) = (slot.tid, batch.take_row(0));
     }
-    queue.extend(after);
-    Ok(())
+}
+
+/// A referring row with what ON DELETE or ON UPDATE puts in the place of the key.
+fn referring_otherwise(
+    x: &ExecContext<'_>,
+    key: &ForeignKey,
+    child: &Table,
+    row: &[Datum],
+    action: ReferentialAction,
+    new: Option<&[Datum]>,
+) -> Result<Vec<Datum>> {
+    let exec = RefCell::new(Vec::new());
+    let cx = EvalContext::new(x.env, &exec);
+    let mut changed = row.to_vec();
+    for (n, c) in key.columns.iter().enumerate() {
+        let column = &child.columns[*c as usize - 1];
+        changed[*c as usize - 1] = match (action, new) {
+            (ReferentialAction::Cascade, Some(v)) => {
+                converted(&v[n], column.ty.oid).unwrap_or(Datum::Null)
+            }
+            (ReferentialAction::SetDefault, _) => match &column.default {
+                Some(d) => compile_stored(d)?.eval(&[], &cx)?,
+                None => Datum::Null,
+            },
+            _ => Datum::Null,
+        };
+    }
+    Ok(changed)
 }
 
 fn work(x: &ExecContext<'_>, checks: Vec<AfterCheck>, at_commit: bool) -> Result<()> {

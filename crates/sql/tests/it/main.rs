@@ -6,6 +6,7 @@ mod copy_out;
 mod counts;
 mod enums;
 mod extensions;
+mod foreign_keys;
 mod full_catalog;
 mod meanwhile;
 mod notify;

@@ -1,0 +1,101 @@
+//! Foreign keys between two transactions: what one does to a referred or referring row while another holds it.
+
+use super::support::{Connection, Database};
+use base::stop::PATIENCE;
+
+/// `holds` runs in a block; `then` in another session, which is to wait for it. What that said once the first has committed.
+fn waiting(db: &Database, holds: &str, then: &'static str) -> String {
+    let mut holder = db.session();
+    holder.run_each(&["BEGIN", holds]);
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| db.session().run(then));
+        let mut looker = db.session();
+        let began = std::time::Instant::now();
+        while looker.run("SELECT count(*) FROM pg_locks WHERE NOT granted") == "0"
+            && !other.is_finished()
+            && began.elapsed() < PATIENCE
+        {
+            std::thread::yield_now();
+        }
+        assert!(!other.is_finished(), "{then} did not wait for {holds}");
+        holder.run_each(&["COMMIT"]);
+        other.join().unwrap()
+    })
+}
+
+fn tables(db: &Database, constraint: &str) -> Connection {
+    let mut s = db.session();
+    s.run_each(&[
+        "DROP TABLE IF EXISTS ch, p",
+        "CREATE TABLE p (a int PRIMARY KEY, b int)",
+        &format!("CREATE TABLE ch (a int REFERENCES p {constraint}, b int)"),
+        "INSERT INTO p VALUES (1, 1), (2, 2)",
+        "INSERT INTO ch VALUES (1, 1)",
+    ]);
+    s
+}
+
+const DELETE: &str = "DELETE FROM p WHERE a = 1";
+
+/// The row that refers was changed by another meanwhile: READ COMMITTED goes on with its newest version.
+#[test]
+fn an_action_follows_a_row_that_was_changed() {
+    let db = Database::new();
+    let mut s = tables(&db, "ON DELETE CASCADE");
+    assert_eq!(waiting(&db, "UPDATE ch SET b = 2", DELETE), "");
+    s.check(&[("SELECT a FROM p", "2"), ("SELECT * FROM ch", "")]);
+    let mut s = tables(&db, "ON UPDATE CASCADE");
+    assert_eq!(waiting(&db, "UPDATE ch SET b = 2", "UPDATE p SET a = 5 WHERE a = 1"), "");
+    s.check(&[("SELECT a FROM p ORDER BY a", "2\n5"), ("SELECT * FROM ch", "5|2")]);
+    let mut s = tables(&db, "ON DELETE SET NULL");
+    assert_eq!(waiting(&db, "UPDATE ch SET b = 2", DELETE), "");
+    s.check(&[("SELECT a FROM p", "2"), ("SELECT * FROM ch", "~|2")]);
+    // One that refers to another key by now is left alone.
+    let mut s = tables(&db, "ON DELETE CASCADE");
+    assert_eq!(waiting(&db, "UPDATE ch SET a = 2", DELETE), "");
+    s.check(&[("SELECT a FROM p", "2"), ("SELECT * FROM ch", "2|1")]);
+}
+
+/// A row that is being deleted may not refer any longer in a moment.
+#[test]
+fn who_deletes_the_last_row_that_refers_is_waited_for() {
+    let db = Database::new();
+    for constraint in ["", "ON DELETE RESTRICT"] {
+        let mut s = tables(&db, constraint);
+        assert_eq!(waiting(&db, "DELETE FROM ch", DELETE), "");
+        s.check(&[("SELECT a FROM p", "2")]);
+    }
+    let mut s = tables(&db, "");
+    let said = waiting(
+        &db,
+        "DELETE FROM ch",
+        "BEGIN ISOLATION LEVEL REPEATABLE READ; DELETE FROM p WHERE a = 1",
+    );
+    assert_eq!(said, "40001 could not serialize access due to concurrent update");
+    s.check(&[("SELECT a FROM p ORDER BY a", "1\n2")]);
+}
+
+/// REPEATABLE READ does not change rows that it does not see, and tells a key that was never there from one that is gone.
+#[test]
+fn repeatable_read_does_not_reach_beyond_its_snapshot() {
+    let db = Database::new();
+    let unseen = "40001 could not serialize access due to concurrent update";
+    let mut s = tables(&db, "ON DELETE CASCADE");
+    let mut other = db.session();
+    s.check(&[("BEGIN ISOLATION LEVEL REPEATABLE READ", ""), ("SELECT count(*) FROM ch", "1")]);
+    other.run_each(&["INSERT INTO ch VALUES (2, 7)"]);
+    s.check(&[
+        ("SAVEPOINT a", ""),
+        ("DELETE FROM p WHERE a = 2", unseen),
+        ("ROLLBACK TO a", ""),
+        (DELETE, ""),
+        ("COMMIT", ""),
+        ("SELECT * FROM ch", "2|7"),
+        ("BEGIN ISOLATION LEVEL REPEATABLE READ", ""),
+        ("SELECT a FROM p", "2"),
+    ]);
+    other.run_each(&["DELETE FROM p"]);
+    s.check(&[("INSERT INTO ch VALUES (2, 8)", unseen), ("ROLLBACK", "")]);
+    let said = s.run("INSERT INTO ch VALUES (3, 8)");
+    assert!(said.starts_with("23503"), "{said}");
+}
