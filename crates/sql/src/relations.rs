@@ -232,4 +232,33 @@ impl DeferredState {
     pub fn clear(&mut self) {
         *self = DeferredState::default();
     }
+    /// How it stands, for [`DeferredState::roll_back_to`]. What is queued now must then stay in its place.
+    pub fn mark(&self) -> DeferredMark {
+        DeferredMark {
+            checks: self.checks.len(),
+            all: self.all,
+            by_constraint: self.by_constraint.clone(),
+        }
+    }
+    /// What came after `mark` was rolled back.
+    pub fn roll_back_to(&mut self, mark: &DeferredMark) {
+        self.checks.truncate(mark.checks);
+        self.all = mark.all;
+        self.by_constraint.clone_from(&mark.by_constraint);
+    }
+}
+
+/// A [`DeferredState`] as it stood at a savepoint.
+#[derive(Default)]
+pub struct DeferredMark {
+    checks: usize,
+    all: Option<bool>,
+    by_constraint: Vec<(Oid, bool)>,
+}
+
+impl DeferredMark {
+    /// How many checks were queued.
+    pub fn checks(&self) -> usize {
+        self.checks
+    }
 }

@@ -138,6 +138,13 @@ impl Ddl<'_> {
         } else {
             statement.persistence
         };
+        super::table::check_on_commit(statement.on_commit, persistence)?;
+        if statement.materialized_view && super::view::reads_temporary(state, &query)? {
+            bail!(
+                FEATURE_NOT_SUPPORTED,
+                "materialized views must not use temporary tables or views"
+            );
+        }
         let new = NewRelation {
             name: name.clone(),
             namespace,

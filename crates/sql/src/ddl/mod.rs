@@ -184,6 +184,12 @@ impl Ddl<'_> {
                     None => bail!(INVALID_SCHEMA_NAME, "schema \"{schema}\" does not exist"),
                 },
             };
+            if temp::is_temporary(&schema) && oid != state.temp_schema.get() {
+                bail!(
+                    INVALID_TABLE_DEFINITION,
+                    "cannot create relations in temporary schemas of other sessions"
+                );
+            }
             check_schema_create(state, oid, &schema)?;
             if locked == Some(oid) {
                 return Ok(oid);

@@ -127,6 +127,17 @@ pub fn nextval(sequence: Oid, ty: TypeRef) -> Expr {
     }
 }
 
+/// ON COMMIT is refused for a table that others see.
+///
+/// # Errors
+/// `42P16`
+pub fn check_on_commit(on_commit: OnCommit, persistence: RelationPersistence) -> Result<()> {
+    if on_commit != OnCommit::PreserveRows && persistence != RelationPersistence::Temporary {
+        bail!(INVALID_TABLE_DEFINITION, "ON COMMIT can only be used on temporary tables");
+    }
+    Ok(())
+}
+
 impl Ddl<'_> {
     /// CREATE TABLE
     ///
@@ -151,6 +162,7 @@ impl Ddl<'_> {
         } else {
             statement.persistence
         };
+        check_on_commit(statement.on_commit, persistence)?;
         let state = self.state();
         let txn = state.txn()?;
         let name = statement.name.name.clone();

@@ -33,8 +33,12 @@ pub fn namespace(session: &mut Session) -> Result<Oid> {
     rows.insert(&row.oid("nspowner", BOOTSTRAP_SUPERUSER))?;
     state.catalog.changed(Oid::INVALID);
     state.temp_schema.set(oid);
-    state.temp_schema_uncommitted.set(true);
     Ok(oid)
+}
+
+/// Is this the name of a schema of temporary tables, one's own or another session's?
+pub fn is_temporary(schema: &str) -> bool {
+    schema == "pg_temp" || schema.starts_with("pg_temp_") || schema.starts_with("pg_toast_temp_")
 }
 
 /// Drops everything in a temporary schema.
@@ -80,7 +84,10 @@ pub fn on_commit(session: &mut Session) -> Result<()> {
             }
             OnCommitAction::DeleteRows(oid) => {
                 if let Some(table) = state.catalog.table(&txn, oid)? {
-                    super::truncate::empty(state, &table)?;
+                    // An empty one stays as it is: most transactions do not touch it.
+                    if state.open_relation(&table)?.heap.len_blocks()?.0 > 0 {
+                        super::truncate::empty(state, &table)?;
+                    }
                     kept.push(action);
                 }
             }

@@ -29,12 +29,21 @@ impl Ddl<'_> {
         if s.check_option.is_some() {
             return Err(Error::unsupported("WITH CHECK OPTION"));
         }
-        let namespace = self.creation_namespace(&s.name, s.temporary)?;
         let env = std::rc::Rc::clone(self.session.env());
         let mut params = ParamTypes::fixed(Vec::new());
         let query = analysed_under_locks(self.state(), &mut || {
             analyse_query(&s.query, &self.source, self.state(), &mut params, &*env)
         })?;
+        let mut temporary = s.temporary || s.name.schema.as_deref() == Some("pg_temp");
+        if !temporary && reads_temporary(self.state(), &query)? {
+            // It can't outlive what it reads.
+            temporary = true;
+            self.notice(
+                base::SqlState::SUCCESSFUL_COMPLETION,
+                format!("view \"{}\" will be a temporary view", s.name.name),
+            )?;
+        }
+        let namespace = self.creation_namespace(&s.name, temporary)?;
         let mut columns: Vec<NewColumn> = query
             .targets
             .iter()
@@ -73,7 +82,7 @@ impl Ddl<'_> {
                     name: s.name.name.clone(),
                     namespace,
                     kind: RelationKind::View,
-                    persistence: if s.temporary {
+                    persistence: if temporary {
                         RelationPersistence::Temporary
                     } else {
                         RelationPersistence::Permanent
@@ -203,6 +212,23 @@ pub(super) fn store_rule(
     }
     state.catalog.changed(view);
     Ok(())
+}
+
+/// Does a query read a temporary relation?
+///
+/// # Errors
+/// I/O.
+pub(super) fn reads_temporary(state: &crate::session::SessionState, query: &Query) -> Result<bool> {
+    let mut used = BTreeSet::new();
+    relations_of(state, query, &mut used, &mut BTreeSet::new())?;
+    let txn = state.txn()?;
+    for oid in used.into_iter().map(|(oid, _)| oid).collect::<BTreeSet<_>>() {
+        let table = state.catalog.table(&txn, oid)?;
+        if table.is_some_and(|t| t.persistence == RelationPersistence::Temporary) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The relations, and their columns, that a query reads. Views count as themselves.

@@ -126,14 +126,22 @@ impl Session {
 }
 
 impl Session {
-    /// Runs the queued checks of the constraints that `due` names.
+    /// Runs the queued checks of the constraints that `due` names. Those that were queued before a savepoint which is still open are run
+    /// and stay queued: the savepoint may be rolled back with what satisfied them.
     ///
     /// # Errors
     /// `23503`
     pub(crate) fn run_queued_checks(&mut self, due: &dyn Fn(base::Oid) -> bool) -> Result<()> {
-        let checks = std::mem::take(&mut self.state.deferred.borrow_mut().checks);
-        let (now, later): (Vec<_>, Vec<_>) = checks.into_iter().partition(|c| due(c.key.oid));
-        self.state.deferred.borrow_mut().checks = later;
+        let now = {
+            let checks = &mut self.state.deferred.borrow_mut().checks;
+            let since = checks.split_off(self.checks_before_savepoint().min(checks.len()));
+            let mut now: Vec<_> = checks.iter().filter(|c| due(c.key.oid)).cloned().collect();
+            let (due_since, later): (Vec<_>, Vec<_>) =
+                since.into_iter().partition(|c| due(c.key.oid));
+            now.extend(due_since);
+            checks.extend(later);
+            now
+        };
         if now.is_empty() {
             return Ok(());
         }

@@ -55,6 +55,7 @@ impl Session {
         let mut portal = Portal::new(Rc::clone(&prepared), arguments.values.to_vec(), columns);
         portal.is_cursor = true;
         portal.hold = declare.hold;
+        portal.depth = self.savepoints.len();
         portal.scroll = declare.scroll != Some(false);
         portal.text = Arc::clone(source);
         portal.kept = Some(KeptRows::default());
@@ -68,7 +69,14 @@ impl Session {
         let Some(mut portal) = self.portals.remove(&fetch.cursor) else {
             bail!(INVALID_CURSOR_NAME, "cursor \"{}\" does not exist", fetch.cursor);
         };
+        if let PortalState::Failed = portal.state {
+            self.portals.insert(fetch.cursor.clone(), portal);
+            bail!(OBJECT_NOT_IN_PREREQUISITE_STATE, "portal \"{}\" cannot be run", fetch.cursor);
+        }
         let result = self.fetch_from(&mut portal, fetch);
+        if result.is_err() {
+            portal.state = PortalState::Failed;
+        }
         self.portals.insert(fetch.cursor.clone(), portal);
         result
     }

@@ -122,6 +122,7 @@ impl Session {
         }
         let columns = with_formats(prepared.columns.clone(), result_formats)?;
         let mut portal = Portal::new(prepared, values, columns);
+        portal.depth = self.savepoints.len();
         if !name.is_empty() {
             portal.list(&self.state.cursors, name);
         }
@@ -262,7 +263,7 @@ impl Session {
                 client.command_complete(&tag)?;
                 portal.state = PortalState::Done;
             }
-            PortalState::Ready | PortalState::Done => {
+            PortalState::Ready | PortalState::Done | PortalState::Failed => {
                 // Executing a finished portal again returns no rows.
                 client.command_complete(&super::run::empty_tag(&portal.prepared))?;
             }

@@ -89,6 +89,8 @@ pub struct Session {
     env: Rc<SessionEnv>,
     block: Block,
     savepoints: Vec<transaction::Savepoint>,
+    /// As it was when the transaction began.
+    before: transaction::Before,
     portals: HashMap<String, Portal>,
     /// Statements of the simple protocol, by text.
     plan_cache: simple::StatementCache,
@@ -208,6 +210,7 @@ impl Session {
             env,
             block: Block::None,
             savepoints: Vec::new(),
+            before: Default::default(),
             portals: HashMap::new(),
             templates: template::Templates::default(),
             plan_cache: simple::StatementCache::default(),

@@ -67,6 +67,8 @@ pub enum PortalState {
     Rows(std::vec::IntoIter<Vec<Datum>>, String),
     /// Over.
     Done,
+    /// It met an error, and can be closed only.
+    Failed,
 }
 
 /// A statement bound to parameters.
@@ -89,6 +91,8 @@ pub struct Portal {
     pub held: bool,
     /// It may move backward.
     pub scroll: bool,
+    /// How many savepoints were open when it was made; those released since do not count.
+    pub depth: usize,
     /// When it was made.
     pub created_us: i64,
     /// DECLARE's text.
@@ -114,6 +118,7 @@ impl Portal {
             hold: false,
             held: false,
             scroll: false,
+            depth: 0,
             created_us: base::sync::now_timestamp_us(),
             text,
             listed: None,
@@ -140,6 +145,11 @@ impl Portal {
     /// It is still there after a commit.
     pub(super) fn survives_commit(&self) -> bool {
         self.hold
+    }
+
+    /// It is still there after a rollback to the savepoint within which `depth` are open.
+    pub(super) fn outlives(&self, depth: usize) -> bool {
+        self.held || self.depth < depth
     }
 
     /// It is still there after a rollback.

@@ -10,6 +10,7 @@ use crate::parse::ast::QueryStatement;
 use crate::plan::{NodeKind, Plan};
 use crate::query::Command;
 use base::Result;
+use engine::catalog::model::RelationPersistence;
 use std::rc::Rc;
 use std::sync::Arc;
 use txn::{LockMode, Snapshot, Transaction};
@@ -199,7 +200,14 @@ impl Session {
     pub(super) fn start_portal(&mut self, portal: &mut Portal) -> Result<()> {
         let prepared = Rc::clone(&portal.prepared);
         let plan = self.locked_plan(&prepared)?;
-        if plan_writes(&plan) && self.state.txn()?.is_read_only() {
+        // Temporary tables are the session's own: they may be written all the same.
+        let temporary = |used: &crate::plan::RelationUse| {
+            !used.target || used.table.persistence == RelationPersistence::Temporary
+        };
+        if plan_writes(&plan)
+            && self.state.txn()?.is_read_only()
+            && !plan.relations.iter().all(temporary)
+        {
             let verb = match plan.command {
                 Command::Select => "SELECT FOR UPDATE",
                 Command::Insert => "INSERT",

@@ -70,8 +70,6 @@ pub struct SessionState {
     pub temp_schema: Cell<Oid>,
     /// Where the current user may look names up.
     pub usable_schemas: RefCell<crate::acl::UsableSchemas>,
-    /// It was made in the transaction under way.
-    pub temp_schema_uncommitted: Cell<bool>,
     /// Sequences used: last value and cached ones.
     pub sequences: RefCell<HashMap<Oid, crate::sequence::SequenceCache>>,
     /// The sequence `lastval()` speaks of.
@@ -98,7 +96,7 @@ pub struct SessionState {
     pub deferred: RefCell<crate::relations::DeferredState>,
     /// Enum types made and labels added in this transaction.
     pub new_enums: RefCell<super::enums::NewEnums>,
-    /// Things to do when the transaction has ended.
+    /// Things to do at the end of every transaction; those that this one has added go with its rollback.
     pub on_commit: RefCell<Vec<OnCommitAction>>,
     /// The command that others see under way.
     pub progress: crate::maintenance::commands::Current,
@@ -164,7 +162,6 @@ impl SessionState {
             relations: RefCell::default(),
             temp_schema: Cell::new(Oid::INVALID),
             usable_schemas: RefCell::default(),
-            temp_schema_uncommitted: Cell::new(false),
             sequences: RefCell::default(),
             last_sequence: Cell::new(Oid::INVALID),
             statements: RefCell::default(),

@@ -5,6 +5,7 @@
 //! needs one and ended by whoever asked for the statement; BEGIN turns it into a block.
 
 use super::Session;
+use super::state::OnCommitAction;
 use crate::activity::TableChanges;
 use crate::client::{Client, Notice, Severity};
 use crate::parse::utility::{Isolation, TransactionModes, TransactionStatement};
@@ -31,6 +32,15 @@ pub(super) struct Savepoint {
     name: String,
     changes: HashMap<Oid, TableChanges>,
     said: crate::notify::Mark,
+    before: Before,
+}
+
+/// What a rollback puts back in the session, beside settings and catalogs.
+#[derive(Default)]
+pub(super) struct Before {
+    temp_schema: Oid,
+    on_commit: Vec<OnCommitAction>,
+    deferred: crate::relations::DeferredMark,
 }
 
 impl Session {
@@ -52,6 +62,7 @@ impl Session {
         state.backend.activity.lock().xact_start = txn.start_timestamp_us();
         state.set_txn(txn);
         state.queried.set(false);
+        self.before = self.what_is();
         self.block = Block::Implicit;
         self.pipelined = false;
         Ok(())
@@ -126,6 +137,7 @@ impl Session {
         });
         self.block = Block::None;
         self.savepoints.clear();
+        self.state.deferred.borrow_mut().clear();
         self.finish_settings(true);
         match result {
             Ok(_) => {
@@ -137,6 +149,8 @@ impl Session {
             }
             Err(error) => {
                 self.state.catalog.rolled_back(true);
+                let before = std::mem::take(&mut self.before);
+                self.put_back(&before);
                 self.report_changes(false);
                 Err(error)
             }
@@ -183,9 +197,12 @@ impl Session {
         }
         self.state.catalog.rolled_back(true);
         self.state.relations.borrow_mut().clear();
+        if self.block != Block::None {
+            let before = std::mem::take(&mut self.before);
+            self.put_back(&before);
+        }
         self.state.deferred.borrow_mut().clear();
         self.state.notify.borrow_mut().clear();
-        self.state.on_commit.borrow_mut().clear();
         self.block = Block::None;
         self.savepoints.clear();
         self.finish_settings(false);
@@ -206,16 +223,25 @@ impl Session {
             Block::None | Block::Failed => {}
             Block::Implicit => self.abort_transaction(),
             Block::Explicit => {
-                self.portals.retain(|_, portal| portal.is_held());
+                // Others need not wait for the client's ROLLBACK: what the innermost savepoint, or the transaction, holds is let go now.
+                let depth = self.savepoints.len();
+                self.portals.retain(|_, portal| portal.outlives(depth));
                 self.block = Block::Failed;
-                // What the transaction holds is let go now; savepoints stay to be rolled back to.
-                if self.savepoints.is_empty()
-                    && let Ok(Some(txn)) = self.state.take_txn()
-                {
-                    let _ = txn.abort();
-                    self.state.catalog.rolled_back(true);
-                    self.state.relations.borrow_mut().clear();
+                let undone = if depth > 0 {
+                    // An empty one takes its place, for the ROLLBACK TO that may come.
+                    self.state.txn().and_then(|txn| {
+                        let undone = txn.rollback_sub();
+                        txn.begin_sub();
+                        undone
+                    })
+                } else {
+                    self.state.take_txn().and_then(|txn| txn.map_or(Ok(()), |txn| txn.abort()))
+                };
+                if let Err(error) = undone {
+                    base::log::write_error(base::log::Level::Error, &error.to_sql_error(), None);
                 }
+                self.state.catalog.rolled_back(depth == 0);
+                self.state.relations.borrow_mut().clear();
             }
         }
     }
@@ -409,6 +435,9 @@ impl Session {
             self.state.settings.borrow_mut().end_nested(true);
             self.savepoints.pop();
         }
+        for portal in self.portals.values_mut() {
+            portal.depth = portal.depth.min(index);
+        }
         Ok("RELEASE")
     }
 
@@ -417,7 +446,7 @@ impl Session {
             self.require_block("ROLLBACK TO SAVEPOINT")?;
         }
         let index = self.find_savepoint(name)?;
-        self.portals.retain(|_, portal| portal.is_held());
+        self.portals.retain(|_, portal| portal.outlives(index + 1));
         let txn = self.state.txn()?;
         while self.savepoints.len() > index {
             txn.rollback_sub()?;
@@ -426,6 +455,7 @@ impl Session {
             if let Some(savepoint) = self.savepoints.pop() {
                 self.state.notify.borrow_mut().roll_back_to(savepoint.said);
                 self.undo_changes(&savepoint.changes);
+                self.put_back(&savepoint.before);
             }
         }
         self.state.catalog.rolled_back(false);
@@ -443,7 +473,28 @@ impl Session {
     fn push_savepoint(&mut self, name: &str) {
         let changes = self.state.changes.borrow().clone();
         let said = self.state.notify.borrow().mark();
-        self.savepoints.push(Savepoint { name: name.to_owned(), changes, said });
+        let before = self.what_is();
+        self.savepoints.push(Savepoint { name: name.to_owned(), changes, said, before });
+    }
+
+    fn what_is(&self) -> Before {
+        Before {
+            temp_schema: self.state.temp_schema.get(),
+            on_commit: self.state.on_commit.borrow().clone(),
+            deferred: self.state.deferred.borrow().mark(),
+        }
+    }
+
+    fn put_back(&self, before: &Before) {
+        self.state.temp_schema.set(before.temp_schema);
+        self.state.on_commit.borrow_mut().clone_from(&before.on_commit);
+        self.state.deferred.borrow_mut().roll_back_to(&before.deferred);
+    }
+
+    /// How many of the checks that are put off were so before the innermost savepoint: these stay queued whatever comes, for what
+    /// they found may be rolled back.
+    pub(super) fn checks_before_savepoint(&self) -> usize {
+        self.savepoints.last().map_or(0, |savepoint| savepoint.before.deferred.checks())
     }
 
     /// What was done after `before` leaves dead rows, or none.

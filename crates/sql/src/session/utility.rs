@@ -71,6 +71,8 @@ fn allowed_read_only(statement: &U) -> bool {
             | U::Notify { .. }
             | U::Load(_)
             | U::Vacuum(_)
+            | U::Reindex(_)
+            | U::Cluster { .. }
             | U::Unsupported { .. }
     )
 }
@@ -692,7 +694,6 @@ fn command_name(statement: &U) -> &'static str {
         U::Comment(_) => "COMMENT",
         U::CreateEnum { .. } => "CREATE TYPE",
         U::AlterEnum(_) => "ALTER TYPE",
-        U::Reindex(_) => "REINDEX",
         _ => "this statement",
     }
 }

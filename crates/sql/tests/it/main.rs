@@ -14,6 +14,7 @@ mod on_conflict;
 mod reindex;
 mod rewritten;
 mod rights;
+mod savepoints;
 mod sequences;
 mod sessions;
 mod statements;
