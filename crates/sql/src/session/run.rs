@@ -7,7 +7,7 @@ use super::{Portal, Session, SessionEnv};
 use crate::exec::{ExecContext, Executor};
 use crate::parse::Statement;
 use crate::parse::ast::QueryStatement;
-use crate::plan::{NodeKind, Plan};
+use crate::plan::Plan;
 use crate::query::Command;
 use base::Result;
 use engine::catalog::model::RelationPersistence;
@@ -170,11 +170,10 @@ pub(super) fn empty_tag(prepared: &Prepared) -> String {
     tag(command, 0, 0)
 }
 
-/// Does the plan change anything (so that a read-only transaction refuses it)?
+/// Does the plan write, or lock, rows that a read-only transaction leaves alone? Temporary tables are the session's own.
 pub fn plan_writes(plan: &Plan) -> bool {
-    plan.command != Command::Select
-        || plan.ctes.iter().any(|c| c.modifies)
-        || matches!(plan.root.kind, NodeKind::LockRows { .. })
+    let own = RelationPersistence::Temporary;
+    plan.relations.iter().any(|used| used.target && used.table.persistence != own)
 }
 
 /// Locks the relations of a plan for the statement.
@@ -200,14 +199,7 @@ impl Session {
     pub(super) fn start_portal(&mut self, portal: &mut Portal) -> Result<()> {
         let prepared = Rc::clone(&portal.prepared);
         let plan = self.locked_plan(&prepared)?;
-        // Temporary tables are the session's own: they may be written all the same.
-        let temporary = |used: &crate::plan::RelationUse| {
-            !used.target || used.table.persistence == RelationPersistence::Temporary
-        };
-        if plan_writes(&plan)
-            && self.state.txn()?.is_read_only()
-            && !plan.relations.iter().all(temporary)
-        {
+        if plan_writes(&plan) && self.state.txn()?.is_read_only() {
             let verb = match plan.command {
                 Command::Select => "SELECT FOR UPDATE",
                 Command::Insert => "INSERT",

@@ -209,7 +209,7 @@ fn what_is_temporary_stays_apart() {
         ),
         ("ROLLBACK TO a", ""),
         (
-            "SELECT * FROM t, own FOR UPDATE",
+            "SELECT * FROM t FOR UPDATE",
             "25006 cannot execute SELECT FOR UPDATE in a read-only transaction",
         ),
         ("ROLLBACK", ""),
