@@ -41,6 +41,11 @@ pub fn contains_volatile(e: &Expr) -> bool {
     })
 }
 
+/// age(timestamptz, timestamptz) is called immutable and still counts in the session's days.
+fn depends_on_zone(function: u32) -> bool {
+    types::facts::proc(Oid(function)).is_some_and(|p| p.symbol == "timestamptz_age")
+}
+
 fn is_const(e: &Expr) -> bool {
     matches!(e, Expr::Const(_))
 }
@@ -110,7 +115,10 @@ pub fn fold(e: &Expr) -> Expr {
             {
                 return constant(ty, Datum::Null);
             }
-            if args.iter().all(is_const) && function_volatility(function) == Volatility::Immutable {
+            if args.iter().all(is_const)
+                && function_volatility(function) == Volatility::Immutable
+                && !depends_on_zone(function)
+            {
                 return evaluate(&e).unwrap_or(e);
             }
             e
@@ -237,6 +245,7 @@ fn fails(e: &Expr) -> bool {
         Expr::Call { function, args, .. } => {
             args.iter().all(is_const)
                 && function_volatility(*function) == Volatility::Immutable
+                && !depends_on_zone(*function)
                 && types::registry::function(Oid(*function)).is_some_and(|f| !f.returns_set())
         }
         // A string that is not of the type fails always; what depends on a setting may not.

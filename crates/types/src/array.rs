@@ -31,6 +31,26 @@ pub fn construct(element_type: Oid, elements: Vec<Datum>) -> Datum {
     Datum::Array(Arc::new(ArrayValue::one_dimension(element_type, elements)))
 }
 
+/// `ARRAY(SELECT …)` of arrays: one dimension more.
+///
+/// # Errors
+/// `22004`, `2202E`: NULL, empty and unlike ones.
+pub fn accumulate(element_type: Oid, arrays: &[Datum]) -> Result<Datum> {
+    let mut first: Option<&[(i32, i32)]> = None;
+    for a in arrays {
+        let Datum::Array(a) = a else {
+            bail!(NULL_VALUE_NOT_ALLOWED, "cannot accumulate null arrays")
+        };
+        if a.dims.is_empty() {
+            bail!(ARRAY_SUBSCRIPT_ERROR, "cannot accumulate empty arrays");
+        }
+        if *first.get_or_insert(&a.dims) != a.dims {
+            bail!(ARRAY_SUBSCRIPT_ERROR, "cannot accumulate arrays of different dimensionality");
+        }
+    }
+    construct_nested(element_type, arrays)
+}
+
 /// `ARRAY[…]` of arrays: one dimension more. NULL inner arrays are skipped as empty ones are.
 ///
 /// # Errors

@@ -378,8 +378,8 @@ fn date_style(text: &str) -> Result<Value> {
             "german" => style = Some("German"),
             w if w.starts_with("postgres") => style = Some("Postgres"),
             "ymd" => order = Some("YMD"),
-            "dmy" | "european" | "euro" | "noneuro" => order = Some("DMY"),
-            "mdy" | "us" | "noneuropean" => order = Some("MDY"),
+            "dmy" | "european" | "euro" => order = Some("DMY"),
+            "mdy" | "us" | "noneuropean" | "noneuro" => order = Some("MDY"),
             "default" => (style, order) = (Some("ISO"), Some("MDY")),
             _ => bail!(
                 INVALID_PARAMETER_VALUE,
@@ -387,5 +387,6 @@ fn date_style(text: &str) -> Result<Value> {
             ),
         }
     }
-    Ok(Value::Text(format!("{}, {}", style.unwrap_or("ISO"), order.unwrap_or("MDY"))))
+    let usual = if style == Some("German") { "DMY" } else { "MDY" };
+    Ok(Value::Text(format!("{}, {}", style.unwrap_or("ISO"), order.unwrap_or(usual))))
 }

@@ -6,7 +6,7 @@ use super::{Analyser, Clause};
 use crate::parse::ast::{self, ExprKind, FuncCall, Loc};
 use crate::plan::query_walk::query_any;
 use crate::query::Query;
-use base::{Oid, Result, err};
+use base::{Oid, Result, SqlError, SqlState, err};
 use expr::tree::{AggregateCall, CallForm, SortKey, WindowCall};
 use expr::{Expr, TypeRef};
 use types::facts::{CastContext, aggregate};
@@ -254,6 +254,26 @@ impl Analyser<'_> {
         self.at(loc, err!(WRONG_OBJECT_TYPE, "{what}"))
     }
 
+    /// Analyses an expression that evaluates only some of its parts: sets in those would be rows or not.
+    pub fn without_sets<T>(
+        &mut self,
+        what: &str,
+        f: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let before = self.level().last_set.take();
+        let made = f(self)?;
+        if let Some(loc) = self.level().last_set {
+            let e = SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("set-returning functions are not allowed in {what}"),
+            )
+            .hint("You might be able to move the set-returning function into a LATERAL FROM item.");
+            return self.at(loc, e.into());
+        }
+        self.level().last_set = before;
+        Ok(made)
+    }
+
     fn set_allowed(&mut self, loc: Loc) -> Result<()> {
         let clause = self.clause();
         if self.level().in_aggregate {
@@ -273,6 +293,7 @@ impl Analyser<'_> {
         }
         if clause != Clause::From {
             self.level().has_sets = true;
+            self.level().last_set = Some(loc);
         }
         Ok(())
     }

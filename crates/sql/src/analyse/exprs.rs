@@ -70,11 +70,11 @@ impl Analyser<'_> {
             ExprKind::Array(list) => self.array(list, None, loc),
             ExprKind::Row { fields, .. } => self.row(fields, loc),
             ExprKind::Collate { arg, name } => self.collate(arg, name, loc),
-            ExprKind::Case { operand, arms, otherwise } => {
-                self.case(operand.as_deref(), arms, otherwise.as_deref(), loc)
-            }
+            ExprKind::Case { operand, arms, otherwise } => self.without_sets("CASE", |a| {
+                a.case(operand.as_deref(), arms, otherwise.as_deref(), loc)
+            }),
             ExprKind::Coalesce(list) => {
-                let (args, ty) = self.common(list, "COALESCE")?;
+                let (args, ty) = self.without_sets("COALESCE", |a| a.common(list, "COALESCE"))?;
                 Ok(Expr::Coalesce { args, ty: TypeRef::of(ty) })
             }
             ExprKind::MinMax { greatest, args } => {

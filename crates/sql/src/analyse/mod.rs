@@ -178,6 +178,8 @@ pub(crate) struct Level {
     pub window_names: Vec<(String, usize)>,
     /// The CTE whose recursive term this level is inside of, by index here.
     pub recursive: Option<usize>,
+    /// Where the last set-returning function of this level stands.
+    pub last_set: Option<Loc>,
 }
 
 impl Level {
@@ -199,6 +201,7 @@ impl Level {
             groupings: Vec::new(),
             window_names: Vec::new(),
             recursive: None,
+            last_set: None,
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::from::subquery_entry;
 use super::{Analyser, Clause};
 use crate::parse::ast::{CteDefinition, ExprKind, Loc, QueryStatement, Select, SelectBody};
-use crate::parse::references::mentions;
+use crate::parse::references::{mentions, misplaced};
 use crate::query::{
     Command, Cte, Distinct, FromItem, Query, RangeTableEntry, RteKind, SetOp, SetOperation,
     TargetEntry,
@@ -271,6 +271,14 @@ impl Analyser<'_> {
                 );
                 return self.at(c.loc, e);
             }
+        }
+        if let Some((within, loc)) = misplaced(right, &c.name) {
+            let e = err!(
+                INVALID_RECURSION,
+                "recursive reference to query \"{}\" must not appear within {within}",
+                c.name
+            );
+            return self.at(loc, e);
         }
         // The left side alone gives the columns.
         let first = self.nested(|a| a.select(left))?;

@@ -13,7 +13,7 @@ use crate::exec::foreign_key::{self, AfterCheck};
 use crate::exec::modify::{TableWriter, compile_stored};
 use crate::maintenance::commands::{Command, Progress, copy};
 use crate::session::{SessionEnv, SessionState};
-use base::{Error, Oid, Result, SqlState, Tid, bail, err};
+use base::{Error, Oid, Result, SqlError, SqlState, Tid, bail, err};
 use engine::catalog::model::Table;
 use expr::code::Code;
 use expr::eval::{EvalContext, EvalHook};
@@ -417,6 +417,20 @@ impl Loader<'_> {
         field.mark
     }
 
+    /// What stands for DEFAULT's marker.
+    fn marked_default(&self, at: usize) -> Result<Datum> {
+        if self.defaults[at].is_none() {
+            let column = &self.job.table.columns[at].name;
+            return Err(SqlError::new(
+                SqlState::BAD_COPY_FILE_FORMAT,
+                "unexpected default marker in COPY data",
+            )
+            .detail(format!("Column \"{column}\" has no default value."))
+            .into());
+        }
+        self.default_value(at)
+    }
+
     fn default_value(&self, at: usize) -> Result<Datum> {
         let params = RefCell::new(Vec::new());
         let hook = Hook(self.job.state);
@@ -460,7 +474,7 @@ impl Loader<'_> {
                 Mark::Null => {}
                 Mark::Default => {
                     let at = column.at;
-                    let value = self.default_value(at).map_err(|e| (None, e))?;
+                    let value = self.marked_default(at).map_err(|e| (None, e))?;
                     self.store(at, &value).map_err(|e| (None, e))?;
                 }
             }
@@ -518,7 +532,7 @@ impl Loader<'_> {
                     column.datum(lines.text(field), self.job.env).map_err(|e| (Some(n), e))?
                 }
                 Mark::Null => Datum::Null,
-                Mark::Default => self.default_value(column.at).map_err(|e| (None, e))?,
+                Mark::Default => self.marked_default(column.at).map_err(|e| (None, e))?,
             };
         }
         self.add_row(row, lines.number).map_err(|e| (None, e))

@@ -9,8 +9,8 @@ use super::{Ddl, relation, rewrite};
 use crate::analyse;
 use crate::parse::utility::{AlterTable, AlterTableAction as A, ObjectKind, RoleName};
 use base::{Oid, Result, SqlError, SqlState, bail};
-use engine::catalog::load::RowSource;
-use engine::catalog::model::{Column, RelationKind, RelationPersistence, Table};
+use engine::catalog::load::{RowSource, store_expr};
+use engine::catalog::model::{Check, Column, RelationKind, RelationPersistence, Table};
 use engine::catalog::rows::options_array;
 use expr::Expr;
 use std::collections::BTreeMap;
@@ -313,8 +313,10 @@ impl Ddl<'_> {
         )?;
         self.refuse_dependent_views(table, &found)?;
         super::enums::refuse_used_column(table, &found, new.oid)?;
+        refuse_generated(table, &found)?;
+        let checks = self.retyped_checks(table, &found, new)?;
         let default = match &found.default {
-            Some(default) if !found.generated => Some(analyse::coerce_assignment(
+            Some(default) => Some(analyse::coerce_assignment(
                 (**default).clone(),
                 new,
                 column,
@@ -341,13 +343,59 @@ impl Ddl<'_> {
         if let Some(default) = &default {
             relation::set_default(self.state(), table.oid, found.number, Some(default))?;
         }
+        for (check, expr) in &checks {
+            self.set_stored("pg_constraint", "oid", check.oid, "conbin", expr)?;
+        }
         self.retype_indexes(table, &found, new)?;
         let at = usize::try_from(found.number - 1).unwrap_or(0);
         let code = crate::exec::modify::compile_stored(&conversion)?;
         rewrite::rewrite(self.session, table, &mut |session, mut row| {
             row[at] = session.evaluate_over(&code, &row)?;
             Ok(row)
-        })
+        })?;
+        let txn = self.state().txn()?;
+        let Some(table) = self.state().catalog.table(&txn, table.oid)? else { return Ok(()) };
+        for (check, expr) in checks.iter().filter(|(c, _)| c.validated) {
+            self.verify_check(&table, &check.name, expr)?;
+        }
+        Ok(())
+    }
+
+    /// The checks that use a column, analysed anew for the type that it is to have: what compared integers is no
+    /// judge of anything else.
+    fn retyped_checks(
+        &self,
+        table: &Table,
+        column: &Column,
+        new: expr::TypeRef,
+    ) -> Result<Vec<(Check, Expr)>> {
+        let env = self.session.env().as_ref();
+        let changed = retyped(table, column, new);
+        let mut list = Vec::new();
+        for check in table.checks.iter().filter(|c| uses(&c.expr, column.number)) {
+            let text = relation::expr_text(&check.expr, table, env)?;
+            let parsed = crate::parse::parse_expression(&text)?;
+            let expr = analyse::analyse_check(&parsed, &changed, &text, self.state(), env)?;
+            list.push((check.clone(), expr));
+        }
+        Ok(list)
+    }
+
+    fn set_stored(
+        &self,
+        catalog: &'static str,
+        key: &'static str,
+        oid: Oid,
+        column: &'static str,
+        expr: &Expr,
+    ) -> Result<()> {
+        let txn = self.state().txn()?;
+        let rows = self.state().catalog.rows(&txn);
+        for mut row in rows.find(catalog, &[(key, Datum::Oid(oid))])? {
+            row.set(column, Datum::text(store_expr(expr)));
+            rows.update(&row)?;
+        }
+        Ok(())
     }
 
     /// Views and rules that use the column would not fit it any more.
@@ -375,21 +423,21 @@ impl Ddl<'_> {
     /// Key columns of indexes follow the type of the column.
     fn retype_indexes(&mut self, table: &Table, column: &Column, new: expr::TypeRef) -> Result<()> {
         for index in &table.indexes {
+            if let Some(predicate) = index.predicate.as_ref().filter(|p| uses(p, column.number)) {
+                let env = self.session.env().as_ref();
+                let text = relation::expr_text(predicate, table, env)?;
+                let parsed = crate::parse::parse_expression(&text)?;
+                let changed = retyped(table, column, new);
+                let state = self.state();
+                let made = analyse::analyse_index_predicate(&parsed, &changed, &text, state, env)?;
+                self.set_stored("pg_index", "indexrelid", index.oid, "indpred", &made)?;
+            }
             for (number, key) in (1i32..).zip(&index.columns) {
                 if key.column != column.number {
-                    if key.expr.is_some() {
-                        let mut used = false;
-                        if let Some(expr) = &key.expr {
-                            expr.walk(&mut |e| {
-                                used |=
-                                    matches!(e, Expr::Var { column: c, .. } if *c == column.number);
-                            });
-                        }
-                        if used {
-                            return Err(base::Error::unsupported(
-                                "altering the type of a column used in an index expression",
-                            ));
-                        }
+                    if key.expr.as_ref().is_some_and(|e| uses(e, column.number)) {
+                        return Err(base::Error::unsupported(
+                            "altering the type of a column used in an index expression",
+                        ));
                     }
                     continue;
                 }
@@ -700,6 +748,40 @@ impl Ddl<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a stored expression reads a column.
+fn uses(expr: &Expr, column: i32) -> bool {
+    let mut used = false;
+    expr.walk(&mut |e| used |= matches!(e, Expr::Var { column: c, .. } if *c == column));
+    used
+}
+
+/// The table as it is to be when a column has another type.
+fn retyped(table: &Table, column: &Column, new: expr::TypeRef) -> Table {
+    let mut table = table.clone();
+    for c in table.columns.iter_mut().filter(|c| c.number == column.number) {
+        c.ty = new;
+    }
+    table
+}
+
+/// Generated columns that use the column would have to be analysed anew.
+fn refuse_generated(table: &Table, column: &Column) -> Result<()> {
+    for other in table.columns.iter().filter(|c| c.generated) {
+        if other.default.as_ref().is_some_and(|e| uses(e, column.number)) {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot alter type of a column used by a generated column",
+            )
+            .detail(format!(
+                "Column \"{}\" is used by generated column \"{}\".",
+                column.name, other.name
+            ))
+            .into());
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn column_of<'a>(table: &'a Table, name: &str) -> Result<&'a Column> {

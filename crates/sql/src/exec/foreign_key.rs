@@ -344,6 +344,14 @@ fn act(
         }
         change_referring(x, key, &finder, &mut writer, (tid, row), old, new, &mut after)?;
     }
+    if action == ReferentialAction::SetDefault {
+        // A row that had its defaults before still has them, and nothing above asks whether they are there: what
+        // still refers to the key now is refused.
+        x.txn.advance_command()?;
+        let plain =
+            Arc::new(ForeignKey { on_delete: ReferentialAction::NoAction, ..(**key).clone() });
+        act(x, &plain, old, None, queue)?;
+    }
     queue.extend(after);
     Ok(())
 }

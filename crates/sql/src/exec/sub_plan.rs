@@ -26,6 +26,8 @@ pub(crate) struct SubPlanState {
     depends: Vec<usize>,
     hash: Option<(Vec<Code>, Vec<Oid>)>,
     element: Oid,
+    /// ARRAY(SELECT …) of arrays.
+    nested: bool,
     /// The result, and the values of the parameters it depends on.
     value: Option<(Vec<Datum>, Datum)>,
     rows: Option<(Vec<Datum>, Vec<Vec<Datum>>)>,
@@ -48,6 +50,8 @@ impl SubPlanState {
             depends: plan.depends.clone(),
             hash,
             element: expr::array::element_type(plan.ty.oid),
+            nested: plan.kind == SubLinkKind::Array
+                && plan.node.columns.first().is_some_and(|c| c.ty().oid == plan.ty.oid),
             value: None,
             rows: None,
             hashed: None,
@@ -213,7 +217,13 @@ impl Hook<'_> {
                     }
                     Ok(true)
                 })?;
-                let element = self.shared.sub_plans[plan].borrow().element;
+                let (element, nested) = {
+                    let s = self.shared.sub_plans[plan].borrow();
+                    (s.element, s.nested)
+                };
+                if nested {
+                    return types::array::accumulate(element, &elements);
+                }
                 Ok(Datum::Array(Arc::new(ArrayValue::one_dimension(element, elements))))
             }
             SubLinkKind::Any | SubLinkKind::All => {

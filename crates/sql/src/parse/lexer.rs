@@ -366,6 +366,12 @@ impl<'a> Lexer<'a> {
                 _ => out.push(b),
             }
         }
+        if out.contains(&0) {
+            return Err(err!(
+                CHARACTER_NOT_IN_REPERTOIRE,
+                "invalid byte sequence for encoding \"UTF8\": 0x00"
+            ));
+        }
         String::from_utf8(out).map_err(|_| {
             err!(CHARACTER_NOT_IN_REPERTOIRE, "invalid byte sequence for encoding \"UTF8\"")
         })

@@ -4,21 +4,32 @@
 //! A name that a WITH query of the text itself gives is not a table's: it is looked for from the inside out, as the analyser does.
 
 use super::ast::{
-    Bound, ConflictTarget, Expr, ExprKind, FuncCall, GroupItem, Insert, JoinCondition, Over,
+    Bound, ConflictTarget, Expr, ExprKind, FuncCall, GroupItem, Insert, JoinCondition, Loc, Over,
     QueryStatement, Select, SelectBody, SelectCore, SetClause, SortBy, SubscriptIndex, TableRef,
     Target, WindowSpec, With,
 };
+use crate::query::{JoinKind, SetOp};
 
 /// Does `select` name the table or WITH query `name` without a schema, outside of WITH queries of its own that have that name?
 pub fn mentions(select: &Select, name: &str) -> bool {
-    let mut search = Search { name, found: false };
+    let mut search = Search { name, found: false, within: None, misplaced: None };
     search.select(select);
     search.found
+}
+
+/// Where a recursive term names its own query so that more rows of it could mean fewer rows: what it stands within.
+pub fn misplaced(term: &Select, name: &str) -> Option<(&'static str, Loc)> {
+    let mut search = Search { name, found: false, within: None, misplaced: None };
+    search.select(term);
+    search.misplaced
 }
 
 struct Search<'a> {
     name: &'a str,
     found: bool,
+    /// What a recursive reference may not stand within.
+    within: Option<&'static str>,
+    misplaced: Option<(&'static str, Loc)>,
 }
 
 impl Search<'_> {
@@ -27,14 +38,28 @@ impl Search<'_> {
             match &s.body {
                 SelectBody::Core(core) => search.core(core),
                 SelectBody::Values(rows) => rows.iter().for_each(|row| search.exprs(row)),
-                SelectBody::SetOp { left, right, .. } => {
-                    search.select(left);
-                    search.select(right);
+                SelectBody::SetOp { op, all, left, right, .. } => {
+                    let (l, r) = match op {
+                        SetOp::Union => (None, None),
+                        SetOp::Intersect if *all => (Some("INTERSECT"), Some("INTERSECT")),
+                        SetOp::Intersect => (None, None),
+                        SetOp::Except if *all => (Some("EXCEPT"), Some("EXCEPT")),
+                        SetOp::Except => (None, Some("EXCEPT")),
+                    };
+                    search.inside(l, |s| s.select(left));
+                    search.inside(r, |s| s.select(right));
                 }
             }
             search.sorted(&s.order_by);
             search.exprs(s.limit.iter().chain(&s.offset));
         });
+    }
+
+    fn inside(&mut self, what: Option<&'static str>, f: impl FnOnce(&mut Self)) {
+        let before = self.within;
+        self.within = what.or(before);
+        f(self);
+        self.within = before;
     }
 
     /// A statement behind its WITH clause.
@@ -129,14 +154,25 @@ impl Search<'_> {
     fn table(&mut self, t: &TableRef) {
         match t {
             TableRef::Table { name, .. } => {
-                self.found |=
-                    name.catalog.is_none() && name.schema.is_none() && name.name == self.name;
+                if name.catalog.is_none() && name.schema.is_none() && name.name == self.name {
+                    self.found = true;
+                    if let (Some(within), None) = (self.within, self.misplaced) {
+                        self.misplaced = Some((within, name.loc));
+                    }
+                }
             }
             TableRef::Subquery { query, .. } => self.select(query),
             TableRef::Function { calls, .. } => self.exprs(calls.iter().map(|(call, _)| call)),
-            TableRef::Join { left, right, condition, .. } => {
-                self.table(left);
-                self.table(right);
+            TableRef::Join { kind, left, right, condition, .. } => {
+                let outer = Some("an outer join");
+                let (l, r) = match kind {
+                    JoinKind::Left => (None, outer),
+                    JoinKind::Right => (outer, None),
+                    JoinKind::Full => (outer, outer),
+                    _ => (None, None),
+                };
+                self.inside(l, |s| s.table(left));
+                self.inside(r, |s| s.table(right));
                 if let JoinCondition::On(on) = condition {
                     self.expr(on);
                 }
@@ -227,10 +263,10 @@ impl Search<'_> {
             ExprKind::InSelect { arg: left, query, .. }
             | ExprKind::AnySelect { left, query, .. } => {
                 self.expr(left);
-                self.select(query);
+                self.inside(Some("a subquery"), |s| s.select(query));
             }
             ExprKind::Exists(query) | ExprKind::Subquery(query) | ExprKind::ArraySelect(query) => {
-                self.select(query);
+                self.inside(Some("a subquery"), |s| s.select(query));
             }
             ExprKind::Case { operand, arms, otherwise } => {
                 self.exprs(operand.as_deref());

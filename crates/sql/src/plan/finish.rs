@@ -7,6 +7,7 @@ use super::{AggregateStrategy, NodeKind, PlanNode, PlanRowMark, PlanSortKey};
 use crate::query::{Distinct, Query};
 use base::{Oid, Result};
 use expr::Expr;
+use expr::tree::SortKey;
 
 impl JoinSpace<'_, '_> {
     /// Projection, DISTINCT, ORDER BY, LIMIT.
@@ -36,9 +37,13 @@ impl JoinSpace<'_, '_> {
                 all.push(e);
             }
         }
-        let mut node = project(input, &all, self.q.has_target_srfs)?;
+        let late = self.late_volatile(&targets, &order, &on, sorted);
+        let mut node =
+            if late { self.sorted_first(input, &targets, &on, sorted, wanted)? } else { input };
+        node = project(node, &all, self.q.has_target_srfs)?;
         let columns = node.columns.clone();
         match self.q.distinct.clone() {
+            _ if late => {}
             Distinct::No => {}
             Distinct::All => {
                 let visible: Vec<usize> = (0..targets.len()).filter(|i| !hidden[*i]).collect();
@@ -69,7 +74,7 @@ impl JoinSpace<'_, '_> {
                 node = above(node, columns.clone(), |input| NodeKind::Unique { input, keys });
             }
         }
-        let done = sorted || matches!(self.q.distinct, Distinct::On(_));
+        let done = sorted || late || matches!(self.q.distinct, Distinct::On(_));
         if !order.is_empty() && !done {
             let keys = self.plan_keys(&order, &columns)?;
             let keep = if wanted >= 1.0 { wanted } else { 0.0 };
@@ -85,6 +90,64 @@ impl JoinSpace<'_, '_> {
                 visible.iter().map(|i| Expr::Slot { index: *i, ty: columns[*i].ty() }).collect();
             let kept = visible.iter().map(|i| columns[*i].clone()).collect();
             node = above(node, kept, |input| NodeKind::Project { input, exprs });
+        }
+        Ok(node)
+    }
+
+    /// Whether a volatile column waits for the order: it is then evaluated in that order, and only for the rows that
+    /// a LIMIT takes. What is itself sorted by cannot wait.
+    fn late_volatile(
+        &self,
+        targets: &[Expr],
+        order: &[SortKey],
+        on: &[Expr],
+        sorted: bool,
+    ) -> bool {
+        let reordered = match self.q.distinct {
+            Distinct::No => !order.is_empty() && !sorted,
+            Distinct::On(_) => true,
+            Distinct::All => false,
+        };
+        reordered && !self.q.has_target_srfs && targets.iter().any(|t| self.waits(t, order, on))
+    }
+
+    fn waits(&self, target: &Expr, order: &[SortKey], on: &[Expr]) -> bool {
+        expr::fold::contains_volatile(target)
+            && !order.iter().any(|k| self.shifted(&k.expr) == *target)
+            && !on.iter().any(|e| self.shifted(e) == *target)
+    }
+
+    /// The input in its order, DISTINCT ON done, with everything but the volatile columns that wait.
+    fn sorted_first(
+        &self,
+        input: PlanNode,
+        targets: &[Expr],
+        on: &[Expr],
+        sorted: bool,
+        wanted: f64,
+    ) -> Result<PlanNode> {
+        let order = &self.q.order_by;
+        let mut columns = input.columns.clone();
+        let early = targets.iter().filter(|t| !self.waits(t, order, on)).cloned();
+        let keys = order.iter().map(|k| &k.expr).chain(on).map(|e| self.shifted(e));
+        for e in early.chain(keys) {
+            if !columns.contains(&e) {
+                columns.push(e);
+            }
+        }
+        let mut node = project(input, &columns, false)?;
+        let distinct = matches!(self.q.distinct, Distinct::On(_));
+        if !sorted {
+            let list = if distinct { distinct_on_order(on, order) } else { order.clone() };
+            let keep = if wanted >= 1.0 && !distinct { wanted } else { 0.0 };
+            node = self.sort_node(node, self.plan_keys(&list, &columns)?, keep);
+        }
+        if distinct {
+            let keys = on
+                .iter()
+                .filter_map(|e| columns.iter().position(|c| *c == self.shifted(e)))
+                .collect();
+            node = above(node, columns, |input| NodeKind::Unique { input, keys });
         }
         Ok(node)
     }

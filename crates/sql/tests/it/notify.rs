@@ -48,7 +48,7 @@ fn what_commits_is_said() {
         ("SELECT count(pg_notify('ch', (g % 2)::text)) FROM generate_series(1, 4) g", "4"),
         ("SELECT pg_notify('ch', g::text) FROM generate_series(2, 3) g ORDER BY g DESC", "\n"),
     ]);
-    assert_eq!(a.hear(), ["ch read only", "ch 1", "ch 0", "ch 2", "ch 3"]);
+    assert_eq!(a.hear(), ["ch read only", "ch 1", "ch 0", "ch 3", "ch 2"]);
     assert!(b.hear().is_empty());
 }
 

@@ -33,7 +33,7 @@ pub fn timestamp_plus_interval(t: i64, i: &Interval) -> Result<i64> {
 }
 
 /// infinity: true; -infinity: false.
-pub(super) fn infinite(i: &Interval) -> Option<bool> {
+pub(crate) fn infinite(i: &Interval) -> Option<bool> {
     if i.months == i32::MAX && i.days == i32::MAX && i.micros == i64::MAX {
         Some(true)
     } else if i.months == i32::MIN && i.days == i32::MIN && i.micros == i64::MIN {
@@ -44,7 +44,7 @@ pub(super) fn infinite(i: &Interval) -> Option<bool> {
 }
 
 /// An infinite interval.
-pub(super) fn infinity(up: bool) -> Interval {
+pub(crate) fn infinity(up: bool) -> Interval {
     if up {
         Interval { months: i32::MAX, days: i32::MAX, micros: i64::MAX }
     } else {

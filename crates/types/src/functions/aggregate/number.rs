@@ -158,15 +158,25 @@ fn conclude(want: Want, n: i64, sum: &Numeric, squares: &Numeric) -> Result<Datu
 }
 
 /// sum and avg of intervals.
+#[derive(Default)]
 struct Intervals {
     average: bool,
+    /// Finite ones, and their sum.
     n: i64,
     sum: Interval,
+    /// Whether infinite and minus infinite ones came.
+    up: bool,
+    down: bool,
 }
 impl AggregateState for Intervals {
     fn add(&mut self, _env: &dyn Env, args: &[Datum]) -> Result<()> {
         let Some(Datum::Interval(v)) = args.first() else { return Ok(()) };
         let overflow = || err!(DATETIME_FIELD_OVERFLOW, "interval out of range");
+        if let Some(up) = crate::datetime::infinite_interval(v) {
+            self.up |= up;
+            self.down |= !up;
+            return Ok(());
+        }
         self.n += 1;
         self.sum = Interval {
             months: self.sum.months.checked_add(v.months).ok_or_else(overflow)?,
@@ -176,6 +186,12 @@ impl AggregateState for Intervals {
         Ok(())
     }
     fn finish(&self, _env: &dyn Env) -> Result<Datum> {
+        if self.up && self.down {
+            return Err(err!(DATETIME_FIELD_OVERFLOW, "interval out of range"));
+        }
+        if self.up || self.down {
+            return Ok(Datum::Interval(Box::new(crate::datetime::infinity(self.up))));
+        }
         if self.n == 0 {
             return Ok(Datum::Null);
         }
@@ -200,16 +216,11 @@ pub(super) const BODIES: BodyTable = &[
     ("sum(int4)", SUM_INT),
     ("sum(int8)", of!(Ints, Sum)),
     ("sum(numeric)", of!(Numerics, Sum)),
-    (
-        "sum(interval)",
-        FunctionBody::Aggregate(|_, _| {
-            Box::new(Intervals { average: false, n: 0, sum: Interval::default() })
-        }),
-    ),
+    ("sum(interval)", FunctionBody::Aggregate(|_, _| Box::new(Intervals::default()))),
     (
         "avg(interval)",
         FunctionBody::Aggregate(|_, _| {
-            Box::new(Intervals { average: true, n: 0, sum: Interval::default() })
+            Box::new(Intervals { average: true, ..Intervals::default() })
         }),
     ),
     ("avg(int2)", of!(Ints, Average)),
