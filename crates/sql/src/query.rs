@@ -63,6 +63,9 @@ pub struct Query {
     pub set_operation: Option<SetOperation>,
     /// Sub-selects in expressions, by number.
     pub sub_selects: Vec<Query>,
+    /// The planner's: conditions that joins have taken the place of, to be asked of a newer version of a row.
+    #[serde(skip)]
+    pub rechecks: Vec<Expr>,
     /// RETURNING
     pub returning: Vec<TargetEntry>,
     /// ON CONFLICT

@@ -277,6 +277,7 @@ impl<'a> Analyser<'a> {
             limit_with_ties: false,
             offset: None,
             row_marks: Vec::new(),
+            rechecks: Vec::new(),
             set_operation: None,
             sub_selects: std::mem::take(&mut level.sub_selects),
             returning: Vec::new(),

@@ -420,6 +420,7 @@ pub(crate) fn empty_query() -> Query {
         limit_with_ties: false,
         offset: None,
         row_marks: Vec::new(),
+        rechecks: Vec::new(),
         set_operation: None,
         sub_selects: Vec::new(),
         returning: Vec::new(),

@@ -294,7 +294,7 @@ pub(crate) fn prepare(g: &mut Global<'_>, q: &mut Query) -> Result<JoinTree> {
         let before = q.range_table.len();
         tree = pull_up_all(q, tree);
         inline_ctes(g, q);
-        tree = convert_links(q, tree);
+        tree = convert_links(q, tree, true);
         if q.range_table.len() == before {
             break;
         }
@@ -321,22 +321,31 @@ pub(crate) fn prepare(g: &mut Global<'_>, q: &mut Query) -> Result<JoinTree> {
     Ok(tree)
 }
 
-fn convert_links(q: &mut Query, tree: JoinTree) -> JoinTree {
+/// Turns sub-selects in conditions into joins where it can. With `decides` every row of the result meets the conditions at the top of `tree`.
+fn convert_links(q: &mut Query, tree: JoinTree, decides: bool) -> JoinTree {
     match tree {
         JoinTree::Group { items, mut quals } => {
-            let items = items.into_iter().map(|i| convert_links(q, i)).collect();
+            let items = items.into_iter().map(|i| convert_links(q, i, decides)).collect();
             let mut flat = Vec::new();
             for e in quals.drain(..) {
                 super::pull_up::conjuncts(e, &mut flat);
             }
-            to_joins(q, JoinTree::Group { items, quals: flat })
+            to_joins(q, JoinTree::Group { items, quals: flat }, decides)
         }
-        JoinTree::Join { kind, left, right, quals } => JoinTree::Join {
-            kind,
-            left: Box::new(convert_links(q, *left)),
-            right: Box::new(convert_links(q, *right)),
-            quals,
-        },
+        JoinTree::Join { kind, left, right, quals } => {
+            let (left_decides, right_decides) = match kind {
+                JoinKind::Inner => (decides, decides),
+                JoinKind::Left | JoinKind::Semi | JoinKind::Anti => (decides, false),
+                JoinKind::Right => (false, decides),
+                JoinKind::Full => (false, false),
+            };
+            JoinTree::Join {
+                kind,
+                left: Box::new(convert_links(q, *left, left_decides)),
+                right: Box::new(convert_links(q, *right, right_decides)),
+                quals,
+            }
+        }
         rel @ JoinTree::Rel(_) => rel,
     }
 }
@@ -374,7 +383,7 @@ fn own_exprs(q: &mut Query, f: &mut dyn FnMut(&mut Expr)) {
     }
     q.targets.iter_mut().chain(&mut q.returning).for_each(|t| f(&mut t.expr));
     q.group_exprs.iter_mut().for_each(&mut *f);
-    q.having.iter_mut().for_each(&mut *f);
+    q.having.iter_mut().chain(&mut q.rechecks).for_each(&mut *f);
     q.limit.iter_mut().chain(&mut q.offset).for_each(&mut *f);
     q.order_by.iter_mut().for_each(|k| f(&mut k.expr));
     for w in &mut q.windows {

@@ -64,7 +64,8 @@ pub(crate) fn visit(q: &mut Query, depth: u32, v: &mut dyn Visitor) {
     for e in targets {
         one(e, depth, v);
     }
-    for e in q.filter.iter_mut().chain(&mut q.group_exprs).chain(&mut q.having) {
+    let conditions = q.filter.iter_mut().chain(&mut q.having).chain(&mut q.rechecks);
+    for e in conditions.chain(&mut q.group_exprs) {
         one(e, depth, v);
     }
     for e in q.limit.iter_mut().chain(&mut q.offset) {

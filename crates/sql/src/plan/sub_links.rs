@@ -1,10 +1,14 @@
 //! Sub-selects in expressions: to semi and anti joins where they can be, to sub-plans else.
+//!
+//! # Differs from PostgreSQL
+//! Of a newer version of a row, IN and EXISTS are asked anew, by the statement's snapshot; PostgreSQL asks whether the very row that the older
+//! version was joined with still fits.
 
 use super::SubPlan;
 use super::prep::{Global, plan_level};
 use super::pull_up::{JoinTree, conjuncts, is_simple, merged_tree};
 use super::query_walk::{Merge, query_any};
-use crate::query::{JoinKind, Query, RangeTableEntry, RteKind};
+use crate::query::{Command, JoinKind, Query, RangeTableEntry, RteKind};
 use base::{Oid, Result};
 use expr::tree::SubLinkKind;
 use expr::{Expr, TypeRef};
@@ -78,9 +82,11 @@ fn simplify_exists(q: &mut Query) {
     }
 }
 
-/// Turns conjuncts of a group's conditions into joins where that is the same thing.
-pub(crate) fn to_joins(q: &mut Query, tree: JoinTree) -> JoinTree {
+/// Turns conjuncts of a group's conditions into joins where that is the same thing. If they `decide` over every row of a statement that
+/// locks rows, they are kept for newer versions of them: the join has seen the older one.
+pub(crate) fn to_joins(q: &mut Query, tree: JoinTree, decide: bool) -> JoinTree {
     let JoinTree::Group { items, quals } = tree else { return tree };
+    let locks = matches!(q.command, Command::Update | Command::Delete) || !q.row_marks.is_empty();
     let mut rest = Vec::new();
     let mut joins = Vec::new();
     for mut e in quals {
@@ -99,7 +105,12 @@ pub(crate) fn to_joins(q: &mut Query, tree: JoinTree) -> JoinTree {
             _ => None,
         };
         match converted {
-            Some(j) => joins.push(j),
+            Some(j) => {
+                joins.push(j);
+                if locks && decide && can_run_again(q, link) {
+                    q.rechecks.push(e);
+                }
+            }
             None => rest.push(e),
         }
     }
@@ -108,6 +119,21 @@ pub(crate) fn to_joins(q: &mut Query, tree: JoinTree) -> JoinTree {
         tree = JoinTree::Join { kind, left: Box::new(tree), right: Box::new(right), quals };
     }
     tree
+}
+
+/// May a sub-select be run once more? It locks nothing, and gives the same for the same snapshot.
+fn can_run_again(q: &Query, link: &Expr) -> bool {
+    fn harmless(q: &Query) -> bool {
+        let within = q.range_table.iter().filter_map(|r| match &r.kind {
+            RteKind::Subquery { query, .. } => Some(&**query),
+            _ => None,
+        });
+        let mut all = within.chain(q.ctes.iter().map(|c| &*c.query)).chain(&q.sub_selects);
+        q.command == Command::Select && q.row_marks.is_empty() && all.all(harmless)
+    }
+    let Expr::SubLink { subquery, .. } = link else { return false };
+    let sub = &q.sub_selects[*subquery];
+    harmless(sub) && !query_any(sub, &mut |e, _| expr::fold::contains_volatile(e))
 }
 
 type JoinParts = (JoinKind, JoinTree, Vec<Expr>);

@@ -436,6 +436,7 @@ impl JoinSpace<'_, '_> {
                 }
             }
         }
+        out.extend(self.q.rechecks.iter().cloned());
         let hidden = self.hidden_rels();
         out.retain(|e| !self.rels_of(e).overlaps(hidden));
         out

@@ -1,27 +1,6 @@
 //! Foreign keys between two transactions: what one does to a referred or referring row while another holds it.
 
-use super::support::{Connection, Database};
-use base::stop::PATIENCE;
-
-/// `holds` runs in a block; `then` in another session, which is to wait for it. What that said once the first has committed.
-fn waiting(db: &Database, holds: &str, then: &'static str) -> String {
-    let mut holder = db.session();
-    holder.run_each(&["BEGIN", holds]);
-    std::thread::scope(|scope| {
-        let other = scope.spawn(|| db.session().run(then));
-        let mut looker = db.session();
-        let began = std::time::Instant::now();
-        while looker.run("SELECT count(*) FROM pg_locks WHERE NOT granted") == "0"
-            && !other.is_finished()
-            && began.elapsed() < PATIENCE
-        {
-            std::thread::yield_now();
-        }
-        assert!(!other.is_finished(), "{then} did not wait for {holds}");
-        holder.run_each(&["COMMIT"]);
-        other.join().unwrap()
-    })
-}
+use super::support::{Connection, Database, waiting};
 
 fn tables(db: &Database, constraint: &str) -> Connection {
     let mut s = db.session();

@@ -11,6 +11,7 @@ mod full_catalog;
 mod meanwhile;
 mod notify;
 mod on_conflict;
+mod rechecked;
 mod reindex;
 mod rewritten;
 mod rights;

@@ -2,6 +2,7 @@
 
 use base::Result;
 use base::settings::{ServerSettings, Value};
+use base::stop::PATIENCE;
 use engine::catalog::load::load_table;
 use engine::catalog::store::CatalogStore;
 use engine::relation::Storage;
@@ -112,6 +113,26 @@ pub fn database() -> Database {
         "CREATE MATERIALIZED VIEW mv AS SELECT * FROM t",
     ]);
     db
+}
+
+/// `holds` runs in a block; `then` in another session, which is to wait for it. What that said once the first has committed.
+pub fn waiting(db: &Database, holds: &str, then: &'static str) -> String {
+    let mut holder = db.session();
+    holder.run_each(&["BEGIN", holds]);
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| db.session().run(then));
+        let mut looker = db.session();
+        let began = std::time::Instant::now();
+        while looker.run("SELECT count(*) FROM pg_locks WHERE NOT granted") == "0"
+            && !other.is_finished()
+            && began.elapsed() < PATIENCE
+        {
+            std::thread::yield_now();
+        }
+        assert!(!other.is_finished(), "{then} did not wait for {holds}");
+        holder.run_each(&["COMMIT"]);
+        other.join().unwrap()
+    })
 }
 
 pub struct Connection {
