@@ -12,9 +12,13 @@ use engine::catalog::load::RowSource;
 use engine::catalog::store::CatalogStore;
 use engine::relation::Storage;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use txn::{Backend, BackendKind, LockMode, LockTag, Registry, Wait};
 use types::Datum;
+
+/// The clusters that the process has opened.
+static CLUSTERS: AtomicU32 = AtomicU32::new(0);
 
 const DATABASES_RANK: Rank = Rank(40);
 
@@ -105,6 +109,8 @@ pub struct Cluster {
     pub young_indexes: crate::young_indexes::YoungIndexes,
     /// When the server came up.
     pub started_us: i64,
+    /// Which of the process's clusters it is.
+    number: u32,
     /// The tables' counts of before.
     kept: KeptCounts,
 }
@@ -136,6 +142,7 @@ impl Cluster {
             baselines: crate::system::reset::Baselines::new(started_us),
             young_indexes: crate::young_indexes::YoungIndexes::default(),
             started_us,
+            number: CLUSTERS.fetch_add(1, Ordering::Relaxed),
         }))
     }
 
@@ -322,7 +329,10 @@ impl Cluster {
         if let Some(database) = self.databases.read().get(&oid) {
             return Ok(Arc::clone(database));
         }
-        self.with_catalogs(oid, engine::catalog::enums::learn_names)?;
+        let before = self.work_for(oid);
+        let learned = self.with_catalogs(oid, engine::catalog::enums::learn_names);
+        types::enums::enter(before);
+        learned?;
         let store = Arc::new(CatalogStore::new(self.storage.clone(), oid));
         let mut databases = self.databases.write();
         Ok(Arc::clone(databases.entry(oid).or_insert_with(|| {
@@ -361,6 +371,11 @@ impl Cluster {
         let entered = enter();
         txn.abort()?;
         entered
+    }
+
+    /// What this thread says of types is about this database's from now on.
+    pub(crate) fn work_for(&self, database: Oid) -> u64 {
+        types::enums::enter(u64::from(self.number) << 32 | u64::from(database.0))
     }
 
     /// Forgets a dropped (or renamed) database.

@@ -11,11 +11,13 @@
 //! is refused ([`between`]).
 //!
 //! Whether a type is an enum its OID says by itself ([`OIDS`]), so that whoever decodes a page knows it. What a process learns besides, and
-//! need not know, are names, for messages ([`name`]): when a database is opened and when a type is made or renamed.
+//! need not know, are names, for messages ([`name`]): when a database is opened and when a type is made or renamed. Databases may have
+//! the same OIDs, so a thread says which one it works for ([`enter`]).
 //! What is kept of a type is kept for good, a few hundred bytes.
 
 use crate::facts::TypeInfo;
 use base::{Oid, err};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{OnceLock, PoisonError, RwLock};
@@ -42,7 +44,17 @@ pub fn type_oids(new: Oid) -> (Oid, Oid) {
     (Oid(first), Oid(first + 1))
 }
 
-type Known = RwLock<HashMap<Oid, &'static TypeInfo>>;
+type Known = RwLock<HashMap<(u64, Oid), &'static TypeInfo>>;
+
+thread_local! {
+    static SCOPE: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The types that this thread names from now on are those of a database: any number that no other database of the process has. Returns the
+/// one before.
+pub fn enter(scope: u64) -> u64 {
+    SCOPE.replace(scope)
+}
 
 fn known() -> &'static Known {
     static KNOWN: OnceLock<Known> = OnceLock::new();
@@ -50,7 +62,8 @@ fn known() -> &'static Known {
 }
 
 fn look_up(oid: Oid) -> Option<&'static TypeInfo> {
-    known().read().unwrap_or_else(PoisonError::into_inner).get(&oid).copied()
+    let known = known().read().unwrap_or_else(PoisonError::into_inner);
+    known.get(&(SCOPE.get(), oid)).copied()
 }
 
 /// The enum type, or array of an enum type, with this OID.
@@ -71,7 +84,7 @@ pub fn name(oid: Oid, name: &str) {
     }
     let info = if is_enum(oid) { element_info(oid, name) } else { array_info(oid, name) };
     let mut known = known().write().unwrap_or_else(PoisonError::into_inner);
-    known.insert(oid, Box::leak(Box::new(info)));
+    known.insert((SCOPE.get(), oid), Box::leak(Box::new(info)));
 }
 
 fn element_info(oid: Oid, name: &str) -> TypeInfo {

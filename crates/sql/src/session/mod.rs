@@ -199,6 +199,8 @@ impl Session {
         user: CurrentRole,
         backend: Arc<Backend>,
     ) -> Result<Session> {
+        // A session stays on its thread.
+        cluster.work_for(database.oid);
         let settings = SessionSettings::new(Arc::clone(cluster.settings()));
         let timeout = u64::try_from(settings.int("deadlock_timeout")).unwrap_or(1000);
         backend.set_deadlock_timeout_ms(timeout);

@@ -153,3 +153,20 @@ fn a_type_in_use_is_not_dropped_and_values_are_not_taken_for_anothers() {
         ("SELECT * FROM t", "b"),
     ]);
 }
+
+/// Databases may have the same OIDs: a copy and what it was copied from, and those of another server.
+#[test]
+fn a_type_is_called_what_it_is_called_in_ones_own_database() {
+    let names = ["e", "st"];
+    let dbs = names.map(|name| {
+        let db = Database::new();
+        db.session().run_each(&[&format!("CREATE TYPE {name} AS ENUM ('a')")]);
+        db
+    });
+    for (db, name) in dbs.iter().zip(names) {
+        db.session().check(&[(
+            &format!("SELECT 'a'::{name} = 1"),
+            &format!("42883 operator does not exist: {name} = integer"),
+        )]);
+    }
+}
