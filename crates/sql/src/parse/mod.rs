@@ -15,6 +15,7 @@ mod create_table;
 mod dml;
 mod expr;
 mod from;
+mod grant;
 pub mod keywords;
 mod lexer;
 mod parser;
