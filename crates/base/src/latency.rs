@@ -99,7 +99,8 @@ impl LatencyWindow {
         let turn = now_us / SLOT_US;
         let slot = &self.shards[shard % SHARDS].0[(turn % SLOTS as u64) as usize];
         let before = slot.turn.load(Ordering::Relaxed);
-        let ours = before < turn
+        // Far ahead is a turn of before the clock was set back.
+        let ours = (before < turn || before > turn + SLOTS as u64)
             && slot
                 .turn
                 .compare_exchange(before, turn, Ordering::Relaxed, Ordering::Relaxed)
@@ -175,6 +176,11 @@ mod tests {
         let later = 1_000_000 + 2 * SLOTS as u64 * SLOT_US;
         w.record(0, later, 10);
         assert_eq!(w.p99_us(later), Some(upper_bound(bucket(10))));
+        // The clock is set back by an hour: what is recorded from then on counts.
+        let hour = 3_600_000_000;
+        w.record(0, later + hour, 10);
+        w.record(0, later, 5000);
+        assert_eq!(w.p99_us(later), Some(upper_bound(bucket(5000))));
         w.unlisten();
         assert!(!w.is_wanted());
     }

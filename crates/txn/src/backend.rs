@@ -439,6 +439,11 @@ impl Backend {
         self.published.ignored_by_horizons.store(ignored, Ordering::SeqCst);
     }
 
+    /// See [`Backend::set_ignored_by_horizons`].
+    pub fn is_ignored_by_horizons(&self) -> bool {
+        self.published.ignored_by_horizons.load(Ordering::SeqCst)
+    }
+
     /// It waits for its client, with no scan under way: no cursor that has fetched some of its rows and not all. Its snapshot stays, but pages
     /// that are out of the trees by now need not be kept for it ([`TransactionManager::oldest_scan`]).
     pub fn rest(&self) -> Rest<'_> {

@@ -30,7 +30,7 @@ use btree::{
     VacuumControl, Value,
 };
 use buffer::{BufferPool, Strategy};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use txn::Backend;
 
 /// What a vacuum asks of an index.
@@ -218,6 +218,8 @@ enum Work<'a> {
 struct Job<'a> {
     work: Work<'a>,
     done: Mutex<Done>,
+    /// Threads that have not come back from it.
+    left: AtomicU32,
 }
 
 /// What all threads did of it.
@@ -342,7 +344,8 @@ impl<'a> IndexPass<'a> {
                 None => Work::Bulk(target.index.begin_bulk(workers + 1)?),
                 Some(keys) => Work::Retail(target.index.begin_retail(keys, workers + 1)),
             };
-            jobs.push(Job { work, done: Mutex::new(DONE_RANK, Done::default()) });
+            let done = Mutex::new(DONE_RANK, Done::default());
+            jobs.push(Job { work, done, left: AtomicU32::new(workers + 1) });
         }
         self.threads = self.threads.max(workers + 1);
         self.side_by_side(&jobs, dead, workers, cx)?;
@@ -355,9 +358,11 @@ impl<'a> IndexPass<'a> {
                 cancel: Some(&cx.backend.cancel),
             };
             let target = &self.indexes[i];
+            // There may have been fewer threads than were wanted.
+            let shown = job.left.load(Ordering::Relaxed) == 0;
             let ended = job.end(&*target.index, dead, &mut control);
             done.push((i, ended.map_err(|e| during(e, "vacuuming", target, cx.relation))?));
-            add(&cx.progress.indexes_processed, 1);
+            add(&cx.progress.indexes_processed, u64::from(!shown));
         }
         for (i, outcome) in done {
             self.add(i, outcome);
@@ -453,7 +458,10 @@ impl<'a> IndexPass<'a> {
                 .map(|n| (first + n) % jobs.len())
                 .try_for_each(|n| {
                     let done = jobs[n].join(dead, &mut control);
-                    done.map_err(|e| during(e, "vacuuming", &self.indexes[n], cx.relation))
+                    done.map_err(|e| during(e, "vacuuming", &self.indexes[n], cx.relation))?;
+                    let last = jobs[n].left.fetch_sub(1, Ordering::Relaxed) == 1;
+                    add(&cx.progress.indexes_processed, u64::from(last));
+                    Ok(())
                 })
                 .inspect_err(|_| jobs.iter().for_each(Job::stop))
         };

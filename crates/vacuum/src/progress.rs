@@ -149,6 +149,13 @@ impl ProgressList {
 }
 
 impl VacuumProgress {
+    /// Nothing is done yet: a catalog's vacuum comes after that of its TOAST table.
+    pub(crate) fn begin(&self) {
+        self.enter(Phase::Initializing);
+        for done in [&self.heap_blks_scanned, &self.heap_blks_vacuumed, &self.index_vacuum_count] {
+            set(done, 0);
+        }
+    }
     pub(crate) fn enter(&self, phase: Phase) {
         self.phase.store(phase as u64, Ordering::Relaxed);
     }

@@ -11,7 +11,7 @@ use crate::keys::KeyCollector;
 use crate::one_visit::OneVisit;
 use crate::options::IndexCleanup;
 use crate::plan::{VacuumMode, VacuumPlan};
-use crate::progress::{Phase, VacuumProgress, set};
+use crate::progress::{Phase, VacuumProgress, add, set};
 use crate::report::{IndexBypass, IndexReport, Trigger, VacuumReport};
 use crate::scan::Scan;
 use crate::skip::{Chooser, Eager, REGION_BLOCKS};
@@ -23,6 +23,7 @@ use base::{BlockNumber, Fork, Oid, Result, Xid};
 use buffer::Strategy;
 use heap::Heap;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use txn::{Backend, LockTag};
 
 const BYPASS_MEMORY_BYTES: usize = 32 << 20;
@@ -139,7 +140,14 @@ pub fn run(
     context: &VacuumContext<'_>,
 ) -> Result<VacuumReport> {
     let started = UsageMeter::start();
-    context.progress.enter(Phase::Initializing);
+    context.progress.begin();
+    if plan.timings.1 {
+        let progress = context.progress.clone();
+        let us = |t: Duration| u64::try_from(t.as_micros()).unwrap_or(u64::MAX);
+        let tell = move |slept: Duration| add(&progress.delay_us, us(slept));
+        // A second vacuum under one throttle goes on telling the first one's.
+        let _ = context.throttle.on_sleep.set(Box::new(tell));
+    }
     let has_indexes = !target.indexes.is_empty();
     let off = plan.index_cleanup == IndexCleanup::Off;
     let keys = if has_indexes && !off {

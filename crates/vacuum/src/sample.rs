@@ -149,7 +149,8 @@ fn open(rng: &mut SmallRng) -> f64 {
     }
 }
 
-/// Samples at most `target_rows` rows of `heap`, the choice made by `seed`. Own inserts count as live.
+/// Samples at most `target_rows` rows of `heap`, the choice made by `seed`. Own inserts count as live. `tell` is told how many pages will be looked at,
+/// and of these how many have been.
 ///
 /// # Errors
 /// I/O, corruption, cancellation.
@@ -160,16 +161,14 @@ pub fn analyze_sample(
     strategy: Strategy,
     throttle: &mut Throttle,
     seed: u64,
+    tell: &dyn Fn(u32, u32),
 ) -> Result<AnalyzeSample> {
     let target = target_rows.max(1);
     let total = heap.len_blocks()?.0;
-    let blocks = BlockSampler {
-        total,
-        want: u32::try_from(target).unwrap_or(u32::MAX),
-        at: 0,
-        chosen: 0,
-        rng: SmallRng::seed_from_u64(seed),
-    };
+    let want = u32::try_from(target).unwrap_or(u32::MAX);
+    let wanted = want.min(total);
+    tell(wanted, 0);
+    let blocks = BlockSampler { total, want, at: 0, chosen: 0, rng: SmallRng::seed_from_u64(seed) };
     let mut reservoir = Reservoir::new(target, SmallRng::seed_from_u64(seed ^ 0x5eed));
     let mut picker = SmallRng::seed_from_u64(seed ^ 0xa11);
     let horizon = heap.horizon();
@@ -181,6 +180,7 @@ pub fn analyze_sample(
         let pin = pin?;
         throttle.point(backend)?;
         out.scanned_pages += 1;
+        tell(wanted, out.scanned_pages);
         out.seen_dead_rows += page_rows(heap, &pin, backend, &horizon, &mut live)?;
         for row in live.drain(..) {
             out.seen_live_rows += 1.0;

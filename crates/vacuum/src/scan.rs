@@ -17,7 +17,7 @@
 
 use crate::heap_pass::HeapPass;
 use crate::plan::VacuumPlan;
-use crate::progress::{VacuumProgress, add, set};
+use crate::progress::{VacuumProgress, add};
 use crate::skip::{Chooser, Chosen};
 use crate::throttle::Throttle;
 use base::sync::{Mutex, Rank};
@@ -27,7 +27,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 /// Of pages that are read only to be frozen so many are drawn at once: what became of those before decides about more.
 const EAGER_AT_ONCE: usize = 32;
@@ -49,8 +48,6 @@ pub(crate) struct Scan<'a> {
     pub failsafe: AtomicBool,
     /// The eager freezing that is over, after so many pages, and of which nobody has been told.
     eager_over: AtomicU64,
-    /// Microseconds that the helpers have slept in this round.
-    helpers_delay_us: AtomicU64,
     /// A stretch lies within so many blocks,
     stretch_blocks: u32,
     /// and has so many pages to be read.
@@ -93,7 +90,6 @@ impl<'a> Scan<'a> {
             full: AtomicBool::new(false),
             failsafe: AtomicBool::new(false),
             eager_over: AtomicU64::new(0),
-            helpers_delay_us: AtomicU64::new(0),
             stretch_blocks: even(pages),
             stretch_pages: even(to_read) as usize,
             threads,
@@ -104,7 +100,6 @@ impl<'a> Scan<'a> {
     pub fn begin_round(&self) {
         self.stop.store(false, Ordering::SeqCst);
         self.full.store(false, Ordering::SeqCst);
-        self.helpers_delay_us.store(0, Ordering::Relaxed);
     }
 
     /// Nothing is left to be drawn?
@@ -207,12 +202,9 @@ impl<'a> Scan<'a> {
         let txns = &pass.heap.context().txns;
         let failsafe_every = (self.plan.failsafe_every_pages / self.threads).max(1);
         let (mut pages, mut passed) = (0u32, 0u64);
-        let mut slept = throttle.delayed();
-        let mut tell = |passed: &mut u64, pass: &HeapPass<'_>, throttle: &Throttle| {
+        let tell = |passed: &mut u64, pass: &HeapPass<'_>| {
             add(&self.progress.heap_blks_scanned, std::mem::take(passed));
             pass.totals.tell(self.progress);
-            let more = throttle.delayed() - std::mem::replace(&mut slept, throttle.delayed());
-            self.tell_delay(throttle.delayed(), more, leader.is_some());
             if let Some(say) = leader {
                 say(self);
             }
@@ -254,7 +246,7 @@ impl<'a> Scan<'a> {
             passed += u64::from(chosen.passed);
             pages += 1;
             if pages.is_multiple_of(TELL_EVERY_PAGES) {
-                tell(&mut passed, pass, throttle);
+                tell(&mut passed, pass);
             }
             if pages.is_multiple_of(failsafe_every)
                 && !self.failsafe.load(Ordering::Relaxed)
@@ -268,22 +260,8 @@ impl<'a> Scan<'a> {
             }
         }
         pass.clean_batch(stream.strategy(), throttle, true)?;
-        tell(&mut passed, pass, throttle);
+        tell(&mut passed, pass);
         hand.borrow_mut().failed.take().map_or(Ok(()), Err)
-    }
-
-    /// The leader shows what all have slept; the others tell how much longer that is now.
-    fn tell_delay(&self, slept: Duration, more: Duration, leads: bool) {
-        if !self.plan.timings.1 {
-            return;
-        }
-        let us = |t: Duration| u64::try_from(t.as_micros()).unwrap_or(u64::MAX);
-        if leads {
-            let helpers = self.helpers_delay_us.load(Ordering::Relaxed);
-            set(&self.progress.delay_us, us(slept).saturating_add(helpers));
-        } else {
-            add(&self.helpers_delay_us, us(more));
-        }
     }
 }
 

@@ -18,6 +18,7 @@ use crate::governor::Governor;
 use base::Result;
 use base::latency::LatencyWindow;
 use base::sync::Arc;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use txn::Backend;
@@ -85,9 +86,14 @@ pub struct ThrottleSettings {
     pub urgent_from_xid: AtomicU64,
     /// The statements of others, for the latency target.
     pub latency: Option<Arc<LatencyWindow>>,
+    /// Told of every sleep, of whichever thread, if anybody is to see it.
+    pub on_sleep: OnceLock<OnSleep>,
     source: Option<Arc<dyn CostSource>>,
     seen: AtomicU64,
 }
+
+/// Told how long a thread has slept.
+pub type OnSleep = Box<dyn Fn(Duration) + Send + Sync>;
 
 impl std::fmt::Debug for ThrottleSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -120,6 +126,7 @@ impl ThrottleSettings {
             balance: AtomicU64::new(0),
             urgent_from_xid: AtomicU64::new(0),
             latency: None,
+            on_sleep: OnceLock::new(),
             source: None,
             seen: AtomicU64::new(0),
         }
@@ -267,6 +274,9 @@ impl Throttle {
         }
         let took = start.elapsed();
         self.delayed += took;
+        if let Some(tell) = self.settings.on_sleep.get() {
+            tell(took);
+        }
         if time == for_cost {
             self.note_oversleeping(time, took);
         }

@@ -93,8 +93,8 @@ fn cut(
     let heap = target.heap;
     let len = heap.len_blocks()?.0;
     if len != expected_len {
-        // It grew meanwhile: somebody uses the end.
-        return Ok((len, false));
+        // It grew meanwhile: somebody uses the end. The length stays the one that goes with the rows counted.
+        return Ok((expected_len, false));
     }
     let (keep, suspended) = last_in_use(target, context, len, nonempty_pages)?;
     if keep >= len {

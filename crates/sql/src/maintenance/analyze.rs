@@ -86,6 +86,14 @@ impl Session {
         });
         let strategy = Strategy::vacuum(open.heap.relation().pool(), ring);
         let settings = throttle(&state, &table, options.automatic, u64::MAX);
+        if state.settings.borrow().bool("track_cost_delay_timing") {
+            let progress = Arc::clone(&progress);
+            let tell = move |slept: Duration| {
+                let us = u64::try_from(slept.as_micros()).unwrap_or(u64::MAX);
+                progress.delay_us.fetch_add(us, Ordering::Relaxed);
+            };
+            let _ = settings.on_sleep.set(Box::new(tell));
+        }
         let mut throttle = Throttle::new(settings);
         progress.enter(1);
         let sample = {
@@ -98,11 +106,13 @@ impl Session {
                 strategy,
                 &mut throttle,
                 rand::random(),
+                &|total, scanned| {
+                    progress.blocks_total.store(total.into(), Ordering::Relaxed);
+                    progress.blocks_scanned.store(scanned.into(), Ordering::Relaxed);
+                },
             )?
         };
         base::stop_point!("sql.analyze.sampled");
-        progress.blocks_total.store(u64::from(sample.total_pages), Ordering::Relaxed);
-        progress.blocks_scanned.store(u64::from(sample.scanned_pages), Ordering::Relaxed);
         if verbose {
             let text = format!(
                 "\"{}\": scanned {} of {} pages, containing {} live rows and {} dead rows; {} rows in sample, {} estimated total rows",

@@ -7,7 +7,7 @@
 //! There VACUUM cannot be explained.
 
 use super::options::Options;
-use crate::client::{Client, Quiet};
+use crate::client::Client;
 use crate::parse::utility::Vacuum;
 use crate::session::Session;
 use base::sync::{Mutex, Rank};
@@ -144,20 +144,21 @@ impl Session {
         &mut self,
         statement: &Vacuum,
         source: &Arc<str>,
-        analyze: bool,
-        as_json: bool,
+        (analyze, as_json): (bool, bool),
+        client: &mut dyn Client,
     ) -> Result<Vec<String>> {
         let mut options = Options::of(statement, source)?;
-        if !statement.vacuum || options.only_database_stats {
+        if !statement.vacuum {
             bail!(FEATURE_NOT_SUPPORTED, "EXPLAIN of ANALYZE is not supported");
+        }
+        if options.only_database_stats {
+            bail!(FEATURE_NOT_SUPPORTED, "EXPLAIN VACUUM (ONLY_DATABASE_STATS) is not supported");
         }
         if options.full {
             bail!(FEATURE_NOT_SUPPORTED, "EXPLAIN VACUUM (FULL) is not supported");
         }
         let foretell = Rc::new(Foretell { only: !analyze, found: RefCell::new(Vec::new()) });
         options.foretell = Some(Rc::clone(&foretell));
-        let mut silent = Quiet;
-        let client: &mut dyn Client = &mut silent;
         if analyze {
             self.run_vacuum("EXPLAIN ANALYZE VACUUM", statement, &options, client)?;
         } else {

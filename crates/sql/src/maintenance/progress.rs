@@ -24,6 +24,8 @@ pub struct AnalyzeProgress {
     pub blocks_total: AtomicU64,
     /// `sample_blks_scanned`
     pub blocks_scanned: AtomicU64,
+    /// Microseconds slept for the cost delay, if they are counted.
+    pub delay_us: AtomicU64,
 }
 
 impl AnalyzeProgress {
@@ -111,6 +113,7 @@ impl Registry {
             phase: AtomicU64::new(0),
             blocks_total: AtomicU64::new(0),
             blocks_scanned: AtomicU64::new(0),
+            delay_us: AtomicU64::new(0),
         });
         self.running.lock().analyzes.push(Arc::clone(&progress));
         let entry = Entry { registry: self, vacuum: None, analyze: Some(Arc::clone(&progress)) };

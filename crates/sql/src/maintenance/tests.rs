@@ -373,6 +373,53 @@ fn explain_vacuum_foretells_and_does_nothing() {
     assert_eq!(err.state(), base::SqlState::ACTIVE_SQL_TRANSACTION);
 }
 
+/// What is passed over is told as by VACUUM, not only left out.
+#[test]
+fn explain_vacuum_warns_of_what_it_passes_over() {
+    let (_folder, cluster) = cluster();
+    let mut session = connect(&cluster);
+    run(&mut session, "CREATE TABLE t (id int); CREATE VIEW v AS SELECT 1; CREATE ROLE joe");
+    let mut said = |sql: &str| {
+        let mut last = Last::default();
+        session.simple_query(sql, &mut last).unwrap();
+        last.1
+    };
+    let of_view = "WARNING: skipping \"v\" --- cannot vacuum non-tables or special system tables";
+    assert_eq!(said("EXPLAIN VACUUM v"), [of_view]);
+    assert_eq!(said("EXPLAIN (ANALYZE) VACUUM v"), [of_view]);
+    said("SET ROLE joe");
+    let denied = "WARNING: permission denied to vacuum \"t\", skipping it";
+    assert_eq!(said("EXPLAIN VACUUM t"), [denied]);
+    assert_eq!(said("EXPLAIN (ANALYZE) VACUUM t"), [denied]);
+}
+
+/// So many that none of its leaves may be looked at; and nothing is logged.
+#[test]
+fn explain_vacuum_of_a_small_table_with_many_indexes() {
+    let (_folder, cluster) = cluster();
+    cluster.maintenance.budget.set(vacuum::foresight::Budget::UNLIMITED).unwrap();
+    let mut s = connect(&cluster);
+    for (table, kind) in [("t", ""), ("u", "UNLOGGED")] {
+        run(&mut s, &format!("CREATE {kind} TABLE {table} (a int, b int)"));
+        run(&mut s, &format!("INSERT INTO {table} SELECT g, g FROM generate_series(1, 20000) g"));
+        for n in 0..14 {
+            run(&mut s, &format!("CREATE INDEX {table}_{n} ON {table} (a, b)"));
+        }
+        run(&mut s, &format!("DELETE FROM {table} WHERE a % 3 = 0"));
+        let both = explained(&mut s, &format!("EXPLAIN (ANALYZE, FORMAT JSON) VACUUM {table}"));
+        assert!(both["Pages Sampled"].as_i64().unwrap() <= 32, "{both}");
+        let near = |v: &serde_json::Value, tolerance: f64| {
+            let [expected, actual] = ["Expected", "Actual"].map(|n| v[n].as_f64().unwrap());
+            assert!((expected - actual).abs() <= actual * tolerance, "{v} {both}");
+        };
+        for index in both["Indexes"].as_array().unwrap() {
+            near(&index["Entries Removed"], 0.2);
+        }
+        near(&both["WAL Records"], 0.25);
+        near(&both["WAL Bytes"], 0.4);
+    }
+}
+
 #[test]
 fn what_is_foretold_goes_with_the_machine_and_is_kept() {
     let (_folder, cluster) = cluster();
@@ -440,6 +487,25 @@ fn the_backlog_counts_what_is_left_and_names_who_holds_it_back() {
     assert_eq!(one(&mut session, "pinned_bytes > 0"), "true");
     run(&mut other, "COMMIT");
     assert_eq!(one(&mut session, "held_by_pid"), "null");
+    // A running VACUUM holds nothing back.
+    run(&mut other, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1");
+    run(&mut session, "INSERT INTO t VALUES (0)");
+    assert_eq!(one(&mut session, "held_by_pid"), pid);
+    other.state().backend.set_ignored_by_horizons(true);
+    assert_eq!(one(&mut session, "held_by_pid"), "null");
+    other.state().backend.set_ignored_by_horizons(false);
+    run(&mut other, "COMMIT");
+    // The asker's own transaction does, if it is not just the one that asks.
+    let own = text(&mut session, "SELECT pg_backend_pid()::text");
+    run(&mut session, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1");
+    run(&mut other, "INSERT INTO t VALUES (0)");
+    assert_eq!(one(&mut session, "held_by_pid"), own);
+    run(&mut session, "COMMIT; BEGIN; INSERT INTO t VALUES (0)");
+    assert_eq!(one(&mut session, "held_by_pid"), own);
+    run(&mut session, "COMMIT; BEGIN; SELECT 1");
+    run(&mut other, "INSERT INTO t VALUES (0)");
+    assert_eq!(one(&mut session, "held_by_pid"), "null");
+    run(&mut session, "COMMIT");
 }
 
 /// The backlog foretells what autovacuum will do: by the ages and for TOAST tables by the parameters that it goes by.

@@ -7,6 +7,7 @@ use super::prepared::{Arguments, plan_query};
 use super::run::{exec_context, lock_plan, work_mem_bytes};
 use super::{Session, SessionEnv};
 use crate::analyse::{self, ParamTypes};
+use crate::client::Client;
 use crate::exec::{Executor, NodeStats};
 use crate::parse::Statement;
 use crate::parse::utility::{Explain, UtilityStatement};
@@ -23,14 +24,15 @@ pub(super) fn explain(
     explain: &Explain,
     source: &Arc<str>,
     arguments: Arguments<'_>,
+    client: &mut dyn Client,
 ) -> Result<Vec<String>> {
     let options = options(explain)?;
     let query = match &explain.statement {
         Statement::Query(query) => query,
         Statement::Utility(utility) => match utility.as_ref() {
             UtilityStatement::Vacuum(vacuum) => {
-                let (analyze, json) = (options.plan.analyze, options.json);
-                return session.explain_vacuum(vacuum, source, analyze, json);
+                let how = (options.plan.analyze, options.json);
+                return session.explain_vacuum(vacuum, source, how, client);
             }
             UtilityStatement::DeclareCursor(declare) => &declare.query,
             UtilityStatement::CreateTableAs(create) => match &create.statement {

@@ -156,7 +156,7 @@ impl Session {
             U::DeclareCursor(declare) => self.declare_cursor(declare, &source, arguments),
             U::Fetch(fetch) => self.fetch(fetch),
             U::Close(name) => self.close_cursor(name.as_deref()),
-            U::Explain(explain) => self.explain(explain, &source, arguments),
+            U::Explain(explain) => self.explain(explain, &source, arguments, client),
             U::Discard(kind) => self.discard(*kind),
             U::Checkpoint { .. } => {
                 self.checkpoint()?;
@@ -667,8 +667,9 @@ impl Session {
         explain: &Explain,
         source: &Arc<str>,
         arguments: Arguments<'_>,
+        client: &mut dyn Client,
     ) -> Result<UtilityDone> {
-        let lines = super::explain::explain(self, explain, source, arguments)?;
+        let lines = super::explain::explain(self, explain, source, arguments, client)?;
         let rows = lines.into_iter().map(|line| vec![Datum::text(line)]).collect();
         let columns = vec![text_column("QUERY PLAN")];
         Ok(UtilityDone { tag: "EXPLAIN".into(), rows: Some((columns, rows)) })

@@ -13,7 +13,7 @@ use engine::catalog::rows::Row;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use txn::{Backend, LockMode};
+use txn::{Backend, IsolationLevel, LockMode};
 use types::FunctionBody::Set;
 use types::{Datum, oids};
 use vacuum::autovacuum::forecast::{Due, Pace, forecast};
@@ -51,14 +51,18 @@ struct Holder {
 }
 
 impl Holder {
-    /// Whoever holds the horizon below `next_xid`, the asker left out.
-    fn find(state: &SessionState, next_xid: Xid) -> Option<Holder> {
+    /// Whoever holds the horizon below `next_xid`; of the asker's own only what was there before it asked.
+    fn find(state: &SessionState, next_xid: Xid) -> Result<Option<Holder>> {
         let mut oldest: Option<Holder> = None;
         for backend in state.cluster.backends().all() {
-            if Arc::ptr_eq(&backend, &state.backend) {
-                continue;
-            }
-            let Some(xmin) = [backend.xmin(), backend.top_xid()].into_iter().flatten().min() else {
+            let asks = Arc::ptr_eq(&backend, &state.backend);
+            // VACUUM's own snapshots hold nobody's clean-up back.
+            let has_snapshot = match asks {
+                true => keeps_a_snapshot(state)?,
+                false => !backend.is_ignored_by_horizons(),
+            };
+            let snapshot = backend.xmin().filter(|_| has_snapshot);
+            let Some(xmin) = [snapshot, backend.top_xid()].into_iter().flatten().min() else {
                 continue;
             };
             if xmin >= next_xid || oldest.as_ref().is_some_and(|o| o.xmin <= xmin) {
@@ -67,7 +71,7 @@ impl Holder {
             let since_us = backend.activity.lock().xact_start;
             oldest = Some(Holder { backend, xmin, since_us });
         }
-        oldest
+        Ok(oldest)
     }
 
     /// `postgres@db, idle in transaction, psql`
@@ -81,6 +85,15 @@ impl Holder {
         }
         text
     }
+}
+
+/// Is the snapshot by which this is asked an earlier statement's?
+fn keeps_a_snapshot(state: &SessionState) -> Result<bool> {
+    let began_before = {
+        let a = state.backend.activity.lock();
+        a.xact_start < a.query_start
+    };
+    Ok(began_before && state.txn()?.isolation() != IsolationLevel::ReadCommitted)
 }
 
 fn int(n: f64) -> Datum {
@@ -97,7 +110,7 @@ fn backlog(state: &SessionState) -> Result<Vec<Vec<Datum>>> {
     let counted_us = (now - since.us).max(1);
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     let xids_per_second = next_xid.0.saturating_sub(since.xid.0) as f64 * 1e6 / counted_us as f64;
-    let holder = Holder::find(state, next_xid);
+    let holder = Holder::find(state, next_xid)?;
     let txn = state.txn()?;
     let classes = state.catalog.rows(&txn).scan("pg_class")?;
     // A TOAST table goes by its table's storage parameters where it has none.

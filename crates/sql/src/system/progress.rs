@@ -55,7 +55,9 @@ fn list(env: &dyn types::Env, a: &[Datum]) -> Result<types::registry::RowIter> {
                 };
                 let blocks =
                     [&p.blocks_total, &p.blocks_scanned].map(|b| b.load(Ordering::Relaxed));
-                row(p.pid, p.database, p.relation, &[phase, blocks[0], blocks[1]])
+                let delay_ns = p.delay_us.load(Ordering::Relaxed) * 1000;
+                let parameters = [phase, blocks[0], blocks[1], 0, 0, 0, 0, 0, delay_ns];
+                row(p.pid, p.database, p.relation, &parameters)
             })
             .collect(),
         other => progress

@@ -40,6 +40,9 @@ const SAMPLE_EVERY: usize = 100;
 const FEWEST_PAGES: usize = 32;
 /// A map page's image: nearly all bits alike, so it shrinks to little.
 const MAP_IMAGE_BYTES: f64 = 100.0;
+/// Of the record of a leaf that was not looked at, without and for each entry that goes.
+const LEAF_RECORD_BYTES: f64 = 64.0;
+const ENTRY_BYTES: f64 = 2.0;
 
 /// How long looking may take.
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +90,8 @@ pub struct Foresight {
     pub ring_kb: usize,
     /// The table's pages.
     pub pages: u32,
+    /// What is done to it is logged.
+    pub logged: bool,
     /// Pages read.
     pub scanned_pages: u32,
     /// Of these, all-visible ones that are read only to be frozen.
@@ -183,6 +188,7 @@ pub fn foresee(
     if one_visit {
         out.in_one_visit(&sample, chosen.len());
     }
+    out.logged = target.heap.relation().persistence() == buffer::Persistence::Permanent;
     let mut index_sizes = Vec::new();
     let density = DeadDensity::new(&chosen, &sample);
     let per_index = budget.indexes / u32::try_from(target.indexes.len().max(1)).unwrap_or(1);
@@ -220,8 +226,10 @@ pub fn foresee(
     let without_maps = plan.index_cleanup != IndexCleanup::Off
         && small::ends_empty(target.heap, plan, &horizon, has_indexes, plan.pages)?;
     let map_pages = if without_maps { 0.0 } else { out.map_pages() };
-    out.wal_images += map_pages;
-    out.wal_bytes += map_pages * MAP_IMAGE_BYTES;
+    if out.logged {
+        out.wal_images += map_pages;
+        out.wal_bytes += map_pages * MAP_IMAGE_BYTES;
+    }
     out.writes += map_pages;
     let pool = target.heap.relation().pool();
     let ring = buffer::Strategy::vacuum(pool, plan.ring_kb);
@@ -284,6 +292,7 @@ impl Foresight {
             mode: plan.mode,
             ring_kb: plan.ring_kb,
             pages: plan.pages,
+            logged: true,
             scanned_pages: 0,
             eager_pages: 0,
             skipped_pages: (0, 0),
@@ -335,6 +344,10 @@ impl Foresight {
     }
 
     fn add_record(&mut self, factor: f64, cost: wal::RecordCost) {
+        // A change that is not logged.
+        if cost.bytes == 0 {
+            return;
+        }
         self.wal_records += factor;
         self.wal_images += factor * cost.images as f64;
         self.wal_bytes += factor * cost.bytes as f64;
@@ -373,7 +386,18 @@ impl Foresight {
     ) -> Result<()> {
         let leaves = sample::leaves(index, found.pages, wanted, density, budget)?;
         self.sampled_pages += leaves.looked_at;
-        let factor = f64::from(found.pages.saturating_sub(1)) / f64::from(leaves.looked_at.max(1));
+        let others = f64::from(found.pages.saturating_sub(1));
+        let factor = others / f64::from(leaves.looked_at.max(1));
+        if leaves.looked_at == 0 {
+            // Too many indexes for so few pages: as if its entries lay anywhere.
+            found.removed_entries = self.dead_items.0;
+            found.changed_pages = others * (1.0 - (-self.dead_items.0 / others.max(1.0)).exp());
+            let bytes = LEAF_RECORD_BYTES * found.changed_pages + ENTRY_BYTES * self.dead_items.0;
+            if self.logged {
+                self.wal_records += found.changed_pages;
+                self.wal_bytes += bytes;
+            }
+        }
         for leaf in leaves.found.iter().filter(|l| l.removed > 0) {
             found.changed_pages += factor;
             found.removed_entries += factor * leaf.removed as f64;

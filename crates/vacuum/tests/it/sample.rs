@@ -8,7 +8,8 @@ use vacuum::{Throttle, ThrottleSettings, analyze_sample};
 fn sample(w: &World, target: usize, seed: u64) -> vacuum::AnalyzeSample {
     let backend = w.backend();
     let mut throttle = Throttle::new(Arc::new(ThrottleSettings::default()));
-    analyze_sample(&w.heap, target, &backend, Strategy::Normal, &mut throttle, seed).unwrap()
+    analyze_sample(&w.heap, target, &backend, Strategy::Normal, &mut throttle, seed, &|_, _| {})
+        .unwrap()
 }
 
 #[test]
@@ -39,6 +40,19 @@ fn a_large_table_is_estimated() {
     );
 }
 
+/// The view counts pages of the sample, not of the table, and counts on the way.
+#[test]
+fn progress_is_told_page_by_page() {
+    let w = World::with(0, 4096);
+    w.load(20_000, b"a value of some length, so that there are many pages to choose from");
+    let backend = w.backend();
+    let told = std::cell::RefCell::new(Vec::new());
+    let tell = |total, scanned| told.borrow_mut().push((total, scanned));
+    let mut throttle = Throttle::new(Arc::new(ThrottleSettings::default()));
+    analyze_sample(&w.heap, 20, &backend, Strategy::Normal, &mut throttle, 1, &tell).unwrap();
+    assert_eq!(told.take(), (0..=20).map(|n| (20, n)).collect::<Vec<_>>());
+}
+
 #[test]
 fn running_transactions() {
     let w = World::with(0, 512);
@@ -48,7 +62,8 @@ fn running_transactions() {
     assert_eq!(sample(&w, 1000, 1).live_rows, 100.0, "others' rows do not count yet");
     let mut throttle = Throttle::new(Arc::new(ThrottleSettings::default()));
     let own =
-        analyze_sample(&w.heap, 1000, t.backend(), Strategy::Normal, &mut throttle, 1).unwrap();
+        analyze_sample(&w.heap, 1000, t.backend(), Strategy::Normal, &mut throttle, 1, &|_, _| {})
+            .unwrap();
     assert_eq!(own.live_rows, 150.0);
     t.commit(CommitExtras::default()).unwrap();
 }

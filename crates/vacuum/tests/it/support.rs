@@ -472,6 +472,11 @@ impl World {
         assert!(self.progress.rows().iter().any(|r| r.pid == backend.pid));
         assert_eq!(row.phase, vacuum::Phase::FinalCleanup);
         assert_eq!(row.heap_blks_scanned, u64::from(report.pages_before));
+        if plan.timings.1 {
+            let slept = report.delay.as_micros() as u64;
+            // Each sleep is told in whole microseconds.
+            assert!(row.delay_us <= slept && row.delay_us >= slept / 10 * 9, "{row:?} {slept}");
+        }
         t.commit(CommitExtras::default()).unwrap();
         {
             let mut facts = self.facts.lock().unwrap();

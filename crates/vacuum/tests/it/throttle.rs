@@ -2,7 +2,7 @@ use crate::support::World;
 use base::latency::LatencyWindow;
 use base::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use vacuum::{CostSource, Costs, Throttle, ThrottleSettings};
+use vacuum::{CostSource, Costs, Phase, Throttle, ThrottleSettings, VacuumOptions};
 
 #[derive(Default)]
 struct Source {
@@ -69,4 +69,62 @@ fn statements_are_measured_while_a_vacuum_minds_them() {
     assert!(latency.is_wanted());
     drop(throttle);
     assert!(!latency.is_wanted());
+}
+
+/// Sleeps of all phases, of all threads, are shown: looking, and what the view said in the end, are `support`'s.
+#[test]
+fn the_view_tells_sleeps_of_every_phase() {
+    for workers in [0, 2] {
+        let mut w = World::new().with_workers(workers);
+        w.settings.track_cost_delay_timing = true;
+        w.two_visits = true;
+        w.load(5000, b"some value of middling length");
+        w.change(|k| k % 2 == 0, None);
+        let r = w.run_with(&VacuumOptions::default(), Arc::new(ThrottleSettings::new(500, 10)));
+        let r = r.unwrap();
+        assert!(r.index_scans == 1 && !r.delay.is_zero());
+    }
+}
+
+/// An index counts as done when it is, not when all are.
+#[test]
+fn the_view_counts_indexes_one_by_one() {
+    let mut w = World::new();
+    w.two_visits = true;
+    w.load(5000, b"some value of middling length");
+    w.change(|k| k % 2 == 0, None);
+    let w = &w;
+    let settings = ThrottleSettings::new(1, 1);
+    let seen = Arc::new(std::sync::Mutex::new(std::collections::BTreeSet::new()));
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (slept, note) = (Arc::new(AtomicU64::new(0)), seen.clone());
+    let count = slept.clone();
+    let _ = settings.on_sleep.set(Box::new(move |_| {
+        count.fetch_add(1, Ordering::SeqCst);
+        // Whoever watches looks now.
+        while count.load(Ordering::SeqCst) % 2 == 1 {
+            std::thread::yield_now();
+        }
+    }));
+    std::thread::scope(|s| {
+        let (ended, slept) = (stop.clone(), slept.clone());
+        s.spawn(move || {
+            while !ended.load(Ordering::SeqCst) {
+                if slept.load(Ordering::SeqCst) % 2 == 1 {
+                    for row in w.progress.rows() {
+                        if row.phase == Phase::VacuumingIndexes {
+                            note.lock().unwrap().insert((row.indexes_total, row.indexes_processed));
+                        }
+                    }
+                    slept.fetch_add(1, Ordering::SeqCst);
+                }
+                std::thread::yield_now();
+            }
+        });
+        let done = w.run_with(&VacuumOptions::default(), Arc::new(settings));
+        stop.store(true, Ordering::SeqCst);
+        done.unwrap();
+    });
+    let seen = seen.lock().unwrap();
+    assert!((0..2).all(|n| seen.contains(&(2, n))), "{seen:?}");
 }

@@ -106,6 +106,31 @@ fn thresholds() {
     assert!(worth_it(1_000_000, 999_000) && !worth_it(1_000_000, 999_001));
 }
 
+/// The length told is the one that goes with the rows counted, as in PostgreSQL.
+#[test]
+fn rows_that_came_while_the_lock_was_asked_for() {
+    let w = World::new();
+    w.load(3000, b"some value of middling length");
+    w.change(|_| true, None);
+    let writer = w.begin();
+    writer.lock(TABLE, LockMode::RowExclusive, Wait::Block).unwrap();
+    let w = &w;
+    let r = std::thread::scope(|s| {
+        let run = s.spawn(move || w.vacuum_unchecked(&VacuumOptions::default()));
+        while !w.progress.rows().iter().any(|r| r.phase == vacuum::Phase::TruncatingHeap) {
+            assert!(!run.is_finished(), "it has ended without a lock");
+            std::thread::yield_now();
+        }
+        w.insert(&writer, 10_000..22_000, b"some value of middling length");
+        writer.commit(CommitExtras::default()).unwrap();
+        run.join().unwrap().unwrap()
+    });
+    assert!(w.heap.len_blocks().unwrap().0 > r.pages_before);
+    assert_eq!((r.pages_after, r.new_reltuples), (r.pages_before, 0.0));
+    assert_eq!(w.count(), 12_000);
+    w.check();
+}
+
 /// A table of a page or two that ends without any gets no files for its maps; one that keeps a row does.
 #[test]
 fn a_small_emptied_table_gets_no_maps() {
