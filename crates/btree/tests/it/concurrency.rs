@@ -132,6 +132,57 @@ fn scans_from_empty_ranges_and_marks() {
     assert_eq!(scan.next().unwrap(), Some(tid(101)));
 }
 
+/// Between two steps of a backward scan the page on the left is split, and what was split off deleted.
+#[test]
+fn a_left_sibling_that_came_and_went() {
+    let db = Database::new();
+    let tree = db.tree(&schema(vec![text()]));
+    let insert = |n: u32| {
+        let key = format!("{n:08}{}", "k".repeat(1200)).into_bytes();
+        tree.insert(&[Some(&key)], tid(n), UniqueCheck::No).unwrap();
+    };
+    (0..200).for_each(|n| insert(n * 10));
+    let options = ScanOptions { direction: Direction::Backward, index_only: false };
+    let mut scan = tree.scan(ScanBounds::all(), options);
+    assert_eq!(scan.next().unwrap(), Some(tid(1990)));
+    let mut rest = Vec::new();
+    scan.take_rest_of_leaf(&mut rest);
+    // The last page in hand begins here: the page before it is filled until it is split.
+    let begin = 1990 - rest.len() as u32 * 10;
+    let len = || tree.relation().len_blocks(base::Fork::Main).unwrap().0;
+    let before = len();
+    (begin - 9..begin).take_while(|_| len() == before).for_each(insert);
+    assert_eq!(len(), before + 1);
+    let mut split_off = Vec::new();
+    let mut look = tree.scan(ScanBounds::all(), options);
+    assert_eq!(look.next().unwrap(), Some(tid(1990)));
+    look.take_rest_of_leaf(&mut Vec::new());
+    split_off.extend(look.next().unwrap());
+    look.take_rest_of_leaf(&mut split_off);
+    let held = base::stop::arm("btree.step_left.beside");
+    let subject = held.subject();
+    std::thread::scope(|scope| {
+        let scanner = scope.spawn(|| {
+            subject.run(|| {
+                let mut seen = Vec::new();
+                while let Some(t) = scan.next()? {
+                    seen.push(t);
+                }
+                Ok::<_, base::Error>(seen)
+            })
+        });
+        held.wait_reached();
+        let dead = |t: Tid| split_off.contains(&t);
+        let stats = with_control(|c| tree.bulk_delete(&dead, c));
+        assert_eq!((stats.pages_newly_deleted, len()), (1, before + 1));
+        held.release();
+        let seen = scanner.join().unwrap().unwrap();
+        let stay: Vec<Tid> = (0..begin / 10).rev().map(|n| tid(n * 10)).collect();
+        assert!(stay.iter().filter(|t| !dead(**t)).all(|t| seen.contains(t)), "{seen:?}");
+    });
+    tree.verify().unwrap();
+}
+
 #[test]
 fn killed_entries_are_skipped_and_make_room() {
     let db = Database::new();
