@@ -128,32 +128,38 @@ impl Heap {
     }
 
     /// Ends the version at `tid`, which an insert with [`InsertState::xmin`](crate::InsertState) has just put into a new file, by the
-    /// committed transaction `xmax`. Its way to the next version is not kept: who comes to it finds the row deleted.
+    /// committed transaction `xmax`, and its values out of line. Its way to the next version is not kept: who comes to it
+    /// finds the row deleted.
     ///
     /// # Errors
     /// The pool's.
     pub fn end_version(&self, tid: Tid, xmax: Xid) -> Result<()> {
         let pin = self.rel.pin(Fork::Main, tid.block, &mut Strategy::Normal)?;
-        let mut guard = pin.into_write();
+        let mut map = MapPin::none();
+        let mut guard = self.lock_with_map(pin.into_write(), &mut map)?;
         self.make_xid_fit(&mut guard, xmax)?;
         assert!(guard.item_id(tid.offset).is_normal(), "the version was inserted just now");
-        assert!(!guard.is_all_visible(), "no other kind of version is on its page");
+        let old = self.has_toasted(guard.item(tid.offset)).then(|| guard.item(tid.offset).to_vec());
         let by = Actor { xid: xmax, cid: CommandId(0), combo: false };
         let mut data = Encoder::<8>::new();
         data.u16(tid.offset.0);
-        data.u8(0);
+        data.u8(if guard.is_all_visible() { F_CLEAR } else { 0 });
         self.change_page(
             &mut guard,
-            &MapPin::none(),
+            &map,
             record::DELETE,
             xmax,
-            false,
+            true,
             |page| apply::delete(page, tid, by),
             |rec| {
                 rec.data(data.bytes());
             },
             BlockFlags::STANDARD,
         );
+        drop(guard);
+        if let Some(old) = old {
+            self.toast_end(&old, xmax)?;
+        }
         Ok(())
     }
 

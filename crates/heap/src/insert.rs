@@ -4,6 +4,7 @@ use crate::apply::{self, Actor, TupleParts};
 use crate::context::CriticalSection;
 use crate::heap::Heap;
 use crate::record::{self, Encoder, F_CLEAR, F_FROZEN, F_INIT};
+use crate::toast::Stamp;
 use crate::visibility_map::{ALL_FROZEN, ALL_VISIBLE, MapPin};
 use base::{BlockNumber, CommandId, OffsetNumber, Result, Tid, Xid};
 use buffer::{BufferPool, OwnedWriteGuard, PinnedPage, Strategy};
@@ -59,6 +60,9 @@ impl InsertState {
     pub fn bulk(pool: &BufferPool) -> InsertState {
         InsertState { strategy: Strategy::bulk_write(pool), bulk: true, ..InsertState::default() }
     }
+    fn stamp(&self) -> Stamp {
+        Stamp { frozen: self.frozen, xmin: self.xmin }
+    }
     pub(crate) fn is_bulk(&self) -> bool {
         self.bulk
     }
@@ -75,7 +79,7 @@ impl Heap {
     pub fn insert(&self, txn: &Transaction, tuple: &[u8], state: &mut InsertState) -> Result<Tid> {
         let toasted;
         let tuple = if self.needs_toast(tuple) {
-            toasted = self.toast_insert(txn, tuple)?;
+            toasted = self.toast_insert(txn, tuple, state.stamp())?;
             &toasted[..]
         } else {
             tuple
@@ -153,8 +157,10 @@ impl Heap {
         if tuples.is_empty() {
             return Ok(());
         }
-        let xid = txn.xid()?;
+        let own = txn.xid()?;
+        let xid = state.xmin.unwrap_or(own);
         let cid = txn.command_id();
+        let stamp = state.stamp();
         let toasted;
         let replaced: Option<&[Option<Vec<u8>>]> =
             if tuples.iter().any(|t| self.needs_toast(t.as_ref())) {
@@ -162,7 +168,7 @@ impl Heap {
                     .iter()
                     .map(|t| {
                         let t = t.as_ref();
-                        self.needs_toast(t).then(|| self.toast_insert(txn, t)).transpose()
+                        self.needs_toast(t).then(|| self.toast_insert(txn, t, stamp)).transpose()
                     })
                     .collect::<Result<Vec<_>>>()?;
                 Some(&toasted)

@@ -6,8 +6,8 @@
 //!
 //! # Invariants
 //! A value belongs to one row: a new version that keeps it carries the same pointer, any other row gets a copy of its
-//! own. Its chunks are deleted by the delete or update that drops the pointer, so they live as long as
-//! some snapshot sees the row.
+//! own. Its chunks are there since their row is, or longer, and are deleted by the delete or update that drops the
+//! pointer, so they live as long as some snapshot sees the row: one older than both would else miss them alone.
 //!
 //! # Locks
 //! No page is locked while the TOAST table is written; an update holds its row by a row lock meanwhile.
@@ -20,7 +20,7 @@ use crate::heap::{Heap, TupleOutcome};
 use crate::insert::InsertState;
 use crate::visibility::{Dirty, Hints, satisfies_dirty};
 use base::sync::{Arc, Mutex, Rank};
-use base::{Error, Oid, Result, Tid, bail};
+use base::{Error, Oid, Result, Tid, Xid, bail};
 use page::tuple::{
     AttrValue, COMPRESSED_HEADER, HAS_EXTERNAL, PhysicalAttr, ToastPointer, TupleDesc, TupleView,
     VARLENA_HEADER, deform, form_tuple, form_values,
@@ -62,16 +62,27 @@ impl AttrStorage {
     }
 }
 
+/// Since when a row is to have been there, if not since the transaction that inserts it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Stamp {
+    /// As [`InsertState::frozen`].
+    pub frozen: bool,
+    /// As [`InsertState::xmin`].
+    pub xmin: Option<Xid>,
+}
+
 /// Where long values go.
 pub trait ToastStore: std::fmt::Debug + Send + Sync {
     /// The OID that pointers name.
     fn table(&self) -> Oid;
-    /// Stores bytes as they are (compressed or not) under a new id.
-    fn store(&self, txn: &Transaction, data: &[u8]) -> Result<Oid>;
+    /// Stores bytes as they are (compressed or not) under a new id, for a row that goes in with `stamp`.
+    fn store(&self, txn: &Transaction, data: &[u8], stamp: Stamp) -> Result<Oid>;
     /// Reads `len` of the stored bytes from `start` on.
     fn fetch(&self, value: Oid, start: usize, len: usize) -> Result<Vec<u8>>;
     /// Deletes a value.
     fn delete(&self, txn: &Transaction, value: Oid) -> Result<()>;
+    /// Ends a value together with its row, by the committed transaction `xmax`: see [`Heap::end_version`].
+    fn end(&self, value: Oid, xmax: Xid) -> Result<()>;
 }
 
 /// The index of a TOAST table, over (chunk_id, chunk_seq).
@@ -190,7 +201,7 @@ impl ToastStore for HeapToast {
         self.table
     }
 
-    fn store(&self, txn: &Transaction, data: &[u8]) -> Result<Oid> {
+    fn store(&self, txn: &Transaction, data: &[u8], stamp: Stamp) -> Result<Oid> {
         let value = self.index.new_value_id()?;
         let rows: Vec<Vec<u8>> = data
             .chunks(CHUNK)
@@ -201,7 +212,9 @@ impl ToastStore for HeapToast {
             })
             .collect();
         let mut tids = Vec::with_capacity(rows.len());
-        self.heap.multi_insert(txn, &rows, &mut InsertState::new(), &mut tids)?;
+        let mut state = InsertState::new();
+        (state.frozen, state.xmin) = (stamp.frozen, stamp.xmin);
+        self.heap.multi_insert(txn, &rows, &mut state, &mut tids)?;
         self.count(tids.len() as u64, 0);
         for (seq, tid) in tids.into_iter().enumerate() {
             self.index.insert(txn, value, seq as i32, tid)?;
@@ -270,6 +283,12 @@ impl ToastStore for HeapToast {
             }
         }
         Ok(())
+    }
+
+    fn end(&self, value: Oid, xmax: Xid) -> Result<()> {
+        let chunks = self.index.lookup(value, 0, i32::MAX)?;
+        self.count(0, chunks.len() as u64);
+        chunks.into_iter().try_for_each(|(_, tid)| self.heap.end_version(tid, xmax))
     }
 }
 
@@ -382,8 +401,13 @@ impl Heap {
     }
 
     /// The tuple to insert instead of `tuple`.
-    pub(crate) fn toast_insert(&self, txn: &Transaction, tuple: &[u8]) -> Result<Vec<u8>> {
-        self.toast(txn, tuple, &[])
+    pub(crate) fn toast_insert(
+        &self,
+        txn: &Transaction,
+        tuple: &[u8],
+        stamp: Stamp,
+    ) -> Result<Vec<u8>> {
+        self.toast(txn, tuple, &[], stamp)
     }
 
     /// The tuple to put in place of `old` instead of `new`; values that only `old` has are deleted.
@@ -394,7 +418,7 @@ impl Heap {
         new: &[u8],
     ) -> Result<Vec<u8>> {
         let kept = self.pointers(old)?;
-        let out = self.toast(txn, new, &kept)?;
+        let out = self.toast(txn, new, &kept, Stamp::default())?;
         let still = self.pointers(&out)?;
         if let Some(store) = &self.options.toast {
             for (_, p) in kept.iter().filter(|(_, p)| still.iter().all(|(_, s)| s != p)) {
@@ -409,6 +433,16 @@ impl Heap {
         if let Some(store) = &self.options.toast {
             for (_, p) in self.pointers(old)? {
                 store.delete(txn, p.value_id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the values out of line of a version that was ended.
+    pub(crate) fn toast_end(&self, old: &[u8], xmax: Xid) -> Result<()> {
+        if let Some(store) = &self.options.toast {
+            for (_, p) in self.pointers(old)? {
+                store.end(p.value_id, xmax)?;
             }
         }
         Ok(())
@@ -442,6 +476,7 @@ impl Heap {
         txn: &Transaction,
         tuple: &[u8],
         keep: &[(usize, ToastPointer)],
+        stamp: Stamp,
     ) -> Result<Vec<u8>> {
         let (Some(store), Some(storage)) = (&self.options.toast, &self.options.storage) else {
             return Ok(tuple.to_vec());
@@ -507,7 +542,7 @@ impl Heap {
                         }
                     }
                 } else {
-                    let pointer = self.move_out(txn, &**store, &pieces[i])?;
+                    let pointer = self.move_out(txn, &**store, &pieces[i], stamp)?;
                     pieces[i] = Piece::As(AttrValue::External(pointer));
                 }
                 out = form(&pieces);
@@ -521,6 +556,7 @@ impl Heap {
         txn: &Transaction,
         store: &dyn ToastStore,
         piece: &Piece<'_>,
+        stamp: Stamp,
     ) -> Result<ToastPointer> {
         let (raw_size, compressed, data) = match piece.value() {
             AttrValue::Inline(b) => (b.len() as u32, false, b),
@@ -531,7 +567,7 @@ impl Heap {
             raw_size,
             stored_size: data.len() as u32,
             compressed,
-            value_id: store.store(txn, data)?,
+            value_id: store.store(txn, data, stamp)?,
             toast_table: store.table(),
         })
     }

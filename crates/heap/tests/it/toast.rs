@@ -2,11 +2,12 @@
 
 use crate::common::{REL, World, row, world_with};
 use base::sync::{Arc, Mutex, Rank};
-use base::{Oid, RelationId, Result, Tid, Xid};
-use buffer::Persistence;
+use base::{BlockNumber, Fork, OffsetNumber, Oid, RelationId, Result, Tid, Xid};
+use buffer::{Persistence, Strategy};
 use heap::toast::{AttrStorage, HeapToast, ToastIndex, detoast_slice};
 use heap::{Heap, HeapOptions, InsertState, TupleOutcome, TupleSlot, UpdateOptions, Wait};
-use page::tuple::{AttrValue, deform};
+use page::Page;
+use page::tuple::{AttrValue, XMIN_FROZEN, deform};
 use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
 use txn::{CommitExtras, Transaction};
@@ -158,4 +159,39 @@ fn values_live_and_die_with_their_rows() {
     w.heap.kill_own(&t, tid).unwrap();
     t.commit(CommitExtras::default()).unwrap();
     assert_eq!(live_chunks(&w, &toast), chunks);
+}
+
+/// Chunks that went in as the transaction's own, though their row did not, would be younger than the row to a snapshot.
+#[test]
+fn values_are_as_old_as_their_rows() {
+    let (w, toast) = toast_world(AttrStorage::External);
+    let long = noise(10_000);
+    let chunk = || {
+        let last = toast.len_blocks().unwrap().0 - 1;
+        let pin = toast.relation().pin(Fork::Main, BlockNumber(last), &mut Strategy::Normal);
+        Page::from_bytes(pin.unwrap().read().bytes())
+    };
+    let first = OffsetNumber(1);
+    let (born, died) = (w.begin(), w.begin());
+    let (xmin, xmax) = (born.xid().unwrap(), died.xid().unwrap());
+    born.commit(CommitExtras::default()).unwrap();
+    died.commit(CommitExtras::default()).unwrap();
+    let t = w.begin();
+    for frozen in [false, true] {
+        let xmin = (!frozen).then_some(xmin);
+        let mut state = InsertState::new();
+        (state.frozen, state.xmin) = (frozen, xmin);
+        let tid = w.heap.insert(&t, &row(1, &long), &mut state).unwrap();
+        let tuple = chunk();
+        let there = tuple.tuple(first);
+        assert_eq!(there.infomask() & XMIN_FROZEN == XMIN_FROZEN, frozen);
+        assert!(frozen || Some(there.raw_xmin()) == xmin);
+        assert!(!there.xmax().is_valid());
+        w.heap.end_version(tid, xmax).unwrap();
+        assert_eq!(chunk().tuple(first).xmax(), xmax);
+        assert_eq!(value_of(&w, tid).0, long);
+    }
+    t.commit(CommitExtras::default()).unwrap();
+    assert_eq!(live_chunks(&w, &toast), 0);
+    w.assert_replay_equal();
 }

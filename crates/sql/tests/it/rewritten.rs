@@ -110,6 +110,51 @@ fn a_row_that_goes_while_it_is_analysed() {
     s.check(&[("SELECT n_distinct FROM pg_stats WHERE tablename = 't' AND attname = 'b'", "-1")]);
 }
 
+/// A table was written anew under a snapshot that sees its rows, then its rows go, and what nobody sees is cleaned away: the snapshot
+/// still sees all of them, and their values out of line.
+#[test]
+fn values_out_of_line_of_rows_older_than_their_file() {
+    for again in ["VACUUM FULL t", "CLUSTER t USING t_pkey", "COPY"] {
+        let db = Database::new();
+        let mut s = db.session();
+        s.run_each(&[
+            "CREATE TABLE t (k int PRIMARY KEY, b text)",
+            "ALTER TABLE t ALTER b SET STORAGE EXTERNAL",
+            "INSERT INTO t SELECT k, repeat('x', 10000) FROM generate_series(1, 5) k",
+        ]);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        s.run_each(&[&format!("COPY t TO '{}'", file.path().display())]);
+        let mut old = db.session();
+        old.run_each(&["BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT count(*) FROM pg_class"]);
+        // These are too young to be frozen, and seen by nobody else.
+        let mut young = db.session();
+        if again == "COPY" {
+            let freeze = format!("COPY t FROM '{}' (FREEZE)", file.path().display());
+            s.run_each(&["BEGIN", "TRUNCATE t", &freeze, "COMMIT"]);
+        } else {
+            s.run_each(&["INSERT INTO t SELECT 6, repeat('x', 10000)"]);
+            young.run_each(&[
+                "BEGIN ISOLATION LEVEL REPEATABLE READ",
+                "SELECT count(*) FROM pg_class",
+            ]);
+            s.run_each(&["DELETE FROM t WHERE k = 5", again]);
+        }
+        let toast = s.run(TOAST);
+        s.run_each(&["DELETE FROM t WHERE k <> 2", "UPDATE t SET b = 'short'"]);
+        s.run_each(&["VACUUM t", &format!("VACUUM pg_toast.{toast}"), "VACUUM t"]);
+        old.check(&[("SELECT count(*), sum(length(b)) FROM t WHERE b LIKE 'x%'", "5|50000")]);
+        if again != "COPY" {
+            young.check(&[("SELECT count(*), sum(length(b)) FROM t WHERE b LIKE 'x%'", "6|60000")]);
+            young.run_each(&["COMMIT"]);
+        }
+        old.run_each(&["COMMIT"]);
+        // Nothing is left of what nobody sees, dead when the file was written or since.
+        s.run_each(&["VACUUM t"]);
+        s.check(&[(&format!("SELECT count(*) FROM pg_toast.{toast}"), "0")]);
+        assert_eq!(db.faults(), Vec::<String>::new());
+    }
+}
+
 /// An index's row in pg_class is updated while VACUUM is about to write the index's statistics there.
 #[test]
 fn a_vacuum_beside_a_renaming() {
