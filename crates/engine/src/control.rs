@@ -6,7 +6,7 @@
 //! ```text
 //!  0 magic "EBBCTRL1" | 8 format version u32 | 12 state u32 | 16 system id u64 | 24 checkpoint LSN u64
 //! 32 redo LSN u64 | 40 timeline u32 | 44 page size u32 | 48 WAL segment size u64 | 56 time i64
-//! 64 next XID u64 | 72 CRC-32C of the bytes before u32
+//! 64 next XID u64 | 72 catalog version u32 | 76 CRC-32C of the bytes before u32
 //! ```
 //!
 //! # Crash cases
@@ -18,7 +18,7 @@ use disk::{Disk, File, OpenMode};
 use std::sync::Arc;
 
 /// The version of everything on disk; a folder of another one is refused.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 /// What `EBB_VERSION` holds.
 pub const MAJOR_VERSION: &str = "18\n";
 
@@ -27,7 +27,7 @@ const CONTROL_NEW: &str = "ebb.control.new";
 const MARKER: &str = "EBB_VERSION";
 const PID_FILE: &str = "ebb.pid";
 const MAGIC: &[u8; 8] = b"EBBCTRL1";
-const LEN: usize = 76;
+const LEN: usize = 80;
 
 /// What the server was doing when it last wrote the control file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,6 +60,8 @@ pub struct ControlFile {
     pub time_us: i64,
     /// The next XID at the checkpoint, to show.
     pub next_xid: Xid,
+    /// Which catalogs are in the folder: [`crate::catalog::defs::version`].
+    pub catalog_version: u32,
 }
 
 fn io(what: &str, path: &str, e: std::io::Error) -> Error {
@@ -80,27 +82,32 @@ impl ControlFile {
         out[48..56].copy_from_slice(&wal::SEGMENT_SIZE.to_le_bytes());
         out[56..64].copy_from_slice(&self.time_us.to_le_bytes());
         out[64..72].copy_from_slice(&self.next_xid.0.to_le_bytes());
-        let crc = crc32c::crc32c(&out[..72]);
-        out[72..].copy_from_slice(&crc.to_le_bytes());
+        out[72..76].copy_from_slice(&self.catalog_version.to_le_bytes());
+        let crc = crc32c::crc32c(&out[..76]);
+        out[76..].copy_from_slice(&crc.to_le_bytes());
         out
     }
 
     fn decode(bytes: &[u8]) -> Result<ControlFile> {
-        let bytes: &[u8; LEN] = bytes
-            .try_into()
-            .map_err(|_| Error::corrupt_file(format!("file \"{CONTROL}\" has the wrong length")))?;
-        if &bytes[..8] != MAGIC {
-            return Err(Error::corrupt_file(format!("file \"{CONTROL}\" is not a control file")));
+        let damaged = |what| Error::corrupt_file(format!("file \"{CONTROL}\" {what}"));
+        // The version first: the length may be that version's.
+        let Some((head, _)) = bytes.split_first_chunk::<12>() else {
+            return Err(damaged("has the wrong length"));
+        };
+        let (magic, version) = head.split_at(8);
+        if magic != MAGIC {
+            return Err(damaged("is not a control file"));
         }
-        let u32_at = |i: usize| u32::from_le_bytes(std::array::from_fn(|k| bytes[i + k]));
-        let u64_at = |i: usize| u64::from_le_bytes(std::array::from_fn(|k| bytes[i + k]));
-        if u32_at(8) != FORMAT_VERSION {
+        let version = u32::from_le_bytes(std::array::from_fn(|k| version[k]));
+        if version != FORMAT_VERSION {
             return Err(incompatible(format!(
-                "The data directory was initialized with format version {}, but this server needs {FORMAT_VERSION}.",
-                u32_at(8)
+                "The data directory was initialized with format version {version}, but this server needs {FORMAT_VERSION}."
             )));
         }
-        if u32_at(72) != crc32c::crc32c(&bytes[..72]) {
+        let bytes: &[u8; LEN] = bytes.try_into().map_err(|_| damaged("has the wrong length"))?;
+        let u32_at = |i: usize| u32::from_le_bytes(std::array::from_fn(|k| bytes[i + k]));
+        let u64_at = |i: usize| u64::from_le_bytes(std::array::from_fn(|k| bytes[i + k]));
+        if u32_at(76) != crc32c::crc32c(&bytes[..76]) {
             return Err(Error::corrupt_file(format!("incorrect checksum in file \"{CONTROL}\"")));
         }
         if u32_at(44) as usize != page::PAGE_SIZE || u64_at(48) != wal::SEGMENT_SIZE {
@@ -119,7 +126,22 @@ impl ControlFile {
             timeline: u32_at(40),
             time_us: u64_at(56) as i64,
             next_xid: Xid(u64_at(64)),
+            catalog_version: u32_at(72),
         })
+    }
+
+    /// Refuses a folder whose catalogs another server made.
+    ///
+    /// # Errors
+    /// If their version is not `wanted`.
+    pub fn check_catalog_version(&self, wanted: u32) -> Result<()> {
+        if self.catalog_version == wanted {
+            return Ok(());
+        }
+        Err(incompatible(format!(
+            "The data directory was initialized with catalog version {}, but this server has catalog version {wanted}.",
+            self.catalog_version
+        )))
     }
 
     /// Reads it, the marker first.
@@ -172,7 +194,8 @@ fn incompatible(detail: String) -> Error {
             SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
             "database files are incompatible with server",
         )
-        .detail(detail),
+        .detail(detail)
+        .hint("Dump the databases with the version that made them, and restore them into a new data directory."),
     ))
 }
 
@@ -244,17 +267,38 @@ impl FolderLock {
 mod tests {
     use super::*;
 
+    const SAMPLE: ControlFile = ControlFile {
+        state: ClusterState::InProduction,
+        system_id: 77,
+        checkpoint: Lsn(0x100_0000),
+        redo: Lsn(0x100_0000),
+        timeline: 1,
+        time_us: -3,
+        next_xid: Xid(3),
+        catalog_version: 5,
+    };
+
+    #[test]
+    fn of_another_server() {
+        let refused = |e: Error| match e {
+            Error::Sql(e) => (e.message.to_string(), e.detail.unwrap_or_default().to_string()),
+            e => panic!("{e}"),
+        };
+        let mut bytes = SAMPLE.encode().to_vec();
+        bytes[8] = 1;
+        bytes.truncate(76);
+        let (message, detail) = refused(ControlFile::decode(&bytes).unwrap_err());
+        assert_eq!(message, "database files are incompatible with server");
+        assert!(detail.contains("format version 1, but"), "{detail}");
+        SAMPLE.check_catalog_version(5).unwrap();
+        let (message, detail) = refused(SAMPLE.check_catalog_version(6).unwrap_err());
+        assert_eq!(message, "database files are incompatible with server");
+        assert!(detail.contains("catalog version 5, but"), "{detail}");
+    }
+
     #[test]
     fn whole_or_not_at_all() {
-        let control = ControlFile {
-            state: ClusterState::InProduction,
-            system_id: 77,
-            checkpoint: Lsn(0x100_0000),
-            redo: Lsn(0x100_0000),
-            timeline: 1,
-            time_us: -3,
-            next_xid: Xid(3),
-        };
+        let control = SAMPLE;
         assert_eq!(ControlFile::decode(&control.encode()).unwrap(), control);
         for i in 0..LEN {
             let mut bytes = control.encode();

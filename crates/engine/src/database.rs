@@ -12,6 +12,7 @@
 //! A failed sync or WAL write, or a failure in what can't be left half done, calls the fatal hook (by default the
 //! process ends) and latches: nothing is acknowledged afterwards.
 
+use crate::catalog::defs;
 use crate::checkpoint::{CheckpointFlags, Checkpointer, new_checkpointer};
 use crate::control::{ClusterState, ControlFile, FolderLock, is_data_folder, write_marker};
 use crate::recovery::{Start, find_start, sync_what_was_left};
@@ -143,6 +144,7 @@ impl Engine {
             timeline: 1,
             time_us,
             next_xid: Xid::FIRST_NORMAL,
+            catalog_version: defs::version(),
         };
         let storage = StorageState {
             next_file: FIRST_FILE_NUMBER,
@@ -182,6 +184,7 @@ impl Engine {
                 .hint("Remove it and initialise it again."),
             )));
         }
+        control.check_catalog_version(defs::version())?;
         let lock = FolderLock::take(&*disk)?;
         let disk = with_or_without_sync(disk, &options.settings);
         buffer::set_backend_type(BackendType::Startup);

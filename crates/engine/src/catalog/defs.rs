@@ -97,6 +97,15 @@ pub fn all() -> &'static [CatalogDef] {
     &catalogs().all
 }
 
+/// Stands for what the catalogs look like, and for the types that their rows hold: servers of one version read each other's.
+pub fn version() -> u32 {
+    let text = all().iter().map(|def| format!("{def:?}"));
+    let types = types::facts::types()
+        .iter()
+        .map(|t| format!("{} {} {} {:?}", t.oid, t.name, t.len, t.align));
+    text.chain(types).fold(0, |crc, line| crc32c::crc32c_append(crc, line.as_bytes()))
+}
+
 /// The catalog called `name`.
 ///
 /// # Panics

@@ -5,6 +5,7 @@ use base::{BlockNumber, Fork, Oid, RelationId};
 use buffer::{Persistence, Strategy};
 use disk::Disk;
 use disk::sim::SimDisk;
+use engine::control::ControlFile;
 use engine::storage::parse_file_name;
 use engine::{CheckpointFlags, Engine, EngineOptions};
 use std::collections::BTreeMap;
@@ -151,6 +152,20 @@ fn a_foreign_folder_is_left_alone() {
     disk.open("somebody's", disk::OpenMode::Create).unwrap();
     assert!(Engine::init(disk.clone(), options()).is_err());
     assert_eq!(disk.list("").unwrap(), ["somebody's"]);
+}
+
+/// Rows of other catalogs would be read as what they are not.
+#[test]
+fn a_folder_of_other_catalogs_is_refused() {
+    let disk = fresh();
+    let control = ControlFile::read(&*disk).unwrap();
+    ControlFile { catalog_version: control.catalog_version ^ 1, ..control }.write(&*disk).unwrap();
+    let before = disk.list("").unwrap();
+    let Err(e) = Engine::open(disk.clone(), options()) else { panic!("opened") };
+    assert!(e.to_string().contains("database files are incompatible with server"), "{e}");
+    assert_eq!(disk.list("").unwrap(), before);
+    control.write(&*disk).unwrap();
+    Engine::open(disk, options()).unwrap().shutdown().unwrap();
 }
 
 /// What the workload expects to find: relations and their pages.

@@ -23,7 +23,7 @@ use page::tuple::{AttrValue, TupleDesc, TupleView};
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 use txn::{LockMode, Snapshot};
-use types::FunctionBody::{Scalar, Set};
+use types::FunctionBody::{self, Scalar, Set};
 use types::args::{boolean as flag, int8, is_null, oid, text};
 use types::registry::RowIter;
 use types::{Datum, Env, oids};
@@ -31,13 +31,13 @@ use types::{Datum, Env, oids};
 const B: Oid = oids::BOOL;
 
 pub(super) const FUNCTIONS: &[Own] = &[
-    index_function(9910, "bt_index_check", &[oids::REGCLASS]),
-    index_function(9911, "bt_index_check", &[oids::REGCLASS, B]),
-    index_function(9912, "bt_index_check", &[oids::REGCLASS, B, B]),
-    index_function(9913, "bt_index_parent_check", &[oids::REGCLASS]),
-    index_function(9914, "bt_index_parent_check", &[oids::REGCLASS, B]),
-    index_function(9915, "bt_index_parent_check", &[oids::REGCLASS, B, B]),
-    index_function(9916, "bt_index_parent_check", &[oids::REGCLASS, B, B, B]),
+    index_function(9910, "bt_index_check", Scalar(check), &[oids::REGCLASS]),
+    index_function(9911, "bt_index_check", Scalar(check), &[oids::REGCLASS, B]),
+    index_function(9912, "bt_index_check", Scalar(check), &[oids::REGCLASS, B, B]),
+    index_function(9913, "bt_index_parent_check", Scalar(parent_check), &[oids::REGCLASS]),
+    index_function(9914, "bt_index_parent_check", Scalar(parent_check), &[oids::REGCLASS, B]),
+    index_function(9915, "bt_index_parent_check", Scalar(parent_check), &[oids::REGCLASS, B, B]),
+    index_function(9916, "bt_index_parent_check", Scalar(parent_check), &[oids::REGCLASS, B, B, B]),
     Own {
         oid: 9917,
         name: "verify_heapam",
@@ -66,9 +66,12 @@ pub(super) const FUNCTIONS: &[Own] = &[
     },
 ];
 
-const fn index_function(oid: u32, name: &'static str, args: &'static [Oid]) -> Own {
-    let parent = name.len() > "bt_index_check".len();
-    let body = if parent { Scalar(parent_check) } else { Scalar(check) };
+const fn index_function(
+    oid: u32,
+    name: &'static str,
+    body: FunctionBody,
+    args: &'static [Oid],
+) -> Own {
     Own { oid, name, args, result: oids::VOID, columns: &[], body }
 }
 
