@@ -299,10 +299,18 @@ impl Error {
     }
     /// The SQLSTATE a client is told.
     pub fn state(&self) -> SqlState {
+        // The system's numbers.
+        const ENFILE: i32 = 23;
+        const EMFILE: i32 = 24;
+        const ENOSPC: i32 = 28;
+        const EDQUOT: i32 = 122;
         match self {
             Error::Sql(e) => e.state,
-            Error::Io { source, .. } if source.raw_os_error() == Some(28) => SqlState::DISK_FULL,
-            Error::Io { .. } => SqlState::IO_ERROR,
+            Error::Io { source, .. } => match source.raw_os_error() {
+                Some(ENOSPC | EDQUOT) => SqlState::DISK_FULL,
+                Some(ENFILE | EMFILE) => SqlState::INSUFFICIENT_RESOURCES,
+                _ => SqlState::IO_ERROR,
+            },
             Error::Corruption(_) => SqlState::DATA_CORRUPTED,
         }
     }

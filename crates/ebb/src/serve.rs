@@ -179,6 +179,7 @@ pub fn serve(
         return Ok(ExitCode::SUCCESS);
     }
     base::log!("received fast shutdown request");
+    end_at_once_if_told(signals)?;
     autovacuum.stop();
     server.stop();
     cluster.maintenance.rates.keep();
@@ -229,6 +230,19 @@ fn wait_for_end(signals: &mut Signals, reload: impl Fn()) -> bool {
         }
     }
     false
+}
+
+/// While the server shuts down in order, who cannot wait for that may still end it at once; recovery makes it good.
+fn end_at_once_if_told(mut signals: Signals) -> Result<()> {
+    let watch = move || {
+        if signals.forever().any(|signal| signal == SIGQUIT) {
+            base::log!("received immediate shutdown request");
+            std::process::exit(0);
+        }
+    };
+    base::sync::spawn("signals", watch)
+        .map(drop)
+        .map_err(|e| Error::io("could not start thread \"signals\"", e))
 }
 
 /// Verifies a data folder; exit status 1 on damage.

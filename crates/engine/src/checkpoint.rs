@@ -23,6 +23,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use wal::{Record, RecordBuilder, ResourceManager, SEGMENT_SIZE};
 
+/// A checkpoint that failed is tried again after so long. The log, whose redo point it has moved, would call for the next one only
+/// after as much as after any other; and what it holds is freed by none but a whole one.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+
 /// `info` of an online checkpoint.
 pub const ONLINE: u8 = 0;
 /// `info` of a checkpoint at shutdown, or at the end of recovery: nothing was going on.
@@ -291,6 +295,8 @@ impl Engine {
     pub(crate) fn run_checkpointer(&self) {
         let state = &self.checkpointer;
         let mut last = now();
+        // What failed.
+        let mut again: Option<CheckpointFlags> = None;
         loop {
             let mut flags = {
                 let mut requests = state.requests.lock();
@@ -311,6 +317,10 @@ impl Engine {
                 self.warn_if_too_frequent(last.elapsed());
             } else if !requested && last.elapsed() >= Duration::from_secs(timeout) {
                 flags = Some(CheckpointFlags { cause_time: true, ..CheckpointFlags::default() });
+            } else if let Some(failed) = again
+                && last.elapsed() >= TRY_AGAIN
+            {
+                flags = Some(flags.unwrap_or_default().merge(failed));
             }
             let Some(flags) = flags else { continue };
             let counter =
@@ -324,6 +334,7 @@ impl Engine {
             };
             let result = self.do_checkpoint(flags);
             last = now();
+            again = result.is_err().then_some(CheckpointFlags { wait: false, ..flags });
             let mut requests = state.requests.lock();
             if let Err(e) = result {
                 base::log::write(base::log::Level::Error, &e.to_string());

@@ -279,7 +279,10 @@ impl Engine {
         let files =
             RelationFiles::new(disk.clone(), pool.clone(), wal.clone(), closer.clone(), storage);
         let remover = Arc::clone(&files);
-        txns.set_file_remover(Box::new(move |files| remover.remove(files)));
+        txns.set_file_remover(Box::new(move |files| {
+            remover.remove(files);
+            Ok(())
+        }));
         Ok(Arc::new(Engine {
             disk,
             settings,

@@ -6,8 +6,10 @@
 //!   record syncs the file's folder.
 //! - Pending files whose transaction has not committed at the end of recovery are removed; so are files numbered
 //!   from the checkpoint's next number on that no record made. So a crash leaves no orphan.
+//! - A file that could not be removed stays pending, under no XID: each checkpoint tries again, and notes it until then.
 //! - File number 0 stands for a whole database's folder.
-//! - Numbers from 2³¹ on are those of temporary relations: never logged, removed at every start.
+//! - Numbers from 2³¹ on are those of temporary relations: never logged, removed at every start. Each start begins elsewhere
+//!   among them: a table that a crash left in the catalogs must not be taken for another one's file when it is dropped.
 //!
 //! # Locks
 //! Barrier (230), then pool and WAL; numbers (250) with nothing below it but the WAL.
@@ -38,6 +40,8 @@ const CREATE: u8 = 0;
 const TRUNCATE: u8 = 1;
 const PAGE_IMAGES: u8 = 2;
 const NEXT_OID: u8 = 3;
+/// Where indexes are sorted.
+const SORT_FOLDER: &str = "base/pgsql_tmp";
 const CREATE_DATABASE: u8 = 0;
 
 /// The first number of temporary relations.
@@ -58,7 +62,7 @@ const IMAGES_MAX: usize = 32;
 pub struct PendingFile {
     /// Which; file number 0 is a database's folder.
     pub relation: RelationId,
-    /// The (sub)transaction that made it.
+    /// The (sub)transaction that made it; none for one that is gone and whose file could not be removed.
     pub xid: Xid,
 }
 
@@ -115,6 +119,8 @@ impl RelationFiles {
             .iter()
             .map(|p| ((p.relation.database, p.relation.file_number), p.xid))
             .collect();
+        // The log has grown since the last start, by more for each temporary relation than is counted for it here.
+        let temporary = FIRST_TEMPORARY | (wal.insert_lsn().0 / 64) as u32;
         Arc::new(RelationFiles {
             disk,
             pool,
@@ -125,7 +131,7 @@ impl RelationFiles {
                 Rank(250),
                 Numbers {
                     next_file: state.next_file,
-                    next_temporary: FIRST_TEMPORARY,
+                    next_temporary: temporary,
                     next_oid: state.next_oid.0,
                     oids_logged: state.next_oid.0,
                     pending,
@@ -201,22 +207,18 @@ impl RelationFiles {
 
     fn take_number(&self, database: Oid, persistence: Persistence, xid: Xid) -> Result<RelationId> {
         let mut numbers = self.numbers.lock();
-        let next = if persistence == Persistence::Temp {
-            &mut numbers.next_temporary
+        let file_number = if persistence == Persistence::Temp {
+            let number = numbers.next_temporary;
+            // Round and round: those that are in use are found to be there.
+            numbers.next_temporary = number.wrapping_add(1) | FIRST_TEMPORARY;
+            number
         } else {
-            &mut numbers.next_file
+            if numbers.next_file >= FIRST_TEMPORARY {
+                base::bail!(PROGRAM_LIMIT_EXCEEDED, "out of relation file numbers");
+            }
+            numbers.next_file += 1;
+            numbers.next_file - 1
         };
-        let file_number = *next;
-        *next = next.wrapping_add(1);
-        let exhausted = if persistence == Persistence::Temp {
-            file_number < FIRST_TEMPORARY
-        } else {
-            file_number >= FIRST_TEMPORARY
-        };
-        if exhausted {
-            *next = file_number;
-            base::bail!(PROGRAM_LIMIT_EXCEEDED, "out of relation file numbers");
-        }
         numbers.pending.insert((database, file_number), xid);
         Ok(RelationId { database, file_number })
     }
@@ -394,12 +396,9 @@ impl RelationFiles {
         self.disk.sync_dir("base").map_err(io("fsync directory", "base"))
     }
 
-    /// Removes files at the end of a transaction, and in redo: each at the cost of what it has cached.
-    ///
-    /// # Errors
-    /// The first of the disk's, after all were tried.
-    pub fn remove(&self, files: &[RelationId]) -> Result<()> {
-        let mut result = Ok(());
+    /// Removes files at the end of a transaction, and in redo: each at the cost of what it has cached. What can't be removed
+    /// is logged, and left to the next checkpoint.
+    pub fn remove(&self, files: &[RelationId]) {
         for id in files {
             let held = self.hold_open(*id);
             let removed = if id.file_number == 0 {
@@ -410,13 +409,15 @@ impl RelationFiles {
             if !held.is_empty() {
                 self.closer.take(held);
             }
+            let key = (id.database, id.file_number);
+            let mut numbers = self.numbers.lock();
             if let Err(e) = removed {
-                log!("could not remove the files of relation \"{id}\": {e}");
-                result = result.and(Err(e));
+                log!("could not remove the files of relation \"{id}\", which is tried again: {e}");
+                numbers.pending.insert(key, Xid::INVALID);
+            } else {
+                numbers.pending.remove(&key);
             }
-            self.numbers.lock().pending.remove(&(id.database, id.file_number));
         }
-        result
     }
 
     /// The relation's files, opened, if somebody is there to close them later.
@@ -445,7 +446,7 @@ impl RelationFiles {
     }
 
     /// What a checkpoint has to note; called after [`RelationFiles::pass_barrier`]. Entries whose transaction has ended
-    /// are dropped.
+    /// are dropped, and files that could not be removed are tried again.
     ///
     /// # Errors
     /// When the commit log can't be read.
@@ -453,11 +454,15 @@ impl RelationFiles {
         let before: Vec<((Oid, u32), Xid)> =
             self.numbers.lock().pending.iter().map(|(k, v)| (*k, *v)).collect();
         let mut ended = Vec::new();
+        let mut left = Vec::new();
         for (key, xid) in before {
-            if txns.status(xid)? != XidStatus::InProgress {
+            if !xid.is_valid() {
+                left.push(RelationId { database: key.0, file_number: key.1 });
+            } else if txns.status(xid)? != XidStatus::InProgress {
                 ended.push(key);
             }
         }
+        self.remove(&left);
         let mut numbers = self.numbers.lock();
         for key in ended {
             numbers.pending.remove(&key);
@@ -588,7 +593,7 @@ impl RelationFiles {
         };
         let mut gone = Vec::new();
         for ((database, file_number), xid) in pending {
-            if !txns.committed(xid)? {
+            if !xid.is_valid() || !txns.committed(xid)? {
                 gone.push(RelationId { database, file_number });
             }
         }
@@ -604,15 +609,21 @@ impl RelationFiles {
         }
         gone.sort_unstable();
         gone.dedup();
-        self.remove(&gone)?;
+        self.remove(&gone);
         Ok(gone.len())
     }
 
-    /// Removes what temporary relations left.
+    /// Removes what temporary relations, and sorts for indexes, left.
     ///
     /// # Errors
     /// The disk's.
     pub fn remove_temporary(&self) -> Result<()> {
+        let there = self.disk.exists(SORT_FOLDER);
+        if there.map_err(|e| Error::io(format!("could not look for \"{SORT_FOLDER}\""), e))? {
+            self.disk.remove_dir_all(SORT_FOLDER).map_err(|e| {
+                Error::io(format!("could not remove directory \"{SORT_FOLDER}\""), e)
+            })?;
+        }
         for (_, folder) in database_folders(&*self.disk)? {
             for name in list(&*self.disk, &folder)? {
                 if parse_file_name(&name).is_some_and(|(number, _)| number >= FIRST_TEMPORARY) {

@@ -94,7 +94,7 @@ impl Ended {
 /// What came from the client.
 enum Incoming {
     Message(Frontend),
-    /// A query, or another message, with text that is none: its error is a statement's.
+    /// A query, or another message, that can't be taken: its error is a statement's.
     Garbled {
         query: bool,
         error: SqlError,

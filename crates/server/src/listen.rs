@@ -80,6 +80,20 @@ impl Shared {
         self.changed.notify_all();
     }
 
+    /// Each accept thread waits for a connection: gives it one.
+    fn knock(addresses: &[SocketAddr]) {
+        for address in addresses {
+            let ip = match address.ip() {
+                IpAddr::V4(ip) if ip.is_unspecified() => {
+                    "127.0.0.1".parse().unwrap_or(address.ip())
+                }
+                ip => ip,
+            };
+            let target = SocketAddr::new(ip, address.port());
+            let _ = TcpStream::connect_timeout(&target, Duration::from_secs(1));
+        }
+    }
+
     /// Ends session `pid`'s wait for input: it then looks at its cancel flag, or hears what there is and waits on.
     fn wake(&self, pid: i32, why: Wake) {
         if let Some(waker) = self.wakers.lock().get(&pid) {
@@ -203,18 +217,13 @@ impl Server {
         for pid in pids {
             self.shared.wake(pid, Wake::End);
         }
-        // Each accept thread waits for a connection: give it one.
-        for address in &self.addresses {
-            let ip = match address.ip() {
-                IpAddr::V4(ip) if ip.is_unspecified() => {
-                    "127.0.0.1".parse().unwrap_or(address.ip())
-                }
-                ip => ip,
-            };
-            let target = SocketAddr::new(ip, address.port());
-            let _ = TcpStream::connect_timeout(&target, Duration::from_secs(1));
-        }
+        Shared::knock(&self.addresses);
         for thread in self.threads {
+            // Without descriptors to spare that could not be done; sessions that end leave some.
+            while !thread.is_finished() {
+                std::thread::sleep(PAUSE.min(Duration::from_millis(5)));
+                Shared::knock(&self.addresses);
+            }
             let _ = thread.join();
         }
         let mut wakers = self.shared.wakers.lock();
@@ -224,15 +233,29 @@ impl Server {
     }
 }
 
+/// How long to wait when a connection can't be accepted: it stays in the queue, and would be refused again at once.
+const PAUSE: Duration = Duration::from_millis(100);
+
 fn accept(socket: &TcpListener, shared: &Arc<Shared>) {
+    // What was said of the connections that could not be accepted since the last one that was.
+    let mut told = None;
     loop {
         let stream = match socket.accept() {
-            Ok((stream, _)) => stream,
+            Ok((stream, _)) => {
+                told = None;
+                stream
+            }
             Err(e) => {
                 if !shared.accepting() {
                     return;
                 }
-                base::log!("could not accept new connection: {e}");
+                if told.replace(e.kind()) != Some(e.kind()) {
+                    base::log!("could not accept new connection: {e}");
+                }
+                // Of its own doing is only a connection that was given up before.
+                if e.kind() != std::io::ErrorKind::ConnectionAborted {
+                    std::thread::sleep(PAUSE);
+                }
                 continue;
             }
         };

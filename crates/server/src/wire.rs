@@ -20,6 +20,14 @@ use types::{Datum, Env};
 
 const FLUSH_BYTES: usize = 64 * 1024;
 
+/// What calls a function without SQL: libpq's `PQfn`. As after a query, its client waits for ReadyForQuery.
+const FUNCTION_CALL: u8 = b'F';
+
+fn no_function_calls() -> SqlError {
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "fastpath function calls are not supported")
+        .hint("Call the function in a SELECT.")
+}
+
 /// Why reading stopped.
 #[derive(Debug)]
 pub enum ReadError {
@@ -29,7 +37,8 @@ pub enum ReadError {
     TimedOut,
     /// The bytes are not the protocol.
     Protocol(SqlError),
-    /// A whole message, with text in it that is not UTF-8: a query, or one of the extended protocol.
+    /// A whole message that can't be taken, a query or one of the extended protocol: its text is not UTF-8, or it is of a kind
+    /// that is not served.
     Garbled { query: bool, error: SqlError },
     /// The wait itself failed.
     Failed(SqlError),
@@ -136,8 +145,12 @@ impl Wire {
                 self.input.reserve(missing.min(1 << 20));
                 return Ok(None);
             }
-            // The codecs trust counts and lengths inside a message.
             let kind = self.input[0];
+            if kind == FUNCTION_CALL {
+                self.input.advance(length as usize + 1);
+                return Err(ReadError::Garbled { query: true, error: no_function_calls() });
+            }
+            // The codecs trust counts and lengths inside a message.
             match look(kind, &self.input[5..=length as usize]) {
                 Ok(()) => {}
                 Err(Malformed::Layout) => {

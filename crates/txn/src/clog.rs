@@ -390,15 +390,16 @@ impl CommitLog {
             let mut files = self.files.lock();
             (std::mem::take(&mut files.unsynced), std::mem::take(&mut files.names_unsynced))
         };
+        let mut left = unsynced.clone();
         for segment in unsynced {
-            if let Some(file) = self.file(segment, false)? {
-                file.sync_data().map_err(|e| {
-                    Error::io(
-                        format!("could not fsync file \"{}\"", segment_name(&self.dir, segment)),
-                        e,
-                    )
-                })?;
+            if let Err(e) = self.sync_segment(segment) {
+                // The next checkpoint must not take them for synced.
+                let mut files = self.files.lock();
+                files.unsynced.append(&mut left);
+                files.names_unsynced |= names;
+                return Err(e);
             }
+            left.remove(&segment);
         }
         if names {
             self.disk
@@ -406,6 +407,13 @@ impl CommitLog {
                 .map_err(|e| Error::io(format!("could not fsync file \"{}\"", self.dir), e))?;
         }
         Ok(())
+    }
+
+    fn sync_segment(&self, segment: u64) -> Result<()> {
+        let Some(file) = self.file(segment, false)? else { return Ok(()) };
+        file.sync_data().map_err(|e| {
+            Error::io(format!("could not fsync file \"{}\"", segment_name(&self.dir, segment)), e)
+        })
     }
 
     /// Says that a checkpoint covers all XIDs below `next` (its record is durable).

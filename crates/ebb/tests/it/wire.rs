@@ -323,3 +323,21 @@ fn sessions_are_counted_by_their_ends() {
     {}
     until("1 1 1");
 }
+
+/// libpq's PQfn: not served, and an error as any other, also within a transaction.
+#[test]
+fn a_function_call_is_refused_and_the_session_goes_on() {
+    let server = server(&[]);
+    let mut client = server.connect().unwrap();
+    // abs, no formats, no arguments, a result in text.
+    let call = b"F\0\0\0\x0e\0\0\x05\x75\0\0\0\0\0\0";
+    client.send_bytes(call).unwrap();
+    assert_eq!(client.finish().unwrap().sqlstate(), "0A000");
+    assert_eq!(client.value("SELECT 1").unwrap(), "1");
+    client.run("BEGIN").unwrap();
+    client.send_bytes(call).unwrap();
+    assert_eq!(client.finish().unwrap().sqlstate(), "0A000");
+    assert_eq!(client.simple("SELECT 1").unwrap().sqlstate(), "25P02");
+    client.run("ROLLBACK").unwrap();
+    assert_eq!(client.value("SELECT 2").unwrap(), "2");
+}

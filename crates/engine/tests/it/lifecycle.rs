@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use txn::{BackendKind, CommitExtras, Transaction};
 
-const DATABASE: Oid = Oid(5);
+pub const DATABASE: Oid = Oid(5);
 
 pub fn options() -> EngineOptions {
     let settings = ServerSettings::new();
@@ -31,7 +31,7 @@ pub fn begin(engine: &Engine) -> Transaction {
 }
 
 /// Puts a page with `content` at the end of a relation.
-fn add_page(
+pub fn add_page(
     engine: &Engine,
     id: RelationId,
     persistence: Persistence,
@@ -61,7 +61,7 @@ fn contents(engine: &Engine, id: RelationId) -> Vec<u8> {
         .collect()
 }
 
-fn files(disk: &dyn Disk) -> Vec<u32> {
+pub fn files(disk: &dyn Disk) -> Vec<u32> {
     let folder = format!("base/{DATABASE}");
     if !disk.exists(&folder).unwrap() {
         return Vec::new();
@@ -74,7 +74,7 @@ fn files(disk: &dyn Disk) -> Vec<u32> {
     numbers
 }
 
-fn fresh() -> Arc<SimDisk> {
+pub fn fresh() -> Arc<SimDisk> {
     let disk = SimDisk::new(1);
     let engine = Engine::init(disk.clone(), options()).unwrap();
     disk.create_dir(&format!("base/{DATABASE}")).unwrap();

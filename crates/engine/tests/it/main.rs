@@ -1,5 +1,6 @@
 //! Tests of the engine.
 
 mod catalogs;
+mod failures;
 mod lifecycle;
 mod tables;

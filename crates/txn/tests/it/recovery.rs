@@ -311,3 +311,43 @@ fn only_what_can_be_lost_is_waited_for() {
     assert!(server.wal.stats().syncs > syncs);
     assert!(server.wal.flushed_lsn() >= info.lsn.unwrap());
 }
+
+/// A flush that fails between two files has synced one of them: the next one must not take the other for synced.
+#[test]
+fn a_flush_that_failed_is_done_again_whole() {
+    use disk::sim::{Fault, Operation};
+    use txn::clog::{CommitLog, Outcome, SEGMENT_XIDS};
+    // More files than are kept open.
+    let xids: Vec<Xid> = (0..80).map(|n| Xid(n * SEGMENT_XIDS + 5)).collect();
+    let log = |disk: &Arc<SimDisk>, known| {
+        let wal = Arc::new(crate::support::FakeLog::default());
+        CommitLog::new(disk.clone(), "xact", wal, 4, Xid(0), known)
+    };
+    let mut failed = 0;
+    for after in 0..200 {
+        let disk = SimDisk::new(after);
+        disk.create_dir("xact").unwrap();
+        disk.sync_dir("").unwrap();
+        let clog = log(&disk, Xid(0));
+        clog.set(&xids, Outcome::Committed, base::Lsn(0)).unwrap();
+        disk.inject(Fault {
+            operation: Operation::Name,
+            path_contains: "xact/".into(),
+            after,
+            error: 24,
+            once: true,
+        });
+        let end = *xids.last().unwrap();
+        failed += u32::from(clog.flush(end).is_err());
+        disk.heal();
+        clog.flush(end).unwrap();
+        for seed in 0..2 {
+            let after_crash = disk.after_crash(seed);
+            let again = log(&after_crash, end);
+            for xid in &xids {
+                assert_eq!(again.get(*xid).unwrap(), Outcome::Committed, "{xid} after {after}");
+            }
+        }
+    }
+    assert!(failed > 10, "{failed}");
+}

@@ -1,0 +1,154 @@
+//! What a disk refuses once, and what a crash leaves behind: it is made good.
+
+use crate::lifecycle::{DATABASE, add_page, begin, files, fresh, options};
+use base::{RelationId, SqlState};
+use buffer::Persistence;
+use disk::sim::{Fault, Operation, SimDisk};
+use disk::{Disk, OpenMode};
+use engine::{CheckpointFlags, Engine};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use txn::CommitExtras;
+
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
+
+fn refuse(disk: &SimDisk, operation: Operation, path: &str, error: i32, once: bool) {
+    let path_contains = path.to_owned();
+    disk.inject(Fault { operation, path_contains, after: 0, error, once });
+}
+
+/// A relation that was dropped, whose file could not be removed.
+fn with_a_file_left(disk: &Arc<SimDisk>) -> (Arc<Engine>, RelationId) {
+    let engine = Engine::open(disk.clone(), options()).unwrap();
+    let t = begin(&engine);
+    let id = engine.files.create(&t, DATABASE, Persistence::Permanent).unwrap().id();
+    add_page(&engine, id, Persistence::Permanent, 5).unwrap();
+    t.commit(CommitExtras::default()).unwrap();
+    refuse(disk, Operation::Name, &id.file_number.to_string(), EIO, false);
+    let t = begin(&engine);
+    engine.files.remove_at_commit(&t, id);
+    t.commit(CommitExtras::default()).unwrap();
+    assert_eq!(files(&**disk), [id.file_number]);
+    (engine, id)
+}
+
+#[test]
+fn a_file_that_could_not_be_removed_goes_with_the_next_checkpoint() {
+    let disk = fresh();
+    let (engine, id) = with_a_file_left(&disk);
+    engine.checkpoint(CheckpointFlags::MANUAL).unwrap();
+    assert_eq!(files(&*disk), [id.file_number], "still refused");
+    disk.heal();
+    engine.checkpoint(CheckpointFlags::MANUAL).unwrap();
+    assert!(files(&*disk).is_empty());
+}
+
+#[test]
+fn a_file_that_could_not_be_removed_is_known_to_the_next_start() {
+    // In order; by a crash, after a checkpoint; by a crash before one.
+    for how in 0..3 {
+        let disk = fresh();
+        let (engine, id) = with_a_file_left(&disk);
+        let disk = match how {
+            0 => {
+                engine.shutdown().unwrap();
+                disk.snapshot(1)
+            }
+            _ => {
+                if how == 1 {
+                    engine.checkpoint(CheckpointFlags::MANUAL).unwrap();
+                }
+                disk.crash();
+                disk.after_crash(3)
+            }
+        };
+        drop(engine);
+        // Where nothing is replayed of it: not yet.
+        if how < 2 {
+            refuse(&disk, Operation::Name, &id.file_number.to_string(), EIO, false);
+        }
+        let engine = Engine::open(disk.clone(), options()).unwrap();
+        assert_eq!(files(&*disk).is_empty(), how == 2, "{how}");
+        disk.heal();
+        engine.checkpoint(CheckpointFlags::MANUAL).unwrap();
+        assert!(files(&*disk).is_empty(), "{how}");
+    }
+}
+
+#[test]
+fn a_failed_checkpoint_is_tried_again_soon() {
+    let disk = fresh();
+    let mut options = options();
+    options.background = true;
+    let engine = Engine::open(disk.clone(), options).unwrap();
+    let t = begin(&engine);
+    engine.files.create(&t, DATABASE, Persistence::Permanent).unwrap();
+    t.commit(CommitExtras::default()).unwrap();
+    refuse(&disk, Operation::Write, "ebb.control.new", ENOSPC, true);
+    let redo = engine.control().redo;
+    assert!(engine.checkpoint(CheckpointFlags::MANUAL).is_err());
+    assert!(!engine.has_failed());
+    assert_eq!(engine.control().redo, redo);
+    // Nobody asks for another.
+    let begun = Instant::now();
+    while engine.checkpointer.counters.done.load(Ordering::SeqCst) == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(30), "no checkpoint");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(engine.control().redo > redo);
+    engine.shutdown().unwrap();
+}
+
+#[test]
+fn a_checkpoint_on_a_full_disk_says_so() {
+    let disk = fresh();
+    let engine = Engine::open(disk.clone(), options()).unwrap();
+    refuse(&disk, Operation::Write, "ebb.control.new", ENOSPC, false);
+    let failed = engine.checkpoint(CheckpointFlags::MANUAL).unwrap_err();
+    assert_eq!(failed.state(), SqlState::DISK_FULL);
+    assert!(engine.shutdown().is_err());
+    drop(engine);
+    disk.heal();
+    Engine::open(disk.clone(), options()).unwrap();
+}
+
+/// A crash leaves temporary tables in the catalogs, and removes their files. To drop such a table must not take another's file.
+#[test]
+fn temporary_relations_have_other_numbers_after_each_start() {
+    let mut disk = fresh();
+    let mut seen = Vec::new();
+    for round in 0..4 {
+        let engine = Engine::open(disk.clone(), options()).unwrap();
+        for _ in 0..3 {
+            let t = begin(&engine);
+            let id = engine.files.create(&t, DATABASE, Persistence::Temp).unwrap().id();
+            assert!(id.file_number >= engine::storage::FIRST_TEMPORARY);
+            assert!(!seen.contains(&id.file_number), "round {round}");
+            seen.push(id.file_number);
+            // As a table's rows in the catalogs would be.
+            let table = engine.files.create(&t, DATABASE, Persistence::Permanent).unwrap().id();
+            add_page(&engine, table, Persistence::Permanent, 1).unwrap();
+            t.commit(CommitExtras::default()).unwrap();
+        }
+        if round == 1 {
+            engine.shutdown().unwrap();
+        }
+        disk.crash();
+        drop(engine);
+        disk = disk.after_crash(round);
+    }
+}
+
+#[test]
+fn what_a_sort_left_behind_goes_at_the_start() {
+    let disk = fresh();
+    disk.create_dir("base/pgsql_tmp").unwrap();
+    disk.open("base/pgsql_tmp/index_sort.1.0", OpenMode::Create).unwrap();
+    disk.sync_dir("base/pgsql_tmp").unwrap();
+    disk.sync_dir("base").unwrap();
+    let engine = Engine::open(disk.clone(), options()).unwrap();
+    assert!(disk.list("base/pgsql_tmp").unwrap_or_default().is_empty());
+    engine.shutdown().unwrap();
+}
