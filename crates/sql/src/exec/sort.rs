@@ -47,6 +47,9 @@ pub(crate) fn compare_rows(keys: &[KeyPlace], a: &[Datum], b: &[Datum]) -> Order
     Ordering::Equal
 }
 
+/// So many runs become one.
+const MERGED_AT_ONCE: usize = 64;
+
 /// Sorts rows of one width.
 pub(crate) struct Sorter {
     keys: Vec<KeyPlace>,
@@ -56,7 +59,10 @@ pub(crate) struct Sorter {
     bytes: usize,
     limit_bytes: usize,
     bound: Option<usize>,
+    /// Sorted, in the order of their rows' arrival.
     runs: Vec<RowFile>,
+    /// How often the rows of each run have been merged: never rising from one to the next.
+    levels: Vec<u32>,
     heads: Vec<Option<Vec<Datum>>>,
     at: usize,
 }
@@ -77,6 +83,7 @@ impl Sorter {
             limit_bytes: limit_bytes.max(64 << 10),
             bound,
             runs: Vec::new(),
+            levels: Vec::new(),
             heads: Vec::new(),
             at: 0,
         }
@@ -127,10 +134,34 @@ impl Sorter {
         for i in &self.order {
             f.write(self.row(*i))?;
         }
+        f.rest()?;
         self.runs.push(f);
+        self.levels.push(0);
         self.data.clear();
         self.order.clear();
         self.bytes = 0;
+        // A run is an open file: a large sort in little memory must not take them all.
+        while let Some(&level) = self.levels.last()
+            && self.levels.iter().rev().take_while(|l| **l == level).count() >= MERGED_AT_ONCE
+        {
+            self.merge_last(MERGED_AT_ONCE, level + 1)?;
+        }
+        Ok(())
+    }
+    /// Makes one run of the last `n`.
+    fn merge_last(&mut self, n: usize, level: u32) -> Result<()> {
+        let first = self.runs.len() - n;
+        let mut inner = Sorter::new(self.keys.clone(), self.width, self.limit_bytes, None);
+        inner.runs = self.runs.split_off(first);
+        self.levels.truncate(first);
+        inner.open_runs()?;
+        let mut out = RowFile::new(self.width)?;
+        while let Some(row) = inner.pop_merged()? {
+            out.write(&row)?;
+        }
+        out.rest()?;
+        self.runs.push(out);
+        self.levels.push(level);
         Ok(())
     }
     /// All rows are in.
@@ -145,17 +176,9 @@ impl Sorter {
         if !self.order.is_empty() {
             self.spill()?;
         }
-        // Too many runs to merge at once are merged in groups first.
-        while self.runs.len() > 128 {
-            let group: Vec<RowFile> = self.runs.drain(..64).collect();
-            let mut inner = Sorter::new(self.keys.clone(), self.width, self.limit_bytes, None);
-            inner.runs = group;
-            inner.open_runs()?;
-            let mut out = RowFile::new(self.width)?;
-            while let Some(row) = inner.pop_merged()? {
-                out.write(&row)?;
-            }
-            self.runs.push(out);
+        // Too many runs to merge at once: the last ones, which are the smallest, are merged first.
+        while self.runs.len() > 2 * MERGED_AT_ONCE {
+            self.merge_last(MERGED_AT_ONCE, 0)?;
         }
         self.open_runs()
     }
@@ -296,5 +319,42 @@ impl Node for SortNode {
     }
     fn set_bound(&mut self, rows: Option<usize>) {
         self.bound = rows;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run is an open file: there are few of them, however many there would be; and ties stay in the order of arrival.
+    #[test]
+    fn a_large_sort_in_little_memory_keeps_few_files_open() {
+        let key =
+            KeyPlace { slot: 0, ty: types::oids::INT4, descending: false, nulls_first: false };
+        let mut sorter = Sorter::new(vec![key], 2, 0, None);
+        // Each run holds a few rows.
+        sorter.limit_bytes = 200;
+        let rows = 40_000;
+        for n in 0..rows {
+            sorter.push(&[Datum::Int4(n * 7919 % 101), Datum::Int4(n)]).unwrap();
+            assert!(sorter.runs.len() < 4 * MERGED_AT_ONCE, "{} runs", sorter.runs.len());
+        }
+        sorter.finish().unwrap();
+        let mut out = Batch::new();
+        let mut seen = Vec::new();
+        loop {
+            out.reset(2);
+            sorter.read(&mut out, 2, BATCH_ROWS).unwrap();
+            if out.is_empty() {
+                break;
+            }
+            seen.extend(out.rows().map(|r| match r {
+                [Datum::Int4(key), Datum::Int4(n)] => (*key, *n),
+                other => panic!("{other:?}"),
+            }));
+        }
+        let mut wanted: Vec<(i32, i32)> = (0..rows).map(|n| (n * 7919 % 101, n)).collect();
+        wanted.sort_unstable();
+        assert!(seen == wanted);
     }
 }

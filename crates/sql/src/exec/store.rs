@@ -33,6 +33,8 @@ pub(crate) fn take_temp_files() -> TempFiles {
 /// Rows in a temporary file, written once and then read. When it goes it is counted, if it was written to.
 pub(crate) struct RowFile {
     writer: Option<BufWriter<File>>,
+    /// Written, and not to be read yet.
+    resting: Option<File>,
     reader: Option<BufReader<File>>,
     width: usize,
     pub rows: u64,
@@ -58,6 +60,7 @@ impl RowFile {
         let file = tempfile::tempfile().map_err(io)?;
         Ok(RowFile {
             writer: Some(BufWriter::with_capacity(64 << 10, file)),
+            resting: None,
             reader: None,
             width,
             rows: 0,
@@ -85,13 +88,18 @@ impl RowFile {
         self.rows += 1;
         Ok(())
     }
+    /// Ends writing for now: without the memory for it, until [`RowFile::rewind`].
+    pub(crate) fn rest(&mut self) -> Result<()> {
+        if let Some(writer) = self.writer.take() {
+            self.resting = Some(writer.into_inner().map_err(|e| io(e.into_error()))?);
+        }
+        Ok(())
+    }
     /// Ends writing (or goes back): reading begins at the first row.
     pub(crate) fn rewind(&mut self) -> Result<()> {
-        let mut file = match (self.writer.take(), self.reader.take()) {
-            (Some(w), _) => w.into_inner().map_err(|e| io(e.into_error()))?,
-            (None, Some(r)) => r.into_inner(),
-            (None, None) => return Ok(()),
-        };
+        self.rest()?;
+        let file = self.resting.take().or_else(|| self.reader.take().map(BufReader::into_inner));
+        let Some(mut file) = file else { return Ok(()) };
         file.seek(SeekFrom::Start(0)).map_err(io)?;
         self.reader = Some(BufReader::with_capacity(64 << 10, file));
         self.left = self.rows;
