@@ -394,13 +394,11 @@ pub struct TableChanges {
     pub(crate) before_truncate: RowChanges,
 }
 
-/// The part of [`TableChanges`] that a TRUNCATE makes nothing of.
+/// The part of [`TableChanges`] that a TRUNCATE makes nothing of. How updates were done is counted whatever becomes of them.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct RowChanges {
     inserted: i64,
     updated: i64,
-    hot_updated: i64,
-    newpage_updated: i64,
     deleted: i64,
     undone: [i64; 3],
 }
@@ -410,8 +408,6 @@ impl TableChanges {
         RowChanges {
             inserted: self.inserted,
             updated: self.updated,
-            hot_updated: self.hot_updated,
-            newpage_updated: self.newpage_updated,
             deleted: self.deleted,
             undone: [self.undone_inserted, self.undone_updated, self.undone_deleted],
         }
@@ -420,8 +416,6 @@ impl TableChanges {
     fn set_rows(&mut self, rows: RowChanges) {
         self.inserted = rows.inserted;
         self.updated = rows.updated;
-        self.hot_updated = rows.hot_updated;
-        self.newpage_updated = rows.newpage_updated;
         self.deleted = rows.deleted;
         [self.undone_inserted, self.undone_updated, self.undone_deleted] = rows.undone;
     }
@@ -582,6 +576,26 @@ mod tests {
         let emptied = TableCounts::default();
         emptied.add(&changes, true);
         assert_eq!(seen(&emptied), [3, 3, 0, 3]);
+    }
+
+    /// As in PostgreSQL, how updates were done is not taken back, neither by TRUNCATE nor by its undoing.
+    #[test]
+    fn heap_only_updates_are_counted_whatever_becomes_of_them() {
+        for committed in [true, false] {
+            let mut changes = TableChanges { updated: 7, hot_updated: 4, ..Default::default() };
+            changes.newpage_updated = 3;
+            let savepoint = changes;
+            changes.truncate();
+            (changes.updated, changes.hot_updated) = (changes.updated + 2, changes.hot_updated + 2);
+            changes.undo_since(&savepoint);
+            changes.truncate();
+            (changes.updated, changes.hot_updated) = (changes.updated + 1, changes.hot_updated + 1);
+            let counts = TableCounts::default();
+            counts.add(&changes, committed);
+            let seen = [&counts.updated, &counts.hot_updated, &counts.newpage_updated]
+                .map(|n| n.load(Ordering::Relaxed));
+            assert_eq!(seen, [if committed { 1 } else { 7 }, 7, 3]);
+        }
     }
 
     /// Where ANALYZE has estimated too few, counts do not go below nothing: later rows would be set off against it.

@@ -91,7 +91,6 @@ pub(crate) fn reap(
     say: &mut dyn FnMut(String),
 ) -> Result<()> {
     progress.enter(Phase::VacuumingHeap);
-    set(&progress.heap_blks_vacuumed, 0);
     let dead = pass.take_dead();
     let blocks: Vec<BlockNumber> = dead.blocks().collect();
     let most = pass.plan.parallel.stretch_blocks.max(1) as usize;

@@ -265,6 +265,7 @@ impl<'a> Run<'a> {
         if let Some(way) = self.pass.one_visit.take() {
             self.reaped += way.freed;
             self.one_visit_pages = way.pages;
+            add(&progress.heap_blks_vacuumed, way.pages.into());
             self.indexes.add_one_visit(&way)?;
             set(&progress.index_vacuum_count, u64::from(self.indexes.scans()));
         }

@@ -50,7 +50,8 @@ fn thresholds(cluster: &Cluster, options: &BTreeMap<String, String>) -> Threshol
     let own_switch = options.get("autovacuum_enabled").and_then(|v| types::io::parse_bool(v));
     let server_age = s.int("autovacuum_freeze_max_age");
     Thresholds {
-        enabled: s.bool("autovacuum") && own_switch.unwrap_or(true),
+        active: s.bool("autovacuum") && s.bool("track_counts"),
+        enabled: own_switch.unwrap_or(true),
         vacuum_threshold: int("autovacuum_vacuum_threshold"),
         vacuum_scale_factor: real("autovacuum_vacuum_scale_factor"),
         vacuum_max_threshold: int("autovacuum_vacuum_max_threshold"),

@@ -274,22 +274,23 @@ pub fn stored_index_cleanup(text: &str) -> IndexCleanup {
     }
 }
 
-/// A table with the storage parameters that a vacuum of it goes by. Autovacuum takes those of its own from a TOAST table's table, where the TOAST
-/// table has none at all.
+/// A table with the storage parameters that a vacuum of it goes by. Where a TOAST table has none at all its table's latency target counts for it,
+/// and for autovacuum all that is meant for autovacuum.
 pub(super) fn parameters(
     state: &SessionState,
     table: &Arc<Table>,
     automatic: bool,
 ) -> Result<Arc<Table>> {
-    let none = table.kind == RelationKind::Toast && table.options.is_empty();
-    if !(automatic && none) {
+    if table.kind != RelationKind::Toast || !table.options.is_empty() {
         return Ok(Arc::clone(table));
     }
     let mut used = Table::clone(table);
     for of in whose_toast(state, table.oid)? {
         let Some(owner) = state.table_by_oid(of)? else { continue };
         let ours = owner.options.iter().filter(|(name, _)| {
-            name.starts_with("autovacuum_") || *name == "log_autovacuum_min_duration"
+            let of_autovacuum =
+                || name.starts_with("autovacuum_") || *name == "log_autovacuum_min_duration";
+            *name == "vacuum_latency_target" || (automatic && of_autovacuum())
         });
         used.options.extend(ours.map(|(name, value)| (name.clone(), value.clone())));
     }

@@ -186,7 +186,7 @@ fn toast_tables_are_vacuumed_as_their_tables_say() {
         &mut s,
         "CREATE TABLE t (b text) WITH (autovacuum_freeze_min_age = 1234, \
          autovacuum_freeze_table_age = 123456, autovacuum_vacuum_cost_limit = 777, \
-         log_autovacuum_min_duration = 55, vacuum_truncate = off)",
+         log_autovacuum_min_duration = 55, vacuum_truncate = off, vacuum_latency_target = 3.5)",
     );
     run(
         &mut s,
@@ -205,9 +205,12 @@ fn toast_tables_are_vacuumed_as_their_tables_say() {
         let freeze = super::freezing::freeze_settings(&state, &used, true).unwrap();
         let log = super::vacuum::log_limit(&state, Some(&used));
         assert!(!used.options.contains_key("vacuum_truncate"));
-        // A statement goes by the TOAST table's own.
+        // A statement goes by the TOAST table's own, but for whom it slows down.
         let by_hand = super::options::parameters(&state, &toast, false).unwrap();
-        assert_eq!(by_hand.options, toast.options);
+        let latency = ("vacuum_latency_target".to_owned(), "3.5".to_owned());
+        let mut by_table = toast.options.clone();
+        by_table.extend((name == "t").then_some(latency));
+        assert_eq!(by_hand.options, by_table);
         run(&mut s, "COMMIT");
         let limit = used.option_i64("autovacuum_vacuum_cost_limit");
         (freeze.min_age, freeze.table_age, log, limit)

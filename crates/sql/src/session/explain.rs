@@ -1,7 +1,7 @@
 //! EXPLAIN.
 //!
 //! # Differs from PostgreSQL
-//! Buffers are told for the whole statement, not node by node.
+//! Buffers and WAL are told for the whole statement, not node by node.
 
 use super::prepared::{Arguments, plan_query};
 use super::run::{exec_context, lock_plan, work_mem_bytes};
@@ -91,13 +91,13 @@ fn explain_plan(
     let mut executor = Executor::instrumented(Arc::clone(&plan))?;
     let snapshot = txn.take_snapshot();
     let cx = exec_context(state, env, &txn, snapshot, params, work_mem_bytes(state));
-    let before = buffer::my_usage();
+    let before = (buffer::my_usage(), wal::thread_usage());
     let began = Instant::now();
     executor.start(&cx)?;
     executor.run(&cx)?;
     let execution = began.elapsed();
-    let usage = buffer::my_usage() - before;
-    let measured = Measured { usage, planning, execution };
+    let (usage, wal) = (buffer::my_usage() - before.0, wal::thread_usage() - before.1);
+    let measured = Measured { usage, wal, planning, execution };
     Ok(shown(&plan, options, &executor.stats(), env, Some(&measured)))
 }
 
@@ -106,6 +106,7 @@ fn explain_plan(
 struct Options {
     plan: ExplainOptions,
     buffers: bool,
+    wal: bool,
     summary: bool,
     json: bool,
 }
@@ -113,6 +114,7 @@ struct Options {
 /// What an execution came to.
 struct Measured {
     usage: buffer::BufferUsage,
+    wal: wal::WalUsage,
     planning: Duration,
     execution: Duration,
 }
@@ -131,7 +133,11 @@ fn shown(
 ) -> Vec<String> {
     if options.json {
         let mut whole = serde_json::Map::new();
-        whole.insert("Plan".to_owned(), explain_json(plan, options.plan, stats, env));
+        let mut nodes = explain_json(plan, options.plan, stats, env);
+        if let (Some(measured), Some(top)) = (measured, nodes.as_object_mut()) {
+            top.extend(figures(options, measured));
+        }
+        whole.insert("Plan".to_owned(), nodes);
         if let Some(measured) = measured {
             whole.insert("Planning Time".to_owned(), milliseconds(measured.planning).into());
             whole.insert("Execution Time".to_owned(), milliseconds(measured.execution).into());
@@ -144,6 +150,9 @@ fn shown(
         if options.buffers {
             lines.extend(buffer_line(&measured.usage));
         }
+        if options.wal {
+            lines.extend(wal_line(&measured.wal));
+        }
         if options.summary {
             lines.push(format!("Planning Time: {:.3} ms", milliseconds(measured.planning)));
             lines.push(format!("Execution Time: {:.3} ms", milliseconds(measured.execution)));
@@ -152,19 +161,53 @@ fn shown(
     lines
 }
 
+/// What the topmost node says of the whole statement.
+fn figures(
+    options: &Options,
+    Measured { usage, wal, .. }: &Measured,
+) -> impl Iterator<Item = (String, serde_json::Value)> {
+    let buffers = [
+        ("Shared Hit Blocks", usage.hits),
+        ("Shared Read Blocks", usage.reads),
+        ("Shared Dirtied Blocks", usage.dirtied),
+        ("Shared Written Blocks", usage.written),
+    ];
+    let wal = [
+        ("WAL Records", wal.records),
+        ("WAL FPI", wal.full_page_images),
+        ("WAL Bytes", wal.bytes),
+        ("WAL Buffers Full", wal.buffers_full),
+    ];
+    let buffers = options.buffers.then_some(buffers).into_iter().flatten();
+    let wal = options.wal.then_some(wal).into_iter().flatten();
+    buffers.chain(wal).map(|(name, n)| (name.to_owned(), n.into()))
+}
+
 /// `Buffers: shared hit=3 read=1`, of the whole statement.
 fn buffer_line(usage: &buffer::BufferUsage) -> Option<String> {
-    let parts: Vec<String> = [
+    let parts = those_above_0(&[
         ("hit", usage.hits),
         ("read", usage.reads),
         ("dirtied", usage.dirtied),
         ("written", usage.written),
-    ]
-    .iter()
-    .filter(|(_, n)| *n > 0)
-    .map(|(word, n)| format!("{word}={n}"))
-    .collect();
-    (!parts.is_empty()).then(|| format!("Buffers: shared {}", parts.join(" ")))
+    ]);
+    (!parts.is_empty()).then(|| format!("Buffers: shared {parts}"))
+}
+
+/// `WAL: records=3 fpi=1 bytes=8392`, of the whole statement.
+fn wal_line(usage: &wal::WalUsage) -> Option<String> {
+    let parts = those_above_0(&[
+        ("records", usage.records),
+        ("fpi", usage.full_page_images),
+        ("bytes", usage.bytes),
+        ("buffers full", usage.buffers_full),
+    ]);
+    (!parts.is_empty()).then(|| format!("WAL: {parts}"))
+}
+
+fn those_above_0(figures: &[(&str, u64)]) -> String {
+    let above = figures.iter().filter(|(_, n)| *n > 0);
+    above.map(|(word, n)| format!("{word}={n}")).collect::<Vec<_>>().join(" ")
 }
 
 fn options(explain: &Explain) -> Result<Options> {
@@ -178,7 +221,8 @@ fn options(explain: &Explain) -> Result<Options> {
             "buffers" => buffers = Some(option.boolean()?),
             "timing" => timing = Some(option.boolean()?),
             "summary" => summary = Some(option.boolean()?),
-            "settings" | "wal" | "generic_plan" | "memory" => {
+            "wal" => out.wal = option.boolean()?,
+            "settings" | "generic_plan" | "memory" => {
                 option.boolean()?;
             }
             "serialize" => {}
@@ -189,6 +233,9 @@ fn options(explain: &Explain) -> Result<Options> {
             },
             other => bail!(SYNTAX_ERROR, "unrecognized EXPLAIN option \"{other}\""),
         }
+    }
+    if out.wal && !out.plan.analyze {
+        bail!(INVALID_PARAMETER_VALUE, "EXPLAIN option WAL requires ANALYZE");
     }
     if timing == Some(true) && !out.plan.analyze {
         bail!(INVALID_PARAMETER_VALUE, "EXPLAIN option TIMING requires ANALYZE");

@@ -183,3 +183,26 @@ fn report_lines_tell_the_truth() {
         "1|1|4000|0|0|0|t|t",
     )]);
 }
+
+/// EXPLAIN's WAL, and what JSON says of buffers, are of the whole statement.
+#[test]
+fn explain_tells_of_wal_and_buffers() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE t (a int)"]);
+    let quiet = "COSTS OFF, TIMING OFF, SUMMARY OFF";
+    let insert = "INSERT INTO t SELECT generate_series(1, 1000)";
+    let said = s.run(&format!("EXPLAIN (ANALYZE, WAL, {quiet}) {insert}"));
+    let line = said.lines().last().unwrap();
+    let figures = numbers(line);
+    assert!(line.starts_with("WAL: records=") && line.contains(" bytes="), "{said}");
+    assert!(figures[0] >= 1.0 && figures[figures.len() - 1] > 8000.0, "{said}");
+    let said = s.run(&format!("EXPLAIN (ANALYZE, {quiet}) {insert}"));
+    assert!(said.contains("Buffers: shared hit=") && !said.contains("WAL:"), "{said}");
+    let said = s.run(&format!("EXPLAIN (ANALYZE, WAL, FORMAT JSON) {insert}"));
+    let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+    let top = &said[0]["Plan"];
+    assert!(top["WAL Records"].as_u64() > Some(0) && top["WAL Bytes"].as_u64() > Some(8000));
+    assert!(top["Shared Hit Blocks"].as_u64() > Some(0), "{said}");
+    s.check(&[("EXPLAIN (WAL) SELECT 1", "22023 EXPLAIN option WAL requires ANALYZE")]);
+}

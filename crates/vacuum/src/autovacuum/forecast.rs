@@ -45,6 +45,7 @@ pub fn forecast(table: &TableState, pace: &Pace, next_xid: Xid, freeze_table_age
     let (dead_limit, insert_limit, _) = limits(table);
     let per_us = |n: i64| if pace.counted_us > 0 { n as f64 / pace.counted_us as f64 } else { 0.0 };
     let s = &table.thresholds;
+    let enabled = s.active && s.enabled;
     let (dead, inserted) = (table.dead_tuples, table.inserts_since_vacuum);
     let age = next_xid.0.saturating_sub(table.relfrozenxid.0) as f64;
     let xids_per_us = pace.xids_per_second / 1e6;
@@ -52,9 +53,9 @@ pub fn forecast(table: &TableState, pace: &Pace, next_xid: Xid, freeze_table_age
     // As VACUUM takes it: at most 95 % of the age at which autovacuum comes.
     let table_age = (freeze_table_age as f64).min(max_age * 0.95);
     Forecast {
-        dead_rows: due(dead as f64, dead_limit, per_us(dead)).filter(|_| s.enabled),
+        dead_rows: due(dead as f64, dead_limit, per_us(dead)).filter(|_| enabled),
         inserts: due(inserted as f64, insert_limit, per_us(inserted))
-            .filter(|_| s.enabled && s.vacuum_insert_threshold >= 0),
+            .filter(|_| enabled && s.vacuum_insert_threshold >= 0),
         aggressive: due(age, table_age, xids_per_us),
         age: due(age, max_age, xids_per_us),
     }

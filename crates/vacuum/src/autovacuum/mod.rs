@@ -19,7 +19,9 @@ use base::{Oid, Xid};
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[allow(missing_docs, reason = "named as the settings, without their autovacuum_ prefix")]
 pub struct Thresholds {
-    /// `autovacuum`, and the table's `autovacuum_enabled`.
+    /// `autovacuum` and `track_counts`: without them only age counts.
+    pub active: bool,
+    /// The table's `autovacuum_enabled`: without it nothing counts before age does.
     pub enabled: bool,
     pub vacuum_threshold: i64,
     pub vacuum_scale_factor: f64,
@@ -36,6 +38,7 @@ pub struct Thresholds {
 impl Default for Thresholds {
     fn default() -> Self {
         Thresholds {
+            active: true,
             enabled: true,
             vacuum_threshold: 50,
             vacuum_scale_factor: 0.2,
@@ -142,7 +145,7 @@ pub fn decide(t: &TableState, next_xid: Xid) -> Decision {
     let for_age = older(s.freeze_max_age);
     // From here on a vacuum is aggressive.
     let soon = older(s.freeze_max_age / 100 * 95);
-    if !s.enabled {
+    if !s.active || (!s.enabled && !for_age) {
         return Decision { vacuum: for_age, analyze: false, for_age };
     }
     let (vacuum, insert, analyze) = limits(t);
@@ -211,6 +214,16 @@ mod tests {
         assert!(!decide(&t, Xid(200_001_000)).any());
         let d = decide(&t, Xid(200_001_001));
         assert!(d.vacuum && d.for_age && !d.analyze);
+        // As in PostgreSQL: once age asks for it, its counts are asked too; but not where they are not to be believed.
+        t.changes_since_analyze = 1_000_000;
+        assert!(!decide(&t, Xid(200_001_000)).any());
+        assert!(decide(&t, Xid(200_001_001)).analyze);
+        for enabled in [false, true] {
+            t.thresholds = Thresholds { active: false, enabled, ..t.thresholds };
+            assert!(!decide(&t, Xid(200_001_000)).any());
+            let d = decide(&t, Xid(200_001_001));
+            assert!(d.vacuum && d.for_age && !d.analyze);
+        }
     }
 
     #[test]

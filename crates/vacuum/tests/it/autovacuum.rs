@@ -162,7 +162,7 @@ fn old_age_is_prevented_even_when_off() {
     let tables = tables
         .into_iter()
         .map(|(k, mut t)| {
-            t.thresholds.enabled = false;
+            t.thresholds.active = false;
             (k, t)
         })
         .collect();

@@ -472,6 +472,9 @@ impl World {
         assert!(self.progress.rows().iter().any(|r| r.pid == backend.pid));
         assert_eq!(row.phase, vacuum::Phase::FinalCleanup);
         assert_eq!(row.heap_blks_scanned, u64::from(report.pages_before));
+        if report.index_scans > 0 && !report.failsafe {
+            assert_eq!(row.heap_blks_vacuumed, u64::from(report.counts.dead_item_pages));
+        }
         if plan.timings.1 {
             let slept = report.delay.as_micros() as u64;
             // Each sleep is told in whole microseconds.
