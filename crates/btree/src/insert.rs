@@ -37,11 +37,11 @@ pub trait TupleLiveness {
     /// # Errors
     /// I/O.
     fn check(&self, tid: Tid) -> Result<Liveness>;
-    /// Waits until `xid` has ended. Called with nothing latched.
+    /// Waits until `xid` has ended, or has taken back the tuple at `tid`. Called with nothing latched.
     ///
     /// # Errors
     /// Cancellation, deadlock.
-    fn wait(&self, xid: Xid) -> Result<()>;
+    fn wait(&self, tid: Tid, xid: Xid) -> Result<()>;
 }
 
 /// Whether and how a key must be unique.
@@ -51,6 +51,9 @@ pub enum UniqueCheck<'a> {
     No,
     /// Must be: nothing is inserted if it is not.
     Yes(&'a dyn TupleLiveness),
+    /// Must be, and be so now: nothing is inserted if a tuple has the key or may turn out to have it. Does not wait: who would
+    /// take the row back has others wait for it as long.
+    Now(&'a dyn TupleLiveness),
     /// Is inserted in any case, and a possible conflict told (deferred constraints). Does not wait.
     Partial(&'a dyn TupleLiveness),
 }
@@ -62,7 +65,7 @@ pub enum InsertOutcome {
     Inserted,
     /// Done, though the key may be there already (only with [`UniqueCheck::Partial`]).
     InsertedMaybeDuplicate,
-    /// Not done: the tuple at this address has the key.
+    /// Not done: the tuple at this address has the key (or may have it, with [`UniqueCheck::Now`]).
     Conflict(Tid),
 }
 
@@ -108,10 +111,9 @@ impl Btree {
         let full = self.schema.bound(key, Edge::At(tid));
         let liveness = match check {
             UniqueCheck::No => None,
-            UniqueCheck::Yes(l) | UniqueCheck::Partial(l) if self.nulls_allow_conflict(key) => {
-                Some(l)
+            UniqueCheck::Yes(l) | UniqueCheck::Now(l) | UniqueCheck::Partial(l) => {
+                self.nulls_allow_conflict(key).then_some(l)
             }
-            UniqueCheck::Yes(_) | UniqueCheck::Partial(_) => None,
         };
         let start = match liveness {
             Some(_) => full.with_edge(Edge::Before),
@@ -138,9 +140,14 @@ impl Btree {
                         outcome = InsertOutcome::InsertedMaybeDuplicate;
                     }
                     Some(KeyConflict::Live(tid)) => return Ok(InsertOutcome::Conflict(tid)),
-                    Some(KeyConflict::InProgress(_, xid)) => {
+                    Some(KeyConflict::InProgress(tid, _))
+                        if matches!(check, UniqueCheck::Now(_)) =>
+                    {
+                        return Ok(InsertOutcome::Conflict(tid));
+                    }
+                    Some(KeyConflict::InProgress(tid, xid)) => {
                         drop(page);
-                        liveness.wait(xid)?;
+                        liveness.wait(tid, xid)?;
                         continue;
                     }
                 }

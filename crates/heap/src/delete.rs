@@ -192,6 +192,7 @@ impl Heap {
             BlockFlags::STANDARD,
         );
         drop(guard);
+        txn.insertion_taken_back(xmin);
         if let Some(old) = old {
             self.toast_delete(txn, &old)?;
         }

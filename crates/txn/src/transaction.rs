@@ -13,7 +13,9 @@
 
 use crate::backend::Backend;
 use crate::clog::Outcome;
-use crate::lock::{LockManager, LockMode, LockOutcome, LockOwner, LockTag, Wait};
+use crate::lock::{
+    LockManager, LockMode, LockOutcome, LockOwner, LockTag, TransactionTarget, Wait,
+};
 use crate::manager::TransactionManager;
 use crate::record::{self, CommitRecord};
 use crate::row_locks::{RowLockMode, RowLockOutcome};
@@ -460,6 +462,22 @@ impl Transaction {
     /// As [`TransactionManager::wait_for_xid`].
     pub fn wait_for_xid(&self, xid: Xid, wait: Wait) -> Result<bool> {
         self.manager().wait_for_xid(&self.backend, xid, wait)
+    }
+
+    /// Waits until `xid` has ended, or until `over`: asked again whenever `xid` has [taken a row
+    /// back](Transaction::insertion_taken_back).
+    ///
+    /// # Errors
+    /// As [`TransactionManager::wait_for_xid`], and those of `over`.
+    pub fn wait_for_insertion(&self, xid: Xid, over: impl Fn() -> Result<bool>) -> Result<()> {
+        let target = TransactionTarget::Xid(xid);
+        let done = || Ok(!self.manager().in_progress(xid)? || over()?);
+        self.locks().wait_for_transaction(&self.backend, target, Wait::Block, done).map(|_| ())
+    }
+
+    /// A row that `xid`, of this transaction, had inserted is gone: who waits to learn whether it stays shall look again.
+    pub fn insertion_taken_back(&self, xid: Xid) {
+        self.locks().transaction_ended(Some(xid), &[], None);
     }
 
     // ---- the end ----

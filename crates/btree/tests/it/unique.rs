@@ -26,7 +26,7 @@ impl TupleLiveness for Heap {
     fn check(&self, tid: Tid) -> Result<Liveness> {
         Ok(self.states.lock().unwrap().get(&tid).copied().unwrap_or(Liveness::Live))
     }
-    fn wait(&self, xid: Xid) -> Result<()> {
+    fn wait(&self, _: Tid, xid: Xid) -> Result<()> {
         self.waited.lock().unwrap().push(xid);
         // It aborts.
         for state in self.states.lock().unwrap().values_mut() {
@@ -70,6 +70,11 @@ fn conflicts_waits_and_dead_tuples() {
         InsertOutcome::InsertedMaybeDuplicate
     );
     heap.set(tid(5003), Liveness::Dead);
+    assert_eq!(
+        tree.insert(values, tid(5005), UniqueCheck::Now(&heap)).unwrap(),
+        InsertOutcome::Conflict(tid(8))
+    );
+    assert_eq!(*heap.waited.lock().unwrap(), []);
     assert_eq!(insert(&tree, &heap, 8, 5002), InsertOutcome::Inserted);
     assert_eq!(*heap.waited.lock().unwrap(), [Xid(99)]);
     assert_eq!(insert(&tree, &heap, 8, 5004), InsertOutcome::Conflict(tid(5002)));

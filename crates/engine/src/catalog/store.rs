@@ -180,7 +180,7 @@ impl TupleLiveness for Unique<'_> {
             (Dirty::Dead, _, false) => Liveness::Dead,
         })
     }
-    fn wait(&self, xid: Xid) -> Result<()> {
+    fn wait(&self, _: Tid, xid: Xid) -> Result<()> {
         self.txn.wait_for_xid(xid, Wait::Block).map(|_| ())
     }
 }

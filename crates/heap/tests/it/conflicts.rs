@@ -428,3 +428,28 @@ fn who_does_not_follow_leaves_the_queue() {
     a.commit(CommitExtras::default()).unwrap();
     first.join().unwrap();
 }
+
+/// Who waits to learn whether a row stays goes on when it is taken back, though the transaction goes on.
+#[test]
+fn a_row_taken_back_wakes_who_waits_for_it() {
+    let w = Arc::new(world());
+    let a = w.begin();
+    let (tid, other) = (w.insert(&a, 1, b"a"), w.insert(&a, 2, b"b"));
+    let wait = |tid| {
+        let w = w.clone();
+        let xid = a.xid().unwrap();
+        std::thread::spawn(move || {
+            let t = w.begin();
+            let gone = || Ok(w.heap.liveness(tid, &t)?.0 == heap::visibility::Dirty::Dead);
+            t.wait_for_insertion(xid, gone).unwrap();
+            gone().unwrap()
+        })
+    };
+    let (first, second) = (wait(tid), wait(other));
+    until_waiters(&w, 2);
+    w.heap.kill_own(&a, tid).unwrap();
+    assert!(first.join().unwrap());
+    assert!(!second.is_finished());
+    a.commit(CommitExtras::default()).unwrap();
+    assert!(!second.join().unwrap());
+}

@@ -154,7 +154,9 @@ pub(crate) fn each_expr(node: &PlanNode, f: &mut dyn FnMut(&Expr)) {
             calls.iter().for_each(|c| c.args.iter().for_each(&mut *f));
         }
         NodeKind::Limit { limit, offset, .. } => limit.iter().chain(offset).for_each(f),
-        NodeKind::LockRows { recheck, .. } => recheck.iter().for_each(f),
+        NodeKind::LockRows { outer, recheck, .. } => {
+            outer.iter().map(|side| &side.on).chain(recheck).for_each(f);
+        }
         // Stores that others may reset count as changing.
         NodeKind::CteScan { .. } | NodeKind::WorkTableScan { .. } => {
             f(&Expr::ExecParam { index: 0, ty: expr::TypeRef::of(types::oids::INT4) });
@@ -480,7 +482,7 @@ impl Builder {
                 last: None,
                 ended: false,
             }),
-            NodeKind::LockRows { input, marks, recheck } => Box::new(LockRowsNode {
+            NodeKind::LockRows { input, marks, outer, recheck } => Box::new(LockRowsNode {
                 input: self.node(input)?,
                 marks: marks
                     .iter()
@@ -493,6 +495,10 @@ impl Builder {
                         }
                     })
                     .collect(),
+                outer: outer
+                    .iter()
+                    .map(|side| Ok((compile(&side.on)?, side.slots.clone())))
+                    .collect::<Result<_>>()?,
                 recheck: maybe(recheck)?,
                 batch: Batch::new(),
                 slot: TupleSlot::new(),

@@ -198,14 +198,25 @@ fn check_referencing(x: &ExecContext<'_>, key: &Arc<ForeignKey>, values: &[Datum
     x.relations.lock_table(key.referenced_table, false)?;
     let parent = table(x, key.referenced_table)?;
     let finder = Finder::new(x, &parent, &key.referenced_columns)?;
+    // A transaction with a snapshot of its own may refer only to what that sees.
+    let repeatable = x.txn.isolation() != IsolationLevel::ReadCommitted;
+    let mut seen = !repeatable;
+    if repeatable {
+        finder.find(x, &x.txn.take_snapshot(), values, &mut |_, _| {
+            seen = true;
+            Ok(false)
+        })?;
+    }
     loop {
         x.cancel.check()?;
         let snapshot = x.txn.take_latest_snapshot();
         let mut found: Option<Tid> = None;
-        finder.find(x, &snapshot, values, &mut |tid, _| {
-            found = Some(tid);
-            Ok(false)
-        })?;
+        if seen {
+            finder.find(x, &snapshot, values, &mut |tid, _| {
+                found = Some(tid);
+                Ok(false)
+            })?;
+        }
         let Some(tid) = found else { break };
         match finder.heap.lock_tuple(x.txn, tid, RowLockMode::KeyShare, Wait::Block, None)? {
             TupleOutcome::Ok(()) | TupleOutcome::SelfModified => return Ok(()),
@@ -218,16 +229,9 @@ fn check_referencing(x: &ExecContext<'_>, key: &Arc<ForeignKey>, values: &[Datum
             _ => {}
         }
     }
-    if x.txn.isolation() != IsolationLevel::ReadCommitted {
-        let mut there = false;
-        finder.find(x, &x.txn.take_snapshot(), values, &mut |_, _| {
-            there = true;
-            Ok(false)
-        })?;
-        if there {
-            // The transaction sees it, and it is gone.
-            return Err(changed_meanwhile("update"));
-        }
+    if repeatable && seen {
+        // The transaction sees it, and it is gone.
+        return Err(changed_meanwhile("update"));
     }
     Err(SqlError::new(
         SqlState::FOREIGN_KEY_VIOLATION,

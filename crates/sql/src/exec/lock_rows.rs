@@ -23,6 +23,8 @@ pub(crate) struct Mark {
 pub(crate) struct LockRowsNode {
     pub input: Box<dyn Node>,
     pub marks: Vec<Mark>,
+    /// Outer joins' conditions, innermost first, with the columns that are NULLs where one is not met.
+    pub outer: Vec<(Code, Vec<usize>)>,
     pub recheck: Option<Code>,
     pub batch: Batch,
     pub slot: TupleSlot,
@@ -134,10 +136,15 @@ impl LockRowsNode {
                 }
             }
         }
-        if newer && let Some(r) = &self.recheck {
-            return r.is_true(row, &cx.eval);
+        if !newer {
+            return Ok(true);
         }
-        Ok(true)
+        for (on, slots) in &self.outer {
+            if !on.is_true(row, &cx.eval)? {
+                slots.iter().for_each(|slot| row[*slot] = Datum::Null);
+            }
+        }
+        self.recheck.as_ref().map_or(Ok(true), |r| r.is_true(row, &cx.eval))
     }
 }
 

@@ -88,8 +88,8 @@ impl TupleLiveness for HeapLiveness<'_> {
             (Dirty::Dead, _, false) => Liveness::Dead,
         })
     }
-    fn wait(&self, xid: Xid) -> Result<()> {
-        self.txn.wait_for_xid(xid, Wait::Block).map(|_| ())
+    fn wait(&self, tid: Tid, xid: Xid) -> Result<()> {
+        self.txn.wait_for_insertion(xid, || Ok(self.check(tid)? != Liveness::InProgress(xid)))
     }
 }
 
@@ -449,10 +449,11 @@ impl TableWriter {
             let same_key = changed.is_some_and(|c| {
                 !w.columns.iter().any(|n| usize::try_from(n - 1).is_ok_and(|n| c[n]))
             });
-            let check = if w.index.unique && !same_key {
-                UniqueCheck::Yes(&liveness)
-            } else {
-                UniqueCheck::No
+            let arbiter = arbiters.is_some_and(|a| is_asked(&w.index, a));
+            let check = match w.index.unique && !same_key {
+                true if arbiter => UniqueCheck::Now(&liveness),
+                true => UniqueCheck::Yes(&liveness),
+                false => UniqueCheck::No,
             };
             let outcome = {
                 let values = w.values();
@@ -463,7 +464,7 @@ impl TableWriter {
                 }
             };
             if let InsertOutcome::Conflict(other) = outcome {
-                if arbiters.is_some_and(|a| is_asked(&w.index, a)) {
+                if arbiter {
                     return Ok(Some(other));
                 }
                 return Err(self.duplicate(i, row, x, cx));
@@ -587,6 +588,7 @@ impl TableWriter {
             if let Some(tid) = self.find_conflict(x, row, &cx, arbiters)? {
                 return Ok(Inserted::Conflict(tid));
             }
+            base::stop_point!("sql.on_conflict.none_found");
             let mut tuple = std::mem::take(&mut self.tuple);
             self.encoder.encode(row, &mut tuple)?;
             let tid = self.heap.insert(x.txn, &tuple, &mut self.state)?;
@@ -596,7 +598,7 @@ impl TableWriter {
                     self.changes.inserted += 1;
                     return Ok(Inserted::At(tid));
                 }
-                // Somebody was faster: take the row back and look again.
+                // Somebody was faster: take the row back, look again, and wait for him if need be.
                 Some(_) => self.heap.kill_own(x.txn, tid)?,
             }
         }
@@ -622,7 +624,7 @@ impl TableWriter {
                 match w.tree.find_conflict(&w.values(), None, &liveness)? {
                     None => break,
                     Some(KeyConflict::Live(tid)) => return Ok(Some(tid)),
-                    Some(KeyConflict::InProgress(_, xid)) => liveness.wait(xid)?,
+                    Some(KeyConflict::InProgress(tid, xid)) => liveness.wait(tid, xid)?,
                 }
             }
         }

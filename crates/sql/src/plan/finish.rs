@@ -1,9 +1,9 @@
 //! The last steps of a SELECT: projection, DISTINCT, ORDER BY, LIMIT, row locks.
 
 use super::create::{and_all, slotted};
-use super::rels::JoinSpace;
+use super::rels::{JoinSpace, RelSet};
 use super::upper::{above, constant_rows, distinct_on_order};
-use super::{AggregateStrategy, NodeKind, PlanNode, PlanRowMark, PlanSortKey};
+use super::{AggregateStrategy, NodeKind, PaddedSide, PlanNode, PlanRowMark, PlanSortKey};
 use crate::query::{Distinct, Query};
 use base::{Oid, Result};
 use expr::Expr;
@@ -228,8 +228,13 @@ impl JoinSpace<'_, '_> {
         }
         let list: Vec<Expr> = recheck.iter().filter_map(|e| self.over(e, &columns).ok()).collect();
         let recheck = and_all(list);
-        node =
-            above(node, columns, |input| NodeKind::LockRows { input, marks: plan_marks, recheck });
+        let outer = self.padded_sides(&columns);
+        node = above(node, columns, |input| NodeKind::LockRows {
+            input,
+            marks: plan_marks,
+            outer,
+            recheck,
+        });
         let targets: Vec<Expr> =
             self.q.targets.iter().filter(|t| !t.hidden).map(|t| self.shifted(&t.expr)).collect();
         let ties = if self.q.limit_with_ties {
@@ -239,6 +244,27 @@ impl JoinSpace<'_, '_> {
         };
         node = limit(&self.q, node, ties)?;
         project(node, &targets, self.q.has_target_srfs)
+    }
+
+    /// The outer joins whose conditions a newer version of a row may not meet any more.
+    fn padded_sides(&self, columns: &[Expr]) -> Vec<PaddedSide> {
+        let slots_of = |side: RelSet| {
+            let of_side = |c: &Expr| match c {
+                Expr::Var { levels_up: 0, rte, .. } => {
+                    let rel = rte.checked_sub(self.names_base).and_then(|n| self.rel_of_rte.get(n));
+                    rel.copied().flatten().is_some_and(|rel| side.has(rel))
+                }
+                _ => false,
+            };
+            columns.iter().enumerate().filter(|(_, c)| of_side(c)).map(|(i, _)| i).collect()
+        };
+        let joins = self.specials.iter().filter(|s| !s.on.is_empty());
+        joins
+            .filter_map(|s| {
+                let on = s.on.iter().map(|e| self.over(e, columns).ok()).collect::<Option<_>>()?;
+                Some(PaddedSide { on: and_all(on)?, slots: slots_of(s.right) })
+            })
+            .collect()
     }
 }
 

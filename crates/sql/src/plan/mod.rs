@@ -302,6 +302,15 @@ pub struct JoinKey {
     pub nulls_match: bool,
 }
 
+/// The side of an outer join that becomes NULLs in a row for which `on` does not hold.
+#[derive(Clone, Debug)]
+pub struct PaddedSide {
+    /// The condition.
+    pub on: Expr,
+    /// The side's columns.
+    pub slots: Vec<usize>,
+}
+
 /// A row mark as executed.
 #[derive(Debug, Clone)]
 pub struct PlanRowMark {
@@ -467,10 +476,11 @@ pub enum NodeKind {
         ties: Vec<PlanSortKey>,
         with_ties: bool,
     },
-    /// Locks rows, re-checking `recheck` on newer versions.
+    /// Locks rows. On newer versions the outer joins' conditions are re-checked, innermost first, then `recheck`.
     LockRows {
         input: Box<PlanNode>,
         marks: Vec<PlanRowMark>,
+        outer: Vec<PaddedSide>,
         recheck: Option<Expr>,
     },
     Materialize {

@@ -119,6 +119,8 @@ pub(crate) struct SpecialJoin {
     pub right: RelSet,
     pub min_left: RelSet,
     pub min_right: RelSet,
+    /// A left join's conditions on what it keeps, where rows are locked: to be asked of a newer version.
+    pub on: Vec<Expr>,
 }
 
 /// Expressions known to be equal.
@@ -346,7 +348,11 @@ impl<'g, 'a> JoinSpace<'g, 'a> {
                 if min_right.is_empty() {
                     min_right = r;
                 }
+                let locks = *kind == JoinKind::Left && !self.q.row_marks.is_empty();
+                let asked = quals.iter().filter(|e| locks && self.rels_of(e).overlaps(l));
+                let on = asked.cloned().collect();
                 self.specials.push(SpecialJoin {
+                    on,
                     kind: *kind,
                     left: l,
                     right: r,

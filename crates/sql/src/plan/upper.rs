@@ -4,9 +4,9 @@ use super::create::{and_all, filtered};
 use super::path::{Path, PathKey, PathKind, ordered};
 use super::prep::Global;
 use super::pull_up::JoinTree;
-use super::rels::{JoinSpace, RelSet};
+use super::rels::{JoinSpace, Qual, RelSet};
 use super::{AggregateStrategy, NodeKind, PlanNode, PlanSortKey};
-use crate::query::{Distinct, FrameBound, Query};
+use crate::query::{Distinct, FrameBound, JoinKind, Query};
 use base::{Oid, Result};
 use expr::Expr;
 use expr::tree::{AggregateCall, SortKey};
@@ -216,6 +216,7 @@ pub(crate) fn plan_upper(
     }
     let recheck = if marks.is_empty() { Vec::new() } else { s.recheck_quals() };
     extra.extend(recheck.iter().cloned());
+    extra.extend(s.specials.iter().flat_map(|s| &s.on).cloned());
     // The order that joins should aim at.
     let min_max = plain_min_max(&s.q, &calls, &groups);
     let order: Vec<SortKey> = if let Some((arg, descending)) = &min_max {
@@ -425,10 +426,20 @@ impl JoinSpace<'_, '_> {
     /// The conditions to test again on a newer version of a row.
     pub(crate) fn recheck_quals(&self) -> Vec<Expr> {
         let mut out: Vec<Expr> = Vec::new();
-        for r in &self.rels {
+        let padded = self.nullable();
+        for (_, r) in self.rels.iter().enumerate().filter(|(i, _)| !padded.has(*i)) {
             out.extend(r.quals.iter().cloned());
         }
-        out.extend(self.quals.iter().filter(|q| q.special.is_none()).map(|q| q.expr.clone()));
+        // What decides within a side that may be NULLs does not decide over the row, and no row is locked there.
+        let within = |q: &Qual| {
+            self.specials.iter().any(|s| match s.kind {
+                JoinKind::Left => q.required.within(s.right),
+                JoinKind::Full => q.required.within(s.left) || q.required.within(s.right),
+                _ => false,
+            })
+        };
+        let above = self.quals.iter().filter(|q| q.special.is_none() && !within(q));
+        out.extend(above.map(|q| q.expr.clone()));
         for (c, class) in self.classes.iter().enumerate() {
             for pair in class.members.windows(2) {
                 if let Some((e, ..)) = self.equal_expr(c, &pair[0].0, &pair[1].0) {
@@ -443,9 +454,9 @@ impl JoinSpace<'_, '_> {
     }
 
     fn hidden_rels(&self) -> RelSet {
-        let mut set = self.nullable();
+        let mut set = RelSet::EMPTY;
         for s in &self.specials {
-            if matches!(s.kind, crate::query::JoinKind::Semi | crate::query::JoinKind::Anti) {
+            if matches!(s.kind, JoinKind::Semi | JoinKind::Anti) {
                 set = set.or(s.right);
             }
         }

@@ -77,4 +77,16 @@ fn repeatable_read_does_not_reach_beyond_its_snapshot() {
     s.check(&[("INSERT INTO ch VALUES (2, 8)", unseen), ("ROLLBACK", "")]);
     let said = s.run("INSERT INTO ch VALUES (3, 8)");
     assert!(said.starts_with("23503"), "{said}");
+    // A key that came later is not there; its own, and one that was changed in other columns, are.
+    other.run_each(&["INSERT INTO p VALUES (4)"]);
+    s.check(&[("BEGIN ISOLATION LEVEL REPEATABLE READ", ""), ("SELECT a FROM p", "4")]);
+    other.run_each(&["INSERT INTO p VALUES (5)", "UPDATE p SET a = a WHERE a = 4"]);
+    s.run_each(&[
+        "SAVEPOINT a",
+        "INSERT INTO p VALUES (6)",
+        "INSERT INTO ch VALUES (6, 6), (4, 4)",
+    ]);
+    let said = s.run("INSERT INTO ch VALUES (5, 5)");
+    assert!(said.starts_with("23503"), "{said}");
+    s.run_each(&["ROLLBACK"]);
 }

@@ -12,6 +12,15 @@ fn table(db: &Database) -> Connection {
     s
 }
 
+/// Waits until somebody waits for a lock.
+fn await_waiter(looker: &mut Connection) {
+    let began = std::time::Instant::now();
+    while looker.run("SELECT count(*) FROM pg_locks WHERE NOT granted") == "0" {
+        assert!(began.elapsed() < stop::PATIENCE);
+        std::thread::yield_now();
+    }
+}
+
 const UPSERT: &str =
     "INSERT INTO t VALUES (1, 'new') ON CONFLICT (k) DO UPDATE SET v = 'changed' RETURNING k, v";
 
@@ -45,12 +54,7 @@ fn another_row_in_the_place_of_the_one_found_is_left_alone() {
     let subject = held.subject();
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| subject.run(|| db.session().run(UPSERT)));
-        let mut looker = db.session();
-        let waits = "SELECT count(*) FROM pg_locks WHERE NOT granted";
-        let began = std::time::Instant::now();
-        while looker.run(waits) == "0" && began.elapsed() < stop::PATIENCE {
-            std::thread::yield_now();
-        }
+        await_waiter(&mut db.session());
         s.run_each(&["COMMIT"]);
         held.wait_reached();
         s.run_each(&[
@@ -63,4 +67,25 @@ fn another_row_in_the_place_of_the_one_found_is_left_alone() {
         assert_eq!(writer.join().unwrap(), "1|new");
     });
     s.check(&[("SELECT * FROM t ORDER BY k", "1|new\n2|innocent\n9|ninth")]);
+}
+
+/// A row that met a conflict in its second index after all is in nobody's way while its command waits.
+#[test]
+fn a_row_taken_back_is_not_waited_for() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE u (a int UNIQUE, b int UNIQUE)"]);
+    let held = stop::arm("sql.on_conflict.none_found");
+    let subject = held.subject();
+    std::thread::scope(|scope| {
+        let write = "INSERT INTO u VALUES (2, 7) ON CONFLICT DO NOTHING RETURNING a";
+        let writer = scope.spawn(|| subject.run(|| db.session().run(write)));
+        held.wait_reached();
+        s.run_each(&["BEGIN", "INSERT INTO u VALUES (1, 7)"]);
+        held.release();
+        await_waiter(&mut db.session());
+        s.run_each(&["INSERT INTO u VALUES (2, 8)", "COMMIT"]);
+        assert_eq!(writer.join().unwrap(), "");
+    });
+    s.check(&[("SELECT * FROM u ORDER BY a", "1|7\n2|8")]);
 }

@@ -54,3 +54,30 @@ fn a_row_that_meets_it_still_is_changed() {
         "Delete on a\n  ->  Hash Anti Join\n        Hash Cond: (a.v = b.id)\n        ->  Seq Scan on a\n        ->  Hash\n              ->  Seq Scan on b",
     )]);
 }
+
+/// What another table gave to a row may not belong to its newer version, and a condition on it may not be met.
+#[test]
+fn an_outer_join_is_asked_again() {
+    let db = Database::new();
+    let join = "SELECT a.id, b.w FROM a LEFT JOIN b ON b.w * 10 = a.v ORDER BY 1 FOR UPDATE OF a";
+    let mut s = tables(&db);
+    assert_eq!(waiting(&db, "UPDATE a SET v = 30 WHERE id = 2", join), "1|1\n2|~\n3|3\n4|4");
+    assert_eq!(waiting(&db, "UPDATE a SET v = 11 WHERE id = 1", join), "1|~\n2|3\n3|3\n4|4");
+    // A join over the NULLs of another one, whose own condition still holds.
+    s.run_each(&["UPDATE a SET v = id * 10"]);
+    let two = "SELECT a.id, b.w, c.w FROM a LEFT JOIN b ON b.id = a.id AND a.v < 35 \
+               LEFT JOIN b c ON c.w = b.w AND a.v > 15 ORDER BY 1 FOR UPDATE OF a";
+    let change = "UPDATE a SET v = CASE WHEN id = 3 THEN 99 ELSE 10 END";
+    // What had no match before is not looked for again.
+    assert_eq!(waiting(&db, change, two), "1|1|~\n2|2|~\n3|~|~\n4|~|~");
+    // A condition over the side that may be NULLs, at a locked table and at one that is changed.
+    s.run_each(&["UPDATE a SET v = id * 10", "DELETE FROM b WHERE id = 4"]);
+    let over = "SELECT a.id, b.w FROM a LEFT JOIN b ON b.id = a.id WHERE b.w IS NULL OR a.v < 50 \
+                ORDER BY 1 FOR UPDATE OF a";
+    assert_eq!(waiting(&db, "UPDATE a SET v = 50 WHERE id > 2", over), "1|1\n2|2\n4|~");
+    s.run_each(&["UPDATE a SET v = id * 10"]);
+    let change = "UPDATE a SET v = 0 FROM a x LEFT JOIN b ON b.id = x.id \
+                  WHERE x.id = a.id AND (b.w IS NULL OR a.v < 50)";
+    assert_eq!(waiting(&db, "UPDATE a SET v = 50 WHERE id > 2", change), "");
+    s.check(&[(ALL, "1:0 2:0 3:50 4:0")]);
+}

@@ -477,7 +477,7 @@ impl LockManager {
         }
     }
 
-    /// Wakes those who wait for these transactions; called after their end is published.
+    /// Wakes those who wait for these transactions; called after their end is published, or whatever else they wait for.
     pub(crate) fn transaction_ended(
         &self,
         top: Option<Xid>,
