@@ -39,7 +39,7 @@ pub(crate) fn start(wire: &mut Wire, shared: &Arc<Shared>) -> Result<Option<Sess
         bail!(CANNOT_CONNECT_NOW, "the database system is shutting down");
     }
     authenticate(wire, shared, &request.user)?;
-    let session = Session::connect(&shared.cluster, request)?;
+    let mut session = Session::connect(&shared.cluster, request)?;
     wire.send(&Authentication::Ok);
     for (name, value) in session.reported_settings() {
         wire.parameter_status(&name, &value)?;

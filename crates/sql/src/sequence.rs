@@ -17,7 +17,7 @@ use base::sync::{Arc, Mutex, Rank};
 use base::{Error, Oid, RelationId, Result, Tid, bail};
 use buffer::Persistence;
 use engine::catalog::load::RowSource;
-use engine::catalog::model::{RelationKind, Table};
+use engine::catalog::model::{RelationKind, RelationPersistence, Table};
 use engine::relation::RowEncoder;
 use heap::{Heap, HeapScan, PageBatch, ScanOptions};
 use page::tuple::{PhysicalAttr, TupleDesc};
@@ -167,12 +167,21 @@ fn write(heap: &Heap, tid: Tid, last: i64, called: bool) -> Result<()> {
     heap.update_in_place(tid, &row_tuple(last, 0, called)?)
 }
 
+/// A read-only transaction takes values of its session's temporary sequences only.
+fn not_read_only(state: &SessionState, table: &Table, what: &str) -> Result<()> {
+    if table.persistence != RelationPersistence::Temporary && state.txn()?.is_read_only() {
+        bail!(READ_ONLY_SQL_TRANSACTION, "cannot execute {what} in a read-only transaction");
+    }
+    Ok(())
+}
+
 /// `nextval` by OID.
 ///
 /// # Errors
 /// `2200H` at the end; `42501`; I/O.
 pub fn next_value(state: &SessionState, sequence: Oid) -> Result<i64> {
     let table = sequence_table(state, sequence)?;
+    not_read_only(state, &table, "nextval()")?;
     let storage = table.storage;
     let mut cache = state.sequences.borrow().get(&sequence).copied().unwrap_or_default();
     if cache.storage == storage && cache.increment != 0 && cache.last != cache.cached {
@@ -252,6 +261,7 @@ fn advance(p: &SequenceParameters, last: i64, called: bool, table: &Table) -> Re
 /// `22003` out of bounds; `42501`; I/O.
 pub fn set_value(state: &SessionState, sequence: Oid, value: i64, called: bool) -> Result<i64> {
     let table = sequence_table(state, sequence)?;
+    not_read_only(state, &table, "setval()")?;
     let parameters = parameters(state, sequence)?;
     if !(parameters.min..=parameters.max).contains(&value) {
         bail!(

@@ -154,7 +154,7 @@ impl SessionSettings {
         if matches!(def.context, Context::Internal | Context::Postmaster | Context::Sighup) {
             return Err(cannot_change(def));
         }
-        let value = canonical(def, def.parse(text)?)?;
+        let value = canonical(def, def.parse(text)?, self.current[index].as_str())?;
         self.version += 1;
         self.current[index] = value.clone();
         self.defaults.insert(index, Own { value, source });
@@ -173,7 +173,7 @@ impl SessionSettings {
             return Ok(());
         };
         check_context(def, superuser)?;
-        let value = canonical(def, def.parse(text)?)?;
+        let value = canonical(def, def.parse(text)?, self.current[index].as_str())?;
         self.put(index, Some(Own { value, source: Source::Session }), scope);
         Ok(())
     }
@@ -345,7 +345,7 @@ fn check_context(def: &Definition, superuser: bool) -> Result<()> {
 }
 
 /// Checks beyond the kind, and the spelling PostgreSQL shows.
-fn canonical(def: &Definition, value: Value) -> Result<Value> {
+fn canonical(def: &Definition, value: Value, current: &str) -> Result<Value> {
     let Value::Text(text) = &value else { return Ok(value) };
     let unquoted = text.trim().trim_matches('"');
     match def.name {
@@ -364,29 +364,46 @@ fn canonical(def: &Definition, value: Value) -> Result<Value> {
                 ),
             }
         }
-        "DateStyle" => date_style(text),
+        "DateStyle" => date_style(text, current),
         _ => Ok(value),
     }
 }
 
-fn date_style(text: &str) -> Result<Value> {
-    let (mut style, mut order) = (None, None);
+/// Half of `DateStyle` may be given; the other one stays as it is in `current`.
+fn date_style(text: &str, current: &str) -> Result<Value> {
+    let bad = |why: String| {
+        let what = format!("invalid value for parameter \"DateStyle\": \"{text}\"");
+        crate::SqlError::new(crate::SqlState::INVALID_PARAMETER_VALUE, what).detail(why)
+    };
+    let conflict = || bad("Conflicting \"DateStyle\" specifications.".into());
+    let (mut style, mut order, mut usual) = (None, None, None);
     for word in text.split(',').map(str::trim).filter(|w| !w.is_empty()) {
-        match word.to_ascii_lowercase().as_str() {
-            "iso" => style = Some("ISO"),
-            "sql" => style = Some("SQL"),
-            "german" => style = Some("German"),
-            w if w.starts_with("postgres") => style = Some("Postgres"),
-            "ymd" => order = Some("YMD"),
-            "dmy" | "european" | "euro" => order = Some("DMY"),
-            "mdy" | "us" | "noneuropean" | "noneuro" => order = Some("MDY"),
-            "default" => (style, order) = (Some("ISO"), Some("MDY")),
-            _ => bail!(
-                INVALID_PARAMETER_VALUE,
-                "invalid value for parameter \"DateStyle\": \"{text}\""
-            ),
+        let word = word.trim_matches('"');
+        let (half, value) = match word.to_ascii_lowercase().as_str() {
+            "iso" => (&mut style, "ISO"),
+            "sql" => (&mut style, "SQL"),
+            "german" => {
+                usual = Some("DMY");
+                (&mut style, "German")
+            }
+            w if w.starts_with("postgres") => (&mut style, "Postgres"),
+            "ymd" => (&mut order, "YMD"),
+            w if w == "dmy" || w.starts_with("euro") => (&mut order, "DMY"),
+            w if w == "mdy" || w == "us" || w.starts_with("noneuro") => (&mut order, "MDY"),
+            "default" => {
+                style.get_or_insert("ISO");
+                order.get_or_insert("MDY");
+                continue;
+            }
+            _ => return Err(bad(format!("Unrecognized key word: \"{word}\".")).into()),
+        };
+        if half.is_some_and(|known| known != value) {
+            return Err(conflict().into());
         }
+        *half = Some(value);
     }
-    let usual = if style == Some("German") { "DMY" } else { "MDY" };
-    Ok(Value::Text(format!("{}, {}", style.unwrap_or("ISO"), order.unwrap_or(usual))))
+    let (old_style, old_order) = current.split_once(", ").unwrap_or(("ISO", "MDY"));
+    let style = style.unwrap_or(old_style);
+    let order = order.or(usual).unwrap_or(old_order);
+    Ok(Value::Text(format!("{style}, {order}")))
 }

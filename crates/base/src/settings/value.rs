@@ -229,6 +229,17 @@ fn short(value: f64) -> String {
 }
 
 impl Definition {
+    /// Shown only to those with the privileges of `pg_read_all_settings`.
+    pub fn is_secret(&self) -> bool {
+        matches!(
+            self.name,
+            "config_file"
+                | "data_directory"
+                | "hba_file"
+                | "shared_preload_libraries"
+                | "unix_socket_directories"
+        )
+    }
     /// `pg_settings.vartype`
     pub fn type_name(&self) -> &'static str {
         match self.kind {

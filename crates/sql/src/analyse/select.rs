@@ -233,6 +233,12 @@ impl Analyser<'_> {
             }
             a.bigint(x, what, e.loc).map(Some)
         };
+        if s.with_ties && s.limit.as_ref().is_some_and(|e| matches!(e.kind, ExprKind::Null)) {
+            base::bail!(
+                INVALID_ROW_COUNT_IN_LIMIT_CLAUSE,
+                "row count cannot be null in FETCH FIRST ... WITH TIES clause"
+            );
+        }
         let limit = one(self, &s.limit, Clause::Limit, "LIMIT")?;
         let offset = one(self, &s.offset, Clause::Offset, "OFFSET")?;
         self.enter(saved);

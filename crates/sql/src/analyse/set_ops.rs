@@ -307,7 +307,12 @@ impl Analyser<'_> {
             return Ok(());
         };
         let own = |e: &RangeTableEntry| matches!(e.kind, RteKind::Cte { self_reference: true, .. });
-        if query.has_aggregates && query.range_table.iter().any(own) {
+        // GROUP BY alone is allowed.
+        let aggregate =
+            |e: &Expr| e.any(&mut |e| matches!(e, Expr::Aggregate(a) if a.levels_up == 0));
+        let outputs = query.targets.iter().map(|t| &t.expr).chain(&query.having);
+        let mut all = outputs.chain(query.order_by.iter().map(|k| &k.expr));
+        if all.any(aggregate) && query.range_table.iter().any(own) {
             let e = err!(
                 INVALID_RECURSION,
                 "aggregate functions are not allowed in a recursive query's recursive term"

@@ -554,6 +554,13 @@ impl Ddl<'_> {
                 table.name
             );
         }
+        if found.default.is_some() {
+            bail!(
+                OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "column \"{column}\" of relation \"{}\" already has a default value",
+                table.name
+            );
+        }
         let sequence = self.column_sequence(
             &table.name,
             column,

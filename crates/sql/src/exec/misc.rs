@@ -42,6 +42,12 @@ impl LimitNode {
     fn begin(&mut self, cx: &Cx<'_>) -> Result<()> {
         self.to_skip = count(&self.offset, cx, true)?.unwrap_or(0);
         self.left = count(&self.limit, cx, false)?;
+        if self.with_ties && self.limit.is_some() && self.left.is_none() {
+            bail!(
+                INVALID_ROW_COUNT_IN_LIMIT_CLAUSE,
+                "row count cannot be null in FETCH FIRST ... WITH TIES clause"
+            );
+        }
         self.started = true;
         self.ended = false;
         self.last = None;

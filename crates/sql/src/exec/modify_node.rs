@@ -129,14 +129,26 @@ impl ModifyNode {
         row
     }
 
-    /// Emits RETURNING for a table's row.
-    fn give(&self, row: &[Datum], tid: Tid, cx: &Cx<'_>, out: &mut Batch) -> Result<()> {
+    /// Emits RETURNING for a table's row. One that ON CONFLICT updated has an xmax, by which clients tell it from
+    /// those inserted: its old version was locked first.
+    fn give(
+        &self,
+        row: &[Datum],
+        tid: Tid,
+        updated: bool,
+        cx: &Cx<'_>,
+        out: &mut Batch,
+    ) -> Result<()> {
         if self.returning.is_empty() {
             return Ok(());
         }
         let mut full = row.to_vec();
         full.push(Datum::Tid(tid));
         full.push(Datum::Oid(self.table.oid));
+        let xid = own_xid(cx)?;
+        full.push(xid.clone());
+        full.push(if updated { xid } else { Datum::Oid(Oid(0)) });
+        full.extend([Datum::Oid(Oid(0)), Datum::Oid(Oid(0))]);
         for r in &self.returning {
             out.push_value(r.eval(&full, &cx.eval)?);
         }
@@ -172,7 +184,7 @@ impl ModifyNode {
                 }
             }
             for (r, tid) in rows.iter().zip(tids) {
-                self.give(r, tid, cx, out)?;
+                self.give(r, tid, false, cx, out)?;
             }
             Ok(())
         })();
@@ -195,7 +207,7 @@ impl ModifyNode {
                     if self.has_keys {
                         w.after_insert(row, &mut cx.shared.after.borrow_mut());
                     }
-                    return self.give(row, tid, cx, out);
+                    return self.give(row, tid, false, cx, out);
                 }
                 Inserted::Conflict(root) => {
                     if c.update.is_none() {
@@ -290,7 +302,7 @@ impl ModifyNode {
                 if self.has_keys {
                     w.after_update(&old, &new, &mut cx.shared.after.borrow_mut());
                 }
-                self.give(&new, done.tid, cx, out)?;
+                self.give(&new, done.tid, true, cx, out)?;
                 Ok(true)
             }
             TupleOutcome::SelfModified => Ok(true),
@@ -354,6 +366,10 @@ impl ModifyNode {
                                     row[*at] = new[*column as usize - 1].clone();
                                 } else if *column == -1 {
                                     row[*at] = Datum::Tid(now);
+                                } else if *column == -2 {
+                                    row[*at] = own_xid(cx)?;
+                                } else if *column == -4 {
+                                    row[*at] = Datum::Oid(Oid(0));
                                 }
                             }
                         }
@@ -412,6 +428,11 @@ impl ModifyNode {
             }
         }
     }
+}
+
+/// The XID that what this statement writes bears, as `xmin` shows it.
+fn own_xid(cx: &Cx<'_>) -> Result<Datum> {
+    Ok(Datum::Oid(Oid(cx.x.txn.xid()?.0 as u32)))
 }
 
 impl Node for ModifyNode {

@@ -118,6 +118,7 @@ impl Parser<'_> {
             persistence,
             if_not_exists,
             materialized_view,
+            select_into: false,
             access_method,
             options,
             on_commit,

@@ -256,6 +256,8 @@ impl Parser<'_> {
                 self.skip(1);
                 node(ExprKind::Is { arg: boxed(left), test: IsTest::Null, negated }, loc)
             }
+            // SUBSTRING(a SIMILAR b ESCAPE c) is no condition
+            "similar" if !self.is_at(1, "to") => return Ok((left, false)),
             "between" | "in" | "like" | "ilike" | "similar" if min <= LIKE && !restricted => {
                 self.range(left, false)?
             }

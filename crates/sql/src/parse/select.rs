@@ -159,6 +159,8 @@ impl Parser<'_> {
             node(ExprKind::Number("1".into()), at)
         } else if self.is_op("(") || self.peek().kind == Kind::Param {
             self.primary()?
+        } else if self.accept("null") {
+            node(ExprKind::Null, at)
         } else {
             let n = self.signed_integer()?;
             node(ExprKind::Number(n.to_string()), at)

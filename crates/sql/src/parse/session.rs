@@ -50,6 +50,7 @@ impl Parser<'_> {
             persistence,
             if_not_exists: false,
             materialized_view: false,
+            select_into: true,
             access_method: None,
             options: Vec::new(),
             on_commit: OnCommit::PreserveRows,

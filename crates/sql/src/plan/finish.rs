@@ -40,7 +40,7 @@ impl JoinSpace<'_, '_> {
         let late = self.late_volatile(&targets, &order, &on, sorted);
         let mut node =
             if late { self.sorted_first(input, &targets, &on, sorted, wanted)? } else { input };
-        node = project(node, &all, self.q.has_target_srfs)?;
+        node = project(node, &all)?;
         let columns = node.columns.clone();
         match self.q.distinct.clone() {
             _ if late => {}
@@ -94,8 +94,8 @@ impl JoinSpace<'_, '_> {
         Ok(node)
     }
 
-    /// Whether a volatile column waits for the order: it is then evaluated in that order, and only for the rows that
-    /// a LIMIT takes. What is itself sorted by cannot wait.
+    /// Whether a volatile column, or one that is a set, waits for the order: it is then evaluated in that order, and
+    /// only for the rows that a LIMIT takes. What is itself sorted by cannot wait, nor a set when another is.
     fn late_volatile(
         &self,
         targets: &[Expr],
@@ -108,13 +108,24 @@ impl JoinSpace<'_, '_> {
             Distinct::On(_) => true,
             Distinct::All => false,
         };
-        reordered && !self.q.has_target_srfs && targets.iter().any(|t| self.waits(t, order, on))
+        reordered && targets.iter().any(|t| self.waits(t, order, on))
     }
 
     fn waits(&self, target: &Expr, order: &[SortKey], on: &[Expr]) -> bool {
-        expr::fold::contains_volatile(target)
+        let set_first = || self.shifted_keys(order, on).any(|k| contains_set(&k));
+        let waits =
+            if contains_set(target) { !set_first() } else { expr::fold::contains_volatile(target) };
+        waits
             && !order.iter().any(|k| self.shifted(&k.expr) == *target)
             && !on.iter().any(|e| self.shifted(e) == *target)
+    }
+
+    fn shifted_keys<'s>(
+        &'s self,
+        order: &'s [SortKey],
+        on: &'s [Expr],
+    ) -> impl Iterator<Item = Expr> + 's {
+        order.iter().map(|k| &k.expr).chain(on).map(|e| self.shifted(e))
     }
 
     /// The input in its order, DISTINCT ON done, with everything but the volatile columns that wait.
@@ -129,17 +140,17 @@ impl JoinSpace<'_, '_> {
         let order = &self.q.order_by;
         let mut columns = input.columns.clone();
         let early = targets.iter().filter(|t| !self.waits(t, order, on)).cloned();
-        let keys = order.iter().map(|k| &k.expr).chain(on).map(|e| self.shifted(e));
-        for e in early.chain(keys) {
+        for e in early.chain(self.shifted_keys(order, on)) {
             if !columns.contains(&e) {
                 columns.push(e);
             }
         }
-        let mut node = project(input, &columns, false)?;
+        let mut node = project(input, &columns)?;
         let distinct = matches!(self.q.distinct, Distinct::On(_));
         if !sorted {
             let list = if distinct { distinct_on_order(on, order) } else { order.clone() };
-            let keep = if wanted >= 1.0 && !distinct { wanted } else { 0.0 };
+            let sets_wait = targets.iter().any(|t| contains_set(t) && self.waits(t, order, on));
+            let keep = if wanted >= 1.0 && !distinct && !sets_wait { wanted } else { 0.0 };
             node = self.sort_node(node, self.plan_keys(&list, &columns)?, keep);
         }
         if distinct {
@@ -243,7 +254,7 @@ impl JoinSpace<'_, '_> {
             Vec::new()
         };
         node = limit(&self.q, node, ties)?;
-        project(node, &targets, self.q.has_target_srfs)
+        project(node, &targets)
     }
 
     /// The outer joins whose conditions a newer version of a row may not meet any more.
@@ -295,13 +306,24 @@ pub(crate) fn limit(q: &Query, input: PlanNode, ties: Vec<PlanSortKey>) -> Resul
     Ok(n)
 }
 
+/// Is there a set-returning call in it?
+pub(crate) fn contains_set(e: &Expr) -> bool {
+    e.any(&mut |e| match e {
+        Expr::Call { function, .. } => {
+            types::registry::function(Oid(*function)).is_some_and(|f| f.returns_set())
+        }
+        _ => false,
+    })
+}
+
 /// A projection, unless the input is already that.
-pub(crate) fn project(input: PlanNode, exprs: &[Expr], srfs: bool) -> Result<PlanNode> {
+pub(crate) fn project(input: PlanNode, exprs: &[Expr]) -> Result<PlanNode> {
     if input.columns == exprs {
         return Ok(input);
     }
     let slots: Vec<Expr> =
         exprs.iter().map(|e| slotted(e, &input.columns)).collect::<Result<_>>()?;
+    let srfs = slots.iter().any(contains_set);
     let width = exprs.iter().map(|e| type_width(e.ty().oid)).sum();
     // One row of constants needs no node of its own.
     if !srfs && let NodeKind::Result { exprs: old, filter } = input.kind {

@@ -25,6 +25,15 @@ fn row_layout(table: &Table, rte: usize) -> Vec<Expr> {
     out
 }
 
+/// A row as RETURNING of an INSERT sees it: xmin, xmax, cmin and cmax stand behind the rest.
+fn returning_layout(table: &Table, rte: usize) -> Vec<Expr> {
+    let var = |column, ty| Expr::Var { levels_up: 0, rte, column, ty: TypeRef::of(ty) };
+    let mut out = row_layout(table, rte);
+    out.extend([(-2, oids::XID), (-4, oids::XID)].map(|(column, ty)| var(column, ty)));
+    out.extend([(-3, oids::CID), (-5, oids::CID)].map(|(column, ty)| var(column, ty)));
+    out
+}
+
 fn target_table(g: &Global<'_>, q: &Query) -> Result<(usize, Arc<Table>)> {
     let Some(rte) = q.result_rte else {
         bail!(INTERNAL_ERROR, "statement without a target");
@@ -77,8 +86,9 @@ fn plan_insert(
     let returning_exprs: Vec<Expr> =
         std::mem::take(&mut q.returning).into_iter().map(|t| t.expr).collect();
     let layout = row_layout(&table, rte);
+    let shown = returning_layout(&table, rte);
     let returning: Vec<Expr> =
-        returning_exprs.iter().map(|e| slotted(e, &layout)).collect::<Result<_>>()?;
+        returning_exprs.iter().map(|e| slotted(e, &shown)).collect::<Result<_>>()?;
     let base = g.names.len();
     let on_conflict = match q.on_conflict.take() {
         None => None,

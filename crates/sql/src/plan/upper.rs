@@ -1,6 +1,7 @@
 //! What stands above the joins: grouping and windows, and the choice of path that they and ORDER BY make.
 
 use super::create::{and_all, filtered};
+use super::finish::{contains_set, project};
 use super::path::{Path, PathKey, PathKind, ordered};
 use super::prep::Global;
 use super::pull_up::JoinTree;
@@ -278,6 +279,8 @@ pub(crate) fn plan_upper(
         node = filtered(node, and_all(list));
     }
     if !plain {
+        sorted &= !groups.iter().any(contains_set);
+        node = s.sets_grouped_by(node, &groups)?;
         node = s.aggregate(node, &groups, calls, grouping, sorted)?;
         sorted = false;
     }
@@ -503,6 +506,18 @@ impl JoinSpace<'_, '_> {
         });
         n.rows = 1.0;
         Ok(Some(n))
+    }
+
+    /// What is grouped by and is a set is evaluated before rows are grouped.
+    fn sets_grouped_by(&self, input: PlanNode, groups: &[Expr]) -> Result<PlanNode> {
+        let sets = groups.iter().map(|e| self.shifted(e)).filter(contains_set);
+        let sets: Vec<Expr> = sets.collect();
+        if sets.is_empty() {
+            return Ok(input);
+        }
+        let mut columns = input.columns.clone();
+        columns.extend(sets);
+        project(input, &columns)
     }
 
     fn aggregate(

@@ -86,6 +86,7 @@ impl Session {
             self.start_portal(portal)?;
         }
         portal.kept.get_or_insert_with(KeptRows::default);
+        check_direction(portal, fetch)?;
         let movement = plan_movement(portal, fetch.direction)?;
         let kept = portal.kept.get_or_insert_with(KeptRows::default);
         kept.position = movement.to;
@@ -148,23 +149,40 @@ fn count(n: i64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }
 
-fn plan_movement(portal: &mut Portal, direction: FetchDirection) -> Result<Movement> {
-    let at = portal.kept.as_ref().map_or(0, |k| k.position);
-    let backward = match direction {
-        FetchDirection::Prior | FetchDirection::BackwardAll | FetchDirection::First => true,
+/// A NO SCROLL cursor only goes forward: neither back to a row nor to the one it stands on, which would have to be
+/// fetched again.
+fn check_direction(portal: &Portal, fetch: &Fetch) -> Result<()> {
+    if portal.scroll {
+        return Ok(());
+    }
+    let Some(kept) = &portal.kept else { return Ok(()) };
+    let at = kept.position;
+    let on_row = (1..=kept.rows.len()).contains(&at);
+    let backward = match fetch.direction {
+        FetchDirection::Next | FetchDirection::ForwardAll => false,
+        FetchDirection::Forward(0) | FetchDirection::Backward(0) | FetchDirection::Relative(0) => {
+            on_row && !fetch.move_only
+        }
+        FetchDirection::BackwardAll if fetch.move_only => at > 0,
+        FetchDirection::Prior | FetchDirection::BackwardAll | FetchDirection::Last => true,
+        FetchDirection::First => at > 0,
         FetchDirection::Backward(n) => n > 0,
         FetchDirection::Forward(n) | FetchDirection::Relative(n) => n < 0,
-        FetchDirection::Absolute(n) => n < 0 || count(n) < at,
-        _ => false,
+        FetchDirection::Absolute(n) => n < 0 || at > 0 && count(n) <= at,
     };
-    if backward && !portal.scroll && !(matches!(direction, FetchDirection::First) && at == 0) {
-        return Err(base::SqlError::new(
-            base::SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-            "cursor can only scan forward",
-        )
-        .hint("Declare it with SCROLL option to enable backward scan.")
-        .into());
+    if !backward {
+        return Ok(());
     }
+    Err(base::SqlError::new(
+        base::SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "cursor can only scan forward",
+    )
+    .hint("Declare it with SCROLL option to enable backward scan.")
+    .into())
+}
+
+fn plan_movement(portal: &mut Portal, direction: FetchDirection) -> Result<Movement> {
+    let at = portal.kept.as_ref().map_or(0, |k| k.position);
     match direction {
         FetchDirection::Next => forward(portal, at, 1),
         FetchDirection::Forward(n) if n > 0 => forward(portal, at, count(n)),

@@ -83,10 +83,7 @@ fn explain_plan(
     }
     let txn = state.txn()?;
     if super::run::plan_writes(&plan) && txn.is_read_only() {
-        bail!(
-            READ_ONLY_SQL_TRANSACTION,
-            "cannot execute EXPLAIN ANALYZE of a statement that writes in a read-only transaction"
-        );
+        return Err(super::run::refused(&plan));
     }
     let mut executor = Executor::instrumented(Arc::clone(&plan))?;
     let snapshot = txn.take_snapshot();

@@ -11,6 +11,7 @@
 mod access;
 pub(crate) mod alter_system;
 mod catalog_view;
+mod command_name;
 mod cursor;
 mod derived;
 mod enums;
@@ -337,7 +338,8 @@ impl Session {
     }
 
     /// Settings that the client is told of at the start.
-    pub fn reported_settings(&self) -> Vec<(String, String)> {
+    pub fn reported_settings(&mut self) -> Vec<(String, String)> {
+        self.reported = REPORTED.iter().map(|n| (*n, self.reported_value(n))).collect();
         REPORTED.iter().map(|n| ((*n).to_owned(), self.reported_value(n))).collect()
     }
 
@@ -363,10 +365,7 @@ impl Session {
         for name in REPORTED {
             let value = self.reported_value(name);
             if self.reported.get(name) != Some(&value) {
-                // The first round only notes what the startup sent.
-                if self.reported.contains_key(name) {
-                    client.parameter_status(name, &value)?;
-                }
+                client.parameter_status(name, &value)?;
                 self.reported.insert(name, value);
             }
         }

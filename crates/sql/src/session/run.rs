@@ -176,6 +176,18 @@ pub fn plan_writes(plan: &Plan) -> bool {
     plan.relations.iter().any(|used| used.target && used.table.persistence != own)
 }
 
+/// What a read-only transaction says of such a plan.
+pub fn refused(plan: &Plan) -> base::Error {
+    let verb = match plan.command {
+        Command::Select if plan.ctes.iter().any(|c| c.modifies) => "SELECT",
+        Command::Select => "SELECT FOR UPDATE",
+        Command::Insert => "INSERT",
+        Command::Update => "UPDATE",
+        Command::Delete => "DELETE",
+    };
+    base::err!(READ_ONLY_SQL_TRANSACTION, "cannot execute {verb} in a read-only transaction")
+}
+
 /// Locks the relations of a plan for the statement.
 ///
 /// # Errors
@@ -200,16 +212,7 @@ impl Session {
         let prepared = Rc::clone(&portal.prepared);
         let plan = self.locked_plan(&prepared)?;
         if plan_writes(&plan) && self.state.txn()?.is_read_only() {
-            let verb = match plan.command {
-                Command::Select => "SELECT FOR UPDATE",
-                Command::Insert => "INSERT",
-                Command::Update => "UPDATE",
-                Command::Delete => "DELETE",
-            };
-            base::bail!(
-                READ_ONLY_SQL_TRANSACTION,
-                "cannot execute {verb} in a read-only transaction"
-            );
+            return Err(refused(&plan));
         }
         let spare = prepared.spare.borrow_mut().take();
         let executor = match spare {

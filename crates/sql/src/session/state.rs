@@ -248,6 +248,34 @@ impl SessionState {
         self.current_user.borrow().superuser
     }
 
+    /// Has the privileges of `pg_read_all_settings`.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn may_read_all_settings(&self) -> Result<bool> {
+        const PG_READ_ALL_SETTINGS: Oid = Oid(3374);
+        if self.is_superuser() {
+            return Ok(true);
+        }
+        let me = self.current_user.borrow().oid;
+        Ok(crate::acl::roles_of(self, me)?.contains(&PG_READ_ALL_SETTINGS))
+    }
+
+    /// May the session's user see this setting?
+    ///
+    /// # Errors
+    /// `42501`; I/O.
+    pub fn check_examine(&self, name: &str) -> Result<()> {
+        let Some((_, def)) = base::settings::find(name) else { return Ok(()) };
+        if !def.is_secret() || self.may_read_all_settings()? {
+            return Ok(());
+        }
+        let text = format!("permission denied to examine \"{}\"", def.name);
+        let why = "Only roles with privileges of the \"pg_read_all_settings\" role may examine \
+                   this parameter.";
+        Err(base::SqlError::new(base::SqlState::INSUFFICIENT_PRIVILEGE, text).detail(why).into())
+    }
+
     /// SET, with what follows from it.
     ///
     /// # Errors

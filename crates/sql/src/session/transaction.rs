@@ -336,6 +336,10 @@ impl Session {
             let word = if read_only { "on" } else { "off" };
             self.state.set("transaction_read_only", word, SetScope::Local)?;
         }
+        if let Some(deferrable) = modes.deferrable {
+            let word = if deferrable { "on" } else { "off" };
+            self.state.set("transaction_deferrable", word, SetScope::Local)?;
+        }
         Ok(())
     }
 

@@ -73,6 +73,7 @@ fn allowed_read_only(statement: &U) -> bool {
             | U::Vacuum(_)
             | U::Reindex(_)
             | U::Cluster { .. }
+            | U::AlterSystem(_)
             | U::Unsupported { .. }
     )
 }
@@ -106,7 +107,7 @@ impl Session {
             bail!(
                 READ_ONLY_SQL_TRANSACTION,
                 "cannot execute {} in a read-only transaction",
-                command_name(statement)
+                super::command_name::command_name(statement)
             );
         }
         let arguments = Arguments { types: &prepared.params, values: params };
@@ -269,7 +270,9 @@ impl Session {
             "transaction_read_only" => {
                 modes.read_only = Some(matches!(value.as_str(), "on" | "true" | "yes" | "1"));
             }
-            _ => {}
+            _ => {
+                modes.deferrable = Some(matches!(value.as_str(), "on" | "true" | "yes" | "1"));
+            }
         }
         self.set_modes(&modes)
     }
@@ -290,6 +293,10 @@ impl Session {
         if let Some(read_only) = modes.read_only {
             let word = if read_only { "on" } else { "off" };
             self.state.set("default_transaction_read_only", word, SetScope::Session)?;
+        }
+        if let Some(deferrable) = modes.deferrable {
+            let word = if deferrable { "on" } else { "off" };
+            self.state.set("default_transaction_deferrable", word, SetScope::Session)?;
         }
         Ok(())
     }
@@ -399,10 +406,15 @@ impl Session {
     }
 
     fn show(&mut self, name: Option<&str>) -> Result<UtilityDone> {
+        if let Some(name) = name {
+            self.state.check_examine(name)?;
+        }
         let settings = self.state.settings.borrow();
         let Some(name) = name else {
+            let all = self.state.may_read_all_settings()?;
             let rows = base::settings::DEFINITIONS
                 .iter()
+                .filter(|d| all || !d.is_secret())
                 .map(|d| {
                     let value = settings.show(d.name).unwrap_or_default();
                     vec![Datum::text(d.name), Datum::text(value), Datum::text(d.short_desc)]
@@ -679,22 +691,4 @@ impl Session {
 /// SHOW's column: the setting's own spelling.
 fn show_name(name: &str) -> String {
     base::settings::find(name).map_or_else(|| name.to_owned(), |(_, d)| d.name.to_owned())
-}
-
-/// What a statement is called in an error.
-fn command_name(statement: &U) -> &'static str {
-    match statement {
-        U::CreateTable(_) => "CREATE TABLE",
-        U::CreateTableAs(_) => "CREATE TABLE AS",
-        U::CreateIndex(_) => "CREATE INDEX",
-        U::CreateView(_) => "CREATE VIEW",
-        U::AlterTable(_) => "ALTER TABLE",
-        U::Drop(_) => "DROP",
-        U::Truncate(_) => "TRUNCATE TABLE",
-        U::Grant(_) => "GRANT",
-        U::Comment(_) => "COMMENT",
-        U::CreateEnum { .. } => "CREATE TYPE",
-        U::AlterEnum(_) => "ALTER TYPE",
-        _ => "this statement",
-    }
 }

@@ -151,6 +151,7 @@ pub(super) const BODIES: Bodies = &[
         "current_setting",
         Scalar(|env, a| {
             let missing_ok = a.len() > 1 && boolean(a, 1)?;
+            state(env)?.check_examine(text(a, 0)?)?;
             let shown = state(env)?.settings.borrow().show(text(a, 0)?);
             match shown {
                 Err(_) if missing_ok => Ok(Datum::Null),
@@ -159,7 +160,7 @@ pub(super) const BODIES: Bodies = &[
         }),
     ),
     ("set_config", Scalar(|env, a| set_config(env, a))),
-    ("pg_show_all_settings", Set(|env, _| Ok(rows(settings(state(env)?))))),
+    ("pg_show_all_settings", Set(|env, _| Ok(rows(settings(state(env)?)?)))),
     ("pg_show_all_file_settings", Set(|_, _| Ok(rows(Vec::new())))),
     (
         "pg_settings_get_flags",
@@ -408,12 +409,13 @@ fn set_config(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
 }
 
 /// The rows of `pg_settings`.
-fn settings(state: &SessionState) -> Vec<Vec<Datum>> {
+fn settings(state: &SessionState) -> Result<Vec<Vec<Datum>>> {
     let session = state.settings.borrow();
     let server = state.cluster.settings();
     let superuser = state.is_superuser();
+    let all = state.may_read_all_settings()?;
     let mut out = Vec::new();
-    for (index, def) in DEFINITIONS.iter().enumerate() {
+    for (index, def) in DEFINITIONS.iter().enumerate().filter(|(_, d)| all || !d.is_secret()) {
         let entry = server.entry(index);
         let (min, max) = match def.kind {
             Kind::Int(min, max) => (Some(min.to_string()), Some(max.to_string())),
@@ -458,7 +460,7 @@ fn settings(state: &SessionState) -> Vec<Vec<Datum>> {
         Datum::Text(name) => name.to_lowercase().to_string(),
         _ => String::new(),
     });
-    out
+    Ok(out)
 }
 
 fn real(value: f64) -> String {

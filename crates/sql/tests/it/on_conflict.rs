@@ -89,3 +89,20 @@ fn a_row_taken_back_is_not_waited_for() {
     });
     s.check(&[("SELECT * FROM u ORDER BY a", "1|7\n2|8")]);
 }
+
+/// Clients tell by xmax what was inserted from what was updated.
+#[test]
+fn returning_tells_inserted_from_updated() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE c (k int PRIMARY KEY, n int)", "INSERT INTO c VALUES (1, 1)"]);
+    s.check(&[
+        (
+            "INSERT INTO c VALUES (1, 1), (2, 1) ON CONFLICT (k) DO UPDATE SET n = c.n + 1 \
+             RETURNING k, n, xmax = 0, xmin = pg_current_xact_id()::xid",
+            "1|2|f|t\n2|1|t|t",
+        ),
+        ("INSERT INTO c VALUES (3, 1) RETURNING xmax, cmin, ctid", "0|0|(0,4)"),
+        ("UPDATE c SET n = 9 WHERE k = 3 RETURNING xmin = pg_current_xact_id()::xid, xmax", "t|0"),
+    ]);
+}

@@ -280,3 +280,25 @@ fn creating_roles_is_no_way_to_more_rights() {
         "DROP ROLE mine",
     ]);
 }
+
+/// Where the data lies is told to those with the rights of `pg_read_all_settings`.
+#[test]
+fn some_settings_are_not_for_everybody() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE ROLE nobody",
+        "CREATE ROLE reader",
+        "GRANT pg_read_all_settings TO reader",
+    ]);
+    let refused = "42501 permission denied to examine \"data_directory\"\nOnly roles with privileges of the \"pg_read_all_settings\" role may examine this parameter.";
+    s.check(&[
+        ("SET ROLE nobody", ""),
+        ("SHOW data_directory", refused),
+        ("SELECT current_setting('Data_Directory')", refused),
+        ("SELECT count(*) FROM pg_settings WHERE name IN ('data_directory', 'work_mem')", "1"),
+        ("RESET ROLE", ""),
+        ("SET ROLE reader", ""),
+        ("SELECT count(*) FROM pg_settings WHERE name IN ('data_directory', 'work_mem')", "2"),
+    ]);
+}

@@ -158,6 +158,11 @@ impl Connection {
         client
     }
 
+    /// What the client is told of settings that a statement changes.
+    pub fn told_of_settings(&mut self, sql: &str) -> Vec<String> {
+        self.record(sql).settings
+    }
+
     /// What others have notified it of: channel and payload.
     pub fn hear(&self) -> Vec<String> {
         let heard = std::iter::from_fn(|| Some(self.session.hear()).filter(|h| !h.is_empty()));
@@ -184,6 +189,8 @@ impl Connection {
 #[derive(Default)]
 struct Recorder {
     lines: Vec<String>,
+    /// Changed settings that the client is told of.
+    settings: Vec<String>,
     /// There was a warning or an error.
     trouble: bool,
 }
@@ -216,7 +223,8 @@ impl Client for Recorder {
         self.lines.push(format!("{} {} {}", notice.severity.name(), body.state, body.message));
         Ok(())
     }
-    fn parameter_status(&mut self, _: &str, _: &str) -> Result<()> {
+    fn parameter_status(&mut self, name: &str, value: &str) -> Result<()> {
+        self.settings.push(format!("{name}={value}"));
         Ok(())
     }
     fn copy_in_begin(&mut self, _: CopyWireFormat, _: usize) -> Result<()> {

@@ -206,3 +206,15 @@ fn explain_tells_of_wal_and_buffers() {
     assert!(top["Shared Hit Blocks"].as_u64() > Some(0), "{said}");
     s.check(&[("EXPLAIN (WAL) SELECT 1", "22023 EXPLAIN option WAL requires ANALYZE")]);
 }
+
+/// The client is told of a setting that changes, by the first statement too.
+#[test]
+fn a_changed_setting_is_told() {
+    let db = Database::new();
+    let mut s = db.session();
+    let first = s.session.reported_settings();
+    assert!(first.iter().any(|(name, _)| name == "TimeZone"));
+    assert_eq!(s.told_of_settings("SET timezone = 'Europe/Moscow'"), ["TimeZone=Europe/Moscow"]);
+    assert_eq!(s.told_of_settings("SELECT 1"), [""; 0]);
+    assert_eq!(s.told_of_settings("SET DateStyle = 'SQL'"), ["DateStyle=SQL, MDY"]);
+}

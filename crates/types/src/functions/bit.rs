@@ -1,6 +1,8 @@
 //! bit and bit varying, kept as strings of 0 and 1.
 
+use crate::args::{boolean, int4, text};
 use crate::oids::BIT;
+use crate::registry::{BodyTable, FunctionBody::Scalar as S};
 use crate::{Datum, Text};
 use base::{Oid, Result, bail};
 
@@ -39,3 +41,28 @@ pub(crate) fn bit_input(type_oid: Oid, typmod: i32, text: &str) -> Result<Datum>
     }
     Ok(Datum::Text(Text::from(bits)))
 }
+
+/// `bit(n)` and `bit varying(n)` of a value: an explicit cast cuts and fills with zeros.
+fn fit(a: &[Datum], varying: bool) -> Result<Datum> {
+    let bits = text(a, 0)?;
+    let Ok(n @ 1..) = usize::try_from(int4(a, 1)?) else { return Ok(a[0].clone()) };
+    let explicit = boolean(a, 2)?;
+    if !explicit && varying && bits.len() > n {
+        bail!(STRING_DATA_RIGHT_TRUNCATION, "bit string too long for type bit varying({n})");
+    }
+    if !explicit && !varying && bits.len() != n {
+        bail!(
+            STRING_DATA_LENGTH_MISMATCH,
+            "bit string length {} does not match type bit({n})",
+            bits.len()
+        );
+    }
+    let mut fitted: String = bits.chars().take(n).collect();
+    if !varying {
+        fitted.extend(std::iter::repeat_n('0', n - fitted.len()));
+    }
+    Ok(Datum::Text(Text::from(fitted)))
+}
+
+pub(crate) const BODIES: BodyTable =
+    &[("bit", S(|_, a| fit(a, false))), ("varbit", S(|_, a| fit(a, true)))];

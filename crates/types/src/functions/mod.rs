@@ -26,6 +26,7 @@ use crate::registry::BodyTable;
 pub(crate) fn tables() -> Vec<BodyTable> {
     let mut all = compare::FAMILIES.to_vec();
     all.extend([
+        bit::BODIES,
         boolean::BODIES,
         int::MIXED,
         int::BITS2,

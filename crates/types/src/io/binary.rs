@@ -72,6 +72,7 @@ pub fn binary_input(type_oid: Oid, typmod: i32, bytes: &[u8], env: &dyn Env) -> 
         FLOAT8 => Datum::Float8(f64::from_be_bytes(exact(bytes)?)),
         NUMERIC => Datum::Numeric(Box::new(Numeric::receive(bytes)?.apply_typmod(typmod)?)),
         TEXT | UNKNOWN | CSTRING | XML | REFCURSOR => Datum::Text(Text::from(utf8(bytes)?)),
+        INET | CIDR => Datum::Text(Text::from(super::inet::receive(bytes, type_oid == CIDR)?)),
         VARCHAR => Datum::Text(super::fit_length(utf8(bytes)?, typmod, false, false)?),
         BPCHAR => Datum::Text(super::fit_length(utf8(bytes)?, typmod, true, false)?),
         NAME => {
@@ -249,6 +250,7 @@ pub fn binary_output(type_oid: Oid, value: &Datum, env: &dyn Env, out: &mut Vec<
                     out.push(b);
                 }
             }
+            INET | CIDR => super::inet::send(s, type_oid == CIDR, out)?,
             _ => out.extend_from_slice(s.as_bytes()),
         },
         Datum::Bytea(b) => out.extend_from_slice(b),

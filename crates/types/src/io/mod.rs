@@ -3,6 +3,7 @@
 mod array;
 mod binary;
 mod float;
+mod inet;
 mod record;
 
 pub use array::{array_input, array_output};

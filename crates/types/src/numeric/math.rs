@@ -199,6 +199,10 @@ impl Numeric {
         if self.is_infinite() {
             return Ok(if self.signum() > 0 { self.clone() } else { Numeric::ZERO });
         }
+        // PostgreSQL's bound, far below what the format could hold
+        if self.to_f64() >= 6000.0 {
+            return Err(overflow());
+        }
         let weight = (self.to_f64() * LOG10_E).clamp(-2000.0, 2000.0);
         let scale = (SIGNIFICANT_MIN - weight as i32).max(self.scale()).clamp(0, DISPLAY_SCALE_MAX);
         self.exp_to(scale)

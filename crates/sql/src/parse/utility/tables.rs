@@ -166,6 +166,8 @@ pub struct CreateTableAs {
     pub persistence: RelationPersistence,
     pub if_not_exists: bool,
     pub materialized_view: bool,
+    /// SELECT … INTO
+    pub select_into: bool,
     pub access_method: Option<String>,
     pub options: Vec<UtilityOption>,
     pub on_commit: OnCommit,

@@ -1,14 +1,16 @@
 //! Regular expressions.
 //!
 //! # Differs from PostgreSQL
-//! Patterns are translated for the `fancy-regex` engine and matched leftmost-longest, as POSIX asks, unless they
-//! hold a non-greedy quantifier; then leftmost-first decides.
+//! Patterns are translated for the `fancy-regex` engine and matched leftmost-longest, as POSIX asks. Where a pattern
+//! holds a non-greedy quantifier, the length of the whole is found first, by what the pattern as a whole prefers, and
+//! its parts then by leftmost-first within that length. Shorter matches than the first found are looked for up to
+//! [`SHORTEN_MAX`] bytes, and not when the pattern looks at what follows it.
 
 mod functions;
 mod translate;
 
 pub(super) use functions::BODIES;
-use translate::{Flags, translate};
+use translate::{Flags, Translated, translate};
 
 use base::{Result, err};
 use fancy_regex::{Regex, RegexBuilder};
@@ -23,6 +25,66 @@ struct Compiled {
     /// To find the right end.
     find: Option<Regex>,
     groups: usize,
+    /// With non-greedy quantifiers: how the whole finds its length.
+    length: Option<Length>,
+}
+
+/// How long a match is whose pattern holds non-greedy quantifiers.
+struct Length {
+    /// Finds the start, and the end or one that may be too late.
+    whole: Regex,
+    /// The pattern up to the end of the text, to find the groups when the end is known.
+    bounded: Regex,
+    /// An earlier end is to be looked for.
+    shorten: bool,
+}
+
+/// How far from its start a match is tried for a shorter one.
+const SHORTEN_MAX: usize = 2000;
+
+impl Length {
+    fn of(t: &Translated) -> Result<Option<Length>> {
+        let Some(whole) = &t.whole else { return Ok(None) };
+        let pattern = &whole.pattern;
+        let looks_ahead = ["\\z", "$", "\\b", "\\B", "(?=", "(?!"];
+        // one quantifier alone cannot trade its own length for another's
+        let quantifiers = pattern.matches('?').count() - pattern.matches("(?").count();
+        let certain = quantifiers <= 1 && !pattern.contains('|');
+        let blind = !looks_ahead.iter().any(|part| pattern.contains(part));
+        Ok(Some(Length {
+            whole: build(pattern, !whole.short)?,
+            bounded: build(&format!("(?:{})\\z", t.pattern), false)?,
+            shorten: whole.short && !certain && blind,
+        }))
+    }
+
+    /// The match from `from` on, but for its groups.
+    fn range(&self, s: &str, from: usize) -> Result<Option<(usize, usize)>> {
+        let Some(m) = self.whole.find_from_pos(s, from).map_err(|e| failed(&e))? else {
+            return Ok(None);
+        };
+        let (start, end) = (m.start(), m.end());
+        if self.shorten {
+            let near = s[start..end].char_indices().map(|(i, _)| start + i);
+            for earlier in near.take_while(|e| e - start <= SHORTEN_MAX) {
+                if self.within(s, start, earlier)?.is_some() {
+                    return Ok(Some((start, earlier)));
+                }
+            }
+        }
+        Ok(Some((start, end)))
+    }
+
+    /// The match of exactly this range.
+    fn within<'s>(
+        &self,
+        s: &'s str,
+        start: usize,
+        end: usize,
+    ) -> Result<Option<fancy_regex::Captures<'s, str>>> {
+        let found = self.bounded.captures_from_pos(&s[..end], start).map_err(|e| failed(&e))?;
+        Ok(found.filter(|c| c.get(0).is_some_and(|m| m.start() == start)))
+    }
 }
 
 /// How many patterns a session keeps ready.
@@ -63,14 +125,15 @@ fn compile_cached(pattern: &str, flags: Flags) -> Result<Rc<Compiled>> {
     let mut effective = flags;
     let t = translate(pattern, &mut effective)?;
     let test = build(&t.pattern, false)?;
-    let ambiguous = !t.lazy && t.pattern.contains(['|', '?', '*', '+', '{']);
+    let length = Length::of(&t)?;
+    let ambiguous = length.is_none() && t.pattern.contains(['|', '?', '*', '+', '{']);
     let find = if ambiguous && t.pattern.contains(['|', '(']) {
         Some(build(&t.pattern, true)?)
     } else {
         None
     };
     let groups = test.captures_len().saturating_sub(1);
-    let compiled = Rc::new(Compiled { test, find, groups });
+    let compiled = Rc::new(Compiled { test, find, groups, length });
     CACHE.with_borrow_mut(|c| {
         if c.len() >= CACHE_MAX {
             c.clear();
@@ -99,13 +162,22 @@ impl Compiled {
         if from > s.len() {
             return Ok(None);
         }
+        if let Some(length) = &self.length {
+            let Some((start, end)) = length.range(s, from)? else { return Ok(None) };
+            let captures = match length.within(s, start, end)? {
+                Some(c) => Some(c),
+                None => length.whole.captures_from_pos(s, from).map_err(|e| failed(&e))?,
+            };
+            return Ok(captures.map(|c| Found { end, ..self.found(&c, start) }));
+        }
         let re = self.find.as_ref().unwrap_or(&self.test);
-        let Some(c) = re.captures_from_pos(s, from).map_err(|e| failed(&e))? else {
-            return Ok(None);
-        };
-        let Some(whole) = c.get(0) else { return Ok(None) };
+        let captures = re.captures_from_pos(s, from).map_err(|e| failed(&e))?;
+        Ok(captures.map(|c| self.found(&c, from)))
+    }
+    fn found(&self, c: &fancy_regex::Captures<'_, str>, from: usize) -> Found {
+        let (start, end) = c.get(0).map_or((from, from), |m| (m.start(), m.end()));
         let groups = (1..=self.groups).map(|i| c.get(i).map(|m| (m.start(), m.end()))).collect();
-        Ok(Some(Found { start: whole.start(), end: whole.end(), groups }))
+        Found { start, end, groups }
     }
     /// All matches from `from` on, or the first. `ignore_empty` leaves out matches of nothing at the ends and
     /// right after another (splitting).

@@ -60,8 +60,31 @@ fn bad(what: &str) -> base::Error {
 /// What a pattern becomes.
 pub(crate) struct Translated {
     pub pattern: String,
-    /// It has a non-greedy quantifier.
-    pub lazy: bool,
+    /// When it has non-greedy quantifiers: what finds the length of a match.
+    pub whole: Option<Whole>,
+}
+
+/// The same pattern with all its quantifiers of one kind, that which the whole prefers.
+pub(crate) struct Whole {
+    pub pattern: String,
+    /// They are non-greedy.
+    pub short: bool,
+}
+
+/// Where in a pattern: since its start or the last `(` or `|`.
+#[derive(Clone, Copy, Default)]
+struct Branch {
+    /// Whether what first has a preference prefers to be short.
+    short: Option<bool>,
+    /// Other branches stand beside it.
+    alternatives: bool,
+}
+
+impl Branch {
+    /// What a whole of these branches prefers: of several, length.
+    fn preference(self) -> Option<bool> {
+        if self.alternatives { Some(false) } else { self.short }
+    }
 }
 
 struct Translator<'a> {
@@ -69,7 +92,12 @@ struct Translator<'a> {
     at: usize,
     out: String,
     flags: &'a mut Flags,
-    lazy: bool,
+    /// Where quantifiers end in `out`, and whether they are non-greedy.
+    quantifiers: Vec<(usize, bool)>,
+    /// The groups that are open, the whole first.
+    branches: Vec<Branch>,
+    /// What the group that has just ended prefers.
+    group_prefers: Option<bool>,
     depth: usize,
     groups: usize,
     /// Something stands before that a quantifier can apply to.
@@ -120,7 +148,7 @@ pub(crate) fn translate(pattern: &str, flags: &mut Flags) -> Result<Translated> 
         for c in body.chars() {
             literal(c, &mut out);
         }
-        return Ok(Translated { pattern: out, lazy: false });
+        return Ok(Translated { pattern: out, whole: None });
     }
     let start = head(flags);
     let mut t = Translator {
@@ -128,17 +156,25 @@ pub(crate) fn translate(pattern: &str, flags: &mut Flags) -> Result<Translated> 
         at: 0,
         out: start,
         flags,
-        lazy: false,
+        quantifiers: Vec::new(),
+        branches: vec![Branch::default()],
+        group_prefers: None,
         depth: 0,
         groups: 0,
         operand: false,
     };
     t.run()?;
-    Ok(Translated { pattern: t.out, lazy: t.lazy })
+    let mixed = t.quantifiers.iter().any(|(_, lazy)| *lazy);
+    let whole = mixed.then(|| {
+        let short = t.branches[0].preference() == Some(true);
+        Whole { pattern: t.all_of_a_kind(short), short }
+    });
+    Ok(Translated { pattern: t.out, whole })
 }
 
 fn literal(c: char, out: &mut String) {
-    if c.is_ascii_punctuation() {
+    // to the engine, \< and \> are the ends of words
+    if c.is_ascii_punctuation() && !matches!(c, '<' | '>') {
         out.push('\\');
     }
     out.push(c);
@@ -149,9 +185,38 @@ impl Translator<'_> {
         self.chars.get(self.at + n).copied()
     }
 
+    /// The pattern with every quantifier greedy or none.
+    fn all_of_a_kind(&self, short: bool) -> String {
+        let mut out = String::with_capacity(self.out.len() + self.quantifiers.len());
+        let mut from = 0;
+        for (end, lazy) in &self.quantifiers {
+            let without = if *lazy { end - 1 } else { *end };
+            out.push_str(&self.out[from..without]);
+            if short {
+                out.push('?');
+            }
+            from = *end;
+        }
+        out.push_str(&self.out[from..]);
+        out
+    }
+
+    /// What stands at this place of the branch prefers this; the first to prefer anything decides.
+    fn prefer(&mut self, short: Option<bool>) {
+        if let Some(branch) = self.branches.last_mut() {
+            branch.short = branch.short.or(short);
+        }
+    }
+
     fn run(&mut self) -> Result<()> {
         while let Some(c) = self.peek(0) {
             self.at += 1;
+            let quantifier = matches!(c, '*' | '+' | '?')
+                || c == '{' && self.peek(0).is_some_and(|c| c.is_ascii_digit());
+            if !quantifier {
+                let group = self.group_prefers.take();
+                self.prefer(group);
+            }
             match c {
                 '\\' => self.escape()?,
                 '[' => {
@@ -164,6 +229,7 @@ impl Translator<'_> {
                         return Err(bad("parentheses () not balanced"));
                     }
                     self.depth -= 1;
+                    self.group_prefers = self.branches.pop().and_then(Branch::preference);
                     self.out.push(')');
                     self.operand = true;
                 }
@@ -184,6 +250,9 @@ impl Translator<'_> {
                 '|' => {
                     self.out.push('|');
                     self.operand = false;
+                    if let Some(branch) = self.branches.last_mut() {
+                        branch.alternatives = true;
+                    }
                 }
                 '^' => {
                     self.out.push('^');
@@ -213,6 +282,8 @@ impl Translator<'_> {
         if self.depth > 0 {
             return Err(bad("parentheses () not balanced"));
         }
+        let group = self.group_prefers.take();
+        self.prefer(group);
         Ok(())
     }
 
@@ -248,6 +319,7 @@ impl Translator<'_> {
             self.out.push('(');
         }
         self.depth += 1;
+        self.branches.push(Branch::default());
         Ok(())
     }
 
@@ -256,15 +328,19 @@ impl Translator<'_> {
             return Err(bad("quantifier operand invalid"));
         }
         self.out.push(c);
-        self.suffix()
+        self.suffix(false)
     }
 
-    fn suffix(&mut self) -> Result<()> {
-        if self.peek(0) == Some('?') {
+    /// The end of a quantifier; one of a fixed count prefers what its operand does.
+    fn suffix(&mut self, fixed: bool) -> Result<()> {
+        let group = self.group_prefers.take();
+        let lazy = self.peek(0) == Some('?');
+        if lazy {
             self.at += 1;
             self.out.push('?');
-            self.lazy = true;
         }
+        self.quantifiers.push((self.out.len(), lazy));
+        self.prefer(if fixed { group } else { Some(lazy) });
         if matches!(self.peek(0), Some('*' | '+' | '?')) {
             return Err(bad("quantifier operand invalid"));
         }
@@ -286,7 +362,8 @@ impl Translator<'_> {
         };
         let low = number(self).ok_or_else(|| bad("invalid repetition count(s)"))?;
         let mut high = Some(low);
-        if self.peek(0) == Some(',') {
+        let range = self.peek(0) == Some(',');
+        if range {
             self.at += 1;
             high = number(self);
         }
@@ -302,7 +379,7 @@ impl Translator<'_> {
             Some(h) => self.out.push_str(&format!("{{{low},{h}}}")),
             None => self.out.push_str(&format!("{{{low},}}")),
         }
-        self.suffix()
+        self.suffix(!range)
     }
 
     fn hex(&mut self, min: usize, max: usize) -> Result<char> {
@@ -479,7 +556,9 @@ impl Translator<'_> {
                         'd' => self.out.push_str("0-9"),
                         's' => self.out.push_str(" \\t\\n\\r\\x0b\\x0c"),
                         'w' => self.out.push_str("A-Za-z0-9_"),
-                        'D' => self.out.push_str("&&[^0-9]"),
+                        'D' => self.out.push_str("[^0-9]"),
+                        'S' => self.out.push_str("[^ \\t\\n\\r\\x0b\\x0c]"),
+                        'W' => self.out.push_str("[^A-Za-z0-9_]"),
                         _ => match self.character(e)? {
                             Some(x) => literal(x, &mut self.out),
                             None if e.is_ascii_alphanumeric() => {
