@@ -202,7 +202,7 @@ pub fn now() -> Instant {
 #[derive(Default, Debug)]
 pub struct CancelFlag(std::sync::atomic::AtomicU8);
 
-/// Why work should stop: the work alone, or, from `Shutdown` on, its thread.
+/// Why work should stop: the work alone, or, from `TransactionTimeout` on, its thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum CancelReason {
@@ -212,10 +212,12 @@ pub enum CancelReason {
     StatementTimeout = 2,
     /// A conflicting lock request cancels an autovacuum.
     AutovacuumYield = 3,
+    /// `transaction_timeout` ran out (25P04).
+    TransactionTimeout = 4,
     /// The server is stopping (57P01).
-    Shutdown = 4,
+    Shutdown = 5,
     /// `pg_terminate_backend` (57P01).
-    Terminate = 5,
+    Terminate = 6,
 }
 
 impl CancelFlag {
@@ -226,9 +228,15 @@ impl CancelFlag {
     /// Lowers the flag after the work that was to stop; not if its thread is to end, however late that is asked.
     pub fn clear(&self) {
         use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-        let stopped = |reason| (1..CancelReason::Shutdown as u8).contains(&reason).then_some(0);
+        let threads = CancelReason::TransactionTimeout as u8;
+        let stopped = |reason| (1..threads).contains(&reason).then_some(0);
         // None: it is not raised, or stays so.
         let _ = self.0.fetch_update(SeqCst, Relaxed, stopped);
+    }
+    /// Lowers the flag if it was raised for this reason. True if it was.
+    pub fn withdraw(&self, reason: CancelReason) -> bool {
+        use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+        self.0.compare_exchange(reason as u8, 0, SeqCst, Relaxed).is_ok()
     }
     /// The reason, if raised.
     pub fn reason(&self) -> Option<CancelReason> {
@@ -236,15 +244,16 @@ impl CancelFlag {
             1 => CancelReason::UserRequest,
             2 => CancelReason::StatementTimeout,
             3 => CancelReason::AutovacuumYield,
-            4 => CancelReason::Shutdown,
-            5 => CancelReason::Terminate,
+            4 => CancelReason::TransactionTimeout,
+            5 => CancelReason::Shutdown,
+            6 => CancelReason::Terminate,
             _ => return None,
         })
     }
     /// Fails with PostgreSQL's error if raised.
     ///
     /// # Errors
-    /// `57014` or `57P01`.
+    /// `57014`, `25P04` or `57P01`.
     #[inline]
     pub fn check(&self) -> crate::Result<()> {
         match self.reason() {
@@ -266,6 +275,12 @@ impl CancelReason {
             }
             CancelReason::AutovacuumYield => {
                 crate::err!(QUERY_CANCELED, "canceling autovacuum task")
+            }
+            CancelReason::TransactionTimeout => {
+                crate::err!(
+                    TRANSACTION_TIMEOUT,
+                    "terminating connection due to transaction timeout"
+                )
             }
             CancelReason::Shutdown | CancelReason::Terminate => {
                 crate::err!(ADMIN_SHUTDOWN, "terminating connection due to administrator command")

@@ -390,6 +390,7 @@ fn is_fatal(error: &Error) -> bool {
             | SqlState::CRASH_SHUTDOWN
             | SqlState::CONNECTION_FAILURE
             | SqlState::DATABASE_DROPPED
+            | SqlState::TRANSACTION_TIMEOUT
     )
 }
 

@@ -228,6 +228,38 @@ fn cancel_and_timeouts() {
 }
 
 #[test]
+fn a_transaction_that_lasts_too_long_ends_its_session() {
+    let server = server(&[]);
+    let mut client = server.connect().unwrap();
+    table(&mut client, 10);
+    // A statement, a wait for a lock, a block whose client says nothing; and one for which the setting came on the way.
+    client.run("BEGIN; LOCK TABLE t").unwrap();
+    for (before, last) in [
+        ("SET transaction_timeout TO 50", "SELECT pg_sleep(600)"),
+        ("SET transaction_timeout TO 50", "SELECT * FROM t"),
+        ("SET transaction_timeout TO 50; SET idle_in_transaction_session_timeout TO '1h'", "BEGIN"),
+        ("BEGIN", "SET transaction_timeout TO 50"),
+    ] {
+        let mut timed = server.connect().unwrap();
+        timed.run(before).unwrap();
+        timed.send_simple(last).unwrap();
+        let mut outcome = timed.finish().unwrap();
+        if outcome.sqlstate().is_empty() {
+            outcome = timed.finish().unwrap();
+        }
+        assert_eq!(outcome.sqlstate(), "25P04", "{before}; {last}");
+        assert!(timed.simple("SELECT 1").is_err(), "{before}; {last}");
+    }
+    // The time of each transaction is its own, and a block that has failed at once has none.
+    client.run("COMMIT; SET transaction_timeout TO '1h'").unwrap();
+    client
+        .run("UPDATE t SET v = 'a' WHERE id = 1; BEGIN; UPDATE t SET v = 'b' WHERE id = 2; COMMIT")
+        .unwrap();
+    client.run("SET transaction_timeout TO 0").unwrap();
+    assert_eq!(client.value("SELECT count(*) FROM t WHERE v IN ('a', 'b')").unwrap(), "2");
+}
+
+#[test]
 fn many_statements_in_one_query_are_one_transaction() {
     let server = server(&[]);
     let mut client = server.connect().unwrap();

@@ -26,11 +26,12 @@ use vacuum::autovacuum::{
 };
 
 /// What the server's configuration must not turn into a hindrance.
-const OWN_SETTINGS: [(&str, &str); 4] = [
+const OWN_SETTINGS: [(&str, &str); 5] = [
     ("default_transaction_isolation", "read committed"),
     ("default_transaction_read_only", "off"),
     ("lock_timeout", "0"),
     ("statement_timeout", "0"),
+    ("transaction_timeout", "0"),
 ];
 
 /// The cluster as autovacuum sees it.

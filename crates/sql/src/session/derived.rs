@@ -18,6 +18,8 @@ pub struct Derived {
     pub statement_timeout: Option<Duration>,
     /// How long locks are waited for, of whatever kind.
     lock_timeout: Option<Duration>,
+    /// `transaction_timeout`
+    pub transaction_timeout: Option<Duration>,
     /// `idle_session_timeout`
     pub idle_session_timeout: Option<Duration>,
     /// `idle_in_transaction_session_timeout`
@@ -51,6 +53,7 @@ impl Derived {
             search_path,
             statement_timeout: duration("statement_timeout"),
             lock_timeout: duration("lock_timeout"),
+            transaction_timeout: duration("transaction_timeout"),
             idle_session_timeout: duration("idle_session_timeout"),
             idle_in_transaction_timeout: duration("idle_in_transaction_session_timeout"),
             work_mem_bytes: usize::try_from(settings.int("work_mem"))

@@ -26,6 +26,7 @@ mod simple;
 pub mod state;
 mod template;
 mod transaction;
+mod transaction_clock;
 mod utility;
 
 pub use alter_system::AUTO_CONF;
@@ -334,7 +335,9 @@ impl Session {
                 "terminating connection due to idle-in-transaction timeout",
             )
         };
-        timeout.map(|timeout| (timeout, SqlError::new(state, message)))
+        let idle = timeout.map(|timeout| (timeout, SqlError::new(state, message)));
+        let left = self.transaction_time_left();
+        idle.into_iter().chain(left).min_by_key(|(duration, _)| *duration)
     }
 
     /// Settings that the client is told of at the start.

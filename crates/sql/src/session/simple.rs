@@ -301,6 +301,7 @@ impl Session {
 
     /// `statement_timeout` runs from here until the result is dropped.
     pub(super) fn watch(&self) -> Watch {
+        self.state.mind_transaction_timeout();
         Watch(self.state.derived().statement_timeout.map(|after| {
             let reason = CancelReason::StatementTimeout;
             self.state.cluster.timer.arm(after, &self.state.backend, reason)

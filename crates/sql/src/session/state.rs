@@ -62,6 +62,8 @@ pub struct SessionState {
     pub catalog: SessionCatalog,
     /// The transaction under way.
     txn: RefCell<Option<Rc<Transaction>>>,
+    /// Runs while `transaction_timeout` is set.
+    pub(super) transaction_clock: RefCell<Option<super::transaction_clock::Clock>>,
     /// When the statement under way began.
     pub statement_start_us: Cell<i64>,
     /// Opened relations.
@@ -158,6 +160,7 @@ impl SessionState {
             derived: RefCell::default(),
             catalog,
             txn: RefCell::default(),
+            transaction_clock: RefCell::default(),
             statement_start_us: Cell::new(base::sync::now_timestamp_us()),
             relations: RefCell::default(),
             temp_schema: Cell::new(Oid::INVALID),

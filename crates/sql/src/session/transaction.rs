@@ -10,6 +10,7 @@ use crate::activity::TableChanges;
 use crate::client::{Client, Notice, Severity};
 use crate::parse::utility::{Isolation, TransactionModes, TransactionStatement};
 use base::settings::SetScope;
+use base::sync::CancelReason;
 use base::{Oid, Result, SqlState, bail};
 use std::collections::HashMap;
 use txn::{CommitExtras, IsolationLevel};
@@ -61,6 +62,7 @@ impl Session {
         }
         state.backend.activity.lock().xact_start = txn.start_timestamp_us();
         state.set_txn(txn);
+        state.mind_transaction_timeout();
         state.queried.set(false);
         self.before = self.what_is();
         self.block = Block::Implicit;
@@ -116,6 +118,10 @@ impl Session {
                 return Err(error);
             }
         };
+        if self.state.stop_transaction_clock() {
+            self.abort_transaction();
+            return Err(CancelReason::TransactionTimeout.error());
+        }
         self.portals.retain(|_, portal| portal.survives_commit());
         let Some(txn) = self.state.take_txn()? else {
             self.block = Block::None;
@@ -184,6 +190,7 @@ impl Session {
     pub(super) fn abort_transaction(&mut self) {
         self.portals.retain(|_, portal| portal.is_held());
         self.state.notices.borrow_mut().clear();
+        self.state.stop_transaction_clock();
         match self.state.take_txn() {
             Ok(Some(txn)) => {
                 if let Err(error) = txn.abort() {
@@ -235,6 +242,7 @@ impl Session {
                         undone
                     })
                 } else {
+                    self.state.stop_transaction_clock();
                     self.state.take_txn().and_then(|txn| txn.map_or(Ok(()), |txn| txn.abort()))
                 };
                 if let Err(error) = undone {
