@@ -3,7 +3,7 @@
 use crate::ddl::reindex_concurrently::whose_toast;
 use crate::parse::utility::{OptionValue, UtilityOption, Vacuum};
 use crate::session::SessionState;
-use base::{Error, Result, SqlError, SqlState, bail, err};
+use base::{Error, Oid, Result, SqlError, SqlState, bail, err};
 use engine::catalog::model::{CatalogView, RelationKind, Table};
 use std::sync::Arc;
 use types::io::parse_bool;
@@ -285,8 +285,7 @@ pub(super) fn parameters(
         return Ok(Arc::clone(table));
     }
     let mut used = Table::clone(table);
-    for of in whose_toast(state, table.oid)? {
-        let Some(owner) = state.table_by_oid(of)? else { continue };
+    if let Some(owner) = whose_values(state, table)? {
         let ours = owner.options.iter().filter(|(name, _)| {
             let of_autovacuum =
                 || name.starts_with("autovacuum_") || *name == "log_autovacuum_min_duration";
@@ -295,4 +294,19 @@ pub(super) fn parameters(
         used.options.extend(ours.map(|(name, value)| (name.clone(), value.clone())));
     }
     Ok(Arc::new(used))
+}
+
+/// The table whose TOAST table this is. Its OID is in the name: no index leads from a TOAST table to its table.
+fn whose_values(state: &SessionState, toast: &Table) -> Result<Option<Arc<Table>>> {
+    let named = toast.name.strip_prefix("pg_toast_").and_then(|n| n.parse().ok()).map(Oid);
+    if let Some(oid) = named
+        && let Some(owner) = state.table_by_oid(oid)?
+        && owner.toast == toast.oid
+    {
+        return Ok(Some(owner));
+    }
+    match whose_toast(state, toast.oid)?.first() {
+        Some(oid) => state.table_by_oid(*oid),
+        None => Ok(None),
+    }
 }
