@@ -108,6 +108,7 @@ impl Ddl<'_> {
             }
             bail!(DUPLICATE_TABLE, "relation \"{name}\" already exists");
         }
+        self.check_not_in_use(&table, "CREATE INDEX")?;
         let mut columns = Vec::new();
         for element in statement.elements.iter().chain(&statement.include) {
             columns.push(self.index_column(&table, element)?);

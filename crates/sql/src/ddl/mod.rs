@@ -48,6 +48,7 @@ pub mod truncate;
 pub mod view;
 
 use crate::client::{Client, Notice, Severity};
+use crate::exec::context::DeferredCheck;
 use crate::parse::ast::ObjectName;
 use crate::parse::utility::RoleName;
 use crate::session::{Arguments, Session, SessionState};
@@ -141,7 +142,7 @@ impl Ddl<'_> {
         }
     }
 
-    /// Fails if a cursor or portal of the session is under way that reads `table`.
+    /// Fails if a cursor or portal of the session is under way that reads `table`, or a check of its rows waits for the transaction's end.
     ///
     /// # Errors
     /// `55006`
@@ -150,6 +151,16 @@ impl Ddl<'_> {
             bail!(
                 OBJECT_IN_USE,
                 "cannot {what} \"{}\" because it is being used by active queries in this session",
+                table.name
+            );
+        }
+        let pending = |c: &DeferredCheck| {
+            table.oid == if c.referenced_side { c.key.referenced_table } else { c.key.table }
+        };
+        if self.state().deferred.borrow().checks.iter().any(pending) {
+            bail!(
+                OBJECT_IN_USE,
+                "cannot {what} \"{}\" because it has pending trigger events",
                 table.name
             );
         }

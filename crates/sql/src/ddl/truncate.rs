@@ -83,6 +83,8 @@ impl Ddl<'_> {
                     SqlState::SUCCESSFUL_COMPLETION,
                     format!("truncate cascades to table \"{}\"", other.name),
                 )?;
+                crate::acl::check_table(self.state(), &other, crate::acl::TRUNCATE, Oid::INVALID)?;
+                self.check_not_in_use(&other, "TRUNCATE")?;
                 tables.push(other);
             }
         }

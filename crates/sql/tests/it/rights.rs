@@ -302,3 +302,23 @@ fn some_settings_are_not_for_everybody() {
         ("SELECT count(*) FROM pg_settings WHERE name IN ('data_directory', 'work_mem')", "2"),
     ]);
 }
+
+#[test]
+fn a_table_that_truncate_reaches_by_a_key_is_asked_for_too() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE p (a int PRIMARY KEY)",
+        "CREATE TABLE c (a int REFERENCES p)",
+        "INSERT INTO p VALUES (1)",
+        "INSERT INTO c VALUES (1)",
+        "CREATE ROLE one",
+        "GRANT TRUNCATE ON p TO one",
+        "SET ROLE one",
+    ]);
+    let told = "NOTICE 00000 truncate cascades to table \"c\"";
+    let refused = format!("{told}\n42501 permission denied for table c");
+    s.check(&[("TRUNCATE p CASCADE", &refused), ("RESET ROLE", ""), ("SELECT * FROM c", "1")]);
+    s.run_each(&["GRANT TRUNCATE ON c TO one", "SET ROLE one"]);
+    s.check(&[("TRUNCATE p CASCADE", told), ("RESET ROLE", ""), ("SELECT * FROM c", "")]);
+}

@@ -301,6 +301,7 @@ fn a_table_that_a_cursor_reads_stays_as_it_is() {
         ("DROP TABLE t", "DROP TABLE"),
         ("TRUNCATE t", "TRUNCATE"),
         ("ALTER TABLE t ALTER a TYPE text", "ALTER TABLE"),
+        ("CREATE INDEX ON t (a)", "CREATE INDEX"),
     ] {
         s.run_each(&["BEGIN", "DECLARE c CURSOR FOR SELECT * FROM t", "FETCH 1 FROM c"]);
         s.check(&[
@@ -315,4 +316,44 @@ fn a_table_that_a_cursor_reads_stays_as_it_is() {
         s.run_each(&["BEGIN", "DECLARE c CURSOR FOR SELECT * FROM t", "FETCH 1 FROM c"]);
         s.check(&[("CLOSE c", ""), (statement, ""), ("ROLLBACK", "")]);
     }
+}
+
+/// What waits for the transaction's end was asked of the table as it is.
+#[test]
+fn a_table_whose_checks_wait_stays_as_it_is() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE p (a int PRIMARY KEY)",
+        "CREATE TABLE c (a int REFERENCES p DEFERRABLE INITIALLY DEFERRED)",
+        "INSERT INTO p VALUES (1)",
+    ]);
+    for (statement, what) in [
+        ("ALTER TABLE c DROP CONSTRAINT c_a_fkey", "ALTER TABLE \"c\""),
+        ("CREATE INDEX ON c (a)", "CREATE INDEX \"c\""),
+        ("TRUNCATE c", "TRUNCATE \"c\""),
+        ("DROP TABLE c", "DROP TABLE \"c\""),
+    ] {
+        let refused = format!("55006 cannot {what} because it has pending trigger events");
+        s.run_each(&["BEGIN", "INSERT INTO c VALUES (2)"]);
+        s.check(&[(statement, &refused), ("ROLLBACK", "")]);
+        // Asked now, they wait no longer; nor do those of a row that is taken back.
+        s.run_each(&["BEGIN", "INSERT INTO c VALUES (1)", "SET CONSTRAINTS ALL IMMEDIATE"]);
+        s.check(&[(statement, ""), ("ROLLBACK", "")]);
+        s.run_each(&["BEGIN", "SAVEPOINT s", "INSERT INTO c VALUES (2)", "ROLLBACK TO s"]);
+        s.check(&[(statement, ""), ("ROLLBACK", "")]);
+    }
+    let cascaded = "NOTICE 00000 truncate cascades to table \"c\"\n\
+                    55006 cannot TRUNCATE \"c\" because it has pending trigger events";
+    s.run_each(&["BEGIN", "INSERT INTO c VALUES (2)"]);
+    s.check(&[("TRUNCATE p CASCADE", cascaded), ("ROLLBACK", "")]);
+    // The referred table's, when its keys go.
+    s.run_each(&["BEGIN", "ALTER TABLE p ADD b int", "DELETE FROM p"]);
+    s.check(&[
+        (
+            "ALTER TABLE p ADD c int",
+            "55006 cannot ALTER TABLE \"p\" because it has pending trigger events",
+        ),
+        ("ROLLBACK", ""),
+    ]);
 }
