@@ -9,9 +9,13 @@
 //! begins with, each of another one, and when none are left goes on to the next job: so all are busy until the last piece.
 //!
 //! # Invariants
-//! - After a pass no index has an entry of a dead item: retail deletion that missed one is followed by bulk deletion. What has to come
+//! - After a whole pass no index has an entry of a dead item: retail deletion that missed one is followed by bulk deletion. What has to come
 //!   after all pieces (blocks added meanwhile, that bulk deletion) one thread does, when all have come back.
+//! - A pass that the failsafe has ended is not whole, and says so: nothing may be reaped after it.
 //! - The dead items don't change while threads are at it.
+//!
+//! # Differs from PostgreSQL
+//! The failsafe is looked for within an index, too, not only after each.
 //!
 //! # Locks
 //! Workers share the dead items, which they read, the throttle's settings, and each job's counts (rank 396, held to add them).
@@ -201,6 +205,8 @@ pub(crate) struct PassContext<'a> {
     pub progress: &'a VacuumProgress,
     /// Says how many workers there are.
     pub say: &'a mut dyn FnMut(String),
+    /// Is the table so old that index work is to be dropped?
+    pub failsafe: &'a (dyn Fn() -> bool + Sync),
 }
 
 /// The error, and at what index it was met.
@@ -250,6 +256,23 @@ impl Job<'_> {
             Work::Bulk(pass) => pass.stop(),
             Work::Retail(pass) => pass.stop(),
         }
+    }
+
+    /// What was done of it, when no more is to be.
+    fn give_up(self, index: &dyn IndexVacuum) -> Result<Outcome> {
+        let Done { bulk, retail } = std::mem::take(&mut *self.done.lock());
+        let method = match self.work {
+            Work::Bulk(_) => IndexMethod::Bulk,
+            Work::Retail(_) => IndexMethod::Retail,
+        };
+        let stats = IndexVacuumStats {
+            pages: index.pages()?,
+            entries_removed: bulk.entries_removed + retail.removed,
+            entries_estimated: true,
+            pages_newly_deleted: bulk.pages_newly_deleted + retail.pages_deleted,
+            ..IndexVacuumStats::default()
+        };
+        Ok(Outcome { stats, method, missing: 0 })
     }
 
     /// When all threads are done: what is left for one.
@@ -319,13 +342,13 @@ impl<'a> IndexPass<'a> {
         IndexPass { indexes, stats, methods, missing, passes: 0, threads: 1, in_pieces }
     }
 
-    /// Removes the entries of all `dead` from every index.
+    /// Removes the entries of all `dead` from every index. False if the failsafe has ended it: then some are left.
     pub fn vacuum(
         &mut self,
         dead: &DeadItems,
         collected: &mut KeyCollector<'_>,
         cx: &mut PassContext<'_>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         cx.progress.enter(Phase::VacuumingIndexes);
         set(&cx.progress.indexes_total, self.indexes.len() as u64);
         let mut keys: Vec<Option<RetailKeys>> =
@@ -348,7 +371,15 @@ impl<'a> IndexPass<'a> {
             jobs.push(Job { work, done, left: AtomicU32::new(workers + 1) });
         }
         self.threads = self.threads.max(workers + 1);
-        self.side_by_side(&jobs, dead, workers, cx)?;
+        if !self.side_by_side(&jobs, dead, workers, cx)? {
+            for (i, job) in jobs.into_iter().enumerate() {
+                let outcome = job.give_up(&*self.indexes[i].index)?;
+                if outcome.stats.entries_removed > 0 {
+                    self.add(i, outcome);
+                }
+            }
+            return Ok(false);
+        }
         let mut done = Vec::with_capacity(jobs.len());
         for (i, job) in jobs.into_iter().enumerate() {
             let mut on_page = |_, _| cx.throttle.point(cx.backend);
@@ -371,7 +402,7 @@ impl<'a> IndexPass<'a> {
         set(&cx.progress.index_vacuum_count, u64::from(self.passes));
         set(&cx.progress.indexes_total, 0);
         set(&cx.progress.indexes_processed, 0);
-        Ok(())
+        Ok(true)
     }
 
     /// Counts what was removed page by page.
@@ -433,14 +464,15 @@ impl<'a> IndexPass<'a> {
         Ok(())
     }
 
-    /// Does the jobs in this thread and in so many others. Each begins with another job, and goes on with those that have work left.
+    /// Does the jobs in this thread and in so many others. Each begins with another job, and goes on with those that have work left. False
+    /// if the failsafe has stopped them.
     fn side_by_side(
         &self,
         jobs: &[Job<'_>],
         dead: &DeadItems,
         workers: u32,
         cx: &mut PassContext<'_>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         // Rings that the heap pass has in use already, and others if there are fewer.
         let mut helpers: Vec<(usize, Strategy)> = Vec::new();
         let spare = cx.rings.len() - 1;
@@ -448,10 +480,24 @@ impl<'a> IndexPass<'a> {
             let ring = if n <= spare { cx.rings.pop() } else { None };
             helpers.push((n, ring.unwrap_or_else(|| cx.rings[0].fresh())));
         }
+        let (struck, pages) = (AtomicBool::new(false), AtomicU32::new(0));
+        let look = || {
+            if !struck.load(Ordering::Relaxed) && (cx.failsafe)() {
+                struck.store(true, Ordering::Relaxed);
+                jobs.iter().for_each(Job::stop);
+            }
+        };
+        let every = cx.plan.failsafe_every_pages.max(1);
         let work = |first: usize, strategy: &mut Strategy, throttle: &mut Throttle| {
             let mut control = VacuumControl {
                 strategy,
-                on_page: &mut |_, _| throttle.point(cx.backend),
+                on_page: &mut |_, _| {
+                    if (pages.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(every) {
+                        look();
+                    }
+                    // What is under way is ended in a hurry.
+                    if struck.load(Ordering::Relaxed) { Ok(()) } else { throttle.point(cx.backend) }
+                },
                 cancel: Some(&cx.backend.cancel),
             };
             (0..jobs.len())
@@ -460,6 +506,9 @@ impl<'a> IndexPass<'a> {
                     let done = jobs[n].join(dead, &mut control);
                     done.map_err(|e| during(e, "vacuuming", &self.indexes[n], cx.relation))?;
                     let last = jobs[n].left.fetch_sub(1, Ordering::Relaxed) == 1;
+                    if last && jobs.iter().any(|job| job.left.load(Ordering::Relaxed) > 0) {
+                        look();
+                    }
                     add(&cx.progress.indexes_processed, u64::from(last));
                     Ok(())
                 })
@@ -483,6 +532,6 @@ impl<'a> IndexPass<'a> {
                 ring.finish(cx.pool);
             }
         }
-        Ok(())
+        Ok(!struck.into_inner())
     }
 }

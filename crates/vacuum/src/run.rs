@@ -195,6 +195,7 @@ pub fn run(
             throttle: &mut run.throttle,
             progress: &context.progress,
             say: &mut |text| context.say(Message::Verbose, text),
+            failsafe: &|| false,
         })?;
     }
     run.rings.drain(..).for_each(|ring| ring.finish(pool));
@@ -365,7 +366,8 @@ impl<'a> Run<'a> {
         let context = self.context;
         let relation = self.target.facts.qualified();
         let mut say = |text| context.say(Message::Verbose, text);
-        self.indexes.vacuum(
+        let (plan, txns) = (self.plan, &self.target.heap.context().txns);
+        let whole = self.indexes.vacuum(
             &self.pass.dead,
             &mut self.pass.keys,
             &mut PassContext {
@@ -377,9 +379,17 @@ impl<'a> Run<'a> {
                 throttle: &mut self.throttle,
                 progress: &progress,
                 say: &mut say,
+                failsafe: &|| plan.failsafe(txns.next_xid()),
             },
         )?;
         self.check_failsafe();
+        if !whole {
+            // Some of their entries are still there.
+            self.indexes.passes += 1;
+            self.pass.take_dead();
+            self.pass.keys.leave_alone();
+            return Ok(());
+        }
         self.reaped += self.pass.dead.len();
         base::stop_point!("vacuum.before_reap");
         let (pass, rings) = (&mut self.pass, &mut self.rings);

@@ -1,6 +1,8 @@
 use crate::support::World;
+use base::sync::Arc;
 use base::{BlockNumber, Fork};
-use vacuum::{VacuumMode, VacuumOptions};
+use std::sync::atomic::{AtomicU64, Ordering};
+use vacuum::{CostSource, Costs, IndexCleanup, Phase, ThrottleSettings, VacuumMode, VacuumOptions};
 
 #[test]
 fn freeze_makes_pages_all_frozen_and_advances_relfrozenxid() {
@@ -91,6 +93,56 @@ fn the_failsafe_drops_all_but_freezing() {
     assert!(r.new_relfrozenxid.is_some());
     let r = w.vacuum(&VacuumOptions::default());
     assert!(!r.failsafe && r.dead_items_removed == 1000);
+}
+
+/// Ages the table when a page of an index is begun for the n-th time.
+struct AgeAmongIndexes(Arc<World>, AtomicU64);
+
+impl CostSource for AgeAmongIndexes {
+    fn generation(&self) -> u64 {
+        let rows = self.0.progress.rows();
+        if rows.iter().any(|row| row.phase == Phase::VacuumingIndexes)
+            && self.1.fetch_sub(1, Ordering::SeqCst) == 1
+        {
+            self.0.ctx.txns.burn_xids(20_000).unwrap();
+        }
+        0
+    }
+    fn costs(&self) -> Costs {
+        Costs::default()
+    }
+}
+
+/// Within an index, or when one is done: the others are left alone, and so is every line pointer.
+#[test]
+fn the_failsafe_ends_a_pass_over_the_indexes() {
+    for (plain, every) in [(true, 4), (false, 4), (true, u32::MAX), (false, u32::MAX)] {
+        let mut w = World { two_visits: true, plain, ..World::new() };
+        w.settings.freeze.failsafe_age = 10_000;
+        w.settings.freeze.max_age = 5000;
+        w.settings.failsafe_every_pages = every;
+        w.load(20_000, b"some value");
+        w.change(|k| k % 2 == 0, None);
+        let w = Arc::new(w);
+        let source = Arc::new(AgeAmongIndexes(w.clone(), AtomicU64::new(3)));
+        let on = VacuumOptions { index_cleanup: IndexCleanup::On, ..VacuumOptions::default() };
+        let r = w.try_vacuum(&on, Arc::new(ThrottleSettings::from_source(source))).unwrap();
+        let case = format!("{plain} {every}: {}", r.text());
+        assert!(r.failsafe && r.text().contains("index scan bypassed by failsafe: "), "{case}");
+        assert_eq!((r.dead_items_removed, r.counts.dead_items), (0, 10_000), "{case}");
+        let removed: Vec<_> = r.indexes.iter().map(|i| i.stats.entries_removed).collect();
+        assert!(matches!(removed[..], [1..=10_000]), "{removed:?} {case}");
+        if every == u32::MAX {
+            assert_eq!(removed[0], 10_000, "{case}");
+        }
+        let said = w.said.lock().unwrap().clone();
+        assert!(said.iter().any(|s| s.ends_with("as a failsafe after 0 index scans")), "{said:?}");
+        // In a hurry from the start, and then no longer: what is left goes, some of its entries gone before.
+        assert!(w.vacuum(&on).failsafe);
+        let rest = w.vacuum(&on);
+        assert_eq!((rest.failsafe, rest.dead_items_removed), (false, 10_000), "{}", rest.text());
+        assert_eq!(w.count(), 10_000);
+    }
 }
 
 #[test]
