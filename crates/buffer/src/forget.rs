@@ -93,15 +93,12 @@ impl Pool {
                 let _table = state.table_lock.lock();
                 state.table.collect_from(&self.nodes, from, &mut cached);
                 cached.retain(|&(block, n)| {
-                    let frame = self.frames.get(n);
-                    if frame.load() & (READING | WRITING) != 0 {
-                        if busy.is_none() {
-                            frame.state.fetch_add(ONE_PIN, Ordering::Acquire);
-                            busy = Some(n);
-                        }
-                        return false;
+                    let forgotten = self.forget_entry(relation, fork, block, n);
+                    if !forgotten && busy.is_none() {
+                        self.frames.get(n).state.fetch_add(ONE_PIN, Ordering::Acquire);
+                        busy = Some(n);
                     }
-                    self.forget_entry(relation, fork, block, n)
+                    forgotten
                 });
             }
             for (_, n) in &cached {

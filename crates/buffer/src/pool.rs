@@ -427,8 +427,9 @@ impl Pool {
     }
 
     /// Takes a page out of its table and marks it forgotten, with a pin that the caller gives up later (which frees the frame
-    /// if nobody else has it pinned). False if a write of it has just begun. The caller holds the table lock.
+    /// if nobody else has it pinned). False if it is being read or written. The caller holds the table lock.
     pub(crate) fn forget_entry(&self, relation: &Relation, fork: Fork, block: u32, n: u32) -> bool {
+        base::stop_point!("buffer.forget.entry");
         let frame = self.frames.get(n);
         let mut state = frame.load();
         loop {

@@ -174,6 +174,7 @@ impl Pool {
     }
 
     fn write_images(&self, batch: &mut Batch, context: IoContext) -> Result<()> {
+        base::stop_point!("buffer.write.imaged");
         self.check_failed()?;
         let relation = &batch.relation;
         if relation.is_logged(batch.fork) && batch.lsn > self.wal.flushed_lsn() {

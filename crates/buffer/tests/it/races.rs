@@ -239,6 +239,44 @@ fn forgetting_waits_for_a_write_under_way() {
     assert_eq!(file.len().unwrap(), 3 * 8192, "a write of a forgotten page made the file longer");
 }
 
+/// A checkpoint takes a page's image just as that page, the only one beyond the new end, is about to be forgotten.
+#[test]
+fn forgetting_waits_for_a_write_that_has_just_begun() {
+    let bed = Arc::new(bed(64));
+    let rel = filled(&bed, 1, 8);
+    bed.checkpoint();
+    fill(&pin(&rel, 7), 77, 5000);
+    let forgets = base::stop::arm("buffer.forget.entry");
+    let done = Arc::new(AtomicBool::new(false));
+    let cutter = {
+        let (rel, done, subject) = (rel.clone(), done.clone(), forgets.subject());
+        std::thread::spawn(move || {
+            subject.run(|| rel.truncate(Main, BlockNumber(7)).unwrap());
+            done.store(true, Ordering::SeqCst);
+        })
+    };
+    forgets.wait_reached();
+    let writes = base::stop::arm("buffer.write.imaged");
+    let writer = {
+        let (bed, subject) = (bed.clone(), writes.subject());
+        std::thread::spawn(move || subject.run(|| bed.checkpoint()))
+    };
+    writes.wait_reached();
+    forgets.release();
+    // Time enough for who does not wait.
+    for _ in 0..10_000 {
+        std::thread::yield_now();
+    }
+    assert!(!done.load(Ordering::SeqCst), "the file was cut while a write was under way");
+    writes.release();
+    writer.join().unwrap();
+    cutter.join().unwrap();
+    assert_eq!(rel.cached_pages(), 7);
+    use disk::Disk;
+    let file = bed.disk.open("base/5/1", disk::OpenMode::Existing).unwrap();
+    assert_eq!(file.len().unwrap(), 7 * 8192, "a write of a forgotten page made the file longer");
+}
+
 #[test]
 fn a_page_can_be_changed_while_its_image_waits() {
     let bed = Arc::new(bed(64));
