@@ -6,15 +6,21 @@
 //! (an immediate shutdown first, so that shared memory goes too) and removes their folders.
 //!
 //! # Invariants
-//! A folder is told before anything is put in it. A program is started and told under one lock,
-//! and taken back only when it was waited for. Once cleaning has begun nothing more is started:
-//! whoever tries waits for the end of the process.
+//! A folder is told before it is made. A program is started and told under one lock, and taken back
+//! only when it was waited for; one that was started and not yet told when the run was killed is
+//! known by its environment ([`MARK`]), and the pipe does not close before it has that: until then
+//! it holds the write end too. Once cleaning has begun nothing more is started: whoever tries waits
+//! for the end of the process.
 
 use crate::Result;
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The variable that names its watcher's process to a program.
+const MARK: &str = "EBB_LAB_WATCHER";
 
 /// Reads `folder PATH`, `server PID` and `ended PID`, a line each, then cleans up.
 /// Only what is a lab's by its name is ever removed.
@@ -33,6 +39,8 @@ done
 family() {
   for child in $(cat "/proc/$1/task/$1/children" 2>/dev/null); do echo "$child"; family "$child"; done
 }
+marked=$(grep -lszx "EBB_LAB_WATCHER=$$" /proc/[0-9]*/environ)
+for file in $marked; do file=${file#/proc/}; servers="$servers${file%/environ} "; done
 alive() { grep -qs '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$1/status"; }
 for server in $servers; do
   all="$server $(family "$server")"
@@ -69,26 +77,35 @@ static WATCHER_PROCESS: Mutex<Watcher> = Mutex::new(Watcher::None);
 pub fn watch() -> Result<()> {
     let mut watcher = lock();
     if matches!(*watcher, Watcher::None) {
-        let mut command = Command::new("/bin/sh");
-        command.args(["-c", WATCHER, "ebb-lab-watcher"]).process_group(0).current_dir("/");
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        *watcher = Watcher::Here(command.spawn().map_err(|e| format!("/bin/sh: {e}"))?);
+        *watcher = Watcher::Here(started().map_err(|e| format!("/bin/sh: {e}"))?);
     }
     Ok(())
+}
+
+fn started() -> std::io::Result<Child> {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", WATCHER, "ebb-lab-watcher"]).process_group(0).current_dir("/");
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
 }
 
 /// Makes a temporary folder that will not outlive the run.
 pub fn folder() -> Result<tempfile::TempDir> {
     let mut watcher = lock();
-    let folder = tempfile::Builder::new().prefix("ebb-lab-").tempdir();
-    let folder = folder.map_err(|e| format!("a temporary folder: {e}"))?;
-    say(&mut watcher, &format!("folder {}", folder.path().display()));
+    let parent = std::path::absolute(std::env::temp_dir());
+    let parent = parent.map_err(|e| format!("the folder of temporary files: {e}"))?;
+    let name = format!("ebb-lab-{:016x}", RandomState::new().hash_one(std::process::id()));
+    say(&mut watcher, &format!("folder {}", parent.join(&name).display()));
+    let folder = tempfile::Builder::new().prefix(&name).rand_bytes(0).tempdir_in(&parent);
+    let folder = folder.map_err(|e| format!("a temporary folder in {}: {e}", parent.display()))?;
     Ok(folder)
 }
 
 /// Starts a program that will not outlive the run.
 pub fn spawn(command: &mut Command) -> Result<Child> {
     let mut watcher = lock();
+    if let Watcher::Here(watcher) = &*watcher {
+        command.env(MARK, watcher.id().to_string());
+    }
     let child = command.spawn().map_err(|e| {
         let program = command.get_program().to_string_lossy().into_owned();
         format!("{program}: {e}")
@@ -140,5 +157,28 @@ fn say(watcher: &mut Watcher, line: &str) {
         && !line.contains('\n')
     {
         let _ = writeln!(pipe, "{line}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_not_yet_told_is_ended_and_a_folder_not_yet_made_is_no_matter() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let (made, unmade) = (parent.path().join("ebb-lab-1"), parent.path().join("ebb-lab-2"));
+        std::fs::create_dir(&made).expect("a folder in it");
+        let mut watcher = Watcher::Here(started().expect("sh"));
+        say(&mut watcher, &format!("folder {}", unmade.display()));
+        say(&mut watcher, &format!("folder {}", made.display()));
+        let Watcher::Here(mut watcher) = watcher else { unreachable!() };
+        let mut command = Command::new("sleep");
+        let mut program =
+            command.arg("3600").env(MARK, watcher.id().to_string()).spawn().expect("it");
+        drop(watcher.stdin.take());
+        assert!(watcher.wait().expect("its end").success());
+        assert!(program.try_wait().expect("its state").is_some());
+        assert_eq!(std::fs::read_dir(parent.path()).expect("the folder").count(), 0);
     }
 }
