@@ -99,6 +99,29 @@ impl Finder {
         })
     }
 
+    /// The first row that has the values.
+    fn first(
+        &self,
+        x: &ExecContext<'_>,
+        snapshot: &Arc<Snapshot>,
+        values: &[Datum],
+    ) -> Result<Option<Tid>> {
+        let mut found = None;
+        self.find(x, snapshot, values, &mut |tid, _| {
+            found = Some(tid);
+            Ok(false)
+        })?;
+        Ok(found)
+    }
+
+    /// Has this version the values?
+    fn has_key(&self, slot: &TupleSlot, values: &[Datum]) -> Result<bool> {
+        let mut batch = Batch::new();
+        batch.reset(self.reader.width());
+        self.reader.read(&slot.view(), slot.tid, &self.heap, &mut batch, |_| Ok(true), false)?;
+        Ok(self.matches(batch.row(0), values))
+    }
+
     /// Calls `f` with each row that has the values, until it says stop.
     fn find(
         &self,
@@ -198,40 +221,13 @@ fn check_referencing(x: &ExecContext<'_>, key: &Arc<ForeignKey>, values: &[Datum
     x.relations.lock_table(key.referenced_table, false)?;
     let parent = table(x, key.referenced_table)?;
     let finder = Finder::new(x, &parent, &key.referenced_columns)?;
-    // A transaction with a snapshot of its own may refer only to what that sees.
-    let repeatable = x.txn.isolation() != IsolationLevel::ReadCommitted;
-    let mut seen = !repeatable;
-    if repeatable {
-        finder.find(x, &x.txn.take_snapshot(), values, &mut |_, _| {
-            seen = true;
-            Ok(false)
-        })?;
-    }
-    loop {
-        x.cancel.check()?;
-        let snapshot = x.txn.take_latest_snapshot();
-        let mut found: Option<Tid> = None;
-        if seen {
-            finder.find(x, &snapshot, values, &mut |tid, _| {
-                found = Some(tid);
-                Ok(false)
-            })?;
-        }
-        let Some(tid) = found else { break };
-        match finder.heap.lock_tuple(x.txn, tid, RowLockMode::KeyShare, Wait::Block, None)? {
-            TupleOutcome::Ok(()) | TupleOutcome::SelfModified => return Ok(()),
-            TupleOutcome::WouldBlock => bail!(
-                LOCK_NOT_AVAILABLE,
-                "could not obtain lock on row in relation \"{}\"",
-                parent.name
-            ),
-            // It changed: look for it again.
-            _ => {}
-        }
-    }
-    if repeatable && seen {
-        // The transaction sees it, and it is gone.
-        return Err(changed_meanwhile("update"));
+    let there = if x.txn.isolation() == IsolationLevel::ReadCommitted {
+        keep_latest(x, &finder, values)?
+    } else {
+        keep_seen(x, &finder, values)?
+    };
+    if there {
+        return Ok(());
     }
     Err(SqlError::new(
         SqlState::FOREIGN_KEY_VIOLATION,
@@ -249,6 +245,43 @@ fn check_referencing(x: &ExecContext<'_>, key: &Arc<ForeignKey>, values: &[Datum
     .table(&child.namespace_name, &child.name)
     .constraint(&key.name)
     .into())
+}
+
+/// READ COMMITTED: locks the row that has the key now; false if there is none.
+fn keep_latest(x: &ExecContext<'_>, finder: &Finder, values: &[Datum]) -> Result<bool> {
+    loop {
+        x.cancel.check()?;
+        let Some(tid) = finder.first(x, &x.txn.take_latest_snapshot(), values)? else {
+            return Ok(false);
+        };
+        match finder.heap.lock_tuple(x.txn, tid, RowLockMode::KeyShare, Wait::Block, None)? {
+            TupleOutcome::Ok(()) | TupleOutcome::SelfModified => return Ok(true),
+            TupleOutcome::WouldBlock => return Err(not_locked(&finder.table)),
+            // It changed: look for it again.
+            _ => {}
+        }
+    }
+}
+
+/// A transaction with a snapshot of its own may refer only to the row which that sees: false if it sees none, an error if that row is
+/// gone or has another key by now, though another row may have taken the key over.
+fn keep_seen(x: &ExecContext<'_>, finder: &Finder, values: &[Datum]) -> Result<bool> {
+    let Some(tid) = finder.first(x, &x.txn.take_snapshot(), values)? else { return Ok(false) };
+    let (heap, mode) = (&finder.heap, RowLockMode::KeyShare);
+    let mut queue = RowQueue::new(x.txn);
+    let mut slot = TupleSlot::new();
+    let (next, xmax) = match heap.lock_tuple_queued(&mut queue, tid, mode, Wait::Block, None)? {
+        TupleOutcome::Ok(()) | TupleOutcome::SelfModified => return Ok(true),
+        TupleOutcome::WouldBlock => return Err(not_locked(&finder.table)),
+        TupleOutcome::Updated { next, xmax } => (next, xmax),
+        _ => return Err(changed_meanwhile("update")),
+    };
+    // An update that left the key alone does not matter.
+    match heap.lock_latest_queued(&mut queue, tid, next, xmax, mode, Wait::Block, &mut slot)? {
+        TupleOutcome::Ok(()) if finder.has_key(&slot, values)? => Ok(true),
+        TupleOutcome::WouldBlock => Err(not_locked(&finder.table)),
+        _ => Err(changed_meanwhile("update")),
+    }
 }
 
 fn still_referenced(
@@ -373,12 +406,7 @@ fn is_referred_to(x: &ExecContext<'_>, finder: &Finder, old: &[Datum]) -> Result
     loop {
         x.cancel.check()?;
         let snapshot = x.txn.take_latest_snapshot();
-        let mut found: Option<Tid> = None;
-        finder.find(x, &snapshot, old, &mut |tid, _| {
-            found = Some(tid);
-            Ok(false)
-        })?;
-        let Some(tid) = found else { return Ok(false) };
+        let Some(tid) = finder.first(x, &snapshot, old)? else { return Ok(false) };
         match finder.heap.lock_tuple(x.txn, tid, RowLockMode::KeyShare, Wait::Block, None)? {
             TupleOutcome::Ok(()) | TupleOutcome::SelfModified => return Ok(true),
             TupleOutcome::WouldBlock => return Err(not_locked(&finder.table)),

@@ -90,3 +90,23 @@ fn repeatable_read_does_not_reach_beyond_its_snapshot() {
     assert!(said.starts_with("23503"), "{said}");
     s.run_each(&["ROLLBACK"]);
 }
+
+/// Another row that has the key by now is not the one that the snapshot sees.
+#[test]
+fn repeatable_read_does_not_refer_to_a_key_made_anew() {
+    let db = Database::new();
+    let unseen = "40001 could not serialize access due to concurrent update";
+    for (meanwhile, said) in [
+        ("DELETE FROM p WHERE a = 1; INSERT INTO p VALUES (1, 1)", unseen),
+        ("UPDATE p SET a = 9 WHERE a = 1; INSERT INTO p VALUES (1, 1)", unseen),
+        ("UPDATE p SET a = 9 WHERE a = 1; UPDATE p SET a = 1 WHERE a = 2", unseen),
+        ("UPDATE p SET b = 9 WHERE a = 1; UPDATE p SET b = 8 WHERE a = 1", ""),
+    ] {
+        let mut s = tables(&db, "");
+        let mut other = db.session();
+        s.run_each(&["DELETE FROM ch", "BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT * FROM p"]);
+        meanwhile.split("; ").for_each(|m| other.run_each(&[m]));
+        assert_eq!(s.run("INSERT INTO ch VALUES (1, 2)"), said, "{meanwhile}");
+        s.run_each(&["ROLLBACK"]);
+    }
+}
