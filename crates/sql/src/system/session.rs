@@ -550,11 +550,21 @@ fn age(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
         return Ok(Datum::Int4(i32::MAX));
     }
     let state = state(env)?;
-    let now = match state.txn()?.top_xid() {
-        Some(xid) => xid,
-        None => state.cluster.engine().txns.next_xid(),
-    };
-    Ok(Datum::Int4((now.0 as u32).wrapping_sub(xid) as i32))
+    let next = state.cluster.engine().txns.next_xid();
+    let now = state.txn()?.top_xid().unwrap_or(next);
+    Ok(Datum::Int4(age_of(xid, now, next)))
+}
+
+/// How many XIDs before `now` the one is whose last 32 bits these are: of those given out (before `next`) the newest. Ages do not end
+/// at 2^31 here, as XIDs do not wrap around: what an int4 cannot say is its largest. Only an XID later than `now` has a negative age.
+fn age_of(low: u32, now: Xid, next: Xid) -> i32 {
+    let epoch = next.0 & !u64::from(u32::MAX);
+    let here = epoch | u64::from(low);
+    let full = if here > next.0 && epoch > 0 { here - (1 << 32) } else { here };
+    match now.0.checked_sub(full) {
+        Some(age) => i32::try_from(age).unwrap_or(i32::MAX),
+        None => i32::try_from(full - now.0).map_or(i32::MIN, |n| -n),
+    }
 }
 
 fn wal_file_name(state: &SessionState, at: Lsn) -> Result<String> {
@@ -569,6 +579,20 @@ fn wal_file_name(state: &SessionState, at: Lsn) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ages_beyond_an_int4_are_its_largest_and_not_negative() {
+        let at = |low: u64, now: u64| age_of(low as u32, Xid(now), Xid(now + 2));
+        assert_eq!(at(3, 1000), 997);
+        assert_eq!(at(3, 3 + (1 << 31) - 1), i32::MAX);
+        assert_eq!(at(3, 3 + (1 << 31)), i32::MAX);
+        assert_eq!(at(3, 3_900_000_000), i32::MAX);
+        assert_eq!(at(4_000_000_000, (1 << 32) + 10), 294_967_306);
+        assert_eq!(at(100, (1 << 32) + 10), i32::MAX);
+        assert_eq!(at(100, (1 << 32) + 100), 0);
+        assert_eq!(at(102, (1 << 32) + 100), -2);
+        assert_eq!(at(500, 100), -400);
+    }
 
     #[test]
     fn snapshots_parse() {
