@@ -19,6 +19,7 @@ pub mod enums;
 mod frame;
 pub mod fuzz;
 pub mod rebuilt;
+pub mod upkeep;
 
 use base::Result;
 use base::settings::{ServerSettings, Value};

@@ -1,6 +1,7 @@
 //! Relation files: made, cut and removed with their transactions; file numbers and OIDs.
 //!
 //! # Invariants
+//! - Files of transactions that the commit log has forgotten are kept: who was rolled back has none on the list any more.
 //! - A file number is used once. A number is taken, and noted as pending under its XID, in one step.
 //! - A file is made, and its record inserted, under the checkpoint barrier, so a checkpoint whose redo point lies after the
 //!   record syncs the file's folder.
@@ -458,7 +459,7 @@ impl RelationFiles {
         for (key, xid) in before {
             if !xid.is_valid() {
                 left.push(RelationId { database: key.0, file_number: key.1 });
-            } else if txns.status(xid)? != XidStatus::InProgress {
+            } else if maker(txns, xid)? != Maker::Running {
                 ended.push(key);
             }
         }
@@ -593,7 +594,7 @@ impl RelationFiles {
         };
         let mut gone = Vec::new();
         for ((database, file_number), xid) in pending {
-            if !xid.is_valid() || !txns.committed(xid)? {
+            if !xid.is_valid() || maker(txns, xid)? != Maker::Committed {
                 gone.push(RelationId { database, file_number });
             }
         }
@@ -693,6 +694,26 @@ impl RelationFiles {
         let handle = self.pool.open(id, Persistence::Unlogged);
         handle.create_fork(fork)?;
         Ok(handle)
+    }
+}
+
+/// What became of the transaction that made a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Maker {
+    Running,
+    Committed,
+    RolledBack,
+}
+
+/// Of `xid`, that a pending file is noted under. One that the commit log has forgotten, cut since the last checkpoint, has ended; and since a
+/// rollback, and its replay, take the file off the list, it has committed.
+fn maker(txns: &TransactionManager, xid: Xid) -> Result<Maker> {
+    match txns.status(xid) {
+        Err(_) if xid < txns.oldest_clog_xid() => Ok(Maker::Committed),
+        Err(e) => Err(e),
+        Ok(XidStatus::InProgress) => Ok(Maker::Running),
+        Ok(XidStatus::Committed(_)) => Ok(Maker::Committed),
+        Ok(_) => Ok(Maker::RolledBack),
     }
 }
 

@@ -88,3 +88,17 @@ fn keys_of_an_enum_keep_their_order() {
         }
     }
 }
+
+/// Everything that keeps tables in order, and everything that it meets; the power goes three times in a row.
+#[test]
+fn tables_kept_in_order_lose_nothing() {
+    let disk = sim::upkeep::prepared(8).unwrap();
+    for seed in 91..93 {
+        let whole = sim::upkeep::run(&disk, seed, 30, None, u64::MAX).unwrap();
+        let mut at = seed % 5;
+        while at < whole {
+            sim::upkeep::run(&disk, seed, 30, Some(at), at * 7 % 61).unwrap();
+            at += stride(whole / 3 + 1);
+        }
+    }
+}

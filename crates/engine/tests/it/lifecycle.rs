@@ -144,6 +144,31 @@ fn a_killed_process_and_then_a_power_loss() {
     }
 }
 
+/// Between two checkpoints a file is made, and the commit log is cut beyond who made it: he committed, or his file is gone.
+#[test]
+fn files_of_makers_that_the_commit_log_has_forgotten() {
+    for (seed, checkpoint) in [(0, true), (1, false)] {
+        let disk = fresh();
+        let engine = Engine::open(disk.clone(), options()).unwrap();
+        let t = begin(&engine);
+        let lost = engine.files.create(&t, DATABASE, Persistence::Permanent).unwrap().id();
+        t.abort().unwrap();
+        let t = begin(&engine);
+        let id = engine.files.create(&t, DATABASE, Persistence::Permanent).unwrap().id();
+        add_page(&engine, id, Persistence::Permanent, 7).unwrap();
+        t.commit(CommitExtras { sync: true, ..CommitExtras::default() }).unwrap();
+        let next = engine.txns.burn_xids(1_100_000).unwrap();
+        engine.txns.truncate_clog(next).unwrap();
+        if checkpoint {
+            engine.checkpoint(CheckpointFlags::MANUAL).unwrap();
+        }
+        let engine = Engine::open(disk.after_crash(seed), options()).unwrap();
+        assert_eq!(contents(&engine, id), [7]);
+        assert!(!engine.files.open(lost, Persistence::Permanent).exists(Fork::Main).unwrap());
+        engine.checkpoint(CheckpointFlags::MANUAL).unwrap();
+    }
+}
+
 #[test]
 fn a_foreign_folder_is_left_alone() {
     let disk = SimDisk::new(1);
