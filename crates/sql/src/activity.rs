@@ -6,6 +6,7 @@
 
 use base::Oid;
 use base::sync::{Mutex, Rank, RwLock};
+use engine::catalog::defs;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -137,51 +138,66 @@ impl Default for Pages {
     }
 }
 
-/// The counts of a database's tables.
+/// The counts of a database's tables. Those of catalogs that all databases share are elsewhere, the same to every database.
 pub struct TableActivity {
     tables: RwLock<HashMap<Oid, Arc<TableCounts>>>,
+    /// Those of the shared catalogs; none: these are they.
+    shared: Option<Arc<TableActivity>>,
     /// Rows read and changed that are in no table's counts any more.
     gone: TableCounts,
 }
 
 impl Default for TableActivity {
     fn default() -> Self {
-        TableActivity {
-            tables: RwLock::new(TABLES_RANK, HashMap::new()),
-            gone: TableCounts::default(),
-        }
+        TableActivity::with(std::iter::empty(), None)
     }
 }
 
 impl TableActivity {
     /// With the counts of these tables.
-    pub fn with(tables: impl Iterator<Item = (Oid, TableCounts)>) -> TableActivity {
-        let tables = tables.map(|(oid, counts)| (oid, Arc::new(counts))).collect();
-        TableActivity { tables: RwLock::new(TABLES_RANK, tables), gone: TableCounts::default() }
+    pub fn with(
+        tables: impl Iterator<Item = (Oid, TableCounts)>,
+        shared: Option<Arc<TableActivity>>,
+    ) -> TableActivity {
+        let is_here = |oid: &Oid| shared.is_none() || !defs::is_shared(*oid);
+        let tables =
+            tables.filter(|(oid, _)| is_here(oid)).map(|(oid, counts)| (oid, Arc::new(counts)));
+        let tables = RwLock::new(TABLES_RANK, tables.collect());
+        TableActivity { tables, shared, gone: TableCounts::default() }
+    }
+
+    /// Where the counts of `table` are.
+    fn home(&self, table: Oid) -> &TableActivity {
+        match &self.shared {
+            Some(shared) if defs::is_shared(table) => shared,
+            _ => self,
+        }
     }
 
     /// The counts of `table`, made if there are none.
     pub fn of(&self, table: Oid) -> Arc<TableCounts> {
-        if let Some(counts) = self.tables.read().get(&table) {
+        let home = self.home(table);
+        if let Some(counts) = home.tables.read().get(&table) {
             return Arc::clone(counts);
         }
-        Arc::clone(self.tables.write().entry(table).or_default())
+        Arc::clone(home.tables.write().entry(table).or_default())
     }
 
     /// The counts of `table`, if there are any.
     pub fn get(&self, table: Oid) -> Option<Arc<TableCounts>> {
-        self.tables.read().get(&table).cloned()
+        self.home(table).tables.read().get(&table).cloned()
     }
 
-    /// Every table with counts.
+    /// Every table with counts here.
     pub fn all(&self) -> Vec<(Oid, Arc<TableCounts>)> {
         self.tables.read().iter().map(|(oid, counts)| (*oid, Arc::clone(counts))).collect()
     }
 
     /// Forgets a dropped table.
     pub fn forget(&self, table: Oid) {
-        if let Some(counts) = self.tables.write().remove(&table) {
-            self.gone.add_rows(&counts);
+        let home = self.home(table);
+        if let Some(counts) = home.tables.write().remove(&table) {
+            home.gone.add_rows(&counts);
         }
     }
 

@@ -113,6 +113,8 @@ pub struct Cluster {
     number: u32,
     /// The tables' counts of before.
     kept: KeptCounts,
+    /// The counts of the catalogs that all databases share.
+    shared_activity: Arc<crate::activity::TableActivity>,
 }
 
 impl Cluster {
@@ -123,13 +125,15 @@ impl Cluster {
     pub fn new(engine: Arc<Engine>, settings: Arc<ServerSettings>) -> Result<Arc<Cluster>> {
         crate::system::register();
         let started_us = base::sync::now_timestamp_us();
+        let kept = KeptCounts::read(
+            Arc::clone(&engine.disk),
+            Since { us: started_us, xid: engine.txns.next_xid() },
+        );
         Ok(Arc::new(Cluster {
             storage: Storage::of(&engine),
             maintenance: crate::maintenance::progress::Registry::new(Arc::clone(&engine.disk)),
-            kept: KeptCounts::read(
-                Arc::clone(&engine.disk),
-                Since { us: started_us, xid: engine.txns.next_xid() },
-            ),
+            shared_activity: Arc::new(kept.take(Oid::INVALID, None)),
+            kept,
             notifications: Arc::new(NotifyQueue::new(notify_queue_bytes(&settings))),
             engine,
             settings,
@@ -161,6 +165,11 @@ impl Cluster {
         &self.settings
     }
 
+    /// The counts of the catalogs that all databases share.
+    pub fn shared_activity(&self) -> &crate::activity::TableActivity {
+        &self.shared_activity
+    }
+
     /// Since when the tables' changes are counted.
     pub fn counted_since(&self) -> Since {
         self.kept.since()
@@ -177,7 +186,8 @@ impl Cluster {
         let kept = {
             // A database that is used for the first time meanwhile would be missed.
             let databases = self.databases.read();
-            self.kept.gather(databases.values().map(|d| (d.oid, &d.activity)))
+            let shared = std::iter::once((Oid::INVALID, &*self.shared_activity));
+            self.kept.gather(databases.values().map(|d| (d.oid, &d.activity)).chain(shared))
         };
         self.kept.write(&kept, for_good)
     }
@@ -341,7 +351,7 @@ impl Cluster {
                 name: name.to_owned(),
                 store,
                 cache: Arc::new(SharedCache::default()),
-                activity: self.kept.take(oid),
+                activity: self.kept.take(oid, Some(Arc::clone(&self.shared_activity))),
                 sessions: crate::activity::Sessions::default(),
                 work: crate::activity::DatabaseWork::default(),
                 reset: crate::system::reset::never(),

@@ -92,10 +92,12 @@ impl KeptCounts {
     }
 
     /// A database's counts, which are the caller's from now on.
-    pub fn take(&self, database: Oid) -> TableActivity {
+    /// `shared`: where those of the shared catalogs are, which are database 0's.
+    pub fn take(&self, database: Oid, shared: Option<Arc<TableActivity>>) -> TableActivity {
         let tables = self.state.lock().waiting.remove(&database).unwrap_or_default();
         TableActivity::with(
             tables.iter().map(|(oid, counts)| (Oid(*oid), TableCounts::of_named(counts))),
+            shared,
         )
     }
 
@@ -207,7 +209,7 @@ mod tests {
         let disk = SimDisk::new(1);
         let first = KeptCounts::read(disk.clone(), NOW);
         assert_eq!(first.since(), NOW);
-        let activity = first.take(Oid(5));
+        let activity = first.take(Oid(5), None);
         activity.of(Oid(100)).dead.store(7, Ordering::Relaxed);
         activity.of(Oid(100)).vacuum_time_us.store(1 << 40, Ordering::Relaxed);
         activity.of(Oid(101));
@@ -218,12 +220,12 @@ mod tests {
         write(&second, &[(Oid(7), &activity)]);
         let third = KeptCounts::read(disk.clone(), LATER);
         for database in [5, 7] {
-            let activity = third.take(Oid(database));
+            let activity = third.take(Oid(database), None);
             assert_eq!((dead(&activity, 100), activity.all().len()), (7, 1));
             let time = &activity.of(Oid(100)).vacuum_time_us;
             assert_eq!(time.load(Ordering::Relaxed), 1 << 40);
         }
-        assert!(third.take(Oid(5)).all().is_empty(), "they are given once");
+        assert!(third.take(Oid(5), None).all().is_empty(), "they are given once");
     }
 
     #[test]
@@ -238,7 +240,7 @@ mod tests {
             replace(disk.as_ref(), &whole[..cut], true).unwrap();
             let kept = KeptCounts::read(disk.clone(), LATER);
             assert_eq!(kept.since(), LATER);
-            assert!(kept.take(Oid(5)).all().is_empty());
+            assert!(kept.take(Oid(5), None).all().is_empty());
         }
         let newer = String::from_utf8(whole).unwrap().replace("\"version\":1", "\"version\":2");
         replace(disk.as_ref(), newer.as_bytes(), true).unwrap();

@@ -203,7 +203,9 @@ impl RelationAccess for SessionState {
     }
 
     fn note_changes(&self, table: Oid, changes: &crate::activity::TableChanges) {
-        *self.changes.borrow_mut().entry(table).or_default() += changes;
+        if self.counts_rows() {
+            *self.changes.borrow_mut().entry(table).or_default() += changes;
+        }
     }
 
     fn notice(&self, notice: SqlError) {

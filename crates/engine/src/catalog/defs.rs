@@ -121,6 +121,15 @@ pub fn by_oid(oid: Oid) -> Option<&'static CatalogDef> {
     c.by_oid.get(&oid).map(|i| &c.all[*i])
 }
 
+/// Is this a catalog that all databases share, one of its indexes, or its TOAST table or that one's index?
+pub fn is_shared(oid: Oid) -> bool {
+    oid < Oid::FIRST_NORMAL
+        && all().iter().filter(|d| d.shared).any(|d| {
+            let toast = d.toast.is_some_and(|t| oid == t || oid.0 == t.0 + 1);
+            d.oid == oid || toast || d.indexes.iter().any(|i| i.oid == oid)
+        })
+}
+
 /// Alignment letters as bytes.
 pub fn align_bytes(letter: &str) -> u8 {
     match letter {
@@ -206,6 +215,8 @@ mod tests {
         assert_eq!(class.position("relname"), 1);
         assert_eq!(class.columns.len(), 35);
         assert!(by_name("pg_database").shared);
+        assert!([1262, 2671, 1260, 1213].iter().all(|oid| is_shared(Oid(*oid))));
+        assert!([1259, 2662, 1247, 0].iter().all(|oid| !is_shared(Oid(*oid))));
         let by_oid_index = class.indexes.iter().find(|i| i.name == "pg_class_oid_index").unwrap();
         assert!(by_oid_index.unique && by_oid_index.primary);
         assert_eq!(by_oid_index.columns, [1]);

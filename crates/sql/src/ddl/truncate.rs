@@ -152,7 +152,9 @@ fn new_heap_file(state: &SessionState, table: &Table) -> Result<()> {
         relation::remove_files(state, old)?;
     }
     let frozen = state.txn()?.manager().oldest_xmin();
-    state.changes.borrow_mut().entry(table.oid).or_default().truncate();
+    if state.counts_rows() {
+        state.changes.borrow_mut().entry(table.oid).or_default().truncate();
+    }
     relation::update_class(state, table.oid, |row| {
         row.set("relfilenode", Datum::Oid(Oid(file_number)));
         row.set("reltuples", Datum::Float4(-1.0));

@@ -396,6 +396,9 @@ fn count(
     automatic: bool,
     elapsed: Duration,
 ) {
+    if !state.counts_rows() {
+        return;
+    }
     let counts = state.database.activity.of(table.oid);
     let set = |to: &std::sync::atomic::AtomicI64, n: i64| to.store(n, Ordering::Relaxed);
     // What this very transaction did is in the sample, and will be added when it ends.

@@ -10,9 +10,9 @@ use super::options::Options;
 use crate::client::Quiet;
 use crate::cluster::{Cluster, DatabaseState};
 use crate::session::Session;
-use base::settings::SetScope;
+use base::settings::{ServerSettings, SetScope};
 use base::sync::CancelReason;
-use base::{Oid, Result, SqlState};
+use base::{Oid, Result, SqlError, SqlState};
 use engine::catalog::load::RowSource;
 use engine::catalog::rows::Row;
 use std::collections::{BTreeMap, HashMap};
@@ -350,11 +350,22 @@ pub fn launcher(cluster: &Arc<Cluster>) -> Arc<Launcher> {
     Launcher::new(Arc::clone(&cluster.engine().txns), host)
 }
 
+/// What is said at the start when there is to be an autovacuum, but nothing is counted that it could go by.
+fn misconfigured(settings: &ServerSettings) -> Option<SqlError> {
+    (settings.bool("autovacuum") && !settings.bool("track_counts")).then(|| {
+        SqlError::new(SqlState::WARNING, "autovacuum not started because of misconfiguration")
+            .hint("Enable the \"track_counts\" option.")
+    })
+}
+
 /// Starts autovacuum.
 ///
 /// # Errors
 /// No thread is to be had.
 pub fn start(cluster: &Arc<Cluster>) -> Result<AutovacuumHandle> {
+    if let Some(said) = misconfigured(cluster.settings()) {
+        base::log::write_error(base::log::Level::Warning, &said, None);
+    }
     let launcher = launcher(cluster);
     let body = Arc::clone(&launcher);
     let thread = base::sync::spawn("autovacuum launcher", move || body.run())

@@ -146,6 +146,9 @@ impl Session {
 
     /// As in PostgreSQL, this is not counted as a vacuum.
     fn tell_shrunk(&self, table: &Table, first: &Cleaned, last: &Cleaned) {
+        if !self.state().counts_rows() {
+            return;
+        }
         let counts = self.state().database.activity.of(table.oid);
         let dead = last.report.counts.recently_dead_tuples + last.report.counts.missed_dead_tuples;
         #[expect(clippy::cast_possible_truncation, reason = "a row count")]

@@ -528,6 +528,9 @@ impl Session {
             ));
             client.notice(&notice)?;
         }
+        if !state.counts_rows() {
+            return Ok(());
+        }
         // As in PostgreSQL, this is not counted as a vacuum.
         let counts = state.database.activity.of(table.oid);
         let set = |to: &std::sync::atomic::AtomicI64, n: u64| {
@@ -655,6 +658,9 @@ pub(super) fn note(state: &SessionState, table: &Table, cleaned: &Cleaned) -> Re
 /// What the statistics are to say now.
 #[expect(clippy::cast_possible_truncation, reason = "row counts")]
 fn count(state: &SessionState, table: &Table, cleaned: &Cleaned, automatic: bool) {
+    if !state.counts_rows() {
+        return;
+    }
     let (report, started) = (&cleaned.report, cleaned.started);
     let counts = state.database.activity.of(table.oid);
     let set = |to: &std::sync::atomic::AtomicI64, n: i64| to.store(n, Ordering::Relaxed);

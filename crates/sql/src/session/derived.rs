@@ -34,6 +34,8 @@ pub struct Derived {
     pub isolation: Option<IsolationLevel>,
     /// `default_transaction_read_only`
     pub read_only: bool,
+    /// `track_counts`
+    counts_rows: bool,
 }
 
 impl Derived {
@@ -72,11 +74,17 @@ impl Derived {
                 _ => Some(IsolationLevel::ReadCommitted),
             },
             read_only: settings.bool("default_transaction_read_only"),
+            counts_rows: settings.bool("track_counts"),
         }
     }
 }
 
 impl SessionState {
+    /// Is what this session does to tables counted (`track_counts`)?
+    pub fn counts_rows(&self) -> bool {
+        self.derived().counts_rows
+    }
+
     /// What the settings in force come to.
     pub fn derived(&self) -> Rc<Derived> {
         let settings = self.settings.borrow();

@@ -521,7 +521,8 @@ impl Session {
         for (table, changes) in self.state.changes.borrow_mut().drain() {
             self.state.database.activity.of(table).add(&changes, committed);
         }
-        for of_toast in self.state.toasted.take() {
+        let toasted = self.state.toasted.take();
+        for of_toast in toasted.into_iter().filter(|_| self.state.counts_rows()) {
             let count = |n| i64::try_from(n).unwrap_or(i64::MAX);
             let changes = TableChanges {
                 inserted: count(of_toast.inserted),

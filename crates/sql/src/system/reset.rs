@@ -269,7 +269,12 @@ fn reset_database(env: &dyn Env) -> Result<Datum> {
 
 fn reset_relation(state: &SessionState, relation: Oid) -> Result<()> {
     if let Some(counts) = state.database.activity.get(relation) {
-        state.database.activity.of_gone().add_rows(&counts);
+        let gone = if engine::catalog::defs::is_shared(relation) {
+            state.cluster.shared_activity().of_gone()
+        } else {
+            state.database.activity.of_gone()
+        };
+        gone.add_rows(&counts);
         zero(&counts);
     }
     if let Some(id) = state.table_by_oid(relation)?.and_then(|t| t.storage) {

@@ -413,10 +413,14 @@ fn mine(env: &dyn Env, a: &[Datum]) -> Result<bool> {
 }
 
 fn sum(env: &dyn Env, a: &[Datum], field: fn(&TableCounts) -> &AtomicI64) -> Result<Datum> {
-    if !mine(env, a)? {
+    let state = state(env)?;
+    let activity = if oid(a, 0)? == base::Oid::INVALID {
+        state.cluster.shared_activity()
+    } else if mine(env, a)? {
+        &state.database.activity
+    } else {
         return Ok(Datum::Int8(0));
-    }
-    let activity = &state(env)?.database.activity;
+    };
     let all = activity.all();
     let sum: i64 = all.iter().map(|(_, c)| field(c).load(Ordering::Relaxed)).sum();
     Ok(Datum::Int8(sum + field(activity.of_gone()).load(Ordering::Relaxed)))

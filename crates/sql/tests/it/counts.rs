@@ -174,3 +174,43 @@ fn an_analyze_of_some_columns_says_nothing_of_the_others() {
     s.run_each(&["ANALYZE t"]);
     s.check(&[(COUNTS, "0|2")]);
 }
+
+#[test]
+fn a_session_without_track_counts_counts_nothing() {
+    const COUNTS: &str = "SELECT n_tup_ins, n_live_tup, n_mod_since_analyze, seq_scan, vacuum_count, analyze_count FROM pg_stat_user_tables WHERE relname = 't'";
+    let db = Database::new();
+    let (mut quiet, mut s) = (db.session(), db.session());
+    s.run_each(&["CREATE TABLE t (a int)", "INSERT INTO t VALUES (1), (2)"]);
+    quiet.run_each(&[
+        "SET track_counts = off",
+        "INSERT INTO t VALUES (3), (4)",
+        "DELETE FROM t WHERE a = 1",
+        "VACUUM ANALYZE t",
+        "TRUNCATE t",
+        "INSERT INTO t VALUES (5)",
+    ]);
+    quiet.check(&[("SELECT n_tup_ins FROM pg_stat_xact_user_tables WHERE relname = 't'", "0")]);
+    s.check(&[(COUNTS, "2|2|2|0|0|0")]);
+    quiet.run_each(&["RESET track_counts", "INSERT INTO t VALUES (6)"]);
+    s.check(&[(COUNTS, "3|3|3|0|0|0")]);
+}
+
+#[test]
+fn shared_catalogs_have_one_count_for_all_databases() {
+    const SHARED: &str =
+        "SELECT vacuum_count, analyze_count FROM pg_stat_sys_tables WHERE relname = 'pg_database'";
+    const OWN: &str = "SELECT vacuum_count FROM pg_stat_sys_tables WHERE relname = 'pg_class'";
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE DATABASE other", "VACUUM ANALYZE pg_database", "VACUUM pg_class"]);
+    let mut other = db.session_of("other");
+    other.check(&[(SHARED, "1|1"), (OWN, "0")]);
+    other.run_each(&["VACUUM pg_database"]);
+    s.check(&[(SHARED, "2|1"), (OWN, "1"), ("SELECT pg_stat_reset()", ""), (SHARED, "2|1")]);
+    db.keep_counts();
+    drop((s, other));
+    db.crash_and_reopen(|db| {
+        db.session().check(&[(SHARED, "2|1")]);
+        db.session_of("other").check(&[(SHARED, "2|1"), (OWN, "0")]);
+    });
+}

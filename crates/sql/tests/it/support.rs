@@ -96,7 +96,12 @@ impl Database {
     }
 
     pub fn session(&self) -> Connection {
-        let session = Session::internal(&self.cluster, "postgres", BackendKind::Client).unwrap();
+        self.session_of("postgres")
+    }
+
+    /// A session of another database.
+    pub fn session_of(&self, database: &str) -> Connection {
+        let session = Session::internal(&self.cluster, database, BackendKind::Client).unwrap();
         Connection { session }
     }
 }
