@@ -265,6 +265,7 @@ fn load_constraints(source: &dyn RowSource, table: Oid) -> Result<Constraints> {
             name: c.text("conname").to_owned(),
             expr: stored_expr(c.text("conbin"))?,
             validated: c.bool("convalidated"),
+            no_inherit: c.bool("connoinherit"),
         });
     }
     checks.sort_by(|a, b| a.name.cmp(&b.name));

@@ -217,6 +217,8 @@ pub struct Check {
     pub expr: Arc<Expr>,
     /// `convalidated`
     pub validated: bool,
+    /// `connoinherit`
+    pub no_inherit: bool,
 }
 
 /// What a foreign key does when the referenced row goes or changes.

@@ -328,6 +328,22 @@ impl<'a> Analyser<'a> {
     }
 }
 
+/// The collation of a name.
+///
+/// # Errors
+/// `42704`
+pub fn collation_of(names: &[String]) -> Result<base::Oid> {
+    let last = names.last().map_or("", String::as_str);
+    match types::facts::collations().iter().find(|c| c.name == last) {
+        Some(c) => Ok(c.oid),
+        None => base::bail!(
+            UNDEFINED_OBJECT,
+            "collation \"{}\" for encoding \"UTF8\" does not exist",
+            names.join(".")
+        ),
+    }
+}
+
 /// Analyses a query statement. `source` is the string its locations count in.
 ///
 /// # Errors

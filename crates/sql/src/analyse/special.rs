@@ -47,18 +47,7 @@ impl Analyser<'_> {
     }
 
     pub fn collation(&self, names: &[String], loc: Loc) -> Result<base::Oid> {
-        let last = names.last().map_or("", String::as_str);
-        match types::facts::collations().iter().find(|c| c.name == last) {
-            Some(c) => Ok(c.oid),
-            None => {
-                let e = err!(
-                    UNDEFINED_OBJECT,
-                    "collation \"{}\" for encoding \"UTF8\" does not exist",
-                    names.join(".")
-                );
-                self.at(loc, e)
-            }
-        }
+        super::collation_of(names).or_else(|e| self.at(loc, e))
     }
 
     /// `x IS JSON …`, spelt out with functions.

@@ -101,8 +101,8 @@ impl Ddl<'_> {
             A::DropColumn { if_exists, column, cascade } => {
                 self.alter_drop_column(table, column, *if_exists, *cascade)
             }
-            A::AlterType { column, ty, using, .. } => {
-                self.alter_type(table, column, ty, using.as_ref())
+            A::AlterType { column, ty, collation, using } => {
+                self.alter_type(table, column, ty, collation.as_deref(), using.as_ref())
             }
             A::SetDefault { column, default } => {
                 self.alter_default(table, column, default.as_ref())

@@ -17,11 +17,16 @@ impl Ddl<'_> {
         table: &Arc<Table>,
         column: &str,
         ty: &crate::parse::ast::TypeName,
+        collation: Option<&[String]>,
         using: Option<&crate::parse::ast::Expr>,
     ) -> Result<()> {
         let found = column_of(table, column)?.clone();
         let env = std::rc::Rc::clone(self.session.env());
         let new = analyse::resolve_type_name(ty, &self.source, self.state(), env.as_ref())?;
+        let collation = match collation {
+            Some(names) => super::table::column_collation(names, new.oid)?,
+            None => types::type_info(new.oid).map_or(Oid::INVALID, |i| i.collation),
+        };
         let conversion = analyse::analyse_using(
             using,
             column,
@@ -53,7 +58,7 @@ impl Ddl<'_> {
             row.set("attbyval", Datum::Bool(info.is_some_and(|i| i.by_value)));
             row.set("attalign", Datum::Char(info.map_or(b'd', |i| i.align as u8)));
             row.set("attstorage", Datum::Char(info.map_or(b'x', |i| i.storage as u8)));
-            row.set("attcollation", Datum::Oid(info.map_or(Oid::INVALID, |i| i.collation)));
+            row.set("attcollation", Datum::Oid(collation));
             row.set("atthasmissing", Datum::Bool(false));
             row.set("attmissingval", Datum::Null);
         })?;

@@ -258,7 +258,7 @@ impl Ddl<'_> {
         self.key_constraint(table, index, &name, primary, &new.columns[..columns.len()], c.timing)
     }
 
-    fn key_constraint(
+    pub(super) fn key_constraint(
         &mut self,
         table: &Arc<Table>,
         index: Oid,
@@ -507,7 +507,7 @@ fn set_primary(state: &SessionState, index: Oid) -> Result<()> {
     Ok(())
 }
 
-fn column_number(table: &Table, name: &str) -> Result<i32> {
+pub(super) fn column_number(table: &Table, name: &str) -> Result<i32> {
     match table.column(name) {
         Some(column) => Ok(column.number),
         None => bail!(UNDEFINED_COLUMN, "column \"{name}\" named in key does not exist"),

@@ -171,8 +171,8 @@ impl Ddl<'_> {
         let name = match &new.name {
             Some(name) => name.clone(),
             None => {
-                let parts: Vec<&str> =
-                    new.columns[..new.key_columns].iter().map(|c| c.name.as_str()).collect();
+                // Those of INCLUDE too.
+                let parts: Vec<&str> = new.columns.iter().map(|c| c.name.as_str()).collect();
                 let columns = if new.primary { String::new() } else { parts.join("_") };
                 super::table::choose_name(
                     state,

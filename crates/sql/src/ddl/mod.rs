@@ -32,6 +32,7 @@ pub mod grant;
 pub mod index;
 mod index_feed;
 mod index_swap;
+mod like;
 pub mod misc;
 pub mod reindex;
 pub(crate) mod reindex_concurrently;

@@ -1,6 +1,7 @@
 //! CREATE TABLE, and columns that come and go.
 
 use super::depend::{self, Object};
+use super::like::Pattern;
 use super::relation::{NewColumn, NewRelation};
 use super::{Ddl, relation};
 use crate::analyse;
@@ -19,20 +20,22 @@ use std::sync::Arc;
 use types::{Datum, oids};
 
 /// A sequence to be owned by the column of that number.
-struct Owned {
-    sequence: Oid,
-    column: i32,
-    identity: bool,
+pub(super) struct Owned {
+    pub sequence: Oid,
+    pub column: i32,
+    pub identity: bool,
 }
 
 /// What the elements of CREATE TABLE come to.
 #[derive(Default)]
-struct Elements {
-    columns: Vec<NewColumn>,
-    constraints: Vec<TableConstraint>,
-    owned: Vec<Owned>,
+pub(super) struct Elements {
+    pub columns: Vec<NewColumn>,
+    pub constraints: Vec<TableConstraint>,
+    pub owned: Vec<Owned>,
+    /// LIKE
+    patterns: Vec<Pattern>,
     /// Defaults and generation expressions, analysed when all columns are known.
-    defaults: Vec<(usize, crate::parse::ast::Expr, bool)>,
+    pub defaults: Vec<(usize, crate::parse::ast::Expr, bool)>,
 }
 
 /// The integer type behind `serial` and its like.
@@ -194,8 +197,14 @@ impl Ddl<'_> {
             self.own_sequence(owned.sequence, oid, owned.column, owned.identity)?;
         }
         self.add_defaults(oid, &elements.defaults)?;
+        for pattern in &elements.patterns {
+            self.copy_checks(pattern, oid)?;
+        }
         for constraint in &elements.constraints {
             self.add_constraint(oid, constraint, true)?;
+        }
+        for pattern in &elements.patterns {
+            self.copy_indexes(pattern, oid)?;
         }
         match statement.on_commit {
             OnCommit::PreserveRows => {}
@@ -221,11 +230,18 @@ impl Ddl<'_> {
                     self.column(column, table, namespace, persistence, &mut out)?;
                 }
                 TableElement::Constraint(constraint) => out.constraints.push(constraint.clone()),
-                TableElement::Like { table, options } => {
-                    let source = self
-                        .relation(table)
-                        .map_err(|e| crate::parse::error_at(&self.source, e, table.loc))?;
-                    copy_columns(&source, options, &mut out)?;
+                TableElement::Like { table: like, options } => {
+                    let found = self.relation(like).and_then(|source| {
+                        super::like::check_source(&source)?;
+                        let wanted = crate::acl::SELECT;
+                        crate::acl::check_table(self.state(), &source, wanted, Oid::INVALID)?;
+                        Ok(source)
+                    });
+                    let source =
+                        found.map_err(|e| crate::parse::error_at(&self.source, e, like.loc))?;
+                    let pattern = Pattern::new(source, options);
+                    self.copy_columns(&pattern, table, namespace, persistence, &mut out)?;
+                    out.patterns.push(pattern);
                 }
             }
         }
@@ -279,6 +295,11 @@ impl Ddl<'_> {
         let mut column = NewColumn::plain(&def.name, ty);
         if let Some(storage) = &def.storage {
             column.storage = Some(storage_letter(storage)?);
+        }
+        if let Some(names) = &def.collation {
+            let found = column_collation(names, ty.oid);
+            column.collation =
+                Some(found.map_err(|e| crate::parse::error_at(&self.source, e, def.loc))?);
         }
         if serial.is_some() {
             let sequence =
@@ -506,6 +527,21 @@ fn check_column_type(name: &str, ty: Oid) -> Result<()> {
     Ok(())
 }
 
+/// COLLATE of a column.
+///
+/// # Errors
+/// `42804`, `42704`
+pub fn column_collation(names: &[String], ty: Oid) -> Result<Oid> {
+    if !types::type_info(ty).is_some_and(|i| i.collation.is_valid()) {
+        bail!(
+            DATATYPE_MISMATCH,
+            "collations are not supported by type {}",
+            types::format_type(ty, -1)
+        );
+    }
+    analyse::collation_of(names)
+}
+
 /// `STORAGE` words as `attstorage` letters.
 ///
 /// # Errors
@@ -518,52 +554,6 @@ pub fn storage_letter(word: &str) -> Result<u8> {
         "main" => b'm',
         _ => bail!(INVALID_PARAMETER_VALUE, "invalid storage type \"{word}\""),
     })
-}
-
-/// LIKE: columns, and what INCLUDING asks for besides.
-fn copy_columns(source: &Table, options: &[(bool, String)], out: &mut Elements) -> Result<()> {
-    let mut including = std::collections::HashSet::new();
-    for (include, what) in options {
-        let all = [
-            "defaults",
-            "generated",
-            "identity",
-            "constraints",
-            "indexes",
-            "storage",
-            "comments",
-            "statistics",
-            "compression",
-        ];
-        let what: Vec<&str> = if what == "all" { all.to_vec() } else { vec![what.as_str()] };
-        for w in what {
-            if *include {
-                including.insert(w.to_owned());
-            } else {
-                including.remove(w);
-            }
-        }
-    }
-    if including.contains("indexes") || including.contains("identity") {
-        return Err(base::Error::unsupported("LIKE ... INCLUDING INDEXES or IDENTITY"));
-    }
-    for column in source.columns.iter().filter(|c| !c.dropped) {
-        let mut new = NewColumn::plain(&column.name, column.ty);
-        new.not_null = column.not_null;
-        if column.generated {
-            new.generated = including.contains("generated");
-        }
-        if (including.contains("defaults") && !column.generated)
-            || (including.contains("generated") && column.generated)
-        {
-            new.default = column.default.as_deref().cloned();
-        }
-        if including.contains("storage") {
-            new.storage = Some(column.storage);
-        }
-        out.columns.push(new);
-    }
-    Ok(())
 }
 
 /// DROP COLUMN: the column stays in the tuples, NULL from now on.

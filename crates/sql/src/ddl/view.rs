@@ -95,8 +95,13 @@ impl Ddl<'_> {
             )?,
         };
         if view < Oid::FIRST_NORMAL && s.name.name != "pg_shadow" {
-            // Init's views are for everybody to read.
-            let acl = ["postgres=arwdDxtm/postgres", "=r/postgres"];
+            // Init's views are for everybody to read, but for one. A dump leaves out what is given here, and not what GRANT gives.
+            let readers = if s.name.name == "pg_aios" {
+                "pg_read_all_stats=r/postgres"
+            } else {
+                "=r/postgres"
+            };
+            let acl = ["postgres=arwdDxtm/postgres", readers];
             let acl = engine::catalog::bootstrap::acl(&acl);
             let rows = state.catalog.rows(&txn);
             engine::catalog::bootstrap::initial_privileges(&rows, "pg_class", view, &acl)?;

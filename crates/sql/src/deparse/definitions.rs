@@ -10,7 +10,8 @@ fn ident(name: &str) -> String {
     quote_ident(name).into_owned_string()
 }
 
-fn names(t: &Table) -> Vec<String> {
+/// What the columns of a table are called, to print its expressions.
+pub(crate) fn column_names(t: &Table) -> Vec<String> {
     t.columns.iter().map(|c| c.name.clone()).collect()
 }
 
@@ -25,7 +26,7 @@ fn key(i: &Index, n: usize, t: &Table, pretty: bool, env: &dyn Env) -> Result<St
             Ok(ident(name))
         }
         Some(e) => {
-            let text = expression(e, &names(t), pretty, env)?;
+            let text = expression(e, &column_names(t), pretty, env)?;
             Ok(if looks_like_function(e) { text } else { format!("({text})") })
         }
     }
@@ -96,7 +97,7 @@ pub fn index_definition(
     }
     if let Some(p) = &i.predicate {
         out.push_str(" WHERE ");
-        out.push_str(&expression(p, &names(t), pretty, env)?);
+        out.push_str(&expression(p, &column_names(t), pretty, env)?);
     }
     Ok(out)
 }
@@ -106,8 +107,10 @@ pub fn index_definition(
 /// # Errors
 /// Those of printing constants.
 pub fn check_definition(c: &Check, t: &Table, pretty: bool, env: &dyn Env) -> Result<String> {
-    let text = expression(&c.expr, &names(t), pretty, env)?;
-    Ok(format!("CHECK ({text}){}", if c.validated { "" } else { " NOT VALID" }))
+    let text = expression(&c.expr, &column_names(t), pretty, env)?;
+    let no_inherit = if c.no_inherit { " NO INHERIT" } else { "" };
+    let not_valid = if c.validated { "" } else { " NOT VALID" };
+    Ok(format!("CHECK ({text}){no_inherit}{not_valid}"))
 }
 
 /// `PRIMARY KEY (…)`, `UNIQUE (…)` of a constraint's index.

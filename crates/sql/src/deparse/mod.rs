@@ -16,6 +16,7 @@ mod queries;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use definitions::column_names;
 pub use definitions::{check_definition, foreign_key_definition, index_definition, key_definition};
 
 use crate::query::Query;

@@ -576,5 +576,3 @@ CREATE VIEW pg_catalog.pg_aios AS
   SELECT pid, io_id, io_generation, state, operation, off, length, target, handle_data_len,
          raw_result, result, target_desc, f_sync, f_localmem, f_buffered
     FROM pg_get_aios();
-REVOKE ALL ON pg_catalog.pg_aios FROM PUBLIC;
-GRANT SELECT ON pg_catalog.pg_aios TO pg_read_all_stats;

@@ -8,6 +8,7 @@ mod enums;
 mod extensions;
 mod foreign_keys;
 mod full_catalog;
+mod like;
 mod meanwhile;
 mod notify;
 mod on_conflict;

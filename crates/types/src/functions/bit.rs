@@ -64,5 +64,11 @@ fn fit(a: &[Datum], varying: bool) -> Result<Datum> {
     Ok(Datum::Text(Text::from(fitted)))
 }
 
-pub(crate) const BODIES: BodyTable =
-    &[("bit", S(|_, a| fit(a, false))), ("varbit", S(|_, a| fit(a, true)))];
+pub(crate) const BODIES: BodyTable = &[
+    ("bit", S(|_, a| fit(a, false))),
+    ("varbit", S(|_, a| fit(a, true))),
+    ("bitcat", S(|_, a| Ok(Datum::Text(Text::from([text(a, 0)?, text(a, 1)?].concat()))))),
+    ("bitlength", S(|_, a| Ok(Datum::Int4(text(a, 0)?.len() as i32)))),
+    ("bitoctetlength", S(|_, a| Ok(Datum::Int4(text(a, 0)?.len().div_ceil(8) as i32)))),
+    ("bit_length(bit)", S(|_, a| Ok(Datum::Int4(text(a, 0)?.len() as i32)))),
+];

@@ -110,6 +110,7 @@ fn checks_and_foreign_keys() {
             name: "p_n_check".to_owned(),
             expr: Arc::new(e),
             validated: true,
+            no_inherit: false,
         }];
     });
     assert_eq!(db.run("insert into p values (1, 1), (2, 2), (3, null)"), "3");
