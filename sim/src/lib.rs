@@ -18,6 +18,7 @@ pub mod emptied;
 pub mod enums;
 mod frame;
 pub mod fuzz;
+pub mod killed;
 pub mod rebuilt;
 pub mod upkeep;
 

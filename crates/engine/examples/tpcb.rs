@@ -176,7 +176,7 @@ fn check(options: EngineOptions, folder: &str) {
         let mut faults = 0;
         table
             .heap
-            .check(&mut |tag, what| {
+            .check(base::Xid::INVALID, &mut |tag, what| {
                 println!("{tag}: {what}");
                 faults += 1;
             })

@@ -10,7 +10,7 @@ use crate::heap::Heap;
 use crate::prune::Verdict;
 use crate::visibility::{Hints, Horizon, satisfies_vacuum};
 use crate::visibility_map::{ALL_FROZEN, ALL_VISIBLE, MapPin};
-use base::{BlockNumber, Fork, OffsetNumber, PageTag, Result};
+use base::{BlockNumber, Fork, OffsetNumber, PageTag, Result, Xid};
 use buffer::Strategy;
 use page::Page;
 use page::tuple::{HEADER, MAX_ATTRIBUTES};
@@ -92,15 +92,15 @@ fn check_tuple(page: &Page, block: BlockNumber, offset: OffsetNumber, faults: &m
 }
 
 impl Heap {
-    /// Checks every page of the heap against itself, the commit log and the visibility map, telling
-    /// `report` each fault. Pages that cannot be read are faults too.
+    /// Checks every page of the heap against itself, the commit log, the visibility map and `frozen` (its relfrozenxid, below which no
+    /// XID is left), telling `report` each fault. Pages that cannot be read are faults too.
     ///
     /// # Errors
     /// What stops the check as a whole.
-    pub fn check(&self, report: &mut dyn FnMut(PageTag, String)) -> Result<()> {
+    pub fn check(&self, frozen: Xid, report: &mut dyn FnMut(PageTag, String)) -> Result<()> {
         let all = 0..self.len_blocks()?.0;
         let mut strategy = Strategy::bulk_read(&self.ctx.pool);
-        self.check_blocks(all, 0, &mut strategy, &mut |fault| report(fault.tag, fault.what))
+        self.check_blocks(all, 0, frozen, &mut strategy, &mut |fault| report(fault.tag, fault.what))
     }
 
     /// The same of some blocks only, those left out that have one of the bits `skip` in the visibility map. Others may read and
@@ -112,6 +112,7 @@ impl Heap {
         &self,
         blocks: Range<u32>,
         skip: u8,
+        frozen: Xid,
         strategy: &mut Strategy,
         report: &mut dyn FnMut(HeapFault),
     ) -> Result<()> {
@@ -151,12 +152,18 @@ impl Heap {
                 }
                 continue;
             }
-            self.check_bits(&page, bits, &mut report)?;
+            self.check_bits(&page, bits, frozen, &mut report)?;
         }
         Ok(())
     }
 
-    fn check_bits(&self, page: &Page, bits: u8, report: &mut dyn FnMut(PageFault)) -> Result<()> {
+    fn check_bits(
+        &self,
+        page: &Page,
+        bits: u8,
+        frozen: Xid,
+        report: &mut dyn FnMut(PageFault),
+    ) -> Result<()> {
         // Asked for under the latch: no transaction on the page is younger.
         let next_xid = self.ctx.txns.next_xid();
         let horizon = Horizon::at(next_xid);
@@ -180,6 +187,9 @@ impl Heap {
             for (name, xid) in [("xmin", tuple.xmin()), ("xmax", tuple.xmax())] {
                 if xid >= next_xid {
                     report(format!("tuple {offset}: {name} {xid} is yet to come"));
+                }
+                if xid.is_normal() && xid < frozen {
+                    report(format!("tuple {offset}: {name} {xid} precedes relfrozenxid {frozen}"));
                 }
             }
             if bits & ALL_FROZEN != 0 && (tuple.xmin().is_normal() || tuple.xmax().is_normal()) {

@@ -1,8 +1,8 @@
 //! `ebb check`: is the data folder what it should be?
 //!
 //! # Purpose
-//! Reads every page of every relation (checksums), checks heaps against themselves and their visibility maps,
-//! B-trees against themselves, and each index against its table: every row version that somebody may
+//! Reads every page of every relation (checksums), checks heaps against themselves, their visibility maps and what the catalogs say of
+//! their oldest XIDs, B-trees against themselves, and each index against its table: every row version that somebody may
 //! see has its entry, and no entry leads to a line pointer that is free.
 //!
 //! # Differs from PostgreSQL
@@ -10,7 +10,7 @@
 //! is recovered from first; sessions there are none.
 
 use crate::index_check::{Bounds, TableAndIndex};
-use base::{Fork, Oid, PageTag, Result};
+use base::{Fork, Oid, PageTag, Result, Xid};
 use engine::Engine;
 use engine::catalog::load::load_table;
 use engine::catalog::model::{Index, RelationKind, Table};
@@ -48,16 +48,21 @@ pub fn check(engine: &Arc<Engine>) -> Result<CheckReport> {
     let storage = Storage::of(engine);
     let txn = engine.txns.begin(&backend);
     let shared = CatalogStore::new(storage.clone(), Oid::INVALID);
-    let databases: Vec<(Oid, String)> = shared
+    let databases: Vec<(Oid, String, Xid)> = shared
         .session(&txn)
         .scan("pg_database")?
         .iter()
-        .map(|r| (r.oid("oid"), r.text("datname").to_owned()))
+        .map(|r| (r.oid("oid"), r.text("datname").to_owned(), r.xid8("datfrozenxid8")))
         .collect();
-    for (i, (oid, name)) in databases.iter().enumerate() {
+    for (i, (oid, name, frozen)) in databases.iter().enumerate() {
         report.databases += 1;
         let store = CatalogStore::new(storage.clone(), *oid);
-        if let Err(error) = check_database(&store, &txn, i == 0, &mut report) {
+        if *frozen < engine.txns.oldest_clog_xid() {
+            report.faults.push(format!(
+                "database \"{name}\": the commit log begins after datfrozenxid {frozen}"
+            ));
+        }
+        if let Err(error) = check_database(&store, &txn, i == 0, *frozen, &mut report) {
             report.faults.push(format!("database \"{name}\": {error}"));
         }
     }
@@ -69,6 +74,7 @@ fn check_database(
     store: &CatalogStore,
     txn: &Transaction,
     with_shared: bool,
+    frozen: Xid,
     report: &mut CheckReport,
 ) -> Result<()> {
     let catalogs = store.session(txn);
@@ -95,6 +101,12 @@ fn check_database(
         if table.persistence == engine::catalog::model::RelationPersistence::Temporary {
             continue;
         }
+        if table.relfrozenxid.is_normal() && table.relfrozenxid < frozen {
+            report.faults.push(format!(
+                "table \"{}.{}\": relfrozenxid {} precedes datfrozenxid {frozen}",
+                table.namespace_name, table.name, table.relfrozenxid
+            ));
+        }
         check_table(store.storage(), &table, report)?;
     }
     Ok(())
@@ -109,7 +121,7 @@ fn check_table(storage: &Storage, table: &Arc<Table>, report: &mut CheckReport) 
     let heap = Heap::new(rel, Arc::clone(&storage.heap), options);
     report.pages += u64::from(heap.len_blocks()?.0);
     let mut found = Vec::new();
-    heap.check(&mut |tag: PageTag, what: String| {
+    heap.check(table.relfrozenxid, &mut |tag: PageTag, what: String| {
         if found.len() < FAULTS_PER_RELATION {
             found.push(format!("table \"{name}\", {tag}: {what}"));
         }

@@ -102,3 +102,12 @@ fn tables_kept_in_order_lose_nothing() {
         }
     }
 }
+
+/// A process is killed that writes no whole pages to its log: each record fits the page that it finds.
+#[test]
+fn a_killed_process_without_page_images() {
+    let disk = sim::upkeep::prepared(9).unwrap();
+    for seed in 0..3 {
+        sim::killed::run(&disk, seed, 30).unwrap();
+    }
+}

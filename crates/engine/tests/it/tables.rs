@@ -115,7 +115,9 @@ impl Table {
             }
         }
         let mut faults = Vec::new();
-        self.heap.check(&mut |tag, what| faults.push(format!("{tag}: {what}"))).expect("check");
+        self.heap
+            .check(base::Xid::INVALID, &mut |tag, what| faults.push(format!("{tag}: {what}")))
+            .expect("check");
         assert!(faults.is_empty(), "{faults:#?}");
         self.index.verify().expect("index");
         let t = begin(engine);

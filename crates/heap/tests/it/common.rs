@@ -176,7 +176,9 @@ impl World {
     }
     pub fn check(&self) {
         let mut faults = Vec::new();
-        self.heap.check(&mut |tag, what| faults.push(format!("{tag}: {what}"))).unwrap();
+        self.heap
+            .check(base::Xid::INVALID, &mut |tag, what| faults.push(format!("{tag}: {what}")))
+            .unwrap();
         assert!(faults.is_empty(), "{faults:#?}");
     }
 

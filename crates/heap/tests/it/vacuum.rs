@@ -267,11 +267,33 @@ fn damage_is_reported() {
         guard.tuple_mut(OffsetNumber(1)).set_hoff(99);
     }
     let mut faults = Vec::new();
-    w.heap.check(&mut |tag, what| faults.push(format!("{tag}: {what}"))).unwrap();
+    w.heap
+        .check(base::Xid::INVALID, &mut |tag, what| faults.push(format!("{tag}: {what}")))
+        .unwrap();
     assert_eq!(
         faults,
         ["block 0 of relation \"base/5/16384\": tuple 1: data begins at byte 99, not 24"]
     );
+}
+
+#[test]
+fn a_row_older_than_its_table_says_is_reported() {
+    let w = world();
+    let t = w.begin();
+    w.insert(&t, 1, b"row");
+    let xid = t.xid().unwrap();
+    t.commit(CommitExtras::default()).unwrap();
+    let next = w.ctx.txns.next_xid();
+    let faults = |frozen| {
+        let mut faults = Vec::new();
+        w.heap.check(frozen, &mut |_, what| faults.push(what)).unwrap();
+        faults
+    };
+    assert_eq!(faults(xid), [""; 0]);
+    let fault = format!("tuple 1: xmin {xid} precedes relfrozenxid {next}");
+    assert_eq!(faults(next), [fault]);
+    vacuum(&w, 0, true);
+    assert_eq!(faults(next), [""; 0]);
 }
 
 #[test]

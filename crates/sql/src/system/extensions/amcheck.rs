@@ -388,7 +388,7 @@ fn verify_heap(env: &dyn Env, a: &[Datum]) -> Result<RowIter> {
     for n in range(a, count)? {
         state.check_cancel()?;
         let before = out.len();
-        heap.check_blocks(n..n + 1, scope.skip, &mut strategy, &mut |fault| {
+        heap.check_blocks(n..n + 1, scope.skip, table.relfrozenxid, &mut strategy, &mut |fault| {
             let offset = fault.offset.map_or(Datum::Null, |o| Datum::Int4(i32::from(o.0)));
             out.push(vec![Datum::Int8(n.into()), offset, Datum::Null, Datum::text(&fault.what)]);
         })?;
