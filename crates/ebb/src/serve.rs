@@ -11,6 +11,8 @@ use sql::cluster::Cluster;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 
 const CONF: &str = "postgresql.conf";
 
@@ -150,11 +152,11 @@ pub fn serve(
     let folder = std::fs::canonicalize(data).unwrap_or_else(|_| data.to_path_buf());
     settings.set_internal("data_directory", Value::Text(folder.display().to_string()));
     base::log::set_min_level(base::log::Level::from_setting(&settings.string("log_min_messages")));
-    let mut signals = Signals::new([SIGTERM, SIGINT, SIGQUIT, SIGHUP])
-        .map_err(|e| Error::io("could not watch for signals", e))?;
+    let watch = Watch::start()?;
     base::log!("starting Ebb {} on {}", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);
     let options = EngineOptions::new(Arc::clone(&settings));
     let engine = Engine::open(Arc::clone(&disk), options).map_err(|e| in_folder(data, e))?;
+    watch.recovered();
     let cluster = Cluster::new(Arc::clone(&engine), Arc::clone(&settings))?;
     cluster.maintenance.rates.watch_this_machine(&engine);
     {
@@ -169,17 +171,7 @@ pub fn serve(
     base::log!("database system is ready to accept connections");
     let mut autovacuum = sql::maintenance::autovacuum::start(&cluster)?;
     announce(&server, fresh, data);
-    let immediate =
-        wait_for_end(&mut signals, || reload(disk.as_ref(), &settings, &command_line, &tls));
-    if immediate {
-        base::log!("received immediate shutdown request");
-        // Workers end with the process.
-        std::mem::forget(autovacuum);
-        engine.stop_at_once();
-        return Ok(ExitCode::SUCCESS);
-    }
-    base::log!("received fast shutdown request");
-    end_at_once_if_told(signals)?;
+    watch.wait_for_end(|| reload(disk.as_ref(), &settings, &command_line, &tls));
     autovacuum.stop();
     server.stop();
     cluster.maintenance.rates.keep();
@@ -220,29 +212,63 @@ fn reload(disk: &dyn Disk, settings: &ServerSettings, command_line: &[Assignment
     }
 }
 
-/// Waits for the signal that ends the server; true for an immediate end. SIGHUP reloads the files.
-fn wait_for_end(signals: &mut Signals, reload: impl Fn()) -> bool {
-    for signal in signals.forever() {
-        match signal {
-            SIGHUP => reload(),
-            SIGQUIT => return true,
-            _ => return false,
-        }
-    }
-    false
+/// A thread that takes the signals, whatever the others are at.
+///
+/// # Invariants
+/// SIGQUIT ends the process at once, and until it has recovered so do SIGINT and SIGTERM: recovery makes it good, and goes on where it was.
+/// Nothing is waited for, since what holds the server up may be why it is told to go.
+struct Watch {
+    recovered: Arc<AtomicBool>,
+    told: Receiver<Told>,
 }
 
-/// While the server shuts down in order, who cannot wait for that may still end it at once; recovery makes it good.
-fn end_at_once_if_told(mut signals: Signals) -> Result<()> {
-    let watch = move || {
-        if signals.forever().any(|signal| signal == SIGQUIT) {
-            base::log!("received immediate shutdown request");
-            std::process::exit(0);
+/// What the server is to do.
+enum Told {
+    Reload,
+    End,
+}
+
+impl Watch {
+    fn start() -> Result<Watch> {
+        let mut signals = Signals::new([SIGTERM, SIGINT, SIGQUIT, SIGHUP])
+            .map_err(|e| Error::io("could not watch for signals", e))?;
+        let recovered = Arc::new(AtomicBool::new(false));
+        let (tell, told) = channel();
+        let is_up = Arc::clone(&recovered);
+        let watch = move || {
+            for signal in signals.forever() {
+                let what = match signal {
+                    SIGHUP => Told::Reload,
+                    SIGQUIT => end_at_once("immediate"),
+                    _ if !is_up.load(Ordering::SeqCst) => end_at_once("fast"),
+                    _ => Told::End,
+                };
+                // Once it is ending it listens no more.
+                let _ = tell.send(what);
+            }
+        };
+        base::sync::spawn("signals", watch)
+            .map_err(|e| Error::io("could not start thread \"signals\"", e))?;
+        Ok(Watch { recovered, told })
+    }
+
+    /// From now on there is something to end in order.
+    fn recovered(&self) {
+        self.recovered.store(true, Ordering::SeqCst);
+    }
+
+    /// Waits until the server is to end in order, and reloads the files whenever that is asked for.
+    fn wait_for_end(self, reload: impl Fn()) {
+        while let Ok(Told::Reload) = self.told.recv() {
+            reload();
         }
-    };
-    base::sync::spawn("signals", watch)
-        .map(drop)
-        .map_err(|e| Error::io("could not start thread \"signals\"", e))
+        base::log!("received fast shutdown request");
+    }
+}
+
+fn end_at_once(how: &str) -> ! {
+    base::log!("received {how} shutdown request");
+    std::process::exit(0)
 }
 
 /// Verifies a data folder; exit status 1 on damage.

@@ -16,7 +16,7 @@
 use crate::control::{ClusterState, ControlFile};
 use crate::database::Engine;
 use crate::storage::{PendingFile, StorageState};
-use base::sync::{Arc, Condvar, Mutex, Rank, now, now_timestamp_us};
+use base::sync::{Arc, CancelFlag, Condvar, Mutex, MutexGuard, Rank, now, now_timestamp_us};
 use base::{BlockNumber, Error, Fork, Lsn, Oid, RelationId, Result, Xid, log};
 use buffer::{CheckpointOptions, CheckpointProgress};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,6 +26,9 @@ use wal::{Record, RecordBuilder, ResourceManager, SEGMENT_SIZE};
 /// A checkpoint that failed is tried again after so long. The log, whose redo point it has moved, would call for the next one only
 /// after as much as after any other; and what it holds is freed by none but a whole one.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
+
+/// So often who waits for a checkpoint looks whether to go on waiting.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// `info` of an online checkpoint.
 pub const ONLINE: u8 = 0;
@@ -256,6 +259,18 @@ impl Engine {
     /// # Errors
     /// If it fails.
     pub fn checkpoint(&self, flags: CheckpointFlags) -> Result<()> {
+        self.checkpoint_or_cancel(flags, None)
+    }
+
+    /// As [`Engine::checkpoint`]; the wait is given up when `cancel` is raised, while the checkpoint goes on.
+    ///
+    /// # Errors
+    /// If it fails; the cancellation.
+    pub fn checkpoint_or_cancel(
+        &self,
+        flags: CheckpointFlags,
+        cancel: Option<&CancelFlag>,
+    ) -> Result<()> {
         if !self.has_background_threads() {
             return self.do_checkpoint(flags);
         }
@@ -267,12 +282,17 @@ impl Engine {
         if !flags.wait {
             return Ok(());
         }
+        let wait = |requests: &mut MutexGuard<'_, Requests>| -> Result<()> {
+            cancel.map_or(Ok(()), CancelFlag::check)?;
+            requests.wait_for(&state.changed, LOOK_AGAIN);
+            Ok(())
+        };
         while requests.started == before.0 && !requests.stopping {
-            requests.wait(&state.changed);
+            wait(&mut requests)?;
         }
         let mine = requests.started;
         while requests.done < mine && !requests.stopping {
-            requests.wait(&state.changed);
+            wait(&mut requests)?;
         }
         if requests.failed > before.1 || requests.done < mine {
             return Err(Error::Sql(Box::new(

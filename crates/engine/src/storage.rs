@@ -374,7 +374,6 @@ impl RelationFiles {
             if parse_file_name(&name).is_none_or(|(number, _)| number >= FIRST_TEMPORARY) {
                 continue;
             }
-            transaction.backend().cancel.check()?;
             let (source_path, path) = (format!("{from}/{name}"), format!("{to}/{name}"));
             let source = self
                 .disk
@@ -384,6 +383,7 @@ impl RelationFiles {
                 self.disk.open(&path, OpenMode::Create).map_err(io("create file", &path))?;
             let mut at = 0;
             loop {
+                transaction.backend().cancel.check()?;
                 let n = source.read_at(&mut buffer, at).map_err(io("read file", &source_path))?;
                 if n == 0 {
                     break;

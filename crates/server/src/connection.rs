@@ -22,6 +22,7 @@ use sql::session::Session;
 use std::net::TcpStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// How many reads of the queue (64 kB each) are told before the client is listened to.
@@ -64,6 +65,18 @@ pub(crate) fn run(stream: TcpStream, shared: &Arc<Shared>) {
     }
     connection.shared.leave(pid);
     connection.session.close();
+}
+
+/// Ends a connection for which there is no place, without waiting for anything that its client might say or read.
+pub(crate) fn refuse(stream: TcpStream) {
+    let error = SqlError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already");
+    base::log::write_error(base::log::Level::Fatal, &error, None);
+    if stream.set_nonblocking(true).is_ok() {
+        let mut wire = Wire::new(stream);
+        wire.ending().store(true, Ordering::SeqCst);
+        wire.send_error("FATAL", &error);
+        let _ = wire.flush();
+    }
 }
 
 /// Why a connection is over.

@@ -1,4 +1,8 @@
 //! Accepting connections, and stopping.
+//!
+//! # Invariants
+//! Clients, let in or not yet, hold no more than [`Shared::seats`] connections: else whoever opens sockets and says nothing leaves the
+//! server without descriptors for its tables and its log, which it does not survive.
 
 use crate::bell::Rope;
 use crate::connection;
@@ -9,7 +13,7 @@ use sql::cluster::{Cluster, Wake};
 use std::collections::HashMap;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// What wakes a session that waits for its client.
@@ -30,6 +34,9 @@ pub(crate) struct Shared {
     /// What wakes each session when it waits for its client.
     wakers: sync::Mutex<HashMap<i32, Waker>>,
     changed: sync::Condvar,
+    /// How many connections there are, and may be.
+    seated: AtomicUsize,
+    seats: usize,
     /// Cancel keys are derived from this and the session's number.
     secret: u64,
 }
@@ -110,6 +117,40 @@ impl Shared {
     }
 }
 
+/// Two for each session, as PostgreSQL has it: there are those that are not let in yet. What they hold open leaves the other half of the
+/// descriptors to relations' files, and some to the log and to sorts.
+fn seats(sessions_max: i64, open_files_max: u64) -> usize {
+    /// A socket twice, and what rings for who listens.
+    const EACH: u64 = 4;
+    const OTHERS: u64 = 32;
+    const LEAST: u64 = 8;
+    let wanted = 2 * (u64::try_from(sessions_max).unwrap_or(1) + 8);
+    let room = (open_files_max / 2).saturating_sub(OTHERS) / EACH;
+    usize::try_from(wanted.min(room.max(LEAST))).unwrap_or(usize::MAX)
+}
+
+/// How many files and sockets the process may have open.
+fn open_files_max() -> u64 {
+    use rustix::process::{Resource, getrlimit};
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+/// A connection's place among those that there may be.
+struct Seat(Arc<Shared>);
+
+impl Seat {
+    fn take(shared: &Arc<Shared>) -> Option<Seat> {
+        let seat = Seat(Arc::clone(shared));
+        (shared.seated.fetch_add(1, Ordering::SeqCst) < shared.seats).then_some(seat)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.seated.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// A bound socket.
 pub struct Listener {
     sockets: Vec<TcpListener>,
@@ -177,12 +218,15 @@ impl Server {
             );
         }
         let addresses = listener.addresses();
+        let seats = seats(cluster.settings().int("max_connections"), open_files_max());
         let shared = Arc::new(Shared {
             cluster,
             tls,
             stopping: AtomicBool::new(false),
             wakers: sync::Mutex::new(Rank(5), HashMap::new()),
             changed: sync::Condvar::new(),
+            seated: AtomicUsize::new(0),
+            seats,
             secret: sql::cancel_secret(),
         });
         let waker = Arc::downgrade(&shared);
@@ -262,8 +306,11 @@ fn accept(socket: &TcpListener, shared: &Arc<Shared>) {
         if !shared.accepting() {
             return;
         }
-        let shared = Arc::clone(shared);
-        let started = sync::spawn("session", move || connection::run(stream, &shared));
+        let Some(seat) = Seat::take(shared) else {
+            connection::refuse(stream);
+            continue;
+        };
+        let started = sync::spawn("session", move || connection::run(stream, &seat.0));
         if let Err(e) = started {
             base::log!("could not start a thread for a new connection: {e}");
         }

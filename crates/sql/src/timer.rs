@@ -3,6 +3,8 @@
 //! # Invariants
 //! A timeout that is disarmed has raised its flag before that, or never will, so that it does not cancel the next statement: each
 //! has a number, only the number that is still armed counts, and it raises while it is looked for.
+//!
+//! No handle of a backend is dropped under the lock: the last one gives up the backend's own locks.
 
 use base::sync::{self, CancelReason, Condvar, Rank};
 use base::{Error, Result};
@@ -40,7 +42,9 @@ pub struct Armed {
 
 impl Drop for Armed {
     fn drop(&mut self) {
-        self.shared.state.lock().armed.remove(&self.key);
+        // What it had of the backend goes after the lock.
+        let gone = self.shared.state.lock().armed.remove(&self.key);
+        drop(gone);
     }
 }
 
@@ -99,6 +103,7 @@ fn run(shared: &Shared) {
                     backend.cancel.raise(reason);
                     drop(state);
                     backend.look_up();
+                    drop(backend);
                     state = shared.state.lock();
                 }
             }
@@ -127,6 +132,41 @@ mod tests {
         fn flushed_lsn(&self) -> Lsn {
             Lsn(1)
         }
+    }
+
+    /// A session that is ended may be gone while the timer still has it in hand: the end of what was a backend takes locks that come
+    /// before the timer's. The other sessions keep their timeouts.
+    #[test]
+    fn a_backend_may_go_while_its_timeout_is_raised() {
+        let disk = disk::sim::SimDisk::new(1);
+        let txns = TransactionManager::open(disk, Arc::new(NoLog), TxnConfig::default()).unwrap();
+        let shared = Arc::new(Shared {
+            state: sync::Mutex::new(TIMER_RANK, State::default()),
+            changed: Condvar::new(),
+        });
+        let timer = Timer { shared: Arc::clone(&shared), thread: None };
+        std::thread::scope(|scope| {
+            let due = base::stop::arm("sql.timer.due");
+            let subject = due.subject();
+            let thread = scope.spawn(move || subject.run(|| run(&shared)));
+            let backend = txns.register_backend(BackendKind::Client);
+            let armed = timer.arm(Duration::ZERO, &backend, CancelReason::TransactionTimeout);
+            due.wait_reached();
+            drop(backend);
+            due.release();
+            let backend = txns.register_backend(BackendKind::Client);
+            let next = timer.arm(Duration::ZERO, &backend, CancelReason::StatementTimeout);
+            while backend.cancel.reason().is_none() && !thread.is_finished() {
+                std::thread::yield_now();
+            }
+            // Who disarms has nothing to give up under the lock either.
+            let last = timer.arm(Duration::from_secs(3600), &backend, CancelReason::UserRequest);
+            let found = backend.cancel.reason();
+            drop(backend);
+            drop((armed, next, last, timer));
+            thread.join().unwrap();
+            assert_eq!(found, Some(CancelReason::StatementTimeout));
+        });
     }
 
     /// The statement ends when the timer has taken its timeout up and has not raised it: the next one has nothing of it.

@@ -1,10 +1,12 @@
 //! Starting and stopping: one clear line for what cannot be, and the signals.
 
 use crate::support::{binary, check, cluster, refused, refused_to_serve, server};
-use lab::servers::{Stop, free_port};
+use base::stop::PATIENCE;
+use lab::servers::{Server, Stop, free_port};
 use std::fs;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 #[test]
 fn a_port_in_use() {
@@ -118,4 +120,104 @@ fn a_client_learns_that_the_server_goes() {
     server.stop(Stop::Fast).unwrap();
     let outcome = client.finish().expect("a last message");
     assert_eq!(outcome.sqlstate(), "57P01");
+}
+
+fn told(server: &Server, words: &str) -> usize {
+    server.log().matches(words).count()
+}
+
+#[track_caller]
+fn wait_until_told(server: &Server, words: &str, times: usize) {
+    let begun = Instant::now();
+    while told(server, words) < times {
+        assert!(begun.elapsed() < PATIENCE, "{words}\n{}", server.log());
+        std::thread::yield_now();
+    }
+}
+
+/// Recovery takes as long as there is log to replay. It can be told to stop, and goes on with the next start.
+#[test]
+fn signals_end_a_recovery() {
+    let mut server = server(&[("checkpoint_timeout", "1h"), ("autovacuum", "off")]);
+    let mut client = server.connect().unwrap();
+    client.run("CREATE TABLE t (x int PRIMARY KEY, y int)").unwrap();
+    client.run("INSERT INTO t SELECT g, g FROM generate_series(1, 50000) g").unwrap();
+    client.run("UPDATE t SET y = y + 1").unwrap();
+    server.stop(Stop::Kill).unwrap();
+    for (round, how) in [Stop::Smart, Stop::Fast, Stop::Immediate].into_iter().enumerate() {
+        server.launch().unwrap();
+        wait_until_told(&server, "redo starts at", round + 1);
+        let status = server.stop(how).unwrap().expect("it ran");
+        assert_eq!(status.code(), Some(0), "{how:?}");
+        assert_eq!(told(&server, "redo done at"), 0, "{how:?}");
+    }
+    server.start().unwrap();
+    let mut client = server.connect().unwrap();
+    assert_eq!(client.value("SELECT sum(y - x) FROM t").unwrap(), "50000");
+    server.stop(Stop::Fast).unwrap();
+    check(&server);
+}
+
+/// A session that waits for what is not the server's to end holds the shutdown up; an immediate one waits for nobody.
+#[test]
+fn a_shutdown_that_hangs_is_cut_short() {
+    let mut server = server(&[]);
+    let mut client = server.connect().unwrap();
+    client.run("CREATE TABLE t (x int)").unwrap();
+    client.run("INSERT INTO t VALUES (1)").unwrap();
+    let pipe = server.scratch().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut held = server.connect().unwrap();
+    let copy = format!("COPY t FROM '{}'", pipe.display());
+    let waits = std::thread::spawn(move || held.run(&copy).is_err());
+    let begun = Instant::now();
+    let active =
+        "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'COPY%'";
+    while client.value(active).unwrap() == "0" {
+        assert!(begun.elapsed() < PATIENCE);
+    }
+    let pid = server.pid().expect("it runs").to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    wait_until_told(&server, "received fast shutdown request", 1);
+    let status = server.stop(Stop::Immediate).unwrap().expect("it ran");
+    assert_eq!(status.code(), Some(0), "{status}");
+    assert!(waits.join().unwrap());
+    server.start().unwrap();
+    let mut client = server.connect().unwrap();
+    assert_eq!(client.value("SELECT count(*) FROM t").unwrap(), "1");
+}
+
+/// Whoever opens connections and says nothing takes no descriptors that tables and the log need.
+#[test]
+fn a_silent_crowd_does_not_bring_it_down() {
+    let mut server = cluster(&[]);
+    server.start().unwrap();
+    server.stop(Stop::Fast).unwrap();
+    server.run_under(&["sh", "-c", "ulimit -n 160; \"$0\" \"$@\"; exit $?"]);
+    server.start().unwrap();
+    let mut client = server.connect().unwrap();
+    client.run("CREATE TABLE t (x int, y text)").unwrap();
+    let crowd: Vec<TcpStream> =
+        (0..200).map(|_| TcpStream::connect(("127.0.0.1", server.port())).unwrap()).collect();
+    wait_until_told(&server, "sorry, too many clients already", 150);
+    // More than a segment of the log, and other files.
+    for _ in 0..5 {
+        client
+            .run("INSERT INTO t SELECT g, repeat('y', 900) FROM generate_series(1, 5000) g")
+            .unwrap();
+    }
+    client
+        .run("CREATE TABLE u AS SELECT * FROM pg_proc; CREATE INDEX ON u (oid); CHECKPOINT")
+        .unwrap();
+    drop(crowd);
+    let begun = Instant::now();
+    let mut other = loop {
+        match server.connect() {
+            Ok(other) => break other,
+            Err(e) => assert!(begun.elapsed() < PATIENCE, "{e}"),
+        }
+    };
+    assert_eq!(other.value("SELECT count(*) FROM t").unwrap(), "25000");
+    assert_eq!(server.stop(Stop::Fast).unwrap().expect("it ran").code(), Some(0));
+    check(&server);
 }

@@ -232,11 +232,13 @@ fn a_transaction_that_lasts_too_long_ends_its_session() {
     let server = server(&[]);
     let mut client = server.connect().unwrap();
     table(&mut client, 10);
-    // A statement, a wait for a lock, a block whose client says nothing; and one for which the setting came on the way.
-    client.run("BEGIN; LOCK TABLE t").unwrap();
+    // A statement, a wait for a lock, one between two transactions of a statement, a block whose client says nothing; and one for which the setting came on the way.
+    client.run("CREATE TABLE u (x int); CREATE INDEX other ON u (x)").unwrap();
+    client.run("BEGIN; LOCK TABLE t; SELECT FROM u").unwrap();
     for (before, last) in [
         ("SET transaction_timeout TO 50", "SELECT pg_sleep(600)"),
         ("SET transaction_timeout TO 50", "SELECT * FROM t"),
+        ("SET transaction_timeout TO 50", "DROP INDEX CONCURRENTLY other"),
         ("SET transaction_timeout TO 50; SET idle_in_transaction_session_timeout TO '1h'", "BEGIN"),
         ("BEGIN", "SET transaction_timeout TO 50"),
     ] {

@@ -1,6 +1,7 @@
 //! What a disk refuses once, and what a crash leaves behind: it is made good.
 
 use crate::lifecycle::{DATABASE, add_page, begin, files, fresh, options};
+use base::sync::{CancelFlag, CancelReason};
 use base::{RelationId, SqlState};
 use buffer::Persistence;
 use disk::sim::{Fault, Operation, SimDisk};
@@ -98,6 +99,40 @@ fn a_failed_checkpoint_is_tried_again_soon() {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert!(engine.control().redo > redo);
+    engine.shutdown().unwrap();
+}
+
+/// A checkpoint lasts as long as its disk lets it: who waits for one need not.
+#[test]
+fn a_wait_for_a_checkpoint_can_be_cancelled() {
+    let disk = fresh();
+    let mut options = options();
+    options.background = true;
+    let engine = Engine::open(disk.clone(), options).unwrap();
+    let cancel = &CancelFlag::default();
+    let held = base::stop::arm("txn.commit.before_mark");
+    let subject = held.subject();
+    std::thread::scope(|scope| {
+        let (engine, t) = (&engine, begin(&engine));
+        scope.spawn(move || {
+            engine.files.create(&t, DATABASE, Persistence::Permanent).unwrap();
+            subject.run(|| t.commit(CommitExtras::default()).unwrap());
+        });
+        // A checkpoint that has begun waits for this commit.
+        held.wait_reached();
+        let waiter = scope.spawn(move || {
+            engine.checkpoint_or_cancel(CheckpointFlags::MANUAL, Some(cancel)).unwrap_err()
+        });
+        let begun = Instant::now();
+        while engine.checkpointer.counters.requested.load(Ordering::SeqCst) == 0 {
+            assert!(begun.elapsed() < base::stop::PATIENCE, "no checkpoint");
+            std::thread::yield_now();
+        }
+        cancel.raise(CancelReason::UserRequest);
+        assert_eq!(waiter.join().unwrap().state(), SqlState::QUERY_CANCELED);
+        held.release();
+        engine.checkpoint(CheckpointFlags::MANUAL).unwrap();
+    });
     engine.shutdown().unwrap();
 }
 

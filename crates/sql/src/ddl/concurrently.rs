@@ -321,8 +321,9 @@ pub(super) fn wait_for_holders(
     wait_for(state, &all)
 }
 
-/// Waits for the transactions that these are in now.
+/// Waits for the transactions that these are in now. The wait counts as a transaction of ours, though it has none open.
 fn wait_for(state: &SessionState, others: &[Arc<txn::Backend>]) -> Result<()> {
+    let _clock = state.wait_clock();
     let show = |n, value| state.progress.set(Command::CreateIndex, n, value);
     show(progress::LOCKERS_TOTAL, others.len() as u64);
     show(progress::LOCKERS_DONE, 0);

@@ -135,7 +135,7 @@ impl Ddl<'_> {
         let state = self.state();
         let engine = state.cluster.engine();
         let flags = CheckpointFlags { flush_unlogged: true, ..CheckpointFlags::MANUAL };
-        engine.checkpoint(flags)?;
+        engine.checkpoint_or_cancel(flags, Some(&state.backend.cancel))?;
         let oid = new_oid(state, "pg_database")?;
         let txn = state.txn()?;
         engine.files.copy_database(&txn, source_oid, oid)?;

@@ -39,6 +39,12 @@ impl SessionState {
         }
     }
 
+    /// A clock for a wait between two transactions of one statement; None where there is no limit.
+    pub(crate) fn wait_clock(&self) -> Option<crate::timer::Armed> {
+        let after = self.derived().transaction_timeout?;
+        Some(self.cluster.timer.arm(after, &self.backend, REASON))
+    }
+
     /// Stops the clock. True if the time was up.
     pub(super) fn stop_transaction_clock(&self) -> bool {
         let Some(clock) = self.transaction_clock.take() else { return false };

@@ -579,7 +579,8 @@ impl Session {
         if !self.state.is_superuser() {
             bail!(INSUFFICIENT_PRIVILEGE, "permission denied to execute CHECKPOINT command");
         }
-        self.state.cluster.engine().checkpoint(engine::CheckpointFlags::MANUAL)
+        let cancel = Some(&self.state.backend.cancel);
+        self.state.cluster.engine().checkpoint_or_cancel(engine::CheckpointFlags::MANUAL, cancel)
     }
 
     fn lock_table(
