@@ -143,6 +143,8 @@ pub struct TableActivity {
     tables: RwLock<HashMap<Oid, Arc<TableCounts>>>,
     /// Those of the shared catalogs; none: these are they.
     shared: Option<Arc<TableActivity>>,
+    /// Those kept from before the start, until it is known that they are still there.
+    kept: Mutex<Vec<Oid>>,
     /// Rows read and changed that are in no table's counts any more.
     gone: TableCounts,
 }
@@ -154,16 +156,28 @@ impl Default for TableActivity {
 }
 
 impl TableActivity {
-    /// With the counts of these tables.
+    /// With the counts of these tables, kept from before the start.
     pub fn with(
         tables: impl Iterator<Item = (Oid, TableCounts)>,
         shared: Option<Arc<TableActivity>>,
     ) -> TableActivity {
         let is_here = |oid: &Oid| shared.is_none() || !defs::is_shared(*oid);
-        let tables =
-            tables.filter(|(oid, _)| is_here(oid)).map(|(oid, counts)| (oid, Arc::new(counts)));
-        let tables = RwLock::new(TABLES_RANK, tables.collect());
-        TableActivity { tables, shared, gone: TableCounts::default() }
+        let tables: HashMap<_, _> = tables
+            .filter(|(oid, _)| is_here(oid))
+            .map(|(oid, counts)| (oid, Arc::new(counts)))
+            .collect();
+        TableActivity {
+            kept: Mutex::new(TABLES_RANK, tables.keys().copied().collect()),
+            tables: RwLock::new(TABLES_RANK, tables),
+            shared,
+            gone: TableCounts::default(),
+        }
+    }
+
+    /// The tables whose counts are from before the start; once. After a crash some may be no more: dropped after the counts were last
+    /// written down, or temporary.
+    pub fn take_kept(&self) -> Vec<Oid> {
+        std::mem::take(&mut *self.kept.lock())
     }
 
     /// Where the counts of `table` are.

@@ -398,7 +398,7 @@ fn remove_relation(state: &SessionState, oid: Oid) -> Result<()> {
     }
     rows.delete(&class)?;
     state.relations.borrow_mut().remove(&oid);
-    state.database.activity.forget(oid);
+    state.fates.borrow_mut().dropped(oid);
     state.catalog.changed(oid);
     Ok(())
 }

@@ -132,6 +132,7 @@ pub fn create(state: &SessionState, new: &NewRelation) -> Result<Oid> {
         Object::of("pg_namespace", new.namespace),
         Kind::Normal,
     )?;
+    state.fates.borrow_mut().made(oid);
     state.catalog.changed(oid);
     Ok(oid)
 }
@@ -316,6 +317,7 @@ pub fn create_toast(state: &SessionState, new: &NewRelation, relation: Oid) -> R
         ..IndexRows::default()
     };
     insert_index(state, &spec)?;
+    state.fates.borrow_mut().made(oid);
     depend::record(state, Object::relation(oid), Object::relation(relation), Kind::Internal)?;
     depend::record(state, Object::relation(index), Object::relation(oid), Kind::Internal)?;
     Ok(oid)
@@ -583,6 +585,7 @@ pub fn insert_index(state: &SessionState, new: &IndexRows) -> Result<()> {
         .set("indpred", new.predicate.as_ref().map_or(Datum::Null, |p| Datum::text(store_expr(p))));
     rows.insert(&row)?;
     update_class(state, new.table, |row| row.set("relhasindex", Datum::Bool(true)))?;
+    state.fates.borrow_mut().made(new.oid);
     state.catalog.changed(new.table);
     state.catalog.changed(new.oid);
     Ok(())

@@ -15,7 +15,7 @@ use base::sync::CancelReason;
 use base::{Oid, Result, SqlError, SqlState};
 use engine::catalog::load::RowSource;
 use engine::catalog::rows::Row;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -98,6 +98,18 @@ pub(crate) fn table_state(
         analyzable: matches!(row.char("relkind"), b'r' | b'm')
             && row.text("relname") != "pg_statistic",
         thresholds: thresholds(cluster, &options),
+    }
+}
+
+/// Counts from before the start of what is not in `pg_class` any more: there is nobody else to forget them.
+pub(super) fn forget_gone(activity: &crate::activity::TableActivity, rows: &[Row]) {
+    let kept = activity.take_kept();
+    if kept.is_empty() {
+        return;
+    }
+    let there: HashSet<Oid> = rows.iter().map(|r| r.oid("oid")).collect();
+    for gone in kept.iter().filter(|table| !there.contains(table)) {
+        activity.forget(*gone);
     }
 }
 
@@ -199,6 +211,7 @@ impl AutovacuumHost for Host {
         let Some(name) = Host::database_name(&cluster, database)? else { return Ok(Vec::new()) };
         let state = cluster.database_by_oid(database, &name)?;
         let rows = cluster.with_catalogs(database, |c| c.scan("pg_class"))?;
+        forget_gone(&state.activity, &rows);
         let owners: HashMap<Oid, &Row> = rows
             .iter()
             .map(|r| (r.oid("reltoastrelid"), r))

@@ -17,6 +17,7 @@ mod derived;
 mod enums;
 mod explain;
 mod extended;
+pub mod fates;
 mod notify;
 mod portal;
 mod prepared;

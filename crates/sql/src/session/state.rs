@@ -104,6 +104,8 @@ pub struct SessionState {
     pub progress: crate::maintenance::commands::Current,
     /// What this transaction has done to which table (statistics).
     pub changes: RefCell<HashMap<Oid, crate::activity::TableChanges>>,
+    /// The tables it has made and dropped.
+    pub fates: RefCell<super::fates::Fates>,
     /// And to which TOAST table.
     pub toasted: Arc<heap::toast::ToastTally>,
 }
@@ -178,6 +180,7 @@ impl SessionState {
             progress: Default::default(),
             roles_seen: RefCell::default(),
             changes: RefCell::default(),
+            fates: RefCell::default(),
             toasted: Arc::default(),
         }
     }

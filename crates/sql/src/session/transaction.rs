@@ -6,13 +6,14 @@
 
 use super::Session;
 use super::state::OnCommitAction;
-use crate::activity::TableChanges;
+use crate::activity::{TableChanges, TableCounts};
 use crate::client::{Client, Notice, Severity};
 use crate::parse::utility::{Isolation, TransactionModes, TransactionStatement};
 use base::settings::SetScope;
 use base::sync::CancelReason;
 use base::{Oid, Result, SqlState, bail};
 use std::collections::HashMap;
+use std::sync::Arc;
 use txn::{CommitExtras, IsolationLevel};
 
 /// Where a session stands between BEGIN and COMMIT.
@@ -42,6 +43,7 @@ pub(super) struct Before {
     temp_schema: Oid,
     on_commit: Vec<OnCommitAction>,
     deferred: crate::relations::DeferredMark,
+    fates: super::fates::FatesMark,
 }
 
 impl Session {
@@ -130,6 +132,7 @@ impl Session {
         let sync = self.state.derived().sync_commit;
         let dirty = self.state.catalog.is_dirty();
         let mut wake = Vec::new();
+        let changes = self.take_changes();
         // Other sessions look at catalogs again once our locks are gone: caches are emptied before.
         let extras = CommitExtras { sync, ..CommitExtras::default() };
         let result = txn.commit_around(extras, |publish| {
@@ -150,14 +153,14 @@ impl Session {
                 if let Some(said) = &said {
                     self.notified(said, &wake);
                 }
-                self.report_changes(true);
+                self.report_changes(&changes, true);
                 Ok(())
             }
             Err(error) => {
                 self.state.catalog.rolled_back(true);
                 let before = std::mem::take(&mut self.before);
                 self.put_back(&before);
-                self.report_changes(false);
+                self.report_changes(&changes, false);
                 Err(error)
             }
         }
@@ -191,6 +194,7 @@ impl Session {
         self.portals.retain(|_, portal| portal.is_held());
         self.state.notices.borrow_mut().clear();
         self.state.stop_transaction_clock();
+        let changes = self.take_changes();
         match self.state.take_txn() {
             Ok(Some(txn)) => {
                 if let Err(error) = txn.abort() {
@@ -213,7 +217,7 @@ impl Session {
         self.block = Block::None;
         self.savepoints.clear();
         self.finish_settings(false);
-        self.report_changes(false);
+        self.report_changes(&changes, false);
     }
 
     fn finish_settings(&mut self, commit: bool) {
@@ -494,6 +498,7 @@ impl Session {
             temp_schema: self.state.temp_schema.get(),
             on_commit: self.state.on_commit.borrow().clone(),
             deferred: self.state.deferred.borrow().mark(),
+            fates: self.state.fates.borrow().mark(),
         }
     }
 
@@ -501,6 +506,7 @@ impl Session {
         self.state.temp_schema.set(before.temp_schema);
         self.state.on_commit.borrow_mut().clone_from(&before.on_commit);
         self.state.deferred.borrow_mut().roll_back_to(&before.deferred);
+        self.state.fates.borrow_mut().roll_back_to(before.fates);
     }
 
     /// How many of the checks that are put off were so before the innermost savepoint: these stay queued whatever comes, for what
@@ -516,11 +522,17 @@ impl Session {
         }
     }
 
-    /// Adds what the transaction did to the tables' counts.
-    fn report_changes(&mut self, committed: bool) {
-        for (table, changes) in self.state.changes.borrow_mut().drain() {
-            self.state.database.activity.of(table).add(&changes, committed);
-        }
+    /// The counts that what the transaction did is to be added to. Taken while its locks are held: a table dropped by another afterwards
+    /// gets no new counts by this.
+    fn take_changes(&self) -> Vec<(Arc<TableCounts>, TableChanges)> {
+        let activity = &self.state.database.activity;
+        let mut taken: Vec<_> = self
+            .state
+            .changes
+            .borrow_mut()
+            .drain()
+            .map(|(table, changes)| (activity.of(table), changes))
+            .collect();
         let toasted = self.state.toasted.take();
         for of_toast in toasted.into_iter().filter(|_| self.state.counts_rows()) {
             let count = |n| i64::try_from(n).unwrap_or(i64::MAX);
@@ -529,7 +541,18 @@ impl Session {
                 deleted: count(of_toast.deleted),
                 ..Default::default()
             };
-            self.state.database.activity.of(of_toast.table).add(&changes, committed);
+            taken.push((activity.of(of_toast.table), changes));
+        }
+        taken
+    }
+
+    /// Adds it, and forgets the counts of tables that are no more.
+    fn report_changes(&self, taken: &[(Arc<TableCounts>, TableChanges)], committed: bool) {
+        for (counts, changes) in taken {
+            counts.add(changes, committed);
+        }
+        for table in self.state.fates.borrow_mut().end(committed) {
+            self.state.database.activity.forget(table);
         }
     }
 }
