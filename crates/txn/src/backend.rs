@@ -114,6 +114,8 @@ pub struct TlsInfo {
 pub struct Activity {
     pub database: Oid,
     pub database_name: String,
+    /// Has made the schema of its temporary tables its own.
+    pub temporary: bool,
     pub user: Oid,
     pub user_name: String,
     pub application_name: String,

@@ -1,13 +1,18 @@
 //! Temporary tables: each session's own schema, emptied when the session ends.
 
 use super::drop;
+use crate::cluster::Cluster;
 use crate::session::state::OnCommitAction;
 use crate::session::{Session, SessionState};
 use base::{Oid, Result};
 use engine::catalog::bootstrap::BOOTSTRAP_SUPERUSER;
 use engine::catalog::load::RowSource;
-use engine::catalog::rows::NewRow;
+use engine::catalog::rows::{NewRow, Row};
+use txn::{LockMode, LockOutcome, Wait};
 use types::Datum;
+
+/// What the schemas are called, but for the number of the session.
+const SCHEMA: &str = "pg_temp_";
 
 /// The schema of this session's temporary tables, made when it is first needed.
 ///
@@ -18,7 +23,9 @@ pub fn namespace(session: &mut Session) -> Result<Oid> {
     if state.temp_schema.get().is_valid() {
         return Ok(state.temp_schema.get());
     }
-    let name = format!("pg_temp_{}", state.backend.pid);
+    let name = format!("{SCHEMA}{}", state.backend.pid);
+    // Before there is anything in it: autovacuum asks when it has seen a table.
+    state.backend.activity.lock().temporary = true;
     let txn = state.txn()?;
     let rows = state.catalog.rows(&txn);
     // A session of the same number before a crash may have left one behind.
@@ -52,6 +59,56 @@ fn empty(state: &SessionState, namespace: Oid) -> Result<()> {
         .map(|r| super::depend::Object::relation(r.oid("oid")))
         .collect();
     drop::drop_objects(state, &objects, true).map(|_| ())
+}
+
+/// Is what `schema` has left behind by a session that is gone, or that has not come to use it? Asked after its tables were seen:
+/// whoever made them and is still there has said so before.
+fn is_left_behind(backends: &txn::Registry, database: Oid, schema: &str) -> bool {
+    let Some(pid) = schema.strip_prefix(SCHEMA).and_then(|n| n.parse().ok()) else { return false };
+    backends.by_pid(pid).is_none_or(|backend| {
+        let activity = backend.activity.lock();
+        activity.database != database || !activity.temporary
+    })
+}
+
+/// Those of a database's `pg_class` rows that are temporary tables of nobody's, and their schemas: a crash has left them.
+pub(crate) fn left_behind<'a>(
+    cluster: &Cluster,
+    database: Oid,
+    rows: &'a [Row],
+) -> Result<Vec<(&'a Row, String)>> {
+    let is_temporary =
+        |r: &&Row| matches!(r.char("relkind"), b'r' | b'm') && r.char("relpersistence") == b't';
+    let mut found = Vec::new();
+    for row in rows.iter().filter(is_temporary) {
+        let key = [("oid", Datum::Oid(row.oid("relnamespace")))];
+        let schema = cluster.with_catalogs(database, |c| c.find("pg_namespace", &key))?;
+        let Some(schema) = schema.first().map(|s| s.text("nspname").to_owned()) else { continue };
+        if is_left_behind(cluster.backends(), database, &schema) {
+            found.push((row, schema));
+        }
+    }
+    Ok(found)
+}
+
+/// Drops a table that was [`left_behind`], unless somebody has a lock on it or it is somebody's by now. Says whether it is gone.
+///
+/// # Errors
+/// I/O.
+pub(crate) fn drop_left_behind(session: &mut Session, table: Oid, schema: &str) -> Result<bool> {
+    session.in_transaction(|session| {
+        let state = session.state();
+        let txn = state.txn()?;
+        let tag = crate::relations::lock_tag(state, table);
+        if txn.lock(tag, LockMode::AccessExclusive, Wait::NoWait)? == LockOutcome::NotAvailable
+            || state.catalog.table(&txn, table)?.is_none()
+            || !is_left_behind(state.cluster.backends(), state.database.oid, schema)
+        {
+            return Ok(false);
+        }
+        drop::drop_objects(state, &[super::depend::Object::relation(table)], true)?;
+        Ok(true)
+    })
 }
 
 /// The session ends: its temporary tables go.

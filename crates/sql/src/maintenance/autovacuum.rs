@@ -9,6 +9,7 @@ use super::Target;
 use super::options::Options;
 use crate::client::Quiet;
 use crate::cluster::{Cluster, DatabaseState};
+use crate::ddl::temp;
 use crate::session::Session;
 use base::settings::{ServerSettings, SetScope};
 use base::sync::CancelReason;
@@ -113,6 +114,32 @@ pub(super) fn forget_gone(activity: &crate::activity::TableActivity, rows: &[Row
     }
 }
 
+/// Temporary tables that a crash has left behind go: they would hold `datfrozenxid` back. One that cannot be dropped is told in the log.
+fn drop_left_behind(
+    cluster: &Arc<Cluster>,
+    worker: &Arc<Backend>,
+    (database, name): (Oid, &str),
+    rows: &[Row],
+) -> Result<()> {
+    let found = temp::left_behind(cluster, database, rows)?;
+    if found.is_empty() {
+        return Ok(());
+    }
+    base::log::set_thread_pid(worker.pid);
+    let mut session = Session::worker(cluster, name, worker)?;
+    for (row, schema) in found {
+        let relation = row.text("relname");
+        match temp::drop_left_behind(&mut session, row.oid("oid"), &schema) {
+            Ok(true) => {
+                base::log!("autovacuum: dropping orphan temp table \"{name}.{schema}.{relation}\"");
+            }
+            Ok(false) => {}
+            Err(e) => base::log::write_error(base::log::Level::Error, &e.to_sql_error(), None),
+        }
+    }
+    Ok(())
+}
+
 impl Host {
     fn cluster(&self) -> Result<Arc<Cluster>> {
         match self.cluster.upgrade() {
@@ -206,12 +233,13 @@ impl AutovacuumHost for Host {
         })
     }
 
-    fn tables(&self, _worker: &Arc<Backend>, database: Oid) -> Result<Vec<TableState>> {
+    fn tables(&self, worker: &Arc<Backend>, database: Oid) -> Result<Vec<TableState>> {
         let cluster = self.cluster()?;
         let Some(name) = Host::database_name(&cluster, database)? else { return Ok(Vec::new()) };
         let state = cluster.database_by_oid(database, &name)?;
         let rows = cluster.with_catalogs(database, |c| c.scan("pg_class"))?;
         forget_gone(&state.activity, &rows);
+        drop_left_behind(&cluster, worker, (database, &name), &rows)?;
         let owners: HashMap<Oid, &Row> = rows
             .iter()
             .map(|r| (r.oid("reltoastrelid"), r))

@@ -726,3 +726,37 @@ fn counts_from_before_a_crash_go_where_the_table_has_gone() {
     assert!(kept.get(gone).is_some());
     s.close();
 }
+
+#[test]
+fn temporary_tables_that_a_crash_left_are_dropped() {
+    let (folder, cluster) = cluster();
+    let sessions = [connect(&cluster), connect(&cluster)];
+    for (n, mut s) in sessions.into_iter().enumerate() {
+        run(&mut s, &format!("CREATE TEMP TABLE left{n} (a serial PRIMARY KEY, b text)"));
+        run(&mut s, &format!("INSERT INTO left{n} (b) VALUES (repeat('x', 9000))"));
+        run(&mut s, &format!("CREATE TEMP VIEW v{n} AS SELECT a FROM left{n}"));
+    }
+    let engine = Arc::clone(cluster.engine());
+    engine.wal.flush(engine.wal.insert_lsn()).unwrap();
+    engine.stop_at_once();
+    drop((engine, cluster));
+    let disk = disk::os(folder.path().to_path_buf()).unwrap();
+    let settings = Arc::new(ServerSettings::new());
+    settings.set_internal("shared_buffers", Value::Int(2048));
+    let options = EngineOptions { background: false, ..EngineOptions::new(Arc::clone(&settings)) };
+    let cluster = Cluster::new(Engine::open(disk, options).unwrap(), settings).unwrap();
+    let mut s = connect(&cluster);
+    let temporary =
+        "SELECT count(*) FROM pg_class WHERE relpersistence = 't' AND relname ~ '^(left|v|own)'";
+    assert_eq!(int(&mut s, temporary), 8);
+    let database = s.state().database.oid;
+    // A session that does not use the schema of its number does not keep what is in it; one that does keeps its own.
+    let mut other = connect(&cluster);
+    run(&mut other, "CREATE TEMP TABLE own (a int)");
+    run(&mut other, "INSERT INTO own VALUES (7)");
+    launcher(&cluster).look_at(database);
+    assert_eq!(int(&mut s, temporary), 1);
+    assert_eq!(int(&mut other, "SELECT a::int8 FROM own"), 7);
+    other.close();
+    s.close();
+}
