@@ -5,7 +5,7 @@ use base::{Error, Result};
 use disk::Disk;
 use engine::{Engine, EngineOptions};
 use server::{Listener, Server, Tls};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use sql::cluster::Cluster;
 use std::path::Path;
@@ -230,7 +230,7 @@ enum Told {
 
 impl Watch {
     fn start() -> Result<Watch> {
-        let mut signals = Signals::new([SIGTERM, SIGINT, SIGQUIT, SIGHUP])
+        let mut signals = Signals::new([SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGXFSZ])
             .map_err(|e| Error::io("could not watch for signals", e))?;
         let recovered = Arc::new(AtomicBool::new(false));
         let (tell, told) = channel();
@@ -239,6 +239,8 @@ impl Watch {
             for signal in signals.forever() {
                 let what = match signal {
                     SIGHUP => Told::Reload,
+                    // A file that may not grow further is an error of who lets it grow.
+                    SIGXFSZ => continue,
                     SIGQUIT => end_at_once("immediate"),
                     _ if !is_up.load(Ordering::SeqCst) => end_at_once("fast"),
                     _ => Told::End,

@@ -221,3 +221,22 @@ fn a_silent_crowd_does_not_bring_it_down() {
     assert_eq!(server.stop(Stop::Fast).unwrap().expect("it ran").code(), Some(0));
     check(&server);
 }
+
+/// A file that the system lets grow no further fails the statement, as a full disk does.
+#[test]
+fn a_limit_of_file_sizes_is_an_error() {
+    let mut server = cluster(&[]);
+    // Room for the log's segments of 16 MB; in units of 512 bytes.
+    server.run_under(&["sh", "-c", "ulimit -f 36000; \"$0\" \"$@\"; exit $?"]);
+    server.start().unwrap();
+    let mut client = server.connect().unwrap();
+    client.run("CREATE TABLE t (x int, y text)").unwrap();
+    let fill = "INSERT INTO t SELECT g, repeat('y', 1900) FROM generate_series(1, 12000) g";
+    let outcome = client.simple(fill).unwrap();
+    let said = outcome.error().expect("an error").message();
+    assert!(said.contains("File too large"), "{said}");
+    client.run("TRUNCATE t; INSERT INTO t VALUES (1); CHECKPOINT").unwrap();
+    assert_eq!(client.value("SELECT count(*) FROM t").unwrap(), "1");
+    assert_eq!(server.stop(Stop::Fast).unwrap().expect("it ran").code(), Some(0));
+    check(&server);
+}
