@@ -2,7 +2,7 @@
 //!
 //! # Purpose
 //! Whatever keeps a table in order meets everything else: VACUUM of each kind (the failsafe among them), VACUUM FULL, CLUSTER, REINDEX,
-//! TRUNCATE, DROP and CREATE, freezing that cuts the commit log, CREATE and DROP DATABASE, with values out of line, savepoints,
+//! TRUNCATE, DROP and CREATE, an unlogged table, freezing that cuts the commit log, CREATE and DROP DATABASE with work in the copy, with values out of line, savepoints,
 //! a second session whose transaction and row locks are open when the power goes, and commits that did not wait for the disk.
 //!
 //! # Invariants checked
@@ -30,7 +30,7 @@ use types::Datum;
 const TABLES: [&str; 3] = ["a", "b", "c"];
 /// The copy of the database.
 const COPY: &str = "copied";
-const UPKEEP: [&str; 14] = [
+const UPKEEP: [&str; 18] = [
     "VACUUM {}",
     "VACUUM {}",
     "VACUUM (FREEZE) {}",
@@ -45,6 +45,20 @@ const UPKEEP: [&str; 14] = [
     "REINDEX TABLE {}",
     "REINDEX TABLE CONCURRENTLY {}",
     "REINDEX INDEX CONCURRENTLY {}_k",
+    "BEGIN; ALTER TABLE {} SET UNLOGGED; ALTER TABLE {} SET LOGGED; COMMIT",
+    "ALTER TABLE {} ALTER k TYPE int USING k + 0",
+    "BEGIN; CLUSTER {} USING {}_pkey; ROLLBACK",
+    "BEGIN; SAVEPOINT s; REINDEX TABLE {}; ROLLBACK TO s; COMMIT",
+];
+/// What is done to a table that a crash empties.
+const UNLOGGED: [&str; 7] = [
+    "INSERT INTO u SELECT g, g % 17, repeat('x', 600) FROM generate_series(1, 30) g ON CONFLICT DO NOTHING",
+    "INSERT INTO u SELECT g, g % 17, repeat('x', 3000) FROM generate_series(31, 34) g ON CONFLICT DO NOTHING",
+    "DELETE FROM u WHERE id > 5",
+    "VACUUM (FREEZE) u",
+    "VACUUM FULL u",
+    "TRUNCATE u",
+    "BEGIN; TRUNCATE u; INSERT INTO u VALUES (1); ROLLBACK",
 ];
 /// From this place in `UPKEEP` on nobody else may have used the table.
 const ALONE: usize = 8;
@@ -147,6 +161,7 @@ pub fn prepared(seed: u64) -> Result<Arc<SimDisk>> {
     for table in TABLES {
         session.simple_query(&make(table), &mut Quiet)?;
     }
+    session.simple_query(&make("u").replacen("TABLE", "UNLOGGED TABLE", 1), &mut Quiet)?;
     session.close();
     server.shut_down()?;
     Ok(disk)
@@ -289,7 +304,8 @@ fn step(server: &Server, session: &mut Session, rng: &mut SmallRng, w: &mut Worl
             };
             w.become_by(session, &sql, state, waits)
         }
-        21 => {
+        21 | 22 if w.now().copy.is_some() && rng.random_bool(0.7) => in_copy(server, rng, w, which),
+        21 | 22 => {
             w.end_other(rng)?;
             let mut state = w.now().clone();
             let sql = if state.copy.take().is_some() {
@@ -300,8 +316,9 @@ fn step(server: &Server, session: &mut Session, rng: &mut SmallRng, w: &mut Worl
             };
             w.become_by(session, &sql, state, waits)
         }
-        22..25 if w.other.is_some() => w.end_other(rng),
-        22..25 if there => begin_other(server, rng, w, which),
+        23 | 24 => session.simple_query(UNLOGGED[rng.random_range(0..UNLOGGED.len())], &mut Quiet),
+        25..28 if w.other.is_some() => w.end_other(rng),
+        25..28 if there => begin_other(server, rng, w, which),
         _ if there => {
             let mut state = w.now().clone();
             let Some(rows) = &mut state.tables.0[which] else { return Ok(()) };
@@ -310,6 +327,36 @@ fn step(server: &Server, session: &mut Session, rng: &mut SmallRng, w: &mut Worl
         }
         _ => Ok(()),
     }
+}
+
+/// Something is done in the copied database.
+fn in_copy(server: &Server, rng: &mut SmallRng, w: &mut World, which: usize) -> Result<()> {
+    let mut session = Session::internal(&server.cluster, COPY, BackendKind::Client)?;
+    let name = TABLES[which];
+    let mut state = w.now().clone();
+    let Some(copy) = &mut state.copy else { return Ok(()) };
+    let done = match &mut copy.0[which] {
+        Some(_) if rng.random_bool(0.3) => {
+            let upkeep = UPKEEP[rng.random_range(0..UPKEEP.len())].replace("{}", name);
+            session.simple_query(&upkeep, &mut Quiet)
+        }
+        Some(rows) => {
+            let sql = transaction(rng, name, rows, &mut w.next);
+            w.become_by(&mut session, &sql, state, rng.random_bool(0.5))
+        }
+        table => {
+            *table = Some(Rows::new());
+            let sql = format!("BEGIN; {}; COMMIT", make(name));
+            w.become_by(&mut session, &sql, state, rng.random_bool(0.5))
+        }
+    };
+    if done.is_ok() {
+        session.close();
+    } else {
+        // A session that cannot take its transaction back may say so as it likes.
+        std::mem::drop(catch_unwind(AssertUnwindSafe(|| session.close())));
+    }
+    done
 }
 
 /// The second session begins, and leaves rows and locks behind that nobody knows the end of.
@@ -510,6 +557,8 @@ fn verify(disk: Arc<SimDisk>, w: &World, at: &str) -> Result<()> {
     let state = found(&left.server, &mut left.session)?;
     is_one(&w.states, &state, at);
     left.verify("after the crash");
+    assert_eq!(number(&mut left.session, "SELECT count(*) FROM u"), 0, "{at}: unlogged rows");
+    left.run("INSERT INTO u VALUES (1, 1, repeat('x', 3000))");
     no_orphans(&disk, &mut left);
     // And it can be gone on with.
     for (table, rows) in TABLES.iter().zip(&state.tables.0) {
