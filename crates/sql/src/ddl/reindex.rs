@@ -7,7 +7,7 @@
 
 use super::reindex_concurrently::whose_toast;
 use super::truncate::lock_and_look_again;
-use super::{Ddl, reload, rewrite};
+use super::{Ddl, rewrite};
 use crate::client::{Notice, Severity};
 use crate::maintenance::commands::{self, Command, create_index};
 use crate::parse::ast::ObjectName;
@@ -100,9 +100,12 @@ impl Ddl<'_> {
         let Some(table) = self.table_of_index(index.oid)? else {
             bail!(INTERNAL_ERROR, "index \"{}\" has no table", index.name);
         };
-        let table = reload(self.state(), table)?;
+        let Some(table) = self.state().table_by_oid(table)? else { return Ok(false) };
         self.check_maintain(&table, &index)?;
         refuse_catalog(&index, options.concurrently)?;
+        if self.is_gone(table.oid, options)? {
+            return Ok(false);
+        }
         if options.concurrently && table.persistence != RelationPersistence::Temporary {
             let old = table.indexes.iter().find(|i| i.oid == index.oid);
             if table.kind == RelationKind::Toast && old.is_some_and(|i| !i.valid) {
@@ -114,15 +117,15 @@ impl Ddl<'_> {
     }
 
     fn reindex_all_of(&mut self, name: &ObjectName, options: Options) -> Result<()> {
-        let table = self.relation(name)?;
-        if !matches!(
-            table.kind,
-            RelationKind::Table | RelationKind::MaterializedView | RelationKind::Toast
-        ) {
-            bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a table or materialized view", table.name);
-        }
-        self.check_maintain(&table, &table)?;
-        refuse_catalog(&table, options.concurrently)?;
+        let table = loop {
+            let table = self.relation(name)?;
+            self.check_whole(&table, options)?;
+            // Another table may have got the name while the lock was waited for.
+            if !self.is_gone(table.oid, options)? {
+                break table;
+            }
+            self.state().check_cancel()?;
+        };
         let concurrently =
             options.concurrently && table.persistence != RelationPersistence::Temporary;
         let done = if concurrently {
@@ -138,6 +141,25 @@ impl Ddl<'_> {
             SqlState::SUCCESSFUL_COMPLETION,
             format!("table \"{}\" has no indexes {to_be}", table.name),
         )
+    }
+
+    /// Locks a table that was found by name: is it still there?
+    fn is_gone(&self, table: Oid, options: Options) -> Result<bool> {
+        let state = self.state();
+        crate::relations::lock(state, table, options.first_lock())?;
+        Ok(state.catalog.table(&*state.txn()?, table)?.is_none())
+    }
+
+    /// Fails unless REINDEX TABLE may be done with `table`.
+    fn check_whole(&self, table: &Table, options: Options) -> Result<()> {
+        if !matches!(
+            table.kind,
+            RelationKind::Table | RelationKind::MaterializedView | RelationKind::Toast
+        ) {
+            bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a table or materialized view", table.name);
+        }
+        self.check_maintain(table, table)?;
+        refuse_catalog(table, options.concurrently)
     }
 
     /// Keeps writers out while indexes of a table are built anew, and readers for a moment at the end. False: there are none.

@@ -1,6 +1,6 @@
 //! REINDEX CONCURRENTLY among readers and writers, held at every step, failing, cancelled.
 
-use crate::support::{Connection, Database};
+use crate::support::{Connection, Database, waiting};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A table with every kind of index, rows out of line, and another that refers to it.
@@ -587,4 +587,22 @@ fn rebuilt_twice_at_once() {
     let mut s = db.session();
     s.check(&[(NAMES, ALL)]);
     verify(&db, &mut s);
+}
+
+/// Who is gone when the lock is there is named as the statement named it; another of the name is taken instead.
+#[test]
+fn what_is_dropped_while_reindex_waits_is_named() {
+    let db = Database::new();
+    for (then, said) in [
+        ("REINDEX TABLE w", "42P01 relation \"w\" does not exist"),
+        ("REINDEX TABLE CONCURRENTLY w", "42P01 relation \"w\" does not exist"),
+        ("REINDEX INDEX w_pkey", "42P01 relation \"w_pkey\" does not exist"),
+        ("REINDEX INDEX CONCURRENTLY w_pkey", "42P01 relation \"w_pkey\" does not exist"),
+    ] {
+        db.session().run_each(&["CREATE TABLE w (a int PRIMARY KEY)"]);
+        assert_eq!(waiting(&db, "DROP TABLE w", then), said);
+        db.session().run_each(&["CREATE TABLE w (a int PRIMARY KEY)"]);
+        assert_eq!(waiting(&db, "DROP TABLE w; CREATE TABLE w (a int PRIMARY KEY)", then), "");
+        db.session().run_each(&["DROP TABLE w"]);
+    }
 }
