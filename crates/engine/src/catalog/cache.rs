@@ -10,7 +10,7 @@
 use super::enums::EnumLabels;
 use super::load::{self, RowSource};
 use super::model::{ColumnStatistics, Table};
-use super::store::{CatalogStore, Catalogs};
+use super::store::{CatalogStore, CatalogTally, Catalogs};
 use base::sync::{Rank, RwLock};
 use base::{Oid, Result};
 use std::cell::{Cell, RefCell};
@@ -86,6 +86,7 @@ pub struct SessionCatalog {
     /// The generation that `own` belongs to: what others change does not stay in it either.
     own_generation: Cell<u64>,
     changed: RefCell<HashSet<Oid>>,
+    tally: CatalogTally,
 }
 
 impl SessionCatalog {
@@ -98,7 +99,13 @@ impl SessionCatalog {
             own: RefCell::default(),
             own_generation: Cell::new(0),
             changed: RefCell::default(),
+            tally: CatalogTally::default(),
         }
+    }
+
+    /// What has been written to catalogs since it was last taken.
+    pub fn tally(&self) -> &CatalogTally {
+        &self.tally
     }
 
     /// The rows themselves.
@@ -108,7 +115,7 @@ impl SessionCatalog {
 
     /// The catalogs within `txn`, to be read and written.
     pub fn rows<'a>(&'a self, txn: &'a Transaction) -> Catalogs<'a> {
-        self.store.session(txn)
+        self.store.counted_session(txn, &self.tally)
     }
 
     /// Rises whenever a description held may be out of date, in this transaction or by another.

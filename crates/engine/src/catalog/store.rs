@@ -28,6 +28,7 @@ use heap::{
     ScanOptions as HeapScanOptions, TupleOutcome, TupleSlot, UpdateOptions,
 };
 use page::tuple::{AttrValue, PhysicalAttr, TupleDesc};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use txn::{LockMode, LockTag, Snapshot, Transaction, Wait};
@@ -155,7 +156,40 @@ impl CatalogStore {
 
     /// The catalogs as transaction `txn` sees them now, its own changes included.
     pub fn session<'a>(&'a self, txn: &'a Transaction) -> Catalogs<'a> {
-        Catalogs { store: self, txn }
+        Catalogs { store: self, txn, tally: None }
+    }
+
+    /// The same, with what is written counted.
+    pub fn counted_session<'a>(
+        &'a self,
+        txn: &'a Transaction,
+        tally: &'a CatalogTally,
+    ) -> Catalogs<'a> {
+        Catalogs { store: self, txn, tally: Some(tally) }
+    }
+}
+
+/// Rows written to a catalog.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct CatalogWrites {
+    /// Rows added.
+    pub inserted: i64,
+    /// Rows replaced by new versions.
+    pub updated: i64,
+    /// Those of them that needed no index entries.
+    pub hot_updated: i64,
+    /// Rows removed.
+    pub deleted: i64,
+}
+
+/// What a transaction has written to which catalog: catalogs leave dead rows like any other table, and autovacuum goes by counts.
+#[derive(Default, Debug)]
+pub struct CatalogTally(RefCell<HashMap<Oid, CatalogWrites>>);
+
+impl CatalogTally {
+    /// What there is, and begins anew.
+    pub fn take(&self) -> HashMap<Oid, CatalogWrites> {
+        self.0.take()
     }
 }
 
@@ -163,6 +197,7 @@ impl CatalogStore {
 pub struct Catalogs<'a> {
     store: &'a CatalogStore,
     txn: &'a Transaction,
+    tally: Option<&'a CatalogTally>,
 }
 
 /// The heap's side of a unique check on a catalog.
@@ -195,6 +230,12 @@ impl Catalogs<'_> {
         self.store
     }
 
+    fn count(&self, def: &CatalogDef, add: impl FnOnce(&mut CatalogWrites)) {
+        if let Some(tally) = self.tally {
+            add(tally.0.borrow_mut().entry(def.oid).or_default());
+        }
+    }
+
     fn snapshot(&self) -> Arc<Snapshot> {
         self.txn.take_latest_snapshot()
     }
@@ -223,6 +264,7 @@ impl Catalogs<'_> {
         let open = self.store.open(row.def)?;
         let tuple = self.encode(&open, &row.values)?;
         let tid = open.heap.insert(self.txn, &tuple, &mut InsertState::new())?;
+        self.count(row.def, |n| n.inserted += 1);
         self.index(&open, &row.values, tid)?;
         self.txn.advance_command()?;
         Ok(tid)
@@ -282,6 +324,10 @@ impl Catalogs<'_> {
         let change = |tid| open.heap.update(self.txn, tid, &tuple, options);
         match following_moves(&open, row.tid, change)? {
             TupleOutcome::Ok(done) => {
+                self.count(row.def, |n| {
+                    n.updated += 1;
+                    n.hot_updated += i64::from(done.hot);
+                });
                 if !done.hot {
                     self.index(&open, &row.values, done.tid)?;
                 }
@@ -333,7 +379,10 @@ impl Catalogs<'_> {
         let open = self.store.open(row.def)?;
         let change = |tid| open.heap.delete(self.txn, tid, Wait::Block);
         match following_moves(&open, row.tid, change)? {
-            TupleOutcome::Ok(()) => self.txn.advance_command(),
+            TupleOutcome::Ok(()) => {
+                self.count(row.def, |n| n.deleted += 1);
+                self.txn.advance_command()
+            }
             _ => bail!(INTERNAL_ERROR, "tuple concurrently deleted"),
         }
     }

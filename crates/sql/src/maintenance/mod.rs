@@ -12,6 +12,8 @@ pub(crate) mod analyze;
 mod analyze_index;
 pub mod autovacuum;
 pub mod commands;
+#[cfg(test)]
+mod count_tests;
 pub mod explain;
 mod freezing;
 mod full_catalog;

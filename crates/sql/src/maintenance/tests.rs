@@ -82,7 +82,7 @@ pub(super) fn run(session: &mut Session, sql: &str) -> Option<Datum> {
     last.0
 }
 
-fn int(session: &mut Session, sql: &str) -> i64 {
+pub(super) fn int(session: &mut Session, sql: &str) -> i64 {
     match run(session, sql) {
         Some(Datum::Int8(n)) => n,
         other => panic!("{sql}: {other:?}"),
@@ -663,67 +663,6 @@ fn heap_workers_come_where_the_settings_let_them() {
         let said = said.filter(|m| options.is_empty() || m.ends_with("(planned: 1)"));
         assert_eq!(said.is_some(), expected.is_some(), "{options}: {said:?}");
     }
-    s.close();
-}
-
-/// A table's counts go with it however it goes, and stay if it does: those of tables that were made and dropped would add up for ever.
-#[test]
-fn the_counts_of_tables_that_are_no_more_are_forgotten() {
-    let (_folder, cluster) = cluster();
-    let mut s = connect(&cluster);
-    run(&mut s, "CREATE TABLE stays (a int PRIMARY KEY, b text)");
-    run(&mut s, "INSERT INTO stays SELECT g, 'x' FROM generate_series(1, 10) g");
-    let database = Arc::clone(&s.state().database);
-    let known = || {
-        let mut known: Vec<u32> = database.activity.all().iter().map(|(oid, _)| oid.0).collect();
-        known.sort_unstable();
-        known
-    };
-    run(&mut s, "SELECT * FROM stays WHERE a = 1");
-    let before = known();
-    assert!(!before.is_empty());
-    let fill = "INSERT INTO t SELECT g, repeat('x', 9000) FROM generate_series(1, 10) g";
-    let make =
-        "CREATE TABLE t (a int PRIMARY KEY, b text); ALTER TABLE t ALTER b SET STORAGE EXTERNAL";
-    for way in [
-        "BEGIN; MAKE; FILL; ROLLBACK",
-        "BEGIN; MAKE; FILL; DROP TABLE t; COMMIT",
-        "BEGIN; SAVEPOINT a; MAKE; FILL; ROLLBACK TO a; COMMIT",
-        "MAKE; FILL; BEGIN; DELETE FROM t; DROP TABLE t; COMMIT",
-        "MAKE; FILL; DROP TABLE t",
-        "BEGIN; CREATE TEMP TABLE t (a int PRIMARY KEY, b text) ON COMMIT DROP; FILL; COMMIT",
-        "CREATE TEMP TABLE t (a int PRIMARY KEY, b text); FILL; DISCARD TEMP",
-        "BEGIN; SAVEPOINT a; DELETE FROM stays; DROP TABLE stays; ROLLBACK TO a; COMMIT",
-        "BEGIN; DELETE FROM stays; DROP TABLE stays; ROLLBACK",
-    ] {
-        for statement in way.replace("MAKE", make).replace("FILL", fill).split(';') {
-            run(&mut s, statement);
-        }
-        assert_eq!(known(), before, "{way}");
-    }
-    s.close();
-}
-
-/// Counts kept from before the start, of a table that is not there after a crash.
-#[test]
-fn counts_from_before_a_crash_go_where_the_table_has_gone() {
-    let gone = base::Oid(4_000_000);
-    let (_folder, cluster) = cluster();
-    let mut s = connect(&cluster);
-    run(&mut s, "CREATE TABLE stays (a int)");
-    let stays =
-        base::Oid(u32::try_from(int(&mut s, "SELECT 'stays'::regclass::oid::int8")).unwrap());
-    let kept = crate::activity::TableActivity::with(
-        [gone, stays].map(|oid| (oid, crate::activity::TableCounts::default())).into_iter(),
-        None,
-    );
-    let rows = cluster.with_catalogs(s.state().database.oid, |c| c.scan("pg_class")).unwrap();
-    super::autovacuum::forget_gone(&kept, &rows);
-    assert!(kept.get(gone).is_none() && kept.get(stays).is_some());
-    // Only once: a table that is being made is not in pg_class either.
-    kept.of(gone);
-    super::autovacuum::forget_gone(&kept, &rows);
-    assert!(kept.get(gone).is_some());
     s.close();
 }
 

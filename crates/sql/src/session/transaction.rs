@@ -487,6 +487,7 @@ impl Session {
     }
 
     fn push_savepoint(&mut self, name: &str) {
+        self.note_catalog_changes();
         let changes = self.state.changes.borrow().clone();
         let said = self.state.notify.borrow().mark();
         let before = self.what_is();
@@ -517,14 +518,30 @@ impl Session {
 
     /// What was done after `before` leaves dead rows, or none.
     fn undo_changes(&self, before: &HashMap<Oid, TableChanges>) {
+        self.note_catalog_changes();
         for (table, changes) in self.state.changes.borrow_mut().iter_mut() {
             changes.undo_since(&before.get(table).copied().unwrap_or_default());
+        }
+    }
+
+    /// Rows written to catalogs are changes like all others.
+    fn note_catalog_changes(&self) {
+        for (catalog, n) in self.state.catalog.tally().take() {
+            let changes = TableChanges {
+                inserted: n.inserted,
+                updated: n.updated,
+                hot_updated: n.hot_updated,
+                deleted: n.deleted,
+                ..Default::default()
+            };
+            crate::exec::RelationAccess::note_changes(&*self.state, catalog, &changes);
         }
     }
 
     /// The counts that what the transaction did is to be added to. Taken while its locks are held: a table dropped by another afterwards
     /// gets no new counts by this.
     fn take_changes(&self) -> Vec<(Arc<TableCounts>, TableChanges)> {
+        self.note_catalog_changes();
         let activity = &self.state.database.activity;
         let mut taken: Vec<_> = self
             .state
