@@ -40,7 +40,7 @@ use expr::eval::{EvalContext, EvalHook};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-pub(crate) use store::take_temp_files;
+pub(crate) use store::{keep_temp_files_in, take_temp_files};
 use types::Datum;
 
 /// A node at work.

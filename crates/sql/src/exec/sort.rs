@@ -3,6 +3,7 @@
 use super::batch::{BATCH_ROWS, Batch, row_bytes};
 use super::store::RowFile;
 use super::{Cx, Node};
+use base::sync::CancelFlag;
 use base::{Oid, Result};
 use expr::code::Code;
 use expr::ops::compare_key;
@@ -50,6 +51,9 @@ pub(crate) fn compare_rows(keys: &[KeyPlace], a: &[Datum], b: &[Datum]) -> Order
 /// So many runs become one.
 const MERGED_AT_ONCE: usize = 64;
 
+/// While runs are merged a cancel is looked for after so many rows.
+const CANCEL_EVERY: u64 = 1024;
+
 /// Sorts rows of one width.
 pub(crate) struct Sorter {
     keys: Vec<KeyPlace>,
@@ -91,7 +95,7 @@ impl Sorter {
     fn row(&self, i: u32) -> &[Datum] {
         &self.data[i as usize * self.width..(i as usize + 1) * self.width]
     }
-    pub(crate) fn push(&mut self, row: &[Datum]) -> Result<()> {
+    pub(crate) fn push(&mut self, row: &[Datum], cancel: &CancelFlag) -> Result<()> {
         debug_assert_eq!(row.len(), self.width);
         self.bytes += row_bytes(row) + 4;
         self.order.push(self.order.len() as u32);
@@ -105,7 +109,7 @@ impl Sorter {
             return Ok(());
         }
         if self.bytes > self.limit_bytes {
-            self.spill()?;
+            self.spill(cancel)?;
         }
         Ok(())
     }
@@ -128,7 +132,7 @@ impl Sorter {
         self.data = data;
         self.order = (0..self.order.len() as u32).collect();
     }
-    fn spill(&mut self) -> Result<()> {
+    fn spill(&mut self, cancel: &CancelFlag) -> Result<()> {
         self.sort_memory();
         let mut f = RowFile::new(self.width)?;
         for i in &self.order {
@@ -144,12 +148,12 @@ impl Sorter {
         while let Some(&level) = self.levels.last()
             && self.levels.iter().rev().take_while(|l| **l == level).count() >= MERGED_AT_ONCE
         {
-            self.merge_last(MERGED_AT_ONCE, level + 1)?;
+            self.merge_last(MERGED_AT_ONCE, level + 1, cancel)?;
         }
         Ok(())
     }
     /// Makes one run of the last `n`.
-    fn merge_last(&mut self, n: usize, level: u32) -> Result<()> {
+    fn merge_last(&mut self, n: usize, level: u32, cancel: &CancelFlag) -> Result<()> {
         let first = self.runs.len() - n;
         let mut inner = Sorter::new(self.keys.clone(), self.width, self.limit_bytes, None);
         inner.runs = self.runs.split_off(first);
@@ -157,6 +161,9 @@ impl Sorter {
         inner.open_runs()?;
         let mut out = RowFile::new(self.width)?;
         while let Some(row) = inner.pop_merged()? {
+            if out.rows % CANCEL_EVERY == 0 {
+                cancel.check()?;
+            }
             out.write(&row)?;
         }
         out.rest()?;
@@ -165,7 +172,7 @@ impl Sorter {
         Ok(())
     }
     /// All rows are in.
-    pub(crate) fn finish(&mut self) -> Result<()> {
+    pub(crate) fn finish(&mut self, cancel: &CancelFlag) -> Result<()> {
         if self.runs.is_empty() {
             self.sort_memory();
             if let Some(b) = self.bound {
@@ -174,11 +181,11 @@ impl Sorter {
             return Ok(());
         }
         if !self.order.is_empty() {
-            self.spill()?;
+            self.spill(cancel)?;
         }
         // Too many runs to merge at once: the last ones, which are the smallest, are merged first.
         while self.runs.len() > 2 * MERGED_AT_ONCE {
-            self.merge_last(MERGED_AT_ONCE, 0)?;
+            self.merge_last(MERGED_AT_ONCE, 0, cancel)?;
         }
         self.open_runs()
     }
@@ -298,14 +305,14 @@ impl Node for SortNode {
                 }
                 for r in batch.rows() {
                     if extra == 0 {
-                        s.push(r)?;
+                        s.push(r, cx.x.cancel)?;
                     } else {
                         extend_row(&self.keys, r, &mut row, cx)?;
-                        s.push(&row)?;
+                        s.push(&row, cx.x.cancel)?;
                     }
                 }
             }
-            s.finish()?;
+            s.finish(cx.x.cancel)?;
             self.sorter = Some(s);
         }
         match &mut self.sorter {
@@ -332,14 +339,15 @@ mod tests {
         let key =
             KeyPlace { slot: 0, ty: types::oids::INT4, descending: false, nulls_first: false };
         let mut sorter = Sorter::new(vec![key], 2, 0, None);
+        let cancel = CancelFlag::default();
         // Each run holds a few rows.
         sorter.limit_bytes = 200;
         let rows = 40_000;
         for n in 0..rows {
-            sorter.push(&[Datum::Int4(n * 7919 % 101), Datum::Int4(n)]).unwrap();
+            sorter.push(&[Datum::Int4(n * 7919 % 101), Datum::Int4(n)], &cancel).unwrap();
             assert!(sorter.runs.len() < 4 * MERGED_AT_ONCE, "{} runs", sorter.runs.len());
         }
-        sorter.finish().unwrap();
+        sorter.finish(&cancel).unwrap();
         let mut out = Batch::new();
         let mut seen = Vec::new();
         loop {
@@ -356,5 +364,25 @@ mod tests {
         let mut wanted: Vec<(i32, i32)> = (0..rows).map(|n| (n * 7919 % 101, n)).collect();
         wanted.sort_unstable();
         assert!(seen == wanted);
+    }
+
+    #[test]
+    fn a_cancel_ends_the_merging_of_runs() {
+        let key =
+            KeyPlace { slot: 0, ty: types::oids::INT4, descending: false, nulls_first: false };
+        let mut sorter = Sorter::new(vec![key], 1, 0, None);
+        sorter.limit_bytes = 200;
+        let cancel = CancelFlag::default();
+        while sorter.runs.len() < MERGED_AT_ONCE - 1 {
+            sorter.push(&[Datum::Int4(1)], &cancel).unwrap();
+        }
+        cancel.raise(base::sync::CancelReason::UserRequest);
+        let stopped = loop {
+            if let Err(e) = sorter.push(&[Datum::Int4(1)], &cancel) {
+                break e;
+            }
+            assert_eq!(sorter.runs.len(), MERGED_AT_ONCE - 1);
+        };
+        assert_eq!(stopped.state(), base::SqlState::QUERY_CANCELED);
     }
 }

@@ -4,9 +4,10 @@ use super::batch::{Batch, row_bytes};
 use super::{Cx, Node};
 use crate::plan::Plan;
 use base::{Error, Oid, Result};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use types::Datum;
 
@@ -24,6 +25,30 @@ pub(crate) struct TempFiles {
 }
 
 thread_local!(static TEMP_FILES: Cell<TempFiles> = const { Cell::new(TempFiles { files: 0, bytes: 0 }) });
+
+/// Where they are, in the data folder: what a crash leaves there goes at the next start.
+const FOLDER: &str = "base/pgsql_tmp";
+
+thread_local!(static PLACE: RefCell<Option<PathBuf>> = const { RefCell::new(None) });
+
+/// This thread's temporary files are in this data folder from now on; without one, where the system has such.
+pub(crate) fn keep_temp_files_in(data_folder: &str) {
+    let place = (!data_folder.is_empty()).then(|| Path::new(data_folder).join(FOLDER));
+    PLACE.with_borrow_mut(|p| *p = place);
+}
+
+fn temp_file() -> std::io::Result<File> {
+    PLACE.with_borrow(|place| {
+        let Some(folder) = place else { return tempfile::tempfile() };
+        match tempfile::tempfile_in(folder) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                std::fs::create_dir_all(folder)?;
+                tempfile::tempfile_in(folder)
+            }
+            done => done,
+        }
+    })
+}
 
 /// This thread's temporary files since it last asked.
 pub(crate) fn take_temp_files() -> TempFiles {
@@ -57,7 +82,7 @@ impl Drop for RowFile {
 
 impl RowFile {
     pub(crate) fn new(width: usize) -> Result<RowFile> {
-        let file = tempfile::tempfile().map_err(io)?;
+        let file = temp_file().map_err(io)?;
         Ok(RowFile {
             writer: Some(BufWriter::with_capacity(64 << 10, file)),
             resting: None,
@@ -439,5 +464,26 @@ impl Node for RecursiveNode {
         self.in_right = false;
         self.ended = false;
         self.left.rescan(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_on_disk_are_in_the_data_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        keep_temp_files_in(folder.path().to_str().unwrap());
+        for n in 0..2 {
+            let mut file = RowFile::new(1).unwrap();
+            file.write(&[Datum::Int4(n)]).unwrap();
+            file.rewind().unwrap();
+            let mut row = Vec::new();
+            assert!(file.read(&mut row).unwrap());
+            assert!(matches!(row[..], [Datum::Int4(m)] if m == n));
+        }
+        assert!(folder.path().join(FOLDER).is_dir());
+        keep_temp_files_in("");
     }
 }

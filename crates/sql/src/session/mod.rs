@@ -205,6 +205,7 @@ impl Session {
         // A session stays on its thread.
         cluster.work_for(database.oid);
         let settings = SessionSettings::new(Arc::clone(cluster.settings()));
+        crate::exec::keep_temp_files_in(settings.text("data_directory"));
         let timeout = u64::try_from(settings.int("deadlock_timeout")).unwrap_or(1000);
         backend.set_deadlock_timeout_ms(timeout);
         let state =
