@@ -45,6 +45,7 @@ pub(crate) fn run(stream: TcpStream, shared: &Arc<Shared>) {
     };
     let pid = session.backend().pid;
     base::log::set_thread_pid(pid);
+    wire.belongs_to(Arc::clone(session.backend()));
     shared.enter(pid, wire.stream(), wire.ending());
     let shared = Arc::clone(shared);
     let mut connection = Connection { wire, session, shared, bell: None, skip_to_sync: false };

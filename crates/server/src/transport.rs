@@ -10,6 +10,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use txn::Backend;
 
 /// So long a client may read nothing before a write looks whether its session has to end.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -20,6 +21,8 @@ pub(crate) struct Transport {
     tls: Option<Box<ServerConnection>>,
     /// The session has to end: a client that does not read is not waited for.
     ending: Arc<AtomicBool>,
+    /// Whose session it is: shown to wait for a client that does not read.
+    backend: Option<Arc<Backend>>,
     /// A write has failed half way: what came after it would make no sense.
     broken: bool,
 }
@@ -28,7 +31,12 @@ impl Transport {
     pub(crate) fn new(socket: TcpStream) -> Transport {
         // It fails for a timeout of nothing only.
         let _ = socket.set_write_timeout(Some(PATIENCE));
-        Transport { socket, tls: None, ending: Arc::default(), broken: false }
+        Transport { socket, tls: None, ending: Arc::default(), backend: None, broken: false }
+    }
+
+    /// The session that it is the client of.
+    pub(crate) fn belongs_to(&mut self, backend: Arc<Backend>) {
+        self.backend = Some(backend);
     }
 
     /// To be set by whoever ends the session.
@@ -91,7 +99,10 @@ impl Transport {
             }
             // A key update asks for an answer.
             if tls.wants_write() {
-                self.write_encrypted().map_err(|_| Error::from(ErrorKind::BrokenPipe))?;
+                let mut waited = false;
+                let written = self.write_encrypted(&mut waited);
+                self.waits_no_longer(waited);
+                written.map_err(|_| Error::from(ErrorKind::BrokenPipe))?;
             }
         }
     }
@@ -106,40 +117,57 @@ impl Transport {
         written
     }
 
-    fn write_patiently(&mut self, mut bytes: &[u8]) -> Result<()> {
+    fn write_patiently(&mut self, bytes: &[u8]) -> Result<()> {
+        let mut waited = false;
+        let written = self.write_waiting(bytes, &mut waited);
+        self.waits_no_longer(waited);
+        written
+    }
+
+    fn waits_no_longer(&self, waited: bool) {
+        if waited && let Some(backend) = &self.backend {
+            backend.set_wait_event(None);
+        }
+    }
+
+    fn write_waiting(&mut self, mut bytes: &[u8], waited: &mut bool) -> Result<()> {
         if let Some(tls) = &mut self.tls {
             tls.writer().write_all(bytes)?;
-            return self.write_encrypted();
+            return self.write_encrypted(waited);
         }
         while !bytes.is_empty() {
             match self.socket.write(bytes) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(n) => bytes = &bytes[n..],
-                Err(e) => self.go_on_after(e)?,
+                Err(e) => self.go_on_after(e, waited)?,
             }
         }
         Ok(())
     }
 
     /// What is encrypted and has not left yet.
-    fn write_encrypted(&mut self) -> Result<()> {
+    fn write_encrypted(&mut self, waited: &mut bool) -> Result<()> {
         while let Some(tls) = &mut self.tls
             && tls.wants_write()
         {
             match tls.write_tls(&mut self.socket) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(_) => {}
-                Err(e) => self.go_on_after(e)?,
+                Err(e) => self.go_on_after(e, waited)?,
             }
         }
         Ok(())
     }
 
     /// A client that is slow is waited for, unless the session has to end.
-    fn go_on_after(&self, error: Error) -> Result<()> {
+    fn go_on_after(&self, error: Error, waited: &mut bool) -> Result<()> {
         match error.kind() {
             ErrorKind::Interrupted => Ok(()),
             ErrorKind::WouldBlock | ErrorKind::TimedOut if !self.ending.load(Ordering::SeqCst) => {
+                *waited = true;
+                if let Some(backend) = &self.backend {
+                    backend.set_wait_event(Some(("Client", "ClientWrite")));
+                }
                 Ok(())
             }
             _ => Err(error),

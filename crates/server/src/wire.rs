@@ -77,6 +77,11 @@ impl Wire {
         self.transport.socket()
     }
 
+    /// The session that it serves.
+    pub(crate) fn belongs_to(&mut self, backend: std::sync::Arc<txn::Backend>) {
+        self.transport.belongs_to(backend);
+    }
+
     /// To be set by whoever ends the session.
     pub(crate) fn ending(&self) -> &std::sync::Arc<std::sync::atomic::AtomicBool> {
         self.transport.ending()

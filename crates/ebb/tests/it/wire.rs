@@ -358,6 +358,22 @@ fn sessions_are_counted_by_their_ends() {
     until("1 1 1");
 }
 
+/// A client that does not read holds the horizon: it is seen why, and it can be ended.
+#[test]
+fn a_client_that_does_not_read_is_seen_and_ended() {
+    let server = server(&[]);
+    let mut looker = server.connect().unwrap();
+    let mut client = server.connect().unwrap();
+    let pid = client.value("SELECT pg_backend_pid()").unwrap();
+    let long = "SELECT repeat('x', 1000) FROM generate_series(1, 1000000)";
+    client.send_simple(long).unwrap();
+    let seen = format!("SELECT coalesce(wait_event, '') FROM pg_stat_activity WHERE pid = {pid}");
+    while looker.value(&seen).unwrap() != "ClientWrite" {}
+    looker.run(&format!("SELECT pg_terminate_backend({pid})")).unwrap();
+    let gone = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}");
+    while looker.value(&gone).unwrap() != "0" {}
+}
+
 /// libpq's PQfn: not served, and an error as any other, also within a transaction.
 #[test]
 fn a_function_call_is_refused_and_the_session_goes_on() {

@@ -79,6 +79,7 @@ pub(super) const BODIES: Bodies = &[
 /// All that `wait_event` may say: type, name, description.
 const WAIT_EVENTS: &[[&str; 3]] = &[
     ["Client", "ClientRead", "Waiting to read data from the client"],
+    ["Client", "ClientWrite", "Waiting to write data to the client"],
     ["Lock", "advisory", "Waiting to acquire an advisory user lock"],
     ["Lock", "frozenid", "Waiting to update pg_database.datfrozenxid and pg_database.datminmxid"],
     ["Lock", "object", "Waiting to acquire a lock on a non-relation database object"],
