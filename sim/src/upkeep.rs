@@ -275,7 +275,10 @@ fn step(server: &Server, session: &mut Session, rng: &mut SmallRng, w: &mut Worl
         }
         15 => session.simple_query("SELECT ebb_burn_xids(2000)", &mut Quiet),
         16 => {
-            w.end_other(rng)?;
+            // It holds the commit log back, or does not.
+            if rng.random_bool(0.7) {
+                w.end_other(rng)?;
+            }
             age(server, session)
         }
         17 | 18 => {
