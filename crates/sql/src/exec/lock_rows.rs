@@ -126,7 +126,8 @@ impl LockRowsNode {
                     m.mark.table.name
                 ),
                 TupleOutcome::Deleted { .. } => {
-                    require_read_committed(cx, true)?;
+                    // PostgreSQL words it so here, and otherwise for UPDATE and DELETE.
+                    require_read_committed(cx, false)?;
                     return Ok(false);
                 }
                 TupleOutcome::SelfModified | TupleOutcome::Invisible => return Ok(false),

@@ -81,3 +81,20 @@ fn an_outer_join_is_asked_again() {
     assert_eq!(waiting(&db, "UPDATE a SET v = 50 WHERE id > 2", change), "");
     s.check(&[(ALL, "1:0 2:0 3:50 4:0")]);
 }
+
+#[test]
+fn repeatable_read_meets_a_row_that_was_deleted() {
+    let db = Database::new();
+    let mut s = db.session();
+    for (statement, how) in [
+        ("SELECT * FROM t FOR UPDATE", "update"),
+        ("UPDATE t SET a = 2", "delete"),
+        ("DELETE FROM t", "delete"),
+    ] {
+        db.session().run_each(&["CREATE TABLE t (a int)", "INSERT INTO t VALUES (1)"]);
+        s.run_each(&["BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT * FROM t"]);
+        db.session().run_each(&["DELETE FROM t"]);
+        let said = format!("40001 could not serialize access due to concurrent {how}");
+        s.check(&[(statement, &said), ("ROLLBACK", ""), ("DROP TABLE t", "")]);
+    }
+}
