@@ -32,8 +32,9 @@ const TOLD_AT_ONCE: usize = 16;
 pub(crate) fn run(stream: TcpStream, shared: &Arc<Shared>) {
     let _ = stream.set_nodelay(true);
     let mut wire = Wire::new(stream);
-    let session = match startup::start(&mut wire, shared) {
-        Ok(Some(session)) => session,
+    // Dropped last: what the session does when it closes is waited for.
+    let (_inside, session) = match startup::start(&mut wire, shared) {
+        Ok(Some(started)) => started,
         Ok(None) => return,
         Err(error) => {
             let error = error.to_sql_error();
@@ -43,10 +44,7 @@ pub(crate) fn run(stream: TcpStream, shared: &Arc<Shared>) {
             return;
         }
     };
-    let pid = session.backend().pid;
-    base::log::set_thread_pid(pid);
-    wire.belongs_to(Arc::clone(session.backend()));
-    shared.enter(pid, wire.stream(), wire.ending());
+    base::log::set_thread_pid(session.backend().pid);
     let shared = Arc::clone(shared);
     let mut connection = Connection { wire, session, shared, bell: None, skip_to_sync: false };
     let ended = catch_unwind(AssertUnwindSafe(|| connection.serve()));
@@ -64,7 +62,6 @@ pub(crate) fn run(stream: TcpStream, shared: &Arc<Shared>) {
         connection.wire.send_error("FATAL", &error);
         let _ = connection.wire.flush();
     }
-    connection.shared.leave(pid);
     connection.session.close();
 }
 
@@ -181,19 +178,25 @@ impl Connection {
             let _ = self.wire.stream().set_read_timeout(None);
         }
         match message {
-            Ok(message) => Ok(Incoming::Message(message)),
+            // What it sent before it was told to end is not begun.
+            Ok(message) => self.told_to_end().map_or(Ok(Incoming::Message(message)), Err),
             Err(ReadError::Garbled { query, error }) => Ok(Incoming::Garbled { query, error }),
             Err(ReadError::TimedOut) => Err(match idle {
                 Some((_, error)) => error,
                 None => SqlError::new(SqlState::CONNECTION_FAILURE, "connection timed out"),
             }),
-            Err(ReadError::Closed) => match self.session.backend().cancel.reason() {
-                Some(reason @ (CancelReason::Shutdown | CancelReason::Terminate)) => {
-                    Err(reason.error().to_sql_error())
-                }
-                _ => Ok(Incoming::End),
-            },
+            Err(ReadError::Closed) => self.told_to_end().map_or(Ok(Incoming::End), Err),
             Err(ReadError::Protocol(e) | ReadError::Failed(e)) => Err(e),
+        }
+    }
+
+    /// Why the session has to end, if it does.
+    fn told_to_end(&self) -> Option<SqlError> {
+        match self.session.backend().cancel.reason() {
+            Some(reason @ (CancelReason::Shutdown | CancelReason::Terminate)) => {
+                Some(reason.error().to_sql_error())
+            }
+            _ => None,
         }
     }
 
@@ -352,10 +355,9 @@ impl Connection {
             let mut fatal = error.to_sql_error();
             // Nothing more comes from a client whose session was told to end: that is why.
             if fatal.state == SqlState::CONNECTION_FAILURE
-                && let Some(reason @ (CancelReason::Shutdown | CancelReason::Terminate)) =
-                    self.session.backend().cancel.reason()
+                && let Some(reason) = self.told_to_end()
             {
-                fatal = SqlError { context: fatal.context, ..reason.error().to_sql_error() };
+                fatal = SqlError { context: fatal.context, ..reason };
             }
             return Some(fatal);
         }

@@ -3,6 +3,8 @@
 //! # Invariants
 //! Clients, let in or not yet, hold no more than [`Shared::seats`] connections: else whoever opens sockets and says nothing leaves the
 //! server without descriptors for its tables and its log, which it does not survive.
+//! A session is let in ([`Shared::let_in`]) before it exists and leaves when nothing is left of it: [`Server::stop`] lets nobody in any more and
+//! waits for all that are, so that nothing is written after it.
 
 use crate::bell::Rope;
 use crate::connection;
@@ -15,6 +17,10 @@ use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
+use txn::Backend;
+
+#[cfg(test)]
+mod tests;
 
 /// What wakes a session that waits for its client.
 struct Waker {
@@ -26,13 +32,24 @@ struct Waker {
     rope: Option<Rope>,
 }
 
+/// The sessions there are, and are to be.
+#[derive(Default)]
+struct Sessions {
+    /// Nobody is let in any more.
+    closed: bool,
+    /// How many have been let in and not left.
+    inside: usize,
+    /// What wakes each of them when it waits for its client, by its number.
+    wakers: HashMap<i32, Waker>,
+}
+
 /// What all connections share.
 pub(crate) struct Shared {
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) tls: Arc<Tls>,
     stopping: AtomicBool,
-    /// What wakes each session when it waits for its client.
-    wakers: sync::Mutex<HashMap<i32, Waker>>,
+    sessions: sync::Mutex<Sessions>,
+    /// Somebody has left.
     changed: sync::Condvar,
     /// How many connections there are, and may be.
     seated: AtomicUsize,
@@ -65,26 +82,25 @@ impl Shared {
         }
     }
 
-    pub(crate) fn enter(&self, pid: i32, stream: &TcpStream, ending: &Arc<AtomicBool>) {
-        if let Ok(socket) = stream.try_clone() {
-            let waker = Waker { socket, ending: Arc::clone(ending), rope: None };
-            self.wakers.lock().insert(pid, waker);
+    /// A place for a session that is about to be made; [`Server::stop`] waits until it is given back.
+    ///
+    /// # Errors
+    /// `57P03`: the server is stopping.
+    pub(crate) fn let_in(self: &Arc<Self>) -> Result<Inside> {
+        let mut sessions = self.sessions.lock();
+        if sessions.closed {
+            bail!(CANNOT_CONNECT_NOW, "the database system is shutting down");
         }
-        if !self.accepting() {
-            self.wake(pid, Wake::End);
-        }
+        sessions.inside += 1;
+        drop(sessions);
+        Ok(Inside { shared: Arc::clone(self), pid: None })
     }
 
     /// Session `pid` hears its bell from now on.
     pub(crate) fn tie(&self, pid: i32, rope: Rope) {
-        if let Some(waker) = self.wakers.lock().get_mut(&pid) {
+        if let Some(waker) = self.sessions.lock().wakers.get_mut(&pid) {
             waker.rope = Some(rope);
         }
-    }
-
-    pub(crate) fn leave(&self, pid: i32) {
-        self.wakers.lock().remove(&pid);
-        self.changed.notify_all();
     }
 
     /// Each accept thread waits for a connection: gives it one.
@@ -103,7 +119,7 @@ impl Shared {
 
     /// Ends session `pid`'s wait for input: it then looks at its cancel flag, or hears what there is and waits on.
     fn wake(&self, pid: i32, why: Wake) {
-        if let Some(waker) = self.wakers.lock().get(&pid) {
+        if let Some(waker) = self.sessions.lock().wakers.get(&pid) {
             match (why, &waker.rope) {
                 (Wake::End, _) => {
                     waker.ending.store(true, Ordering::SeqCst);
@@ -114,6 +130,54 @@ impl Shared {
                 (Wake::Hear, None) => {}
             }
         }
+    }
+}
+
+/// A session's place among those that a stopping server waits for; dropped when nothing is left of the session.
+pub(crate) struct Inside {
+    shared: Arc<Shared>,
+    /// Its number, once it has one.
+    pid: Option<i32>,
+}
+
+impl Inside {
+    /// The session of `backend` is there, and `stream` its client: it can be woken from now on. One that comes while the server stops has
+    /// missed being told to end.
+    ///
+    /// # Errors
+    /// No descriptor: who cannot be woken does not end when told to.
+    pub(crate) fn enter(
+        &mut self,
+        backend: &Backend,
+        stream: &TcpStream,
+        ending: &Arc<AtomicBool>,
+    ) -> Result<()> {
+        let socket = stream
+            .try_clone()
+            .map_err(|e| Error::io("could not duplicate the client's socket", e))?;
+        let waker = Waker { socket, ending: Arc::clone(ending), rope: None };
+        let mut sessions = self.shared.sessions.lock();
+        sessions.wakers.insert(backend.pid, waker);
+        self.pid = Some(backend.pid);
+        let closed = sessions.closed;
+        drop(sessions);
+        if closed {
+            backend.interrupt(CancelReason::Shutdown);
+            self.shared.wake(backend.pid, Wake::End);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        let mut sessions = self.shared.sessions.lock();
+        sessions.inside -= 1;
+        if let Some(pid) = self.pid {
+            sessions.wakers.remove(&pid);
+        }
+        drop(sessions);
+        self.shared.changed.notify_all();
     }
 }
 
@@ -223,7 +287,7 @@ impl Server {
             cluster,
             tls,
             stopping: AtomicBool::new(false),
-            wakers: sync::Mutex::new(Rank(5), HashMap::new()),
+            sessions: sync::Mutex::new(Rank(5), Sessions::default()),
             changed: sync::Condvar::new(),
             seated: AtomicUsize::new(0),
             seats,
@@ -254,10 +318,12 @@ impl Server {
     /// the caller's to close.
     pub fn stop(self) {
         self.shared.stopping.store(true, Ordering::SeqCst);
+        // Who comes in before this is told here or waited for; who enters later tells itself.
+        self.shared.sessions.lock().closed = true;
         for backend in self.shared.cluster.backends().all() {
             backend.interrupt(CancelReason::Shutdown);
         }
-        let pids: Vec<i32> = self.shared.wakers.lock().keys().copied().collect();
+        let pids: Vec<i32> = self.shared.sessions.lock().wakers.keys().copied().collect();
         for pid in pids {
             self.shared.wake(pid, Wake::End);
         }
@@ -270,9 +336,9 @@ impl Server {
             }
             let _ = thread.join();
         }
-        let mut wakers = self.shared.wakers.lock();
-        while !wakers.is_empty() {
-            wakers.wait(&self.shared.changed);
+        let mut sessions = self.shared.sessions.lock();
+        while sessions.inside > 0 {
+            sessions.wait(&self.shared.changed);
         }
     }
 }

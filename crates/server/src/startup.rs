@@ -1,6 +1,6 @@
 //! From an open socket to a session: negotiation, authentication, the first parameters.
 
-use crate::listen::Shared;
+use crate::listen::{Inside, Shared};
 use crate::tls;
 use crate::wire::{ReadError, Wire};
 use base::{Error, Result, SqlError, SqlState, bail};
@@ -15,8 +15,8 @@ use sql::scram::{Binding, Exchange, Verifier};
 use sql::session::{ConnectRequest, Session};
 use std::sync::Arc;
 
-/// The session, or None when the connection was only a cancel request or closed early.
-pub(crate) fn start(wire: &mut Wire, shared: &Arc<Shared>) -> Result<Option<Session>> {
+/// The session and its place, or None when the connection was only a cancel request or closed early.
+pub(crate) fn start(wire: &mut Wire, shared: &Arc<Shared>) -> Result<Option<(Inside, Session)>> {
     let timeout = shared.cluster.settings().int("authentication_timeout").max(1);
     let timeout = std::time::Duration::from_secs(u64::try_from(timeout).unwrap_or(60));
     let _ = wire.stream().set_read_timeout(Some(timeout));
@@ -39,15 +39,20 @@ pub(crate) fn start(wire: &mut Wire, shared: &Arc<Shared>) -> Result<Option<Sess
         bail!(CANNOT_CONNECT_NOW, "the database system is shutting down");
     }
     authenticate(wire, shared, &request.user)?;
+    // From here on it reads and writes; before, it may wait for its client for long.
+    let mut inside = shared.let_in()?;
+    base::stop_point!("server.session.let_in");
     let mut session = Session::connect(&shared.cluster, request)?;
     wire.send(&Authentication::Ok);
     for (name, value) in session.reported_settings() {
         wire.parameter_status(&name, &value)?;
     }
     let backend = session.backend();
+    wire.belongs_to(Arc::clone(backend));
+    inside.enter(backend, wire.stream(), wire.ending())?;
     wire.send(&BackendKeyData::new(backend.pid, SecretKey::I32(shared.secret(backend.pid))));
     let _ = wire.stream().set_read_timeout(None);
-    Ok(Some(session))
+    Ok(Some((inside, session)))
 }
 
 fn read(wire: &mut Wire) -> Result<Option<Frontend>> {
