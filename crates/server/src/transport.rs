@@ -125,8 +125,15 @@ impl Transport {
     }
 
     fn waits_no_longer(&self, waited: bool) {
-        if waited && let Some(backend) = &self.backend {
-            backend.set_wait_event(None);
+        if waited {
+            self.shows_wait(None);
+        }
+    }
+
+    /// Shows what its session waits for.
+    pub(crate) fn shows_wait(&self, event: Option<(&'static str, &'static str)>) {
+        if let Some(backend) = &self.backend {
+            backend.set_wait_event(event);
         }
     }
 
@@ -165,9 +172,7 @@ impl Transport {
             ErrorKind::Interrupted => Ok(()),
             ErrorKind::WouldBlock | ErrorKind::TimedOut if !self.ending.load(Ordering::SeqCst) => {
                 *waited = true;
-                if let Some(backend) = &self.backend {
-                    backend.set_wait_event(Some(("Client", "ClientWrite")));
-                }
+                self.shows_wait(Some(("Client", "ClientWrite")));
                 Ok(())
             }
             _ => Err(error),

@@ -128,6 +128,20 @@ impl Wire {
         }
     }
 
+    /// The next message in the midst of a statement: the session is shown to wait for it, as one between statements is by being idle.
+    fn read_within_statement(&mut self) -> std::result::Result<PgWireFrontendMessage, ReadError> {
+        loop {
+            if let Some(message) = self.decode()? {
+                return Ok(message);
+            }
+            self.flush().map_err(|_| ReadError::Closed)?;
+            self.transport.shows_wait(Some(("Client", "ClientRead")));
+            let filled = self.fill();
+            self.transport.shows_wait(None);
+            filled?;
+        }
+    }
+
     /// True if another message has already been read from the socket, whole or in part.
     pub fn has_input(&mut self) -> bool {
         !self.input.is_empty() || self.transport.has_pending()
@@ -427,7 +441,7 @@ impl Client for Wire {
     fn copy_in_read(&mut self, buffer: &mut Vec<u8>) -> Result<bool> {
         buffer.clear();
         loop {
-            match self.read() {
+            match self.read_within_statement() {
                 Ok(PgWireFrontendMessage::CopyData(d)) => {
                     buffer.extend_from_slice(&d.data);
                     return Ok(true);

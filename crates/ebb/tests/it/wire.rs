@@ -374,6 +374,29 @@ fn a_client_that_does_not_read_is_seen_and_ended() {
     while looker.value(&gone).unwrap() != "0" {}
 }
 
+/// COPY waits for its client in the midst of a statement.
+#[test]
+fn a_copy_that_waits_for_its_client_is_seen_to() {
+    let server = server(&[]);
+    let mut looker = server.connect().unwrap();
+    let mut client = server.connect().unwrap();
+    client.run("CREATE TABLE t (a int)").unwrap();
+    let pid = client.value("SELECT pg_backend_pid()").unwrap();
+    client.send_simple("COPY t FROM STDIN").unwrap();
+    let seen = format!(
+        "SELECT concat_ws(' ', state, wait_event_type, wait_event) FROM pg_stat_activity WHERE pid = {pid}"
+    );
+    while looker.value(&seen).unwrap() != "active Client ClientRead" {}
+    // It is none of a statement's waits any more when the data have come.
+    client.send_bytes(b"d\0\0\0\x061\nc\0\0\0\x04").unwrap();
+    assert_eq!(client.finish().unwrap().tags(), ["COPY 1"]);
+    assert_eq!(looker.value(&seen).unwrap(), "idle Client ClientRead");
+    client.send_simple("SELECT pg_sleep(600)").unwrap();
+    while looker.value(&seen).unwrap() != "active Timeout PgSleep" {}
+    looker.run(&format!("SELECT pg_cancel_backend({pid})")).unwrap();
+    assert_eq!(client.finish().unwrap().sqlstate(), "57014");
+}
+
 /// libpq's PQfn: not served, and an error as any other, also within a transaction.
 #[test]
 fn a_function_call_is_refused_and_the_session_goes_on() {
