@@ -20,6 +20,8 @@ pub struct LeafRehearsal {
     pub removed: u64,
     /// The record of that; nothing is logged if nothing goes.
     pub record: RecordCost,
+    /// It waits to be written already.
+    pub dirty: bool,
 }
 
 impl Btree {
@@ -35,6 +37,7 @@ impl Btree {
     ) -> Result<Option<LeafRehearsal>> {
         let Some(pinned) = self.rel.try_pin(Fork::Main, block, strategy)? else { return Ok(None) };
         let mut copy = Page::from_bytes(pinned.read().bytes());
+        let dirty = pinned.is_dirty();
         drop(pinned);
         let view = layout::PageRef(copy.bytes());
         if view.is_new() || !view.is_sane() || !view.is_leaf() || view.is_ignored() {
@@ -43,7 +46,7 @@ impl Btree {
         let mut removal = Removal::default();
         let entries = removal.find(view, |all, places| each(all, places, is_dead));
         let removed = removal.removed;
-        let mut out = LeafRehearsal { entries, removed, ..LeafRehearsal::default() };
+        let mut out = LeafRehearsal { entries, removed, dirty, ..LeafRehearsal::default() };
         if removed == 0 {
             return Ok(Some(out));
         }

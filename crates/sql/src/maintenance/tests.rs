@@ -376,6 +376,29 @@ fn explain_vacuum_foretells_and_does_nothing() {
     assert_eq!(err.state(), base::SqlState::ACTIVE_SQL_TRANSACTION);
 }
 
+/// Pages that wait to be written already are not dirtied once more: neither foretold nor counted.
+#[test]
+fn explain_vacuum_foretells_the_pages_that_it_dirties() {
+    let (_folder, cluster) = cluster();
+    cluster.maintenance.budget.set(vacuum::foresight::Budget::UNLIMITED).unwrap();
+    let mut s = connect(&cluster);
+    for (table, last, few) in [("clean", "CHECKPOINT", false), ("dirty", "SELECT 1", true)] {
+        run(&mut s, &format!("CREATE TABLE {table} (id int PRIMARY KEY, v text)"));
+        run(
+            &mut s,
+            &format!("INSERT INTO {table} SELECT g, md5(g::text) FROM generate_series(1, 60000) g"),
+        );
+        run(&mut s, &format!("DELETE FROM {table} WHERE id % 10 = 0"));
+        run(&mut s, last);
+        let both = explained(&mut s, &format!("EXPLAIN (ANALYZE, FORMAT JSON) VACUUM {table}"));
+        let [expected, actual] =
+            ["Expected", "Actual"].map(|n| both["Pages Dirtied"][n].as_f64().unwrap());
+        // The maps' pages, and the index's first, are not looked at.
+        assert!((expected - actual).abs() <= actual * 0.05 + 5.0, "{table}: {both}");
+        assert_eq!(actual < 20.0, few, "{table}: {both}");
+    }
+}
+
 /// What is passed over is told as by VACUUM, not only left out.
 #[test]
 fn explain_vacuum_warns_of_what_it_passes_over() {

@@ -83,7 +83,9 @@ impl Foresight {
                 r.pages_before.saturating_sub(r.pages_after).into()
             }),
             figure("Pages Read", self.reads, |r| r.usage.buffers.reads as f64),
-            figure("Pages Written", self.writes, |r| r.usage.buffers.dirtied as f64),
+            figure("Pages Dirtied", self.dirtied, |r| {
+                (r.usage.buffers.dirtied + r.usage.buffers.temp_dirtied) as f64
+            }),
             figure("WAL Records", self.wal_records, |r| r.usage.wal.records as f64),
             figure("WAL Full Page Images", self.wal_images, |r| {
                 r.usage.wal.full_page_images as f64

@@ -122,8 +122,8 @@ pub struct Foresight {
     pub wal_bytes: f64,
     /// Pages read from disk.
     pub reads: f64,
-    /// Pages changed, each written once.
-    pub writes: f64,
+    /// Pages that are written for its sake: those that it changes and that do not wait to be written already.
+    pub dirtied: f64,
     /// Time on the wall, the cost delay included.
     pub time: Duration,
     /// Pages looked at for all this.
@@ -218,8 +218,8 @@ pub fn foresee(
             index_sizes.push(pages.min(keys));
             let missed = shape.missed();
             let keys = if one_visit { dead.keys_in_one_visit() } else { dead.items };
-            let sample = (for_indexes, per_index);
-            out.add_index(&mut found, &*index.index, missed, &density, keys, sample)?;
+            let for_leaves = (for_indexes, per_index, sample.clean_share());
+            out.add_index(&mut found, &*index.index, missed, &density, keys, for_leaves)?;
         }
         out.indexes.push(found);
     }
@@ -230,7 +230,7 @@ pub fn foresee(
         out.wal_images += map_pages;
         out.wal_bytes += map_pages * MAP_IMAGE_BYTES;
     }
-    out.writes += map_pages;
+    out.dirtied += map_pages;
     let pool = target.heap.relation().pool();
     let ring = buffer::Strategy::vacuum(pool, plan.ring_kb);
     let heap_threads =
@@ -308,7 +308,7 @@ impl Foresight {
             wal_images: 0.0,
             wal_bytes: 0.0,
             reads: 0.0,
-            writes: 0.0,
+            dirtied: 0.0,
             time: Duration::ZERO,
             sampled_pages: 0,
             work: Work::default(),
@@ -325,8 +325,7 @@ impl Foresight {
             self.frozen_tuples += factor * f64::from(found.frozen_tuples);
             self.dead_items.0 += factor * found.dead_items.len() as f64;
             self.dead_items.1 += factor * f64::from(u8::from(!found.dead_items.is_empty()));
-            let changed = done.prune.is_some() || done.reap.is_some();
-            self.writes += factor * f64::from(u8::from(changed));
+            self.dirtied += factor * f64::from(u8::from(page.changes() && !page.dirty));
             self.work.map_changes += factor * f64::from(u8::from(done.map_changes));
             for cost in [done.prune, done.reap].into_iter().flatten() {
                 self.add_record(factor, cost);
@@ -382,7 +381,7 @@ impl Foresight {
         missed: f64,
         density: &DeadDensity<'_>,
         keys: f64,
-        (wanted, budget): (usize, Duration),
+        (wanted, budget, clean_share): (usize, Duration, f64),
     ) -> Result<()> {
         let leaves = sample::leaves(index, found.pages, wanted, density, budget)?;
         self.sampled_pages += leaves.looked_at;
@@ -392,6 +391,7 @@ impl Foresight {
             // Too many indexes for so few pages: as if its entries lay anywhere.
             found.removed_entries = self.dead_items.0;
             found.changed_pages = others * (1.0 - (-self.dead_items.0 / others.max(1.0)).exp());
+            self.dirtied += found.changed_pages * clean_share;
             let bytes = LEAF_RECORD_BYTES * found.changed_pages + ENTRY_BYTES * self.dead_items.0;
             if self.logged {
                 self.wal_records += found.changed_pages;
@@ -400,12 +400,12 @@ impl Foresight {
         }
         for leaf in leaves.found.iter().filter(|l| l.removed > 0) {
             found.changed_pages += factor;
+            self.dirtied += factor * f64::from(u8::from(!leaf.dirty));
             found.removed_entries += factor * leaf.removed as f64;
             self.add_record(factor, leaf.record);
         }
         // Every dead row has one entry in an index without a predicate.
         found.removed_entries = found.removed_entries.min(self.dead_items.0);
-        self.writes += found.changed_pages;
         found.scanned_pages = match found.method {
             Some(IndexMethod::Retail) => found.changed_pages.max(1.0).min(found.pages.into()),
             _ => f64::from(found.pages),
@@ -439,7 +439,7 @@ impl Foresight {
         let touched = self.work.heap_pages + self.work.reaped_pages + self.work.index_pages;
         let cost = (touched - self.reads).max(0.0) * each(&throttle.page_hit)
             + self.reads * each(&throttle.page_miss)
-            + self.writes * each(&throttle.page_dirty);
+            + self.dirtied * each(&throttle.page_dirty);
         Duration::from_secs_f64(cost / limit * delay_us / 1e6)
     }
 }

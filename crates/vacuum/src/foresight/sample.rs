@@ -49,6 +49,15 @@ pub(super) fn cached_share(heap: &Heap, chosen: &[u32]) -> f64 {
 pub(super) struct SampledPage {
     pub block: u32,
     pub rehearsal: Rehearsal,
+    /// It waits to be written already.
+    pub dirty: bool,
+}
+
+impl SampledPage {
+    /// The vacuum changes it.
+    pub fn changes(&self) -> bool {
+        self.rehearsal.prune.is_some() || self.rehearsal.reap.is_some()
+    }
 }
 
 /// Heap pages looked at, in physical order.
@@ -87,14 +96,21 @@ impl HeapSample {
             if buffer::my_usage().reads > read {
                 read_us.push(pinning.elapsed().as_secs_f64() * 1e6);
             }
-            let bits = map.bits(number, &mut map_pin)?;
+            let (bits, dirty) = (map.bits(number, &mut map_pin)?, pin.is_dirty());
             let page = pin.read();
             let options = options(&page, bits);
             let rehearsal = heap.rehearse(&page, number, &options, horizon, reap)?;
-            pages.push(SampledPage { block, rehearsal });
+            pages.push(SampledPage { block, rehearsal, dirty });
         }
         pages.sort_by_key(|p| p.block);
         Ok(HeapSample { pages, read_us: middling(read_us) })
+    }
+
+    /// Of the pages that the vacuum changes, the share that nobody has changed since they were last written.
+    pub fn clean_share(&self) -> f64 {
+        let changed = self.pages.iter().filter(|p| p.changes());
+        let (all, clean) = changed.fold((0, 0), |(n, c), p| (n + 1, c + u32::from(!p.dirty)));
+        if all == 0 { 1.0 } else { f64::from(clean) / f64::from(all) }
     }
 
     /// How many pages each one looked at stands for.
