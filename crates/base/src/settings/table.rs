@@ -1517,6 +1517,15 @@ pub static DEFINITIONS: &[Definition] = &[
         short_desc: "Accepted for compatibility: temporary tables use shared buffers.",
     },
     Definition {
+        name: "temp_file_limit",
+        kind: Kind::Int(-1, 2147483647),
+        unit: Unit::Kilobytes,
+        boot: "-1",
+        context: Context::Superuser,
+        category: "Resource Usage / Disk",
+        short_desc: "How much a session's temporary files may hold together; -1 any.",
+    },
+    Definition {
         name: "temp_tablespaces",
         kind: Kind::Text,
         unit: Unit::None,

@@ -29,6 +29,7 @@ mod set_op;
 mod sort;
 mod store;
 mod sub_plan;
+mod temp_files;
 mod window;
 
 use crate::plan::Plan;
@@ -40,7 +41,9 @@ use expr::eval::{EvalContext, EvalHook};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-pub(crate) use store::{keep_temp_files_in, take_temp_files};
+pub(crate) use temp_files::{
+    TempFileBounds, bound_temp_files, keep_temp_files_in, take_temp_files,
+};
 use types::Datum;
 
 /// A node at work.

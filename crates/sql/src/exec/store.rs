@@ -1,13 +1,12 @@
 //! Stores of rows: in memory, in temporary files, and those of CTEs.
 
 use super::batch::{Batch, row_bytes};
+use super::temp_files::{Space, temp_file};
 use super::{Cx, Node};
 use crate::plan::Plan;
 use base::{Error, Oid, Result};
-use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use types::Datum;
 
@@ -15,47 +14,7 @@ fn io(e: std::io::Error) -> Error {
     Error::io("could not use temporary file", e)
 }
 
-/// Temporary files that were used and are gone.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub(crate) struct TempFiles {
-    /// How many.
-    pub files: u64,
-    /// The bytes in them.
-    pub bytes: u64,
-}
-
-thread_local!(static TEMP_FILES: Cell<TempFiles> = const { Cell::new(TempFiles { files: 0, bytes: 0 }) });
-
-/// Where they are, in the data folder: what a crash leaves there goes at the next start.
-const FOLDER: &str = "base/pgsql_tmp";
-
-thread_local!(static PLACE: RefCell<Option<PathBuf>> = const { RefCell::new(None) });
-
-/// This thread's temporary files are in this data folder from now on; without one, where the system has such.
-pub(crate) fn keep_temp_files_in(data_folder: &str) {
-    let place = (!data_folder.is_empty()).then(|| Path::new(data_folder).join(FOLDER));
-    PLACE.with_borrow_mut(|p| *p = place);
-}
-
-fn temp_file() -> std::io::Result<File> {
-    PLACE.with_borrow(|place| {
-        let Some(folder) = place else { return tempfile::tempfile() };
-        match tempfile::tempfile_in(folder) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                std::fs::create_dir_all(folder)?;
-                tempfile::tempfile_in(folder)
-            }
-            done => done,
-        }
-    })
-}
-
-/// This thread's temporary files since it last asked.
-pub(crate) fn take_temp_files() -> TempFiles {
-    TEMP_FILES.take()
-}
-
-/// Rows in a temporary file, written once and then read. When it goes it is counted, if it was written to.
+/// Rows in a temporary file, written once and then read.
 pub(crate) struct RowFile {
     writer: Option<BufWriter<File>>,
     /// Written, and not to be read yet.
@@ -64,20 +23,8 @@ pub(crate) struct RowFile {
     width: usize,
     pub rows: u64,
     left: u64,
-    bytes: u64,
+    space: Space,
     scratch: Vec<u8>,
-}
-
-impl Drop for RowFile {
-    fn drop(&mut self) {
-        if self.bytes > 0 {
-            // A thread that is ending asks no more.
-            let _ = TEMP_FILES.try_with(|sum| {
-                let TempFiles { files, bytes } = sum.get();
-                sum.set(TempFiles { files: files + 1, bytes: bytes + self.bytes });
-            });
-        }
-    }
 }
 
 impl RowFile {
@@ -90,7 +37,7 @@ impl RowFile {
             width,
             rows: 0,
             left: 0,
-            bytes: 0,
+            space: Space::new(),
             scratch: Vec::new(),
         })
     }
@@ -98,17 +45,17 @@ impl RowFile {
         let Some(w) = &mut self.writer else { return Ok(()) };
         for d in row {
             if d.is_null() {
+                self.space.grow(4)?;
                 w.write_all(&0u32.to_le_bytes()).map_err(io)?;
-                self.bytes += 4;
                 continue;
             }
             let ty = types::io::natural_type(d);
             self.scratch.clear();
             types::encode(ty, d, &mut self.scratch)?;
+            self.space.grow(8 + self.scratch.len() as u64)?;
             w.write_all(&ty.0.to_le_bytes()).map_err(io)?;
             w.write_all(&(self.scratch.len() as u32).to_le_bytes()).map_err(io)?;
             w.write_all(&self.scratch).map_err(io)?;
-            self.bytes += 8 + self.scratch.len() as u64;
         }
         self.rows += 1;
         Ok(())
@@ -464,26 +411,5 @@ impl Node for RecursiveNode {
         self.in_right = false;
         self.ended = false;
         self.left.rescan(cx)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_on_disk_are_in_the_data_folder() {
-        let folder = tempfile::tempdir().unwrap();
-        keep_temp_files_in(folder.path().to_str().unwrap());
-        for n in 0..2 {
-            let mut file = RowFile::new(1).unwrap();
-            file.write(&[Datum::Int4(n)]).unwrap();
-            file.rewind().unwrap();
-            let mut row = Vec::new();
-            assert!(file.read(&mut row).unwrap());
-            assert!(matches!(row[..], [Datum::Int4(m)] if m == n));
-        }
-        assert!(folder.path().join(FOLDER).is_dir());
-        keep_temp_files_in("");
     }
 }

@@ -98,6 +98,10 @@ impl SessionState {
         let timeout = u64::try_from(settings.int("deadlock_timeout")).unwrap_or(1000);
         self.backend.set_deadlock_timeout_ms(timeout);
         self.backend.set_lock_timeout(derived.lock_timeout);
+        crate::exec::bound_temp_files(crate::exec::TempFileBounds {
+            limit_kb: settings.int("temp_file_limit"),
+            log_kb: settings.int("log_temp_files"),
+        });
         *self.derived.borrow_mut() = Some(Rc::clone(&derived));
         derived
     }

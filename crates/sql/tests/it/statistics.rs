@@ -271,6 +271,29 @@ fn what_sessions_do_is_counted_for_the_database() {
     s.check(&[(times, "t|t"), ("SELECT pg_stat_reset()", ""), (temp, "0|0")]);
 }
 
+/// One large file, and several that are too much together; what failed leaves room.
+#[test]
+fn temporary_files_stay_within_their_limit() {
+    let db = Database::new();
+    let mut s = db.session();
+    let sorted = |rows: u32| {
+        format!(
+            "SELECT count(*) FROM (SELECT g FROM generate_series(1, {rows}) g ORDER BY md5(g::text) OFFSET 1) x"
+        )
+    };
+    s.run_each(&["SET work_mem = '64kB'", "SET temp_file_limit = '1MB'"]);
+    let refused = "53400 temporary file size exceeds \"temp_file_limit\" (1024kB)";
+    for _ in 0..2 {
+        s.check(&[(&sorted(100_000), refused), (&sorted(5_000), "4999")]);
+    }
+    s.run_each(&["BEGIN", "SET LOCAL temp_file_limit = 0"]);
+    s.check(&[(&sorted(5_000), &refused.replace("1024", "0"))]);
+    s.run_each(&["ROLLBACK"]);
+    s.check(&[(&sorted(5_000), "4999")]);
+    s.run_each(&["RESET temp_file_limit"]);
+    s.check(&[(&sorted(100_000), "99999")]);
+}
+
 /// `pg_stat*` have PostgreSQL 18's columns, with its types.
 #[test]
 fn statistics_views_have_postgresqls_columns() {
