@@ -38,3 +38,18 @@ fn a_restarted_server_knows_what_is_dead() {
     assert_eq!(client.value(after).unwrap(), "0 900 1");
     client.close();
 }
+
+/// Anti-wraparound work apart, autovacuum goes by counts: without them the log says so, but not to who has turned both off.
+#[test]
+fn the_log_tells_of_settings_that_leave_autovacuum_nothing_to_go_by() {
+    let said = [
+        "WARNING:  autovacuum not started because of misconfiguration",
+        "HINT:  Enable the \"track_counts\" option.",
+    ];
+    for (autovacuum, says) in [("on", true), ("off", false)] {
+        let server = server(&[("autovacuum", autovacuum), ("track_counts", "off")]);
+        server.connect().unwrap().close();
+        let log = server.log();
+        assert!(said.iter().all(|line| log.contains(line) == says), "{log}");
+    }
+}
