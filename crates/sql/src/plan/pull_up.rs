@@ -173,6 +173,11 @@ fn null_extended(
 
 /// True if the sub-select can be merged into the query around it.
 pub(crate) fn is_simple(q: &Query) -> bool {
+    is_plain(q) && !q.from.is_empty()
+}
+
+/// It takes rows from FROM, if it has one, through WHERE to its columns, and does nothing else.
+fn is_plain(q: &Query) -> bool {
     q.command == Command::Select
         && q.ctes.is_empty()
         && q.set_operation.is_none()
@@ -188,7 +193,6 @@ pub(crate) fn is_simple(q: &Query) -> bool {
         && q.offset.is_none()
         && q.row_marks.is_empty()
         && !q.has_target_srfs
-        && !q.from.is_empty()
 }
 
 struct Substitute<'a> {
@@ -229,7 +233,11 @@ fn pull_up(
     match tree {
         JoinTree::Rel(i) => {
             let i = *i;
-            if let Some((merged, values)) = merge_subquery(q, i, nullable, outer) {
+            let merged = match merge_subquery(q, i, nullable, outer) {
+                None if !outer => merge_row(q, i),
+                merged => merged,
+            };
+            if let Some((merged, values)) = merged {
                 *tree = merged;
                 apply(q, i, &values);
                 pending.push((i, values));
@@ -304,7 +312,8 @@ fn merge_subquery(
 ) -> Option<(JoinTree, Vec<Expr>)> {
     let entry = &q.range_table[i];
     let RteKind::Subquery { query, .. } = &entry.kind else { return None };
-    if !is_simple(query) {
+    // With no FROM it has a place in the join tree only beside what it refers to.
+    if !is_plain(query) || (query.from.is_empty() && !looks_beside(query)) {
         return None;
     }
     let visible: Vec<&Expr> = query.targets.iter().filter(|t| !t.hidden).map(|t| &t.expr).collect();
@@ -358,6 +367,25 @@ fn merge_subquery(
     q.range_table.append(&mut sub.range_table);
     q.sub_selects.append(&mut sub.sub_selects);
     Some((tree, values))
+}
+
+/// Merges a single VALUES row that is made of what stands beside it.
+fn merge_row(q: &mut Query, i: usize) -> Option<(JoinTree, Vec<Expr>)> {
+    let RteKind::Values { rows } = &q.range_table[i].kind else { return None };
+    let [row] = rows.as_slice() else { return None };
+    let looks_beside =
+        row.iter().any(|e| e.any(&mut |e| matches!(e, Expr::Var { levels_up: 0, .. })));
+    let linked = row.iter().any(|e| e.any(&mut |e| matches!(e, Expr::SubLink { .. })));
+    let leaves_out = q.grouping_sets.iter().any(|s| s.len() < q.group_exprs.len());
+    if !looks_beside || linked || leaves_out || row.iter().any(contains_volatile) {
+        return None;
+    }
+    let nothing = RteKind::Subquery { query: Box::new(empty_query()), view: 0 };
+    let RteKind::Values { rows } = std::mem::replace(&mut q.range_table[i].kind, nothing) else {
+        return None;
+    };
+    let row = rows.into_iter().next()?;
+    Some((JoinTree::Group { items: Vec::new(), quals: Vec::new() }, row))
 }
 
 /// The join tree of a query that is being merged, its expressions renumbered.

@@ -98,3 +98,29 @@ fn repeatable_read_meets_a_row_that_was_deleted() {
         s.check(&[(statement, &said), ("ROLLBACK", ""), ("DROP TABLE t", "")]);
     }
 }
+
+/// What stands beside a row and is made of it alone is made of its newer version; other LATERAL sub-selects keep their rows, as in PostgreSQL.
+#[test]
+fn what_is_made_of_a_row_beside_it_goes_with_the_row() {
+    let db = Database::new();
+    let raise = "UPDATE a SET v = v + 1 WHERE id = 1";
+    for (then, says) in [
+        ("SELECT s.x FROM a, LATERAL (SELECT a.v * 2 AS x) s WHERE a.id = 1 FOR UPDATE OF a", "22"),
+        ("SELECT s.x FROM a, LATERAL (VALUES (a.v * 2)) s(x) WHERE a.id = 1 FOR UPDATE OF a", "22"),
+        (
+            "SELECT s.x FROM a, LATERAL (SELECT a.v AS x WHERE a.v < 11) s WHERE a.id = 1 FOR UPDATE OF a",
+            "",
+        ),
+        (
+            "SELECT s.x FROM a, LATERAL (SELECT sum(b.w) + a.v AS x FROM b) s WHERE a.id = 1 FOR UPDATE OF a",
+            "20",
+        ),
+        (
+            "UPDATE a SET v = s.x FROM a o, LATERAL (SELECT o.v * 2 AS x) s WHERE o.id = a.id AND a.id = 1 RETURNING s.x",
+            "20",
+        ),
+    ] {
+        let _s = tables(&db);
+        assert_eq!(waiting(&db, raise, then), says, "{then}");
+    }
+}
