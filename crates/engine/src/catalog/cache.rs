@@ -6,6 +6,12 @@
 //! invalidation never gets in. A transaction that has changed catalogs reads through a part of its own,
 //! emptied at each change, its own or another's, and its invalidations reach the shared part when it has committed, before its
 //! locks are released.
+//!
+//! # What was made from descriptions
+//! A plan is good as long as nothing that it was made from has changed. [`SessionCatalog::watched`] notes what is looked up while
+//! it is made ([`Footing`]); each change that names a relation, or a new name, is dated by the generation it brought; a
+//! change that cannot say whom it concerns ([`SessionCatalog::changed`]) makes all plans stale. So a session that makes and drops tables
+//! all day costs the others no planning.
 
 use super::enums::EnumLabels;
 use super::load::{self, RowSource};
@@ -34,16 +40,81 @@ struct Entries {
     statistics: HashMap<(Oid, i32), Option<Arc<ColumnStatistics>>>,
 }
 
+/// How many changes are kept by whom they concern; then all plans of before are stale.
+const KEPT_CHANGES: usize = 8192;
+
+/// What was looked up while something was made: a change of any of it makes that stale.
+#[derive(Clone, Default, Debug, PartialEq, Eq)]
+pub struct Footing {
+    /// Relations, and enum types.
+    relations: HashSet<Oid>,
+    /// Names of relations and types, found or not: a new one of that name, in whatever schema, could be meant.
+    names: HashSet<String>,
+}
+
+impl Footing {
+    /// Stands on this too.
+    pub fn add(&mut self, more: Footing) {
+        self.relations.extend(more.relations);
+        self.names.extend(more.names);
+    }
+}
+
+/// What a transaction has changed.
+#[derive(Default)]
+struct Changes {
+    relations: HashSet<Oid>,
+    /// Names that mean something else now.
+    names: HashSet<String>,
+    /// It may concern what does not stand on these.
+    any: bool,
+}
+
+impl Changes {
+    fn add(&mut self, more: Changes) {
+        self.relations.extend(more.relations);
+        self.names.extend(more.names);
+        self.any |= more.any;
+    }
+}
+
+/// The generations of changes, by whom they concern.
+#[derive(Default)]
+struct History {
+    relations: HashMap<Oid, u64>,
+    names: HashMap<String, u64>,
+    /// Nothing is known of what is older than this.
+    floor: u64,
+}
+
+impl History {
+    fn add(&mut self, changes: &Changes, generation: u64) {
+        if changes.any || self.relations.len() + self.names.len() > KEPT_CHANGES {
+            *self = History { floor: generation, ..History::default() };
+            return;
+        }
+        self.relations.extend(changes.relations.iter().map(|oid| (*oid, generation)));
+        self.names.extend(changes.names.iter().map(|name| (name.clone(), generation)));
+    }
+
+    fn unchanged(&self, since: u64, footing: &Footing) -> bool {
+        let older = |at: Option<&u64>| at.is_none_or(|at| *at <= since);
+        since >= self.floor
+            && footing.relations.iter().all(|oid| older(self.relations.get(oid)))
+            && footing.names.iter().all(|name| older(self.names.get(name)))
+    }
+}
+
 /// What all sessions of a database share.
 pub struct SharedCache {
-    entries: RwLock<Entries>,
+    entries: RwLock<(Entries, History)>,
     generation: AtomicU64,
 }
 
 impl Default for SharedCache {
     fn default() -> Self {
         SharedCache {
-            entries: RwLock::new(CACHE_RANK, Entries::default()),
+            entries: RwLock::new(CACHE_RANK, <(Entries, History)>::default()),
             generation: AtomicU64::new(1),
         }
     }
@@ -55,13 +126,16 @@ impl SharedCache {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Forgets these relations and types, and all names.
-    pub fn invalidate(&self, relations: &HashSet<Oid>) {
-        let mut entries = self.entries.write();
-        self.generation.fetch_add(1, Ordering::AcqRel);
+    /// Forgets what these changes concern, and all names.
+    fn invalidate(&self, changes: &Changes) {
+        let mut guard = self.entries.write();
+        let (entries, history) = &mut *guard;
+        let generation = self.generation.fetch_add(1, Ordering::AcqRel) + 1;
+        history.add(changes, generation);
         entries.names.clear();
         entries.schemas.clear();
         entries.types.clear();
+        let relations = &changes.relations;
         if relations.contains(&Oid::INVALID) {
             entries.tables.clear();
             entries.enums.clear();
@@ -74,6 +148,12 @@ impl SharedCache {
         }
         entries.statistics.retain(|(table, _), _| !relations.contains(table));
     }
+
+    /// The generation up to which what stood on `footing` in generation `since` is as good as ever; none: it is stale.
+    fn good_until(&self, since: u64, footing: &Footing) -> Option<u64> {
+        let guard = self.entries.read();
+        guard.1.unchanged(since, footing).then(|| self.generation())
+    }
 }
 
 /// A session's view of the catalogs.
@@ -85,7 +165,9 @@ pub struct SessionCatalog {
     own: RefCell<Entries>,
     /// The generation that `own` belongs to: what others change does not stay in it either.
     own_generation: Cell<u64>,
-    changed: RefCell<HashSet<Oid>>,
+    changed: RefCell<Changes>,
+    /// What is looked up is noted here, while something is made from it.
+    watch: RefCell<Option<Footing>>,
     tally: CatalogTally,
 }
 
@@ -99,6 +181,7 @@ impl SessionCatalog {
             own: RefCell::default(),
             own_generation: Cell::new(0),
             changed: RefCell::default(),
+            watch: RefCell::default(),
             tally: CatalogTally::default(),
         }
     }
@@ -128,10 +211,71 @@ impl SessionCatalog {
         self.dirty.get()
     }
 
-    /// This transaction has changed what the catalogs say of `relation`, or type ([`Oid::INVALID`]: of anything).
+    /// What `make` makes, and what it stands on: good as long as [`SessionCatalog::still_good`] says so.
+    pub fn watched<T>(&self, make: impl FnOnce() -> T) -> (T, Footing) {
+        // One within another: the outer stands on what the inner stands on.
+        let outer = self.watch.replace(Some(Footing::default()));
+        let made = make();
+        let found = self.watch.replace(outer).unwrap_or_default();
+        if let Some(outer) = &mut *self.watch.borrow_mut() {
+            outer.add(found.clone());
+        }
+        (made, found)
+    }
+
+    /// Is what was made on `footing`, and was good in generation `good`, good now? Notes until when. This transaction's own changes
+    /// have no generation yet: nothing is good then.
+    pub fn still_good(&self, good: &mut u64, footing: &Footing) -> bool {
+        if self.dirty.get() {
+            return false;
+        }
+        if *good == self.generation() {
+            return true;
+        }
+        match self.shared.good_until(*good, footing) {
+            Some(until) => {
+                *good = until;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn note(&self, note: impl FnOnce(&mut Footing)) {
+        if let Some(footing) = &mut *self.watch.borrow_mut() {
+            note(footing);
+        }
+    }
+
+    fn note_name(&self, name: &str) {
+        self.note(|footing| {
+            if !footing.names.contains(name) {
+                footing.names.insert(name.to_owned());
+            }
+        });
+    }
+
+    /// This transaction has changed what the catalogs say of `relation`, or type ([`Oid::INVALID`]: of anything), perhaps what
+    /// names mean.
     pub fn changed(&self, relation: Oid) {
+        self.change(Changes { relations: [relation].into(), any: true, ..Changes::default() });
+    }
+
+    /// This transaction has changed `relation`, an index or other part of it included, or dropped it, and nothing else: all names
+    /// that there are mean what they did.
+    pub fn changed_alone(&self, relation: Oid) {
+        self.change(Changes { relations: [relation].into(), ..Changes::default() });
+    }
+
+    /// This transaction has made or dropped `relation`, or a type that belongs to one, of that name.
+    pub fn changed_named(&self, relation: Oid, name: &str) {
+        let names = [name.to_owned()].into();
+        self.change(Changes { relations: [relation].into(), names, any: false });
+    }
+
+    fn change(&self, changes: Changes) {
         self.dirty.set(true);
-        self.changed.borrow_mut().insert(relation);
+        self.changed.borrow_mut().add(changes);
         *self.own.borrow_mut() = Entries::default();
     }
 
@@ -148,7 +292,7 @@ impl SessionCatalog {
         *self.own.borrow_mut() = Entries::default();
         if whole {
             self.dirty.set(false);
-            self.changed.borrow_mut().clear();
+            *self.changed.borrow_mut() = Changes::default();
         }
     }
 
@@ -173,7 +317,7 @@ impl SessionCatalog {
             }
             return Ok(loaded);
         }
-        if let Some(found) = look(&self.shared.entries.read()) {
+        if let Some(found) = look(&self.shared.entries.read().0) {
             return Ok(Some(found));
         }
         let generation = self.shared.generation();
@@ -181,7 +325,7 @@ impl SessionCatalog {
         if let Some(loaded) = &loaded {
             let mut entries = self.shared.entries.write();
             if self.shared.generation() == generation {
-                keep(&mut entries, loaded.clone());
+                keep(&mut entries.0, loaded.clone());
             }
         }
         Ok(loaded)
@@ -192,6 +336,9 @@ impl SessionCatalog {
     /// # Errors
     /// I/O, corruption.
     pub fn table(&self, txn: &Transaction, oid: Oid) -> Result<Option<Arc<Table>>> {
+        self.note(|footing| {
+            footing.relations.insert(oid);
+        });
         self.cached(
             |e| e.tables.get(&oid).cloned(),
             || load::load_table(&self.rows(txn), oid),
@@ -211,6 +358,7 @@ impl SessionCatalog {
         namespace: Oid,
         name: &str,
     ) -> Result<Option<Oid>> {
+        self.note_name(name);
         let key = (namespace, name.to_owned());
         self.cached(
             |e| e.names.get(&key).copied(),
@@ -247,6 +395,7 @@ impl SessionCatalog {
     /// # Errors
     /// I/O, corruption.
     pub fn type_oid(&self, txn: &Transaction, namespace: Oid, name: &str) -> Result<Option<Oid>> {
+        self.note_name(name);
         let key = (namespace, name.to_owned());
         self.cached(
             |e| e.types.get(&key).copied(),
@@ -266,6 +415,9 @@ impl SessionCatalog {
     /// # Errors
     /// I/O, corruption.
     pub fn enum_labels(&self, txn: &Transaction, ty: Oid) -> Result<Arc<EnumLabels>> {
+        self.note(|footing| {
+            footing.relations.insert(ty);
+        });
         let found = self.cached(
             |e| e.enums.get(&ty).cloned(),
             || EnumLabels::load(&self.rows(txn), ty).map(|l| Some(Arc::new(l))),
@@ -286,6 +438,9 @@ impl SessionCatalog {
         table: Oid,
         column: i32,
     ) -> Result<Option<Arc<ColumnStatistics>>> {
+        self.note(|footing| {
+            footing.relations.insert(table);
+        });
         let found = self.cached(
             |e| e.statistics.get(&(table, column)).cloned(),
             || {

@@ -281,7 +281,7 @@ impl Ddl<'_> {
         for number in numbers {
             depend::record(state, object, Object::column(table.oid, number), Kind::Auto)?;
         }
-        state.catalog.changed(table.oid);
+        state.catalog.changed_alone(table.oid);
         Ok(())
     }
 
@@ -410,8 +410,8 @@ impl Ddl<'_> {
                 row.set("relhastriggers", Datum::Bool(true));
             })?;
         }
-        state.catalog.changed(table.oid);
-        state.catalog.changed(referenced.oid);
+        state.catalog.changed_alone(table.oid);
+        state.catalog.changed_alone(referenced.oid);
         drop(txn);
         if !fresh && !c.timing.not_valid {
             self.verify_foreign_key(table, &referenced, &name, &from, &to, references.match_full)?;
@@ -641,9 +641,9 @@ pub fn remove(state: &SessionState, oid: Oid) -> Result<()> {
                 })?;
             }
         }
-        state.catalog.changed(table);
+        state.catalog.changed_alone(table);
         if referenced.is_valid() {
-            state.catalog.changed(referenced);
+            state.catalog.changed_alone(referenced);
         }
     }
     Ok(())

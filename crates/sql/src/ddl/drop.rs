@@ -358,8 +358,16 @@ fn remove(state: &SessionState, object: Object) -> Result<()> {
         }
         "pg_type" => {
             rows.delete_where("pg_enum", &[("enumtypid", oid.clone())])?;
-            rows.delete_where("pg_type", &[("oid", oid)])?;
-            state.catalog.changed(Oid::INVALID);
+            let types = rows.find("pg_type", &[("oid", oid)])?;
+            for ty in &types {
+                rows.delete(ty)?;
+                // A relation's row type; what has a column of it says so by its own change.
+                if ty.oid("typrelid").is_valid() {
+                    state.catalog.changed_named(object.oid, ty.text("typname"));
+                } else {
+                    state.catalog.changed(Oid::INVALID);
+                }
+            }
         }
         _ => {
             rows.delete_where(class, &[("oid", oid)])?;
@@ -397,7 +405,7 @@ fn remove_relation(state: &SessionState, oid: Oid) -> Result<()> {
     }
     if matches!(kind, Some(RelationKind::Index)) {
         for row in rows.find("pg_index", &[("indexrelid", key.clone())])? {
-            state.catalog.changed(row.oid("indrelid"));
+            state.catalog.changed_alone(row.oid("indrelid"));
             rows.delete(&row)?;
         }
     }
@@ -413,7 +421,7 @@ fn remove_relation(state: &SessionState, oid: Oid) -> Result<()> {
     rows.delete(&class)?;
     state.relations.borrow_mut().remove(&oid);
     state.fates.borrow_mut().dropped(oid);
-    state.catalog.changed(oid);
+    state.catalog.changed_named(oid, class.text("relname"));
     Ok(())
 }
 

@@ -133,7 +133,7 @@ pub fn create(state: &SessionState, new: &NewRelation) -> Result<Oid> {
         Kind::Normal,
     )?;
     state.fates.borrow_mut().made(oid);
-    state.catalog.changed(oid);
+    state.catalog.changed_named(oid, &new.name);
     Ok(oid)
 }
 
@@ -443,7 +443,7 @@ pub fn set_default(
         depend::record(state, object, Object::column(relation, number), Kind::Auto)?;
         depend::record_expr(state, object, relation, default, Kind::Normal)?;
     }
-    state.catalog.changed(relation);
+    state.catalog.changed_alone(relation);
     Ok(())
 }
 
@@ -586,8 +586,8 @@ pub fn insert_index(state: &SessionState, new: &IndexRows) -> Result<()> {
     rows.insert(&row)?;
     update_class(state, new.table, |row| row.set("relhasindex", Datum::Bool(true)))?;
     state.fates.borrow_mut().made(new.oid);
-    state.catalog.changed(new.table);
-    state.catalog.changed(new.oid);
+    state.catalog.changed_alone(new.table);
+    state.catalog.changed_named(new.oid, &new.name);
     Ok(())
 }
 
@@ -603,6 +603,8 @@ pub fn update_class(state: &SessionState, oid: Oid, change: impl FnOnce(&mut Row
         bail!(INTERNAL_ERROR, "cache lookup failed for relation {oid}");
     };
     let file_before = row.oid("relfilenode");
+    let named = |row: &Row| (row.text("relname").to_owned(), row.oid("relnamespace"));
+    let name_before = named(&row);
     change(&mut row);
     rows.update(&row)?;
     let file = row.oid("relfilenode");
@@ -611,7 +613,11 @@ pub fn update_class(state: &SessionState, oid: Oid, change: impl FnOnce(&mut Row
         let pool = &state.cluster.engine().pool;
         pool.inherit_block_counts(location(state, file.0), location(state, file_before.0));
     }
-    state.catalog.changed(oid);
+    if named(&row) == name_before {
+        state.catalog.changed_alone(oid);
+    } else {
+        state.catalog.changed(oid);
+    }
     Ok(())
 }
 
@@ -639,7 +645,7 @@ pub fn update_attribute(
     if was != is {
         note_not_null(state, relation, number, row.text("attname"), is)?;
     }
-    state.catalog.changed(relation);
+    state.catalog.changed_alone(relation);
     Ok(())
 }
 

@@ -189,7 +189,7 @@ fn write_row(
 fn own(state: &SessionState, sequence: Oid, owner: (Oid, i32), kind: Kind) -> Result<()> {
     let column = Object::column(owner.0, owner.1);
     depend::record(state, Object::relation(sequence), column, kind)?;
-    state.catalog.changed(owner.0);
+    state.catalog.changed_alone(owner.0);
     Ok(())
 }
 

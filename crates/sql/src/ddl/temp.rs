@@ -38,7 +38,7 @@ pub fn namespace(session: &mut Session) -> Result<Oid> {
     let oid = super::new_oid(state, "pg_namespace")?;
     let row = NewRow::of("pg_namespace").oid("oid", oid).text("nspname", &name);
     rows.insert(&row.oid("nspowner", BOOTSTRAP_SUPERUSER))?;
-    state.catalog.changed(Oid::INVALID);
+    state.catalog.changed_named(oid, &name);
     state.temp_schema.set(oid);
     Ok(oid)
 }

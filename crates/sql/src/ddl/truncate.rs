@@ -141,7 +141,7 @@ pub fn empty(state: &SessionState, table: &Arc<Table>) -> Result<()> {
             }
         }
     }
-    state.catalog.changed(table.oid);
+    state.catalog.changed_alone(table.oid);
     state.relations.borrow_mut().remove(&table.oid);
     Ok(())
 }

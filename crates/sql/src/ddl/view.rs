@@ -215,7 +215,7 @@ pub(super) fn store_rule(
             depend::record(state, rule, on, Kind::Normal)?;
         }
     }
-    state.catalog.changed(view);
+    state.catalog.changed_alone(view);
     Ok(())
 }
 

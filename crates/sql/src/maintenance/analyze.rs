@@ -346,7 +346,7 @@ pub(super) fn store(
             rows.insert(&row)?;
         }
     }
-    state.catalog.changed(place.relation);
+    state.catalog.changed_alone(place.relation);
     Ok(())
 }
 

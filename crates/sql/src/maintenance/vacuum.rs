@@ -600,7 +600,7 @@ pub(super) fn update_class_in_place(
         .all(|((a, b), c)| types::equal(c.ty, a, b));
     if !same {
         rows.update_in_place(&row)?;
-        state.catalog.changed(oid);
+        state.catalog.changed_alone(oid);
     }
     Ok(())
 }

@@ -99,6 +99,8 @@ pub struct Session {
     plan_cache: simple::StatementCache,
     /// The same by text without constants.
     templates: template::Templates,
+    /// How many plans were made for statements that are kept.
+    planned: Cell<u64>,
     /// Values last told to the client.
     reported: HashMap<&'static str, String>,
     /// What they follow from, as it was then: settings' version, superuser, session user.
@@ -219,6 +221,7 @@ impl Session {
             before: Default::default(),
             portals: HashMap::new(),
             templates: template::Templates::default(),
+            planned: Cell::new(0),
             plan_cache: simple::StatementCache::default(),
             reported: HashMap::new(),
             reported_under: (u64::MAX, false, Oid::INVALID),

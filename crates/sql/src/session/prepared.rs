@@ -10,6 +10,7 @@ use crate::parse::{Parsed, Statement};
 use crate::plan::{self, Plan};
 use crate::query::{Command, Query};
 use base::{Oid, Result};
+use engine::catalog::cache::Footing;
 use expr::TypeRef;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -20,6 +21,7 @@ use types::oids;
 struct CachedPlan {
     plan: Arc<Plan>,
     generation: u64,
+    footing: Footing,
     search_path: Rc<[String]>,
 }
 
@@ -27,6 +29,7 @@ struct CachedPlan {
 struct Analysed {
     query: Query,
     generation: u64,
+    footing: Footing,
     search_path: Rc<[String]>,
 }
 
@@ -46,6 +49,8 @@ pub struct Prepared {
     pub prepared_us: i64,
     /// How often it was run by its plan.
     pub runs: Cell<i64>,
+    /// What its meaning was found from when it was prepared.
+    pub(super) footing: Footing,
     plan: RefCell<Option<CachedPlan>>,
     /// What analysis made of it when it was prepared, for the first plan.
     analysed: RefCell<Option<Analysed>>,
@@ -82,6 +87,7 @@ impl Prepared {
             from_sql: false,
             prepared_us: base::sync::now_timestamp_us(),
             runs: Cell::new(0),
+            footing: Footing::default(),
             plan: RefCell::new(None),
             analysed: RefCell::new(None),
             spare: RefCell::new(None),
@@ -101,16 +107,15 @@ impl Prepared {
         }
     }
 
-    /// The plan, made anew when the catalogs have changed since.
+    /// The plan, made anew when what it was made from has changed since.
     pub(super) fn plan(&self, session: &Session) -> Result<Arc<Plan>> {
         self.runs.set(self.runs.get() + 1);
         let state = session.state();
         let generation = state.catalog.generation();
         let path = state.search_path_names();
-        if let Some(cached) = &*self.plan.borrow()
-            && cached.generation == generation
+        if let Some(cached) = &mut *self.plan.borrow_mut()
             && (Rc::ptr_eq(&cached.search_path, &path) || cached.search_path == path)
-            && !state.catalog.is_dirty()
+            && state.catalog.still_good(&mut cached.generation, &cached.footing)
         {
             return Ok(Arc::clone(&cached.plan));
         }
@@ -118,25 +123,34 @@ impl Prepared {
         let Some(parsed) = &self.parsed else {
             base::bail!(INTERNAL_ERROR, "an empty statement has no plan");
         };
-        let kept = self.analysed.borrow_mut().take().filter(|a| {
-            a.generation == generation && a.search_path == path && !state.catalog.is_dirty()
-        });
-        let query = match kept {
-            Some(kept) => kept.query,
-            None => {
-                let mut params = ParamTypes::fixed(self.params.clone());
-                let env = session.env().as_ref();
-                let query = analyse::analyse(parsed, state.as_ref(), &mut params, env)?;
-                check_result_unchanged(self, &query)?;
-                query
-            }
+        let mut kept = self.analysed.borrow_mut().take().filter(|a| a.search_path == path);
+        let kept = kept
+            .take_if(|a| state.catalog.still_good(&mut a.generation, &a.footing))
+            .map(|a| (a.query, a.footing));
+        let (analysed, mut footing) = match kept {
+            Some((query, footing)) => (Ok(query), footing),
+            None => state.catalog.watched(|| self.analyse(parsed, session)),
         };
-        let plan = Arc::new(plan_query(&query, session, &[])?);
+        let query = analysed?;
+        session.planned.set(session.planned.get() + 1);
+        let (plan, more) = state.catalog.watched(|| plan_query(&query, session, &[]));
+        let plan = Arc::new(plan?);
         if !state.catalog.is_dirty() {
+            footing.add(more);
+            let plan = Arc::clone(&plan);
             *self.plan.borrow_mut() =
-                Some(CachedPlan { plan: Arc::clone(&plan), generation, search_path: path });
+                Some(CachedPlan { plan, generation, footing, search_path: path });
         }
         Ok(plan)
+    }
+
+    /// Its meaning now.
+    fn analyse(&self, parsed: &Parsed, session: &Session) -> Result<Query> {
+        let mut params = ParamTypes::fixed(self.params.clone());
+        let state = session.state();
+        let query = analyse::analyse(parsed, state.as_ref(), &mut params, session.env().as_ref())?;
+        check_result_unchanged(self, &query)?;
+        Ok(query)
     }
 }
 
@@ -217,6 +231,11 @@ pub(super) fn output_column(name: &str, ty: TypeRef, origin: (u32, i32)) -> Outp
 }
 
 impl Session {
+    /// How many plans it has made, for lack of one that was as good as new.
+    pub fn plans_made(&self) -> u64 {
+        self.planned.get()
+    }
+
     /// Analyses `parsed`, which may have the parameters that `params` allows.
     pub(super) fn prepare(&mut self, parsed: Parsed, mut params: ParamTypes) -> Result<Prepared> {
         let text: Arc<str> = Arc::from(parsed.text());
@@ -225,13 +244,17 @@ impl Session {
         if let Statement::Query(_) = &parsed.statement {
             let env: Rc<SessionEnv> = Rc::clone(&self.env);
             let (generation, search_path) = (state.catalog.generation(), state.search_path_names());
-            let query = analyse::analyse(&parsed, state.as_ref(), &mut params, env.as_ref())?;
+            let (query, footing) = state
+                .catalog
+                .watched(|| analyse::analyse(&parsed, state.as_ref(), &mut params, env.as_ref()));
+            let query = query?;
             let columns = query_columns(&query);
-            let prepared = Prepared::of(text, Some(parsed), params.types, columns);
+            let mut prepared = Prepared::of(text, Some(parsed), params.types, columns);
+            prepared.footing = footing.clone();
             // The types of parameters may have been found only on the way: then it is analysed again.
             // This transaction's own changes of catalogs do not show in the generation.
             if prepared.params.is_empty() && !state.catalog.is_dirty() {
-                let analysed = Analysed { query, generation, search_path };
+                let analysed = Analysed { query, generation, footing, search_path };
                 *prepared.analysed.borrow_mut() = Some(analysed);
             }
             return Ok(prepared);

@@ -14,6 +14,7 @@ use crate::parse::utility::{TransactionStatement, UtilityStatement};
 use crate::parse::{self, Parsed, Statement};
 use base::Result;
 use base::sync::CancelReason;
+use engine::catalog::cache::SessionCatalog;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::rc::Rc;
@@ -36,9 +37,14 @@ pub struct StatementCache {
 }
 
 impl StatementCache {
-    fn get(&self, text: &str, generation: u64, path: &[String]) -> Option<Rc<Prepared>> {
-        let (prepared, made, under) = self.statements.get(text)?;
-        let same = *made == generation && **under == *path;
+    fn get(
+        &mut self,
+        text: &str,
+        catalog: &SessionCatalog,
+        path: &[String],
+    ) -> Option<Rc<Prepared>> {
+        let (prepared, good, under) = self.statements.get_mut(text)?;
+        let same = **under == *path && catalog.still_good(good, &prepared.footing);
         same.then(|| Rc::clone(prepared))
     }
 
@@ -97,15 +103,11 @@ impl Session {
         self.refresh_settings();
         if self.block != Block::Failed {
             let path = self.state.search_path_names();
-            let generation = self.state.catalog.generation();
-            if !self.state.catalog.is_dirty()
-                && let Some(prepared) = self.plan_cache.get(text, generation, &path)
-            {
+            let catalog = &self.state.catalog;
+            if let Some(prepared) = self.plan_cache.get(text, catalog, &path) {
                 return self.run_single(prepared, Vec::new(), client);
             }
-            if !self.state.catalog.is_dirty()
-                && let Some((prepared, params)) = self.templates.get(text, generation, &path)
-            {
+            if let Some((prepared, params)) = self.templates.get(text, catalog, &path) {
                 return self.run_single(prepared, params, client);
             }
         }

@@ -18,6 +18,7 @@ use crate::parse::ast::{
 };
 use crate::parse::{Parsed, Statement};
 use base::Result;
+use engine::catalog::cache::SessionCatalog;
 use engine::catalog::model::{CatalogView, RelationKind};
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -101,7 +102,7 @@ impl Templates {
     pub(super) fn get(
         &mut self,
         text: &str,
-        generation: u64,
+        catalog: &SessionCatalog,
         path: &[String],
     ) -> Option<(Rc<Prepared>, Vec<Datum>)> {
         self.key.clear();
@@ -110,8 +111,10 @@ impl Templates {
             return None;
         }
         strike_out(text, &mut self.key, &mut self.runs);
-        let template = self.templates.get(self.key.as_str())?;
-        if template.generation != generation || *template.search_path != *path {
+        let template = self.templates.get_mut(self.key.as_str())?;
+        if *template.search_path != *path
+            || !catalog.still_good(&mut template.generation, &template.prepared.footing)
+        {
             return None;
         }
         let mut params = Vec::with_capacity(self.runs.len());

@@ -12,6 +12,7 @@ mod like;
 mod meanwhile;
 mod notify;
 mod on_conflict;
+mod plans;
 mod rechecked;
 mod reindex;
 mod rewritten;

@@ -1,0 +1,140 @@
+//! Plans that are kept: made again when what they stand on has changed, and only then.
+
+use crate::support::{Connection, Database};
+
+/// A session with a statement of each kind that is kept, and what runs them.
+struct Reader(Connection);
+
+impl Reader {
+    fn new(db: &Database) -> Reader {
+        let mut reader = Reader(db.session());
+        reader
+            .0
+            .run_each(&["PREPARE p AS SELECT t.b, u.b FROM t JOIN u ON u.a = t.b WHERE t.a = $1"]);
+        // Templates are kept when they come a second time.
+        for n in 1..=4 {
+            reader.run(n, "x");
+        }
+        reader
+    }
+
+    /// The statements' answers for row `n`, whose `u.b` is `word`; how many plans were made for them.
+    fn run(&mut self, n: i32, word: &str) -> u64 {
+        let before = self.0.session.plans_made();
+        let row = format!("{n}|{word}");
+        self.0.check(&[
+            (&format!("EXECUTE p({n})"), &row),
+            (&format!("SELECT a, b FROM u WHERE a = {n}"), &row),
+            ("SELECT t.b, u.b FROM t JOIN u ON u.a = t.b WHERE t.a = 1", &format!("1|{word}")),
+        ]);
+        self.0.session.plans_made() - before
+    }
+}
+
+fn database() -> Database {
+    let db = Database::new();
+    db.session().run_each(&[
+        "CREATE TABLE t (a int PRIMARY KEY, b int)",
+        "CREATE TABLE u (a int PRIMARY KEY, b text)",
+        "INSERT INTO t SELECT g, g FROM generate_series(1, 9) g",
+        "INSERT INTO u SELECT g, 'x' FROM generate_series(1, 9) g",
+        "CREATE TABLE other (a int PRIMARY KEY REFERENCES t, b text)",
+        "CREATE SCHEMA nearer",
+    ]);
+    db
+}
+
+#[test]
+fn what_others_do_to_other_tables_costs_no_planning() {
+    let db = database();
+    let (mut reader, mut other) = (Reader::new(&db), db.session());
+    other.run_each(&["DROP TABLE other"]);
+    reader.run(1, "x");
+    reader.run(2, "x");
+    for list in [
+        &[
+            "CREATE TEMP TABLE w (i serial PRIMARY KEY, j text UNIQUE)",
+            "INSERT INTO w(j) VALUES ('a')",
+            "DROP TABLE w",
+        ][..],
+        &["BEGIN", "CREATE TEMP TABLE w ON COMMIT DROP AS SELECT * FROM t", "COMMIT"],
+        &[
+            "CREATE TABLE w (i int PRIMARY KEY, j text)",
+            "CREATE INDEX ON w (j)",
+            "INSERT INTO w VALUES (1, 'a')",
+        ],
+        &["ANALYZE w"],
+        &["VACUUM w"],
+        &["TRUNCATE w"],
+        &["DROP TABLE w"],
+    ] {
+        other.run_each(list);
+        assert_eq!(reader.run(3, "x"), 0, "after {list:?}");
+    }
+}
+
+#[test]
+fn what_is_done_to_their_own_tables_makes_plans_stale() {
+    let db = database();
+    let (mut reader, mut other) = (Reader::new(&db), db.session());
+    for sql in [
+        "CREATE INDEX ub ON u (b)",
+        "DROP INDEX ub",
+        "ANALYZE t",
+        "ALTER TABLE u ADD c int",
+        "ALTER TABLE u ALTER a SET STATISTICS 10",
+        "DROP TABLE other",
+    ] {
+        other.run_each(&[sql]);
+        // Two of the three stand on both tables.
+        assert!(reader.run(3, "x") >= 2, "after {sql}");
+        reader.run(4, "x");
+        assert_eq!(reader.run(4, "x"), 0, "again after {sql}");
+    }
+    other.run_each(&[
+        "BEGIN",
+        "TRUNCATE u",
+        "INSERT INTO u SELECT g, 'y' FROM generate_series(1, 9) g",
+        "COMMIT",
+    ]);
+    reader.run(3, "y");
+    other.run_each(&[
+        "DROP TABLE u",
+        "CREATE TABLE u (a int, b text)",
+        "INSERT INTO u VALUES (1, 'z'), (5, 'z')",
+    ]);
+    reader.run(5, "z");
+}
+
+#[test]
+fn a_new_name_that_is_found_first_makes_plans_stale() {
+    let db = database();
+    let (mut reader, mut other) = (Reader::new(&db), db.session());
+    reader.0.run_each(&["SET search_path = nearer, public"]);
+    reader.run(1, "x");
+    reader.run(2, "x");
+    reader.run(4, "x");
+    assert_eq!(reader.run(4, "x"), 0);
+    let rows = "SELECT a, 'n' AS b FROM generate_series(1, 9) g(a)";
+    other.run_each(&[&format!("CREATE TABLE nearer.u AS {rows}")]);
+    reader.run(4, "n");
+    other.run_each(&["ALTER TABLE nearer.u RENAME TO v"]);
+    reader.run(4, "x");
+    other.run_each(&["ALTER TABLE nearer.v RENAME TO u"]);
+    reader.run(4, "n");
+    other.run_each(&["DROP TABLE nearer.u"]);
+    reader.run(4, "x");
+    other.run_each(&[&format!("CREATE VIEW nearer.u AS {rows}")]);
+    reader.run(4, "n");
+    other.run_each(&["DROP VIEW nearer.u"]);
+    reader.run(4, "x");
+    // One's own temporary table, from before the schema of temporary tables was there.
+    reader.0.run_each(&[&format!("CREATE TEMP TABLE u AS {rows}")]);
+    reader.run(4, "n");
+    reader.0.run_each(&["BEGIN", "DROP TABLE u"]);
+    reader.run(4, "x");
+    reader.0.run_each(&["ROLLBACK"]);
+    reader.run(4, "n");
+    reader.0.run_each(&["DROP TABLE u"]);
+    reader.run(4, "x");
+}
