@@ -241,7 +241,7 @@ impl RelationFiles {
         transaction.remove_on_commit(id);
     }
 
-    /// Cuts a relation's forks: logged, then shorter for everybody at once. The files follow once the WAL is durable, in the
+    /// Cuts a relation's forks, a heap's visibility map with its main fork: logged, then shorter for everybody at once. The files follow once the WAL is durable, in the
     /// background (`buffer`'s `cuts.rs`); those of what is not logged are cut here. The caller holds the lock that keeps
     /// writers away.
     ///
@@ -250,11 +250,18 @@ impl RelationFiles {
     pub fn truncate(&self, handle: &RelationHandle, lengths: &[(Fork, BlockNumber)]) -> Result<()> {
         let id = handle.id();
         let _barrier = self.hold_checkpoints();
+        let mut lengths = lengths.to_vec();
+        let main = lengths.iter().find(|(fork, _)| *fork == Fork::Main);
+        if let Some(len) = main.map(|(_, len)| heap::VisibilityMap::len_for(*len))
+            && handle.exists(Fork::VisibilityMap)?
+        {
+            lengths.push((Fork::VisibilityMap, len));
+        }
         if handle.persistence() == Persistence::Permanent {
             let mut record = RecordBuilder::new(ResourceManager::Storage, TRUNCATE, Xid::INVALID);
             record.data(&id.database.0.to_le_bytes());
             record.data(&id.file_number.to_le_bytes());
-            for (fork, len) in lengths {
+            for (fork, len) in &lengths {
                 record.data(&[*fork as u8]);
                 record.data(&len.0.to_le_bytes());
             }
@@ -262,14 +269,14 @@ impl RelationFiles {
             // Nobody waits for it, but it should not hang in the air for long: the files can be cut only then.
             self.wal.note_asynchronous(end);
             base::stop_point!("engine.truncate.logged");
-            for (fork, len) in lengths {
+            for (fork, len) in &lengths {
                 if handle.exists(*fork)? {
                     handle.truncate_later(*fork, *len, end)?;
                 }
             }
             return Ok(());
         }
-        for (fork, len) in lengths {
+        for (fork, len) in &lengths {
             if handle.exists(*fork)? {
                 handle.truncate(*fork, *len)?;
             }
@@ -286,7 +293,7 @@ impl RelationFiles {
         let handle = heap.relation();
         // First what could lead there; each part of it is right by itself, should the power go in between.
         if handle.exists(Fork::VisibilityMap)? {
-            heap.visibility_map().truncate(len, Some(&*self.wal))?;
+            heap.visibility_map().forget(len, Some(&*self.wal))?;
         }
         self.truncate(handle, &[(Fork::Main, len)])?;
         if handle.exists(Fork::FreeSpaceMap)? {

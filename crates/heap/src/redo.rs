@@ -42,7 +42,7 @@ pub fn redo(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
 /// The disk's.
 pub fn truncate_maps(rel: &RelationHandle, len: BlockNumber) -> Result<()> {
     crate::FreeSpaceMap::new(rel.clone()).truncate(len)?;
-    crate::VisibilityMap::new(rel.clone()).truncate(len, None)
+    crate::VisibilityMap::new(rel.clone()).truncate(len)
 }
 
 fn wrong(rec: &Record, guard: &OwnedWriteGuard) -> Error {

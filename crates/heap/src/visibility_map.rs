@@ -15,8 +15,8 @@
 //!
 //! # WAL and replay
 //! Setting and clearing are part of the heap's records; the map's page is one of their blocks. Cutting is part of the heap's
-//! truncation, which is logged after it: a map page is cut off only when all its heap pages are, so what it held on the disk
-//! matters to nobody until that record is there.
+//! truncation, whose record names the map's length too: redo that finds the map cut already, and earlier records without an image that
+//! change what was cut off, has its explanation there, so the file is not cut before that record is durable.
 //!
 //! # Differs from PostgreSQL
 //! Clearing stamps the map page and may log its image, so replay needs no special rule.
@@ -152,14 +152,35 @@ impl VisibilityMap {
         Ok((visible, frozen))
     }
 
-    /// Forgets the bits from heap block `len` on; the heap's truncation is to be logged after it. With `wal` the last map page's change is logged (as
-    /// an image, for the file is not written in order); replay passes `None`.
+    /// How many pages the map of a heap of `len` pages has.
+    pub fn len_for(len: BlockNumber) -> BlockNumber {
+        BlockNumber(len.0.div_ceil(visibility::BLOCKS_PER_PAGE))
+    }
+
+    /// Forgets the bits from heap block `len` on, and cuts the map: for replay of the heap's truncation.
     ///
     /// # Errors
     /// The pool's.
-    pub fn truncate(&self, len: BlockNumber, wal: Option<&wal::Wal>) -> Result<()> {
+    pub fn truncate(&self, len: BlockNumber) -> Result<()> {
+        self.forget(len, None)?;
+        let (have, keep) = (self.rel.len_blocks(Fork::VisibilityMap)?, VisibilityMap::len_for(len));
+        if keep < have && self.rel.persistence() == Persistence::Permanent {
+            // Replay's records are durable, but a pending cut has some LSN.
+            self.rel.truncate_later(Fork::VisibilityMap, keep, Lsn(1))?;
+        } else if keep < have {
+            self.rel.truncate(Fork::VisibilityMap, keep)?;
+        }
+        Ok(())
+    }
+
+    /// Forgets the bits from heap block `len` on; the truncation of the heap is to be logged after it, and cuts the map as well. With `wal` the last
+    /// map page's change is logged (as an image, for the file is not written in order); replay passes `None`.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn forget(&self, len: BlockNumber, wal: Option<&wal::Wal>) -> Result<()> {
         let have = self.rel.len_blocks(Fork::VisibilityMap)?;
-        let keep = BlockNumber(len.0.div_ceil(visibility::BLOCKS_PER_PAGE));
+        let keep = VisibilityMap::len_for(len);
         let rest = len.0 % visibility::BLOCKS_PER_PAGE;
         if let Some(wal) = wal
             && rest != 0
@@ -199,14 +220,6 @@ impl VisibilityMap {
                     }
                 }
             }
-        }
-        if keep < have && self.rel.persistence() == Persistence::Permanent {
-            // As the heap's own file. The record that cuts the heap follows, and redoes this too; nothing needs to be durable first
-            // (replay's records are), but a pending cut has some LSN.
-            let logged = wal.map_or(Lsn(1), wal::Wal::insert_lsn);
-            self.rel.truncate_later(Fork::VisibilityMap, keep, logged)?;
-        } else if keep < have {
-            self.rel.truncate(Fork::VisibilityMap, keep)?;
         }
         Ok(())
     }

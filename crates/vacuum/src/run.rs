@@ -77,7 +77,7 @@ pub enum Message {
 
 /// What the layers above do for a vacuum.
 pub trait VacuumHost {
-    /// Cuts the heap's main fork to `len`: logged, then shorter for everybody; the file follows when the log is durable. EXCLUSIVE is
+    /// Cuts the heap's main fork to `len`, and its visibility map to what that needs: logged, then shorter for everybody; the file follows when the log is durable. EXCLUSIVE is
     /// held: no writer, but readers.
     ///
     /// # Errors

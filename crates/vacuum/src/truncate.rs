@@ -100,8 +100,8 @@ fn cut(
     if keep >= len {
         return Ok((len, false));
     }
-    // First the maps (they may say less than is there, never more), then the heap itself.
-    heap.visibility_map().truncate(BlockNumber(keep), Some(&heap.context().wal))?;
+    // First what the map says (less than is there, never more), then the heap itself, and the map with it.
+    heap.visibility_map().forget(BlockNumber(keep), Some(&heap.context().wal))?;
     context.host.truncate(heap, BlockNumber(keep))?;
     heap.free_space_map().truncate(BlockNumber(keep))?;
     context.say(

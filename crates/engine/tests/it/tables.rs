@@ -501,6 +501,47 @@ fn cut_the_tail(durable: bool, cut: bool) {
     }
 }
 
+/// A process is killed whose log has no whole pages, after a table's map was cut with the table: redo of what was written to the map
+/// before finds it short, which the cut's record explains.
+#[test]
+fn a_cut_map_whose_log_has_no_images() {
+    let disk = fresh();
+    let settings = options();
+    settings.settings.set_internal("full_page_writes", base::settings::Value::Bool(false));
+    let engine = Engine::open(disk.clone(), settings).unwrap();
+    let table = open(&engine);
+    let sync = || CommitExtras { sync: true, ..CommitExtras::default() };
+    let fill = || {
+        let t = begin(&engine);
+        for key in 0..100 {
+            table.insert(&t, key, &[7; 900]).unwrap();
+        }
+        t.commit(sync()).unwrap();
+    };
+    fill();
+    table.vacuum(&engine, true).unwrap();
+    assert!(table.heap.relation().exists(Fork::VisibilityMap).unwrap());
+    engine.checkpoint(CheckpointFlags::MANUAL).unwrap();
+    // The map's page has its first record since the checkpoint, and no image of it.
+    let t = begin(&engine);
+    for (tid, _) in table.rows(&t).unwrap().values() {
+        table.heap.delete(&t, *tid, Wait::NoWait).unwrap();
+    }
+    t.commit(sync()).unwrap();
+    engine.files.truncate_heap(&table.heap, BlockNumber(0)).unwrap();
+    // The map's cut does not come to the disk before its record does.
+    let logged = engine.wal.insert_lsn();
+    assert!(engine.pool.cut_files().unwrap() >= 2);
+    assert!(engine.wal.flushed_lsn() >= logged);
+    engine.stop_at_once();
+    drop(table);
+    drop(engine);
+    let engine = Engine::open(disk.snapshot(1), options()).unwrap();
+    let table = open(&engine);
+    assert_eq!(table.heap.len_blocks().unwrap().0, 0);
+    assert_eq!(table.rows(&begin(&engine)).unwrap().len(), 0);
+}
+
 /// What recovery put off stands in its checkpoint's record.
 #[test]
 fn a_checkpoint_record_tells_of_cuts() {

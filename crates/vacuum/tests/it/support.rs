@@ -576,7 +576,8 @@ impl World {
 
 impl VacuumHost for World {
     fn truncate(&self, heap: &Heap, len: BlockNumber) -> Result<()> {
-        heap.relation().truncate(Fork::Main, len)
+        heap.relation().truncate(Fork::Main, len)?;
+        heap.visibility_map().truncate(len)
     }
     fn say(&self, _kind: Message, text: String) {
         self.said.lock().unwrap().push(text);
