@@ -103,20 +103,19 @@ pub fn create(state: &SessionState, new: &NewRelation) -> Result<Oid> {
         Oid::INVALID
     };
     let xid = txn.manager().oldest_xmin();
-    let frozen = if has_storage { xid } else { base::Xid::INVALID };
+    // A sequence's row is frozen, and VACUUM does not come to it.
+    let has_ages = has_storage && new.kind != RelationKind::Sequence;
+    let frozen = if has_ages { xid } else { base::Xid::INVALID };
     let row = class_row(oid, &new.name, new.namespace, new.owner, new.kind, new.persistence)
         .oid("reltype", row_type)
-        .oid(
-            "relam",
-            if has_storage && new.kind != RelationKind::Sequence { HEAP_AM } else { Oid(0) },
-        )
+        .oid("relam", if has_ages { HEAP_AM } else { Oid(0) })
         .oid("relfilenode", Oid(file_number))
         .set("reltuples", Datum::Float4(if has_storage { -1.0 } else { 0.0 }))
         .oid("reltoastrelid", toast)
         .int("relnatts", i64::try_from(new.columns.len()).unwrap_or(0))
         .set("reloptions", options_array(&new.options))
         .oid("relfrozenxid", Oid(low_half(frozen)))
-        .oid("relminmxid", Oid(u32::from(has_storage)))
+        .oid("relminmxid", Oid(u32::from(has_ages)))
         .set("relfrozenxid8", Datum::Xid8(frozen.0));
     state.catalog.rows(&txn).insert(&row)?;
     for (number, column) in (1..).zip(&new.columns) {

@@ -141,21 +141,36 @@ fn new_toast(state: &crate::session::SessionState, table: &Table) -> Result<Oid>
         options: Default::default(),
         toast_options: Default::default(),
     };
-    // The old one keeps its name until it is dropped below, in the same transaction.
-    if table.toast.is_valid() {
-        let name = format!("pg_toast_{}_old", table.oid);
-        relation::update_class(state, table.toast, |row| row.set("relname", Datum::text(&name)))?;
-        let txn = state.txn()?;
-        if let Some(toast) = state.catalog.table(&txn, table.toast)? {
-            for index in &toast.indexes {
-                let name = format!("{name}_index");
-                relation::update_class(state, index.oid, |row| {
-                    row.set("relname", Datum::text(&name));
-                })?;
-            }
+    let options = set_toast_aside(state, table)?;
+    let toast = relation::create_toast(state, &new, table.oid)?;
+    if !options.is_null() {
+        relation::update_class(state, toast, |row| row.set("reloptions", options))?;
+    }
+    Ok(toast)
+}
+
+/// Renames the old TOAST table, until it is dropped in the same transaction, and all its indexes: a REINDEX CONCURRENTLY that failed may have
+/// left more than one. Says what its options are.
+fn set_toast_aside(state: &crate::session::SessionState, table: &Table) -> Result<Datum> {
+    let mut options = Datum::Null;
+    if !table.toast.is_valid() {
+        return Ok(options);
+    }
+    let name = format!("pg_toast_{}_old", table.oid);
+    relation::update_class(state, table.toast, |row| {
+        options = row.get("reloptions").clone();
+        row.set("relname", Datum::text(&name));
+    })?;
+    let txn = state.txn()?;
+    if let Some(toast) = state.catalog.table(&txn, table.toast)? {
+        for index in &toast.indexes {
+            let name = format!("{name}_index_{}", index.oid);
+            relation::update_class(state, index.oid, |row| {
+                row.set("relname", Datum::text(&name));
+            })?;
         }
     }
-    relation::create_toast(state, &new, table.oid)
+    Ok(options)
 }
 
 fn drop_old_toast(state: &crate::session::SessionState, before: &Table) -> Result<()> {

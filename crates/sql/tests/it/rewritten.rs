@@ -232,3 +232,44 @@ fn an_index_is_not_for_snapshots_that_see_what_it_lacks() {
         assert!(plan.contains("t_b_idx"), "{plan}");
     }
 }
+
+/// A table whose TOAST table has an index that a failed REINDEX left is written anew, and its TOAST table keeps its options.
+#[test]
+fn a_toast_table_with_an_index_left_behind() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (k int PRIMARY KEY, b text) WITH (toast.autovacuum_vacuum_threshold = 7)",
+        "INSERT INTO t VALUES (1, 'x')",
+    ]);
+    let toast = s.run(TOAST);
+    let mut other = db.session();
+    other.run_each(&["BEGIN", "UPDATE t SET b = repeat('y', 10)"]);
+    other.run_each(&[&format!("LOCK TABLE pg_toast.{toast} IN ROW EXCLUSIVE MODE")]);
+    let reindex = format!("REINDEX TABLE CONCURRENTLY pg_toast.{toast}");
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| db.session().run(&reindex));
+        let waits = "SELECT phase FROM pg_stat_progress_create_index";
+        let began = std::time::Instant::now();
+        while s.run(waits) != "waiting for writers before build" && began.elapsed() < stop::PATIENCE
+        {
+            std::thread::yield_now();
+        }
+        s.run_each(&["SELECT pg_cancel_backend(pid) FROM pg_stat_progress_create_index"]);
+        assert_eq!(worker.join().unwrap(), "57014 canceling statement due to user request");
+    });
+    other.run_each(&["COMMIT"]);
+    let options = "SELECT reloptions FROM pg_class WHERE oid = (SELECT reltoastrelid FROM pg_class WHERE relname = 't')";
+    let indexes = "SELECT count(*) FROM pg_index WHERE indrelid = (SELECT reltoastrelid FROM pg_class WHERE relname = 't')";
+    s.check(&[
+        (indexes, "2"),
+        (options, "{autovacuum_vacuum_threshold=7}"),
+        ("VACUUM FULL t", ""),
+        (indexes, "1"),
+        (options, "{autovacuum_vacuum_threshold=7}"),
+        ("ALTER TABLE t ALTER k TYPE bigint", ""),
+        (options, "{autovacuum_vacuum_threshold=7}"),
+        ("SELECT k, b FROM t", "1|yyyyyyyyyy"),
+    ]);
+    assert_eq!(db.faults(), Vec::<String>::new());
+}

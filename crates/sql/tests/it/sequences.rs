@@ -53,3 +53,17 @@ fn an_unlogged_sequence_starts_anew_after_a_crash() {
         assert!(db.faults().is_empty(), "{:?}", db.faults());
     });
 }
+
+/// A sequence has no age, as it has none in PostgreSQL: its row is frozen and VACUUM does not come to it, so `ebb check` took it for damaged.
+#[test]
+fn a_sequence_has_no_age() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (id serial PRIMARY KEY)",
+        "SELECT ebb_burn_xids(5000)",
+        "VACUUM (FREEZE)",
+    ]);
+    s.check(&[("SELECT relfrozenxid, relminmxid FROM pg_class WHERE relname = 't_id_seq'", "0|0")]);
+    assert_eq!(db.faults(), Vec::<String>::new());
+}
