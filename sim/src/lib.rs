@@ -19,6 +19,7 @@ pub mod enums;
 mod frame;
 pub mod fuzz;
 pub mod killed;
+pub mod live;
 pub mod rebuilt;
 pub mod upkeep;
 
