@@ -240,6 +240,7 @@ pub fn mischief(w: &mut Worker<'_>) -> Step<()> {
 /// A database that comes, holds something, and goes.
 pub fn third_database(w: &mut Worker<'_>) -> Step<()> {
     let may = &["42P04", "55006", "3D000"];
+    w.exec_may("DROP DATABASE IF EXISTS third", may)?;
     w.exec_may("CREATE DATABASE third", may)?;
     let mut rng_fates = Vec::new();
     let seed = w.below(1 << 40);
