@@ -2,6 +2,7 @@
 
 use crate::context::{CriticalSection, HeapContext, Writable};
 use crate::free_space_map::FreeSpaceMap;
+use crate::prune_tally::PruneTally;
 use crate::queue::RowQueue;
 use crate::record;
 use crate::room::Targets;
@@ -9,7 +10,7 @@ use crate::toast::{AttrStorage, ToastStore};
 use crate::visibility::Horizon;
 use crate::visibility_map::{MapPin, VisibilityMap};
 use base::sync::Arc;
-use base::{BlockNumber, Fork, Result, Tid, Xid};
+use base::{BlockNumber, Fork, Oid, Result, Tid, Xid};
 use buffer::{OwnedWriteGuard, Persistence, RelationHandle, Strategy, WriteGuard};
 use page::tuple::TupleDesc;
 use page::{Page, visibility};
@@ -30,6 +31,8 @@ pub struct HeapOptions {
     /// The first columns, up to the last that is a key of a plain index: what dead line pointers keep, so that their
     /// index entries can be looked up. None: nothing.
     pub dead_keys: Option<Arc<TupleDesc>>,
+    /// Where it is counted, and for which `pg_class.oid`, that pruning on access took dead tuples away.
+    pub prunings: Option<(Oid, Arc<PruneTally>)>,
 }
 
 impl Default for HeapOptions {
@@ -40,6 +43,7 @@ impl Default for HeapOptions {
             storage: None,
             has_indexes: true,
             dead_keys: None,
+            prunings: None,
         }
     }
 }

@@ -43,6 +43,7 @@ mod insert;
 mod lock;
 pub mod prune;
 mod prune_page;
+mod prune_tally;
 mod queue;
 pub mod record;
 mod redo;
@@ -68,6 +69,7 @@ pub use prune::{
     apply_prune, plan_prune,
 };
 pub use prune_page::PruneDone;
+pub use prune_tally::PruneTally;
 pub use queue::RowQueue;
 pub use redo::{redo, truncate_maps};
 pub use rehearse::Rehearsal;

@@ -344,8 +344,15 @@ impl Heap {
             kept_attributes: ALL_KEPT,
         };
         let block = guard.page_tag().block;
-        let (plan, _) = self.examine(guard, block, &options, horizon)?;
+        let (plan, found) = self.examine(guard, block, &options, horizon)?;
         self.carry_out(guard, &MapPin::none(), &plan, 0);
+        // A dead line pointer is still VACUUM's to free: it stands for one dead tuple.
+        let gone = u64::from(found.removed_tuples).saturating_sub(plan.dead.len() as u64);
+        if gone > 0
+            && let Some((table, tally)) = &self.options.prunings
+        {
+            tally.add(*table, gone);
+        }
         Ok(())
     }
 

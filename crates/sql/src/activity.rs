@@ -418,6 +418,8 @@ pub struct TableChanges {
     pub undone_updated: i64,
     /// Of the rows deleted, those rolled back to a savepoint.
     pub undone_deleted: i64,
+    /// Dead rows, of whomever, that were pruned away.
+    pub pruned: i64,
     /// The table was emptied so often.
     pub truncations: u32,
     /// What had been done before the first of them.
@@ -500,6 +502,7 @@ impl std::ops::AddAssign<&TableChanges> for TableChanges {
         self.undone_inserted += more.undone_inserted;
         self.undone_updated += more.undone_updated;
         self.undone_deleted += more.undone_deleted;
+        self.pruned += more.pruned;
     }
 }
 
@@ -556,7 +559,7 @@ impl TableCounts {
         add(&self.newpage_updated, changes.newpage_updated);
         add(&self.deleted, changes.deleted);
         add_about(&self.live, changes.live(committed));
-        add(&self.dead, changes.dead(committed));
+        add_about(&self.dead, changes.dead(committed) - changes.pruned);
         add(&self.inserted_since_vacuum, changes.inserted);
         if committed {
             let inserted = changes.inserted - changes.undone_inserted;

@@ -108,6 +108,8 @@ pub struct SessionState {
     pub fates: RefCell<super::fates::Fates>,
     /// And to which TOAST table.
     pub toasted: Arc<heap::toast::ToastTally>,
+    /// Dead rows that it has pruned away on its way.
+    pub pruned: Arc<heap::PruneTally>,
 }
 
 /// What happens to a temporary table at commit.
@@ -182,6 +184,7 @@ impl SessionState {
             changes: RefCell::default(),
             fates: RefCell::default(),
             toasted: Arc::default(),
+            pruned: Arc::default(),
         }
     }
 

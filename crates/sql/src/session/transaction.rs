@@ -560,6 +560,13 @@ impl Session {
             };
             taken.push((activity.of(of_toast.table), changes));
         }
+        for (table, gone) in self.state.pruned.take() {
+            // No counts: nobody has written down that there were any.
+            if let Some(counts) = activity.get(table).filter(|_| self.state.counts_rows()) {
+                let pruned = i64::try_from(gone).unwrap_or(i64::MAX);
+                taken.push((counts, TableChanges { pruned, ..Default::default() }));
+            }
+        }
         taken
     }
 

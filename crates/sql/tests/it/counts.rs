@@ -214,3 +214,28 @@ fn shared_catalogs_have_one_count_for_all_databases() {
         db.session_of("other").check(&[(SHARED, "2|1"), (OWN, "0")]);
     });
 }
+
+/// What HOT updates leave goes by pruning, and leaves autovacuum nothing to do.
+#[test]
+fn what_is_pruned_on_the_way_is_dead_no_more() {
+    const DEAD: &str = "SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = 't'";
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int PRIMARY KEY, b int, c int)",
+        "CREATE INDEX ON t (c)",
+        "INSERT INTO t SELECT g, 0, 0 FROM generate_series(1, 10) g",
+    ]);
+    for _ in 0..100 {
+        s.run_each(&["UPDATE t SET b = b + 1"]);
+    }
+    // As many as a page has room for, at most.
+    let dead: i64 = s.run(DEAD).parse().unwrap();
+    assert!((0..=226).contains(&dead), "{dead} of 1000");
+    // Of those that index entries lead to, line pointers are left: they are VACUUM's.
+    s.run_each(&["VACUUM t"]);
+    for _ in 0..100 {
+        s.run_each(&["UPDATE t SET c = c + 1"]);
+    }
+    s.check(&[(DEAD, "1000"), ("VACUUM t", ""), (DEAD, "0")]);
+}
