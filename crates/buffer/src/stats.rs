@@ -252,6 +252,7 @@ thread_local! {
         hits: 0, reads: 0, dirtied: 0, written: 0, temp_hits: 0, temp_reads: 0, temp_dirtied: 0,
         temp_written: 0, read_time_us: 0, write_time_us: 0,
     }) };
+    static COUNTS_BLOCKS: Cell<bool> = const { Cell::new(true) };
     static CURRENT: Cell<(u64, *const ThreadCounters)> = const { Cell::new((0, std::ptr::null())) };
     static MINE: RefCell<Mine> = const { RefCell::new(Mine(Vec::new())) };
 }
@@ -283,6 +284,32 @@ pub fn set_backend_type(backend_type: BackendType) {
 /// What this thread is.
 pub fn backend_type() -> BackendType {
     base::backend::my_type()
+}
+
+/// Whether the pages that this thread finds and reads are counted for their relations. For its own figures and by kinds of
+/// I/O they always are.
+pub fn count_blocks(counted: bool) {
+    COUNTS_BLOCKS.set(counted);
+}
+
+/// What a thread's pages are counted as.
+#[derive(Clone, Copy, Debug)]
+pub struct Role {
+    backend_type: BackendType,
+    counts_blocks: bool,
+}
+
+impl Role {
+    /// This thread's.
+    pub fn mine() -> Role {
+        Role { backend_type: backend_type(), counts_blocks: COUNTS_BLOCKS.get() }
+    }
+
+    /// This thread helps the one whose role it is.
+    pub fn take(self) {
+        set_backend_type(self.backend_type);
+        count_blocks(self.counts_blocks);
+    }
 }
 
 /// What this thread has done so far.
@@ -377,7 +404,9 @@ impl Stats {
         let object = relation.object();
         self.with(|c| {
             bump(&c.rows[object as usize][context as usize][Op::hits as usize], 1);
-            c.recent.hit(relation.counts(self));
+            if COUNTS_BLOCKS.get() {
+                c.recent.hit(relation.counts(self));
+            }
         });
         update_usage(|u| match object {
             IoObject::Relation => u.hits += 1,
@@ -396,7 +425,9 @@ impl Stats {
 
     pub(crate) fn read(&self, relation: &Relation, context: IoContext, pages: u64, time: Duration) {
         let (object, time) = (relation.object(), us(time));
-        self.with(|c| c.recent.read(relation.counts(self), pages));
+        if COUNTS_BLOCKS.get() {
+            self.with(|c| c.recent.read(relation.counts(self), pages));
+        }
         self.add(
             object,
             context,

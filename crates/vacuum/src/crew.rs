@@ -40,7 +40,7 @@ pub(crate) fn side_by_side<H: Send>(
         return Ok(helpers);
     }
     let sharers = planned as u32 + 1;
-    let backend_type = buffer::backend_type();
+    let role = buffer::Role::mine();
     let settings = throttle.settings().clone();
     let done = std::thread::scope(|scope| {
         let _alarm = Alarm(stop);
@@ -49,7 +49,7 @@ pub(crate) fn side_by_side<H: Send>(
             let settings = settings.clone();
             let work = move || {
                 let _alarm = Alarm(stop);
-                buffer::set_backend_type(backend_type);
+                role.take();
                 let mut throttle = Throttle::new(settings);
                 throttle.share(sharers);
                 let result = help(&mut helper, &mut throttle);

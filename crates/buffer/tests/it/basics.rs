@@ -125,6 +125,35 @@ fn a_torn_map_page_can_be_had_as_zeros() {
     assert!(rel.try_pin_or_zeroed(fsm, BlockNumber(1), &mut s).unwrap().is_none());
 }
 
+/// A relation's blocks are counted for it only on a thread that counts them, and a helper does as who it helps; the rest always is.
+#[test]
+fn a_thread_may_count_no_blocks_for_relations() {
+    let bed = bed(64);
+    let rel = filled(&bed, 1, 10);
+    let counted = || {
+        let counts = bed.pool.block_counts(rel.id());
+        counts.hits + counts.reads
+    };
+    let before = counted();
+    drop(pin(&rel, 0));
+    assert_eq!(counted(), before + 1);
+    let used = buffer::my_usage();
+    buffer::count_blocks(false);
+    drop(pin(&rel, 0));
+    let (role, handle) = (buffer::Role::mine(), rel.clone());
+    std::thread::spawn(move || {
+        role.take();
+        drop(pin(&handle, 0));
+    })
+    .join()
+    .unwrap();
+    assert_eq!(counted(), before + 1);
+    assert_eq!((buffer::my_usage() - used).hits, 1);
+    buffer::count_blocks(true);
+    drop(pin(&rel, 0));
+    assert_eq!(counted(), before + 2);
+}
+
 #[test]
 fn what_a_thread_did_is_counted() {
     let bed = bed(64);

@@ -175,11 +175,12 @@ impl Node for ParallelAggregate {
             read: AtomicI64::new(0),
         };
         let mut states = if large {
+            let role = buffer::Role::mine();
             std::thread::scope(|s| {
                 let helper = std::thread::Builder::new()
                     .name("parallel scan".to_owned())
                     .spawn_scoped(s, || {
-                        buffer::set_backend_type(buffer::BackendType::ClientBackend);
+                        role.take();
                         work.run()
                     });
                 let mine = work.run();

@@ -2,6 +2,7 @@
 
 use super::SessionState;
 use crate::client::Severity;
+use crate::exec::{TempFileBounds, bound_temp_files};
 use base::settings::SessionSettings;
 use std::rc::Rc;
 use std::time::Duration;
@@ -36,6 +37,8 @@ pub struct Derived {
     pub read_only: bool,
     /// `track_counts`
     counts_rows: bool,
+    /// `temp_file_limit`, `log_temp_files`
+    temp_files: TempFileBounds,
 }
 
 impl Derived {
@@ -75,7 +78,17 @@ impl Derived {
             },
             read_only: settings.bool("default_transaction_read_only"),
             counts_rows: settings.bool("track_counts"),
+            temp_files: TempFileBounds {
+                limit_kb: settings.int("temp_file_limit"),
+                log_kb: settings.int("log_temp_files"),
+            },
         }
+    }
+
+    /// Tells those who go by the thread that they work on.
+    pub(super) fn hold_for_this_thread(&self) {
+        bound_temp_files(self.temp_files);
+        buffer::count_blocks(self.counts_rows);
     }
 }
 
@@ -98,10 +111,7 @@ impl SessionState {
         let timeout = u64::try_from(settings.int("deadlock_timeout")).unwrap_or(1000);
         self.backend.set_deadlock_timeout_ms(timeout);
         self.backend.set_lock_timeout(derived.lock_timeout);
-        crate::exec::bound_temp_files(crate::exec::TempFileBounds {
-            limit_kb: settings.int("temp_file_limit"),
-            log_kb: settings.int("log_temp_files"),
-        });
+        derived.hold_for_this_thread();
         *self.derived.borrow_mut() = Some(Rc::clone(&derived));
         derived
     }

@@ -196,6 +196,10 @@ impl SessionState {
     /// From here on what this thread reads and writes is this session's.
     pub(super) fn begin_work(&self) {
         self.io_seen.set(buffer::my_usage());
+        // Tests run several sessions on one thread.
+        if let Some(derived) = &*self.derived.borrow() {
+            derived.hold_for_this_thread();
+        }
     }
 
     /// Counts for the database what this thread has read, written and kept in temporary files since it was last asked.

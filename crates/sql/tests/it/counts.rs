@@ -195,6 +195,23 @@ fn a_session_without_track_counts_counts_nothing() {
     s.check(&[(COUNTS, "3|3|3|0|0|0")]);
 }
 
+/// Blocks are not counted for the table either; for the thread's kind of I/O they are.
+#[test]
+fn a_session_without_track_counts_counts_no_blocks() {
+    const BLOCKS: &str =
+        "SELECT heap_blks_read + heap_blks_hit FROM pg_statio_user_tables WHERE relname = 't'";
+    const ALL: &str = "SELECT sum(hits) FROM pg_stat_io WHERE backend_type = 'client backend'";
+    let db = Database::new();
+    let (mut quiet, mut s) = (db.session(), db.session());
+    s.run_each(&["CREATE TABLE t AS SELECT g FROM generate_series(1, 1000) g"]);
+    let (before, all): (String, u64) = (s.run(BLOCKS), s.run(ALL).parse().unwrap());
+    quiet.run_each(&["SET track_counts = off", "SELECT count(*) FROM t"]);
+    s.check(&[(BLOCKS, &before)]);
+    assert!(s.run(ALL).parse::<u64>().unwrap() > all);
+    quiet.run_each(&["RESET track_counts", "SELECT count(*) FROM t"]);
+    assert!(s.run(BLOCKS).parse::<u64>().unwrap() > before.parse().unwrap());
+}
+
 #[test]
 fn shared_catalogs_have_one_count_for_all_databases() {
     const SHARED: &str =
