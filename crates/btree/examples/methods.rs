@@ -18,7 +18,7 @@ impl Horizons for Now {
     fn next_xid(&self) -> Xid {
         Xid(100)
     }
-    fn oldest_scan(&self) -> Xid {
+    fn oldest_scan(&self, _database: base::Oid) -> Xid {
         Xid(100)
     }
 }

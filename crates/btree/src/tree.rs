@@ -12,7 +12,7 @@ use crate::apply;
 use crate::log::{Block, Change};
 use crate::schema::{Bound, KeySchema};
 use base::sync::{Mutex, Rank};
-use base::{BlockNumber, Error, Fork, PageTag, RelationId, Result, Xid};
+use base::{BlockNumber, Error, Fork, Oid, PageTag, RelationId, Result, Xid};
 use buffer::{BufferPool, PinnedPage, RelationHandle, Strategy};
 use page::btree::{self as layout, Meta, NO_BLOCK, PageRef};
 use smallvec::SmallVec;
@@ -31,8 +31,8 @@ const DELETION_RANK: Rank = Rank(390);
 pub trait Horizons: Send + Sync {
     /// The next XID to be assigned.
     fn next_xid(&self) -> Xid;
-    /// No scan under way, and none to come, began when an older XID was still to be assigned.
-    fn oldest_scan(&self) -> Xid;
+    /// No scan of `database`'s trees under way, and none to come, began when an older XID was still to be assigned.
+    fn oldest_scan(&self, database: Oid) -> Xid;
 }
 
 /// What all B-trees of a database share.
@@ -563,7 +563,7 @@ impl Btree {
             return None;
         }
         // Not under the lock. What is deleted from now on has no smaller number.
-        let oldest = self.context.horizons.oldest_scan();
+        let oldest = self.context.horizons.oldest_scan(self.rel.id().database);
         let mut free = self.shared.free.lock();
         let (_, block) = free.first().filter(|f| f.0 < oldest.0).copied()?;
         free.pop_first();
@@ -580,7 +580,7 @@ impl Horizons for txn::TransactionManager {
     fn next_xid(&self) -> Xid {
         txn::TransactionManager::next_xid(self)
     }
-    fn oldest_scan(&self) -> Xid {
-        txn::TransactionManager::oldest_scan(self)
+    fn oldest_scan(&self, database: Oid) -> Xid {
+        txn::TransactionManager::oldest_scan(self, database)
     }
 }

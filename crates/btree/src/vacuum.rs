@@ -179,7 +179,7 @@ impl Btree {
 
     /// How many of the deleted pages may be reused by now.
     fn count_free(&self) -> u32 {
-        let oldest = self.context.horizons.oldest_scan().0;
+        let oldest = self.context.horizons.oldest_scan(self.rel.id().database).0;
         self.shared.free.lock().range(..(oldest, BlockNumber(0))).count() as u32
     }
 

@@ -30,8 +30,8 @@ impl btree::Horizons for TxnHorizons {
     fn next_xid(&self) -> base::Xid {
         self.0.next_xid()
     }
-    fn oldest_scan(&self) -> base::Xid {
-        self.0.oldest_scan()
+    fn oldest_scan(&self, database: Oid) -> base::Xid {
+        self.0.oldest_scan(database)
     }
 }
 

@@ -14,7 +14,7 @@ use base::{BlockNumber, Fork, Oid, Result, Tid, Xid};
 use buffer::{OwnedWriteGuard, Persistence, RelationHandle, Strategy, WriteGuard};
 use page::tuple::TupleDesc;
 use page::{Page, visibility};
-use txn::Wait;
+use txn::{Scope, Wait};
 use wal::{BlockFlags, RecordBuilder};
 
 /// How a heap behaves.
@@ -94,6 +94,8 @@ pub struct Heap {
     pub(crate) ctx: Arc<HeapContext>,
     pub(crate) options: Arc<HeapOptions>,
     pub(crate) targets: Targets,
+    /// Whose snapshots keep its rows.
+    pub(crate) scope: Arc<Scope>,
     pub(crate) logged: bool,
 }
 
@@ -102,7 +104,8 @@ impl Heap {
     pub fn new(rel: RelationHandle, ctx: Arc<HeapContext>, options: HeapOptions) -> Heap {
         let logged = rel.persistence() == Persistence::Permanent;
         let targets = Targets::new(&ctx, rel.id());
-        Heap { rel, ctx, options: Arc::new(options), targets, logged }
+        let scope = ctx.txns.scope(rel.id().database);
+        Heap { rel, ctx, options: Arc::new(options), targets, scope, logged }
     }
     /// The relation's files.
     pub fn relation(&self) -> &RelationHandle {
@@ -155,14 +158,18 @@ impl Heap {
         }
         Ok(len)
     }
+    /// Whose transactions and snapshots count for it: those of its database, or everybody's.
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
     /// Which versions nobody can see any more, as of now, by the age of transactions.
     pub fn horizon(&self) -> Horizon {
-        Horizon::at(self.ctx.txns.oldest_xmin())
+        Horizon::at(self.ctx.txns.oldest_xmin_in(&self.scope))
     }
     /// The same, by which snapshots there are.
     pub fn exact_horizon(&self) -> Horizon {
-        let live = Some(Arc::new(self.ctx.txns.live_snapshots()));
-        Horizon { oldest_xmin: self.ctx.txns.oldest_xmin(), live }
+        let live = Some(Arc::new(self.ctx.txns.live_snapshots_in(&self.scope)));
+        Horizon { oldest_xmin: self.ctx.txns.oldest_xmin_in(&self.scope), live }
     }
     /// Bytes that inserts leave free on a page.
     pub(crate) fn reserve(&self) -> usize {

@@ -318,14 +318,14 @@ impl Heap {
     fn worth_pruning(&self, page: &Page) -> Option<Horizon> {
         let prune_xid = page.prune_xid();
         // No horizon is above the oldest running transaction.
-        if !prune_xid.is_valid() || prune_xid >= self.ctx.txns.oldest_running() {
+        if !prune_xid.is_valid() || prune_xid >= self.ctx.txns.oldest_running_in(&self.scope) {
             return None;
         }
         let short = (page::PAGE_SIZE / 10).max(self.reserve());
         if page.flags() & flags::PAGE_FULL == 0 && page.free_space() >= short {
             return None;
         }
-        let recent = self.ctx.txns.recent_oldest_xmin();
+        let recent = self.scope.recent_oldest_xmin();
         if prune_xid < recent {
             return Some(Horizon::at(recent));
         }

@@ -25,7 +25,7 @@ impl Heap {
 
     #[cold]
     fn shift_base<G: Writable>(&self, guard: &mut G, xid: Xid) -> Result<()> {
-        let oldest = self.ctx.txns.oldest_xmin();
+        let oldest = self.ctx.txns.oldest_xmin_in(self.scope());
         // Everything below the new base + 3 must be history to all.
         let base = Xid((xid.0.saturating_sub(1 << 31)).min(oldest.0.saturating_sub(3)));
         if xid_to_offset(base, xid).is_none() {

@@ -373,6 +373,9 @@ impl Cluster {
             if store.session(&txn).find("pg_database", &key)?.is_empty() {
                 bail!(INVALID_CATALOG_NAME, "database \"{}\" does not exist", database.name);
             }
+            base::stop_point!("sql.session.connects");
+            // So far it counted for every database's horizon; from now on for this one's, and for what is shared.
+            backend.connect_to(database.oid);
             let mut activity = backend.activity.lock();
             activity.database = database.oid;
             activity.database_name.clone_from(&database.name);

@@ -6,6 +6,8 @@
 //!
 //! # Invariants
 //! - Only the owning session changes its XIDs. `xmin` is 0 or a bound that no snapshot of the backend is below.
+//!   `own_xmin` is the same of its database alone (the `scope` module).
+//! - Its database changes once, from none to one.
 //! - A backend that rests has no scan under way: what it reads next it looks up from the root.
 
 use crate::combo::ComboCommands;
@@ -13,11 +15,12 @@ use crate::lock::held::HeldLocks;
 use crate::lock::wait::WaitCell;
 use crate::manager::TransactionManager;
 use crate::rank;
+use crate::scope::{self, Scope};
 use base::sync::{Arc, CancelFlag, CancelReason, Mutex, RwLock, now_timestamp_us};
 use base::{Csn, Oid, Xid};
 use std::collections::HashMap;
-use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::{OnceLock, Weak};
 
 /// What a backend is for; the names are PostgreSQL's `backend_type`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -139,6 +142,7 @@ pub(crate) struct Registered {
     pub id: u64,
     pub csn: Csn,
     pub xmin: Xid,
+    pub own_xmin: Xid,
     pub xmax: Xid,
 }
 
@@ -181,6 +185,7 @@ pub struct Backend {
     lock_timeout_us: AtomicU64,
     pub(crate) wait_started_us: AtomicU64,
     no_yield: AtomicBool,
+    scope: OnceLock<Arc<Scope>>,
     manager: Arc<TransactionManager>,
     /// Transactions committed and aborted; the registry's totals get them at the end.
     commits: AtomicU64,
@@ -198,11 +203,30 @@ impl std::fmt::Debug for Backend {
 pub(crate) struct Published {
     /// 0, or a bound that none of its snapshots is below.
     pub xmin: AtomicU64,
+    /// 0, or the same bound of what its own scope needs: never below `xmin`.
+    pub own_xmin: AtomicU64,
+    /// The database it is connected to, 0 for none: then it counts everywhere.
+    pub database: AtomicU32,
     /// 0, or the least xmax of its snapshots: a scan under one of them began when that was still to be assigned, or later.
     pub xmax: AtomicU64,
     pub ignored_by_horizons: AtomicBool,
     /// It waits for its client, and has no scan under way meanwhile.
     pub rests: AtomicBool,
+}
+
+impl Published {
+    /// Do its snapshots hold clean-up back in the scope of `scope`?
+    #[inline]
+    pub fn counts_for(&self, scope: Oid, leave_out_ignored: bool) -> bool {
+        scope::counts(Oid(self.database.load(Ordering::SeqCst)), scope)
+            && !(leave_out_ignored && self.ignored_by_horizons.load(Ordering::SeqCst))
+    }
+
+    /// 0, or the bound for the scope of `scope`, for which it counts.
+    #[inline]
+    fn bound_for(&self, scope: Oid) -> u64 {
+        if scope.is_valid() { &self.own_xmin } else { &self.xmin }.load(Ordering::SeqCst)
+    }
 }
 
 /// A backend that rests; it goes on when this is dropped.
@@ -279,6 +303,7 @@ impl Registry {
             lock_timeout_us: AtomicU64::new(0),
             wait_started_us: AtomicU64::new(0),
             no_yield: AtomicBool::new(false),
+            scope: OnceLock::new(),
             manager,
             commits: AtomicU64::new(0),
             aborts: AtomicU64::new(0),
@@ -326,17 +351,14 @@ impl Registry {
         live.into_iter().chain(ended).fold((0, 0), |sum, n| (sum.0 + n.0, sum.1 + n.1))
     }
 
-    /// The CSNs of all snapshots registered, in no order. A backend whose published xmin is 0 has none, and one that it takes
+    /// The CSNs of all snapshots registered that count for a scope, in no order. A backend whose published xmin is 0 has none, and one that it takes
     /// from now on is newer than all that is published now: it publishes first and reads the CSN counter then.
-    pub(crate) fn snapshot_csns(&self, leave_out_ignored: bool, out: &mut Vec<Csn>) {
+    pub(crate) fn snapshot_csns(&self, scope: Oid, leave_out_ignored: bool, out: &mut Vec<Csn>) {
         // Handles are not dropped under the list's lock: dropping the last one releases its locks.
         let mut holders: smallvec::SmallVec<[Arc<Backend>; 16]> = smallvec::SmallVec::new();
         for entry in self.backends.read().iter() {
             let published = &entry.published;
-            if leave_out_ignored && published.ignored_by_horizons.load(Ordering::SeqCst) {
-                continue;
-            }
-            if published.xmin.load(Ordering::SeqCst) != 0 {
+            if published.counts_for(scope, leave_out_ignored) && published.bound_for(scope) != 0 {
                 holders.extend(entry.backend.upgrade());
             }
         }
@@ -345,15 +367,15 @@ impl Registry {
         }
     }
 
-    /// The least xmin published, and `start` if none is below it.
-    pub(crate) fn least_xmin(&self, start: Xid, leave_out_ignored: bool) -> Xid {
+    /// The least bound published for a scope, and `start` if none is below it.
+    pub(crate) fn least_xmin(&self, scope: Oid, start: Xid, leave_out_ignored: bool) -> Xid {
         let mut least = start.0;
         for entry in self.backends.read().iter() {
             let published = &entry.published;
-            if leave_out_ignored && published.ignored_by_horizons.load(Ordering::SeqCst) {
+            if !published.counts_for(scope, leave_out_ignored) {
                 continue;
             }
-            let xmin = published.xmin.load(Ordering::SeqCst);
+            let xmin = published.bound_for(scope);
             if xmin != 0 && xmin < least {
                 least = xmin;
             }
@@ -365,6 +387,7 @@ impl Registry {
 impl Drop for Backend {
     fn drop(&mut self) {
         self.published.xmin.store(0, Ordering::SeqCst);
+        self.published.own_xmin.store(0, Ordering::SeqCst);
         self.published.xmax.store(0, Ordering::SeqCst);
         self.published.ignored_by_horizons.store(false, Ordering::SeqCst);
         self.manager.locks().forget_backend(self);
@@ -408,6 +431,42 @@ impl Backend {
     /// The XID of the transaction in progress, if it has one.
     pub fn top_xid(&self) -> Option<Xid> {
         Some(Xid(self.top_xid.load(Ordering::Acquire))).filter(|x| x.is_valid())
+    }
+
+    /// It is connected to `database` from now on, and reads and writes what belongs to that, and what is shared. Again for the same one: nothing.
+    ///
+    /// # Panics
+    /// If it is connected to another one, or runs a transaction that has an XID: the scopes' invariants rest on that.
+    pub fn connect_to(&self, database: Oid) {
+        if !database.is_valid() {
+            return;
+        }
+        let scope = self.scope.get_or_init(|| {
+            assert!(self.top_xid().is_none(), "connects before it writes");
+            self.manager.scope(database)
+        });
+        assert_eq!(scope.database(), database, "a backend stays in its database");
+        self.published.database.store(database.0, Ordering::SeqCst);
+    }
+
+    /// The database it is connected to; [`Oid::INVALID`]: none.
+    pub fn database(&self) -> Oid {
+        Oid(self.published.database.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn scope(&self) -> Option<&Scope> {
+        self.scope.get().map(|s| &**s)
+    }
+
+    /// Does what it runs and sees hold clean-up back in the relations of `database` ([`Oid::INVALID`]: those that are shared)? Where to: the oldest
+    /// XID of its snapshots and of its transaction.
+    pub fn holds(&self, database: Oid, with_snapshots: bool) -> Option<Xid> {
+        if !self.published.counts_for(database, false) {
+            return None;
+        }
+        let bound = Some(Xid(self.published.bound_for(database)));
+        let snapshot = bound.filter(|x| x.is_valid() && with_snapshots);
+        [snapshot, self.top_xid()].into_iter().flatten().min()
     }
 
     /// The oldest xmin it publishes, if it holds a snapshot (`backend_xmin`).
@@ -496,6 +555,7 @@ impl Backend {
     pub(crate) fn recompute_xmin(&self, snapshots: &Snapshots) {
         let least = |of: fn(&Registered) -> Xid| snapshots.list.iter().map(of).min();
         self.published.xmin.store(least(|s| s.xmin).map_or(0, |x| x.0), Ordering::SeqCst);
+        self.published.own_xmin.store(least(|s| s.own_xmin).map_or(0, |x| x.0), Ordering::SeqCst);
         self.published.xmax.store(least(|s| s.xmax).map_or(0, |x| x.0), Ordering::Release);
     }
 }

@@ -32,6 +32,7 @@ pub mod manager;
 pub mod rank;
 pub mod record;
 pub mod row_locks;
+pub mod scope;
 pub mod snapshot;
 pub mod transaction;
 
@@ -42,5 +43,6 @@ pub use lock::{
 pub use manager::{CheckpointState, LogWriter, TransactionManager, TxnConfig, XidStatus};
 pub use record::{AbortRecord, CommitRecord};
 pub use row_locks::{RowLockMode, RowLockOutcome, RowLocks};
+pub use scope::Scope;
 pub use snapshot::{LiveSnapshots, Snapshot};
 pub use transaction::{CommitExtras, CommitInfo, IsolationLevel, Transaction};

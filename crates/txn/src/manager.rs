@@ -18,12 +18,13 @@ use crate::lock::{LockManager, TransactionTarget, Wait};
 use crate::rank;
 use crate::record::{self, CommitRecord};
 use crate::row_locks::RowLocks;
+use crate::scope::Scope;
 use crate::snapshot::LiveSnapshots;
 use crate::transaction::Transaction;
-use base::sync::{Arc, Mutex};
-use base::{Csn, Lsn, RelationId, Result, Xid};
+use base::sync::{Arc, Mutex, RwLock};
+use base::{Csn, Lsn, Oid, RelationId, Result, Xid};
 use disk::Disk;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use wal::{RecordBuilder, ResourceManager, Wal};
@@ -127,7 +128,8 @@ pub struct TransactionManager {
     registry: Arc<Registry>,
     next_xid: AtomicU64,
     oldest_running: AtomicU64,
-    running: Mutex<VecDeque<Xid>>,
+    /// The XIDs in progress, ascending, with the databases of their backends.
+    running: Mutex<VecDeque<(Xid, Oid)>>,
     csn: AtomicU64,
     commit: Mutex<()>,
     window: CsnWindow,
@@ -137,7 +139,9 @@ pub struct TransactionManager {
     /// Commits whose mark could not be made.
     unmarked: Mutex<BTreeMap<Xid, Lsn>>,
     any_unmarked: AtomicBool,
-    recent_oldest_xmin: AtomicU64,
+    /// The scope of what is shared, and of who is connected to no database.
+    shared: Arc<Scope>,
+    scopes: RwLock<HashMap<Oid, Arc<Scope>>>,
     locks: LockManager,
     row_locks: RowLocks,
     remover: OnceLock<FileRemover>,
@@ -203,7 +207,8 @@ impl TransactionManager {
             last_async_lsn: AtomicU64::new(0),
             unmarked: Mutex::new(rank::UNMARKED, BTreeMap::new()),
             any_unmarked: AtomicBool::new(false),
-            recent_oldest_xmin: AtomicU64::new(0),
+            shared: Arc::new(Scope::new(Oid::INVALID)),
+            scopes: RwLock::new(rank::SCOPES, HashMap::new()),
             row_locks: RowLocks::new(config.max_row_locks),
             remover: OnceLock::new(),
         }))
@@ -287,7 +292,9 @@ impl TransactionManager {
         let xid = self.next_xid();
         let begun = self.window.extend_to(xid);
         if top {
-            running.push_back(xid);
+            let scope = backend.scope().unwrap_or(&self.shared);
+            running.push_back((xid, scope.database()));
+            scope.begin(xid);
             backend.top_xid.store(xid.0, Ordering::SeqCst);
         } else {
             backend.own.write().subs.push(xid);
@@ -306,11 +313,16 @@ impl TransactionManager {
 
     fn leave_running(&self, backend: &Backend, top: Xid) {
         let mut running = self.running.lock();
-        if let Ok(i) = running.binary_search(&top) {
-            running.remove(i);
+        if let Ok(i) = running.binary_search_by_key(&top, |r| r.0)
+            && let Some((_, database)) = running.remove(i)
+        {
+            let scope = backend.scope().filter(|s| s.database() == database);
+            // Those before it are no older: they would have been the scope's oldest.
+            let after = || running.iter().skip(i).find(|r| r.1 == database).map(|r| r.0);
+            scope.unwrap_or(&self.shared).end(top, after);
         }
         backend.top_xid.store(0, Ordering::SeqCst);
-        let oldest = running.front().copied().unwrap_or_else(|| self.next_xid());
+        let oldest = running.front().map_or_else(|| self.next_xid(), |r| r.0);
         self.oldest_running.store(oldest.0, Ordering::SeqCst);
     }
 
@@ -320,8 +332,9 @@ impl TransactionManager {
         if whole == 0 {
             return;
         }
-        let horizon = self.horizon(false);
-        self.window.sweep(horizon, &self.snapshots(false));
+        // For every snapshot, whatever its database: the window answers them all.
+        let horizon = self.horizon(&self.shared, false);
+        self.window.sweep(horizon, &self.snapshots(Oid::INVALID, false));
     }
 
     /// Skips `n` XIDs, as if they had been used and aborted; durable at once. For tests of old age.
@@ -514,29 +527,50 @@ impl TransactionManager {
 
     // ---- horizons ----
 
-    fn horizon(&self, leave_out_ignored: bool) -> Xid {
+    /// The scope of the relations of `database`; [`Oid::INVALID`]: of those that are shared.
+    pub fn scope(&self, database: Oid) -> Arc<Scope> {
+        if !database.is_valid() {
+            return self.shared.clone();
+        }
+        if let Some(scope) = self.scopes.read().get(&database) {
+            return scope.clone();
+        }
+        let mut scopes = self.scopes.write();
+        scopes.entry(database).or_insert_with(|| Arc::new(Scope::new(database))).clone()
+    }
+
+    /// The oldest XID in progress that counts for `scope`, or the next one.
+    #[inline]
+    pub fn oldest_running_in(&self, scope: &Scope) -> Xid {
+        if !scope.database().is_valid() {
+            return self.oldest_running();
+        }
+        // The next XID first: what is assigned later is no older.
+        let next = self.next_xid();
+        scope.oldest_or(self.shared.oldest_or(next))
+    }
+
+    /// The oldest XID in progress that counts for the relations that `backend` reads.
+    #[inline]
+    pub(crate) fn oldest_running_for(&self, backend: &Backend) -> Xid {
+        self.oldest_running_in(backend.scope().unwrap_or(&self.shared))
+    }
+
+    fn horizon(&self, scope: &Scope, leave_out_ignored: bool) -> Xid {
         // First the running transactions, then the published bounds: see the snapshot module.
-        self.registry.least_xmin(self.oldest_running(), leave_out_ignored)
+        let running = self.oldest_running_in(scope);
+        base::stop_point!("txn.horizon.running_read");
+        self.registry.least_xmin(scope.database(), running, leave_out_ignored)
     }
 
-    /// The horizon of clean-up: what was deleted by a committed XID below it no snapshot sees, now or ever.
+    /// The horizon of clean-up in `scope`: what was deleted there by a committed XID below it no snapshot sees, now or ever.
+    pub fn oldest_xmin_in(&self, scope: &Scope) -> Xid {
+        scope.note_horizon(self.horizon(scope, true))
+    }
+
+    /// The horizon of what is shared: everybody counts.
     pub fn oldest_xmin(&self) -> Xid {
-        let oldest = self.horizon(true);
-        self.recent_oldest_xmin.fetch_max(oldest.0, Ordering::SeqCst);
-        oldest
-    }
-
-    /// The same, as somebody last computed it: one load, and never too new.
-    #[inline]
-    pub fn recent_oldest_xmin(&self) -> Xid {
-        Xid(self.recent_oldest_xmin.load(Ordering::Acquire))
-    }
-
-    /// The horizon for judging a version deleted by `deleted`: the last one computed if it is below that, else a new one.
-    #[inline]
-    pub fn horizon_for(&self, deleted: Xid) -> Xid {
-        let recent = self.recent_oldest_xmin();
-        if deleted < recent { recent } else { self.oldest_xmin() }
+        self.oldest_xmin_in(&self.shared)
     }
 
     /// What was taken out of a tree when an XID below this was the next to be assigned: no scan is on its way there any more.
@@ -544,13 +578,12 @@ impl TransactionManager {
     /// A scan runs under a snapshot and began no earlier than that was taken, or, without one, in a transaction that has an XID. A backend that rests has
     /// none, however old its snapshot, so an idle REPEATABLE READ transaction does not keep indexes from using their empty pages again, as it
     /// does in PostgreSQL. Asked by whoever has found the page out of the tree; who held a link to it had published before it read that link.
-    pub fn oldest_scan(&self) -> Xid {
+    /// Only those count that count for the scope of the tree's `database`.
+    pub fn oldest_scan(&self, database: Oid) -> Xid {
         let mut least = self.next_xid();
         for backend in self.registry.all() {
             let published = &backend.published;
-            if published.rests.load(Ordering::SeqCst)
-                || published.ignored_by_horizons.load(Ordering::SeqCst)
-            {
+            if published.rests.load(Ordering::SeqCst) || !published.counts_for(database, true) {
                 continue;
             }
             let since = match published.xmax.load(Ordering::SeqCst) {
@@ -564,14 +597,19 @@ impl TransactionManager {
 
     /// The live snapshots now (those of backends that horizons ignore left out).
     pub fn live_snapshots(&self) -> LiveSnapshots {
-        self.snapshots(true)
+        self.snapshots(Oid::INVALID, true)
     }
 
-    fn snapshots(&self, leave_out_ignored: bool) -> LiveSnapshots {
+    /// Those of them that count for `scope`.
+    pub fn live_snapshots_in(&self, scope: &Scope) -> LiveSnapshots {
+        self.snapshots(scope.database(), true)
+    }
+
+    fn snapshots(&self, scope: Oid, leave_out_ignored: bool) -> LiveSnapshots {
         let taken_at = self.current_csn();
         let mut csns = Vec::new();
         base::stop_point!("txn.live_snapshots.counter_read");
-        self.registry.snapshot_csns(leave_out_ignored, &mut csns);
+        self.registry.snapshot_csns(scope, leave_out_ignored, &mut csns);
         csns.sort_unstable();
         csns.dedup();
         LiveSnapshots { csns, taken_at }
@@ -583,15 +621,15 @@ impl TransactionManager {
         self.live_snapshots().any_between(created, deleted)
     }
 
-    /// Backends other than `me` that hold a snapshot whose xmin is at or below `xmin`: those CREATE
-    /// INDEX CONCURRENTLY waits for before it calls its index valid.
+    /// Backends other than `me` that hold a snapshot whose xmin is at or below `xmin`, and read the same database: those
+    /// CREATE INDEX CONCURRENTLY waits for before it calls its index valid.
     pub fn holders_of_older_snapshots(&self, me: &Backend, xmin: Xid) -> Vec<Arc<Backend>> {
         self.registry
             .all()
             .into_iter()
             .filter(|b| {
                 b.pid != me.pid
-                    && !b.published.ignored_by_horizons.load(Ordering::SeqCst)
+                    && b.published.counts_for(me.database(), true)
                     && b.xmin().is_some_and(|x| x <= xmin)
             })
             .collect()
@@ -635,6 +673,7 @@ impl TransactionManager {
     /// # Errors
     /// The disk's and the WAL's.
     pub fn truncate_clog(&self, before: Xid) -> Result<usize> {
+        // Of all databases: the log is one.
         let before = before.min(self.oldest_xmin());
         // A file goes only as a whole: until one can, there is nothing to log and to sync.
         if before.0 / crate::clog::SEGMENT_XIDS <= self.clog.oldest().0 / crate::clog::SEGMENT_XIDS

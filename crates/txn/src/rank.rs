@@ -24,6 +24,8 @@ pub const OWN: Rank = Rank(426);
 pub const SNAPSHOTS: Rank = Rank(428);
 /// CSN pages that left the ring.
 pub const CSN_OLD: Rank = Rank(430);
+/// The list of scopes. Nothing is taken under it.
+pub const SCOPES: Rank = Rank(992);
 /// What the activity view shows.
 pub const ACTIVITY: Rank = Rank(432);
 /// Deadlocks by database. Nothing is taken under it.

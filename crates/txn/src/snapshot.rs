@@ -7,7 +7,8 @@
 //! # Invariants
 //! Taking one publishes a lower bound of its xmin first, then reads `oldest running`, then the CSN counter, then the next XID.
 //! A cleaner reads the running transactions first and the published bounds afterwards: either it sees the bound, or
-//! the snapshot sees all that the cleaner saw. [`LiveSnapshots`] is a list made in the same order: first the CSN counter, then
+//! the snapshot sees all that the cleaner saw. There are two bounds: for everybody, and for who cleans what belongs to the snapshot's database
+//! (the `scope` module). [`LiveSnapshots`] is a list made in the same order: first the CSN counter, then
 //! (under each backend's lock, which a snapshot is taken under too) the snapshots. So one that is not in it is no older than the
 //! counter read, and a version that died before that can be judged by the list, now and at any later time. What a snapshot says of an XID not its own never changes.
 
@@ -28,6 +29,8 @@ pub struct Snapshot {
     /// Own changes by commands before this one are visible.
     pub command_id: CommandId,
     backend: Arc<Backend>,
+    /// Of the XIDs that count for its database, all below had ended.
+    own_xmin: Xid,
     id: u64,
     /// The last answer: xid * 2 + seen.
     last: AtomicU64,
@@ -50,22 +53,27 @@ impl Snapshot {
         let mut own = backend.snapshots.lock();
         if backend.published.xmin.load(Ordering::Relaxed) == 0 {
             backend.published.xmin.store(manager.oldest_running().0, Ordering::SeqCst);
+            let own = manager.oldest_running_for(backend);
+            backend.published.own_xmin.store(own.0, Ordering::SeqCst);
         }
         base::stop_point!("txn.snapshot.bound_published");
         let xmin = manager.oldest_running();
+        let own_xmin = manager.oldest_running_for(backend);
         let csn = manager.current_csn();
         let xmax = manager.next_xid();
         let id = own.next_id;
         own.next_id += 1;
-        own.list.push(Registered { id, csn, xmin, xmax });
+        own.list.push(Registered { id, csn, xmin, own_xmin, xmax });
         if own.list.len() == 1 {
             backend.published.xmin.store(xmin.0, Ordering::SeqCst);
+            backend.published.own_xmin.store(own_xmin.0, Ordering::SeqCst);
             backend.published.xmax.store(xmax.0, Ordering::Release);
         }
         drop(own);
         Snapshot {
             csn,
             xmin,
+            own_xmin,
             xmax,
             command_id,
             backend: backend.clone(),
@@ -79,11 +87,18 @@ impl Snapshot {
         let mut own = self.backend.snapshots.lock();
         let id = own.next_id;
         own.next_id += 1;
-        own.list.push(Registered { id, csn: self.csn, xmin: self.xmin, xmax: self.xmax });
+        own.list.push(Registered {
+            id,
+            csn: self.csn,
+            xmin: self.xmin,
+            own_xmin: self.own_xmin,
+            xmax: self.xmax,
+        });
         drop(own);
         Snapshot {
             csn: self.csn,
             xmin: self.xmin,
+            own_xmin: self.own_xmin,
             xmax: self.xmax,
             command_id,
             backend: self.backend.clone(),

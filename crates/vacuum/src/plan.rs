@@ -10,7 +10,7 @@ use base::sync::Arc;
 use base::{Result, Xid};
 use heap::{FreezeEarly, FreezePolicy, Heap, Horizon};
 use page::tuple::UPDATED;
-use txn::{LiveSnapshots, TransactionManager};
+use txn::{LiveSnapshots, Scope, TransactionManager};
 
 /// The XIDs that decide what goes and what is frozen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -138,14 +138,15 @@ fn back(from: Xid, age: u64) -> Xid {
     Xid(from.0.saturating_sub(age).max(Xid::FIRST_NORMAL.0))
 }
 
-/// The cut-offs of now, and whether they make the vacuum aggressive.
+/// The cut-offs of now in `scope`, and whether they make the vacuum aggressive.
 pub fn cutoffs(
     txns: &TransactionManager,
+    scope: &Scope,
     relfrozenxid: Xid,
     freeze_all: bool,
     ages: &FreezeSettings,
 ) -> (VacuumCutoffs, bool) {
-    let oldest_xmin = txns.oldest_xmin();
+    let oldest_xmin = txns.oldest_xmin_in(scope);
     let next_xid = txns.next_xid();
     let min_age = if freeze_all { 0 } else { ages.min_age.min(ages.max_age / 2) };
     let table_age = if freeze_all { 0 } else { ages.table_age.min(ages.max_age / 100 * 95) };
@@ -164,10 +165,15 @@ pub fn plan(
     settings: &VacuumSettings,
 ) -> Result<VacuumPlan> {
     let txns = &target.heap.context().txns;
-    let (cutoffs, aggressive) =
-        cutoffs(txns, target.facts.relfrozenxid, options.freeze, &settings.freeze);
+    let (cutoffs, aggressive) = cutoffs(
+        txns,
+        target.heap.scope(),
+        target.facts.relfrozenxid,
+        options.freeze,
+        &settings.freeze,
+    );
     // Before the table's length is asked for: `middle` rests on it.
-    let live = Arc::new(txns.live_snapshots());
+    let live = Arc::new(txns.live_snapshots_in(target.heap.scope()));
     let pages = target.heap.len_blocks()?.0;
     let map_counts = target.heap.visibility_map().count()?;
     let aggressive = aggressive || options.disable_page_skipping;

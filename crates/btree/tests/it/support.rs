@@ -45,7 +45,7 @@ impl Horizons for TestHorizons {
     fn next_xid(&self) -> Xid {
         Xid(self.next.load(Ordering::SeqCst))
     }
-    fn oldest_scan(&self) -> Xid {
+    fn oldest_scan(&self, _database: base::Oid) -> Xid {
         Xid(self.oldest.load(Ordering::SeqCst))
     }
 }

@@ -102,7 +102,7 @@ pub fn create(state: &SessionState, new: &NewRelation) -> Result<Oid> {
     } else {
         Oid::INVALID
     };
-    let xid = txn.manager().oldest_xmin();
+    let xid = state.oldest_xmin();
     // A sequence's row is frozen, and VACUUM does not come to it.
     let has_ages = has_storage && new.kind != RelationKind::Sequence;
     let frozen = if has_ages { xid } else { base::Xid::INVALID };
@@ -274,7 +274,7 @@ pub fn create_toast(state: &SessionState, new: &NewRelation, relation: Oid) -> R
     let txn = state.txn()?;
     let name = format!("pg_toast_{relation}");
     let file_number = create_heap_file(state, new.persistence)?;
-    let xid = txn.manager().oldest_xmin();
+    let xid = state.oldest_xmin();
     let row = class_row(oid, &name, PG_TOAST, new.owner, RelationKind::Toast, new.persistence)
         .oid("relam", HEAP_AM)
         .oid("relfilenode", Oid(file_number))

@@ -42,7 +42,7 @@ pub(super) fn begin(session: &Session, before: &Arc<Table>) -> Result<Option<New
     let file_number = relation::create_heap_file(state, before.persistence)?;
     let Some(present) = state.catalog.table(&txn, before.oid)? else { return Ok(None) };
     let toast = new_toast(state, &present)?;
-    let frozen = txn.manager().oldest_xmin();
+    let frozen = state.oldest_xmin();
     relation::update_class(state, before.oid, |row| {
         row.set("relfilenode", Datum::Oid(Oid(file_number)));
         row.set("reltoastrelid", Datum::Oid(toast));

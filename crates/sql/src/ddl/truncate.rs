@@ -151,7 +151,7 @@ fn new_heap_file(state: &SessionState, table: &Table) -> Result<()> {
     if let Some(old) = table.storage {
         relation::remove_files(state, old)?;
     }
-    let frozen = state.txn()?.manager().oldest_xmin();
+    let frozen = state.oldest_xmin();
     if state.counts_rows() {
         state.changes.borrow_mut().entry(table.oid).or_default().truncate();
     }

@@ -203,9 +203,8 @@ fn look_up(
 fn update_frozen(state: &SessionState) -> Result<()> {
     let txn = state.txn()?;
     let rows = state.catalog.rows(&txn);
-    let txns = txn.manager();
     // Tables that others are making now are no older than this.
-    let mut oldest = txns.oldest_xmin();
+    let mut oldest = state.oldest_xmin();
     let me = state.database.oid;
     // Two at once could set it back.
     let tag = LockTag::DatabaseFrozenIds { database: me };
@@ -239,6 +238,7 @@ fn update_frozen(state: &SessionState) -> Result<()> {
             least = least.min(frozen);
         }
     }
+    let txns = txn.manager();
     if least > txns.oldest_clog_xid() && least > Xid::FIRST_NORMAL {
         txns.truncate_clog(least)?;
     }

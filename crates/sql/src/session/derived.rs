@@ -93,6 +93,12 @@ impl Derived {
 }
 
 impl SessionState {
+    /// No XID in progress in this database, or still to come there, is below this, and no snapshot needs one.
+    pub fn oldest_xmin(&self) -> base::Xid {
+        let txns = &self.cluster.engine().txns;
+        txns.oldest_xmin_in(&txns.scope(self.database.oid))
+    }
+
     /// Is what this session does to tables counted (`track_counts`)?
     pub fn counts_rows(&self) -> bool {
         self.derived().counts_rows

@@ -43,7 +43,7 @@ pub(super) const OWN: &[Own] = &[Own {
     body: Set(|env, _| backlog(state(env)?).map(rows)),
 }];
 
-/// The session whose snapshot or transaction is the oldest.
+/// The session whose snapshot or transaction is the oldest of those that count for a table: of its database's for most, of all for shared catalogs.
 struct Holder {
     backend: Arc<Backend>,
     xmin: Xid,
@@ -51,8 +51,8 @@ struct Holder {
 }
 
 impl Holder {
-    /// Whoever holds the horizon below `next_xid`; of the asker's own only what was there before it asked.
-    fn find(state: &SessionState, next_xid: Xid) -> Result<Option<Holder>> {
+    /// Whoever holds the horizon of the relations of `database` below `next_xid`; of the asker's own only what was there before it asked.
+    fn find(state: &SessionState, database: Oid, next_xid: Xid) -> Result<Option<Holder>> {
         let mut oldest: Option<Holder> = None;
         for backend in state.cluster.backends().all() {
             let asks = Arc::ptr_eq(&backend, &state.backend);
@@ -61,10 +61,7 @@ impl Holder {
                 true => keeps_a_snapshot(state)?,
                 false => !backend.is_ignored_by_horizons(),
             };
-            let snapshot = backend.xmin().filter(|_| has_snapshot);
-            let Some(xmin) = [snapshot, backend.top_xid()].into_iter().flatten().min() else {
-                continue;
-            };
+            let Some(xmin) = backend.holds(database, has_snapshot) else { continue };
             if xmin >= next_xid || oldest.as_ref().is_some_and(|o| o.xmin <= xmin) {
                 continue;
             }
@@ -110,7 +107,8 @@ fn backlog(state: &SessionState) -> Result<Vec<Vec<Datum>>> {
     let counted_us = (now - since.us).max(1);
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     let xids_per_second = next_xid.0.saturating_sub(since.xid.0) as f64 * 1e6 / counted_us as f64;
-    let holder = Holder::find(state, next_xid)?;
+    let of_all = Holder::find(state, Oid::INVALID, next_xid)?;
+    let of_ours = Holder::find(state, state.database.oid, next_xid)?;
     let txn = state.txn()?;
     let classes = state.catalog.rows(&txn).scan("pg_class")?;
     // A TOAST table goes by its table's storage parameters where it has none.
@@ -126,6 +124,7 @@ fn backlog(state: &SessionState) -> Result<Vec<Vec<Datum>>> {
                 _ => None,
             };
             let pace = (now, xids_per_second);
+            let holder = if class.bool("relisshared") { &of_all } else { &of_ours };
             out.extend(table_row(state, class, owner, next_xid, pace, holder.as_ref())?);
         }
     }

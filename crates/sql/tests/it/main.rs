@@ -8,6 +8,7 @@ mod enums;
 mod extensions;
 mod foreign_keys;
 mod full_catalog;
+mod horizons;
 mod like;
 mod meanwhile;
 mod notify;

@@ -6,5 +6,6 @@ mod model;
 mod recovery;
 mod rows;
 mod savepoints;
+mod scopes;
 mod snapshots;
 mod support;

@@ -223,28 +223,32 @@ fn a_backend_that_rests_has_no_scan_under_way() {
     let old = reader.take_snapshot();
     let taken_at = m.next_xid();
     m.burn_xids(10).unwrap();
-    assert_eq!(m.oldest_scan(), taken_at);
+    assert_eq!(m.oldest_scan(base::Oid::INVALID), taken_at);
     {
         let _rest = a.rest();
-        assert_eq!(m.oldest_scan(), m.next_xid());
+        assert_eq!(m.oldest_scan(base::Oid::INVALID), m.next_xid());
         // Its rows stay all the same.
         assert_eq!(m.oldest_xmin(), old.xmin);
         // A writer's XID keeps others' xmin back, not where their scans began.
         let writer = m.begin(&b);
         let xid = writer.xid().unwrap();
-        assert_eq!(m.oldest_scan(), xid, "what it does without a snapshot counts");
+        assert_eq!(
+            m.oldest_scan(base::Oid::INVALID),
+            xid,
+            "what it does without a snapshot counts"
+        );
         m.burn_xids(10).unwrap();
         let _rests_too = b.rest();
         let other = m.begin(&c);
         let late = other.take_snapshot();
-        assert_eq!((late.xmin, m.oldest_scan()), (xid, m.next_xid()));
+        assert_eq!((late.xmin, m.oldest_scan(base::Oid::INVALID)), (xid, m.next_xid()));
         m.burn_xids(10).unwrap();
-        assert_eq!(m.oldest_scan(), late.xmax);
+        assert_eq!(m.oldest_scan(base::Oid::INVALID), late.xmax);
     }
-    assert_eq!(m.oldest_scan(), taken_at);
+    assert_eq!(m.oldest_scan(base::Oid::INVALID), taken_at);
     let again = old.with_command(base::CommandId(1));
     drop(old);
-    assert_eq!(m.oldest_scan(), taken_at);
+    assert_eq!(m.oldest_scan(base::Oid::INVALID), taken_at);
     drop(again);
-    assert_eq!(m.oldest_scan(), m.next_xid());
+    assert_eq!(m.oldest_scan(base::Oid::INVALID), m.next_xid());
 }
