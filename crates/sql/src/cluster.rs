@@ -294,23 +294,11 @@ impl Cluster {
         })
     }
 
-    /// The database called `name`, for a client's session.
+    /// The database called `name`; a client's session is let in only where connections are taken.
     ///
     /// # Errors
     /// `3D000` when there is none; `55000` when it takes no connections.
-    pub fn database(&self, name: &str) -> Result<Arc<DatabaseState>> {
-        self.find_database(name, true)
-    }
-
-    /// The database called `name`, for the server's own work: whether it takes connections or not.
-    ///
-    /// # Errors
-    /// `3D000` when there is none.
-    pub fn any_database(&self, name: &str) -> Result<Arc<DatabaseState>> {
-        self.find_database(name, false)
-    }
-
-    fn find_database(&self, name: &str, for_client: bool) -> Result<Arc<DatabaseState>> {
+    pub fn find_database(&self, name: &str, for_client: bool) -> Result<Oid> {
         let (oid, connections) = self.with_catalogs(Oid::INVALID, |c| {
             match c.find("pg_database", &[("datname", Datum::text(name))])?.first() {
                 Some(row) => Ok((row.oid("oid"), row.bool("datallowconn"))),
@@ -323,6 +311,20 @@ impl Cluster {
                 "database \"{name}\" is not currently accepting connections"
             );
         }
+        Ok(oid)
+    }
+
+    /// Connects `backend` to database `oid`. Only then are its files read: whoever drops it waits for those who are connected.
+    ///
+    /// # Errors
+    /// Those of waiting for whoever copies, renames or drops it; `3D000` if it was dropped; I/O.
+    pub fn connect(
+        &self,
+        backend: &Arc<Backend>,
+        oid: Oid,
+        name: &str,
+    ) -> Result<Arc<DatabaseState>> {
+        self.enter_database(backend, oid, name)?;
         self.database_by_oid(oid, name)
     }
 
@@ -335,7 +337,7 @@ impl Cluster {
     ///
     /// # Errors
     /// I/O.
-    pub fn database_by_oid(&self, oid: Oid, name: &str) -> Result<Arc<DatabaseState>> {
+    fn database_by_oid(&self, oid: Oid, name: &str) -> Result<Arc<DatabaseState>> {
         if let Some(database) = self.databases.read().get(&oid) {
             return Ok(Arc::clone(database));
         }
@@ -360,25 +362,25 @@ impl Cluster {
         })))
     }
 
-    /// Notes that `backend` is connected to `database`, unless that has just been dropped.
+    /// Notes that `backend` is connected to database `oid`, unless that has just been dropped.
     ///
     /// # Errors
     /// `3D000`; those of waiting for whoever copies, renames or drops it.
-    pub fn enter_database(&self, backend: &Arc<Backend>, database: &DatabaseState) -> Result<()> {
+    fn enter_database(&self, backend: &Arc<Backend>, oid: Oid, name: &str) -> Result<()> {
         let txn = self.engine.txns.begin(backend);
         let enter = || {
-            txn.lock(database_lock(database.oid), LockMode::RowExclusive, Wait::Block)?;
+            txn.lock(database_lock(oid), LockMode::RowExclusive, Wait::Block)?;
             let store = CatalogStore::new(self.storage.clone(), Oid::INVALID);
-            let key = [("oid", Datum::Oid(database.oid))];
+            let key = [("oid", Datum::Oid(oid))];
             if store.session(&txn).find("pg_database", &key)?.is_empty() {
-                bail!(INVALID_CATALOG_NAME, "database \"{}\" does not exist", database.name);
+                bail!(INVALID_CATALOG_NAME, "database \"{name}\" does not exist");
             }
             base::stop_point!("sql.session.connects");
             // So far it counted for every database's horizon; from now on for this one's, and for what is shared.
-            backend.connect_to(database.oid);
+            backend.connect_to(oid);
             let mut activity = backend.activity.lock();
-            activity.database = database.oid;
-            activity.database_name.clone_from(&database.name);
+            activity.database = oid;
+            name.clone_into(&mut activity.database_name);
             Ok(())
         };
         let entered = enter();

@@ -144,6 +144,8 @@ fn signals_end_a_recovery() {
     client.run("INSERT INTO t SELECT g, g FROM generate_series(1, 50000) g").unwrap();
     client.run("UPDATE t SET y = y + 1").unwrap();
     server.stop(Stop::Kill).unwrap();
+    // However busy the machine is, it must not be done before this thread has seen it begin.
+    server.run_under(&["nice", "-n", "15"]);
     for (round, how) in [Stop::Smart, Stop::Fast, Stop::Immediate].into_iter().enumerate() {
         server.launch().unwrap();
         wait_until_told(&server, "redo starts at", round + 1);

@@ -126,7 +126,7 @@ fn drop_left_behind(
         return Ok(());
     }
     base::log::set_thread_pid(worker.pid);
-    let mut session = Session::worker(cluster, name, worker)?;
+    let mut session = Session::worker(cluster, (database, name), worker)?;
     for (row, schema) in found {
         let relation = row.text("relname");
         match temp::drop_left_behind(&mut session, row.oid("oid"), &schema) {
@@ -236,7 +236,11 @@ impl AutovacuumHost for Host {
     fn tables(&self, worker: &Arc<Backend>, database: Oid) -> Result<Vec<TableState>> {
         let cluster = self.cluster()?;
         let Some(name) = Host::database_name(&cluster, database)? else { return Ok(Vec::new()) };
-        let state = cluster.database_by_oid(database, &name)?;
+        let state = match cluster.connect(worker, database, &name) {
+            // Dropped in the meantime.
+            Err(e) if e.state() == SqlState::INVALID_CATALOG_NAME => return Ok(Vec::new()),
+            connected => connected?,
+        };
         let rows = cluster.with_catalogs(database, |c| c.scan("pg_class"))?;
         forget_gone(&state.activity, &rows);
         drop_left_behind(&cluster, worker, (database, &name), &rows)?;
@@ -257,12 +261,13 @@ impl AutovacuumHost for Host {
 
     fn table(
         &self,
-        _worker: &Arc<Backend>,
+        worker: &Arc<Backend>,
         database: Oid,
         table: Oid,
     ) -> Result<Option<TableState>> {
         let cluster = self.cluster()?;
         let Some(name) = Host::database_name(&cluster, database)? else { return Ok(None) };
+        let state = cluster.connect(worker, database, &name)?;
         let (row, owner) = cluster.with_catalogs(database, |c| {
             let rows = c.find("pg_class", &[("oid", Datum::Oid(table))])?;
             let Some(row) = rows.into_iter().find(Host::is_ours) else { return Ok((None, None)) };
@@ -273,7 +278,6 @@ impl AutovacuumHost for Host {
             };
             Ok((Some(row), owner))
         })?;
-        let state = cluster.database_by_oid(database, &name)?;
         Ok(row.map(|r| table_state(&cluster, &state, &r, owner.as_ref())))
     }
 
@@ -287,7 +291,7 @@ impl AutovacuumHost for Host {
         let cluster = self.cluster()?;
         let Some(name) = Host::database_name(&cluster, database)? else { return Ok(()) };
         base::log::set_thread_pid(worker.pid);
-        let mut session = Session::worker(&cluster, &name, worker)?;
+        let mut session = Session::worker(&cluster, (database, &name), worker)?;
         for (setting, value) in OWN_SETTINGS {
             session.state().set(setting, value, SetScope::Session)?;
         }
@@ -325,7 +329,7 @@ impl AutovacuumHost for Host {
     fn finish_database(&self, worker: &Arc<Backend>, database: Oid) -> Result<()> {
         let cluster = self.cluster()?;
         let Some(name) = Host::database_name(&cluster, database)? else { return Ok(()) };
-        Session::worker(&cluster, &name, worker)?.update_frozen()
+        Session::worker(&cluster, (database, &name), worker)?.update_frozen()
     }
 
     fn log_error(&self, database: Oid, table: Option<(Oid, Decision)>, error: &base::Error) {

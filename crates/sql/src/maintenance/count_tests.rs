@@ -109,3 +109,21 @@ fn catalogs_are_counted_and_vacuumed() {
     assert_eq!(counts("pg_attribute").dead.load(Ordering::Relaxed), 0);
     s.close();
 }
+
+/// Autovacuum found a database, and before it is connected there the database is dropped: its files are not looked for, and nothing of it comes back.
+#[test]
+fn a_worker_comes_to_a_database_that_has_been_dropped() {
+    let (_folder, cluster) = cluster();
+    let mut s = connect(&cluster);
+    run(&mut s, "CREATE DATABASE gone");
+    let number = int(&mut s, "SELECT oid::int8 FROM pg_database WHERE datname = 'gone'");
+    let oid = base::Oid(u32::try_from(number).unwrap());
+    launcher(&cluster).look_at(oid);
+    assert!(cluster.known_database(oid).is_some());
+    run(&mut s, "DROP DATABASE gone");
+    let worker = cluster.engine().txns.register_backend(txn::BackendKind::AutovacuumWorker);
+    let refused = cluster.connect(&worker, oid, "gone").err().expect("it is gone");
+    assert_eq!(refused.state(), base::SqlState::INVALID_CATALOG_NAME);
+    assert!(cluster.known_database(oid).is_none());
+    s.close();
+}

@@ -169,13 +169,9 @@ impl Session {
         user: CurrentRole,
         kind: BackendKind,
     ) -> Result<Session> {
-        let database = if kind == BackendKind::Client {
-            cluster.database(database)?
-        } else {
-            cluster.any_database(database)?
-        };
+        let oid = cluster.find_database(database, kind == BackendKind::Client)?;
         let backend = cluster.engine().txns.register_backend(kind);
-        cluster.enter_database(&backend, &database)?;
+        let database = cluster.connect(&backend, oid, database)?;
         Session::over(cluster, database, user, backend)
     }
 
@@ -185,7 +181,7 @@ impl Session {
     /// `3D000`; I/O.
     pub fn worker(
         cluster: &Arc<Cluster>,
-        database: &str,
+        (database, name): (Oid, &str),
         backend: &Arc<Backend>,
     ) -> Result<Session> {
         let user = CurrentRole {
@@ -193,8 +189,7 @@ impl Session {
             name: "postgres".to_owned(),
             superuser: true,
         };
-        let database = cluster.any_database(database)?;
-        cluster.enter_database(backend, &database)?;
+        let database = cluster.connect(backend, database, name)?;
         Session::over(cluster, database, user, Arc::clone(backend))
     }
 
