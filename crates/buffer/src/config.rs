@@ -5,7 +5,7 @@
 pub struct PoolConfig {
     /// `shared_buffers`, in pages; at least 16.
     pub frames: usize,
-    /// Write-behind's own pages, beside `frames` (16 MB by default).
+    /// Write-behind's own pages, beside `frames` (32 MB by default).
     pub staging_frames: usize,
     /// The longest vectored read or write, in pages (`io_combine_limit`; 1 MiB by default).
     pub combine_pages: usize,
@@ -22,7 +22,7 @@ impl PoolConfig {
     pub fn new(frames: usize) -> PoolConfig {
         PoolConfig {
             frames: frames.max(16),
-            staging_frames: 2048,
+            staging_frames: 4096,
             combine_pages: 128,
             open_files_max: 0,
             write_behind_thread: true,

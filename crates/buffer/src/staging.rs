@@ -69,6 +69,25 @@ pub struct StagingStatus {
     pub owed: usize,
 }
 
+/// How much of what is staged a round is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Share {
+    /// All of it; the WAL of the youngest is synced.
+    All,
+    /// The half with the older WAL, and what is durable besides. Most often the sync that the WAL writer has under way covers that: a
+    /// round that wanted the youngest too would wait for that sync and for one of its own.
+    Older,
+}
+
+/// A page that a round may write.
+#[derive(Clone, Copy, Debug)]
+struct StagedPage {
+    place: (RelationId, Fork, BlockNumber),
+    frame: u32,
+    /// INVALID if it needs no WAL, or somebody had its latch.
+    lsn: Lsn,
+}
+
 /// What became of [`Pool::try_stage`]; the pin is given up unless there was no room, or an error.
 enum Staged {
     /// The page is staged; here is a claimed frame for it.
@@ -121,10 +140,11 @@ impl Staging {
         self.changed.notify_all();
     }
 
-    /// Is it three quarters full? Then it is time for a round: the last quarter fills while the WAL is synced.
+    /// Is it half full? Then it is time for a round: the other half fills while the WAL is synced, so that an operation
+    /// does not stand still however slow the disk is at that.
     fn is_much(&self, lists: &Lists) -> bool {
         !lists.staged.is_empty()
-            && (lists.staged.len() + self.owed.load(Ordering::Relaxed)) * 4 >= self.capacity * 3
+            && (lists.staged.len() + self.owed.load(Ordering::Relaxed)) * 2 >= self.capacity
     }
 
     fn status(&self) -> StagingStatus {
@@ -138,12 +158,12 @@ impl Staging {
 }
 
 impl BufferPool {
-    /// Writes out what write-behind holds, after its WAL. Its own thread does this when it is three quarters full; others may.
+    /// Writes out what write-behind holds, after its WAL. Its own thread begins with the older half when it is half full.
     ///
     /// # Errors
     /// The disk's and the WAL's; the pages stay.
     pub fn write_behind_round(&self) -> Result<usize> {
-        self.inner().write_behind_round()
+        self.inner().write_behind_round(Share::All)
     }
 
     /// What write-behind holds now.
@@ -227,7 +247,7 @@ impl Pool {
             }
             drop(lists);
             stop_point!("buffer.staging.full");
-            self.write_behind_round()?;
+            self.write_behind_round(Share::All)?;
         }
         Ok(Staged::Full)
     }
@@ -287,11 +307,39 @@ impl Pool {
         }
     }
 
-    pub(crate) fn write_behind_round(&self) -> Result<usize> {
+    pub(crate) fn write_behind_round(&self, share: Share) -> Result<usize> {
         let _round = self.staging.round.lock();
+        let mut pages = self.staged_pages();
+        let wanted = match share {
+            Share::All => pages.iter().map(|page| page.lsn).max(),
+            Share::Older if pages.is_empty() => None,
+            Share::Older => {
+                let middle = pages.len() / 2;
+                Some(pages.select_nth_unstable_by_key(middle, |page| page.lsn).1.lsn)
+            }
+        };
+        let Some(wanted) = wanted else { return Ok(0) };
+        if wanted > self.wal.flushed_lsn() {
+            self.wal.flush(wanted)?;
+        }
+        stop_point!("buffer.write_behind.after_flush");
+        let durable = wanted.max(self.wal.flushed_lsn());
+        pages.retain(|page| page.lsn <= durable);
+        pages.sort_unstable_by_key(|page| page.place);
+        let mut done = 0;
+        let mut rest = &pages[..];
+        while !rest.is_empty() {
+            let (written, taken) = self.write_staged_run(rest, durable)?;
+            done += written;
+            rest = &rest[taken..];
+        }
+        Ok(done)
+    }
+
+    /// What is staged now, in no order.
+    fn staged_pages(&self) -> Vec<StagedPage> {
         let list: Vec<u32> = self.staging.lists.lock().staged.iter().copied().collect();
-        let mut pages: Vec<(RelationId, Fork, BlockNumber, u32)> = Vec::with_capacity(list.len());
-        let mut lsn = Lsn::INVALID;
+        let mut pages = Vec::with_capacity(list.len());
         for n in list {
             if !self.pin_staged(n) {
                 continue;
@@ -300,42 +348,26 @@ impl Pool {
             let (fork, block) = frame.place();
             // SAFETY: pinned.
             let relation = unsafe { frame.relation() };
-            pages.push((relation.id, fork, block, n));
-            if relation.is_logged(fork) {
-                lsn = lsn.max(self.page_lsn(n).unwrap_or(Lsn::INVALID));
-            }
+            let lsn = if relation.is_logged(fork) { self.page_lsn(n) } else { None };
+            let lsn = lsn.unwrap_or(Lsn::INVALID);
+            pages.push(StagedPage { place: (relation.id, fork, block), frame: n, lsn });
             self.unpin(n);
         }
-        pages.sort_unstable();
-        if lsn > self.wal.flushed_lsn() {
-            self.wal.flush(lsn)?;
-        }
-        stop_point!("buffer.write_behind.after_flush");
-        let mut done = 0;
-        let mut rest = &pages[..];
-        while !rest.is_empty() {
-            let (written, taken) = self.write_staged_run(rest, lsn)?;
-            done += written;
-            rest = &rest[taken..];
-        }
-        Ok(done)
+        pages
     }
 
     /// Writes the staged pages at the head of `pages` that follow one another in their file. Returns how many it wrote and
     /// how many it is done with.
-    fn write_staged_run(
-        &self,
-        pages: &[(RelationId, Fork, BlockNumber, u32)],
-        lsn: Lsn,
-    ) -> Result<(usize, usize)> {
+    fn write_staged_run(&self, pages: &[StagedPage], durable: Lsn) -> Result<(usize, usize)> {
         let mut batch = None;
         let mut pinned = Vec::new();
         let mut bulk = false;
         let mut taken = 0;
         let mut failed = None;
-        for (i, &(id, fork, block, n)) in pages.iter().enumerate() {
+        for (i, &StagedPage { place: (id, fork, block), frame: n, .. }) in pages.iter().enumerate()
+        {
             let follows = i == 0 || {
-                let (last_id, last_fork, last_block, _) = pages[i - 1];
+                let (last_id, last_fork, last_block) = pages[i - 1].place;
                 last_id == id && last_fork == fork && last_block.0 + 1 == block.0
             };
             if !follows || taken >= self.config.combine_pages {
@@ -361,7 +393,7 @@ impl Pool {
                 self.unpin(n);
                 break;
             }
-            match self.image(batch, n, false, Some(lsn)) {
+            match self.image(batch, n, false, Some(durable)) {
                 Ok(Imaged::Yes) => {}
                 // A clean one is let go below; others wait for the next round.
                 Ok(_) => break,
@@ -441,7 +473,7 @@ impl Pool {
     fn run_write_behind(&self) {
         set_backend_type(BackendType::IoWorker);
         loop {
-            {
+            let share = {
                 let mut lists = self.staging.lists.lock();
                 let (mut seen, mut since) = (lists.arrived, now());
                 loop {
@@ -449,7 +481,7 @@ impl Pool {
                         return;
                     }
                     if self.staging.is_much(&lists) {
-                        break;
+                        break Share::Older;
                     }
                     if lists.arrived != seen || lists.staged.is_empty() {
                         (seen, since) = (lists.arrived, now());
@@ -460,13 +492,13 @@ impl Pool {
                     }
                     let quiet = since.elapsed();
                     if quiet >= QUIET {
-                        break;
+                        break Share::All;
                     }
                     lists.wait_for(&self.staging.changed, QUIET - quiet);
                 }
-            }
+            };
             // An error stays with the pages: who needs room meets it again and reports it.
-            if !matches!(self.write_behind_round(), Ok(1..)) {
+            if !matches!(self.write_behind_round(share), Ok(1..)) {
                 let mut lists = self.staging.lists.lock();
                 if !self.staging.stop.load(Ordering::Acquire) {
                     lists.wait_for(&self.staging.changed, Duration::from_millis(50));

@@ -515,7 +515,7 @@ pub static DEFINITIONS: &[Definition] = &[
         name: "ebb.staging_size",
         kind: Kind::Int(16, 1073741823),
         unit: Unit::Blocks,
-        boot: "2048",
+        boot: "4096",
         context: Context::Postmaster,
         category: "Resource Usage / Memory",
         short_desc: "Memory in which pages that leave a ring wait to be written.",

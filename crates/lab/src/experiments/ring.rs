@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// What each limit is called, and what the statement says.
 const LIMITS: &[(&str, &str)] =
-    &[("256 kB", "256 kB"), ("2 MB", "2 MB"), ("16 MB", "16 MB"), ("no limit", "0")];
+    &[("256 kB", "256 kB"), ("2 MB", "2 MB"), ("32 MB", "32 MB"), ("no limit", "0")];
 
 /// What the turns of autovacuum are called.
 const AUTOVACUUM: &str = "autovacuum, 256 kB";
@@ -323,7 +323,7 @@ fn targets(results: &Results, e: &mut Experiment) {
         (ours, "256 kB", f::VACUUM_TIME),
         (ours, "no limit", f::VACUUM_TIME),
     );
-    for (x, ring) in [("256 kB", 32.0), ("2 MB", 256.0), ("16 MB", 2048.0)] {
+    for (x, ring) in [("256 kB", 32.0), ("2 MB", 256.0), ("32 MB", 4096.0)] {
         let held = e.median(ours, x, f::BUFFERS_HELD.name);
         e.want(format!("buffers the table holds after VACUUM at {x}"), Bound::AtMost(ring), held);
     }
