@@ -59,7 +59,7 @@ fn figure(results: &Results, x: &str, name: &str) -> f64 {
 #[test]
 fn ring_counts_what_vacuum_writes() {
     let results = measured(&["ring", "--rows", "3000"]);
-    for x in ["256 kB", "2 MB", "16 MB", "no limit"] {
+    for x in ["256 kB", "2 MB", "32 MB", "no limit"] {
         assert!(figure(&results, x, "VACUUM") > 0.0);
         assert!(figure(&results, x, "data-file write calls") > 0.0);
         assert!(figure(&results, x, "WAL") > 0.0);

@@ -145,7 +145,7 @@ fn signals_end_a_recovery() {
     client.run("UPDATE t SET y = y + 1").unwrap();
     server.stop(Stop::Kill).unwrap();
     // However busy the machine is, it must not be done before this thread has seen it begin.
-    server.run_under(&["nice", "-n", "15"]);
+    server.run_under(&["sh", "-c", "nice -n 15 \"$0\" \"$@\"; exit $?"]);
     for (round, how) in [Stop::Smart, Stop::Fast, Stop::Immediate].into_iter().enumerate() {
         server.launch().unwrap();
         wait_until_told(&server, "redo starts at", round + 1);
