@@ -117,7 +117,7 @@ pub(crate) fn each_expr(node: &PlanNode, f: &mut dyn FnMut(&Expr)) {
             scan.filter.iter().for_each(&mut *f);
             arms.iter().flat_map(|a| &a.1).filter_map(|k| k.value.as_ref()).for_each(f);
         }
-        NodeKind::TidScan { scan, tids } => {
+        NodeKind::TidScan { scan, tids, .. } => {
             scan.filter.iter().for_each(&mut *f);
             f(tids);
         }
@@ -222,7 +222,7 @@ impl Builder {
                     arms.iter().map(|(i, k)| KeyedIndex::new(i, k)).collect::<Result<_>>()?;
                 Box::new(BitmapNode::new(scan, arms)?)
             }
-            NodeKind::TidScan { scan, tids } => Box::new(TidScanNode::new(scan, tids)?),
+            NodeKind::TidScan { scan, tids, .. } => Box::new(TidScanNode::new(scan, tids)?),
             NodeKind::FunctionScan { calls, ordinality, .. } => Box::new(FunctionNode {
                 calls: calls
                     .iter()

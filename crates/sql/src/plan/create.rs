@@ -85,10 +85,13 @@ impl JoinSpace<'_, '_> {
         let rel_of = self.rel_of_rte.clone();
         let pending = &mut self.pending;
         let g = &mut *self.g;
+        let made_unique = &self.made_unique;
         e.rewrite(&mut |e| {
-            let Expr::Var { levels_up: 0, rte, .. } = e else { return false };
-            if rel_of[*rte].is_some_and(|r| mine.has(r)) {
-                return false;
+            if !made_unique.contains(e) {
+                let Expr::Var { levels_up: 0, rte, .. } = e else { return false };
+                if rel_of[*rte].is_some_and(|r| mine.has(r)) {
+                    return false;
+                }
             }
             let ty = e.ty();
             let index = match pending.iter().find(|(_, p)| p == e) {
@@ -176,10 +179,11 @@ impl JoinSpace<'_, '_> {
                     arms.iter().map(|(i, k)| (i.clone(), self.index_keys(*rel, k))).collect();
                 node(NodeKind::BitmapScan { scan, arms }, columns)
             }
-            PathKind::Tid { rel, tids, quals } => {
+            PathKind::Tid { rel, tids, asked, quals } => {
                 let (scan, columns) = self.scan_parts(*rel, quals)?;
                 let tids = self.outer_to_params(tids, RelSet::one(*rel));
-                node(NodeKind::TidScan { scan, tids }, columns)
+                let printed = self.shifted(asked);
+                node(NodeKind::TidScan { scan, tids, printed }, columns)
             }
             PathKind::Other { rel, quals } => self.create_other(*rel, quals, path)?,
             PathKind::Join(j) => self.create_join(j, path)?,
@@ -285,7 +289,14 @@ impl JoinSpace<'_, '_> {
         let outer_pending = std::mem::take(&mut self.pending);
         let left = self.create(&j.left)?;
         let left_pending = std::mem::take(&mut self.pending);
-        let mut right = self.create(&j.right)?;
+        let leads = match &j.left.kind {
+            PathKind::Distinct { exprs, .. } => exprs.clone(),
+            _ => Vec::new(),
+        };
+        let enclosing = std::mem::replace(&mut self.made_unique, leads);
+        let right = self.create(&j.right);
+        self.made_unique = enclosing;
+        let mut right = right?;
         let mut params = Vec::new();
         let mut still = outer_pending;
         still.extend(left_pending);

@@ -325,8 +325,8 @@ impl<'a> Explain<'a> {
                 add("Recheck", list.join(" OR "));
                 (format!("Bitmap Heap Scan on {}", Self::scan_name(scan)), "Bitmap Heap Scan")
             }
-            NodeKind::TidScan { scan, tids } => {
-                add("TID Cond", format!("(ctid = {})", self.print(tids, cols(n))));
+            NodeKind::TidScan { scan, printed, .. } => {
+                add("TID Cond", self.print(printed, cols(n)));
                 if let Some(f) = &scan.filter {
                     add("Filter", self.print(f, cols(n)));
                 }

@@ -203,44 +203,71 @@ impl JoinSpace<'_, '_> {
     fn tid_paths(&self, i: usize, paths: &mut Vec<std::rc::Rc<Path>>) {
         let rel = &self.rels[i];
         for (n, e) in rel.quals.iter().enumerate() {
-            let (l, r, many) = match e {
-                Expr::Call { args, operator, .. }
-                    if args.len() == 2 && super::rels::equality_family(*operator).is_some() =>
-                {
-                    (&args[0], &args[1], false)
-                }
-                Expr::ScalarArrayOp { any: true, left, array, function, .. }
-                    if expr::code::comparison(Oid(*function))
-                        .is_some_and(|c| c.0 == expr::code::CompareOp::Eq) =>
-                {
-                    (&**left, &**array, true)
-                }
-                _ => continue,
-            };
-            let is_tid = |e: &Expr| matches!(e, Expr::Var { levels_up: 0, column: -1, rte, .. } if *rte == rel.rte);
-            let value = if is_tid(l) && self.rels_of(r).is_empty() {
-                r
-            } else if !many && is_tid(r) && self.rels_of(l).is_empty() {
-                l
-            } else {
-                continue;
-            };
-            let mut quals = rel.quals.clone();
-            quals.remove(n);
-            let rows = if many { super::selectivity::array_length(value) } else { 1.0 };
-            add_path(
-                paths,
-                Path {
-                    kind: PathKind::Tid { rel: i, tids: value.clone(), quals },
-                    rels: RelSet::one(i),
-                    rows,
-                    startup: 0.0,
-                    total: rows * 4.01,
-                    keys: Vec::new(),
-                    param: RelSet::EMPTY,
-                    width: rel.width,
-                },
-            );
+            if let Some((value, many)) = self.addresses(i, e)
+                && self.rels_of(value).is_empty()
+            {
+                let mut quals = rel.quals.clone();
+                quals.remove(n);
+                add_path(paths, self.tid_path(i, e, (value, many), quals, RelSet::EMPTY));
+            }
+        }
+        for (e, outer) in self.join_clauses(i) {
+            if let Some((value, many)) = self.addresses(i, &e)
+                && self.rels_of(value) == outer
+            {
+                add_path(paths, self.tid_path(i, &e, (value, many), rel.quals.clone(), outer));
+            }
+        }
+    }
+
+    /// What `ctid = value` and `ctid = ANY (value)` ask for, if the condition is one of these and
+    /// the value can be had without reading relation `i`; true for many.
+    fn addresses<'e>(&self, i: usize, e: &'e Expr) -> Option<(&'e Expr, bool)> {
+        let rte = self.rels[i].rte;
+        let is_tid =
+            |e: &Expr| matches!(e, Expr::Var { levels_up: 0, column: -1, rte: r, .. } if *r == rte);
+        let outside = |v: &Expr| !self.rels_of(v).has(i) && !expr::fold::contains_volatile(v);
+        let (l, r, many) = match e {
+            Expr::Call { args, operator, .. }
+                if args.len() == 2 && super::rels::equality_family(*operator).is_some() =>
+            {
+                (&args[0], &args[1], false)
+            }
+            Expr::ScalarArrayOp { any: true, left, array, function, .. }
+                if expr::code::comparison(Oid(*function))
+                    .is_some_and(|c| c.0 == expr::code::CompareOp::Eq) =>
+            {
+                (&**left, &**array, true)
+            }
+            _ => return None,
+        };
+        if is_tid(l) && outside(r) {
+            Some((r, many))
+        } else if !many && is_tid(r) && outside(l) {
+            Some((l, many))
+        } else {
+            None
+        }
+    }
+
+    fn tid_path(
+        &self,
+        i: usize,
+        asked: &Expr,
+        (value, many): (&Expr, bool),
+        quals: Vec<Expr>,
+        param: RelSet,
+    ) -> Path {
+        let rows = if many { super::selectivity::array_length(value) } else { 1.0 };
+        Path {
+            kind: PathKind::Tid { rel: i, tids: value.clone(), asked: asked.clone(), quals },
+            rels: RelSet::one(i),
+            rows,
+            startup: 0.0,
+            total: rows * 4.01,
+            keys: Vec::new(),
+            param,
+            width: self.rels[i].width,
         }
     }
 
@@ -367,7 +394,9 @@ impl JoinSpace<'_, '_> {
             match q.special {
                 Some(s) => {
                     let s = &self.specials[s];
-                    if s.kind == JoinKind::Full || !s.right.has(i) {
+                    // `x IN (SELECT …)` may be led by the sub-select's distinct values: `unique_inner`.
+                    let led = s.kind == JoinKind::Semi && s.left.has(i) && q.equality.is_some();
+                    if s.kind == JoinKind::Full || !(s.right.has(i) || led) {
                         continue;
                     }
                 }

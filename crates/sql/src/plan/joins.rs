@@ -530,9 +530,9 @@ impl JoinSpace<'_, '_> {
             if !same_hash(e.left.ty().oid, e.right.ty().oid) {
                 return;
             }
-            let inner = if e.right_rels.within(r.rels) {
+            let inner = if e.right_rels.within(r.rels) && !e.left_rels.overlaps(r.rels) {
                 &e.right
-            } else if e.left_rels.within(r.rels) {
+            } else if e.left_rels.within(r.rels) && !e.right_rels.overlaps(r.rels) {
                 &e.left
             } else {
                 return;
@@ -738,6 +738,7 @@ fn enforced(path: &Path, e: &Expr) -> bool {
             (keys.iter().any(|k| same(&k.printed)) || quals.iter().any(same))
                 && !quals.iter().any(|q| q == e && !same(q))
         }
+        PathKind::Tid { asked, .. } => asked == e || commuted(asked, e),
         _ => false,
     }
 }

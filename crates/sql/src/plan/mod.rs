@@ -355,6 +355,8 @@ pub enum NodeKind {
     TidScan {
         scan: TableScan,
         tids: Expr,
+        /// The condition as EXPLAIN shows it.
+        printed: Expr,
     },
     FunctionScan {
         calls: Vec<FunctionInFrom>,

@@ -59,8 +59,8 @@ pub(crate) enum PathKind {
     },
     /// Several indexes' TIDs.
     Bitmap { rel: usize, arms: Vec<(Arc<Index>, Vec<IndexKey>)>, quals: Vec<Expr> },
-    /// By address.
-    Tid { rel: usize, tids: Expr, quals: Vec<Expr> },
+    /// By address: `tids`, which the condition `asked` asks for.
+    Tid { rel: usize, tids: Expr, asked: Expr, quals: Vec<Expr> },
     /// Sub-select, function, VALUES, CTE.
     Other { rel: usize, quals: Vec<Expr> },
     /// A join.

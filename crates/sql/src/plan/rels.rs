@@ -147,6 +147,8 @@ pub(crate) struct JoinSpace<'g, 'a> {
     pub names_base: usize,
     /// Parameters of nested loops that no loop has taken yet.
     pub pending: Vec<(usize, Expr)>,
+    /// What the side that leads the loop being made has made unique: all that is left of its columns.
+    pub made_unique: Vec<Expr>,
     /// Order wanted at the top.
     pub wanted: Vec<PathKey>,
     /// Fraction of rows expected to be fetched (see `plan_level`).
@@ -252,6 +254,7 @@ impl<'g, 'a> JoinSpace<'g, 'a> {
             top_vars: BTreeSet::new(),
             names_base,
             pending: Vec::new(),
+            made_unique: Vec::new(),
             wanted: Vec::new(),
             fraction: 0.0,
         };

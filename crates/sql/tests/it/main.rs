@@ -19,6 +19,7 @@ mod reindex;
 mod rewritten;
 mod rights;
 mod savepoints;
+mod semi_joins;
 mod sequences;
 mod sessions;
 mod statements;

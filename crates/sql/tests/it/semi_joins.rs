@@ -1,0 +1,90 @@
+//! `IN` and `EXISTS` over a large table: led by the sub-select's distinct values through an index or
+//! by address, and the same rows as by any other plan.
+
+use crate::support::{Connection, Database};
+
+fn database() -> Database {
+    let db = Database::new();
+    db.session().run_each(&[
+        "CREATE TABLE t (id int PRIMARY KEY, p text)",
+        "INSERT INTO t SELECT g, 'x' FROM generate_series(1, 5000) g",
+        "CREATE TABLE u (id int, k int)",
+        "INSERT INTO u SELECT g, g % 7 FROM generate_series(1, 20) g",
+        "VACUUM ANALYZE t, u",
+    ]);
+    db
+}
+
+/// The plan's lines, without the spaces before them.
+fn plan(s: &mut Connection, statement: &str) -> String {
+    s.run(&format!("EXPLAIN (COSTS off) {statement}"))
+}
+
+#[test]
+fn a_queue_takes_its_oldest_through_the_index() {
+    let db = database();
+    let mut s = db.session();
+    for (column, scan) in [
+        ("id", "Index Scan using t_pkey on t\n        Index Cond: (t.id = \"ANY_subquery\".id)"),
+        ("ctid", "Tid Scan on t\n        TID Cond: (t.ctid = \"ANY_subquery\".ctid)"),
+    ] {
+        let take = format!(
+            "DELETE FROM t WHERE {column} IN (SELECT {column} FROM t ORDER BY id LIMIT 2 FOR UPDATE SKIP LOCKED)"
+        );
+        let plan = plan(&mut s, &take);
+        let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat(&plan).contains(&flat(scan)), "{plan}");
+        assert!(!plan.contains("Seq Scan"), "{plan}");
+    }
+    s.check(&[
+        ("DELETE FROM t WHERE id IN (SELECT id FROM t ORDER BY id LIMIT 2 FOR UPDATE SKIP LOCKED) RETURNING id", "1\n2"),
+        ("DELETE FROM t WHERE ctid IN (SELECT ctid FROM t ORDER BY id LIMIT 2 FOR UPDATE SKIP LOCKED) RETURNING id", "3\n4"),
+        ("UPDATE t SET p = 'y' WHERE ctid = ANY (ARRAY(SELECT ctid FROM t ORDER BY id LIMIT 2)) RETURNING id", "5\n6"),
+    ]);
+}
+
+#[test]
+fn every_plan_gives_the_same_rows() {
+    let db = database();
+    let mut s = db.session();
+    let conditions = [
+        "t.id IN (SELECT id FROM u UNION ALL SELECT id FROM u)",
+        "t.id IN (SELECT 400 + 5 * g FROM generate_series(1, 3) g)",
+        "t.id IN (SELECT (400 + 5 * g)::bigint FROM generate_series(1, 3) g)",
+        "(t.id, t.id + 1) IN (SELECT 400 + 5 * g, 401 + 5 * g FROM generate_series(1, 3) g)",
+        "(t.id, t.id + 1) IN (SELECT id, id + k FROM u)",
+        "(t.id, t.ctid) IN (SELECT id, ctid FROM t ORDER BY id LIMIT 12)",
+        "EXISTS (SELECT FROM u WHERE u.id = t.id + u.k)",
+        "EXISTS (SELECT FROM u WHERE u.id = t.id AND u.k > 3)",
+        "EXISTS (SELECT FROM u WHERE u.id = t.id AND u.k < t.id)",
+        "EXISTS (SELECT FROM u a JOIN u b USING (k) WHERE a.id = t.id AND b.id > 15)",
+        "NOT EXISTS (SELECT FROM u WHERE u.id = t.id) AND t.id < 30",
+        "t.id IN (SELECT id FROM u) AND t.id IN (SELECT k FROM u)",
+        "t.ctid IN (SELECT t2.ctid FROM t t2 JOIN u ON u.id = t2.id WHERE u.k = 2)",
+    ];
+    let counted = "SELECT count(*), sum(t.id), min(t.id), max(t.id) FROM";
+    for condition in conditions {
+        for query in [
+            format!("{counted} t WHERE {condition}"),
+            format!("{counted} t JOIN u o ON o.id = t.id WHERE {condition}"),
+            format!("{counted} u o LEFT JOIN t ON o.k = t.id WHERE {condition}"),
+        ] {
+            let mut seen = Vec::new();
+            for off in [
+                "enable_seqscan",
+                "enable_hashjoin",
+                "enable_nestloop",
+                "enable_mergejoin",
+                "enable_indexscan",
+            ] {
+                s.run_each(&["RESET ALL", &format!("SET {off} = off")]);
+                seen.push((off, s.run(&query)));
+            }
+            s.run_each(&["RESET ALL", "SET enable_hashjoin = off", "SET enable_mergejoin = off"]);
+            let first = s.run(&query);
+            for (off, rows) in seen {
+                assert_eq!(rows, first, "{query} without {off}\n{}", plan(&mut s, &query));
+            }
+        }
+    }
+}
