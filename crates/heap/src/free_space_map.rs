@@ -4,12 +4,17 @@
 //! Everything in it is a hint: whoever goes to a page it names looks for himself, and writes down
 //! what he found. It is not logged; after a crash it may lie, and heals by use.
 //!
+//! When nobody is at work, a page's slot in its parent is its maximum, crashes aside: who changes a maximum writes it there and then looks
+//! whether it still is that, so that of two who write the last one has seen what the other changed. Else the room of a whole page, or of all
+//! of them, would be hidden for good: its maximum, once high, changes no more, since nobody is sent there.
+//!
 //! # Locks
 //! One map page is locked at a time, none while a heap page is.
 //!
 //! # Crash cases
 //! A page that does not pass its checksum or is out of step with its inner nodes is rebuilt or skipped: a
-//! search then finds nothing there and the heap is extended.
+//! search then finds nothing there and the heap is extended. Inner nodes that tell less than there is VACUUM mends, above the pages that it
+//! writes to.
 //!
 //! # Differs from PostgreSQL
 //! A page's new maximum goes up the tree at once, so no separate pass is needed for it to be found.
@@ -58,29 +63,70 @@ impl FreeSpaceMap {
     }
 
     fn set(&self, block: BlockNumber, category: u8) -> Result<()> {
-        let (mut at, mut slot) = Address::of(block);
-        let mut value = category;
+        let (at, slot) = Address::of(block);
+        if self.set_slot(at, slot, category)? { self.tell_parents(at, false) } else { Ok(()) }
+    }
+
+    /// Sets a slot of a page, which is made if it is not there and there is room to tell of. True if the page's maximum is another now: its parents are to be told.
+    fn set_slot(&self, at: Address, slot: usize, value: u8) -> Result<bool> {
         if value == 0 && at.block() >= self.rel.len_blocks(Fork::FreeSpaceMap)? {
-            return Ok(());
+            return Ok(false);
         }
-        loop {
-            let Some(pin) = self.pin_or_extend(at)? else { return Ok(()) };
-            let mut guard = pin.write();
-            if guard.is_new() {
-                guard.init(0);
-            }
-            let before = free_space::max(&guard);
-            if free_space::set(&mut guard, slot, value) {
-                guard.mark_dirty();
-            }
-            let after = free_space::max(&guard);
-            drop(guard);
-            let Some((parent, parent_slot)) = at.parent() else { return Ok(()) };
-            if before == after {
-                return Ok(());
-            }
-            (at, slot, value) = (parent, parent_slot, after);
+        let Some(pin) = self.pin_or_extend(at)? else { return Ok(false) };
+        let mut guard = pin.write();
+        if guard.is_new() {
+            guard.init(0);
         }
+        let before = free_space::max(&guard);
+        if free_space::set(&mut guard, slot, value) {
+            guard.mark_dirty();
+        }
+        Ok(before != free_space::max(&guard))
+    }
+
+    fn max_of(&self, at: Address) -> Result<u8> {
+        let Some(pin) = self.pin(at)? else { return Ok(0) };
+        let guard = pin.read();
+        Ok(if guard.is_new() { 0 } else { free_space::max(&guard) })
+    }
+
+    /// Tells the parents of `at` what its maximum is: as far up as that changes anything, or to the `top`.
+    fn tell_parents(&self, mut at: Address, top: bool) -> Result<()> {
+        while let Some((parent, slot)) = at.parent() {
+            let mut changed = false;
+            let mut max = self.max_of(at)?;
+            loop {
+                base::stop_point!("heap.free_space.telling");
+                changed |= self.set_slot(parent, slot, max)?;
+                // Whoever changed it meanwhile may have written before us.
+                match self.max_of(at)? {
+                    now if now == max => break,
+                    now => max = now,
+                }
+            }
+            if !changed && !top {
+                break;
+            }
+            at = parent;
+        }
+        Ok(())
+    }
+
+    /// Has the pages above tell the truth of the bottom page that `block` is on, whatever a crash has left there.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn mend_above(&self, block: BlockNumber) -> Result<()> {
+        let (at, _) = Address::of(block);
+        if at.block() < self.rel.len_blocks(Fork::FreeSpaceMap)? {
+            self.tell_parents(at, true)?;
+        }
+        Ok(())
+    }
+
+    /// Are these two blocks on one bottom page of the map?
+    pub fn together(a: BlockNumber, b: BlockNumber) -> bool {
+        Address::of(a).0 == Address::of(b).0
     }
 
     /// What the map says of `block`, in bytes.
@@ -101,9 +147,9 @@ impl FreeSpaceMap {
     /// The pool's.
     pub fn find(&self, needed: usize) -> Result<Option<BlockNumber>> {
         let wanted = free_space::category_needed(needed);
-        let len = self.rel.len_blocks(Fork::Main)?;
         let mut at = Address::ROOT;
         for _ in 0..100 {
+            base::stop_point!("heap.free_space.searching");
             let found = match self.pin(at)? {
                 None => Found::Nothing,
                 Some(pin) if at.level > 0 => {
@@ -126,8 +172,11 @@ impl FreeSpaceMap {
             };
             match found {
                 Found::Slot(slot) if at.level > 0 => at = at.child(slot),
+                // The length is asked for now: blocks are in the map as soon as they are added.
                 Found::Slot(slot) => match at.heap_block(slot) {
-                    Some(block) if block < len => return Ok(Some(block)),
+                    Some(block) if block < self.rel.len_blocks(Fork::Main)? => {
+                        return Ok(Some(block));
+                    }
                     Some(block) => {
                         // Beyond the end: the heap was cut.
                         self.set(block, 0)?;
@@ -141,40 +190,19 @@ impl FreeSpaceMap {
                         free_space::rebuild(&mut guard);
                         guard.mark_dirty();
                     }
-                    self.mend_parent(at)?;
+                    self.tell_parents(at, true)?;
                     at = Address::ROOT;
                 }
                 Found::Nothing => {
                     if at == Address::ROOT {
                         return Ok(None);
                     }
-                    self.mend_parent(at)?;
+                    self.tell_parents(at, true)?;
                     at = Address::ROOT;
                 }
             }
         }
         Ok(None)
-    }
-
-    /// Tells the parents of `at` what its maximum really is.
-    fn mend_parent(&self, mut at: Address) -> Result<()> {
-        while let Some((parent, slot)) = at.parent() {
-            let max = match self.pin(at)? {
-                Some(pin) => {
-                    let guard = pin.read();
-                    if guard.is_new() { 0 } else { free_space::max(&guard) }
-                }
-                None => 0,
-            };
-            let Some(pin) = self.pin(parent)? else { return Ok(()) };
-            let mut guard = pin.write();
-            if !guard.is_new() && free_space::set(&mut guard, slot, max) {
-                guard.mark_dirty();
-            }
-            drop(guard);
-            at = parent;
-        }
-        Ok(())
     }
 
     /// Notes `free` bytes for `block` and looks for another with `needed`.
@@ -220,6 +248,6 @@ impl FreeSpaceMap {
             }
             child = parent;
         }
-        self.mend_parent(at)
+        self.tell_parents(at, true)
     }
 }

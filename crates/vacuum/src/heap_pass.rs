@@ -130,7 +130,9 @@ pub(crate) struct HeapPass<'a> {
     pub has_indexes: bool,
     pub map: VisibilityMap,
     pub map_pin: MapPin,
-    pub space: FreeSpaceMap,
+    space: FreeSpaceMap,
+    /// The block whose room was noted last.
+    room_noted: Option<BlockNumber>,
     pub counts: ScanCounts,
     /// The oldest XID left so far.
     pub oldest_unfrozen: Xid,
@@ -168,6 +170,7 @@ impl<'a> HeapPass<'a> {
             map: heap.visibility_map(),
             map_pin: MapPin::none(),
             space: heap.free_space_map(),
+            room_noted: None,
             counts: ScanCounts::default(),
             oldest_unfrozen: plan.cutoffs.oldest_xmin,
             dead: DeadItems::new(),
@@ -194,6 +197,7 @@ impl<'a> HeapPass<'a> {
                 map: self.map.clone(),
                 map_pin: MapPin::none(),
                 space: self.space.clone(),
+                room_noted: None,
                 counts: ScanCounts::default(),
                 oldest_unfrozen: self.oldest_unfrozen,
                 dead: DeadItems::new(),
@@ -386,6 +390,16 @@ impl<'a> HeapPass<'a> {
         Ok(frozen)
     }
 
+    /// Notes a page's room in the free-space map, where inserts will find it: a crash may have left the map's inner pages lying.
+    pub fn note_room(&mut self, block: BlockNumber, free: usize) -> Result<()> {
+        self.space.record(block, free)?;
+        if !self.room_noted.is_some_and(|noted| FreeSpaceMap::together(noted, block)) {
+            self.space.mend_above(block)?;
+        }
+        self.room_noted = Some(block);
+        Ok(())
+    }
+
     /// Visits a page again, nothing leading to `roots` any more. Its dead line pointers have not been collected yet.
     pub fn page_again(&mut self, pin: &PinnedPage, roots: &[OffsetNumber]) -> Result<()> {
         let block = pin.block();
@@ -444,7 +458,7 @@ impl<'a> HeapPass<'a> {
             self.keys.review(self.dead.pages(), &self.totals.shape());
         }
         if (dead.is_empty() || !self.will_reap) && !self.without_maps {
-            self.space.record(block, free)?;
+            self.note_room(block, free)?;
         }
         Ok(())
     }

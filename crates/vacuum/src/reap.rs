@@ -72,7 +72,7 @@ impl Pages<'_> {
             c.set_frozen_pages += u32::from(prune.set_all_frozen);
             c.set_frozen_were_visible_pages += u32::from(prune.set_all_frozen && visible_before);
             if !pass.without_maps {
-                pass.space.record(block, free)?;
+                pass.note_room(block, free)?;
             }
             add(&progress.heap_blks_vacuumed, 1);
         }

@@ -402,7 +402,7 @@ impl<'a> Run<'a> {
             let pin = rel.pin(Fork::Main, block, &mut self.rings[0])?;
             let free = pin.read().free_space_for_item();
             drop(pin);
-            self.pass.space.record(block, free)?;
+            self.pass.note_room(block, free)?;
         }
         Ok(())
     }
@@ -414,7 +414,7 @@ impl<'a> Run<'a> {
             for block in (0..len).map(BlockNumber) {
                 let pin = rel.try_pin(Fork::Main, block, &mut Strategy::Normal)?;
                 let Some(free) = pin.map(|pin| heap_pass::room(&pin.read())) else { break };
-                self.pass.space.record(block, free)?;
+                self.pass.note_room(block, free)?;
             }
         }
         Ok(())

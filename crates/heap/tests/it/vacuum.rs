@@ -237,6 +237,67 @@ fn free_space_is_found_again() {
 }
 
 #[test]
+fn of_two_who_tell_the_maps_root_the_slower_does_not_take_back() {
+    let w = world();
+    let t = w.begin();
+    for k in 0..300 {
+        w.insert(&t, k, &[0; 400]);
+    }
+    let fsm = w.heap.free_space_map();
+    fsm.record(BlockNumber(3), 5000).unwrap();
+    let telling = base::stop::arm("heap.free_space.telling");
+    std::thread::scope(|s| {
+        let (slower, map) = (telling.subject(), fsm.clone());
+        let slower = s.spawn(move || slower.run(|| map.record(BlockNumber(3), 0)));
+        telling.wait_reached();
+        // The bottom page's room is gone and there again, before the pages above have heard of the first.
+        fsm.record(BlockNumber(5), 5000).unwrap();
+        telling.release();
+        slower.join().unwrap().unwrap();
+    });
+    assert_eq!(fsm.find(4000).unwrap(), Some(BlockNumber(5)));
+}
+
+#[test]
+fn blocks_added_during_a_search_are_not_taken_for_cut_off() {
+    let w = world();
+    let t = w.begin();
+    w.insert(&t, 0, &[0; 400]);
+    let fsm = w.heap.free_space_map();
+    let searching = base::stop::arm("heap.free_space.searching");
+    let found = std::thread::scope(|s| {
+        let (searcher, map) = (searching.subject(), fsm.clone());
+        let searcher = s.spawn(move || searcher.run(|| map.find(4000)));
+        searching.wait_reached();
+        w.heap.relation().extend(Fork::Main, 3, &mut Strategy::Normal).unwrap();
+        fsm.record(BlockNumber(3), 8000).unwrap();
+        searching.release();
+        searcher.join().unwrap().unwrap()
+    });
+    assert_eq!((found, fsm.find(4000).unwrap()), (Some(BlockNumber(3)), Some(BlockNumber(3))));
+}
+
+#[test]
+fn a_crash_may_hide_room_until_the_map_is_mended() {
+    let w = world();
+    let t = w.begin();
+    for k in 0..300 {
+        w.insert(&t, k, &[0; 400]);
+    }
+    let fsm = w.heap.free_space_map();
+    fsm.record(BlockNumber(3), 5000).unwrap();
+    // The bottom page was written, those above were not.
+    for above in [BlockNumber(0), BlockNumber(1)] {
+        let pin = w.heap.relation().pin(Fork::FreeSpaceMap, above, &mut Strategy::Normal).unwrap();
+        page::free_space::set(&mut pin.write(), 0, 0);
+    }
+    fsm.record(BlockNumber(5), 5000).unwrap();
+    assert_eq!(fsm.find(4000).unwrap(), None);
+    fsm.mend_above(BlockNumber(5)).unwrap();
+    assert!(fsm.find(4000).unwrap().is_some());
+}
+
+#[test]
 fn the_map_can_be_cut() {
     let w = world();
     let t = w.begin();

@@ -36,6 +36,25 @@ fn without_indexes_one_pass_is_enough() {
 }
 
 #[test]
+fn room_that_a_crash_has_hidden_is_found_again() {
+    let w = World::with(0, 1024);
+    w.load(2000, b"x");
+    w.change(|k| k % 3 == 0, None);
+    w.vacuum(&VacuumOptions::default());
+    let map = w.heap.free_space_map();
+    let strategy = &mut buffer::Strategy::Normal;
+    // The map is not logged: of its pages the bottom one was written.
+    for above in [BlockNumber(0), BlockNumber(1)] {
+        let pin = w.heap.relation().pin(Fork::FreeSpaceMap, above, strategy).unwrap();
+        page::free_space::set(&mut pin.write(), 0, 0);
+    }
+    assert_eq!(map.find(30).unwrap(), None);
+    w.change(|k| k == 1, None);
+    w.vacuum(&VacuumOptions::default());
+    assert!(map.find(30).unwrap().is_some());
+}
+
+#[test]
 fn an_old_snapshot_keeps_what_it_sees() {
     let w = World::new();
     w.load(500, b"x");
