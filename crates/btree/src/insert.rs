@@ -222,7 +222,9 @@ impl Btree {
                         && right.is_none()
                         && let Some(page) = writable
                     {
-                        page.guard.hint_item_dead(base::OffsetNumber(offset));
+                        let offset = base::OffsetNumber(offset);
+                        let needed = self.context.wal.asynchronous_lsn();
+                        page.guard.set_hint_after(needed, |p| _ = p.hint_item_dead(offset));
                     }
                 }
                 offset += 1;

@@ -423,7 +423,7 @@ impl BtreeScan {
             offsets.extend(found);
             i += group;
         }
-        page.guard.set_hint(|page| {
+        page.guard.set_hint_after(self.tree.context.wal.asynchronous_lsn(), |page| {
             for offset in &offsets {
                 page.hint_item_dead(OffsetNumber(*offset));
             }

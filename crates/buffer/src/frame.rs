@@ -16,6 +16,8 @@
 //!   or in a frame that is claimed or being read by one thread.
 //! - `WRITING` is held by the one thread that writes an image of the page out; the image is a copy taken under the
 //!   latch, checksummed apart from the frame, so nothing that happens to the frame reaches it any more.
+//! - A hint may stand on WAL that is not durable yet (a commit that nobody waited for). `hinted_after` is raised before the
+//!   hint is set and read after the image is taken, so an image with the hint is written after that WAL.
 //! - An image is written only by who cleared `DIRTY` with `WRITING` set; who sees neither may trust that the file has it.
 
 use crate::latch::Latch;
@@ -23,9 +25,9 @@ use crate::mapping::Mapping;
 use crate::ranks;
 use crate::relation::Relation;
 use base::sync::{Arc, Condvar, Mutex};
-use base::{BlockNumber, Fork, Result};
+use base::{BlockNumber, Fork, Lsn, Result};
 use page::{PAGE_SIZE, Page};
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
 
 pub(crate) const ONE_PIN: u64 = 1;
 pub(crate) const PIN_MASK: u64 = (1 << 22) - 1;
@@ -69,6 +71,8 @@ pub(crate) struct Frame {
     relation: AtomicPtr<Relation>,
     /// Fork in the upper half, block in the lower.
     place: AtomicU64,
+    /// The page may leave once the WAL is durable up to here: what its hints say was not yet when they were set.
+    hinted_after: AtomicU64,
     pub(crate) latch: Latch,
 }
 
@@ -134,10 +138,27 @@ impl Frame {
         (fork, BlockNumber(place as u32))
     }
 
+    /// Says, before hints are set, that the page may not leave before the WAL is durable up to `lsn`.
+    #[inline]
+    pub(crate) fn hint_after(&self, lsn: Lsn) {
+        if self.hinted_after.load(Ordering::Relaxed) < lsn.0 {
+            self.hinted_after.fetch_max(lsn.0, Ordering::Relaxed);
+        }
+        fence(Ordering::Release);
+    }
+
+    /// How far the WAL must be durable for the hints in a copy of the page made before the call.
+    #[inline]
+    pub(crate) fn hinted_after(&self) -> Lsn {
+        fence(Ordering::Acquire);
+        Lsn(self.hinted_after.load(Ordering::Relaxed))
+    }
+
     /// Gives a claimed frame its tag.
     pub(crate) fn set_tag(&self, relation: &Arc<Relation>, fork: Fork, block: u32) {
         debug_assert!(self.load() & CLAIMED != 0);
         self.place.store(place_of(fork, block), Ordering::Relaxed);
+        self.hinted_after.store(0, Ordering::Relaxed);
         self.relation.store(Arc::into_raw(Arc::clone(relation)).cast_mut(), Ordering::Relaxed);
     }
 

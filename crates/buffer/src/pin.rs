@@ -324,6 +324,15 @@ macro_rules! guard {
             pub fn set_hint(&self, set: impl FnOnce(&Page)) {
                 set(self);
             }
+            /// [`Self::set_hint`] for what holds only once the WAL is durable up to `lsn`: the page is not written before.
+            /// `INVALID` for what is durable.
+            #[inline]
+            pub fn set_hint_after(&self, lsn: Lsn, set: impl FnOnce(&Page)) {
+                if lsn.is_valid() {
+                    self.pin_ref().frame().hint_after(lsn);
+                }
+                set(self);
+            }
         }
         impl $(<$l>)? Deref for $guard {
             type Target = Page;

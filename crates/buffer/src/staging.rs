@@ -434,14 +434,14 @@ impl Pool {
         self.unpin(n);
     }
 
-    /// A pinned page's LSN, if its latch is free.
+    /// How far the WAL must be durable for a pinned page to leave, if its latch is free.
     pub(crate) fn page_lsn(&self, n: u32) -> Option<Lsn> {
         let frame = self.frames.get(n);
         if !frame.latch.try_lock_shared() {
             return None;
         }
         // SAFETY: latched, and pinned by the caller.
-        let lsn = unsafe { &*self.frames.page_ptr(n) }.lsn();
+        let lsn = unsafe { &*self.frames.page_ptr(n) }.lsn().max(frame.hinted_after());
         // SAFETY: locked above.
         unsafe { frame.latch.unlock_shared() };
         Some(lsn)

@@ -131,7 +131,7 @@ impl Pool {
         }
         // SAFETY: the latch is held shared and the frame is pinned.
         let page = unsafe { &*self.frames.page_ptr(n) };
-        let lsn = page.lsn();
+        let lsn = page.lsn().max(frame.hinted_after());
         // A panic may have poisoned it before we had the latch.
         let poisoned = frame.load() & POISONED != 0;
         let too_young = lsn_limit.is_some_and(|limit| lsn > limit);
@@ -145,7 +145,8 @@ impl Pool {
                 batch.images.set_len(at + 1);
             }
             batch.frames.push(n);
-            batch.lsn = batch.lsn.max(lsn);
+            // Readers may have set hints since.
+            batch.lsn = batch.lsn.max(lsn).max(frame.hinted_after());
         }
         // SAFETY: locked above.
         unsafe { frame.latch.unlock_shared() };

@@ -126,7 +126,7 @@ impl BuildScan {
             let tuple = page.tuple(offset);
             let kept = if page.is_all_visible() { Some(true) } else { self.judge(&tuple)? };
             if self.hints.bits != 0 {
-                page.set_hint(|p| p.or_infomask(offset, self.hints.bits));
+                page.set_hint_after(self.hints.after, |p| p.or_infomask(offset, self.hints.bits));
                 self.hints.bits = 0;
             }
             let Some(alive) = kept else { continue };

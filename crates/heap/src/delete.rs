@@ -42,7 +42,7 @@ impl Heap {
             }
             let verdict = satisfies_update(&guard.tuple(tid.offset), tid, txn, cid, &mut hints)?;
             if hints.bits != 0 {
-                guard.set_hint(|p| p.or_infomask(tid.offset, hints.bits));
+                guard.set_hint_after(hints.after, |p| p.or_infomask(tid.offset, hints.bits));
             }
             let holder = match verdict {
                 UpdateVerdict::Ok => match txn.row_conflict(self.rel.id(), tid, mode) {

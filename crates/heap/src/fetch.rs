@@ -149,7 +149,7 @@ impl Heap {
         for (at, tuple) in Chain::new(&guard, tid.offset) {
             let seen = satisfies_mvcc(&tuple, snapshot, &mut state.hints)?;
             if state.hints.bits != 0 {
-                guard.set_hint(|p| p.or_infomask(at, state.hints.bits));
+                guard.set_hint_after(state.hints.after, |p| p.or_infomask(at, state.hints.bits));
             }
             if seen {
                 slot.set(Tid::new(tid.block, at), &tuple);
@@ -183,7 +183,7 @@ impl Heap {
         let mut hints = Hints::default();
         let seen = satisfies_mvcc(&tuple, snapshot, &mut hints)?;
         if hints.bits != 0 {
-            guard.set_hint(|p| p.or_infomask(tid.offset, hints.bits));
+            guard.set_hint_after(hints.after, |p| p.or_infomask(tid.offset, hints.bits));
         }
         if seen {
             slot.set(tid, &tuple);
@@ -257,7 +257,7 @@ impl Heap {
         for (at, tuple) in Chain::new(&guard, tid.offset) {
             let dirty = satisfies_dirty(&tuple, &self.ctx.txns, Some(txn), &mut hints)?;
             if hints.bits != 0 {
-                guard.set_hint(|p| p.or_infomask(at, hints.bits));
+                guard.set_hint_after(hints.after, |p| p.or_infomask(at, hints.bits));
             }
             if dirty != Dirty::Dead {
                 return Ok((dirty, Tid::new(tid.block, at), false));

@@ -72,7 +72,7 @@ impl Heap {
             let tuple = guard.tuple(tid.offset);
             let verdict = satisfies_update(&tuple, tid, txn, cid, &mut hints)?;
             if hints.bits != 0 {
-                guard.set_hint(|p| p.or_infomask(tid.offset, hints.bits));
+                guard.set_hint_after(hints.after, |p| p.or_infomask(tid.offset, hints.bits));
             }
             // FOR KEY SHARE does not mind a running update that leaves the key alone.
             let beside = matches!(verdict, UpdateVerdict::BeingModified(_))

@@ -263,7 +263,9 @@ impl HeapScan {
                     let seen =
                         satisfies_mvcc(&page.tuple(offset), &self.snapshot, &mut self.hints)?;
                     if self.hints.bits != 0 {
-                        page.set_hint(|p| p.or_infomask(offset, self.hints.bits));
+                        page.set_hint_after(self.hints.after, |p| {
+                            p.or_infomask(offset, self.hints.bits)
+                        });
                     }
                     total += u64::from(seen);
                 }
@@ -329,7 +331,7 @@ impl Heap {
                 }
                 let seen = satisfies_mvcc(&page.tuple(offset), snapshot, hints)?;
                 if hints.bits != 0 {
-                    page.set_hint(|p| p.or_infomask(offset, hints.bits));
+                    page.set_hint_after(hints.after, |p| p.or_infomask(offset, hints.bits));
                 }
                 if seen {
                     batch.visible.push(offset);

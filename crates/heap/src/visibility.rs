@@ -7,16 +7,18 @@
 //!
 //! # Invariants
 //! A hint ("committed") decides alone only for transactions below the snapshot's xmin; above it the CSN
-//! does. A committed hint is only proposed when that commit's WAL is durable. Own changes are judged by command id: a
+//! does. A committed hint is proposed with the LSN of a commit that is not durable yet: the page must not
+//! reach the disk before that ([`Hints::after`]). Own changes are judged by command id: a
 //! statement sees what earlier commands of its transaction did, not what it does itself.
 //!
 //! # Differs from PostgreSQL
 //! Snapshots are {csn, xmin}; xmax is never a locker; hint bits are proposed by the judge and set by
-//! who holds the page, without dirtying it.
+//! who holds the page, without dirtying it. A commit that nobody waited for (`synchronous_commit = off`) gives its hints at
+//! once, and the frame remembers what WAL its page needs; PostgreSQL gives them if the page's own LSN is as young, else later.
 
 use crate::prune::Verdict;
 use base::sync::Arc;
-use base::{CommandId, Csn, Result, Tid, Xid};
+use base::{CommandId, Csn, Lsn, Result, Tid, Xid};
 use page::tuple::{
     COMBO_CID, TupleView, XMAX_COMMITTED, XMAX_INVALID, XMIN_COMMITTED, XMIN_FROZEN, XMIN_INVALID,
 };
@@ -27,6 +29,8 @@ use txn::{LiveSnapshots, Snapshot, Transaction, TransactionManager, XidStatus};
 pub struct Hints {
     /// Infomask bits to set on the tuple judged last.
     pub bits: u16,
+    /// How far the WAL must be durable before they reach the disk; may be that of an earlier tuple.
+    pub after: Lsn,
     /// The last transaction whose commit was found durable.
     durable: Xid,
     /// The last transaction that was found to have ended, and whether by a commit.
@@ -34,14 +38,16 @@ pub struct Hints {
 }
 
 impl Hints {
-    /// Proposes `bit` if the commit of `xid` is durable.
+    /// Proposes `bit`: `xid` has committed.
     #[inline]
     fn committed(&mut self, manager: &TransactionManager, xid: Xid, bit: u16) {
         if self.durable != xid {
-            if !manager.commit_lsn_durable(xid) {
-                return;
+            let needed = manager.commit_lsn_to_flush(xid);
+            if needed.is_valid() {
+                self.after = self.after.max(needed);
+            } else {
+                self.durable = xid;
             }
-            self.durable = xid;
         }
         self.bits |= bit;
     }

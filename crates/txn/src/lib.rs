@@ -13,7 +13,7 @@
 //!   of the running set, locks released.
 //! - A snapshot {csn, xmin} sees XID x if x committed with a CSN of at most csn. Every XID below xmin had
 //!   ended before the snapshot's CSN was read.
-//! - A committed hint is set only when [`TransactionManager::commit_lsn_durable`] says so.
+//! - A page with a committed hint is written only after [`TransactionManager::commit_lsn_to_flush`] of that commit.
 //! - The published xmin of a backend is never above that of any snapshot it holds or is about to get.
 //!
 //! # Locks

@@ -426,12 +426,12 @@ impl TransactionManager {
         Lsn(self.last_async_lsn.load(Ordering::SeqCst))
     }
 
-    /// Is the commit of `xid` (known to have committed) durable, so that a hint may say so? May say no
-    /// for a while when it is.
+    /// How far the WAL must be durable before a hint that `xid` (known to have committed) did so may reach the
+    /// disk; `INVALID` if it is. May ask for more than that commit's record.
     #[inline]
-    pub fn commit_lsn_durable(&self, xid: Xid) -> bool {
+    pub fn commit_lsn_to_flush(&self, xid: Xid) -> Lsn {
         let lsn = self.async_lsns[(xid.0 / 32) as usize % ASYNC_SLOTS].load(Ordering::SeqCst);
-        lsn == 0 || lsn <= self.wal.flushed_lsn().0
+        if lsn == 0 || lsn <= self.wal.flushed_lsn().0 { Lsn::INVALID } else { Lsn(lsn) }
     }
 
     // ---- what became of it ----

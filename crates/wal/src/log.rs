@@ -572,7 +572,14 @@ impl Wal {
     /// A transaction that does not wait for its commit record, which ends at `lsn`: the next
     /// [`Wal::writer_round`] makes it durable.
     pub fn note_asynchronous(&self, lsn: Lsn) {
-        self.asynchronous.fetch_max(lsn.0, Ordering::Relaxed);
+        self.asynchronous.fetch_max(lsn.0, Ordering::AcqRel);
+    }
+
+    /// How far the log must be durable so that all asynchronous commits are that were answered before the call;
+    /// `INVALID` if they are.
+    pub fn asynchronous_lsn(&self) -> Lsn {
+        let lsn = Lsn(self.asynchronous.load(Ordering::Acquire));
+        if lsn <= self.flushed_lsn() { Lsn::INVALID } else { lsn }
     }
 
     /// Waits for a reason to call [`Wal::writer_round`]: that much has come into the buffers, or

@@ -1,6 +1,6 @@
 use crate::common::*;
 use base::{BlockNumber, Error, Fork, Lsn, SqlState};
-use buffer::{ReadStream, Strategy};
+use buffer::{ReadStream, Strategy, WalFlush};
 use std::sync::atomic::Ordering;
 
 #[test]
@@ -237,4 +237,25 @@ fn guards_travel_with_their_pins() {
     assert!(page.try_cleanup().is_none());
     drop(other);
     assert!(page.try_cleanup().is_some());
+}
+
+#[test]
+fn a_hint_can_hold_its_page_back_and_no_other() {
+    let bed = bed(16);
+    let rel = filled(&bed, 1, 2);
+    bed.checkpoint();
+    bed.wal.flush(Lsn(10)).unwrap();
+    for (block, after, flushed) in [(0, 0, 10), (1, 20, 20), (0, 15, 20), (1, 0, 20)] {
+        let page = pin(&rel, block);
+        fill(&page, 7, 5);
+        page.read().set_hint_after(Lsn(after), |p| p.or_flags(1));
+        drop(page);
+        bed.checkpoint();
+        assert_eq!(bed.wal.flushed_lsn(), Lsn(flushed), "block {block}, hint after {after}");
+    }
+    // A clean page is dropped with its hint, and the next in its frame does not wait for it.
+    pin(&rel, 0).read().set_hint_after(Lsn(90), |p| p.or_flags(1));
+    filled(&bed, 2, 40);
+    bed.checkpoint();
+    assert_eq!(bed.wal.flushed_lsn(), Lsn(40));
 }

@@ -257,21 +257,18 @@ fn the_xid_base_moves_when_it_must() {
 }
 
 #[test]
-fn no_hint_before_the_commit_is_durable() {
+fn a_hint_of_a_commit_that_is_not_durable_keeps_its_page_back() {
     use page::tuple::XMIN_COMMITTED;
     let w = world();
     let t = w.begin();
     w.insert(&t, 1, b"row");
-    t.commit(CommitExtras { sync: false, ..CommitExtras::default() }).unwrap();
-    let r = w.begin();
-    let snapshot = r.take_snapshot();
-    let hinted = || {
-        let page = w.page(Fork::Main, 0);
-        page.tuple(OffsetNumber(1)).infomask() & XMIN_COMMITTED != 0
-    };
-    assert_eq!(w.rows(&snapshot).len(), 1);
-    assert!(!hinted());
     w.ctx.wal.flush(w.ctx.wal.insert_lsn()).unwrap();
-    assert_eq!(w.rows(&snapshot).len(), 1);
-    assert!(hinted());
+    let end = t.commit(CommitExtras { sync: false, ..CommitExtras::default() }).unwrap().lsn;
+    let r = w.begin();
+    assert_eq!(w.rows(&r.take_snapshot()).len(), 1);
+    let page = w.page(Fork::Main, 0);
+    assert!(page.tuple(OffsetNumber(1)).infomask() & XMIN_COMMITTED != 0);
+    assert!(Some(page.lsn()) < end && Some(w.ctx.wal.flushed_lsn()) < end);
+    w.ctx.pool.checkpoint_write(Default::default(), &mut |_| Ok(())).unwrap();
+    assert!(Some(w.ctx.wal.flushed_lsn()) >= end);
 }

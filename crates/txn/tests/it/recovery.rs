@@ -301,7 +301,7 @@ fn only_what_can_be_lost_is_waited_for() {
     let syncs = server.wal.stats().syncs;
     let info = t.commit(CommitExtras::default()).unwrap();
     assert_eq!(server.wal.stats().syncs, syncs);
-    assert!(server.txns.committed(x).unwrap() && !server.txns.commit_lsn_durable(x));
+    assert!(server.txns.committed(x).unwrap() && server.txns.commit_lsn_to_flush(x).is_valid());
     let t = server.txns.begin(&backend);
     t.xid().unwrap();
     let mut record = wal::RecordBuilder::new(wal::ResourceManager::Heap, 0, Xid(1));

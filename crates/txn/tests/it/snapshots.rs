@@ -157,12 +157,14 @@ fn hints_wait_for_the_log() {
     let x = t.xid().unwrap();
     let info = t.commit(CommitExtras { sync: false, ..CommitExtras::default() }).unwrap();
     assert!(m.committed(x).unwrap());
-    assert!(!m.commit_lsn_durable(x));
+    assert_eq!(Some(m.commit_lsn_to_flush(x)), info.lsn);
     assert_eq!(Some(m.last_async_commit_lsn()), info.lsn);
     let t = m.begin(&b);
     let y = t.xid().unwrap();
     t.commit(CommitExtras::default()).unwrap();
-    assert!(m.commit_lsn_durable(x) && m.commit_lsn_durable(y));
+    for durable in [x, y] {
+        assert!(!m.commit_lsn_to_flush(durable).is_valid());
+    }
 }
 
 #[test]
