@@ -11,7 +11,9 @@
 use crate::index_pass::IndexTarget;
 use crate::machine::{Machine, Pace};
 use crate::plan::IndexMethod;
-use base::Result;
+use crate::throttle::Costs;
+use base::{BlockNumber, Fork, Result};
+use heap::Heap;
 
 /// Microseconds on the machine of [`Machine::REFERENCE`] (docs/decisions/0048); on others they go with its paces. At the pace of visits: a page
 /// passed over, a page's second visit.
@@ -28,6 +30,8 @@ const KEY_SORT_BYTE_US: f64 = 0.0003;
 const KEY_FIND_US: f64 = 0.3;
 /// A key kept and cut away again.
 const KEPT_KEY_US: f64 = 0.04;
+/// Pages asked for when it matters what part of a table the pool holds.
+const CACHED_ASKED: u32 = 128;
 /// Dead rows a page from which on two keys a page lead to all of them (`one_visit/entries.rs`).
 pub const WALK_ROOTS: f64 = 8.0;
 /// The order that keys must come in to be looked up batch by batch, from 0 to 1.
@@ -59,6 +63,44 @@ pub struct DeadShape {
     pub pages: f64,
 }
 
+/// What coming back to a page takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Return {
+    /// The part of the table's pages that the pool does not hold. They are read into the vacuum's ring and are gone, written, when it comes
+    /// back for their line pointers: then they are read and made dirty once more.
+    pub missed: f64,
+    /// What the cost delay takes in microseconds for a page found in the pool, one read, one made dirty.
+    pub delay_us: [f64; 3],
+}
+
+impl Return {
+    /// To pages that the pool holds, nothing being slowed down.
+    pub const CHEAP: Return = Return { missed: 0.0, delay_us: [0.0; 3] };
+
+    /// To those of `heap`, of so many pages, as it is cached now.
+    pub fn to(heap: &Heap, pages: u32, costs: &Costs) -> Return {
+        let step = (pages / CACHED_ASKED).max(1) as usize;
+        let (mut asked, mut missed) = (0u32, 0u32);
+        for block in (0..pages).step_by(step) {
+            asked += 1;
+            missed += u32::from(!heap.relation().is_cached(Fork::Main, BlockNumber(block)));
+        }
+        let each = costs.delay_us as f64 / f64::from(costs.limit.max(1));
+        let delay_us = [costs.page_hit, costs.page_miss, costs.page_dirty];
+        Return {
+            missed: f64::from(missed) / f64::from(asked.max(1)),
+            delay_us: delay_us.map(|cost| f64::from(cost) * each),
+        }
+    }
+
+    /// What a page takes beside the work on it, if so large a part of the like is not cached.
+    fn page_us(&self, missed: f64, read_us: f64) -> f64 {
+        let [hit, miss, dirty] = self.delay_us;
+        // Writing is not measured; it takes about as long as reading.
+        missed * (2.0 * read_us + miss + dirty) + (1.0 - missed) * hit
+    }
+}
+
 impl DeadShape {
     /// So many of each index's keys are made where pages are cleaned in one visit (`one_visit/entries.rs`).
     pub fn keys_in_one_visit(&self) -> f64 {
@@ -66,8 +108,9 @@ impl DeadShape {
     }
 
     /// What freeing their line pointers costs in a visit and a record of its own, and what keeping their keys until then does, in microseconds.
-    pub fn second_visit_us(&self, machine: &Machine) -> f64 {
-        self.pages * SECOND_VISIT_US * machine.factor(Pace::Visit)
+    pub fn second_visit_us(&self, machine: &Machine, back: &Return) -> f64 {
+        let page = SECOND_VISIT_US * machine.factor(Pace::Visit);
+        self.pages * (page + back.page_us(back.missed, machine.us(Pace::Read)))
             + self.items * KEPT_KEY_US * machine.factor(Pace::Search)
     }
 }
@@ -131,24 +174,41 @@ impl IndexShape {
 
     /// What it costs if so many keys are made and looked up, and the others' entries found on the same leaves.
     fn by_keys_us(&self, dead: &DeadShape, keys: f64) -> f64 {
-        let leaves = self.leaves_with(dead);
+        self.keys_us(dead, keys) + self.leaves_with(dead) * self.leaf_us()
+    }
+
+    /// A leaf descended to.
+    fn leaf_us(&self) -> f64 {
+        let m = &self.machine;
+        LEAF_US * m.factor(Pace::Search) + self.missed() * m.us(Pace::ReadAlone)
+    }
+
+    /// What it costs without the leaves.
+    fn keys_us(&self, dead: &DeadShape, keys: f64) -> f64 {
         let bytes =
             (self.pages * page::PAGE_SIZE as f64 / self.entries.max(1.0)).clamp(8.0, 2704.0);
         let comparison = KEY_SORT_US + KEY_SORT_BYTE_US * bytes;
         let sort = (comparison * keys.max(1.0).log2() + KEY_FIND_US) * (1.0 - self.correlation);
         let key = KEY_US + KEY_BYTE_US * bytes;
-        let m = &self.machine;
-        let leaf = LEAF_US * m.factor(Pace::Search) + self.missed() * m.us(Pace::ReadAlone);
         let entries = keys * (key + sort) + (dead.items - keys) * BULK_ENTRY_US;
-        entries * m.factor(Pace::Search) + leaves * leaf
+        entries * self.machine.factor(Pace::Search)
     }
 
-    /// Is looking the dead up while the heap is read, batch by batch, worth while: do the keys come in the table's order, and does it cost
-    /// less than reading the index, one of so many, and visiting the pages once more?
-    pub fn in_one_visit(&self, dead: &DeadShape, indexes: usize) -> bool {
-        let second_visit = dead.second_visit_us(&self.machine) / indexes.max(1) as f64;
-        let cost = self.by_keys_us(dead, dead.keys_in_one_visit());
-        self.correlation >= IN_ORDER && cost < self.bulk_us() + second_visit
+    /// Is looking the dead up while the heap is read, batch by batch, worth while: does it cost less than reading the index, one of so many, and
+    /// visiting the pages once more? Keys that come in the table's order lead to each leaf once; others to a leaf for each of them, in
+    /// every batch anew.
+    pub fn in_one_visit(&self, dead: &DeadShape, indexes: usize, back: &Return) -> bool {
+        let m = &self.machine;
+        let second_visit = dead.second_visit_us(m, back) / indexes.max(1) as f64;
+        if self.correlation >= IN_ORDER {
+            let cost = self.by_keys_us(dead, dead.keys_in_one_visit());
+            return cost < self.bulk_us() + second_visit;
+        }
+        let leaf = self.leaf_us() + back.page_us(self.missed(), m.us(Pace::Read));
+        let cost = self.keys_us(dead, dead.items) + dead.items * leaf;
+        let [hit, miss, _] = back.delay_us;
+        let delay = self.pages * (hit + self.missed() * (miss - hit).max(0.0));
+        cost < self.bulk_us() + delay + second_visit
     }
 
     /// The cheaper method.
@@ -215,15 +275,35 @@ mod tests {
     fn keys_in_order_are_looked_up_page_by_page() {
         let in_one_visit = |correlation: f64, dead: f64, indexes| {
             let dead = DeadShape { items: dead, pages: dead / 61.0 };
-            shape(correlation, 1.0).in_one_visit(&dead, indexes)
+            shape(correlation, 1.0).in_one_visit(&dead, indexes, &Return::CHEAP)
         };
         assert!([5e4, 2.5e5, 2.75e6].iter().all(|dead| in_one_visit(1.0, *dead, 1)));
         assert!(in_one_visit(1.0, 2.5e5, 2) && in_one_visit(1.0, 2.75e6, 8));
         // Each by its key, and a second visit that many indexes share.
         let few_a_page = DeadShape { items: 7.0 * 82_000.0, pages: 82_000.0 };
-        assert!(shape(1.0, 1.0).in_one_visit(&few_a_page, 2));
-        assert!(!shape(1.0, 1.0).in_one_visit(&few_a_page, 64));
+        assert!(shape(1.0, 1.0).in_one_visit(&few_a_page, 2, &Return::CHEAP));
+        assert!(!shape(1.0, 1.0).in_one_visit(&few_a_page, 64, &Return::CHEAP));
         assert!(!in_one_visit(0.5, 5e4, 1));
+    }
+
+    #[test]
+    fn coming_back_to_pages_that_are_gone_is_dear_under_the_cost_delay() {
+        // A TOAST table that churned: a few rows a page, of all ages.
+        let toast = |cached: f64| IndexShape {
+            pages: 3000.0,
+            cached_pages: 3000.0 * cached,
+            entries: 240_000.0,
+            heap_pages: 50_000.0,
+            correlation: 0.3,
+            machine: Machine::REFERENCE,
+        };
+        let dead = DeadShape { items: 230_000.0, pages: 52_000.0 };
+        let slowed = |missed: f64| Return { missed, delay_us: [10.0, 20.0, 200.0] };
+        assert!(toast(1.0).in_one_visit(&dead, 1, &slowed(1.0)));
+        assert!(!toast(1.0).in_one_visit(&dead, 1, &slowed(0.0)), "the page is dirty already");
+        assert!(!toast(1.0).in_one_visit(&dead, 1, &Return::CHEAP));
+        // Each key reads a leaf, and writes it.
+        assert!(!toast(0.0).in_one_visit(&dead, 1, &slowed(1.0)));
     }
 
     #[test]

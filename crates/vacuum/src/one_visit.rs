@@ -2,7 +2,8 @@
 //!
 //! # Purpose
 //! Where an index's keys come in the order of the table, looking up the entries of a batch of pages costs hardly more than reading
-//! their leaves. Then a page need not be visited and logged twice: a batch of pages is planned, the entries of what is dead there are
+//! their leaves; and where pages are gone from the pool when VACUUM comes back to them, and the cost delay has their second reading and writing
+//! slow it down, looking up keys in no order costs less than that. Then a page need not be visited and logged twice: a batch of pages is planned, the entries of what is dead there are
 //! removed from every index, and the pages, still pinned, are cleaned, their line pointers free at once (`heap::cleaning`: why that is
 //! safe, whatever others do in between). How their entries are found: `one_visit/entries.rs`.
 //!
@@ -11,7 +12,7 @@
 //!   and goes the long way with the others, which has the index read whole.
 //! - Pages wait only for index clean-up that is wanted: never with INDEX_CLEANUP off or after the failsafe has struck, and with AUTO only when
 //!   so many pages have dead rows that leaving the indexes alone is no choice any more.
-//! - Once the way is closed (keys out of order, keys not to be had, too many for looking them up, an entry missed) it stays closed for all threads; what
+//! - Once the way is closed (keys out of order and pages that stay, keys not to be had, too many for looking them up, an entry missed) it stays closed for all threads; what
 //!   waits then goes the long way, as if it had not waited.
 //! - What was missed is looked for again with the others, by whatever way its index is cleaned then, and is told there.
 //! - Every page that waited is counted once, when it is dealt with.
@@ -27,12 +28,12 @@
 use crate::heap_pass::{Done, HeapPass, room};
 use crate::key_maker::KeyMaker;
 use crate::machine::Machine;
-use crate::method::{DeadShape, IndexShape};
+use crate::method::{DeadShape, IndexShape, Return};
 use crate::options::IndexCleanup;
 use crate::plan::{VacuumMode, VacuumPlan};
 use crate::run::VacuumTarget;
 use crate::skip::Chosen;
-use crate::throttle::Throttle;
+use crate::throttle::{Costs, Throttle};
 use base::sync::Arc;
 use base::{Fork, OffsetNumber, Result, Tid};
 use btree::{RetailKeys, VacuumControl};
@@ -76,6 +77,7 @@ struct Waiting {
 pub(crate) struct OneVisit<'a> {
     maker: Arc<KeyMaker<'a>>,
     shapes: Vec<IndexShape>,
+    back: Return,
     course: Arc<Course>,
     batch: Vec<Waiting>,
     /// Each index's, of the batch: of all roots, or of each page's first and last.
@@ -100,19 +102,27 @@ impl<'a> OneVisit<'a> {
         target: &'a VacuumTarget<'_>,
         heap_pages: u32,
         machine: &Machine,
+        costs: &Costs,
     ) -> Result<Option<OneVisit<'a>>> {
         let Some(maker) = KeyMaker::new(target.heap, &target.indexes) else { return Ok(None) };
         let rows = target.facts.reltuples;
         let shapes = target.indexes.iter().map(|t| IndexShape::of(t, heap_pages, rows, machine));
         let shapes = shapes.collect::<Result<Vec<_>>>()?;
-        Ok(Some(OneVisit::with(Arc::new(maker), shapes, Arc::default())))
+        let back = Return::to(target.heap, heap_pages, costs);
+        Ok(Some(OneVisit::with(Arc::new(maker), shapes, back, Arc::default())))
     }
 
-    fn with(maker: Arc<KeyMaker<'a>>, shapes: Vec<IndexShape>, course: Arc<Course>) -> Self {
+    fn with(
+        maker: Arc<KeyMaker<'a>>,
+        shapes: Vec<IndexShape>,
+        back: Return,
+        course: Arc<Course>,
+    ) -> Self {
         let n = shapes.len();
         OneVisit {
             maker,
             shapes,
+            back,
             course,
             batch: Vec::new(),
             keys: (0..n).map(|_| RetailKeys::new()).collect(),
@@ -127,7 +137,7 @@ impl<'a> OneVisit<'a> {
 
     /// For another thread of the same vacuum.
     pub fn sibling(&self) -> OneVisit<'a> {
-        OneVisit::with(self.maker.clone(), self.shapes.clone(), self.course.clone())
+        OneVisit::with(self.maker.clone(), self.shapes.clone(), self.back, self.course.clone())
     }
 
     /// Takes over what another thread has done.
@@ -171,13 +181,13 @@ impl<'a> OneVisit<'a> {
             items: (c.items.fetch_add(items, Ordering::Relaxed) + items) as f64,
             pages: (c.pages.fetch_add(pages, Ordering::Relaxed) + pages) as f64,
         };
-        let n = self.shapes.len();
+        let (n, back) = (self.shapes.len(), self.back);
         self.shapes.iter().zip(&self.keys).zip(&mut self.orders).all(|((shape, keys), order)| {
             if keys.len() >= ORDER_FROM {
                 *order = Some(keys.order());
             }
             // A handful of keys is looked up in whatever order.
-            shape.with_order(order.unwrap_or(1.0)).in_one_visit(&dead, n)
+            shape.with_order(order.unwrap_or(1.0)).in_one_visit(&dead, n, &back)
         })
     }
 }

@@ -175,7 +175,8 @@ pub fn run(
     run.pass.will_reap = has_indexes && !off;
     if run.pass.will_reap && plan.one_visit {
         let pages = target.heap.len_blocks()?.0;
-        run.pass.one_visit = OneVisit::new(target, pages, &plan.machine)?;
+        run.pass.one_visit =
+            OneVisit::new(target, pages, &plan.machine, &context.throttle.costs())?;
     }
     if off {
         run.bypass = IndexBypass::Bypassed;

@@ -18,7 +18,7 @@ pub mod rates;
 mod sample;
 
 use crate::heap_pass::ScanCounts;
-use crate::method::{DeadShape, IndexShape};
+use crate::method::{DeadShape, IndexShape, Return};
 use crate::options::IndexCleanup;
 use crate::plan::{IndexMethod, VacuumMode, VacuumPlan};
 use crate::report::VacuumReport;
@@ -165,6 +165,7 @@ pub fn foresee(
     let reap = reaps && !failsafe;
     // Asked before pages are looked at, which caches them.
     let cached = sample::cached_share(target.heap, &chosen);
+    let back = Return::to(target.heap, plan.pages, &throttle.costs());
     let sample =
         HeapSample::take(target.heap, &chosen, wanted, &options, &horizon, reap, budget.heap)?;
     out.add_heap(&sample, chosen.len(), plan);
@@ -181,13 +182,17 @@ pub fn foresee(
         let mut all = plan.methods.iter().all(|m| *m == IndexMethod::Retail);
         for index in &target.indexes {
             let shape = IndexShape::of(index, plan.pages, target.facts.reltuples, &plan.machine)?;
-            all &= shape.in_one_visit(&dead, n);
+            all &= shape.in_one_visit(&dead, n, &back);
         }
         all
     };
     if one_visit {
         out.in_one_visit(&sample, chosen.len());
     }
+    // Pages that the ring has let go are read and made dirty once more.
+    let gone = out.work.reaped_pages * (1.0 - cached);
+    out.reads += gone;
+    out.dirtied += gone;
     out.logged = target.heap.relation().persistence() == buffer::Persistence::Permanent;
     let mut index_sizes = Vec::new();
     let density = DeadDensity::new(&chosen, &sample);

@@ -5,7 +5,8 @@ use base::{BlockNumber, Error, Fork, OffsetNumber, Result, SqlState};
 use buffer::{PinnedPage, Strategy};
 use std::sync::{Arc, Mutex};
 use txn::{CommitExtras, Wait};
-use vacuum::{IndexCleanup, IndexMethod, VacuumOptions, VacuumReport};
+use vacuum::foresight::Budget;
+use vacuum::{IndexCleanup, IndexMethod, ThrottleSettings, VacuumOptions, VacuumReport};
 
 const ON: VacuumOptions = VacuumOptions {
     freeze: false,
@@ -109,6 +110,56 @@ fn keys_in_no_order_go_the_long_way() {
     assert_eq!((r.index_scans, r.dead_items_removed), (1, 2500));
     assert_eq!(w.heap_records_since(lsn), 2 * r.counts.scanned_pages as usize);
     assert_eq!(left(&w), (0, 2500));
+}
+
+/// As in a TOAST table that has churned: a few rows a page, of all ages, and more pages than the pool holds.
+#[test]
+fn keys_in_no_order_are_looked_up_if_pages_would_be_written_twice_under_the_cost_delay() {
+    for (frames, gone) in [(4096, false), (128, true)] {
+        let w = World::with(1, frames);
+        let t = w.begin();
+        for n in 0..2000 {
+            let key = n * 1237 % 2000;
+            w.insert(&t, key..key + 1, &[b'v'; 1500]);
+        }
+        t.commit(CommitExtras::default()).unwrap();
+        w.vacuum(&ON);
+        w.change(|k| k % 2 == 0, None);
+        let lsn = w.ctx.wal.insert_lsn();
+        let throttle = Arc::new(ThrottleSettings::new(2000, 200));
+        let r = w.try_vacuum(&ON, throttle).unwrap();
+        assert_eq!((r.index_scans, r.dead_items_removed), (1, 1000));
+        let pages = r.counts.scanned_pages as usize;
+        assert!(pages > 300);
+        assert_eq!(w.heap_records_since(lsn), if gone { pages } else { 2 * pages });
+        assert_eq!(methods(&r) == [IndexMethod::Retail], gone, "{:?}", methods(&r));
+        assert_eq!(left(&w), (0, 1000));
+    }
+}
+
+#[test]
+fn pages_written_twice_are_foretold_so() {
+    let w = World::with(1, 128);
+    let t = w.begin();
+    for n in 0..20_000 {
+        let key = n * 1237 % 20_000;
+        w.insert(&t, key..key + 1, &[b'v'; 150]);
+    }
+    t.commit(CommitExtras::default()).unwrap();
+    w.vacuum(&ON);
+    w.change(|k| k % 2 == 0, None);
+    let foretold = {
+        let target = w.target();
+        let plan = vacuum::plan(&target, &ON, &w.settings).unwrap();
+        let (rates, free) = (Default::default(), ThrottleSettings::default());
+        vacuum::foresee(&plan, &target, &rates, &free, &Budget::UNLIMITED).unwrap()
+    };
+    let r = w.vacuum(&ON);
+    assert_eq!(methods(&r), [IndexMethod::Bulk]);
+    let (dirtied, scanned) = (r.usage.buffers.dirtied as f64, f64::from(r.counts.scanned_pages));
+    assert!(dirtied > 1.5 * scanned, "{dirtied} of {scanned}");
+    let off = foretold.dirtied / dirtied;
+    assert!((0.75..1.25).contains(&off), "{} foretold, {dirtied} are", foretold.dirtied);
 }
 
 #[test]
