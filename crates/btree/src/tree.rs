@@ -53,9 +53,17 @@ impl Context {
         let shared = Mutex::new(SHARED_RANK, HashMap::new());
         Context { pool, wal, horizons, shared, next_cycle_id: AtomicU16::new(1) }
     }
-    /// Forgets what is remembered of a dropped or truncated relation.
+    /// Forgets what is remembered of a relation whose files were removed.
     pub fn forget(&self, relation: RelationId) {
         self.shared.lock().remove(&relation);
+    }
+    /// Forgets what is remembered of all relations of a database that was removed.
+    pub fn forget_database(&self, database: Oid) {
+        self.shared.lock().retain(|relation, _| relation.database != database);
+    }
+    /// How many relations something is remembered of.
+    pub fn remembered(&self) -> usize {
+        self.shared.lock().len()
     }
     pub(crate) fn new_cycle_id(&self) -> u16 {
         loop {

@@ -40,13 +40,20 @@ impl Storage {
     pub fn of(engine: &crate::Engine) -> Storage {
         let (pool, wal) = (&engine.pool, &engine.wal);
         let horizons = Arc::new(TxnHorizons(Arc::clone(&engine.txns)));
+        let btree = Arc::new(btree::Context::new(Arc::clone(pool), Arc::clone(wal), horizons));
+        let watching = Arc::downgrade(&btree);
+        engine.files.on_removal(move |removed| match watching.upgrade() {
+            Some(btree) if removed.file_number == 0 => btree.forget_database(removed.database),
+            Some(btree) => btree.forget(removed),
+            None => {}
+        });
         Storage {
             heap: Arc::new(HeapContext {
                 pool: Arc::clone(pool),
                 wal: Arc::clone(wal),
                 txns: Arc::clone(&engine.txns),
             }),
-            btree: Arc::new(btree::Context::new(Arc::clone(pool), Arc::clone(wal), horizons)),
+            btree,
             files: Arc::clone(&engine.files),
         }
     }

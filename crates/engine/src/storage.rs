@@ -90,6 +90,9 @@ struct Numbers {
     made: HashSet<u32>,
 }
 
+/// Is told of files that were removed, before their transaction's locks go.
+type RemovalWatcher = Box<dyn Fn(RelationId) + Send + Sync>;
+
 /// Makes and removes relation files.
 pub struct RelationFiles {
     disk: Arc<dyn Disk>,
@@ -98,6 +101,7 @@ pub struct RelationFiles {
     barrier: RwLock<()>,
     numbers: Mutex<Numbers>,
     closer: Arc<FileCloser>,
+    watchers: RwLock<Vec<RemovalWatcher>>,
 }
 
 impl std::fmt::Debug for RelationFiles {
@@ -128,6 +132,7 @@ impl RelationFiles {
             wal,
             closer,
             barrier: RwLock::new(Rank(230), ()),
+            watchers: RwLock::new(Rank(280), Vec::new()),
             numbers: Mutex::new(
                 Rank(250),
                 Numbers {
@@ -404,6 +409,12 @@ impl RelationFiles {
         self.disk.sync_dir("base").map_err(io("fsync directory", "base"))
     }
 
+    /// From now on `watcher` is told of each relation whose files were removed, so that what is remembered of it beside the pool goes too: nobody
+    /// opens it again. File number 0 stands for all relations of a database. It takes no locks but leaves.
+    pub fn on_removal(&self, watcher: impl Fn(RelationId) + Send + Sync + 'static) {
+        self.watchers.write().push(Box::new(watcher));
+    }
+
     /// Removes files at the end of a transaction, and in redo: each at the cost of what it has cached. What can't be removed
     /// is logged, and left to the next checkpoint.
     pub fn remove(&self, files: &[RelationId]) {
@@ -417,6 +428,7 @@ impl RelationFiles {
             if !held.is_empty() {
                 self.closer.take(held);
             }
+            self.watchers.read().iter().for_each(|watcher| watcher(*id));
             let key = (id.database, id.file_number);
             let mut numbers = self.numbers.lock();
             if let Err(e) = removed {

@@ -40,8 +40,6 @@ pub struct DatabaseState {
     pub work: crate::activity::DatabaseWork,
     /// What its counters were when they were last reset.
     pub reset: RwLock<crate::system::reset::Database>,
-    /// Its sequences in use.
-    pub sequences: crate::sequence::Sequences,
 }
 
 /// What the server needs to know of a role that wants to log in.
@@ -107,6 +105,8 @@ pub struct Cluster {
     pub baselines: crate::system::reset::Baselines,
     /// Indexes that are not for old snapshots.
     pub young_indexes: crate::young_indexes::YoungIndexes,
+    /// The sequences in use.
+    pub sequences: Arc<crate::sequence::Sequences>,
     /// When the server came up.
     pub started_us: i64,
     /// Which of the process's clusters it is.
@@ -125,6 +125,13 @@ impl Cluster {
     pub fn new(engine: Arc<Engine>, settings: Arc<ServerSettings>) -> Result<Arc<Cluster>> {
         crate::system::register();
         let started_us = base::sync::now_timestamp_us();
+        let sequences = Arc::new(crate::sequence::Sequences::default());
+        let watching = Arc::downgrade(&sequences);
+        engine.files.on_removal(move |removed| {
+            if let Some(sequences) = watching.upgrade() {
+                sequences.forget(removed);
+            }
+        });
         let kept = KeptCounts::read(
             Arc::clone(&engine.disk),
             Since { us: started_us, xid: engine.txns.next_xid() },
@@ -145,6 +152,7 @@ impl Cluster {
             timer: Timer::start()?,
             baselines: crate::system::reset::Baselines::new(started_us),
             young_indexes: crate::young_indexes::YoungIndexes::default(),
+            sequences,
             started_us,
             number: CLUSTERS.fetch_add(1, Ordering::Relaxed),
         }))
@@ -357,7 +365,6 @@ impl Cluster {
                 sessions: crate::activity::Sessions::default(),
                 work: crate::activity::DatabaseWork::default(),
                 reset: crate::system::reset::never(),
-                sequences: crate::sequence::Sequences::default(),
             })
         })))
     }

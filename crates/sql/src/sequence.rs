@@ -27,6 +27,7 @@ use types::{Datum, oids};
 /// How many values the row on disk is ahead of those handed out.
 const AHEAD: i64 = 32;
 const SEQUENCE_RANK: Rank = Rank(70);
+const OPEN_RANK: Rank = Rank(960);
 
 /// What a session remembers of a sequence: its last value there, and cached ones.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,14 +64,36 @@ struct SharedSequence {
     ahead: i64,
 }
 
-/// The sequences in use, by where they are stored.
+/// The sequences in use, of all databases, by where they are stored.
 pub struct Sequences {
+    /// A leaf: files are removed under locks of greater rank than those of sequences in use.
     open: Mutex<HashMap<RelationId, Arc<Mutex<SharedSequence>>>>,
 }
 
 impl Default for Sequences {
     fn default() -> Self {
-        Sequences { open: Mutex::new(Rank(69), HashMap::new()) }
+        Sequences { open: Mutex::new(OPEN_RANK, HashMap::new()) }
+    }
+}
+
+impl Sequences {
+    /// Forgets one whose files were removed; file number 0: all of the database's.
+    pub fn forget(&self, removed: RelationId) {
+        let mut open = self.open.lock();
+        match removed.file_number {
+            0 => open.retain(|id, _| id.database != removed.database),
+            _ => drop(open.remove(&removed)),
+        }
+    }
+
+    /// How many are in use.
+    pub fn len(&self) -> usize {
+        self.open.lock().len()
+    }
+
+    /// Is none in use?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 }
 
@@ -145,13 +168,13 @@ fn shared(
     heap: &Heap,
 ) -> Result<Arc<Mutex<SharedSequence>>> {
     let id = heap.relation().id();
-    if let Some(shared) = state.database.sequences.open.lock().get(&id) {
+    if let Some(shared) = state.cluster.sequences.open.lock().get(&id) {
         return Ok(Arc::clone(shared));
     }
     let (tid, last, called) = read_row(state, heap)?;
     debug_assert_eq!(table.storage, Some(id));
     let fresh = SharedSequence { tid, last, called, ahead: 0 };
-    let mut open = state.database.sequences.open.lock();
+    let mut open = state.cluster.sequences.open.lock();
     Ok(Arc::clone(open.entry(id).or_insert_with(|| Arc::new(Mutex::new(SEQUENCE_RANK, fresh)))))
 }
 
@@ -340,7 +363,7 @@ pub fn exact(state: &SessionState, table: &Arc<Table>) -> Result<(i64, bool)> {
 pub fn write_exact(state: &SessionState, table: &Arc<Table>) -> Result<()> {
     let heap = state.open_relation(table)?.heap;
     let id = heap.relation().id();
-    let shared = state.database.sequences.open.lock().get(&id).cloned();
+    let shared = state.cluster.sequences.open.lock().get(&id).cloned();
     if let Some(shared) = shared {
         let mut s = shared.lock();
         if s.ahead > 0 {

@@ -518,3 +518,30 @@ fn a_full_disk_fails_the_statement_only() {
     engine.shutdown().unwrap();
     assert_eq!(files(&*disk), [id.file_number]);
 }
+
+/// What a storage remembers of a B-tree goes with its files, however they go; what is remembered of others stays.
+#[test]
+fn nothing_is_remembered_of_removed_trees() {
+    let engine = Engine::init(SimDisk::new(1), options()).unwrap();
+    let storage = engine::relation::Storage::of(&engine);
+    let make = |t: &Transaction, database| {
+        let id = engine.files.create(t, database, Persistence::Permanent).unwrap().id();
+        storage.toast_entries(id, Persistence::Permanent).unwrap();
+        id
+    };
+    let commit = |t: Transaction| t.commit(CommitExtras::default()).unwrap();
+    let t = begin(&engine);
+    let (_kept, dropped) = (make(&t, DATABASE), make(&t, DATABASE));
+    commit(t);
+    assert_eq!(storage.btree.remembered(), 2);
+    let t = begin(&engine);
+    engine.files.remove_at_commit(&t, dropped);
+    commit(t);
+    assert_eq!(storage.btree.remembered(), 1);
+    let t = begin(&engine);
+    make(&t, DATABASE);
+    t.abort().unwrap();
+    assert_eq!(storage.btree.remembered(), 1);
+    engine.files.remove(&[RelationId { database: DATABASE, file_number: 0 }]);
+    assert_eq!(storage.btree.remembered(), 0);
+}

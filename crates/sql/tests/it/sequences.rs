@@ -67,3 +67,40 @@ fn a_sequence_has_no_age() {
     s.check(&[("SELECT relfrozenxid, relminmxid FROM pg_class WHERE relname = 't_id_seq'", "0|0")]);
     assert_eq!(db.faults(), Vec::<String>::new());
 }
+
+/// What is remembered of the files of tables and sequences goes with them: a server that makes and drops them for long does not grow.
+#[test]
+fn nothing_is_remembered_of_removed_files() {
+    let db = Database::new();
+    let mut s = db.session();
+    let made = |table: &str| format!("CREATE {table} (id serial PRIMARY KEY, b text)");
+    let rounds = |s: &mut crate::support::Connection, n: usize| {
+        for _ in 0..n {
+            s.run_each(&[
+                &made("TABLE t"),
+                "INSERT INTO t (b) VALUES ('a')",
+                "TRUNCATE t RESTART IDENTITY",
+                "INSERT INTO t (b) VALUES ('a')",
+                "REINDEX TABLE t",
+                "DROP TABLE t",
+                "BEGIN",
+                &made("TEMP TABLE u"),
+                "INSERT INTO u (b) VALUES ('a')",
+                "SAVEPOINT a",
+                &made("TABLE v"),
+                "INSERT INTO v (b) VALUES ('a')",
+                "ROLLBACK TO a",
+                "ROLLBACK",
+                "CREATE DATABASE d",
+            ]);
+            let mut there = db.session_of("d");
+            there.run_each(&[&made("TABLE t"), "INSERT INTO t (b) VALUES ('a')"]);
+            drop(there);
+            s.run_each(&["DROP DATABASE d"]);
+        }
+    };
+    rounds(&mut s, 1);
+    let before = db.remembered();
+    rounds(&mut s, 3);
+    assert_eq!(db.remembered(), before);
+}

@@ -70,6 +70,11 @@ impl Database {
         tree.unwrap()
     }
 
+    /// Of how many B-trees and sequences something is remembered for those who open them next.
+    pub fn remembered(&self) -> (usize, usize) {
+        (self.cluster.storage().btree.remembered(), self.cluster.sequences.len())
+    }
+
     /// Is all that was logged durable?
     pub fn is_wal_durable(&self) -> bool {
         let wal = &self.cluster.engine().wal;
