@@ -121,7 +121,7 @@ pub fn fold(e: &Expr) -> Expr {
             {
                 return evaluate(&e).unwrap_or(e);
             }
-            e
+            plain_boolean(e)
         }
         Expr::ScalarArrayOp { function, ref left, ref array, .. } => {
             if is_const(left)
@@ -182,6 +182,27 @@ pub fn fold(e: &Expr) -> Expr {
         },
         other => other,
     }
+}
+
+/// `x = true` is x, `x = false` is NOT x: an index, or its predicate, may be written either way.
+fn plain_boolean(e: Expr) -> Expr {
+    let Expr::Call { args, operator, .. } = &e else { return e };
+    let same = match types::registry::operator(Oid(*operator)) {
+        Some(o) if o.left == oids::BOOL && o.right == oids::BOOL => match o.name {
+            "=" => true,
+            "<>" => false,
+            _ => return e,
+        },
+        _ => return e,
+    };
+    let (arg, value) = match &args[..] {
+        [x, Expr::Const(c)] | [Expr::Const(c), x] => match c.value {
+            Datum::Bool(b) => (x, b),
+            _ => return e,
+        },
+        _ => return e,
+    };
+    if value == same { arg.clone() } else { fold(&Expr::Not(Box::new(arg.clone()))) }
 }
 
 fn is_row(e: &Expr) -> bool {

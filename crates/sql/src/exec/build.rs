@@ -3,6 +3,7 @@
 use super::aggregate::{AggregateNode, AggregateWork, Call};
 use super::batch::Batch;
 use super::hash_join::{HashJoinNode, HashKey, HashState, Table};
+use super::incremental_sort::IncrementalSort;
 use super::index_scan::{IndexScanNode, KeyedIndex};
 use super::join::{LoopState, NestLoopNode};
 use super::lock_rows::{LockRowsNode, Mark};
@@ -342,7 +343,15 @@ impl Builder {
                     state: MergeState::default(),
                 })
             }
-            NodeKind::Sort { input, keys: list } => Box::new(SortNode {
+            NodeKind::Sort { input, keys: list, presorted: presorted @ 1.. } => {
+                Box::new(IncrementalSort::new(
+                    self.node(input)?,
+                    keys(list)?,
+                    *presorted,
+                    input.columns.len(),
+                ))
+            }
+            NodeKind::Sort { input, keys: list, .. } => Box::new(SortNode {
                 width: input.columns.len(),
                 input: self.node(input)?,
                 keys: keys(list)?,

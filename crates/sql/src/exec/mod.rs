@@ -14,6 +14,7 @@ mod build;
 pub mod context;
 pub mod foreign_key;
 mod hash_join;
+mod incremental_sort;
 mod index_scan;
 mod join;
 mod lock_rows;

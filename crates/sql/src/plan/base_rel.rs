@@ -226,10 +226,8 @@ fn push_into(sub: &mut Query, e: &Expr, rte: usize) -> bool {
     if sub.command != Command::Select
         || sub.limit.is_some()
         || sub.offset.is_some()
-        || sub.has_windows
         || sub.has_target_srfs
         || !sub.row_marks.is_empty()
-        || matches!(sub.distinct, Distinct::On(_))
         || sub.grouping_sets.len() > 1
     {
         return false;
@@ -266,7 +264,12 @@ fn push_into(sub: &mut Query, e: &Expr, rte: usize) -> bool {
                         && !t.any(&mut |e| matches!(e, Expr::SubLink { .. })) =>
                 {
                     let grouped = !sub.has_aggregates && sub.group_exprs.is_empty();
-                    if !grouped && !sub.group_exprs.contains(t) {
+                    // A condition takes whole groups, partitions and sets of duplicates away, or it stays above.
+                    let whole = (grouped || sub.group_exprs.contains(t))
+                        && (!sub.has_windows
+                            || sub.windows.iter().all(|w| w.partition_by.contains(t)))
+                        && !matches!(&sub.distinct, Distinct::On(list) if !list.contains(t));
+                    if !whole {
                         ok = false;
                         return true;
                     }

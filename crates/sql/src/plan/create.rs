@@ -200,7 +200,7 @@ impl JoinSpace<'_, '_> {
                         })
                     })
                     .collect::<Result<_>>()?;
-                node(NodeKind::Sort { input: Box::new(input), keys }, columns)
+                node(NodeKind::Sort { input: Box::new(input), keys, presorted: 0 }, columns)
             }
             PathKind::Distinct { input, exprs } => {
                 let input = self.create(input)?;

@@ -421,9 +421,14 @@ impl<'a> Explain<'a> {
                 };
                 (title, name)
             }
-            NodeKind::Sort { input, keys } => {
+            NodeKind::Sort { input, keys, presorted } => {
                 add("Sort Key", self.sort_keys(keys, cols(input)));
-                ("Sort".to_owned(), "Sort")
+                if *presorted > 0 {
+                    add("Presorted Key", self.sort_keys(&keys[..*presorted], cols(input)));
+                    ("Incremental Sort".to_owned(), "Incremental Sort")
+                } else {
+                    ("Sort".to_owned(), "Sort")
+                }
             }
             NodeKind::Aggregate { input, strategy, groups, sets, filter, .. } => {
                 if !groups.is_empty() && sets.len() <= 1 {

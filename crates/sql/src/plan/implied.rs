@@ -3,8 +3,9 @@
 use super::selectivity::strip;
 use super::sub_links::constant;
 use base::Oid;
-use expr::Expr;
-use types::Datum;
+use expr::tree::{CallForm, Constant};
+use expr::{BoolTestKind, Expr, TypeRef};
+use types::{Datum, oids};
 
 /// True if the conditions imply the predicate.
 pub(crate) fn implied(predicate: &Expr, quals: &[Expr]) -> bool {
@@ -29,6 +30,16 @@ fn implies(q: &Expr, p: &Expr) -> bool {
         }
         (Expr::ScalarArrayOp { left, any: true, .. }, Expr::IsNull { arg, negated: true }) => {
             strip(left) == strip(arg)
+        }
+        (Expr::BoolTest { arg, kind: BoolTestKind::IsTrue }, p) => **arg == *p,
+        (Expr::BoolTest { arg, kind: BoolTestKind::IsFalse }, Expr::Not(p)) => arg == p,
+        (_, Expr::ScalarArrayOp { any: true, .. }) => {
+            each_element(p).is_some_and(|list| list.iter().any(|one| implies(q, one)))
+                || matches!(q, Expr::ScalarArrayOp { any: true, .. })
+                    && each_element(q).is_some_and(|list| list.iter().all(|one| implies(one, p)))
+        }
+        (Expr::ScalarArrayOp { any: true, .. }, _) => {
+            each_element(q).is_some_and(|list| list.iter().all(|one| implies(one, p)))
         }
         (Expr::Call { function: f, args: a, .. }, Expr::Call { function: g, args: b, .. }) => {
             use expr::code::CompareOp as C;
@@ -62,4 +73,56 @@ fn implies(q: &Expr, p: &Expr) -> bool {
         }
         _ => false,
     }
+}
+
+/// Longer lists are not taken apart.
+const MOST_ELEMENTS: usize = 100;
+
+/// `x = ANY (constant array)` as the comparisons that it stands for; none if it has no elements.
+fn each_element(e: &Expr) -> Option<Vec<Expr>> {
+    let Expr::ScalarArrayOp { function, operator, any: true, left, array } = e else { return None };
+    let Some(Datum::Array(a)) = constant(strip(array)) else { return None };
+    if a.elements.is_empty() || a.elements.len() > MOST_ELEMENTS {
+        return None;
+    }
+    let ty = TypeRef::of(expr::array::element_type(array.ty().oid));
+    let one = |value: &Datum| {
+        let value = Expr::Const(Constant { ty, value: value.clone() });
+        Expr::Call {
+            function: *function,
+            arg_types: vec![left.ty(), ty],
+            args: vec![(**left).clone(), value],
+            ty: TypeRef::of(oids::BOOL),
+            operator: *operator,
+            form: CallForm::Operator,
+        }
+    };
+    Some(a.elements.iter().map(one).collect())
+}
+
+/// `x = 1 OR x = 2` as `x = ANY (ARRAY[1, 2])`, which an index can look for.
+pub(crate) fn any_of(e: &Expr) -> Option<Expr> {
+    let Expr::Or(args) = e else { return None };
+    let mut first: Option<(u32, u32, &Expr, TypeRef)> = None;
+    let mut elements = Vec::new();
+    for a in args {
+        let Expr::Call { function, args, operator, .. } = a else { return None };
+        let [left, right] = &args[..] else { return None };
+        let value = matches!(strip(right), Expr::Const(_) | Expr::Param { .. });
+        if !value || super::rels::equality_family(*operator).is_none() {
+            return None;
+        }
+        let this = (*function, *operator, left, TypeRef::of(right.ty().oid));
+        if *first.get_or_insert(this) != this || expr::fold::contains_volatile(left) {
+            return None;
+        }
+        elements.push(right.clone());
+    }
+    let (function, operator, left, element_type) = first?;
+    let ty = TypeRef::of(types::type_info(element_type.oid)?.array);
+    if ty.oid.0 == 0 {
+        return None;
+    }
+    let array = Box::new(Expr::Array { elements, element_type, multidim: false, ty });
+    Some(Expr::ScalarArrayOp { function, operator, any: true, left: Box::new(left.clone()), array })
 }

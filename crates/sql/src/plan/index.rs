@@ -3,6 +3,7 @@
 use super::base_rel::column_width;
 use super::implied::implied;
 use super::path::{Path, PathKey, PathKind, add_path};
+use super::pull_up::conjuncts;
 use super::rels::{JoinSpace, RelKind, RelSet, class_family, family_strategy};
 use super::selectivity::strip;
 use super::sub_links::constant;
@@ -568,16 +569,23 @@ impl JoinSpace<'_, '_> {
         // A scan that needs no column and has no condition counts rows by the visibility map: no index
         // is read faster.
         let counts_only = rel.needed.is_empty() && all.is_empty();
-        if !leading && !sorted && (!covers || counts_only) {
+        // A partial index holds only rows that its predicate lets through: that alone is worth a scan.
+        let partial = index.predicate.is_some();
+        if !leading && !sorted && !partial && (!covers || counts_only) {
             return;
         }
         let rest: Vec<Expr> =
             all.iter().zip(&used).filter(|(_, u)| !**u).map(|(e, _)| (*e).clone()).collect();
-        let index_sel = if boundary || !bound_quals.is_empty() {
-            self.all_selectivity(bound_quals.iter().copied())
-        } else {
-            1.0
-        };
+        // What is in the index at all, and what of that the scan reads, as fractions of the table.
+        let mut predicate = Vec::new();
+        if let Some(p) = &index.predicate {
+            conjuncts(place(p, rel.rte), &mut predicate);
+        }
+        let held = self.all_selectivity(predicate.iter());
+        predicate.retain(|p| !bound_quals.iter().any(|q| implied(p, std::slice::from_ref(*q))));
+        let index_sel =
+            self.all_selectivity(bound_quals.iter().copied().chain(&predicate)).min(held);
+        let entries = (rel.tuples * held).max(1.0);
         let unique_hit = index.unique
             && equal_prefix >= index.key_columns
             && keys.iter().all(|k| k.op == IndexOp::Eq);
@@ -587,13 +595,13 @@ impl JoinSpace<'_, '_> {
         // Pages of the index and of the heap.
         let entries_per_page = 300.0;
         let index_pages = if index.relpages > 0 {
-            f64::from(index.relpages).max(rel.tuples / 400.0)
+            f64::from(index.relpages).max(entries / 400.0)
         } else {
-            (rel.tuples / entries_per_page).max(1.0)
+            (entries / entries_per_page).max(1.0)
         };
-        let leaf = (index_pages * index_sel).ceil().max(1.0);
+        let leaf = (index_pages * (index_sel / held.max(1e-10)).min(1.0)).ceil().max(1.0);
         let loops = if param.is_empty() { 1.0 } else { 10.0 };
-        let descent = (rel.tuples.max(2.0).log2().ceil() + 2.0 * 50.0) * s.cpu_operator_cost;
+        let descent = (entries.max(2.0).log2().ceil() + 2.0 * 50.0) * s.cpu_operator_cost;
         let correlation = self.facts(&columns[0]).and_then(|f| f.stats).and_then(|s| s.correlation);
         let c2 = correlation.map_or(0.0, |c| f64::from(c) * f64::from(c));
         let pages = rel.pages.max(1.0);
@@ -690,6 +698,53 @@ impl JoinSpace<'_, '_> {
             || self.classes[first.class].members.iter().filter(|m| !m.1.is_empty()).count() > 1
     }
 
+    /// What an index reads for one arm of an OR, as a fraction of the table, and by which keys.
+    fn or_arm(
+        &self,
+        i: usize,
+        table: &Table,
+        index: &Index,
+        parts: &[Expr],
+    ) -> Option<(f64, Vec<IndexKey>)> {
+        let rel = &self.rels[i];
+        let all: Vec<Expr> = parts.iter().chain(&rel.quals).cloned().collect();
+        let predicate = index.predicate.as_ref().map(|p| place(p, rel.rte));
+        if !index.valid
+            || !self.g.catalog.may_use(index)
+            || predicate.as_ref().is_some_and(|p| !implied(p, &all))
+        {
+            return None;
+        }
+        let mut keys: Vec<IndexKey> = Vec::new();
+        let mut quals: Vec<&Expr> = Vec::new();
+        // As far as columns are compared for equality the next one bounds the scan too.
+        for c in 0..index.key_columns {
+            let column = index_expr(table, index, c, rel.rte);
+            let before = keys.len();
+            let mut equal = false;
+            for p in &all {
+                let Some(m) = self.match_key(i, index, c, &column, p) else { continue };
+                let alone =
+                    |k: &IndexKey| matches!(k.op, IndexOp::Eq | IndexOp::Any | IndexOp::IsNull);
+                let is_equal = m.keys.iter().any(alone);
+                if !m.outer.is_empty() || equal || is_equal && keys.len() > before {
+                    continue;
+                }
+                equal = is_equal;
+                keys.extend(m.keys);
+                quals.push(p);
+            }
+            if !equal {
+                break;
+            }
+        }
+        // Nothing of the arm itself in it: it would read the same rows for each arm.
+        if predicate.is_none() && !quals.iter().any(|q| parts.contains(q)) {
+            return None;
+        }
+        Some((self.all_selectivity(quals.into_iter().chain(&predicate)), keys))
+    }
+
     /// `a = 1 OR b = 2` by the union of index scans.
     fn or_paths(&self, i: usize, table: &Arc<Table>, paths: &mut Vec<std::rc::Rc<Path>>) {
         let rel = &self.rels[i];
@@ -708,25 +763,7 @@ impl JoinSpace<'_, '_> {
                 };
                 let mut best: Option<(f64, Arc<Index>, Vec<IndexKey>)> = None;
                 for index in &table.indexes {
-                    if !index.valid || index.predicate.is_some() || !self.g.catalog.may_use(index) {
-                        continue;
-                    }
-                    let key = index_expr(table, index, 0, rel.rte);
-                    let mut keys = Vec::new();
-                    let mut quals = Vec::new();
-                    for p in &parts {
-                        if let Some(m) = self.match_key(i, index, 0, &key, p)
-                            && m.outer.is_empty()
-                            && (keys.is_empty() || m.keys.iter().all(|k| k.op != IndexOp::Eq))
-                        {
-                            keys.extend(m.keys);
-                            quals.push(p.clone());
-                        }
-                    }
-                    if keys.is_empty() {
-                        continue;
-                    }
-                    let sel = self.all_selectivity(quals.iter());
+                    let Some((sel, keys)) = self.or_arm(i, table, index, &parts) else { continue };
                     if best.as_ref().is_none_or(|b| sel < b.0) {
                         best = Some((sel, index.clone(), keys));
                     }

@@ -61,6 +61,7 @@ pub struct PlannerSettings {
     pub enable_nestloop: bool,
     pub enable_hashagg: bool,
     pub enable_sort: bool,
+    pub enable_incremental_sort: bool,
     pub enable_material: bool,
     /// Rows of a cursor that are expected to be fetched, as a fraction; 0: all.
     pub cursor_tuple_fraction: f64,
@@ -85,6 +86,7 @@ impl Default for PlannerSettings {
             enable_nestloop: true,
             enable_hashagg: true,
             enable_sort: true,
+            enable_incremental_sort: true,
             enable_material: true,
             cursor_tuple_fraction: 0.0,
         }
@@ -429,6 +431,8 @@ pub enum NodeKind {
     Sort {
         input: Box<PlanNode>,
         keys: Vec<PlanSortKey>,
+        /// The input is in the order of so many of the keys already.
+        presorted: usize,
     },
     /// Output: grouping expressions, then aggregates, then GROUPING() bit sets.
     Aggregate {

@@ -317,6 +317,11 @@ pub(crate) fn prepare(g: &mut Global<'_>, q: &mut Query) -> Result<JoinTree> {
     }
     // A folded AND at the top of a condition is several conditions again.
     flatten(&mut tree);
+    tree.quals_mut(&mut |e| {
+        if let Some(any) = super::implied::any_of(e) {
+            *e = fold(&any);
+        }
+    });
     reduce_outer(&mut tree, &mut Vec::new());
     Ok(tree)
 }

@@ -7,7 +7,7 @@ use crate::query::{JoinKind, Query};
 use base::{Oid, Result};
 use engine::catalog::model::{ColumnStatistics, Table};
 use expr::{Expr, TypeRef};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
@@ -131,6 +131,14 @@ pub(crate) struct EquivalenceClass {
     pub constant: bool,
 }
 
+/// A sort of a path that is in the order of the first elements already: how many, and what it costs.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Presorted {
+    pub elements: usize,
+    pub startup: f64,
+    pub total: f64,
+}
+
 /// One level's join problem.
 pub(crate) struct JoinSpace<'g, 'a> {
     pub g: &'g mut Global<'a>,
@@ -151,6 +159,8 @@ pub(crate) struct JoinSpace<'g, 'a> {
     pub made_unique: Vec<Expr>,
     /// Order wanted at the top.
     pub wanted: Vec<PathKey>,
+    /// The chosen path's sort, if it is in a part of its order already.
+    pub presorted: Cell<Presorted>,
     /// Fraction of rows expected to be fetched (see `plan_level`).
     pub fraction: f64,
 }
@@ -256,6 +266,7 @@ impl<'g, 'a> JoinSpace<'g, 'a> {
             pending: Vec::new(),
             made_unique: Vec::new(),
             wanted: Vec::new(),
+            presorted: Cell::default(),
             fraction: 0.0,
         };
         for rte in list {

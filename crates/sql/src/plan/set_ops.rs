@@ -65,7 +65,7 @@ pub(crate) fn plan_set_operation(
         let columns = node.columns.clone();
         let cost = node.rows.max(2.0).log2() * node.rows * 0.005;
         let ties = keys.clone();
-        node = above(node, columns, |input| NodeKind::Sort { input, keys });
+        node = above(node, columns, |input| NodeKind::Sort { input, keys, presorted: 0 });
         node.startup_cost = node.total_cost + cost;
         node.total_cost = node.startup_cost;
         return limit(&q, node, if q.limit_with_ties { ties } else { Vec::new() });

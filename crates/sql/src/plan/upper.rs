@@ -5,7 +5,7 @@ use super::finish::{contains_set, project};
 use super::path::{Path, PathKey, PathKind, ordered};
 use super::prep::Global;
 use super::pull_up::JoinTree;
-use super::rels::{JoinSpace, Qual, RelSet};
+use super::rels::{JoinSpace, Presorted, Qual, RelSet, type_family};
 use super::{AggregateStrategy, NodeKind, PlanNode, PlanSortKey};
 use crate::query::{Distinct, FrameBound, JoinKind, Query};
 use base::{Oid, Result};
@@ -112,6 +112,38 @@ impl JoinSpace<'_, '_> {
         self.join_all()
     }
 
+    /// How many elements of an order a path's rows are in the order of already.
+    fn presorted(&self, path: &Path, order: &[SortKey]) -> usize {
+        let mut have = path.keys.iter();
+        let mut seen: Vec<usize> = Vec::new();
+        let in_place = |k: &&SortKey| {
+            let family = type_family(k.expr.ty().oid);
+            let Some(class) = family.and_then(|f| self.find(&k.expr, f)) else { return false };
+            if self.classes[class].constant || seen.contains(&class) {
+                return true;
+            }
+            seen.push(class);
+            let want = PathKey { class, descending: k.descending, nulls_first: k.nulls_first };
+            have.next() == Some(&want)
+        };
+        let n = order.iter().take_while(in_place).count();
+        // Constants alone order nothing.
+        if seen.is_empty() { 0 } else { n }
+    }
+
+    /// What it costs to have the first rows, and all, of a path that is in the order of the first `n` elements.
+    fn incremental_cost(&self, p: &Path, order: &[SortKey], n: usize, wanted: f64) -> (f64, f64) {
+        let mut groups = 1.0;
+        for k in &order[..n] {
+            groups *= self.distinct_values(&k.expr, p.rows);
+        }
+        let groups = f64::clamp(groups, 1.0, p.rows.max(1.0));
+        let (rows, run) = (p.rows / groups, (p.total - p.startup) / groups);
+        let each =
+            self.sort_cost(rows, p.width, wanted) + rows * 2.0 * self.g.settings.cpu_operator_cost;
+        (p.startup + run + each, p.total + each * groups)
+    }
+
     /// The cheapest path for so many rows; sorted if an order is wanted.
     pub(crate) fn choose(
         &self,
@@ -121,6 +153,7 @@ impl JoinSpace<'_, '_> {
         wanted: f64,
     ) -> Option<(Rc<Path>, bool)> {
         let mut best: Option<(f64, Rc<Path>, bool)> = None;
+        self.presorted.take();
         for p in paths.iter().filter(|p| p.param.is_empty()) {
             let (cost, sorted) = if order.is_empty() || keys.is_some_and(|k| ordered(&p.keys, k)) {
                 (cost_for(p.startup, p.total, p.rows, wanted), true)
@@ -130,6 +163,17 @@ impl JoinSpace<'_, '_> {
             };
             if best.as_ref().is_none_or(|b| cost < b.0) {
                 best = Some((cost, p.clone(), sorted));
+                self.presorted.take();
+            }
+            let n = if sorted { 0 } else { self.presorted(p, order) };
+            if n == 0 || !self.g.settings.enable_incremental_sort {
+                continue;
+            }
+            let (startup, total) = self.incremental_cost(p, order, n, wanted);
+            let cost = cost_for(startup, total, p.rows, wanted);
+            if best.as_ref().is_none_or(|b| cost < b.0) {
+                best = Some((cost, p.clone(), false));
+                self.presorted.set(Presorted { elements: n, startup, total });
             }
         }
         best.map(|(_, p, s)| (p, s))
@@ -142,11 +186,16 @@ impl JoinSpace<'_, '_> {
         keys: Vec<PlanSortKey>,
         limit: f64,
     ) -> PlanNode {
+        // Only the first sort is of the path that was chosen.
+        let Presorted { elements: presorted, startup, total } = self.presorted.take();
         let cost = self.sort_cost(input.rows, input.width, limit);
         let columns = input.columns.clone();
-        let mut n = above(input, columns, |input| NodeKind::Sort { input, keys });
+        let mut n = above(input, columns, |input| NodeKind::Sort { input, keys, presorted });
         n.startup_cost = n.total_cost + cost;
         n.total_cost = n.startup_cost + n.rows * self.g.settings.cpu_operator_cost;
+        if presorted > 0 {
+            (n.startup_cost, n.total_cost) = (startup, total);
+        }
         n
     }
 
@@ -167,6 +216,20 @@ fn ascending(list: &[Expr]) -> Vec<SortKey> {
     list.iter()
         .map(|e| SortKey { expr: e.clone(), descending: false, nulls_first: false })
         .collect()
+}
+
+/// The order to group in: the query's own, if it is of what is grouped by.
+fn group_order(groups: &[Expr], order: &[SortKey]) -> Vec<SortKey> {
+    let mut out = Vec::new();
+    if order.iter().all(|k| groups.contains(&k.expr)) {
+        out.extend(order.iter().cloned());
+    }
+    for k in ascending(groups) {
+        if !out.iter().any(|o: &SortKey| o.expr == k.expr) {
+            out.push(k);
+        }
+    }
+    out
 }
 
 fn is_plain(q: &Query) -> bool {
@@ -223,7 +286,7 @@ pub(crate) fn plan_upper(
     let order: Vec<SortKey> = if let Some((arg, descending)) = &min_max {
         vec![SortKey { expr: arg.clone(), descending: *descending, nulls_first: *descending }]
     } else if !plain {
-        ascending(&groups)
+        group_order(&groups, &s.q.order_by)
     } else if s.q.has_windows {
         window_order(&s.q, 0)
     } else if s.q.has_target_srfs {
@@ -236,6 +299,7 @@ pub(crate) fn plan_upper(
             Distinct::On(list) => distinct_on_order(list, &s.q.order_by),
         }
     };
+    let mut in_order = false;
     let paths = s.solve(&extra, Some(&order))?;
     let keys = s.order_keys(&order);
     let (mut node, mut sorted) = if let Some((arg, descending)) = min_max {
@@ -257,11 +321,21 @@ pub(crate) fn plan_upper(
         let hash =
             p.total * 1.0 + p.rows * s.g.settings.cpu_operator_cost * (groups.len() + 4) as f64;
         let best = ordered_path.min_by(|a, b| a.total.total_cmp(&b.total)).cloned();
+        // Groups that come in the order asked for come one by one: a LIMIT is met early.
+        in_order = s.q.order_by.iter().all(|k| groups.contains(&k.expr))
+            && !s.q.has_windows
+            && matches!(s.q.distinct, Distinct::No);
+        let mut groups_made = if s.q.having.is_some() { 1.0 / 3.0 } else { 1.0 };
+        for e in &groups {
+            groups_made *= s.distinct_values(e, p.rows);
+        }
+        let sorted_cost = |o: &Path| {
+            let total = o.total + o.rows * s.g.settings.cpu_operator_cost;
+            let wanted = if in_order { wanted } else { 0.0 };
+            cost_for(o.startup, total, groups_made.min(o.rows), wanted)
+        };
         match best {
-            Some(o)
-                if o.total + o.rows * s.g.settings.cpu_operator_cost < hash
-                    && s.q.grouping_sets.len() <= 1 =>
-            {
+            Some(o) if sorted_cost(&o) < hash && s.q.grouping_sets.len() <= 1 => {
                 (s.create(&o)?, true)
             }
             _ => (s.create(&p)?, false),
@@ -282,7 +356,7 @@ pub(crate) fn plan_upper(
         sorted &= !groups.iter().any(contains_set);
         node = s.sets_grouped_by(node, &groups)?;
         node = s.aggregate(node, &groups, calls, grouping, sorted)?;
-        sorted = false;
+        sorted &= in_order && !s.q.order_by.is_empty();
     }
     if s.q.has_windows {
         let mut first_sorted = plain && sorted;

@@ -13,6 +13,7 @@ mod like;
 mod meanwhile;
 mod notify;
 mod on_conflict;
+mod plan_shapes;
 mod plans;
 mod rechecked;
 mod reindex;

@@ -1,0 +1,193 @@
+//! Statements of tables that churn: which plan they get, and that any other gives the same rows.
+
+use crate::support::{Connection, Database};
+
+fn database() -> Database {
+    let db = Database::new();
+    db.session().run_each(&[
+        "CREATE TABLE j (id int PRIMARY KEY, queue text, status text, at int, prio int, locked int, done bool NOT NULL)",
+        "INSERT INTO j SELECT g, 'q' || g % 7, CASE WHEN g % 500 = 0 THEN 'pending' WHEN g % 500 = 1 THEN 'running' ELSE 'done' END,
+             g / 3, g % 10, CASE WHEN g % 50 = 0 THEN g % 9 END, g % 400 <> 0 FROM generate_series(1, 8000) g",
+        "CREATE INDEX j_pending ON j (prio DESC, id) WHERE status = 'pending'",
+        "CREATE INDEX j_live ON j (id) WHERE status IN ('pending', 'running')",
+        "CREATE INDEX j_open ON j (at) WHERE NOT done",
+        "CREATE INDEX j_queue ON j (queue, status, at)",
+        "CREATE INDEX j_at ON j (at)",
+        "CREATE INDEX j_locked ON j (locked) WHERE locked IS NOT NULL",
+        "CREATE TABLE l (id int PRIMARY KEY, account int, at int, amount int)",
+        "INSERT INTO l SELECT g, g * 7919 % 2000, g, g % 100 FROM generate_series(1, 8000) g",
+        "CREATE INDEX l_account ON l (account, at DESC)",
+        "CREATE VIEW latest AS SELECT DISTINCT ON (account) * FROM l ORDER BY account, at DESC",
+        "CREATE VIEW ranked AS SELECT *, row_number() OVER (PARTITION BY account ORDER BY at DESC) n FROM l",
+        "VACUUM ANALYZE j, l",
+    ]);
+    db
+}
+
+/// The plan, a space where there are several or a line ends.
+fn plan(s: &mut Connection, statement: &str) -> String {
+    let text = s.run(&format!("EXPLAIN (COSTS off) {statement}"));
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+const OTHERWISE: [&str; 7] = [
+    "enable_indexscan",
+    "enable_indexonlyscan",
+    "enable_bitmapscan",
+    "enable_seqscan",
+    "enable_incremental_sort",
+    "enable_sort",
+    "enable_hashagg",
+];
+
+/// Each statement's plan contains what stands beside it, and gives the rows that it gives when it may not be used.
+fn check(s: &mut Connection, cases: &[(&str, &str)]) {
+    for (statement, part) in cases {
+        let shape = plan(s, statement);
+        assert!(shape.contains(part), "{statement}\n{shape}");
+        let rows = s.run(statement);
+        for off in OTHERWISE {
+            s.run_each(&[&format!("SET {off} = off")]);
+            assert_eq!(s.run(statement), rows, "{statement} without {off}");
+            s.run_each(&[&format!("RESET {off}")]);
+        }
+        s.run_each(&[
+            "SET enable_indexscan = off",
+            "SET enable_indexonlyscan = off",
+            "SET enable_bitmapscan = off",
+        ]);
+        assert_eq!(s.run(statement), rows, "{statement} without indexes");
+        s.run_each(&[
+            "RESET enable_indexscan",
+            "RESET enable_indexonlyscan",
+            "RESET enable_bitmapscan",
+        ]);
+    }
+}
+
+#[test]
+fn partial_indexes_are_read_for_their_predicate() {
+    let db = database();
+    check(
+        &mut db.session(),
+        &[
+            ("SELECT count(*) FROM j WHERE status = 'pending'", "Index Scan using j_"),
+            ("SELECT id FROM j WHERE status = 'running' ORDER BY id", "Index Scan using j_live"),
+            (
+                "SELECT id FROM j WHERE status IN ('running', 'pending') ORDER BY id",
+                "Index Scan using j_live",
+            ),
+            (
+                "SELECT id FROM j WHERE (status = 'running' OR status = 'pending') ORDER BY id",
+                "Index Scan using j_live",
+            ),
+            ("SELECT id FROM j WHERE done = false ORDER BY at, id", "j_open"),
+            ("SELECT id FROM j WHERE done IS FALSE AND at < 1000 ORDER BY at, id", "j_open"),
+            ("SELECT id FROM j WHERE true <> done AND at < 1000 ORDER BY at, id", "j_open"),
+            ("SELECT count(*) FROM j WHERE done IS NOT NULL AND status <> 'pending'", "Seq Scan"),
+            ("SELECT count(*) FROM j WHERE status IN ('running', 'done')", "Seq Scan"),
+        ],
+    );
+}
+
+#[test]
+fn an_or_is_read_by_several_indexes() {
+    let db = database();
+    check(
+        &mut db.session(),
+        &[
+            ("SELECT id FROM j WHERE id = 5 OR locked = 3 ORDER BY id", "Bitmap Heap Scan on j"),
+            (
+                "SELECT id FROM j WHERE id = 5 OR queue = 'q3' AND status = 'pending' AND at < 1500 ORDER BY id",
+                "Bitmap Heap Scan on j",
+            ),
+            (
+                "SELECT id FROM j WHERE queue = 'q3' AND (status = 'pending' OR status = 'running') ORDER BY id",
+                "(status = ANY ('{pending,running}'::text[]))",
+            ),
+            (
+                "SELECT id FROM j WHERE id = 5 OR id = 7 OR id = 7 ORDER BY id",
+                "(id = ANY ('{5,7,7}'::integer[]))",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn what_is_partly_in_order_is_sorted_piece_by_piece() {
+    let db = database();
+    let mut s = db.session();
+    check(
+        &mut s,
+        &[
+            ("SELECT id, at FROM j ORDER BY at, id LIMIT 5", "Incremental Sort Sort Key: at, id Presorted Key: at"),
+            ("SELECT id, at FROM j ORDER BY at DESC, id LIMIT 5 OFFSET 200", "Presorted Key: at DESC"),
+            ("SELECT id FROM j WHERE (at, id) > (2000, 6001) ORDER BY at, id LIMIT 5", "Presorted Key: at"),
+            ("SELECT id FROM j WHERE queue = 'q3' ORDER BY status, at, id LIMIT 5", "Presorted Key: status, at"),
+            ("SELECT at, prio, count(*) OVER (ORDER BY at, prio) FROM j ORDER BY at, prio, id LIMIT 5", "WindowAgg"),
+            ("SELECT id FROM j ORDER BY at, -id LIMIT 7", "Presorted Key: at"),
+            ("SELECT j.id, l.amount FROM j JOIN l ON l.id = j.id ORDER BY j.at, j.id LIMIT 5", "Presorted Key: j.at"),
+            (
+                "SELECT a, (SELECT string_agg(x.id::text, ',') FROM (SELECT id FROM l WHERE account = a ORDER BY at DESC, id LIMIT 2) x)
+                 FROM generate_series(1, 5) a",
+                "Presorted Key: l.at DESC",
+            ),
+            ("SELECT id FROM j WHERE id = 5 ORDER BY id, at", "Index Scan using j_pkey"),
+        ],
+    );
+    s.run_each(&["SET enable_incremental_sort = off"]);
+    let without = plan(&mut s, "SELECT id, at FROM j ORDER BY at, id LIMIT 5");
+    assert!(!without.contains("Incremental"), "{without}");
+}
+
+#[test]
+fn groups_that_come_in_order_end_at_the_limit() {
+    let db = database();
+    let sorted = "Limit -> GroupAggregate Group Key: account";
+    check(
+        &mut db.session(),
+        &[
+            (
+                "SELECT account, sum(amount) FROM l GROUP BY account ORDER BY account LIMIT 5",
+                sorted,
+            ),
+            (
+                "SELECT account, sum(amount) FROM l GROUP BY account ORDER BY account DESC LIMIT 5",
+                sorted,
+            ),
+            (
+                "SELECT account, at, count(*) FROM l GROUP BY at, account ORDER BY account, at DESC LIMIT 5",
+                "Limit -> GroupAggregate",
+            ),
+            (
+                "SELECT account, count(*) FROM l GROUP BY account HAVING count(*) > 4 ORDER BY account LIMIT 5",
+                sorted,
+            ),
+            (
+                "SELECT account, sum(amount) s FROM l GROUP BY account ORDER BY s, account LIMIT 5",
+                "HashAggregate",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn conditions_reach_into_views_with_windows_and_distinct_on() {
+    let db = database();
+    let through = "(l.account = 77)";
+    check(
+        &mut db.session(),
+        &[
+            ("SELECT * FROM latest WHERE account = 77", through),
+            ("SELECT * FROM latest WHERE account = 77 AND amount > 50", through),
+            ("SELECT * FROM ranked WHERE account = 77 AND n <= 2 ORDER BY n", through),
+            // These decide over single rows: they stay above.
+            ("SELECT count(*) FROM latest WHERE amount = 50", "Filter: (latest.amount = 50)"),
+            ("SELECT count(*) FROM ranked WHERE amount = 50 AND n = 2", "ranked.amount = 50"),
+            (
+                "SELECT count(*) FROM ranked WHERE account = 77 AND at > 5000 AND n = 1",
+                "ranked.at > 5000",
+            ),
+        ],
+    );
+}
