@@ -18,6 +18,7 @@ struct Key {
     column: usize,
     op: IndexOp,
     value: Option<Code>,
+    then: Option<Code>,
 }
 
 /// An index with conditions on it.
@@ -81,13 +82,19 @@ struct ColumnRange {
     not_null: bool,
 }
 
+/// Only behind columns of one value each are two ranges of the next in order one after the other.
+fn is_one_value(c: &Condition) -> bool {
+    matches!(c, Condition::Equal(_) | Condition::IsNull)
+}
+
 impl KeyedIndex {
     pub(crate) fn new(index: &Arc<Index>, keys: &[IndexKey]) -> Result<KeyedIndex> {
         let keys: Vec<Key> = keys
             .iter()
             .map(|k| {
                 let value = k.value.as_ref().map(compile).transpose()?;
-                Ok(Key { column: k.column, op: k.op, value })
+                let then = k.then.as_ref().map(compile).transpose()?;
+                Ok(Key { column: k.column, op: k.op, value, then })
             })
             .collect::<Result<_>>()?;
         let many = keys.iter().any(|k| k.op == IndexOp::Any);
@@ -113,6 +120,18 @@ impl KeyedIndex {
         let n = self.keys.iter().map(|k| k.column + 1).max().unwrap_or(0);
         let mut conditions: Vec<Vec<Condition>> = vec![Vec::with_capacity(n)];
         for c in 0..n {
+            if c + 1 == n
+                && let Some(ranges) = self.row_ranges(cx, n)?
+                && conditions.iter().flatten().all(is_one_value)
+            {
+                let with = |l: &Vec<Condition>| {
+                    let l = l.clone();
+                    let both = move |r: &Vec<Condition>| l.iter().chain(r).cloned().collect();
+                    ranges.iter().map(both).collect::<Vec<_>>()
+                };
+                conditions = conditions.iter().flat_map(with).collect();
+                break;
+            }
             let ty = self.index.columns[c].ty.oid;
             let Some(choices) = self.column(cx, c, ty)? else { return Ok(Vec::new()) };
             if choices.len() == 1 {
@@ -135,6 +154,41 @@ impl KeyedIndex {
             out.reverse();
         }
         Ok(out)
+    }
+
+    /// `(a, b) > (x, y)` as the last condition of all: where a is x, b from y on; and where a is beyond x. In the index's order.
+    fn row_ranges(&self, cx: &Cx<'_>, n: usize) -> Result<Option<Vec<Vec<Condition>>>> {
+        let mut last = self.keys.iter().filter(|k| k.column + 1 == n);
+        let (Some(key), None) = (last.next(), last.next()) else { return Ok(None) };
+        let (Some(first), Some(then)) = (&key.value, &key.then) else { return Ok(None) };
+        let (column, next) = (&self.index.columns[n - 1], &self.index.columns[n]);
+        let first = first.eval(&[], &cx.eval)?;
+        // NULL, or beyond the type: as without the second column.
+        if first.is_null() {
+            return Ok(None);
+        }
+        let Fitted::Value(first) = fit(first, column.ty.oid) else { return Ok(None) };
+        let first = encoded(column.ty.oid, &first)?;
+        let up = key.op == IndexOp::Ge;
+        let from = |value: Vec<u8>, inclusive: bool| {
+            let (lower, upper) = if up { (Some(value), None) } else { (None, Some(value)) };
+            let end = |v: Option<Vec<u8>>| v.map(|v| (v, inclusive));
+            Condition::Range { lower: end(lower), upper: end(upper) }
+        };
+        let mut out = vec![vec![from(first.clone(), false)]];
+        let second = then.eval(&[], &cx.eval)?;
+        if !second.is_null() {
+            let second = match fit(second, next.ty.oid) {
+                Fitted::Value(v) => from(encoded(next.ty.oid, &v)?, true),
+                _ => Condition::IsNotNull,
+            };
+            out.push(vec![Condition::Equal(first), second]);
+        }
+        // Where the first column is equal comes before what is greater, and after what is less.
+        if up != column.descending {
+            out.reverse();
+        }
+        Ok(Some(out))
     }
 
     /// What column `c` may be: one condition, or several for `= ANY`; None: nothing fits.

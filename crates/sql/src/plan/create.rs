@@ -137,6 +137,7 @@ impl JoinSpace<'_, '_> {
                 column: k.column,
                 op: k.op,
                 value: k.value.as_ref().map(|v| self.outer_to_params(v, mine)),
+                then: k.then.as_ref().map(|v| self.outer_to_params(v, mine)),
                 printed: self.shifted(&k.printed),
             })
             .collect()

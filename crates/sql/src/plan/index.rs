@@ -5,7 +5,7 @@ use super::implied::implied;
 use super::path::{Path, PathKey, PathKind, add_path};
 use super::pull_up::conjuncts;
 use super::rels::{JoinSpace, RelKind, RelSet, class_family, family_strategy};
-use super::selectivity::strip;
+use super::selectivity::{has_param, strip};
 use super::sub_links::constant;
 use super::{IndexKey, IndexOp};
 use crate::query::{Command, JoinKind};
@@ -280,7 +280,7 @@ impl JoinSpace<'_, '_> {
         let outside =
             |v: &Expr| !self.rels_of(v).overlaps(mine) && !expr::fold::contains_volatile(v);
         let one = |op: IndexOp, value: Option<Expr>, outer: RelSet| Match {
-            keys: vec![IndexKey { column: c, op, value, printed: e.clone() }],
+            keys: vec![IndexKey { column: c, op, value, then: None, printed: e.clone() }],
             exact: true,
             outer,
         };
@@ -338,6 +338,17 @@ impl JoinSpace<'_, '_> {
                 let outer = self.rels_of(&right[0]);
                 let mut m = one(op, Some(right[0].clone()), outer);
                 m.exact = false;
+                let second = |table| index_expr(table, index, c + 1, self.rels[i].rte);
+                let next = index.columns[..index.key_columns].get(c + 1);
+                if let (Some(next), Some(l), Some(r), Some(table)) =
+                    (next, left.get(1), right.get(1), self.table(i))
+                    && strip(&second(table)) == strip(l)
+                    && outside(r)
+                    && comparable(r.ty().oid, next.ty.oid)
+                {
+                    m.outer = m.outer.or(self.rels_of(r));
+                    m.keys[0].then = Some(r.clone());
+                }
                 Some(m)
             }
             _ => None,
@@ -356,7 +367,12 @@ impl JoinSpace<'_, '_> {
         if !(o.name == "~~" || o.name == "^@") || index.columns[c].ty.oid == oids::BPCHAR {
             return None;
         }
-        let Some(Datum::Text(pattern)) = constant(strip(r)) else { return None };
+        let Some(Datum::Text(pattern)) = constant(strip(r)) else {
+            if has_param(r) {
+                self.g.by_values.set(true);
+            }
+            return None;
+        };
         let (prefix, whole) =
             if o.name == "^@" { (pattern.to_string(), false) } else { like_prefix(pattern) };
         if prefix.is_empty() {
@@ -369,6 +385,7 @@ impl JoinSpace<'_, '_> {
             column: c,
             op,
             value,
+            then: None,
             printed: e.clone(),
         };
         let mut keys = Vec::new();
@@ -441,10 +458,19 @@ impl JoinSpace<'_, '_> {
         {
             return;
         }
-        if let Some(p) = &index.predicate
-            && !implied(&place(p, rel.rte), &rel.quals)
-        {
-            return;
+        if let Some(p) = &index.predicate {
+            let p = place(p, rel.rte);
+            if !implied(&p, &rel.quals) {
+                let mut of_predicate = Vec::new();
+                p.walk(&mut |e| {
+                    of_predicate.extend(matches!(e, Expr::Var { .. }).then(|| e.clone()))
+                });
+                let might = |q: &Expr| has_param(q) && q.any(&mut |e| of_predicate.contains(e));
+                if rel.quals.iter().any(might) {
+                    self.g.by_values.set(true);
+                }
+                return;
+            }
         }
         let keys: Vec<Expr> =
             (0..index.columns.len()).map(|c| index_expr(table, index, c, rel.rte)).collect();

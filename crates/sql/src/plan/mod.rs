@@ -18,6 +18,7 @@ mod finish;
 mod implied;
 mod index;
 mod joins;
+mod min_max;
 mod modify;
 mod path;
 mod prep;
@@ -110,6 +111,8 @@ pub struct Plan {
     pub output: Vec<OutputColumn>,
     /// Relations used, with the privileges needed on them.
     pub relations: Vec<RelationUse>,
+    /// Parameters' values would have told the planner much: a plan made for them may be of another order.
+    pub by_values: bool,
     /// For printing: alias and column names of each range-table entry.
     pub names: Vec<(String, Vec<String>)>,
 }
@@ -242,6 +245,8 @@ pub struct IndexKey {
     pub op: IndexOp,
     /// The value compared with, over no row (constants, parameters, exec parameters).
     pub value: Option<Expr>,
+    /// Of a row comparison, `(a, b) > (1, 2)`: the value that the next index column is compared with where this one is equal.
+    pub then: Option<Expr>,
     /// The condition as written (for printing).
     pub printed: Expr,
 }
@@ -553,7 +558,24 @@ pub fn plan_query(
     query: &Query,
     catalog: &dyn CatalogView,
     settings: &PlannerSettings,
-    _params: &[Datum],
+    params: &[Datum],
 ) -> Result<Plan> {
-    prep::plan_statement(query, catalog, settings)
+    if params.is_empty() {
+        return prep::plan_statement(query, catalog, settings);
+    }
+    prep::plan_statement(&with_values(query, params), catalog, settings)
+}
+
+/// The query with the parameters' values in their places.
+fn with_values(query: &Query, params: &[Datum]) -> Query {
+    let mut query = query.clone();
+    query_walk::visit(&mut query, 0, &mut |e: &mut Expr, _: u32| {
+        if let Expr::Param { number, ty } = e
+            && let Some(value) = (*number as usize).checked_sub(1).and_then(|n| params.get(n))
+        {
+            *e = Expr::Const(expr::Constant { ty: *ty, value: value.clone() });
+        }
+        false
+    });
+    query
 }

@@ -13,6 +13,7 @@ use base::{Oid, Result, bail};
 use engine::catalog::model::{CatalogView, Table};
 use expr::Expr;
 use expr::fold::fold;
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use types::Datum;
@@ -28,6 +29,8 @@ pub(crate) struct Global<'a> {
     pub names: Vec<(String, Vec<String>)>,
     pub frames: Vec<Vec<CteFrame>>,
     pub depth: u32,
+    /// See [`Plan::by_values`].
+    pub by_values: Cell<bool>,
 }
 
 /// A CTE in scope.
@@ -102,6 +105,7 @@ pub(crate) fn plan_statement(
         names: Vec::new(),
         frames: Vec::new(),
         depth: 0,
+        by_values: Cell::new(false),
     };
     note_views(&mut g, query)?;
     let level = plan_level(&mut g, query.clone(), settings.cursor_tuple_fraction)?;
@@ -113,6 +117,7 @@ pub(crate) fn plan_statement(
         exec_params: g.exec_params,
         output: level.output,
         relations: g.relations,
+        by_values: g.by_values.get(),
         names: g.names,
     })
 }
@@ -281,8 +286,15 @@ fn inline_ctes(g: &Global<'_>, q: &mut Query) {
 
 /// Nested sub-selects that CTE references of merged levels now belong to are resolved as they are planned.
 fn plan_select(g: &mut Global<'_>, mut q: Query, fraction: f64) -> Result<PlanNode> {
+    let asked = super::min_max::has_ends(&q).then(|| q.clone());
     let tree = prepare(g, &mut q)?;
-    super::upper::plan_upper(g, q, tree, fraction)
+    let whole = super::upper::plan_upper(g, q, tree, fraction)?;
+    if let Some(asked) = asked
+        && let Some(over) = super::min_max::by_ends(g, &asked, whole.total_cost)?
+    {
+        return plan_select(g, over, fraction);
+    }
+    Ok(whole)
 }
 
 /// The join tree with everything merged, folded and without sub-links; the query's own expressions too.

@@ -16,6 +16,8 @@ const DEFAULT_INEQ: f64 = 1.0 / 3.0;
 const DEFAULT_RANGE: f64 = 0.005;
 const DEFAULT_BOOL: f64 = 1.0 / 3.0;
 const DEFAULT_DISTINCT: f64 = 200.0;
+/// The commonest value is so many times as frequent as the average: plans for one and another differ.
+const UNEVEN: f64 = 5.0;
 
 fn clamp(x: f64) -> f64 {
     if x.is_nan() { 0.5 } else { x.clamp(0.0, 1.0) }
@@ -303,6 +305,11 @@ impl JoinSpace<'_, '_> {
             }
             _ => {
                 let less = matches!(op, CompareOp::Lt | CompareOp::Le);
+                // How far a bound reaches only its value tells.
+                if has_param(r) && self.leads_an_index(l) || has_param(l) && self.leads_an_index(r)
+                {
+                    self.g.by_values.set(true);
+                }
                 match (has_var(l), has_var(r)) {
                     (true, false) => self.inequality(l, constant(strip(r)), less),
                     (false, true) => self.inequality(r, constant(strip(l)), !less),
@@ -312,7 +319,34 @@ impl JoinSpace<'_, '_> {
         }
     }
 
+    /// Notes that a parameter is compared with a column of which some values are much more frequent than others.
+    fn note_skew(&self, e: &Expr, value: &Expr) {
+        let uneven = |f: &VarFacts| {
+            let most = f.stats.as_ref().and_then(|s| s.common.first()).map_or(0.0, |c| c.1);
+            !f.unique && f64::from(most) * f.distinct > UNEVEN
+        };
+        if has_param(value) && self.leads_an_index(e) && self.facts(e).as_ref().is_some_and(uneven)
+        {
+            self.g.by_values.set(true);
+        }
+    }
+
+    /// Is it the first column of an index?
+    fn leads_an_index(&self, e: &Expr) -> bool {
+        let Expr::Var { levels_up: 0, rte, column, .. } = strip(e) else { return false };
+        let rel = self.rel_of_rte.get(*rte).copied().flatten().map(|i| &self.rels[i]);
+        rel.is_some_and(|rel| match &rel.kind {
+            RelKind::Table(t) => t.indexes.iter().any(|x| x.columns[0].column == *column),
+            _ => false,
+        })
+    }
+
     fn equal(&self, l: &Expr, r: &Expr) -> f64 {
+        match (has_var(l), has_var(r)) {
+            (true, false) => self.note_skew(l, r),
+            (false, true) => self.note_skew(r, l),
+            _ => {}
+        }
         match (has_var(l), has_var(r)) {
             (true, false) => self.equal_value(l, constant(strip(r))),
             (false, true) => self.equal_value(r, constant(strip(l))),
@@ -415,6 +449,11 @@ impl JoinSpace<'_, '_> {
 fn same_kind(a: &Datum, b: &Datum) -> bool {
     std::mem::discriminant(a) == std::mem::discriminant(b)
         || (expr::code::int_of(a).is_some() && expr::code::int_of(b).is_some())
+}
+
+/// Does a value of the statement's caller stand in it?
+pub(crate) fn has_param(e: &Expr) -> bool {
+    e.any(&mut |e| matches!(e, Expr::Param { .. }))
 }
 
 fn has_var(e: &Expr) -> bool {

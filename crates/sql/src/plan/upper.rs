@@ -250,6 +250,9 @@ pub(crate) fn plan_upper(
     let plain = is_plain(&q);
     move_having(&mut q, &mut tree);
     let wanted = wanted_rows(&q, fraction);
+    if q.limit.as_ref().is_some_and(super::selectivity::has_param) {
+        g.by_values.set(true);
+    }
     let mut s = JoinSpace::new(g, q, &tree)?;
     s.fraction = if plain
         && !s.q.has_windows
@@ -452,7 +455,11 @@ fn add_dependent_columns(q: &mut Query, plain: bool) {
 }
 
 /// A lone min(x) or max(x): x and whether the greatest is wanted.
-fn plain_min_max(q: &Query, calls: &[AggregateCall], groups: &[Expr]) -> Option<(Expr, bool)> {
+pub(crate) fn plain_min_max(
+    q: &Query,
+    calls: &[AggregateCall],
+    groups: &[Expr],
+) -> Option<(Expr, bool)> {
     let [call] = calls else { return None };
     if !groups.is_empty()
         || !q.grouping_sets.is_empty()

@@ -45,7 +45,7 @@ pub(super) fn explain(
                 let started = Instant::now();
                 let prepared = session.statement(name)?;
                 let values = session.execute_arguments(name, &prepared, args, source)?;
-                let plan = session.locked_plan(&prepared)?;
+                let plan = session.locked_plan(&prepared, &values)?;
                 return explain_plan(session, plan, &options, &values, started.elapsed());
             }
             _ => bail!(SYNTAX_ERROR, "EXPLAIN takes a query"),

@@ -20,6 +20,11 @@ use types::oids;
 /// A plan, and under which catalogs and settings it was made.
 struct CachedPlan {
     plan: Arc<Plan>,
+    /// What it is of, if plans for given values may be better.
+    query: Option<Rc<Query>>,
+    /// Plans made for given values, and their costs with that of planning.
+    made: u32,
+    costs: f64,
     generation: u64,
     footing: Footing,
     search_path: Rc<[String]>,
@@ -56,6 +61,15 @@ pub struct Prepared {
     analysed: RefCell<Option<Analysed>>,
     /// An executor instance that has run this plan and can run it again.
     pub(super) spare: RefCell<Option<super::run::SpareExecutor>>,
+}
+
+/// So many times a plan is made for the values, to know what that costs.
+const TRIED: u32 = 5;
+
+/// What planning costs, in the planner's own unit: as PostgreSQL reckons.
+fn planning_cost(plan: &Plan, session: &Session) -> f64 {
+    let relations = (plan.relations.len() + 1) as f64;
+    1000.0 * session.state().settings.borrow().real("cpu_operator_cost") * relations
 }
 
 /// The parameters of a utility statement, which the query in it may use: types and values.
@@ -108,7 +122,41 @@ impl Prepared {
     }
 
     /// The plan, made anew when what it was made from has changed since.
-    pub(super) fn plan(&self, session: &Session) -> Result<Arc<Plan>> {
+    pub(super) fn plan(&self, session: &Session, params: &[types::Datum]) -> Result<Arc<Plan>> {
+        let plan = self.plan_for_all(session)?;
+        let Some(query) = self.worth_values(&plan, session, params) else { return Ok(plan) };
+        session.planned.set(session.planned.get() + 1);
+        let plan = Arc::new(plan_query(&query, session, params)?);
+        if let Some(cached) = &mut *self.plan.borrow_mut() {
+            cached.made += 1;
+            cached.costs += plan.root.total_cost + planning_cost(&plan, session);
+        }
+        Ok(plan)
+    }
+
+    /// The query to be planned for the values: the first few times, and if that has been cheaper than the plan for all values.
+    fn worth_values(
+        &self,
+        plan: &Plan,
+        session: &Session,
+        params: &[types::Datum],
+    ) -> Option<Rc<Query>> {
+        if params.is_empty() || !plan.by_values {
+            return None;
+        }
+        let cached = self.plan.borrow();
+        let cached = cached.as_ref()?;
+        let mean = cached.costs / f64::from(cached.made.max(1));
+        let wanted = match session.state().settings.borrow().text("plan_cache_mode") {
+            "force_custom_plan" => true,
+            "force_generic_plan" => false,
+            _ => cached.made < TRIED || mean < plan.root.total_cost,
+        };
+        cached.query.clone().filter(|_| wanted)
+    }
+
+    /// The plan for all values of parameters, made anew when what it was made from has changed since.
+    fn plan_for_all(&self, session: &Session) -> Result<Arc<Plan>> {
         self.runs.set(self.runs.get() + 1);
         let state = session.state();
         let generation = state.catalog.generation();
@@ -138,8 +186,16 @@ impl Prepared {
         if !state.catalog.is_dirty() {
             footing.add(more);
             let plan = Arc::clone(&plan);
-            *self.plan.borrow_mut() =
-                Some(CachedPlan { plan, generation, footing, search_path: path });
+            let query = plan.by_values.then(|| Rc::new(query));
+            *self.plan.borrow_mut() = Some(CachedPlan {
+                plan,
+                query,
+                made: 0,
+                costs: 0.0,
+                generation,
+                footing,
+                search_path: path,
+            });
         }
         Ok(plan)
     }

@@ -210,7 +210,7 @@ impl Session {
     /// Starts a portal of a query.
     pub(super) fn start_portal(&mut self, portal: &mut Portal) -> Result<()> {
         let prepared = Rc::clone(&portal.prepared);
-        let plan = self.locked_plan(&prepared)?;
+        let plan = self.locked_plan(&prepared, &portal.params)?;
         if plan_writes(&plan) && self.state.txn()?.is_read_only() {
             return Err(refused(&plan));
         }
@@ -226,10 +226,14 @@ impl Session {
     }
 
     /// The plan of a statement, its relations locked and their descriptions of after the locks.
-    pub(super) fn locked_plan(&mut self, prepared: &Prepared) -> Result<Arc<Plan>> {
+    pub(super) fn locked_plan(
+        &mut self,
+        prepared: &Prepared,
+        params: &[types::Datum],
+    ) -> Result<Arc<Plan>> {
         loop {
             let before = self.state.catalog.generation();
-            let plan = prepared.plan(self)?;
+            let plan = prepared.plan(self, params)?;
             lock_plan(&self.state, &plan)?;
             if self.state.catalog.generation() == before {
                 return Ok(plan);

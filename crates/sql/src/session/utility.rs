@@ -639,7 +639,7 @@ impl Session {
         let mut parsed = crate::parse::parse(sql)?;
         let Some(parsed) = parsed.pop() else { return Ok(Vec::new()) };
         let prepared = Rc::new(self.prepare(parsed, ParamTypes::variable(Vec::new()))?);
-        let plan = self.locked_plan(&prepared)?;
+        let plan = self.locked_plan(&prepared, params)?;
         let mut executor = crate::exec::Executor::new(plan)?;
         let txn = self.state.txn()?;
         txn.advance_command()?;
