@@ -122,6 +122,10 @@ pub(crate) fn each_expr(node: &PlanNode, f: &mut dyn FnMut(&Expr)) {
             scan.filter.iter().for_each(&mut *f);
             f(tids);
         }
+        NodeKind::TidRangeScan { scan, bounds, .. } => {
+            scan.filter.iter().for_each(&mut *f);
+            bounds.iter().for_each(|b| f(&b.1));
+        }
         NodeKind::FunctionScan { calls, .. } => calls.iter().for_each(|c| f(&c.call)),
         NodeKind::ValuesScan { rows, .. } => rows.iter().flatten().for_each(f),
         NodeKind::Filter { filter, .. } => f(filter),
@@ -224,6 +228,9 @@ impl Builder {
                 Box::new(BitmapNode::new(scan, arms)?)
             }
             NodeKind::TidScan { scan, tids, .. } => Box::new(TidScanNode::new(scan, tids)?),
+            NodeKind::TidRangeScan { scan, bounds, .. } => {
+                Box::new(SeqScanNode::between(scan, bounds)?)
+            }
             NodeKind::FunctionScan { calls, ordinality, .. } => Box::new(FunctionNode {
                 calls: calls
                     .iter()

@@ -5,10 +5,10 @@ use super::row::RowReader;
 use super::{Cx, Node};
 use crate::activity::TableChanges;
 use crate::plan::TableScan;
-use base::{Result, Tid};
+use base::{BlockNumber, Result, Tid};
 use engine::catalog::model::Table;
 use expr::code::{Code, compile};
-use heap::{FetchState, Heap, HeapScan, PageBatch, ScanOptions, TupleSlot};
+use heap::{BlockRange, FetchState, Heap, HeapScan, PageBatch, ScanOptions, TupleSlot};
 use std::sync::Arc;
 use types::Datum;
 
@@ -45,6 +45,8 @@ impl ScanBase {
 /// A sequential scan.
 pub(crate) struct SeqScanNode {
     base: ScanBase,
+    /// Only rows of addresses from (true), or up to, these are asked for.
+    bounds: Vec<(bool, Code)>,
     scan: Option<HeapScan>,
     page: PageBatch,
     at: usize,
@@ -56,12 +58,41 @@ impl SeqScanNode {
     pub(crate) fn new(scan: &TableScan) -> Result<SeqScanNode> {
         Ok(SeqScanNode {
             base: ScanBase::new(scan)?,
+            bounds: Vec::new(),
             scan: None,
             page: PageBatch::new(),
             at: 0,
             ended: false,
             rows: None,
         })
+    }
+
+    /// A scan of the pages between bounds of `ctid`.
+    pub(crate) fn between(scan: &TableScan, bounds: &[(bool, expr::Expr)]) -> Result<SeqScanNode> {
+        let mut node = SeqScanNode::new(scan)?;
+        let compiled = bounds.iter().map(|(lower, e)| Ok((*lower, compile(e)?)));
+        node.bounds = compiled.collect::<Result<_>>()?;
+        Ok(node)
+    }
+
+    /// The pages that the bounds leave; all if there are none.
+    fn range(&self, cx: &Cx<'_>) -> Result<Option<BlockRange>> {
+        if self.bounds.is_empty() {
+            return Ok(None);
+        }
+        let mut range = BlockRange { start: BlockNumber(0), end: BlockNumber(u32::MAX) };
+        for (lower, value) in &self.bounds {
+            match value.eval(&[], &cx.eval)? {
+                Datum::Tid(t) if *lower => range.start = range.start.max(t.block),
+                Datum::Tid(t) => {
+                    range.end = range.end.min(BlockNumber(t.block.0.saturating_add(1)))
+                }
+                // Nothing is more or less than NULL.
+                _ => range.end = BlockNumber(0),
+            }
+        }
+        range.end = range.end.max(range.start);
+        Ok(Some(range))
     }
 
     fn next_virtual(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
@@ -111,7 +142,8 @@ impl SeqScanNode {
         }
         let heap = self.base.heap(cx)?;
         if self.scan.is_none() {
-            let scan = HeapScan::new(&heap, cx.x.snapshot.clone(), ScanOptions::default())?;
+            let options = ScanOptions { range: self.range(cx)?, ..ScanOptions::default() };
+            let scan = HeapScan::new(&heap, cx.x.snapshot.clone(), options)?;
             self.scan = Some(scan);
             seen.scans += 1;
             self.at = 0;

@@ -186,6 +186,14 @@ impl JoinSpace<'_, '_> {
                 let printed = self.shifted(asked);
                 node(NodeKind::TidScan { scan, tids, printed }, columns)
             }
+            PathKind::TidRange { rel, bounds, asked, rest } => {
+                let quals: Vec<Expr> = asked.iter().chain(rest).cloned().collect();
+                let (scan, columns) = self.scan_parts(*rel, &quals)?;
+                let printed = and_all(asked.iter().map(|e| self.shifted(e)).collect());
+                let rest = self.all_over(rest, &columns)?;
+                let bounds = bounds.clone();
+                node(NodeKind::TidRangeScan { scan, bounds, printed, rest }, columns)
+            }
             PathKind::Other { rel, quals } => self.create_other(*rel, quals, path)?,
             PathKind::Join(j) => self.create_join(j, path)?,
             PathKind::Sort { input, exprs } => {

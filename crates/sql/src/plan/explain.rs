@@ -332,6 +332,15 @@ impl<'a> Explain<'a> {
                 }
                 (format!("Tid Scan on {}", Self::scan_name(scan)), "Tid Scan")
             }
+            NodeKind::TidRangeScan { scan, printed, rest, .. } => {
+                if let Some(c) = printed {
+                    add("TID Cond", self.print(c, cols(n)));
+                }
+                if let Some(f) = rest {
+                    add("Filter", self.print(f, cols(n)));
+                }
+                (format!("Tid Range Scan on {}", Self::scan_name(scan)), "Tid Range Scan")
+            }
             NodeKind::FunctionScan { calls, alias, .. } => {
                 let name = calls.first().map_or_else(String::new, |c| match &c.call {
                     Expr::Call { function, .. } => types::facts::proc(base::Oid(*function))

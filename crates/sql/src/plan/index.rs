@@ -17,7 +17,7 @@ use std::sync::Arc;
 use types::{Datum, oids};
 
 /// The expression of an index column over the relation `rte`.
-fn index_expr(table: &Table, index: &Index, i: usize, rte: usize) -> Expr {
+pub(super) fn index_expr(table: &Table, index: &Index, i: usize, rte: usize) -> Expr {
     let c = &index.columns[i];
     match &c.expr {
         Some(e) => place(e, rte),
@@ -107,12 +107,12 @@ fn after_prefix(prefix: &str) -> Option<String> {
 }
 
 /// A condition matched to an index column.
-struct Match {
-    keys: Vec<IndexKey>,
+pub(super) struct Match {
+    pub keys: Vec<IndexKey>,
     /// The index decides it wholly: no need to test it again.
-    exact: bool,
+    pub exact: bool,
     /// Relations of the values.
-    outer: RelSet,
+    pub outer: RelSet,
 }
 
 impl JoinSpace<'_, '_> {
@@ -185,7 +185,7 @@ impl JoinSpace<'_, '_> {
         Ok(())
     }
 
-    fn output_width(&self, i: usize) -> i32 {
+    pub(super) fn output_width(&self, i: usize) -> i32 {
         let rel = &self.rels[i];
         match &rel.kind {
             RelKind::Table(t) => {
@@ -200,80 +200,15 @@ impl JoinSpace<'_, '_> {
         }
     }
 
-    /// `ctid = …`
-    fn tid_paths(&self, i: usize, paths: &mut Vec<std::rc::Rc<Path>>) {
-        let rel = &self.rels[i];
-        for (n, e) in rel.quals.iter().enumerate() {
-            if let Some((value, many)) = self.addresses(i, e)
-                && self.rels_of(value).is_empty()
-            {
-                let mut quals = rel.quals.clone();
-                quals.remove(n);
-                add_path(paths, self.tid_path(i, e, (value, many), quals, RelSet::EMPTY));
-            }
-        }
-        for (e, outer) in self.join_clauses(i) {
-            if let Some((value, many)) = self.addresses(i, &e)
-                && self.rels_of(value) == outer
-            {
-                add_path(paths, self.tid_path(i, &e, (value, many), rel.quals.clone(), outer));
-            }
-        }
-    }
-
-    /// What `ctid = value` and `ctid = ANY (value)` ask for, if the condition is one of these and
-    /// the value can be had without reading relation `i`; true for many.
-    fn addresses<'e>(&self, i: usize, e: &'e Expr) -> Option<(&'e Expr, bool)> {
-        let rte = self.rels[i].rte;
-        let is_tid =
-            |e: &Expr| matches!(e, Expr::Var { levels_up: 0, column: -1, rte: r, .. } if *r == rte);
-        let outside = |v: &Expr| !self.rels_of(v).has(i) && !expr::fold::contains_volatile(v);
-        let (l, r, many) = match e {
-            Expr::Call { args, operator, .. }
-                if args.len() == 2 && super::rels::equality_family(*operator).is_some() =>
-            {
-                (&args[0], &args[1], false)
-            }
-            Expr::ScalarArrayOp { any: true, left, array, function, .. }
-                if expr::code::comparison(Oid(*function))
-                    .is_some_and(|c| c.0 == expr::code::CompareOp::Eq) =>
-            {
-                (&**left, &**array, true)
-            }
-            _ => return None,
-        };
-        if is_tid(l) && outside(r) {
-            Some((r, many))
-        } else if !many && is_tid(r) && outside(l) {
-            Some((l, many))
-        } else {
-            None
-        }
-    }
-
-    fn tid_path(
+    /// Matches one condition to column `c` of an index.
+    pub(super) fn match_key(
         &self,
         i: usize,
-        asked: &Expr,
-        (value, many): (&Expr, bool),
-        quals: Vec<Expr>,
-        param: RelSet,
-    ) -> Path {
-        let rows = if many { super::selectivity::array_length(value) } else { 1.0 };
-        Path {
-            kind: PathKind::Tid { rel: i, tids: value.clone(), asked: asked.clone(), quals },
-            rels: RelSet::one(i),
-            rows,
-            startup: 0.0,
-            total: rows * 4.01,
-            keys: Vec::new(),
-            param,
-            width: self.rels[i].width,
-        }
-    }
-
-    /// Matches one condition to column `c` of an index.
-    fn match_key(&self, i: usize, index: &Index, c: usize, key: &Expr, e: &Expr) -> Option<Match> {
+        index: &Index,
+        c: usize,
+        key: &Expr,
+        e: &Expr,
+    ) -> Option<Match> {
         let mine = RelSet::one(i);
         let target = strip(key);
         let key_type = index.columns[c].ty.oid;
@@ -401,7 +336,7 @@ impl JoinSpace<'_, '_> {
     }
 
     /// Join conditions that could become index conditions of relation `i`.
-    fn join_clauses(&self, i: usize) -> Vec<(Expr, RelSet)> {
+    pub(super) fn join_clauses(&self, i: usize) -> Vec<(Expr, RelSet)> {
         let mine = RelSet::one(i);
         let mut out = Vec::new();
         for q in &self.quals {
@@ -723,116 +658,10 @@ impl JoinSpace<'_, '_> {
         self.wanted.first() == Some(first)
             || self.classes[first.class].members.iter().filter(|m| !m.1.is_empty()).count() > 1
     }
-
-    /// What an index reads for one arm of an OR, as a fraction of the table, and by which keys.
-    fn or_arm(
-        &self,
-        i: usize,
-        table: &Table,
-        index: &Index,
-        parts: &[Expr],
-    ) -> Option<(f64, Vec<IndexKey>)> {
-        let rel = &self.rels[i];
-        let all: Vec<Expr> = parts.iter().chain(&rel.quals).cloned().collect();
-        let predicate = index.predicate.as_ref().map(|p| place(p, rel.rte));
-        if !index.valid
-            || !self.g.catalog.may_use(index)
-            || predicate.as_ref().is_some_and(|p| !implied(p, &all))
-        {
-            return None;
-        }
-        let mut keys: Vec<IndexKey> = Vec::new();
-        let mut quals: Vec<&Expr> = Vec::new();
-        // As far as columns are compared for equality the next one bounds the scan too.
-        for c in 0..index.key_columns {
-            let column = index_expr(table, index, c, rel.rte);
-            let before = keys.len();
-            let mut equal = false;
-            for p in &all {
-                let Some(m) = self.match_key(i, index, c, &column, p) else { continue };
-                let alone =
-                    |k: &IndexKey| matches!(k.op, IndexOp::Eq | IndexOp::Any | IndexOp::IsNull);
-                let is_equal = m.keys.iter().any(alone);
-                if !m.outer.is_empty() || equal || is_equal && keys.len() > before {
-                    continue;
-                }
-                equal = is_equal;
-                keys.extend(m.keys);
-                quals.push(p);
-            }
-            if !equal {
-                break;
-            }
-        }
-        // Nothing of the arm itself in it: it would read the same rows for each arm.
-        if predicate.is_none() && !quals.iter().any(|q| parts.contains(q)) {
-            return None;
-        }
-        Some((self.all_selectivity(quals.into_iter().chain(&predicate)), keys))
-    }
-
-    /// `a = 1 OR b = 2` by the union of index scans.
-    fn or_paths(&self, i: usize, table: &Arc<Table>, paths: &mut Vec<std::rc::Rc<Path>>) {
-        let rel = &self.rels[i];
-        let s = self.g.settings;
-        if !s.enable_bitmapscan {
-            return;
-        }
-        for e in &rel.quals {
-            let Expr::Or(args) = e else { continue };
-            let mut arms = Vec::new();
-            let mut fetched = 0.0;
-            for a in args {
-                let parts: Vec<Expr> = match a {
-                    Expr::And(p) => p.clone(),
-                    other => vec![other.clone()],
-                };
-                let mut best: Option<(f64, Arc<Index>, Vec<IndexKey>)> = None;
-                for index in &table.indexes {
-                    let Some((sel, keys)) = self.or_arm(i, table, index, &parts) else { continue };
-                    if best.as_ref().is_none_or(|b| sel < b.0) {
-                        best = Some((sel, index.clone(), keys));
-                    }
-                }
-                match best {
-                    Some((sel, index, keys)) => {
-                        fetched += sel * rel.tuples;
-                        arms.push((index, keys));
-                    }
-                    None => {
-                        arms.clear();
-                        break;
-                    }
-                }
-            }
-            if arms.is_empty() {
-                continue;
-            }
-            let fetched = fetched.max(1.0);
-            let pages = mackert_lohman(fetched, rel.pages.max(1.0), s.effective_cache_pages);
-            let total = arms.len() as f64 * 0.3
-                + pages * s.random_page_cost
-                + fetched * (s.cpu_tuple_cost + s.cpu_index_tuple_cost)
-                + fetched * rel.quals.len() as f64 * s.cpu_operator_cost;
-            add_path(
-                paths,
-                Path {
-                    kind: PathKind::Bitmap { rel: i, arms, quals: rel.quals.clone() },
-                    rels: RelSet::one(i),
-                    rows: rel.rows,
-                    startup: fetched * 0.01,
-                    total,
-                    keys: Vec::new(),
-                    param: RelSet::EMPTY,
-                    width: self.output_width(i),
-                },
-            );
-        }
-    }
 }
 
 /// Pages fetched for `tuples` random tuples (Mackert and Lohman).
-fn mackert_lohman(tuples: f64, pages: f64, cache: f64) -> f64 {
+pub(super) fn mackert_lohman(tuples: f64, pages: f64, cache: f64) -> f64 {
     let t = pages.max(1.0);
     let b = cache.max(1.0);
     if t <= b {

@@ -20,6 +20,7 @@ mod index;
 mod joins;
 mod min_max;
 mod modify;
+mod or_paths;
 mod path;
 mod prep;
 mod print;
@@ -29,6 +30,7 @@ mod rels;
 mod selectivity;
 mod set_ops;
 mod sub_links;
+mod tid_paths;
 mod upper;
 
 use crate::query::{
@@ -62,6 +64,7 @@ pub struct PlannerSettings {
     pub enable_nestloop: bool,
     pub enable_hashagg: bool,
     pub enable_sort: bool,
+    pub enable_tidscan: bool,
     pub enable_incremental_sort: bool,
     pub enable_material: bool,
     /// Rows of a cursor that are expected to be fetched, as a fraction; 0: all.
@@ -87,6 +90,7 @@ impl Default for PlannerSettings {
             enable_nestloop: true,
             enable_hashagg: true,
             enable_sort: true,
+            enable_tidscan: true,
             enable_incremental_sort: true,
             enable_material: true,
             cursor_tuple_fraction: 0.0,
@@ -215,6 +219,7 @@ impl PlanNode {
             | NodeKind::IndexScan { .. }
             | NodeKind::BitmapScan { .. }
             | NodeKind::TidScan { .. }
+            | NodeKind::TidRangeScan { .. }
             | NodeKind::FunctionScan { .. }
             | NodeKind::ValuesScan { .. }
             | NodeKind::CteScan { .. }
@@ -364,6 +369,15 @@ pub enum NodeKind {
         tids: Expr,
         /// The condition as EXPLAIN shows it.
         printed: Expr,
+    },
+    /// The pages between bounds of `ctid`; the filter holds all conditions.
+    TidRangeScan {
+        scan: TableScan,
+        /// Values, true: from here on; false: up to here.
+        bounds: Vec<(bool, Expr)>,
+        /// The conditions on `ctid`, and the others, for printing.
+        printed: Option<Expr>,
+        rest: Option<Expr>,
     },
     FunctionScan {
         calls: Vec<FunctionInFrom>,

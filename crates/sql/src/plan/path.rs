@@ -61,6 +61,8 @@ pub(crate) enum PathKind {
     Bitmap { rel: usize, arms: Vec<(Arc<Index>, Vec<IndexKey>)>, quals: Vec<Expr> },
     /// By address: `tids`, which the condition `asked` asks for.
     Tid { rel: usize, tids: Expr, asked: Expr, quals: Vec<Expr> },
+    /// The pages between bounds of the address (true: from here on); conditions on it, and the others.
+    TidRange { rel: usize, bounds: Vec<(bool, Expr)>, asked: Vec<Expr>, rest: Vec<Expr> },
     /// Sub-select, function, VALUES, CTE.
     Other { rel: usize, quals: Vec<Expr> },
     /// A join.

@@ -259,6 +259,7 @@ fn planner_settings(state: &SessionState) -> plan::PlannerSettings {
         enable_nestloop: s.bool("enable_nestloop"),
         enable_hashagg: s.bool("enable_hashagg"),
         enable_sort: s.bool("enable_sort"),
+        enable_tidscan: s.bool("enable_tidscan"),
         enable_incremental_sort: s.bool("enable_incremental_sort"),
         enable_material: s.bool("enable_material"),
         ..plan::PlannerSettings::default()

@@ -307,3 +307,39 @@ fn a_look_up_by_a_unique_key_is_planned_once() {
     s.run_each(&["EXECUTE one(2)", "EXECUTE one(3)"]);
     assert_eq!(s.session.plans_made(), before);
 }
+
+#[test]
+fn ranges_of_addresses_read_only_their_pages() {
+    let db = database();
+    let mut s = db.session();
+    let range = "Tid Range Scan on l TID Cond: ((ctid >= '(3,0)'::tid) AND (ctid < '(5,0)'::tid))";
+    check(
+        &mut s,
+        &[
+            (
+                "SELECT min(id), max(id), count(*) FROM l WHERE ctid >= '(3,0)' AND ctid < '(5,0)'",
+                range,
+            ),
+            (
+                "SELECT id FROM l WHERE '(2,5)' > ctid AND ctid > '(2,1)' AND id > 0 ORDER BY id",
+                "Filter: (id > 0)",
+            ),
+            ("SELECT count(*) FROM l WHERE ctid <= '(0,7)'", "Tid Range Scan"),
+            ("SELECT count(*) FROM l WHERE ctid < NULL::tid", ""),
+            ("SELECT count(*) FROM l WHERE ctid > '(4000000000,1)'", "Tid Range Scan"),
+            ("SELECT count(*) FROM l WHERE ctid > '(5,0)' AND ctid < '(3,0)'", "Tid Range Scan"),
+        ],
+    );
+    for off in ["off", "on"] {
+        s.run_each(&[&format!("SET enable_tidscan = {off}")]);
+        s.check(&[
+            ("SELECT count(*) FROM l WHERE ctid < '(2,1)'", "370"),
+            ("SELECT count(*) FROM generate_series(1, 2) g, LATERAL (SELECT FROM l WHERE ctid < ('(' || g || ',1)')::tid OFFSET 0) x", "555"),
+        ]);
+    }
+    s.check(&[
+        ("WITH d AS (DELETE FROM l WHERE ctid >= '(1,0)' AND ctid < '(2,0)' RETURNING id) SELECT count(*) FROM d", "185"),
+        ("SELECT count(*) FROM l WHERE ctid < '(2,1)'", "185"),
+        ("UPDATE l SET amount = -1 WHERE ctid <= '(0,3)' RETURNING id", "1\n2\n3"),
+    ]);
+}
