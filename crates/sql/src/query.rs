@@ -70,6 +70,9 @@ pub struct Query {
     pub returning: Vec<TargetEntry>,
     /// ON CONFLICT
     pub on_conflict: Option<OnConflict>,
+    /// The entries that stand for OLD and NEW in RETURNING, if it names one of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub images: Option<(usize, usize)>,
     /// INSERT … OVERRIDING SYSTEM VALUE and the like were checked by the analyser.
     /// Aggregates are present (or HAVING, or GROUP BY).
     pub has_aggregates: bool,
@@ -311,6 +314,9 @@ pub struct RowMark {
     pub strength: LockStrength,
     /// What to do about locked rows.
     pub wait: LockWait,
+    /// A query around asks for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pushed: bool,
 }
 
 /// FOR UPDATE, FOR NO KEY UPDATE, FOR SHARE, FOR KEY SHARE
@@ -330,6 +336,17 @@ pub enum LockWait {
     Block,
     NoWait,
     SkipLocked,
+}
+
+impl LockWait {
+    /// Which of two clauses prevails: NOWAIT over SKIP LOCKED, that over waiting.
+    pub fn firmer(self, other: LockWait) -> LockWait {
+        match (self, other) {
+            (LockWait::NoWait, _) | (_, LockWait::NoWait) => LockWait::NoWait,
+            (LockWait::SkipLocked, _) | (_, LockWait::SkipLocked) => LockWait::SkipLocked,
+            _ => LockWait::Block,
+        }
+    }
 }
 
 /// UNION, INTERSECT, EXCEPT

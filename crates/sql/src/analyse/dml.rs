@@ -239,7 +239,7 @@ impl Analyser<'_> {
         }
         let alias = s.alias.as_ref().map(|n| ast::Alias { name: n.clone(), columns: Vec::new() });
         let mut privilege = 2;
-        if !s.returning.is_empty() {
+        if !s.returning.targets.is_empty() {
             privilege |= 1;
         }
         if s.on_conflict.as_ref().is_some_and(|c| c.update.is_some()) {
@@ -302,12 +302,13 @@ impl Analyser<'_> {
         self.level().items.clear();
         let item = self.target_item(&t);
         self.level().items.push(item);
-        let returning = self.targets(&s.returning, Clause::Returning, false)?;
+        let (returning, images) = self.returning(&s.returning, &t)?;
         let mut q = self.gather(Command::Insert);
         q.result_rte = Some(0);
         q.from = from;
         q.targets = targets;
         q.returning = returning;
+        q.images = images;
         q.on_conflict = on_conflict;
         Ok(q)
     }
@@ -708,13 +709,14 @@ impl Analyser<'_> {
             .filter(|e| !t.columns.iter().any(|c| Some(c.number) == e.target_column && c.generated))
             .collect();
         let filter = self.condition(s.filter.as_ref(), Clause::Where, "WHERE")?;
-        let returning = self.targets(&s.returning, Clause::Returning, false)?;
+        let (returning, images) = self.returning(&s.returning, &t)?;
         let mut q = self.gather(Command::Update);
         q.result_rte = Some(0);
         q.from = from;
         q.targets = targets;
         q.filter = filter;
         q.returning = returning;
+        q.images = images;
         Ok(q)
     }
 
@@ -725,12 +727,13 @@ impl Analyser<'_> {
         let t = self.target(&s.table, s.alias.as_ref(), s.only, "delete from", 8 | 1)?;
         let from = self.beside(&t, &s.using)?;
         let filter = self.condition(s.filter.as_ref(), Clause::Where, "WHERE")?;
-        let returning = self.targets(&s.returning, Clause::Returning, false)?;
+        let (returning, images) = self.returning(&s.returning, &t)?;
         let mut q = self.gather(Command::Delete);
         q.result_rte = Some(0);
         q.from = from;
         q.filter = filter;
         q.returning = returning;
+        q.images = images;
         Ok(q)
     }
 }

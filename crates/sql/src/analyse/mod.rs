@@ -18,7 +18,9 @@ mod dml;
 mod exprs;
 pub(crate) mod from;
 mod grouping;
+mod locking;
 mod names;
+mod returning;
 mod scope;
 mod select;
 pub(crate) mod set_ops;
@@ -30,7 +32,7 @@ mod windows;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use select::lock_name as lock_words;
+pub(crate) use locking::lock_name as lock_words;
 pub use standalone::{
     IndexExpression, analyse_check, analyse_default, analyse_execute_args, analyse_generated,
     analyse_index_expr, analyse_index_predicate, analyse_partition_value, analyse_using,
@@ -282,6 +284,7 @@ impl<'a> Analyser<'a> {
             sub_selects: std::mem::take(&mut level.sub_selects),
             returning: Vec::new(),
             on_conflict: None,
+            images: None,
             has_aggregates: level.has_aggregates,
             has_windows: level.has_windows,
             has_target_srfs: level.has_sets,

@@ -2,13 +2,9 @@
 
 use super::{Analyser, Clause};
 use crate::parse::ast::{
-    self, DistinctClause, ExprKind, GroupItem, Locking, Select, SelectBody, SelectCore, SortBy,
-    Target, With,
+    self, DistinctClause, ExprKind, GroupItem, Select, SelectBody, SelectCore, SortBy, Target, With,
 };
-use crate::query::{
-    Command, Distinct, FromItem, LockStrength, Query, RangeTableEntry, RowMark, RteKind,
-    TargetEntry,
-};
+use crate::query::{Command, Distinct, FromItem, Query, RangeTableEntry, RteKind, TargetEntry};
 use base::{Oid, Result, SqlError, SqlState, err};
 use expr::tree::SortKey;
 use expr::{Expr, TypeRef};
@@ -603,7 +599,7 @@ impl Analyser<'_> {
             return Err(err!(
                 FEATURE_NOT_SUPPORTED,
                 "{} cannot be applied to VALUES",
-                lock_name(s.locking[0].strength)
+                super::locking::lock_name(s.locking[0].strength)
             ));
         }
         let mut q = self.gather(Command::Select);
@@ -614,86 +610,6 @@ impl Analyser<'_> {
         q.limit_with_ties = s.with_ties;
         q.offset = offset;
         Ok(q)
-    }
-
-    /// FOR UPDATE and friends.
-    pub fn locking(&mut self, list: &[Locking], q: &mut Query) -> Result<()> {
-        let mut nullable = Vec::new();
-        q.from.iter().for_each(|f| nullable_entries(f, false, &mut nullable));
-        for l in list {
-            let name = lock_name(l.strength);
-            let with = if q.set_operation.is_some() {
-                "UNION/INTERSECT/EXCEPT"
-            } else if !matches!(q.distinct, Distinct::No) {
-                "DISTINCT clause"
-            } else if !q.group_exprs.is_empty() || !q.grouping_sets.is_empty() {
-                "GROUP BY clause"
-            } else if q.having.is_some() {
-                "HAVING clause"
-            } else if q.has_aggregates {
-                "aggregate functions"
-            } else if q.has_windows {
-                "window functions"
-            } else if q.has_target_srfs {
-                "set-returning functions in the target list"
-            } else {
-                ""
-            };
-            if with == "UNION/INTERSECT/EXCEPT" || !with.is_empty() {
-                return Err(err!(FEATURE_NOT_SUPPORTED, "{name} is not allowed with {with}"));
-            }
-            if l.tables.is_empty() {
-                for rte in 0..q.range_table.len() {
-                    lock_rte(q, rte, l);
-                }
-                self.none_nullable(q, &nullable, name)?;
-                continue;
-            }
-            for t in &l.tables {
-                if t.schema.is_some() {
-                    let e = err!(SYNTAX_ERROR, "{name} must specify unqualified relation names");
-                    return self.at(t.loc, e);
-                }
-                let Some(rte) = q.range_table.iter().position(|r| r.alias == t.name) else {
-                    let e = err!(
-                        UNDEFINED_TABLE,
-                        "relation \"{}\" in {name} clause not found in FROM clause",
-                        t.name
-                    );
-                    return self.at(t.loc, e);
-                };
-                let what = match &q.range_table[rte].kind {
-                    RteKind::Join { .. } => "a join",
-                    RteKind::Function { .. } => "a function",
-                    RteKind::Values { .. } => "VALUES",
-                    RteKind::Cte { .. } => "a WITH query",
-                    _ => {
-                        lock_rte(q, rte, l);
-                        continue;
-                    }
-                };
-                let e = err!(FEATURE_NOT_SUPPORTED, "{name} cannot be applied to {what}");
-                return self.at(t.loc, e);
-            }
-        }
-        let last = list.last().map_or("", |l| lock_name(l.strength));
-        self.none_nullable(q, &nullable, last)
-    }
-
-    /// Refuses locks on rows that an outer join may make up.
-    fn none_nullable(&self, q: &Query, nullable: &[usize], name: &str) -> Result<()> {
-        let locked = |rte: &usize| {
-            q.row_marks.iter().any(|m| m.rte == *rte)
-                || matches!(&q.range_table[*rte].kind,
-                    RteKind::Subquery { query, .. } if !query.row_marks.is_empty())
-        };
-        if nullable.iter().any(locked) {
-            return Err(err!(
-                FEATURE_NOT_SUPPORTED,
-                "{name} cannot be applied to the nullable side of an outer join"
-            ));
-        }
-        Ok(())
     }
 
     /// WITH.
@@ -744,49 +660,5 @@ impl Analyser<'_> {
             materialized: c.materialized,
             references: 0,
         })
-    }
-}
-
-/// The entries of a FROM item that an outer join may fill with NULLs.
-fn nullable_entries(item: &FromItem, inside: bool, out: &mut Vec<usize>) {
-    match item {
-        FromItem::Rte(i) if inside => out.push(*i),
-        FromItem::Rte(_) => {}
-        FromItem::Join(j) => {
-            let left =
-                matches!(j.kind, crate::query::JoinKind::Right | crate::query::JoinKind::Full);
-            let right =
-                matches!(j.kind, crate::query::JoinKind::Left | crate::query::JoinKind::Full);
-            nullable_entries(&j.left, inside || left, out);
-            nullable_entries(&j.right, inside || right, out);
-        }
-    }
-}
-
-pub(crate) fn lock_name(s: LockStrength) -> &'static str {
-    match s {
-        LockStrength::KeyShare => "FOR KEY SHARE",
-        LockStrength::Share => "FOR SHARE",
-        LockStrength::NoKeyUpdate => "FOR NO KEY UPDATE",
-        LockStrength::Update => "FOR UPDATE",
-    }
-}
-
-/// Marks an entry as locked; a sub-select's own tables instead.
-fn lock_rte(q: &mut Query, rte: usize, l: &Locking) {
-    match &mut q.range_table[rte].kind {
-        RteKind::Relation { .. } => {
-            q.range_table[rte].required_privileges |= 4;
-            match q.row_marks.iter_mut().find(|m| m.rte == rte) {
-                Some(m) => m.strength = m.strength.max(l.strength),
-                None => q.row_marks.push(RowMark { rte, strength: l.strength, wait: l.wait }),
-            }
-        }
-        RteKind::Subquery { query, .. } => {
-            for inner in 0..query.range_table.len() {
-                lock_rte(query, inner, l);
-            }
-        }
-        _ => {}
     }
 }

@@ -42,7 +42,7 @@ impl Analyser<'_> {
             return Err(err!(
                 FEATURE_NOT_SUPPORTED,
                 "{} is not allowed with UNION/INTERSECT/EXCEPT",
-                super::select::lock_name(l.strength)
+                super::locking::lock_name(l.strength)
             ));
         }
         let left = leftmost(&tree);
@@ -430,6 +430,7 @@ pub(crate) fn empty_query() -> Query {
         sub_selects: Vec::new(),
         returning: Vec::new(),
         on_conflict: None,
+        images: None,
         has_aggregates: false,
         has_windows: false,
         has_target_srfs: false,

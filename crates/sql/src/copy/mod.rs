@@ -246,9 +246,9 @@ impl Session {
 fn check_query(query: &QueryStatement) -> Result<()> {
     let returning = match query {
         QueryStatement::Select(_) => true,
-        QueryStatement::Insert(i) => !i.returning.is_empty(),
-        QueryStatement::Update(u) => !u.returning.is_empty(),
-        QueryStatement::Delete(d) => !d.returning.is_empty(),
+        QueryStatement::Insert(i) => !i.returning.targets.is_empty(),
+        QueryStatement::Update(u) => !u.returning.targets.is_empty(),
+        QueryStatement::Delete(d) => !d.returning.targets.is_empty(),
         QueryStatement::Merge(_) => return Err(Error::unsupported("MERGE")),
     };
     if !returning {

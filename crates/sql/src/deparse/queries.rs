@@ -77,13 +77,18 @@ impl<'a> Printer<'a> {
                 self.text(" ROWS WITH TIES");
             }
         }
-        for m in &q.row_marks {
+        for m in q.row_marks.iter().filter(|m| !m.pushed) {
             self.line(1);
             self.text(crate::analyse::lock_words(m.strength));
             if let Some(r) = q.range_table.get(m.rte) {
                 self.text(" OF ");
                 self.text(&quote_ident(&r.alias).into_owned_string());
             }
+            self.text(match m.wait {
+                crate::query::LockWait::Block => "",
+                crate::query::LockWait::NoWait => " NOWAIT",
+                crate::query::LockWait::SkipLocked => " SKIP LOCKED",
+            });
         }
         Ok(())
     }

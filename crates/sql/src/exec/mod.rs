@@ -71,6 +71,18 @@ pub(crate) struct Shared {
     pub after: RefCell<Vec<foreign_key::AfterCheck>>,
 }
 
+impl Shared {
+    /// Forgets what an earlier execution has kept.
+    pub(crate) fn reset(&self) {
+        for s in &self.sub_plans {
+            s.borrow_mut().reset();
+        }
+        for c in &self.ctes {
+            c.borrow_mut().reset();
+        }
+    }
+}
+
 /// What nodes run in.
 pub(crate) struct Cx<'a> {
     pub x: &'a ExecContext<'a>,
@@ -115,12 +127,33 @@ pub struct NodeStats {
     pub total_ns: u64,
 }
 
+type Stats = Rc<RefCell<Vec<NodeStats>>>;
+
+/// A plan's nodes, and what they share.
+pub(crate) fn parts(plan: &Arc<Plan>, stats: Option<Stats>) -> Result<(Box<dyn Node>, Shared)> {
+    let mut builder = build::Builder { stats, main: true };
+    let root = builder.node(&plan.root)?;
+    builder.main = false;
+    let mut shared = Shared::default();
+    for (i, s) in plan.sub_plans.iter().enumerate() {
+        let node = builder.node(&s.node)?;
+        let later = s.later.is_some().then(|| (plan.clone(), i));
+        shared.sub_plans.push(RefCell::new(sub_plan::SubPlanState::new(s, node, later)?));
+    }
+    for c in &plan.ctes {
+        let state = builder.cte(c)?;
+        shared.ctes.push(RefCell::new(state));
+    }
+    *shared.exec_params.borrow_mut() = vec![Datum::Null; plan.exec_params];
+    Ok((root, shared))
+}
+
 /// A plan made ready to run.
 pub struct Executor {
     plan: Arc<Plan>,
     root: Box<dyn Node>,
     shared: Shared,
-    stats: Option<Rc<RefCell<Vec<NodeStats>>>>,
+    stats: Option<Stats>,
     started: bool,
     done: bool,
     batch: Batch,
@@ -152,19 +185,7 @@ impl Executor {
 
     fn build(plan: Arc<Plan>, instrument: bool) -> Result<Executor> {
         let stats = instrument.then(|| Rc::new(RefCell::new(Vec::new())));
-        let mut builder = build::Builder { stats: stats.clone(), main: true };
-        let root = builder.node(&plan.root)?;
-        builder.main = false;
-        let mut shared = Shared::default();
-        for s in &plan.sub_plans {
-            let node = builder.node(&s.node)?;
-            shared.sub_plans.push(RefCell::new(sub_plan::SubPlanState::new(s, node)?));
-        }
-        for c in &plan.ctes {
-            let state = builder.cte(c)?;
-            shared.ctes.push(RefCell::new(state));
-        }
-        *shared.exec_params.borrow_mut() = vec![Datum::Null; plan.exec_params];
+        let (root, shared) = parts(&plan, stats.clone())?;
         Ok(Executor {
             plan,
             root,
@@ -201,12 +222,7 @@ impl Executor {
         self.shared.generation.set(self.shared.generation.get() + 1);
         self.shared.after.borrow_mut().clear();
         if again {
-            for s in &self.shared.sub_plans {
-                s.borrow_mut().reset();
-            }
-            for c in &self.shared.ctes {
-                c.borrow_mut().reset();
-            }
+            self.shared.reset();
         }
         let hook = Hook { x, shared: &self.shared };
         let cx = Cx::new(x, &self.shared, &hook);

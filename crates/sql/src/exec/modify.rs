@@ -21,7 +21,7 @@ use heap::visibility::Dirty;
 use heap::{Heap, InsertState, RowQueue, TupleOutcome, UpdateDone, UpdateOptions};
 use std::cell::RefCell;
 use std::sync::Arc;
-use txn::{Transaction, Wait};
+use txn::{RowLockMode, Transaction, Wait};
 use types::Datum;
 
 /// Compiles an expression stored in the catalogs (variables of entry 0) over a row of all attributes.
@@ -656,6 +656,16 @@ impl TableWriter {
             Some(root) => self.heap.liveness(root, x.txn)?.1 == tid,
             None => false,
         })
+    }
+
+    /// How a row is locked before an update of these columns: foreign keys may go on looking at one whose keys stay.
+    pub fn lock_to_update(&self, mut columns: impl Iterator<Item = i32>) -> RowLockMode {
+        let made = |n: &i32| self.generated.iter().any(|(at, _)| *at as i32 + 1 == *n);
+        if self.key_columns.iter().any(made) || columns.any(|c| self.key_columns.contains(&c)) {
+            RowLockMode::Update
+        } else {
+            RowLockMode::NoKeyUpdate
+        }
     }
 
     /// Replaces the version at `tid`, whose values are `old`, by `new`.

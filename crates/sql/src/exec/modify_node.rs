@@ -46,7 +46,12 @@ pub(crate) struct ModifyNode {
     has_keys: bool,
     /// Its rows are the statement's count.
     counted: bool,
+    /// RETURNING sees OLD and NEW.
+    images: bool,
 }
+
+/// The system columns behind a row's own, as RETURNING sees it.
+const SYSTEM_COLUMNS: [i32; 6] = [-1, -6, -2, -4, -3, -5];
 
 impl ModifyNode {
     pub(crate) fn new(
@@ -68,7 +73,10 @@ impl ModifyNode {
             }),
         };
         let columns: Vec<i32> = m.old_slots.iter().map(|s| s.1).collect();
-        let all: Vec<i32> = m.table.columns.iter().map(|c| c.number).collect();
+        let mut all: Vec<i32> = m.table.columns.iter().map(|c| c.number).collect();
+        if m.images {
+            all.extend(SYSTEM_COLUMNS);
+        }
         Ok(ModifyNode {
             command: m.command,
             table: m.table.clone(),
@@ -99,6 +107,7 @@ impl ModifyNode {
             slot: TupleSlot::new(),
             done: false,
             counted,
+            images: m.images,
             has_keys: !m.table.foreign_keys.is_empty() || !m.table.referenced_by.is_empty(),
         })
     }
@@ -129,19 +138,8 @@ impl ModifyNode {
         row
     }
 
-    /// Emits RETURNING for a table's row. One that ON CONFLICT updated has an xmax, by which clients tell it from
-    /// those inserted: its old version was locked first.
-    fn give(
-        &self,
-        row: &[Datum],
-        tid: Tid,
-        updated: bool,
-        cx: &Cx<'_>,
-        out: &mut Batch,
-    ) -> Result<()> {
-        if self.returning.is_empty() {
-            return Ok(());
-        }
+    /// A row as it is now, with its system columns.
+    fn new_image(&self, row: &[Datum], tid: Tid, updated: bool, cx: &Cx<'_>) -> Result<Vec<Datum>> {
         let mut full = row.to_vec();
         full.push(Datum::Tid(tid));
         full.push(Datum::Oid(self.table.oid));
@@ -149,6 +147,47 @@ impl ModifyNode {
         full.push(xid.clone());
         full.push(if updated { xid } else { Datum::Oid(Oid(0)) });
         full.extend([Datum::Oid(Oid(0)), Datum::Oid(Oid(0))]);
+        Ok(full)
+    }
+
+    /// Of a row that is not there.
+    fn no_image(&self) -> Vec<Datum> {
+        vec![Datum::Null; self.table.columns.len() + SYSTEM_COLUMNS.len()]
+    }
+
+    /// The row as an input row has it.
+    fn old_image(&self, row: &[Datum]) -> Vec<Datum> {
+        let mut old = self.old_row(row);
+        for column in SYSTEM_COLUMNS {
+            let at = self.old_slots.iter().find(|s| s.1 == column);
+            old.push(match at {
+                Some((at, _)) => row[*at].clone(),
+                None if column == -6 => Datum::Oid(self.table.oid),
+                None => Datum::Null,
+            });
+        }
+        old
+    }
+
+    /// Emits RETURNING for a table's row. One that ON CONFLICT updated, whose `old` row is given, has an xmax, by which clients tell it
+    /// from those inserted: its old version was locked first.
+    fn give(
+        &self,
+        row: &[Datum],
+        tid: Tid,
+        old: Option<Vec<Datum>>,
+        cx: &Cx<'_>,
+        out: &mut Batch,
+    ) -> Result<()> {
+        if self.returning.is_empty() {
+            return Ok(());
+        }
+        let mut full = self.new_image(row, tid, old.is_some(), cx)?;
+        if self.images {
+            let new = full.clone();
+            full.extend(old.unwrap_or_else(|| self.no_image()));
+            full.extend(new);
+        }
         for r in &self.returning {
             out.push_value(r.eval(&full, &cx.eval)?);
         }
@@ -184,7 +223,7 @@ impl ModifyNode {
                 }
             }
             for (r, tid) in rows.iter().zip(tids) {
-                self.give(r, tid, false, cx, out)?;
+                self.give(r, tid, None, cx, out)?;
             }
             Ok(())
         })();
@@ -207,7 +246,7 @@ impl ModifyNode {
                     if self.has_keys {
                         w.after_insert(row, &mut cx.shared.after.borrow_mut());
                     }
-                    return self.give(row, tid, false, cx, out);
+                    return self.give(row, tid, None, cx, out);
                 }
                 Inserted::Conflict(root) => {
                     if c.update.is_none() {
@@ -236,7 +275,8 @@ impl ModifyNode {
         if !matches!(now, Dirty::Live | Dirty::Deleting(_)) {
             return Ok(false);
         }
-        let mode = RowLockMode::Update;
+        let assigned = self.conflict.iter().flat_map(|c| c.update.iter().flatten());
+        let mode = w.lock_to_update(assigned.map(|(n, _)| *n));
         let mut slot = std::mem::take(&mut self.slot);
         let outcome = heap.lock_tuple(cx.x.txn, tid, mode, Wait::Block, Some(&mut slot));
         self.slot = slot;
@@ -269,7 +309,9 @@ impl ModifyNode {
         let mut batch = Batch::new();
         batch.reset(self.all_reader.width());
         self.all_reader.read(&self.slot.view(), tid, &heap, &mut batch, |_| Ok(true), false)?;
-        let old = batch.take_row(0);
+        let mut image = batch.take_row(0);
+        self.mark_changed(&mut image, cx)?;
+        let old = image[..self.table.columns.len()].to_vec();
         let arbiters = self.conflict.as_ref().map_or(&[][..], |c| &c.arbiters);
         if !w.still_conflicts(cx.x, excluded, arbiters, tid, &old)? {
             return Ok(false);
@@ -302,7 +344,7 @@ impl ModifyNode {
                 if self.has_keys {
                     w.after_update(&old, &new, &mut cx.shared.after.borrow_mut());
                 }
-                self.give(&new, done.tid, true, cx, out)?;
+                self.give(&new, done.tid, Some(image), cx, out)?;
                 Ok(true)
             }
             TupleOutcome::SelfModified => Ok(true),
@@ -318,6 +360,59 @@ impl ModifyNode {
             }
         }
         old
+    }
+
+    /// What was just changed has this transaction as its xmax.
+    fn mark_changed(&self, image: &mut [Datum], cx: &Cx<'_>) -> Result<()> {
+        if self.images {
+            image[self.table.columns.len() + 3] = own_xid(cx)?;
+        }
+        Ok(())
+    }
+
+    /// Emits RETURNING for an input row whose target is updated to `new`, or deleted.
+    fn give_changed(
+        &self,
+        new: Option<(&[Datum], Tid)>,
+        row: &mut [Datum],
+        cx: &Cx<'_>,
+        out: &mut Batch,
+    ) -> Result<()> {
+        let mut old = if self.images { self.old_image(row) } else { Vec::new() };
+        self.mark_changed(&mut old, cx)?;
+        if new.is_none() {
+            for (at, _) in self.old_slots.iter().filter(|(_, column)| *column == -4) {
+                row[*at] = own_xid(cx)?;
+            }
+        }
+        if let Some((new, now)) = new {
+            for (at, column) in &self.old_slots {
+                if *column > 0 {
+                    row[*at] = new[*column as usize - 1].clone();
+                } else if *column == -1 {
+                    row[*at] = Datum::Tid(now);
+                } else if *column == -2 {
+                    row[*at] = own_xid(cx)?;
+                } else if *column == -4 {
+                    row[*at] = Datum::Oid(Oid(0));
+                }
+            }
+        }
+        let wide;
+        let mut seen: &[Datum] = row;
+        if self.images {
+            let new = match new {
+                Some((new, now)) => self.new_image(new, now, false, cx)?,
+                None => self.no_image(),
+            };
+            wide = [&*row, &old, &new].concat();
+            seen = &wide;
+        }
+        for r in &self.returning {
+            out.push_value(r.eval(seen, &cx.eval)?);
+        }
+        out.end_row();
+        Ok(())
     }
 
     /// Updates or deletes the row that an input row names.
@@ -360,23 +455,7 @@ impl ModifyNode {
                         }
                     }
                     if !self.returning.is_empty() {
-                        if update {
-                            for (at, column) in &self.old_slots {
-                                if *column > 0 {
-                                    row[*at] = new[*column as usize - 1].clone();
-                                } else if *column == -1 {
-                                    row[*at] = Datum::Tid(now);
-                                } else if *column == -2 {
-                                    row[*at] = own_xid(cx)?;
-                                } else if *column == -4 {
-                                    row[*at] = Datum::Oid(Oid(0));
-                                }
-                            }
-                        }
-                        for r in &self.returning {
-                            out.push_value(r.eval(row, &cx.eval)?);
-                        }
-                        out.end_row();
+                        self.give_changed(update.then_some((&*new, now)), row, cx, out)?;
                     }
                     return Ok(());
                 }

@@ -1,14 +1,15 @@
 //! Sub-selects in expressions.
 
 use super::batch::{BATCH_ROWS, Batch};
-use super::{Cx, Hook, Node};
-use crate::plan::SubPlan;
+use super::{Cx, ExecContext, Hook, Node, Shared};
+use crate::plan::{Plan, SubPlan};
 use base::{Oid, Result, bail};
 use expr::code::{Code, compile};
 use expr::eval::{EvalContext, EvalHook};
 use expr::ops::{compare_key, hash, mix};
 use expr::tree::SubLinkKind;
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use types::{ArrayValue, Datum};
 
@@ -22,6 +23,10 @@ struct Hashed {
 /// A sub-plan at work.
 pub(crate) struct SubPlanState {
     node: Option<Box<dyn Node>>,
+    /// It is the plan's sub-plan of that number, planned at its first evaluation.
+    later: Option<(Arc<Plan>, usize)>,
+    /// What its nodes share, if it was planned apart.
+    apart: Option<Rc<Shared>>,
     cache: bool,
     depends: Vec<usize>,
     hash: Option<(Vec<Code>, Vec<Oid>)>,
@@ -35,7 +40,11 @@ pub(crate) struct SubPlanState {
 }
 
 impl SubPlanState {
-    pub(crate) fn new(plan: &SubPlan, node: Box<dyn Node>) -> Result<SubPlanState> {
+    pub(crate) fn new(
+        plan: &SubPlan,
+        node: Box<dyn Node>,
+        later: Option<(Arc<Plan>, usize)>,
+    ) -> Result<SubPlanState> {
         let hash = match &plan.hash {
             None => None,
             Some(list) => {
@@ -46,6 +55,8 @@ impl SubPlanState {
         };
         Ok(SubPlanState {
             node: Some(node),
+            later,
+            apart: None,
             cache: plan.cache,
             depends: plan.depends.clone(),
             hash,
@@ -61,7 +72,30 @@ impl SubPlanState {
         self.value = None;
         self.rows = None;
         self.hashed = None;
+        if let Some(shared) = &self.apart {
+            shared.reset();
+        }
     }
+
+    /// Plans what was left for later. It has the parameters of the statement around it, and its own behind them.
+    fn plan_now(&mut self, x: &ExecContext<'_>, shared: &Shared) -> Result<()> {
+        let Some((plan, number)) = &self.later else { return Ok(()) };
+        let Some(later) = &plan.sub_plans[*number].later else { return Ok(()) };
+        let made = later.plan(x.catalog, shared.exec_params.borrow().len())?;
+        let (node, own) = super::parts(&Arc::new(made), None)?;
+        self.node = Some(node);
+        self.apart = Some(Rc::new(own));
+        self.later = None;
+        Ok(())
+    }
+}
+
+/// Hands the statement's parameters to a sub-plan that was planned apart.
+fn lend(from: &Shared, to: &Shared) {
+    let from_params = from.exec_params.borrow();
+    to.exec_params.borrow_mut()[..from_params.len()].clone_from_slice(&from_params);
+    to.depth.set(from.depth.get());
+    to.generation.set(from.generation.get());
 }
 
 fn same(a: &[Datum], b: &[Datum]) -> bool {
@@ -123,11 +157,18 @@ impl EvalHook for Hook<'_> {
             }
             known
         };
+        cell.borrow_mut().plan_now(self.x, self.shared)?;
         let Some(mut node) = cell.borrow_mut().node.take() else {
             bail!(INTERNAL_ERROR, "sub-plan evaluates itself");
         };
         self.shared.depth.set(depth + 1);
-        let cx = Cx::new(self.x, self.shared, self);
+        let apart = cell.borrow().apart.clone();
+        let shared = apart.as_deref().unwrap_or(self.shared);
+        if apart.is_some() {
+            lend(self.shared, shared);
+        }
+        let hook = Hook { x: self.x, shared };
+        let cx = Cx::new(self.x, shared, &hook);
         let result = self.evaluate(&mut *node, &cx, kind, plan, test, row, outer, &known);
         self.shared.depth.set(depth);
         let mut s = cell.borrow_mut();

@@ -451,7 +451,23 @@ pub struct Insert {
     /// None: DEFAULT VALUES.
     pub source: Option<Select>,
     pub on_conflict: Option<Conflict>,
-    pub returning: Vec<Target>,
+    pub returning: Returning,
+}
+
+/// RETURNING; without targets there is none.
+#[derive(Clone, Debug, Default)]
+pub struct Returning {
+    /// WITH (OLD AS …, NEW AS …)
+    pub names: Vec<ReturningName>,
+    pub targets: Vec<Target>,
+}
+
+/// What OLD or NEW is called in RETURNING.
+#[derive(Clone, Debug)]
+pub struct ReturningName {
+    pub new: bool,
+    pub name: String,
+    pub loc: Loc,
 }
 
 /// `a`, `a[1]`, `a.f` on the left of an assignment.
@@ -512,7 +528,7 @@ pub struct Update {
     pub set: Vec<SetClause>,
     pub from: Vec<TableRef>,
     pub filter: Option<Expr>,
-    pub returning: Vec<Target>,
+    pub returning: Returning,
 }
 
 #[derive(Clone, Debug)]
@@ -523,5 +539,5 @@ pub struct Delete {
     pub alias: Option<Alias>,
     pub using: Vec<TableRef>,
     pub filter: Option<Expr>,
-    pub returning: Vec<Target>,
+    pub returning: Returning,
 }

@@ -2,7 +2,7 @@
 
 use super::ast::{
     Alias, AssignTarget, Conflict, ConflictTarget, Delete, ExprKind, IndexElement, Indirection,
-    Insert, Select, SelectBody, SetClause, TableRef, Target, Update, With,
+    Insert, Returning, ReturningName, Select, SelectBody, SetClause, TableRef, Update, With,
 };
 use super::keywords::Category;
 use super::lexer::Kind;
@@ -47,14 +47,27 @@ impl Parser<'_> {
         })
     }
 
-    fn returning(&mut self) -> Result<Vec<Target>> {
+    fn returning(&mut self) -> Result<Returning> {
         if !self.accept("returning") {
-            return Ok(Vec::new());
+            return Ok(Returning::default());
         }
+        let mut names = Vec::new();
         if self.is("with") && self.is_op_at(1, "(") {
-            return Err(base::Error::unsupported("RETURNING WITH (OLD or NEW AS alias)"));
+            self.skip(1);
+            names = self.paren_list(Self::returning_name)?;
         }
-        self.targets()
+        Ok(Returning { names, targets: self.targets()? })
+    }
+
+    fn returning_name(&mut self) -> Result<ReturningName> {
+        let loc = self.loc();
+        let new = self.is("new");
+        if !new && !self.is("old") {
+            return Err(self.unexpected());
+        }
+        self.skip(1);
+        self.expect("as")?;
+        Ok(ReturningName { new, name: self.name()?, loc })
     }
 
     fn assign_target(&mut self) -> Result<AssignTarget> {

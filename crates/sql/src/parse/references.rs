@@ -88,12 +88,12 @@ impl Search<'_> {
                 search.set(&u.set);
                 u.from.iter().for_each(|t| search.table(t));
                 search.exprs(&u.filter);
-                search.targets(&u.returning);
+                search.targets(&u.returning.targets);
             }),
             QueryStatement::Delete(d) => self.with(d.with.as_ref(), |search| {
                 d.using.iter().for_each(|t| search.table(t));
                 search.exprs(&d.filter);
-                search.targets(&d.returning);
+                search.targets(&d.returning.targets);
             }),
             QueryStatement::Merge(_) => {}
         }
@@ -112,7 +112,7 @@ impl Search<'_> {
                 search.set(c.update.as_deref().unwrap_or_default());
                 search.exprs(&c.filter);
             }
-            search.targets(&i.returning);
+            search.targets(&i.returning.targets);
         });
     }
 

@@ -227,7 +227,6 @@ fn push_into(sub: &mut Query, e: &Expr, rte: usize) -> bool {
         || sub.limit.is_some()
         || sub.offset.is_some()
         || sub.has_target_srfs
-        || !sub.row_marks.is_empty()
         || sub.grouping_sets.len() > 1
     {
         return false;

@@ -101,6 +101,7 @@ pub(crate) fn by_ends(g: &mut Global<'_>, q: &Query, whole: f64) -> Result<Optio
             cache: true,
             hash: None,
             ty: c.ty,
+            later: None,
         });
     }
     let mut over = q.clone();

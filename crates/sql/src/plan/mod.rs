@@ -161,6 +161,25 @@ pub struct SubPlan {
     pub hash: Option<Vec<(Expr, Oid)>>,
     /// The element type, for ARRAY.
     pub ty: TypeRef,
+    /// What is planned only when it is first run: `node` stands for nothing then.
+    pub later: Option<Box<LaterPlan>>,
+}
+
+/// A sub-select that is seldom run, without references to the levels around but through exec parameters.
+#[derive(Debug)]
+pub struct LaterPlan {
+    query: Query,
+    settings: PlannerSettings,
+}
+
+impl LaterPlan {
+    /// Plans it; `exec_params` are what the statement around has.
+    ///
+    /// # Errors
+    /// As [`plan_query`].
+    pub(crate) fn plan(&self, catalog: &dyn CatalogView, exec_params: usize) -> Result<Plan> {
+        prep::plan_within(&self.query, catalog, &self.settings, exec_params)
+    }
 }
 
 /// A CTE kept in a store.
@@ -544,9 +563,8 @@ pub struct Modify {
     /// Over (INSERT) the table's columns, (UPDATE, DELETE) the input row with the target's columns
     /// replaced by the new ones.
     pub returning: Vec<Expr>,
-    /// UPDATE's RETURNING: the new values of target columns are read at these slots appended to the
-    /// input row, one for each table column.
-    pub returning_base: usize,
+    /// RETURNING sees the old row and the new one behind that, each with its system columns.
+    pub images: bool,
     /// ON CONFLICT; expressions over the table's columns, then `excluded`'s.
     pub on_conflict: Option<PlanOnConflict>,
     /// UPDATE: the plan of columns changed touches a key that others may refer to.

@@ -34,6 +34,27 @@ fn returning_layout(table: &Table, rte: usize) -> Vec<Expr> {
     out
 }
 
+/// The layouts of OLD's row and NEW's behind what else RETURNING sees; `base`: how far entries are numbered on.
+fn image_layouts(table: &Table, images: Option<(usize, usize)>, base: usize) -> Vec<Expr> {
+    let entries = images.into_iter().flat_map(|(old, new)| [old, new]);
+    entries.flat_map(|rte| returning_layout(table, rte + base)).collect()
+}
+
+/// The target's system columns that OLD is asked for.
+fn old_system_columns(q: &Query, target: usize, out: &mut Vec<Expr>) {
+    let Some((old, _)) = q.images else { return };
+    for t in &q.returning {
+        t.expr.walk(&mut |e| {
+            if let Expr::Var { levels_up: 0, rte, column, ty } = e
+                && *rte == old
+                && *column < -1
+            {
+                out.push(Expr::Var { levels_up: 0, rte: target, column: *column, ty: *ty });
+            }
+        });
+    }
+}
+
 fn target_table(g: &Global<'_>, q: &Query) -> Result<(usize, Arc<Table>)> {
     let Some(rte) = q.result_rte else {
         bail!(INTERNAL_ERROR, "statement without a target");
@@ -86,7 +107,9 @@ fn plan_insert(
     let returning_exprs: Vec<Expr> =
         std::mem::take(&mut q.returning).into_iter().map(|t| t.expr).collect();
     let layout = row_layout(&table, rte);
-    let shown = returning_layout(&table, rte);
+    let mut shown = returning_layout(&table, rte);
+    shown.extend(image_layouts(&table, q.images, 0));
+    let images = q.images.is_some();
     let returning: Vec<Expr> =
         returning_exprs.iter().map(|e| slotted(e, &shown)).collect::<Result<_>>()?;
     let base = g.names.len();
@@ -153,7 +176,7 @@ fn plan_insert(
             old_slots: Vec::new(),
             recheck: None,
             returning,
-            returning_base: 0,
+            images,
             on_conflict,
             key_columns_changed: false,
         },
@@ -171,7 +194,9 @@ fn plan_update(
     let alias = q.range_table[rte].alias.clone();
     let mut s = JoinSpace::new(g, q, &tree)?;
     let mut extra = vec![Expr::Var { levels_up: 0, rte, column: -1, ty: TypeRef::of(oids::TID) }];
-    if command == Command::Update || !table.referenced_by.is_empty() {
+    old_system_columns(&s.q, rte, &mut extra);
+    let images = s.q.images.is_some();
+    if command == Command::Update || !table.referenced_by.is_empty() || images {
         for c in table.columns.iter().filter(|c| !c.dropped) {
             extra.push(Expr::Var { levels_up: 0, rte, column: c.number, ty: c.ty });
         }
@@ -211,8 +236,10 @@ fn plan_update(
     }
     let recheck: Vec<Expr> = recheck.iter().filter_map(|e| s.over(e, &columns).ok()).collect();
     let returning_exprs: Vec<Expr> = s.q.returning.iter().map(|t| t.expr.clone()).collect();
+    let mut seen = columns;
+    seen.extend(image_layouts(&table, s.q.images, s.names_base));
     let returning: Vec<Expr> =
-        returning_exprs.iter().map(|e| s.over(e, &columns)).collect::<Result<_>>()?;
+        returning_exprs.iter().map(|e| s.over(e, &seen)).collect::<Result<_>>()?;
     let shown = returning_exprs.iter().map(|e| s.shifted(e)).collect();
     Ok((
         shown,
@@ -227,7 +254,7 @@ fn plan_update(
             old_slots,
             recheck: and_all(recheck),
             returning,
-            returning_base: 0,
+            images,
             on_conflict: None,
             key_columns_changed: false,
         },

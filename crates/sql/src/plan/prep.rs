@@ -4,7 +4,7 @@ use super::path::{Path, PathKind};
 use super::pull_up::{JoinTree, expand_join_vars, pull_up_all, query_tree};
 use super::query_walk::{query_any, shift_expr_levels, shift_query_levels, visit};
 use super::rels::{JoinSpace, RelSet};
-use super::sub_links::{to_joins, to_sub_plans};
+use super::sub_links::{to_joins, to_later_plans, to_sub_plans};
 use super::{
     CtePlan, NodeKind, OutputColumn, Plan, PlanNode, PlannerSettings, RelationUse, SubPlan,
 };
@@ -95,10 +95,20 @@ pub(crate) fn plan_statement(
     catalog: &dyn CatalogView,
     settings: &PlannerSettings,
 ) -> Result<Plan> {
+    plan_within(query, catalog, settings, 0)
+}
+
+/// Plans a statement, or a part of one that has so many exec parameters already.
+pub(crate) fn plan_within(
+    query: &Query,
+    catalog: &dyn CatalogView,
+    settings: &PlannerSettings,
+    exec_params: usize,
+) -> Result<Plan> {
     let mut g = Global {
         catalog,
         settings,
-        exec_params: 0,
+        exec_params,
         sub_plans: Vec::new(),
         ctes: Vec::new(),
         relations: Vec::new(),
@@ -123,7 +133,10 @@ pub(crate) fn plan_statement(
 }
 
 /// Replaces references to the level above by exec parameters.
-fn take_outer_refs(g: &mut Global<'_>, q: &mut Query) -> (Vec<(usize, Expr)>, Vec<usize>) {
+pub(crate) fn take_outer_refs(
+    g: &mut Global<'_>,
+    q: &mut Query,
+) -> (Vec<(usize, Expr)>, Vec<usize>) {
     let mut args: Vec<(usize, Expr)> = Vec::new();
     let mut depends = Vec::new();
     let mut next = g.exec_params;
@@ -253,17 +266,18 @@ fn plan_ctes(g: &mut Global<'_>, q: &mut Query) -> Result<()> {
 
 /// A CTE whose plan is being made.
 pub(crate) fn placeholder(name: &str) -> CtePlan {
-    CtePlan {
-        name: name.to_owned(),
-        node: PlanNode {
-            kind: NodeKind::Result { exprs: Vec::new(), filter: None },
-            columns: Vec::new(),
-            rows: 0.0,
-            startup_cost: 0.0,
-            total_cost: 0.0,
-            width: 0,
-        },
-        modifies: false,
+    CtePlan { name: name.to_owned(), node: no_node(), modifies: false }
+}
+
+/// Stands for a plan that is not there yet.
+pub(crate) fn no_node() -> PlanNode {
+    PlanNode {
+        kind: NodeKind::Result { exprs: Vec::new(), filter: None },
+        columns: Vec::new(),
+        rows: 0.0,
+        startup_cost: 0.0,
+        total_cost: 0.0,
+        width: 0,
     }
 }
 
@@ -323,7 +337,13 @@ pub(crate) fn prepare(g: &mut Global<'_>, q: &mut Query) -> Result<JoinTree> {
         }
     };
     tree.quals_mut(&mut each);
+    let mut rechecks = std::mem::take(&mut q.rechecks);
     own_exprs(q, &mut each);
+    for e in &mut rechecks {
+        *e = fold(e);
+        to_later_plans(g, &subs, e)?;
+    }
+    q.rechecks = rechecks;
     if let Some(err) = failed {
         return Err(err);
     }

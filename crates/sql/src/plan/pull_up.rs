@@ -2,7 +2,9 @@
 
 use super::query_walk::{Merge, Visitor, query_any, shift_expr_levels, visit};
 use crate::analyse::set_ops::empty_query;
-use crate::query::{Command, Distinct, FromItem, JoinKind, Query, RangeTableEntry, RteKind};
+use crate::query::{
+    Command, Distinct, FromItem, JoinKind, Query, RangeTableEntry, RowMark, RteKind,
+};
 use expr::fold::contains_volatile;
 use expr::tree::{CaseWhen, Constant};
 use expr::{Expr, TypeRef};
@@ -100,6 +102,8 @@ pub(crate) fn expand_join_vars(q: &mut Query, tree: &mut JoinTree) {
     let table: Vec<RangeTableEntry> = q.range_table.clone();
     let mut nullable = Vec::new();
     tree.nullable(false, &mut nullable);
+    // Nor is there an old row of one inserted, or a new one of one deleted.
+    nullable.extend(q.images.into_iter().flat_map(|(old, new)| [old, new]));
     let mut expand = |e: &mut Expr, depth: u32| -> bool {
         loop {
             let Expr::Var { levels_up, rte, column, ty } = e else { return false };
@@ -191,7 +195,8 @@ fn is_plain(q: &Query) -> bool {
         && q.order_by.is_empty()
         && q.limit.is_none()
         && q.offset.is_none()
-        && q.row_marks.is_empty()
+        // Locks of its own are taken of its own rows, those that the query around asks for of what that makes of them.
+        && q.row_marks.iter().all(|m| m.pushed)
         && !q.has_target_srfs
 }
 
@@ -252,7 +257,19 @@ fn pull_up(
             substitute(tree, &mine);
             pending.extend(mine);
         }
-        JoinTree::Join { kind, left, right, .. } => {
+        JoinTree::Join { kind, left, right, quals } => {
+            if *kind == JoinKind::Left
+                && !nullable
+                && !q.row_marks.is_empty()
+                && let JoinTree::Rel(i) = **right
+                && let Some(values) = row_of_left(q, i, quals)
+            {
+                let left = std::mem::replace(&mut **left, JoinTree::Rel(i));
+                *tree = left;
+                apply(q, i, &values);
+                pending.push((i, values));
+                return pull_up(q, tree, nullable, outer, pending);
+            }
             let mut mine = Vec::new();
             let full = *kind == JoinKind::Full;
             pull_up(q, left, nullable || full, true, &mut mine);
@@ -316,6 +333,11 @@ fn merge_subquery(
     if !is_plain(query) || (query.from.is_empty() && !looks_beside(query)) {
         return None;
     }
+    // What was pushed down comes up again with the mark that it came from.
+    let mark = q.row_marks.iter().position(|m| m.rte == i);
+    if mark.is_none() && !query.row_marks.is_empty() {
+        return None;
+    }
     let visible: Vec<&Expr> = query.targets.iter().filter(|t| !t.hidden).map(|t| &t.expr).collect();
     if visible.iter().any(|e| contains_volatile(e)) {
         return None;
@@ -364,9 +386,77 @@ fn merge_subquery(
     let mut merge = Merge { rtes: q.range_table.len(), sub_selects: q.sub_selects.len() };
     let tree = merged_tree(&mut sub, &mut merge);
     let values = sub.targets.iter().filter(|t| !t.hidden).map(|t| t.expr.clone()).collect();
+    if let Some(mark) = mark {
+        let pushed = q.row_marks.remove(mark).pushed;
+        let up = |m: RowMark| RowMark { rte: m.rte + merge.rtes, pushed, ..m };
+        q.row_marks.extend(sub.row_marks.drain(..).map(up));
+    }
     q.range_table.append(&mut sub.range_table);
     q.sub_selects.append(&mut sub.sub_selects);
     Some((tree, values))
+}
+
+/// What a LEFT JOIN's right side gives that is one row without a FROM: values where its condition and the join's are met. So written they
+/// are made anew of a newer version of the row on the left, as PostgreSQL runs such a join again; nothing else asks for it.
+fn row_of_left(q: &Query, i: usize, on: &[Expr]) -> Option<Vec<Expr>> {
+    let (mut values, mut conditions) = match &q.range_table[i].kind {
+        RteKind::Values { rows } => match rows.as_slice() {
+            [row] => (row.clone(), Vec::new()),
+            _ => return None,
+        },
+        RteKind::Subquery { query, .. } if is_plain(query) && query.sub_selects.is_empty() => {
+            let mut sub = (**query).clone();
+            visit(&mut sub, 0, &mut Merge { rtes: q.range_table.len(), sub_selects: 0 });
+            let row = match sub.from.as_slice() {
+                [] => Vec::new(),
+                [FromItem::Rte(n)] => match &sub.range_table[*n].kind {
+                    RteKind::Values { rows } if rows.len() == 1 => rows[0].clone(),
+                    _ => return None,
+                },
+                _ => return None,
+            };
+            let mut conditions = Vec::new();
+            sub.filter.into_iter().for_each(|f| conjuncts(f, &mut conditions));
+            let shown = sub.targets.into_iter().filter(|t| !t.hidden);
+            let mut values: Vec<Expr> = shown.map(|t| t.expr).collect();
+            let mut s = Substitute { rte: q.range_table.len(), values: &row };
+            values.iter_mut().chain(&mut conditions).for_each(|e| e.rewrite(&mut |e| s.expr(e, 0)));
+            (values, conditions)
+        }
+        _ => return None,
+    };
+    let mut on = on.to_vec();
+    for e in &mut on {
+        let mut s = Substitute { rte: i, values: &values };
+        e.rewrite(&mut |e| s.expr(e, 0));
+    }
+    conditions.extend(on);
+    let certain =
+        |e: &Expr| matches!(e, Expr::Const(c) if matches!(c.value, types::Datum::Bool(true)));
+    conditions.retain(|e| !certain(e));
+    // Of the whole row there is no telling a missing one from one of NULLs.
+    let fixed = |e: &Expr| {
+        contains_volatile(e)
+            || e.any(&mut |e| {
+                matches!(e, Expr::SubLink { .. })
+                    || matches!(e, Expr::Var { levels_up: 0, rte, .. } if *rte == i || *rte >= q.range_table.len())
+            })
+    };
+    if values.iter().chain(&conditions).any(fixed) {
+        return None;
+    }
+    let when = match conditions.len() {
+        0 => return Some(values),
+        1 => conditions.remove(0),
+        _ => Expr::And(conditions),
+    };
+    for v in &mut values {
+        let ty = v.ty();
+        let then = std::mem::replace(v, Expr::And(Vec::new()));
+        let arms = vec![CaseWhen { when: when.clone(), then }];
+        *v = Expr::Case { operand: None, arms, otherwise: None, ty };
+    }
+    Some(values)
 }
 
 /// Merges a single VALUES row that is made of what stands beside it.

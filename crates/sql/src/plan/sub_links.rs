@@ -4,10 +4,10 @@
 //! Of a newer version of a row, IN and EXISTS are asked anew, by the statement's snapshot; PostgreSQL asks whether the very row that the older
 //! version was joined with still fits.
 
-use super::SubPlan;
-use super::prep::{Global, plan_level};
+use super::prep::{Global, no_node, plan_level, take_outer_refs};
 use super::pull_up::{JoinTree, conjuncts, is_simple, merged_tree};
 use super::query_walk::{Merge, query_any};
+use super::{LaterPlan, PlannerSettings, SubPlan};
 use crate::query::{Command, JoinKind, Query, RangeTableEntry, RteKind};
 use base::{Oid, Result};
 use expr::tree::SubLinkKind;
@@ -218,6 +218,16 @@ fn any_to_join(q: &mut Query, number: usize, test: &Expr) -> Option<JoinParts> {
 
 /// Plans the sub-selects left in an expression.
 pub(crate) fn to_sub_plans(g: &mut Global<'_>, subs: &[Query], e: &mut Expr) -> Result<()> {
+    replace_links(g, subs, e, false)
+}
+
+/// As [`to_sub_plans`] for what is rarely evaluated: planned at its first evaluation, unless it reads a CTE of the levels around.
+pub(crate) fn to_later_plans(g: &mut Global<'_>, subs: &[Query], e: &mut Expr) -> Result<()> {
+    let later = g.frames.iter().all(Vec::is_empty);
+    replace_links(g, subs, e, later)
+}
+
+fn replace_links(g: &mut Global<'_>, subs: &[Query], e: &mut Expr, later: bool) -> Result<()> {
     if !has_sub_link(e) {
         return Ok(());
     }
@@ -227,7 +237,7 @@ pub(crate) fn to_sub_plans(g: &mut Global<'_>, subs: &[Query], e: &mut Expr) -> 
         if !matches!(e, Expr::SubLink { .. }) || failed.is_some() {
             return false;
         }
-        match sub_plan(g, subs, e) {
+        match sub_plan(g, subs, e, later) {
             Ok(new) => *e = new,
             Err(err) => failed = Some(err),
         }
@@ -236,7 +246,7 @@ pub(crate) fn to_sub_plans(g: &mut Global<'_>, subs: &[Query], e: &mut Expr) -> 
     failed.map_or(Ok(()), Err)
 }
 
-fn sub_plan(g: &mut Global<'_>, subs: &[Query], e: &Expr) -> Result<Expr> {
+fn sub_plan(g: &mut Global<'_>, subs: &[Query], e: &Expr, later: bool) -> Result<Expr> {
     let Expr::SubLink { kind, subquery, test, ty } = e else { return Ok(e.clone()) };
     let mut sub = subs[*subquery].clone();
     let rows = match kind {
@@ -246,9 +256,19 @@ fn sub_plan(g: &mut Global<'_>, subs: &[Query], e: &Expr) -> Result<Expr> {
         }
         _ => 0.0,
     };
-    let level = plan_level(g, sub, rows)?;
+    let (node, outer, depends, later) = if later {
+        let (outer, depends) = take_outer_refs(g, &mut sub);
+        let later = LaterPlan {
+            query: sub,
+            settings: PlannerSettings { cursor_tuple_fraction: rows, ..*g.settings },
+        };
+        (no_node(), outer, depends, Some(Box::new(later)))
+    } else {
+        let level = plan_level(g, sub, rows)?;
+        (level.node, level.args, level.depends, None)
+    };
     let mut args = Vec::new();
-    for (param, mut arg) in level.args {
+    for (param, mut arg) in outer {
         to_sub_plans(g, subs, &mut arg)?;
         args.push((param, arg));
     }
@@ -275,11 +295,12 @@ fn sub_plan(g: &mut Global<'_>, subs: &[Query], e: &Expr) -> Result<Expr> {
     let plan = g.sub_plans.len();
     g.sub_plans.push(SubPlan {
         kind: *kind,
-        node: level.node,
-        depends: level.depends,
+        node,
+        depends,
         cache: !correlated,
         hash,
         ty: *ty,
+        later,
     });
     Ok(Expr::SubPlan { kind: *kind, plan, test, args, ty: *ty })
 }

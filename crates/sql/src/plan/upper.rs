@@ -7,7 +7,7 @@ use super::prep::Global;
 use super::pull_up::JoinTree;
 use super::rels::{JoinSpace, Presorted, Qual, RelSet, type_family};
 use super::{AggregateStrategy, NodeKind, PlanNode, PlanSortKey};
-use crate::query::{Distinct, FrameBound, JoinKind, Query};
+use crate::query::{Distinct, FrameBound, JoinKind, Query, RowMark, RteKind};
 use base::{Oid, Result};
 use expr::Expr;
 use expr::tree::{AggregateCall, SortKey};
@@ -272,7 +272,9 @@ pub(crate) fn plan_upper(
     add_dependent_columns(&mut s.q, plain);
     let groups = s.q.group_exprs.clone();
     let mut extra: Vec<Expr> = Vec::new();
-    let marks = s.q.row_marks.clone();
+    // What is locked of a sub-select is locked in it.
+    let is_table = |m: &RowMark| matches!(s.q.range_table[m.rte].kind, RteKind::Relation { .. });
+    let marks: Vec<RowMark> = s.q.row_marks.iter().filter(|m| is_table(m)).cloned().collect();
     for m in &marks {
         extra.push(Expr::Var {
             levels_up: 0,

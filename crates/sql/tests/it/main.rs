@@ -17,6 +17,7 @@ mod plan_shapes;
 mod plans;
 mod rechecked;
 mod reindex;
+mod returning;
 mod rewritten;
 mod rights;
 mod savepoints;

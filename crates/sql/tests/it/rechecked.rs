@@ -82,6 +82,63 @@ fn an_outer_join_is_asked_again() {
     s.check(&[(ALL, "1:0 2:0 3:50 4:0")]);
 }
 
+/// Nobody waits for a row that the statement does not ask for, though a view or a sub-select stands between.
+#[test]
+fn locks_reach_through_a_view_to_the_rows_that_are_asked_for() {
+    let db = Database::new();
+    let mut s = tables(&db);
+    s.run_each(&["CREATE VIEW v AS SELECT id AS i, v AS x FROM a WHERE id < 4"]);
+    s.run_each(&["BEGIN", "UPDATE a SET v = 0 WHERE id = 1"]);
+    let mut other = db.session();
+    other.check(&[
+        ("SELECT x FROM v WHERE i = 2 FOR UPDATE NOWAIT", "20"),
+        ("SELECT x FROM (SELECT i, x FROM v) q WHERE i > 1 FOR SHARE NOWAIT", "20\n30"),
+        ("SELECT q.x FROM v q JOIN b ON b.id = q.i WHERE b.w = 3 FOR UPDATE OF q NOWAIT", "30"),
+        ("SELECT x FROM (SELECT * FROM v FOR UPDATE NOWAIT) q WHERE i = 2", "20"),
+        (
+            "SELECT x FROM v WHERE i = 1 FOR UPDATE NOWAIT",
+            "55P03 could not obtain lock on row in relation \"a\"",
+        ),
+        ("SELECT x FROM v ORDER BY 1 FOR UPDATE SKIP LOCKED", "20\n30"),
+        (
+            "SELECT * FROM (SELECT count(*) FROM a) q FOR UPDATE",
+            "0A000 FOR UPDATE is not allowed with aggregate functions",
+        ),
+        (
+            "SELECT * FROM a LEFT JOIN (SELECT * FROM b) q ON q.id = a.id FOR UPDATE",
+            "0A000 FOR UPDATE cannot be applied to the nullable side of an outer join",
+        ),
+        (
+            "EXPLAIN (COSTS OFF) SELECT * FROM v WHERE x = 2 FOR UPDATE",
+            "LockRows\n  ->  Seq Scan on a\n        Filter: ((a.id < 4) AND (a.v = 2))",
+        ),
+    ]);
+    s.run_each(&["COMMIT"]);
+    let then = "SELECT i, x FROM (SELECT * FROM v) q WHERE x < 25 ORDER BY 1 FOR UPDATE";
+    assert_eq!(waiting(&db, "UPDATE a SET v = 30 WHERE id = 2", then), "1|0");
+}
+
+/// DO UPDATE of other columns leaves the row to foreign keys: they neither wait for it nor does it wait for them.
+#[test]
+fn on_conflict_do_update_locks_no_more_than_an_update() {
+    let db = Database::new();
+    let mut s = tables(&db);
+    s.run_each(&["CREATE TABLE c (a int REFERENCES a)", "BEGIN", "INSERT INTO c VALUES (2)"]);
+    let mut other = db.session();
+    other.run_each(&["SET lock_timeout = '10s'", "BEGIN"]);
+    let insert = "INSERT INTO a VALUES (2, 1), (3, 1) ON CONFLICT (id) DO UPDATE SET v = a.v + excluded.v RETURNING v";
+    other.check(&[(insert, "21\n31")]);
+    s.run_each(&["INSERT INTO c VALUES (3)"]);
+    let key = "SELECT id FROM a WHERE id = 3 FOR KEY SHARE NOWAIT";
+    s.check(&[(key, "3"), ("COMMIT", "")]);
+    other.run_each(&["COMMIT"]);
+    s.run_each(&["BEGIN", "INSERT INTO a VALUES (4, 1) ON CONFLICT (id) DO UPDATE SET id = a.id"]);
+    other.check(&[(
+        "SELECT id FROM a WHERE id = 4 FOR KEY SHARE NOWAIT",
+        "55P03 could not obtain lock on row in relation \"a\"",
+    )]);
+}
+
 #[test]
 fn repeatable_read_meets_a_row_that_was_deleted() {
     let db = Database::new();
@@ -116,6 +173,31 @@ fn what_is_made_of_a_row_beside_it_goes_with_the_row() {
             "20",
         ),
         (
+            "SELECT s.x FROM a LEFT JOIN LATERAL (SELECT a.v * 2 AS x) s ON true WHERE a.id = 1 FOR UPDATE OF a",
+            "22",
+        ),
+        (
+            "SELECT s.x FROM a LEFT JOIN LATERAL (SELECT a.v AS x) s ON s.x > 10 WHERE a.id = 1 FOR UPDATE OF a",
+            "11",
+        ),
+        (
+            "SELECT s.x FROM a LEFT JOIN LATERAL (SELECT a.v AS x WHERE a.v < 11) s ON true WHERE a.id = 1 FOR UPDATE",
+            "~",
+        ),
+        (
+            "SELECT s.x, a.v FROM a LEFT JOIN (SELECT 7 AS x) s ON a.v = 11 WHERE a.id = 1 FOR UPDATE OF a",
+            "7|11",
+        ),
+        (
+            "SELECT s.x FROM a LEFT JOIN LATERAL (VALUES (a.v)) s(x) ON s.x > 10 WHERE a.id = 1 FOR UPDATE OF a",
+            "11",
+        ),
+        (
+            "SELECT y FROM (SELECT v AS w, id FROM a) q LEFT JOIN LATERAL (SELECT q.w + 1 AS x) s ON true \
+             LEFT JOIN LATERAL (SELECT s.x + 1 AS y) t ON s.x > 11 WHERE id = 1 FOR UPDATE OF q",
+            "13",
+        ),
+        (
             "UPDATE a SET v = s.x FROM a o, LATERAL (SELECT o.v * 2 AS x) s WHERE o.id = a.id AND a.id = 1 RETURNING s.x",
             "20",
         ),
@@ -123,4 +205,35 @@ fn what_is_made_of_a_row_beside_it_goes_with_the_row() {
         let _s = tables(&db);
         assert_eq!(waiting(&db, raise, then), says, "{then}");
     }
+}
+
+/// A sub-select that became a join is planned anew only when a row is asked again: with parameters, sub-selects and CTEs of its own, and
+/// over again.
+#[test]
+fn a_sub_select_is_asked_again_however_it_is_made() {
+    let db = Database::new();
+    let change = "UPDATE a SET v = v + 1 WHERE id < 3";
+    for (condition, says) in [
+        (
+            "EXISTS (SELECT FROM b WHERE b.w * 10 = a.v AND b.id <= (SELECT count(*) FROM b c WHERE c.id <> a.id))",
+            "3",
+        ),
+        (
+            "EXISTS (SELECT FROM b JOIN b c ON c.id = b.id WHERE b.w * 10 = a.v - a.v % 10 AND EXISTS (SELECT FROM b d WHERE d.id = b.id AND d.w < 4))",
+            "1\n2\n3",
+        ),
+        (
+            "a.v IN (WITH c AS MATERIALIZED (SELECT w FROM b) SELECT c.w * 10 + 1 FROM c UNION ALL SELECT w * 10 FROM c)",
+            "1\n2\n3\n4",
+        ),
+        ("(a.id, a.v) IN (SELECT b.w, max(b.w) * 10 FROM b GROUP BY b.w)", "3\n4"),
+    ] {
+        let _s = tables(&db);
+        let then = format!("SELECT id FROM a WHERE {condition} ORDER BY id FOR UPDATE");
+        assert_eq!(waiting(&db, change, then.leak()), says, "{condition}");
+    }
+    let _s = tables(&db);
+    let with = "WITH x AS (SELECT w FROM b WHERE w > 1) SELECT id FROM a WHERE EXISTS (SELECT FROM x, x y WHERE x.w = y.w AND x.w * 10 = a.v) \
+                ORDER BY id FOR UPDATE";
+    assert_eq!(waiting(&db, change, with), "3\n4");
 }
