@@ -184,7 +184,10 @@ impl Wire {
                 }
             }
         }
-        PgWireFrontendMessage::decode(&mut self.input, &self.context).map_err(|e| {
+        let before = self.input.len();
+        let decoded = PgWireFrontendMessage::decode(&mut self.input, &self.context);
+        let_go(&mut self.input, before);
+        decoded.map_err(|e| {
             ReadError::Protocol(SqlError::new(
                 SqlState::PROTOCOL_VIOLATION,
                 format!("invalid frontend message: {e}"),
@@ -532,8 +535,17 @@ pub fn message_name(message: &PgWireFrontendMessage) -> &'static str {
     }
 }
 
+/// Room for a message that was taken out of `input`, which had `before` bytes, is given back if it was much: the session may be idle for long.
+fn let_go(input: &mut BytesMut, before: usize) {
+    const KEPT: usize = 1 << 20;
+    if before - input.len() > KEPT {
+        *input = BytesMut::from(&input[..]);
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::let_go;
     use super::{Malformed, look};
 
     fn is_well_formed(kind: u8, body: &[u8]) -> bool {
@@ -564,5 +576,21 @@ mod tests {
         assert_eq!(told(b'Q', b"SELECT '\xc3'\0"), cut);
         assert_eq!(told(b'P', b"\0\xc3\0\0\0"), cut);
         assert_eq!(told(b'Q', b"\xc3\0more\0"), "Err(Layout)");
+    }
+    #[test]
+    fn room_for_a_long_message_is_given_back() {
+        use bytes::{Buf, BytesMut};
+        let mut input = BytesMut::zeroed(10 << 20);
+        input.extend_from_slice(b"next");
+        let before = input.len();
+        input.advance(100);
+        let_go(&mut input, before);
+        assert!(input.capacity() > 1 << 20, "a short one");
+        let before = input.len();
+        input.advance(before - 4);
+        input.reserve(1 << 20);
+        let_go(&mut input, before);
+        assert_eq!(&input[..], b"next");
+        assert!(input.capacity() < 1 << 20, "a long one");
     }
 }

@@ -24,6 +24,10 @@ use types::Datum;
 
 /// How many statements of the simple protocol are kept.
 const CACHED_STATEMENTS: usize = 256;
+/// How long their texts are together, at most: a plan takes several times its text.
+const CACHED_TEXT: usize = 1 << 20;
+/// Longer texts are not kept: they hold data rather than questions.
+const LONGEST_TEXT: usize = CACHED_TEXT / 16;
 /// How many texts are remembered as having come once.
 const SEEN_TEXTS: usize = 1024;
 
@@ -31,6 +35,8 @@ const SEEN_TEXTS: usize = 1024;
 #[derive(Default)]
 pub struct StatementCache {
     statements: HashMap<Box<str>, (Rc<Prepared>, u64, Rc<[String]>)>,
+    /// The lengths of all their texts since it was last empty; one whose plan was made again counts again.
+    text: usize,
     /// Hashes of texts that came once, by their low bits: most texts never come again.
     seen: Vec<u64>,
     hasher: std::hash::RandomState,
@@ -49,14 +55,19 @@ impl StatementCache {
     }
 
     fn put(&mut self, text: &str, prepared: &Rc<Prepared>, generation: u64, path: Rc<[String]>) {
+        if text.len() > LONGEST_TEXT {
+            return;
+        }
         let hash = self.hasher.hash_one(text);
         self.seen.resize(SEEN_TEXTS, 0);
         let slot = usize::try_from(hash % SEEN_TEXTS as u64).unwrap_or(0);
         if std::mem::replace(&mut self.seen[slot], hash) != hash {
             return;
         }
-        if self.statements.len() >= CACHED_STATEMENTS {
-            self.statements.clear();
+        self.text += text.len();
+        if self.statements.len() >= CACHED_STATEMENTS || self.text > CACHED_TEXT {
+            self.clear();
+            self.text = text.len();
         }
         self.statements.insert(text.into(), (Rc::clone(prepared), generation, path));
     }
@@ -64,6 +75,13 @@ impl StatementCache {
     /// DISCARD PLANS
     pub fn clear(&mut self) {
         self.statements.clear();
+        self.text = 0;
+    }
+
+    /// How many statements are kept, and how long their texts are together.
+    #[cfg(test)]
+    fn kept(&self) -> (usize, usize) {
+        (self.statements.len(), self.statements.keys().map(|text| text.len()).sum())
     }
 }
 
@@ -355,4 +373,30 @@ pub(super) fn send_notices(state: &super::SessionState, client: &mut dyn Client)
         client.notice(&notice)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put_twice(cache: &mut StatementCache, text: &str) {
+        let prepared = Rc::new(Prepared::empty(Arc::from(text)));
+        for _ in 0..2 {
+            cache.put(text, &prepared, 0, Rc::from([]));
+        }
+    }
+
+    #[test]
+    fn texts_kept_have_a_bound_together_and_each() {
+        let mut cache = StatementCache::default();
+        put_twice(&mut cache, "SELECT 1");
+        assert_eq!(cache.kept(), (1, 8));
+        put_twice(&mut cache, &"x".repeat(LONGEST_TEXT + 1));
+        assert_eq!(cache.kept(), (1, 8));
+        for i in 0..CACHED_STATEMENTS / 2 {
+            put_twice(&mut cache, &format!("{i:06}{}", "x".repeat(LONGEST_TEXT - 6)));
+            let (number, bytes) = cache.kept();
+            assert!(number > 0 && bytes <= CACHED_TEXT, "{number} of {bytes} bytes");
+        }
+    }
 }
