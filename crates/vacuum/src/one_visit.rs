@@ -26,6 +26,7 @@
 //! `heap::cleaning`.
 
 use crate::heap_pass::{Done, HeapPass, room};
+use crate::index_pass::IndexTarget;
 use crate::key_maker::KeyMaker;
 use crate::machine::Machine;
 use crate::method::{DeadShape, IndexShape, Return};
@@ -55,8 +56,23 @@ const AUTO_FROM: f64 = 0.02;
 #[derive(Debug, Default)]
 struct Course {
     closed: AtomicBool,
+    /// Pages met while it was open.
+    met: AtomicU64,
+    /// Of these in batches, and their dead rows.
     items: AtomicU64,
     pages: AtomicU64,
+}
+
+impl Course {
+    /// The dead rows to be expected, a batch with so many having come: the pages to be read are taken to be like those met. What has
+    /// been looked up by then is lost work if the indexes are read in the end.
+    fn expect(&self, items: u64, pages: u64, to_read: u32) -> DeadShape {
+        let items = self.items.fetch_add(items, Ordering::Relaxed) + items;
+        let pages = self.pages.fetch_add(pages, Ordering::Relaxed) + pages;
+        let met = self.met.load(Ordering::Relaxed).max(pages).max(1);
+        let all = (f64::from(to_read) / met as f64).max(1.0);
+        DeadShape { items: items as f64 * all, pages: pages as f64 * all }
+    }
 }
 
 /// What became of one index.
@@ -78,13 +94,15 @@ pub(crate) struct OneVisit<'a> {
     maker: Arc<KeyMaker<'a>>,
     shapes: Vec<IndexShape>,
     back: Return,
+    /// Pages to be read in this vacuum.
+    to_read: u32,
     course: Arc<Course>,
     batch: Vec<Waiting>,
     /// Each index's, of the batch: of all roots, or of each page's first and last.
     keys: Vec<RetailKeys>,
     /// How the batch's entries are to be found.
     search: entries::Search,
-    /// The order in which each index's came.
+    /// The order in which each index's came; before enough have come, that of its rows at the last ANALYZE.
     orders: Vec<Option<f64>>,
     /// Pages that were in use when they were to be cleaned, and what of them has no index entries any more.
     postponed: Vec<(Chosen, Planned, Vec<OffsetNumber>)>,
@@ -101,6 +119,7 @@ impl<'a> OneVisit<'a> {
     pub fn new(
         target: &'a VacuumTarget<'_>,
         heap_pages: u32,
+        to_read: u32,
         machine: &Machine,
         costs: &Costs,
     ) -> Result<Option<OneVisit<'a>>> {
@@ -109,13 +128,18 @@ impl<'a> OneVisit<'a> {
         let shapes = target.indexes.iter().map(|t| IndexShape::of(t, heap_pages, rows, machine));
         let shapes = shapes.collect::<Result<Vec<_>>>()?;
         let back = Return::to(target.heap, heap_pages, costs);
-        Ok(Some(OneVisit::with(Arc::new(maker), shapes, back, Arc::default())))
+        let mut way = OneVisit::with(Arc::new(maker), shapes, back, to_read, Arc::default());
+        // Batches of a few keys each would never show an order of their own.
+        let known = |t: &IndexTarget| t.keys.as_ref().and_then(|k| k.correlation);
+        way.orders = target.indexes.iter().map(|t| known(t).map(f64::abs)).collect();
+        Ok(Some(way))
     }
 
     fn with(
         maker: Arc<KeyMaker<'a>>,
         shapes: Vec<IndexShape>,
         back: Return,
+        to_read: u32,
         course: Arc<Course>,
     ) -> Self {
         let n = shapes.len();
@@ -123,6 +147,7 @@ impl<'a> OneVisit<'a> {
             maker,
             shapes,
             back,
+            to_read,
             course,
             batch: Vec::new(),
             keys: (0..n).map(|_| RetailKeys::new()).collect(),
@@ -137,7 +162,9 @@ impl<'a> OneVisit<'a> {
 
     /// For another thread of the same vacuum.
     pub fn sibling(&self) -> OneVisit<'a> {
-        OneVisit::with(self.maker.clone(), self.shapes.clone(), self.back, self.course.clone())
+        let (maker, shapes) = (self.maker.clone(), self.shapes.clone());
+        let way = OneVisit::with(maker, shapes, self.back, self.to_read, self.course.clone());
+        OneVisit { orders: self.orders.clone(), ..way }
     }
 
     /// Takes over what another thread has done.
@@ -173,20 +200,15 @@ impl<'a> OneVisit<'a> {
         self.batch.iter().map(|w| w.planned.findings().dead_items.len() as u64).sum()
     }
 
-    /// Are the keys of the batch to be looked up? By their order, and by what it costs beside reading the indexes.
+    /// Are the keys of the batch, and of those to come, to be looked up? By their order, and by what it costs beside reading the indexes.
     fn is_worth_it(&mut self) -> bool {
-        let (items, pages) = (self.roots(), self.batch.len() as u64);
-        let c = &self.course;
-        let dead = DeadShape {
-            items: (c.items.fetch_add(items, Ordering::Relaxed) + items) as f64,
-            pages: (c.pages.fetch_add(pages, Ordering::Relaxed) + pages) as f64,
-        };
+        let dead = self.course.expect(self.roots(), self.batch.len() as u64, self.to_read);
         let (n, back) = (self.shapes.len(), self.back);
         self.shapes.iter().zip(&self.keys).zip(&mut self.orders).all(|((shape, keys), order)| {
             if keys.len() >= ORDER_FROM {
                 *order = Some(keys.order());
             }
-            // A handful of keys is looked up in whatever order.
+            // Of a table never analysed a handful of keys is looked up in whatever order.
             shape.with_order(order.unwrap_or(1.0)).in_one_visit(&dead, n, &back)
         })
     }
@@ -202,6 +224,7 @@ impl<'a> HeapPass<'a> {
             Some(way)
                 if !chosen.eager && !self.without_maps && way.is_open(self.plan, dead_pages) =>
             {
+                way.course.met.fetch_add(1, Ordering::Relaxed);
                 self.page_or_wait(chosen, pin)
             }
             _ => self.page_now(chosen, &pin),

@@ -175,8 +175,9 @@ pub fn run(
     run.pass.will_reap = has_indexes && !off;
     if run.pass.will_reap && plan.one_visit {
         let pages = target.heap.len_blocks()?.0;
+        let to_read = plan.pages_to_read(pages);
         run.pass.one_visit =
-            OneVisit::new(target, pages, &plan.machine, &context.throttle.costs())?;
+            OneVisit::new(target, pages, to_read, &plan.machine, &context.throttle.costs())?;
     }
     if off {
         run.bypass = IndexBypass::Bypassed;

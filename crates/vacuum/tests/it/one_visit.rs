@@ -112,6 +112,25 @@ fn keys_in_no_order_go_the_long_way() {
     assert_eq!(left(&w), (0, 2500));
 }
 
+/// The first few keys cost less than reading the index; all of them cost more, and the index is read in the end.
+#[test]
+fn what_is_to_come_decides_about_the_first_pages() {
+    let w = World::with(1, 4096);
+    let t = w.begin();
+    for n in 0..20_000 {
+        let key = n * 7919 % 20_000;
+        w.insert(&t, key..key + 1, &[b'v'; 400]);
+    }
+    t.commit(CommitExtras::default()).unwrap();
+    w.vacuum(&ON);
+    w.change(|k| k % 2 == 0, None);
+    let lsn = w.ctx.wal.insert_lsn();
+    let r = w.vacuum(&VacuumOptions { buffer_usage_limit_kb: Some(256), ..ON });
+    assert_eq!((r.index_scans, r.dead_items_removed, r.one_visit_pages), (1, 10_000, 0));
+    assert_eq!(w.heap_records_since(lsn), 2 * r.counts.scanned_pages as usize);
+    assert_eq!(left(&w), (0, 10_000));
+}
+
 /// As in a TOAST table that has churned: a few rows a page, of all ages, and more pages than the pool holds.
 #[test]
 fn keys_in_no_order_are_looked_up_if_pages_would_be_written_twice_under_the_cost_delay() {
