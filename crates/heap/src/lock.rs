@@ -3,20 +3,33 @@
 //! # Invariants
 //! Row locks are in memory (`txn::RowLocks`), taken with the page locked, so that no update slips between the
 //! check and the lock. Locks that do not stand in the way of an update are carried to the new version by the update;
-//! one that is taken while such an update runs is taken on the newer versions too.
+//! one that is taken while such an update runs, or after it has committed, is taken on the newer versions too.
 //!
 //! # Differs from PostgreSQL
-//! Nothing is written: locking a million rows dirties no page.
+//! Nothing is written: locking a million rows dirties no page. FOR KEY SHARE follows a row to its newest version, where PostgreSQL
+//! locks the one that the snapshot sees, if clean-up has taken versions from the middle of the chain: those might have changed the key.
 
 use crate::delete::outcome_of;
 use crate::fetch::TupleSlot;
 use crate::heap::{Heap, TupleOutcome};
 use crate::queue::RowQueue;
-use crate::visibility::{Dirty, Hints, UpdateVerdict, satisfies_dirty, satisfies_update};
+use crate::visibility::{
+    Changed, Dirty, Hints, UpdateVerdict, changed, satisfies_dirty, satisfies_update,
+};
 use base::{Fork, Result, Tid, Xid};
 use buffer::Strategy;
-use page::tuple::{KEYS_UPDATED, XMAX_INVALID};
+use page::tuple::{CHAIN_SHORTENED, KEYS_UPDATED};
 use txn::{RowLockMode, RowLockOutcome, Transaction, Wait};
+
+/// What came of locking the newer versions of a row: [`Heap::lock_newer`].
+enum Newer {
+    /// All that there are.
+    Locked,
+    /// This transaction is in the way.
+    Wait(Xid),
+    /// A version is gone, or has another key, or may have had: the lock is not what it should be.
+    Changed,
+}
 
 impl Heap {
     /// Locks the row version at `tid`, which the command has seen, and copies it to `slot`.
@@ -47,11 +60,12 @@ impl Heap {
         slot: Option<&mut TupleSlot>,
     ) -> Result<TupleOutcome> {
         queue.txn().xid()?;
-        let outcome = self.lock_tuple_in_queue(queue, tid, mode, wait, slot);
+        let outcome = self.lock_tuple_in_queue(queue, tid, mode, wait, slot, true);
         queue.settle(&outcome);
         outcome
     }
 
+    /// `seen`: it is the version that the command's snapshot sees, not one to which that led.
     fn lock_tuple_in_queue(
         &self,
         queue: &mut RowQueue<'_>,
@@ -59,8 +73,11 @@ impl Heap {
         mode: RowLockMode,
         wait: Wait,
         mut slot: Option<&mut TupleSlot>,
+        seen: bool,
     ) -> Result<TupleOutcome> {
         let txn = queue.txn();
+        // FOR KEY SHARE does not mind an update that leaves the key alone.
+        let mut minds = mode != RowLockMode::KeyShare;
         let pin = self.rel.pin(Fork::Main, tid.block, &mut Strategy::Normal)?;
         let mut hints = Hints::default();
         let cid = txn.peek_command_id();
@@ -74,16 +91,19 @@ impl Heap {
             if hints.bits != 0 {
                 guard.set_hint_after(hints.after, |p| p.or_infomask(tid.offset, hints.bits));
             }
-            // FOR KEY SHARE does not mind a running update that leaves the key alone.
-            let beside = matches!(verdict, UpdateVerdict::BeingModified(_))
-                && mode == RowLockMode::KeyShare
-                && tuple.infomask2() & KEYS_UPDATED == 0;
+            let beside = !minds
+                && tuple.infomask2() & KEYS_UPDATED == 0
+                && match verdict {
+                    UpdateVerdict::BeingModified(_) => true,
+                    UpdateVerdict::Updated => seen,
+                    _ => false,
+                };
             let holder = match verdict {
                 UpdateVerdict::BeingModified(xid) if !beside => {
                     drop(guard);
                     xid
                 }
-                UpdateVerdict::Ok | UpdateVerdict::BeingModified(_) => {
+                _ if beside || verdict == UpdateVerdict::Ok => {
                     match txn.lock_row(self.rel.id(), tid, mode)? {
                         RowLockOutcome::Granted | RowLockOutcome::AlreadyHeld => {
                             if let Some(slot) = &mut slot {
@@ -91,11 +111,18 @@ impl Heap {
                             }
                             drop(guard);
                             base::stop_point!("heap.lock_tuple.granted");
-                            let stronger =
-                                if beside { self.lock_newer(txn, tid, mode)? } else { None };
-                            match stronger {
-                                Some(xid) => xid,
-                                None => return Ok(TupleOutcome::Ok(())),
+                            let newer = if beside {
+                                self.lock_newer(txn, tid, mode)?
+                            } else {
+                                Newer::Locked
+                            };
+                            match newer {
+                                Newer::Locked => return Ok(TupleOutcome::Ok(())),
+                                Newer::Wait(xid) => xid,
+                                Newer::Changed => {
+                                    minds = true;
+                                    continue;
+                                }
                             }
                         }
                         RowLockOutcome::Conflict(xid) => {
@@ -119,13 +146,13 @@ impl Heap {
         }
     }
 
-    /// Locks the newer versions that a running update has made of the row just locked at `origin`, as that update would have
-    /// carried the lock over had it been there before it. Gives who has deleted the row meanwhile, changed its key or locked a newer
-    /// version against this, if somebody has: then the lock is not what it should be, and he is to be waited for.
+    /// Locks the newer versions that updates have made of the row just locked at `origin`, as those would have carried the lock over
+    /// had it been there before them.
     ///
-    /// The update may commit on the way and clean-up take a version away on which this walk stands: the walk begins
-    /// again, for the version at `origin`, being locked, stays.
-    fn lock_newer(&self, txn: &Transaction, origin: Tid, mode: RowLockMode) -> Result<Option<Xid>> {
+    /// Clean-up may take a version away on which this walk stands, or one that an update made which has rolled back: the walk begins again,
+    /// for the version at `origin`, being locked, stays.
+    fn lock_newer(&self, txn: &Transaction, origin: Tid, mode: RowLockMode) -> Result<Newer> {
+        let manager = &self.ctx.txns;
         let (mut tid, mut xmin) = (origin, Xid::INVALID);
         let mut gap = None;
         loop {
@@ -136,7 +163,7 @@ impl Heap {
             });
             let Some(guard) = there else {
                 if tid == origin || gap == Some((tid, xmin)) {
-                    return Ok(None);
+                    return Ok(Newer::Changed);
                 }
                 gap = Some((tid, xmin));
                 (tid, xmin) = (origin, Xid::INVALID);
@@ -146,20 +173,19 @@ impl Heap {
             if tid != origin {
                 // The updater himself may have locked his version, to delete it later.
                 if let RowLockOutcome::Conflict(xid) = txn.lock_row(self.rel.id(), tid, mode)? {
-                    return Ok(Some(xid));
-                }
-                let gone =
-                    satisfies_dirty(&tuple, &self.ctx.txns, Some(txn), &mut Hints::default())?;
-                let changed = matches!(gone, Dirty::Deleting(_) | Dirty::Dead)
-                    && tuple.xmax().is_valid()
-                    && tuple.infomask() & XMAX_INVALID == 0;
-                if changed && tuple.infomask2() & KEYS_UPDATED != 0 {
-                    return Ok(Some(tuple.xmax()));
+                    return Ok(Newer::Wait(xid));
                 }
             }
+            let by = changed(&tuple, manager, txn)?;
+            if by == Changed::Not {
+                return Ok(Newer::Locked);
+            }
             let next = tuple.ctid();
-            if next == tid || !tuple.xmax().is_valid() {
-                return Ok(None);
+            if next == tid || tuple.infomask2() & (KEYS_UPDATED | CHAIN_SHORTENED) != 0 {
+                return Ok(match by {
+                    Changed::Running(xid) => Newer::Wait(xid),
+                    _ => Newer::Changed,
+                });
             }
             (tid, xmin) = (next, tuple.next_xmin());
         }
@@ -277,7 +303,7 @@ impl Heap {
                 return Ok(Some(TupleOutcome::SelfModified));
             }
         }
-        Ok(match self.lock_tuple_in_queue(queue, tid, mode, wait, Some(slot))? {
+        Ok(match self.lock_tuple_in_queue(queue, tid, mode, wait, Some(slot), false)? {
             TupleOutcome::Invisible => None,
             outcome => Some(outcome),
         })

@@ -270,6 +270,38 @@ pub fn satisfies_dirty(
     })
 }
 
+/// Who has deleted a tuple or replaced it, whoever made it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Changed {
+    /// Nobody, or he has rolled back.
+    Not,
+    /// Another transaction, which is running: perhaps the one that made it.
+    Running(Xid),
+    /// A committed transaction, or the own one.
+    Done,
+}
+
+/// Has the tuple been deleted or replaced, as of now? Unlike [`satisfies_dirty`] this looks past an inserter who is running still. One that was
+/// never inserted, its inserter having rolled back, is as good as unchanged: nothing newer came of it.
+///
+/// # Errors
+/// When the commit log can't be read.
+pub(crate) fn changed(
+    t: &TupleView<'_>,
+    manager: &TransactionManager,
+    me: &Transaction,
+) -> Result<Changed> {
+    let mut hints = Hints::default();
+    if xmin_state(t, manager, Some(me), &mut hints)? == State::Aborted {
+        return Ok(Changed::Not);
+    }
+    Ok(match xmax_state(t, manager, Some(me), &mut hints)? {
+        State::None | State::Aborted => Changed::Not,
+        State::Running => Changed::Running(t.xmax()),
+        State::Committed | State::Mine => Changed::Done,
+    })
+}
+
 /// Does the tuple exist for this transaction as of now: committed, or its own work?
 ///
 /// # Errors

@@ -186,6 +186,90 @@ fn key_share_waits_for_a_lock_of_the_newer_version() {
     assert!(matches!(key_share(), TupleOutcome::Updated { .. }));
 }
 
+/// An updater who has deleted his new version, or changed its key: that version's inserter is running still, and so is its deleter.
+#[test]
+fn key_share_waits_for_who_deletes_what_he_has_updated() {
+    let nowait = |key_changed| UpdateOptions { hot: true, key_changed, wait: Wait::NoWait };
+    for deletes in [true, false] {
+        let w = world();
+        let tid = one_row(&w);
+        let (a, locker) = (w.begin(), w.begin());
+        let TupleOutcome::Ok(done) = w.heap.update(&a, tid, &row(1, b"a"), nowait(false)).unwrap()
+        else {
+            panic!()
+        };
+        a.advance_command().unwrap();
+        let key_share =
+            || w.heap.lock_tuple(&locker, tid, RowLockMode::KeyShare, Wait::NoWait, None).unwrap();
+        a.begin_sub();
+        let _ = w.heap.delete(&a, done.tid, Wait::NoWait).unwrap();
+        assert_eq!(key_share(), TupleOutcome::WouldBlock);
+        a.rollback_sub().unwrap();
+        assert_eq!(key_share(), TupleOutcome::Ok(()));
+        locker.commit(CommitExtras::default()).unwrap();
+        a.advance_command().unwrap();
+        if deletes {
+            assert_eq!(w.heap.delete(&a, done.tid, Wait::NoWait).unwrap(), TupleOutcome::Ok(()));
+        } else {
+            let done = w.heap.update(&a, done.tid, &row(2, b"a"), nowait(true)).unwrap();
+            assert!(matches!(done, TupleOutcome::Ok(_)), "{done:?}");
+        }
+        let locker = w.begin();
+        let key_share =
+            || w.heap.lock_tuple(&locker, tid, RowLockMode::KeyShare, Wait::NoWait, None).unwrap();
+        assert_eq!(key_share(), TupleOutcome::WouldBlock);
+        a.commit(CommitExtras::default()).unwrap();
+        assert!(matches!(key_share(), TupleOutcome::Updated { .. }), "{deletes}");
+    }
+}
+
+/// The version that a snapshot sees is locked though it has been updated since, and the newest one with it; not so if the key has changed on the
+/// way, nor if who follows a row comes by a version from the middle.
+#[test]
+fn key_share_of_what_was_updated_since() {
+    use RowLockMode::KeyShare;
+    let w = world();
+    let origin = one_row(&w);
+    let options = |key_changed| UpdateOptions { hot: true, key_changed, wait: Wait::NoWait };
+    let change = |tid, value: &[u8], key_changed| {
+        let t = w.begin();
+        let done = w.heap.update(&t, tid, &row(1, value), options(key_changed)).unwrap();
+        let TupleOutcome::Ok(done) = done else { panic!("{done:?}") };
+        t.commit(CommitExtras::default()).unwrap();
+        done.tid
+    };
+    let old = w.begin();
+    let _snapshot = old.take_snapshot();
+    let first = change(origin, b"v1", false);
+    let second = change(first, b"v2", false);
+    let locker = w.begin();
+    let mut slot = TupleSlot::new();
+    let got = w.heap.lock_tuple(&locker, origin, KeyShare, Wait::NoWait, Some(&mut slot)).unwrap();
+    assert_eq!((got, read_row(&slot.bytes).1), (TupleOutcome::Ok(()), b"v0".to_vec()));
+    let other = w.begin();
+    assert_eq!(w.heap.delete(&other, second, Wait::NoWait).unwrap(), TupleOutcome::WouldBlock);
+    let key = w.heap.update(&other, second, &row(2, b"k"), options(true)).unwrap();
+    assert_eq!(key, TupleOutcome::WouldBlock);
+    locker.commit(CommitExtras::default()).unwrap();
+    // Who runs and has deleted the newest one is in the way, until he rolls back.
+    assert_eq!(w.heap.delete(&other, second, Wait::NoWait).unwrap(), TupleOutcome::Ok(()));
+    let locker = w.begin();
+    let lock = || w.heap.lock_tuple(&locker, origin, KeyShare, Wait::NoWait, None).unwrap();
+    assert_eq!(lock(), TupleOutcome::WouldBlock);
+    other.abort().unwrap();
+    assert_eq!(lock(), TupleOutcome::Ok(()));
+    locker.commit(CommitExtras::default()).unwrap();
+    // The key changes, and then something else.
+    let third = change(second, b"v3", true);
+    let fourth = change(third, b"v4", false);
+    let locker = w.begin();
+    let lock = || w.heap.lock_tuple(&locker, origin, KeyShare, Wait::NoWait, None).unwrap();
+    let TupleOutcome::Updated { next, xmax } = lock() else { panic!() };
+    let latest =
+        w.heap.lock_latest(&locker, origin, next, xmax, KeyShare, Wait::NoWait, &mut slot).unwrap();
+    assert_eq!((latest, slot.tid), (TupleOutcome::Ok(()), fourth));
+}
+
 /// Between the lock on the version that is being updated and the lock on the new one the update commits and somebody else deletes the
 /// new one: the locker does not believe in its lock.
 #[test]

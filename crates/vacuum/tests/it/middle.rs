@@ -73,7 +73,7 @@ fn entries(w: &World, i: usize) -> usize {
 fn newest(w: &World, tid: Tid) -> Option<Vec<u8>> {
     let t = w.begin();
     let mut slot = TupleSlot::new();
-    let mode = RowLockMode::KeyShare;
+    let mode = RowLockMode::Share;
     let mut outcome = w.heap.lock_tuple(&t, tid, mode, Wait::NoWait, Some(&mut slot)).unwrap();
     if let TupleOutcome::Updated { next, xmax } = outcome {
         let wait = Wait::NoWait;
@@ -230,4 +230,29 @@ fn a_locked_version_of_an_aborted_update_is_not_frozen() {
     w.vacuum(&VacuumOptions { freeze: true, ..ON });
     assert_eq!(w.rows(&w.begin().take_snapshot())[&0].1, b"0");
     assert_eq!(used(&w).0, 1);
+}
+
+/// Once the version is gone that an update of the key made, nothing tells of it but that the chain is shorter.
+#[test]
+fn a_key_that_changed_in_the_middle_is_not_locked_by_the_beginning() {
+    let w = World::with(1, 64);
+    w.load(1, b"0");
+    let (_old, snapshot) = reader(&w);
+    let origin = w.rows(&snapshot)[&0].0;
+    for (value, key_changed) in [(b"1", false), (b"2", true), (b"3", false)] {
+        let t = w.begin();
+        let tid = w.rows(&t.take_snapshot())[&0].0;
+        let options = UpdateOptions { hot: true, key_changed, wait: Wait::NoWait };
+        let done = w.heap.update(&t, tid, &row(0, value), options).unwrap();
+        assert!(matches!(done, TupleOutcome::Ok(_)));
+        t.commit(SYNC).unwrap();
+    }
+    for tuples in [4, 2] {
+        assert_eq!(used(&w).0, tuples);
+        let t = w.begin();
+        let got = w.heap.lock_tuple(&t, origin, RowLockMode::KeyShare, Wait::NoWait, None).unwrap();
+        assert!(matches!(got, TupleOutcome::Updated { .. }), "{tuples}: {got:?}");
+        t.abort().unwrap();
+        w.vacuum(&ON);
+    }
 }

@@ -90,8 +90,9 @@ impl Test {
             .map(|k| by_scan(&self.w, &k.snapshot))
             .chain(waiting.map(|s| s.found.clone()))
             .collect();
-        for (key, (tid, _)) in found.iter().flatten() {
-            let mode = RowLockMode::KeyShare;
+        let all = found.iter().flatten();
+        let modes = [RowLockMode::KeyShare, RowLockMode::Share];
+        for ((key, (tid, _)), mode) in all.flat_map(|f| modes.map(|mode| (f, mode))) {
             let mut slot = TupleSlot::new();
             let context = format!("{}: following {key} from {tid}", self.context);
             let heap = &self.w.heap;
@@ -104,6 +105,10 @@ impl Test {
             }
             let newest = self.committed.get(key);
             match outcome {
+                // The version that was seen, perhaps: the row is there.
+                TupleOutcome::Ok(()) if slot.tid == *tid && mode == RowLockMode::KeyShare => {
+                    assert!(newest.is_some(), "{context}");
+                }
                 TupleOutcome::Ok(()) => {
                     let (k, v) = read_row(&slot.bytes);
                     assert_eq!((k, Some(&v)), (*key, newest), "{context}");

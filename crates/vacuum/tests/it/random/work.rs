@@ -114,8 +114,10 @@ impl Test {
                         let level = s.levels.len();
                         s.locks.push((key, mode, level));
                     }
-                    // Nobody's committed change was overwritten, or locked in an old state.
-                    if !own {
+                    // Nobody's committed change was overwritten, or locked in an old state, where that matters.
+                    if !own && mode == RowLockMode::KeyShare {
+                        assert!(self.committed.contains_key(&key), "{context}");
+                    } else if !own {
                         assert_eq!(self.committed.get(&key), Some(&seen), "{context}");
                     }
                     break;
