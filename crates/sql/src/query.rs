@@ -66,6 +66,9 @@ pub struct Query {
     /// The planner's: conditions that joins have taken the place of, to be asked of a newer version of a row.
     #[serde(skip)]
     pub rechecks: Vec<Expr>,
+    /// The planner's: conditions of the query around on what the last window gives, by which it stops.
+    #[serde(skip)]
+    pub run_conditions: Vec<Expr>,
     /// RETURNING
     pub returning: Vec<TargetEntry>,
     /// ON CONFLICT

@@ -280,6 +280,7 @@ impl<'a> Analyser<'a> {
             offset: None,
             row_marks: Vec::new(),
             rechecks: Vec::new(),
+            run_conditions: Vec::new(),
             set_operation: None,
             sub_selects: std::mem::take(&mut level.sub_selects),
             returning: Vec::new(),

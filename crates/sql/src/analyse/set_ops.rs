@@ -426,6 +426,7 @@ pub(crate) fn empty_query() -> Query {
         offset: None,
         row_marks: Vec::new(),
         rechecks: Vec::new(),
+        run_conditions: Vec::new(),
         set_operation: None,
         sub_selects: Vec::new(),
         returning: Vec::new(),

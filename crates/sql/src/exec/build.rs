@@ -153,10 +153,17 @@ pub(crate) fn each_expr(node: &PlanNode, f: &mut dyn FnMut(&Expr)) {
                 c.filter.iter().for_each(|e| f(e));
             });
         }
-        NodeKind::Window { partition, order, calls, .. } => {
+        NodeKind::Window { partition, order, calls, frame, run, .. } => {
             partition.iter().for_each(&mut *f);
             order.iter().for_each(|k| f(&k.expr));
             calls.iter().for_each(|c| c.args.iter().for_each(&mut *f));
+            calls.iter().filter_map(|c| c.filter.as_ref()).for_each(|e| f(e));
+            for b in [&frame.start, &frame.end] {
+                if let FrameBound::Preceding(e) | FrameBound::Following(e) = b {
+                    f(e);
+                }
+            }
+            run.iter().for_each(|r| f(&r.test));
         }
         NodeKind::Limit { limit, offset, .. } => limit.iter().chain(offset).for_each(f),
         NodeKind::LockRows { outer, recheck, .. } => {
@@ -396,7 +403,7 @@ impl Builder {
                     state: AggregateWork::default(),
                 })
             }
-            NodeKind::Window { input, partition, order, frame, calls } => {
+            NodeKind::Window { input, partition, order, frame, calls, run } => {
                 let bound = |b: &FrameBound| -> Result<Bound> {
                     Ok(match b {
                         FrameBound::UnboundedPreceding => Bound::UnboundedPreceding,
@@ -445,6 +452,10 @@ impl Builder {
                     end: bound(&frame.end)?,
                     exclude: frame.exclude,
                     calls: list,
+                    run: match run {
+                        Some(r) => Some((compile(&r.test)?, r.stop)),
+                        None => None,
+                    },
                     work: WindowWork::default(),
                 })
             }

@@ -4,6 +4,7 @@ use super::aggregate::{Call, State};
 use super::batch::{BATCH_ROWS, Batch};
 use super::sort::Key;
 use super::{Cx, Node};
+use crate::plan::RunStop;
 use crate::query::{FrameExclude, FrameMode};
 use base::{Oid, Result, bail};
 use expr::code::{Code, int_of};
@@ -37,6 +38,8 @@ pub(crate) struct WindowNode {
     pub end: Bound,
     pub exclude: FrameExclude,
     pub calls: Vec<WindowCallCode>,
+    /// The condition after which a partition has no more rows to give, and how far beyond that row the calls look.
+    pub run: Option<(Code, RunStop)>,
     pub width: usize,
     pub work: WindowWork,
 }
@@ -50,6 +53,20 @@ pub(crate) struct WindowWork {
     rows: Vec<Vec<Datum>>,
     out_at: usize,
     bytes: usize,
+    run: Run,
+}
+
+/// A partition's row numbers and ranks while it is read.
+#[derive(Default)]
+struct Run {
+    number: i64,
+    rank: i64,
+    dense: i64,
+    key: Vec<Datum>,
+    /// Rows before the first one that the condition did not hold for.
+    passed: Option<usize>,
+    /// The output row that the condition is asked of.
+    row: Vec<Datum>,
 }
 
 /// A partition with its peer groups.
@@ -67,7 +84,51 @@ impl WindowNode {
         self.partition.iter().map(|p| p.0.eval(row, &cx.eval)).collect()
     }
 
+    /// Counts a row; false: the condition does not hold for it or for one before, and no row before needs it.
+    fn goes_on(&mut self, row: &[Datum], cx: &Cx<'_>) -> Result<bool> {
+        let Some((test, stop)) = &self.run else { return Ok(true) };
+        let run = &mut self.work.run;
+        if run.passed.is_some() && *stop != RunStop::Peers {
+            return Ok(*stop == RunStop::Partition);
+        }
+        let key: Vec<Datum> =
+            self.order.iter().map(|k| k.code.eval(row, &cx.eval)).collect::<Result<_>>()?;
+        let same =
+            run.number > 0
+                && self.order.iter().zip(run.key.iter().zip(&key)).all(|(k, (a, b))| {
+                    compare_key(k.ty, a, b, k.descending, k.nulls_first).is_eq()
+                });
+        if run.passed.is_some() {
+            return Ok(same);
+        }
+        run.number += 1;
+        if !same {
+            (run.rank, run.key) = (run.number, key);
+            run.dense += 1;
+        }
+        run.row.resize(self.width + self.calls.len(), Datum::Null);
+        for (call, slot) in self.calls.iter().zip(&mut run.row[self.width..]) {
+            *slot = match call.name {
+                "row_number" => Datum::Int8(run.number),
+                "rank" => Datum::Int8(run.rank),
+                "dense_rank" => Datum::Int8(run.dense),
+                _ => Datum::Null,
+            };
+        }
+        if matches!(test.eval(&run.row, &cx.eval)?, Datum::Bool(true)) {
+            return Ok(true);
+        }
+        run.passed = Some(self.work.rows.len());
+        Ok(*stop == RunStop::Partition || (*stop == RunStop::Peers && same))
+    }
+
+    /// Reads the next partition, as far as it is wanted. False: there is none.
     fn load(&mut self, cx: &Cx<'_>) -> Result<bool> {
+        // Of what is read beyond the last row nothing is seen, locks and volatile functions but.
+        let stops = matches!(self.run, Some((_, RunStop::Row | RunStop::Peers)));
+        let one_by_one = stops && self.partition.is_empty();
+        self.work.run = Run::default();
+        let mut wanted = true;
         self.work.rows.clear();
         self.work.out_at = 0;
         self.work.bytes = 0;
@@ -79,7 +140,8 @@ impl WindowNode {
                 }
                 cx.poll()?;
                 let mut batch = std::mem::take(&mut self.work.batch);
-                let r = self.input.next(cx, &mut batch, BATCH_ROWS);
+                let max = if one_by_one { 1 } else { BATCH_ROWS };
+                let r = self.input.next(cx, &mut batch, max);
                 self.work.batch = batch;
                 r?;
                 self.work.at = 0;
@@ -103,18 +165,34 @@ impl WindowNode {
                 }
             }
             let at = self.work.at;
+            self.work.at += 1;
             let row = self.work.batch.take_row(at);
+            wanted = wanted && self.goes_on(&row, cx)?;
+            if !wanted {
+                if self.partition.is_empty() {
+                    self.work.ended = true;
+                    self.work.batch.reset(self.width);
+                    break;
+                }
+                continue;
+            }
             self.work.bytes += super::batch::row_bytes(&row);
             if self.work.bytes > (2 << 30) {
                 bail!(OUT_OF_MEMORY, "out of memory");
             }
             self.work.rows.push(row);
-            self.work.at += 1;
         }
-        if self.work.rows.is_empty() {
+        if first.is_none() {
             return Ok(false);
         }
-        self.compute(cx)?;
+        match self.work.run.passed {
+            Some(0) => self.work.rows.clear(),
+            Some(n) => {
+                self.compute(cx)?;
+                self.work.rows.truncate(n);
+            }
+            None => self.compute(cx)?,
+        }
         Ok(true)
     }
 
@@ -502,8 +580,10 @@ impl Node for WindowNode {
     fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
         out.reset(self.width + self.calls.len());
         while out.len() < max {
-            if self.work.out_at >= self.work.rows.len() && !self.load(cx)? {
-                return Ok(());
+            while self.work.out_at >= self.work.rows.len() {
+                if !self.load(cx)? {
+                    return Ok(());
+                }
             }
             let i = self.work.out_at;
             self.work.out_at += 1;

@@ -3,6 +3,7 @@
 use super::RelationUse;
 use super::prep::{Global, plan_level};
 use super::rels::{JoinSpace, Rel, RelKind, RelSet};
+use super::run_condition::Taken;
 use super::sub_links::constant;
 use crate::query::{Command, Distinct, Query, RteKind, SetOperation};
 use base::{Oid, Result};
@@ -127,10 +128,10 @@ impl JoinSpace<'_, '_> {
             let mut sub = *query;
             let quals = std::mem::take(&mut self.rels[i].quals);
             for e in quals {
-                if expr::fold::contains_volatile(&e)
-                    || e.any(&mut |e| matches!(e, Expr::SubPlan { .. }))
-                    || !push_into(&mut sub, &e, rte)
-                {
+                let inside = !expr::fold::contains_volatile(&e)
+                    && !e.any(&mut |e| matches!(e, Expr::SubPlan { .. }))
+                    && push_into(&mut sub, &e, rte);
+                if !inside && super::run_condition::take(&mut sub, &e, rte) != Taken::Instead {
                     self.rels[i].quals.push(e);
                 }
             }

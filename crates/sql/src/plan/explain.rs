@@ -473,7 +473,12 @@ impl<'a> Explain<'a> {
                 };
                 (title.to_owned(), "Aggregate")
             }
-            NodeKind::Window { .. } => ("WindowAgg".to_owned(), "WindowAgg"),
+            NodeKind::Window { run, .. } => {
+                if let Some(run) = run {
+                    add("Run Condition", self.print(&run.test, cols(n)));
+                }
+                ("WindowAgg".to_owned(), "WindowAgg")
+            }
             NodeKind::Unique { .. } => ("Unique".to_owned(), "Unique"),
             NodeKind::SetOp { op, all, .. } => {
                 let word = match op {

@@ -27,6 +27,7 @@ mod print;
 mod pull_up;
 pub(crate) mod query_walk;
 mod rels;
+mod run_condition;
 mod selectivity;
 mod set_ops;
 mod sub_links;
@@ -307,6 +308,26 @@ pub struct PlanSortKey {
     pub nulls_first: bool,
 }
 
+/// A condition on row numbers and ranks after which a window gives no more rows of a partition.
+#[derive(Debug, Clone)]
+pub struct RunCondition {
+    /// Over the window's output, of which only row numbers and ranks are there when it is asked.
+    pub test: Expr,
+    /// What must have been read for the rows before.
+    pub stop: RunStop,
+}
+
+/// What a window's calls may look at beyond a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RunStop {
+    /// Nothing.
+    Row,
+    /// Its peers.
+    Peers,
+    /// The whole partition.
+    Partition,
+}
+
 /// How an aggregate groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "as EXPLAIN calls them")]
@@ -491,6 +512,7 @@ pub enum NodeKind {
         order: Vec<PlanSortKey>,
         frame: WindowFrame,
         calls: Vec<WindowCall>,
+        run: Option<RunCondition>,
     },
     /// Neighbouring equal rows become one; `keys` are slots.
     Unique {

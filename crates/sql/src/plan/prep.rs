@@ -421,6 +421,7 @@ fn own_exprs(q: &mut Query, f: &mut dyn FnMut(&mut Expr)) {
     q.targets.iter_mut().chain(&mut q.returning).for_each(|t| f(&mut t.expr));
     q.group_exprs.iter_mut().for_each(&mut *f);
     q.having.iter_mut().chain(&mut q.rechecks).for_each(&mut *f);
+    q.run_conditions.iter_mut().for_each(&mut *f);
     q.limit.iter_mut().chain(&mut q.offset).for_each(&mut *f);
     q.order_by.iter_mut().for_each(|k| f(&mut k.expr));
     for w in &mut q.windows {

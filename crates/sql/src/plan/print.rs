@@ -319,7 +319,7 @@ impl<'a> Printer<'a> {
                 }
                 let args = w.args.clone();
                 self.list(&args, ", ");
-                self.push(") OVER (?)");
+                self.push(&format!(") OVER w{}", w.window + 1));
             }
             Expr::Grouping(_) => self.push("GROUPING(...)"),
             Expr::SubLink { .. } => self.push("(SubLink)"),

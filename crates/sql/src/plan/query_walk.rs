@@ -65,7 +65,7 @@ pub(crate) fn visit(q: &mut Query, depth: u32, v: &mut dyn Visitor) {
         one(e, depth, v);
     }
     let conditions = q.filter.iter_mut().chain(&mut q.having).chain(&mut q.rechecks);
-    for e in conditions.chain(&mut q.group_exprs) {
+    for e in conditions.chain(&mut q.group_exprs).chain(&mut q.run_conditions) {
         one(e, depth, v);
     }
     for e in q.limit.iter_mut().chain(&mut q.offset) {

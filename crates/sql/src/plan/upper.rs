@@ -7,7 +7,7 @@ use super::prep::Global;
 use super::pull_up::JoinTree;
 use super::rels::{JoinSpace, Presorted, Qual, RelSet, type_family};
 use super::{AggregateStrategy, NodeKind, PlanNode, PlanSortKey};
-use crate::query::{Distinct, FrameBound, JoinKind, Query, RowMark, RteKind};
+use crate::query::{Distinct, FrameBound, JoinKind, Query, RowMark, RteKind, WindowDefinition};
 use base::{Oid, Result};
 use expr::Expr;
 use expr::tree::{AggregateCall, SortKey};
@@ -347,6 +347,8 @@ pub(crate) fn plan_upper(
         }
     } else {
         let k = keys.as_deref();
+        let rows = paths.first().map_or(1.0, |p| p.rows);
+        let wanted = Some(s.run_rows(rows)).filter(|n| *n > 0.0).unwrap_or(wanted);
         let Some((p, sorted)) = s.choose(&paths, &order, k, wanted) else { return no_plan() };
         (s.create(&p)?, sorted && !order.is_empty())
     };
@@ -481,7 +483,11 @@ pub(crate) fn plain_min_max(
 }
 
 fn window_order(q: &Query, w: usize) -> Vec<SortKey> {
-    let Some(w) = q.windows.get(w) else { return Vec::new() };
+    q.windows.get(w).map_or_else(Vec::new, ordered_by)
+}
+
+/// The order in which a window reads its rows.
+pub(crate) fn ordered_by(w: &WindowDefinition) -> Vec<SortKey> {
     let mut out = ascending(&w.partition_by);
     for k in &w.order_by {
         if !out.iter().any(|o| o.expr == k.expr) {
@@ -704,6 +710,7 @@ impl JoinSpace<'_, '_> {
         }
         let mut columns = columns_in.clone();
         columns.extend(calls.iter().map(|c| self.shifted(&Expr::Window(Box::new(c.clone())))));
+        let called = calls.clone();
         for c in &mut calls {
             for a in &mut c.args {
                 *a = self.over(a, &columns_in)?;
@@ -723,14 +730,20 @@ impl JoinSpace<'_, '_> {
             }
         }
         let cost = node.rows * self.g.settings.cpu_operator_cost * calls.len().max(1) as f64;
+        let run = self.run_condition(w, &called, &columns)?;
+        let stops = if run.is_some() { self.run_rows(node.rows) } else { 0.0 };
         let mut n = above(node, columns, |input| NodeKind::Window {
             input,
             partition,
             order,
             frame,
             calls,
+            run,
         });
-        n.total_cost += cost;
+        n.total_cost = cost_for(n.startup_cost, n.total_cost + cost, n.rows, stops);
+        if stops >= 1.0 {
+            n.rows = n.rows.min(stops);
+        }
         Ok(n)
     }
 }

@@ -4,6 +4,7 @@ mod amcheck;
 mod cluster;
 mod copy_out;
 mod counts;
+mod early_stops;
 mod enums;
 mod extensions;
 mod foreign_keys;
