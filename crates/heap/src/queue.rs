@@ -10,6 +10,7 @@
 //! - Whoever stands in queues waits only for versions newer than those: for their queues or for the transactions that hold them.
 //!   So commands that only follow rows never wait for one another in a circle: whom one waits for stands further along the chain. The
 //!   places are locks of the lock table like any other, so circles that lead through transactions' other locks are seen by the deadlock detector.
+//! - Who has locked the row already and wants it in a stronger mode stands in no queue: the first in it may wait for just that lock.
 //! - That order holds as long as an address means the same version to all. So the page of a version in whose queue a
 //!   command keeps its place stays pinned: clean-up does not take the version away, and its line pointer is not reused.
 
@@ -36,7 +37,7 @@ impl<'t> RowQueue<'t> {
         self.txn
     }
 
-    /// Waits until the command is first in the queue of the version at `tid`.
+    /// Waits until the command is first in the queue of the version at `tid`; not if its transaction has locked that.
     pub(crate) fn enter(
         &mut self,
         heap: &Heap,
@@ -52,6 +53,9 @@ impl<'t> RowQueue<'t> {
         };
         let tag = LockTag::Tuple { relation: heap.rel.id(), tid };
         if self.places.contains(&(tag, lock_mode)) {
+            return Ok(());
+        }
+        if self.txn.holds_row(heap.rel.id(), tid) {
             return Ok(());
         }
         self.txn.lock(tag, lock_mode, wait)?;

@@ -440,6 +440,11 @@ impl Transaction {
         self.manager().row_locks().conflicts(relation, tid, mode, |x| self.is_mine(x))
     }
 
+    /// Has this transaction locked the row, in any mode?
+    pub fn holds_row(&self, relation: RelationId, tid: Tid) -> bool {
+        self.manager().row_locks().held_by(relation, tid, |x| self.is_mine(x)).is_some()
+    }
+
     fn release_rows(&self, gone: &[Xid], all: bool) {
         let mut state = self.state.borrow_mut();
         if state.row_pages.is_empty() {

@@ -537,3 +537,40 @@ fn a_row_taken_back_wakes_who_waits_for_it() {
     a.commit(CommitExtras::default()).unwrap();
     assert!(!second.join().unwrap());
 }
+
+/// Two have locked a row FOR SHARE and a third one waits for both: one of the two may have more, once the other has gone, and need not
+/// wait behind him who waits for it.
+#[test]
+fn who_holds_a_lock_gets_a_stronger_one_before_those_who_wait_for_it() {
+    use RowLockMode::{Share, Update};
+    let w = Arc::new(world());
+    let tid = one_row(&w);
+    let lock = move |w: &World, t: &txn::Transaction, mode| {
+        w.heap.lock_tuple(t, tid, mode, Wait::Block, None).unwrap()
+    };
+    let a = w.begin();
+    assert_eq!(lock(&w, &a, Share), TupleOutcome::Ok(()));
+    let (to_waiter, from_waiter) = (w.clone(), w.clone());
+    let (holds, told) = std::sync::mpsc::channel();
+    let (go, may_go) = std::sync::mpsc::channel::<()>();
+    let upgrader = std::thread::spawn(move || {
+        let t = to_waiter.begin();
+        assert_eq!(lock(&to_waiter, &t, Share), TupleOutcome::Ok(()));
+        holds.send(()).unwrap();
+        may_go.recv().unwrap();
+        let outcome = lock(&to_waiter, &t, Update);
+        t.abort().unwrap();
+        outcome
+    });
+    told.recv().unwrap();
+    let waiter = std::thread::spawn(move || {
+        let t = from_waiter.begin();
+        lock(&from_waiter, &t, Update)
+    });
+    until_waiters(&w, 1);
+    go.send(()).unwrap();
+    until_waiters(&w, 2);
+    a.commit(CommitExtras::default()).unwrap();
+    assert_eq!(upgrader.join().unwrap(), TupleOutcome::Ok(()));
+    assert_eq!(waiter.join().unwrap(), TupleOutcome::Ok(()));
+}
