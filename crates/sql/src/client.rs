@@ -34,6 +34,8 @@ pub enum Severity {
     Notice,
     Info,
     Warning,
+    /// No notice is as grave: a bound that lets none through.
+    Error,
 }
 
 impl Severity {
@@ -45,6 +47,7 @@ impl Severity {
             Severity::Info => "INFO",
             Severity::Notice => "NOTICE",
             Severity::Warning => "WARNING",
+            Severity::Error => "ERROR",
         }
     }
 }

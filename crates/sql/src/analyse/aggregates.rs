@@ -94,18 +94,24 @@ impl Analyser<'_> {
     }
 
     fn arg(&mut self, e: &ast::Expr) -> Result<Expr> {
-        if let ExprKind::Star(names) = &e.kind {
-            let (schema, table) = match names.as_slice() {
-                [t] => (None, t.as_str()),
-                [.., s, t] => (Some(s.as_str()), t.as_str()),
-                [] => return self.at(e.loc, err!(SYNTAX_ERROR, "syntax error at or near \"*\"")),
-            };
-            return match self.find_item(schema, table, e.loc)? {
-                Some((up, i)) => Ok(self.whole_row(up, i, e.loc)),
-                None => self.no_table(table, e.loc),
-            };
+        if matches!(&e.kind, ExprKind::Star(names) if names.is_empty()) {
+            return self.at(e.loc, err!(SYNTAX_ERROR, "syntax error at or near \"*\""));
         }
         self.expr(e)
+    }
+
+    /// `t.*` where one value is wanted, not a list: the whole row.
+    pub(super) fn whole_row_star(&mut self, names: &[String], loc: Loc) -> Result<Expr> {
+        let (schema, table) = match names {
+            [t] => (None, t.as_str()),
+            [.., s, t] => (Some(s.as_str()), t.as_str()),
+            [] => return self.at(loc, err!(SYNTAX_ERROR, "invalid use of \"*\"")),
+        };
+        self.column_allowed(loc)?;
+        match self.find_item(schema, table, loc)? {
+            Some((up, i)) => Ok(self.whole_row(up, i, loc)),
+            None => self.no_table(table, loc),
+        }
     }
 
     fn call_inner(&mut self, call: &FuncCall, bare: &str, loc: Loc) -> Result<Expr> {

@@ -615,6 +615,24 @@ impl Analyser<'_> {
             s.at(value.loc, err!(SYNTAX_ERROR, "number of columns does not match number of values"))
         };
         match &value.kind {
+            // `ROW(v.*)` is as many values as there are columns.
+            ExprKind::Row { fields, .. }
+                if fields.iter().any(|f| matches!(f.kind, ExprKind::Star(_))) =>
+            {
+                let Expr::Row { fields, .. } = self.row(fields, value.loc)? else {
+                    return wrong(self);
+                };
+                if fields.len() != targets.len() {
+                    return wrong(self);
+                }
+                for (target, v) in targets.iter().zip(fields) {
+                    let c = self.find_column(t, target)?;
+                    self.may_set(c, true, None, value.loc)?;
+                    let e = self.assign(v, c.ty, &c.name, value.loc)?;
+                    self.push_assignment(out, c, e, target.loc)?;
+                }
+                Ok(())
+            }
             ExprKind::Row { fields, .. } => {
                 if fields.len() != targets.len() {
                     return wrong(self);

@@ -91,7 +91,7 @@ impl Analyser<'_> {
                 loc,
                 err!(FEATURE_NOT_SUPPORTED, "row expansion via \"*\" is not supported here"),
             ),
-            ExprKind::Star(_) => self.at(loc, err!(SYNTAX_ERROR, "invalid use of \"*\"")),
+            ExprKind::Star(names) => self.whole_row_star(names, loc),
             ExprKind::Default => {
                 self.at(loc, err!(SYNTAX_ERROR, "DEFAULT is not allowed in this context"))
             }
@@ -216,7 +216,7 @@ impl Analyser<'_> {
         }
     }
 
-    fn column_allowed(&self, loc: Loc) -> Result<()> {
+    pub(super) fn column_allowed(&self, loc: Loc) -> Result<()> {
         let message = match self.clause() {
             Clause::Default => "cannot use column reference in DEFAULT expression",
             Clause::Partition => "cannot use column reference in partition bound expression",
@@ -397,7 +397,7 @@ impl Analyser<'_> {
         })
     }
 
-    fn row(&mut self, fields: &[ast::Expr], loc: Loc) -> Result<Expr> {
+    pub(super) fn row(&mut self, fields: &[ast::Expr], loc: Loc) -> Result<Expr> {
         let mut out = Vec::new();
         for f in fields {
             match &f.kind {

@@ -364,6 +364,15 @@ impl Analyser<'_> {
             }
         }
         self.convert(&mut r, types, "UNION", right)?;
+        // As there, so that what never ends there does not begin here.
+        if !all && types.iter().any(|t| matches!(t.oid, types::oids::BIT | types::oids::VARBIT)) {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "could not implement recursive UNION",
+            )
+            .detail("All column datatypes must be hashable.")
+            .into());
+        }
         let tree = SetOperation::Node {
             op: SetOp::Union,
             all,

@@ -82,6 +82,7 @@ impl Ddl<'_> {
     }
 
     fn alter_action(&mut self, table: &Arc<Table>, action: &A) -> Result<()> {
+        super::alter_kinds::check_action(table, action)?;
         match action {
             A::AddColumn { if_not_exists, column } => {
                 if *if_not_exists && table.column(&column.name).is_some() {
@@ -95,6 +96,7 @@ impl Ddl<'_> {
                 if must_rewrite {
                     self.fill_by_rewrite(table, number)
                 } else {
+                    rewrite::ensure_toast(self.state(), table.oid)?;
                     self.check_filled(table.oid, number)
                 }
             }
@@ -131,7 +133,8 @@ impl Ddl<'_> {
             A::SetStorage { column, storage } => {
                 let number = column_of(table, column)?.number;
                 let letter = super::table::storage_letter(storage)?;
-                self.set_attribute(table, number, "attstorage", Datum::Char(letter))
+                self.set_attribute(table, number, "attstorage", Datum::Char(letter))?;
+                rewrite::ensure_toast(self.state(), table.oid)
             }
             A::SetCompression { .. } => Ok(()),
             A::SetColumnOptions { column, options } => {
@@ -520,6 +523,8 @@ impl Ddl<'_> {
             let letter = letter.clone();
             relation::update_class(self.state(), oid, |row| row.set("relpersistence", letter))?;
         }
+        // A crash would have the numbers of a logged table given out again.
+        super::sequence::set_persistence_of_owned(self.state(), table.oid, wanted)?;
         // The new files are made under the new persistence; the rows are copied from the old one.
         let after = self.described(table.oid)?;
         let mut before = (*after).clone();

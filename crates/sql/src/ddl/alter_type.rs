@@ -4,7 +4,8 @@ use super::alter::column_of;
 use super::depend::{self, Object};
 use super::{Ddl, relation, rewrite};
 use crate::analyse;
-use base::{Oid, Result, SqlError, SqlState};
+use crate::parse::utility::SequenceOption;
+use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{Check, Column, Table};
 use expr::Expr;
@@ -27,6 +28,19 @@ impl Ddl<'_> {
             Some(names) => super::table::column_collation(names, new.oid)?,
             None => types::type_info(new.oid).map_or(Oid::INVALID, |i| i.collation),
         };
+        self.check_not_within(table, new.oid)?;
+        self.check_row_type_unused(table)?;
+        if let Some(sequence) = found.identity_sequence {
+            if !matches!(new.oid, types::oids::INT2 | types::oids::INT4 | types::oids::INT8) {
+                bail!(
+                    INVALID_PARAMETER_VALUE,
+                    "identity column type must be smallint, integer, or bigint"
+                );
+            }
+            // Or its bound would still be the old type's.
+            let sequence = self.described(sequence)?;
+            self.alter_sequence(&sequence, &[SequenceOption::As(ty.clone())])?;
+        }
         let conversion = analyse::analyse_using(
             using,
             column,
@@ -86,6 +100,66 @@ impl Ddl<'_> {
         Ok(())
     }
 
+    /// Rows of `table` as values of others' columns are not rewritten with it.
+    ///
+    /// # Errors
+    /// `0A000`
+    pub(super) fn check_row_type_unused(&self, table: &Table) -> Result<()> {
+        if !table.row_type.is_valid() {
+            return Ok(());
+        }
+        let class = |name| engine::catalog::defs::by_name(name).oid;
+        let key = [
+            ("refclassid", Datum::Oid(class("pg_type"))),
+            ("refobjid", Datum::Oid(table.row_type)),
+        ];
+        let txn = self.state().txn()?;
+        for row in self.state().catalog.rows(&txn).find("pg_depend", &key)? {
+            if row.oid("classid") != class("pg_class") || row.i32("objsubid") == 0 {
+                continue;
+            }
+            let user = self.described(row.oid("objid"))?;
+            let column = user.columns.iter().find(|c| c.number == row.i32("objsubid"));
+            if let Some(column) = column.filter(|_| user.storage.is_some()) {
+                bail!(
+                    FEATURE_NOT_SUPPORTED,
+                    "cannot alter table \"{}\" because column \"{}.{}\" uses its row type",
+                    table.name,
+                    user.name,
+                    column.name
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// A row does not hold a row of its own kind: there would be no end to it.
+    ///
+    /// # Errors
+    /// `42P16`
+    pub(super) fn check_not_within(&self, table: &Table, ty: Oid) -> Result<()> {
+        if ty < Oid::FIRST_NORMAL || super::enums::is_ours(ty) {
+            return Ok(());
+        }
+        if ty == table.row_type {
+            bail!(
+                INVALID_TABLE_DEFINITION,
+                "composite type {} cannot be made a member of itself",
+                table.name
+            );
+        }
+        let txn = self.state().txn()?;
+        let key = [("oid", Datum::Oid(ty))];
+        for row in self.state().catalog.rows(&txn).find("pg_type", &key)? {
+            if let Some(of) = self.state().catalog.table(&txn, row.oid("typrelid"))? {
+                for column in of.columns.iter().filter(|c| !c.dropped) {
+                    self.check_not_within(table, column.ty.oid)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The checks that use a column, analysed anew for the type that it is to have: what compared integers is no
     /// judge of anything else.
     fn retyped_checks(
@@ -127,7 +201,6 @@ impl Ddl<'_> {
                     }
                     continue;
                 }
-                let opclass = super::index::opclass(new, None)?;
                 let info = types::type_info(new.oid);
                 relation::update_attribute(self.state(), index.oid, number, |row| {
                     row.set("atttypid", Datum::Oid(new.oid));
@@ -136,6 +209,7 @@ impl Ddl<'_> {
                 })?;
                 let at = usize::try_from(number - 1).unwrap_or(0);
                 if at < index.key_columns {
+                    let opclass = retyped_class(key, new)?;
                     let state = self.state();
                     let txn = state.txn()?;
                     let rows = state.catalog.rows(&txn);
@@ -152,6 +226,16 @@ impl Ddl<'_> {
         self.state().catalog.changed(table.oid);
         Ok(())
     }
+}
+
+/// The operator class of a key column of another type: that one by name which was asked for by name.
+fn retyped_class(key: &engine::catalog::model::IndexColumn, new: expr::TypeRef) -> Result<Oid> {
+    let default = types::registry::default_btree_class(key.ty.oid).map(|c| c.oid);
+    let named = types::facts::operator_classes()
+        .iter()
+        .find(|c| c.oid == key.opclass && default != Some(key.opclass))
+        .map(|c| [c.name.to_owned()]);
+    super::index::opclass(new, named.as_ref().map(<[String; 1]>::as_slice))
 }
 
 /// Whether a stored expression reads a column.

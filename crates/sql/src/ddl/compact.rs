@@ -14,7 +14,7 @@
 //! themselves. CLUSTER always sorts; sorted are keys and addresses, and rows are fetched by them.
 
 use super::index::RowDecoder;
-use super::rewrite::{NewFile, begin, finish, whole_row};
+use super::rewrite::{Broken, NewFile, begin, finish, whole_row};
 use crate::exec::modify::IndexWriter;
 use crate::maintenance::commands::{Command, cluster};
 use crate::session::{Session, SessionState};
@@ -75,7 +75,7 @@ pub fn compact(
     let done = copier.finish()?;
     base::stop_point!("sql.compact.written");
     state.progress.set(Command::Cluster, cluster::PHASE, cluster::SWAPPING);
-    finish(session, before, &new)?;
+    finish(session, before, &new, Broken::Leave)?;
     Ok(done)
 }
 

@@ -35,7 +35,7 @@ fn constraint_row(table: &Table, oid: Oid, name: &str, kind: u8, t: ConstraintTi
         .char("contype", kind)
         .bool("condeferrable", t.deferrable)
         .bool("condeferred", t.initially_deferred)
-        .bool("conenforced", !t.not_enforced)
+        .bool("conenforced", true)
         .bool("convalidated", !t.not_valid)
         .oid("conrelid", table.oid)
         .char("confupdtype", b' ')
@@ -147,7 +147,9 @@ impl Ddl<'_> {
         }
         let state = self.state();
         let oid = new_oid(state, "pg_constraint")?;
-        let row = constraint_row(table, oid, &name, b'c', c.timing)
+        // A table without rows leaves nothing to validate.
+        let timing = ConstraintTiming { not_valid: c.timing.not_valid && !fresh, ..c.timing };
+        let row = constraint_row(table, oid, &name, b'c', timing)
             .set("conkey", int2_array(&columns))
             .text("conbin", &store_expr(&analysed));
         let txn = state.txn()?;
@@ -234,7 +236,9 @@ impl Ddl<'_> {
                 );
             }
             let ty = table.columns[at].ty;
-            let mut row = IndexColumnRow::simple(name, number, ty, opclass(ty, None)?);
+            // What is only carried along need not be comparable.
+            let class = if rows.len() < columns.len() { opclass(ty, None)? } else { Oid::INVALID };
+            let mut row = IndexColumnRow::simple(name, number, ty, class);
             row.collation = types::type_info(ty.oid).map_or(Oid::INVALID, |i| i.collation);
             rows.push(row);
         }
@@ -295,6 +299,24 @@ impl Ddl<'_> {
         let Some(found) = table.indexes.iter().find(|i| i.name == index).cloned() else {
             bail!(UNDEFINED_OBJECT, "index \"{index}\" does not exist");
         };
+        let keys = &found.columns[..found.key_columns];
+        // What a dump would make of the constraint has the default order.
+        let other = keys.iter().position(|c| {
+            let default = types::registry::default_btree_class(c.ty.oid).map(|d| d.oid);
+            c.expr.is_none() && (c.descending || c.nulls_first || default != Some(c.opclass))
+        });
+        if let Some(other) = other.filter(|_| found.unique && found.predicate.is_none()) {
+            let message = format!(
+                "index \"{index}\" column number {} does not have default sorting behavior",
+                other + 1
+            );
+            let e = SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+                .detail("Cannot create a primary key or unique constraint using such an index.");
+            return Err(crate::parse::error_at(&self.source, e.into(), c.loc));
+        }
+        if primary && found.nulls_not_distinct {
+            bail!(INVALID_TABLE_DEFINITION, "primary keys cannot use NULLS NOT DISTINCT indexes");
+        }
         if !found.unique
             || found.predicate.is_some()
             || found.columns.iter().any(|c| c.expr.is_some())
@@ -383,7 +405,8 @@ impl Ddl<'_> {
             }
         };
         let oid = new_oid(state, "pg_constraint")?;
-        let row = constraint_row(table, oid, &name, b'f', c.timing)
+        let timing = ConstraintTiming { not_valid: c.timing.not_valid && !fresh, ..c.timing };
+        let row = constraint_row(table, oid, &name, b'f', timing)
             .oid("conindid", index.oid)
             .oid("confrelid", referenced.oid)
             .char("confupdtype", action_letter(references.on_update))

@@ -102,10 +102,12 @@ pub fn forget(state: &SessionState, dependent: Object, on: Object) -> Result<()>
 /// # Errors
 /// `42704` when the type is not there any more; I/O.
 pub fn record_type(state: &SessionState, dependent: Object, ty: Oid) -> Result<()> {
-    if !super::enums::is_ours(ty) {
+    if super::enums::is_ours(ty) {
+        super::enums::lock_used_type(state, ty)?;
+    } else if ty < Oid::FIRST_NORMAL {
         return Ok(());
     }
-    super::enums::lock_used_type(state, ty)?;
+    // A table's row type, too, is not to go while a column is of it.
     record(state, dependent, Object::of("pg_type", ty), Kind::Normal)
 }
 

@@ -110,8 +110,11 @@ impl Ddl<'_> {
         }
         self.check_not_in_use(&table, "CREATE INDEX")?;
         let mut columns = Vec::new();
-        for element in statement.elements.iter().chain(&statement.include) {
-            columns.push(self.index_column(&table, element)?);
+        for element in &statement.elements {
+            columns.push(self.index_column(&table, element, true)?);
+        }
+        for element in &statement.include {
+            columns.push(self.index_column(&table, element, false)?);
         }
         let predicate = match &statement.filter {
             None => None,
@@ -140,7 +143,12 @@ impl Ddl<'_> {
         Ok(Some((table.oid, index)))
     }
 
-    fn index_column(&self, table: &Arc<Table>, element: &IndexElement) -> Result<IndexColumnRow> {
+    fn index_column(
+        &self,
+        table: &Arc<Table>,
+        element: &IndexElement,
+        key: bool,
+    ) -> Result<IndexColumnRow> {
         let analysed = analyse::analyse_index_expr(
             element,
             table,
@@ -149,7 +157,8 @@ impl Ddl<'_> {
             self.session.env().as_ref(),
         )?;
         let IndexExpression { expr, column, ty, name } = analysed;
-        let opclass = opclass(ty, element.opclass.as_deref())?;
+        // What is only carried along need not be comparable.
+        let opclass = if key { opclass(ty, element.opclass.as_deref())? } else { Oid::INVALID };
         Ok(IndexColumnRow {
             name,
             column,
@@ -550,6 +559,16 @@ pub fn opclass(ty: TypeRef, named: Option<&[String]>) -> Result<Oid> {
         });
         return match found {
             Some(class) => Ok(class.oid),
+            None if types::facts::operator_classes()
+                .iter()
+                .any(|c| c.method == Oid(403) && c.name == name) =>
+            {
+                bail!(
+                    DATATYPE_MISMATCH,
+                    "operator class \"{name}\" does not accept data type {}",
+                    types::format_type(ty.oid, -1)
+                )
+            }
             None => bail!(
                 UNDEFINED_OBJECT,
                 "operator class \"{name}\" does not exist for access method \"btree\""

@@ -14,6 +14,7 @@
 
 pub mod alter;
 mod alter_catalog;
+mod alter_kinds;
 mod alter_type;
 pub mod cluster;
 pub mod comment;

@@ -54,8 +54,22 @@ pub(super) fn begin(session: &Session, before: &Arc<Table>) -> Result<Option<New
     Ok(Some(NewFile { heap, table }))
 }
 
+/// What becomes of an index that a failed CREATE INDEX CONCURRENTLY left behind, when its table has new files.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Broken {
+    /// It is built whole, which fails if its rows do not fit it.
+    Build,
+    /// It stays what it is, and is empty: who moves rows about judges none of them.
+    Leave,
+}
+
 /// The old files go, the indexes are built anew.
-pub(super) fn finish(session: &mut Session, before: &Arc<Table>, new: &NewFile) -> Result<()> {
+pub(super) fn finish(
+    session: &mut Session,
+    before: &Arc<Table>,
+    new: &NewFile,
+    broken: Broken,
+) -> Result<()> {
     let state = std::rc::Rc::clone(session.state());
     clear_missing(&state, &new.table)?;
     if let Some(old) = before.storage {
@@ -63,7 +77,17 @@ pub(super) fn finish(session: &mut Session, before: &Arc<Table>, new: &NewFile) 
     }
     drop_old_toast(&state, before)?;
     state.progress.set(Command::Cluster, cluster::PHASE, cluster::REBUILDING);
-    rebuild_indexes(session, before.oid)
+    let txn = state.txn()?;
+    let Some(described) = state.catalog.table(&txn, before.oid)? else { return Ok(()) };
+    for index in described.indexes.iter().filter(|i| i.live) {
+        if index.valid || broken == Broken::Build {
+            rebuild_index(session, &described, index)?;
+        } else {
+            let tree = new_index_file(session, &described, index)?;
+            tree.create()?;
+        }
+    }
+    Ok(())
 }
 
 /// Rewrites the rows of `before` into the layout of its present description, through `transform`.
@@ -93,7 +117,7 @@ pub fn rewrite(session: &mut Session, before: &Arc<Table>, transform: Transform<
     }
     drop(scan);
     new.heap.finish_new(&mut [insert], BlockNumber(len))?;
-    finish(session, before, &new)
+    finish(session, before, &new, Broken::Build)
 }
 
 /// A row with all its columns: those added since it was written have what was missing, dropped ones are NULL.
@@ -149,6 +173,27 @@ fn new_toast(state: &crate::session::SessionState, table: &Table) -> Result<Oid>
     Ok(toast)
 }
 
+/// Makes the TOAST table that a table has come to want: by a new column, or by another storage of one.
+///
+/// # Errors
+/// I/O.
+pub(super) fn ensure_toast(state: &crate::session::SessionState, table: Oid) -> Result<()> {
+    let txn = state.txn()?;
+    let Some(table) = state.catalog.table(&txn, table)? else { return Ok(()) };
+    let kind = matches!(table.kind, RelationKind::Table | RelationKind::MaterializedView);
+    if !kind || table.toast.is_valid() {
+        return Ok(());
+    }
+    let toast = new_toast(state, &table)?;
+    if toast.is_valid() {
+        relation::update_class(state, table.oid, |row| {
+            row.set("reltoastrelid", Datum::Oid(toast));
+        })?;
+        state.catalog.changed(table.oid);
+    }
+    Ok(())
+}
+
 /// Renames the old TOAST table, until it is dropped in the same transaction, and all its indexes: a REINDEX CONCURRENTLY that failed may have
 /// left more than one. Says what its options are.
 fn set_toast_aside(state: &crate::session::SessionState, table: &Table) -> Result<Datum> {
@@ -192,20 +237,6 @@ fn clear_missing(state: &crate::session::SessionState, table: &Table) -> Result<
     Ok(())
 }
 
-/// Builds every index of a table anew, in new files.
-///
-/// # Errors
-/// `23505`; I/O.
-pub fn rebuild_indexes(session: &mut Session, table: Oid) -> Result<()> {
-    let state = std::rc::Rc::clone(session.state());
-    let txn = state.txn()?;
-    let Some(described) = state.catalog.table(&txn, table)? else { return Ok(()) };
-    for index in described.indexes.iter().filter(|i| i.live) {
-        rebuild_index(session, &described, index)?;
-    }
-    Ok(())
-}
-
 /// Builds one index anew, in a new file.
 ///
 /// # Errors
@@ -216,16 +247,7 @@ pub fn rebuild_index(
     index: &Arc<engine::catalog::model::Index>,
 ) -> Result<()> {
     let state = std::rc::Rc::clone(session.state());
-    let schema = key_schema(&table.name, index)?;
-    let (file_number, tree) = relation::create_btree_file(&state, index.persistence, schema)?;
-    relation::remove_files(&state, index.storage)?;
-    relation::update_class(&state, index.oid, |row| {
-        row.set("relfilenode", Datum::Oid(Oid(file_number)));
-    })?;
-    state.catalog.changed(table.oid);
-    if table.kind == RelationKind::Toast {
-        super::reindex_concurrently::note_owner(&state, table.oid)?;
-    }
+    let tree = new_index_file(session, table, index)?;
     let txn = state.txn()?;
     let Some(now) = state.catalog.table(&txn, table.oid)? else { return Ok(()) };
     let Some(new) = now.indexes.iter().find(|i| i.oid == index.oid) else { return Ok(()) };
@@ -237,4 +259,24 @@ pub fn rebuild_index(
     }
     let whole = [("indisready", true), ("indisvalid", true), ("indislive", true)];
     super::concurrently::mark(&state, table.oid, index.oid, &whole)
+}
+
+/// A new file in the place of an index's, without anything in it.
+fn new_index_file(
+    session: &Session,
+    table: &Arc<Table>,
+    index: &Arc<engine::catalog::model::Index>,
+) -> Result<Arc<btree::Btree>> {
+    let state = session.state();
+    let schema = key_schema(&table.name, index)?;
+    let (file_number, tree) = relation::create_btree_file(state, index.persistence, schema)?;
+    relation::remove_files(state, index.storage)?;
+    relation::update_class(state, index.oid, |row| {
+        row.set("relfilenode", Datum::Oid(Oid(file_number)));
+    })?;
+    state.catalog.changed(table.oid);
+    if table.kind == RelationKind::Toast {
+        super::reindex_concurrently::note_owner(state, table.oid)?;
+    }
+    Ok(tree)
 }

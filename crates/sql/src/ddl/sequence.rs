@@ -45,7 +45,9 @@ fn apply(
         Some(p) => (p.data_type, p.increment, p.cache, p.cycle),
         None => (ty, 1, 1, false),
     };
-    let (mut min, mut max) = (before.map(|p| Some(p.min)), before.map(|p| Some(p.max)));
+    // None: nothing was said; Some(None): NO MINVALUE.
+    let (mut min, mut max): (Option<Option<i64>>, Option<Option<i64>>) = (None, None);
+    let (mut new_low, mut new_high) = (false, false);
     let (mut start, mut restart, mut owned_by) = (None, None, None);
     for option in options {
         match option {
@@ -61,12 +63,7 @@ fn apply(
                 // Bounds that were the old type's become the new one's.
                 if let Some(p) = &before {
                     let (low, high) = bounds(old)?;
-                    if p.max == high {
-                        max = None;
-                    }
-                    if p.min == low {
-                        min = None;
-                    }
+                    (new_low, new_high) = (p.min == low, p.max == high);
                 }
             }
             SequenceOption::Increment(n) => increment = *n,
@@ -95,8 +92,16 @@ fn apply(
     if increment == 0 {
         bail!(INVALID_PARAMETER_VALUE, "INCREMENT must not be zero");
     }
-    let max = max.flatten().unwrap_or(if increment > 0 { high } else { -1 });
-    let min = min.flatten().unwrap_or(if increment > 0 { 1 } else { low });
+    let default_max = if increment > 0 || new_high { high } else { -1 };
+    let default_min = if increment > 0 && !new_low { 1 } else { low };
+    let max = match (max, &before) {
+        (None, Some(p)) if !new_high => p.max,
+        (said, _) => said.flatten().unwrap_or(default_max),
+    };
+    let min = match (min, &before) {
+        (None, Some(p)) if !new_low => p.min,
+        (said, _) => said.flatten().unwrap_or(default_min),
+    };
     if max > high || max < low {
         bail!(
             INVALID_PARAMETER_VALUE,
@@ -391,7 +396,39 @@ pub(super) fn check_may_alter(state: &SessionState, table: &Table) -> Result<()>
 /// # Errors
 /// I/O.
 pub fn restart_owned(state: &SessionState, table: Oid) -> Result<()> {
+    for sequence in owned(state, table)? {
+        let parameters = sequence::parameters(state, sequence.oid)?;
+        replace_file(state, &sequence, parameters.start, false)?;
+    }
+    Ok(())
+}
+
+/// ALTER TABLE … SET LOGGED, SET UNLOGGED: the sequences that `table`'s columns own are kept as it is.
+///
+/// # Errors
+/// I/O.
+pub(super) fn set_persistence_of_owned(
+    state: &SessionState,
+    table: Oid,
+    wanted: RelationPersistence,
+) -> Result<()> {
+    let letter = if wanted == RelationPersistence::Unlogged { b'u' } else { b'p' };
+    for sequence in owned(state, table)? {
+        let (value, called) = sequence::exact(state, &sequence)?;
+        relation::update_class(state, sequence.oid, |row| {
+            row.set("relpersistence", Datum::Char(letter));
+        })?;
+        let mut after = (*sequence).clone();
+        after.persistence = wanted;
+        replace_file(state, &after, value, called)?;
+    }
+    Ok(())
+}
+
+/// The sequences that a table's columns own, locked.
+fn owned(state: &SessionState, table: Oid) -> Result<Vec<Arc<Table>>> {
     let txn = state.txn()?;
+    let mut list = Vec::new();
     let class = engine::catalog::defs::by_name("pg_class").oid;
     let key = [("refclassid", Datum::Oid(class)), ("refobjid", Datum::Oid(table))];
     for row in state.catalog.rows(&txn).find("pg_depend", &key)? {
@@ -402,10 +439,8 @@ pub fn restart_owned(state: &SessionState, table: Oid) -> Result<()> {
             && sequence.kind == RelationKind::Sequence
         {
             let mode = LockMode::AccessExclusive;
-            let sequence = super::truncate::lock_and_look_again(state, sequence.oid, mode)?;
-            let parameters = sequence::parameters(state, sequence.oid)?;
-            replace_file(state, &sequence, parameters.start, false)?;
+            list.push(super::truncate::lock_and_look_again(state, sequence.oid, mode)?);
         }
     }
-    Ok(())
+    Ok(list)
 }

@@ -12,7 +12,7 @@ use crate::parse::utility::{
 };
 use crate::session::SessionState;
 use crate::session::state::OnCommitAction;
-use base::{Oid, Result, SqlState, bail};
+use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::model::{Identity, RelationKind, RelationPersistence, Table};
 use expr::tree::CallForm;
 use expr::{Expr, TypeRef};
@@ -292,6 +292,7 @@ impl Ddl<'_> {
             )?,
         };
         check_column_type(&def.name, ty.oid)?;
+        self.check_declarations(table, def, serial.is_some())?;
         let mut column = NewColumn::plain(&def.name, ty);
         if let Some(storage) = &def.storage {
             column.storage = Some(storage_letter(storage)?);
@@ -319,13 +320,6 @@ impl Ddl<'_> {
                 ColumnConstraintKind::NotNull => column.not_null = true,
                 ColumnConstraintKind::Null => {}
                 ColumnConstraintKind::Default(expr) => {
-                    if column.default.is_some() || column.identity.is_some() {
-                        bail!(
-                            SYNTAX_ERROR,
-                            "multiple default values specified for column \"{}\" of table \"{table}\"",
-                            def.name
-                        );
-                    }
                     out.defaults.push((out.columns.len(), expr.clone(), false));
                 }
                 ColumnConstraintKind::Generated { expr, stored } => {
@@ -362,6 +356,51 @@ impl Ddl<'_> {
         Ok(())
     }
 
+    /// What is said of a column is not contradictory.
+    fn check_declarations(&self, table: &str, def: &ColumnDef, serial: bool) -> Result<()> {
+        use ColumnConstraintKind as K;
+        let wrong = |loc, what: &str| {
+            let message = format!("{what} for column \"{}\" of table \"{table}\"", def.name);
+            let e = SqlError::new(SqlState::SYNTAX_ERROR, message);
+            Err(crate::parse::error_at(&self.source, e.into(), loc))
+        };
+        let conflicting = "conflicting NULL/NOT NULL declarations";
+        let (mut null, mut not_null) = (false, serial);
+        let (mut default, mut identity, mut generated) = (serial, false, false);
+        for c in &def.constraints {
+            match &c.kind {
+                K::Null => null = true,
+                K::NotNull | K::PrimaryKey(_) => not_null = true,
+                K::Default(_) if default => {
+                    return wrong(c.loc, "multiple default values specified");
+                }
+                K::Default(_) => default = true,
+                K::Identity { .. } if identity => {
+                    return wrong(c.loc, "multiple identity specifications");
+                }
+                K::Identity { .. } => (identity, not_null) = (true, true),
+                K::Generated { .. } if generated => {
+                    return wrong(c.loc, "multiple generation clauses specified");
+                }
+                K::Generated { .. } => generated = true,
+                _ => {}
+            }
+            if null && not_null {
+                return wrong(c.loc, conflicting);
+            }
+            if default && identity {
+                return wrong(c.loc, "both default and identity specified");
+            }
+            if default && generated {
+                return wrong(c.loc, "both default and generation expression specified");
+            }
+            if identity && generated {
+                return wrong(c.loc, "both identity and generation expression specified");
+            }
+        }
+        Ok(())
+    }
+
     fn identity(
         &mut self,
         table: &str,
@@ -374,13 +413,6 @@ impl Ddl<'_> {
             bail!(
                 INVALID_PARAMETER_VALUE,
                 "identity column type must be smallint, integer, or bigint"
-            );
-        }
-        if column.default.is_some() {
-            bail!(
-                SYNTAX_ERROR,
-                "both default and identity specified for column \"{}\" of table \"{table}\"",
-                column.name
             );
         }
         column.not_null = true;
@@ -447,6 +479,12 @@ impl Ddl<'_> {
         }
         let mut out = Elements::default();
         self.column(def, &table.name, table.namespace, table.persistence, &mut out)?;
+        if let Some(column) = out.columns.first() {
+            self.check_not_within(table, column.ty.oid)?;
+        }
+        if !out.defaults.is_empty() {
+            self.check_row_type_unused(table)?;
+        }
         let number = i32::try_from(table.columns.len() + 1).unwrap_or(i32::MAX);
         let column = out.columns.remove(0);
         let not_null = column.not_null;

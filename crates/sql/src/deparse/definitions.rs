@@ -82,8 +82,7 @@ pub fn index_definition(
     }
     out.push(')');
     if i.key_columns < i.columns.len() {
-        let rest: Vec<String> = i.columns[i.key_columns..].iter().map(|c| ident(&c.name)).collect();
-        out.push_str(&format!(" INCLUDE ({})", rest.join(", ")));
+        out.push_str(&format!(" INCLUDE ({})", column_list(i, t, i.key_columns, i.columns.len())));
     }
     if i.nulls_not_distinct {
         out.push_str(" NULLS NOT DISTINCT");
@@ -113,20 +112,23 @@ pub fn check_definition(c: &Check, t: &Table, pretty: bool, env: &dyn Env) -> Re
     Ok(format!("CHECK ({text}){no_inherit}{not_valid}"))
 }
 
+/// The table's names of these columns of an index: its own may be others, to tell them apart.
+fn column_list(i: &Index, t: &Table, from: usize, to: usize) -> String {
+    let names: Vec<String> = i.columns[from..to]
+        .iter()
+        .map(|c| {
+            usize::try_from(c.column - 1)
+                .ok()
+                .and_then(|k| t.columns.get(k))
+                .map_or_else(|| ident(&c.name), |c| ident(&c.name))
+        })
+        .collect();
+    names.join(", ")
+}
+
 /// `PRIMARY KEY (…)`, `UNIQUE (…)` of a constraint's index.
 pub fn key_definition(i: &Index, t: &Table) -> String {
-    let list = |from: usize, to: usize| {
-        let names: Vec<String> = i.columns[from..to]
-            .iter()
-            .map(|c| {
-                usize::try_from(c.column - 1)
-                    .ok()
-                    .and_then(|k| t.columns.get(k))
-                    .map_or_else(|| ident(&c.name), |c| ident(&c.name))
-            })
-            .collect();
-        names.join(", ")
-    };
+    let list = |from: usize, to: usize| column_list(i, t, from, to);
     let mut out = String::from(if i.primary {
         "PRIMARY KEY ("
     } else if i.nulls_not_distinct {

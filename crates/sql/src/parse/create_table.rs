@@ -422,7 +422,7 @@ impl Parser<'_> {
             } else if self.accept_all(&["no", "inherit"]) {
                 t.no_inherit = true;
             } else if self.accept_all(&["not", "enforced"]) {
-                t.not_enforced = true;
+                return Err(base::Error::unsupported("NOT ENFORCED"));
             } else if !self.accept("enforced") {
                 return Ok(t);
             }

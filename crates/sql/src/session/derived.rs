@@ -67,7 +67,8 @@ impl Derived {
             min_notice: match settings.text("client_min_messages") {
                 "debug" | "debug1" | "debug2" | "debug3" | "debug4" | "debug5" => Severity::Debug,
                 "log" => Severity::Log,
-                "warning" | "error" => Severity::Warning,
+                "warning" => Severity::Warning,
+                "error" => Severity::Error,
                 _ => Severity::Notice,
             },
             sync_commit: settings.text("synchronous_commit") != "off",

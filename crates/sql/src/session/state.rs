@@ -298,6 +298,12 @@ impl SessionState {
         if name.eq_ignore_ascii_case("timezone") && TimeZone::by_name(value).is_none() {
             bail!(INVALID_PARAMETER_VALUE, "invalid value for parameter \"TimeZone\": \"{value}\"");
         }
+        // No transaction could begin under it, not even the one that takes it back.
+        if name.eq_ignore_ascii_case("default_transaction_isolation")
+            && value.trim().eq_ignore_ascii_case("serializable")
+        {
+            return Err(base::Error::unsupported("isolation level SERIALIZABLE"));
+        }
         self.settings.borrow_mut().set(name, value, scope, superuser)
     }
 

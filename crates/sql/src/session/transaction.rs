@@ -273,6 +273,13 @@ impl Session {
             TransactionStatement::Rollback { chain } => self.rollback_block(*chain, client),
             TransactionStatement::Savepoint(name) => {
                 self.check_not_failed()?;
+                // A string of several statements is no block of the user's.
+                if self.block == Block::Implicit && self.in_implicit_block {
+                    bail!(
+                        NO_ACTIVE_SQL_TRANSACTION,
+                        "SAVEPOINT can only be used in transaction blocks"
+                    );
+                }
                 self.require_block("SAVEPOINT")?;
                 self.state.txn()?.begin_sub();
                 self.state.settings.borrow_mut().begin_nested();

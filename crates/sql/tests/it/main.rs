@@ -1,5 +1,6 @@
 //! Statements through whole sessions, over an engine in a temporary folder.
 
+mod alterations;
 mod amcheck;
 mod cluster;
 mod copy_out;
@@ -31,3 +32,4 @@ mod support;
 mod telling;
 mod tiny_pool;
 mod vacuum_statements;
+mod whole_rows;

@@ -85,7 +85,6 @@ pub struct ConstraintTiming {
     pub initially_deferred: bool,
     pub not_valid: bool,
     pub no_inherit: bool,
-    pub not_enforced: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -1,0 +1,233 @@
+//! What ALTER TABLE leaves behind: TOAST tables, sequences, operator classes, row types, views that are still views.
+
+use crate::support::Database;
+
+#[test]
+fn a_column_added_later_may_be_long() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE plain (a int)",
+        "ALTER TABLE plain ADD COLUMN b text",
+        "INSERT INTO plain VALUES (1, repeat(sha256('x')::text, 9000))",
+        "CREATE TABLE filled AS SELECT 1 AS a",
+        "ALTER TABLE filled ADD COLUMN b text DEFAULT repeat(random()::text, 2)",
+        "UPDATE filled SET b = (SELECT b FROM plain)",
+        "CREATE TABLE inside (a text STORAGE plain)",
+        "ALTER TABLE inside ALTER a SET STORAGE extended",
+        "INSERT INTO inside SELECT b FROM plain",
+        "VACUUM",
+    ]);
+    for (table, column) in [("plain", "b"), ("filled", "b"), ("inside", "a")] {
+        s.check(&[
+            (&format!("SELECT length({column}) FROM {table}"), "594000"),
+            (&format!("SELECT reltoastrelid <> 0 FROM pg_class WHERE relname = '{table}'"), "t"),
+        ]);
+    }
+    s.check(&[("SELECT count(*) FROM pg_class WHERE relname LIKE 'pg_toast%_old%'", "0")]);
+    drop(s);
+    assert_eq!(db.faults(), [""; 0]);
+}
+
+#[test]
+fn sequences_go_with_their_tables() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (id int GENERATED ALWAYS AS IDENTITY, other serial)",
+        "ALTER TABLE t ALTER id TYPE bigint",
+        "CREATE UNLOGGED TABLE u (id int GENERATED ALWAYS AS IDENTITY, other serial)",
+        "INSERT INTO u DEFAULT VALUES",
+        "ALTER TABLE u SET LOGGED",
+        "CREATE TABLE w (id serial)",
+        "INSERT INTO w DEFAULT VALUES",
+        "ALTER TABLE w SET UNLOGGED",
+    ]);
+    s.check(&[
+        (
+            "SELECT seqtypid::regtype, seqmax FROM pg_sequence WHERE seqrelid = 't_id_seq'::regclass",
+            "bigint|9223372036854775807",
+        ),
+        ("ALTER TABLE t ALTER id TYPE text", "22023 identity column type must be smallint, integer, or bigint"),
+        (
+            "SELECT relname, relpersistence FROM pg_class WHERE relname LIKE 'u_%seq' ORDER BY 1",
+            "u_id_seq|p\nu_other_seq|p",
+        ),
+        ("SELECT relpersistence FROM pg_class WHERE relname = 'w_id_seq'", "u"),
+        ("INSERT INTO u DEFAULT VALUES RETURNING *", "2|2"),
+        ("INSERT INTO w DEFAULT VALUES RETURNING *", "2"),
+    ]);
+    drop(s);
+    db.crash_and_reopen(|db| {
+        let mut s = db.session();
+        s.check(&[
+            ("SELECT * FROM u ORDER BY 1", "1|1\n2|2"),
+            ("SELECT nextval('u_id_seq') > 2, nextval('u_other_seq') > 2", "t|t"),
+            ("SELECT nextval('w_id_seq')", "2"),
+        ]);
+    });
+}
+
+#[test]
+fn bounds_of_a_sequence_follow_its_type() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE SEQUENCE up AS smallint MINVALUE -32768 START -32768",
+        "CREATE SEQUENCE down AS smallint INCREMENT -1 MAXVALUE 32767",
+        "CREATE SEQUENCE own AS smallint MAXVALUE 100",
+        "ALTER SEQUENCE up AS int",
+        "ALTER SEQUENCE down AS int",
+        "ALTER SEQUENCE own AS int",
+        "ALTER SEQUENCE up MAXVALUE 7 AS bigint",
+    ]);
+    let of = |name| {
+        format!("SELECT seqmin, seqmax FROM pg_sequence WHERE seqrelid = '{name}'::regclass")
+    };
+    s.check(&[
+        (&of("up"), "-9223372036854775808|7"),
+        (&of("down"), "-2147483648|2147483647"),
+        (&of("own"), "1|100"),
+    ]);
+}
+
+#[test]
+fn an_index_keeps_its_operator_class() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a varchar(9), j json, x int)",
+        "CREATE INDEX i ON t (a text_pattern_ops) INCLUDE (j, a)",
+        "INSERT INTO t VALUES ('x', '{}', 1), ('y', NULL, 2)",
+        "ALTER TABLE t ALTER a TYPE text",
+        "ALTER TABLE t ALTER j TYPE text",
+        "ALTER TABLE t ALTER j TYPE json USING j::json",
+    ]);
+    s.check(&[
+        (
+            "SELECT pg_get_indexdef('i'::regclass)",
+            "CREATE INDEX i ON public.t USING btree (a text_pattern_ops) INCLUDE (j, a)",
+        ),
+        ("ALTER TABLE t ALTER a TYPE int USING 1", "42804 operator class \"text_pattern_ops\" does not accept data type integer"),
+        ("CREATE INDEX ON t (j)", "42704 data type json has no default operator class for access method \"btree\""),
+        ("ALTER TABLE t ADD UNIQUE (x) INCLUDE (j)", ""),
+        ("CREATE UNIQUE INDEX d ON t (x DESC)", ""),
+        ("ALTER TABLE t ADD UNIQUE USING INDEX d", "42809 index \"d\" column number 1 does not have default sorting behavior\nCannot create a primary key or unique constraint using such an index."),
+        ("CREATE UNIQUE INDEX n ON t (x) NULLS NOT DISTINCT", ""),
+        ("ALTER TABLE t ADD PRIMARY KEY USING INDEX n", "42P16 primary keys cannot use NULLS NOT DISTINCT indexes"),
+    ]);
+    drop(s);
+    assert_eq!(db.faults(), [""; 0]);
+}
+
+#[test]
+fn views_and_sequences_keep_their_columns() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int, b int)",
+        "CREATE VIEW v AS SELECT * FROM t",
+        "CREATE SEQUENCE s",
+    ]);
+    let refused = |what: &str, of: &str, kind: &str| {
+        format!(
+            "42809 ALTER action {what} cannot be performed on relation \"{of}\"\n\
+             This operation is not supported for {kind}s."
+        )
+    };
+    s.check(&[
+        ("ALTER TABLE v DROP COLUMN a", &refused("DROP COLUMN", "v", "view")),
+        ("ALTER TABLE v ADD COLUMN c int", &refused("ADD COLUMN", "v", "view")),
+        (
+            "ALTER TABLE v ALTER a SET NOT NULL",
+            &refused("ALTER COLUMN ... SET NOT NULL", "v", "view"),
+        ),
+        ("ALTER TABLE v ADD CHECK (a > 0)", &refused("ADD CONSTRAINT", "v", "view")),
+        ("ALTER TABLE s DROP COLUMN last_value", &refused("DROP COLUMN", "s", "sequence")),
+        ("ALTER VIEW v ALTER a SET DEFAULT 7", ""),
+        ("SELECT * FROM v", ""),
+        ("SELECT nextval('s')", "1"),
+    ]);
+}
+
+#[test]
+fn row_types_are_not_changed_behind_their_users() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE part (a int, b text)",
+        "CREATE TABLE whole (p part)",
+        "INSERT INTO whole VALUES (ROW(1, 'x'))",
+    ]);
+    let used = "0A000 cannot alter table \"part\" because column \"whole.p\" uses its row type";
+    s.check(&[
+        ("ALTER TABLE part ALTER b TYPE int USING 1", used),
+        ("ALTER TABLE part ADD c int DEFAULT 3", used),
+        ("ALTER TABLE part ADD c int", ""),
+        ("ALTER TABLE part ADD d part", "42P16 composite type part cannot be made a member of itself"),
+        ("ALTER TABLE part ADD d whole", "42P16 composite type part cannot be made a member of itself"),
+        (
+            "DROP TABLE part",
+            "2BP01 cannot drop table part because other objects depend on it\ncolumn p of table whole depends on type part",
+        ),
+        ("DROP TABLE whole", ""),
+        ("ALTER TABLE part ALTER b TYPE int USING 1", ""),
+        ("DROP TABLE part", ""),
+    ]);
+}
+
+#[test]
+fn what_is_said_of_a_column_is_not_contradictory() {
+    let db = Database::new();
+    db.session().check(&[
+        (
+            "CREATE TABLE t (a int GENERATED ALWAYS AS IDENTITY NULL)",
+            "42601 conflicting NULL/NOT NULL declarations for column \"a\" of table \"t\"",
+        ),
+        (
+            "CREATE TABLE t (a int NULL NOT NULL)",
+            "42601 conflicting NULL/NOT NULL declarations for column \"a\" of table \"t\"",
+        ),
+        (
+            "CREATE TABLE t (a int DEFAULT 5 GENERATED BY DEFAULT AS IDENTITY)",
+            "42601 both default and identity specified for column \"a\" of table \"t\"",
+        ),
+        (
+            "CREATE TABLE t (a int GENERATED BY DEFAULT AS IDENTITY GENERATED ALWAYS AS IDENTITY)",
+            "42601 multiple identity specifications for column \"a\" of table \"t\"",
+        ),
+        (
+            "CREATE TABLE t (a serial DEFAULT 5)",
+            "42601 multiple default values specified for column \"a\" of table \"t\"",
+        ),
+        (
+            "CREATE TABLE t (a int CHECK (a > 0) NOT ENFORCED)",
+            "0A000 NOT ENFORCED is not supported",
+        ),
+        ("CREATE TABLE t (a int, CHECK (a > 0) NOT VALID)", ""),
+        ("SELECT convalidated FROM pg_constraint WHERE conrelid = 't'::regclass", "t"),
+    ]);
+}
+
+#[test]
+fn vacuum_full_judges_no_rows() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE t (a int, b int)", "INSERT INTO t VALUES (1, 1), (1, 2)"]);
+    let twice = "23505 could not create unique index \"i\"\nKey (a)=(1) is duplicated.";
+    let state = "SELECT indisvalid, indisready FROM pg_index WHERE indexrelid = 'i'::regclass";
+    s.check(&[
+        ("CREATE UNIQUE INDEX CONCURRENTLY i ON t (a)", twice),
+        ("VACUUM FULL t", ""),
+        (state, "f|f"),
+        ("SELECT count(*) FROM t WHERE a = 1", "2"),
+        ("DELETE FROM t WHERE b = 2", ""),
+        ("VACUUM FULL t", ""),
+        (state, "f|f"),
+        ("REINDEX INDEX i", ""),
+        (state, "t|t"),
+        ("INSERT INTO t VALUES (1, 3)", "23505 duplicate key value violates unique constraint \"i\"\nKey (a)=(1) already exists."),
+    ]);
+    drop(s);
+    assert_eq!(db.faults(), [""; 0]);
+}

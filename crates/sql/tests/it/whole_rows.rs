@@ -1,0 +1,53 @@
+//! `t.*` where one value is wanted, and settings of a session that are not to lock it out.
+
+use crate::support::Database;
+
+#[test]
+fn a_star_is_a_row_where_one_value_is_wanted() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE t (a int PRIMARY KEY, b text)", "INSERT INTO t VALUES (1, 'x')"]);
+    s.check(&[
+        ("SELECT t.* IS DISTINCT FROM u.*, t.* = u.*, (t.*)::text FROM t, t u", "f|t|(1,x)"),
+        ("SELECT CASE WHEN t.* IS NULL THEN 1 END, coalesce(t.*, t) FROM t", "~|(1,x)"),
+        (
+            "INSERT INTO t VALUES (1, 'x') ON CONFLICT (a) DO UPDATE SET b = excluded.b \
+             WHERE t.* IS DISTINCT FROM excluded.*",
+            "",
+        ),
+        (
+            "INSERT INTO t VALUES (1, 'y') ON CONFLICT (a) DO UPDATE SET b = excluded.b \
+             WHERE t.* IS DISTINCT FROM excluded.* RETURNING t.*::text",
+            "(1,y)",
+        ),
+        ("UPDATE t SET (a, b) = ROW(v.*) FROM (VALUES (2, 'z')) v (i, j) RETURNING a, b", "2|z"),
+        (
+            "UPDATE t SET (a, b) = ROW(v.*) FROM (VALUES (2)) v (i)",
+            "42601 number of columns does not match number of values",
+        ),
+        ("SELECT nobody.* IS NULL FROM t", "42P01 missing FROM-clause entry for table \"nobody\""),
+    ]);
+}
+
+#[test]
+fn a_recursion_over_bits_is_refused() {
+    let db = Database::new();
+    db.session().check(&[(
+        "WITH RECURSIVE t (n) AS (VALUES (B'01'::varbit) UNION SELECT n || B'10' FROM t WHERE n < B'100') \
+         SELECT * FROM t",
+        "0A000 could not implement recursive UNION\nAll column datatypes must be hashable.",
+    )]);
+}
+
+#[test]
+fn an_isolation_that_is_not_there_cannot_become_the_default() {
+    let db = Database::new();
+    let refused = "0A000 isolation level SERIALIZABLE is not supported";
+    db.session().check(&[
+        ("SET default_transaction_isolation = 'serializable'", refused),
+        ("SET default_transaction_isolation TO Serializable", refused),
+        ("SELECT 1", "1"),
+        ("SELECT 1; SAVEPOINT x", "1\n25P01 SAVEPOINT can only be used in transaction blocks"),
+        ("BEGIN; SAVEPOINT x; COMMIT", ""),
+    ]);
+}
