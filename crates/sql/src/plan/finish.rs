@@ -47,7 +47,14 @@ impl JoinSpace<'_, '_> {
             Distinct::No => {}
             Distinct::All => {
                 let visible: Vec<usize> = (0..targets.len()).filter(|i| !hidden[*i]).collect();
-                if visible.len() == columns.len() {
+                if sorted {
+                    let rows = self.distinct_rows(&columns, node.rows);
+                    node = above(node, columns.clone(), |input| NodeKind::Unique {
+                        input,
+                        keys: visible,
+                    });
+                    node.rows = rows;
+                } else if visible.len() == columns.len() {
                     node = self.distinct_hashed(node)?;
                 } else {
                     let keys: Vec<PlanSortKey> =
@@ -163,12 +170,10 @@ impl JoinSpace<'_, '_> {
         Ok(node)
     }
 
-    fn distinct_hashed(&self, input: PlanNode) -> Result<PlanNode> {
-        let columns = input.columns.clone();
-        let groups: Vec<Expr> =
-            columns.iter().enumerate().map(|(index, c)| Expr::Slot { index, ty: c.ty() }).collect();
+    /// Different rows among so many of a node's.
+    fn distinct_rows(&self, columns: &[Expr], rows: f64) -> f64 {
         let mut estimate = 1.0;
-        for c in &columns {
+        for c in columns {
             let mut local = c.clone();
             local.rewrite(&mut |e| {
                 if let Expr::Var { levels_up: 0, rte, .. } = e {
@@ -176,9 +181,16 @@ impl JoinSpace<'_, '_> {
                 }
                 false
             });
-            estimate *= self.distinct_values(&local, input.rows);
+            estimate *= self.distinct_values(&local, rows);
         }
-        let rows = estimate.min(input.rows).max(1.0);
+        estimate.min(rows).max(1.0)
+    }
+
+    fn distinct_hashed(&self, input: PlanNode) -> Result<PlanNode> {
+        let columns = input.columns.clone();
+        let groups: Vec<Expr> =
+            columns.iter().enumerate().map(|(index, c)| Expr::Slot { index, ty: c.ty() }).collect();
+        let rows = self.distinct_rows(&columns, input.rows);
         let cost = input.rows * self.g.settings.cpu_operator_cost * columns.len().max(1) as f64;
         let sets = vec![(0..groups.len()).collect()];
         let mut n = above(input, columns, |input| NodeKind::Aggregate {

@@ -12,6 +12,7 @@
 
 mod base_rel;
 mod create;
+mod distinct;
 mod equiv;
 pub mod explain;
 mod finish;

@@ -53,7 +53,7 @@ pub(crate) fn wanted_rows(q: &Query, fraction: f64) -> f64 {
 }
 
 /// The cost of fetching so much of a path.
-fn cost_for(startup: f64, total: f64, rows: f64, wanted: f64) -> f64 {
+pub(crate) fn cost_for(startup: f64, total: f64, rows: f64, wanted: f64) -> f64 {
     if wanted <= 0.0 {
         return total;
     }
@@ -299,8 +299,7 @@ pub(crate) fn plan_upper(
     } else {
         match &s.q.distinct {
             Distinct::No => s.q.order_by.clone(),
-            Distinct::All if !s.q.order_by.is_empty() => Vec::new(),
-            Distinct::All => Vec::new(),
+            Distinct::All => super::distinct::distinct_order(&s.q),
             Distinct::On(list) => distinct_on_order(list, &s.q.order_by),
         }
     };
@@ -344,6 +343,14 @@ pub(crate) fn plan_upper(
                 (s.create(&o)?, true)
             }
             _ => (s.create(&p)?, false),
+        }
+    } else if !s.q.has_windows && matches!(s.q.distinct, Distinct::All) {
+        match s.distinct_in_order(&paths, &order, keys.as_deref(), wanted) {
+            Some(p) => (s.create(&p)?, true),
+            None => {
+                let Some((p, _)) = s.choose(&paths, &[], None, 0.0) else { return no_plan() };
+                (s.create(&p)?, false)
+            }
         }
     } else {
         let k = keys.as_deref();

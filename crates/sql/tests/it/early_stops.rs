@@ -151,3 +151,55 @@ fn windows_that_stop_read_what_they_need() {
         assert_eq!(s.run(&format!("EXECUTE p({n})")), direct);
     }
 }
+
+#[test]
+fn distinct_rows_in_an_order_end_at_the_limit() {
+    let db = database();
+    let mut s = db.session();
+    for (what, order) in [
+        ("a", "a LIMIT 5"),
+        ("a", "a DESC LIMIT 7 OFFSET 3"),
+        ("a", "a OFFSET 20 LIMIT 20"),
+        ("a", "a DESC FETCH FIRST 3 ROWS WITH TIES"),
+        ("id", "id LIMIT 4"),
+        ("b, x", "b, x LIMIT 9"),
+        ("b, x", "b DESC, x DESC LIMIT 9 OFFSET 74"),
+        ("x, b", "b, x LIMIT 9"),
+        ("a, a IS NULL", "a LIMIT 0"),
+    ] {
+        let other =
+            format!("SELECT DISTINCT {what} FROM (SELECT * FROM e OFFSET 0) e ORDER BY {order}");
+        let statement = format!("SELECT DISTINCT {what} FROM e ORDER BY {order}");
+        if what.contains("NULL") {
+            assert_eq!(s.run(&statement), s.run(&other), "{statement}");
+            continue;
+        }
+        same(&mut s, "-> Unique -> Index", &statement, &other);
+    }
+    let statement = "SELECT DISTINCT x FROM e WHERE b = 2 ORDER BY x LIMIT 5";
+    same(
+        &mut s,
+        "Unique -> Index",
+        statement,
+        &statement.replace("FROM e", "FROM (SELECT * FROM e OFFSET 0) e"),
+    );
+    let shape = plan(&mut s, "SELECT DISTINCT a FROM e LIMIT 3");
+    assert!(shape.starts_with("Limit -> Unique -> Index Only Scan using e_a on e"), "{shape}");
+    s.run_each(&["CREATE TABLE three AS SELECT DISTINCT a FROM e LIMIT 3"]);
+    assert!(s.run("SELECT count(*) FROM (SELECT DISTINCT a FROM three) t").contains('3'));
+    // All of them are hashed, and what is made late is.
+    for statement in [
+        "SELECT DISTINCT t FROM e",
+        "SELECT DISTINCT a, random() < 2 FROM e LIMIT 3",
+        "SELECT DISTINCT a, generate_series(1, 2) FROM e LIMIT 3",
+    ] {
+        let shape = plan(&mut s, statement);
+        assert!(shape.contains("HashAggregate"), "{statement}\n{shape}");
+    }
+    // Again for every row outside, with another bound.
+    let lateral = "SELECT g, (SELECT string_agg(x::text, ',') FROM (SELECT DISTINCT x FROM e WHERE b = g ORDER BY x LIMIT 4) t) FROM generate_series(-1, 4) g";
+    assert_eq!(
+        s.run(lateral),
+        s.run(&lateral.replace("FROM e", "FROM (SELECT * FROM e OFFSET 0) e"))
+    );
+}
