@@ -190,8 +190,17 @@ fn uuid_timestamp(u: &[u8; 16]) -> Option<i64> {
 
 fn later(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
     let now = env.statement_timestamp();
-    let then = crate::datetime::timestamp_plus_interval(now, &interval(a, 0)?)?;
-    uuid7(then - now)
+    let by = interval(a, 0)?;
+    let infinite = [(i32::MAX, i32::MAX, i64::MAX), (i32::MIN, i32::MIN, i64::MIN)];
+    if infinite.contains(&(by.months, by.days, by.micros)) {
+        let e = base::SqlError::new(
+            base::SqlState::DATETIME_FIELD_OVERFLOW,
+            "interval out of range for UUID version 7",
+        );
+        return Err(e.detail("UUID version 7 does not support infinite intervals.").into());
+    }
+    let then = crate::datetime::timestamp_plus_interval(now, &by)?;
+    uuid7(then.wrapping_sub(now))
 }
 
 const UUID4: FunctionBody = S(|_, _| uuid4());
