@@ -9,6 +9,9 @@
 //! notwithstanding: the row on disk is kept [`AHEAD`] values ahead of those handed out, and whoever reads the
 //! row first has the exact value written; and the transaction that does so gets an XID, so that its commit waits for the record.
 //!
+//! ALTER SEQUENCE gives it a new file with the value at that time, which counts once it has committed. So whoever takes values or sets one
+//! holds RowExclusive on it until his transaction ends, as in PostgreSQL: none is taken of the old file meanwhile.
+//!
 //! # Crash cases
 //! After a crash up to [`AHEAD`] values are skipped. An unlogged sequence starts anew: its init fork has its first row.
 
@@ -22,6 +25,7 @@ use engine::relation::RowEncoder;
 use heap::{Heap, HeapScan, PageBatch, ScanOptions};
 use page::tuple::{PhysicalAttr, TupleDesc};
 use std::collections::HashMap;
+use txn::LockMode;
 use types::{Datum, oids};
 
 /// How many values the row on disk is ahead of those handed out.
@@ -145,6 +149,12 @@ fn sequence_table(state: &SessionState, sequence: Oid) -> Result<Arc<Table>> {
     }
 }
 
+/// The sequence, to take values of it: its file is not replaced before the transaction has ended.
+fn held(state: &SessionState, sequence: Oid) -> Result<Arc<Table>> {
+    crate::relations::lock(state, sequence, LockMode::RowExclusive)?;
+    sequence_table(state, sequence)
+}
+
 /// The row of a sequence as it is on the page: where, last value, is_called.
 fn read_row(state: &SessionState, heap: &Heap) -> Result<(Tid, i64, bool)> {
     let txn = state.txn()?;
@@ -203,7 +213,7 @@ fn not_read_only(state: &SessionState, table: &Table, what: &str) -> Result<()> 
 /// # Errors
 /// `2200H` at the end; `42501`; I/O.
 pub fn next_value(state: &SessionState, sequence: Oid) -> Result<i64> {
-    let table = sequence_table(state, sequence)?;
+    let table = held(state, sequence)?;
     not_read_only(state, &table, "nextval()")?;
     let storage = table.storage;
     let mut cache = state.sequences.borrow().get(&sequence).copied().unwrap_or_default();
@@ -283,7 +293,7 @@ fn advance(p: &SequenceParameters, last: i64, called: bool, table: &Table) -> Re
 /// # Errors
 /// `22003` out of bounds; `42501`; I/O.
 pub fn set_value(state: &SessionState, sequence: Oid, value: i64, called: bool) -> Result<i64> {
-    let table = sequence_table(state, sequence)?;
+    let table = held(state, sequence)?;
     not_read_only(state, &table, "setval()")?;
     let parameters = parameters(state, sequence)?;
     if !(parameters.min..=parameters.max).contains(&value) {

@@ -1,6 +1,6 @@
 //! What sequences keep of what they gave out.
 
-use crate::support::Database;
+use crate::support::{Database, waiting};
 
 #[test]
 fn a_value_that_was_told_is_durable() {
@@ -103,4 +103,25 @@ fn nothing_is_remembered_of_removed_files() {
     let before = db.remembered();
     rounds(&mut s, 3);
     assert_eq!(db.remembered(), before);
+}
+
+/// ALTER SEQUENCE takes the value over into a new file: values that others took of the old one until it committed came a second time.
+#[test]
+fn values_are_not_taken_while_the_sequence_is_altered() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE SEQUENCE s", "CREATE SEQUENCE r", "SELECT nextval('s')"]);
+    let alter = "ALTER SEQUENCE s MAXVALUE 1000; ALTER SEQUENCE r RESTART WITH 50";
+    assert_eq!(waiting(&db, alter, "SELECT nextval('s') FROM generate_series(1, 3)"), "2\n3\n4");
+    assert_eq!(waiting(&db, "ALTER SEQUENCE r RESTART WITH 70", "SELECT nextval('r')"), "70");
+    assert_eq!(waiting(&db, "ALTER SEQUENCE r RESTART WITH 90", "SELECT setval('r', 7)"), "7");
+    s.check(&[("SELECT nextval('s'), nextval('r')", "5|8")]);
+    // And not altered while somebody takes values, whose transaction may still take more.
+    let mut taker = db.session();
+    taker.run_each(&["BEGIN", "SELECT nextval('s')"]);
+    s.run_each(&["SET lock_timeout = 20"]);
+    assert!(s.run("ALTER SEQUENCE s RESTART").contains("55P03"));
+    taker.run_each(&["COMMIT"]);
+    s.run_each(&["ALTER SEQUENCE s RESTART"]);
+    s.check(&[("SELECT nextval('s')", "1")]);
 }
