@@ -126,6 +126,15 @@ impl Ddl<'_> {
                 self.session.env().as_ref(),
             )?),
         };
+        // They are not in the row that an expression is worked out of.
+        let mut system = false;
+        let exprs = columns.iter().filter_map(|c| c.expr.as_ref()).chain(&predicate);
+        exprs.for_each(|e| {
+            e.walk(&mut |v| system |= matches!(v, expr::Expr::Var { column, .. } if *column < 0));
+        });
+        if system {
+            bail!(FEATURE_NOT_SUPPORTED, "index creation on system columns is not supported");
+        }
         let new = NewIndex {
             name: statement.name.clone(),
             unique: statement.unique,

@@ -110,6 +110,8 @@ fn an_index_keeps_its_operator_class() {
         ),
         ("ALTER TABLE t ALTER a TYPE int USING 1", "42804 operator class \"text_pattern_ops\" does not accept data type integer"),
         ("CREATE INDEX ON t (j)", "42704 data type json has no default operator class for access method \"btree\""),
+        ("CREATE INDEX ON t ((ctid::text))", "0A000 index creation on system columns is not supported"),
+        ("CREATE INDEX ON t (x) WHERE xmin <> '7'", "0A000 index creation on system columns is not supported"),
         ("ALTER TABLE t ADD UNIQUE (x) INCLUDE (j)", ""),
         ("CREATE UNIQUE INDEX d ON t (x DESC)", ""),
         ("ALTER TABLE t ADD UNIQUE USING INDEX d", "42809 index \"d\" column number 1 does not have default sorting behavior\nCannot create a primary key or unique constraint using such an index."),
