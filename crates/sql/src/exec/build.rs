@@ -197,7 +197,7 @@ impl Builder {
             store: RowStore::new(),
             started: false,
             finished: false,
-            work: Rc::default(),
+            work: Rc::new(RefCell::new(RowStore::new())),
             width: c.node.columns.len(),
         })
     }
@@ -492,7 +492,7 @@ impl Builder {
                 left: self.node(left)?,
                 right: self.node(right)?,
                 seen: std::collections::HashMap::new(),
-                next_round: Vec::new(),
+                next_round: RowStore::new(),
                 in_right: false,
                 ended: false,
                 batch: Batch::new(),

@@ -5,6 +5,7 @@ use super::temp_files::{Space, temp_file};
 use super::{Cx, Node};
 use crate::plan::Plan;
 use base::{Error, Oid, Result};
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::rc::Rc;
@@ -188,7 +189,7 @@ pub(crate) struct CteState {
     pub started: bool,
     pub finished: bool,
     /// A recursive CTE's rows of the last round.
-    pub work: Rc<Vec<Vec<Datum>>>,
+    pub work: Rc<RefCell<RowStore>>,
     pub width: usize,
 }
 
@@ -197,7 +198,7 @@ impl CteState {
         self.store.clear();
         self.started = false;
         self.finished = false;
-        self.work = Rc::default();
+        self.work = Rc::new(RefCell::new(RowStore::new()));
     }
 }
 
@@ -289,7 +290,7 @@ impl Node for CteScanNode {
 /// Reads a recursive CTE's last round.
 pub(crate) struct WorkTableNode {
     pub cte: usize,
-    pub rows: Option<Rc<Vec<Vec<Datum>>>>,
+    pub rows: Option<Rc<RefCell<RowStore>>>,
     pub at: usize,
 }
 
@@ -304,11 +305,7 @@ impl Node for WorkTableNode {
             }
         };
         out.reset(cx.shared.ctes[self.cte].borrow().width);
-        while self.at < rows.len() && out.len() < max {
-            out.push(&rows[self.at]);
-            self.at += 1;
-        }
-        Ok(())
+        rows.borrow_mut().read(&mut self.at, out, max, true)
     }
     fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
         self.rows = None;
@@ -337,7 +334,7 @@ impl Node for CteScopeNode {
     }
 }
 
-/// A recursive CTE: the first part's rows, then rounds over the last round's rows.
+/// A recursive CTE: the first part's rows, then rounds over the last round's rows. With UNION all rows are remembered, in memory, as in PostgreSQL.
 pub(crate) struct RecursiveNode {
     pub cte: usize,
     pub all: bool,
@@ -345,7 +342,7 @@ pub(crate) struct RecursiveNode {
     pub right: Box<dyn Node>,
     pub types: Vec<Oid>,
     pub seen: std::collections::HashMap<u64, Vec<Vec<Datum>>>,
-    pub next_round: Vec<Vec<Datum>>,
+    pub next_round: RowStore,
     pub in_right: bool,
     pub ended: bool,
     pub batch: Batch,
@@ -385,19 +382,19 @@ impl Node for RecursiveNode {
             let source = if self.in_right { &mut self.right } else { &mut self.left };
             source.next(cx, &mut batch, max)?;
             if batch.is_empty() {
-                let round = std::mem::take(&mut self.next_round);
-                if round.is_empty() {
+                let round = std::mem::replace(&mut self.next_round, RowStore::new());
+                if round.len() == 0 {
                     self.ended = true;
                     break;
                 }
-                cx.shared.ctes[self.cte].borrow_mut().work = Rc::new(round);
+                cx.shared.ctes[self.cte].borrow_mut().work = Rc::new(RefCell::new(round));
                 self.in_right = true;
                 self.right.rescan(cx)?;
                 continue;
             }
             for row in batch.rows() {
                 if self.is_new(row) {
-                    self.next_round.push(row.to_vec());
+                    self.next_round.push(row, cx.x.work_mem_bytes)?;
                     out.push(row);
                 }
             }

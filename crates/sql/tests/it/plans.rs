@@ -138,3 +138,30 @@ fn a_new_name_that_is_found_first_makes_plans_stale() {
     reader.0.run_each(&["DROP TABLE u"]);
     reader.run(4, "x");
 }
+
+/// The rows of a round that do not fit into `work_mem` are read back from a file: in order, again for each outer row, and as the outer side of a join.
+#[test]
+fn a_recursive_round_may_be_larger_than_memory() {
+    let db = database();
+    let mut s = db.session();
+    s.run_each(&[
+        "SET work_mem = '64kB'",
+        "CREATE TABLE two (k int)",
+        "INSERT INTO two VALUES (1), (2)",
+    ]);
+    let rounds = "WITH RECURSIVE t (n, b) AS (SELECT g, repeat('x', 100) FROM generate_series(1, 5000) g \
+                  UNION ALL SELECT n + 5000, b FROM t WHERE n <= 10000) ";
+    let doubled = "WITH RECURSIVE t (n, d, b) AS (SELECT 1, 0, repeat('x', 200) \
+                   UNION ALL SELECT n * 2 + k - 1, d + 1, b FROM two, t WHERE d < 11) ";
+    s.check(&[
+        (
+            &format!("{rounds} SELECT count(*), sum(n), min(length(b)) FROM t"),
+            "15000|112507500|100",
+        ),
+        (&format!("{rounds} SELECT n FROM t OFFSET 14998"), "14999\n15000"),
+        (&format!("{doubled} SELECT count(*), count(DISTINCT n), max(d) FROM t"), "4095|4095|11"),
+        ("SET enable_hashjoin = off", ""),
+        ("SET enable_mergejoin = off", ""),
+        (&format!("{doubled} SELECT count(*), count(DISTINCT n), max(d) FROM t"), "4095|4095|11"),
+    ]);
+}
