@@ -13,7 +13,7 @@ use base::Result;
 use engine::catalog::model::RelationPersistence;
 use std::rc::Rc;
 use std::sync::Arc;
-use txn::{LockMode, Snapshot, Transaction};
+use txn::{IsolationLevel, LockMode, Snapshot, Transaction};
 use types::Datum;
 
 /// How many rows are asked of the executor at a time.
@@ -207,9 +207,21 @@ pub fn lock_plan(state: &SessionState, plan: &Plan) -> Result<()> {
 }
 
 impl Session {
+    /// The transaction has a statement that looks at data: its isolation level stays, and what a REPEATABLE READ one sees is
+    /// of now, before the statement waits for any lock.
+    pub(super) fn settle_snapshot(&self) -> Result<()> {
+        let txn = self.state.txn()?;
+        self.state.queried.set(true);
+        if txn.isolation() != IsolationLevel::ReadCommitted {
+            txn.take_snapshot();
+        }
+        Ok(())
+    }
+
     /// Starts a portal of a query.
     pub(super) fn start_portal(&mut self, portal: &mut Portal) -> Result<()> {
         let prepared = Rc::clone(&portal.prepared);
+        self.settle_snapshot()?;
         let plan = self.locked_plan(&prepared, &portal.params)?;
         if plan_writes(&plan) && self.state.txn()?.is_read_only() {
             return Err(refused(&plan));

@@ -78,6 +78,25 @@ fn allowed_read_only(statement: &U) -> bool {
     )
 }
 
+/// Statements that look at nothing a snapshot shows: the isolation level can be set, and a table locked, before the first that does.
+fn needs_no_snapshot(statement: &U) -> bool {
+    matches!(
+        statement,
+        U::Set(_)
+            | U::Reset(_)
+            | U::Show(_)
+            | U::Transaction(_)
+            | U::SetTransaction { .. }
+            | U::SetConstraints { .. }
+            | U::LockTable { .. }
+            | U::Fetch(_)
+            | U::Listen(_)
+            | U::Unlisten(_)
+            | U::Notify { .. }
+            | U::Checkpoint { .. }
+    )
+}
+
 impl Session {
     /// The columns that a utility statement returns, if it returns rows.
     pub(super) fn utility_columns(&mut self, parsed: &Parsed) -> Result<Option<Vec<OutputColumn>>> {
@@ -109,6 +128,10 @@ impl Session {
                 "cannot execute {} in a read-only transaction",
                 super::command_name::command_name(statement)
             );
+        }
+        // Outside a block a statement may be many transactions, none of which is held up by what this one saw.
+        if self.in_block() && !needs_no_snapshot(statement) {
+            self.settle_snapshot()?;
         }
         let arguments = Arguments { types: &prepared.params, values: params };
         let source = match &prepared.parsed {

@@ -29,6 +29,30 @@ fn behind_as(db: &Database, first: &str, role: &str, second: &str) -> String {
     })
 }
 
+/// What `statement` and then `after` say in a REPEATABLE READ transaction whose first statement waits for `holder`'s changes.
+#[track_caller]
+fn repeatable_behind(db: &Database, held: &[&str], statement: &str, after: &str) -> [String; 2] {
+    let mut holder = db.session();
+    holder.run_each(&["BEGIN"]);
+    holder.run_each(held);
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            let mut s = db.session();
+            s.run_each(&["BEGIN ISOLATION LEVEL REPEATABLE READ"]);
+            let said = [s.run(statement), s.run(after)];
+            s.run_each(&["ROLLBACK"]);
+            said
+        });
+        let (mut s, began) = (db.session(), Instant::now());
+        while s.run("SELECT count(*) FROM pg_locks WHERE NOT granted") == "0" {
+            assert!(began.elapsed() < base::stop::PATIENCE, "does not wait: {statement}");
+            std::thread::yield_now();
+        }
+        holder.run_each(&["COMMIT"]);
+        worker.join().unwrap()
+    })
+}
+
 /// Rows of catalogs that name what is not there.
 #[track_caller]
 fn verify(db: &Database) {
@@ -291,4 +315,22 @@ fn an_invalid_index_becomes_no_key() {
             "55000 index \"t_a\" is not valid",
         ),
     ]);
+}
+
+#[test]
+fn a_repeatable_snapshot_is_of_before_the_first_statement_s_locks() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE t (a int)", "CREATE TABLE u (a int)", "INSERT INTO u VALUES (1)"]);
+    let held = ["LOCK TABLE t", "UPDATE u SET a = a + 1"];
+    let late = "40001 could not serialize access due to concurrent update";
+    assert_eq!(repeatable_behind(&db, &held, "SELECT * FROM t, u", "SELECT * FROM u"), ["", "1"]);
+    assert_eq!(repeatable_behind(&db, &held, "DELETE FROM t", "UPDATE u SET a = 0"), ["", late]);
+    assert_eq!(repeatable_behind(&db, &held, "TRUNCATE t", "SELECT * FROM u"), ["", "3"]);
+    assert_eq!(
+        repeatable_behind(&db, &held, "ALTER TABLE t ADD b int", "DELETE FROM u"),
+        ["", late]
+    );
+    // Who locks first sees what was there when the lock was had.
+    assert_eq!(repeatable_behind(&db, &held, "LOCK TABLE t", "SELECT * FROM u"), ["", "6"]);
 }

@@ -40,7 +40,24 @@ fn the_isolation_level_is_fixed_by_the_first_query() {
         ("ROLLBACK", ""),
         ("BEGIN ISOLATION LEVEL REPEATABLE READ", ""),
         ("COMMIT", ""),
+        ("CREATE TABLE t (a int)", ""),
     ]);
+    // What changes tables looks at data as well; what sets, shows and locks does not.
+    for (statement, late) in [
+        ("TRUNCATE t", true),
+        ("CREATE TABLE u (a int)", true),
+        ("PREPARE p AS SELECT 1", true),
+        ("DISCARD PLANS", true),
+        ("LOCK TABLE t", false),
+        ("SET CONSTRAINTS ALL IMMEDIATE", false),
+        ("SET work_mem = '2MB'", false),
+    ] {
+        let set = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ";
+        let error = "25001 SET TRANSACTION ISOLATION LEVEL must be called before any query";
+        s.run_each(&["BEGIN", statement]);
+        s.check(&[(set, if late { error } else { "" })]);
+        s.run_each(&["ROLLBACK"]);
+    }
 }
 
 #[test]
