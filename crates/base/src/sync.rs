@@ -214,10 +214,12 @@ pub enum CancelReason {
     AutovacuumYield = 3,
     /// `transaction_timeout` ran out (25P04).
     TransactionTimeout = 4,
+    /// The client is gone (08006): `client_connection_check_interval`.
+    ClientLost = 5,
     /// The server is stopping (57P01).
-    Shutdown = 5,
+    Shutdown = 6,
     /// `pg_terminate_backend` (57P01).
-    Terminate = 6,
+    Terminate = 7,
 }
 
 impl CancelFlag {
@@ -245,8 +247,9 @@ impl CancelFlag {
             2 => CancelReason::StatementTimeout,
             3 => CancelReason::AutovacuumYield,
             4 => CancelReason::TransactionTimeout,
-            5 => CancelReason::Shutdown,
-            6 => CancelReason::Terminate,
+            5 => CancelReason::ClientLost,
+            6 => CancelReason::Shutdown,
+            7 => CancelReason::Terminate,
             _ => return None,
         })
     }
@@ -281,6 +284,9 @@ impl CancelReason {
                     TRANSACTION_TIMEOUT,
                     "terminating connection due to transaction timeout"
                 )
+            }
+            CancelReason::ClientLost => {
+                crate::err!(CONNECTION_FAILURE, "connection to client lost")
             }
             CancelReason::Shutdown | CancelReason::Terminate => {
                 crate::err!(ADMIN_SHUTDOWN, "terminating connection due to administrator command")

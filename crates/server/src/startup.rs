@@ -43,6 +43,9 @@ pub(crate) fn start(wire: &mut Wire, shared: &Arc<Shared>) -> Result<Option<(Ins
     let mut inside = shared.let_in()?;
     base::stop_point!("server.session.let_in");
     let mut session = Session::connect(&shared.cluster, request)?;
+    session.look_after_client(
+        wire.gone().map_err(|e| Error::io("could not look after the client", e))?,
+    );
     wire.send(&Authentication::Ok);
     for (name, value) in session.reported_settings() {
         wire.parameter_status(&name, &value)?;

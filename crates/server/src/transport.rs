@@ -4,6 +4,7 @@
 //! Only the session's own thread reads and writes. Other threads hold clones of the socket and do nothing with them but shut its read
 //! side down, which under TLS too ends the wait for input.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::ServerConnection;
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::net::TcpStream;
@@ -14,6 +15,12 @@ use txn::Backend;
 
 /// So long a client may read nothing before a write looks whether its session has to end.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The other side sends nothing any more. Elsewhere a break only is told.
+#[cfg(target_os = "linux")]
+const CLOSED: PollFlags = PollFlags::RDHUP;
+#[cfg(not(target_os = "linux"))]
+const CLOSED: PollFlags = PollFlags::HUP;
 
 /// A connection's bytes.
 pub(crate) struct Transport {
@@ -47,6 +54,20 @@ impl Transport {
     /// The socket below.
     pub(crate) fn socket(&self) -> &TcpStream {
         &self.socket
+    }
+
+    /// What tells whether the client has closed its side, or the connection is broken. What it sent before may still be unread.
+    ///
+    /// # Errors
+    /// No file descriptors.
+    pub(crate) fn gone(&self) -> Result<sql::timer::Question> {
+        let socket = self.socket.try_clone()?;
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        Ok(Arc::new(move || {
+            let mut it = [PollFd::new(&socket, CLOSED)];
+            // A break is told unasked.
+            poll(&mut it, Some(&now)).is_ok_and(|n| n > 0)
+        }))
     }
 
     /// The TLS connection, if there is one.

@@ -77,6 +77,14 @@ impl Wire {
         self.transport.socket()
     }
 
+    /// What tells whether the client is gone.
+    ///
+    /// # Errors
+    /// No file descriptors.
+    pub(crate) fn gone(&self) -> std::io::Result<sql::timer::Question> {
+        self.transport.gone()
+    }
+
     /// The session that it serves.
     pub(crate) fn belongs_to(&mut self, backend: std::sync::Arc<txn::Backend>) {
         self.transport.belongs_to(backend);

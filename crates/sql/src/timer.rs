@@ -1,4 +1,4 @@
-//! Statement timeouts: one thread that raises cancel flags when their time has come.
+//! Statement timeouts: one thread that raises cancel flags when their time has come, and looks now and then after clients that may have gone.
 //!
 //! # Invariants
 //! A timeout that is disarmed has raised its flag before that, or never will, so that it does not cancel the next statement: each
@@ -8,17 +8,30 @@
 
 use base::sync::{self, CancelReason, Condvar, Rank};
 use base::{Error, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use txn::Backend;
 
 const TIMER_RANK: Rank = Rank(2000);
 
+/// Says without waiting whether it is time; takes no lock.
+pub type Question = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// What is to be raised.
+struct Due {
+    backend: Arc<Backend>,
+    reason: CancelReason,
+    /// Only when the answer is yes: asked again after so long.
+    asks: Option<(Duration, Question)>,
+}
+
 #[derive(Default)]
 struct State {
     /// By deadline and number.
-    armed: BTreeMap<(Instant, u64), (Arc<Backend>, CancelReason)>,
+    armed: BTreeMap<(Instant, u64), Due>,
+    /// The deadlines, by number, of those that ask again.
+    asking: HashMap<u64, Instant>,
     next: u64,
     stop: bool,
 }
@@ -38,12 +51,17 @@ pub struct Timer {
 pub struct Armed {
     shared: Arc<Shared>,
     key: (Instant, u64),
+    asks: bool,
 }
 
 impl Drop for Armed {
     fn drop(&mut self) {
         // What it had of the backend goes after the lock.
-        let gone = self.shared.state.lock().armed.remove(&self.key);
+        let mut state = self.shared.state.lock();
+        let (first, number) = self.key;
+        let deadline = if self.asks { state.asking.remove(&number) } else { Some(first) };
+        let gone = deadline.and_then(|deadline| state.armed.remove(&(deadline, number)));
+        drop(state);
         drop(gone);
     }
 }
@@ -66,14 +84,34 @@ impl Timer {
 
     /// Raises `reason` on `backend` after `after`, unless the result is dropped before.
     pub fn arm(&self, after: Duration, backend: &Arc<Backend>, reason: CancelReason) -> Armed {
+        self.add(after, Due { backend: Arc::clone(backend), reason, asks: None })
+    }
+
+    /// Asks `question` every so often, and raises `reason` on `backend` when the answer is yes, unless the result is dropped before.
+    pub fn ask(
+        &self,
+        every: Duration,
+        backend: &Arc<Backend>,
+        reason: CancelReason,
+        question: &Question,
+    ) -> Armed {
+        let asks = Some((every, Arc::clone(question)));
+        self.add(every, Due { backend: Arc::clone(backend), reason, asks })
+    }
+
+    fn add(&self, after: Duration, due: Due) -> Armed {
+        let asks = due.asks.is_some();
         let mut state = self.shared.state.lock();
         state.next += 1;
         let key = (Instant::now() + after, state.next);
-        state.armed.insert(key, (Arc::clone(backend), reason));
+        if asks {
+            state.asking.insert(key.1, key.0);
+        }
+        state.armed.insert(key, due);
         if state.armed.keys().next() == Some(&key) {
             self.shared.changed.notify_one();
         }
-        Armed { shared: Arc::clone(&self.shared), key }
+        Armed { shared: Arc::clone(&self.shared), key, asks }
     }
 }
 
@@ -97,15 +135,23 @@ fn run(shared: &Shared) {
                 state.wait_for(&shared.changed, key.0 - now);
             }
             Some(key) => {
-                if let Some((backend, reason)) = state.armed.remove(&key) {
-                    base::stop_point!("sql.timer.due");
-                    // Raised under the lock: who disarms finds it raised already, or never will.
-                    backend.cancel.raise(reason);
-                    drop(state);
-                    backend.look_up();
-                    drop(backend);
-                    state = shared.state.lock();
+                let Some(due) = state.armed.remove(&key) else { continue };
+                if let Some((every, question)) = &due.asks
+                    && !question()
+                {
+                    let next = now + *every;
+                    state.asking.insert(key.1, next);
+                    state.armed.insert((next, key.1), due);
+                    continue;
                 }
+                base::stop_point!("sql.timer.due");
+                // Raised under the lock: who disarms finds it raised already, or never will.
+                due.backend.cancel.raise(due.reason);
+                state.asking.remove(&key.1);
+                drop(state);
+                due.backend.look_up();
+                drop(due);
+                state = shared.state.lock();
             }
         }
     }

@@ -307,6 +307,15 @@ pub static DEFINITIONS: &[Definition] = &[
         short_desc: "Warns when checkpoints for lack of WAL space come closer together than this.",
     },
     Definition {
+        name: "client_connection_check_interval",
+        kind: Kind::Int(0, 2147483647),
+        unit: Unit::Milliseconds,
+        boot: "0",
+        context: Context::User,
+        category: "Connections and Authentication / TCP Settings",
+        short_desc: "How often it is looked whether the client is still there while a statement runs.",
+    },
+    Definition {
         name: "client_encoding",
         kind: Kind::Text,
         unit: Unit::None,

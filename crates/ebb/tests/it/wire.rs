@@ -374,6 +374,51 @@ fn a_client_that_does_not_read_is_seen_and_ended() {
     while looker.value(&gone).unwrap() != "0" {}
 }
 
+/// A statement whose client is gone ends, whatever it does or waits for; one whose client only waits goes on.
+#[test]
+fn a_statement_ends_with_its_client_if_that_is_looked_after() {
+    let server = server(&[]);
+    let mut other = server.connect().unwrap();
+    table(&mut other, 1);
+    other.run("BEGIN").unwrap();
+    other.run("UPDATE t SET v = 'held'").unwrap();
+    let asking = || {
+        let mut client = server.connect().unwrap();
+        client.run("SET client_connection_check_interval = '2ms'").unwrap();
+        let pid = client.value("SELECT pg_backend_pid()").unwrap();
+        (client, pid)
+    };
+    for long in [
+        "SELECT pg_sleep(3600)",
+        "SELECT count(*) FROM generate_series(1, 1000000000000)",
+        "UPDATE t SET v = 'late'",
+    ] {
+        let (mut client, pid) = asking();
+        client.run("BEGIN").unwrap();
+        client.send_simple(long).unwrap();
+        let sql = format!(
+            "SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND state = 'active' AND query = '{}'",
+            long.replace('\'', "''")
+        );
+        while other.value(&sql).unwrap() != "1" {}
+        drop(client);
+        let gone = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}");
+        while other.value(&gone).unwrap() != "0" {}
+    }
+    let (mut patient, _) = asking();
+    assert_eq!(patient.value("SELECT 7 FROM pg_sleep(0.05)").unwrap(), "7");
+    other.run("COMMIT").unwrap();
+    assert_eq!(patient.value("SELECT v FROM t").unwrap(), "held");
+    let mut batch = Batch::default();
+    batch
+        .parse("", "SELECT 8 FROM pg_sleep(0.05)", &[])
+        .bind("", "", &[], &[], &[])
+        .execute("", 0)
+        .sync();
+    patient.send(&batch).unwrap();
+    assert_eq!(patient.finish().unwrap().tags(), ["SELECT 1"]);
+}
+
 /// COPY waits for its client in the midst of a statement.
 #[test]
 fn a_copy_that_waits_for_its_client_is_seen_to() {

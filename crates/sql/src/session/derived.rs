@@ -21,6 +21,8 @@ pub struct Derived {
     lock_timeout: Option<Duration>,
     /// `transaction_timeout`
     pub transaction_timeout: Option<Duration>,
+    /// `client_connection_check_interval`
+    pub client_check: Option<Duration>,
     /// `idle_session_timeout`
     pub idle_session_timeout: Option<Duration>,
     /// `idle_in_transaction_session_timeout`
@@ -59,6 +61,7 @@ impl Derived {
             statement_timeout: duration("statement_timeout"),
             lock_timeout: duration("lock_timeout"),
             transaction_timeout: duration("transaction_timeout"),
+            client_check: duration("client_connection_check_interval"),
             idle_session_timeout: duration("idle_session_timeout"),
             idle_in_transaction_timeout: duration("idle_in_transaction_session_timeout"),
             work_mem_bytes: usize::try_from(settings.int("work_mem"))

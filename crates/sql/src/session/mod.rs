@@ -111,6 +111,8 @@ pub struct Session {
     pub(crate) unmeasured: Cell<bool>,
     /// What statements waited for a processor before they began.
     run_queue: run_queue::RunQueue,
+    /// Is the client gone?
+    client_gone: Option<crate::timer::Question>,
     /// A setting has changed since the functions' view of the session was made.
     settings_changed: Cell<bool>,
     /// The query string has several statements: they are one transaction, a block of a kind.
@@ -224,6 +226,7 @@ impl Session {
             settings_seen: Cell::new(0),
             unmeasured: Cell::new(false),
             run_queue: run_queue::RunQueue::default(),
+            client_gone: None,
             settings_changed: Cell::new(false),
             in_implicit_block: false,
             pipelined: false,
@@ -283,6 +286,11 @@ impl Session {
         activity.backend_start = now;
         activity.state_change = now;
         activity.state = BackendState::Idle;
+    }
+
+    /// What tells whether the client is gone, for `client_connection_check_interval`.
+    pub fn look_after_client(&mut self, gone: crate::timer::Question) {
+        self.client_gone = Some(gone);
     }
 
     /// This session, as the others see it.

@@ -87,7 +87,7 @@ impl StatementCache {
 
 /// What ends the watch over a running statement.
 pub(super) struct Watch(
-    #[expect(dead_code, reason = "disarms when dropped")] Option<crate::timer::Armed>,
+    #[expect(dead_code, reason = "disarms when dropped")] [Option<crate::timer::Armed>; 2],
 );
 
 impl Session {
@@ -319,13 +319,18 @@ impl Session {
         activity.state_change = now;
     }
 
-    /// `statement_timeout` runs from here until the result is dropped.
+    /// `statement_timeout` runs from here until the result is dropped, and the client is looked after.
     pub(super) fn watch(&self) -> Watch {
         self.state.mind_transaction_timeout();
-        Watch(self.state.derived().statement_timeout.map(|after| {
-            let reason = CancelReason::StatementTimeout;
-            self.state.cluster.timer.arm(after, &self.state.backend, reason)
-        }))
+        let (timer, backend) = (&self.state.cluster.timer, &self.state.backend);
+        let derived = self.state.derived();
+        let timeout = derived
+            .statement_timeout
+            .map(|after| timer.arm(after, backend, CancelReason::StatementTimeout));
+        let client = derived.client_check.zip(self.client_gone.as_ref());
+        let client =
+            client.map(|(every, gone)| timer.ask(every, backend, CancelReason::ClientLost, gone));
+        Watch([timeout, client])
     }
 
     /// The session waits for its client.
