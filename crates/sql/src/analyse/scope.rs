@@ -53,6 +53,11 @@ const SYSTEM_COLUMNS: [(&str, i32, base::Oid); 6] = [
     ("tableoid", -6, OID),
 ];
 
+/// The name of a system column.
+pub(super) fn system_column(number: i32) -> Option<&'static str> {
+    SYSTEM_COLUMNS.iter().find(|(_, n, _)| *n == number).map(|(name, ..)| *name)
+}
+
 /// Columns of catalogs that older clients ask for by the name they had before PostgreSQL 17: psql 15's `\l`
 /// and `\dO`, pg_dump 15.
 const RENAMED: [(u32, &str, &str); 2] =

@@ -83,8 +83,23 @@ pub fn analyse_check(
 ) -> Result<Expr> {
     Context { catalog, env, source }.run(Some(table), Clause::Check, |a| {
         let x = a.expr(e)?;
+        if let Some(name) = place_column(&x) {
+            let text = format!("system column \"{name}\" reference in check constraint is invalid");
+            return a.at(e.loc, err!(INVALID_COLUMN_REFERENCE, "{text}"));
+        }
         a.boolean(x, "CHECK", e.loc)
     })
+}
+
+/// A system column that a row being formed does not have yet, which is any but `tableoid`.
+fn place_column(e: &Expr) -> Option<&'static str> {
+    let mut found = None;
+    e.walk(&mut |e| {
+        if let Expr::Var { column: column @ (-5..=-1), .. } = e {
+            found = super::scope::system_column(*column);
+        }
+    });
+    found
 }
 
 /// A GENERATED column's expression, coerced to the column's type.
@@ -102,6 +117,11 @@ pub fn analyse_generated(
 ) -> Result<Expr> {
     let x = Context { catalog, env, source }.run(Some(table), Clause::Generated, |a| {
         let x = a.expr(e)?;
+        if let Some(name) = place_column(&x) {
+            let text =
+                format!("cannot use system column \"{name}\" in column generation expression");
+            return a.at(e.loc, err!(INVALID_COLUMN_REFERENCE, "{text}"));
+        }
         a.assign(x, ty, column, e.loc)
     })?;
     if !immutable(&x) {

@@ -2,12 +2,15 @@
 //!
 //! # Locks
 //! AccessExclusive, but for those actions that neither readers nor writers can notice (statistics targets,
-//! storage parameters, validation), which take ShareUpdateExclusive.
+//! storage parameters, validation), which take ShareUpdateExclusive, and ADD FOREIGN KEY, which readers cannot notice, which takes
+//! ShareRowExclusive of both tables. DROP of a foreign key takes AccessExclusive of both.
 
 use super::depend::Object;
 use super::{Ddl, relation, rewrite};
 use crate::analyse;
-use crate::parse::utility::{AlterTable, AlterTableAction as A, ObjectKind, RoleName};
+use crate::parse::utility::{
+    AlterTable, AlterTableAction as A, ObjectKind, RoleName, TableConstraintKind,
+};
 use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::load::{RowSource, store_expr};
 use engine::catalog::model::{Column, RelationKind, RelationPersistence, Table};
@@ -19,20 +22,25 @@ use txn::LockMode;
 use types::Datum;
 
 fn lock_mode(actions: &[A]) -> LockMode {
-    let light = actions.iter().all(|a| {
-        matches!(
-            a,
-            A::SetStatistics { .. }
-                | A::SetOptions(_)
-                | A::ResetOptions(_)
-                | A::ValidateConstraint(_)
-                | A::SetColumnOptions { .. }
-                | A::ResetColumnOptions { .. }
-                | A::ClusterOn(_)
-                | A::SetWithoutCluster
-        )
-    });
-    if light { LockMode::ShareUpdateExclusive } else { LockMode::AccessExclusive }
+    actions.iter().map(lock_of).max().unwrap_or(LockMode::AccessExclusive)
+}
+
+/// The lock that an action needs. A foreign key is looked at by writers alone, so readers go on.
+fn lock_of(action: &A) -> LockMode {
+    match action {
+        A::SetStatistics { .. }
+        | A::SetOptions(_)
+        | A::ResetOptions(_)
+        | A::ValidateConstraint(_)
+        | A::SetColumnOptions { .. }
+        | A::ResetColumnOptions { .. }
+        | A::ClusterOn(_)
+        | A::SetWithoutCluster => LockMode::ShareUpdateExclusive,
+        A::AddConstraint(c) if matches!(c.kind, TableConstraintKind::ForeignKey { .. }) => {
+            LockMode::ShareRowExclusive
+        }
+        _ => LockMode::AccessExclusive,
+    }
 }
 
 impl Ddl<'_> {
@@ -355,6 +363,12 @@ impl Ddl<'_> {
             bail!(UNDEFINED_OBJECT, "{text}");
         };
         let object = Object::of("pg_constraint", row.oid("oid"));
+        if let Some(key) = table.foreign_keys.iter().find(|k| k.name == name)
+            && key.referenced_table != table.oid
+        {
+            crate::relations::lock(state, key.referenced_table, LockMode::AccessExclusive)?;
+            self.check_not_in_use(&*self.described(key.referenced_table)?, "ALTER TABLE")?;
+        }
         for notice in super::drop::drop_objects(state, &[object], cascade)? {
             self.client.notice(&notice)?;
         }

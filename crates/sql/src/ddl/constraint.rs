@@ -486,6 +486,16 @@ impl Ddl<'_> {
             .map(|f| table.columns[usize::try_from(*f - 1).unwrap_or(0)].name.clone())
             .collect();
         let values: Vec<String> = row.iter().map(text).collect();
+        let detail = if row.iter().any(|d| matches!(d, Datum::Null)) {
+            "MATCH FULL does not allow mixing of null and nonnull key values.".to_owned()
+        } else {
+            format!(
+                "Key ({})=({}) is not present in table \"{}\".",
+                names.join(", "),
+                values.join(", "),
+                referenced.name
+            )
+        };
         Err(SqlError::new(
             SqlState::FOREIGN_KEY_VIOLATION,
             format!(
@@ -493,12 +503,7 @@ impl Ddl<'_> {
                 table.name
             ),
         )
-        .detail(format!(
-            "Key ({})=({}) is not present in table \"{}\".",
-            names.join(", "),
-            values.join(", "),
-            referenced.name
-        ))
+        .detail(detail)
         .table(&table.namespace_name, &table.name)
         .constraint(name)
         .into())

@@ -5,6 +5,7 @@
 //! refers to; a referenced row that went or changed its key does what the constraint says to the rows that refer to it.
 
 use super::context::{DeferredCheck, ExecContext};
+use super::key_types::{Sides, Sought, type_of};
 use super::modify::{TableWriter, compile_stored, shown};
 use super::row::RowReader;
 use super::{Batch, Cx};
@@ -12,7 +13,6 @@ use base::{Oid, Result, SqlError, SqlState, Tid, bail};
 use btree::ScanBounds;
 use engine::catalog::model::{ForeignKey, Index, ReferentialAction, Table};
 use expr::eval::EvalContext;
-use expr::ops::compare;
 use heap::{FetchState, Heap, HeapScan, PageBatch, RowQueue, ScanOptions, TupleOutcome, TupleSlot};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -69,11 +69,47 @@ struct Finder {
     heap: Arc<Heap>,
     columns: Vec<i32>,
     index: Option<Arc<Index>>,
+    sides: Vec<Sides>,
     reader: RowReader,
 }
 
 impl Finder {
+    /// A search by values of the same columns.
     fn new(x: &ExecContext<'_>, table: &Arc<Table>, columns: &[i32]) -> Result<Finder> {
+        let of = |c: &i32| Sides::new(type_of(table, *c), type_of(table, *c), true);
+        Finder::with_sides(x, table, columns, columns.iter().map(of).collect())
+    }
+
+    /// A search among the referenced rows by values of the referring ones.
+    fn referenced(
+        x: &ExecContext<'_>,
+        key: &ForeignKey,
+        parent: &Arc<Table>,
+        child: &Table,
+    ) -> Result<Finder> {
+        let pairs = key.columns.iter().zip(&key.referenced_columns);
+        let of = |(c, p): (&i32, &i32)| Sides::new(type_of(parent, *p), type_of(child, *c), true);
+        Finder::with_sides(x, parent, &key.referenced_columns, pairs.map(of).collect())
+    }
+
+    /// A search among the referring rows by values of the referenced ones.
+    fn referring(
+        x: &ExecContext<'_>,
+        key: &ForeignKey,
+        parent: &Table,
+        child: &Arc<Table>,
+    ) -> Result<Finder> {
+        let pairs = key.columns.iter().zip(&key.referenced_columns);
+        let of = |(c, p): (&i32, &i32)| Sides::new(type_of(child, *c), type_of(parent, *p), false);
+        Finder::with_sides(x, child, &key.columns, pairs.map(of).collect())
+    }
+
+    fn with_sides(
+        x: &ExecContext<'_>,
+        table: &Arc<Table>,
+        columns: &[i32],
+        sides: Vec<Sides>,
+    ) -> Result<Finder> {
         let index = table.indexes.iter().find(|i| {
             i.valid
                 && i.predicate.is_none()
@@ -89,14 +125,39 @@ impl Finder {
             index: index.cloned(),
             table: table.clone(),
             columns: columns.to_vec(),
+            sides,
         })
     }
 
-    fn matches(&self, row: &[Datum], values: &[Datum]) -> bool {
-        self.columns.iter().zip(values).all(|(c, v)| {
-            let mine = &row[*c as usize - 1];
-            !mine.is_null() && compare(self.table.columns[*c as usize - 1].ty.oid, mine, v).is_eq()
-        })
+    fn matches(&self, x: &ExecContext<'_>, row: &[Datum], values: &[Datum]) -> Result<bool> {
+        for ((c, v), sides) in self.columns.iter().zip(values).zip(&self.sides) {
+            if !sides.are_equal(x, &row[*c as usize - 1], v)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// What the index is asked for: None if it cannot tell, or there is none; an empty key if nothing can be there.
+    fn index_key(
+        &self,
+        x: &ExecContext<'_>,
+        values: &[Datum],
+    ) -> Result<Option<(&Arc<Index>, Option<Vec<Option<Vec<u8>>>>)>> {
+        let Some(index) = &self.index else { return Ok(None) };
+        let mut key = Vec::new();
+        for c in &index.columns[..self.columns.len()] {
+            let at = self.columns.iter().position(|n| *n == c.column).unwrap_or(0);
+            let v = match self.sides[at].sought(x, &values[at])? {
+                Sought::Equal(v) => v,
+                Sought::Nothing => return Ok(Some((index, None))),
+                Sought::All => return Ok(None),
+            };
+            let mut bytes = Vec::new();
+            types::encode(c.ty.oid, &v, &mut bytes)?;
+            key.push(Some(bytes));
+        }
+        Ok(Some((index, Some(key))))
     }
 
     /// The first row that has the values.
@@ -115,11 +176,11 @@ impl Finder {
     }
 
     /// Has this version the values?
-    fn has_key(&self, slot: &TupleSlot, values: &[Datum]) -> Result<bool> {
+    fn has_key(&self, x: &ExecContext<'_>, slot: &TupleSlot, values: &[Datum]) -> Result<bool> {
         let mut batch = Batch::new();
         batch.reset(self.reader.width());
         self.reader.read(&slot.view(), slot.tid, &self.heap, &mut batch, |_| Ok(true), false)?;
-        Ok(self.matches(batch.row(0), values))
+        self.matches(x, batch.row(0), values)
     }
 
     /// Calls `f` with each row that has the values, until it says stop.
@@ -131,7 +192,7 @@ impl Finder {
         f: &mut dyn FnMut(Tid, &mut Batch) -> Result<bool>,
     ) -> Result<()> {
         let mut batch = Batch::new();
-        let Some(index) = &self.index else {
+        let Some((index, key)) = self.index_key(x, values)? else {
             let mut scan = HeapScan::new(&self.heap, snapshot.clone(), ScanOptions::default())?;
             let mut page = PageBatch::new();
             while scan.next_page(&mut page)? {
@@ -146,22 +207,15 @@ impl Finder {
                         |_| Ok(true),
                         false,
                     )?;
-                    if self.matches(batch.row(0), values) && !f(t.tid, &mut batch)? {
+                    if self.matches(x, batch.row(0), values)? && !f(t.tid, &mut batch)? {
                         return Ok(());
                     }
                 }
             }
             return Ok(());
         };
+        let Some(key) = key else { return Ok(()) };
         let tree = x.relations.btree(&self.table, index)?;
-        let mut key = Vec::new();
-        for c in &index.columns[..self.columns.len()] {
-            let at = self.columns.iter().position(|n| *n == c.column).unwrap_or(0);
-            let Some(v) = converted(&values[at], c.ty.oid) else { return Ok(()) };
-            let mut bytes = Vec::new();
-            types::encode(c.ty.oid, &v, &mut bytes)?;
-            key.push(Some(bytes));
-        }
         let mut scan = tree.scan(ScanBounds::prefix(key), btree::ScanOptions::default());
         let mut state = FetchState::new();
         let mut slot = TupleSlot::new();
@@ -179,22 +233,11 @@ impl Finder {
                 |_| Ok(true),
                 false,
             )?;
-            if self.matches(batch.row(0), values) && !f(slot.tid, &mut batch)? {
+            if self.matches(x, batch.row(0), values)? && !f(slot.tid, &mut batch)? {
                 return Ok(());
             }
         }
         Ok(())
-    }
-}
-
-/// A value in the type of the other side's column; None if it cannot be one.
-fn converted(v: &Datum, ty: Oid) -> Option<Datum> {
-    use types::oids;
-    match ty {
-        oids::INT2 => expr::code::int_of(v).and_then(|i| i16::try_from(i).ok()).map(Datum::Int2),
-        oids::INT4 => expr::code::int_of(v).and_then(|i| i32::try_from(i).ok()).map(Datum::Int4),
-        oids::INT8 => expr::code::int_of(v).map(Datum::Int8),
-        _ => Some(v.clone()),
     }
 }
 
@@ -220,7 +263,7 @@ fn check_referencing(x: &ExecContext<'_>, key: &Arc<ForeignKey>, values: &[Datum
     }
     x.relations.lock_table(key.referenced_table, false)?;
     let parent = table(x, key.referenced_table)?;
-    let finder = Finder::new(x, &parent, &key.referenced_columns)?;
+    let finder = Finder::referenced(x, key, &parent, &child)?;
     let there = if x.txn.isolation() == IsolationLevel::ReadCommitted {
         keep_latest(x, &finder, values)?
     } else {
@@ -278,7 +321,7 @@ fn keep_seen(x: &ExecContext<'_>, finder: &Finder, values: &[Datum]) -> Result<b
     };
     // An update that left the key alone does not matter.
     match heap.lock_latest_queued(&mut queue, tid, next, xmax, mode, Wait::Block, &mut slot)? {
-        TupleOutcome::Ok(()) if finder.has_key(&slot, values)? => Ok(true),
+        TupleOutcome::Ok(()) if finder.has_key(x, &slot, values)? => Ok(true),
         TupleOutcome::WouldBlock => Err(not_locked(&finder.table)),
         _ => Err(changed_meanwhile("update")),
     }
@@ -351,7 +394,7 @@ fn act(
             return Ok(());
         }
     }
-    let finder = Finder::new(x, &child, &key.columns)?;
+    let finder = Finder::referring(x, key, &parent, &child)?;
     if !changes {
         if is_referred_to(x, &finder, old)? {
             let restrict = action == ReferentialAction::Restrict;
@@ -451,7 +494,7 @@ fn change_referring(
             }
             outcome
         } else {
-            let mut changed = referring_otherwise(x, key, &finder.table, &row, action, new)?;
+            let mut changed = referring_otherwise(x, key, finder, &row, action, new)?;
             match writer.update(x, &mut places, tid, &row, &mut changed)? {
                 TupleOutcome::Ok(_) => {
                     writer.after_update(&row, &changed, after);
@@ -481,7 +524,7 @@ fn change_referring(
         let mut batch = Batch::new();
         batch.reset(finder.reader.width());
         finder.reader.read(&slot.view(), slot.tid, heap, &mut batch, |_| Ok(true), false)?;
-        if !finder.matches(batch.row(0), old) {
+        if !finder.matches(x, batch.row(0), old)? {
             return Ok(());
         }
         (tid, row) = (slot.tid, batch.take_row(0));
@@ -492,7 +535,7 @@ fn change_referring(
 fn referring_otherwise(
     x: &ExecContext<'_>,
     key: &ForeignKey,
-    child: &Table,
+    finder: &Finder,
     row: &[Datum],
     action: ReferentialAction,
     new: Option<&[Datum]>,
@@ -501,11 +544,9 @@ fn referring_otherwise(
     let cx = EvalContext::new(x.env, &exec);
     let mut changed = row.to_vec();
     for (n, c) in key.columns.iter().enumerate() {
-        let column = &child.columns[*c as usize - 1];
+        let column = &finder.table.columns[*c as usize - 1];
         changed[*c as usize - 1] = match (action, new) {
-            (ReferentialAction::Cascade, Some(v)) => {
-                converted(&v[n], column.ty.oid).unwrap_or(Datum::Null)
-            }
+            (ReferentialAction::Cascade, Some(v)) => finder.sides[n].assigned(x, &v[n])?,
             (ReferentialAction::SetDefault, _) => match &column.default {
                 Some(d) => compile_stored(d)?.eval(&[], &cx)?,
                 None => Datum::Null,

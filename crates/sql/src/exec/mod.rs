@@ -17,6 +17,7 @@ mod hash_join;
 mod incremental_sort;
 mod index_scan;
 mod join;
+mod key_types;
 mod lock_rows;
 mod merge_join;
 mod misc;

@@ -17,6 +17,7 @@ use expr::Expr;
 use expr::code::{Code, compile};
 use expr::eval::EvalContext;
 use expr::ops::identical;
+use expr::tree::Constant;
 use heap::visibility::Dirty;
 use heap::{Heap, InsertState, RowQueue, TupleOutcome, UpdateDone, UpdateOptions};
 use std::cell::RefCell;
@@ -29,12 +30,21 @@ use types::Datum;
 /// # Errors
 /// `0A000` for functions that do not exist here.
 pub fn compile_stored(e: &Expr) -> Result<Code> {
+    compile_stored_of(e, Oid::INVALID)
+}
+
+/// [`compile_stored`] of a table's expression, which may ask for `tableoid`.
+fn compile_stored_of(e: &Expr, table: Oid) -> Result<Code> {
     let mut e = expr::fold::fold(e);
     e.rewrite(&mut |e| {
         if let Expr::Var { column, ty, .. } = e
             && *column > 0
         {
             *e = Expr::Slot { index: *column as usize - 1, ty: *ty };
+            return true;
+        }
+        if let Expr::Var { column: -6, ty, .. } = e {
+            *e = Expr::Const(Constant { value: Datum::Oid(table), ty: *ty });
             return true;
         }
         false
@@ -290,14 +300,14 @@ impl TableWriter {
             if c.generated
                 && let Some(d) = &c.default
             {
-                generated.push((n, compile_stored(d)?));
+                generated.push((n, compile_stored_of(d, table.oid)?));
             }
         }
         let checks = table
             .checks
             .iter()
             .enumerate()
-            .map(|(n, c)| Ok((n, compile_stored(&c.expr)?)))
+            .map(|(n, c)| Ok((n, compile_stored_of(&c.expr, table.oid)?)))
             .collect::<Result<_>>()?;
         let mut foreign_keys = table.foreign_keys.clone();
         foreign_keys.sort_by_key(|k| k.oid);

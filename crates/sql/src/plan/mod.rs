@@ -19,6 +19,7 @@ mod finish;
 mod implied;
 mod index;
 mod joins;
+mod lateral_pull_up;
 mod min_max;
 mod modify;
 mod or_paths;

@@ -272,6 +272,18 @@ fn pull_up(
             }
             let mut mine = Vec::new();
             let full = *kind == JoinKind::Full;
+            if *kind == JoinKind::Left
+                && let JoinTree::Rel(i) = **right
+                && let Some(mut m) = super::lateral_pull_up::merge(q, i, left)
+            {
+                let mut s = Substitute { rte: i, values: &m.inside };
+                quals.iter_mut().for_each(|e| e.rewrite(&mut |e| s.expr(e, 0)));
+                quals.append(&mut m.quals);
+                quals.retain(|e| !certain(e));
+                **right = m.right;
+                apply(q, i, &m.outside);
+                pending.push((i, m.outside));
+            }
             pull_up(q, left, nullable || full, true, &mut mine);
             pull_up(q, right, nullable || full || *kind == JoinKind::Left, true, &mut mine);
             substitute(tree, &mine);
@@ -373,6 +385,12 @@ fn merge_subquery(
     if q.range_table.len() + query.range_table.len() > 100 {
         return None;
     }
+    take_subquery(q, i)
+}
+
+/// Moves a sub-select's range table into the query around it; its join tree, and what its columns stand for.
+pub(super) fn take_subquery(q: &mut Query, i: usize) -> Option<(JoinTree, Vec<Expr>)> {
+    let mark = q.row_marks.iter().position(|m| m.rte == i);
     let mut sub = match std::mem::replace(&mut q.range_table[i].kind, RteKind::Excluded) {
         RteKind::Subquery { query, view } => {
             q.range_table[i].kind = RteKind::Subquery { query: Box::new(empty_query()), view };
@@ -394,6 +412,10 @@ fn merge_subquery(
     q.range_table.append(&mut sub.range_table);
     q.sub_selects.append(&mut sub.sub_selects);
     Some((tree, values))
+}
+
+fn certain(e: &Expr) -> bool {
+    matches!(e, Expr::Const(c) if matches!(c.value, types::Datum::Bool(true)))
 }
 
 /// What a LEFT JOIN's right side gives that is one row without a FROM: values where its condition and the join's are met. So written they
@@ -431,8 +453,6 @@ fn row_of_left(q: &Query, i: usize, on: &[Expr]) -> Option<Vec<Expr>> {
         e.rewrite(&mut |e| s.expr(e, 0));
     }
     conditions.extend(on);
-    let certain =
-        |e: &Expr| matches!(e, Expr::Const(c) if matches!(c.value, types::Datum::Bool(true)));
     conditions.retain(|e| !certain(e));
     // Of the whole row there is no telling a missing one from one of NULLs.
     let fixed = |e: &Expr| {

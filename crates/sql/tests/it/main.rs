@@ -11,6 +11,8 @@ mod extensions;
 mod foreign_keys;
 mod full_catalog;
 mod horizons;
+mod key_types;
+mod lateral;
 mod like;
 mod meanwhile;
 mod notify;

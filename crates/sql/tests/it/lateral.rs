@@ -1,0 +1,51 @@
+//! A sub-select on a LEFT JOIN's right side that looks at the left side is joined as a table, with the rows it had.
+
+use crate::support::Database;
+
+#[test]
+fn a_lateral_sub_select_is_hashed() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE a (i int, t int)",
+        "CREATE TABLE b (i int, f int, t int)",
+        "INSERT INTO a SELECT g, g % 10 FROM generate_series(1, 250) g",
+        "INSERT INTO b SELECT g, g % 70, g % 7 FROM generate_series(1, 250) g",
+        "INSERT INTO b VALUES (NULL, NULL, NULL), (9, 17, NULL)",
+        "ANALYZE a, b",
+    ]);
+    // A LIMIT that cuts nothing off keeps a sub-select whole.
+    let cases = [
+        ("SELECT a.t + b.t AS x, b.f, a.i AS y FROM b", "a.i = ss.f"),
+        ("SELECT coalesce(a.t + b.t, 1) AS x, 5 AS f, a.i AS y FROM b WHERE b.f = a.i", "true"),
+        ("SELECT a.t AS x, b.f, 7 AS y FROM b WHERE b.f = a.i AND a.t > 3", "x > 4"),
+        (
+            "SELECT a.t + c.t AS x, b.f, coalesce(c.i, a.i) AS y FROM b LEFT JOIN b c ON c.i = b.f AND c.t > 2 WHERE b.f = a.i",
+            "y > 5",
+        ),
+        (
+            "SELECT b.t AS x, q.f, a.t AS y FROM b JOIN (SELECT f, i FROM b WHERE t < 4) q ON q.i = b.i WHERE q.f = a.i",
+            "true",
+        ),
+    ];
+    for (sub, on) in cases {
+        let of = |sub: String| {
+            format!(
+                "SELECT count(*), count(x), sum(x), count(f), sum(y) FROM a LEFT JOIN LATERAL ({sub}) ss ON {on}"
+            )
+        };
+        let plain = of(sub.to_owned());
+        let plan = s.run(&format!("EXPLAIN (COSTS off) {plain}"));
+        assert!(plan.contains("Hash") && !plan.contains("Nested"), "{plain}\n{plan}");
+        assert!(!plan.contains("Filter: true"), "{plain}\n{plan}");
+        let whole = format!("{} LIMIT 1000000", sub);
+        assert_eq!(s.run(&plain), s.run(&of(whole)), "{plain}");
+    }
+    s.check(&[
+        // A constant of a missing row is NULL, above another outer join too.
+        ("SELECT a.i, ss.x FROM a LEFT JOIN LATERAL (SELECT 5 AS x FROM b WHERE b.f = a.i) ss ON true WHERE x IS NULL AND a.i < 72 ORDER BY 1", "70|~\n71|~"),
+        ("SELECT count(*), count(x) FROM a z LEFT JOIN (a LEFT JOIN LATERAL (SELECT 1 AS x FROM b WHERE b.f = a.i) ss ON true) ON a.i = z.i + 245 WHERE z.i > 2", "248|0"),
+        ("SELECT count(*), count(x) FROM a z LEFT JOIN (a LEFT JOIN LATERAL (SELECT 1 AS x FROM b WHERE b.f = a.i) ss ON true) ON a.i = z.i - 248", "256|8"),
+        ("SELECT ss FROM a LEFT JOIN LATERAL (SELECT a.t AS x, b.f FROM b WHERE b.f = a.i) ss ON true WHERE a.i = 249", "~"),
+    ]);
+}
