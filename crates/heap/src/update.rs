@@ -32,7 +32,8 @@ pub struct UpdateOptions {
     /// No column that any index uses (summarising ones aside) has changed: the new version may be
     /// heap-only.
     pub hot: bool,
-    /// A column of a unique, non-partial key has changed: FOR KEY SHARE holders are in the way.
+    /// A column of a unique, non-partial key has changed: FOR KEY SHARE holders are in the way. So they are for an update of a
+    /// row that the transaction has locked FOR UPDATE, whatever it changes.
     pub key_changed: bool,
     /// What to do when somebody is in the way.
     pub wait: Wait,
@@ -89,6 +90,11 @@ impl Heap {
     ) -> Result<TupleOutcome<UpdateDone>> {
         let txn = queue.txn();
         let xid = txn.xid()?;
+        // The lock ends with the transaction, the update stays: who waited FOR KEY SHARE because of the lock must not find
+        // the old version good enough because of the update.
+        let held = txn.row_lock_held(self.rel.id(), tid);
+        let key_changed = options.key_changed || held == Some(RowLockMode::Update);
+        let options = UpdateOptions { key_changed, ..options };
         let mode = if options.key_changed { RowLockMode::Update } else { RowLockMode::NoKeyUpdate };
         let mut map = MapPin::none();
         let mut toasted: Option<Vec<u8>> = None;

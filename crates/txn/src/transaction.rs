@@ -442,7 +442,12 @@ impl Transaction {
 
     /// Has this transaction locked the row, in any mode?
     pub fn holds_row(&self, relation: RelationId, tid: Tid) -> bool {
-        self.manager().row_locks().held_by(relation, tid, |x| self.is_mine(x)).is_some()
+        self.row_lock_held(relation, tid).is_some()
+    }
+
+    /// The strongest mode in which this transaction has locked the row.
+    pub fn row_lock_held(&self, relation: RelationId, tid: Tid) -> Option<RowLockMode> {
+        self.manager().row_locks().held_by(relation, tid, |x| self.is_mine(x))
     }
 
     fn release_rows(&self, gone: &[Xid], all: bool) {

@@ -164,6 +164,38 @@ fn key_share_lives_beside_an_update_and_moves_to_the_new_version() {
     assert_eq!(w.heap.delete(&c, newer.tid, Wait::NoWait).unwrap(), TupleOutcome::Ok(()));
 }
 
+/// Who waits FOR KEY SHARE because the row is locked FOR UPDATE is not told afterwards that the old version does.
+#[test]
+fn an_update_is_as_strong_as_the_lock_that_came_before_it() {
+    let nowait = UpdateOptions { hot: true, key_changed: false, wait: Wait::NoWait };
+    for (held, inner) in [
+        (RowLockMode::Update, false),
+        (RowLockMode::Update, true),
+        (RowLockMode::NoKeyUpdate, false),
+        (RowLockMode::Share, false),
+    ] {
+        let w = world();
+        let tid = one_row(&w);
+        let (a, locker) = (w.begin(), w.begin());
+        // One that was given back counts for nothing.
+        a.begin_sub();
+        let _ = w.heap.lock_tuple(&a, tid, RowLockMode::Update, Wait::NoWait, None).unwrap();
+        a.rollback_sub().unwrap();
+        let _ = w.heap.lock_tuple(&a, tid, held, Wait::NoWait, None).unwrap();
+        if inner {
+            a.begin_sub();
+        }
+        let done = w.heap.update(&a, tid, &row(1, b"a"), nowait).unwrap();
+        assert!(matches!(done, TupleOutcome::Ok(_)), "{done:?}");
+        let key_share =
+            || w.heap.lock_tuple(&locker, tid, RowLockMode::KeyShare, Wait::NoWait, None).unwrap();
+        let strong = held == RowLockMode::Update;
+        assert_eq!(key_share() == TupleOutcome::WouldBlock, strong, "{held:?}");
+        a.commit(CommitExtras::default()).unwrap();
+        assert_eq!(matches!(key_share(), TupleOutcome::Updated { .. }), strong, "{held:?}");
+    }
+}
+
 /// The updater has locked his new version since, and may delete it: a lock of the old one that would not last is not given.
 #[test]
 fn key_share_waits_for_a_lock_of_the_newer_version() {

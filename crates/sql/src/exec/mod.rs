@@ -159,6 +159,7 @@ pub struct Executor {
     done: bool,
     batch: Batch,
     rest: Option<Batch>,
+    ends_its_scans: bool,
 }
 
 impl std::fmt::Debug for Executor {
@@ -188,6 +189,7 @@ impl Executor {
         let stats = instrument.then(|| Rc::new(RefCell::new(Vec::new())));
         let (root, shared) = parts(&plan, stats.clone())?;
         Ok(Executor {
+            ends_its_scans: plan.ends_its_scans(),
             plan,
             root,
             shared,
@@ -197,6 +199,11 @@ impl Executor {
             batch: Batch::new(),
             rest: None,
         })
+    }
+
+    /// Has it let go of all pages once it has handed out its last row? If not, who keeps it for later keeps vacuums waiting.
+    pub fn ends_its_scans(&self) -> bool {
+        self.ends_its_scans
     }
 
     /// The plan.

@@ -139,12 +139,14 @@ impl Execution {
         self.rows
     }
 
-    /// It is over: the executor is kept with the statement for its next execution.
+    /// It is over: the executor is kept with the statement for its next execution, unless it might keep pages pinned until then.
     ///
     /// # Errors
     /// None so far.
     pub fn finish(self: Box<Self>, prepared: &Prepared) -> Result<()> {
-        *prepared.spare.borrow_mut() = Some(self.executor);
+        if self.executor.ends_its_scans() {
+            *prepared.spare.borrow_mut() = Some(self.executor);
+        }
         Ok(())
     }
 }

@@ -165,3 +165,43 @@ fn a_recursive_round_may_be_larger_than_memory() {
         (&format!("{doubled} SELECT count(*), count(DISTINCT n), max(d) FROM t"), "4095|4095|11"),
     ]);
 }
+
+/// Statements that are kept for their next execution keep no pages: VACUUM (FREEZE) would wait for sessions that do nothing.
+#[test]
+fn a_kept_statement_holds_no_page() {
+    let db = Database::new();
+    let (mut s, mut other) = (db.session(), db.session());
+    s.run_each(&[
+        "CREATE EXTENSION pg_buffercache",
+        "CREATE TABLE t (a int PRIMARY KEY, b int)",
+        "INSERT INTO t SELECT g, g FROM generate_series(1, 3000) g",
+        "CREATE TABLE u AS SELECT * FROM t",
+        "CREATE INDEX u_a ON u (a)",
+        "ANALYZE t, u",
+    ]);
+    for statement in [
+        "SELECT a FROM t ORDER BY a LIMIT 1",
+        "SELECT * FROM t ORDER BY a LIMIT 3",
+        "SELECT * FROM t WHERE a > 5 ORDER BY a LIMIT 1 FOR UPDATE",
+        "SELECT * FROM t JOIN u USING (a) ORDER BY a LIMIT 3",
+        "SELECT * FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.a = t.a) AND a < 4",
+        "SELECT * FROM t LIMIT 1",
+        "SELECT min(a) FROM t",
+        "SELECT * FROM t WHERE a = 7",
+        "SELECT * FROM t WHERE a < 7 FOR UPDATE",
+        "DELETE FROM t WHERE a = (SELECT a FROM t WHERE b > 0 ORDER BY a LIMIT 1 FOR UPDATE SKIP LOCKED)",
+        "UPDATE t SET b = b + 1 WHERE a = 9",
+        "WITH w AS (SELECT * FROM t ORDER BY a) SELECT * FROM w LIMIT 2",
+        "SELECT * FROM t WHERE EXISTS (SELECT 1 FROM u)",
+    ] {
+        for _ in 0..3 {
+            let _ = other.run(statement);
+        }
+        s.check(&[(
+            "SELECT count(*) FROM pg_buffercache p JOIN pg_class c ON c.relfilenode = p.relfilenode \
+             WHERE p.pinning_backends > 0 AND c.relname IN ('t', 't_pkey', 'u', 'u_a')",
+            "0",
+        )]);
+        s.run_each(&["VACUUM (FREEZE) t, u"]);
+    }
+}

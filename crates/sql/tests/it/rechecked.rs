@@ -139,6 +139,27 @@ fn on_conflict_do_update_locks_no_more_than_an_update() {
     )]);
 }
 
+/// A FOR UPDATE lock was waited for and the row has changed since, be it in other columns than its key: the new version is what is
+/// locked and told.
+#[test]
+fn key_share_that_waited_for_update_tells_the_new_row() {
+    let db = Database::new();
+    let mut s = tables(&db);
+    let holds = "SELECT 1 FROM a WHERE id = 1 FOR UPDATE; UPDATE a SET v = v + 1 WHERE id = 1";
+    let key = "SELECT v FROM a WHERE id = 1 FOR KEY SHARE";
+    assert_eq!(waiting(&db, holds, key), "11");
+    assert_eq!(waiting(&db, holds, "SELECT v FROM a WHERE id = 1 AND v = 11 FOR KEY SHARE"), "");
+    s.run_each(&["CREATE TABLE c (a int REFERENCES a)"]);
+    let mut other = db.session();
+    let late = "40001 could not serialize access due to concurrent update";
+    // A foreign key asks for no more than that the key is still there.
+    for (statement, says) in [(key, late), ("INSERT INTO c VALUES (1)", "")] {
+        s.run_each(&["BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT FROM a"]);
+        other.run_each(&["BEGIN", holds, "COMMIT"]);
+        s.check(&[(statement, says), ("ROLLBACK", "")]);
+    }
+}
+
 #[test]
 fn repeatable_read_meets_a_row_that_was_deleted() {
     let db = Database::new();
