@@ -78,6 +78,10 @@ pub enum Callee {
 pub struct CallCode {
     pub(crate) callee: Callee,
     pub(crate) strict: bool,
+    /// The last argument is an array whose elements are the arguments.
+    pub(crate) spread: bool,
+    /// A NULL for that array is an array without elements.
+    pub(crate) or_none: bool,
     pub(crate) args: Box<[Code]>,
     pub(crate) arg_types: Box<[Oid]>,
     pub(crate) result: Oid,
@@ -337,6 +341,8 @@ fn call(function: u32, args: Box<[Code]>, arg_types: &[TypeRef], ty: TypeRef) ->
     Ok(CallCode {
         callee,
         strict: info.strict,
+        spread: arg_types.len() > args.len(),
+        or_none: info.name == "format",
         args,
         arg_types: arg_types.iter().map(|t| t.oid).collect(),
         result: ty.oid,

@@ -106,11 +106,36 @@ impl CallCode {
         if self.strict && args.iter().any(Datum::is_null) {
             return Ok(Datum::Null);
         }
+        if self.spread {
+            return self.invoke_spread(args, cx);
+        }
+        self.enter(args, &self.arg_types, cx)
+    }
+    #[inline]
+    fn enter(&self, args: &[Datum], types: &[Oid], cx: &EvalContext<'_>) -> Result<Datum> {
         match self.callee {
             Callee::Plain(f) => f(cx.env, args),
-            Callee::Typed(f) => f(cx.env, args, &self.arg_types, self.result),
+            Callee::Typed(f) => f(cx.env, args, types, self.result),
             Callee::Void(f) => f(cx.env, args).map(|_| Datum::text("")),
         }
+    }
+    /// With an array's elements for arguments. No array makes NULL, but format(), which has
+    /// something to say without arguments.
+    fn invoke_spread(&self, args: &[Datum], cx: &EvalContext<'_>) -> Result<Datum> {
+        let Some((last, fixed)) = args.split_last() else {
+            bail!(INTERNAL_ERROR, "VARIADIC call without an argument");
+        };
+        let mut values = fixed.to_vec();
+        let mut types = self.arg_types[..fixed.len()].to_vec();
+        match last {
+            Datum::Array(a) => {
+                values.extend(a.elements.iter().cloned());
+                types.resize(values.len(), a.element_type);
+            }
+            _ if self.or_none => {}
+            _ => return Ok(Datum::Null),
+        }
+        self.enter(&values, &types, cx)
     }
     fn eval_args(&self, row: &[Datum], cx: &EvalContext<'_>) -> Result<SmallVec<[Datum; 3]>> {
         let mut args = SmallVec::new();

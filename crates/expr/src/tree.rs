@@ -186,7 +186,8 @@ pub enum Expr {
         function: u32,
         /// Arguments, already coerced; a VARIADIC tail already made an array.
         args: Vec<Expr>,
-        /// The arguments' types.
+        /// The arguments' types; one more, "any", when the last argument is an array that was
+        /// given as VARIADIC to a function of VARIADIC "any": its elements are the arguments.
         arg_types: Vec<TypeRef>,
         /// The result's type.
         ty: TypeRef,

@@ -201,7 +201,18 @@ impl Analyser<'_> {
                 return self.at(loc, e);
             }
         }
-        let (args, arg_types, result) = self.arguments(&c, args)?;
+        let spread = call.variadic && c.function.variadic == types::oids::ANY;
+        if spread
+            && let Some((last, at)) = args.last()
+            && !types::type_info(last.ty().oid).is_some_and(types::facts::TypeInfo::is_array)
+        {
+            let e = err!(DATATYPE_MISMATCH, "VARIADIC argument must be an array");
+            return self.at(*at, e);
+        }
+        let (args, mut arg_types, result) = self.arguments(&c, args)?;
+        if spread {
+            arg_types.push(TypeRef::of(types::oids::ANY));
+        }
         let ty = TypeRef::of(result);
         if call.over.is_some() {
             return self.window_call(call, c.function.oid, args, arg_types, ty, filter, bare, loc);

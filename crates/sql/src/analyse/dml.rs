@@ -504,7 +504,10 @@ impl Analyser<'_> {
                         && keys.iter().all(|k| own.contains(k))
                         && match (&i.predicate, &filter) {
                             (None, _) => true,
-                            (Some(p), Some(f)) => implies(f, p),
+                            (Some(p), Some(f)) => {
+                                implies(f, p)
+                                    || crate::plan::implied::implied(p, std::slice::from_ref(f))
+                            }
                             (Some(_), None) => false,
                         }
                 };

@@ -328,14 +328,6 @@ impl Loader<'_> {
             let e = err!(BAD_COPY_FILE_FORMAT, "extra data after last expected column");
             return Err(self.located(e, lines, At::Line));
         }
-        if count < self.columns.len() {
-            let e = err!(
-                BAD_COPY_FILE_FORMAT,
-                "missing data for column \"{}\"",
-                self.columns[count].name
-            );
-            return Err(self.located(e, lines, At::Line));
-        }
         let result = if self.plain { self.plain_row(lines) } else { self.row_of_values(lines) };
         match result {
             Ok(()) => Ok(()),
@@ -351,6 +343,16 @@ impl Loader<'_> {
             }
             Err((None, e)) => Err(self.located(e, lines, At::Line)),
         }
+    }
+
+    /// A line's field for its nth column. One that is missing is told when its turn comes, behind
+    /// the errors of the values before it.
+    #[inline]
+    fn field(&self, lines: &Lines<'_>, n: usize) -> Result<Field, (Option<usize>, Error)> {
+        lines.fields().get(n).copied().ok_or_else(|| {
+            let name = &self.columns[n].name;
+            (None, err!(BAD_COPY_FILE_FORMAT, "missing data for column \"{name}\""))
+        })
     }
 
     /// ON_ERROR IGNORE
@@ -461,7 +463,7 @@ impl Loader<'_> {
         self.spans.clear();
         self.spans.resize(self.job.table.columns.len(), None);
         for n in 0..self.columns.len() {
-            let field = &lines.fields()[n];
+            let field = &self.field(lines, n)?;
             let column = &self.columns[n];
             match self.mark(lines, column, field) {
                 Mark::Value => {
@@ -525,7 +527,7 @@ impl Loader<'_> {
     fn row_of_values(&mut self, lines: &Lines<'_>) -> Result<(), (Option<usize>, Error)> {
         let mut row = self.fresh_row();
         for n in 0..self.columns.len() {
-            let field = &lines.fields()[n];
+            let field = &self.field(lines, n)?;
             let column = &self.columns[n];
             row[column.at] = match self.mark(lines, column, field) {
                 Mark::Value => {

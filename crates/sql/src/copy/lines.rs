@@ -353,14 +353,6 @@ impl<'a> Lines<'a> {
                 self.at += i;
                 return Ok(true);
             };
-            if i == 0 && c == b'\\' && self.from_client() && self.peek(1)? == Some(b'.') {
-                // psql of before version 18 sends its own end marker along.
-                if matches!(self.peek(2)?, None | Some(b'\n' | b'\r')) {
-                    self.at += 2;
-                    self.drain()?;
-                    return Ok(false);
-                }
-            }
             // When quote and escape are one, it simply toggles.
             if in_quote && c == options.escape && options.escape != options.quote {
                 escaped = !escaped;
@@ -416,10 +408,10 @@ impl<'a> Lines<'a> {
         let out = &mut self.scratch;
         out.clear();
         self.in_scratch = true;
-        let mut check = false;
         let mut i = 0;
         loop {
             let (start, raw) = (out.len(), i);
+            let mut check = false;
             while i < line.len() && line[i] != options.delimiter {
                 let c = line[i];
                 i += 1;
@@ -472,6 +464,9 @@ impl<'a> Lines<'a> {
             }
             // Markers are compared before backslashes are taken out.
             let mark = mark(&line[raw..i.min(line.len())], options);
+            if check && mark == Mark::Value {
+                check_utf8(&out[start..])?;
+            }
             self.fields.push(Field { start, end: out.len(), mark, quoted: false });
             if i >= line.len() {
                 break;
@@ -484,7 +479,7 @@ impl<'a> Lines<'a> {
                 break;
             }
         }
-        if check { check_utf8(out) } else { Ok(()) }
+        Ok(())
     }
 
     fn split_csv(&mut self, options: &CopyOptions) -> Result<()> {
@@ -643,6 +638,9 @@ mod tests {
         assert_eq!(read(b"a\\\nb\nc", "").unwrap(), [["a\nb"], ["c"]]);
         assert_eq!(read(b"a\r\nb\r\n", "").unwrap(), [["a"], ["b"]]);
         assert_eq!(read(b"a\n\\.\nignored\n", "").unwrap(), [["a"]]);
+        // a marker is compared as it was written, whatever it would mean
+        assert_eq!(read(b"\\0\ta\n", "(null '\\0')").unwrap(), [["~", "a"]]);
+        assert!(read(b"\\0\ta\n", "").is_err());
         assert!(read(b"a\nb\rc\n", "").is_err());
         assert!(read(b"a\\.\n", "").is_err());
         assert!(read(b"\xff\n", "").is_err());
@@ -655,6 +653,8 @@ mod tests {
         assert_eq!(rows, [vec!["1", "a,\"b\nc", ""], vec!["~", "x", "~"]]);
         let rows = read(b"'a\\'b';'c'\n", "(format csv, delimiter ';', quote '''', escape '\\')");
         assert_eq!(rows.unwrap(), [["a'b", "c"]]);
+        // what ends the data of psql is data here
+        assert_eq!(read(b"a\n\\.\nb\n", "csv").unwrap(), [["a"], ["\\."], ["b"]]);
         let error = read(b"\"a\n", "csv").unwrap_err();
         assert_eq!(error.to_string(), "unterminated CSV quoted field");
     }

@@ -125,9 +125,6 @@ impl Session {
                 Some(crate::analyse::analyse_check(e, &table, source, state.as_ref(), env)?)
             }
         };
-        if options.freeze {
-            self.check_freeze(&table)?;
-        }
         let env = Rc::clone(self.env());
         let txn = state.txn()?;
         let snapshot = txn.take_snapshot();
@@ -158,6 +155,11 @@ impl Session {
                 lines::Input::Client(client)
             }
         };
+        // as late as in PostgreSQL: a client has been asked for its data, and does not take them
+        // for statements
+        if frozen {
+            self.check_freeze(&table)?;
+        }
         from::run(&job, &x, input)
     }
 

@@ -307,6 +307,10 @@ impl CopyOptions {
         let only = |given: bool, what: &str, direction: bool| -> Result<()> {
             if given && from != direction {
                 let word = if from { "FROM" } else { "TO" };
+                // FORCE_QUOTE's has a code of its own in PostgreSQL
+                if what == "FORCE_QUOTE" {
+                    bail!(FEATURE_NOT_SUPPORTED, "COPY {what} cannot be used with COPY {word}");
+                }
                 bail!(INVALID_PARAMETER_VALUE, "COPY {what} cannot be used with COPY {word}");
             }
             Ok(())
@@ -320,12 +324,12 @@ impl CopyOptions {
         only(self.freeze, "FREEZE", true)?;
         if let Some(default) = &self.default {
             if !from {
-                bail!(INVALID_PARAMETER_VALUE, "COPY DEFAULT cannot be used with COPY TO");
+                bail!(FEATURE_NOT_SUPPORTED, "COPY DEFAULT cannot be used with COPY TO");
             }
             self.check_markers(default, "DEFAULT")?;
             if *default == self.null {
                 bail!(
-                    INVALID_PARAMETER_VALUE,
+                    FEATURE_NOT_SUPPORTED,
                     "NULL specification and DEFAULT specification cannot be the same"
                 );
             }
@@ -335,7 +339,7 @@ impl CopyOptions {
         }
         if self.reject_limit.is_some() && !self.ignore_errors {
             return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
+                SqlState::INVALID_PARAMETER_VALUE,
                 "COPY REJECT_LIMIT requires ON_ERROR to be set to IGNORE",
             )
             .into());
@@ -344,17 +348,17 @@ impl CopyOptions {
     }
 
     fn check_markers(&self, text: &str, what: &str) -> Result<()> {
+        let code = match what {
+            "DEFAULT" => SqlState::FEATURE_NOT_SUPPORTED,
+            _ => SqlState::INVALID_PARAMETER_VALUE,
+        };
         if text.as_bytes().contains(&self.delimiter) {
-            bail!(
-                INVALID_PARAMETER_VALUE,
-                "COPY delimiter character must not appear in the {what} specification"
-            );
+            let text = "COPY delimiter character must not appear in the";
+            return Err(SqlError::new(code, format!("{text} {what} specification")).into());
         }
         if self.format == Format::Csv && text.as_bytes().contains(&self.quote) {
-            bail!(
-                INVALID_PARAMETER_VALUE,
-                "CSV quote character must not appear in the {what} specification"
-            );
+            let text = "CSV quote character must not appear in the";
+            return Err(SqlError::new(code, format!("{text} {what} specification")).into());
         }
         Ok(())
     }

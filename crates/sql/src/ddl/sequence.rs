@@ -6,10 +6,10 @@ use crate::analyse;
 use crate::parse::utility::{CreateSequence, SequenceOption};
 use crate::sequence::{self, SequenceParameters};
 use crate::session::SessionState;
-use base::{Fork, Oid, Result, SqlState, bail};
+use base::{Fork, Oid, Result, SqlError, SqlState, bail};
 use buffer::Strategy;
 use engine::catalog::load::RowSource;
-use engine::catalog::model::{RelationKind, RelationPersistence, Table};
+use engine::catalog::model::{CatalogView, RelationKind, RelationPersistence, Table};
 use engine::catalog::rows::NewRow;
 use expr::TypeRef;
 use heap::{Heap, HeapOptions, InsertState};
@@ -310,6 +310,7 @@ impl Ddl<'_> {
         }
         replace_file(state, table, value, called)?;
         if let Some(owner) = options.owned_by {
+            self.not_identity(table)?;
             super::drop::forget_dependencies(state, Object::relation(table.oid))?;
             depend::record(
                 state,
@@ -319,6 +320,27 @@ impl Ddl<'_> {
             )?;
             if let Some(owner) = owner {
                 own(state, table.oid, owner, Kind::Auto)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// An identity column's sequence stays its.
+    fn not_identity(&self, sequence: &Table) -> Result<()> {
+        let state = self.state();
+        let txn = state.txn()?;
+        let object = Object::relation(sequence.oid);
+        let key = [("classid", Datum::Oid(object.class)), ("objid", Datum::Oid(object.oid))];
+        for row in state.catalog.rows(&txn).find("pg_depend", &key)? {
+            if row.char("deptype") == b'i' {
+                let table = state.table_by_oid(row.oid("refobjid"))?;
+                let table = table.map_or_else(String::new, |t| t.name.to_string());
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "cannot change ownership of identity sequence",
+                )
+                .detail(format!("Sequence \"{}\" is linked to table \"{table}\".", sequence.name))
+                .into());
             }
         }
         Ok(())

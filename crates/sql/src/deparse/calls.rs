@@ -5,7 +5,7 @@ use super::exprs::{
     IntoOwnedString, arithmetic, function_name, operator_name, operator_of, within_group,
 };
 use crate::query::{FrameBound, FrameExclude, FrameMode, WindowDefinition};
-use base::Result;
+use base::{Oid, Result};
 use expr::tree::{CallForm, SortKey};
 use expr::{Constant, Expr, TypeRef};
 use types::{Datum, quote_ident};
@@ -15,6 +15,7 @@ impl Printer<'_> {
         &mut self,
         function: u32,
         args: &[Expr],
+        arg_types: &[TypeRef],
         ty: TypeRef,
         operator: u32,
         form: CallForm,
@@ -79,7 +80,16 @@ impl Printer<'_> {
                 let name = function_name(function);
                 self.text(&quote_ident(&name).into_owned_string());
                 self.text("(");
-                self.list(args)?;
+                let gathered = types::facts::proc(Oid(function))
+                    .is_some_and(|p| p.variadic.is_valid() && p.variadic != types::oids::ANY);
+                match args {
+                    [fixed @ .., last] if gathered || arg_types.len() > args.len() => {
+                        self.list(fixed)?;
+                        self.text(if fixed.is_empty() { "VARIADIC " } else { ", VARIADIC " });
+                        self.expr(last)?;
+                    }
+                    _ => self.list(args)?,
+                }
                 self.text(")");
                 Ok(())
             }

@@ -144,8 +144,8 @@ impl Printer<'_> {
                 self.variable(*levels_up as usize, *rte, *column);
                 Ok(())
             }
-            Expr::Call { function, args, ty, operator, form, .. } => {
-                self.call(*function, args, *ty, *operator, *form)
+            Expr::Call { function, args, arg_types, ty, operator, form } => {
+                self.call(*function, args, arg_types, *ty, *operator, *form)
             }
             Expr::And(list) => self.logical(list, " AND "),
             Expr::Or(list) => self.logical(list, " OR "),

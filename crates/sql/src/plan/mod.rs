@@ -16,7 +16,7 @@ mod distinct;
 mod equiv;
 pub mod explain;
 mod finish;
-mod implied;
+pub(crate) mod implied;
 mod index;
 mod joins;
 mod lateral_pull_up;

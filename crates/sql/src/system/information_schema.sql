@@ -91,9 +91,9 @@ CREATE VIEW information_schema.columns AS
     JOIN pg_namespace tn ON tn.oid = t.typnamespace
     LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
     LEFT JOIN pg_collation l ON l.oid = a.attcollation AND l.collname <> 'default'
-    LEFT JOIN pg_depend e ON e.classid = 1259 AND e.refclassid = 1259 AND e.refobjid = a.attrelid
-          AND e.refobjsubid = a.attnum AND e.deptype = 'i' AND a.attidentity <> ''
-    LEFT JOIN pg_sequence s ON s.seqrelid = e.objid
+    LEFT JOIN (pg_depend e JOIN pg_sequence s ON s.seqrelid = e.objid AND e.classid = 1259
+          AND e.deptype = 'i')
+      ON e.refclassid = 1259 AND e.refobjid = a.attrelid AND e.refobjsubid = a.attnum
    WHERE NOT pg_is_other_temp_schema(n.oid) AND a.attnum > 0 AND NOT a.attisdropped
      AND c.relkind IN ('r', 'v', 'f', 'p')
      AND (pg_has_role(c.relowner, 'USAGE')

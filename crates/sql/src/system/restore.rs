@@ -74,13 +74,6 @@ impl<'a> Given<'a> {
         types: &[Oid],
         known: &'static [(&'static str, Oid)],
     ) -> Result<Given<'a>> {
-        // VARIADIC array[…]
-        if let ([Datum::Array(array)], [ty]) = (args, types)
-            && types::type_info(*ty).is_some_and(types::facts::TypeInfo::is_array)
-        {
-            let types = vec![array.element_type; array.elements.len()];
-            return Given::read(state, &array.elements, &types, known);
-        }
         if !args.len().is_multiple_of(2) {
             let text = "variadic arguments must be name/value pairs";
             return Err(SqlError::new(SqlState::INTERNAL_ERROR, text)

@@ -29,7 +29,15 @@ pub(super) const BODIES: Bodies = &[
             crate::sequence::current_value(state, sequence).map(Datum::Int8)
         }),
     ),
-    ("lastval", Scalar(|env, _| crate::sequence::last_value(state(env)?).map(Datum::Int8))),
+    (
+        "lastval",
+        Scalar(|env, _| {
+            let state = state(env)?;
+            let value = crate::sequence::last_value(state)?;
+            allowed(state, state.last_sequence.get(), crate::acl::USAGE | SELECT)?;
+            Ok(Datum::Int8(value))
+        }),
+    ),
     (
         "setval",
         Scalar(|env, a| {

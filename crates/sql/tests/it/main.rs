@@ -2,6 +2,7 @@
 
 mod alterations;
 mod amcheck;
+mod answers;
 mod cluster;
 mod copy_out;
 mod counts;

@@ -434,6 +434,11 @@ fn justify(mut i: Interval, hours: bool, days: bool) -> Result<Datum> {
     if i.months == i32::MAX && i.days == i32::MAX || i.months == i32::MIN && i.days == i32::MIN {
         return span(i);
     }
+    // so that the days that the hours make fit
+    if hours && days && (i.days > 0 && i.micros > 0 || i.days < 0 && i.micros < 0) {
+        i.months = i.months.checked_add(i.days / 30).ok_or_else(overflow)?;
+        i.days %= 30;
+    }
     if hours {
         let carry = i32::try_from(i.micros / DAY).map_err(|_| overflow())?;
         i.days = i.days.checked_add(carry).ok_or_else(overflow)?;

@@ -87,11 +87,25 @@ pub(super) fn negated(i: Interval) -> Result<Interval> {
         return Ok(infinity(!up));
     }
     let overflow = || err!(DATETIME_FIELD_OVERFLOW, "interval out of range");
-    Ok(Interval {
+    let n = Interval {
         months: i.months.checked_neg().ok_or_else(overflow)?,
         days: i.days.checked_neg().ok_or_else(overflow)?,
         micros: i.micros.checked_neg().ok_or_else(overflow)?,
-    })
+    };
+    if infinite(&n).is_some() { Err(overflow()) } else { Ok(n) }
+}
+
+fn subtracted(a: Interval, b: Interval) -> Result<Datum> {
+    let overflow = || err!(DATETIME_FIELD_OVERFLOW, "interval out of range");
+    if infinite(&a).is_some() || infinite(&b).is_some() {
+        return added(a, negated(b)?);
+    }
+    let d = Interval {
+        months: a.months.checked_sub(b.months).ok_or_else(overflow)?,
+        days: a.days.checked_sub(b.days).ok_or_else(overflow)?,
+        micros: a.micros.checked_sub(b.micros).ok_or_else(overflow)?,
+    };
+    if infinite(&d).is_some() { Err(overflow()) } else { Ok(Datum::Interval(Box::new(d))) }
 }
 
 fn added(a: Interval, b: Interval) -> Result<Datum> {
@@ -101,11 +115,12 @@ fn added(a: Interval, b: Interval) -> Result<Datum> {
         (Some(up), _) | (None, Some(up)) => return Ok(Datum::Interval(Box::new(infinity(up)))),
         (None, None) => {}
     }
-    Ok(Datum::Interval(Box::new(Interval {
+    let sum = Interval {
         months: a.months.checked_add(b.months).ok_or_else(overflow)?,
         days: a.days.checked_add(b.days).ok_or_else(overflow)?,
         micros: a.micros.checked_add(b.micros).ok_or_else(overflow)?,
-    })))
+    };
+    if infinite(&sum).is_some() { Err(overflow()) } else { Ok(Datum::Interval(Box::new(sum))) }
 }
 
 fn difference(a: i64, b: i64) -> Result<Datum> {
@@ -211,7 +226,7 @@ pub const BODIES: BodyTable = &[
         }),
     ),
     ("interval_pl", S(|_, a| added(args::interval(a, 0)?, args::interval(a, 1)?))),
-    ("interval_mi", S(|_, a| added(args::interval(a, 0)?, negated(args::interval(a, 1)?)?))),
+    ("interval_mi", S(|_, a| subtracted(args::interval(a, 0)?, args::interval(a, 1)?))),
     ("interval_um", S(|_, a| Ok(Datum::Interval(Box::new(negated(args::interval(a, 0)?)?))))),
     ("date_pli", S(|_, a| date_plus_days(args::date(a, 0)?, i64::from(args::int4(a, 1)?)))),
     ("date_mii", S(|_, a| date_plus_days(args::date(a, 0)?, -i64::from(args::int4(a, 1)?)))),

@@ -189,6 +189,8 @@ pub(super) fn displacement(s: &str) -> Step<i32> {
         }
         s.parse::<i64>().map_err(|_| Wrong::ZoneDisplacement)
     };
+    // what follows a colon may be missing
+    let part = |s: &str| if s.is_empty() { Ok(0) } else { digits(s) };
     let mut h = digits(first)?;
     let (mut m, mut sec) = (0, 0);
     match (parts.next(), parts.next(), parts.next()) {
@@ -198,10 +200,10 @@ pub(super) fn displacement(s: &str) -> Step<i32> {
                 h /= 100;
             }
         }
-        (Some(b), None, _) => m = digits(b)?,
+        (Some(b), None, _) => m = part(b)?,
         (Some(b), Some(c), None) => {
-            m = digits(b)?;
-            sec = digits(c)?;
+            m = part(b)?;
+            sec = part(c)?;
         }
         _ => return Err(Wrong::Format),
     }
@@ -666,6 +668,12 @@ pub(super) fn zone_offset(name: &str, local: i64, env: &dyn Env) -> Result<i32> 
             .hint("Numeric time zones must have \"-\" or \"+\" as first character.")
             .into(),
         });
+    }
+    if name.starts_with(|c: char| c.is_ascii_digit()) {
+        let text = format!("invalid input syntax for type numeric time zone: \"{name}\"");
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text)
+            .hint("Numeric time zones must have \"-\" or \"+\" as first character.")
+            .into());
     }
     Ok(TimeZone::lookup(name, env)?.offset_at_local(local))
 }

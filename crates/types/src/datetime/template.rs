@@ -387,7 +387,10 @@ pub(super) fn write(nodes: &[Node], m: &Moment) -> Result<String> {
                 if m.month == 0 && m.year == 0 {
                     continue;
                 }
-                let s = cased(ROMAN_MONTHS[(m.month - 1).rem_euclid(12) as usize], case);
+                // an interval's months below zero count from December of the year before
+                let below = m.month < 0 || m.month == 0 && m.year < 0;
+                let month = if below { m.month } else { m.month - 1 };
+                let s = cased(ROMAN_MONTHS[month.rem_euclid(12) as usize], case);
                 let width = if fill { 4 } else { 0 };
                 let _ = write!(out, "{s:<width$}");
             }

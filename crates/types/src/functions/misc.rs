@@ -99,12 +99,7 @@ fn column_size(d: &Datum, ty: Oid) -> Result<Datum> {
 }
 
 fn nulls(a: &[Datum], want: bool) -> Datum {
-    let count = match a {
-        // VARIADIC of an array
-        [Datum::Array(x)] => x.elements.iter().filter(|d| d.is_null() == want).count(),
-        _ => a.iter().filter(|d| d.is_null() == want).count(),
-    };
-    Datum::Int4(count as i32)
+    Datum::Int4(a.iter().filter(|d| d.is_null() == want).count() as i32)
 }
 
 fn typed(a: &[Datum], types: &[Oid]) -> Oid {

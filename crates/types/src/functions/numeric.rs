@@ -70,7 +70,19 @@ pub(super) const BODIES: BodyTable = &[
             ok(Numeric::from(sign))
         }),
     ),
-    ("numeric_round", S(|_, a| ok(numeric(a, 0)?.round(int4(a, 1)?)))),
+    (
+        "numeric_round",
+        S(|_, a| {
+            let n = numeric(a, 0)?.round(int4(a, 1)?);
+            // places before the point may become one more than there can be
+            match n.parts() {
+                Some((m, scale)) if int4(a, 1)? < 0 => {
+                    ok(Numeric::from_big_checked(m, i32::from(scale))?)
+                }
+                _ => ok(n),
+            }
+        }),
+    ),
     ("round(numeric)", S(|_, a| ok(numeric(a, 0)?.round(0)))),
     ("numeric_trunc", S(|_, a| ok(numeric(a, 0)?.trunc(int4(a, 1)?)))),
     ("trunc(numeric)", S(|_, a| ok(numeric(a, 0)?.trunc(0)))),

@@ -124,7 +124,8 @@ fn format_string(env: &dyn Env, a: &[Datum], types: &[Oid]) -> Result<Datum> {
             let at = match number(&mut i)? {
                 Some(n) if chars.get(i) == Some(&'$') => {
                     i += 1;
-                    position(n)?
+                    next = position(n)? + 1;
+                    next - 1
                 }
                 Some(_) => {
                     return Err(err!(

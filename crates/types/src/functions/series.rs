@@ -75,6 +75,11 @@ fn numerics(a: &[Datum]) -> Result<RowIter> {
 }
 
 fn step_sign(step: &Interval) -> Result<bool> {
+    let (months, days, us) = (step.months, step.days, step.micros);
+    if matches!((months, days, us), (i32::MAX, i32::MAX, i64::MAX) | (i32::MIN, i32::MIN, i64::MIN))
+    {
+        bail!(INVALID_PARAMETER_VALUE, "step size cannot be infinite");
+    }
     let span = crate::datetime::interval_span(step);
     if span == 0 {
         return Err(zero_step());

@@ -230,6 +230,16 @@ impl Template {
             }
             _ => {}
         }
+        let sign = self.locale_sign || self.plus || self.minus || self.bracket;
+        let other = self.decimal || self.blank || self.zero || self.multiply > 0;
+        if self.roman && (sign || other) {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "\"RN\" is incompatible with other formats",
+            )
+            .detail("\"RN\" may only be used together with \"FM\".")
+            .into());
+        }
         Ok(())
     }
 }
@@ -546,6 +556,10 @@ fn to_number(s: &str, template: &str) -> Result<Datum> {
     let data = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '+' | '-');
     let mut i = 0;
     let mut negative = false;
+    let mut signed = false;
+    let has =
+        |keys: &[&str]| t.nodes.iter().any(|n| matches!(n, Node::Key(k, _) if keys.contains(k)));
+    let (sign_behind, sign_apart) = (has(&["S"]), has(&["MI", "SG", "PL"]));
     let mut digits = String::new();
     let mut point = false;
     let mut after = 0;
@@ -565,21 +579,28 @@ fn to_number(s: &str, template: &str) -> Result<Datum> {
                 if at(i) == ' ' {
                     i += 1;
                 }
-                if digits.is_empty() && matches!(key, "9" | "0") {
+                let none = !digits.contains(|c: char| c.is_ascii_digit());
+                if none && !signed && matches!(key, "9" | "0") {
                     match at(i) {
                         '-' => {
                             negative = true;
+                            signed = true;
                             i += 1;
                         }
                         '<' if t.bracket => {
                             negative = true;
+                            signed = true;
                             i += 1;
                         }
-                        '+' => i += 1,
+                        '+' => {
+                            signed = true;
+                            i += 1;
+                        }
                         _ => {}
                     }
                 }
                 let c = at(i);
+                let before = digits.len();
                 if c.is_ascii_digit() {
                     if !point || after < t.after {
                         digits.push(c);
@@ -590,15 +611,30 @@ fn to_number(s: &str, template: &str) -> Result<Datum> {
                     point = true;
                 }
                 i += 1;
+                // The sign may come before the template is at it, when the number is shorter.
+                let some = digits.contains(|c: char| c.is_ascii_digit());
+                let read = digits.len() > before;
+                if some && !signed && if sign_behind { read } else { sign_apart && !read } {
+                    let c = if sign_behind { at(i) } else { c };
+                    if matches!(c, '-' | '+') {
+                        signed = true;
+                        negative = c == '-';
+                        i += usize::from(sign_behind);
+                    }
+                }
             }
             "," | "G" => i += usize::from(at(i) == ','),
             "L" | "TH" => i += usize::from(!data(at(i))),
             "MI" | "S" | "SG" | "PL" => match at(i) {
                 '-' => {
                     negative = true;
+                    signed = true;
                     i += 1;
                 }
-                '+' => i += 1,
+                '+' => {
+                    signed = true;
+                    i += 1;
+                }
                 c => i += usize::from(key != "S" && !data(c)),
             },
             _ => {}
@@ -627,7 +663,12 @@ fn to_number(s: &str, template: &str) -> Result<Datum> {
 }
 
 fn from_roman(s: &str) -> Result<Datum> {
-    let s = s.trim().to_ascii_uppercase();
+    if s.is_empty() {
+        bail!(INVALID_TEXT_REPRESENTATION, "invalid input syntax for type numeric: \" \"");
+    }
+    let s = s.trim_start().to_ascii_uppercase();
+    let end = s.find(|c| !"IVXLCDM".contains(c)).unwrap_or(s.len());
+    let s = &s[..end];
     match (1..=3999).find(|n| roman(*n) == s) {
         Some(n) => Ok(Datum::Numeric(Box::new(Numeric::from(n)))),
         None => bail!(INVALID_TEXT_REPRESENTATION, "invalid Roman numeral"),

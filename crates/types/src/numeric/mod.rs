@@ -256,7 +256,8 @@ impl Numeric {
         self.rescale(scale, false)
     }
     fn rescale(&self, scale: i32, rounding: bool) -> Numeric {
-        let scale = scale.clamp(-(DIGITS_MAX as i32), DSCALE_MAX);
+        // one place more than a number can have, so that all of its digits may go
+        let scale = scale.clamp(-(DIGITS_MAX as i32) - 2, DSCALE_MAX);
         let target = scale.max(0) as u16;
         match &self.0 {
             Repr::Small(m, s) => {

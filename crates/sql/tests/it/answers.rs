@@ -1,0 +1,163 @@
+//! What functions answer where PostgreSQL's own scripts ask.
+
+use crate::support::Database;
+
+#[test]
+fn variadic_of_any_type_is_its_elements() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.check(&[
+        ("SELECT concat(VARIADIC ARRAY[1, 2]), concat_ws('-', VARIADIC ARRAY[1, 2])", "12|1-2"),
+        ("SELECT concat(ARRAY[1, 2]), concat(VARIADIC '{}'::int[]) = ''", "{1,2}|t"),
+        ("SELECT concat(VARIADIC NULL::int[]), format('a', VARIADIC NULL::int[])", "~|a"),
+        ("SELECT format('%2$s %s', VARIADIC ARRAY[[1, 2], [3, 4]])", "2 3"),
+        ("SELECT format('>>%*1$s<<', 10, 'Hello')", ">>     Hello<<"),
+        ("SELECT num_nulls(ARRAY[1, NULL]), num_nulls(VARIADIC ARRAY[1, NULL])", "0|1"),
+        (
+            "SELECT json_build_object(VARIADIC ARRAY['a', 'b']), json_build_array(VARIADIC ARRAY[1])",
+            "{\"a\" : \"b\"}|[1]",
+        ),
+        ("SELECT concat_ws(',', VARIADIC 10)", "42804 VARIADIC argument must be an array"),
+    ]);
+    s.run_each(&[
+        "CREATE TABLE t (a text[])",
+        "CREATE VIEW v AS SELECT concat(VARIADIC a) x, json_extract_path('{\"b\": 1}'::json, 'b') y FROM t",
+        "INSERT INTO t VALUES ('{x,y}')",
+    ]);
+    s.check(&[
+        ("SELECT * FROM v", "xy|1"),
+        (
+            "SELECT pg_get_viewdef('v')",
+            " SELECT concat(VARIADIC a) AS x,\n    json_extract_path('{\"b\": 1}'::json, VARIADIC ARRAY['b'::text]) AS y\n   FROM t;",
+        ),
+    ]);
+}
+
+#[test]
+fn dates_and_spans() {
+    let db = Database::new();
+    db.session().check(&[
+        (
+            "SELECT string_agg(to_char(i * interval '1 mon', 'FMRM'), ' ' ORDER BY i) \
+             FROM generate_series(-13, 2) i",
+            "XII I II III IV V VI VII VIII IX X XI XII  I II",
+        ),
+        (
+            "SELECT generate_series(timestamp '2000-01-01', timestamp '2000-01-02', interval 'infinity')",
+            "22023 step size cannot be infinite",
+        ),
+        (
+            "SELECT generate_series(timestamptz '2000-01-01', '2000-01-02', interval '-infinity')",
+            "22023 step size cannot be infinite",
+        ),
+        (
+            "SELECT -('-2147483647 months -2147483647 days -9223372036854775807 us'::interval)",
+            "22008 interval out of range",
+        ),
+        ("SELECT x - x FROM (VALUES ('-2147483648 days'::interval)) v (x)", "00:00:00"),
+        ("SELECT interval 'infinity' - interval 'infinity'", "22008 interval out of range"),
+        ("SELECT justify_interval('2147483647 days 24 hrs')", "5965232 years 4 mons 8 days"),
+        ("SELECT justify_interval('-1 mon 40 days 30 hours')", "11 days 06:00:00"),
+        (
+            "SELECT make_timestamptz(1973, 7, 15, 8, 15, 55.33, '2')",
+            "22023 invalid input syntax for type numeric time zone: \"2\"",
+        ),
+        (
+            "SELECT make_timestamptz(2010, 2, 27, 3, 45, 0, '+1:') = '2010-02-27 02:45:00+00:'",
+            "t",
+        ),
+    ]);
+}
+
+#[test]
+fn numbers_and_their_templates() {
+    let db = Database::new();
+    db.session().check(&[
+        ("SELECT round(5.5e131071, -131072)", "22003 value overflows numeric format"),
+        ("SELECT round(5.5e131071, -131073), round(99999, -5), round(99999, -6)", "0|100000|0"),
+        (
+            "SELECT to_number('0.00001-', '9.999999S'), to_number('5.01-', 'FM9.999999MI'), \
+             to_number('.-01', 'S99.99'), to_number(' . 0 1-', ' 9 9 . 9 9 S')",
+            "-0.00001|-5.01|-0.01|-0.01",
+        ),
+        ("SELECT to_number('12-', '99'), to_number('1+', '99S'), to_number('-1,2', '9G9')", "12|1|-12"),
+        ("SELECT to_number('M CC', 'RN'), to_number('  XIV ', 'RN')", "1000|14"),
+        (
+            "SELECT to_number('CM', 'MIRN')",
+            "42601 \"RN\" is incompatible with other formats\n\"RN\" may only be used together with \"FM\".",
+        ),
+        ("SELECT to_number('', 'RN')", "22P02 invalid input syntax for type numeric: \" \""),
+    ]);
+}
+
+#[test]
+fn sequences_rights_and_columns() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE i (a int PRIMARY KEY GENERATED ALWAYS AS IDENTITY, b text)",
+        "CREATE TABLE u (a int, b int)",
+        "CREATE UNIQUE INDEX ON u (a) WHERE b > 5",
+        "CREATE SEQUENCE q",
+        "CREATE ROLE r",
+    ]);
+    s.check(&[
+        (
+            "SELECT column_name, is_identity, identity_start FROM information_schema.columns \
+             WHERE table_name = 'i' ORDER BY 1",
+            "a|YES|1\nb|NO|~",
+        ),
+        (
+            "ALTER SEQUENCE i_a_seq OWNED BY NONE",
+            "0A000 cannot change ownership of identity sequence\nSequence \"i_a_seq\" is linked to table \"i\".",
+        ),
+        ("INSERT INTO u VALUES (1, 8) ON CONFLICT (a) WHERE b > 7 DO NOTHING", ""),
+        (
+            "INSERT INTO u VALUES (1, 8) ON CONFLICT (a) WHERE b > 3 DO NOTHING",
+            "42P10 there is no unique or exclusion constraint matching the ON CONFLICT specification",
+        ),
+        ("SELECT nextval('q')", "1"),
+        ("SET ROLE r", ""),
+        ("SELECT lastval()", "42501 permission denied for sequence q"),
+    ]);
+}
+
+#[test]
+fn a_check_knows_its_table() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int, CHECK (tableoid::regclass::text = 't'))",
+        "INSERT INTO t VALUES (1)",
+        "CREATE TABLE u (a int, CONSTRAINT k CHECK (tableoid::regclass::text = 't'))",
+    ]);
+    let refused = s.run("INSERT INTO u VALUES (1)");
+    assert!(refused.starts_with("23514 new row for relation"), "{refused}");
+    s.check(&[("ALTER TABLE t ADD CHECK (tableoid <> 0)", ""), ("SELECT a FROM t", "1")]);
+}
+
+#[test]
+fn copy_tells_what_comes_first() {
+    let db = Database::new();
+    let mut s = db.session();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "x\n1\t2\n").unwrap();
+    s.run_each(&["CREATE TABLE t (a int, b int)"]);
+    let copy = format!("COPY t FROM '{}'", file.path().display());
+    let told = s.run(&copy);
+    assert!(told.starts_with("22P02 invalid input syntax for type integer: \"x\""), "{told}");
+    let told = s.run(&format!("{copy} (ON_ERROR ignore)"));
+    assert!(told.contains("1 row was skipped"), "{told}");
+    s.check(&[
+        ("SELECT a, b FROM t", "1|2"),
+        (
+            "COPY t FROM STDIN (FORMAT csv, FORCE_QUOTE (b))",
+            "0A000 COPY FORCE_QUOTE cannot be used with COPY FROM",
+        ),
+        ("COPY t TO STDOUT (DEFAULT 'x')", "0A000 COPY DEFAULT cannot be used with COPY TO"),
+        (
+            "COPY t FROM STDIN (REJECT_LIMIT 1)",
+            "22023 COPY REJECT_LIMIT requires ON_ERROR to be set to IGNORE",
+        ),
+    ]);
+}
