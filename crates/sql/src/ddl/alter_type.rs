@@ -50,6 +50,14 @@ impl Ddl<'_> {
             self.state(),
             env.as_ref(),
         )?;
+        if conversion.any(&mut |e| matches!(e, expr::Expr::Var { column: 0, .. })) {
+            return Err(base::SqlError::new(
+                base::SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot convert whole-row table reference",
+            )
+            .detail("USING expression contains a whole-row table reference.")
+            .into());
+        }
         self.refuse_dependent_views(table, &found)?;
         super::enums::refuse_used_column(table, &found, new.oid)?;
         refuse_generated(table, &found)?;

@@ -36,6 +36,8 @@ pub(crate) struct Printer<'a> {
     pub levels: Vec<&'a Query>,
     /// Column names of entry 0 when there is no query.
     pub columns: &'a [String],
+    /// Names of the outermost query's outputs, where they are not its own.
+    pub outputs: &'a [String],
     /// How far lines are indented.
     pub indent: usize,
     /// The operand that a CASE's WHEN leaves out.
@@ -54,6 +56,7 @@ pub fn expression(e: &Expr, columns: &[String], pretty: bool, env: &dyn Env) -> 
         catalog: None,
         levels: Vec::new(),
         columns,
+        outputs: &[],
         indent: 0,
         sub_columns: Vec::new(),
     };
@@ -61,11 +64,17 @@ pub fn expression(e: &Expr, columns: &[String], pretty: bool, env: &dyn Env) -> 
     Ok(p.out)
 }
 
-/// A query as `pg_get_viewdef` prints it, with the semicolon.
+/// A query as `pg_get_viewdef` prints it, with the semicolon; `outputs`: the view's column names.
 ///
 /// # Errors
 /// Those of printing constants, and I/O of looking up names.
-pub fn query(q: &Query, catalog: &dyn CatalogView, pretty: bool, env: &dyn Env) -> Result<String> {
+pub fn query(
+    q: &Query,
+    outputs: &[String],
+    catalog: &dyn CatalogView,
+    pretty: bool,
+    env: &dyn Env,
+) -> Result<String> {
     let mut p = Printer {
         out: String::new(),
         pretty,
@@ -73,6 +82,7 @@ pub fn query(q: &Query, catalog: &dyn CatalogView, pretty: bool, env: &dyn Env) 
         catalog: Some(catalog),
         levels: Vec::new(),
         columns: &[],
+        outputs,
         indent: 0,
         sub_columns: Vec::new(),
     };

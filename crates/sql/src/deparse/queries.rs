@@ -9,6 +9,13 @@ use base::{Oid, Result};
 use expr::Expr;
 use types::quote_ident;
 
+/// A column of the query's own level, by its bare name.
+fn column_name<'q>(q: &'q Query, e: &Expr) -> Option<&'q str> {
+    let Expr::Var { levels_up: 0, rte, column, .. } = e else { return None };
+    let names = &q.range_table.get(*rte)?.column_names;
+    names.get(usize::try_from(*column - 1).ok()?).map(String::as_str)
+}
+
 impl<'a> Printer<'a> {
     pub fn query(&mut self, q: &'a Query) -> Result<()> {
         self.text(" ");
@@ -30,6 +37,7 @@ impl<'a> Printer<'a> {
             catalog: self.catalog,
             levels,
             columns: &[],
+            outputs: self.outputs,
             indent: self.indent,
             sub_columns: Vec::new(),
         };
@@ -59,6 +67,7 @@ impl<'a> Printer<'a> {
                         let n = q.targets.get(*index).map_or("", |t| t.name.as_str());
                         self.text(&quote_ident(n).into_owned_string());
                     }
+                    e if self.hidden_by_output(q, e) => self.qualified(q, e)?,
                     e => self.sort_expr(q, e)?,
                 }
                 self.direction(k.descending, k.nulls_first);
@@ -91,6 +100,30 @@ impl<'a> Printer<'a> {
             });
         }
         Ok(())
+    }
+
+    /// Would ORDER BY take the column's bare name for that of another output?
+    fn hidden_by_output(&self, q: &Query, e: &Expr) -> bool {
+        let Some(name) = column_name(q, e) else { return false };
+        let shown = || q.targets.iter().enumerate().filter(|(_, t)| !t.hidden);
+        shown().any(|(n, t)| self.output_name(n, &t.name) == name && t.expr != *e)
+    }
+
+    fn qualified(&mut self, q: &Query, e: &Expr) -> Result<()> {
+        let (Expr::Var { rte, .. }, Some(name)) = (e, column_name(q, e)) else {
+            return self.expr(e);
+        };
+        let table = quote_ident(&q.range_table[*rte].alias).into_owned_string();
+        self.text(&format!("{table}.{}", quote_ident(name).into_owned_string()));
+        Ok(())
+    }
+
+    /// The name of output `n`: a view's own column names stand over those it was made with.
+    fn output_name<'n>(&'n self, n: usize, own: &'n str) -> &'n str {
+        match self.outputs.get(n) {
+            Some(name) if self.levels.len() == 1 => name,
+            _ => own,
+        }
     }
 
     /// ORDER BY and GROUP BY name an output's expression in parentheses where it is no plain column.
@@ -160,7 +193,8 @@ impl<'a> Printer<'a> {
             }
         }
         let mut first = true;
-        for t in q.targets.iter().filter(|t| !t.hidden) {
+        for (n, t) in q.targets.iter().enumerate().filter(|(_, t)| !t.hidden) {
+            let shown = self.output_name(n, &t.name).to_owned();
             if !first {
                 self.text(",");
                 self.line(4);
@@ -169,14 +203,14 @@ impl<'a> Printer<'a> {
             self.expr(&t.expr)?;
             let implied = match &t.expr {
                 Expr::Var { levels_up: 0, rte, column, .. } if *column > 0 => {
-                    q.range_table[*rte].column_names.get(*column as usize - 1) == Some(&t.name)
+                    q.range_table[*rte].column_names.get(*column as usize - 1) == Some(&shown)
                 }
                 _ => false,
             };
-            if !implied && t.name != "?column?" {
+            if !implied && shown != "?column?" {
                 self.text(" AS ");
-                self.text(&quote_ident(&t.name).into_owned_string());
-            } else if t.name == "?column?" {
+                self.text(&quote_ident(&shown).into_owned_string());
+            } else if shown == "?column?" {
                 self.text(" AS \"?column?\"");
             }
         }
@@ -366,7 +400,11 @@ impl<'a> Printer<'a> {
             }
             RteKind::Join { .. } | RteKind::Excluded => {}
         }
-        let aliased = r.has_alias && r.alias != own_name
+        // What refers to it does so by the name that it had when the view was made.
+        let table = matches!(r.kind, RteKind::Relation { .. })
+            || matches!(r.kind, RteKind::Subquery { view, .. } if view != 0);
+        let renamed = table && !own_name.is_empty();
+        let aliased = (r.has_alias || renamed) && r.alias != own_name
             || matches!(r.kind, RteKind::Function { .. } | RteKind::Values { .. })
             || matches!(r.kind, RteKind::Subquery { view: 0, .. });
         if aliased && !r.alias.is_empty() {

@@ -22,7 +22,7 @@ fn view(sql: &str, pretty: bool) -> String {
     let parsed = crate::parse::parse(sql).unwrap();
     let mut params = ParamTypes::default();
     let q = analyse(&parsed[0], TestCatalog::get(), &mut params, &TestEnv).unwrap();
-    query(&q, TestCatalog::get(), pretty, &TestEnv).unwrap()
+    query(&q, &[], TestCatalog::get(), pretty, &TestEnv).unwrap()
 }
 
 #[test]

@@ -13,11 +13,11 @@ use base::{Error, Oid, Result, SqlError, SqlState, Tid, Xid, bail};
 use btree::{Btree, InsertOutcome, KeyConflict, Liveness, TupleLiveness, UniqueCheck};
 use engine::catalog::model::{ForeignKey, Index, Table};
 use engine::relation::RowEncoder;
-use expr::Expr;
 use expr::code::{Code, compile};
 use expr::eval::EvalContext;
 use expr::ops::identical;
 use expr::tree::Constant;
+use expr::{Expr, TypeRef};
 use heap::visibility::Dirty;
 use heap::{Heap, InsertState, RowQueue, TupleOutcome, UpdateDone, UpdateOptions};
 use std::cell::RefCell;
@@ -30,11 +30,11 @@ use types::Datum;
 /// # Errors
 /// `0A000` for functions that do not exist here.
 pub fn compile_stored(e: &Expr) -> Result<Code> {
-    compile_stored_of(e, Oid::INVALID)
+    compile_stored_of(e, None)
 }
 
-/// [`compile_stored`] of a table's expression, which may ask for `tableoid`.
-fn compile_stored_of(e: &Expr, table: Oid) -> Result<Code> {
+/// [`compile_stored`] of a table's expression, which may ask for `tableoid` and for the whole row.
+fn compile_stored_of(e: &Expr, table: Option<&Table>) -> Result<Code> {
     let mut e = expr::fold::fold(e);
     e.rewrite(&mut |e| {
         if let Expr::Var { column, ty, .. } = e
@@ -43,13 +43,27 @@ fn compile_stored_of(e: &Expr, table: Oid) -> Result<Code> {
             *e = Expr::Slot { index: *column as usize - 1, ty: *ty };
             return true;
         }
-        if let Expr::Var { column: -6, ty, .. } = e {
-            *e = Expr::Const(Constant { value: Datum::Oid(table), ty: *ty });
+        if let (Expr::Var { column: -6, ty, .. }, Some(table)) = (&*e, table) {
+            *e = Expr::Const(Constant { value: Datum::Oid(table.oid), ty: *ty });
+            return true;
+        }
+        if let (Expr::Var { column: 0, ty, .. }, Some(table)) = (&*e, table) {
+            *e = whole_row(table, *ty);
             return true;
         }
         false
     });
     compile(&e)
+}
+
+fn whole_row(table: &Table, ty: TypeRef) -> Expr {
+    let live = || table.columns.iter().enumerate().filter(|(_, c)| !c.dropped);
+    let field = |(index, c): (usize, &engine::catalog::model::Column)| {
+        let ty = TypeRef { oid: c.ty.oid, typmod: c.ty.typmod };
+        Expr::Slot { index, ty }
+    };
+    let names = live().map(|(_, c)| c.name.clone()).collect();
+    Expr::Row { fields: live().map(field).collect(), names, ty }
 }
 
 /// Columns that a stored expression reads.
@@ -300,14 +314,14 @@ impl TableWriter {
             if c.generated
                 && let Some(d) = &c.default
             {
-                generated.push((n, compile_stored_of(d, table.oid)?));
+                generated.push((n, compile_stored_of(d, Some(table))?));
             }
         }
         let checks = table
             .checks
             .iter()
             .enumerate()
-            .map(|(n, c)| Ok((n, compile_stored_of(&c.expr, table.oid)?)))
+            .map(|(n, c)| Ok((n, compile_stored_of(&c.expr, Some(table))?)))
             .collect::<Result<_>>()?;
         let mut foreign_keys = table.foreign_keys.clone();
         foreign_keys.sort_by_key(|k| k.oid);

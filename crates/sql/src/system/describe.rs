@@ -243,7 +243,8 @@ fn view_text(env: &dyn Env, table: &Table, pretty: bool) -> Result<Option<String
     let Some(stored) = &table.view_query else { return Ok(None) };
     let query = serde_json::from_str(stored)
         .map_err(|e| Error::corrupt_file(format!("stored query does not parse: {e}")))?;
-    deparse::query(&query, state(env)?, pretty, env).map(Some)
+    let outputs: Vec<String> = table.columns.iter().map(|c| c.name.clone()).collect();
+    deparse::query(&query, &outputs, state(env)?, pretty, env).map(Some)
 }
 
 fn view_definition(env: &dyn Env, a: &[Datum]) -> Result<Datum> {

@@ -35,4 +35,5 @@ mod support;
 mod telling;
 mod tiny_pool;
 mod vacuum_statements;
+mod view_texts;
 mod whole_rows;
