@@ -450,10 +450,8 @@ impl WindowNode {
             );
         }
         if is_negative(&off) {
-            bail!(
-                INVALID_PARAMETER_VALUE,
-                "invalid preceding or following size in window function"
-            );
+            let text = "invalid preceding or following size in window function";
+            return Err(base::SqlError::new(base::SqlState(*b"22013"), text).into());
         }
         let minus = preceding != key.descending;
         let edge = shift(key.ty, here, &off, minus, cx)?;

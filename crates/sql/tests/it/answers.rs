@@ -161,3 +161,13 @@ fn copy_tells_what_comes_first() {
         ),
     ]);
 }
+
+#[test]
+fn a_frame_does_not_begin_before_its_end() {
+    let db = Database::new();
+    db.session().check(&[(
+        "SELECT sum(x) OVER (ORDER BY x RANGE BETWEEN -1 PRECEDING AND CURRENT ROW) \
+         FROM generate_series(1, 2) x",
+        "22013 invalid preceding or following size in window function",
+    )]);
+}
