@@ -583,6 +583,9 @@ impl Node for AggregateNode {
             AggregateStrategy::Sorted => self.sorted(cx, out, max),
         }
     }
+    fn let_go(&mut self) {
+        self.input.let_go();
+    }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
         self.clear_groups();
         let w = &mut self.state;

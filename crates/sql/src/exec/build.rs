@@ -63,6 +63,9 @@ impl Node for Counted {
         }
         r
     }
+    fn let_go(&mut self) {
+        self.input.let_go();
+    }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
         self.fresh = true;
         self.input.rescan(cx)

@@ -388,6 +388,10 @@ impl Node for HashJoinNode {
             }
         }
     }
+    fn let_go(&mut self) {
+        self.left.let_go();
+        self.right.let_go();
+    }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
         let table = std::mem::take(&mut self.state.table);
         self.state = HashState { table, ..HashState::default() };

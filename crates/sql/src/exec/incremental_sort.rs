@@ -106,6 +106,9 @@ impl Node for IncrementalSort {
             }
         }
     }
+    fn let_go(&mut self) {
+        self.input.let_go();
+    }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
         self.state = State::default();
         self.input.rescan(cx)

@@ -484,6 +484,13 @@ impl Node for IndexScanNode {
         cx.x.relations.note_scan(self.keyed.index.oid, &noted);
         filled
     }
+    fn let_go(&mut self) {
+        self.scan = None;
+        self.active = false;
+        self.prepared = false;
+        self.state = FetchState::new();
+        self.map = MapPin::none();
+    }
     fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
         self.prepared = false;
         self.active = false;

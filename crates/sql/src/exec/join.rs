@@ -131,6 +131,10 @@ impl Node for NestLoopNode {
         }
         Ok(())
     }
+    fn let_go(&mut self) {
+        self.left.let_go();
+        self.right.let_go();
+    }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
         let s = &mut self.state;
         let width = s.left.width();

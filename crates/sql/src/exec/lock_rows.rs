@@ -174,6 +174,9 @@ impl Node for LockRowsNode {
             }
         }
     }
+    fn let_go(&mut self) {
+        self.input.let_go();
+    }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
         self.input.rescan(cx)
     }

@@ -265,6 +265,10 @@ impl Node for MergeJoinNode {
         }
         Ok(())
     }
+    fn let_go(&mut self) {
+        self.left.let_go();
+        self.right.let_go();
+    }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
         self.state = MergeState::default();
         self.left.rescan(cx)?;

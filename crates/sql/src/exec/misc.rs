@@ -127,6 +127,9 @@ impl Node for LimitNode {
             }
         }
     }
+    fn let_go(&mut self) {
+        self.input.let_go();
+    }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
         self.started = false;
         self.input.rescan(cx)
@@ -169,6 +172,9 @@ impl Node for MaterializeNode {
             self.complete = true;
         }
         self.store.read(&mut self.at, out, max, true)
+    }
+    fn let_go(&mut self) {
+        self.input.let_go();
     }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
         self.renew(cx);
@@ -230,6 +236,9 @@ impl Node for UniqueNode {
             }
         }
     }
+    fn let_go(&mut self) {
+        self.input.let_go();
+    }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
         self.last = None;
         self.input.rescan(cx)
@@ -254,6 +263,9 @@ impl Node for AppendNode {
         }
         out.reset(self.width);
         Ok(())
+    }
+    fn let_go(&mut self) {
+        self.inputs.iter_mut().for_each(|i| i.let_go());
     }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
         self.at = 0;

@@ -54,6 +54,8 @@ pub(crate) trait Node {
     fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()>;
     /// Begins again; parameters may have changed.
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()>;
+    /// Lets go of all pages, being kept for another execution, which begins with [`Node::rescan`].
+    fn let_go(&mut self);
     /// Tells a sort that so many rows are enough.
     fn set_bound(&mut self, _rows: Option<usize>) {}
 }
@@ -80,6 +82,16 @@ impl Shared {
         }
         for c in &self.ctes {
             c.borrow_mut().reset();
+        }
+    }
+    fn let_go(&self) {
+        for s in &self.sub_plans {
+            s.borrow_mut().let_go();
+        }
+        for c in &self.ctes {
+            if let Some(node) = &mut c.borrow_mut().node {
+                node.let_go();
+            }
         }
     }
 }
@@ -201,9 +213,13 @@ impl Executor {
         })
     }
 
-    /// Has it let go of all pages once it has handed out its last row? If not, who keeps it for later keeps vacuums waiting.
-    pub fn ends_its_scans(&self) -> bool {
-        self.ends_its_scans
+    /// Lets go of all pages, to be kept for another execution: a statement that leaves off in the middle of a scan would keep vacuums
+    /// waiting until then.
+    pub fn let_go(&mut self) {
+        if !self.ends_its_scans {
+            self.root.let_go();
+            self.shared.let_go();
+        }
     }
 
     /// The plan.

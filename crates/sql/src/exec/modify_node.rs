@@ -585,6 +585,11 @@ impl Node for ModifyNode {
         self.note_changes(cx);
         result
     }
+    fn let_go(&mut self) {
+        if let Some(input) = &mut self.input {
+            input.let_go();
+        }
+    }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
         self.done = false;
         match &mut self.input {

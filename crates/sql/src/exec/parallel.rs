@@ -211,6 +211,7 @@ impl Node for ParallelAggregate {
         out.end_row();
         Ok(())
     }
+    fn let_go(&mut self) {}
     fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
         self.done = false;
         Ok(())

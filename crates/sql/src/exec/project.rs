@@ -39,6 +39,9 @@ impl Node for FilterNode {
             }
         }
     }
+    fn let_go(&mut self) {
+        self.input.let_go();
+    }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
         self.input.rescan(cx)
     }
@@ -62,6 +65,9 @@ impl Node for ProjectNode {
             out.end_row();
         }
         Ok(())
+    }
+    fn let_go(&mut self) {
+        self.input.let_go();
     }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
         self.input.rescan(cx)
@@ -200,6 +206,9 @@ impl Node for ProjectSetNode {
         }
         cx.poll()
     }
+    fn let_go(&mut self) {
+        self.input.let_go();
+    }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
         self.open = None;
         self.at = 0;
@@ -291,6 +300,7 @@ impl Node for FunctionNode {
         }
         Ok(())
     }
+    fn let_go(&mut self) {}
     fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
         self.open = None;
         self.ended = false;

@@ -191,6 +191,9 @@ impl Node for SeqScanNode {
         cx.x.relations.note_scan(self.base.table.oid, &seen);
         filled
     }
+    fn let_go(&mut self) {
+        self.scan = None;
+    }
     fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
         self.scan = None;
         self.at = 0;
@@ -252,6 +255,7 @@ impl Node for TidScanNode {
         }
         Ok(())
     }
+    fn let_go(&mut self) {}
     fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
         self.list = None;
         Ok(())
@@ -313,6 +317,10 @@ impl Node for BitmapNode {
         }
         Ok(())
     }
+    fn let_go(&mut self) {
+        self.list = None;
+        self.state = FetchState::new();
+    }
     fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
         self.list = None;
         Ok(())
@@ -338,6 +346,7 @@ impl Node for ValuesNode {
         }
         Ok(())
     }
+    fn let_go(&mut self) {}
     fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
         self.at = 0;
         Ok(())
@@ -369,6 +378,7 @@ impl Node for ResultNode {
         out.end_row();
         Ok(())
     }
+    fn let_go(&mut self) {}
     fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
         self.done = false;
         Ok(())

@@ -96,6 +96,10 @@ impl Node for SetOpNode {
         }
         Ok(())
     }
+    fn let_go(&mut self) {
+        self.left.let_go();
+        self.right.let_go();
+    }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
         self.table.clear();
         self.counts.clear();

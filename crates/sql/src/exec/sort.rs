@@ -320,6 +320,9 @@ impl Node for SortNode {
             None => Ok(()),
         }
     }
+    fn let_go(&mut self) {
+        self.input.let_go();
+    }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
         self.sorter = None;
         self.input.rescan(cx)

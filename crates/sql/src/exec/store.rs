@@ -281,6 +281,7 @@ impl Node for CteScanNode {
         cx.poll()?;
         read_cte(cx, self.cte, &mut self.at, out, max)
     }
+    fn let_go(&mut self) {}
     fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
         self.at = 0;
         Ok(())
@@ -307,6 +308,7 @@ impl Node for WorkTableNode {
         out.reset(cx.shared.ctes[self.cte].borrow().width);
         rows.borrow_mut().read(&mut self.at, out, max, true)
     }
+    fn let_go(&mut self) {}
     fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
         self.rows = None;
         self.at = 0;
@@ -323,6 +325,9 @@ pub(crate) struct CteScopeNode {
 impl Node for CteScopeNode {
     fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
         self.input.next(cx, out, max)
+    }
+    fn let_go(&mut self) {
+        self.input.let_go();
     }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
         for c in &self.ctes {
@@ -401,6 +406,10 @@ impl Node for RecursiveNode {
         }
         self.batch = batch;
         Ok(())
+    }
+    fn let_go(&mut self) {
+        self.left.let_go();
+        self.right.let_go();
     }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
         self.seen.clear();

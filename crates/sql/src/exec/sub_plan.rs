@@ -68,6 +68,14 @@ impl SubPlanState {
             hashed: None,
         })
     }
+    pub(crate) fn let_go(&mut self) {
+        if let Some(node) = &mut self.node {
+            node.let_go();
+        }
+        if let Some(shared) = &self.apart {
+            shared.let_go();
+        }
+    }
     pub(crate) fn reset(&mut self) {
         self.value = None;
         self.rows = None;

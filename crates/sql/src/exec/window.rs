@@ -589,6 +589,9 @@ impl Node for WindowNode {
         }
         Ok(())
     }
+    fn let_go(&mut self) {
+        self.input.let_go();
+    }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
         self.work = WindowWork::default();
         self.input.rescan(cx)

@@ -139,14 +139,13 @@ impl Execution {
         self.rows
     }
 
-    /// It is over: the executor is kept with the statement for its next execution, unless it might keep pages pinned until then.
+    /// It is over: the executor is kept with the statement for its next execution, and no page with it.
     ///
     /// # Errors
     /// None so far.
-    pub fn finish(self: Box<Self>, prepared: &Prepared) -> Result<()> {
-        if self.executor.ends_its_scans() {
-            *prepared.spare.borrow_mut() = Some(self.executor);
-        }
+    pub fn finish(mut self: Box<Self>, prepared: &Prepared) -> Result<()> {
+        self.executor.let_go();
+        *prepared.spare.borrow_mut() = Some(self.executor);
         Ok(())
     }
 }

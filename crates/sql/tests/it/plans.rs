@@ -193,9 +193,26 @@ fn a_kept_statement_holds_no_page() {
         "UPDATE t SET b = b + 1 WHERE a = 9",
         "WITH w AS (SELECT * FROM t ORDER BY a) SELECT * FROM w LIMIT 2",
         "SELECT * FROM t WHERE EXISTS (SELECT 1 FROM u)",
+        "SELECT t.a FROM t LEFT JOIN u ON u.b < t.b ORDER BY t.a DESC LIMIT 2",
+        "SELECT a, (SELECT b FROM u WHERE u.a >= t.a ORDER BY u.a LIMIT 1) FROM t ORDER BY a LIMIT 3",
+        "SELECT * FROM t WHERE a > ANY (SELECT a FROM u) LIMIT 2",
+        "SELECT DISTINCT a FROM t ORDER BY a LIMIT 3",
+        "SELECT a, row_number() OVER (ORDER BY a) FROM t LIMIT 2",
+        "SELECT * FROM (SELECT a, row_number() OVER (ORDER BY a) n FROM t) x WHERE n < 3",
+        "SELECT a FROM t UNION ALL SELECT a FROM u LIMIT 2",
+        "(SELECT a FROM t ORDER BY a LIMIT 1) UNION ALL (SELECT a FROM u ORDER BY a LIMIT 1)",
+        "SELECT b, a FROM t ORDER BY a, b LIMIT 2",
+        "SELECT * FROM u, LATERAL (SELECT b FROM t WHERE t.a > u.a ORDER BY t.a LIMIT 1) x LIMIT 2",
+        "WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT t.a + 1 FROM r JOIN t ON t.a = r.n) SELECT * FROM r LIMIT 5",
+        "UPDATE t SET b = 0 FROM u WHERE u.a = t.a AND t.a = (SELECT min(a) FROM t)",
+        "INSERT INTO u SELECT a + 10000, b FROM t ORDER BY a LIMIT 1",
     ] {
+        let first = other.run(statement);
         for _ in 0..3 {
-            let _ = other.run(statement);
+            let again = other.run(statement);
+            if !statement.contains("t SET") && !statement.starts_with("DELETE") {
+                assert_eq!(again, first, "{statement}");
+            }
         }
         s.check(&[(
             "SELECT count(*) FROM pg_buffercache p JOIN pg_class c ON c.relfilenode = p.relfilenode \
