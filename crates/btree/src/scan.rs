@@ -147,18 +147,24 @@ impl Btree {
 }
 
 impl BtreeScan {
-    /// Starts anew with other bounds, keeping memory.
-    pub fn rescan(&mut self, bounds: ScanBounds) {
+    /// Lets go of its pages, in the midst or at the end. It gives nothing more until [`BtreeScan::rescan`].
+    pub fn let_go(&mut self) {
         self.finish_leaf();
-        self.bounds = bounds;
-        self.started = false;
         self.mark = None;
         self.marked_leaf = None;
         self.leaf.entries.clear();
         self.leaf.keys.clear();
         self.leaf.pin = None;
-        self.leaf.more = false;
         self.leaf.at = 0;
+        self.leaf.more = false;
+        self.started = true;
+    }
+
+    /// Starts anew with other bounds, keeping memory.
+    pub fn rescan(&mut self, bounds: ScanBounds) {
+        self.let_go();
+        self.bounds = bounds;
+        self.started = false;
     }
     /// The index.
     pub fn tree(&self) -> &Arc<Btree> {

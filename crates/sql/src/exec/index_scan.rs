@@ -26,8 +26,6 @@ pub(crate) struct KeyedIndex {
     pub index: Arc<Index>,
     keys: Vec<Key>,
     tree: Option<Arc<Btree>>,
-    /// `= ANY` gives several ranges.
-    many: bool,
 }
 
 /// A value as the index's type.
@@ -97,8 +95,7 @@ impl KeyedIndex {
                 Ok(Key { column: k.column, op: k.op, value, then })
             })
             .collect::<Result<_>>()?;
-        let many = keys.iter().any(|k| k.op == IndexOp::Any);
-        Ok(KeyedIndex { index: index.clone(), keys, tree: None, many })
+        Ok(KeyedIndex { index: index.clone(), keys, tree: None })
     }
 
     pub(crate) fn tree(&mut self, cx: &Cx<'_>, table: &Arc<Table>) -> Result<Arc<Btree>> {
@@ -466,12 +463,7 @@ impl IndexScanNode {
             }
         }
         if !self.active {
-            self.state.release();
-            self.map = MapPin::none();
-            // Lets its leaf go.
-            if self.index_only || self.keyed.many {
-                self.scan = None;
-            }
+            self.let_go();
         }
         Ok(())
     }
@@ -485,11 +477,12 @@ impl Node for IndexScanNode {
         filled
     }
     fn let_go(&mut self) {
-        self.scan = None;
-        self.active = false;
-        self.prepared = false;
-        self.state = FetchState::new();
+        self.state.release();
         self.map = MapPin::none();
+        self.active = false;
+        if let Some(scan) = &mut self.scan {
+            scan.let_go();
+        }
     }
     fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
         self.prepared = false;

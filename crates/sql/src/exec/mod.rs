@@ -171,7 +171,6 @@ pub struct Executor {
     done: bool,
     batch: Batch,
     rest: Option<Batch>,
-    ends_its_scans: bool,
 }
 
 impl std::fmt::Debug for Executor {
@@ -201,7 +200,6 @@ impl Executor {
         let stats = instrument.then(|| Rc::new(RefCell::new(Vec::new())));
         let (root, shared) = parts(&plan, stats.clone())?;
         Ok(Executor {
-            ends_its_scans: plan.ends_its_scans(),
             plan,
             root,
             shared,
@@ -216,10 +214,8 @@ impl Executor {
     /// Lets go of all pages, to be kept for another execution: a statement that leaves off in the middle of a scan would keep vacuums
     /// waiting until then.
     pub fn let_go(&mut self) {
-        if !self.ends_its_scans {
-            self.root.let_go();
-            self.shared.let_go();
-        }
+        self.root.let_go();
+        self.shared.let_go();
     }
 
     /// The plan.

@@ -1,7 +1,7 @@
 //! SELECT DISTINCT over rows that come in an order: equal rows stand together, one after the other is given, and a LIMIT is met early.
 
 use super::finish::contains_set;
-use super::path::{Path, PathKey, ordered};
+use super::path::{DISABLED, Path, PathKey, ordered};
 use super::rels::JoinSpace;
 use super::upper::cost_for;
 use crate::query::Query;
@@ -52,7 +52,8 @@ impl JoinSpace<'_, '_> {
         let settings = self.g.settings;
         let work = |p: &Path| p.rows * settings.cpu_operator_cost * order.len() as f64;
         let cheapest = super::path::cheapest(paths)?;
-        let hashed = if settings.enable_hashagg { cheapest.total + work(&cheapest) } else { 1e10 };
+        let hashed =
+            if settings.enable_hashagg { cheapest.total + work(&cheapest) } else { DISABLED };
         let cost = |p: &Path| {
             let each = p.rows / self.different_rows(order, p.rows);
             let wanted = if wanted >= 1.0 { wanted * each } else { wanted };

@@ -2,7 +2,7 @@
 
 use super::base_rel::column_width;
 use super::implied::implied;
-use super::path::{Path, PathKey, PathKind, add_path};
+use super::path::{DISABLED, Path, PathKey, PathKind, add_path};
 use super::pull_up::conjuncts;
 use super::rels::{JoinSpace, RelKind, RelSet, class_family, family_strategy};
 use super::selectivity::{has_param, strip};
@@ -135,7 +135,7 @@ impl JoinSpace<'_, '_> {
                     let mut total =
                         rel.pages * s.seq_page_cost + rel.tuples * (s.cpu_tuple_cost + qual_cost);
                     if !s.enable_seqscan {
-                        total += 1e10;
+                        total += DISABLED;
                     }
                     add_path(
                         &mut paths,
@@ -592,7 +592,7 @@ impl JoinSpace<'_, '_> {
         let startup = descent;
         let mut total = startup + io + cpu + descent * (any - 1.0).min(index_pages);
         if !s.enable_indexscan && !covers {
-            total += 1e10;
+            total += DISABLED;
         }
         for backward in [false, true] {
             let keys_order: Vec<PathKey> = if keys.iter().any(|k| k.op == IndexOp::Any) {

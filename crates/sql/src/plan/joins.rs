@@ -1,7 +1,9 @@
 //! Join order and join methods.
 
 use super::JoinKey;
-use super::path::{JoinMethod, JoinPath, Path, PathKey, PathKind, add_path, cheapest, ordered};
+use super::path::{
+    DISABLED, JoinMethod, JoinPath, Path, PathKey, PathKind, add_path, cheapest, ordered,
+};
 use super::rels::{Equality, JoinSpace, RelSet};
 use super::sub_links::same_hash;
 use crate::query::JoinKind;
@@ -379,7 +381,7 @@ impl JoinSpace<'_, '_> {
                         + pairs * (s.cpu_tuple_cost + conditions)
                         + if materialize { r.rows * s.cpu_operator_cost * 2.0 } else { 0.0 };
                     if !s.enable_nestloop {
-                        total += 1e10;
+                        total += DISABLED;
                     }
                     add_path(
                         &mut rel.paths,
@@ -471,7 +473,7 @@ impl JoinSpace<'_, '_> {
             run += pages(r) * s.seq_page_cost + 2.0 * pages(l) * s.seq_page_cost;
         }
         if !s.enable_hashjoin {
-            startup += 1e10;
+            startup += DISABLED;
         }
         (startup, startup + run)
     }
@@ -720,7 +722,7 @@ impl JoinSpace<'_, '_> {
             cost += 2.0 * (bytes / 8192.0).ceil() * s.seq_page_cost;
         }
         if !s.enable_sort {
-            cost += 1e10;
+            cost += DISABLED;
         }
         cost
     }

@@ -4,9 +4,10 @@
 //! of both sides must be NULL in a padded row, so outside of the join it stands as a CASE over the ctid of one of
 //! the sub-select's tables, which is NULL in a padded row only.
 
-use super::pull_up::{JoinTree, is_simple, take_subquery};
+use super::pull_up::{JoinTree, is_simple, take_subquery, too_many_relations};
 use super::query_walk::query_any;
 use crate::query::{FromItem, JoinKind, Query, RteKind};
+use base::Oid;
 use expr::fold::contains_volatile;
 use expr::tree::{CaseWhen, Constant};
 use expr::{Expr, TypeRef};
@@ -36,9 +37,7 @@ pub(super) fn merge(q: &mut Query, i: usize, left: &JoinTree) -> Option<Merged> 
     if shown.map(|t| &t.expr).any(contains_volatile) || whole_row_wanted(q, i) {
         return None;
     }
-    if q.grouping_sets.iter().any(|s| s.len() < q.group_exprs.len())
-        || q.range_table.len() + sub.range_table.len() > 100
-    {
+    if q.grouping_sets.iter().any(|s| s.len() < q.group_exprs.len()) || too_many_relations(q, sub) {
         return None;
     }
     let witness = sub.from.iter().find_map(|f| inner_table(sub, f))? + q.range_table.len();
@@ -85,7 +84,8 @@ fn inner_table(sub: &Query, item: &FromItem) -> Option<usize> {
     match item {
         FromItem::Rte(i) => {
             let kind = &sub.range_table[*i].kind;
-            matches!(kind, RteKind::Relation { oid, .. } if *oid >= 16384).then_some(*i)
+            matches!(kind, RteKind::Relation { oid, .. } if *oid >= Oid::FIRST_NORMAL.0)
+                .then_some(*i)
         }
         FromItem::Join(j) => match j.kind {
             JoinKind::Inner => inner_table(sub, &j.left).or_else(|| inner_table(sub, &j.right)),

@@ -250,35 +250,6 @@ impl PlanNode {
     }
 }
 
-impl Plan {
-    /// Do all its scans come to their end, where they let go of their pages, before the statement does? LIMIT, joins and
-    /// sub-selects leave off in the middle.
-    pub fn ends_its_scans(&self) -> bool {
-        fn to_the_end(node: &PlanNode) -> bool {
-            let whole = matches!(
-                &node.kind,
-                NodeKind::Result { .. }
-                    | NodeKind::SeqScan(_)
-                    | NodeKind::IndexScan { .. }
-                    | NodeKind::BitmapScan { .. }
-                    | NodeKind::TidScan { .. }
-                    | NodeKind::TidRangeScan { .. }
-                    | NodeKind::FunctionScan { .. }
-                    | NodeKind::ValuesScan { .. }
-                    | NodeKind::Filter { .. }
-                    | NodeKind::Project { .. }
-                    | NodeKind::Sort { .. }
-                    | NodeKind::Aggregate { .. }
-                    | NodeKind::Append { .. }
-                    | NodeKind::LockRows { .. }
-                    | NodeKind::Modify(_)
-            );
-            whole && node.children().into_iter().all(to_the_end)
-        }
-        self.sub_plans.is_empty() && self.ctes.is_empty() && to_the_end(&self.root)
-    }
-}
-
 /// What every scan of a table has.
 #[derive(Debug, Clone)]
 pub struct TableScan {

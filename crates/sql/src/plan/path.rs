@@ -8,6 +8,10 @@ use expr::Expr;
 use std::rc::Rc;
 use std::sync::Arc;
 
+/// What a way costs more when its `enable_*` setting is off: it is taken only if there is no
+/// other (`disable_cost` of PostgreSQL to 17; 18 counts disabled nodes instead).
+pub(crate) const DISABLED: f64 = 1e10;
+
 /// An element of an order: an equivalence class and a direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct PathKey {

@@ -5,6 +5,7 @@ use crate::analyse::set_ops::empty_query;
 use crate::query::{
     Command, Distinct, FromItem, JoinKind, Query, RangeTableEntry, RowMark, RteKind,
 };
+use base::Oid;
 use expr::fold::contains_volatile;
 use expr::tree::{CaseWhen, Constant};
 use expr::{Expr, TypeRef};
@@ -158,7 +159,8 @@ fn null_extended(
     rte: usize,
     ty: TypeRef,
 ) -> Expr {
-    let user_table = matches!(entry.kind, RteKind::Relation { oid, .. } if oid >= 16384);
+    let user_table =
+        matches!(entry.kind, RteKind::Relation { oid, .. } if oid >= Oid::FIRST_NORMAL.0);
     let witness = if user_table {
         Expr::Var { levels_up, rte, column: -1, ty: TypeRef::of(types::oids::TID) }
     } else {
@@ -382,10 +384,19 @@ fn merge_subquery(
     {
         return None;
     }
-    if q.range_table.len() + query.range_table.len() > 100 {
+    if too_many_relations(q, query) {
         return None;
     }
     take_subquery(q, i)
+}
+
+/// Merged levels stay well below [`RelSet`](super::rels::RelSet)'s 128 relations, so that a query of many views is
+/// planned level by level instead of being refused.
+const MOST_MERGED_RELATIONS: usize = 100;
+
+/// Whether merging `sub` into `q` would make one level of too many relations.
+pub(super) fn too_many_relations(q: &Query, sub: &Query) -> bool {
+    q.range_table.len() + sub.range_table.len() > MOST_MERGED_RELATIONS
 }
 
 /// Moves a sub-select's range table into the query around it; its join tree, and what its columns stand for.

@@ -5,7 +5,7 @@
 //! version was joined with still fits.
 
 use super::prep::{Global, no_node, plan_level, take_outer_refs};
-use super::pull_up::{JoinTree, conjuncts, is_simple, merged_tree};
+use super::pull_up::{JoinTree, conjuncts, is_simple, merged_tree, too_many_relations};
 use super::query_walk::{Merge, query_any};
 use super::{LaterPlan, PlannerSettings, SubPlan};
 use crate::query::{Command, JoinKind, Query, RangeTableEntry, RteKind};
@@ -142,7 +142,7 @@ fn exists_to_join(q: &mut Query, number: usize, anti: bool) -> Option<JoinParts>
     let mut sub = q.sub_selects[number].clone();
     simplify_exists(&mut sub);
     sub.targets = if sub.has_target_srfs || sub.has_windows { return None } else { Vec::new() };
-    if !is_simple(&sub) || q.range_table.len() + sub.range_table.len() > 100 {
+    if !is_simple(&sub) || too_many_relations(q, &sub) {
         return None;
     }
     let filter = sub.filter.clone()?;

@@ -177,7 +177,9 @@ fn a_kept_statement_holds_no_page() {
         "INSERT INTO t SELECT g, g FROM generate_series(1, 3000) g",
         "CREATE TABLE u AS SELECT * FROM t",
         "CREATE INDEX u_a ON u (a)",
-        "ANALYZE t, u",
+        "CREATE UNLOGGED TABLE v (a int PRIMARY KEY, b int)",
+        "INSERT INTO v SELECT * FROM t",
+        "ANALYZE t, u, v",
     ]);
     for statement in [
         "SELECT a FROM t ORDER BY a LIMIT 1",
@@ -189,6 +191,9 @@ fn a_kept_statement_holds_no_page() {
         "SELECT min(a) FROM t",
         "SELECT * FROM t WHERE a = 7",
         "SELECT * FROM t WHERE a < 7 FOR UPDATE",
+        "SELECT * FROM v WHERE a = 7",
+        "SELECT * FROM v WHERE a IN (3, 7)",
+        "SELECT * FROM v ORDER BY a LIMIT 1",
         "DELETE FROM t WHERE a = (SELECT a FROM t WHERE b > 0 ORDER BY a LIMIT 1 FOR UPDATE SKIP LOCKED)",
         "UPDATE t SET b = b + 1 WHERE a = 9",
         "WITH w AS (SELECT * FROM t ORDER BY a) SELECT * FROM w LIMIT 2",
@@ -216,9 +221,9 @@ fn a_kept_statement_holds_no_page() {
         }
         s.check(&[(
             "SELECT count(*) FROM pg_buffercache p JOIN pg_class c ON c.relfilenode = p.relfilenode \
-             WHERE p.pinning_backends > 0 AND c.relname IN ('t', 't_pkey', 'u', 'u_a')",
+             WHERE p.pinning_backends > 0 AND c.relname IN ('t', 't_pkey', 'u', 'u_a', 'v', 'v_pkey')",
             "0",
         )]);
-        s.run_each(&["VACUUM (FREEZE) t, u"]);
+        s.run_each(&["VACUUM (FREEZE) t, u, v"]);
     }
 }
