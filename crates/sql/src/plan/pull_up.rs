@@ -257,6 +257,7 @@ fn pull_up(
                 pull_up(q, item, nullable, outer, &mut mine);
             }
             substitute(tree, &mine);
+            splice(tree);
             pending.extend(mine);
         }
         JoinTree::Join { kind, left, right, quals } => {
@@ -290,6 +291,21 @@ fn pull_up(
             pull_up(q, right, nullable || full || *kind == JoinKind::Left, true, &mut mine);
             substitute(tree, &mine);
             pending.extend(mine);
+        }
+    }
+}
+
+/// Makes a group of the groups in it. A condition of a merged sub-select may look at what stands beside that, at the padded
+/// side of an outer join there: it belongs where all that it looks at is below it.
+fn splice(tree: &mut JoinTree) {
+    let JoinTree::Group { items, quals } = tree else { return };
+    for item in std::mem::take(items) {
+        match item {
+            JoinTree::Group { items: inner, quals: own } => {
+                items.extend(inner);
+                quals.extend(own);
+            }
+            other => items.push(other),
         }
     }
 }

@@ -49,3 +49,30 @@ fn a_lateral_sub_select_is_hashed() {
         ("SELECT ss FROM a LEFT JOIN LATERAL (SELECT a.t AS x, b.f FROM b WHERE b.f = a.i) ss ON true WHERE a.i = 249", "~"),
     ]);
 }
+
+/// Its conditions are asked of padded rows too: beside an outer join, whose padded side they look at.
+#[test]
+fn a_condition_of_a_sub_select_looks_at_a_padded_side_beside_it() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (q int, r int)",
+        "INSERT INTO t VALUES (1, 2), (1, 3), (3, 1), (3, 3), (3, -3)",
+    ]);
+    let left = "t t1 LEFT JOIN t t2 ON t1.r = t2.q";
+    for (sub, wanted) in [
+        ("SELECT 1 FROM t t3 WHERE t2.q = t2.r", "10"),
+        ("SELECT 1 FROM t t3 WHERE t2.q = t3.q", "22"),
+        ("SELECT 1 FROM t t3 WHERE t2.q IS NULL", "10"),
+        ("SELECT 1 FROM t t3 WHERE coalesce(t2.q, t3.q) = 1", "14"),
+        ("SELECT 1 FROM (SELECT 1 FROM t t3 WHERE t2.q = t2.r) x", "10"),
+        ("SELECT 1 FROM t t3 WHERE EXISTS (SELECT 1 FROM t t4 WHERE t4.q = t2.q)", "40"),
+        ("SELECT 1 FROM t t3 WHERE t3.q IN (SELECT t4.q FROM t t4 WHERE t4.r = t2.r)", "29"),
+        ("SELECT 1 FROM t t3 LEFT JOIN t t4 ON t4.q = t3.r WHERE t2.q = t2.r", "20"),
+    ] {
+        let plain = format!("SELECT count(*) FROM {left}, LATERAL ({sub}) ss");
+        let whole = format!("SELECT count(*) FROM {left}, LATERAL ({sub} OFFSET 0) ss");
+        assert_eq!(s.run(&whole), wanted, "{whole}");
+        assert_eq!(s.run(&plain), wanted, "{plain}");
+    }
+}
