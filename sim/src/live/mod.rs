@@ -11,6 +11,7 @@
 //! ([`verdict::ledger`]), indexes and tables say the same, each file is a relation's, `ebb check` finds nothing, the log tells of no
 //! trouble. Errors are those that concurrency brings.
 
+mod ages;
 pub mod tables;
 mod upkeep;
 mod verdict;
@@ -28,7 +29,7 @@ use worker::{Fate, Halt, Step, Worker, World};
 type Job = fn(&mut Worker<'_>) -> Step<()>;
 
 /// What each client does, one of the list at a time, and in which database.
-const CLIENTS: [(&str, &[Job]); 19] = [
+const CLIENTS: [(&str, &[Job]); 21] = [
     ("postgres", &[work::transfer]),
     ("postgres", &[work::transfer, work::reborn]),
     ("postgres", &[work::transfer, work::tags, work::glance]),
@@ -45,6 +46,8 @@ const CLIENTS: [(&str, &[Job]); 19] = [
     ("postgres", &[upkeep::indexes, upkeep::indexes, upkeep::no_invalid_indexes]),
     ("postgres", &[upkeep::vacuum]),
     ("postgres", &[upkeep::mischief]),
+    ("postgres", &[ages::aging, ages::kept, ages::portals, upkeep::swing]),
+    ("postgres", &[ages::aging, ages::ages]),
     ("second", &[work::transfer, work::tags, work::family, work::toast, upkeep::own_table]),
     (
         "second",
@@ -53,6 +56,41 @@ const CLIENTS: [(&str, &[Job]); 19] = [
     ("second", &[work::temporary, work::queue, upkeep::shape, work::copy, upkeep::vacuum]),
 ];
 
+/// Fewer clients, most of whom are after what old snapshots see.
+const OF_AGES: [(&str, &[Job]); 13] = [
+    ("postgres", &[ages::aging]),
+    ("postgres", &[ages::aging]),
+    ("postgres", &[ages::aging, ages::kept, upkeep::swing]),
+    ("postgres", &[ages::ages]),
+    ("postgres", &[ages::ages]),
+    ("postgres", &[ages::portals]),
+    ("postgres", &[ages::portals, ages::kept]),
+    ("postgres", &[ages::upkeep]),
+    ("postgres", &[ages::upkeep]),
+    ("postgres", &[upkeep::mischief]),
+    ("postgres", &[work::transfer, work::queue]),
+    ("postgres", &[ages::aging, upkeep::own_table, work::snapshot]),
+    ("second", &[work::transfer]),
+];
+
+/// What all clients do: everything, or what is after old snapshots.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Focus {
+    /// Everything.
+    All,
+    /// Old snapshots, portals and kept statements.
+    Ages,
+}
+
+impl Focus {
+    fn clients(self) -> &'static [(&'static str, &'static [Job])] {
+        match self {
+            Focus::All => &CLIENTS,
+            Focus::Ages => &OF_AGES,
+        }
+    }
+}
+
 /// How long a statement may take before it is said to be stuck.
 const PATIENCE: Duration = Duration::from_secs(90);
 
@@ -60,10 +98,17 @@ const PATIENCE: Duration = Duration::from_secs(90);
 ///
 /// # Errors
 /// What keeps the soak itself from going on; what is wrong with the server is printed and counted.
-pub fn run(server: &mut Server, time: Duration, round: Duration, seed: u64) -> Result<usize> {
+pub fn run(
+    server: &mut Server,
+    time: Duration,
+    round: Duration,
+    seed: u64,
+    focus: Focus,
+) -> Result<usize> {
+    let clients = focus.clients();
     let end = Instant::now() + time;
     let mut rng = SmallRng::seed_from_u64(seed);
-    let mut fates: Vec<Vec<Fate>> = CLIENTS.iter().map(|_| Vec::new()).collect();
+    let mut fates: Vec<Vec<Fate>> = clients.iter().map(|_| Vec::new()).collect();
     let mut faults = 0;
     settings(server, &mut rng);
     server.start()?;
@@ -73,7 +118,7 @@ pub fn run(server: &mut Server, time: Duration, round: Duration, seed: u64) -> R
         let how = [Stop::Fast, Stop::Kill, Stop::Kill, Stop::Immediate][rng.random_range(0..4)];
         let world = World::new(server.target());
         let seed = seed ^ (number + 1) << 20;
-        let stopped = busy(server, &world, &mut fates, seed, round, how);
+        let stopped = busy(server, &world, clients, &mut fates, seed, round, how);
         if let Err(error) = stopped {
             world.fault(format!("the server does not stop: {error}"));
         }
@@ -82,7 +127,7 @@ pub fn run(server: &mut Server, time: Duration, round: Duration, seed: u64) -> R
         }
         settings(server, &mut rng);
         server.start()?;
-        looked_at(server, &world, &mut fates, how == Stop::Fast)?;
+        looked_at(server, &world, clients, &mut fates, how == Stop::Fast)?;
         server.stop(Stop::Fast)?;
         verdict::check(server, &world)?;
         let log = server.log();
@@ -143,13 +188,14 @@ fn make(server: &Server) -> Result<()> {
 fn busy(
     server: &mut Server,
     world: &World,
+    clients: &[(&str, &[Job])],
     fates: &mut [Vec<Fate>],
     seed: u64,
     round: Duration,
     how: Stop,
 ) -> Result<()> {
     std::thread::scope(|scope| {
-        for (id, (fates, (database, jobs))) in fates.iter_mut().zip(CLIENTS).enumerate() {
+        for (id, (fates, (database, jobs))) in fates.iter_mut().zip(clients).enumerate() {
             scope.spawn(move || {
                 let mut worker = Worker::new(id, seed, world, database, fates);
                 while !worker.is_over() {
@@ -189,10 +235,16 @@ fn activity(server: &Server) -> String {
 }
 
 /// Everything that a server which came up must answer.
-fn looked_at(server: &Server, world: &World, fates: &mut [Vec<Fate>], whole: bool) -> Result<()> {
+fn looked_at(
+    server: &Server,
+    world: &World,
+    clients: &[(&str, &[Job])],
+    fates: &mut [Vec<Fate>],
+    whole: bool,
+) -> Result<()> {
     for database in ["postgres", "second"] {
         let mut client = Client::connect(&Target { database: database.into(), ..server.target() })?;
-        let ids: Vec<usize> = (0..CLIENTS.len()).filter(|id| CLIENTS[*id].0 == database).collect();
+        let ids: Vec<usize> = (0..clients.len()).filter(|id| clients[*id].0 == database).collect();
         let done = verdict::ledger(&mut client, &ids, fates, whole, world)
             .and_then(|()| verdict::contents(&mut client, world))
             .and_then(|()| verdict::files(&mut client, &server.data_folder(), world));

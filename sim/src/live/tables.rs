@@ -8,11 +8,15 @@ pub const TAGS: u64 = 200;
 pub const UPSERTS: u64 = 40;
 /// Rows of `toast`.
 pub const TOASTS: u64 = 40;
+/// Rows of `aged`, which snapshots of many ages read.
+pub const AGED: u64 = 150;
 /// Rows of `scratch`, always.
 pub const SCRATCH: u64 = 300;
 
 /// Tables that VACUUM, CLUSTER, REINDEX come to.
-pub const TABLES: [&str; 12] = [
+pub const TABLES: [&str; 14] = [
+    "aged",
+    "swing",
     "account",
     "queue",
     "total",
@@ -45,6 +49,9 @@ pub fn made() -> Vec<String> {
         "CREATE INDEX child_p ON child (p)",
         "CREATE TABLE tag (id int PRIMARY KEY, k int NOT NULL, t text, CONSTRAINT tag_k UNIQUE (k))",
         "CREATE TABLE scratch (id int PRIMARY KEY, v int)",
+        "CREATE TABLE aged (id int PRIMARY KEY, g int NOT NULL, v bigint NOT NULL, pad text) WITH (fillfactor = 60)",
+        "CREATE INDEX aged_g ON aged (g)",
+        "CREATE TABLE swing (id int PRIMARY KEY, v int, t text)",
         "CREATE TABLE shape (id int PRIMARY KEY, a int, b text)",
     ]
     .map(String::from)
@@ -58,6 +65,12 @@ pub fn made() -> Vec<String> {
     ));
     all.push("INSERT INTO parent SELECT g, 'p' FROM generate_series(1, 50) g".into());
     all.push(format!("INSERT INTO tag SELECT g, g, 't' FROM generate_series(1, {TAGS}) g"));
+    all.push(format!(
+        "INSERT INTO aged SELECT g, g % 9, 100, 'p' FROM generate_series(1, {AGED}) g"
+    ));
+    all.push(format!(
+        "INSERT INTO swing SELECT g, g, repeat('t', g * 20) FROM generate_series(1, {SCRATCH}) g"
+    ));
     all.push(format!("INSERT INTO scratch SELECT g, g FROM generate_series(1, {SCRATCH}) g"));
     all.push("INSERT INTO shape SELECT g, g * 7, 'b' || g FROM generate_series(1, 400) g".into());
     all
@@ -103,11 +116,17 @@ pub fn always() -> Vec<(String, String)> {
             "0".into(),
         ),
         pair("SELECT count(*) FROM shape", "400".into()),
+        pair("SELECT count(*), sum(v) FROM aged", format!("{AGED}|{}", AGED * 100)),
+        pair(
+            "SELECT count(*), sum(v), sum(length(t)) FROM swing",
+            format!("{SCRATCH}|{0}|{1}", SCRATCH * (SCRATCH + 1) / 2, SCRATCH * (SCRATCH + 1) * 10),
+        ),
     ]
 }
 
 /// Queries that a sequential scan and an index must answer alike.
-pub const BOTH_WAYS: [&str; 7] = [
+pub const BOTH_WAYS: [&str; 8] = [
+    "SELECT count(*), sum(id), sum(g), sum(g * id) FROM aged WHERE g >= 0",
     "SELECT count(*), sum(id), sum(owner) FROM account WHERE owner >= 0",
     "SELECT count(*), sum(id) FROM account WHERE id > 0",
     "SELECT count(*), sum(k), sum(id) FROM tag WHERE k > -1000000",

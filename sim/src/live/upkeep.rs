@@ -21,7 +21,10 @@ pub fn own_table(w: &mut Worker<'_>) -> Step<()> {
     })?;
     let sum = (n * (n + 1) / 2).to_string();
     for _ in 0..w.below(4) {
-        let sql = match w.below(9) {
+        let sql = match w.below(12) {
+            9 => format!("ALTER TABLE {name} SET UNLOGGED"),
+            10 => format!("ALTER TABLE {name} SET LOGGED"),
+            11 => format!("BEGIN; TRUNCATE {name}; INSERT INTO {name} (a) VALUES (1); ROLLBACK"),
             0 => format!("ALTER TABLE {name} ADD COLUMN IF NOT EXISTS c int DEFAULT 7"),
             1 => format!("ALTER TABLE {name} ALTER a TYPE bigint"),
             2 => format!("ALTER TABLE {name} DROP COLUMN IF EXISTS c"),
@@ -63,6 +66,30 @@ pub fn shape(w: &mut Worker<'_>) -> Step<()> {
     w.expect("SELECT count(*), sum(a) FROM shape", "400|561400")
 }
 
+/// A table that is logged again at each commit, whatever it was before.
+pub fn swing(w: &mut Worker<'_>) -> Step<()> {
+    let begin = w.pick(&["BEGIN", "BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ"]);
+    w.transaction(begin, |w| {
+        w.exec("ALTER TABLE swing SET UNLOGGED")?;
+        for _ in 0..w.below(3) {
+            let sql = w.pick(&[
+                "UPDATE swing SET t = t || '' WHERE id % 3 = 0",
+                "SAVEPOINT s; TRUNCATE swing; ROLLBACK TO s",
+                "ALTER TABLE swing ALTER v TYPE bigint; ALTER TABLE swing ALTER v TYPE int",
+                "ALTER TABLE swing DROP CONSTRAINT swing_pkey; ALTER TABLE swing ADD PRIMARY KEY (id)",
+                "DELETE FROM swing WHERE id <= 100; INSERT INTO swing SELECT g, g, repeat('t', g * 20) FROM generate_series(1, 100) g",
+                "CREATE TEMP TABLE was ON COMMIT DROP AS SELECT * FROM swing; TRUNCATE swing; INSERT INTO swing SELECT * FROM was; DROP TABLE was",
+            ]);
+            w.exec(sql)?;
+        }
+        w.exec("ALTER TABLE swing SET LOGGED")?;
+        if w.one_in(3) {
+            w.exec("UPDATE swing SET t = t || '' WHERE id % 5 = 0")?;
+        }
+        Ok(())
+    })
+}
+
 /// Indexes that come, are rebuilt and go among writers.
 pub fn indexes(w: &mut Worker<'_>) -> Step<()> {
     let n = w.below(5);
@@ -75,6 +102,8 @@ pub fn indexes(w: &mut Worker<'_>) -> Step<()> {
         ("queue", "(v) WHERE v > 10"),
         ("upsert", "((n + 1))"),
         ("ledger_part", "(t, n)"),
+        ("aged", "(v)"),
+        ("aged", "(g, id) INCLUDE (v)"),
     ]);
     let unique = w.pick(&[("account", "(id)"), ("tag", "(k, id)"), ("queue", "(id, v)")]);
     let index = w.pick(&[
@@ -90,6 +119,8 @@ pub fn indexes(w: &mut Worker<'_>) -> Step<()> {
         "ledger_pkey",
         "ledger_part_n",
         "toast_pkey",
+        "aged_pkey",
+        "aged_g",
     ]);
     let any = w.pick(&TABLES);
     let sql = match w.below(8) {
@@ -180,6 +211,8 @@ pub fn vacuum(w: &mut Worker<'_>) -> Step<()> {
                 ("tag", "tag_k"),
                 ("child", "child_p"),
                 ("queue", "queue_pkey"),
+                ("aged", "aged_g"),
+                ("aged", "aged_pkey"),
                 ("ledger_part", "ledger_part_n"),
             ]);
             format!("CLUSTER {table} USING {index}")

@@ -179,7 +179,7 @@ pub fn snapshot(w: &mut Worker<'_>) -> Step<()> {
     w.roll_back();
     w.exec("BEGIN ISOLATION LEVEL REPEATABLE READ")?;
     // Before there is a snapshot: a table emptied or written anew after it would look empty.
-    w.exec("LOCK TABLE account, queue, total, upsert, toast, parent, child, tag, scratch, shape, ledger, ledger_part IN ACCESS SHARE MODE")?;
+    w.exec("LOCK TABLE account, queue, total, upsert, toast, parent, child, tag, scratch, shape, aged, swing, ledger, ledger_part IN ACCESS SHARE MODE")?;
     let mut seen = Vec::new();
     let order = ["id", "owner, id", "balance, id"];
     let by = w.pick(&order);

@@ -4,7 +4,7 @@
 //! A transaction's number is in the ledger if and only if its COMMIT was acknowledged, but for those whose connection was lost between
 //! COMMIT and its answer, and those that did not wait for their WAL and were lost with the process.
 
-use lab::client::{Client, Outcome, Target};
+use lab::client::{Batch, Client, Outcome, Target};
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng};
 use std::collections::BTreeMap;
@@ -145,6 +145,14 @@ impl<'a> Worker<'a> {
         Worker { id, world, rng, fates, target, client: None, setup, promises }
     }
 
+    /// Another client of the same database, in the same thread.
+    pub fn another<'b>(&self, id: usize, seed: u64, fates: &'b mut Vec<Fate>) -> Worker<'b>
+    where
+        'a: 'b,
+    {
+        Worker::new(id, seed, self.world, &self.target.database, fates)
+    }
+
     /// A number below `n`.
     pub fn below(&mut self, n: u64) -> u64 {
         self.rng.random_range(0..n.max(1))
@@ -204,9 +212,23 @@ impl<'a> Worker<'a> {
 
     /// Runs statements; none but the SQLSTATEs expected of anything and `may` are taken.
     pub fn exec_with(&mut self, sql: &str, data: &[u8], may: &[&str]) -> Step<Outcome> {
+        self.ask(sql, may, |client| client.simple_with(sql, data))
+    }
+
+    /// Sends messages of the extended protocol, of which `sql` says what they are for.
+    pub fn batch(&mut self, batch: &Batch, sql: &str, may: &[&str]) -> Step<Outcome> {
+        self.ask(sql, may, |client| client.send(batch).and_then(|()| client.finish()))
+    }
+
+    fn ask(
+        &mut self,
+        sql: &str,
+        may: &[&str],
+        how: impl FnOnce(&mut Client) -> lab::Result<Outcome>,
+    ) -> Step<Outcome> {
         self.client()?;
         locked(&self.world.at).insert(self.id, (Instant::now(), sql.chars().take(300).collect()));
-        let outcome = self.client()?.simple_with(sql, data);
+        let outcome = how(self.client()?);
         locked(&self.world.at).remove(&self.id);
         let outcome = match outcome {
             Ok(outcome) => outcome,
@@ -345,6 +367,11 @@ impl<'a> Worker<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether its transaction goes on.
+    pub fn is_in_transaction(&self) -> bool {
+        self.client.as_ref().is_some_and(|c| c.status == b'T')
     }
 
     /// Whether the round is over.

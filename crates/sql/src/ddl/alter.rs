@@ -539,12 +539,7 @@ impl Ddl<'_> {
         }
         // A crash would have the numbers of a logged table given out again.
         super::sequence::set_persistence_of_owned(self.state(), table.oid, wanted)?;
-        // The new files are made under the new persistence; the rows are copied from the old one.
-        let after = self.described(table.oid)?;
-        let mut before = (*after).clone();
-        before.storage = table.storage;
-        before.toast = table.toast;
-        self.rewrite_as_is(&Arc::new(before))
+        self.rewrite_as_is(table)
     }
 
     fn rewrite_as_is(&mut self, before: &Arc<Table>) -> Result<()> {

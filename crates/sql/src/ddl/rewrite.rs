@@ -7,6 +7,9 @@
 //! # Crash cases
 //! The new files belong to the transaction: a crash before its commit removes them, one after it the old ones.
 //!
+//! The old files are read as what they are, logged or not, whatever the table is to become: reading prunes their pages, and after a rollback
+//! they are the table's again.
+//!
 //! # Differs from PostgreSQL
 //! [`rewrite`] (ALTER TABLE) gives all rows its own transaction's xmin, as there: an older snapshot finds the table empty. The new
 //! file's pages are marked all-visible and all-frozen. VACUUM FULL and CLUSTER keep every version's own: [`super::compact`].
@@ -39,8 +42,8 @@ pub(super) fn begin(session: &Session, before: &Arc<Table>) -> Result<Option<New
     if before.toast.is_valid() {
         crate::relations::lock(state, before.toast, LockMode::AccessExclusive)?;
     }
-    let file_number = relation::create_heap_file(state, before.persistence)?;
     let Some(present) = state.catalog.table(&txn, before.oid)? else { return Ok(None) };
+    let file_number = relation::create_heap_file(state, present.persistence)?;
     let toast = new_toast(state, &present)?;
     let frozen = state.oldest_xmin();
     relation::update_class(state, before.oid, |row| {
