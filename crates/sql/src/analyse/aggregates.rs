@@ -223,6 +223,14 @@ impl Analyser<'_> {
                     key.expr = a.clone();
                 }
             } else {
+                // An argument that is cast to its parameter's type is what ORDER BY means by it.
+                for key in &mut order_by {
+                    if !args.contains(&key.expr)
+                        && let Some(a) = args.iter().find(|a| uncast(a) == &key.expr)
+                    {
+                        key.expr = a.clone();
+                    }
+                }
                 for (key, s) in order_by.iter().zip(&call.order_by) {
                     self.must_be_sortable(key.expr.ty().oid, s.expr.loc)?;
                 }
@@ -501,5 +509,15 @@ impl Analyser<'_> {
     /// The name of a type, for messages elsewhere.
     pub fn type_name_of(&self, oid: Oid) -> String {
         name(oid)
+    }
+}
+
+/// What stands below the casts that nobody wrote.
+fn uncast(e: &Expr) -> &Expr {
+    match e {
+        Expr::Call { args, form: CallForm::ImplicitCast, .. } => args.first().map_or(e, uncast),
+        Expr::Relabel { arg, explicit: false, .. }
+        | Expr::CoerceViaIo { arg, explicit: false, .. } => uncast(arg),
+        _ => e,
     }
 }

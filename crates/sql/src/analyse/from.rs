@@ -272,6 +272,7 @@ impl Analyser<'_> {
             }
             let before = types.len();
             if !definitions.is_empty() {
+                self.may_be_defined(&call, loc)?;
                 for d in definitions {
                     names.push(d.name.clone());
                     types.push(self.type_ref(&d.ty)?);
@@ -317,6 +318,18 @@ impl Analyser<'_> {
             lateral: true,
         };
         self.add_entry(entry, alias, loc)
+    }
+
+    /// A column definition list is for a record whose columns nobody knows.
+    fn may_be_defined(&mut self, call: &Expr, loc: Loc) -> Result<()> {
+        let text = if call.ty().oid != RECORD {
+            "a column definition list is only allowed for functions returning \"record\""
+        } else if function_columns(call).is_some() {
+            "a column definition list is redundant for a function with OUT parameters"
+        } else {
+            return Ok(());
+        };
+        self.at(loc, err!(SYNTAX_ERROR, "{text}"))
     }
 
     /// The columns that the items from `first` on show to bare names.

@@ -19,6 +19,11 @@ impl Analyser<'_> {
             for a in args {
                 match q.group_exprs.iter().position(|g| g == a) {
                     Some(i) => indexes.push(i),
+                    // It is the query's around, which is not settled yet.
+                    None if a.any(&mut |e| matches!(e, Expr::Var { levels_up: 1.., .. })) => {
+                        let e = base::Error::unsupported("GROUPING of an outer query's columns");
+                        return self.at(*loc, e);
+                    }
                     None => {
                         let e = err!(
                             GROUPING_ERROR,
@@ -140,9 +145,9 @@ impl Analyser<'_> {
         found
     }
 
-    /// Is the whole primary key of this table grouped by?
+    /// Is the whole primary key of this table grouped by, in each grouping set?
     fn depends_on_key(&self, q: &Query, rte: usize) -> bool {
-        if q.group_exprs.is_empty() || q.grouping_sets.len() != 1 {
+        if q.group_exprs.is_empty() || q.grouping_sets.is_empty() {
             return false;
         }
         let Some(RteKind::Relation { oid, .. }) = q.range_table.get(rte).map(|r| &r.kind) else {
@@ -152,9 +157,10 @@ impl Analyser<'_> {
         let Some(key) = table.primary_key() else { return false };
         key.columns[..key.key_columns].iter().all(|c| {
             c.column > 0
-                && q.group_exprs.iter().any(|g| {
+                && q.group_exprs.iter().enumerate().any(|(i, g)| {
                     matches!(g, Expr::Var { levels_up: 0, rte: r, column, .. }
                         if *r == rte && *column == c.column)
+                        && q.grouping_sets.iter().all(|s| s.contains(&i))
                 })
         })
     }

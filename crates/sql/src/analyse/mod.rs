@@ -25,6 +25,7 @@ mod scope;
 mod select;
 pub(crate) mod set_ops;
 mod special;
+pub(crate) use special::function_columns;
 mod standalone;
 mod sub_selects;
 mod windows;

@@ -20,11 +20,11 @@ use super::store::{CteScanNode, CteScopeNode, CteState, RecursiveNode, RowStore,
 use super::window::{Bound, WindowCallCode, WindowNode, WindowWork};
 use super::{Cx, Node, NodeStats};
 use crate::plan::{AggregateStrategy, CtePlan, NodeKind, PlanNode, PlanSortKey};
-use crate::query::FrameBound;
+use crate::query::{FrameBound, FunctionInFrom};
 use base::{Oid, Result};
-use expr::Expr;
 use expr::code::{Code, compile};
 use expr::tree::AggregateCall;
+use expr::{Expr, TypeRef};
 use heap::TupleSlot;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -241,17 +241,16 @@ impl Builder {
             NodeKind::TidRangeScan { scan, bounds, .. } => {
                 Box::new(SeqScanNode::between(scan, bounds)?)
             }
-            NodeKind::FunctionScan { calls, ordinality, .. } => Box::new(FunctionNode {
-                calls: calls
-                    .iter()
-                    .map(|c| SetCall::compile(&c.call, c.columns))
-                    .collect::<Result<_>>()?,
-                ordinality: *ordinality,
-                width: p.columns.len(),
-                open: None,
-                number: 0,
-                ended: false,
-            }),
+            NodeKind::FunctionScan { calls, ordinality, column_types, .. } => {
+                Box::new(FunctionNode {
+                    calls: set_calls(calls, column_types)?,
+                    ordinality: *ordinality,
+                    width: p.columns.len(),
+                    open: None,
+                    number: 0,
+                    ended: false,
+                })
+            }
             NodeKind::ValuesScan { rows, .. } => Box::new(ValuesNode {
                 rows: rows.iter().map(|r| codes(r)).collect::<Result<_>>()?,
                 width: p.columns.len(),
@@ -589,4 +588,22 @@ fn take_sets(e: &mut Expr, width: usize, calls: &mut Vec<SetCall>) -> Result<()>
         true
     });
     failed.map_or(Ok(()), Err)
+}
+
+/// The calls of FROM, each with its share of the columns.
+fn set_calls(calls: &[FunctionInFrom], mut types: &[TypeRef]) -> Result<Vec<SetCall>> {
+    let mut out = Vec::with_capacity(calls.len());
+    for c in calls {
+        let (own, rest) = types.split_at(c.columns.min(types.len()));
+        types = rest;
+        let mut call = SetCall::compile(&c.call, c.columns)?;
+        // Nobody knows the columns of such a record before it is there.
+        if c.call.ty().oid == types::oids::RECORD
+            && crate::analyse::function_columns(&c.call).is_none()
+        {
+            call.defined = Some(own.to_vec());
+        }
+        out.push(call);
+    }
+    Ok(out)
 }

@@ -2,7 +2,8 @@
 
 use super::batch::Batch;
 use super::{Cx, Node};
-use base::{Oid, Result};
+use base::{Oid, Result, SqlError, SqlState};
+use expr::TypeRef;
 use expr::code::Code;
 use types::registry::RowIter;
 use types::{Datum, FunctionBody};
@@ -83,6 +84,8 @@ pub(crate) struct SetCall {
     pub args: Vec<Code>,
     pub strict: bool,
     pub columns: usize,
+    /// The columns that a column definition list says a record has.
+    pub defined: Option<Vec<TypeRef>>,
 }
 
 /// What yields the rows.
@@ -103,6 +106,7 @@ impl SetCall {
                 args: args.iter().map(expr::code::compile).collect::<Result<_>>()?,
                 strict: info.strict,
                 columns,
+                defined: None,
             });
         }
         Ok(SetCall {
@@ -110,6 +114,7 @@ impl SetCall {
             args: Vec::new(),
             strict: false,
             columns,
+            defined: None,
         })
     }
 
@@ -129,6 +134,10 @@ impl SetCall {
                 let v = code.eval(row, &cx.eval)?;
                 let columns = self.columns;
                 let row = match v {
+                    Datum::Record(r) if self.defined.is_some() => {
+                        as_defined(&r, self.defined.as_deref().unwrap_or_default())?;
+                        r.fields.clone()
+                    }
                     Datum::Record(r) if columns > 1 => r.fields.clone(),
                     Datum::Null if columns > 1 => vec![Datum::Null; columns],
                     other => vec![other],
@@ -137,6 +146,33 @@ impl SetCall {
             }
         }
     }
+}
+
+/// A record must have the columns that were said.
+fn as_defined(row: &types::RecordValue, defined: &[TypeRef]) -> Result<()> {
+    let wrong = |detail: String| {
+        let text = "function return row and query-specified return row do not match";
+        SqlError::new(SqlState::DATATYPE_MISMATCH, text.to_owned()).detail(detail).into()
+    };
+    let (has, wants) = (row.fields.len(), defined.len());
+    if has != wants {
+        let s = if has == 1 { "" } else { "s" };
+        return Err(wrong(format!(
+            "Returned row contains {has} attribute{s}, but query expects {wants}."
+        )));
+    }
+    for (i, (c, d)) in row.columns.iter().zip(defined).enumerate() {
+        let text = |t: Oid| t == types::oids::TEXT || t == types::oids::VARCHAR;
+        if c.type_oid != d.oid && !(text(c.type_oid) && text(d.oid)) {
+            return Err(wrong(format!(
+                "Returned type {} at ordinal position {}, but query expects {}.",
+                types::typename::format_type(c.type_oid, -1),
+                i + 1,
+                types::typename::format_type(d.oid, -1)
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// An expression of a target list with sets in it: its set-returning calls are taken out as extra columns.

@@ -112,7 +112,8 @@ impl JoinSpace<'_, '_> {
     ) -> bool {
         let reordered = match self.q.distinct {
             Distinct::No => !order.is_empty() && !sorted,
-            Distinct::On(_) => true,
+            // Without ORDER BY nothing waits for an order.
+            Distinct::On(_) => !order.is_empty(),
             Distinct::All => false,
         };
         reordered && targets.iter().any(|t| self.waits(t, order, on))

@@ -331,14 +331,21 @@ pub(crate) fn prepare(g: &mut Global<'_>, q: &mut Query) -> Result<JoinTree> {
         if failed.is_some() {
             return;
         }
-        *e = fold(e);
         if let Err(err) = to_sub_plans(g, &subs, e) {
             failed = Some(err);
         }
     };
-    tree.quals_mut(&mut each);
+    tree.quals_mut(&mut |e| {
+        *e = fold(e);
+        each(e);
+    });
     let mut rechecks = std::mem::take(&mut q.rechecks);
-    own_exprs(q, &mut each);
+    let grouped = Grouped::of(q);
+    own_exprs(q, &mut |e| {
+        *e = fold(&grouped.hidden(e));
+        grouped.show(e);
+        each(e);
+    });
     for e in &mut rechecks {
         *e = fold(e);
         to_later_plans(g, &subs, e)?;
@@ -406,6 +413,43 @@ fn flatten(tree: &mut JoinTree) {
             flatten(right);
             split(quals);
         }
+    }
+}
+
+/// What is grouped by is a column above the grouping, and found there as it stands: folded together with what is around it
+/// (`NOT (a = 1)` becomes `a <> 1`) it would be another expression, of columns that are not grouped by.
+struct Grouped {
+    exprs: Vec<Expr>,
+    folded: Vec<Expr>,
+}
+
+impl Grouped {
+    fn of(q: &Query) -> Grouped {
+        let made = |e: &&Expr| !matches!(e, Expr::Var { .. } | Expr::Const(_));
+        let exprs: Vec<Expr> = q.group_exprs.iter().filter(made).cloned().collect();
+        Grouped { folded: exprs.iter().map(fold).collect(), exprs }
+    }
+
+    /// The expression with a slot, of which no expression has so high a number, for each that is grouped by.
+    fn hidden(&self, e: &Expr) -> Expr {
+        let mut out = e.clone();
+        if !self.exprs.is_empty() {
+            out.rewrite(&mut |e| {
+                let Some(i) = self.exprs.iter().position(|g| g == e) else { return false };
+                *e = Expr::Slot { index: usize::MAX - i, ty: e.ty() };
+                true
+            });
+        }
+        out
+    }
+
+    fn show(&self, e: &mut Expr) {
+        e.rewrite(&mut |e| {
+            let Expr::Slot { index, .. } = e else { return false };
+            let Some(g) = self.folded.get(usize::MAX - *index) else { return false };
+            *e = g.clone();
+            true
+        });
     }
 }
 

@@ -431,7 +431,7 @@ fn collect_aggregates(e: &Expr, calls: &mut Vec<AggregateCall>, grouping: &mut V
 
 /// Columns that depend on grouped ones (GROUP BY a primary key) group along.
 fn add_dependent_columns(q: &mut Query, plain: bool) {
-    if plain || q.group_exprs.is_empty() || q.grouping_sets.len() > 1 {
+    if plain || q.group_exprs.is_empty() {
         return;
     }
     fn scan(e: &Expr, groups: &[Expr], out: &mut Vec<Expr>) {
@@ -459,9 +459,7 @@ fn add_dependent_columns(q: &mut Query, plain: bool) {
     for e in found {
         q.group_exprs.push(e);
         let n = q.group_exprs.len() - 1;
-        if let Some(set) = q.grouping_sets.first_mut() {
-            set.push(n);
-        }
+        q.grouping_sets.iter_mut().for_each(|set| set.push(n));
     }
 }
 

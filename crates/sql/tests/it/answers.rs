@@ -171,3 +171,84 @@ fn a_frame_does_not_begin_before_its_end() {
         "22013 invalid preceding or following size in window function",
     )]);
 }
+
+/// What is grouped by is one column above the grouping, however it would be folded there.
+#[test]
+fn a_grouped_expression_stays_whole() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (x int PRIMARY KEY, y int, b bool, c bool)",
+        "INSERT INTO t SELECT i, i % 5, i % 2 = 0, i % 7 = 0 FROM generate_series(1, 100) i",
+    ]);
+    s.check(&[
+        ("SELECT NOT (y = 1), count(*) FROM t GROUP BY y = 1 ORDER BY 2", "f|20\nt|80"),
+        ("SELECT NOT (b AND c), count(*) FROM t GROUP BY b AND c ORDER BY 2", "f|7\nt|93"),
+        ("SELECT NOT NOT (b AND c), count(*) FROM t GROUP BY NOT (b AND c) ORDER BY 2", "t|7\nf|93"),
+        ("SELECT NOT b FROM (VALUES (true)) v (b) GROUP BY ROLLUP (NOT b) HAVING NOT NOT b", "f"),
+        ("SELECT count(*) FROM t GROUP BY ROLLUP (b AND c) HAVING NOT (b AND c)", "93"),
+        ("SELECT NOT (y = 1), count(*) FROM t GROUP BY ROLLUP (y = 1) ORDER BY 2", "f|20\nt|80\n~|100"),
+        // A key in each grouping set brings its row's columns along.
+        (
+            "SELECT x, y, GROUPING(x, b, c) g FROM t WHERE x IN (3, 7) GROUP BY GROUPING SETS ((x, b), (x, c)) ORDER BY 1, 3",
+            "3|3|1\n3|3|2\n7|2|1\n7|2|2",
+        ),
+        (
+            "SELECT x, y FROM t GROUP BY GROUPING SETS ((x, b), (c))",
+            "42803 column \"t.y\" must appear in the GROUP BY clause or be used in an aggregate function",
+        ),
+        (
+            "SELECT (SELECT GROUPING(x)) FROM t GROUP BY x",
+            "0A000 GROUPING of an outer query's columns is not supported",
+        ),
+    ]);
+}
+
+#[test]
+fn distinct_and_what_is_made_of_it() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE v (f varchar, n int2)",
+        "INSERT INTO v VALUES ('b', 2), ('a', 1), ('b', 2)",
+    ]);
+    let refused =
+        "42P10 in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
+    s.check(&[
+        // An argument that is cast unasked is the one that ORDER BY names.
+        ("SELECT string_agg(DISTINCT f, ',' ORDER BY f DESC) FROM v", "b,a"),
+        ("SELECT string_agg(DISTINCT f::text, ',' ORDER BY f) FROM v", refused),
+        ("SELECT string_agg(DISTINCT f, ',' ORDER BY f::text) FROM v", refused),
+        // Sets wait for an order, and come before DISTINCT ON if there is none.
+        ("SELECT count(*) FROM (SELECT DISTINCT ON (n) n, generate_series(1, 3) FROM v) x", "2"),
+        (
+            "SELECT count(*) FROM (SELECT DISTINCT ON (n) n, generate_series(1, 3) FROM v ORDER BY n) x",
+            "6",
+        ),
+    ]);
+}
+
+#[test]
+fn a_column_definition_list_is_for_records() {
+    let db = Database::new();
+    db.session().check(&[
+        ("SELECT * FROM coalesce(row(1, 'x'::text)) AS t (a int, b text)", "1|x"),
+        ("SELECT a + 1 FROM coalesce(row(1)) AS t (a int)", "2"),
+        (
+            "SELECT * FROM sin(3) AS t (a int8, b int8)",
+            "42601 a column definition list is only allowed for functions returning \"record\"",
+        ),
+        (
+            "SELECT * FROM pg_get_keywords() AS t (a int8, b int8)",
+            "42601 a column definition list is redundant for a function with OUT parameters",
+        ),
+        (
+            "SELECT * FROM coalesce(row(1, 2, 3)) AS t (a int, b int)",
+            "42804 function return row and query-specified return row do not match\nReturned row contains 3 attributes, but query expects 2.",
+        ),
+        (
+            "SELECT a || 'x' FROM coalesce(row(1, 2)) AS t (a text, b int)",
+            "42804 function return row and query-specified return row do not match\nReturned type integer at ordinal position 1, but query expects text.",
+        ),
+    ]);
+}
