@@ -341,7 +341,7 @@ impl SessionCatalog {
         });
         self.cached(
             |e| e.tables.get(&oid).cloned(),
-            || load::load_table(&self.rows(txn), oid),
+            || load::load_table(&self.rows(txn).at_one_moment(), oid),
             |e, table| {
                 e.tables.insert(oid, table);
             },

@@ -38,7 +38,8 @@ pub fn store_expr(expr: &Expr) -> String {
     serde_json::to_string(expr).unwrap_or_default()
 }
 
-/// Builds the description of relation `oid`, or None if there is none.
+/// Builds the description of relation `oid`, or None if there is none. `source` shows one moment: the description is loaded before
+/// the relation is locked, too, and among commands that need no such lock.
 ///
 /// # Errors
 /// I/O, corruption.
@@ -179,6 +180,7 @@ fn load_indexes(
 ) -> Result<Vec<Arc<Index>>> {
     let mut rows = source.find("pg_index", &[("indrelid", Datum::Oid(table))])?;
     rows.sort_by_key(|r| r.oid("indexrelid"));
+    base::stop_point!("engine.catalog.load.indexes");
     rows.iter().map(|r| load_index(source, r, persistence).map(Arc::new)).collect()
 }
 

@@ -156,7 +156,7 @@ impl CatalogStore {
 
     /// The catalogs as transaction `txn` sees them now, its own changes included.
     pub fn session<'a>(&'a self, txn: &'a Transaction) -> Catalogs<'a> {
-        Catalogs { store: self, txn, tally: None }
+        Catalogs { store: self, txn, tally: None, moment: None }
     }
 
     /// The same, with what is written counted.
@@ -165,7 +165,7 @@ impl CatalogStore {
         txn: &'a Transaction,
         tally: &'a CatalogTally,
     ) -> Catalogs<'a> {
-        Catalogs { store: self, txn, tally: Some(tally) }
+        Catalogs { store: self, txn, tally: Some(tally), moment: None }
     }
 }
 
@@ -198,6 +198,8 @@ pub struct Catalogs<'a> {
     store: &'a CatalogStore,
     txn: &'a Transaction,
     tally: Option<&'a CatalogTally>,
+    /// What is read is as of this; none: as of each reading.
+    moment: Option<Arc<Snapshot>>,
 }
 
 /// The heap's side of a unique check on a catalog.
@@ -236,8 +238,14 @@ impl Catalogs<'_> {
         }
     }
 
+    /// The same, all of whose rows are read as of now: what several readings say fits together, though others commit between them.
+    #[must_use]
+    pub fn at_one_moment(self) -> Self {
+        Self { moment: Some(self.snapshot()), ..self }
+    }
+
     fn snapshot(&self) -> Arc<Snapshot> {
-        self.txn.take_latest_snapshot()
+        self.moment.clone().unwrap_or_else(|| self.txn.take_latest_snapshot())
     }
 
     /// The heavyweight lock on a catalog.

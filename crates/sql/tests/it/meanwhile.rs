@@ -334,3 +334,21 @@ fn a_repeatable_snapshot_is_of_before_the_first_statement_s_locks() {
     // Who locks first sees what was there when the lock was had.
     assert_eq!(repeatable_behind(&db, &held, "LOCK TABLE t", "SELECT * FROM u"), ["", "6"]);
 }
+
+/// A table is described before it is locked: an index that goes meanwhile is in the description with all its rows, or not at all.
+#[test]
+fn a_description_is_of_one_moment() {
+    let db = Database::new();
+    let (db, mut s) = (&db, db.session());
+    s.run_each(&["CREATE TABLE t (a int)", "CREATE INDEX t_a ON t (a)"]);
+    std::thread::scope(|scope| {
+        let loading = base::stop::arm("engine.catalog.load.indexes");
+        let subject = loading.subject();
+        let ask = "SELECT has_table_privilege('t', 'SELECT')";
+        let worker = scope.spawn(move || subject.run(|| db.session().run(ask)));
+        loading.wait_reached();
+        s.run_each(&["DROP INDEX t_a"]);
+        loading.release();
+        assert_eq!(worker.join().unwrap(), "t");
+    });
+}
