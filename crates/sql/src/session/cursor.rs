@@ -8,7 +8,8 @@ use super::portal::{KeptRows, PortalState};
 use super::prepared::Arguments;
 use super::utility::UtilityDone;
 use super::{Portal, Session};
-use crate::analyse::ParamTypes;
+use crate::analyse::{ParamTypes, lock_words};
+use crate::parse::ast::QueryStatement;
 use crate::parse::utility::{DeclareCursor, Fetch, FetchDirection};
 use crate::parse::{Parsed, Statement};
 use base::{Result, bail};
@@ -46,6 +47,7 @@ impl Session {
         };
         let params = ParamTypes::fixed(arguments.types.to_vec());
         let prepared = Rc::new(self.prepare(parsed, params)?);
+        let locks = locks_rows(declare)?;
         let mut columns = prepared.columns.clone();
         if declare.binary {
             for column in columns.iter_mut().flat_map(Rc::make_mut) {
@@ -56,7 +58,7 @@ impl Session {
         portal.is_cursor = true;
         portal.hold = declare.hold;
         portal.depth = self.savepoints.len();
-        portal.scroll = declare.scroll != Some(false);
+        portal.scroll = declare.scroll != Some(false) && !locks;
         portal.text = Arc::clone(source);
         portal.kept = Some(KeptRows::default());
         self.start_portal(&mut portal)?;
@@ -124,6 +126,31 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// Whether the cursor locks its rows as it comes to them: such a one only goes forward, and ends with its transaction.
+fn locks_rows(declare: &DeclareCursor) -> Result<bool> {
+    let QueryStatement::Select(select) = &declare.query else { return Ok(false) };
+    let Some(first) = select.locking.first() else { return Ok(false) };
+    let lock = lock_words(first.strength);
+    let refused = |state, message: String, whose| {
+        let detail = format!("{whose} cursors must be READ ONLY.");
+        Err(base::SqlError::new(state, message).detail(detail).into())
+    };
+    let unsupported = base::SqlState::FEATURE_NOT_SUPPORTED;
+    if declare.hold {
+        let message = format!("DECLARE CURSOR WITH HOLD ... {lock} is not supported");
+        return refused(unsupported, message, "Holdable");
+    }
+    if declare.scroll == Some(true) {
+        let message = format!("DECLARE SCROLL CURSOR ... {lock} is not supported");
+        return refused(unsupported, message, "Scrollable");
+    }
+    if declare.insensitive {
+        let message = format!("DECLARE INSENSITIVE CURSOR ... {lock} is not valid");
+        return refused(base::SqlState::INVALID_CURSOR_DEFINITION, message, "Insensitive");
+    }
+    Ok(true)
 }
 
 /// Reads rows into the cursor's store until it has `n`, or the query ends.

@@ -335,6 +335,35 @@ fn a_table_that_a_cursor_reads_stays_as_it_is() {
     }
 }
 
+/// Which rows a cursor locks is known once it is at them: it goes forward only, and does not outlive its transaction.
+#[test]
+fn a_cursor_that_locks_goes_forward() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE t (a int)", "INSERT INTO t SELECT generate_series(1, 3)"]);
+    for (how, state, refused, whose) in [
+        ("SCROLL CURSOR", "0A000", "is not supported", "Scrollable"),
+        ("CURSOR WITH HOLD", "0A000", "is not supported", "Holdable"),
+        ("INSENSITIVE CURSOR", "42P11", "is not valid", "Insensitive"),
+    ] {
+        let sql = format!("DECLARE c {how} FOR SELECT * FROM t FOR KEY SHARE");
+        let said = format!(
+            "{state} DECLARE {how} ... FOR KEY SHARE {refused}\n{whose} cursors must be READ ONLY."
+        );
+        s.check(&[("BEGIN", ""), (&sql, &said), ("ROLLBACK", "")]);
+    }
+    for back in ["FETCH PRIOR FROM c", "FETCH RELATIVE 0 FROM c"] {
+        s.check(&[
+            ("BEGIN", ""),
+            ("DECLARE c CURSOR FOR SELECT * FROM t ORDER BY a FOR UPDATE", ""),
+            ("SELECT is_scrollable FROM pg_cursors", "f"),
+            ("FETCH 2 FROM c", "1\n2"),
+            (back, "55000 cursor can only scan forward"),
+            ("ROLLBACK", ""),
+        ]);
+    }
+}
+
 /// What waits for the transaction's end was asked of the table as it is.
 #[test]
 fn a_table_whose_checks_wait_stays_as_it_is() {
