@@ -117,7 +117,7 @@ fn main() {
         scan.rescan(ScanBounds {
             lower: Some(ScanEdge { values: values.clone(), edge: Edge::Before }),
             upper: Some(ScanEdge { values, edge: Edge::After }),
-            filters: Vec::new(),
+            ..ScanBounds::default()
         });
         found += u64::from(scan.next().unwrap().is_some());
     }

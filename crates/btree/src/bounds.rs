@@ -28,7 +28,7 @@ pub enum Condition {
 }
 
 /// One end of a scan.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanEdge {
     /// The first columns.
     pub values: Vec<Option<Vec<u8>>>,
@@ -45,6 +45,8 @@ pub struct ScanBounds {
     pub upper: Option<ScanEdge>,
     /// Further conditions, by column.
     pub filters: Vec<(usize, Condition)>,
+    /// All conditions, if there are `filters`: a forward scan skips by them.
+    pub skip: Vec<Condition>,
 }
 
 impl ScanEdge {
@@ -63,7 +65,7 @@ impl ScanBounds {
         ScanBounds {
             lower: Some(ScanEdge { values: values.clone(), edge: Edge::Before }),
             upper: Some(ScanEdge { values, edge: Edge::After }),
-            filters: Vec::new(),
+            ..ScanBounds::default()
         }
     }
     /// The entries that satisfy `conditions`, one for each of the first columns.
@@ -106,6 +108,9 @@ impl ScanBounds {
             let filters = std::mem::take(&mut bounds.filters);
             bounds = ScanBounds { filters, ..ScanBounds::prefix(prefix) };
         }
+        if !bounds.filters.is_empty() {
+            bounds.skip = conditions.to_vec();
+        }
         bounds
     }
     /// Do the filters let this entry pass?
@@ -117,14 +122,18 @@ impl ScanBounds {
     }
 }
 
-type ColumnEdge = Option<(Option<Vec<u8>>, Edge)>;
+/// A place among a column's values.
+pub(crate) type ColumnEdge = Option<(Option<Vec<u8>>, Edge)>;
 
-/// The first and last place in index order of a column's values that satisfy a range.
-fn column_edges(column: &KeyColumn, condition: &Condition) -> (ColumnEdge, ColumnEdge) {
+/// The first and last place in index order of a column's values that satisfy a condition.
+pub(crate) fn column_edges(column: &KeyColumn, condition: &Condition) -> (ColumnEdge, ColumnEdge) {
+    let only = |v: Option<Vec<u8>>| (Some((v.clone(), Edge::Before)), Some((v, Edge::After)));
     let (lower, upper) = match condition {
         Condition::Range { lower, upper } => (lower.clone(), upper.clone()),
         Condition::IsNotNull => (None, None),
-        _ => return (None, None),
+        Condition::Equal(v) => return only(Some(v.clone())),
+        Condition::IsNull => return only(None),
+        Condition::Any => return (None, None),
     };
     let (first, last) = if column.descending { (upper, lower) } else { (lower, upper) };
     let first =

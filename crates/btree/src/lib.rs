@@ -39,6 +39,7 @@ mod retail_keys;
 mod retail_walk;
 mod scan;
 mod schema;
+mod skip;
 mod sort;
 mod split;
 mod split_point;

@@ -10,8 +10,9 @@
 //! sure; it does not keep VACUUM from removing entries, nor their addresses from being reused: who has copied an entry looks
 //! at the heap tuple through an MVCC snapshot, or finds the leaf unchanged, before the entry counts for anything.
 
-use crate::bounds::{ScanBounds, with_bound};
+use crate::bounds::{ScanBounds, ScanEdge, with_bound};
 use crate::schema::{Bound, Value};
+use crate::skip::{Place, next_place};
 use crate::tree::{Btree, ReadPage};
 use base::{BlockNumber, Lsn, OffsetNumber, Result, Tid};
 use buffer::PinnedPage;
@@ -59,6 +60,8 @@ struct Leaf {
     next: BlockNumber,
     lsn: Lsn,
     more: bool,
+    /// Nothing of what follows the leaf satisfies the conditions before this place.
+    skip_to: Option<ScanEdge>,
     pin: Option<PinnedPage>,
     killed: Vec<u32>,
     current: usize,
@@ -75,6 +78,9 @@ pub struct BtreeScan {
     mark: Option<(usize, usize)>,
     marked_leaf: Option<Box<Leaf>>,
 }
+
+/// On one leaf a scan skips so often to get to its first match; then its entries are looked at one by one.
+const STEPS_ON_LEAF: u32 = 8;
 
 /// How often a page's left sibling is looked for by an unchanged left link, before that link counts as wrong.
 const LEFT_ATTEMPTS: u32 = 50;
@@ -155,6 +161,7 @@ impl BtreeScan {
         self.leaf.entries.clear();
         self.leaf.keys.clear();
         self.leaf.pin = None;
+        self.leaf.skip_to = None;
         self.leaf.at = 0;
         self.leaf.more = false;
         self.started = true;
@@ -286,7 +293,7 @@ impl BtreeScan {
         match found? {
             None => Ok(false),
             Some((page, offset)) => {
-                self.take(page, offset);
+                self.settle(page, offset)?;
                 if self.leaf.entries.is_empty() { self.next_leaf() } else { Ok(true) }
             }
         }
@@ -301,6 +308,7 @@ impl BtreeScan {
         while self.leaf.more {
             let leaf = &mut self.leaf;
             leaf.pin = None;
+            let skip_to = leaf.skip_to.take();
             let page = match self.options.direction {
                 Direction::Forward => {
                     let mut page = self.tree.read(leaf.next)?;
@@ -322,11 +330,18 @@ impl BtreeScan {
                     }
                 },
             };
-            let offset = match self.options.direction {
-                Direction::Forward => page.view().first_data(),
-                Direction::Backward => page.view().count(),
+            let (page, offset) = match (self.options.direction, skip_to) {
+                (Direction::Forward, Some(edge)) => self.skip(page, &edge)?,
+                (Direction::Forward, None) => {
+                    let first = page.view().first_data();
+                    (page, first)
+                }
+                (Direction::Backward, _) => {
+                    let last = page.view().count();
+                    (page, last)
+                }
             };
-            self.take(page, offset);
+            self.settle(page, offset)?;
             if !self.leaf.entries.is_empty() {
                 return Ok(true);
             }
@@ -336,6 +351,51 @@ impl BtreeScan {
         self.leaf.at = 0;
         self.leaf.pin = None;
         Ok(false)
+    }
+
+    /// The leaf that a place is on, and where: it is `page`, or right of it.
+    fn skip(&self, page: ReadPage, edge: &ScanEdge) -> Result<(ReadPage, u16)> {
+        let tree = &self.tree;
+        with_bound(&tree.schema, Some(edge), |bound| {
+            let Some(bound) = bound else { return Ok((page, 1)) };
+            let mut page = page;
+            if tree.belongs_right(page.view(), bound) {
+                let block = page.block;
+                drop(page);
+                let Some(found) = tree.descend(bound, 0, None)? else {
+                    return Err(tree.corrupt(block, "the root is gone"));
+                };
+                page = found;
+            }
+            let offset = tree.lower_bound(page.view(), bound);
+            Ok((page, offset))
+        })
+    }
+
+    /// Takes a leaf's matches, from `offset` on; or those of the leaf that the conditions let the first be on.
+    fn settle(&mut self, mut page: ReadPage, mut offset: u16) -> Result<()> {
+        if self.options.direction == Direction::Forward && !self.bounds.skip.is_empty() {
+            let tree = self.tree.clone();
+            let mut steps = 0;
+            while steps < STEPS_ON_LEAF && offset <= page.view().count() {
+                let values = page.view().item(offset).attributes(tree.schema.widths());
+                let edge = match next_place(&tree.schema, &self.bounds.skip, values) {
+                    Place::Here => break,
+                    Place::Nowhere => {
+                        offset = page.view().count() + 1;
+                        self.take(page, offset);
+                        self.leaf.more = false;
+                        return Ok(());
+                    }
+                    Place::At(edge) => edge,
+                };
+                let block = page.block;
+                (page, offset) = self.skip(page, &edge)?;
+                steps = if page.block == block { steps + 1 } else { 0 };
+            }
+        }
+        self.take(page, offset);
+        Ok(())
     }
 
     /// Copies what matches on `page`, from (forward) or down to (backward) `start` on.
@@ -365,6 +425,16 @@ impl BtreeScan {
             }
         };
         leaf.more = more;
+        leaf.skip_to = None;
+        if more && self.options.direction == Direction::Forward && !self.bounds.skip.is_empty() {
+            let high = view.high_key();
+            let values = high.map(|high| high.attributes(tree.schema.widths()));
+            match values.map(|v| next_place(&tree.schema, &self.bounds.skip, v)) {
+                Some(Place::At(edge)) => leaf.skip_to = Some(edge),
+                Some(Place::Nowhere) => leaf.more = false,
+                Some(Place::Here) | None => {}
+            }
+        }
         for offset in from..to {
             if view.is_dead(offset) {
                 continue;
@@ -445,6 +515,7 @@ impl Leaf {
             prev: self.prev,
             next: self.next,
             more: self.more,
+            skip_to: self.skip_to.clone(),
             ..Leaf::default()
         }
     }

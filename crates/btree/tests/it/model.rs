@@ -241,3 +241,10 @@ fn two_columns_descending_nulls_last() {
 fn without_equal_images() {
     run(17, vec![KeyColumn { equal_image: false, ..int4() }], 20, 0, 3000);
 }
+#[test]
+fn three_columns_in_all_orders() {
+    let columns = vec![int4(), KeyColumn { descending: true, ..text() }, int4()];
+    run(18, columns, 25, 200, 3000);
+    let first = KeyColumn { descending: true, nulls_first: true, ..text() };
+    run(19, vec![first, int4(), KeyColumn { nulls_first: true, ..int4() }], 9, 400, 2500);
+}

@@ -70,7 +70,10 @@ struct Finder {
     columns: Vec<i32>,
     index: Option<Arc<Index>>,
     sides: Vec<Sides>,
+    /// Whole rows.
     reader: RowReader,
+    /// The columns searched by alone, as most rows are read for no more.
+    key_reader: RowReader,
 }
 
 impl Finder {
@@ -122,6 +125,7 @@ impl Finder {
         Ok(Finder {
             heap: x.relations.heap(table)?,
             reader: RowReader::new(table, &all, None),
+            key_reader: RowReader::new(table, columns, None),
             index: index.cloned(),
             table: table.clone(),
             columns: columns.to_vec(),
@@ -130,8 +134,18 @@ impl Finder {
     }
 
     fn matches(&self, x: &ExecContext<'_>, row: &[Datum], values: &[Datum]) -> Result<bool> {
-        for ((c, v), sides) in self.columns.iter().zip(values).zip(&self.sides) {
-            if !sides.are_equal(x, &row[*c as usize - 1], v)? {
+        let mine = self.columns.iter().map(|c| &row[*c as usize - 1]);
+        self.are_equal(x, mine, values)
+    }
+
+    fn are_equal<'d>(
+        &self,
+        x: &ExecContext<'_>,
+        mine: impl Iterator<Item = &'d Datum>,
+        values: &[Datum],
+    ) -> Result<bool> {
+        for ((m, v), sides) in mine.zip(values).zip(&self.sides) {
+            if !sides.are_equal(x, m, v)? {
                 return Ok(false);
             }
         }
@@ -183,6 +197,37 @@ impl Finder {
         self.matches(x, batch.row(0), values)
     }
 
+    /// [`Self::find`] without an index: the whole table is read.
+    fn find_in_heap(
+        &self,
+        x: &ExecContext<'_>,
+        snapshot: &Arc<Snapshot>,
+        values: &[Datum],
+        f: &mut dyn FnMut(Tid, &mut Batch) -> Result<bool>,
+    ) -> Result<()> {
+        let (mut keys, mut batch) = (Batch::new(), Batch::new());
+        let mut scan = HeapScan::new(&self.heap, snapshot.clone(), ScanOptions::default())?;
+        let mut page = PageBatch::new();
+        while scan.next_page(&mut page)? {
+            x.cancel.check()?;
+            for t in page.iter() {
+                let read = |reader: &RowReader, out: &mut Batch| {
+                    out.reset(reader.width());
+                    reader.read(&t.tuple, t.tid, &self.heap, out, |_| Ok(true), false)
+                };
+                read(&self.key_reader, &mut keys)?;
+                if !self.are_equal(x, keys.row(0).iter(), values)? {
+                    continue;
+                }
+                read(&self.reader, &mut batch)?;
+                if !f(t.tid, &mut batch)? {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Calls `f` with each row that has the values, until it says stop.
     fn find(
         &self,
@@ -191,30 +236,11 @@ impl Finder {
         values: &[Datum],
         f: &mut dyn FnMut(Tid, &mut Batch) -> Result<bool>,
     ) -> Result<()> {
-        let mut batch = Batch::new();
         let Some((index, key)) = self.index_key(x, values)? else {
-            let mut scan = HeapScan::new(&self.heap, snapshot.clone(), ScanOptions::default())?;
-            let mut page = PageBatch::new();
-            while scan.next_page(&mut page)? {
-                x.cancel.check()?;
-                for t in page.iter() {
-                    batch.reset(self.reader.width());
-                    self.reader.read(
-                        &t.tuple,
-                        t.tid,
-                        &self.heap,
-                        &mut batch,
-                        |_| Ok(true),
-                        false,
-                    )?;
-                    if self.matches(x, batch.row(0), values)? && !f(t.tid, &mut batch)? {
-                        return Ok(());
-                    }
-                }
-            }
-            return Ok(());
+            return self.find_in_heap(x, snapshot, values, f);
         };
         let Some(key) = key else { return Ok(()) };
+        let mut batch = Batch::new();
         let tree = x.relations.btree(&self.table, index)?;
         let mut scan = tree.scan(ScanBounds::prefix(key), btree::ScanOptions::default());
         let mut state = FetchState::new();

@@ -6,6 +6,7 @@ use super::path::{DISABLED, Path, PathKey, PathKind, add_path};
 use super::pull_up::conjuncts;
 use super::rels::{JoinSpace, RelKind, RelSet, class_family, family_strategy};
 use super::selectivity::{has_param, strip};
+use super::skip_scan::{OnColumn, Reach};
 use super::sub_links::constant;
 use super::{IndexKey, IndexOp};
 use crate::query::{Command, JoinKind};
@@ -453,11 +454,12 @@ impl JoinSpace<'_, '_> {
         let mut keys: Vec<IndexKey> = Vec::new();
         let mut used = vec![false; all.len()];
         let mut boundary = true;
-        let mut bound_quals: Vec<&Expr> = Vec::new();
+        let mut on: Vec<OnColumn<'_>> = Vec::new();
         let mut equal_prefix = 0;
         let mut used_param = RelSet::EMPTY;
         for c in 0..index.key_columns {
             let mut equality = false;
+            let mut here = OnColumn::default();
             for (n, e) in all.iter().enumerate() {
                 if used[n] {
                     continue;
@@ -473,9 +475,7 @@ impl JoinSpace<'_, '_> {
                     continue;
                 }
                 equality |= m.keys.iter().any(is_equal);
-                if boundary {
-                    bound_quals.push(e);
-                }
+                here.quals.push(e);
                 used[n] = m.exact;
                 used_param = used_param.or(m.outer);
                 keys.extend(m.keys);
@@ -506,11 +506,27 @@ impl JoinSpace<'_, '_> {
             } else {
                 boundary = false;
             }
+            here.equal = equality;
+            on.push(here);
         }
         if used_param != param {
             return;
         }
-        let leading = keys.iter().any(|k| k.column == 0);
+        // What is in the index at all, as a fraction of the table.
+        let mut predicate = Vec::new();
+        if let Some(p) = &index.predicate {
+            conjuncts(place(p, rel.rte), &mut predicate);
+        }
+        let held = self.all_selectivity(predicate.iter());
+        let entries = (rel.tuples * held).max(1.0);
+        let entries_per_page = 300.0;
+        let index_pages = if index.relpages > 0 {
+            f64::from(index.relpages).max(entries / 400.0)
+        } else {
+            (entries / entries_per_page).max(1.0)
+        };
+        let forward = self.reach(columns, &on, index_pages, true);
+        let leading = keys.iter().any(|k| k.column == 0) || forward.skips;
         let plain: Vec<i32> =
             index.columns.iter().map(|c| if c.expr.is_none() { c.column } else { 0 }).collect();
         let covers = s.enable_indexonlyscan
@@ -537,37 +553,27 @@ impl JoinSpace<'_, '_> {
         }
         let rest: Vec<Expr> =
             all.iter().zip(&used).filter(|(_, u)| !**u).map(|(e, _)| (*e).clone()).collect();
-        // What is in the index at all, and what of that the scan reads, as fractions of the table.
-        let mut predicate = Vec::new();
-        if let Some(p) = &index.predicate {
-            conjuncts(place(p, rel.rte), &mut predicate);
-        }
-        let held = self.all_selectivity(predicate.iter());
-        predicate.retain(|p| !bound_quals.iter().any(|q| implied(p, std::slice::from_ref(*q))));
-        let index_sel =
-            self.all_selectivity(bound_quals.iter().copied().chain(&predicate)).min(held);
-        let entries = (rel.tuples * held).max(1.0);
+        // What of it the conditions on its columns leave.
+        let of_index: Vec<&Expr> = on.iter().flat_map(|c| c.quals.iter().copied()).collect();
+        let and_predicate = |quals: &[&Expr]| {
+            let known = |p: &&Expr| !quals.iter().any(|q| implied(p, std::slice::from_ref(*q)));
+            let all = quals.iter().copied().chain(predicate.iter().filter(known));
+            self.all_selectivity(all).min(held)
+        };
+        let heap_sel = and_predicate(&of_index);
         let unique_hit = index.unique
             && equal_prefix >= index.key_columns
             && keys.iter().all(|k| k.op == IndexOp::Eq);
         let row_sel = self.all_selectivity(all.iter().copied());
-        let fetched = if unique_hit { 1.0 } else { (rel.tuples * index_sel).max(1.0) };
+        let fetched = if unique_hit { 1.0 } else { (rel.tuples * heap_sel).max(1.0) };
         let rows = if unique_hit { 1.0 } else { (rel.tuples * row_sel).round().max(1.0) };
-        // Pages of the index and of the heap.
-        let entries_per_page = 300.0;
-        let index_pages = if index.relpages > 0 {
-            f64::from(index.relpages).max(entries / 400.0)
-        } else {
-            (entries / entries_per_page).max(1.0)
-        };
-        let leaf = (index_pages * (index_sel / held.max(1e-10)).min(1.0)).ceil().max(1.0);
         let loops = if param.is_empty() { 1.0 } else { 10.0 };
         let descent = (entries.max(2.0).log2().ceil() + 2.0 * 50.0) * s.cpu_operator_cost;
         let correlation = self.facts(&columns[0]).and_then(|f| f.stats).and_then(|s| s.correlation);
         let c2 = correlation.map_or(0.0, |c| f64::from(c) * f64::from(c));
         let pages = rel.pages.max(1.0);
         let max_pages = mackert_lohman(fetched * loops, pages, s.effective_cache_pages) / loops;
-        let min_pages = (index_sel * pages).ceil().max(1.0).min(max_pages);
+        let min_pages = (heap_sel * pages).ceil().max(1.0).min(max_pages);
         let mut max_io = max_pages * s.random_page_cost;
         let mut min_io = s.random_page_cost + (min_pages - 1.0).max(0.0) * s.seq_page_cost;
         if covers {
@@ -579,21 +585,32 @@ impl JoinSpace<'_, '_> {
             max_io *= 1.0 - visible;
             min_io *= 1.0 - visible;
         }
-        let mut io = max_io + c2 * (min_io - max_io);
-        io +=
-            leaf * if leaf > 1.0 { s.random_page_cost } else { s.random_page_cost / loops.sqrt() };
-        let cpu = fetched * (s.cpu_index_tuple_cost + keys.len() as f64 * s.cpu_operator_cost)
-            + fetched * (s.cpu_tuple_cost + rest.len() as f64 * s.cpu_operator_cost);
+        let io = max_io + c2 * (min_io - max_io);
         let any: f64 = keys
             .iter()
             .filter(|k| k.op == IndexOp::Any)
             .map(|k| k.value.as_ref().map_or(1.0, super::selectivity::array_length).max(1.0))
             .product();
         let startup = descent;
-        let mut total = startup + io + cpu + descent * (any - 1.0).min(index_pages);
-        if !s.enable_indexscan && !covers {
-            total += DISABLED;
-        }
+        let rows_cpu = fetched * (s.cpu_tuple_cost + rest.len() as f64 * s.cpu_operator_cost);
+        let total_of = |reach: &Reach<'_>| {
+            let index_sel = and_predicate(&reach.quals);
+            let read = if unique_hit { 1.0 } else { (rel.tuples * index_sel).max(1.0) };
+            let share = index_pages * (index_sel / held.max(1e-10)).min(1.0);
+            let leaf = match reach.scans {
+                n if n > 1.0 => {
+                    let each = (share / n).ceil().max(1.0);
+                    mackert_lohman(each * n, index_pages, index_pages)
+                }
+                _ => share.ceil().max(1.0),
+            };
+            let each = if leaf > 1.0 { 1.0 } else { 1.0 / loops.sqrt() };
+            let cpu = read * (s.cpu_index_tuple_cost + keys.len() as f64 * s.cpu_operator_cost);
+            let total = startup + io + leaf * s.random_page_cost * each + cpu + rows_cpu;
+            let more = descent * (any * reach.scans - 1.0).min(index_pages);
+            let off = !s.enable_indexscan && !covers;
+            total + more + if off { DISABLED } else { 0.0 }
+        };
         for backward in [false, true] {
             let keys_order: Vec<PathKey> = if keys.iter().any(|k| k.op == IndexOp::Any) {
                 Vec::new()
@@ -605,6 +622,11 @@ impl JoinSpace<'_, '_> {
             if backward && (!param.is_empty() || !self.order_useful(&keys_order)) {
                 continue;
             }
+            // Only forward does a scan skip.
+            let total = match backward {
+                false => total_of(&forward),
+                true => total_of(&self.reach(columns, &on, index_pages, false)),
+            };
             add_path(
                 paths,
                 Path {

@@ -32,6 +32,7 @@ mod rels;
 mod run_condition;
 mod selectivity;
 mod set_ops;
+mod skip_scan;
 mod sub_links;
 mod tid_paths;
 mod upper;

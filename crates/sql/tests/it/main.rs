@@ -29,6 +29,7 @@ mod savepoints;
 mod semi_joins;
 mod sequences;
 mod sessions;
+mod skip_scans;
 mod statements;
 mod statistics;
 mod support;

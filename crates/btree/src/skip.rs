@@ -1,0 +1,83 @@
+//! # Purpose
+//! Where a scan whose conditions leave gaps goes on: PostgreSQL's skip scan. For `b = 7` in an index on (a, b) it is enough to look at
+//! b = 7 behind each value of a; what lies between is passed over.
+//!
+//! # Invariants
+//! What [`next_place`] passes over satisfies the conditions nowhere. The place it gives is behind where it was asked from, or the
+//! answer is [`Place::Here`]: a scan that follows it comes to its end.
+
+use crate::bounds::{Condition, ScanEdge, column_edges};
+use crate::schema::{Edge, KeyColumn, KeySchema, Value};
+use std::cmp::Ordering;
+
+/// Where the first entry that may satisfy the conditions is.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// From where it was asked on.
+    Here,
+    /// From this place on.
+    At(ScanEdge),
+    /// None is to come.
+    Nowhere,
+}
+
+/// Is the value before the place of it, in the index's order?
+fn is_before(column: &KeyColumn, value: Value<'_>, place: &(Option<Vec<u8>>, Edge)) -> bool {
+    match KeySchema::compare_column(column, value, place.0.as_deref()) {
+        Ordering::Less => true,
+        Ordering::Equal => place.1 == Edge::After,
+        Ordering::Greater => false,
+    }
+}
+
+/// The first entry that may satisfy the conditions, of those that do not come before `from`: an entry's values, or the first of them as
+/// a pivot has them, where what is missing is less than everything.
+pub(crate) fn next_place<'v>(
+    schema: &KeySchema,
+    conditions: &[Condition],
+    mut from: impl Iterator<Item = Value<'v>>,
+) -> Place {
+    let mut same: Vec<Option<Vec<u8>>> = Vec::new();
+    for (i, (condition, column)) in conditions.iter().zip(&schema.columns).enumerate() {
+        let (first, last) = column_edges(column, condition);
+        let Some(value) = from.next() else {
+            return first_of(schema, conditions, same);
+        };
+        if first.is_some_and(|f| is_before(column, value, &f)) {
+            return first_of(schema, conditions, same);
+        }
+        if last.is_some_and(|l| !is_before(column, value, &l)) {
+            return behind(conditions, same, i);
+        }
+        same.push(value.map(<[u8]>::to_vec));
+    }
+    Place::Here
+}
+
+/// The first entry of those that begin so whose further columns may satisfy the conditions.
+fn first_of(
+    schema: &KeySchema,
+    conditions: &[Condition],
+    mut values: Vec<Option<Vec<u8>>>,
+) -> Place {
+    let given = values.len();
+    for (condition, column) in conditions.iter().zip(&schema.columns).skip(given) {
+        let Some((value, edge)) = column_edges(column, condition).0 else { break };
+        values.push(value);
+        if edge == Edge::After {
+            return Place::At(ScanEdge { values, edge });
+        }
+    }
+    if values.len() == given {
+        return Place::Here;
+    }
+    Place::At(ScanEdge { values, edge: Edge::Before })
+}
+
+/// Column `i` is past its condition behind these values: on to the next value of a column before it that may have another.
+fn behind(conditions: &[Condition], mut values: Vec<Option<Vec<u8>>>, i: usize) -> Place {
+    let open = |c: &Condition| !matches!(c, Condition::Equal(_) | Condition::IsNull);
+    let Some(at) = conditions[..i].iter().rposition(open) else { return Place::Nowhere };
+    values.truncate(at + 1);
+    Place::At(ScanEdge { values, edge: Edge::After })
+}
