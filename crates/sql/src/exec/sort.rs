@@ -63,6 +63,8 @@ pub(crate) struct Sorter {
     bytes: usize,
     limit_bytes: usize,
     bound: Option<usize>,
+    /// This row and those before it in `data` are as many as the bound, in order: what is not before it is not among the first.
+    last: Option<u32>,
     /// Sorted, in the order of their rows' arrival.
     runs: Vec<RowFile>,
     /// How often the rows of each run have been merged: never rising from one to the next.
@@ -86,6 +88,7 @@ impl Sorter {
             bytes: 0,
             limit_bytes: limit_bytes.max(64 << 10),
             bound,
+            last: None,
             runs: Vec::new(),
             levels: Vec::new(),
             heads: Vec::new(),
@@ -97,6 +100,11 @@ impl Sorter {
     }
     pub(crate) fn push(&mut self, row: &[Datum], cancel: &CancelFlag) -> Result<()> {
         debug_assert_eq!(row.len(), self.width);
+        if let Some(last) = self.last
+            && compare_rows(&self.keys, row, self.row(last)).is_ge()
+        {
+            return Ok(());
+        }
         self.bytes += row_bytes(row) + 4;
         self.order.push(self.order.len() as u32);
         self.data.extend_from_slice(row);
@@ -131,6 +139,7 @@ impl Sorter {
         self.bytes = 0;
         self.data = data;
         self.order = (0..self.order.len() as u32).collect();
+        self.last = self.order.last().copied();
     }
     fn spill(&mut self, cancel: &CancelFlag) -> Result<()> {
         self.sort_memory();
