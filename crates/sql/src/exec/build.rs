@@ -7,6 +7,7 @@ use super::incremental_sort::IncrementalSort;
 use super::index_scan::{IndexScanNode, KeyedIndex};
 use super::join::{LoopState, NestLoopNode};
 use super::lock_rows::{LockRowsNode, Mark};
+use super::merge_append::MergeAppendNode;
 use super::merge_join::{MergeJoinNode, MergeKey, MergeState};
 use super::misc::{AppendNode, LimitNode, MaterializeNode, UniqueNode};
 use super::modify_node::ModifyNode;
@@ -15,7 +16,7 @@ use super::project::{FilterNode, FunctionNode, ProjectNode, ProjectSetNode, SetC
 use super::row::RowReader;
 use super::scan::{BitmapNode, ResultNode, SeqScanNode, TidScanNode, ValuesNode};
 use super::set_op::SetOpNode;
-use super::sort::{Key, SortNode};
+use super::sort::{Key, KeyPlace, SortNode};
 use super::store::{CteScanNode, CteScopeNode, CteState, RecursiveNode, RowStore, WorkTableNode};
 use super::window::{Bound, WindowCallCode, WindowNode, WindowWork};
 use super::{Cx, Node, NodeStats};
@@ -405,7 +406,7 @@ impl Builder {
                     state: AggregateWork::default(),
                 })
             }
-            NodeKind::Window { input, partition, order, frame, calls, run } => {
+            NodeKind::Window { input, partition, order, frame, calls, run, .. } => {
                 let bound = |b: &FrameBound| -> Result<Bound> {
                     Ok(match b {
                         FrameBound::UnboundedPreceding => Bound::UnboundedPreceding,
@@ -487,6 +488,20 @@ impl Builder {
                 at: 0,
                 width: p.columns.len(),
             }),
+            NodeKind::MergeAppend { inputs, keys } => {
+                let nodes = inputs.iter().map(|i| self.node(i)).collect::<Result<_>>()?;
+                let place = |k: &PlanSortKey| match &k.expr {
+                    Expr::Slot { index, ty } => Ok(KeyPlace {
+                        slot: *index,
+                        ty: ty.oid,
+                        descending: k.descending,
+                        nulls_first: k.nulls_first,
+                    }),
+                    _ => base::bail!(INTERNAL_ERROR, "a merge is by what is not a column"),
+                };
+                let keys = keys.iter().map(place).collect::<Result<_>>()?;
+                Box::new(MergeAppendNode::new(nodes, keys, p.columns.len()))
+            }
             NodeKind::RecursiveUnion { cte, all, left, right } => Box::new(RecursiveNode {
                 cte: *cte,
                 all: *all,

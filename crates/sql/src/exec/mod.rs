@@ -19,6 +19,7 @@ mod index_scan;
 mod join;
 mod key_types;
 mod lock_rows;
+mod merge_append;
 mod merge_join;
 mod misc;
 pub mod modify;

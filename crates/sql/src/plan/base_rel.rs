@@ -28,6 +28,7 @@ impl JoinSpace<'_, '_> {
             lateral: RelSet::EMPTY,
             lateral_args: Vec::new(),
             paths: Vec::new(),
+            ordered: false,
             stats: HashMap::new().into(),
         };
         let mut kind = self.q.range_table[rte].kind.clone();
@@ -135,13 +136,16 @@ impl JoinSpace<'_, '_> {
                     self.rels[i].quals.push(e);
                 }
             }
-            let fraction = if self.rels.len() == 1 && self.rels[i].quals.is_empty() {
-                self.fraction
-            } else {
-                0.0
+            let whole = self.rels.len() == 1 && self.rels[i].quals.is_empty();
+            let ordered = whole && self.hand_order_down(&mut sub, rte);
+            let fraction = match self.sorted_rows {
+                Some(rows) if ordered => rows,
+                _ if whole => self.fraction,
+                _ => 0.0,
             };
             let level = plan_level(self.g, sub, fraction)?;
             let rel = &mut self.rels[i];
+            rel.ordered = ordered;
             rel.lateral_args = level.args.clone();
             rel.tuples = level.node.rows;
             rel.width = level.node.width;

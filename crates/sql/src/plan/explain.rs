@@ -1,6 +1,7 @@
 //! EXPLAIN: a plan as text, in PostgreSQL's form, and as JSON.
 
 use super::print::Printer;
+use super::window_line::{window_line, with_window_name};
 use super::{AggregateStrategy, IndexKey, NodeKind, Plan, PlanNode, TableScan};
 use crate::exec::NodeStats;
 use crate::query::{Command, JoinKind, SetOp};
@@ -473,9 +474,19 @@ impl<'a> Explain<'a> {
                 };
                 (title.to_owned(), "Aggregate")
             }
-            NodeKind::Window { run, .. } => {
+            NodeKind::Window { input, partition, order, frame, calls, name, run } => {
+                let columns = cols(input);
+                let print = |e: &Expr| {
+                    let mut p = self.printer(columns);
+                    p.expr(e);
+                    p.finish_column()
+                };
+                let by: Vec<String> = partition.iter().map(&print).collect();
+                let order: Vec<String> = order.iter().map(|k| print(&k.expr)).collect();
+                add("Window", window_line(name, &by, &order, frame, calls, &print));
                 if let Some(run) = run {
-                    add("Run Condition", self.print(&run.test, cols(n)));
+                    let text = self.print(&run.test, cols(n));
+                    add("Run Condition", with_window_name(&text, name, calls));
                 }
                 ("WindowAgg".to_owned(), "WindowAgg")
             }
@@ -489,6 +500,10 @@ impl<'a> Explain<'a> {
                 (format!("HashSetOp {word}{all}"), "SetOp")
             }
             NodeKind::Append { .. } => ("Append".to_owned(), "Append"),
+            NodeKind::MergeAppend { inputs, keys } => {
+                add("Sort Key", self.sort_keys(keys, inputs.first().map_or(&[], |i| cols(i))));
+                ("Merge Append".to_owned(), "Merge Append")
+            }
             NodeKind::RecursiveUnion { .. } => ("Recursive Union".to_owned(), "Recursive Union"),
             NodeKind::Limit { .. } => ("Limit".to_owned(), "Limit"),
             NodeKind::LockRows { .. } => ("LockRows".to_owned(), "LockRows"),

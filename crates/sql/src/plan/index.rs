@@ -166,6 +166,7 @@ impl JoinSpace<'_, '_> {
                         _ => (0.0, rel.tuples * s.cpu_tuple_cost),
                     };
                     let total = total + rel.tuples * qual_cost;
+                    let keys = if rel.ordered { self.wanted.clone() } else { Vec::new() };
                     add_path(
                         &mut paths,
                         Path {
@@ -174,7 +175,7 @@ impl JoinSpace<'_, '_> {
                             rows: rel.rows,
                             startup,
                             total,
-                            keys: Vec::new(),
+                            keys,
                             param: rel.lateral,
                             width,
                         },

@@ -712,20 +712,24 @@ impl JoinSpace<'_, '_> {
 
     /// What comparing costs; `limit` rows kept (0: all).
     pub(crate) fn sort_cost(&self, rows: f64, width: i32, limit: f64) -> f64 {
-        let s = self.g.settings;
-        let n = rows.max(2.0);
-        let compare = 2.0 * s.cpu_operator_cost;
-        let kept = if limit > 0.0 && limit < n { limit * 2.0 } else { n };
-        let mut cost = compare * n * kept.max(2.0).log2();
-        let bytes = kept * (f64::from(width) + 32.0);
-        if bytes > s.work_mem_bytes as f64 {
-            cost += 2.0 * (bytes / 8192.0).ceil() * s.seq_page_cost;
-        }
-        if !s.enable_sort {
-            cost += DISABLED;
-        }
-        cost
+        sort_cost(self.g.settings, rows, width, limit)
     }
+}
+
+/// What comparing costs; `limit` rows kept (0: all).
+pub(crate) fn sort_cost(s: &super::PlannerSettings, rows: f64, width: i32, limit: f64) -> f64 {
+    let n = rows.max(2.0);
+    let compare = 2.0 * s.cpu_operator_cost;
+    let kept = if limit > 0.0 && limit < n { limit * 2.0 } else { n };
+    let mut cost = compare * n * kept.max(2.0).log2();
+    let bytes = kept * (f64::from(width) + 32.0);
+    if bytes > s.work_mem_bytes as f64 {
+        cost += 2.0 * (bytes / 8192.0).ceil() * s.seq_page_cost;
+    }
+    if !s.enable_sort {
+        cost += DISABLED;
+    }
+    cost
 }
 
 fn unparameterised(list: &[Rc<Path>], must: RelSet) -> Option<Rc<Path>> {
@@ -741,6 +745,7 @@ fn enforced(path: &Path, e: &Expr) -> bool {
                 && !quals.iter().any(|q| q == e && !same(q))
         }
         PathKind::Tid { asked, .. } => asked == e || commuted(asked, e),
+        PathKind::Bitmap { quals, .. } => quals.contains(e),
         _ => false,
     }
 }

@@ -1,5 +1,6 @@
 //! `SELECT min(a), max(b) FROM t`: each by a sub-select of its own that reads one end of an index.
 
+use super::merge_append::is_union_all;
 use super::prep::{Global, plan_level};
 use super::sub_links::constant;
 use super::upper::plain_min_max;
@@ -10,9 +11,13 @@ use expr::tree::{AggregateCall, Constant, SortKey, SubLinkKind};
 use expr::{Expr, TypeRef};
 use types::{Datum, oids};
 
-/// The query's aggregates, if it is of one table and they are two or more of min and max.
+/// The query's aggregates, if it is of one table and they are two or more of min and max, or of a UNION ALL and one or more.
 fn ends(q: &Query) -> Option<Vec<AggregateCall>> {
     let [FromItem::Rte(rte)] = &q.from[..] else { return None };
+    let union = match &q.range_table[*rte].kind {
+        RteKind::Subquery { query, .. } => is_union_all(query),
+        _ => false,
+    };
     let plain = q.command == Command::Select
         && q.has_aggregates
         && q.group_exprs.is_empty()
@@ -25,7 +30,7 @@ fn ends(q: &Query) -> Option<Vec<AggregateCall>> {
         && q.row_marks.is_empty()
         && q.sub_selects.is_empty()
         && q.ctes.is_empty()
-        && matches!(q.range_table[*rte].kind, RteKind::Relation { .. });
+        && (matches!(q.range_table[*rte].kind, RteKind::Relation { .. }) || union);
     if !plain || q.filter.as_ref().is_some_and(expr::fold::contains_volatile) {
         return None;
     }
@@ -39,7 +44,7 @@ fn ends(q: &Query) -> Option<Vec<AggregateCall>> {
             && !expr::fold::contains_volatile(&c.args[0])
             && constant(&c.args[0]).is_none()
     };
-    (only && calls.len() > 1 && calls.iter().all(suits)).then_some(calls)
+    (only && calls.len() > usize::from(!union) && calls.iter().all(suits)).then_some(calls)
 }
 
 /// Collects aggregates. What is outside of them may not be of the table.

@@ -20,6 +20,7 @@ pub(crate) mod implied;
 mod index;
 mod joins;
 mod lateral_pull_up;
+mod merge_append;
 mod min_max;
 mod modify;
 mod or_paths;
@@ -36,6 +37,7 @@ mod skip_scan;
 mod sub_links;
 mod tid_paths;
 mod upper;
+mod window_line;
 
 use crate::query::{
     Command, FunctionInFrom, JoinKind, LockStrength, LockWait, OnConflict, Query, SetOp,
@@ -235,7 +237,9 @@ impl PlanNode {
             | NodeKind::MergeJoin { left, right, .. }
             | NodeKind::SetOp { left, right, .. }
             | NodeKind::RecursiveUnion { left, right, .. } => vec![left, right],
-            NodeKind::Append { inputs } => inputs.iter().collect(),
+            NodeKind::Append { inputs } | NodeKind::MergeAppend { inputs, .. } => {
+                inputs.iter().collect()
+            }
             NodeKind::Modify(m) => m.input.iter().collect(),
             NodeKind::Result { .. }
             | NodeKind::SeqScan(_)
@@ -515,6 +519,8 @@ pub enum NodeKind {
         order: Vec<PlanSortKey>,
         frame: WindowFrame,
         calls: Vec<WindowCall>,
+        /// For printing.
+        name: String,
         run: Option<RunCondition>,
     },
     /// Neighbouring equal rows become one; `keys` are slots.
@@ -530,6 +536,11 @@ pub enum NodeKind {
     },
     Append {
         inputs: Vec<PlanNode>,
+    },
+    /// The inputs are each in the order of the keys, which are slots.
+    MergeAppend {
+        inputs: Vec<PlanNode>,
+        keys: Vec<PlanSortKey>,
     },
     RecursiveUnion {
         cte: usize,

@@ -1,4 +1,4 @@
-//! `a = 1 OR b = 2` by the union of several indexes' addresses.
+//! `a = 1 OR b = 2` by the union of several indexes' addresses; the values may be another relation's.
 
 use super::implied::implied;
 use super::index::{index_expr, mackert_lohman, place};
@@ -9,15 +9,24 @@ use engine::catalog::model::{Index, Table};
 use expr::Expr;
 use std::sync::Arc;
 
+/// What an index reads for one arm of an OR.
+struct Arm {
+    /// As a fraction of the table.
+    part: f64,
+    index: Arc<Index>,
+    keys: Vec<IndexKey>,
+}
+
 impl JoinSpace<'_, '_> {
-    /// What an index reads for one arm of an OR, as a fraction of the table, and by which keys.
+    /// What an index reads for one arm of an OR, with values of the relations `outer`.
     fn or_arm(
         &self,
         i: usize,
         table: &Table,
-        index: &Index,
+        index: &Arc<Index>,
         parts: &[Expr],
-    ) -> Option<(f64, Vec<IndexKey>)> {
+        outer: RelSet,
+    ) -> Option<Arm> {
         let rel = &self.rels[i];
         let all: Vec<Expr> = parts.iter().chain(&rel.quals).cloned().collect();
         let predicate = index.predicate.as_ref().map(|p| place(p, rel.rte));
@@ -39,7 +48,7 @@ impl JoinSpace<'_, '_> {
                 let alone =
                     |k: &IndexKey| matches!(k.op, IndexOp::Eq | IndexOp::Any | IndexOp::IsNull);
                 let is_equal = m.keys.iter().any(alone);
-                if !m.outer.is_empty() || equal || is_equal && keys.len() > before {
+                if !m.outer.within(outer) || equal || is_equal && keys.len() > before {
                     continue;
                 }
                 equal = is_equal;
@@ -54,70 +63,68 @@ impl JoinSpace<'_, '_> {
         if predicate.is_none() && !quals.iter().any(|q| parts.contains(q)) {
             return None;
         }
-        Some((self.all_selectivity(quals.into_iter().chain(&predicate)), keys))
+        let part = self.all_selectivity(quals.into_iter().chain(&predicate));
+        Some(Arm { part, index: index.clone(), keys })
     }
 
-    /// `a = 1 OR b = 2` by the union of index scans.
+    /// `a = 1 OR b = 2` by the union of index scans: of the conditions on the relation alone, and of those that join it.
     pub(super) fn or_paths(
         &self,
         i: usize,
         table: &Arc<Table>,
         paths: &mut Vec<std::rc::Rc<Path>>,
     ) {
-        let rel = &self.rels[i];
-        let s = self.g.settings;
-        if !s.enable_bitmapscan {
+        if !self.g.settings.enable_bitmapscan {
             return;
         }
+        let rel = &self.rels[i];
         for e in &rel.quals {
-            let Expr::Or(args) = e else { continue };
-            let mut arms = Vec::new();
-            let mut fetched = 0.0;
-            for a in args {
-                let parts: Vec<Expr> = match a {
-                    Expr::And(p) => p.clone(),
-                    other => vec![other.clone()],
-                };
-                let mut best: Option<(f64, Arc<Index>, Vec<IndexKey>)> = None;
-                for index in &table.indexes {
-                    let Some((sel, keys)) = self.or_arm(i, table, index, &parts) else { continue };
-                    if best.as_ref().is_none_or(|b| sel < b.0) {
-                        best = Some((sel, index.clone(), keys));
-                    }
-                }
-                match best {
-                    Some((sel, index, keys)) => {
-                        fetched += sel * rel.tuples;
-                        arms.push((index, keys));
-                    }
-                    None => {
-                        arms.clear();
-                        break;
-                    }
-                }
+            if let Some(path) = self.or_path(i, table, e, RelSet::EMPTY) {
+                add_path(paths, path);
             }
-            if arms.is_empty() {
-                continue;
-            }
-            let fetched = fetched.max(1.0);
-            let pages = mackert_lohman(fetched, rel.pages.max(1.0), s.effective_cache_pages);
-            let total = arms.len() as f64 * 0.3
-                + pages * s.random_page_cost
-                + fetched * (s.cpu_tuple_cost + s.cpu_index_tuple_cost)
-                + fetched * rel.quals.len() as f64 * s.cpu_operator_cost;
-            add_path(
-                paths,
-                Path {
-                    kind: PathKind::Bitmap { rel: i, arms, quals: rel.quals.clone() },
-                    rels: RelSet::one(i),
-                    rows: rel.rows,
-                    startup: fetched * 0.01,
-                    total,
-                    keys: Vec::new(),
-                    param: RelSet::EMPTY,
-                    width: self.output_width(i),
-                },
-            );
         }
+        for (e, outer) in self.join_clauses(i) {
+            if let Some(path) = self.or_path(i, table, &e, outer) {
+                add_path(paths, path);
+            }
+        }
+    }
+
+    fn or_path(&self, i: usize, table: &Arc<Table>, e: &Expr, outer: RelSet) -> Option<Path> {
+        let Expr::Or(args) = e else { return None };
+        let (rel, s) = (&self.rels[i], self.g.settings);
+        let arm = |a: &Expr| {
+            let parts: Vec<Expr> = match a {
+                Expr::And(p) => p.clone(),
+                other => vec![other.clone()],
+            };
+            let found =
+                table.indexes.iter().filter_map(|x| self.or_arm(i, table, x, &parts, outer));
+            found.min_by(|a, b| a.part.total_cmp(&b.part))
+        };
+        let arms: Vec<Arm> = args.iter().map(arm).collect::<Option<_>>()?;
+        let fetched = arms.iter().map(|a| a.part * rel.tuples).sum::<f64>().max(1.0);
+        let mut quals = rel.quals.clone();
+        let mut rows = rel.rows;
+        if !outer.is_empty() {
+            quals.push(e.clone());
+            rows = (rel.tuples * self.all_selectivity(quals.iter())).round().max(1.0);
+        }
+        let pages = mackert_lohman(fetched, rel.pages.max(1.0), s.effective_cache_pages);
+        let total = arms.len() as f64 * 0.3
+            + pages * s.random_page_cost
+            + fetched * (s.cpu_tuple_cost + s.cpu_index_tuple_cost)
+            + fetched * quals.len() as f64 * s.cpu_operator_cost;
+        let arms = arms.into_iter().map(|a| (a.index, a.keys)).collect();
+        Some(Path {
+            kind: PathKind::Bitmap { rel: i, arms, quals },
+            rels: RelSet::one(i),
+            rows,
+            startup: fetched * 0.01,
+            total,
+            keys: Vec::new(),
+            param: outer.or(rel.lateral),
+            width: self.output_width(i),
+        })
     }
 }

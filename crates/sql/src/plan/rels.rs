@@ -85,6 +85,8 @@ pub(crate) struct Rel {
     pub lateral: RelSet,
     pub lateral_args: Vec<(usize, Expr)>,
     pub paths: Vec<Rc<Path>>,
+    /// A sub-select that gives its rows in the query's order.
+    pub ordered: bool,
     pub stats: RefCell<HashMap<i32, Option<Arc<ColumnStatistics>>>>,
 }
 
@@ -163,6 +165,8 @@ pub(crate) struct JoinSpace<'g, 'a> {
     pub presorted: Cell<Presorted>,
     /// Fraction of rows expected to be fetched (see `plan_level`).
     pub fraction: f64,
+    /// How many rows are wanted, if the rows as they are read are sorted by ORDER BY and given.
+    pub sorted_rows: Option<f64>,
 }
 
 /// The btree family and equality of an `=` operator.
@@ -268,6 +272,7 @@ impl<'g, 'a> JoinSpace<'g, 'a> {
             wanted: Vec::new(),
             presorted: Cell::default(),
             fraction: 0.0,
+            sorted_rows: None,
         };
         for rte in list {
             let rel = s.base_rel(rte)?;

@@ -62,12 +62,10 @@ pub(crate) fn plan_set_operation(
         })
         .collect::<Result<_>>()?;
     if !keys.is_empty() {
-        let columns = node.columns.clone();
-        let cost = node.rows.max(2.0).log2() * node.rows * 0.005;
         let ties = keys.clone();
-        node = above(node, columns, |input| NodeKind::Sort { input, keys, presorted: 0 });
-        node.startup_cost = node.total_cost + cost;
-        node.total_cost = node.startup_cost;
+        q.set_operation = Some(tree);
+        let wanted = super::upper::wanted_rows(&q, fraction);
+        node = super::merge_append::ordered(g, &q, node, keys, wanted)?;
         return limit(&q, node, if q.limit_with_ties { ties } else { Vec::new() });
     }
     limit(&q, node, Vec::new())

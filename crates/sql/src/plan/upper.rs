@@ -6,11 +6,12 @@ use super::path::{Path, PathKey, PathKind, ordered};
 use super::prep::Global;
 use super::pull_up::JoinTree;
 use super::rels::{JoinSpace, Presorted, Qual, RelSet, type_family};
+use super::window_line::window_names;
 use super::{AggregateStrategy, NodeKind, PlanNode, PlanSortKey};
 use crate::query::{Distinct, FrameBound, JoinKind, Query, RowMark, RteKind, WindowDefinition};
 use base::{Oid, Result};
 use expr::Expr;
-use expr::tree::{AggregateCall, SortKey};
+use expr::tree::{AggregateCall, SortKey, WindowCall};
 use std::rc::Rc;
 use types::Datum;
 
@@ -263,6 +264,12 @@ pub(crate) fn plan_upper(
     } else {
         0.0
     };
+    let given = plain
+        && !s.q.has_windows
+        && !s.q.has_target_srfs
+        && matches!(s.q.distinct, Distinct::No)
+        && s.q.row_marks.is_empty();
+    s.sorted_rows = (given && !s.q.order_by.is_empty()).then_some(wanted);
     // Aggregates, found everywhere above.
     let mut calls: Vec<AggregateCall> = Vec::new();
     let mut grouping: Vec<Vec<usize>> = Vec::new();
@@ -694,14 +701,8 @@ impl JoinSpace<'_, '_> {
         Ok(n)
     }
 
-    fn window(&mut self, input: PlanNode, w: usize, sorted: bool) -> Result<PlanNode> {
-        let order = window_order(&self.q, w);
-        let mut node = input;
-        if !sorted && !order.is_empty() {
-            let keys = self.plan_keys(&order, &node.columns)?;
-            node = self.sort_node(node, keys, 0.0);
-        }
-        let columns_in = node.columns.clone();
+    /// The calls of a window, each once.
+    fn calls_of(&self, w: usize) -> Vec<WindowCall> {
         let mut calls = Vec::new();
         for e in self.upper_exprs() {
             e.walk(&mut |e| {
@@ -713,6 +714,22 @@ impl JoinSpace<'_, '_> {
                 }
             });
         }
+        calls
+    }
+
+    /// A window over its input; nothing if nobody calls it.
+    fn window(&mut self, input: PlanNode, w: usize, sorted: bool) -> Result<PlanNode> {
+        let mut calls = self.calls_of(w);
+        if calls.is_empty() {
+            return Ok(input);
+        }
+        let order = window_order(&self.q, w);
+        let mut node = input;
+        if !sorted && !order.is_empty() {
+            let keys = self.plan_keys(&order, &node.columns)?;
+            node = self.sort_node(node, keys, 0.0);
+        }
+        let columns_in = node.columns.clone();
         let mut columns = columns_in.clone();
         columns.extend(calls.iter().map(|c| self.shifted(&Expr::Window(Box::new(c.clone())))));
         let called = calls.clone();
@@ -736,6 +753,9 @@ impl JoinSpace<'_, '_> {
         }
         let cost = node.rows * self.g.settings.cpu_operator_cost * calls.len().max(1) as f64;
         let run = self.run_condition(w, &called, &columns)?;
+        let used: Vec<bool> =
+            (0..self.q.windows.len()).map(|w| !self.calls_of(w).is_empty()).collect();
+        let name = std::mem::take(&mut window_names(&self.q, &used)[w]);
         let stops = if run.is_some() { self.run_rows(node.rows) } else { 0.0 };
         let mut n = above(node, columns, |input| NodeKind::Window {
             input,
@@ -743,6 +763,7 @@ impl JoinSpace<'_, '_> {
             order,
             frame,
             calls,
+            name,
             run,
         });
         n.total_cost = cost_for(n.startup_cost, n.total_cost + cost, n.rows, stops);

@@ -106,7 +106,7 @@ fn windows_that_stop_read_what_they_need() {
     let shape = plan(&mut s, first);
     assert!(
         shape.contains(
-            "WindowAgg Run Condition: (row_number() OVER w1 <= 3) -> Index Only Scan using e_pkey"
+            "ROWS UNBOUNDED PRECEDING) Run Condition: (row_number() OVER w1 <= 3) -> Index Only Scan using e_pkey"
         ),
         "{shape}"
     );

@@ -16,6 +16,7 @@ mod key_types;
 mod lateral;
 mod like;
 mod meanwhile;
+mod merged;
 mod notify;
 mod on_conflict;
 mod plan_shapes;

@@ -109,6 +109,18 @@ fn an_or_is_read_by_several_indexes() {
                 "SELECT id FROM j WHERE id = 5 OR id = 7 OR id = 7 ORDER BY id",
                 "(id = ANY ('{5,7}'::integer[]))",
             ),
+            (
+                "SELECT x.id, y.id FROM l x JOIN j y ON y.id = x.amount OR y.at = x.account WHERE x.id < 5 ORDER BY 1, 2",
+                "-> Bitmap Heap Scan on j y",
+            ),
+            (
+                "SELECT x.id, y.id FROM l x LEFT JOIN j y ON y.id = x.amount AND y.done OR y.at = x.at AND y.prio > 3 WHERE x.id < 5 ORDER BY 1, 2",
+                "-> Bitmap Heap Scan on j y",
+            ),
+            (
+                "SELECT x.id FROM l x WHERE x.id < 9 AND NOT EXISTS (SELECT FROM j WHERE j.id = x.amount - 3 OR j.at = x.amount * 90) ORDER BY 1",
+                "-> Bitmap Heap Scan on j",
+            ),
         ],
     );
 }
@@ -342,4 +354,39 @@ fn ranges_of_addresses_read_only_their_pages() {
         ("SELECT count(*) FROM l WHERE ctid < '(2,1)'", "185"),
         ("UPDATE l SET amount = -1 WHERE ctid <= '(0,3)' RETURNING id", "1\n2\n3"),
     ]);
+}
+
+#[test]
+fn windows_are_shown_as_postgresql_shows_them() {
+    let db = database();
+    let mut s = db.session();
+    for (statement, line) in [
+        (
+            "SELECT row_number() OVER (PARTITION BY account ORDER BY at DESC) FROM l",
+            "WindowAgg Window: w1 AS (PARTITION BY account ORDER BY at ROWS UNBOUNDED PRECEDING) ->",
+        ),
+        (
+            "SELECT sum(id) OVER w, rank() OVER w FROM l WINDOW w AS (PARTITION BY account ORDER BY at, id DESC)",
+            "WindowAgg Window: w AS (PARTITION BY account ORDER BY at, id) ->",
+        ),
+        (
+            "SELECT ntile(3) OVER \"W x\" FROM l WINDOW \"W x\" AS (ORDER BY amount + 1), unused AS (PARTITION BY id)",
+            "WindowAgg Window: \"W x\" AS (ORDER BY (amount + 1) ROWS UNBOUNDED PRECEDING) -> Sort",
+        ),
+        (
+            "SELECT sum(id) OVER w1, count(*) OVER (ORDER BY amount) FROM l WINDOW w1 AS (PARTITION BY account)",
+            "Window: w2 AS (ORDER BY amount)",
+        ),
+        (
+            "SELECT * FROM (SELECT id, row_number() OVER w AS n FROM l WINDOW w AS (ORDER BY id)) t WHERE n < 3",
+            "Run Condition: (row_number() OVER w < 3)",
+        ),
+        (
+            "SELECT count(*) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE TIES) FROM l",
+            "Window: w1 AS (ORDER BY id ROWS BETWEEN '1'::bigint PRECEDING AND CURRENT ROW EXCLUDE TIES)",
+        ),
+    ] {
+        let shape = plan(&mut s, statement);
+        assert!(shape.contains(line), "{statement}\n{shape}");
+    }
 }
