@@ -64,6 +64,15 @@ pub struct Style {
     pub time_zone: Arc<TimeZone>,
 }
 
+impl Style {
+    /// Text is read as the same values under both.
+    pub fn reads_as(&self, other: &Style) -> bool {
+        self.date_order == other.date_order
+            && self.interval_style == other.interval_style
+            && self.time_zone == other.time_zone
+    }
+}
+
 impl Default for Style {
     fn default() -> Style {
         Style {

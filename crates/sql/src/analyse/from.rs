@@ -441,7 +441,7 @@ impl Analyser<'_> {
             if a.columns.len() > columns.len() {
                 let e = err!(
                     INVALID_COLUMN_REFERENCE,
-                    "table \"{}\" has {} columns available but {} columns specified",
+                    "join expression \"{}\" has {} columns available but {} columns specified",
                     a.name,
                     columns.len(),
                     a.columns.len()
@@ -478,11 +478,16 @@ impl Analyser<'_> {
         }
         item.columns = Some(columns);
         level.items.push(item);
-        if let JoinCondition::Using(_, Some(name)) = condition {
+        // The join's own alias hides that of its USING.
+        if let JoinCondition::Using(_, Some(name)) = condition
+            && alias.is_none()
+        {
             let mut item = Item::table(rte, name.clone());
             item.by_column = false;
             item.columns = Some(using_alias);
             level.items.push(item);
+            let last = level.items.len() - 1;
+            self.unique_names(base, last)?;
         }
         let using = using.into_iter().map(|(n, _)| n).collect();
         Ok(FromItem::Join(Box::new(Join { kind, left: l, right: r, on, rte, using })))

@@ -93,7 +93,10 @@ impl Analyser<'_> {
                     Some((*rte, *column, false))
                 }
             }
-            Expr::Aggregate(a) if a.levels_up == 0 => None,
+            // What an ordered-set aggregate is asked of a group is the group's.
+            Expr::Aggregate(a) if a.levels_up == 0 => {
+                a.args[..a.direct_args].iter().find_map(|e| self.ungrouped(q, e))
+            }
             Expr::Grouping(_) => None,
             Expr::SubLink { subquery, test, .. } => {
                 if let Some(t) = test

@@ -199,7 +199,13 @@ impl Analyser<'_> {
         &mut self,
         indexes: &[SubscriptIndex],
     ) -> Result<(Vec<(Option<Expr>, Option<Expr>)>, bool)> {
-        let slice = indexes.iter().any(|i| i.slice);
+        let (slice, dimensions) = (indexes.iter().any(|i| i.slice), indexes.len());
+        if dimensions > 6 {
+            return Err(err!(
+                PROGRAM_LIMIT_EXCEEDED,
+                "number of array dimensions ({dimensions}) exceeds the maximum allowed (6)"
+            ));
+        }
         let mut out = Vec::new();
         for i in indexes {
             let mut lower = match &i.lower {

@@ -161,6 +161,12 @@ impl Ddl<'_> {
         let temporary = statement.persistence == RelationPersistence::Temporary;
         let namespace = self.creation_namespace(&statement.name, temporary)?;
         let persistence = if namespace == self.state().temp_schema.get() {
+            if statement.persistence == RelationPersistence::Unlogged {
+                bail!(
+                    INVALID_TABLE_DEFINITION,
+                    "only temporary relations may be created in temporary schemas"
+                );
+            }
             RelationPersistence::Temporary
         } else {
             statement.persistence

@@ -484,6 +484,26 @@ impl Parser<'_> {
     }
 
     fn call(&mut self, name: Vec<String>, loc: Loc) -> Result<Expr> {
+        if let [one] = &name[..]
+            && let Some(sql_json) = SQL_JSON.iter().find(|n| n.eq_ignore_ascii_case(one))
+        {
+            let alone = self.is_op_at(1, ")");
+            let at = self.at;
+            let e = base::Error::unsupported(format_args!("{sql_json}()"));
+            return match self.plain_call(name, loc) {
+                // Some have functions of the same name.
+                Ok(call) if !alone && matches!(*sql_json, "JSON" | "JSON_OBJECT") => Ok(call),
+                Err(other) if other.state() != base::SqlState::SYNTAX_ERROR => Err(other),
+                _ => {
+                    self.at = at;
+                    self.error_here(e, loc)
+                }
+            };
+        }
+        self.plain_call(name, loc)
+    }
+
+    fn plain_call(&mut self, name: Vec<String>, loc: Loc) -> Result<Expr> {
         self.expect_op("(")?;
         let mut call = FuncCall {
             name,
@@ -582,3 +602,18 @@ impl Parser<'_> {
         Ok(FuncArg { name, value: self.expr()? })
     }
 }
+
+/// Calls of SQL/JSON, with a syntax of their own.
+const SQL_JSON: [&str; 11] = [
+    "JSON",
+    "JSON_ARRAY",
+    "JSON_ARRAYAGG",
+    "JSON_EXISTS",
+    "JSON_OBJECT",
+    "JSON_OBJECTAGG",
+    "JSON_QUERY",
+    "JSON_SCALAR",
+    "JSON_SERIALIZE",
+    "JSON_TABLE",
+    "JSON_VALUE",
+];

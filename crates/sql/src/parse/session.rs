@@ -238,9 +238,11 @@ impl Parser<'_> {
                 return Ok(SettingChange::SetDefault { name });
             }
             if self.accept("interval") {
+                let loc = self.loc();
                 let text = self.string()?;
-                self.interval_fields()?;
-                return Ok(named("timezone", text));
+                let typmod = self.interval_fields()?.map_or(-1, |f| f << 16 | 0xffff);
+                let zone = interval_zone(&text, typmod).or_else(|e| self.error_here(e, loc))?;
+                return Ok(named("timezone", zone));
             }
             return Ok(named("timezone", self.setting_value()?));
         }
@@ -558,4 +560,13 @@ impl Parser<'_> {
         let nowait = self.accept("nowait");
         Ok(U::LockTable { tables, mode, nowait })
     }
+}
+
+/// The zone so far east of UTC.
+fn interval_zone(text: &str, typmod: i32) -> Result<String> {
+    use types::datetime::zone::{TimeZone, interval_offset};
+    let env = types::env::PlainEnv;
+    let read = types::text_input(types::oids::INTERVAL, typmod, text, &env)?;
+    let types::Datum::Interval(i) = read else { base::bail!(INTERNAL_ERROR, "interval expected") };
+    Ok(TimeZone::fixed(interval_offset(&i, &env)?).name().to_owned())
 }

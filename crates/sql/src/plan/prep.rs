@@ -298,8 +298,22 @@ fn inline_ctes(g: &Global<'_>, q: &mut Query) {
     }
 }
 
+/// HAVING without aggregates and GROUP BY lets one row or none out, whatever FROM holds.
+fn leave_from_unread(q: &mut Query) {
+    if q.having.is_none() || !q.group_exprs.is_empty() || !q.grouping_sets.is_empty() {
+        return;
+    }
+    let of_this = |e: &Expr, depth: u32| matches!(e, Expr::Aggregate(a) if a.levels_up == depth);
+    if !super::query_walk::query_any(q, &mut |e, depth| of_this(e, depth)) {
+        q.from.clear();
+        q.filter = q.having.take();
+        q.has_aggregates = false;
+    }
+}
+
 /// Nested sub-selects that CTE references of merged levels now belong to are resolved as they are planned.
 fn plan_select(g: &mut Global<'_>, mut q: Query, fraction: f64) -> Result<PlanNode> {
+    leave_from_unread(&mut q);
     let asked = super::min_max::has_ends(&q).then(|| q.clone());
     let tree = prepare(g, &mut q)?;
     let whole = super::upper::plan_upper(g, q, tree, fraction)?;

@@ -385,7 +385,12 @@ impl Session {
 
     /// After any change of a setting: what is derived from settings is made anew.
     fn renew_env(&mut self) {
-        self.env = Rc::new(SessionEnv::new(Rc::clone(&self.state)));
+        let before =
+            std::mem::replace(&mut self.env, Rc::new(SessionEnv::new(Rc::clone(&self.state))));
+        // Constants of kept statements were read under the settings of then.
+        if !types::Env::style(&*self.env).reads_as(types::Env::style(&*before)) {
+            self.forget_plans();
+        }
         let name = self.state.settings.borrow().text("application_name").to_owned();
         self.state.backend.activity.lock().application_name = name;
     }

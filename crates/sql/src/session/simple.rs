@@ -151,10 +151,13 @@ impl Session {
                 continue;
             }
             self.ensure_transaction()?;
+            self.state.clock_read.set(false);
             if keep && count == 1 && self.block != Block::Failed {
                 self.keep_template(&parsed)?;
             }
             let prepared = Rc::new(self.prepare(parsed, ParamTypes::fixed(Vec::new()))?);
+            // A constant such as 'now' or 'today' is another one the next time.
+            let keep = keep && !self.state.clock_read.get();
             if count == 1 && prepared.is_query() {
                 let path = self.state.search_path_names();
                 let generation = self.state.catalog.generation();

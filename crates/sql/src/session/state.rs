@@ -66,6 +66,8 @@ pub struct SessionState {
     pub(super) transaction_clock: RefCell<Option<super::transaction_clock::Clock>>,
     /// When the statement under way began.
     pub statement_start_us: Cell<i64>,
+    /// Somebody has asked for the time since this was set to false.
+    pub(super) clock_read: Cell<bool>,
     /// Opened relations.
     pub relations: RefCell<HashMap<Oid, OpenRelation>>,
     /// The schema of this session's temporary tables, once it has one.
@@ -166,6 +168,7 @@ impl SessionState {
             txn: RefCell::default(),
             transaction_clock: RefCell::default(),
             statement_start_us: Cell::new(base::sync::now_timestamp_us()),
+            clock_read: Cell::new(false),
             relations: RefCell::default(),
             temp_schema: Cell::new(Oid::INVALID),
             usable_schemas: RefCell::default(),
@@ -295,8 +298,15 @@ impl SessionState {
     /// `42704`, `22023`, `55P02`, `42501`
     pub fn set(&self, name: &str, value: &str, scope: SetScope) -> Result<()> {
         let superuser = self.is_superuser();
-        if name.eq_ignore_ascii_case("timezone") && TimeZone::by_name(value).is_none() {
-            bail!(INVALID_PARAMETER_VALUE, "invalid value for parameter \"TimeZone\": \"{value}\"");
+        let mut value = std::borrow::Cow::Borrowed(value);
+        if name.eq_ignore_ascii_case("timezone") {
+            let Some(zone) = TimeZone::by_name(&value) else {
+                bail!(
+                    INVALID_PARAMETER_VALUE,
+                    "invalid value for parameter \"TimeZone\": \"{value}\""
+                );
+            };
+            value = zone.name().to_owned().into();
         }
         // No transaction could begin under it, not even the one that takes it back.
         if name.eq_ignore_ascii_case("default_transaction_isolation")
@@ -304,7 +314,7 @@ impl SessionState {
         {
             return Err(base::Error::unsupported("isolation level SERIALIZABLE"));
         }
-        self.settings.borrow_mut().set(name, value, scope, superuser)
+        self.settings.borrow_mut().set(name, &value, scope, superuser)
     }
 
     /// A relation's rows and indexes, opened once for each description of it.
@@ -411,6 +421,7 @@ impl Env for SessionEnv {
         &self.style
     }
     fn transaction_timestamp(&self) -> i64 {
+        self.state.clock_read.set(true);
         match self.state.txn_opt() {
             Some(txn) => txn.start_timestamp_us(),
             None => self.state.statement_start_us.get(),

@@ -219,6 +219,12 @@ fn distinct_and_what_is_made_of_it() {
         ("SELECT string_agg(DISTINCT f, ',' ORDER BY f DESC) FROM v", "b,a"),
         ("SELECT string_agg(DISTINCT f::text, ',' ORDER BY f) FROM v", refused),
         ("SELECT string_agg(DISTINCT f, ',' ORDER BY f::text) FROM v", refused),
+        // HAVING alone makes one row of nothing at all.
+        ("SELECT 1 FROM v WHERE 1 / (n - 1) = 1 HAVING true", "1"),
+        ("SELECT 1 FROM v WHERE false HAVING 1 > 2", ""),
+        ("SELECT 2 FROM v WHERE false HAVING EXISTS (SELECT 1 FROM v)", "2"),
+        ("SELECT count(*) FROM v WHERE false HAVING true", "0"),
+        ("SELECT 3 FROM v HAVING count(*) > 7", ""),
         // Sets wait for an order, and come before DISTINCT ON if there is none.
         ("SELECT count(*) FROM (SELECT DISTINCT ON (n) n, generate_series(1, 3) FROM v) x", "2"),
         (
@@ -249,6 +255,55 @@ fn a_column_definition_list_is_for_records() {
         (
             "SELECT a || 'x' FROM coalesce(row(1, 2)) AS t (a text, b int)",
             "42804 function return row and query-specified return row do not match\nReturned type integer at ordinal position 1, but query expects text.",
+        ),
+    ]);
+}
+
+#[test]
+fn what_is_refused() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE a (i int)", "CREATE TABLE b (i int, k int)"]);
+    s.check(&[
+        ("SELECT * FROM a a1 JOIN b USING (i) AS a1", "42712 table name \"a1\" specified more than once"),
+        (
+            "SELECT * FROM (a JOIN b USING (i) AS x) AS y WHERE x.i = 1",
+            "42P01 missing FROM-clause entry for table \"x\"",
+        ),
+        (
+            "SELECT * FROM (a CROSS JOIN b) y (p, q, r, s)",
+            "42P10 join expression \"y\" has 3 columns available but 4 columns specified",
+        ),
+        (
+            "SELECT ('{}'::int[])[1][2][3][4][5][6][7]",
+            "54000 number of array dimensions (7) exceeds the maximum allowed (6)",
+        ),
+        (
+            "CREATE UNLOGGED TABLE pg_temp.u (i int)",
+            "42P16 only temporary relations may be created in temporary schemas",
+        ),
+        (
+            "SELECT percentile_disc(p) WITHIN GROUP (ORDER BY k) FROM (VALUES (0.3, 1)) v (p, k)",
+            "42803 column \"v.p\" must appear in the GROUP BY clause or be used in an aggregate function",
+        ),
+        (
+            "SELECT percentile_disc(p) WITHIN GROUP (ORDER BY k) FROM (VALUES (0.3, 1)) v (p, k) GROUP BY p",
+            "1",
+        ),
+        ("SELECT JSON_VALUE('{}', '$.a' RETURNING int)", "0A000 JSON_VALUE() is not supported"),
+        ("SELECT json_scalar(1)", "0A000 JSON_SCALAR() is not supported"),
+        ("SELECT JSON_OBJECT('a': 1)", "0A000 JSON_OBJECT() is not supported"),
+        ("SELECT JSON_OBJECT()", "0A000 JSON_OBJECT() is not supported"),
+        ("SELECT JSON('1' WITH UNIQUE KEYS)", "0A000 JSON() is not supported"),
+        ("SELECT * FROM JSON_TABLE('[]', '$' COLUMNS (a int))", "0A000 JSON_TABLE() is not supported"),
+        ("SELECT json_object('{a,1}'), json('1')", "{\"a\" : \"1\"}|1"),
+        (
+            "SELECT uuidv7('-1000 years'::interval)",
+            "22008 timestamp out of range for UUID version 7\nUUID version 7 supports timestamps from 1970-01-01 to approximately year 10889.",
+        ),
+        (
+            "SELECT uuid_extract_timestamp(uuidv7('1000 years'::interval)) > now() + '999 years'::interval",
+            "t",
         ),
     ]);
 }

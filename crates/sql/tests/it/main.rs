@@ -31,6 +31,7 @@ mod semi_joins;
 mod sequences;
 mod sessions;
 mod skip_scans;
+mod settings_of_constants;
 mod statements;
 mod statistics;
 mod support;

@@ -153,6 +153,13 @@ const UNIX_TO_2000_US: i64 = 946_684_800_000_000;
 
 /// Version 7: milliseconds, then the sub-millisecond part in 12 bits, then random bits; rising within a session.
 fn uuid7(shift_us: i64) -> Result<Datum> {
+    let far = || {
+        base::SqlError::new(
+            base::SqlState::DATETIME_FIELD_OVERFLOW,
+            "timestamp out of range for UUID version 7",
+        )
+        .detail("UUID version 7 supports timestamps from 1970-01-01 to approximately year 10889.")
+    };
     thread_local!(static LAST: std::cell::Cell<u64> = const { std::cell::Cell::new(0) });
     let mut b = random_bytes()?;
     let now = std::time::SystemTime::now()
@@ -161,9 +168,10 @@ fn uuid7(shift_us: i64) -> Result<Datum> {
     // 12 bits of a millisecond are steps of about 245 ns
     let now = now.max(LAST.get() + 245);
     LAST.set(now);
-    let ns = now.wrapping_add((shift_us.wrapping_mul(1000)) as u64);
-    let ms = ns / 1_000_000;
-    let sub = (ns % 1_000_000) * 4096 / 1_000_000;
+    let ns = i128::from(now) + i128::from(shift_us) * 1000;
+    let ms = u64::try_from(ns.div_euclid(1_000_000)).ok().filter(|ms| *ms >> 48 == 0);
+    let ms = ms.ok_or_else(far)?;
+    let sub = ns.rem_euclid(1_000_000) * 4096 / 1_000_000;
     b[..6].copy_from_slice(&ms.to_be_bytes()[2..]);
     b[6] = 0x70 | (sub >> 8) as u8;
     b[7] = sub as u8;

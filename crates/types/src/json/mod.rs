@@ -2,6 +2,7 @@
 
 mod binary;
 mod build;
+mod check;
 mod raw;
 mod text;
 
@@ -25,7 +26,7 @@ fn invalid(detail: String) -> base::Error {
 /// # Errors
 /// `22P02`
 pub fn json_input(text: &str) -> Result<Datum> {
-    match deep::<serde::de::IgnoredAny>(text) {
+    match deep::<serde::de::IgnoredAny>(text, false) {
         Ok(_) => Ok(Datum::Text(Text::from(text))),
         Err(e) => Err(e),
     }
@@ -35,7 +36,7 @@ pub fn json_input(text: &str) -> Result<Datum> {
 const DEPTH_MAX: usize = 1000;
 
 /// Reads json text of bounded depth.
-fn deep<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T> {
+fn deep<'a, T: serde::Deserialize<'a>>(text: &'a str, escapes: bool) -> Result<T> {
     let mut depth = 0usize;
     let mut deepest = 0;
     let (mut quoted, mut escaped) = (false, false);
@@ -57,9 +58,18 @@ fn deep<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T> {
     }
     let mut reader = serde_json::Deserializer::from_str(text);
     reader.disable_recursion_limit();
-    let value = T::deserialize(&mut reader).map_err(|e| invalid(e.to_string()))?;
-    reader.end().map_err(|e| invalid(e.to_string()))?;
-    Ok(value)
+    let value = T::deserialize(&mut reader);
+    value
+        .and_then(|v| reader.end().map(|()| v))
+        .map_err(|e| check::complaint(text, escapes).unwrap_or_else(|| invalid(e.to_string())))
+}
+
+/// The text, if characters can be made of its escapes.
+fn escapes_checked(text: &str) -> Result<&str> {
+    match text.contains("\\u").then(|| check::complaint(text, true)).flatten() {
+        Some(e) => Err(e),
+        None => Ok(text),
+    }
 }
 
 /// Reads jsonb.
@@ -72,7 +82,8 @@ pub fn jsonb_input(text: &str) -> Result<Datum> {
 
 /// Text as jsonb: keys sorted, numbers in numeric's form.
 fn parse(text: &str) -> Result<Value> {
-    normal(deep(text)?)
+    escapes_checked(text)?;
+    normal(deep(text, true)?)
 }
 
 fn normal(v: Value) -> Result<Value> {
@@ -260,7 +271,7 @@ pub fn jsonb_encode(value: &Value, out: &mut Vec<u8>) {
 pub fn jsonb_decode(bytes: &[u8]) -> Result<Arc<Value>> {
     let text =
         std::str::from_utf8(bytes).map_err(|e| base::err!(DATA_CORRUPTED, "invalid jsonb: {e}"))?;
-    deep(text).map(Arc::new).map_err(|e| base::err!(DATA_CORRUPTED, "invalid jsonb: {e}"))
+    deep(text, false).map(Arc::new).map_err(|e| base::err!(DATA_CORRUPTED, "invalid jsonb: {e}"))
 }
 
 /// The functions and aggregates of json and jsonb.

@@ -6,6 +6,11 @@ use crate::registry::{BodyTable, FunctionBody, FunctionBody::Scalar as S, RowIte
 use crate::{Datum, Env};
 use base::{Result, bail};
 
+/// A json argument of whose escapes characters are made.
+fn json(a: &[Datum]) -> Result<&str> {
+    super::escapes_checked(text(a, 0)?)
+}
+
 fn as_json(v: Option<&str>) -> Result<Datum> {
     Ok(v.map_or(Datum::Null, Datum::text))
 }
@@ -35,7 +40,7 @@ pub(super) fn steps(a: &[Datum], i: usize) -> Result<Option<Vec<&str>>> {
 }
 
 fn at_path(a: &[Datum]) -> Result<Option<&str>> {
-    let json = text(a, 0)?;
+    let json = json(a)?;
     Ok(match steps(a, 1)? {
         Some(p) if p.is_empty() => Some(json),
         Some(p) => raw::path(json, &p),
@@ -48,7 +53,7 @@ fn rows(rows: Vec<Vec<Datum>>) -> Result<RowIter> {
 }
 
 fn each(a: &[Datum], as_sql: bool) -> Result<RowIter> {
-    let json = text(a, 0)?;
+    let json = json(a)?;
     match kind(json) {
         Kind::Object => {}
         Kind::Array => {
@@ -65,7 +70,7 @@ fn each(a: &[Datum], as_sql: bool) -> Result<RowIter> {
 }
 
 fn all_elements(a: &[Datum], as_sql: bool, name: &str) -> Result<RowIter> {
-    let json = text(a, 0)?;
+    let json = if as_sql { json(a)? } else { text(a, 0)? };
     match kind(json) {
         Kind::Array => {}
         Kind::Object => bail!(INVALID_PARAMETER_VALUE, "cannot call {name} on a non-array"),
@@ -79,7 +84,7 @@ fn all_elements(a: &[Datum], as_sql: bool, name: &str) -> Result<RowIter> {
 }
 
 fn keys(_: &dyn Env, a: &[Datum]) -> Result<RowIter> {
-    let json = text(a, 0)?;
+    let json = json(a)?;
     match kind(json) {
         Kind::Object => {}
         Kind::Array => bail!(INVALID_PARAMETER_VALUE, "cannot call json_object_keys on an array"),
@@ -115,10 +120,10 @@ pub(super) const BODIES: BodyTable = &[
             }))
         }),
     ),
-    ("json_object_field", S(|_, a| as_json(raw::field(text(a, 0)?, text(a, 1)?)))),
-    ("json_object_field_text", S(|_, a| as_text(raw::field(text(a, 0)?, text(a, 1)?)))),
-    ("json_array_element", S(|_, a| as_json(raw::element(text(a, 0)?, int4(a, 1)?.into())))),
-    ("json_array_element_text", S(|_, a| as_text(raw::element(text(a, 0)?, int4(a, 1)?.into())))),
+    ("json_object_field", S(|_, a| as_json(raw::field(json(a)?, text(a, 1)?)))),
+    ("json_object_field_text", S(|_, a| as_text(raw::field(json(a)?, text(a, 1)?)))),
+    ("json_array_element", S(|_, a| as_json(raw::element(json(a)?, int4(a, 1)?.into())))),
+    ("json_array_element_text", S(|_, a| as_text(raw::element(json(a)?, int4(a, 1)?.into())))),
     ("json_extract_path", S(|_, a| as_json(at_path(a)?))),
     ("json_extract_path_text", S(|_, a| as_text(at_path(a)?.map(trimmed)))),
     ("json_array_length", S(length)),
@@ -137,7 +142,7 @@ pub(super) const BODIES: BodyTable = &[
         "json_strip_nulls",
         S(|_, a| {
             let mut out = String::new();
-            raw::strip_nulls(text(a, 0)?, a.len() > 1 && boolean(a, 1)?, &mut out);
+            raw::strip_nulls(json(a)?, a.len() > 1 && boolean(a, 1)?, &mut out);
             Ok(Datum::text(out))
         }),
     ),

@@ -21,7 +21,7 @@ fn every_answer_is_postgresql_s() {
 }
 
 /// `\n`, `\t` and `\\` as what they stand for.
-fn unescaped(text: &str) -> String {
+pub(crate) fn unescaped(text: &str) -> String {
     let mut out = String::new();
     let mut chars = text.chars();
     while let Some(c) = chars.next() {

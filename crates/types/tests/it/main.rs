@@ -4,6 +4,7 @@ mod forms;
 mod functions;
 mod fuzz;
 
+mod json_errors;
 mod readers;
 mod resolution;
 
