@@ -129,8 +129,17 @@ impl JoinSpace<'_, '_> {
             let mut sub = *query;
             let quals = std::mem::take(&mut self.rels[i].quals);
             for e in quals {
+                // A sub-select that looks at nothing outside is one value, in there as here.
+                let looks_out = |e: &Expr| match e {
+                    Expr::SubPlan { plan, test, args, .. } => {
+                        test.is_some()
+                            || !args.is_empty()
+                            || !self.g.sub_plans[*plan].depends.is_empty()
+                    }
+                    _ => false,
+                };
                 let inside = !expr::fold::contains_volatile(&e)
-                    && !e.any(&mut |e| matches!(e, Expr::SubPlan { .. }))
+                    && !e.any(&mut |e| looks_out(e))
                     && push_into(&mut sub, &e, rte);
                 if !inside && super::run_condition::take(&mut sub, &e, rte) != Taken::Instead {
                     self.rels[i].quals.push(e);

@@ -390,3 +390,35 @@ fn windows_are_shown_as_postgresql_shows_them() {
         assert!(shape.contains(line), "{statement}\n{shape}");
     }
 }
+
+#[test]
+fn a_grouped_sub_select_is_read_for_the_value_of_another() {
+    let db = database();
+    let grouped = "(SELECT account, count(*), sum(amount) FROM l GROUP BY account) g";
+    let both = "(SELECT account, id FROM l UNION ALL SELECT prio, id FROM j) g";
+    let cases = [
+        format!("SELECT * FROM {grouped} WHERE account = (SELECT max(amount) FROM l WHERE id < 9)"),
+        format!(
+            "SELECT * FROM {grouped} WHERE account = ANY (ARRAY(SELECT amount FROM l WHERE id < 4)) ORDER BY 1"
+        ),
+        format!("SELECT * FROM {grouped} WHERE account = (SELECT amount FROM l WHERE id < 0)"),
+        format!(
+            "SELECT * FROM {both} WHERE account = (SELECT amount FROM l WHERE id = 7) ORDER BY 1, 2 LIMIT 9"
+        ),
+        format!(
+            "SELECT x.id, (SELECT count FROM {grouped} WHERE account = (SELECT max(amount) FROM l WHERE id < 9)) FROM l x WHERE x.id < 4 ORDER BY 1"
+        ),
+    ];
+    let cases: Vec<(&str, &str)> =
+        cases.iter().map(|c| (c.as_str(), "using l_account on l")).collect();
+    check(&mut db.session(), &cases);
+    // What looks at the row outside stays outside.
+    let mut s = db.session();
+    let statement = format!(
+        "SELECT x.id, (SELECT count FROM {grouped} WHERE account = (SELECT max(y.amount) FROM l y WHERE y.id < x.id)) FROM l x WHERE x.id < 12 ORDER BY 1"
+    );
+    assert_eq!(
+        s.run(&statement),
+        s.run(&statement.replace(" g WHERE", " g, (SELECT 1 OFFSET 0) o WHERE"))
+    );
+}
