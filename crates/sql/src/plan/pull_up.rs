@@ -296,9 +296,10 @@ fn pull_up(
 }
 
 /// Makes a group of the groups in it. A condition of a merged sub-select may look at what stands beside that, at the padded
-/// side of an outer join there: it belongs where all that it looks at is below it.
+/// side of an outer join there: it belongs where all that it looks at is below it. What was asked below is asked first.
 fn splice(tree: &mut JoinTree) {
     let JoinTree::Group { items, quals } = tree else { return };
+    let above = std::mem::take(quals);
     for item in std::mem::take(items) {
         match item {
             JoinTree::Group { items: inner, quals: own } => {
@@ -308,6 +309,7 @@ fn splice(tree: &mut JoinTree) {
             other => items.push(other),
         }
     }
+    quals.extend(above);
 }
 
 fn substitute(tree: &mut JoinTree, pending: &[(usize, Vec<Expr>)]) {
