@@ -114,13 +114,33 @@ fn quote_role(name: &str) -> String {
 /// # Errors
 /// I/O.
 pub fn roles_of(state: &SessionState, role: Oid) -> Result<HashSet<Oid>> {
+    roles_by(state, role, Some("inherit_option"))
+}
+
+/// The roles that `role` may become by SET ROLE: itself and those it is a member of with SET.
+///
+/// # Errors
+/// I/O.
+pub fn roles_to_set(state: &SessionState, role: Oid) -> Result<HashSet<Oid>> {
+    roles_by(state, role, Some("set_option"))
+}
+
+/// `role` and all that it is a member of, whatever that lets it do.
+///
+/// # Errors
+/// I/O.
+pub fn memberships(state: &SessionState, role: Oid) -> Result<HashSet<Oid>> {
+    roles_by(state, role, None)
+}
+
+fn roles_by(state: &SessionState, role: Oid, option: Option<&str>) -> Result<HashSet<Oid>> {
     let txn = state.txn()?;
     let catalogs = state.catalog.rows(&txn);
     let mut roles = HashSet::from([role]);
     let mut todo = vec![role];
     while let Some(member) = todo.pop() {
         for row in catalogs.find("pg_auth_members", &[("member", Datum::Oid(member))])? {
-            if row.bool("inherit_option") && roles.insert(row.oid("roleid")) {
+            if option.is_none_or(|o| row.bool(o)) && roles.insert(row.oid("roleid")) {
                 todo.push(row.oid("roleid"));
             }
         }

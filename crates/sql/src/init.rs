@@ -64,7 +64,8 @@ pub fn init_with(disk: Arc<dyn Disk>, options: EngineOptions) -> Result<()> {
 fn system_views(cluster: &Arc<Cluster>) -> Result<()> {
     let mut session = Session::internal(cluster, "template1", BackendKind::Internal)?;
     let mut client = crate::client::Quiet;
-    session.simple_query("SET search_path = pg_catalog", &mut client)?;
+    let begin = "SET search_path = pg_catalog; SET allow_system_table_mods = on";
+    session.simple_query(begin, &mut client)?;
     session.simple_query(crate::system::script(), &mut client)?;
     session.close();
     Ok(())

@@ -233,7 +233,7 @@ fn slow(type_oid: Oid, bytes: &[u8]) -> Result<Option<Datum>> {
         }
         CSTRING | UNKNOWN => utf8(bytes.strip_suffix(b"\0").unwrap_or(bytes)).map(Datum::Text),
         JSON | JSONPATH | XML | PG_NODE_TREE | REFCURSOR | ACLITEM | INET | CIDR | BIT | VARBIT
-        | PG_SNAPSHOT => utf8(bytes).map(Datum::Text),
+        | PG_SNAPSHOT | TXID_SNAPSHOT => utf8(bytes).map(Datum::Text),
         BYTEA => Some(Datum::Bytea(Arc::from(bytes))),
         DATE => r.array().map(|b| Datum::Date(i32::from_le_bytes(b))),
         TIME => r.array().map(|b| Datum::Time(i64::from_le_bytes(b))),

@@ -16,7 +16,7 @@ mod table;
 mod value;
 
 pub use file::{parse_file, quote_value};
-pub use session::{SessionSettings, SetScope, check_default};
+pub use session::{SessionSettings, SetScope, check_custom_name, check_default};
 pub use table::DEFINITIONS;
 pub use value::{Context, Definition, Kind, Source, Unit, Value};
 

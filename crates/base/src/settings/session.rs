@@ -38,8 +38,10 @@ pub struct SessionSettings {
     own: HashMap<usize, Own>,
     /// What RESET goes back to: set by database, role or the client at start.
     defaults: HashMap<usize, Own>,
-    /// Extensions' settings (`my.name`): kept as text.
+    /// Extensions' settings (`my.name`): kept as text. One that was ever named stays, empty when nothing is left of its values.
     custom: BTreeMap<String, String>,
+    /// What RESET goes back to, of these.
+    custom_defaults: BTreeMap<String, String>,
     custom_undo: Vec<(String, Option<String>, SetScope, u32)>,
     undo: Vec<Undo>,
     nest: u32,
@@ -56,6 +58,7 @@ impl SessionSettings {
             own: HashMap::new(),
             defaults: HashMap::new(),
             custom: BTreeMap::new(),
+            custom_defaults: BTreeMap::new(),
             custom_undo: Vec::new(),
             undo: Vec::new(),
             nest: 0,
@@ -147,8 +150,12 @@ impl SessionSettings {
     /// # Errors
     /// `42704`, `22023`, `55P02`
     pub fn set_default(&mut self, name: &str, text: &str, source: Source) -> Result<()> {
-        let Some((index, def)) = self.known(name, text)? else {
+        let Some((index, def)) = find(name) else {
+            if !name.contains('.') {
+                definition(name)?;
+            }
             self.custom.insert(name.to_ascii_lowercase(), text.to_owned());
+            self.custom_defaults.insert(name.to_ascii_lowercase(), text.to_owned());
             return Ok(());
         };
         if matches!(def.context, Context::Internal | Context::Postmaster | Context::Sighup) {
@@ -166,10 +173,9 @@ impl SessionSettings {
     /// # Errors
     /// `42704`, `22023`, `55P02`, `42501`
     pub fn set(&mut self, name: &str, text: &str, scope: SetScope, superuser: bool) -> Result<()> {
-        let Some((index, def)) = self.known(name, text)? else {
-            let key = name.to_ascii_lowercase();
-            let before = self.custom.insert(key.clone(), text.to_owned());
-            self.custom_undo.push((key, before, scope, self.nest));
+        let Some((index, def)) = find(name) else {
+            check_custom_name(name)?;
+            self.set_custom(name.to_ascii_lowercase(), text.to_owned(), scope);
             return Ok(());
         };
         check_context(def, superuser)?;
@@ -183,11 +189,14 @@ impl SessionSettings {
     /// # Errors
     /// `42704`, `55P02`, `42501`
     pub fn reset(&mut self, name: &str, scope: SetScope, superuser: bool) -> Result<()> {
-        if self.custom.contains_key(&name.to_ascii_lowercase()) {
-            self.custom.remove(&name.to_ascii_lowercase());
+        let Some((index, def)) = find(name) else {
+            let key = name.to_ascii_lowercase();
+            if !self.custom.contains_key(&key) {
+                check_custom_name(name)?;
+            }
+            self.reset_custom(key, scope);
             return Ok(());
-        }
-        let (index, def) = definition(name)?;
+        };
         check_context(def, superuser)?;
         self.put(index, None, scope);
         Ok(())
@@ -198,22 +207,30 @@ impl SessionSettings {
         let mut indexes: Vec<usize> = self.own.keys().copied().collect();
         indexes.sort_unstable();
         for index in indexes {
-            let keep =
-                ["transaction_isolation", "transaction_read_only", "role", "session_authorization"];
+            let keep = [
+                "transaction_isolation",
+                "transaction_read_only",
+                "transaction_deferrable",
+                "role",
+                "session_authorization",
+            ];
             if !keep.contains(&super::DEFINITIONS[index].name) {
                 self.put(index, None, SetScope::Session);
             }
         }
+        for name in self.custom.keys().cloned().collect::<Vec<_>>() {
+            self.reset_custom(name, SetScope::Session);
+        }
     }
 
-    fn known(&self, name: &str, _text: &str) -> Result<Option<(usize, &'static Definition)>> {
-        match find(name) {
-            Some(found) => Ok(Some(found)),
-            None if name.contains('.') && !name.starts_with('.') && !name.ends_with('.') => {
-                Ok(None)
-            }
-            None => bail!(UNDEFINED_OBJECT, "unrecognized configuration parameter \"{name}\""),
-        }
+    fn reset_custom(&mut self, name: String, scope: SetScope) {
+        let text = self.custom_defaults.get(&name).cloned().unwrap_or_default();
+        self.set_custom(name, text, scope);
+    }
+
+    fn set_custom(&mut self, name: String, text: String, scope: SetScope) {
+        let before = self.custom.insert(name.clone(), text);
+        self.custom_undo.push((name, before, scope, self.nest));
     }
 
     fn put(&mut self, index: usize, own: Option<Own>, scope: SetScope) {
@@ -255,17 +272,10 @@ impl SessionSettings {
             }
             while self.custom_undo.last().is_some_and(|u| u.3 >= self.nest) {
                 let (name, before, ..) = self.custom_undo.pop().expect("looked at above");
-                self.put_custom(name, before);
+                self.custom.insert(name, before.unwrap_or_default());
             }
         }
         self.nest = self.nest.saturating_sub(1);
-    }
-
-    fn put_custom(&mut self, name: String, value: Option<String>) {
-        match value {
-            Some(value) => self.custom.insert(name, value),
-            None => self.custom.remove(&name),
-        };
     }
 
     /// The transaction ends: an abort undoes every SET in it, a commit the local ones.
@@ -287,7 +297,7 @@ impl SessionSettings {
             if commit && scope == SetScope::Session {
                 kept.push(name);
             } else if !kept.contains(&name) {
-                self.put_custom(name, before);
+                self.custom.insert(name, before.unwrap_or_default());
             }
         }
     }
@@ -296,6 +306,30 @@ impl SessionSettings {
     pub fn custom(&self) -> impl Iterator<Item = (&str, &str)> {
         self.custom.iter().map(|(n, v)| (n.as_str(), v.as_str()))
     }
+}
+
+/// May a setting that nobody has defined be called so? Two or more identifiers with dots between them.
+///
+/// # Errors
+/// `42704` for a name without a dot, `42602`
+pub fn check_custom_name(name: &str) -> Result<()> {
+    if !name.contains('.') {
+        definition(name)?;
+    }
+    let of_word = |c: char| c.is_ascii_alphabetic() || c == '_' || !c.is_ascii();
+    let is_word = |word: &str| {
+        word.starts_with(of_word)
+            && word.chars().all(|c| of_word(c) || c.is_ascii_digit() || c == '$')
+    };
+    let why = if !name.split('.').all(is_word) {
+        "Custom parameter names must be two or more simple identifiers separated by dots."
+    } else if name.split('.').next().is_some_and(|first| first.eq_ignore_ascii_case("ebb")) {
+        "\"ebb\" is a reserved prefix."
+    } else {
+        return Ok(());
+    };
+    let what = format!("invalid configuration parameter name \"{name}\"");
+    Err(crate::SqlError::new(crate::SqlState::INVALID_NAME, what).detail(why).into())
 }
 
 fn cannot_change(def: &Definition) -> crate::Error {

@@ -88,3 +88,22 @@ fn configuration_files_parse() {
     server.apply(&a, true).unwrap();
     assert_eq!(server.int("work_mem"), 8192);
 }
+
+#[test]
+fn a_setting_nobody_defined_goes_back_to_what_the_start_gave_it() {
+    let mut s = SessionSettings::new(Arc::new(ServerSettings::new()));
+    s.set_default("app.tenant", "of the role", Source::User).unwrap();
+    s.set("app.tenant", "mine", SetScope::Session, false).unwrap();
+    assert_eq!(s.show("app.tenant").unwrap(), "mine");
+    s.reset("app.tenant", SetScope::Session, false).unwrap();
+    assert_eq!(s.show("app.tenant").unwrap(), "of the role");
+    s.end_transaction(true);
+    s.set("app.tenant", "mine", SetScope::Session, false).unwrap();
+    s.set("app.other", "mine", SetScope::Session, false).unwrap();
+    s.reset_all();
+    assert_eq!(s.show("app.tenant").unwrap(), "of the role");
+    assert_eq!(s.show("app.other").unwrap(), "");
+    // RESET is undone like SET.
+    s.end_transaction(false);
+    assert_eq!(s.show("app.tenant").unwrap(), "of the role");
+}

@@ -179,6 +179,47 @@ pub enum Value {
     Text(String),
 }
 
+impl Definition {
+    /// PostgreSQL's flags of it, as `pg_settings_get_flags` lists them.
+    pub fn flags(&self) -> Vec<&'static str> {
+        const OF_PLANS: [&str; 8] = [
+            "effective_io_concurrency",
+            "hash_mem_multiplier",
+            "maintenance_io_concurrency",
+            "max_parallel_workers",
+            "max_parallel_workers_per_gather",
+            "search_path",
+            "temp_buffers",
+            "work_mem",
+        ];
+        const RARE: [&str; 3] =
+            ["application_name", "server_encoding", "restrict_nonsystem_relation_kind"];
+        let of_transaction =
+            ["transaction_isolation", "transaction_read_only", "transaction_deferrable"]
+                .contains(&self.name);
+        let of_planner = self.category.starts_with("Query Tuning")
+            && self.name != "default_statistics_target"
+            || self.name == "debug_parallel_query"
+            || self.name == "parallel_leader_participation"
+            || OF_PLANS.contains(&self.name);
+        let preset = ["Preset Options", "Developer Options"].contains(&self.category);
+        let mut flags = Vec::new();
+        if of_planner {
+            flags.push("EXPLAIN");
+        }
+        if of_transaction {
+            flags.extend(["NO_RESET", "NO_RESET_ALL"]);
+        }
+        if preset || of_transaction || RARE.contains(&self.name) {
+            flags.push("NOT_IN_SAMPLE");
+        }
+        if ["data_checksums", "wal_segment_size"].contains(&self.name) {
+            flags.push("RUNTIME_COMPUTED");
+        }
+        flags
+    }
+}
+
 impl Value {
     /// The integer; reals are cut.
     pub fn as_int(&self) -> i64 {
@@ -266,7 +307,7 @@ impl Definition {
                 ),
             },
             Kind::Int(min, max) => {
-                let value = self.parse_number(text)?.round();
+                let value = self.parse_number(text)?.round_ties_even();
                 if max <= i64::from(i32::MAX) && value.abs() > f64::from(i32::MAX) {
                     return Err(self.invalid(text).hint("Value exceeds integer range.").into());
                 }

@@ -35,9 +35,9 @@ pub(crate) mod tests;
 
 pub(crate) use locking::lock_name as lock_words;
 pub use standalone::{
-    IndexExpression, analyse_check, analyse_default, analyse_execute_args, analyse_generated,
-    analyse_index_expr, analyse_index_predicate, analyse_partition_value, analyse_using,
-    coerce_assignment, resolve_type_name,
+    IndexExpression, analyse_check, analyse_copy_filter, analyse_default, analyse_execute_args,
+    analyse_generated, analyse_index_expr, analyse_index_predicate, analyse_partition_value,
+    analyse_using, coerce_assignment, resolve_type_name,
 };
 
 use crate::parse::ast::{Loc, QueryStatement};

@@ -122,10 +122,63 @@ pub fn analyse_generated(
                 format!("cannot use system column \"{name}\" in column generation expression");
             return a.at(e.loc, err!(INVALID_COLUMN_REFERENCE, "{text}"));
         }
+        if let Err(error) = check_generated(&x, table) {
+            return a.at(e.loc, error);
+        }
         a.assign(x, ty, column, e.loc)
     })?;
     if !immutable(&x) {
         return Err(err!(INVALID_OBJECT_DEFINITION, "generation expression is not immutable"));
+    }
+    Ok(x)
+}
+
+/// A generated column is made of columns that are not: they are computed in no order.
+fn check_generated(e: &Expr, table: &Table) -> Result<()> {
+    let mut found = Ok(());
+    e.walk(&mut |e| {
+        let Expr::Var { column, .. } = e else { return };
+        if *column == 0 {
+            let text = "cannot use whole-row variable in column generation expression";
+            found = Err(base::SqlError::new(base::SqlState::INVALID_OBJECT_DEFINITION, text)
+                .detail("This would cause the generated column to depend on its own value.")
+                .into());
+        } else if let Some(c) = table.columns.iter().find(|c| c.number == *column && c.generated) {
+            let text = format!(
+                "cannot use generated column \"{}\" in column generation expression",
+                c.name
+            );
+            found = Err(base::SqlError::new(base::SqlState::INVALID_OBJECT_DEFINITION, text)
+                .detail("A generated column cannot reference another generated column.")
+                .into());
+        }
+    });
+    found
+}
+
+/// COPY FROM's WHERE over `table`'s columns (entry 0). It is asked before generated columns are computed.
+///
+/// # Errors
+/// All that PostgreSQL raises for it.
+pub fn analyse_copy_filter(
+    e: &ast::Expr,
+    table: &Table,
+    source: &str,
+    catalog: &dyn CatalogView,
+    env: &dyn Env,
+) -> Result<Expr> {
+    let x = analyse_check(e, table, source, catalog, env)?;
+    let whole = x.any(&mut |e| matches!(e, Expr::Var { column: 0, .. }));
+    let asked = |c: &engine::catalog::model::Column| {
+        whole || x.any(&mut |e| matches!(e, Expr::Var { column, .. } if *column == c.number))
+    };
+    if let Some(c) = table.columns.iter().find(|c| c.generated && !c.dropped && asked(c)) {
+        return Err(base::SqlError::new(
+            base::SqlState::INVALID_COLUMN_REFERENCE,
+            "generated columns are not supported in COPY FROM WHERE conditions",
+        )
+        .detail(format!("Column \"{}\" is a generated column.", c.name))
+        .into());
     }
     Ok(x)
 }

@@ -10,7 +10,7 @@ use super::options::{Columns, CopyOptions, Format, Header};
 use crate::client::{Notice, Severity};
 use crate::exec::ExecContext;
 use crate::exec::foreign_key::{self, AfterCheck};
-use crate::exec::modify::{TableWriter, compile_stored};
+use crate::exec::modify::{TableWriter, compile_stored, compile_stored_of};
 use crate::maintenance::commands::{Command, Progress, copy};
 use crate::session::{SessionEnv, SessionState};
 use base::{Error, Oid, Result, SqlError, SqlState, Tid, bail, err};
@@ -180,7 +180,10 @@ pub fn run(job: &Job<'_>, x: &ExecContext<'_>, input: Input<'_>) -> Result<u64> 
         columns,
         defaults,
         missing,
-        filter: job.filter.as_ref().map(compile_stored).transpose()?,
+        filter: match &job.filter {
+            Some(filter) => Some(compile_stored_of(filter, Some(&job.table))?),
+            None => None,
+        },
         plain,
         desc: engine::relation::tuple_desc(&table.columns),
         rows: Vec::new(),

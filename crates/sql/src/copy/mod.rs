@@ -122,7 +122,7 @@ impl Session {
             None => None,
             Some(e) => {
                 let env = self.env().as_ref();
-                Some(crate::analyse::analyse_check(e, &table, source, state.as_ref(), env)?)
+                Some(crate::analyse::analyse_copy_filter(e, &table, source, state.as_ref(), env)?)
             }
         };
         let env = Rc::clone(self.env());

@@ -72,11 +72,13 @@ impl Ddl<'_> {
             return Ok(());
         };
         self.check_not_in_use(&found, "ALTER TABLE")?;
+        let retyped = retyped_columns(&found, &statement.actions);
         for action in &statement.actions {
             let table = self.described(found.oid)?;
             self.alter_action(&table, action)?;
         }
-        Ok(())
+        // Not before: both sides of a key may be changed.
+        self.recheck_foreign_keys(found.oid, &retyped)
     }
 
     /// The relation as it is described now.
@@ -139,8 +141,10 @@ impl Ddl<'_> {
             }
             A::SetStatistics { column, target } => self.set_statistics(table, column, *target),
             A::SetStorage { column, storage } => {
-                let number = column_of(table, column)?.number;
+                let found = column_of(table, column)?;
+                let number = found.number;
                 let letter = super::table::storage_letter(storage)?;
+                super::table::check_storage(letter, found.ty.oid)?;
                 self.set_attribute(table, number, "attstorage", Datum::Char(letter))?;
                 rewrite::ensure_toast(self.state(), table.oid)
             }
@@ -172,17 +176,18 @@ impl Ddl<'_> {
             A::SetIdentity { column, always, options } => {
                 self.set_identity(table, column, *always, options)
             }
+            A::SetExpression { column, expression } => {
+                self.set_expression(table, column, expression)
+            }
             A::DropExpression { column, if_exists } => {
                 let found = column_of(table, column)?.clone();
                 if !found.generated {
+                    let text = not_generated(table, column);
                     if *if_exists {
-                        return Ok(());
+                        let text = format!("{text}, skipping");
+                        return self.notice(SqlState::SUCCESSFUL_COMPLETION, text);
                     }
-                    bail!(
-                        OBJECT_NOT_IN_PREREQUISITE_STATE,
-                        "column \"{column}\" of relation \"{}\" is not a stored generated column",
-                        table.name
-                    );
+                    bail!(OBJECT_NOT_IN_PREREQUISITE_STATE, "{text}");
                 }
                 relation::set_default(self.state(), table.oid, found.number, None)?;
                 relation::update_attribute(self.state(), table.oid, found.number, |row| {
@@ -233,7 +238,7 @@ impl Ddl<'_> {
         let at = usize::try_from(number - 1).unwrap_or(0);
         let column = after.columns[at].clone();
         let code = match (&column.default, column.identity_sequence) {
-            (Some(default), _) => crate::exec::modify::compile_stored(default)?,
+            (Some(default), _) => crate::exec::modify::compile_stored_of(default, Some(&after))?,
             (None, Some(sequence)) => {
                 expr::code::compile(&super::table::nextval(sequence, column.ty))?
             }
@@ -253,6 +258,9 @@ impl Ddl<'_> {
         if_exists: bool,
         cascade: bool,
     ) -> Result<()> {
+        if is_system_column(column) {
+            bail!(FEATURE_NOT_SUPPORTED, "cannot drop system column \"{column}\"");
+        }
         let Some(found) = table.column(column) else {
             let text = format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
             if if_exists {
@@ -282,11 +290,13 @@ impl Ddl<'_> {
             );
         }
         if found.generated {
-            bail!(
-                SYNTAX_ERROR,
-                "column \"{column}\" of relation \"{}\" is a generated column",
-                table.name
-            );
+            let word = if default.is_some() { "SET" } else { "DROP" };
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("column \"{column}\" of relation \"{}\" is a generated column", table.name),
+            )
+            .hint(format!("Use ALTER TABLE ... ALTER COLUMN ... {word} EXPRESSION instead."))
+            .into());
         }
         let analysed = match default {
             None => None,
@@ -481,12 +491,7 @@ impl Ddl<'_> {
         let owner = self.role(role)?;
         let state = self.state();
         super::lock_role(state, owner)?;
-        if !state.is_superuser() {
-            let me = state.current_user.borrow().oid;
-            if !crate::acl::roles_of(state, me)?.contains(&owner) {
-                bail!(INSUFFICIENT_PRIVILEGE, "must be able to SET ROLE \"{}\"", owner);
-            }
-        }
+        self.check_may_own(owner)?;
         let set = |oid: Oid| {
             relation::update_class(state, oid, |row| row.set("relowner", Datum::Oid(owner)))
         };
@@ -635,9 +640,32 @@ impl Ddl<'_> {
     }
 }
 
+/// The columns that ALTER COLUMN gives another type or expression.
+fn retyped_columns(table: &Table, actions: &[A]) -> Vec<i32> {
+    let changed = |action: &A| match action {
+        A::AlterType { column, .. } | A::SetExpression { column, .. } => {
+            table.column(column).map(|c| c.number)
+        }
+        _ => None,
+    };
+    actions.iter().filter_map(changed).collect()
+}
+
+pub(super) fn not_generated(table: &Table, column: &str) -> String {
+    format!("column \"{column}\" of relation \"{}\" is not a generated column", table.name)
+}
+
+/// Is it the name of a column that every table has?
+pub(super) fn is_system_column(name: &str) -> bool {
+    matches!(name, "ctid" | "xmin" | "cmin" | "xmax" | "cmax" | "tableoid")
+}
+
 pub(crate) fn column_of<'a>(table: &'a Table, name: &str) -> Result<&'a Column> {
     match table.column(name) {
         Some(column) => Ok(column),
+        None if is_system_column(name) => {
+            bail!(FEATURE_NOT_SUPPORTED, "cannot alter system column \"{name}\"")
+        }
         None => bail!(
             UNDEFINED_COLUMN,
             "column \"{name}\" of relation \"{}\" does not exist",

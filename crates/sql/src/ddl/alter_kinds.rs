@@ -20,6 +20,7 @@ pub(super) fn check_action(table: &Table, action: &A) -> Result<()> {
         A::SetDefault { .. } => ("ALTER COLUMN ... SET DEFAULT", &[K::View]),
         A::SetNotNull { .. } => ("ALTER COLUMN ... SET NOT NULL", &[]),
         A::DropNotNull { .. } => ("ALTER COLUMN ... DROP NOT NULL", &[]),
+        A::SetExpression { .. } => ("ALTER COLUMN ... SET EXPRESSION", &[]),
         A::DropExpression { .. } => ("ALTER COLUMN ... DROP EXPRESSION", &[]),
         A::SetStatistics { .. } => {
             ("ALTER COLUMN ... SET STATISTICS", &[K::MaterializedView, K::Index])

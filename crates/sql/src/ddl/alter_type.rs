@@ -7,7 +7,7 @@ use crate::analyse;
 use crate::parse::utility::SequenceOption;
 use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::load::RowSource;
-use engine::catalog::model::{Check, Column, Table};
+use engine::catalog::model::{Check, Column, ForeignKey, Table};
 use expr::Expr;
 use std::sync::Arc;
 use types::Datum;
@@ -29,6 +29,14 @@ impl Ddl<'_> {
             None => types::type_info(new.oid).map_or(Oid::INVALID, |i| i.collation),
         };
         self.check_not_within(table, new.oid)?;
+        if found.generated && using.is_some() {
+            return Err(SqlError::new(
+                SqlState::INVALID_COLUMN_DEFINITION,
+                "cannot specify USING when altering type of generated column",
+            )
+            .detail(format!("Column \"{column}\" is a generated column."))
+            .into());
+        }
         self.check_row_type_unused(table)?;
         if let Some(sequence) = found.identity_sequence {
             if !matches!(new.oid, types::oids::INT2 | types::oids::INT4 | types::oids::INT8) {
@@ -87,6 +95,7 @@ impl Ddl<'_> {
         let object = Object::column(table.oid, found.number);
         depend::forget(self.state(), object, Object::of("pg_type", found.ty.oid))?;
         depend::record_type(self.state(), object, new.oid)?;
+        super::table::forget_statistics(self.state(), table.oid, found.number)?;
         if let Some(default) = &default {
             relation::set_default(self.state(), table.oid, found.number, Some(default))?;
         }
@@ -105,6 +114,107 @@ impl Ddl<'_> {
         for (check, expr) in checks.iter().filter(|(c, _)| c.validated) {
             self.verify_check(&table, &check.name, expr)?;
         }
+        Ok(())
+    }
+
+    /// ALTER COLUMN … SET EXPRESSION: the rows are computed anew.
+    pub(super) fn set_expression(
+        &mut self,
+        table: &Arc<Table>,
+        column: &str,
+        expression: &crate::parse::ast::Expr,
+    ) -> Result<()> {
+        let found = column_of(table, column)?.clone();
+        if !found.generated {
+            let text = super::alter::not_generated(table, column);
+            bail!(OBJECT_NOT_IN_PREREQUISITE_STATE, "{text}");
+        }
+        self.check_row_type_unused(table)?;
+        let state = self.state();
+        let env = self.session.env().as_ref();
+        let analysed = analyse::analyse_generated(
+            expression,
+            column,
+            found.ty,
+            table,
+            &self.source,
+            state,
+            env,
+        )?;
+        super::table::forget_statistics(state, table.oid, found.number)?;
+        relation::set_default(state, table.oid, found.number, Some(&analysed))?;
+        state.catalog.changed(table.oid);
+        let at = usize::try_from(found.number - 1).unwrap_or(0);
+        let code = crate::exec::modify::compile_stored_of(&analysed, Some(table))?;
+        rewrite::rewrite(self.session, table, &mut |session, mut row| {
+            row[at] = session.evaluate_over(&code, &row)?;
+            Ok(row)
+        })?;
+        let table = self.described(table.oid)?;
+        if found.not_null {
+            self.verify_not_null(&table, found.number)?;
+        }
+        for check in table.checks.iter().filter(|c| c.validated && uses(&c.expr, found.number)) {
+            self.verify_check(&table, &check.name, &check.expr)?;
+        }
+        Ok(())
+    }
+
+    /// The foreign keys that have columns of `changed`, or refer to them: can both sides still be compared, and has every row its
+    /// partner?
+    ///
+    /// # Errors
+    /// `42804`, `23503`
+    pub(super) fn recheck_foreign_keys(&mut self, table: Oid, changed: &[i32]) -> Result<()> {
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let own = self.described(table)?;
+        let has = |columns: &[i32]| columns.iter().any(|c| changed.contains(c));
+        let mut keys: Vec<_> =
+            own.foreign_keys.iter().filter(|k| has(&k.columns)).cloned().collect();
+        for key in own.referenced_by.iter().filter(|k| has(&k.referenced_columns)) {
+            if !keys.iter().any(|k| k.oid == key.oid) {
+                keys.push(Arc::clone(key));
+            }
+        }
+        for key in keys {
+            for other in [key.table, key.referenced_table].into_iter().filter(|t| *t != table) {
+                crate::relations::lock(self.state(), other, txn::LockMode::ShareRowExclusive)?;
+            }
+            let (from, to) = (self.described(key.table)?, self.described(key.referenced_table)?);
+            self.renew_operators(&key, &from, &to)?;
+            if key.validated {
+                self.verify_foreign_key(
+                    &from,
+                    &to,
+                    &key.name,
+                    &key.columns,
+                    &key.referenced_columns,
+                    key.match_full,
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The operators that compare both sides of a foreign key, by the types that its columns have now.
+    fn renew_operators(&self, key: &ForeignKey, from: &Table, to: &Table) -> Result<()> {
+        let mut operators = Vec::new();
+        for (f, t) in key.columns.iter().zip(&key.referenced_columns) {
+            operators.push(super::constraint::key_operator(from, *f, to, *t, Some(&key.name))?);
+        }
+        let state = self.state();
+        let txn = state.txn()?;
+        let rows = state.catalog.rows(&txn);
+        for mut row in rows.find("pg_constraint", &[("oid", Datum::Oid(key.oid))])? {
+            for name in ["conpfeqop", "conppeqop", "conffeqop"] {
+                row.set(name, engine::catalog::rows::oid_array(&operators));
+            }
+            rows.update(&row)?;
+        }
+        state.catalog.changed_alone(from.oid);
+        state.catalog.changed_alone(to.oid);
         Ok(())
     }
 

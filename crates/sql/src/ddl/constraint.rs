@@ -58,6 +58,13 @@ impl Ddl<'_> {
         };
         if let Some(name) = &c.name {
             let key = [("conrelid", Datum::Oid(oid)), ("conname", Datum::text(name))];
+            let makes_index = matches!(
+                &c.kind,
+                TableConstraintKind::PrimaryKey { .. } | TableConstraintKind::Unique { .. }
+            );
+            if makes_index && state.catalog.relation_oid(&txn, table.namespace, name)?.is_some() {
+                bail!(DUPLICATE_TABLE, "relation \"{name}\" already exists");
+            }
             if !state.catalog.rows(&txn).find("pg_constraint", &key)?.is_empty() {
                 bail!(
                     DUPLICATE_OBJECT,
@@ -87,7 +94,14 @@ impl Ddl<'_> {
                     );
                 }
                 for column in columns {
-                    let number = column_number(&table, column)?;
+                    let number = match table.column(column) {
+                        None if !fresh => bail!(
+                            UNDEFINED_COLUMN,
+                            "column \"{column}\" of relation \"{}\" does not exist",
+                            table.name
+                        ),
+                        _ => column_number(&table, column)?,
+                    };
                     let at = usize::try_from(number - 1).unwrap_or(0);
                     if !table.columns[at].not_null {
                         if !fresh {
@@ -289,6 +303,32 @@ impl Ddl<'_> {
         Ok(())
     }
 
+    /// An index that a constraint can be made of: whole, unique, over plain columns, and nobody's yet.
+    fn check_can_be_key(&self, c: &TableConstraint, index: &Index) -> Result<()> {
+        let name = &index.name;
+        let at = |e: SqlError| Err(crate::parse::error_at(&self.source, e.into(), c.loc));
+        let not_now =
+            |text: String| at(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, text));
+        if index.constraint.is_some() {
+            return not_now(format!("index \"{name}\" is already associated with a constraint"));
+        }
+        // What it does not hold may be there twice.
+        if !index.valid {
+            return not_now(format!("index \"{name}\" is not valid"));
+        }
+        let wrong = if !index.unique {
+            format!("\"{name}\" is not a unique index")
+        } else if index.columns.iter().any(|c| c.expr.is_some()) {
+            format!("index \"{name}\" contains expressions")
+        } else if index.predicate.is_some() {
+            format!("\"{name}\" is a partial index")
+        } else {
+            return Ok(());
+        };
+        at(SqlError::new(SqlState::WRONG_OBJECT_TYPE, wrong)
+            .detail("Cannot create a primary key or unique constraint using such an index."))
+    }
+
     fn key_using_index(
         &mut self,
         table: &Arc<Table>,
@@ -299,13 +339,14 @@ impl Ddl<'_> {
         let Some(found) = table.indexes.iter().find(|i| i.name == index).cloned() else {
             bail!(UNDEFINED_OBJECT, "index \"{index}\" does not exist");
         };
+        self.check_can_be_key(c, &found)?;
         let keys = &found.columns[..found.key_columns];
         // What a dump would make of the constraint has the default order.
         let other = keys.iter().position(|c| {
             let default = types::registry::default_btree_class(c.ty.oid).map(|d| d.oid);
             c.expr.is_none() && (c.descending || c.nulls_first || default != Some(c.opclass))
         });
-        if let Some(other) = other.filter(|_| found.unique && found.predicate.is_none()) {
+        if let Some(other) = other {
             let message = format!(
                 "index \"{index}\" column number {} does not have default sorting behavior",
                 other + 1
@@ -316,22 +357,6 @@ impl Ddl<'_> {
         }
         if primary && found.nulls_not_distinct {
             bail!(INVALID_TABLE_DEFINITION, "primary keys cannot use NULLS NOT DISTINCT indexes");
-        }
-        if !found.unique
-            || found.predicate.is_some()
-            || found.columns.iter().any(|c| c.expr.is_some())
-        {
-            bail!(WRONG_OBJECT_TYPE, "\"{index}\" is not a unique index over plain columns");
-        }
-        if found.constraint.is_some() {
-            bail!(
-                OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "index \"{index}\" is already associated with a constraint"
-            );
-        }
-        // What it does not hold may be there twice.
-        if !found.valid {
-            bail!(OBJECT_NOT_IN_PREREQUISITE_STATE, "index \"{index}\" is not valid");
         }
         let columns: Vec<IndexColumnRow> = found.columns[..found.key_columns]
             .iter()
@@ -381,8 +406,8 @@ impl Ddl<'_> {
             referenced.oid,
             LockMode::ShareRowExclusive,
         )?;
-        let from: Vec<i32> =
-            columns.iter().map(|c| column_number(table, c)).collect::<Result<_>>()?;
+        let from = foreign_columns(table, columns)?;
+        check_actions(table, &from, references)?;
         let (to, index) = referenced_key(&referenced, &references.columns)?;
         if from.len() != to.len() {
             bail!(
@@ -542,6 +567,39 @@ pub(super) fn column_number(table: &Table, name: &str) -> Result<i32> {
     }
 }
 
+/// The columns of a foreign key.
+fn foreign_columns(table: &Table, names: &[String]) -> Result<Vec<i32>> {
+    let number = |name: &String| match table.column(name) {
+        Some(column) => Ok(column.number),
+        None => bail!(
+            UNDEFINED_COLUMN,
+            "column \"{name}\" referenced in foreign key constraint does not exist"
+        ),
+    };
+    names.iter().map(number).collect()
+}
+
+/// A generated column cannot be set, to whatever.
+fn check_actions(table: &Table, from: &[i32], references: &References) -> Result<()> {
+    use ReferentialAction as R;
+    if !table.columns.iter().any(|c| c.generated && from.contains(&c.number)) {
+        return Ok(());
+    }
+    let wrong = |when: &str| {
+        bail!(
+            SYNTAX_ERROR,
+            "invalid {when} action for foreign key constraint containing generated column"
+        )
+    };
+    if matches!(references.on_update, R::SetNull | R::SetDefault | R::Cascade) {
+        return wrong("ON UPDATE");
+    }
+    if matches!(references.on_delete, R::SetNull | R::SetDefault) {
+        return wrong("ON DELETE");
+    }
+    Ok(())
+}
+
 /// The columns that a foreign key refers to, in their order, and the unique index that finds them.
 fn referenced_key(table: &Table, names: &[String]) -> Result<(Vec<i32>, Arc<Index>)> {
     if names.is_empty() {
@@ -585,7 +643,7 @@ fn referenced_key(table: &Table, names: &[String]) -> Result<(Vec<i32>, Arc<Inde
 }
 
 /// The `=` operator between a referenced and a referencing column.
-fn key_operator(
+pub(super) fn key_operator(
     table: &Table,
     from: i32,
     referenced: &Table,

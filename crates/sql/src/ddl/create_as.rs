@@ -84,7 +84,7 @@ impl Ddl<'_> {
             bail!(UNDEFINED_OBJECT, "access method \"{am}\" does not exist");
         }
         let temporary = statement.persistence == RelationPersistence::Temporary;
-        let namespace = self.creation_namespace(&statement.name, temporary)?;
+        let namespace = self.relation_namespace(&statement.name, temporary)?;
         let name = &statement.name.name;
         {
             let state = self.state();

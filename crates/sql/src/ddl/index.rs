@@ -89,6 +89,7 @@ impl Ddl<'_> {
                 ))
                 .into());
             }
+            super::refuse_catalog(table)?;
             crate::acl::check_owner(self.state(), table)
         };
         let mode =
@@ -395,7 +396,10 @@ pub(super) fn build_seen(
     let rows = (rows > 0 || table.reltuples >= 0.0).then_some(rows);
     match table.storage {
         // Others may be changing the table's row.
-        Some(id) if seen.is_none() => note_size(state, table.oid, id, table.persistence, rows),
+        // A table that autovacuum leaves alone may have been given its statistics.
+        Some(id) if seen.is_none() && !is_left_alone(table) => {
+            note_size(state, table.oid, id, table.persistence, rows)
+        }
         _ => Ok(()),
     }
 }
@@ -528,6 +532,11 @@ impl RowDecoder {
         }
         Ok(&self.row)
     }
+}
+
+fn is_left_alone(table: &Table) -> bool {
+    let option = table.options.get("autovacuum_enabled");
+    option.and_then(|o| types::io::parse_bool(o)) == Some(false)
 }
 
 /// `relpages` of a relation, and `reltuples` if they were counted.

@@ -54,8 +54,9 @@ use crate::exec::context::DeferredCheck;
 use crate::parse::ast::ObjectName;
 use crate::parse::utility::RoleName;
 use crate::session::{Arguments, Session, SessionState};
-use base::{Oid, Result, SqlState, bail};
+use base::{Oid, Result, SqlError, SqlState, bail};
 use depend::Object;
+use engine::catalog::bootstrap;
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{CatalogView, Table};
 use std::sync::Arc;
@@ -169,6 +170,26 @@ impl Ddl<'_> {
         Ok(())
     }
 
+    /// [`Self::creation_namespace`] of a relation, which may not stand among the catalogs.
+    ///
+    /// # Errors
+    /// `3F000`, `42501`
+    pub fn relation_namespace(&mut self, name: &ObjectName, temporary: bool) -> Result<Oid> {
+        let namespace = self.creation_namespace(name, temporary)?;
+        let schema = match namespace {
+            bootstrap::PG_CATALOG => "pg_catalog",
+            bootstrap::PG_TOAST => "pg_toast",
+            _ => return Ok(namespace),
+        };
+        if self.state().settings.borrow().bool("allow_system_table_mods") {
+            return Ok(namespace);
+        }
+        let what = format!("permission denied to create \"{schema}.{}\"", name.name);
+        Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, what)
+            .detail("System catalog modifications are currently disallowed.")
+            .into())
+    }
+
     /// Where a new relation goes: its schema's OID. The schema stays to the transaction's end.
     ///
     /// # Errors
@@ -272,6 +293,17 @@ pub fn check_catalog(state: &SessionState, name: &ObjectName) -> Result<()> {
         ),
         _ => Ok(()),
     }
+}
+
+/// Catalogs are no tables of the user's.
+///
+/// # Errors
+/// `42501`
+pub(super) fn refuse_catalog(table: &Table) -> Result<()> {
+    if table.oid < Oid::FIRST_NORMAL {
+        bail!(INSUFFICIENT_PRIVILEGE, "permission denied: \"{}\" is a system catalog", table.name);
+    }
+    Ok(())
 }
 
 /// CREATE on schema `oid`.

@@ -96,6 +96,9 @@ impl Ddl<'_> {
     }
 
     fn rename_column(&mut self, table: &Arc<Table>, old: &str, new: &str) -> Result<()> {
+        if super::alter::is_system_column(old) {
+            bail!(FEATURE_NOT_SUPPORTED, "cannot rename system column \"{old}\"");
+        }
         let Some(column) = table.column(old) else {
             bail!(UNDEFINED_COLUMN, "column \"{old}\" does not exist");
         };
@@ -106,7 +109,7 @@ impl Ddl<'_> {
                 table.name
             );
         }
-        if matches!(new, "ctid" | "xmin" | "cmin" | "xmax" | "cmax" | "tableoid") {
+        if super::alter::is_system_column(new) {
             bail!(DUPLICATE_COLUMN, "column name \"{new}\" conflicts with a system column name");
         }
         let state = self.state();

@@ -255,15 +255,15 @@ impl Ddl<'_> {
         let creator = self.state().current_user.borrow().oid;
         if !self.state().is_superuser() {
             let creator_name = self.state().role_name(creator)?.unwrap_or_default();
-            self.add_member(name, creator, &creator_name, (true, false, false))?;
+            self.add_member(name, creator, &creator_name, (Some(true), Some(false), Some(false)))?;
         }
         for role in &options.in_roles {
-            self.add_member(role, oid, name, (false, true, true))?;
+            self.add_member(role, oid, name, (None, None, None))?;
         }
-        for (members, admin) in [(&options.members, false), (&options.admins, true)] {
+        for (members, admin) in [(&options.members, None), (&options.admins, Some(true))] {
             for member in members {
                 let member_oid = self.role(&RoleName::Name(member.clone()))?;
-                self.add_member(name, member_oid, member, (admin, true, true))?;
+                self.add_member(name, member_oid, member, (admin, None, None))?;
             }
         }
         Ok(())
@@ -416,13 +416,13 @@ impl Ddl<'_> {
         role: &str,
         member: Oid,
         member_name: &str,
-        (admin, inherit, set): (bool, bool, bool),
+        (admin, inherit, set): (Option<bool>, Option<bool>, Option<bool>),
     ) -> Result<()> {
         let oid = self.role(&RoleName::Name(role.to_owned()))?;
         let state = self.state();
         super::lock_role(state, oid)?;
         super::lock_role(state, member)?;
-        if crate::acl::roles_of(state, oid)?.contains(&member) {
+        if crate::acl::memberships(state, oid)?.contains(&member) {
             return Err(SqlError::new(
                 SqlState(*b"0LP01"),
                 format!("role \"{role}\" is a member of role \"{member_name}\""),
@@ -435,7 +435,11 @@ impl Ddl<'_> {
         let grantor = engine::catalog::bootstrap::BOOTSTRAP_SUPERUSER;
         if let Some(mut row) = rows.find("pg_auth_members", &key)?.into_iter().next() {
             let more = [("admin_option", admin), ("inherit_option", inherit), ("set_option", set)];
-            if more.iter().all(|(option, wanted)| row.bool(option) || !wanted) {
+            let changed = |(option, wanted): &(&'static str, Option<bool>)| {
+                wanted.filter(|w| *w != row.bool(option)).map(|w| (*option, w))
+            };
+            let changes: Vec<_> = more.iter().filter_map(changed).collect();
+            if changes.is_empty() {
                 let by = state.role_name(row.oid("grantor"))?.unwrap_or_default();
                 let text = format!(
                     "role \"{member_name}\" has already been granted membership in role \"{role}\" by role \"{by}\""
@@ -444,19 +448,27 @@ impl Ddl<'_> {
                 drop(txn);
                 return self.notice(SqlState::SUCCESSFUL_COMPLETION, text);
             }
-            for (option, _) in more.into_iter().filter(|(_, wanted)| *wanted) {
-                row.set(option, Datum::Bool(true));
+            for (option, wanted) in changes {
+                row.set(option, Datum::Bool(wanted));
             }
             rows.update(&row)?;
         } else {
+            // NOINHERIT is said of the member, once for all.
+            let inherit = match inherit {
+                Some(inherit) => inherit,
+                None => {
+                    let found = rows.find("pg_authid", &[("oid", Datum::Oid(member))])?;
+                    found.first().is_none_or(|r| r.bool("rolinherit"))
+                }
+            };
             let row = NewRow::of("pg_auth_members")
                 .oid("oid", new_oid(state, "pg_auth_members")?)
                 .oid("roleid", oid)
                 .oid("member", member)
                 .oid("grantor", grantor)
-                .bool("admin_option", admin)
+                .bool("admin_option", admin.unwrap_or(false))
                 .bool("inherit_option", inherit)
-                .bool("set_option", set);
+                .bool("set_option", set.unwrap_or(true));
             rows.insert(&row)?;
         }
         state.catalog.changed(Oid::INVALID);
@@ -468,13 +480,10 @@ impl Ddl<'_> {
     /// # Errors
     /// `42704`, `42501`, `0LP01`
     pub fn grant_role(&mut self, statement: &GrantRole) -> Result<()> {
-        let option = |name: &str, default: bool| -> Result<bool> {
-            match statement.options.iter().find(|o| o.name == name) {
-                Some(o) => o.boolean(),
-                None => Ok(default),
-            }
+        let option = |name: &str| {
+            statement.options.iter().find(|o| o.name == name).map(|o| o.boolean()).transpose()
         };
-        let flags = (option("admin", false)?, option("inherit", true)?, option("set", true)?);
+        let flags = (option("admin")?, option("inherit")?, option("set")?);
         for role in &statement.roles {
             let oid = self.role(&RoleName::Name(role.clone()))?;
             self.check_admin(oid, role)?;
@@ -636,8 +645,8 @@ impl Ddl<'_> {
                 if let Some((_, definition)) = base::settings::find(name) {
                     base::settings::check_default(definition, state.is_superuser())?;
                     definition.parse(&value)?;
-                } else if !name.contains('.') {
-                    base::settings::definition(name)?;
+                } else {
+                    base::settings::check_custom_name(name)?;
                 }
                 options.insert(name.clone(), value);
             }

@@ -17,7 +17,7 @@ impl Ddl<'_> {
     pub(super) fn check_may_own(&self, owner: Oid) -> Result<()> {
         let state = self.state();
         let me = state.current_user.borrow().oid;
-        if state.is_superuser() || crate::acl::roles_of(state, me)?.contains(&owner) {
+        if state.is_superuser() || crate::acl::roles_to_set(state, me)?.contains(&owner) {
             return Ok(());
         }
         let name = state.role_name(owner)?.unwrap_or_default();
@@ -116,6 +116,7 @@ impl Ddl<'_> {
         }
         let check = |table: &Table| {
             super::alter::check_kind(kind, table)?;
+            super::refuse_catalog(table)?;
             crate::acl::check_owner(self.state(), table)
         };
         let Some(table) = self.find_locked(name, LockMode::AccessExclusive, &check)? else {

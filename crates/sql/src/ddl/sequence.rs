@@ -260,7 +260,7 @@ impl Ddl<'_> {
     /// `42P07`, `22023`, `42501`; I/O.
     pub fn create_sequence(&mut self, statement: &CreateSequence) -> Result<()> {
         let temporary = statement.persistence == RelationPersistence::Temporary;
-        let namespace = self.creation_namespace(&statement.name, temporary)?;
+        let namespace = self.relation_namespace(&statement.name, temporary)?;
         let state = self.state();
         let txn = state.txn()?;
         let name = &statement.name.name;

@@ -159,7 +159,7 @@ impl Ddl<'_> {
             bail!(UNDEFINED_OBJECT, "access method \"{am}\" does not exist");
         }
         let temporary = statement.persistence == RelationPersistence::Temporary;
-        let namespace = self.creation_namespace(&statement.name, temporary)?;
+        let namespace = self.relation_namespace(&statement.name, temporary)?;
         let persistence = if namespace == self.state().temp_schema.get() {
             if statement.persistence == RelationPersistence::Unlogged {
                 bail!(
@@ -301,7 +301,9 @@ impl Ddl<'_> {
         self.check_declarations(table, def, serial.is_some())?;
         let mut column = NewColumn::plain(&def.name, ty);
         if let Some(storage) = &def.storage {
-            column.storage = Some(storage_letter(storage)?);
+            let letter = storage_letter(storage)?;
+            check_storage(letter, ty.oid)?;
+            column.storage = Some(letter);
         }
         if let Some(names) = &def.collation {
             let found = column_collation(names, ty.oid);
@@ -442,6 +444,10 @@ impl Ddl<'_> {
             let state = self.state();
             let txn = state.txn()?;
             let Some(table) = state.catalog.table(&txn, oid)? else { return Ok(()) };
+            let mut table = (*table).clone();
+            for (other, ..) in defaults.iter().filter(|(.., generated)| *generated) {
+                table.columns[*other].generated = true;
+            }
             let column = &table.columns[*i];
             let env = self.session.env().as_ref();
             let analysed = if *generated {
@@ -553,7 +559,7 @@ impl Ddl<'_> {
 }
 
 fn check_column_name(name: &str) -> Result<()> {
-    if matches!(name, "ctid" | "xmin" | "cmin" | "xmax" | "cmax" | "tableoid") {
+    if super::alter::is_system_column(name) {
         bail!(DUPLICATE_COLUMN, "column name \"{name}\" conflicts with a system column name");
     }
     Ok(())
@@ -600,6 +606,34 @@ pub fn storage_letter(word: &str) -> Result<u8> {
     })
 }
 
+/// What has a fixed length is stored as it is.
+///
+/// # Errors
+/// `0A000`
+pub fn check_storage(letter: u8, ty: Oid) -> Result<()> {
+    if letter != b'p' && types::type_info(ty).is_some_and(|i| i.storage == 'p') {
+        bail!(
+            FEATURE_NOT_SUPPORTED,
+            "column data type {} can only have storage PLAIN",
+            types::format_type(ty, -1)
+        );
+    }
+    Ok(())
+}
+
+/// Forgets what ANALYZE found in a column.
+///
+/// # Errors
+/// I/O.
+pub fn forget_statistics(state: &SessionState, table: Oid, number: i32) -> Result<()> {
+    let txn = state.txn()?;
+    let key = [
+        ("starelid", Datum::Oid(table)),
+        ("staattnum", Datum::Int2(i16::try_from(number).unwrap_or(0))),
+    ];
+    state.catalog.rows(&txn).delete_where("pg_statistic", &key).map(|_| ())
+}
+
 /// DROP COLUMN: the column stays in the tuples, NULL from now on.
 ///
 /// # Errors
@@ -623,11 +657,6 @@ pub fn drop_column(state: &SessionState, table: Oid, number: i32) -> Result<()> 
         row.set("atthasmissing", Datum::Bool(false));
         row.set("attmissingval", Datum::Null);
     })?;
-    let txn = state.txn()?;
-    let key = [
-        ("starelid", Datum::Oid(table)),
-        ("staattnum", Datum::Int2(i16::try_from(number).unwrap_or(0))),
-    ];
-    state.catalog.rows(&txn).delete_where("pg_statistic", &key)?;
+    forget_statistics(state, table, number)?;
     super::drop::forget_dependencies(state, Object::column(table, number))
 }

@@ -4,9 +4,10 @@ use super::drop;
 use crate::cluster::Cluster;
 use crate::session::state::OnCommitAction;
 use crate::session::{Session, SessionState};
-use base::{Oid, Result};
+use base::{Oid, Result, SqlError, SqlState};
 use engine::catalog::bootstrap::BOOTSTRAP_SUPERUSER;
 use engine::catalog::load::RowSource;
+use engine::catalog::model::{CatalogView, Table};
 use engine::catalog::rows::{NewRow, Row};
 use txn::{LockMode, LockOutcome, Wait};
 use types::Datum;
@@ -141,6 +142,7 @@ pub fn on_commit(session: &mut Session) -> Result<()> {
             }
             OnCommitAction::DeleteRows(oid) => {
                 if let Some(table) = state.catalog.table(&txn, oid)? {
+                    check_references(state, &table)?;
                     // An empty one stays as it is: most transactions do not touch it.
                     if state.open_relation(&table)?.heap.len_blocks()?.0 > 0 {
                         super::truncate::empty(state, &table)?;
@@ -151,6 +153,25 @@ pub fn on_commit(session: &mut Session) -> Result<()> {
         }
     }
     *state.on_commit.borrow_mut() = kept;
+    Ok(())
+}
+
+/// Rows that are deleted behind the back of those that refer to them must be deleted with those.
+fn check_references(state: &SessionState, table: &Table) -> Result<()> {
+    for key in table.referenced_by.iter().filter(|k| k.table != table.oid) {
+        let too = |action: &OnCommitAction| matches!(action, OnCommitAction::DeleteRows(oid) if *oid == key.table);
+        if state.on_commit.borrow().iter().any(too) {
+            continue;
+        }
+        let Some(other) = state.table_by_oid(key.table)? else { continue };
+        let text = "unsupported ON COMMIT and foreign key combination";
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text)
+            .detail(format!(
+                "Table \"{}\" references \"{}\", but they do not have the same ON COMMIT setting.",
+                other.name, table.name
+            ))
+            .into());
+    }
     Ok(())
 }
 

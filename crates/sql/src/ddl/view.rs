@@ -43,7 +43,7 @@ impl Ddl<'_> {
                 format!("view \"{}\" will be a temporary view", s.name.name),
             )?;
         }
-        let namespace = self.creation_namespace(&s.name, temporary)?;
+        let namespace = self.relation_namespace(&s.name, temporary)?;
         let mut columns: Vec<NewColumn> = query
             .targets
             .iter()

@@ -34,7 +34,10 @@ pub fn compile_stored(e: &Expr) -> Result<Code> {
 }
 
 /// [`compile_stored`] of a table's expression, which may ask for `tableoid` and for the whole row.
-fn compile_stored_of(e: &Expr, table: Option<&Table>) -> Result<Code> {
+///
+/// # Errors
+/// `0A000` for functions that do not exist here.
+pub fn compile_stored_of(e: &Expr, table: Option<&Table>) -> Result<Code> {
     let mut e = expr::fold::fold(e);
     e.rewrite(&mut |e| {
         if let Expr::Var { column, ty, .. } = e

@@ -319,6 +319,13 @@ impl Parser<'_> {
         if self.accept_all(&["not", "null"]) {
             return Ok(A::SetNotNull { column });
         }
+        if self.accept("expression") {
+            self.expect("as")?;
+            self.expect_op("(")?;
+            let expression = self.expr()?;
+            self.expect_op(")")?;
+            return Ok(A::SetExpression { column, expression });
+        }
         if self.accept("statistics") {
             let target = if self.accept("default") {
                 None

@@ -189,7 +189,8 @@ impl Parser<'_> {
     fn create_index(&mut self, unique: bool) -> Result<UtilityStatement> {
         let concurrently = self.accept("concurrently");
         let if_not_exists = self.if_not_exists();
-        let name = if self.is("on") { None } else { Some(self.object_name()?) };
+        let unnamed = self.is("on") && !if_not_exists;
+        let name = if unnamed { None } else { Some(self.object_name()?) };
         let name = match name {
             Some(ObjectName { schema: Some(_), .. }) => return Err(self.unexpected()),
             other => other.map(|n| n.name),

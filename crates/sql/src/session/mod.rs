@@ -92,6 +92,8 @@ pub struct Session {
     env: Rc<SessionEnv>,
     block: Block,
     savepoints: Vec<transaction::Savepoint>,
+    /// The modes of a block that has failed, for AND CHAIN.
+    failed_modes: crate::parse::utility::TransactionModes,
     /// As it was when the transaction began.
     before: transaction::Before,
     portals: HashMap<String, Portal>,
@@ -215,6 +217,7 @@ impl Session {
             env,
             block: Block::None,
             savepoints: Vec::new(),
+            failed_modes: Default::default(),
             before: Default::default(),
             portals: HashMap::new(),
             templates: template::Templates::default(),

@@ -308,6 +308,12 @@ impl SessionState {
             };
             value = zone.name().to_owned().into();
         }
+        // Dumps of old servers say so.
+        if name.eq_ignore_ascii_case("default_with_oids")
+            && base::settings::definition(name)?.1.parse(&value)?.as_bool()
+        {
+            bail!(FEATURE_NOT_SUPPORTED, "tables declared WITH OIDS are not supported");
+        }
         // No transaction could begin under it, not even the one that takes it back.
         if name.eq_ignore_ascii_case("default_transaction_isolation")
             && value.trim().eq_ignore_ascii_case("serializable")

@@ -35,6 +35,8 @@ pub(super) struct Savepoint {
     changes: HashMap<Oid, TableChanges>,
     said: crate::notify::Mark,
     before: Before,
+    /// READ ONLY, as it was: a subtransaction's own ends with it.
+    read_only: bool,
 }
 
 /// What a rollback puts back in the session, beside settings and catalogs.
@@ -103,6 +105,16 @@ impl Session {
             bail!(NO_ACTIVE_SQL_TRANSACTION, "{what} can only be used in transaction blocks");
         }
         Ok(())
+    }
+
+    /// Savepoints need BEGIN: a string of several statements is no block of the user's.
+    fn require_own_block(&self, what: &str) -> Result<()> {
+        match self.block {
+            Block::Explicit | Block::Failed => Ok(()),
+            Block::None | Block::Implicit => {
+                bail!(NO_ACTIVE_SQL_TRANSACTION, "{what} can only be used in transaction blocks")
+            }
+        }
     }
 
     /// Ends the implicit transaction, if that is what is open.
@@ -237,12 +249,19 @@ impl Session {
                 // Others need not wait for the client's ROLLBACK: what the innermost savepoint, or the transaction, holds is let go now.
                 let depth = self.savepoints.len();
                 self.portals.retain(|_, portal| portal.outlives(depth));
+                self.failed_modes = self.modes_to_chain();
+                if let Some(savepoint) = self.savepoints.last() {
+                    self.failed_modes.read_only = Some(savepoint.read_only);
+                }
                 self.block = Block::Failed;
                 let undone = if depth > 0 {
                     // An empty one takes its place, for the ROLLBACK TO that may come.
                     self.state.txn().and_then(|txn| {
                         let undone = txn.rollback_sub();
                         txn.begin_sub();
+                        if let Some(savepoint) = self.savepoints.last() {
+                            txn.set_read_only(savepoint.read_only);
+                        }
                         undone
                     })
                 } else {
@@ -273,14 +292,7 @@ impl Session {
             TransactionStatement::Rollback { chain } => self.rollback_block(*chain, client),
             TransactionStatement::Savepoint(name) => {
                 self.check_not_failed()?;
-                // A string of several statements is no block of the user's.
-                if self.block == Block::Implicit && self.in_implicit_block {
-                    bail!(
-                        NO_ACTIVE_SQL_TRANSACTION,
-                        "SAVEPOINT can only be used in transaction blocks"
-                    );
-                }
-                self.require_block("SAVEPOINT")?;
+                self.require_own_block("SAVEPOINT")?;
                 self.state.txn()?.begin_sub();
                 self.state.settings.borrow_mut().begin_nested();
                 self.push_savepoint(name);
@@ -317,6 +329,8 @@ impl Session {
     /// SET TRANSACTION's and BEGIN's modes.
     pub(super) fn set_modes(&mut self, modes: &TransactionModes) -> Result<()> {
         let txn = self.state.txn()?;
+        let nested = !self.savepoints.is_empty();
+        let late = txn.has_snapshot() || self.state.queried.get();
         if let Some(isolation) = modes.isolation {
             let level = match isolation {
                 Isolation::ReadUncommitted | Isolation::ReadCommitted => {
@@ -327,12 +341,19 @@ impl Session {
                     return Err(base::Error::unsupported("isolation level SERIALIZABLE"));
                 }
             };
-            let late = txn.has_snapshot() || self.state.queried.get();
-            if late && level != txn.isolation() {
-                bail!(
-                    ACTIVE_SQL_TRANSACTION,
-                    "SET TRANSACTION ISOLATION LEVEL must be called before any query"
-                );
+            if level != txn.isolation() {
+                if late {
+                    bail!(
+                        ACTIVE_SQL_TRANSACTION,
+                        "SET TRANSACTION ISOLATION LEVEL must be called before any query"
+                    );
+                }
+                if nested {
+                    bail!(
+                        ACTIVE_SQL_TRANSACTION,
+                        "SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction"
+                    );
+                }
             }
             txn.set_isolation(level);
             let word = match isolation {
@@ -344,18 +365,37 @@ impl Session {
             self.state.set("transaction_isolation", word, SetScope::Local)?;
         }
         if let Some(read_only) = modes.read_only {
-            let late = txn.has_snapshot() || self.state.queried.get();
-            if !read_only && txn.is_read_only() && late {
-                bail!(
-                    ACTIVE_SQL_TRANSACTION,
-                    "transaction read-write mode must be set before any query"
-                );
+            if !read_only && txn.is_read_only() {
+                if nested {
+                    bail!(
+                        ACTIVE_SQL_TRANSACTION,
+                        "cannot set transaction read-write mode inside a read-only transaction"
+                    );
+                }
+                if late {
+                    bail!(
+                        ACTIVE_SQL_TRANSACTION,
+                        "transaction read-write mode must be set before any query"
+                    );
+                }
             }
             txn.set_read_only(read_only);
             let word = if read_only { "on" } else { "off" };
             self.state.set("transaction_read_only", word, SetScope::Local)?;
         }
         if let Some(deferrable) = modes.deferrable {
+            if nested {
+                bail!(
+                    ACTIVE_SQL_TRANSACTION,
+                    "SET TRANSACTION [NOT] DEFERRABLE cannot be called within a subtransaction"
+                );
+            }
+            if late {
+                bail!(
+                    ACTIVE_SQL_TRANSACTION,
+                    "SET TRANSACTION [NOT] DEFERRABLE must be called before any query"
+                );
+            }
             let word = if deferrable { "on" } else { "off" };
             self.state.set("transaction_deferrable", word, SetScope::Local)?;
         }
@@ -420,7 +460,10 @@ impl Session {
     }
 
     fn modes_to_chain(&self) -> TransactionModes {
-        let Some(txn) = self.state.txn_opt() else { return TransactionModes::default() };
+        // A failed block may have no transaction any more.
+        let Some(txn) = self.state.txn_opt().filter(|_| self.block != Block::Failed) else {
+            return self.failed_modes;
+        };
         let isolation = match txn.isolation() {
             IsolationLevel::RepeatableRead => Isolation::RepeatableRead,
             _ => Isolation::ReadCommitted,
@@ -428,7 +471,7 @@ impl Session {
         TransactionModes {
             isolation: Some(isolation),
             read_only: Some(txn.is_read_only()),
-            deferrable: None,
+            deferrable: Some(self.state.settings.borrow().bool("transaction_deferrable")),
         }
     }
 
@@ -450,13 +493,19 @@ impl Session {
 
     fn release(&mut self, name: &str) -> Result<&'static str> {
         self.check_not_failed()?;
-        self.require_block("RELEASE SAVEPOINT")?;
+        self.require_own_block("RELEASE SAVEPOINT")?;
         let index = self.find_savepoint(name)?;
         let txn = self.state.txn()?;
         while self.savepoints.len() > index {
             txn.commit_sub()?;
             self.state.settings.borrow_mut().end_nested(true);
-            self.savepoints.pop();
+            if let Some(savepoint) = self.savepoints.pop()
+                && savepoint.read_only != txn.is_read_only()
+            {
+                txn.set_read_only(savepoint.read_only);
+                let word = if savepoint.read_only { "on" } else { "off" };
+                self.state.set("transaction_read_only", word, SetScope::Local)?;
+            }
         }
         for portal in self.portals.values_mut() {
             portal.depth = portal.depth.min(index);
@@ -465,9 +514,7 @@ impl Session {
     }
 
     fn rollback_to(&mut self, name: &str) -> Result<&'static str> {
-        if self.block != Block::Failed {
-            self.require_block("ROLLBACK TO SAVEPOINT")?;
-        }
+        self.require_own_block("ROLLBACK TO SAVEPOINT")?;
         let index = self.find_savepoint(name)?;
         self.portals.retain(|_, portal| portal.outlives(index + 1));
         let txn = self.state.txn()?;
@@ -478,6 +525,7 @@ impl Session {
             if let Some(savepoint) = self.savepoints.pop() {
                 self.state.notify.borrow_mut().roll_back_to(savepoint.said);
                 self.undo_changes(&savepoint.changes);
+                txn.set_read_only(savepoint.read_only);
                 self.put_back(&savepoint.before);
             }
         }
@@ -498,7 +546,8 @@ impl Session {
         let changes = self.state.changes.borrow().clone();
         let said = self.state.notify.borrow().mark();
         let before = self.what_is();
-        self.savepoints.push(Savepoint { name: name.to_owned(), changes, said, before });
+        let read_only = self.state.txn_opt().is_some_and(|txn| txn.is_read_only());
+        self.savepoints.push(Savepoint { name: name.to_owned(), changes, said, before, read_only });
     }
 
     fn what_is(&self) -> Before {

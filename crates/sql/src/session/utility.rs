@@ -349,8 +349,11 @@ impl Session {
             let Some((oid, superuser)) = self.role_now(&wanted)? else {
                 bail!(INVALID_PARAMETER_VALUE, "role \"{wanted}\" does not exist");
             };
+            // Who logged in may be another only as a superuser.
             let may = session_user.superuser
-                || crate::acl::roles_of(&self.state, session_user.oid)?.contains(&oid);
+                || session_user.oid == oid
+                || name == "role"
+                    && crate::acl::roles_to_set(&self.state, session_user.oid)?.contains(&oid);
             if !may {
                 bail!(
                     INSUFFICIENT_PRIVILEGE,
@@ -371,6 +374,8 @@ impl Session {
         *self.state.current_user.borrow_mut() = role.clone();
         if name == "session_authorization" {
             *self.state.session_user.borrow_mut() = role;
+            // A role that was set before was the other one's.
+            self.state.set("role", "none", scope)?;
         }
         self.state.set(name, &wanted, scope)?;
         self.forget_plans();
@@ -408,6 +413,10 @@ impl Session {
         if name.eq_ignore_ascii_case("session_authorization") {
             let name = self.state.login_user.name.clone();
             return self.set_role("session_authorization", &[name], scope);
+        }
+        let fixed = ["transaction_isolation", "transaction_read_only", "transaction_deferrable"];
+        if fixed.iter().any(|known| name.eq_ignore_ascii_case(known)) {
+            bail!(FEATURE_NOT_SUPPORTED, "parameter \"{name}\" cannot be reset");
         }
         let superuser = self.state.is_superuser();
         self.state.settings.borrow_mut().reset(name, scope, superuser)?;
@@ -581,6 +590,7 @@ impl Session {
                 self.portals.clear();
                 self.state.statements.borrow_mut().clear();
                 self.forget_plans();
+                self.reset_setting("session_authorization", SetScope::Session)?;
                 self.state.settings.borrow_mut().reset_all();
                 self.state.sequences.borrow_mut().clear();
                 self.listen(Change::UnlistenAll);

@@ -228,7 +228,8 @@ fn has_role(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
         };
         answer |= match word {
             "USAGE" if !option => acl::roles_of(state, member)?.contains(&role),
-            "MEMBER" | "SET" if !option => member_of(state, member, role)?,
+            "MEMBER" if !option => acl::memberships(state, member)?.contains(&role),
+            "SET" if !option => acl::roles_to_set(state, member)?.contains(&role),
             "USAGE" | "MEMBER" | "SET" => {
                 let txn = state.txn()?;
                 let key = [("roleid", Datum::Oid(role)), ("member", Datum::Oid(member))];
@@ -239,23 +240,6 @@ fn has_role(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
         };
     }
     Ok(Datum::Bool(answer))
-}
-
-/// Membership, inherited or not.
-fn member_of(state: &SessionState, member: Oid, role: Oid) -> Result<bool> {
-    let txn = state.txn()?;
-    let catalogs = state.catalog.rows(&txn);
-    let (mut seen, mut todo) = (vec![member], vec![member]);
-    while let Some(next) = todo.pop() {
-        for row in catalogs.find("pg_auth_members", &[("member", Datum::Oid(next))])? {
-            let of = row.oid("roleid");
-            if !seen.contains(&of) {
-                seen.push(of);
-                todo.push(of);
-            }
-        }
-    }
-    Ok(seen.contains(&role))
 }
 
 /// What a letter of an ACL is called; those that `acl` does not list included.

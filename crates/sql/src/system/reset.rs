@@ -18,7 +18,7 @@ use engine::catalog::model::CatalogView;
 use std::sync::atomic::Ordering;
 use txn::clog::CommitLogStats;
 use types::FunctionBody::Scalar;
-use types::args::{is_null, oid, text};
+use types::args::{int8, is_null, oid, text};
 use types::{Datum, Env};
 use wal::WalStats;
 
@@ -168,7 +168,56 @@ pub(super) const BODIES: Bodies = &[
             Ok(Datum::Null)
         }),
     ),
+    (
+        // There are no replication slots: only all of them can be meant.
+        "pg_stat_reset_replication_slot",
+        Scalar(|_, a| {
+            if is_null(a, 0) {
+                return Ok(Datum::Null);
+            }
+            let what = format!("replication slot \"{}\" does not exist", text(a, 0)?);
+            Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, what).into())
+        }),
+    ),
+    (
+        // Nor subscriptions.
+        "pg_stat_reset_subscription_stats",
+        Scalar(|_, a| {
+            if is_null(a, 0) || oid(a, 0)?.is_valid() {
+                return Ok(Datum::Null);
+            }
+            let what = "invalid subscription OID 0";
+            Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, what).into())
+        }),
+    ),
+    // Statistics are read as they are, and no snapshot of them is taken.
+    ("pg_stat_get_snapshot_timestamp", Scalar(|_, _| Ok(Datum::Null))),
+    (
+        "pg_stat_have_stats",
+        Scalar(|env, a| {
+            let (database, object) = (oid(a, 1)?, int8(a, 2)?);
+            have_stats(state(env)?, text(a, 0)?, database, object).map(Datum::Bool)
+        }),
+    ),
 ];
+
+/// Is anything counted of this object?
+fn have_stats(state: &SessionState, kind: &str, database: Oid, object: i64) -> Result<bool> {
+    Ok(match kind {
+        "archiver" | "bgwriter" | "checkpointer" | "io" | "slru" | "wal" => true,
+        "database" => object == 0 && state.cluster.known_database(database).is_some(),
+        "relation" => {
+            let table = u32::try_from(object).map(Oid);
+            let here = database == state.database.oid || !database.is_valid();
+            table.is_ok_and(|t| here && state.database.activity.get(t).is_some())
+        }
+        "backend" | "function" | "replslot" | "subscription" => false,
+        other => {
+            let what = format!("invalid statistics kind: \"{other}\"");
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, what).into());
+        }
+    })
+}
 
 fn reset_shared(state: &SessionState, target: Option<&str>) -> Result<()> {
     const TARGETS: [&str; 7] =

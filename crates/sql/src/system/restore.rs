@@ -231,8 +231,13 @@ fn set_relation(
 fn restore_relation(env: &dyn Env, args: &[Datum], types: &[Oid]) -> Result<Datum> {
     let mut given = Given::read(state(env)?, args, types, OF_RELATION)?;
     let table = given.relation()?;
-    if matches!(given.get("reltuples"), Some(Datum::Float4(n)) if *n < -1.0) {
-        let text = "argument \"reltuples\" must not be less than -1.0".to_owned();
+    let wrong = match given.get("reltuples") {
+        Some(Datum::Float4(n)) if !n.is_finite() => Some("must be a finite value"),
+        Some(Datum::Float4(n)) if *n < -1.0 => Some("must not be less than -1.0"),
+        _ => None,
+    };
+    if let Some(wrong) = wrong {
+        let text = format!("argument \"reltuples\" {wrong}");
         given.warn(SqlState::INVALID_PARAMETER_VALUE, text);
         given.forget(&["reltuples"]);
     }
@@ -402,6 +407,11 @@ fn values(env: &dyn Env, given: &mut Given<'_>, name: &str, column: &Column) -> 
         }
         Ok(Datum::Array(a)) if a.elements.iter().any(Datum::is_null) => {
             let text = format!("\"{name}\" array must not contain null values");
+            given.warn(SqlState::INVALID_PARAMETER_VALUE, text);
+            None
+        }
+        Ok(Datum::Array(a)) if a.dims.len() > 1 => {
+            let text = format!("\"{name}\" must be a one-dimensional array");
             given.warn(SqlState::INVALID_PARAMETER_VALUE, text);
             None
         }

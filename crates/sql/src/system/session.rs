@@ -9,6 +9,7 @@ use std::time::Duration;
 use txn::XidStatus;
 use types::FunctionBody::{Scalar, Set};
 use types::args::{boolean, float8, int8, interval, is_null, lsn, oid, text, timestamptz, xid8};
+use types::io::parse_snapshot;
 use types::{ArrayValue, Datum, Env, oids};
 
 /// Encodings by number, as PostgreSQL counts them.
@@ -165,9 +166,11 @@ pub(super) const BODIES: Bodies = &[
     (
         "pg_settings_get_flags",
         Scalar(|_, a| {
-            let known = base::settings::find(text(a, 0)?).is_some();
-            let none = ArrayValue::one_dimension(oids::TEXT, Vec::new());
-            Ok(if known { Datum::Array(std::sync::Arc::new(none)) } else { Datum::Null })
+            let Some((_, definition)) = base::settings::find(text(a, 0)?) else {
+                return Ok(Datum::Null);
+            };
+            let flags = definition.flags().into_iter().map(Datum::text).collect();
+            Ok(Datum::Array(Arc::new(ArrayValue::one_dimension(oids::TEXT, flags))))
         }),
     ),
     ("pg_sleep", Scalar(|env, a| sleep(env, float8(a, 0)?).map(|()| Datum::Null))),
@@ -200,6 +203,23 @@ pub(super) const BODIES: Bodies = &[
     ("txid_status", Scalar(|env, a| status(env, u64::try_from(int8(a, 0)?).unwrap_or(0)))),
     ("pg_xact_status", Scalar(|env, a| status(env, xid8(a, 0)?))),
     ("pg_current_snapshot", Scalar(|env, _| snapshot(state(env)?).map(Datum::text))),
+    ("txid_current_snapshot", Scalar(|env, _| snapshot(state(env)?).map(Datum::text))),
+    ("txid_snapshot_xmin", Scalar(|_, a| Ok(super::int8(parse_snapshot(text(a, 0)?)?.0)))),
+    ("txid_snapshot_xmax", Scalar(|_, a| Ok(super::int8(parse_snapshot(text(a, 0)?)?.1)))),
+    (
+        "txid_snapshot_xip",
+        Set(|_, a| {
+            let xids = parse_snapshot(text(a, 0)?)?.2;
+            Ok(rows(xids.into_iter().map(|x| vec![super::int8(x)]).collect()))
+        }),
+    ),
+    (
+        "txid_visible_in_snapshot",
+        Scalar(|_, a| {
+            let xid = u64::try_from(int8(a, 0)?).unwrap_or(0);
+            visible(xid, text(a, 1)?)
+        }),
+    ),
     ("pg_snapshot_xmin", Scalar(|_, a| Ok(Datum::Xid8(parse_snapshot(text(a, 0)?)?.0)))),
     ("pg_snapshot_xmax", Scalar(|_, a| Ok(Datum::Xid8(parse_snapshot(text(a, 0)?)?.1)))),
     (
@@ -213,8 +233,7 @@ pub(super) const BODIES: Bodies = &[
         "pg_visible_in_snapshot",
         Scalar(|_, a| {
             let xid = xid8(a, 0)?;
-            let (min, max, running) = parse_snapshot(text(a, 1)?)?;
-            Ok(Datum::Bool(xid < min || xid < max && !running.contains(&xid)))
+            visible(xid, text(a, 1)?)
         }),
     ),
     ("age(xid)", Scalar(|env, a| age(env, a))),
@@ -286,14 +305,26 @@ pub(super) const BODIES: Bodies = &[
     ("pg_available_extensions", Set(|_, _| Ok(rows(extensions())))),
     ("pg_jit_available", Scalar(|_, _| Ok(Datum::Bool(false)))),
     ("pg_trigger_depth", Scalar(|_, _| Ok(Datum::Int4(0)))),
-    (
-        "pg_timezone_names",
-        Set(|_, _| {
-            let zero = Datum::Interval(Box::default());
-            Ok(rows(vec![vec![Datum::text("UTC"), Datum::text("UTC"), zero, Datum::Bool(false)]]))
-        }),
-    ),
+    ("pg_timezone_names", Set(|_, _| Ok(rows(zones())))),
 ];
+
+/// The time zones that are known, and what holds in them now.
+fn zones() -> Vec<Vec<Datum>> {
+    let now = base::sync::now_timestamp_us();
+    let zone = |name: &'static str| {
+        let zone = types::datetime::zone::TimeZone::by_name(name)?;
+        let period = zone.period_at(now);
+        let offset =
+            types::Interval { micros: i64::from(period.offset) * 1_000_000, ..Default::default() };
+        Some(vec![
+            Datum::text(name),
+            Datum::text(&period.abbreviation),
+            Datum::Interval(Box::new(offset)),
+            Datum::Bool(period.dst),
+        ])
+    };
+    types::datetime::zone::names().filter_map(zone).collect()
+}
 
 fn types_array(types: &[base::Oid]) -> Datum {
     let elements = types.iter().map(|t| Datum::Oid(*t)).collect();
@@ -528,19 +559,13 @@ fn snapshot(state: &SessionState) -> Result<String> {
         .filter(|x| *x >= snapshot.xmin.0 && *x < snapshot.xmax.0)
         .collect();
     running.sort_unstable();
-    let list: Vec<String> = running.iter().map(u64::to_string).collect();
-    Ok(format!("{}:{}:{}", snapshot.xmin.0, snapshot.xmax.0, list.join(",")))
+    Ok(types::io::snapshot_text(snapshot.xmin.0, snapshot.xmax.0, &running))
 }
 
-fn parse_snapshot(text: &str) -> Result<(u64, u64, Vec<u64>)> {
-    let mut parts = text.split(':');
-    let mut number = || parts.next().and_then(|p| p.parse::<u64>().ok());
-    if let (Some(min), Some(max)) = (number(), number()) {
-        let rest = text.splitn(3, ':').nth(2).unwrap_or("");
-        let running = rest.split(',').filter_map(|x| x.parse().ok()).collect();
-        return Ok((min, max, running));
-    }
-    bail!(INVALID_TEXT_REPRESENTATION, "invalid input syntax for type pg_snapshot: \"{text}\"")
+/// Had the transaction ended when the snapshot was taken?
+fn visible(xid: u64, snapshot: &str) -> Result<Datum> {
+    let (min, max, running) = parse_snapshot(snapshot)?;
+    Ok(Datum::Bool(xid < min || xid < max && !running.contains(&xid)))
 }
 
 /// How many transactions ago: NULL is not possible, special XIDs are as old as can be.
@@ -598,7 +623,12 @@ mod tests {
     fn snapshots_parse() {
         assert_eq!(parse_snapshot("10:20:11,15").unwrap(), (10, 20, vec![11, 15]));
         assert_eq!(parse_snapshot("10:10:").unwrap(), (10, 10, vec![]));
-        assert!(parse_snapshot("x").is_err());
+        for bad in ["x", "10:20", "20:10:", "0:1:", "12:13:0", "12:16:14,13", "12:16:16", "12:13:x"]
+        {
+            assert!(parse_snapshot(bad).is_err(), "{bad}");
+        }
+        assert_eq!(parse_snapshot("12:16:14,14").unwrap(), (12, 16, vec![14]));
+        assert!(parse_snapshot("1:9223372036854775808:3").is_err());
     }
 
     #[test]

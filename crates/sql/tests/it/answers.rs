@@ -307,3 +307,65 @@ fn what_is_refused() {
         ),
     ]);
 }
+
+#[test]
+fn transaction_numbers_are_read_as_c_reads_them() {
+    let db = Database::new();
+    let mut s = db.session();
+    let bad = |text: &str| format!("22P02 invalid input syntax for type pg_snapshot: \"{text}\"");
+    s.check(&[
+        (
+            "SELECT '010'::xid8, '0xffffffffffffffff'::xid8, '-1'::xid8, ' 12 '::xid8, '0x1F'::xid, '010'::oid",
+            "8|18446744073709551615|18446744073709551615|12|31|8",
+        ),
+        ("SELECT '099'::xid8", "22P02 invalid input syntax for type xid8: \"099\""),
+        ("SELECT '0b11'::xid", "22P02 invalid input syntax for type xid: \"0b11\""),
+        (
+            "SELECT '18446744073709551616'::xid8",
+            "22003 value \"18446744073709551616\" is out of range for type xid8",
+        ),
+        ("SELECT '4294967296'::xid", "22003 value \"4294967296\" is out of range for type xid"),
+        ("SELECT '4294967295'::oid, '-1'::oid", "4294967295|4294967295"),
+        ("SELECT '-2147483649'::oid", "22003 value \"-2147483649\" is out of range for type oid"),
+        // A snapshot is two bounds and what ran between them.
+        ("SELECT '12:16:14,14'::pg_snapshot, ' 12:13:'::pg_snapshot", "12:16:14|12:13:"),
+        ("SELECT '31:12:'::pg_snapshot", &bad("31:12:")),
+        ("SELECT '12:13:0'::pg_snapshot", &bad("12:13:0")),
+        ("SELECT '12:16:14,13'::pg_snapshot", &bad("12:16:14,13")),
+        ("SELECT pg_input_is_valid('12:16:16', 'pg_snapshot')", "f"),
+        ("SELECT txid_snapshot_xmax(txid_current_snapshot()) > 0", "t"),
+        ("SELECT * FROM txid_snapshot_xip('12:16:14,15')", "14\n15"),
+        (
+            "SELECT x, txid_visible_in_snapshot(x, '12:16:14') FROM generate_series(13, 16) x",
+            "13|t\n14|f\n15|t\n16|f",
+        ),
+    ]);
+}
+
+#[test]
+fn settings_tell_their_flags_and_zones_their_times() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.check(&[
+        (
+            "SELECT pg_settings_get_flags('work_mem'), pg_settings_get_flags('default_statistics_target'), \
+             pg_settings_get_flags('transaction_read_only'), pg_settings_get_flags('nope')",
+            "{EXPLAIN}|{}|{NO_RESET,NO_RESET_ALL,NOT_IN_SAMPLE}|~",
+        ),
+        (
+            "SELECT abbrev, utc_offset, is_dst FROM pg_timezone_names WHERE name IN ('UTC', 'Asia/Tokyo') ORDER BY 2",
+            "UTC|00:00:00|f\nJST|09:00:00|f",
+        ),
+        ("SELECT count(distinct utc_offset) > 24 FROM pg_timezone_names", "t"),
+        ("SET work_mem = 64.5", ""),
+        ("SHOW work_mem", "64kB"),
+        ("SET geqo = off; SET constraint_exclusion = on; SET enable_partition_pruning = off", ""),
+        ("SHOW geqo", "off"),
+        (
+            "SET stats_fetch_consistency = snapshot",
+            "22023 invalid value for parameter \"stats_fetch_consistency\": \"snapshot\"",
+        ),
+        ("SET default_with_oids = false", ""),
+        ("SET default_with_oids = true", "0A000 tables declared WITH OIDS are not supported"),
+    ]);
+}

@@ -4,6 +4,7 @@ mod alterations;
 mod amcheck;
 mod answers;
 mod cluster;
+mod columns;
 mod copy_out;
 mod counts;
 mod early_stops;

@@ -322,3 +322,84 @@ fn a_table_that_truncate_reaches_by_a_key_is_asked_for_too() {
     s.run_each(&["GRANT TRUNCATE ON c TO one", "SET ROLE one"]);
     s.check(&[("TRUNCATE p CASCADE", told), ("RESET ROLE", ""), ("SELECT * FROM c", "")]);
 }
+
+#[test]
+fn another_session_authorization_ends_the_role() {
+    let db = Database::new();
+    let mut s = db.session();
+    let who = "SELECT session_user, current_user, current_setting('role')";
+    s.run_each(&[
+        "CREATE ROLE one LOGIN; CREATE ROLE two LOGIN; CREATE ROLE other",
+        "GRANT other TO one; GRANT two TO one",
+        "SET SESSION AUTHORIZATION one",
+        "SET ROLE other",
+    ]);
+    s.check(&[
+        (who, "one|other|other"),
+        ("SET SESSION AUTHORIZATION two", ""),
+        (who, "two|two|none"),
+        ("SET SESSION AUTHORIZATION one", ""),
+        ("SET ROLE other", ""),
+        ("RESET SESSION AUTHORIZATION", ""),
+        (who, "postgres|postgres|none"),
+        // Nor does a pooler's next client find another's role.
+        ("SET SESSION AUTHORIZATION one", ""),
+        ("SET ROLE other", ""),
+        ("DISCARD ALL", ""),
+        (who, "postgres|postgres|none"),
+        ("SET ROLE other", ""),
+        ("DISCARD ALL", ""),
+        (who, "postgres|postgres|none"),
+        ("SET SESSION AUTHORIZATION one", ""),
+        ("SET ROLE other", ""),
+        ("BEGIN", ""),
+        ("SET SESSION AUTHORIZATION two", ""),
+        ("ROLLBACK", ""),
+        (who, "one|other|other"),
+    ]);
+}
+
+#[test]
+fn inherit_and_set_are_options_of_a_membership() {
+    let db = Database::new();
+    let mut s = db.session();
+    let no = |role: &str| format!("42501 permission denied to set role \"{role}\"");
+    let denied = "42501 permission denied for table t";
+    s.check(&[
+        ("CREATE TABLE t (a int)", ""),
+        ("CREATE ROLE reader; CREATE ROLE other; GRANT SELECT ON t TO reader", ""),
+        ("CREATE ROLE one NOINHERIT; CREATE ROLE two", ""),
+        ("GRANT reader TO one; GRANT reader TO two WITH SET FALSE", ""),
+        ("GRANT other TO two", ""),
+        // NOINHERIT: by SET ROLE only.
+        ("SET SESSION AUTHORIZATION one", ""),
+        ("SELECT * FROM t", denied),
+        ("SELECT pg_has_role('reader', 'USAGE'), pg_has_role('reader', 'SET')", "f|t"),
+        ("SET ROLE reader", ""),
+        ("SELECT * FROM t", ""),
+        // SET FALSE: without.
+        ("SET SESSION AUTHORIZATION two", ""),
+        ("SELECT * FROM t", ""),
+        ("SET ROLE reader", &no("reader")),
+        ("SELECT pg_has_role('reader', 'USAGE'), pg_has_role('reader', 'SET')", "t|f"),
+        ("SET ROLE other", ""),
+        ("RESET SESSION AUTHORIZATION", ""),
+        // What is said anew holds, what is not said stays.
+        ("GRANT other TO two WITH INHERIT FALSE", ""),
+        (
+            "SELECT admin_option, inherit_option, set_option FROM pg_auth_members \
+             WHERE member = 'two'::regrole AND roleid = 'other'::regrole",
+            "f|f|t",
+        ),
+        ("REVOKE SET OPTION FOR other FROM two", ""),
+        ("SET SESSION AUTHORIZATION two", ""),
+        ("SET ROLE other", &no("other")),
+        ("RESET SESSION AUTHORIZATION", ""),
+        ("GRANT two TO other", "0LP01 role \"two\" is a member of role \"other\""),
+        // To own for another, one must be able to become it.
+        ("GRANT CREATE ON SCHEMA public TO reader, one, two", ""),
+        ("CREATE TABLE of_two (a int); ALTER TABLE of_two OWNER TO two", ""),
+        ("SET SESSION AUTHORIZATION two", ""),
+        ("ALTER TABLE of_two OWNER TO reader", "42501 must be able to SET ROLE \"reader\""),
+    ]);
+}

@@ -403,3 +403,140 @@ fn a_table_whose_checks_wait_stays_as_it_is() {
         ("ROLLBACK", ""),
     ]);
 }
+
+#[test]
+fn a_chained_transaction_is_as_the_one_before_even_if_that_failed() {
+    let db = Database::new();
+    let mut s = db.session();
+    let modes = "SELECT current_setting('transaction_isolation'), \
+                 current_setting('transaction_read_only'), current_setting('transaction_deferrable')";
+    let same = "repeatable read|on|on";
+    s.check(&[
+        ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY DEFERRABLE", ""),
+        ("COMMIT AND CHAIN", ""),
+        (modes, same),
+        ("SELECT 1 / 0", "22012 division by zero"),
+        ("COMMIT AND CHAIN", ""),
+        (modes, same),
+        ("SAVEPOINT a", ""),
+        ("SELECT 1 / 0", "22012 division by zero"),
+        ("ROLLBACK AND CHAIN", ""),
+        (modes, same),
+        ("COMMIT", ""),
+        (modes, "read committed|off|off"),
+        // What a subtransaction set is not the transaction's.
+        ("BEGIN", ""),
+        ("SAVEPOINT a", ""),
+        ("SET TRANSACTION READ ONLY", ""),
+        ("SELECT 1 / 0", "22012 division by zero"),
+        ("ROLLBACK AND CHAIN", ""),
+        (modes, "read committed|off|off"),
+        ("COMMIT", ""),
+    ]);
+}
+
+#[test]
+fn read_only_ends_with_the_savepoint_it_was_set_in() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.check(&[
+        ("CREATE TABLE t (a int)", ""),
+        ("BEGIN", ""),
+        ("SAVEPOINT a", ""),
+        ("SET TRANSACTION READ ONLY", ""),
+        (
+            "SET TRANSACTION READ WRITE",
+            "25001 cannot set transaction read-write mode inside a read-only transaction",
+        ),
+        ("ROLLBACK TO a", ""),
+        ("INSERT INTO t VALUES (1)", ""),
+        ("SET TRANSACTION READ ONLY", ""),
+        ("INSERT INTO t VALUES (2)", "25006 cannot execute INSERT in a read-only transaction"),
+        ("ROLLBACK TO a", ""),
+        ("INSERT INTO t VALUES (3)", ""),
+        ("SAVEPOINT b", ""),
+        ("SET TRANSACTION READ ONLY", ""),
+        ("SAVEPOINT c", ""),
+        ("RELEASE b", ""),
+        ("SHOW transaction_read_only", "off"),
+        ("SELECT current_setting('transaction_read_only')", "off"),
+        ("INSERT INTO t VALUES (4)", ""),
+        ("COMMIT", ""),
+        ("SELECT * FROM t", "3\n4"),
+        // Isolation and DEFERRABLE are the whole transaction's.
+        ("BEGIN", ""),
+        ("SAVEPOINT a", ""),
+        (
+            "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+            "25001 SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction",
+        ),
+        ("ROLLBACK TO a", ""),
+        (
+            "SET TRANSACTION NOT DEFERRABLE",
+            "25001 SET TRANSACTION [NOT] DEFERRABLE cannot be called within a subtransaction",
+        ),
+        ("ROLLBACK", ""),
+        ("BEGIN", ""),
+        ("SELECT 1", "1"),
+        (
+            "SET TRANSACTION NOT DEFERRABLE",
+            "25001 SET TRANSACTION [NOT] DEFERRABLE must be called before any query",
+        ),
+        ("ROLLBACK", ""),
+        (
+            "RESET transaction_read_only",
+            "0A000 parameter \"transaction_read_only\" cannot be reset",
+        ),
+        (
+            "SELECT 1; RELEASE a",
+            "1\n25P01 RELEASE SAVEPOINT can only be used in transaction blocks",
+        ),
+        (
+            "SELECT 1; ROLLBACK TO a",
+            "1\n25P01 ROLLBACK TO SAVEPOINT can only be used in transaction blocks",
+        ),
+    ]);
+}
+
+#[test]
+fn a_setting_nobody_defined_is_empty_after_its_values_end() {
+    let db = Database::new();
+    let mut s = db.session();
+    let bad = |name: &str| {
+        format!(
+            "42602 invalid configuration parameter name \"{name}\"\nCustom parameter names must be \
+             two or more simple identifiers separated by dots."
+        )
+    };
+    s.check(&[
+        ("SELECT current_setting('app.tenant', true)", "~"),
+        ("BEGIN", ""),
+        ("SET LOCAL app.tenant = '7'", ""),
+        ("SELECT current_setting('app.tenant')", "7"),
+        ("COMMIT", ""),
+        ("SELECT current_setting('app.tenant') = ''", "t"),
+        ("BEGIN", ""),
+        ("SET app.other = '7'", ""),
+        ("ROLLBACK", ""),
+        ("SELECT current_setting('app.other') = ''", "t"),
+        ("SET app.tenant = '8'", ""),
+        ("RESET app.tenant", ""),
+        ("SELECT current_setting('app.tenant') = ''", "t"),
+        // A pooler's next client sees nothing of the one before.
+        ("SET app.tenant = '9'", ""),
+        ("DISCARD ALL", ""),
+        ("SELECT current_setting('app.tenant') = ''", "t"),
+        ("SET app.tenant = '9'", ""),
+        ("BEGIN", ""),
+        ("RESET ALL", ""),
+        ("ROLLBACK", ""),
+        ("SELECT current_setting('app.tenant')", "9"),
+        ("SET app.\"bad-name\" = 1", &bad("app.bad-name")),
+        ("SELECT set_config('1.a', '1', false)", &bad("1.a")),
+        ("ALTER DATABASE postgres SET app.\"bad-name\" = 1", &bad("app.bad-name")),
+        (
+            "SET ebb.nonsense = 1",
+            "42602 invalid configuration parameter name \"ebb.nonsense\"\n\"ebb\" is a reserved prefix.",
+        ),
+    ]);
+}

@@ -515,3 +515,58 @@ fn a_set_number_of_distinct_values_overrides_the_estimate() {
         ),
     ]);
 }
+
+#[test]
+fn whether_anything_is_counted_can_be_asked() {
+    let db = database();
+    let mut s = db.session();
+    let here = "(SELECT oid FROM pg_database WHERE datname = current_database())";
+    s.check(&[
+        ("SELECT pg_stat_have_stats('wal', 0, 0)", "t"),
+        (&format!("SELECT pg_stat_have_stats('database', {here}, 0)"), "t"),
+        (&format!("SELECT pg_stat_have_stats('database', {here}, 1)"), "f"),
+        ("SELECT count(*) FROM t", "100"),
+        ("SELECT pg_stat_force_next_flush()", ""),
+        (&format!("SELECT pg_stat_have_stats('relation', {here}, 't'::regclass::oid::int8)"), "t"),
+        (&format!("SELECT pg_stat_have_stats('relation', {here}, 0)"), "f"),
+        ("SELECT pg_stat_have_stats('zaphod', 0, 0)", "22023 invalid statistics kind: \"zaphod\""),
+        ("SELECT pg_stat_get_snapshot_timestamp()", "~"),
+        (
+            "SELECT pg_stat_reset_replication_slot(NULL), pg_stat_reset_subscription_stats(NULL)",
+            "|",
+        ),
+        (
+            "SELECT pg_stat_reset_replication_slot('x')",
+            "22023 replication slot \"x\" does not exist",
+        ),
+    ]);
+}
+
+#[test]
+fn restored_statistics_are_fit_for_use() {
+    let db = database();
+    let mut s = db.session();
+    let restore = |what: &str, value: &str| {
+        format!(
+            "SELECT pg_restore_relation_stats('schemaname', 'public', 'relname', 't', '{what}', {value})"
+        )
+    };
+    let finite = "WARNING 22023 argument \"reltuples\" must be a finite value\nf";
+    s.check(&[
+        (&restore("reltuples", "500::real"), "t"),
+        (&restore("reltuples", "'Infinity'::real"), finite),
+        (&restore("reltuples", "'NaN'::real"), finite),
+        ("SELECT reltuples FROM pg_class WHERE relname = 't'", "500"),
+        (
+            "SELECT pg_restore_attribute_stats('schemaname', 'public', 'relname', 't', 'attname', 'a', \
+             'inherited', false, 'most_common_vals', '{{2,1},{3,4}}'::text, \
+             'most_common_freqs', '{0.3,0.25,0.05,0.04}'::real[])",
+            "WARNING 22023 \"most_common_vals\" must be a one-dimensional array\nf",
+        ),
+        // What a table was given stays, if autovacuum is to leave it alone.
+        ("CREATE TABLE given (a int) WITH (autovacuum_enabled = false)", ""),
+        (&restore("reltuples", "21::real").replace("'t'", "'given'"), "t"),
+        ("CREATE INDEX ON given (a)", ""),
+        ("SELECT reltuples FROM pg_class WHERE relname = 'given'", "21"),
+    ]);
+}

@@ -133,9 +133,64 @@ pub(crate) fn parse_int(text: &str, type_name: &str, min: i64, max: i64) -> Resu
 }
 
 fn parse_oid(text: &str, type_name: &str) -> Result<Oid> {
-    // strtoul semantics: negative numbers wrap
-    let v = parse_int(text, type_name, i64::from(i32::MIN), i64::from(u32::MAX))?;
-    Ok(Oid(v as u32))
+    // Negative numbers wrap, those of 32 bits.
+    let n = parse_unsigned(text, type_name)?;
+    if !(i64::from(i32::MIN)..=i64::from(u32::MAX)).contains(&(n as i64)) {
+        return Err(out_of_range(text, type_name));
+    }
+    Ok(Oid(n as u32))
+}
+
+fn out_of_range(text: &str, type_name: &str) -> base::Error {
+    err!(NUMERIC_VALUE_OUT_OF_RANGE, "value \"{text}\" is out of range for type {type_name}")
+}
+
+/// As C's `strtoul` reads a number: with `0x` by sixteens, with `0` by eights, and a sign turns it round.
+fn parse_unsigned(text: &str, type_name: &str) -> Result<u64> {
+    let s = text.trim_matches(crate::text::is_space);
+    let (minus, digits) = match s.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, s.strip_prefix('+').unwrap_or(s)),
+    };
+    let (radix, digits) = match digits.as_bytes() {
+        [b'0', b'x' | b'X', _, ..] => (16, &digits[2..]),
+        [b'0', _, ..] => (8, &digits[1..]),
+        _ => (10, digits),
+    };
+    if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
+        return Err(invalid(type_name, text));
+    }
+    let n = u64::from_str_radix(digits, radix).map_err(|_| out_of_range(text, type_name))?;
+    Ok(if minus { n.wrapping_neg() } else { n })
+}
+
+/// A snapshot, `xmin:xmax:running,…`: what ran is told once, in order, and lies between the two.
+///
+/// # Errors
+/// `22P02`
+pub fn parse_snapshot(text: &str) -> Result<(u64, u64, Vec<u64>)> {
+    let wrong = || invalid("pg_snapshot", text);
+    let number = |s: &str| s.trim_start().parse::<u64>().ok().filter(|n| i64::try_from(*n).is_ok());
+    let mut parts = text.splitn(3, ':');
+    let mut bound = || parts.next().and_then(number).filter(|n| *n > 0).ok_or_else(wrong);
+    let (min, max) = (bound()?, bound()?);
+    let list = parts.next().ok_or_else(wrong)?;
+    let mut running: Vec<u64> = Vec::new();
+    for xid in list.split(',').filter(|_| !list.is_empty()) {
+        let xid = number(xid).filter(|x| (min..max).contains(x)).ok_or_else(wrong)?;
+        match running.last() {
+            Some(last) if *last > xid => return Err(wrong()),
+            Some(last) if *last == xid => {}
+            _ => running.push(xid),
+        }
+    }
+    if min > max { Err(wrong()) } else { Ok((min, max, running)) }
+}
+
+/// A snapshot as it is printed.
+pub fn snapshot_text(min: u64, max: u64, running: &[u64]) -> String {
+    let list: Vec<String> = running.iter().map(u64::to_string).collect();
+    format!("{min}:{max}:{}", list.join(","))
 }
 
 /// Reads a boolean: unique prefixes of true, false, yes, no, on, off; 1 and 0.
@@ -214,7 +269,11 @@ pub fn text_input(type_oid: Oid, typmod: i32, text: &str, env: &dyn Env) -> Resu
         INT4 => Datum::Int4(parse_int(text, "integer", i32::MIN.into(), i32::MAX.into())? as i32),
         INT8 => Datum::Int8(parse_int(text, "bigint", i64::MIN, i64::MAX)?),
         TEXT | JSONPATH | PG_NODE_TREE | XML | REFCURSOR | CSTRING | UNKNOWN | ACLITEM | INET
-        | CIDR | PG_SNAPSHOT => Datum::Text(Text::from(text)),
+        | CIDR => Datum::Text(Text::from(text)),
+        PG_SNAPSHOT | TXID_SNAPSHOT => {
+            let (min, max, running) = parse_snapshot(text)?;
+            Datum::text(snapshot_text(min, max, &running))
+        }
         VARCHAR => Datum::Text(fit_length(text, typmod, false, false)?),
         BPCHAR => Datum::Text(fit_length(text, typmod, true, false)?),
         NAME => Datum::Text(Text::from(truncate_name(text))),
@@ -237,19 +296,7 @@ pub fn text_input(type_oid: Oid, typmod: i32, text: &str, env: &dyn Env) -> Resu
         OID => Datum::Oid(parse_oid(text, "oid")?),
         XID => Datum::Oid(parse_oid(text, "xid")?),
         CID => Datum::Oid(parse_oid(text, "cid")?),
-        XID8 => {
-            let s = text.trim_matches(crate::text::is_space);
-            // As C reads an unsigned number: a sign turns it round.
-            let (minus, digits) = match s.strip_prefix('-') {
-                Some(rest) => (true, rest),
-                None => (false, s.strip_prefix('+').unwrap_or(s)),
-            };
-            let n: u64 = match digits.as_bytes().first() {
-                Some(b'0'..=b'9') => digits.parse().map_err(|_| invalid("xid8", text))?,
-                _ => return Err(invalid("xid8", text)),
-            };
-            Datum::Xid8(if minus { n.wrapping_neg() } else { n })
-        }
+        XID8 => Datum::Xid8(parse_unsigned(text, "xid8")?),
         TID => Datum::Tid(tid_input(text)?),
         PG_LSN => Datum::Lsn(lsn_input(text)?),
         t if is_oid_like(t) => Datum::Oid(reg_input(t, text, env)?),

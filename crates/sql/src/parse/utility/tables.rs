@@ -235,6 +235,10 @@ pub enum AlterTableAction {
     DropNotNull {
         column: String,
     },
+    SetExpression {
+        column: String,
+        expression: Expr,
+    },
     DropExpression {
         column: String,
         if_exists: bool,
