@@ -61,6 +61,14 @@ pub trait AggregateState: Send {
     /// # Errors
     /// Overflow and the like.
     fn add(&mut self, env: &dyn Env, args: &[Datum]) -> Result<()>;
+    /// Takes arguments that were added out again, as a window's frame moves on. False: only starting over gives the same; the state is of no
+    /// more use then.
+    ///
+    /// # Errors
+    /// Overflow and the like.
+    fn remove(&mut self, _env: &dyn Env, _args: &[Datum]) -> Result<bool> {
+        Ok(false)
+    }
     /// The result so far; the state stays usable (window frames ask often).
     ///
     /// # Errors

@@ -42,11 +42,19 @@ pub(crate) struct Call {
 /// One group's state of one aggregate.
 pub(crate) enum State {
     Count(i64),
-    Sum(Option<i64>),
+    /// The sum, and of how many values.
+    Sum(i64, u64),
     Extreme(Datum),
     Other(Box<dyn AggregateState>),
     /// Rows of arguments and keys, to be sorted first.
     Collected(Vec<Vec<Datum>>, usize),
+}
+
+pub(crate) fn add_int(a: i64, b: i64) -> Result<i64> {
+    match a.checked_add(b) {
+        Some(sum) => Ok(sum),
+        None => bail!(NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range"),
+    }
 }
 
 impl Call {
@@ -64,7 +72,7 @@ impl Call {
     fn start_plain(&self) -> State {
         match self.maker {
             Maker::CountStar | Maker::Count => State::Count(0),
-            Maker::SumInt => State::Sum(None),
+            Maker::SumInt => State::Sum(0, 0),
             Maker::Extreme { .. } => State::Extreme(Datum::Null),
             Maker::Other(make) => State::Other(make(&self.arg_types, self.result)),
         }
@@ -94,13 +102,10 @@ impl Call {
                     *n += 1;
                 }
             }
-            (State::Sum(total), _) => {
+            (State::Sum(total, n), _) => {
                 let mut scratch = Datum::Null;
                 if let Some(v) = int_of(self.args[0].eval_ref(row, cx, &mut scratch)?) {
-                    match total.unwrap_or(0).checked_add(v) {
-                        Some(t) => *total = Some(t),
-                        None => bail!(NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range"),
-                    }
+                    (*total, *n) = (add_int(*total, v)?, *n + 1);
                 }
             }
             (State::Extreme(best), Maker::Extreme { greatest, ty }) => {
@@ -141,6 +146,45 @@ impl Call {
         Ok(())
     }
 
+    /// Takes a row's arguments, which were added before, out again. False: it cannot be done, and the state is of no more use.
+    pub(crate) fn remove(&self, state: &mut State, row: &[Datum], cx: &Cx<'_>) -> Result<bool> {
+        if let Some(f) = &self.filter
+            && !f.is_true(row, &cx.eval)?
+        {
+            return Ok(true);
+        }
+        let mut scratch = Datum::Null;
+        match (state, self.maker) {
+            (State::Count(n), Maker::CountStar) => *n -= 1,
+            (State::Count(n), _) => {
+                *n -= i64::from(!self.args[0].eval_ref(row, &cx.eval, &mut scratch)?.is_null());
+            }
+            (State::Sum(total, n), _) => {
+                if let Some(v) = int_of(self.args[0].eval_ref(row, &cx.eval, &mut scratch)?) {
+                    (*total, *n) = (add_int(*total, v.saturating_neg())?, *n - 1);
+                }
+            }
+            (State::Other(s), _) => {
+                let mut args: SmallVec<[Datum; 2]> = SmallVec::new();
+                for a in &self.args {
+                    args.push(a.eval(row, &cx.eval)?);
+                }
+                return s.remove(cx.x.env, &args);
+            }
+            (State::Extreme(_) | State::Collected(..), _) => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// The argument of a row that passes FILTER, or NULL.
+    pub(crate) fn argument(&self, row: &[Datum], cx: &Cx<'_>) -> Result<Datum> {
+        match (&self.filter, self.args.first()) {
+            (Some(f), _) if !f.is_true(row, &cx.eval)? => Ok(Datum::Null),
+            (_, Some(a)) => a.eval(row, &cx.eval),
+            (_, None) => Ok(Datum::Null),
+        }
+    }
+
     /// The result.
     pub(crate) fn finish(&self, state: &mut State, cx: &Cx<'_>) -> Result<Datum> {
         if let State::Collected(rows, _) = state {
@@ -173,7 +217,8 @@ impl Call {
         }
         Ok(match state {
             State::Count(n) => Datum::Int8(*n),
-            State::Sum(t) => t.map_or(Datum::Null, Datum::Int8),
+            State::Sum(_, 0) => Datum::Null,
+            State::Sum(t, _) => Datum::Int8(*t),
             State::Extreme(d) => d.clone(),
             State::Other(s) => s.finish(cx.x.env)?,
             State::Collected(..) => Datum::Null,
@@ -185,12 +230,9 @@ impl Call {
         match (state, self.maker) {
             (State::Count(n), Maker::CountStar) => *n += 1,
             (State::Count(n), _) => *n += i64::from(!args[0].is_null()),
-            (State::Sum(total), _) => {
+            (State::Sum(total, n), _) => {
                 if let Some(v) = int_of(&args[0]) {
-                    match total.unwrap_or(0).checked_add(v) {
-                        Some(t) => *total = Some(t),
-                        None => bail!(NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range"),
-                    }
+                    (*total, *n) = (add_int(*total, v)?, *n + 1);
                 }
             }
             (State::Extreme(best), Maker::Extreme { greatest, ty })

@@ -18,7 +18,7 @@ use super::scan::{BitmapNode, ResultNode, SeqScanNode, TidScanNode, ValuesNode};
 use super::set_op::SetOpNode;
 use super::sort::{Key, KeyPlace, SortNode};
 use super::store::{CteScanNode, CteScopeNode, CteState, RecursiveNode, RowStore, WorkTableNode};
-use super::window::{Bound, WindowCallCode, WindowNode, WindowWork};
+use super::window::{Bound, Frame, Running, WindowCallCode, WindowNode};
 use super::{Cx, Node, NodeStats};
 use crate::plan::{AggregateStrategy, CtePlan, NodeKind, PlanNode, PlanSortKey};
 use crate::query::{FrameBound, FunctionInFrom};
@@ -167,7 +167,7 @@ pub(crate) fn each_expr(node: &PlanNode, f: &mut dyn FnMut(&Expr)) {
                     f(e);
                 }
             }
-            run.iter().for_each(|r| f(&r.test));
+            run.iter().for_each(f);
         }
         NodeKind::Limit { limit, offset, .. } => limit.iter().chain(offset).for_each(f),
         NodeKind::LockRows { outer, recheck, .. } => {
@@ -436,31 +436,34 @@ impl Builder {
                             levels_up: 0,
                         })?)
                     };
+                    let offset = match c.args.get(1) {
+                        None => Some(1),
+                        Some(Expr::Const(c)) => expr::code::int_of(&c.value),
+                        Some(_) => None,
+                    };
+                    let volatile = |e: &Expr| expr::fold::contains_volatile(e);
                     list.push(WindowCallCode {
                         name: fact.map_or("", |f| f.name),
                         args: codes(&c.args)?,
+                        offset,
                         aggregate,
+                        repeatable: !c.args.iter().chain(c.filter.as_deref()).any(volatile),
+                        state: Running::default(),
                     });
                 }
-                Box::new(WindowNode {
-                    width: input.columns.len(),
-                    input: self.node(input)?,
-                    partition: partition
-                        .iter()
-                        .map(|e| Ok((compile(e)?, e.ty().oid)))
-                        .collect::<Result<_>>()?,
-                    order: keys(order)?,
-                    mode: frame.mode,
-                    start: bound(&frame.start)?,
-                    end: bound(&frame.end)?,
-                    exclude: frame.exclude,
-                    calls: list,
-                    run: match run {
-                        Some(r) => Some((compile(&r.test)?, r.stop)),
-                        None => None,
-                    },
-                    work: WindowWork::default(),
-                })
+                let partition = partition
+                    .iter()
+                    .map(|e| Ok((compile(e)?, e.ty().oid)))
+                    .collect::<Result<_>>()?;
+                let ends = (bound(&frame.start)?, bound(&frame.end)?);
+                Box::new(WindowNode::new(
+                    self.node(input)?,
+                    input.columns.len(),
+                    (partition, keys(order)?),
+                    Frame::new(frame.mode, ends.0, ends.1, frame.exclude),
+                    list,
+                    run.as_ref().map(compile).transpose()?,
+                ))
             }
             NodeKind::Unique { input, keys } => {
                 let types = types_of(input);

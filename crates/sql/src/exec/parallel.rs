@@ -4,7 +4,7 @@
 //! `count`, `sum` of integers, `min` and `max` over a sequential scan, with or without a filter: each thread counts
 //! what it scans, and the parts are put together. Only expressions that ask nothing of the session are evaluated so.
 
-use super::aggregate::{Call, Maker, State};
+use super::aggregate::{Call, Maker, State, add_int};
 use super::batch::Batch;
 use super::scan::ScanBase;
 use super::{Cx, Node};
@@ -109,14 +109,7 @@ impl Work<'_> {
 fn merge(call: &Call, a: &mut State, b: State) -> Result<()> {
     match (a, b) {
         (State::Count(x), State::Count(y)) => *x += y,
-        (State::Sum(x), State::Sum(y)) => {
-            if let Some(y) = y {
-                match x.unwrap_or(0).checked_add(y) {
-                    Some(t) => *x = Some(t),
-                    None => bail!(NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range"),
-                }
-            }
-        }
+        (State::Sum(x, n), State::Sum(y, m)) => (*x, *n) = (add_int(*x, y)?, *n + m),
         (State::Extreme(x), State::Extreme(y)) => {
             if let Maker::Extreme { greatest, ty } = call.maker
                 && !y.is_null()

@@ -6,7 +6,7 @@ use super::{Cx, Node};
 use crate::activity::TableChanges;
 use crate::plan::TableScan;
 use base::{BlockNumber, Result, Tid};
-use engine::catalog::model::Table;
+use engine::catalog::model::{RelationKind, Table};
 use expr::code::{Code, compile};
 use heap::{BlockRange, FetchState, Heap, HeapScan, PageBatch, ScanOptions, TupleSlot};
 use std::sync::Arc;
@@ -31,13 +31,15 @@ impl ScanBase {
             heap: None,
         })
     }
-    /// The heap, opened once.
+    /// The heap, opened once: but for a sequence's, which has its row written when it is opened.
     pub(crate) fn heap(&mut self, cx: &Cx<'_>) -> Result<Arc<Heap>> {
         if let Some(h) = &self.heap {
             return Ok(h.clone());
         }
         let h = cx.x.relations.heap(&self.table)?;
-        self.heap = Some(h.clone());
+        if self.table.kind != RelationKind::Sequence {
+            self.heap = Some(h.clone());
+        }
         Ok(h)
     }
 }

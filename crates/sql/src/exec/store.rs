@@ -15,6 +15,47 @@ fn io(e: std::io::Error) -> Error {
     Error::io("could not use temporary file", e)
 }
 
+/// Adds a row as it is on disk: each value's type, length and bytes; a NULL is type 0 alone.
+pub(super) fn write_row(row: &[Datum], out: &mut Vec<u8>) -> Result<()> {
+    for d in row {
+        if d.is_null() {
+            out.extend(0u32.to_le_bytes());
+            continue;
+        }
+        let ty = types::io::natural_type(d);
+        out.extend(ty.0.to_le_bytes());
+        let at = out.len();
+        out.extend([0; 4]);
+        types::encode(ty, d, out)?;
+        let len = (out.len() - at - 4) as u32;
+        out[at..at + 4].copy_from_slice(&len.to_le_bytes());
+    }
+    Ok(())
+}
+
+/// Appends a row's values as [`write_row`] wrote them.
+pub(super) fn read_row(
+    from: &mut impl Read,
+    width: usize,
+    scratch: &mut Vec<u8>,
+    out: &mut Vec<Datum>,
+) -> Result<()> {
+    for _ in 0..width {
+        let mut word = [0u8; 4];
+        from.read_exact(&mut word).map_err(io)?;
+        let ty = u32::from_le_bytes(word);
+        if ty == 0 {
+            out.push(Datum::Null);
+            continue;
+        }
+        from.read_exact(&mut word).map_err(io)?;
+        scratch.resize(u32::from_le_bytes(word) as usize, 0);
+        from.read_exact(scratch).map_err(io)?;
+        out.push(types::decode(Oid(ty), scratch)?);
+    }
+    Ok(())
+}
+
 /// Rows in a temporary file, written once and then read.
 pub(crate) struct RowFile {
     writer: Option<BufWriter<File>>,
@@ -44,20 +85,10 @@ impl RowFile {
     }
     pub(crate) fn write(&mut self, row: &[Datum]) -> Result<()> {
         let Some(w) = &mut self.writer else { return Ok(()) };
-        for d in row {
-            if d.is_null() {
-                self.space.grow(4)?;
-                w.write_all(&0u32.to_le_bytes()).map_err(io)?;
-                continue;
-            }
-            let ty = types::io::natural_type(d);
-            self.scratch.clear();
-            types::encode(ty, d, &mut self.scratch)?;
-            self.space.grow(8 + self.scratch.len() as u64)?;
-            w.write_all(&ty.0.to_le_bytes()).map_err(io)?;
-            w.write_all(&(self.scratch.len() as u32).to_le_bytes()).map_err(io)?;
-            w.write_all(&self.scratch).map_err(io)?;
-        }
+        self.scratch.clear();
+        write_row(row, &mut self.scratch)?;
+        self.space.grow(self.scratch.len() as u64)?;
+        w.write_all(&self.scratch).map_err(io)?;
         self.rows += 1;
         Ok(())
     }
@@ -85,19 +116,7 @@ impl RowFile {
         }
         let Some(r) = &mut self.reader else { return Ok(false) };
         self.left -= 1;
-        for _ in 0..self.width {
-            let mut word = [0u8; 4];
-            r.read_exact(&mut word).map_err(io)?;
-            let ty = u32::from_le_bytes(word);
-            if ty == 0 {
-                out.push(Datum::Null);
-                continue;
-            }
-            r.read_exact(&mut word).map_err(io)?;
-            self.scratch.resize(u32::from_le_bytes(word) as usize, 0);
-            r.read_exact(&mut self.scratch).map_err(io)?;
-            out.push(types::decode(Oid(ty), &self.scratch)?);
-        }
+        read_row(r, self.width, &mut self.scratch, out)?;
         Ok(true)
     }
 }

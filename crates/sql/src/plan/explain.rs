@@ -485,7 +485,7 @@ impl<'a> Explain<'a> {
                 let order: Vec<String> = order.iter().map(|k| print(&k.expr)).collect();
                 add("Window", window_line(name, &by, &order, frame, calls, &print));
                 if let Some(run) = run {
-                    let text = self.print(&run.test, cols(n));
+                    let text = self.print(run, cols(n));
                     add("Run Condition", with_window_name(&text, name, calls));
                 }
                 ("WindowAgg".to_owned(), "WindowAgg")

@@ -315,26 +315,6 @@ pub struct PlanSortKey {
     pub nulls_first: bool,
 }
 
-/// A condition on row numbers and ranks after which a window gives no more rows of a partition.
-#[derive(Debug, Clone)]
-pub struct RunCondition {
-    /// Over the window's output, of which only row numbers and ranks are there when it is asked.
-    pub test: Expr,
-    /// What must have been read for the rows before.
-    pub stop: RunStop,
-}
-
-/// What a window's calls may look at beyond a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RunStop {
-    /// Nothing.
-    Row,
-    /// Its peers.
-    Peers,
-    /// The whole partition.
-    Partition,
-}
-
 /// How an aggregate groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "as EXPLAIN calls them")]
@@ -521,7 +501,8 @@ pub enum NodeKind {
         calls: Vec<WindowCall>,
         /// For printing.
         name: String,
-        run: Option<RunCondition>,
+        /// A condition on row numbers and ranks after which a partition has no more rows to give, over the output's columns.
+        run: Option<Expr>,
     },
     /// Neighbouring equal rows become one; `keys` are slots.
     Unique {

@@ -7,7 +7,6 @@
 
 use super::rels::{JoinSpace, family_strategy, type_family};
 use super::upper::ordered_by;
-use super::{RunCondition, RunStop};
 use crate::query::{
     Command, Distinct, FrameBound, FrameExclude, FrameMode, Query, WindowDefinition,
 };
@@ -109,12 +108,23 @@ fn fixed(e: &Expr) -> bool {
         && !expr::fold::contains_volatile(e)
 }
 
+/// What must have been read for a row's result.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Reach {
+    /// Nothing behind it.
+    Row,
+    /// Its peers.
+    Peers,
+    /// The whole partition.
+    Partition,
+}
+
 /// How far behind its row a call may look.
-fn reach(call: &WindowCall, window: &WindowDefinition) -> RunStop {
+fn reach(call: &WindowCall, window: &WindowDefinition) -> Reach {
     match function_name(call.function) {
-        "row_number" | "rank" | "dense_rank" => return RunStop::Row,
-        "lag" if call.args.len() == 1 => return RunStop::Row,
-        "lag" | "lead" | "ntile" | "percent_rank" | "cume_dist" => return RunStop::Partition,
+        "row_number" | "rank" | "dense_rank" => return Reach::Row,
+        "lag" if call.args.len() == 1 => return Reach::Row,
+        "lag" | "lead" | "ntile" | "percent_rank" | "cume_dist" => return Reach::Partition,
         _ => {}
     }
     let frame = &window.frame;
@@ -125,28 +135,28 @@ fn reach(call: &WindowCall, window: &WindowDefinition) -> RunStop {
     let rows = frame.mode == FrameMode::Rows
         && matches!(frame.exclude, FrameExclude::NoOthers | FrameExclude::CurrentRow);
     match (back, rows) {
-        (false, _) => RunStop::Partition,
-        (true, true) => RunStop::Row,
-        (true, false) => RunStop::Peers,
+        (false, _) => Reach::Partition,
+        (true, true) => Reach::Row,
+        (true, false) => Reach::Peers,
     }
 }
 
 impl JoinSpace<'_, '_> {
-    /// The condition by which window `w` stops, over the columns of its node; `calls` are those that it computes.
-    pub(crate) fn run_condition(
-        &self,
-        w: usize,
-        calls: &[WindowCall],
-        columns: &[Expr],
-    ) -> Result<Option<RunCondition>> {
+    /// The condition by which window `w` stops, over the columns of its node.
+    pub(crate) fn run_condition(&self, w: usize, columns: &[Expr]) -> Result<Option<Expr>> {
         if w + 1 != self.q.windows.len() || self.q.run_conditions.is_empty() {
             return Ok(None);
         }
         let tests =
             self.q.run_conditions.iter().map(|e| self.over(e, columns)).collect::<Result<_>>()?;
-        let Some(test) = super::create::and_all(tests) else { return Ok(None) };
-        let stop = calls.iter().map(|c| reach(c, &self.q.windows[w])).max();
-        Ok(Some(RunCondition { test, stop: stop.unwrap_or(RunStop::Row) }))
+        Ok(super::create::and_all(tests))
+    }
+
+    /// Whether a row of the only window is given before the whole partition has been read.
+    pub(crate) fn streams(&self) -> bool {
+        let [window] = &self.q.windows[..] else { return false };
+        let whole = |e: &Expr| matches!(e, Expr::Window(c) if reach(c, window) == Reach::Partition);
+        !self.q.targets.iter().any(|t| t.expr.any(&mut |e| whole(e)))
     }
 
     /// The rows that the only window needs to see, if it stops by its conditions; 0: all.
@@ -154,12 +164,7 @@ impl JoinSpace<'_, '_> {
         let ([window], [first, ..]) = (&self.q.windows[..], &self.q.run_conditions[..]) else {
             return 0.0;
         };
-        let mut whole = !window.partition_by.is_empty();
-        for e in self.q.targets.iter().map(|t| &t.expr) {
-            e.walk(&mut |e| {
-                whole |= matches!(e, Expr::Window(c) if reach(c, window) == RunStop::Partition);
-            });
-        }
+        let whole = !window.partition_by.is_empty() || !self.streams();
         let Expr::Call { args, .. } = first else { return 0.0 };
         let call = args.iter().find_map(|e| match e {
             Expr::Window(c) => Some(c),

@@ -362,7 +362,11 @@ pub(crate) fn plan_upper(
     } else {
         let k = keys.as_deref();
         let rows = paths.first().map_or(1.0, |p| p.rows);
-        let wanted = Some(s.run_rows(rows)).filter(|n| *n > 0.0).unwrap_or(wanted);
+        let wanted = match s.run_rows(rows) {
+            some if some > 0.0 => some,
+            _ if s.q.has_windows && !(s.streams() && s.q.leaves_in(&order)) => 0.0,
+            _ => wanted,
+        };
         let Some((p, sorted)) = s.choose(&paths, &order, k, wanted) else { return no_plan() };
         (s.create(&p)?, sorted && !order.is_empty())
     };
@@ -380,12 +384,19 @@ pub(crate) fn plan_upper(
         sorted &= in_order && !s.q.order_by.is_empty();
     }
     if s.q.has_windows {
-        let mut first_sorted = plain && sorted;
+        let mut have = if plain && sorted { order } else { Vec::new() };
         for w in 0..s.q.windows.len() {
-            node = s.window(node, w, first_sorted)?;
-            first_sorted = false;
+            if s.calls_of(w).is_empty() {
+                continue;
+            }
+            let asked = window_order(&s.q, w);
+            let in_order = have.starts_with(&asked);
+            node = s.window(node, w, in_order)?;
+            if !in_order {
+                have = asked;
+            }
         }
-        sorted = false;
+        sorted = !s.q.order_by.is_empty() && s.q.leaves_in(&have);
     }
     if !marks.is_empty() {
         return s.finish_locked(node, &marks, &recheck, sorted, wanted);
@@ -496,6 +507,22 @@ pub(crate) fn plain_min_max(
 
 fn window_order(q: &Query, w: usize) -> Vec<SortKey> {
     q.windows.get(w).map_or_else(Vec::new, ordered_by)
+}
+
+impl Query {
+    /// Whether rows that come out of the last window in this order are the query's, in its order.
+    pub(super) fn leaves_in(&self, have: &[SortKey]) -> bool {
+        let mut asked: Vec<&SortKey> = Vec::new();
+        for k in &self.order_by {
+            if !asked.iter().any(|a| a.expr == k.expr) {
+                asked.push(k);
+            }
+        }
+        matches!(self.distinct, Distinct::No)
+            && !self.has_target_srfs
+            && asked.len() <= have.len()
+            && asked.iter().zip(have).all(|(a, h)| *a == h)
+    }
 }
 
 /// The order in which a window reads its rows.
@@ -717,12 +744,9 @@ impl JoinSpace<'_, '_> {
         calls
     }
 
-    /// A window over its input; nothing if nobody calls it.
+    /// A window over its input.
     fn window(&mut self, input: PlanNode, w: usize, sorted: bool) -> Result<PlanNode> {
         let mut calls = self.calls_of(w);
-        if calls.is_empty() {
-            return Ok(input);
-        }
         let order = window_order(&self.q, w);
         let mut node = input;
         if !sorted && !order.is_empty() {
@@ -732,7 +756,6 @@ impl JoinSpace<'_, '_> {
         let columns_in = node.columns.clone();
         let mut columns = columns_in.clone();
         columns.extend(calls.iter().map(|c| self.shifted(&Expr::Window(Box::new(c.clone())))));
-        let called = calls.clone();
         for c in &mut calls {
             for a in &mut c.args {
                 *a = self.over(a, &columns_in)?;
@@ -752,7 +775,7 @@ impl JoinSpace<'_, '_> {
             }
         }
         let cost = node.rows * self.g.settings.cpu_operator_cost * calls.len().max(1) as f64;
-        let run = self.run_condition(w, &called, &columns)?;
+        let run = self.run_condition(w, &columns)?;
         let used: Vec<bool> =
             (0..self.q.windows.len()).map(|w| !self.calls_of(w).is_empty()).collect();
         let name = std::mem::take(&mut window_names(&self.q, &used)[w]);

@@ -41,3 +41,4 @@ mod tiny_pool;
 mod vacuum_statements;
 mod view_texts;
 mod whole_rows;
+mod windows;

@@ -125,3 +125,15 @@ fn values_are_not_taken_while_the_sequence_is_altered() {
     s.run_each(&["ALTER SEQUENCE s RESTART"]);
     s.check(&[("SELECT nextval('s')", "1")]);
 }
+
+/// The row on disk is ahead of the values given: a statement whose plan is kept gave what is on disk from its third time on.
+#[test]
+fn its_row_is_as_it_is_whoever_reads_it() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE SEQUENCE s"]);
+    for n in 1..6 {
+        let n = n.to_string();
+        s.check(&[("SELECT nextval('s')", &n), ("SELECT last_value FROM s", &n)]);
+    }
+}

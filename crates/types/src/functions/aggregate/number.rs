@@ -6,6 +6,7 @@ use crate::numeric::Numeric;
 use crate::registry::{AggregateState, BodyTable, FunctionBody};
 use crate::{Datum, Env, Interval};
 use base::{Result, err};
+use std::cmp::Ordering;
 
 /// sum of int2 and int4.
 #[derive(Default)]
@@ -51,6 +52,15 @@ struct Ints {
     big: Numeric,
     big_squares: Numeric,
 }
+#[inline]
+fn int(d: &Datum) -> Option<i128> {
+    match d {
+        Datum::Int8(v) => Some(i128::from(*v)),
+        Datum::Int4(v) => Some(i128::from(*v)),
+        Datum::Int2(v) => Some(i128::from(*v)),
+        _ => None,
+    }
+}
 impl Ints {
     fn make(want: Want) -> Box<dyn AggregateState> {
         Box::new(Ints {
@@ -66,13 +76,7 @@ impl Ints {
 impl AggregateState for Ints {
     #[inline]
     fn add(&mut self, _env: &dyn Env, args: &[Datum]) -> Result<()> {
-        let v = match args.first() {
-            Some(Datum::Int8(v)) => *v,
-            Some(Datum::Int4(v)) => i64::from(*v),
-            Some(Datum::Int2(v)) => i64::from(*v),
-            _ => return Ok(()),
-        };
-        let v = i128::from(v);
+        let Some(v) = args.first().and_then(int) else { return Ok(()) };
         self.n += 1;
         match self.sum.checked_add(v) {
             Some(s) => self.sum = s,
@@ -92,6 +96,16 @@ impl AggregateState for Ints {
         }
         Ok(())
     }
+    fn remove(&mut self, _env: &dyn Env, args: &[Datum]) -> Result<bool> {
+        let Some(v) = args.first().and_then(int) else { return Ok(true) };
+        let with_squares = !matches!(self.want, Want::Sum | Want::Average);
+        let squares = if with_squares { self.squares.checked_sub(v * v) } else { Some(0) };
+        let (Some(sum), Some(squares)) = (self.sum.checked_sub(v), squares) else {
+            return Ok(false);
+        };
+        (self.n, self.sum, self.squares) = (self.n - 1, sum, squares);
+        Ok(true)
+    }
     fn finish(&self, _env: &dyn Env) -> Result<Datum> {
         let sum = self.big.add(&Numeric::from_i128(self.sum))?;
         let squares = self.big_squares.add(&Numeric::from_i128(self.squares))?;
@@ -105,10 +119,20 @@ struct Numerics {
     n: i64,
     sum: Numeric,
     squares: Numeric,
+    /// The most digits behind the point, and how many values have as many: the sum has them too.
+    scale: i32,
+    of_scale: i64,
 }
 impl Numerics {
     fn make(want: Want) -> Box<dyn AggregateState> {
-        Box::new(Numerics { want, n: 0, sum: Numeric::ZERO, squares: Numeric::ZERO })
+        Box::new(Numerics {
+            want,
+            n: 0,
+            sum: Numeric::ZERO,
+            squares: Numeric::ZERO,
+            scale: 0,
+            of_scale: 0,
+        })
     }
 }
 impl AggregateState for Numerics {
@@ -119,7 +143,26 @@ impl AggregateState for Numerics {
         if !matches!(self.want, Want::Sum | Want::Average) {
             self.squares = self.squares.add(&v.mul(v)?)?;
         }
+        match v.scale().cmp(&self.scale) {
+            Ordering::Less => {}
+            Ordering::Equal => self.of_scale += 1,
+            Ordering::Greater => (self.scale, self.of_scale) = (v.scale(), 1),
+        }
         Ok(())
+    }
+    fn remove(&mut self, _env: &dyn Env, args: &[Datum]) -> Result<bool> {
+        let Some(Datum::Numeric(v)) = args.first() else { return Ok(true) };
+        let last_of_scale = v.scale() == self.scale && self.of_scale == 1 && self.scale > 0;
+        if !self.sum.is_finite() || !v.is_finite() || last_of_scale {
+            return Ok(false);
+        }
+        self.of_scale -= i64::from(v.scale() == self.scale);
+        self.n -= 1;
+        self.sum = self.sum.sub(v)?;
+        if !matches!(self.want, Want::Sum | Want::Average) {
+            self.squares = self.squares.sub(&v.mul(v)?)?;
+        }
+        Ok(true)
     }
     fn finish(&self, _env: &dyn Env) -> Result<Datum> {
         conclude(self.want, self.n, &self.sum, &self.squares)
