@@ -296,6 +296,8 @@ pub(crate) struct AggregateNode {
 }
 
 const NONE: u32 = u32::MAX;
+/// The memory of so many states is kept for another execution.
+const KEPT_STATES: usize = 128;
 
 #[derive(Default)]
 pub(crate) struct AggregateWork {
@@ -468,6 +470,20 @@ impl AggregateNode {
         Ok(true)
     }
 
+    /// As before the first row, the groups' memory kept.
+    fn reset(&mut self) {
+        self.clear_groups();
+        let w = &mut self.state;
+        w.started = false;
+        w.ended = false;
+        w.spilled = None;
+        w.current = None;
+        w.current_states.clear();
+        w.at = 0;
+        let width = w.batch.width();
+        w.batch.reset(width);
+    }
+
     fn clear_groups(&mut self) {
         let w = &mut self.state;
         w.keys.clear();
@@ -626,18 +642,14 @@ impl Node for AggregateNode {
         }
     }
     fn let_go(&mut self) {
+        if self.state.states.len() > KEPT_STATES {
+            self.state = AggregateWork::default();
+        }
+        self.reset();
         self.input.let_go();
     }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
-        self.clear_groups();
-        let w = &mut self.state;
-        w.started = false;
-        w.ended = false;
-        w.spilled = None;
-        w.current = None;
-        w.at = 0;
-        let width = w.batch.width();
-        w.batch.reset(width);
+        self.reset();
         self.input.rescan(cx)
     }
 }

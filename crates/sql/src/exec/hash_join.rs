@@ -32,7 +32,17 @@ pub(crate) struct Table {
     pub bytes: usize,
 }
 
+/// So much memory is kept for another execution.
+const KEPT_BYTES: usize = 16 << 10;
+
 impl Table {
+    /// Empties it; little memory is kept.
+    pub(crate) fn let_go(&mut self) {
+        if self.data.capacity() * size_of::<Datum>() > KEPT_BYTES {
+            *self = Table { width: self.width, ..Table::default() };
+        }
+        self.clear();
+    }
     pub(crate) fn clear(&mut self) {
         self.data.clear();
         self.hashes.clear();
@@ -105,6 +115,15 @@ pub(crate) struct HashState {
     unmatched: Option<usize>,
     ended: bool,
     row: Vec<Datum>,
+}
+
+impl HashState {
+    /// As before the first row, the table's memory kept.
+    fn reset(&mut self) {
+        let mut table = std::mem::take(&mut self.table);
+        table.clear();
+        *self = HashState { table, ..HashState::default() };
+    }
 }
 
 impl HashJoinNode {
@@ -389,13 +408,13 @@ impl Node for HashJoinNode {
         }
     }
     fn let_go(&mut self) {
+        self.state.reset();
+        self.state.table.let_go();
         self.left.let_go();
         self.right.let_go();
     }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
-        let table = std::mem::take(&mut self.state.table);
-        self.state = HashState { table, ..HashState::default() };
-        self.state.table.clear();
+        self.state.reset();
         self.left.rescan(cx)?;
         self.right.rescan(cx)
     }

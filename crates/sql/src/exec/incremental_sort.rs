@@ -107,6 +107,7 @@ impl Node for IncrementalSort {
         }
     }
     fn let_go(&mut self) {
+        self.state = State::default();
         self.input.let_go();
     }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {

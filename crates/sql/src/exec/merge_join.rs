@@ -266,6 +266,7 @@ impl Node for MergeJoinNode {
         Ok(())
     }
     fn let_go(&mut self) {
+        self.state = MergeState::default();
         self.left.let_go();
         self.right.let_go();
     }

@@ -174,6 +174,7 @@ impl Node for MaterializeNode {
         self.store.read(&mut self.at, out, max, true)
     }
     fn let_go(&mut self) {
+        self.forget();
         self.input.let_go();
     }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {

@@ -55,7 +55,7 @@ pub(crate) trait Node {
     fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()>;
     /// Begins again; parameters may have changed.
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()>;
-    /// Lets go of all pages, being kept for another execution, which begins with [`Node::rescan`].
+    /// Lets go of all pages and of the rows it has gathered, being kept for another execution, which begins with [`Node::rescan`].
     fn let_go(&mut self);
     /// Tells a sort that so many rows are enough.
     fn set_bound(&mut self, _rows: Option<usize>) {}
@@ -90,7 +90,9 @@ impl Shared {
             s.borrow_mut().let_go();
         }
         for c in &self.ctes {
-            if let Some(node) = &mut c.borrow_mut().node {
+            let mut c = c.borrow_mut();
+            c.reset();
+            if let Some(node) = &mut c.node {
                 node.let_go();
             }
         }
@@ -212,9 +214,11 @@ impl Executor {
         })
     }
 
-    /// Lets go of all pages, to be kept for another execution: a statement that leaves off in the middle of a scan would keep vacuums
-    /// waiting until then.
+    /// Lets go of all pages, and of the memory and the files of what it has gathered, to be kept for another execution: a statement that
+    /// leaves off in the middle of a scan would keep vacuums waiting until then.
     pub fn let_go(&mut self) {
+        self.batch.reset(0);
+        self.rest = None;
         self.root.let_go();
         self.shared.let_go();
     }

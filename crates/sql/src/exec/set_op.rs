@@ -97,6 +97,8 @@ impl Node for SetOpNode {
         Ok(())
     }
     fn let_go(&mut self) {
+        (self.counts, self.buckets) = Default::default();
+        self.table.let_go();
         self.left.let_go();
         self.right.let_go();
     }

@@ -108,15 +108,14 @@ impl Sorter {
         self.bytes += row_bytes(row) + 4;
         self.order.push(self.order.len() as u32);
         self.data.extend_from_slice(row);
+        let full = self.bytes > self.limit_bytes;
         if let Some(b) = self.bound
-            && b < 100_000
+            && (full || self.order.len() / 2 >= b.max(32))
         {
-            if self.order.len() >= b * 2 + 64 {
-                self.cut(b);
-            }
-            return Ok(());
+            self.cut(b);
         }
-        if self.bytes > self.limit_bytes {
+        // Of what a cut leaves there is to be room for as much again, or there would be one with every row.
+        if full && self.bytes > self.limit_bytes / 2 {
             self.spill(cancel)?;
         }
         Ok(())
@@ -129,14 +128,19 @@ impl Sorter {
     }
     /// Keeps the first `n` in order.
     fn cut(&mut self, n: usize) {
+        if self.order.len() <= n {
+            return;
+        }
         self.sort_memory();
         self.order.truncate(n);
-        let mut data = Vec::with_capacity((n * 2 + 64) * self.width);
+        let mut data = Vec::with_capacity(self.order.len() * 2 * self.width);
+        self.bytes = 0;
         for i in 0..self.order.len() {
             let start = self.order[i] as usize * self.width;
-            data.extend(self.data[start..start + self.width].iter_mut().map(std::mem::take));
+            let row = &mut self.data[start..start + self.width];
+            self.bytes += row_bytes(row) + 4;
+            data.extend(row.iter_mut().map(std::mem::take));
         }
-        self.bytes = 0;
         self.data = data;
         self.order = (0..self.order.len() as u32).collect();
         self.last = self.order.last().copied();
@@ -243,11 +247,6 @@ impl Sorter {
         }
         Ok(())
     }
-    /// Where the sort was done, for EXPLAIN.
-    #[expect(dead_code, reason = "shown by EXPLAIN ANALYZE's sort method line")]
-    pub(crate) fn on_disk(&self) -> bool {
-        !self.runs.is_empty()
-    }
 }
 
 /// A sort.
@@ -330,6 +329,7 @@ impl Node for SortNode {
         }
     }
     fn let_go(&mut self) {
+        self.sorter = None;
         self.input.let_go();
     }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
@@ -376,6 +376,34 @@ mod tests {
         let mut wanted: Vec<(i32, i32)> = (0..rows).map(|n| (n * 7919 % 101, n)).collect();
         wanted.sort_unstable();
         assert!(seen == wanted);
+    }
+
+    #[test]
+    fn the_first_rows_take_no_more_memory_than_all() {
+        let key =
+            KeyPlace { slot: 0, ty: types::oids::INT4, descending: false, nulls_first: false };
+        let cancel = CancelFlag::default();
+        for bound in [1, 40, 300, 5000] {
+            let mut sorter = Sorter::new(vec![key], 2, 0, Some(bound));
+            let rows = 12_000;
+            for n in 0..rows {
+                let text = Datum::Text("x".repeat(100).into());
+                sorter.push(&[Datum::Int4(n * 7919 % rows), text], &cancel).unwrap();
+                assert!(sorter.order.len() <= 400.max(2 * bound) && sorter.bytes <= 65 << 10);
+            }
+            assert_eq!(sorter.runs.is_empty(), bound < 100, "{bound}");
+            sorter.finish(&cancel).unwrap();
+            let mut out = Batch::new();
+            for wanted in (0..bound as i32).step_by(100) {
+                out.reset(1);
+                sorter.read(&mut out, 1, 100.min(bound - wanted as usize)).unwrap();
+                let values = out.rows().map(|r| match r {
+                    [Datum::Int4(n)] => *n,
+                    other => panic!("{other:?}"),
+                });
+                assert!(values.eq(wanted..wanted + out.len() as i32), "{bound}");
+            }
+        }
     }
 
     #[test]

@@ -327,7 +327,9 @@ impl Node for WorkTableNode {
         out.reset(cx.shared.ctes[self.cte].borrow().width);
         rows.borrow_mut().read(&mut self.at, out, max, true)
     }
-    fn let_go(&mut self) {}
+    fn let_go(&mut self) {
+        self.rows = None;
+    }
     fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
         self.rows = None;
         self.at = 0;
@@ -427,6 +429,8 @@ impl Node for RecursiveNode {
         Ok(())
     }
     fn let_go(&mut self) {
+        self.seen = std::collections::HashMap::new();
+        self.next_round.clear();
         self.left.let_go();
         self.right.let_go();
     }

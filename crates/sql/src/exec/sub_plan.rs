@@ -69,6 +69,7 @@ impl SubPlanState {
         })
     }
     pub(crate) fn let_go(&mut self) {
+        self.reset();
         if let Some(node) = &mut self.node {
             node.let_go();
         }

@@ -227,3 +227,47 @@ fn a_kept_statement_holds_no_page() {
         s.run_each(&["VACUUM (FREEZE) t, u, v"]);
     }
 }
+
+/// What a statement has in temporary files is gone when it is done, though it is kept: another one's would not fit beside it.
+#[test]
+fn a_kept_statement_holds_no_files() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE big AS SELECT g, repeat('x', 100) || g AS t FROM generate_series(1, 6000) g",
+        "CREATE INDEX ON big ((g / 3000))",
+        "ANALYZE big",
+        "SET work_mem = '64kB'",
+        "SET enable_mergejoin = off",
+        "SET jit = off",
+    ]);
+    let shapes = [
+        "SELECT count(*) FROM (SELECT t FROM big ORDER BY t OFFSET 1) z",
+        "SELECT t FROM big ORDER BY g / 3000, t LIMIT 1 OFFSET 4000",
+        "SELECT count(*) FROM big a JOIN big b ON a.t = b.t",
+        "SELECT count(*) FROM (SELECT t FROM big GROUP BY t OFFSET 1) z",
+        "SELECT count(*) FROM (SELECT t FROM big UNION SELECT t FROM big) z",
+        "WITH c AS MATERIALIZED (SELECT * FROM big) SELECT count(*) FROM c x, (SELECT g FROM c LIMIT 1) y",
+        "SELECT count(b.t) FROM (VALUES (1), (2)) v (n) LEFT JOIN (SELECT g, t FROM big OFFSET 0) b ON b.g > v.n",
+        "WITH RECURSIVE r AS (SELECT 1 AS n, t FROM big UNION ALL SELECT n + 1, t FROM r WHERE n < 2) SELECT count(*) FROM r",
+        "SELECT count(c) FROM (SELECT t, count(*) OVER () c FROM big) z",
+        "SELECT t, count(*) OVER () c FROM big LIMIT 1",
+    ];
+    for shape in shapes {
+        s.run_each(&["SET temp_file_limit = -1"]);
+        let right = s.run(shape);
+        // Its own limit, to the next 100 kB.
+        let fits = |kb: &i64| {
+            s.run_each(&[&format!("SET temp_file_limit = '{kb}kB'")]);
+            s.run(shape) == right
+        };
+        let limit = (100..).step_by(100).find(fits).unwrap();
+        assert!(limit > 100 && limit < 10_000, "{limit} kB: {shape}");
+        for _ in 0..3 {
+            assert_eq!(s.run(shape), right, "{limit} kB: {shape}");
+        }
+        s.run_each(&[&format!("SET temp_file_limit = '{}kB'", limit / 2 + 1000)]);
+        let other = s.run("SELECT count(*) FROM (SELECT t FROM big ORDER BY t DESC OFFSET 1) z");
+        assert_eq!(other, "5999", "{limit} kB: {shape}");
+    }
+}
