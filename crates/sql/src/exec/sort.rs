@@ -156,6 +156,7 @@ impl Sorter {
         self.levels.push(0);
         self.data.clear();
         self.order.clear();
+        self.last = None;
         self.bytes = 0;
         // A run is an open file: a large sort in little memory must not take them all.
         while let Some(&level) = self.levels.last()

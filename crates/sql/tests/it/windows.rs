@@ -134,13 +134,15 @@ fn a_window_reads_no_further_than_it_must() {
         assert!(now - before <= most, "{window}: {}", now - before);
         before = now;
     }
+    let sorts = |shape: &str| shape.matches("Sort Key").count();
     // The order of the last window is not made again, nor that of the one before.
     let order = "SELECT id, sum(a) OVER (ORDER BY b, id) FROM e ORDER BY b, id LIMIT 3";
-    assert_eq!(plan(&mut s, order), "Limit -> WindowAgg -> Sort Sort Key: b, id -> Seq Scan on e");
+    let shape = plan(&mut s, order);
+    assert!(shape.starts_with("Limit -> WindowAgg") && sorts(&shape) == 1, "{shape}");
     assert_eq!(s.run(order), "4|24\n8|72\n12|94");
     let two = "SELECT id, rank() OVER (ORDER BY b, id), count(*) OVER (ORDER BY b) FROM e";
     let shape = plan(&mut s, &format!("{two} ORDER BY b"));
-    assert_eq!(shape, "WindowAgg -> WindowAgg -> Sort Sort Key: b, id -> Seq Scan on e");
+    assert!(shape.starts_with("WindowAgg") && sorts(&shape) == 1, "{shape}");
     // Another order is.
     for order in ["b DESC", "b, id DESC", "b, id, a"] {
         let shape = plan(&mut s, &format!("{two} ORDER BY {order}"));
