@@ -141,16 +141,18 @@ pub fn layout(ty: Oid) -> (i16, u8) {
     }
 }
 
+/// Vectors in catalogs' keys need only be told apart: the order of their bytes, which is not the type's, will do. An index of a
+/// user's would answer ranges by it.
+pub fn is_only_told_apart(ty: Oid) -> bool {
+    matches!(ty, oids::OIDVECTOR | oids::OID_ARRAY | oids::INT2VECTOR)
+}
+
 /// A key column of type `ty`.
 ///
 /// # Errors
 /// `0A000` for a type that has no order.
 pub fn key_column(ty: Oid, descending: bool, nulls_first: bool) -> Result<KeyColumn> {
-    // Vectors in catalogs' keys need only be told apart: the order of their bytes will do.
-    let ty = match ty {
-        oids::OIDVECTOR | oids::OID_ARRAY | oids::INT2VECTOR => oids::BYTEA,
-        ty => ty,
-    };
+    let ty = if is_only_told_apart(ty) { oids::BYTEA } else { ty };
     let Some(compare) = types::raw_comparator(ty) else {
         return Err(Error::unsupported(format!("an index on type {}", types::format_type(ty, -1))));
     };

@@ -103,7 +103,7 @@ pub fn run(
     }
     for round in 0..rounds {
         let traced = plan.trace && round == plan.rounds;
-        for limit in LIMITS {
+        for limit in there_and_back(LIMITS, round) {
             for at in turns(&subjects, round) {
                 let subject = &mut subjects[at];
                 progress.step(&format!("{}: VACUUM at {}", subject.label, limit.0), 1);
@@ -126,6 +126,12 @@ pub fn run(
     }
     targets(results, e);
     Ok(())
+}
+
+/// Every other round backward, so that none always comes after the same: a disk that the turn before had much written to is slower.
+fn there_and_back<T>(list: &[T], round: usize) -> impl Iterator<Item = &T> {
+    let last = list.len() - 1;
+    (0..list.len()).map(move |n| &list[if round % 2 == 0 { n } else { last - n }])
 }
 
 /// The published steps; the table goes first, for a server that ran them before.

@@ -187,6 +187,11 @@ impl Ddl<'_> {
     /// `42P07`, `23505`; I/O.
     pub fn make_index(&mut self, table: &Arc<Table>, new: &NewIndex) -> Result<(Oid, String)> {
         let state = self.state();
+        let keys = new.columns[..new.key_columns].iter().map(|c| c.ty.oid);
+        if let Some(ty) = keys.into_iter().find(|ty| engine::relation::is_only_told_apart(*ty)) {
+            let what = format!("an index on type {}", types::format_type(ty, -1));
+            return Err(base::Error::unsupported(what));
+        }
         let name = match &new.name {
             Some(name) => name.clone(),
             None => {
