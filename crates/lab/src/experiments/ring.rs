@@ -131,7 +131,7 @@ pub fn run(
 /// Every other round backward, so that none always comes after the same: a disk that the turn before had much written to is slower.
 fn there_and_back<T>(list: &[T], round: usize) -> impl Iterator<Item = &T> {
     let last = list.len() - 1;
-    (0..list.len()).map(move |n| &list[if round % 2 == 0 { n } else { last - n }])
+    (0..list.len()).map(move |n| &list[if round.is_multiple_of(2) { n } else { last - n }])
 }
 
 /// The published steps; the table goes first, for a server that ran them before.

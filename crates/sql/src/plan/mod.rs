@@ -38,6 +38,7 @@ mod sub_links;
 mod tid_paths;
 mod upper;
 mod window_line;
+mod windows;
 
 use crate::query::{
     Command, FunctionInFrom, JoinKind, LockStrength, LockWait, OnConflict, Query, SetOp,

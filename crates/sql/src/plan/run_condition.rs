@@ -6,7 +6,7 @@
 //! left out, nor does anything between it and the condition count them.
 
 use super::rels::{JoinSpace, family_strategy, type_family};
-use super::upper::ordered_by;
+use super::windows::ordered_by;
 use crate::query::{
     Command, Distinct, FrameBound, FrameExclude, FrameMode, Query, WindowDefinition,
 };

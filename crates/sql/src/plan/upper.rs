@@ -6,12 +6,12 @@ use super::path::{Path, PathKey, PathKind, ordered};
 use super::prep::Global;
 use super::pull_up::JoinTree;
 use super::rels::{JoinSpace, Presorted, Qual, RelSet, type_family};
-use super::window_line::window_names;
+use super::windows::window_order;
 use super::{AggregateStrategy, NodeKind, PlanNode, PlanSortKey};
-use crate::query::{Distinct, FrameBound, JoinKind, Query, RowMark, RteKind, WindowDefinition};
+use crate::query::{Distinct, JoinKind, Query, RowMark, RteKind};
 use base::{Oid, Result};
 use expr::Expr;
-use expr::tree::{AggregateCall, SortKey, WindowCall};
+use expr::tree::{AggregateCall, SortKey};
 use std::rc::Rc;
 use types::Datum;
 
@@ -77,7 +77,7 @@ impl JoinSpace<'_, '_> {
     }
 
     /// Everything above the joins that needs columns.
-    fn upper_exprs(&self) -> Vec<Expr> {
+    pub(super) fn upper_exprs(&self) -> Vec<Expr> {
         let q = &self.q;
         let mut out: Vec<Expr> = q.targets.iter().map(|t| t.expr.clone()).collect();
         out.extend(q.returning.iter().map(|t| t.expr.clone()));
@@ -213,7 +213,7 @@ impl JoinSpace<'_, '_> {
     }
 }
 
-fn ascending(list: &[Expr]) -> Vec<SortKey> {
+pub(super) fn ascending(list: &[Expr]) -> Vec<SortKey> {
     list.iter()
         .map(|e| SortKey { expr: e.clone(), descending: false, nulls_first: false })
         .collect()
@@ -384,19 +384,8 @@ pub(crate) fn plan_upper(
         sorted &= in_order && !s.q.order_by.is_empty();
     }
     if s.q.has_windows {
-        let mut have = if plain && sorted { order } else { Vec::new() };
-        for w in 0..s.q.windows.len() {
-            if s.calls_of(w).is_empty() {
-                continue;
-            }
-            let asked = window_order(&s.q, w);
-            let in_order = have.starts_with(&asked);
-            node = s.window(node, w, in_order)?;
-            if !in_order {
-                have = asked;
-            }
-        }
-        sorted = !s.q.order_by.is_empty() && s.q.leaves_in(&have);
+        let first = if plain && sorted { order } else { Vec::new() };
+        (node, sorted) = s.windows(node, first)?;
     }
     if !marks.is_empty() {
         return s.finish_locked(node, &marks, &recheck, sorted, wanted);
@@ -503,37 +492,6 @@ pub(crate) fn plain_min_max(
     };
     types::facts::aggregate(Oid(call.function)).filter(|a| a.sort_operator.0 != 0)?;
     Some((call.args[0].clone(), descending))
-}
-
-fn window_order(q: &Query, w: usize) -> Vec<SortKey> {
-    q.windows.get(w).map_or_else(Vec::new, ordered_by)
-}
-
-impl Query {
-    /// Whether rows that come out of the last window in this order are the query's, in its order.
-    pub(super) fn leaves_in(&self, have: &[SortKey]) -> bool {
-        let mut asked: Vec<&SortKey> = Vec::new();
-        for k in &self.order_by {
-            if !asked.iter().any(|a| a.expr == k.expr) {
-                asked.push(k);
-            }
-        }
-        matches!(self.distinct, Distinct::No)
-            && !self.has_target_srfs
-            && asked.len() <= have.len()
-            && asked.iter().zip(have).all(|(a, h)| *a == h)
-    }
-}
-
-/// The order in which a window reads its rows.
-pub(crate) fn ordered_by(w: &WindowDefinition) -> Vec<SortKey> {
-    let mut out = ascending(&w.partition_by);
-    for k in &w.order_by {
-        if !out.iter().any(|o| o.expr == k.expr) {
-            out.push(k.clone());
-        }
-    }
-    out
 }
 
 pub(crate) fn distinct_on_order(on: &[Expr], order: &[SortKey]) -> Vec<SortKey> {
@@ -722,77 +680,8 @@ impl JoinSpace<'_, '_> {
             n.startup_cost = n.total_cost + work;
         }
         n.rows = estimate * self.q.grouping_sets.len().max(1) as f64;
-        n.total_cost =
-            n.total_cost.max(n.startup_cost) + work.min(1e300) * 0.0 + n.rows * s.cpu_tuple_cost;
+        n.total_cost = n.total_cost.max(n.startup_cost) + n.rows * s.cpu_tuple_cost;
         n.width = 8 * (groups.len() + calls.len()) as i32;
-        Ok(n)
-    }
-
-    /// The calls of a window, each once.
-    fn calls_of(&self, w: usize) -> Vec<WindowCall> {
-        let mut calls = Vec::new();
-        for e in self.upper_exprs() {
-            e.walk(&mut |e| {
-                if let Expr::Window(c) = e
-                    && c.window == w
-                    && !calls.contains(&**c)
-                {
-                    calls.push((**c).clone());
-                }
-            });
-        }
-        calls
-    }
-
-    /// A window over its input.
-    fn window(&mut self, input: PlanNode, w: usize, sorted: bool) -> Result<PlanNode> {
-        let mut calls = self.calls_of(w);
-        let order = window_order(&self.q, w);
-        let mut node = input;
-        if !sorted && !order.is_empty() {
-            let keys = self.plan_keys(&order, &node.columns)?;
-            node = self.sort_node(node, keys, 0.0);
-        }
-        let columns_in = node.columns.clone();
-        let mut columns = columns_in.clone();
-        columns.extend(calls.iter().map(|c| self.shifted(&Expr::Window(Box::new(c.clone())))));
-        for c in &mut calls {
-            for a in &mut c.args {
-                *a = self.over(a, &columns_in)?;
-            }
-            if let Some(f) = &mut c.filter {
-                **f = self.over(f, &columns_in)?;
-            }
-        }
-        let def = self.q.windows[w].clone();
-        let partition =
-            def.partition_by.iter().map(|e| self.over(e, &columns_in)).collect::<Result<_>>()?;
-        let order = self.plan_keys(&def.order_by, &columns_in)?;
-        let mut frame = def.frame;
-        for b in [&mut frame.start, &mut frame.end] {
-            if let FrameBound::Preceding(e) | FrameBound::Following(e) = b {
-                *e = self.over(e, &columns_in)?;
-            }
-        }
-        let cost = node.rows * self.g.settings.cpu_operator_cost * calls.len().max(1) as f64;
-        let run = self.run_condition(w, &columns)?;
-        let used: Vec<bool> =
-            (0..self.q.windows.len()).map(|w| !self.calls_of(w).is_empty()).collect();
-        let name = std::mem::take(&mut window_names(&self.q, &used)[w]);
-        let stops = if run.is_some() { self.run_rows(node.rows) } else { 0.0 };
-        let mut n = above(node, columns, |input| NodeKind::Window {
-            input,
-            partition,
-            order,
-            frame,
-            calls,
-            name,
-            run,
-        });
-        n.total_cost = cost_for(n.startup_cost, n.total_cost + cost, n.rows, stops);
-        if stops >= 1.0 {
-            n.rows = n.rows.min(stops);
-        }
         Ok(n)
     }
 }
