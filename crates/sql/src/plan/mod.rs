@@ -306,7 +306,7 @@ pub enum IndexOp {
 }
 
 /// One sort key over the input row.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct PlanSortKey {
     /// Over the input's slots.
     pub expr: Expr,

@@ -6,6 +6,7 @@ use super::pull_up::JoinTree;
 use crate::query::{JoinKind, Query};
 use base::{Oid, Result};
 use engine::catalog::model::{ColumnStatistics, Table};
+use expr::tree::SortKey;
 use expr::{Expr, TypeRef};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
@@ -133,10 +134,10 @@ pub(crate) struct EquivalenceClass {
     pub constant: bool,
 }
 
-/// A sort of a path that is in the order of the first elements already: how many, and what it costs.
-#[derive(Clone, Copy, Default)]
+/// A sort of a path that is in the order of the first elements already: these, and what it costs.
+#[derive(Default)]
 pub(crate) struct Presorted {
-    pub elements: usize,
+    pub elements: Vec<SortKey>,
     pub startup: f64,
     pub total: f64,
 }

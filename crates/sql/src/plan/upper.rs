@@ -6,7 +6,6 @@ use super::path::{Path, PathKey, PathKind, ordered};
 use super::prep::Global;
 use super::pull_up::JoinTree;
 use super::rels::{JoinSpace, Presorted, Qual, RelSet, type_family};
-use super::windows::window_order;
 use super::{AggregateStrategy, NodeKind, PlanNode, PlanSortKey};
 use crate::query::{Distinct, JoinKind, Query, RowMark, RteKind};
 use base::{Oid, Result};
@@ -174,7 +173,7 @@ impl JoinSpace<'_, '_> {
             let cost = cost_for(startup, total, p.rows, wanted);
             if best.as_ref().is_none_or(|b| cost < b.0) {
                 best = Some((cost, p.clone(), false));
-                self.presorted.set(Presorted { elements: n, startup, total });
+                self.presorted.set(Presorted { elements: order[..n].to_vec(), startup, total });
             }
         }
         best.map(|(_, p, s)| (p, s))
@@ -187,8 +186,12 @@ impl JoinSpace<'_, '_> {
         keys: Vec<PlanSortKey>,
         limit: f64,
     ) -> PlanNode {
-        // Only the first sort is of the path that was chosen.
-        let Presorted { elements: presorted, startup, total } = self.presorted.take();
+        // Only the first sort is of the path that was chosen, and it may be another one than it was chosen for.
+        let Presorted { elements, startup, total } = self.presorted.take();
+        let presorted = match self.plan_keys(&elements, &input.columns) {
+            Ok(begin) if keys.starts_with(&begin) => begin.len(),
+            _ => 0,
+        };
         let cost = self.sort_cost(input.rows, input.width, limit);
         let columns = input.columns.clone();
         let mut n = above(input, columns, |input| NodeKind::Sort { input, keys, presorted });
@@ -300,7 +303,7 @@ pub(crate) fn plan_upper(
     } else if !plain {
         group_order(&groups, &s.q.order_by)
     } else if s.q.has_windows {
-        window_order(&s.q, 0)
+        s.first_window_order()
     } else if s.q.has_target_srfs {
         Vec::new()
     } else {

@@ -10,7 +10,7 @@ use expr::Expr;
 use expr::tree::{SortKey, WindowCall};
 
 /// The order in which window `w` reads its rows.
-pub(super) fn window_order(q: &Query, w: usize) -> Vec<SortKey> {
+fn window_order(q: &Query, w: usize) -> Vec<SortKey> {
     q.windows.get(w).map_or_else(Vec::new, ordered_by)
 }
 
@@ -42,6 +42,12 @@ pub(crate) fn ordered_by(w: &WindowDefinition) -> Vec<SortKey> {
 }
 
 impl JoinSpace<'_, '_> {
+    /// The order in which the first window that is called reads its rows.
+    pub(super) fn first_window_order(&self) -> Vec<SortKey> {
+        let called = (0..self.q.windows.len()).find(|w| !self.calls_of(*w).is_empty());
+        called.map_or_else(Vec::new, |w| window_order(&self.q, w))
+    }
+
     /// The windows that are called, over an input that comes in the order `have`; and whether their rows come in the query's order.
     pub(super) fn windows(
         &mut self,

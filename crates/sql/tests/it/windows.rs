@@ -212,3 +212,26 @@ fn ranges_of_infinities_days_and_times() {
     let stamps = "2024-01-01 00:00,2024-01-01 00:30,2024-01-01 02:00";
     assert_eq!(counts(&mut s, "timestamp", stamps, frame), "1 2 1");
 }
+
+/// What the first window's order has of an index is not another's.
+#[test]
+fn a_window_that_nobody_calls_orders_nothing() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t AS SELECT g AS a, g * 7919 % 5000 AS b, g * 31 % 997 AS c, repeat('x', 200) AS p FROM generate_series(1, 5000) g",
+        "CREATE INDEX ON t (a)",
+        "ANALYZE t",
+        "SET work_mem = '64kB'",
+        "SET enable_seqscan = off",
+    ]);
+    let select = "SELECT a, p, rank() OVER v FROM t WINDOW u AS (ORDER BY a, b), v AS (ORDER BY c)";
+    let shape = plan(&mut s, select);
+    assert!(!shape.contains("Presorted"), "{shape}");
+    let ranks = "SELECT count(*) FROM (SELECT c, rank() OVER v AS r FROM t WINDOW u AS (ORDER BY a, b), v AS (ORDER BY c)) z
+         WHERE r <> 1 + (SELECT count(*) FROM t WHERE t.c < z.c)";
+    assert_eq!(s.run(&format!("{ranks} AND z.c % 50 = 0")), "0");
+    let none = "SELECT a, p FROM t WINDOW u AS (ORDER BY a, b) ORDER BY c, a";
+    let shape = plan(&mut s, none);
+    assert!(!shape.contains("Presorted"), "{shape}");
+}
