@@ -655,4 +655,6 @@ pub fn apply_prune(page: &mut Page, plan: &PrunePlan) {
 }
 
 #[cfg(test)]
+mod chain_tests;
+#[cfg(test)]
 mod tests;

@@ -342,8 +342,8 @@ pub(super) fn plan_chains(
         }
         let onward = chains.onward_at_last(n);
         let tuple = page.tuple(last);
-        // A HOT link of the last one that stays leads to nothing any more.
-        if gap || tuple.is_hot_updated() || onward != chains.onward(n) {
+        // A HOT link of the last one that stays leads to what goes now, or has gone.
+        if tuple.is_hot_updated() || onward != chains.onward(n) {
             let (to, xmin) = match onward {
                 Onward::End => (Tid::new(block, last), 0),
                 Onward::To(to, xmin) => (to, xmin),

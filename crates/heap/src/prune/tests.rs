@@ -1,16 +1,16 @@
 //! Plans for pages drawn as text.
 //!
-//! A page is a list of line pointers: `n:VERDICT`, with `h` for heap-only, `>m` for the next version,
-//! `=m` for a redirect, `-` unused, `x` dead. xmin of line pointer n is 100 + n; a tuple's xmax is its
-//! successor's xmin.
+//! A page is a list of line pointers: `n:VERDICT`, with `h` for heap-only, `u` for one that an update made, `>m` for the next version
+//! of the HOT chain, `~m` or `~block.m` for one that is a root, `=m` for a redirect, `-` unused, `x` dead. xmin of line pointer n is
+//! 100 + n, or what `^` says; a tuple's xmax is its successor's xmin, or what `/` says.
 
 use super::*;
 use base::{CommandId, Tid};
 use page::ItemState;
-use page::tuple::{HEAP_ONLY, HOT_UPDATED, PhysicalAttr, TupleDesc, form_tuple};
+use page::tuple::{HEAP_ONLY, HOT_UPDATED, PhysicalAttr, TupleDesc, UPDATED, form_tuple};
 use page::{HEADER_SIZE, ItemId};
 
-fn page_of(text: &str) -> (Box<Page>, Vec<Option<Verdict>>) {
+pub(super) fn page_of(text: &str) -> (Box<Page>, Vec<Option<Verdict>>) {
     let desc = TupleDesc::new(vec![PhysicalAttr::new(8, 8)]);
     let mut page = Page::new_zeroed();
     page.init(0);
@@ -29,25 +29,39 @@ fn page_of(text: &str) -> (Box<Page>, Vec<Option<Verdict>>) {
             verdicts.push(None);
             continue;
         }
-        let (flags, next) = word.split_once('>').unwrap_or((word, ""));
+        let (word, xmin) = word.split_once('^').unwrap_or((word, ""));
+        let (word, xmax) = word.split_once('/').unwrap_or((word, ""));
+        let at = word.find(['>', '~']).unwrap_or(word.len());
+        let (flags, link) = word.split_at(at);
         let tuple = form_tuple(&desc, &[Some(&[1; 8])]);
         assert!(page.put_item(offset, &tuple));
         let mut t = page.tuple_mut(offset);
-        t.set_xmin_offset(100 + u32::from(offset.0));
+        t.set_xmin_offset(xmin.parse().unwrap_or(100 + u32::from(offset.0)));
         t.set_command_id(CommandId(0));
         let mut mask2 = t.infomask2();
-        if flags.ends_with('h') {
+        if flags.contains('h') {
             mask2 |= HEAP_ONLY;
         }
-        if let Ok(next) = next.parse::<u16>() {
-            mask2 |= HOT_UPDATED;
+        if flags.contains('u') {
+            let mask = t.infomask();
+            t.set_infomask(mask | UPDATED);
+        }
+        if let Some(next) = link.get(1..) {
+            if link.starts_with('>') {
+                mask2 |= HOT_UPDATED;
+            }
+            let (block, next) = next.split_once('.').unwrap_or(("0", next));
+            let next: u16 = next.parse().unwrap();
             t.set_xmax_offset(100 + u32::from(next));
-            t.set_ctid(Tid::new(base::BlockNumber(0), OffsetNumber(next)));
+            t.set_ctid(Tid::new(base::BlockNumber(block.parse().unwrap()), OffsetNumber(next)));
         } else {
             t.set_ctid(Tid::new(base::BlockNumber(0), offset));
             if matches!(&flags[..1], "D" | "M" | "R" | "d") {
                 t.set_xmax_offset(999);
             }
+        }
+        if let Ok(xmax) = xmax.parse() {
+            t.set_xmax_offset(xmax);
         }
         let in_use = t.xmax_offset() != 0;
         let mask = t.infomask();
@@ -80,7 +94,7 @@ const NO_FREEZE: FreezePolicy = FreezePolicy {
     still_changing_from: Xid::MAX,
     at_will: false,
 };
-const OPTIONS: PruneOptions = PruneOptions {
+pub(super) const OPTIONS: PruneOptions = PruneOptions {
     prune: true,
     no_indexes: false,
     freeze: NO_FREEZE,
@@ -130,8 +144,16 @@ fn chains() {
         ("L Dh", "t -"),
         ("L>2 Dh", "t -"),
         ("- x L", "- x t"),
-        // The successor's line pointer was reused: the chain ends before it.
         ("D>3 L Lh", "=3 t t"),
+        // The successor's line pointer was reused, for another row or another row's version: the chain ends before it.
+        ("D>2 L R", "x t t"),
+        ("D>3/950 R>3 Lh", "x t t"),
+        // Damage: two chains lead to one version.
+        ("D>3 D>3 Lh", "=3 x t"),
+        // A redirect to nothing goes, alone on its page or not.
+        ("=2 -", "x -"),
+        ("=2 - L", "x - t"),
+        ("=2 - R>4 Lh", "x - t t"),
     ] {
         assert_eq!(pruned(before), after, "{before}");
     }
@@ -224,6 +246,10 @@ fn freezing_goes_by_its_limit() {
     assert_eq!(plan.freeze.len(), 3);
     assert_eq!(found.oldest_unfrozen, Xid(104));
     assert_eq!(plan.visibility, 0);
+    // So does who deleted it, were it by an older transaction, or the only one that is left.
+    assert_eq!(freeze(150, false, "L R").2.oldest_unfrozen, Xid(999));
+    assert_eq!(freeze(0, false, "L R/50").2.oldest_unfrozen, Xid(50));
+    assert_eq!(freeze(0, false, "L R/0 d/40 L").2.oldest_unfrozen, Xid(40));
     // Dead line pointers keep the bits off, but the reap will know.
     let (_, plan, found) = freeze(150, false, "L x");
     assert_eq!(plan.visibility, 0);
@@ -257,6 +283,8 @@ fn on_a_page_that_goes_on_changing_only_what_is_too_old_is_frozen() {
     assert_eq!(plan.freeze.iter().map(|f| f.offset.0).collect::<Vec<_>>(), [1]);
     assert_eq!((found.all_frozen, found.oldest_unfrozen), (false, Xid(102)));
     assert_eq!(plan.visibility, visibility::ALL_VISIBLE);
+    let (_, plan, found) = plan_with("L L R/50", PruneOptions { freeze, ..OPTIONS });
+    assert_eq!((plan.freeze.len(), found.oldest_unfrozen), (1, Xid(50)));
     // All of it is too old: the page is frozen whole.
     let freeze = FreezePolicy { freeze_limit: Xid(104), ..freeze };
     let (_, plan, found) = plan_with("L L L", PruneOptions { freeze, ..OPTIONS });
@@ -386,6 +414,23 @@ fn neighbours_alike_are_judged_once() {
     // The hints stand on all but the first of each class, which its judge sets.
     let hinted = |n| page.tuple(OffsetNumber(n)).infomask() & page::tuple::XMIN_COMMITTED != 0;
     assert!(hinted(2) && hinted(5) && hinted(8) && hinted(10) && !hinted(4));
+}
+
+#[test]
+fn the_page_tells_who_has_to_end_before_it_is_worth_a_look() {
+    for (text, hint) in [
+        ("L", Xid::INVALID),
+        ("L R", Xid(999)),
+        ("L R/300 R/200 R/400", Xid(200)),
+        ("L d/300", Xid(300)),
+        // His rows will be dead if he rolls back.
+        ("L i", Xid(102)),
+        ("L i R/300", Xid(102)),
+        // What goes now says nothing.
+        ("L D/200 R/300", Xid(300)),
+    ] {
+        assert_eq!(plan_with(text, OPTIONS).1.prune_xid, hint, "{text}");
+    }
 }
 
 #[test]
