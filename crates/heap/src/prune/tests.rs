@@ -377,6 +377,24 @@ fn a_plan_survives_its_record() {
     }
 }
 
+#[test]
+fn the_record_says_how_much_each_keeps() {
+    let (_, mut plan, _) = plan_with("D D D L", OPTIONS);
+    for (kept, len) in plan.kept.iter_mut().zip([8, 3, 8]) {
+        kept.size = StubSize { natts: 1, len };
+    }
+    let bytes = crate::record::encode_plan(&plan);
+    assert_eq!(crate::record::decode_plan(&bytes, base::BlockNumber(0)).unwrap(), plan);
+}
+
+/// An aborted update leads to a line pointer that another row's version has now.
+#[test]
+fn a_version_belongs_to_the_root_whose_chain_leads_to_it() {
+    let (page, _) = page_of("L>3/950 R>3 Lh");
+    assert_eq!(crate::Heap::root_of(&page, OffsetNumber(3)), Some(OffsetNumber(2)));
+    assert_eq!(crate::Heap::root_of(&page, OffsetNumber(1)), Some(OffsetNumber(1)));
+}
+
 /// A judge that may be asked once for neighbours that are alike.
 struct OncePerClass(u32);
 

@@ -5,7 +5,7 @@ mod cleaning;
 mod common;
 mod conflicts;
 mod crash;
-
+mod keeping;
 mod model;
 mod relocate;
 mod toast;
