@@ -55,6 +55,7 @@ impl Btree {
             let values: SmallVec<[Value<'_>; 8]> = high.attributes(self.schema.widths()).collect();
             let edge = high.pivot_tid().map_or(Edge::Pivot, Edge::At);
             drop(self.descend(&self.schema.bound(&values, edge), 0, Some(&mut stack))?);
+            base::stop_point!("btree.delete_page.descended");
             let page = self.write(block)?;
             if !self.is_deletable(&page) || page.view().has(layout::HALF_DEAD) {
                 return Ok(deleted);

@@ -1,6 +1,7 @@
 //! Tests of the B-tree.
 
 mod build;
+mod cleanup;
 mod concurrency;
 mod golden;
 mod model;

@@ -135,6 +135,56 @@ fn crash_after_any_record(seed: u64) {
     }
 }
 
+/// What clean-up meets after a crash: halves of splits of which no parent knows, pages on their way out of the tree.
+#[test]
+fn after_any_crash_what_is_dead_goes_and_the_rest_stays() {
+    let db = Database::new();
+    let schema = schema(vec![text()]);
+    work(&db, &schema, 81, 450, 2200, 300);
+    let records = records(&db);
+    let along = Database::new();
+    let (mut unfinished, mut seen) = (Vec::new(), (0, 0));
+    for (i, record) in records.iter().enumerate() {
+        redo(record, &along.pool).unwrap();
+        let report = along.open(&schema).verify().unwrap();
+        if report.incomplete_splits > 0 || report.half_dead > 0 {
+            unfinished.push(i);
+            seen.0 += report.incomplete_splits;
+            seen.1 += report.half_dead;
+        }
+    }
+    assert!(seen.0 > 20 && seen.1 > 5, "{seen:?}");
+    for (n, stop) in unfinished.into_iter().enumerate().step_by(3) {
+        let copy = Database::new();
+        for record in &records[..=stop] {
+            redo(record, &copy.pool).unwrap();
+        }
+        let tree = copy.open(&schema);
+        let here = || {
+            let mut scan = tree.scan(btree::ScanBounds::all(), btree::ScanOptions::default());
+            std::iter::from_fn(move || scan.next().unwrap()).collect::<Vec<_>>()
+        };
+        let before = here();
+        // A part of the key space, then all of it, so that pages are emptied beside those that are not.
+        let from = before.len() * (n % 4) / 5;
+        let to = from + before.len() / 3 + 1;
+        let gone: HashSet<_> = before.iter().skip(from).take(to - from).copied().collect();
+        with_control(|c| tree.bulk_delete(&|t: base::Tid| gone.contains(&t), c));
+        let report = tree.verify().unwrap_or_else(|e| panic!("from {stop}: {e}"));
+        let left: Vec<_> = before.iter().filter(|t| !gone.contains(t)).copied().collect();
+        assert_eq!(here(), left, "from {stop}");
+        assert_eq!(report.half_dead, 0, "from {stop}");
+        with_control(|c| tree.bulk_delete(&|_: base::Tid| true, c));
+        tree.verify().unwrap_or_else(|e| panic!("from {stop}: {e}"));
+        assert_eq!(here(), [], "from {stop}");
+        for n in 0..60u32 {
+            let key = format!("{:06}{}", n * 5, "q".repeat(900));
+            tree.insert(&[Some(key.as_bytes())], tid(100_000 + n), UniqueCheck::No).unwrap();
+        }
+        assert_eq!(tree.verify().unwrap().entries, 60, "from {stop}");
+    }
+}
+
 #[test]
 fn damaged_records_are_errors() {
     let db = Database::new();

@@ -1,0 +1,280 @@
+//! What others do in the midst of clean-up: nothing dead stays, nothing alive goes.
+
+use crate::support::*;
+use base::{Result, Tid, Xid};
+use btree::{
+    Btree, DeadSet, Liveness, RetailKeys, ScanBounds, ScanOptions, TupleLiveness, UniqueCheck,
+    VacuumControl,
+};
+use buffer::Strategy;
+use std::sync::Arc;
+
+/// Some twenty go on a leaf.
+fn key(n: u32, more: u32) -> Vec<u8> {
+    format!("{n:06}.{more:06}{}", "k".repeat(380)).into_bytes()
+}
+
+fn put(tree: &Btree, n: u32, more: u32, t: u32) {
+    tree.insert(&[Some(&key(n, more))], tid(t), UniqueCheck::No).unwrap();
+}
+
+fn all(tree: &Arc<Btree>) -> Vec<Tid> {
+    let mut scan = tree.scan(ScanBounds::all(), ScanOptions::default());
+    std::iter::from_fn(|| scan.next().unwrap()).collect()
+}
+
+fn len(tree: &Btree) -> u32 {
+    tree.relation().len_blocks(base::Fork::Main).unwrap().0
+}
+
+/// `during` is called at each block or key, with nothing latched.
+fn control<R>(
+    during: &mut dyn FnMut(u32),
+    f: impl FnOnce(&mut VacuumControl<'_>) -> Result<R>,
+) -> R {
+    let mut strategy = Strategy::Normal;
+    let mut on_page = |at, _| {
+        during(at);
+        Ok(())
+    };
+    f(&mut VacuumControl { strategy: &mut strategy, on_page: &mut on_page, cancel: None }).unwrap()
+}
+
+const ODD: &dyn DeadSet = &|t: Tid| t < tid(10_000) && t.offset.0.is_multiple_of(2);
+
+/// A tree in which the leaves of the keys `free` are free to be used again.
+fn with_free_pages(db: &Database, keys: u32, free: std::ops::Range<u32>) -> Arc<Btree> {
+    let tree = db.tree(&schema(vec![text()]));
+    (0..keys).for_each(|n| put(&tree, n, 0, n));
+    let (first, last) = (tid(free.start), tid(free.end));
+    let stats = with_control(|c| tree.bulk_delete(&|t: Tid| first <= t && t < last, c));
+    assert!(stats.pages_newly_deleted > 5);
+    db.advance_horizon();
+    tree
+}
+
+#[test]
+fn what_a_split_moves_to_a_block_already_passed_goes_too() {
+    let db = Database::new();
+    let tree = with_free_pages(&db, 1000, 0..300);
+    let before = len(&tree);
+    let mut split = false;
+    let mut split_last = |at: u32| {
+        if at == before - 5 {
+            split = true;
+            // The last leaf's right part goes to the front of the file.
+            (0..100).for_each(|n| put(&tree, 990, 1 + n, 20_000 + n));
+        }
+    };
+    control(&mut split_last, |c| tree.bulk_delete(ODD, c));
+    assert!(split && len(&tree) == before, "the free pages are used");
+    let mut left = Vec::new();
+    ODD.find(&all(&tree).iter().map(|t| pack(*t)).collect::<Vec<_>>(), &mut left);
+    assert_eq!(left, [], "dead entries are left");
+    assert_eq!(tree.verify().unwrap().entries, 350 + 100);
+}
+
+fn pack(t: Tid) -> u64 {
+    u64::from(t.block.0) << 16 | u64::from(t.offset.0)
+}
+
+#[test]
+fn what_a_split_moves_to_another_threads_blocks_goes_too() {
+    let db = Database::new();
+    let tree = with_free_pages(&db, 3000, 1500..2500);
+    let before = len(&tree);
+    let pass = tree.begin_bulk(2).unwrap();
+    let (mut others, mut stats) = (false, btree::IndexVacuumStats::default());
+    let mut meanwhile = |_| {
+        if !others {
+            others = true;
+            // All but the first stretch is taken and passed; then leaves of the first are split.
+            stats.add(&control(&mut |_| (), |c| pass.work(ODD, c)));
+            (0..100).for_each(|n| put(&tree, 200, 1 + n, 20_000 + n));
+        }
+    };
+    let own = control(&mut meanwhile, |c| pass.work(ODD, c));
+    stats.add(&own);
+    with_control(|c| pass.finish(ODD, stats, c));
+    assert_eq!(len(&tree), before, "the free pages are used");
+    let mut left = Vec::new();
+    ODD.find(&all(&tree).iter().map(|t| pack(*t)).collect::<Vec<_>>(), &mut left);
+    assert_eq!(left, [], "dead entries are left");
+    assert_eq!(tree.verify().unwrap().entries, 1000 + 100);
+}
+
+#[test]
+fn a_leaf_that_is_empty_no_more_stays() {
+    let db = Database::new();
+    let tree = db.tree(&schema(vec![text()]));
+    (0..200).for_each(|n| put(&tree, n, 0, n));
+    let descended = base::stop::arm("btree.delete_page.descended");
+    let subject = descended.subject();
+    let (first, last) = (tid(60), tid(120));
+    std::thread::scope(|scope| {
+        let tree = &tree;
+        let vacuum = scope.spawn(move || {
+            let dead = |t: Tid| first <= t && t < last;
+            subject.run(|| with_control(|c| tree.bulk_delete(&dead, c)))
+        });
+        descended.wait_reached();
+        // Somewhere among them is the leaf that is to go.
+        (60..120).for_each(|n| put(tree, n, 1, 1000 + n));
+        drop(descended);
+        vacuum.join().unwrap();
+    });
+    assert_eq!(tree.verify().unwrap().entries, 140 + 60);
+    assert_eq!(all(&tree).len(), 200);
+}
+
+#[test]
+fn no_page_is_used_again_under_a_walk() {
+    for walk in [false, true] {
+        let db = Database::new();
+        let tree = db.tree(&schema(vec![text()]));
+        (0..1000).for_each(|n| put(&tree, n, 0, n));
+        let mut keys = RetailKeys::new();
+        for n in [0, 999] {
+            tree.add_retail_key(&mut keys, &[Some(&key(n, 0))], tid(n)).unwrap();
+        }
+        let before = len(&tree);
+        let mut begun = false;
+        let mut meanwhile = |_| {
+            if !begun {
+                begun = true;
+                let (first, last) = (tid(100), tid(900));
+                with_control(|c| tree.bulk_delete(&|t: Tid| first <= t && t < last, c));
+                db.advance_horizon();
+                (0..200).for_each(|n| put(&tree, 50, 1 + n, 20_000 + n));
+            }
+        };
+        let ends = |t: Tid| t == tid(0) || t == tid(999);
+        if walk {
+            control(&mut meanwhile, |c| tree.retail_walk(&mut keys, &ends, c));
+        } else {
+            let stats = control(&mut meanwhile, |c| tree.retail_batch(&mut keys, c));
+            assert_eq!((stats.removed, stats.missing.len()), (2, 0));
+        }
+        let after = len(&tree);
+        assert!(begun && after > before, "{before} {after}");
+        // Now they are.
+        (0..200).for_each(|n| put(&tree, 50, 1000 + n, 30_000 + n));
+        assert_eq!(len(&tree), after);
+        tree.verify().unwrap();
+    }
+}
+
+#[test]
+fn an_entry_is_marked_dead_only_if_it_is_the_one_that_was_read() {
+    let db = Database::new();
+    let tree = db.tree(&schema(vec![int4()]));
+    let put = |n: u32| {
+        tree.insert(&[Some(&n.to_le_bytes())], tid(n), UniqueCheck::No).unwrap();
+    };
+    (0..100).for_each(put);
+    let mut scan = tree.scan(ScanBounds::all(), ScanOptions::default());
+    while let Some(t) = scan.next().unwrap() {
+        if t == tid(7) {
+            scan.kill_current();
+            break;
+        }
+    }
+    // The dead row's entry goes, its address is used again, for a row with the same key.
+    with_control(|c| tree.bulk_delete(&|t: Tid| t == tid(7), c));
+    put(7);
+    while scan.next().unwrap().is_some() {}
+    drop(scan);
+    assert_eq!(all(&tree), (0..100).map(tid).collect::<Vec<_>>());
+    assert_eq!(tree.verify().unwrap().entries, 100);
+}
+
+#[test]
+fn of_a_posting_list_all_have_to_be_dead() {
+    let db = Database::new();
+    let tree = db.tree(&schema(vec![int4()]));
+    // So many that the leaf is deduplicated.
+    for n in 0..600 {
+        tree.insert(&[Some(&5u32.to_le_bytes())], tid(n), UniqueCheck::No).unwrap();
+    }
+    assert!(
+        tree.dump().unwrap().contains("posting") || len(&tree) == 2,
+        "{}",
+        tree.dump().unwrap()
+    );
+    let kill = |dead: &dyn Fn(Tid) -> bool| {
+        let mut scan = tree.scan(ScanBounds::all(), ScanOptions::default());
+        while let Some(t) = scan.next().unwrap() {
+            if dead(t) {
+                scan.kill_current();
+            }
+        }
+    };
+    kill(&|t| t == tid(3) || t == tid(590));
+    assert!((0..590).filter(|n| *n != 3).all(|n| all(&tree).contains(&tid(n))));
+    kill(&|_| true);
+    assert!(all(&tree).len() < 600, "whole lists are");
+}
+
+/// An index-only scan believes the map only while its leaf is as it was read.
+#[test]
+fn a_leaf_that_lost_an_entry_is_not_unchanged() {
+    let db = Database::new();
+    let tree = db.tree(&schema(vec![int4()]));
+    for n in 0..100u32 {
+        tree.insert(&[Some(&n.to_le_bytes())], tid(n), UniqueCheck::No).unwrap();
+    }
+    let options = ScanOptions { index_only: true, ..ScanOptions::default() };
+    let remove: [&dyn Fn(u32); 2] = [
+        &|n| {
+            with_control(|c| tree.bulk_delete(&|t: Tid| t == tid(n), c));
+        },
+        &|n| {
+            let mut keys = RetailKeys::new();
+            tree.add_retail_key(&mut keys, &[Some(&n.to_le_bytes())], tid(n)).unwrap();
+            with_control(|c| tree.retail_batch(&mut keys, c));
+        },
+    ];
+    for (n, remove) in remove.into_iter().enumerate() {
+        let mut scan = tree.scan(ScanBounds::all(), options);
+        scan.next().unwrap();
+        assert!(scan.leaf_unchanged());
+        remove(50 + n as u32);
+        assert!(!scan.leaf_unchanged());
+    }
+}
+
+struct Judge;
+
+impl TupleLiveness for Judge {
+    fn check(&self, t: Tid) -> Result<Liveness> {
+        Ok(match t.offset.0 % 4 {
+            0 => Liveness::Live,
+            1 => Liveness::Dead,
+            2 => Liveness::InProgress(Xid(7)),
+            _ => Liveness::DeadToAll,
+        })
+    }
+    fn wait(&self, _: Tid, _: Xid) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Before a page is split for a new version of a row, older versions' entries go, if they are dead to all.
+#[test]
+fn room_for_a_new_version_is_made_of_what_is_dead_to_all() {
+    let db = Database::new();
+    let tree = db.tree(&schema(vec![int4()]));
+    const N: u32 = 4000;
+    for n in 0..N {
+        let value = (n % 20).to_le_bytes();
+        tree.insert_version(&[Some(&value)], tid(n), UniqueCheck::No, Some(&Judge)).unwrap();
+    }
+    let left = all(&tree);
+    let kept = |t: &Tid| t.offset.0 % 4 != 3;
+    let expected: Vec<_> = (0..N).map(tid).filter(kept).collect();
+    let mut stayed: Vec<_> = left.iter().copied().filter(kept).collect();
+    stayed.sort_unstable();
+    assert_eq!(stayed, expected);
+    assert!(left.len() < N as usize, "some go");
+    tree.verify().unwrap();
+}
