@@ -4,6 +4,7 @@ use crate::code::int_of;
 use base::{Oid, Result, bail};
 use std::sync::Arc;
 use types::datum::ArrayValue;
+use types::json::{Jsonb, View, view};
 use types::{Datum, oids};
 
 /// `v[i]…` or `v[a:b]…`: out of bounds is NULL, or an empty array for a slice.
@@ -37,20 +38,20 @@ pub fn subscript(
             })
         }
         Datum::Jsonb(j) if !slice => {
-            let mut at: &serde_json::Value = &j;
+            let mut at = j.bytes();
             for (_, i) in indexes {
-                let next = match (at, i) {
-                    (_, None | Some(Datum::Null)) => return Ok(Datum::Null),
-                    (serde_json::Value::Object(o), Some(Datum::Text(t))) => o.get(t.as_str()),
-                    (serde_json::Value::Array(a), Some(d)) => {
+                let next = match (view(at), i) {
+                    (_, None | Some(Datum::Null)) => None,
+                    (View::Object(members), Some(Datum::Text(t))) => members.get(t.as_str()),
+                    (View::Object(members), Some(d)) => {
+                        int_of(d).and_then(|n| members.get(&n.to_string()))
+                    }
+                    (View::Array(items), Some(d)) => {
                         let n = match d {
                             Datum::Text(t) => t.parse::<i64>().ok(),
                             other => int_of(other),
                         };
-                        n.and_then(|n| {
-                            let n = if n < 0 { n + a.len() as i64 } else { n };
-                            usize::try_from(n).ok().and_then(|n| a.get(n))
-                        })
+                        n.and_then(|n| items.get(n))
                     }
                     _ => None,
                 };
@@ -59,7 +60,7 @@ pub fn subscript(
                     None => return Ok(Datum::Null),
                 }
             }
-            Ok(Datum::Jsonb(Arc::new(at.clone())))
+            Ok(Datum::Jsonb(Jsonb::part(at)))
         }
         _ => bail!(
             DATATYPE_MISMATCH,

@@ -67,7 +67,7 @@ pub fn compare(type_oid: Oid, a: &Datum, b: &Datum) -> Ordering {
         (Datum::TimeTz(x, xz), Datum::TimeTz(y, yz)) => timetz_compare((*x, *xz), (*y, *yz)),
         (Datum::Interval(x), Datum::Interval(y)) => crate::datetime::interval_compare(x, y),
         (Datum::Uuid(x), Datum::Uuid(y)) => x.cmp(y),
-        (Datum::Jsonb(x), Datum::Jsonb(y)) => crate::json::jsonb_compare(x, y),
+        (Datum::Jsonb(x), Datum::Jsonb(y)) => crate::json::jsonb_compare(x.view(), y.view()),
         (Datum::Oid(x), Datum::Oid(y)) => x.cmp(y),
         (Datum::Xid8(x), Datum::Xid8(y)) => x.cmp(y),
         (Datum::Tid(x), Datum::Tid(y)) => x.cmp(y),
@@ -182,11 +182,7 @@ pub fn hash<H: Hasher>(type_oid: Oid, value: &Datum, state: &mut H) {
         }
         Datum::Interval(v) => state.write_i128(crate::datetime::interval_span(v)),
         Datum::Uuid(v) => v.hash(state),
-        Datum::Jsonb(v) => {
-            let mut s = String::new();
-            hash_jsonb(v, &mut s);
-            s.hash(state);
-        }
+        Datum::Jsonb(v) => crate::json::jsonb_hash(v.view(), state),
         Datum::Oid(v) => v.hash(state),
         Datum::Xid8(v) => v.hash(state),
         Datum::Tid(v) => v.hash(state),
@@ -215,37 +211,6 @@ fn hash_float<H: Hasher>(v: f64, state: &mut H) {
         v
     };
     state.write_u64(v.to_bits());
-}
-
-/// jsonb's text with numbers made canonical (1.0 = 1).
-fn hash_jsonb(v: &serde_json::Value, out: &mut String) {
-    use serde_json::Value;
-    match v {
-        Value::Number(n) => match numeric::Numeric::parse(&n.to_string()) {
-            Ok(n) => out.push_str(&n.trunc(n.min_scale()).to_string()),
-            Err(_) => out.push_str(&n.to_string()),
-        },
-        Value::Array(items) => {
-            out.push('[');
-            for i in items {
-                hash_jsonb(i, out);
-                out.push(',');
-            }
-            out.push(']');
-        }
-        Value::Object(map) => {
-            out.push('{');
-            for k in crate::json::sorted_keys(map) {
-                out.push_str(k);
-                out.push(':');
-                if let Some(v) = map.get(k) {
-                    hash_jsonb(v, out);
-                }
-            }
-            out.push('}');
-        }
-        other => out.push_str(&other.to_string()),
-    }
 }
 
 /// Compares two on-page payloads of one type.

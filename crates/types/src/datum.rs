@@ -47,7 +47,7 @@ pub enum Datum {
     /// uuid
     Uuid([u8; 16]),
     /// jsonb
-    Jsonb(Arc<serde_json::Value>),
+    Jsonb(crate::json::Jsonb),
     /// oid, reg*, xid, cid
     Oid(Oid),
     /// xid8

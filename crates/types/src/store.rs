@@ -83,7 +83,7 @@ pub fn encode(type_oid: Oid, value: &Datum, out: &mut Vec<u8>) -> Result<()> {
             out.extend_from_slice(&i.months.to_le_bytes());
         }
         Datum::Uuid(u) => out.extend_from_slice(u),
-        Datum::Jsonb(j) => crate::json::jsonb_encode(j, out),
+        Datum::Jsonb(j) => out.extend_from_slice(j.bytes()),
         Datum::Oid(o) => out.extend_from_slice(&o.0.to_le_bytes()),
         Datum::Xid8(x) => out.extend_from_slice(&x.to_le_bytes()),
         Datum::Tid(t) => out.extend_from_slice(&t.to_bytes()),
@@ -252,7 +252,7 @@ fn slow(type_oid: Oid, bytes: &[u8]) -> Result<Option<Datum>> {
             _ => None,
         },
         UUID => r.array().map(Datum::Uuid),
-        JSONB => Some(Datum::Jsonb(crate::json::jsonb_decode(bytes)?)),
+        JSONB => Some(Datum::Jsonb(crate::json::Jsonb::decode(bytes)?)),
         XID8 => r.array().map(|b| Datum::Xid8(u64::from_le_bytes(b))),
         PG_LSN => r.array().map(|b| Datum::Lsn(Lsn(u64::from_le_bytes(b)))),
         TID => r.array().map(|b| Datum::Tid(Tid::from_bytes(b))),

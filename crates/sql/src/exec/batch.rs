@@ -125,7 +125,7 @@ fn heap_bytes(d: &Datum) -> usize {
         Datum::Bytea(b) => b.len() + 16,
         Datum::Numeric(_) => 48,
         Datum::Interval(_) => 16,
-        Datum::Jsonb(_) => 256,
+        Datum::Jsonb(j) => j.bytes().len() + 16,
         Datum::Array(a) => {
             64 + a.elements.len() * size_of::<Datum>()
                 + a.elements.iter().map(heap_bytes).sum::<usize>()

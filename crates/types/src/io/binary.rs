@@ -271,7 +271,7 @@ pub fn binary_output(type_oid: Oid, value: &Datum, env: &dyn Env, out: &mut Vec<
         Datum::Jsonb(j) => {
             out.push(1);
             let mut s = String::new();
-            crate::json::jsonb_output(j, &mut s);
+            crate::json::jsonb_output(j.view(), &mut s);
             out.extend_from_slice(s.as_bytes());
         }
         Datum::Oid(o) => out.extend_from_slice(&o.0.to_be_bytes()),

@@ -357,7 +357,7 @@ pub fn text_output(type_oid: Oid, value: &Datum, env: &dyn Env, out: &mut String
         Datum::TimestampTz(t) => crate::datetime::timestamptz_output(*t, env, out),
         Datum::Interval(i) => crate::datetime::interval_output(i, env, out),
         Datum::Uuid(u) => crate::text::uuid_output(u, out),
-        Datum::Jsonb(j) => crate::json::jsonb_output(j, out),
+        Datum::Jsonb(j) => crate::json::jsonb_output(j.view(), out),
         Datum::Oid(o) => match type_oid {
             OID | XID | CID => push_int(out, i64::from(o.0)),
             t if is_oid_like(t) => reg_output(t, *o, env, out),

@@ -1,35 +1,39 @@
 //! The operators and functions of jsonb.
 
+use super::stored::{self, Array, Jsonb, Members, Object, View, view};
 use super::text::steps;
-use super::{jsonb_compare, jsonb_output, sorted_keys, type_name};
+use super::{jsonb_compare, jsonb_output, type_name};
 use crate::args::*;
 use crate::registry::{BodyTable, FunctionBody, FunctionBody::Scalar as S, RowIter};
-use crate::{Datum, Env, Numeric, oids};
+use crate::{Datum, Env, oids};
 use base::{Oid, Result, SqlError, SqlState, bail, err};
-use serde_json::{Map, Value};
 use std::cmp::Ordering;
-use std::sync::Arc;
 
-fn jsonb(a: &[Datum], i: usize) -> Result<&Value> {
+fn jsonb(a: &[Datum], i: usize) -> Result<&Jsonb> {
     match a.get(i) {
         Some(Datum::Jsonb(v)) => Ok(v),
         other => Err(err!(INTERNAL_ERROR, "expected jsonb, got {other:?}")),
     }
 }
 
-fn wrap(v: Value) -> Datum {
-    Datum::Jsonb(Arc::new(v))
+fn seen(a: &[Datum], i: usize) -> Result<View<'_>> {
+    jsonb(a, i).map(Jsonb::view)
 }
 
-fn part(v: Option<&Value>) -> Result<Datum> {
-    Ok(v.map_or(Datum::Null, |v| wrap(v.clone())))
+/// The value that `write` writes.
+fn made(write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<Datum> {
+    Jsonb::write(write).map(Datum::Jsonb)
+}
+
+fn part(v: Option<&[u8]>) -> Result<Datum> {
+    Ok(v.map_or(Datum::Null, |v| Datum::Jsonb(Jsonb::part(v))))
 }
 
 /// A part as SQL text: strings without quotes, null as NULL.
-fn as_text(v: Option<&Value>) -> Result<Datum> {
-    Ok(match v {
-        None | Some(Value::Null) => Datum::Null,
-        Some(Value::String(s)) => Datum::text(s),
+fn as_text(v: Option<&[u8]>) -> Result<Datum> {
+    Ok(match v.map(view) {
+        None | Some(View::Null) => Datum::Null,
+        Some(View::String(s)) => Datum::text(s),
         Some(v) => {
             let mut s = String::new();
             jsonb_output(v, &mut s);
@@ -39,83 +43,31 @@ fn as_text(v: Option<&Value>) -> Result<Datum> {
 }
 
 /// An element of an array; a scalar is its own only element.
-fn root_element(v: &Value, i: i64) -> Option<&Value> {
-    match v {
-        Value::Array(_) => element(v, i),
-        Value::Object(_) => None,
-        scalar => {
-            if i == 0 || i == -1 {
-                Some(scalar)
-            } else {
-                None
-            }
-        }
+fn root_element(v: &Jsonb, i: i64) -> Option<&[u8]> {
+    match v.view() {
+        View::Array(items) => items.get(i),
+        View::Object(_) => None,
+        _ => (i == 0 || i == -1).then(|| v.bytes()),
     }
 }
 
-fn element(v: &Value, i: i64) -> Option<&Value> {
-    let items = v.as_array()?;
-    let i = if i < 0 { i + items.len() as i64 } else { i };
-    items.get(usize::try_from(i).ok()?)
-}
-
-fn at_path<'a>(v: &'a Value, path: &[&str]) -> Option<&'a Value> {
-    let mut at = v;
+fn at_path<'a>(v: &'a Jsonb, path: &[&str]) -> Option<&'a [u8]> {
+    let mut at = v.bytes();
     for step in path {
-        at = match at {
-            Value::Object(map) => map.get(*step)?,
-            Value::Array(_) => element(at, step.trim().parse::<i32>().ok()?.into())?,
+        at = match view(at) {
+            View::Object(members) => members.get(step)?,
+            View::Array(items) => items.get(step.trim().parse::<i32>().ok()?.into())?,
             _ => return None,
         };
     }
     Some(at)
 }
 
-/// `v[a][b]…`: NULL when there is no such part. Integers index arrays and name keys.
-pub fn subscript(v: &Value, path: &[&str]) -> Datum {
-    at_path(v, path).map_or(Datum::Null, |v| wrap(v.clone()))
-}
-
-/// `v[a][b]… = new`: as `jsonb_set` that creates, missing parents included.
-///
-/// # Errors
-/// `22023`, `22P02`
-pub fn assign(v: &Value, path: &[&str], new: Value) -> Result<Value> {
-    let mut out = v.clone();
-    let mut at = &mut out;
-    for (i, step) in path.iter().enumerate() {
-        if at.is_null() {
-            let array = step.parse::<i64>().is_ok();
-            *at = if array { Value::Array(Vec::new()) } else { Value::Object(Map::new()) };
-        }
-        at = match at {
-            Value::Object(map) => map.entry(*step).or_insert(Value::Null),
-            Value::Array(items) => {
-                let n = index(step, i + 1)?;
-                let n = if n < 0 { n + items.len() as i64 } else { n };
-                let Ok(n) = usize::try_from(n) else {
-                    bail!(
-                        INVALID_PARAMETER_VALUE,
-                        "path element at position {} is out of range: {step}",
-                        i + 1
-                    )
-                };
-                if n > 10_000_000 {
-                    bail!(
-                        PROGRAM_LIMIT_EXCEEDED,
-                        "number of jsonb array elements exceeds the maximum allowed"
-                    );
-                }
-                while items.len() <= n {
-                    items.push(Value::Null);
-                }
-                &mut items[n]
-            }
-            _ => bail!(INVALID_PARAMETER_VALUE, "cannot replace existing key"),
-        };
-    }
-    *at = new;
-    Ok(out)
+fn field(a: &[Datum]) -> Result<Option<&[u8]>> {
+    Ok(match seen(a, 0)? {
+        View::Object(members) => members.get(text(a, 1)?),
+        _ => None,
+    })
 }
 
 fn index(step: &str, position: usize) -> Result<i64> {
@@ -127,43 +79,40 @@ fn index(step: &str, position: usize) -> Result<i64> {
     })
 }
 
-fn same(a: &Value, b: &Value) -> bool {
+fn same(a: View, b: View) -> bool {
     jsonb_compare(a, b) == Ordering::Equal
 }
 
-fn is_scalar(v: &Value) -> bool {
-    !v.is_array() && !v.is_object()
-}
-
 /// `a @> b`
-pub fn contains(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Array(items), b) if is_scalar(b) => {
-            items.iter().any(|i| is_scalar(i) && same(i, b))
+pub(super) fn contains(a: View, b: View) -> bool {
+    match a {
+        View::Array(items) if b.is_scalar() => {
+            items.iter().map(view).any(|i| i.is_scalar() && same(i, b))
         }
         _ => contains_deep(a, b),
     }
 }
 
-fn contains_deep(a: &Value, b: &Value) -> bool {
+fn contains_deep(a: View, b: View) -> bool {
     match (a, b) {
-        (Value::Object(x), Value::Object(y)) => {
-            y.iter().all(|(k, v)| x.get(k).is_some_and(|w| contains_deep(w, v)))
+        (View::Object(x), View::Object(y)) => {
+            y.len() <= x.len()
+                && y.iter().all(|(k, v)| x.get(k).is_some_and(|w| contains_deep(view(w), view(v))))
         }
-        (Value::Array(x), Value::Array(y)) => y.iter().all(|v| {
-            x.iter().any(|w| {
-                if is_scalar(v) { is_scalar(w) && same(w, v) } else { contains_deep(w, v) }
+        (View::Array(x), View::Array(y)) => y.iter().map(view).all(|v| {
+            x.iter().map(view).any(|w| {
+                if v.is_scalar() { w.is_scalar() && same(w, v) } else { contains_deep(w, v) }
             })
         }),
-        (a, b) => is_scalar(a) && is_scalar(b) && same(a, b),
+        (a, b) => a.is_scalar() && b.is_scalar() && same(a, b),
     }
 }
 
-fn exists(v: &Value, key: &str) -> bool {
+fn exists(v: View, key: &str) -> bool {
     match v {
-        Value::Object(map) => map.contains_key(key),
-        Value::Array(items) => items.iter().any(|i| i.as_str() == Some(key)),
-        Value::String(s) => s == key,
+        View::Object(members) => members.get(key).is_some(),
+        View::Array(items) => items.iter().any(|i| matches!(view(i), View::String(s) if s == key)),
+        View::String(s) => s == key,
         _ => false,
     }
 }
@@ -175,132 +124,183 @@ fn strings(a: &[Datum], i: usize) -> Result<impl Iterator<Item = &str>> {
     }))
 }
 
-fn concat(a: &Value, b: &Value) -> Value {
-    match (a, b) {
-        (Value::Object(x), Value::Object(y)) => {
-            let mut map = x.clone();
-            for (k, v) in y {
-                map.insert(k.clone(), v.clone());
-            }
-            Value::Object(map)
+/// Writes an array of these elements.
+fn put_elements<'a>(items: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) -> Result<()> {
+    stored::put_array(out, |out, ended| {
+        for item in items {
+            out.extend_from_slice(item);
+            ended(out.len());
         }
-        _ => {
-            let list = |v: &Value| match v {
-                Value::Array(items) => items.clone(),
-                other => vec![other.clone()],
-            };
-            let mut all = list(a);
-            all.extend(list(b));
-            Value::Array(all)
-        }
-    }
+        Ok(())
+    })
 }
 
-fn delete<'a>(v: &Value, keys: impl Iterator<Item = &'a str>) -> Result<Value> {
-    let mut v = v.clone();
+/// A copy of a part.
+fn put_part(part: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    out.extend_from_slice(part);
+    Ok(())
+}
+
+fn concat(a: &Jsonb, b: &Jsonb) -> Result<Datum> {
+    if let (View::Object(x), View::Object(y)) = (a.view(), b.view()) {
+        let mut members = Members::default();
+        for (k, v) in x.iter().chain(y.iter()) {
+            members.add(k, |out| put_part(v, out))?;
+        }
+        return made(|out| members.put(out));
+    }
+    fn list(v: &Jsonb) -> Vec<&[u8]> {
+        match v.view() {
+            View::Array(items) => items.iter().collect(),
+            _ => vec![v.bytes()],
+        }
+    }
+    made(|out| put_elements(list(a).into_iter().chain(list(b)), out))
+}
+
+fn delete<'a>(v: &Jsonb, keys: impl Iterator<Item = &'a str>) -> Result<Datum> {
     let keys: Vec<&str> = keys.collect();
-    match &mut v {
-        Value::Object(map) => map.retain(|k, _| !keys.contains(&k.as_str())),
-        Value::Array(items) => {
-            items.retain(|i| i.as_str().is_none_or(|s| !keys.contains(&s)));
+    match v.view() {
+        View::Object(members) => {
+            let mut left = Members::default();
+            for (k, v) in members.iter().filter(|(k, _)| !keys.contains(k)) {
+                left.add(k, |out| put_part(v, out))?;
+            }
+            made(|out| left.put(out))
+        }
+        View::Array(items) => {
+            let goes = |i: &[u8]| matches!(view(i), View::String(s) if keys.contains(&s));
+            made(|out| put_elements(items.iter().filter(|i| !goes(i)), out))
         }
         _ => bail!(INVALID_PARAMETER_VALUE, "cannot delete from scalar"),
     }
-    Ok(v)
 }
 
-fn delete_index(v: &Value, i: i32) -> Result<Value> {
-    let mut v = v.clone();
-    match &mut v {
-        Value::Array(items) => {
+fn delete_index(v: &Jsonb, i: i32) -> Result<Datum> {
+    match v.view() {
+        View::Array(items) => {
             let n = i64::from(i);
             let n = if n < 0 { n + items.len() as i64 } else { n };
-            if let Ok(n) = usize::try_from(n)
-                && n < items.len()
-            {
-                items.remove(n);
-            }
+            let left = items.iter().enumerate().filter(|(at, _)| *at as i64 != n);
+            made(|out| put_elements(left.map(|(_, item)| item), out))
         }
-        Value::Object(_) => {
+        View::Object(_) => {
             bail!(INVALID_PARAMETER_VALUE, "cannot delete from object using integer index")
         }
         _ => bail!(INVALID_PARAMETER_VALUE, "cannot delete from scalar"),
     }
-    Ok(v)
 }
 
 /// What is done at the end of a path.
 #[derive(Clone, Copy)]
 enum Change<'a> {
     Delete,
-    Set { new: &'a Value, create: bool },
-    Insert { new: &'a Value, after: bool },
+    Set { new: &'a [u8], create: bool },
+    Insert { new: &'a [u8], after: bool },
 }
 
-fn change(v: &mut Value, path: &[Option<&str>], level: usize, what: Change) -> Result<()> {
-    let Some(step) = path.get(level) else { return Ok(()) };
-    let Some(step) = step else {
-        bail!(NULL_VALUE_NOT_ALLOWED, "path element at position {} is null", level + 1)
-    };
-    let last = level + 1 == path.len();
-    match v {
-        Value::Object(map) => {
-            if !last {
-                if let Some(inner) = map.get_mut(*step) {
-                    return change(inner, path, level + 1, what);
-                }
-                return Ok(());
-            }
-            match what {
-                Change::Delete => map.retain(|k, _| k != step),
-                Change::Set { new, create } => {
-                    if create || map.contains_key(*step) {
-                        map.insert((*step).to_owned(), new.clone());
-                    }
-                }
-                Change::Insert { new, .. } => {
-                    if map.contains_key(*step) {
-                        return Err(SqlError::new(
-                            SqlState::INVALID_PARAMETER_VALUE,
-                            "cannot replace existing key",
-                        )
-                        .hint("Try using the function jsonb_set to replace key value.")
-                        .into());
-                    }
-                    map.insert((*step).to_owned(), new.clone());
-                }
+/// A path, and how far along it a value is.
+#[derive(Clone, Copy)]
+struct Step<'a> {
+    path: &'a [Option<&'a str>],
+    level: usize,
+}
+
+impl<'a> Step<'a> {
+    /// The step from here, `None` behind the end.
+    fn name(self) -> Result<Option<&'a str>> {
+        match self.path.get(self.level) {
+            None => Ok(None),
+            Some(Some(name)) => Ok(Some(name)),
+            Some(None) => {
+                let position = self.level + 1;
+                bail!(NULL_VALUE_NOT_ALLOWED, "path element at position {position} is null")
             }
         }
-        Value::Array(items) => {
-            let n = index(step, level + 1)?;
-            let len = items.len() as i64;
-            let n = if n < 0 { n + len } else { n };
-            let at = usize::try_from(n).ok().filter(|n| *n < items.len());
-            if !last {
-                if let Some(inner) = at.and_then(|n| items.get_mut(n)) {
-                    return change(inner, path, level + 1, what);
-                }
-                return Ok(());
-            }
-            match (what, at) {
-                (Change::Delete, Some(n)) => {
-                    items.remove(n);
-                }
-                (Change::Delete, None) => {}
-                (Change::Set { new, .. }, Some(n)) => items[n] = new.clone(),
-                (Change::Insert { new, after }, Some(n)) => {
-                    items.insert(n + usize::from(after), new.clone());
-                }
-                (Change::Set { create: false, .. }, None) => {}
-                (Change::Set { new, .. } | Change::Insert { new, .. }, None) => {
-                    let to = if n < 0 { 0 } else { items.len() };
-                    items.insert(to, new.clone());
-                }
-            }
-        }
-        _ => {}
     }
-    Ok(())
+
+    fn is_last(self) -> bool {
+        self.level + 1 == self.path.len()
+    }
+
+    fn next(self) -> Step<'a> {
+        Step { level: self.level + 1, ..self }
+    }
+}
+
+/// Writes a part with the change at the path's end made.
+fn change(bytes: &[u8], step: Step, what: Change, out: &mut Vec<u8>) -> Result<()> {
+    let Some(name) = step.name()? else { return put_part(bytes, out) };
+    match view(bytes) {
+        View::Object(members) => change_member(members, name, step, what, out),
+        View::Array(items) => change_element(items, name, step, what, out),
+        _ => put_part(bytes, out),
+    }
+}
+
+fn change_member(
+    object: Object,
+    name: &str,
+    step: Step,
+    what: Change,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let there = object.get(name);
+    let mut members = Members::default();
+    for (k, v) in object.iter() {
+        if k != name {
+            members.add(k, |out| put_part(v, out))?;
+        }
+    }
+    match (step.is_last(), what, there) {
+        (false, _, Some(v)) => members.add(name, |out| change(v, step.next(), what, out))?,
+        (true, Change::Insert { .. }, Some(_)) => {
+            return Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                "cannot replace existing key",
+            )
+            .hint("Try using the function jsonb_set to replace key value.")
+            .into());
+        }
+        (true, Change::Set { new, .. }, Some(_))
+        | (true, Change::Set { new, create: true } | Change::Insert { new, .. }, None) => {
+            members.add(name, |out| put_part(new, out))?;
+        }
+        (false, _, None) | (true, Change::Delete | Change::Set { create: false, .. }, _) => {}
+    }
+    members.put(out)
+}
+
+fn change_element(
+    items: Array,
+    name: &str,
+    step: Step,
+    what: Change,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let n = index(name, step.level + 1)?;
+    let n = if n < 0 { n + items.len() as i64 } else { n };
+    let at = usize::try_from(n).ok().filter(|n| *n < items.len());
+    let mut list: Vec<&[u8]> = items.iter().collect();
+    let changed;
+    match (step.is_last(), what, at) {
+        (false, _, Some(n)) => {
+            let mut inner = Vec::new();
+            change(list[n], step.next(), what, &mut inner)?;
+            changed = inner;
+            list[n] = &changed;
+        }
+        (true, Change::Delete, Some(n)) => {
+            list.remove(n);
+        }
+        (true, Change::Set { new, .. }, Some(n)) => list[n] = new,
+        (true, Change::Insert { new, after }, Some(n)) => list.insert(n + usize::from(after), new),
+        (true, Change::Set { new, create: true } | Change::Insert { new, .. }, None) => {
+            list.insert(if n < 0 { 0 } else { list.len() }, new);
+        }
+        (false, _, None) | (true, Change::Delete | Change::Set { create: false, .. }, None) => {}
+    }
+    put_elements(list.into_iter(), out)
 }
 
 fn changed(a: &[Datum], what: Change) -> Result<Datum> {
@@ -309,17 +309,16 @@ fn changed(a: &[Datum], what: Change) -> Result<Datum> {
     if path.dims.len() > 1 {
         bail!(ARRAY_SUBSCRIPT_ERROR, "wrong number of array subscripts");
     }
-    if is_scalar(v) {
-        match what {
+    let is_empty = match v.view() {
+        View::Object(members) => members.is_empty(),
+        View::Array(items) => items.is_empty(),
+        _ => match what {
             Change::Delete => bail!(INVALID_PARAMETER_VALUE, "cannot delete path in scalar"),
             _ => bail!(INVALID_PARAMETER_VALUE, "cannot set path in scalar"),
-        }
-    }
-    let mut out = v.clone();
-    if (out.as_array().is_some_and(Vec::is_empty) || out.as_object().is_some_and(Map::is_empty))
-        && let Change::Set { create: false, .. } | Change::Delete = what
-    {
-        return Ok(wrap(out));
+        },
+    };
+    if is_empty && matches!(what, Change::Set { create: false, .. } | Change::Delete) {
+        return Ok(a[0].clone());
     }
     let names: Vec<Option<&str>> = path
         .elements
@@ -329,13 +328,16 @@ fn changed(a: &[Datum], what: Change) -> Result<Datum> {
             _ => None,
         })
         .collect();
-    change(&mut out, &names, 0, what)?;
-    Ok(wrap(out))
+    made(|out| change(v.bytes(), Step { path: &names, level: 0 }, what, out))
+}
+
+fn set_to(a: &[Datum], new: &[u8]) -> Result<Datum> {
+    let create = a.len() < 4 || boolean(a, 3)?;
+    changed(a, Change::Set { new, create })
 }
 
 fn set(a: &[Datum]) -> Result<Datum> {
-    let create = a.len() < 4 || boolean(a, 3)?;
-    changed(a, Change::Set { new: jsonb(a, 2)?, create })
+    set_to(a, jsonb(a, 2)?.bytes())
 }
 
 fn set_lax(a: &[Datum]) -> Result<Datum> {
@@ -355,8 +357,9 @@ fn set_lax(a: &[Datum]) -> Result<Datum> {
     match how {
         "raise_exception" => bail!(NULL_VALUE_NOT_ALLOWED, "JSON value must not be null"),
         "use_json_null" => {
-            let create = a.len() < 4 || boolean(a, 3)?;
-            changed(a, Change::Set { new: &Value::Null, create })
+            let mut null = Vec::new();
+            stored::put_null(&mut null);
+            set_to(a, &null)
         }
         "delete_key" => changed(a, Change::Delete),
         "return_target" => Ok(a[0].clone()),
@@ -367,52 +370,61 @@ fn set_lax(a: &[Datum]) -> Result<Datum> {
     }
 }
 
-fn strip_nulls(v: &mut Value, in_arrays: bool) {
+fn strip_nulls(v: View, bytes: &[u8], in_arrays: bool, out: &mut Vec<u8>) -> Result<()> {
     match v {
-        Value::Object(map) => {
-            map.retain(|_, v| !v.is_null());
-            map.values_mut().for_each(|v| strip_nulls(v, in_arrays));
-        }
-        Value::Array(items) => {
-            if in_arrays {
-                items.retain(|v| !v.is_null());
+        View::Object(object) => {
+            let mut members = Members::default();
+            for (k, v) in object.iter() {
+                let seen = view(v);
+                if !matches!(seen, View::Null) {
+                    members.add(k, |out| strip_nulls(seen, v, in_arrays, out))?;
+                }
             }
-            items.iter_mut().for_each(|v| strip_nulls(v, in_arrays));
+            members.put(out)
         }
-        _ => {}
+        View::Array(items) => stored::put_array(out, |out, ended| {
+            for item in items.iter() {
+                let seen = view(item);
+                if in_arrays && matches!(seen, View::Null) {
+                    continue;
+                }
+                strip_nulls(seen, item, in_arrays, out)?;
+                ended(out.len());
+            }
+            Ok(())
+        }),
+        _ => put_part(bytes, out),
     }
 }
 
-fn pretty(v: &Value, depth: usize, out: &mut String) {
+fn pretty(v: View, depth: usize, out: &mut String) {
     let line = |depth: usize, out: &mut String| {
         out.push('\n');
         out.extend(std::iter::repeat_n(' ', depth * 4));
     };
     match v {
-        Value::Object(map) => {
+        View::Object(members) => {
             out.push('{');
-            for (i, k) in sorted_keys(map).into_iter().enumerate() {
+            for (i, (k, v)) in members.iter().enumerate() {
                 if i > 0 {
                     out.push(',');
                 }
                 line(depth + 1, out);
-                out.push_str(&Value::from(k.as_str()).to_string());
+                super::build::push_string(k, out);
                 out.push_str(": ");
-                if let Some(v) = map.get(k) {
-                    pretty(v, depth + 1, out);
-                }
+                pretty(view(v), depth + 1, out);
             }
             line(depth, out);
             out.push('}');
         }
-        Value::Array(items) => {
+        View::Array(items) => {
             out.push('[');
             for (i, v) in items.iter().enumerate() {
                 if i > 0 {
                     out.push(',');
                 }
                 line(depth + 1, out);
-                pretty(v, depth + 1, out);
+                pretty(view(v), depth + 1, out);
             }
             line(depth, out);
             out.push(']');
@@ -422,57 +434,58 @@ fn pretty(v: &Value, depth: usize, out: &mut String) {
 }
 
 fn each(a: &[Datum], name: &str, as_sql: bool) -> Result<RowIter> {
-    let Value::Object(map) = jsonb(a, 0)? else {
+    let View::Object(members) = seen(a, 0)? else {
         bail!(INVALID_PARAMETER_VALUE, "cannot call {name} on a non-object")
     };
-    let mut out = Vec::new();
-    for k in sorted_keys(map) {
-        let v = map.get(k);
-        out.push(Ok(vec![Datum::text(k), if as_sql { as_text(v)? } else { part(v)? }]));
+    let mut out = Vec::with_capacity(members.len());
+    for (k, v) in members.iter() {
+        out.push(Ok(vec![Datum::text(k), if as_sql { as_text(Some(v))? } else { part(Some(v))? }]));
     }
     Ok(Box::new(out.into_iter()))
 }
 
-fn elements(a: &[Datum], name: &str, as_sql: bool) -> Result<RowIter> {
-    let items = match jsonb(a, 0)? {
-        Value::Array(items) => items,
-        Value::Object(_) => {
+fn elements(a: &[Datum], as_sql: bool) -> Result<RowIter> {
+    let items = match seen(a, 0)? {
+        View::Array(items) => items,
+        View::Object(_) => {
             bail!(INVALID_PARAMETER_VALUE, "cannot extract elements from an object")
         }
         _ => bail!(INVALID_PARAMETER_VALUE, "cannot extract elements from a scalar"),
     };
-    let _ = name;
-    let mut out = Vec::new();
-    for v in items {
-        out.push(Ok(vec![if as_sql { as_text(Some(v))? } else { wrap(v.clone()) }]));
+    let mut out = Vec::with_capacity(items.len());
+    for v in items.iter() {
+        out.push(Ok(vec![if as_sql { as_text(Some(v))? } else { part(Some(v))? }]));
     }
     Ok(Box::new(out.into_iter()))
 }
 
 fn keys(_: &dyn Env, a: &[Datum]) -> Result<RowIter> {
-    let map = match jsonb(a, 0)? {
-        Value::Object(map) => map,
-        Value::Array(_) => {
+    let members = match seen(a, 0)? {
+        View::Object(members) => members,
+        View::Array(_) => {
             bail!(INVALID_PARAMETER_VALUE, "cannot call jsonb_object_keys on an array")
         }
         _ => bail!(INVALID_PARAMETER_VALUE, "cannot call jsonb_object_keys on a scalar"),
     };
-    let out: Vec<_> = sorted_keys(map).into_iter().map(|k| Ok(vec![Datum::text(k)])).collect();
+    let out: Vec<_> = members.iter().map(|(k, _)| Ok(vec![Datum::text(k)])).collect();
     Ok(Box::new(out.into_iter()))
 }
 
 /// A value's kind as casts name it.
-fn sql_name(v: &Value) -> &'static str {
-    if v.is_number() { "numeric" } else { type_name(v) }
+fn sql_name(v: View) -> &'static str {
+    match v {
+        View::Integer(_) | View::Number(_) => "numeric",
+        v => type_name(v),
+    }
 }
 
 /// A number as another type: as numeric casts.
 fn cast(env: &dyn Env, a: &[Datum], what: &str, name: &str) -> Result<Datum> {
-    let v = jsonb(a, 0)?;
-    let n = match v {
-        Value::Null => return Ok(Datum::Null),
-        Value::Number(n) => Numeric::parse(&n.to_string())?,
-        other => {
+    let v = seen(a, 0)?;
+    let n = match (v, v.number()) {
+        (View::Null, _) => return Ok(Datum::Null),
+        (_, Some(n)) => n,
+        (other, None) => {
             let of = sql_name(other);
             bail!(INVALID_PARAMETER_VALUE, "cannot cast jsonb {of} to type {what}");
         }
@@ -489,19 +502,9 @@ fn cast(env: &dyn Env, a: &[Datum], what: &str, name: &str) -> Result<Datum> {
 }
 
 pub(super) const BODIES: BodyTable = &[
-    ("jsonb_typeof", S(|_, a| Ok(Datum::text(type_name(jsonb(a, 0)?))))),
-    (
-        "jsonb_object_field",
-        S(|_, a| {
-            part(jsonb(a, 0)?.as_object().and_then(|m| m.get(text(a, 1).unwrap_or_default())))
-        }),
-    ),
-    (
-        "jsonb_object_field_text",
-        S(|_, a| {
-            as_text(jsonb(a, 0)?.as_object().and_then(|m| m.get(text(a, 1).unwrap_or_default())))
-        }),
-    ),
+    ("jsonb_typeof", S(|_, a| Ok(Datum::text(type_name(seen(a, 0)?))))),
+    ("jsonb_object_field", S(|_, a| part(field(a)?))),
+    ("jsonb_object_field_text", S(|_, a| as_text(field(a)?))),
     ("jsonb_array_element", S(|_, a| part(root_element(jsonb(a, 0)?, int4(a, 1)?.into())))),
     ("jsonb_array_element_text", S(|_, a| as_text(root_element(jsonb(a, 0)?, int4(a, 1)?.into())))),
     (
@@ -518,33 +521,33 @@ pub(super) const BODIES: BodyTable = &[
             None => Ok(Datum::Null),
         }),
     ),
-    ("jsonb_contains", S(|_, a| Ok(Datum::Bool(contains(jsonb(a, 0)?, jsonb(a, 1)?))))),
-    ("jsonb_contained", S(|_, a| Ok(Datum::Bool(contains(jsonb(a, 1)?, jsonb(a, 0)?))))),
-    ("jsonb_exists", S(|_, a| Ok(Datum::Bool(exists(jsonb(a, 0)?, text(a, 1)?))))),
+    ("jsonb_contains", S(|_, a| Ok(Datum::Bool(contains(seen(a, 0)?, seen(a, 1)?))))),
+    ("jsonb_contained", S(|_, a| Ok(Datum::Bool(contains(seen(a, 1)?, seen(a, 0)?))))),
+    ("jsonb_exists", S(|_, a| Ok(Datum::Bool(exists(seen(a, 0)?, text(a, 1)?))))),
     (
         "jsonb_exists_any",
         S(|_, a| {
-            let v = jsonb(a, 0)?;
+            let v = seen(a, 0)?;
             Ok(Datum::Bool(strings(a, 1)?.any(|k| exists(v, k))))
         }),
     ),
     (
         "jsonb_exists_all",
         S(|_, a| {
-            let v = jsonb(a, 0)?;
+            let v = seen(a, 0)?;
             Ok(Datum::Bool(strings(a, 1)?.all(|k| exists(v, k))))
         }),
     ),
-    ("jsonb_concat", S(|_, a| Ok(wrap(concat(jsonb(a, 0)?, jsonb(a, 1)?))))),
-    ("jsonb_delete", S(|_, a| delete(jsonb(a, 0)?, std::iter::once(text(a, 1)?)).map(wrap))),
-    ("jsonb_delete_idx", S(|_, a| delete_index(jsonb(a, 0)?, int4(a, 1)?).map(wrap))),
+    ("jsonb_concat", S(|_, a| concat(jsonb(a, 0)?, jsonb(a, 1)?))),
+    ("jsonb_delete", S(|_, a| delete(jsonb(a, 0)?, std::iter::once(text(a, 1)?)))),
+    ("jsonb_delete_idx", S(|_, a| delete_index(jsonb(a, 0)?, int4(a, 1)?))),
     (
         "jsonb_delete_array",
         S(|_, a| {
             if array(a, 1)?.dims.len() > 1 {
                 bail!(ARRAY_SUBSCRIPT_ERROR, "wrong number of array subscripts");
             }
-            delete(jsonb(a, 0)?, strings(a, 1)?).map(wrap)
+            delete(jsonb(a, 0)?, strings(a, 1)?)
         }),
     ),
     ("jsonb_delete_path", S(|_, a| changed(a, Change::Delete))),
@@ -554,30 +557,29 @@ pub(super) const BODIES: BodyTable = &[
         "jsonb_insert",
         S(|_, a| {
             let after = a.len() > 3 && boolean(a, 3)?;
-            changed(a, Change::Insert { new: jsonb(a, 2)?, after })
+            changed(a, Change::Insert { new: jsonb(a, 2)?.bytes(), after })
         }),
     ),
     (
         "jsonb_strip_nulls",
         S(|_, a| {
-            let mut v = jsonb(a, 0)?.clone();
-            strip_nulls(&mut v, a.len() > 1 && boolean(a, 1)?);
-            Ok(wrap(v))
+            let (v, in_arrays) = (jsonb(a, 0)?, a.len() > 1 && boolean(a, 1)?);
+            made(|out| strip_nulls(v.view(), v.bytes(), in_arrays, out))
         }),
     ),
     (
         "jsonb_pretty",
         S(|_, a| {
             let mut s = String::new();
-            pretty(jsonb(a, 0)?, 0, &mut s);
+            pretty(seen(a, 0)?, 0, &mut s);
             Ok(Datum::text(s))
         }),
     ),
     (
         "jsonb_array_length",
-        S(|_, a| match jsonb(a, 0)? {
-            Value::Array(items) => Ok(Datum::Int4(items.len() as i32)),
-            Value::Object(_) => {
+        S(|_, a| match seen(a, 0)? {
+            View::Array(items) => Ok(Datum::Int4(items.len() as i32)),
+            View::Object(_) => {
                 bail!(INVALID_PARAMETER_VALUE, "cannot get array length of a non-array")
             }
             _ => bail!(INVALID_PARAMETER_VALUE, "cannot get array length of a scalar"),
@@ -585,17 +587,14 @@ pub(super) const BODIES: BodyTable = &[
     ),
     ("jsonb_each", FunctionBody::Set(|_, a| each(a, "jsonb_each", false))),
     ("jsonb_each_text", FunctionBody::Set(|_, a| each(a, "jsonb_each_text", true))),
-    ("jsonb_array_elements", FunctionBody::Set(|_, a| elements(a, "jsonb_array_elements", false))),
-    (
-        "jsonb_array_elements_text",
-        FunctionBody::Set(|_, a| elements(a, "jsonb_array_elements_text", true)),
-    ),
+    ("jsonb_array_elements", FunctionBody::Set(|_, a| elements(a, false))),
+    ("jsonb_array_elements_text", FunctionBody::Set(|_, a| elements(a, true))),
     ("jsonb_object_keys", FunctionBody::Set(keys)),
     (
         "jsonb_bool",
-        S(|_, a| match jsonb(a, 0)? {
-            Value::Null => Ok(Datum::Null),
-            Value::Bool(b) => Ok(Datum::Bool(*b)),
+        S(|_, a| match seen(a, 0)? {
+            View::Null => Ok(Datum::Null),
+            View::Bool(b) => Ok(Datum::Bool(b)),
             other => bail!(
                 INVALID_PARAMETER_VALUE,
                 "cannot cast jsonb {} to type boolean",

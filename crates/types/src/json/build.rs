@@ -1,30 +1,37 @@
 //! Making json and jsonb of SQL values: to_json, json_build_*, json_object, row_to_json, json_agg.
 
 use super::jsonb_output;
+use super::stored::{self, Jsonb, Members};
 use crate::args::*;
 use crate::io::natural_type;
 use crate::registry::{AggregateState, BodyTable, FunctionBody, FunctionBody::Scalar as S};
 use crate::{ArrayValue, Datum, Env, Text, oids, type_info};
 use base::{Oid, Result, SqlError, SqlState, bail};
-use serde_json::{Map, Value};
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::fmt::Write;
 
 /// Appends a string as json.
 pub(super) fn push_string(s: &str, out: &mut String) {
     out.push('"');
-    for c in s.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            c if c < ' ' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => out.push(c),
+    let mut plain = 0;
+    for (i, b) in s.bytes().enumerate() {
+        if b >= b' ' && b != b'"' && b != b'\\' {
+            continue;
+        }
+        out.push_str(&s[plain..i]);
+        plain = i + 1;
+        match b {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            8 => out.push_str("\\b"),
+            12 => out.push_str("\\f"),
+            b => _ = write!(out, "\\u{b:04x}"),
         }
     }
+    out.push_str(&s[plain..]);
     out.push('"');
 }
 
@@ -88,7 +95,7 @@ pub fn push_json(ty: Oid, v: &Datum, env: &dyn Env, lines: bool, out: &mut Strin
         Form::Number(s) => out.push_str(&s),
         Form::String(s) => push_string(&s, out),
         Form::Json | Form::Jsonb => match v {
-            Datum::Jsonb(j) => jsonb_output(j, out),
+            Datum::Jsonb(j) => jsonb_output(j.view(), out),
             Datum::Text(t) => out.push_str(t),
             _ => {}
         },
@@ -152,57 +159,53 @@ fn push_array(a: &ArrayValue, env: &dyn Env, lines: bool, out: &mut String) -> R
     level(a, 0, &mut 0, env, lines, out)
 }
 
-/// A value as jsonb.
+/// Writes a value as jsonb.
 ///
 /// # Errors
 /// What its text form says.
-pub fn to_value(ty: Oid, v: &Datum, env: &dyn Env) -> Result<Value> {
-    Ok(match form(ty, v, env)? {
-        Form::Null => Value::Null,
-        Form::Bool(b) => Value::Bool(b),
-        Form::Number(s) => super::number(&s)?,
-        Form::String(s) => Value::String(s),
-        Form::Json => match v {
-            Datum::Text(t) => super::parse(t)?,
-            _ => Value::Null,
-        },
-        Form::Jsonb => match v {
-            Datum::Jsonb(j) => (**j).clone(),
-            _ => Value::Null,
-        },
-        Form::Array => match v {
-            Datum::Array(a) => array_value(a, 0, &mut 0, env)?,
-            _ => Value::Null,
-        },
-        Form::Record => match v {
-            Datum::Record(r) => {
-                let mut map = Map::new();
-                for (i, f) in r.fields.iter().enumerate() {
-                    let c = r.columns.get(i);
-                    let ty = c.map_or_else(|| natural_type(f), |c| c.type_oid);
-                    let name = c.map_or("", |c| c.name.as_str());
-                    map.insert(name.to_owned(), to_value(ty, f, env)?);
-                }
-                Value::Object(map)
+fn put(ty: Oid, v: &Datum, env: &dyn Env, out: &mut Vec<u8>) -> Result<()> {
+    match (form(ty, v, env)?, v) {
+        (Form::Bool(b), _) => stored::put_bool(b, out),
+        (Form::Number(s), _) => super::read::number(&s, out)?,
+        (Form::String(s), _) => stored::put_string(&s, out),
+        (Form::Json, Datum::Text(t)) => super::read::put(t, out)?,
+        (Form::Jsonb, Datum::Jsonb(j)) => out.extend_from_slice(j.bytes()),
+        (Form::Array, Datum::Array(a)) => put_dimension(a, 0, &mut 0, env, out)?,
+        (Form::Record, Datum::Record(r)) => {
+            let mut members = Members::default();
+            for (i, f) in r.fields.iter().enumerate() {
+                let c = r.columns.get(i);
+                let ty = c.map_or_else(|| natural_type(f), |c| c.type_oid);
+                let name = c.map_or("", |c| c.name.as_str());
+                members.add(name, |out| put(ty, f, env, out))?;
             }
-            _ => Value::Null,
-        },
-    })
+            members.put(out)?;
+        }
+        _ => stored::put_null(out),
+    }
+    Ok(())
 }
 
-fn array_value(a: &ArrayValue, d: usize, at: &mut usize, env: &dyn Env) -> Result<Value> {
-    let mut out = Vec::new();
-    for _ in 0..a.dims.get(d).map_or(0, |d| d.0) {
-        if d + 1 < a.dims.len() {
-            out.push(array_value(a, d + 1, at, env)?);
-        } else {
-            if let Some(e) = a.elements.get(*at) {
-                out.push(to_value(a.element_type, e, env)?);
+fn put_dimension(
+    a: &ArrayValue,
+    d: usize,
+    at: &mut usize,
+    env: &dyn Env,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    stored::put_array(out, |out, ended| {
+        for _ in 0..a.dims.get(d).map_or(0, |d| d.0) {
+            if d + 1 < a.dims.len() {
+                put_dimension(a, d + 1, at, env, out)?;
+            } else {
+                let element = a.elements.get(*at).unwrap_or(&Datum::Null);
+                put(a.element_type, element, env, out)?;
+                *at += 1;
             }
-            *at += 1;
+            ended(out.len());
         }
-    }
-    Ok(Value::Array(out))
+        Ok(())
+    })
 }
 
 /// An object's key: any scalar's text.
@@ -222,8 +225,9 @@ fn json_text(s: String) -> Datum {
     Datum::Text(Text::from(s))
 }
 
-fn wrap(v: Value) -> Datum {
-    Datum::Jsonb(Arc::new(v))
+/// The jsonb that `write` writes.
+fn made(write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<Datum> {
+    Jsonb::write(write).map(Datum::Jsonb)
 }
 
 fn even(a: &[Datum]) -> Result<()> {
@@ -266,11 +270,15 @@ fn build_object(env: &dyn Env, a: &[Datum], types: &[Oid], _: Oid) -> Result<Dat
 }
 
 fn build_array_b(env: &dyn Env, a: &[Datum], types: &[Oid], _: Oid) -> Result<Datum> {
-    let mut out = Vec::new();
-    for (i, v) in a.iter().enumerate() {
-        out.push(to_value(type_of(types, i, v), v, env)?);
-    }
-    Ok(wrap(Value::Array(out)))
+    made(|out| {
+        stored::put_array(out, |out, ended| {
+            for (i, v) in a.iter().enumerate() {
+                put(type_of(types, i, v), v, env, out)?;
+                ended(out.len());
+            }
+            Ok(())
+        })
+    })
 }
 
 fn build_object_b(env: &dyn Env, a: &[Datum], types: &[Oid], _: Oid) -> Result<Datum> {
@@ -282,15 +290,15 @@ fn build_object_b(env: &dyn Env, a: &[Datum], types: &[Oid], _: Oid) -> Result<D
         .hint("The arguments of jsonb_build_object() must consist of alternating keys and values.")
         .into());
     }
-    let mut map = Map::new();
+    let mut members = Members::default();
     for (i, pair) in a.chunks_exact(2).enumerate() {
         if pair[0].is_null() {
             bail!(INVALID_PARAMETER_VALUE, "argument {}: key must not be null", 2 * i + 1);
         }
         let k = key(type_of(types, 2 * i, &pair[0]), &pair[0], env)?;
-        map.insert(k, to_value(type_of(types, 2 * i + 1, &pair[1]), &pair[1], env)?);
+        members.add(k, |out| put(type_of(types, 2 * i + 1, &pair[1]), &pair[1], env, out))?;
     }
-    Ok(wrap(super::sorted(Value::Object(map))))
+    made(|out| members.put(out))
 }
 
 /// Keys and values of json_object: from one array of pairs, or from two arrays.
@@ -353,11 +361,17 @@ const JSON_OBJECT: FunctionBody = S(|_, a| {
 });
 
 const JSONB_OBJECT: FunctionBody = S(|_, a| {
-    let mut map = Map::new();
+    let mut members = Members::default();
     for (k, v) in pairs(a)? {
-        map.insert(k, v.map_or(Value::Null, Value::String));
+        members.add(k, |out| {
+            match v {
+                Some(v) => stored::put_string(&v, out),
+                None => stored::put_null(out),
+            }
+            Ok(())
+        })?;
     }
-    Ok(wrap(super::sorted(Value::Object(map))))
+    made(|out| members.put(out))
 });
 
 const TO_JSON: FunctionBody = FunctionBody::ScalarTyped(|env, a, types, _| {
@@ -374,7 +388,9 @@ struct Items {
     binary: bool,
     strict: bool,
     text: String,
-    values: Vec<Value>,
+    /// jsonb_agg's elements behind each other, and where each ends.
+    elements: Vec<u8>,
+    ends: Vec<usize>,
     any: bool,
 }
 
@@ -388,7 +404,8 @@ impl AggregateState for Items {
         }
         let ty = type_of(&[self.ty], 0, v);
         if self.binary {
-            self.values.push(to_value(ty, v, env)?);
+            put(ty, v, env, &mut self.elements)?;
+            self.ends.push(self.elements.len());
             return Ok(());
         }
         if !self.text.is_empty() {
@@ -404,27 +421,35 @@ impl AggregateState for Items {
             return Ok(Datum::Null);
         }
         if self.binary {
-            return Ok(wrap(Value::Array(self.values.clone())));
+            return made(|out| {
+                stored::put_array(out, |out, ended| {
+                    out.extend_from_slice(&self.elements);
+                    self.ends.iter().for_each(|end| ended(*end));
+                    Ok(())
+                })
+            });
         }
         Ok(json_text(format!("[{}]", self.text)))
     }
     fn memory_bytes(&self) -> usize {
-        self.text.capacity() + self.values.len() * 64 + 64
+        self.text.capacity() + self.elements.capacity() + self.ends.capacity() * 8 + 64
     }
 }
 
 /// json_object_agg and jsonb_object_agg.
-struct Members {
+struct ObjectAgg {
     types: [Oid; 2],
     binary: bool,
     strict: bool,
     unique: bool,
     text: String,
-    map: Map<String, Value>,
+    members: Members<String>,
+    /// The keys so far, where none may come twice.
+    keys: HashSet<String>,
     any: bool,
 }
 
-impl AggregateState for Members {
+impl AggregateState for ObjectAgg {
     fn add(&mut self, env: &dyn Env, args: &[Datum]) -> Result<()> {
         self.any = true;
         let [k, v] = args else { return Ok(()) };
@@ -436,32 +461,28 @@ impl AggregateState for Members {
         }
         let k = key(type_of(&self.types, 0, k), k, env)?;
         let ty = type_of(&self.types, 1, v);
-        if self.unique && self.map.contains_key(&k) {
-            return Err(SqlError::new(
-                SqlState::DUPLICATE_JSON_OBJECT_KEY_VALUE,
-                format!("duplicate JSON object key value: {}", Value::from(k)),
-            )
-            .into());
+        if self.unique && !self.keys.insert(k.clone()) {
+            let mut message = "duplicate JSON object key value".to_owned();
+            if !self.binary {
+                message.push_str(": ");
+                push_string(&k, &mut message);
+            }
+            return Err(SqlError::new(SqlState::DUPLICATE_JSON_OBJECT_KEY_VALUE, message).into());
         }
         if self.binary {
-            self.map.insert(k, to_value(ty, v, env)?);
-            return Ok(());
+            return self.members.add(k, |out| put(ty, v, env, out));
         }
         self.text.push_str(if self.text.is_empty() { "{ " } else { ", " });
         push_string(&k, &mut self.text);
         self.text.push_str(" : ");
-        push_json(ty, v, env, false, &mut self.text)?;
-        if self.unique {
-            self.map.insert(k, Value::Null);
-        }
-        Ok(())
+        push_json(ty, v, env, false, &mut self.text)
     }
     fn finish(&self, _env: &dyn Env) -> Result<Datum> {
         if !self.any {
             return Ok(Datum::Null);
         }
         if self.binary {
-            return Ok(wrap(super::sorted(Value::Object(self.map.clone()))));
+            return made(|out| self.members.put(out));
         }
         if self.text.is_empty() {
             return Ok(json_text("{ }".to_owned()));
@@ -469,7 +490,7 @@ impl AggregateState for Members {
         Ok(json_text(format!("{} }}", self.text)))
     }
     fn memory_bytes(&self) -> usize {
-        self.text.capacity() + self.map.len() * 96 + 64
+        self.text.capacity() + self.members.memory_bytes() + self.keys.len() * 64 + 64
     }
 }
 
@@ -481,7 +502,8 @@ macro_rules! items {
                 binary: $binary,
                 strict: $strict,
                 text: String::new(),
-                values: Vec::new(),
+                elements: Vec::new(),
+                ends: Vec::new(),
                 any: false,
             })
         })
@@ -492,13 +514,14 @@ macro_rules! members {
     ($binary:literal, $strict:literal, $unique:literal) => {
         FunctionBody::Aggregate(|types, _| {
             let ty = |i: usize| types.get(i).copied().unwrap_or_default();
-            Box::new(Members {
+            Box::new(ObjectAgg {
                 types: [ty(0), ty(1)],
                 binary: $binary,
                 strict: $strict,
                 unique: $unique,
                 text: String::new(),
-                map: Map::new(),
+                members: Members::default(),
+                keys: HashSet::new(),
                 any: false,
             })
         })
@@ -515,7 +538,7 @@ pub(super) const BODIES: BodyTable = &[
         "to_jsonb",
         FunctionBody::ScalarTyped(|env, a, types, _| {
             let Some(v) = a.first() else { return Ok(Datum::Null) };
-            Ok(wrap(super::sorted(to_value(type_of(types, 0, v), v, env)?)))
+            made(|out| put(type_of(types, 0, v), v, env, out))
         }),
     ),
     ("json_build_array", FunctionBody::ScalarTyped(build_array)),

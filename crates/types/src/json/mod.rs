@@ -4,16 +4,20 @@ mod binary;
 mod build;
 mod check;
 mod raw;
+mod read;
+mod stored;
 mod text;
 
-pub use binary::{assign, contains, subscript};
-pub use build::{push_json, to_value};
+pub use build::push_json;
+pub use stored::{Array, Jsonb, Object, View, view};
 
 use crate::registry::FunctionBody;
 use crate::{Datum, Text};
 use base::{Result, SqlError, SqlState};
-use serde_json::Value;
-use std::sync::Arc;
+use serde::Deserialize;
+use std::cmp::Ordering;
+use std::fmt::Write;
+use std::hash::{Hash, Hasher};
 
 fn invalid(detail: String) -> base::Error {
     SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, "invalid input syntax for type json")
@@ -26,17 +30,14 @@ fn invalid(detail: String) -> base::Error {
 /// # Errors
 /// `22P02`
 pub fn json_input(text: &str) -> Result<Datum> {
-    match deep::<serde::de::IgnoredAny>(text, false) {
-        Ok(_) => Ok(Datum::Text(Text::from(text))),
-        Err(e) => Err(e),
-    }
+    checked(text, false).map(|text| Datum::Text(Text::from(text)))
 }
 
 /// The deepest nesting that is read.
 const DEPTH_MAX: usize = 1000;
 
-/// Reads json text of bounded depth.
-fn deep<'a, T: serde::Deserialize<'a>>(text: &'a str, escapes: bool) -> Result<T> {
+/// The text, if it is json of bounded depth; with `escapes`, if characters can be made of its escapes too.
+fn checked(text: &str, escapes: bool) -> Result<&str> {
     let mut depth = 0usize;
     let mut deepest = 0;
     let (mut quoted, mut escaped) = (false, false);
@@ -56,11 +57,14 @@ fn deep<'a, T: serde::Deserialize<'a>>(text: &'a str, escapes: bool) -> Result<T
     if deepest > DEPTH_MAX {
         base::bail!(STATEMENT_TOO_COMPLEX, "stack depth limit exceeded");
     }
+    if escapes {
+        escapes_checked(text)?;
+    }
     let mut reader = serde_json::Deserializer::from_str(text);
     reader.disable_recursion_limit();
-    let value = T::deserialize(&mut reader);
-    value
-        .and_then(|v| reader.end().map(|()| v))
+    serde::de::IgnoredAny::deserialize(&mut reader)
+        .and_then(|_| reader.end())
+        .map(|()| text)
         .map_err(|e| check::complaint(text, escapes).unwrap_or_else(|| invalid(e.to_string())))
 }
 
@@ -77,201 +81,124 @@ fn escapes_checked(text: &str) -> Result<&str> {
 /// # Errors
 /// `22P02`
 pub fn jsonb_input(text: &str) -> Result<Datum> {
-    parse(text).map(|v| Datum::Jsonb(Arc::new(v)))
-}
-
-/// Text as jsonb: keys sorted, numbers in numeric's form.
-fn parse(text: &str) -> Result<Value> {
-    escapes_checked(text)?;
-    normal(deep(text, true)?)
-}
-
-fn normal(v: Value) -> Result<Value> {
-    let string = |s: String| {
-        if s.contains('\0') {
-            return Err(SqlError::new(
-                SqlState::UNTRANSLATABLE_CHARACTER,
-                "unsupported Unicode escape sequence",
-            )
-            .detail("\\u0000 cannot be converted to text."));
-        }
-        Ok(s)
-    };
-    Ok(match v {
-        Value::String(s) => Value::String(string(s)?),
-        Value::Number(n) => {
-            let s = n.to_string();
-            if is_plain(&s) { Value::Number(n) } else { number(&s)? }
-        }
-        Value::Array(items) => {
-            Value::Array(items.into_iter().map(normal).collect::<Result<Vec<_>>>()?)
-        }
-        Value::Object(map) => {
-            let mut all = Vec::with_capacity(map.len());
-            for (k, v) in map {
-                all.push((string(k)?, normal(v)?));
-            }
-            all.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
-            Value::Object(all.into_iter().collect())
-        }
-        v => v,
-    })
-}
-
-/// Keys in jsonb's order.
-fn sorted(v: Value) -> Value {
-    match v {
-        Value::Object(map) => {
-            let mut all: Vec<(String, Value)> =
-                map.into_iter().map(|(k, v)| (k, sorted(v))).collect();
-            all.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
-            Value::Object(all.into_iter().collect())
-        }
-        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
-        v => v,
-    }
-}
-
-/// True for a number whose text is numeric's own.
-fn is_plain(s: &str) -> bool {
-    !s.bytes().any(|b| b == b'e' || b == b'E') && !s.starts_with("-0")
-}
-
-/// A number in numeric's form.
-fn number(s: &str) -> Result<Value> {
-    let shown = crate::numeric::Numeric::parse(s)?.to_string();
-    let n: serde_json::Number = shown.parse().map_err(|_| invalid(format!("number {s}")))?;
-    Ok(Value::Number(n))
-}
-
-/// jsonb's order of keys: shorter first, then bytes.
-pub fn sorted_keys(map: &serde_json::Map<String, Value>) -> Vec<&String> {
-    let mut keys: Vec<&String> = map.keys().collect();
-    keys.sort_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
-    keys
+    read::jsonb(text).map(Datum::Jsonb)
 }
 
 /// Appends jsonb's text form.
-pub fn jsonb_output(value: &Value, out: &mut String) {
+pub fn jsonb_output(value: View, out: &mut String) {
     match value {
-        Value::Array(items) => {
+        View::Array(items) => {
             out.push('[');
             for (i, v) in items.iter().enumerate() {
                 if i > 0 {
                     out.push_str(", ");
                 }
-                jsonb_output(v, out);
+                jsonb_output(view(v), out);
             }
             out.push(']');
         }
-        Value::Object(map) => {
+        View::Object(members) => {
             out.push('{');
-            for (i, k) in sorted_keys(map).into_iter().enumerate() {
+            for (i, (k, v)) in members.iter().enumerate() {
                 if i > 0 {
                     out.push_str(", ");
                 }
                 build::push_string(k, out);
                 out.push_str(": ");
-                if let Some(v) = map.get(k) {
-                    jsonb_output(v, out);
-                }
+                jsonb_output(view(v), out);
             }
             out.push('}');
         }
-        Value::Number(n) => {
-            let s = n.as_str();
-            if is_plain(s) {
-                out.push_str(s);
-                return;
-            }
-            match crate::numeric::Numeric::parse(s) {
-                Ok(n) => out.push_str(&n.to_string()),
-                Err(_) => out.push_str(s),
+        View::Integer(n) => _ = write!(out, "{n}"),
+        View::Number(_) => {
+            if let Some(n) = value.number() {
+                _ = write!(out, "{n}");
             }
         }
-        Value::String(s) => build::push_string(s, out),
-        Value::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
-        Value::Null => out.push_str("null"),
+        View::String(s) => build::push_string(s, out),
+        View::Bool(b) => out.push_str(if b { "true" } else { "false" }),
+        View::Null => out.push_str("null"),
     }
 }
 
 /// jsonb's btree order. At the top an empty array comes before all scalars.
-pub fn jsonb_compare(a: &Value, b: &Value) -> std::cmp::Ordering {
-    use std::cmp::Ordering;
-    let empty = |v: &Value| v.as_array().is_some_and(Vec::is_empty);
-    let scalar = |v: &Value| !v.is_array() && !v.is_object();
-    if empty(a) && scalar(b) {
+pub fn jsonb_compare(a: View, b: View) -> Ordering {
+    let empty = |v: View| matches!(v, View::Array(items) if items.is_empty());
+    if empty(a) && b.is_scalar() {
         return Ordering::Less;
     }
-    if scalar(a) && empty(b) {
+    if a.is_scalar() && empty(b) {
         return Ordering::Greater;
     }
     compare_inner(a, b)
 }
 
-fn compare_inner(a: &Value, b: &Value) -> std::cmp::Ordering {
-    use std::cmp::Ordering;
-    fn rank(v: &Value) -> u8 {
+fn compare_inner(a: View, b: View) -> Ordering {
+    fn rank(v: View) -> u8 {
         match v {
-            Value::Null => 0,
-            Value::String(_) => 1,
-            Value::Number(_) => 2,
-            Value::Bool(_) => 3,
-            Value::Array(_) => 4,
-            Value::Object(_) => 5,
+            View::Null => 0,
+            View::String(_) => 1,
+            View::Integer(_) | View::Number(_) => 2,
+            View::Bool(_) => 3,
+            View::Array(_) => 4,
+            View::Object(_) => 5,
         }
     }
     match (a, b) {
-        (Value::String(x), Value::String(y)) => x.as_bytes().cmp(y.as_bytes()),
-        (Value::Number(x), Value::Number(y)) => {
-            let n = |v: &serde_json::Number| {
-                crate::numeric::Numeric::parse(&v.to_string())
-                    .unwrap_or(crate::numeric::Numeric::NAN)
-            };
-            n(x).cmp(&n(y))
+        (View::String(x), View::String(y)) => x.as_bytes().cmp(y.as_bytes()),
+        (View::Integer(x), View::Integer(y)) => x.cmp(&y),
+        (View::Integer(_) | View::Number(_), View::Integer(_) | View::Number(_)) => {
+            let n = |v: View| v.number().unwrap_or(crate::Numeric::NAN);
+            n(a).cmp(&n(b))
         }
-        (Value::Bool(x), Value::Bool(y)) => x.cmp(y),
-        (Value::Array(x), Value::Array(y)) => x.len().cmp(&y.len()).then_with(|| {
-            x.iter()
-                .zip(y)
-                .map(|(p, q)| compare_inner(p, q))
-                .find(|o| *o != Ordering::Equal)
-                .unwrap_or(Ordering::Equal)
+        (View::Bool(x), View::Bool(y)) => x.cmp(&y),
+        (View::Array(x), View::Array(y)) => x.len().cmp(&y.len()).then_with(|| {
+            let pairs = x.iter().zip(y.iter());
+            first_unequal(pairs.map(|(p, q)| compare_inner(view(p), view(q))))
         }),
-        (Value::Object(x), Value::Object(y)) => x.len().cmp(&y.len()).then_with(|| {
-            for (k, l) in sorted_keys(x).into_iter().zip(sorted_keys(y)) {
-                let o = k.cmp(l);
-                if o != Ordering::Equal {
-                    return o;
-                }
-                if let (Some(p), Some(q)) = (x.get(k), y.get(l)) {
-                    let o = compare_inner(p, q);
-                    if o != Ordering::Equal {
-                        return o;
-                    }
-                }
-            }
-            Ordering::Equal
+        (View::Object(x), View::Object(y)) => x.len().cmp(&y.len()).then_with(|| {
+            let pairs = x.iter().zip(y.iter());
+            first_unequal(
+                pairs
+                    .map(|((k, p), (l, q))| k.cmp(l).then_with(|| compare_inner(view(p), view(q)))),
+            )
         }),
         _ => rank(a).cmp(&rank(b)),
     }
 }
 
-/// jsonb's on-page form: its text.
-pub fn jsonb_encode(value: &Value, out: &mut Vec<u8>) {
-    let mut s = String::new();
-    jsonb_output(value, &mut s);
-    out.extend_from_slice(s.as_bytes());
+fn first_unequal(mut orders: impl Iterator<Item = Ordering>) -> Ordering {
+    orders.find(|o| *o != Ordering::Equal).unwrap_or(Ordering::Equal)
 }
 
-/// Reads jsonb's on-page form.
-///
-/// # Errors
-/// `XX001`
-pub fn jsonb_decode(bytes: &[u8]) -> Result<Arc<Value>> {
-    let text =
-        std::str::from_utf8(bytes).map_err(|e| base::err!(DATA_CORRUPTED, "invalid jsonb: {e}"))?;
-    deep(text, false).map(Arc::new).map_err(|e| base::err!(DATA_CORRUPTED, "invalid jsonb: {e}"))
+/// Hashes a value: alike for all that are equal, as 1 and 1.0 are.
+pub fn jsonb_hash<H: Hasher>(value: View, state: &mut H) {
+    match value {
+        View::Null => state.write_u8(0),
+        View::Bool(b) => state.write_u8(1 + u8::from(b)),
+        View::String(s) => s.hash(state),
+        View::Integer(n) => state.write_i64(n),
+        View::Number(_) => {
+            let n = value.number().unwrap_or(crate::Numeric::NAN);
+            match n.trunc(n.min_scale()) {
+                n if n.is_finite() && n.scale() == 0 && n.to_i64().is_some() => {
+                    state.write_i64(n.to_i64().unwrap_or_default());
+                }
+                n => n.to_string().hash(state),
+            }
+        }
+        View::Array(items) => {
+            state.write_usize(items.len());
+            items.iter().for_each(|v| jsonb_hash(view(v), state));
+        }
+        View::Object(members) => {
+            state.write_usize(members.len());
+            for (k, v) in members.iter() {
+                k.hash(state);
+                jsonb_hash(view(v), state);
+            }
+        }
+    }
 }
 
 /// The functions and aggregates of json and jsonb.
@@ -295,13 +222,13 @@ const PATHS: crate::registry::BodyTable = &[
     ),
 ];
 
-fn type_name(v: &Value) -> &'static str {
+fn type_name(v: View) -> &'static str {
     match v {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
+        View::Null => "null",
+        View::Bool(_) => "boolean",
+        View::Integer(_) | View::Number(_) => "number",
+        View::String(_) => "string",
+        View::Array(_) => "array",
+        View::Object(_) => "object",
     }
 }
