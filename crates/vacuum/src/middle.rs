@@ -167,3 +167,82 @@ pub(crate) fn take_pages(pass: &mut HeapPass<'_>) -> BTreeMap<BlockNumber, Vec<O
     pass.middle.waiting = HashMap::new();
     std::mem::take(&mut pass.middle.pages)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use heap::prune::Waiting;
+
+    fn tid(block: u32) -> Tid {
+        Tid::new(BlockNumber(block), OffsetNumber(1))
+    }
+
+    /// A page with a root that waits, made by transaction 100 + `block` and leading to the one on block `next`.
+    fn page(block: u32, next: Option<u32>, leads_on: bool) -> (BlockNumber, PageFindings) {
+        let made = |block: u32| Xid(100 + u64::from(block));
+        let next = next.map(|next| (tid(next), made(next)));
+        let waiting = vec![Waiting { root: OffsetNumber(1), xmin: made(block), next }];
+        (BlockNumber(block), PageFindings { waiting, leads_on, ..PageFindings::default() })
+    }
+
+    fn noted(most: usize, pages: &[(BlockNumber, PageFindings)]) -> Middle {
+        let mut middle = Middle::new(most * WAITING_BYTES);
+        pages.iter().for_each(|(block, found)| {
+            middle.note(*block, found, true);
+        });
+        middle
+    }
+
+    fn to_visit(middle: &Middle) -> Vec<u32> {
+        let bit =
+            |n: &u32| middle.leads_on.get(*n as usize / 64).is_some_and(|w| w >> (n % 64) & 1 != 0);
+        (0..200).filter(bit).collect()
+    }
+
+    #[test]
+    fn a_link_is_aimed_at_the_first_version_that_stays() {
+        let middle =
+            noted(9, &[page(5, Some(6), false), page(6, Some(7), false), page(8, None, false)]);
+        assert_eq!(middle.further(tid(1), tid(5), Xid(105)), Some(Some((tid(7), Xid(107)))));
+        assert_eq!(middle.further(tid(1), tid(6), Xid(106)), Some(Some((tid(7), Xid(107)))));
+        // A link that does not say by whom it is made.
+        assert_eq!(middle.further(tid(1), tid(5), Xid::INVALID), Some(Some((tid(7), Xid(107)))));
+        assert_eq!(middle.further(tid(1), tid(8), Xid(108)), Some(None), "the row has ended");
+        // To another version that was there; to one that stays; from one that goes.
+        assert_eq!(middle.further(tid(1), tid(5), Xid(104)), None);
+        assert_eq!(middle.further(tid(1), tid(7), Xid(107)), None);
+        assert_eq!(middle.further(tid(5), tid(6), Xid(106)), None);
+    }
+
+    #[test]
+    fn what_cannot_wait_stays_and_leads_on_itself() {
+        let mut middle =
+            noted(2, &[page(5, Some(6), false), page(6, Some(7), true), page(70, Some(5), false)]);
+        assert_eq!(to_visit(&middle), [6, 70], "there was room for two");
+        assert_eq!(middle.further(tid(1), tid(70), Xid(170)), None);
+        assert_eq!(middle.further(tid(70), tid(5), Xid(105)), Some(Some((tid(7), Xid(107)))));
+        // Its page is in use: it cannot be pruned again.
+        let mut busy = Middle::new(9 * WAITING_BYTES);
+        let (block, found) = page(5, Some(6), false);
+        assert!(!busy.note(block, &found, false) && busy.is_empty());
+        assert_eq!(to_visit(&busy), [5]);
+        // Another thread's.
+        middle.absorb(noted(9, &[page(130, Some(6), true)]));
+        assert_eq!(to_visit(&middle), [6, 70, 130]);
+        assert_eq!(middle.further(tid(1), tid(130), Xid(230)), Some(Some((tid(7), Xid(107)))));
+    }
+
+    #[test]
+    fn what_a_link_goes_on_leading_to_stays_to_the_end_of_its_chain() {
+        let mut middle =
+            noted(9, &[page(5, Some(6), false), page(6, None, false), page(8, None, false)]);
+        middle.keep(tid(8), Xid(107));
+        assert_eq!(middle.further(tid(1), tid(8), Xid(108)), Some(None), "that was another");
+        middle.keep(tid(5), Xid(105));
+        for block in [5, 6] {
+            assert_eq!(middle.further(tid(1), tid(block), Xid(100 + u64::from(block))), None);
+        }
+        let left: Vec<_> = middle.pages.iter().filter(|p| !p.1.is_empty()).map(|p| p.0.0).collect();
+        assert_eq!(left, [8]);
+    }
+}

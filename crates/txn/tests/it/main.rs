@@ -9,3 +9,4 @@ mod savepoints;
 mod scopes;
 mod snapshots;
 mod support;
+mod window;

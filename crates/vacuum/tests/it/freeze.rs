@@ -23,6 +23,25 @@ fn freeze_makes_pages_all_frozen_and_advances_relfrozenxid() {
     assert_eq!(r.counts.scanned_pages, r.pages_before);
 }
 
+/// What he has not inserted yet is older than the table then, whatever became all-frozen.
+#[test]
+fn relfrozenxid_stays_below_who_is_running() {
+    for workers in [0, 2] {
+        let w = World::new().with_workers(workers);
+        w.load(3000, b"a value");
+        let t = w.begin();
+        let xid = t.xid().unwrap();
+        w.ctx.txns.burn_xids(1000).unwrap();
+        let r = w.vacuum(&VacuumOptions { freeze: true, ..VacuumOptions::default() });
+        assert_eq!(r.all_frozen_pages, u64::from(r.pages_after));
+        assert_eq!((r.cutoffs.oldest_xmin, r.new_relfrozenxid), (xid, Some(xid)));
+        assert!(r.cutoffs.freeze_limit <= r.cutoffs.oldest_xmin);
+        w.insert(&t, 5000..5010, b"old");
+        t.commit(txn::CommitExtras::default()).unwrap();
+        w.check();
+    }
+}
+
 #[test]
 fn an_ordinary_vacuum_skips_and_an_aggressive_one_catches_up() {
     let mut w = World::new();

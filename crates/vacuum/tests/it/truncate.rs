@@ -100,6 +100,23 @@ fn readers_go_on_while_the_end_is_cut_off() {
     w.check();
 }
 
+/// Index entries lead there: what is put there later would be found by them.
+#[test]
+fn an_end_with_dead_line_pointers_is_not_cut_off() {
+    let w = World::new();
+    w.load(6000, b"a value");
+    w.change(|k| k >= 3000, None);
+    let with = |index_cleanup| VacuumOptions { index_cleanup, ..VacuumOptions::default() };
+    let r = w.vacuum(&with(vacuum::IndexCleanup::Off));
+    assert_eq!(r.pages_after, r.pages_before);
+    w.load_more(7000..8000, b"new");
+    assert_eq!(w.count(), 4000);
+    w.check();
+    w.change(|k| k >= 7000, None);
+    let r = w.vacuum(&with(vacuum::IndexCleanup::On));
+    assert!(r.pages_after < r.pages_before);
+}
+
 #[test]
 fn thresholds() {
     assert!(!worth_it(100, 100) && worth_it(100, 0) && worth_it(100, 94) && !worth_it(100, 95));
