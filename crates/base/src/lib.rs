@@ -11,6 +11,7 @@ pub mod ids;
 pub mod latency;
 pub mod log;
 pub mod settings;
+pub mod sort;
 pub mod stop;
 pub mod sync;
 

@@ -45,7 +45,7 @@ pub struct ScanBounds {
     pub upper: Option<ScanEdge>,
     /// Further conditions, by column.
     pub filters: Vec<(usize, Condition)>,
-    /// All conditions, if there are `filters`: a forward scan skips by them.
+    /// All conditions, if there are `filters`: a scan skips by them.
     pub skip: Vec<Condition>,
 }
 

@@ -12,7 +12,7 @@
 
 use crate::bounds::{ScanBounds, ScanEdge, with_bound};
 use crate::schema::{Bound, Value};
-use crate::skip::{Place, next_place};
+use crate::skip::{Place, last_place, next_place};
 use crate::tree::{Btree, ReadPage};
 use base::{BlockNumber, Lsn, OffsetNumber, Result, Tid};
 use buffer::PinnedPage;
@@ -184,6 +184,14 @@ impl BtreeScan {
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "it can fail")]
     pub fn next(&mut self) -> Result<Option<Tid>> {
+        self.next_unless(&|| Ok(()))
+    }
+    /// The same, asking `stop` before each further leaf: many may be read that hold no match.
+    ///
+    /// # Errors
+    /// I/O, corruption, `stop`'s: the scan has come to its end then.
+    #[inline]
+    pub fn next_unless(&mut self, stop: &dyn Fn() -> Result<()>) -> Result<Option<Tid>> {
         loop {
             let leaf = &mut self.leaf;
             match self.options.direction {
@@ -199,7 +207,7 @@ impl BtreeScan {
                 }
                 _ => {}
             }
-            let more = if self.started { self.next_leaf()? } else { self.first_leaf()? };
+            let more = if self.started { self.next_leaf(stop)? } else { self.first_leaf(stop)? };
             if !more {
                 return Ok(None);
             }
@@ -256,7 +264,7 @@ impl BtreeScan {
         self.leaf.current = current;
     }
 
-    fn first_leaf(&mut self) -> Result<bool> {
+    fn first_leaf(&mut self, stop: &dyn Fn() -> Result<()>) -> Result<bool> {
         self.started = true;
         let tree = self.tree.clone();
         let schema = &tree.schema;
@@ -294,12 +302,12 @@ impl BtreeScan {
             None => Ok(false),
             Some((page, offset)) => {
                 self.settle(page, offset)?;
-                if self.leaf.entries.is_empty() { self.next_leaf() } else { Ok(true) }
+                if self.leaf.entries.is_empty() { self.next_leaf(stop) } else { Ok(true) }
             }
         }
     }
 
-    fn next_leaf(&mut self) -> Result<bool> {
+    fn next_leaf(&mut self, stop: &dyn Fn() -> Result<()>) -> Result<bool> {
         self.finish_leaf();
         if self.mark.is_some() && self.marked_leaf.is_none() && !self.leaf.entries.is_empty() {
             let links = self.leaf.links();
@@ -308,6 +316,11 @@ impl BtreeScan {
         while self.leaf.more {
             let leaf = &mut self.leaf;
             leaf.pin = None;
+            if let Err(stopped) = stop() {
+                leaf.entries.clear();
+                (leaf.at, leaf.more) = (0, false);
+                return Err(stopped);
+            }
             let skip_to = leaf.skip_to.take();
             let page = match self.options.direction {
                 Direction::Forward => {
@@ -336,7 +349,8 @@ impl BtreeScan {
                     let first = page.view().first_data();
                     (page, first)
                 }
-                (Direction::Backward, _) => {
+                (Direction::Backward, Some(edge)) => self.skip_back(page, &edge)?,
+                (Direction::Backward, None) => {
                     let last = page.view().count();
                     (page, last)
                 }
@@ -372,27 +386,55 @@ impl BtreeScan {
         })
     }
 
+    /// The leaf that the last entry before a place is on, and where: it is `page`, or left of it. Of a leaf that begins with the
+    /// place nothing is taken; the one left of it is next.
+    fn skip_back(&self, page: ReadPage, edge: &ScanEdge) -> Result<(ReadPage, u16)> {
+        let tree = &self.tree;
+        with_bound(&tree.schema, Some(edge), |bound| {
+            let Some(bound) = bound else { return Ok((page, 0)) };
+            let mut page = page;
+            let mut behind = tree.lower_bound(page.view(), bound);
+            if behind <= page.view().first_data() {
+                let block = page.block;
+                drop(page);
+                let Some(found) = tree.descend(bound, 0, None)? else {
+                    return Err(tree.corrupt(block, "the root is gone"));
+                };
+                page = found;
+                behind = tree.lower_bound(page.view(), bound);
+            }
+            Ok((page, behind - 1))
+        })
+    }
+
     /// Takes a leaf's matches, from `offset` on; or those of the leaf that the conditions let the first be on.
     fn settle(&mut self, mut page: ReadPage, mut offset: u16) -> Result<()> {
-        if self.options.direction == Direction::Forward && !self.bounds.skip.is_empty() {
-            let tree = self.tree.clone();
-            let mut steps = 0;
-            while steps < STEPS_ON_LEAF && offset <= page.view().count() {
-                let values = page.view().item(offset).attributes(tree.schema.widths());
-                let edge = match next_place(&tree.schema, &self.bounds.skip, values) {
-                    Place::Here => break,
-                    Place::Nowhere => {
-                        offset = page.view().count() + 1;
-                        self.take(page, offset);
-                        self.leaf.more = false;
-                        return Ok(());
-                    }
-                    Place::At(edge) => edge,
-                };
-                let block = page.block;
-                (page, offset) = self.skip(page, &edge)?;
-                steps = if page.block == block { steps + 1 } else { 0 };
-            }
+        let tree = self.tree.clone();
+        let forward = self.options.direction == Direction::Forward;
+        let mut steps = if self.bounds.skip.is_empty() { STEPS_ON_LEAF } else { 0 };
+        while steps < STEPS_ON_LEAF
+            && (page.view().first_data()..=page.view().count()).contains(&offset)
+        {
+            let values = page.view().item(offset).attributes(tree.schema.widths());
+            let place = match forward {
+                true => next_place(&tree.schema, &self.bounds.skip, values),
+                false => last_place(&tree.schema, &self.bounds.skip, values),
+            };
+            let edge = match place {
+                Place::Here => break,
+                Place::Nowhere => {
+                    let view = page.view();
+                    offset = if forward { view.count() + 1 } else { view.first_data() - 1 };
+                    self.take(page, offset);
+                    self.leaf.more = false;
+                    return Ok(());
+                }
+                Place::At(edge) => edge,
+            };
+            let block = page.block;
+            (page, offset) =
+                if forward { self.skip(page, &edge)? } else { self.skip_back(page, &edge)? };
+            steps = if page.block == block { steps + 1 } else { 0 };
         }
         self.take(page, offset);
         Ok(())
@@ -426,10 +468,18 @@ impl BtreeScan {
         };
         leaf.more = more;
         leaf.skip_to = None;
-        if more && self.options.direction == Direction::Forward && !self.bounds.skip.is_empty() {
-            let high = view.high_key();
-            let values = high.map(|high| high.attributes(tree.schema.widths()));
-            match values.map(|v| next_place(&tree.schema, &self.bounds.skip, v)) {
+        if more && !self.bounds.skip.is_empty() {
+            // What follows the leaf is not before its high key; what is left of it is not behind its first entry.
+            let (schema, skip) = (&tree.schema, &self.bounds.skip);
+            let place = match self.options.direction {
+                Direction::Forward => {
+                    view.high_key().map(|k| next_place(schema, skip, k.attributes(schema.widths())))
+                }
+                Direction::Backward => (view.first_data() <= view.count())
+                    .then(|| view.item(view.first_data()))
+                    .map(|k| last_place(schema, skip, k.attributes(schema.widths()))),
+            };
+            match place {
                 Some(Place::At(edge)) => leaf.skip_to = Some(edge),
                 Some(Place::Nowhere) => leaf.more = false,
                 Some(Place::Here) | None => {}

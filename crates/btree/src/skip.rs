@@ -3,8 +3,8 @@
 //! b = 7 behind each value of a; what lies between is passed over.
 //!
 //! # Invariants
-//! What [`next_place`] passes over satisfies the conditions nowhere. The place it gives is behind where it was asked from, or the
-//! answer is [`Place::Here`]: a scan that follows it comes to its end.
+//! What [`next_place`] and [`last_place`] pass over satisfies the conditions nowhere. The place they give is behind, or before, where
+//! they were asked from, or the answer is [`Place::Here`]: a scan that follows it comes to its end.
 
 use crate::bounds::{Condition, ScanEdge, column_edges};
 use crate::schema::{Edge, KeyColumn, KeySchema, Value};
@@ -15,7 +15,7 @@ use std::cmp::Ordering;
 pub(crate) enum Place {
     /// From where it was asked on.
     Here,
-    /// From this place on.
+    /// From this place on, or up to it.
     At(ScanEdge),
     /// None is to come.
     Nowhere,
@@ -80,4 +80,53 @@ fn behind(conditions: &[Condition], mut values: Vec<Option<Vec<u8>>>, i: usize) 
     let Some(at) = conditions[..i].iter().rposition(open) else { return Place::Nowhere };
     values.truncate(at + 1);
     Place::At(ScanEdge { values, edge: Edge::After })
+}
+
+/// The last entry that may satisfy the conditions, of those that do not come behind an entry with these values.
+pub(crate) fn last_place<'v>(
+    schema: &KeySchema,
+    conditions: &[Condition],
+    mut from: impl Iterator<Item = Value<'v>>,
+) -> Place {
+    let mut same: Vec<Option<Vec<u8>>> = Vec::new();
+    for (i, (condition, column)) in conditions.iter().zip(&schema.columns).enumerate() {
+        let (first, last) = column_edges(column, condition);
+        let Some(value) = from.next() else { return Place::Here };
+        if last.is_some_and(|l| !is_before(column, value, &l)) {
+            return last_of(schema, conditions, same);
+        }
+        if first.is_some_and(|f| is_before(column, value, &f)) {
+            return ahead(conditions, same, i);
+        }
+        same.push(value.map(<[u8]>::to_vec));
+    }
+    Place::Here
+}
+
+/// The last entry of those that begin so whose further columns may satisfy the conditions.
+fn last_of(
+    schema: &KeySchema,
+    conditions: &[Condition],
+    mut values: Vec<Option<Vec<u8>>>,
+) -> Place {
+    let given = values.len();
+    for (condition, column) in conditions.iter().zip(&schema.columns).skip(given) {
+        let Some((value, edge)) = column_edges(column, condition).1 else { break };
+        values.push(value);
+        if edge == Edge::Before {
+            return Place::At(ScanEdge { values, edge });
+        }
+    }
+    if values.len() == given {
+        return Place::Here;
+    }
+    Place::At(ScanEdge { values, edge: Edge::After })
+}
+
+/// Column `i` is before its condition behind these values: back to the value before of a column that may have another.
+fn ahead(conditions: &[Condition], mut values: Vec<Option<Vec<u8>>>, i: usize) -> Place {
+    let open = |c: &Condition| !matches!(c, Condition::Equal(_) | Condition::IsNull);
+    let Some(at) = conditions[..i].iter().rposition(open) else { return Place::Nowhere };
+    values.truncate(at + 1);
+    Place::At(ScanEdge { values, edge: Edge::Before })
 }

@@ -7,13 +7,13 @@
 //! for each entry, an 8-byte abbreviated key, so that most comparisons touch no entry.
 
 use crate::schema::{KeySchema, Value};
-use base::sync::spawn;
+use base::sync::{CancelFlag, spawn};
 use base::{Error, Result, Tid};
 use disk::{Disk, File, OpenMode};
 use page::btree::Item;
 use std::cmp::Ordering;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering as Memory};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering as Memory};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 const DEAD_BIT: u16 = 0x8000;
@@ -41,7 +41,8 @@ struct Arena {
 
 impl Arena {
     fn bytes(&self) -> usize {
-        self.data.len() + self.index.len() * size_of::<(u64, u32)>()
+        // Sorting takes half of the index again.
+        self.data.len() + self.index.len() * size_of::<(u64, u32)>() * 3 / 2
     }
     fn raw(&self, at: u32) -> &[u8] {
         let at = at as usize;
@@ -50,15 +51,21 @@ impl Arena {
     }
 }
 
-fn sort_index(schema: &KeySchema, data: &[u8], index: &mut [(u64, u32)]) {
+fn sort_index(
+    schema: &KeySchema,
+    data: &[u8],
+    index: &mut [(u64, u32)],
+    check: &impl Fn() -> Result<()>,
+) -> Result<()> {
     let item = |at: u32| {
         let at = at as usize;
         let len = usize::from(u16::from_le_bytes([data[at], data[at + 1]]) & !DEAD_BIT);
         Item(&data[at + 2..at + 2 + len])
     };
-    index.sort_unstable_by(|a, b| {
+    let compare = |a: &(u64, u32), b: &(u64, u32)| {
         a.0.cmp(&b.0).then_with(|| schema.compare_items(item(a.1), item(b.1)))
-    });
+    };
+    base::sort::in_pieces(index, compare, check)
 }
 
 /// A temporary file, removed when dropped.
@@ -87,11 +94,18 @@ struct RunWriter {
     schema: Arc<KeySchema>,
     id: u64,
     runs: u64,
+    /// Nobody wants the runs any more.
+    given_up: Arc<AtomicBool>,
 }
 
 impl RunWriter {
     fn write(&mut self, arena: &mut Arena) -> Result<TempFile> {
-        sort_index(&self.schema, &arena.data, &mut arena.index);
+        let given_up = self.given_up.clone();
+        let check = || match given_up.load(Memory::Relaxed) {
+            true => Err(base::err!(QUERY_CANCELED, "sorting was given up")),
+            false => Ok(()),
+        };
+        sort_index(&self.schema, &arena.data, &mut arena.index, &check)?;
         let path = format!("{}/index_sort.{}.{}", self.config.temp_dir, self.id, self.runs);
         self.runs += 1;
         let file = self.config.disk.open(&path, OpenMode::Create).map_err(io(&path, "create"))?;
@@ -100,6 +114,7 @@ impl RunWriter {
         for (_, at) in &arena.index {
             chunk.extend_from_slice(arena.raw(*at));
             if chunk.len() >= WRITE_CHUNK {
+                check()?;
                 run.file.write_at(&chunk, run.len).map_err(io(&path, "write to"))?;
                 run.len += chunk.len() as u64;
                 chunk.clear();
@@ -118,6 +133,7 @@ struct Worker {
     done: Receiver<(Arena, Result<TempFile>)>,
     thread: std::thread::JoinHandle<()>,
     busy: bool,
+    given_up: Arc<AtomicBool>,
 }
 
 /// Collects entries and sorts them.
@@ -178,12 +194,14 @@ impl Sorter {
             self.config.disk.create_dir(dir).map_err(io(dir, "create"))?;
             let (full, to_sort) = sync_channel::<Arena>(1);
             let (sorted, done) = sync_channel(1);
+            let given_up = Arc::new(AtomicBool::new(false));
             let mut writer = RunWriter {
                 config: self.config.clone(),
                 schema: self.schema.clone(),
                 id: u64::from(std::process::id()) << 32
                     | NEXT_SORT.fetch_add(1, Memory::Relaxed) & 0xFFFF_FFFF,
                 runs: 0,
+                given_up: given_up.clone(),
             };
             let thread = spawn("index sort", move || {
                 while let Ok(mut arena) = to_sort.recv() {
@@ -194,7 +212,7 @@ impl Sorter {
                 }
             })
             .map_err(|e| Error::io("could not start a sorting thread", e))?;
-            self.worker = Some(Worker { full, done, thread, busy: false });
+            self.worker = Some(Worker { full, done, thread, busy: false, given_up });
         }
         self.collect()?;
         let next = self.spare.take().unwrap_or_default();
@@ -228,13 +246,13 @@ impl Sorter {
     /// # Errors
     /// I/O of the runs.
     pub fn finish(self) -> Result<SortedStream> {
-        Sorter::finish_all(vec![self])
+        Sorter::finish_all(vec![self], &CancelFlag::default())
     }
     /// The same for what several sorters, fed from different threads, have collected.
     ///
     /// # Errors
-    /// I/O of the runs.
-    pub fn finish_all(sorters: Vec<Sorter>) -> Result<SortedStream> {
+    /// I/O of the runs, cancellation.
+    pub fn finish_all(sorters: Vec<Sorter>, cancel: &CancelFlag) -> Result<SortedStream> {
         let mut sources = Vec::new();
         let mut schema = None;
         let mut count = 0;
@@ -245,10 +263,15 @@ impl Sorter {
             let mut second = arena.index.split_off(middle);
             let data = &arena.data;
             let (first, rest) = (&mut arena.index, &mut second);
+            let sort = |half| sort_index(&sorter.schema, data, half, &|| cancel.check());
             std::thread::scope(|scope| {
-                scope.spawn(|| sort_index(&sorter.schema, data, first));
-                sort_index(&sorter.schema, data, rest);
-            });
+                let other = scope.spawn(|| sort(first));
+                sort(rest)?;
+                match other.join() {
+                    Ok(sorted) => sorted,
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            })?;
             sorter.collect()?;
             let data: Arc<[u8]> = Arc::from(std::mem::take(&mut arena.data));
             let halves = [std::mem::take(&mut arena.index), second];
@@ -279,7 +302,8 @@ impl Sorter {
 
 impl Drop for Sorter {
     fn drop(&mut self) {
-        if let Some(Worker { full, done, thread, .. }) = self.worker.take() {
+        if let Some(Worker { full, done, thread, given_up, .. }) = self.worker.take() {
+            given_up.store(true, Memory::Relaxed);
             drop((full, done));
             let _ = thread.join();
         }

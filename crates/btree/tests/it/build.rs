@@ -1,6 +1,7 @@
 //! Sorted builds, in memory and through temporary files.
 
 use crate::support::*;
+use base::sync::CancelFlag;
 use btree::{
     Btree, BuildOutcome, KeyColumn, KeySchema, ScanBounds, ScanOptions, SortConfig, Sorter,
     UniqueCheck,
@@ -36,7 +37,9 @@ fn build(schema: Arc<KeySchema>, n: u32, memory: usize, sorters: usize) {
     }
     want.sort();
     let tree = db.empty(&schema);
-    let outcome = tree.build(Sorter::finish_all(parts).unwrap(), &mut |_| Ok(())).unwrap();
+    let outcome = tree
+        .build(Sorter::finish_all(parts, &CancelFlag::default()).unwrap(), &mut |_| Ok(()))
+        .unwrap();
     assert_eq!(outcome, BuildOutcome::Built { entries: u64::from(n) });
     assert_eq!(tree.verify().unwrap().entries, u64::from(n));
     assert_eq!(all(&tree), want.iter().map(|w| w.1).collect::<Vec<_>>());

@@ -385,7 +385,7 @@ pub(super) fn build_seen(
     show(progress::TUPLES_TOTAL, entries);
     show(progress::SUBPHASE, progress::SORTING);
     base::stop_point!("sql.index.build.sorting");
-    let sorted = Sorter::finish_all(sorters)?;
+    let sorted = Sorter::finish_all(sorters, cancel)?;
     show(progress::SUBPHASE, progress::LOADING);
     let built = tree.build(sorted, &mut |done| {
         show(progress::TUPLES_DONE, done);

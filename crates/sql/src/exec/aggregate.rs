@@ -202,16 +202,26 @@ impl Call {
                     keys.push(KeyPlace { slot: i, ty: *ty, descending: false, nulls_first: false });
                 }
             }
-            rows.sort_by(|a, b| compare_rows(&keys, a, b));
-            if self.distinct {
-                rows.dedup_by(|a, b| {
-                    (0..n)
-                        .all(|i| compare_key(self.arg_types[i], &a[i], &b[i], false, false).is_eq())
-                });
-            }
+            let mut order: Vec<usize> = (0..rows.len()).collect();
+            let compare = |a: &usize, b: &usize| compare_rows(&keys, &rows[*a], &rows[*b]);
+            base::sort::in_pieces(&mut order, compare, || cx.poll())?;
             let mut inner = self.start_plain();
-            for r in &rows {
-                self.add_values(&mut inner, &r[..n], cx)?;
+            let mut last: Option<usize> = None;
+            for (done, at) in order.into_iter().enumerate() {
+                if done % BATCH_ROWS == 0 {
+                    cx.poll()?;
+                }
+                let row = std::mem::take(&mut rows[at]);
+                let same = |i: usize, b: &[Datum]| {
+                    compare_key(self.arg_types[i], &row[i], &b[i], false, false).is_eq()
+                };
+                let again =
+                    self.distinct && last.is_some_and(|b| (0..n).all(|i| same(i, &rows[b])));
+                if !again {
+                    self.add_values(&mut inner, &row[..n], cx)?;
+                    rows[at] = row;
+                    last = Some(at);
+                }
             }
             return self.finish(&mut inner, cx);
         }

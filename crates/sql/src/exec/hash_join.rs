@@ -7,7 +7,7 @@ use super::{Cx, Node};
 use crate::query::JoinKind;
 use base::{Oid, Result};
 use expr::code::Code;
-use expr::ops::{compare, hash, mix};
+use expr::ops::{compare, compare_key, hash, mix};
 use types::Datum;
 
 /// One equality.
@@ -63,6 +63,38 @@ impl Table {
         self.hashes.push(h);
         self.matched.push(false);
     }
+    /// Adds a row to a table in which rows are looked up meanwhile.
+    pub(crate) fn add(&mut self, row: &[Datum], h: u64) {
+        self.width = row.len();
+        self.push(row, h);
+        if self.len() * 2 > self.heads.len() {
+            // Room for as many again, or each would make it anew.
+            self.index();
+            return;
+        }
+        let bucket = h as usize & (self.heads.len() - 1);
+        self.next.push(self.heads[bucket]);
+        self.heads[bucket] = (self.len() - 1) as u32;
+    }
+    /// A row whose values of these types are not distinct from the given ones.
+    pub(crate) fn find(&self, types: &[Oid], h: u64, row: &[Datum]) -> Option<usize> {
+        let mut at = self.first(h);
+        while at != NONE {
+            let i = at as usize;
+            let mut pairs = types.iter().zip(self.row(i).iter().zip(row));
+            if self.hashes[i] == h
+                && pairs.all(|(ty, (a, b))| compare_key(*ty, a, b, false, false).is_eq())
+            {
+                return Some(i);
+            }
+            at = self.after(at);
+        }
+        None
+    }
+    /// The hash of values of these types.
+    pub(crate) fn hash_of(types: &[Oid], row: &[Datum]) -> u64 {
+        types.iter().zip(row).fold(0, |h, (ty, d)| mix(h ^ hash(*ty, d)))
+    }
     pub(crate) fn index(&mut self) {
         let n = (self.len() * 2).next_power_of_two().max(16);
         self.heads = vec![NONE; n];
@@ -115,6 +147,8 @@ pub(crate) struct HashState {
     unmatched: Option<usize>,
     ended: bool,
     row: Vec<Datum>,
+    /// Pairs of rows looked at, so that a cancel is met though few of many are given.
+    pairs: usize,
 }
 
 impl HashState {
@@ -244,6 +278,9 @@ impl HashJoinNode {
             if !r.read(&mut row)? {
                 break;
             }
+            if s.table.len().is_multiple_of(BATCH_ROWS) {
+                cx.poll()?;
+            }
             match HashJoinNode::key_hash(&self.keys, false, &row, cx)? {
                 Some(h) => s.table.push(&row, h),
                 None if keep => s.table.push(&row, 0),
@@ -353,6 +390,10 @@ impl Node for HashJoinNode {
             let s = &mut self.state;
             let width = self.left_width;
             while s.chain != NONE {
+                s.pairs = s.pairs.wrapping_add(1);
+                if s.pairs.is_multiple_of(BATCH_ROWS) {
+                    cx.poll()?;
+                }
                 let i = s.chain as usize;
                 s.chain = s.table.after(s.chain);
                 if s.table.hashes[i] != s.hash

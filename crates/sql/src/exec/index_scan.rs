@@ -287,7 +287,7 @@ impl KeyedIndex {
         let before = out.len();
         for b in self.bounds(cx, &tree, false)? {
             let mut scan = tree.scan(b, ScanOptions::default());
-            while let Some(tid) = scan.next()? {
+            while let Some(tid) = scan.next_unless(&|| cx.poll())? {
                 out.push(tid);
                 scan.take_rest_of_leaf(out);
                 cx.poll()?;
@@ -404,7 +404,7 @@ impl IndexScanNode {
         let mut seen = 0u32;
         while self.active {
             let Some(scan) = &mut self.scan else { break };
-            let Some(tid) = scan.next()? else {
+            let Some(tid) = scan.next_unless(&|| cx.poll())? else {
                 if !self.advance(&tree) {
                     break;
                 }

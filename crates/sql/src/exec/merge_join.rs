@@ -82,6 +82,8 @@ pub(crate) struct MergeState {
     /// Unmatched rows of a group that is done with (FULL).
     left_over: Vec<Vec<Datum>>,
     row: Vec<Datum>,
+    /// Pairs of rows looked at, so that a cancel is met though few of many are given.
+    pairs: usize,
 }
 
 impl MergeJoinNode {
@@ -229,6 +231,10 @@ impl Node for MergeJoinNode {
                 let s = &mut self.state;
                 let i = s.at;
                 s.at += 1;
+                s.pairs = s.pairs.wrapping_add(1);
+                if s.pairs.is_multiple_of(BATCH_ROWS) {
+                    cx.poll()?;
+                }
                 s.row.clear();
                 s.row.extend_from_slice(s.left.row());
                 s.row.extend_from_slice(&s.group[i]);

@@ -5,9 +5,6 @@ use super::hash_join::Table;
 use super::{Cx, Node};
 use crate::query::SetOp;
 use base::{Oid, Result, bail};
-use expr::ops::{compare_key, hash, mix};
-use std::collections::HashMap;
-use types::Datum;
 
 /// INTERSECT or EXCEPT.
 pub(crate) struct SetOpNode {
@@ -18,21 +15,11 @@ pub(crate) struct SetOpNode {
     pub types: Vec<Oid>,
     pub table: Table,
     pub counts: Vec<(u64, u64)>,
-    pub buckets: HashMap<u64, Vec<u32>>,
     pub built: bool,
     pub at: usize,
 }
 
 impl SetOpNode {
-    fn find(&self, h: u64, row: &[Datum]) -> Option<usize> {
-        self.buckets.get(&h)?.iter().map(|i| *i as usize).find(|i| {
-            self.types
-                .iter()
-                .zip(self.table.row(*i).iter().zip(row))
-                .all(|(ty, (a, b))| compare_key(*ty, a, b, false, false).is_eq())
-        })
-    }
-
     fn fill(&mut self, cx: &Cx<'_>, left: bool) -> Result<()> {
         let mut batch = Batch::new();
         loop {
@@ -43,20 +30,14 @@ impl SetOpNode {
                 return Ok(());
             }
             for row in batch.rows() {
-                let mut h = 0u64;
-                for (ty, d) in self.types.iter().zip(row) {
-                    h = mix(h ^ hash(*ty, d));
-                }
-                match self.find(h, row) {
+                let h = Table::hash_of(&self.types, row);
+                match self.table.find(&self.types, h, row) {
                     Some(i) if left => self.counts[i].0 += 1,
                     Some(i) => self.counts[i].1 += 1,
                     // Rows of the right alone are in neither result.
                     None if left => {
-                        let i = self.table.len() as u32;
-                        self.table.width = row.len();
-                        self.table.push(row, h);
+                        self.table.add(row, h);
                         self.counts.push((1, 0));
-                        self.buckets.entry(h).or_default().push(i);
                         if self.table.bytes > (1 << 30) {
                             bail!(OUT_OF_MEMORY, "out of memory");
                         }
@@ -97,7 +78,7 @@ impl Node for SetOpNode {
         Ok(())
     }
     fn let_go(&mut self) {
-        (self.counts, self.buckets) = Default::default();
+        self.counts = Vec::new();
         self.table.let_go();
         self.left.let_go();
         self.right.let_go();
@@ -105,7 +86,6 @@ impl Node for SetOpNode {
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
         self.table.clear();
         self.counts.clear();
-        self.buckets.clear();
         self.built = false;
         self.left.rescan(cx)?;
         self.right.rescan(cx)

@@ -51,7 +51,7 @@ pub(crate) fn compare_rows(keys: &[KeyPlace], a: &[Datum], b: &[Datum]) -> Order
 /// So many runs become one.
 const MERGED_AT_ONCE: usize = 64;
 
-/// While runs are merged a cancel is looked for after so many rows.
+/// While runs are written and merged a cancel is looked for after so many rows.
 const CANCEL_EVERY: u64 = 1024;
 
 /// Sorts rows of one width.
@@ -112,7 +112,7 @@ impl Sorter {
         if let Some(b) = self.bound
             && (full || self.order.len() / 2 >= b.max(32))
         {
-            self.cut(b);
+            self.cut(b, cancel)?;
         }
         // Of what a cut leaves there is to be room for as much again, or there would be one with every row.
         if full && self.bytes > self.limit_bytes / 2 {
@@ -120,18 +120,19 @@ impl Sorter {
         }
         Ok(())
     }
-    fn sort_memory(&mut self) {
+    fn sort_memory(&mut self, cancel: &CancelFlag) -> Result<()> {
         let (data, width, keys) = (&self.data, self.width, &self.keys);
         let row = |i: u32| &data[i as usize * width..(i as usize + 1) * width];
         // Ties stay in the order of arrival.
-        self.order.sort_by(|a, b| compare_rows(keys, row(*a), row(*b)));
+        let compare = |a: &u32, b: &u32| compare_rows(keys, row(*a), row(*b));
+        base::sort::in_pieces(&mut self.order, compare, || cancel.check())
     }
     /// Keeps the first `n` in order.
-    fn cut(&mut self, n: usize) {
+    fn cut(&mut self, n: usize, cancel: &CancelFlag) -> Result<()> {
         if self.order.len() <= n {
-            return;
+            return Ok(());
         }
-        self.sort_memory();
+        self.sort_memory(cancel)?;
         self.order.truncate(n);
         let mut data = Vec::with_capacity(self.order.len() * 2 * self.width);
         self.bytes = 0;
@@ -144,11 +145,15 @@ impl Sorter {
         self.data = data;
         self.order = (0..self.order.len() as u32).collect();
         self.last = self.order.last().copied();
+        Ok(())
     }
     fn spill(&mut self, cancel: &CancelFlag) -> Result<()> {
-        self.sort_memory();
+        self.sort_memory(cancel)?;
         let mut f = RowFile::new(self.width)?;
         for i in &self.order {
+            if f.rows % CANCEL_EVERY == 0 {
+                cancel.check()?;
+            }
             f.write(self.row(*i))?;
         }
         f.rest()?;
@@ -188,7 +193,7 @@ impl Sorter {
     /// All rows are in.
     pub(crate) fn finish(&mut self, cancel: &CancelFlag) -> Result<()> {
         if self.runs.is_empty() {
-            self.sort_memory();
+            self.sort_memory(cancel)?;
             if let Some(b) = self.bound {
                 self.order.truncate(b);
             }
@@ -405,6 +410,19 @@ mod tests {
                 assert!(values.eq(wanted..wanted + out.len() as i32), "{bound}");
             }
         }
+    }
+
+    #[test]
+    fn a_cancel_ends_a_sort_in_memory() {
+        let ty = types::oids::INT4;
+        let key = KeyPlace { slot: 0, ty, descending: false, nulls_first: false };
+        let cancel = CancelFlag::default();
+        let mut sorter = Sorter::new(vec![key], 1, usize::MAX, None);
+        for n in 0..1000 {
+            sorter.push(&[Datum::Int4(n * 7919 % 1000)], &cancel).unwrap();
+        }
+        cancel.raise(base::sync::CancelReason::UserRequest);
+        assert_eq!(sorter.finish(&cancel).unwrap_err().state(), base::SqlState::QUERY_CANCELED);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Stores of rows: in memory, in temporary files, and those of CTEs.
 
 use super::batch::{Batch, row_bytes};
+use super::hash_join::Table;
 use super::temp_files::{Space, temp_file};
 use super::{Cx, Node};
 use crate::plan::Plan;
@@ -271,12 +272,9 @@ pub(crate) fn read_cte(
     }
 }
 
-/// Runs data-modifying CTEs to their ends.
+/// Runs data-modifying CTEs to their ends, the last first, as PostgreSQL does: which of two that write the same rows is first is seen.
 pub(crate) fn finish_modifying(cx: &Cx<'_>, plan: &Plan) -> Result<()> {
-    for (i, c) in plan.ctes.iter().enumerate() {
-        if !c.modifies {
-            continue;
-        }
+    for (i, _) in plan.ctes.iter().enumerate().rev().filter(|(_, c)| c.modifies) {
         let mut at = cx.shared.ctes[i].borrow().store.len();
         let mut out = Batch::new();
         loop {
@@ -367,7 +365,7 @@ pub(crate) struct RecursiveNode {
     pub left: Box<dyn Node>,
     pub right: Box<dyn Node>,
     pub types: Vec<Oid>,
-    pub seen: std::collections::HashMap<u64, Vec<Vec<Datum>>>,
+    pub seen: Table,
     pub next_round: RowStore,
     pub in_right: bool,
     pub ended: bool,
@@ -379,23 +377,12 @@ impl RecursiveNode {
         if self.all {
             return true;
         }
-        let mut h = 0u64;
-        for (ty, d) in self.types.iter().zip(row) {
-            h = expr::ops::mix(h ^ expr::ops::hash(*ty, d));
+        let h = Table::hash_of(&self.types, row);
+        let new = self.seen.find(&self.types, h, row).is_none();
+        if new {
+            self.seen.add(row, h);
         }
-        let list = self.seen.entry(h).or_default();
-        let types = &self.types;
-        let same = |r: &Vec<Datum>| {
-            r.iter()
-                .zip(row)
-                .zip(types)
-                .all(|((a, b), ty)| expr::ops::compare_key(*ty, a, b, false, false).is_eq())
-        };
-        if list.iter().any(same) {
-            return false;
-        }
-        list.push(row.to_vec());
-        true
+        new
     }
 }
 
@@ -429,7 +416,7 @@ impl Node for RecursiveNode {
         Ok(())
     }
     fn let_go(&mut self) {
-        self.seen = std::collections::HashMap::new();
+        self.seen.let_go();
         self.next_round.clear();
         self.left.let_go();
         self.right.let_go();

@@ -1,21 +1,20 @@
 //! Sub-selects in expressions.
 
 use super::batch::{BATCH_ROWS, Batch};
+use super::hash_join::Table;
 use super::{Cx, ExecContext, Hook, Node, Shared};
 use crate::plan::{Plan, SubPlan};
 use base::{Oid, Result, bail};
 use expr::code::{Code, compile};
 use expr::eval::{EvalContext, EvalHook};
-use expr::ops::{compare_key, hash, mix};
 use expr::tree::SubLinkKind;
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use types::{ArrayValue, Datum};
 
 /// The rows of an uncorrelated `IN`, by hash.
 struct Hashed {
-    buckets: HashMap<u64, Vec<Vec<Datum>>>,
+    whole: Table,
     with_null: Vec<Vec<Datum>>,
     rows: usize,
 }
@@ -304,7 +303,10 @@ impl Hook<'_> {
                             rows
                         }
                     };
-                    for r in &rows {
+                    for (n, r) in rows.iter().enumerate() {
+                        if n % BATCH_ROWS == 0 {
+                            cx.poll()?;
+                        }
                         match self.compare(test, r.clone(), row, outer)? {
                             Some(b) if b == any => {
                                 result = Some(any);
@@ -363,7 +365,7 @@ impl Hook<'_> {
         let types: Vec<Oid> = cell.borrow().hash.as_ref().map_or_else(Vec::new, |h| h.1.clone());
         let fresh = cell.borrow().hashed.as_ref().is_none_or(|(k, _)| !same(k, known));
         if fresh {
-            let mut table = Hashed { buckets: HashMap::new(), with_null: Vec::new(), rows: 0 };
+            let mut table = Hashed { whole: Table::default(), with_null: Vec::new(), rows: 0 };
             let mut bytes = 0usize;
             run(node, cx, false, &mut |b, i| {
                 let r = b.take_row(i);
@@ -377,19 +379,9 @@ impl Hook<'_> {
                         table.with_null.push(r);
                     }
                 } else {
-                    let mut h = 0u64;
-                    for (ty, d) in types.iter().zip(&r) {
-                        h = mix(h ^ hash(*ty, d));
-                    }
-                    let list = table.buckets.entry(h).or_default();
-                    let known = |x: &Vec<Datum>| {
-                        types
-                            .iter()
-                            .zip(x.iter().zip(&r))
-                            .all(|(ty, (a, b))| compare_key(*ty, a, b, false, false).is_eq())
-                    };
-                    if !list.iter().any(known) {
-                        list.push(r);
+                    let h = Table::hash_of(&types, &r);
+                    if table.whole.find(&types, h, &r).is_none() {
+                        table.whole.add(&r, h);
                     }
                 }
                 Ok(true)
@@ -413,8 +405,13 @@ impl Hook<'_> {
             }
             // Some columns known, some not: row by row.
             let mut result = Some(false);
-            for r in table.buckets.values().flatten().chain(&table.with_null) {
-                match self.compare(test, r.clone(), row, outer)? {
+            let whole = (0..table.whole.len()).map(|i| table.whole.row(i));
+            let all = whole.chain(table.with_null.iter().map(Vec::as_slice));
+            for (n, r) in all.enumerate() {
+                if n % BATCH_ROWS == 0 {
+                    cx.poll()?;
+                }
+                match self.compare(test, r.to_vec(), row, outer)? {
                     Some(true) => return Ok(Datum::Bool(true)),
                     Some(false) => {}
                     None => result = None,
@@ -422,21 +419,13 @@ impl Hook<'_> {
             }
             return Ok(result.map_or(Datum::Null, Datum::Bool));
         }
-        let mut h = 0u64;
-        for (ty, d) in types.iter().zip(&left) {
-            h = mix(h ^ hash(*ty, d));
-        }
-        if let Some(list) = table.buckets.get(&h)
-            && list.iter().any(|r| {
-                types
-                    .iter()
-                    .zip(r.iter().zip(&left))
-                    .all(|(ty, (a, b))| compare_key(*ty, a, b, false, false).is_eq())
-            })
-        {
+        if table.whole.find(&types, Table::hash_of(&types, &left), &left).is_some() {
             return Ok(Datum::Bool(true));
         }
-        for r in &table.with_null {
+        for (n, r) in table.with_null.iter().enumerate() {
+            if n % BATCH_ROWS == 0 {
+                cx.poll()?;
+            }
             if self.compare(test, r.clone(), row, outer)?.is_none() {
                 return Ok(Datum::Null);
             }

@@ -4,6 +4,7 @@ use super::RelationUse;
 use super::prep::{Global, plan_level};
 use super::rels::{JoinSpace, Rel, RelKind, RelSet};
 use super::run_condition::Taken;
+use super::selectivity::VarFacts;
 use super::sub_links::constant;
 use crate::query::{Command, Distinct, Query, RteKind, SetOperation};
 use base::{Oid, Result};
@@ -12,6 +13,9 @@ use expr::Expr;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use types::oids;
+
+/// Values of longer lists are not compared with each other.
+const MANY_VALUES: usize = 100;
 
 impl JoinSpace<'_, '_> {
     /// Looks a range-table entry of the join tree up.
@@ -30,6 +34,7 @@ impl JoinSpace<'_, '_> {
             paths: Vec::new(),
             ordered: false,
             stats: HashMap::new().into(),
+            columns: Vec::new(),
         };
         let mut kind = self.q.range_table[rte].kind.clone();
         match &mut kind {
@@ -62,10 +67,17 @@ impl JoinSpace<'_, '_> {
                     rel.tuples = f64::max(rel.tuples, function_rows(&c.call));
                     self.take_lateral(&mut c.call, &mut rel.lateral_args);
                 }
+                if let [call] = &calls[..]
+                    && counts_up(&call.call)
+                {
+                    rel.columns = vec![VarFacts::different(rel.tuples)];
+                }
                 rel.kind = RelKind::Function;
             }
             RteKind::Values { rows } => {
                 rel.tuples = rows.len() as f64;
+                let width = rows.first().map_or(0, Vec::len);
+                rel.columns = (0..width).map(|c| column_of_values(rows, c)).collect();
                 for e in rows.iter_mut().flatten() {
                     self.take_lateral(e, &mut rel.lateral_args);
                 }
@@ -77,12 +89,13 @@ impl JoinSpace<'_, '_> {
                     .len()
                     .checked_sub(1 + *levels_up as usize)
                     .and_then(|f| self.g.frames[f].get(*index));
-                let Some((store, rows, width)) =
-                    frame.and_then(|f| f.store.map(|s| (s, f.rows, f.width)))
+                let Some((store, rows, width, columns)) =
+                    frame.and_then(|f| f.store.map(|s| (s, f.rows, f.width, f.columns.clone())))
                 else {
                     base::bail!(INTERNAL_ERROR, "common table expression was not planned");
                 };
                 rel.tuples = rows.max(1.0);
+                rel.columns = columns;
                 rel.width = width;
                 rel.kind = RelKind::Cte { store, work_table: *self_reference };
             }
@@ -158,6 +171,7 @@ impl JoinSpace<'_, '_> {
             rel.lateral_args = level.args.clone();
             rel.tuples = level.node.rows;
             rel.width = level.node.width;
+            rel.columns = level.columns.clone();
             rel.kind = RelKind::Subquery(Some(Box::new(level)));
         }
         for i in 0..self.rels.len() {
@@ -233,6 +247,27 @@ fn function_rows(e: &Expr) -> f64 {
         return super::selectivity::array_length(a).max(1.0);
     }
     f64::from(f.rows).max(1.0)
+}
+
+/// Is it generate_series over numbers, which gives no value twice?
+fn counts_up(e: &Expr) -> bool {
+    let Expr::Call { function, .. } = e else { return false };
+    types::facts::proc(Oid(*function)).is_some_and(|f| f.name == "generate_series")
+}
+
+/// A column of VALUES: its constants are at hand, other values are taken to be different.
+fn column_of_values(rows: &[Vec<Expr>], column: usize) -> VarFacts {
+    let mut seen: Vec<&Expr> = Vec::new();
+    let values = rows.iter().filter_map(|r| r.get(column));
+    let many = rows.len() > MANY_VALUES;
+    for e in values {
+        if many || !matches!(e, Expr::Const(_)) || !seen.contains(&e) {
+            seen.push(e);
+        }
+    }
+    let tuples = (rows.len() as f64).max(1.0);
+    let distinct = (seen.len() as f64).max(1.0);
+    VarFacts { stats: None, tuples, distinct, unique: false }
 }
 
 /// Puts a condition on a sub-select's output into the sub-select. False: it must stay outside.

@@ -1,7 +1,7 @@
 //! The last steps of a SELECT: projection, DISTINCT, ORDER BY, LIMIT, row locks.
 
 use super::create::{and_all, slotted};
-use super::rels::{JoinSpace, RelSet};
+use super::rels::{InOrder, JoinSpace, RelSet};
 use super::upper::{above, constant_rows, distinct_on_order};
 use super::{AggregateStrategy, NodeKind, PaddedSide, PlanNode, PlanRowMark, PlanSortKey};
 use crate::query::{Distinct, Query};
@@ -14,9 +14,10 @@ impl JoinSpace<'_, '_> {
     pub(crate) fn finish(
         &mut self,
         input: PlanNode,
-        sorted: bool,
+        mut have: InOrder,
         wanted: f64,
     ) -> Result<PlanNode> {
+        let sorted = have.whole();
         let targets: Vec<Expr> = self.q.targets.iter().map(|t| self.shifted(&t.expr)).collect();
         let hidden: Vec<bool> = self.q.targets.iter().map(|t| t.hidden).collect();
         let order = self.q.order_by.clone();
@@ -38,8 +39,11 @@ impl JoinSpace<'_, '_> {
             }
         }
         let late = self.late_volatile(&targets, &order, &on, sorted);
-        let mut node =
-            if late { self.sorted_first(input, &targets, &on, sorted, wanted)? } else { input };
+        let mut node = if late {
+            self.sorted_first(input, &targets, &on, std::mem::take(&mut have), wanted)?
+        } else {
+            input
+        };
         node = project(node, &all)?;
         let columns = node.columns.clone();
         match self.q.distinct.clone() {
@@ -59,7 +63,7 @@ impl JoinSpace<'_, '_> {
                 } else {
                     let keys: Vec<PlanSortKey> =
                         visible.iter().map(|i| slot_key(&columns, *i)).collect();
-                    node = self.sort_node(node, keys, 0.0);
+                    node = self.sort_node(node, keys, 0.0, std::mem::take(&mut have));
                     node = above(node, columns.clone(), |input| NodeKind::Unique {
                         input,
                         keys: visible,
@@ -69,7 +73,7 @@ impl JoinSpace<'_, '_> {
             Distinct::On(_) => {
                 if !sorted {
                     let keys = self.plan_keys(&distinct_on_order(&on, &order), &columns)?;
-                    node = self.sort_node(node, keys, 0.0);
+                    node = self.sort_node(node, keys, 0.0, std::mem::take(&mut have));
                 }
                 let keys: Vec<usize> = on
                     .iter()
@@ -85,7 +89,7 @@ impl JoinSpace<'_, '_> {
         if !order.is_empty() && !done {
             let keys = self.plan_keys(&order, &columns)?;
             let keep = if wanted >= 1.0 { wanted } else { 0.0 };
-            node = self.sort_node(node, keys, keep);
+            node = self.sort_node(node, keys, keep, have);
         }
         let ties =
             if self.q.limit_with_ties { self.plan_keys(&order, &columns)? } else { Vec::new() };
@@ -142,7 +146,7 @@ impl JoinSpace<'_, '_> {
         input: PlanNode,
         targets: &[Expr],
         on: &[Expr],
-        sorted: bool,
+        have: InOrder,
         wanted: f64,
     ) -> Result<PlanNode> {
         let order = &self.q.order_by;
@@ -155,11 +159,11 @@ impl JoinSpace<'_, '_> {
         }
         let mut node = project(input, &columns)?;
         let distinct = matches!(self.q.distinct, Distinct::On(_));
-        if !sorted {
+        if !have.whole() {
             let list = if distinct { distinct_on_order(on, order) } else { order.clone() };
             let sets_wait = targets.iter().any(|t| contains_set(t) && self.waits(t, order, on));
             let keep = if wanted >= 1.0 && !distinct && !sets_wait { wanted } else { 0.0 };
-            node = self.sort_node(node, self.plan_keys(&list, &columns)?, keep);
+            node = self.sort_node(node, self.plan_keys(&list, &columns)?, keep, have);
         }
         if distinct {
             let keys = on
@@ -215,15 +219,15 @@ impl JoinSpace<'_, '_> {
         input: PlanNode,
         marks: &[crate::query::RowMark],
         recheck: &[Expr],
-        sorted: bool,
+        have: InOrder,
         wanted: f64,
     ) -> Result<PlanNode> {
         let mut node = input;
         let columns = node.columns.clone();
         let order = self.q.order_by.clone();
-        if !order.is_empty() && !sorted {
+        if !order.is_empty() && !have.whole() {
             let keys = self.plan_keys(&order, &columns)?;
-            node = self.sort_node(node, keys, if wanted >= 1.0 { wanted } else { 0.0 });
+            node = self.sort_node(node, keys, if wanted >= 1.0 { wanted } else { 0.0 }, have);
         }
         let mut plan_marks = Vec::new();
         for m in marks {

@@ -526,7 +526,7 @@ impl JoinSpace<'_, '_> {
         } else {
             (entries / entries_per_page).max(1.0)
         };
-        let forward = self.reach(columns, &on, index_pages, true);
+        let forward = self.reach(columns, &on, index_pages);
         let leading = keys.iter().any(|k| k.column == 0) || forward.skips;
         let plain: Vec<i32> =
             index.columns.iter().map(|c| if c.expr.is_none() { c.column } else { 0 }).collect();
@@ -623,11 +623,7 @@ impl JoinSpace<'_, '_> {
             if backward && (!param.is_empty() || !self.order_useful(&keys_order)) {
                 continue;
             }
-            // Only forward does a scan skip.
-            let total = match backward {
-                false => total_of(&forward),
-                true => total_of(&self.reach(columns, &on, index_pages, false)),
-            };
+            let total = total_of(&forward);
             add_path(
                 paths,
                 Path {

@@ -217,12 +217,13 @@ impl JoinSpace<'_, '_> {
         let (l, r, lr, rr) =
             if legal.swapped { (b, a, rows_b, rows_a) } else { (a, b, rows_a, rows_b) };
         let (on, after) = self.clauses(l, r, legal.special);
-        self.join_rows(legal.special, &on, &after, lr, rr)
+        self.join_rows(legal.special, l, &on, &after, lr, rr)
     }
 
     fn join_rows(
         &self,
         special: Option<usize>,
+        left_rels: RelSet,
         on: &[(Expr, Option<Equality>)],
         after: &[Expr],
         left: f64,
@@ -238,8 +239,10 @@ impl JoinSpace<'_, '_> {
                 let mut fraction = 1.0f64;
                 for (_, e) in on {
                     if let Some(e) = e {
-                        let l = self.distinct_values(&e.left, 1e12);
-                        let r = self.distinct_values(&e.right, 1e12);
+                        let turned = e.right_rels.within(left_rels);
+                        let (l, r) = if turned { (&e.right, &e.left) } else { (&e.left, &e.right) };
+                        let l = self.distinct_values(l, 1e12);
+                        let r = self.distinct_values(r, 1e12);
                         let r = r.min(right);
                         fraction *= if r < l { r / l } else { 1.0 };
                     }
@@ -270,7 +273,7 @@ impl JoinSpace<'_, '_> {
         let mut rel = match map.remove(&both) {
             Some(rel) => rel,
             None => JoinRel {
-                rows: self.join_rows(legal.special, &on, &after, lrows, rrows),
+                rows: self.join_rows(legal.special, l, &on, &after, lrows, rrows),
                 width: if matches!(kind, JoinKind::Semi | JoinKind::Anti) { lw } else { lw + rw },
                 paths: Vec::new(),
             },

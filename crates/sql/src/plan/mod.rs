@@ -24,6 +24,7 @@ mod merge_append;
 mod min_max;
 mod modify;
 mod or_paths;
+mod output_facts;
 mod path;
 mod prep;
 mod print;

@@ -148,7 +148,7 @@ fn plan_insert(
     } else {
         q.command = Command::Select;
         q.result_rte = None;
-        input = Some(plan_upper(g, q, tree, 0.0)?);
+        input = Some(plan_upper(g, q, tree, 0.0)?.0);
     }
     let columns = returning_exprs
         .iter()

@@ -4,6 +4,7 @@ use super::path::{Path, PathKind};
 use super::pull_up::{JoinTree, expand_join_vars, pull_up_all, query_tree};
 use super::query_walk::{query_any, shift_expr_levels, shift_query_levels, visit};
 use super::rels::{JoinSpace, RelSet};
+use super::selectivity::VarFacts;
 use super::sub_links::{to_joins, to_later_plans, to_sub_plans};
 use super::{
     CtePlan, NodeKind, OutputColumn, Plan, PlanNode, PlannerSettings, RelationUse, SubPlan,
@@ -43,6 +44,7 @@ pub(crate) struct CteFrame {
     pub store: Option<usize>,
     pub rows: f64,
     pub width: i32,
+    pub columns: Vec<VarFacts>,
 }
 
 /// A planned query level.
@@ -53,6 +55,8 @@ pub(crate) struct LevelPlan {
     /// Exec parameters of levels further out that it reads.
     pub depends: Vec<usize>,
     pub output: Vec<OutputColumn>,
+    /// What is known of the columns.
+    pub columns: Vec<VarFacts>,
 }
 
 impl Global<'_> {
@@ -186,13 +190,14 @@ pub(crate) fn plan_level(g: &mut Global<'_>, mut q: Query, fraction: f64) -> Res
     let mine = first_cte..g.ctes.len();
     inline_ctes(g, &mut q);
     let output = output_columns(&q);
-    let (mut node, output) = if q.command != Command::Select {
-        (super::modify::plan_modify(g, q)?, output)
+    let (mut node, columns) = if q.command != Command::Select {
+        (super::modify::plan_modify(g, q)?, Vec::new())
     } else if q.set_operation.is_some() {
-        (super::set_ops::plan_set_operation(g, q, fraction)?, output)
+        super::set_ops::plan_set_operation(g, q, fraction)?
     } else {
-        (plan_select(g, q, fraction)?, output)
+        plan_select(g, q, fraction)?
     };
+    let columns = super::output_facts::among(columns, node.rows.max(1.0));
     g.frames.pop();
     g.depth -= 1;
     if !mine.is_empty() {
@@ -205,7 +210,7 @@ pub(crate) fn plan_level(g: &mut Global<'_>, mut q: Query, fraction: f64) -> Res
             kind: NodeKind::CteScope { input: Box::new(node), ctes: mine.collect() },
         };
     }
-    Ok(LevelPlan { node, args, depends, output })
+    Ok(LevelPlan { node, args, depends, output, columns })
 }
 
 /// The columns a query gives its caller.
@@ -234,7 +239,8 @@ fn plan_ctes(g: &mut Global<'_>, q: &mut Query) -> Result<()> {
                 Some(m) => !m,
                 None => cte.references == 1,
             };
-        let frame = CteFrame { def: Rc::new(cte), inline, store: None, rows: 0.0, width: 0 };
+        let (def, columns) = (Rc::new(cte), Vec::new());
+        let frame = CteFrame { def, inline, store: None, rows: 0.0, width: 0, columns };
         let def = frame.def.clone();
         if let Some(f) = g.frames.last_mut() {
             f.push(frame);
@@ -243,8 +249,9 @@ fn plan_ctes(g: &mut Global<'_>, q: &mut Query) -> Result<()> {
             continue;
         }
         let number = g.frames.last().map_or(0, Vec::len) - 1;
-        let (store, rows, width) = if def.recursive {
-            super::set_ops::plan_recursive(g, &def, number)?
+        let (store, rows, width, columns) = if def.recursive {
+            let (store, rows, width) = super::set_ops::plan_recursive(g, &def, number)?;
+            (store, rows, width, Vec::new())
         } else {
             let store = g.ctes.len();
             // Reserve the number: nested CTEs take later ones.
@@ -253,12 +260,13 @@ fn plan_ctes(g: &mut Global<'_>, q: &mut Query) -> Result<()> {
             let (rows, width) = (level.node.rows, level.node.width);
             g.ctes[store].modifies = def.query.command != Command::Select;
             g.ctes[store].node = level.node;
-            (store, rows, width)
+            (store, rows, width, level.columns)
         };
         if let Some(f) = g.frames.last_mut().and_then(|f| f.get_mut(number)) {
             f.store = Some(store);
             f.rows = rows;
             f.width = width;
+            f.columns = columns;
         }
     }
     Ok(())
@@ -312,13 +320,17 @@ fn leave_from_unread(q: &mut Query) {
 }
 
 /// Nested sub-selects that CTE references of merged levels now belong to are resolved as they are planned.
-fn plan_select(g: &mut Global<'_>, mut q: Query, fraction: f64) -> Result<PlanNode> {
+fn plan_select(
+    g: &mut Global<'_>,
+    mut q: Query,
+    fraction: f64,
+) -> Result<(PlanNode, Vec<VarFacts>)> {
     leave_from_unread(&mut q);
     let asked = super::min_max::has_ends(&q).then(|| q.clone());
     let tree = prepare(g, &mut q)?;
     let whole = super::upper::plan_upper(g, q, tree, fraction)?;
     if let Some(asked) = asked
-        && let Some(over) = super::min_max::by_ends(g, &asked, whole.total_cost)?
+        && let Some(over) = super::min_max::by_ends(g, &asked, whole.0.total_cost)?
     {
         return plan_select(g, over, fraction);
     }

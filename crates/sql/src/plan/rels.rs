@@ -3,12 +3,13 @@
 use super::path::{Path, PathKey};
 use super::prep::{Global, LevelPlan};
 use super::pull_up::JoinTree;
+use super::selectivity::VarFacts;
 use crate::query::{JoinKind, Query};
 use base::{Oid, Result};
 use engine::catalog::model::{ColumnStatistics, Table};
 use expr::tree::SortKey;
 use expr::{Expr, TypeRef};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
@@ -89,6 +90,8 @@ pub(crate) struct Rel {
     /// A sub-select that gives its rows in the query's order.
     pub ordered: bool,
     pub stats: RefCell<HashMap<i32, Option<Arc<ColumnStatistics>>>>,
+    /// What is known of the columns of what is not a table; none: nothing.
+    pub columns: Vec<VarFacts>,
 }
 
 /// An equality between two sides that can be joined on.
@@ -134,8 +137,25 @@ pub(crate) struct EquivalenceClass {
     pub constant: bool,
 }
 
-/// A sort of a path that is in the order of the first elements already: these, and what it costs.
+/// How the rows of a path that was chosen for an order stand to it.
 #[derive(Default)]
+pub(crate) enum InOrder {
+    /// They are to be sorted.
+    #[default]
+    Not,
+    /// They begin in it.
+    Begins(Presorted),
+    /// They come in it.
+    Whole,
+}
+
+impl InOrder {
+    pub(crate) fn whole(&self) -> bool {
+        matches!(self, InOrder::Whole)
+    }
+}
+
+/// A sort of a path that is in the order of the first elements already: these, and what it costs.
 pub(crate) struct Presorted {
     pub elements: Vec<SortKey>,
     pub startup: f64,
@@ -162,8 +182,6 @@ pub(crate) struct JoinSpace<'g, 'a> {
     pub made_unique: Vec<Expr>,
     /// Order wanted at the top.
     pub wanted: Vec<PathKey>,
-    /// The chosen path's sort, if it is in a part of its order already.
-    pub presorted: Cell<Presorted>,
     /// Fraction of rows expected to be fetched (see `plan_level`).
     pub fraction: f64,
     /// How many rows are wanted, if the rows as they are read are sorted by ORDER BY and given.
@@ -271,7 +289,6 @@ impl<'g, 'a> JoinSpace<'g, 'a> {
             pending: Vec::new(),
             made_unique: Vec::new(),
             wanted: Vec::new(),
-            presorted: Cell::default(),
             fraction: 0.0,
             sorted_rows: None,
         };

@@ -15,7 +15,7 @@ const DEFAULT_EQ: f64 = 0.005;
 const DEFAULT_INEQ: f64 = 1.0 / 3.0;
 const DEFAULT_RANGE: f64 = 0.005;
 const DEFAULT_BOOL: f64 = 1.0 / 3.0;
-const DEFAULT_DISTINCT: f64 = 200.0;
+pub(crate) const DEFAULT_DISTINCT: f64 = 200.0;
 /// The commonest value is so many times as frequent as the average: plans for one and another differ.
 const UNEVEN: f64 = 5.0;
 
@@ -52,6 +52,7 @@ fn scale(d: &Datum) -> Option<f64> {
 }
 
 /// What is known of a variable.
+#[derive(Clone, Debug)]
 pub(crate) struct VarFacts {
     pub stats: Option<Arc<ColumnStatistics>>,
     pub tuples: f64,
@@ -60,7 +61,7 @@ pub(crate) struct VarFacts {
 }
 
 impl JoinSpace<'_, '_> {
-    /// Statistics of a plain column, or of an expression that has an index.
+    /// Statistics of a plain column, also of a sub-select's, or of an expression that has an index.
     pub(crate) fn facts(&self, e: &Expr) -> Option<VarFacts> {
         let Expr::Var { levels_up: 0, rte, column, .. } = strip(e) else {
             return self.expression_facts(strip(e));
@@ -69,12 +70,8 @@ impl JoinSpace<'_, '_> {
         let rel = &self.rels[i];
         let tuples = rel.tuples.max(1.0);
         let RelKind::Table(table) = &rel.kind else {
-            return Some(VarFacts {
-                stats: None,
-                tuples,
-                distinct: tuples.min(DEFAULT_DISTINCT),
-                unique: false,
-            });
+            let known = usize::try_from(*column - 1).ok().and_then(|c| rel.columns.get(c));
+            return Some(known.map_or_else(|| VarFacts::unknown(tuples), VarFacts::clone));
         };
         let stats = rel
             .stats

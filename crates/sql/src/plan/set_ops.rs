@@ -1,7 +1,9 @@
 //! UNION, INTERSECT, EXCEPT and recursive CTEs.
 
 use super::finish::limit;
+use super::output_facts::of_set_operation;
 use super::prep::{CteFrame, Global, placeholder, plan_level};
+use super::selectivity::VarFacts;
 use super::upper::above;
 use super::{AggregateStrategy, NodeKind, PlanNode, PlanSortKey};
 use crate::query::{Cte, Query, RteKind, SetOp, SetOperation};
@@ -14,7 +16,7 @@ pub(crate) fn plan_set_operation(
     g: &mut Global<'_>,
     mut q: Query,
     fraction: f64,
-) -> Result<PlanNode> {
+) -> Result<(PlanNode, Vec<VarFacts>)> {
     let base = g.names.len();
     for r in &q.range_table {
         g.names.push((r.alias.clone(), r.column_names.clone()));
@@ -23,7 +25,7 @@ pub(crate) fn plan_set_operation(
         bail!(INTERNAL_ERROR, "not a set operation");
     };
     let wanted = if q.order_by.is_empty() { super::upper::wanted_rows(&q, fraction) } else { 0.0 };
-    let mut node = plan_tree(g, &mut q, &tree, wanted)?;
+    let (mut node, facts) = plan_tree(g, &mut q, &tree, wanted)?;
     let visible: Vec<&crate::query::TargetEntry> = q.targets.iter().filter(|t| !t.hidden).collect();
     node.columns = visible
         .iter()
@@ -66,9 +68,9 @@ pub(crate) fn plan_set_operation(
         q.set_operation = Some(tree);
         let wanted = super::upper::wanted_rows(&q, fraction);
         node = super::merge_append::ordered(g, &q, node, keys, wanted)?;
-        return limit(&q, node, if q.limit_with_ties { ties } else { Vec::new() });
+        return Ok((limit(&q, node, if q.limit_with_ties { ties } else { Vec::new() })?, facts));
     }
-    limit(&q, node, Vec::new())
+    Ok((limit(&q, node, Vec::new())?, facts))
 }
 
 fn plan_tree(
@@ -76,19 +78,20 @@ fn plan_tree(
     q: &mut Query,
     tree: &SetOperation,
     wanted: f64,
-) -> Result<PlanNode> {
+) -> Result<(PlanNode, Vec<VarFacts>)> {
     match tree {
         SetOperation::Leaf(rte) => {
             let RteKind::Subquery { query, .. } = &q.range_table[*rte].kind else {
                 bail!(INTERNAL_ERROR, "a set operation's leaf is not a sub-select");
             };
             let level = plan_level(g, (**query).clone(), wanted)?;
-            Ok(level.node)
+            Ok((level.node, level.columns))
         }
         SetOperation::Node { op: SetOp::Union, all, left, right, .. } => {
             let w = if *all { wanted } else { 0.0 };
-            let l = plan_tree(g, q, left, w)?;
-            let r = plan_tree(g, q, right, w)?;
+            let (l, left) = plan_tree(g, q, left, w)?;
+            let (r, right) = plan_tree(g, q, right, w)?;
+            let facts = of_set_operation(SetOp::Union, *all, &left, &right, l.rows + r.rows);
             let columns = l.columns.clone();
             let mut inputs = Vec::new();
             for n in [l, r] {
@@ -110,7 +113,7 @@ fn plan_tree(
                 width,
             };
             if *all {
-                return Ok(append);
+                return Ok((append, facts));
             }
             let groups: Vec<Expr> = columns
                 .iter()
@@ -129,20 +132,23 @@ fn plan_tree(
             });
             n.startup_cost = n.total_cost + n.rows * 0.005;
             n.total_cost = n.startup_cost + n.rows * 0.01;
-            Ok(n)
+            Ok((n, facts))
         }
         SetOperation::Node { op, all, left, right, .. } => {
-            let l = plan_tree(g, q, left, 0.0)?;
-            let r = plan_tree(g, q, right, 0.0)?;
+            let (l, left) = plan_tree(g, q, left, 0.0)?;
+            let (r, right) = plan_tree(g, q, right, 0.0)?;
             let total = l.total_cost + r.total_cost + (l.rows + r.rows) * 0.01;
-            Ok(PlanNode {
+            let rows = if *op == SetOp::Intersect { l.rows.min(r.rows) } else { l.rows };
+            let facts = of_set_operation(*op, *all, &left, &right, rows);
+            let node = PlanNode {
                 columns: l.columns.clone(),
-                rows: l.rows,
+                rows,
                 startup_cost: total,
                 total_cost: total,
                 width: l.width,
                 kind: NodeKind::SetOp { op: *op, all: *all, left: Box::new(l), right: Box::new(r) },
-            })
+            };
+            Ok((node, facts))
         }
     }
 }
@@ -173,14 +179,14 @@ pub(crate) fn plan_recursive(
     let level = g.frames.len() - 1;
     let mut copy = (**q).clone();
     g.frames.push(Vec::<CteFrame>::new());
-    let l = plan_tree(g, &mut copy, left, 0.0)?;
+    let (l, _) = plan_tree(g, &mut copy, left, 0.0)?;
     let rows = l.rows * 10.0;
     if let Some(f) = g.frames[level].get_mut(number) {
         f.store = Some(store);
         f.rows = rows;
         f.width = l.width;
     }
-    let r = plan_tree(g, &mut copy, right, 0.0)?;
+    let (r, _) = plan_tree(g, &mut copy, right, 0.0)?;
     g.frames.pop();
     let (width, total) = (l.width, l.total_cost + r.total_cost * 10.0);
     g.ctes[store].node = PlanNode {

@@ -26,13 +26,12 @@ pub(super) struct OnColumn<'e> {
 }
 
 impl JoinSpace<'_, '_> {
-    /// What a scan of an index of so many pages reads; without `skipping` conditions behind the first gap bound nothing.
+    /// What a scan of an index of so many pages reads.
     pub(super) fn reach<'e>(
         &self,
         columns: &[Expr],
         on: &[OnColumn<'e>],
         index_pages: f64,
-        skipping: bool,
     ) -> Reach<'e> {
         let mut reach = Reach { quals: Vec::new(), scans: 1.0, skips: false };
         let Some(last) = on.iter().rposition(|c| !c.quals.is_empty()) else { return reach };
@@ -42,7 +41,7 @@ impl JoinSpace<'_, '_> {
                 continue;
             }
             let by_row = on.quals.iter().any(|e| matches!(e, Expr::RowCompare { .. }));
-            let values = self.values_skipped(column, on).filter(|_| skipping && !by_row);
+            let values = self.values_skipped(column, on).filter(|_| !by_row);
             // More look-ups than pages: the scan reads on.
             match values.map(|n| reach.scans * n).filter(|n| *n <= index_pages) {
                 Some(scans) => (reach.scans, reach.skips) = (scans, true),

@@ -5,7 +5,8 @@ use super::finish::{contains_set, project};
 use super::path::{Path, PathKey, PathKind, ordered};
 use super::prep::Global;
 use super::pull_up::JoinTree;
-use super::rels::{JoinSpace, Presorted, Qual, RelSet, type_family};
+use super::rels::{InOrder, JoinSpace, Presorted, Qual, RelSet, type_family};
+use super::selectivity::VarFacts;
 use super::{AggregateStrategy, NodeKind, PlanNode, PlanSortKey};
 use crate::query::{Distinct, JoinKind, Query, RowMark, RteKind};
 use base::{Oid, Result};
@@ -144,61 +145,62 @@ impl JoinSpace<'_, '_> {
         (p.startup + run + each, p.total + each * groups)
     }
 
-    /// The cheapest path for so many rows; sorted if an order is wanted.
+    /// The cheapest path for so many rows, and how it stands to the order, in which they are wanted.
     pub(crate) fn choose(
         &self,
         paths: &[Rc<Path>],
         order: &[SortKey],
         keys: Option<&[PathKey]>,
         wanted: f64,
-    ) -> Option<(Rc<Path>, bool)> {
-        let mut best: Option<(f64, Rc<Path>, bool)> = None;
-        self.presorted.take();
+    ) -> Option<(Rc<Path>, InOrder)> {
+        let mut best: Option<(f64, Rc<Path>, InOrder)> = None;
         for p in paths.iter().filter(|p| p.param.is_empty()) {
             let (cost, sorted) = if order.is_empty() || keys.is_some_and(|k| ordered(&p.keys, k)) {
-                (cost_for(p.startup, p.total, p.rows, wanted), true)
+                (cost_for(p.startup, p.total, p.rows, wanted), InOrder::Whole)
             } else {
                 let keep = if wanted >= 1.0 { wanted } else { 0.0 };
-                (p.total + self.sort_cost(p.rows, p.width, keep), false)
+                (p.total + self.sort_cost(p.rows, p.width, keep), InOrder::Not)
             };
+            let n = if sorted.whole() { 0 } else { self.presorted(p, order) };
             if best.as_ref().is_none_or(|b| cost < b.0) {
                 best = Some((cost, p.clone(), sorted));
-                self.presorted.take();
             }
-            let n = if sorted { 0 } else { self.presorted(p, order) };
             if n == 0 || !self.g.settings.enable_incremental_sort {
                 continue;
             }
             let (startup, total) = self.incremental_cost(p, order, n, wanted);
             let cost = cost_for(startup, total, p.rows, wanted);
             if best.as_ref().is_none_or(|b| cost < b.0) {
-                best = Some((cost, p.clone(), false));
-                self.presorted.set(Presorted { elements: order[..n].to_vec(), startup, total });
+                let begins = Presorted { elements: order[..n].to_vec(), startup, total };
+                best = Some((cost, p.clone(), InOrder::Begins(begins)));
             }
         }
         best.map(|(_, p, s)| (p, s))
     }
 
-    /// Sorts a node.
+    /// Sorts a node whose rows stand so to an order, which may be another one than that of these keys.
     pub(crate) fn sort_node(
         &self,
         input: PlanNode,
         keys: Vec<PlanSortKey>,
         limit: f64,
+        have: InOrder,
     ) -> PlanNode {
-        // Only the first sort is of the path that was chosen, and it may be another one than it was chosen for.
-        let Presorted { elements, startup, total } = self.presorted.take();
-        let presorted = match self.plan_keys(&elements, &input.columns) {
-            Ok(begin) if keys.starts_with(&begin) => begin.len(),
-            _ => 0,
+        let begins = match have {
+            InOrder::Begins(p) => match self.plan_keys(&p.elements, &input.columns) {
+                Ok(begin) if keys.starts_with(&begin) => Some(p),
+                _ => None,
+            },
+            _ => None,
         };
+        let presorted = begins.as_ref().map_or(0, |p| p.elements.len());
         let cost = self.sort_cost(input.rows, input.width, limit);
         let columns = input.columns.clone();
         let mut n = above(input, columns, |input| NodeKind::Sort { input, keys, presorted });
         n.startup_cost = n.total_cost + cost;
         n.total_cost = n.startup_cost + n.rows * self.g.settings.cpu_operator_cost;
-        if presorted > 0 {
-            (n.startup_cost, n.total_cost) = (startup, total);
+        if let Some(p) = begins {
+            (n.startup_cost, n.total_cost) = (p.startup, p.total);
         }
         n
     }
@@ -249,7 +251,7 @@ pub(crate) fn plan_upper(
     mut q: Query,
     tree: JoinTree,
     fraction: f64,
-) -> Result<PlanNode> {
+) -> Result<(PlanNode, Vec<VarFacts>)> {
     let mut tree = tree;
     let plain = is_plain(&q);
     move_having(&mut q, &mut tree);
@@ -316,12 +318,12 @@ pub(crate) fn plan_upper(
     let mut in_order = false;
     let paths = s.solve(&extra, Some(&order))?;
     let keys = s.order_keys(&order);
-    let (mut node, mut sorted) = if let Some((arg, descending)) = min_max {
+    let (mut node, mut have) = if let Some((arg, descending)) = min_max {
         match s.min_max_node(&paths, &arg, descending, keys.as_deref())? {
-            Some(n) => (n, false),
+            Some(n) => (n, InOrder::Not),
             None => {
                 let Some((p, _)) = s.choose(&paths, &[], None, 0.0) else { return no_plan() };
-                (s.create(&p)?, false)
+                (s.create(&p)?, InOrder::Not)
             }
         }
     } else if !plain {
@@ -350,16 +352,16 @@ pub(crate) fn plan_upper(
         };
         match best {
             Some(o) if sorted_cost(&o) < hash && s.q.grouping_sets.len() <= 1 => {
-                (s.create(&o)?, true)
+                (s.create(&o)?, InOrder::Whole)
             }
-            _ => (s.create(&p)?, false),
+            _ => (s.create(&p)?, InOrder::Not),
         }
     } else if !s.q.has_windows && matches!(s.q.distinct, Distinct::All) {
         match s.distinct_in_order(&paths, &order, keys.as_deref(), wanted) {
-            Some(p) => (s.create(&p)?, true),
+            Some(p) => (s.create(&p)?, InOrder::Whole),
             None => {
                 let Some((p, _)) = s.choose(&paths, &[], None, 0.0) else { return no_plan() };
-                (s.create(&p)?, false)
+                (s.create(&p)?, InOrder::Not)
             }
         }
     } else {
@@ -370,9 +372,10 @@ pub(crate) fn plan_upper(
             _ if s.q.has_windows && !(s.streams() && s.q.leaves_in(&order)) => 0.0,
             _ => wanted,
         };
-        let Some((p, sorted)) = s.choose(&paths, &order, k, wanted) else { return no_plan() };
-        (s.create(&p)?, sorted && !order.is_empty())
+        let Some((p, have)) = s.choose(&paths, &order, k, wanted) else { return no_plan() };
+        (s.create(&p)?, if order.is_empty() { InOrder::Not } else { have })
     };
+    let read = paths.first().map_or(1.0, |p| p.rows);
     // Conditions without variables.
     if !s.rels.is_empty() {
         let constant = s.take_constant_quals();
@@ -381,22 +384,29 @@ pub(crate) fn plan_upper(
         node = filtered(node, and_all(list));
     }
     if !plain {
-        sorted &= !groups.iter().any(contains_set);
+        let sorted = have.whole() && !groups.iter().any(contains_set);
         node = s.sets_grouped_by(node, &groups)?;
         node = s.aggregate(node, &groups, calls, grouping, sorted)?;
-        sorted &= in_order && !s.q.order_by.is_empty();
+        let sorted = sorted && in_order && !s.q.order_by.is_empty();
+        have = if sorted { InOrder::Whole } else { InOrder::Not };
     }
     if s.q.has_windows {
-        let first = if plain && sorted { order } else { Vec::new() };
-        (node, sorted) = s.windows(node, first)?;
+        let (first, begins) = match have {
+            InOrder::Whole if plain => (order, InOrder::Not),
+            InOrder::Whole => (Vec::new(), InOrder::Not),
+            begins => (Vec::new(), begins),
+        };
+        (node, have) = s.windows(node, first, begins)?;
     }
     if !marks.is_empty() {
-        return s.finish_locked(node, &marks, &recheck, sorted, wanted);
+        let columns = s.output_facts(read, node.rows);
+        return Ok((s.finish_locked(node, &marks, &recheck, have, wanted)?, columns));
     }
-    s.finish(node, sorted, wanted)
+    let columns = s.output_facts(read, node.rows);
+    Ok((s.finish(node, have, wanted)?, columns))
 }
 
-fn no_plan() -> Result<PlanNode> {
+fn no_plan<T>() -> Result<T> {
     base::bail!(INTERNAL_ERROR, "could not devise a query plan for the given query")
 }
 
@@ -665,7 +675,7 @@ impl JoinSpace<'_, '_> {
                 .iter()
                 .map(|e| PlanSortKey { expr: e.clone(), descending: false, nulls_first: false })
                 .collect();
-            (AggregateStrategy::Sorted, self.sort_node(input, keys, 0.0))
+            (AggregateStrategy::Sorted, self.sort_node(input, keys, 0.0, InOrder::Not))
         } else {
             (AggregateStrategy::Hashed, input)
         };

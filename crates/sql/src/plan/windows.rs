@@ -1,6 +1,6 @@
 //! Windows: the order in which each reads its rows, and the nodes one above the other.
 
-use super::rels::JoinSpace;
+use super::rels::{InOrder, JoinSpace};
 use super::upper::{above, ascending, cost_for};
 use super::window_line::window_names;
 use super::{NodeKind, PlanNode};
@@ -48,12 +48,14 @@ impl JoinSpace<'_, '_> {
         called.map_or_else(Vec::new, |w| window_order(&self.q, w))
     }
 
-    /// The windows that are called, over an input that comes in the order `have`; and whether their rows come in the query's order.
+    /// The windows that are called, over an input that comes in the order `have`, or `begins` in one; and how their
+    /// rows stand to the query's order.
     pub(super) fn windows(
         &mut self,
         input: PlanNode,
         mut have: Vec<SortKey>,
-    ) -> Result<(PlanNode, bool)> {
+        mut begins: InOrder,
+    ) -> Result<(PlanNode, InOrder)> {
         let mut node = input;
         for w in 0..self.q.windows.len() {
             if self.calls_of(w).is_empty() {
@@ -61,13 +63,14 @@ impl JoinSpace<'_, '_> {
             }
             let asked = window_order(&self.q, w);
             let in_order = have.starts_with(&asked);
-            node = self.window(node, w, in_order)?;
+            let stands = if in_order { InOrder::Whole } else { std::mem::take(&mut begins) };
+            node = self.window(node, w, stands)?;
             if !in_order {
                 have = asked;
             }
         }
         let sorted = !self.q.order_by.is_empty() && self.q.leaves_in(&have);
-        Ok((node, sorted))
+        Ok((node, if sorted { InOrder::Whole } else { InOrder::Not }))
     }
 
     /// The calls of a window, each once.
@@ -86,14 +89,14 @@ impl JoinSpace<'_, '_> {
         calls
     }
 
-    /// A window over its input.
-    fn window(&mut self, input: PlanNode, w: usize, sorted: bool) -> Result<PlanNode> {
+    /// A window over its input, whose rows stand so to the window's order.
+    fn window(&mut self, input: PlanNode, w: usize, have: InOrder) -> Result<PlanNode> {
         let mut calls = self.calls_of(w);
         let order = window_order(&self.q, w);
         let mut node = input;
-        if !sorted && !order.is_empty() {
+        if !have.whole() && !order.is_empty() {
             let keys = self.plan_keys(&order, &node.columns)?;
-            node = self.sort_node(node, keys, 0.0);
+            node = self.sort_node(node, keys, 0.0, have);
         }
         let columns_in = node.columns.clone();
         let mut columns = columns_in.clone();

@@ -369,3 +369,25 @@ fn settings_tell_their_flags_and_zones_their_times() {
         ("SET default_with_oids = true", "0A000 tables declared WITH OIDS are not supported"),
     ]);
 }
+
+#[test]
+fn percentiles_between_intervals_are_sums_of_intervals() {
+    let db = Database::new();
+    let mut s = db.session();
+    let of = |at: &str, values: &str| {
+        format!(
+            "SELECT percentile_cont({at}) WITHIN GROUP (ORDER BY x::interval) FROM (VALUES {values}) v (x)"
+        )
+    };
+    s.check(&[
+        (&of("0.5", "('infinity'), ('1 day')"), "infinity"),
+        (&of("0.5", "('infinity'), ('infinity')"), "22008 interval out of range"),
+        (&of("0.5", "('-infinity'), ('infinity')"), "22008 interval out of range"),
+        (&of("1", "('infinity'), ('infinity')"), "infinity"),
+        (&of("0.25", "('1 day'), ('3 days'), ('infinity')"), "2 days"),
+        (
+            "SELECT interval '178000000 years 1 day' / 7",
+            "25428571 years 5 mons 4 days 10:17:08.546743",
+        ),
+    ]);
+}

@@ -9,6 +9,7 @@ mod copy_out;
 mod counts;
 mod early_stops;
 mod enums;
+mod estimates;
 mod extensions;
 mod foreign_keys;
 mod full_catalog;

@@ -106,3 +106,20 @@ fn returning_tells_inserted_from_updated() {
         ("UPDATE c SET n = 9 WHERE k = 3 RETURNING xmin = pg_current_xact_id()::xid, xmax", "t|0"),
     ]);
 }
+
+/// Nobody reads them: the last is run first, as in PostgreSQL, and is who wins a key.
+#[test]
+fn writing_ctes_that_nobody_reads_run_from_the_last() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE q (id int PRIMARY KEY, v text)"]);
+    s.check(&[
+        (
+            "WITH a AS (INSERT INTO q VALUES (1, 'a') ON CONFLICT DO NOTHING),
+                  b AS (INSERT INTO q VALUES (1, 'b') ON CONFLICT DO NOTHING),
+                  c AS (INSERT INTO q VALUES (2, 'c') RETURNING id) SELECT * FROM c",
+            "2",
+        ),
+        ("SELECT string_agg(v, ',' ORDER BY id) FROM q", "b,c"),
+    ]);
+}

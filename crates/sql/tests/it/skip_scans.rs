@@ -37,6 +37,19 @@ fn few_values_before_the_column_asked_for_are_skipped() {
         let shape = plan(&mut s, statement);
         assert!(shape.contains("Index") && shape.contains("t_a"), "{statement}\n{shape}");
     }
+    // Backward as well.
+    for (statement, order) in [
+        ("SELECT a, b FROM t WHERE b = 777 ORDER BY a DESC", "t_ab"),
+        ("SELECT a, b FROM t WHERE b = 777 ORDER BY a DESC LIMIT 1", "t_ab"),
+    ] {
+        let shape = plan(&mut s, statement);
+        assert!(shape.contains("Backward using t_a") || shape.contains(order), "{shape}");
+        assert!(!shape.contains("Sort"), "{statement}\n{shape}");
+    }
+    let pages =
+        s.run("EXPLAIN (ANALYZE, TIMING off) SELECT a, b FROM t WHERE b = 777 ORDER BY a DESC");
+    let hit = pages.split("hit=").nth(1).and_then(|t| t.split_whitespace().next()).unwrap();
+    assert!(hit.parse::<u32>().unwrap() < 60, "{pages}");
     // Each row has its own: there is nothing to skip.
     let shape = plan(&mut s, "SELECT * FROM t WHERE d = 777");
     assert!(shape.contains("Seq Scan"), "{shape}");

@@ -17,7 +17,7 @@ mod zoned;
 
 pub use fields::age;
 pub use input::{date_input, time_input, timestamp_input, timestamptz_input, timetz_input};
-pub(crate) use ops::{infinite as infinite_interval, infinity};
+pub(crate) use ops::{infinite as infinite_interval, infinity, interval_minus, interval_plus};
 pub use ops::{
     interval_divide, interval_multiply, timestamp_plus_interval, timestamptz_plus_interval,
     zoned_plus_interval,

@@ -96,23 +96,39 @@ pub(super) fn negated(i: Interval) -> Result<Interval> {
 }
 
 fn subtracted(a: Interval, b: Interval) -> Result<Datum> {
+    interval_minus(&a, &b).map(|d| Datum::Interval(Box::new(d)))
+}
+
+/// The difference of two intervals.
+///
+/// # Errors
+/// `22008`
+pub(crate) fn interval_minus(a: &Interval, b: &Interval) -> Result<Interval> {
     let overflow = || err!(DATETIME_FIELD_OVERFLOW, "interval out of range");
-    if infinite(&a).is_some() || infinite(&b).is_some() {
-        return added(a, negated(b)?);
+    if infinite(a).is_some() || infinite(b).is_some() {
+        return interval_plus(a, &negated(*b)?);
     }
     let d = Interval {
         months: a.months.checked_sub(b.months).ok_or_else(overflow)?,
         days: a.days.checked_sub(b.days).ok_or_else(overflow)?,
         micros: a.micros.checked_sub(b.micros).ok_or_else(overflow)?,
     };
-    if infinite(&d).is_some() { Err(overflow()) } else { Ok(Datum::Interval(Box::new(d))) }
+    if infinite(&d).is_some() { Err(overflow()) } else { Ok(d) }
 }
 
 fn added(a: Interval, b: Interval) -> Result<Datum> {
+    interval_plus(&a, &b).map(|sum| Datum::Interval(Box::new(sum)))
+}
+
+/// The sum of two intervals.
+///
+/// # Errors
+/// `22008`
+pub(crate) fn interval_plus(a: &Interval, b: &Interval) -> Result<Interval> {
     let overflow = || err!(DATETIME_FIELD_OVERFLOW, "interval out of range");
-    match (infinite(&a), infinite(&b)) {
+    match (infinite(a), infinite(b)) {
         (Some(x), Some(y)) if x != y => return Err(overflow()),
-        (Some(up), _) | (None, Some(up)) => return Ok(Datum::Interval(Box::new(infinity(up)))),
+        (Some(up), _) | (None, Some(up)) => return Ok(infinity(up)),
         (None, None) => {}
     }
     let sum = Interval {
@@ -120,7 +136,7 @@ fn added(a: Interval, b: Interval) -> Result<Datum> {
         days: a.days.checked_add(b.days).ok_or_else(overflow)?,
         micros: a.micros.checked_add(b.micros).ok_or_else(overflow)?,
     };
-    if infinite(&sum).is_some() { Err(overflow()) } else { Ok(Datum::Interval(Box::new(sum))) }
+    if infinite(&sum).is_some() { Err(overflow()) } else { Ok(sum) }
 }
 
 fn difference(a: i64, b: i64) -> Result<Datum> {
@@ -279,29 +295,34 @@ pub fn interval_multiply(i: &Interval, factor: f64) -> Result<Interval> {
         }
         return Ok(infinity((span > 0) == (factor > 0.0)));
     }
-    let months = f64::from(i.months) * factor;
-    let days = f64::from(i.days) * factor;
-    if factor.is_nan() || months.abs() > 2_147_483_647.0 || days.abs() > 2_147_483_647.0 {
+    scaled(i, &|part| part * factor)
+}
+
+/// An interval with each part scaled, fractions flowing down. Multiplying by 1/x is not dividing by x: the last digits differ.
+fn scaled(i: &Interval, scale: &dyn Fn(f64) -> f64) -> Result<Interval> {
+    let overflow = || err!(DATETIME_FIELD_OVERFLOW, "interval out of range");
+    let (months, days) = (scale(f64::from(i.months)), scale(f64::from(i.days)));
+    let fits = |v: f64| (-2_147_483_648.0..2_147_483_648.0).contains(&v);
+    if !fits(months) || !fits(days) {
         return Err(overflow());
     }
-    let month_days = (months - months.trunc()) * 30.0;
-    let month_days = (month_days * 1e6).round() / 1e6;
-    let mut seconds = (days - days.trunc() + month_days - month_days.trunc()) * 86_400.0;
-    seconds = (seconds * 1e6).round() / 1e6;
+    let to_micros = |v: f64| (v * 1e6).round_ties_even() / 1e6;
+    let month_days = to_micros((months - months.trunc()) * 30.0);
+    let mut seconds = to_micros((days - days.trunc() + month_days - month_days.trunc()) * 86_400.0);
     let mut whole_days = days.trunc() + month_days.trunc();
     if seconds.abs() >= 86_400.0 {
-        whole_days += (seconds / 86_400.0).trunc();
-        seconds -= (seconds / 86_400.0).trunc() * 86_400.0;
+        let over = (seconds / 86_400.0).trunc();
+        whole_days += over;
+        seconds -= over * 86_400.0;
     }
-    let micros = i.micros as f64 * factor + seconds * 1e6;
-    if micros.abs() >= 9.2e18 {
+    let micros = (scale(i.micros as f64) + seconds * 1e6).round_ties_even();
+    let i64_fits = (i64::MIN as f64..-(i64::MIN as f64)).contains(&micros);
+    if !fits(whole_days) || !i64_fits {
         return Err(overflow());
     }
-    Ok(Interval {
-        months: months.trunc() as i32,
-        days: whole_days as i32,
-        micros: micros.round_ties_even() as i64,
-    })
+    let (months, days) = (months.trunc() as i32, whole_days as i32);
+    let out = Interval { months, days, micros: micros as i64 };
+    if infinite(&out).is_some() { Err(overflow()) } else { Ok(out) }
 }
 
 /// An interval divided by a number.
@@ -318,5 +339,5 @@ pub fn interval_divide(i: &Interval, divisor: f64) -> Result<Interval> {
         }
         return Ok(infinity(up == (divisor > 0.0)));
     }
-    interval_multiply(i, 1.0 / divisor)
+    scaled(i, &|part| part / divisor)
 }

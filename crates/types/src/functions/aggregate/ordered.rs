@@ -1,7 +1,7 @@
 //! percentile_cont, percentile_disc, mode.
 
 use crate::registry::{AggregateState, BodyTable, FunctionBody};
-use crate::{ArrayValue, Datum, Env, Interval, compare};
+use crate::{ArrayValue, Datum, Env, compare};
 use base::{Oid, Result, bail};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -30,17 +30,9 @@ fn between(low: &Datum, high: &Datum, part: f64) -> Result<Datum> {
     Ok(match (low, high) {
         (Datum::Float8(a), Datum::Float8(b)) => Datum::Float8(a + part * (b - a)),
         (Datum::Interval(a), Datum::Interval(b)) => {
-            let difference = Interval {
-                months: b.months.wrapping_sub(a.months),
-                days: b.days.wrapping_sub(a.days),
-                micros: b.micros.wrapping_sub(a.micros),
-            };
+            let difference = crate::datetime::interval_minus(b, a)?;
             let d = crate::datetime::interval_multiply(&difference, part)?;
-            Datum::Interval(Box::new(Interval {
-                months: a.months.wrapping_add(d.months),
-                days: a.days.wrapping_add(d.days),
-                micros: a.micros.wrapping_add(d.micros),
-            }))
+            Datum::Interval(Box::new(crate::datetime::interval_plus(&d, a)?))
         }
         _ => low.clone(),
     })
@@ -56,6 +48,9 @@ impl Percentile {
         if self.continuous {
             let at = p * (n - 1) as f64;
             let (low, high) = (at.floor() as usize, at.ceil() as usize);
+            if low == high {
+                return Ok(self.values[low].clone());
+            }
             return between(&self.values[low], &self.values[high.min(n - 1)], at - at.floor());
         }
         let row = (p * n as f64).ceil().max(1.0) as usize;
