@@ -32,6 +32,7 @@ mod dedup;
 mod delete_page;
 mod insert;
 mod log;
+mod nearby;
 mod rehearse;
 mod removal;
 mod retail;

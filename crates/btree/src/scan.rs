@@ -11,6 +11,7 @@
 //! at the heap tuple through an MVCC snapshot, or finds the leaf unchanged, before the entry counts for anything.
 
 use crate::bounds::{ScanBounds, ScanEdge, with_bound};
+use crate::nearby::Nearby;
 use crate::schema::{Bound, Value};
 use crate::skip::{Place, last_place, next_place};
 use crate::tree::{Btree, ReadPage};
@@ -73,6 +74,7 @@ pub struct BtreeScan {
     bounds: ScanBounds,
     options: ScanOptions,
     leaf: Leaf,
+    nearby: Nearby,
     started: bool,
     /// A marked place: on this leaf, or on one left behind.
     mark: Option<(usize, usize)>,
@@ -93,6 +95,7 @@ impl Btree {
             bounds,
             options,
             leaf: Leaf::default(),
+            nearby: Nearby::default(),
             started: false,
             mark: None,
             marked_leaf: None,
@@ -153,8 +156,14 @@ impl Btree {
 }
 
 impl BtreeScan {
-    /// Lets go of its pages, in the midst or at the end. It gives nothing more until [`BtreeScan::rescan`].
+    /// Lets go of its pages, in the midst or at the end, and forgets where it was. It gives nothing more until [`BtreeScan::rescan`].
     pub fn let_go(&mut self) {
+        self.pause();
+        self.nearby = Nearby::default();
+    }
+
+    /// Lets go of its pages; the next [`BtreeScan::rescan`] looks first where it was.
+    pub fn pause(&mut self) {
         self.finish_leaf();
         self.mark = None;
         self.marked_leaf = None;
@@ -169,7 +178,7 @@ impl BtreeScan {
 
     /// Starts anew with other bounds, keeping memory.
     pub fn rescan(&mut self, bounds: ScanBounds) {
-        self.let_go();
+        self.pause();
         self.bounds = bounds;
         self.started = false;
     }
@@ -269,10 +278,14 @@ impl BtreeScan {
         let tree = self.tree.clone();
         let schema = &tree.schema;
         let bounds = std::mem::take(&mut self.bounds);
+        let nearby = &mut self.nearby;
         let found: Result<Option<(ReadPage, u16)>> = match self.options.direction {
             Direction::Forward => with_bound(schema, bounds.lower.as_ref(), |lower| {
                 let page = match lower {
-                    Some(bound) => tree.descend(bound, 0, None)?,
+                    Some(bound) => match nearby.find(&tree, bound)? {
+                        Some(page) => Some(page),
+                        None => tree.descend(bound, 0, None)?,
+                    },
                     None => tree.endpoint(0, false)?,
                 };
                 Ok(page.map(|page| {
@@ -449,6 +462,7 @@ impl BtreeScan {
         leaf.keys.clear();
         leaf.killed.clear();
         leaf.block = page.block;
+        self.nearby.note(page.block);
         leaf.prev = view.prev();
         leaf.next = view.next();
         leaf.lsn = page.guard.lsn();

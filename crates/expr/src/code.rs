@@ -110,6 +110,8 @@ pub enum Code {
     TextCompare(CompareOp, Box<(Code, Code)>),
     /// Comparison of float8.
     FloatCompare(CompareOp, Box<(Code, Code)>),
+    /// Comparison of values of one type, in its order.
+    OrderCompare(CompareOp, Oid, Box<(Code, Code)>),
     /// Integer arithmetic.
     IntArith(ArithOp, IntWidth, Box<(Code, Code)>),
     /// float8 arithmetic without overflow subtleties left out.
@@ -353,6 +355,9 @@ fn text_like(t: Oid) -> bool {
     t == oids::TEXT || t == oids::VARCHAR || t == oids::NAME
 }
 
+/// Types whose operators compare by their B-tree order, and whose values are costly to copy for a call.
+const ORDERED: [Oid; 4] = [oids::NUMERIC, oids::INTERVAL, oids::BYTEA, oids::UUID];
+
 fn compile_comparison(op: CompareOp, a: Oid, b: Oid, args: &[Expr]) -> Result<Option<Code>> {
     let [l, r] = args else { return Ok(None) };
     if int_like(a, b) {
@@ -369,6 +374,9 @@ fn compile_comparison(op: CompareOp, a: Oid, b: Oid, args: &[Expr]) -> Result<Op
     }
     if a == oids::FLOAT8 && b == oids::FLOAT8 {
         return Ok(Some(Code::FloatCompare(op, Box::new((compile(l)?, compile(r)?)))));
+    }
+    if a == b && ORDERED.contains(&a) {
+        return Ok(Some(Code::OrderCompare(op, a, Box::new((compile(l)?, compile(r)?)))));
     }
     Ok(None)
 }

@@ -94,7 +94,7 @@ fn arith(op: ArithOp, w: IntWidth, a: i64, b: i64) -> Result<Datum> {
 
 /// float8 order: NaN equals itself and is greater than all else.
 #[inline]
-fn float_cmp(a: f64, b: f64) -> Ordering {
+pub(crate) fn float_cmp(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
@@ -203,10 +203,20 @@ impl Code {
                     _ => None,
                 }
             }
-            Code::FloatCompare(op, lr) => match (lr.0.eval(row, cx)?, lr.1.eval(row, cx)?) {
-                (Datum::Float8(a), Datum::Float8(b)) => Some(op.holds(float_cmp(a, b))),
-                _ => None,
-            },
+            Code::FloatCompare(op, lr) => {
+                let (mut x, mut y) = (Datum::Null, Datum::Null);
+                let a = lr.0.eval_ref(row, cx, &mut x)?;
+                match (a, lr.1.eval_ref(row, cx, &mut y)?) {
+                    (Datum::Float8(a), Datum::Float8(b)) => Some(op.holds(float_cmp(*a, *b))),
+                    _ => None,
+                }
+            }
+            Code::OrderCompare(op, ty, lr) => {
+                let (mut x, mut y) = (Datum::Null, Datum::Null);
+                let a = lr.0.eval_ref(row, cx, &mut x)?;
+                let b = lr.1.eval_ref(row, cx, &mut y)?;
+                (!a.is_null() && !b.is_null()).then(|| op.holds(compare(*ty, a, b)))
+            }
             Code::And(args) => {
                 let mut result = TRUE;
                 for a in args {
@@ -342,7 +352,11 @@ impl Code {
                     bail!(STATEMENT_TOO_COMPLEX, "stack depth limit exceeded");
                 }
                 cx.depth_left.set(left - 1);
-                let r = c.eval_args(row, cx).and_then(|args| c.invoke(&args, cx));
+                let r = match &*c.args {
+                    // Nothing need be copied for one that is there.
+                    [Code::Slot(i)] => c.invoke(std::slice::from_ref(&row[*i]), cx),
+                    _ => c.eval_args(row, cx).and_then(|args| c.invoke(&args, cx)),
+                };
                 cx.depth_left.set(left);
                 r?
             }

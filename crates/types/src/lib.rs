@@ -26,6 +26,7 @@ pub mod json;
 mod macros;
 pub mod numeric;
 pub mod oids;
+mod recent;
 pub mod registry;
 pub mod store;
 pub mod text;

@@ -3,8 +3,8 @@
 use crate::support::*;
 use base::Tid;
 use btree::{
-    Btree, Condition, Direction, InsertOutcome, KeyColumn, KeySchema, RetailKeys, ScanBounds,
-    ScanOptions, UniqueCheck,
+    Btree, BtreeScan, Condition, Direction, InsertOutcome, KeyColumn, KeySchema, RetailKeys,
+    ScanBounds, ScanOptions, UniqueCheck,
 };
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -90,7 +90,13 @@ fn condition(random: &mut Random, column: &KeyColumn, range: u64, pad: usize) ->
     }
 }
 
-fn check_scan(tree: &Arc<Btree>, model: &Model, conditions: &[Condition]) {
+/// By new scans in both directions, and by one that was somewhere else before.
+fn check_scan(
+    tree: &Arc<Btree>,
+    model: &Model,
+    conditions: &[Condition],
+    elsewhere: &mut BtreeScan,
+) {
     let bounds = ScanBounds::from_conditions(&model.schema, conditions);
     let want: Vec<Tid> = model
         .rows
@@ -119,6 +125,26 @@ fn check_scan(tree: &Arc<Btree>, model: &Model, conditions: &[Condition]) {
         }
         assert_eq!(got, want, "{direction:?} {conditions:?}");
     }
+    elsewhere.rescan(bounds);
+    let mut got = Vec::new();
+    while let Some(tid) = elsewhere.next().unwrap() {
+        got.push(tid);
+    }
+    assert_eq!(got, want, "again {conditions:?}");
+}
+
+/// Each of so many rows from `from` on by a look-up of its own, as `= ANY` finds them.
+fn check_neighbours(model: &Model, from: usize, count: usize, scan: &mut BtreeScan) {
+    for (values, tid) in model.rows.iter().skip(from).take(count) {
+        let equal = |v: &Option<Vec<u8>>| v.clone().map_or(Condition::IsNull, Condition::Equal);
+        let conditions: Vec<_> = values.iter().map(equal).collect();
+        scan.rescan(ScanBounds::from_conditions(&model.schema, &conditions));
+        let mut found = false;
+        while let Some(t) = scan.next().unwrap() {
+            found |= t == *tid;
+        }
+        assert!(found, "{conditions:?}");
+    }
 }
 
 /// One run; with EBB_SOAK=n in the environment n more from other seeds.
@@ -136,6 +162,7 @@ fn run_once(seed: u64, columns: Vec<KeyColumn>, range: u64, pad: usize, steps: u
     let tree = db.tree(&schema);
     let mut model = Model { schema: schema.clone(), rows: Vec::new() };
     let mut next_tid = 0u32;
+    let mut kept = tree.scan(ScanBounds::default(), ScanOptions::default());
     for step in 0..steps {
         match random.below(100) {
             0..=1 => {
@@ -171,7 +198,9 @@ fn run_once(seed: u64, columns: Vec<KeyColumn>, range: u64, pad: usize, steps: u
                 let conditions: Vec<_> =
                     schema.columns.iter().map(|c| condition(&mut random, c, range, pad)).collect();
                 let n = 1 + random.below(conditions.len() as u64) as usize;
-                check_scan(&tree, &model, &conditions[..n]);
+                check_scan(&tree, &model, &conditions[..n], &mut kept);
+                let from = random.below(model.rows.len() as u64 + 1) as usize;
+                check_neighbours(&model, from, 20, &mut kept);
             }
             _ => {
                 let new: Row =
@@ -188,7 +217,7 @@ fn run_once(seed: u64, columns: Vec<KeyColumn>, range: u64, pad: usize, steps: u
             let report = tree.verify().unwrap();
             assert_eq!(report.entries, model.rows.len() as u64);
             assert_eq!(report.incomplete_splits, 0);
-            check_scan(&tree, &model, &[Condition::Any]);
+            check_scan(&tree, &model, &[Condition::Any], &mut kept);
         }
     }
     let mut seen = Vec::new();

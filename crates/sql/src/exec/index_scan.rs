@@ -285,8 +285,10 @@ impl KeyedIndex {
     ) -> Result<()> {
         let tree = self.tree(cx, table)?;
         let before = out.len();
+        // One scan for all ranges: it looks first where the last one ended.
+        let mut scan = tree.scan(ScanBounds::default(), ScanOptions::default());
         for b in self.bounds(cx, &tree, false)? {
-            let mut scan = tree.scan(b, ScanOptions::default());
+            scan.rescan(b);
             while let Some(tid) = scan.next_unless(&|| cx.poll())? {
                 out.push(tid);
                 scan.take_rest_of_leaf(out);
@@ -383,6 +385,13 @@ impl IndexScanNode {
 }
 
 impl IndexScanNode {
+    /// Lets go of the heap's pages.
+    fn release(&mut self) {
+        self.state.release();
+        self.map = MapPin::none();
+        self.active = false;
+    }
+
     /// The next rows; what is read is counted in `noted`.
     fn fill(
         &mut self,
@@ -463,7 +472,10 @@ impl IndexScanNode {
             }
         }
         if !self.active {
-            self.let_go();
+            self.release();
+            if let Some(scan) = &mut self.scan {
+                scan.pause();
+            }
         }
         Ok(())
     }
@@ -477,9 +489,7 @@ impl Node for IndexScanNode {
         filled
     }
     fn let_go(&mut self) {
-        self.state.release();
-        self.map = MapPin::none();
-        self.active = false;
+        self.release();
         if let Some(scan) = &mut self.scan {
             scan.let_go();
         }

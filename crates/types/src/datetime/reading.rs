@@ -2,7 +2,7 @@
 
 use super::calendar::{civil_from_days, days_from_civil, days_in_month};
 use super::input::in_range;
-use super::template::{Case, LONG_DAYS, LONG_MONTHS, Moment, Node, ROMAN_MONTHS, parse, write};
+use super::template::{Case, LONG_DAYS, LONG_MONTHS, Moment, Node, ROMAN_MONTHS, parsed, write};
 use super::{DAY, HOUR, MINUTE, SECOND};
 use crate::args::*;
 use crate::registry::{BodyTable, FunctionBody::Scalar as S};
@@ -432,7 +432,7 @@ fn label(name: &'static str, case: Case) -> std::borrow::Cow<'static, str> {
 }
 
 fn read(text: &str, template: &str, env: &dyn Env) -> Result<Reading> {
-    let nodes = parse(template);
+    let nodes = parsed(template)?;
     let mut r = Reader { all: text, at: 0, skipped: 0 };
     let mut f = Found::default();
     let mut fixed = false;
@@ -657,7 +657,7 @@ fn shown(template: &str, m: impl FnOnce() -> Moment, finite: bool) -> Result<Dat
     if template.is_empty() || !finite {
         return Ok(Datum::Null);
     }
-    write(&parse(template), &m()).map(Datum::text)
+    write(&parsed(template)?, &m()).map(Datum::text)
 }
 
 fn finite(t: i64) -> bool {

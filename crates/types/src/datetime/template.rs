@@ -6,8 +6,10 @@ use super::output::{MONTHS, WEEKDAYS};
 use super::zone::TimeZone;
 use super::{DAY, HOUR, MINUTE, SECOND};
 use crate::Interval;
+use crate::recent::Recent;
 use base::{Result, SqlError, SqlState};
 use std::fmt::Write;
+use std::rc::Rc;
 
 /// The patterns, longer ones before their beginnings; each in this case and in lower case.
 const PATTERNS: [&str; 54] = [
@@ -67,8 +69,15 @@ fn match_pattern(s: &str) -> Option<(&'static str, Case)> {
     None
 }
 
+thread_local!(static PARSED: Recent<Vec<Node>> = const { Recent::new() });
+
+/// A template's parts.
+pub(super) fn parsed(template: &str) -> Result<Rc<Vec<Node>>> {
+    PARSED.with(|p| p.get(template, |t| Ok(parse(t))))
+}
+
 /// Cuts a template into its parts.
-pub(super) fn parse(template: &str) -> Vec<Node> {
+fn parse(template: &str) -> Vec<Node> {
     let mut out = Vec::new();
     let mut rest = template;
     while let Some(c) = rest.chars().next() {

@@ -3,9 +3,11 @@
 use crate::args::*;
 use crate::datetime::ordinal_suffix;
 use crate::numeric::Numeric;
+use crate::recent::Recent;
 use crate::registry::{BodyTable, FunctionBody::Scalar as S};
 use crate::{Datum, Env};
 use base::{Result, SqlError, SqlState, bail};
+use std::rc::Rc;
 
 /// A part of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +30,7 @@ enum Lead {
     After,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Template {
     nodes: Vec<Node>,
     before: usize,
@@ -52,6 +54,13 @@ struct Template {
 
 fn syntax(message: &str) -> base::Error {
     SqlError::new(SqlState::SYNTAX_ERROR, message.to_owned()).into()
+}
+
+thread_local!(static PARSED: Recent<Template> = const { Recent::new() });
+
+/// What a template says.
+fn parsed(template: &str) -> Result<Rc<Template>> {
+    PARSED.with(|p| p.get(template, parse))
 }
 
 fn parse(text: &str) -> Result<Template> {
@@ -508,7 +517,7 @@ fn to_char(n: &Numeric, template: &str) -> Result<Datum> {
     if template.is_empty() {
         return Ok(Datum::text(""));
     }
-    let t = parse(template)?;
+    let t = parsed(template)?;
     if t.roman {
         let fits = n.round(0).to_i64();
         let s = fits.map_or_else(|| "#".repeat(15), roman);
@@ -544,7 +553,7 @@ fn to_number(s: &str, template: &str) -> Result<Datum> {
     if template.is_empty() {
         return Ok(Datum::Null);
     }
-    let t = parse(template)?;
+    let t = parsed(template)?;
     if t.scientific {
         bail!(FEATURE_NOT_SUPPORTED, "\"EEEE\" not supported for input");
     }
@@ -688,7 +697,7 @@ fn binary_scientific(v: f64, decimals: usize) -> String {
 
 /// Floats show no more digits than they have.
 fn of_float(v: f64, digits_max: usize, template: &str) -> Result<Datum> {
-    let mut t = parse(template)?;
+    let t = parsed(template)?;
     if t.roman || !v.is_finite() || template.is_empty() {
         return to_char(&Numeric::from_f64(v), template);
     }
@@ -697,19 +706,15 @@ fn of_float(v: f64, digits_max: usize, template: &str) -> Result<Datum> {
     }
     let v = v * 10f64.powi(t.multiply as i32);
     let whole = format!("{:.0}", v.abs()).len();
-    if whole >= digits_max {
-        t.after = 0;
-    } else {
-        t.after = t.after.min(digits_max - whole);
-    }
-    let digits = t.after;
-    Ok(Datum::text(write(&t, &format!("{v:.digits$}"))))
+    let digits = t.after.min(digits_max.saturating_sub(whole));
+    let fitting = Template { after: digits, ..Template::clone(&t) };
+    Ok(Datum::text(write(&fitting, &format!("{v:.digits$}"))))
 }
 
 fn integer(_: &dyn Env, a: &[Datum]) -> Result<Datum> {
     let n = match a.first() {
         Some(Datum::Int4(n)) => {
-            let t = parse(text(a, 1)?)?;
+            let t = parsed(text(a, 1)?)?;
             if t.scientific {
                 return Ok(Datum::text(binary_scientific(f64::from(*n), t.after)));
             }

@@ -10,6 +10,7 @@ use super::{Numeric, POW10, Repr, pow10};
 use base::{Result, bail, err};
 use num_bigint::BigInt;
 use num_traits::Zero;
+use smallvec::SmallVec;
 use std::cmp::Ordering;
 
 /// Sign, weight, scale and base-10000 digits.
@@ -17,13 +18,14 @@ pub(crate) struct Digits {
     pub negative: bool,
     pub weight: i32,
     pub scale: u16,
-    pub digits: Vec<i16>,
+    /// As many as a small number has are kept here.
+    pub digits: SmallVec<[i16; 12]>,
 }
 
 impl Digits {
     pub(crate) fn of(n: &Numeric) -> Option<Digits> {
         let (scale, negative) = (n.scale(), n.signum() < 0);
-        let mut digits: Vec<i16> = Vec::new();
+        let mut digits: SmallVec<[i16; 12]> = SmallVec::new();
         // align the point to a multiple of four decimals
         let pad = (4 - scale.rem_euclid(4)) % 4;
         let mut fast = false;
@@ -151,7 +153,7 @@ impl Numeric {
         if let Some(n) = raw.small() {
             return Ok(n);
         }
-        let digits: Vec<i16> =
+        let digits: SmallVec<[i16; 12]> =
             raw.digits.chunks_exact(2).map(|c| i16::from_le_bytes([c[0], c[1]])).collect();
         if digits.iter().any(|d| !(0..10_000).contains(d)) {
             bail!(DATA_CORRUPTED, "invalid digit in numeric");
@@ -212,7 +214,7 @@ impl Numeric {
         if scale > 0x3fff {
             bail!(INVALID_BINARY_REPRESENTATION, "invalid scale in external \"numeric\" value");
         }
-        let mut digits = Vec::with_capacity(count.min(4096));
+        let mut digits = SmallVec::new();
         for i in 0..count {
             let d = word(4 + i)? as i16;
             if !(0..10_000).contains(&d) {
