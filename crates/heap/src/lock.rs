@@ -191,6 +191,37 @@ impl Heap {
         }
     }
 
+    /// Has a newer version of the row at `origin`, which is kept, come by a change of its key, or by one under a FOR UPDATE lock, which
+    /// counts as that? Versions that clean-up has taken away tell nothing.
+    ///
+    /// # Errors
+    /// The pool's, the commit log's.
+    pub fn key_has_gone(&self, txn: &Transaction, origin: Tid) -> Result<bool> {
+        let (mut tid, mut xmin) = (origin, Xid::INVALID);
+        loop {
+            let Some(pin) = self.rel.try_pin(Fork::Main, tid.block, &mut Strategy::Normal)? else {
+                return Ok(false);
+            };
+            let guard = pin.read();
+            if !guard.item_id(tid.offset).is_normal() {
+                return Ok(false);
+            }
+            let tuple = guard.tuple(tid.offset);
+            if (xmin.is_valid() && tuple.raw_xmin() != xmin)
+                || changed(&tuple, &self.ctx.txns, txn)? != Changed::Done
+            {
+                return Ok(false);
+            }
+            if tuple.infomask2() & KEYS_UPDATED != 0 {
+                return Ok(true);
+            }
+            if tuple.ctid() == tid {
+                return Ok(false);
+            }
+            (tid, xmin) = (tuple.ctid(), tuple.next_xmin());
+        }
+    }
+
     /// Follows a row from the version at `origin`, which the command's snapshot sees, to its newest version, waiting for those
     /// who change it, locks that in `mode` and copies it to `slot`: READ COMMITTED's way to the row that it re-checks. `next`
     /// and `xmin` are the first hop, as [`TupleOutcome::Updated`] said.

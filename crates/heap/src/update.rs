@@ -48,6 +48,8 @@ pub struct UpdateDone {
     pub hot: bool,
     /// How the row was locked (for `EXPLAIN`-like reports): true if FOR UPDATE strength was needed.
     pub key_changed: bool,
+    /// The version that was replaced was this transaction's own work.
+    pub own: bool,
 }
 
 impl Heap {
@@ -193,7 +195,7 @@ impl Heap {
             BlockFlags::STANDARD,
         );
         assert!(done, "there was room for the tuple");
-        UpdateDone { tid: new_tid, hot, key_changed: options.key_changed }
+        UpdateDone { tid: new_tid, hot, key_changed: options.key_changed, own: by.combo }
     }
 
     /// The new version goes to another page. `None`: the old one changed while no lock was held; start again.
@@ -282,7 +284,8 @@ impl Heap {
         drop(old);
         drop(new);
         self.targets.set(new_block);
-        Ok(Some(UpdateDone { tid: new_tid, hot: false, key_changed: options.key_changed }))
+        let key_changed = options.key_changed;
+        Ok(Some(UpdateDone { tid: new_tid, hot: false, key_changed, own: by.combo }))
     }
 
     #[expect(clippy::too_many_arguments, reason = "both pages, both actors, and the record")]

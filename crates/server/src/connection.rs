@@ -361,7 +361,12 @@ impl Connection {
             }
             return Some(fatal);
         }
+        // What was said before it comes before it.
+        let told = self.session.tell(&mut self.wire);
         self.session.fail();
+        if let Err(fatal) = told {
+            return Some(fatal.to_sql_error());
+        }
         self.send_error(&error);
         self.skip_to_sync = true;
         None

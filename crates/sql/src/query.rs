@@ -5,6 +5,7 @@
 //! expressions are numbered into `sub_selects`. Everything is self-contained (OIDs, no pointers), so
 //! that a view is stored as its serialised `Query`.
 
+use base::Oid;
 use expr::tree::SortKey;
 use expr::{Expr, TypeRef};
 use serde::{Deserialize, Serialize};
@@ -69,6 +70,9 @@ pub struct Query {
     /// The planner's: conditions of the query around on what the last window gives, by which it stops.
     #[serde(skip)]
     pub run_conditions: Vec<Expr>,
+    /// Indexes of the primary keys by which columns stand outside aggregates that are not grouped by: a view depends on those keys.
+    #[serde(skip)]
+    pub keys_relied_on: Vec<Oid>,
     /// RETURNING
     pub returning: Vec<TargetEntry>,
     /// ON CONFLICT

@@ -121,6 +121,27 @@ fn errors_of_the_extended_protocol() {
     );
 }
 
+/// What a function says goes out before the error that its statement ends with.
+#[test]
+fn notices_come_before_the_error() {
+    let server = server(&[]);
+    let mut client = server.connect().unwrap();
+    let mut batch = Batch::default();
+    let text = "SELECT pg_cancel_backend(2147483647), 1 / (pg_backend_pid() * 0)";
+    batch.parse("", text, &[]).bind("", "", &[], &[], &[]).execute("", 0).sync();
+    client.send(&batch).unwrap();
+    let outcome = client.finish().unwrap();
+    let said: Vec<&str> = outcome
+        .events
+        .iter()
+        .filter_map(|e| match e {
+            Event::Notice(report) | Event::Error(report) => Some(report.sqlstate()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(said, ["01000", "22012"]);
+}
+
 #[test]
 fn parameters_in_utility_statements() {
     let server = server(&[]);

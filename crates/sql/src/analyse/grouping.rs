@@ -5,6 +5,15 @@ use crate::plan::query_walk::visit;
 use crate::query::{Distinct, Query, RteKind};
 use base::{Oid, Result, err};
 use expr::Expr;
+use std::cell::RefCell;
+
+/// The indexes of the primary keys that were relied on so far.
+type Keys = RefCell<Vec<Oid>>;
+
+/// Is `g`, which is grouped by, the expression `e`? It may be that of several outputs: the first that is grouped by counts.
+fn is_grouped(g: &Expr, e: &Expr) -> bool {
+    g == e || matches!(g, Expr::Relabel { arg, ty, .. } if arg.ty() == *ty && **arg == *e)
+}
 
 impl Analyser<'_> {
     /// GROUPING()'s arguments become indexes into GROUP BY.
@@ -17,7 +26,7 @@ impl Analyser<'_> {
         for (args, loc) in &pending {
             let mut indexes = Vec::new();
             for a in args {
-                match q.group_exprs.iter().position(|g| g == a) {
+                match q.group_exprs.iter().position(|g| is_grouped(g, a)) {
                     Some(i) => indexes.push(i),
                     // It is the query's around, which is not settled yet.
                     None if a.any(&mut |e| matches!(e, Expr::Var { levels_up: 1.., .. })) => {
@@ -57,10 +66,11 @@ impl Analyser<'_> {
         Ok(())
     }
 
-    /// Every column outside aggregates must be grouped by, or depend on what is.
-    pub fn check_grouping(&mut self, q: &Query) -> Result<()> {
+    /// Every column outside aggregates must be grouped by, or depend on what is: by the primary keys, whose indexes are returned.
+    pub fn check_grouping(&mut self, q: &Query) -> Result<Vec<Oid>> {
+        let keys = RefCell::new(Vec::new());
         if !q.has_aggregates {
-            return Ok(());
+            return Ok(keys.into_inner());
         }
         let outputs = q.targets.iter().map(|t| &t.expr);
         let mut all: Vec<&Expr> = outputs.chain(&q.having).collect();
@@ -73,21 +83,21 @@ impl Analyser<'_> {
             all.extend(w.order_by.iter().map(|k| &k.expr));
         }
         for e in all {
-            if let Some((rte, column, sub)) = self.ungrouped(q, e) {
+            if let Some((rte, column, sub)) = self.ungrouped(q, e, &keys) {
                 return self.ungrouped_error(q, rte, column, sub);
             }
         }
-        Ok(())
+        Ok(keys.into_inner())
     }
 
     /// The first column in `e` that is neither grouped by nor inside an aggregate.
-    fn ungrouped(&self, q: &Query, e: &Expr) -> Option<(usize, i32, bool)> {
+    fn ungrouped(&self, q: &Query, e: &Expr, keys: &Keys) -> Option<(usize, i32, bool)> {
         if q.group_exprs.contains(e) {
             return None;
         }
         match e {
             Expr::Var { levels_up: 0, rte, column, .. } => {
-                if self.depends_on_key(q, *rte) {
+                if self.depends_on_key(q, *rte, keys) {
                     None
                 } else {
                     Some((*rte, *column, false))
@@ -95,23 +105,23 @@ impl Analyser<'_> {
             }
             // What an ordered-set aggregate is asked of a group is the group's.
             Expr::Aggregate(a) if a.levels_up == 0 => {
-                a.args[..a.direct_args].iter().find_map(|e| self.ungrouped(q, e))
+                a.args[..a.direct_args].iter().find_map(|e| self.ungrouped(q, e, keys))
             }
             Expr::Grouping(_) => None,
             Expr::SubLink { subquery, test, .. } => {
                 if let Some(t) = test
-                    && let Some(found) = self.ungrouped(q, t)
+                    && let Some(found) = self.ungrouped(q, t, keys)
                 {
                     return Some(found);
                 }
                 let sub = q.sub_selects.get(*subquery)?;
-                self.ungrouped_in(q, sub)
+                self.ungrouped_in(q, sub, keys)
             }
             _ => {
                 let mut found = None;
                 e.for_children(&mut |c| {
                     if found.is_none() {
-                        found = self.ungrouped(q, c);
+                        found = self.ungrouped(q, c, keys);
                     }
                 });
                 found
@@ -120,7 +130,7 @@ impl Analyser<'_> {
     }
 
     /// The same for the columns of this level that a sub-select uses.
-    fn ungrouped_in(&self, q: &Query, sub: &Query) -> Option<(usize, i32, bool)> {
+    fn ungrouped_in(&self, q: &Query, sub: &Query, keys: &Keys) -> Option<(usize, i32, bool)> {
         let mut copy = sub.clone();
         let mut found = None;
         visit(&mut copy, 1, &mut |e: &mut Expr, depth: u32| {
@@ -139,7 +149,7 @@ impl Analyser<'_> {
             if let Expr::Var { levels_up, rte, column, .. } = e
                 && *levels_up == depth
                 && found.is_none()
-                && !self.depends_on_key(q, *rte)
+                && !self.depends_on_key(q, *rte, keys)
             {
                 found = Some((*rte, *column, true));
             }
@@ -149,7 +159,7 @@ impl Analyser<'_> {
     }
 
     /// Is the whole primary key of this table grouped by, in each grouping set?
-    fn depends_on_key(&self, q: &Query, rte: usize) -> bool {
+    fn depends_on_key(&self, q: &Query, rte: usize, keys: &Keys) -> bool {
         if q.group_exprs.is_empty() || q.grouping_sets.is_empty() {
             return false;
         }
@@ -158,14 +168,19 @@ impl Analyser<'_> {
         };
         let Ok(Some(table)) = self.catalog.table_by_oid(Oid(*oid)) else { return false };
         let Some(key) = table.primary_key() else { return false };
-        key.columns[..key.key_columns].iter().all(|c| {
+        let grouped = key.columns[..key.key_columns].iter().all(|c| {
             c.column > 0
                 && q.group_exprs.iter().enumerate().any(|(i, g)| {
                     matches!(g, Expr::Var { levels_up: 0, rte: r, column, .. }
                         if *r == rte && *column == c.column)
                         && q.grouping_sets.iter().all(|s| s.contains(&i))
                 })
-        })
+        });
+        let mut keys = keys.borrow_mut();
+        if grouped && !keys.contains(&key.oid) {
+            keys.push(key.oid);
+        }
+        grouped
     }
 
     fn ungrouped_error<T>(&mut self, q: &Query, rte: usize, column: i32, sub: bool) -> Result<T> {

@@ -284,6 +284,7 @@ impl<'a> Analyser<'a> {
             run_conditions: Vec::new(),
             set_operation: None,
             sub_selects: std::mem::take(&mut level.sub_selects),
+            keys_relied_on: Vec::new(),
             returning: Vec::new(),
             on_conflict: None,
             images: None,

@@ -72,6 +72,32 @@ pub(crate) fn column_label(e: &ast::Expr) -> String {
     label(e).map_or_else(|| "?column?".into(), |(n, _)| n)
 }
 
+/// Something grouped by, and the output column that it is: one expression may be two of them, `SELECT a AS x, a AS y … GROUP BY x, ROLLUP (y)`.
+struct Grouped {
+    expr: Expr,
+    target: Option<usize>,
+}
+
+/// What is grouped by, as expressions that differ where grouping sets can tell two outputs apart: a set without `y` makes NULL of that
+/// alone. All else that is the same expression goes by the first such output, which keeps it; the others have it within a [`Expr::Relabel`].
+fn told_apart(groups: Vec<Grouped>, targets: &mut [TargetEntry]) -> Vec<Expr> {
+    let first = |g: &Grouped| {
+        groups.iter().filter(|o| o.expr == g.expr).map(|o| o.target).min() == Some(g.target)
+    };
+    let firsts: Vec<bool> = groups.iter().map(first).collect();
+    let mut out = Vec::with_capacity(groups.len());
+    for (group, first) in groups.into_iter().zip(firsts) {
+        let mut expr = group.expr;
+        if let Some(target) = group.target.filter(|_| !first) {
+            let ty = expr.ty();
+            expr = Expr::Relabel { arg: Box::new(expr), ty, explicit: false };
+            targets[target].expr = expr.clone();
+        }
+        out.push(expr);
+    }
+    out
+}
+
 impl Analyser<'_> {
     /// A SELECT in the current (new) level; unknown columns become text.
     pub fn select(&mut self, s: &Select) -> Result<Query> {
@@ -156,10 +182,11 @@ impl Analyser<'_> {
         let mut targets = self.targets(&c.targets, Clause::Target, keep_unknown)?;
         let filter = self.condition(c.filter.as_ref(), Clause::Where, "WHERE")?;
         let having = self.condition(c.having.as_ref(), Clause::Having, "HAVING")?;
-        let saved = self.enter(Clause::OrderBy);
-        let mut order_by = self.order_by(&s.order_by, &mut targets)?;
-        self.enter(Clause::GroupBy);
+        let saved = self.enter(Clause::GroupBy);
+        // Before ORDER BY, which may name outputs that it tells apart.
         let (group_exprs, mut sets) = self.group_by(&c.group_by, &mut targets)?;
+        self.enter(Clause::OrderBy);
+        let mut order_by = self.order_by(&s.order_by, &mut targets)?;
         if c.group_distinct {
             let mut seen: Vec<Vec<usize>> = Vec::new();
             sets.retain(|s| {
@@ -188,7 +215,7 @@ impl Analyser<'_> {
         q.limit_with_ties = s.with_ties;
         q.offset = offset;
         self.settle_groupings(&mut q)?;
-        self.check_grouping(&q)?;
+        q.keys_relied_on = self.check_grouping(&q)?;
         self.locking(&s.locking, &mut q)?;
         if s.with_ties && q.order_by.is_empty() {
             return Err(err!(
@@ -361,9 +388,11 @@ impl Analyser<'_> {
         &mut self,
         e: &ast::Expr,
         targets: &mut [TargetEntry],
-        exprs: &mut Vec<Expr>,
+        exprs: &mut Vec<Grouped>,
     ) -> Result<usize> {
+        let target = self.output_column(e, targets, "GROUP BY")?;
         let x = self.sort_expr(e, targets, "GROUP BY")?;
+        let target = target.or_else(|| targets.iter().position(|t| t.expr == x));
         if x.any(&mut |e| matches!(e, Expr::Aggregate(a) if a.levels_up == 0)) {
             let e2 = err!(GROUPING_ERROR, "aggregate functions are not allowed in GROUP BY");
             return self.at(e.loc, e2);
@@ -373,10 +402,10 @@ impl Analyser<'_> {
             return self.at(e.loc, e2);
         }
         self.must_be_equatable(x.ty().oid, e.loc)?;
-        Ok(match exprs.iter().position(|g| *g == x) {
+        Ok(match exprs.iter().position(|g| g.expr == x && g.target == target) {
             Some(i) => i,
             None => {
-                exprs.push(x);
+                exprs.push(Grouped { expr: x, target });
                 exprs.len() - 1
             }
         })
@@ -387,7 +416,7 @@ impl Analyser<'_> {
         &mut self,
         e: &ast::Expr,
         targets: &mut [TargetEntry],
-        exprs: &mut Vec<Expr>,
+        exprs: &mut Vec<Grouped>,
     ) -> Result<Vec<usize>> {
         match &e.kind {
             ExprKind::Row { fields, explicit: false } => {
@@ -401,7 +430,7 @@ impl Analyser<'_> {
         &mut self,
         item: &GroupItem,
         targets: &mut [TargetEntry],
-        exprs: &mut Vec<Expr>,
+        exprs: &mut Vec<Grouped>,
     ) -> Result<Vec<Vec<usize>>> {
         Ok(match item {
             GroupItem::Expr(e) => vec![self.group_set(e, targets, exprs)?],
@@ -446,10 +475,10 @@ impl Analyser<'_> {
         list: &[GroupItem],
         targets: &mut [TargetEntry],
     ) -> Result<(Vec<Expr>, Vec<Vec<usize>>)> {
-        let mut exprs = Vec::new();
         if list.is_empty() {
-            return Ok((exprs, Vec::new()));
+            return Ok((Vec::new(), Vec::new()));
         }
+        let mut exprs = Vec::new();
         let mut sets: Vec<Vec<usize>> = vec![Vec::new()];
         for item in list {
             let more = self.group_item(item, targets, &mut exprs)?;
@@ -470,6 +499,11 @@ impl Analyser<'_> {
                 })
                 .collect();
         }
+        // Of one set all of its outputs are the same.
+        let exprs = match sets.len() {
+            1 => exprs.into_iter().map(|g| g.expr).collect(),
+            _ => told_apart(exprs, targets),
+        };
         Ok((exprs, sets))
     }
 

@@ -438,6 +438,7 @@ pub(crate) fn empty_query() -> Query {
         run_conditions: Vec::new(),
         set_operation: None,
         sub_selects: Vec::new(),
+        keys_relied_on: Vec::new(),
         returning: Vec::new(),
         on_conflict: None,
         images: None,

@@ -43,6 +43,29 @@ fn lock_of(action: &A) -> LockMode {
     }
 }
 
+/// When an action of a statement has its turn, whatever place it was written at: as in PostgreSQL things go before others change, columns
+/// have their types before something new is said of them, and all columns are there before constraints are.
+fn pass_of(action: &A) -> u8 {
+    match action {
+        A::DropColumn { .. }
+        | A::DropConstraint { .. }
+        | A::DropNotNull { .. }
+        | A::DropExpression { .. }
+        | A::DropIdentity { .. }
+        | A::SetDefault { default: None, .. } => 0,
+        A::AlterType { .. } => 1,
+        A::AddColumn { .. } => 2,
+        A::SetExpression { .. } => 3,
+        A::SetNotNull { .. } => 4,
+        A::AddConstraint(c) => match c.kind {
+            TableConstraintKind::ForeignKey { .. } | TableConstraintKind::Check { .. } => 6,
+            _ => 5,
+        },
+        A::SetDefault { .. } | A::AddIdentity { .. } => 6,
+        _ => 7,
+    }
+}
+
 impl Ddl<'_> {
     /// ALTER TABLE, and ALTER INDEX, VIEW, SEQUENCE with the same actions.
     ///
@@ -73,7 +96,18 @@ impl Ddl<'_> {
         };
         self.check_not_in_use(&found, "ALTER TABLE")?;
         let retyped = retyped_columns(&found, &statement.actions);
-        for action in &statement.actions {
+        let before = self.described(found.oid)?;
+        let mut retypings = self.retypings(&before, &statement.actions)?;
+        let mut actions: Vec<&A> = statement.actions.iter().collect();
+        actions.sort_by_key(|a| pass_of(a));
+        for action in actions {
+            if matches!(action, A::AlterType { .. }) {
+                let all = std::mem::take(&mut retypings);
+                if !all.is_empty() {
+                    self.retype(&before, &all)?;
+                }
+                continue;
+            }
             let table = self.described(found.oid)?;
             self.alter_action(&table, action)?;
         }
@@ -102,6 +136,7 @@ impl Ddl<'_> {
                     );
                     return self.notice(SqlState::DUPLICATE_COLUMN, text);
                 }
+                self.check_row_type_unused(table)?;
                 let (number, must_rewrite) = self.add_column(table, column)?;
                 if must_rewrite {
                     self.fill_by_rewrite(table, number)
@@ -112,9 +147,6 @@ impl Ddl<'_> {
             }
             A::DropColumn { if_exists, column, cascade } => {
                 self.alter_drop_column(table, column, *if_exists, *cascade)
-            }
-            A::AlterType { column, ty, collation, using } => {
-                self.alter_type(table, column, ty, collation.as_deref(), using.as_ref())
             }
             A::SetDefault { column, default } => {
                 self.alter_default(table, column, default.as_ref())
@@ -155,7 +187,9 @@ impl Ddl<'_> {
             A::ResetColumnOptions { column, options } => {
                 self.column_options(table, column, None, options)
             }
-            A::AlterConstraint { name, timing } => self.alter_constraint(table, name, *timing),
+            A::AlterConstraint { name, timing, inherit } => {
+                self.alter_constraint(table, name, *timing, *inherit)
+            }
             A::ClusterOn(index) => self.mark_clustered(table, Some(index)),
             A::SetWithoutCluster => self.mark_clustered(table, None),
             A::AddConstraint(constraint) => self.add_constraint(table.oid, constraint, false),
@@ -268,6 +302,7 @@ impl Ddl<'_> {
             }
             bail!(UNDEFINED_COLUMN, "{text}");
         };
+        self.check_row_type_unused(table)?;
         let object = Object::column(table.oid, found.number);
         for notice in super::drop::drop_objects(self.state(), &[object], cascade)? {
             self.client.notice(&notice)?;

@@ -28,7 +28,8 @@ impl Ddl<'_> {
         &mut self,
         table: &Arc<Table>,
         name: &str,
-        timing: ConstraintTiming,
+        timing: Option<ConstraintTiming>,
+        inherit: Option<bool>,
     ) -> Result<()> {
         let Some(mut row) = self.constraint_row(table, name)? else {
             bail!(
@@ -37,14 +38,22 @@ impl Ddl<'_> {
                 table.name
             );
         };
-        if row.char("contype") != b'f' {
-            bail!(
-                WRONG_OBJECT_TYPE,
-                "constraint \"{name}\" of relation \"{}\" is not a foreign key constraint",
-                table.name
-            );
+        let is_not = |what: &str| {
+            let text =
+                format!("constraint \"{name}\" of relation \"{}\" is not a {what}", table.name);
+            Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text).into())
+        };
+        if timing.is_some() && row.char("contype") != b'f' {
+            return is_not("foreign key constraint");
         }
-        row.set("condeferrable", Datum::Bool(timing.deferrable || timing.initially_deferred));
+        if inherit.is_some() && row.char("contype") != b'n' {
+            return is_not("not-null constraint");
+        }
+        if inherit.is_some() {
+            return Err(base::Error::unsupported("ALTER CONSTRAINT of a not-null constraint"));
+        }
+        let Some(timing) = timing else { return Ok(()) };
+        row.set("condeferrable", Datum::Bool(timing.deferrable));
         row.set("condeferred", Datum::Bool(timing.initially_deferred));
         let state = self.state();
         let txn = state.txn()?;

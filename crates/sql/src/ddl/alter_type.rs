@@ -4,7 +4,7 @@ use super::alter::column_of;
 use super::depend::{self, Object};
 use super::{Ddl, relation, rewrite};
 use crate::analyse;
-use crate::parse::utility::SequenceOption;
+use crate::parse::utility::{AlterTableAction as A, SequenceOption};
 use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{Check, Column, ForeignKey, Table};
@@ -12,15 +12,43 @@ use expr::Expr;
 use std::sync::Arc;
 use types::Datum;
 
+/// One ALTER COLUMN … TYPE of a statement, read against the table as it was before the statement.
+pub(super) struct Retyping {
+    column: Column,
+    new: expr::TypeRef,
+    collation: Oid,
+    /// Makes the new value from the old row.
+    conversion: Expr,
+}
+
 impl Ddl<'_> {
-    pub(super) fn alter_type(
+    /// What a statement's ALTER COLUMN … TYPE ask for: USING sees all columns as they were, also those that the same statement drops or
+    /// gives another type.
+    ///
+    /// # Errors
+    /// `42703`, `42804`, `0A000` and what analysis finds.
+    pub(super) fn retypings(&mut self, table: &Arc<Table>, actions: &[A]) -> Result<Vec<Retyping>> {
+        let mut list: Vec<Retyping> = Vec::new();
+        for action in actions {
+            let A::AlterType { column, ty, collation, using } = action else { continue };
+            super::alter_kinds::check_action(table, action)?;
+            let made = self.retyping(table, column, ty, collation.as_deref(), using.as_ref())?;
+            if list.iter().any(|r| r.column.number == made.column.number) {
+                bail!(FEATURE_NOT_SUPPORTED, "cannot alter type of column \"{column}\" twice");
+            }
+            list.push(made);
+        }
+        Ok(list)
+    }
+
+    fn retyping(
         &mut self,
         table: &Arc<Table>,
         column: &str,
         ty: &crate::parse::ast::TypeName,
         collation: Option<&[String]>,
         using: Option<&crate::parse::ast::Expr>,
-    ) -> Result<()> {
+    ) -> Result<Retyping> {
         let found = column_of(table, column)?.clone();
         let env = std::rc::Rc::clone(self.session.env());
         let new = analyse::resolve_type_name(ty, &self.source, self.state(), env.as_ref())?;
@@ -66,15 +94,69 @@ impl Ddl<'_> {
             .detail("USING expression contains a whole-row table reference.")
             .into());
         }
-        self.refuse_dependent_views(table, &found)?;
-        super::enums::refuse_used_column(table, &found, new.oid)?;
-        refuse_generated(table, &found)?;
-        let checks = self.retyped_checks(table, &found, new)?;
+        Ok(Retyping { column: found, new, collation, conversion })
+    }
+
+    /// Carries them out together, the rows being written once. `before`: the table as it was before the statement.
+    ///
+    /// # Errors
+    /// `0A000`, `42804`, `23514` and what the conversions meet.
+    pub(super) fn retype(&mut self, before: &Arc<Table>, list: &[Retyping]) -> Result<()> {
+        let table = &self.described(before.oid)?;
+        let mut changed = (**table).clone();
+        for r in list {
+            // The same statement may have dropped it.
+            column_of(table, &r.column.name)?;
+            self.refuse_dependent_views(table, &r.column)?;
+            super::enums::refuse_used_column(table, &r.column, r.new.oid)?;
+            refuse_generated(table, &r.column)?;
+            for c in changed.columns.iter_mut().filter(|c| c.number == r.column.number) {
+                c.ty = r.new;
+            }
+        }
+        let checks = self.retyped_checks(table, &changed, list)?;
+        for r in list {
+            self.retype_column(table, r)?;
+        }
+        for (check, expr) in &checks {
+            self.set_stored("pg_constraint", "oid", check.oid, "conbin", expr)?;
+        }
+        self.retype_indexes(table, &changed, list)?;
+        let mut conversions = Vec::new();
+        for r in list {
+            let at = usize::try_from(r.column.number - 1).unwrap_or(0);
+            conversions.push((at, crate::exec::modify::compile_stored(&r.conversion)?));
+        }
+        let dropped: Vec<usize> = (0..table.columns.len().min(before.columns.len()))
+            .filter(|n| table.columns[*n].dropped)
+            .collect();
+        rewrite::rewrite(self.session, before, &mut |session, mut row| {
+            let mut values = Vec::with_capacity(conversions.len());
+            for (_, code) in &conversions {
+                values.push(session.evaluate_over(code, &row)?);
+            }
+            for ((at, _), value) in conversions.iter().zip(values) {
+                row[*at] = value;
+            }
+            dropped.iter().for_each(|n| row[*n] = Datum::Null);
+            Ok(row)
+        })?;
+        let table = self.described(before.oid)?;
+        for (check, expr) in checks.iter().filter(|(c, _)| c.validated) {
+            self.verify_check(&table, &check.name, expr)?;
+        }
+        Ok(())
+    }
+
+    /// What the catalogs say of one column.
+    fn retype_column(&mut self, table: &Arc<Table>, r: &Retyping) -> Result<()> {
+        let (found, new) = (column_of(table, &r.column.name)?.clone(), r.new);
+        let env = std::rc::Rc::clone(self.session.env());
         let default = match &found.default {
             Some(default) => Some(analyse::coerce_assignment(
                 (**default).clone(),
                 new,
-                column,
+                &found.name,
                 self.state(),
                 env.as_ref(),
             )?),
@@ -88,7 +170,7 @@ impl Ddl<'_> {
             row.set("attbyval", Datum::Bool(info.is_some_and(|i| i.by_value)));
             row.set("attalign", Datum::Char(info.map_or(b'd', |i| i.align as u8)));
             row.set("attstorage", Datum::Char(info.map_or(b'x', |i| i.storage as u8)));
-            row.set("attcollation", Datum::Oid(collation));
+            row.set("attcollation", Datum::Oid(r.collation));
             row.set("atthasmissing", Datum::Bool(false));
             row.set("attmissingval", Datum::Null);
         })?;
@@ -98,21 +180,6 @@ impl Ddl<'_> {
         super::table::forget_statistics(self.state(), table.oid, found.number)?;
         if let Some(default) = &default {
             relation::set_default(self.state(), table.oid, found.number, Some(default))?;
-        }
-        for (check, expr) in &checks {
-            self.set_stored("pg_constraint", "oid", check.oid, "conbin", expr)?;
-        }
-        self.retype_indexes(table, &found, new)?;
-        let at = usize::try_from(found.number - 1).unwrap_or(0);
-        let code = crate::exec::modify::compile_stored(&conversion)?;
-        rewrite::rewrite(self.session, table, &mut |session, mut row| {
-            row[at] = session.evaluate_over(&code, &row)?;
-            Ok(row)
-        })?;
-        let txn = self.state().txn()?;
-        let Some(table) = self.state().catalog.table(&txn, table.oid)? else { return Ok(()) };
-        for (check, expr) in checks.iter().filter(|(c, _)| c.validated) {
-            self.verify_check(&table, &check.name, expr)?;
         }
         Ok(())
     }
@@ -278,47 +345,46 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// The checks that use a column, analysed anew for the type that it is to have: what compared integers is no
+    /// The checks that use one of the columns, analysed anew for the types that those are to have: what compared integers is no
     /// judge of anything else.
     fn retyped_checks(
         &self,
         table: &Table,
-        column: &Column,
-        new: expr::TypeRef,
+        changed: &Table,
+        list: &[Retyping],
     ) -> Result<Vec<(Check, Expr)>> {
         let env = self.session.env().as_ref();
-        let changed = retyped(table, column, new);
-        let mut list = Vec::new();
-        for check in table.checks.iter().filter(|c| uses(&c.expr, column.number)) {
+        let mut made = Vec::new();
+        for check in table.checks.iter().filter(|c| uses_any(&c.expr, list)) {
             let text = relation::expr_text(&check.expr, table, env)?;
             let parsed = crate::parse::parse_expression(&text)?;
-            let expr = analyse::analyse_check(&parsed, &changed, &text, self.state(), env)?;
-            list.push((check.clone(), expr));
+            let expr = analyse::analyse_check(&parsed, changed, &text, self.state(), env)?;
+            made.push((check.clone(), expr));
         }
-        Ok(list)
+        Ok(made)
     }
 
-    /// Key columns of indexes follow the type of the column.
-    fn retype_indexes(&mut self, table: &Table, column: &Column, new: expr::TypeRef) -> Result<()> {
+    /// Key columns of indexes follow the types of the columns.
+    fn retype_indexes(&mut self, table: &Table, changed: &Table, list: &[Retyping]) -> Result<()> {
         for index in &table.indexes {
-            if let Some(predicate) = index.predicate.as_ref().filter(|p| uses(p, column.number)) {
+            if let Some(predicate) = index.predicate.as_ref().filter(|p| uses_any(p, list)) {
                 let env = self.session.env().as_ref();
                 let text = relation::expr_text(predicate, table, env)?;
                 let parsed = crate::parse::parse_expression(&text)?;
-                let changed = retyped(table, column, new);
                 let state = self.state();
-                let made = analyse::analyse_index_predicate(&parsed, &changed, &text, state, env)?;
+                let made = analyse::analyse_index_predicate(&parsed, changed, &text, state, env)?;
                 self.set_stored("pg_index", "indexrelid", index.oid, "indpred", &made)?;
             }
             for (number, key) in (1i32..).zip(&index.columns) {
-                if key.column != column.number {
-                    if key.expr.as_ref().is_some_and(|e| uses(e, column.number)) {
-                        return Err(base::Error::unsupported(
-                            "altering the type of a column used in an index expression",
-                        ));
-                    }
-                    continue;
+                if key.expr.as_ref().is_some_and(|e| uses_any(e, list)) {
+                    return Err(base::Error::unsupported(
+                        "altering the type of a column used in an index expression",
+                    ));
                 }
+                let Some(new) = list.iter().find(|r| r.column.number == key.column) else {
+                    continue;
+                };
+                let new = new.new;
                 let info = types::type_info(new.oid);
                 relation::update_attribute(self.state(), index.oid, number, |row| {
                     row.set("atttypid", Datum::Oid(new.oid));
@@ -363,13 +429,8 @@ fn uses(expr: &Expr, column: i32) -> bool {
     used
 }
 
-/// The table as it is to be when a column has another type.
-fn retyped(table: &Table, column: &Column, new: expr::TypeRef) -> Table {
-    let mut table = table.clone();
-    for c in table.columns.iter_mut().filter(|c| c.number == column.number) {
-        c.ty = new;
-    }
-    table
+fn uses_any(expr: &Expr, list: &[Retyping]) -> bool {
+    list.iter().any(|r| uses(expr, r.column.number))
 }
 
 /// Generated columns that use the column would have to be analysed anew.

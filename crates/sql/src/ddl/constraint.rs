@@ -66,6 +66,9 @@ impl Ddl<'_> {
                 bail!(DUPLICATE_TABLE, "relation \"{name}\" already exists");
             }
             if !state.catalog.rows(&txn).find("pg_constraint", &key)?.is_empty() {
+                if fresh && matches!(c.kind, TableConstraintKind::Check(_)) {
+                    bail!(DUPLICATE_OBJECT, "check constraint \"{name}\" already exists");
+                }
                 bail!(
                     DUPLICATE_OBJECT,
                     "constraint \"{name}\" for relation \"{}\" already exists",

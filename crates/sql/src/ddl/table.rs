@@ -31,6 +31,8 @@ pub(super) struct Owned {
 pub(super) struct Elements {
     pub columns: Vec<NewColumn>,
     pub constraints: Vec<TableConstraint>,
+    /// Columns that are NOT NULL by a constraint with a name, and that.
+    pub not_null_names: Vec<(String, String)>,
     pub owned: Vec<Owned>,
     /// LIKE
     patterns: Vec<Pattern>,
@@ -141,6 +143,32 @@ pub fn check_on_commit(on_commit: OnCommit, persistence: RelationPersistence) ->
     Ok(())
 }
 
+/// Names of NOT NULL constraints, of which nothing is kept, are no other constraint's, and a column has one.
+fn check_not_null_names(table: &str, elements: &Elements) -> Result<()> {
+    let others = elements.constraints.iter();
+    let others = others.filter(|c| !matches!(c.kind, TableConstraintKind::NotNull(_)));
+    let mut taken: Vec<&str> = others.filter_map(|c| c.name.as_deref()).collect();
+    for (i, (column, name)) in elements.not_null_names.iter().enumerate() {
+        let mut before = elements.not_null_names[..i].iter();
+        match before.find(|(c, _)| c == column) {
+            Some((_, first)) if first == name => continue,
+            Some((_, first)) => bail!(
+                SYNTAX_ERROR,
+                "conflicting not-null constraint names \"{first}\" and \"{name}\""
+            ),
+            None => {}
+        }
+        if taken.contains(&name.as_str()) {
+            bail!(
+                DUPLICATE_OBJECT,
+                "constraint \"{name}\" for relation \"{table}\" already exists"
+            );
+        }
+        taken.push(name);
+    }
+    Ok(())
+}
+
 impl Ddl<'_> {
     /// CREATE TABLE
     ///
@@ -206,7 +234,14 @@ impl Ddl<'_> {
         for pattern in &elements.patterns {
             self.copy_checks(pattern, oid)?;
         }
-        for constraint in &elements.constraints {
+        // In PostgreSQL's order: names are chosen for keys that no CHECK has, whatever place that was written at.
+        let mut constraints: Vec<&TableConstraint> = elements.constraints.iter().collect();
+        constraints.sort_by_key(|c| match c.kind {
+            TableConstraintKind::Check(_) => 0,
+            TableConstraintKind::ForeignKey { .. } => 2,
+            _ => 1,
+        });
+        for constraint in constraints {
             self.add_constraint(oid, constraint, true)?;
         }
         for pattern in &elements.patterns {
@@ -271,8 +306,10 @@ impl Ddl<'_> {
                 for column in out.columns.iter_mut().filter(|c| c.name == *name) {
                     column.not_null = true;
                 }
+                out.not_null_names.extend(constraint.name.clone().map(|n| (name.clone(), n)));
             }
         }
+        check_not_null_names(table, &out)?;
         Ok(out)
     }
 
@@ -318,14 +355,18 @@ impl Ddl<'_> {
             out.owned.push(Owned { sequence, column: number, identity: false });
         }
         for constraint in &def.constraints {
-            let name = constraint.name.clone();
+            let name = &constraint.name;
             let timing = constraint.timing;
             let columns = vec![def.name.clone()];
-            let add = |kind: TableConstraintKind| {
+            let mut add = |kind: TableConstraintKind| {
+                let name = name.clone();
                 out.constraints.push(TableConstraint { name, kind, timing, loc: constraint.loc });
             };
             match &constraint.kind {
-                ColumnConstraintKind::NotNull => column.not_null = true,
+                ColumnConstraintKind::NotNull => {
+                    column.not_null = true;
+                    out.not_null_names.extend(name.clone().map(|n| (def.name.clone(), n)));
+                }
                 ColumnConstraintKind::Null => {}
                 ColumnConstraintKind::Default(expr) => {
                     out.defaults.push((out.columns.len(), expr.clone(), false));

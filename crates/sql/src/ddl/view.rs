@@ -56,6 +56,9 @@ impl Ddl<'_> {
         for (column, name) in columns.iter_mut().zip(&s.columns) {
             column.name.clone_from(name);
         }
+        if let Some(c) = columns.iter().find(|c| c.ty.oid == types::oids::RECORD) {
+            bail!(INVALID_TABLE_DEFINITION, "column \"{}\" has pseudo-type record", c.name);
+        }
         let mut seen = BTreeSet::new();
         if let Some(twice) = columns.iter().find(|c| !seen.insert(c.name.as_str())) {
             bail!(DUPLICATE_COLUMN, "column \"{}\" specified more than once", twice.name);
@@ -215,6 +218,15 @@ pub(super) fn store_rule(
             depend::record(state, rule, on, Kind::Normal)?;
         }
     }
+    let mut keys = Vec::new();
+    keys_of(query, &mut keys);
+    for index in keys {
+        for row in
+            state.catalog.rows(&txn).find("pg_constraint", &[("conindid", Datum::Oid(index))])?
+        {
+            depend::record(state, rule, Object::of("pg_constraint", row.oid("oid")), Kind::Normal)?;
+        }
+    }
     state.catalog.changed_alone(view);
     Ok(())
 }
@@ -234,6 +246,20 @@ pub(super) fn reads_temporary(state: &crate::session::SessionState, query: &Quer
         }
     }
     Ok(false)
+}
+
+/// The indexes of the primary keys without which a query would be none.
+fn keys_of(query: &Query, keys: &mut Vec<Oid>) {
+    keys.extend(
+        query.keys_relied_on.iter().filter(|k| !keys.contains(k)).copied().collect::<Vec<_>>(),
+    );
+    for entry in &query.range_table {
+        if let RteKind::Subquery { query, view: 0, .. } = &entry.kind {
+            keys_of(query, keys);
+        }
+    }
+    query.ctes.iter().for_each(|cte| keys_of(&cte.query, keys));
+    query.sub_selects.iter().for_each(|sub| keys_of(sub, keys));
 }
 
 /// The relations, and their columns, that a query reads. Views count as themselves.

@@ -269,6 +269,8 @@ impl Finder {
 
 /// Checks that a referring row's key is there, and keeps it there.
 fn check_referencing(x: &ExecContext<'_>, key: &Arc<ForeignKey>, values: &[Datum]) -> Result<()> {
+    // Also for a key of NULLs: whoever is altering the referred table may be dropping the constraint.
+    x.relations.lock_table(key.referenced_table, false)?;
     let nulls = values.iter().filter(|v| v.is_null()).count();
     let child = table(x, key.table)?;
     if nulls == values.len() || (nulls > 0 && !key.match_full) {
@@ -287,7 +289,6 @@ fn check_referencing(x: &ExecContext<'_>, key: &Arc<ForeignKey>, values: &[Datum
         .constraint(&key.name)
         .into());
     }
-    x.relations.lock_table(key.referenced_table, false)?;
     let parent = table(x, key.referenced_table)?;
     let finder = Finder::referenced(x, key, &parent, &child)?;
     let there = if x.txn.isolation() == IsolationLevel::ReadCommitted {
@@ -342,10 +343,13 @@ fn keep_seen(x: &ExecContext<'_>, finder: &Finder, values: &[Datum]) -> Result<b
     let (next, xmax) = match heap.lock_tuple_queued(&mut queue, tid, mode, Wait::Block, None)? {
         TupleOutcome::Ok(()) | TupleOutcome::SelfModified => return Ok(true),
         TupleOutcome::WouldBlock => return Err(not_locked(&finder.table)),
+        TupleOutcome::Updated { .. } if heap.key_has_gone(x.txn, tid)? => {
+            return Err(changed_meanwhile("update"));
+        }
         TupleOutcome::Updated { next, xmax } => (next, xmax),
         _ => return Err(changed_meanwhile("update")),
     };
-    // An update that left the key alone does not matter.
+    // Clean-up has made the chain shorter: the key itself has to tell.
     match heap.lock_latest_queued(&mut queue, tid, next, xmax, mode, Wait::Block, &mut slot)? {
         TupleOutcome::Ok(()) if finder.has_key(x, &slot, values)? => Ok(true),
         TupleOutcome::WouldBlock => Err(not_locked(&finder.table)),
@@ -522,8 +526,8 @@ fn change_referring(
         } else {
             let mut changed = referring_otherwise(x, key, finder, &row, action, new)?;
             match writer.update(x, &mut places, tid, &row, &mut changed)? {
-                TupleOutcome::Ok(_) => {
-                    writer.after_update(&row, &changed, after);
+                TupleOutcome::Ok(done) => {
+                    writer.after_update(&row, &changed, done.own, after);
                     TupleOutcome::Ok(())
                 }
                 other => other.failed().unwrap_or(TupleOutcome::Invisible),
@@ -675,7 +679,9 @@ fn work_deferred(x: &ExecContext<'_>, checks: Vec<AfterCheck>) -> Result<()> {
                 let child = table(x, key.table)?;
                 let finder = Finder::new(x, &child, &key.columns)?;
                 let mut there = false;
-                if !values.iter().any(Datum::is_null) {
+                if values.iter().any(Datum::is_null) {
+                    x.relations.lock_table(key.referenced_table, false)?;
+                } else {
                     let snapshot = x.txn.take_latest_snapshot();
                     finder.find(x, &snapshot, &values, &mut |_, _| {
                         there = true;

@@ -753,11 +753,14 @@ impl TableWriter {
         }
     }
 
-    /// Foreign-key work that an update makes.
-    pub fn after_update(&self, old: &[Datum], new: &[Datum], out: &mut Vec<AfterCheck>) {
+    /// Foreign-key work that an update makes. `own`: of a version that the transaction had made itself, whose key is asked for again
+    /// though it stays.
+    pub fn after_update(&self, old: &[Datum], new: &[Datum], own: bool, out: &mut Vec<AfterCheck>) {
         for k in &self.table.foreign_keys {
             let (a, b) = (key_values(&k.columns, old), key_values(&k.columns, new));
-            if a.iter().zip(&b).any(|(a, b)| !identical(a, b)) {
+            let nulls = b.iter().filter(|v| v.is_null()).count();
+            let asks_nothing = nulls == b.len() || (nulls > 0 && !k.match_full);
+            if !asks_nothing && (own || a.iter().zip(&b).any(|(a, b)| !identical(a, b))) {
                 out.push(AfterCheck::Referencing { key: k.clone(), values: b });
             }
         }

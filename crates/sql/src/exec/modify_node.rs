@@ -342,7 +342,7 @@ impl ModifyNode {
             TupleOutcome::Ok(done) => {
                 self.affected(cx, 1);
                 if self.has_keys {
-                    w.after_update(&old, &new, &mut cx.shared.after.borrow_mut());
+                    w.after_update(&old, &new, done.own, &mut cx.shared.after.borrow_mut());
                 }
                 self.give(&new, done.tid, Some(image), cx, out)?;
                 Ok(true)
@@ -429,12 +429,16 @@ impl ModifyNode {
             let update = self.command == Command::Update;
             let old = if update || self.has_keys { self.old_row(row) } else { Vec::new() };
             let mut new = old.clone();
+            let mut own = false;
             let outcome: TupleOutcome<Tid> = if update {
                 for (n, code) in &self.assignments {
                     new[*n] = code.eval(row, &cx.eval)?;
                 }
                 match w.update(cx.x, &mut queue, tid, &old, &mut new)? {
-                    TupleOutcome::Ok(done) => TupleOutcome::Ok(done.tid),
+                    TupleOutcome::Ok(done) => {
+                        own = done.own;
+                        TupleOutcome::Ok(done.tid)
+                    }
                     other => other.failed().unwrap_or(TupleOutcome::Invisible),
                 }
             } else {
@@ -449,7 +453,7 @@ impl ModifyNode {
                     if self.has_keys {
                         let mut after = cx.shared.after.borrow_mut();
                         if update {
-                            w.after_update(&old, &new, &mut after);
+                            w.after_update(&old, &new, own, &mut after);
                         } else {
                             w.after_delete(&old, &mut after);
                         }

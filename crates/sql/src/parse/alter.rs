@@ -173,7 +173,9 @@ impl Parser<'_> {
         if self.accept("alter") {
             if self.accept("constraint") {
                 let name = self.name()?;
-                return Ok(A::AlterConstraint { name, timing: self.timing()? });
+                let said = self.altered_timing()?;
+                let (timing, inherit) = (said.timing, said.inherit);
+                return Ok(A::AlterConstraint { name, timing, inherit });
             }
             self.accept("column");
             return self.alter_column();

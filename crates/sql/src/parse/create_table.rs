@@ -4,10 +4,10 @@ use super::UtilityStatement as U;
 use super::ast::QueryStatement;
 use super::parser::Parser;
 use super::utility::{
-    ColumnConstraint, ColumnConstraintKind as C, ColumnDef, ConstraintTiming, CreateTable,
-    CreateTableAs, OnCommit, PartitionBound, PartitionBy, PartitionOf, References,
-    ReferentialAction, RelationPersistence, SequenceOption as S, TableConstraint,
-    TableConstraintKind as K, TableElement, UniqueOptions, UtilityOption, UtilityStatement,
+    ColumnConstraint, ColumnConstraintKind as C, ColumnDef, CreateTable, CreateTableAs, OnCommit,
+    PartitionBound, PartitionBy, PartitionOf, References, ReferentialAction, RelationPersistence,
+    SequenceOption as S, TableConstraint, TableConstraintKind as K, TableElement, UniqueOptions,
+    UtilityOption, UtilityStatement,
 };
 use base::{Result, err};
 
@@ -262,6 +262,7 @@ impl Parser<'_> {
     }
 
     fn column_constraints(&mut self, column: &mut ColumnDef) -> Result<()> {
+        self.column_timing(false, false)?;
         loop {
             let loc = self.loc();
             if self.accept("collate") {
@@ -293,7 +294,9 @@ impl Parser<'_> {
             } else {
                 return Ok(());
             };
-            let timing = self.timing()?;
+            let deferrable = matches!(kind, C::Unique(_) | C::PrimaryKey(_) | C::References(_));
+            let alone = matches!(kind, C::Check(_) | C::NotNull);
+            let timing = self.column_timing(deferrable, alone)?;
             column.constraints.push(ColumnConstraint { name, kind, timing, loc });
         }
     }
@@ -404,31 +407,6 @@ impl Parser<'_> {
         Ok(r)
     }
 
-    /// DEFERRABLE, NOT VALID and their kin.
-    pub fn timing(&mut self) -> Result<ConstraintTiming> {
-        let mut t = ConstraintTiming::default();
-        loop {
-            if self.accept_all(&["not", "deferrable"]) {
-                t.deferrable = false;
-            } else if self.accept("deferrable") {
-                t.deferrable = true;
-            } else if self.accept_all(&["initially", "deferred"]) {
-                t.initially_deferred = true;
-                t.deferrable = true;
-            } else if self.accept_all(&["initially", "immediate"]) {
-                t.initially_deferred = false;
-            } else if self.accept_all(&["not", "valid"]) {
-                t.not_valid = true;
-            } else if self.accept_all(&["no", "inherit"]) {
-                t.no_inherit = true;
-            } else if self.accept_all(&["not", "enforced"]) {
-                return Err(base::Error::unsupported("NOT ENFORCED"));
-            } else if !self.accept("enforced") {
-                return Ok(t);
-            }
-        }
-    }
-
     pub fn table_constraint(&mut self) -> Result<TableConstraint> {
         let loc = self.loc();
         let name = if self.accept("constraint") { Some(self.name()?) } else { None };
@@ -471,7 +449,7 @@ impl Parser<'_> {
         } else {
             return Err(self.unexpected());
         };
-        let timing = self.timing()?;
+        let timing = self.table_timing(&kind)?;
         Ok(TableConstraint { name, kind, timing, loc })
     }
 }

@@ -3,8 +3,9 @@
 //! # Invariants
 //! Tokens cover the text in order and never overlap. All text is UTF-8; offsets are bytes.
 
-use super::error_at;
+use super::escapes;
 use super::keywords::{Category, category};
+use super::{Dialect, error_at};
 use base::{Error, Result, err};
 use std::borrow::Cow;
 
@@ -51,23 +52,37 @@ struct Lexer<'a> {
     bytes: &'a [u8],
     at: usize,
     out: Vec<Token<'a>>,
-    cut: &'a mut Vec<CutName>,
+    dialect: Dialect,
+    remarks: &'a mut Vec<Remark>,
 }
 
-/// An identifier that is longer than a name may be.
+/// Something to be said of a token that is good nevertheless.
 #[derive(Debug)]
-pub struct CutName {
-    /// Its first byte.
+pub struct Remark {
+    /// The token's first byte.
     pub start: u32,
-    /// All of it.
-    pub whole: String,
+    /// What.
+    pub about: About,
 }
 
-/// The tokens of `source`, an [`Kind::End`] last; names that had to be cut are noted in `cut`, also of what fails after them.
+/// What a [`Remark`] is about.
+#[derive(Debug)]
+pub enum About {
+    /// An identifier that is longer than a name may be: all of it.
+    CutName(String),
+    /// A plain string with a backslash in it, which this byte follows.
+    Escape(u8),
+}
+
+/// The tokens of `source`, an [`Kind::End`] last; `remarks` are also of what fails after them.
 ///
 /// # Errors
 /// 42601 with position for what is no token.
-pub fn tokens<'a>(source: &'a str, cut: &'a mut Vec<CutName>) -> Result<Vec<Token<'a>>> {
+pub fn tokens<'a>(
+    source: &'a str,
+    dialect: Dialect,
+    remarks: &'a mut Vec<Remark>,
+) -> Result<Vec<Token<'a>>> {
     if source.len() >= u32::MAX as usize {
         return Err(err!(PROGRAM_LIMIT_EXCEEDED, "statement is too long"));
     }
@@ -76,7 +91,8 @@ pub fn tokens<'a>(source: &'a str, cut: &'a mut Vec<CutName>) -> Result<Vec<Toke
         bytes: source.as_bytes(),
         at: 0,
         out: Vec::with_capacity(source.len() / 5 + 4),
-        cut,
+        dialect,
+        remarks,
     };
     while lexer.token()? {}
     Ok(lexer.out)
@@ -172,7 +188,7 @@ impl<'a> Lexer<'a> {
         match b {
             b'\'' => {
                 self.at += 1;
-                let text = self.quoted_string(start)?;
+                let text = self.plain_string(start)?;
                 self.push(Kind::String, start, text);
             }
             b'"' => {
@@ -183,7 +199,7 @@ impl<'a> Lexer<'a> {
             }
             b'e' | b'E' if self.peek(1) == b'\'' => {
                 self.at += 2;
-                let text = self.escape_string(start)?;
+                let text = self.escape_string(start, false)?;
                 self.push(Kind::String, start, Cow::Owned(text));
             }
             b'b' | b'B' | b'x' | b'X' if self.peek(1) == b'\'' => {
@@ -194,24 +210,11 @@ impl<'a> Lexer<'a> {
             }
             b'n' | b'N' if self.peek(1) == b'\'' => {
                 self.at += 2;
-                let text = self.quoted_string(start)?;
+                let text = self.plain_string(start)?;
                 self.push(Kind::String, start, text);
             }
             b'u' | b'U' if self.peek(1) == b'&' && matches!(self.peek(2), b'\'' | b'"') => {
-                let string = self.peek(2) == b'\'';
-                self.at += 3;
-                let raw = if string {
-                    self.quoted_string(start)?
-                } else {
-                    self.quoted_identifier(start)?
-                };
-                let text = Cow::Owned(self.unicode_escapes(&raw, start)?);
-                if string {
-                    self.push(Kind::String, start, text);
-                } else {
-                    let text = self.name(text, start);
-                    self.push(Kind::Quoted, start, text);
-                }
+                self.unicode(start)?;
             }
             _ if is_ident_start(b) => self.word(start),
             b'0'..=b'9' => self.number(start)?,
@@ -257,10 +260,81 @@ impl<'a> Lexer<'a> {
         if text.len() <= NAME_BYTES {
             return text;
         }
-        self.cut.push(CutName { start: start as u32, whole: text.clone().into_owned() });
+        let about = About::CutName(text.clone().into_owned());
+        self.remarks.push(Remark { start: start as u32, about });
         match text {
             Cow::Borrowed(text) => Cow::Borrowed(truncate_identifier(text)),
             Cow::Owned(text) => Cow::Owned(truncate_identifier(&text).to_owned()),
+        }
+    }
+
+    /// `U&'…'` or `U&"…"`, and `UESCAPE` after it.
+    fn unicode(&mut self, start: usize) -> Result<()> {
+        let string = self.peek(2) == b'\'';
+        if string && !self.dialect.standard_strings {
+            let e = base::SqlError::new(
+                base::SqlState::FEATURE_NOT_SUPPORTED,
+                "unsafe use of string constant with Unicode escapes",
+            )
+            .detail("String constants with Unicode escapes cannot be used when \"standard_conforming_strings\" is off.");
+            return Err(error_at(self.source, e.into(), start as u32));
+        }
+        self.at += 3;
+        let raw = if string { self.quoted_string(start)? } else { self.quoted_identifier(start)? };
+        let escape = self.unicode_escape()?;
+        let text = escapes::unicode(&raw, escape)
+            .map_err(|(e, at)| error_at(self.source, e, (start + 3 + at) as u32))?;
+        let text = Cow::Owned(text);
+        if string {
+            self.push(Kind::String, start, text);
+        } else {
+            let text = self.name(text, start);
+            self.push(Kind::Quoted, start, text);
+        }
+        Ok(())
+    }
+
+    /// The character that `UESCAPE '…'` names, if that comes next.
+    fn unicode_escape(&mut self) -> Result<char> {
+        let back = self.at;
+        self.skip()?;
+        let word = self.bytes.get(self.at..self.at + 7);
+        if !word.is_some_and(|w| w.eq_ignore_ascii_case(b"uescape")) || is_ident(self.peek(7)) {
+            self.at = back;
+            return Ok('\\');
+        }
+        self.at += 7;
+        self.skip()?;
+        let start = self.at;
+        // Another string with Unicode escapes may not stand there: nor may it have an UESCAPE of its own.
+        if !matches!(self.peek(0), b'u' | b'U') || self.peek(1) != b'&' {
+            self.token()?;
+            let end = self.at;
+            let named = self.out.pop().filter(|t| t.kind == Kind::String);
+            let mut chars = named.as_ref().map(|t| t.text.chars());
+            match chars.as_mut().map(|c| (c.next(), c.next())) {
+                Some((Some(c), None)) if escapes::may_escape(c) => return Ok(c),
+                Some(_) => return self.fail("invalid Unicode escape character", start, end),
+                None => {}
+            }
+        }
+        let end = self.at.max((start + 1).min(self.bytes.len()));
+        if start == self.bytes.len() {
+            let e = err!(
+                SYNTAX_ERROR,
+                "UESCAPE must be followed by a simple string literal at end of input"
+            );
+            return Err(error_at(self.source, e, start as u32));
+        }
+        self.fail("UESCAPE must be followed by a simple string literal", start, end)
+    }
+
+    /// A string without a letter before it, after the opening quote.
+    fn plain_string(&mut self, start: usize) -> Result<Cow<'a, str>> {
+        if self.dialect.standard_strings {
+            self.quoted_string(start)
+        } else {
+            Ok(Cow::Owned(self.escape_string(start, self.dialect.escape_warning)?))
         }
     }
 
@@ -345,7 +419,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn escape_string(&mut self, start: usize) -> Result<String> {
+    /// `warn`: at its first backslash.
+    fn escape_string(&mut self, start: usize, mut warn: bool) -> Result<String> {
         let mut out: Vec<u8> = Vec::new();
         loop {
             if self.at >= self.bytes.len() {
@@ -362,7 +437,13 @@ impl<'a> Lexer<'a> {
                         break;
                     }
                 }
-                b'\\' => self.escape(start, &mut out)?,
+                b'\\' => {
+                    if std::mem::take(&mut warn) {
+                        let about = About::Escape(self.peek(0));
+                        self.remarks.push(Remark { start: start as u32, about });
+                    }
+                    self.escape(start, &mut out)?;
+                }
                 _ => out.push(b),
             }
         }
@@ -449,35 +530,6 @@ impl<'a> Lexer<'a> {
         let e = base::SqlError::new(base::SqlState(*b"22025"), "invalid Unicode escape")
             .hint("Unicode escapes must be \\uXXXX or \\UXXXXXXXX.");
         Err(error_at(self.source, Error::from(e), at as u32))
-    }
-
-    fn unicode_escapes(&mut self, raw: &str, start: usize) -> Result<String> {
-        let mut out = String::new();
-        let chars: Vec<char> = raw.chars().collect();
-        let mut i = 0;
-        while i < chars.len() {
-            if chars[i] != '\\' {
-                out.push(chars[i]);
-                i += 1;
-                continue;
-            }
-            if chars.get(i + 1) == Some(&'\\') {
-                out.push('\\');
-                i += 2;
-                continue;
-            }
-            let (from, len) = if chars.get(i + 1) == Some(&'+') { (i + 2, 6) } else { (i + 1, 4) };
-            let value = chars
-                .get(from..from + len)
-                .and_then(|d| u32::from_str_radix(&d.iter().collect::<String>(), 16).ok())
-                .and_then(char::from_u32);
-            match value {
-                Some(c) if c != '\0' => out.push(c),
-                _ => return self.fail("invalid Unicode escape", start, self.at),
-            }
-            i = from + len;
-        }
-        Ok(out)
     }
 
     fn dollar(&mut self, start: usize) -> Result<()> {

@@ -10,9 +10,11 @@
 
 mod alter;
 pub mod ast;
+mod constraint_attributes;
 mod create;
 mod create_table;
 mod dml;
+mod escapes;
 mod expr;
 mod from;
 mod grant;
@@ -34,6 +36,7 @@ pub use dml::as_values;
 pub use lexer::truncate_identifier;
 pub use utility::UtilityStatement;
 
+use crate::client::{Notice, Severity};
 use ast::{Loc, NO_LOC, QueryStatement};
 use std::sync::Arc;
 
@@ -84,40 +87,85 @@ pub fn error_at(source: &str, error: base::Error, loc: Loc) -> base::Error {
     }
 }
 
+/// What of the grammar settings decide.
+#[derive(Clone, Copy, Debug)]
+pub struct Dialect {
+    /// `standard_conforming_strings`: a backslash in a plain string is one.
+    pub standard_strings: bool,
+    /// `escape_string_warning`: it is warned of where it is none.
+    pub escape_warning: bool,
+}
+
+impl Dialect {
+    /// As the settings are by themselves.
+    pub const STANDARD: Dialect = Dialect { standard_strings: true, escape_warning: true };
+}
+
 /// All statements of a query string. Empty ones (nothing between semicolons) are left out.
 ///
 /// # Errors
 /// 42601 and the like, with position.
 pub fn parse(source: &str) -> base::Result<Vec<Parsed>> {
-    parse_noting(source, &mut Vec::new())
+    parse_noting(source, Dialect::STANDARD, &mut Vec::new())
 }
 
-/// [`parse`], with what is to be said of names that are too long; of a string that fails, of those up to where it does.
+/// [`parse`], with what is to be said of names that are too long and of backslashes; of a string that fails, of those up to where it does.
 ///
 /// # Errors
 /// 42601 and the like, with position.
-pub fn parse_noting(source: &str, notices: &mut Vec<base::SqlError>) -> base::Result<Vec<Parsed>> {
-    let mut cut = Vec::new();
+pub fn parse_noting(
+    source: &str,
+    dialect: Dialect,
+    notices: &mut Vec<Notice>,
+) -> base::Result<Vec<Parsed>> {
+    let mut remarks = Vec::new();
     let mut failed = NO_LOC;
-    let result = statements(source, &mut cut, &mut failed);
-    notices.extend(cut.into_iter().filter(|name| name.start <= failed).map(|name| {
-        let whole = &name.whole;
-        let text = format!(
-            "identifier \"{whole}\" will be truncated to \"{}\"",
-            truncate_identifier(whole)
-        );
-        base::SqlError::new(base::SqlState::NAME_TOO_LONG, text)
-    }));
+    let result = statements(source, dialect, &mut remarks, &mut failed);
+    let said = remarks.into_iter().filter(|r| r.start <= failed);
+    notices.extend(said.map(|r| notice_of(source, &r)));
     result
+}
+
+fn notice_of(source: &str, remark: &lexer::Remark) -> Notice {
+    let warning = |text: &str, hint: &str| {
+        let body = base::SqlError::new(base::SqlState::NONSTANDARD_USE_OF_ESCAPE_CHARACTER, text);
+        match error_at(source, body.hint(hint).into(), remark.start) {
+            base::Error::Sql(body) => Notice { severity: Severity::Warning, body: *body },
+            other => Notice { severity: Severity::Warning, body: other.to_sql_error() },
+        }
+    };
+    match &remark.about {
+        lexer::About::CutName(whole) => {
+            let text = format!(
+                "identifier \"{whole}\" will be truncated to \"{}\"",
+                truncate_identifier(whole)
+            );
+            let body = base::SqlError::new(base::SqlState::NAME_TOO_LONG, text);
+            Notice { severity: Severity::Notice, body }
+        }
+        lexer::About::Escape(b'\'') => warning(
+            "nonstandard use of \\' in a string literal",
+            "Use '' to write quotes in strings, or use the escape string syntax (E'...').",
+        ),
+        lexer::About::Escape(b'\\') => warning(
+            "nonstandard use of \\\\ in a string literal",
+            "Use the escape string syntax for backslashes, e.g., E'\\\\'.",
+        ),
+        lexer::About::Escape(_) => warning(
+            "nonstandard use of escape in a string literal",
+            "Use the escape string syntax for escapes, e.g., E'\\r\\n'.",
+        ),
+    }
 }
 
 /// Parses them; `failed` is where, if it was over a token.
 fn statements(
     source: &str,
-    cut: &mut Vec<lexer::CutName>,
+    dialect: Dialect,
+    remarks: &mut Vec<lexer::Remark>,
     failed: &mut Loc,
 ) -> base::Result<Vec<Parsed>> {
-    let mut parser = parser::Parser::new(source, cut)?;
+    let mut parser = parser::Parser::new(source, dialect, remarks)?;
     let result = all(&mut parser, source);
     if result.is_err() {
         *failed = parser.loc();
@@ -150,8 +198,8 @@ fn all(parser: &mut parser::Parser<'_>, source: &str) -> base::Result<Vec<Parsed
 /// # Errors
 /// 42601 and the like, with position.
 pub fn parse_expression(source: &str) -> base::Result<ast::Expr> {
-    let mut cut = Vec::new();
-    let mut parser = parser::Parser::new(source, &mut cut)?;
+    let mut remarks = Vec::new();
+    let mut parser = parser::Parser::new(source, Dialect::STANDARD, &mut remarks)?;
     let e = parser.expr()?;
     if parser.at_end() { Ok(e) } else { Err(parser.unexpected()) }
 }
@@ -161,8 +209,8 @@ pub fn parse_expression(source: &str) -> base::Result<ast::Expr> {
 /// # Errors
 /// 42601 and the like, with position.
 pub fn parse_type(source: &str) -> base::Result<ast::TypeName> {
-    let mut cut = Vec::new();
-    let mut parser = parser::Parser::new(source, &mut cut)?;
+    let mut remarks = Vec::new();
+    let mut parser = parser::Parser::new(source, Dialect::STANDARD, &mut remarks)?;
     let t = parser.type_name()?;
     if parser.at_end() { Ok(t) } else { Err(parser.unexpected()) }
 }

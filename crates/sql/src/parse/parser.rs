@@ -1,9 +1,9 @@
 //! The parser's hands: tokens, names, lists, types.
 
 use super::ast::{Expr, Loc, NO_LOC, ObjectName, TypeName};
-use super::error_at;
 use super::keywords::{Category, bare_label};
-use super::lexer::{CutName, Kind, Token, tokens};
+use super::lexer::{Kind, Remark, Token, tokens};
+use super::{Dialect, error_at};
 use base::{Error, Result, err};
 use std::collections::HashSet;
 
@@ -24,11 +24,15 @@ pub(super) struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// Names that are cut are noted in `cut`.
-    pub fn new(source: &'a str, cut: &'a mut Vec<CutName>) -> Result<Parser<'a>> {
+    /// What is to be said of tokens goes to `remarks`.
+    pub fn new(
+        source: &'a str,
+        dialect: Dialect,
+        remarks: &'a mut Vec<Remark>,
+    ) -> Result<Parser<'a>> {
         Ok(Parser {
             source,
-            tokens: tokens(source, cut)?,
+            tokens: tokens(source, dialect, remarks)?,
             at: 0,
             depth: 0,
             max_param: 0,

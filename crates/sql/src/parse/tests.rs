@@ -58,8 +58,14 @@ fn long_names_are_cut_and_said_to_be() {
     let long = "a".repeat(62);
     let said = |sql: &str| {
         let mut notices = Vec::new();
-        let ok = parse_noting(sql, &mut notices).is_ok();
-        (ok, notices.into_iter().map(|n| format!("{} {}", n.state, n.message)).collect::<Vec<_>>())
+        let ok = parse_noting(sql, Dialect::STANDARD, &mut notices).is_ok();
+        (
+            ok,
+            notices
+                .into_iter()
+                .map(|n| format!("{} {}", n.body.state, n.body.message))
+                .collect::<Vec<_>>(),
+        )
     };
     let cut = |from: &str, to: &str| {
         format!("42622 identifier \"{long}{from}\" will be truncated to \"{long}{to}\"")
@@ -74,6 +80,47 @@ fn long_names_are_cut_and_said_to_be() {
     let text = format!("VACUUM {long}bc; SELECT 1 1 {long}cd");
     assert_eq!(said(&text), (false, vec![cut("bc", "b")]));
     assert_eq!(said(&format!("SELECT {long}bc, 'abc")), (false, vec![cut("bc", "b")]));
+}
+
+#[test]
+fn unicode_escapes_have_a_character_of_their_choice() {
+    let parses = |sql: &str| parse(sql).map(|_| ()).map_err(|e| e.to_sql_error().message);
+    for sql in [
+        "SELECT U&'d!0061t!+000061' UESCAPE '!'",
+        "SELECT u&\"d!0061\" uescape /* no */ E'!'",
+        "SELECT U&'a' AS uescaped, U&'b' uescape1",
+        "SELECT U&'a'\n 'b' UESCAPE '#' FROM x",
+    ] {
+        assert_eq!(parses(sql), Ok(()), "{sql}");
+    }
+    let strange = "invalid Unicode escape character at or near";
+    let missing = "UESCAPE must be followed by a simple string literal at";
+    assert_eq!(parses("SELECT U&'a' UESCAPE '+'"), Err(format!("{strange} \"'+'\"")));
+    assert_eq!(parses("SELECT U&'a' UESCAPE 'ab'"), Err(format!("{strange} \"'ab'\"")));
+    assert_eq!(parses("SELECT U&'a' UESCAPE;"), Err(format!("{missing} or near \";\"")));
+    assert_eq!(parses("SELECT U&'a' UESCAPE"), Err(format!("{missing} end of input")));
+    assert!(parses("SELECT U&'a' UESCAPE U&'b' UESCAPE 'c'").is_err());
+}
+
+#[test]
+fn backslashes_in_plain_strings() {
+    let old = Dialect { standard_strings: false, escape_warning: true };
+    let said = |sql: &str, dialect| {
+        let mut notices = Vec::new();
+        assert!(parse_noting(sql, dialect, &mut notices).is_ok(), "{sql}");
+        notices
+            .iter()
+            .map(|n| (n.body.position.unwrap(), n.body.message.clone()))
+            .collect::<Vec<_>>()
+    };
+    let escape = "nonstandard use of escape in a string literal".to_owned();
+    let quote = "nonstandard use of \\' in a string literal".to_owned();
+    let back = "nonstandard use of \\\\ in a string literal".to_owned();
+    let text = r"SELECT 'a\n\\', 'b\'', '\\', E'\n'";
+    assert_eq!(said(text, old), [(8, escape), (17, quote), (24, back)]);
+    let quiet = Dialect { escape_warning: false, ..old };
+    assert_eq!(said(r"SELECT '\'', 'a\n'", quiet), []);
+    assert_eq!(said(r"SELECT '\', 'a\n'", Dialect::STANDARD), []);
 }
 
 /// Unoptimised frames are several times as large, hence the larger stack there.

@@ -6,7 +6,7 @@ use super::simple::send_notices;
 use super::transaction::Block;
 use super::{Portal, Session};
 use crate::analyse::ParamTypes;
-use crate::client::{Client, ExecuteOutcome, Notice, OutputColumn, Severity};
+use crate::client::{Client, ExecuteOutcome, OutputColumn};
 use crate::parse;
 use crate::parse::utility::UtilityStatement;
 use base::{Oid, Result, bail};
@@ -34,9 +34,9 @@ impl Session {
             bail!(DUPLICATE_PREPARED_STATEMENT, "prepared statement \"{name}\" already exists");
         }
         let mut notices = Vec::new();
-        let statements = parse::parse_noting(text, &mut notices);
-        for body in notices {
-            client.notice(&Notice { severity: Severity::Notice, body })?;
+        let statements = parse::parse_noting(text, self.env.dialect, &mut notices);
+        for notice in &notices {
+            client.notice(notice)?;
         }
         let mut statements = statements?;
         if statements.len() > 1 {
@@ -226,6 +226,7 @@ impl Session {
         if let PortalState::Ready = portal.state {
             if portal.prepared.utility().is_some() {
                 self.start_utility_portal(portal, client)?;
+                send_notices(&self.state, client)?;
             } else {
                 self.start_portal(portal)?;
             }
@@ -300,12 +301,21 @@ impl Session {
         self.portals.remove(name);
     }
 
+    /// Sends what functions have said and no statement has sent: before an error, of the extended protocol, goes out.
+    ///
+    /// # Errors
+    /// The client's.
+    pub fn tell(&self, client: &mut dyn Client) -> Result<()> {
+        send_notices(&self.state, client)
+    }
+
     /// Sync: the implicit transaction ends.
     ///
     /// # Errors
     /// The commit's.
     pub fn sync(&mut self, client: &mut dyn Client) -> Result<()> {
-        let result = self.end_implicit().and_then(|()| send_notices(&self.state, client));
+        let result = self.end_implicit();
+        self.tell(client)?;
         self.go_idle();
         if let Err(error) = result {
             self.fail();

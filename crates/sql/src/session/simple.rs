@@ -9,7 +9,7 @@ use super::prepared::Prepared;
 use super::transaction::Block;
 use super::{Portal, Session};
 use crate::analyse::ParamTypes;
-use crate::client::{Client, Notice, Severity};
+use crate::client::Client;
 use crate::parse::utility::{TransactionStatement, UtilityStatement};
 use crate::parse::{self, Parsed, Statement};
 use base::Result;
@@ -119,7 +119,10 @@ impl Session {
         self.begin_statement(&source);
         let _watch = self.watch();
         self.refresh_settings();
-        if self.block != Block::Failed {
+        let dialect = self.env.dialect;
+        // Texts are kept as they read by themselves.
+        let usual = dialect.standard_strings || !text.contains(['\\', '&']);
+        if usual && self.block != Block::Failed {
             let path = self.state.search_path_names();
             let catalog = &self.state.catalog;
             if let Some(prepared) = self.plan_cache.get(text, catalog, &path) {
@@ -130,11 +133,11 @@ impl Session {
             }
         }
         let mut notices = Vec::new();
-        let statements = parse::parse_noting(text, &mut notices);
+        let statements = parse::parse_noting(text, dialect, &mut notices);
         // What is to be said of a text is said each time: it is kept nowhere.
-        let keep = notices.is_empty();
-        for body in notices {
-            client.notice(&Notice { severity: Severity::Notice, body })?;
+        let keep = usual && notices.is_empty();
+        for notice in &notices {
+            client.notice(notice)?;
         }
         let statements = statements?;
         let count = statements.len();

@@ -5,6 +5,7 @@ use crate::activity::DatabaseWorkSums;
 use crate::client::Notice;
 use crate::cluster::{Cluster, DatabaseState};
 use crate::notify::{Listener, Outgoing};
+use crate::parse::Dialect;
 use base::settings::{SessionSettings, SetScope};
 use base::{Error, Oid, Result, bail};
 use engine::catalog::cache::SessionCatalog;
@@ -359,6 +360,8 @@ pub struct SessionEnv {
     /// The session.
     pub state: Rc<SessionState>,
     style: Style,
+    /// How texts are read.
+    pub dialect: Dialect,
     settings_version: u64,
 }
 
@@ -366,8 +369,12 @@ impl SessionEnv {
     /// The environment under the settings in force.
     pub fn new(state: Rc<SessionState>) -> SessionEnv {
         let style = style(&state.settings.borrow());
+        let dialect = Dialect {
+            standard_strings: state.settings.borrow().bool("standard_conforming_strings"),
+            escape_warning: state.settings.borrow().bool("escape_string_warning"),
+        };
         let settings_version = state.settings.borrow().version();
-        SessionEnv { state, style, settings_version }
+        SessionEnv { state, style, dialect, settings_version }
     }
 
     /// A setting has changed since this was made.

@@ -290,3 +290,149 @@ fn vectors_of_a_users_table_have_no_index() {
     s.run_each(&["INSERT INTO t VALUES ('{701}'), ('{1700}')"]);
     s.check(&[("SELECT a FROM t WHERE a > '{1000}'", "{1700}")]);
 }
+
+/// USING sees the columns as they were before the statement, whatever else that does, and in whatever order it is written.
+#[test]
+fn using_sees_the_columns_as_they_were() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int, b int, c int, CHECK (a < b))",
+        "CREATE INDEX ON t (b, a) WHERE a < b",
+        "INSERT INTO t VALUES (5, 10, 7), (NULL, 3, NULL)",
+        "ALTER TABLE t ALTER a TYPE text USING (b + 1)::text, ALTER b TYPE text USING (a + 10)::text, DROP c",
+    ]);
+    s.check(&[
+        ("SELECT *, pg_typeof(a), pg_typeof(b) FROM t", "11|15|text|text\n4|~|text|text"),
+        (
+            "ALTER TABLE t ADD z int DEFAULT 3, ALTER a TYPE int USING a::int + z",
+            "42703 column \"z\" does not exist",
+        ),
+        (
+            "ALTER TABLE t ALTER a TYPE int USING 1, ALTER a TYPE text",
+            "0A000 cannot alter type of column \"a\" twice",
+        ),
+    ]);
+    s.run_each(&[
+        "DROP TABLE t",
+        "CREATE TABLE t (a int, b text)",
+        "INSERT INTO t VALUES (1, repeat('long ', 9000)), (2, 'short')",
+        "ALTER TABLE t ADD c int NOT NULL DEFAULT 5, DROP b, ALTER a TYPE text USING length(b) || '!'",
+    ]);
+    s.check(&[("SELECT * FROM t", "45000!|5\n5!|5")]);
+    drop(s);
+    assert_eq!(db.faults(), [""; 0]);
+}
+
+/// A view that groups by a primary key shows columns that it does not group by, and so needs the key.
+#[test]
+fn a_view_depends_on_the_key_it_groups_by() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (id int PRIMARY KEY, v text)",
+        "INSERT INTO t VALUES (1, 'one')",
+        "CREATE VIEW grouped AS SELECT id, v, count(*) FROM t GROUP BY id",
+        "CREATE VIEW within AS SELECT 1 AS one FROM (SELECT id, v FROM t GROUP BY id) x",
+        "CREATE VIEW by_itself AS SELECT id, count(*) FROM t GROUP BY id",
+    ]);
+    let said = s.run("ALTER TABLE t DROP CONSTRAINT t_pkey");
+    assert!(said.starts_with("2BP01"), "{said}");
+    s.run_each(&["DROP VIEW grouped"]);
+    let said = s.run("ALTER TABLE t DROP CONSTRAINT t_pkey");
+    assert!(said.starts_with("2BP01"), "{said}");
+    s.run_each(&["CREATE OR REPLACE VIEW within AS SELECT 1 AS one FROM t"]);
+    assert_eq!(s.run("ALTER TABLE t DROP CONSTRAINT t_pkey"), "");
+    s.check(&[("SELECT * FROM within, by_itself", "1|1|1")]);
+}
+
+/// Names and attributes of constraints do not contradict one another, and names that are chosen make way for those that are given.
+#[test]
+fn constraints_are_named_and_marked_without_contradiction() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE p (a int PRIMARY KEY)"]);
+    for (text, says) in [
+        (
+            "a int CONSTRAINT x CHECK (a > 0) CONSTRAINT x CHECK (a > 1)",
+            "42710 check constraint \"x\" already exists",
+        ),
+        (
+            "a int CONSTRAINT x NOT NULL, b int CONSTRAINT x NOT NULL",
+            "42710 constraint \"x\" for relation \"t\" already exists",
+        ),
+        (
+            "a int CONSTRAINT x NOT NULL CONSTRAINT x REFERENCES p",
+            "42710 constraint \"x\" for relation \"t\" already exists",
+        ),
+        (
+            "a int CONSTRAINT x NOT NULL CONSTRAINT y NOT NULL",
+            "42601 conflicting not-null constraint names \"x\" and \"y\"",
+        ),
+        (
+            "a int, CONSTRAINT x NOT NULL a, CONSTRAINT y NOT NULL a",
+            "42601 conflicting not-null constraint names \"x\" and \"y\"",
+        ),
+        (
+            "a int UNIQUE DEFERRABLE NOT DEFERRABLE",
+            "42601 multiple DEFERRABLE/NOT DEFERRABLE clauses not allowed",
+        ),
+        (
+            "a int UNIQUE INITIALLY DEFERRED INITIALLY IMMEDIATE",
+            "42601 multiple INITIALLY IMMEDIATE/DEFERRED clauses not allowed",
+        ),
+        (
+            "a int UNIQUE NOT DEFERRABLE INITIALLY DEFERRED",
+            "42601 constraint declared INITIALLY DEFERRED must be DEFERRABLE",
+        ),
+        ("a int CHECK (a > 0) DEFERRABLE", "42601 misplaced DEFERRABLE clause"),
+        ("a int INITIALLY DEFERRED", "42601 misplaced INITIALLY DEFERRED clause"),
+        ("a int, CHECK (a > 0) DEFERRABLE", "0A000 CHECK constraints cannot be marked DEFERRABLE"),
+        ("a int, UNIQUE (a) NO INHERIT", "0A000 UNIQUE constraints cannot be marked NO INHERIT"),
+        (
+            "a int, PRIMARY KEY (a) NOT VALID",
+            "0A000 PRIMARY KEY constraints cannot be marked NOT VALID",
+        ),
+        (
+            "a int, FOREIGN KEY (a) REFERENCES p DEFERRABLE NOT DEFERRABLE",
+            "42601 conflicting constraint properties",
+        ),
+    ] {
+        assert_eq!(s.run(&format!("CREATE TABLE t ({text})")), says, "{text}");
+    }
+    s.run_each(&[
+        "CREATE TABLE t (a int PRIMARY KEY, b int UNIQUE REFERENCES p, CONSTRAINT t_pkey CHECK (a > 0), \
+         CONSTRAINT t_b_key CHECK (b > 0), CONSTRAINT t_b_fkey CHECK (b > 1))",
+        "ALTER TABLE t ALTER CONSTRAINT t_b_fkey1 DEFERRABLE INITIALLY DEFERRED",
+        "ALTER TABLE t ALTER CONSTRAINT t_b_fkey1",
+    ]);
+    s.check(&[
+        (
+            "SELECT conname, contype, condeferred FROM pg_constraint WHERE conrelid = 't'::regclass AND contype <> 'n' ORDER BY 1",
+            "t_b_fkey|c|f\nt_b_fkey1|f|t\nt_b_key|c|f\nt_b_key1|u|f\nt_pkey|c|f\nt_pkey1|p|f",
+        ),
+        (
+            "ALTER TABLE t ALTER CONSTRAINT t_b_fkey1 NOT DEFERRABLE INITIALLY DEFERRED",
+            "42601 constraint declared INITIALLY DEFERRED must be DEFERRABLE",
+        ),
+        (
+            "ALTER TABLE t ALTER CONSTRAINT t_b_fkey1 NO INHERIT",
+            "42809 constraint \"t_b_fkey1\" of relation \"t\" is not a not-null constraint",
+        ),
+    ]);
+}
+
+/// Rows kept as values of another table's column have the columns that there were, and are not written anew.
+#[test]
+fn a_row_type_in_use_keeps_its_columns() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int, b text)",
+        "CREATE TABLE u (t t)",
+        "INSERT INTO u VALUES (ROW(1, 'x')::t)",
+    ]);
+    let refused = "0A000 cannot alter table \"t\" because column \"u.t\" uses its row type";
+    s.check(&[("ALTER TABLE t ADD c int", refused), ("ALTER TABLE t DROP a", refused)]);
+    s.run_each(&["ALTER TABLE t RENAME b TO c", "DROP TABLE u", "ALTER TABLE t ADD d int, DROP a"]);
+}

@@ -391,3 +391,31 @@ fn percentiles_between_intervals_are_sums_of_intervals() {
         ),
     ]);
 }
+
+/// One expression under two names is grouped by twice, and all else that is that expression goes by the first of them.
+#[test]
+fn grouping_sets_tell_outputs_apart() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE g (a int, b int)", "INSERT INTO g VALUES (1, 1), (1, 2), (2, 1)"]);
+    let set = "SELECT a AS x, a AS y";
+    for (query, wanted) in [
+        ("GROUP BY x, ROLLUP (y) ORDER BY 1, 2", "1|1\n1|~\n2|2\n2|~"),
+        ("GROUP BY GROUPING SETS ((y), (x)) ORDER BY x, y", "1|~\n2|~\n~|1\n~|2"),
+        ("GROUP BY GROUPING SETS ((y), (x)) HAVING a > 0 ORDER BY x", "1|~\n2|~"),
+        ("GROUP BY y, ROLLUP (a) ORDER BY y, x", "1|1\n~|1\n2|2\n~|2"),
+        ("GROUP BY x, y ORDER BY y", "1|1\n2|2"),
+    ] {
+        assert_eq!(s.run(&format!("{set} FROM g {query}")), wanted, "{query}");
+    }
+    s.check(&[
+        (
+            "SELECT a AS x, a AS y, a, a + 0, grouping(a) FROM g GROUP BY ROLLUP (y), x ORDER BY 1, 2",
+            "1|1|1|1|0\n1|~|1|1|1\n2|2|2|2|0\n2|~|2|2|1",
+        ),
+        (
+            "SELECT a AS x, a AS y, a AS z FROM g GROUP BY ROLLUP (z, y) ORDER BY z, y",
+            "1|1|1\n~|~|1\n2|2|2\n~|~|2\n~|~|~",
+        ),
+    ]);
+}

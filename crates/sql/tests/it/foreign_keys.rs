@@ -101,12 +101,51 @@ fn repeatable_read_does_not_refer_to_a_key_made_anew() {
         ("UPDATE p SET a = 9 WHERE a = 1; INSERT INTO p VALUES (1, 1)", unseen),
         ("UPDATE p SET a = 9 WHERE a = 1; UPDATE p SET a = 1 WHERE a = 2", unseen),
         ("UPDATE p SET b = 9 WHERE a = 1; UPDATE p SET b = 8 WHERE a = 1", ""),
+        // An update of a row locked FOR UPDATE counts as one of its key.
+        ("BEGIN; SELECT a FROM p FOR UPDATE; UPDATE p SET b = 9; COMMIT", unseen),
+        (
+            "UPDATE p SET b = 9; BEGIN; SELECT a FROM p FOR UPDATE; UPDATE p SET b = 9; COMMIT",
+            unseen,
+        ),
+        ("BEGIN; SELECT a FROM p FOR NO KEY UPDATE; UPDATE p SET b = 9; COMMIT", ""),
     ] {
         let mut s = tables(&db, "");
         let mut other = db.session();
         s.run_each(&["DELETE FROM ch", "BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT * FROM p"]);
-        meanwhile.split("; ").for_each(|m| other.run_each(&[m]));
+        meanwhile.split("; ").for_each(|m| drop(other.run(m)));
         assert_eq!(s.run("INSERT INTO ch VALUES (1, 2)"), said, "{meanwhile}");
         s.run_each(&["ROLLBACK"]);
     }
+}
+
+/// A key of NULLs waits too for who alters the referred table, but an update that leaves or makes it NULL asks nothing.
+#[test]
+fn a_key_of_nulls_waits_for_the_referred_table() {
+    let db = Database::new();
+    for (change, waits) in [
+        ("INSERT INTO ch VALUES (NULL, 1)", true),
+        ("UPDATE ch SET a = NULL", false),
+        ("UPDATE ch SET a = a", false),
+    ] {
+        let mut s = tables(&db, "");
+        let mut other = db.session();
+        other.run_each(&["BEGIN", "ALTER TABLE p ADD c int"]);
+        s.run_each(&["SET lock_timeout = 10"]);
+        let said = s.run(change);
+        assert_eq!(said.starts_with("55P03"), waits, "{change}: {said}");
+        other.run_each(&["ROLLBACK"]);
+    }
+}
+
+/// What the transaction has changed itself is checked again, also when the key stays.
+#[test]
+fn a_second_update_asks_for_the_key_again() {
+    let db = Database::new();
+    let mut s = tables(&db, "");
+    let mut other = db.session();
+    s.run_each(&["BEGIN", "UPDATE ch SET b = 2"]);
+    other.run_each(&["BEGIN", "SELECT a FROM p FOR UPDATE"]);
+    s.run_each(&["SET LOCAL lock_timeout = 10"]);
+    let said = s.run("UPDATE ch SET b = 3");
+    assert!(said.starts_with("55P03"), "{said}");
 }

@@ -71,3 +71,25 @@ fn a_zone_has_its_name_whatever_it_was_called() {
     s.run_each(&["SET TIME ZONE INTERVAL '08:00' HOUR TO MINUTE"]);
     assert_eq!(s.run("SELECT '2012-12-12 12:00+0'::timestamptz"), "2012-12-12 20:00:00+08");
 }
+
+#[test]
+fn backslashes_are_read_under_the_setting_in_force() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["SET escape_string_warning = off"]);
+    for (setting, wanted) in [("on", "a\\tb|\\\\"), ("off", "a\tb|\\"), ("on", "a\\tb|\\\\")] {
+        s.run_each(&[&format!("SET standard_conforming_strings = {setting}")]);
+        for _ in 0..3 {
+            assert_eq!(s.run("SELECT 'a\\tb', '\\\\'"), wanted, "{setting}");
+        }
+    }
+    s.run_each(&["SET standard_conforming_strings = off"]);
+    s.check(&[
+        ("SELECT 'it\\'s' AS \"a\\b\", $$\\t$$, E'\\\\'", "it's|\\t|\\"),
+        ("SELECT U&\"\\0061\" FROM (SELECT 1 AS a) x", "1"),
+    ]);
+    let said = s.run("SELECT U&'a'");
+    assert!(said.starts_with("0A000 unsafe use of string constant"), "{said}");
+    assert_eq!(s.run("SET standard_conforming_strings = on"), "");
+    assert_eq!(s.run("SELECT U&'\\0061\\+000062'"), "ab");
+}

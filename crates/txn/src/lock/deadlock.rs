@@ -71,7 +71,8 @@ fn resolve(
     if depth == 0 {
         return None;
     }
-    for edge in cycle.iter().filter(|e| e.soft) {
+    // From the cycle's end on, as PostgreSQL goes: of two waiters that could go ahead the one further from `me` does.
+    for edge in cycle.iter().rev().filter(|e| e.soft) {
         let Some(before) = move_ahead(table, edge) else { continue };
         match find_cycle(table, me, all) {
             None => return Some(HashSet::from([edge.tag])),

@@ -1,6 +1,7 @@
 use crate::support::{backend, manager, until_waiting};
 use base::{Error, Oid, SqlState, stop};
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use txn::{CommitExtras, LockMode, LockTag, Transaction, Wait};
 
@@ -271,5 +272,42 @@ fn two_soft_cycles_are_undone() {
         finder.set_lock_timeout(Some(stop::PATIENCE));
         t.lock(table(3), LockMode::AccessExclusive, Wait::Block).unwrap();
         drop(t);
+    });
+}
+
+/// Either of two waiters could go ahead: the one further from the finder does (PostgreSQL's deadlock-soft).
+#[test]
+fn of_two_soft_edges_the_further_one_is_turned() {
+    let m = manager();
+    let patient = || {
+        let b = backend(&m);
+        b.set_deadlock_timeout_ms(100_000);
+        b
+    };
+    let (finder, reader) = (backend(&m), patient());
+    let writers = [patient(), patient()];
+    let granted = &AtomicBool::new(false);
+    let (mine, theirs) = (m.begin(&finder), m.begin(&reader));
+    theirs.lock(table(1), LockMode::AccessShare, Wait::Block).unwrap();
+    mine.lock(table(2), LockMode::AccessShare, Wait::Block).unwrap();
+    std::thread::scope(|s| {
+        for (i, backend) in (1..).zip(&writers) {
+            let m = &m;
+            s.spawn(move || {
+                let t = m.begin(backend);
+                t.lock(table(i), LockMode::AccessExclusive, Wait::Block).unwrap();
+            });
+            until_waiting(m, backend);
+        }
+        s.spawn(move || {
+            theirs.lock(table(2), LockMode::AccessShare, Wait::Block).unwrap();
+            granted.store(true, Ordering::SeqCst);
+            theirs.commit(CommitExtras::default()).unwrap();
+        });
+        until_waiting(&m, &reader);
+        // Granted only after the other reader has ended, and the writer that waited for him.
+        mine.lock(table(1), LockMode::AccessShare, Wait::Block).unwrap();
+        assert!(granted.load(Ordering::SeqCst));
+        mine.commit(CommitExtras::default()).unwrap();
     });
 }

@@ -281,7 +281,8 @@ pub enum AlterTableAction {
     AddConstraint(TableConstraint),
     AlterConstraint {
         name: String,
-        timing: ConstraintTiming,
+        timing: Option<ConstraintTiming>,
+        inherit: Option<bool>,
     },
     ValidateConstraint(String),
     DropConstraint {
