@@ -178,6 +178,46 @@ fn pages_in_use_keep_their_way_to_the_newest_version() {
     }
 }
 
+/// A page that waits for its index entries, and that somebody uses when its turn comes: what it keeps is aimed further none the less.
+#[test]
+fn a_page_left_in_one_visit_keeps_its_way_to_the_newest_version() {
+    let w = World::with(1, 4096);
+    w.load(3000, &[b'0'; 60]);
+    let pin = |heap: &heap::Heap, block| {
+        heap.relation().pin(Fork::Main, BlockNumber(block), &mut buffer::Strategy::Normal)
+    };
+    // No page has room for new versions before the vacuum.
+    let full: Vec<_> = (0..w.heap.len_blocks().unwrap().0).map(|b| pin(&w.heap, b)).collect();
+    w.change(|k| k < 600 && k % 2 == 0, None);
+    let (_old, snapshot) = reader(&w);
+    let before = w.rows(&snapshot);
+    for n in 0..3 {
+        w.change(|k| k < 600, Some(format!("{n:060}").as_bytes()));
+    }
+    drop(full);
+    let pins = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let (heap, keeper) = (w.heap.clone(), pins.clone());
+    *w.between.lock().unwrap() = Some(Box::new(move |_| {
+        let mut pins = keeper.lock().unwrap();
+        if pins.is_empty() {
+            *pins = (0..4).map(|b| pin(&heap, b)).collect::<base::Result<_>>()?;
+        }
+        Ok(())
+    }));
+    let r = w.vacuum(&ON);
+    assert!(r.counts.missed_dead_pages > 0 && r.counts.removed_tuples > 600);
+    *w.between.lock().unwrap() = None;
+    pins.lock().unwrap().clear();
+    let last = format!("{:060}", 2);
+    for _ in 0..2 {
+        assert_eq!(w.rows(&snapshot), before);
+        for (tid, _) in before.iter().filter(|(k, _)| **k < 600).map(|(_, v)| v) {
+            assert_eq!(newest(&w, *tid).as_deref(), Some(last.as_bytes()));
+        }
+        w.vacuum(&ON);
+    }
+}
+
 #[test]
 fn a_walk_goes_on_over_a_shortened_hop() {
     let w = World::with(1, 64);

@@ -413,3 +413,28 @@ fn an_entry_that_a_walk_misses_for_good_goes_the_long_way() {
     assert_eq!(r.dead_items_removed, 200 * (rows - 2) as u64);
     assert_eq!(left(&w), (0, 400));
 }
+
+/// Of a page's dead rows a walk needs the keys of the first and the last only: that one between them has none shows when it is missed.
+#[test]
+fn a_row_without_a_key_that_a_walk_misses_is_not_freed_before_its_entry() {
+    let rows = rows_a_page();
+    let w = out_of_order(200, 3);
+    let t = w.begin();
+    let keyless = w.rows(&t.take_snapshot())[&(rows * 150 + rows / 4)].0;
+    t.commit(CommitExtras::default()).unwrap();
+    w.change(|k| k % rows < rows - 2, None);
+    {
+        let rel = w.heap.relation();
+        let pin = rel.pin(Fork::Main, keyless.block, &mut Strategy::Normal).unwrap();
+        let mut guard = pin.write();
+        guard.mark_dirty();
+        guard.set_item_id(keyless.offset, page::ItemId::DEAD);
+    }
+    let r = w.vacuum(&ON);
+    assert_eq!(r.indexes[1].method, Some(IndexMethod::Bulk));
+    assert_eq!(r.dead_items_removed, 200 * (rows - 2) as u64);
+    assert_eq!(left(&w), (0, 400));
+    for index in &w.indexes {
+        assert_eq!(index.verify().unwrap().entries, 400);
+    }
+}
