@@ -243,6 +243,7 @@ fn a_kept_statement_holds_no_files() {
     ]);
     let shapes = [
         "SELECT count(*) FROM (SELECT t FROM big ORDER BY t OFFSET 1) z",
+        "SELECT t FROM big ORDER BY t LIMIT 1 OFFSET 4000",
         "SELECT t FROM big ORDER BY g / 3000, t LIMIT 1 OFFSET 4000",
         "SELECT count(*) FROM big a JOIN big b ON a.t = b.t",
         "SELECT count(*) FROM (SELECT t FROM big GROUP BY t OFFSET 1) z",
@@ -253,21 +254,27 @@ fn a_kept_statement_holds_no_files() {
         "SELECT count(c) FROM (SELECT t, count(*) OVER () c FROM big) z",
         "SELECT t, count(*) OVER () c FROM big LIMIT 1",
     ];
-    for shape in shapes {
+    // The least, to the next 100 kB, with which a statement comes to its end.
+    let least = |s: &mut Connection, statement: &str| {
         s.run_each(&["SET temp_file_limit = -1"]);
-        let right = s.run(shape);
-        // Its own limit, to the next 100 kB.
+        let right = s.run(statement);
         let fits = |kb: &i64| {
             s.run_each(&[&format!("SET temp_file_limit = '{kb}kB'")]);
-            s.run(shape) == right
+            s.run(statement) == right
         };
         let limit = (100..).step_by(100).find(fits).unwrap();
-        assert!(limit > 100 && limit < 10_000, "{limit} kB: {shape}");
+        assert!(limit > 100 && limit < 10_000, "{limit} kB: {statement}");
+        (limit, right)
+    };
+    let other = "SELECT count(*) FROM (SELECT t FROM big ORDER BY t DESC OFFSET 1) z";
+    let (others, count) = least(&mut s, other);
+    for shape in shapes {
+        let (limit, right) = least(&mut s, shape);
         for _ in 0..3 {
             assert_eq!(s.run(shape), right, "{limit} kB: {shape}");
         }
-        s.run_each(&[&format!("SET temp_file_limit = '{}kB'", limit / 2 + 1000)]);
-        let other = s.run("SELECT count(*) FROM (SELECT t FROM big ORDER BY t DESC OFFSET 1) z");
-        assert_eq!(other, "5999", "{limit} kB: {shape}");
+        // Nothing has room beside it.
+        s.run_each(&[&format!("SET temp_file_limit = '{others}kB'")]);
+        assert_eq!(s.run(other), count, "{limit} kB: {shape}");
     }
 }
