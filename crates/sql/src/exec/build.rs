@@ -19,7 +19,7 @@ use super::set_op::SetOpNode;
 use super::sort::{Key, KeyPlace, SortNode};
 use super::store::{CteScanNode, CteScopeNode, CteState, RecursiveNode, RowStore, WorkTableNode};
 use super::window::{Bound, Frame, Running, WindowCallCode, WindowNode};
-use super::{Cx, Node, NodeStats};
+use super::{Cx, Node, NodeStats, Told};
 use crate::plan::{AggregateStrategy, CtePlan, NodeKind, PlanNode, PlanSortKey};
 use crate::query::{FrameBound, FunctionInFrom};
 use base::{Oid, Result};
@@ -65,6 +65,12 @@ impl Node for Counted {
         r
     }
     fn let_go(&mut self) {
+        let now = self.input.told();
+        {
+            let told = &mut self.stats.borrow_mut()[self.id].told;
+            // What was let go of before has no sort to tell of any more.
+            *told = Told { sort: now.sort.or(told.sort), ..now };
+        }
         self.input.let_go();
     }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
@@ -269,6 +275,7 @@ impl Builder {
                     filter: compile(filter)?,
                     batch: Batch::new(),
                     constant: constant && !expr::fold::contains_volatile(filter),
+                    removed: 0,
                 })
             }
             NodeKind::Project { input, exprs } => Box::new(ProjectNode {

@@ -2,7 +2,7 @@
 
 use super::batch::Batch;
 use super::scan::ScanBase;
-use super::{Cx, Node};
+use super::{Cx, Node, Told};
 use crate::activity::TableChanges;
 use crate::plan::{IndexKey, IndexOp, TableScan};
 use base::{Oid, Result, Tid};
@@ -320,6 +320,7 @@ pub(crate) struct IndexScanNode {
     map: MapPin,
     /// A unique key fully given: one row at most.
     single: bool,
+    told: Told,
 }
 
 impl IndexScanNode {
@@ -359,6 +360,7 @@ impl IndexScanNode {
             slot: TupleSlot::new(),
             map: MapPin::none(),
             single,
+            told: Told::default(),
         })
     }
 
@@ -370,6 +372,7 @@ impl IndexScanNode {
         }
         let bounds = std::mem::take(&mut self.ranges[self.at]);
         self.at += 1;
+        self.told.searches += 1;
         match &mut self.scan {
             Some(s) => s.rescan(bounds),
             None => {
@@ -429,6 +432,7 @@ impl IndexScanNode {
                 let bits = heap.visibility_map().bits(tid.block, &mut self.map)?;
                 let visible = bits & page::visibility::ALL_VISIBLE != 0 && scan.leaf_unchanged();
                 if !visible {
+                    self.told.heap_fetches += 1;
                     let f = heap.fetch(tid, &cx.x.snapshot, &mut self.state, &mut self.slot)?;
                     if !f.found {
                         if f.all_dead {
@@ -450,6 +454,7 @@ impl IndexScanNode {
                     && !f.is_true(out.row(out.len() - 1), &cx.eval)?
                 {
                     out.truncate(out.len() - 1);
+                    self.told.removed += 1;
                 }
             } else {
                 let f = heap.fetch(tid, &cx.x.snapshot, &mut self.state, &mut self.slot)?;
@@ -462,7 +467,9 @@ impl IndexScanNode {
                 noted.tuples_fetched += 1;
                 let keep = |row: &[Datum]| filter.map_or(Ok(true), |f| f.is_true(row, &cx.eval));
                 let at = self.slot.tid;
-                self.base.reader.read(&self.slot.view(), at, &heap, out, keep, filter.is_some())?;
+                let view = self.slot.view();
+                let kept = self.base.reader.read(&view, at, &heap, out, keep, filter.is_some())?;
+                self.told.removed += u64::from(!kept);
                 if self.single {
                     self.active = false;
                 }
@@ -487,6 +494,9 @@ impl Node for IndexScanNode {
         let filled = self.fill(cx, out, max, &mut noted);
         cx.x.relations.note_scan(self.keyed.index.oid, &noted);
         filled
+    }
+    fn told(&self) -> Told {
+        self.told
     }
     fn let_go(&mut self) {
         self.release();

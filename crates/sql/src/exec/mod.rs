@@ -59,6 +59,10 @@ pub(crate) trait Node {
     fn let_go(&mut self);
     /// Tells a sort that so many rows are enough.
     fn set_bound(&mut self, _rows: Option<usize>) {}
+    /// What EXPLAIN ANALYZE shows of its work, before it lets go.
+    fn told(&self) -> Told {
+        Told::default()
+    }
 }
 
 /// What nodes share during a statement.
@@ -141,6 +145,32 @@ pub struct NodeStats {
     pub startup_ns: u64,
     /// Nanoseconds in it, over all loops.
     pub total_ns: u64,
+    /// What it told of its work when it let go.
+    pub told: Told,
+}
+
+/// What a node tells of its work beside rows and time, over all loops.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Told {
+    /// Rows that its filter refused.
+    pub removed: u64,
+    /// How often an index scan went to where a range of keys begins.
+    pub searches: u64,
+    /// Rows that an index-only scan looked for in the table.
+    pub heap_fetches: u64,
+    /// What the last sort needed.
+    pub sort: Option<SortTold>,
+}
+
+/// How rows were sorted.
+#[derive(Clone, Copy, Debug)]
+pub struct SortTold {
+    /// In PostgreSQL's words.
+    pub method: &'static str,
+    /// Memory, or room on disk, in bytes.
+    pub bytes: u64,
+    /// It was room on disk.
+    pub on_disk: bool,
 }
 
 type Stats = Rc<RefCell<Vec<NodeStats>>>;

@@ -1,7 +1,7 @@
 //! Filters, projections, and functions that return sets.
 
 use super::batch::Batch;
-use super::{Cx, Node};
+use super::{Cx, Node, Told};
 use base::{Oid, Result, SqlError, SqlState};
 use expr::TypeRef;
 use expr::code::Code;
@@ -15,6 +15,7 @@ pub(crate) struct FilterNode {
     pub batch: Batch,
     /// The condition has no columns: tested once.
     pub constant: bool,
+    pub removed: u64,
 }
 
 impl Node for FilterNode {
@@ -35,6 +36,7 @@ impl Node for FilterNode {
                     out.push(row);
                 }
             }
+            self.removed += (self.batch.len() - out.len()) as u64;
             if !out.is_empty() {
                 return Ok(());
             }
@@ -42,6 +44,9 @@ impl Node for FilterNode {
     }
     fn let_go(&mut self) {
         self.input.let_go();
+    }
+    fn told(&self) -> Told {
+        Told { removed: self.removed, ..Told::default() }
     }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
         self.input.rescan(cx)

@@ -2,7 +2,7 @@
 
 use super::batch::Batch;
 use super::row::RowReader;
-use super::{Cx, Node};
+use super::{Cx, Node, Told};
 use crate::activity::TableChanges;
 use crate::plan::TableScan;
 use base::{BlockNumber, Result, Tid};
@@ -54,6 +54,7 @@ pub(crate) struct SeqScanNode {
     at: usize,
     ended: bool,
     rows: Option<std::vec::IntoIter<Vec<Datum>>>,
+    told: Told,
 }
 
 impl SeqScanNode {
@@ -66,6 +67,7 @@ impl SeqScanNode {
             at: 0,
             ended: false,
             rows: None,
+            told: Told::default(),
         })
     }
 
@@ -117,6 +119,7 @@ impl SeqScanNode {
             };
             if !keep {
                 out.truncate(out.len() - 1);
+                self.told.removed += 1;
             }
             if out.len() >= max {
                 break;
@@ -175,7 +178,9 @@ impl SeqScanNode {
                     }
                     Some(f) => {
                         let keep = |row: &[Datum]| f.is_true(row, &cx.eval);
-                        self.base.reader.read(&t.tuple, t.tid, &heap, out, keep, true)?;
+                        let kept =
+                            self.base.reader.read(&t.tuple, t.tid, &heap, out, keep, true)?;
+                        self.told.removed += u64::from(!kept);
                     }
                 }
                 if out.len() >= max {
@@ -196,6 +201,9 @@ impl Node for SeqScanNode {
     fn let_go(&mut self) {
         self.scan = None;
     }
+    fn told(&self) -> Told {
+        self.told
+    }
     fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
         self.scan = None;
         self.at = 0;
@@ -212,6 +220,7 @@ pub(crate) struct TidScanNode {
     tids: Code,
     list: Option<std::vec::IntoIter<Tid>>,
     slot: TupleSlot,
+    told: Told,
 }
 
 impl TidScanNode {
@@ -221,6 +230,7 @@ impl TidScanNode {
             tids: compile(tids)?,
             list: None,
             slot: TupleSlot::new(),
+            told: Told::default(),
         })
     }
 }
@@ -250,7 +260,9 @@ impl Node for TidScanNode {
             }
             let filter = self.base.filter.as_ref();
             let keep = |row: &[Datum]| filter.map_or(Ok(true), |f| f.is_true(row, &cx.eval));
-            self.base.reader.read(&self.slot.view(), tid, &heap, out, keep, filter.is_some())?;
+            let view = self.slot.view();
+            let kept = self.base.reader.read(&view, tid, &heap, out, keep, filter.is_some())?;
+            self.told.removed += u64::from(!kept);
             if out.len() >= max {
                 break;
             }
@@ -258,6 +270,9 @@ impl Node for TidScanNode {
         Ok(())
     }
     fn let_go(&mut self) {}
+    fn told(&self) -> Told {
+        self.told
+    }
     fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
         self.list = None;
         Ok(())
@@ -271,6 +286,7 @@ pub(crate) struct BitmapNode {
     list: Option<std::vec::IntoIter<Tid>>,
     state: FetchState,
     slot: TupleSlot,
+    told: Told,
 }
 
 impl BitmapNode {
@@ -284,6 +300,7 @@ impl BitmapNode {
             list: None,
             state: FetchState::new(),
             slot: TupleSlot::new(),
+            told: Told::default(),
         })
     }
 }
@@ -309,7 +326,9 @@ impl Node for BitmapNode {
             let filter = self.base.filter.as_ref();
             let keep = |row: &[Datum]| filter.map_or(Ok(true), |f| f.is_true(row, &cx.eval));
             let at = self.slot.tid;
-            self.base.reader.read(&self.slot.view(), at, &heap, out, keep, filter.is_some())?;
+            let view = self.slot.view();
+            let kept = self.base.reader.read(&view, at, &heap, out, keep, filter.is_some())?;
+            self.told.removed += u64::from(!kept);
             if out.len() >= max {
                 break;
             }
@@ -322,6 +341,9 @@ impl Node for BitmapNode {
     fn let_go(&mut self) {
         self.list = None;
         self.state = FetchState::new();
+    }
+    fn told(&self) -> Told {
+        self.told
     }
     fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
         self.list = None;

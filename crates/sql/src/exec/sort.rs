@@ -2,7 +2,7 @@
 
 use super::batch::{BATCH_ROWS, Batch, row_bytes};
 use super::store::RowFile;
-use super::{Cx, Node};
+use super::{Cx, Node, SortTold, Told};
 use base::sync::CancelFlag;
 use base::{Oid, Result};
 use expr::code::Code;
@@ -71,6 +71,10 @@ pub(crate) struct Sorter {
     levels: Vec<u32>,
     heads: Vec<Option<Vec<Datum>>>,
     at: usize,
+    /// The most that was in memory.
+    most_bytes: usize,
+    /// What it came to, once it is sorted.
+    told: Option<SortTold>,
 }
 
 impl Sorter {
@@ -93,6 +97,8 @@ impl Sorter {
             levels: Vec::new(),
             heads: Vec::new(),
             at: 0,
+            most_bytes: 0,
+            told: None,
         }
     }
     fn row(&self, i: u32) -> &[Datum] {
@@ -106,6 +112,7 @@ impl Sorter {
             return Ok(());
         }
         self.bytes += row_bytes(row) + 4;
+        self.most_bytes = self.most_bytes.max(self.bytes);
         self.order.push(self.order.len() as u32);
         self.data.extend_from_slice(row);
         let full = self.bytes > self.limit_bytes;
@@ -197,6 +204,9 @@ impl Sorter {
             if let Some(b) = self.bound {
                 self.order.truncate(b);
             }
+            let method = if self.last.is_some() { "top-N heapsort" } else { "quicksort" };
+            let bytes = self.most_bytes as u64;
+            self.told = Some(SortTold { method, bytes, on_disk: false });
             return Ok(());
         }
         if !self.order.is_empty() {
@@ -206,6 +216,8 @@ impl Sorter {
         while self.runs.len() > 2 * MERGED_AT_ONCE {
             self.merge_last(MERGED_AT_ONCE, 0, cancel)?;
         }
+        let bytes = self.runs.iter().map(RowFile::bytes).sum();
+        self.told = Some(SortTold { method: "external merge", bytes, on_disk: true });
         self.open_runs()
     }
     fn open_runs(&mut self) -> Result<()> {
@@ -337,6 +349,9 @@ impl Node for SortNode {
     fn let_go(&mut self) {
         self.sorter = None;
         self.input.let_go();
+    }
+    fn told(&self) -> Told {
+        Told { sort: self.sorter.as_ref().and_then(|s| s.told), ..Told::default() }
     }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
         self.sorter = None;

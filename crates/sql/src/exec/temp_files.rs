@@ -102,6 +102,11 @@ impl Space {
         self.bytes += bytes;
         Ok(())
     }
+
+    /// How many there are.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
 }
 
 impl Drop for Space {

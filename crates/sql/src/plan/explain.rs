@@ -37,12 +37,17 @@ struct Explain<'a> {
     shown_sub_plans: Vec<bool>,
 }
 
+/// A name and a number, or a word.
+type Figure = (&'static str, serde_json::Value);
+
 /// One node as shown.
 struct Shown {
     title: String,
     name: &'static str,
     numbers: String,
     details: Vec<(String, String)>,
+    /// What it told of its work: names and numbers.
+    told: Vec<Figure>,
     /// (label before the child, child)
     children: Vec<(Option<String>, Shown)>,
     json: Vec<(&'static str, serde_json::Value)>,
@@ -83,6 +88,9 @@ fn json(s: &Shown, relationship: Option<&str>) -> serde_json::Value {
     for (k, v) in &s.details {
         o.insert(k.clone(), v.clone().into());
     }
+    for (k, v) in &s.told {
+        o.insert((*k).to_owned(), v.clone());
+    }
     if !s.children.is_empty() {
         let list = s.children.iter().enumerate().map(|(i, (label, c))| {
             let r = match label {
@@ -97,6 +105,11 @@ fn json(s: &Shown, relationship: Option<&str>) -> serde_json::Value {
     serde_json::Value::Object(o)
 }
 
+/// A string without its quotes, a number.
+fn shown_plainly(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
 fn text(s: &Shown, indent: usize, top: bool, out: &mut Vec<String>) {
     let pad = " ".repeat(indent);
     if top {
@@ -107,6 +120,17 @@ fn text(s: &Shown, indent: usize, top: bool, out: &mut Vec<String>) {
     let inner = if top { indent + 2 } else { indent + 6 };
     for (k, v) in &s.details {
         out.push(format!("{}{k}: {v}", " ".repeat(inner)));
+    }
+    let figure = |name: &str| s.told.iter().find(|t| t.0 == name).map(|t| shown_plainly(&t.1));
+    for (name, value) in &s.told {
+        let line = match (*name, figure("Sort Space Used"), figure("Sort Space Type")) {
+            ("Sort Method", Some(kb), Some(place)) => {
+                format!("Sort Method: {}  {place}: {kb}kB", shown_plainly(value))
+            }
+            ("Sort Space Used" | "Sort Space Type", ..) => continue,
+            _ => format!("{name}: {}", shown_plainly(value)),
+        };
+        out.push(format!("{}{line}", " ".repeat(inner)));
     }
     for (label, c) in &s.children {
         match label {
@@ -216,6 +240,31 @@ impl<'a> Explain<'a> {
         s
     }
 
+    /// What a node told of its work, as PostgreSQL names it: rows refused are a loop's, the rest is all loops'.
+    fn told(&self, id: usize, filtered: bool, index_only: bool) -> Vec<Figure> {
+        let mut out: Vec<Figure> = Vec::new();
+        let Some(st) = self.stats.get(id).filter(|s| self.options.analyze && s.loops > 0) else {
+            return out;
+        };
+        let told = st.told;
+        if filtered && told.removed > 0 {
+            let each = (told.removed as f64 / st.loops as f64).round() as u64;
+            out.push(("Rows Removed by Filter", each.into()));
+        }
+        if index_only {
+            out.push(("Heap Fetches", told.heap_fetches.into()));
+        }
+        if told.searches > 0 {
+            out.push(("Index Searches", told.searches.into()));
+        }
+        if let Some(sort) = told.sort {
+            out.push(("Sort Method", sort.method.into()));
+            out.push(("Sort Space Used", sort.bytes.div_ceil(1024).into()));
+            out.push(("Sort Space Type", if sort.on_disk { "Disk" } else { "Memory" }.into()));
+        }
+        out
+    }
+
     fn scan_name(scan: &TableScan) -> String {
         let name = &scan.table.name;
         if scan.alias.is_empty() || scan.alias == *name {
@@ -277,6 +326,7 @@ impl<'a> Explain<'a> {
                 let mut s = self.node(input, above);
                 s.children.extend(links);
                 s.numbers = self.numbers(n, id);
+                s.told.extend(self.told(id, true, false));
                 return s;
             }
             NodeKind::Result { filter, .. } => {
@@ -529,6 +579,9 @@ impl<'a> Explain<'a> {
                 (format!("{word} on {table}{alias}"), "ModifyTable")
             }
         };
+        let filtered = details.iter().any(|d| d.0 == "Filter");
+        let index_only = matches!(n.kind, NodeKind::IndexScan { index_only: true, .. });
+        let told = self.told(id, filtered, index_only);
         for f in above {
             details.push(("Filter".to_owned(), f));
         }
@@ -584,6 +637,7 @@ impl<'a> Explain<'a> {
                     s
                 },
                 details: Vec::new(),
+                told: Vec::new(),
                 children: vec![(None, r)],
                 json: Vec::new(),
             };
@@ -608,6 +662,7 @@ impl<'a> Explain<'a> {
                     name: "Result",
                     numbers,
                     details: Vec::new(),
+                    told: Vec::new(),
                     children: Vec::new(),
                     json: Vec::new(),
                 },
@@ -615,7 +670,7 @@ impl<'a> Explain<'a> {
         }
         let mut links = self.links(n);
         links.append(&mut children);
-        Shown { title, name, numbers, details, children: links, json }
+        Shown { title, name, numbers, details, told, children: links, json }
     }
 
     /// Sub-plans that a node's expressions use for the first time.

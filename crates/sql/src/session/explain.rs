@@ -92,6 +92,7 @@ fn explain_plan(
     let began = Instant::now();
     executor.start(&cx)?;
     executor.run(&cx)?;
+    executor.let_go();
     let execution = began.elapsed();
     let (usage, wal) = (buffer::my_usage() - before.0, wal::thread_usage() - before.1);
     let measured = Measured { usage, wal, planning, execution };

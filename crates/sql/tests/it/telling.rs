@@ -218,3 +218,48 @@ fn a_changed_setting_is_told() {
     assert_eq!(s.told_of_settings("SELECT 1"), [""; 0]);
     assert_eq!(s.told_of_settings("SET DateStyle = 'SQL'"), ["DateStyle=SQL, MDY"]);
 }
+
+/// What nodes tell of their work: rows refused, searches, look-ups in the table after changes, how rows were sorted.
+#[test]
+fn explain_tells_what_nodes_did() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE w (id int PRIMARY KEY, n int, t text)",
+        "INSERT INTO w SELECT g, g % 10, repeat('x', 100) FROM generate_series(1, 5000) g",
+        "VACUUM ANALYZE w",
+    ]);
+    let mut told = |sql: &str| {
+        let said = s.run(&format!(
+            "EXPLAIN (ANALYZE, COSTS off, TIMING off, BUFFERS off, SUMMARY off) {sql}"
+        ));
+        said.lines().map(|l| l.trim().to_owned()).collect::<Vec<_>>()
+    };
+    let has = |said: &[String], line: &str| {
+        assert!(said.iter().any(|l| l.starts_with(line)), "{line}: {said:#?}");
+    };
+    has(&told("SELECT * FROM w WHERE n = 3"), "Rows Removed by Filter: 4500");
+    let both = told("SELECT id FROM w WHERE id = ANY ('{7,8,4000}')");
+    has(&both, "Heap Fetches: 0");
+    has(&both, "Index Searches: 3");
+    has(&told("SELECT * FROM w ORDER BY n, id LIMIT 3"), "Sort Method: top-N heapsort  Memory: ");
+    has(&told("SELECT * FROM w ORDER BY n"), "Sort Method: quicksort  Memory: ");
+    // Each of the loops refuses as many.
+    let each = told(
+        "SELECT (SELECT count(*) FROM w WHERE w.n > v.n AND w.id <= 10) FROM (VALUES (1), (1)) v (n)",
+    );
+    has(&each, "Rows Removed by Filter: 2");
+    s.run_each(&["SET work_mem = '64kB'", "UPDATE w SET t = 'y' WHERE id <= 20"]);
+    let json = s.run(
+        "EXPLAIN (ANALYZE, FORMAT JSON) SELECT * FROM (SELECT * FROM w ORDER BY n OFFSET 0) o, \
+         (SELECT count(id) FROM w WHERE id < 100) c",
+    );
+    for part in [
+        "\"Sort Method\": \"external merge\"",
+        "\"Sort Space Type\": \"Disk\"",
+        "\"Heap Fetches\": ",
+    ] {
+        assert!(json.contains(part), "{part}: {json}");
+    }
+    assert!(!json.contains("\"Heap Fetches\": 0"), "{json}");
+}
