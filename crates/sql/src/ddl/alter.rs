@@ -136,8 +136,8 @@ impl Ddl<'_> {
                     );
                     return self.notice(SqlState::DUPLICATE_COLUMN, text);
                 }
-                self.check_row_type_unused(table)?;
                 let (number, must_rewrite) = self.add_column(table, column)?;
+                self.check_row_type_unused(table)?;
                 if must_rewrite {
                     self.fill_by_rewrite(table, number)
                 } else {
