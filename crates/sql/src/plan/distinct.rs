@@ -33,11 +33,7 @@ pub(crate) fn distinct_order(q: &Query) -> Vec<SortKey> {
 impl JoinSpace<'_, '_> {
     /// How many different rows there probably are of so many.
     fn different_rows(&self, order: &[SortKey], rows: f64) -> f64 {
-        let mut n = 1.0;
-        for k in order {
-            n *= self.distinct_values(&k.expr, rows);
-        }
-        n.min(rows).max(1.0)
+        self.groups_of(order.iter().map(|k| &k.expr), rows)
     }
 
     /// The path whose rows come in such an order, if that costs less for the rows wanted than to hash all of them.

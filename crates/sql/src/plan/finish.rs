@@ -177,8 +177,7 @@ impl JoinSpace<'_, '_> {
 
     /// Different rows among so many of a node's.
     fn distinct_rows(&self, columns: &[Expr], rows: f64) -> f64 {
-        let mut estimate = 1.0;
-        for c in columns {
+        let local = columns.iter().map(|c| {
             let mut local = c.clone();
             local.rewrite(&mut |e| {
                 if let Expr::Var { levels_up: 0, rte, .. } = e {
@@ -186,9 +185,9 @@ impl JoinSpace<'_, '_> {
                 }
                 false
             });
-            estimate *= self.distinct_values(&local, rows);
-        }
-        estimate.min(rows).max(1.0)
+            local
+        });
+        self.groups_of(local.collect::<Vec<_>>().iter(), rows)
     }
 
     fn distinct_hashed(&self, input: PlanNode) -> Result<PlanNode> {

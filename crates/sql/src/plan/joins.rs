@@ -232,34 +232,54 @@ impl JoinSpace<'_, '_> {
         let sel = self.all_selectivity(on.iter().map(|c| &c.0));
         let inner = left * right * sel;
         let kind = special.map_or(JoinKind::Inner, |s| self.specials[s].kind);
+        let met = || self.fraction_met(left_rels, on, right, sel);
         let rows = match kind {
-            JoinKind::Left => inner.max(left),
-            JoinKind::Full => inner.max(left).max(right),
-            JoinKind::Semi | JoinKind::Anti => {
-                let mut fraction = 1.0f64;
-                for (_, e) in on {
-                    if let Some(e) = e {
-                        let turned = e.right_rels.within(left_rels);
-                        let (l, r) = if turned { (&e.right, &e.left) } else { (&e.left, &e.right) };
-                        let l = self.distinct_values(l, 1e12);
-                        let r = self.distinct_values(r, 1e12);
-                        let r = r.min(right);
-                        fraction *= if r < l { r / l } else { 1.0 };
+            JoinKind::Left => {
+                // `right IS NULL` asks for the rows that meet none.
+                let padded = |e: &&Expr| match e {
+                    Expr::IsNull { arg, negated: false } => {
+                        matches!(**arg, Expr::Var { .. }) && !self.rels_of(arg).overlaps(left_rels)
                     }
-                }
-                if on.iter().all(|c| c.1.is_none()) {
-                    fraction = (right * sel).min(1.0) * 0.5;
-                }
-                if kind == JoinKind::Semi {
-                    left * fraction
+                    _ => false,
+                };
+                let (lone, rest): (Vec<&Expr>, Vec<&Expr>) = after.iter().partition(padded);
+                let rows = if lone.is_empty() {
+                    inner.max(left)
                 } else {
-                    left * (1.0 - fraction).max(0.01)
-                }
+                    let of_met = inner * self.all_selectivity(lone.into_iter());
+                    left * (1.0 - met()).max(0.01) + of_met
+                };
+                return (rows * self.all_selectivity(rest.into_iter())).round().max(1.0);
             }
+            JoinKind::Full => inner.max(left).max(right),
+            JoinKind::Semi => left * met(),
+            JoinKind::Anti => left * (1.0 - met()).max(0.01),
             _ => inner,
         };
         let rows = rows * self.all_selectivity(after.iter());
         rows.round().max(1.0)
+    }
+
+    /// The part of the left rows that meet one of `right` rows; `sel`: how many of all pairs meet.
+    fn fraction_met(
+        &self,
+        left_rels: RelSet,
+        on: &[(Expr, Option<Equality>)],
+        right: f64,
+        sel: f64,
+    ) -> f64 {
+        let equalities = on.iter().filter_map(|c| c.1.as_ref());
+        let parts = equalities.map(|e| {
+            let turned = e.right_rels.within(left_rels);
+            let (l, r) = if turned { (&e.right, &e.left) } else { (&e.left, &e.right) };
+            let l = self.distinct_values(l, 1e12);
+            let r = self.distinct_values(r, 1e12).min(right);
+            if r < l { r / l } else { 1.0 }
+        });
+        match on.iter().all(|c| c.1.is_none()) {
+            true => (right * sel).min(1.0) * 0.5,
+            false => parts.product(),
+        }
     }
 
     fn try_join(&mut self, a: RelSet, b: RelSet, map: &mut HashMap<RelSet, JoinRel>) -> Result<()> {

@@ -35,7 +35,7 @@ impl VarFacts {
 }
 
 /// How many of so many different values are expected in `rows` rows drawn of all `tuples`.
-fn different_among(distinct: f64, tuples: f64, rows: f64) -> f64 {
+pub(crate) fn different_among(distinct: f64, tuples: f64, rows: f64) -> f64 {
     let each = (tuples / distinct).max(1.0);
     distinct * (1.0 - ((tuples - rows) / tuples).max(0.0).powf(each))
 }

@@ -156,6 +156,97 @@ impl JoinSpace<'_, '_> {
         d.clamp(1.0, rows.max(1.0))
     }
 
+    /// How many different combinations of values there are among so many rows. Of one relation's columns PostgreSQL takes
+    /// many combinations not to occur: a tenth of its rows, or as many as one column has values.
+    pub(crate) fn groups_of<'e>(&self, exprs: impl Iterator<Item = &'e Expr>, rows: f64) -> f64 {
+        let mut parts: Vec<&Expr> = Vec::new();
+        for e in exprs {
+            if self.facts(e).is_some() {
+                parts.push(strip(e));
+            } else {
+                e.walk(&mut |e| {
+                    if self.facts(e).is_some() {
+                        parts.push(strip(e));
+                    }
+                });
+            }
+        }
+        // By relation: the product, the greatest number, how many columns.
+        let mut of_rels: Vec<(usize, f64, f64, usize)> = Vec::new();
+        for (n, e) in parts.iter().enumerate() {
+            let Some(f) = self.facts(e).filter(|_| !parts[..n].contains(e)) else { continue };
+            let Some(rel) = self.rels_of(e).iter().next() else { continue };
+            match of_rels.iter_mut().find(|r| r.0 == rel) {
+                Some(r) => *r = (rel, r.1 * f.distinct, r.2.max(f.distinct), r.3 + 1),
+                None => of_rels.push((rel, f.distinct, f.distinct, 1)),
+            }
+        }
+        let of_rel = |(rel, product, most, columns): (usize, f64, f64, usize)| {
+            let rel = &self.rels[rel];
+            let tuples = rel.tuples.max(1.0);
+            let at_most = if columns > 1 { (tuples * 0.1).max(most) } else { tuples };
+            let all = product.min(at_most).clamp(1.0, tuples);
+            match rel.rows < tuples {
+                true => super::output_facts::different_among(all, tuples, rel.rows),
+                false => all,
+            }
+        };
+        of_rels.into_iter().map(of_rel).product::<f64>().clamp(1.0, rows.max(1.0))
+    }
+
+    /// Selectivity of `l = r` by the commonest values of both sides: what both have often meets often.
+    fn equal_common(&self, l: &VarFacts, r: &VarFacts, ty: Oid) -> Option<f64> {
+        let (ls, rs) = (l.stats.as_ref()?, r.stats.as_ref()?);
+        if l.unique || r.unique || ls.common.is_empty() || rs.common.is_empty() {
+            return None;
+        }
+        if !same_kind(&ls.common[0].0, &rs.common[0].0) {
+            return None;
+        }
+        let sorted = |s: &ColumnStatistics| {
+            let mut list = s.common.clone();
+            list.sort_by(|a, b| compare(ty, &a.0, &b.0));
+            list
+        };
+        let (a, b) = (sorted(ls), sorted(rs));
+        // What meets, and how much of each side that is.
+        let (mut meets, mut of_l, mut of_r, mut matches) = (0.0, 0.0, 0.0, 0.0);
+        let (mut i, mut j) = (0, 0);
+        while i < a.len() && j < b.len() {
+            match compare(ty, &a[i].0, &b[j].0) {
+                std::cmp::Ordering::Less => i += 1,
+                std::cmp::Ordering::Greater => j += 1,
+                std::cmp::Ordering::Equal => {
+                    let (x, y) = (f64::from(a[i].1), f64::from(b[j].1));
+                    (meets, of_l, of_r, matches) =
+                        (meets + x * y, of_l + x, of_r + y, matches + 1.0);
+                    (i, j) = (i + 1, j + 1);
+                }
+            }
+        }
+        let all = |list: &[(Datum, f32)]| list.iter().map(|c| f64::from(c.1)).sum::<f64>();
+        let side = |s: &ColumnStatistics, matched: f64| {
+            let common = all(&s.common);
+            (clamp(common - matched), clamp(1.0 - f64::from(s.null_fraction) - common))
+        };
+        let ((left_common, left_other), (right_common, right_other)) =
+            (side(ls, of_l), side(rs, of_r));
+        let total =
+            |common: f64, other: f64, to_common: f64, to_other: f64, f: &VarFacts, n: usize| {
+                let mut sel = meets;
+                if f.distinct > n as f64 {
+                    sel += common * to_other / (f.distinct - n as f64);
+                }
+                if f.distinct > matches {
+                    sel += other * (to_other + to_common) / (f.distinct - matches);
+                }
+                sel
+            };
+        let by_right = total(left_common, left_other, right_common, right_other, r, b.len());
+        let by_left = total(right_common, right_other, left_common, left_other, l, a.len());
+        Some(by_right.min(by_left))
+    }
+
     /// Selectivity of all the conditions together.
     pub(crate) fn all_selectivity<'e>(&self, quals: impl Iterator<Item = &'e Expr>) -> f64 {
         let mut product = 1.0;
@@ -349,6 +440,11 @@ impl JoinSpace<'_, '_> {
             (false, true) => self.equal_value(r, constant(strip(l))),
             (true, true) => {
                 let (a, b) = (self.facts(l), self.facts(r));
+                if let (Some(a), Some(b)) = (&a, &b)
+                    && let Some(sel) = self.equal_common(a, b, l.ty().oid)
+                {
+                    return sel;
+                }
                 let d = |f: &Option<VarFacts>, e: &Expr| match f {
                     Some(f) => f.distinct,
                     None => self.distinct_values(e, 1e9).min(DEFAULT_DISTINCT),

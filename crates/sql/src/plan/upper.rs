@@ -134,11 +134,7 @@ impl JoinSpace<'_, '_> {
 
     /// What it costs to have the first rows, and all, of a path that is in the order of the first `n` elements.
     fn incremental_cost(&self, p: &Path, order: &[SortKey], n: usize, wanted: f64) -> (f64, f64) {
-        let mut groups = 1.0;
-        for k in &order[..n] {
-            groups *= self.distinct_values(&k.expr, p.rows);
-        }
-        let groups = f64::clamp(groups, 1.0, p.rows.max(1.0));
+        let groups = self.groups_of(order[..n].iter().map(|k| &k.expr), p.rows);
         let (rows, run) = (p.rows / groups, (p.total - p.startup) / groups);
         let each =
             self.sort_cost(rows, p.width, wanted) + rows * 2.0 * self.g.settings.cpu_operator_cost;
@@ -341,10 +337,8 @@ pub(crate) fn plan_upper(
         in_order = s.q.order_by.iter().all(|k| groups.contains(&k.expr))
             && !s.q.has_windows
             && matches!(s.q.distinct, Distinct::No);
-        let mut groups_made = if s.q.having.is_some() { 1.0 / 3.0 } else { 1.0 };
-        for e in &groups {
-            groups_made *= s.distinct_values(e, p.rows);
-        }
+        let passed = if s.q.having.is_some() { 1.0 / 3.0 } else { 1.0 };
+        let groups_made = passed * s.groups_of(groups.iter(), p.rows);
         let sorted_cost = |o: &Path| {
             let total = o.total + o.rows * s.g.settings.cpu_operator_cost;
             let wanted = if in_order { wanted } else { 0.0 };
@@ -655,11 +649,7 @@ impl JoinSpace<'_, '_> {
         } else {
             self.q.grouping_sets.clone()
         };
-        let mut estimate = 1.0;
-        for e in groups {
-            estimate *= self.distinct_values(e, input.rows);
-        }
-        let estimate = if groups.is_empty() { 1.0 } else { estimate.min(input.rows).max(1.0) };
+        let estimate = self.groups_of(groups.iter(), input.rows);
         let having = self.q.having.clone();
         let filter = having.map(|h| self.over(&h, &columns)).transpose()?;
         let bytes = estimate * (f64::from(input.width) + 64.0);

@@ -18,7 +18,9 @@ fn follow_a_column_to_where_it_comes_from() {
         "INSERT INTO t SELECT g, g % 10, 'x' || g FROM generate_series(1, 4000) g",
         "CREATE TABLE u (k int, few int)",
         "INSERT INTO u SELECT g, g % 5 FROM generate_series(1, 400) g",
-        "ANALYZE t, u",
+        "CREATE TABLE skew (v int, w int)",
+        "INSERT INTO skew SELECT CASE WHEN g % 3 = 0 THEN 1 ELSE g END, g % 10 FROM generate_series(1, 3000) g",
+        "ANALYZE t, u, skew",
     ]);
     // The right number is within a factor of two.
     let cases = [
@@ -52,6 +54,16 @@ fn follow_a_column_to_where_it_comes_from() {
         ("SELECT * FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.k)", 400.0),
         ("SELECT * FROM u WHERE few IN (SELECT few FROM t)", 400.0),
         ("SELECT * FROM t WHERE k IN (VALUES (1), (2), (2), (3))", 3.0),
+        ("SELECT * FROM t LEFT JOIN u USING (k) WHERE u.k IS NULL", 3600.0),
+        (
+            "SELECT * FROM t LEFT JOIN (SELECT k, count(*) FROM u GROUP BY k) u USING (k) WHERE u.k IS NULL",
+            3600.0,
+        ),
+        ("SELECT * FROM u LEFT JOIN t USING (k) WHERE t.v IS NULL AND u.few = 1", 1.0),
+        // What is common on both sides.
+        ("SELECT * FROM skew a JOIN skew b USING (v)", 1_002_000.0),
+        ("SELECT v, w FROM skew GROUP BY v, w", 2010.0),
+        ("SELECT DISTINCT v, w FROM skew", 2010.0),
         ("SELECT * FROM t JOIN generate_series(1, 4000) g ON g = k", 4000.0),
     ];
     for (statement, right) in cases {
