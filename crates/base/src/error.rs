@@ -179,6 +179,8 @@ pub struct SqlError {
     pub message: String,
     /// Detail: a full sentence.
     pub detail: Option<String>,
+    /// The detail that the server's log has in place of it.
+    pub detail_log: Option<String>,
     /// Hint: a full sentence.
     pub hint: Option<String>,
     /// Character position in the statement, from 1.
@@ -204,6 +206,7 @@ impl SqlError {
             state,
             message: message.into(),
             detail: None,
+            detail_log: None,
             hint: None,
             position: None,
             context: None,
@@ -221,6 +224,11 @@ impl SqlError {
     /// Adds a detail sentence.
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());
+        self
+    }
+    /// Adds the detail that only the server's log has.
+    pub fn detail_log(mut self, detail: impl Into<String>) -> Self {
+        self.detail_log = Some(detail.into());
         self
     }
     /// Adds a hint sentence.

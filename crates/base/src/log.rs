@@ -6,8 +6,9 @@
 //! [`set_thread_pid`].
 
 use crate::SqlError;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io::Write;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Severity of a log line, in the order of `log_min_messages`.
@@ -55,6 +56,7 @@ impl Level {
 
 static MIN_LEVEL: AtomicU8 = AtomicU8::new(Level::Warning as u8);
 thread_local!(static PID: Cell<i32> = const { Cell::new(0) });
+thread_local!(static STATEMENT: RefCell<Option<Arc<str>>> = const { RefCell::new(None) });
 
 /// Lines below `level` are left out from now on.
 pub fn set_min_level(level: Level) {
@@ -80,6 +82,42 @@ pub fn write(level: Level, message: &str) {
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }
 
+/// What this thread runs for its client, for lines that say it.
+pub fn set_thread_statement(text: Option<&Arc<str>>) {
+    STATEMENT.with_borrow_mut(|statement| statement.clone_from(&text.cloned()));
+}
+
+/// A LOG line of what happened in the middle of this thread's statement, with that statement.
+pub fn write_amid(message: &str, detail: Option<&str>) {
+    if (Level::Log as u8) < MIN_LEVEL.load(Ordering::Relaxed) {
+        return;
+    }
+    let prefix = prefix();
+    let mut text = format!("{prefix}LOG:  {}\n", message.replace('\n', "\n\t"));
+    add(&mut text, &prefix, "DETAIL", detail);
+    // A thread that is ending has none any more.
+    let _ = STATEMENT
+        .try_with(|statement| add(&mut text, &prefix, "STATEMENT", statement.borrow().as_deref()));
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// A LOG line of a statement, which says its text itself, or of what became of it.
+pub fn write_detailed(message: &str, detail: Option<&str>) {
+    if (Level::Log as u8) < MIN_LEVEL.load(Ordering::Relaxed) {
+        return;
+    }
+    let prefix = prefix();
+    let mut text = format!("{prefix}LOG:  {}\n", message.replace('\n', "\n\t"));
+    add(&mut text, &prefix, "DETAIL", detail);
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+fn add(text: &mut String, prefix: &str, word: &str, body: Option<&str>) {
+    if let Some(body) = body {
+        text.push_str(&format!("{prefix}{word}:  {}\n", body.replace('\n', "\n\t")));
+    }
+}
+
 /// A LOG line.
 #[macro_export]
 macro_rules! log {
@@ -97,12 +135,8 @@ pub fn write_error(level: Level, error: &SqlError, statement: Option<&str>) {
         text.push_str(&format!(" at character {position}"));
     }
     text.push('\n');
-    let mut more = |word: &str, body: Option<&str>| {
-        if let Some(body) = body {
-            text.push_str(&format!("{prefix}{word}:  {}\n", body.replace('\n', "\n\t")));
-        }
-    };
-    more("DETAIL", error.detail.as_deref());
+    let mut more = |word: &str, body: Option<&str>| add(&mut text, &prefix, word, body);
+    more("DETAIL", error.detail_log.as_deref().or(error.detail.as_deref()));
     more("HINT", error.hint.as_deref());
     more("CONTEXT", error.context.as_deref());
     more("STATEMENT", statement);

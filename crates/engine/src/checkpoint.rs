@@ -215,6 +215,7 @@ struct Requests {
     done: u64,
     failed: u64,
     failure: String,
+    failure_state: Option<base::SqlState>,
     stopping: bool,
 }
 
@@ -295,8 +296,13 @@ impl Engine {
             wait(&mut requests)?;
         }
         if requests.failed > before.1 || requests.done < mine {
+            // What there is something to be done about says so.
+            let state = match requests.failure_state {
+                Some(state @ base::SqlState::DISK_FULL) => state,
+                _ => base::SqlState::INTERNAL_ERROR,
+            };
             return Err(Error::Sql(Box::new(
-                base::SqlError::new(base::SqlState::INTERNAL_ERROR, "checkpoint request failed")
+                base::SqlError::new(state, "checkpoint request failed")
                     .hint("Consult recent messages in the server log for details.")
                     .detail(requests.failure.clone()),
             )));
@@ -360,6 +366,7 @@ impl Engine {
                 base::log::write(base::log::Level::Error, &e.to_string());
                 requests.failed += 1;
                 requests.failure = e.to_string();
+                requests.failure_state = Some(e.state());
             }
             requests.done = number;
             state.changed.notify_all();

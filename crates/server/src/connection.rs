@@ -5,6 +5,7 @@
 //! ends with ReadyForQuery. A panic in a statement ends this session with an error, not the server.
 
 use crate::bell::{self, Bell, Woken};
+use crate::connection_log::ConnectionLog;
 use crate::listen::Shared;
 use crate::startup;
 use crate::wire::{ReadError, Wire, message_name};
@@ -33,7 +34,8 @@ pub(crate) fn run(stream: TcpStream, shared: &Arc<Shared>) {
     let _ = stream.set_nodelay(true);
     let mut wire = Wire::new(stream);
     // Dropped last: what the session does when it closes is waited for.
-    let (_inside, session) = match startup::start(&mut wire, shared) {
+    let mut log = ConnectionLog::received(&wire, shared.cluster.settings());
+    let (_inside, session) = match startup::start(&mut wire, shared, &mut log) {
         Ok(Some(started)) => started,
         Ok(None) => return,
         Err(error) => {
@@ -44,7 +46,6 @@ pub(crate) fn run(stream: TcpStream, shared: &Arc<Shared>) {
             return;
         }
     };
-    base::log::set_thread_pid(session.backend().pid);
     let shared = Arc::clone(shared);
     let mut connection = Connection { wire, session, shared, bell: None, skip_to_sync: false };
     let ended = catch_unwind(AssertUnwindSafe(|| connection.serve()));
@@ -63,6 +64,7 @@ pub(crate) fn run(stream: TcpStream, shared: &Arc<Shared>) {
         let _ = connection.wire.flush();
     }
     connection.session.close();
+    log.ended(connection.shared.cluster.settings());
 }
 
 /// Ends a connection for which there is no place, without waiting for anything that its client might say or read.

@@ -13,6 +13,7 @@
 
 mod bell;
 pub mod connection;
+mod connection_log;
 pub mod listen;
 mod startup;
 pub mod tls;

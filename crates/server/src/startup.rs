@@ -1,5 +1,6 @@
 //! From an open socket to a session: negotiation, authentication, the first parameters.
 
+use crate::connection_log::ConnectionLog;
 use crate::listen::{Inside, Shared};
 use crate::tls;
 use crate::wire::{ReadError, Wire};
@@ -16,7 +17,11 @@ use sql::session::{ConnectRequest, Session};
 use std::sync::Arc;
 
 /// The session and its place, or None when the connection was only a cancel request or closed early.
-pub(crate) fn start(wire: &mut Wire, shared: &Arc<Shared>) -> Result<Option<(Inside, Session)>> {
+pub(crate) fn start(
+    wire: &mut Wire,
+    shared: &Arc<Shared>,
+    log: &mut ConnectionLog,
+) -> Result<Option<(Inside, Session)>> {
     let timeout = shared.cluster.settings().int("authentication_timeout").max(1);
     let timeout = std::time::Duration::from_secs(u64::try_from(timeout).unwrap_or(60));
     let _ = wire.stream().set_read_timeout(Some(timeout));
@@ -38,7 +43,9 @@ pub(crate) fn start(wire: &mut Wire, shared: &Arc<Shared>) -> Result<Option<(Ins
     if !shared.accepting() {
         bail!(CANNOT_CONNECT_NOW, "the database system is shutting down");
     }
-    authenticate(wire, shared, &request.user)?;
+    let method = authenticate(wire, shared, &request.user)?;
+    log.authenticated(&request.user, method);
+    let (user, database) = (request.user.clone(), request.database.clone());
     // From here on it reads and writes; before, it may wait for its client for long.
     let mut inside = shared.let_in()?;
     base::stop_point!("server.session.let_in");
@@ -51,10 +58,14 @@ pub(crate) fn start(wire: &mut Wire, shared: &Arc<Shared>) -> Result<Option<(Ins
         wire.parameter_status(&name, &value)?;
     }
     let backend = session.backend();
+    base::log::set_thread_pid(backend.pid);
+    let application = backend.activity.lock().application_name.clone();
+    log.authorized(&user, &database, &application, wire);
     wire.belongs_to(Arc::clone(backend));
     inside.enter(backend, wire.stream(), wire.ending())?;
     wire.send(&BackendKeyData::new(backend.pid, SecretKey::I32(shared.secret(backend.pid))));
     let _ = wire.stream().set_read_timeout(None);
+    log.ready();
     Ok(Some((inside, session)))
 }
 
@@ -209,16 +220,17 @@ const SCRAM: &str = "SCRAM-SHA-256";
 const SCRAM_PLUS: &str = "SCRAM-SHA-256-PLUS";
 
 /// Trust on loopback for roles without a password; SCRAM-SHA-256 for all others.
-fn authenticate(wire: &mut Wire, shared: &Shared, user: &str) -> Result<()> {
+/// Which of them it was.
+fn authenticate(wire: &mut Wire, shared: &Shared, user: &str) -> Result<&'static str> {
     let role = shared.cluster.login_role(user)?;
     let loopback = wire.stream().peer_addr().is_ok_and(|a| a.ip().is_loopback());
     let verifier = match &role {
         Some(role) => match role.password.as_deref().and_then(Verifier::parse) {
             Some(verifier) => verifier,
-            None if loopback => return Ok(()),
+            None if loopback => return Ok("trust"),
             None => Verifier::nobody(),
         },
-        None if loopback => return Ok(()), // Session::connect says that the role does not exist
+        None if loopback => return Ok("trust"), // Session::connect says that the role does not exist
         None => Verifier::nobody(),
     };
     let failed =
@@ -253,7 +265,7 @@ fn authenticate(wire: &mut Wire, shared: &Shared, user: &str) -> Result<()> {
     match exchange.finish(&last)? {
         Some(server_final) => {
             wire.send(&Authentication::SASLFinal(Bytes::from(server_final)));
-            Ok(())
+            Ok("scram-sha-256")
         }
         None => Err(failed()),
     }

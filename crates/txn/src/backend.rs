@@ -182,6 +182,7 @@ pub struct Backend {
     pub(crate) held: Mutex<HeldLocks>,
     pub(crate) wait: WaitCell,
     pub(crate) deadlock_timeout_ms: AtomicU64,
+    pub(crate) logs_lock_waits: AtomicBool,
     lock_timeout_us: AtomicU64,
     pub(crate) wait_started_us: AtomicU64,
     no_yield: AtomicBool,
@@ -300,6 +301,7 @@ impl Registry {
             held: Mutex::new(rank::BACKEND_LOCKS, HeldLocks::default()),
             wait: WaitCell::new(),
             deadlock_timeout_ms: AtomicU64::new(1000),
+            logs_lock_waits: AtomicBool::new(false),
             lock_timeout_us: AtomicU64::new(0),
             wait_started_us: AtomicU64::new(0),
             no_yield: AtomicBool::new(false),
@@ -515,6 +517,16 @@ impl Backend {
     /// Sets `deadlock_timeout` for its waits.
     pub fn set_deadlock_timeout_ms(&self, ms: u64) {
         self.deadlock_timeout_ms.store(ms.max(1), Ordering::Relaxed);
+    }
+
+    /// How many subtransactions with XIDs its transaction has.
+    pub fn subtransactions(&self) -> i32 {
+        i32::try_from(self.sub_count.load(Ordering::Acquire)).unwrap_or(i32::MAX)
+    }
+
+    /// Sets `log_lock_waits`: its waits that take longer than `deadlock_timeout` are logged.
+    pub fn log_lock_waits(&self, on: bool) {
+        self.logs_lock_waits.store(on, Ordering::Relaxed);
     }
 
     /// Sets `lock_timeout` for those of its waits that have no limit of their own; `None`: none.

@@ -119,18 +119,47 @@ impl ServerSettings {
                 pending_restart: false,
             };
         }
+        let given: HashMap<usize, &str> = assignments
+            .iter()
+            .filter_map(|a| find(&a.name).map(|(index, _)| (index, a.value.as_str())))
+            .collect();
+        let mut said = Vec::new();
         let mut entries = self.entries.write();
         for (index, def) in DEFINITIONS.iter().enumerate() {
             if def.context == Context::Internal {
                 continue;
             }
-            if def.context == Context::Postmaster && !starting {
-                entries[index].pending_restart = entries[index].value != fresh[index].value;
+            let (now, before) = (&fresh[index], &mut entries[index]);
+            let changed = !starting && before.value != now.value;
+            // Where it is, the server knows by itself.
+            if def.name == "data_directory" && !starting {
                 continue;
             }
-            entries[index] = fresh[index].clone();
+            if def.context == Context::Postmaster && !starting {
+                before.pending_restart = changed;
+                if changed {
+                    said.push(format!(
+                        "parameter \"{}\" cannot be changed without restarting the server",
+                        def.name
+                    ));
+                }
+                continue;
+            }
+            if changed {
+                said.push(match given.get(&index) {
+                    Some(value) => format!("parameter \"{}\" changed to \"{value}\"", def.name),
+                    None => format!(
+                        "parameter \"{}\" removed from configuration file, reset to default",
+                        def.name
+                    ),
+                });
+            }
+            *before = now.clone();
         }
         drop(entries);
+        for line in said {
+            crate::log!("{line}");
+        }
         self.generation.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }

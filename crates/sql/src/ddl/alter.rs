@@ -238,9 +238,11 @@ impl Ddl<'_> {
                     "nothing" => b'n',
                     _ => b'd',
                 };
-                relation::update_class(self.state(), table.oid, |row| {
-                    row.set("relreplident", Datum::Char(letter));
-                })
+                super::replica::set_identity(self.state(), table.oid, letter, Oid::INVALID)
+            }
+            A::ReplicaIdentityUsing(index) => {
+                let index = super::replica::identity_index(self.state(), table, index)?;
+                super::replica::set_identity(self.state(), table.oid, b'i', index)
             }
             other => Err(base::Error::unsupported(format!("ALTER TABLE {}", action_name(other)))),
         }

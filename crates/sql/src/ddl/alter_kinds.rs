@@ -42,7 +42,9 @@ pub(super) fn check_action(table: &Table, action: &A) -> Result<()> {
         A::SetLogged(false) => ("SET UNLOGGED", &[K::Sequence]),
         A::ClusterOn(_) => ("CLUSTER ON", &[K::MaterializedView]),
         A::SetWithoutCluster => ("SET WITHOUT CLUSTER", &[K::MaterializedView]),
-        A::ReplicaIdentity(_) => ("REPLICA IDENTITY", &[K::MaterializedView]),
+        A::ReplicaIdentity(_) | A::ReplicaIdentityUsing(_) => {
+            ("REPLICA IDENTITY", &[K::MaterializedView])
+        }
         _ => return Ok(()),
     };
     if matches!(table.kind, K::Table | K::Toast) || others.contains(&table.kind) {

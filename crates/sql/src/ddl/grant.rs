@@ -5,6 +5,7 @@
 
 use super::Ddl;
 use crate::acl::{AclItem, PRIVILEGES};
+use crate::client::{Notice, Severity};
 use crate::parse::utility::{Grant, GrantObject, RoleName};
 use base::{Error, Oid, Result, SqlState, bail};
 use engine::catalog::bootstrap::acl;
@@ -57,6 +58,11 @@ impl Ddl<'_> {
     /// # Errors
     /// `42P01`, `42704`, `42501`, `0LP01`; `0A000`
     pub fn grant(&mut self, statement: &Grant) -> Result<()> {
+        if let Some(by) = &statement.granted_by
+            && self.role(by)? != self.state().current_user.borrow().oid
+        {
+            bail!(FEATURE_NOT_SUPPORTED, "grantor must be current user");
+        }
         let mut objects: Vec<(On, Oid)> = Vec::new();
         match &statement.object {
             GrantObject::Tables(names) => {
@@ -171,20 +177,22 @@ impl Ddl<'_> {
         let me = state.current_user.borrow().oid;
         let is_owner = state.is_superuser() || crate::acl::roles_of(state, me)?.contains(&owner);
         let mut items = items_of(&row, acl_column, &owner_name, on);
-        let my_name = state.current_user.borrow().name.clone();
-        let grantor = if is_owner { owner_name } else { my_name };
-        if !is_owner {
-            let has =
-                items.iter().filter(|i| i.grantee == grantor).fold(0, |bits, i| bits | i.grantable);
-            if has & wanted == 0 {
-                let noun = if on == On::Table { "table" } else { on.noun() };
-                bail!(
-                    INSUFFICIENT_PRIVILEGE,
-                    "permission denied for {noun} {}",
-                    row.text(name_column)
-                );
+        let all = wanted;
+        let (grantor, wanted) = match is_owner {
+            true => (owner_name, all),
+            false => {
+                let (grantor, may) = self.best_grantor(&items, all)?;
+                if may == 0 && !self.has_any(&items)? {
+                    let noun = if on == On::Table { "table" } else { on.noun() };
+                    bail!(
+                        INSUFFICIENT_PRIVILEGE,
+                        "permission denied for {noun} {}",
+                        row.text(name_column)
+                    );
+                }
+                (grantor, may & all)
             }
-        }
+        };
         for grantee in &statement.grantees {
             let name = match grantee {
                 RoleName::Public => String::new(),
@@ -211,7 +219,57 @@ impl Ddl<'_> {
         row.set(acl_column, acl(&texts));
         rows.update(&row)?;
         state.catalog.changed(oid);
+        let lacks = all & !wanted;
+        if wanted == 0 || (lacks != 0 && statement.privileges.is_some()) {
+            let name = row.text(name_column).to_owned();
+            drop(rows);
+            drop(txn);
+            return self.warn_of_grant(statement.grant, wanted == 0, &name);
+        }
         Ok(())
+    }
+
+    /// PostgreSQL's warning that not all was granted or revoked.
+    fn warn_of_grant(&mut self, grant: bool, nothing: bool, name: &str) -> Result<()> {
+        let (state, text) = match (grant, nothing) {
+            (true, true) => (*b"01007", "no privileges were granted for"),
+            (true, false) => (*b"01007", "not all privileges were granted for"),
+            (false, true) => (*b"01006", "no privileges could be revoked for"),
+            (false, false) => (*b"01006", "not all privileges could be revoked for"),
+        };
+        let mut notice = Notice::new(Severity::Warning, format!("{text} \"{name}\""));
+        notice.body.state = SqlState(state);
+        self.client.notice(&notice)
+    }
+
+    /// Of the roles whose privileges the current user has, the one that may grant the most of `wanted`, and what that is: itself if it
+    /// is no worse.
+    fn best_grantor(&self, items: &[AclItem], wanted: u32) -> Result<(String, u32)> {
+        let state = self.state();
+        let me = state.current_user.borrow().clone();
+        let may = |name: &str| {
+            items.iter().filter(|i| i.grantee == name).fold(0, |bits, i| bits | i.grantable)
+        };
+        let mut best = (me.name.clone(), may(&me.name) & wanted);
+        for role in crate::acl::roles_of(state, me.oid)? {
+            let Some(name) = state.role_name(role)? else { continue };
+            let bits = may(&name) & wanted;
+            if bits.count_ones() > best.1.count_ones() {
+                best = (name, bits);
+            }
+        }
+        Ok(best)
+    }
+
+    /// Has the current user any privilege?
+    fn has_any(&self, items: &[AclItem]) -> Result<bool> {
+        let state = self.state();
+        let me = state.current_user.borrow().oid;
+        let mut names = vec![String::new()];
+        for role in crate::acl::roles_of(state, me)? {
+            names.extend(state.role_name(role)?);
+        }
+        Ok(items.iter().any(|i| i.privileges != 0 && names.contains(&i.grantee)))
     }
 }
 

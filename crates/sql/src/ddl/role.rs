@@ -487,6 +487,9 @@ impl Ddl<'_> {
         for role in &statement.roles {
             let oid = self.role(&RoleName::Name(role.clone()))?;
             self.check_admin(oid, role)?;
+            if let Some(by) = &statement.granted_by {
+                self.check_grantor(by, statement.grant, (oid, role))?;
+            }
             for member in &statement.members {
                 let member_oid = self.role(member)?;
                 let member_name = self.role_name_of(member)?;
@@ -499,6 +502,32 @@ impl Ddl<'_> {
                         statement.option_for.as_deref(),
                     )?;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// GRANTED BY: the current user has that role's privileges, and it may grant the role.
+    fn check_grantor(&self, by: &RoleName, grant: bool, of: (Oid, &str)) -> Result<()> {
+        let state = self.state();
+        let (by, by_name) = (self.role(by)?, self.role_name_of(by)?);
+        let me = state.current_user.borrow().oid;
+        let (verb, how) = if grant { ("grant", "as") } else { ("revoke", "granted by") };
+        let what = format!("{verb} privileges {how} role \"{by_name}\"");
+        if !state.is_superuser() && !crate::acl::roles_of(state, me)?.contains(&by) {
+            let detail = format!(
+                "Only roles with privileges of role \"{by_name}\" may {verb} privileges {how} this role."
+            );
+            return Err(denied(&what, &detail));
+        }
+        if grant && by != engine::catalog::bootstrap::BOOTSTRAP_SUPERUSER {
+            let txn = state.txn()?;
+            let key = [("roleid", Datum::Oid(of.0)), ("member", Datum::Oid(by))];
+            let rows = state.catalog.rows(&txn).find("pg_auth_members", &key)?;
+            if !rows.iter().any(|r| r.bool("admin_option")) {
+                let detail =
+                    format!("The grantor must have the ADMIN option on role \"{}\".", of.1);
+                return Err(denied(&what, &detail));
             }
         }
         Ok(())

@@ -124,7 +124,9 @@ impl Drop for Space {
         let log_kb = BOUNDS.try_with(Cell::get).unwrap_or(TempFileBounds::NONE).log_kb;
         if u64::try_from(log_kb).is_ok_and(|kb| bytes / 1024 >= kb) {
             let pid = base::log::thread_pid();
-            base::log!("temporary file: path \"{FOLDER}/pgsql_tmp{pid}.{number}\", size {bytes}");
+            let message =
+                format!("temporary file: path \"{FOLDER}/pgsql_tmp{pid}.{number}\", size {bytes}");
+            base::log::write_amid(&message, None);
         }
     }
 }

@@ -206,7 +206,7 @@ impl Parser<'_> {
         }
         if self.accept_all(&["replica", "identity"]) {
             if self.accept_all(&["using", "index"]) {
-                return Ok(A::ReplicaIdentity(self.name()?));
+                return Ok(A::ReplicaIdentityUsing(self.name()?));
             }
             return Ok(A::ReplicaIdentity(self.label()?));
         }

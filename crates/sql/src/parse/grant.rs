@@ -105,11 +105,11 @@ impl Parser<'_> {
         })
     }
 
-    fn granted_by(&mut self) -> Result<()> {
+    fn granted_by(&mut self) -> Result<Option<super::utility::RoleName>> {
         if self.accept_all(&["granted", "by"]) {
-            self.role_name()?;
+            return self.role_name().map(Some);
         }
-        Ok(())
+        Ok(None)
     }
 
     fn role_names_of(privileges: Option<Vec<(String, Vec<String>)>>) -> Vec<String> {
@@ -134,8 +134,9 @@ impl Parser<'_> {
                     Ok(UtilityOption { name, value, loc })
                 })?;
             }
-            self.granted_by()?;
+            let granted_by = self.granted_by()?;
             return Ok(U::GrantRole(Box::new(GrantRole {
+                granted_by,
                 grant: true,
                 roles: Self::role_names_of(privileges),
                 members,
@@ -149,8 +150,9 @@ impl Parser<'_> {
         self.expect("to")?;
         let grantees = self.grantees()?;
         let grant_option = self.accept_all(&["with", "grant", "option"]);
-        self.granted_by()?;
+        let granted_by = self.granted_by()?;
         Ok(U::Grant(Box::new(Grant {
+            granted_by,
             grant: true,
             privileges,
             object,
@@ -172,8 +174,9 @@ impl Parser<'_> {
         let privileges = self.privileges()?;
         if self.accept("from") {
             let members = self.grantees()?;
-            self.granted_by()?;
+            let granted_by = self.granted_by()?;
             return Ok(U::GrantRole(Box::new(GrantRole {
+                granted_by,
                 grant: false,
                 roles: Self::role_names_of(privileges),
                 members,
@@ -186,9 +189,10 @@ impl Parser<'_> {
         let object = self.grant_object()?;
         self.expect("from")?;
         let grantees = self.grantees()?;
-        self.granted_by()?;
+        let granted_by = self.granted_by()?;
         let cascade = self.cascade();
         Ok(U::Grant(Box::new(Grant {
+            granted_by,
             grant: false,
             privileges,
             object,
@@ -228,7 +232,9 @@ impl Parser<'_> {
             grant_option = self.accept_all(&["with", "grant", "option"]);
         }
         let cascade = !is_grant && self.cascade();
-        let grant = Grant { grant: is_grant, privileges, object, grantees, grant_option, cascade };
+        let (grant, granted_by) = (is_grant, None);
+        let grant =
+            Grant { grant, privileges, object, grantees, grant_option, cascade, granted_by };
         Ok(U::AlterDefaultPrivileges { roles, schemas, grant: Box::new(grant) })
     }
 }

@@ -454,6 +454,8 @@ pub struct Grant {
     /// WITH GRANT OPTION, or REVOKE GRANT OPTION FOR.
     pub grant_option: bool,
     pub cascade: bool,
+    /// GRANTED BY
+    pub granted_by: Option<RoleName>,
 }
 
 #[derive(Clone, Debug)]
@@ -487,6 +489,8 @@ pub struct GrantRole {
     /// REVOKE … OPTION FOR
     pub option_for: Option<String>,
     pub cascade: bool,
+    /// GRANTED BY
+    pub granted_by: Option<RoleName>,
 }
 
 #[derive(Clone, Debug)]

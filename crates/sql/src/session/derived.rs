@@ -1,6 +1,7 @@
 //! What statements need of the settings, read once after each change of one.
 
 use super::SessionState;
+use super::statement_log::StatementLog;
 use crate::client::Severity;
 use crate::exec::{TempFileBounds, bound_temp_files};
 use base::settings::SessionSettings;
@@ -41,6 +42,8 @@ pub struct Derived {
     counts_rows: bool,
     /// `temp_file_limit`, `log_temp_files`
     temp_files: TempFileBounds,
+    /// `log_statement`, `log_duration`, `log_min_duration_statement`; None: no statement is logged.
+    pub(super) statement_log: Option<StatementLog>,
 }
 
 impl Derived {
@@ -86,6 +89,7 @@ impl Derived {
                 limit_kb: settings.int("temp_file_limit"),
                 log_kb: settings.int("log_temp_files"),
             },
+            statement_log: StatementLog::new(settings),
         }
     }
 
@@ -121,6 +125,7 @@ impl SessionState {
         let timeout = u64::try_from(settings.int("deadlock_timeout")).unwrap_or(1000);
         self.backend.set_deadlock_timeout_ms(timeout);
         self.backend.set_lock_timeout(derived.lock_timeout);
+        self.backend.log_lock_waits(settings.bool("log_lock_waits"));
         derived.hold_for_this_thread();
         *self.derived.borrow_mut() = Some(Rc::clone(&derived));
         derived

@@ -3,6 +3,7 @@
 use super::portal::PortalState;
 use super::prepared::Prepared;
 use super::simple::send_notices;
+use super::statement_log::Step;
 use super::transaction::Block;
 use super::{Portal, Session};
 use crate::analyse::ParamTypes;
@@ -54,6 +55,8 @@ impl Session {
             }
         };
         self.state.statements.borrow_mut().insert(name.to_owned(), Rc::new(prepared));
+        self.statement_logged.set(false);
+        self.log_duration(self.state.statement_start_us.get(), text, Step::Parse(name), None);
         Ok(())
     }
 
@@ -85,6 +88,7 @@ impl Session {
         params: &[Option<Bytes>],
         result_formats: &[i16],
     ) -> Result<()> {
+        let begun = self.logs_statements().then(base::sync::now_timestamp_us);
         let prepared = self.statement(statement)?;
         if let Some(parsed) = &prepared.parsed {
             self.check_block(parsed)?;
@@ -125,6 +129,12 @@ impl Session {
         portal.depth = self.savepoints.len();
         if !name.is_empty() {
             portal.list(&self.state.cursors, name);
+        }
+        if let Some(begun) = begun {
+            self.statement_logged.set(false);
+            statement.clone_into(&mut portal.statement);
+            let step = Step::Bind(statement, name);
+            self.log_duration(begun, &portal.prepared.text, step, Some(&portal));
         }
         self.portals.insert(name.to_owned(), portal);
         Ok(())
@@ -195,20 +205,28 @@ impl Session {
         self.check_block(&parsed)?;
         let text = Arc::clone(&portal.prepared.text);
         self.begin_statement(&text);
+        let begun = self.state.statement_start_us.get();
         let _watch = self.watch();
         let transaction = match portal.prepared.utility() {
             Some(UtilityStatement::Transaction(statement)) => Some(statement.clone()),
             _ => None,
         };
         if let Some(statement) = transaction {
+            self.log_execute(&parsed, name, &portal);
+            let logged = (portal.statement.clone(), begun);
             self.portals.insert(name.to_owned(), portal);
             self.run_transaction_statement(&statement, client)?;
+            let step = Step::Execute(&logged.0, name);
+            self.log_duration(logged.1, &text, step, None);
             return Ok(ExecuteOutcome::Complete);
         }
         self.ensure_transaction()?;
         self.alone.set(false);
+        self.log_execute(&parsed, name, &portal);
         let outcome = self.run_portal(&mut portal, limit, client)?;
         self.next_command()?;
+        let step = Step::Execute(&portal.statement, name);
+        self.log_duration(begun, &text, step, Some(&portal));
         self.portals.insert(name.to_owned(), portal);
         self.pipelined = self.block == Block::Implicit;
         if self.pipelined && self.alone.get() && outcome == ExecuteOutcome::Complete {

@@ -25,6 +25,7 @@ pub mod run;
 mod run_queue;
 mod simple;
 pub mod state;
+mod statement_log;
 mod template;
 mod transaction;
 mod transaction_clock;
@@ -108,6 +109,8 @@ pub struct Session {
     /// What they follow from, as it was then: settings' version, superuser, session user.
     reported_under: (u64, bool, Oid),
     current_statement: Option<Arc<str>>,
+    /// The log has its text already.
+    statement_logged: Cell<bool>,
     settings_seen: Cell<u64>,
     /// The statement is maintenance: its time is nobody's latency.
     pub(crate) unmeasured: Cell<bool>,
@@ -209,6 +212,7 @@ impl Session {
         crate::exec::keep_temp_files_in(settings.text("data_directory"));
         let timeout = u64::try_from(settings.int("deadlock_timeout")).unwrap_or(1000);
         backend.set_deadlock_timeout_ms(timeout);
+        backend.log_lock_waits(settings.bool("log_lock_waits"));
         let state =
             Rc::new(SessionState::new(Arc::clone(cluster), database, backend, user, settings));
         let env = Rc::new(SessionEnv::new(Rc::clone(&state)));
@@ -226,6 +230,7 @@ impl Session {
             reported: HashMap::new(),
             reported_under: (u64::MAX, false, Oid::INVALID),
             current_statement: None,
+            statement_logged: Cell::new(false),
             settings_seen: Cell::new(0),
             unmeasured: Cell::new(false),
             run_queue: run_queue::RunQueue::default(),
@@ -327,7 +332,11 @@ impl Session {
 
     /// The statement under way or last run, for the log.
     pub fn statement_for_log(&self) -> Option<&str> {
-        self.current_statement.as_deref()
+        let settings = self.state.settings.borrow();
+        match settings.text("log_min_error_statement") {
+            "log" | "fatal" | "panic" => None,
+            _ => self.current_statement.as_deref(),
+        }
     }
 
     /// How long the session may idle now, and the error it ends with then.

@@ -97,6 +97,8 @@ pub struct Portal {
     pub created_us: i64,
     /// DECLARE's text.
     pub text: Arc<str>,
+    /// The name of the prepared statement that was bound, where it will be logged.
+    pub statement: String,
     listed: Option<Listed>,
 }
 
@@ -119,6 +121,7 @@ impl Portal {
             held: false,
             scroll: false,
             depth: 0,
+            statement: String::new(),
             created_us: base::sync::now_timestamp_us(),
             text,
             listed: None,

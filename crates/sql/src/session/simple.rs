@@ -6,6 +6,7 @@
 
 use super::portal::PortalState;
 use super::prepared::Prepared;
+use super::statement_log::Step;
 use super::transaction::Block;
 use super::{Portal, Session};
 use crate::analyse::ParamTypes;
@@ -106,6 +107,9 @@ impl Session {
             // What was said before it comes before it.
             Err(error) => send_notices(&self.state, client).and(Err(error)),
         };
+        if result.is_ok() {
+            self.log_duration(self.state.statement_start_us.get(), text, Step::Statement, None);
+        }
         self.go_idle();
         if let Err(error) = result {
             self.fail();
@@ -126,9 +130,11 @@ impl Session {
             let path = self.state.search_path_names();
             let catalog = &self.state.catalog;
             if let Some(prepared) = self.plan_cache.get(text, catalog, &path) {
+                self.log_kept_statement(prepared.parsed.as_deref(), text);
                 return self.run_single(prepared, Vec::new(), client);
             }
             if let Some((prepared, params)) = self.templates.get(text, catalog, &path) {
+                self.log_kept_statement(prepared.parsed.as_deref(), text);
                 return self.run_single(prepared, params, client);
             }
         }
@@ -140,6 +146,7 @@ impl Session {
             client.notice(notice)?;
         }
         let statements = statements?;
+        self.log_statements(&statements, text, Step::Statement, None);
         let count = statements.len();
         if count == 0 {
             return client.empty_query();
@@ -305,6 +312,7 @@ impl Session {
         }
         let now = base::sync::now_timestamp_us();
         self.current_statement = Some(Arc::clone(text));
+        base::log::set_thread_statement(Some(text));
         self.state.statement_start_us.set(now);
         let idle_since = self.state.idle_since_us.replace(0);
         if idle_since != 0

@@ -46,6 +46,16 @@ pub(super) const BODIES: Bodies = &[
         Scalar(|env, a| of(env, a, |b| Datum::text(&*b.activity.lock().query))),
     ),
     (
+        "pg_stat_get_backend_client_addr",
+        Scalar(|env, a| of(env, a, |b| text_or_null(b.activity.lock().client_addr.as_deref()))),
+    ),
+    (
+        "pg_stat_get_backend_client_port",
+        Scalar(|env, a| {
+            of(env, a, |b| b.activity.lock().client_port.map_or(Datum::Null, Datum::Int4))
+        }),
+    ),
+    (
         "pg_stat_get_backend_start",
         Scalar(|env, a| of(env, a, |b| moment(b.activity.lock().backend_start))),
     ),

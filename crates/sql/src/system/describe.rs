@@ -62,11 +62,7 @@ pub(super) const BODIES: Bodies = &[
     ),
     (
         "pg_get_replica_identity_index",
-        Scalar(|env, a| {
-            let table = state(env)?.table_by_oid(oid(a, 0)?)?;
-            let key = table.and_then(|t| t.primary_key().map(|i| i.oid));
-            Ok(key.map_or(Datum::Null, Datum::Oid))
-        }),
+        Scalar(|env, a| replica_identity_index(state(env)?, oid(a, 0)?)),
     ),
     (
         "pg_get_userbyid",
@@ -333,4 +329,21 @@ fn description(
     }
     let found = state.catalog.rows(&txn).find(catalog, &key)?;
     Ok(text_or_null(found.first().map(|r| r.text("description"))))
+}
+
+/// The index whose keys identify a table's rows: the one that was named, else the primary key, if that is not ruled out.
+fn replica_identity_index(state: &SessionState, oid: Oid) -> Result<Datum> {
+    let Some(table) = state.table_by_oid(oid)? else { return Ok(Datum::Null) };
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn);
+    let class = rows.find("pg_class", &[("oid", Datum::Oid(oid))])?;
+    let found = match class.first().map(|r| r.char("relreplident")) {
+        Some(b'd') => table.primary_key().map(|i| i.oid),
+        Some(b'i') => {
+            let indexes = rows.find("pg_index", &[("indrelid", Datum::Oid(oid))])?;
+            indexes.iter().find(|r| r.bool("indisreplident")).map(|r| r.oid("indexrelid"))
+        }
+        _ => None,
+    };
+    Ok(found.map_or(Datum::Null, Datum::Oid))
 }

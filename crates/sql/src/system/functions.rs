@@ -59,7 +59,7 @@ fn arguments(p: &ProcFact, defaults: bool) -> String {
         let mode = p.modes.get(i).copied().unwrap_or("i");
         let input = matches!(mode, "i" | "b" | "v");
         inputs += usize::from(input);
-        if mode == "t" || (!defaults && mode == "o") {
+        if mode == "t" {
             continue;
         }
         if !out.is_empty() {

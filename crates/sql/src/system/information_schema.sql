@@ -264,3 +264,237 @@ CREATE VIEW information_schema.table_privileges AS
 
 CREATE VIEW information_schema.role_table_grants AS
   SELECT * FROM information_schema.table_privileges WHERE grantee <> 'PUBLIC';
+
+CREATE VIEW information_schema.applicable_roles AS
+  SELECT a.rolname AS grantee, b.rolname AS role_name,
+         CASE WHEN m.admin_option THEN 'YES' ELSE 'NO' END::varchar(3) AS is_grantable
+    FROM pg_auth_members m
+    JOIN pg_authid a ON m.member = a.oid
+    JOIN pg_authid b ON m.roleid = b.oid
+   WHERE pg_has_role(a.oid, 'USAGE');
+
+CREATE VIEW information_schema.administrable_role_authorizations AS
+  SELECT * FROM information_schema.applicable_roles WHERE is_grantable = 'YES';
+
+CREATE VIEW information_schema.collations AS
+  SELECT current_database()::name AS collation_catalog, n.nspname AS collation_schema,
+         c.collname AS collation_name, 'NO PAD'::varchar AS pad_attribute
+    FROM pg_collation c JOIN pg_namespace n ON n.oid = c.collnamespace
+   WHERE c.collencoding IN (-1, 6);
+
+CREATE VIEW information_schema.collation_character_set_applicability AS
+  SELECT collation_catalog, collation_schema, collation_name,
+         NULL::name AS character_set_catalog, NULL::name AS character_set_schema,
+         'UTF8'::name AS character_set_name
+    FROM information_schema.collations;
+
+-- Privileges on columns are those on their tables.
+CREATE VIEW information_schema.column_privileges AS
+  SELECT p.grantor, p.grantee, p.table_catalog, p.table_schema, p.table_name,
+         a.attname AS column_name, p.privilege_type, p.is_grantable
+    FROM information_schema.table_privileges p
+    JOIN pg_namespace n ON n.nspname = p.table_schema
+    JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = p.table_name
+    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+   WHERE p.privilege_type IN ('INSERT', 'SELECT', 'UPDATE', 'REFERENCES');
+
+CREATE VIEW information_schema.role_column_grants AS
+  SELECT * FROM information_schema.column_privileges WHERE grantee <> 'PUBLIC';
+
+CREATE VIEW information_schema.column_udt_usage AS
+  SELECT udt_catalog, udt_schema, udt_name, table_catalog, table_schema, table_name, column_name
+    FROM information_schema.columns
+   WHERE pg_has_role((SELECT t.typowner FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
+                       WHERE t.typname = udt_name AND n.nspname = udt_schema), 'USAGE');
+
+CREATE VIEW information_schema.view_table_usage AS
+  SELECT DISTINCT current_database()::name AS view_catalog, nv.nspname AS view_schema,
+         v.relname AS view_name, current_database()::name AS table_catalog,
+         nt.nspname AS table_schema, t.relname AS table_name
+    FROM pg_class v
+    JOIN pg_namespace nv ON nv.oid = v.relnamespace
+    JOIN pg_rewrite r ON r.ev_class = v.oid
+    JOIN pg_depend d ON d.classid = 2618 AND d.objid = r.oid AND d.refclassid = 1259
+         AND d.refobjid <> v.oid
+    JOIN pg_class t ON t.oid = d.refobjid
+    JOIN pg_namespace nt ON nt.oid = t.relnamespace
+   WHERE v.relkind = 'v' AND t.relkind IN ('r', 'v', 'f', 'p') AND pg_has_role(t.relowner, 'USAGE');
+
+CREATE VIEW information_schema.view_column_usage AS
+  SELECT DISTINCT current_database()::name AS view_catalog, nv.nspname AS view_schema,
+         v.relname AS view_name, current_database()::name AS table_catalog,
+         nt.nspname AS table_schema, t.relname AS table_name, a.attname AS column_name
+    FROM pg_class v
+    JOIN pg_namespace nv ON nv.oid = v.relnamespace
+    JOIN pg_rewrite r ON r.ev_class = v.oid
+    JOIN pg_depend d ON d.classid = 2618 AND d.objid = r.oid AND d.refclassid = 1259
+         AND d.refobjid <> v.oid
+    JOIN pg_class t ON t.oid = d.refobjid
+    JOIN pg_namespace nt ON nt.oid = t.relnamespace
+    JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = d.refobjsubid
+   WHERE v.relkind = 'v' AND t.relkind IN ('r', 'v', 'f', 'p') AND pg_has_role(t.relowner, 'USAGE');
+
+CREATE VIEW information_schema.usage_privileges AS
+  SELECT g.rolname AS grantor, coalesce(e.rolname, 'PUBLIC')::name AS grantee,
+         current_database()::name AS object_catalog, n.nspname AS object_schema,
+         c.relname AS object_name, 'SEQUENCE'::varchar AS object_type,
+         'USAGE'::varchar AS privilege_type,
+         CASE WHEN x.is_grantable OR x.grantee = c.relowner THEN 'YES' ELSE 'NO' END::varchar(3)
+           AS is_grantable
+    FROM pg_class c
+    JOIN pg_namespace n ON n.oid = c.relnamespace
+    CROSS JOIN LATERAL aclexplode(coalesce(c.relacl, acldefault('s', c.relowner))) x
+    JOIN pg_roles g ON g.oid = x.grantor
+    LEFT JOIN pg_roles e ON e.oid = x.grantee
+   WHERE c.relkind = 'S' AND x.privilege_type = 'USAGE'
+     AND (x.grantee = 0 OR pg_has_role(x.grantor, 'USAGE') OR pg_has_role(x.grantee, 'USAGE'));
+
+CREATE VIEW information_schema.role_usage_grants AS
+  SELECT * FROM information_schema.usage_privileges WHERE grantee <> 'PUBLIC';
+
+-- There are none of these here.
+
+CREATE VIEW information_schema.check_constraint_routine_usage AS
+  SELECT NULL::name AS constraint_catalog, NULL::name AS constraint_schema,
+         NULL::name AS constraint_name, NULL::name AS specific_catalog,
+         NULL::name AS specific_schema, NULL::name AS specific_name WHERE false;
+
+CREATE VIEW information_schema.column_domain_usage AS
+  SELECT NULL::name AS domain_catalog, NULL::name AS domain_schema, NULL::name AS domain_name,
+         NULL::name AS table_catalog, NULL::name AS table_schema, NULL::name AS table_name,
+         NULL::name AS column_name WHERE false;
+
+CREATE VIEW information_schema.column_options AS
+  SELECT NULL::name AS table_catalog, NULL::name AS table_schema, NULL::name AS table_name,
+         NULL::name AS column_name, NULL::name AS option_name, NULL::varchar AS option_value WHERE false;
+
+CREATE VIEW information_schema.domain_constraints AS
+  SELECT NULL::name AS constraint_catalog, NULL::name AS constraint_schema,
+         NULL::name AS constraint_name, NULL::name AS domain_catalog,
+         NULL::name AS domain_schema, NULL::name AS domain_name,
+         NULL::varchar(3) AS is_deferrable, NULL::varchar(3) AS initially_deferred WHERE false;
+
+CREATE VIEW information_schema.domain_udt_usage AS
+  SELECT NULL::name AS udt_catalog, NULL::name AS udt_schema, NULL::name AS udt_name,
+         NULL::name AS domain_catalog, NULL::name AS domain_schema, NULL::name AS domain_name WHERE false;
+
+CREATE VIEW information_schema.domains AS
+  SELECT NULL::name AS domain_catalog, NULL::name AS domain_schema, NULL::name AS domain_name,
+         NULL::varchar AS data_type, NULL::int AS character_maximum_length,
+         NULL::int AS character_octet_length, NULL::name AS character_set_catalog,
+         NULL::name AS character_set_schema, NULL::name AS character_set_name,
+         NULL::name AS collation_catalog, NULL::name AS collation_schema,
+         NULL::name AS collation_name, NULL::int AS numeric_precision,
+         NULL::int AS numeric_precision_radix, NULL::int AS numeric_scale,
+         NULL::int AS datetime_precision, NULL::varchar AS interval_type,
+         NULL::int AS interval_precision, NULL::varchar AS domain_default,
+         NULL::name AS udt_catalog, NULL::name AS udt_schema, NULL::name AS udt_name,
+         NULL::name AS scope_catalog, NULL::name AS scope_schema, NULL::name AS scope_name,
+         NULL::int AS maximum_cardinality, NULL::name AS dtd_identifier WHERE false;
+
+CREATE VIEW information_schema.foreign_data_wrapper_options AS
+  SELECT NULL::name AS foreign_data_wrapper_catalog, NULL::name AS foreign_data_wrapper_name,
+         NULL::name AS option_name, NULL::varchar AS option_value WHERE false;
+
+CREATE VIEW information_schema.foreign_data_wrappers AS
+  SELECT NULL::name AS foreign_data_wrapper_catalog, NULL::name AS foreign_data_wrapper_name,
+         NULL::name AS authorization_identifier, NULL::varchar AS library_name,
+         NULL::varchar AS foreign_data_wrapper_language WHERE false;
+
+CREATE VIEW information_schema.foreign_server_options AS
+  SELECT NULL::name AS foreign_server_catalog, NULL::name AS foreign_server_name,
+         NULL::name AS option_name, NULL::varchar AS option_value WHERE false;
+
+CREATE VIEW information_schema.foreign_servers AS
+  SELECT NULL::name AS foreign_server_catalog, NULL::name AS foreign_server_name,
+         NULL::name AS foreign_data_wrapper_catalog, NULL::name AS foreign_data_wrapper_name,
+         NULL::varchar AS foreign_server_type, NULL::varchar AS foreign_server_version,
+         NULL::name AS authorization_identifier WHERE false;
+
+CREATE VIEW information_schema.foreign_table_options AS
+  SELECT NULL::name AS foreign_table_catalog, NULL::name AS foreign_table_schema,
+         NULL::name AS foreign_table_name, NULL::name AS option_name,
+         NULL::varchar AS option_value WHERE false;
+
+CREATE VIEW information_schema.foreign_tables AS
+  SELECT NULL::name AS foreign_table_catalog, NULL::name AS foreign_table_schema,
+         NULL::name AS foreign_table_name, NULL::name AS foreign_server_catalog,
+         NULL::name AS foreign_server_name WHERE false;
+
+CREATE VIEW information_schema.routine_column_usage AS
+  SELECT NULL::name AS specific_catalog, NULL::name AS specific_schema,
+         NULL::name AS specific_name, NULL::name AS routine_catalog,
+         NULL::name AS routine_schema, NULL::name AS routine_name, NULL::name AS table_catalog,
+         NULL::name AS table_schema, NULL::name AS table_name, NULL::name AS column_name WHERE false;
+
+CREATE VIEW information_schema.routine_routine_usage AS
+  SELECT NULL::name AS specific_catalog, NULL::name AS specific_schema,
+         NULL::name AS specific_name, NULL::name AS routine_catalog,
+         NULL::name AS routine_schema, NULL::name AS routine_name WHERE false;
+
+CREATE VIEW information_schema.routine_sequence_usage AS
+  SELECT NULL::name AS specific_catalog, NULL::name AS specific_schema,
+         NULL::name AS specific_name, NULL::name AS routine_catalog,
+         NULL::name AS routine_schema, NULL::name AS routine_name,
+         NULL::name AS sequence_catalog, NULL::name AS sequence_schema,
+         NULL::name AS sequence_name WHERE false;
+
+CREATE VIEW information_schema.routine_table_usage AS
+  SELECT NULL::name AS specific_catalog, NULL::name AS specific_schema,
+         NULL::name AS specific_name, NULL::name AS routine_catalog,
+         NULL::name AS routine_schema, NULL::name AS routine_name, NULL::name AS table_catalog,
+         NULL::name AS table_schema, NULL::name AS table_name WHERE false;
+
+CREATE VIEW information_schema.transforms AS
+  SELECT NULL::name AS udt_catalog, NULL::name AS udt_schema, NULL::name AS udt_name,
+         NULL::name AS specific_catalog, NULL::name AS specific_schema,
+         NULL::name AS specific_name, NULL::name AS group_name,
+         NULL::varchar AS transform_type WHERE false;
+
+CREATE VIEW information_schema.triggered_update_columns AS
+  SELECT NULL::name AS trigger_catalog, NULL::name AS trigger_schema,
+         NULL::name AS trigger_name, NULL::name AS event_object_catalog,
+         NULL::name AS event_object_schema, NULL::name AS event_object_table,
+         NULL::name AS event_object_column WHERE false;
+
+CREATE VIEW information_schema.triggers AS
+  SELECT NULL::name AS trigger_catalog, NULL::name AS trigger_schema,
+         NULL::name AS trigger_name, NULL::varchar AS event_manipulation,
+         NULL::name AS event_object_catalog, NULL::name AS event_object_schema,
+         NULL::name AS event_object_table, NULL::int AS action_order,
+         NULL::varchar AS action_condition, NULL::varchar AS action_statement,
+         NULL::varchar AS action_orientation, NULL::varchar AS action_timing,
+         NULL::name AS action_reference_old_table, NULL::name AS action_reference_new_table,
+         NULL::name AS action_reference_old_row, NULL::name AS action_reference_new_row,
+         NULL::timestamptz AS created WHERE false;
+
+CREATE VIEW information_schema.user_mapping_options AS
+  SELECT NULL::name AS authorization_identifier, NULL::name AS foreign_server_catalog,
+         NULL::name AS foreign_server_name, NULL::name AS option_name,
+         NULL::varchar AS option_value WHERE false;
+
+CREATE VIEW information_schema.user_mappings AS
+  SELECT NULL::name AS authorization_identifier, NULL::name AS foreign_server_catalog,
+         NULL::name AS foreign_server_name WHERE false;
+
+CREATE VIEW information_schema.view_routine_usage AS
+  SELECT NULL::name AS table_catalog, NULL::name AS table_schema, NULL::name AS table_name,
+         NULL::name AS specific_catalog, NULL::name AS specific_schema,
+         NULL::name AS specific_name WHERE false;
+
+CREATE VIEW information_schema.user_defined_types AS
+  SELECT NULL::name AS user_defined_type_catalog, NULL::name AS user_defined_type_schema,
+         NULL::name AS user_defined_type_name, NULL::varchar AS user_defined_type_category,
+         NULL::varchar(3) AS is_instantiable, NULL::varchar(3) AS is_final,
+         NULL::varchar AS ordering_form, NULL::varchar AS ordering_category,
+         NULL::name AS ordering_routine_catalog, NULL::name AS ordering_routine_schema,
+         NULL::name AS ordering_routine_name, NULL::varchar AS reference_type,
+         NULL::varchar AS data_type, NULL::int AS character_maximum_length,
+         NULL::int AS character_octet_length, NULL::name AS character_set_catalog,
+         NULL::name AS character_set_schema, NULL::name AS character_set_name,
+         NULL::name AS collation_catalog, NULL::name AS collation_schema,
+         NULL::name AS collation_name, NULL::int AS numeric_precision,
+         NULL::int AS numeric_precision_radix, NULL::int AS numeric_scale,
+         NULL::int AS datetime_precision, NULL::varchar AS interval_type,
+         NULL::int AS interval_precision, NULL::name AS source_dtd_identifier,
+         NULL::name AS ref_dtd_identifier WHERE false;

@@ -12,6 +12,7 @@ use crate::session::SessionState;
 use base::Result;
 use base::backend::BackendType::{self, *};
 use buffer::{IoCounters, IoStatsRow};
+use txn::BackendKind;
 use types::Datum;
 use types::FunctionBody::Set;
 use types::args::int4;
@@ -51,7 +52,17 @@ fn of_pid(state: &SessionState, pid: i32) -> Result<Vec<Vec<Datum>>> {
     let started = backend.activity.lock().backend_start;
     let log = state.cluster.engine().wal.io_of(pid);
     let kind = counted.first().map(|row| row.backend_type).or(log.map(|(kind, _)| kind));
-    let Some(kind) = kind else { return Ok(Vec::new()) };
+    // Who has done nothing yet has rows of zeros.
+    let idle = match backend.kind {
+        BackendKind::Client => Some(ClientBackend),
+        BackendKind::AutovacuumWorker => Some(AutovacuumWorker),
+        _ => None,
+    };
+    let Some(kind) = kind.or(idle) else { return Ok(Vec::new()) };
+    // Of the server's own threads PostgreSQL keeps no such counts.
+    if !matches!(kind, ClientBackend | AutovacuumWorker | BackgroundWorker | StandaloneBackend) {
+        return Ok(Vec::new());
+    }
     Ok(of_backend(kind, &counted, &log.map_or_else(WalIo::default, |(_, io)| io), started))
 }
 
@@ -99,14 +110,19 @@ fn of_backend(
     let reset = Datum::TimestampTz(reset_us);
     let mine = || counted.iter().filter(|r| r.backend_type == backend);
     let shown = shown(backend);
+    let temp = |object: &str| object != "relation";
     for &(object, context) in shown {
-        let found = mine().find(|r| r.object.name() == object && r.context.name() == context);
-        let counters = found.map(|r| r.counters).unwrap_or_default();
+        let mut counters = IoCounters::default();
+        // Temporary relations are read and written without a ring in PostgreSQL: one row tells of them.
+        let found = mine()
+            .filter(|r| r.object.name() == object && (r.context.name() == context || temp(object)));
+        found.for_each(|r| counters += r.counters);
         out.push(relation_row(backend, object, context, &counters, &reset));
     }
     for row in mine() {
-        if !shown.contains(&(row.object.name(), row.context.name())) {
-            let (object, context) = (row.object.name(), row.context.name());
+        let (object, context) = (row.object.name(), row.context.name());
+        let told = shown.iter().any(|s| s.0 == object && (s.1 == context || temp(object)));
+        if !told {
             out.push(relation_row(backend, object, context, &row.counters, &reset));
         }
     }

@@ -4,7 +4,7 @@
 //! [`names`]: reg* types. `describe`: `pg_get_*def`. `visible`: `pg_*_is_visible`, schemas. `sizes`: relation
 //! and database sizes. `privileges`: `has_*_privilege`. `session`: the session, its settings, transaction IDs.
 //! `locks`: advisory locks, `pg_locks`, cancelling. `sequences`: `nextval` and company. `activity`,
-//! `statistics`: the counters behind `pg_stat_*`; [`reset`]: they begin anew. `restore`: what ANALYZE finds, as it is told. `io`: `pg_stat_io`. `backlog`: `ebb_vacuum_backlog`. `progress`: vacuums under way.
+//! `control`: the control file, the WAL's files; `statistics`: the counters behind `pg_stat_*`; [`reset`]: they begin anew. `restore`: what ANALYZE finds, as it is told. `io`: `pg_stat_io`. `backlog`: `ebb_vacuum_backlog`. `progress`: vacuums under way.
 //! [`extensions`]: amcheck, pg_buffercache, pg_visibility, pgstattuple, pg_freespacemap, pageinspect. `views.sql`: the views.
 //!
 //! # Differs from PostgreSQL
@@ -12,6 +12,7 @@
 
 mod activity;
 mod backlog;
+mod control;
 pub(crate) mod describe;
 pub mod extensions;
 mod functions;
@@ -54,6 +55,7 @@ pub fn register() {
     let mut all = Vec::new();
     for bodies in [
         activity::BODIES,
+        control::BODIES,
         describe::BODIES,
         functions::BODIES,
         io::BODIES,

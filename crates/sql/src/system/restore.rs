@@ -205,7 +205,7 @@ fn relation(state: &SessionState, schema: Option<&str>, name: Option<&str>) -> R
     })
 }
 
-fn table_of_index(state: &SessionState, index: &Table) -> Result<Arc<Table>> {
+pub(super) fn table_of_index(state: &SessionState, index: &Table) -> Result<Arc<Table>> {
     let txn = state.txn()?;
     let key = [("indexrelid", Datum::Oid(index.oid))];
     let rows = state.catalog.rows(&txn).find("pg_index", &key)?;

@@ -592,7 +592,7 @@ fn age_of(low: u32, now: Xid, next: Xid) -> i32 {
     }
 }
 
-fn wal_file_name(state: &SessionState, at: Lsn) -> Result<String> {
+pub(super) fn wal_file_name(state: &SessionState, at: Lsn) -> Result<String> {
     let segment = u64::try_from(state.settings.borrow().int("wal_segment_size")).unwrap_or(0);
     let bytes = if segment == 0 { 16 << 20 } else { segment };
     let number = at.0.saturating_sub(1) / bytes;

@@ -289,17 +289,38 @@ pub(super) const BODIES: Bodies = &[
             let now = state.cluster.engine().txns.commit_log_stats();
             let (b, at) = state.cluster.baselines.get(|b| (b.slru.values, b.slru.at_us));
             // Of PostgreSQL's caches of this kind there is one here.
-            Ok(rows(vec![vec![
-                Datum::text("transaction"),
-                int8(now.zeroed.saturating_sub(b.zeroed)),
-                int8(now.hits.saturating_sub(b.hits)),
-                int8(now.reads.saturating_sub(b.reads)),
-                int8(now.written.saturating_sub(b.written)),
-                Datum::Int8(0),
-                int8(now.flushes.saturating_sub(b.flushes)),
-                int8(now.truncates.saturating_sub(b.truncates)),
-                Datum::TimestampTz(at),
-            ]]))
+            let none = [
+                "commit_timestamp",
+                "multixact_member",
+                "multixact_offset",
+                "notify",
+                "serializable",
+                "subtransaction",
+                "other",
+            ];
+            let mut out: Vec<Vec<Datum>> = Vec::new();
+            for name in none {
+                let mut row = vec![Datum::text(name)];
+                row.resize(8, Datum::Int8(0));
+                row.push(Datum::TimestampTz(at));
+                out.push(row);
+            }
+            let place = out.len() - 1;
+            out.insert(
+                place,
+                vec![
+                    Datum::text("transaction"),
+                    int8(now.zeroed.saturating_sub(b.zeroed)),
+                    int8(now.hits.saturating_sub(b.hits)),
+                    int8(now.reads.saturating_sub(b.reads)),
+                    int8(now.written.saturating_sub(b.written)),
+                    Datum::Int8(0),
+                    int8(now.flushes.saturating_sub(b.flushes)),
+                    int8(now.truncates.saturating_sub(b.truncates)),
+                    Datum::TimestampTz(at),
+                ],
+            );
+            Ok(rows(out))
         }),
     ),
     // There is no replication.

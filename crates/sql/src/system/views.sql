@@ -576,3 +576,12 @@ CREATE VIEW pg_catalog.pg_aios AS
   SELECT pid, io_id, io_generation, state, operation, off, length, target, handle_data_len,
          raw_result, result, target_desc, f_sync, f_localmem, f_buffered
     FROM pg_get_aios();
+
+CREATE VIEW pg_catalog.pg_timezone_abbrevs AS SELECT * FROM pg_timezone_abbrevs_abbrevs();
+CREATE VIEW pg_catalog.pg_replication_origin_status AS SELECT * FROM pg_show_replication_origin_status();
+CREATE VIEW pg_catalog.pg_publication_tables AS
+  SELECT NULL::name AS pubname, NULL::name AS schemaname, NULL::name AS tablename,
+         NULL::name[] AS attnames, NULL::text AS rowfilter WHERE false;
+CREATE VIEW pg_catalog.pg_user_mappings AS
+  SELECT NULL::oid AS umid, NULL::oid AS srvid, NULL::name AS srvname, NULL::oid AS umuser,
+         NULL::name AS usename, NULL::text[] AS umoptions WHERE false;

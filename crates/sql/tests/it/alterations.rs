@@ -436,3 +436,48 @@ fn a_row_type_in_use_keeps_its_columns() {
     s.check(&[("ALTER TABLE t ADD c int", refused), ("ALTER TABLE t DROP a", refused)]);
     s.run_each(&["ALTER TABLE t RENAME b TO c", "DROP TABLE u", "ALTER TABLE t ADD d int, DROP a"]);
 }
+
+#[test]
+fn a_replica_identity_is_kept() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int PRIMARY KEY, b int NOT NULL, c int)",
+        "CREATE UNIQUE INDEX tb ON t (b); CREATE UNIQUE INDEX tc ON t (c); CREATE INDEX plain ON t (b)",
+        "CREATE UNIQUE INDEX part ON t (b) WHERE a > 1; CREATE UNIQUE INDEX expr ON t ((b + 1))",
+    ]);
+    let identity = "SELECT relreplident, pg_get_replica_identity_index('t'), \
+                    (SELECT string_agg(indexrelid::regclass::text, ' ') FROM pg_index WHERE indisreplident) \
+                    FROM pg_class WHERE relname = 't'";
+    s.check(&[
+        (identity, "d|t_pkey|~"),
+        ("ALTER TABLE t REPLICA IDENTITY USING INDEX tb", ""),
+        (identity, "i|tb|tb"),
+        (
+            "ALTER TABLE t REPLICA IDENTITY USING INDEX tc",
+            "42809 index \"tc\" cannot be used as replica identity because column \"c\" is nullable",
+        ),
+        (
+            "ALTER TABLE t REPLICA IDENTITY USING INDEX plain",
+            "42809 cannot use non-unique index \"plain\" as replica identity",
+        ),
+        (
+            "ALTER TABLE t REPLICA IDENTITY USING INDEX part",
+            "0A000 cannot use partial index \"part\" as replica identity",
+        ),
+        (
+            "ALTER TABLE t REPLICA IDENTITY USING INDEX expr",
+            "0A000 cannot use expression index \"expr\" as replica identity",
+        ),
+        (
+            "ALTER TABLE t REPLICA IDENTITY USING INDEX nope",
+            "42704 index \"nope\" for table \"t\" does not exist",
+        ),
+        ("ALTER TABLE t REPLICA IDENTITY FULL", ""),
+        (identity, "f|~|~"),
+        ("ALTER TABLE t REPLICA IDENTITY USING INDEX t_pkey", ""),
+        (identity, "i|t_pkey|t_pkey"),
+        ("ALTER TABLE t REPLICA IDENTITY DEFAULT", ""),
+        (identity, "d|t_pkey|~"),
+    ]);
+}

@@ -32,7 +32,7 @@ fn extensions_come_and_go() {
         ),
         (
             "SELECT name, installed_version FROM pg_available_extensions ORDER BY 1",
-            "amcheck|~\npageinspect|~\npg_buffercache|~\npg_freespacemap|~\npg_visibility|1.2\npgstattuple|~",
+            "amcheck|~\npageinspect|~\npg_buffercache|~\npg_freespacemap|~\npg_prewarm|~\npg_visibility|1.2\npgstattuple|~",
         ),
         ("DROP EXTENSION pg_visibility", ""),
         (
@@ -207,7 +207,7 @@ fn functions_have_names_for_what_they_take() {
         ),
         (
             "SELECT name, version, installed FROM pg_available_extension_versions WHERE name LIKE 'pg%' ORDER BY 1",
-            "pg_buffercache|1.6|f\npg_freespacemap|1.3|t\npg_visibility|1.2|f\npgstattuple|1.5|t",
+            "pg_buffercache|1.6|f\npg_freespacemap|1.3|t\npg_prewarm|1.2|f\npg_visibility|1.2|f\npgstattuple|1.5|t",
         ),
         ("SELECT * FROM pg_freespace('t_pkey')", "0|0\n1|0"),
         ("SELECT pg_freespace('t_pkey', 0)", "0"),
@@ -248,4 +248,41 @@ fn who_monitors_reads_the_buffers() {
             "{postgres=arwdDxtm/postgres,pg_monitor=r/postgres}",
         ),
     ]);
+}
+
+#[test]
+fn a_relation_is_read_into_the_pool() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE EXTENSION pg_prewarm; CREATE TABLE w (a int, b text); CREATE VIEW v AS SELECT 1",
+        "INSERT INTO w SELECT g, repeat('x', 500) FROM generate_series(1, 300) g",
+        "CREATE INDEX wi ON w (a); CREATE ROLE nobody; GRANT SELECT ON v TO nobody",
+    ]);
+    s.check(&[
+        ("SELECT pg_prewarm('w') = pg_relation_size('w') / 8192", "t"),
+        ("SELECT pg_prewarm('wi', 'read') = pg_relation_size('wi') / 8192", "t"),
+        ("SELECT pg_prewarm('w', 'prefetch', 'main', 2, 4)", "3"),
+        ("SELECT pg_prewarm('w', first_block := 1, last_block := 1)", "1"),
+        ("SELECT pg_prewarm('w', 'quickly')", "22023 invalid prewarm type"),
+        ("SELECT pg_prewarm('w', 'buffer', 'spoon')", "22023 invalid fork name"),
+        (
+            "SELECT pg_prewarm('w', 'buffer', 'init')",
+            "22023 fork \"init\" does not exist for this relation",
+        ),
+        ("SELECT pg_prewarm(NULL)", "22023 relation cannot be null"),
+        ("SET ROLE nobody", ""),
+        ("SELECT pg_prewarm('w')", "42501 permission denied for table w"),
+        ("SELECT pg_prewarm('wi')", "42501 permission denied for table w"),
+        (
+            "SELECT pg_prewarm('v')",
+            "42809 relation \"v\" does not have storage\nThis operation is not supported for views.",
+        ),
+    ]);
+    let blocks = "SELECT pg_relation_size('w') / 8192 - 1";
+    let last = s.run(&format!("RESET ROLE; {blocks}"));
+    s.check(&[(
+        "SELECT pg_prewarm('w', 'buffer', 'main', -1)",
+        &format!("22023 starting block number must be between 0 and {last}"),
+    )]);
 }

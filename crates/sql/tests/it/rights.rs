@@ -403,3 +403,52 @@ fn inherit_and_set_are_options_of_a_membership() {
         ("ALTER TABLE of_two OWNER TO reader", "42501 must be able to SET ROLE \"reader\""),
     ]);
 }
+
+#[test]
+fn what_one_may_not_grant_is_warned_of() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int); CREATE ROLE one; CREATE ROLE two; CREATE ROLE group_of_one",
+        "GRANT SELECT ON t TO one; GRANT group_of_one TO one",
+        "GRANT INSERT ON t TO group_of_one WITH GRANT OPTION",
+        "SET ROLE one",
+    ]);
+    s.check(&[
+        ("GRANT SELECT ON t TO two", "WARNING 01007 no privileges were granted for \"t\""),
+        (
+            "GRANT SELECT, INSERT ON t TO two",
+            "WARNING 01007 not all privileges were granted for \"t\"",
+        ),
+        ("GRANT ALL ON t TO two", ""),
+        ("REVOKE SELECT ON t FROM two", "WARNING 01006 no privileges could be revoked for \"t\""),
+        (
+            "SELECT relacl FROM pg_class WHERE relname = 't'",
+            "{postgres=arwdDxtm/postgres,one=r/postgres,group_of_one=a*/postgres,two=a/group_of_one}",
+        ),
+        ("GRANT INSERT ON t TO two GRANTED BY group_of_one", "0A000 grantor must be current user"),
+        ("GRANT INSERT ON t TO two GRANTED BY CURRENT_USER", ""),
+    ]);
+}
+
+#[test]
+fn roles_are_granted_by_those_who_may() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE ROLE one; CREATE ROLE two; CREATE ROLE r; GRANT r TO one WITH ADMIN OPTION",
+    ]);
+    s.check(&[
+        (
+            "GRANT r TO two GRANTED BY two",
+            "42501 permission denied to grant privileges as role \"two\"\nThe grantor must have the ADMIN option on role \"r\".",
+        ),
+        ("GRANT r TO two GRANTED BY nobody", "42704 role \"nobody\" does not exist"),
+        ("SET ROLE one", ""),
+        (
+            "GRANT r TO two GRANTED BY postgres",
+            "42501 permission denied to grant privileges as role \"postgres\"\nOnly roles with privileges of role \"postgres\" may grant privileges as this role.",
+        ),
+        ("GRANT r TO two GRANTED BY one", ""),
+    ]);
+}

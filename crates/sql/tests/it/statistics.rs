@@ -192,6 +192,7 @@ fn io_is_told_by_backend_object_and_context() {
             "t|~",
         ),
         ("SELECT count(*) FROM pg_stat_get_backend_io(0)", "0"),
+        ("SELECT count(*) FROM pg_stat_get_backend_io(pg_backend_pid())", "8"),
         // Who may read the log has a count of that.
         (
             "SELECT count(*), count(reads), count(read_bytes), count(read_time) FROM pg_stat_io WHERE object = 'wal' AND context = 'normal'",
@@ -323,7 +324,8 @@ fn statistics_views_have_postgresqls_columns() {
         assert!(said.parse::<u64>().is_ok(), "{view}: {said}");
     }
     s.check(&[
-        ("SELECT name, blks_hit > 0, blks_exists FROM pg_stat_slru", "transaction|t|0"),
+        ("SELECT name, blks_hit > 0, blks_exists FROM pg_stat_slru", "commit_timestamp|f|0\nmultixact_member|f|0\nmultixact_offset|f|0\nnotify|f|0\nserializable|f|0\n\
+             subtransaction|f|0\ntransaction|t|0\nother|f|0"),
         ("SELECT pg_stat_reset_slru('transaction')", ""),
         ("SELECT prefetch, io_depth FROM pg_stat_recovery_prefetch", "0|0"),
         ("SELECT * FROM pg_stat_progress_copy", ""),
@@ -568,5 +570,47 @@ fn restored_statistics_are_fit_for_use() {
         (&restore("reltuples", "21::real").replace("'t'", "'given'"), "t"),
         ("CREATE INDEX ON given (a)", ""),
         ("SELECT reltuples FROM pg_class WHERE relname = 'given'", "21"),
+    ]);
+}
+
+/// What tools ask of a server that is no standby and keeps no times of commits.
+#[test]
+fn the_control_file_and_a_recovery_that_is_over() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.check(&[
+        (
+            "SELECT checkpoint_lsn >= redo_lsn, redo_wal_file = pg_walfile_name(redo_lsn + 1), timeline_id, \
+             next_xid LIKE '0:%', checkpoint_time <= now() FROM pg_control_checkpoint()",
+            "t|t|1|t|t",
+        ),
+        ("SELECT end_of_backup_record_required FROM pg_control_recovery()", "f"),
+        (
+            "SELECT file_name = pg_walfile_name('0/1000010'), file_offset FROM pg_walfile_name_offset('0/1000010')",
+            "t|16",
+        ),
+        ("SELECT pg_is_wal_replay_paused()", "55000 recovery is not in progress"),
+        ("SELECT pg_promote()", "55000 recovery is not in progress"),
+        ("SELECT pg_xact_commit_timestamp('3')", "55000 could not get commit timestamp data"),
+        ("SELECT pg_current_logfile()", "~"),
+        (
+            "SELECT pg_rotate_logfile()",
+            "WARNING 01000 rotation not possible because log collection not active\nf",
+        ),
+        ("SELECT pg_indexam_progress_phasename(403, 5)", "loading tuples in tree"),
+        (
+            "SELECT subxact_count, subxact_overflowed FROM pg_stat_get_backend_subxact(pg_backend_pid())",
+            "0|f",
+        ),
+        ("SELECT x'1f'::int, x'ffffffff'::int, x'ff'::bigint, 5::bit(4), (-1)::bit(3)", "31|-1|255|0101|111"),
+        ("SELECT x'ffffffffff'::int", "22003 integer out of range"),
+        ("CREATE VIEW seen AS SELECT a FROM (SELECT 1 AS a) x; CREATE TABLE t (a int)", ""),
+        ("CREATE VIEW seeing AS SELECT a FROM t", ""),
+        (
+            "SELECT view_name, table_name FROM information_schema.view_table_usage WHERE view_schema = 'public'",
+            "seeing|t",
+        ),
+        ("SELECT count(*) FROM information_schema.triggers", "0"),
+        ("SET client_min_messages = info; SHOW client_min_messages", "info"),
     ]);
 }

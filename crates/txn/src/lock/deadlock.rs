@@ -18,10 +18,12 @@ use std::collections::HashSet;
 /// What the detector found.
 #[derive(PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// No deadlock, or one that changing a queue has undone.
+    /// No deadlock.
     None,
-    /// A deadlock; PostgreSQL's detail lines.
-    Deadlock(String),
+    /// One that changing a queue has undone.
+    Undone,
+    /// A deadlock; PostgreSQL's detail lines, and whom they tell of.
+    Deadlock(String, Vec<i32>),
 }
 
 #[derive(Clone, Copy)]
@@ -43,7 +45,7 @@ pub fn check(table: &mut Table, me: &Backend, all: &[Arc<Backend>]) -> Verdict {
         for tag in changed {
             table.wake(&tag);
         }
-        return Verdict::None;
+        return Verdict::Undone;
     }
     let lines: Vec<String> = cycle
         .iter()
@@ -57,7 +59,7 @@ pub fn check(table: &mut Table, me: &Backend, all: &[Arc<Backend>]) -> Verdict {
             )
         })
         .collect();
-    Verdict::Deadlock(lines.join("\n"))
+    Verdict::Deadlock(lines.join("\n"), cycle.iter().map(|e| e.waiter).collect())
 }
 
 /// Tries queue changes until no cycle through `me` is left: which queues have changed. The table is as before if none helps.

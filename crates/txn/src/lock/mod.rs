@@ -23,6 +23,7 @@ pub mod deadlock;
 pub mod held;
 pub mod mode;
 pub mod table;
+mod told;
 pub mod wait;
 
 pub use mode::{LockMode, LockTag};
@@ -262,6 +263,7 @@ impl LockManager {
         backend.set_wait_event(Some(event));
         backend.wait_started_us.store(base::sync::now_timestamp_us() as u64, Ordering::Relaxed);
         let mut checked = false;
+        let mut told = None;
         let end = loop {
             let waited = start.elapsed();
             if let Err(e) = backend.cancel.check() {
@@ -270,9 +272,12 @@ impl LockManager {
             if !checked && waited >= deadlock_after {
                 checked = true;
                 base::stop_point!("txn.lock.before_deadlock_check");
-                if let Err(e) = self.check_deadlock(backend, &give_up) {
-                    base::stop_point!("txn.lock.deadlock_found");
-                    break WaitEnd::Victim(e);
+                match self.check_deadlock(backend, &give_up) {
+                    Ok(waits) => told = waits,
+                    Err(e) => {
+                        base::stop_point!("txn.lock.deadlock_found");
+                        break WaitEnd::Victim(e);
+                    }
                 }
             }
             if let Some(timeout) = timeout
@@ -300,6 +305,9 @@ impl LockManager {
                 if granted { Ok(()) } else { Err(e) }
             }
         };
+        if let (Some(waits), Ok(())) = (told, &result) {
+            waits.tell_end(backend);
+        }
         backend.wait_started_us.store(0, Ordering::Relaxed);
         backend.set_wait_event(None);
         result
@@ -307,16 +315,20 @@ impl LockManager {
 
     /// Looks for a deadlock. If there is one that no change of queues undoes, the backend is its victim, and its wait is over: `give_up`
     /// has run before anybody else could look.
+    /// Else what it waits for, if that is logged.
     fn check_deadlock(
         &self,
         backend: &Arc<Backend>,
         give_up: impl Fn(&mut Table) -> bool,
-    ) -> Result<()> {
+    ) -> Result<Option<told::Waits>> {
+        let logged = backend.logs_lock_waits.load(Ordering::Relaxed);
         // Kept beyond the table's lock: dropping a backend's last handle releases its locks.
         let all = self.registry.all();
         let mut table = self.table.lock();
         let verdict = deadlock::check(&mut table, backend, &all);
-        let deadlock::Verdict::Deadlock(detail) = verdict else {
+        let waits = if logged { told::of(&table, backend, &all) } else { None };
+        let deadlock::Verdict::Deadlock(detail, pids) = verdict else {
+            let undone = verdict == deadlock::Verdict::Undone;
             let yielding: Vec<Arc<Backend>> = table
                 .blockers(backend, &all)
                 .into_iter()
@@ -326,14 +338,21 @@ impl LockManager {
             for worker in yielding {
                 worker.interrupt(CancelReason::AutovacuumYield);
             }
-            return Ok(());
+            if let Some(waits) = &waits {
+                waits.tell(backend, undone);
+            }
+            return Ok(waits);
         };
         let granted = give_up(&mut table);
         drop(table);
         assert!(!granted, "who waits in a cycle has not got the lock");
         let database = backend.activity.lock().database;
         *self.deadlocks.lock().entry(database).or_default() += 1;
+        if let Some(waits) = waits {
+            waits.tell_deadlock(backend);
+        }
         Err(base::SqlError::new(base::SqlState::DEADLOCK_DETECTED, "deadlock detected")
+            .detail_log(told::with_statements(&detail, &pids, &all))
             .detail(detail)
             .hint("See server log for query details.")
             .into())

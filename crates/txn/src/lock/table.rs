@@ -193,6 +193,12 @@ impl Table {
         self.waiting.get(&pid).copied()
     }
 
+    /// Those who wait for a transaction's end.
+    pub fn waiters_for(&self, target: TransactionTarget) -> Vec<i32> {
+        let waiting = self.transactions.get(&target);
+        waiting.map_or_else(Vec::new, |w| w.iter().map(|b| b.pid).collect())
+    }
+
     /// Joins those who wait for a transaction's end.
     pub fn join_waiters(&mut self, target: TransactionTarget, backend: &Arc<Backend>) {
         self.transactions.entry(target).or_default().push(backend.clone());

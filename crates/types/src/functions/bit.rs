@@ -1,6 +1,6 @@
 //! bit and bit varying, kept as strings of 0 and 1.
 
-use crate::args::{boolean, int4, text};
+use crate::args::{boolean, int4, int8, text};
 use crate::oids::BIT;
 use crate::registry::{BodyTable, FunctionBody::Scalar as S};
 use crate::{Datum, Text};
@@ -64,8 +64,29 @@ fn fit(a: &[Datum], varying: bool) -> Result<Datum> {
     Ok(Datum::Text(Text::from(fitted)))
 }
 
+/// A bit string's number, of at most `width` bits.
+fn number(a: &[Datum], width: usize) -> Result<u64> {
+    let bits = text(a, 0)?;
+    if bits.len() > width {
+        let what = if width == 32 { "integer" } else { "bigint" };
+        bail!(NUMERIC_VALUE_OUT_OF_RANGE, "{what} out of range");
+    }
+    Ok(bits.bytes().fold(0, |n, bit| n << 1 | u64::from(bit == b'1')))
+}
+
+/// The low `length` bits of a number, its sign in those beyond.
+fn low_bits(n: i64, length: i32) -> Datum {
+    let length = usize::try_from(length).unwrap_or(0).max(1);
+    let bit = |at: usize| if n >> at.min(63) & 1 == 1 { '1' } else { '0' };
+    Datum::Text(Text::from((0..length).rev().map(bit).collect::<String>()))
+}
+
 pub(crate) const BODIES: BodyTable = &[
-    ("bit", S(|_, a| fit(a, false))),
+    ("int4(bit)", S(|_, a| Ok(Datum::Int4(number(a, 32)? as u32 as i32)))),
+    ("int8(bit)", S(|_, a| Ok(Datum::Int8(number(a, 64)? as i64)))),
+    ("bit(int4,int4)", S(|_, a| Ok(low_bits(i64::from(int4(a, 0)?), int4(a, 1)?)))),
+    ("bit(int8,int4)", S(|_, a| Ok(low_bits(int8(a, 0)?, int4(a, 1)?)))),
+    ("bit(bit,int4,bool)", S(|_, a| fit(a, false))),
     ("varbit", S(|_, a| fit(a, true))),
     ("bitcat", S(|_, a| Ok(Datum::Text(Text::from([text(a, 0)?, text(a, 1)?].concat()))))),
     ("bitlength", S(|_, a| Ok(Datum::Int4(text(a, 0)?.len() as i32)))),

@@ -298,8 +298,10 @@ pub enum AlterTableAction {
     ClusterOn(String),
     SetWithoutCluster,
     SetWithoutOids,
-    /// nothing, full, default or an index
+    /// nothing, full or default
     ReplicaIdentity(String),
+    /// an index
+    ReplicaIdentityUsing(String),
     OwnerTo(RoleName),
     Inherit(ObjectName),
     NoInherit(ObjectName),

@@ -15,6 +15,7 @@ mod btree;
 mod buffercache;
 mod freespacemap;
 mod pageinspect;
+mod prewarm;
 mod stattuple;
 mod tuples;
 mod visibility;
@@ -79,6 +80,14 @@ pub const EXTENSIONS: &[Extension] = &[
         version: "1.3",
         comment: "examine the free space map (FSM)",
         functions: freespacemap::FUNCTIONS,
+        view_readers: &[],
+        views: &[],
+    },
+    Extension {
+        name: "pg_prewarm",
+        version: "1.2",
+        comment: "prewarm relation data",
+        functions: prewarm::FUNCTIONS,
         view_readers: &[],
         views: &[],
     },
@@ -227,6 +236,7 @@ const ARGUMENT_NAMES: &[(&str, usize, &[&str])] = &[
     ("page_checksum", 2, &["page", "blkno"]),
     ("page_header", 1, &["page"]),
     ("pg_freespace", 1, &["rel"]),
+    ("pg_prewarm", 5, &["", "mode", "fork", "first_block", "last_block"]),
     ("pg_relpages", 1, &["relname"]),
     ("pg_visibility", 2, &["", "blkno"]),
     ("pg_visibility_map", 2, &["", "blkno"]),
@@ -250,7 +260,11 @@ const ARGUMENT_NAMES: &[(&str, usize, &[&str])] = &[
 
 /// What stands for trailing arguments of a function that are left out.
 pub(super) fn default_values(name: &str) -> &'static [Datum] {
-    if name == "verify_heapam" { amcheck::defaults() } else { &[] }
+    match name {
+        "verify_heapam" => amcheck::defaults(),
+        "pg_prewarm" => prewarm::defaults(),
+        _ => &[],
+    }
 }
 
 /// A default as a declaration writes it.
@@ -281,7 +295,7 @@ pub fn signature(oid: Oid) -> Option<Signature> {
 /// Is its result NULL whenever an argument is?
 pub fn is_strict(function: &str) -> bool {
     // One takes a tuple without null bits, too; the other says itself what must not be null.
-    !matches!(function, "tuple_data_split" | "verify_heapam")
+    !matches!(function, "tuple_data_split" | "verify_heapam" | "pg_prewarm")
 }
 
 /// Every extension's functions.

@@ -150,6 +150,15 @@ fn raw_page(env: &dyn Env, name: &str, fork: &str, block: i64) -> Result<Datum> 
             .hint("Valid fork names are \"main\", \"fsm\", \"vm\", and \"init\".")
             .into());
     };
+    if let Some(rel) = pages_of(state, &table)
+        && block.0 >= blocks(&rel, fork)?
+    {
+        let name = &table.name;
+        bail!(
+            INVALID_PARAMETER_VALUE,
+            "block number {block} is out of range for relation \"{name}\""
+        );
+    }
     let page = page_of(state, &table, fork, block)?;
     Ok(Datum::Bytea(page.bytes().as_slice().into()))
 }

@@ -1,0 +1,168 @@
+//! Statements in the server's log: `log_statement`, `log_duration`, `log_min_duration_statement`.
+//!
+//! # Differs from PostgreSQL
+//! A string whose first statements fail to parse is logged as an error only, as there; EXPLAIN ANALYZE and EXECUTE count as what they run
+//! only where that is at hand when they begin: an EXECUTE counts as a query.
+
+use super::command_name::command_name;
+use super::{Portal, Session};
+use crate::parse::ast::QueryStatement;
+use crate::parse::utility::UtilityStatement as U;
+use crate::parse::{Parsed, Statement};
+use base::settings::SessionSettings;
+
+/// Which statements `log_statement` asks for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Kind {
+    /// Definitions.
+    Ddl = 1,
+    /// What changes rows.
+    Mod,
+    /// All others.
+    Other,
+}
+
+/// The settings' values.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StatementLog {
+    /// Statements up to this kind are logged as they begin.
+    kinds: Option<Kind>,
+    durations: bool,
+    /// Those that take at least this long are logged as they end.
+    from_us: Option<i64>,
+}
+
+/// Which message of the protocol it was.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step<'a> {
+    Statement,
+    Parse(&'a str),
+    Bind(&'a str, &'a str),
+    Execute(&'a str, &'a str),
+}
+
+impl StatementLog {
+    pub(super) fn new(settings: &SessionSettings) -> Option<StatementLog> {
+        let kinds = match settings.text("log_statement") {
+            "ddl" => Some(Kind::Ddl),
+            "mod" => Some(Kind::Mod),
+            "all" => Some(Kind::Other),
+            _ => None,
+        };
+        let from_ms = settings.int("log_min_duration_statement");
+        let durations = settings.bool("log_duration");
+        let from_us = (from_ms >= 0).then(|| from_ms.saturating_mul(1000));
+        (kinds.is_some() || durations || from_us.is_some()).then_some(StatementLog {
+            kinds,
+            durations,
+            from_us,
+        })
+    }
+}
+
+fn kind(statement: &Statement) -> Kind {
+    let utility = match statement {
+        Statement::Query(QueryStatement::Select(_)) => return Kind::Other,
+        Statement::Query(_) => return Kind::Mod,
+        Statement::Utility(utility) => utility.as_ref(),
+    };
+    match utility {
+        U::Truncate(_) => Kind::Mod,
+        U::Copy(copy) if copy.from => Kind::Mod,
+        U::Prepare { statement, .. } => kind(statement),
+        U::Do { .. } => Kind::Other,
+        U::AlterSystem(_) | U::AlterDatabaseSet { .. } | U::AlterRoleSet { .. } => Kind::Ddl,
+        U::Cluster { .. } => Kind::Ddl,
+        other if command_name(other) == "this statement" => Kind::Other,
+        _ => Kind::Ddl,
+    }
+}
+
+impl Session {
+    /// A string's statements, or one of the extended protocol, are about to run.
+    pub(super) fn log_statements(
+        &self,
+        statements: &[Parsed],
+        text: &str,
+        step: Step,
+        portal: Option<&Portal>,
+    ) {
+        self.statement_logged.set(false);
+        let derived = self.state.derived();
+        let Some(StatementLog { kinds: Some(kinds), .. }) = derived.statement_log else { return };
+        if !statements.iter().any(|parsed| kind(&parsed.statement) <= kinds) {
+            return;
+        }
+        self.statement_logged.set(true);
+        base::log::write_detailed(&format!("{step}: {text}"), self.parameters(portal).as_deref());
+    }
+
+    /// As [`Session::log_statements`], of a statement that was kept.
+    pub(super) fn log_kept_statement(&self, parsed: Option<&Parsed>, text: &str) {
+        self.log_statements(parsed.map_or(&[], std::slice::from_ref), text, Step::Statement, None);
+    }
+
+    /// Is anything told of statements?
+    pub(super) fn logs_statements(&self) -> bool {
+        self.state.derived().statement_log.is_some()
+    }
+
+    /// As [`Session::log_statements`], of a portal that is executed.
+    pub(super) fn log_execute(&self, parsed: &Parsed, name: &str, portal: &Portal) {
+        let step = Step::Execute(&portal.statement, name);
+        let text = &portal.prepared.text;
+        self.log_statements(std::slice::from_ref(parsed), text, step, Some(portal));
+    }
+
+    /// One has ended well that began at `since_us`.
+    pub(super) fn log_duration(
+        &self,
+        since_us: i64,
+        text: &str,
+        step: Step,
+        portal: Option<&Portal>,
+    ) {
+        let derived = self.state.derived();
+        let Some(log) = derived.statement_log else { return };
+        let us = (base::sync::now_timestamp_us() - since_us).max(0);
+        let long = log.from_us.is_some_and(|from| us >= from);
+        let duration = format!("duration: {}.{:03} ms", us / 1000, us % 1000);
+        if long && !self.statement_logged.get() {
+            let detail = self.parameters(portal);
+            base::log::write_detailed(&format!("{duration}  {step}: {text}"), detail.as_deref());
+        } else if long || log.durations {
+            base::log::write_detailed(&duration, None);
+        }
+    }
+
+    /// `Parameters: $1 = '1', $2 = NULL`
+    fn parameters(&self, portal: Option<&Portal>) -> Option<String> {
+        let portal = portal.filter(|p| !p.params.is_empty())?;
+        let shown = portal.params.iter().zip(&portal.prepared.params).enumerate();
+        let shown: Vec<String> = shown
+            .map(|(i, (value, ty))| {
+                if value.is_null() {
+                    return format!("${} = NULL", i + 1);
+                }
+                let mut text = String::new();
+                let _ = types::text_output(*ty, value, self.env.as_ref(), &mut text);
+                format!("${} = '{}'", i + 1, text.replace('\'', "''"))
+            })
+            .collect();
+        Some(format!("Parameters: {}", shown.join(", ")))
+    }
+}
+
+impl std::fmt::Display for Step<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (word, statement, portal) = match self {
+            Step::Statement => return f.write_str("statement"),
+            Step::Parse(statement) => ("parse", statement, &""),
+            Step::Bind(statement, portal) => ("bind", statement, portal),
+            Step::Execute(statement, portal) => ("execute", statement, portal),
+        };
+        let statement = if statement.is_empty() { "<unnamed>" } else { statement };
+        let slash = if portal.is_empty() { "" } else { "/" };
+        write!(f, "{word} {statement}{slash}{portal}")
+    }
+}
