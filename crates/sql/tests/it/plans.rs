@@ -253,6 +253,9 @@ fn a_kept_statement_holds_no_files() {
         "WITH RECURSIVE r AS (SELECT 1 AS n, t FROM big UNION ALL SELECT n + 1, t FROM r WHERE n < 2) SELECT count(*) FROM r",
         "SELECT count(c) FROM (SELECT t, count(*) OVER () c FROM big) z",
         "SELECT t, count(*) OVER () c FROM big LIMIT 1",
+        // Left off in the midst of what is in files.
+        "SELECT count(*) FROM (SELECT a.t FROM big a JOIN big b ON a.t = b.t LIMIT 1) z",
+        "SELECT count(*) FROM (SELECT t FROM big GROUP BY t LIMIT 1) z",
     ];
     // The least, to the next 100 kB, with which a statement comes to its end.
     let least = |s: &mut Connection, statement: &str| {
