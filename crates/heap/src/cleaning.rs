@@ -72,12 +72,9 @@ impl Planned {
         &self.found
     }
 
-    /// The record of the page frees something, and may wait until index entries are gone.
+    /// The record of the page frees something, and may wait until index entries are gone. (What waits for others is in the middle.)
     pub fn can_wait(&self) -> bool {
-        !self.found.dead_items.is_empty()
-            && !self.found.middle
-            && self.found.waiting.is_empty()
-            && self.plan.links.is_empty()
+        !self.found.dead_items.is_empty() && !self.found.middle && self.plan.links.is_empty()
     }
 
     /// The line pointers that index entries may lead to and that go, ascending, each with what its keys are made of (`None`: not to be
