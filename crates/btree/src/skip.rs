@@ -41,45 +41,17 @@ pub(crate) fn next_place<'v>(
     for (i, (condition, column)) in conditions.iter().zip(&schema.columns).enumerate() {
         let (first, last) = column_edges(column, condition);
         let Some(value) = from.next() else {
-            return first_of(schema, conditions, same);
+            return outermost_of(schema, conditions, same, true);
         };
         if first.is_some_and(|f| is_before(column, value, &f)) {
-            return first_of(schema, conditions, same);
+            return outermost_of(schema, conditions, same, true);
         }
         if last.is_some_and(|l| !is_before(column, value, &l)) {
-            return behind(conditions, same, i);
+            return past(conditions, same, i, Edge::After);
         }
         same.push(value.map(<[u8]>::to_vec));
     }
     Place::Here
-}
-
-/// The first entry of those that begin so whose further columns may satisfy the conditions.
-fn first_of(
-    schema: &KeySchema,
-    conditions: &[Condition],
-    mut values: Vec<Option<Vec<u8>>>,
-) -> Place {
-    let given = values.len();
-    for (condition, column) in conditions.iter().zip(&schema.columns).skip(given) {
-        let Some((value, edge)) = column_edges(column, condition).0 else { break };
-        values.push(value);
-        if edge == Edge::After {
-            return Place::At(ScanEdge { values, edge });
-        }
-    }
-    if values.len() == given {
-        return Place::Here;
-    }
-    Place::At(ScanEdge { values, edge: Edge::Before })
-}
-
-/// Column `i` is past its condition behind these values: on to the next value of a column before it that may have another.
-fn behind(conditions: &[Condition], mut values: Vec<Option<Vec<u8>>>, i: usize) -> Place {
-    let open = |c: &Condition| !matches!(c, Condition::Equal(_) | Condition::IsNull);
-    let Some(at) = conditions[..i].iter().rposition(open) else { return Place::Nowhere };
-    values.truncate(at + 1);
-    Place::At(ScanEdge { values, edge: Edge::After })
 }
 
 /// The last entry that may satisfy the conditions, of those that do not come behind an entry with these values.
@@ -93,40 +65,52 @@ pub(crate) fn last_place<'v>(
         let (first, last) = column_edges(column, condition);
         let Some(value) = from.next() else { return Place::Here };
         if last.is_some_and(|l| !is_before(column, value, &l)) {
-            return last_of(schema, conditions, same);
+            return outermost_of(schema, conditions, same, false);
         }
         if first.is_some_and(|f| is_before(column, value, &f)) {
-            return ahead(conditions, same, i);
+            return past(conditions, same, i, Edge::Before);
         }
         same.push(value.map(<[u8]>::to_vec));
     }
     Place::Here
 }
 
-/// The last entry of those that begin so whose further columns may satisfy the conditions.
-fn last_of(
+/// The first (else the last) entry of those that begin so whose further columns may satisfy the conditions.
+fn outermost_of(
     schema: &KeySchema,
     conditions: &[Condition],
     mut values: Vec<Option<Vec<u8>>>,
+    first: bool,
 ) -> Place {
     let given = values.len();
+    let (outward, inward) =
+        if first { (Edge::Before, Edge::After) } else { (Edge::After, Edge::Before) };
     for (condition, column) in conditions.iter().zip(&schema.columns).skip(given) {
-        let Some((value, edge)) = column_edges(column, condition).1 else { break };
+        let edges = column_edges(column, condition);
+        let Some((value, edge)) = (if first { edges.0 } else { edges.1 }) else {
+            break;
+        };
         values.push(value);
-        if edge == Edge::Before {
+        if edge == inward {
             return Place::At(ScanEdge { values, edge });
         }
     }
     if values.len() == given {
         return Place::Here;
     }
-    Place::At(ScanEdge { values, edge: Edge::After })
+    Place::At(ScanEdge { values, edge: outward })
 }
 
-/// Column `i` is before its condition behind these values: back to the value before of a column that may have another.
-fn ahead(conditions: &[Condition], mut values: Vec<Option<Vec<u8>>>, i: usize) -> Place {
+/// No entry that begins with these values up to column `i` is left on the side of `onward`: on to the next value, on that side, of a column
+/// before it that may have another.
+fn past(
+    conditions: &[Condition],
+    mut values: Vec<Option<Vec<u8>>>,
+    i: usize,
+    onward: Edge,
+) -> Place {
     let open = |c: &Condition| !matches!(c, Condition::Equal(_) | Condition::IsNull);
     let Some(at) = conditions[..i].iter().rposition(open) else { return Place::Nowhere };
     values.truncate(at + 1);
-    Place::At(ScanEdge { values, edge: Edge::Before })
+    Place::At(ScanEdge { values, edge: onward })
 }
