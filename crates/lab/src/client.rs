@@ -264,7 +264,7 @@ impl Client {
             b'S' | b'A' => self.aside(&raw),
             b'E' => {
                 let report = Report::parse(&raw.body);
-                let fatal = matches!(report.severity(), "FATAL" | "PANIC");
+                let fatal = report.is_fatal();
                 self.pending.events.push(Event::Error(report));
                 if fatal {
                     return Ok(Some(std::mem::take(&mut self.pending)));

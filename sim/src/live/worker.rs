@@ -238,7 +238,8 @@ impl<'a> Worker<'a> {
                 return Err(Halt::Gone);
             }
         };
-        let Some(report) = outcome.error() else {
+        // Who is told to end between a statement's error and Sync is told so after that error.
+        let Some(report) = outcome.fatal().or_else(|| outcome.error()) else {
             self.world.count("ok");
             return Ok(outcome);
         };
@@ -248,7 +249,7 @@ impl<'a> Worker<'a> {
             let sql: String = sql.chars().take(600).collect();
             self.world.fault(format!("client {}: {report} in: {sql}", self.id));
         }
-        if matches!(report.severity(), "FATAL" | "PANIC") {
+        if report.is_fatal() {
             self.client = None;
             return Err(Halt::Gone);
         }

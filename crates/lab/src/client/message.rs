@@ -68,6 +68,11 @@ impl Report {
         self.field('S')
     }
 
+    /// The session is over.
+    pub fn is_fatal(&self) -> bool {
+        matches!(self.severity(), "FATAL" | "PANIC")
+    }
+
     /// The five-character code.
     pub fn sqlstate(&self) -> &str {
         self.field('C')
@@ -144,6 +149,14 @@ impl Outcome {
     /// The first error.
     pub fn error(&self) -> Option<&Report> {
         self.events.iter().find_map(|e| if let Event::Error(r) = e { Some(r) } else { None })
+    }
+
+    /// What ended the session, if something did: it may follow the error of a statement.
+    pub fn fatal(&self) -> Option<&Report> {
+        self.events.iter().find_map(|e| match e {
+            Event::Error(report) if report.is_fatal() => Some(report),
+            _ => None,
+        })
     }
 
     /// The first error's SQLSTATE, empty without one.
