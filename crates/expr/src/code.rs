@@ -510,6 +510,9 @@ pub fn compile(e: &Expr) -> Result<Code> {
         },
         Expr::NextValue { sequence, ty } => Code::NextValue(*sequence, ty.oid),
         Expr::Default(_) => Code::Const(Datum::Null),
+        Expr::CurrentOf { .. } => {
+            bail!(INTERNAL_ERROR, "CURRENT OF is a scan by address, not a condition")
+        }
         Expr::Var { .. }
         | Expr::Aggregate(_)
         | Expr::Window(_)

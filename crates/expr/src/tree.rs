@@ -417,6 +417,13 @@ pub enum Expr {
         /// The result's type.
         ty: TypeRef,
     },
+    /// The address of the row on which a cursor stands (`WHERE CURRENT OF`, as `ctid = …`).
+    CurrentOf {
+        /// The cursor's name.
+        cursor: String,
+        /// `pg_class.oid` of the table changed.
+        table: u32,
+    },
     /// DEFAULT in VALUES or SET, replaced by the analyser's rewrite.
     Default(TypeRef),
     /// `nextval` of an identity or serial column's sequence, by OID.

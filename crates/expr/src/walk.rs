@@ -19,6 +19,7 @@ macro_rules! children {
             | Expr::Grouping(_)
             | Expr::SubLinkColumn { .. }
             | Expr::Default(_)
+            | Expr::CurrentOf { .. }
             | Expr::NextValue { .. } => {}
             Expr::Call { args, .. }
             | Expr::Coalesce { args, .. }
@@ -140,6 +141,7 @@ impl Expr {
             Expr::Window(w) => w.ty,
             Expr::Collate { arg, .. } => arg.ty(),
             Expr::Grouping(_) => TypeRef::of(oids::INT4),
+            Expr::CurrentOf { .. } => TypeRef::of(oids::TID),
             Expr::ScalarArrayOp { .. }
             | Expr::And(_)
             | Expr::Or(_)

@@ -191,6 +191,52 @@ impl Heap {
         Ok(seen)
     }
 
+    /// Fetches the version that `snapshot` sees of a row, from `tid` on: that of a version which an older snapshot of this transaction
+    /// saw, or which it has locked, or where an index entry of such a one leads.
+    ///
+    /// Clean-up keeps that version, but may take away one on which this walk stands: where the next version is not what was meant the
+    /// walk begins again, and only if it comes to the same gap again is the row gone.
+    ///
+    /// # Errors
+    /// The pool's, the commit log's.
+    pub fn fetch_row(&self, tid: Tid, snapshot: &Snapshot, slot: &mut TupleSlot) -> Result<bool> {
+        let (mut at, mut xmin) = (tid, Xid::INVALID);
+        let mut gap = None;
+        loop {
+            let pin = self.rel.try_pin(Fork::Main, at.block, &mut Strategy::Normal)?;
+            let Some(pin) = pin else { return Ok(false) };
+            let guard = pin.read();
+            let id = guard.item_id(at.offset);
+            if id.is_redirect() && !xmin.is_valid() {
+                at.offset = id.redirect_target();
+            }
+            let there = guard.item_id(at.offset).is_normal()
+                && (!xmin.is_valid() || guard.tuple(at.offset).raw_xmin() == xmin);
+            if !there {
+                if at == tid || gap == Some((at, xmin)) {
+                    return Ok(false);
+                }
+                gap = Some((at, xmin));
+                (at, xmin) = (tid, Xid::INVALID);
+                continue;
+            }
+            let tuple = guard.tuple(at.offset);
+            let mut hints = Hints::default();
+            let seen = satisfies_mvcc(&tuple, snapshot, &mut hints)?;
+            if hints.bits != 0 {
+                guard.set_hint_after(hints.after, |p| p.or_infomask(at.offset, hints.bits));
+            }
+            if seen {
+                slot.set(at, &tuple);
+                return Ok(true);
+            }
+            if tuple.ctid() == at {
+                return Ok(false);
+            }
+            (at, xmin) = (tuple.ctid(), tuple.next_xmin());
+        }
+    }
+
     /// Copies the version at `tid` whoever may see it; false if there is none.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use crate::client::{Notice, Severity};
 use crate::exec::{DeferredCheck, RelationAccess};
 use crate::session::{OpenRelation, SessionState};
-use base::{Error, Oid, Result, SqlError, bail};
+use base::{Error, Oid, Result, SqlError, Tid, bail};
 use btree::Btree;
 use engine::catalog::model::{ForeignKey, Index, RelationKind, Table};
 use engine::relation::{dead_keys, pool_persistence, tuple_desc};
@@ -187,6 +187,10 @@ impl RelationAccess for SessionState {
 
     fn check_privileges(&self, table: &Table, privileges: u32, check_as: u32) -> Result<()> {
         crate::acl::check_table(self, table, privileges, Oid(check_as))
+    }
+
+    fn current_of(&self, cursor: &str, table: &Table) -> Result<Option<Tid>> {
+        crate::session::current_row(&self.cursors, cursor, table.oid, &table.name)
     }
 
     fn is_deferred(&self, key: &ForeignKey) -> bool {

@@ -12,11 +12,15 @@ use crate::parse::ast::{
 use crate::query::{Command, FromItem, OnConflict, Query, RangeTableEntry, RteKind, TargetEntry};
 use base::{Result, SqlError, SqlState, err};
 use engine::catalog::model::{Column, Identity, Index, RelationKind, Table};
+use expr::tree::CallForm;
 use expr::{Expr, SubLinkKind, TypeRef};
 use std::sync::Arc;
 use types::Datum;
 use types::facts::CastContext;
-use types::oids::{JSONB, RECORD, UNKNOWN};
+use types::oids::{BOOL, JSONB, RECORD, TID, UNKNOWN};
+
+/// `tideq`
+const TID_EQ: u32 = 1292;
 
 /// A column's value when none is given.
 fn default_value(c: &Column) -> Expr {
@@ -718,10 +722,45 @@ impl Analyser<'_> {
         Ok(from)
     }
 
+    fn refuse_cursor_on_view(&self, name: &ObjectName, filter: Option<&ast::Expr>) -> Result<()> {
+        let by_cursor = filter.is_some_and(|f| matches!(f.kind, ExprKind::CurrentOf(_)));
+        if by_cursor
+            && let Some(t) = self.catalog.table_by_name(name.schema.as_deref(), &name.name)?
+            && t.kind == RelationKind::View
+        {
+            return Err(err!(
+                FEATURE_NOT_SUPPORTED,
+                "WHERE CURRENT OF on a view is not implemented"
+            ));
+        }
+        Ok(())
+    }
+
+    /// WHERE of UPDATE and DELETE: a condition, or the row on which a cursor stands.
+    fn changed_rows(&mut self, filter: Option<&ast::Expr>, t: &Table) -> Result<Option<Expr>> {
+        let Some(ast::Expr { kind: ExprKind::CurrentOf(cursor), .. }) = filter else {
+            return self.condition(filter, Clause::Where, "WHERE");
+        };
+        let tid = TypeRef::of(TID);
+        Ok(Some(Expr::Call {
+            function: TID_EQ,
+            args: vec![
+                Expr::Var { levels_up: 0, rte: 0, column: -1, ty: tid },
+                Expr::CurrentOf { cursor: cursor.clone(), table: t.oid.0 },
+            ],
+            arg_types: vec![tid, tid],
+            ty: TypeRef::of(BOOL),
+            // As a call of the function it joins no class of equal values.
+            operator: 0,
+            form: CallForm::Function,
+        }))
+    }
+
     pub fn update(&mut self, s: &Update) -> Result<Query> {
         if let Some(w) = &s.with {
             self.with_clause(w)?;
         }
+        self.refuse_cursor_on_view(&s.table, s.filter.as_ref())?;
         let t = self.target(&s.table, s.alias.as_ref(), s.only, "update", 4 | 1)?;
         let from = self.beside(&t, &s.from)?;
         let targets = self.set_list(&s.set, &t)?;
@@ -729,7 +768,7 @@ impl Analyser<'_> {
             .into_iter()
             .filter(|e| !t.columns.iter().any(|c| Some(c.number) == e.target_column && c.generated))
             .collect();
-        let filter = self.condition(s.filter.as_ref(), Clause::Where, "WHERE")?;
+        let filter = self.changed_rows(s.filter.as_ref(), &t)?;
         let (returning, images) = self.returning(&s.returning, &t)?;
         let mut q = self.gather(Command::Update);
         q.result_rte = Some(0);
@@ -745,9 +784,10 @@ impl Analyser<'_> {
         if let Some(w) = &s.with {
             self.with_clause(w)?;
         }
+        self.refuse_cursor_on_view(&s.table, s.filter.as_ref())?;
         let t = self.target(&s.table, s.alias.as_ref(), s.only, "delete from", 8 | 1)?;
         let from = self.beside(&t, &s.using)?;
-        let filter = self.condition(s.filter.as_ref(), Clause::Where, "WHERE")?;
+        let filter = self.changed_rows(s.filter.as_ref(), &t)?;
         let (returning, images) = self.returning(&s.returning, &t)?;
         let mut q = self.gather(Command::Delete);
         q.result_rte = Some(0);

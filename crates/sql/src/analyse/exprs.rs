@@ -97,7 +97,6 @@ impl Analyser<'_> {
             }
             ExprKind::Grouping(args) => self.grouping(args, loc),
             ExprKind::BitString { hex, digits } => self.bit_string(*hex, digits, loc),
-            ExprKind::CurrentOf(_) => self.at(loc, base::Error::unsupported("WHERE CURRENT OF")),
             _ => self.at(loc, err!(INTERNAL_ERROR, "unrecognized expression")),
         }
     }

@@ -6,7 +6,7 @@
 //! by borrowing from it.
 
 use base::sync::CancelFlag;
-use base::{Oid, Result, SqlError};
+use base::{Oid, Result, SqlError, Tid};
 use btree::Btree;
 use engine::catalog::model::{CatalogView, ForeignKey, Index, Table};
 use heap::Heap;
@@ -67,6 +67,13 @@ pub trait RelationAccess {
     /// # Errors
     /// `40P01`, `55P03`, `57014`.
     fn lock_table(&self, table: Oid, exclusive: bool) -> Result<()>;
+    /// The address of the row of `table` on which the session's cursor stands; None if that is not one of it.
+    ///
+    /// # Errors
+    /// `34000`, `24000`.
+    fn current_of(&self, cursor: &str, _table: &Table) -> Result<Option<Tid>> {
+        base::bail!(INVALID_CURSOR_NAME, "cursor \"{cursor}\" does not exist")
+    }
     /// Sends a notice.
     fn notice(&self, notice: SqlError);
     /// Notes how a table or index was read, if it was.

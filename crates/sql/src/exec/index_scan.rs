@@ -302,14 +302,22 @@ impl KeyedIndex {
     }
 }
 
+/// Where an index-only scan has a value from.
+enum FromIndex {
+    Column(usize),
+    /// The address that the entry bears: of the row's first version on its page, perhaps. It is for cursors, which know that.
+    Address,
+    Table,
+}
+
 /// An index scan.
 pub(crate) struct IndexScanNode {
     base: ScanBase,
     keyed: KeyedIndex,
     backward: bool,
     index_only: bool,
-    /// For index-only scans: for each output column the index column.
-    from_index: Vec<usize>,
+    /// For index-only scans: where each output column is from.
+    from_index: Vec<FromIndex>,
     ranges: Vec<ScanBounds>,
     at: usize,
     scan: Option<BtreeScan>,
@@ -331,13 +339,17 @@ impl IndexScanNode {
         backward: bool,
         index_only: bool,
     ) -> Result<IndexScanNode> {
-        let from_index: Vec<usize> = if index_only {
-            scan.columns
-                .iter()
-                .filter_map(|c| {
-                    index.columns.iter().position(|i| i.expr.is_none() && i.column == *c)
-                })
-                .collect()
+        let from_index: Vec<FromIndex> = if index_only {
+            let place = |c: &i32| match c {
+                -1 => Some(FromIndex::Address),
+                -6 => Some(FromIndex::Table),
+                c => index
+                    .columns
+                    .iter()
+                    .position(|i| i.expr.is_none() && i.column == *c)
+                    .map(FromIndex::Column),
+            };
+            scan.columns.iter().filter_map(place).collect()
         } else {
             Vec::new()
         };
@@ -442,12 +454,17 @@ impl IndexScanNode {
                     }
                 }
                 let values: smallvec::SmallVec<[Option<&[u8]>; 8]> = scan.values().collect();
-                for c in &self.from_index {
-                    let v = match values.get(*c).copied().flatten() {
-                        Some(bytes) => types::decode(self.keyed.index.columns[*c].ty.oid, bytes)?,
-                        None => Datum::Null,
-                    };
-                    out.push_value(v);
+                for from in &self.from_index {
+                    out.push_value(match from {
+                        FromIndex::Address => Datum::Tid(tid),
+                        FromIndex::Table => Datum::Oid(self.base.table.oid),
+                        FromIndex::Column(c) => match values.get(*c).copied().flatten() {
+                            Some(bytes) => {
+                                types::decode(self.keyed.index.columns[*c].ty.oid, bytes)?
+                            }
+                            None => Datum::Null,
+                        },
+                    });
                 }
                 out.end_row();
                 if let Some(f) = filter

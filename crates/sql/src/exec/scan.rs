@@ -214,10 +214,18 @@ impl Node for SeqScanNode {
     }
 }
 
+/// Where a scan by addresses has them from.
+enum Addresses {
+    /// A value: of versions.
+    Value(Code),
+    /// Where this cursor stands: of the row of which its version is one.
+    Cursor(String),
+}
+
 /// Fetches rows by the addresses of versions (`ctid = …`).
 pub(crate) struct TidScanNode {
     base: ScanBase,
-    tids: Code,
+    tids: Addresses,
     list: Option<std::vec::IntoIter<Tid>>,
     slot: TupleSlot,
     told: Told,
@@ -227,7 +235,10 @@ impl TidScanNode {
     pub(crate) fn new(scan: &TableScan, tids: &expr::Expr) -> Result<TidScanNode> {
         Ok(TidScanNode {
             base: ScanBase::new(scan)?,
-            tids: compile(tids)?,
+            tids: match tids {
+                expr::Expr::CurrentOf { cursor, .. } => Addresses::Cursor(cursor.clone()),
+                value => Addresses::Value(compile(value)?),
+            },
             list: None,
             slot: TupleSlot::new(),
             told: Told::default(),
@@ -235,33 +246,56 @@ impl TidScanNode {
     }
 }
 
+impl TidScanNode {
+    /// The addresses asked for, each once, in their order.
+    fn addresses(&self, cx: &Cx<'_>) -> Result<Vec<Tid>> {
+        let value = match &self.tids {
+            Addresses::Cursor(cursor) => {
+                let current = cx.x.relations.current_of(cursor, &self.base.table)?;
+                return Ok(current.into_iter().collect());
+            }
+            Addresses::Value(code) => code.eval(&[], &cx.eval)?,
+        };
+        let mut list: Vec<Tid> = match value {
+            Datum::Tid(t) => vec![t],
+            Datum::Array(a) => {
+                let tid = |e: &Datum| match e {
+                    Datum::Tid(t) => Some(*t),
+                    _ => None,
+                };
+                a.elements.iter().filter_map(tid).collect()
+            }
+            _ => Vec::new(),
+        };
+        list.sort_unstable();
+        list.dedup();
+        Ok(list)
+    }
+}
+
 impl Node for TidScanNode {
     fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
         out.reset(self.base.reader.width());
         if self.list.is_none() {
-            let mut list = Vec::new();
-            match self.tids.eval(&[], &cx.eval)? {
-                Datum::Tid(t) => list.push(t),
-                Datum::Array(a) => list.extend(a.elements.iter().filter_map(|e| match e {
-                    Datum::Tid(t) => Some(*t),
-                    _ => None,
-                })),
-                _ => {}
-            }
-            list.sort_unstable();
-            list.dedup();
-            self.list = Some(list.into_iter());
+            self.list = Some(self.addresses(cx)?.into_iter());
         }
+        let of_cursor = matches!(self.tids, Addresses::Cursor(_));
         let heap = self.base.heap(cx)?;
         let Some(list) = &mut self.list else { return Ok(()) };
         for tid in list.by_ref() {
-            if !tid.is_valid() || !heap.fetch_version(tid, &cx.x.snapshot, &mut self.slot)? {
+            let found = tid.is_valid()
+                && match of_cursor {
+                    true => heap.fetch_row(tid, &cx.x.snapshot, &mut self.slot)?,
+                    false => heap.fetch_version(tid, &cx.x.snapshot, &mut self.slot)?,
+                };
+            if !found {
                 continue;
             }
             let filter = self.base.filter.as_ref();
             let keep = |row: &[Datum]| filter.map_or(Ok(true), |f| f.is_true(row, &cx.eval));
             let view = self.slot.view();
-            let kept = self.base.reader.read(&view, tid, &heap, out, keep, filter.is_some())?;
+            let at = self.slot.tid;
+            let kept = self.base.reader.read(&view, at, &heap, out, keep, filter.is_some())?;
             self.told.removed += u64::from(!kept);
             if out.len() >= max {
                 break;

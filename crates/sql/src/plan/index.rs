@@ -131,6 +131,12 @@ impl JoinSpace<'_, '_> {
             let width = self.output_width(i);
             let qual_cost = rel.quals.len() as f64 * s.cpu_operator_cost;
             match &rel.kind {
+                // Where a cursor stands only it knows: nothing else leads there.
+                RelKind::Table(_)
+                    if rel.quals.iter().any(|q| super::current_of::asked(q).is_some()) =>
+                {
+                    self.tid_paths(i, &mut paths);
+                }
                 RelKind::Table(table) => {
                     let table = table.clone();
                     let mut total =

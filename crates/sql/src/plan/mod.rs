@@ -12,6 +12,7 @@
 
 mod base_rel;
 mod create;
+pub(crate) mod current_of;
 mod distinct;
 mod equiv;
 pub mod explain;
@@ -107,7 +108,7 @@ impl Default for PlannerSettings {
 }
 
 /// A statement ready to run.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Plan {
     /// What it does.
     pub command: Command,
@@ -154,7 +155,7 @@ pub struct RelationUse {
 }
 
 /// A sub-plan in an expression.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SubPlan {
     /// What the expression makes of its rows.
     pub kind: SubLinkKind,
@@ -174,7 +175,7 @@ pub struct SubPlan {
 }
 
 /// A sub-select that is seldom run, without references to the levels around but through exec parameters.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct LaterPlan {
     query: Query,
     settings: PlannerSettings,
@@ -191,7 +192,7 @@ impl LaterPlan {
 }
 
 /// A CTE kept in a store.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct CtePlan {
     /// Its name.
     pub name: String,
@@ -202,7 +203,7 @@ pub struct CtePlan {
 }
 
 /// A node of the plan.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct PlanNode {
     /// What it does.
     pub kind: NodeKind,
@@ -370,7 +371,7 @@ pub struct PlanRowMark {
 }
 
 /// What a node does.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 #[allow(missing_docs, reason = "the fields say it")]
 pub enum NodeKind {
     /// One row of expressions (none if `filter` is false).
@@ -558,7 +559,7 @@ pub enum NodeKind {
 }
 
 /// INSERT, UPDATE, DELETE.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Modify {
     /// Which.
     pub command: Command,
@@ -591,7 +592,7 @@ pub struct Modify {
 }
 
 /// ON CONFLICT as executed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct PlanOnConflict {
     /// As analysed.
     pub source: OnConflict,

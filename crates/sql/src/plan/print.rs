@@ -108,10 +108,14 @@ impl<'a> Printer<'a> {
                 }
                 None => self.push(&format!("${index}")),
             },
+            Expr::CurrentOf { cursor, .. } => {
+                self.push(&format!("CURRENT OF {}", Printer::quoted(cursor)));
+            }
             Expr::Param { number, .. } => self.push(&format!("${number}")),
             Expr::ExecParam { index, .. } => self.push(&format!("${index}")),
             Expr::Call { function, args, operator, form, ty, .. } => {
                 match (operator, &args[..], form) {
+                    (_, [_, current @ Expr::CurrentOf { .. }], _) => self.expr(current),
                     (0, [a], CallForm::ImplicitCast) => self.expr(a),
                     (0, [a, ..], CallForm::ExplicitCast) => {
                         self.push("(");

@@ -39,6 +39,9 @@ impl JoinSpace<'_, '_> {
         let rte = self.rels[i].rte;
         let is_tid =
             |e: &Expr| matches!(e, Expr::Var { levels_up: 0, column: -1, rte: r, .. } if *r == rte);
+        if let Some(current) = super::current_of::asked(e) {
+            return Some((current, false));
+        }
         let outside = |v: &Expr| !self.rels_of(v).has(i) && !expr::fold::contains_volatile(v);
         let (l, r, many) = match e {
             Expr::Call { args, operator, .. }

@@ -545,7 +545,8 @@ impl JoinSpace<'_, '_> {
         }
         out.extend(self.q.rechecks.iter().cloned());
         let hidden = self.hidden_rels();
-        out.retain(|e| !self.rels_of(e).overlaps(hidden));
+        // The row on which a cursor stands is that row whatever becomes of it.
+        out.retain(|e| !self.rels_of(e).overlaps(hidden) && super::current_of::asked(e).is_none());
         out
     }
 

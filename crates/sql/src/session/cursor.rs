@@ -12,6 +12,7 @@ use crate::analyse::{ParamTypes, lock_words};
 use crate::parse::ast::QueryStatement;
 use crate::parse::utility::{DeclareCursor, Fetch, FetchDirection};
 use crate::parse::{Parsed, Statement};
+use crate::plan::current_of::Addresses;
 use base::{Result, bail};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -79,6 +80,7 @@ impl Session {
         if result.is_err() {
             portal.state = PortalState::Failed;
         }
+        portal.tell_place();
         self.portals.insert(fetch.cursor.clone(), portal);
         result
     }
@@ -92,8 +94,10 @@ impl Session {
         let movement = plan_movement(portal, fetch.direction)?;
         let kept = portal.kept.get_or_insert_with(KeptRows::default);
         kept.position = movement.to;
+        let hidden = portal.addresses.as_ref().map_or(0, Addresses::columns);
+        let shown = |row: &Vec<Datum>| row[..row.len() - hidden].to_vec();
         let rows: Vec<Vec<Datum>> =
-            movement.rows.iter().filter_map(|p| kept.rows.get(p - 1).cloned()).collect();
+            movement.rows.iter().filter_map(|p| kept.rows.get(p - 1).map(shown)).collect();
         let count = rows.len();
         if fetch.move_only {
             return Ok(UtilityDone { tag: format!("MOVE {count}"), rows: None });
@@ -123,6 +127,7 @@ impl Session {
             read_to(portal, usize::MAX)?;
             portal.state = PortalState::Done;
             portal.held = true;
+            portal.tell_place();
         }
         Ok(())
     }
@@ -165,7 +170,7 @@ fn read_to(portal: &mut Portal, n: usize) -> Result<()> {
     };
     let wanted = if n == usize::MAX { 0 } else { n - kept.rows.len() };
     let rows = &mut kept.rows;
-    kept.complete = execution.run(wanted, &mut |row: &[Datum]| {
+    kept.complete = execution.run_whole(wanted, &mut |row: &[Datum]| {
         rows.push(row.to_vec());
         Ok(())
     })?;

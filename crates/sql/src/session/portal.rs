@@ -1,8 +1,10 @@
 //! Portals and cursors: statements bound to parameters, running or done.
 
+use super::current_of::Place;
 use super::prepared::Prepared;
 use super::run::Execution;
 use crate::client::OutputColumn;
+use crate::plan::current_of::Addresses;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -19,6 +21,7 @@ pub struct CursorRow {
     pub is_binary: bool,
     pub is_scrollable: bool,
     pub creation_time: i64,
+    pub place: Place,
 }
 
 /// The portals of a session, for `pg_cursors`.
@@ -31,6 +34,11 @@ impl CursorList {
     /// All rows, in the order in which they were made.
     pub fn rows(&self) -> Vec<CursorRow> {
         self.rows.borrow().values().cloned().collect()
+    }
+
+    /// Where the cursor of this name stands.
+    pub(super) fn place(&self, name: &str) -> Option<Place> {
+        self.rows.borrow().values().find(|row| row.name == name).map(|row| row.place.clone())
     }
 }
 
@@ -99,6 +107,8 @@ pub struct Portal {
     pub text: Arc<str>,
     /// The name of the prepared statement that was bound, where it will be logged.
     pub statement: String,
+    /// What a cursor's rows have behind its columns.
+    pub addresses: Option<Addresses>,
     listed: Option<Listed>,
 }
 
@@ -124,6 +134,7 @@ impl Portal {
             statement: String::new(),
             created_us: base::sync::now_timestamp_us(),
             text,
+            addresses: None,
             listed: None,
         }
     }
@@ -137,12 +148,31 @@ impl Portal {
             is_binary: self.columns.iter().flat_map(|c| c.iter()).any(|c| c.format == 1),
             is_scrollable: self.scroll,
             creation_time: self.created_us,
+            place: self.place(),
         };
         let mut rows = list.rows.borrow_mut();
         let key = rows.last_key_value().map_or(0, |(key, _)| key + 1);
         rows.insert(key, row);
         drop(rows);
         self.listed = Some(Listed { list: Rc::clone(list), key });
+    }
+
+    fn place(&self) -> Place {
+        match &self.kept {
+            _ if !self.is_cursor => Place::Protocol,
+            Some(kept) if !self.held && !matches!(self.state, PortalState::Failed) => {
+                Place::at(self.addresses.as_ref(), kept)
+            }
+            _ => Place::Over,
+        }
+    }
+
+    /// Tells in the list where it stands now.
+    pub(super) fn tell_place(&self) {
+        let Some(listed) = &self.listed else { return };
+        if let Some(row) = listed.list.rows.borrow_mut().get_mut(&listed.key) {
+            row.place = self.place();
+        }
     }
 
     /// It is still there after a commit.

@@ -8,6 +8,7 @@ use crate::exec::{ExecContext, Executor};
 use crate::parse::Statement;
 use crate::parse::ast::QueryStatement;
 use crate::plan::Plan;
+use crate::plan::current_of::{Addresses, with_addresses};
 use crate::query::Command;
 use base::Result;
 use engine::catalog::model::RelationPersistence;
@@ -33,6 +34,8 @@ pub struct Execution {
     work_mem_bytes: usize,
     rows: u64,
     done: bool,
+    /// Columns behind the query's own.
+    hidden: usize,
 }
 
 /// A context for running something of a session's.
@@ -88,6 +91,7 @@ impl Execution {
             work_mem_bytes,
             rows: 0,
             done: false,
+            hidden: 0,
         })
     }
 
@@ -96,6 +100,21 @@ impl Execution {
     /// # Errors
     /// Whatever the statement meets, and `sink`'s.
     pub fn run(
+        &mut self,
+        limit: usize,
+        sink: &mut dyn FnMut(&[Datum]) -> Result<()>,
+    ) -> Result<bool> {
+        match self.hidden {
+            0 => self.run_whole(limit, sink),
+            hidden => self.run_whole(limit, &mut |row| sink(&row[..row.len() - hidden])),
+        }
+    }
+
+    /// As [`Execution::run`], with what a cursor's rows have behind its columns.
+    ///
+    /// # Errors
+    /// As [`Execution::run`].
+    pub fn run_whole(
         &mut self,
         limit: usize,
         sink: &mut dyn FnMut(&[Datum]) -> Result<()>,
@@ -227,13 +246,21 @@ impl Session {
         if plan_writes(&plan) && self.state.txn()?.is_read_only() {
             return Err(refused(&plan));
         }
+        let plan = match portal.is_cursor.then(|| with_addresses(&plan)).flatten() {
+            Some((plan, addresses)) => {
+                portal.addresses = Some(addresses);
+                Arc::new(plan)
+            }
+            None => plan,
+        };
         let spare = prepared.spare.borrow_mut().take();
         let executor = match spare {
             Some(spare) if Arc::ptr_eq(spare.plan(), &plan) => spare,
             _ => Executor::new(plan)?,
         };
         let params = portal.params.clone();
-        let execution = Execution::start(executor, &self.state, &self.env, params)?;
+        let mut execution = Execution::start(executor, &self.state, &self.env, params)?;
+        execution.hidden = portal.addresses.as_ref().map_or(0, Addresses::columns);
         portal.state = PortalState::Running(Box::new(execution));
         Ok(())
     }

@@ -7,6 +7,7 @@ mod cluster;
 mod columns;
 mod copy_out;
 mod counts;
+mod current_of;
 mod early_stops;
 mod enums;
 mod estimates;
