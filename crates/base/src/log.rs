@@ -2,10 +2,13 @@
 //!
 //! # Layout
 //! `2026-11-21 21:40:00.123 UTC [4711] LOG:  message`, and for errors `DETAIL:`, `HINT:` and `STATEMENT:`
-//! lines of the same form. The number is the session's (or the background thread's) own, as told to
-//! [`set_thread_pid`].
+//! lines of the same form. What comes before the word is [`prefix`]'s. The number is the session's (or the background thread's) own,
+//! as told to [`set_thread_pid`].
 
-use crate::SqlError;
+pub mod prefix;
+
+use crate::{SqlError, SqlState};
+use prefix::prefix;
 use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::sync::Arc;
@@ -78,7 +81,13 @@ pub fn write(level: Level, message: &str) {
     if (level as u8) < MIN_LEVEL.load(Ordering::Relaxed) {
         return;
     }
-    let line = format!("{}{}:  {}\n", prefix(), level.word(), message.replace('\n', "\n\t"));
+    let state = match level {
+        Level::Warning => SqlState::WARNING,
+        Level::Error | Level::Fatal | Level::Panic => SqlState::INTERNAL_ERROR,
+        _ => SqlState::SUCCESSFUL_COMPLETION,
+    };
+    let mut line = String::new();
+    add(&mut line, state, level.word(), Some(message));
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }
 
@@ -92,12 +101,14 @@ pub fn write_amid(message: &str, detail: Option<&str>) {
     if (Level::Log as u8) < MIN_LEVEL.load(Ordering::Relaxed) {
         return;
     }
-    let prefix = prefix();
-    let mut text = format!("{prefix}LOG:  {}\n", message.replace('\n', "\n\t"));
-    add(&mut text, &prefix, "DETAIL", detail);
+    let mut text = String::new();
+    add(&mut text, SqlState::SUCCESSFUL_COMPLETION, "LOG", Some(message));
+    add(&mut text, SqlState::SUCCESSFUL_COMPLETION, "DETAIL", detail);
     // A thread that is ending has none any more.
-    let _ = STATEMENT
-        .try_with(|statement| add(&mut text, &prefix, "STATEMENT", statement.borrow().as_deref()));
+    let _ = STATEMENT.try_with(|statement| {
+        let statement = statement.borrow();
+        add(&mut text, SqlState::SUCCESSFUL_COMPLETION, "STATEMENT", statement.as_deref());
+    });
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
@@ -106,14 +117,15 @@ pub fn write_detailed(message: &str, detail: Option<&str>) {
     if (Level::Log as u8) < MIN_LEVEL.load(Ordering::Relaxed) {
         return;
     }
-    let prefix = prefix();
-    let mut text = format!("{prefix}LOG:  {}\n", message.replace('\n', "\n\t"));
-    add(&mut text, &prefix, "DETAIL", detail);
+    let mut text = String::new();
+    add(&mut text, SqlState::SUCCESSFUL_COMPLETION, "LOG", Some(message));
+    add(&mut text, SqlState::SUCCESSFUL_COMPLETION, "DETAIL", detail);
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
-fn add(text: &mut String, prefix: &str, word: &str, body: Option<&str>) {
+fn add(text: &mut String, state: SqlState, word: &str, body: Option<&str>) {
     if let Some(body) = body {
+        let prefix = prefix(state.as_str());
         text.push_str(&format!("{prefix}{word}:  {}\n", body.replace('\n', "\n\t")));
     }
 }
@@ -129,13 +141,12 @@ pub fn write_error(level: Level, error: &SqlError, statement: Option<&str>) {
     if (level as u8) < MIN_LEVEL.load(Ordering::Relaxed) {
         return;
     }
-    let prefix = prefix();
-    let mut text = format!("{prefix}{}:  {}", level.word(), error.message);
+    let mut text = format!("{}{}:  {}", prefix(error.state.as_str()), level.word(), error.message);
     if let Some(position) = error.position {
         text.push_str(&format!(" at character {position}"));
     }
     text.push('\n');
-    let mut more = |word: &str, body: Option<&str>| add(&mut text, &prefix, word, body);
+    let mut more = |word: &str, body: Option<&str>| add(&mut text, error.state, word, body);
     more("DETAIL", error.detail_log.as_deref().or(error.detail.as_deref()));
     more("HINT", error.hint.as_deref());
     more("CONTEXT", error.context.as_deref());
@@ -143,21 +154,12 @@ pub fn write_error(level: Level, error: &SqlError, statement: Option<&str>) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
-fn prefix() -> String {
-    let us = crate::sync::now_timestamp_us();
-    let pid = match PID.get() {
-        0 => i32::try_from(std::process::id()).unwrap_or(0),
-        pid => pid,
-    };
-    let millis = us.rem_euclid(1_000_000) / 1000;
-    let text = timestamp(us);
-    let seconds = text.strip_suffix(" UTC").unwrap_or(&text);
-    format!("{seconds}.{millis:03} UTC [{pid}] ")
-}
+/// From 1970 to 2000.
+const SINCE_1970_US: i64 = 946_684_800_000_000;
 
 /// A time (microseconds since 2000) as log lines show it: `2026-11-21 21:40:00 UTC`.
 pub fn timestamp(us: i64) -> String {
-    let micros = us.saturating_add(946_684_800_000_000);
+    let micros = us.saturating_add(SINCE_1970_US);
     let (days, in_day) = (micros.div_euclid(86_400_000_000), micros.rem_euclid(86_400_000_000));
     let (year, month, day) = civil(days);
     let seconds = in_day / 1_000_000;

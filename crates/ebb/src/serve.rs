@@ -39,7 +39,7 @@ fn command_line(
     let mut out = Vec::new();
     for text in given {
         match text.split_once('=') {
-            Some((name, value)) => out.push(assignment(name.trim(), value.trim().to_owned())),
+            Some((name, value)) => out.push(assignment(name.trim(), value.trim_start().to_owned())),
             None => base::bail!(SYNTAX_ERROR, "-c {text} requires a value"),
         }
     }
@@ -151,7 +151,7 @@ pub fn serve(
     }
     let folder = std::fs::canonicalize(data).unwrap_or_else(|_| data.to_path_buf());
     settings.set_internal("data_directory", Value::Text(folder.display().to_string()));
-    base::log::set_min_level(base::log::Level::from_setting(&settings.string("log_min_messages")));
+    sql::server_log::set_up(&settings);
     let watch = Watch::start()?;
     base::log!("starting Ebb {} on {}", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);
     let options = EngineOptions::new(Arc::clone(&settings));
@@ -205,7 +205,10 @@ fn reload(disk: &dyn Disk, settings: &ServerSettings, command_line: &[Assignment
     base::log!("received SIGHUP, reloading configuration files");
     let reloaded = layers(disk, command_line).and_then(|l| settings.apply(&l, false));
     match reloaded {
-        Ok(()) => tls.reload(settings),
+        Ok(()) => {
+            sql::server_log::set_up(settings);
+            tls.reload(settings);
+        }
         Err(error) => {
             base::log!("configuration file contains errors; no changes were applied: {error}");
         }

@@ -33,6 +33,7 @@ const TOLD_AT_ONCE: usize = 16;
 pub(crate) fn run(stream: TcpStream, shared: &Arc<Shared>) {
     let _ = stream.set_nodelay(true);
     let mut wire = Wire::new(stream);
+    base::log::prefix::begin_peer(wire.peer());
     // Dropped last: what the session does when it closes is waited for.
     let mut log = ConnectionLog::received(&wire, shared.cluster.settings());
     let (_inside, session) = match startup::start(&mut wire, shared, &mut log) {
@@ -342,6 +343,13 @@ impl Connection {
             b'E' => TransactionStatus::Error,
             _ => TransactionStatus::Idle,
         };
+        if base::log::prefix::wants_command() {
+            base::log::prefix::set_command(match status {
+                TransactionStatus::Transaction => "idle in transaction",
+                TransactionStatus::Error => "idle in transaction (aborted)",
+                TransactionStatus::Idle => "idle",
+            });
+        }
         self.wire.send(&ReadyForQuery::new(status));
     }
 

@@ -40,6 +40,8 @@ pub(crate) fn start(
         wire.send(&NegotiateProtocolVersion::new(0, unknown));
     }
     let request = connect_request(&startup, wire)?;
+    base::log::prefix::set_peer(&request.user, &request.database);
+    base::log::prefix::set_command("authentication");
     if !shared.accepting() {
         bail!(CANNOT_CONNECT_NOW, "the database system is shutting down");
     }
@@ -59,12 +61,16 @@ pub(crate) fn start(
     }
     let backend = session.backend();
     base::log::set_thread_pid(backend.pid);
+    let weak = Arc::downgrade(backend);
+    base::log::prefix::set_transaction(weak);
     let application = backend.activity.lock().application_name.clone();
     log.authorized(&user, &database, &application, wire);
     wire.belongs_to(Arc::clone(backend));
     inside.enter(backend, wire.stream(), wire.ending())?;
     wire.send(&BackendKeyData::new(backend.pid, SecretKey::I32(shared.secret(backend.pid))));
     let _ = wire.stream().set_read_timeout(None);
+    base::log::prefix::set_application(&application);
+    base::log::prefix::set_command("idle");
     log.ready();
     Ok(Some((inside, session)))
 }

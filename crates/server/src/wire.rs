@@ -77,6 +77,18 @@ impl Wire {
         self.transport.socket()
     }
 
+    /// Who is at the other end, as the log tells it.
+    pub(crate) fn peer(&self) -> base::log::prefix::Peer {
+        let peer = self.stream().peer_addr().ok();
+        let local = self.stream().local_addr().ok();
+        base::log::prefix::Peer {
+            host: peer.map(|p| p.ip().to_string()).unwrap_or_default(),
+            port: peer.map(|p| p.port().to_string()).unwrap_or_default(),
+            local: local.map(|l| l.ip().to_string()).unwrap_or_default(),
+            ..Default::default()
+        }
+    }
+
     /// What tells whether the client is gone.
     ///
     /// # Errors

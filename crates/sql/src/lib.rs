@@ -25,6 +25,7 @@ pub mod query;
 pub mod relations;
 pub mod scram;
 pub mod sequence;
+pub mod server_log;
 pub mod session;
 pub mod system;
 pub mod timer;

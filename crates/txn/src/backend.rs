@@ -193,6 +193,15 @@ pub struct Backend {
     aborts: AtomicU64,
 }
 
+impl base::log::prefix::Transaction for Backend {
+    fn virtual_xid(&self) -> (u32, u32) {
+        Backend::virtual_xid(self)
+    }
+    fn xid(&self) -> u64 {
+        self.top_xid().map_or(0, |xid| xid.0)
+    }
+}
+
 impl std::fmt::Debug for Backend {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Backend({}, {})", self.pid, self.kind.name())

@@ -38,7 +38,7 @@ pub use env::{Env, Style};
 pub use facts::{CastContext, CastInfo, CastMethod, OperatorInfo, TypeInfo};
 pub use functions::misc::size_pretty;
 pub use functions::quote::{keyword, keywords, quote_ident, quote_literal};
-pub use io::{binary_input, binary_output, text_input, text_output};
+pub use io::{binary_input, binary_output, text_input, text_output, utf8};
 pub use numeric::Numeric;
 pub use registry::{
     Aggregate, AggregateState, FunctionBody, FunctionInfo, FunctionKind, Volatility,

@@ -1,6 +1,7 @@
 //! What the log says of connections, statements and waits for locks.
 
 use crate::support::server;
+use lab::client::Batch;
 use std::time::{Duration, Instant};
 
 /// The log once it has `line`.
@@ -81,4 +82,50 @@ fn waits_for_locks_and_deadlocks_tell_who_and_what() {
     for statement in ["SET id = -id WHERE id = 1", "SET id = -id WHERE id = 2"] {
         assert!(log.contains(&format!(": UPDATE t {statement}")), "{log}");
     }
+}
+
+#[test]
+fn lines_begin_as_log_line_prefix_says() {
+    let prefix = "%s<%a|%u|%d|%h|%L|%b|%i|%e|%x|%-6d|%9d|%z%%%q|%l> ";
+    let server = server(&[("log_line_prefix", prefix)]);
+    let mut client = server.connect().unwrap();
+    client.run("SET application_name = 'lines'").unwrap();
+    let user = client.value("SELECT session_user").unwrap();
+    client.run("SELECT 1 / 0").unwrap_err();
+    let log = log_with(&server, "STATEMENT:  SELECT 1 / 0");
+    let who = |tag: &str, state: &str| {
+        format!(
+            " UTC<lines|{user}|postgres|127.0.0.1|127.0.0.1|client backend|{tag}|{state}|0|postgres| postgres|%|"
+        )
+    };
+    let error = log.lines().find(|l| l.ends_with("> ERROR:  division by zero")).unwrap();
+    assert!(error.contains(&who("SELECT", "22012")), "{error}");
+    // The server's own threads have no client, and their lines end there.
+    assert!(log.contains("<||||[none]|postmaster||00000|0|      |         |%LOG:  "), "{log}");
+    // The zone is read again.
+    client.run("ALTER SYSTEM SET log_timezone = 'Asia/Kolkata'").unwrap();
+    client.run("SELECT pg_reload_conf()").unwrap();
+    client.run("SELECT 2 / 0").unwrap_err();
+    let log = log_with(&server, "STATEMENT:  SELECT 2 / 0");
+    assert!(log.lines().last().unwrap().contains(" IST<lines|"), "{log}");
+}
+
+#[test]
+fn an_error_of_the_extended_protocol_is_told_with_its_own_statement() {
+    let server = server(&[]);
+    let mut client = server.connect().unwrap();
+    client.run("SELECT 'before'").unwrap();
+    let mut batch = Batch::default();
+    batch.parse("s", "SELECT 10 / $1::int", &[]).sync();
+    client.send(&batch).unwrap();
+    client.finish().unwrap();
+    for (name, statement, value) in [("", "nope", b"1"), ("p", "s", b"x")] {
+        let mut batch = Batch::default();
+        batch.bind(name, statement, &[], &[Some(value)], &[]).execute(name, 0).sync();
+        client.send(&batch).unwrap();
+        assert_ne!(client.finish().unwrap().sqlstate(), "");
+    }
+    let log = log_with(&server, "STATEMENT:  SELECT 10 / $1::int");
+    assert!(!log.contains("STATEMENT:  SELECT 'before'"), "{log}");
+    assert!(log.contains("CONTEXT:  portal \"p\" parameter $1 = '...'"), "{log}");
 }

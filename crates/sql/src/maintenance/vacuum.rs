@@ -448,6 +448,15 @@ impl Session {
             return Ok(None);
         }
         host.say(Message::Verbose, VacuumReport::begin_line(&target.facts, plan.mode));
+        if asked_in_vain(table, options, &merged, target.indexes.len()) {
+            host.say(
+                Message::Warning,
+                format!(
+                    "disabling parallel option of vacuum on \"{}\" --- cannot vacuum temporary tables in parallel",
+                    table.name
+                ),
+            );
+        }
         let report = vacuum::run(&plan, &target, &context)?;
         rates.learn(&report);
         if let (Some(to), Some(foretold)) = (foretell, foretold) {
@@ -542,6 +551,14 @@ impl Session {
     }
 }
 
+/// Workers were asked for where there are none.
+fn asked_in_vain(table: &Table, asked: &Options, used: &VacuumOptions, indexes: usize) -> bool {
+    table.persistence == RelationPersistence::Temporary
+        && asked.parallel.is_some_and(|n| n > 0)
+        && indexes > 1
+        && used.index_cleanup != IndexCleanup::Off
+}
+
 fn merged_options(state: &SessionState, table: &Table, options: &Options) -> VacuumOptions {
     let stored = |name: &str| table.options.get(name).map(String::as_str);
     let index_cleanup = options
@@ -557,7 +574,11 @@ fn merged_options(state: &SessionState, table: &Table, options: &Options) -> Vac
         disable_page_skipping: options.disable_page_skipping,
         index_cleanup,
         truncate,
-        parallel: options.parallel,
+        parallel: if table.persistence == RelationPersistence::Temporary {
+            options.parallel.map(|_| 0)
+        } else {
+            options.parallel
+        },
         buffer_usage_limit_kb: options.buffer_usage_limit_kb,
         for_age: options.for_age,
     }

@@ -205,10 +205,13 @@ impl Parser<'_> {
             return Ok(Vec::new());
         }
         self.list(|p| {
-            let mut only = p.accept("only");
+            let only = p.accept("only");
+            let parens = only && p.accept_op("(");
             let name = p.object_name()?;
-            if p.accept_op("*") {
-                only = false;
+            if parens {
+                p.expect_op(")")?;
+            } else if !only {
+                p.accept_op("*");
             }
             let columns = if p.is_op("(") { p.paren_list(Self::name)? } else { Vec::new() };
             Ok(VacuumTable { name, only, columns })

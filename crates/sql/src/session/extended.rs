@@ -3,7 +3,7 @@
 use super::portal::PortalState;
 use super::prepared::Prepared;
 use super::simple::send_notices;
-use super::statement_log::Step;
+use super::statement_log::{Step, name_command, name_step};
 use super::transaction::Block;
 use super::{Portal, Session};
 use crate::analyse::ParamTypes;
@@ -30,6 +30,7 @@ impl Session {
     ) -> Result<()> {
         let source: Arc<str> = Arc::from(text);
         self.begin_statement(&source);
+        name_step("PARSE");
         self.refresh_settings();
         if !name.is_empty() && self.state.statements.borrow().contains_key(name) {
             bail!(DUPLICATE_PREPARED_STATEMENT, "prepared statement \"{name}\" already exists");
@@ -89,7 +90,10 @@ impl Session {
         result_formats: &[i16],
     ) -> Result<()> {
         let begun = self.logs_statements().then(base::sync::now_timestamp_us);
+        self.forget_statement();
         let prepared = self.statement(statement)?;
+        self.current_statement = Some(Arc::clone(&prepared.text));
+        name_step("BIND");
         if let Some(parsed) = &prepared.parsed {
             self.check_block(parsed)?;
         }
@@ -122,7 +126,12 @@ impl Session {
                 [one] => *one,
                 many => many[i],
             };
-            values.push(self.parameter(param.as_deref(), *ty, format, i + 1)?);
+            let value = self.parameter(param.as_deref(), *ty, format);
+            values.push(value.map_err(|error| {
+                let text = param.as_deref().filter(|_| format == 0);
+                let text = text.and_then(|t| std::str::from_utf8(t).ok());
+                self.in_parameter(error, name, i + 1, text)
+            })?);
         }
         let columns = with_formats(prepared.columns.clone(), result_formats)?;
         let mut portal = Portal::new(prepared, values, columns);
@@ -140,18 +149,15 @@ impl Session {
         Ok(())
     }
 
-    fn parameter(&self, bytes: Option<&[u8]>, ty: Oid, format: i16, n: usize) -> Result<Datum> {
+    /// What the log says of an error is not the statement that ran before.
+    fn forget_statement(&mut self) {
+        self.current_statement = None;
+    }
+
+    fn parameter(&self, bytes: Option<&[u8]>, ty: Oid, format: i16) -> Result<Datum> {
         let Some(bytes) = bytes else { return Ok(Datum::Null) };
         match format {
-            0 => match std::str::from_utf8(bytes) {
-                Ok(text) if !text.contains('\0') => {
-                    types::text_input(ty, -1, text, self.env.as_ref())
-                }
-                _ => bail!(
-                    CHARACTER_NOT_IN_REPERTOIRE,
-                    "invalid byte sequence for encoding \"UTF8\" in parameter ${n}"
-                ),
-            },
+            0 => types::text_input(ty, -1, types::utf8(bytes)?, self.env.as_ref()),
             1 => types::binary_input(ty, -1, bytes, self.env.as_ref()),
             other => bail!(INVALID_PARAMETER_VALUE, "unsupported format code: {other}"),
         }
@@ -165,6 +171,7 @@ impl Session {
         &mut self,
         name: &str,
     ) -> Result<(Vec<u32>, Option<Rc<Vec<OutputColumn>>>)> {
+        self.forget_statement();
         let prepared = self.statement(name)?;
         if prepared.columns.is_some() {
             self.check_not_failed()?;
@@ -177,6 +184,7 @@ impl Session {
     /// # Errors
     /// `34000`
     pub fn describe_portal(&mut self, name: &str) -> Result<Option<Rc<Vec<OutputColumn>>>> {
+        self.forget_statement();
         match self.portals.get(name) {
             Some(portal) => Ok(portal.columns.clone()),
             None => bail!(INVALID_CURSOR_NAME, "portal \"{name}\" does not exist"),
@@ -193,10 +201,12 @@ impl Session {
         limit: usize,
         client: &mut dyn Client,
     ) -> Result<ExecuteOutcome> {
+        self.forget_statement();
         let Some(portal) = self.portals.remove(name) else {
             bail!(INVALID_CURSOR_NAME, "portal \"{name}\" does not exist");
         };
         let mut portal = portal;
+        self.current_statement = Some(Arc::clone(&portal.prepared.text));
         let Some(parsed) = portal.prepared.parsed.clone() else {
             client.empty_query()?;
             self.portals.insert(name.to_owned(), portal);
@@ -205,6 +215,7 @@ impl Session {
         self.check_block(&parsed)?;
         let text = Arc::clone(&portal.prepared.text);
         self.begin_statement(&text);
+        name_command(Some(&parsed));
         let begun = self.state.statement_start_us.get();
         let _watch = self.watch();
         let transaction = match portal.prepared.utility() {
@@ -223,7 +234,9 @@ impl Session {
         self.ensure_transaction()?;
         self.alone.set(false);
         self.log_execute(&parsed, name, &portal);
-        let outcome = self.run_portal(&mut portal, limit, client)?;
+        let outcome = self
+            .run_portal(&mut portal, limit, client)
+            .map_err(|error| self.with_parameters(error, name, &portal))?;
         self.next_command()?;
         let step = Step::Execute(&portal.statement, name);
         self.log_duration(begun, &text, step, Some(&portal));

@@ -406,6 +406,7 @@ impl Session {
             self.forget_plans();
         }
         let name = self.state.settings.borrow().text("application_name").to_owned();
+        base::log::prefix::set_application(&name);
         self.state.backend.activity.lock().application_name = name;
     }
 

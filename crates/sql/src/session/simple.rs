@@ -6,7 +6,7 @@
 
 use super::portal::PortalState;
 use super::prepared::Prepared;
-use super::statement_log::Step;
+use super::statement_log::{Step, name_command};
 use super::transaction::Block;
 use super::{Portal, Session};
 use crate::analyse::ParamTypes;
@@ -131,10 +131,12 @@ impl Session {
             let catalog = &self.state.catalog;
             if let Some(prepared) = self.plan_cache.get(text, catalog, &path) {
                 self.log_kept_statement(prepared.parsed.as_deref(), text);
+                name_command(prepared.parsed.as_deref());
                 return self.run_single(prepared, Vec::new(), client);
             }
             if let Some((prepared, params)) = self.templates.get(text, catalog, &path) {
                 self.log_kept_statement(prepared.parsed.as_deref(), text);
+                name_command(prepared.parsed.as_deref());
                 return self.run_single(prepared, params, client);
             }
         }
@@ -153,6 +155,7 @@ impl Session {
         }
         self.in_implicit_block = count > 1;
         for parsed in statements {
+            name_command(Some(&parsed));
             self.check_block(&parsed)?;
             if let Statement::Utility(utility) = &parsed.statement
                 && let UtilityStatement::Transaction(statement) = utility.as_ref()

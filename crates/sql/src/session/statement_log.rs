@@ -9,6 +9,7 @@ use super::{Portal, Session};
 use crate::parse::ast::QueryStatement;
 use crate::parse::utility::UtilityStatement as U;
 use crate::parse::{Parsed, Statement};
+use base::Error;
 use base::settings::SessionSettings;
 
 /// Which statements `log_statement` asks for.
@@ -78,6 +79,52 @@ fn kind(statement: &Statement) -> Kind {
     }
 }
 
+/// Tells the log which command runs, if its lines are to say that.
+pub(super) fn name_command(parsed: Option<&Parsed>) {
+    if let Some(parsed) = parsed.filter(|_| base::log::prefix::wants_command()) {
+        base::log::prefix::set_command(&tag(parsed));
+    }
+}
+
+/// As [`name_command`], of a message that runs none.
+pub(super) fn name_step(step: &str) {
+    if base::log::prefix::wants_command() {
+        base::log::prefix::set_command(step);
+    }
+}
+
+/// The command tag of a statement that has not run.
+fn tag(parsed: &Parsed) -> String {
+    if let Statement::Utility(utility) = &parsed.statement {
+        let name = command_name(utility);
+        if name != "this statement" {
+            return name;
+        }
+    }
+    let text = parsed.text();
+    let words = text.split(|c: char| !c.is_ascii_alphabetic()).filter(|w| !w.is_empty());
+    let first = words.map(str::to_ascii_uppercase).next().unwrap_or_default();
+    let tag = match (first.as_str(), &parsed.statement) {
+        ("VALUES" | "TABLE" | "", _) => "SELECT",
+        ("WITH", Statement::Query(query)) => match query {
+            QueryStatement::Select(_) => "SELECT",
+            QueryStatement::Insert(_) => "INSERT",
+            QueryStatement::Update(_) => "UPDATE",
+            QueryStatement::Delete(_) => "DELETE",
+            QueryStatement::Merge(_) => "MERGE",
+        },
+        ("ANALYSE", _) => "ANALYZE",
+        ("START", _) => "START TRANSACTION",
+        ("END", _) => "COMMIT",
+        ("ABORT", _) => "ROLLBACK",
+        ("LOCK", _) => "LOCK TABLE",
+        ("DECLARE", _) => "DECLARE CURSOR",
+        ("CLOSE", _) => "CLOSE CURSOR",
+        (other, _) => other,
+    };
+    tag.to_owned()
+}
+
 impl Session {
     /// A string's statements, or one of the extended protocol, are about to run.
     pub(super) fn log_statements(
@@ -137,7 +184,15 @@ impl Session {
 
     /// `Parameters: $1 = '1', $2 = NULL`
     fn parameters(&self, portal: Option<&Portal>) -> Option<String> {
-        let portal = portal.filter(|p| !p.params.is_empty())?;
+        let most = self.state.settings.borrow().int("log_parameter_max_length");
+        Some(format!("Parameters: {}", self.values(portal?, most)?))
+    }
+
+    /// A portal's parameters, at most so many bytes (-1: all) of each; None: there are none, or none are to be told.
+    fn values(&self, portal: &Portal, most: i64) -> Option<String> {
+        if portal.params.is_empty() || most == 0 {
+            return None;
+        }
         let shown = portal.params.iter().zip(&portal.prepared.params).enumerate();
         let shown: Vec<String> = shown
             .map(|(i, (value, ty))| {
@@ -146,11 +201,45 @@ impl Session {
                 }
                 let mut text = String::new();
                 let _ = types::text_output(*ty, value, self.env.as_ref(), &mut text);
-                format!("${} = '{}'", i + 1, text.replace('\'', "''"))
+                format!("${} = {}", i + 1, quoted(&text, most))
             })
             .collect();
-        Some(format!("Parameters: {}", shown.join(", ")))
+        Some(shown.join(", "))
     }
+
+    /// An error of portal `name`, with its parameters if they are to be told.
+    pub(super) fn with_parameters(&self, error: Error, name: &str, portal: &Portal) -> Error {
+        let most = self.state.settings.borrow().int("log_parameter_max_length_on_error");
+        match self.values(portal, most) {
+            Some(values) => error.within(format!("{} with parameters: {values}", called(name))),
+            None => error,
+        }
+    }
+
+    /// An error of the `n`th parameter of what is to be portal `name`; `text`: as it was sent, if it was text.
+    pub(super) fn in_parameter(
+        &self,
+        error: Error,
+        name: &str,
+        n: usize,
+        text: Option<&str>,
+    ) -> Error {
+        let most = self.state.settings.borrow().int("log_parameter_max_length_on_error");
+        let value = text.map(|text| format!(" = {}", quoted(text, most))).unwrap_or_default();
+        error.within(format!("{} parameter ${n}{value}", called(name)))
+    }
+}
+
+fn called(portal: &str) -> String {
+    if portal.is_empty() { "unnamed portal".to_owned() } else { format!("portal \"{portal}\"") }
+}
+
+/// `text` between quotes, at most so many bytes of it (-1: all).
+fn quoted(text: &str, most: i64) -> String {
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let cut = text.floor_char_boundary(most.min(text.len()));
+    let more = if cut < text.len() { "..." } else { "" };
+    format!("'{}{more}'", text[..cut].replace('\'', "''"))
 }
 
 impl std::fmt::Display for Step<'_> {

@@ -44,6 +44,7 @@ fn every_option_is_taken() {
         "VACUUM (PARALLEL 0) t",
         "VACUUM (PARALLEL 1024) t",
         "VACUUM ONLY t",
+        "VACUUM ONLY (t), t *",
         "VACUUM (ANALYZE) ONLY t (a)",
         "ANALYZE ONLY t (a), t",
         "ANALYZE (VERBOSE off, SKIP_LOCKED, BUFFER_USAGE_LIMIT 0) t",

@@ -250,3 +250,18 @@ fn what_a_session_cannot_change_a_role_cannot_have() {
         ),
     ]);
 }
+
+#[test]
+fn workers_are_refused_to_a_temporary_table_that_they_were_asked_for() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TEMP TABLE t (a int PRIMARY KEY, b int UNIQUE)"]);
+    let said = "WARNING 01000 disabling parallel option of vacuum on \"t\" --- cannot vacuum temporary tables in parallel";
+    s.check(&[
+        ("VACUUM (PARALLEL 1) t", said),
+        ("VACUUM (PARALLEL 0) t", ""),
+        ("VACUUM t", ""),
+        ("VACUUM (PARALLEL 1, INDEX_CLEANUP off) t", ""),
+        ("VACUUM (PARALLEL 0, FULL) t", ""),
+    ]);
+}

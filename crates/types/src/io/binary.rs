@@ -20,7 +20,11 @@ fn exact<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
     bytes.try_into().map_err(|_| short())
 }
 
-fn utf8(bytes: &[u8]) -> Result<&str> {
+/// Text as a client sends it.
+///
+/// # Errors
+/// `22021`
+pub fn utf8(bytes: &[u8]) -> Result<&str> {
     let s = std::str::from_utf8(bytes).map_err(|e| {
         let at = e.valid_up_to();
         let shown: Vec<String> = bytes[at..]

@@ -7,7 +7,7 @@ mod inet;
 mod record;
 
 pub use array::{array_input, array_output};
-pub use binary::{binary_input, binary_output};
+pub use binary::{binary_input, binary_output, utf8};
 pub use float::{float4_output, float8_output, parse_float4, parse_float8};
 pub use record::record_output;
 
