@@ -19,6 +19,7 @@ mod exprs;
 pub(crate) mod from;
 mod grouping;
 mod locking;
+mod merge;
 mod names;
 mod returning;
 mod scope;
@@ -85,6 +86,7 @@ pub(crate) enum Clause {
     Offset,
     Values,
     Returning,
+    MergeWhen,
     Update,
     Check,
     Default,
@@ -114,6 +116,7 @@ impl Clause {
             Clause::Offset => "OFFSET",
             Clause::Values => "VALUES",
             Clause::Returning => "RETURNING",
+            Clause::MergeWhen => "MERGE WHEN conditions",
             Clause::Update => "UPDATE",
             Clause::Check => "check constraints",
             Clause::Default => "DEFAULT expressions",
@@ -183,6 +186,8 @@ pub(crate) struct Level {
     pub recursive: Option<usize>,
     /// Where the last set-returning function of this level stands.
     pub last_set: Option<Loc>,
+    /// Of a MERGE: the entry whose column merge_action() is.
+    pub merge_action: Option<usize>,
 }
 
 impl Level {
@@ -205,6 +210,7 @@ impl Level {
             window_names: Vec::new(),
             recursive: None,
             last_set: None,
+            merge_action: None,
         }
     }
 }
@@ -288,6 +294,7 @@ impl<'a> Analyser<'a> {
             returning: Vec::new(),
             on_conflict: None,
             images: None,
+            merge: None,
             has_aggregates: level.has_aggregates,
             has_windows: level.has_windows,
             has_target_srfs: level.has_sets,
@@ -301,7 +308,7 @@ impl<'a> Analyser<'a> {
             QueryStatement::Insert(s) => a.insert(s),
             QueryStatement::Update(s) => a.update(s),
             QueryStatement::Delete(s) => a.delete(s),
-            QueryStatement::Merge(loc) => a.at(*loc, Error::unsupported("MERGE")),
+            QueryStatement::Merge(s) => a.merge(s),
         })
     }
 
