@@ -330,7 +330,8 @@ impl RelationFiles {
             numbers.next_oid = Oid::FIRST_NORMAL.0;
             numbers.oids_logged = Oid::FIRST_NORMAL.0;
         }
-        if types::enums::OIDS.contains(&numbers.next_oid) {
+        // Those of domains and enum types, which are next to each other.
+        if (types::domains::OIDS.start..types::enums::OIDS.end).contains(&numbers.next_oid) {
             numbers.next_oid = types::enums::OIDS.end;
         }
         let oid = numbers.next_oid;

@@ -202,6 +202,11 @@ pub enum Code {
         arg: Box<Code>,
         to: Oid,
     },
+    /// To a domain, or array of one.
+    ToDomain {
+        arg: Box<Code>,
+        domain: Oid,
+    },
     /// Element-wise.
     ArrayCoerce {
         arg: Box<Code>,
@@ -496,6 +501,9 @@ pub fn compile(e: &Expr) -> Result<Code> {
             Code::Relabel { arg: boxed(arg)?, to: ty.oid }
         }
         Expr::Relabel { arg, .. } | Expr::Collate { arg, .. } => compile(arg)?,
+        Expr::CoerceToDomain { arg, domain, .. } => {
+            Code::ToDomain { arg: boxed(arg)?, domain: Oid(*domain) }
+        }
         Expr::ArrayCoerce { arg, element, ty } => Code::ArrayCoerce {
             arg: boxed(arg)?,
             element: boxed(element)?,

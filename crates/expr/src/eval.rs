@@ -473,6 +473,11 @@ impl Code {
                 }
             }
             Code::Relabel { arg, to } => crate::ops::relabel(arg.eval(row, cx)?, *to),
+            Code::ToDomain { arg, domain } => {
+                let value = arg.eval(row, cx)?;
+                types::domains::check(*domain, &value, cx.env)?;
+                value
+            }
             Code::ViaIo { arg, from, to } => {
                 let v = arg.eval(row, cx)?;
                 if v.is_null() {

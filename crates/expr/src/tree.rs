@@ -357,6 +357,18 @@ pub enum Expr {
         /// Written by the user (printing).
         explicit: bool,
     },
+    /// Cast to a domain, or an array of one: the operand, which is of the base type, unless it is none of the domain's values. The
+    /// value is still of the base type; [`Expr::declared`] says what it is called.
+    CoerceToDomain {
+        /// The operand.
+        arg: Box<Expr>,
+        /// The domain, or array of one.
+        domain: u32,
+        /// The base type.
+        ty: TypeRef,
+        /// Written by the user (printing).
+        explicit: bool,
+    },
     /// Element-wise array cast: `element` is over [`Expr::CaseTestValue`].
     ArrayCoerce {
         /// The array.
@@ -464,6 +476,11 @@ impl TypeRef {
     /// `oid` without a modifier.
     pub const fn of(oid: Oid) -> TypeRef {
         TypeRef { oid, typmod: -1 }
+    }
+    /// The type that values have: a domain's base, or the type itself.
+    #[inline]
+    pub fn base(self) -> TypeRef {
+        types::domains::base(self.oid).map_or(self, |(oid, typmod)| TypeRef { oid, typmod })
     }
 }
 

@@ -42,6 +42,7 @@ macro_rules! children {
             | Expr::Field { arg, .. }
             | Expr::CoerceViaIo { arg, .. }
             | Expr::Relabel { arg, .. }
+            | Expr::CoerceToDomain { arg, .. }
             | Expr::Collate { arg, .. } => $f(arg),
             Expr::ArrayCoerce { arg, element, .. } => {
                 $f(arg);
@@ -128,6 +129,7 @@ impl Expr {
             | Expr::Subscript { ty, .. }
             | Expr::CoerceViaIo { ty, .. }
             | Expr::Relabel { ty, .. }
+            | Expr::CoerceToDomain { ty, .. }
             | Expr::ArrayCoerce { ty, .. }
             | Expr::SqlValue { ty, .. }
             | Expr::SubLinkColumn { ty, .. }
@@ -150,6 +152,33 @@ impl Expr {
             | Expr::BoolTest { .. }
             | Expr::Distinct { .. }
             | Expr::RowCompare { .. } => boolean,
+        }
+    }
+
+    /// The expression, said to be of a type which is a domain, or array of one, over its own. Nothing but what declares outputs, and says
+    /// what they are, asks for that: everybody else wants [`Expr::plain`].
+    #[must_use]
+    pub fn declared(self, ty: TypeRef) -> Expr {
+        if ty.base() == ty {
+            return self;
+        }
+        Expr::Relabel { arg: Box::new(self), ty: TypeRef::of(ty.oid), explicit: false }
+    }
+
+    /// The expression as one of the type that its values have: without [`Expr::declared`].
+    #[must_use]
+    pub fn plain(self) -> Expr {
+        match self {
+            Expr::Relabel { arg, ty, .. } if types::domains::OIDS.contains(&ty.oid.0) => *arg,
+            e => e,
+        }
+    }
+
+    /// [`Expr::plain`] of an expression that is lent.
+    pub fn as_plain(&self) -> &Expr {
+        match self {
+            Expr::Relabel { arg, ty, .. } if types::domains::OIDS.contains(&ty.oid.0) => arg,
+            e => e,
         }
     }
 

@@ -350,7 +350,10 @@ impl Cluster {
             return Ok(Arc::clone(database));
         }
         let before = self.work_for(oid);
-        let learned = self.with_catalogs(oid, engine::catalog::enums::learn_names);
+        let learned = self.with_catalogs(oid, |catalogs| {
+            engine::catalog::enums::learn_names(catalogs)?;
+            engine::catalog::domains::learn(catalogs)
+        });
         types::enums::enter(before);
         learned?;
         let store = Arc::new(CatalogStore::new(self.storage.clone(), oid));

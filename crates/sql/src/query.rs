@@ -18,7 +18,6 @@ pub enum Command {
     Insert,
     Update,
     Delete,
-    Merge,
 }
 
 /// One query level.
@@ -74,13 +73,13 @@ pub struct Query {
     /// Indexes of the primary keys by which columns stand outside aggregates that are not grouped by: a view depends on those keys.
     #[serde(skip)]
     pub keys_relied_on: Vec<Oid>,
+    /// What the visible outputs of the whole statement are said to be of, if there is a domain, or array of one, among that.
+    #[serde(skip)]
+    pub declared: Vec<TypeRef>,
     /// RETURNING
     pub returning: Vec<TargetEntry>,
     /// ON CONFLICT
     pub on_conflict: Option<OnConflict>,
-    /// MERGE
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub merge: Option<Box<Merge>>,
     /// The entries that stand for OLD and NEW in RETURNING, if it names one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<(usize, usize)>,
@@ -91,6 +90,53 @@ pub struct Query {
     pub has_windows: bool,
     /// Set-returning functions are in the target list.
     pub has_target_srfs: bool,
+}
+
+impl Query {
+    /// Outputs that were said to be of a domain are of its base.
+    pub fn plain_outputs(&mut self) {
+        for t in self.targets.iter_mut().chain(&mut self.returning) {
+            let e = std::mem::replace(&mut t.expr, Expr::And(Vec::new()));
+            t.expr = e.plain();
+        }
+    }
+
+    /// The visible outputs' types: what they are said to be of.
+    pub fn output_types(&self) -> Vec<TypeRef> {
+        if !self.declared.is_empty() {
+            return self.declared.clone();
+        }
+        let outputs = match self.command {
+            Command::Select => &self.targets,
+            _ => &self.returning,
+        };
+        outputs.iter().filter(|t| !t.hidden).map(|t| t.expr.ty()).collect()
+    }
+
+    /// Ends the analysis of a whole statement: notes what its outputs are said to be of, if a domain is among that; from here on there
+    /// are none in it but those that values are checked by.
+    pub fn settle_outputs(&mut self) {
+        let types = self.output_types();
+        if types.iter().any(|t| t.base() != *t) {
+            self.declared = types;
+        }
+        self.plain();
+    }
+
+    fn plain(&mut self) {
+        self.plain_outputs();
+        for rte in &mut self.range_table {
+            rte.column_types.iter_mut().for_each(|t| *t = t.base());
+            if let RteKind::Subquery { query, .. } = &mut rte.kind {
+                query.plain();
+            }
+        }
+        for cte in &mut self.ctes {
+            cte.types.iter_mut().for_each(|t| *t = t.base());
+            cte.query.plain();
+        }
+        self.sub_selects.iter_mut().for_each(Query::plain);
+    }
 }
 
 /// One output column.
@@ -400,64 +446,4 @@ pub struct OnConflict {
     pub filter: Option<Expr>,
     /// The `excluded` range-table entry.
     pub excluded_rte: Option<usize>,
-}
-
-/// MERGE: FROM is the join of the target and the source, of the kind that its clauses ask for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Merge {
-    /// The join's condition, to be asked again of a newer version of the target's row.
-    pub on: Expr,
-    /// Not NULL in rows that the source takes part in; None: it does in all.
-    pub source: Option<Expr>,
-    /// The entry whose only column is what merge_action() gives; it stands in no FROM.
-    pub action_rte: usize,
-    /// WHEN …, in order.
-    pub clauses: Vec<MergeClause>,
-}
-
-/// WHEN … [AND condition] THEN action
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MergeClause {
-    /// Which rows it is for.
-    pub when: MergeWhen,
-    /// AND …
-    pub condition: Option<Expr>,
-    /// THEN …
-    pub action: MergeAction,
-}
-
-/// Which rows of the join a clause of MERGE is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "named after the SQL")]
-pub enum MergeWhen {
-    Matched,
-    NotMatchedBySource,
-    NotMatchedByTarget,
-}
-
-/// What a clause of MERGE does.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum MergeAction {
-    /// UPDATE: as [`Query::targets`] of one.
-    Update(Vec<TargetEntry>),
-    /// DELETE
-    Delete,
-    /// INSERT: as [`Query::targets`] of one.
-    Insert(Vec<TargetEntry>),
-    /// DO NOTHING
-    Nothing,
-}
-
-impl Merge {
-    /// Every expression in it.
-    pub fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
-        let clauses = self.clauses.iter_mut().flat_map(|c| {
-            let targets: &mut [TargetEntry] = match &mut c.action {
-                MergeAction::Update(list) | MergeAction::Insert(list) => list,
-                MergeAction::Delete | MergeAction::Nothing => &mut [],
-            };
-            c.condition.iter_mut().chain(targets.iter_mut().map(|t| &mut t.expr))
-        });
-        std::iter::once(&mut self.on).chain(&mut self.source).chain(clauses)
-    }
 }

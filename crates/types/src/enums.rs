@@ -56,6 +56,11 @@ pub fn enter(scope: u64) -> u64 {
     SCOPE.replace(scope)
 }
 
+/// The database that this thread works for.
+pub(crate) fn scope() -> u64 {
+    SCOPE.get()
+}
+
 fn known() -> &'static Known {
     static KNOWN: OnceLock<Known> = OnceLock::new();
     KNOWN.get_or_init(Known::default)

@@ -1,7 +1,7 @@
 //! What functions may ask of the session they run in.
 
 use crate::datetime::zone::TimeZone;
-use crate::datum::{EnumValue, Text};
+use crate::datum::{Datum, EnumValue, Text};
 use base::{Oid, Result};
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
@@ -150,6 +150,13 @@ pub trait Env {
     /// `55P04`
     fn check_enum_use(&self, _value: EnumValue) -> Result<()> {
         Ok(())
+    }
+    /// Fails unless a value of a domain's base type is one of the domain.
+    ///
+    /// # Errors
+    /// `23514`, `23502`; `0A000` outside a session.
+    fn check_domain(&self, _domain: Oid, _value: &Datum) -> Result<()> {
+        Err(base::Error::unsupported("a domain's constraints outside a session"))
     }
     /// All values of an enum type, in order, those included that must not be used yet.
     ///

@@ -8,7 +8,7 @@
 //! `data/` holds PostgreSQL's own catalog rows as tab-separated facts, [`facts`] parses them, [`registry`] joins
 //! `pg_proc` to the Rust bodies listed in `functions/`, `datetime/` and `json/`: a function exists in Ebb when it has a body.
 //! [`io`] has the text and binary forms, [`store`] the on-page form, [`compare`] order, equality and hashes, [`typename`]
-//! types by name and OID, [`enums`] the types that users made.
+//! types by name and OID, [`enums`] and [`domains`] the types that users made.
 
 #![forbid(unsafe_code)]
 
@@ -17,6 +17,7 @@ pub mod array;
 pub mod compare;
 pub mod datetime;
 pub mod datum;
+pub mod domains;
 pub mod enums;
 pub mod env;
 pub mod facts;

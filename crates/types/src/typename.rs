@@ -6,10 +6,10 @@ use base::Oid;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// The built-in type, or enum type, with this OID.
+/// The built-in type, enum type or domain with this OID.
 pub fn type_info(oid: Oid) -> Option<&'static TypeInfo> {
     if oid >= Oid::FIRST_NORMAL {
-        return crate::enums::info(oid);
+        return crate::enums::info(oid).or_else(|| crate::domains::info(oid));
     }
     static MAP: OnceLock<Vec<u16>> = OnceLock::new();
     let map = MAP.get_or_init(|| {

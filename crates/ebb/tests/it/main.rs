@@ -10,7 +10,6 @@ mod fuzz;
 mod isolation;
 mod lab;
 mod log_lines;
-mod merge;
 mod notify;
 mod pgbench;
 mod queue;

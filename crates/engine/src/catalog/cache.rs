@@ -13,6 +13,7 @@
 //! change that cannot say whom it concerns ([`SessionCatalog::changed`]) makes all plans stale. So a session that makes and drops tables
 //! all day costs the others no planning.
 
+use super::domains::DomainConstraints;
 use super::enums::EnumLabels;
 use super::load::{self, RowSource};
 use super::model::{ColumnStatistics, Table};
@@ -37,6 +38,7 @@ struct Entries {
     /// (schema, name) → type.
     types: HashMap<(Oid, String), Oid>,
     enums: HashMap<Oid, Arc<EnumLabels>>,
+    domains: HashMap<Oid, Arc<DomainConstraints>>,
     statistics: HashMap<(Oid, i32), Option<Arc<ColumnStatistics>>>,
 }
 
@@ -135,6 +137,7 @@ impl SharedCache {
         entries.names.clear();
         entries.schemas.clear();
         entries.types.clear();
+        entries.domains.clear();
         let relations = &changes.relations;
         if relations.contains(&Oid::INVALID) {
             entries.tables.clear();
@@ -423,6 +426,24 @@ impl SessionCatalog {
             || EnumLabels::load(&self.rows(txn), ty).map(|l| Some(Arc::new(l))),
             |e, labels| {
                 e.enums.insert(ty, labels);
+            },
+        )?;
+        Ok(found.unwrap_or_default())
+    }
+
+    /// What values of a domain must satisfy. Plans do not stand on it: they ask when they run.
+    ///
+    /// # Errors
+    /// I/O, corruption.
+    pub fn domain(&self, txn: &Transaction, ty: Oid) -> Result<Arc<DomainConstraints>> {
+        let found = self.cached(
+            |e| e.domains.get(&ty).cloned(),
+            || {
+                DomainConstraints::load(&self.rows(txn).at_one_moment(), ty)
+                    .map(|c| Some(Arc::new(c)))
+            },
+            |e, constraints| {
+                e.domains.insert(ty, constraints);
             },
         )?;
         Ok(found.unwrap_or_default())

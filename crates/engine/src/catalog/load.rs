@@ -125,10 +125,12 @@ fn load_columns(source: &dyn RowSource, oid: Oid) -> Result<Vec<Column>> {
                 Some(d) => Some(stored_expr(d.text("adbin"))?),
                 None => None,
             };
-            Ok(Column {
+            let mut column = Column {
                 number,
                 name: r.text("attname").to_owned(),
                 ty: TypeRef { oid: r.oid("atttypid"), typmod: r.i32("atttypmod") },
+                declared: r.oid("atttypid"),
+                domain_default: None,
                 not_null: r.bool("attnotnull"),
                 dropped: r.bool("attisdropped"),
                 default,
@@ -156,7 +158,9 @@ fn load_columns(source: &dyn RowSource, oid: Oid) -> Result<Vec<Column>> {
                     Datum::Int2(t) => Some(*t),
                     _ => None,
                 },
-            })
+            };
+            super::domains::resolve(source, &mut column)?;
+            Ok(column)
         })
         .collect()
 }

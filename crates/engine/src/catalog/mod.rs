@@ -7,6 +7,7 @@
 pub mod bootstrap;
 pub mod cache;
 pub mod defs;
+pub mod domains;
 pub mod enums;
 pub mod load;
 pub mod model;

@@ -92,8 +92,12 @@ pub struct Column {
     pub number: i32,
     /// `attname`; of a dropped column PostgreSQL's `........pg.dropped.N........`.
     pub name: String,
-    /// `atttypid`, `atttypmod`
+    /// `atttypid`, `atttypmod`; of a domain what it is over: the type that values have.
     pub ty: TypeRef,
+    /// `atttypid`: what the column was said to be of, a domain perhaps or an array of one.
+    pub declared: Oid,
+    /// The domain's default, where the column has none of its own.
+    pub domain_default: Option<Arc<Expr>>,
     /// `attnotnull`
     pub not_null: bool,
     /// `attisdropped`
@@ -118,6 +122,17 @@ pub struct Column {
     pub align: u8,
     /// `attstattarget`
     pub statistics_target: Option<i16>,
+}
+
+impl Column {
+    /// The type it was said to be of.
+    pub fn declared(&self) -> TypeRef {
+        if self.declared == self.ty.oid { self.ty } else { TypeRef::of(self.declared) }
+    }
+    /// What it has where nothing is given: its own default, or its domain's.
+    pub fn any_default(&self) -> Option<&Arc<Expr>> {
+        self.default.as_ref().or(self.domain_default.as_ref())
+    }
 }
 
 /// One key (or INCLUDE) column of an index.

@@ -82,9 +82,6 @@ fn names_a_cast(bare: &str, from: Oid) -> bool {
 impl Analyser<'_> {
     pub fn call(&mut self, call: &FuncCall, loc: Loc) -> Result<Expr> {
         let bare = call.name.last().map_or("", String::as_str);
-        if call.sql_syntax && bare == "merge_action" {
-            return self.merge_action(loc);
-        }
         let maybe_aggregate =
             call.over.is_none() && functions(call_schema(call), bare).iter().any(|f| f.kind == 'a');
         let saved = self.level().in_aggregate;
@@ -96,9 +93,13 @@ impl Analyser<'_> {
         r
     }
 
-    fn arg(&mut self, e: &ast::Expr) -> Result<Expr> {
+    /// An argument of a function; pg_typeof wants to know if it is said to be of a domain.
+    fn arg(&mut self, e: &ast::Expr, function: &str) -> Result<Expr> {
         if matches!(&e.kind, ExprKind::Star(names) if names.is_empty()) {
             return self.at(e.loc, err!(SYNTAX_ERROR, "syntax error at or near \"*\""));
+        }
+        if function == "pg_typeof" {
+            return self.declared_expr(e);
         }
         self.expr(e)
     }
@@ -121,7 +122,7 @@ impl Analyser<'_> {
         let mut args = Vec::with_capacity(call.args.len());
         let mut names: Vec<Option<String>> = Vec::new();
         for a in &call.args {
-            args.push((self.arg(&a.value)?, a.value.loc));
+            args.push((self.arg(&a.value, bare)?, a.value.loc));
             if a.name.is_some() || !names.is_empty() {
                 names.resize(args.len() - 1, None);
                 if a.name.is_none() {

@@ -515,8 +515,9 @@ impl Analyser<'_> {
                 out.push(default_argument(&c.function, i)?);
             }
         }
+        // Only pg_typeof is told of domains.
         let types = out.iter().map(Expr::ty).collect();
-        Ok((out, types, result))
+        Ok((out.into_iter().map(Expr::plain).collect(), types, result))
     }
 
     fn argument(&mut self, e: Expr, ty: Oid, loc: Loc) -> Result<Expr> {

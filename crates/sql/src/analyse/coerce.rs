@@ -110,6 +110,7 @@ pub(crate) fn path(from: Oid, to: Oid, context: CastContext) -> Path {
 
 /// Can a value of type `from` become `to`?
 pub(crate) fn can_coerce(from: Oid, to: Oid, context: CastContext) -> bool {
+    let (from, to) = (types::domains::base_type(from), types::domains::base_type(to));
     if from == to || to == ANY || from == UNKNOWN {
         return true;
     }
@@ -187,6 +188,9 @@ impl Analyser<'_> {
         explicit: bool,
         loc: Loc,
     ) -> Result<Expr> {
+        if to.base() != to {
+            return self.to_domain(e, to, context, explicit, loc);
+        }
         let e = self.coerce_type(e, to, context, explicit, loc)?;
         Ok(self.fit(e, to, explicit))
     }
@@ -204,6 +208,7 @@ impl Analyser<'_> {
         explicit: bool,
         loc: Loc,
     ) -> Result<Expr> {
+        let e = e.plain();
         let from = e.ty().oid;
         if from == to.oid || to.oid == ANY || is_polymorphic(to.oid) {
             return Ok(e);
@@ -269,7 +274,13 @@ impl Analyser<'_> {
         Ok(Expr::Const(Constant { ty, value }))
     }
 
-    fn infer_param(&mut self, number: u32, ty: TypeRef, to: Oid, loc: Loc) -> Result<Expr> {
+    pub(super) fn infer_param(
+        &mut self,
+        number: u32,
+        ty: TypeRef,
+        to: Oid,
+        loc: Loc,
+    ) -> Result<Expr> {
         let ParamTypes { types, variable } = &mut *self.params;
         let Some(slot) = types.get_mut(number as usize - 1) else {
             return Ok(Expr::Param { number, ty });
@@ -329,7 +340,7 @@ impl Analyser<'_> {
             .column(column);
             return self.at(loc, e.into());
         }
-        self.coerce(e, to, CastContext::Assignment, false, loc)
+        self.coerce(e, to, CastContext::Assignment, false, loc).map(Expr::plain)
     }
 
     /// A Boolean condition of the construct `what`.
@@ -372,6 +383,9 @@ impl Analyser<'_> {
 
     /// The common type of several, as for UNION and CASE; `what` names the construct.
     pub fn common_type(&self, list: &[(Oid, Loc)], what: &str) -> Result<Oid> {
+        let list: Vec<(Oid, Loc)> =
+            list.iter().map(|(t, l)| (types::domains::base_type(*t), *l)).collect();
+        let list = list.as_slice();
         let Some((first, _)) = list.first() else { return Ok(TEXT) };
         if *first != UNKNOWN && list.iter().all(|(t, _)| t == first) {
             return Ok(*first);
@@ -406,6 +420,7 @@ impl Analyser<'_> {
 
     /// `e` as the common type found for `what`.
     pub fn to_common(&mut self, e: Expr, ty: Oid, what: &str, loc: Loc) -> Result<Expr> {
+        let e = e.plain();
         let from = e.ty().oid;
         if from == ty {
             return Ok(e);

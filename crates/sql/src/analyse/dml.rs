@@ -1,6 +1,5 @@
 //! INSERT, UPDATE, DELETE.
 
-use super::coerce::constant;
 use super::from::{subquery_entry, table_entry};
 use super::scope::Item;
 use super::{Analyser, Clause};
@@ -13,7 +12,7 @@ use crate::query::{Command, FromItem, OnConflict, Query, RangeTableEntry, RteKin
 use base::{Result, SqlError, SqlState, err};
 use engine::catalog::model::{Column, Identity, Index, RelationKind, Table};
 use expr::tree::CallForm;
-use expr::{Expr, SubLinkKind, TypeRef};
+use expr::{Constant, Expr, SubLinkKind, TypeRef};
 use std::sync::Arc;
 use types::Datum;
 use types::facts::CastContext;
@@ -27,39 +26,17 @@ fn default_value(c: &Column) -> Expr {
     if let (Some(_), Some(sequence)) = (c.identity, c.identity_sequence) {
         return Expr::NextValue { sequence: sequence.0, ty: c.ty };
     }
-    match &c.default {
-        Some(d) if !c.generated => (**d).clone(),
-        _ => match constant(c.ty.oid, Datum::Null) {
-            Expr::Const(mut k) => {
-                k.ty = c.ty;
-                Expr::Const(k)
-            }
-            e => e,
-        },
-    }
+    let null = || Expr::Const(Constant { ty: c.ty, value: Datum::Null });
+    if c.generated { null() } else { super::domains::column_default(c).unwrap_or_else(null) }
 }
 
 fn is_default(e: &ast::Expr) -> bool {
     matches!(e.kind, ExprKind::Default)
 }
 
-/// INSERT's row: every live column with what is given for it, or its default.
-pub(super) fn insert_targets(t: &Table, given: Vec<Option<Expr>>) -> Vec<TargetEntry> {
-    // The executor works out generated columns from the finished row; NULL stands for them.
-    let live = t.columns.iter().zip(given).filter(|(c, _)| !c.dropped);
-    live.map(|(c, e)| TargetEntry {
-        expr: e.unwrap_or_else(|| default_value(c)),
-        name: c.name.clone(),
-        target_column: Some(c.number),
-        origin: (0, 0),
-        hidden: false,
-    })
-    .collect()
-}
-
 impl Analyser<'_> {
     /// The table that a statement changes; entry 0 of the level.
-    pub(super) fn target(
+    fn target(
         &mut self,
         name: &ObjectName,
         alias: Option<&ast::Alias>,
@@ -88,18 +65,6 @@ impl Analyser<'_> {
                 )
                 .detail("Views are not automatically updatable.");
                 return self.at(name.loc, e.into());
-            }
-            RelationKind::Sequence | RelationKind::MaterializedView if verb == "merge into" => {
-                let kinds = match t.kind {
-                    RelationKind::Sequence => "sequences",
-                    _ => "materialized views",
-                };
-                return Err(SqlError::new(
-                    SqlState::FEATURE_NOT_SUPPORTED,
-                    format!("cannot execute MERGE on relation \"{}\"", t.name),
-                )
-                .detail(format!("This operation is not supported for {kinds}."))
-                .into());
             }
             RelationKind::Sequence => {
                 let e = err!(WRONG_OBJECT_TYPE, "cannot change sequence \"{}\"", t.name);
@@ -133,7 +98,7 @@ impl Analyser<'_> {
     }
 
     /// The target as names see it.
-    pub(super) fn target_item(&mut self, t: &Table) -> Item {
+    fn target_item(&mut self, t: &Table) -> Item {
         let entry = &self.level().rtes[0];
         let mut item = Item::table(0, entry.alias.clone());
         if !entry.has_alias {
@@ -276,7 +241,19 @@ impl Analyser<'_> {
             privilege |= 5;
         }
         let t = self.target(&s.table, alias.as_ref(), false, "insert into", privilege)?;
-        let columns = self.insert_columns(s, &t)?;
+        // The columns that get values, in the order given.
+        let mut columns: Vec<&Column> = Vec::new();
+        if s.columns.is_empty() {
+            columns.extend(t.columns.iter().filter(|c| !c.dropped));
+        }
+        for c in &s.columns {
+            let found = self.find_whole_column(&t, c)?;
+            if columns.iter().any(|o| o.number == found.number) {
+                let e = err!(DUPLICATE_COLUMN, "column \"{}\" specified more than once", c.column);
+                return self.at(c.loc, e);
+            }
+            columns.push(found);
+        }
         let mut from = Vec::new();
         let mut given: Vec<Option<Expr>> = vec![None; t.columns.len()];
         match &s.source {
@@ -299,7 +276,20 @@ impl Analyser<'_> {
                 None => self.select_source(s, source, &columns, &mut given, &mut from)?,
             },
         }
-        let targets = insert_targets(&t, given);
+        let mut targets = Vec::new();
+        for (c, e) in t.columns.iter().zip(given) {
+            // The executor works out generated columns from the finished row; NULL stands for them.
+            if c.dropped {
+                continue;
+            }
+            targets.push(TargetEntry {
+                expr: e.unwrap_or_else(|| default_value(c)),
+                name: c.name.clone(),
+                target_column: Some(c.number),
+                origin: (0, 0),
+                hidden: false,
+            });
+        }
         let on_conflict = match &s.on_conflict {
             Some(c) => Some(self.on_conflict(c, &t)?),
             None => None,
@@ -318,23 +308,6 @@ impl Analyser<'_> {
         Ok(q)
     }
 
-    /// The columns that get values, in the order given.
-    pub(super) fn insert_columns<'t>(&self, s: &Insert, t: &'t Table) -> Result<Vec<&'t Column>> {
-        let mut columns: Vec<&Column> = Vec::new();
-        if s.columns.is_empty() {
-            columns.extend(t.columns.iter().filter(|c| !c.dropped));
-        }
-        for c in &s.columns {
-            let found = self.find_whole_column(t, c)?;
-            if columns.iter().any(|o| o.number == found.number) {
-                let e = err!(DUPLICATE_COLUMN, "column \"{}\" specified more than once", c.column);
-                return self.at(c.loc, e);
-            }
-            columns.push(found);
-        }
-        Ok(columns)
-    }
-
     /// Too many or too few values for the columns.
     fn count_values(&self, s: &Insert, locs: &[Loc], columns: usize) -> Result<()> {
         if locs.len() > columns {
@@ -348,7 +321,7 @@ impl Analyser<'_> {
         Ok(())
     }
 
-    pub(super) fn value_row(
+    fn value_row(
         &mut self,
         s: &Insert,
         row: &[ast::Expr],
@@ -366,8 +339,8 @@ impl Analyser<'_> {
                 continue;
             }
             self.may_set(c, false, s.overriding_system, e.loc)?;
-            let x = self.expr(e)?;
-            out.push(self.assign(x, c.ty, &c.name, e.loc)?);
+            let x = self.declared_expr(e)?;
+            out.push(self.assign(x, c.declared(), &c.name, e.loc)?);
         }
         self.enter(saved);
         Ok(out)
@@ -428,7 +401,8 @@ impl Analyser<'_> {
                 let e = std::mem::replace(&mut t.expr, Expr::And(Vec::new()));
                 t.expr = match e {
                     Expr::Const(_) | Expr::Param { .. } => {
-                        self.coerce_implicit(e, columns[i].ty.oid, locs[i])?
+                        let wanted = TypeRef::of(columns[i].declared);
+                        self.coerce(e, wanted, CastContext::Assignment, false, locs[i])?
                     }
                     other => self.known(other, locs[i])?,
                 };
@@ -444,7 +418,7 @@ impl Analyser<'_> {
             }
             self.may_set(c, false, s.overriding_system, locs[i])?;
             let v = self.var(rte, i);
-            given[c.number as usize - 1] = Some(self.assign(v, c.ty, &c.name, locs[i])?);
+            given[c.number as usize - 1] = Some(self.assign(v, c.declared(), &c.name, locs[i])?);
         }
         from.push(FromItem::Rte(rte));
         Ok(())
@@ -565,7 +539,7 @@ impl Analyser<'_> {
     }
 
     /// SET's assignments.
-    pub(super) fn set_list(&mut self, list: &[SetClause], t: &Table) -> Result<Vec<TargetEntry>> {
+    fn set_list(&mut self, list: &[SetClause], t: &Table) -> Result<Vec<TargetEntry>> {
         let saved = self.enter(Clause::Update);
         let mut out: Vec<TargetEntry> = Vec::new();
         for clause in list {
@@ -585,6 +559,7 @@ impl Analyser<'_> {
             }
         }
         self.enter(saved);
+        super::domains::check_changed_elements(&mut out, t);
         Ok(out)
     }
 
@@ -624,8 +599,8 @@ impl Analyser<'_> {
             return Ok(default_value(c));
         }
         self.may_set(c, true, None, value.loc)?;
-        let e = self.expr(value)?;
-        self.assign(e, c.ty, &c.name, value.loc)
+        let e = self.declared_expr(value)?;
+        self.assign(e, c.declared(), &c.name, value.loc)
     }
 
     /// `(a, b) = …`
@@ -653,7 +628,7 @@ impl Analyser<'_> {
                 for (target, v) in targets.iter().zip(fields) {
                     let c = self.find_column(t, target)?;
                     self.may_set(c, true, None, value.loc)?;
-                    let e = self.assign(v, c.ty, &c.name, value.loc)?;
+                    let e = self.assign(v, c.declared(), &c.name, value.loc)?;
                     self.push_assignment(out, c, e, target.loc)?;
                 }
                 Ok(())
@@ -674,7 +649,8 @@ impl Analyser<'_> {
                 Ok(())
             }
             ExprKind::Subquery(q) => {
-                let sub = self.nested(|a| a.select(q))?;
+                let mut sub = self.nested(|a| a.select(q))?;
+                sub.plain_outputs();
                 let columns: Vec<(String, TypeRef)> = sub
                     .targets
                     .iter()
@@ -696,7 +672,7 @@ impl Analyser<'_> {
                     let c = self.find_whole_column(t, target)?;
                     self.may_set(c, true, None, target.loc)?;
                     let field = Expr::Field { arg: Box::new(row.clone()), index, name: n, ty };
-                    let e = self.assign(field, c.ty, &c.name, value.loc)?;
+                    let e = self.assign(field, c.declared(), &c.name, value.loc)?;
                     self.push_assignment(out, c, e, target.loc)?;
                 }
                 Ok(())

@@ -14,8 +14,13 @@ pub(crate) fn op(name: &str) -> OpName {
 }
 
 impl Analyser<'_> {
-    /// An expression; unknown literals stay unknown.
+    /// An expression; unknown literals stay unknown. What is of a domain is of its base.
     pub fn expr(&mut self, e: &ast::Expr) -> Result<Expr> {
+        self.declared_expr(e).map(Expr::plain)
+    }
+
+    /// The same, said to be of a domain if it is.
+    pub fn declared_expr(&mut self, e: &ast::Expr) -> Result<Expr> {
         match &e.kind {
             ExprKind::Column(names) => self.column(names, e.loc),
             ExprKind::Binary { .. } => self.operator_chain(e),
@@ -161,29 +166,13 @@ impl Analyser<'_> {
             self.params.types.resize(n as usize, Oid::INVALID);
         }
         let ty = self.params.types[n as usize - 1];
-        let ty = if ty.is_valid() { ty } else { UNKNOWN };
-        Ok(Expr::Param { number: n, ty: TypeRef::of(ty) })
+        let ty = TypeRef::of(if ty.is_valid() { ty } else { UNKNOWN });
+        Ok(Expr::Param { number: n, ty: TypeRef::of(ty.base().oid) }.declared(ty))
     }
 
     /// `a`, `t.a`, `s.t.a`, `d.s.t.a`
     fn column(&mut self, names: &[String], loc: Loc) -> Result<Expr> {
         self.column_allowed(loc)?;
-        let e = self.any_column(names, loc)?;
-        if self.clause() == Clause::MergeWhen
-            && let Expr::Var { levels_up: 0, column, .. } = e
-            && (-5..0).contains(&column)
-        {
-            let name = names.last().map_or("", String::as_str);
-            let e = err!(
-                INVALID_COLUMN_REFERENCE,
-                "cannot use system column \"{name}\" in MERGE WHEN condition"
-            );
-            return self.at(loc, e);
-        }
-        Ok(e)
-    }
-
-    fn any_column(&mut self, names: &[String], loc: Loc) -> Result<Expr> {
         match names {
             [column] => {
                 if let Some(e) = self.bare_column(column, loc)? {
@@ -309,7 +298,8 @@ impl Analyser<'_> {
     }
 
     fn cast(&mut self, arg: &ast::Expr, ty: &ast::TypeName, loc: Loc) -> Result<Expr> {
-        let to = self.type_ref(ty)?;
+        let target = self.type_ref(ty)?;
+        let to = target.base();
         if ty.setof {
             let e = err!(SYNTAX_ERROR, "cannot cast to SETOF");
             return self.at(loc, e);
@@ -317,21 +307,21 @@ impl Analyser<'_> {
         // ARRAY[…]::t[] casts the elements
         if let (ExprKind::Array(list), Some(element)) = (&arg.kind, element_type(to.oid)) {
             let e = self.array(list, Some(TypeRef { oid: element, typmod: to.typmod }), arg.loc)?;
-            return self.coerce(e, to, CastContext::Explicit, true, loc);
+            return self.coerce(e, target, CastContext::Explicit, true, loc);
         }
-        let e = self.expr(arg)?;
+        let e = self.declared_expr(arg)?;
         let from = e.ty().oid;
         if !can_coerce(from, to.oid, CastContext::Explicit)
             || types::type_info(to.oid).is_some_and(|t| t.kind == 'p' && to.oid != RECORD)
                 && from != to.oid
                 && from != UNKNOWN
         {
-            return self.cannot_cast(from, to.oid, loc);
+            return self.cannot_cast(from, target.oid, loc);
         }
         if let (Expr::Const(_), UNKNOWN) = (&e, from) {
-            return self.coerce(e, to, CastContext::Explicit, true, arg.loc);
+            return self.coerce(e, target, CastContext::Explicit, true, arg.loc);
         }
-        self.coerce(e, to, CastContext::Explicit, true, loc)
+        self.coerce(e, target, CastContext::Explicit, true, loc)
     }
 
     pub fn array(
@@ -417,7 +407,7 @@ impl Analyser<'_> {
         for f in fields {
             match &f.kind {
                 ExprKind::Star(names) => {
-                    out.extend(self.star(names, f.loc)?.into_iter().map(|(_, e)| e));
+                    out.extend(self.star(names, f.loc)?.into_iter().map(|(_, e)| e.plain()));
                 }
                 _ => out.push(self.known_expr(f)?),
             }

@@ -10,7 +10,7 @@ use crate::parse::ast::{
 };
 use crate::query::{FromItem, FunctionInFrom, Join, JoinKind, Query, RangeTableEntry, RteKind};
 use base::{Result, SqlError, SqlState, err};
-use engine::catalog::model::{RelationKind, Table};
+use engine::catalog::model::{Column, RelationKind, Table};
 use expr::{Expr, TypeRef};
 use std::sync::Arc;
 use types::facts::CastContext;
@@ -275,7 +275,12 @@ impl Analyser<'_> {
                 self.may_be_defined(&call, loc)?;
                 for d in definitions {
                     names.push(d.name.clone());
-                    types.push(self.type_ref(&d.ty)?);
+                    let ty = self.type_ref(&d.ty)?;
+                    if ty.base() != ty {
+                        let what = "a domain in a column definition list";
+                        return self.at(loc, base::Error::unsupported(what));
+                    }
+                    types.push(ty);
                 }
             } else if let Some(columns) = function_columns(&call)
                 && (columns.len() > 1 || call.ty().oid == RECORD)
@@ -348,8 +353,7 @@ impl Analyser<'_> {
             let rte = item.rte;
             let entry = &level.rtes[rte];
             for (i, n) in entry.column_names.iter().enumerate().filter(|(_, n)| !n.is_empty()) {
-                let ty = entry.column_types[i];
-                out.push((n.clone(), Expr::Var { levels_up: 0, rte, column: i as i32 + 1, ty }));
+                out.push((n.clone(), super::scope::column_var(rte, i, entry.column_types[i])));
             }
         }
         out
@@ -453,7 +457,10 @@ impl Analyser<'_> {
             }
         }
         let entry = RangeTableEntry {
-            kind: RteKind::Join { vars: columns.iter().map(|(_, e)| e.clone()).collect(), kind },
+            kind: RteKind::Join {
+                vars: columns.iter().map(|(_, e)| e.clone().plain()).collect(),
+                kind,
+            },
             alias: alias.map_or_else(String::new, |a| a.name.clone()),
             has_alias: alias.is_some(),
             column_names: columns.iter().map(|(n, _)| n.clone()).collect(),
@@ -502,7 +509,7 @@ impl Analyser<'_> {
     ) -> Result<Expr> {
         let mut hits = columns.iter().filter(|(n, _)| n == name);
         match (hits.next(), hits.next()) {
-            (Some((_, e)), None) => Ok(e.clone()),
+            (Some((_, e)), None) => Ok(e.clone().plain()),
             (None, _) => {
                 let e = err!(
                     UNDEFINED_COLUMN,
@@ -589,7 +596,7 @@ pub(crate) fn table_entry(t: &Table, only: bool) -> RangeTableEntry {
         alias: t.name.clone(),
         has_alias: false,
         column_names: names,
-        column_types: t.columns.iter().map(|c| c.ty).collect(),
+        column_types: t.columns.iter().map(Column::declared).collect(),
         required_privileges: 1,
         check_as: 0,
         lateral: false,

@@ -15,11 +15,12 @@ mod calls;
 mod coerce;
 mod comparisons;
 mod dml;
+mod domains;
+pub(crate) use domains::column_default;
 mod exprs;
 pub(crate) mod from;
 mod grouping;
 mod locking;
-mod merge;
 mod names;
 mod returning;
 mod scope;
@@ -36,9 +37,9 @@ pub(crate) mod tests;
 
 pub(crate) use locking::lock_name as lock_words;
 pub use standalone::{
-    IndexExpression, analyse_check, analyse_copy_filter, analyse_default, analyse_execute_args,
-    analyse_generated, analyse_index_expr, analyse_index_predicate, analyse_partition_value,
-    analyse_using, coerce_assignment, resolve_type_name,
+    IndexExpression, analyse_check, analyse_copy_filter, analyse_default, analyse_domain_check,
+    analyse_execute_args, analyse_generated, analyse_index_expr, analyse_index_predicate,
+    analyse_partition_value, analyse_using, coerce_assignment, resolve_type_name,
 };
 
 use crate::parse::ast::{Loc, QueryStatement};
@@ -86,7 +87,6 @@ pub(crate) enum Clause {
     Offset,
     Values,
     Returning,
-    MergeWhen,
     Update,
     Check,
     Default,
@@ -116,7 +116,6 @@ impl Clause {
             Clause::Offset => "OFFSET",
             Clause::Values => "VALUES",
             Clause::Returning => "RETURNING",
-            Clause::MergeWhen => "MERGE WHEN conditions",
             Clause::Update => "UPDATE",
             Clause::Check => "check constraints",
             Clause::Default => "DEFAULT expressions",
@@ -186,8 +185,6 @@ pub(crate) struct Level {
     pub recursive: Option<usize>,
     /// Where the last set-returning function of this level stands.
     pub last_set: Option<Loc>,
-    /// Of a MERGE: the entry whose column merge_action() is.
-    pub merge_action: Option<usize>,
 }
 
 impl Level {
@@ -210,7 +207,6 @@ impl Level {
             window_names: Vec::new(),
             recursive: None,
             last_set: None,
-            merge_action: None,
         }
     }
 }
@@ -291,10 +287,10 @@ impl<'a> Analyser<'a> {
             set_operation: None,
             sub_selects: std::mem::take(&mut level.sub_selects),
             keys_relied_on: Vec::new(),
+            declared: Vec::new(),
             returning: Vec::new(),
             on_conflict: None,
             images: None,
-            merge: None,
             has_aggregates: level.has_aggregates,
             has_windows: level.has_windows,
             has_target_srfs: level.has_sets,
@@ -308,7 +304,7 @@ impl<'a> Analyser<'a> {
             QueryStatement::Insert(s) => a.insert(s),
             QueryStatement::Update(s) => a.update(s),
             QueryStatement::Delete(s) => a.delete(s),
-            QueryStatement::Merge(s) => a.merge(s),
+            QueryStatement::Merge(loc) => a.at(*loc, Error::unsupported("MERGE")),
         })
     }
 
@@ -325,7 +321,9 @@ impl<'a> Analyser<'a> {
                 && ty.oid == oids::UNKNOWN
             {
                 match types.get(*number as usize - 1) {
-                    Some(t) if t.is_valid() && *t != oids::UNKNOWN => ty.oid = *t,
+                    Some(t) if t.is_valid() && *t != oids::UNKNOWN => {
+                        ty.oid = types::domains::base_type(*t);
+                    }
                     _ => missing = Some(*number),
                 }
             }
@@ -371,6 +369,7 @@ pub fn analyse_query(
     let mut a = Analyser::new(catalog, env, source, params);
     let mut q = a.statement(statement)?;
     a.settle_params(&mut q)?;
+    q.settle_outputs();
     Ok(q)
 }
 

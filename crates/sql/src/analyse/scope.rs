@@ -81,6 +81,11 @@ fn distance(a: &str, b: &str, limit: usize) -> usize {
     row[b.len()]
 }
 
+/// Column `index` (from 0) of an entry of the current level, said to be of a domain if that is its type.
+pub(super) fn column_var(rte: usize, index: usize, ty: TypeRef) -> Expr {
+    Expr::Var { levels_up: 0, rte, column: index as i32 + 1, ty: ty.base() }.declared(ty)
+}
+
 enum Found {
     No,
     One(Expr),
@@ -88,10 +93,10 @@ enum Found {
 }
 
 impl Analyser<'_> {
-    /// The column `index` (from 0) of an entry of the current level.
+    /// The column `index` (from 0) of an entry of the current level, said to be of a domain if it is.
     pub fn var(&mut self, rte: usize, index: usize) -> Expr {
         let ty = self.level().rtes[rte].column_types[index];
-        Expr::Var { levels_up: 0, rte, column: index as i32 + 1, ty }
+        column_var(rte, index, ty)
     }
 
     fn column_of(rtes: &[RangeTableEntry], item: &Item, column: &str) -> Found {
@@ -109,12 +114,7 @@ impl Analyser<'_> {
         match (hits.next(), hits.next()) {
             (Some(_), Some(_)) => return Found::Twice,
             (Some((i, _)), None) => {
-                return Found::One(Expr::Var {
-                    levels_up: 0,
-                    rte: item.rte,
-                    column: i as i32 + 1,
-                    ty: rte.column_types[i],
-                });
+                return Found::One(column_var(item.rte, i, rte.column_types[i]));
             }
             _ => {}
         }
@@ -139,7 +139,7 @@ impl Analyser<'_> {
     /// Notes where a column was named, and moves it `up` levels.
     fn seen(&mut self, mut e: Expr, up: usize, loc: Loc) -> Expr {
         let at = self.levels.len() - 1 - up;
-        if let Expr::Var { rte, column, .. } = &e
+        if let Expr::Var { rte, column, .. } = e.as_plain()
             && !self.levels[at].in_aggregate
         {
             let seen = &mut self.levels[at].seen;
@@ -268,7 +268,7 @@ impl Analyser<'_> {
         let it = &self.levels[at].items[item];
         if let Some(columns) = &it.columns {
             let e = Expr::Row {
-                fields: columns.iter().map(|(_, e)| e.clone()).collect(),
+                fields: columns.iter().map(|(_, e)| e.clone().plain()).collect(),
                 names: columns.iter().map(|(n, _)| n.clone()).collect(),
                 ty: TypeRef::of(RECORD),
             };
@@ -282,7 +282,7 @@ impl Analyser<'_> {
             && call.columns == 1
             && !super::from::yields_record(&call.call)
         {
-            let e = Expr::Var { levels_up: 0, rte, column: 1, ty: entry.column_types[0] };
+            let e = column_var(rte, 0, entry.column_types[0]);
             return self.seen(e, up, loc);
         }
         let mut ty = TypeRef::of(RECORD);
@@ -310,10 +310,7 @@ impl Analyser<'_> {
                 .iter()
                 .enumerate()
                 .filter(|(_, n)| !n.is_empty())
-                .map(|(i, n)| {
-                    let ty = entry.column_types[i];
-                    (n.clone(), Expr::Var { levels_up: 0, rte, column: i as i32 + 1, ty })
-                })
+                .map(|(i, n)| (n.clone(), column_var(rte, i, entry.column_types[i])))
                 .collect()
         };
         list.into_iter().map(|(n, e)| (n, self.seen(e, up, loc))).collect()

@@ -123,7 +123,7 @@ impl Analyser<'_> {
 
     /// The table column that an expression passes on unchanged.
     fn origin(&mut self, e: &Expr) -> (u32, i32) {
-        let Expr::Var { levels_up: 0, rte, column, .. } = e else { return (0, 0) };
+        let Expr::Var { levels_up: 0, rte, column, .. } = e.as_plain() else { return (0, 0) };
         let Some(entry) = self.level().rtes.get(*rte) else { return (0, 0) };
         match &entry.kind {
             RteKind::Relation { oid, .. } if *column != 0 => (*oid, *column),
@@ -154,7 +154,7 @@ impl Analyser<'_> {
                 }
                 continue;
             }
-            let mut e = self.expr(&t.expr)?;
+            let mut e = self.declared_expr(&t.expr)?;
             if !keep_unknown {
                 e = self.known(e, t.expr.loc)?;
             }
@@ -348,7 +348,7 @@ impl Analyser<'_> {
                     let x = targets[i].expr.clone();
                     targets[i].expr = self.known(x, e.loc)?;
                 }
-                Ok(targets[i].expr.clone())
+                Ok(targets[i].expr.as_plain().clone())
             }
             None => self.known_expr(e),
         }
@@ -392,7 +392,7 @@ impl Analyser<'_> {
     ) -> Result<usize> {
         let target = self.output_column(e, targets, "GROUP BY")?;
         let x = self.sort_expr(e, targets, "GROUP BY")?;
-        let target = target.or_else(|| targets.iter().position(|t| t.expr == x));
+        let target = target.or_else(|| targets.iter().position(|t| *t.expr.as_plain() == x));
         if x.any(&mut |e| matches!(e, Expr::Aggregate(a) if a.levels_up == 0)) {
             let e2 = err!(GROUPING_ERROR, "aggregate functions are not allowed in GROUP BY");
             return self.at(e.loc, e2);
@@ -518,10 +518,10 @@ impl Analyser<'_> {
             DistinctClause::No => Ok(Distinct::No),
             DistinctClause::All => {
                 for t in targets.iter() {
-                    self.must_be_equatable(t.expr.ty().oid, s.loc)?;
+                    self.must_be_equatable(t.expr.as_plain().ty().oid, s.loc)?;
                 }
                 for (k, a) in order_by.iter().zip(&s.order_by) {
-                    if !targets.iter().any(|t| t.expr == k.expr) {
+                    if !targets.iter().any(|t| *t.expr.as_plain() == k.expr) {
                         let e = err!(
                             INVALID_COLUMN_REFERENCE,
                             "for SELECT DISTINCT, ORDER BY expressions must appear in select list"

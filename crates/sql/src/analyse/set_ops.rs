@@ -141,7 +141,8 @@ impl Analyser<'_> {
     }
 
     fn leaf(&mut self, s: &Select) -> Result<(SetOperation, Vec<TypeRef>)> {
-        let q = self.nested(|a| a.select_with(s, true))?;
+        let mut q = self.nested(|a| a.select_with(s, true))?;
+        q.plain_outputs();
         let types = q.targets.iter().filter(|t| !t.hidden).map(|t| t.expr.ty()).collect();
         let level = self.level();
         level.rtes.push(subquery_entry(q, false));
@@ -281,7 +282,8 @@ impl Analyser<'_> {
             return self.at(loc, e);
         }
         // The left side alone gives the columns.
-        let first = self.nested(|a| a.select(left))?;
+        let mut first = self.nested(|a| a.select(left))?;
+        first.plain_outputs();
         let provisional = self.make_cte(c, first)?;
         let types = provisional.types.clone();
         let columns = provisional.columns.clone();
@@ -439,10 +441,10 @@ pub(crate) fn empty_query() -> Query {
         set_operation: None,
         sub_selects: Vec::new(),
         keys_relied_on: Vec::new(),
+        declared: Vec::new(),
         returning: Vec::new(),
         on_conflict: None,
         images: None,
-        merge: None,
         has_aggregates: false,
         has_windows: false,
         has_target_srfs: false,

@@ -324,12 +324,11 @@ impl Analyser<'_> {
 fn field_of(e: &Expr, index: usize, columns: &[(String, TypeRef)]) -> Expr {
     match e {
         Expr::Row { fields, .. } => fields[index].clone(),
-        _ => Expr::Field {
-            arg: Box::new(e.clone()),
-            index,
-            name: columns[index].0.clone(),
-            ty: columns[index].1,
-        },
+        _ => {
+            let (name, ty) = columns[index].clone();
+            let arg = Box::new(e.clone());
+            Expr::Field { arg, index, name, ty: ty.base() }.declared(ty)
+        }
     }
 }
 

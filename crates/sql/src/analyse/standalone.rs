@@ -3,6 +3,7 @@
 use super::scope::Item;
 use super::{Analyser, Clause, ParamTypes};
 use crate::parse::ast::{self, NO_LOC, TypeName};
+use crate::query::{RangeTableEntry, RteKind};
 use base::{Result, err};
 use engine::catalog::model::{CatalogView, Table};
 use expr::{Expr, TypeRef};
@@ -66,7 +67,7 @@ pub fn analyse_default(
             .hint("You will need to rewrite or cast the expression.");
             return Err(e2.into());
         }
-        a.coerce(x, ty, types::CastContext::Assignment, false, e.loc)
+        a.coerce(x, ty, types::CastContext::Assignment, false, e.loc).map(Expr::plain)
     })
 }
 
@@ -87,6 +88,38 @@ pub fn analyse_check(
             let text = format!("system column \"{name}\" reference in check constraint is invalid");
             return a.at(e.loc, err!(INVALID_COLUMN_REFERENCE, "{text}"));
         }
+        a.boolean(x, "CHECK", e.loc)
+    })
+}
+
+/// A CHECK condition of a domain: `value`, column 1 of entry 0, is of type `ty`.
+///
+/// # Errors
+/// All that PostgreSQL raises for it.
+pub fn analyse_domain_check(
+    e: &ast::Expr,
+    ty: TypeRef,
+    source: &str,
+    catalog: &dyn CatalogView,
+    env: &dyn Env,
+) -> Result<Expr> {
+    Context { catalog, env, source }.run(None, Clause::Check, |a| {
+        let level = a.level();
+        level.rtes.push(RangeTableEntry {
+            // Nothing that is read: the value is given.
+            kind: RteKind::Excluded,
+            alias: String::new(),
+            has_alias: false,
+            column_names: vec!["value".to_owned()],
+            column_types: vec![ty],
+            required_privileges: 0,
+            check_as: 0,
+            lateral: false,
+        });
+        let mut item = Item::table(0, "");
+        item.by_name = false;
+        level.items.push(item);
+        let x = a.expr(e)?;
         a.boolean(x, "CHECK", e.loc)
     })
 }
@@ -219,6 +252,7 @@ pub fn analyse_index_expr(
     };
     let x = Context { catalog, env, source }
         .run(Some(table), Clause::IndexExpr, |a| a.known_expr(e))?;
+    refuse_domain_check(&x)?;
     if !immutable(&x) {
         return Err(err!(
             INVALID_OBJECT_DEFINITION,
@@ -253,6 +287,7 @@ pub fn analyse_index_predicate(
         let x = a.expr(e)?;
         a.boolean(x, "WHERE", e.loc)
     })?;
+    refuse_domain_check(&x)?;
     if !immutable(&x) {
         return Err(err!(
             INVALID_OBJECT_DEFINITION,
@@ -277,7 +312,7 @@ pub fn analyse_using(
 ) -> Result<Expr> {
     Context { catalog, env, source }.run(Some(table), Clause::AlterUsing, |a| {
         let (x, loc) = match e {
-            Some(e) => (a.expr(e)?, e.loc),
+            Some(e) => (a.declared_expr(e)?, e.loc),
             None => match a.bare_column(column, NO_LOC)? {
                 Some(x) => (x, NO_LOC),
                 None => return a.no_column(column, NO_LOC),
@@ -300,7 +335,7 @@ pub fn analyse_using(
                 .hint(hint)
                 .into());
         }
-        a.coerce(x, ty, types::CastContext::Assignment, false, loc)
+        a.coerce(x, ty, types::CastContext::Assignment, false, loc).map(Expr::plain)
     })
 }
 
@@ -345,7 +380,7 @@ pub fn analyse_execute_args(
     Context { catalog, env, source }.run(None, Clause::ExecuteArg, |a| {
         let mut out = Vec::new();
         for (i, (e, ty)) in args.iter().zip(types).enumerate() {
-            let x = a.expr(e)?;
+            let x = a.declared_expr(e)?;
             let from = x.ty().oid;
             if !super::coerce::can_coerce(from, *ty, types::CastContext::Assignment) {
                 let e2 = base::SqlError::new(
@@ -398,6 +433,14 @@ pub fn resolve_type_name(
     env: &dyn Env,
 ) -> Result<TypeRef> {
     Context { catalog, env, source }.run(None, Clause::Target, |a| a.type_ref(ty))
+}
+
+/// Whoever looks after an index has no session to check values by.
+fn refuse_domain_check(e: &Expr) -> Result<()> {
+    if e.any(&mut |e| matches!(e, Expr::CoerceToDomain { .. })) {
+        return Err(base::Error::unsupported("a cast to a domain in an index"));
+    }
+    Ok(())
 }
 
 /// Is the type an enum, or an array of one?

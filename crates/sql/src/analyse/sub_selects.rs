@@ -13,7 +13,9 @@ impl Analyser<'_> {
         if let Some(why) = self.clause().no_subquery() {
             return self.at(loc, err!(FEATURE_NOT_SUPPORTED, "{why}"));
         }
-        self.nested(|a| a.select(q))
+        let mut q = self.nested(|a| a.select(q))?;
+        q.plain_outputs();
+        Ok(q)
     }
 
     fn add(&mut self, q: Query) -> usize {

@@ -147,8 +147,8 @@ pub fn run(job: &Job<'_>, x: &ExecContext<'_>, input: Input<'_>) -> Result<u64> 
             Column {
                 name: c.name.clone(),
                 at,
-                ty: c.ty.oid,
-                typmod: c.ty.typmod,
+                ty: c.declared().oid,
+                typmod: c.declared().typmod,
                 force_not_null: not_null[at],
                 force_null: null[at],
             }
@@ -159,7 +159,7 @@ pub fn run(job: &Job<'_>, x: &ExecContext<'_>, input: Input<'_>) -> Result<u64> 
     for (i, c) in table.columns.iter().enumerate() {
         let listed = job.columns.contains(&c.number);
         let wanted = !c.dropped && !c.generated && (!listed || job.options.default.is_some());
-        let default = match (&c.default, c.identity_sequence) {
+        let default = match (c.any_default(), c.identity_sequence) {
             _ if !wanted => None,
             (Some(e), _) => Some(Default::Code(compile_stored(e)?)),
             (None, Some(sequence)) => Some(Default::Sequence(sequence)),
@@ -172,7 +172,10 @@ pub fn run(job: &Job<'_>, x: &ExecContext<'_>, input: Input<'_>) -> Result<u64> 
     }
     let mut writer = TableWriter::new(x, table)?;
     writer.bulk(job.frozen);
-    let plain = writer.is_plain() && table.foreign_keys.is_empty() && job.filter.is_none();
+    // Values of domains are asked for, NULL too.
+    let domains = table.columns.iter().any(|c| !c.dropped && c.declared() != c.ty);
+    let plain =
+        writer.is_plain() && table.foreign_keys.is_empty() && job.filter.is_none() && !domains;
     let mut loader = Loader {
         job,
         x,
@@ -338,7 +341,13 @@ impl Loader<'_> {
                 let column = &self.columns[n];
                 let field = &lines.fields()[n];
                 let text = (field.mark == Mark::Value).then(|| lines.text(field));
-                let soft = self.job.options.ignore_errors && e.state().as_str().starts_with("22");
+                let of_domain = types::domains::base(column.ty).is_some()
+                    && matches!(
+                        e.state(),
+                        SqlState::CHECK_VIOLATION | SqlState::NOT_NULL_VIOLATION
+                    );
+                let soft = self.job.options.ignore_errors
+                    && (of_domain || e.state().as_str().starts_with("22"));
                 if !soft {
                     return Err(self.located(e, lines, At::Column(&column.name, text)));
                 }
@@ -536,7 +545,11 @@ impl Loader<'_> {
                 Mark::Value => {
                     column.datum(lines.text(field), self.job.env).map_err(|e| (Some(n), e))?
                 }
-                Mark::Null => Datum::Null,
+                Mark::Null => {
+                    let null = types::domains::check(column.ty, &Datum::Null, self.job.env);
+                    null.map_err(|e| (Some(n), e))?;
+                    Datum::Null
+                }
                 Mark::Default => self.marked_default(column.at).map_err(|e| (None, e))?,
             };
         }
@@ -684,6 +697,7 @@ impl Loader<'_> {
             let at = |e: Error| (Some(n), e);
             let Some(length) = int4(lines).map_err(whole)? else { return Err(eof()) };
             if length == -1 {
+                types::domains::check(column.ty, &Datum::Null, self.job.env).map_err(at)?;
                 continue;
             }
             let Ok(length) = usize::try_from(length) else {

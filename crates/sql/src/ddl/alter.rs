@@ -273,7 +273,8 @@ impl Ddl<'_> {
         let after = self.described(before.oid)?;
         let at = usize::try_from(number - 1).unwrap_or(0);
         let column = after.columns[at].clone();
-        let code = match (&column.default, column.identity_sequence) {
+        let default = analyse::column_default(&column);
+        let code = match (&default, column.identity_sequence) {
             (Some(default), _) => crate::exec::modify::compile_stored_of(default, Some(&after))?,
             (None, Some(sequence)) => {
                 expr::code::compile(&super::table::nextval(sequence, column.ty))?
@@ -340,7 +341,7 @@ impl Ddl<'_> {
             Some(expr) => Some(analyse::analyse_default(
                 expr,
                 column,
-                found.ty,
+                found.declared(),
                 &self.source,
                 self.state(),
                 self.session.env().as_ref(),

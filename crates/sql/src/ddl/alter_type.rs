@@ -111,7 +111,8 @@ impl Ddl<'_> {
             super::enums::refuse_used_column(table, &r.column, r.new.oid)?;
             refuse_generated(table, &r.column)?;
             for c in changed.columns.iter_mut().filter(|c| c.number == r.column.number) {
-                c.ty = r.new;
+                c.ty = r.new.base();
+                c.declared = r.new.oid;
             }
         }
         let checks = self.retyped_checks(table, &changed, list)?;
@@ -175,7 +176,7 @@ impl Ddl<'_> {
             row.set("attmissingval", Datum::Null);
         })?;
         let object = Object::column(table.oid, found.number);
-        depend::forget(self.state(), object, Object::of("pg_type", found.ty.oid))?;
+        depend::forget(self.state(), object, Object::of("pg_type", found.declared))?;
         depend::record_type(self.state(), object, new.oid)?;
         super::table::forget_statistics(self.state(), table.oid, found.number)?;
         if let Some(default) = &default {
@@ -384,7 +385,7 @@ impl Ddl<'_> {
                 let Some(new) = list.iter().find(|r| r.column.number == key.column) else {
                     continue;
                 };
-                let new = new.new;
+                let new = new.new.base();
                 let info = types::type_info(new.oid);
                 relation::update_attribute(self.state(), index.oid, number, |row| {
                     row.set("atttypid", Datum::Oid(new.oid));

@@ -133,6 +133,17 @@ impl Ddl<'_> {
                     ),
                 }
             }
+            ObjectKind::Domain => {
+                self.check_is_domain(name)?;
+                let domain = self.own_type(name)?;
+                match &statement.part {
+                    Some(part) => {
+                        let row = self.domain_constraint(domain, name, part)?;
+                        (Object::of("pg_constraint", row.oid("oid")), false)
+                    }
+                    None => (Object::of("pg_type", domain), false),
+                }
+            }
             ObjectKind::Type => (Object::of("pg_type", self.own_type(name)?), false),
             ObjectKind::Schema => match self.state().schema_by_name(&name.name)? {
                 Some(oid) => {

@@ -717,6 +717,10 @@ pub fn remove(state: &SessionState, oid: Oid) -> Result<()> {
         let (table, referenced) = (row.oid("conrelid"), row.oid("confrelid"));
         let is_check = row.char("contype") == b'c';
         rows.delete(&row)?;
+        if row.oid("contypid").is_valid() {
+            super::domains::constraint_gone(state, &row)?;
+            continue;
+        }
         if is_check {
             relation::update_class(state, table, |row| {
                 let checks = i16::try_from(row.int("relchecks") - 1).unwrap_or(0).max(0);

@@ -26,13 +26,14 @@ use types::Datum;
 /// `42601` for too many names.
 pub fn result_columns(query: &Query, names: &[String], what: &str) -> Result<Vec<NewColumn>> {
     let targets: Vec<_> = query.targets.iter().filter(|t| !t.hidden).collect();
+    let types = query.output_types();
     if names.len() > targets.len() {
         bail!(SYNTAX_ERROR, "{what} specifies more column names than columns");
     }
     let mut columns: Vec<NewColumn> = Vec::new();
     for (i, target) in targets.iter().enumerate() {
         let name = names.get(i).unwrap_or(&target.name);
-        let mut ty = target.expr.ty();
+        let mut ty = types[i];
         if ty.oid == types::oids::UNKNOWN {
             ty = TypeRef::of(types::oids::TEXT);
         }

@@ -68,9 +68,9 @@ impl Ddl<'_> {
                 self.drop_extension(s)?;
                 "DROP EXTENSION"
             }
-            U::Drop(s) if s.kind == ObjectKind::Type => {
+            U::Drop(s) if matches!(s.kind, ObjectKind::Type | ObjectKind::Domain) => {
                 self.drop_type(s)?;
-                "DROP TYPE"
+                return Ok(format!("DROP {}", s.kind.noun().to_uppercase()));
             }
             U::Drop(s) => {
                 return Err(Error::unsupported(format!("DROP {}", s.kind.noun().to_uppercase())));
@@ -91,6 +91,14 @@ impl Ddl<'_> {
             U::AlterEnum(s) => {
                 self.alter_enum(s)?;
                 "ALTER TYPE"
+            }
+            U::CreateDomain(s) => {
+                self.create_domain(s)?;
+                "CREATE DOMAIN"
+            }
+            U::AlterDomain(s) => {
+                self.alter_domain(s)?;
+                "ALTER DOMAIN"
             }
             U::CreateSchema { if_not_exists, name, authorization } => {
                 self.create_schema(*if_not_exists, name.as_deref(), authorization.as_ref())?;

@@ -292,6 +292,9 @@ pub fn describe(state: &SessionState, object: Object) -> Result<String> {
             None => unknown(),
             Some(row) => {
                 let on = Object::relation(row.oid("conrelid"));
+                if !on.oid.is_valid() {
+                    return Ok(format!("constraint {}", row.text("conname")));
+                }
                 format!("constraint {} on {}", row.text("conname"), describe(state, on)?)
             }
         },

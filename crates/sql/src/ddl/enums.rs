@@ -1,4 +1,4 @@
-//! CREATE TYPE … AS ENUM, ALTER TYPE, DROP TYPE.
+//! CREATE TYPE … AS ENUM, ALTER TYPE, DROP TYPE; what ALTER and DROP do to domains alike.
 //!
 //! # Invariants
 //! The labels of a type are added under a lock on it, so that two transactions don't give out one place in the order.
@@ -9,7 +9,7 @@ use super::depend::{self, Kind, Object};
 use super::drop::drop_objects;
 use super::{Ddl, check_schema_create, new_oid};
 use crate::parse::ast::ObjectName;
-use crate::parse::utility::{AlterEnum, AlterEnumAction, Drop, RoleName};
+use crate::parse::utility::{AlterEnum, AlterEnumAction, Drop, ObjectKind, RoleName};
 use crate::session::SessionState;
 use base::{Error, Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::load::RowSource;
@@ -21,7 +21,7 @@ use types::enums::{between, key_of};
 use types::{Datum, EnumValue, facts, format_type};
 
 /// The OID of a type's input function and the like.
-fn function_oid(name: &str) -> Oid {
+pub(super) fn function_oid(name: &str) -> Oid {
     facts::procs_by_name(name).first().map_or(Oid::INVALID, |p| p.oid)
 }
 
@@ -50,7 +50,8 @@ pub fn lock_type(state: &SessionState, ty: Oid, mode: LockMode) -> Result<()> {
 /// `42704` when it was dropped meanwhile; I/O.
 pub fn lock_used_type(state: &SessionState, ty: Oid) -> Result<()> {
     // An array type goes with its element's.
-    let element = if types::enums::is_enum_array(ty) { ty.0 - 1 } else { ty.0 };
+    let is_array = types::enums::is_enum_array(ty) || types::domains::is_domain_array(ty);
+    let element = if is_array { ty.0 - 1 } else { ty.0 };
     lock_type(state, Oid(element), LockMode::AccessShare)?;
     if type_row(state, ty)?.is_none() {
         bail!(UNDEFINED_OBJECT, "type \"{}\" does not exist", format_type(ty, -1));
@@ -58,8 +59,13 @@ pub fn lock_used_type(state: &SessionState, ty: Oid) -> Result<()> {
     Ok(())
 }
 
-/// Is it an enum type, or an array of one?
+/// Is it an enum type, a domain, or an array of one?
 pub fn is_ours(ty: Oid) -> bool {
+    types::enums::OIDS.contains(&ty.0) || types::domains::OIDS.contains(&ty.0)
+}
+
+/// Is it an enum type, or an array of one?
+fn is_enum(ty: Oid) -> bool {
     types::enums::OIDS.contains(&ty.0)
 }
 
@@ -73,7 +79,7 @@ fn new_oids(state: &SessionState) -> Result<(Oid, Oid)> {
     }
 }
 
-fn type_row(state: &SessionState, ty: Oid) -> Result<Option<Row>> {
+pub(super) fn type_row(state: &SessionState, ty: Oid) -> Result<Option<Row>> {
     let txn = state.txn()?;
     let rows = state.catalog.rows(&txn).find("pg_type", &[("oid", Datum::Oid(ty))])?;
     Ok(rows.into_iter().next())
@@ -84,7 +90,8 @@ fn type_row(state: &SessionState, ty: Oid) -> Result<Option<Row>> {
 /// # Errors
 /// `0A000` when a column becomes an enum, or is one no more, and a stored expression uses it.
 pub fn refuse_used_column(table: &Table, column: &Column, new: Oid) -> Result<()> {
-    let changes = new != column.ty.oid && (is_ours(new) || is_ours(column.ty.oid));
+    let new = types::domains::base_type(new);
+    let changes = new != column.ty.oid && (is_enum(new) || is_enum(column.ty.oid));
     let uses =
         |e: &Expr| e.any(&mut |e| matches!(e, Expr::Var { column: c, .. } if *c == column.number));
     let generated = table.columns.iter().filter(|c| c.generated).filter_map(|c| c.default.as_ref());
@@ -122,7 +129,7 @@ fn new_row(oid: Oid, name: &str, namespace: Oid, owner: Oid) -> NewRow {
 }
 
 /// The name of the array type over type `name`: underscores before it until there is no such type.
-fn array_name(state: &SessionState, namespace: Oid, name: &str) -> Result<String> {
+pub(super) fn array_name(state: &SessionState, namespace: Oid, name: &str) -> Result<String> {
     let txn = state.txn()?;
     let mut candidate = format!("_{name}");
     loop {
@@ -227,7 +234,7 @@ impl Ddl<'_> {
     }
 
     /// The type called `name`, if there is one.
-    fn find_type(&self, name: &ObjectName) -> Result<Option<Row>> {
+    pub(super) fn find_type(&self, name: &ObjectName) -> Result<Option<Row>> {
         super::check_catalog(self.state(), name)?;
         let state = self.state();
         let (schema, name) = (name.schema.as_deref(), name.name.as_str());
@@ -261,13 +268,13 @@ impl Ddl<'_> {
         bail!(INSUFFICIENT_PRIVILEGE, "must be owner of type {}", self.type_text(row))
     }
 
-    fn type_text(&self, row: &Row) -> String {
+    pub(super) fn type_text(&self, row: &Row) -> String {
         let name = crate::system::names::type_name(self.state(), row.oid("oid"), None);
         name.unwrap_or_else(|| row.text("typname").to_owned())
     }
 
-    /// The row of an enum type of the current user, which is locked in `mode`.
-    fn enum_to_alter(&mut self, name: &ObjectName, mode: LockMode) -> Result<Row> {
+    /// The row of a type of the current user, which is locked in `mode`.
+    pub(super) fn type_to_alter(&mut self, name: &ObjectName, mode: LockMode) -> Result<Row> {
         let oid = self.own_type(name)?;
         lock_type(self.state(), oid, mode)?;
         let Some(row) = type_row(self.state(), oid)? else {
@@ -281,7 +288,7 @@ impl Ddl<'_> {
     /// # Errors
     /// `42809`, `42710`, `22023`, `54000`; I/O.
     pub fn alter_enum(&mut self, statement: &AlterEnum) -> Result<()> {
-        let row = self.enum_to_alter(&statement.name, LockMode::Exclusive)?;
+        let row = self.type_to_alter(&statement.name, LockMode::Exclusive)?;
         if row.char("typtype") != b'e' {
             bail!(WRONG_OBJECT_TYPE, "{} is not an enum", self.type_text(&row));
         }
@@ -361,16 +368,16 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// The row of a type to be altered as a whole: an enum's.
+    /// The row of a type to be altered as a whole: an enum's, a domain's.
     fn whole_type(&mut self, name: &ObjectName) -> Result<Row> {
-        let row = self.enum_to_alter(name, LockMode::AccessExclusive)?;
+        let row = self.type_to_alter(name, LockMode::AccessExclusive)?;
         if row.oid("typrelid").is_valid() {
             let text = format!("{} is a table's row type", self.type_text(&row));
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text)
                 .hint("Use ALTER TABLE instead.")
                 .into());
         }
-        if row.char("typtype") != b'e' {
+        if !matches!(row.char("typtype"), b'e' | b'd') {
             return Err(Error::unsupported(format!("ALTER TYPE {}", self.type_text(&row))));
         }
         Ok(row)
@@ -384,11 +391,18 @@ impl Ddl<'_> {
         let rows = state.catalog.rows(&txn);
         rows.update(&row)?;
         state.catalog.changed(oid);
-        let Some(mut array_row) = type_row(state, array)? else { return Ok(()) };
-        change(&mut array_row);
-        rows.update(&array_row)?;
-        types::enums::name(oid, row.text("typname"));
-        types::enums::name(array, array_row.text("typname"));
+        let mut array_name = String::new();
+        if let Some(mut array_row) = type_row(state, array)? {
+            change(&mut array_row);
+            rows.update(&array_row)?;
+            array_row.text("typname").clone_into(&mut array_name);
+        }
+        if row.char("typtype") == b'd' {
+            super::domains::learn(&row, &array_name);
+        } else {
+            types::enums::name(oid, row.text("typname"));
+            types::enums::name(array, &array_name);
+        }
         // Descriptions hold expressions that are printed with the type's name.
         state.catalog.changed(Oid::INVALID);
         Ok(())
@@ -436,6 +450,7 @@ impl Ddl<'_> {
             r.set("typnamespace", Datum::Oid(namespace));
             r.set("typname", Datum::text(&array));
         })?;
+        super::domains::move_constraints(self.state(), object.oid, namespace)?;
         depend::forget(self.state(), object, Object::of("pg_namespace", old))?;
         depend::record(self.state(), object, Object::of("pg_namespace", namespace), Kind::Normal)
     }
@@ -469,6 +484,9 @@ impl Ddl<'_> {
             };
             self.check_type_owner(&row)?;
             let oid = row.oid("oid");
+            if statement.kind == ObjectKind::Domain && row.char("typtype") != b'd' {
+                bail!(WRONG_OBJECT_TYPE, "\"{name}\" is not a domain");
+            }
             self.check_droppable(&row)?;
             lock_type(self.state(), oid, LockMode::AccessExclusive)?;
             if type_row(self.state(), oid)?.is_none() {

@@ -1,7 +1,7 @@
-//! GRANT and REVOKE on relations, schemas and databases.
+//! GRANT and REVOKE on relations, schemas, databases and types.
 //!
 //! # Differs from PostgreSQL
-//! Column privileges and those on functions, types and languages are not kept.
+//! Column privileges and those on functions and languages are not kept. USAGE of types and domains is kept, and not asked for.
 
 use super::Ddl;
 use crate::acl::{AclItem, PRIVILEGES};
@@ -21,6 +21,7 @@ enum On {
     Sequence,
     Schema,
     Database,
+    Type,
 }
 
 impl On {
@@ -28,12 +29,17 @@ impl On {
         match self {
             On::Table => 0xff,
             On::Sequence => 1 | 4 | 256,
+            On::Type => 256,
             On::Schema => 256 | 512,
             On::Database => 512 | 1024 | 2048,
         }
     }
     fn public_default(self) -> u32 {
-        if self == On::Database { 1024 | 2048 } else { 0 }
+        match self {
+            On::Database => 1024 | 2048,
+            On::Type => 256,
+            _ => 0,
+        }
     }
     fn noun(self) -> &'static str {
         match self {
@@ -41,6 +47,7 @@ impl On {
             On::Sequence => "sequence",
             On::Schema => "schema",
             On::Database => "database",
+            On::Type => "type",
         }
     }
     fn columns(self) -> (&'static str, &'static str, &'static str, &'static str) {
@@ -48,6 +55,7 @@ impl On {
             On::Table | On::Sequence => ("pg_class", "relname", "relowner", "relacl"),
             On::Schema => ("pg_namespace", "nspname", "nspowner", "nspacl"),
             On::Database => ("pg_database", "datname", "datdba", "datacl"),
+            On::Type => ("pg_type", "typname", "typowner", "typacl"),
         }
     }
 }
@@ -93,6 +101,14 @@ impl Ddl<'_> {
             GrantObject::Databases(names) => {
                 for name in names {
                     objects.push((On::Database, self.database_oid(name)?));
+                }
+            }
+            GrantObject::Types(names) => {
+                for name in names {
+                    match self.find_type(name)? {
+                        Some(row) => objects.push((On::Type, row.oid("oid"))),
+                        None => bail!(UNDEFINED_OBJECT, "type \"{name}\" does not exist"),
+                    }
                 }
             }
             GrantObject::AllTablesInSchema(schemas) => {

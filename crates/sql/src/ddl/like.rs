@@ -91,7 +91,7 @@ impl Ddl<'_> {
         let source = &pattern.source;
         for column in source.columns.iter().filter(|c| !c.dropped) {
             let at = out.columns.len();
-            let mut new = NewColumn::plain(&column.name, column.ty);
+            let mut new = NewColumn::plain(&column.name, column.declared());
             new.not_null = column.not_null;
             new.collation = self.collation_of(source.oid, column.number)?;
             if pattern.has("storage") {

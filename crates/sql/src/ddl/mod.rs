@@ -25,6 +25,7 @@ pub mod create_as;
 pub mod database;
 pub mod depend;
 mod dispatch;
+pub mod domains;
 pub mod drop;
 mod drop_concurrently;
 pub mod enums;

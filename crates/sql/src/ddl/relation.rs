@@ -262,6 +262,7 @@ pub fn needs_toast(columns: &[NewColumn]) -> bool {
 
 /// varchar(n) and char(n) too short to ever need it.
 fn is_short(ty: TypeRef) -> bool {
+    let ty = ty.base();
     matches!(ty.oid, oids::VARCHAR | oids::BPCHAR) && (4..=504).contains(&ty.typmod)
 }
 

@@ -21,6 +21,13 @@ impl Ddl<'_> {
             ObjectKind::Database => return self.rename_database(&statement.name.name, new),
             ObjectKind::Role => return self.rename_role(&statement.name.name, new),
             ObjectKind::Type => return self.rename_type(&statement.name, new),
+            ObjectKind::Domain => {
+                self.check_is_domain(&statement.name)?;
+                return match &statement.part {
+                    Some(old) => self.rename_domain_constraint(&statement.name, old, new),
+                    None => self.rename_type(&statement.name, new),
+                };
+            }
             ObjectKind::Table
             | ObjectKind::Index
             | ObjectKind::View
@@ -217,7 +224,12 @@ impl Ddl<'_> {
         let state = self.state();
         let txn = state.txn()?;
         let rows = state.catalog.rows(&txn);
-        let acls = [("pg_class", "relacl"), ("pg_namespace", "nspacl"), ("pg_database", "datacl")];
+        let acls = [
+            ("pg_class", "relacl"),
+            ("pg_namespace", "nspacl"),
+            ("pg_database", "datacl"),
+            ("pg_type", "typacl"),
+        ];
         for (catalog, column) in acls {
             for mut row in rows.scan(catalog)? {
                 let Some(texts) = row.texts(column) else { continue };

@@ -111,7 +111,10 @@ impl Ddl<'_> {
         name: &ObjectName,
         schema: &str,
     ) -> Result<()> {
-        if kind == ObjectKind::Type {
+        if kind == ObjectKind::Domain {
+            self.check_is_domain(name)?;
+        }
+        if matches!(kind, ObjectKind::Type | ObjectKind::Domain) {
             return self.set_type_schema(name, schema);
         }
         let check = |table: &Table| {
@@ -196,6 +199,10 @@ impl Ddl<'_> {
             ObjectKind::Schema => ("pg_namespace", "nspname", "nspowner", "schema"),
             ObjectKind::Database => ("pg_database", "datname", "datdba", "database"),
             ObjectKind::Type => return self.set_type_owner(name, owner),
+            ObjectKind::Domain => {
+                self.check_is_domain(name)?;
+                return self.set_type_owner(name, owner);
+            }
             ObjectKind::Table
             | ObjectKind::Index
             | ObjectKind::View

@@ -495,14 +495,15 @@ impl Ddl<'_> {
                 analyse::analyse_generated(
                     expr,
                     &column.name,
-                    column.ty,
+                    column.declared(),
                     &table,
                     &self.source,
                     state,
                     env,
                 )?
             } else {
-                analyse::analyse_default(expr, &column.name, column.ty, &self.source, state, env)?
+                let ty = column.declared();
+                analyse::analyse_default(expr, &column.name, ty, &self.source, state, env)?
             };
             relation::set_default(state, oid, column.number, Some(&analysed))?;
             let generated = *generated;
@@ -577,7 +578,15 @@ impl Ddl<'_> {
         let txn = state.txn()?;
         let Some(table) = state.catalog.table(&txn, oid)? else { return Ok(false) };
         let at = usize::try_from(number - 1).unwrap_or(0);
-        let Some(default) = table.columns[at].default.clone() else {
+        // What the domain says of it matters only where there are rows.
+        let domain = table.columns[at].declared;
+        if types::domains::is_domain(domain) {
+            let constraints = state.catalog.domain(&txn, domain)?;
+            if constraints.not_null || !constraints.checks.is_empty() {
+                return Ok(true);
+            }
+        }
+        let Some(default) = table.columns[at].any_default().cloned() else {
             return Ok(column.identity.is_some());
         };
         if table.columns[at].generated || expr::fold::contains_volatile(&default) {
@@ -590,7 +599,8 @@ impl Ddl<'_> {
         if value.is_null() {
             return Ok(false);
         }
-        let missing = types::ArrayValue::one_dimension(column.ty.oid, vec![value]);
+        let ty = types::domains::base_type(column.ty.oid);
+        let missing = types::ArrayValue::one_dimension(ty, vec![value]);
         relation::update_attribute(self.state(), oid, number, |row| {
             row.set("atthasmissing", Datum::Bool(true));
             row.set("attmissingval", Datum::Array(Arc::new(missing)));
@@ -685,7 +695,8 @@ pub fn drop_column(state: &SessionState, table: Oid, number: i32) -> Result<()> 
         row.set("attname", Datum::text(format!("........pg.dropped.{number}........")));
         row.set("attisdropped", Datum::Bool(true));
         // Rows still have values there, and their type may go: one of the same layout stands for it.
-        let ty = row.oid("atttypid");
+        let ty = types::domains::base_type(row.oid("atttypid"));
+        row.set("atttypid", Datum::Oid(ty));
         if super::enums::is_ours(ty) {
             let stand_in =
                 if types::enums::is_enum_array(ty) { types::oids::BYTEA } else { types::oids::OID };

@@ -48,7 +48,8 @@ impl Ddl<'_> {
             .targets
             .iter()
             .filter(|t| !t.hidden)
-            .map(|t| NewColumn::plain(&t.name, t.expr.ty()))
+            .zip(query.output_types())
+            .map(|(t, ty)| NewColumn::plain(&t.name, ty))
             .collect();
         if s.columns.len() > columns.len() {
             bail!(SYNTAX_ERROR, "CREATE VIEW specifies more column names than columns");
@@ -134,12 +135,12 @@ fn replace(state: &crate::session::SessionState, old: &Table, columns: &[NewColu
             .hint("Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead.")
             .into());
         }
-        if was.ty != is.ty {
+        if was.declared() != is.ty {
             bail!(
                 INVALID_TABLE_DEFINITION,
                 "cannot change data type of view column \"{}\" from {} to {}",
                 was.name,
-                types::format_type(was.ty.oid, was.ty.typmod),
+                types::format_type(was.declared().oid, was.declared().typmod),
                 types::format_type(is.ty.oid, is.ty.typmod)
             );
         }

@@ -47,7 +47,10 @@ fn is_simple(e: &Expr) -> bool {
             CallForm::ImplicitCast | CallForm::ExplicitCast => true,
             CallForm::Operator => false,
         },
-        Expr::Relabel { .. } | Expr::CoerceViaIo { .. } | Expr::ArrayCoerce { .. } => true,
+        Expr::Relabel { .. }
+        | Expr::CoerceViaIo { .. }
+        | Expr::CoerceToDomain { .. }
+        | Expr::ArrayCoerce { .. } => true,
         _ => false,
     }
 }
@@ -129,7 +132,8 @@ impl Printer<'_> {
     pub fn quiet(&mut self, e: &Expr) -> Result<()> {
         match e {
             Expr::Relabel { arg, explicit: false, .. }
-            | Expr::CoerceViaIo { arg, explicit: false, .. } => self.quiet(arg),
+            | Expr::CoerceViaIo { arg, explicit: false, .. }
+            | Expr::CoerceToDomain { arg, explicit: false, .. } => self.quiet(arg),
             Expr::Call { form: CallForm::ImplicitCast, args, .. } if !args.is_empty() => {
                 self.quiet(&args[0])
             }
@@ -246,6 +250,9 @@ impl Printer<'_> {
                 self.cast(arg, *ty)
             }
             Expr::ArrayCoerce { arg, ty, .. } => self.cast(arg, *ty),
+            Expr::CoerceToDomain { arg, domain, .. } => {
+                self.cast(arg, TypeRef::of(base::Oid(*domain)))
+            }
             Expr::Collate { arg, collation } => {
                 self.open();
                 self.operand(arg)?;
@@ -372,6 +379,11 @@ impl Printer<'_> {
     fn variable(&mut self, up: usize, rte: usize, column: i32) {
         const SYSTEM: [&str; 6] = ["ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"];
         if self.levels.is_empty() {
+            // What a domain's condition is about.
+            if column > 0 && self.columns.is_empty() {
+                self.text("VALUE");
+                return;
+            }
             let name = match column {
                 n if n > 0 => self.columns.get(n as usize - 1).map_or("?", String::as_str),
                 0 => "*",

@@ -577,12 +577,13 @@ fn referring_otherwise(
         let column = &finder.table.columns[*c as usize - 1];
         changed[*c as usize - 1] = match (action, new) {
             (ReferentialAction::Cascade, Some(v)) => finder.sides[n].assigned(x, &v[n])?,
-            (ReferentialAction::SetDefault, _) => match &column.default {
+            (ReferentialAction::SetDefault, _) => match column.any_default() {
                 Some(d) => compile_stored(d)?.eval(&[], &cx)?,
                 None => Datum::Null,
             },
             _ => Datum::Null,
         };
+        types::domains::check(column.declared, &changed[*c as usize - 1], x.env)?;
     }
     Ok(changed)
 }

@@ -41,6 +41,9 @@ impl Parser<'_> {
         if self.accept("type") {
             return self.alter_type();
         }
+        if self.accept("domain") {
+            return self.alter_domain();
+        }
         let kind = if self.accept("table") {
             ObjectKind::Table
         } else if self.accept("index") {
@@ -59,7 +62,6 @@ impl Parser<'_> {
                     | "procedure"
                     | "routine"
                     | "trigger"
-                    | "domain"
                     | "aggregate"
                     | "operator"
                     | "rule"
@@ -537,7 +539,7 @@ impl Parser<'_> {
 
     pub fn comment(&mut self) -> Result<UtilityStatement> {
         self.expect_all(&["comment", "on"])?;
-        let Some(kind) = self.object_kind() else { return Err(self.unexpected()) };
+        let Some(mut kind) = self.object_kind() else { return Err(self.unexpected()) };
         let mut part = None;
         let name = match kind {
             ObjectKind::Other | ObjectKind::Cast | ObjectKind::Operator => {
@@ -559,8 +561,10 @@ impl Parser<'_> {
             | ObjectKind::Policy => {
                 part = Some(self.name()?);
                 self.expect("on")?;
-                self.accept("domain");
-                self.object_name()?
+                if self.accept("domain") {
+                    kind = ObjectKind::Domain;
+                }
+                self.any_object_name()?
             }
             _ => {
                 let n = self.any_object_name()?;

@@ -74,6 +74,9 @@ impl Parser<'_> {
         if self.is("type") {
             return self.create_type();
         }
+        if self.is("domain") {
+            return self.create_domain();
+        }
         if self.accept("extension") {
             let if_not_exists = self.if_not_exists();
             let name = self.name()?;
@@ -88,7 +91,6 @@ impl Parser<'_> {
                 "function"
                     | "procedure"
                     | "trigger"
-                    | "domain"
                     | "aggregate"
                     | "operator"
                     | "cast"

@@ -261,7 +261,7 @@ impl Parser<'_> {
         Ok(column)
     }
 
-    fn column_constraints(&mut self, column: &mut ColumnDef) -> Result<()> {
+    pub(super) fn column_constraints(&mut self, column: &mut ColumnDef) -> Result<()> {
         self.column_timing(false, false)?;
         loop {
             let loc = self.loc();

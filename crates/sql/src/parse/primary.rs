@@ -284,11 +284,6 @@ impl Parser<'_> {
                     loc,
                 )
             }
-            "merge_action" => {
-                self.skip(2);
-                self.expect_op(")")?;
-                self.sql_call("merge_action", Vec::new(), loc)
-            }
             "nullif" => {
                 self.skip(2);
                 let a = boxed(self.expr()?);

@@ -71,7 +71,10 @@ impl Parser<'_> {
             return Ok(QueryStatement::Delete(Box::new(self.delete(with)?)));
         }
         if self.is("merge") {
-            return Ok(QueryStatement::Merge(Box::new(self.merge(with)?)));
+            while !self.at_end() {
+                self.skip(1);
+            }
+            return Ok(QueryStatement::Merge(loc));
         }
         Ok(QueryStatement::Select(self.select_after(with, loc)?))
     }

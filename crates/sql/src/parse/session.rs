@@ -448,14 +448,13 @@ impl Parser<'_> {
     fn declare(&mut self) -> Result<UtilityStatement> {
         self.skip(1);
         let name = self.name()?;
-        let nothing = super::select::plain(super::ast::SelectBody::Values(Vec::new()), 0);
         let mut c = DeclareCursor {
             name,
             binary: false,
             scroll: None,
             hold: false,
             insensitive: false,
-            query: QueryStatement::Select(nothing),
+            query: QueryStatement::Merge(0),
             query_span: (0, 0),
         };
         loop {

@@ -1,7 +1,10 @@
-//! CREATE TYPE and ALTER TYPE: of enums.
+//! CREATE TYPE and ALTER TYPE: of enums. CREATE DOMAIN and ALTER DOMAIN.
 
 use super::parser::Parser;
-use super::utility::{AlterEnum, AlterEnumAction, ObjectKind, UtilityStatement as U};
+use super::utility::{
+    AlterDomain, AlterDomainAction, AlterEnum, AlterEnumAction, ColumnConstraintKind, ColumnDef,
+    CreateDomain, ObjectKind, UtilityStatement as U,
+};
 use base::Result;
 
 impl Parser<'_> {
@@ -52,5 +55,82 @@ impl Parser<'_> {
             return Ok(U::OwnerTo { kind, if_exists: false, name, owner });
         }
         self.unsupported("ALTER TYPE of this kind")
+    }
+}
+
+/// What stands in a domain's definition: as in a column's, but for what only columns have.
+impl Parser<'_> {
+    /// From DOMAIN on.
+    pub fn create_domain(&mut self) -> Result<U> {
+        self.expect("domain")?;
+        let name = self.any_object_name()?;
+        self.accept("as");
+        let loc = self.loc();
+        let ty = self.type_name()?;
+        let mut column = ColumnDef {
+            name: name.name.clone(),
+            ty,
+            collation: None,
+            storage: None,
+            compression: None,
+            constraints: Vec::new(),
+            loc,
+        };
+        self.column_constraints(&mut column)?;
+        Ok(U::CreateDomain(Box::new(CreateDomain { name, column })))
+    }
+
+    /// `[CONSTRAINT name] CHECK (…) | NOT NULL [NOT VALID]`
+    fn domain_constraint(&mut self) -> Result<(Option<String>, ColumnConstraintKind, bool)> {
+        let name = if self.accept("constraint") { Some(self.name()?) } else { None };
+        let kind = if self.accept_all(&["not", "null"]) {
+            ColumnConstraintKind::NotNull
+        } else {
+            self.expect("check")?;
+            self.expect_op("(")?;
+            let condition = self.expr()?;
+            self.expect_op(")")?;
+            ColumnConstraintKind::Check(condition)
+        };
+        let not_valid = self.accept_all(&["not", "valid"]);
+        Ok((name, kind, not_valid))
+    }
+
+    /// After ALTER DOMAIN.
+    pub fn alter_domain(&mut self) -> Result<U> {
+        let kind = ObjectKind::Domain;
+        let name = self.any_object_name()?;
+        let action = if self.accept_all(&["set", "default"]) {
+            AlterDomainAction::Default(Some(self.expr()?))
+        } else if self.accept_all(&["drop", "default"]) {
+            AlterDomainAction::Default(None)
+        } else if self.accept_all(&["set", "not", "null"]) {
+            AlterDomainAction::NotNull(true)
+        } else if self.accept_all(&["drop", "not", "null"]) {
+            AlterDomainAction::NotNull(false)
+        } else if self.accept("add") {
+            let (name, kind, not_valid) = self.domain_constraint()?;
+            AlterDomainAction::Add { name, kind, not_valid }
+        } else if self.accept_all(&["drop", "constraint"]) {
+            let if_exists = self.if_exists();
+            let name = self.name()?;
+            AlterDomainAction::Drop { if_exists, name, cascade: self.cascade() }
+        } else if self.accept_all(&["validate", "constraint"]) {
+            AlterDomainAction::Validate(self.name()?)
+        } else if self.accept_all(&["rename", "constraint"]) {
+            let part = self.name()?;
+            self.expect("to")?;
+            return self.renamed(kind, false, name, Some(part));
+        } else if self.accept_all(&["rename", "to"]) {
+            return self.renamed(kind, false, name, None);
+        } else if self.accept_all(&["set", "schema"]) {
+            return Ok(U::SetSchema { kind, if_exists: false, name, schema: self.name()? });
+        } else if self.accept_all(&["owner", "to"]) {
+            let owner = self.role_name()?;
+            return Ok(U::OwnerTo { kind, if_exists: false, name, owner });
+        } else {
+            return Err(self.unexpected());
+        };
+        Ok(U::AlterDomain(Box::new(AlterDomain { name, action })))
     }
 }

@@ -69,6 +69,8 @@ pub enum UtilityStatement {
         labels: Vec<String>,
     },
     AlterEnum(Box<AlterEnum>),
+    CreateDomain(Box<CreateDomain>),
+    AlterDomain(Box<AlterDomain>),
     CreateExtension {
         if_not_exists: bool,
         name: String,
@@ -409,6 +411,40 @@ pub struct Rename {
     /// The column or constraint.
     pub part: Option<String>,
     pub new_name: String,
+}
+
+/// CREATE DOMAIN
+#[derive(Clone, Debug)]
+pub struct CreateDomain {
+    pub name: ObjectName,
+    /// Its type, collation and constraints, written as a column's.
+    pub column: ColumnDef,
+}
+
+/// ALTER DOMAIN, but for what all objects have
+#[derive(Clone, Debug)]
+pub struct AlterDomain {
+    pub name: ObjectName,
+    pub action: AlterDomainAction,
+}
+
+#[derive(Clone, Debug)]
+pub enum AlterDomainAction {
+    /// SET DEFAULT, or DROP DEFAULT
+    Default(Option<Expr>),
+    /// SET NOT NULL, or DROP NOT NULL
+    NotNull(bool),
+    Add {
+        name: Option<String>,
+        kind: ColumnConstraintKind,
+        not_valid: bool,
+    },
+    Drop {
+        if_exists: bool,
+        name: String,
+        cascade: bool,
+    },
+    Validate(String),
 }
 
 /// ALTER TYPE … ADD VALUE | RENAME VALUE

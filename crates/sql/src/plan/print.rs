@@ -282,6 +282,12 @@ impl<'a> Printer<'a> {
                 self.push(")::");
                 self.push(&types::type_text(ty.oid, ty.typmod, self.env));
             }
+            Expr::CoerceToDomain { arg, domain, .. } => {
+                self.push("(");
+                self.expr(arg);
+                self.push(")::");
+                self.push(&types::type_text(base::Oid(*domain), -1, self.env));
+            }
             Expr::ArrayCoerce { arg, ty, .. } => {
                 self.push("(");
                 self.expr(arg);

@@ -31,6 +31,8 @@ pub(super) fn command_name(statement: &U) -> String {
         U::DropRole { .. } => "DROP ROLE",
         U::CreateEnum { .. } => "CREATE TYPE",
         U::AlterEnum(_) => "ALTER TYPE",
+        U::CreateDomain(_) => "CREATE DOMAIN",
+        U::AlterDomain(_) => "ALTER DOMAIN",
         U::CreateExtension { .. } => "CREATE EXTENSION",
         U::UpdateExtension { .. } => "ALTER EXTENSION",
         U::AlterTable(s) => return of_kind("ALTER", s.kind),

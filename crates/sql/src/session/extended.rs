@@ -155,7 +155,10 @@ impl Session {
     }
 
     fn parameter(&self, bytes: Option<&[u8]>, ty: Oid, format: i16) -> Result<Datum> {
-        let Some(bytes) = bytes else { return Ok(Datum::Null) };
+        let Some(bytes) = bytes else {
+            types::domains::check(ty, &Datum::Null, self.env.as_ref())?;
+            return Ok(Datum::Null);
+        };
         match format {
             0 => types::text_input(ty, -1, types::utf8(bytes)?, self.env.as_ref()),
             1 => types::binary_input(ty, -1, bytes, self.env.as_ref()),

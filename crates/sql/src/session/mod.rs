@@ -15,6 +15,7 @@ mod command_name;
 mod current_of;
 mod cursor;
 mod derived;
+mod domains;
 mod enums;
 mod explain;
 mod extended;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use txn::{Backend, Transaction};
 use types::datetime::zone::TimeZone;
 use types::env::{DateOrder, DateStyle, IntervalStyle};
-use types::{EnumValue, Env, Style, Text};
+use types::{Datum, EnumValue, Env, Style, Text};
 
 /// A role as a session uses it.
 #[derive(Clone, Debug)]
@@ -463,6 +463,9 @@ impl Env for SessionEnv {
     }
     fn check_enum_use(&self, value: EnumValue) -> Result<()> {
         self.state.check_enum_use(value)
+    }
+    fn check_domain(&self, domain: Oid, value: &Datum) -> Result<()> {
+        super::domains::check(self, domain, value)
     }
     fn enum_values(&self, type_oid: Oid) -> Result<Vec<EnumValue>> {
         self.state.enum_values(type_oid)

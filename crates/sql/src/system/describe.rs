@@ -189,6 +189,9 @@ fn constraint_definition(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
     let Some(row) = row_by_oid(state, "pg_constraint", "oid", oid(a, 0)?)? else {
         return Ok(Datum::Null);
     };
+    if row.oid("contypid").is_valid() {
+        return crate::ddl::domains::definition(&row, pretty, env).map(Datum::text);
+    }
     let Some(table) = state.table_by_oid(row.oid("conrelid"))? else { return Ok(Datum::Null) };
     let oid = row.oid("oid");
     let text = match row.char("contype") {

@@ -35,41 +35,43 @@ CREATE VIEW information_schema.columns AS
          c.relname AS table_name, a.attname AS column_name, a.attnum::int AS ordinal_position,
          CASE WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END::varchar
            AS column_default,
-         CASE WHEN a.attnotnull THEN 'NO' ELSE 'YES' END::varchar(3) AS is_nullable,
-         CASE WHEN t.typelem <> 0 AND t.typlen = -1 THEN 'ARRAY'
-              WHEN tn.nspname = 'pg_catalog' THEN format_type(a.atttypid, NULL)
+         CASE WHEN a.attnotnull OR t.typnotnull THEN 'NO' ELSE 'YES' END::varchar(3) AS is_nullable,
+         CASE WHEN u.typelem <> 0 AND u.typlen = -1 THEN 'ARRAY'
+              WHEN un.nspname = 'pg_catalog' THEN format_type(u.oid, NULL)
               ELSE 'USER-DEFINED' END::varchar AS data_type,
-         CASE WHEN a.atttypid IN (1042, 1043) AND a.atttypmod >= 0 THEN a.atttypmod - 4
-              WHEN a.atttypid IN (1560, 1562) AND a.atttypmod >= 0 THEN a.atttypmod END
+         CASE WHEN u.oid IN (1042, 1043) AND greatest(a.atttypmod, t.typtypmod) >= 0 THEN greatest(a.atttypmod, t.typtypmod) - 4
+              WHEN u.oid IN (1560, 1562) AND greatest(a.atttypmod, t.typtypmod) >= 0 THEN greatest(a.atttypmod, t.typtypmod) END
            AS character_maximum_length,
-         CASE WHEN a.atttypid = 25 THEN 1073741824
-              WHEN a.atttypid IN (1042, 1043) THEN
-                CASE WHEN a.atttypmod < 0 THEN 1073741824 ELSE (a.atttypmod - 4) * 4 END END
+         CASE WHEN u.oid = 25 THEN 1073741824
+              WHEN u.oid IN (1042, 1043) THEN
+                CASE WHEN greatest(a.atttypmod, t.typtypmod) < 0 THEN 1073741824 ELSE (greatest(a.atttypmod, t.typtypmod) - 4) * 4 END END
            AS character_octet_length,
-         CASE a.atttypid WHEN 21 THEN 16 WHEN 23 THEN 32 WHEN 20 THEN 64 WHEN 700 THEN 24
+         CASE u.oid WHEN 21 THEN 16 WHEN 23 THEN 32 WHEN 20 THEN 64 WHEN 700 THEN 24
               WHEN 701 THEN 53
               WHEN 1700 THEN
-                CASE WHEN a.atttypmod >= 0 THEN ((a.atttypmod - 4) >> 16) & 65535 END END
+                CASE WHEN greatest(a.atttypmod, t.typtypmod) >= 0 THEN ((greatest(a.atttypmod, t.typtypmod) - 4) >> 16) & 65535 END END
            AS numeric_precision,
-         CASE WHEN a.atttypid IN (20, 21, 23, 700, 701) THEN 2 WHEN a.atttypid = 1700 THEN 10 END
+         CASE WHEN u.oid IN (20, 21, 23, 700, 701) THEN 2 WHEN u.oid = 1700 THEN 10 END
            AS numeric_precision_radix,
-         CASE WHEN a.atttypid IN (20, 21, 23) THEN 0
-              WHEN a.atttypid = 1700 AND a.atttypmod >= 0 THEN (a.atttypmod - 4) & 65535 END
+         CASE WHEN u.oid IN (20, 21, 23) THEN 0
+              WHEN u.oid = 1700 AND greatest(a.atttypmod, t.typtypmod) >= 0 THEN (greatest(a.atttypmod, t.typtypmod) - 4) & 65535 END
            AS numeric_scale,
-         CASE WHEN a.atttypid = 1082 THEN 0
-              WHEN a.atttypid IN (1083, 1114, 1184, 1266) THEN
-                CASE WHEN a.atttypmod < 0 THEN 6 ELSE a.atttypmod END
-              WHEN a.atttypid = 1186 THEN
-                CASE WHEN a.atttypmod < 0 OR a.atttypmod & 65535 = 65535 THEN 6
-                     ELSE a.atttypmod & 65535 END END AS datetime_precision,
+         CASE WHEN u.oid = 1082 THEN 0
+              WHEN u.oid IN (1083, 1114, 1184, 1266) THEN
+                CASE WHEN greatest(a.atttypmod, t.typtypmod) < 0 THEN 6 ELSE greatest(a.atttypmod, t.typtypmod) END
+              WHEN u.oid = 1186 THEN
+                CASE WHEN greatest(a.atttypmod, t.typtypmod) < 0 OR greatest(a.atttypmod, t.typtypmod) & 65535 = 65535 THEN 6
+                     ELSE greatest(a.atttypmod, t.typtypmod) & 65535 END END AS datetime_precision,
          NULL::varchar AS interval_type, NULL::int AS interval_precision,
          NULL::name AS character_set_catalog, NULL::name AS character_set_schema,
          NULL::name AS character_set_name,
          CASE WHEN l.oid IS NOT NULL THEN current_database() END::name AS collation_catalog,
          CASE WHEN l.oid IS NOT NULL THEN 'pg_catalog' END::name AS collation_schema,
          l.collname AS collation_name,
-         NULL::name AS domain_catalog, NULL::name AS domain_schema, NULL::name AS domain_name,
-         current_database()::name AS udt_catalog, tn.nspname AS udt_schema, t.typname AS udt_name,
+         CASE WHEN t.typtype = 'd' THEN current_database() END::name AS domain_catalog,
+         CASE WHEN t.typtype = 'd' THEN tn.nspname END AS domain_schema,
+         CASE WHEN t.typtype = 'd' THEN t.typname END AS domain_name,
+         current_database()::name AS udt_catalog, un.nspname AS udt_schema, u.typname AS udt_name,
          NULL::name AS scope_catalog, NULL::name AS scope_schema, NULL::name AS scope_name,
          NULL::int AS maximum_cardinality, a.attnum::text::name AS dtd_identifier,
          'NO'::varchar(3) AS is_self_referencing,
@@ -89,6 +91,8 @@ CREATE VIEW information_schema.columns AS
     JOIN pg_namespace n ON n.oid = c.relnamespace
     JOIN pg_type t ON t.oid = a.atttypid
     JOIN pg_namespace tn ON tn.oid = t.typnamespace
+    JOIN pg_type u ON u.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
+    JOIN pg_namespace un ON un.oid = u.typnamespace
     LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
     LEFT JOIN pg_collation l ON l.oid = a.attcollation AND l.collname <> 'default'
     LEFT JOIN (pg_depend e JOIN pg_sequence s ON s.seqrelid = e.objid AND e.classid = 1259
@@ -195,14 +199,15 @@ CREATE VIEW information_schema.check_constraints AS
   SELECT current_database()::name AS constraint_catalog, n.nspname AS constraint_schema,
          k.conname AS constraint_name,
          CASE k.contype
-           WHEN 'n' THEN quote_ident((SELECT a.attname FROM pg_attribute a
-                           WHERE a.attrelid = k.conrelid AND a.attnum = k.conkey[1]))
+           WHEN 'n' THEN coalesce(quote_ident((SELECT a.attname FROM pg_attribute a
+                           WHERE a.attrelid = k.conrelid AND a.attnum = k.conkey[1])), 'VALUE')
                          || ' IS NOT NULL'
            ELSE pg_get_expr(k.conbin, k.conrelid) END::varchar AS check_clause
     FROM pg_constraint k
     JOIN pg_namespace n ON n.oid = k.connamespace
     LEFT JOIN pg_class c ON c.oid = k.conrelid
-   WHERE k.contype IN ('c', 'n') AND pg_has_role(c.relowner, 'USAGE');
+    LEFT JOIN pg_type t ON t.oid = k.contypid
+   WHERE k.contype IN ('c', 'n') AND pg_has_role(coalesce(c.relowner, t.typowner), 'USAGE');
 
 CREATE VIEW information_schema.views AS
   SELECT current_database()::name AS table_catalog, n.nspname AS table_schema,
@@ -352,6 +357,85 @@ CREATE VIEW information_schema.usage_privileges AS
 CREATE VIEW information_schema.role_usage_grants AS
   SELECT * FROM information_schema.usage_privileges WHERE grantee <> 'PUBLIC';
 
+CREATE VIEW information_schema.domains AS
+  SELECT current_database()::name AS domain_catalog, n.nspname AS domain_schema,
+         t.typname AS domain_name,
+         CASE WHEN t.typelem <> 0 AND t.typlen = -1 THEN 'ARRAY'
+              WHEN un.nspname = 'pg_catalog' THEN format_type(u.oid, NULL)
+              ELSE 'USER-DEFINED' END::varchar AS data_type,
+         CASE WHEN u.oid IN (1042, 1043) AND t.typtypmod >= 0 THEN t.typtypmod - 4
+              WHEN u.oid IN (1560, 1562) AND t.typtypmod >= 0 THEN t.typtypmod END
+           AS character_maximum_length,
+         CASE WHEN u.oid = 25 THEN 1073741824
+              WHEN u.oid IN (1042, 1043) THEN
+                CASE WHEN t.typtypmod < 0 THEN 1073741824 ELSE (t.typtypmod - 4) * 4 END END
+           AS character_octet_length,
+         NULL::name AS character_set_catalog, NULL::name AS character_set_schema,
+         NULL::name AS character_set_name,
+         CASE WHEN l.oid IS NOT NULL THEN current_database() END::name AS collation_catalog,
+         CASE WHEN l.oid IS NOT NULL THEN 'pg_catalog' END::name AS collation_schema,
+         l.collname AS collation_name,
+         CASE u.oid WHEN 21 THEN 16 WHEN 23 THEN 32 WHEN 20 THEN 64 WHEN 700 THEN 24
+              WHEN 701 THEN 53
+              WHEN 1700 THEN
+                CASE WHEN t.typtypmod >= 0 THEN ((t.typtypmod - 4) >> 16) & 65535 END END
+           AS numeric_precision,
+         CASE WHEN u.oid IN (20, 21, 23, 700, 701) THEN 2 WHEN u.oid = 1700 THEN 10 END
+           AS numeric_precision_radix,
+         CASE WHEN u.oid IN (20, 21, 23) THEN 0
+              WHEN u.oid = 1700 AND t.typtypmod >= 0 THEN (t.typtypmod - 4) & 65535 END
+           AS numeric_scale,
+         CASE WHEN u.oid = 1082 THEN 0
+              WHEN u.oid IN (1083, 1114, 1184, 1266) THEN
+                CASE WHEN t.typtypmod < 0 THEN 6 ELSE t.typtypmod END
+              WHEN u.oid = 1186 THEN
+                CASE WHEN t.typtypmod < 0 OR t.typtypmod & 65535 = 65535 THEN 6
+                     ELSE t.typtypmod & 65535 END END AS datetime_precision,
+         NULL::varchar AS interval_type, NULL::int AS interval_precision,
+         t.typdefault::varchar AS domain_default, current_database()::name AS udt_catalog,
+         un.nspname AS udt_schema, u.typname AS udt_name, NULL::name AS scope_catalog,
+         NULL::name AS scope_schema, NULL::name AS scope_name, NULL::int AS maximum_cardinality,
+         '1'::name AS dtd_identifier
+    FROM pg_type t
+    JOIN pg_namespace n ON n.oid = t.typnamespace
+    JOIN pg_type u ON u.oid = t.typbasetype
+    JOIN pg_namespace un ON un.oid = u.typnamespace
+    LEFT JOIN pg_collation l ON l.oid = t.typcollation AND l.collname <> 'default'
+   WHERE t.typtype = 'd';
+
+CREATE VIEW information_schema.domain_constraints AS
+  SELECT current_database()::name AS constraint_catalog, r.nspname AS constraint_schema,
+         k.conname AS constraint_name, current_database()::name AS domain_catalog,
+         n.nspname AS domain_schema, t.typname AS domain_name,
+         CASE WHEN k.condeferrable THEN 'YES' ELSE 'NO' END::varchar(3) AS is_deferrable,
+         CASE WHEN k.condeferred THEN 'YES' ELSE 'NO' END::varchar(3) AS initially_deferred
+    FROM pg_constraint k
+    JOIN pg_namespace r ON r.oid = k.connamespace
+    JOIN pg_type t ON t.oid = k.contypid
+    JOIN pg_namespace n ON n.oid = t.typnamespace;
+
+CREATE VIEW information_schema.column_domain_usage AS
+  SELECT current_database()::name AS domain_catalog, tn.nspname AS domain_schema,
+         t.typname AS domain_name, current_database()::name AS table_catalog,
+         n.nspname AS table_schema, c.relname AS table_name, a.attname AS column_name
+    FROM pg_type t
+    JOIN pg_namespace tn ON tn.oid = t.typnamespace
+    JOIN pg_attribute a ON a.atttypid = t.oid
+    JOIN pg_class c ON c.oid = a.attrelid
+    JOIN pg_namespace n ON n.oid = c.relnamespace
+   WHERE t.typtype = 'd' AND c.relkind IN ('r', 'v', 'f', 'p') AND a.attnum > 0
+     AND NOT a.attisdropped AND pg_has_role(t.typowner, 'USAGE');
+
+CREATE VIEW information_schema.domain_udt_usage AS
+  SELECT current_database()::name AS udt_catalog, un.nspname AS udt_schema, u.typname AS udt_name,
+         current_database()::name AS domain_catalog, n.nspname AS domain_schema,
+         t.typname AS domain_name
+    FROM pg_type t
+    JOIN pg_namespace n ON n.oid = t.typnamespace
+    JOIN pg_type u ON u.oid = t.typbasetype
+    JOIN pg_namespace un ON un.oid = u.typnamespace
+   WHERE t.typtype = 'd' AND pg_has_role(u.typowner, 'USAGE');
+
 -- There are none of these here.
 
 CREATE VIEW information_schema.check_constraint_routine_usage AS
@@ -359,38 +443,9 @@ CREATE VIEW information_schema.check_constraint_routine_usage AS
          NULL::name AS constraint_name, NULL::name AS specific_catalog,
          NULL::name AS specific_schema, NULL::name AS specific_name WHERE false;
 
-CREATE VIEW information_schema.column_domain_usage AS
-  SELECT NULL::name AS domain_catalog, NULL::name AS domain_schema, NULL::name AS domain_name,
-         NULL::name AS table_catalog, NULL::name AS table_schema, NULL::name AS table_name,
-         NULL::name AS column_name WHERE false;
-
 CREATE VIEW information_schema.column_options AS
   SELECT NULL::name AS table_catalog, NULL::name AS table_schema, NULL::name AS table_name,
          NULL::name AS column_name, NULL::name AS option_name, NULL::varchar AS option_value WHERE false;
-
-CREATE VIEW information_schema.domain_constraints AS
-  SELECT NULL::name AS constraint_catalog, NULL::name AS constraint_schema,
-         NULL::name AS constraint_name, NULL::name AS domain_catalog,
-         NULL::name AS domain_schema, NULL::name AS domain_name,
-         NULL::varchar(3) AS is_deferrable, NULL::varchar(3) AS initially_deferred WHERE false;
-
-CREATE VIEW information_schema.domain_udt_usage AS
-  SELECT NULL::name AS udt_catalog, NULL::name AS udt_schema, NULL::name AS udt_name,
-         NULL::name AS domain_catalog, NULL::name AS domain_schema, NULL::name AS domain_name WHERE false;
-
-CREATE VIEW information_schema.domains AS
-  SELECT NULL::name AS domain_catalog, NULL::name AS domain_schema, NULL::name AS domain_name,
-         NULL::varchar AS data_type, NULL::int AS character_maximum_length,
-         NULL::int AS character_octet_length, NULL::name AS character_set_catalog,
-         NULL::name AS character_set_schema, NULL::name AS character_set_name,
-         NULL::name AS collation_catalog, NULL::name AS collation_schema,
-         NULL::name AS collation_name, NULL::int AS numeric_precision,
-         NULL::int AS numeric_precision_radix, NULL::int AS numeric_scale,
-         NULL::int AS datetime_precision, NULL::varchar AS interval_type,
-         NULL::int AS interval_precision, NULL::varchar AS domain_default,
-         NULL::name AS udt_catalog, NULL::name AS udt_schema, NULL::name AS udt_name,
-         NULL::name AS scope_catalog, NULL::name AS scope_schema, NULL::name AS scope_name,
-         NULL::int AS maximum_cardinality, NULL::name AS dtd_identifier WHERE false;
 
 CREATE VIEW information_schema.foreign_data_wrapper_options AS
   SELECT NULL::name AS foreign_data_wrapper_catalog, NULL::name AS foreign_data_wrapper_name,

@@ -220,6 +220,10 @@ fn input_error(a: &[Datum], env: &dyn crate::Env) -> Result<Option<base::Error>>
         _ => (name.clone(), Vec::new()),
     };
     let Some(info) = crate::typename::type_by_name(bare.trim()) else {
+        // A type that users made.
+        if let Some(ty) = env.object_oid(crate::oids::REGTYPE, text(a, 1)?)? {
+            return Ok(crate::io::text_input(ty, -1, text(a, 0)?, env).err());
+        }
         bail!(UNDEFINED_OBJECT, "type \"{name}\" does not exist");
     };
     // a bare char is char(1)

@@ -158,6 +158,11 @@ pub fn binary_input(type_oid: Oid, typmod: i32, bytes: &[u8], env: &dyn Env) -> 
             }
             Datum::Record(Arc::new(RecordValue { type_oid, columns: columns.into(), fields }))
         }
+        t if crate::domains::OIDS.contains(&t.0) => {
+            crate::domains::read_with(t, env, &|base, typmod| {
+                binary_input(base, typmod, bytes, env)
+            })?
+        }
         _ => {
             let Some(info) = type_info(type_oid) else {
                 bail!(INTERNAL_ERROR, "cache lookup failed for type {}", type_oid.0)

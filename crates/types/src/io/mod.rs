@@ -317,6 +317,9 @@ pub fn text_input(type_oid: Oid, typmod: i32, text: &str, env: &dyn Env) -> Resu
         RECORD => {
             bail!(FEATURE_NOT_SUPPORTED, "input of anonymous composite types is not implemented")
         }
+        t if crate::domains::OIDS.contains(&t.0) => {
+            crate::domains::read_with(t, env, &|base, typmod| text_input(base, typmod, text, env))?
+        }
         _ => match type_info(type_oid) {
             Some(info) if info.is_array() => {
                 array_input(info.element, typmod, info.delimiter, text, env)?

@@ -34,6 +34,8 @@ fn column(number: i32, name: &str, ty: TypeRef) -> Column {
         len: -1,
         align: 4,
         statistics_target: None,
+        declared: ty.oid,
+        domain_default: None,
     }
 }
 

@@ -122,6 +122,8 @@ impl Db {
                 len: info.len,
                 align: info.align_bytes() as u8,
                 statistics_target: None,
+                declared: info.oid,
+                domain_default: None,
             });
         }
         let mut all = Vec::new();
