@@ -8,7 +8,8 @@
 //!
 //! 1. [`Heap::plan`]: under the page's latch, what is to be done is found out, and nothing is changed. The keys of the *roots* (the
 //!    line pointers that index entries lead to and whose rows are dead to all) are read from the tuples ([`Planned::roots`]).
-//! 2. Without any latch of the heap's, the pages pinned: the entries of the roots are removed from every index.
+//! 2. Without any latch of the heap's: the entries of the roots are removed from every index. The pages of a batch whose keys are looked up stay
+//!    pinned meanwhile, to be found again at once; those that wait until the indexes have been read whole (`vacuum/src/put_off.rs`) are not.
 //! 3. [`Heap::clean`]: under the clean-up lock, with the list of the roots whose entries are gone: tuples and line pointers go, the rest
 //!    of the page is frozen and its map bits are set, in one record.
 //!
@@ -246,11 +247,27 @@ impl Heap {
         options: &PruneOptions,
         horizon: &Horizon,
     ) -> Result<(PruneDone, PageFindings)> {
-        let block = guard.block();
-        let locks = self.ctx.txns.row_locks().any_on_page(self.rel.id(), block);
+        let locks = self.ctx.txns.row_locks().any_on_page(self.rel.id(), guard.block());
         if planned.lsn != Some(guard.lsn()) || locks {
-            planned = self.plan(guard, block, options, horizon)?;
+            return self.clean_listed(guard, map, cleaned, options, horizon);
         }
+        planned.free(guard, cleaned, options.map_bits);
+        Ok(self.prune_as_planned(guard, map, planned, options))
+    }
+
+    /// [`Heap::clean`] of a page whose plan is forgotten, or holds no more: it is judged anew.
+    ///
+    /// # Errors
+    /// The commit log's.
+    pub fn clean_listed(
+        &self,
+        guard: &mut WriteGuard<'_>,
+        map: &MapPin,
+        cleaned: &[OffsetNumber],
+        options: &PruneOptions,
+        horizon: &Horizon,
+    ) -> Result<(PruneDone, PageFindings)> {
+        let mut planned = self.plan(guard, guard.block(), options, horizon)?;
         planned.free(guard, cleaned, options.map_bits);
         Ok(self.prune_as_planned(guard, map, planned, options))
     }

@@ -45,6 +45,8 @@ pub struct DeadItems {
     leaves: Vec<Option<Leaf>>,
     /// By block: is there any?
     any: Vec<u64>,
+    /// By block: has it been left as it was, its dead tuples not pruned?
+    put_off: Vec<u64>,
     /// The least and the greatest block that has any.
     first: u32,
     last: u32,
@@ -59,6 +61,7 @@ impl Default for DeadItems {
         DeadItems {
             leaves: Vec::new(),
             any: Vec::new(),
+            put_off: Vec::new(),
             first: u32::MAX,
             last: 0,
             bitmap_count: 0,
@@ -90,7 +93,7 @@ impl DeadItems {
     pub fn memory_bytes(&self) -> usize {
         self.leaf_count * (LEAF * 8)
             + self.leaves.len() * size_of::<Option<Leaf>>()
-            + self.any.len() * 8
+            + (self.any.len() + self.put_off.len()) * 8
             + self.bitmap_count * BITMAP_WORDS * 8
     }
 
@@ -127,14 +130,21 @@ impl DeadItems {
             leaf.put_bitmap(slot, bits);
             self.bitmap_count += 1;
         }
-        let word = block.0 as usize / 64;
-        if self.any.len() <= word {
-            self.any.resize(word + 1, 0);
-        }
-        self.any[word] |= 1 << (block.0 % 64);
+        set_bit(&mut self.any, block);
         (self.first, self.last) = (self.first.min(block.0), self.last.max(block.0));
         self.count += offsets.len() as u64;
         self.blocks += 1;
+    }
+
+    /// As [`DeadItems::add`], of a block whose dead tuples have not been pruned yet (`put_off`).
+    pub fn add_put_off(&mut self, block: BlockNumber, offsets: &[OffsetNumber]) {
+        self.add(block, offsets);
+        set_bit(&mut self.put_off, block);
+    }
+
+    /// Is the block one of those?
+    pub fn is_put_off(&self, block: BlockNumber) -> bool {
+        has_bit(&self.put_off, block)
     }
 
     /// Takes over what another set holds, of blocks that are not in this one.
@@ -143,10 +153,12 @@ impl DeadItems {
         self.blocks += other.blocks;
         self.bitmap_count += other.bitmap_count;
         (self.first, self.last) = (self.first.min(other.first), self.last.max(other.last));
-        if self.any.len() < other.any.len() {
-            self.any.resize(other.any.len(), 0);
+        for (own, theirs) in [(&mut self.any, &other.any), (&mut self.put_off, &other.put_off)] {
+            if own.len() < theirs.len() {
+                own.resize(theirs.len(), 0);
+            }
+            own.iter_mut().zip(theirs).for_each(|(own, theirs)| *own |= theirs);
         }
-        self.any.iter_mut().zip(&other.any).for_each(|(own, theirs)| *own |= theirs);
         if self.leaves.len() < other.leaves.len() {
             self.leaves.resize_with(other.leaves.len(), || None);
         }
@@ -239,6 +251,18 @@ impl DeadItems {
     }
 }
 
+fn set_bit(bits: &mut Vec<u64>, block: BlockNumber) {
+    let word = block.0 as usize / 64;
+    if bits.len() <= word {
+        bits.resize(word + 1, 0);
+    }
+    bits[word] |= 1 << (block.0 % 64);
+}
+
+fn has_bit(bits: &[u64], block: BlockNumber) -> bool {
+    bits.get(block.0 as usize / 64).is_some_and(|word| word >> (block.0 % 64) & 1 != 0)
+}
+
 /// The entry of line pointers without a gap.
 fn as_run(offsets: &[OffsetNumber]) -> Option<u64> {
     let (first, last) = (offsets.first()?.0, offsets.last()?.0);
@@ -301,7 +325,10 @@ mod tests {
             let list: Vec<OffsetNumber> = offsets.iter().map(|o| OffsetNumber(*o)).collect();
             // Collected in two sets, by stretches of blocks of which some share a leaf.
             let part = if (block / 700).is_multiple_of(2) { &mut set } else { &mut other };
-            part.add(BlockNumber(block), &list);
+            match block.is_multiple_of(5) {
+                true => part.add_put_off(BlockNumber(block), &list),
+                false => part.add(BlockNumber(block), &list),
+            }
             assert_eq!(part.of_block(BlockNumber(block)), list);
             model.extend(offsets.iter().map(|o| (block, *o)));
         }
@@ -322,6 +349,7 @@ mod tests {
             assert_eq!(places.split_off(1), expected);
         }
         let blocks: Vec<u32> = set.blocks().map(|b| b.0).collect();
+        assert!(blocks.iter().all(|b| set.is_put_off(BlockNumber(*b)) == b.is_multiple_of(5)));
         let expected: BTreeSet<u32> = model.iter().map(|m| m.0).collect();
         assert_eq!(blocks, expected.into_iter().collect::<Vec<_>>());
         assert_eq!(set.pages(), blocks.len() as u64);

@@ -4,6 +4,7 @@
 //! - A page is pruned under its clean-up lock. If that is not to be had at once the page is only looked at, unless an aggressive vacuum must freeze there.
 //! - `oldest_unfrozen` is at most every XID left on a page that was read.
 //! - Dead line pointers are collected, never freed here, if the table has indexes; but for pages that are cleaned in [`one_visit`](crate::one_visit).
+//!   Pages may be left as they are until then ([`put_off`](crate::put_off)).
 //! - Threads that share a table have one `HeapPass` each, of pages of their own; what each found and counted adds up ([`HeapPass::absorb`]).
 //!
 //! # Locks
@@ -151,6 +152,8 @@ pub(crate) struct HeapPass<'a> {
     counted: (usize, usize),
     /// Pages cleaned with their index entries, if that can be the way.
     pub one_visit: Option<OneVisit<'a>>,
+    /// Pages may be left as they are until all indexes have been read (`put_off`).
+    pub puts_off: bool,
 }
 
 impl<'a> HeapPass<'a> {
@@ -181,6 +184,7 @@ impl<'a> HeapPass<'a> {
             totals: Arc::default(),
             counted: (0, 0),
             one_visit: None,
+            puts_off: false,
         }
     }
 
@@ -208,6 +212,7 @@ impl<'a> HeapPass<'a> {
                 totals: self.totals.clone(),
                 counted: (0, 0),
                 one_visit: self.one_visit.as_ref().map(OneVisit::sibling),
+                puts_off: self.puts_off,
             })
             .collect()
     }
@@ -257,80 +262,87 @@ impl<'a> HeapPass<'a> {
         if !self.without_maps {
             self.map.pin(block, &mut self.map_pin)?;
         }
-        if let Some(mut guard) = pin.try_cleanup() {
-            let bits = self.map.bits(block, &mut self.map_pin)?;
-            let done = self.with_cleanup_lock(chosen, &mut guard, bits)?;
-            if !done.again {
-                self.keys.add(&guard, block, &done.found.dead_items)?;
-            }
-            let free = room(&guard);
-            drop(guard);
-            return self.finish(block, free, done);
+        if let Some(guard) = pin.try_cleanup() {
+            return self.with_cleanup_lock(chosen, guard);
         }
         // Somebody uses the page. Enough to look, unless old XIDs must go.
-        let (findings, missed, free, frozen, must_freeze) = {
-            let guard = pin.read();
-            if guard.is_new() {
-                (None, 0, 0, false, false)
-            } else {
-                let look = PruneOptions {
-                    prune: false,
-                    no_indexes: !self.has_indexes,
-                    freeze: FreezePolicy::never(self.horizon.oldest_xmin),
-                    map_bits: None,
-                    kept_attributes: ALL_KEPT,
-                };
-                let (_, mut found) = self.heap.examine(&guard, block, &look, &self.horizon)?;
-                let would = PruneOptions { prune: true, ..look };
-                let (_, pruned) = self.heap.examine(&guard, block, &would, &self.horizon)?;
-                found.leads_on = pruned.leads_on || !pruned.waiting.is_empty();
-                let bits = self.map.bits(block, &mut self.map_pin)?;
-                let free = room(&guard);
-                let too_old = found.oldest_unfrozen.is_normal()
-                    && found.oldest_unfrozen < self.plan.cutoffs.freeze_limit;
-                let must_freeze = self.plan.mode == VacuumMode::Aggressive && too_old;
-                if !must_freeze {
-                    self.keys.add(&guard, block, &found.dead_items)?;
-                }
-                (Some(found), pruned.removed_tuples, free, bits & ALL_FROZEN != 0, must_freeze)
-            }
-        };
-        let Some(mut found) = findings else { return Ok(false) };
-        if must_freeze {
-            let mut guard = pin.cleanup_or_cancel(Some(&self.backend.cancel))?;
-            let bits = self.map.bits(block, &mut self.map_pin)?;
-            let done = self.with_cleanup_lock(chosen, &mut guard, bits)?;
-            if !done.again {
-                self.keys.add(&guard, block, &done.found.dead_items)?;
-            }
-            let free = room(&guard);
+        let guard = pin.read();
+        if guard.is_new() {
+            return Ok(false);
+        }
+        let look = self.look_at(&guard, block)?;
+        if look.must_freeze {
             drop(guard);
-            return self.finish(block, free, done);
+            let guard = pin.cleanup_or_cancel(Some(&self.backend.cancel))?;
+            return self.with_cleanup_lock(chosen, guard);
         }
-        if missed > 0 {
-            self.counts.missed_dead_tuples += u64::from(missed);
-            self.counts.missed_dead_pages += 1;
-            found.recently_dead_tuples = found.recently_dead_tuples.saturating_sub(missed);
-        }
-        self.middle.note(block, &found, false);
-        let done = Done { found, frozen, ..Done::default() };
-        self.finish(block, free, done)
+        self.keys.add(&guard, block, &look.found.dead_items)?;
+        let frozen = self.map.bits(block, &mut self.map_pin)? & ALL_FROZEN != 0;
+        let free = room(&guard);
+        drop(guard);
+        self.leave(block, free, look, frozen)
     }
 
     fn with_cleanup_lock(
         &mut self,
         chosen: Chosen,
-        guard: &mut buffer::WriteGuard<'_>,
-        bits: u8,
-    ) -> Result<Done> {
-        if guard.is_new() {
-            return Ok(Done::default());
+        mut guard: buffer::WriteGuard<'_>,
+    ) -> Result<bool> {
+        let block = guard.block();
+        let bits = self.map.bits(block, &mut self.map_pin)?;
+        let mut done = Done::default();
+        if !guard.is_new() {
+            let options = self.prune_options(&guard, chosen, bits);
+            let planned = self.heap.plan(&guard, block, &options, &self.horizon)?;
+            if planned.can_wait() && self.may_put_off(chosen) {
+                return self.put_off(guard, &planned);
+            }
+            self.watch(&guard);
+            let (prune, found) =
+                self.heap.prune_as_planned(&mut guard, &self.map_pin, planned, &options);
+            done = self.done_under_lock(block, bits, prune, found);
         }
-        self.watch(guard);
-        let options = self.prune_options(guard, chosen, bits);
-        let (prune, found) =
-            self.heap.prune_and_freeze(guard, &self.map_pin, &options, &self.horizon)?;
-        Ok(self.done_under_lock(guard.block(), bits, prune, found))
+        if !done.again {
+            self.keys.add(&guard, block, &done.found.dead_items)?;
+        }
+        let free = room(&guard);
+        drop(guard);
+        self.finish(block, free, done)
+    }
+
+    /// What a page has that somebody uses.
+    pub fn look_at(&self, page: &page::Page, block: BlockNumber) -> Result<InUse> {
+        let look = PruneOptions {
+            prune: false,
+            no_indexes: !self.has_indexes,
+            freeze: FreezePolicy::never(self.horizon.oldest_xmin),
+            map_bits: None,
+            kept_attributes: ALL_KEPT,
+        };
+        let (_, mut found) = self.heap.examine(page, block, &look, &self.horizon)?;
+        let would = PruneOptions { prune: true, ..look };
+        let (_, pruned) = self.heap.examine(page, block, &would, &self.horizon)?;
+        found.leads_on = pruned.leads_on || !pruned.waiting.is_empty();
+        let too_old = found.oldest_unfrozen.is_normal()
+            && found.oldest_unfrozen < self.plan.cutoffs.freeze_limit;
+        let must_freeze = self.plan.mode == VacuumMode::Aggressive && too_old;
+        Ok(InUse { found, missed: pruned.removed_tuples, must_freeze })
+    }
+
+    /// Leaves a page that somebody uses as it is, and counts it.
+    pub fn leave(
+        &mut self,
+        block: BlockNumber,
+        free: usize,
+        look: InUse,
+        frozen: bool,
+    ) -> Result<bool> {
+        let InUse { mut found, missed, .. } = look;
+        self.counts.missed_dead_tuples += u64::from(missed);
+        self.counts.missed_dead_pages += u32::from(missed > 0);
+        found.recently_dead_tuples = found.recently_dead_tuples.saturating_sub(missed);
+        self.middle.note(block, &found, false);
+        self.finish(block, free, Done { found, frozen, ..Done::default() })
     }
 
     /// Notes whether the page has changed since the last vacuum. Once for a page.
@@ -447,21 +459,36 @@ impl<'a> HeapPass<'a> {
 
     /// Collects a page's dead line pointers, and notes its room if it is not to be reaped.
     fn collect(&mut self, block: BlockNumber, free: usize, found: &PageFindings) -> Result<()> {
-        let c = &mut self.counts;
         let dead: &[OffsetNumber] = if self.has_indexes { &found.dead_items } else { &[] };
         if !dead.is_empty() {
-            c.dead_items += dead.len() as u64;
-            c.dead_item_pages += 1;
             self.dead.add(block, dead);
-            self.totals.items.fetch_add(dead.len() as u64, Ordering::Relaxed);
-            self.totals.pages.fetch_add(1, Ordering::Relaxed);
-            self.keys.review(self.dead.pages(), &self.totals.shape());
+            self.count_dead(dead.len());
         }
         if (dead.is_empty() || !self.will_reap) && !self.without_maps {
             self.note_room(block, free)?;
         }
         Ok(())
     }
+}
+
+impl HeapPass<'_> {
+    /// A page with so many dead line pointers has been collected.
+    pub fn count_dead(&mut self, items: usize) {
+        self.counts.dead_items += items as u64;
+        self.counts.dead_item_pages += 1;
+        self.totals.items.fetch_add(items as u64, Ordering::Relaxed);
+        self.totals.pages.fetch_add(1, Ordering::Relaxed);
+        self.keys.review(self.dead.pages(), &self.totals.shape());
+    }
+}
+
+/// What was seen of a page that somebody uses.
+pub(crate) struct InUse {
+    pub found: PageFindings,
+    /// Dead tuples that would go.
+    pub missed: u32,
+    /// It has XIDs that must go, whoever uses it.
+    pub must_freeze: bool,
 }
 
 /// What became of a page.

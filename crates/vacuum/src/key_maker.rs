@@ -10,11 +10,59 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// How the keys of one index are made.
+#[derive(Clone)]
 pub(crate) struct Recipe<'a> {
     pub target: &'a IndexTarget,
-    columns: &'a [usize],
+    pub columns: &'a [usize],
     /// Where the columns lie in data without nulls, if all widths up to there are fixed.
     fixed: Option<Vec<Range<usize>>>,
+}
+
+impl<'a> Recipe<'a> {
+    /// `None` if the keys can't be made of `desc`, the columns that dead line pointers keep.
+    pub fn new(desc: &TupleDesc, target: &'a IndexTarget) -> Option<Recipe<'a>> {
+        let columns = &target.keys.as_ref()?.columns;
+        if columns.iter().any(|c| *c >= desc.len()) {
+            return None;
+        }
+        let fixed = columns.iter().map(|c| desc.fixed_range(*c)).collect();
+        Some(Recipe { target, columns, fixed })
+    }
+
+    /// Adds a row's key. False if it is not to be had.
+    ///
+    /// # Errors
+    /// 54000 for too large a key.
+    #[inline]
+    pub fn add(&self, keys: &mut RetailKeys, row: &mut Row<'_, '_>, tid: Tid) -> Result<bool> {
+        let Some(source) = row.source else { return Ok(false) };
+        let index = &self.target.index;
+        if let (Some(data), Some(fixed)) = (source.plain(row.attributes), &self.fixed) {
+            if let [one] = &fixed[..]
+                && let Some(value) = data.get(one.clone())
+            {
+                index.add_retail_key(keys, &[Some(value)], tid)?;
+                return Ok(true);
+            }
+            let values = fixed.iter().map_while(|r| data.get(r.clone())).map(Some);
+            let key: SmallVec<[Value<'_>; 4]> = values.collect();
+            if key.len() == fixed.len() {
+                index.add_retail_key(keys, &key, tid)?;
+                return Ok(true);
+            }
+        }
+        let values = row.values();
+        let mut key: SmallVec<[Value<'_>; 4]> = SmallVec::new();
+        for column in self.columns {
+            match values[*column] {
+                Some(AttrValue::Null) => key.push(None),
+                Some(AttrValue::Inline(bytes)) => key.push(Some(bytes)),
+                _ => return Ok(false),
+            }
+        }
+        index.add_retail_key(keys, &key, tid)?;
+        Ok(true)
+    }
 }
 
 /// Makes the keys of all of a table's indexes.
@@ -27,15 +75,8 @@ impl<'a> KeyMaker<'a> {
     /// `None` if there is an index whose keys can't be made of the columns that dead line pointers keep, or no index.
     pub fn new(heap: &Heap, indexes: &'a [IndexTarget]) -> Option<KeyMaker<'a>> {
         let desc = heap.options().dead_keys.clone()?;
-        let recipe = |target: &'a IndexTarget| {
-            let columns = &target.keys.as_ref()?.columns;
-            if columns.iter().any(|c| *c >= desc.len()) {
-                return None;
-            }
-            let fixed = columns.iter().map(|c| desc.fixed_range(*c)).collect();
-            Some(Recipe { target, columns, fixed })
-        };
-        let recipes: Vec<_> = indexes.iter().map(recipe).collect::<Option<_>>()?;
+        let recipes: Vec<_> =
+            indexes.iter().map(|target| Recipe::new(&desc, target)).collect::<Option<_>>()?;
         (!recipes.is_empty()).then_some(KeyMaker { desc, recipes })
     }
 
@@ -49,9 +90,9 @@ impl<'a> KeyMaker<'a> {
         source: Option<&KeySource<'_>>,
         tid: Tid,
     ) -> Result<bool> {
-        let mut row = Row::new(source);
+        let mut row = Row::new(source, &self.desc, self.desc.len());
         for (recipe, keys) in self.recipes.iter().zip(keys) {
-            if !self.add_one(recipe, keys, &mut row, tid)? {
+            if !recipe.add(keys, &mut row, tid)? {
                 return Ok(false);
             }
         }
@@ -69,62 +110,34 @@ impl<'a> KeyMaker<'a> {
         source: Option<&KeySource<'_>>,
         tid: Tid,
     ) -> Result<bool> {
-        self.add_one(&self.recipes[i], keys, &mut Row::new(source), tid)
-    }
-
-    #[inline]
-    fn add_one<'r>(
-        &self,
-        recipe: &Recipe<'_>,
-        keys: &mut RetailKeys,
-        row: &mut Row<'r, '_>,
-        tid: Tid,
-    ) -> Result<bool> {
-        let Some(source) = row.source else { return Ok(false) };
-        let index = &recipe.target.index;
-        if let (Some(data), Some(fixed)) = (source.plain(self.desc.len()), &recipe.fixed) {
-            if let [one] = &fixed[..]
-                && let Some(value) = data.get(one.clone())
-            {
-                index.add_retail_key(keys, &[Some(value)], tid)?;
-                return Ok(true);
-            }
-            let values = fixed.iter().map_while(|r| data.get(r.clone())).map(Some);
-            let key: SmallVec<[Value<'_>; 4]> = values.collect();
-            if key.len() == fixed.len() {
-                index.add_retail_key(keys, &key, tid)?;
-                return Ok(true);
-            }
-        }
-        let values = row.values(&self.desc);
-        let mut key: SmallVec<[Value<'_>; 4]> = SmallVec::new();
-        for column in recipe.columns {
-            match values[*column] {
-                Some(AttrValue::Null) => key.push(None),
-                Some(AttrValue::Inline(bytes)) => key.push(Some(bytes)),
-                _ => return Ok(false),
-            }
-        }
-        index.add_retail_key(keys, &key, tid)?;
-        Ok(true)
+        let mut row = Row::new(source, &self.desc, self.desc.len());
+        self.recipes[i].add(keys, &mut row, tid)
     }
 }
 
 /// A row's values, taken apart when they are first asked for.
-struct Row<'r, 's> {
+pub(crate) struct Row<'r, 's> {
     source: Option<&'s KeySource<'r>>,
+    desc: &'s TupleDesc,
+    /// How many of its attributes are asked for.
+    attributes: usize,
     values: SmallVec<[Option<AttrValue<'r>>; 8]>,
 }
 
 impl<'r, 's> Row<'r, 's> {
-    fn new(source: Option<&'s KeySource<'r>>) -> Row<'r, 's> {
-        Row { source, values: SmallVec::new() }
+    /// Of `source`, of which so many attributes are asked for.
+    pub fn new(
+        source: Option<&'s KeySource<'r>>,
+        desc: &'s TupleDesc,
+        attributes: usize,
+    ) -> Row<'r, 's> {
+        Row { source, desc, attributes, values: SmallVec::new() }
     }
 
-    fn values(&mut self, desc: &TupleDesc) -> &[Option<AttrValue<'r>>] {
+    fn values(&mut self) -> &[Option<AttrValue<'r>>] {
         if self.values.is_empty() {
-            self.values.resize(desc.len(), None);
-            let whole = self.source.is_some_and(|s| s.deform(desc, &mut self.values).is_ok());
+            self.values.resize(self.desc.len(), None);
+            let whole = self.source.is_some_and(|s| s.deform(self.desc, &mut self.values).is_ok());
             if !whole {
                 self.values.fill(None);
             }

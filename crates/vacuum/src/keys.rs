@@ -20,17 +20,16 @@
 
 use crate::dead_items::DeadItems;
 use crate::index_pass::IndexTarget;
+use crate::key_maker::{Recipe, Row};
 use crate::machine::Machine;
 use crate::method::{DeadShape, IndexShape};
 use crate::plan::IndexMethod;
 use crate::run::VacuumTarget;
 use base::{BlockNumber, OffsetNumber, Result, Tid};
-use btree::{RetailKeys, Value};
+use btree::RetailKeys;
 use heap::ALL_KEPT;
 use page::Page;
-use page::tuple::{AttrValue, TupleDesc, deform_stub, plain_stub_data};
-use smallvec::SmallVec;
-use std::ops::Range;
+use page::tuple::{KeySource, TupleDesc};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -41,10 +40,7 @@ const ORDER_FROM: usize = 16;
 
 /// One index's keys.
 struct Collected<'a> {
-    target: &'a IndexTarget,
-    columns: &'a [usize],
-    /// Where the columns lie in data without nulls, if all widths up to there are fixed.
-    fixed: Option<Vec<Range<usize>>>,
+    recipe: Recipe<'a>,
     shape: IndexShape,
     keys: RetailKeys,
     /// The stretches behind, by their first block.
@@ -73,23 +69,11 @@ impl<'a> KeyCollector<'a> {
     ) -> Result<KeyCollector<'a>> {
         let VacuumTarget { heap, indexes, facts } = target;
         let desc = heap.options().dead_keys.clone();
-        let kept = desc.as_ref().map_or(0, |d| d.len());
         let one = |target: &'a IndexTarget| -> Result<Option<Collected<'a>>> {
-            let Some(keys) = &target.keys else { return Ok(None) };
-            if keys.columns.iter().any(|c| *c >= kept) {
-                return Ok(None);
-            }
+            let recipe = desc.as_ref().and_then(|desc| Recipe::new(desc, target));
+            let Some(recipe) = recipe else { return Ok(None) };
             let shape = IndexShape::of(target, heap_pages, facts.reltuples, machine)?;
-            let place = |c: &usize| desc.as_ref().and_then(|d| d.fixed_range(*c));
-            Ok(Some(Collected {
-                target,
-                columns: &keys.columns,
-                fixed: keys.columns.iter().map(place).collect(),
-                shape,
-                keys: RetailKeys::new(),
-                parts: Vec::new(),
-                parts_bytes: 0,
-            }))
+            Ok(Some(Collected::new(recipe, shape)))
         };
         let indexes: Vec<_> = indexes.iter().map(one).collect::<Result<_>>()?;
         let gone = flags(indexes.len());
@@ -99,15 +83,7 @@ impl<'a> KeyCollector<'a> {
 
     /// For another thread of the same vacuum.
     pub fn sibling(&self) -> KeyCollector<'a> {
-        let empty = |c: &Collected<'a>| Collected {
-            target: c.target,
-            columns: c.columns,
-            fixed: c.fixed.clone(),
-            shape: c.shape,
-            keys: RetailKeys::new(),
-            parts: Vec::new(),
-            parts_bytes: 0,
-        };
+        let empty = |c: &Collected<'a>| Collected::new(c.recipe.clone(), c.shape);
         KeyCollector {
             desc: self.desc.clone(),
             indexes: self.indexes.iter().map(|c| c.as_ref().map(empty)).collect(),
@@ -179,7 +155,7 @@ impl<'a> KeyCollector<'a> {
     fn drop_keys(&mut self, index: usize) {
         self.indexes[index] = None;
         self.gone[index].store(true, Ordering::Relaxed);
-        let last = |c: &Collected<'_>| c.columns.iter().max().map_or(0, |last| last + 1);
+        let last = |c: &Collected<'_>| c.recipe.columns.iter().max().map_or(0, |last| last + 1);
         self.wanted = self.indexes.iter().flatten().map(last).max().unwrap_or(0);
     }
 
@@ -193,45 +169,22 @@ impl<'a> KeyCollector<'a> {
         if self.indexes.iter().all(Option::is_none) {
             return Ok(());
         }
-        let Some(desc) = self.desc.clone() else { return Ok(()) };
-        let mut values: SmallVec<[Option<AttrValue<'_>>; 8]> = SmallVec::new();
-        let wanted = self.wanted.min(desc.len());
         for &offset in dead {
-            let stub = page.item(offset);
-            let plain = plain_stub_data(stub, wanted);
-            let mut deformed = false;
-            for i in 0..self.indexes.len() {
-                let Some(c) = &mut self.indexes[i] else { continue };
-                let mut key: SmallVec<[Value<'_>; 4]> = SmallVec::new();
-                if let (Some(data), Some(fixed)) = (plain, &c.fixed) {
-                    key.extend(fixed.iter().map_while(|r| data.get(r.clone())).map(Some));
-                    if key.len() == fixed.len() {
-                        let tid = Tid::new(block, offset);
-                        c.target.index.add_retail_key(&mut c.keys, &key, tid)?;
-                        continue;
-                    }
-                    key.clear();
-                }
-                if !deformed {
-                    values.resize(desc.len(), None);
-                    if stub.is_empty() || deform_stub(stub, &desc, &mut values).is_err() {
-                        values.fill(None);
-                    }
-                    deformed = true;
-                }
-                let whole = c.columns.iter().all(|column| {
-                    match values[*column] {
-                        Some(AttrValue::Null) => key.push(None),
-                        Some(AttrValue::Inline(bytes)) => key.push(Some(bytes)),
-                        _ => return false,
-                    }
-                    true
-                });
-                if !whole {
-                    self.drop_keys(i);
-                    continue;
-                }
-                c.target.index.add_retail_key(&mut c.keys, &key, Tid::new(block, offset))?;
+            let stub = KeySource::of_stub(page.item(offset));
+            self.add_row(stub.as_ref(), Tid::new(block, offset))?;
+        }
+        Ok(())
+    }
+
+    /// Takes down the keys of a dead row, of what its line pointer keeps or would keep.
+    pub fn add_row(&mut self, source: Option<&KeySource<'_>>, tid: Tid) -> Result<()> {
+        let Some(desc) = self.desc.clone() else { return Ok(()) };
+        let mut row = Row::new(source, &desc, self.wanted.min(desc.len()));
+        for i in 0..self.indexes.len() {
+            if let Some(c) = &mut self.indexes[i]
+                && !c.recipe.add(&mut c.keys, &mut row, tid)?
+            {
+                self.drop_keys(i);
             }
         }
         Ok(())
@@ -267,7 +220,11 @@ fn flags(n: usize) -> Arc<Vec<AtomicBool>> {
     Arc::new((0..n).map(|_| AtomicBool::new(false)).collect())
 }
 
-impl Collected<'_> {
+impl<'a> Collected<'a> {
+    fn new(recipe: Recipe<'a>, shape: IndexShape) -> Collected<'a> {
+        Collected { recipe, shape, keys: RetailKeys::new(), parts: Vec::new(), parts_bytes: 0 }
+    }
+
     fn method(&self, dead: &DeadShape) -> IndexMethod {
         let mut shape = self.shape;
         // The largest stretch says enough of the order.
@@ -291,7 +248,7 @@ impl Collected<'_> {
         parts.sort_by_key(|(from, _)| *from);
         let mut all = RetailKeys::new();
         for (_, keys) in parts {
-            self.target.index.append_retail_keys(&mut all, keys);
+            self.recipe.target.index.append_retail_keys(&mut all, keys);
         }
         all
     }

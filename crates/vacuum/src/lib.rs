@@ -39,6 +39,7 @@ mod one_visit;
 pub mod options;
 pub mod plan;
 pub mod progress;
+mod put_off;
 pub mod quiet;
 mod reap;
 pub mod report;

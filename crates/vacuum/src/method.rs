@@ -10,7 +10,7 @@
 
 use crate::index_pass::IndexTarget;
 use crate::machine::{Machine, Pace};
-use crate::plan::IndexMethod;
+use crate::plan::{IndexMethod, VacuumPlan};
 use crate::throttle::Costs;
 use base::{BlockNumber, Fork, Result};
 use heap::Heap;
@@ -30,6 +30,8 @@ const KEY_SORT_BYTE_US: f64 = 0.0003;
 const KEY_FIND_US: f64 = 0.3;
 /// A key kept and cut away again.
 const KEPT_KEY_US: f64 = 0.04;
+/// At the pace of visits: a page judged once more.
+const JUDGED_AGAIN_US: f64 = 1.2;
 /// Pages asked for when it matters what part of a table the pool holds.
 const CACHED_ASKED: u32 = 128;
 /// Dead rows a page from which on two keys a page lead to all of them (`one_visit/entries.rs`).
@@ -77,20 +79,28 @@ impl Return {
     /// To pages that the pool holds, nothing being slowed down.
     pub const CHEAP: Return = Return { missed: 0.0, delay_us: [0.0; 3] };
 
-    /// To those of `heap`, of so many pages, as it is cached now.
-    pub fn to(heap: &Heap, pages: u32, costs: &Costs) -> Return {
+    /// To those of `heap`, of so many pages, as it is cached now, for a vacuum as planned.
+    pub fn to(heap: &Heap, pages: u32, plan: &VacuumPlan, costs: &Costs) -> Return {
+        let each = costs.delay_us as f64 / f64::from(costs.limit.max(1));
+        let delay_us = [costs.page_hit, costs.page_miss, costs.page_dirty];
+        let delay_us = delay_us.map(|cost| f64::from(cost) * each);
+        if plan.keeps_pages(heap.relation().pool().config().frames) {
+            return Return { missed: 0.0, delay_us };
+        }
         let step = (pages / CACHED_ASKED).max(1) as usize;
         let (mut asked, mut missed) = (0u32, 0u32);
         for block in (0..pages).step_by(step) {
             asked += 1;
             missed += u32::from(!heap.relation().is_cached(Fork::Main, BlockNumber(block)));
         }
-        let each = costs.delay_us as f64 / f64::from(costs.limit.max(1));
-        let delay_us = [costs.page_hit, costs.page_miss, costs.page_dirty];
-        Return {
-            missed: f64::from(missed) / f64::from(asked.max(1)),
-            delay_us: delay_us.map(|cost| f64::from(cost) * each),
-        }
+        Return { missed: f64::from(missed) / f64::from(asked.max(1)), delay_us }
+    }
+
+    /// Are pages better left as they are until their index entries are gone, since they would be written, or paid for as dirty, once more?
+    pub fn puts_off(&self, machine: &Machine) -> bool {
+        let [_, _, dirty] = self.delay_us;
+        let again = self.missed * (machine.us(Pace::Read) + dirty);
+        again > JUDGED_AGAIN_US * machine.factor(Pace::Visit)
     }
 
     /// What a page takes beside the work on it, if so large a part of the like is not cached.
@@ -304,6 +314,10 @@ mod tests {
         assert!(!toast(1.0).in_one_visit(&dead, 1, &Return::CHEAP));
         // Each key reads a leaf, and writes it.
         assert!(!toast(0.0).in_one_visit(&dead, 1, &slowed(1.0)));
+        // Then the index is read, and pages that would be paid for twice are left alone until then.
+        assert!(slowed(1.0).puts_off(&Machine::REFERENCE));
+        assert!(!slowed(0.0).puts_off(&Machine::REFERENCE));
+        assert!(!Return::CHEAP.puts_off(&Machine::REFERENCE));
     }
 
     #[test]

@@ -25,21 +25,20 @@
 //! # Crash cases
 //! `heap::cleaning`.
 
-use crate::heap_pass::{Done, HeapPass, room};
+use crate::heap_pass::{HeapPass, room};
 use crate::index_pass::IndexTarget;
 use crate::key_maker::KeyMaker;
 use crate::machine::Machine;
 use crate::method::{DeadShape, IndexShape, Return};
-use crate::options::IndexCleanup;
-use crate::plan::{VacuumMode, VacuumPlan};
+use crate::plan::VacuumPlan;
 use crate::run::VacuumTarget;
 use crate::skip::Chosen;
-use crate::throttle::{Costs, Throttle};
+use crate::throttle::Throttle;
 use base::sync::Arc;
 use base::{Fork, OffsetNumber, Result, Tid};
 use btree::{RetailKeys, VacuumControl};
 use buffer::{PinnedPage, Strategy};
-use heap::{ALL_KEPT, FreezePolicy, Planned, PruneOptions};
+use heap::{ALL_KEPT, Planned, PruneOptions};
 use page::tuple::KeySource;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -49,8 +48,6 @@ mod entries;
 const BATCH_PAGES: usize = 64;
 /// With fewer keys their order says nothing.
 const ORDER_FROM: usize = 16;
-/// AUTO leaves the indexes alone if dead rows are on a smaller share of the pages.
-const AUTO_FROM: f64 = 0.02;
 
 /// What all threads know.
 #[derive(Debug, Default)]
@@ -121,13 +118,12 @@ impl<'a> OneVisit<'a> {
         heap_pages: u32,
         to_read: u32,
         machine: &Machine,
-        costs: &Costs,
+        back: Return,
     ) -> Result<Option<OneVisit<'a>>> {
         let Some(maker) = KeyMaker::new(target.heap, &target.indexes) else { return Ok(None) };
         let rows = target.facts.reltuples;
         let shapes = target.indexes.iter().map(|t| IndexShape::of(t, heap_pages, rows, machine));
         let shapes = shapes.collect::<Result<Vec<_>>>()?;
-        let back = Return::to(target.heap, heap_pages, costs);
         let mut way = OneVisit::with(Arc::new(maker), shapes, back, to_read, Arc::default());
         // Batches of a few keys each would never show an order of their own.
         let known = |t: &IndexTarget| t.keys.as_ref().and_then(|k| k.correlation);
@@ -185,14 +181,7 @@ impl<'a> OneVisit<'a> {
 
     /// Is it the way, `dead_pages` with dead rows having been left for later so far?
     fn is_open(&self, plan: &VacuumPlan, dead_pages: u64) -> bool {
-        if self.course.closed.load(Ordering::Relaxed) {
-            return false;
-        }
-        match plan.index_cleanup {
-            IndexCleanup::On => true,
-            IndexCleanup::Auto => dead_pages as f64 >= f64::from(plan.pages) * AUTO_FROM,
-            IndexCleanup::Off => false,
-        }
+        !self.course.closed.load(Ordering::Relaxed) && plan.cleans_indexes(dead_pages)
     }
 
     /// The line pointers of the batch that are to be freed.
@@ -423,33 +412,19 @@ impl<'a> HeapPass<'a> {
                 continue;
             }
             let guard = pin.read();
-            let look = PruneOptions {
-                prune: false,
-                no_indexes: false,
-                freeze: FreezePolicy::never(self.horizon.oldest_xmin),
-                map_bits: None,
-                kept_attributes: ALL_KEPT,
-            };
-            let (_, mut found) = self.heap.examine(&guard, block, &look, &self.horizon)?;
-            let too_old = found.oldest_unfrozen.is_normal()
-                && found.oldest_unfrozen < self.plan.cutoffs.freeze_limit;
-            if self.plan.mode == VacuumMode::Aggressive && too_old {
+            let mut look = self.look_at(&guard, block)?;
+            if look.must_freeze {
                 drop(guard);
                 let guard = pin.cleanup_or_cancel(Some(&self.backend.cancel))?;
                 self.clean_under_lock(chosen, guard, planned, &cleaned)?;
                 continue;
             }
-            let missed = planned.findings().removed_tuples;
-            self.counts.missed_dead_tuples += u64::from(missed);
-            self.counts.missed_dead_pages += u32::from(missed > 0);
-            found.recently_dead_tuples = found.recently_dead_tuples.saturating_sub(missed);
             // What has no entries any more is nothing for the passes over the indexes.
-            found.dead_items.clear();
-            found.leads_on |= planned.findings().leads_on;
-            self.middle.note(block, &found, false);
+            look.found.dead_items.clear();
+            look.found.leads_on |= planned.findings().leads_on;
             let free = room(&guard);
             drop(guard);
-            self.finish(block, free, Done { found, ..Done::default() })?;
+            self.leave(block, free, look, false)?;
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! `freeze_limit ≤ oldest_xmin ≤ next_xid`. An aggressive vacuum reads every page that is not all-frozen.
 
 use crate::machine::Machine;
+use crate::method::Return;
 use crate::options::{FreezeSettings, IndexCleanup, VacuumOptions, VacuumSettings};
 use crate::run::VacuumTarget;
 use base::sync::Arc;
@@ -66,6 +67,8 @@ pub struct ParallelPlan {
 const MEMORY_PER_THREAD: usize = 16 << 10;
 const RING_PAGES_PER_THREAD: usize = 8;
 const FRAMES_PER_THREAD: usize = 32;
+/// AUTO leaves the indexes alone if dead rows are on a smaller share of the pages.
+pub(crate) const AUTO_FROM: f64 = 0.02;
 
 impl ParallelPlan {
     /// The workers for indexes with so many pages to see: as many as were asked for; else one thread, this one among them, for each that is worth it, and
@@ -112,6 +115,8 @@ pub struct VacuumPlan {
     pub index_cleanup: IndexCleanup,
     /// Pages may be cleaned in one visit, their index entries looked up in between, if it turns out that this costs less.
     pub one_visit: bool,
+    /// Pages may be left as they are until their index entries are gone: where that costs less (`None`), never, or wherever it can be.
+    pub put_off: Option<bool>,
     /// Try to cut off the empty end.
     pub truncate: bool,
     /// However short it is.
@@ -209,6 +214,7 @@ pub fn plan(
         work_mem_bytes: settings.work_mem_bytes,
         index_cleanup: options.index_cleanup,
         one_visit: true,
+        put_off: None,
         truncate: options.truncate,
         truncate_any: false,
         use_map: !options.disable_page_skipping,
@@ -242,6 +248,30 @@ impl VacuumPlan {
             VacuumMode::Ordinary | VacuumMode::Eager => visible,
         };
         pages.saturating_sub(u32::try_from(passed).unwrap_or(u32::MAX))
+    }
+
+    /// Will the indexes be cleaned for sure, so many pages having dead rows?
+    pub fn cleans_indexes(&self, dead_pages: u64) -> bool {
+        match self.index_cleanup {
+            IndexCleanup::On => true,
+            IndexCleanup::Auto => dead_pages as f64 >= f64::from(self.pages) * AUTO_FROM,
+            IndexCleanup::Off => false,
+        }
+    }
+
+    /// Are pages left as they are until their index entries are gone, coming back to them taking this?
+    pub fn puts_off(&self, back: &Return) -> bool {
+        self.put_off.unwrap_or_else(|| back.puts_off(&self.machine))
+    }
+
+    /// Do the pages it reads stay where they are until it comes back, in a pool of so many frames?
+    pub fn keeps_pages(&self, frames: usize) -> bool {
+        let ring = match self.ring_kb {
+            // The indexes' pages come too.
+            0 => frames / 2,
+            kb => (kb * 1024 / page::PAGE_SIZE).min(frames / 8),
+        };
+        self.pages_to_read(self.pages) as usize <= ring
     }
 
     /// Which versions must be kept.

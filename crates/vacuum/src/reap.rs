@@ -1,7 +1,8 @@
 //! The second pass: line pointers whose index entries are gone become free.
 //!
 //! # Invariants
-//! - Runs only after every index has forgotten all of `dead`. Needs no clean-up lock: nobody can find a dead line pointer any more.
+//! - Runs only after every index has forgotten all of `dead`. Needs no clean-up lock: nobody can find a dead line pointer any more. (Pages
+//!   whose dead tuples have not gone yet do: `put_off`.)
 //! - Every page is reaped by one thread, once; the threads share nothing but the list of pages and the dead items, which stay as they are.
 
 use crate::crew::side_by_side;
@@ -44,6 +45,7 @@ impl Pages<'_> {
         let vacuuming = |e: Error, at: BlockNumber| {
             e.within(format_args!("while vacuuming block {at} of relation \"{}\"", self.relation))
         };
+        let mut in_use = Vec::new();
         while let Some(pin) = stream.next() {
             if self.stop.load(Ordering::Relaxed) {
                 break;
@@ -51,6 +53,15 @@ impl Pages<'_> {
             let pin = pin?;
             let block = pin.block();
             throttle.point(pass.backend).map_err(|e| vacuuming(e, block))?;
+            if self.dead.is_put_off(block) {
+                let roots = self.dead.of_block(block);
+                let cleaned = pass.clean_put_off(&pin, &roots);
+                if !cleaned.map_err(|e| vacuuming(e, block))? {
+                    in_use.push(block);
+                }
+                add(&progress.heap_blks_vacuumed, 1);
+                continue;
+            }
             if !pass.without_maps {
                 pass.map.pin(block, &mut pass.map_pin)?;
             }
@@ -77,6 +88,10 @@ impl Pages<'_> {
             add(&progress.heap_blks_vacuumed, 1);
         }
         *strategy = stream.into_strategy();
+        for block in in_use {
+            let done = pass.clean_or_leave(block, &self.dead.of_block(block), strategy);
+            done.map_err(|e| vacuuming(e, block))?;
+        }
         Ok(())
     }
 }

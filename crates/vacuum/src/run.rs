@@ -8,16 +8,17 @@ use crate::crew::side_by_side;
 use crate::heap_pass::{self, HeapPass};
 use crate::index_pass::{IndexPass, IndexTarget, PassContext};
 use crate::keys::KeyCollector;
+use crate::method::Return;
 use crate::one_visit::OneVisit;
 use crate::options::IndexCleanup;
-use crate::plan::{VacuumMode, VacuumPlan};
+use crate::plan::{AUTO_FROM, VacuumMode, VacuumPlan};
 use crate::progress::{Phase, VacuumProgress, add, set};
 use crate::report::{IndexBypass, IndexReport, Trigger, VacuumReport};
 use crate::scan::Scan;
 use crate::skip::{Chooser, Eager, REGION_BLOCKS};
 use crate::throttle::{Throttle, ThrottleSettings};
 use crate::usage::UsageMeter;
-use crate::{middle, reap, small, truncate};
+use crate::{middle, put_off, reap, small, truncate};
 use base::sync::Arc;
 use base::{BlockNumber, Fork, Oid, Result, Xid};
 use buffer::Strategy;
@@ -173,11 +174,14 @@ pub fn run(
         one_visit_pages: 0,
     };
     run.pass.will_reap = has_indexes && !off;
-    if run.pass.will_reap && plan.one_visit {
+    if run.pass.will_reap {
         let pages = target.heap.len_blocks()?.0;
         let to_read = plan.pages_to_read(pages);
-        run.pass.one_visit =
-            OneVisit::new(target, pages, to_read, &plan.machine, &context.throttle.costs())?;
+        let back = Return::to(target.heap, pages, plan, &context.throttle.costs());
+        if plan.one_visit {
+            run.pass.one_visit = OneVisit::new(target, pages, to_read, &plan.machine, back)?;
+        }
+        run.pass.puts_off = plan.puts_off(&back);
     }
     if off {
         run.bypass = IndexBypass::Bypassed;
@@ -344,7 +348,7 @@ impl<'a> Run<'a> {
 
     /// AUTO: before any index pass, few dead items on few pages are left for the next vacuum.
     fn decide_bypass(&mut self, pages: u32) {
-        let few_pages = (self.pass.dead.pages() as f64) < f64::from(pages) * 0.02;
+        let few_pages = (self.pass.dead.pages() as f64) < f64::from(pages) * AUTO_FROM;
         let small = self.pass.dead.memory_bytes() < BYPASS_MEMORY_BYTES;
         if self.plan.index_cleanup == IndexCleanup::Auto
             && self.indexes.scans() == 0
@@ -362,6 +366,7 @@ impl<'a> Run<'a> {
             // They stay as they are, with their keys; the room of their pages is noted at least.
             let dead = self.pass.take_dead();
             self.pass.keys.leave_alone();
+            self.settle(&dead)?;
             return if self.pass.will_reap { self.note_room(&dead) } else { Ok(()) };
         }
         let progress = self.context.progress.clone();
@@ -388,14 +393,18 @@ impl<'a> Run<'a> {
         if !whole {
             // Some of their entries are still there.
             self.indexes.passes += 1;
-            self.pass.take_dead();
+            let dead = self.pass.take_dead();
             self.pass.keys.leave_alone();
-            return Ok(());
+            return self.settle(&dead);
         }
         self.reaped += self.pass.dead.len();
         base::stop_point!("vacuum.before_reap");
         let (pass, rings) = (&mut self.pass, &mut self.rings);
         reap::reap(pass, &relation, rings, &mut self.throttle, &progress, &mut say)
+    }
+
+    fn settle(&mut self, dead: &crate::DeadItems) -> Result<()> {
+        put_off::settle(&mut self.pass, dead, &mut self.rings[0], &mut self.throttle)
     }
 
     fn note_room(&mut self, dead: &crate::DeadItems) -> Result<()> {

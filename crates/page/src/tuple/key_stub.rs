@@ -135,14 +135,6 @@ pub fn deform_stub<'a>(
     KeySource::of_stub(stub).ok_or(DAMAGED)?.deform(desc, out)
 }
 
-/// The data of a stub without nulls that has at least `natts` attributes.
-#[inline]
-pub fn plain_stub_data(stub: &[u8], natts: usize) -> Option<&[u8]> {
-    let (head, data) = stub.split_first_chunk::<2>()?;
-    let head = u16::from_le_bytes(*head);
-    (head & HAS_NULLS == 0 && usize::from(head & NATTS_MASK) >= natts).then_some(data)
-}
-
 /// Is this what [`crate::Page::cut_to_key`] makes?
 pub fn verify_stub(stub: &[u8]) -> bool {
     parts(stub).is_some_and(|(natts, _, data)| natts > 0 && data.len() <= MAX_STUB_DATA)

@@ -28,7 +28,7 @@ use crate::small;
 use crate::throttle::ThrottleSettings;
 use base::Result;
 use heap::visibility_map::{ALL_FROZEN, ALL_VISIBLE};
-use heap::{ALL_KEPT, MapPin, PruneOptions};
+use heap::{ALL_KEPT, MapPin, PruneOptions, Rehearsal};
 use rates::{Rates, Work};
 use sample::{DeadDensity, HeapSample};
 use std::sync::atomic::Ordering;
@@ -165,7 +165,7 @@ pub fn foresee(
     let reap = reaps && !failsafe;
     // Asked before pages are looked at, which caches them.
     let cached = sample::cached_share(target.heap, &chosen);
-    let back = Return::to(target.heap, plan.pages, &throttle.costs());
+    let back = Return::to(target.heap, plan.pages, plan, &throttle.costs());
     let sample =
         HeapSample::take(target.heap, &chosen, wanted, &options, &horizon, reap, budget.heap)?;
     out.add_heap(&sample, chosen.len(), plan);
@@ -176,23 +176,16 @@ pub fn foresee(
     if out.bypass {
         out.take_back_reap(&sample, chosen.len());
     }
-    let one_visit = vacuums_indexes && plan.one_visit && {
-        let dead = DeadShape { items: out.dead_items.0, pages: out.dead_items.1 };
-        let n = target.indexes.len();
-        let mut all = plan.methods.iter().all(|m| *m == IndexMethod::Retail);
-        for index in &target.indexes {
-            let shape = IndexShape::of(index, plan.pages, target.facts.reltuples, &plan.machine)?;
-            all &= shape.in_one_visit(&dead, n, &back);
-        }
-        all
-    };
-    if one_visit {
+    let ways = Ways::of(plan, target, out.dead_items, vacuums_indexes, &back)?;
+    if ways.one_visit {
         out.in_one_visit(&sample, chosen.len());
+    } else if ways.puts_off {
+        out.in_one_record(&sample, chosen.len());
     }
-    // Pages that the ring has let go are read and made dirty once more.
-    let gone = out.work.reaped_pages * (1.0 - cached);
+    // Pages that the ring has let go are read, and made dirty, once more.
+    let gone = if back.missed > 0.0 { out.work.reaped_pages * (1.0 - cached) } else { 0.0 };
     out.reads += gone;
-    out.dirtied += gone;
+    out.dirtied += if ways.puts_off { 0.0 } else { gone };
     out.logged = target.heap.relation().persistence() == buffer::Persistence::Permanent;
     let mut index_sizes = Vec::new();
     let density = DeadDensity::new(&chosen, &sample);
@@ -208,21 +201,12 @@ pub fn foresee(
             removed_entries: 0.0,
         };
         if vacuums_indexes {
-            let shape = IndexShape::of(index, plan.pages, target.facts.reltuples, &plan.machine)?;
-            let dead = DeadShape { items: out.dead_items.0, pages: out.dead_items.1 };
-            let looked_up = plan.methods.get(i) == Some(&IndexMethod::Retail);
-            let method = if one_visit {
-                IndexMethod::Retail
-            } else if looked_up {
-                shape.method(&dead)
-            } else {
-                IndexMethod::Bulk
-            };
+            let (method, dead) = (ways.methods[i], ways.dead);
             found.method = Some(method);
             let keys = if method == IndexMethod::Retail { dead.items as u32 } else { u32::MAX };
             index_sizes.push(pages.min(keys));
-            let missed = shape.missed();
-            let keys = if one_visit { dead.keys_in_one_visit() } else { dead.items };
+            let missed = ways.shapes[i].missed();
+            let keys = if ways.one_visit { dead.keys_in_one_visit() } else { dead.items };
             let for_leaves = (for_indexes, per_index, sample.clean_share());
             out.add_index(&mut found, &*index.index, missed, &density, keys, for_leaves)?;
         }
@@ -242,7 +226,7 @@ pub fn foresee(
         plan.heap_threads(plan.pages_to_read(plan.pages), &ring, pool.config().frames);
     let heap_threads = u32::try_from(heap_threads).unwrap_or(1);
     let index_threads = plan.parallel.index_workers(&index_sizes) + 1;
-    out.work.threads = threads(heap_threads, index_threads, one_visit);
+    out.work.threads = threads(heap_threads, index_threads, ways.one_visit);
     out.work.wal_bytes = out.wal_bytes;
     out.work.records = out.wal_records;
     out.work.images = out.wal_images;
@@ -250,6 +234,46 @@ pub fn foresee(
     let rates = rates.reading_at(sample.read_us);
     out.time = Duration::from_secs_f64(rates.seconds(&out.work)) + out.delay(throttle);
     Ok(out)
+}
+
+/// How index entries, and with them the pages, will be cleaned.
+struct Ways {
+    dead: DeadShape,
+    shapes: Vec<IndexShape>,
+    methods: Vec<IndexMethod>,
+    /// Pages are cleaned with their entries, batch by batch.
+    one_visit: bool,
+    /// Pages are left as they are until the indexes have been read.
+    puts_off: bool,
+}
+
+impl Ways {
+    fn of(
+        plan: &VacuumPlan,
+        target: &VacuumTarget<'_>,
+        (items, pages): (f64, f64),
+        vacuums_indexes: bool,
+        back: &Return,
+    ) -> Result<Ways> {
+        let dead = DeadShape { items, pages };
+        let rows = target.facts.reltuples;
+        let shape = |index| IndexShape::of(index, plan.pages, rows, &plan.machine);
+        let shapes = target.indexes.iter().map(shape).collect::<Result<Vec<_>>>()?;
+        let looked_up = |i: usize| plan.methods.get(i) == Some(&IndexMethod::Retail);
+        let in_one_visit = |shape: &IndexShape| shape.in_one_visit(&dead, shapes.len(), back);
+        let one_visit = vacuums_indexes
+            && plan.one_visit
+            && plan.methods.iter().all(|m| *m == IndexMethod::Retail)
+            && shapes.iter().all(in_one_visit);
+        let method = |(i, shape): (usize, &IndexShape)| match (looked_up(i), one_visit) {
+            (_, true) => IndexMethod::Retail,
+            (true, false) => shape.method(&dead),
+            (false, false) => IndexMethod::Bulk,
+        };
+        let methods: Vec<_> = shapes.iter().enumerate().map(method).collect();
+        let puts_off = vacuums_indexes && !one_visit && plan.puts_off(back);
+        Ok(Ways { dead, shapes, methods, one_visit, puts_off })
+    }
 }
 
 /// The threads at the heap, and at the indexes: in one visit who is at the heap removes its entries too.
@@ -359,6 +383,14 @@ impl Foresight {
 
     /// Pages will be cleaned with their index entries, where they can be.
     fn in_one_visit(&mut self, sample: &HeapSample, chosen: usize) {
+        self.in_one_record(sample, chosen);
+        let both = |done: &&Rehearsal| done.clean.is_some() && done.reap.is_some();
+        let pages = sample.pages.iter().map(|p| &p.rehearsal).filter(both).count();
+        self.work.reaped_pages -= sample.factor(chosen) * pages as f64;
+    }
+
+    /// Pages will be cleaned when their index entries are gone, where they can wait for that.
+    fn in_one_record(&mut self, sample: &HeapSample, chosen: usize) {
         let factor = sample.factor(chosen);
         for done in sample.pages.iter().map(|p| &p.rehearsal) {
             let Some(clean) = done.clean else { continue };
@@ -366,7 +398,6 @@ impl Foresight {
                 self.add_record(-factor, cost);
             }
             self.add_record(factor, clean);
-            self.work.reaped_pages -= factor * f64::from(u8::from(done.reap.is_some()));
         }
     }
 

@@ -135,8 +135,9 @@ impl CostSource for AgeAmongIndexes {
 /// Within an index, or when one is done: the others are left alone, and so is every line pointer.
 #[test]
 fn the_failsafe_ends_a_pass_over_the_indexes() {
-    for (plain, every) in [(true, 4), (false, 4), (true, u32::MAX), (false, u32::MAX)] {
-        let mut w = World { two_visits: true, plain, ..World::new() };
+    let ways = [(true, false), (false, false), (false, true), (true, true)];
+    for ((plain, put_off), every) in ways.into_iter().flat_map(|w| [(w, 4), (w, u32::MAX)]) {
+        let mut w = World { two_visits: true, plain, put_off: Some(put_off), ..World::new() };
         w.settings.freeze.failsafe_age = 10_000;
         w.settings.freeze.max_age = 5000;
         w.settings.failsafe_every_pages = every;
@@ -146,7 +147,7 @@ fn the_failsafe_ends_a_pass_over_the_indexes() {
         let source = Arc::new(AgeAmongIndexes(w.clone(), AtomicU64::new(3)));
         let on = VacuumOptions { index_cleanup: IndexCleanup::On, ..VacuumOptions::default() };
         let r = w.try_vacuum(&on, Arc::new(ThrottleSettings::from_source(source))).unwrap();
-        let case = format!("{plain} {every}: {}", r.text());
+        let case = format!("{plain} {put_off} {every}: {}", r.text());
         assert!(r.failsafe && r.text().contains("index scan bypassed by failsafe: "), "{case}");
         assert_eq!((r.dead_items_removed, r.counts.dead_items), (0, 10_000), "{case}");
         let removed: Vec<_> = r.indexes.iter().map(|i| i.stats.entries_removed).collect();

@@ -7,6 +7,7 @@ mod life;
 mod middle;
 mod one_visit;
 mod passes;
+mod put_off;
 mod random;
 mod report;
 mod retail;

@@ -171,6 +171,8 @@ impl Test {
             if self.rng.random_bool(0.3) { self.little_memory } else { 64 << 20 };
         self.w.settings.freeze.min_age = [0, 30, 50_000_000][self.rng.random_range(0..3)];
         self.w.two_visits = self.rng.random_bool(0.3);
+        self.w.plain = self.rng.random_bool(0.6);
+        self.w.put_off = [None, Some(true)][self.rng.random_range(0..2)];
         let report = self.w.vacuum(&options);
         self.counts[2] += report.counts.removed_tuples as u32;
         self.nothing_left(&options, &report);
@@ -283,8 +285,8 @@ fn random_work_with_every_update_in_every_index() {
 
 #[test]
 fn random_work_with_heap_workers() {
-    run(300..304, 1, 400, true);
-    run(310..315, 2, 400, true);
+    run(300..307, 1, 400, true);
+    run(310..317, 2, 400, true);
 }
 
 /// Power is lost in a VACUUM, somewhere; what was committed is there, and the next VACUUM ends the work.
@@ -325,6 +327,7 @@ fn random_work_and_a_crash() {
         disk.sync_dir("base/5").unwrap();
         let options = VacuumOptions { freeze: true, ..t.options() };
         t.w.settings.work_mem_bytes = t.little_memory;
+        t.w.put_off = Some(seed % 8 < 5);
         let wal = &t.w.ctx.wal;
         wal.flush(wal.insert_lsn()).unwrap();
         disk.crash_at(t.rng.random_range(0..4));

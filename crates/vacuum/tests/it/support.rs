@@ -44,6 +44,8 @@ pub struct World {
     pub between: Between,
     /// No page is cleaned in one visit.
     pub two_visits: bool,
+    /// Whether pages are left as they are until the indexes have been read ([`vacuum::VacuumPlan::put_off`]).
+    pub put_off: Option<bool>,
     pub disk: Arc<dyn Disk>,
 }
 
@@ -277,6 +279,7 @@ impl World {
             plain: true,
             between: Between::default(),
             two_visits: false,
+            put_off: None,
             disk: disk.clone(),
         }
     }
@@ -467,6 +470,7 @@ impl World {
         };
         let mut plan = vacuum::plan(&target, options, &self.settings)?;
         plan.one_visit &= !self.two_visits;
+        plan.put_off = self.put_off;
         let report = vacuum::run(&plan, &target, &context)?;
         let row = context.progress.row();
         assert!(self.progress.rows().iter().any(|r| r.pid == backend.pid));

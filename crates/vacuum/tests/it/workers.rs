@@ -31,9 +31,9 @@ fn figures(r: &VacuumReport) -> String {
 }
 
 /// The same history in a world with so many workers; the figures of all its vacuums.
-fn history(workers: u32, plain: bool) -> (Vec<String>, usize) {
+fn history(workers: u32, plain: bool, put_off: Option<bool>) -> (Vec<String>, usize) {
     let mut w = World::with(2, 4096).with_workers(workers);
-    w.plain = plain;
+    (w.plain, w.put_off) = (plain, put_off);
     let value = b"a value of some length, so that there are pages enough to skip";
     let mut out = Vec::new();
     let mut vacuum = |w: &World, options: &VacuumOptions| out.push(figures(&w.vacuum(options)));
@@ -67,10 +67,11 @@ fn history(workers: u32, plain: bool) -> (Vec<String>, usize) {
 
 #[test]
 fn workers_come_to_what_one_comes_to() {
-    for plain in [true, false] {
-        let alone = history(0, plain);
-        assert_eq!(history(1, plain), alone);
-        assert_eq!(history(3, plain), alone);
+    let ways = [(true, None), (true, Some(true)), (false, Some(false)), (false, Some(true))];
+    for (plain, put_off) in ways {
+        let alone = history(0, plain, put_off);
+        assert_eq!(history(1, plain, put_off), alone);
+        assert_eq!(history(3, plain, put_off), alone);
     }
 }
 
@@ -290,8 +291,11 @@ const BYPASSING: &str = "bypassing nonessential maintenance of table";
 #[test]
 fn the_failsafe_strikes_in_mid_scan() {
     let value = b"some value that takes a little room, and then a little more";
-    for (workers, two_visits) in [(0, true), (3, true), (3, false)] {
+    let ways =
+        [(0, true, false), (3, true, false), (3, false, false), (0, true, true), (3, true, true)];
+    for (workers, two_visits, put_off) in ways {
         let mut w = World { two_visits, ..World::with(2, 4096).with_workers(workers) };
+        w.put_off = Some(put_off);
         w.settings.freeze.failsafe_age = 10_000;
         w.settings.freeze.max_age = 5000;
         w.settings.freeze.min_age = 0;
@@ -317,7 +321,7 @@ fn the_failsafe_strikes_in_mid_scan() {
         let throttle = Arc::new(ThrottleSettings::from_source(source.clone()));
         let on = VacuumOptions { index_cleanup: IndexCleanup::On, ..ring(256) };
         let r = w.run_with(&on, throttle).unwrap();
-        let case = format!("{workers} workers, two visits {two_visits}: {}", r.text());
+        let case = format!("{workers} workers, {two_visits} {put_off}: {}", r.text());
         assert!(r.pages_before > 200, "{case}");
         // The report says so, and whoever listens was told once.
         assert!(r.failsafe && r.text().contains("index scan bypassed by failsafe: "), "{case}");
