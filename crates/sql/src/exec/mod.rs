@@ -45,7 +45,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 pub(crate) use temp_files::{
-    TempFileBounds, bound_temp_files, keep_temp_files_in, take_temp_files,
+    FOLDER as TEMP_FOLDER, TempFileBounds, bound_temp_files, keep_temp_files_in, take_temp_files,
 };
 use types::Datum;
 

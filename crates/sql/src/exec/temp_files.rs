@@ -43,7 +43,7 @@ thread_local! {
 }
 
 /// Where they are, in the data folder.
-const FOLDER: &str = "base/pgsql_tmp";
+pub(crate) const FOLDER: &str = "base/pgsql_tmp";
 
 /// This thread's temporary files are in this data folder from now on; without one, where the system has such.
 pub(crate) fn keep_temp_files_in(data_folder: &str) {

@@ -1,4 +1,4 @@
-//! What the control file says, the WAL's files, and what belongs to a recovery that is not under way.
+//! What the control file says, and what belongs to a recovery that is not under way.
 //!
 //! # Differs from PostgreSQL
 //! What the control file does not have is NULL. There are no multixacts, and no log collector.
@@ -7,8 +7,7 @@ use super::session::wal_file_name;
 use super::{Bodies, rows, state};
 use crate::client::{Notice, Severity};
 use crate::session::SessionState;
-use base::{Lsn, Result, SqlError, SqlState, bail};
-use std::time::UNIX_EPOCH;
+use base::{Lsn, Result, SqlError, SqlState};
 use types::Datum;
 use types::FunctionBody::{Scalar, Set};
 use types::args::{int4, int8, lsn};
@@ -38,7 +37,6 @@ pub(super) const BODIES: Bodies = &[
             Ok(rows(vec![vec![name, Datum::Int4(i32::try_from(offset).unwrap_or(0))]]))
         }),
     ),
-    ("pg_ls_waldir", Set(|env, _| folder(state(env)?, "pg_ls_waldir", "wal"))),
     ("pg_current_logfile", Scalar(|_, _| Ok(Datum::Null))),
     (
         "pg_rotate_logfile",
@@ -114,34 +112,6 @@ fn checkpoint(state: &SessionState) -> Result<Vec<Datum>> {
         xid(0),
         Datum::TimestampTz(control.time_us),
     ])
-}
-
-/// The files of one of the server's folders: name, size, time of the last change.
-fn folder(state: &SessionState, function: &str, name: &str) -> Result<types::registry::RowIter> {
-    const PG_MONITOR: base::Oid = base::Oid(3373);
-    let me = state.current_user.borrow().oid;
-    if !state.is_superuser() && !crate::acl::roles_of(state, me)?.contains(&PG_MONITOR) {
-        bail!(INSUFFICIENT_PRIVILEGE, "permission denied for function {function}");
-    }
-    let path = std::path::Path::new(state.settings.borrow().text("data_directory")).join(name);
-    let mut out = Vec::new();
-    let failed = |e| base::Error::io(format!("could not open directory \"{name}\""), e);
-    for entry in std::fs::read_dir(path).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        // One that is gone meanwhile is none of them.
-        let Ok(about) = entry.metadata() else { continue };
-        if !about.is_file() {
-            continue;
-        }
-        let changed = about.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok());
-        let us = changed.map_or(0, |d| i64::try_from(d.as_micros()).unwrap_or(i64::MAX));
-        out.push(vec![
-            Datum::text(entry.file_name().to_string_lossy()),
-            super::int8(about.len()),
-            Datum::TimestampTz(us.saturating_sub(946_684_800_000_000)),
-        ]);
-    }
-    Ok(rows(out))
 }
 
 fn not_recovering() -> base::Error {

@@ -4,7 +4,7 @@
 //! [`names`]: reg* types. `describe`: `pg_get_*def`. `visible`: `pg_*_is_visible`, schemas. `sizes`: relation
 //! and database sizes. `privileges`: `has_*_privilege`. `session`: the session, its settings, transaction IDs.
 //! `locks`: advisory locks, `pg_locks`, cancelling. `sequences`: `nextval` and company. `activity`,
-//! `control`: the control file, the WAL's files; `statistics`: the counters behind `pg_stat_*`; [`reset`]: they begin anew. `restore`: what ANALYZE finds, as it is told. `io`: `pg_stat_io`. `backlog`: `ebb_vacuum_backlog`. `progress`: vacuums under way.
+//! `control`: the control file; `files`: the server's files; `properties`: of indexes, and what may be updated; `statistics`: the counters behind `pg_stat_*`; [`reset`]: they begin anew. `restore`: what ANALYZE finds, as it is told. `io`: `pg_stat_io`. `backlog`: `ebb_vacuum_backlog`. `progress`: vacuums under way.
 //! [`extensions`]: amcheck, pg_buffercache, pg_visibility, pgstattuple, pg_freespacemap, pageinspect. `views.sql`: the views.
 //!
 //! # Differs from PostgreSQL
@@ -15,12 +15,14 @@ mod backlog;
 mod control;
 pub(crate) mod describe;
 pub mod extensions;
+mod files;
 mod functions;
 mod io;
 mod locks;
 pub mod names;
 mod privileges;
 mod progress;
+mod properties;
 pub mod reset;
 mod restore;
 mod sequences;
@@ -57,7 +59,9 @@ pub fn register() {
         activity::BODIES,
         control::BODIES,
         describe::BODIES,
+        files::BODIES,
         functions::BODIES,
+        properties::BODIES,
         io::BODIES,
         locks::BODIES,
         privileges::BODIES,

@@ -33,6 +33,7 @@ mod rights;
 mod savepoints;
 mod semi_joins;
 mod sequences;
+mod server_files;
 mod sessions;
 mod settings_of_constants;
 mod skip_scans;
