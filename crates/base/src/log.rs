@@ -59,6 +59,7 @@ impl Level {
 
 static MIN_LEVEL: AtomicU8 = AtomicU8::new(Level::Warning as u8);
 thread_local!(static PID: Cell<i32> = const { Cell::new(0) });
+thread_local!(static CONTEXT: RefCell<Option<String>> = const { RefCell::new(None) });
 thread_local!(static STATEMENT: RefCell<Option<Arc<str>>> = const { RefCell::new(None) });
 
 /// Lines below `level` are left out from now on.
@@ -96,6 +97,20 @@ pub fn set_thread_statement(text: Option<&Arc<str>>) {
     STATEMENT.with_borrow_mut(|statement| statement.clone_from(&text.cloned()));
 }
 
+/// While it is there, [`write_amid`]'s lines say what this thread is at.
+pub struct Amid(Option<String>);
+
+/// This thread is at `what`, within what it was at before.
+pub fn amid(what: String) -> Amid {
+    Amid(CONTEXT.replace(Some(what)))
+}
+
+impl Drop for Amid {
+    fn drop(&mut self) {
+        let _ = CONTEXT.try_with(|context| context.replace(self.0.take()));
+    }
+}
+
 /// A LOG line of what happened in the middle of this thread's statement, with that statement.
 pub fn write_amid(message: &str, detail: Option<&str>) {
     if (Level::Log as u8) < MIN_LEVEL.load(Ordering::Relaxed) {
@@ -105,6 +120,10 @@ pub fn write_amid(message: &str, detail: Option<&str>) {
     add(&mut text, SqlState::SUCCESSFUL_COMPLETION, "LOG", Some(message));
     add(&mut text, SqlState::SUCCESSFUL_COMPLETION, "DETAIL", detail);
     // A thread that is ending has none any more.
+    let _ = CONTEXT.try_with(|context| {
+        let context = context.borrow();
+        add(&mut text, SqlState::SUCCESSFUL_COMPLETION, "CONTEXT", context.as_deref());
+    });
     let _ = STATEMENT.try_with(|statement| {
         let statement = statement.borrow();
         add(&mut text, SqlState::SUCCESSFUL_COMPLETION, "STATEMENT", statement.as_deref());

@@ -2,7 +2,7 @@
 
 use crate::apply::{self, Actor};
 use crate::heap::{Heap, TupleOutcome};
-use crate::queue::RowQueue;
+use crate::queue::{Doing, RowQueue};
 use crate::record::{self, Encoder, F_CLEAR};
 use crate::visibility::{Hints, UpdateVerdict, satisfies_update};
 use crate::visibility_map::MapPin;
@@ -30,6 +30,7 @@ impl Heap {
         wait: Wait,
         map: &mut MapPin,
         queue: &mut RowQueue<'_>,
+        doing: Doing,
     ) -> Result<Claim> {
         let txn = queue.txn();
         let mut pin = self.rel.pin(Fork::Main, tid.block, &mut Strategy::Normal)?;
@@ -59,7 +60,7 @@ impl Heap {
                 }
             };
             pin = guard.unlock();
-            if !self.wait_for(tid, holder, mode, wait, queue)? {
+            if !self.wait_for(tid, holder, mode, wait, queue, doing)? {
                 return Ok(Claim::Failed(TupleOutcome::WouldBlock));
             }
         }
@@ -85,7 +86,8 @@ impl Heap {
     ) -> Result<TupleOutcome> {
         let xid = queue.txn().xid()?;
         let mut map = MapPin::none();
-        let outcome = match self.claim(tid, RowLockMode::Update, wait, &mut map, queue) {
+        let mode = RowLockMode::Update;
+        let outcome = match self.claim(tid, mode, wait, &mut map, queue, Doing::Deleting) {
             Ok(Claim::Ready(guard)) => self.delete_claimed(queue.txn(), tid, xid, guard, &map),
             Ok(Claim::Failed(outcome)) => Ok(outcome),
             Err(e) => Err(e),

@@ -3,7 +3,7 @@
 use crate::context::{CriticalSection, HeapContext, Writable};
 use crate::free_space_map::FreeSpaceMap;
 use crate::prune_tally::PruneTally;
-use crate::queue::RowQueue;
+use crate::queue::{Doing, RowQueue};
 use crate::record;
 use crate::room::Targets;
 use crate::toast::{AttrStorage, ToastStore};
@@ -31,6 +31,8 @@ pub struct HeapOptions {
     /// The first columns, up to the last that is a key of a plain index: what dead line pointers keep, so that their
     /// index entries can be looked up. None: nothing.
     pub dead_keys: Option<Arc<TupleDesc>>,
+    /// What it is called in errors.
+    pub name: Arc<str>,
     /// Where it is counted, and for which `pg_class.oid`, that pruning on access took dead tuples away.
     pub prunings: Option<(Oid, Arc<PruneTally>)>,
 }
@@ -43,6 +45,7 @@ impl Default for HeapOptions {
             storage: None,
             has_indexes: true,
             dead_keys: None,
+            name: Arc::from(""),
             prunings: None,
         }
     }
@@ -229,7 +232,8 @@ impl Heap {
         Ok(guard)
     }
 
-    /// Waits for `xid` to end, queueing behind others that wait for the same row version. False: the caller does not wait.
+    /// Waits for `xid` to end, queueing behind others that wait for the same row version. False: the caller does not wait. Who waits for
+    /// the transaction says why; who waits in the queue does not.
     pub(crate) fn wait_for(
         &self,
         tid: Tid,
@@ -237,6 +241,7 @@ impl Heap {
         mode: txn::RowLockMode,
         wait: Wait,
         queue: &mut RowQueue<'_>,
+        doing: Doing,
     ) -> Result<bool> {
         if wait == Wait::NoWait {
             // One that has just ended may not have let its row locks go yet: look again.
@@ -248,7 +253,8 @@ impl Heap {
         }
         queue.enter(self, tid, mode, wait)?;
         base::stop_point!("heap.wait_for_xid");
-        queue.txn().wait_for_xid(xid, wait)
+        let context = doing.told(tid, &self.options.name);
+        crate::queue::waiting(context, || queue.txn().wait_for_xid(xid, wait))
     }
 }
 

@@ -70,7 +70,7 @@ pub use prune::{
 };
 pub use prune_page::PruneDone;
 pub use prune_tally::PruneTally;
-pub use queue::RowQueue;
+pub use queue::{RowQueue, inserting_entry, waiting};
 pub use redo::{redo, truncate_maps};
 pub use rehearse::Rehearsal;
 pub use relocate::Relocated;

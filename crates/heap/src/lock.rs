@@ -12,7 +12,7 @@
 use crate::delete::outcome_of;
 use crate::fetch::TupleSlot;
 use crate::heap::{Heap, TupleOutcome};
-use crate::queue::RowQueue;
+use crate::queue::{Doing, RowQueue};
 use crate::visibility::{
     Changed, Dirty, Hints, UpdateVerdict, changed, satisfies_dirty, satisfies_update,
 };
@@ -25,8 +25,8 @@ use txn::{RowLockMode, RowLockOutcome, Transaction, Wait};
 enum Newer {
     /// All that there are.
     Locked,
-    /// This transaction is in the way.
-    Wait(Xid),
+    /// This transaction is in the way, at this version.
+    Wait(Xid, Tid),
     /// A version is gone, or has another key, or may have had: the lock is not what it should be.
     Changed,
 }
@@ -82,6 +82,7 @@ impl Heap {
         let mut hints = Hints::default();
         let cid = txn.peek_command_id();
         loop {
+            let mut doing = Doing::Locking;
             let guard = pin.read();
             if !guard.item_id(tid.offset).is_normal() {
                 return Ok(TupleOutcome::Invisible);
@@ -118,7 +119,10 @@ impl Heap {
                             };
                             match newer {
                                 Newer::Locked => return Ok(TupleOutcome::Ok(())),
-                                Newer::Wait(xid) => xid,
+                                Newer::Wait(xid, newer) => {
+                                    doing = Doing::LockingNewer(newer);
+                                    xid
+                                }
                                 Newer::Changed => {
                                     minds = true;
                                     continue;
@@ -140,7 +144,7 @@ impl Heap {
                     return Ok(outcome);
                 }
             };
-            if !self.wait_for(tid, holder, mode, wait, queue)? {
+            if !self.wait_for(tid, holder, mode, wait, queue, doing)? {
                 return Ok(TupleOutcome::WouldBlock);
             }
         }
@@ -173,7 +177,7 @@ impl Heap {
             if tid != origin {
                 // The updater himself may have locked his version, to delete it later.
                 if let RowLockOutcome::Conflict(xid) = txn.lock_row(self.rel.id(), tid, mode)? {
-                    return Ok(Newer::Wait(xid));
+                    return Ok(Newer::Wait(xid, tid));
                 }
             }
             let by = changed(&tuple, manager, txn)?;
@@ -183,7 +187,7 @@ impl Heap {
             let next = tuple.ctid();
             if next == tid || tuple.infomask2() & (KEYS_UPDATED | CHAIN_SHORTENED) != 0 {
                 return Ok(match by {
-                    Changed::Running(xid) => Newer::Wait(xid),
+                    Changed::Running(xid) => Newer::Wait(xid, tid),
                     _ => Newer::Changed,
                 });
             }

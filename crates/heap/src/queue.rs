@@ -19,6 +19,47 @@ use base::{Result, Tid};
 use buffer::PinnedPage;
 use txn::{LockMode, LockTag, RowLockMode, Transaction, Wait};
 
+/// What the wait of an index entry's maker is for, as errors and the log tell it.
+pub fn inserting_entry(tid: Tid, relation: &str) -> String {
+    format!("while inserting index tuple {tid} in relation \"{relation}\"")
+}
+
+/// Waits; errors and what the log says meanwhile tell `context`.
+///
+/// # Errors
+/// Those of `wait`.
+pub fn waiting<T>(context: String, wait: impl FnOnce() -> Result<T>) -> Result<T> {
+    let _told = base::log::amid(context.clone());
+    wait().map_err(|error| error.within(context))
+}
+
+/// What is done to a row for whose holder a command waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Doing {
+    Updating,
+    Deleting,
+    Locking,
+    /// The newer version here is, because the row is.
+    LockingNewer(Tid),
+}
+
+impl Doing {
+    /// As errors and the log tell it, of the row at `tid`.
+    pub(crate) fn told(self, tid: Tid, relation: &str) -> String {
+        let (what, tid) = match self {
+            Doing::Updating => ("updating tuple", tid),
+            Doing::Deleting => ("deleting tuple", tid),
+            Doing::Locking => ("locking tuple", tid),
+            Doing::LockingNewer(tid) => {
+                return format!(
+                    "while locking updated version {tid} of tuple in relation \"{relation}\""
+                );
+            }
+        };
+        format!("while {what} {tid} in relation \"{relation}\"")
+    }
+}
+
 /// A command's places in the queues of a row's versions. Dropped, it leaves them.
 pub struct RowQueue<'t> {
     txn: &'t Transaction,

@@ -15,7 +15,7 @@
 use crate::apply::TupleParts;
 use crate::delete::Claim;
 use crate::heap::Heap;
-use crate::queue::RowQueue;
+use crate::queue::{Doing, RowQueue};
 use crate::room::has_room;
 use crate::update::UpdateOptions;
 use crate::visibility_map::MapPin;
@@ -54,7 +54,7 @@ impl Heap {
         let (mut old_map, mut new_map) = (MapPin::none(), MapPin::none());
         let mut queue = RowQueue::new(txn);
         let mode = RowLockMode::NoKeyUpdate;
-        let claim = self.claim(tid, mode, Wait::NoWait, &mut old_map, &mut queue);
+        let claim = self.claim(tid, mode, Wait::NoWait, &mut old_map, &mut queue, Doing::Updating);
         drop(queue);
         let Claim::Ready(guard) = claim? else { return Ok(Relocated::InUse) };
         let tuple = guard.item(tid.offset).to_vec();

@@ -13,7 +13,7 @@ use crate::context::CriticalSection;
 use crate::delete::{Claim, deleter};
 use crate::heap::{Heap, TupleOutcome, clear_all_visible};
 use crate::insert::InsertState;
-use crate::queue::RowQueue;
+use crate::queue::{Doing, RowQueue};
 use crate::record::{
     self, Encoder, F_CLEAR, F_CLEAR_OLD, F_HOT, F_INIT, F_KEYS, F_PREFIX, F_SUFFIX,
 };
@@ -101,7 +101,8 @@ impl Heap {
         let mut map = MapPin::none();
         let mut toasted: Option<Vec<u8>> = None;
         loop {
-            let mut guard = match self.claim(tid, mode, options.wait, &mut map, queue)? {
+            let wait = options.wait;
+            let mut guard = match self.claim(tid, mode, wait, &mut map, queue, Doing::Updating)? {
                 Claim::Ready(guard) => guard,
                 Claim::Failed(outcome) => {
                     return Ok(outcome.failed().unwrap_or(TupleOutcome::Invisible));

@@ -18,6 +18,7 @@ pub enum Command {
     Insert,
     Update,
     Delete,
+    Merge,
 }
 
 /// One query level.
@@ -80,6 +81,9 @@ pub struct Query {
     pub returning: Vec<TargetEntry>,
     /// ON CONFLICT
     pub on_conflict: Option<OnConflict>,
+    /// MERGE
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge: Option<Box<Merge>>,
     /// The entries that stand for OLD and NEW in RETURNING, if it names one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<(usize, usize)>,
@@ -446,4 +450,64 @@ pub struct OnConflict {
     pub filter: Option<Expr>,
     /// The `excluded` range-table entry.
     pub excluded_rte: Option<usize>,
+}
+
+/// MERGE: FROM is the join of the target and the source, of the kind that its clauses ask for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Merge {
+    /// The join's condition, to be asked again of a newer version of the target's row.
+    pub on: Expr,
+    /// Not NULL in rows that the source takes part in; None: it does in all.
+    pub source: Option<Expr>,
+    /// The entry whose only column is what merge_action() gives; it stands in no FROM.
+    pub action_rte: usize,
+    /// WHEN …, in order.
+    pub clauses: Vec<MergeClause>,
+}
+
+/// WHEN … [AND condition] THEN action
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MergeClause {
+    /// Which rows it is for.
+    pub when: MergeWhen,
+    /// AND …
+    pub condition: Option<Expr>,
+    /// THEN …
+    pub action: MergeAction,
+}
+
+/// Which rows of the join a clause of MERGE is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "named after the SQL")]
+pub enum MergeWhen {
+    Matched,
+    NotMatchedBySource,
+    NotMatchedByTarget,
+}
+
+/// What a clause of MERGE does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum MergeAction {
+    /// UPDATE: as [`Query::targets`] of one.
+    Update(Vec<TargetEntry>),
+    /// DELETE
+    Delete,
+    /// INSERT: as [`Query::targets`] of one.
+    Insert(Vec<TargetEntry>),
+    /// DO NOTHING
+    Nothing,
+}
+
+impl Merge {
+    /// Every expression in it.
+    pub fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        let clauses = self.clauses.iter_mut().flat_map(|c| {
+            let targets: &mut [TargetEntry] = match &mut c.action {
+                MergeAction::Update(list) | MergeAction::Insert(list) => list,
+                MergeAction::Delete | MergeAction::Nothing => &mut [],
+            };
+            c.condition.iter_mut().chain(targets.iter_mut().map(|t| &mut t.expr))
+        });
+        std::iter::once(&mut self.on).chain(&mut self.source).chain(clauses)
+    }
 }

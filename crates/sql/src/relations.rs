@@ -25,6 +25,7 @@ pub fn open(state: &SessionState, txn: &Transaction, table: &Arc<Table>) -> Resu
     let mut options = HeapOptions {
         has_indexes: !table.indexes.is_empty(),
         dead_keys: dead_keys(table),
+        name: Arc::from(table.name.as_str()),
         prunings: Some((table.oid, Arc::clone(&state.pruned))),
         ..HeapOptions::default()
     };

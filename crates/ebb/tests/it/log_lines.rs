@@ -78,6 +78,7 @@ fn waits_for_locks_and_deadlocks_tell_who_and_what() {
         log.contains(" detected deadlock while waiting for ShareLock on transaction "),
         "{log}"
     );
+    assert!(log.contains("CONTEXT:  while updating tuple (0,"), "{log}");
     // Only the log says what the others ran.
     for statement in ["SET id = -id WHERE id = 1", "SET id = -id WHERE id = 2"] {
         assert!(log.contains(&format!(": UPDATE t {statement}")), "{log}");
@@ -128,4 +129,39 @@ fn an_error_of_the_extended_protocol_is_told_with_its_own_statement() {
     let log = log_with(&server, "STATEMENT:  SELECT 10 / $1::int");
     assert!(!log.contains("STATEMENT:  SELECT 'before'"), "{log}");
     assert!(log.contains("CONTEXT:  portal \"p\" parameter $1 = '...'"), "{log}");
+}
+
+#[test]
+fn who_waits_for_a_row_says_what_it_is_at() {
+    let server = server(&[]);
+    let (mut a, mut b) = (server.connect().unwrap(), server.connect().unwrap());
+    a.run("CREATE TABLE t (id int PRIMARY KEY, v int)").unwrap();
+    a.run("CREATE TABLE r (id int REFERENCES t)").unwrap();
+    a.run("INSERT INTO t VALUES (1, 0), (2, 0)").unwrap();
+    b.run("SET lock_timeout = 1").unwrap();
+    let mut told = |holder: &str, waiter: &str| {
+        a.run("BEGIN").unwrap();
+        a.run(holder).unwrap();
+        b.run(waiter).unwrap_err();
+        a.run("ROLLBACK").unwrap();
+        let log = log_with(&server, &format!("STATEMENT:  {waiter}"));
+        let lines: Vec<&str> = log.lines().collect();
+        let end = lines.iter().position(|l| l.ends_with(waiter)).unwrap();
+        assert!(lines[end - 2].ends_with("canceling statement due to lock timeout"), "{log}");
+        lines[end - 1].rsplit("CONTEXT:  ").next().unwrap().to_owned()
+    };
+    let change = "UPDATE t SET v = 1, id = 1 WHERE id = 1";
+    let of_t = |what: &str| format!("while {what} in relation \"t\"");
+    assert_eq!(told(change, "UPDATE t SET v = 2"), of_t("updating tuple (0,1)"));
+    assert_eq!(told(change, "DELETE FROM t"), of_t("deleting tuple (0,1)"));
+    assert_eq!(told(change, "SELECT FROM t FOR UPDATE"), of_t("locking tuple (0,1)"));
+    assert_eq!(told("SELECT FROM t WHERE id = 2 FOR SHARE", "DELETE FROM t WHERE id = 2"), {
+        of_t("deleting tuple (0,2)")
+    });
+    let entry = told("INSERT INTO t VALUES (3)", "INSERT INTO t VALUES (3)");
+    assert!(entry.starts_with("while inserting index tuple (0,"), "{entry}");
+    assert!(entry.ends_with(") in relation \"t_pkey\""), "{entry}");
+    let found = told("INSERT INTO t VALUES (4)", "INSERT INTO t VALUES (4) ON CONFLICT DO NOTHING");
+    assert!(found.starts_with("while inserting index tuple (0,"), "{found}");
+    assert!(found.ends_with(") in relation \"t\""), "{found}");
 }

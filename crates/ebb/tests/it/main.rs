@@ -10,6 +10,7 @@ mod fuzz;
 mod isolation;
 mod lab;
 mod log_lines;
+mod merge;
 mod notify;
 mod pgbench;
 mod queue;

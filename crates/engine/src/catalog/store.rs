@@ -101,7 +101,7 @@ impl CatalogStore {
         }
         let id = location(def, def.oid.0, self.database);
         let rel = self.storage.heap.pool.open(id, Persistence::Permanent);
-        let mut options = HeapOptions::default();
+        let mut options = HeapOptions { name: Arc::from(def.name), ..HeapOptions::default() };
         if let Some(toast) = def.toast {
             let (heap, index) =
                 (location(def, toast.0, self.database), location(def, toast.0 + 1, self.database));
@@ -206,6 +206,8 @@ pub struct Catalogs<'a> {
 pub(crate) struct Unique<'a> {
     pub(crate) heap: &'a Heap,
     pub(crate) txn: &'a Transaction,
+    /// The entry that is made, and its index.
+    pub(crate) entry: (Tid, &'a str),
 }
 
 impl TupleLiveness for Unique<'_> {
@@ -218,7 +220,10 @@ impl TupleLiveness for Unique<'_> {
         })
     }
     fn wait(&self, _: Tid, xid: Xid) -> Result<()> {
-        self.txn.wait_for_xid(xid, Wait::Block).map(|_| ())
+        let (tid, index) = self.entry;
+        heap::waiting(heap::inserting_entry(tid, index), || {
+            self.txn.wait_for_xid(xid, Wait::Block).map(|_| ())
+        })
     }
 }
 
@@ -300,8 +305,9 @@ impl Catalogs<'_> {
     }
 
     pub(super) fn index(&self, open: &OpenCatalog, values: &[Datum], tid: Tid) -> Result<()> {
-        let live = Unique { heap: &open.heap, txn: self.txn };
         for (index, tree) in &open.indexes {
+            let entry = (tid, index.name);
+            let live = Unique { heap: &open.heap, txn: self.txn, entry };
             let key = self.key(open, &index.columns, values)?;
             let key: Vec<Option<&[u8]>> = key.iter().map(|k| k.as_deref()).collect();
             let check = if index.unique { UniqueCheck::Yes(&live) } else { UniqueCheck::No };

@@ -82,6 +82,9 @@ fn names_a_cast(bare: &str, from: Oid) -> bool {
 impl Analyser<'_> {
     pub fn call(&mut self, call: &FuncCall, loc: Loc) -> Result<Expr> {
         let bare = call.name.last().map_or("", String::as_str);
+        if call.sql_syntax && bare == "merge_action" {
+            return self.merge_action(loc);
+        }
         let maybe_aggregate =
             call.over.is_none() && functions(call_schema(call), bare).iter().any(|f| f.kind == 'a');
         let saved = self.level().in_aggregate;

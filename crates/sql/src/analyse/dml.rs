@@ -34,9 +34,23 @@ fn is_default(e: &ast::Expr) -> bool {
     matches!(e.kind, ExprKind::Default)
 }
 
+/// INSERT's row: every live column with what is given for it, or its default.
+pub(super) fn insert_targets(t: &Table, given: Vec<Option<Expr>>) -> Vec<TargetEntry> {
+    // The executor works out generated columns from the finished row; NULL stands for them.
+    let live = t.columns.iter().zip(given).filter(|(c, _)| !c.dropped);
+    live.map(|(c, e)| TargetEntry {
+        expr: e.unwrap_or_else(|| default_value(c)),
+        name: c.name.clone(),
+        target_column: Some(c.number),
+        origin: (0, 0),
+        hidden: false,
+    })
+    .collect()
+}
+
 impl Analyser<'_> {
     /// The table that a statement changes; entry 0 of the level.
-    fn target(
+    pub(super) fn target(
         &mut self,
         name: &ObjectName,
         alias: Option<&ast::Alias>,
@@ -65,6 +79,18 @@ impl Analyser<'_> {
                 )
                 .detail("Views are not automatically updatable.");
                 return self.at(name.loc, e.into());
+            }
+            RelationKind::Sequence | RelationKind::MaterializedView if verb == "merge into" => {
+                let kinds = match t.kind {
+                    RelationKind::Sequence => "sequences",
+                    _ => "materialized views",
+                };
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    format!("cannot execute MERGE on relation \"{}\"", t.name),
+                )
+                .detail(format!("This operation is not supported for {kinds}."))
+                .into());
             }
             RelationKind::Sequence => {
                 let e = err!(WRONG_OBJECT_TYPE, "cannot change sequence \"{}\"", t.name);
@@ -98,7 +124,7 @@ impl Analyser<'_> {
     }
 
     /// The target as names see it.
-    fn target_item(&mut self, t: &Table) -> Item {
+    pub(super) fn target_item(&mut self, t: &Table) -> Item {
         let entry = &self.level().rtes[0];
         let mut item = Item::table(0, entry.alias.clone());
         if !entry.has_alias {
@@ -241,19 +267,7 @@ impl Analyser<'_> {
             privilege |= 5;
         }
         let t = self.target(&s.table, alias.as_ref(), false, "insert into", privilege)?;
-        // The columns that get values, in the order given.
-        let mut columns: Vec<&Column> = Vec::new();
-        if s.columns.is_empty() {
-            columns.extend(t.columns.iter().filter(|c| !c.dropped));
-        }
-        for c in &s.columns {
-            let found = self.find_whole_column(&t, c)?;
-            if columns.iter().any(|o| o.number == found.number) {
-                let e = err!(DUPLICATE_COLUMN, "column \"{}\" specified more than once", c.column);
-                return self.at(c.loc, e);
-            }
-            columns.push(found);
-        }
+        let columns = self.insert_columns(s, &t)?;
         let mut from = Vec::new();
         let mut given: Vec<Option<Expr>> = vec![None; t.columns.len()];
         match &s.source {
@@ -276,20 +290,7 @@ impl Analyser<'_> {
                 None => self.select_source(s, source, &columns, &mut given, &mut from)?,
             },
         }
-        let mut targets = Vec::new();
-        for (c, e) in t.columns.iter().zip(given) {
-            // The executor works out generated columns from the finished row; NULL stands for them.
-            if c.dropped {
-                continue;
-            }
-            targets.push(TargetEntry {
-                expr: e.unwrap_or_else(|| default_value(c)),
-                name: c.name.clone(),
-                target_column: Some(c.number),
-                origin: (0, 0),
-                hidden: false,
-            });
-        }
+        let targets = insert_targets(&t, given);
         let on_conflict = match &s.on_conflict {
             Some(c) => Some(self.on_conflict(c, &t)?),
             None => None,
@@ -308,6 +309,23 @@ impl Analyser<'_> {
         Ok(q)
     }
 
+    /// The columns that get values, in the order given.
+    pub(super) fn insert_columns<'t>(&self, s: &Insert, t: &'t Table) -> Result<Vec<&'t Column>> {
+        let mut columns: Vec<&Column> = Vec::new();
+        if s.columns.is_empty() {
+            columns.extend(t.columns.iter().filter(|c| !c.dropped));
+        }
+        for c in &s.columns {
+            let found = self.find_whole_column(t, c)?;
+            if columns.iter().any(|o| o.number == found.number) {
+                let e = err!(DUPLICATE_COLUMN, "column \"{}\" specified more than once", c.column);
+                return self.at(c.loc, e);
+            }
+            columns.push(found);
+        }
+        Ok(columns)
+    }
+
     /// Too many or too few values for the columns.
     fn count_values(&self, s: &Insert, locs: &[Loc], columns: usize) -> Result<()> {
         if locs.len() > columns {
@@ -321,7 +339,7 @@ impl Analyser<'_> {
         Ok(())
     }
 
-    fn value_row(
+    pub(super) fn value_row(
         &mut self,
         s: &Insert,
         row: &[ast::Expr],
@@ -539,7 +557,7 @@ impl Analyser<'_> {
     }
 
     /// SET's assignments.
-    fn set_list(&mut self, list: &[SetClause], t: &Table) -> Result<Vec<TargetEntry>> {
+    pub(super) fn set_list(&mut self, list: &[SetClause], t: &Table) -> Result<Vec<TargetEntry>> {
         let saved = self.enter(Clause::Update);
         let mut out: Vec<TargetEntry> = Vec::new();
         for clause in list {

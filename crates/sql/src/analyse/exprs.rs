@@ -173,6 +173,22 @@ impl Analyser<'_> {
     /// `a`, `t.a`, `s.t.a`, `d.s.t.a`
     fn column(&mut self, names: &[String], loc: Loc) -> Result<Expr> {
         self.column_allowed(loc)?;
+        let e = self.any_column(names, loc)?;
+        if self.clause() == Clause::MergeWhen
+            && let Expr::Var { levels_up: 0, column, .. } = e
+            && (-5..0).contains(&column)
+        {
+            let name = names.last().map_or("", String::as_str);
+            let e = err!(
+                INVALID_COLUMN_REFERENCE,
+                "cannot use system column \"{name}\" in MERGE WHEN condition"
+            );
+            return self.at(loc, e);
+        }
+        Ok(e)
+    }
+
+    fn any_column(&mut self, names: &[String], loc: Loc) -> Result<Expr> {
         match names {
             [column] => {
                 if let Some(e) = self.bare_column(column, loc)? {

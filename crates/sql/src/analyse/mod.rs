@@ -21,6 +21,7 @@ mod exprs;
 pub(crate) mod from;
 mod grouping;
 mod locking;
+mod merge;
 mod names;
 mod returning;
 mod scope;
@@ -87,6 +88,7 @@ pub(crate) enum Clause {
     Offset,
     Values,
     Returning,
+    MergeWhen,
     Update,
     Check,
     Default,
@@ -116,6 +118,7 @@ impl Clause {
             Clause::Offset => "OFFSET",
             Clause::Values => "VALUES",
             Clause::Returning => "RETURNING",
+            Clause::MergeWhen => "MERGE WHEN conditions",
             Clause::Update => "UPDATE",
             Clause::Check => "check constraints",
             Clause::Default => "DEFAULT expressions",
@@ -185,6 +188,8 @@ pub(crate) struct Level {
     pub recursive: Option<usize>,
     /// Where the last set-returning function of this level stands.
     pub last_set: Option<Loc>,
+    /// Of a MERGE: the entry whose column merge_action() is.
+    pub merge_action: Option<usize>,
 }
 
 impl Level {
@@ -207,6 +212,7 @@ impl Level {
             window_names: Vec::new(),
             recursive: None,
             last_set: None,
+            merge_action: None,
         }
     }
 }
@@ -291,6 +297,7 @@ impl<'a> Analyser<'a> {
             returning: Vec::new(),
             on_conflict: None,
             images: None,
+            merge: None,
             has_aggregates: level.has_aggregates,
             has_windows: level.has_windows,
             has_target_srfs: level.has_sets,
@@ -304,7 +311,7 @@ impl<'a> Analyser<'a> {
             QueryStatement::Insert(s) => a.insert(s),
             QueryStatement::Update(s) => a.update(s),
             QueryStatement::Delete(s) => a.delete(s),
-            QueryStatement::Merge(loc) => a.at(*loc, Error::unsupported("MERGE")),
+            QueryStatement::Merge(s) => a.merge(s),
         })
     }
 

@@ -445,6 +445,7 @@ pub(crate) fn empty_query() -> Query {
         returning: Vec::new(),
         on_conflict: None,
         images: None,
+        merge: None,
         has_aggregates: false,
         has_windows: false,
         has_target_srfs: false,

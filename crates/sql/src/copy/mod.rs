@@ -251,7 +251,7 @@ fn check_query(query: &QueryStatement) -> Result<()> {
         QueryStatement::Insert(i) => !i.returning.targets.is_empty(),
         QueryStatement::Update(u) => !u.returning.targets.is_empty(),
         QueryStatement::Delete(d) => !d.returning.targets.is_empty(),
-        QueryStatement::Merge(_) => return Err(Error::unsupported("MERGE")),
+        QueryStatement::Merge(m) => !m.returning.targets.is_empty(),
     };
     if !returning {
         bail!(FEATURE_NOT_SUPPORTED, "COPY query must have a RETURNING clause");

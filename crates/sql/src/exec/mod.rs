@@ -160,6 +160,18 @@ pub struct Told {
     pub heap_fetches: u64,
     /// What the last sort needed.
     pub sort: Option<SortTold>,
+    /// What a MERGE did with its rows.
+    pub merged: Option<MergeTold>,
+}
+
+/// How many rows a MERGE did what with.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs, reason = "named after what is done")]
+pub struct MergeTold {
+    pub inserted: u64,
+    pub updated: u64,
+    pub deleted: u64,
+    pub skipped: u64,
 }
 
 /// How rows were sorted.

@@ -97,12 +97,14 @@ fn columns_of_index(index: &Index) -> Vec<i32> {
 pub struct HeapLiveness<'a> {
     heap: &'a Heap,
     txn: &'a Transaction,
+    /// The entry that is made, and its index; None: it is only looked for another's.
+    entry: Option<(Tid, &'a str)>,
 }
 
 impl<'a> HeapLiveness<'a> {
     /// As `txn` sees `heap`.
     pub fn new(heap: &'a Heap, txn: &'a Transaction) -> HeapLiveness<'a> {
-        HeapLiveness { heap, txn }
+        HeapLiveness { heap, txn, entry: None }
     }
 }
 
@@ -115,8 +117,11 @@ impl TupleLiveness for HeapLiveness<'_> {
             (Dirty::Dead, _, false) => Liveness::Dead,
         })
     }
-    fn wait(&self, tid: Tid, xid: Xid) -> Result<()> {
-        self.txn.wait_for_insertion(xid, || Ok(self.check(tid)? != Liveness::InProgress(xid)))
+    fn wait(&self, at: Tid, xid: Xid) -> Result<()> {
+        let (tid, relation) = self.entry.unwrap_or((at, &*self.heap.options().name));
+        heap::waiting(heap::inserting_entry(tid, relation), || {
+            self.txn.wait_for_insertion(xid, || Ok(self.check(at)? != Liveness::InProgress(xid)))
+        })
     }
 }
 
@@ -467,12 +472,14 @@ impl TableWriter {
         changed: Option<&[bool]>,
     ) -> Result<Option<Tid>> {
         let heap = self.heap.clone();
-        let liveness = HeapLiveness { heap: &heap, txn: x.txn };
         for i in 0..self.indexes.len() {
             let w = &mut self.indexes[i];
             if !w.encode(row, cx)? {
                 continue;
             }
+            let w = &self.indexes[i];
+            let entry = Some((tid, w.index.name.as_str()));
+            let liveness = HeapLiveness { heap: &heap, txn: x.txn, entry };
             let same_key = changed.is_some_and(|c| {
                 !w.columns.iter().any(|n| usize::try_from(n - 1).is_ok_and(|n| c[n]))
             });
@@ -639,7 +646,7 @@ impl TableWriter {
         arbiters: &[Oid],
     ) -> Result<Option<Tid>> {
         let heap = self.heap.clone();
-        let liveness = HeapLiveness { heap: &heap, txn: x.txn };
+        let liveness = HeapLiveness::new(&heap, x.txn);
         for w in &mut self.indexes {
             if !w.index.unique || !is_asked(&w.index, arbiters) {
                 continue;

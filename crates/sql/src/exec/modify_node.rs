@@ -1,10 +1,12 @@
-//! INSERT, UPDATE and DELETE as plan nodes.
+//! INSERT, UPDATE, DELETE and MERGE as plan nodes.
+
+mod merge;
 
 use super::batch::{BATCH_ROWS, Batch};
 use super::lock_rows::{follow, refresh, require_read_committed};
 use super::modify::{Inserted, TableWriter};
 use super::row::RowReader;
-use super::{Cx, Node};
+use super::{Cx, Node, Told};
 use crate::plan::Modify;
 use crate::query::Command;
 use base::{Oid, Result, SqlError, SqlState, Tid, bail};
@@ -12,6 +14,7 @@ use engine::catalog::model::Table;
 use expr::code::{Code, compile};
 use heap::visibility::Dirty;
 use heap::{RowQueue, TupleOutcome, TupleSlot};
+use merge::Merge;
 use std::sync::Arc;
 use txn::{IsolationLevel, RowLockMode, Wait};
 use types::Datum;
@@ -20,6 +23,35 @@ struct Conflict {
     arbiters: Vec<Oid>,
     update: Option<Vec<(i32, Code)>>,
     filter: Option<Code>,
+}
+
+/// Where a row is changed: the writer, and the places for which its command waits.
+struct At<'w, 'x> {
+    w: &'w mut TableWriter,
+    cx: &'w Cx<'x>,
+    queue: RowQueue<'w>,
+}
+
+/// What became of the attempt to change a row.
+enum Change {
+    /// It is changed.
+    Done,
+    /// The command itself had changed it before.
+    Own,
+    /// Somebody else has deleted it.
+    Gone,
+    /// Somebody else has updated it: the newest version is locked, and it is that which the input row is of now.
+    Newer,
+}
+
+/// What RETURNING is told of a change.
+struct Effect<'a> {
+    /// The row as it is now, and where.
+    new: Option<(&'a [Datum], Tid)>,
+    /// There was one before.
+    old: bool,
+    /// What merge_action() gives.
+    action: Option<&'static str>,
 }
 
 /// A data-modifying node.
@@ -36,6 +68,7 @@ pub(crate) struct ModifyNode {
     recheck: Option<Code>,
     returning: Vec<Code>,
     conflict: Option<Conflict>,
+    merge: Option<Merge>,
     reader: RowReader,
     all_reader: RowReader,
     writer: Option<TableWriter>,
@@ -100,6 +133,7 @@ impl ModifyNode {
             recheck: m.recheck.as_ref().map(compile).transpose()?,
             returning: codes(&m.returning)?,
             conflict,
+            merge: m.merge.as_ref().map(Merge::new).transpose()?,
             reader: RowReader::new(&m.table, &columns, None),
             all_reader: RowReader::new(&m.table, &all, None),
             writer: None,
@@ -370,49 +404,164 @@ impl ModifyNode {
         Ok(())
     }
 
-    /// Emits RETURNING for an input row whose target is updated to `new`, or deleted.
+    /// Emits RETURNING for an input row whose target was changed so.
     fn give_changed(
         &self,
-        new: Option<(&[Datum], Tid)>,
+        effect: &Effect<'_>,
         row: &mut [Datum],
         cx: &Cx<'_>,
         out: &mut Batch,
     ) -> Result<()> {
-        let mut old = if self.images { self.old_image(row) } else { Vec::new() };
-        self.mark_changed(&mut old, cx)?;
-        if new.is_none() {
-            for (at, _) in self.old_slots.iter().filter(|(_, column)| *column == -4) {
-                row[*at] = own_xid(cx)?;
-            }
+        let mut old = Vec::new();
+        if self.images && effect.old {
+            old = self.old_image(row);
+            self.mark_changed(&mut old, cx)?;
+        } else if self.images {
+            old = self.no_image();
         }
-        if let Some((new, now)) = new {
-            for (at, column) in &self.old_slots {
-                if *column > 0 {
-                    row[*at] = new[*column as usize - 1].clone();
-                } else if *column == -1 {
-                    row[*at] = Datum::Tid(now);
-                } else if *column == -2 {
+        match effect.new {
+            Some((new, now)) => self.put_new(new, now, effect.old, row, cx)?,
+            None => {
+                for (at, _) in self.old_slots.iter().filter(|(_, column)| *column == -4) {
                     row[*at] = own_xid(cx)?;
-                } else if *column == -4 {
-                    row[*at] = Datum::Oid(Oid(0));
                 }
             }
         }
-        let wide;
-        let mut seen: &[Datum] = row;
+        let mut wide = Vec::new();
         if self.images {
-            let new = match new {
+            let new = match effect.new {
                 Some((new, now)) => self.new_image(new, now, false, cx)?,
                 None => self.no_image(),
             };
             wide = [&*row, &old, &new].concat();
-            seen = &wide;
         }
+        if let Some(action) = effect.action {
+            if wide.is_empty() {
+                wide = row.to_vec();
+            }
+            wide.push(Datum::Text(action.into()));
+        }
+        let seen: &[Datum] = if wide.is_empty() { row } else { &wide };
         for r in &self.returning {
             out.push_value(r.eval(seen, &cx.eval)?);
         }
         out.end_row();
         Ok(())
+    }
+
+    /// Puts a row as it is now in the place of the target's in an input row; `old`: there was one.
+    fn put_new(
+        &self,
+        new: &[Datum],
+        now: Tid,
+        old: bool,
+        row: &mut [Datum],
+        cx: &Cx<'_>,
+    ) -> Result<()> {
+        for (at, column) in &self.old_slots {
+            row[*at] = match *column {
+                c if c > 0 => new[c as usize - 1].clone(),
+                -1 => Datum::Tid(now),
+                -2 => own_xid(cx)?,
+                -4 => Datum::Oid(Oid(0)),
+                -6 => Datum::Oid(self.table.oid),
+                _ if old => continue,
+                _ => Datum::Oid(Oid(0)),
+            };
+        }
+        Ok(())
+    }
+
+    /// Tries to update the version at `tid`, which an input row is of, or to delete it (`set` is None).
+    fn attempt(
+        &self,
+        at: &mut At<'_, '_>,
+        tid: Tid,
+        set: Option<&[(usize, Code)]>,
+        action: Option<&'static str>,
+        row: &mut [Datum],
+        out: &mut Batch,
+    ) -> Result<TupleOutcome<()>> {
+        let cx = at.cx;
+        let old = if set.is_some() || self.has_keys { self.old_row(row) } else { Vec::new() };
+        let mut new = old.clone();
+        let now = match set {
+            Some(set) => {
+                for (n, code) in set {
+                    new[*n] = code.eval(row, &cx.eval)?;
+                }
+                let done = match at.w.update(cx.x, &mut at.queue, tid, &old, &mut new)? {
+                    TupleOutcome::Ok(done) => done,
+                    other => return Ok(other.failed().unwrap_or(TupleOutcome::Invisible)),
+                };
+                if self.has_keys {
+                    at.w.after_update(&old, &new, done.own, &mut cx.shared.after.borrow_mut());
+                }
+                done.tid
+            }
+            None => {
+                match at.w.delete(&mut at.queue, tid)? {
+                    TupleOutcome::Ok(()) => {}
+                    other => return Ok(other),
+                }
+                if self.has_keys {
+                    at.w.after_delete(&old, &mut cx.shared.after.borrow_mut());
+                }
+                tid
+            }
+        };
+        self.affected(cx, 1);
+        if !self.returning.is_empty() {
+            let new = set.map(|_| (&*new, now));
+            self.give_changed(&Effect { new, old: true, action }, row, cx, out)?;
+        }
+        Ok(TupleOutcome::Ok(()))
+    }
+
+    /// What to do about the outcome of an attempt. If somebody else has changed the row, its newest version is locked, and the
+    /// input row gets its values.
+    fn settle(
+        &mut self,
+        at: &mut At<'_, '_>,
+        tid: Tid,
+        outcome: TupleOutcome<()>,
+        mode: RowLockMode,
+        row: &mut [Datum],
+    ) -> Result<Change> {
+        let would_block = |s: &Self| {
+            base::err!(
+                LOCK_NOT_AVAILABLE,
+                "could not obtain lock on row in relation \"{}\"",
+                s.table.name
+            )
+        };
+        match outcome {
+            TupleOutcome::Ok(()) => Ok(Change::Done),
+            TupleOutcome::SelfModified => Ok(Change::Own),
+            TupleOutcome::Invisible => {
+                bail!(INTERNAL_ERROR, "attempted to change an invisible row")
+            }
+            TupleOutcome::WouldBlock => Err(would_block(self)),
+            TupleOutcome::Deleted { .. } => {
+                require_read_committed(at.cx, true)?;
+                Ok(Change::Gone)
+            }
+            TupleOutcome::Updated { next, xmax } => {
+                let heap = at.w.heap().clone();
+                let (cx, queue) = (at.cx, &mut at.queue);
+                let mut slot = std::mem::take(&mut self.slot);
+                let r = follow(cx, &heap, queue, tid, next, xmax, mode, Wait::Block, &mut slot);
+                self.slot = slot;
+                match r? {
+                    TupleOutcome::Ok(()) => {}
+                    TupleOutcome::WouldBlock => return Err(would_block(self)),
+                    TupleOutcome::SelfModified => return Ok(Change::Own),
+                    _ => return Ok(Change::Gone),
+                }
+                refresh(&self.reader, &self.old_slots, &heap, &self.slot, row)?;
+                Ok(Change::Newer)
+            }
+        }
     }
 
     /// Updates or deletes the row that an input row names.
@@ -423,85 +572,16 @@ impl ModifyNode {
         row: &mut [Datum],
         out: &mut Batch,
     ) -> Result<()> {
-        let mut queue = RowQueue::new(cx.x.txn);
+        let mut at = At { w, cx, queue: RowQueue::new(cx.x.txn) };
+        let update = self.command == Command::Update;
+        let mode = if update { RowLockMode::NoKeyUpdate } else { RowLockMode::Update };
         loop {
             let Datum::Tid(tid) = row[self.tid_slot] else { return Ok(()) };
-            let update = self.command == Command::Update;
-            let old = if update || self.has_keys { self.old_row(row) } else { Vec::new() };
-            let mut new = old.clone();
-            let mut own = false;
-            let outcome: TupleOutcome<Tid> = if update {
-                for (n, code) in &self.assignments {
-                    new[*n] = code.eval(row, &cx.eval)?;
-                }
-                match w.update(cx.x, &mut queue, tid, &old, &mut new)? {
-                    TupleOutcome::Ok(done) => {
-                        own = done.own;
-                        TupleOutcome::Ok(done.tid)
-                    }
-                    other => other.failed().unwrap_or(TupleOutcome::Invisible),
-                }
-            } else {
-                match w.delete(&mut queue, tid)? {
-                    TupleOutcome::Ok(()) => TupleOutcome::Ok(tid),
-                    other => other.failed().unwrap_or(TupleOutcome::Invisible),
-                }
-            };
-            match outcome {
-                TupleOutcome::Ok(now) => {
-                    self.affected(cx, 1);
-                    if self.has_keys {
-                        let mut after = cx.shared.after.borrow_mut();
-                        if update {
-                            w.after_update(&old, &new, own, &mut after);
-                        } else {
-                            w.after_delete(&old, &mut after);
-                        }
-                    }
-                    if !self.returning.is_empty() {
-                        self.give_changed(update.then_some((&*new, now)), row, cx, out)?;
-                    }
-                    return Ok(());
-                }
-                TupleOutcome::SelfModified => return Ok(()),
-                TupleOutcome::Invisible => {
-                    bail!(INTERNAL_ERROR, "attempted to change an invisible row")
-                }
-                TupleOutcome::WouldBlock => bail!(
-                    LOCK_NOT_AVAILABLE,
-                    "could not obtain lock on row in relation \"{}\"",
-                    self.table.name
-                ),
-                TupleOutcome::Deleted { .. } => {
-                    require_read_committed(cx, true)?;
-                    return Ok(());
-                }
-                TupleOutcome::Updated { next, xmax } => {
-                    let heap = w.heap().clone();
-                    let mode = if update { RowLockMode::NoKeyUpdate } else { RowLockMode::Update };
-                    let mut slot = std::mem::take(&mut self.slot);
-                    let r = follow(
-                        cx,
-                        &heap,
-                        &mut queue,
-                        tid,
-                        next,
-                        xmax,
-                        mode,
-                        Wait::Block,
-                        &mut slot,
-                    );
-                    self.slot = slot;
-                    match r? {
-                        TupleOutcome::Ok(()) => {}
-                        TupleOutcome::WouldBlock => bail!(
-                            LOCK_NOT_AVAILABLE,
-                            "could not obtain lock on row in relation \"{}\"",
-                            self.table.name
-                        ),
-                        _ => return Ok(()),
-                    }
-                    refresh(&self.reader, &self.old_slots, &heap, &self.slot, row)?;
+            let set = update.then_some(self.assignments.as_slice());
+            let outcome = self.attempt(&mut at, tid, set, None, row, out)?;
+            match self.settle(&mut at, tid, outcome, mode, row)? {
+                Change::Done | Change::Own | Change::Gone => return Ok(()),
+                Change::Newer => {
                     if let Some(r) = &self.recheck
                         && !r.is_true(row, &cx.eval)?
                     {
@@ -527,11 +607,13 @@ impl Node for ModifyNode {
         }
         if self.writer.is_none() {
             if cx.x.txn.is_read_only()
+                && self.merge.as_ref().is_none_or(Merge::writes)
                 && self.table.persistence != engine::catalog::model::RelationPersistence::Temporary
             {
                 let what = match self.command {
                     Command::Insert => "INSERT",
                     Command::Update => "UPDATE",
+                    Command::Merge => "MERGE",
                     _ => "DELETE",
                 };
                 bail!(
@@ -570,7 +652,11 @@ impl Node for ModifyNode {
                     let Some(mut w) = self.writer.take() else { break };
                     let mut r = Ok(());
                     for i in 0..batch.len() {
-                        r = self.change(&mut w, cx, batch.row_mut(i), out);
+                        r = if self.merge.is_some() {
+                            self.merge_row(&mut w, cx, batch.row_mut(i), out)
+                        } else {
+                            self.change(&mut w, cx, batch.row_mut(i), out)
+                        };
                         if r.is_err() {
                             break;
                         }
@@ -588,6 +674,9 @@ impl Node for ModifyNode {
         self.input = Some(input);
         self.note_changes(cx);
         result
+    }
+    fn told(&self) -> Told {
+        Told { merged: self.merge.as_ref().map(Merge::told), ..Told::default() }
     }
     fn let_go(&mut self) {
         if let Some(input) = &mut self.input {

@@ -437,7 +437,7 @@ pub enum QueryStatement {
     Insert(Box<Insert>),
     Update(Box<Update>),
     Delete(Box<Delete>),
-    Merge(Loc),
+    Merge(Box<Merge>),
 }
 
 #[derive(Clone, Debug)]
@@ -540,4 +540,33 @@ pub struct Delete {
     pub using: Vec<TableRef>,
     pub filter: Option<Expr>,
     pub returning: Returning,
+}
+
+#[derive(Clone, Debug)]
+pub struct Merge {
+    pub with: Option<With>,
+    pub table: ObjectName,
+    pub only: bool,
+    pub alias: Option<Alias>,
+    pub source: TableRef,
+    pub on: Expr,
+    pub whens: Vec<MergeWhen>,
+    pub returning: Returning,
+}
+
+/// WHEN [NOT] MATCHED … THEN …
+#[derive(Clone, Debug)]
+pub struct MergeWhen {
+    pub when: crate::query::MergeWhen,
+    pub condition: Option<Expr>,
+    pub action: MergeAction,
+}
+
+#[derive(Clone, Debug)]
+pub enum MergeAction {
+    Update(Vec<SetClause>),
+    Delete,
+    /// Without WITH, ON CONFLICT and RETURNING; one row of VALUES, or DEFAULT VALUES.
+    Insert(Box<Insert>),
+    Nothing,
 }

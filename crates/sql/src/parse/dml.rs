@@ -18,14 +18,7 @@ impl Parser<'_> {
         if self.is_op("(") && !self.subselect_ahead() {
             columns = self.paren_list(Self::assign_target)?;
         }
-        let mut overriding_system = None;
-        if self.accept("overriding") {
-            overriding_system = Some(self.is("system"));
-            if !self.accept("system") {
-                self.expect("user")?;
-            }
-            self.expect("value")?;
-        }
+        let overriding_system = self.overriding()?;
         let source: Option<Select> =
             if columns.is_empty() && overriding_system.is_none() && self.accept("default") {
                 self.expect("values")?;
@@ -47,7 +40,20 @@ impl Parser<'_> {
         })
     }
 
-    fn returning(&mut self) -> Result<Returning> {
+    /// OVERRIDING SYSTEM VALUE: Some(true); OVERRIDING USER VALUE: Some(false).
+    pub(super) fn overriding(&mut self) -> Result<Option<bool>> {
+        if !self.accept("overriding") {
+            return Ok(None);
+        }
+        let system = self.accept("system");
+        if !system {
+            self.expect("user")?;
+        }
+        self.expect("value")?;
+        Ok(Some(system))
+    }
+
+    pub(super) fn returning(&mut self) -> Result<Returning> {
         if !self.accept("returning") {
             return Ok(Returning::default());
         }
@@ -70,7 +76,7 @@ impl Parser<'_> {
         Ok(ReturningName { new, name: self.name()?, loc })
     }
 
-    fn assign_target(&mut self) -> Result<AssignTarget> {
+    pub(super) fn assign_target(&mut self) -> Result<AssignTarget> {
         let loc = self.loc();
         let column = self.name()?;
         let mut indirection = Vec::new();
@@ -156,7 +162,7 @@ impl Parser<'_> {
         Ok(IndexElement { column, expr, collation, opclass, descending, nulls_first, loc })
     }
 
-    fn set_list(&mut self) -> Result<Vec<SetClause>> {
+    pub(super) fn set_list(&mut self) -> Result<Vec<SetClause>> {
         self.list(|p| {
             if p.is_op("(") {
                 let targets = p.paren_list(Self::assign_target)?;

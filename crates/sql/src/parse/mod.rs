@@ -20,6 +20,7 @@ mod from;
 mod grant;
 pub mod keywords;
 mod lexer;
+mod merge;
 mod parser;
 mod primary;
 pub mod references;

@@ -284,6 +284,11 @@ impl Parser<'_> {
                     loc,
                 )
             }
+            "merge_action" => {
+                self.skip(2);
+                self.expect_op(")")?;
+                self.sql_call("merge_action", Vec::new(), loc)
+            }
             "nullif" => {
                 self.skip(2);
                 let a = boxed(self.expr()?);

@@ -4,9 +4,9 @@
 //! A name that a WITH query of the text itself gives is not a table's: it is looked for from the inside out, as the analyser does.
 
 use super::ast::{
-    Bound, ConflictTarget, Expr, ExprKind, FuncCall, GroupItem, Insert, JoinCondition, Loc, Over,
-    QueryStatement, Select, SelectBody, SelectCore, SetClause, SortBy, SubscriptIndex, TableRef,
-    Target, WindowSpec, With,
+    Bound, ConflictTarget, Expr, ExprKind, FuncCall, GroupItem, Insert, JoinCondition, Loc, Merge,
+    MergeAction, Over, QueryStatement, Select, SelectBody, SelectCore, SetClause, SortBy,
+    SubscriptIndex, TableRef, Target, WindowSpec, With,
 };
 use crate::query::{JoinKind, SetOp};
 
@@ -95,7 +95,7 @@ impl Search<'_> {
                 search.exprs(&d.filter);
                 search.targets(&d.returning.targets);
             }),
-            QueryStatement::Merge(_) => {}
+            QueryStatement::Merge(m) => self.with(m.with.as_ref(), |search| search.merge(m)),
         }
     }
 
@@ -114,6 +114,20 @@ impl Search<'_> {
             }
             search.targets(&i.returning.targets);
         });
+    }
+
+    fn merge(&mut self, m: &Merge) {
+        self.table(&m.source);
+        self.expr(&m.on);
+        for when in &m.whens {
+            self.exprs(&when.condition);
+            match &when.action {
+                MergeAction::Update(set) => self.set(set),
+                MergeAction::Insert(i) => self.insert(i),
+                MergeAction::Delete | MergeAction::Nothing => {}
+            }
+        }
+        self.targets(&m.returning.targets);
     }
 
     fn set(&mut self, clauses: &[SetClause]) {

@@ -71,10 +71,7 @@ impl Parser<'_> {
             return Ok(QueryStatement::Delete(Box::new(self.delete(with)?)));
         }
         if self.is("merge") {
-            while !self.at_end() {
-                self.skip(1);
-            }
-            return Ok(QueryStatement::Merge(loc));
+            return Ok(QueryStatement::Merge(Box::new(self.merge(with)?)));
         }
         Ok(QueryStatement::Select(self.select_after(with, loc)?))
     }

@@ -448,13 +448,14 @@ impl Parser<'_> {
     fn declare(&mut self) -> Result<UtilityStatement> {
         self.skip(1);
         let name = self.name()?;
+        let nothing = super::select::plain(super::ast::SelectBody::Values(Vec::new()), 0);
         let mut c = DeclareCursor {
             name,
             binary: false,
             scroll: None,
             hold: false,
             insensitive: false,
-            query: QueryStatement::Merge(0),
+            query: QueryStatement::Select(nothing),
             query_span: (0, 0),
         };
         loop {

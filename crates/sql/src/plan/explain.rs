@@ -110,6 +110,19 @@ fn shown_plainly(value: &serde_json::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
+/// What a MERGE did with its rows, in one line.
+fn merged_tuples(s: &Shown) -> String {
+    let mut line = "Tuples:".to_owned();
+    for (name, value) in &s.told {
+        if let Some(what) = name.strip_prefix("Tuples ")
+            && value.as_u64() != Some(0)
+        {
+            line.push_str(&format!(" {}={value}", what.to_lowercase()));
+        }
+    }
+    line
+}
+
 fn text(s: &Shown, indent: usize, top: bool, out: &mut Vec<String>) {
     let pad = " ".repeat(indent);
     if top {
@@ -128,6 +141,8 @@ fn text(s: &Shown, indent: usize, top: bool, out: &mut Vec<String>) {
                 format!("Sort Method: {}  {place}: {kb}kB", shown_plainly(value))
             }
             ("Sort Space Used" | "Sort Space Type", ..) => continue,
+            ("Tuples Inserted", ..) => merged_tuples(s),
+            ("Tuples Updated" | "Tuples Deleted" | "Tuples Skipped", ..) => continue,
             _ => format!("{name}: {}", shown_plainly(value)),
         };
         out.push(format!("{}{line}", " ".repeat(inner)));
@@ -256,6 +271,13 @@ impl<'a> Explain<'a> {
         }
         if told.searches > 0 {
             out.push(("Index Searches", told.searches.into()));
+        }
+        if let Some(m) = told.merged.filter(|m| m.inserted + m.updated + m.deleted + m.skipped > 0)
+        {
+            out.push(("Tuples Inserted", m.inserted.into()));
+            out.push(("Tuples Updated", m.updated.into()));
+            out.push(("Tuples Deleted", m.deleted.into()));
+            out.push(("Tuples Skipped", m.skipped.into()));
         }
         if let Some(sort) = told.sort {
             out.push(("Sort Method", sort.method.into()));
@@ -562,6 +584,7 @@ impl<'a> Explain<'a> {
                 let word = match m.command {
                     Command::Insert => "Insert",
                     Command::Update => "Update",
+                    Command::Merge => "Merge",
                     _ => "Delete",
                 };
                 let table = Printer::quoted(&m.table.name);

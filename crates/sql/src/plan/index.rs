@@ -538,7 +538,7 @@ impl JoinSpace<'_, '_> {
             index.columns.iter().map(|c| if c.expr.is_none() { c.column } else { 0 }).collect();
         let covers = s.enable_indexonlyscan
             && rel.needed.iter().all(|c| *c > 0 && plain.contains(c))
-            && !matches!(self.q.command, Command::Update | Command::Delete if self.q.result_rte == Some(rel.rte));
+            && !matches!(self.q.command, Command::Update | Command::Delete | Command::Merge if self.q.result_rte == Some(rel.rte));
         let order = self.index_order(index, columns, &keys);
         let reversed: Vec<PathKey> = order
             .iter()

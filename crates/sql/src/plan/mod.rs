@@ -43,7 +43,7 @@ mod window_line;
 mod windows;
 
 use crate::query::{
-    Command, FunctionInFrom, JoinKind, LockStrength, LockWait, OnConflict, Query, SetOp,
+    Command, FunctionInFrom, JoinKind, LockStrength, LockWait, MergeWhen, OnConflict, Query, SetOp,
     WindowFrame,
 };
 use base::{Oid, Result};
@@ -558,7 +558,7 @@ pub enum NodeKind {
     Modify(Box<Modify>),
 }
 
-/// INSERT, UPDATE, DELETE.
+/// INSERT, UPDATE, DELETE, MERGE.
 #[derive(Debug, Clone)]
 pub struct Modify {
     /// Which.
@@ -567,26 +567,28 @@ pub struct Modify {
     pub table: Arc<Table>,
     /// Its name in the query.
     pub alias: String,
-    /// The rows: for INSERT one value for every live column in table order; for UPDATE and DELETE
-    /// the join's columns. None for INSERT of one row given by `row`.
+    /// The rows: for INSERT one value for every live column in table order; for UPDATE, DELETE and
+    /// MERGE the join's columns. None for INSERT of one row given by `row`.
     pub input: Option<PlanNode>,
     /// INSERT of one row: its values, evaluated without an input.
     pub row: Vec<Expr>,
     /// UPDATE: (column, value over the input row).
     pub assignments: Vec<(i32, Expr)>,
-    /// UPDATE, DELETE: slot of the target's `ctid`.
+    /// UPDATE, DELETE, MERGE: slot of the target's `ctid`.
     pub tid_slot: usize,
-    /// UPDATE, DELETE: (slot, column) of the target in the input row.
+    /// UPDATE, DELETE, MERGE: (slot, column) of the target in the input row.
     pub old_slots: Vec<(usize, i32)>,
     /// UPDATE, DELETE: conditions to hold on a newer version, over the input row.
     pub recheck: Option<Expr>,
-    /// Over (INSERT) the table's columns, (UPDATE, DELETE) the input row with the target's columns
+    /// Over (INSERT) the table's columns, (UPDATE, DELETE, MERGE) the input row with the target's columns
     /// replaced by the new ones.
     pub returning: Vec<Expr>,
     /// RETURNING sees the old row and the new one behind that, each with its system columns.
     pub images: bool,
     /// ON CONFLICT; expressions over the table's columns, then `excluded`'s.
     pub on_conflict: Option<PlanOnConflict>,
+    /// MERGE; RETURNING sees the action's name behind everything else.
+    pub merge: Option<PlanMerge>,
     /// UPDATE: the plan of columns changed touches a key that others may refer to.
     pub key_columns_changed: bool,
 }
@@ -600,6 +602,41 @@ pub struct PlanOnConflict {
     pub update: Option<Vec<(i32, Expr)>>,
     /// DO UPDATE … WHERE
     pub filter: Option<Expr>,
+}
+
+/// MERGE as executed; expressions over the input row.
+#[derive(Debug, Clone)]
+pub struct PlanMerge {
+    /// The join's condition.
+    pub on: Expr,
+    /// Not NULL in rows that the source takes part in; None: it does in all.
+    pub source: Option<Expr>,
+    /// WHEN …, in order.
+    pub clauses: Vec<PlanMergeClause>,
+}
+
+/// A clause of MERGE.
+#[derive(Debug, Clone)]
+pub struct PlanMergeClause {
+    /// Which rows it is for.
+    pub when: MergeWhen,
+    /// AND …
+    pub condition: Option<Expr>,
+    /// THEN …
+    pub action: PlanMergeAction,
+}
+
+/// What a clause of MERGE does.
+#[derive(Debug, Clone)]
+pub enum PlanMergeAction {
+    /// UPDATE: (column, value).
+    Update(Vec<(i32, Expr)>),
+    /// DELETE
+    Delete,
+    /// INSERT: one value for every live column in table order.
+    Insert(Vec<Expr>),
+    /// DO NOTHING
+    Nothing,
 }
 
 /// Plans a statement.

@@ -1,12 +1,14 @@
-//! INSERT, UPDATE and DELETE.
+//! INSERT, UPDATE, DELETE and MERGE.
 
 use super::create::{and_all, slotted};
 use super::prep::{Global, prepare};
 use super::pull_up::JoinTree;
 use super::rels::JoinSpace;
 use super::upper::plan_upper;
-use super::{Modify, NodeKind, PlanNode, PlanOnConflict};
-use crate::query::{Command, Query, RteKind};
+use super::{
+    Modify, NodeKind, PlanMerge, PlanMergeAction, PlanMergeClause, PlanNode, PlanOnConflict,
+};
+use crate::query::{Command, Merge, MergeAction, Query, RteKind, TargetEntry};
 use base::{Result, bail};
 use engine::catalog::model::Table;
 use expr::{Expr, TypeRef};
@@ -178,11 +180,45 @@ fn plan_insert(
             returning,
             images,
             on_conflict,
+            merge: None,
             key_columns_changed: false,
         },
     ))
 }
 
+/// The columns that are assigned to, and their values over `columns`.
+fn assigned(
+    s: &JoinSpace<'_, '_>,
+    targets: &[TargetEntry],
+    columns: &[Expr],
+) -> Result<Vec<(i32, Expr)>> {
+    let to = targets.iter().filter_map(|t| t.target_column.map(|c| (c, &t.expr)));
+    to.map(|(c, e)| Ok((c, s.over(e, columns)?))).collect()
+}
+
+/// A MERGE's clauses over the join's columns.
+fn plan_merge(s: &JoinSpace<'_, '_>, m: &Merge, columns: &[Expr]) -> Result<PlanMerge> {
+    let over = |e: &Expr| s.over(e, columns);
+    let clauses = m.clauses.iter().map(|c| {
+        let action = match &c.action {
+            MergeAction::Update(set) => PlanMergeAction::Update(assigned(s, set, columns)?),
+            MergeAction::Delete => PlanMergeAction::Delete,
+            MergeAction::Insert(row) => {
+                PlanMergeAction::Insert(row.iter().map(|t| over(&t.expr)).collect::<Result<_>>()?)
+            }
+            MergeAction::Nothing => PlanMergeAction::Nothing,
+        };
+        let condition = c.condition.as_ref().map(over).transpose()?;
+        Ok(PlanMergeClause { when: c.when, condition, action })
+    });
+    Ok(PlanMerge {
+        on: over(&m.on)?,
+        source: m.source.as_ref().map(over).transpose()?,
+        clauses: clauses.collect::<Result<_>>()?,
+    })
+}
+
+/// UPDATE, DELETE and MERGE, whose rows are a join's with the target.
 fn plan_update(
     g: &mut Global<'_>,
     q: Query,
@@ -196,13 +232,17 @@ fn plan_update(
     let mut extra = vec![Expr::Var { levels_up: 0, rte, column: -1, ty: TypeRef::of(oids::TID) }];
     old_system_columns(&s.q, rte, &mut extra);
     let images = s.q.images.is_some();
-    if command == Command::Update || !table.referenced_by.is_empty() || images {
+    let mut merge = s.q.merge.take();
+    let whole = matches!(command, Command::Update | Command::Merge);
+    if whole || !table.referenced_by.is_empty() || images {
         for c in table.columns.iter().filter(|c| !c.dropped) {
             extra.push(Expr::Var { levels_up: 0, rte, column: c.number, ty: c.ty });
         }
     }
-    let recheck = s.recheck_quals();
+    // A row of MERGE that its condition is not true of any more may still be one that does not match.
+    let recheck = if merge.is_some() { Vec::new() } else { s.recheck_quals() };
     extra.extend(recheck.iter().cloned());
+    extra.extend(merge.iter_mut().flat_map(|m| m.exprs_mut()).map(|e| e.clone()));
     let paths = s.solve(&extra, None)?;
     let Some((p, _)) = s.choose(&paths, &[], None, 0.0) else {
         bail!(INTERNAL_ERROR, "could not devise a query plan for the given query");
@@ -228,16 +268,17 @@ fn plan_update(
     };
     let mut assignments = Vec::new();
     if command == Command::Update {
-        for t in &s.q.targets {
-            if let Some(c) = t.target_column {
-                assignments.push((c, s.over(&t.expr, &columns)?));
-            }
-        }
+        assignments = assigned(&s, &s.q.targets, &columns)?;
     }
+    let plan = merge.as_ref().map(|m| plan_merge(&s, m, &columns)).transpose()?;
     let recheck: Vec<Expr> = recheck.iter().filter_map(|e| s.over(e, &columns).ok()).collect();
     let returning_exprs: Vec<Expr> = s.q.returning.iter().map(|t| t.expr.clone()).collect();
     let mut seen = columns;
     seen.extend(image_layouts(&table, s.q.images, s.names_base));
+    seen.extend(merge.map(|m| {
+        let rte = m.action_rte + s.names_base;
+        Expr::Var { levels_up: 0, rte, column: 1, ty: TypeRef::of(oids::TEXT) }
+    }));
     let returning: Vec<Expr> =
         returning_exprs.iter().map(|e| s.over(e, &seen)).collect::<Result<_>>()?;
     let shown = returning_exprs.iter().map(|e| s.shifted(e)).collect();
@@ -256,6 +297,7 @@ fn plan_update(
             returning,
             images,
             on_conflict: None,
+            merge: plan,
             key_columns_changed: false,
         },
     ))

@@ -506,6 +506,9 @@ fn own_exprs(q: &mut Query, f: &mut dyn FnMut(&mut Expr)) {
     if let Distinct::On(list) = &mut q.distinct {
         list.iter_mut().for_each(&mut *f);
     }
+    if let Some(m) = &mut q.merge {
+        m.exprs_mut().for_each(&mut *f);
+    }
     if let Some(c) = &mut q.on_conflict {
         if let Some(u) = &mut c.update {
             u.iter_mut().for_each(|t| f(&mut t.expr));

@@ -86,6 +86,9 @@ pub(crate) fn visit(q: &mut Query, depth: u32, v: &mut dyn Visitor) {
     if let Distinct::On(list) = &mut q.distinct {
         list.iter_mut().for_each(|e| one(e, depth, v));
     }
+    if let Some(m) = &mut q.merge {
+        m.exprs_mut().for_each(|e| one(e, depth, v));
+    }
     if let Some(c) = &mut q.on_conflict {
         if let Some(u) = &mut c.update {
             u.iter_mut().for_each(|t| one(&mut t.expr, depth, v));

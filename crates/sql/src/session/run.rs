@@ -7,8 +7,8 @@ use super::{Portal, Session, SessionEnv};
 use crate::exec::{ExecContext, Executor};
 use crate::parse::Statement;
 use crate::parse::ast::QueryStatement;
-use crate::plan::Plan;
 use crate::plan::current_of::{Addresses, with_addresses};
+use crate::plan::{Plan, RelationUse};
 use crate::query::Command;
 use base::Result;
 use engine::catalog::model::RelationPersistence;
@@ -176,6 +176,7 @@ pub fn tag(command: Command, rows: u64, affected: u64) -> String {
         Command::Insert => format!("INSERT 0 {affected}"),
         Command::Update => format!("UPDATE {affected}"),
         Command::Delete => format!("DELETE {affected}"),
+        Command::Merge => format!("MERGE {affected}"),
     }
 }
 
@@ -185,6 +186,7 @@ pub(super) fn empty_tag(prepared: &Prepared) -> String {
         Some(Statement::Query(QueryStatement::Insert(_))) => Command::Insert,
         Some(Statement::Query(QueryStatement::Update(_))) => Command::Update,
         Some(Statement::Query(QueryStatement::Delete(_))) => Command::Delete,
+        Some(Statement::Query(QueryStatement::Merge(_))) => Command::Merge,
         _ => Command::Select,
     };
     tag(command, 0, 0)
@@ -193,7 +195,10 @@ pub(super) fn empty_tag(prepared: &Prepared) -> String {
 /// Does the plan write, or lock, rows that a read-only transaction leaves alone? Temporary tables are the session's own.
 pub fn plan_writes(plan: &Plan) -> bool {
     let own = RelationPersistence::Temporary;
-    plan.relations.iter().any(|used| used.target && used.table.persistence != own)
+    // A MERGE whose clauses all do nothing asks for no privilege to write.
+    let writes = |privileges: u32| plan.command != Command::Merge || privileges & (2 | 4 | 8) != 0;
+    let changed = |used: &RelationUse| used.target && writes(used.privileges);
+    plan.relations.iter().any(|used| changed(used) && used.table.persistence != own)
 }
 
 /// What a read-only transaction says of such a plan.
@@ -204,6 +209,7 @@ pub fn refused(plan: &Plan) -> base::Error {
         Command::Insert => "INSERT",
         Command::Update => "UPDATE",
         Command::Delete => "DELETE",
+        Command::Merge => "MERGE",
     };
     base::err!(READ_ONLY_SQL_TRANSACTION, "cannot execute {verb} in a read-only transaction")
 }

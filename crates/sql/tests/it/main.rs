@@ -20,6 +20,7 @@ mod key_types;
 mod lateral;
 mod like;
 mod meanwhile;
+mod merge;
 mod merged;
 mod notify;
 mod on_conflict;

@@ -1,7 +1,5 @@
-//! What the log says of waits for locks (`log_lock_waits`), in PostgreSQL's words.
-//!
-//! # Differs from PostgreSQL
-//! The pages and rows at whose sake a transaction is waited for are not named.
+//! What the log says of waits for locks (`log_lock_waits`), in PostgreSQL's words. The rows at whose sake a transaction is waited for are
+//! named by who waits: [`base::log::amid`].
 
 use super::table::{Table, WaitingFor};
 use super::{LockMode, LockTag, TransactionTarget};
