@@ -64,7 +64,7 @@ impl BuildScan {
         let end = heap.len_blocks()?;
         let strategy =
             if pool.is_large(end) { Strategy::bulk_read(pool) } else { Strategy::Normal };
-        let blocks = Blocks::new(BlockRange { start: BlockNumber(0), end }, shared);
+        let blocks = Blocks::new(BlockRange { start: BlockNumber(0), end }, shared, None);
         Ok(BuildScan {
             heap: heap.clone(),
             stream: ReadStream::new(&heap.rel, Fork::Main, strategy, blocks),

@@ -74,7 +74,9 @@ pub use queue::{RowQueue, inserting_entry, waiting};
 pub use redo::{redo, truncate_maps};
 pub use rehearse::Rehearsal;
 pub use relocate::Relocated;
-pub use scan::{BlockRange, HeapScan, PageBatch, ScanOptions, ScannedTuple, SharedBlocks};
+pub use scan::{
+    BlockChoice, BlockRange, HeapScan, PageBatch, ScanOptions, ScannedTuple, SharedBlocks,
+};
 pub use txn::{RowLockMode, Wait};
 pub use update::{UpdateDone, UpdateOptions};
 pub use visibility::{Hints, Horizon};

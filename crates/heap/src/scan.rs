@@ -54,6 +54,16 @@ impl SharedBlocks {
     }
 }
 
+/// The blocks to be read of those in a range.
+#[derive(Clone)]
+pub struct BlockChoice(pub Arc<dyn Fn(BlockNumber) -> bool + Send + Sync>);
+
+impl std::fmt::Debug for BlockChoice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("BlockChoice")
+    }
+}
+
 /// How to scan.
 #[derive(Debug, Default)]
 pub struct ScanOptions {
@@ -63,6 +73,8 @@ pub struct ScanOptions {
     pub range: Option<BlockRange>,
     /// Blocks shared with other scans, instead of `range`.
     pub shared: Option<Arc<SharedBlocks>>,
+    /// Which of these; by default all.
+    pub choice: Option<BlockChoice>,
 }
 
 /// The tuples of one page that a snapshot sees: a copy of the page, memory reused from page to page.
@@ -142,6 +154,7 @@ pub struct HeapScan {
     stream: ReadStream<Blocks>,
     whole: BlockRange,
     shared: Option<Arc<SharedBlocks>>,
+    choice: Option<BlockChoice>,
     hints: Hints,
 }
 
@@ -156,14 +169,19 @@ pub(crate) struct Blocks {
     next: u32,
     end: u32,
     shared: Option<Arc<SharedBlocks>>,
+    choice: Option<BlockChoice>,
 }
 
 impl Blocks {
-    pub fn new(whole: BlockRange, shared: Option<Arc<SharedBlocks>>) -> Blocks {
+    pub fn new(
+        whole: BlockRange,
+        shared: Option<Arc<SharedBlocks>>,
+        choice: Option<BlockChoice>,
+    ) -> Blocks {
         if shared.is_some() {
-            return Blocks { next: 0, end: 0, shared };
+            return Blocks { next: 0, end: 0, shared, choice };
         }
-        Blocks { next: whole.start.0, end: whole.end.0, shared }
+        Blocks { next: whole.start.0, end: whole.end.0, shared, choice }
     }
 }
 
@@ -171,12 +189,17 @@ impl Iterator for Blocks {
     type Item = BlockNumber;
     #[inline]
     fn next(&mut self) -> Option<BlockNumber> {
-        if self.next >= self.end {
-            let range = self.shared.as_ref()?.take()?;
-            (self.next, self.end) = (range.start.0, range.end.0);
+        loop {
+            if self.next >= self.end {
+                let range = self.shared.as_ref()?.take()?;
+                (self.next, self.end) = (range.start.0, range.end.0);
+            }
+            self.next += 1;
+            let block = BlockNumber(self.next - 1);
+            if self.choice.as_ref().is_none_or(|c| c.0(block)) {
+                return Some(block);
+            }
         }
-        self.next += 1;
-        Some(BlockNumber(self.next - 1))
     }
 }
 
@@ -193,13 +216,14 @@ impl HeapScan {
         let strategy = options.strategy.unwrap_or_else(|| {
             if pool.is_large(blocks) { Strategy::bulk_read(pool) } else { Strategy::Normal }
         });
-        let blocks = Blocks::new(whole, options.shared.clone());
+        let blocks = Blocks::new(whole, options.shared.clone(), options.choice.clone());
         Ok(HeapScan {
             heap: heap.clone(),
             snapshot,
             stream: ReadStream::new(&heap.rel, Fork::Main, strategy, blocks),
             whole,
             shared: options.shared,
+            choice: options.choice,
             hints: Hints::default(),
         })
     }
@@ -207,7 +231,7 @@ impl HeapScan {
     /// Begins again (shared blocks go on where they are).
     pub fn rewind(&mut self) {
         let strategy = self.stream.strategy().fresh();
-        let blocks = Blocks::new(self.whole, self.shared.clone());
+        let blocks = Blocks::new(self.whole, self.shared.clone(), self.choice.clone());
         self.stream = ReadStream::new(&self.heap.rel, Fork::Main, strategy, blocks);
     }
 

@@ -207,6 +207,9 @@ pub enum RteKind {
         oid: u32,
         /// ONLY
         only: bool,
+        /// TABLESAMPLE
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sample: Option<Box<TableSample>>,
     },
     /// A sub-select in FROM, or a view expanded in place.
     Subquery {
@@ -246,6 +249,43 @@ pub enum RteKind {
     },
     /// `excluded` in ON CONFLICT DO UPDATE: columns are those of the target.
     Excluded,
+}
+
+/// TABLESAMPLE
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TableSample {
+    /// How rows are chosen.
+    pub method: SampleMethod,
+    /// The percentage (real).
+    pub percent: Expr,
+    /// REPEATABLE (double precision)
+    pub seed: Option<Expr>,
+}
+
+impl TableSample {
+    /// Its expressions.
+    pub fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        std::iter::once(&mut self.percent).chain(&mut self.seed)
+    }
+}
+
+/// How TABLESAMPLE chooses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum SampleMethod {
+    /// Whole pages.
+    System,
+    /// Rows.
+    Bernoulli,
+}
+
+impl SampleMethod {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            SampleMethod::System => "system",
+            SampleMethod::Bernoulli => "bernoulli",
+        }
+    }
 }
 
 /// A function call in FROM.
@@ -295,6 +335,8 @@ pub enum JoinKind {
     Semi,
     /// Planner's: rows of left without a match.
     Anti,
+    /// Planner's: rows of right without a match.
+    RightAnti,
 }
 
 /// DISTINCT

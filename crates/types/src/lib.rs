@@ -37,6 +37,7 @@ pub use compare::{RawComparator, abbreviated_key, compare_encoded, equal, hash, 
 pub use datum::{ArrayValue, Datum, EnumValue, Interval, RecordColumn, RecordValue, Text};
 pub use env::{Env, Style};
 pub use facts::{CastContext, CastInfo, CastMethod, OperatorInfo, TypeInfo};
+pub use functions::hash::{hash_float8, hash_words};
 pub use functions::misc::size_pretty;
 pub use functions::quote::{keyword, keywords, quote_ident, quote_literal};
 pub use io::{binary_input, binary_output, text_input, text_output, utf8};

@@ -348,7 +348,7 @@ impl Analyser<'_> {
         self.expect_type(e, BOOL, what, "type boolean", loc)
     }
 
-    fn expect_type(
+    pub(super) fn expect_type(
         &mut self,
         e: Expr,
         to: Oid,
@@ -357,6 +357,7 @@ impl Analyser<'_> {
         loc: Loc,
     ) -> Result<Expr> {
         let from = e.ty().oid;
+        let set = crate::analyse::calls::returns_set(&e);
         if from != to {
             if !can_coerce(from, to, CastContext::Assignment) || category(from) == 'S' {
                 let e = err!(
@@ -366,10 +367,11 @@ impl Analyser<'_> {
                 );
                 return self.at(loc, e);
             }
-            let e = self.coerce_type(e, TypeRef::of(to), CastContext::Assignment, false, loc)?;
-            return Ok(e);
+            if !set {
+                return self.coerce_type(e, TypeRef::of(to), CastContext::Assignment, false, loc);
+            }
         }
-        if crate::analyse::calls::returns_set(&e) {
+        if set {
             let e = err!(DATATYPE_MISMATCH, "argument of {what} must not return a set");
             return self.at(loc, e);
         }

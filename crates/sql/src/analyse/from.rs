@@ -102,10 +102,12 @@ impl Analyser<'_> {
     fn table_ref(&mut self, t: &TableRef) -> Result<FromItem> {
         match t {
             TableRef::Table { name, only, alias, sample } => {
-                if *sample {
-                    return self.at(name.loc, base::Error::unsupported("TABLESAMPLE"));
+                let made = self.table(name, *only, alias.as_ref())?;
+                if let Some(sample) = sample {
+                    let FromItem::Rte(rte) = made else { return Ok(made) };
+                    self.sampled(rte, sample, name.loc)?;
                 }
-                self.table(name, *only, alias.as_ref())
+                Ok(made)
             }
             TableRef::Subquery { query, lateral, alias, loc } => {
                 let saved = std::mem::replace(&mut self.level().lateral, *lateral);
@@ -592,7 +594,7 @@ pub(crate) fn table_entry(t: &Table, only: bool) -> RangeTableEntry {
     let names =
         t.columns.iter().map(|c| if c.dropped { String::new() } else { c.name.clone() }).collect();
     RangeTableEntry {
-        kind: RteKind::Relation { oid: t.oid.0, only },
+        kind: RteKind::Relation { oid: t.oid.0, only, sample: None },
         alias: t.name.clone(),
         has_alias: false,
         column_names: names,

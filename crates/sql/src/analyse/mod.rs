@@ -24,6 +24,7 @@ mod locking;
 mod merge;
 mod names;
 mod returning;
+mod sample;
 mod scope;
 mod select;
 pub(crate) mod set_ops;

@@ -356,7 +356,7 @@ impl<'a> Printer<'a> {
         }
         let mut own_name = String::new();
         match &r.kind {
-            RteKind::Relation { oid, only } => {
+            RteKind::Relation { oid, only, .. } => {
                 if *only {
                     self.text("ONLY ");
                 }
@@ -415,6 +415,21 @@ impl<'a> Printer<'a> {
                     r.column_names.iter().map(|n| quote_ident(n).into_owned_string()).collect();
                 self.text(&format!("({})", names.join(", ")));
             }
+        }
+        if let RteKind::Relation { sample: Some(sample), .. } = &r.kind {
+            self.sample(sample)?;
+        }
+        Ok(())
+    }
+
+    fn sample(&mut self, sample: &'a crate::query::TableSample) -> Result<()> {
+        self.text(&format!(" TABLESAMPLE {} (", sample.method.name()));
+        self.quiet(&sample.percent)?;
+        self.text(")");
+        if let Some(seed) = &sample.seed {
+            self.text(" REPEATABLE (");
+            self.quiet(seed)?;
+            self.text(")");
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ use super::modify_node::ModifyNode;
 use super::parallel::{ParallelAggregate, is_independent};
 use super::project::{FilterNode, FunctionNode, ProjectNode, ProjectSetNode, SetCall};
 use super::row::RowReader;
+use super::sample::SampleCode;
 use super::scan::{BitmapNode, ResultNode, SeqScanNode, TidScanNode, ValuesNode};
 use super::set_op::SetOpNode;
 use super::sort::{Key, KeyPlace, SortNode};
@@ -120,6 +121,11 @@ pub(crate) fn each_expr(node: &PlanNode, f: &mut dyn FnMut(&Expr)) {
     match &node.kind {
         NodeKind::Result { exprs, filter } => exprs.iter().chain(filter).for_each(f),
         NodeKind::SeqScan(s) => s.filter.iter().for_each(f),
+        NodeKind::SampleScan { scan, sample, .. } => {
+            scan.filter.iter().for_each(&mut *f);
+            f(&sample.percent);
+            sample.seed.iter().for_each(f);
+        }
         NodeKind::IndexScan { scan, keys, .. } => {
             scan.filter.iter().for_each(&mut *f);
             keys.iter().filter_map(|k| k.value.as_ref()).for_each(f);
@@ -236,6 +242,9 @@ impl Builder {
                 Box::new(ResultNode { exprs: codes(exprs)?, filter: maybe(filter)?, done: false })
             }
             NodeKind::SeqScan(scan) => Box::new(SeqScanNode::new(scan)?),
+            NodeKind::SampleScan { scan, sample, .. } => {
+                Box::new(SeqScanNode::sampled(scan, SampleCode::new(sample)?)?)
+            }
             NodeKind::IndexScan { scan, index, keys, backward, index_only } => {
                 Box::new(IndexScanNode::new(scan, index, keys, *backward, *index_only)?)
             }

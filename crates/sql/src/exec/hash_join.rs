@@ -194,7 +194,7 @@ impl HashJoinNode {
     }
 
     fn keeps_right(&self) -> bool {
-        matches!(self.kind, JoinKind::Right | JoinKind::Full)
+        matches!(self.kind, JoinKind::Right | JoinKind::RightAnti | JoinKind::Full)
     }
 
     fn build(&mut self, cx: &Cx<'_>) -> Result<()> {
@@ -302,7 +302,10 @@ impl HashJoinNode {
         if !s.spilled {
             // An empty table decides some joins without looking at the left side.
             if s.table.len() == 0
-                && matches!(self.kind, JoinKind::Inner | JoinKind::Semi | JoinKind::Right)
+                && matches!(
+                    self.kind,
+                    JoinKind::Inner | JoinKind::Semi | JoinKind::Right | JoinKind::RightAnti
+                )
             {
                 return Ok(false);
             }
@@ -413,6 +416,9 @@ impl Node for HashJoinNode {
                 if matches!(self.kind, JoinKind::Semi | JoinKind::Anti) {
                     s.chain = NONE;
                     break;
+                }
+                if self.kind == JoinKind::RightAnti {
+                    continue;
                 }
                 let pass = match &self.filter {
                     Some(f) => f.is_true(&s.row, &cx.eval)?,

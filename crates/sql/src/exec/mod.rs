@@ -27,6 +27,7 @@ mod modify_node;
 mod parallel;
 mod project;
 mod row;
+mod sample;
 mod scan;
 mod set_op;
 mod sort;

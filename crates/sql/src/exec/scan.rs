@@ -2,6 +2,7 @@
 
 use super::batch::Batch;
 use super::row::RowReader;
+use super::sample::{Choice, SampleCode};
 use super::{Cx, Node, Told};
 use crate::activity::TableChanges;
 use crate::plan::TableScan;
@@ -49,6 +50,9 @@ pub(crate) struct SeqScanNode {
     base: ScanBase,
     /// Only rows of addresses from (true), or up to, these are asked for.
     bounds: Vec<(bool, Code)>,
+    /// TABLESAMPLE, and what it has chosen.
+    sample: Option<SampleCode>,
+    choice: Option<Choice>,
     scan: Option<HeapScan>,
     page: PageBatch,
     at: usize,
@@ -62,6 +66,8 @@ impl SeqScanNode {
         Ok(SeqScanNode {
             base: ScanBase::new(scan)?,
             bounds: Vec::new(),
+            sample: None,
+            choice: None,
             scan: None,
             page: PageBatch::new(),
             at: 0,
@@ -77,6 +83,25 @@ impl SeqScanNode {
         let compiled = bounds.iter().map(|(lower, e)| Ok((*lower, compile(e)?)));
         node.bounds = compiled.collect::<Result<_>>()?;
         Ok(node)
+    }
+
+    /// A scan of a sample.
+    pub(crate) fn sampled(scan: &TableScan, sample: SampleCode) -> Result<SeqScanNode> {
+        Ok(SeqScanNode { sample: Some(sample), ..SeqScanNode::new(scan)? })
+    }
+
+    /// How the heap is to be scanned.
+    fn options(&mut self, cx: &Cx<'_>) -> Result<ScanOptions> {
+        let mut options = ScanOptions { range: self.range(cx)?, ..ScanOptions::default() };
+        if let Some(sample) = &mut self.sample {
+            let choice = sample.choose(cx)?;
+            options.choice = choice.pages();
+            if choice.reads_little() {
+                options.strategy = Some(buffer::Strategy::Normal);
+            }
+            self.choice = Some(choice);
+        }
+        Ok(options)
     }
 
     /// The pages that the bounds leave; all if there are none.
@@ -147,7 +172,7 @@ impl SeqScanNode {
         }
         let heap = self.base.heap(cx)?;
         if self.scan.is_none() {
-            let options = ScanOptions { range: self.range(cx)?, ..ScanOptions::default() };
+            let options = self.options(cx)?;
             let scan = HeapScan::new(&heap, cx.x.snapshot.clone(), options)?;
             self.scan = Some(scan);
             seen.scans += 1;
@@ -172,6 +197,9 @@ impl SeqScanNode {
             while self.at < n {
                 let t = self.page.get(self.at);
                 self.at += 1;
+                if self.choice.is_some_and(|c| !c.takes(t.tid)) {
+                    continue;
+                }
                 match &self.base.filter {
                     None => {
                         self.base.reader.read(&t.tuple, t.tid, &heap, out, |_| Ok(true), false)?;

@@ -366,13 +366,22 @@ pub struct ColumnDefinition {
     pub ty: TypeName,
 }
 
+/// `TABLESAMPLE method (arguments) REPEATABLE (seed)`
+#[derive(Clone, Debug)]
+pub struct Sample {
+    pub method: Vec<String>,
+    pub loc: Loc,
+    pub arguments: Vec<Expr>,
+    pub seed: Option<Expr>,
+}
+
 #[derive(Clone, Debug)]
 pub enum TableRef {
     Table {
         name: ObjectName,
         only: bool,
         alias: Option<Alias>,
-        sample: bool,
+        sample: Option<Box<Sample>>,
     },
     Subquery {
         query: Box<Select>,

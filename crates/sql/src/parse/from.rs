@@ -145,7 +145,7 @@ impl Parser<'_> {
             only = false;
         }
         let alias = self.alias(no_alias_word)?;
-        Ok(TableRef::Table { name, only, alias, sample: false })
+        Ok(TableRef::Table { name, only, alias, sample: None })
     }
 
     /// `[AS] name [(columns)]`
@@ -200,17 +200,26 @@ impl Parser<'_> {
         }
         let mut table = self.relation(None)?;
         if self.is("tablesample") {
+            let asked = self.sample()?;
             if let TableRef::Table { sample, .. } = &mut table {
-                *sample = true;
-            }
-            self.skip(1);
-            self.dotted()?;
-            self.paren_list(Self::expr)?;
-            if self.accept("repeatable") {
-                self.paren_list(Self::expr)?;
+                *sample = Some(Box::new(asked));
             }
         }
         Ok(table)
+    }
+
+    fn sample(&mut self) -> Result<super::ast::Sample> {
+        self.skip(1);
+        let loc = self.loc();
+        let method = self.dotted()?;
+        let arguments = self.paren_list(Self::expr)?;
+        let mut seed = None;
+        if self.accept("repeatable") {
+            self.expect_op("(")?;
+            seed = Some(self.expr()?);
+            self.expect_op(")")?;
+        }
+        Ok(super::ast::Sample { method, loc, arguments, seed })
     }
 
     fn is_function_ahead(&self) -> bool {
@@ -311,6 +320,6 @@ impl Parser<'_> {
             self.expect_op(")")?;
         }
         self.accept_op("*");
-        Ok(TableRef::Table { name, only, alias: None, sample: false })
+        Ok(TableRef::Table { name, only, alias: None, sample: None })
     }
 }

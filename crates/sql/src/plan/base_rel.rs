@@ -2,7 +2,7 @@
 
 use super::RelationUse;
 use super::prep::{Global, plan_level};
-use super::rels::{JoinSpace, Rel, RelKind, RelSet};
+use super::rels::{JoinSpace, Rel, RelKind, RelSet, SampleParts};
 use super::run_condition::Taken;
 use super::selectivity::VarFacts;
 use super::sub_links::constant;
@@ -29,6 +29,7 @@ impl JoinSpace<'_, '_> {
             pages: 0.0,
             rows: 1.0,
             width: 32,
+            sample: None,
             lateral: RelSet::EMPTY,
             lateral_args: Vec::new(),
             paths: Vec::new(),
@@ -38,7 +39,7 @@ impl JoinSpace<'_, '_> {
         };
         let mut kind = self.q.range_table[rte].kind.clone();
         match &mut kind {
-            RteKind::Relation { oid, .. } => {
+            RteKind::Relation { oid, sample, .. } => {
                 let table = self.g.table(*oid)?;
                 if !matches!(
                     table.kind,
@@ -57,6 +58,17 @@ impl JoinSpace<'_, '_> {
                 let (pages, tuples) = table_size(self.g, &table)?;
                 rel.pages = pages;
                 rel.tuples = tuples;
+                if let Some(sample) = sample {
+                    super::sample::shrink(&mut rel, sample);
+                    let told = sample.clone();
+                    if sample.percent.any(&mut |e| matches!(e, Expr::Param { .. })) {
+                        self.g.by_values.set(true);
+                    }
+                    for e in sample.exprs_mut() {
+                        self.take_lateral(e, &mut rel.lateral_args);
+                    }
+                    rel.sample = Some(SampleParts { asked: sample.clone(), told });
+                }
                 rel.width = table.columns.iter().filter(|c| !c.dropped).map(column_width).sum();
                 rel.kind = RelKind::Table(table);
             }

@@ -162,6 +162,16 @@ impl JoinSpace<'_, '_> {
                 let (scan, columns) = self.scan_parts(*rel, quals)?;
                 node(NodeKind::SeqScan(scan), columns)
             }
+            PathKind::Sample { rel, quals } => {
+                let (scan, columns) = self.scan_parts(*rel, quals)?;
+                let Some(sample) = self.rels[*rel].sample.clone() else {
+                    bail!(INTERNAL_ERROR, "sample scan without TABLESAMPLE");
+                };
+                self.hand_down_lateral(*rel);
+                let mut told = sample.told;
+                told.exprs_mut().for_each(|e| *e = self.shifted(e));
+                node(NodeKind::SampleScan { scan, sample: sample.asked, told }, columns)
+            }
             PathKind::Index { rel, index, keys, quals, backward, index_only } => {
                 let (scan, columns) = self.scan_parts(*rel, quals)?;
                 let keys = self.index_keys(*rel, keys);
@@ -231,6 +241,15 @@ impl JoinSpace<'_, '_> {
         })
     }
 
+    /// The parameters by which a relation refers to others are to be set by a join above.
+    fn hand_down_lateral(&mut self, rel: usize) {
+        for a in self.rels[rel].lateral_args.clone() {
+            if !self.pending.iter().any(|p| p.0 == a.0) {
+                self.pending.push(a);
+            }
+        }
+    }
+
     fn create_other(&mut self, rel: usize, quals: &[Expr], path: &Path) -> Result<PlanNode> {
         let rte = self.rels[rel].rte;
         let entry = &self.q.range_table[rte];
@@ -274,12 +293,7 @@ impl JoinSpace<'_, '_> {
             },
             RelKind::Table(_) => bail!(INTERNAL_ERROR, "unexpected table"),
         };
-        let args = self.rels[rel].lateral_args.clone();
-        for a in args {
-            if !self.pending.iter().any(|p| p.0 == a.0) {
-                self.pending.push(a);
-            }
-        }
+        self.hand_down_lateral(rel);
         let quals: Vec<Expr> =
             quals.iter().map(|q| self.outer_to_params(q, RelSet::one(rel))).collect();
         let filter = self.all_over(&quals, &columns)?;
@@ -342,8 +356,12 @@ impl JoinSpace<'_, '_> {
             })
             .collect::<Result<_>>()?;
         let one_sided = matches!(j.kind, JoinKind::Semi | JoinKind::Anti);
-        let limit = if one_sided { left.columns.len() } else { both.len() };
-        let output: Vec<usize> = (0..limit)
+        let shown = match j.kind {
+            _ if one_sided => 0..left.columns.len(),
+            JoinKind::RightAnti => left.columns.len()..both.len(),
+            _ => 0..both.len(),
+        };
+        let output: Vec<usize> = shown
             .filter(|i| match &both[*i] {
                 Expr::Var { rte, column, .. } => {
                     self.needed_above(rte - self.names_base, *column, path.rels)

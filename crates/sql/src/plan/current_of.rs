@@ -61,6 +61,7 @@ pub fn with_addresses(plan: &Plan) -> Option<(Plan, Addresses)> {
 fn scanned(kind: &NodeKind) -> Option<&super::TableScan> {
     match kind {
         NodeKind::SeqScan(scan)
+        | NodeKind::SampleScan { scan, .. }
         | NodeKind::IndexScan { scan, .. }
         | NodeKind::BitmapScan { scan, .. }
         | NodeKind::TidScan { scan, .. }
@@ -139,6 +140,7 @@ fn hand_on(node: &mut PlanNode, added: usize) {
 fn expose(node: &mut PlanNode, tables: bool) {
     match &mut node.kind {
         NodeKind::SeqScan(scan)
+        | NodeKind::SampleScan { scan, .. }
         | NodeKind::IndexScan { scan, .. }
         | NodeKind::BitmapScan { scan, .. }
         | NodeKind::TidScan { scan, .. }

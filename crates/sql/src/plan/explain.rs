@@ -85,7 +85,8 @@ fn json(s: &Shown, relationship: Option<&str>) -> serde_json::Value {
     for (k, v) in &s.json {
         o.insert((*k).to_owned(), v.clone());
     }
-    for (k, v) in &s.details {
+    // What was asked of a sample is there in its parts.
+    for (k, v) in s.details.iter().filter(|(k, _)| k != "Sampling") {
         o.insert(k.clone(), v.clone().into());
     }
     for (k, v) in &s.told {
@@ -365,6 +366,24 @@ impl<'a> Explain<'a> {
                 json.push(("Alias", s.alias.clone().into()));
                 (format!("Seq Scan on {}", Self::scan_name(s)), "Seq Scan")
             }
+            NodeKind::SampleScan { scan, told, .. } => {
+                let percent = self.print(&told.percent, &[]);
+                let seed = told.seed.as_ref().map(|e| self.print(e, &[]));
+                let mut asked = format!("{} ({percent})", told.method.name());
+                if let Some(seed) = &seed {
+                    asked.push_str(&format!(" REPEATABLE ({seed})"));
+                }
+                add("Sampling", asked);
+                if let Some(f) = &scan.filter {
+                    add("Filter", self.print(f, cols(n)));
+                }
+                json.push(("Relation Name", scan.table.name.clone().into()));
+                json.push(("Alias", scan.alias.clone().into()));
+                json.push(("Sampling Method", told.method.name().into()));
+                json.push(("Sampling Parameters", vec![percent].into()));
+                json.extend(seed.map(|seed| ("Repeatable Seed", seed.into())));
+                (format!("Sample Scan on {}", Self::scan_name(scan)), "Sample Scan")
+            }
             NodeKind::IndexScan { scan, index, keys, backward, index_only } => {
                 if let Some(c) = self.index_condition(keys, cols(n)) {
                     add("Index Cond", c);
@@ -495,6 +514,7 @@ impl<'a> Explain<'a> {
                     JoinKind::Full => " Full",
                     JoinKind::Semi => " Semi",
                     JoinKind::Anti => " Anti",
+                    JoinKind::RightAnti => " Right Anti",
                 };
                 json.push(("Join Type", if word.is_empty() { "Inner" } else { &word[1..] }.into()));
                 let title = match (method, word) {

@@ -137,6 +137,9 @@ impl JoinSpace<'_, '_> {
                 {
                     self.tid_paths(i, &mut paths);
                 }
+                RelKind::Table(_) if let Some(sample) = &rel.sample => {
+                    add_path(&mut paths, self.sample_path(i, &sample.asked));
+                }
                 RelKind::Table(table) => {
                     let table = table.clone();
                     let mut total =

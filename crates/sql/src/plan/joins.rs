@@ -301,7 +301,10 @@ impl JoinSpace<'_, '_> {
         self.join_paths(kind, &lp, &rp, &on, &after, &mut rel);
         match kind {
             JoinKind::Inner => self.join_paths(kind, &rp, &lp, &on, &after, &mut rel),
-            JoinKind::Left => self.hash_right(&lp, &rp, &on, &after, &mut rel),
+            JoinKind::Left => self.hash_right(JoinKind::Right, &lp, &rp, &on, &after, &mut rel),
+            JoinKind::Anti => {
+                self.hash_right(JoinKind::RightAnti, &lp, &rp, &on, &after, &mut rel);
+            }
             JoinKind::Semi => self.unique_inner(&lp, &rp, &on, &mut rel),
             _ => {}
         }
@@ -504,6 +507,7 @@ impl JoinSpace<'_, '_> {
     /// LEFT JOIN with the hash table on the preserved side.
     fn hash_right(
         &self,
+        kind: JoinKind,
         left: &[Rc<Path>],
         right: &[Rc<Path>],
         on: &[(Expr, Option<Equality>)],
@@ -522,7 +526,7 @@ impl JoinSpace<'_, '_> {
                 rels: l.rels.or(r.rels),
                 kind: PathKind::Join(JoinPath {
                     method: JoinMethod::Hash,
-                    kind: JoinKind::Right,
+                    kind,
                     left: r,
                     right: l,
                     keys,

@@ -84,7 +84,7 @@ fn inner_table(sub: &Query, item: &FromItem) -> Option<usize> {
     match item {
         FromItem::Rte(i) => {
             let kind = &sub.range_table[*i].kind;
-            matches!(kind, RteKind::Relation { oid, .. } if *oid >= Oid::FIRST_NORMAL.0)
+            matches!(kind, RteKind::Relation { oid, sample: None, .. } if *oid >= Oid::FIRST_NORMAL.0)
                 .then_some(*i)
         }
         FromItem::Join(j) => match j.kind {

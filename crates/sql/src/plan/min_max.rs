@@ -30,7 +30,7 @@ fn ends(q: &Query) -> Option<Vec<AggregateCall>> {
         && q.row_marks.is_empty()
         && q.sub_selects.is_empty()
         && q.ctes.is_empty()
-        && (matches!(q.range_table[*rte].kind, RteKind::Relation { .. }) || union);
+        && (matches!(q.range_table[*rte].kind, RteKind::Relation { sample: None, .. }) || union);
     if !plain || q.filter.as_ref().is_some_and(expr::fold::contains_volatile) {
         return None;
     }

@@ -25,6 +25,7 @@ mod merge_append;
 mod min_max;
 mod modify;
 mod or_paths;
+mod outer_joins;
 mod output_facts;
 mod path;
 mod prep;
@@ -33,6 +34,7 @@ mod pull_up;
 pub(crate) mod query_walk;
 mod rels;
 mod run_condition;
+mod sample;
 mod selectivity;
 mod set_ops;
 mod skip_scan;
@@ -44,7 +46,7 @@ mod windows;
 
 use crate::query::{
     Command, FunctionInFrom, JoinKind, LockStrength, LockWait, MergeWhen, OnConflict, Query, SetOp,
-    WindowFrame,
+    TableSample, WindowFrame,
 };
 use base::{Oid, Result};
 use engine::catalog::model::{CatalogView, Index, Table};
@@ -246,6 +248,7 @@ impl PlanNode {
             NodeKind::Modify(m) => m.input.iter().collect(),
             NodeKind::Result { .. }
             | NodeKind::SeqScan(_)
+            | NodeKind::SampleScan { .. }
             | NodeKind::IndexScan { .. }
             | NodeKind::BitmapScan { .. }
             | NodeKind::TidScan { .. }
@@ -380,6 +383,13 @@ pub enum NodeKind {
         filter: Option<Expr>,
     },
     SeqScan(TableScan),
+    /// TABLESAMPLE
+    SampleScan {
+        scan: TableScan,
+        sample: Box<TableSample>,
+        /// As EXPLAIN shows it.
+        told: Box<TableSample>,
+    },
     IndexScan {
         scan: TableScan,
         index: Arc<Index>,

@@ -52,6 +52,8 @@ pub(crate) enum PathKind {
     Result { quals: Vec<Expr> },
     /// Whole table.
     Seq { rel: usize, quals: Vec<Expr> },
+    /// TABLESAMPLE
+    Sample { rel: usize, quals: Vec<Expr> },
     /// Through an index.
     Index {
         rel: usize,

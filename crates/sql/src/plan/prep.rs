@@ -17,7 +17,6 @@ use expr::fold::fold;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use types::Datum;
 
 /// What is shared by all levels of a statement.
 pub(crate) struct Global<'a> {
@@ -387,7 +386,7 @@ pub(crate) fn prepare(g: &mut Global<'_>, q: &mut Query) -> Result<JoinTree> {
             *e = fold(&any);
         }
     });
-    reduce_outer(&mut tree, &mut Vec::new());
+    super::outer_joins::reduce(g, q, &mut tree)?;
     Ok(tree)
 }
 
@@ -407,7 +406,7 @@ fn convert_links(q: &mut Query, tree: JoinTree, decides: bool) -> JoinTree {
                 JoinKind::Inner => (decides, decides),
                 JoinKind::Left | JoinKind::Semi | JoinKind::Anti => (decides, false),
                 JoinKind::Right => (false, decides),
-                JoinKind::Full => (false, false),
+                JoinKind::Full | JoinKind::RightAnti => (false, false),
             };
             JoinTree::Join {
                 kind,
@@ -420,7 +419,7 @@ fn convert_links(q: &mut Query, tree: JoinTree, decides: bool) -> JoinTree {
     }
 }
 
-fn flatten(tree: &mut JoinTree) {
+pub(super) fn flatten(tree: &mut JoinTree) {
     let split = |quals: &mut Vec<Expr>| {
         let mut out = Vec::new();
         for e in quals.drain(..) {
@@ -480,11 +479,12 @@ impl Grouped {
 }
 
 /// Every expression of the query's own level outside the join tree.
-fn own_exprs(q: &mut Query, f: &mut dyn FnMut(&mut Expr)) {
+pub(super) fn own_exprs(q: &mut Query, f: &mut dyn FnMut(&mut Expr)) {
     for rte in &mut q.range_table {
         match &mut rte.kind {
             RteKind::Function { calls, .. } => calls.iter_mut().for_each(|c| f(&mut c.call)),
             RteKind::Values { rows } => rows.iter_mut().flatten().for_each(&mut *f),
+            RteKind::Relation { sample: Some(s), .. } => s.exprs_mut().for_each(&mut *f),
             _ => {}
         }
     }
@@ -514,119 +514,6 @@ fn own_exprs(q: &mut Query, f: &mut dyn FnMut(&mut Expr)) {
             u.iter_mut().for_each(|t| f(&mut t.expr));
         }
         c.filter.iter_mut().for_each(f);
-    }
-}
-
-/// Relations of which a row of NULLs would make the condition not true.
-fn rejects_nulls(e: &Expr, top: bool, out: &mut Vec<usize>) {
-    match e {
-        Expr::Var { levels_up: 0, rte, .. } => out.push(*rte),
-        Expr::Call { function, args, .. }
-            if types::facts::proc(Oid(*function)).is_some_and(|p| p.strict) =>
-        {
-            args.iter().for_each(|a| rejects_nulls(a, false, out));
-        }
-        Expr::ScalarArrayOp { function, any: true, left, array, .. } => {
-            let empty = matches!(&**array, Expr::Const(c) if matches!(&c.value, Datum::Array(a) if a.elements.is_empty()));
-            if types::facts::proc(Oid(*function)).is_some_and(|p| p.strict) && !empty {
-                rejects_nulls(left, false, out);
-            }
-        }
-        Expr::And(args) if top => args.iter().for_each(|a| rejects_nulls(a, true, out)),
-        Expr::And(args) | Expr::Or(args) => {
-            let mut common: Option<Vec<usize>> = None;
-            for a in args {
-                let mut mine = Vec::new();
-                rejects_nulls(a, top, &mut mine);
-                common = Some(match common {
-                    None => mine,
-                    Some(c) => c.into_iter().filter(|r| mine.contains(r)).collect(),
-                });
-            }
-            out.extend(common.unwrap_or_default());
-        }
-        Expr::Not(arg)
-        | Expr::Relabel { arg, .. }
-        | Expr::Collate { arg, .. }
-        | Expr::CoerceViaIo { arg, .. } => rejects_nulls(arg, false, out),
-        Expr::IsNull { arg, negated: true } if top => rejects_nulls(arg, false, out),
-        Expr::BoolTest { arg, kind } if top => {
-            if matches!(
-                kind,
-                expr::BoolTestKind::IsTrue
-                    | expr::BoolTestKind::IsFalse
-                    | expr::BoolTestKind::IsNotUnknown
-            ) {
-                rejects_nulls(arg, false, out);
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Outer joins whose padded rows a condition above throws away become inner (or one-sided).
-fn reduce_outer(tree: &mut JoinTree, above: &mut Vec<usize>) {
-    match tree {
-        JoinTree::Rel(_) => {}
-        JoinTree::Group { items, quals } => {
-            let before = above.len();
-            quals.iter().for_each(|e| rejects_nulls(e, true, above));
-            items.iter_mut().for_each(|i| reduce_outer(i, above));
-            above.truncate(before);
-        }
-        JoinTree::Join { kind, left, right, quals } => {
-            let (mut l, mut r) = (Vec::new(), Vec::new());
-            left.rels(&mut l);
-            right.rels(&mut r);
-            let hits = |side: &[usize]| side.iter().any(|x| above.contains(x));
-            let (on_left, on_right) = (hits(&l), hits(&r));
-            match kind {
-                JoinKind::Left if on_right => *kind = JoinKind::Inner,
-                JoinKind::Full => match (on_left, on_right) {
-                    (true, true) => *kind = JoinKind::Inner,
-                    // Rows of left without a match stay: RIGHT-less.
-                    (true, false) => *kind = JoinKind::Left,
-                    (false, true) => {
-                        std::mem::swap(left, right);
-                        *kind = JoinKind::Left;
-                    }
-                    _ => {}
-                },
-                _ => {}
-            }
-            let mut mine = Vec::new();
-            quals.iter().for_each(|e| rejects_nulls(e, true, &mut mine));
-            match kind {
-                JoinKind::Inner => {
-                    let before = above.len();
-                    above.extend(mine);
-                    reduce_outer(left, above);
-                    reduce_outer(right, above);
-                    above.truncate(before);
-                    let items = vec![
-                        std::mem::replace(&mut **left, JoinTree::Rel(0)),
-                        std::mem::replace(&mut **right, JoinTree::Rel(0)),
-                    ];
-                    let quals = std::mem::take(quals);
-                    *tree = JoinTree::Group { items, quals };
-                }
-                JoinKind::Left | JoinKind::Anti => {
-                    reduce_outer(left, above);
-                    reduce_outer(right, &mut mine);
-                }
-                JoinKind::Semi => {
-                    let before = above.len();
-                    above.extend(mine.iter().copied());
-                    reduce_outer(left, above);
-                    above.truncate(before);
-                    reduce_outer(right, &mut mine);
-                }
-                _ => {
-                    reduce_outer(left, &mut Vec::new());
-                    reduce_outer(right, &mut Vec::new());
-                }
-            }
-        }
     }
 }
 

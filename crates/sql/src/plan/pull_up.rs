@@ -34,7 +34,7 @@ impl JoinTree {
     }
 
     /// The entries that an outer join may fill with NULLs.
-    fn nullable(&self, inside: bool, out: &mut Vec<usize>) {
+    pub(crate) fn nullable(&self, inside: bool, out: &mut Vec<usize>) {
         match self {
             JoinTree::Rel(i) if inside => out.push(*i),
             JoinTree::Rel(_) => {}

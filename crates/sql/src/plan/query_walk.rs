@@ -41,6 +41,9 @@ pub(crate) fn visit_rte(kind: &mut RteKind, depth: u32, v: &mut dyn Visitor) {
         }
         RteKind::Values { rows } => rows.iter_mut().flatten().for_each(|e| one(e, depth, v)),
         RteKind::Join { vars, .. } => vars.iter_mut().for_each(|e| one(e, depth, v)),
+        RteKind::Relation { sample: Some(sample), .. } => {
+            sample.exprs_mut().for_each(|e| one(e, depth, v))
+        }
         RteKind::Relation { .. } | RteKind::Cte { .. } | RteKind::Excluded => {}
     }
     v.rte(kind, depth);

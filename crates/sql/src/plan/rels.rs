@@ -4,7 +4,7 @@ use super::path::{Path, PathKey};
 use super::prep::{Global, LevelPlan};
 use super::pull_up::JoinTree;
 use super::selectivity::VarFacts;
-use crate::query::{JoinKind, Query};
+use crate::query::{JoinKind, Query, TableSample};
 use base::{Oid, Result};
 use engine::catalog::model::{ColumnStatistics, Table};
 use expr::tree::SortKey;
@@ -71,6 +71,13 @@ pub(crate) enum RelKind {
     },
 }
 
+/// TABLESAMPLE, with parameters for what it refers to, and as it was written.
+#[derive(Clone)]
+pub(crate) struct SampleParts {
+    pub asked: Box<TableSample>,
+    pub told: Box<TableSample>,
+}
+
 /// A relation in the join space.
 pub(crate) struct Rel {
     pub rte: usize,
@@ -83,6 +90,8 @@ pub(crate) struct Rel {
     pub pages: f64,
     pub rows: f64,
     pub width: i32,
+    /// TABLESAMPLE
+    pub sample: Option<SampleParts>,
     /// Relations that it refers to (LATERAL), and the parameters by which it does.
     pub lateral: RelSet,
     pub lateral_args: Vec<(usize, Expr)>,

@@ -404,20 +404,22 @@ fn no_plan<T>() -> Result<T> {
     base::bail!(INTERNAL_ERROR, "could not devise a query plan for the given query")
 }
 
-/// HAVING conditions without aggregates are as well tested before grouping.
+/// HAVING conditions without aggregates are as well tested before grouping: of columns only where every grouping set has them. Where
+/// there is a group without rows too they are tested again behind it.
 fn move_having(q: &mut Query, tree: &mut JoinTree) {
     let Some(h) = q.having.take() else { return };
     let mut list = Vec::new();
     super::pull_up::conjuncts(h, &mut list);
-    let movable = |e: &Expr| {
-        !q.group_exprs.is_empty()
-            && q.grouping_sets.len() <= 1
-            && !expr::fold::contains_volatile(e)
-            && !e.any(&mut |e| {
-                matches!(e, Expr::Aggregate(_) | Expr::SubPlan { .. } | Expr::Grouping(_))
-            })
-    };
-    let (down, stay): (Vec<Expr>, Vec<Expr>) = list.into_iter().partition(movable);
+    let (down, mut stay): (Vec<Expr>, Vec<Expr>) = list.into_iter().partition(|e| {
+        let of_groups =
+            |e: &Expr| matches!(e, Expr::Aggregate(_) | Expr::SubPlan { .. } | Expr::Grouping(_));
+        !expr::fold::contains_volatile(e)
+            && !e.any(&mut |e| of_groups(e))
+            && same_in_every_set(q, e)
+    });
+    if q.group_exprs.is_empty() || q.grouping_sets.iter().any(Vec::is_empty) {
+        stay.extend(down.iter().cloned());
+    }
     if let JoinTree::Group { quals, .. } = tree {
         quals.extend(down);
     } else {
@@ -425,6 +427,20 @@ fn move_having(q: &mut Query, tree: &mut JoinTree) {
         *tree = JoinTree::Group { items: vec![inner], quals: down };
     }
     q.having = and_all(stay);
+}
+
+/// Has the expression before grouping the value that it has in a group of each set?
+fn same_in_every_set(q: &Query, e: &Expr) -> bool {
+    if let Some(group) = q.group_exprs.iter().position(|g| g == e) {
+        return q.grouping_sets.iter().all(|set| set.contains(&group));
+    }
+    if matches!(e, Expr::Var { levels_up: 0, .. }) {
+        // It depends on a key that is grouped by.
+        return !q.group_exprs.is_empty() && q.grouping_sets.len() <= 1;
+    }
+    let mut same = true;
+    e.for_children(&mut |c| same = same && same_in_every_set(q, c));
+    same
 }
 
 fn collect_aggregates(e: &Expr, calls: &mut Vec<AggregateCall>, grouping: &mut Vec<Vec<usize>>) {

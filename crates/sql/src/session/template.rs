@@ -235,7 +235,7 @@ impl Taker<'_> {
                     && s.limit.is_none()
                     && s.offset.is_none();
                 let SelectBody::Core(core) = &mut s.body else { return Ok(false) };
-                let [TableRef::Table { name, sample: false, .. }] = core.from.as_slice() else {
+                let [TableRef::Table { name, sample: None, .. }] = core.from.as_slice() else {
                     return Ok(false);
                 };
                 plain

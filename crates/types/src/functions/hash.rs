@@ -76,6 +76,17 @@ fn bytes_hash(k: &[u8], seed: u64) -> u64 {
     m.finish()
 }
 
+/// PostgreSQL's `hash_any` of 32-bit words.
+pub fn hash_words(words: &[u32]) -> u32 {
+    let bytes: smallvec::SmallVec<[u8; 12]> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+    bytes_hash(&bytes, 0) as u32
+}
+
+/// `hashfloat8`
+pub fn hash_float8(v: f64) -> u32 {
+    float_hash(v, 0) as u32
+}
+
 fn word_hash(k: u32, seed: u64) -> u64 {
     let mut m = Mixer::new(4, seed);
     m.a = m.a.wrapping_add(k);

@@ -8,7 +8,7 @@ mod bytea;
 mod compare;
 mod enums;
 mod float;
-mod hash;
+pub(crate) mod hash;
 pub(crate) mod int;
 mod like;
 pub mod misc;
