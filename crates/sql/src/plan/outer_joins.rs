@@ -230,7 +230,9 @@ impl Reducer<'_, '_> {
         above: &Above,
     ) -> Result<bool> {
         let mut asked = above.null.iter().filter(|c| side.contains(&c.0)).peekable();
-        if asked.peek().is_none() || self.looks_within(side) {
+        // Of rows to be changed or locked the address is asked for.
+        let mut marked = self.q.row_marks.iter().map(|m| m.rte).chain(self.q.result_rte);
+        if asked.peek().is_none() || marked.any(|r| side.contains(&r)) || self.looks_within(side) {
             return Ok(false);
         }
         let strict = Above::of(quals).not_null;
