@@ -168,12 +168,73 @@ impl Gen<'_> {
         format!("DELETE FROM {}{using} WHERE {condition}{returning}", table.name)
     }
 
+    fn row_of(&self, table: usize, alias: &str) -> Vec<Col> {
+        let cols = self.tables[table].columns.iter();
+        cols.map(|(n, t)| Col { sql: format!("{alias}.{n}"), ty: *t, aggregate: false }).collect()
+    }
+
+    /// WHEN … AND …, over the columns that such rows have; with an action on the target's row.
+    fn merge_clause(&mut self, when: &str, scope: Vec<Col>, writable: &[(String, Ty)]) -> String {
+        self.scopes.push(scope);
+        let and =
+            if self.c.percent(60) { format!(" AND {}", self.condition(1)) } else { String::new() };
+        let then = match self.c.below(6) {
+            0 => "DO NOTHING".into(),
+            1 | 2 => "DELETE".into(),
+            _ => format!("UPDATE SET {}", self.assignments(writable)),
+        };
+        self.scopes.pop();
+        format!(" WHEN {when}{and} THEN {then}")
+    }
+
+    fn merge(&mut self) -> String {
+        let at = self.c.below(self.tables.len());
+        let table = self.tables[at].clone();
+        // One row of the source at most for each row: t0, t1 and t3 have a key.
+        let from = [0, 1, 3][self.c.below(3)];
+        let (target, source) = (self.row_of(at, &table.name), self.row_of(from, "u"));
+        let both: Vec<Col> = target.iter().chain(&source).cloned().collect();
+        let mut clauses = String::new();
+        for _ in 0..self.c.below(3) {
+            clauses += &self.merge_clause("MATCHED", both.clone(), &table.writable);
+            if !clauses.contains(" AND ") {
+                break;
+            }
+        }
+        if self.c.percent(30) {
+            clauses += &self.merge_clause("NOT MATCHED BY SOURCE", target, &table.writable);
+        }
+        if clauses.is_empty() || self.c.percent(60) {
+            self.scopes.push(source);
+            let columns = &table.writable[..2 + self.c.below(table.writable.len() - 1)];
+            let names: Vec<&str> = columns.iter().map(|(n, _)| n.as_str()).collect();
+            let values: Vec<String> = columns
+                .iter()
+                .map(|(n, t)| if n == "id" { "u.id + 1000".into() } else { self.expr(*t, 1) })
+                .collect();
+            let and = if self.c.percent(40) {
+                format!(" AND {}", self.condition(1))
+            } else {
+                String::new()
+            };
+            self.scopes.pop();
+            let (names, values) = (names.join(", "), values.join(", "));
+            clauses += &format!(" WHEN NOT MATCHED{and} THEN INSERT ({names}) VALUES ({values})");
+        }
+        self.scopes.push(both);
+        let returning = self.returning().replacen("RETURNING ", "RETURNING merge_action(), ", 1);
+        self.scopes.pop();
+        let (into, using) = (&table.name, &self.tables[from].name);
+        format!("MERGE INTO {into} USING {using} u ON u.id = {into}.n{clauses}{returning}")
+    }
+
     /// A statement that writes.
     fn write(&mut self) -> String {
-        match self.c.below(8) {
+        match self.c.below(10) {
             0..=2 => self.update(),
             3..=5 => self.insert(),
             6 => self.delete(),
+            7 | 8 => self.merge(),
             _ => {
                 let inner = match self.c.below(3) {
                     0 => self.update(),

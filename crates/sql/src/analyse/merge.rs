@@ -229,7 +229,8 @@ impl Analyser<'_> {
 
     /// The entry that merge_action() is the column of.
     fn action_entry(&mut self) -> usize {
-        let rte = self.unseen(RteKind::Excluded, "merge_action", &[("merge_action", TEXT)]);
+        // So called in EXPLAIN.
+        let rte = self.unseen(RteKind::Excluded, "", &[("MERGE_ACTION()", TEXT)]);
         self.level().merge_action = Some(rte);
         rte
     }

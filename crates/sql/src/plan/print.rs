@@ -93,6 +93,9 @@ impl<'a> Printer<'a> {
                         .and_then(|c| names.get(c))
                         .map_or_else(|| format!("column{c}"), |n| Printer::quoted(n)),
                 };
+                if alias.is_empty() && names == ["MERGE_ACTION()"] {
+                    return self.push(&names[0]);
+                }
                 if self.plan.names.len() > 1 && !alias.is_empty() {
                     self.push(&Printer::quoted(alias));
                     self.push(".");

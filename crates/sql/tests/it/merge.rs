@@ -268,6 +268,10 @@ fn prepared_and_explained() {
             "Merge on t x\n  ->  Hash Join\n        Hash Cond: (s.k = x.k)\n        ->  Seq Scan on s\n        ->  Hash\n              ->  Seq Scan on t x",
         ),
     ]);
+    let verbose = s.run(
+        "EXPLAIN (VERBOSE, COSTS OFF) MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN DELETE RETURNING merge_action(), s.k",
+    );
+    assert!(verbose.contains("\n  Output: MERGE_ACTION(), s.k\n"), "{verbose}");
     let told = s.run(
         "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) MERGE INTO t USING (VALUES (1), (7), (8)) x (k) \
          ON t.k = x.k WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (x.k) \
@@ -348,6 +352,11 @@ fn sub_selects_and_second_times_after_a_wait() {
         WHEN MATCHED THEN UPDATE SET w = 'met' WHEN NOT MATCHED THEN INSERT VALUES (s.k + 10, s.v, 'new')";
     assert_eq!(waiting(&db, "UPDATE t SET v = 11 WHERE k = 1", merge), "");
     s.check(&[(ALL, "1:11:a 2:20:met 3:30:c 11:100:new 14:400:new")]);
+    let mut s = tables(&db);
+    let merge = "MERGE INTO t USING (SELECT k FROM s UNION ALL SELECT 7) x ON t.k = x.k WHEN MATCHED THEN DELETE \
+        WHEN NOT MATCHED THEN INSERT VALUES (x.k, 0, 'new')";
+    assert_eq!(waiting(&db, "UPDATE t SET v = 11", merge), "");
+    s.check(&[(ALL, "3:11:c 4:0:new 7:0:new")]);
     let _ = tables(&db);
     let merge = "MERGE INTO t USING (VALUES (1), (1)) x (k) ON t.k = x.k WHEN MATCHED THEN UPDATE SET v = t.v + 1";
     let twice = "21000 MERGE command cannot affect row a second time";

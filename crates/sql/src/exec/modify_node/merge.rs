@@ -10,6 +10,10 @@
 //! - there is no version any more: the source is alone.
 //!
 //! A row of the target alone stays one, whatever became of it. No row is changed twice by a command.
+//!
+//! # Where it differs from PostgreSQL
+//! The source's row is always the one that the join had found. PostgreSQL 18.6 comes upon others of a source that is a UNION ALL, and
+//! takes a row that still matches for one that does not.
 
 use super::{At, Batch, Change, Code, Cx, Datum, Effect, ModifyNode, RowQueue, TableWriter};
 use crate::exec::MergeTold;
