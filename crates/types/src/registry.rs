@@ -61,6 +61,8 @@ pub trait AggregateState: Send {
     /// # Errors
     /// Overflow and the like.
     fn add(&mut self, env: &dyn Env, args: &[Datum]) -> Result<()>;
+    /// So many rows whose last argument is not NULL are to be added, in their order: told before the first.
+    fn expect(&mut self, _values: u64) {}
     /// Takes arguments that were added out again, as a window's frame moves on. False: only starting over gives the same; the state is of no
     /// more use then.
     ///

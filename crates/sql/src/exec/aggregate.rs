@@ -1,7 +1,12 @@
 //! Aggregation: plain, over sorted input, hashed, and grouping sets.
+//!
+//! # Invariants
+//! What is to be sorted or made distinct before it is aggregated is in a sorter for each group, which keeps no more than `work_mem` in memory.
+//! Of groups in a hash table, which the planner takes if their rows are few, those sorters go to disk by which they grow together
+//! beyond that.
 
 use super::batch::{BATCH_ROWS, Batch, row_bytes};
-use super::sort::{KeyPlace, compare_rows};
+use super::sort::{KeyPlace, Sorter};
 use super::store::RowFile;
 use super::{Cx, Node};
 use crate::plan::AggregateStrategy;
@@ -39,6 +44,13 @@ pub(crate) struct Call {
     pub order: Vec<(Code, Oid, bool, bool)>,
 }
 
+/// Rows to be sorted before they are aggregated.
+pub(crate) struct Collected {
+    sorter: Sorter,
+    /// How many have a last argument that is not NULL.
+    values: u64,
+}
+
 /// One group's state of one aggregate.
 pub(crate) enum State {
     Count(i64),
@@ -47,13 +59,22 @@ pub(crate) enum State {
     Extreme(Datum),
     Other(Box<dyn AggregateState>),
     /// Rows of arguments and keys, to be sorted first.
-    Collected(Vec<Vec<Datum>>, usize),
+    Collected(Option<Box<Collected>>),
 }
 
 pub(crate) fn add_int(a: i64, b: i64) -> Result<i64> {
     match a.checked_add(b) {
         Some(sum) => Ok(sum),
         None => bail!(NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range"),
+    }
+}
+
+impl State {
+    fn sorter_bytes(&self) -> usize {
+        match self {
+            State::Collected(Some(collected)) => collected.sorter.bytes(),
+            _ => 0,
+        }
     }
 }
 
@@ -64,7 +85,7 @@ impl Call {
 
     pub(crate) fn start(&self) -> State {
         if self.needs_rows() {
-            return State::Collected(Vec::new(), 0);
+            return State::Collected(None);
         }
         self.start_plain()
     }
@@ -79,7 +100,91 @@ impl Call {
     }
 
     pub(crate) fn add(&self, state: &mut State, row: &[Datum], cx: &Cx<'_>) -> Result<()> {
-        self.add_simple(state, row, &cx.eval)
+        match state {
+            State::Collected(collected) => self.collect(collected, row, cx),
+            state => self.add_simple(state, row, &cx.eval),
+        }
+    }
+
+    /// Puts a row's arguments aside, to be sorted.
+    fn collect(
+        &self,
+        collected: &mut Option<Box<Collected>>,
+        row: &[Datum],
+        cx: &Cx<'_>,
+    ) -> Result<()> {
+        if let Some(f) = &self.filter
+            && !f.is_true(row, &cx.eval)?
+        {
+            return Ok(());
+        }
+        let mut values: SmallVec<[Datum; 4]> = SmallVec::new();
+        for code in self.args.iter().chain(self.order.iter().map(|k| &k.0)) {
+            values.push(code.eval(row, &cx.eval)?);
+        }
+        let new = || {
+            let limit = cx.x.work_mem_bytes;
+            let sorter = Sorter::new(self.sort_keys(), values.len(), limit, None);
+            Box::new(Collected { sorter, values: 0 })
+        };
+        let collected = collected.get_or_insert_with(new);
+        let last = self.args.len().checked_sub(1).map(|i| &values[i]);
+        collected.values += u64::from(last.is_some_and(|v| !v.is_null()));
+        collected.sorter.push(&values, cx.x.cancel)
+    }
+
+    /// How collected rows are sorted.
+    fn sort_keys(&self) -> Vec<KeyPlace> {
+        let n = self.args.len();
+        let mut keys: Vec<KeyPlace> = self
+            .order
+            .iter()
+            .enumerate()
+            .map(|(i, k)| KeyPlace { slot: n + i, ty: k.1, descending: k.2, nulls_first: k.3 })
+            .collect();
+        if self.distinct {
+            // Equal arguments must be neighbours.
+            for (i, ty) in self.arg_types.iter().enumerate() {
+                keys.push(KeyPlace { slot: i, ty: *ty, descending: false, nulls_first: false });
+            }
+        }
+        keys
+    }
+
+    /// Aggregates collected rows in their order.
+    fn finish_collected(&self, collected: Option<Box<Collected>>, cx: &Cx<'_>) -> Result<Datum> {
+        let mut inner = self.start_plain();
+        if let Some(collected) = collected {
+            let Collected { mut sorter, values } = *collected;
+            sorter.finish(cx.x.cancel)?;
+            if let State::Other(inner) = &mut inner {
+                inner.expect(values);
+            }
+            let mut batch = Batch::new();
+            let mut last: Option<Vec<Datum>> = None;
+            let same = |a: &[Datum], b: &[Datum]| {
+                let mut pairs = self.arg_types.iter().zip(a.iter().zip(b));
+                pairs.all(|(ty, (a, b))| compare_key(*ty, a, b, false, false).is_eq())
+            };
+            loop {
+                cx.poll()?;
+                batch.reset(self.args.len());
+                sorter.read(&mut batch, self.args.len(), BATCH_ROWS)?;
+                if batch.is_empty() {
+                    break;
+                }
+                for row in batch.rows() {
+                    if self.distinct {
+                        if last.as_ref().is_some_and(|l| same(l, row)) {
+                            continue;
+                        }
+                        last = Some(row.to_vec());
+                    }
+                    self.add_values(&mut inner, row, cx)?;
+                }
+            }
+        }
+        self.finish(&mut inner, cx)
     }
 
     /// Adds a row's arguments.
@@ -128,19 +233,8 @@ impl Call {
                 }
                 s.add(cx.env, &args)?;
             }
-            (State::Collected(rows, bytes), _) => {
-                let mut values = Vec::with_capacity(self.args.len() + self.order.len());
-                for a in &self.args {
-                    values.push(a.eval(row, cx)?);
-                }
-                for k in &self.order {
-                    values.push(k.0.eval(row, cx)?);
-                }
-                *bytes += row_bytes(&values);
-                if *bytes > (1 << 30) {
-                    bail!(OUT_OF_MEMORY, "out of memory");
-                }
-                rows.push(values);
+            (State::Collected(_), _) => {
+                bail!(INTERNAL_ERROR, "rows to be sorted are not added one by one")
             }
         }
         Ok(())
@@ -187,43 +281,8 @@ impl Call {
 
     /// The result.
     pub(crate) fn finish(&self, state: &mut State, cx: &Cx<'_>) -> Result<Datum> {
-        if let State::Collected(rows, _) = state {
-            let mut rows = std::mem::take(rows);
-            let n = self.args.len();
-            let mut keys: Vec<KeyPlace> = self
-                .order
-                .iter()
-                .enumerate()
-                .map(|(i, k)| KeyPlace { slot: n + i, ty: k.1, descending: k.2, nulls_first: k.3 })
-                .collect();
-            if self.distinct {
-                // Equal arguments must be neighbours.
-                for (i, ty) in self.arg_types.iter().enumerate() {
-                    keys.push(KeyPlace { slot: i, ty: *ty, descending: false, nulls_first: false });
-                }
-            }
-            let mut order: Vec<usize> = (0..rows.len()).collect();
-            let compare = |a: &usize, b: &usize| compare_rows(&keys, &rows[*a], &rows[*b]);
-            base::sort::in_pieces(&mut order, compare, || cx.poll())?;
-            let mut inner = self.start_plain();
-            let mut last: Option<usize> = None;
-            for (done, at) in order.into_iter().enumerate() {
-                if done % BATCH_ROWS == 0 {
-                    cx.poll()?;
-                }
-                let row = std::mem::take(&mut rows[at]);
-                let same = |i: usize, b: &[Datum]| {
-                    compare_key(self.arg_types[i], &row[i], &b[i], false, false).is_eq()
-                };
-                let again =
-                    self.distinct && last.is_some_and(|b| (0..n).all(|i| same(i, &rows[b])));
-                if !again {
-                    self.add_values(&mut inner, &row[..n], cx)?;
-                    rows[at] = row;
-                    last = Some(at);
-                }
-            }
-            return self.finish(&mut inner, cx);
+        if let State::Collected(collected) = state {
+            return self.finish_collected(collected.take(), cx);
         }
         Ok(match state {
             State::Count(n) => Datum::Int8(*n),
@@ -306,6 +365,8 @@ pub(crate) struct AggregateNode {
 }
 
 const NONE: u32 = u32::MAX;
+/// Less than so much in memory is no run on disk.
+const LEAST_RUN_BYTES: usize = 64 << 10;
 /// The memory of so many states is kept for another execution.
 const KEPT_STATES: usize = 128;
 
@@ -473,8 +534,18 @@ impl AggregateNode {
                 }
             }
             let at = found as usize * n;
-            for (c, s) in self.calls.iter().zip(&mut self.state.states[at..at + n]) {
+            let w = &mut self.state;
+            for (c, s) in self.calls.iter().zip(&mut w.states[at..at + n]) {
+                let before = s.sorter_bytes();
                 c.add(s, row, cx)?;
+                let State::Collected(Some(collected)) = s else { continue };
+                let sorter = &mut collected.sorter;
+                w.bytes += sorter.bytes();
+                w.bytes = w.bytes.saturating_sub(before);
+                if w.bytes > limit && sorter.bytes() >= LEAST_RUN_BYTES {
+                    w.bytes = w.bytes.saturating_sub(sorter.bytes());
+                    sorter.spill(cx.x.cancel)?;
+                }
             }
         }
         Ok(true)

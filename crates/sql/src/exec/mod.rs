@@ -31,6 +31,7 @@ mod sample;
 mod scan;
 mod set_op;
 mod sort;
+mod sort_run;
 mod store;
 mod sub_plan;
 mod temp_files;

@@ -1,7 +1,7 @@
 //! Sorting: in memory, bounded by a LIMIT, or in runs on disk.
 
 use super::batch::{BATCH_ROWS, Batch, row_bytes};
-use super::store::RowFile;
+use super::sort_run::{Merge, RunWriter, SortRun};
 use super::{Cx, Node, SortTold, Told};
 use base::sync::CancelFlag;
 use base::{Oid, Result};
@@ -66,10 +66,12 @@ pub(crate) struct Sorter {
     /// This row and those before it in `data` are as many as the bound, in order: what is not before it is not among the first.
     last: Option<u32>,
     /// Sorted, in the order of their rows' arrival.
-    runs: Vec<RowFile>,
+    runs: Vec<SortRun>,
     /// How often the rows of each run have been merged: never rising from one to the next.
     levels: Vec<u32>,
-    heads: Vec<Option<Vec<Datum>>>,
+    /// All is in, and the runs are being merged.
+    merge: Option<Merge>,
+    scratch: Vec<Datum>,
     at: usize,
     /// The most that was in memory.
     most_bytes: usize,
@@ -95,7 +97,8 @@ impl Sorter {
             last: None,
             runs: Vec::new(),
             levels: Vec::new(),
-            heads: Vec::new(),
+            merge: None,
+            scratch: Vec::new(),
             at: 0,
             most_bytes: 0,
             told: None,
@@ -154,17 +157,21 @@ impl Sorter {
         self.last = self.order.last().copied();
         Ok(())
     }
-    fn spill(&mut self, cancel: &CancelFlag) -> Result<()> {
+    /// What it has in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+    /// Takes what is in memory to disk.
+    pub(crate) fn spill(&mut self, cancel: &CancelFlag) -> Result<()> {
         self.sort_memory(cancel)?;
-        let mut f = RowFile::new(self.width)?;
+        let mut f = RunWriter::new()?;
         for i in &self.order {
             if f.rows % CANCEL_EVERY == 0 {
                 cancel.check()?;
             }
             f.write(self.row(*i))?;
         }
-        f.rest()?;
-        self.runs.push(f);
+        self.runs.push(f.end()?);
         self.levels.push(0);
         self.data.clear();
         self.order.clear();
@@ -181,19 +188,14 @@ impl Sorter {
     /// Makes one run of the last `n`.
     fn merge_last(&mut self, n: usize, level: u32, cancel: &CancelFlag) -> Result<()> {
         let first = self.runs.len() - n;
-        let mut inner = Sorter::new(self.keys.clone(), self.width, self.limit_bytes, None);
-        inner.runs = self.runs.split_off(first);
+        let runs = self.runs.split_off(first);
         self.levels.truncate(first);
-        inner.open_runs()?;
-        let mut out = RowFile::new(self.width)?;
-        while let Some(row) = inner.pop_merged()? {
-            if out.rows % CANCEL_EVERY == 0 {
-                cancel.check()?;
-            }
-            out.write(&row)?;
-        }
-        out.rest()?;
-        self.runs.push(out);
+        let mut merge = Merge::new(runs, &self.keys)?;
+        let poll = |rows: u64| match rows.is_multiple_of(CANCEL_EVERY) {
+            true => cancel.check(),
+            false => Ok(()),
+        };
+        self.runs.push(merge.write(poll)?);
         self.levels.push(level);
         Ok(())
     }
@@ -216,40 +218,17 @@ impl Sorter {
         while self.runs.len() > 2 * MERGED_AT_ONCE {
             self.merge_last(MERGED_AT_ONCE, 0, cancel)?;
         }
-        let bytes = self.runs.iter().map(RowFile::bytes).sum();
+        let bytes = self.runs.iter().map(SortRun::bytes).sum();
         self.told = Some(SortTold { method: "external merge", bytes, on_disk: true });
-        self.open_runs()
-    }
-    fn open_runs(&mut self) -> Result<()> {
-        self.heads.clear();
-        for r in &mut self.runs {
-            r.rewind()?;
-            let mut row = Vec::with_capacity(self.width);
-            self.heads.push(r.read(&mut row)?.then_some(row));
-        }
+        // What they were made from is in them.
+        self.data = Vec::new();
+        self.order = Vec::new();
+        self.merge = Some(Merge::new(std::mem::take(&mut self.runs), &self.keys)?);
         Ok(())
-    }
-    fn pop_merged(&mut self) -> Result<Option<Vec<Datum>>> {
-        let mut best: Option<usize> = None;
-        for (i, h) in self.heads.iter().enumerate() {
-            if let Some(row) = h {
-                let better = match best.and_then(|b| self.heads[b].as_ref()) {
-                    Some(b) => compare_rows(&self.keys, row, b).is_lt(),
-                    None => true,
-                };
-                if better {
-                    best = Some(i);
-                }
-            }
-        }
-        let Some(i) = best else { return Ok(None) };
-        let mut next = Vec::with_capacity(self.width);
-        let more = self.runs[i].read(&mut next)?;
-        Ok(std::mem::replace(&mut self.heads[i], more.then_some(next)))
     }
     /// Gives the next rows' first `columns` values.
     pub(crate) fn read(&mut self, out: &mut Batch, columns: usize, max: usize) -> Result<()> {
-        if self.runs.is_empty() {
+        let Some(merge) = &mut self.merge else {
             while self.at < self.order.len() && out.len() < max {
                 let i = self.order[self.at];
                 self.at += 1;
@@ -257,11 +236,13 @@ impl Sorter {
                 out.push_values(self.data[start..start + columns].iter().cloned());
             }
             return Ok(());
-        }
+        };
         while out.len() < max {
-            let Some(mut row) = self.pop_merged()? else { break };
-            row.truncate(columns);
-            out.push_values(row);
+            self.scratch.clear();
+            if !merge.read(columns, &mut self.scratch)? {
+                break;
+            }
+            out.push_values(self.scratch.drain(..));
         }
         Ok(())
     }
@@ -397,6 +378,54 @@ mod tests {
         let mut wanted: Vec<(i32, i32)> = (0..rows).map(|n| (n * 7919 % 101, n)).collect();
         wanted.sort_unstable();
         assert!(seen == wanted);
+    }
+
+    /// Keys of several types, NULLs, one column twice, and values that no key needs, between and behind those of keys.
+    #[test]
+    fn rows_from_disk_are_as_they_were() {
+        let place =
+            |slot, ty, descending, nulls_first| KeyPlace { slot, ty, descending, nulls_first };
+        let keys = vec![
+            place(3, types::oids::TEXT, true, false),
+            place(1, types::oids::INT8, false, true),
+            place(3, types::oids::TEXT, false, false),
+        ];
+        let row = |n: i64| {
+            let text = |n: i64| Datum::Text(format!("t{n}").repeat(n as usize % 9).into());
+            let or_null = |n: i64, v: Datum| if n % 5 == 0 { Datum::Null } else { v };
+            vec![
+                or_null(n + 1, text(n)),
+                or_null(n, Datum::Int8(n * 31 % 17)),
+                Datum::Float8(n as f64 / 3.0),
+                or_null(n / 2, text(n % 7)),
+                Datum::Bool(n % 2 == 0),
+            ]
+        };
+        let cancel = CancelFlag::default();
+        let sorted = |limit_bytes: usize| {
+            let mut sorter = Sorter::new(keys.clone(), 5, 0, None);
+            sorter.limit_bytes = limit_bytes;
+            for n in 0..5000 {
+                sorter.push(&row(n), &cancel).unwrap();
+            }
+            assert_eq!(sorter.runs.is_empty(), limit_bytes > 1 << 20);
+            sorter.finish(&cancel).unwrap();
+            let mut out = Batch::new();
+            let mut all = Vec::new();
+            loop {
+                out.reset(4);
+                sorter.read(&mut out, 4, BATCH_ROWS).unwrap();
+                if out.is_empty() {
+                    return all;
+                }
+                all.extend(out.rows().map(|r| format!("{r:?}")));
+            }
+        };
+        let want = sorted(usize::MAX);
+        assert_eq!(want.len(), 5000);
+        for limit_bytes in [2_000, 40_000, 400_000] {
+            assert!(sorted(limit_bytes) == want, "{limit_bytes}");
+        }
     }
 
     #[test]

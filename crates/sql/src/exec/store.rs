@@ -71,11 +71,6 @@ pub(crate) struct RowFile {
 }
 
 impl RowFile {
-    /// Its length.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.space.bytes()
-    }
-
     pub(crate) fn new(width: usize) -> Result<RowFile> {
         let file = temp_file().map_err(io)?;
         Ok(RowFile {

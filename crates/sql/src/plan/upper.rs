@@ -670,7 +670,12 @@ impl JoinSpace<'_, '_> {
         let having = self.q.having.clone();
         let filter = having.map(|h| self.over(&h, &columns)).transpose()?;
         let bytes = estimate * (f64::from(input.width) + 64.0);
-        let too_big = bytes > s.work_mem_bytes as f64 * 16.0 || !s.enable_hashagg;
+        // Rows that an aggregate sorts are all kept until their group is whole: of one group at a time, then.
+        let kept = input.rows * (f64::from(input.width) + 64.0);
+        let sorts = calls.iter().any(|c| c.distinct || !c.order_by.is_empty());
+        let too_big = bytes > s.work_mem_bytes as f64 * 16.0
+            || sorts && kept > s.work_mem_bytes as f64
+            || !s.enable_hashagg;
         let (strategy, input) = if groups.is_empty() && sets.len() <= 1 {
             (AggregateStrategy::Plain, input)
         } else if sets.len() > 1 {

@@ -26,6 +26,7 @@ mod merge;
 mod merged;
 mod notify;
 mod on_conflict;
+mod ordered_aggregates;
 mod plan_shapes;
 mod plans;
 mod rechecked;

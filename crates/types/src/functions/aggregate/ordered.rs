@@ -6,12 +6,17 @@ use base::{Oid, Result, bail};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// The sorted values, and the direct argument.
+/// What a percentile takes of the sorted values as they come, and the direct argument.
 struct Percentile {
     element: Oid,
     continuous: bool,
-    direct: Datum,
-    values: Vec<Datum>,
+    direct: Option<Datum>,
+    /// How many values there will be.
+    values: u64,
+    seen: u64,
+    /// The places of those that are needed, in order, and those of them that have come.
+    places: Vec<u64>,
+    kept: Vec<Datum>,
 }
 
 fn fraction(d: &Datum) -> Result<Option<f64>> {
@@ -39,40 +44,71 @@ fn between(low: &Datum, high: &Datum, part: f64) -> Result<Datum> {
 }
 
 impl Percentile {
+    /// The places of the values that a fraction is between.
+    fn ends(&self, p: f64) -> (u64, u64) {
+        #[expect(clippy::cast_sign_loss, reason = "a fraction is not negative")]
+        let place = |at: f64| (at as u64).min(self.values.saturating_sub(1));
+        if self.continuous {
+            let at = p * self.values.saturating_sub(1) as f64;
+            return (place(at.floor()), place(at.ceil()));
+        }
+        let at = place((p * self.values as f64).ceil().max(1.0) - 1.0);
+        (at, at)
+    }
+
+    /// Finds out which values are needed.
+    fn begin(&mut self, direct: &Datum) -> Result<()> {
+        let fractions = match direct {
+            Datum::Array(a) => &a.elements[..],
+            one => std::slice::from_ref(one),
+        };
+        for p in fractions {
+            if let Some(p) = fraction(p)? {
+                let (low, high) = self.ends(p);
+                self.places.extend([low, high]);
+            }
+        }
+        self.places.sort_unstable();
+        self.places.dedup();
+        self.direct = Some(direct.clone());
+        Ok(())
+    }
+
     fn at(&self, p: &Datum) -> Result<Datum> {
         let Some(p) = fraction(p)? else { return Ok(Datum::Null) };
-        let n = self.values.len();
-        if n == 0 {
-            return Ok(Datum::Null);
+        let (low, high) = self.ends(p);
+        let value = |place| self.places.binary_search(&place).ok().and_then(|i| self.kept.get(i));
+        let (Some(low), Some(high)) = (value(low), value(high)) else { return Ok(Datum::Null) };
+        let at = p * self.values.saturating_sub(1) as f64;
+        match self.continuous && at.fract() != 0.0 {
+            true => between(low, high, at.fract()),
+            false => Ok(low.clone()),
         }
-        if self.continuous {
-            let at = p * (n - 1) as f64;
-            let (low, high) = (at.floor() as usize, at.ceil() as usize);
-            if low == high {
-                return Ok(self.values[low].clone());
-            }
-            return between(&self.values[low], &self.values[high.min(n - 1)], at - at.floor());
-        }
-        let row = (p * n as f64).ceil().max(1.0) as usize;
-        Ok(self.values[row.min(n) - 1].clone())
     }
 }
 
 impl AggregateState for Percentile {
+    fn expect(&mut self, values: u64) {
+        self.values = values;
+    }
     fn add(&mut self, _env: &dyn Env, args: &[Datum]) -> Result<()> {
         let [direct, value] = args else { bail!(INTERNAL_ERROR, "percentile takes two arguments") };
-        if self.values.is_empty() {
-            self.direct = direct.clone();
+        if self.direct.is_none() {
+            self.begin(direct)?;
         }
-        if !value.is_null() {
-            self.values.push(value.clone());
+        if value.is_null() {
+            return Ok(());
         }
+        if self.places.get(self.kept.len()) == Some(&self.seen) {
+            self.kept.push(value.clone());
+        }
+        self.seen += 1;
         Ok(())
     }
     fn finish(&self, _env: &dyn Env) -> Result<Datum> {
         match &self.direct {
-            Datum::Array(a) => {
-                if self.values.is_empty() {
+            Some(Datum::Array(a)) => {
+                if self.seen == 0 {
                     return Ok(Datum::Null);
                 }
                 let elements = a.elements.iter().map(|p| self.at(p)).collect::<Result<Vec<_>>>()?;
@@ -82,11 +118,12 @@ impl AggregateState for Percentile {
                     elements,
                 })))
             }
-            p => self.at(p),
+            Some(p) => self.at(p),
+            None => Ok(Datum::Null),
         }
     }
     fn memory_bytes(&self) -> usize {
-        self.values.capacity() * size_of::<Datum>() + 64
+        self.kept.capacity() * size_of::<Datum>() + 64
     }
 }
 
@@ -120,7 +157,15 @@ impl AggregateState for Mode {
 
 fn percentile(types: &[Oid], continuous: bool) -> Box<dyn AggregateState> {
     let element = types.get(1).copied().unwrap_or_default();
-    Box::new(Percentile { element, continuous, direct: Datum::Null, values: Vec::new() })
+    Box::new(Percentile {
+        element,
+        continuous,
+        direct: None,
+        values: 0,
+        seen: 0,
+        places: Vec::new(),
+        kept: Vec::new(),
+    })
 }
 const CONTINUOUS: FunctionBody = FunctionBody::Aggregate(|t, _| percentile(t, true));
 const DISCRETE: FunctionBody = FunctionBody::Aggregate(|t, _| percentile(t, false));

@@ -1,0 +1,63 @@
+//! Aggregates that sort their rows, or make them distinct, keep them within `work_mem`.
+
+use crate::support::Database;
+
+fn rows() -> Database {
+    let db = Database::new();
+    db.session().run_each(&[
+        "CREATE TABLE t (g int, a int, b text, f float8)",
+        "INSERT INTO t SELECT n % 3, n * 7919 % 20011, 'b' || n % 1009, n * 31 % 977 / 4.0 \
+         FROM generate_series(1, 20000) n",
+        "INSERT INTO t SELECT 1, NULL, NULL, NULL FROM generate_series(1, 10)",
+        "ANALYZE t",
+    ]);
+    db
+}
+
+const QUERIES: [&str; 10] = [
+    "SELECT md5(string_agg(b, ',' ORDER BY a DESC, b)) FROM t",
+    "SELECT g, md5(array_agg(a ORDER BY f, a)::text) FROM t GROUP BY g ORDER BY g",
+    "SELECT count(DISTINCT b), sum(DISTINCT a), string_agg(DISTINCT b, '' ORDER BY b) FROM t WHERE b < 'b2'",
+    "SELECT a % 5000, count(DISTINCT b), max(b ORDER BY a) FROM t GROUP BY 1 ORDER BY 1, 2 LIMIT 9",
+    "SELECT percentile_cont(0.37) WITHIN GROUP (ORDER BY f), percentile_cont(0.5) WITHIN GROUP (ORDER BY f DESC), \
+     percentile_disc(0.2) WITHIN GROUP (ORDER BY b), mode() WITHIN GROUP (ORDER BY f) FROM t",
+    "SELECT g, percentile_cont(ARRAY[0, 1, NULL, 0.25, 0.99]) WITHIN GROUP (ORDER BY f), \
+     percentile_disc(ARRAY[0.9, 0, 1, 0.9]) WITHIN GROUP (ORDER BY a) FROM t GROUP BY g ORDER BY g",
+    "SELECT g, a % 2, count(DISTINCT a) FILTER (WHERE f > 9), md5(string_agg(b, '' ORDER BY a)) \
+     FROM t GROUP BY GROUPING SETS ((g), (a % 2), ()) ORDER BY 1, 2",
+    "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY f) FROM t WHERE f IS NULL",
+    "SELECT percentile_disc(ARRAY[0.5]) WITHIN GROUP (ORDER BY f) FROM t WHERE f IS NULL",
+    "SELECT percentile_cont(1.5) WITHIN GROUP (ORDER BY f) FROM t",
+];
+
+#[test]
+fn in_little_memory_they_say_what_they_say_in_much() {
+    let db = rows();
+    let mut s = db.session();
+    for query in QUERIES {
+        s.run_each(&["SET work_mem = '64MB'"]);
+        let want = s.run(query);
+        s.run_each(&["SET work_mem = '64kB'"]);
+        assert_eq!(s.run(query), want, "{query}");
+    }
+    s.check(&[
+        (
+            "SELECT percentile_cont(ARRAY[0, 0.5, 0.6, 1]) WITHIN GROUP (ORDER BY x), \
+             percentile_disc(ARRAY[0, 0.5, 0.6, 1]) WITHIN GROUP (ORDER BY x) \
+             FROM (VALUES (4.0::float8), (1), (NULL), (2), (3)) v (x)",
+            "{1,2.5,2.8,4}|{1,2,3,4}",
+        ),
+        (QUERIES[9], "22003 percentile value 1.5 is not between 0 and 1"),
+    ]);
+}
+
+#[test]
+fn what_they_keep_beyond_work_mem_is_on_disk() {
+    let db = rows();
+    let mut s = db.session();
+    s.run_each(&["SET work_mem = '64kB'", "SET temp_file_limit = 0"]);
+    for query in &QUERIES[..7] {
+        let said = s.run(query);
+        assert!(said.starts_with("53400"), "{query}: {said}");
+    }
+}
