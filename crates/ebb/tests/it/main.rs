@@ -4,6 +4,7 @@
 
 mod compare;
 mod counts;
+mod domains;
 mod durability;
 mod experiments;
 mod fuzz;

@@ -76,7 +76,7 @@ impl Analyser<'_> {
                 ObjectName { catalog: None, schema: names.pop(), name: table, loc: ty.loc };
             let table = self.relation(&object)?;
             return match table.column(&column) {
-                Some(c) => Ok(c.ty),
+                Some(c) => Ok(c.declared()),
                 None => self.at(
                     ty.loc,
                     err!(
@@ -115,6 +115,10 @@ impl Analyser<'_> {
         if ty.array_dims > 0 {
             match array_type(oid) {
                 Some(a) => oid = a,
+                None if types::domains::is_domain(oid) => {
+                    let e = base::Error::unsupported("an array of a domain over an array");
+                    return self.at(ty.loc, e);
+                }
                 None => {
                     let e =
                         err!(UNDEFINED_OBJECT, "type \"{}[]\" does not exist", ty.names.join("."));

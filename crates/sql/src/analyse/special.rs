@@ -137,7 +137,9 @@ impl Analyser<'_> {
         indexes: &[SubscriptIndex],
         loc: Loc,
     ) -> Result<Expr> {
-        let e = self.expr(arg)?;
+        let declared = self.declared_expr(arg)?;
+        let called = declared.ty().oid;
+        let e = declared.plain();
         let ty = e.ty();
         if ty.oid == JSONB {
             let mut out = Vec::new();
@@ -191,7 +193,12 @@ impl Analyser<'_> {
         } else {
             TypeRef { oid: element, typmod: ty.typmod }
         };
-        Ok(Expr::Subscript { arg: Box::new(e), indexes: out, slice, assign: None, ty: result })
+        let e = Expr::Subscript { arg: Box::new(e), indexes: out, slice, assign: None, ty: result };
+        // An element of an array of a domain is of the domain.
+        Ok(match element_type(called).filter(|_| types::domains::is_domain_array(called)) {
+            Some(element) => e.declared(TypeRef::of(if slice { called } else { element })),
+            None => e,
+        })
     }
 
     /// The subscripts of an array, and whether they name a slice.

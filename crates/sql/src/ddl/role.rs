@@ -400,6 +400,15 @@ impl Ddl<'_> {
                 lines.push(format!("privileges for {noun} {}", row.text("relname")));
             }
         }
+        // Tables' row types and array types go by what they belong to.
+        let own = |row: &Row| matches!(row.char("typtype"), b'e' | b'd');
+        for row in rows.scan("pg_type")?.iter().filter(|row| own(row)) {
+            if row.oid("typowner") == role {
+                lines.push(format!("owner of type {}", row.text("typname")));
+            } else if granted(row, "typacl") {
+                lines.push(format!("privileges for type {}", row.text("typname")));
+            }
+        }
         if lines.is_empty() {
             return Ok(());
         }

@@ -53,6 +53,10 @@ fn values_that_are_none_of_the_domains_do_not_get_in() {
             "SELECT (-2)::evenpos",
             "23514 value for domain evenpos violates check constraint \"posint_check\"",
         ),
+        (
+            "SELECT pg_typeof(ps[1]), pg_typeof(ps[1:1]), pg_typeof(ps) FROM t LIMIT 1",
+            "posint|posint[]|posint[]",
+        ),
         ("SELECT true::posint, 2.6::posint", "1|3"),
         ("SELECT '2020-01-01'::date::posint", "42846 cannot cast type date to posint"),
     ]);
@@ -183,6 +187,11 @@ fn columns_become_of_a_domain_and_are_added_with_one() {
         ("INSERT INTO k VALUES (1)", ""),
         ("INSERT INTO r VALUES (1)", ""),
         ("DELETE FROM k", null),
+        ("CREATE DOMAIN three AS int[]", ""),
+        ("CREATE TABLE arrays (a three[])", "0A000 an array of a domain over an array is not supported"),
+        ("CREATE ROLE owner", ""),
+        ("ALTER DOMAIN three OWNER TO owner", ""),
+        ("DROP ROLE owner", "2BP01 role \"owner\" cannot be dropped because some objects depend on it\nowner of type three"),
         (
             "CREATE INDEX ON t ((a::posint))",
             "0A000 a cast to a domain in an index is not supported",
