@@ -14,6 +14,7 @@ pub mod settings;
 pub mod sort;
 pub mod stop;
 pub mod sync;
+pub mod wait;
 
 pub use error::{Corruption, Error, Result, SqlError, SqlState};
 pub use ids::*;

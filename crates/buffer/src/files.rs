@@ -364,6 +364,7 @@ impl Pool {
             relation.fork(*fork).sync_pending.store(false, Ordering::Release);
         }
         let start = Instant::now();
+        let _waits = base::wait::at(base::wait::WaitEvent::DataFileSync);
         if let Err(e) = self.disk.sync_all() {
             let e = Error::io("could not fsync the data directory", e);
             self.files.fail(&e);
@@ -379,6 +380,7 @@ impl Pool {
         self.check_failed()?;
         let file = self.file(relation, fork)?;
         let start = Instant::now();
+        let _waits = base::wait::at(base::wait::WaitEvent::DataFileSync);
         if let Err(e) = file.sync_data() {
             let e = Error::io(format!("could not fsync file \"{}\"", relation.path(fork)), e);
             self.files.fail(&e);

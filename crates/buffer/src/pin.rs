@@ -179,6 +179,7 @@ impl PinnedPage {
         let frame = self.frame();
         let bucket = frame::bucket(frame);
         let mut held = bucket.lock.lock();
+        let _waits = base::wait::at(base::wait::WaitEvent::BufferPin);
         while pins(frame.load()) > 1 {
             match cancel {
                 None => held.wait(&bucket.changed),

@@ -13,6 +13,7 @@ use crate::relation::{BLOCKS_MAX, Relation};
 use crate::stats::IoContext;
 use crate::strategy::Strategy;
 use base::sync::Arc;
+use base::wait::WaitEvent;
 use base::{Error, Fork, Result, SqlError, SqlState};
 use disk::File;
 use page::{PAGE_SIZE, Page};
@@ -111,6 +112,7 @@ impl Pool {
                 std::slice::from_raw_parts_mut(self.frames.page_ptr(n).cast::<u8>(), PAGE_SIZE)
             }
         };
+        let waits = base::wait::at(WaitEvent::DataFileRead);
         let read = match frames {
             [n] => file.read_at(bytes(*n), offset),
             _ => {
@@ -119,6 +121,7 @@ impl Pool {
                 file.read_vectored_at(&mut slices, offset)
             }
         };
+        drop(waits);
         read.map_err(|e| {
             let last = first + frames.len() as u32 - 1;
             let path = relation.path(fork);
@@ -235,6 +238,7 @@ impl Pool {
         count: usize,
     ) -> Result<()> {
         let offset = u64::from(first) * PAGE_SIZE as u64;
+        let _waits = base::wait::at(WaitEvent::DataFileExtend);
         let grown = if count <= WRITE_ZEROS_MAX {
             let zeros: Vec<_> = (0..count).map(|_| IoSlice::new(&ZEROS)).collect();
             file.write_vectored_at(&zeros, offset)

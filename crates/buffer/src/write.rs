@@ -197,6 +197,7 @@ impl Pool {
             )
         };
         let start = Instant::now();
+        let _waits = base::wait::at(base::wait::WaitEvent::DataFileWrite);
         file.write_at(bytes, u64::from(batch.first) * PAGE_SIZE as u64).map_err(|e| {
             let what = format!(
                 "could not write block {} in file \"{}\"",

@@ -17,6 +17,7 @@ use crate::control::{ClusterState, ControlFile};
 use crate::database::Engine;
 use crate::storage::{PendingFile, StorageState};
 use base::sync::{Arc, CancelFlag, Condvar, Mutex, MutexGuard, Rank, now, now_timestamp_us};
+use base::wait::WaitEvent;
 use base::{BlockNumber, Error, Fork, Lsn, Oid, RelationId, Result, Xid, log};
 use buffer::{CheckpointOptions, CheckpointProgress};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -285,6 +286,7 @@ impl Engine {
         }
         let wait = |requests: &mut MutexGuard<'_, Requests>| -> Result<()> {
             cancel.map_or(Ok(()), CancelFlag::check)?;
+            let _waits = base::wait::at(WaitEvent::CheckpointDone);
             requests.wait_for(&state.changed, LOOK_AGAIN);
             Ok(())
         };
@@ -327,6 +329,7 @@ impl Engine {
             let mut flags = {
                 let mut requests = state.requests.lock();
                 if requests.wanted.is_none() && !requests.stopping {
+                    let _idle = base::wait::at(WaitEvent::CheckpointerMain);
                     requests.wait_for(&state.changed, Duration::from_millis(200));
                 }
                 if requests.stopping {
@@ -410,6 +413,7 @@ impl Engine {
             if requests.stopping || requests.wanted.is_some_and(|w| w.immediate) {
                 return;
             }
+            let _waits = base::wait::at(WaitEvent::CheckpointWriteDelay);
             requests.wait_for(&self.checkpointer.changed, Duration::from_millis(100));
         }
     }

@@ -20,6 +20,7 @@ use crate::removal::FileCloser;
 use crate::storage::{FIRST_FILE_NUMBER, RelationFiles, StorageState};
 use base::settings::ServerSettings;
 use base::sync::{Arc, Condvar, Mutex, Rank, now_timestamp_us};
+use base::wait::WaitEvent;
 use base::{Error, Oid, Result, Xid, log};
 use buffer::{BackendType, BufferPool, PoolConfig};
 use disk::Disk;
@@ -369,7 +370,7 @@ impl Engine {
             let engine = Arc::clone(self);
             let thread = base::sync::spawn(name, move || {
                 let backend = engine.txns.register_backend(kind);
-                base::log::set_thread_pid(backend.pid);
+                backend.runs_here();
                 buffer::set_backend_type(io_type);
                 run(&engine);
             })
@@ -447,6 +448,7 @@ impl Engine {
             }
             let mut sleep = self.sleep.lock();
             if !self.is_stopping() {
+                let _idle = base::wait::at(WaitEvent::BgWriterMain);
                 sleep.wait_for(&self.wake, Duration::from_millis(delay));
             }
         }

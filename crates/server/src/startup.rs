@@ -60,7 +60,7 @@ pub(crate) fn start(
         wire.parameter_status(&name, &value)?;
     }
     let backend = session.backend();
-    base::log::set_thread_pid(backend.pid);
+    backend.runs_here();
     let weak = Arc::downgrade(backend);
     base::log::prefix::set_transaction(weak);
     let application = backend.activity.lock().application_name.clone();

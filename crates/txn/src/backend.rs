@@ -181,6 +181,7 @@ pub struct Backend {
     pub(crate) delay_checkpoint: AtomicBool,
     pub(crate) held: Mutex<HeldLocks>,
     pub(crate) wait: WaitCell,
+    waits: Arc<base::wait::WaitNote>,
     pub(crate) deadlock_timeout_ms: AtomicU64,
     pub(crate) logs_lock_waits: AtomicBool,
     lock_timeout_us: AtomicU64,
@@ -309,6 +310,7 @@ impl Registry {
             delay_checkpoint: AtomicBool::new(false),
             held: Mutex::new(rank::BACKEND_LOCKS, HeldLocks::default()),
             wait: WaitCell::new(),
+            waits: Arc::default(),
             deadlock_timeout_ms: AtomicU64::new(1000),
             logs_lock_waits: AtomicBool::new(false),
             lock_timeout_us: AtomicU64::new(0),
@@ -564,6 +566,17 @@ impl Backend {
         activity.query = query;
         activity.query_start = now;
         activity.state_change = now;
+    }
+
+    /// This thread works for it: the log says so, and its waits are the backend's.
+    pub fn runs_here(&self) {
+        base::log::set_thread_pid(self.pid);
+        base::wait::note_in(Arc::clone(&self.waits));
+    }
+
+    /// What its thread waits for, but for locks and its client.
+    pub fn waits_for(&self) -> Option<base::wait::WaitEvent> {
+        self.waits.now()
     }
 
     /// Notes what it waits for (`None` when it goes on).

@@ -6,6 +6,7 @@ use crate::ring::{Ring, SlotGuard};
 use crate::segment::{RecycleStats, SEGMENT_SIZE, Segments};
 use crate::stats::{self, Counters, WalIo, WalStats};
 use base::sync::{Condvar, Mutex, Rank, now};
+use base::wait::WaitEvent;
 use base::{Error, Lsn, Result};
 use disk::{Disk, File};
 use std::cell::RefCell;
@@ -359,6 +360,7 @@ impl Wal {
                 return Ok(());
             }
             if waiting.leading {
+                let _waits = base::wait::at(WaitEvent::WalWriteLock);
                 waiting.wait(&self.wake);
                 continue;
             }
@@ -451,6 +453,7 @@ impl Wal {
             let Some((_, file)) = &writer.file else { unreachable!("switch_to opened it") };
             let started = now();
             writer.dirty = true;
+            let _waits = base::wait::at(WaitEvent::WalWrite);
             file.write_vectored_at(&slices, from % SEGMENT_SIZE).map_err(|e| {
                 Error::io(format!("could not write to file \"{}\"", self.segments.path(number)), e)
             })?;
@@ -494,6 +497,7 @@ impl Wal {
             && let Some((number, file)) = &writer.file
         {
             let started = now();
+            let _waits = base::wait::at(WaitEvent::WalSync);
             file.sync_data().map_err(|e| {
                 Error::io(format!("could not fsync file \"{}\"", self.segments.path(*number)), e)
             })?;
@@ -587,6 +591,7 @@ impl Wal {
     pub fn wait_for_work(&self, timeout: Duration) {
         let mut much = self.much.lock();
         if !*much {
+            let _idle = base::wait::at(WaitEvent::WalWriterMain);
             much.wait_for(&self.much_wake, timeout);
         }
         *much = false;

@@ -1,4 +1,4 @@
-//! What autovacuum goes by outlives the server.
+//! What autovacuum goes by outlives the server. What threads wait for.
 
 use crate::support::server;
 use lab::servers::Stop;
@@ -52,4 +52,30 @@ fn the_log_tells_of_settings_that_leave_autovacuum_nothing_to_go_by() {
         let log = server.log();
         assert!(said.iter().all(|line| log.contains(line) == says), "{log}");
     }
+}
+
+#[test]
+fn what_threads_wait_for_is_shown() {
+    let server = server(&[]);
+    let mut client = server.connect().unwrap();
+    let wants = [
+        ("checkpointer", "Activity|CheckpointerMain"),
+        ("background writer", "Activity|BgwriterMain"),
+        ("walwriter", "Activity|WalWriterMain"),
+        ("autovacuum launcher", "Activity|AutovacuumMain"),
+    ];
+    for (kind, event) in wants {
+        let question = format!(
+            "SELECT wait_event_type || '|' || wait_event FROM pg_stat_activity WHERE backend_type = '{kind}'"
+        );
+        // It goes on now and then.
+        let end = Instant::now() + Duration::from_secs(60);
+        while client.value(&question).ok().as_deref() != Some(event) {
+            assert!(Instant::now() < end, "{kind}");
+        }
+    }
+    let unnamed = "SELECT count(*) FROM pg_stat_activity a LEFT JOIN pg_wait_events w \
+                   ON (w.type, w.name) = (a.wait_event_type, a.wait_event) \
+                   WHERE a.wait_event IS NOT NULL AND w.name IS NULL";
+    assert_eq!(client.value(unnamed).unwrap(), "0");
 }

@@ -125,7 +125,7 @@ fn drop_left_behind(
     if found.is_empty() {
         return Ok(());
     }
-    base::log::set_thread_pid(worker.pid);
+    worker.runs_here();
     let mut session = Session::worker(cluster, (database, name), worker)?;
     for (row, schema) in found {
         let relation = row.text("relname");
@@ -290,7 +290,7 @@ impl AutovacuumHost for Host {
     ) -> Result<()> {
         let cluster = self.cluster()?;
         let Some(name) = Host::database_name(&cluster, database)? else { return Ok(()) };
-        base::log::set_thread_pid(worker.pid);
+        worker.runs_here();
         let mut session = Session::worker(&cluster, (database, &name), worker)?;
         for (setting, value) in OWN_SETTINGS {
             session.state().set(setting, value, SetScope::Session)?;

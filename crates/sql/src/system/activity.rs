@@ -2,6 +2,7 @@
 
 use super::{Bodies, moment, rows, state, text_or_null};
 use crate::session::SessionState;
+use base::wait::WaitEvent;
 use base::{Oid, Result};
 use std::sync::Arc;
 use txn::{Backend, BackendKind, BackendState};
@@ -77,7 +78,11 @@ pub(super) const BODIES: Bodies = &[
     ),
     (
         "pg_get_wait_events",
-        Set(|_, _| Ok(rows(WAIT_EVENTS.iter().map(|e| e.map(Datum::text).to_vec()).collect()))),
+        Set(|_, _| {
+            let noted = WaitEvent::ALL.iter().map(|e| e.told());
+            let all = WAIT_EVENTS.iter().copied().chain(noted);
+            Ok(rows(all.map(|e| e.map(Datum::text).to_vec()).collect()))
+        }),
     ),
     // Reads and writes are waited for where they are asked for.
     ("pg_get_aios", Set(|_, _| Ok(rows(Vec::new())))),
@@ -86,7 +91,7 @@ pub(super) const BODIES: Bodies = &[
     ("pg_stat_force_next_flush", Scalar(|_, _| Ok(Datum::Null))),
 ];
 
-/// All that `wait_event` may say: type, name, description.
+/// What `wait_event` may say besides [`WaitEvent`]'s: type, name, description.
 const WAIT_EVENTS: &[[&str; 3]] = &[
     ["Client", "ClientRead", "Waiting to read data from the client"],
     ["Client", "ClientWrite", "Waiting to write data to the client"],
@@ -136,6 +141,9 @@ fn waits_for(backend: &Backend) -> Option<(&'static str, &'static str)> {
     let a = backend.activity.lock();
     match (a.wait_event_type, a.wait_event) {
         (Some(kind), Some(event)) => Some((kind, event)),
+        _ if backend.waits_for().is_some() => {
+            backend.waits_for().map(WaitEvent::told).map(|[kind, event, _]| (kind, event))
+        }
         _ if backend.kind != BackendKind::Client => None,
         _ if matches!(
             a.state,

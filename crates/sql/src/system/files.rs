@@ -58,6 +58,8 @@ pub(super) const BODIES: Bodies = &[
     ),
     ("pg_ls_archive_statusdir", Set(|env, _| none(state(env)?, "pg_ls_archive_statusdir"))),
     ("pg_ls_summariesdir", Set(|env, _| none(state(env)?, "pg_ls_summariesdir"))),
+    ("pg_ls_logicalsnapdir", Set(|env, _| none(state(env)?, "pg_ls_logicalsnapdir"))),
+    ("pg_ls_logicalmapdir", Set(|env, _| none(state(env)?, "pg_ls_logicalmapdir"))),
     (
         "pg_ls_replslotdir",
         Set(|env, a| {

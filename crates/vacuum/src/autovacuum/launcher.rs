@@ -125,6 +125,7 @@ impl Launcher {
                 && self.host.naptime() == naptime
             {
                 let Some(left) = nap.checked_sub(began.elapsed()) else { break };
+                let _idle = base::wait::at(base::wait::WaitEvent::AutovacuumMain);
                 state.wait_for(&self.changed, left.min(LOOK_AT_SETTINGS));
             }
             state.woken = false;
@@ -291,5 +292,5 @@ impl Launcher {
 /// What the thread's I/O is counted as, and what its log lines carry.
 fn enter_thread(backend: &Backend, kind: buffer::BackendType) {
     buffer::set_backend_type(kind);
-    base::log::set_thread_pid(backend.pid);
+    backend.runs_here();
 }

@@ -107,8 +107,9 @@ pub(super) const FUNCTIONS: &[Own] = &[
             let state = state(env)?;
             superuser(state, "pg_buffercache_evict_relation")?;
             let table = super::relation(state, oid(a, 0)?)?;
+            // What has no pages has none that stay.
             let Some(id) = table.storage else {
-                bail!(WRONG_OBJECT_TYPE, "relation \"{}\" does not have storage", table.name);
+                return Ok(rows(vec![evict(state, |_| false)?]));
             };
             if table.persistence == engine::catalog::model::RelationPersistence::Temporary {
                 bail!(
