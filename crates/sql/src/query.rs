@@ -143,6 +143,13 @@ impl Query {
     }
 }
 
+impl Query {
+    /// Does a query of its WITH write?
+    pub fn modifies_in_with(&self) -> bool {
+        self.ctes.iter().any(|c| c.query.command != Command::Select)
+    }
+}
+
 /// One output column.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TargetEntry {

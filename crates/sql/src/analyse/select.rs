@@ -661,6 +661,14 @@ impl Analyser<'_> {
                 continue;
             }
             let q = self.statement(&c.statement)?;
+            // Further in it might be run often, or never.
+            if q.command != Command::Select && self.levels.len() > 1 {
+                let e = err!(
+                    FEATURE_NOT_SUPPORTED,
+                    "WITH clause containing a data-modifying statement must be at the top level"
+                );
+                return self.at(c.loc, e);
+            }
             let cte = self.make_cte(c, q)?;
             self.level().ctes.push(cte);
         }

@@ -120,6 +120,12 @@ impl Ddl<'_> {
         let query = super::view::analysed_under_locks(self.state(), &mut || {
             self.analyse_for(&parsed, "CREATE TABLE AS")
         })?;
+        if statement.materialized_view && query.modifies_in_with() {
+            bail!(
+                FEATURE_NOT_SUPPORTED,
+                "materialized views must not use data-modifying statements in WITH"
+            );
+        }
         let what = if statement.materialized_view {
             "CREATE MATERIALIZED VIEW"
         } else {

@@ -34,6 +34,12 @@ impl Ddl<'_> {
         let query = analysed_under_locks(self.state(), &mut || {
             analyse_query(&s.query, &self.source, self.state(), &mut params, &*env)
         })?;
+        if query.modifies_in_with() {
+            bail!(
+                FEATURE_NOT_SUPPORTED,
+                "views must not contain data-modifying statements in WITH"
+            );
+        }
         let mut temporary = s.temporary || s.name.schema.as_deref() == Some("pg_temp");
         if !temporary && reads_temporary(self.state(), &query)? {
             // It can't outlive what it reads.

@@ -48,6 +48,12 @@ impl Session {
         };
         let params = ParamTypes::fixed(arguments.types.to_vec());
         let prepared = Rc::new(self.prepare(parsed, params)?);
+        if modifies_in_with(declare) {
+            bail!(
+                FEATURE_NOT_SUPPORTED,
+                "DECLARE CURSOR must not contain data-modifying statements in WITH"
+            );
+        }
         let locks = locks_rows(declare)?;
         let mut columns = prepared.columns.clone();
         if declare.binary {
@@ -131,6 +137,12 @@ impl Session {
         }
         Ok(())
     }
+}
+
+fn modifies_in_with(declare: &DeclareCursor) -> bool {
+    let QueryStatement::Select(select) = &declare.query else { return false };
+    let mut ctes = select.with.iter().flat_map(|w| &w.ctes);
+    ctes.any(|c| !matches!(*c.statement, QueryStatement::Select(_)))
 }
 
 /// Whether the cursor locks its rows as it comes to them: such a one only goes forward, and ends with its transaction.

@@ -103,3 +103,40 @@ fn old_and_new_are_names_like_others() {
         ("SELECT count(*) FROM o", "2"),
     ]);
 }
+
+/// What writes in WITH is run once, with its statement: nowhere is it written where it would be kept, or run by and by.
+#[test]
+fn what_writes_in_with_stands_at_the_top() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE t (k int)", "CREATE TABLE u (k int)", "INSERT INTO t VALUES (1)"]);
+    let with = "WITH x AS (DELETE FROM t RETURNING *) SELECT k FROM x";
+    let top = "0A000 WITH clause containing a data-modifying statement must be at the top level";
+    for (before, after, want) in [
+        ("INSERT INTO u ", "", top),
+        ("WITH y AS (", ") SELECT * FROM y", top),
+        ("SELECT * FROM (", ") q", top),
+        ("SELECT (", ")", top),
+        ("SELECT 1 UNION ALL (", ")", top),
+        ("CREATE VIEW v AS ", "", "0A000 views must not contain data-modifying statements in WITH"),
+        (
+            "CREATE MATERIALIZED VIEW v AS ",
+            "",
+            "0A000 materialized views must not use data-modifying statements in WITH",
+        ),
+        (
+            "DECLARE c CURSOR WITH HOLD FOR ",
+            "",
+            "0A000 DECLARE CURSOR must not contain data-modifying statements in WITH",
+        ),
+        ("BEGIN; ", "; ROLLBACK", "1"),
+        ("BEGIN; ", " UNION ALL SELECT 2; ROLLBACK", "1\n2"),
+        ("BEGIN; (", "); ROLLBACK", "1"),
+        ("BEGIN; COPY (", ") TO STDOUT; ROLLBACK", "1\\n"),
+        ("BEGIN; CREATE TABLE v AS ", "; SELECT * FROM v; ROLLBACK", "1"),
+    ] {
+        let sql = format!("{before}{with}{after}");
+        assert_eq!(s.run(&sql), want, "{sql}");
+    }
+    s.check(&[("SELECT * FROM t", "1")]);
+}
