@@ -29,6 +29,7 @@ pub mod server_log;
 pub mod session;
 pub mod system;
 pub mod timer;
+pub(crate) mod updatable;
 pub mod young_indexes;
 
 /// A random secret from which a server derives its sessions' cancel keys.

@@ -87,6 +87,12 @@ pub struct Query {
     /// The entries that stand for OLD and NEW in RETURNING, if it names one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<(usize, usize)>,
+    /// WITH CHECK OPTION of the views written through, innermost first: the order in which they are asked.
+    #[serde(skip)]
+    pub view_checks: Vec<ViewCheck>,
+    /// The target's columns that the statement names values for: errors show them to those who may not read the table.
+    #[serde(skip)]
+    pub named: Vec<i32>,
     /// INSERT … OVERRIDING SYSTEM VALUE and the like were checked by the analyser.
     /// Aggregates are present (or HAVING, or GROUP BY).
     pub has_aggregates: bool,
@@ -148,6 +154,17 @@ impl Query {
     pub fn modifies_in_with(&self) -> bool {
         self.ctes.iter().any(|c| c.query.command != Command::Select)
     }
+}
+
+/// What a view asks of a row that is written through it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ViewCheck {
+    /// The view's name.
+    pub view: String,
+    /// Its condition, over the target; None of a view that takes all rows.
+    pub condition: Option<Expr>,
+    /// The views below it are asked too.
+    pub cascaded: bool,
 }
 
 /// One output column.

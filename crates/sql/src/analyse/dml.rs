@@ -5,12 +5,11 @@ use super::scope::Item;
 use super::{Analyser, Clause};
 use crate::parse::as_values;
 use crate::parse::ast::{
-    self, AssignTarget, Conflict, ConflictTarget, Delete, ExprKind, IndexElement, Insert, Loc,
-    ObjectName, SetClause, TableRef, Update,
+    self, AssignTarget, Delete, ExprKind, Insert, Loc, ObjectName, SetClause, TableRef, Update,
 };
-use crate::query::{Command, FromItem, OnConflict, Query, RangeTableEntry, RteKind, TargetEntry};
+use crate::query::{Command, FromItem, Query, RangeTableEntry, RteKind, TargetEntry};
 use base::{Result, SqlError, SqlState, err};
-use engine::catalog::model::{Column, Identity, Index, RelationKind, Table};
+use engine::catalog::model::{Column, Identity, RelationKind, Table};
 use expr::tree::CallForm;
 use expr::{Constant, Expr, SubLinkKind, TypeRef};
 use std::sync::Arc;
@@ -22,7 +21,7 @@ use types::oids::{BOOL, JSONB, RECORD, TID, UNKNOWN};
 const TID_EQ: u32 = 1292;
 
 /// A column's value when none is given.
-fn default_value(c: &Column) -> Expr {
+pub(super) fn default_value(c: &Column) -> Expr {
     if let (Some(_), Some(sequence)) = (c.identity, c.identity_sequence) {
         return Expr::NextValue { sequence: sequence.0, ty: c.ty };
     }
@@ -37,7 +36,9 @@ fn is_default(e: &ast::Expr) -> bool {
 /// INSERT's row: every live column with what is given for it, or its default.
 pub(super) fn insert_targets(t: &Table, given: Vec<Option<Expr>>) -> Vec<TargetEntry> {
     // The executor works out generated columns from the finished row; NULL stands for them.
-    let live = t.columns.iter().zip(given).filter(|(c, _)| !c.dropped);
+    // What a view gets no value for is the table's to say.
+    let left = |e: &Option<Expr>| t.kind == RelationKind::View && e.is_none();
+    let live = t.columns.iter().zip(given).filter(|(c, e)| !c.dropped && !left(e));
     live.map(|(c, e)| TargetEntry {
         expr: e.unwrap_or_else(|| default_value(c)),
         name: c.name.clone(),
@@ -72,13 +73,14 @@ impl Analyser<'_> {
         let t = self.relation(name)?;
         match t.kind {
             RelationKind::Table | RelationKind::PartitionedTable => {}
+            RelationKind::View if verb == "merge into" => {
+                let e = base::Error::unsupported("MERGE into a view");
+                return self.at(name.loc, e);
+            }
             RelationKind::View => {
-                let e = SqlError::new(
-                    SqlState::FEATURE_NOT_SUPPORTED,
-                    format!("cannot {verb} view \"{}\"", t.name),
-                )
-                .detail("Views are not automatically updatable.");
-                return self.at(name.loc, e.into());
+                let (entry, t) = self.view_target(&t)?;
+                self.add_target(entry, alias, privilege);
+                return Ok(t);
             }
             RelationKind::Sequence | RelationKind::MaterializedView if verb == "merge into" => {
                 let kinds = match t.kind {
@@ -113,14 +115,22 @@ impl Analyser<'_> {
                 return self.at(name.loc, e.into());
             }
         }
-        let mut entry = table_entry(&t, only);
+        self.add_target(table_entry(&t, only), alias, privilege);
+        Ok(t)
+    }
+
+    fn add_target(
+        &mut self,
+        mut entry: RangeTableEntry,
+        alias: Option<&ast::Alias>,
+        privilege: u32,
+    ) {
         entry.required_privileges = privilege;
         if let Some(a) = alias {
             entry.alias.clone_from(&a.name);
             entry.has_alias = true;
         }
         self.level().rtes.push(entry);
-        Ok(t)
     }
 
     /// The target as names see it.
@@ -224,25 +234,32 @@ impl Analyser<'_> {
     }
 
     /// Refuses values for generated and identity columns where SQL does.
-    fn may_set(&self, c: &Column, update: bool, overriding: Option<bool>, loc: Loc) -> Result<()> {
+    pub(super) fn may_set(
+        &self,
+        c: &Column,
+        update: bool,
+        overriding: Option<bool>,
+        loc: Loc,
+    ) -> Result<()> {
+        let name = self.name_below(c);
         let (message, detail, hint) = if c.generated {
             (
                 if update {
-                    format!("column \"{}\" can only be updated to DEFAULT", c.name)
+                    format!("column \"{}\" can only be updated to DEFAULT", name)
                 } else {
-                    format!("cannot insert a non-DEFAULT value into column \"{}\"", c.name)
+                    format!("cannot insert a non-DEFAULT value into column \"{}\"", name)
                 },
-                format!("Column \"{}\" is a generated column.", c.name),
+                format!("Column \"{}\" is a generated column.", name),
                 None,
             )
         } else if c.identity == Some(Identity::Always) && overriding.is_none() {
             (
                 if update {
-                    format!("column \"{}\" can only be updated to DEFAULT", c.name)
+                    format!("column \"{}\" can only be updated to DEFAULT", name)
                 } else {
-                    format!("cannot insert a non-DEFAULT value into column \"{}\"", c.name)
+                    format!("cannot insert a non-DEFAULT value into column \"{}\"", name)
                 },
-                format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", c.name),
+                format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", name),
                 if update { None } else { Some("Use OVERRIDING SYSTEM VALUE to override.") },
             )
         } else {
@@ -290,6 +307,7 @@ impl Analyser<'_> {
                 None => self.select_source(s, source, &columns, &mut given, &mut from)?,
             },
         }
+        let named = (1..).zip(&given).filter(|(_, e)| e.is_some()).map(|(n, _)| n).collect();
         let targets = insert_targets(&t, given);
         let on_conflict = match &s.on_conflict {
             Some(c) => Some(self.on_conflict(c, &t)?),
@@ -300,13 +318,16 @@ impl Analyser<'_> {
         self.level().items.push(item);
         let (returning, images) = self.returning(&s.returning, &t)?;
         let mut q = self.gather(Command::Insert);
+        q.named = named;
         q.result_rte = Some(0);
         q.from = from;
         q.targets = targets;
         q.returning = returning;
         q.images = images;
+        let assigned = on_conflict.iter().flat_map(|c| c.update.iter().flatten());
+        q.named.extend(assigned.filter_map(|t| t.target_column));
         q.on_conflict = on_conflict;
-        Ok(q)
+        self.write_through(q)
     }
 
     /// The columns that get values, in the order given.
@@ -442,120 +463,6 @@ impl Analyser<'_> {
         Ok(())
     }
 
-    fn on_conflict(&mut self, c: &Conflict, t: &Arc<Table>) -> Result<OnConflict> {
-        self.level().items.clear();
-        let item = self.target_item(t);
-        self.level().items.push(item);
-        let arbiters = self.arbiters(c, t)?;
-        let Some(set) = &c.update else {
-            return Ok(OnConflict { arbiters, update: None, filter: None, excluded_rte: None });
-        };
-        if arbiters.is_empty() {
-            let e = SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                "ON CONFLICT DO UPDATE requires inference specification or constraint name",
-            )
-            .hint("For example, ON CONFLICT (column_name).");
-            return self.at(c.loc, e.into());
-        }
-        let mut entry = table_entry(t, false);
-        entry.kind = RteKind::Excluded;
-        entry.alias = "excluded".into();
-        entry.required_privileges = 0;
-        let level = self.level();
-        level.rtes.push(entry);
-        let rte = level.rtes.len() - 1;
-        level.items.push(Item::table(rte, "excluded"));
-        // Bare names mean the target's columns only when excluded's are qualified.
-        if let Some(i) = level.items.last_mut() {
-            i.by_column = false;
-        }
-        let update = Some(self.set_list(set, t)?);
-        let filter = self.condition(c.filter.as_ref(), Clause::Where, "WHERE")?;
-        Ok(OnConflict { arbiters, update, filter, excluded_rte: Some(rte) })
-    }
-
-    /// The unique indexes that ON CONFLICT's target means.
-    fn arbiters(&mut self, c: &Conflict, t: &Arc<Table>) -> Result<Vec<u32>> {
-        match &c.target {
-            ConflictTarget::None => Ok(Vec::new()),
-            ConflictTarget::Constraint(cname, loc) => {
-                match t.indexes.iter().find(|i| i.constraint.as_ref() == Some(cname)) {
-                    // While it is rebuilt concurrently another index finds conflicts too.
-                    Some(i) => {
-                        let twins = t
-                            .indexes
-                            .iter()
-                            .filter(|o| o.oid == i.oid || o.ready && o.stands_for(i));
-                        Ok(twins.map(|o| o.oid.0).collect())
-                    }
-                    None => {
-                        let e = err!(
-                            UNDEFINED_OBJECT,
-                            "constraint \"{cname}\" for table \"{}\" does not exist",
-                            t.name
-                        );
-                        self.at(*loc, e)
-                    }
-                }
-            }
-            ConflictTarget::Columns { elements, filter } => {
-                let saved = self.enter(Clause::IndexExpr);
-                let mut keys = Vec::new();
-                for e in elements {
-                    keys.push(self.conflict_key(e, t)?);
-                }
-                self.enter(saved);
-                let filter = self.condition(filter.as_ref(), Clause::IndexPredicate, "WHERE")?;
-                let fits = |i: &Index| {
-                    let covered = |e: &Expr| keys.contains(e);
-                    let own: Vec<Expr> =
-                        i.columns[..i.key_columns].iter().map(|c| index_key(c, t)).collect();
-                    i.unique
-                        && i.ready
-                        && i.immediate
-                        && own.iter().all(covered)
-                        && keys.iter().all(|k| own.contains(k))
-                        && match (&i.predicate, &filter) {
-                            (None, _) => true,
-                            (Some(p), Some(f)) => {
-                                implies(f, p)
-                                    || crate::plan::implied::implied(p, std::slice::from_ref(f))
-                            }
-                            (Some(_), None) => false,
-                        }
-                };
-                // One must be valid; others, on their way in or out, find conflicts as well.
-                let fitting: Vec<_> = t.indexes.iter().filter(|i| fits(i)).collect();
-                let out: Vec<u32> = fitting.iter().map(|i| i.oid.0).collect();
-                if !fitting.iter().any(|i| i.valid) {
-                    let e = err!(
-                        INVALID_COLUMN_REFERENCE,
-                        "there is no unique or exclusion constraint matching the ON CONFLICT \
-                         specification"
-                    );
-                    return Err(e);
-                }
-                Ok(out)
-            }
-        }
-    }
-
-    fn conflict_key(&mut self, e: &IndexElement, t: &Table) -> Result<Expr> {
-        if let Some(column) = &e.column {
-            let target =
-                AssignTarget { column: column.clone(), indirection: Vec::new(), loc: e.loc };
-            let Some(c) = t.column(column) else {
-                return self.no_column(&target.column, e.loc);
-            };
-            return Ok(Expr::Var { levels_up: 0, rte: 0, column: c.number, ty: c.ty });
-        }
-        match &e.expr {
-            Some(x) => self.known_expr(x),
-            None => self.at(e.loc, err!(INTERNAL_ERROR, "empty index element")),
-        }
-    }
-
     /// SET's assignments.
     pub(super) fn set_list(&mut self, list: &[SetClause], t: &Table) -> Result<Vec<TargetEntry>> {
         let saved = self.enter(Clause::Update);
@@ -614,7 +521,7 @@ impl Analyser<'_> {
 
     fn set_value(&mut self, c: &Column, value: &ast::Expr) -> Result<Expr> {
         if is_default(value) {
-            return Ok(default_value(c));
+            return self.set_default(c, value.loc);
         }
         self.may_set(c, true, None, value.loc)?;
         let e = self.declared_expr(value)?;
@@ -776,6 +683,7 @@ impl Analyser<'_> {
         let t = self.target(&s.table, s.alias.as_ref(), s.only, "update", 4 | 1)?;
         let from = self.beside(&t, &s.from)?;
         let targets = self.set_list(&s.set, &t)?;
+        let named = targets.iter().filter_map(|t| t.target_column).collect();
         let targets = targets
             .into_iter()
             .filter(|e| !t.columns.iter().any(|c| Some(c.number) == e.target_column && c.generated))
@@ -783,13 +691,14 @@ impl Analyser<'_> {
         let filter = self.changed_rows(s.filter.as_ref(), &t)?;
         let (returning, images) = self.returning(&s.returning, &t)?;
         let mut q = self.gather(Command::Update);
+        q.named = named;
         q.result_rte = Some(0);
         q.from = from;
         q.targets = targets;
         q.filter = filter;
         q.returning = returning;
         q.images = images;
-        Ok(q)
+        self.write_through(q)
     }
 
     pub fn delete(&mut self, s: &Delete) -> Result<Query> {
@@ -807,32 +716,6 @@ impl Analyser<'_> {
         q.filter = filter;
         q.returning = returning;
         q.images = images;
-        Ok(q)
-    }
-}
-
-/// An index key as an expression over its table.
-fn index_key(c: &engine::catalog::model::IndexColumn, t: &Table) -> Expr {
-    match &c.expr {
-        Some(e) => (**e).clone(),
-        None => {
-            let ty = t
-                .columns
-                .get(usize::try_from(c.column - 1).unwrap_or(usize::MAX))
-                .map_or(c.ty, |column| column.ty);
-            Expr::Var { levels_up: 0, rte: 0, column: c.column, ty }
-        }
-    }
-}
-
-/// Does the condition `f` plainly contain the predicate `p`?
-fn implies(f: &Expr, p: &Expr) -> bool {
-    if f == p {
-        return true;
-    }
-    match (f, p) {
-        (_, Expr::And(list)) => list.iter().all(|p| implies(f, p)),
-        (Expr::And(list), _) => list.iter().any(|f| implies(f, p)),
-        _ => false,
+        self.write_through(q)
     }
 }

@@ -200,12 +200,7 @@ impl Analyser<'_> {
     pub fn relation_entry(&self, t: &Arc<Table>, only: bool) -> Result<RangeTableEntry> {
         let mut entry = table_entry(t, only);
         if t.kind == RelationKind::View {
-            let Some(text) = &t.view_query else {
-                return Err(err!(INTERNAL_ERROR, "view \"{}\" has no query", t.name));
-            };
-            let mut query: Query = serde_json::from_str(text)
-                .map_err(|e| err!(INTERNAL_ERROR, "view \"{}\" has a broken query: {e}", t.name))?;
-            check_as(&mut query, t.owner.0);
+            let query = crate::updatable::view_query(self.catalog, t)?;
             entry.kind = RteKind::Subquery { query: Box::new(query), view: t.oid.0 };
         }
         Ok(entry)
@@ -624,23 +619,5 @@ pub(crate) fn subquery_entry(query: Query, lateral: bool) -> RangeTableEntry {
         required_privileges: 0,
         check_as: 0,
         lateral,
-    }
-}
-
-/// A view's tables are read with its owner's privileges.
-pub(crate) fn check_as(q: &mut Query, owner: u32) {
-    for rte in &mut q.range_table {
-        if rte.check_as == 0 {
-            rte.check_as = owner;
-        }
-        if let RteKind::Subquery { query, .. } = &mut rte.kind {
-            check_as(query, owner);
-        }
-    }
-    for c in &mut q.ctes {
-        check_as(&mut c.query, owner);
-    }
-    for s in &mut q.sub_selects {
-        check_as(s, owner);
     }
 }

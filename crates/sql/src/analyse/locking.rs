@@ -2,7 +2,7 @@
 
 use super::Analyser;
 use crate::parse::ast::Locking;
-use crate::query::{Distinct, FromItem, LockStrength, Query, RowMark, RteKind};
+use crate::query::{Distinct, FromItem, LockStrength, LockWait, Query, RowMark, RteKind};
 use base::{Result, err};
 
 impl Analyser<'_> {
@@ -115,6 +115,15 @@ fn may_lock(q: &Query, l: &Locking) -> Result<()> {
         return Ok(());
     };
     Err(err!(FEATURE_NOT_SUPPORTED, "{} is not allowed with {with}", lock_name(l.strength)))
+}
+
+/// Locks the rows of a view that a query around locks.
+pub(crate) fn lock_within(q: &mut Query, strength: LockStrength, wait: LockWait) -> Result<()> {
+    if q.set_operation.is_some() {
+        return Ok(());
+    }
+    let locking = Locking { strength, tables: Vec::new(), wait };
+    (0..q.range_table.len()).try_for_each(|rte| lock_rte(q, rte, &locking, true))
 }
 
 /// Marks an entry as locked, and within a sub-select all of its tables. `pushed`: from a query around.

@@ -23,6 +23,7 @@ mod grouping;
 mod locking;
 mod merge;
 mod names;
+mod on_conflict;
 mod returning;
 mod sample;
 mod scope;
@@ -32,12 +33,13 @@ mod special;
 pub(crate) use special::function_columns;
 mod standalone;
 mod sub_selects;
+mod view_target;
 mod windows;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use locking::lock_name as lock_words;
+pub(crate) use locking::{lock_name as lock_words, lock_within};
 pub use standalone::{
     IndexExpression, analyse_check, analyse_copy_filter, analyse_default, analyse_domain_check,
     analyse_execute_args, analyse_generated, analyse_index_expr, analyse_index_predicate,
@@ -191,6 +193,10 @@ pub(crate) struct Level {
     pub last_set: Option<Loc>,
     /// Of a MERGE: the entry whose column merge_action() is.
     pub merge_action: Option<usize>,
+    /// Of a target that is a view: its columns in the table below.
+    pub below: Vec<view_target::Below>,
+    /// Of such a target: no index is what ON CONFLICT asks for.
+    pub no_arbiter: bool,
 }
 
 impl Level {
@@ -214,6 +220,8 @@ impl Level {
             recursive: None,
             last_set: None,
             merge_action: None,
+            below: Vec::new(),
+            no_arbiter: false,
         }
     }
 }
@@ -299,6 +307,8 @@ impl<'a> Analyser<'a> {
             on_conflict: None,
             images: None,
             merge: None,
+            view_checks: Vec::new(),
+            named: Vec::new(),
             has_aggregates: level.has_aggregates,
             has_windows: level.has_windows,
             has_target_srfs: level.has_sets,

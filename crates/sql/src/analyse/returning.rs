@@ -8,9 +8,9 @@ use super::from::table_entry;
 use super::scope::Item;
 use super::{Analyser, Clause};
 use crate::parse::ast::Returning;
-use crate::query::TargetEntry;
+use crate::query::{RteKind, TargetEntry};
 use base::{Result, err};
-use engine::catalog::model::Table;
+use engine::catalog::model::{RelationKind, Table};
 
 /// The range-table entries of OLD and NEW.
 type Images = Option<(usize, usize)>;
@@ -45,6 +45,10 @@ impl Analyser<'_> {
         for new in [false, true] {
             let mut entry = table_entry(t, false);
             entry.required_privileges = 0;
+            if t.kind == RelationKind::View {
+                // It has no system columns.
+                entry.kind = RteKind::Excluded;
+            }
             entry.has_alias = true;
             entry.alias = if new { "new" } else { "old" }.into();
             self.level().rtes.push(entry);

@@ -446,6 +446,8 @@ pub(crate) fn empty_query() -> Query {
         on_conflict: None,
         images: None,
         merge: None,
+        view_checks: Vec::new(),
+        named: Vec::new(),
         has_aggregates: false,
         has_windows: false,
         has_target_srfs: false,

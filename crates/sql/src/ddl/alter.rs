@@ -465,13 +465,12 @@ impl Ddl<'_> {
             return self.merge_options(table.oid, &table.options, &new);
         }
         if table.kind == RelationKind::View {
-            let known = ["security_barrier", "security_invoker", "check_option"];
-            return match options.iter().find(|o| !known.contains(&o.name.as_str())) {
-                Some(o) => {
-                    bail!(INVALID_PARAMETER_VALUE, "unrecognized parameter \"{}\"", o.name)
-                }
-                None => Err(base::Error::unsupported("storage parameters of views")),
-            };
+            let new = super::storage_options::view_options(options)?;
+            if new.contains_key("check_option") {
+                let query = crate::updatable::view_query(self.state(), table)?;
+                super::view::may_check(self.state(), &query)?;
+            }
+            return self.merge_options(table.oid, &table.options, &new);
         }
         let (own, toast) = super::storage_options::table_options(options)?;
         if !own.is_empty() {

@@ -252,13 +252,8 @@ impl Ddl<'_> {
             return Err(Error::unsupported("REFRESH MATERIALIZED VIEW CONCURRENTLY"));
         }
         let view = self.relation_locked(name, LockMode::AccessExclusive, &check)?;
-        let Some(text) = view.view_query.clone() else {
-            bail!(INTERNAL_ERROR, "materialized view \"{}\" has no query", view.name);
-        };
-        let mut query: Query = serde_json::from_str(&text)
-            .map_err(|e| base::err!(INTERNAL_ERROR, "broken query of a view: {e}"))?;
         // Whoever refreshes it, it reads with its owner's rights.
-        crate::analyse::from::check_as(&mut query, view.owner.0);
+        let query = crate::updatable::view_query(self.state(), &view)?;
         super::truncate::empty(self.state(), &view)?;
         relation::update_class(self.state(), view.oid, |row| {
             row.set("relispopulated", Datum::Bool(with_data));

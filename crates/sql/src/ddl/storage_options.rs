@@ -19,8 +19,10 @@ enum Takes {
     Real(f64, f64),
     /// `on`, `off`, their other spellings, and `auto`.
     Cleanup,
+    /// `local`, `cascaded`.
+    Check,
 }
-use Takes::{Bool, Cleanup, Int, Real};
+use Takes::{Bool, Check, Cleanup, Int, Real};
 
 /// What has a parameter.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,15 +37,18 @@ enum Of {
     TableAndIndex,
     /// Columns.
     Column,
+    /// Views.
+    View,
 }
 
 impl Of {
     fn has(self, relation: Relation) -> bool {
         match relation {
-            Relation::Table => !matches!(self, Of::Index | Of::Column),
+            Relation::Table => !matches!(self, Of::Index | Of::Column | Of::View),
             Relation::Toast => self == Of::Both,
             Relation::Index => matches!(self, Of::Index | Of::TableAndIndex),
             Relation::Column => self == Of::Column,
+            Relation::View => self == Of::View,
         }
     }
 }
@@ -54,6 +59,7 @@ enum Relation {
     Toast,
     Index,
     Column,
+    View,
 }
 
 const MAX: i64 = i32::MAX as i64;
@@ -63,6 +69,9 @@ const PARAMETERS: &[(&str, Of, Takes)] = &[
     ("deduplicate_items", Of::Index, Bool),
     // Accepted for compatibility, as PostgreSQL does.
     ("vacuum_cleanup_index_scale_factor", Of::Index, Real(0.0, 1e10)),
+    ("security_barrier", Of::View, Bool),
+    ("security_invoker", Of::View, Bool),
+    ("check_option", Of::View, Check),
     ("n_distinct", Of::Column, Real(-1.0, f64::MAX)),
     ("n_distinct_inherited", Of::Column, Real(-1.0, f64::MAX)),
     ("toast_tuple_target", Of::Table, Int(128, 8160)),
@@ -116,17 +125,29 @@ pub fn table_options(options: &[UtilityOption]) -> Result<(StorageOptions, Stora
     Ok((own, toast))
 }
 
+/// Options of a view.
+///
+/// # Errors
+/// As [`table_options`].
+pub fn view_options(options: &[UtilityOption]) -> Result<StorageOptions> {
+    plain_options(Relation::View, options)
+}
+
 /// Storage parameters of an index.
 ///
 /// # Errors
 /// As [`table_options`].
 pub fn index_options(options: &[UtilityOption]) -> Result<StorageOptions> {
+    plain_options(Relation::Index, options)
+}
+
+fn plain_options(of: Relation, options: &[UtilityOption]) -> Result<StorageOptions> {
     let mut out = StorageOptions::new();
     for option in options {
         if let Some((namespace, _)) = option.name.split_once('.') {
             bail!(INVALID_PARAMETER_VALUE, "unrecognized parameter namespace \"{namespace}\"");
         }
-        put(Relation::Index, &option.name, option, &mut out)?;
+        put(of, &option.name, option, &mut out)?;
     }
     Ok(out)
 }
@@ -218,15 +239,20 @@ fn check(name: &str, text: &str, takes: Takes) -> Result<()> {
                 return Err(out_of_bounds(name, text, valid));
             }
         }
-        Cleanup => {
-            let lower = text.to_ascii_lowercase();
-            let known = ["auto", "on", "off", "true", "false", "yes", "no", "1", "0"];
-            if !known.contains(&lower.as_str()) {
+        Cleanup | Check => {
+            let (known, valid): (&[&str], _) = match takes {
+                Cleanup => (
+                    &["auto", "on", "off", "true", "false", "yes", "no", "1", "0"],
+                    "Valid values are \"on\", \"off\", and \"auto\".",
+                ),
+                _ => (&["local", "cascaded"], "Valid values are \"local\" and \"cascaded\"."),
+            };
+            if !known.contains(&text.to_ascii_lowercase().as_str()) {
                 return Err(SqlError::new(
                     SqlState::INVALID_PARAMETER_VALUE,
                     format!("invalid value for enum option \"{name}\": {text}"),
                 )
-                .detail("Valid values are \"on\", \"off\", and \"auto\".")
+                .detail(valid)
                 .into());
             }
         }

@@ -13,7 +13,7 @@ use crate::query::{Query, RteKind};
 use base::{Error, Oid, Result, bail};
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{CatalogView, RelationKind, RelationPersistence, Table};
-use engine::catalog::rows::NewRow;
+use engine::catalog::rows::{NewRow, options_array};
 use std::collections::{BTreeMap, BTreeSet};
 use types::Datum;
 
@@ -26,9 +26,6 @@ impl Ddl<'_> {
         if s.recursive {
             return Err(Error::unsupported("CREATE RECURSIVE VIEW"));
         }
-        if s.check_option.is_some() {
-            return Err(Error::unsupported("WITH CHECK OPTION"));
-        }
         let env = std::rc::Rc::clone(self.session.env());
         let mut params = ParamTypes::fixed(Vec::new());
         let query = analysed_under_locks(self.state(), &mut || {
@@ -40,6 +37,10 @@ impl Ddl<'_> {
                 "views must not contain data-modifying statements in WITH"
             );
         }
+        if s.check_option.is_some() || s.options.iter().any(|o| o.name == "check_option") {
+            may_check(self.state(), &query)?;
+        }
+        let options = view_options(s)?;
         let mut temporary = s.temporary || s.name.schema.as_deref() == Some("pg_temp");
         if !temporary && reads_temporary(self.state(), &query)? {
             // It can't outlive what it reads.
@@ -84,6 +85,8 @@ impl Ddl<'_> {
         let view = match existing {
             Some(old) => {
                 replace(state, &old, &columns)?;
+                let options = options_array(&options);
+                relation::update_class(state, old.oid, |row| row.set("reloptions", options))?;
                 old.oid
             }
             None => relation::create(
@@ -99,7 +102,7 @@ impl Ddl<'_> {
                     },
                     owner: state.current_user.borrow().oid,
                     columns,
-                    options: BTreeMap::new(),
+                    options,
                     toast_options: BTreeMap::new(),
                 },
             )?,
@@ -118,6 +121,33 @@ impl Ddl<'_> {
             relation::update_class(state, view, |row| row.set("relacl", acl))?;
         }
         store_rule(state, view, &query)
+    }
+}
+
+/// The options that CREATE VIEW gives, WITH CHECK OPTION among them.
+fn view_options(s: &CreateView) -> Result<BTreeMap<String, String>> {
+    let mut options = super::storage_options::view_options(&s.options)?;
+    if let Some(check) = &s.check_option
+        && options.insert("check_option".into(), check.clone()).is_some()
+    {
+        bail!(INVALID_PARAMETER_VALUE, "parameter \"check_option\" specified more than once");
+    }
+    Ok(options)
+}
+
+/// Only what is written through a view can be checked.
+///
+/// # Errors
+/// `0A000`
+pub(super) fn may_check(catalog: &dyn CatalogView, query: &Query) -> Result<()> {
+    match crate::updatable::not_updatable(catalog, query, true)? {
+        None => Ok(()),
+        Some(why) => Err(base::SqlError::new(
+            base::SqlState::FEATURE_NOT_SUPPORTED,
+            "WITH CHECK OPTION is supported only on automatically updatable views",
+        )
+        .hint(why)
+        .into()),
     }
 }
 

@@ -185,6 +185,9 @@ pub(crate) fn each_expr(node: &PlanNode, f: &mut dyn FnMut(&Expr)) {
         NodeKind::LockRows { outer, recheck, .. } => {
             outer.iter().map(|side| &side.on).chain(recheck).for_each(f);
         }
+        NodeKind::Modify(m) => {
+            m.returning.iter().chain(m.view_checks.iter().map(|c| &c.1)).for_each(f);
+        }
         // Stores that others may reset count as changing.
         NodeKind::CteScan { .. } | NodeKind::WorkTableScan { .. } => {
             f(&Expr::ExecParam { index: 0, ty: expr::TypeRef::of(types::oids::INT4) });

@@ -7,11 +7,13 @@
 //! # Invariants
 //! Rows have one value for every attribute of the table, dropped ones included (NULL).
 
+mod refused;
+
 use super::context::ExecContext;
 use super::foreign_key::AfterCheck;
 use base::{Error, Oid, Result, SqlError, SqlState, Tid, Xid, bail};
 use btree::{Btree, InsertOutcome, KeyConflict, Liveness, TupleLiveness, UniqueCheck};
-use engine::catalog::model::{ForeignKey, Index, Table};
+use engine::catalog::model::{Column, ForeignKey, Index, Table};
 use engine::relation::RowEncoder;
 use expr::code::{Code, compile};
 use expr::eval::EvalContext;
@@ -61,7 +63,7 @@ pub fn compile_stored_of(e: &Expr, table: Option<&Table>) -> Result<Code> {
 
 fn whole_row(table: &Table, ty: TypeRef) -> Expr {
     let live = || table.columns.iter().enumerate().filter(|(_, c)| !c.dropped);
-    let field = |(index, c): (usize, &engine::catalog::model::Column)| {
+    let field = |(index, c): (usize, &Column)| {
         let ty = TypeRef { oid: c.ty.oid, typmod: c.ty.typmod };
         Expr::Slot { index, ty }
     };
@@ -273,6 +275,8 @@ pub struct TableWriter {
     /// In the order in which they were made, which is that of the checks.
     foreign_keys: Vec<Arc<ForeignKey>>,
     bulk: bool,
+    /// The columns of a refused row that are shown to who may not read the table; None: all.
+    named: Option<Vec<i32>>,
     /// What was done since somebody last took it.
     pub(crate) changes: crate::activity::TableChanges,
 }
@@ -347,6 +351,7 @@ impl TableWriter {
             key_columns,
             indexed_columns,
             bulk: false,
+            named: None,
             changes: crate::activity::TableChanges::default(),
         })
     }
@@ -358,6 +363,11 @@ impl TableWriter {
         self.state.frozen = frozen;
         self.state.skip_fsm = frozen;
         self.bulk = true;
+    }
+
+    /// Shows of refused rows nothing but these columns to who may not read the table.
+    pub fn shows_only(&mut self, columns: Vec<i32>) {
+        self.named = Some(columns);
     }
 
     /// Ends a bulk load.
@@ -379,20 +389,6 @@ impl TableWriter {
     /// Its heap.
     pub fn heap(&self) -> &Arc<Heap> {
         &self.heap
-    }
-
-    fn failing_row(&self, row: &[Datum], x: &ExecContext<'_>) -> String {
-        let mut parts = Vec::new();
-        for c in self.table.columns.iter().filter(|c| !c.dropped) {
-            let mut s = shown(c.ty.oid, &row[c.number as usize - 1], x);
-            if s.len() > 64 {
-                let cut = (0..=64).rev().find(|n| s.is_char_boundary(*n)).unwrap_or(0);
-                s.truncate(cut);
-                s.push_str("...");
-            }
-            parts.push(s);
-        }
-        format!("Failing row contains ({}).", parts.join(", "))
     }
 
     fn error(&self, state: SqlState, message: String) -> SqlError {
@@ -417,11 +413,8 @@ impl TableWriter {
                     "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
                     c.name, self.table.name
                 );
-                return Err(self
-                    .error(SqlState::NOT_NULL_VIOLATION, message)
-                    .column(&c.name)
-                    .detail(self.failing_row(row, x))
-                    .into());
+                let e = self.error(SqlState::NOT_NULL_VIOLATION, message).column(&c.name);
+                return Err(self.with_row(e, row, x).into());
             }
         }
         for (n, code) in &self.checks {
@@ -431,11 +424,8 @@ impl TableWriter {
                     "new row for relation \"{}\" violates check constraint \"{}\"",
                     self.table.name, check.name
                 );
-                return Err(self
-                    .error(SqlState::CHECK_VIOLATION, message)
-                    .constraint(&check.name)
-                    .detail(self.failing_row(row, x))
-                    .into());
+                let e = self.error(SqlState::CHECK_VIOLATION, message).constraint(&check.name);
+                return Err(self.with_row(e, row, x).into());
             }
         }
         Ok(())

@@ -69,6 +69,9 @@ pub(crate) struct ModifyNode {
     returning: Vec<Code>,
     conflict: Option<Conflict>,
     merge: Option<Merge>,
+    /// What views ask of a row once it is written, innermost first.
+    view_checks: Vec<(String, Code)>,
+    named: Vec<i32>,
     reader: RowReader,
     all_reader: RowReader,
     writer: Option<TableWriter>,
@@ -134,6 +137,12 @@ impl ModifyNode {
             returning: codes(&m.returning)?,
             conflict,
             merge: m.merge.as_ref().map(Merge::new).transpose()?,
+            view_checks: m
+                .view_checks
+                .iter()
+                .map(|(view, e)| Ok((view.clone(), compile(e)?)))
+                .collect::<Result<_>>()?,
+            named: m.named.clone(),
             reader: RowReader::new(&m.table, &columns, None),
             all_reader: RowReader::new(&m.table, &all, None),
             writer: None,
@@ -229,6 +238,21 @@ impl ModifyNode {
         Ok(())
     }
 
+    /// WITH CHECK OPTION, of a row written at `tid`.
+    fn ask_views(&self, w: &TableWriter, row: &[Datum], tid: Tid, cx: &Cx<'_>) -> Result<()> {
+        if self.view_checks.is_empty() {
+            return Ok(());
+        }
+        let mut seen = row.to_vec();
+        seen.extend([Datum::Tid(tid), Datum::Oid(self.table.oid)]);
+        for (view, condition) in &self.view_checks {
+            if !condition.is_true(&seen, &cx.eval)? {
+                return Err(w.fails_view(view, row, cx.x));
+            }
+        }
+        Ok(())
+    }
+
     fn insert_rows(
         &mut self,
         cx: &Cx<'_>,
@@ -240,6 +264,18 @@ impl ModifyNode {
             if self.conflict.is_some() {
                 for mut row in rows {
                     self.insert_conflicting(&mut w, cx, &mut row, out)?;
+                }
+                return Ok(());
+            }
+            if !self.view_checks.is_empty() {
+                for row in &mut rows {
+                    let tid = w.insert(cx.x, row)?;
+                    self.ask_views(&w, row, tid, cx)?;
+                    self.affected(cx, 1);
+                    if self.has_keys {
+                        w.after_insert(row, &mut cx.shared.after.borrow_mut());
+                    }
+                    self.give(row, tid, None, cx, out)?;
                 }
                 return Ok(());
             }
@@ -276,6 +312,7 @@ impl ModifyNode {
             let Some(c) = &self.conflict else { return Ok(()) };
             match w.insert_or_conflict(cx.x, row, &c.arbiters)? {
                 Inserted::At(tid) => {
+                    self.ask_views(w, row, tid, cx)?;
                     self.affected(cx, 1);
                     if self.has_keys {
                         w.after_insert(row, &mut cx.shared.after.borrow_mut());
@@ -374,6 +411,7 @@ impl ModifyNode {
         }
         match w.update(cx.x, &mut RowQueue::new(cx.x.txn), tid, &old, &mut new)? {
             TupleOutcome::Ok(done) => {
+                self.ask_views(w, &new, done.tid, cx)?;
                 self.affected(cx, 1);
                 if self.has_keys {
                     w.after_update(&old, &new, done.own, &mut cx.shared.after.borrow_mut());
@@ -494,6 +532,7 @@ impl ModifyNode {
                     TupleOutcome::Ok(done) => done,
                     other => return Ok(other.failed().unwrap_or(TupleOutcome::Invisible)),
                 };
+                self.ask_views(at.w, &new, done.tid, cx)?;
                 if self.has_keys {
                     at.w.after_update(&old, &new, done.own, &mut cx.shared.after.borrow_mut());
                 }
@@ -621,7 +660,9 @@ impl Node for ModifyNode {
                     "cannot execute {what} in a read-only transaction"
                 );
             }
-            self.writer = Some(TableWriter::new(cx.x, &self.table)?);
+            let mut writer = TableWriter::new(cx.x, &self.table)?;
+            writer.shows_only(std::mem::take(&mut self.named));
+            self.writer = Some(writer);
         }
         let Some(mut input) = self.input.take() else {
             self.done = true;

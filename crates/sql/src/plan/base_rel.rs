@@ -230,7 +230,9 @@ fn table_size(g: &Global<'_>, table: &Table) -> Result<(f64, f64)> {
 /// Records that the statement uses a relation.
 pub(crate) fn note_relation(g: &mut Global<'_>, q: &Query, rte: usize, table: &Arc<Table>) {
     let entry = &q.range_table[rte];
-    let target = q.result_rte == Some(rte) || q.row_marks.iter().any(|m| m.rte == rte);
+    // A view that is written through stands beside its table.
+    let written = entry.required_privileges & (2 | 4 | 8) != 0;
+    let target = written || q.result_rte == Some(rte) || q.row_marks.iter().any(|m| m.rte == rte);
     g.relations.push(RelationUse {
         table: table.clone(),
         privileges: entry.required_privileges,

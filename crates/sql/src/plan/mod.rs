@@ -599,6 +599,10 @@ pub struct Modify {
     pub on_conflict: Option<PlanOnConflict>,
     /// MERGE; RETURNING sees the action's name behind everything else.
     pub merge: Option<PlanMerge>,
+    /// What views ask of the new row (conditions over the table's columns), and their names.
+    pub view_checks: Vec<(String, Expr)>,
+    /// The columns that the statement names values for.
+    pub named: Vec<i32>,
     /// UPDATE: the plan of columns changed touches a key that others may refer to.
     pub key_columns_changed: bool,
 }

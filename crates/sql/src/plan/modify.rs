@@ -42,6 +42,13 @@ fn image_layouts(table: &Table, images: Option<(usize, usize)>, base: usize) -> 
     entries.flat_map(|rte| returning_layout(table, rte + base)).collect()
 }
 
+/// What views ask of a row of the target.
+fn view_checks(q: &mut Query, layout: &[Expr]) -> Result<Vec<(String, Expr)>> {
+    let asked = std::mem::take(&mut q.view_checks);
+    let asked = asked.into_iter().filter_map(|c| Some((c.view, c.condition?)));
+    asked.map(|(view, e)| Ok((view, slotted(&e, layout)?))).collect()
+}
+
 /// The target's system columns that OLD is asked for.
 fn old_system_columns(q: &Query, target: usize, out: &mut Vec<Expr>) {
     let Some((old, _)) = q.images else { return };
@@ -109,6 +116,8 @@ fn plan_insert(
     let returning_exprs: Vec<Expr> =
         std::mem::take(&mut q.returning).into_iter().map(|t| t.expr).collect();
     let layout = row_layout(&table, rte);
+    let named = std::mem::take(&mut q.named);
+    let view_checks = view_checks(&mut q, &layout)?;
     let mut shown = returning_layout(&table, rte);
     shown.extend(image_layouts(&table, q.images, 0));
     let images = q.images.is_some();
@@ -181,6 +190,8 @@ fn plan_insert(
             images,
             on_conflict,
             merge: None,
+            view_checks,
+            named,
             key_columns_changed: false,
         },
     ))
@@ -221,12 +232,14 @@ fn plan_merge(s: &JoinSpace<'_, '_>, m: &Merge, columns: &[Expr]) -> Result<Plan
 /// UPDATE, DELETE and MERGE, whose rows are a join's with the target.
 fn plan_update(
     g: &mut Global<'_>,
-    q: Query,
+    mut q: Query,
     tree: JoinTree,
     rte: usize,
     table: Arc<Table>,
 ) -> Result<(Vec<Expr>, Modify)> {
     let command = q.command;
+    let named = std::mem::take(&mut q.named);
+    let view_checks = view_checks(&mut q, &row_layout(&table, rte))?;
     let alias = q.range_table[rte].alias.clone();
     let mut s = JoinSpace::new(g, q, &tree)?;
     let mut extra = vec![Expr::Var { levels_up: 0, rte, column: -1, ty: TypeRef::of(oids::TID) }];
@@ -298,6 +311,8 @@ fn plan_update(
             images,
             on_conflict: None,
             merge: plan,
+            view_checks,
+            named,
             key_columns_changed: false,
         },
     ))

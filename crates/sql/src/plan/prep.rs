@@ -513,8 +513,9 @@ pub(super) fn own_exprs(q: &mut Query, f: &mut dyn FnMut(&mut Expr)) {
         if let Some(u) = &mut c.update {
             u.iter_mut().for_each(|t| f(&mut t.expr));
         }
-        c.filter.iter_mut().for_each(f);
+        c.filter.iter_mut().for_each(&mut *f);
     }
+    q.view_checks.iter_mut().filter_map(|c| c.condition.as_mut()).for_each(f);
 }
 
 /// A path that is one row of nothing, for a query without FROM.

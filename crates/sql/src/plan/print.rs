@@ -96,7 +96,9 @@ impl<'a> Printer<'a> {
                 if alias.is_empty() && names == ["MERGE_ACTION()"] {
                     return self.push(&names[0]);
                 }
-                if self.plan.names.len() > 1 && !alias.is_empty() {
+                // Views that are written through stand among them without a name.
+                let shown = |n: &&(String, Vec<String>)| !n.0.is_empty() || !n.1.is_empty();
+                if self.plan.names.iter().filter(shown).nth(1).is_some() && !alias.is_empty() {
                     self.push(&Printer::quoted(alias));
                     self.push(".");
                 }

@@ -32,10 +32,10 @@ fn from_item(item: &mut FromItem, depth: u32, v: &mut dyn Visitor) {
     }
 }
 
-/// The expressions and sub-queries of a range-table entry.
-pub(crate) fn visit_rte(kind: &mut RteKind, depth: u32, v: &mut dyn Visitor) {
+/// The expressions of a range-table entry that are of its query's own level.
+fn own_rte(kind: &mut RteKind, depth: u32, v: &mut dyn Visitor) {
     match kind {
-        RteKind::Subquery { query, .. } => visit(query, depth + 1, v),
+        RteKind::Subquery { .. } => {}
         RteKind::Function { calls, .. } => {
             calls.iter_mut().for_each(|c| one(&mut c.call, depth, v))
         }
@@ -45,6 +45,14 @@ pub(crate) fn visit_rte(kind: &mut RteKind, depth: u32, v: &mut dyn Visitor) {
             sample.exprs_mut().for_each(|e| one(e, depth, v))
         }
         RteKind::Relation { .. } | RteKind::Cte { .. } | RteKind::Excluded => {}
+    }
+}
+
+/// The expressions and sub-queries of a range-table entry.
+pub(crate) fn visit_rte(kind: &mut RteKind, depth: u32, v: &mut dyn Visitor) {
+    match kind {
+        RteKind::Subquery { query, .. } => visit(query, depth + 1, v),
+        _ => own_rte(kind, depth, v),
     }
     v.rte(kind, depth);
 }
@@ -60,6 +68,27 @@ pub(crate) fn visit(q: &mut Query, depth: u32, v: &mut dyn Visitor) {
     for s in &mut q.sub_selects {
         visit(s, depth + 1, v);
     }
+    visit_clauses(q, depth, v);
+}
+
+/// The queries within a query, one level down.
+pub(crate) fn nested_queries(q: &mut Query) -> impl Iterator<Item = &mut Query> {
+    let in_from = q.range_table.iter_mut().filter_map(|rte| match &mut rte.kind {
+        RteKind::Subquery { query, .. } => Some(&mut **query),
+        _ => None,
+    });
+    in_from.chain(q.ctes.iter_mut().map(|c| &mut *c.query)).chain(&mut q.sub_selects)
+}
+
+/// Visits the expressions of a query's own level, not those of the queries in it.
+pub(crate) fn visit_own(q: &mut Query, depth: u32, v: &mut dyn Visitor) {
+    for rte in &mut q.range_table {
+        own_rte(&mut rte.kind, depth, v);
+    }
+    visit_clauses(q, depth, v);
+}
+
+fn visit_clauses(q: &mut Query, depth: u32, v: &mut dyn Visitor) {
     for f in &mut q.from {
         from_item(f, depth, v);
     }
@@ -99,6 +128,9 @@ pub(crate) fn visit(q: &mut Query, depth: u32, v: &mut dyn Visitor) {
         if let Some(f) = &mut c.filter {
             one(f, depth, v);
         }
+    }
+    for e in q.view_checks.iter_mut().filter_map(|c| c.condition.as_mut()) {
+        one(e, depth, v);
     }
 }
 

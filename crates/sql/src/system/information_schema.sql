@@ -21,8 +21,9 @@ CREATE VIEW information_schema.tables AS
          NULL::name AS self_referencing_column_name, NULL::varchar AS reference_generation,
          NULL::name AS user_defined_type_catalog, NULL::name AS user_defined_type_schema,
          NULL::name AS user_defined_type_name,
-         CASE WHEN c.relkind IN ('r', 'p') THEN 'YES' ELSE 'NO' END::varchar(3)
-           AS is_insertable_into,
+         CASE WHEN c.relkind IN ('r', 'p')
+                OR c.relkind IN ('v', 'f') AND pg_relation_is_updatable(c.oid, false) & 8 = 8
+              THEN 'YES' ELSE 'NO' END::varchar(3) AS is_insertable_into,
          'NO'::varchar(3) AS is_typed, NULL::varchar AS commit_action
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
    WHERE c.relkind IN ('r', 'v', 'f', 'p') AND NOT pg_is_other_temp_schema(n.oid)
@@ -85,7 +86,9 @@ CREATE VIEW information_schema.columns AS
          CASE WHEN a.attgenerated <> '' THEN 'ALWAYS' ELSE 'NEVER' END::varchar AS is_generated,
          CASE WHEN a.attgenerated <> '' THEN pg_get_expr(d.adbin, d.adrelid) END::varchar
            AS generation_expression,
-         CASE WHEN c.relkind IN ('r', 'p') THEN 'YES' ELSE 'NO' END::varchar(3) AS is_updatable
+         CASE WHEN c.relkind IN ('r', 'p')
+                OR c.relkind IN ('v', 'f') AND pg_column_is_updatable(c.oid, a.attnum, false)
+              THEN 'YES' ELSE 'NO' END::varchar(3) AS is_updatable
     FROM pg_attribute a
     JOIN pg_class c ON c.oid = a.attrelid
     JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -214,8 +217,14 @@ CREATE VIEW information_schema.views AS
          c.relname AS table_name,
          CASE WHEN pg_has_role(c.relowner, 'USAGE') THEN pg_get_viewdef(c.oid) END::varchar
            AS view_definition,
-         'NONE'::varchar AS check_option, 'NO'::varchar(3) AS is_updatable,
-         'NO'::varchar(3) AS is_insertable_into, 'NO'::varchar(3) AS is_trigger_updatable,
+         CASE WHEN 'check_option=cascaded' = ANY (c.reloptions) THEN 'CASCADED'
+              WHEN 'check_option=local' = ANY (c.reloptions) THEN 'LOCAL'
+              ELSE 'NONE' END::varchar AS check_option,
+         CASE WHEN pg_relation_is_updatable(c.oid, false) & 20 = 20 THEN 'YES' ELSE 'NO'
+              END::varchar(3) AS is_updatable,
+         CASE WHEN pg_relation_is_updatable(c.oid, false) & 8 = 8 THEN 'YES' ELSE 'NO'
+              END::varchar(3) AS is_insertable_into,
+         'NO'::varchar(3) AS is_trigger_updatable,
          'NO'::varchar(3) AS is_trigger_deletable, 'NO'::varchar(3) AS is_trigger_insertable_into
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
    WHERE c.relkind = 'v' AND NOT pg_is_other_temp_schema(n.oid)

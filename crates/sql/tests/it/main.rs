@@ -47,6 +47,7 @@ mod statistics;
 mod support;
 mod telling;
 mod tiny_pool;
+mod updatable_views;
 mod vacuum_statements;
 mod view_texts;
 mod whole_rows;
