@@ -291,9 +291,11 @@ impl Analyser<'_> {
             None => {}
             Some(source) => match as_values(source).map(Vec::as_slice) {
                 Some([row]) => {
-                    let row = self.value_row(s, row, &columns)?;
-                    for (c, e) in columns.iter().zip(row) {
-                        given[c.number as usize - 1] = Some(e);
+                    let values = self.value_row(s, row, &columns)?;
+                    for ((c, e), written) in columns.iter().zip(values).zip(row) {
+                        if !(is_default(written) && self.has_default_below(c)) {
+                            given[c.number as usize - 1] = Some(e);
+                        }
                     }
                 }
                 Some(rows) => {

@@ -302,6 +302,11 @@ impl Analyser<'_> {
         self.levels.last()?.below.get(column.number as usize - 1)
     }
 
+    /// A column of a view that has no default of its own: a row that says DEFAULT says nothing.
+    pub(super) fn has_default_below(&self, c: &Column) -> bool {
+        self.below(c).is_some_and(|b| !b.own_default)
+    }
+
     /// What `SET column = DEFAULT` means: of a view its own default or none, whatever the table has.
     pub(super) fn set_default(&self, c: &Column, loc: Loc) -> Result<Expr> {
         match self.below(c) {
