@@ -141,6 +141,8 @@ pub(crate) fn not_updatable(
         "Views that return set-returning functions are not automatically updatable."
     } else if !is_of_one_relation(catalog, q)? {
         "Views that do not select from a single table or view are not automatically updatable."
+    } else if is_sampled(q) {
+        "Views containing TABLESAMPLE are not automatically updatable."
     } else if columns && (1..=width(q)).all(|n| base_column(q, n).is_err()) {
         "Views that have no updatable columns are not automatically updatable."
     } else {
@@ -153,6 +155,11 @@ fn is_of_one_relation(catalog: &dyn CatalogView, q: &Query) -> Result<bool> {
     let Some((_, oid)) = base_of(q) else { return Ok(false) };
     let kinds = [RelationKind::Table, RelationKind::PartitionedTable, RelationKind::View];
     Ok(catalog.table_by_oid(oid)?.is_some_and(|t| kinds.contains(&t.kind)))
+}
+
+fn is_sampled(q: &Query) -> bool {
+    let entry = base_of(q).and_then(|(rte, _)| q.range_table.get(rte));
+    matches!(entry.map(|e| &e.kind), Some(RteKind::Relation { sample: Some(_), .. }))
 }
 
 /// How many columns a view's query has.

@@ -161,7 +161,7 @@ impl Analyser<'_> {
     fn with_defaults_below(&self, view: &Table) -> Result<(Table, Vec<Below>)> {
         let as_it_is = |t: &Table| {
             let below =
-                |c: &Column| Below { name: c.name.clone(), own_default: c.default.is_some() };
+                |c: &Column| Below { name: c.name.clone(), own_default: c.any_default().is_some() };
             t.columns.iter().map(below).collect::<Vec<_>>()
         };
         let mut out = view.clone();
@@ -180,8 +180,9 @@ impl Analyser<'_> {
             let Ok(n) = updatable::base_column(&query, c.number) else { continue };
             let at = n as usize - 1;
             let Some(b) = below.columns.get(at) else { continue };
-            if c.default.is_none() {
+            if !column.own_default {
                 c.default.clone_from(&b.default);
+                c.domain_default.clone_from(&b.domain_default);
                 c.identity = b.identity;
                 c.identity_sequence = b.identity_sequence;
             }
@@ -362,7 +363,7 @@ pub(super) fn over_below(e: &Expr, columns: &[Option<Expr>]) -> Expr {
 /// An INSERT into a view that has defaults of its own.
 fn own_defaults(q: &mut Query, view: &Table) {
     for c in &view.columns {
-        if let Some(default) = &c.default
+        if let Some(default) = c.any_default()
             && !q.targets.iter().any(|t| t.target_column == Some(c.number))
         {
             q.targets.push(assignment(c, (**default).clone()));

@@ -34,22 +34,6 @@ pub(super) const BODIES: Bodies = &[
     ("pg_get_indexdef", Scalar(|env, a| index_definition(env, a))),
     ("pg_get_constraintdef", Scalar(|env, a| constraint_definition(env, a))),
     ("pg_get_viewdef", Scalar(|env, a| view_definition(env, a))),
-    // Without triggers it makes no difference whether those count.
-    (
-        "pg_relation_is_updatable",
-        Scalar(|env, a| crate::updatable::events(state(env)?, oid(a, 0)?, None).map(Datum::Int4)),
-    ),
-    (
-        "pg_column_is_updatable",
-        Scalar(|env, a| {
-            let column = match a[1] {
-                Datum::Int2(n) => i32::from(n),
-                _ => 0,
-            };
-            let state = state(env)?;
-            crate::updatable::is_column_updatable(state, oid(a, 0)?, column).map(Datum::Bool)
-        }),
-    ),
     ("pg_get_ruledef", Scalar(|env, a| rule_definition(env, a))),
     // There are no triggers, extended statistics or partitions.
     ("pg_get_triggerdef", Scalar(|_, _| Ok(Datum::Null))),

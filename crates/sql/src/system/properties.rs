@@ -1,34 +1,26 @@
 //! What indexes and their access method can do, which relations and columns can be changed, what a type is based on.
 //!
 //! # Differs from PostgreSQL
-//! Views are never updatable. There are no domains: a type is based on itself.
+//! There are no domains: a type is based on itself.
 
 use super::{Bodies, state};
 use base::Oid;
-use engine::catalog::model::{CatalogView, Index, RelationKind, Table};
+use engine::catalog::model::Index;
 use types::Datum;
 use types::FunctionBody::Scalar;
 use types::args::{int2, int4, oid, text};
 
-/// The bits of `pg_relation_is_updatable`.
-const UPDATE: i32 = 4;
-const INSERT: i32 = 8;
-const DELETE: i32 = 16;
-
 pub(super) const BODIES: Bodies = &[
+    // Without triggers it makes no difference whether those count.
     (
         "pg_relation_is_updatable",
-        Scalar(|env, a| {
-            let table = state(env)?.table_by_oid(oid(a, 0)?)?;
-            let all = INSERT | UPDATE | DELETE;
-            Ok(Datum::Int4(if table.is_some_and(|t| is_table(&t)) { all } else { 0 }))
-        }),
+        Scalar(|env, a| crate::updatable::events(state(env)?, oid(a, 0)?, None).map(Datum::Int4)),
     ),
     (
         "pg_column_is_updatable",
         Scalar(|env, a| {
-            let table = state(env)?.table_by_oid(oid(a, 0)?)?;
-            Ok(Datum::Bool(int2(a, 1)? > 0 && table.is_some_and(|t| is_table(&t))))
+            let column = int2(a, 1)?.into();
+            crate::updatable::is_column_updatable(state(env)?, oid(a, 0)?, column).map(Datum::Bool)
         }),
     ),
     (
@@ -70,10 +62,6 @@ pub(super) const BODIES: Bodies = &[
 ];
 
 const BTREE: Oid = Oid(403);
-
-fn is_table(table: &Table) -> bool {
-    table.kind == RelationKind::Table
-}
 
 /// None: it is no property, or not one of such a column.
 fn column_property(index: &Index, column: usize, property: &str) -> Option<bool> {

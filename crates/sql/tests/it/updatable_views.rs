@@ -89,6 +89,7 @@ fn a_view_that_is_not_written_through_says_why() {
         ),
         ("SELECT last_value AS a FROM q", "Views that do not select from a single table or view"),
         ("SELECT a FROM m", "Views that do not select from a single table or view"),
+        ("SELECT a FROM t TABLESAMPLE SYSTEM (100)", "Views containing TABLESAMPLE"),
         ("SELECT a + 1 AS a FROM t", "Views that have no updatable columns"),
     ] {
         s.run_each(&[
@@ -143,6 +144,25 @@ fn a_view_has_defaults_of_its_own() {
         ("INSERT INTO iv (va) OVERRIDING SYSTEM VALUE VALUES (4) RETURNING va", "4"),
         ("UPDATE iv SET vc = 3", "428C9 column \"c\" can only be updated to DEFAULT\nColumn \"c\" is a generated column."),
         ("UPDATE iv SET vb = 5 WHERE va = 1 RETURNING *", "10|5|1"),
+    ]);
+}
+
+#[test]
+fn a_domain_is_asked_of_what_is_written_through() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE DOMAIN small AS int DEFAULT 3 CHECK (VALUE < 100)",
+        "CREATE TABLE t (a int, d small, e small DEFAULT 5)",
+        "CREATE VIEW v AS SELECT e AS ve, d AS vd, a AS va FROM t WHERE a > 0 WITH CHECK OPTION",
+    ]);
+    let refused = "23514 value for domain small violates check constraint \"small_check\"";
+    s.check(&[
+        ("INSERT INTO v (va) VALUES (1) RETURNING ve, vd", "3|3"),
+        ("INSERT INTO v (va, ve, vd) VALUES (2, DEFAULT, 7) RETURNING ve, vd", "3|7"),
+        ("UPDATE v SET vd = vd + 95", refused),
+        ("UPDATE v SET vd = DEFAULT, va = va + 1 RETURNING va, vd", "2|3\n3|3"),
+        ("INSERT INTO v (va, vd) VALUES (1, 200)", refused),
     ]);
 }
 
