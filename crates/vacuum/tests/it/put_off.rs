@@ -7,7 +7,7 @@ use buffer::Strategy;
 use std::sync::Arc;
 use txn::{CommitExtras, RowLockMode, Wait};
 use vacuum::quiet::{PageHistory, Seen};
-use vacuum::{IndexCleanup, ThrottleSettings, VacuumOptions, VacuumReport};
+use vacuum::{IndexCleanup, IndexMethod, ThrottleSettings, VacuumOptions, VacuumReport};
 
 const ON: VacuumOptions = VacuumOptions {
     freeze: false,
@@ -84,6 +84,16 @@ fn a_page_has_one_record_and_the_same_becomes_of_it() {
         (format!("{:?}", r.counts), facts, r.new_relfrozenxid)
     });
     assert!(counts.iter().all(|c| *c == counts[0]), "{counts:#?}");
+}
+
+#[test]
+fn the_keys_of_few_are_looked_up() {
+    let w = loaded(10_000, true);
+    w.change(|k| k % 500 == 0, None);
+    let r = w.vacuum(&ON);
+    let found: Vec<_> = r.indexes.iter().map(|i| (i.method, i.missing)).collect();
+    assert_eq!(found, [(Some(IndexMethod::Retail), 0); 2]);
+    assert_eq!((r.dead_items_removed, left(&w)), (20, (0, 9980)));
 }
 
 #[test]
