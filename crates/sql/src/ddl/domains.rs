@@ -448,6 +448,13 @@ impl Ddl<'_> {
         Ok(check)
     }
 
+    fn find_constraint(&self, domain: Oid, name: &str) -> Result<Option<Row>> {
+        let state = self.state();
+        let txn = state.txn()?;
+        let key = [("contypid", Datum::Oid(domain)), ("conname", Datum::text(name))];
+        Ok(state.catalog.rows(&txn).find("pg_constraint", &key)?.into_iter().next())
+    }
+
     /// The constraint of a domain with that name.
     ///
     /// # Errors
@@ -458,10 +465,7 @@ impl Ddl<'_> {
         of: &ObjectName,
         name: &str,
     ) -> Result<Row> {
-        let state = self.state();
-        let txn = state.txn()?;
-        let key = [("contypid", Datum::Oid(domain)), ("conname", Datum::text(name))];
-        match state.catalog.rows(&txn).find("pg_constraint", &key)?.into_iter().next() {
+        match self.find_constraint(domain, name)? {
             Some(row) => Ok(row),
             None => {
                 bail!(UNDEFINED_OBJECT, "constraint \"{name}\" for domain {of} does not exist")
@@ -519,21 +523,21 @@ impl Ddl<'_> {
             AlterDomainAction::Add { name, .. } => self.set_not_null(&row, name.as_deref()),
             AlterDomainAction::Drop { if_exists, name: constraint, cascade } => {
                 let of = row.text("typname");
-                match self.domain_constraint(domain, name, constraint) {
-                    Ok(c) => self.drop_domain_constraint(&c, *cascade),
-                    Err(_) if *if_exists => self.notice(
+                match self.find_constraint(domain, constraint)? {
+                    Some(c) => self.drop_domain_constraint(&c, *cascade),
+                    None if *if_exists => self.notice(
                         SqlState::SUCCESSFUL_COMPLETION,
                         format!(
                             "constraint \"{constraint}\" of domain \"{of}\" does not exist, skipping"
                         ),
                     ),
-                    Err(_) => bail!(
+                    None => bail!(
                         UNDEFINED_OBJECT,
                         "constraint \"{constraint}\" of domain \"{of}\" does not exist"
                     ),
                 }
             }
-            AlterDomainAction::Validate(constraint) => self.validate_domain(&row, name, constraint),
+            AlterDomainAction::Validate(constraint) => self.validate_domain(&row, constraint),
         }
     }
 
@@ -569,9 +573,9 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    fn validate_domain(&mut self, row: &Row, name: &ObjectName, constraint: &str) -> Result<()> {
+    fn validate_domain(&mut self, row: &Row, constraint: &str) -> Result<()> {
         let of = row.text("typname");
-        let Ok(mut found) = self.domain_constraint(row.oid("oid"), name, constraint) else {
+        let Some(mut found) = self.find_constraint(row.oid("oid"), constraint)? else {
             bail!(
                 UNDEFINED_OBJECT,
                 "constraint \"{constraint}\" of domain \"{of}\" does not exist"

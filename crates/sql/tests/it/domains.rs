@@ -130,6 +130,20 @@ fn what_is_altered_holds_for_rows_that_are_there_and_in_other_sessions() {
     a.run_each(&["DELETE FROM t WHERE x > 1 OR y > 1", "ALTER DOMAIN d VALIDATE CONSTRAINT small"]);
     a.run_each(&["ALTER DOMAIN e SET DEFAULT 1", "ALTER DOMAIN d DROP CONSTRAINT small"]);
     b.check(&[("EXECUTE p(4)", ""), ("SELECT x, y FROM t ORDER BY x", "1|~\n4|1")]);
+    a.check(&[
+        (
+            "ALTER DOMAIN d DROP CONSTRAINT none",
+            "42704 constraint \"none\" of domain \"d\" does not exist",
+        ),
+        (
+            "ALTER DOMAIN d DROP CONSTRAINT IF EXISTS none",
+            "NOTICE 00000 constraint \"none\" of domain \"d\" does not exist, skipping",
+        ),
+        (
+            "ALTER DOMAIN d VALIDATE CONSTRAINT none",
+            "42704 constraint \"none\" of domain \"d\" does not exist",
+        ),
+    ]);
     // What is rolled back has not been.
     a.run_each(&["BEGIN", "ALTER DOMAIN d ADD CHECK (VALUE > 0)"]);
     a.check(&[
