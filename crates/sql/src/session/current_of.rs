@@ -29,9 +29,7 @@ impl Place {
     /// Of a cursor that stands at `kept`'s position.
     pub(super) fn at(addresses: Option<&Addresses>, kept: &KeptRows) -> Place {
         let Some(addresses) = addresses else { return Place::NoAddresses };
-        let row = kept.position.checked_sub(1).and_then(|i| kept.rows.get(i));
-        let behind = |row: &Vec<Datum>| row[row.len() - addresses.columns()..].to_vec();
-        Place::Rows(addresses.clone(), row.map(behind))
+        Place::Rows(addresses.clone(), kept.here.clone())
     }
 }
 

@@ -1,8 +1,8 @@
 //! Cursors: DECLARE, FETCH, MOVE, CLOSE.
 //!
 //! # Layout
-//! A cursor keeps the rows it has fetched: moving backward, and going on after its transaction (WITH HOLD),
-//! read from there.
+//! A cursor keeps the rows it has fetched, within `work_mem` in memory and beyond it on disk: moving backward, and going on after its
+//! transaction (WITH HOLD), read from there.
 
 use super::portal::{KeptRows, PortalState};
 use super::prepared::Arguments;
@@ -101,10 +101,20 @@ impl Session {
         let kept = portal.kept.get_or_insert_with(KeptRows::default);
         kept.position = movement.to;
         let hidden = portal.addresses.as_ref().map_or(0, Addresses::columns);
-        let shown = |row: &Vec<Datum>| row[..row.len() - hidden].to_vec();
-        let rows: Vec<Vec<Datum>> =
-            movement.rows.iter().filter_map(|p| kept.rows.get(p - 1).map(shown)).collect();
-        let count = rows.len();
+        kept.here = None;
+        if hidden > 0
+            && let Some(at) = kept.position.checked_sub(1)
+        {
+            kept.here = kept.rows.get(at)?.map(|mut row| row.split_off(row.len() - hidden));
+        }
+        let mut rows = Vec::new();
+        for p in movement.rows.iter().filter(|_| !fetch.move_only) {
+            if let Some(mut row) = kept.rows.get(p - 1)? {
+                row.truncate(row.len() - hidden);
+                rows.push(row);
+            }
+        }
+        let count = movement.rows.len();
         if fetch.move_only {
             return Ok(UtilityDone { tag: format!("MOVE {count}"), rows: None });
         }
@@ -181,12 +191,9 @@ fn read_to(portal: &mut Portal, n: usize) -> Result<()> {
         return Ok(());
     };
     let wanted = if n == usize::MAX { 0 } else { n - kept.rows.len() };
-    let rows = &mut kept.rows;
-    kept.complete = execution.run_whole(wanted, &mut |row: &[Datum]| {
-        rows.push(row.to_vec());
-        Ok(())
-    })?;
-    Ok(())
+    let (rows, bound) = (&mut kept.rows, execution.work_mem_bytes());
+    kept.complete = execution.run_whole(wanted, &mut |row: &[Datum]| rows.push(row, bound))?;
+    kept.rows.settle()
 }
 
 fn count(n: i64) -> usize {

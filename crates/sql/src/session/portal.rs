@@ -4,6 +4,7 @@ use super::current_of::Place;
 use super::prepared::Prepared;
 use super::run::Execution;
 use crate::client::OutputColumn;
+use crate::exec::NumberedRows;
 use crate::plan::current_of::Addresses;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -58,7 +59,9 @@ impl Drop for Listed {
 #[derive(Default)]
 pub struct KeptRows {
     /// The rows.
-    pub rows: Vec<Vec<Datum>>,
+    pub(crate) rows: NumberedRows,
+    /// The addresses of the row on which it stands.
+    pub here: Option<Vec<Datum>>,
     /// The query has run to its end.
     pub complete: bool,
     /// Where the cursor stands: 0 before the first row, n on row n, one past the last.

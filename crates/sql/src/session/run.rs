@@ -153,6 +153,11 @@ impl Execution {
         tag(self.executor.plan().command, self.rows, self.executor.affected())
     }
 
+    /// `work_mem` when it was started.
+    pub fn work_mem_bytes(&self) -> usize {
+        self.work_mem_bytes
+    }
+
     /// Rows handed out so far.
     pub fn rows(&self) -> u64 {
         self.rows

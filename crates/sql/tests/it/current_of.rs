@@ -213,3 +213,45 @@ fn who_waits_for_the_row_changes_what_it_has_become() {
     });
     assert_eq!(said, "1|other!");
 }
+
+#[test]
+fn rows_that_a_cursor_keeps_beyond_work_mem_are_on_disk() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int PRIMARY KEY, b text)",
+        "INSERT INTO t SELECT g, repeat('x', 100) FROM generate_series(1, 5000) g",
+        "SET work_mem = '64kB'",
+        "BEGIN",
+        "DECLARE c SCROLL CURSOR FOR SELECT a, length(b), b FROM t",
+    ]);
+    let row = |a: usize| format!("{a}|100|{}", "x".repeat(100));
+    for (go, a) in [
+        ("FETCH ABSOLUTE 4000", 4000),
+        ("FETCH PRIOR", 3999),
+        ("FETCH RELATIVE -1500", 2499),
+        ("FETCH FIRST", 1),
+        ("FETCH LAST", 5000),
+        ("FETCH ABSOLUTE 3333", 3333),
+        ("FETCH NEXT", 3334),
+    ] {
+        assert_eq!(s.run(&format!("{go} FROM c")), row(a), "{go}");
+    }
+    let many: Vec<String> = (3335..3435).map(row).collect();
+    assert_eq!(s.run("FETCH 100 FROM c"), many.join("\n"));
+    s.check(&[
+        ("UPDATE t SET b = 'here' WHERE CURRENT OF c RETURNING a", "3434"),
+        ("MOVE BACKWARD ALL IN c", ""),
+        ("COMMIT", ""),
+        // WITH HOLD keeps all at once.
+        ("BEGIN", ""),
+        ("DECLARE h CURSOR WITH HOLD FOR SELECT a FROM t ORDER BY a", ""),
+        ("COMMIT", ""),
+        ("FETCH ABSOLUTE 4999 FROM h", "4999"),
+        ("BEGIN", ""),
+        ("SET LOCAL temp_file_limit = 0", ""),
+        ("DECLARE c CURSOR FOR SELECT b FROM t", ""),
+        ("MOVE 100 IN c", ""),
+    ]);
+    assert!(s.run("MOVE ALL IN c").starts_with("53400"));
+}

@@ -1,0 +1,174 @@
+//! Rows kept for a cursor, each to be had again by its number: in memory up to a bound, then in a temporary file.
+//!
+//! # Layout
+//! A row in the file is its length (4 bytes) and its values as [`write_row`] wrote them. Where every [`STRIDE`]th row begins is kept in memory.
+
+use super::batch::row_bytes;
+use super::store::{read_row, write_row};
+use super::temp_files::{Space, temp_file};
+use base::{Error, Result};
+use std::cell::Cell;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use types::Datum;
+
+const STRIDE: usize = 64;
+/// Written at once.
+const BUFFER_BYTES: usize = 64 << 10;
+
+fn io(e: std::io::Error) -> Error {
+    Error::io("could not use temporary file", e)
+}
+
+/// Rows by their numbers, from 0.
+#[derive(Default)]
+pub(crate) struct NumberedRows {
+    memory: Vec<Vec<Datum>>,
+    bytes: usize,
+    disk: Option<Disk>,
+}
+
+struct Disk {
+    file: File,
+    space: Space,
+    width: usize,
+    rows: usize,
+    marks: Vec<u64>,
+    /// What is in the file, and what is still to be written behind it.
+    end: u64,
+    pending: Vec<u8>,
+    /// A row, and where it begins: those behind the one that was asked for last.
+    next: Cell<(usize, u64)>,
+}
+
+impl NumberedRows {
+    pub(crate) fn len(&self) -> usize {
+        self.memory.len() + self.disk.as_ref().map_or(0, |d| d.rows)
+    }
+
+    /// Adds a row; of more than `bound` bytes the rest goes to disk.
+    pub(crate) fn push(&mut self, row: &[Datum], bound: usize) -> Result<()> {
+        if self.disk.is_none() {
+            let bytes = row_bytes(row);
+            if self.bytes + bytes <= bound {
+                self.bytes += bytes;
+                self.memory.push(row.to_vec());
+                return Ok(());
+            }
+            self.disk = Some(Disk::new(row.len())?);
+        }
+        self.disk.as_mut().map_or(Ok(()), |d| d.push(row))
+    }
+
+    /// Ends adding for now, before rows are asked for.
+    pub(crate) fn settle(&mut self) -> Result<()> {
+        self.disk.as_mut().map_or(Ok(()), Disk::write)
+    }
+
+    pub(crate) fn get(&self, n: usize) -> Result<Option<Vec<Datum>>> {
+        if let Some(row) = self.memory.get(n) {
+            return Ok(Some(row.clone()));
+        }
+        match &self.disk {
+            Some(d) if n < self.len() => d.get(n - self.memory.len()).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+impl Disk {
+    fn new(width: usize) -> Result<Disk> {
+        Ok(Disk {
+            file: temp_file().map_err(io)?,
+            space: Space::new(),
+            width,
+            rows: 0,
+            marks: Vec::new(),
+            end: 0,
+            pending: Vec::new(),
+            next: Cell::new((0, 0)),
+        })
+    }
+
+    fn push(&mut self, row: &[Datum]) -> Result<()> {
+        let at = self.pending.len();
+        if self.rows.is_multiple_of(STRIDE) {
+            self.marks.push(self.end + at as u64);
+        }
+        self.pending.extend([0; 4]);
+        write_row(row, &mut self.pending)?;
+        let len = (self.pending.len() - at - 4) as u32;
+        self.pending[at..at + 4].copy_from_slice(&len.to_le_bytes());
+        self.space.grow(u64::from(len) + 4)?;
+        self.rows += 1;
+        if self.pending.len() >= BUFFER_BYTES { self.write() } else { Ok(()) }
+    }
+
+    fn write(&mut self) -> Result<()> {
+        self.file.write_all_at(&self.pending, self.end).map_err(io)?;
+        self.end += self.pending.len() as u64;
+        self.pending.clear();
+        Ok(())
+    }
+
+    /// The length of the row that begins there.
+    fn length(&self, at: u64) -> Result<u64> {
+        let mut len = [0; 4];
+        self.file.read_exact_at(&mut len, at).map_err(io)?;
+        Ok(u64::from(u32::from_le_bytes(len)))
+    }
+
+    fn get(&self, n: usize) -> Result<Vec<Datum>> {
+        let (mut row, mut at) = self.next.get();
+        if row > n || row / STRIDE < n / STRIDE {
+            (row, at) = (n / STRIDE * STRIDE, self.marks[n / STRIDE]);
+        }
+        while row < n {
+            at += 4 + self.length(at)?;
+            row += 1;
+        }
+        let mut bytes = vec![0; self.length(at)? as usize];
+        self.file.read_exact_at(&mut bytes, at + 4).map_err(io)?;
+        self.next.set((n + 1, at + 4 + bytes.len() as u64));
+        let mut out = Vec::with_capacity(self.width);
+        read_row(&mut &bytes[..], self.width, &mut Vec::new(), &mut out)?;
+        Ok(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_had_by_their_numbers_wherever_they_are() {
+        let row = |n: usize| {
+            let text = if n.is_multiple_of(3) {
+                Datum::Null
+            } else {
+                Datum::Text("x".repeat(n % 50).into())
+            };
+            vec![Datum::Int8(n as i64), text]
+        };
+        let mut rows = NumberedRows::default();
+        let mut kept = 0;
+        for n in 0..3000 {
+            rows.push(&row(n), 20_000).unwrap();
+            // Rows are asked for while more are to come.
+            if n.is_multiple_of(7) {
+                rows.settle().unwrap();
+                for i in [n, n / 2, n.saturating_sub(1), n.saturating_sub(STRIDE), 0] {
+                    let got = rows.get(i).unwrap().unwrap();
+                    assert_eq!(format!("{got:?}"), format!("{:?}", row(i)), "{i} of {n}");
+                }
+            }
+            kept = rows.memory.len();
+        }
+        assert!(rows.bytes <= 20_000 && kept < 400, "{kept} rows are in memory");
+        rows.settle().unwrap();
+        assert!(rows.get(3000).unwrap().is_none());
+        let all =
+            |n: usize| format!("{:?}", rows.get(n).unwrap().unwrap()) == format!("{:?}", row(n));
+        assert!((0..3000).all(all) && (0..3000).rev().all(all));
+    }
+}
