@@ -287,12 +287,14 @@ impl Analyser<'_> {
         let columns = self.insert_columns(s, &t)?;
         let mut from = Vec::new();
         let mut given: Vec<Option<Expr>> = vec![None; t.columns.len()];
+        let mut named = Vec::new();
         match &s.source {
             None => {}
             Some(source) => match as_values(source).map(Vec::as_slice) {
                 Some([row]) => {
                     let values = self.value_row(s, row, &columns)?;
                     for ((c, e), written) in columns.iter().zip(values).zip(row) {
+                        named.push(c.number);
                         if !(is_default(written) && self.has_default_below(c)) {
                             given[c.number as usize - 1] = Some(e);
                         }
@@ -309,7 +311,9 @@ impl Analyser<'_> {
                 None => self.select_source(s, source, &columns, &mut given, &mut from)?,
             },
         }
-        let named = (1..).zip(&given).filter(|(_, e)| e.is_some()).map(|(n, _)| n).collect();
+        if named.is_empty() {
+            named.extend((1..).zip(&given).filter(|(_, e)| e.is_some()).map(|(n, _)| n));
+        }
         let targets = insert_targets(&t, given);
         let on_conflict = match &s.on_conflict {
             Some(c) => Some(self.on_conflict(c, &t)?),

@@ -399,7 +399,8 @@ fn check_columns(q: &Query, view: &Table, query: &Query) -> Result<()> {
     }
     let verb = if q.command == Command::Insert { "insert into" } else { "update" };
     for c in &view.columns {
-        if assigned(q).any(|t| t.target_column == Some(c.number))
+        let named = q.named.contains(&c.number);
+        if (named || assigned(q).any(|t| t.target_column == Some(c.number)))
             && let Err(why) = updatable::base_column(query, c.number)
         {
             let text = format!("cannot {verb} column \"{}\" of view \"{}\"", c.name, view.name);

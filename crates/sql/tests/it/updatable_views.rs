@@ -54,6 +54,7 @@ fn what_is_no_column_below_is_not_written() {
     let why = "View columns that are not columns of their base relation are not updatable.";
     s.check(&[
         ("UPDATE v SET k = 'x', more = 1", &format!("0A000 cannot update column \"more\" of view \"v\"\n{why}")),
+        ("INSERT INTO v (va, k) VALUES (9, DEFAULT)", &format!("0A000 cannot insert into column \"k\" of view \"v\"\n{why}")),
         ("INSERT INTO v VALUES ('b', 9, 9)", &format!("0A000 cannot insert into column \"more\" of view \"v\"\n{why}")),
         ("UPDATE odd SET place = NULL", "0A000 cannot update column \"place\" of view \"odd\"\nView columns that refer to system columns are not updatable."),
         ("INSERT INTO odd (whole) VALUES (NULL)", "0A000 cannot insert into column \"whole\" of view \"odd\"\nView columns that return whole-row references are not updatable."),
