@@ -6,6 +6,7 @@ use crate::query::{
     Command, Distinct, FromItem, JoinKind, Query, RangeTableEntry, RteKind, SetOp, SetOperation,
 };
 use base::{Oid, Result};
+use engine::catalog::model::Column;
 use expr::Expr;
 use types::quote_ident;
 
@@ -355,14 +356,17 @@ impl<'a> Printer<'a> {
             self.text("LATERAL ");
         }
         let mut own_name = String::new();
+        let mut own_columns = Vec::new();
         match &r.kind {
             RteKind::Relation { oid, only, .. } => {
                 if *only {
                     self.text("ONLY ");
                 }
-                own_name = self.table(*oid)?;
+                (own_name, own_columns) = self.table(*oid)?;
             }
-            RteKind::Subquery { view, .. } if *view != 0 => own_name = self.table(*view)?,
+            RteKind::Subquery { view, .. } if *view != 0 => {
+                (own_name, own_columns) = self.table(*view)?;
+            }
             RteKind::Subquery { query, .. } => {
                 self.text("( ");
                 self.indent += 8;
@@ -400,19 +404,25 @@ impl<'a> Printer<'a> {
             }
             RteKind::Join { .. } | RteKind::Excluded => {}
         }
-        // What refers to it does so by the name that it had when the view was made.
-        let table = matches!(r.kind, RteKind::Relation { .. })
-            || matches!(r.kind, RteKind::Subquery { view, .. } if view != 0);
-        let renamed = table && !own_name.is_empty();
-        let aliased = (r.has_alias || renamed) && r.alias != own_name
-            || matches!(r.kind, RteKind::Function { .. } | RteKind::Values { .. })
+        // What refers to it, and to its columns, does so by the names that they had when the view was made, or were given there.
+        let mut columns: Vec<&str> = r.column_names.iter().map(String::as_str).collect();
+        let is_table = !own_name.is_empty() && !matches!(r.kind, RteKind::Cte { .. });
+        let mut renamed = matches!(r.kind, RteKind::Function { .. } | RteKind::Values { .. });
+        if is_table {
+            let pairs = || r.column_names.iter().zip(&own_columns);
+            let present = pairs().filter(|(_, now)| !now.is_empty());
+            columns = present.clone().map(|(then, _)| then.as_str()).collect();
+            renamed = present.clone().any(|(then, now)| then != now);
+        }
+        let aliased = (r.has_alias || is_table) && r.alias != own_name
+            || renamed
             || matches!(r.kind, RteKind::Subquery { view: 0, .. });
         if aliased && !r.alias.is_empty() {
             self.text(" ");
             self.text(&quote_ident(&r.alias).into_owned_string());
-            if matches!(r.kind, RteKind::Function { .. } | RteKind::Values { .. }) {
+            if renamed {
                 let names: Vec<String> =
-                    r.column_names.iter().map(|n| quote_ident(n).into_owned_string()).collect();
+                    columns.iter().map(|n| quote_ident(n).into_owned_string()).collect();
                 self.text(&format!("({})", names.join(", ")));
             }
         }
@@ -440,15 +450,16 @@ impl<'a> Printer<'a> {
         self.levels.get(at)?.ctes.get(*index).map(|c| c.name.clone())
     }
 
-    /// Prints a table's name, with its schema unless it is found without; gives the bare name.
-    fn table(&mut self, oid: u32) -> Result<String> {
-        let Some(catalog) = self.catalog else {
-            self.text("?");
-            return Ok(String::new());
+    /// Prints a table's name, with its schema unless it is found without; gives the bare name, and those of its columns, of which
+    /// dropped ones have none.
+    fn table(&mut self, oid: u32) -> Result<(String, Vec<String>)> {
+        let table = match self.catalog {
+            Some(catalog) => catalog.table_by_oid(Oid(oid))?.map(|t| (catalog, t)),
+            None => None,
         };
-        let Some(t) = catalog.table_by_oid(Oid(oid))? else {
+        let Some((catalog, t)) = table else {
             self.text("?");
-            return Ok(String::new());
+            return Ok(Default::default());
         };
         let visible = catalog.table_by_name(None, &t.name)?.is_some_and(|o| o.oid == t.oid);
         if !visible {
@@ -456,7 +467,8 @@ impl<'a> Printer<'a> {
             self.text(".");
         }
         self.text(&quote_ident(&t.name).into_owned_string());
-        Ok(t.name.clone())
+        let name = |c: &Column| if c.dropped { String::new() } else { c.name.clone() };
+        Ok((t.name.clone(), t.columns.iter().map(name).collect()))
     }
 
     fn set_operation(&mut self, q: &'a Query, tree: &'a SetOperation) -> Result<()> {
