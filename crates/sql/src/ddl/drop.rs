@@ -13,7 +13,7 @@ use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::defs;
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{CatalogView, RelationKind, RelationPersistence, Table};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use txn::LockMode;
 use types::Datum;
 
@@ -131,15 +131,20 @@ fn closure(state: &SessionState, objects: &[Object]) -> Result<Closure> {
         let parts = dependents(state, *object)?.into_iter().filter(|d| d.kind == Kind::Internal);
         todo.extend(parts.map(|d| d.object).filter(|d| seen.insert(*d)));
     }
+    let mut below: HashMap<Object, Vec<Object>> = HashMap::new();
     while let Some(object) = todo.pop() {
-        closure.order.push(object);
         for d in dependents(state, object)? {
             let whole = Object { sub: 0, ..d.object };
             if d.kind != Kind::Normal {
                 // It goes with what it belongs to, whatever else it depends on.
                 automatic.insert(d.object);
             }
-            if seen.contains(&d.object) || seen.contains(&whole) || whole == object {
+            if whole == object {
+                continue;
+            }
+            let goes = if seen.contains(&whole) { whole } else { d.object };
+            below.entry(object).or_default().push(goes);
+            if seen.contains(&goes) {
                 continue;
             }
             if d.kind == Kind::Normal {
@@ -152,12 +157,39 @@ fn closure(state: &SessionState, objects: &[Object]) -> Result<Closure> {
     // A view has the rule and not the rule the view.
     let rule = defs::by_name("pg_rewrite").oid;
     let goes_anyway = |o: &Object, owner: &Object| {
-        automatic.contains(owner) || o.class != rule && automatic.contains(o)
+        objects.contains(owner)
+            || automatic.contains(owner)
+            || o.class != rule && automatic.contains(o)
     };
     normal.retain(|(object, owner, _)| !goes_anyway(object, owner));
     closure.needs_cascade = normal.into_iter().map(|(_, owner, on)| (owner, on)).collect();
-    closure.order.reverse();
+    closure.order = dependents_first(objects, &below);
     Ok(closure)
+}
+
+/// `objects` and all `below` them, each after what depends on it. (Of two that depend on each other one is first.)
+fn dependents_first(objects: &[Object], below: &HashMap<Object, Vec<Object>>) -> Vec<Object> {
+    let mut order = Vec::new();
+    let mut begun = HashSet::new();
+    for first in objects {
+        let mut path: Vec<(Object, usize)> = Vec::new();
+        if begun.insert(*first) {
+            path.push((*first, 0));
+        }
+        while let Some((object, at)) = path.last_mut() {
+            let next = below.get(object).and_then(|all| all.get(*at)).copied();
+            *at += 1;
+            match next {
+                Some(next) if begun.insert(next) => path.push((next, 0)),
+                Some(_) => {}
+                None => {
+                    order.push(*object);
+                    path.pop();
+                }
+            }
+        }
+    }
+    order
 }
 
 /// Drops `objects`. Without `cascade`, nothing else may depend on them.

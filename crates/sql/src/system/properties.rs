@@ -9,6 +9,7 @@ use engine::catalog::model::Index;
 use types::Datum;
 use types::FunctionBody::Scalar;
 use types::args::{int2, int4, oid, text};
+use types::domains::{base_type, is_domain};
 
 pub(super) const BODIES: Bodies = &[
     // Without triggers it makes no difference whether those count.
@@ -55,8 +56,10 @@ pub(super) const BODIES: Bodies = &[
     (
         "pg_basetype",
         Scalar(|env, a| {
-            let name = super::names::type_name(state(env)?, oid(a, 0)?, None);
-            Ok(name.map_or(Datum::Null, |_| a[0].clone()))
+            let oid = oid(a, 0)?;
+            let name = super::names::type_name(state(env)?, oid, None);
+            let base = if is_domain(oid) { base_type(oid) } else { oid };
+            Ok(name.map_or(Datum::Null, |_| Datum::Oid(base)))
         }),
     ),
 ];

@@ -21,6 +21,10 @@ fn values_that_are_none_of_the_domains_do_not_get_in() {
     let not_null = "23502 domain code does not allow null values";
     let triple = "23514 value for domain triple violates check constraint \"triple_check\"";
     a.check(&[
+        (
+            "SELECT pg_basetype('evenpos'), pg_basetype('code'), pg_basetype('text')",
+            "integer|character varying|text",
+        ),
         ("SELECT * FROM t ORDER BY id", "1|none|ok|~|~\n2|abc|ok|{1,2,3}|{1,2}\n3|none|~|~|{5}"),
         ("INSERT INTO t (id) VALUES (0)", positive),
         ("INSERT INTO t (id) SELECT g FROM generate_series(-1, 9) g", positive),

@@ -10,6 +10,7 @@ mod copy_out;
 mod counts;
 mod current_of;
 mod domains;
+mod drops;
 mod early_stops;
 mod enums;
 mod estimates;
