@@ -7,7 +7,7 @@
 //! # Layout
 //! [`options`]: what the statement and the settings say. [`plan`](mod@plan): cut-offs, mode, ring, method per index. `run`: the order of the
 //! phases. `skip`: which pages are read. `scan`: the first pass, by one thread or several (`crew`); `heap_pass`: what it does to a page; `one_visit`: pages whose index entries go at once. [`dead_items`]: what it found. [`index_pass`]: entries that lead there.
-//! [`foresight`]: what it will come to, at the paces of this [`machine`]. `reap`: the second pass. `small`: tables that end without pages. [`truncate`]: the empty end. [`throttle`]: the cost delay and the
+//! [`foresight`]: what it will come to, at the paces of this [`machine`]. `reap`: the second pass. `put_off`: pages that are left for it whole. `small`: tables that end without pages. [`truncate`]: the empty end. [`throttle`]: the cost delay and the
 //! latency target, by [`governor`].
 //! [`progress`], [`report`] and [`usage`]: what others see.
 //!

@@ -108,13 +108,14 @@ impl Ddl<'_> {
             )?,
         };
         if view < Oid::FIRST_NORMAL && s.name.name != "pg_shadow" {
-            // Init's views are for everybody to read, but for one. A dump leaves out what is given here, and not what GRANT gives.
-            let readers = if s.name.name == "pg_aios" {
-                "pg_read_all_stats=r/postgres"
-            } else {
-                "=r/postgres"
+            // Init's views are for everybody to read, but for some. A dump leaves out what is given here, and not what GRANT gives.
+            let readers = match &*s.name.name {
+                "pg_aios" => Some("pg_read_all_stats=r/postgres"),
+                "pg_file_settings" | "pg_hba_file_rules" | "pg_ident_file_mappings" => None,
+                _ => Some("=r/postgres"),
             };
-            let acl = ["postgres=arwdDxtm/postgres", readers];
+            let acl: Vec<&str> =
+                std::iter::once("postgres=arwdDxtm/postgres").chain(readers).collect();
             let acl = engine::catalog::bootstrap::acl(&acl);
             let rows = state.catalog.rows(&txn);
             engine::catalog::bootstrap::initial_privileges(&rows, "pg_class", view, &acl)?;

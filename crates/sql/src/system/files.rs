@@ -11,7 +11,7 @@ use super::session::superuser;
 use super::{Bodies, int8, rows, state};
 use crate::session::SessionState;
 use base::{Error, Oid, Result, SqlError, SqlState, bail};
-use std::fs::File;
+use std::fs::{DirEntry, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -175,26 +175,28 @@ fn read(state: &SessionState, function: &str, a: &[Datum]) -> Result<Option<Vec<
     Ok(Some(out))
 }
 
+/// What is in a folder; `None`: it is not there, and need not be.
+fn entries(state: &SessionState, name: &str, missing_ok: bool) -> Result<Option<Vec<DirEntry>>> {
+    let could_not = |e| failed(format!("could not open directory \"{name}\""), &e);
+    match std::fs::read_dir(path(state, name)) {
+        Ok(entries) => entries.map(|e| e.map_err(could_not)).collect::<Result<_>>().map(Some),
+        Err(e) if missing_ok && e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(could_not(e)),
+    }
+}
+
 /// The names in a folder: `(name)` or `(name, missing_ok, include_dot_dirs)`.
 fn list(state: &SessionState, a: &[Datum]) -> Result<RowIter> {
     superuser(state, "pg_ls_dir")?;
     let name = text(a, 0)?;
     let (missing_ok, dots) =
         if a.len() > 1 { (boolean(a, 1)?, boolean(a, 2)?) } else { (false, false) };
-    let could_not = |e| failed(format!("could not open directory \"{name}\""), &e);
-    let entries = match std::fs::read_dir(path(state, name)) {
-        Ok(entries) => entries,
-        Err(e) if missing_ok && e.kind() == std::io::ErrorKind::NotFound => {
-            return Ok(rows(Vec::new()));
-        }
-        Err(e) => return Err(could_not(e)),
-    };
+    let Some(entries) = entries(state, name, missing_ok)? else { return Ok(rows(Vec::new())) };
     let mut out = Vec::new();
     if dots {
         out.extend([".", ".."].map(|name| vec![Datum::text(name)]));
     }
     for entry in entries {
-        let entry = entry.map_err(could_not)?;
         out.push(vec![Datum::text(entry.file_name().to_string_lossy())]);
     }
     Ok(rows(out))
@@ -232,17 +234,9 @@ fn about(state: &SessionState, a: &[Datum]) -> Result<RowIter> {
 /// The files of one of the server's folders: name, size, time of the last change.
 fn folder(state: &SessionState, function: &str, name: &str, missing_ok: bool) -> Result<RowIter> {
     monitor(state, function)?;
-    let could_not = |e| failed(format!("could not open directory \"{name}\""), &e);
-    let entries = match std::fs::read_dir(path(state, name)) {
-        Ok(entries) => entries,
-        Err(e) if missing_ok && e.kind() == std::io::ErrorKind::NotFound => {
-            return Ok(rows(Vec::new()));
-        }
-        Err(e) => return Err(could_not(e)),
-    };
+    let Some(entries) = entries(state, name, missing_ok)? else { return Ok(rows(Vec::new())) };
     let mut out = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(could_not)?;
         let name = entry.file_name().to_string_lossy().into_owned();
         // One that is gone meanwhile is none of them.
         let Ok(about) = entry.metadata() else { continue };

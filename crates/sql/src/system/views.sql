@@ -588,7 +588,5 @@ CREATE VIEW pg_catalog.pg_user_mappings AS
 
 -- There are no such files, and so no lines of them.
 CREATE VIEW pg_catalog.pg_hba_file_rules AS SELECT * FROM pg_hba_file_rules() a;
-REVOKE ALL ON pg_catalog.pg_hba_file_rules FROM PUBLIC;
 
 CREATE VIEW pg_catalog.pg_ident_file_mappings AS SELECT * FROM pg_ident_file_mappings() a;
-REVOKE ALL ON pg_catalog.pg_ident_file_mappings FROM PUBLIC;

@@ -132,6 +132,10 @@ fn privileges_of_views_are_their_first_ones() {
             "SELECT relacl FROM pg_class WHERE relname = 'pg_aios'",
             "{postgres=arwdDxtm/postgres,pg_read_all_stats=r/postgres}",
         ),
+        (
+            "SELECT relname, relacl FROM pg_class WHERE relname ~ '^pg_.*_file_' AND relkind = 'v' OR relname = 'pg_file_settings' ORDER BY 1",
+            "pg_file_settings|{postgres=arwdDxtm/postgres}\npg_hba_file_rules|{postgres=arwdDxtm/postgres}\npg_ident_file_mappings|{postgres=arwdDxtm/postgres}",
+        ),
     ]);
 }
 
