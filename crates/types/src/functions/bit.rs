@@ -59,6 +59,7 @@ fn fit(a: &[Datum], varying: bool) -> Result<Datum> {
     }
     let mut fitted: String = bits.chars().take(n).collect();
     if !varying {
+        check_length(n)?;
         fitted.extend(std::iter::repeat_n('0', n - fitted.len()));
     }
     Ok(Datum::Text(Text::from(fitted)))
@@ -74,18 +75,32 @@ fn number(a: &[Datum], width: usize) -> Result<u64> {
     Ok(bits.bytes().fold(0, |n, bit| n << 1 | u64::from(bit == b'1')))
 }
 
+/// The longest that a bit string is made, as long as a column of them may be declared. (PostgreSQL's are packed, and may be 2³¹ bits long.)
+const LENGTH_MAX: usize = 83_886_080;
+
+fn check_length(bits: usize) -> Result<()> {
+    if bits > LENGTH_MAX {
+        bail!(
+            PROGRAM_LIMIT_EXCEEDED,
+            "bit string length exceeds the maximum allowed ({LENGTH_MAX})"
+        );
+    }
+    Ok(())
+}
+
 /// The low `length` bits of a number, its sign in those beyond.
-fn low_bits(n: i64, length: i32) -> Datum {
+fn low_bits(n: i64, length: i32) -> Result<Datum> {
     let length = usize::try_from(length).unwrap_or(0).max(1);
+    check_length(length)?;
     let bit = |at: usize| if n >> at.min(63) & 1 == 1 { '1' } else { '0' };
-    Datum::Text(Text::from((0..length).rev().map(bit).collect::<String>()))
+    Ok(Datum::Text(Text::from((0..length).rev().map(bit).collect::<String>())))
 }
 
 pub(crate) const BODIES: BodyTable = &[
     ("int4(bit)", S(|_, a| Ok(Datum::Int4(number(a, 32)? as u32 as i32)))),
     ("int8(bit)", S(|_, a| Ok(Datum::Int8(number(a, 64)? as i64)))),
-    ("bit(int4,int4)", S(|_, a| Ok(low_bits(i64::from(int4(a, 0)?), int4(a, 1)?)))),
-    ("bit(int8,int4)", S(|_, a| Ok(low_bits(int8(a, 0)?, int4(a, 1)?)))),
+    ("bit(int4,int4)", S(|_, a| low_bits(i64::from(int4(a, 0)?), int4(a, 1)?))),
+    ("bit(int8,int4)", S(|_, a| low_bits(int8(a, 0)?, int4(a, 1)?))),
     ("bit(bit,int4,bool)", S(|_, a| fit(a, false))),
     ("varbit", S(|_, a| fit(a, true))),
     ("bitcat", S(|_, a| Ok(Datum::Text(Text::from([text(a, 0)?, text(a, 1)?].concat()))))),
