@@ -1,6 +1,6 @@
 //! Pages cleaned in one visit, and what happens to them between the removal of their index entries and their own turn.
 
-use crate::support::World;
+use crate::support::{ON, World, left};
 use base::{BlockNumber, Error, Fork, OffsetNumber, Result, SqlState};
 use buffer::{PinnedPage, Strategy};
 use std::sync::{Arc, Mutex};
@@ -8,15 +8,6 @@ use txn::{CommitExtras, Wait};
 use vacuum::foresight::Budget;
 use vacuum::{IndexCleanup, IndexMethod, ThrottleSettings, VacuumOptions, VacuumReport};
 
-const ON: VacuumOptions = VacuumOptions {
-    freeze: false,
-    disable_page_skipping: false,
-    index_cleanup: IndexCleanup::On,
-    truncate: true,
-    parallel: None,
-    buffer_usage_limit_kb: None,
-    for_age: false,
-};
 const OFF: VacuumOptions = VacuumOptions { index_cleanup: IndexCleanup::Off, ..ON };
 const VALUE: &[u8] = b"some value that takes a little room";
 
@@ -33,18 +24,6 @@ fn with_indexes(indexes: usize, rows: i32) -> World {
     w.load(rows, VALUE);
     w.vacuum(&ON);
     w
-}
-
-/// Dead line pointers, and tuples.
-fn left(w: &World) -> (usize, usize) {
-    let mut found = (0, 0);
-    for n in 0..w.heap.len_blocks().unwrap().0 {
-        let pin = w.heap.relation().pin(Fork::Main, BlockNumber(n), &mut Strategy::Normal).unwrap();
-        let page = pin.read();
-        found.0 += page.offsets().filter(|o| page.item_id(*o).is_dead()).count();
-        found.1 += page.offsets().filter(|o| page.item_id(*o).is_normal()).count();
-    }
-    found
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Pages left as they are until the indexes have been read, and what happens to them in between.
 
-use crate::support::World;
+use crate::support::{ON, World, left};
 use base::sync::CancelReason;
 use base::{BlockNumber, Fork, stop};
 use buffer::Strategy;
@@ -9,15 +9,6 @@ use txn::{CommitExtras, RowLockMode, Wait};
 use vacuum::quiet::{PageHistory, Seen};
 use vacuum::{IndexCleanup, IndexMethod, ThrottleSettings, VacuumOptions, VacuumReport};
 
-const ON: VacuumOptions = VacuumOptions {
-    freeze: false,
-    disable_page_skipping: false,
-    index_cleanup: IndexCleanup::On,
-    truncate: true,
-    parallel: None,
-    buffer_usage_limit_kb: None,
-    for_age: false,
-};
 const VALUE: &[u8] = b"some value that takes a little room";
 
 /// A table whose indexes are read whole, or cleaned by keys.
@@ -26,18 +17,6 @@ fn loaded(rows: i32, by_keys: bool) -> World {
     w.load(rows, VALUE);
     w.vacuum(&ON);
     w
-}
-
-/// Dead line pointers, and tuples.
-fn left(w: &World) -> (usize, usize) {
-    let mut found = (0, 0);
-    for n in 0..w.heap.len_blocks().unwrap().0 {
-        let pin = w.heap.relation().pin(Fork::Main, BlockNumber(n), &mut Strategy::Normal).unwrap();
-        let page = pin.read();
-        found.0 += page.offsets().filter(|o| page.item_id(*o).is_dead()).count();
-        found.1 += page.offsets().filter(|o| page.item_id(*o).is_normal()).count();
-    }
-    found
 }
 
 /// Vacuums, and calls `f` when the indexes have lost their entries and no page has been cleaned.

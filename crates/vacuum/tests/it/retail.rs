@@ -1,6 +1,6 @@
 //! Dead entries looked up by the keys that dead line pointers keep.
 
-use crate::support::{World, desc, row};
+use crate::support::{ON, World, desc, row};
 use base::sync::Arc;
 use base::{BlockNumber, Fork};
 use disk::Disk;
@@ -10,15 +10,6 @@ use page::tuple::TupleDesc;
 use txn::CommitExtras;
 use vacuum::{IndexCleanup, IndexMethod, VacuumOptions, VacuumReport};
 
-const ON: VacuumOptions = VacuumOptions {
-    freeze: false,
-    disable_page_skipping: false,
-    index_cleanup: IndexCleanup::On,
-    truncate: true,
-    parallel: None,
-    buffer_usage_limit_kb: None,
-    for_age: false,
-};
 const OFF: VacuumOptions = VacuumOptions { index_cleanup: IndexCleanup::Off, ..ON };
 
 fn methods(r: &VacuumReport) -> Vec<Option<IndexMethod>> {

@@ -19,13 +19,40 @@ use txn::{
     TransactionManager, TxnConfig, Wait,
 };
 use vacuum::{
-    DeadItems, IndexKeys, IndexTarget, IndexVacuum, Message, ProgressList, TableFacts,
-    ThrottleSettings, Trigger, VacuumContext, VacuumHost, VacuumOptions, VacuumReport,
+    DeadItems, IndexCleanup, IndexKeys, IndexTarget, IndexVacuum, Message, ProgressList,
+    TableFacts, ThrottleSettings, Trigger, VacuumContext, VacuumHost, VacuumOptions, VacuumReport,
     VacuumSettings, VacuumTarget,
 };
 use wal::{Reader, ResourceManager, Wal, WalConfig};
 
 pub const TABLE: LockTag = LockTag::Relation { database: Oid(5), relation: Oid(1000) };
+
+/// Indexes are cleaned, whatever that takes.
+pub const ON: VacuumOptions = VacuumOptions {
+    freeze: false,
+    disable_page_skipping: false,
+    index_cleanup: IndexCleanup::On,
+    truncate: true,
+    parallel: None,
+    buffer_usage_limit_kb: None,
+    for_age: false,
+};
+
+/// Dead line pointers, and tuples.
+pub fn left(w: &World) -> (usize, usize) {
+    let mut found = (0, 0);
+    for n in 0..w.heap.len_blocks().unwrap().0 {
+        let pin = w
+            .heap
+            .relation()
+            .pin(Fork::Main, BlockNumber(n), &mut buffer::Strategy::Normal)
+            .unwrap();
+        let page = pin.read();
+        found.0 += page.offsets().filter(|o| page.item_id(*o).is_dead()).count();
+        found.1 += page.offsets().filter(|o| page.item_id(*o).is_normal()).count();
+    }
+    found
+}
 
 /// A table (key int4, value text) with an index on each column.
 pub struct World {
