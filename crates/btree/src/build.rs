@@ -7,7 +7,7 @@
 //! commits, nobody else sees the index, so a crash in between leaves only a file to be removed.
 
 use crate::apply;
-use crate::log::{Block, Change, CriticalSection};
+use crate::log::{Block, Change};
 use crate::schema::{KeySchema, Value};
 use crate::sort::SortedStream;
 use crate::tree::{Btree, WritePage};
@@ -17,7 +17,7 @@ use page::btree::{self as layout, Bytes, Item, Meta, NO_BLOCK, PageMut, PageRef}
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering as Memory;
-use wal::{BlockFlags, RecordBuilder, ResourceManager};
+use wal::{BlockFlags, CriticalSection, RecordBuilder, ResourceManager};
 
 const PAGES_PER_RECORD: usize = 8;
 const INTERNAL_FILLFACTOR: usize = 70;
@@ -264,7 +264,7 @@ impl Builder<'_> {
     fn write_done(&mut self) {
         let done = std::mem::take(&mut self.done);
         let mut pages: SmallVec<[WritePage; PAGES_PER_RECORD]> = SmallVec::new();
-        let _critical = CriticalSection;
+        let _critical = CriticalSection::enter();
         for (pinned, bytes) in done {
             let mut page = self.tree.write_pinned(pinned);
             page.guard.mark_dirty();

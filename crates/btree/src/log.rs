@@ -15,7 +15,7 @@ use crate::tree::{Btree, WritePage};
 use base::{Error, Result, Xid};
 use buffer::{BufferPool, RedoPage};
 use std::sync::Arc;
-use wal::{BlockFlags, Record, RecordBuilder, ResourceManager};
+use wal::{BlockFlags, CriticalSection, Record, RecordBuilder, ResourceManager};
 
 /// Kinds of records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,18 +68,6 @@ impl Change {
     }
 }
 
-/// While it lives, a panic ends the process: pages and log may disagree.
-pub(crate) struct CriticalSection;
-
-impl Drop for CriticalSection {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("panic while a B-tree page and its WAL record were being changed: aborting");
-            std::process::abort();
-        }
-    }
-}
-
 /// A page and how it changes.
 pub(crate) struct Block<'a> {
     page: &'a mut WritePage,
@@ -118,7 +106,7 @@ impl Btree {
 
     /// Changes these pages and logs it.
     pub(crate) fn execute(&self, change: Change, blocks: &mut [Block<'_>]) {
-        let _critical = CriticalSection;
+        let _critical = CriticalSection::enter();
         for block in blocks.iter_mut() {
             block.page.guard.mark_dirty();
             if let Err(what) = apply::apply(block.page.guard.bytes_mut(), &block.data) {
@@ -151,7 +139,7 @@ impl Btree {
 impl Btree {
     /// Writes the only page of an init fork, as a whole.
     pub(crate) fn write_init_fork(&self, mut page: WritePage, meta: page::btree::Meta) {
-        let _critical = CriticalSection;
+        let _critical = CriticalSection::enter();
         page.guard.mark_dirty();
         if let Err(what) = apply::apply(page.guard.bytes_mut(), &apply::meta(meta)) {
             panic!("init fork: {what}");

@@ -79,7 +79,8 @@ struct TempFile {
 impl Drop for TempFile {
     fn drop(&mut self) {
         if let Err(error) = self.disk.remove(&self.path) {
-            eprintln!("could not remove temporary file \"{}\": {error}", self.path);
+            let what = format!("could not remove temporary file \"{}\": {error}", self.path);
+            base::log::write(base::log::Level::Log, &what);
         }
     }
 }
@@ -273,7 +274,7 @@ impl Sorter {
                 }
             })?;
             sorter.collect()?;
-            let data: Arc<[u8]> = Arc::from(std::mem::take(&mut arena.data));
+            let data = Arc::new(std::mem::take(&mut arena.data));
             let halves = [std::mem::take(&mut arena.index), second];
             for index in halves.into_iter().filter(|i| !i.is_empty()) {
                 sources.push(Source::Memory { data: data.clone(), index, next: 0 });
@@ -357,7 +358,7 @@ impl RunReader {
 }
 
 enum Source {
-    Memory { data: Arc<[u8]>, index: Vec<(u64, u32)>, next: usize },
+    Memory { data: Arc<Vec<u8>>, index: Vec<(u64, u32)>, next: usize },
     Run(RunReader),
 }
 

@@ -24,26 +24,6 @@ impl std::fmt::Debug for HeapContext {
     }
 }
 
-/// From the first byte changed on a page until its record is in the log: a panic in between would leave
-/// a page that no record describes, so it ends the process (invariant 2).
-#[derive(Debug)]
-pub(crate) struct CriticalSection(());
-
-impl CriticalSection {
-    pub fn enter() -> CriticalSection {
-        CriticalSection(())
-    }
-}
-
-impl Drop for CriticalSection {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("PANIC:  panic inside a critical section; the process ends");
-            std::process::abort();
-        }
-    }
-}
-
 /// Either kind of write guard.
 pub(crate) trait Writable: std::ops::DerefMut<Target = Page> {
     fn dirty(&mut self);

@@ -1,6 +1,6 @@
 //! A heap and what its operations share.
 
-use crate::context::{CriticalSection, HeapContext, Writable};
+use crate::context::{HeapContext, Writable};
 use crate::free_space_map::FreeSpaceMap;
 use crate::prune_tally::PruneTally;
 use crate::queue::{Doing, RowQueue};
@@ -15,7 +15,7 @@ use buffer::{OwnedWriteGuard, Persistence, RelationHandle, Strategy, WriteGuard}
 use page::tuple::TupleDesc;
 use page::{Page, visibility};
 use txn::{Scope, Wait};
-use wal::{BlockFlags, RecordBuilder};
+use wal::{BlockFlags, CriticalSection, RecordBuilder};
 
 /// How a heap behaves.
 #[derive(Clone, Debug)]

@@ -1,7 +1,6 @@
 //! Inserting rows, one at a time or a page at a time.
 
 use crate::apply::{self, Actor, TupleParts};
-use crate::context::CriticalSection;
 use crate::heap::Heap;
 use crate::record::{self, Encoder, F_CLEAR, F_FROZEN, F_INIT};
 use crate::toast::Stamp;
@@ -11,7 +10,7 @@ use buffer::{BufferPool, OwnedWriteGuard, PinnedPage, Strategy};
 use page::visibility;
 use std::ops::Range;
 use txn::Transaction;
-use wal::{BlockFlags, RecordBuilder, ResourceManager};
+use wal::{BlockFlags, CriticalSection, RecordBuilder, ResourceManager};
 
 /// What an inserting command keeps between rows.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Pruning, freezing and reaping pages of a heap: judging, planning, applying and logging together.
 
-use crate::context::{CriticalSection, Writable};
+use crate::context::Writable;
 use crate::heap::Heap;
 use crate::prune::{
     ALL_KEPT, FreezePolicy, Judge, Link, PageFindings, PruneOptions, PrunePlan, Verdict,
@@ -13,7 +13,7 @@ use base::{BlockNumber, OffsetNumber, Result, Tid, Xid};
 use buffer::{PinnedPage, WriteGuard};
 use page::tuple::{TupleView, XMAX_INVALID, XMIN_FROZEN, XMIN_INVALID, xid_to_offset};
 use page::{Page, flags, visibility};
-use wal::{BlockFlags, RecordBuilder, ResourceManager};
+use wal::{BlockFlags, CriticalSection, RecordBuilder, ResourceManager};
 
 /// What was done to a page.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]

@@ -9,7 +9,6 @@
 //! pages the new version is logged whole: replay may meet the old page in a later state.
 
 use crate::apply::{self, Body, TupleParts};
-use crate::context::CriticalSection;
 use crate::delete::{Claim, deleter};
 use crate::heap::{Heap, TupleOutcome, clear_all_visible};
 use crate::insert::InsertState;
@@ -24,7 +23,7 @@ use buffer::{OwnedWriteGuard, Strategy};
 use page::flags;
 use page::tuple::COMBO_CID;
 use txn::{RowLockMode, RowLockOutcome, Transaction, Wait};
-use wal::{BlockFlags, RecordBuilder, ResourceManager};
+use wal::{BlockFlags, CriticalSection, RecordBuilder, ResourceManager};
 
 /// What an update changes, and how it waits.
 #[derive(Clone, Copy, Debug)]

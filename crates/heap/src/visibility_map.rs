@@ -21,12 +21,11 @@
 //! # Differs from PostgreSQL
 //! Clearing stamps the map page and may log its image, so replay needs no special rule.
 
-use crate::context::CriticalSection;
 use crate::record;
 use base::{BlockNumber, Fork, Lsn, Result, Xid};
 use buffer::{Persistence, PinnedPage, RelationHandle, Strategy};
 use page::visibility;
-use wal::{BlockFlags, RecordBuilder, ResourceManager};
+use wal::{BlockFlags, CriticalSection, RecordBuilder, ResourceManager};
 
 pub use page::visibility::{ALL_FROZEN, ALL_VISIBLE};
 

@@ -32,6 +32,7 @@
 #![expect(unsafe_code, reason = "the ring of WAL buffers; each block says why it is sound")]
 
 mod builder;
+mod critical;
 mod log;
 mod reader;
 mod record;
@@ -40,6 +41,7 @@ mod segment;
 mod stats;
 
 pub use builder::{BlockFlags, RecordBuilder, RecordCost, image_len};
+pub use critical::CriticalSection;
 pub use log::{Inserted, Wal, WalConfig};
 pub use reader::Reader;
 pub use record::{Record, RecordBlock, ResourceManager};
