@@ -7,7 +7,7 @@ use base::{Error, Oid, Result, SqlError, Tid, bail};
 use btree::Btree;
 use engine::catalog::model::{ForeignKey, Index, RelationKind, Table};
 use engine::relation::{dead_keys, pool_persistence, tuple_desc};
-use heap::toast::AttrStorage;
+use heap::toast::{AttrStorage, ToastTally};
 use heap::{Heap, HeapOptions, Wait};
 use std::sync::Arc;
 use txn::{LockMode, LockOutcome, LockTag, Transaction};
@@ -18,6 +18,19 @@ use types::Datum;
 /// # Errors
 /// `42809` for a relation without storage; I/O.
 pub fn open(state: &SessionState, txn: &Transaction, table: &Arc<Table>) -> Result<OpenRelation> {
+    open_tallied(state, txn, table, &state.toasted)
+}
+
+/// [`open`]; what is done to its TOAST table is counted in `toasted`.
+///
+/// # Errors
+/// As there.
+pub fn open_tallied(
+    state: &SessionState,
+    txn: &Transaction,
+    table: &Arc<Table>,
+    toasted: &Arc<ToastTally>,
+) -> Result<OpenRelation> {
     let Some(id) = table.storage else {
         bail!(WRONG_OBJECT_TYPE, "relation \"{}\" has no storage", table.name);
     };
@@ -36,7 +49,7 @@ pub fn open(state: &SessionState, txn: &Transaction, table: &Arc<Table>) -> Resu
     let of_catalog = table.oid < Oid::FIRST_NORMAL
         && engine::catalog::defs::by_oid(table.oid).is_some_and(|d| d.toast.is_some());
     if table.toast.is_valid() || of_catalog {
-        attach_toast(state, txn, table, &mut options)?;
+        attach_toast(state, txn, table, &mut options, toasted)?;
     }
     let heap = Heap::new(storage.open(id, table.persistence), Arc::clone(&storage.heap), options);
     let mut indexes = Vec::new();
@@ -51,6 +64,7 @@ fn attach_toast(
     txn: &Transaction,
     table: &Table,
     options: &mut HeapOptions,
+    toasted: &Arc<ToastTally>,
 ) -> Result<()> {
     let columns = || table.columns.iter().map(|c| AttrStorage::from_letter(c.storage)).collect();
     let desc = tuple_desc(&table.columns);
@@ -81,7 +95,7 @@ fn attach_toast(
     for other in others {
         store.also_in(storage.toast_entries(other.storage, persistence)?);
     }
-    options.toast = Some(Arc::new(store.counted(Arc::clone(&state.toasted))));
+    options.toast = Some(Arc::new(store.counted(Arc::clone(toasted))));
     options.storage = Some(Arc::new((desc, columns())));
     Ok(())
 }

@@ -14,7 +14,7 @@
 //! themselves. CLUSTER always sorts; sorted are keys and addresses, and rows are fetched by them.
 
 use super::index::RowDecoder;
-use super::rewrite::{Broken, NewFile, begin, finish, whole_row};
+use super::rewrite::{Broken, NewFile, Toast, begin, finish, whole_row};
 use crate::exec::modify::IndexWriter;
 use crate::maintenance::commands::{Command, cluster};
 use crate::session::{Session, SessionState};
@@ -25,6 +25,7 @@ use engine::catalog::model::{Index, Table};
 use engine::relation::{RowEncoder, key_schema, tuple_desc};
 use expr::eval::EvalContext;
 use heap::prune::Verdict;
+use heap::toast::ToastChanges;
 use heap::visibility::satisfies_vacuum;
 use heap::{Heap, Hints, Horizon, InsertState, TupleSlot};
 use page::Page;
@@ -42,6 +43,8 @@ pub struct Compacted {
     pub live: u64,
     /// Dead versions that a snapshot may still see.
     pub recently_dead: u64,
+    /// What went into the TOAST table, if it is the one from before.
+    pub toasted: Option<ToastChanges>,
 }
 
 /// How many tuples go into the new file at once.
@@ -59,7 +62,7 @@ pub fn compact(
     let state = Rc::clone(session.state());
     let txn = state.txn()?;
     let old = state.open_relation(before)?.heap;
-    let Some(new) = begin(session, before)? else { return Ok(Compacted::default()) };
+    let Some(new) = begin(session, before, Toast::Kept)? else { return Ok(Compacted::default()) };
     let mut copier = Copier::new(&state, &txn, before, &old, &new);
     base::stop_point!("sql.compact.judging");
     match by {
@@ -72,7 +75,8 @@ pub fn compact(
             copier.sorted(keys.sorter)?;
         }
     }
-    let done = copier.finish()?;
+    let mut done = copier.finish()?;
+    done.toasted = new.moved.take().pop();
     base::stop_point!("sql.compact.written");
     state.progress.set(Command::Cluster, cluster::PHASE, cluster::SWAPPING);
     finish(session, before, &new, Broken::Leave)?;

@@ -10,6 +10,9 @@
 //! The old files are read as what they are, logged or not, whatever the table is to become: reading prunes their pages, and after a rollback
 //! they are the table's again.
 //!
+//! The TOAST table of a table that is copied as it is ([`Toast::Kept`]) has the old files until the commit, and its new ones from then on:
+//! its row of `pg_class` is changed with its table's.
+//!
 //! # Differs from PostgreSQL
 //! [`rewrite`] (ALTER TABLE) gives all rows its own transaction's xmin, as there: an older snapshot finds the table empty. The new
 //! file's pages are marked all-visible and all-frozen. VACUUM FULL and CLUSTER keep every version's own: [`super::compact`].
@@ -18,8 +21,9 @@ use super::relation::{self, NewColumn, NewRelation};
 use crate::maintenance::commands::{Command, cluster};
 use crate::session::Session;
 use base::{BlockNumber, Oid, Result};
-use engine::catalog::model::{RelationKind, Table};
+use engine::catalog::model::{Column, RelationKind, Table};
 use engine::relation::{RowEncoder, decode_tuple, key_schema, tuple_desc};
+use heap::toast::ToastTally;
 use heap::{Heap, HeapScan, InsertState, PageBatch, ScanOptions};
 use page::tuple::TupleView;
 use std::sync::Arc;
@@ -33,10 +37,25 @@ pub type Transform<'a> = &'a mut dyn FnMut(&mut Session, Vec<Datum>) -> Result<V
 pub(super) struct NewFile {
     pub heap: Arc<Heap>,
     pub table: Arc<Table>,
+    /// What went into a TOAST table that is kept: it was there before, and is in its counts.
+    pub moved: Arc<ToastTally>,
 }
 
-/// Gives the table a new file, and a new TOAST table; None if the table is gone.
-pub(super) fn begin(session: &Session, before: &Arc<Table>) -> Result<Option<NewFile>> {
+/// What becomes of the table's TOAST table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Toast {
+    /// It gets new files: its OID, options and counts stay. A table that wants none any more loses it.
+    Kept,
+    /// Another one takes its place.
+    New,
+}
+
+/// Gives the table a new file, and its TOAST table, or another one, too; None if the table is gone.
+pub(super) fn begin(
+    session: &Session,
+    before: &Arc<Table>,
+    toast: Toast,
+) -> Result<Option<NewFile>> {
     let state = session.state();
     let txn = state.txn()?;
     if before.toast.is_valid() {
@@ -44,7 +63,15 @@ pub(super) fn begin(session: &Session, before: &Arc<Table>) -> Result<Option<New
     }
     let Some(present) = state.catalog.table(&txn, before.oid)? else { return Ok(None) };
     let file_number = relation::create_heap_file(state, present.persistence)?;
-    let toast = new_toast(state, &present)?;
+    let keep = toast == Toast::Kept
+        && present.toast.is_valid()
+        && relation::needs_toast(&toastable_columns(&present));
+    let toast = if keep {
+        new_toast_files(session, present.toast)?;
+        present.toast
+    } else {
+        new_toast(state, &present)?
+    };
     let frozen = state.oldest_xmin();
     relation::update_class(state, before.oid, |row| {
         row.set("relfilenode", Datum::Oid(Oid(file_number)));
@@ -53,8 +80,13 @@ pub(super) fn begin(session: &Session, before: &Arc<Table>) -> Result<Option<New
         row.set("relfrozenxid8", Datum::Xid8(frozen.0));
     })?;
     let Some(table) = state.catalog.table(&txn, before.oid)? else { return Ok(None) };
-    let heap = state.open_relation(&table)?.heap;
-    Ok(Some(NewFile { heap, table }))
+    let moved = Arc::<ToastTally>::default();
+    let heap = if keep {
+        crate::relations::open_tallied(state, &txn, &table, &moved)?.heap
+    } else {
+        state.open_relation(&table)?.heap
+    };
+    Ok(Some(NewFile { heap, table, moved }))
 }
 
 /// What becomes of an index that a failed CREATE INDEX CONCURRENTLY left behind, when its table has new files.
@@ -78,7 +110,9 @@ pub(super) fn finish(
     if let Some(old) = before.storage {
         relation::remove_files(&state, old)?;
     }
-    drop_old_toast(&state, before)?;
+    if new.table.toast != before.toast {
+        drop_old_toast(&state, before)?;
+    }
     state.progress.set(Command::Cluster, cluster::PHASE, cluster::REBUILDING);
     let txn = state.txn()?;
     let Some(described) = state.catalog.table(&txn, before.oid)? else { return Ok(()) };
@@ -101,7 +135,7 @@ pub fn rewrite(session: &mut Session, before: &Arc<Table>, transform: Transform<
     let state = std::rc::Rc::clone(session.state());
     let txn = state.txn()?;
     let old_heap = state.open_relation(before)?.heap;
-    let Some(new) = begin(session, before)? else { return Ok(()) };
+    let Some(new) = begin(session, before, Toast::New)? else { return Ok(()) };
     let types: Vec<Oid> = before.columns.iter().map(|c| c.ty.oid).collect();
     let desc = tuple_desc(&before.columns);
     let mut encoder = RowEncoder::for_table(&new.table);
@@ -143,18 +177,33 @@ pub(super) fn whole_row(
     Ok(row)
 }
 
+/// Gives a TOAST table and its indexes new files. Who has the old ones open reads on in them until the commit.
+fn new_toast_files(session: &Session, toast: Oid) -> Result<()> {
+    let state = session.state();
+    let Some(toast) = state.catalog.table(&*state.txn()?, toast)? else {
+        base::bail!(INTERNAL_ERROR, "cache lookup failed for relation {toast}");
+    };
+    super::truncate::new_heap_file(state, &toast)?;
+    for index in toast.indexes.iter().filter(|i| i.live) {
+        new_index_file(session, &toast, index)?.create()?;
+    }
+    Ok(())
+}
+
+/// The columns that say whether a table wants a TOAST table.
+fn toastable_columns(table: &Table) -> Vec<NewColumn> {
+    let columns = table.columns.iter().filter(|c| !c.dropped);
+    let column = |c: &Column| {
+        let mut column = NewColumn::plain(&c.name, c.ty);
+        column.storage = Some(c.storage);
+        column
+    };
+    columns.map(column).collect()
+}
+
 /// An empty TOAST table for the new file, if the table wants one.
 fn new_toast(state: &crate::session::SessionState, table: &Table) -> Result<Oid> {
-    let columns: Vec<NewColumn> = table
-        .columns
-        .iter()
-        .filter(|c| !c.dropped)
-        .map(|c| {
-            let mut column = NewColumn::plain(&c.name, c.ty);
-            column.storage = Some(c.storage);
-            column
-        })
-        .collect();
+    let columns = toastable_columns(table);
     if !relation::needs_toast(&columns) {
         return Ok(Oid::INVALID);
     }

@@ -110,6 +110,7 @@ pub fn lock_and_look_again(state: &SessionState, oid: Oid, mode: LockMode) -> Re
 /// # Errors
 /// I/O.
 pub fn empty(state: &SessionState, table: &Arc<Table>) -> Result<()> {
+    forget_rows(state, table);
     new_heap_file(state, table)?;
     for index in &table.indexes {
         let schema = key_schema(&table.name, index)?;
@@ -126,6 +127,7 @@ pub fn empty(state: &SessionState, table: &Arc<Table>) -> Result<()> {
         let txn = state.txn()?;
         if let Some(toast) = state.catalog.table(&txn, table.toast)? {
             crate::relations::lock(state, toast.oid, LockMode::AccessExclusive)?;
+            forget_rows(state, &toast);
             new_heap_file(state, &toast)?;
             for index in &toast.indexes {
                 let schema = engine::toast::schema(&index.name)?;
@@ -146,15 +148,19 @@ pub fn empty(state: &SessionState, table: &Arc<Table>) -> Result<()> {
     Ok(())
 }
 
-fn new_heap_file(state: &SessionState, table: &Table) -> Result<()> {
+fn forget_rows(state: &SessionState, table: &Table) {
+    if state.counts_rows() {
+        state.changes.borrow_mut().entry(table.oid).or_default().truncate();
+    }
+}
+
+/// Gives `table` a new empty file, and nothing else.
+pub(super) fn new_heap_file(state: &SessionState, table: &Table) -> Result<()> {
     let file_number = relation::create_heap_file(state, table.persistence)?;
     if let Some(old) = table.storage {
         relation::remove_files(state, old)?;
     }
     let frozen = state.oldest_xmin();
-    if state.counts_rows() {
-        state.changes.borrow_mut().entry(table.oid).or_default().truncate();
-    }
     relation::update_class(state, table.oid, |row| {
         row.set("relfilenode", Datum::Oid(Oid(file_number)));
         row.set("reltuples", Datum::Float4(-1.0));

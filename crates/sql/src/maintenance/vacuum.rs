@@ -541,12 +541,16 @@ impl Session {
             return Ok(());
         }
         // As in PostgreSQL, this is not counted as a vacuum.
-        let counts = state.database.activity.of(table.oid);
-        let set = |to: &std::sync::atomic::AtomicI64, n: u64| {
-            to.store(i64::try_from(n).unwrap_or(0), Ordering::Relaxed);
+        let set = |table, live: u64, dead: u64| {
+            let counts = state.database.activity.of(table);
+            counts.live.store(i64::try_from(live).unwrap_or(0), Ordering::Relaxed);
+            counts.dead.store(i64::try_from(dead).unwrap_or(0), Ordering::Relaxed);
         };
-        set(&counts.live, done.live);
-        set(&counts.dead, done.recently_dead);
+        set(table.oid, done.live, done.recently_dead);
+        if after.toast.is_valid() && after.toast == table.toast {
+            let chunks = done.toasted.map_or((0, 0), |t| (t.inserted, t.deleted));
+            set(after.toast, chunks.0.saturating_sub(chunks.1), chunks.1);
+        }
         Ok(())
     }
 }

@@ -265,11 +265,102 @@ fn a_toast_table_with_an_index_left_behind() {
         (indexes, "2"),
         (options, "{autovacuum_vacuum_threshold=7}"),
         ("VACUUM FULL t", ""),
-        (indexes, "1"),
+        (indexes, "2"),
         (options, "{autovacuum_vacuum_threshold=7}"),
+        ("UPDATE t SET b = repeat(b, 1000)", ""),
+        ("SELECT length(b) FROM t", "10000"),
+        (&format!("REINDEX TABLE pg_toast.{toast}"), ""),
+        ("UPDATE t SET b = 'yyyyyyyyyy'", ""),
+        ("VACUUM t", ""),
         ("ALTER TABLE t ALTER k TYPE bigint", ""),
+        (indexes, "1"),
         (options, "{autovacuum_vacuum_threshold=7}"),
         ("SELECT k, b FROM t", "1|yyyyyyyyyy"),
     ]);
     assert_eq!(db.faults(), Vec::<String>::new());
+}
+
+/// VACUUM FULL and CLUSTER keep the TOAST table and its index: their OIDs, options and counts. ALTER TABLE makes others, as PostgreSQL does.
+#[test]
+fn a_toast_table_is_kept() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (k int PRIMARY KEY, b text) WITH (toast.autovacuum_vacuum_threshold = 7)",
+        "ALTER TABLE t ALTER b SET STORAGE EXTERNAL",
+        "INSERT INTO t SELECT g, repeat(g::text, 5000) FROM generate_series(1, 20) g",
+        "DELETE FROM t WHERE k > 10",
+        "CREATE TABLE known AS SELECT c.oid, c.relfilenode, i.indexrelid FROM pg_class c JOIN pg_index i ON indrelid = c.oid
+            WHERE c.oid = (SELECT reltoastrelid FROM pg_class WHERE relname = 't')",
+    ]);
+    let same = "SELECT k.oid = t.oid, k.indexrelid = i.indexrelid, k.relfilenode = t.relfilenode, t.reloptions
+        FROM known k, pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid JOIN pg_index i ON i.indrelid = t.oid WHERE c.relname = 't'";
+    let counts = "SELECT n_tup_ins, n_tup_del, n_live_tup, n_dead_tup FROM pg_stat_all_tables s JOIN known USING (oid)";
+    let counts = counts.replace("USING (oid)", "ON s.relid = oid");
+    let sums = "SELECT count(*), sum(length(b)), min(md5(b)) FROM t";
+    let young = "SELECT age(t.relfrozenxid) <= age(c.relfrozenxid) AND age(t.relfrozenxid) < 5
+        FROM pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid WHERE c.relname = 't'";
+    let whole = s.run(sums);
+    let kept = "{autovacuum_vacuum_threshold=7}";
+    // What nobody needs stays behind, and what goes over is not new.
+    for written in ["VACUUM FULL t", "CLUSTER t USING t_pkey"] {
+        s.check(&[
+            (written, ""),
+            (same, &format!("t|t|f|{kept}")),
+            (&counts, "93|60|33|0"),
+            (young, "t"),
+            (sums, &whole),
+        ]);
+    }
+    // Values that an old snapshot may see go over too; taken back, all is in the old files.
+    let mut old = db.session();
+    old.run_each(&["BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT count(*) FROM known"]);
+    s.run_each(&["DELETE FROM t WHERE k > 5"]);
+    let fewer = s.run(sums);
+    s.check(&[
+        ("BEGIN", ""),
+        ("CLUSTER t", ""),
+        (sums, &fewer),
+        ("INSERT INTO t VALUES (30, repeat('x', 9000))", ""),
+        ("ROLLBACK", ""),
+        (sums, &fewer),
+        ("VACUUM FULL t", ""),
+        (same, &format!("t|t|f|{kept}")),
+        (sums, &fewer),
+    ]);
+    old.check(&[(sums, &whole), ("COMMIT", "")]);
+    s.run_each(&["ALTER TABLE t ALTER k TYPE bigint"]);
+    s.check(&[(same, &format!("f|f|f|{kept}")), (sums, &fewer)]);
+    // Without a column that wants one there is none any more.
+    s.run_each(&["ALTER TABLE t DROP b", "VACUUM FULL t"]);
+    s.check(&[("SELECT reltoastrelid FROM pg_class WHERE relname = 't'", "0")]);
+    drop((s, old));
+    assert_eq!(db.faults(), Vec::<String>::new());
+}
+
+/// A crash finds the TOAST table with the files that belong to its table's: the old ones, or after the commit the new.
+#[test]
+fn a_toast_table_that_is_kept_over_a_crash() {
+    for end in ["", "COMMIT"] {
+        let db = Database::new();
+        let mut s = db.session();
+        s.run_each(&[
+            "CREATE TABLE t (k int PRIMARY KEY, b text)",
+            "ALTER TABLE t ALTER b SET STORAGE EXTERNAL",
+            "INSERT INTO t SELECT g, repeat(g::text, 5000) FROM generate_series(1, 20) g",
+            "DELETE FROM t WHERE k > 10",
+        ]);
+        let sums = "SELECT count(*), sum(length(b)), min(md5(b)) FROM t";
+        let toast = "SELECT reltoastrelid FROM pg_class WHERE relname = 't'";
+        let (whole, oid) = (s.run(sums), s.run(toast));
+        s.run_each(&["CHECKPOINT", "BEGIN", "CLUSTER t USING t_pkey", end]);
+        db.as_after_a_crash(|db| {
+            let mut s = db.session();
+            s.check(&[(sums, &whole), (toast, &oid)]);
+            s.run_each(&["UPDATE t SET b = b || 'x'", "VACUUM FULL t"]);
+            s.check(&[("SELECT count(*), sum(length(b)) FROM t", "10|55010"), (toast, &oid)]);
+            drop(s);
+            assert_eq!(db.faults(), Vec::<String>::new());
+        });
+    }
 }

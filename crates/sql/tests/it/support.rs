@@ -19,6 +19,19 @@ pub struct Database {
     _folder: tempfile::TempDir,
 }
 
+fn copy_folder(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_folder(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
 fn options(buffers: i64) -> EngineOptions {
     let settings = ServerSettings::new();
     settings.set_internal("shared_buffers", Value::Int(buffers));
@@ -98,6 +111,20 @@ impl Database {
         let settings = Arc::clone(&options.settings);
         let engine = Engine::open(disk, options).unwrap();
         then(&Database { cluster: Cluster::new(engine, settings).unwrap(), _folder });
+    }
+
+    /// What `then` finds if the server is lost now, with sessions in the midst of what they do: in a copy of the files.
+    pub fn as_after_a_crash(&self, then: impl FnOnce(&Database)) {
+        let engine = self.cluster.engine();
+        engine.wal.flush(engine.wal.insert_lsn()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        copy_folder(self._folder.path(), folder.path());
+        std::fs::remove_file(folder.path().join("ebb.pid")).unwrap();
+        let disk = disk::os(folder.path().to_path_buf()).unwrap();
+        let options = options(2048);
+        let settings = Arc::clone(&options.settings);
+        let engine = Engine::open(disk, options).unwrap();
+        then(&Database { cluster: Cluster::new(engine, settings).unwrap(), _folder: folder });
     }
 
     pub fn session(&self) -> Connection {
