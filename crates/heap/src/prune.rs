@@ -259,7 +259,7 @@ impl<F: FnMut(OffsetNumber, TupleView<'_>) -> Result<Verdict>> Judge for F {
 pub struct PruneOptions {
     /// Remove tuples at all (off: a page whose clean-up lock was not to be had).
     pub prune: bool,
-    /// The relation has no index: dead roots become unused at once.
+    /// The relation has no index: dead roots become unused at once, and with them the dead line pointers that it had when it had one.
     pub no_indexes: bool,
     /// What to freeze.
     pub freeze: FreezePolicy,
@@ -417,7 +417,11 @@ fn look_at_the_rest(
         let offset = OffsetNumber(n as u16);
         let Some(verdict) = judged.verdicts[n] else {
             let id = page.item_id(offset);
-            if id.is_dead() {
+            if id.is_dead() && options.no_indexes && options.prune {
+                // What led to it has gone with the indexes.
+                plan.unused.push(offset);
+                plan.frees_roots = true;
+            } else if id.is_dead() {
                 found.dead_items.push(offset);
             }
             if id.is_redirect() && !gone[n] {
@@ -530,6 +534,9 @@ fn look_at_the_rest(
     } else {
         found.dead_items.extend_from_slice(&plan.dead);
         found.dead_items.sort_unstable();
+    }
+    if plan.frees_roots {
+        plan.unused.sort_unstable();
     }
     found.has_tuples = found.in_use || !plan.redirects.is_empty();
     found.in_use |= !found.dead_items.is_empty() || !plan.redirects.is_empty();

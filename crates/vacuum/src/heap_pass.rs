@@ -1,7 +1,9 @@
 //! The first pass over the heap: prune, freeze, set the map, collect dead line pointers.
 //!
 //! # Invariants
-//! - A page is pruned under its clean-up lock. If that is not to be had at once the page is only looked at, unless an aggressive vacuum must freeze there.
+//! - A page is pruned under its clean-up lock. If that is not to be had at once the page's turn comes again when the thread has been at all others;
+//!   if it is in use then, too, it is only looked at, unless an aggressive vacuum must freeze there. (PostgreSQL comes once.)
+//!   Whatever is noted or counted of a page is so on the visit that deals with it.
 //! - `oldest_unfrozen` is at most every XID left on a page that was read.
 //! - Dead line pointers are collected, never freed here, if the table has indexes; but for pages that are cleaned in [`one_visit`](crate::one_visit).
 //!   Pages may be left as they are until then ([`put_off`](crate::put_off)).
@@ -29,6 +31,9 @@ use heap::{
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use txn::Backend;
+
+/// So many pages in use may wait for their second turn, in each thread.
+const IN_USE_MOST: usize = 8192;
 
 /// What the pass has counted.
 #[derive(Clone, Debug, Default)]
@@ -154,6 +159,10 @@ pub(crate) struct HeapPass<'a> {
     pub one_visit: Option<OneVisit<'a>>,
     /// Pages may be left as they are until all indexes have been read (`put_off`).
     pub puts_off: bool,
+    /// Pages that somebody used when their turn came, to be visited again.
+    pub in_use: Vec<BlockNumber>,
+    /// There will be a second turn for such a page.
+    pub comes_back: bool,
 }
 
 impl<'a> HeapPass<'a> {
@@ -185,6 +194,8 @@ impl<'a> HeapPass<'a> {
             counted: (0, 0),
             one_visit: None,
             puts_off: false,
+            in_use: Vec::new(),
+            comes_back: false,
         }
     }
 
@@ -213,6 +224,8 @@ impl<'a> HeapPass<'a> {
                 counted: (0, 0),
                 one_visit: self.one_visit.as_ref().map(OneVisit::sibling),
                 puts_off: self.puts_off,
+                in_use: Vec::new(),
+                comes_back: false,
             })
             .collect()
     }
@@ -224,6 +237,7 @@ impl<'a> HeapPass<'a> {
         self.dead.absorb(other.dead);
         self.keys.absorb(other.keys);
         self.middle.absorb(other.middle);
+        self.in_use.extend(other.in_use);
         if let (Some(own), Some(theirs)) = (&mut self.one_visit, other.one_visit) {
             own.absorb(theirs);
         }
@@ -256,7 +270,7 @@ impl<'a> HeapPass<'a> {
         std::mem::take(&mut self.dead)
     }
 
-    /// Deals with one page, which has been counted; true if it is all-frozen afterwards.
+    /// Deals with one page, which has been counted, or lets it come again; true if it is all-frozen afterwards.
     pub fn page_now(&mut self, chosen: Chosen, pin: &PinnedPage) -> Result<bool> {
         let block = chosen.block;
         if !self.without_maps {
@@ -264,6 +278,10 @@ impl<'a> HeapPass<'a> {
         }
         if let Some(guard) = pin.try_cleanup() {
             return self.with_cleanup_lock(chosen, guard);
+        }
+        if self.comes_back && !chosen.eager && self.in_use.len() < IN_USE_MOST {
+            self.in_use.push(block);
+            return Ok(false);
         }
         // Somebody uses the page. Enough to look, unless old XIDs must go.
         let guard = pin.read();

@@ -208,6 +208,11 @@ impl<'a> HeapPass<'a> {
     pub fn page(&mut self, chosen: Chosen, pin: PinnedPage) -> Result<bool> {
         self.counts.scanned_pages += 1;
         self.counts.eagerly_scanned_pages += u32::from(chosen.eager);
+        self.visit(chosen, pin)
+    }
+
+    /// As [`HeapPass::page`], of a page that has been counted.
+    pub fn visit(&mut self, chosen: Chosen, pin: PinnedPage) -> Result<bool> {
         let dead_pages = self.totals.pages();
         match &self.one_visit {
             Some(way)

@@ -28,7 +28,7 @@ use buffer::{PinnedPage, Strategy, WriteGuard};
 use heap::{ALL_KEPT, Planned, PruneOptions};
 
 /// A page chosen again, for its own sake.
-fn again(block: BlockNumber) -> Chosen {
+pub(crate) fn again(block: BlockNumber) -> Chosen {
     Chosen { block, eager: false, passed: 0, begins: false }
 }
 

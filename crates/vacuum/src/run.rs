@@ -256,7 +256,7 @@ impl<'a> Run<'a> {
         scan.failsafe.store(self.failsafe, Ordering::Relaxed);
         loop {
             self.scan_round(&scan)?;
-            if scan.is_over() {
+            if scan.is_over() && self.pass.in_use.is_empty() {
                 break;
             }
             // All came back: the failsafe has struck, or there is no more memory.

@@ -5,7 +5,8 @@
 //! table from it, each has a read stream, a ring, a [`HeapPass`] of its own, and what they have found is put together when they come back.
 //!
 //! # Invariants
-//! - Every chosen block is dealt with by one thread, once. A thread that stops gives back what it has drawn and not dealt with.
+//! - Every chosen block is dealt with by one thread, once. A thread that stops gives back what it has drawn and not dealt with; pages in use that wait for
+//!   their second turn are the leader's then, and the scan is not over before they have had it.
 //! - So what is skipped, and with it whether relfrozenxid may advance, does not depend on the number of threads. Nor does what is done
 //!   to a page: all ask the same cut-offs and the same list of snapshots, and pages are judged one by one.
 //! - No index pass and no reap runs while a thread scans: when the memory for dead items is full all come back, and begin again
@@ -18,6 +19,7 @@
 use crate::heap_pass::HeapPass;
 use crate::plan::VacuumPlan;
 use crate::progress::{VacuumProgress, add};
+use crate::put_off::again;
 use crate::skip::{Chooser, Chosen};
 use crate::throttle::Throttle;
 use base::sync::{Mutex, Rank};
@@ -202,6 +204,7 @@ impl<'a> Scan<'a> {
         let txns = &pass.heap.context().txns;
         let failsafe_every = (self.plan.failsafe_every_pages / self.threads).max(1);
         let (mut pages, mut passed) = (0u32, 0u64);
+        pass.comes_back = true;
         let tell = |passed: &mut u64, pass: &HeapPass<'_>| {
             add(&self.progress.heap_blks_scanned, std::mem::take(passed));
             pass.totals.tell(self.progress);
@@ -210,9 +213,7 @@ impl<'a> Scan<'a> {
             }
         };
         while !self.stop.load(Ordering::Relaxed) {
-            if !pass.has_room(self.threads) && !pass.totals.is_empty() {
-                self.full.store(true, Ordering::SeqCst);
-                self.stop.store(true, Ordering::SeqCst);
+            if self.is_out_of_room(pass) {
                 break;
             }
             let Some(pin) = stream.next() else { break };
@@ -259,9 +260,51 @@ impl<'a> Scan<'a> {
                 self.stop.store(true, Ordering::SeqCst);
             }
         }
+        self.come_back(pass, stream.strategy(), at, throttle)?;
         pass.clean_batch(stream.strategy(), throttle, true)?;
         tell(&mut passed, pass);
         hand.borrow_mut().failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Pages that were in use when their turn came have their second one; those that are in use again are left as they are.
+    fn come_back(
+        &self,
+        pass: &mut HeapPass<'_>,
+        strategy: &mut Strategy,
+        at: &Cell<Option<BlockNumber>>,
+        throttle: &mut Throttle,
+    ) -> Result<()> {
+        pass.comes_back = false;
+        let mut blocks = std::mem::take(&mut pass.in_use).into_iter().peekable();
+        if let Some(first) = blocks.peek() {
+            if self.threads > 1 {
+                pass.keys.begin_stretch(*first);
+            }
+            base::stop_point!("vacuum.scan.in_use_again");
+        }
+        while let Some(&block) = blocks.peek() {
+            if self.stop.load(Ordering::Relaxed) || self.is_out_of_room(pass) {
+                break;
+            }
+            blocks.next();
+            at.set(Some(block));
+            throttle.point(pass.backend)?;
+            let pin = pass.heap.relation().pin(Fork::Main, block, strategy)?;
+            pass.visit(again(block), pin)?;
+            pass.clean_batch(strategy, throttle, false)?;
+        }
+        pass.in_use.extend(blocks);
+        Ok(())
+    }
+
+    /// If there is no memory for one more page, all are called back.
+    fn is_out_of_room(&self, pass: &mut HeapPass<'_>) -> bool {
+        let out = !pass.has_room(self.threads) && !pass.totals.is_empty();
+        if out {
+            self.full.store(true, Ordering::SeqCst);
+            self.stop.store(true, Ordering::SeqCst);
+        }
+        out
     }
 }
 

@@ -206,6 +206,22 @@ fn without_indexes_dead_roots_are_free_at_once() {
     assert!(found.all_visible);
 }
 
+/// Nobody else ever would: the last index was dropped while they were there.
+#[test]
+fn without_indexes_dead_line_pointers_of_before_are_free() {
+    let options = PruneOptions { no_indexes: true, ..OPTIONS };
+    let (mut page, plan, found) = plan_with("x L D x", options);
+    assert_eq!(plan.dead, []);
+    assert_eq!(plan.unused, [OffsetNumber(1), OffsetNumber(3), OffsetNumber(4)]);
+    assert_eq!((found.removed_tuples, found.live_tuples), (1, 1));
+    assert!(found.dead_items.is_empty() && found.all_visible);
+    apply_prune(&mut page, &plan);
+    assert_eq!((page.item_count(), page.wasted_space()), (2, 0));
+    // A page in use is only looked at.
+    let (_, plan, found) = plan_with("x L", PruneOptions { prune: false, ..options });
+    assert!(plan.is_empty() && found.dead_items == [OffsetNumber(1)]);
+}
+
 #[test]
 fn without_the_cleanup_lock_nothing_goes() {
     let options = PruneOptions { prune: false, ..OPTIONS };

@@ -3,6 +3,7 @@
 mod autovacuum;
 mod crash;
 mod freeze;
+mod in_use;
 mod life;
 mod middle;
 mod one_visit;
