@@ -62,8 +62,16 @@ impl RetailKeys {
     }
     /// How much the order in which they were added is theirs or its reverse, from 0 to 1.
     pub fn order(&self) -> f64 {
-        let steps = self.refs.len().saturating_sub(1).max(1);
-        (2.0 * self.ascending as f64 / steps as f64 - 1.0).abs().min(1.0)
+        RetailKeys::order_of([self])
+    }
+    /// The same of keys that are kept apart.
+    pub fn order_of<'k>(parts: impl IntoIterator<Item = &'k RetailKeys>) -> f64 {
+        let (mut ascending, mut steps) = (0, 0);
+        for keys in parts {
+            ascending += keys.ascending;
+            steps += keys.refs.len().saturating_sub(1);
+        }
+        (2.0 * ascending as f64 / steps.max(1) as f64 - 1.0).abs().min(1.0)
     }
     /// Forgets them; their memory is kept.
     pub fn clear(&mut self) {

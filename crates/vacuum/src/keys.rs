@@ -56,8 +56,8 @@ pub(crate) struct KeyCollector<'a> {
     gone: Arc<Vec<AtomicBool>>,
     /// So many attributes are of use to the indexes whose keys are still collected.
     wanted: usize,
-    /// Where the present stretch begins.
-    from: BlockNumber,
+    /// Where the present stretch begins, if there are any.
+    from: Option<BlockNumber>,
 }
 
 impl<'a> KeyCollector<'a> {
@@ -78,7 +78,7 @@ impl<'a> KeyCollector<'a> {
         let indexes: Vec<_> = indexes.iter().map(one).collect::<Result<_>>()?;
         let gone = flags(indexes.len());
         // Until some index is given up all is kept, as on access.
-        Ok(KeyCollector { desc, gone, indexes, wanted: ALL_KEPT, from: BlockNumber(0) })
+        Ok(KeyCollector { desc, gone, indexes, wanted: ALL_KEPT, from: None })
     }
 
     /// For another thread of the same vacuum.
@@ -89,13 +89,31 @@ impl<'a> KeyCollector<'a> {
             indexes: self.indexes.iter().map(|c| c.as_ref().map(empty)).collect(),
             gone: self.gone.clone(),
             wanted: self.wanted,
-            from: BlockNumber(0),
+            from: None,
         }
     }
 
     /// From `block` on the keys are those of another stretch of the table.
     pub fn begin_stretch(&mut self, block: BlockNumber) {
-        let from = std::mem::replace(&mut self.from, block);
+        self.end_stretch();
+        self.from = Some(block);
+    }
+
+    /// Where the present stretch begins; `None` if one thread collects all.
+    pub fn stretch(&self) -> Option<BlockNumber> {
+        self.from
+    }
+
+    /// From now on the keys are those of more pages of a stretch that has been begun.
+    pub fn resume(&mut self, stretch: Option<BlockNumber>) {
+        if self.from != stretch {
+            self.end_stretch();
+            self.from = stretch;
+        }
+    }
+
+    fn end_stretch(&mut self) {
+        let from = self.from.unwrap_or_default();
         for c in self.indexes.iter_mut().flatten().filter(|c| !c.keys.is_empty()) {
             c.parts_bytes += c.keys.memory_bytes();
             c.parts.push((from, std::mem::take(&mut c.keys)));
@@ -104,8 +122,8 @@ impl<'a> KeyCollector<'a> {
 
     /// Takes over what another thread collected.
     pub fn absorb(&mut self, mut other: KeyCollector<'a>) {
-        self.begin_stretch(self.from);
-        other.begin_stretch(other.from);
+        self.end_stretch();
+        other.end_stretch();
         for (i, theirs) in other.indexes.into_iter().enumerate() {
             match (&mut self.indexes[i], theirs) {
                 (Some(c), Some(theirs)) => {
@@ -125,7 +143,7 @@ impl<'a> KeyCollector<'a> {
             indexes: indexes.iter().map(|_| None).collect(),
             gone: flags(indexes.len()),
             wanted: ALL_KEPT,
-            from: BlockNumber(0),
+            from: None,
         }
     }
 
@@ -210,8 +228,7 @@ impl<'a> KeyCollector<'a> {
     pub fn decide(&mut self, i: usize, dead: &DeadItems) -> Option<RetailKeys> {
         let c = self.indexes[i].as_mut()?;
         let method = c.method(&DeadShape { items: dead.len() as f64, pages: dead.pages() as f64 });
-        let from = self.from;
-        let keys = c.take(from);
+        let keys = c.take(self.from.unwrap_or_default());
         (method == IndexMethod::Retail && keys.len() as u64 == dead.len()).then_some(keys)
     }
 }
@@ -227,11 +244,9 @@ impl<'a> Collected<'a> {
 
     fn method(&self, dead: &DeadShape) -> IndexMethod {
         let mut shape = self.shape;
-        // The largest stretch says enough of the order.
-        let parts = self.parts.iter().map(|(_, keys)| keys);
-        let largest = parts.chain([&self.keys]).max_by_key(|keys| keys.len());
-        if let Some(keys) = largest.filter(|keys| keys.len() >= ORDER_FROM) {
-            shape.correlation = keys.order();
+        let parts = || self.parts.iter().map(|(_, keys)| keys).chain([&self.keys]);
+        if parts().map(RetailKeys::len).sum::<usize>() >= ORDER_FROM {
+            shape.correlation = RetailKeys::order_of(parts());
         }
         shape.method(dead)
     }

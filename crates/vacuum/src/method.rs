@@ -13,7 +13,8 @@ use crate::machine::{Machine, Pace};
 use crate::plan::{IndexMethod, VacuumPlan};
 use crate::throttle::Costs;
 use base::{BlockNumber, Fork, Result};
-use heap::Heap;
+use heap::visibility_map::ALL_VISIBLE;
+use heap::{Heap, MapPin};
 
 /// Microseconds on the machine of [`Machine::REFERENCE`] (docs/decisions/0048); on others they go with its paces. At the pace of visits: a page
 /// passed over, a page's second visit.
@@ -68,8 +69,8 @@ pub struct DeadShape {
 /// What coming back to a page takes.
 #[derive(Clone, Copy, Debug)]
 pub struct Return {
-    /// The part of the table's pages that the pool does not hold. They are read into the vacuum's ring and are gone, written, when it comes
-    /// back for their line pointers: then they are read and made dirty once more.
+    /// The part of the pages with dead rows that the pool does not hold. They are read into the vacuum's ring and are gone, written, when it
+    /// comes back for their line pointers: then they are read and made dirty once more.
     pub missed: f64,
     /// What the cost delay takes in microseconds for a page found in the pool, one read, one made dirty.
     pub delay_us: [f64; 3],
@@ -79,21 +80,30 @@ impl Return {
     /// To pages that the pool holds, nothing being slowed down.
     pub const CHEAP: Return = Return { missed: 0.0, delay_us: [0.0; 3] };
 
-    /// To those of `heap`, of so many pages, as it is cached now, for a vacuum as planned.
-    pub fn to(heap: &Heap, pages: u32, plan: &VacuumPlan, costs: &Costs) -> Return {
+    /// To those of `heap`, of so many pages, as it is cached now, for a vacuum as planned. All-visible pages have no dead rows, and are
+    /// not asked for: mostly nobody has read them for long, and they are not read now.
+    ///
+    /// # Errors
+    /// The visibility map cannot be read.
+    pub fn to(heap: &Heap, pages: u32, plan: &VacuumPlan, costs: &Costs) -> Result<Return> {
         let each = costs.delay_us as f64 / f64::from(costs.limit.max(1));
         let delay_us = [costs.page_hit, costs.page_miss, costs.page_dirty];
         let delay_us = delay_us.map(|cost| f64::from(cost) * each);
         if plan.keeps_pages(heap.relation().pool().config().frames) {
-            return Return { missed: 0.0, delay_us };
+            return Ok(Return { missed: 0.0, delay_us });
         }
-        let step = (pages / CACHED_ASKED).max(1) as usize;
+        let step = (pages / CACHED_ASKED).max(1);
+        let (map, mut pin) = (heap.visibility_map(), MapPin::none());
         let (mut asked, mut missed) = (0u32, 0u32);
-        for block in (0..pages).step_by(step) {
-            asked += 1;
-            missed += u32::from(!heap.relation().is_cached(Fork::Main, BlockNumber(block)));
+        for from in (0..pages).step_by(step as usize) {
+            let end = BlockNumber(from.saturating_add(step).min(pages));
+            let block = map.first_lacking(BlockNumber(from), end, ALL_VISIBLE, &mut pin)?;
+            if block < end {
+                asked += 1;
+                missed += u32::from(!heap.relation().is_cached(Fork::Main, block));
+            }
         }
-        Return { missed: f64::from(missed) / f64::from(asked.max(1)), delay_us }
+        Ok(Return { missed: f64::from(missed) / f64::from(asked.max(1)), delay_us })
     }
 
     /// Are pages better left as they are until their index entries are gone, since they would be written, or paid for as dirty, once more?

@@ -13,7 +13,7 @@
 //! - Pages wait only for index clean-up that is wanted: never with INDEX_CLEANUP off or after the failsafe has struck, and with AUTO only when
 //!   so many pages have dead rows that leaving the indexes alone is no choice any more.
 //! - Once the way is closed (keys out of order and pages that stay, keys not to be had, too many for looking them up, an entry missed) it stays closed for all threads; what
-//!   waits then goes the long way, as if it had not waited.
+//!   waits then goes the long way, as if it had not waited, before any page that comes after it: keys collected in the table's order need no sorting.
 //! - What was missed is looked for again with the others, by whatever way its index is cleaned then, and is told there.
 //! - Every page that waited is counted once, when it is dealt with.
 //!
@@ -35,7 +35,7 @@ use crate::run::VacuumTarget;
 use crate::skip::Chosen;
 use crate::throttle::Throttle;
 use base::sync::Arc;
-use base::{Fork, OffsetNumber, Result, Tid};
+use base::{BlockNumber, Fork, OffsetNumber, Result, Tid};
 use btree::{RetailKeys, VacuumControl};
 use buffer::{PinnedPage, Strategy};
 use heap::{ALL_KEPT, Planned, PruneOptions};
@@ -82,6 +82,8 @@ pub(crate) struct IndexDone {
 /// A page that waits.
 struct Waiting {
     chosen: Chosen,
+    /// Of which its keys are, should they be collected after all.
+    stretch: Option<BlockNumber>,
     pin: PinnedPage,
     planned: Planned,
 }
@@ -184,6 +186,11 @@ impl<'a> OneVisit<'a> {
         !self.course.closed.load(Ordering::Relaxed) && plan.cleans_indexes(dead_pages)
     }
 
+    /// Another thread has closed the way while pages wait here.
+    fn waits_in_vain(&self) -> bool {
+        !self.batch.is_empty() && self.course.closed.load(Ordering::Relaxed)
+    }
+
     /// The line pointers of the batch that are to be freed.
     fn roots(&self) -> u64 {
         self.batch.iter().map(|w| w.planned.findings().dead_items.len() as u64).sum()
@@ -206,6 +213,12 @@ impl<'a> OneVisit<'a> {
 impl<'a> HeapPass<'a> {
     /// Deals with one page, or lets it wait; true if it is all-frozen now.
     pub fn page(&mut self, chosen: Chosen, pin: PinnedPage) -> Result<bool> {
+        if self.one_visit.as_ref().is_some_and(|way| way.waits_in_vain()) {
+            self.the_long_way()?;
+        }
+        if chosen.begins {
+            self.keys.begin_stretch(chosen.block);
+        }
         self.counts.scanned_pages += 1;
         self.counts.eagerly_scanned_pages += u32::from(chosen.eager);
         self.visit(chosen, pin)
@@ -249,7 +262,8 @@ impl<'a> HeapPass<'a> {
                 false => planned.roots(&guard, add)?,
             };
             drop(guard);
-            way.batch.push(Waiting { chosen, pin, planned });
+            let stretch = self.keys.stretch();
+            way.batch.push(Waiting { chosen, stretch, pin, planned });
             if !whole {
                 // The keys of this page, and with them the batch's, are not complete.
                 way.close();
@@ -273,9 +287,12 @@ impl<'a> HeapPass<'a> {
     fn the_long_way(&mut self) -> Result<()> {
         let Some(way) = &mut self.one_visit else { return Ok(()) };
         way.keys.iter_mut().for_each(RetailKeys::clear);
-        for Waiting { chosen, pin, .. } in std::mem::take(&mut way.batch) {
+        let present = self.keys.stretch();
+        for Waiting { chosen, pin, stretch, .. } in std::mem::take(&mut way.batch) {
+            self.keys.resume(stretch);
             self.page_now(chosen, &pin)?;
         }
+        self.keys.resume(present);
         Ok(())
     }
 
@@ -331,7 +348,7 @@ impl<'a> HeapPass<'a> {
             way.close();
             missing.sort_unstable();
         }
-        for Waiting { chosen, pin, planned } in std::mem::take(&mut way.batch) {
+        for Waiting { chosen, pin, planned, .. } in std::mem::take(&mut way.batch) {
             throttle.point(backend)?;
             let mut cleaned = planned.findings().dead_items.clone();
             if !missing.is_empty() {

@@ -177,7 +177,7 @@ pub fn run(
     if run.pass.will_reap {
         let pages = target.heap.len_blocks()?.0;
         let to_read = plan.pages_to_read(pages);
-        let back = Return::to(target.heap, pages, plan, &context.throttle.costs());
+        let back = Return::to(target.heap, pages, plan, &context.throttle.costs())?;
         if plan.one_visit {
             run.pass.one_visit = OneVisit::new(target, pages, to_read, &plan.machine, back)?;
         }

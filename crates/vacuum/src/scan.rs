@@ -149,7 +149,7 @@ impl<'a> Scan<'a> {
                 s.next = Some(next);
                 return Ok(());
             }
-            next.begins = drawn == 0;
+            next.begins = drawn == 0 && self.threads > 1;
             eager += usize::from(next.eager);
             drawn += 1;
             into.push_back(next);
@@ -158,7 +158,7 @@ impl<'a> Scan<'a> {
 
     fn give_back(&self, mut rest: VecDeque<Chosen>) {
         if let Some(first) = rest.front_mut() {
-            first.begins = true;
+            first.begins = self.threads > 1;
             self.stretches.lock().given_back.push_back(rest);
         }
     }
@@ -234,9 +234,6 @@ impl<'a> Scan<'a> {
                 }
             };
             throttle.point(pass.backend)?;
-            if self.threads > 1 && chosen.begins {
-                pass.keys.begin_stretch(chosen.block);
-            }
             let frozen = pass.page(chosen, pin)?;
             pass.clean_batch(stream.strategy(), throttle, false)?;
             if chosen.eager

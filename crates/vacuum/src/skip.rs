@@ -30,7 +30,7 @@ pub struct Chosen {
     pub eager: bool,
     /// The blocks since the one chosen before, this one included.
     pub passed: u32,
-    /// The first of a stretch that one thread has drawn.
+    /// The first of a stretch that one thread of several has drawn.
     pub begins: bool,
 }
 

@@ -165,7 +165,7 @@ pub fn foresee(
     let reap = reaps && !failsafe;
     // Asked before pages are looked at, which caches them.
     let cached = sample::cached_share(target.heap, &chosen);
-    let back = Return::to(target.heap, plan.pages, plan, &throttle.costs());
+    let back = Return::to(target.heap, plan.pages, plan, &throttle.costs())?;
     let sample =
         HeapSample::take(target.heap, &chosen, wanted, &options, &horizon, reap, budget.heap)?;
     out.add_heap(&sample, chosen.len(), plan);
@@ -183,7 +183,7 @@ pub fn foresee(
         out.in_one_record(&sample, chosen.len());
     }
     // Pages that the ring has let go are read, and made dirty, once more.
-    let gone = if back.missed > 0.0 { out.work.reaped_pages * (1.0 - cached) } else { 0.0 };
+    let gone = out.work.reaped_pages * back.missed;
     out.reads += gone;
     out.dirtied += if ways.puts_off { 0.0 } else { gone };
     out.logged = target.heap.relation().persistence() == buffer::Persistence::Permanent;

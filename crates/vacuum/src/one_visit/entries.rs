@@ -116,7 +116,7 @@ impl Entries<'_, '_> {
         if absent.is_empty() {
             return Ok(());
         }
-        for Waiting { chosen, pin, planned } in self.batch {
+        for Waiting { chosen, pin, planned, .. } in self.batch {
             let block = chosen.block;
             let from = absent.partition_point(|t| t.block < block);
             let until = absent.partition_point(|t| t.block <= block);

@@ -426,3 +426,25 @@ fn a_row_without_a_key_that_a_walk_misses_is_not_freed_before_its_entry() {
         assert_eq!(index.verify().unwrap().entries, 400);
     }
 }
+
+/// One index's keys come in no order, and the pages that wait for it go the long way. The other's are collected as if they had not waited.
+#[test]
+fn keys_of_pages_that_waited_in_vain_are_in_the_tables_order() {
+    let w = World::new().with_workers(1);
+    let t = w.begin();
+    for k in 0..12_000u32 {
+        let value = format!("{:08x} and some more of it", k.wrapping_mul(0x9E37_79B1));
+        w.insert(&t, k as i32..k as i32 + 1, value.as_bytes());
+    }
+    t.commit(CommitExtras::default()).unwrap();
+    w.vacuum(&ON);
+    for round in 0..4 {
+        w.change(|k| k < 6000 && k % 40 == round, None);
+        w.orders.lock().unwrap().clear();
+        let r = w.vacuum(&ON);
+        assert_eq!(r.dead_items_removed, 150);
+        assert_eq!(r.indexes[0].method, Some(IndexMethod::Retail));
+        let orders = w.orders.lock().unwrap();
+        assert!(orders.contains(&(0, 1.0)), "{orders:?}");
+    }
+}

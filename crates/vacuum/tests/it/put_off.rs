@@ -4,6 +4,7 @@ use crate::support::{ON, World, left};
 use base::sync::CancelReason;
 use base::{BlockNumber, Fork, stop};
 use buffer::Strategy;
+use heap::visibility_map::ALL_VISIBLE;
 use std::sync::Arc;
 use txn::{CommitExtras, RowLockMode, Wait};
 use vacuum::quiet::{PageHistory, Seen};
@@ -88,6 +89,34 @@ fn auto_puts_off_once_the_indexes_are_sure_to_be_cleaned() {
     let (records, pages) = (w.heap_records_since(lsn), r.counts.scanned_pages as usize);
     assert!(records < pages + pages / 10, "{records} records, {pages} pages");
     assert_eq!(left(&w), (0, 10_000));
+}
+
+/// Pages that nobody has read for long and that VACUUM passes over do not matter: those that it comes back to do.
+#[test]
+fn only_pages_that_the_pool_does_not_hold_are_put_off() {
+    for held in [false, true] {
+        let w = World { put_off: None, ..loaded(20_000, false) };
+        w.change(|k| k < 5000, None);
+        for buffer in 1..=4096 {
+            w.ctx.pool.evict(buffer).unwrap();
+        }
+        let (map, mut pin) = (w.heap.visibility_map(), heap::MapPin::none());
+        let pages = w.heap.len_blocks().unwrap().0;
+        let changed: Vec<BlockNumber> = (0..pages)
+            .map(BlockNumber)
+            .filter(|b| map.bits(*b, &mut pin).unwrap() & ALL_VISIBLE == 0)
+            .collect();
+        assert!(changed.len() > 32 && changed.len() < pages as usize / 2, "{changed:?}");
+        for block in changed.iter().filter(|_| held) {
+            w.heap.relation().pin(Fork::Main, *block, &mut Strategy::Normal).unwrap();
+        }
+        let lsn = w.ctx.wal.insert_lsn();
+        let r = w.vacuum(&VacuumOptions { buffer_usage_limit_kb: Some(128), ..ON });
+        assert_eq!((r.dead_items_removed, left(&w)), (5000, (0, 15_000)));
+        let records = w.heap_records_since(lsn);
+        let once = changed.len() + changed.len() / 10;
+        assert_eq!(records > once, held, "{records} records, {} pages", changed.len());
+    }
 }
 
 #[test]

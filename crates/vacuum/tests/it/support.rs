@@ -69,6 +69,7 @@ pub struct World {
     pub plain: bool,
     /// Called when an index has lost the entries of a batch of pages that are being cleaned in one visit, with the index's number.
     pub between: Between,
+    pub orders: Orders,
     /// No page is cleaned in one visit.
     pub two_visits: bool,
     /// Whether pages are left as they are until the indexes have been read ([`vacuum::VacuumPlan::put_off`]).
@@ -78,8 +79,11 @@ pub struct World {
 
 pub type Between = Arc<Mutex<Option<Box<dyn FnMut(usize) -> Result<()> + Send>>>>;
 
-/// An index that calls `between`.
-struct Watched(usize, Arc<Btree>, Between);
+/// Of each index's keys that were looked up together, how much they came in order.
+pub type Orders = Arc<Mutex<Vec<(usize, f64)>>>;
+
+/// An index that calls `between`, and notes the order of keys.
+struct Watched(usize, Arc<Btree>, Between, Orders);
 
 impl Watched {
     fn in_between(&self) -> Result<()> {
@@ -102,6 +106,7 @@ impl IndexVacuum for Watched {
         IndexVacuum::append_retail_keys(&*self.1, keys, more);
     }
     fn begin_retail<'k>(&'k self, keys: &'k mut RetailKeys, threads: u32) -> RetailPass<'k> {
+        self.3.lock().unwrap().push((self.0, keys.order()));
         IndexVacuum::begin_retail(&*self.1, keys, threads)
     }
     fn retail_batch(
@@ -305,6 +310,7 @@ impl World {
             vacuuming: Mutex::new(None),
             plain: true,
             between: Between::default(),
+            orders: Orders::default(),
             two_visits: false,
             put_off: None,
             disk: disk.clone(),
@@ -435,7 +441,12 @@ impl World {
                 .map(|(i, tree)| IndexTarget {
                     oid: Oid(1001 + i as u32),
                     name: ["t_key", "t_value"][i].to_owned(),
-                    index: Arc::new(Watched(i, tree.clone(), self.between.clone())),
+                    index: Arc::new(Watched(
+                        i,
+                        tree.clone(),
+                        self.between.clone(),
+                        self.orders.clone(),
+                    )),
                     keys: self.plain.then(|| IndexKeys { columns: vec![i], correlation: None }),
                 })
                 .collect(),
