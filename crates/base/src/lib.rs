@@ -6,6 +6,7 @@
 //! clock that everything else uses, so that one place can rank, trace or drive them.
 
 pub mod backend;
+pub mod encoding;
 pub mod error;
 pub mod ids;
 pub mod latency;

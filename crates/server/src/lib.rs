@@ -15,6 +15,7 @@ mod bell;
 pub mod connection;
 mod connection_log;
 pub mod listen;
+mod recode;
 mod startup;
 pub mod tls;
 mod transport;

@@ -4,7 +4,9 @@
 //! Nothing is written to the socket but in [`Wire::flush`], which happens before each wait for input, for
 //! notices, and when the output buffer has grown past 64 kB.
 
+use crate::recode;
 use crate::transport::Transport;
+use base::encoding::Encoding;
 use base::{Error, Result, SqlError, SqlState};
 use bytes::{Buf as _, BufMut, BytesMut};
 use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
@@ -55,6 +57,8 @@ pub struct Wire {
     end_point: Option<Vec<u8>>,
     pub(crate) context: DecodeContext,
     min_notice: sql::client::Severity,
+    /// `client_encoding`, where it is not UTF-8.
+    encoding: Option<&'static Encoding>,
 }
 
 impl Wire {
@@ -69,6 +73,7 @@ impl Wire {
             end_point: None,
             context: DecodeContext::new(ProtocolVersion::PROTOCOL3_0),
             min_notice: sql::client::Severity::Notice,
+            encoding: None,
         }
     }
 
@@ -189,6 +194,11 @@ impl Wire {
                 self.input.advance(length as usize + 1);
                 return Err(ReadError::Garbled { query: true, error: no_function_calls() });
             }
+            if let Some(encoding) = self.encoding {
+                self.convert(encoding, kind, length as usize)?;
+            }
+            let length =
+                u32::from_be_bytes([self.input[1], self.input[2], self.input[3], self.input[4]]);
             // The codecs trust counts and lengths inside a message.
             match look(kind, &self.input[5..=length as usize]) {
                 Ok(()) => {}
@@ -215,6 +225,29 @@ impl Wire {
         })
     }
 
+    /// Makes UTF-8 of the text in the message at the input's start.
+    fn convert(
+        &mut self,
+        encoding: &'static Encoding,
+        kind: u8,
+        length: usize,
+    ) -> std::result::Result<(), ReadError> {
+        match recode::incoming(encoding, kind, &self.input[5..=length]) {
+            Ok(None) => {}
+            Ok(Some(message)) => {
+                let rest = self.input.split_off(length + 1);
+                self.input = BytesMut::from(&message[..]);
+                self.input.unsplit(rest);
+            }
+            Err(error) => {
+                self.input.advance(length + 1);
+                let error = error.to_sql_error();
+                return Err(ReadError::Garbled { query: kind == b'Q', error });
+            }
+        }
+        Ok(())
+    }
+
     fn fill(&mut self) -> std::result::Result<(), ReadError> {
         loop {
             match self.transport.read(&mut self.scratch) {
@@ -239,8 +272,41 @@ impl Wire {
 
     /// Queues a message.
     pub fn send<M: Message>(&mut self, message: &M) {
+        let start = self.output.len();
         // An encoder fails only on a message above 1 GB, which no caller builds.
         let _ = message.encode(&mut self.output);
+        if let Some(encoding) = self.encoding
+            && let Some(message) = recode::outgoing(encoding, &self.output[start..])
+        {
+            self.output.truncate(start);
+            self.output.put_slice(&message);
+        }
+    }
+
+    /// Writes a value as the client is to have it.
+    fn value(&mut self, column: &OutputColumn, value: &Datum, env: &dyn Env) -> Result<()> {
+        let mut bytes = Vec::new();
+        if column.format == 0 {
+            self.text.clear();
+            types::text_output(column.ty.oid, value, env, &mut self.text)?;
+            match self.encoding {
+                None => self.output.put_slice(self.text.as_bytes()),
+                Some(encoding) => {
+                    encoding.encode(&self.text, &mut bytes)?;
+                    self.output.put_slice(&bytes);
+                }
+            }
+            return Ok(());
+        }
+        types::binary_output(column.ty.oid, value, env, &mut bytes)?;
+        if let Some(encoding) = self.encoding
+            && let Some(start) = recode::text_in_binary(column.ty.oid)
+        {
+            let text = bytes.split_off(start.min(bytes.len()));
+            encoding.encode(&String::from_utf8_lossy(&text), &mut bytes)?;
+        }
+        self.output.put_slice(&bytes);
+        Ok(())
     }
 
     /// Queues raw bytes (the answer to an SSL request).
@@ -292,9 +358,9 @@ impl Body<'_> {
         self.skip(end + 1)
     }
     fn count(&mut self) -> Option<usize> {
-        let n = i16::from_be_bytes(*self.rest.first_chunk::<2>()?);
+        let n = u16::from_be_bytes(*self.rest.first_chunk::<2>()?);
         self.skip(2)?;
-        usize::try_from(n).ok()
+        Some(usize::from(n))
     }
     fn value(&mut self) -> Option<()> {
         let n = i32::from_be_bytes(*self.rest.first_chunk::<4>()?);
@@ -374,7 +440,17 @@ fn error_fields(severity: &str, e: &SqlError) -> Vec<(u8, String)> {
     add(b'c', &e.column);
     add(b'd', &e.data_type);
     add(b'n', &e.constraint);
+    if let Some(routine) = routine(e) {
+        fields.push((b'R', routine.to_owned()));
+    }
     fields
+}
+
+/// Where PostgreSQL raises an error, of those that drivers know by that: to prepare a statement again whose tables have changed.
+fn routine(e: &SqlError) -> Option<&'static str> {
+    let stale = "cached plan must not change result type";
+    (e.state == SqlState::FEATURE_NOT_SUPPORTED && e.message == stale)
+        .then_some("RevalidateCachedQuery")
 }
 
 fn gone(e: std::io::Error) -> Error {
@@ -404,15 +480,7 @@ impl Client for Wire {
             }
             let at = self.output.len();
             self.output.put_i32(0);
-            let written = if column.format == 0 {
-                self.text.clear();
-                types::text_output(column.ty.oid, value, env, &mut self.text)
-                    .map(|()| self.output.put_slice(self.text.as_bytes()))
-            } else {
-                let mut bytes = Vec::new();
-                types::binary_output(column.ty.oid, value, env, &mut bytes)
-                    .map(|()| self.output.put_slice(&bytes))
-            };
+            let written = self.value(column, value, env);
             if let Err(e) = written {
                 self.output.truncate(start);
                 return Err(e);
@@ -452,6 +520,9 @@ impl Client for Wire {
 
     fn parameter_status(&mut self, name: &str, value: &str) -> Result<()> {
         self.send(&ParameterStatus::new(name.to_owned(), value.to_owned()));
+        if name == "client_encoding" {
+            self.encoding = base::encoding::by_name(value).filter(|e| e.converts());
+        }
         Ok(())
     }
 
@@ -582,6 +653,9 @@ mod tests {
         assert!(!is_well_formed(b'B', b"\0s\0\0\x01\0\0\0\x01\0\0\0\xcc5\0\x01\0\x01"));
         assert!(is_well_formed(b'P', b"s\0SELECT $1\0\0\x01\0\0\0\x17"));
         assert!(!is_well_formed(b'P', b"s\0SELECT $1\0\xff\xff"));
+        // Counts are unsigned: 40,000 parameters.
+        let many = [&b"\0\0\0\0\x9c\x40"[..], &[0xff; 4 * 40_000], b"\0\0"].concat();
+        assert!(is_well_formed(b'B', &many));
         assert!(is_well_formed(b'Q', b"SELECT 1\0"));
         assert!(!is_well_formed(b'Q', b"SELECT 1"));
     }

@@ -384,19 +384,13 @@ fn canonical(def: &Definition, value: Value, current: &str) -> Result<Value> {
     let unquoted = text.trim().trim_matches('"');
     match def.name {
         "client_encoding" => {
-            let plain: String = unquoted
-                .chars()
-                .filter(char::is_ascii_alphanumeric)
-                .collect::<String>()
-                .to_ascii_lowercase();
-            match plain.as_str() {
-                "utf8" | "unicode" => Ok(Value::Text("UTF8".into())),
-                "sqlascii" => Ok(Value::Text("SQL_ASCII".into())),
-                _ => bail!(
+            let Some(encoding) = crate::encoding::by_name(unquoted) else {
+                bail!(
                     INVALID_PARAMETER_VALUE,
                     "invalid value for parameter \"client_encoding\": \"{text}\""
-                ),
-            }
+                )
+            };
+            Ok(Value::Text(encoding.name().into()))
         }
         "DateStyle" => date_style(text, current),
         _ => Ok(value),

@@ -480,3 +480,75 @@ fn a_function_call_is_refused_and_the_session_goes_on() {
     client.run("ROLLBACK").unwrap();
     assert_eq!(client.value("SELECT 2").unwrap(), "2");
 }
+
+/// A client of another encoding than UTF-8 sends and gets text in it: statements, parameters, rows, names, errors, COPY.
+#[test]
+fn clients_have_encodings_of_their_own() {
+    let server = server(&[]);
+    let mut client = server.connect().unwrap();
+    client.run("SET client_encoding = 'iso-8859-1'").unwrap();
+    assert_eq!(client.value("SHOW client_encoding").unwrap(), "LATIN1");
+    let mut batch = Batch::default();
+    let text = "SELECT length($1), ascii($1), $1, $1, convert_to($1, 'UTF8')::text";
+    batch.parse("", text, &[25]).bind("", "", &[], &[Some(b"\xe9")], &[0, 0, 0, 1, 0]);
+    batch.execute("", 0).sync();
+    client.send(&batch).unwrap();
+    let outcome = client.finish().unwrap();
+    assert_eq!(outcome.error(), None);
+    let row =
+        outcome.events.iter().find_map(|e| if let Event::Row(r) = e { Some(r) } else { None });
+    let want: [&[u8]; 5] = [b"1", b"233", b"\xe9", b"\xe9", b"\\xc3a9"];
+    assert_eq!(*row.unwrap(), want.map(|v| Some(v.to_vec())));
+    let mut batch = Batch::default();
+    batch.parse("", "SELECT chr(8364)", &[]).bind("", "", &[], &[], &[]).execute("", 0).sync();
+    client.send(&batch).unwrap();
+    assert_eq!(client.finish().unwrap().sqlstate(), "22P05");
+    // What the client sends as UTF-8 is two characters to it.
+    assert_eq!(client.value("SELECT length('é')").unwrap(), "2");
+    client.run("RESET client_encoding").unwrap();
+    assert_eq!(client.value("SELECT length('é')").unwrap(), "1");
+}
+
+/// Drivers that keep statements prepared know by the routine's name that one is to be prepared again.
+#[test]
+fn a_stale_statement_is_told_by_its_routine() {
+    let server = server(&[]);
+    let mut client = server.connect().unwrap();
+    table(&mut client, 1);
+    let mut batch = Batch::default();
+    batch.parse("s", "SELECT * FROM t", &[]).sync();
+    client.send(&batch).unwrap();
+    assert_eq!(client.finish().unwrap().error(), None);
+    client.run("ALTER TABLE t ALTER v TYPE varchar(9)").unwrap();
+    let mut batch = Batch::default();
+    batch.bind("", "s", &[], &[], &[]).execute("", 0).sync();
+    client.send(&batch).unwrap();
+    let outcome = client.finish().unwrap();
+    assert_eq!(outcome.sqlstate(), "0A000");
+    assert_eq!(outcome.error().unwrap().field('R'), "RevalidateCachedQuery");
+}
+
+/// A portal that met an error is there until its transaction ends, and cannot go on.
+#[test]
+fn a_failed_portal_stays_until_the_block_ends() {
+    let server = server(&[]);
+    let mut client = server.connect().unwrap();
+    client.run("BEGIN").unwrap();
+    let mut run = |batch: &mut Batch| {
+        batch.execute("p", 1).sync();
+        client.send(batch).unwrap();
+        client.finish().unwrap().sqlstate().to_owned()
+    };
+    let mut batch = Batch::default();
+    batch.parse("", "SELECT 1 / (g - 2) FROM generate_series(1, 3) g", &[]);
+    batch.bind("p", "", &[], &[], &[]);
+    assert_eq!(run(&mut batch), "");
+    for state in ["22012", "25P02", "25P02"] {
+        assert_eq!(run(&mut Batch::default()), state);
+    }
+    client.run("ROLLBACK").unwrap();
+    let mut batch = Batch::default();
+    batch.execute("p", 1).sync();
+    client.send(&batch).unwrap();
+    assert_eq!(client.finish().unwrap().sqlstate(), "34000");
+}

@@ -340,7 +340,9 @@ impl Loader<'_> {
             Err((Some(n), e)) => {
                 let column = &self.columns[n];
                 let field = &lines.fields()[n];
-                let text = (field.mark == Mark::Value).then(|| lines.text(field));
+                // FORCE NOT NULL has made an empty string of it.
+                let is_value = field.mark == Mark::Value || self.columns[n].force_not_null;
+                let text = is_value.then(|| lines.text(field));
                 let of_domain = types::domains::base(column.ty).is_some()
                     && matches!(
                         e.state(),

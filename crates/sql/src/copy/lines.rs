@@ -4,7 +4,8 @@
 //! A line is borrowed from the input's buffer where it needs no change: no byte of a plain field is copied
 //! before it is turned into a value.
 
-use super::options::{CopyOptions, Encoding, Format};
+use super::options::{CopyOptions, Format};
+use base::encoding::Encoding;
 use base::{Result, SqlError, SqlState, bail};
 use memchr::{memchr, memchr2};
 use std::io::Read;
@@ -209,25 +210,28 @@ impl<'a> Lines<'a> {
             self.ended = true;
             return Ok(false);
         }
-        if options.encoding == Encoding::Latin1 {
-            self.from_latin1();
+        if let Some(encoding) = options.conversion() {
+            self.convert(encoding)?;
         }
         check_utf8(&self.buffer[self.line.0..self.line.1])?;
         self.valid = true;
         Ok(true)
     }
 
-    /// The line's bytes are characters of their own.
-    fn from_latin1(&mut self) {
+    /// Makes UTF-8 of the line.
+    fn convert(&mut self, encoding: &'static Encoding) -> Result<()> {
         let line = &self.buffer[self.line.0..self.line.1];
         if line.is_ascii() {
-            return;
+            return Ok(());
         }
-        let text: String = line.iter().map(|b| char::from(*b)).collect();
+        let mut text = Vec::with_capacity(line.len() * 2);
+        encoding.decode(line, &mut text)?;
+        // No character is longer in a one-byte encoding than in UTF-8.
         let grown = text.len() - line.len();
-        self.buffer.splice(self.line.0..self.line.1, text.into_bytes());
+        self.buffer.splice(self.line.0..self.line.1, text);
         self.line.1 += grown;
         self.at += grown;
+        Ok(())
     }
 
     fn text_line(&mut self) -> Result<bool> {
@@ -645,6 +649,7 @@ mod tests {
         assert!(read(b"a\\.\n", "").is_err());
         assert!(read(b"\xff\n", "").is_err());
         assert_eq!(read(b"\xe4\n", "(encoding 'latin1')").unwrap(), [["\u{e4}"]]);
+        assert_eq!(read(b"\xd4\n\xc1\n", "(encoding 'koi8')").unwrap(), [["т"], ["а"]]);
     }
 
     #[test]

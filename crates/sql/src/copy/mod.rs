@@ -38,7 +38,11 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<String> {
         self.check_target(&copy.target, copy.from)?;
-        let options = CopyOptions::of(copy, source)?;
+        let mut options = CopyOptions::of(copy, source)?;
+        if options.encoding.is_none() {
+            options.encoding =
+                base::encoding::by_name(self.state().settings.borrow().text("client_encoding"));
+        }
         let relation = match &copy.source {
             CopySource::Table { name, .. } => self.copy_table(name)?.oid,
             CopySource::Query(_) => Oid::INVALID,

@@ -1,6 +1,7 @@
 //! COPY's options.
 
 use crate::parse::utility::{Copy, OptionValue, UtilityOption};
+use base::encoding::Encoding;
 use base::{Error, Result, SqlError, SqlState, bail};
 
 /// How the data is laid out.
@@ -37,15 +38,6 @@ pub enum Columns {
     Named(Vec<String>),
 }
 
-/// How the text is encoded.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Encoding {
-    /// UTF-8, and what needs no conversion.
-    Utf8,
-    /// ISO 8859-1.
-    Latin1,
-}
-
 /// COPY's options, checked.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "named after the options")]
@@ -61,7 +53,8 @@ pub struct CopyOptions {
     pub force_quote: Columns,
     pub force_not_null: Columns,
     pub force_null: Columns,
-    pub encoding: Encoding,
+    /// None: the client's.
+    pub encoding: Option<&'static Encoding>,
     pub ignore_errors: bool,
     pub reject_limit: Option<i64>,
     pub verbose: bool,
@@ -106,15 +99,17 @@ fn header(option: &UtilityOption, from: bool) -> Result<Header> {
     })
 }
 
-fn encoding(name: &str) -> Result<Encoding> {
+fn encoding(name: &str) -> Result<&'static Encoding> {
+    const OTHERS: &[&str] =
+        &["eucjp", "euccn", "euckr", "euctw", "sjis", "gbk", "big5", "gb18030", "uhc", "johab"];
     let plain: String =
         name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
-    match plain.as_str() {
-        "utf8" | "unicode" | "sqlascii" => Ok(Encoding::Utf8),
-        "latin1" | "iso88591" => Ok(Encoding::Latin1),
-        "latin2" | "latin9" | "win1252" | "win1251" | "koi8r" | "eucjp" | "sjis" | "gbk"
-        | "big5" => Err(Error::unsupported(format!("encoding \"{name}\""))),
-        _ => bail!(
+    match base::encoding::by_name(name) {
+        Some(encoding) => Ok(encoding),
+        None if OTHERS.contains(&plain.as_str()) => {
+            Err(Error::unsupported(format!("encoding \"{name}\"")))
+        }
+        None => bail!(
             INVALID_PARAMETER_VALUE,
             "argument to option \"encoding\" must be a valid encoding name"
         ),
@@ -146,7 +141,7 @@ impl CopyOptions {
             force_quote: Columns::None,
             force_not_null: Columns::None,
             force_null: Columns::None,
-            encoding: Encoding::Utf8,
+            encoding: None,
             ignore_errors: false,
             reject_limit: None,
             verbose: false,
@@ -165,6 +160,11 @@ impl CopyOptions {
         options.settle(written)?;
         options.check(copy.from)?;
         Ok(options)
+    }
+
+    /// What text is to be converted from or into, if any.
+    pub fn conversion(&self) -> Option<&'static Encoding> {
+        self.encoding.filter(|e| e.converts() && self.format != Format::Binary)
     }
 
     fn take(&mut self, option: &UtilityOption, written: &mut Written, from: bool) -> Result<()> {
@@ -190,7 +190,7 @@ impl CopyOptions {
             "force_quote" => self.force_quote = column_list(option, true)?,
             "force_not_null" => self.force_not_null = column_list(option, true)?,
             "force_null" => self.force_null = column_list(option, true)?,
-            "encoding" => self.encoding = encoding(&option.string()?)?,
+            "encoding" => self.encoding = Some(encoding(&option.string()?)?),
             "on_error" => {
                 let word = option.string()?;
                 if !from {

@@ -1,6 +1,6 @@
 //! COPY TO: rows out.
 
-use super::options::{Columns, CopyOptions, Encoding, Format, Header};
+use super::options::{Columns, CopyOptions, Format, Header};
 use crate::client::{Client, CopyWireFormat, OutputColumn};
 use crate::maintenance::commands::{Progress, copy};
 use base::{Error, Oid, Result, bail};
@@ -195,20 +195,12 @@ impl<'a> Writer<'a> {
             progress.add(copy::BYTES_PROCESSED, self.line.len() as u64);
             progress.set(copy::TUPLES_PROCESSED, self.rows);
         }
-        let transcode =
-            self.options.format != Format::Binary && self.options.encoding == Encoding::Latin1;
-        if transcode && !self.line.is_ascii() {
-            let text = String::from_utf8_lossy(&self.line).into_owned();
-            self.line.clear();
-            for c in text.chars() {
-                let Ok(byte) = u8::try_from(u32::from(c)) else {
-                    bail!(
-                        UNTRANSLATABLE_CHARACTER,
-                        "character {c:?} in encoding \"UTF8\" has no equivalent in encoding \"LATIN1\""
-                    );
-                };
-                self.line.push(byte);
-            }
+        if let Some(encoding) = self.options.conversion()
+            && !self.line.is_ascii()
+        {
+            let mut line = Vec::with_capacity(self.line.len());
+            encoding.encode(&String::from_utf8_lossy(&self.line), &mut line)?;
+            self.line = line;
         }
         match &mut self.output {
             Output::Client(client) => client.copy_out_data(&self.line)?,

@@ -5,6 +5,7 @@
 //! refers to; a referenced row that went or changed its key does what the constraint says to the rows that refer to it.
 
 use super::context::{DeferredCheck, ExecContext};
+use super::foreign_key_text::{Asked, within};
 use super::key_types::{Sides, Sought, type_of};
 use super::modify::{TableWriter, compile_stored, shown};
 use super::row::RowReader;
@@ -292,10 +293,11 @@ fn check_referencing(x: &ExecContext<'_>, key: &Arc<ForeignKey>, values: &[Datum
     let parent = table(x, key.referenced_table)?;
     let finder = Finder::referenced(x, key, &parent, &child)?;
     let there = if x.txn.isolation() == IsolationLevel::ReadCommitted {
-        keep_latest(x, &finder, values)?
+        keep_latest(x, &finder, values)
     } else {
-        keep_seen(x, &finder, values)?
+        keep_seen(x, &finder, values)
     };
+    let there = within(there, Asked::Referenced, key, &parent, &child)?;
     if there {
         return Ok(());
     }
@@ -416,44 +418,27 @@ fn act(
         // Another row may have taken the key over.
         let finder = Finder::new(x, &parent, &key.referenced_columns)?;
         let mut there = false;
-        finder.find(x, &snapshot, old, &mut |_, _| {
+        let found = finder.find(x, &snapshot, old, &mut |_, _| {
             there = true;
             Ok(false)
-        })?;
+        });
+        within(found, Asked::Referenced, key, &parent, &child)?;
         if there {
             return Ok(());
         }
     }
     let finder = Finder::referring(x, key, &parent, &child)?;
     if !changes {
-        if is_referred_to(x, &finder, old)? {
+        let referred = is_referred_to(x, &finder, old);
+        if within(referred, Asked::Referring, key, &parent, &child)? {
             let restrict = action == ReferentialAction::Restrict;
             return Err(still_referenced(x, key, &parent, &child, old, restrict));
         }
         return Ok(());
     }
-    let mut rows: Vec<(Tid, Vec<Datum>)> = Vec::new();
-    finder.find(x, &snapshot, old, &mut |tid, batch| {
-        rows.push((tid, batch.take_row(0)));
-        Ok(true)
-    })?;
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let repeatable = x.txn.isolation() != IsolationLevel::ReadCommitted;
-    let own = repeatable.then(|| x.txn.take_snapshot());
-    let mut writer = TableWriter::new(x, &child)?;
-    let mut after = Vec::new();
-    for (tid, row) in rows {
-        x.cancel.check()?;
-        // Rows that the transaction may not see it may not change either.
-        if let Some(own) = &own
-            && !finder.heap.fetch_version(tid, own, &mut TupleSlot::new())?
-        {
-            return Err(changed_meanwhile("update"));
-        }
-        change_referring(x, key, &finder, &mut writer, (tid, row), old, new, &mut after)?;
-    }
+    let changed = change_all(x, key, &finder, (old, new), &snapshot);
+    let asked = Asked::Action(action, new.is_some());
+    let Some(after) = within(changed, asked, key, &parent, &child)? else { return Ok(()) };
     if action == ReferentialAction::SetDefault {
         // A row that had its defaults before still has them, and nothing above asks whether they are there: what
         // still refers to the key now is refused.
@@ -464,6 +449,39 @@ fn act(
     }
     queue.extend(after);
     Ok(())
+}
+
+/// Does what a constraint says to all rows that refer; what that leaves to be seen to, None if there were none.
+fn change_all(
+    x: &ExecContext<'_>,
+    key: &Arc<ForeignKey>,
+    finder: &Finder,
+    (old, new): (&[Datum], Option<&[Datum]>),
+    snapshot: &Arc<Snapshot>,
+) -> Result<Option<Vec<AfterCheck>>> {
+    let mut rows: Vec<(Tid, Vec<Datum>)> = Vec::new();
+    finder.find(x, snapshot, old, &mut |tid, batch| {
+        rows.push((tid, batch.take_row(0)));
+        Ok(true)
+    })?;
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    let repeatable = x.txn.isolation() != IsolationLevel::ReadCommitted;
+    let own = repeatable.then(|| x.txn.take_snapshot());
+    let mut writer = TableWriter::new(x, &finder.table)?;
+    let mut after = Vec::new();
+    for (tid, row) in rows {
+        x.cancel.check()?;
+        // Rows that the transaction may not see it may not change either.
+        if let Some(own) = &own
+            && !finder.heap.fetch_version(tid, own, &mut TupleSlot::new())?
+        {
+            return Err(changed_meanwhile("update"));
+        }
+        change_referring(x, key, finder, &mut writer, (tid, row), old, new, &mut after)?;
+    }
+    Ok(Some(after))
 }
 
 fn changed_meanwhile(how: &str) -> base::Error {

@@ -13,6 +13,7 @@ pub mod batch;
 mod build;
 pub mod context;
 pub mod foreign_key;
+mod foreign_key_text;
 mod hash_join;
 mod incremental_sort;
 mod index_scan;

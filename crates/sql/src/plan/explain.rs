@@ -608,6 +608,10 @@ impl<'a> Explain<'a> {
                     _ => "Delete",
                 };
                 let table = Printer::quoted(&m.table.name);
+                json.push(("Operation", word.into()));
+                json.push(("Relation Name", m.table.name.clone().into()));
+                let alias = if m.alias.is_empty() { &m.table.name } else { &m.alias };
+                json.push(("Alias", alias.clone().into()));
                 if let Some(c) = &m.on_conflict {
                     add(
                         "Conflict Resolution",

@@ -365,11 +365,12 @@ pub(crate) fn prepare(g: &mut Global<'_>, q: &mut Query) -> Result<JoinTree> {
         each(e);
     });
     let mut rechecks = std::mem::take(&mut q.rechecks);
-    let grouped = Grouped::of(q);
+    let mut grouped = Grouped::of(q);
+    grouped.folded.iter_mut().for_each(&mut each);
     own_exprs(q, &mut |e| {
         *e = fold(&grouped.hidden(e));
-        grouped.show(e);
         each(e);
+        grouped.show(e);
     });
     for e in &mut rechecks {
         *e = fold(e);
@@ -442,7 +443,8 @@ pub(super) fn flatten(tree: &mut JoinTree) {
 }
 
 /// What is grouped by is a column above the grouping, and found there as it stands: folded together with what is around it
-/// (`NOT (a = 1)` becomes `a <> 1`) it would be another expression, of columns that are not grouped by.
+/// (`NOT (a = 1)` becomes `a <> 1`) it would be another expression, of columns that are not grouped by. So it would be if its
+/// sub-selects were planned once for each place where it stands.
 struct Grouped {
     exprs: Vec<Expr>,
     folded: Vec<Expr>,

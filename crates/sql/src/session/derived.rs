@@ -38,6 +38,8 @@ pub struct Derived {
     pub isolation: Option<IsolationLevel>,
     /// `default_transaction_read_only`
     pub read_only: bool,
+    /// Transactions begin as others than plain ones.
+    pub modes_differ: bool,
     /// `track_counts`
     counts_rows: bool,
     /// `temp_file_limit`, `log_temp_files`
@@ -84,6 +86,8 @@ impl Derived {
                 _ => Some(IsolationLevel::ReadCommitted),
             },
             read_only: settings.bool("default_transaction_read_only"),
+            modes_differ: settings.bool("default_transaction_read_only")
+                || settings.text("default_transaction_isolation") != "read committed",
             counts_rows: settings.bool("track_counts"),
             temp_files: TempFileBounds {
                 limit_kb: settings.int("temp_file_limit"),

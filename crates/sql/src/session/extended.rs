@@ -185,11 +185,15 @@ impl Session {
     /// Describe of a portal: its result columns.
     ///
     /// # Errors
-    /// `34000`
+    /// `34000`, `25P02`
     pub fn describe_portal(&mut self, name: &str) -> Result<Option<Rc<Vec<OutputColumn>>>> {
         self.forget_statement();
         match self.portals.get(name) {
-            Some(portal) => Ok(portal.columns.clone()),
+            Some(portal) if portal.columns.is_some() => {
+                self.check_not_failed()?;
+                Ok(portal.columns.clone())
+            }
+            Some(_) => Ok(None),
             None => bail!(INVALID_CURSOR_NAME, "portal \"{name}\" does not exist"),
         }
     }
@@ -215,7 +219,10 @@ impl Session {
             self.portals.insert(name.to_owned(), portal);
             return Ok(ExecuteOutcome::Complete);
         };
-        self.check_block(&parsed)?;
+        if let Err(error) = self.check_block(&parsed) {
+            self.portals.insert(name.to_owned(), portal);
+            return Err(error);
+        }
         let text = Arc::clone(&portal.prepared.text);
         self.begin_statement(&text);
         name_command(Some(&parsed));
@@ -237,9 +244,15 @@ impl Session {
         self.ensure_transaction()?;
         self.alone.set(false);
         self.log_execute(&parsed, name, &portal);
-        let outcome = self
-            .run_portal(&mut portal, limit, client)
-            .map_err(|error| self.with_parameters(error, name, &portal))?;
+        let outcome = match self.run_portal(name, &mut portal, limit, client) {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                let error = self.with_parameters(error, name, &portal);
+                portal.state = PortalState::Failed;
+                self.portals.insert(name.to_owned(), portal);
+                return Err(error);
+            }
+        };
         self.next_command()?;
         let step = Step::Execute(&portal.statement, name);
         self.log_duration(begun, &text, step, Some(&portal));
@@ -253,6 +266,7 @@ impl Session {
 
     fn run_portal(
         &mut self,
+        name: &str,
         portal: &mut Portal,
         limit: usize,
         client: &mut dyn Client,
@@ -298,7 +312,10 @@ impl Session {
                 client.command_complete(&tag)?;
                 portal.state = PortalState::Done;
             }
-            PortalState::Ready | PortalState::Done | PortalState::Failed => {
+            PortalState::Failed => {
+                bail!(OBJECT_NOT_IN_PREREQUISITE_STATE, "portal \"{name}\" cannot be run")
+            }
+            PortalState::Ready | PortalState::Done => {
                 // Executing a finished portal again returns no rows.
                 client.command_complete(&super::run::empty_tag(&portal.prepared))?;
             }

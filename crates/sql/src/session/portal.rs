@@ -178,6 +178,13 @@ impl Portal {
         }
     }
 
+    /// Its transaction has failed: it can be closed only, and is in nobody's way until that has ended.
+    pub(super) fn fail(&mut self) {
+        self.state = PortalState::Failed;
+        self.kept = None;
+        self.tell_place();
+    }
+
     /// It is still there after a commit.
     pub(super) fn survives_commit(&self) -> bool {
         self.hold

@@ -68,9 +68,19 @@ impl Session {
         state.set_txn(txn);
         state.mind_transaction_timeout();
         state.queried.set(false);
+        let modes_differ = state.derived().modes_differ;
         self.before = self.what_is();
         self.block = Block::Implicit;
         self.pipelined = false;
+        if modes_differ { self.show_default_modes() } else { Ok(()) }
+    }
+
+    /// The settings that tell the transaction's modes tell those that it has by default.
+    fn show_default_modes(&self) -> Result<()> {
+        for mode in ["transaction_isolation", "transaction_read_only"] {
+            let word = self.state.settings.borrow().show(&format!("default_{mode}"))?;
+            self.state.set(mode, &word, SetScope::Local)?;
+        }
         Ok(())
     }
 
@@ -248,7 +258,9 @@ impl Session {
             Block::Explicit => {
                 // Others need not wait for the client's ROLLBACK: what the innermost savepoint, or the transaction, holds is let go now.
                 let depth = self.savepoints.len();
-                self.portals.retain(|_, portal| portal.outlives(depth));
+                for portal in self.portals.values_mut().filter(|p| !p.outlives(depth)) {
+                    portal.fail();
+                }
                 self.failed_modes = self.modes_to_chain();
                 if let Some(savepoint) = self.savepoints.last() {
                     self.failed_modes.read_only = Some(savepoint.read_only);

@@ -149,3 +149,40 @@ fn a_second_update_asks_for_the_key_again() {
     let said = s.run("UPDATE ch SET b = 3");
     assert!(said.starts_with("55P03"), "{said}");
 }
+
+/// An error met while rows are looked for or changed tells the statement that PostgreSQL would run; a violation does not.
+#[test]
+fn an_error_within_a_constraints_own_work_tells_its_statement() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE p (a int PRIMARY KEY, b varchar(9), c int8, UNIQUE (b, c))",
+        r#"CREATE TABLE "Q ""x" (a int NOT NULL REFERENCES p ON DELETE SET NULL ON UPDATE CASCADE CHECK (a < 9))"#,
+        "CREATE TABLE two (t text, i int CHECK (i < 9), FOREIGN KEY (t, i) REFERENCES p (b, c) ON UPDATE CASCADE)",
+        "INSERT INTO p VALUES (1, 'x', 1)",
+        r#"INSERT INTO "Q ""x" VALUES (1)"#,
+        "INSERT INTO two VALUES ('x', 1)",
+    ]);
+    assert_eq!(
+        s.context("DELETE FROM p"),
+        r#"SQL statement "UPDATE ONLY "public"."Q ""x" SET "a" = NULL WHERE $1 OPERATOR(pg_catalog.=) "a"""#
+    );
+    assert_eq!(
+        s.context("UPDATE p SET a = 10"),
+        r#"SQL statement "UPDATE ONLY "public"."Q ""x" SET "a" = $1 WHERE $2 OPERATOR(pg_catalog.=) "a"""#
+    );
+    assert_eq!(
+        s.context("UPDATE p SET c = 10"),
+        r#"SQL statement "UPDATE ONLY "public"."two" SET "t" = $1, "i" = $2 WHERE $3::pg_catalog.text OPERATOR(pg_catalog.=) "t" AND $4 OPERATOR(pg_catalog.=) "i"""#
+    );
+    assert_eq!(s.context("INSERT INTO two VALUES ('y', 1)"), "");
+    let mut holder = db.session();
+    holder.run_each(&["BEGIN", "UPDATE p SET a = 2"]);
+    s.run_each(&["SET lock_timeout = 1"]);
+    assert_eq!(
+        s.context("INSERT INTO two VALUES ('x', 1)"),
+        "while locking tuple (0,1) in relation \"p\"\n\
+         SQL statement \"SELECT 1 FROM ONLY \"public\".\"p\" x WHERE \"b\"::pg_catalog.text OPERATOR(pg_catalog.=) $1 \
+         AND \"c\" OPERATOR(pg_catalog.=) $2 FOR KEY SHARE OF x\""
+    );
+}

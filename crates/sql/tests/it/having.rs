@@ -37,3 +37,30 @@ fn what_having_refuses_before_grouping_is_not_aggregated() {
         ("SELECT a, count(*) FROM t GROUP BY ROLLUP (a) HAVING 1 = 1 ORDER BY a", "1|1\n2|2\n~|3"),
     ]);
 }
+
+/// A sub-select that is grouped by is one expression wherever it stands, not one for each place with its columns grouped by beside it.
+#[test]
+fn a_sub_select_is_grouped_by_as_a_whole() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE a (id int PRIMARY KEY, n int)",
+        "CREATE TABLE b (id int PRIMARY KEY, a int, p int)",
+        "INSERT INTO a VALUES (1, 1), (2, 2), (3, 3), (4, 4)",
+        "INSERT INTO b VALUES (1, 1, 500), (2, 2, 500), (3, 3, 100), (4, 4, 500), (5, 1, 600)",
+    ]);
+    for key in ["id", "n"] {
+        let max = format!("(SELECT max(p) FROM b WHERE b.a = x.{key})");
+        let big = format!("EXISTS (SELECT 1 FROM b WHERE b.a = x.{key} AND p > 500)");
+        let any = format!("x.{key} = ANY (SELECT b.a FROM b WHERE p + x.{key} > 510)");
+        s.check(&[
+            (&*format!("SELECT {max}, count(*) FROM a x GROUP BY 1 ORDER BY 1"), "100|1\n500|2\n600|1"),
+            (&*format!("SELECT count(*), {max} + 1 AS k FROM a x GROUP BY k ORDER BY k"), "1|101\n2|501\n1|601"),
+            (&*format!("SELECT {max} AS k, sum({max}) FROM a x GROUP BY k ORDER BY 1"), "100|100\n500|1000\n600|600"),
+            (&*format!("SELECT {big}, count(*) FROM a x GROUP BY 1 ORDER BY 1"), "f|3\nt|1"),
+            (&*format!("SELECT {any}, count(*) FROM a x GROUP BY 1 ORDER BY 1"), "f|3\nt|1"),
+            (&*format!("SELECT {max} AS k, count(*) FROM a x GROUP BY ROLLUP (k) ORDER BY 1"), "100|1\n500|2\n600|1\n~|4"),
+            (&*format!("SELECT k, count(*) FROM (SELECT {max} AS k FROM a x) t GROUP BY k HAVING k > 200 ORDER BY 1"), "500|2\n600|1"),
+        ]);
+    }
+}

@@ -540,3 +540,44 @@ fn a_setting_nobody_defined_is_empty_after_its_values_end() {
         ),
     ]);
 }
+
+/// What a transaction is by default is told as what it was begun as.
+#[test]
+fn default_modes_are_told_as_the_transactions() {
+    let db = Database::new();
+    let mut s = db.session();
+    let told =
+        "SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only')";
+    s.run_each(&["SET default_transaction_isolation = 'read uncommitted'"]);
+    s.check(&[
+        ("SHOW transaction_isolation", "read uncommitted"),
+        ("BEGIN ISOLATION LEVEL READ COMMITTED", ""),
+        (told, "read committed|off"),
+        ("COMMIT", ""),
+        (told, "read uncommitted|off"),
+    ]);
+    s.run_each(&[
+        "SET default_transaction_isolation = 'repeatable read'",
+        "SET default_transaction_read_only = on",
+    ]);
+    s.check(&[
+        (told, "repeatable read|on"),
+        ("BEGIN READ WRITE", ""),
+        (told, "repeatable read|off"),
+        ("ROLLBACK", ""),
+        (told, "repeatable read|on"),
+    ]);
+    s.run_each(&["SET default_transaction_read_only = off", "RESET default_transaction_isolation"]);
+    s.check(&[(told, "read committed|off")]);
+}
+
+#[test]
+fn an_explained_change_names_its_operation_and_table() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE t (a int)"]);
+    let said = s.run("EXPLAIN (FORMAT json, COSTS off) UPDATE t AS x SET a = 1");
+    for part in ["\"Operation\": \"Update\"", "\"Relation Name\": \"t\"", "\"Alias\": \"x\""] {
+        assert!(said.contains(part), "{said}");
+    }
+}

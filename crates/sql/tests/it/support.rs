@@ -184,6 +184,12 @@ impl Connection {
         self.record(sql).lines.join("\n")
     }
 
+    /// What the error of a statement tells as its context.
+    pub fn context(&mut self, sql: &str) -> String {
+        let said = self.session.simple_query(sql, &mut Recorder::default());
+        said.err().and_then(|e| e.to_sql_error().context).unwrap_or_default()
+    }
+
     fn record(&mut self, sql: &str) -> Recorder {
         let mut client = Recorder::default();
         if let Err(e) = self.session.simple_query(sql, &mut client) {
