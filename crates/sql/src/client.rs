@@ -50,6 +50,18 @@ impl Severity {
             Severity::Error => "ERROR",
         }
     }
+
+    /// As what it stands in the log, if that is to hear of it.
+    pub fn level(self) -> base::log::Level {
+        match self {
+            Severity::Debug => base::log::Level::Debug,
+            Severity::Log => base::log::Level::Log,
+            Severity::Info => base::log::Level::Info,
+            Severity::Notice => base::log::Level::Notice,
+            Severity::Warning => base::log::Level::Warning,
+            Severity::Error => base::log::Level::Error,
+        }
+    }
 }
 
 /// A message that is not an error.

@@ -497,9 +497,15 @@ impl Backend {
         (self.slot + 1, self.local_xid.load(Ordering::Acquire))
     }
 
-    /// Raises the cancel flag and wakes the backend if it waits for a lock.
+    /// Raises the cancel flag and wakes the backend if it waits for a lock. Whoever asks an autovacuum worker to stop, it gives its task up.
     pub fn interrupt(&self, reason: CancelReason) {
-        self.cancel.raise(reason);
+        let its = match (self.kind, reason) {
+            (BackendKind::AutovacuumWorker, CancelReason::UserRequest) => {
+                CancelReason::AutovacuumYield
+            }
+            _ => reason,
+        };
+        self.cancel.raise(its);
         self.look_up();
     }
 

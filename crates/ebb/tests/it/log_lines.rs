@@ -165,3 +165,52 @@ fn who_waits_for_a_row_says_what_it_is_at() {
     assert!(found.starts_with("while inserting index tuple (0,"), "{found}");
     assert!(found.ends_with(") in relation \"t\""), "{found}");
 }
+
+/// What a session is warned of stands in the log, too, whatever it wants to hear itself; what it is merely told does not.
+#[test]
+fn warnings_to_clients_are_logged() {
+    let server = server(&[]);
+    let mut client = server.connect().unwrap();
+    client.run("SET client_min_messages = error").unwrap();
+    client.run("CREATE VIEW v AS SELECT 1").unwrap();
+    client.run("DROP TABLE IF EXISTS nothing").unwrap();
+    client.run("VACUUM v").unwrap();
+    let log = log_with(&server, "skipping \"v\"");
+    let warning = "WARNING:  skipping \"v\" --- cannot vacuum non-tables or special system tables";
+    assert!(log.contains(warning), "{log}");
+    assert!(!log.contains("NOTICE"), "{log}");
+}
+
+/// Whoever stops an autovacuum worker, by hand or for a lock, finds it in the log in PostgreSQL's words.
+#[test]
+fn an_autovacuum_that_is_stopped_by_hand_says_so() {
+    let server = server(&[
+        ("autovacuum_naptime", "1s"),
+        ("autovacuum_vacuum_cost_limit", "1"),
+        ("autovacuum_vacuum_cost_delay", "100ms"),
+    ]);
+    let mut client = server.connect().unwrap();
+    client.run("CREATE TABLE t (a int, b text)").unwrap();
+    client.run("INSERT INTO t SELECT g, repeat('x', 700) FROM generate_series(1, 5000) g").unwrap();
+    client.run("DELETE FROM t WHERE a % 2 = 0").unwrap();
+    // Until it is at its pages.
+    let mut stop = |function: &str| {
+        let stopped = format!(
+            "SELECT {function}(a.pid) FROM pg_stat_activity a \
+             JOIN pg_stat_progress_vacuum p ON p.pid = a.pid \
+             WHERE backend_type = 'autovacuum worker' AND state = 'active' \
+             AND query LIKE 'autovacuum: VACUUM%public.t' AND p.heap_blks_scanned > 0"
+        );
+        let end = Instant::now() + Duration::from_secs(120);
+        while client.run(&stopped).unwrap().rows().is_empty() {
+            assert!(Instant::now() < end, "autovacuum does not begin: {}", server.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    stop("pg_cancel_backend");
+    let log = log_with(&server, "ERROR:  canceling autovacuum task");
+    assert!(log.contains("CONTEXT:  while scanning block "), "{log}");
+    assert!(log.contains("automatic vacuum of table \"postgres.public.t\""), "{log}");
+    stop("pg_terminate_backend");
+    log_with(&server, "FATAL:  terminating autovacuum process due to administrator command");
+}

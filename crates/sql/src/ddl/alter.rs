@@ -529,15 +529,19 @@ impl Ddl<'_> {
         let state = self.state();
         super::lock_role(state, owner)?;
         self.check_may_own(owner)?;
-        let set = |oid: Oid| {
-            relation::update_class(state, oid, |row| row.set("relowner", Datum::Oid(owner)))
+        let set = |oid: Oid, before: Oid| {
+            let (old, new) = super::grant::owner_names(state, before, owner)?;
+            relation::update_class(state, oid, |row| {
+                row.set("relowner", Datum::Oid(owner));
+                super::grant::hand_over(row, "relacl", &old, &new);
+            })
         };
-        set(table.oid)?;
+        set(table.oid, table.owner)?;
         for index in &table.indexes {
-            set(index.oid)?;
+            set(index.oid, table.owner)?;
         }
         if table.toast.is_valid() {
-            set(table.toast)?;
+            set(table.toast, table.owner)?;
         }
         let txn = state.txn()?;
         let class = engine::catalog::defs::by_name("pg_class").oid;
@@ -547,7 +551,7 @@ impl Ddl<'_> {
                 && let Some(owned) = state.catalog.table(&txn, row.oid("objid"))?
                 && owned.kind == RelationKind::Sequence
             {
-                set(owned.oid)?;
+                set(owned.oid, owned.owner)?;
             }
         }
         Ok(())

@@ -463,6 +463,8 @@ impl Ddl<'_> {
         let mut row = self.whole_type(name)?;
         let owner = self.role(owner)?;
         self.check_may_own(owner)?;
+        let (old, new) = super::grant::owner_names(self.state(), row.oid("typowner"), owner)?;
+        super::grant::hand_over(&mut row, "typacl", &old, &new);
         row.set("typowner", Datum::Oid(owner));
         self.update_type(row, |r| r.set("typowner", Datum::Oid(owner)))
     }

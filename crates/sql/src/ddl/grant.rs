@@ -315,6 +315,42 @@ fn items_of(row: &Row, column: &str, owner: &str, on: On) -> Vec<AclItem> {
     items
 }
 
+/// An object gets another owner: what `old` had and granted, `new` has and has granted, and what `new` had before goes with it.
+pub(super) fn hand_over(row: &mut Row, column: &str, old: &str, new: &str) {
+    let Some(texts) = row.texts(column) else { return };
+    let mut items: Vec<AclItem> = Vec::new();
+    for mut item in texts.iter().filter_map(|t| AclItem::parse(t)) {
+        for name in [&mut item.grantee, &mut item.grantor] {
+            if name == old {
+                new.clone_into(name);
+            }
+        }
+        let alike = |i: &&mut AclItem| i.grantee == item.grantee && i.grantor == item.grantor;
+        match items.iter_mut().find(alike) {
+            Some(alike) => {
+                alike.privileges |= item.privileges;
+                alike.grantable |= item.grantable;
+            }
+            None => items.push(item),
+        }
+    }
+    let texts: Vec<String> = items.iter().map(AclItem::to_text).collect();
+    row.set(column, acl(&texts));
+}
+
+/// The names of an object's owner and of the one that it gets, for [`hand_over`].
+///
+/// # Errors
+/// I/O.
+pub(super) fn owner_names(
+    state: &crate::session::SessionState,
+    old: Oid,
+    new: Oid,
+) -> Result<(String, String)> {
+    let name = |role| -> Result<String> { Ok(state.role_name(role)?.unwrap_or_default()) };
+    Ok((name(old)?, name(new)?))
+}
+
 fn add(items: &mut Vec<AclItem>, grantee: &str, grantor: &str, bits: u32, grantable: bool) {
     let found = items.iter_mut().find(|i| i.grantee == grantee && i.grantor == grantor);
     let extra = if grantable { bits } else { 0 };

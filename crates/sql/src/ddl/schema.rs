@@ -250,6 +250,9 @@ impl Ddl<'_> {
         if !state.is_superuser() && !crate::acl::roles_of(state, me)?.contains(&row.oid(column)) {
             bail!(INSUFFICIENT_PRIVILEGE, "must be owner of {found} {}", name.name);
         }
+        let acl = if kind == ObjectKind::Schema { "nspacl" } else { "datacl" };
+        let (old, new) = super::grant::owner_names(state, row.oid(column), owner)?;
+        super::grant::hand_over(&mut row, acl, &old, &new);
         row.set(column, Datum::Oid(owner));
         rows.update(&row)?;
         state.catalog.changed(Oid::INVALID);

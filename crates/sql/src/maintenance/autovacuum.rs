@@ -333,8 +333,15 @@ impl AutovacuumHost for Host {
     }
 
     fn log_error(&self, database: Oid, table: Option<(Oid, Decision)>, error: &base::Error) {
-        // The database is about to be dropped, or has been.
-        if matches!(error.state(), SqlState::ADMIN_SHUTDOWN | SqlState::INVALID_CATALOG_NAME) {
+        // The database has been dropped.
+        if error.state() == SqlState::INVALID_CATALOG_NAME {
+            return;
+        }
+        // An operator's doing, or the database is about to be dropped, or the server goes down.
+        if error.state() == SqlState::ADMIN_SHUTDOWN {
+            let text = "terminating autovacuum process due to administrator command";
+            let fatal = SqlError::new(SqlState::ADMIN_SHUTDOWN, text);
+            base::log::write_error(base::log::Level::Fatal, &fatal, None);
             return;
         }
         let mut e = error.to_sql_error();

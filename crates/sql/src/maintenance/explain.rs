@@ -10,6 +10,7 @@ use super::options::Options;
 use crate::client::Client;
 use crate::parse::utility::Vacuum;
 use crate::session::Session;
+use crate::session::explain_format::TreeFormat;
 use base::sync::{Mutex, Rank};
 use base::{Result, bail};
 use disk::{Disk, OpenMode};
@@ -144,7 +145,7 @@ impl Session {
         &mut self,
         statement: &Vacuum,
         source: &Arc<str>,
-        (analyze, as_json): (bool, bool),
+        (analyze, format): (bool, Option<TreeFormat>),
         client: &mut dyn Client,
     ) -> Result<Vec<String>> {
         let mut options = Options::of(statement, source)?;
@@ -167,7 +168,10 @@ impl Session {
             }
         }
         let found = foretell.found.take();
-        Ok(if as_json { vec![json_text(&found)] } else { found.iter().flat_map(text).collect() })
+        Ok(match format {
+            Some(format) => vec![format.write(&objects(&found))],
+            None => found.iter().flat_map(text).collect(),
+        })
     }
 }
 
@@ -217,7 +221,7 @@ fn object(figures: &[Figure], into: &mut Map<String, Value>) {
     into.extend(figures.iter().map(|f| (f.name.to_owned(), value(f))));
 }
 
-fn json_text(found: &[Foretold]) -> String {
+fn objects(found: &[Foretold]) -> Vec<Map<String, Value>> {
     let one = |of: &Foretold| {
         let report = of.report.as_ref();
         let mut whole = Map::new();
@@ -236,8 +240,7 @@ fn json_text(found: &[Foretold]) -> String {
         });
         whole.insert("Indexes".into(), Value::Array(indexes.collect()));
         whole.insert("Pages Sampled".into(), json!(of.foresight.sampled_pages));
-        json!({ "Vacuum": whole })
+        Map::from_iter([("Vacuum".to_owned(), Value::Object(whole))])
     };
-    let all: Vec<Value> = found.iter().map(one).collect();
-    serde_json::to_string_pretty(&all).unwrap_or_default()
+    found.iter().map(one).collect()
 }

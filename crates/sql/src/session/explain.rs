@@ -3,6 +3,7 @@
 //! # Differs from PostgreSQL
 //! Buffers and WAL are told for the whole statement, not node by node.
 
+use super::explain_format::TreeFormat;
 use super::prepared::{Arguments, plan_query};
 use super::run::{exec_context, lock_plan, work_mem_bytes};
 use super::{Session, SessionEnv};
@@ -31,7 +32,7 @@ pub(super) fn explain(
         Statement::Query(query) => query,
         Statement::Utility(utility) => match utility.as_ref() {
             UtilityStatement::Vacuum(vacuum) => {
-                let how = (options.plan.analyze, options.json);
+                let how = (options.plan.analyze, options.format);
                 return session.explain_vacuum(vacuum, source, how, client);
             }
             UtilityStatement::DeclareCursor(declare) => &declare.query,
@@ -106,7 +107,8 @@ struct Options {
     buffers: bool,
     wal: bool,
     summary: bool,
-    json: bool,
+    /// Other than text.
+    format: Option<TreeFormat>,
 }
 
 /// What an execution came to.
@@ -129,7 +131,7 @@ fn shown(
     env: &SessionEnv,
     measured: Option<&Measured>,
 ) -> Vec<String> {
-    if options.json {
+    if let Some(format) = options.format {
         let mut whole = serde_json::Map::new();
         let mut nodes = explain_json(plan, options.plan, stats, env);
         if let (Some(measured), Some(top)) = (measured, nodes.as_object_mut()) {
@@ -140,8 +142,7 @@ fn shown(
             whole.insert("Planning Time".to_owned(), milliseconds(measured.planning).into());
             whole.insert("Execution Time".to_owned(), milliseconds(measured.execution).into());
         }
-        let text = serde_json::to_string_pretty(&[whole]).unwrap_or_default();
-        return vec![text];
+        return vec![format.write(&[whole])];
     }
     let mut lines = explain_text(plan, options.plan, stats, env);
     if let Some(measured) = measured {
@@ -225,9 +226,14 @@ fn options(explain: &Explain) -> Result<Options> {
             }
             "serialize" => {}
             "format" => match option.string()?.to_ascii_lowercase().as_str() {
-                "text" => {}
-                "json" => out.json = true,
-                other => return Err(base::Error::unsupported(format!("EXPLAIN format {other}"))),
+                "text" => out.format = None,
+                "json" => out.format = Some(TreeFormat::Json),
+                "yaml" => out.format = Some(TreeFormat::Yaml),
+                "xml" => out.format = Some(TreeFormat::Xml),
+                other => bail!(
+                    INVALID_PARAMETER_VALUE,
+                    "unrecognized value for EXPLAIN option \"format\": \"{other}\""
+                ),
             },
             other => bail!(SYNTAX_ERROR, "unrecognized EXPLAIN option \"{other}\""),
         }

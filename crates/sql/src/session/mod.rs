@@ -18,6 +18,7 @@ mod derived;
 mod domains;
 mod enums;
 mod explain;
+pub(crate) mod explain_format;
 mod extended;
 pub mod fates;
 mod notify;

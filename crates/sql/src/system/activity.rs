@@ -162,6 +162,7 @@ fn row(backend: &Backend, may: &Readable) -> Vec<Datum> {
     let waits = waits_for(backend);
     let a = backend.activity.lock();
     let client = backend.kind == BackendKind::Client;
+    let has_state = client || backend.kind == BackendKind::AutovacuumWorker;
     let mut row = vec![
         oid_or_null(a.database),
         Datum::Int4(backend.pid),
@@ -178,7 +179,7 @@ fn row(backend: &Backend, may: &Readable) -> Vec<Datum> {
     }
     let in_transaction = !matches!(a.state, BackendState::Idle) || !client;
     row.extend([
-        text_or_null(a.state.name().filter(|_| client)),
+        text_or_null(a.state.name().filter(|_| has_state)),
         Datum::text(&*a.query),
         text_or_null(waits.map(|w| w.0)),
         text_or_null(waits.map(|w| w.1)),

@@ -452,3 +452,43 @@ fn roles_are_granted_by_those_who_may() {
         ("GRANT r TO two GRANTED BY one", ""),
     ]);
 }
+
+/// Who gets an object gets what its owner had: it stood in the privileges under the old one's name, and the new one could not use his own table.
+#[test]
+fn privileges_go_to_the_new_owner() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE ROLE one; CREATE ROLE two; CREATE ROLE three",
+        "CREATE TABLE t (a serial)",
+        "GRANT SELECT ON t TO two; GRANT UPDATE ON t TO one",
+        "GRANT USAGE ON SEQUENCE t_a_seq TO two",
+        "CREATE SCHEMA s; GRANT USAGE ON SCHEMA s TO two",
+        "CREATE DATABASE d",
+        "GRANT CREATE ON DATABASE d TO two",
+        "CREATE TYPE e AS ENUM ('x'); GRANT USAGE ON TYPE e TO two",
+        "ALTER TABLE t OWNER TO one; ALTER SCHEMA s OWNER TO one",
+        "ALTER DATABASE d OWNER TO one; ALTER TYPE e OWNER TO one",
+    ]);
+    let of_table = "SELECT relacl FROM pg_class WHERE relname = 't'";
+    s.check(&[
+        (of_table, "{one=arwdDxtm/one,two=r/one}"),
+        ("SELECT relacl FROM pg_class WHERE relname = 't_a_seq'", "{one=rwU/one,two=U/one}"),
+        ("SELECT nspacl FROM pg_namespace WHERE nspname = 's'", "{one=UC/one,two=U/one}"),
+        ("SELECT datacl FROM pg_database WHERE datname = 'd'", "{=Tc/one,one=CTc/one,two=C/one}"),
+        ("SELECT typacl FROM pg_type WHERE typname = 'e'", "{=U/one,one=U/one,two=U/one}"),
+        ("SET ROLE one", ""),
+        ("SELECT count(*) FROM t", "0"),
+        ("VACUUM t", ""),
+        ("RESET ROLE", ""),
+        ("ALTER TABLE t OWNER TO two", ""),
+        (of_table, "{two=arwdDxtm/two}"),
+        // What others have granted stays theirs.
+        ("GRANT SELECT ON t TO one WITH GRANT OPTION", ""),
+        ("SET ROLE one", ""),
+        ("GRANT SELECT ON t TO three", ""),
+        ("RESET ROLE", ""),
+        ("ALTER TABLE t OWNER TO three", ""),
+        (of_table, "{three=arwdDxtm/three,one=r*/three,three=r/one}"),
+    ]);
+}

@@ -155,7 +155,7 @@ pub(super) const PAGE_ITEMS_OF_BYTES: Own = Own {
     result: oids::RECORD,
     columns: ITEMS,
     body: Set(|env: &dyn Env, a| {
-        superuser(state(env)?)?;
+        super::pageinspect::superuser(state(env)?)?;
         let Some(page) = page_argument(a)? else { return Ok(rows(Vec::new())) };
         let page = PageRef(page.bytes());
         if !page.is_sane() {
