@@ -72,6 +72,8 @@ pub enum Callee {
     Typed(fn(&dyn types::Env, &[Datum], &[Oid], Oid) -> Result<Datum>),
     /// Of type void: what it returns is empty, not NULL.
     Void(ScalarFn),
+    /// One row, of these columns.
+    Row(registry::SetFn, &'static [(&'static str, Oid)]),
 }
 
 /// A call with its types.
@@ -337,6 +339,7 @@ fn call(function: u32, args: Box<[Code]>, arg_types: &[TypeRef], ty: TypeRef) ->
         FunctionBody::Scalar(f) if info.result == oids::VOID => Callee::Void(f),
         FunctionBody::Scalar(f) => Callee::Plain(f),
         FunctionBody::ScalarTyped(f) => Callee::Typed(f),
+        FunctionBody::Set(f) if !info.returns_set() => Callee::Row(f, info.columns),
         FunctionBody::Set(_) => bail!(
             FEATURE_NOT_SUPPORTED,
             "set-valued function called in context that cannot accept a set"

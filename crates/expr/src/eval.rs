@@ -98,6 +98,23 @@ pub(crate) fn float_cmp(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
+/// What a function returns that has several results.
+fn one_row(mut fields: Vec<Datum>, columns: &[(&str, Oid)]) -> Datum {
+    if fields.len() == 1 {
+        return fields.swap_remove(0);
+    }
+    let column = |(name, ty): &(&str, Oid)| types::RecordColumn {
+        name: types::Text::from(*name),
+        type_oid: *ty,
+        typmod: -1,
+    };
+    Datum::Record(std::sync::Arc::new(types::RecordValue {
+        type_oid: types::oids::RECORD,
+        columns: columns.iter().map(column).collect(),
+        fields,
+    }))
+}
+
 const TRUE: Option<bool> = Some(true);
 const FALSE: Option<bool> = Some(false);
 
@@ -117,6 +134,10 @@ impl CallCode {
             Callee::Plain(f) => f(cx.env, args),
             Callee::Typed(f) => f(cx.env, args, types, self.result),
             Callee::Void(f) => f(cx.env, args).map(|_| Datum::text("")),
+            Callee::Row(f, columns) => match f(cx.env, args)?.next() {
+                None => Ok(Datum::Null),
+                Some(fields) => Ok(one_row(fields?, columns)),
+            },
         }
     }
     /// With an array's elements for arguments. No array makes NULL, but format(), which has

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
+/// As many as `scram_iterations` says if nothing is said.
 const ITERATIONS: u32 = 4096;
 
 /// A stored password: `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`.
@@ -28,8 +29,8 @@ fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
 
 impl Verifier {
     /// A verifier for `password` with a random salt.
-    pub fn new(password: &str) -> Verifier {
-        Verifier::with_salt(password, &rand::random::<[u8; 16]>(), ITERATIONS)
+    pub fn new(password: &str, iterations: u32) -> Verifier {
+        Verifier::with_salt(password, &rand::random::<[u8; 16]>(), iterations)
     }
 
     fn with_salt(password: &str, salt: &[u8], iterations: u32) -> Verifier {
@@ -72,7 +73,7 @@ impl Verifier {
 
     /// A verifier that no password matches, for roles that do not exist: who asks learns nothing.
     pub fn nobody() -> Verifier {
-        Verifier::new(&BASE64.encode(rand::random::<[u8; 32]>()))
+        Verifier::new(&BASE64.encode(rand::random::<[u8; 32]>()), ITERATIONS)
     }
 }
 
@@ -217,7 +218,7 @@ mod tests {
 
     #[test]
     fn the_right_password_is_let_in_and_no_other() {
-        let stored = Verifier::new("secret").to_text();
+        let stored = Verifier::new("secret", ITERATIONS).to_text();
         let verifier = Verifier::parse(&stored).unwrap();
         let exchange = Exchange::begin(verifier, b"n,,n=,r=abc", Binding::Impossible).unwrap();
         let good = client(&exchange, "secret", "n=,r=abc");

@@ -116,9 +116,10 @@ pub struct FunctionInfo {
 }
 
 impl FunctionInfo {
-    /// `proretset`
+    /// `proretset`: what is not, gives one row though it may have several columns.
     pub fn returns_set(&self) -> bool {
         matches!(self.body, FunctionBody::Set(_))
+            && crate::facts::proc(self.oid).is_none_or(|p| p.returns_set)
     }
 }
 

@@ -45,6 +45,26 @@ fn connections_and_statements_are_logged_as_asked_for() {
 }
 
 #[test]
+fn samples_of_statements_are_logged() {
+    let server = server(&[("log_min_duration_sample", "0"), ("allow_alter_system", "off")]);
+    let mut client = server.connect().unwrap();
+    client.run("SELECT 'all of them'").unwrap();
+    client.run("SET log_statement_sample_rate = 0").unwrap();
+    client.run("SELECT 'none'").unwrap();
+    client.run("SET log_transaction_sample_rate = 1").unwrap();
+    client.run("SELECT 'with its transaction'").unwrap();
+    client.run("SET log_transaction_sample_rate = 0").unwrap();
+    let refused = client.run("ALTER SYSTEM SET work_mem = '8MB'").unwrap_err();
+    assert!(refused.to_string().contains("ALTER SYSTEM is not allowed"), "{refused}");
+    client.run("SELECT 'none either'").unwrap();
+    client.run("SET log_min_duration_statement = 0").unwrap();
+    let log = log_with(&server, " ms  statement: SET log_min_duration_statement");
+    assert!(log.contains(" ms  statement: SELECT 'all of them'"), "{log}");
+    assert!(log.contains(" ms  statement: SELECT 'with its transaction'"), "{log}");
+    assert!(!log.contains("statement: SELECT 'none"), "{log}");
+}
+
+#[test]
 fn waits_for_locks_and_deadlocks_tell_who_and_what() {
     let server = server(&[("log_lock_waits", "on"), ("deadlock_timeout", "10ms")]);
     let (mut a, mut b) = (server.connect().unwrap(), server.connect().unwrap());

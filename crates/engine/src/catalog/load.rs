@@ -51,16 +51,19 @@ pub fn load_table(source: &dyn RowSource, oid: Oid) -> Result<Option<Arc<Table>>
         .map(|r| r.text("nspname").to_owned())
         .unwrap_or_default();
     let persistence = persistence(class.char("relpersistence"));
-    let columns = load_columns(source, oid)?;
+    let mut columns = load_columns(source, oid)?;
     let has_indexes =
         matches!(kind, RelationKind::Table | RelationKind::Toast | RelationKind::MaterializedView);
     let indexes = if has_indexes { load_indexes(source, oid, persistence)? } else { Vec::new() };
-    let (checks, foreign_keys, referenced_by) =
+    let (checks, foreign_keys, referenced_by, not_validated) =
         if kind == RelationKind::Table && oid >= Oid::FIRST_NORMAL {
             load_constraints(source, oid)?
         } else {
             Default::default()
         };
+    for column in columns.iter_mut().filter(|c| not_validated.contains(&c.number)) {
+        column.may_hold_null = true;
+    }
     let view_query = if matches!(kind, RelationKind::View | RelationKind::MaterializedView) {
         one(source, "pg_rewrite", "ev_class", oid)?.map(|r| Arc::from(r.text("ev_action")))
     } else {
@@ -132,6 +135,7 @@ fn load_columns(source: &dyn RowSource, oid: Oid) -> Result<Vec<Column>> {
                 declared: r.oid("atttypid"),
                 domain_default: None,
                 not_null: r.bool("attnotnull"),
+                may_hold_null: false,
                 dropped: r.bool("attisdropped"),
                 default,
                 generated: r.char("attgenerated") != 0,
@@ -260,7 +264,8 @@ fn index_columns(source: &dyn RowSource, row: &Row) -> Result<Vec<IndexColumn>> 
         .collect())
 }
 
-type Constraints = (Vec<Check>, Vec<Arc<ForeignKey>>, Vec<Arc<ForeignKey>>);
+/// Checks, foreign keys of the table and to it, and the columns whose NOT NULL is not validated.
+type Constraints = (Vec<Check>, Vec<Arc<ForeignKey>>, Vec<Arc<ForeignKey>>, Vec<i32>);
 
 fn load_constraints(source: &dyn RowSource, table: Oid) -> Result<Constraints> {
     let own = source.find("pg_constraint", &[("conrelid", Datum::Oid(table))])?;
@@ -279,7 +284,9 @@ fn load_constraints(source: &dyn RowSource, table: Oid) -> Result<Constraints> {
     let foreign = own.iter().filter(is_foreign).map(|c| Arc::new(foreign_key(c))).collect();
     let others = source.find("pg_constraint", &[("confrelid", Datum::Oid(table))])?;
     let referenced = others.iter().filter(is_foreign).map(|c| Arc::new(foreign_key(c))).collect();
-    Ok((checks, foreign, referenced))
+    let invalid = own.iter().filter(|c| c.char("contype") == b'n' && !c.bool("convalidated"));
+    let invalid = invalid.flat_map(|c| c.ints("conkey")).collect();
+    Ok((checks, foreign, referenced, invalid))
 }
 
 fn foreign_key(c: &Row) -> ForeignKey {

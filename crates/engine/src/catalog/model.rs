@@ -98,8 +98,10 @@ pub struct Column {
     pub declared: Oid,
     /// The domain's default, where the column has none of its own.
     pub domain_default: Option<Arc<Expr>>,
-    /// `attnotnull`
+    /// `attnotnull`: nobody writes NULL any more.
     pub not_null: bool,
+    /// The constraint is NOT VALID: rows from before it may have NULL.
+    pub may_hold_null: bool,
     /// `attisdropped`
     pub dropped: bool,
     /// DEFAULT, coerced to the column's type; for GENERATED STORED the expression.

@@ -151,17 +151,9 @@ impl Ddl<'_> {
             A::SetDefault { column, default } => {
                 self.alter_default(table, column, default.as_ref())
             }
-            A::SetNotNull { column } => {
-                let number = column_of(table, column)?.number;
-                self.verify_not_null(table, number)?;
-                self.set_attribute(table, number, "attnotnull", Datum::Bool(true))
-            }
+            A::SetNotNull { column } => self.set_column_not_null(table, column),
             A::DropNotNull { column } => {
                 let found = column_of(table, column)?;
-                let key = table.primary_key();
-                if key.is_some_and(|k| k.columns.iter().any(|c| c.column == found.number)) {
-                    bail!(INVALID_TABLE_DEFINITION, "column \"{column}\" is in a primary key");
-                }
                 if found.identity.is_some() {
                     bail!(
                         SYNTAX_ERROR,
@@ -169,6 +161,7 @@ impl Ddl<'_> {
                         table.name
                     );
                 }
+                self.check_may_be_null(table, found.number)?;
                 self.set_attribute(table, found.number, "attnotnull", Datum::Bool(false))
             }
             A::SetStatistics { column, target } => self.set_statistics(table, column, *target),
@@ -411,6 +404,20 @@ impl Ddl<'_> {
             bail!(UNDEFINED_OBJECT, "{text}");
         };
         let object = Object::of("pg_constraint", row.oid("oid"));
+        if row.char("contype") == b'n' {
+            for number in row.ints("conkey") {
+                self.check_may_be_null(table, number)?;
+                let column = &table.columns[usize::try_from(number - 1).unwrap_or(0)];
+                if column.identity.is_some() {
+                    bail!(
+                        OBJECT_NOT_IN_PREREQUISITE_STATE,
+                        "column \"{}\" of relation \"{}\" is an identity column",
+                        column.name,
+                        table.name
+                    );
+                }
+            }
+        }
         if let Some(key) = table.foreign_keys.iter().find(|k| k.name == name)
             && key.referenced_table != table.oid
         {
@@ -436,7 +443,7 @@ impl Ddl<'_> {
                 &key.referenced_columns,
                 key.match_full,
             )?;
-        } else {
+        } else if !self.validate_not_null(table, name)? {
             bail!(
                 UNDEFINED_OBJECT,
                 "constraint \"{name}\" of relation \"{}\" does not exist",
@@ -614,6 +621,7 @@ impl Ddl<'_> {
                 table.name
             );
         }
+        super::not_null::check_valid(self.state(), table, found.number)?;
         if found.default.is_some() {
             bail!(
                 OBJECT_NOT_IN_PREREQUISITE_STATE,

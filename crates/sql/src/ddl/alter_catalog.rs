@@ -13,7 +13,7 @@ use types::Datum;
 
 impl Ddl<'_> {
     /// The row of a table's constraint.
-    fn constraint_row(
+    pub(super) fn constraint_row(
         &self,
         table: &Table,
         name: &str,
@@ -49,8 +49,8 @@ impl Ddl<'_> {
         if inherit.is_some() && row.char("contype") != b'n' {
             return is_not("not-null constraint");
         }
-        if inherit.is_some() {
-            return Err(base::Error::unsupported("ALTER CONSTRAINT of a not-null constraint"));
+        if let Some(inherit) = inherit {
+            return self.set_inheritable(row, inherit);
         }
         let Some(timing) = timing else { return Ok(()) };
         row.set("condeferrable", Datum::Bool(timing.deferrable));

@@ -56,7 +56,8 @@ impl Ddl<'_> {
         let Some(table) = state.catalog.table(&txn, oid)? else {
             bail!(UNDEFINED_TABLE, "relation with OID {oid} does not exist");
         };
-        if let Some(name) = &c.name {
+        let is_not_null = matches!(c.kind, TableConstraintKind::NotNull(_));
+        if let Some(name) = c.name.as_ref().filter(|_| !is_not_null) {
             let key = [("conrelid", Datum::Oid(oid)), ("conname", Datum::text(name))];
             let makes_index = matches!(
                 &c.kind,
@@ -79,15 +80,9 @@ impl Ddl<'_> {
         drop(txn);
         match &c.kind {
             TableConstraintKind::Check(expr) => self.add_check(&table, c, expr, fresh),
-            TableConstraintKind::NotNull(column) => {
-                let number = column_number(&table, column)?;
-                if !fresh {
-                    self.verify_not_null(&table, number)?;
-                }
-                relation::update_attribute(self.state(), oid, number, |row| {
-                    row.set("attnotnull", Datum::Bool(true));
-                })
-            }
+            // A new table has been made with it.
+            TableConstraintKind::NotNull(_) if fresh => Ok(()),
+            TableConstraintKind::NotNull(column) => self.add_not_null(&table, c, column),
             TableConstraintKind::PrimaryKey { columns, options } => {
                 if table.primary_key().is_some() {
                     bail!(
@@ -105,15 +100,7 @@ impl Ddl<'_> {
                         ),
                         _ => column_number(&table, column)?,
                     };
-                    let at = usize::try_from(number - 1).unwrap_or(0);
-                    if !table.columns[at].not_null {
-                        if !fresh {
-                            self.verify_not_null(&table, number)?;
-                        }
-                        relation::update_attribute(self.state(), oid, number, |row| {
-                            row.set("attnotnull", Datum::Bool(true));
-                        })?;
-                    }
+                    self.make_key_column(&table, number)?;
                 }
                 self.add_key(&table, c, columns, options, true)
             }
@@ -367,10 +354,7 @@ impl Ddl<'_> {
             .collect();
         if primary {
             for column in &columns {
-                self.verify_not_null(table, column.column)?;
-                relation::update_attribute(self.state(), table.oid, column.column, |row| {
-                    row.set("attnotnull", Datum::Bool(true));
-                })?;
+                self.make_key_column(table, column.column)?;
             }
             set_primary(self.state(), found.oid)?;
         }

@@ -120,6 +120,24 @@ fn owner_of_rule(state: &SessionState, object: Object) -> Result<Object> {
     Ok(rows.first().map_or(object, |r| Object::relation(r.oid("ev_class"))))
 }
 
+/// As PostgreSQL has it, so that what is older is told of first, and after it what depends on it: by OIDs, and by columns. Types of ours
+/// are older than what uses them whatever their OIDs, and arrays of them are before them.
+fn younger_first(object: &Object) -> (bool, bool, std::cmp::Reverse<Oid>, i32) {
+    let ours = super::enums::is_ours(object.oid);
+    let (enums, domains) = (types::enums::is_enum_array, types::domains::is_domain_array);
+    let array = ours && (enums(object.oid) || domains(object.oid));
+    (ours, array, std::cmp::Reverse(object.oid), object.sub)
+}
+
+/// What goes with `on` when `object` does: of a view's rule the view, whose part it is. None: nothing besides.
+fn with_its_view(state: &SessionState, object: Object, on: Object) -> Result<Option<Object>> {
+    if object.class != defs::by_name("pg_rewrite").oid {
+        return Ok(Some(object));
+    }
+    let view = owner_of_rule(state, object)?;
+    Ok(Some(view).filter(|v| *v != Object { sub: 0, ..on }))
+}
+
 fn closure(state: &SessionState, objects: &[Object]) -> Result<Closure> {
     let mut closure = Closure { order: Vec::new(), needs_cascade: Vec::new() };
     let mut seen: HashSet<Object> = objects.iter().copied().collect();
@@ -134,6 +152,8 @@ fn closure(state: &SessionState, objects: &[Object]) -> Result<Closure> {
     let mut below: HashMap<Object, Vec<Object>> = HashMap::new();
     while let Some(object) = todo.pop() {
         for d in dependents(state, object)? {
+            let Some(found) = with_its_view(state, d.object, object)? else { continue };
+            let d = Dependent { object: found, ..d };
             let whole = Object { sub: 0, ..d.object };
             if d.kind != Kind::Normal {
                 // It goes with what it belongs to, whatever else it depends on.
@@ -154,16 +174,15 @@ fn closure(state: &SessionState, objects: &[Object]) -> Result<Closure> {
             todo.push(d.object);
         }
     }
-    // A view has the rule and not the rule the view.
-    let rule = defs::by_name("pg_rewrite").oid;
     let goes_anyway = |o: &Object, owner: &Object| {
-        objects.contains(owner)
-            || automatic.contains(owner)
-            || o.class != rule && automatic.contains(o)
+        objects.contains(owner) || automatic.contains(owner) || automatic.contains(o)
     };
     normal.retain(|(object, owner, _)| !goes_anyway(object, owner));
-    closure.needs_cascade = normal.into_iter().map(|(_, owner, on)| (owner, on)).collect();
+    below.values_mut().for_each(|all| all.sort_by_key(younger_first));
     closure.order = dependents_first(objects, &below);
+    let places: HashMap<Object, usize> = closure.order.iter().copied().zip(0..).collect();
+    normal.sort_by_key(|(object, ..)| std::cmp::Reverse(places.get(object).copied()));
+    closure.needs_cascade = normal.into_iter().map(|(_, owner, on)| (owner, on)).collect();
     Ok(closure)
 }
 

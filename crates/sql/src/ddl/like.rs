@@ -8,6 +8,7 @@ use super::Ddl;
 use super::constraint::column_number;
 use super::depend::Object;
 use super::index::NewIndex;
+use super::not_null::{self, Declared, NotNull};
 use super::relation::{IndexColumnRow, NewColumn};
 use super::table::{Elements, Owned};
 use crate::deparse::column_names;
@@ -20,6 +21,7 @@ use engine::catalog::load::RowSource;
 use engine::catalog::model::{
     CatalogView, Column, Index, RelationKind, RelationPersistence, Table,
 };
+use engine::catalog::rows::Row;
 use expr::Expr;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -92,7 +94,16 @@ impl Ddl<'_> {
         for column in source.columns.iter().filter(|c| !c.dropped) {
             let at = out.columns.len();
             let mut new = NewColumn::plain(&column.name, column.declared());
-            new.not_null = column.not_null;
+            if column.not_null {
+                let found = not_null::find(self.state(), source.oid, column.number)?;
+                let what = found.map_or_else(NotNull::default, |row| NotNull {
+                    name: Some(row.text("conname").to_owned()),
+                    no_inherit: row.bool("connoinherit"),
+                    not_valid: false,
+                });
+                let column = column.name.clone();
+                out.not_nulls.push(Declared { column, what, in_column: false });
+            }
             new.collation = self.collation_of(source.oid, column.number)?;
             if pattern.has("storage") {
                 new.storage = Some(column.storage);
@@ -158,6 +169,13 @@ impl Ddl<'_> {
             for column in source.columns.iter().filter(|c| !c.dropped) {
                 let there = self.column_like(to, column)?;
                 self.copy_comment(Object::column(source.oid, column.number), there)?;
+                let of = |row: Row| Object::of("pg_constraint", row.oid("oid"));
+                let state = self.state();
+                let from = not_null::find(state, source.oid, column.number)?.map(of);
+                let made = not_null::find(state, to, there.sub)?.map(of);
+                if let (Some(from), Some(made)) = (from, made) {
+                    self.copy_comment(from, made)?;
+                }
             }
         }
         for check in source.checks.iter().filter(|_| pattern.has("constraints")) {

@@ -36,6 +36,7 @@ mod index_feed;
 mod index_swap;
 mod like;
 pub mod misc;
+pub(crate) mod not_null;
 pub mod reindex;
 pub(crate) mod reindex_concurrently;
 pub mod relation;

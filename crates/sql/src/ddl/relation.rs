@@ -2,6 +2,7 @@
 
 use super::depend::{self, Kind, Object};
 use super::new_oid;
+use super::not_null::{self, NotNull};
 use crate::session::SessionState;
 use base::{Fork, Oid, RelationId, Result, bail};
 use engine::catalog::bootstrap::{BTREE_AM, HEAP_AM, PG_TOAST, attribute};
@@ -21,7 +22,7 @@ pub struct NewColumn {
     /// Its type.
     pub ty: TypeRef,
     /// NOT NULL
-    pub not_null: bool,
+    pub not_null: Option<NotNull>,
     /// DEFAULT, or the expression of a generated column.
     pub default: Option<Expr>,
     /// GENERATED … STORED
@@ -40,7 +41,7 @@ impl NewColumn {
         NewColumn {
             name: name.into(),
             ty,
-            not_null: false,
+            not_null: None,
             default: None,
             generated: false,
             identity: None,
@@ -125,6 +126,7 @@ pub fn create(state: &SessionState, new: &NewRelation) -> Result<Oid> {
             depend::record_type(state, Object::column(oid, number), column.ty.oid)?;
         }
     }
+    not_null::note_all(state, oid, &new.columns)?;
     depend::record(
         state,
         Object::relation(oid),
@@ -323,7 +325,8 @@ pub fn create_toast(state: &SessionState, new: &NewRelation, relation: Oid) -> R
     Ok(oid)
 }
 
-/// Writes the rows of a column: `pg_attribute`, and `pg_attrdef` for its default.
+/// Writes the rows of a column: `pg_attribute`, and `pg_attrdef` for its default. The constraint of one that is NOT NULL is the caller's
+/// to note.
 ///
 /// # Errors
 /// I/O.
@@ -336,7 +339,7 @@ pub fn insert_column(
     let txn = state.txn()?;
     let rows = state.catalog.rows(&txn);
     let mut row = attribute(relation, i64::from(number), &c.name, c.ty.oid, c.ty.typmod)
-        .bool("attnotnull", c.not_null)
+        .bool("attnotnull", c.not_null.is_some())
         .bool("atthasdef", c.default.is_some())
         .char("attgenerated", if c.generated { b's' } else { 0 })
         .char(
@@ -357,59 +360,7 @@ pub fn insert_column(
     if let Some(default) = &c.default {
         set_default(state, relation, number, Some(default))?;
     }
-    if c.not_null { note_not_null(state, relation, number, &c.name, true) } else { Ok(()) }
-}
-
-/// A table's NOT NULL has a row in `pg_constraint` beside `attnotnull`: makes or removes it.
-fn note_not_null(
-    state: &SessionState,
-    relation: Oid,
-    number: i32,
-    column: &str,
-    wanted: bool,
-) -> Result<()> {
-    if relation < Oid::FIRST_NORMAL {
-        return Ok(());
-    }
-    let txn = state.txn()?;
-    let rows = state.catalog.rows(&txn);
-    let class = rows.find("pg_class", &[("oid", Datum::Oid(relation))])?;
-    let Some(class) = class.first().filter(|c| matches!(c.char("relkind"), b'r' | b'p')) else {
-        return Ok(());
-    };
-    let found = rows.find("pg_constraint", &[("conrelid", Datum::Oid(relation))])?;
-    let mut found =
-        found.iter().filter(|c| c.char("contype") == b'n' && c.ints("conkey") == [number]);
-    if !wanted {
-        for row in found {
-            super::drop::forget_dependencies(state, Object::of("pg_constraint", row.oid("oid")))?;
-            rows.delete(row)?;
-        }
-        return Ok(());
-    }
-    if found.next().is_some() {
-        return Ok(());
-    }
-    let namespace = class.oid("relnamespace");
-    let name = class.text("relname");
-    let name = super::table::choose_name(state, name, column, "not_null", namespace)?;
-    let oid = new_oid(state, "pg_constraint")?;
-    let row = NewRow::of("pg_constraint")
-        .oid("oid", oid)
-        .text("conname", &name)
-        .oid("connamespace", namespace)
-        .char("contype", b'n')
-        .bool("conenforced", true)
-        .bool("convalidated", true)
-        .oid("conrelid", relation)
-        .char("confupdtype", b' ')
-        .char("confdeltype", b' ')
-        .char("confmatchtype", b' ')
-        .bool("conislocal", true)
-        .set("conkey", int2_array(&[number]));
-    rows.insert(&row)?;
-    let object = Object::of("pg_constraint", oid);
-    depend::record(state, object, Object::column(relation, number), Kind::Auto)
+    Ok(())
 }
 
 /// Replaces a column's default.
@@ -642,8 +593,10 @@ pub fn update_attribute(
     change(&mut row);
     rows.update(&row)?;
     let is = row.bool("attnotnull");
-    if was != is {
-        note_not_null(state, relation, number, row.text("attname"), is)?;
+    if was != is && is {
+        not_null::note(state, relation, number, row.text("attname"), &NotNull::default())?;
+    } else if was != is {
+        not_null::forget(state, relation, number)?;
     }
     state.catalog.changed_alone(relation);
     Ok(())

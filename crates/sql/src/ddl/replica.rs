@@ -48,6 +48,17 @@ pub(super) fn identity_index(state: &SessionState, table: &Table, name: &str) ->
     Ok(index.oid)
 }
 
+/// Is the column in the index that identifies a table's rows?
+///
+/// # Errors
+/// I/O.
+pub(super) fn identifies(state: &SessionState, table: &Table, column: i32) -> Result<bool> {
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn);
+    let found = rows.find("pg_index", &[("indrelid", Datum::Oid(table.oid))])?;
+    Ok(found.iter().any(|i| i.bool("indisreplident") && i.ints("indkey").contains(&column)))
+}
+
 /// Sets what identifies a table's rows; `index` if it is an index.
 ///
 /// # Errors

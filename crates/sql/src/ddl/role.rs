@@ -28,7 +28,7 @@ fn list(value: Option<&OptionValue>) -> Vec<String> {
     }
 }
 
-fn password(value: Option<&OptionValue>) -> Datum {
+fn password(state: &crate::session::SessionState, value: Option<&OptionValue>) -> Datum {
     match value {
         None => Datum::Null,
         Some(value) => {
@@ -36,7 +36,11 @@ fn password(value: Option<&OptionValue>) -> Datum {
             // A verifier from elsewhere is kept as it is.
             match Verifier::parse(&text) {
                 Some(_) => Datum::text(text),
-                None => Datum::text(Verifier::new(&text).to_text()),
+                None => {
+                    let rounds = state.settings.borrow().int("scram_iterations");
+                    let rounds = u32::try_from(rounds).unwrap_or(u32::MAX);
+                    Datum::text(Verifier::new(&text, rounds).to_text())
+                }
             }
         }
     }
@@ -123,7 +127,8 @@ impl Ddl<'_> {
                     out.columns.push(("rolconnlimit", Datum::Int4(n)));
                 }
                 "password" => {
-                    out.columns.push(("rolpassword", password(option.value.as_ref())));
+                    out.columns
+                        .push(("rolpassword", password(self.state(), option.value.as_ref())));
                 }
                 "valid_until" => {
                     let env = self.session.env().as_ref();

@@ -224,7 +224,7 @@ impl Ddl<'_> {
         let state = self.state();
         let column = |name: &str, ty| {
             let mut column = relation::NewColumn::plain(name, TypeRef::of(ty));
-            column.not_null = true;
+            column.not_null = Some(super::not_null::NotNull::default());
             column
         };
         let spec = relation::NewRelation {

@@ -2,6 +2,7 @@
 
 use super::depend::{self, Object};
 use super::like::Pattern;
+use super::not_null::{self, Declared, NotNull};
 use super::relation::{NewColumn, NewRelation};
 use super::{Ddl, relation};
 use crate::analyse;
@@ -31,8 +32,9 @@ pub(super) struct Owned {
 pub(super) struct Elements {
     pub columns: Vec<NewColumn>,
     pub constraints: Vec<TableConstraint>,
-    /// Columns that are NOT NULL by a constraint with a name, and that.
-    pub not_null_names: Vec<(String, String)>,
+    /// What is said of NOT NULL, and the columns that are it of themselves.
+    pub not_nulls: Vec<Declared>,
+    pub implied: Vec<String>,
     pub owned: Vec<Owned>,
     /// LIKE
     patterns: Vec<Pattern>,
@@ -139,32 +141,6 @@ pub fn nextval(sequence: Oid, ty: TypeRef) -> Expr {
 pub fn check_on_commit(on_commit: OnCommit, persistence: RelationPersistence) -> Result<()> {
     if on_commit != OnCommit::PreserveRows && persistence != RelationPersistence::Temporary {
         bail!(INVALID_TABLE_DEFINITION, "ON COMMIT can only be used on temporary tables");
-    }
-    Ok(())
-}
-
-/// Names of NOT NULL constraints, of which nothing is kept, are no other constraint's, and a column has one.
-fn check_not_null_names(table: &str, elements: &Elements) -> Result<()> {
-    let others = elements.constraints.iter();
-    let others = others.filter(|c| !matches!(c.kind, TableConstraintKind::NotNull(_)));
-    let mut taken: Vec<&str> = others.filter_map(|c| c.name.as_deref()).collect();
-    for (i, (column, name)) in elements.not_null_names.iter().enumerate() {
-        let mut before = elements.not_null_names[..i].iter();
-        match before.find(|(c, _)| c == column) {
-            Some((_, first)) if first == name => continue,
-            Some((_, first)) => bail!(
-                SYNTAX_ERROR,
-                "conflicting not-null constraint names \"{first}\" and \"{name}\""
-            ),
-            None => {}
-        }
-        if taken.contains(&name.as_str()) {
-            bail!(
-                DUPLICATE_OBJECT,
-                "constraint \"{name}\" for relation \"{table}\" already exists"
-            );
-        }
-        taken.push(name);
     }
     Ok(())
 }
@@ -295,21 +271,14 @@ impl Ddl<'_> {
                 );
             }
         }
-        // Primary keys make their columns NOT NULL.
         for constraint in &out.constraints {
-            if let TableConstraintKind::PrimaryKey { columns, .. } = &constraint.kind {
-                for column in out.columns.iter_mut().filter(|c| columns.contains(&c.name)) {
-                    column.not_null = true;
-                }
-            }
-            if let TableConstraintKind::NotNull(name) = &constraint.kind {
-                for column in out.columns.iter_mut().filter(|c| c.name == *name) {
-                    column.not_null = true;
-                }
-                out.not_null_names.extend(constraint.name.clone().map(|n| (name.clone(), n)));
+            if let TableConstraintKind::NotNull(column) = &constraint.kind {
+                // There is nothing that could be invalid.
+                let what = NotNull { not_valid: false, ..constraint.as_not_null() };
+                out.not_nulls.push(Declared { column: column.clone(), what, in_column: false });
             }
         }
-        check_not_null_names(table, &out)?;
+        not_null::merge(table, &mut out)?;
         Ok(out)
     }
 
@@ -351,7 +320,7 @@ impl Ddl<'_> {
             let sequence =
                 self.column_sequence(table, &def.name, namespace, persistence, ty.oid, &[])?;
             column.default = Some(nextval(sequence, ty));
-            column.not_null = true;
+            out.implied.push(def.name.clone());
             out.owned.push(Owned { sequence, column: number, identity: false });
         }
         for constraint in &def.constraints {
@@ -364,8 +333,10 @@ impl Ddl<'_> {
             };
             match &constraint.kind {
                 ColumnConstraintKind::NotNull => {
-                    column.not_null = true;
-                    out.not_null_names.extend(name.clone().map(|n| (def.name.clone(), n)));
+                    let no_inherit = timing.no_inherit;
+                    let what = NotNull { name: name.clone(), no_inherit, not_valid: false };
+                    let column = def.name.clone();
+                    out.not_nulls.push(Declared { column, what, in_column: true });
                 }
                 ColumnConstraintKind::Null => {}
                 ColumnConstraintKind::Default(expr) => {
@@ -383,7 +354,6 @@ impl Ddl<'_> {
                     add(TableConstraintKind::Unique { columns, options: options.clone() });
                 }
                 ColumnConstraintKind::PrimaryKey(options) => {
-                    column.not_null = true;
                     add(TableConstraintKind::PrimaryKey { columns, options: options.clone() });
                 }
                 ColumnConstraintKind::References(references) => {
@@ -398,6 +368,7 @@ impl Ddl<'_> {
                     column.identity =
                         Some(if *always { Identity::Always } else { Identity::ByDefault });
                     out.owned.push(Owned { sequence, column: number, identity: true });
+                    out.implied.push(def.name.clone());
                 }
             }
         }
@@ -464,7 +435,6 @@ impl Ddl<'_> {
                 "identity column type must be smallint, integer, or bigint"
             );
         }
-        column.not_null = true;
         self.column_sequence(
             table,
             &column.name.clone(),
@@ -539,11 +509,11 @@ impl Ddl<'_> {
         if !out.defaults.is_empty() {
             self.check_row_type_unused(table)?;
         }
+        not_null::merge(&table.name, &mut out)?;
         let number = i32::try_from(table.columns.len() + 1).unwrap_or(i32::MAX);
         let column = out.columns.remove(0);
-        let not_null = column.not_null;
         let mut plain = column.clone();
-        plain.not_null = false;
+        plain.not_null = None;
         relation::insert_column(self.state(), table.oid, number, &plain)?;
         let object = Object::column(table.oid, number);
         depend::record_type(self.state(), object, plain.ty.oid)?;
@@ -561,10 +531,11 @@ impl Ddl<'_> {
             .collect();
         self.add_defaults(table.oid, &defaults)?;
         let rewrite = self.fill_new_column(table.oid, number, &column)?;
-        if not_null {
-            relation::update_attribute(self.state(), table.oid, number, |row| {
-                row.set("attnotnull", Datum::Bool(true));
-            })?;
+        if let Some(what) = &column.not_null {
+            if let Some(name) = &what.name {
+                self.refuse_taken_name(table, name)?;
+            }
+            not_null::set(self.state(), table.oid, number, &column.name, what)?;
         }
         for constraint in &out.constraints {
             self.add_constraint(table.oid, constraint, false)?;

@@ -111,7 +111,10 @@ impl Ddl<'_> {
             // Init's views are for everybody to read, but for some. A dump leaves out what is given here, and not what GRANT gives.
             let readers = match &*s.name.name {
                 "pg_aios" => Some("pg_read_all_stats=r/postgres"),
-                "pg_file_settings" | "pg_hba_file_rules" | "pg_ident_file_mappings" => None,
+                "pg_config"
+                | "pg_file_settings"
+                | "pg_hba_file_rules"
+                | "pg_ident_file_mappings" => None,
                 _ => Some("=r/postgres"),
             };
             let acl: Vec<&str> =

@@ -253,7 +253,7 @@ impl Reducer<'_, '_> {
             return Ok(false);
         }
         let at = usize::try_from(column - 1).ok();
-        Ok(at.is_none_or(|i| table.columns.get(i).is_some_and(|c| c.not_null)))
+        Ok(at.is_none_or(|i| table.columns.get(i).is_some_and(|c| c.not_null && !c.may_hold_null)))
     }
 
     /// Does an entry refer to one of these (LATERAL)?

@@ -17,6 +17,9 @@ pub(super) fn run(session: &mut Session, alter: &AlterSystem) -> Result<()> {
     if !session.state().is_superuser() {
         bail!(INSUFFICIENT_PRIVILEGE, "permission denied to set parameter by ALTER SYSTEM");
     }
+    if !session.state().settings.borrow().bool("allow_alter_system") {
+        bail!(FEATURE_NOT_SUPPORTED, "ALTER SYSTEM is not allowed in this environment");
+    }
     let disk = &session.state().cluster.engine().disk;
     let mut lines: Vec<(String, String)> = read(disk.as_ref())?;
     match alter {

@@ -115,6 +115,8 @@ pub struct Session {
     current_statement: Option<Arc<str>>,
     /// The log has its text already.
     statement_logged: Cell<bool>,
+    /// All statements of the transaction are logged (`log_transaction_sample_rate`).
+    transaction_sampled: Cell<bool>,
     settings_seen: Cell<u64>,
     /// The statement is maintenance: its time is nobody's latency.
     pub(crate) unmeasured: Cell<bool>,
@@ -235,6 +237,7 @@ impl Session {
             reported_under: (u64::MAX, false, Oid::INVALID),
             current_statement: None,
             statement_logged: Cell::new(false),
+            transaction_sampled: Cell::new(false),
             settings_seen: Cell::new(0),
             unmeasured: Cell::new(false),
             run_queue: run_queue::RunQueue::default(),

@@ -1,4 +1,4 @@
-//! Statements in the server's log: `log_statement`, `log_duration`, `log_min_duration_statement`.
+//! Statements in the server's log: `log_statement`, `log_duration`, `log_min_duration_statement`, and samples of them.
 //!
 //! # Differs from PostgreSQL
 //! A string whose first statements fail to parse is logged as an error only, as there; EXPLAIN ANALYZE and EXECUTE count as what they run
@@ -31,6 +31,16 @@ pub(super) struct StatementLog {
     durations: bool,
     /// Those that take at least this long are logged as they end.
     from_us: Option<i64>,
+    /// As many of those that take at least this long: from 0 to 1.
+    sampled_from_us: Option<i64>,
+    share: f64,
+    /// All of as many transactions.
+    pub(super) share_of_transactions: f64,
+}
+
+/// True as often as `share` says.
+pub(super) fn falls_to(share: f64) -> bool {
+    share > 0.0 && (share >= 1.0 || rand::random::<f64>() <= share)
 }
 
 /// Which message of the protocol it was.
@@ -52,12 +62,21 @@ impl StatementLog {
         };
         let from_ms = settings.int("log_min_duration_statement");
         let durations = settings.bool("log_duration");
-        let from_us = (from_ms >= 0).then(|| from_ms.saturating_mul(1000));
-        (kinds.is_some() || durations || from_us.is_some()).then_some(StatementLog {
+        let from = |ms: i64| (ms >= 0).then(|| ms.saturating_mul(1000));
+        let log = StatementLog {
             kinds,
             durations,
-            from_us,
-        })
+            from_us: from(from_ms),
+            sampled_from_us: from(settings.int("log_min_duration_sample")),
+            share: settings.real("log_statement_sample_rate"),
+            share_of_transactions: settings.real("log_transaction_sample_rate"),
+        };
+        let any = kinds.is_some()
+            || durations
+            || log.from_us.is_some()
+            || log.sampled_from_us.is_some()
+            || log.share_of_transactions > 0.0;
+        any.then_some(log)
     }
 }
 
@@ -172,7 +191,10 @@ impl Session {
         let derived = self.state.derived();
         let Some(log) = derived.statement_log else { return };
         let us = (base::sync::now_timestamp_us() - since_us).max(0);
-        let long = log.from_us.is_some_and(|from| us >= from);
+        let sampled = |from: i64| us >= from && falls_to(log.share);
+        let long = log.from_us.is_some_and(|from| us >= from)
+            || log.sampled_from_us.is_some_and(sampled)
+            || self.transaction_sampled.get();
         let duration = format!("duration: {}.{:03} ms", us / 1000, us % 1000);
         if long && !self.statement_logged.get() {
             let detail = self.parameters(portal);

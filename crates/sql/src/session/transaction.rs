@@ -63,6 +63,8 @@ impl Session {
                 None => return Err(base::Error::unsupported("isolation level SERIALIZABLE")),
             }
             txn.set_read_only(derived.read_only);
+            let share = derived.statement_log.map_or(0.0, |log| log.share_of_transactions);
+            self.transaction_sampled.set(super::statement_log::falls_to(share));
         }
         state.backend.activity.lock().xact_start = txn.start_timestamp_us();
         state.set_txn(txn);

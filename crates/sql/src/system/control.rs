@@ -27,6 +27,20 @@ pub(super) const BODIES: Bodies = &[
             ]]))
         }),
     ),
+    ("pg_control_init", Set(|env, _| Ok(rows(vec![init(state(env)?)])))),
+    ("pg_config", Set(|env, _| built(state(env)?))),
+    (
+        "pg_get_wal_resource_managers",
+        Set(|_, _| {
+            let all = wal::ResourceManager::ALL.iter();
+            let row = |r: &wal::ResourceManager| {
+                vec![Datum::Int4(*r as i32), Datum::text(r.name()), Datum::Bool(true)]
+            };
+            Ok(rows(all.map(row).collect()))
+        }),
+    ),
+    // Text is compared as bytes, whatever library there is.
+    ("pg_database_collation_actual_version", Scalar(|_, _| Ok(Datum::Null))),
     (
         "pg_walfile_name_offset",
         Set(|env, a| {
@@ -112,6 +126,68 @@ fn checkpoint(state: &SessionState) -> Result<Vec<Datum>> {
         xid(0),
         Datum::TimestampTz(control.time_us),
     ])
+}
+
+/// What cannot be changed after init. There are no segments of relations' files, and no large objects.
+fn init(state: &SessionState) -> Vec<Datum> {
+    let number = |n: usize| Datum::Int4(i32::try_from(n).unwrap_or(i32::MAX));
+    let segment = state.settings.borrow().int("wal_segment_size");
+    vec![
+        number(8),
+        number(page::PAGE_SIZE),
+        Datum::Null,
+        number(page::PAGE_SIZE),
+        number(usize::try_from(segment).unwrap_or(0)),
+        number(64),
+        number(32),
+        number(heap::toast::CHUNK),
+        Datum::Null,
+        Datum::Bool(true),
+        number(1),
+        Datum::Bool(true),
+    ]
+}
+
+/// How the server was built and where it is: as PostgreSQL says it of what it does not know.
+fn built(state: &SessionState) -> Result<types::registry::RowIter> {
+    const NAMES: [&str; 23] = [
+        "BINDIR",
+        "DOCDIR",
+        "HTMLDIR",
+        "INCLUDEDIR",
+        "PKGINCLUDEDIR",
+        "INCLUDEDIR-SERVER",
+        "LIBDIR",
+        "PKGLIBDIR",
+        "LOCALEDIR",
+        "MANDIR",
+        "SHAREDIR",
+        "SYSCONFDIR",
+        "PGXS",
+        "CONFIGURE",
+        "CC",
+        "CPPFLAGS",
+        "CFLAGS",
+        "CFLAGS_SL",
+        "LDFLAGS",
+        "LDFLAGS_EX",
+        "LDFLAGS_SL",
+        "LIBS",
+        "VERSION",
+    ];
+    super::session::superuser(state, "pg_config")?;
+    let program = std::env::current_exe().ok();
+    let folder = program.as_deref().and_then(std::path::Path::parent);
+    let version = state.settings.borrow().show("server_version")?;
+    let row = |name: &str| {
+        let setting = match name {
+            "BINDIR" => folder.map(|f| f.display().to_string()),
+            "VERSION" => Some(format!("PostgreSQL {version}")),
+            _ => None,
+        };
+        vec![Datum::text(name), Datum::text(setting.as_deref().unwrap_or("not recorded"))]
+    };
+    Ok(rows(NAMES.iter().map(|name| row(name)).collect()))
 }
 
 fn not_recovering() -> base::Error {

@@ -78,6 +78,14 @@ pub(super) const OWN: &[Own] = &[Own {
 pub(super) const BODIES: Bodies = &[
     ("current_database", Scalar(|env, _| Ok(Datum::text(&state(env)?.database.name)))),
     ("current_user", Scalar(|env, _| Ok(Datum::text(&state(env)?.current_user.borrow().name)))),
+    ("getpgusername", Scalar(|env, _| Ok(Datum::text(&state(env)?.current_user.borrow().name)))),
+    (
+        "current_query",
+        Scalar(|env, _| {
+            let query = std::sync::Arc::clone(&state(env)?.backend.activity.lock().query);
+            Ok(if query.is_empty() { Datum::Null } else { Datum::text(&*query) })
+        }),
+    ),
     ("session_user", Scalar(|env, _| Ok(Datum::text(&state(env)?.session_user.borrow().name)))),
     ("system_user", Scalar(|_, _| Ok(Datum::Null))),
     ("version", Scalar(|_, _| Ok(Datum::text(version())))),

@@ -586,6 +586,8 @@ CREATE VIEW pg_catalog.pg_user_mappings AS
   SELECT NULL::oid AS umid, NULL::oid AS srvid, NULL::name AS srvname, NULL::oid AS umuser,
          NULL::name AS usename, NULL::text[] AS umoptions WHERE false;
 
+CREATE VIEW pg_catalog.pg_config AS SELECT * FROM pg_config();
+
 -- There are no such files, and so no lines of them.
 CREATE VIEW pg_catalog.pg_hba_file_rules AS SELECT * FROM pg_hba_file_rules() a;
 

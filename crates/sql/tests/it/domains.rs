@@ -159,7 +159,7 @@ fn what_is_altered_holds_for_rows_that_are_there_and_in_other_sessions() {
         (
             "DROP DOMAIN f",
             "2BP01 cannot drop type f because other objects depend on it\n\
-             type e depends on type f\ncolumn x of table t depends on type f\ncolumn y of table t depends on type e",
+             type e depends on type f\ncolumn y of table t depends on type e\ncolumn x of table t depends on type f",
         ),
         ("DROP DOMAIN e CASCADE", "NOTICE 00000 drop cascades to column y of table t"),
         ("SELECT * FROM t ORDER BY x", "1\n4"),

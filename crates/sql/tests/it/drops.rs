@@ -47,3 +47,54 @@ fn what_is_named_itself_stands_in_nobodys_way() {
         }
     }
 }
+
+/// Views over views are told of, each after what it is over, and what is older first.
+#[test]
+fn cascades_tell_of_views_over_views() {
+    let db = Database::new();
+    let mut s = db.session();
+    let table = [
+        "CREATE TABLE t (a int, b text)",
+        "CREATE VIEW v1 AS SELECT * FROM t",
+        "CREATE VIEW v2 AS SELECT * FROM v1",
+    ];
+    s.run_each(&table);
+    let both = "NOTICE 00000 drop cascades to 2 other objects";
+    s.check(&[
+        (
+            "DROP TABLE t",
+            "2BP01 cannot drop table t because other objects depend on it\nview v1 depends on table t\nview v2 depends on view v1",
+        ),
+        (
+            "ALTER TABLE t DROP b",
+            "2BP01 cannot drop column b of table t because other objects depend on it\nview v1 depends on column b of table t\nview v2 depends on view v1",
+        ),
+        ("DROP VIEW v1", "2BP01 cannot drop view v1 because other objects depend on it\nview v2 depends on view v1"),
+        ("ALTER TABLE t DROP b CASCADE", both),
+        ("SELECT count(*) FROM pg_views WHERE schemaname = 'public'", "0"),
+        ("DROP TABLE t", ""),
+    ]);
+    s.run_each(&table);
+    s.run_each(&[
+        "CREATE SCHEMA s",
+        "CREATE TABLE s.x (i int)",
+        "CREATE VIEW s.y AS SELECT * FROM s.x",
+        "CREATE VIEW s.z AS SELECT * FROM s.y",
+        "CREATE SEQUENCE s.q",
+        "CREATE VIEW over_z AS SELECT * FROM s.z",
+    ]);
+    s.check(&[
+        ("DROP TABLE t CASCADE", both),
+        (
+            "DROP SCHEMA s",
+            "2BP01 cannot drop schema s because other objects depend on it\ntable s.x depends on schema s\nview s.y depends on schema s\nview s.z depends on schema s\nview over_z depends on view s.z\nsequence s.q depends on schema s",
+        ),
+        ("DROP SCHEMA s CASCADE", "NOTICE 00000 drop cascades to 5 other objects"),
+        (
+            "SELECT count(*) FROM pg_views WHERE schemaname IN ('public', 's')",
+            "0",
+        ),
+        ("SELECT count(*) FROM pg_rewrite WHERE oid >= 16384", "0"),
+        ("SELECT count(*) FROM pg_depend WHERE classid = 'pg_rewrite'::regclass AND objid >= 16384", "0"),
+    ]);
+}

@@ -121,7 +121,7 @@ fn types_and_what_uses_them_survive_a_crash_and_go_together() {
             ("VACUUM t", ""),
             ("SELECT count(*), max(x) FROM t WHERE x > 'a'", "200|c"),
             ("SELECT most_common_vals FROM pg_stats WHERE tablename = 't' AND attname = 'y'", "{\"{c,a}\"}"),
-            ("DROP TYPE e", "2BP01 cannot drop type e because other objects depend on it\ncolumn y of table t depends on type e[]\ncolumn x of table t depends on type e\ncolumn z of table t depends on type e"),
+            ("DROP TYPE e", "2BP01 cannot drop type e because other objects depend on it\ncolumn y of table t depends on type e[]\ncolumn z of table t depends on type e\ncolumn x of table t depends on type e"),
             ("DROP TYPE e CASCADE", "NOTICE 00000 drop cascades to 3 other objects"),
             ("SELECT count(*), min(id) FROM t", "400|1"),
             ("VACUUM FULL t", ""),

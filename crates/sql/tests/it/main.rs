@@ -25,6 +25,7 @@ mod like;
 mod meanwhile;
 mod merge;
 mod merged;
+mod not_null;
 mod notify;
 mod on_conflict;
 mod ordered_aggregates;

@@ -78,3 +78,62 @@ fn indexes_tell_what_they_can_do() {
         ("SELECT pg_basetype('int4'), pg_basetype(987654::oid)", "integer|~"),
     ]);
 }
+
+/// A function with several results that returns no set stands where any other function does.
+#[test]
+fn functions_of_one_row_are_no_sets() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.check(&[
+        (
+            "SELECT sum((pg_stat_file('/')).size) >= 0, COALESCE((pg_stat_file('/nosuch', true)).size, -1)",
+            "t|-1",
+        ),
+        ("SELECT count(*) FROM generate_series(1, 3) WHERE (pg_stat_file('/')).isdir", "3"),
+        ("SELECT (pg_control_system()).pg_control_version, pg_walfile_name_offset('0/123')", "1800|(000000010000000000000000,291)"),
+        ("SELECT * FROM pg_walfile_name_offset('0/123')", "000000010000000000000000|291"),
+        ("SELECT pg_walfile_name_offset(NULL) IS NULL", "t"),
+        (
+            "SELECT 1 WHERE pg_ls_dir('.') = 'x'",
+            "0A000 set-returning functions are not allowed in WHERE",
+        ),
+    ]);
+}
+
+#[test]
+fn the_server_says_how_it_was_made() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.check(&[
+        ("SELECT count(*), count(*) FILTER (WHERE setting = 'not recorded') FROM pg_config", "23|21"),
+        (
+            "SELECT setting = 'PostgreSQL ' || current_setting('server_version') FROM pg_config WHERE name = 'VERSION'",
+            "t",
+        ),
+        (
+            "SELECT database_block_size, bytes_per_wal_segment, max_identifier_length, data_page_checksum_version FROM pg_control_init()",
+            "8192|16777216|64|1",
+        ),
+        ("SELECT count(*) > 5, min(rm_name COLLATE \"C\") FROM pg_get_wal_resource_managers()", "t|Btree"),
+        ("SELECT current_query(), getpgusername()", "SELECT current_query(), getpgusername()|postgres"),
+        ("CREATE ROLE plain; SET ROLE plain", ""),
+        ("SELECT count(*) FROM pg_config", "42501 permission denied for view pg_config"),
+        ("SELECT count(*) FROM pg_config()", "42501 permission denied for function pg_config"),
+    ]);
+}
+
+#[test]
+fn passwords_are_hashed_as_often_as_is_said() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.check(&[
+        ("SET scram_iterations = 10", ""),
+        ("CREATE ROLE r PASSWORD 'x'", ""),
+        ("SELECT split_part(rolpassword, ':', 1) FROM pg_authid WHERE rolname = 'r'", "SCRAM-SHA-256$10"),
+        ("RESET scram_iterations", ""),
+        ("ALTER ROLE r PASSWORD 'x'", ""),
+        ("SELECT split_part(rolpassword, ':', 1) FROM pg_authid WHERE rolname = 'r'", "SCRAM-SHA-256$4096"),
+        ("SET scram_iterations = 0", "22023 0 is outside the valid range for parameter \"scram_iterations\" (1 .. 2147483647)"),
+        ("SET archive_mode = on", "55P02 parameter \"archive_mode\" cannot be changed without restarting the server"),
+    ]);
+}

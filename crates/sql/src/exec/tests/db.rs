@@ -124,6 +124,7 @@ impl Db {
                 statistics_target: None,
                 declared: info.oid,
                 domain_default: None,
+                may_hold_null: false,
             });
         }
         let mut all = Vec::new();
