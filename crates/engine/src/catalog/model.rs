@@ -377,6 +377,13 @@ pub trait CatalogView {
     fn type_by_name(&self, _schema: Option<&str>, _name: &str) -> base::Result<Option<Oid>> {
         Ok(None)
     }
+    /// The relation whose rows are of that type, or None.
+    ///
+    /// # Errors
+    /// I/O.
+    fn table_of_row_type(&self, _ty: Oid) -> base::Result<Option<Arc<Table>>> {
+        Ok(None)
+    }
     /// A role's OID by name.
     ///
     /// # Errors

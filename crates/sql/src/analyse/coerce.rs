@@ -3,6 +3,7 @@
 use super::{Analyser, ParamTypes};
 use crate::parse::ast::Loc;
 use base::{Error, Oid, Result, SqlError, SqlState, err};
+use engine::catalog::model::Table;
 use expr::tree::CallForm;
 use expr::{Constant, Expr, TypeRef};
 use types::facts::{CastContext, CastMethod};
@@ -228,6 +229,12 @@ impl Analyser<'_> {
         if from == UNKNOWN {
             return Ok(Expr::CoerceViaIo { arg: Box::new(e), ty: TypeRef::of(to.oid), explicit });
         }
+        if is_composite(to.oid)
+            && matches!(e, Expr::Row { .. })
+            && let Some(table) = self.catalog.table_of_row_type(to.oid)?
+        {
+            return self.row_of(&table, e, to, context, explicit, loc);
+        }
         match path(from, to.oid, context) {
             Path::Same => Ok(e),
             Path::Relabel => {
@@ -257,6 +264,49 @@ impl Analyser<'_> {
             }
             Path::None => self.cannot_cast(from, to.oid, loc),
         }
+    }
+
+    /// `ROW(…)` as a row of a table, its fields as the table's columns.
+    fn row_of(
+        &mut self,
+        table: &Table,
+        row: Expr,
+        to: TypeRef,
+        context: CastContext,
+        explicit: bool,
+        loc: Loc,
+    ) -> Result<Expr> {
+        let Expr::Row { fields, ty, .. } = row else { return Ok(row) };
+        let columns: Vec<_> = table.columns.iter().filter(|c| !c.dropped).collect();
+        let cannot = |detail: String| {
+            let text = format!("cannot cast type record to {}", table.name);
+            base::Error::from(SqlError::new(SqlState::CANNOT_COERCE, text).detail(detail))
+        };
+        if fields.len() != columns.len() {
+            let few = fields.len() < columns.len();
+            let e = cannot(format!("Input has too {} columns.", if few { "few" } else { "many" }));
+            return self.at(loc, e);
+        }
+        let mut out = Vec::with_capacity(fields.len());
+        for (i, (mut field, c)) in fields.into_iter().zip(&columns).enumerate() {
+            // A literal is text by now.
+            if let Expr::Const(constant) = &mut field
+                && constant.ty.oid == TEXT
+            {
+                constant.ty = TypeRef::of(UNKNOWN);
+            }
+            let (from, wanted) = (field.ty().oid, c.declared());
+            if !can_coerce(from, wanted.oid, context) {
+                let (from, wanted) = (name(from), name(wanted.oid));
+                let n = i + 1;
+                let e = cannot(format!("Cannot cast type {from} to {wanted} in column {n}."));
+                return self.at(loc, e);
+            }
+            out.push(self.coerce(field, wanted, context, explicit, loc)?.plain());
+        }
+        let names = columns.iter().map(|c| c.name.clone()).collect();
+        let row = Expr::Row { fields: out, names, ty };
+        Ok(Expr::Relabel { arg: Box::new(row), ty: TypeRef::of(to.oid), explicit })
     }
 
     fn literal(&mut self, c: Constant, to: TypeRef, loc: Loc) -> Result<Expr> {

@@ -49,6 +49,32 @@ pub(super) fn insert_targets(t: &Table, given: Vec<Option<Expr>>) -> Vec<TargetE
     .collect()
 }
 
+/// Why a column takes no values: it is worked out, or an identity column that always is.
+pub(super) fn refusal(
+    c: &Column,
+    name: &str,
+    update: bool,
+    overriding: Option<bool>,
+) -> Option<base::Error> {
+    let (detail, hint) = if c.generated {
+        (format!("Column \"{name}\" is a generated column."), None)
+    } else if c.identity == Some(Identity::Always) && overriding.is_none() {
+        let hint = (!update).then_some("Use OVERRIDING SYSTEM VALUE to override.");
+        let detail = "is an identity column defined as GENERATED ALWAYS.";
+        (format!("Column \"{name}\" {detail}"), hint)
+    } else {
+        return None;
+    };
+    let message = if update {
+        format!("column \"{name}\" can only be updated to DEFAULT")
+    } else {
+        format!("cannot insert a non-DEFAULT value into column \"{name}\"")
+    };
+    let mut e = SqlError::new(SqlState::GENERATED_ALWAYS, message).detail(detail);
+    e.hint = hint.map(str::to_owned);
+    Some(e.into())
+}
+
 impl Analyser<'_> {
     /// The table that a statement changes; entry 0 of the level.
     pub(super) fn target(
@@ -131,6 +157,15 @@ impl Analyser<'_> {
             entry.has_alias = true;
         }
         self.level().rtes.push(entry);
+    }
+
+    /// Whoever names columns of the target, as they are, were or will be, must be allowed to read it.
+    fn may_read(&mut self, images: Option<(usize, usize)>) {
+        let (old, new) = images.unwrap_or_default();
+        let level = self.level();
+        if level.seen.iter().any(|(rte, ..)| [0, old, new].contains(rte)) {
+            level.rtes[0].required_privileges |= 1;
+        }
     }
 
     /// The target as names see it.
@@ -235,40 +270,17 @@ impl Analyser<'_> {
 
     /// Refuses values for generated and identity columns where SQL does.
     pub(super) fn may_set(
-        &self,
+        &mut self,
         c: &Column,
         update: bool,
         overriding: Option<bool>,
         loc: Loc,
     ) -> Result<()> {
-        let name = self.name_below(c);
-        let (message, detail, hint) = if c.generated {
-            (
-                if update {
-                    format!("column \"{}\" can only be updated to DEFAULT", name)
-                } else {
-                    format!("cannot insert a non-DEFAULT value into column \"{}\"", name)
-                },
-                format!("Column \"{}\" is a generated column.", name),
-                None,
-            )
-        } else if c.identity == Some(Identity::Always) && overriding.is_none() {
-            (
-                if update {
-                    format!("column \"{}\" can only be updated to DEFAULT", name)
-                } else {
-                    format!("cannot insert a non-DEFAULT value into column \"{}\"", name)
-                },
-                format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", name),
-                if update { None } else { Some("Use OVERRIDING SYSTEM VALUE to override.") },
-            )
-        } else {
-            return Ok(());
-        };
-        let mut e = SqlError::new(SqlState::GENERATED_ALWAYS, message).detail(detail);
-        e.hint = hint.map(str::to_owned);
         let _ = loc;
-        Err(e.into())
+        match refusal(c, self.name_below(c), update, overriding) {
+            Some(e) => self.refuse_below(c, e),
+            None => Ok(()),
+        }
     }
 
     pub fn insert(&mut self, s: &Insert) -> Result<Query> {
@@ -277,13 +289,12 @@ impl Analyser<'_> {
         }
         let alias = s.alias.as_ref().map(|n| ast::Alias { name: n.clone(), columns: Vec::new() });
         let mut privilege = 2;
-        if !s.returning.targets.is_empty() {
-            privilege |= 1;
-        }
-        if s.on_conflict.as_ref().is_some_and(|c| c.update.is_some()) {
-            privilege |= 5;
+        if let Some(c) = &s.on_conflict {
+            privilege |= if c.update.is_some() { 4 } else { 0 };
+            privilege |= if matches!(c.target, ast::ConflictTarget::None) { 0 } else { 1 };
         }
         let t = self.target(&s.table, alias.as_ref(), false, "insert into", privilege)?;
+        self.level().overriding = s.overriding_system;
         let columns = self.insert_columns(s, &t)?;
         let mut from = Vec::new();
         let mut given: Vec<Option<Expr>> = vec![None; t.columns.len()];
@@ -323,6 +334,7 @@ impl Analyser<'_> {
         let item = self.target_item(&t);
         self.level().items.push(item);
         let (returning, images) = self.returning(&s.returning, &t)?;
+        self.may_read(images);
         let mut q = self.gather(Command::Insert);
         q.named = named;
         q.result_rte = Some(0);
@@ -377,10 +389,12 @@ impl Analyser<'_> {
         let saved = self.enter(Clause::Values);
         let mut out = Vec::with_capacity(row.len());
         for (e, c) in row.iter().zip(columns) {
-            let use_default =
-                is_default(e) || (s.overriding_system == Some(false) && c.identity.is_some());
-            if use_default {
+            if s.overriding_system == Some(false) && c.identity.is_some() {
                 out.push(default_value(c));
+                continue;
+            }
+            if is_default(e) {
+                out.push(self.row_default(c, s.overriding_system, e.loc)?);
                 continue;
             }
             self.may_set(c, false, s.overriding_system, e.loc)?;
@@ -686,16 +700,18 @@ impl Analyser<'_> {
             self.with_clause(w)?;
         }
         self.refuse_cursor_on_view(&s.table, s.filter.as_ref())?;
-        let t = self.target(&s.table, s.alias.as_ref(), s.only, "update", 4 | 1)?;
+        let t = self.target(&s.table, s.alias.as_ref(), s.only, "update", 4)?;
         let from = self.beside(&t, &s.from)?;
         let targets = self.set_list(&s.set, &t)?;
         let named = targets.iter().filter_map(|t| t.target_column).collect();
-        let targets = targets
-            .into_iter()
-            .filter(|e| !t.columns.iter().any(|c| Some(c.number) == e.target_column && c.generated))
-            .collect();
+        // Of a view they stay until it is said what is wrong with them.
+        let worked_out = |n| t.columns.iter().any(|c| Some(c.number) == n && c.generated);
+        let is_view = t.kind == RelationKind::View;
+        let targets =
+            targets.into_iter().filter(|e| is_view || !worked_out(e.target_column)).collect();
         let filter = self.changed_rows(s.filter.as_ref(), &t)?;
         let (returning, images) = self.returning(&s.returning, &t)?;
+        self.may_read(images);
         let mut q = self.gather(Command::Update);
         q.named = named;
         q.result_rte = Some(0);
@@ -712,10 +728,11 @@ impl Analyser<'_> {
             self.with_clause(w)?;
         }
         self.refuse_cursor_on_view(&s.table, s.filter.as_ref())?;
-        let t = self.target(&s.table, s.alias.as_ref(), s.only, "delete from", 8 | 1)?;
+        let t = self.target(&s.table, s.alias.as_ref(), s.only, "delete from", 8)?;
         let from = self.beside(&t, &s.using)?;
         let filter = self.changed_rows(s.filter.as_ref(), &t)?;
         let (returning, images) = self.returning(&s.returning, &t)?;
+        self.may_read(images);
         let mut q = self.gather(Command::Delete);
         q.result_rte = Some(0);
         q.from = from;

@@ -197,6 +197,10 @@ pub(crate) struct Level {
     pub below: Vec<view_target::Below>,
     /// Of such a target: no index is what ON CONFLICT asks for.
     pub no_arbiter: bool,
+    /// What INSERT says with OVERRIDING: the system's values are replaced, or the user's.
+    pub overriding: Option<bool>,
+    /// Of such a target: the columns of the table below that got a value and may not, and what is said of it.
+    pub may_not_set: Vec<(i32, base::Error)>,
 }
 
 impl Level {
@@ -222,6 +226,8 @@ impl Level {
             merge_action: None,
             below: Vec::new(),
             no_arbiter: false,
+            overriding: None,
+            may_not_set: Vec::new(),
         }
     }
 }

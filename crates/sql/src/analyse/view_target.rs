@@ -29,10 +29,21 @@ use types::oids::TID;
 /// A view's column in the table below.
 #[derive(Clone, Debug)]
 pub(crate) struct Below {
-    /// What it is called there.
+    /// What it is called there, and its number.
     name: String,
+    number: i32,
     /// The view has a default of its own for it.
     own_default: bool,
+    /// The view, or one below it, has a default for it: the table never hears of DEFAULT.
+    view_default: bool,
+}
+
+impl Below {
+    /// A column of what is written to, as if nothing were below it.
+    fn of(c: &Column, is_view: bool) -> Below {
+        let own_default = is_view && c.any_default().is_some();
+        Below { name: c.name.clone(), number: c.number, own_default, view_default: own_default }
+    }
 }
 
 /// What a view's columns stand for, over entry `rte`.
@@ -160,9 +171,8 @@ impl Analyser<'_> {
     /// A view whose columns have the defaults that they get from below, and what they are there.
     fn with_defaults_below(&self, view: &Table) -> Result<(Table, Vec<Below>)> {
         let as_it_is = |t: &Table| {
-            let below =
-                |c: &Column| Below { name: c.name.clone(), own_default: c.any_default().is_some() };
-            t.columns.iter().map(below).collect::<Vec<_>>()
+            let is_view = t.kind == RelationKind::View;
+            t.columns.iter().map(|c| Below::of(c, is_view)).collect::<Vec<_>>()
         };
         let mut out = view.clone();
         let mut columns = as_it_is(view);
@@ -183,11 +193,13 @@ impl Analyser<'_> {
             if !column.own_default {
                 c.default.clone_from(&b.default);
                 c.domain_default.clone_from(&b.domain_default);
-                c.identity = b.identity;
-                c.identity_sequence = b.identity_sequence;
             }
+            c.identity = b.identity;
+            c.identity_sequence = b.identity_sequence;
             c.generated = b.generated;
             column.name.clone_from(&below_columns[at].name);
+            column.number = below_columns[at].number;
+            column.view_default |= below_columns[at].view_default;
         }
         Ok((out, columns))
     }
@@ -231,23 +243,53 @@ impl Analyser<'_> {
     pub(super) fn write_through(&mut self, mut q: Query) -> Result<Query> {
         let Some(target) = q.result_rte else { return Ok(q) };
         let mut through = false;
+        // INSERT's columns that have a default of a view.
+        let mut defaulted = Vec::new();
         while let RteKind::Subquery { view, .. } = q.range_table[target].kind {
             let Some(view) = self.catalog.table_by_oid(Oid(view))? else {
                 bail!(UNDEFINED_TABLE, "relation with OID {view} does not exist");
             };
-            self.through_one(&mut q, target, &view)?;
+            self.through_one(&mut q, target, &view, &mut defaulted)?;
             through = true;
+        }
+        if through {
+            self.end_at_table(&mut q, target, &defaulted)?;
         }
         if self.level().no_arbiter {
             return Err(super::on_conflict::no_arbiter());
         }
-        if through && q.command == Command::Insert {
-            self.fill_in(&mut q, target)?;
-        }
         Ok(q)
     }
 
-    fn through_one(&self, q: &mut Query, target: usize, view: &Arc<Table>) -> Result<()> {
+    /// Columns that the table works out by itself got no value that it would not take, and get its own.
+    fn end_at_table(&mut self, q: &mut Query, target: usize, defaulted: &[i32]) -> Result<()> {
+        let RteKind::Relation { oid, .. } = q.range_table[target].kind else { return Ok(()) };
+        let Some(table) = self.catalog.table_by_oid(Oid(oid))? else { return Ok(()) };
+        let mut refused = std::mem::take(&mut self.level().may_not_set);
+        let overriding = self.level().overriding;
+        for c in table.columns.iter().filter(|c| defaulted.contains(&c.number)) {
+            if overriding == Some(false) && c.identity.is_some() {
+                q.targets.retain(|t| t.target_column != Some(c.number));
+            } else if let Some(e) = super::dml::refusal(c, &c.name, false, overriding) {
+                refused.push((c.number, e));
+            }
+        }
+        if let Some((_, e)) = refused.into_iter().min_by_key(|r| r.0) {
+            return Err(e);
+        }
+        if q.command == Command::Insert {
+            fill_in(q, &table);
+        }
+        Ok(())
+    }
+
+    fn through_one(
+        &self,
+        q: &mut Query,
+        target: usize,
+        view: &Arc<Table>,
+        defaulted: &mut Vec<i32>,
+    ) -> Result<()> {
         let query = updatable::view_query(self.catalog, view)?;
         let writes = q.command != Command::Delete;
         if let Some(why) = updatable::not_updatable(self.catalog, &query, writes)? {
@@ -255,11 +297,14 @@ impl Analyser<'_> {
         }
         let Some((base, _)) = updatable::base_of(&query) else { return Ok(()) };
         if q.command == Command::Insert {
-            own_defaults(q, view);
+            own_defaults(q, view, defaulted);
         }
         check_columns(q, view, &query)?;
         let below = self.base_table(&query)?;
-        q.named = q.named.iter().filter_map(|n| updatable::base_column(&query, *n).ok()).collect();
+        for columns in [&mut q.named, defaulted] {
+            *columns =
+                columns.iter().filter_map(|n| updatable::base_column(&query, *n).ok()).collect();
+        }
         let meanings = put_below(q, target, view, &below, &query, base);
         put(q, 0, &meanings);
         rename_targets(q, &below, &query)?;
@@ -279,21 +324,6 @@ impl Analyser<'_> {
         Ok(())
     }
 
-    /// INSERT's columns in the table's order, with the table's defaults for those that got no value.
-    fn fill_in(&self, q: &mut Query, target: usize) -> Result<()> {
-        let RteKind::Relation { oid, .. } = q.range_table[target].kind else { return Ok(()) };
-        let Some(table) = self.catalog.table_by_oid(Oid(oid))? else { return Ok(()) };
-        let mut given = std::mem::take(&mut q.targets);
-        for c in table.columns.iter().filter(|c| !c.dropped) {
-            let at = given.iter().position(|t| t.target_column == Some(c.number));
-            q.targets.push(match at {
-                Some(at) => given.swap_remove(at),
-                None => assignment(c, default_value(c)),
-            });
-        }
-        Ok(())
-    }
-
     /// What the column is called in errors about the table below.
     pub(super) fn name_below<'n>(&'n self, column: &'n Column) -> &'n str {
         self.below(column).map_or(&column.name, |b| &b.name)
@@ -309,14 +339,44 @@ impl Analyser<'_> {
     }
 
     /// What `SET column = DEFAULT` means: of a view its own default or none, whatever the table has.
-    pub(super) fn set_default(&self, c: &Column, loc: Loc) -> Result<Expr> {
-        match self.below(c) {
-            Some(below) if !below.own_default => {
-                self.may_set(c, true, None, loc)?;
-                Ok(default_value(&Column { default: None, identity: None, ..c.clone() }))
-            }
-            _ => Ok(default_value(c)),
+    pub(super) fn set_default(&mut self, c: &Column, loc: Loc) -> Result<Expr> {
+        let Some(own) = self.below(c).map(|b| b.own_default) else { return Ok(default_value(c)) };
+        self.may_set(c, true, None, loc)?;
+        let default = if own { c.default.clone() } else { None };
+        Ok(default_value(&Column { default, identity: None, ..c.clone() }))
+    }
+
+    /// What DEFAULT means in a row of INSERT.
+    pub(super) fn row_default(
+        &mut self,
+        c: &Column,
+        overriding: Option<bool>,
+        loc: Loc,
+    ) -> Result<Expr> {
+        if !self.below(c).is_some_and(|b| b.view_default) {
+            return Ok(default_value(c));
         }
+        self.may_set(c, false, overriding, loc)?;
+        Ok(default_value(&Column { identity: None, ..c.clone() }))
+    }
+
+    /// A value was given for a column that takes none: of a view that is said when nothing else is wrong with it.
+    pub(super) fn refuse_below(&mut self, c: &Column, e: base::Error) -> Result<()> {
+        let Some(number) = self.below(c).map(|b| b.number) else { return Err(e) };
+        self.level().may_not_set.push((number, e));
+        Ok(())
+    }
+}
+
+/// INSERT's columns in the table's order, with the table's defaults for those that got no value.
+fn fill_in(q: &mut Query, table: &Table) {
+    let mut given = std::mem::take(&mut q.targets);
+    for c in table.columns.iter().filter(|c| !c.dropped) {
+        let at = given.iter().position(|t| t.target_column == Some(c.number));
+        q.targets.push(match at {
+            Some(at) => given.swap_remove(at),
+            None => assignment(c, default_value(c)),
+        });
     }
 }
 
@@ -361,12 +421,13 @@ pub(super) fn over_below(e: &Expr, columns: &[Option<Expr>]) -> Expr {
 }
 
 /// An INSERT into a view that has defaults of its own.
-fn own_defaults(q: &mut Query, view: &Table) {
+fn own_defaults(q: &mut Query, view: &Table, defaulted: &mut Vec<i32>) {
     for c in &view.columns {
         if let Some(default) = c.any_default()
             && !q.targets.iter().any(|t| t.target_column == Some(c.number))
         {
             q.targets.push(assignment(c, (**default).clone()));
+            defaulted.push(c.number);
         }
     }
 }

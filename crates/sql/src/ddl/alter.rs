@@ -139,11 +139,11 @@ impl Ddl<'_> {
                 let (number, must_rewrite) = self.add_column(table, column)?;
                 self.check_row_type_unused(table)?;
                 if must_rewrite {
-                    self.fill_by_rewrite(table, number)
+                    self.fill_by_rewrite(table, number)?;
                 } else {
                     rewrite::ensure_toast(self.state(), table.oid)?;
-                    self.check_filled(table.oid, number)
                 }
+                self.check_filled(table.oid, number)
             }
             A::DropColumn { if_exists, column, cascade } => {
                 self.alter_drop_column(table, column, *if_exists, *cascade)
@@ -251,7 +251,7 @@ impl Ddl<'_> {
         relation::update_attribute(self.state(), table.oid, number, |row| row.set(name, value))
     }
 
-    /// A new NOT NULL column without a value for the rows that are there.
+    /// A new NOT NULL column that is NULL in a row that is there.
     fn check_filled(&mut self, oid: Oid, number: i32) -> Result<()> {
         let table = self.described(oid)?;
         let column = &table.columns[usize::try_from(number - 1).unwrap_or(0)];
@@ -340,6 +340,7 @@ impl Ddl<'_> {
                 self.session.env().as_ref(),
             )?),
         };
+        let analysed = analysed.filter(|e| !relation::is_no_default(e));
         relation::set_default(self.state(), table.oid, found.number, analysed.as_ref())?;
         self.set_attribute(table, found.number, "atthasdef", Datum::Bool(analysed.is_some()))
     }

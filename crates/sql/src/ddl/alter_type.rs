@@ -203,7 +203,7 @@ impl Ddl<'_> {
         let analysed = analyse::analyse_generated(
             expression,
             column,
-            found.ty,
+            found.declared(),
             table,
             &self.source,
             state,
@@ -291,8 +291,21 @@ impl Ddl<'_> {
     /// # Errors
     /// `0A000`
     pub(super) fn check_row_type_unused(&self, table: &Table) -> Result<()> {
+        match self.row_type_user(table)? {
+            None => Ok(()),
+            Some((user, column)) => bail!(
+                FEATURE_NOT_SUPPORTED,
+                "cannot alter table \"{}\" because column \"{}.{column}\" uses its row type",
+                table.name,
+                user.name
+            ),
+        }
+    }
+
+    /// A stored column of the table's row type.
+    pub(super) fn row_type_user(&self, table: &Table) -> Result<Option<(Arc<Table>, String)>> {
         if !table.row_type.is_valid() {
-            return Ok(());
+            return Ok(None);
         }
         let class = |name| engine::catalog::defs::by_name(name).oid;
         let key = [
@@ -307,16 +320,11 @@ impl Ddl<'_> {
             let user = self.described(row.oid("objid"))?;
             let column = user.columns.iter().find(|c| c.number == row.i32("objsubid"));
             if let Some(column) = column.filter(|_| user.storage.is_some()) {
-                bail!(
-                    FEATURE_NOT_SUPPORTED,
-                    "cannot alter table \"{}\" because column \"{}.{}\" uses its row type",
-                    table.name,
-                    user.name,
-                    column.name
-                );
+                let column = column.name.clone();
+                return Ok(Some((user, column)));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// A row does not hold a row of its own kind: there would be no end to it.

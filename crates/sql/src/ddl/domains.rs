@@ -9,7 +9,7 @@
 
 use super::depend::{self, Kind, Object};
 use super::drop::drop_objects;
-use super::enums::{array_name, check_type_name, function_oid, type_row};
+use super::enums::{array_name, array_row, check_type_name, function_oid, type_row};
 use super::{Ddl, new_oid};
 use crate::analyse;
 use crate::parse::ast::{Expr as AstExpr, ObjectName};
@@ -184,27 +184,10 @@ fn domain_row(oid: Oid, of: &facts::TypeInfo, base: &Row) -> NewRow {
         .char("typstorage", of.storage as u8)
 }
 
-fn array_row(oid: Oid, name: &str, namespace: Oid, owner: Oid, element: Oid, align: u8) -> NewRow {
-    NewRow::of("pg_type")
-        .oid("oid", oid)
-        .text("typname", name)
-        .oid("typnamespace", namespace)
-        .oid("typowner", owner)
-        .int("typlen", -1)
-        .char("typtype", b'b')
-        .char("typcategory", b'A')
-        .bool("typisdefined", true)
-        .char("typdelim", b',')
-        .oid("typsubscript", function_oid("array_subscript_handler"))
-        .oid("typelem", element)
-        .oid("typinput", function_oid("array_in"))
-        .oid("typoutput", function_oid("array_out"))
-        .oid("typreceive", function_oid("array_recv"))
-        .oid("typsend", function_oid("array_send"))
-        .oid("typanalyze", function_oid("array_typanalyze"))
-        .char("typalign", align)
-        .char("typstorage", b'x')
-        .int("typtypmod", -1)
+/// Is the type a domain over `below`, or the array type of it? A type whose default only mentions it is not.
+fn is_directly_over(ty: Oid, below: Oid) -> bool {
+    let is_domain_over = || types::type_info(ty).is_some_and(|i| i.base_type == below);
+    if is_domain_array(ty) { ty.0 - 1 == below.0 } else { is_domain(ty) && is_domain_over() }
 }
 
 impl Ddl<'_> {
@@ -262,7 +245,11 @@ impl Ddl<'_> {
         rows.insert(&row)?;
         let object = Object::of("pg_type", oid);
         if has_array {
-            rows.insert(&array_row(array, &array_name, namespace, owner, oid, of.align as u8))?;
+            let row = array_row(array, &array_name, namespace, owner, oid)
+                .char("typalign", if of.align == 'd' { b'd' } else { b'i' })
+                .char("typdelim", of.delimiter as u8)
+                .oid("typcollation", collation);
+            rows.insert(&row)?;
             depend::record(state, Object::of("pg_type", array), object, Kind::Internal)?;
         }
         depend::record(state, object, Object::of("pg_namespace", namespace), Kind::Normal)?;
@@ -326,7 +313,7 @@ impl Ddl<'_> {
             }
         };
         // DEFAULT NULL is none, but hides that of the domain below.
-        let analysed = analysed.filter(|e| !matches!(e, Expr::Const(c) if c.value.is_null()));
+        let analysed = analysed.filter(|e| !super::relation::is_no_default(e));
         match &analysed {
             Some(e) => {
                 let text = crate::deparse::expression(e, &[], false, self.session.env().as_ref())?;
@@ -622,7 +609,7 @@ impl Ddl<'_> {
     /// The stored columns of a domain and of those over it, their tables locked against writers.
     ///
     /// # Errors
-    /// `0A000` when there is a column of an array of one of them; I/O.
+    /// `0A000` when there is a column of an array of one of them, or of rows with one of them; I/O.
     fn domain_uses(&self, row: &Row) -> Result<Vec<Use>> {
         let mut uses = Vec::new();
         let mut next = vec![row.oid("oid")];
@@ -633,7 +620,7 @@ impl Ddl<'_> {
             let key = [("refclassid", Datum::Oid(class("pg_type"))), ("refobjid", Datum::Oid(ty))];
             for depend in state.catalog.rows(&txn).find("pg_depend", &key)? {
                 let (of, object) = (depend.oid("classid"), depend.oid("objid"));
-                if of == class("pg_type") && types::domains::OIDS.contains(&object.0) {
+                if of == class("pg_type") && is_directly_over(object, ty) {
                     next.push(object);
                 }
                 if of != class("pg_class") || depend.i32("objsubid") == 0 {
@@ -646,13 +633,16 @@ impl Ddl<'_> {
                 if !matches!(table.kind, RelationKind::Table | RelationKind::MaterializedView) {
                     continue;
                 }
-                if is_domain_array(ty) {
+                let within = match is_domain_array(ty) {
+                    true => Some((Arc::clone(&table), column.name.clone())),
+                    false => self.row_type_user(&table)?,
+                };
+                if let Some((table, column)) = within {
                     bail!(
                         FEATURE_NOT_SUPPORTED,
-                        "cannot alter type \"{}\" because column \"{}.{}\" uses it",
+                        "cannot alter type \"{}\" because column \"{}.{column}\" uses it",
                         row.text("typname"),
-                        table.name,
-                        column.name
+                        table.name
                     );
                 }
                 uses.push(Use { table, column });

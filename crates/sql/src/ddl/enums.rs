@@ -128,6 +128,22 @@ fn new_row(oid: Oid, name: &str, namespace: Oid, owner: Oid) -> NewRow {
         .int("typtypmod", -1)
 }
 
+/// The row of the array type over type `element`, if that is aligned to 4 bytes at most and has no collation.
+pub(super) fn array_row(oid: Oid, name: &str, namespace: Oid, owner: Oid, element: Oid) -> NewRow {
+    new_row(oid, name, namespace, owner)
+        .int("typlen", -1)
+        .char("typtype", b'b')
+        .char("typcategory", b'A')
+        .oid("typsubscript", function_oid("array_subscript_handler"))
+        .oid("typelem", element)
+        .oid("typinput", function_oid("array_in"))
+        .oid("typoutput", function_oid("array_out"))
+        .oid("typreceive", function_oid("array_recv"))
+        .oid("typsend", function_oid("array_send"))
+        .oid("typanalyze", function_oid("array_typanalyze"))
+        .char("typstorage", b'x')
+}
+
 /// The name of the array type over type `name`: underscores before it until there is no such type.
 pub(super) fn array_name(state: &SessionState, namespace: Oid, name: &str) -> Result<String> {
     let txn = state.txn()?;
@@ -172,19 +188,7 @@ impl Ddl<'_> {
             .oid("typsend", function_oid("enum_send"))
             .char("typstorage", b'p');
         rows.insert(&row)?;
-        let row = new_row(array, &array_name, namespace, owner)
-            .int("typlen", -1)
-            .char("typtype", b'b')
-            .char("typcategory", b'A')
-            .oid("typsubscript", function_oid("array_subscript_handler"))
-            .oid("typelem", oid)
-            .oid("typinput", function_oid("array_in"))
-            .oid("typoutput", function_oid("array_out"))
-            .oid("typreceive", function_oid("array_recv"))
-            .oid("typsend", function_oid("array_send"))
-            .oid("typanalyze", function_oid("array_typanalyze"))
-            .char("typstorage", b'x');
-        rows.insert(&row)?;
+        rows.insert(&array_row(array, &array_name, namespace, owner, oid))?;
         let (element, array_object) = (Object::of("pg_type", oid), Object::of("pg_type", array));
         depend::record(state, array_object, element, Kind::Internal)?;
         depend::record(state, element, Object::of("pg_namespace", namespace), Kind::Normal)?;

@@ -363,6 +363,11 @@ pub fn insert_column(
     Ok(())
 }
 
+/// DEFAULT NULL is none: a view's column has that of the table below. Of a domain it is one, which is not its domain's.
+pub(super) fn is_no_default(default: &Expr) -> bool {
+    matches!(default, Expr::Const(c) if c.value.is_null())
+}
+
 /// Replaces a column's default.
 ///
 /// # Errors

@@ -475,8 +475,11 @@ impl Ddl<'_> {
                 let ty = column.declared();
                 analyse::analyse_default(expr, &column.name, ty, &self.source, state, env)?
             };
-            relation::set_default(state, oid, column.number, Some(&analysed))?;
             let generated = *generated;
+            if !generated && relation::is_no_default(&analysed) {
+                continue;
+            }
+            relation::set_default(state, oid, column.number, Some(&analysed))?;
             relation::update_attribute(state, oid, column.number, |row| {
                 row.set("atthasdef", Datum::Bool(true));
                 if generated {

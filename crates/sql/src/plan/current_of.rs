@@ -70,27 +70,18 @@ fn scanned(kind: &NodeKind) -> Option<&super::TableScan> {
     }
 }
 
-/// The input of a node that hands on its input's rows one by one, as they come.
-fn handed_on(kind: &NodeKind) -> Option<&PlanNode> {
-    match kind {
-        NodeKind::Filter { input, .. }
-        | NodeKind::Project { input, .. }
-        | NodeKind::Limit { input, .. }
-        | NodeKind::SubqueryScan { input, .. }
-        | NodeKind::CteScope { input, .. } => Some(input),
-        _ => None,
-    }
-}
-
-fn handed_on_mut(kind: &mut NodeKind) -> Option<&mut PlanNode> {
-    match kind {
-        NodeKind::Filter { input, .. }
-        | NodeKind::Project { input, .. }
-        | NodeKind::Limit { input, .. }
-        | NodeKind::SubqueryScan { input, .. }
-        | NodeKind::CteScope { input, .. } => Some(input),
-        _ => None,
-    }
+/// The input of a node that hands on its input's rows one by one, as they come; by reference as `kind` is.
+macro_rules! handed_on {
+    ($kind:expr) => {
+        match $kind {
+            NodeKind::Filter { input, .. }
+            | NodeKind::Project { input, .. }
+            | NodeKind::Limit { input, .. }
+            | NodeKind::SubqueryScan { input, .. }
+            | NodeKind::CteScope { input, .. } => Some(input),
+            _ => None,
+        }
+    };
 }
 
 fn find(node: &PlanNode) -> Option<Addresses> {
@@ -112,7 +103,7 @@ fn find(node: &PlanNode) -> Option<Addresses> {
             }
             (!tables.is_empty()).then_some(Addresses::OneOf(tables))
         }
-        kind => find(handed_on(kind)?),
+        kind => find(handed_on!(kind)?),
     }
 }
 
@@ -126,7 +117,7 @@ fn slot(node: &PlanNode, index: usize) -> Expr {
 
 /// Adds `added` to what a node that hands on rows outputs: the last columns of its input.
 fn hand_on(node: &mut PlanNode, added: usize) {
-    let Some(input) = handed_on_mut(&mut node.kind) else { return };
+    let Some(input) = handed_on!(&mut node.kind) else { return };
     let from = input.columns.len() - added;
     let slots: Vec<Expr> = (from..input.columns.len()).map(|i| slot(input, i)).collect();
     let columns = input.columns[from..].to_vec();
@@ -162,7 +153,7 @@ fn expose(node: &mut PlanNode, tables: bool) {
             node.columns.extend([column(-1, oids::TID), column(-6, oids::OID)]);
         }
         kind => {
-            if let Some(input) = handed_on_mut(kind) {
+            if let Some(input) = handed_on!(kind) {
                 expose(input, tables);
             }
             hand_on(node, 1 + usize::from(tables));
@@ -196,7 +187,7 @@ fn expose_locked(node: &mut PlanNode) -> usize {
         project(node, slots);
         return added;
     }
-    let added = handed_on_mut(&mut node.kind).map_or(0, expose_locked);
+    let added = handed_on!(&mut node.kind).map_or(0, |input| expose_locked(input));
     hand_on(node, added);
     added
 }

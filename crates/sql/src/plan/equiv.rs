@@ -26,7 +26,7 @@ impl JoinSpace<'_, '_> {
     }
 
     /// The inner side of semi and anti joins, which is out of sight above them.
-    fn hidden(&self) -> RelSet {
+    pub(crate) fn hidden(&self) -> RelSet {
         let mut set = RelSet::EMPTY;
         for s in &self.specials {
             if matches!(s.kind, JoinKind::Semi | JoinKind::Anti) {

@@ -2,7 +2,7 @@
 //!
 //! As PostgreSQL does, but that it plans the arms once: here they are planned with the order and without, and what costs less is taken.
 
-use super::joins::sort_cost;
+use super::join_paths::sort_cost;
 use super::prep::{Global, plan_level};
 use super::rels::JoinSpace;
 use super::upper::{above, cost_for};

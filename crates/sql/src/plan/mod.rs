@@ -19,6 +19,7 @@ pub mod explain;
 mod finish;
 pub(crate) mod implied;
 mod index;
+mod join_paths;
 mod joins;
 mod lateral_pull_up;
 mod merge_append;

@@ -5,7 +5,7 @@ use super::finish::{contains_set, project};
 use super::path::{Path, PathKey, PathKind, ordered};
 use super::prep::Global;
 use super::pull_up::JoinTree;
-use super::rels::{InOrder, JoinSpace, Presorted, Qual, RelSet, type_family};
+use super::rels::{InOrder, JoinSpace, Presorted, Qual, type_family};
 use super::selectivity::VarFacts;
 use super::{AggregateStrategy, NodeKind, PlanNode, PlanSortKey};
 use crate::query::{Distinct, JoinKind, Query, RowMark, RteKind};
@@ -538,8 +538,10 @@ impl JoinSpace<'_, '_> {
     /// The conditions to test again on a newer version of a row.
     pub(crate) fn recheck_quals(&self) -> Vec<Expr> {
         let mut out: Vec<Expr> = Vec::new();
-        let padded = self.nullable();
-        for (_, r) in self.rels.iter().enumerate().filter(|(i, _)| !padded.has(*i)) {
+        let hidden = self.hidden();
+        // A condition without columns, such as `false`, is of the relation that it is asked of, too.
+        let elsewhere = self.nullable().or(hidden);
+        for (_, r) in self.rels.iter().enumerate().filter(|(i, _)| !elsewhere.has(*i)) {
             out.extend(r.quals.iter().cloned());
         }
         // What decides within a side that may be NULLs does not decide over the row, and no row is locked there.
@@ -560,20 +562,9 @@ impl JoinSpace<'_, '_> {
             }
         }
         out.extend(self.q.rechecks.iter().cloned());
-        let hidden = self.hidden_rels();
         // The row on which a cursor stands is that row whatever becomes of it.
         out.retain(|e| !self.rels_of(e).overlaps(hidden) && super::current_of::asked(e).is_none());
         out
-    }
-
-    fn hidden_rels(&self) -> RelSet {
-        let mut set = RelSet::EMPTY;
-        for s in &self.specials {
-            if matches!(s.kind, JoinKind::Semi | JoinKind::Anti) {
-                set = set.or(s.right);
-            }
-        }
-        set
     }
 
     fn min_max_node(

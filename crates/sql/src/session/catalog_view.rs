@@ -105,6 +105,15 @@ impl CatalogView for SessionState {
         self.catalog.schema_oid(&txn, name)
     }
 
+    fn table_of_row_type(&self, ty: Oid) -> Result<Option<Arc<Table>>> {
+        let txn = self.txn()?;
+        let rows = self.catalog.rows(&txn).find("pg_type", &[("oid", Datum::Oid(ty))])?;
+        match rows.first().map(|r| r.oid("typrelid")).filter(|oid| oid.is_valid()) {
+            Some(oid) => self.table_by_oid(oid),
+            None => Ok(None),
+        }
+    }
+
     fn type_by_name(&self, schema: Option<&str>, name: &str) -> Result<Option<Oid>> {
         let txn = self.txn()?;
         if let Some(schema) = schema {

@@ -216,3 +216,94 @@ fn columns_become_of_a_domain_and_are_added_with_one() {
         ),
     ]);
 }
+
+#[test]
+fn a_new_or_worked_out_column_is_asked_whatever_it_is_filled_with() {
+    let db = Database::new();
+    let mut a = db.session();
+    a.run_each(&[
+        "CREATE DOMAIN positive AS int CHECK (VALUE > 0)",
+        "CREATE TABLE t (a int, g positive GENERATED ALWAYS AS (a) STORED)",
+        "INSERT INTO t VALUES (1), (NULL)",
+    ]);
+    let null = "23502 column \"n\" of relation \"t\" contains null values";
+    let check = "23514 value for domain positive violates check constraint \"positive_check\"";
+    a.check(&[
+        ("ALTER TABLE t ADD n positive NOT NULL", null),
+        ("ALTER TABLE t ADD n positive DEFAULT NULL NOT NULL", null),
+        ("ALTER TABLE t ADD n int GENERATED ALWAYS AS (a) STORED NOT NULL", null),
+        ("ALTER TABLE t ALTER g SET EXPRESSION AS (a - 1)", check),
+        ("ALTER TABLE t ADD n positive NOT NULL DEFAULT 4", ""),
+        ("ALTER TABLE t ALTER g SET EXPRESSION AS (a + 1)", ""),
+        ("SELECT * FROM t ORDER BY a", "1|2|4\n~|~|4"),
+    ]);
+}
+
+#[test]
+fn array_types_have_their_own_alignment_and_their_domains_collation() {
+    let db = Database::new();
+    let mut a = db.session();
+    a.run_each(&[
+        "CREATE DOMAIN flag AS bool",
+        "CREATE DOMAIN name_c AS text COLLATE \"C\"",
+        "CREATE DOMAIN long AS bigint",
+        "CREATE TYPE mood AS ENUM ('ok')",
+    ]);
+    a.check(&[(
+        "SELECT typname, typalign, typcollation, typdelim, typlen FROM pg_type WHERE typname IN ('_flag', '_name_c', '_long', '_mood') ORDER BY 1",
+        "_flag|i|0|,|-1\n_long|d|0|,|-1\n_mood|i|0|,|-1\n_name_c|i|950|,|-1",
+    )]);
+}
+
+#[test]
+fn a_default_that_mentions_a_domain_makes_no_use_of_it() {
+    let db = Database::new();
+    let mut a = db.session();
+    a.run_each(&[
+        "CREATE DOMAIN d AS int",
+        "CREATE DOMAIN over AS d",
+        "CREATE DOMAIN other AS int DEFAULT 1::over",
+        "ALTER DOMAIN d SET DEFAULT 5::d",
+        "ALTER DOMAIN d SET DEFAULT 5::over",
+        "CREATE TABLE t (o over, x other)",
+        "INSERT INTO t VALUES (7, -7)",
+    ]);
+    a.check(&[
+        ("ALTER DOMAIN d ADD CONSTRAINT positive CHECK (VALUE > 0)", ""),
+        (
+            "ALTER DOMAIN d ADD CHECK (VALUE < 7)",
+            "23514 column \"o\" of table \"t\" contains values that violate the new constraint",
+        ),
+        ("ALTER DOMAIN d SET NOT NULL", ""),
+        (
+            "INSERT INTO t VALUES (-1, 1)",
+            "23514 value for domain over violates check constraint \"positive\"",
+        ),
+    ]);
+}
+
+#[test]
+fn rows_of_a_table_type_have_its_columns_and_their_domains() {
+    let db = Database::new();
+    let mut a = db.session();
+    a.run_each(&[
+        "CREATE DOMAIN positive AS int CHECK (VALUE > 0)",
+        "CREATE TABLE part (gone int, p positive, b varchar(2))",
+        "ALTER TABLE part DROP gone",
+        "CREATE TABLE whole (id int, x part)",
+    ]);
+    let check = "23514 value for domain positive violates check constraint \"positive_check\"";
+    a.check(&[
+        ("INSERT INTO whole VALUES (1, ROW(5, 'y')), (2, ROW('7', NULL)), (3, ROW(1.7, 5)) RETURNING x", "(5,y)\n(7,)\n(2,5)"),
+        ("INSERT INTO whole VALUES (1, ROW(-5, 'y'))", check),
+        ("UPDATE whole SET x = ROW(0, 'y')", check),
+        ("SELECT ROW('-1', 'z')::part", check),
+        ("INSERT INTO whole VALUES (1, ROW(5, 'long'))", "22001 value too long for type character varying(2)"),
+        ("SELECT (ROW(4, 'long')::part).b", "lo"),
+        ("SELECT ROW('q', 'z')::part", "22P02 invalid input syntax for type integer: \"q\""),
+        ("SELECT ROW(1, 2, 3)::part", "42846 cannot cast type record to part\nInput has too many columns."),
+        ("INSERT INTO whole VALUES (1, ROW(1))", "42846 cannot cast type record to part\nInput has too few columns."),
+        ("INSERT INTO whole VALUES (1, ROW(true, 'b'))", "42846 cannot cast type record to part\nCannot cast type boolean to positive in column 1."),
+        ("ALTER DOMAIN positive ADD CHECK (VALUE < 7)", "0A000 cannot alter type \"positive\" because column \"whole.x\" uses it"),
+    ]);
+}

@@ -336,6 +336,8 @@ fn a_row_that_no_longer_matches_is_two() {
         ("UPDATE t SET v = 14 WHERE k = 1", CONDITION, "2:20:b 3:30:c 12:200:new 14:400:new"),
         // A row without a match stays one.
         ("UPDATE t SET k = 6, v = 31 WHERE k = 3", ALONE, "1:100:a 2:200:b 6:31:alone"),
+        // Deleted, it is none: there is no source that would have no match.
+        ("DELETE FROM t WHERE k = 3", BOTH, "1:100:a 2:200:b 4:400:new"),
     ] {
         let mut s = tables(&db);
         assert_eq!(waiting(&db, holds, merge), "", "{holds}; {merge}");

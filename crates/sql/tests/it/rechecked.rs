@@ -40,6 +40,24 @@ fn a_row_that_no_longer_meets_a_sub_select_is_left_alone() {
 #[test]
 fn a_row_that_meets_it_still_is_changed() {
     let db = Database::new();
+    for (update, want) in [
+        (
+            "UPDATE a SET v = 0 WHERE NOT EXISTS (SELECT FROM b WHERE b.id = a.id AND false)",
+            "1:0 2:0 3:0 4:0",
+        ),
+        (
+            "UPDATE a SET v = 0 WHERE NOT EXISTS (SELECT FROM b WHERE b.id = a.id AND b.w >= NULL)",
+            "1:0 2:0 3:0 4:0",
+        ),
+        (
+            "UPDATE a SET v = 0 WHERE NOT EXISTS (SELECT FROM b WHERE b.id = a.id AND b.id = 3)",
+            "1:0 2:0 3:30 4:0",
+        ),
+    ] {
+        let mut s = tables(&db);
+        assert_eq!(waiting(&db, "UPDATE a SET v = 25 WHERE id = 2", update), "", "{update}");
+        s.check(&[(ALL, want)]);
+    }
     let mut s = tables(&db);
     assert_eq!(waiting(&db, "UPDATE a SET v = 30 WHERE id = 2", SEMI), "");
     s.check(&[(ALL, "1:0 2:0 3:0 4:0")]);

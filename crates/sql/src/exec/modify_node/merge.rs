@@ -13,7 +13,8 @@
 //!
 //! # Where it differs from PostgreSQL
 //! The source's row is always the one that the join had found. PostgreSQL 18.6 comes upon others of a source that is a UNION ALL, and
-//! takes a row that still matches for one that does not.
+//! takes a row that still matches for one that does not. Of a row of the target alone that somebody deletes meanwhile PostgreSQL makes
+//! one of a source that there is none of, and inserts NULLs.
 
 use super::{At, Batch, Change, Code, Cx, Datum, Effect, ModifyNode, RowQueue, TableWriter};
 use crate::exec::MergeTold;
@@ -155,10 +156,11 @@ impl ModifyNode {
         let mut at = At { w, cx, queue: RowQueue::new(cx.x.txn) };
         let mode = at.w.lock_to_update(merge.updated.iter().copied());
         let mut source = Source::Settled;
-        let mut when = MergeWhen::NotMatchedBySource;
-        if merge.has_source(row, cx)? {
-            when = MergeWhen::Matched;
-        }
+        let has_source = merge.has_source(row, cx)?;
+        let mut when = match has_source {
+            true => MergeWhen::Matched,
+            false => MergeWhen::NotMatchedBySource,
+        };
         loop {
             let Datum::Tid(tid) = row[self.tid_slot] else { return Ok(source) };
             let set = match merge.action(when, row, cx)? {
@@ -176,7 +178,8 @@ impl ModifyNode {
                     return Ok(source);
                 }
                 Change::Own => return Err(second_time()),
-                Change::Gone => return Ok(Source::Alone),
+                Change::Gone if has_source => return Ok(Source::Alone),
+                Change::Gone => return Ok(Source::Settled),
                 Change::Newer => {
                     if when == MergeWhen::Matched && !merge.on.is_true(row, &cx.eval)? {
                         when = MergeWhen::NotMatchedBySource;
