@@ -30,6 +30,7 @@ use btree::RetailKeys;
 use heap::ALL_KEPT;
 use page::Page;
 use page::tuple::{KeySource, TupleDesc};
+use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -196,15 +197,18 @@ impl<'a> KeyCollector<'a> {
 
     /// Takes down the keys of a dead row, of what its line pointer keeps or would keep.
     pub fn add_row(&mut self, source: Option<&KeySource<'_>>, tid: Tid) -> Result<()> {
-        let Some(desc) = self.desc.clone() else { return Ok(()) };
-        let mut row = Row::new(source, &desc, self.wanted.min(desc.len()));
-        for i in 0..self.indexes.len() {
-            if let Some(c) = &mut self.indexes[i]
+        // Borrowed: threads that share it would contend for its count with every row.
+        let Some(desc) = &self.desc else { return Ok(()) };
+        let mut row = Row::new(source, desc, self.wanted.min(desc.len()));
+        let mut lost: SmallVec<[usize; 4]> = SmallVec::new();
+        for (i, index) in self.indexes.iter_mut().enumerate() {
+            if let Some(c) = index
                 && !c.recipe.add(&mut c.keys, &mut row, tid)?
             {
-                self.drop_keys(i);
+                lost.push(i);
             }
         }
+        lost.into_iter().for_each(|i| self.drop_keys(i));
         Ok(())
     }
 

@@ -273,10 +273,7 @@ impl<'a> Scan<'a> {
     ) -> Result<()> {
         pass.comes_back = false;
         let mut blocks = std::mem::take(&mut pass.in_use).into_iter().peekable();
-        if let Some(first) = blocks.peek() {
-            if self.threads > 1 {
-                pass.keys.begin_stretch(*first);
-            }
+        if blocks.peek().is_some() {
             base::stop_point!("vacuum.scan.in_use_again");
         }
         while let Some(&block) = blocks.peek() {
@@ -286,6 +283,10 @@ impl<'a> Scan<'a> {
             blocks.next();
             at.set(Some(block));
             throttle.point(pass.backend)?;
+            if self.threads > 1 {
+                // Between them there are others' pages.
+                pass.keys.begin_stretch(block);
+            }
             let pin = pass.heap.relation().pin(Fork::Main, block, strategy)?;
             pass.visit(again(block), pin)?;
             pass.clean_batch(strategy, throttle, false)?;
