@@ -8,8 +8,8 @@
 //! # Invariants
 //! A folder is told before it is made. A program is started and told under one lock, and taken back
 //! only when it was waited for; one that was started and not yet told when the run was killed is
-//! known by its environment ([`MARK`]), and the pipe does not close before it has that: until then
-//! it holds the write end too. Once cleaning has begun nothing more is started: whoever tries waits
+//! known by its environment ([`MARK`]). The pipe does not close before the program begins, which holds the write end until then; its
+//! environment follows an instant later, and is waited for. Once cleaning has begun nothing more is started: whoever tries waits
 //! for the end of the process.
 
 use crate::Result;
@@ -39,9 +39,18 @@ done
 family() {
   for child in $(cat "/proc/$1/task/$1/children" 2>/dev/null); do echo "$child"; family "$child"; done
 }
+alive() { grep -qs '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$1/status"; }
+# Is there a program that has just begun, and has no environment yet?
+beginning() {
+  for process in /proc/[0-9]*; do
+    [ "${process#/proc/}" -gt $$ ] && [ -e "$process/exe" ] && ! grep -qs . "$process/environ" &&
+      alive "${process#/proc/}" && return 0
+  done
+  return 1
+}
+for turn in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do beginning || break; sleep 0.1; done
 marked=$(grep -lszx "EBB_LAB_WATCHER=$$" /proc/[0-9]*/environ)
 for file in $marked; do file=${file#/proc/}; servers="$servers${file%/environ} "; done
-alive() { grep -qs '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$1/status"; }
 for server in $servers; do
   all="$server $(family "$server")"
   kill -QUIT $all 2>/dev/null
