@@ -56,7 +56,7 @@ pub use log::{Change, redo};
 pub use rehearse::LeafRehearsal;
 pub use removal::DeadSet;
 pub use retail::{RetailPass, RetailStats};
-pub use retail_keys::RetailKeys;
+pub use retail_keys::{KeySteps, RetailKeys};
 pub use scan::{BtreeScan, Direction, ScanOptions, to_owned_values};
 pub use schema::{
     Bound, Comparator, Edge, FastCompare, IncludedColumn, KeyColumn, KeySchema, Value,

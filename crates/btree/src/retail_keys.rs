@@ -19,6 +19,24 @@ pub struct RetailKeys {
     ascending: usize,
 }
 
+/// Steps from a key to the next one added; of keys that are kept apart they add up.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KeySteps {
+    ascending: usize,
+    all: usize,
+}
+
+impl KeySteps {
+    /// With those of other keys.
+    pub fn and(self, other: KeySteps) -> KeySteps {
+        KeySteps { ascending: self.ascending + other.ascending, all: self.all + other.all }
+    }
+    /// How much the order of the keys is theirs or its reverse, from 0 to 1.
+    pub fn order(self) -> f64 {
+        (2.0 * self.ascending as f64 / self.all.max(1) as f64 - 1.0).abs().min(1.0)
+    }
+}
+
 /// A key. Most often it is all here: an integer is its own sort key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyRef {
@@ -62,16 +80,11 @@ impl RetailKeys {
     }
     /// How much the order in which they were added is theirs or its reverse, from 0 to 1.
     pub fn order(&self) -> f64 {
-        RetailKeys::order_of([self])
+        self.steps().order()
     }
-    /// The same of keys that are kept apart.
-    pub fn order_of<'k>(parts: impl IntoIterator<Item = &'k RetailKeys>) -> f64 {
-        let (mut ascending, mut steps) = (0, 0);
-        for keys in parts {
-            ascending += keys.ascending;
-            steps += keys.refs.len().saturating_sub(1);
-        }
-        (2.0 * ascending as f64 / steps.max(1) as f64 - 1.0).abs().min(1.0)
+    /// From key to key, as they were added.
+    pub fn steps(&self) -> KeySteps {
+        KeySteps { ascending: self.ascending, all: self.refs.len().saturating_sub(1) }
     }
     /// Forgets them; their memory is kept.
     pub fn clear(&mut self) {

@@ -26,7 +26,7 @@ use crate::method::{DeadShape, IndexShape};
 use crate::plan::IndexMethod;
 use crate::run::VacuumTarget;
 use base::{BlockNumber, OffsetNumber, Result, Tid};
-use btree::RetailKeys;
+use btree::{KeySteps, RetailKeys};
 use heap::ALL_KEPT;
 use page::Page;
 use page::tuple::{KeySource, TupleDesc};
@@ -47,6 +47,9 @@ struct Collected<'a> {
     /// The stretches behind, by their first block.
     parts: Vec<(BlockNumber, RetailKeys)>,
     parts_bytes: usize,
+    /// Of all of them together: how many, and in what order. Asked for every few pages, however many stretches there are.
+    parts_keys: usize,
+    parts_steps: KeySteps,
 }
 
 /// The keys of all indexes for which they may be of use.
@@ -117,6 +120,8 @@ impl<'a> KeyCollector<'a> {
         let from = self.from.unwrap_or_default();
         for c in self.indexes.iter_mut().flatten().filter(|c| !c.keys.is_empty()) {
             c.parts_bytes += c.keys.memory_bytes();
+            c.parts_keys += c.keys.len();
+            c.parts_steps = c.parts_steps.and(c.keys.steps());
             c.parts.push((from, std::mem::take(&mut c.keys)));
         }
     }
@@ -129,6 +134,8 @@ impl<'a> KeyCollector<'a> {
             match (&mut self.indexes[i], theirs) {
                 (Some(c), Some(theirs)) => {
                     c.parts_bytes += theirs.parts_bytes;
+                    c.parts_keys += theirs.parts_keys;
+                    c.parts_steps = c.parts_steps.and(theirs.parts_steps);
                     c.parts.extend(theirs.parts);
                 }
                 (Some(_), None) => self.drop_keys(i),
@@ -243,14 +250,21 @@ fn flags(n: usize) -> Arc<Vec<AtomicBool>> {
 
 impl<'a> Collected<'a> {
     fn new(recipe: Recipe<'a>, shape: IndexShape) -> Collected<'a> {
-        Collected { recipe, shape, keys: RetailKeys::new(), parts: Vec::new(), parts_bytes: 0 }
+        Collected {
+            recipe,
+            shape,
+            keys: RetailKeys::new(),
+            parts: Vec::new(),
+            parts_bytes: 0,
+            parts_keys: 0,
+            parts_steps: KeySteps::default(),
+        }
     }
 
     fn method(&self, dead: &DeadShape) -> IndexMethod {
         let mut shape = self.shape;
-        let parts = || self.parts.iter().map(|(_, keys)| keys).chain([&self.keys]);
-        if parts().map(RetailKeys::len).sum::<usize>() >= ORDER_FROM {
-            shape.correlation = RetailKeys::order_of(parts());
+        if self.parts_keys + self.keys.len() >= ORDER_FROM {
+            shape.correlation = self.parts_steps.and(self.keys.steps()).order();
         }
         shape.method(dead)
     }
@@ -258,7 +272,7 @@ impl<'a> Collected<'a> {
     /// All keys, in the order of the table; those of the present stretch begin at `from`.
     fn take(&mut self, from: BlockNumber) -> RetailKeys {
         let mut parts = std::mem::take(&mut self.parts);
-        self.parts_bytes = 0;
+        (self.parts_bytes, self.parts_keys, self.parts_steps) = Default::default();
         let last = std::mem::take(&mut self.keys);
         if parts.is_empty() {
             return last;
