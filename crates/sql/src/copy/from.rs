@@ -204,7 +204,7 @@ pub fn run(job: &Job<'_>, x: &ExecContext<'_>, input: Input<'_>) -> Result<u64> 
     };
     let loaded = loader.load(Lines::new(input));
     // Rows of a COPY that failed are dead, and in the way.
-    x.relations.note_changes(table.oid, &loader.writer.changes);
+    loader.writer.note(x);
     loaded.map(|()| loader.copied)
 }
 

@@ -214,7 +214,7 @@ impl Ddl<'_> {
         })?;
         writer.insert_prepared(&x, &[], &tuples[..n], &mut tids).map_err(|e| e.1)?;
         writer.finish()?;
-        x.relations.note_changes(oid, &writer.changes);
+        writer.note(&x);
         drop(writer);
         drop(x);
         txn.advance_command()?;

@@ -10,6 +10,7 @@ use super::key_types::{Sides, Sought, type_of};
 use super::modify::{TableWriter, compile_stored, shown};
 use super::row::RowReader;
 use super::{Batch, Cx};
+use crate::activity::TableChanges;
 use base::{Oid, Result, SqlError, SqlState, Tid, bail};
 use btree::ScanBounds;
 use engine::catalog::model::{ForeignKey, Index, ReferentialAction, Table};
@@ -205,12 +206,15 @@ impl Finder {
         snapshot: &Arc<Snapshot>,
         values: &[Datum],
         f: &mut dyn FnMut(Tid, &mut Batch) -> Result<bool>,
+        read_so_far: &mut TableChanges,
     ) -> Result<()> {
+        read_so_far.scans += 1;
         let (mut keys, mut batch) = (Batch::new(), Batch::new());
         let mut scan = HeapScan::new(&self.heap, snapshot.clone(), ScanOptions::default())?;
         let mut page = PageBatch::new();
         while scan.next_page(&mut page)? {
             x.cancel.check()?;
+            read_so_far.tuples_read += i64::try_from(page.len()).unwrap_or(0);
             for t in page.iter() {
                 let read = |reader: &RowReader, out: &mut Batch| {
                     out.reset(reader.width());
@@ -237,20 +241,41 @@ impl Finder {
         values: &[Datum],
         f: &mut dyn FnMut(Tid, &mut Batch) -> Result<bool>,
     ) -> Result<()> {
-        let Some((index, key)) = self.index_key(x, values)? else {
-            return self.find_in_heap(x, snapshot, values, f);
+        let mut read = TableChanges::default();
+        let (scanned, found) = match self.index_key(x, values)? {
+            None => (self.table.oid, self.find_in_heap(x, snapshot, values, f, &mut read)),
+            Some((_, None)) => return Ok(()),
+            Some((index, Some(key))) => {
+                (index.oid, self.find_in_index(x, snapshot, (index, key), values, f, &mut read))
+            }
         };
-        let Some(key) = key else { return Ok(()) };
+        x.relations.note_scan(scanned, &read);
+        found
+    }
+
+    /// [`Self::find`] by the key of an index.
+    fn find_in_index(
+        &self,
+        x: &ExecContext<'_>,
+        snapshot: &Arc<Snapshot>,
+        (index, key): (&Arc<Index>, Vec<Option<Vec<u8>>>),
+        values: &[Datum],
+        f: &mut dyn FnMut(Tid, &mut Batch) -> Result<bool>,
+        read_so_far: &mut TableChanges,
+    ) -> Result<()> {
+        read_so_far.scans += 1;
         let mut batch = Batch::new();
         let tree = x.relations.btree(&self.table, index)?;
         let mut scan = tree.scan(ScanBounds::prefix(key), btree::ScanOptions::default());
         let mut state = FetchState::new();
         let mut slot = TupleSlot::new();
         while let Some(tid) = scan.next()? {
+            read_so_far.tuples_read += 1;
             let got = self.heap.fetch(tid, snapshot, &mut state, &mut slot)?;
             if !got.found {
                 continue;
             }
+            read_so_far.tuples_fetched += 1;
             batch.reset(self.reader.width());
             self.reader.read(
                 &slot.view(),
@@ -471,7 +496,7 @@ fn change_all(
     let own = repeatable.then(|| x.txn.take_snapshot());
     let mut writer = TableWriter::new(x, &finder.table)?;
     let mut after = Vec::new();
-    for (tid, row) in rows {
+    let mut change = |(tid, row)| {
         x.cancel.check()?;
         // Rows that the transaction may not see it may not change either.
         if let Some(own) = &own
@@ -479,9 +504,12 @@ fn change_all(
         {
             return Err(changed_meanwhile("update"));
         }
-        change_referring(x, key, finder, &mut writer, (tid, row), old, new, &mut after)?;
-    }
-    Ok(Some(after))
+        change_referring(x, key, finder, &mut writer, (tid, row), old, new, &mut after)
+    };
+    let changed = rows.into_iter().try_for_each(&mut change);
+    // Those changed before one that failed are dead.
+    writer.note(x);
+    changed.map(|()| Some(after))
 }
 
 fn changed_meanwhile(how: &str) -> base::Error {

@@ -11,6 +11,7 @@ mod refused;
 
 use super::context::ExecContext;
 use super::foreign_key::AfterCheck;
+use crate::activity::TableChanges;
 use base::{Error, Oid, Result, SqlError, SqlState, Tid, Xid, bail};
 use btree::{Btree, InsertOutcome, KeyConflict, Liveness, TupleLiveness, UniqueCheck};
 use engine::catalog::model::{Column, ForeignKey, Index, Table};
@@ -147,6 +148,8 @@ pub(crate) struct IndexWriter {
     columns: Vec<i32>,
     bytes: Vec<u8>,
     spans: Vec<Option<(usize, usize)>>,
+    /// How it was asked for conflicts.
+    asked: TableChanges,
 }
 
 impl IndexWriter {
@@ -175,6 +178,7 @@ impl IndexWriter {
             columns: columns_of_index(index),
             bytes: Vec::new(),
             spans: Vec::new(),
+            asked: TableChanges::default(),
         })
     }
 
@@ -278,7 +282,7 @@ pub struct TableWriter {
     /// The columns of a refused row that are shown to who may not read the table; None: all.
     named: Option<Vec<i32>>,
     /// What was done since somebody last took it.
-    pub(crate) changes: crate::activity::TableChanges,
+    pub(crate) changes: TableChanges,
 }
 
 /// Values of a foreign key in a row.
@@ -352,7 +356,7 @@ impl TableWriter {
             indexed_columns,
             bulk: false,
             named: None,
-            changes: crate::activity::TableChanges::default(),
+            changes: TableChanges::default(),
         })
     }
 
@@ -645,7 +649,11 @@ impl TableWriter {
                 continue;
             }
             loop {
-                match w.tree.find_conflict(&w.values(), None, &liveness)? {
+                let found = w.tree.find_conflict(&w.values(), None, &liveness)?;
+                w.asked.scans += 1;
+                w.asked.tuples_read += i64::from(found.is_some());
+                w.asked.tuples_fetched += i64::from(found.is_some());
+                match found {
                     None => break,
                     Some(KeyConflict::Live(tid)) => return Ok(Some(tid)),
                     Some(KeyConflict::InProgress(tid, xid)) => liveness.wait(tid, xid)?,
@@ -653,6 +661,17 @@ impl TableWriter {
             }
         }
         Ok(None)
+    }
+
+    /// Hands on what has been counted.
+    pub(crate) fn note(&mut self, x: &ExecContext<'_>) {
+        let changes = std::mem::take(&mut self.changes);
+        if changes != TableChanges::default() {
+            x.relations.note_changes(self.table.oid, &changes);
+        }
+        for w in &mut self.indexes {
+            x.relations.note_scan(w.index.oid, &std::mem::take(&mut w.asked));
+        }
     }
 
     /// Has the version at `tid`, which is locked and has the values `there`, the key of `row` in one of the arbiters? Between its being found

@@ -158,10 +158,7 @@ impl ModifyNode {
     /// Hands on what the writer has counted.
     fn note_changes(&mut self, cx: &Cx<'_>) {
         if let Some(w) = &mut self.writer {
-            let changes = std::mem::take(&mut w.changes);
-            if changes != crate::activity::TableChanges::default() {
-                cx.x.relations.note_changes(self.table.oid, &changes);
-            }
+            w.note(cx.x);
         }
     }
 

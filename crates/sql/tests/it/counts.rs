@@ -256,3 +256,65 @@ fn what_is_pruned_on_the_way_is_dead_no_more() {
     }
     s.check(&[(DEAD, "1000"), ("VACUUM t", ""), (DEAD, "0")]);
 }
+
+/// Rows that go with those they refer to are dead like others, or autovacuum would never hear of them.
+#[test]
+fn what_foreign_keys_do_is_counted() {
+    const ROWS: &str = "SELECT n_tup_ins, n_tup_upd, n_tup_del, n_live_tup, n_dead_tup FROM pg_stat_user_tables WHERE relname = 'c'";
+    const SCANS: &str = "SELECT idx_scan, idx_tup_read, idx_tup_fetch FROM pg_stat_user_indexes WHERE indexrelname = 'c_a'";
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE p (a int PRIMARY KEY)",
+        "CREATE TABLE c (a int REFERENCES p ON DELETE CASCADE ON UPDATE SET NULL)",
+        "CREATE INDEX c_a ON c (a)",
+        "INSERT INTO p SELECT generate_series(1, 10)",
+        "INSERT INTO c SELECT 1 + g % 10 FROM generate_series(1, 20) g",
+    ]);
+    s.check(&[
+        ("SELECT idx_scan, idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'p'", "20|20"),
+        (ROWS, "20|0|0|20|0"),
+        (SCANS, "0|0|0"),
+        ("DELETE FROM p WHERE a <= 3", ""),
+        (ROWS, "20|0|6|14|6"),
+        (SCANS, "3|6|6"),
+        ("UPDATE p SET a = 14 WHERE a = 4", ""),
+        (ROWS, "20|2|6|14|8"),
+        (SCANS, "4|8|8"),
+        ("BEGIN; DELETE FROM p WHERE a = 5; ROLLBACK", ""),
+        (ROWS, "20|2|8|14|8"),
+        // Without an index the table is read.
+        ("DROP INDEX c_a; DELETE FROM p WHERE a = 14", ""),
+        ("SELECT seq_scan, seq_tup_read FROM pg_stat_user_tables WHERE relname = 'c'", "1|14"),
+    ]);
+    // What a failing one has done is dead.
+    s.run_each(&[
+        "CREATE TABLE d (a int REFERENCES p ON DELETE SET NULL CHECK (a IS NOT NULL))",
+        "INSERT INTO d VALUES (6)",
+    ]);
+    let said = s.run("DELETE FROM p WHERE a = 6");
+    assert!(said.starts_with("23514"), "{said}");
+    s.check(&[(ROWS, "20|2|10|14|8")]);
+}
+
+/// An index that nothing but this asks is not unused.
+#[test]
+fn what_on_conflict_asks_indexes_is_counted() {
+    const SCANS: &str = "SELECT indexrelname, idx_scan, idx_tup_read, idx_tup_fetch FROM pg_stat_user_indexes WHERE relname = 't' ORDER BY 1";
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int CONSTRAINT ta PRIMARY KEY, b int CONSTRAINT tb UNIQUE)",
+        "INSERT INTO t VALUES (1, 1)",
+    ]);
+    assert!(s.run("INSERT INTO t VALUES (1, 2)").starts_with("23505"));
+    s.check(&[
+        (SCANS, "ta|0|0|0\ntb|0|0|0"),
+        ("INSERT INTO t VALUES (1, 2) ON CONFLICT (a) DO NOTHING", ""),
+        (SCANS, "ta|1|1|1\ntb|0|0|0"),
+        ("INSERT INTO t VALUES (2, 2) ON CONFLICT DO NOTHING", ""),
+        (SCANS, "ta|2|1|1\ntb|1|0|0"),
+        ("INSERT INTO t VALUES (3, 2) ON CONFLICT (b) DO UPDATE SET b = 9", ""),
+        (SCANS, "ta|2|1|1\ntb|2|1|1"),
+    ]);
+}
