@@ -6,9 +6,11 @@
 //! - It reads a run only of blocks that were not cached, and finishes the read before it looks at anything else, so no
 //!   thread waits for it while it waits for another.
 //!
+//! - What is asked of the system ahead of the runs takes no frame: how far that goes does not depend on the ring.
+//!
 //! # Differs from PostgreSQL
-//! Reads are synchronous; the system is asked to read the range after the run in the meantime. A run grows while the stream goes on in
-//! order, up to 1 MiB, so a LIMIT 1 does not read that much.
+//! Reads are synchronous; the system is asked to read what comes after the run in the meantime. A run grows while the stream goes on in
+//! order, up to 1 MiB, and so does what is asked ahead, so a LIMIT 1 does not read that much.
 
 use crate::frame::READING;
 use crate::pin::PinnedPage;
@@ -20,6 +22,10 @@ use std::collections::VecDeque;
 
 /// The first run reads so many pages at most.
 const FIRST_RUN: usize = 4;
+/// The system is asked for so many pages ahead of the run: 1 MiB in one piece, or so many places that lie apart (a disk serves
+/// some at a time).
+const AHEAD_IN_ORDER: usize = 128;
+const AHEAD_APART: usize = 32;
 
 /// Pages of a fork in the order of an iterator of block numbers.
 ///
@@ -37,8 +43,10 @@ pub struct ReadStream<I> {
     run_max: usize,
     /// The block after the last run.
     next: Option<u32>,
-    /// Up to where the system was asked to read ahead.
-    hinted: u32,
+    /// How far the system is asked ahead.
+    ahead: usize,
+    /// So many of `drawn`, the first ones, it was asked for, or they are cached.
+    asked: usize,
 }
 
 impl<I: Iterator<Item = BlockNumber>> ReadStream<I> {
@@ -65,7 +73,8 @@ impl<I: Iterator<Item = BlockNumber>> ReadStream<I> {
             run: FIRST_RUN.min(run_max),
             run_max,
             next: None,
-            hinted: 0,
+            ahead: 0,
+            asked: 0,
         }
     }
 
@@ -110,7 +119,8 @@ impl<I: Iterator<Item = BlockNumber>> ReadStream<I> {
             }
             return Ok(());
         }
-        if self.next != Some(block.0) {
+        let in_order = self.next == Some(block.0);
+        if !in_order {
             self.run = FIRST_RUN.min(self.run_max);
         }
         let wanted = self.draw_run(&relation, block, len);
@@ -149,7 +159,7 @@ impl<I: Iterator<Item = BlockNumber>> ReadStream<I> {
         }
         self.put_back(block, frames.len(), wanted);
         let context = self.strategy.context();
-        self.hint(&relation, block.0 + frames.len() as u32, frames.len(), len.0);
+        self.ask_ahead(&relation, in_order, len);
         let (good, failure) =
             pool.read_run(&relation.relation, self.fork, block.0, &frames, context);
         for n in &frames[..good] {
@@ -164,7 +174,16 @@ impl<I: Iterator<Item = BlockNumber>> ReadStream<I> {
     }
 
     fn draw(&mut self) -> Option<BlockNumber> {
+        self.asked = self.asked.saturating_sub(1);
         self.drawn.pop_front().or_else(|| self.blocks.next())
+    }
+
+    /// The block that comes next.
+    fn peek(&mut self) -> Option<BlockNumber> {
+        if self.drawn.is_empty() {
+            self.drawn.push_back(self.blocks.next()?);
+        }
+        self.drawn.front().copied()
     }
 
     /// Draws the blocks that follow `block` and are not cached either, and says how many blocks that makes.
@@ -176,19 +195,16 @@ impl<I: Iterator<Item = BlockNumber>> ReadStream<I> {
     ) -> usize {
         let mut count = 1;
         while count < self.run {
-            match self.draw() {
+            match self.peek() {
                 Some(next)
                     if next.0 == block.0 + count as u32
                         && next < len
                         && !relation.is_cached(self.fork, next) =>
                 {
+                    self.draw();
                     count += 1;
                 }
-                Some(next) => {
-                    self.drawn.push_front(next);
-                    break;
-                }
-                None => break,
+                _ => break,
             }
         }
         count
@@ -198,6 +214,7 @@ impl<I: Iterator<Item = BlockNumber>> ReadStream<I> {
     fn put_back(&mut self, block: BlockNumber, from: usize, to: usize) {
         for i in (from..to).rev() {
             self.drawn.push_front(BlockNumber(block.0 + i as u32));
+            self.asked += 1;
         }
     }
 
@@ -215,16 +232,37 @@ impl<I: Iterator<Item = BlockNumber>> ReadStream<I> {
         }
     }
 
-    /// Asks the system to read on while we read this run.
-    fn hint(&mut self, relation: &RelationHandle, from: u32, run: usize, len: u32) {
-        if run < self.run_max.min(16) {
+    /// Asks the system to read on while we read a run, once half of what it was asked for before has been dealt with.
+    fn ask_ahead(&mut self, relation: &RelationHandle, in_order: bool, len: BlockNumber) {
+        let most = if in_order { AHEAD_IN_ORDER.max(2 * self.run_max) } else { AHEAD_APART };
+        let ahead = self.ahead.min(most);
+        self.ahead = (2 * ahead).max(FIRST_RUN);
+        if self.asked > ahead / 2 {
             return;
         }
-        let to = len.min(from.saturating_add(2 * run as u32));
-        let from = from.max(self.hinted.min(to));
-        if to > from {
-            relation.prefetch(self.fork, BlockNumber(from), to - from);
-            self.hinted = to;
+        let mut piece: Option<(BlockNumber, u32)> = None;
+        while self.asked < ahead {
+            if self.drawn.len() == self.asked {
+                let Some(block) = self.blocks.next() else { break };
+                self.drawn.push_back(block);
+            }
+            let block = self.drawn[self.asked];
+            self.asked += 1;
+            if block >= len || relation.is_cached(self.fork, block) {
+                continue;
+            }
+            piece = match piece {
+                Some((first, count)) if first.0 + count == block.0 => Some((first, count + 1)),
+                other => {
+                    if let Some((first, count)) = other {
+                        relation.prefetch(self.fork, first, count);
+                    }
+                    Some((block, 1))
+                }
+            };
+        }
+        if let Some((first, count)) = piece {
+            relation.prefetch(self.fork, first, count);
         }
     }
 }
