@@ -82,6 +82,62 @@ fn a_wrong_checksum_is_reported_and_not_cached() {
     assert_eq!(value(&pin(&rel, 7)), 7);
 }
 
+/// What the system has been asked for in advance when a stream of `blocks` has come to the page number `at`, in ranges and pages.
+fn asked_ahead(bed: &Bed, strategy: Strategy, blocks: &[u32], at: usize) -> (u64, u64) {
+    let again = bed.reopened(2048);
+    let rel = again.pool.open(rel(1), Default::default());
+    let before = bed.disk.counts();
+    let blocks_of = blocks.iter().copied().map(BlockNumber);
+    let mut stream = ReadStream::new(&rel, Main, strategy, blocks_of);
+    let read: Vec<u64> = stream.by_ref().take(at + 1).map(|page| value(&page.unwrap())).collect();
+    let wanted: Vec<u64> = blocks[..=at].iter().map(|b| u64::from(*b)).collect();
+    assert_eq!(read, wanted);
+    let after = bed.disk.counts();
+    (after.asks - before.asks, (after.asked_bytes - before.asked_bytes) / 8192)
+}
+
+#[test]
+fn the_system_is_asked_ahead_however_small_the_ring() {
+    let bed = bed(2048);
+    filled(&bed, 1, 1000);
+    bed.checkpoint();
+    let all: Vec<u32> = (0..1000).collect();
+    let ring = || Strategy::vacuum(&bed.pool, 128);
+    // A ring of 16 pages: 128 pages ahead, in pieces of 64 or more.
+    let (asks, pages) = asked_ahead(&bed, ring(), &all, 500);
+    assert!((600..=640).contains(&pages), "{pages} pages ahead");
+    assert!(asks <= 14, "{asks} times");
+    // Who reads little asks for little.
+    assert_eq!(asked_ahead(&bed, ring(), &all, 0), (0, 0));
+    let (_, pages) = asked_ahead(&bed, ring(), &all, 15);
+    assert!(pages <= 32, "{pages} pages ahead");
+    // No more than there is, and none twice.
+    let (_, pages) = asked_ahead(&bed, ring(), &all, 999);
+    assert!((900..1000).contains(&pages), "{pages} pages ahead");
+}
+
+#[test]
+fn the_system_is_asked_for_places_that_lie_apart() {
+    let bed = bed(2048);
+    filled(&bed, 1, 1000);
+    bed.checkpoint();
+    let some: Vec<u32> = (0..1000).step_by(7).collect();
+    let (asks, pages) = asked_ahead(&bed, Strategy::vacuum(&bed.pool, 128), &some, 100);
+    assert_eq!(asks, pages, "each for itself");
+    assert!((100..=132).contains(&pages), "{pages} places ahead");
+    assert_eq!(asked_ahead(&bed, Strategy::Normal, &some, 0), (0, 0));
+    // What is beyond the end, or cached, is not asked for.
+    let beyond: Vec<u32> = (990..1100).collect();
+    let again = bed.reopened(2048);
+    let rel = again.pool.open(rel(1), Default::default());
+    let before = bed.disk.counts();
+    for _ in 0..2 {
+        let blocks = beyond.iter().copied().map(BlockNumber);
+        assert_eq!(ReadStream::new(&rel, Main, Strategy::Normal, blocks).count(), 10);
+    }
+    assert!(bed.disk.counts().asked_bytes - before.asked_bytes <= 10 * 8192);
+}
+
 #[test]
 fn a_page_of_zeros_is_a_new_page() {
     let bed = bed(16);

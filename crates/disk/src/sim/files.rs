@@ -138,7 +138,11 @@ impl File for SimFile {
         if dying { Err(crashed()) } else { Ok(()) }
     }
 
-    fn will_need(&self, _offset: u64, _len: u64) {}
+    fn will_need(&self, _offset: u64, len: u64) {
+        let mut state = self.state.lock();
+        state.counts.asks += 1;
+        state.counts.asked_bytes += len;
+    }
 
     fn start_writeback(&self, _offset: u64, _len: u64) {}
 
