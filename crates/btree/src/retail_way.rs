@@ -6,7 +6,7 @@
 //! - Where a key leads is where the page above the leaves led it at some moment of our visit. That leaf, or one to its right, is where the key
 //!   belongs: a page's least key grows no larger, and while the visit lasts no page is reused ([`Btree::visit`]).
 //! - That a key is the first on its leaf is a guess (a split may not have reached the page above): when the leaf before did not take all keys before it,
-//!   the guesses are forgotten.
+//!   the guesses are forgotten, and with them the page above if it was led through by a later key: an earlier one may belong left of it.
 //!
 //! # Locks
 //! The page above the leaves is latched alone, and let go before a leaf is pinned, which may have to be read.
@@ -40,6 +40,8 @@ pub(crate) struct Way {
     warm: usize,
     /// The number of the first key that is not looked up yet.
     next: usize,
+    /// The number of the key that the page above the leaves was led through by last: keys below it may belong left of that page.
+    last: usize,
     /// One leaf at a time.
     narrow: bool,
 }
@@ -63,6 +65,9 @@ impl Way {
             _ => {
                 self.ahead.clear();
                 (self.warm, self.next) = (0, n);
+                if n < self.last {
+                    (self.parent, self.from) = (None, 0);
+                }
                 None
             }
         }
@@ -152,7 +157,7 @@ impl Btree {
                     self.child_offset(view, bound)
                 }
             });
-            way.from = offset;
+            (way.from, way.last) = (offset, way.next);
             way.ahead.push_back((way.next, view.item(offset).downlink()));
             if offset >= view.count() {
                 // Up to where keys belong there, only the leaf says for certain.
