@@ -38,6 +38,7 @@ mod removal;
 mod retail;
 mod retail_keys;
 mod retail_walk;
+mod retail_way;
 mod scan;
 mod schema;
 mod skip;

@@ -28,13 +28,12 @@
 use crate::log::Change;
 use crate::removal::{DeadSet, Removal, pack};
 use crate::retail_keys::{KeyList, Part, RetailKeys};
-use crate::schema::{Bound, Edge, Value};
-use crate::tree::{Btree, ReadPage, WritePage};
+use crate::retail_way::Way;
+use crate::tree::{Btree, WritePage};
 use crate::vacuum::VacuumControl;
 use base::sync::{Mutex, Rank};
-use base::{BlockNumber, Fork, Result, Tid};
-use buffer::PinnedPage;
-use page::btree::{Item, PageRef};
+use base::{BlockNumber, Result, Tid};
+use page::btree::PageRef;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 
@@ -66,15 +65,6 @@ pub struct RetailPass<'k> {
     tree: &'k Btree,
     bytes: &'k [u8],
     parts: Mutex<std::vec::IntoIter<Part<'k>>>,
-}
-
-/// How the key before was found.
-#[derive(Default)]
-pub(crate) struct Way {
-    /// The page above the leaf.
-    parent: Option<PinnedPage>,
-    /// The line pointer there.
-    from: u16,
 }
 
 /// So many parts for each thread, of so many keys at least.
@@ -183,21 +173,6 @@ impl Btree {
         Ok(())
     }
 
-    /// The leaf where the key number `n` belongs, as [`Btree::leaf_of`].
-    pub(crate) fn leaf_of_key(
-        &self,
-        keys: KeyList<'_>,
-        n: usize,
-        way: &mut Way,
-        control: &mut VacuumControl<'_>,
-    ) -> Result<Option<WritePage>> {
-        self.with_item(keys, n, |key| {
-            let values = self.key_values(key);
-            let bound = self.schema.bound(&values, Edge::At(key.tid()));
-            self.leaf_of(&bound, way, control)
-        })
-    }
-
     /// Lets the leaf go, and deletes it if nothing is left on it.
     pub(crate) fn delete_if_empty(&self, page: WritePage, stats: &mut RetailStats) -> Result<()> {
         if page.view().data_count() == 0 {
@@ -207,113 +182,6 @@ impl Btree {
             stats.pages_deleted += self.delete_page(block)?.len() as u32;
         }
         Ok(())
-    }
-
-    fn key_values<'a>(&self, key: Item<'a>) -> SmallVec<[Value<'a>; 8]> {
-        key.attributes(self.schema.widths()).take(self.schema.key_count()).collect()
-    }
-
-    pub(crate) fn compare_key(&self, keys: KeyList<'_>, n: usize, with: Item<'_>) -> Ordering {
-        self.with_item(keys, n, |key| {
-            let values = self.key_values(key);
-            self.schema.compare(&self.schema.bound(&values, Edge::At(key.tid())), with)
-        })
-    }
-
-    /// The leaf where `bound` belongs, latched for writing. The leaf goes through the ring, what is above it stays.
-    fn leaf_of(
-        &self,
-        bound: &Bound<'_>,
-        way: &mut Way,
-        control: &mut VacuumControl<'_>,
-    ) -> Result<Option<WritePage>> {
-        let parent = match way.parent.take() {
-            Some(pinned) => self.parent_again(pinned, bound),
-            None => None,
-        };
-        let parent = match parent {
-            Some(parent) => Some(parent),
-            None => {
-                way.from = 0;
-                self.descend(bound, 1, None)?
-            }
-        };
-        let pinned = match parent {
-            Some(parent) => {
-                let view = parent.view();
-                let first = view.first_data();
-                if view.count() < first {
-                    return Err(self.corrupt(parent.block, "internal page has no entries"));
-                }
-                // From where the key before this one went down, if that is still below this one.
-                let from = way.from.clamp(first, view.count()) + 1;
-                let near = way.from > first
-                    && self.schema.compare(bound, view.item(from - 1)) == Ordering::Greater;
-                let offset = if near {
-                    self.search_near(view, from, bound) - 1
-                } else {
-                    self.child_offset(view, bound)
-                };
-                let child = view.item(offset).downlink();
-                *way = Way { parent: Some(parent.unlock()), from: offset };
-                self.pin_leaf(child, control)?
-            }
-            None => match self.descend(bound, 0, None)? {
-                Some(page) => page.unlock(),
-                None => return Ok(None),
-            },
-        };
-        let mut page = self.write_pinned(pinned);
-        self.check(page.view(), page.block)?;
-        while self.belongs_right(page.view(), bound) {
-            let next = page.view().next();
-            drop(page);
-            page = self.write_pinned(self.pin_leaf(next, control)?);
-            self.check(page.view(), page.block)?;
-        }
-        if page.view().is_ignored() || !page.view().is_leaf() {
-            return Err(self.corrupt(page.block, "is no leaf where one should be"));
-        }
-        Ok(Some(page))
-    }
-
-    /// The page above the leaves that the key before led through, latched, if `bound`, which is above that key, belongs on it too. (A page's
-    /// least key grows no larger, and while our visit lasts the page is not reused.)
-    fn parent_again(&self, pinned: PinnedPage, bound: &Bound<'_>) -> Option<ReadPage> {
-        let page = ReadPage { block: pinned.block(), guard: pinned.into_read() };
-        let view = page.view();
-        let usable = view.is_sane() && !view.is_ignored() && view.level() == 1;
-        (usable && !self.belongs_right(view, bound)).then_some(page)
-    }
-
-    pub(crate) fn pin_leaf(
-        &self,
-        block: BlockNumber,
-        control: &mut VacuumControl<'_>,
-    ) -> Result<buffer::PinnedPage> {
-        self.rel.pin(Fork::Main, block, control.strategy)
-    }
-
-    /// Up to where the keys from `from` on, the first of which does, belong on this leaf.
-    pub(crate) fn keys_on(&self, view: PageRef<'_>, keys: KeyList<'_>, from: usize) -> usize {
-        let Some(high) = view.high_key() else { return keys.len() };
-        let beyond = |n: usize| self.compare_key(keys, n, high) == Ordering::Greater;
-        // Doubling steps, then halving them: leaves take few of many keys.
-        let (mut low, mut step) = (from + 1, 1);
-        while low + step <= keys.len() && !beyond(low + step - 1) {
-            low += step;
-            step *= 2;
-        }
-        let mut high = (low + step).min(keys.len());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if beyond(middle) {
-                high = middle;
-            } else {
-                low = middle + 1;
-            }
-        }
-        low
     }
 
     /// Removes the entries of the keys in `range`, which belong on this leaf.
@@ -362,16 +230,14 @@ impl Btree {
         let near = range.len() * range.len() > usize::from(view.data_count());
         for n in range {
             let tid = keys.tid(n);
-            let found = self.with_item(keys, n, |key| {
-                let values = self.key_values(key);
-                let bound = self.schema.bound(&values, Edge::At(tid));
+            let found = self.with_bound(keys, n, |bound| {
                 from = if near {
-                    self.search_near(view, from, &bound)
+                    self.search_near(view, from, bound)
                 } else {
-                    self.search(view, from, &bound)
+                    self.search(view, from, bound)
                 };
                 let here = from <= view.count()
-                    && self.schema.compare(&bound, view.item(from)) == Ordering::Equal;
+                    && self.schema.compare(bound, view.item(from)) == Ordering::Equal;
                 here.then(|| view.item(from).tids().position(|t| t == tid)).flatten()
             });
             let Some(index) = found else {

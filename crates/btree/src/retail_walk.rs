@@ -14,11 +14,12 @@
 
 use crate::log::Change;
 use crate::removal::{DeadSet, Removal, unpack};
-use crate::retail::{RetailStats, Way};
+use crate::retail::RetailStats;
 use crate::retail_keys::{KeyList, Part, RetailKeys};
+use crate::retail_way::Way;
 use crate::tree::{Btree, WritePage};
 use crate::vacuum::VacuumControl;
-use base::{BlockNumber, Result, Tid};
+use base::{BlockNumber, Fork, Result, Tid};
 use std::cmp::Ordering;
 
 impl Btree {
@@ -56,7 +57,7 @@ impl Btree {
     ) -> Result<()> {
         let _visit = self.visit();
         let total = u32::try_from(keys.len()).unwrap_or(u32::MAX);
-        let (mut way, mut removal) = (Way::default(), Removal::default());
+        let (mut way, mut removal) = (Way::narrow(), Removal::default());
         let mut sibling: Option<BlockNumber> = None;
         let mut i = 0;
         while i < keys.len() {
@@ -71,7 +72,10 @@ impl Btree {
             gone.extend(removal.found().map(unpack));
             stats.removed += removal.removed;
             if removal.removed > 0 && !page.view().is_rightmost() {
-                sibling = Some(page.view().next());
+                let next = page.view().next();
+                // On its way while this leaf's entries go.
+                self.rel.warm(Fork::Main, next);
+                sibling = Some(next);
             }
             if !self.is_beyond(&page, keys, i) {
                 i = self.keys_on(page.view(), keys, i);

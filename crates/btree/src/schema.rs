@@ -84,6 +84,8 @@ pub struct KeySchema {
     pub deduplicate: bool,
     widths: Vec<i16>,
     fast_key: FastCompare,
+    /// The first column's values are compared by [`Item::prefix`] first; do they vary in length?
+    prefixed: Option<bool>,
 }
 
 impl KeySchema {
@@ -100,6 +102,12 @@ impl KeySchema {
             [one] if !one.descending && one.fast != FastCompare::Bytes => one.fast,
             _ => FastCompare::None,
         };
+        let prefixed = match columns.first() {
+            Some(c) if !c.descending && c.fast == FastCompare::Bytes => {
+                (c.width < 0 || c.width >= 8).then_some(c.width < 0)
+            }
+            _ => None,
+        };
         KeySchema {
             index_name: index_name.into(),
             table_name: table_name.into(),
@@ -111,6 +119,7 @@ impl KeySchema {
             deduplicate: true,
             widths,
             fast_key,
+            prefixed,
         }
     }
     /// The widths of all columns.
@@ -286,6 +295,12 @@ impl KeySchema {
         {
             return key.cmp(&other).then_with(|| bound.compare_edge(item, 1));
         }
+        if let (Some(key), Some(variable)) = (bound.prefix, self.prefixed)
+            && let Some(other) = item.prefix(variable)
+            && key != other
+        {
+            return key.cmp(&other);
+        }
         let mut attributes = item.attributes(&self.widths);
         for (value, column) in bound.values.iter().zip(&self.columns) {
             let Some(other) = attributes.next() else { return Ordering::Greater };
@@ -314,7 +329,11 @@ impl KeySchema {
             [Some(one)] => fast_value(self.fast_key, one),
             _ => None,
         };
-        Bound { values, edge, fast }
+        let prefix = match values {
+            [Some(first), ..] if self.prefixed.is_some() => Some(layout::byte_prefix(first)),
+            _ => None,
+        };
+        Bound { values, edge, fast, prefix }
     }
     /// A sort key of 8 bytes: if two differ, the entries compare as they do. `None`: no use here.
     pub fn abbreviate(&self, item: Item<'_>) -> u64 {
@@ -384,6 +403,8 @@ pub struct Bound<'a> {
     pub(crate) values: &'a [Value<'a>],
     pub(crate) edge: Edge,
     fast: Option<i64>,
+    /// The first value's, if entries are compared by it first.
+    prefix: Option<u64>,
 }
 
 impl Bound<'_> {
@@ -452,5 +473,90 @@ mod tests {
         let mut out = Vec::new();
         schema.form(&mut out, &[Some(&long)], Tid::default()).unwrap();
         assert!(out.len() <= layout::MAX_ITEM_SIZE);
+    }
+
+    #[test]
+    fn prefixes_order_as_the_values_do() {
+        let column = |width: i16, nulls_first| KeyColumn {
+            compare: |a, b| a.cmp(b),
+            fast: FastCompare::Bytes,
+            width,
+            align: 1,
+            descending: false,
+            nulls_first,
+            equal_image: true,
+        };
+        let long = [7; 300];
+        let texts: Vec<Value<'_>> = [
+            &b""[..],
+            b"\0",
+            b"\0\0",
+            b"a",
+            b"a\0",
+            b"ab",
+            b"abcdefg",
+            b"abcdefg\0",
+            b"abcdefgh",
+            b"abcdefgh\0",
+            b"abcdefghi",
+            b"abcdefgi",
+            b"\xff",
+            b"\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+            &long,
+        ]
+        .into_iter()
+        .map(Some)
+        .chain([None])
+        .collect();
+        let uuid =
+            |n: u8, at: usize| -> [u8; 16] { std::array::from_fn(|i| n * u8::from(i >= at)) };
+        let uuids = [uuid(0, 0), uuid(1, 0), uuid(1, 7), uuid(1, 8), uuid(9, 8), uuid(255, 15)];
+        let uuids: Vec<Value<'_>> = uuids.iter().map(|u| Some(&u[..])).chain([None]).collect();
+        let t = |n: u32| Tid::new(BlockNumber(n), base::OffsetNumber(1));
+        for (width, values) in [(-1, &texts), (16, &uuids)] {
+            for nulls_first in [false, true] {
+                let two = vec![column(width, nulls_first), column(-1, false)];
+                for columns in [two[..1].to_vec(), two] {
+                    let schema = KeySchema::new("i", "t", columns.clone(), vec![]);
+                    assert_eq!(schema.prefixed, Some(width < 0));
+                    let mut plain = schema.clone();
+                    plain.prefixed = None;
+                    let second: Value<'_> = Some(b"second");
+                    for a in values {
+                        let key = [*a, second];
+                        let key = &key[..columns.len()];
+                        for b in values {
+                            let other = [*b, second];
+                            let other = &other[..columns.len()];
+                            let mut entry = Vec::new();
+                            schema.form(&mut entry, other, t(2)).unwrap();
+                            let posting = layout::form_posting(Item(&entry), &[t(2), t(4)]);
+                            let mut items = vec![entry.clone(), posting];
+                            let widths = schema.widths();
+                            for (keep, tid) in [(0, None), (1, None), (columns.len(), Some(t(2)))] {
+                                let child = BlockNumber(3);
+                                let pivot = layout::form_pivot(widths, &other[..keep], tid, child);
+                                items.push(pivot);
+                            }
+                            for edge in [
+                                Edge::Before,
+                                Edge::After,
+                                Edge::Pivot,
+                                Edge::At(t(1)),
+                                Edge::At(t(2)),
+                                Edge::At(t(9)),
+                            ] {
+                                for item in &items {
+                                    let with = schema.compare(&schema.bound(key, edge), Item(item));
+                                    let without =
+                                        plain.compare(&plain.bound(key, edge), Item(item));
+                                    assert_eq!(with, without, "{a:?} {edge:?} {b:?} {item:?}");
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
     }
 }

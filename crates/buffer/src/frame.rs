@@ -259,6 +259,22 @@ pub(crate) fn wake(frame: &Frame) {
     bucket.changed.notify_all();
 }
 
+/// What the processor fetches at once.
+const LINE: usize = 64;
+
+/// A hint that reads nothing: neither latches nor what is there matter.
+#[inline]
+fn prefetch(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: any address will do.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
 /// Pools of at least so many frames (64 MB) ask for large pages.
 const LARGE_POOL: usize = 8192;
 
@@ -309,6 +325,22 @@ impl Frames {
         debug_assert!(n < self.total);
         // SAFETY: within the mapping.
         unsafe { self.pages.start().add(n * PAGE_SIZE).cast::<Page>() }
+    }
+
+    /// Asks the processor to have the page of frame `n` at hand soon.
+    #[inline]
+    pub(crate) fn prefetch_page(&self, n: u32) {
+        let start = self.page_ptr(n).cast::<u8>();
+        for line in (0..PAGE_SIZE).step_by(LINE) {
+            // SAFETY: within the page.
+            prefetch(unsafe { start.add(line) });
+        }
+    }
+
+    /// The same of its descriptor.
+    #[inline]
+    pub(crate) fn prefetch_descriptor(&self, n: u32) {
+        prefetch(std::ptr::from_ref(self.get(n)).cast());
     }
 
     /// A frame of shared_buffers that was never used, claimed.

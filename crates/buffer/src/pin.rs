@@ -57,15 +57,7 @@ impl PinnedPage {
     /// Asks the processor to have the page at hand soon: for a pass that knows its next page while it is busy with another.
     #[inline]
     pub fn prefetch(&self) {
-        #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let start = self.page_ptr().cast::<i8>();
-            for line in (0..page::PAGE_SIZE).step_by(64) {
-                // SAFETY: a hint that reads nothing: neither the latch nor the bytes matter, and the address is within the frame.
-                unsafe { _mm_prefetch::<_MM_HINT_T0>(start.add(line)) };
-            }
-        }
+        self.pool().frames.prefetch_page(self.frame);
     }
 
     pub(crate) fn frame_number(&self) -> u32 {

@@ -295,6 +295,17 @@ impl RelationHandle {
         self.relation.fork(fork).table.lookup(&self.inner().nodes, block.0).is_some()
     }
 
+    /// Asks the processor to have a cached block at hand soon, its frame's descriptor with it: for who will pin it after the page that it is
+    /// busy with. Nothing is pinned; if the block is not cached, or leaves its frame meanwhile, it was in vain.
+    #[inline]
+    pub fn warm(&self, fork: Fork, block: BlockNumber) {
+        let pool = self.inner();
+        if let Some(n) = self.relation.fork(fork).table.lookup(&pool.nodes, block.0) {
+            pool.frames.prefetch_descriptor(n);
+            pool.frames.prefetch_page(n);
+        }
+    }
+
     /// How many threads wait to extend the fork: extend by more than one block then.
     pub fn extension_waiters(&self, fork: Fork) -> u32 {
         self.relation.fork(fork).extension_waiters.load(Ordering::Relaxed)

@@ -25,8 +25,8 @@ mod tuple;
 pub use compact::{FEW, Holes};
 pub use dump::{dump, verify};
 pub use tuple::{
-    Attributes, Item, MAX_COLUMNS, MAX_ITEM_SIZE, POSTING_COUNT_MAX, append_posting, form,
-    form_pivot, form_posting, with_tid,
+    Attributes, Item, MAX_COLUMNS, MAX_ITEM_SIZE, POSTING_COUNT_MAX, append_posting, byte_prefix,
+    form, form_pivot, form_posting, with_tid,
 };
 
 use base::{BlockNumber, OffsetNumber};

@@ -164,6 +164,44 @@ fn no_page_is_used_again_under_a_walk() {
     }
 }
 
+/// Where the next keys lead is looked up before they are due: meanwhile their leaves are split, emptied and taken out.
+#[test]
+fn leaves_that_were_looked_up_ahead_may_change() {
+    for at in 0..12 {
+        let db = Database::new();
+        let tree = db.tree(&schema(vec![text()]));
+        (0..1000).for_each(|n| put(&tree, n, 0, n));
+        let mut keys = RetailKeys::new();
+        let wanted: Vec<u32> = (0..1000).step_by(7).collect();
+        for n in &wanted {
+            tree.add_retail_key(&mut keys, &[Some(&key(*n, 0))], tid(*n)).unwrap();
+        }
+        let gone = |n: u32| n % 100 >= 40 && n % 100 < 80;
+        let mut pages = 0;
+        let mut meanwhile = |_| {
+            if pages == at {
+                let dead = |t: Tid| (0..1000).any(|n| gone(n) && t == tid(n));
+                with_control(|c| tree.bulk_delete(&dead, c));
+                for n in 0..300 {
+                    put(&tree, n * 3 + 20, 1 + n, 20_000 + n);
+                    put(&tree, n % 30 * 31, 1 + n, 30_000 + n);
+                }
+            }
+            pages += 1;
+        };
+        let stats = control(&mut meanwhile, |c| tree.retail_batch(&mut keys, c));
+        assert!(pages > at, "{pages}");
+        let missing: Vec<Tid> = wanted.iter().filter(|n| gone(**n)).map(|n| tid(*n)).collect();
+        assert!(stats.missing.iter().all(|t| missing.contains(t)), "one that was there is missing");
+        assert_eq!(stats.removed as usize + stats.missing.len(), wanted.len());
+        let left = all(&tree);
+        assert!(wanted.iter().all(|n| !left.contains(&tid(*n))));
+        let kept = (0..1000).filter(|n| !gone(*n) && n % 7 != 0).count();
+        assert_eq!(left.len(), kept + 600);
+        tree.verify().unwrap();
+    }
+}
+
 #[test]
 fn an_entry_is_marked_dead_only_if_it_is_the_one_that_was_read() {
     let db = Database::new();

@@ -125,6 +125,29 @@ impl<'a> Item<'a> {
         };
         self.0.get(8..self.0.len().saturating_sub(tail)).unwrap_or_default()
     }
+    /// The first eight bytes of the first value, as a number (where it has fewer, the others are 0): if two differ, so do the values as strings of
+    /// bytes, and in this order. `None` with nulls, and for a pivot of which nothing is left. A value that is not `variable` has as many.
+    #[inline]
+    pub fn prefix(self, variable: bool) -> Option<u64> {
+        let info = self.info();
+        if info & HAS_NULLS != 0 || info & PIVOT != 0 && info & COUNT == 0 {
+            return None;
+        }
+        if !variable {
+            return Some(u64::from_be_bytes(*self.0.get(8..)?.first_chunk()?));
+        }
+        let (len, value) = match *self.0.get(8..)? {
+            [len, ref value @ ..] if len < 0x80 => (usize::from(len), value),
+            [high, low, ref value @ ..] => {
+                (usize::from(high & 0x7F) << 8 | usize::from(low), value)
+            }
+            _ => return None,
+        };
+        match value.first_chunk() {
+            Some(word) if len >= 8 => Some(u64::from_be_bytes(*word)),
+            _ => Some(byte_prefix(value.get(..len.min(8))?)),
+        }
+    }
     /// The values, of columns of these widths (negative: variable), as many as the entry has.
     #[inline]
     pub fn attributes<'w>(self, widths: &'w [i16]) -> Attributes<'a, 'w> {
@@ -138,6 +161,17 @@ impl<'a> Item<'a> {
         };
         Attributes { bitmap, rest, widths, next: 0, count: n }
     }
+}
+
+/// [`Item::prefix`] of a value by itself.
+#[inline]
+pub fn byte_prefix(value: &[u8]) -> u64 {
+    if let Some(word) = value.first_chunk() {
+        return u64::from_be_bytes(*word);
+    }
+    let mut word = [0; 8];
+    word[..value.len()].copy_from_slice(value);
+    u64::from_be_bytes(word)
 }
 
 /// Iterates over an entry's values; `None` is null.
