@@ -367,11 +367,11 @@ impl Session {
     pub fn sync(&mut self, client: &mut dyn Client) -> Result<()> {
         let result = self.end_implicit();
         self.tell(client)?;
-        self.go_idle();
-        if let Err(error) = result {
+        if result.is_err() {
             self.fail();
-            return Err(error);
         }
+        self.go_idle();
+        result?;
         if self.block == Block::None {
             self.portals.retain(|_, portal| portal.held);
         }

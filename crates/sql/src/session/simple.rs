@@ -110,11 +110,12 @@ impl Session {
         if result.is_ok() {
             self.log_duration(self.state.statement_start_us.get(), text, Step::Statement, None);
         }
-        self.go_idle();
-        if let Err(error) = result {
+        // Others are to see the block as it is: failed.
+        if result.is_err() {
             self.fail();
-            return Err(error);
         }
+        self.go_idle();
+        result?;
         self.report_settings(client)
     }
 

@@ -280,6 +280,7 @@ impl Session {
                     })
                 } else {
                     self.state.stop_transaction_clock();
+                    self.state.backend.activity.lock().xact_start = 0;
                     self.state.take_txn().and_then(|txn| txn.map_or(Ok(()), |txn| txn.abort()))
                 };
                 if let Err(error) = undone {

@@ -581,3 +581,16 @@ fn an_explained_change_names_its_operation_and_table() {
         assert!(said.contains(part), "{said}");
     }
 }
+
+#[test]
+fn others_see_that_a_block_has_failed() {
+    let db = Database::new();
+    let (mut s, mut looker) = (db.session(), db.session());
+    let looks = "SELECT state, xact_start IS NULL FROM pg_stat_activity WHERE query <> '' AND pid <> pg_backend_pid()";
+    s.check(&[("BEGIN", ""), ("SELECT 1", "1")]);
+    looker.check(&[(looks, "idle in transaction|f")]);
+    s.check(&[("SELECT 1 / 0", "22012 division by zero")]);
+    looker.check(&[(looks, "idle in transaction (aborted)|t")]);
+    s.check(&[("ROLLBACK", ""), ("SELECT 1 / 0", "22012 division by zero")]);
+    looker.check(&[(looks, "idle|t")]);
+}
