@@ -126,6 +126,9 @@ pub fn run(
             verdict::check(server, &world)?;
         }
         settings(server, &mut rng);
+        if how != Stop::Fast {
+            struck_again(server, &mut rng)?;
+        }
         server.start()?;
         looked_at(server, &world, clients, &mut fates, how == Stop::Fast)?;
         server.stop(Stop::Fast)?;
@@ -145,13 +148,25 @@ pub fn run(
     Ok(faults)
 }
 
+/// A server that is killed while it recovers, or just after, some times over.
+fn struck_again(server: &mut Server, rng: &mut SmallRng) -> Result<()> {
+    for _ in 0..rng.random_range(0..5) {
+        server.launch()?;
+        std::thread::sleep(Duration::from_millis(rng.random_range(1..800)));
+        server.stop(Stop::Kill)?;
+    }
+    Ok(())
+}
+
 /// Settings of a round: little memory or more, thresholds and ages low, what a crash meets varied.
 fn settings(server: &mut Server, rng: &mut SmallRng) {
     let mut set = |name: &str, of: &[&str]| {
         let value = of[rng.random_range(0..of.len())];
         server.set(name, value);
     };
-    set("shared_buffers", &["2MB", "4MB", "16MB", "64MB"]);
+    set("shared_buffers", &["1MB", "2MB", "4MB", "16MB", "64MB"]);
+    set("ebb.staging_size", &["128kB", "1MB", "32MB"]);
+    set("wal_buffers", &["64kB", "1MB", "16MB"]);
     set("full_page_writes", &["on", "off"]);
     set("max_wal_size", &["4MB", "32MB", "1GB"]);
     set("checkpoint_timeout", &["30s", "300s"]);
