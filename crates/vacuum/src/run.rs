@@ -95,6 +95,8 @@ pub struct VacuumContext<'a> {
     pub backend: &'a Arc<Backend>,
     /// The table's lock, held by the transaction in SHARE UPDATE EXCLUSIVE.
     pub lock_tag: LockTag,
+    /// The locks under which others write to it beside its own: of the table whose values a TOAST table keeps.
+    pub writers_locks: Vec<LockTag>,
     /// What the view shows.
     pub progress: Arc<VacuumProgress>,
     /// The cost delay.

@@ -4,7 +4,8 @@
 //! Pages at the end that hold nothing are given back to the system, if it is worth keeping writers away for a moment.
 //!
 //! # Invariants
-//! - Under EXCLUSIVE, which no writer and no row locker passes, every page from the new end on has been seen to be without tuples and line
+//! - Under EXCLUSIVE, which no writer and no row locker passes, on the table and, of a TOAST table, on the one whose values it keeps (its writers
+//!   lock nothing else), every page from the new end on has been seen to be without tuples and line
 //!   pointers in use. So there is nothing for a reader there to see, prune or set hints on.
 //! - The map's bits go first, in place: a reader that keeps a map page pinned finds them cleared. Then the cut is logged, the shorter
 //!   length published, beyond which readers find nothing, and the cached pages are forgotten. The file is cut later, once the record is
@@ -12,7 +13,8 @@
 //! - A row that is put where the end was once more is newer than the snapshots of readers who may still hold its old address.
 //!
 //! # Locks
-//! EXCLUSIVE is asked for without waiting, every 50 ms for 5 s. Once held, the way back from the end stops when somebody waits for it.
+//! EXCLUSIVE is asked for without waiting, every 50 ms for 5 s; of two locks none is kept if the other is not to be had. Once held, the way back
+//! from the end stops when somebody waits for one.
 //!
 //! # Differs from PostgreSQL
 //! It takes ACCESS EXCLUSIVE, keeps readers waiting, flushes the WAL and cuts the file before it goes on.
@@ -22,7 +24,7 @@ use crate::run::{Message, VacuumContext, VacuumTarget};
 use base::{BlockNumber, Fork, Result};
 use buffer::Strategy;
 use std::time::{Duration, Instant};
-use txn::{LockMode, LockOutcome, LockOwner, Wait};
+use txn::{LockMode, LockOutcome, LockOwner, LockTag, Wait};
 
 const MIN_PAGES: u32 = 1000;
 const MIN_FRACTION: u32 = 16;
@@ -47,15 +49,11 @@ pub fn truncate(
     mut nonempty_pages: u32,
 ) -> Result<u32> {
     context.progress.enter(Phase::TruncatingHeap);
-    let locks = target.heap.context().txns.locks();
-    let (owner, mode) = (LockOwner::Transaction, LockMode::Exclusive);
     let mut len = scanned_len;
     loop {
         let start = Instant::now();
         loop {
-            let got =
-                locks.acquire(context.backend, owner, context.lock_tag, mode, Wait::NoWait)?;
-            if got != LockOutcome::NotAvailable {
+            if keep_writers_out(target, context)? {
                 break;
             }
             if start.elapsed() > LOCK_TIMEOUT {
@@ -72,7 +70,7 @@ pub fn truncate(
             std::thread::sleep(LOCK_RETRY);
         }
         let result = cut(target, context, len, nonempty_pages);
-        locks.release(context.backend, owner, context.lock_tag, mode);
+        let_writers_in(target, context, usize::MAX);
         let (new_len, suspended) = result?;
         let cut_some = new_len < len;
         len = new_len;
@@ -83,7 +81,34 @@ pub fn truncate(
     }
 }
 
-/// With the lock held: finds the end and cuts. The new length, and whether somebody's waiting ended the search early.
+/// What has to be locked so that nobody writes to the table.
+fn tags<'a>(context: &'a VacuumContext<'_>) -> impl Iterator<Item = LockTag> + 'a {
+    std::iter::once(context.lock_tag).chain(context.writers_locks.iter().copied())
+}
+
+/// Locks all of it, or nothing (false).
+fn keep_writers_out(target: &VacuumTarget<'_>, context: &VacuumContext<'_>) -> Result<bool> {
+    let locks = target.heap.context().txns.locks();
+    let (owner, mode) = (LockOwner::Transaction, LockMode::Exclusive);
+    for (held, tag) in tags(context).enumerate() {
+        let got = locks.acquire(context.backend, owner, tag, mode, Wait::NoWait);
+        if !matches!(got, Ok(got) if got != LockOutcome::NotAvailable) {
+            let_writers_in(target, context, held);
+            return got.map(|_| false);
+        }
+    }
+    Ok(true)
+}
+
+/// Gives up the first `held` of the locks.
+fn let_writers_in(target: &VacuumTarget<'_>, context: &VacuumContext<'_>, held: usize) {
+    let locks = target.heap.context().txns.locks();
+    for tag in tags(context).take(held) {
+        locks.release(context.backend, LockOwner::Transaction, tag, LockMode::Exclusive);
+    }
+}
+
+/// With the locks held: finds the end and cuts. The new length, and whether somebody's waiting ended the search early.
 fn cut(
     target: &VacuumTarget<'_>,
     context: &VacuumContext<'_>,
@@ -100,6 +125,7 @@ fn cut(
     if keep >= len {
         return Ok((len, false));
     }
+    base::stop_point!("vacuum.truncate.end_found");
     // First what the map says (less than is there, never more), then the heap itself, and the map with it.
     heap.visibility_map().forget(BlockNumber(keep), Some(&heap.context().wal))?;
     context.host.truncate(heap, BlockNumber(keep))?;
@@ -127,7 +153,7 @@ fn last_in_use(
         if block.is_multiple_of(32) {
             if looked.elapsed() >= CHECK_WAITERS {
                 looked = Instant::now();
-                if locks.has_waiters(&context.lock_tag) {
+                if tags(context).any(|tag| locks.has_waiters(&tag)) {
                     context.say(
                         Message::Verbose,
                         format!(

@@ -184,6 +184,7 @@ impl Table {
         let context = VacuumContext {
             backend: t.backend(),
             lock_tag: LOCK,
+            writers_locks: Vec::new(),
             progress: VacuumProgress::new(t.backend().pid, Oid(5), Oid(16384)),
             throttle: Arc::new(ThrottleSettings::default()),
             host: &Host(engine),

@@ -26,7 +26,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
-use txn::{LockMode, LockOutcome, Wait};
+use txn::{LockMode, LockOutcome, LockTag, Wait};
 use types::Datum;
 use types::io::parse_bool;
 use vacuum::{
@@ -228,6 +228,15 @@ fn to_lock(state: &SessionState, relation: Oid, mode: LockMode) -> Result<Vec<Oi
     Ok(oids)
 }
 
+/// See [`VacuumContext::writers_locks`]. The answer stays right under the TOAST table's own lock: who gives its table another one locks both.
+fn writers_locks(state: &SessionState, table: &Table) -> Result<Vec<LockTag>> {
+    if table.kind != RelationKind::Toast {
+        return Ok(Vec::new());
+    }
+    let owners = whose_toast(state, table.oid)?;
+    Ok(owners.into_iter().map(|of| crate::relations::lock_tag(state, of)).collect())
+}
+
 fn may_maintain(state: &SessionState, table: &Table, target: &Target) -> Result<bool> {
     // Who may vacuum a table may vacuum its TOAST table, which goes with it unnamed.
     if state.is_superuser() || (table.kind == RelationKind::Toast && target.name.is_empty()) {
@@ -388,6 +397,7 @@ impl Session {
         let context = VacuumContext {
             backend: &state.backend,
             lock_tag: crate::relations::lock_tag(&state, table.oid),
+            writers_locks: writers_locks(&state, table)?,
             progress,
             throttle: throttle(&state, &used, automatic, settings.freeze.failsafe()),
             host: &host,

@@ -265,3 +265,33 @@ fn workers_are_refused_to_a_temporary_table_that_they_were_asked_for() {
         ("VACUUM (PARALLEL 0, FULL) t", ""),
     ]);
 }
+
+/// Values out of line are written under the lock of the table that they belong to: VACUUM, which cuts the end of the TOAST table off, keeps
+/// these writers out, or what they put there while it looked for the end would go with it.
+#[test]
+fn the_end_of_a_toast_table_is_cut_without_what_others_put_there() {
+    let db = &Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE wide (id int PRIMARY KEY, x text); ALTER TABLE wide ALTER x SET STORAGE EXTERNAL"]);
+    s.run_each(&["INSERT INTO wide SELECT g, repeat('x', 20000) FROM generate_series(1, 20) g"]);
+    s.run_each(&["UPDATE wide SET x = NULL"]);
+    std::thread::scope(|scope| {
+        let armed = base::stop::arm("vacuum.truncate.end_found");
+        let subject = armed.subject();
+        let worker = scope.spawn(move || subject.run(|| db.session().run("VACUUM wide")));
+        armed.wait_reached();
+        let mut writer = db.session();
+        writer.run_each(&["SET lock_timeout = '20ms'"]);
+        let refused = writer.run("INSERT INTO wide VALUES (99, repeat('y', 20000))");
+        armed.release();
+        assert_eq!(worker.join().unwrap(), "");
+        assert!(refused.contains("lock timeout"), "written meanwhile: {refused}");
+        writer.run_each(&["INSERT INTO wide VALUES (100, repeat('z', 20000))"]);
+    });
+    let toast = "(SELECT reltoastrelid::regclass FROM pg_class WHERE relname = 'wide')";
+    assert_eq!(
+        s.run("SELECT count(*), sum(length(x)), max(x) = repeat('z', 20000) FROM wide"),
+        "21|20000|t"
+    );
+    assert_eq!(s.run(&format!("SELECT pg_relation_size({toast}) / 8192")), "3");
+}

@@ -501,6 +501,7 @@ impl World {
         let context = VacuumContext {
             backend: &backend,
             lock_tag: TABLE,
+            writers_locks: Vec::new(),
             progress: self.progress.begin(backend.pid, Oid(5), Oid(1000)),
             throttle,
             host: self,
