@@ -297,7 +297,7 @@ pub(super) fn parameters(
 }
 
 /// The table whose TOAST table this is. Its OID is in the name: no index leads from a TOAST table to its table.
-fn whose_values(state: &SessionState, toast: &Table) -> Result<Option<Arc<Table>>> {
+pub(super) fn whose_values(state: &SessionState, toast: &Table) -> Result<Option<Arc<Table>>> {
     let named = toast.name.strip_prefix("pg_toast_").and_then(|n| n.parse().ok()).map(Oid);
     if let Some(oid) = named
         && let Some(owner) = state.table_by_oid(oid)?

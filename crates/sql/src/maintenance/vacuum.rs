@@ -233,8 +233,8 @@ fn writers_locks(state: &SessionState, table: &Table) -> Result<Vec<LockTag>> {
     if table.kind != RelationKind::Toast {
         return Ok(Vec::new());
     }
-    let owners = whose_toast(state, table.oid)?;
-    Ok(owners.into_iter().map(|of| crate::relations::lock_tag(state, of)).collect())
+    let owner = super::options::whose_values(state, table)?;
+    Ok(owner.iter().map(|of| crate::relations::lock_tag(state, of.oid)).collect())
 }
 
 fn may_maintain(state: &SessionState, table: &Table, target: &Target) -> Result<bool> {
