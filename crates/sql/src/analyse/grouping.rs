@@ -1,6 +1,7 @@
 //! What may stand outside aggregates when rows are grouped.
 
 use super::Analyser;
+use super::sub_selects::{are_same, is_linked};
 use crate::plan::query_walk::visit;
 use crate::query::{Distinct, Query, RteKind};
 use base::{Oid, Result, err};
@@ -11,8 +12,38 @@ use std::cell::RefCell;
 type Keys = RefCell<Vec<Oid>>;
 
 /// Is `g`, which is grouped by, the expression `e`? It may be that of several outputs: the first that is grouped by counts.
-fn is_grouped(g: &Expr, e: &Expr) -> bool {
-    g == e || matches!(g, Expr::Relabel { arg, ty, .. } if arg.ty() == *ty && **arg == *e)
+fn is_grouped(g: &Expr, e: &Expr, subs: &[Query]) -> bool {
+    are_same(g, e, subs)
+        || matches!(g, Expr::Relabel { arg, ty, .. } if arg.ty() == *ty && are_same(arg, e, subs))
+}
+
+/// Sub-selects that are part of what is grouped by are those of the group wherever the same is written again.
+pub(super) fn settle_grouped_links(q: &mut Query) {
+    let groups: Vec<Expr> = q.group_exprs.iter().filter(|g| is_linked(g)).cloned().collect();
+    if groups.is_empty() {
+        return;
+    }
+    let subs = &q.sub_selects;
+    let mut settle = |e: &mut Expr| match e {
+        Expr::Aggregate(a) if a.levels_up == 0 && a.direct_args == 0 => true,
+        _ => match groups.iter().find(|g| are_same(g, e, subs)) {
+            Some(group) => {
+                *e = group.clone();
+                true
+            }
+            None => false,
+        },
+    };
+    q.targets.iter_mut().for_each(|t| t.expr.rewrite(&mut settle));
+    q.having.iter_mut().for_each(|e| e.rewrite(&mut settle));
+    q.order_by.iter_mut().for_each(|k| k.expr.rewrite(&mut settle));
+    if let Distinct::On(list) = &mut q.distinct {
+        list.iter_mut().for_each(|e| e.rewrite(&mut settle));
+    }
+    for w in &mut q.windows {
+        w.partition_by.iter_mut().for_each(|e| e.rewrite(&mut settle));
+        w.order_by.iter_mut().for_each(|k| k.expr.rewrite(&mut settle));
+    }
 }
 
 impl Analyser<'_> {
@@ -26,7 +57,7 @@ impl Analyser<'_> {
         for (args, loc) in &pending {
             let mut indexes = Vec::new();
             for a in args {
-                match q.group_exprs.iter().position(|g| is_grouped(g, a)) {
+                match q.group_exprs.iter().position(|g| is_grouped(g, a, &q.sub_selects)) {
                     Some(i) => indexes.push(i),
                     // It is the query's around, which is not settled yet.
                     None if a.any(&mut |e| matches!(e, Expr::Var { levels_up: 1.., .. })) => {

@@ -170,6 +170,8 @@ pub(crate) struct Level {
     pub items: Vec<scope::Item>,
     pub ctes: Vec<Cte>,
     pub sub_selects: Vec<Query>,
+    /// What GROUP BY, ORDER BY and DISTINCT ON have named so far that has sub-selects in it and is no output.
+    pub linked: Vec<Expr>,
     pub windows: Vec<WindowDefinition>,
     pub clause: Clause,
     pub has_aggregates: bool,
@@ -210,6 +212,7 @@ impl Level {
             items: Vec::new(),
             ctes: Vec::new(),
             sub_selects: Vec::new(),
+            linked: Vec::new(),
             windows: Vec::new(),
             clause: Clause::From,
             has_aggregates: false,

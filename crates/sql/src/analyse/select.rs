@@ -1,5 +1,6 @@
 //! SELECT: WITH, the target list, GROUP BY, ORDER BY, DISTINCT, LIMIT, locking.
 
+use super::grouping::settle_grouped_links;
 use super::{Analyser, Clause};
 use crate::parse::ast::{
     self, DistinctClause, ExprKind, GroupItem, Select, SelectBody, SelectCore, SortBy, Target, With,
@@ -214,6 +215,7 @@ impl Analyser<'_> {
         q.limit = limit;
         q.limit_with_ties = s.with_ties;
         q.offset = offset;
+        settle_grouped_links(&mut q);
         self.settle_groupings(&mut q)?;
         q.keys_relied_on = self.check_grouping(&q)?;
         self.locking(&s.locking, &mut q)?;
@@ -286,7 +288,7 @@ impl Analyser<'_> {
                         continue;
                     }
                     match hit {
-                        Some(h) if targets[h].expr != t.expr => {
+                        Some(h) if !self.are_same(&targets[h].expr, &t.expr) => {
                             let e2 =
                                 err!(AMBIGUOUS_COLUMN, "{clause} \"{}\" is ambiguous", names[0]);
                             return self.at(e.loc, e2);
@@ -350,7 +352,10 @@ impl Analyser<'_> {
                 }
                 Ok(targets[i].expr.as_plain().clone())
             }
-            None => self.known_expr(e),
+            None => {
+                let x = self.known_expr(e)?;
+                Ok(self.as_written_before(x, targets))
+            }
         }
     }
 

@@ -3,12 +3,57 @@
 use super::Analyser;
 use super::coerce::{array_type, name};
 use crate::parse::ast::{self, ExprKind, Loc, OpName, Select};
-use crate::query::Query;
+use crate::query::{Query, TargetEntry};
 use base::{Result, err};
 use expr::{Expr, SubLinkKind, TypeRef};
 use types::oids::BOOL;
 
+/// Has it a sub-select in it?
+pub(super) fn is_linked(e: &Expr) -> bool {
+    e.any(&mut |e| matches!(e, Expr::SubLink { .. }))
+}
+
+/// Are they one expression? Sub-selects that were written twice have two numbers.
+pub(super) fn are_same(a: &Expr, b: &Expr, subs: &[Query]) -> bool {
+    a == b || is_linked(a) && is_linked(b) && numbered(a, subs) == numbered(b, subs)
+}
+
+/// Each sub-select under the first number that it has.
+fn numbered(e: &Expr, subs: &[Query]) -> Expr {
+    let mut e = e.clone();
+    e.rewrite(&mut |e| {
+        if let Expr::SubLink { subquery, .. } = e
+            && let Some(sub) = subs.get(*subquery)
+            && let Some(first) = subs.iter().position(|s| s == sub)
+        {
+            *subquery = first;
+        }
+        false
+    });
+    e
+}
+
 impl Analyser<'_> {
+    pub(super) fn are_same(&mut self, a: &Expr, b: &Expr) -> bool {
+        are_same(a, b, &self.level().sub_selects)
+    }
+
+    /// An expression of GROUP BY, ORDER BY or DISTINCT ON that an output, or one of those, is already: that one, with its sub-selects.
+    pub(super) fn as_written_before(&mut self, e: Expr, targets: &[TargetEntry]) -> Expr {
+        if !is_linked(&e) {
+            return e;
+        }
+        let level = self.level();
+        let before = targets.iter().map(|t| t.expr.as_plain()).chain(&level.linked);
+        for known in before {
+            if are_same(known, &e, &level.sub_selects) {
+                return known.clone();
+            }
+        }
+        level.linked.push(e.clone());
+        e
+    }
+
     fn sub_query(&mut self, q: &Select, loc: Loc) -> Result<Query> {
         if let Some(why) = self.clause().no_subquery() {
             return self.at(loc, err!(FEATURE_NOT_SUPPORTED, "{why}"));

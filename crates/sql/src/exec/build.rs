@@ -2,6 +2,7 @@
 
 use super::aggregate::{AggregateNode, AggregateWork, Call};
 use super::batch::Batch;
+use super::effects::rows_to_write;
 use super::hash_join::{HashJoinNode, HashKey, HashState, Table};
 use super::incremental_sort::IncrementalSort;
 use super::index_scan::{IndexScanNode, KeyedIndex};
@@ -37,6 +38,8 @@ pub(crate) struct Builder {
     pub stats: Option<Rc<RefCell<Vec<NodeStats>>>>,
     /// Nodes of the statement itself are being built, not of its CTEs: their changes are counted.
     pub main: bool,
+    /// Sub-plans or CTEs show or do something beside their values.
+    pub effects_beside: bool,
 }
 
 /// Counts another node's rows and time.
@@ -584,7 +587,8 @@ impl Builder {
             }
             NodeKind::Modify(m) => {
                 let input = m.input.as_ref().map(|i| self.node(i)).transpose()?;
-                Box::new(ModifyNode::new(m, input, self.main)?)
+                let at_once = rows_to_write(m, self.effects_beside);
+                Box::new(ModifyNode::new(m, input, self.main, at_once)?)
             }
         })
     }

@@ -12,6 +12,7 @@ mod aggregate;
 pub mod batch;
 mod build;
 pub mod context;
+mod effects;
 pub mod foreign_key;
 mod foreign_key_text;
 mod hash_join;
@@ -194,7 +195,7 @@ type Stats = Rc<RefCell<Vec<NodeStats>>>;
 
 /// A plan's nodes, and what they share.
 pub(crate) fn parts(plan: &Arc<Plan>, stats: Option<Stats>) -> Result<(Box<dyn Node>, Shared)> {
-    let mut builder = build::Builder { stats, main: true };
+    let mut builder = build::Builder { stats, main: true, effects_beside: effects::beside(plan) };
     let root = builder.node(&plan.root)?;
     builder.main = false;
     let mut shared = Shared::default();
@@ -221,6 +222,8 @@ pub struct Executor {
     done: bool,
     batch: Batch,
     rest: Option<Batch>,
+    /// Nodes hand each other so many rows at most.
+    at_once: usize,
 }
 
 impl std::fmt::Debug for Executor {
@@ -250,6 +253,7 @@ impl Executor {
         let stats = instrument.then(|| Rc::new(RefCell::new(Vec::new())));
         let (root, shared) = parts(&plan, stats.clone())?;
         Ok(Executor {
+            at_once: effects::rows_at_once(&plan),
             plan,
             root,
             shared,
@@ -320,7 +324,7 @@ impl Executor {
         x.cancel.check()?;
         let hook = Hook { x, shared: &self.shared };
         let cx = Cx::new(x, &self.shared, &hook);
-        self.root.next(&cx, &mut self.batch, max.clamp(1, batch::BATCH_ROWS))?;
+        self.root.next(&cx, &mut self.batch, max.clamp(1, self.at_once))?;
         if self.batch.is_empty() {
             self.done = true;
             store::finish_modifying(&cx, &self.plan)?;

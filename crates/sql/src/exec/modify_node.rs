@@ -78,6 +78,10 @@ pub(crate) struct ModifyNode {
     batch: Batch,
     slot: TupleSlot,
     done: bool,
+    /// How many rows its input makes at once: the first [`BATCH_ROWS`] times, and then.
+    at_once: (usize, usize),
+    /// How often it was asked.
+    asked: usize,
     /// There is foreign-key work.
     has_keys: bool,
     /// Its rows are the statement's count.
@@ -94,6 +98,7 @@ impl ModifyNode {
         m: &Modify,
         input: Option<Box<dyn Node>>,
         counted: bool,
+        at_once: (usize, usize),
     ) -> Result<ModifyNode> {
         let codes = |list: &[expr::Expr]| list.iter().map(compile).collect::<Result<Vec<_>>>();
         let conflict = match &m.on_conflict {
@@ -149,6 +154,8 @@ impl ModifyNode {
             batch: Batch::new(),
             slot: TupleSlot::new(),
             done: false,
+            at_once,
+            asked: 0,
             counted,
             images: m.images,
             has_keys: !m.table.foreign_keys.is_empty() || !m.table.referenced_by.is_empty(),
@@ -677,7 +684,10 @@ impl Node for ModifyNode {
         let result = (|| -> Result<()> {
             loop {
                 cx.poll()?;
-                input.next(cx, &mut batch, BATCH_ROWS)?;
+                let first = self.asked < BATCH_ROWS;
+                self.asked += 1;
+                let rows = if first { self.at_once.0 } else { self.at_once.1 };
+                input.next(cx, &mut batch, rows)?;
                 if batch.is_empty() {
                     self.done = true;
                     break;
@@ -723,6 +733,7 @@ impl Node for ModifyNode {
     }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
         self.done = false;
+        self.asked = 0;
         match &mut self.input {
             Some(i) => i.rescan(cx),
             None => Ok(()),

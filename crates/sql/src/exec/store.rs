@@ -255,7 +255,7 @@ pub(crate) fn read_cte(
                 n.rescan(cx)?;
                 cell.borrow_mut().started = true;
             }
-            n.next(cx, &mut batch, super::batch::BATCH_ROWS)?;
+            n.next(cx, &mut batch, max)?;
             let mut s = cell.borrow_mut();
             if batch.is_empty() {
                 s.finished = true;

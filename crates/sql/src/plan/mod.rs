@@ -24,6 +24,7 @@ mod joins;
 mod lateral_pull_up;
 mod merge_append;
 mod min_max;
+mod missing_rows;
 mod modify;
 mod or_paths;
 mod outer_joins;

@@ -1,14 +1,14 @@
 //! The join tree, and sub-selects in FROM merged into it.
 
+use super::missing_rows::Witnesses;
 use super::query_walk::{Merge, Visitor, query_any, shift_expr_levels, visit};
 use crate::analyse::set_ops::empty_query;
 use crate::query::{
     Command, Distinct, FromItem, JoinKind, Query, RangeTableEntry, RowMark, RteKind,
 };
-use base::Oid;
+use expr::Expr;
 use expr::fold::contains_volatile;
-use expr::tree::{CaseWhen, Constant};
-use expr::{Expr, TypeRef};
+use expr::tree::CaseWhen;
 
 /// FROM and WHERE as the planner sees them.
 #[derive(Clone, Debug)]
@@ -101,10 +101,11 @@ fn item_tree(item: &FromItem) -> JoinTree {
 /// Replaces variables of join entries, and whole rows, by what they stand for, throughout the query.
 pub(crate) fn expand_join_vars(q: &mut Query, tree: &mut JoinTree) {
     let table: Vec<RangeTableEntry> = q.range_table.clone();
-    let mut nullable = Vec::new();
-    tree.nullable(false, &mut nullable);
     // Nor is there an old row of one inserted, or a new one of one deleted.
-    nullable.extend(q.images.into_iter().flat_map(|(old, new)| [old, new]));
+    let images: Vec<usize> = q.images.into_iter().flat_map(|(old, new)| [old, new]).collect();
+    let mut witnesses = Witnesses::new(q, &images);
+    // The tree has taken its place.
+    q.from.clear();
     let mut expand = |e: &mut Expr, depth: u32| -> bool {
         loop {
             let Expr::Var { levels_up, rte, column, ty } = e else { return false };
@@ -127,11 +128,7 @@ pub(crate) fn expand_join_vars(q: &mut Query, tree: &mut JoinTree) {
                 let names = columns.iter().map(|i| entry.column_names[*i].clone()).collect();
                 let (levels_up, rte, ty) = (*levels_up, *rte, *ty);
                 let row = Expr::Row { fields, names, ty };
-                *e = if nullable.contains(&rte) {
-                    null_extended(row, entry, levels_up, rte, ty)
-                } else {
-                    row
-                };
+                *e = witnesses.or_null(row, rte, levels_up, ty);
                 return false;
             }
             let RteKind::Join { vars, .. } = &entry.kind else { return false };
@@ -148,33 +145,7 @@ pub(crate) fn expand_join_vars(q: &mut Query, tree: &mut JoinTree) {
     };
     visit(q, 0, &mut expand);
     tree.quals_mut(&mut |e| e.rewrite(&mut |e| expand(e, 0)));
-}
-
-/// The whole row of an entry under an outer join: NULL, not a row of NULLs, where the join found no partner. A table's
-/// row is there if its ctid is; of other rows those are taken to be missing that have no value at all.
-fn null_extended(
-    row: Expr,
-    entry: &RangeTableEntry,
-    levels_up: u32,
-    rte: usize,
-    ty: TypeRef,
-) -> Expr {
-    let user_table =
-        matches!(entry.kind, RteKind::Relation { oid, .. } if oid >= Oid::FIRST_NORMAL.0);
-    let witness = if user_table {
-        Expr::Var { levels_up, rte, column: -1, ty: TypeRef::of(types::oids::TID) }
-    } else {
-        row.clone()
-    };
-    Expr::Case {
-        operand: None,
-        arms: vec![CaseWhen {
-            when: Expr::IsNull { arg: Box::new(witness), negated: false },
-            then: Expr::Const(Constant { value: types::Datum::Null, ty }),
-        }],
-        otherwise: Some(Box::new(row)),
-        ty,
-    }
+    witnesses.place(q);
 }
 
 /// True if the sub-select can be merged into the query around it.
@@ -183,7 +154,7 @@ pub(crate) fn is_simple(q: &Query) -> bool {
 }
 
 /// It takes rows from FROM, if it has one, through WHERE to its columns, and does nothing else.
-fn is_plain(q: &Query) -> bool {
+pub(super) fn is_plain(q: &Query) -> bool {
     q.command == Command::Select
         && q.ctes.is_empty()
         && q.set_operation.is_none()
@@ -540,7 +511,6 @@ pub(crate) fn merged_tree(sub: &mut Query, merge: &mut Merge) -> JoinTree {
 /// FROM and WHERE of a query as a tree; WHERE is taken out of the query.
 pub(crate) fn query_tree(q: &mut Query) -> JoinTree {
     let items = from_tree(&q.from);
-    q.from = Vec::new();
     let mut quals = Vec::new();
     if let Some(f) = q.filter.take() {
         conjuncts(f, &mut quals);

@@ -171,6 +171,11 @@ pub(crate) fn shift_query_levels(q: &mut Query, from: u32, delta: i32) {
     visit(q, 0, &mut Levels { from, delta });
 }
 
+/// Adds `delta` to the references of a range-table entry, as if it stood that many levels further down.
+pub(crate) fn shift_rte_levels(kind: &mut RteKind, delta: i32) {
+    visit_rte(kind, 0, &mut Levels { from: 0, delta });
+}
+
 /// Adds `delta` to references in an expression that reach `from` or more levels up.
 pub(crate) fn shift_expr_levels(e: &mut Expr, from: u32, delta: i32) {
     let mut l = Levels { from, delta };

@@ -64,3 +64,32 @@ fn a_sub_select_is_grouped_by_as_a_whole() {
         ]);
     }
 }
+
+/// Each of the two sub-selects has a number of its own; they are one expression for all that.
+#[test]
+fn a_sub_select_that_is_grouped_by_is_known_where_it_is_written_again() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE e (a int)",
+        "INSERT INTO e VALUES (1), (1), (2)",
+        "CREATE TABLE f (a int, c int)",
+        "INSERT INTO f VALUES (1, 5), (2, NULL)",
+    ]);
+    let sub = "(SELECT max(c) FROM f WHERE f.a = e.a)";
+    let list = "ARRAY(SELECT c FROM f WHERE f.a = e.a)";
+    let ungrouped = "42803 subquery uses ungrouped column \"e.a\" from outer query";
+    let asked = [
+        (format!("SELECT {sub}, count(*) FROM e GROUP BY {sub} ORDER BY {sub}"), "5|2\n~|1"),
+        (format!("SELECT {sub} + 1 FROM e GROUP BY {sub} HAVING {sub} IS NOT NULL"), "6"),
+        (format!("SELECT {sub} FROM e GROUP BY ROLLUP ({sub}) ORDER BY 1"), "5\n~\n~"),
+        (format!("SELECT {list}, sum(a) FROM e GROUP BY {list} ORDER BY 1"), "{5}|2\n{NULL}|2"),
+        ("SELECT a IN (SELECT a FROM f) FROM e GROUP BY a IN (SELECT a FROM f)".to_owned(), "t"),
+        (format!("SELECT DISTINCT ON ({sub}) a FROM e ORDER BY {sub}, a"), "1\n2"),
+        (format!("SELECT DISTINCT {sub} FROM e ORDER BY {sub}"), "5\n~"),
+        (format!("SELECT (SELECT min(c) FROM f WHERE f.a = e.a) FROM e GROUP BY {sub}"), ungrouped),
+    ];
+    for (sql, answer) in asked {
+        assert_eq!(s.run(&sql), answer, "{sql}");
+    }
+}

@@ -36,6 +36,7 @@ mod reindex;
 mod returning;
 mod rewritten;
 mod rights;
+mod row_by_row;
 mod samples;
 mod savepoints;
 mod semi_joins;

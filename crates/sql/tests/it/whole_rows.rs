@@ -51,3 +51,49 @@ fn an_isolation_that_is_not_there_cannot_become_the_default() {
         ("BEGIN; SAVEPOINT x; COMMIT", ""),
     ]);
 }
+
+/// A row whose columns are all NULL is a row; where there is no partner there is none.
+#[test]
+fn a_row_of_nulls_is_not_a_missing_row() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE e (a int)",
+        "INSERT INTO e VALUES (1), (2)",
+        "CREATE TABLE f (a int, c int)",
+        "INSERT INTO f VALUES (2, NULL)",
+        "CREATE VIEW v AS SELECT NULL::int AS x, NULL::int AS y FROM f",
+    ]);
+    let both = "(,)|t\nnone|t";
+    let shows = |from: &str| {
+        format!("SELECT coalesce(j::text, 'none'), j IS NULL FROM e LEFT JOIN {from} ON e.a = 1")
+    };
+    for from in [
+        "(SELECT NULL::int, NULL::int) j",
+        "(VALUES (NULL::int, NULL::int)) j",
+        "v j",
+        "(SELECT nullif(a, a), c FROM f) j",
+        "(SELECT DISTINCT c, c AS d FROM f) j",
+        "(SELECT NULL::int, 1 EXCEPT ALL SELECT NULL, 2) k (x, y) CROSS JOIN LATERAL (SELECT x, nullif(y, 1)) j",
+        "(SELECT c, c AS d FROM f UNION ALL SELECT NULL, NULL WHERE false) j",
+        "unnest(ARRAY[NULL::int], ARRAY[NULL::int]) j",
+        "LATERAL (SELECT nullif(e.a, e.a), c FROM f) j",
+    ] {
+        assert_eq!(s.run(&shows(from)), both, "{from}");
+    }
+    s.check(&[
+        (
+            "WITH j AS MATERIALIZED (SELECT NULL::int AS x, NULL::int AS y) \
+             SELECT coalesce(j::text, 'none') FROM e LEFT JOIN j ON e.a = 1",
+            "(,)\nnone",
+        ),
+        (
+            "SELECT count(j), j FROM e LEFT JOIN (SELECT NULL::int, NULL::int) j ON e.a = 1 GROUP BY j ORDER BY j",
+            "1|(,)\n0|~",
+        ),
+        (
+            "SELECT (SELECT j::text) FROM e FULL JOIN (SELECT c, c AS d FROM f) j ON false ORDER BY 1",
+            "(,)\n~\n~",
+        ),
+    ]);
+}
