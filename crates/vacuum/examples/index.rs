@@ -1,5 +1,7 @@
 //! What index clean-up costs: `cargo run --release -p vacuum --example index [rows] [indexes] [updated percent]...`.
-//! For each part of the rows updated (in the key's order, none heap-only) a VACUUM with INDEX_CLEANUP on, and one with it off.
+//! For each part of the rows updated (in the key's order, none heap-only) a VACUUM with INDEX_CLEANUP on, and one with it off. With
+//! `READ=1` the table is read once in between, so that it is pruned on access before; with `TWO=1` no page is cleaned in one visit with
+//! its index entries.
 
 #[path = "../tests/it/support.rs"]
 #[expect(dead_code, reason = "the tests use more of it")]
@@ -24,7 +26,8 @@ fn main() {
     let percents: Vec<i32> = args.collect();
     let dir = tempfile::tempdir().expect("a folder");
     let disk = disk::os(dir.path().to_owned()).expect("a disk");
-    let w = World::on(disk, indexes, 131_072, buffer::Persistence::Permanent);
+    let mut w = World::on(disk, indexes, 131_072, buffer::Persistence::Permanent);
+    w.two_visits = std::env::var_os("TWO").is_some();
     let t = w.begin();
     let mut tids = Vec::new();
     let mut state = InsertState::new();
@@ -52,6 +55,9 @@ fn main() {
                 *tid = done.tid;
             }
             t.commit(CommitExtras::default()).expect("commit");
+            if std::env::var_os("READ").is_some() {
+                read(&w);
+            }
             let before = cpu_us();
             let options = VacuumOptions { index_cleanup: how, ..VacuumOptions::default() };
             let r = w.vacuum_unchecked(&options).expect("vacuum");
@@ -69,6 +75,18 @@ fn main() {
             }
         }
     }
+}
+
+/// Reads the table once.
+fn read(w: &World) {
+    let t = w.begin();
+    let scan = heap::HeapScan::new(&w.heap, t.take_snapshot(), heap::ScanOptions::default());
+    let (mut scan, mut batch) = (scan.expect("a scan"), heap::PageBatch::new());
+    let mut rows = 0;
+    while scan.next_page(&mut batch).expect("a page") {
+        rows += batch.iter().count();
+    }
+    println!("{rows} rows");
 }
 
 /// This thread's time on the processor, in microseconds.
