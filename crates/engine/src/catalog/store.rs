@@ -283,6 +283,33 @@ impl Catalogs<'_> {
         Ok(tid)
     }
 
+    /// Is this key of a unique index taken, be it by a row that another transaction has not committed, or not yet done away with? `key` are the
+    /// index's columns, in any order.
+    ///
+    /// # Errors
+    /// I/O, corruption.
+    pub fn is_taken(&self, catalog: &str, key: &[(&str, Datum)]) -> Result<bool> {
+        let def = defs::by_name(catalog);
+        let open = self.store.open(def)?;
+        let mut values = vec![Datum::Null; open.types.len()];
+        for (name, value) in key {
+            values[def.position(name)] = value.clone();
+        }
+        let is_whole = |index: &CatalogIndex| {
+            let given = |c: &i32| {
+                usize::try_from(c - 1).is_ok_and(|i| key.iter().any(|(n, _)| def.position(n) == i))
+            };
+            index.unique && index.columns.len() == key.len() && index.columns.iter().all(given)
+        };
+        let Some((index, tree)) = open.indexes.iter().find(|(index, _)| is_whole(index)) else {
+            bail!(INTERNAL_ERROR, "\"{catalog}\" has no unique index with this key");
+        };
+        let live = Unique { heap: &open.heap, txn: self.txn, entry: (Tid::default(), index.name) };
+        let key = self.key(&open, &index.columns, &values)?;
+        let key: Vec<Option<&[u8]>> = key.iter().map(|k| k.as_deref()).collect();
+        Ok(tree.find_conflict(&key, None, &live)?.is_some())
+    }
+
     fn encode(&self, open: &OpenCatalog, values: &[Datum]) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         RowEncoder::new(open.types.clone(), open.desc.clone()).encode(values, &mut out)?;
@@ -327,6 +354,17 @@ impl Catalogs<'_> {
     /// # Errors
     /// `XX000` "tuple concurrently updated" when somebody else changed it meanwhile.
     pub fn update(&self, row: &Row) -> Result<()> {
+        match self.update_unless_changed(row)? {
+            true => Ok(()),
+            false => bail!(INTERNAL_ERROR, "tuple concurrently updated"),
+        }
+    }
+
+    /// As [`Catalogs::update`]; false, nothing being done, when somebody else has changed the row.
+    ///
+    /// # Errors
+    /// I/O, 40P01, 57014 while waiting.
+    pub fn update_unless_changed(&self, row: &Row) -> Result<bool> {
         self.announce_write(row.def)?;
         let open = self.store.open(row.def)?;
         let tuple = self.encode(&open, &row.values)?;
@@ -345,9 +383,10 @@ impl Catalogs<'_> {
                 if !done.hot {
                     self.index(&open, &row.values, done.tid)?;
                 }
-                self.txn.advance_command()
+                self.txn.advance_command()?;
+                Ok(true)
             }
-            _ => bail!(INTERNAL_ERROR, "tuple concurrently updated"),
+            _ => Ok(false),
         }
     }
 

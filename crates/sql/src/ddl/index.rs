@@ -254,6 +254,7 @@ impl Ddl<'_> {
             depend::record_expr(state, Object::relation(oid), table.oid, predicate, Kind::Auto)?;
         }
         depend::record(state, Object::relation(oid), Object::relation(table.oid), Kind::Auto)?;
+        relation::note_index(state, table.oid)?;
         Ok((oid, name))
     }
 }
@@ -544,7 +545,7 @@ fn is_left_alone(table: &Table) -> bool {
     option.and_then(|o| types::io::parse_bool(o)) == Some(false)
 }
 
-/// `relpages` of a relation, and `reltuples` if they were counted.
+/// `relpages` of a relation, and `reltuples` if they were counted: where they stand, as VACUUM does, for others may be making an index of the same table.
 #[expect(clippy::cast_precision_loss, reason = "pg_class keeps floats")]
 fn note_size(
     state: &SessionState,
@@ -555,7 +556,7 @@ fn note_size(
 ) -> Result<()> {
     let rel = state.cluster.storage().open(storage, persistence);
     let pages = i32::try_from(rel.len_blocks(base::Fork::Main)?.0).unwrap_or(i32::MAX);
-    relation::update_class(state, oid, |row| {
+    crate::maintenance::vacuum::update_class_in_place(state, oid, |row| {
         if let Some(rows) = rows {
             row.set("reltuples", Datum::Float4(rows as f32));
         }

@@ -540,11 +540,34 @@ pub fn insert_index(state: &SessionState, new: &IndexRows) -> Result<()> {
         .set("indexprs", exprs)
         .set("indpred", new.predicate.as_ref().map_or(Datum::Null, |p| Datum::text(store_expr(p))));
     rows.insert(&row)?;
-    update_class(state, new.table, |row| row.set("relhasindex", Datum::Bool(true)))?;
     state.fates.borrow_mut().made(new.oid);
     state.catalog.changed_alone(new.table);
     state.catalog.changed_named(new.oid, &new.name);
     Ok(())
+}
+
+/// Says that a table has an index. Several may be made at once (their locks are SHARE), and only the first says so: that is waited for, which is
+/// why it comes last, when the index is built.
+///
+/// # Errors
+/// I/O, 40P01, 57014 while waiting.
+pub fn note_index(state: &SessionState, table: Oid) -> Result<()> {
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn);
+    loop {
+        let found = rows.find("pg_class", &[("oid", Datum::Oid(table))])?.into_iter().next();
+        let Some(mut row) = found else {
+            bail!(INTERNAL_ERROR, "cache lookup failed for relation {table}");
+        };
+        if row.bool("relhasindex") {
+            return Ok(());
+        }
+        row.set("relhasindex", Datum::Bool(true));
+        if rows.update_unless_changed(&row)? {
+            state.catalog.changed_alone(table);
+            return Ok(());
+        }
+    }
 }
 
 /// Changes a relation's `pg_class` row.

@@ -55,7 +55,8 @@ fn serial_type(ty: &TypeName) -> Option<Oid> {
     })
 }
 
-/// `{table}_{column}_{label}` cut to a name's length, with a number if it is taken.
+/// `{table}_{column}_{label}` cut to a name's length, with a number if it is taken: also by somebody who has not committed yet, whom
+/// making a relation of that name would wait for, to fail.
 ///
 /// # Errors
 /// I/O.
@@ -68,7 +69,8 @@ pub fn choose_name(
 ) -> Result<String> {
     let txn = state.txn()?;
     let taken = |name: &str| -> Result<bool> {
-        Ok(state.catalog.relation_oid(&txn, namespace, name)?.is_some()
+        let key = [("relname", Datum::text(name)), ("relnamespace", Datum::Oid(namespace))];
+        Ok(state.catalog.rows(&txn).is_taken("pg_class", &key)?
             || super::constraint::name_taken(state, namespace, name)?)
     };
     for n in 0.. {

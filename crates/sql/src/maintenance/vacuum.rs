@@ -614,7 +614,7 @@ fn log_report(state: &SessionState, table: &Table, report: &VacuumReport) {
 }
 
 /// Writes a change of statistics to a catalog row where it stands.
-pub(super) fn update_class_in_place(
+pub(crate) fn update_class_in_place(
     state: &SessionState,
     oid: Oid,
     change: impl FnOnce(&mut engine::catalog::rows::Row),

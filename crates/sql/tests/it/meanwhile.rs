@@ -352,3 +352,53 @@ fn a_description_is_of_one_moment() {
         assert_eq!(worker.join().unwrap(), "t");
     });
 }
+
+/// Two who make an index on the same column, neither having committed, do not choose the same name.
+#[test]
+fn a_name_that_somebody_has_not_committed_is_not_chosen() {
+    let db = Database::new();
+    let (mut first, mut second) = (db.session(), db.session());
+    first.run_each(&["CREATE TABLE t (v int, w int UNIQUE)", "BEGIN", "CREATE INDEX ON t (v)"]);
+    second.run_each(&[
+        "SET lock_timeout = '10s'",
+        "BEGIN",
+        "CREATE INDEX ON t (v)",
+        "CREATE INDEX ON t (v)",
+    ]);
+    first.run_each(&["ROLLBACK"]);
+    second.run_each(&["COMMIT"]);
+    let named = "SELECT relname FROM pg_class WHERE relname LIKE 't_v%' ORDER BY 1";
+    second.check(&[(named, "t_v_idx1\nt_v_idx2"), ("CREATE INDEX ON t (v)", "")]);
+    first.check(&[(named, "t_v_idx\nt_v_idx1\nt_v_idx2")]);
+    // A name that is about to be free is not free yet.
+    first.run_each(&["BEGIN", "DROP INDEX t_v_idx"]);
+    first.check(&[("CREATE INDEX ON t (v)", ""), (named, "t_v_idx\nt_v_idx1\nt_v_idx2")]);
+    first.run_each(&["ROLLBACK"]);
+    verify(&db);
+}
+
+/// Who restores a table makes its indexes at the same time. Each says that the table has one.
+#[test]
+fn several_make_the_first_index_of_a_table() {
+    let db = Database::new();
+    db.session().run_each(&["CREATE TABLE t (v int, w int)", "INSERT INTO t VALUES (1, 2)"]);
+    assert_eq!(behind(&db, "CREATE INDEX ON t (v)", "CREATE INDEX ON t (w)"), "");
+    let mut s = db.session();
+    s.check(&[
+        ("SELECT relhasindex FROM pg_class WHERE relname = 't'", "t"),
+        ("SELECT count(*) FROM pg_index WHERE indrelid = 't'::regclass", "2"),
+    ]);
+    s.run_each(&["DROP INDEX t_v_idx", "DROP INDEX t_w_idx", "VACUUM t"]);
+    s.check(&[("SELECT relhasindex FROM pg_class WHERE relname = 't'", "f")]);
+    std::thread::scope(|scope| {
+        for n in 0..6 {
+            let (db, name) = (&db, format!("i{n}"));
+            scope.spawn(move || {
+                let mut s = db.session();
+                assert_eq!(s.run(&format!("CREATE INDEX {name} ON t (v, w)")), "");
+            });
+        }
+    });
+    s.check(&[("SELECT count(*) FROM pg_index WHERE indrelid = 't'::regclass", "6")]);
+    verify(&db);
+}
