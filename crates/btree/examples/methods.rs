@@ -58,21 +58,16 @@ fn schema(fast: FastCompare, width: i16) -> Arc<KeySchema> {
 /// The heap's dead items, as a vacuum has them.
 struct Below(u32);
 impl btree::DeadSet for Below {
-    fn find(&self, addresses: &[u64], places: &mut Vec<u16>) {
+    fn find(&self, addresses: &[u64]) -> u64 {
         let limit = u64::from(self.0) << 16;
-        let begin = places.len();
-        places.resize(begin + addresses.len(), 0);
-        let mut n = begin;
-        for (i, a) in addresses.iter().enumerate() {
-            places[n] = i as u16;
-            n += usize::from(*a < limit);
-        }
-        places.truncate(n);
+        (0..64).zip(addresses).fold(0, |bits, (i, a)| bits | u64::from(*a < limit) << i)
     }
 }
 
 /// Time that this thread has been on a core: others may be at work on the machine.
 fn on_core() -> Duration {
+    // The system brings the number up to date then, and else at its next tick.
+    std::thread::yield_now();
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
 }

@@ -22,7 +22,7 @@ mod compact;
 mod dump;
 mod tuple;
 
-pub use compact::{FEW, Holes};
+pub use compact::{ADDRESSES, FEW, Gone};
 pub use dump::{dump, verify};
 pub use tuple::{
     Attributes, Item, MAX_COLUMNS, MAX_ITEM_SIZE, POSTING_COUNT_MAX, append_posting, byte_prefix,

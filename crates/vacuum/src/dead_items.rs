@@ -15,8 +15,6 @@ use base::{BlockNumber, OffsetNumber, Tid};
 
 const LEAF: usize = 1024;
 const BITMAP_WORDS: usize = 5;
-/// So many addresses are first held against the first and the last block.
-const AT_ONCE: usize = 16;
 /// Entry: 0 is nothing; low two bits 1–3 count line pointers packed above them; else (bit 2) the index of a bitmap of its leaf above bit 3.
 const BITMAP: u64 = 4;
 /// Entry: the first line pointer from bit 16, the last from bit 32, and all between.
@@ -271,36 +269,36 @@ fn as_run(offsets: &[OffsetNumber]) -> Option<u64> {
 }
 
 impl btree::DeadSet for DeadItems {
-    fn find(&self, addresses: &[u64], places: &mut Vec<u16>) {
-        // Rounds without a branch that could be foretold wrongly. Is any of so many within the blocks that have dead ones at all? Is there
-        // any on its block? Is it one of these?
-        let begin = places.len();
-        places.resize(begin + addresses.len(), 0);
-        let mut maybe = begin;
+    fn find(&self, addresses: &[u64]) -> u64 {
+        // Rounds without a branch that could be foretold wrongly. Which are within the blocks that have dead ones at all? Of these, on whose
+        // block is there any? Is it one of these?
         let (low, high) = (u64::from(self.first) << 16, u64::from(self.last) << 16 | 0xFFFF);
         let span = high.wrapping_sub(low);
-        for (n, some) in addresses.chunks(AT_ONCE).enumerate() {
-            let within = |any: bool, a: &u64| any | (a.wrapping_sub(low) <= span);
-            if !some.iter().fold(false, within) {
-                continue;
-            }
-            for (i, address) in some.iter().enumerate() {
-                let block = address >> 16;
-                let word = self.any.get((block / 64) as usize).copied().unwrap_or(0);
-                places[maybe] = (n * AT_ONCE + i) as u16;
-                maybe += (word >> (block % 64) & 1) as usize;
-            }
+        let mut within = 0;
+        for (i, address) in (0..btree::AT_ONCE).zip(addresses) {
+            within |= u64::from(address.wrapping_sub(low) <= span) << i;
         }
-        let mut kept = begin;
-        for n in begin..maybe {
-            let i = places[n];
-            let address = addresses[usize::from(i)];
-            let block = BlockNumber((address >> 16) as u32);
-            places[kept] = i;
-            let dead = self.entry_contains(block, self.entry(block), address as u16);
-            kept += usize::from(dead);
-        }
-        places.truncate(kept);
+        let mut maybe = 0;
+        each_bit(within, |i| {
+            let block = addresses[i] >> 16;
+            let word = self.any.get((block / 64) as usize).copied().unwrap_or(0);
+            maybe |= (word >> (block % 64) & 1) << i;
+        });
+        let mut dead = 0;
+        each_bit(maybe, |i| {
+            let block = BlockNumber((addresses[i] >> 16) as u32);
+            let is_dead = self.entry_contains(block, self.entry(block), addresses[i] as u16);
+            dead |= u64::from(is_dead) << i;
+        });
+        dead
+    }
+}
+
+#[inline]
+fn each_bit(mut bits: u64, mut f: impl FnMut(usize)) {
+    while bits != 0 {
+        f(bits.trailing_zeros() as usize);
+        bits &= bits - 1;
     }
 }
 
@@ -344,9 +342,12 @@ mod tests {
                     expected.push(offset);
                 }
             }
-            let mut places = vec![7];
-            btree::DeadSet::find(&set, &addresses, &mut places);
-            assert_eq!(places.split_off(1), expected);
+            let found = addresses.chunks(btree::AT_ONCE).zip((0u16..).step_by(btree::AT_ONCE));
+            let found = found.flat_map(|(some, from)| {
+                let bits = btree::DeadSet::find(&set, some);
+                (0..64).filter(move |i| bits >> i & 1 != 0).map(move |i| from + i)
+            });
+            assert_eq!(found.collect::<Vec<_>>(), expected);
         }
         let blocks: Vec<u32> = set.blocks().map(|b| b.0).collect();
         assert!(blocks.iter().all(|b| set.is_put_off(BlockNumber(*b)) == b.is_multiple_of(5)));
