@@ -164,3 +164,57 @@ impl Removal {
         self.data = data;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::{BlockNumber, OffsetNumber, Tid};
+    use page::btree::{self as layout, Bytes, Item, PageMut};
+
+    /// 400 plain entries, or 200 lists of two.
+    fn leaf(lists: bool) -> Bytes {
+        let mut bytes: Bytes = [0; layout::SIZE];
+        let mut page = PageMut(&mut bytes);
+        page.init(0, layout::LEAF);
+        for n in (0..400u32).step_by(if lists { 2 } else { 1 }) {
+            let tids = [n, n + 1].map(|n| Tid::new(BlockNumber(n), OffsetNumber(1)));
+            let mut item = Vec::new();
+            layout::form(&mut item, &[4], &[Some(&n.to_le_bytes())], tids[0]);
+            let tids = if lists { &tids[..] } else { &tids[..1] };
+            assert!(page.push(&layout::form_posting(Item(&item), tids)));
+        }
+        bytes
+    }
+
+    /// How long the record is, and what it leaves is right.
+    fn told_in(lists: bool, goes: impl Fn(u32) -> bool) -> usize {
+        let mut bytes = leaf(lists);
+        let mut removal = Removal::default();
+        let is_dead = |t: Tid| goes(t.block.0);
+        let find = |some: &[u64]| each(some, is_dead);
+        assert_eq!(removal.find(PageRef(&bytes), find), 400);
+        let mut found = Vec::new();
+        removal.each_found(|a| found.push(unpack(a).block.0));
+        assert_eq!(found, (0..400).filter(|n| goes(*n)).collect::<Vec<_>>());
+        let data = removal.data(true);
+        apply::apply(&mut bytes, &data).unwrap();
+        layout::verify(&bytes).unwrap();
+        let left = removal.find(PageRef(&bytes), find);
+        assert_eq!((left, removal.removed), (400 - found.len() as u64, 0));
+        data.len()
+    }
+
+    #[test]
+    fn what_goes_is_told_in_the_shorter_way() {
+        // A bit for each; from the first to the last; all; one by one.
+        assert_eq!(told_in(false, |n| n % 2 == 0), 3 + 50);
+        assert_eq!(told_in(false, |n| (80..160).contains(&n)), 3 + 10);
+        assert_eq!(told_in(false, |_| true), 3);
+        assert_eq!(told_in(false, |n| n == 7), 3 + 1);
+        assert_eq!(told_in(false, |n| n % 100 == 50), apply::DELETE_HEAD + 4 * 2);
+        assert_eq!(told_in(true, |n| n % 2 == 0), 3 + 50);
+        assert_eq!(told_in(true, |_| true), 3);
+        assert_eq!(told_in(true, |n| n % 200 == 50), apply::DELETE_HEAD + 2 * 6);
+        assert_eq!(told_in(true, |n| n % 200 / 2 == 25), apply::DELETE_HEAD + 2 * 2);
+    }
+}
