@@ -7,7 +7,7 @@
 //! (docs/FORMAT.md). Each block of a record stands alone: none needs another page to be replayed.
 
 use base::{BlockNumber, Tid};
-use page::btree::{self as layout, Bytes, Holes, Item, Meta, PageMut, PageRef};
+use page::btree::{self as layout, Bytes, Gone, Item, Meta, PageMut, PageRef};
 
 /// Bytes that say how one page changes.
 pub(crate) type Data = Vec<u8>;
@@ -26,6 +26,7 @@ const HALF_DEAD: u8 = 11;
 const UNLINK_CHILD: u8 = 12;
 const SET_DELETED: u8 = 13;
 const SET_TOP_PARENT: u8 = 14;
+const DELETE_MARKED: u8 = 15;
 
 /// Reads arguments.
 struct Arguments<'a>(&'a [u8]);
@@ -113,6 +114,8 @@ pub(crate) fn contents<'a>(
     }
     out
 }
+/// What DELETE's data take before the line pointers.
+pub(crate) const DELETE_HEAD: usize = 6;
 /// Entries go, and of posting lists (so many) some addresses: in `out`, whose memory is used again.
 pub(crate) fn delete(
     out: &mut Data,
@@ -129,6 +132,12 @@ pub(crate) fn delete(
         let places = out[at..].as_chunks_mut::<2>().0;
         places.iter_mut().zip(words).for_each(|(place, word)| *place = word.to_le_bytes());
     }
+}
+/// Addresses go that are not told one by one: a bit for each of the leaf's, or all.
+pub(crate) fn delete_marked(out: &mut Data, gone: Option<&Gone>, clear_cycle: bool) {
+    out.clear();
+    out.extend_from_slice(&[DELETE_MARKED, u8::from(clear_cycle), 0]);
+    out[2] = gone.map_or(0, |gone| gone.to_bytes(out));
 }
 /// Runs of entries with equal keys become posting lists: (first line pointer, how many).
 pub(crate) fn deduplicate(runs: &[(u16, u16)]) -> Data {
@@ -297,6 +306,7 @@ pub(crate) fn apply(bytes: &mut Bytes, data: &[u8]) -> Result<(), String> {
             Ok(())
         }
         DELETE => delete_items(&mut page, &mut arguments),
+        DELETE_MARKED => delete_marked_ones(&mut page, &mut arguments),
         DEDUPLICATE => merge_runs(&mut page, &mut arguments),
         HALF_DEAD => {
             let top_parent = BlockNumber(arguments.u32()?);
@@ -367,33 +377,85 @@ fn delete_items(page: &mut PageMut<'_>, arguments: &mut Arguments<'_>) -> Result
             return Err(format!("line pointers {few:?} can't be given up"));
         }
     } else {
-        let mut holes = Holes::default();
-        let mut last = 0;
-        for offset in deleted {
-            let offset = u16::from_le_bytes(*offset);
-            if offset <= last || !page.give_up(&mut holes, offset) {
-                return Err(format!("line pointer {offset} can't be given up"));
-            }
-            last = offset;
-        }
-        for _ in 0..updated {
-            let (offset, gone) = (arguments.u16()?, arguments.u16()?);
-            let gone = arguments.take(usize::from(gone) * 2)?;
-            if page.as_ref().is_dead(offset) && gone.is_empty()
-                || !page.thin_out(&mut holes, offset, gone)
-            {
-                return Err(format!("posting list {offset} can't lose these addresses"));
-            }
-        }
-        if !page.close_holes(&holes) {
-            return Err("entries overlap".into());
-        }
+        let gone = marked(page.as_ref(), deleted, updated, arguments)?;
+        all_go(page.remove_addresses(&gone))?;
     }
-    if clear_cycle {
+    end_cycle(page, clear_cycle);
+    Ok(())
+}
+
+fn delete_marked_ones(page: &mut PageMut<'_>, arguments: &mut Arguments<'_>) -> Result<(), String> {
+    let clear_cycle = arguments.take(1)?[0] != 0;
+    let skip = arguments.take(1)?[0];
+    let gone = match arguments.0 {
+        [] => {
+            let view = page.as_ref();
+            let counts = (view.first_data()..=view.count()).map(|o| view.item(o).tid_count());
+            let mut all = Gone::default();
+            all.add(0..counts.sum()).map(|()| all)
+        }
+        bytes => Gone::from_bytes(skip, bytes),
+    };
+    all_go(page.remove_addresses(&gone.ok_or("more addresses than a page has")?))?;
+    end_cycle(page, clear_cycle);
+    Ok(())
+}
+
+fn all_go(gone: bool) -> Result<(), String> {
+    if gone { Ok(()) } else { Err("entries overlap, or addresses are not there".into()) }
+}
+
+fn end_cycle(page: &mut PageMut<'_>, clear: bool) {
+    if clear {
         page.set_cycle_id(0);
         page.clear_flags(layout::SPLIT_END);
     }
-    Ok(())
+}
+
+/// Which addresses go with these line pointers, and with so many posting lists that follow in the `arguments` and lose some.
+fn marked(
+    view: PageRef<'_>,
+    deleted: &[[u8; 2]],
+    updated: u16,
+    arguments: &mut Arguments<'_>,
+) -> Result<Gone, String> {
+    let mut gone = Gone::default();
+    let mut deleted = deleted.iter().map(|offset| u16::from_le_bytes(*offset)).peekable();
+    let mut update = |left: &mut u16| -> Result<Option<(u16, &[u8])>, String> {
+        let Some(less) = left.checked_sub(1) else { return Ok(None) };
+        *left = less;
+        let (offset, n) = (arguments.u16()?, arguments.u16()?);
+        Ok(Some((offset, arguments.take(usize::from(n) * 2)?)))
+    };
+    let mut updates = updated;
+    let mut next = update(&mut updates)?;
+    let mut number = 0;
+    for offset in view.first_data()..=view.count() {
+        let count = view.item(offset).tid_count();
+        if deleted.next_if_eq(&offset).is_some() {
+            gone.add(number..number + count).ok_or("more addresses than a page has")?;
+        }
+        if let Some((_, indexes)) = next.take_if(|(of, _)| *of == offset) {
+            let mut lost = 0;
+            for index in indexes.as_chunks::<2>().0 {
+                let index = usize::from(u16::from_le_bytes(*index));
+                if index < lost || index >= count || indexes.len() / 2 >= count {
+                    return Err(format!("posting list {offset} can't lose these addresses"));
+                }
+                lost = index + 1;
+                let one = number + index..number + lost;
+                gone.add(one).ok_or("more addresses than a page has")?;
+            }
+            next = update(&mut updates)?;
+        }
+        number += count;
+    }
+    match (deleted.next(), next) {
+        (Some(offset), _) | (_, Some((offset, _))) => {
+            Err(format!("line pointer {offset} can't be given up, or not in this order"))
+        }
+        _ => Ok(gone),
+    }
 }
 
 fn merge_runs(page: &mut PageMut<'_>, arguments: &mut Arguments<'_>) -> Result<(), String> {
@@ -431,81 +493,4 @@ fn merge_runs(page: &mut PageMut<'_>, arguments: &mut Arguments<'_>) -> Result<(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Random(u64);
-    impl Random {
-        fn below(&mut self, n: usize) -> usize {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (self.0 >> 33) as usize % n
-        }
-    }
-
-    /// Bad bytes, on the page or in the record, are errors or nonsense, never a panic.
-    #[test]
-    fn damage_does_not_panic() {
-        let mut random = Random(7);
-        for round in 0..30_000u32 {
-            let mut bytes: Bytes = [0; layout::SIZE];
-            let mut page = PageMut(&mut bytes);
-            page.init(0, layout::LEAF);
-            page.set_next(BlockNumber(3));
-            let high = layout::form_pivot(&[4], &[Some(&[9, 9, 9, 9])], None, BlockNumber(0));
-            assert!(page.push(&high));
-            let mut item = Vec::new();
-            for n in 0..20u32 {
-                item.clear();
-                let tid = Tid::new(BlockNumber(n * 2), base::OffsetNumber(1));
-                layout::form(&mut item, &[4], &[Some(&n.to_le_bytes())], tid);
-                if n % 3 == 0 {
-                    let tids = [tid, Tid::new(BlockNumber(n * 2 + 1), base::OffsetNumber(4))];
-                    item = layout::form_posting(Item(&item.clone()), &tids);
-                }
-                assert!(page.push(&item));
-            }
-            let operations = [
-                insert(3, &item),
-                insert_posting(2, &item[..12.min(item.len())]),
-                {
-                    let mut data = Data::new();
-                    delete(&mut data, &[2, 5, 7], (1, &[8, 1, 0]), true);
-                    data
-                },
-                deduplicate(&[(3, 2), (9, 4)]),
-                half_dead(BlockNumber(4)),
-                unlink_child(5),
-                set_deleted(5),
-                set_top_parent(BlockNumber(1)),
-                contents(0, BlockNumber(0), BlockNumber(1), 1, 0, std::iter::once(&item[..])),
-                SplitLeft {
-                    first_right: 9,
-                    new_offset: 5,
-                    into_posting: round % 2 == 0,
-                    right: BlockNumber(7),
-                    cycle_id: 0,
-                    high_key: &high,
-                    new_item: &item,
-                }
-                .encode(),
-            ];
-            let mut data = operations[random.below(operations.len())].clone();
-            for _ in 0..random.below(4) {
-                // Mostly line pointers and headers, where it hurts.
-                let at = match random.below(3) {
-                    0 => 24 + random.below(100),
-                    1 => 7800 + random.below(392),
-                    _ => random.below(layout::SIZE),
-                };
-                bytes[at] ^= 1 << random.below(8);
-            }
-            if random.below(2) == 0 {
-                let at = random.below(data.len());
-                data[at] ^= 1 << random.below(8);
-            }
-            let _ = apply(&mut bytes, &data);
-            let _ = layout::verify(&bytes);
-            let _ = layout::dump(&bytes);
-        }
-    }
-}
+mod tests;

@@ -106,7 +106,7 @@ impl Btree {
             return Ok(());
         }
         let mut removal = Removal::default();
-        removal.find(view, |all, places| each(all, places, |tid| dead.contains(&tid)));
+        removal.find(view, |some| each(some, |tid| dead.contains(&tid)));
         self.remove(Change::Delete, page, &mut removal, false);
         Ok(())
     }

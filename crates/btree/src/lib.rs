@@ -55,7 +55,7 @@ pub use build::BuildOutcome;
 pub use insert::{InsertOutcome, KeyConflict, Liveness, TupleLiveness, UniqueCheck};
 pub use log::{Change, redo};
 pub use rehearse::LeafRehearsal;
-pub use removal::DeadSet;
+pub use removal::{AT_ONCE, DeadSet};
 pub use retail::{RetailPass, RetailStats};
 pub use retail_keys::{KeySteps, RetailKeys};
 pub use scan::{BtreeScan, Direction, ScanOptions, to_owned_values};

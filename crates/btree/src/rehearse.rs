@@ -44,7 +44,7 @@ impl Btree {
             return Ok(None);
         }
         let mut removal = Removal::default();
-        let entries = removal.find(view, |all, places| each(all, places, is_dead));
+        let entries = removal.find(view, |some| each(some, &mut *is_dead));
         let removed = removal.removed;
         let mut out = LeafRehearsal { entries, removed, dirty, ..LeafRehearsal::default() };
         if removed == 0 {

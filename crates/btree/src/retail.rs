@@ -198,9 +198,9 @@ impl Btree {
         if let Some(dead) = dead
             && range.len() * ENTRIES_PER_SEARCH >= usize::from(view.data_count())
         {
-            removal.find(view, |all, places| dead.find(all, places));
+            removal.find(view, |some| dead.find(some));
             let (mut found, mut wanted) = (Sum::default(), Sum::default());
-            removal.found().for_each(|a| found.add(a));
+            removal.each_found(|a| found.add(a));
             range.clone().for_each(|n| wanted.add(pack(keys.tid(n))));
             if found != wanted {
                 // Some is missing; or another thread has other keys of this leaf, which are for it to find.

@@ -68,8 +68,9 @@ impl Btree {
             };
             let Some(mut page) = page else { break };
             stats.leaves += 1;
-            removal.find(page.view(), |all, places| dead.find(all, places));
-            gone.extend(removal.found().map(unpack));
+            removal.find(page.view(), |some| dead.find(some));
+            gone.reserve(removal.removed as usize);
+            removal.each_found(|a| gone.push(unpack(a)));
             stats.removed += removal.removed;
             if removal.removed > 0 && !page.view().is_rightmost() {
                 let next = page.view().next();

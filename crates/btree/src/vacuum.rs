@@ -373,11 +373,7 @@ impl Part<'_, '_> {
     /// Removes a leaf's dead entries.
     fn leaf(&mut self, page: &mut WritePage) {
         let (dead, removal) = (self.dead, &mut self.removal);
-        let entries = removal.find(page.view(), |all, places| {
-            if let Some(dead) = dead {
-                dead.find(all, places);
-            }
-        });
+        let entries = removal.find(page.view(), |some| dead.map_or(0, |dead| dead.find(some)));
         self.stats.entries_removed += removal.removed;
         self.stats.entries += entries - removal.removed;
         self.pass.tree.remove(Change::Vacuum, page, removal, true);

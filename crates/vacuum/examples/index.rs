@@ -58,9 +58,11 @@ fn main() {
             if std::env::var_os("READ").is_some() {
                 read(&w);
             }
+            thread_name("vac");
             let before = cpu_us();
             let options = VacuumOptions { index_cleanup: how, ..VacuumOptions::default() };
             let r = w.vacuum_unchecked(&options).expect("vacuum");
+            thread_name("index");
             let methods: Vec<_> = r.indexes.iter().map(|i| i.method).collect();
             println!(
                 "{percent} % {how:?}: cpu {} us, wall {:?}, {} dead, {methods:?}",
@@ -89,8 +91,15 @@ fn read(w: &World) {
     println!("{rows} rows");
 }
 
+/// What `perf report --comm` calls this thread from now on.
+fn thread_name(name: &str) {
+    let _ = std::fs::write("/proc/thread-self/comm", name);
+}
+
 /// This thread's time on the processor, in microseconds.
 fn cpu_us() -> u64 {
+    // The system brings the number up to date then, and else at its next tick.
+    std::thread::yield_now();
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let ns = text.split_whitespace().next().and_then(|n| n.parse::<u64>().ok());
     ns.unwrap_or(0) / 1000

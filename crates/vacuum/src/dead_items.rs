@@ -4,7 +4,7 @@
 //! Filled by the heap pass in block order, asked for every index entry, read by the reap.
 //!
 //! # Layout
-//! A directory by block / 1,024 of leaves with eight bytes a block: up to three line pointers, and any number without a gap, stand there
+//! A directory by block / 1,024, from the first that has any on, of leaves with eight bytes a block: up to three line pointers, and any number without a gap, stand there
 //! themselves, others in a bitmap of 40 bytes. So a question costs three array steps. Before it is asked, one bit a block says whether it has any:
 //! most questions end there, in memory that stays in the cache.
 //!
@@ -14,9 +14,8 @@
 use base::{BlockNumber, OffsetNumber, Tid};
 
 const LEAF: usize = 1024;
+const LEAF_WORDS: usize = LEAF / 64;
 const BITMAP_WORDS: usize = 5;
-/// So many addresses are first held against the first and the last block.
-const AT_ONCE: usize = 16;
 /// Entry: 0 is nothing; low two bits 1–3 count line pointers packed above them; else (bit 2) the index of a bitmap of its leaf above bit 3.
 const BITMAP: u64 = 4;
 /// Entry: the first line pointer from bit 16, the last from bit 32, and all between.
@@ -42,10 +41,12 @@ impl Leaf {
 
 /// The set.
 pub struct DeadItems {
+    /// The number of the first of `leaves`: a set of a few blocks far into the table costs no more than one of its first.
+    base: usize,
     leaves: Vec<Option<Leaf>>,
-    /// By block: is there any?
+    /// By block, from the first of `leaves` on: is there any?
     any: Vec<u64>,
-    /// By block: has it been left as it was, its dead tuples not pruned?
+    /// As `any`: has it been left as it was, its dead tuples not pruned?
     put_off: Vec<u64>,
     /// The least and the greatest block that has any.
     first: u32,
@@ -59,6 +60,7 @@ pub struct DeadItems {
 impl Default for DeadItems {
     fn default() -> DeadItems {
         DeadItems {
+            base: 0,
             leaves: Vec::new(),
             any: Vec::new(),
             put_off: Vec::new(),
@@ -103,9 +105,8 @@ impl DeadItems {
             return;
         }
         let (leaf, slot) = (block.0 as usize / LEAF, block.0 as usize % LEAF);
-        if self.leaves.len() <= leaf {
-            self.leaves.resize_with(leaf + 1, || None);
-        }
+        self.reach(leaf, leaf + 1);
+        let leaf = leaf - self.base;
         let leaf = match &mut self.leaves[leaf] {
             Some(leaf) => leaf,
             none => {
@@ -130,7 +131,7 @@ impl DeadItems {
             leaf.put_bitmap(slot, bits);
             self.bitmap_count += 1;
         }
-        set_bit(&mut self.any, block);
+        set_bit(&mut self.any, self.base, block);
         (self.first, self.last) = (self.first.min(block.0), self.last.max(block.0));
         self.count += offsets.len() as u64;
         self.blocks += 1;
@@ -139,12 +140,31 @@ impl DeadItems {
     /// As [`DeadItems::add`], of a block whose dead tuples have not been pruned yet (`put_off`).
     pub fn add_put_off(&mut self, block: BlockNumber, offsets: &[OffsetNumber]) {
         self.add(block, offsets);
-        set_bit(&mut self.put_off, block);
+        let leaf = block.0 as usize / LEAF;
+        self.reach(leaf, leaf + 1);
+        set_bit(&mut self.put_off, self.base, block);
     }
 
     /// Is the block one of those?
     pub fn is_put_off(&self, block: BlockNumber) -> bool {
-        has_bit(&self.put_off, block)
+        has_bit(&self.put_off, self.base, u64::from(block.0))
+    }
+
+    /// Makes room for the leaves with these numbers.
+    fn reach(&mut self, first: usize, end: usize) {
+        if self.leaves.is_empty() {
+            self.base = first;
+        }
+        if let Some(before) = self.base.checked_sub(first).filter(|n| *n > 0) {
+            self.base = first;
+            self.leaves.splice(..0, (0..before).map(|_| None));
+            for bits in [&mut self.any, &mut self.put_off] {
+                bits.splice(..0, std::iter::repeat_n(0, before * LEAF_WORDS));
+            }
+        }
+        if self.leaves.len() < end - self.base {
+            self.leaves.resize_with(end - self.base, || None);
+        }
     }
 
     /// Takes over what another set holds, of blocks that are not in this one.
@@ -153,16 +173,19 @@ impl DeadItems {
         self.blocks += other.blocks;
         self.bitmap_count += other.bitmap_count;
         (self.first, self.last) = (self.first.min(other.first), self.last.max(other.last));
+        if other.leaves.is_empty() {
+            return;
+        }
+        self.reach(other.base, other.base + other.leaves.len());
+        let from = other.base - self.base;
+        let word = from * LEAF_WORDS;
         for (own, theirs) in [(&mut self.any, &other.any), (&mut self.put_off, &other.put_off)] {
-            if own.len() < theirs.len() {
-                own.resize(theirs.len(), 0);
+            if own.len() < word + theirs.len() {
+                own.resize(word + theirs.len(), 0);
             }
-            own.iter_mut().zip(theirs).for_each(|(own, theirs)| *own |= theirs);
+            own[word..].iter_mut().zip(theirs).for_each(|(own, theirs)| *own |= theirs);
         }
-        if self.leaves.len() < other.leaves.len() {
-            self.leaves.resize_with(other.leaves.len(), || None);
-        }
-        for (own, theirs) in self.leaves.iter_mut().zip(other.leaves) {
+        for (own, theirs) in self.leaves[from..].iter_mut().zip(other.leaves) {
             let Some(theirs) = theirs else { continue };
             let Some(own) = own else {
                 self.leaf_count += 1;
@@ -180,7 +203,7 @@ impl DeadItems {
     }
 
     fn leaf(&self, block: BlockNumber) -> Option<&Leaf> {
-        self.leaves.get(block.0 as usize / LEAF)?.as_ref()
+        self.leaves.get((block.0 as usize / LEAF).wrapping_sub(self.base))?.as_ref()
     }
 
     fn entry(&self, block: BlockNumber) -> u64 {
@@ -234,7 +257,7 @@ impl DeadItems {
 
     /// The blocks that have any, ascending.
     pub fn blocks(&self) -> impl Iterator<Item = BlockNumber> {
-        self.leaves.iter().enumerate().flat_map(|(leaf, of_leaf)| {
+        (self.base..).zip(&self.leaves).flat_map(|(leaf, of_leaf)| {
             of_leaf.iter().flat_map(move |l| {
                 l.entries
                     .iter()
@@ -251,16 +274,23 @@ impl DeadItems {
     }
 }
 
-fn set_bit(bits: &mut Vec<u64>, block: BlockNumber) {
-    let word = block.0 as usize / 64;
+/// Where the bit of a block is, the first of `bits` being that of the leaf number `base`.
+#[inline]
+fn word_of(base: usize, block: u64) -> usize {
+    ((block / 64) as usize).wrapping_sub(base * LEAF_WORDS)
+}
+
+fn set_bit(bits: &mut Vec<u64>, base: usize, block: BlockNumber) {
+    let word = word_of(base, u64::from(block.0));
     if bits.len() <= word {
         bits.resize(word + 1, 0);
     }
     bits[word] |= 1 << (block.0 % 64);
 }
 
-fn has_bit(bits: &[u64], block: BlockNumber) -> bool {
-    bits.get(block.0 as usize / 64).is_some_and(|word| word >> (block.0 % 64) & 1 != 0)
+#[inline]
+fn has_bit(bits: &[u64], base: usize, block: u64) -> bool {
+    bits.get(word_of(base, block)).copied().unwrap_or(0) >> (block % 64) & 1 != 0
 }
 
 /// The entry of line pointers without a gap.
@@ -271,36 +301,34 @@ fn as_run(offsets: &[OffsetNumber]) -> Option<u64> {
 }
 
 impl btree::DeadSet for DeadItems {
-    fn find(&self, addresses: &[u64], places: &mut Vec<u16>) {
-        // Rounds without a branch that could be foretold wrongly. Is any of so many within the blocks that have dead ones at all? Is there
-        // any on its block? Is it one of these?
-        let begin = places.len();
-        places.resize(begin + addresses.len(), 0);
-        let mut maybe = begin;
+    fn find(&self, addresses: &[u64]) -> u64 {
+        // Rounds without a branch that could be foretold wrongly. Which are within the blocks that have dead ones at all? Of these, on whose
+        // block is there any? Is it one of these?
         let (low, high) = (u64::from(self.first) << 16, u64::from(self.last) << 16 | 0xFFFF);
         let span = high.wrapping_sub(low);
-        for (n, some) in addresses.chunks(AT_ONCE).enumerate() {
-            let within = |any: bool, a: &u64| any | (a.wrapping_sub(low) <= span);
-            if !some.iter().fold(false, within) {
-                continue;
-            }
-            for (i, address) in some.iter().enumerate() {
-                let block = address >> 16;
-                let word = self.any.get((block / 64) as usize).copied().unwrap_or(0);
-                places[maybe] = (n * AT_ONCE + i) as u16;
-                maybe += (word >> (block % 64) & 1) as usize;
-            }
+        let mut within = 0;
+        for (i, address) in (0..btree::AT_ONCE).zip(addresses) {
+            within |= u64::from(address.wrapping_sub(low) <= span) << i;
         }
-        let mut kept = begin;
-        for n in begin..maybe {
-            let i = places[n];
-            let address = addresses[usize::from(i)];
-            let block = BlockNumber((address >> 16) as u32);
-            places[kept] = i;
-            let dead = self.entry_contains(block, self.entry(block), address as u16);
-            kept += usize::from(dead);
-        }
-        places.truncate(kept);
+        let mut maybe = 0;
+        each_bit(within, |i| {
+            maybe |= u64::from(has_bit(&self.any, self.base, addresses[i] >> 16)) << i;
+        });
+        let mut dead = 0;
+        each_bit(maybe, |i| {
+            let block = BlockNumber((addresses[i] >> 16) as u32);
+            let is_dead = self.entry_contains(block, self.entry(block), addresses[i] as u16);
+            dead |= u64::from(is_dead) << i;
+        });
+        dead
+    }
+}
+
+#[inline]
+fn each_bit(mut bits: u64, mut f: impl FnMut(usize)) {
+    while bits != 0 {
+        f(bits.trailing_zeros() as usize);
+        bits &= bits - 1;
     }
 }
 
@@ -311,10 +339,31 @@ mod tests {
 
     #[test]
     fn agrees_with_a_plain_set() {
+        // Whichever of two sets begins further on takes over the other.
+        [false, true].into_iter().for_each(|swap| compare(3000, 8000, swap));
+        compare(4_000_000_000, 1500, true);
+    }
+
+    #[test]
+    fn a_few_blocks_cost_the_same_wherever_they_are() {
+        let [near, far] = [3, 4_000_000_000].map(|block| {
+            let mut set = DeadItems::new();
+            set.add(BlockNumber(block), &[OffsetNumber(7)]);
+            set.add_put_off(BlockNumber(block + 60), &[OffsetNumber(1), OffsetNumber(9)]);
+            let inside = u64::from(block + 60) << 16 | 9;
+            let asked = [u64::from(block) << 16 | 6, 7, inside, u64::MAX >> 16, inside - 2];
+            assert_eq!(btree::DeadSet::find(&set, &asked), 0b100);
+            set.memory_bytes()
+        });
+        assert_eq!(near, far);
+    }
+
+    fn compare(begin: u32, count: u32, swap: bool) {
+        let end = begin + count;
         let (mut set, mut other) = (DeadItems::new(), DeadItems::new());
         let mut model = BTreeSet::new();
         let mut x = 7u64;
-        for block in (0..20_000u32).step_by(3) {
+        for block in (begin..end).step_by(3) {
             x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let n = x >> 60;
             let offsets: BTreeSet<u16> = if n > 12 {
@@ -332,9 +381,12 @@ mod tests {
             assert_eq!(part.of_block(BlockNumber(block)), list);
             model.extend(offsets.iter().map(|o| (block, *o)));
         }
+        if swap {
+            std::mem::swap(&mut set, &mut other);
+        }
         set.absorb(other);
         assert_eq!(set.len(), model.len() as u64);
-        for block in 0..20_010 {
+        for block in begin - 10..end + 10 {
             let (mut addresses, mut expected) = (Vec::new(), Vec::new());
             for offset in 0..320 {
                 let tid = Tid::new(BlockNumber(block), OffsetNumber(offset));
@@ -344,9 +396,12 @@ mod tests {
                     expected.push(offset);
                 }
             }
-            let mut places = vec![7];
-            btree::DeadSet::find(&set, &addresses, &mut places);
-            assert_eq!(places.split_off(1), expected);
+            let found = addresses.chunks(btree::AT_ONCE).zip((0u16..).step_by(btree::AT_ONCE));
+            let found = found.flat_map(|(some, from)| {
+                let bits = btree::DeadSet::find(&set, some);
+                (0..64).filter(move |i| bits >> i & 1 != 0).map(move |i| from + i)
+            });
+            assert_eq!(found.collect::<Vec<_>>(), expected);
         }
         let blocks: Vec<u32> = set.blocks().map(|b| b.0).collect();
         assert!(blocks.iter().all(|b| set.is_put_off(BlockNumber(*b)) == b.is_multiple_of(5)));

@@ -1,59 +1,82 @@
-//! Taking entries off a leaf, and addresses out of its posting lists, in one pass over the page.
+//! Taking entries off a leaf, and addresses out of its posting lists.
 //!
 //! # Invariants
-//! What is left keeps its bytes and its order in the line pointers; the entries close ranks towards the special area, in the order in
-//! which they lie. Nothing is allocated, and what lies between two holes moves at once.
+//! What is left keeps its bytes and its order in the line pointers; the entries close ranks towards the special area. Nothing is allocated.
+//! Where a few go the others move up over them; where more do, what stays is copied once, in the order of the line pointers.
 
-use super::{Bytes, HEADER, PageMut, SPECIAL, line_pointer, tuple, u16_at, u32_at};
+use super::{
+    Bytes, HEADER, Item, LP_NORMAL, PageMut, PageRef, SIZE, SPECIAL, tuple, u16_at, u32_at,
+};
 
-/// Entries take at least eight bytes, so that of each eight bytes of the page at most one is the first of an entry.
-const GRANULE: usize = 8;
-const GRANULES: usize = super::SIZE / GRANULE;
+/// A leaf has fewer addresses: each takes six bytes at least.
+pub const ADDRESSES: usize = WORDS * 64;
+const WORDS: usize = 22;
+const _: () = assert!(ADDRESSES * 6 > SIZE);
 
-/// Bytes that become free, by the granule where they begin.
-pub struct Holes {
-    begins: [u64; GRANULES / 64],
-    /// length << 3 | the beginning's place within its granule.
-    lengths: [u16; GRANULES],
-}
+/// Which of a leaf's addresses go: a bit for each, in the order of [`PageRef::addresses`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Gone(pub [u64; WORDS]);
 
-impl Default for Holes {
-    fn default() -> Self {
-        Holes { begins: [0; GRANULES / 64], lengths: [0; GRANULES] }
+impl Gone {
+    /// As the bytes say from the bit `8 * skip` on, lowest bits first; `None` if they are too many.
+    pub fn from_bytes(skip: u8, bytes: &[u8]) -> Option<Gone> {
+        let mut all = [[0; 8]; WORDS];
+        let from = usize::from(skip);
+        all.as_flattened_mut().get_mut(from..from + bytes.len())?.copy_from_slice(bytes);
+        Some(Gone(all.map(u64::from_le_bytes)))
     }
-}
-
-impl Holes {
-    fn at(&self, granule: usize) -> (usize, usize) {
-        let hole = usize::from(self.lengths[granule]);
-        (granule * GRANULE + (hole & 7), hole >> 3)
+    /// Appends the inverse of [`Gone::from_bytes`] to `out`, without the zeros at both ends; returns how many were left out in front.
+    pub fn to_bytes(&self, out: &mut Vec<u8>) -> u8 {
+        let all = self.0.map(u64::to_le_bytes);
+        let all = all.as_flattened();
+        let begin = all.iter().position(|b| *b != 0).unwrap_or(0);
+        // One byte at least: no byte says all of a leaf.
+        let end = all.iter().rposition(|b| *b != 0).unwrap_or(begin) + 1;
+        out.extend_from_slice(&all[begin..end]);
+        begin as u8
     }
-
-    fn add(&mut self, start: usize, len: usize) -> bool {
-        let granule = start / GRANULE;
-        let (word, bit) = (granule / 64, 1 << (granule % 64));
-        let (mut start, mut len) = (start, len);
-        if self.begins[word] & bit != 0 {
-            // The last address of a posting list, six bytes, and the entry behind it.
-            let other = self.at(granule);
-            if start + len != other.0 && other.0 + other.1 != start {
-                return false;
-            }
-            (start, len) = (start.min(other.0), len + other.1);
+    /// So many.
+    pub fn count(&self) -> usize {
+        self.0.iter().map(|w| w.count_ones() as usize).sum()
+    }
+    /// The numbers of those that go, ascending.
+    pub fn numbers(&self) -> impl Iterator<Item = u16> + '_ {
+        (0u16..).step_by(64).zip(&self.0).flat_map(|(begin, word)| {
+            let mut left = *word;
+            std::iter::from_fn(move || {
+                let n = left.trailing_zeros() as u16;
+                (left != 0).then(|| {
+                    left &= left - 1;
+                    begin + n
+                })
+            })
+        })
+    }
+    /// So many of those from a number on; `None` if a leaf has not so many.
+    fn count_within(&self, number: usize, count: usize) -> Option<usize> {
+        (number..number + count).try_fold(0, |n, i| Some(n + usize::from(self.has(i)?)))
+    }
+    /// Any from this number on?
+    fn beyond(&self, number: usize) -> bool {
+        let (word, bit) = (number / 64, number % 64);
+        self.0.get(word).is_some_and(|w| w >> bit != 0)
+            || self.0.iter().skip(word + 1).any(|w| *w != 0)
+    }
+    /// Does this one go? `None` if a leaf has no such number.
+    #[inline]
+    fn has(&self, number: usize) -> Option<bool> {
+        Some(self.0.get(number / 64)? >> (number % 64) & 1 != 0)
+    }
+    /// Adds so many from a number on; `None` if a leaf has no such number.
+    pub fn add(&mut self, numbers: std::ops::Range<usize>) -> Option<()> {
+        for n in numbers {
+            *self.0.get_mut(n / 64)? |= 1 << (n % 64);
         }
-        if len == 0 || start + len > SPECIAL {
-            return false;
-        }
-        self.begins[word] |= bit;
-        self.lengths[granule] = ((len << 3) | (start % GRANULE)) as u16;
-        true
+        Some(())
     }
 }
 
-/// An entry's line pointer while it waits to be taken away.
-const GONE: u32 = 0;
-
-/// So many entries go without a table of how far each eighth byte moves.
+/// So many entries go without the others being copied.
 pub const FEW: usize = 8;
 
 impl PageMut<'_> {
@@ -65,8 +88,7 @@ impl PageMut<'_> {
         let lp = u32_at(self.0, at);
         let (start, len) = ((lp & 0x7FFF) as usize, (lp >> 17) as usize);
         let upper = usize::from(u16_at(self.0, 28));
-        (lp != GONE && len >= 8 && start >= upper && start + len <= SPECIAL)
-            .then_some((at, start, len))
+        (len >= 8 && start >= upper && start + len <= SPECIAL).then_some((at, start, len))
     }
 
     /// Takes away up to [`FEW`] entries, whose line pointers ascend. False, and nothing is done, if there is one that is none, or two overlap.
@@ -110,59 +132,77 @@ impl PageMut<'_> {
         }
     }
 
-    /// Gives up an entry; [`PageMut::close_holes`] ends it. False if there is none.
+    /// Takes these addresses away, and the entries of which none is left; a posting list that loses some becomes Normal. False, with the page half
+    /// done, if there are fewer addresses, or entries overlap.
     #[must_use]
-    pub fn give_up(&mut self, holes: &mut Holes, offset: u16) -> bool {
-        let Some((at, start, len)) = self.pointer_at(offset) else { return false };
-        self.put_u32(at, GONE);
-        holes.add(start, len)
-    }
-
-    /// Takes addresses out of a posting list: those with these indexes in it (two bytes each), which ascend. It becomes Normal;
-    /// [`PageMut::close_holes`] ends it. False if there is no such list, or nothing would be left of it.
-    #[must_use]
-    pub fn thin_out(&mut self, holes: &mut Holes, offset: u16, gone: &[u8]) -> bool {
-        let Some((at, start, len)) = self.pointer_at(offset) else { return false };
-        let entry = &mut self.0[start..start + len];
-        let Some(new_len) = tuple::thin_out(entry, gone) else { return false };
-        self.put_u32(at, line_pointer(start, new_len));
-        new_len == len || holes.add(start + new_len, len - new_len)
-    }
-
-    /// Closes the holes and takes the line pointers given up away. False, with the page half done, if holes overlap.
-    #[must_use]
-    pub fn close_holes(&mut self, holes: &Holes) -> bool {
-        // By granule: how far an entry that begins there moves.
-        let mut moves = [0u16; GRANULES];
-        let (mut by, mut before, mut above) = (0, SPECIAL, GRANULES);
-        for word in (0..holes.begins.len()).rev() {
-            let mut bits = holes.begins[word];
-            while bits != 0 {
-                let granule = word * 64 + 63 - bits.leading_zeros() as usize;
-                bits &= !(1 << (granule % 64));
-                let (start, len) = holes.at(granule);
-                if start + len > before {
-                    return false;
-                }
-                if by > 0 {
-                    self.0.copy_within(start + len..before, start + len + by);
-                }
-                moves[granule..above].fill(by as u16);
-                by += len;
-                (before, above) = (start, granule);
-            }
+    pub fn remove_addresses(&mut self, gone: &Gone) -> bool {
+        if gone.count() <= FEW
+            && let Some((few, n)) = self.as_ref().plain_entries(gone)
+        {
+            return self.remove_few(&few[..n]);
         }
+        self.copy_others(gone).unwrap_or(false)
+    }
+
+    /// Copies what stays to where it belongs; `None` or false if the page is damaged, or has not so many addresses.
+    fn copy_others(&mut self, gone: &Gone) -> Option<bool> {
+        let (first, count) =
+            (usize::from(self.as_ref().first_data()), usize::from(self.as_ref().count()));
         let upper = usize::from(u16_at(self.0, 28));
-        if upper > before {
-            return false;
+        let mut moved: Bytes = [0; SIZE];
+        // Entries that do not overlap take no more room than they took.
+        let (mut to, mut left, mut number) = (SPECIAL, HEADER, 0);
+        for at in (HEADER..).step_by(4).take(count) {
+            let lp = u32_at(self.0, at);
+            let (start, len) = ((lp & 0x7FFF) as usize, (lp >> 17) as usize);
+            let end = start + len;
+            if start < upper || len < 8 || end > SPECIAL {
+                return None;
+            }
+            let is_data = at >= HEADER + (first - 1) * 4;
+            let posting = self.0[start + 7] & (tuple::POSTING >> 8) as u8 != 0;
+            let mut flags = lp & 0x1_8000;
+            let mut new_len = len;
+            let next = to.checked_sub(len).filter(|next| *next >= upper)?;
+            let mut stays = true;
+            if is_data && posting {
+                let entry = &self.0[start..end];
+                let addresses = Item(entry).tid_count();
+                let lost = gone.count_within(number, addresses)?;
+                stays = lost == 0 || lost < addresses;
+                if stays && lost > 0 {
+                    let kept = &mut moved[next..to];
+                    new_len = tuple::thin_out(entry, kept, |i| gone.has(number + i))?;
+                    flags = LP_NORMAL << 15;
+                } else {
+                    moved[next..to].copy_from_slice(entry);
+                }
+                number += addresses;
+            } else {
+                if is_data {
+                    stays = !gone.has(number)?;
+                    number += 1;
+                }
+                // What goes is written over by what follows; a copy is cheaper than a guess that fails.
+                if len <= 16 {
+                    let entry: [u8; 16] = *self.0[end - 16..].first_chunk()?;
+                    moved[to - 16..to].copy_from_slice(&entry);
+                } else if stays {
+                    moved[next..to].copy_from_slice(&self.0[start..end]);
+                }
+            }
+            let begin = to - new_len;
+            self.put_u32(left, begin as u32 | flags | (new_len as u32) << 17);
+            to = if stays { begin } else { to };
+            left += if stays { 4 } else { 0 };
         }
-        self.0.copy_within(upper..before, upper + by);
-        moves[..above].fill(by as u16);
-        let end = HEADER + usize::from(self.as_ref().count()) * 4;
-        let left = take_pointers_away(&mut self.0[HEADER..end], &moves);
-        self.put_u16(26, (HEADER + left * 4) as u16);
-        self.put_u16(28, (upper + by) as u16);
-        true
+        if gone.beyond(number) {
+            return Some(false);
+        }
+        self.0[to..SPECIAL].copy_from_slice(&moved[to..SPECIAL]);
+        self.put_u16(26, left as u16);
+        self.put_u16(28, to as u16);
+        Some(true)
     }
 }
 
@@ -183,23 +223,24 @@ fn aim(pointers: &mut [u8], holes: &[(usize, usize)]) {
     }
 }
 
-/// Moves the line pointers that stay together and what they point to; returns how many stay.
-fn take_pointers_away(pointers: &mut [u8], moves: &[u16; GRANULES]) -> usize {
-    let mut left = 0;
-    for i in 0..pointers.len() / 4 {
-        let at = i * 4;
-        let lp = u32::from_le_bytes([
-            pointers[at],
-            pointers[at + 1],
-            pointers[at + 2],
-            pointers[at + 3],
-        ]);
-        let moved = lp.wrapping_add(u32::from(moves[(lp as usize & 0x7FFF) / GRANULE % GRANULES]));
-        // Overwritten by the next, if this one goes.
-        pointers[left * 4..left * 4 + 4].copy_from_slice(&moved.to_le_bytes());
-        left += usize::from(lp != GONE);
+impl PageRef<'_> {
+    /// The line pointers of these addresses, [`FEW`] at most, if none is in a posting list or behind one. The first so many count.
+    fn plain_entries(self, gone: &Gone) -> Option<([u16; FEW], usize)> {
+        let (mut few, mut n) = ([0; FEW], 0);
+        let (first, count) = (self.first_data(), self.count());
+        for (offset, number) in few.iter_mut().zip(gone.numbers()) {
+            *offset = first + number;
+            n += 1;
+        }
+        let last = few[..n].last().copied().unwrap_or(0);
+        if last > count {
+            return None;
+        }
+        let pointers = &self.0[HEADER..HEADER + usize::from(last) * 4];
+        let pointers = pointers.get(usize::from(first - 1) * 4..)?.as_chunks::<4>().0;
+        let seen = pointers.iter().fold(0, |seen, lp| seen | self.first_word(*lp));
+        (seen & super::POSTING_WORD == 0).then_some((few, n))
     }
-    left
 }
 
 /// Moves what lies below `start` up by `len`, over the bytes there, and aims the line pointers at it.

@@ -26,6 +26,10 @@ fn entries_keep_their_values() {
     assert_eq!((pivot.pivot_tid(), pivot.downlink()), (Some(tid(9)), BlockNumber(3)));
 }
 
+fn number(n: u16) -> std::ops::Range<usize> {
+    usize::from(n)..usize::from(n) + 1
+}
+
 #[test]
 fn page_insert_replace_remove() {
     let mut bytes = [0u8; SIZE];
@@ -59,12 +63,13 @@ fn page_insert_replace_remove() {
                 if gone.is_empty() {
                     continue;
                 }
-                if gone.len() <= FEW {
+                if gone.len() <= FEW && r.is_multiple_of(2) {
                     assert!(p.remove_few(&gone));
                 } else {
-                    let mut holes = Holes::default();
-                    assert!(gone.iter().all(|g| p.give_up(&mut holes, *g)));
-                    assert!(p.close_holes(&holes));
+                    let mut all = Gone::default();
+                    let first = p.as_ref().first_data();
+                    gone.iter().for_each(|g| all.add(number(*g - first)).unwrap());
+                    assert!(p.remove_addresses(&all));
                 }
                 for g in gone.iter().rev() {
                     model.remove(usize::from(*g) - 1);
@@ -90,6 +95,35 @@ fn damaged_pages_are_named() {
     assert!(verify(&bytes).is_err());
 }
 
+#[test]
+fn addresses_that_are_not_there_and_entries_that_overlap_are_told() {
+    let mut bytes = [0u8; SIZE];
+    let mut p = PageMut(&mut bytes);
+    p.init(0, LEAF);
+    let mut item = Vec::new();
+    form(&mut item, &[4], &[Some(&[1, 0, 0, 0])], tid(1));
+    (0..40).for_each(|_| assert!(p.push(&item)));
+    let page = bytes;
+    for few in [0, 30] {
+        let mut gone = Gone::default();
+        gone.add(0..few).unwrap();
+        gone.add(number(40)).unwrap();
+        assert!(!PageMut(&mut bytes).remove_addresses(&gone));
+        bytes = page;
+    }
+    let mut gone = Gone::default();
+    assert_eq!(gone.add(ADDRESSES - 1..ADDRESSES + 1), None);
+    assert!(!PageMut(&mut bytes).remove_addresses(&gone), "beyond the page");
+    assert_eq!(Gone::from_bytes(200, &[1; 8]), None);
+    bytes = page;
+    // All line pointers lead to the largest entry.
+    let mut gone = Gone::default();
+    gone.add(0..10).unwrap();
+    let lp = line_pointer(SPECIAL - 36, 36).to_le_bytes();
+    bytes[HEADER..HEADER + 160].as_chunks_mut::<4>().0.fill(lp);
+    assert!(!PageMut(&mut bytes).remove_addresses(&gone));
+}
+
 /// Lists lose some, all or all but one of their addresses, and plain entries go with them.
 #[test]
 fn posting_lists_lose_addresses() {
@@ -113,22 +147,24 @@ fn posting_lists_lose_addresses() {
                 model.insert(at, (key, tids));
             }
         }
-        let mut holes = Holes::default();
-        let (mut deleted, mut thinned) = (Vec::new(), Vec::new());
-        for (offset, (_, tids)) in (1u16..).zip(&mut model) {
-            let gone: Vec<usize> = (0..tids.len()).filter(|_| random(3) == 0).collect();
-            if gone.len() == tids.len() {
-                deleted.push(offset);
-            } else if !gone.is_empty() {
-                let bytes: Vec<u8> = gone.iter().flat_map(|g| (*g as u16).to_le_bytes()).collect();
-                thinned.push((offset, bytes));
-            }
-            let mut i = 0;
-            tids.retain(|_| (!gone.contains(&i), i += 1).0);
+        // One of so many goes; of one all do.
+        let one_of = [1, 2, 3, 40][random(4)];
+        let (mut all, mut n) = (Gone::default(), 0);
+        for (_, tids) in &mut model {
+            tids.retain(|_| {
+                let goes = random(one_of) == 0;
+                if goes {
+                    all.add(number(n)).unwrap();
+                }
+                n += 1;
+                !goes
+            });
         }
-        assert!(deleted.iter().all(|o| p.give_up(&mut holes, *o)));
-        assert!(thinned.iter().all(|(o, gone)| p.thin_out(&mut holes, *o, gone)));
-        assert!(p.close_holes(&holes));
+        let mut bytes = Vec::new();
+        let skip = all.to_bytes(&mut bytes);
+        assert_eq!(Gone::from_bytes(skip, &bytes), Some(all));
+        assert_eq!(all.numbers().count(), all.count());
+        assert!(p.remove_addresses(&all));
         model.retain(|(_, tids)| !tids.is_empty());
         let got: Vec<(Vec<u8>, Vec<Tid>)> = (1..=p.as_ref().count())
             .map(|o| p.as_ref().item(o))

@@ -297,38 +297,40 @@ pub fn append_posting(out: &mut Vec<u8>, model: Item<'_>, tids: &[Tid]) {
     header(&mut out[start..], tids.first().copied().unwrap_or(Tid::INVALID), info);
 }
 
-/// Takes addresses out of the posting list in `entry`: those with these indexes in it (two bytes each), which ascend. Returns how many bytes it
-/// takes now, the first of `entry`; `None` if it is no such list, or nothing would be left. One address makes a plain entry.
-pub(super) fn thin_out(entry: &mut [u8], gone: &[u8]) -> Option<usize> {
+/// The posting list `entry` without those of its addresses that are `gone`, of which some but not all are: as the last bytes of `out`, which
+/// is as long. Returns how many bytes it takes now; `None` if it is no such list. One address makes a plain entry.
+pub(super) fn thin_out(
+    entry: &[u8],
+    out: &mut [u8],
+    mut gone: impl FnMut(usize) -> Option<bool>,
+) -> Option<usize> {
     let item = Item(entry);
     let (count, key_len) = (item.tid_count(), item.key_bytes().len());
-    if !item.is_posting() || 8 + key_len + count * 6 != entry.len() {
-        return None;
-    }
-    let mut gone = gone.chunks_exact(2).map(|i| usize::from(u16::from_le_bytes([i[0], i[1]])));
     let list = 8 + key_len;
-    let (mut kept, mut next) = (0, gone.next());
-    for i in 0..count {
-        if next == Some(i) {
-            next = gone.next();
-            continue;
-        }
-        if kept < i {
-            let from = list + i * 6;
-            entry.copy_within(from..from + 6, list + kept * 6);
-        }
-        kept += 1;
-    }
-    // An index beyond the list, or out of order, is left over.
-    if kept == 0 || next.is_some() {
+    if !item.is_posting() || list + count * 6 != entry.len() || out.len() != entry.len() {
         return None;
     }
-    entry.copy_within(list..list + 6, 0);
+    let (old, _) = entry[list..].as_chunks::<6>();
+    // From the end on: how long the list becomes is known when it is there.
+    let (mut kept, mut begin) = (0, out.len());
+    let mut least = [0; 6];
+    for (i, address) in old.iter().enumerate().rev() {
+        if !gone(i)? {
+            (kept, begin, least) = (kept + 1, begin - 6, *address);
+            out[begin..begin + 6].copy_from_slice(address);
+        }
+    }
+    if kept == 0 {
+        return None;
+    }
     let nulls = u16::from_le_bytes([entry[6], entry[7]]) & HAS_NULLS;
-    let (info, len) =
-        if kept == 1 { (nulls, list) } else { (nulls | POSTING | kept as u16, list + kept * 6) };
-    entry[6..8].copy_from_slice(&info.to_le_bytes());
-    Some(len)
+    let (info, end) =
+        if kept == 1 { (nulls, out.len()) } else { (nulls | POSTING | kept as u16, begin) };
+    let start = end - list;
+    out[start + 8..end].copy_from_slice(&entry[8..list]);
+    out[start..start + 6].copy_from_slice(&least);
+    out[start + 6..start + 8].copy_from_slice(&info.to_le_bytes());
+    Some(out.len() - start)
 }
 
 /// The plain entry `item` with another heap address, or the pivot with another child.

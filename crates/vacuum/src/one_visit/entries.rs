@@ -89,18 +89,22 @@ impl Entries<'_, '_> {
 
     /// The rows of the batch that are not in `gone`, ascending.
     fn absent(&self, mut gone: Vec<Tid>) -> Vec<Tid> {
-        gone.sort_unstable();
-        let all = || {
-            self.batch.iter().flat_map(|w| {
-                let roots = &w.planned.findings().dead_items;
-                roots.iter().map(move |o| Tid::new(w.chosen.block, *o))
-            })
-        };
+        let pages =
+            || self.batch.iter().map(|w| (w.chosen.block, &w.planned.findings().dead_items[..]));
         // Most often they are the same, in the same order.
-        if gone.iter().copied().eq(all()) {
+        let mut rest = &gone[..];
+        let same = pages().all(|(block, roots)| {
+            let Some((here, further)) = rest.split_at_checked(roots.len()) else { return false };
+            rest = further;
+            let differs = |(t, o): (&Tid, &OffsetNumber)| (t.block != block) | (t.offset != *o);
+            !here.iter().zip(roots).fold(false, |any, pair| any | differs(pair))
+        });
+        if same && rest.is_empty() {
             return Vec::new();
         }
-        let mut absent: Vec<Tid> = all().filter(|t| gone.binary_search(t).is_err()).collect();
+        gone.sort_unstable();
+        let all = pages().flat_map(|(block, roots)| roots.iter().map(move |o| Tid::new(block, *o)));
+        let mut absent: Vec<Tid> = all.filter(|t| gone.binary_search(t).is_err()).collect();
         absent.sort_unstable();
         absent
     }
