@@ -4,6 +4,9 @@
 //! The log is read twice: once to find its end, so that it can be opened there (and what lies beyond wiped)
 //! before any page is written; once to replay it. Each record goes to the crate that wrote it.
 //!
+//! The first reading also learns which relations the log removes ([`Removals`]). What it says of their pages before that is not replayed: redo would
+//! make files again that were gone, on a disk that may have had no room but for their going.
+//!
 //! # Crash cases
 //! A process may have died and not the machine. What it wrote and named is there then, but need not be durable, and redo, which finds nothing
 //! to be done there, would not make it so: it is synced, all of it, before anything is rested on it.
@@ -14,9 +17,11 @@ use crate::checkpoint::CheckpointRecord;
 use crate::control::ControlFile;
 use crate::database::Engine;
 use base::sync::{Arc, now};
-use base::{Error, Lsn, Result, log};
+use base::{Error, Lsn, RelationId, Result, log};
 use disk::Disk;
+use std::collections::HashMap;
 use std::time::Duration;
+use txn::CommitRecord;
 use wal::{Reader, Record, ResourceManager, WalIo};
 
 /// Where the log is to be opened.
@@ -29,6 +34,43 @@ pub(crate) struct Start {
     pub end_reason: String,
     /// What was read for that.
     pub read: WalIo,
+    /// Of the log from the redo point on.
+    pub removals: Removals,
+}
+
+/// The relations that the log removes, and where it does so for the last time. A database is one with file number 0.
+///
+/// # Invariants
+/// A page is read by redo of its own records alone, and removal reads none: what a relation holds before it is removed is nobody's
+/// business. A number that was given anew after a removal is another relation, whose records lie behind it.
+#[derive(Debug, Default)]
+pub(crate) struct Removals(HashMap<RelationId, Lsn>);
+
+impl Removals {
+    /// Learns what a record removes.
+    fn learn(&mut self, record: &Record) -> Result<()> {
+        if matches!(record.info, txn::record::COMMIT | txn::record::ABORT) {
+            for id in CommitRecord::decode(&record.data)?.remove {
+                self.0.insert(id, record.lsn);
+            }
+        }
+        Ok(())
+    }
+
+    /// All that the record changes is removed later.
+    fn make_vain(&self, record: &Record) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
+        let goes = |id: RelationId| {
+            let at = |id| self.0.get(&id).is_some_and(|at| *at > record.lsn);
+            at(id) || at(RelationId { file_number: 0, ..id })
+        };
+        match crate::storage::truncated(record) {
+            Some(id) => goes(id),
+            None => !record.blocks.is_empty() && record.blocks.iter().all(|b| goes(b.tag.relation)),
+        }
+    }
 }
 
 /// Reads the last checkpoint's record and finds the end of the log.
@@ -53,14 +95,20 @@ pub(crate) fn find_start(disk: &Arc<dyn Disk>, dir: &str, control: &ControlFile)
     let mut read = reader.read_io();
     // What lies before the record is read again by redo; that it is whole, the record's being there does not say.
     let mut reader = Reader::new(disk.clone(), dir, checkpoint.redo, control.timeline);
-    if !clean && reader.skip_to_end()? < record.end_lsn {
+    let mut removals = Removals::default();
+    if !clean {
+        while let Some(record) = reader.next_of(ResourceManager::Transaction)? {
+            removals.learn(&record)?;
+        }
+    }
+    if !clean && reader.position() < record.end_lsn {
         return Err(Error::corrupt_file(format!(
             "the write-ahead log is damaged before the last checkpoint: {}",
             reader.end_reason().unwrap_or_default()
         )));
     }
     read += reader.read_io();
-    Ok(Start { checkpoint, end, clean, end_reason, read })
+    Ok(Start { checkpoint, end, clean, end_reason, read, removals })
 }
 
 /// Makes durable what a process that died may have left to the system: names of files, pages, the end of the log.
@@ -96,7 +144,11 @@ impl Engine {
                 log!("redo starts at {}", record.lsn);
             }
             last = record.lsn;
-            self.redo_record(&record)?;
+            if start.removals.make_vain(&record) {
+                self.txns.note_replayed_xid(record.xid);
+            } else {
+                self.redo_record(&record)?;
+            }
             count += 1;
             if count.is_multiple_of(1024) && told.elapsed() >= Duration::from_secs(10) {
                 told = now();

@@ -727,6 +727,15 @@ enum Maker {
 
 /// Of `xid`, that a pending file is noted under. One that the commit log has forgotten, cut since the last checkpoint, has ended; and since a
 /// rollback, and its replay, take the file off the list, it has committed.
+/// The relation whose files a record cuts.
+pub(crate) fn truncated(record: &Record) -> Option<RelationId> {
+    if (record.rmgr, record.info) != (ResourceManager::Storage, TRUNCATE) {
+        return None;
+    }
+    let u32_at = |i: usize| record.data.get(i..i + 4)?.try_into().ok().map(u32::from_le_bytes);
+    Some(RelationId { database: Oid(u32_at(0)?), file_number: u32_at(4)? })
+}
+
 fn maker(txns: &TransactionManager, xid: Xid) -> Result<Maker> {
     match txns.status(xid) {
         Err(_) if xid < txns.oldest_clog_xid() => Ok(Maker::Committed),

@@ -1,6 +1,7 @@
 //! Identifiers in text: splitting lists of them, quoting them. Those that are too long for a name are cut.
 
 use crate::parse::truncate_identifier;
+use base::{Result, bail};
 
 /// Splits `a, "B c", d` as `search_path` is split: bare names in lower case, quoted ones as they are.
 pub fn split_identifier_list(text: &str) -> Vec<String> {
@@ -39,8 +40,42 @@ pub fn split_identifier_list(text: &str) -> Vec<String> {
     }
 }
 
-/// Splits `schema.name` at dots outside quotes, names folded as above.
-pub fn split_qualified(text: &str) -> Vec<String> {
+/// Splits `schema.name` at dots outside quotes, names folded as above. Spaces may stand around names, not in them unquoted.
+///
+/// # Errors
+/// `42602`: a bare name is empty or two stand together; a quote is left open.
+pub fn split_qualified(text: &str) -> Result<Vec<String>> {
+    let mut parts = Vec::new();
+    let mut rest = text.trim_start();
+    loop {
+        let name = match rest.strip_prefix('"') {
+            Some(quoted) => {
+                let (name, after) = until_quote(quoted)?;
+                rest = after;
+                name
+            }
+            None => {
+                let end = rest.find(|c: char| c == '.' || c.is_whitespace()).unwrap_or(rest.len());
+                let (bare, after) = rest.split_at(end);
+                if bare.is_empty() {
+                    bail!(INVALID_NAME, "invalid name syntax");
+                }
+                rest = after;
+                bare.to_lowercase()
+            }
+        };
+        parts.push(truncate_identifier(&name).to_owned());
+        rest = rest.trim_start();
+        match rest.strip_prefix('.') {
+            Some(next) => rest = next.trim_start(),
+            None if rest.is_empty() => return Ok(parts),
+            None => bail!(INVALID_NAME, "invalid name syntax"),
+        }
+    }
+}
+
+/// Splits the name of a type, which may go on behind its last word: `pg_catalog.timestamp(3) with time zone`, `s.t []`.
+pub fn split_type_name(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut quoted = false;
     let mut chars = text.trim().chars().peekable();
@@ -59,6 +94,24 @@ pub fn split_qualified(text: &str) -> Vec<String> {
     parts.iter().map(|part| truncate_identifier(part).to_owned()).collect()
 }
 
+/// A quoted name, whose first quote has been read, and what stands behind it.
+fn until_quote(text: &str) -> Result<(String, &str)> {
+    let (mut name, mut rest) = (String::new(), text);
+    loop {
+        let Some((before, after)) = rest.split_once('"') else {
+            bail!(INVALID_NAME, "invalid name syntax")
+        };
+        name.push_str(before);
+        match after.strip_prefix('"') {
+            Some(next) => {
+                name.push('"');
+                rest = next;
+            }
+            None => return Ok((name, after)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,8 +120,13 @@ mod tests {
     fn lists_and_qualified_names_split() {
         assert_eq!(split_identifier_list("\"$user\", Public, \"A b\""), ["$user", "public", "A b"]);
         assert_eq!(split_identifier_list(""), Vec::<String>::new());
-        assert_eq!(split_qualified("Pg_Catalog.\"X.y\""), ["pg_catalog", "X.y"]);
+        let split = |text: &str| split_qualified(text).map_err(|e| e.state());
+        assert_eq!(split("Pg_Catalog.\"X.y\"").unwrap(), ["pg_catalog", "X.y"]);
+        assert_eq!(split(" A . \"b \"\" C\" ").unwrap(), ["a", "b \" C"]);
+        for wrong in ["", " ", "S 2", "\"a\"b", "a.", ".a", "a..b", "\"a", "a b.c"] {
+            assert_eq!(split(wrong), Err(base::SqlState::INVALID_NAME), "{wrong}");
+        }
         let long = format!("s.{}é", "x".repeat(62));
-        assert_eq!(split_qualified(&long), ["s", &long[2..64]]);
+        assert_eq!(split(&long).unwrap(), ["s", &long[2..64]]);
     }
 }

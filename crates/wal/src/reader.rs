@@ -71,6 +71,20 @@ impl Reader {
         Ok(Some(record))
     }
 
+    /// The next record of `rmgr`, or `None` at the end of the log; those before it are only checked.
+    ///
+    /// # Errors
+    /// As [`Reader::next`].
+    pub fn next_of(&mut self, rmgr: ResourceManager) -> Result<Option<Record>> {
+        while let Some(len) = self.whole_record()? {
+            if ResourceManager::from_number(self.window()[16]) == Some(rmgr) {
+                return self.next();
+            }
+            self.position += record::padded(len as u64);
+        }
+        Ok(None)
+    }
+
     /// Goes to the end of the log without looking into the records, and says where it is.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! What a disk refuses once, and what a crash leaves behind: it is made good.
 
-use crate::lifecycle::{DATABASE, add_page, begin, files, fresh, options};
+use crate::lifecycle::{DATABASE, add_page, begin, contents, files, fresh, options};
 use base::sync::{CancelFlag, CancelReason};
 use base::{RelationId, SqlState};
 use buffer::Persistence;
@@ -76,6 +76,46 @@ fn a_file_that_could_not_be_removed_is_known_to_the_next_start() {
         engine.checkpoint(CheckpointFlags::MANUAL).unwrap();
         assert!(files(&*disk).is_empty(), "{how}");
     }
+}
+
+/// There was room for what is left, and need not be for what was removed.
+#[test]
+fn redo_does_not_make_again_what_the_log_removes() {
+    let disk = fresh();
+    let engine = Engine::open(disk.clone(), options()).unwrap();
+    let t = begin(&engine);
+    let ids: Vec<RelationId> = (0..4)
+        .map(|_| engine.files.create(&t, DATABASE, Persistence::Permanent).unwrap().id())
+        .collect();
+    let (stays, from_before) = (ids[0], ids[1]);
+    for id in &ids {
+        add_page(&engine, *id, Persistence::Permanent, 5).unwrap();
+    }
+    t.commit(CommitExtras::default()).unwrap();
+    // The log removes what it does not make, too.
+    engine.checkpoint(CheckpointFlags::MANUAL).unwrap();
+    let t = begin(&engine);
+    let made = engine.files.create(&t, DATABASE, Persistence::Permanent).unwrap().id();
+    for id in [stays, from_before, made] {
+        add_page(&engine, id, Persistence::Permanent, 6).unwrap();
+    }
+    engine.files.remove_at_commit(&t, from_before);
+    t.abort().unwrap();
+    let t = begin(&engine);
+    engine.files.remove_at_commit(&t, from_before);
+    t.commit(CommitExtras::default()).unwrap();
+    add_page(&engine, stays, Persistence::Permanent, 7).unwrap();
+    engine.wal.flush(engine.wal.insert_lsn()).unwrap();
+    disk.crash();
+    let disk = disk.after_crash(3);
+    drop(engine);
+    for id in [from_before, made] {
+        refuse(&disk, Operation::Write, &id.file_number.to_string(), ENOSPC, false);
+    }
+    let engine = Engine::open(disk.clone(), options()).unwrap();
+    assert_eq!(files(&*disk), [stays, ids[2], ids[3]].map(|id| id.file_number));
+    assert_eq!(contents(&engine, stays), [5, 6, 7]);
+    engine.shutdown().unwrap();
 }
 
 #[test]

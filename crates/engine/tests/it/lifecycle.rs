@@ -50,7 +50,7 @@ pub fn add_page(
     Ok(())
 }
 
-fn contents(engine: &Engine, id: RelationId) -> Vec<u8> {
+pub fn contents(engine: &Engine, id: RelationId) -> Vec<u8> {
     let handle = engine.files.open(id, Persistence::Permanent);
     let len = handle.len_blocks(Fork::Main).unwrap().0;
     (0..len)

@@ -633,6 +633,31 @@ fn old_age_is_prevented_in_every_database_and_the_commit_log_is_cut() {
     s.close();
 }
 
+#[test]
+fn a_vacuum_that_an_old_snapshot_keeps_from_freezing_says_so() {
+    let (_folder, cluster) = cluster();
+    let mut s = connect(&cluster);
+    run(&mut s, "CREATE TABLE t (a int)");
+    run(&mut s, "INSERT INTO t VALUES (1)");
+    cluster.settings().set_internal("autovacuum_freeze_max_age", Value::Int(1000));
+    let mut old = connect(&cluster);
+    run(&mut old, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+    run(&mut old, "SELECT count(*) FROM t");
+    let said = |s: &mut Session| {
+        let mut last = Last::default();
+        s.simple_query("VACUUM t", &mut last).unwrap();
+        last.1
+    };
+    assert_eq!(said(&mut s), Vec::<String>::new());
+    run(&mut s, "SELECT ebb_burn_xids(1100)");
+    let text = "WARNING: cutoff for removing and freezing tuples is far in the past";
+    assert_eq!(said(&mut s), [text]);
+    run(&mut old, "COMMIT");
+    assert_eq!(said(&mut s), Vec::<String>::new());
+    s.close();
+    old.close();
+}
+
 /// The file of a table that VACUUM has cut may be longer for a moment: sizes are what the tables have.
 #[test]
 fn sizes_do_not_count_what_is_cut_off() {

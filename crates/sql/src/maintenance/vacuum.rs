@@ -31,7 +31,8 @@ use types::Datum;
 use types::io::parse_bool;
 use vacuum::{
     IndexCleanup, IndexKeys, IndexTarget, Message, TableFacts, Trigger, UsageMeter, VacuumContext,
-    VacuumHost, VacuumOptions, VacuumProgress, VacuumReport, VacuumSettings, VacuumTarget,
+    VacuumCutoffs, VacuumHost, VacuumOptions, VacuumProgress, VacuumReport, VacuumSettings,
+    VacuumTarget,
 };
 
 /// Sends messages as they come, or logs them.
@@ -53,6 +54,8 @@ impl<'a> Host<'a> {
 
 const FAILSAFE_HINT: &str = "Consider increasing configuration parameter \"maintenance_work_mem\" or \"autovacuum_work_mem\".\nYou might also need to consider other ways for VACUUM to keep up with the allocation of transaction IDs.";
 
+const HELD_BACK_HINT: &str = "Close open transactions soon to avoid wraparound problems.\nYou might also need to commit or roll back old prepared transactions, or drop stale replication slots.";
+
 impl VacuumHost for Host<'_> {
     fn truncate(&self, heap: &Heap, len: BlockNumber) -> Result<()> {
         self.state.cluster.engine().files.truncate(heap.relation(), &[(Fork::Main, len)])
@@ -69,15 +72,33 @@ impl VacuumHost for Host<'_> {
                 Some("The table's relfrozenxid or relminmxid is too far in the past.".to_owned());
             notice.body.hint = Some(FAILSAFE_HINT.to_owned());
         }
+        self.tell(kind, &notice);
+    }
+}
+
+impl Host<'_> {
+    fn tell(&self, kind: Message, notice: &Notice) {
         match &self.client {
             // A client that is gone is found out at the next message.
             Some(client) if self.verbose || kind != Message::Verbose => {
-                let _ = client.borrow_mut().notice(&notice);
+                let _ = client.borrow_mut().notice(notice);
             }
             None if kind != Message::Verbose => {
                 base::log::write_error(base::log::Level::Warning, &notice.body, None);
             }
             _ => {}
+        }
+    }
+
+    /// Says so if this vacuum can't do what it may have been called for, since somebody's snapshot holds everything back.
+    fn warn_if_held_back(&self, cutoffs: &VacuumCutoffs) {
+        let age = self.state.cluster.settings().int("autovacuum_freeze_max_age");
+        let age = u64::try_from(age).unwrap_or(u64::MAX);
+        if cutoffs.oldest_xmin.0 < cutoffs.next_xid.0.saturating_sub(age) {
+            let text = "cutoff for removing and freezing tuples is far in the past";
+            let mut notice = Notice::new(Severity::Warning, text.to_owned());
+            notice.body.hint = Some(HELD_BACK_HINT.to_owned());
+            self.tell(Message::Warning, &notice);
         }
     }
 }
@@ -457,6 +478,7 @@ impl Session {
             to.found.borrow_mut().extend(foretold);
             return Ok(None);
         }
+        host.warn_if_held_back(&plan.cutoffs);
         host.say(Message::Verbose, VacuumReport::begin_line(&target.facts, plan.mode));
         if asked_in_vain(table, options, &merged, target.indexes.len()) {
             host.say(

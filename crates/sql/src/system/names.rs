@@ -92,7 +92,7 @@ fn class_name(state: &SessionState, oid: Oid) -> Result<Option<String>> {
 
 /// The type called so: built-in ones, and the row types of relations.
 fn type_oid(state: &SessionState, text: &str) -> Result<Option<Oid>> {
-    let parts = crate::names::split_qualified(text);
+    let parts = crate::names::split_type_name(text);
     let (schema, name) = match &parts[..] {
         [name] => (None, name.as_str()),
         [schema, name] => (Some(schema.as_str()), name.as_str()),
@@ -168,7 +168,7 @@ pub fn object_oid(state: &SessionState, reg_type: Oid, text: &str) -> Result<Opt
             }
         }
         oids::REGCOLLATION => {
-            let parts = crate::names::split_qualified(text);
+            let parts = crate::names::split_qualified(text)?;
             let name = parts.last().map_or("", String::as_str);
             match facts::collations().iter().find(|c| c.name == name) {
                 Some(collation) => Ok(Some(collation.oid)),
@@ -189,7 +189,7 @@ pub fn object_oid(state: &SessionState, reg_type: Oid, text: &str) -> Result<Opt
 }
 
 fn only_part(text: &str) -> Result<String> {
-    match <[String; 1]>::try_from(crate::names::split_qualified(text)) {
+    match <[String; 1]>::try_from(crate::names::split_qualified(text)?) {
         Ok([name]) if !name.is_empty() => Ok(name),
         _ => bail!(INVALID_NAME, "invalid name syntax"),
     }
@@ -210,7 +210,7 @@ fn named_schema(state: &SessionState, name: &str) -> Result<Vec<Oid>> {
 /// # Errors
 /// `42P01`, `3F000`, `0A000` for another database's.
 pub fn relation_oid(state: &SessionState, text: &str) -> Result<Oid> {
-    let mut parts = crate::names::split_qualified(text);
+    let mut parts = crate::names::split_qualified(text)?;
     if parts.len() == 3 {
         let database = parts.remove(0);
         if database != state.database_name() {

@@ -5,12 +5,13 @@
 //!
 //! # Invariants
 //! - At most `autovacuum_max_workers` workers run. Two never work on the same table.
-//! - Databases in danger of old age come first; among equals the one looked at longest ago.
+//! - Databases that have come in danger of old age come first; among equals the one looked at longest ago. One that a look has left in danger
+//!   is looked at no more often than others.
 //! - A table's state is looked at again right before work: another worker may have done it.
 //! - Of a database's tables the one most in need comes first.
 //! - An error in one table is logged and the next one is taken.
 
-use super::schedule::Schedule;
+use super::schedule::{Candidate, Schedule};
 use super::{Decision, TableState, decide, urgency};
 use base::sync::{Arc, Condvar, Mutex, Rank, spawn};
 use base::{Oid, Result, Xid};
@@ -198,26 +199,22 @@ impl Launcher {
         if state.stopping || state.running.len() >= self.host.max_workers() {
             return None;
         }
-        let in_danger = databases
+        let enabled = self.host.enabled();
+        let candidates: Vec<Candidate> = databases
             .iter()
-            .filter(|d| d.frozen_xid.is_normal() && d.frozen_xid.0 < limit)
-            .filter(|d| !state.running.values().any(|r| *r == d.oid))
-            .min_by_key(|d| (state.schedule.next(d.oid), d.frozen_xid));
-        let database = match in_danger {
-            Some(d) => d.oid,
-            None if !self.host.enabled() => return None,
-            None => {
-                databases
-                    .iter()
-                    .filter(|d| state.schedule.is_due(d.oid, now, naptime))
-                    .min_by_key(|d| state.schedule.next(d.oid))?
-                    .oid
-            }
-        };
+            .map(|d| {
+                let in_danger = d.frozen_xid.is_normal() && d.frozen_xid.0 < limit;
+                if !in_danger {
+                    state.schedule.out_of_danger(d.oid);
+                }
+                let at_work = state.running.values().any(|r| *r == d.oid);
+                Candidate { database: d.oid, in_danger: in_danger && !at_work, enabled }
+            })
+            .collect();
+        let database = state.schedule.choose(&candidates, now, naptime)?;
         let number = state.next_worker;
         state.next_worker += 1;
         state.running.insert(number, database);
-        state.schedule.begun(database, now, naptime);
         Some((number, database))
     }
 

@@ -8,9 +8,11 @@
 //! # Invariants
 //! Two times of a database are a naptime apart, unless a look was late by more than that: then the times begin anew.
 //! Databases not seen before get theirs spread over a naptime.
+//! A database that comes in danger of old age is looked at at once, before others and with autovacuum off too. If that look has left it in danger
+//! (an old snapshot or a temporary table holds it back) it waits for its time and its turn: what one look could not do the next can't either.
 
 use base::Oid;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 /// No nap is shorter.
@@ -20,12 +22,52 @@ const SHORTEST_NAP: Duration = Duration::from_millis(100);
 #[derive(Default)]
 pub(super) struct Schedule {
     next: HashMap<Oid, Instant>,
+    /// In danger of old age, and looked at since they came into it.
+    tried: HashSet<Oid>,
+}
+
+/// A database, when one is chosen.
+#[derive(Clone, Copy)]
+pub(super) struct Candidate {
+    pub database: Oid,
+    /// Of old age, and no worker is at work there.
+    pub in_danger: bool,
+    /// A look is due when its time has come, and not only in danger.
+    pub enabled: bool,
 }
 
 impl Schedule {
+    /// The database to look at now. The look is taken to have begun.
+    pub fn choose(
+        &mut self,
+        candidates: &[Candidate],
+        now: Instant,
+        naptime: Duration,
+    ) -> Option<Oid> {
+        let first = |c: &Candidate| c.in_danger && !self.tried.contains(&c.database);
+        let due =
+            |c: &Candidate| (c.enabled || c.in_danger) && self.is_due(c.database, now, naptime);
+        let chosen = candidates
+            .iter()
+            .filter(|c| first(c) || due(c))
+            .min_by_key(|c| (!first(c), self.next(c.database)))?;
+        let (database, in_danger) = (chosen.database, chosen.in_danger);
+        if in_danger {
+            self.tried.insert(database);
+        }
+        self.begun(database, now, naptime);
+        Some(database)
+    }
+
+    /// It is not in danger of old age: when it comes into it again, it is looked at at once.
+    pub fn out_of_danger(&mut self, database: Oid) {
+        self.tried.remove(&database);
+    }
+
     /// These are the databases there are. New ones get their first times.
     pub fn meet(&mut self, databases: &[Oid], now: Instant, naptime: Duration) {
         self.next.retain(|database, _| databases.contains(database));
+        self.tried.retain(|database| databases.contains(database));
         let new = databases.iter().filter(|d| !self.next.contains_key(d)).copied();
         let spread = naptime / u32::try_from(databases.len().max(1)).unwrap_or(u32::MAX);
         let mut at = now;
@@ -46,7 +88,7 @@ impl Schedule {
     }
 
     /// A look at it has begun.
-    pub fn begun(&mut self, database: Oid, now: Instant, naptime: Duration) {
+    fn begun(&mut self, database: Oid, now: Instant, naptime: Duration) {
         let on_time = self.next(database).map(|at| at + naptime);
         let next = on_time.filter(|at| *at > now && *at <= now + naptime).unwrap_or(now + naptime);
         self.next.insert(database, next);
@@ -104,6 +146,35 @@ mod tests {
         }
         // Half a naptime apart.
         assert!((seen[1].1 - seen[0].1 - 5.0).abs() < 0.1, "{seen:?}");
+    }
+
+    #[test]
+    fn a_database_that_stays_in_danger_waits_for_its_time() {
+        let start = Instant::now();
+        let at = |s: f64| start + Duration::from_secs_f64(s);
+        let (one, two) = (Oid(1), Oid(2));
+        let with = |in_danger: bool, enabled: bool| {
+            [one, two].map(|database| Candidate {
+                database,
+                in_danger: in_danger && database == one,
+                enabled,
+            })
+        };
+        let mut schedule = Schedule::default();
+        schedule.meet(&[two, one], start, NAP);
+        // At once, though the other is due and it is not yet.
+        assert_eq!(schedule.choose(&with(true, true), start, NAP), Some(one));
+        // The worker has ended. The other has its turn, and nobody is looked at again and again.
+        assert_eq!(schedule.choose(&with(true, true), at(0.1), NAP), Some(two));
+        assert_eq!(schedule.choose(&with(true, true), at(0.2), NAP), None);
+        // With autovacuum off likewise, once a naptime.
+        assert_eq!(schedule.choose(&with(true, false), at(9.9), NAP), None);
+        assert_eq!(schedule.choose(&with(true, false), at(10.0), NAP), Some(one));
+        assert_eq!(schedule.choose(&with(true, false), at(10.1), NAP), None);
+        // Out of danger, and in it again.
+        schedule.out_of_danger(one);
+        assert_eq!(schedule.choose(&with(false, false), at(10.2), NAP), None);
+        assert_eq!(schedule.choose(&with(true, false), at(10.3), NAP), Some(one));
     }
 
     #[test]
