@@ -185,6 +185,10 @@ pub fn lock_named(
 }
 
 impl RelationAccess for SessionState {
+    fn helper(&self) -> Option<Arc<txn::Backend>> {
+        Some(self.backend.helper())
+    }
+
     fn heap(&self, table: &Arc<Table>) -> Result<Arc<Heap>> {
         if table.kind == RelationKind::Sequence {
             crate::sequence::write_exact(self, table)?;

@@ -359,3 +359,53 @@ fn an_index_is_renamed_under_readers_and_writers() {
         s.run_each(&["COMMIT"]);
     }
 }
+
+/// Threads that help are seen beside the session whose statement it is, which ends with them.
+#[test]
+fn helpers_and_their_leader_are_seen() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int, b text)",
+        "INSERT INTO t SELECT g, repeat('x', 1000) FROM generate_series(1, 2000) g",
+        "DELETE FROM t WHERE a % 2 = 0",
+    ]);
+    std::thread::scope(|scope| {
+        let vacuum = scope.spawn(|| {
+            let mut s = db.session();
+            s.run_each(&[
+                "SET min_parallel_table_scan_size = 0",
+                "SET vacuum_cost_delay = 100",
+                "SET vacuum_cost_limit = 1",
+            ]);
+            s.run("VACUUM (PARALLEL 1) t")
+        });
+        let began = std::time::Instant::now();
+        let workers = "SELECT count(*) FROM pg_stat_activity WHERE leader_pid IS NOT NULL";
+        while s.run(workers) == "0"
+            && !vacuum.is_finished()
+            && began.elapsed() < base::stop::PATIENCE
+        {
+            std::thread::yield_now();
+        }
+        s.check(&[
+            (
+                "SELECT w.backend_type, w.state, w.query, w.datname = l.datname, w.xact_start = l.xact_start, \
+                 w.query_start = l.query_start, w.backend_xid, w.backend_xmin, l.query, l.leader_pid, l.backend_xid, l.backend_xmin IS NOT NULL \
+                 FROM pg_stat_activity w JOIN pg_stat_activity l ON l.pid = w.leader_pid",
+                "parallel worker|active|VACUUM (PARALLEL 1) t|t|t|t|~|~|VACUUM (PARALLEL 1) t|~|~|t",
+            ),
+            // What it shows holds nobody back.
+            ("SELECT held_by FROM ebb_vacuum_backlog WHERE relname = 't'", "~"),
+            (
+                "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE leader_pid IS NOT NULL",
+                "t",
+            ),
+        ]);
+        assert_eq!(vacuum.join().unwrap(), "57014 canceling statement due to user request");
+    });
+    s.check(&[(
+        "SELECT count(*) FROM pg_stat_activity WHERE backend_type <> 'client backend'",
+        "0",
+    )]);
+}
