@@ -41,18 +41,14 @@ fn quoted(text: &str) -> String {
 
 /// A value of one line, as JSON and YAML have it: strings are quoted, numbers and truth values are not.
 fn scalar(value: &Tree) -> String {
-    let list = |items: &[String]| {
-        format!("[{}]", items.iter().map(|item| quoted(item)).collect::<Vec<_>>().join(", "))
-    };
     match value {
         Tree::Text(text) => quoted(text),
         Tree::Number(text) => text.clone(),
         Tree::Bool(b) => b.to_string(),
-        Tree::List(items) => list(items),
-        Tree::Lists(lists) => {
-            format!("[{}]", lists.iter().map(|items| list(items)).collect::<Vec<_>>().join(", "))
+        Tree::List(items) => {
+            format!("[{}]", items.iter().map(|item| quoted(item)).collect::<Vec<_>>().join(", "))
         }
-        Tree::Group(_) | Tree::Groups(_) => String::new(),
+        Tree::Lists(_) | Tree::Group(_) | Tree::Groups(_) => String::new(),
     }
 }
 
@@ -76,6 +72,15 @@ fn json_group(out: &mut String, group: &Members, depth: usize) {
                 out.push('[');
                 json_items(out, groups, depth + 2);
                 out.push(']');
+            }
+            Tree::Lists(lists) => {
+                out.push('[');
+                for (i, list) in lists.iter().enumerate() {
+                    let comma = if i == 0 { "" } else { "," };
+                    let _ = write!(out, "{comma}\n{:1$}", "", (depth + 2) * 2);
+                    out.push_str(&scalar(&Tree::List(list.clone())));
+                }
+                let _ = write!(out, "\n{:1$}]", "", (depth + 1) * 2);
             }
             plain => out.push_str(&scalar(plain)),
         }
@@ -211,7 +216,10 @@ mod tests {
             "      \"Parallel Aware\": false,",
             "      \"Plan Rows\": 7,",
             "      \"Sort Key\": [\"a\", \"b \\\"c\\\"\"],",
-            "      \"Hash Keys\": [[\"a\", \"b\"], []],",
+            "      \"Hash Keys\": [",
+            "        [\"a\", \"b\"],",
+            "        []",
+            "      ],",
             "      \"Plans\": [",
             "        {",
             "          \"Node Type\": \"Seq Scan\",",
