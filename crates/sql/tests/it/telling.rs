@@ -264,6 +264,30 @@ fn explain_tells_what_nodes_did() {
     assert!(!json.contains("\"Heap Fetches\": 0"), "{json}");
 }
 
+#[test]
+fn a_setting_and_what_it_may_be() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.check(&[
+        (
+            "SELECT setting, max_val, context FROM pg_settings WHERE name = 'seq_page_cost'",
+            "1|1.79769e+308|user",
+        ),
+        (
+            "SELECT setting, enumvals, context, vartype FROM pg_settings WHERE name = 'io_method'",
+            "sync|{sync,worker}|postmaster|enum",
+        ),
+        (
+            "SET zero_damaged_pages = on",
+            "22023 invalid value for parameter \"zero_damaged_pages\": \"on\"\nIt is \"off\", and nothing else, in this server.",
+        ),
+        ("SET trace_sort = off; SHOW trace_sort", "off"),
+    ]);
+    let all = s.run("SHOW ALL");
+    let names: Vec<&str> = all.lines().filter_map(|l| l.split('|').next()).collect();
+    assert!(names.is_sorted_by_key(|n| n.to_ascii_lowercase()) && names.contains(&"io_workers"));
+}
+
 /// What reads plans finds PostgreSQL's members, in its order and shapes.
 #[test]
 fn a_plan_as_a_tree() {
