@@ -115,6 +115,14 @@ pub fn lock(state: &SessionState, oid: Oid, mode: LockMode) -> Result<()> {
     state.txn()?.lock(lock_tag(state, oid), mode, Wait::Block).map(|_| ())
 }
 
+/// Locks a locked table's indexes, those that are made or dropped concurrently apart, for the rest of the transaction.
+///
+/// # Errors
+/// As [`lock`].
+pub fn lock_indexes(state: &SessionState, table: &Table, mode: LockMode) -> Result<()> {
+    table.indexes.iter().filter(|i| i.ready).try_for_each(|i| lock(state, i.oid, mode))
+}
+
 /// The relation that `find` finds by a name, locked; what has been dropped or renamed while its lock was waited for is looked for
 /// again. None: the lock is not to be had at once.
 ///
@@ -177,6 +185,10 @@ pub fn lock_named(
 }
 
 impl RelationAccess for SessionState {
+    fn helper(&self) -> Option<Arc<txn::Backend>> {
+        Some(self.backend.helper())
+    }
+
     fn heap(&self, table: &Arc<Table>) -> Result<Arc<Heap>> {
         if table.kind == RelationKind::Sequence {
             crate::sequence::write_exact(self, table)?;

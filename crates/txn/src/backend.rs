@@ -169,6 +169,7 @@ pub struct Backend {
     pub cancel: CancelFlag,
     /// What pg_stat_activity shows.
     pub activity: Mutex<Activity>,
+    leader: OnceLock<Arc<Backend>>,
     pub(crate) slot: u32,
     /// Greater than 0 while a transaction of this number is open.
     pub(crate) local_xid: AtomicU32,
@@ -221,6 +222,8 @@ pub(crate) struct Published {
     /// 0, or the least xmax of its snapshots: a scan under one of them began when that was still to be assigned, or later.
     pub xmax: AtomicU64,
     pub ignored_by_horizons: AtomicBool,
+    /// While it is ignored: 0, or the xmin that its transaction has for those who look on.
+    pub ignored_xmin: AtomicU64,
     /// It waits for its client, and has no scan under way meanwhile.
     pub rests: AtomicBool,
 }
@@ -299,6 +302,7 @@ impl Registry {
                 rank::ACTIVITY,
                 Activity { backend_start: now_timestamp_us(), ..Activity::default() },
             ),
+            leader: OnceLock::new(),
             slot: slot as u32,
             local_xid: AtomicU32::new(0),
             last_local_xid: AtomicU32::new(0),
@@ -482,7 +486,7 @@ impl Backend {
         [snapshot, self.top_xid()].into_iter().flatten().min()
     }
 
-    /// The oldest xmin it publishes, if it holds a snapshot (`backend_xmin`).
+    /// The oldest xmin it publishes, if it holds a snapshot.
     pub fn xmin(&self) -> Option<Xid> {
         Some(Xid(self.published.xmin.load(Ordering::Acquire))).filter(|x| x.is_valid())
     }
@@ -497,8 +501,38 @@ impl Backend {
         (self.slot + 1, self.local_xid.load(Ordering::Acquire))
     }
 
-    /// Raises the cancel flag and wakes the backend if it waits for a lock. Whoever asks an autovacuum worker to stop, it gives its task up.
+    /// A worker to help this backend in another thread, for as long as it is kept; others see it beside its leader.
+    pub fn helper(self: &Arc<Backend>) -> Arc<Backend> {
+        let worker = self.manager.register_backend(BackendKind::ParallelWorker);
+        let leaders = self.activity.lock().clone();
+        let mut activity = worker.activity.lock();
+        let backend_start = activity.backend_start;
+        *activity = Activity {
+            temporary: false,
+            client_addr: None,
+            client_port: None,
+            tls: None,
+            backend_start,
+            wait_event_type: None,
+            wait_event: None,
+            ..leaders
+        };
+        drop(activity);
+        let _ = worker.leader.set(Arc::clone(self));
+        worker
+    }
+
+    /// Whom it helps, if it is a helper.
+    pub fn leader(&self) -> Option<&Arc<Backend>> {
+        self.leader.get()
+    }
+
+    /// Raises the cancel flag and wakes the backend if it waits for a lock. A helper's work is its leader's statement, which is then cancelled.
+    /// Whoever asks an autovacuum worker to stop, it gives its task up.
     pub fn interrupt(&self, reason: CancelReason) {
+        if let Some(leader) = self.leader() {
+            return leader.interrupt(CancelReason::UserRequest);
+        }
         let its = match (self.kind, reason) {
             (BackendKind::AutovacuumWorker, CancelReason::UserRequest) => {
                 CancelReason::AutovacuumYield
@@ -516,7 +550,15 @@ impl Backend {
 
     /// Its snapshots no longer hold back clean-up (VACUUM reads no user data through them).
     pub fn set_ignored_by_horizons(&self, ignored: bool) {
+        let xmin = if ignored { self.manager.oldest_running().0 } else { 0 };
+        self.published.ignored_xmin.store(xmin, Ordering::Release);
         self.published.ignored_by_horizons.store(ignored, Ordering::SeqCst);
+    }
+
+    /// `backend_xmin`: the oldest xmin of its snapshots; as in PostgreSQL, VACUUM has one to show that holds nobody back.
+    pub fn shown_xmin(&self) -> Option<Xid> {
+        let ignored = Xid(self.published.ignored_xmin.load(Ordering::Acquire));
+        self.xmin().or_else(|| Some(ignored).filter(|x| x.is_valid()))
     }
 
     /// See [`Backend::set_ignored_by_horizons`].

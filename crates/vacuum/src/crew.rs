@@ -5,10 +5,13 @@
 //!   all have.
 //! - What the helpers have used (pages, WAL, sleep) is counted as the leader's, who reports it.
 //! - Messages go out from the leader's thread only.
+//! - Each helper is a backend of its own to those who look on, from its thread's start to its end.
 
 use crate::throttle::Throttle;
 use base::Result;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use txn::Backend;
 
 /// Tells the others to stop when a thread unwinds.
 struct Alarm<'a>(&'a AtomicBool);
@@ -26,6 +29,7 @@ impl Drop for Alarm<'_> {
 /// # Errors
 /// The work's.
 pub(crate) fn side_by_side<H: Send>(
+    leader: &Arc<Backend>,
     helpers: Vec<H>,
     purpose: &str,
     stop: &AtomicBool,
@@ -47,10 +51,13 @@ pub(crate) fn side_by_side<H: Send>(
         let mut threads = Vec::with_capacity(planned);
         for mut helper in helpers {
             let settings = settings.clone();
+            let worker = leader.helper();
             let work = move || {
                 let _alarm = Alarm(stop);
                 role.take();
+                worker.runs_here();
                 let mut throttle = Throttle::new(settings);
+                throttle.sleeps_as(&worker);
                 throttle.share(sharers);
                 let result = help(&mut helper, &mut throttle);
                 if result.is_err() {

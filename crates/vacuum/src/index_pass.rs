@@ -200,7 +200,7 @@ pub(crate) struct PassContext<'a> {
     pub pool: &'a Arc<BufferPool>,
     /// As many as threads passed over the heap; the first is this thread's.
     pub rings: &'a mut Vec<Strategy>,
-    pub backend: &'a Backend,
+    pub backend: &'a Arc<Backend>,
     pub throttle: &'a mut Throttle,
     pub progress: &'a VacuumProgress,
     /// Says how many workers there are.
@@ -517,6 +517,7 @@ impl<'a> IndexPass<'a> {
         let stop = AtomicBool::new(false);
         let own = &mut cx.rings[0];
         let helpers = crew::side_by_side(
+            cx.backend,
             helpers,
             "index vacuuming",
             &stop,

@@ -12,7 +12,9 @@ use crate::progress::{Phase, VacuumProgress, add, set};
 use crate::throttle::Throttle;
 use base::{BlockNumber, Error, Fork, Result};
 use buffer::{ReadStream, Strategy};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use txn::Backend;
 
 /// Pages of which some are still to be reaped.
 struct Pages<'a> {
@@ -98,6 +100,7 @@ impl Pages<'_> {
 
 /// Reaps all dead items of `pass` and forgets them, in as many threads as there are `rings`.
 pub(crate) fn reap(
+    leader: &Arc<Backend>,
     pass: &mut HeapPass<'_>,
     relation: &str,
     rings: &mut Vec<Strategy>,
@@ -124,6 +127,7 @@ pub(crate) fn reap(
     let others = rings.split_off(1);
     let helpers: Vec<_> = pass.siblings(threads).into_iter().zip(others).collect();
     let done = side_by_side(
+        leader,
         helpers,
         "heap vacuuming",
         &pages.stop,

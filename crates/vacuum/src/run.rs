@@ -307,6 +307,7 @@ impl<'a> Run<'a> {
             );
         };
         let done = side_by_side(
+            context.backend,
             helpers,
             "heap scanning",
             &scan.stop,
@@ -402,7 +403,15 @@ impl<'a> Run<'a> {
         self.reaped += self.pass.dead.len();
         base::stop_point!("vacuum.before_reap");
         let (pass, rings) = (&mut self.pass, &mut self.rings);
-        reap::reap(pass, &relation, rings, &mut self.throttle, &progress, &mut say)
+        reap::reap(
+            self.context.backend,
+            pass,
+            &relation,
+            rings,
+            &mut self.throttle,
+            &progress,
+            &mut say,
+        )
     }
 
     fn settle(&mut self, dead: &crate::DeadItems) -> Result<()> {

@@ -183,6 +183,8 @@ pub struct Throttle {
     overslept: Duration,
     governor: Option<Governor>,
     began: Instant,
+    /// Who sleeps, if not the backend whose vacuum it is.
+    sleeper: Option<Arc<Backend>>,
 }
 
 impl Drop for Throttle {
@@ -192,6 +194,11 @@ impl Drop for Throttle {
 }
 
 impl Throttle {
+    /// The sleep is this one's, to those who look on.
+    pub(crate) fn sleeps_as(&mut self, worker: &Arc<Backend>) {
+        self.sleeper = Some(Arc::clone(worker));
+    }
+
     /// Starts counting now.
     pub fn new(settings: Arc<ThrottleSettings>) -> Throttle {
         Throttle {
@@ -203,6 +210,7 @@ impl Throttle {
             overslept: Duration::ZERO,
             governor: None,
             began: Instant::now(),
+            sleeper: None,
         }
     }
 
@@ -264,7 +272,9 @@ impl Throttle {
         if time.is_zero() {
             return Ok(());
         }
-        backend.set_wait_event(Some(("Timeout", "VacuumDelay")));
+        let sleeper = self.sleeper.clone();
+        let sleeper = sleeper.as_deref().unwrap_or(backend);
+        sleeper.set_wait_event(Some(("Timeout", "VacuumDelay")));
         let start = Instant::now();
         while let Some(left) = time.checked_sub(start.elapsed()).filter(|l| !l.is_zero()) {
             std::thread::sleep(left.min(Duration::from_millis(50)));
@@ -280,7 +290,7 @@ impl Throttle {
         if time == for_cost {
             self.note_oversleeping(time, took);
         }
-        backend.set_wait_event(None);
+        sleeper.set_wait_event(None);
         backend.cancel.check()
     }
 

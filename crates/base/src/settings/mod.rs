@@ -11,6 +11,7 @@
 //! range never gets in. An `Internal` setting changes only through [`ServerSettings::set_internal`].
 
 mod file;
+mod fixed;
 mod session;
 mod table;
 mod value;

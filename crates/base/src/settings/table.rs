@@ -5,10 +5,30 @@
 //! `wal_compression` is `lz4` from the start; `autovacuum_freeze_max_age` may be as low as 1000, so that
 //! tests can reach it; `stats_fetch_consistency` is `none` and nothing else; `data_checksums` is always on; settings that begin with `ebb.` are our own.
 
+use super::fixed::{FIXED, VOID};
 use super::{Context, Definition, Kind, Unit};
 
-/// All settings.
-pub static DEFINITIONS: &[Definition] = &[
+/// All settings, `fixed`'s after those of this file.
+pub static DEFINITIONS: &[Definition] = &ALL;
+
+static ALL: [Definition; TABLE.len() + FIXED.len() + VOID.len()] = {
+    let mut all = [TABLE[0]; TABLE.len() + FIXED.len() + VOID.len()];
+    let mut i = 0;
+    while i < all.len() {
+        let (fixed, void) = (TABLE.len(), TABLE.len() + FIXED.len());
+        all[i] = if i < fixed {
+            TABLE[i]
+        } else if i < void {
+            FIXED[i - fixed]
+        } else {
+            VOID[i - void]
+        };
+        i += 1;
+    }
+    all
+};
+
+const TABLE: &[Definition] = &[
     Definition {
         name: "session_authorization",
         kind: Kind::Text,

@@ -107,3 +107,22 @@ fn a_setting_nobody_defined_goes_back_to_what_the_start_gave_it() {
     s.end_transaction(false);
     assert_eq!(s.show("app.tenant").unwrap(), "of the role");
 }
+
+#[test]
+fn what_the_server_does_anyway_cannot_be_set_otherwise() {
+    let (_, def) = definition("zero_damaged_pages").unwrap();
+    assert!(def.parse("off").is_ok());
+    let error = def.parse("on").unwrap_err();
+    assert_eq!(error.to_string(), "invalid value for parameter \"zero_damaged_pages\": \"on\"");
+    let (_, def) = definition("io_method").unwrap();
+    assert!(def.parse("sync").is_ok() && def.parse("worker").is_err());
+    // What has no meaning has none, whatever it is.
+    assert_eq!(shown("log_rotation_age", "1440"), "1d");
+    assert_eq!(shown("restore_command", "cp %f %p"), "cp %f %p");
+    for list in [fixed::FIXED, fixed::VOID] {
+        assert!(list.is_sorted_by_key(|d| d.name));
+    }
+    let mut names: Vec<&str> = DEFINITIONS.iter().map(|d| d.name).collect();
+    names.sort_unstable();
+    assert!(names.windows(2).all(|w| w[0] != w[1]));
+}

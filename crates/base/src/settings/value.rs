@@ -151,7 +151,7 @@ pub enum Kind {
 }
 
 /// What a setting is.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Definition {
     /// Its name, in PostgreSQL's spelling.
     pub name: &'static str,
@@ -276,8 +276,19 @@ impl Definition {
             self.name,
             "config_file"
                 | "data_directory"
+                | "external_pid_file"
                 | "hba_file"
+                | "krb_server_keyfile"
+                | "log_directory"
+                | "log_filename"
+                | "oauth_validator_libraries"
+                | "primary_conninfo"
+                | "session_preload_libraries"
                 | "shared_preload_libraries"
+                | "ssl_dh_params_file"
+                | "ssl_max_protocol_version"
+                | "ssl_min_protocol_version"
+                | "ssl_passphrase_command"
                 | "unix_socket_directories"
         )
     }
@@ -297,6 +308,18 @@ impl Definition {
     /// # Errors
     /// `22023` with PostgreSQL's texts.
     pub fn parse(&self, text: &str) -> Result<Value> {
+        let value = self.parse_kind(text)?;
+        if super::fixed::is_fixed(self.name) && value != self.parse_kind(self.boot)? {
+            let said = match self.boot {
+                "" => "It is empty, and nothing else, in this server.".to_owned(),
+                boot => format!("It is \"{boot}\", and nothing else, in this server."),
+            };
+            return Err(self.invalid(text).detail(said).into());
+        }
+        Ok(value)
+    }
+
+    fn parse_kind(&self, text: &str) -> Result<Value> {
         match self.kind {
             Kind::Bool => match parse_bool(text) {
                 Some(b) => Ok(Value::Bool(b)),

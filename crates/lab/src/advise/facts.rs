@@ -277,7 +277,7 @@ fn settings(session: &mut Session, facts: &mut Facts) -> Result<()> {
 fn horizon(session: &mut Session, facts: &mut Facts) {
     let who = [
         "SELECT age(backend_xmin) AS age, 'session ' || pid || ' (' || coalesce(state, backend_type) || ')' AS who FROM pg_stat_activity \
-         WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid() AND coalesce(datname, current_database()) = current_database() ORDER BY 1 DESC LIMIT 1",
+         WHERE backend_xmin IS NOT NULL AND pid NOT IN (SELECT pid FROM pg_stat_progress_vacuum) AND pid <> pg_backend_pid() AND coalesce(datname, current_database()) = current_database() ORDER BY 1 DESC LIMIT 1",
         "SELECT age(transaction) AS age, 'prepared transaction ' || gid AS who FROM pg_prepared_xacts WHERE database = current_database() ORDER BY 1 DESC LIMIT 1",
         "SELECT age(xmin) AS age, 'replication slot ' || slot_name AS who FROM pg_replication_slots WHERE xmin IS NOT NULL \
          ORDER BY 1 DESC LIMIT 1",

@@ -262,6 +262,7 @@ impl Ddl<'_> {
         if c.timing.deferrable {
             return Err(base::Error::unsupported("a deferrable unique constraint"));
         }
+        super::index::check_may_make_index(self.state(), table)?;
         let (index, name) = self.make_index(table, &new)?;
         self.key_constraint(table, index, &name, primary, &new.columns[..columns.len()], c.timing)
     }

@@ -54,6 +54,17 @@ pub struct NewIndex {
     pub concurrently: bool,
 }
 
+/// CREATE on the table's schema, in which the index will be; temporary tables' is for whoever has such a table.
+///
+/// # Errors
+/// `42501`
+pub(super) fn check_may_make_index(state: &SessionState, table: &Table) -> Result<()> {
+    if table.namespace == state.temp_schema.get() {
+        return Ok(());
+    }
+    super::check_schema_create(state, table.namespace, &table.namespace_name)
+}
+
 impl Ddl<'_> {
     /// CREATE INDEX
     ///
@@ -96,6 +107,7 @@ impl Ddl<'_> {
             if statement.concurrently { LockMode::ShareUpdateExclusive } else { LockMode::Share };
         let table = self.relation_locked(&statement.table, mode, &check)?;
         let state = self.state();
+        check_may_make_index(state, &table)?;
         let txn = state.txn()?;
         if let Some(name) = &statement.name
             && state.catalog.relation_oid(&txn, table.namespace, name)?.is_some()

@@ -46,14 +46,13 @@ impl Ddl<'_> {
                     table.name
                 );
             }
-            // ALTER INDEX renames tables too, as in PostgreSQL.
-            if statement.kind != ObjectKind::Index {
+            // ALTER INDEX renames tables too, and ALTER TABLE indexes, as in PostgreSQL.
+            if !matches!(statement.kind, ObjectKind::Index | ObjectKind::Table) {
                 super::alter::check_kind(statement.kind, table)?;
             }
             Ok(())
         };
-        let mode = LockMode::AccessExclusive;
-        let Some(table) = self.find_locked(&statement.name, mode, &check)? else {
+        let Some(table) = self.to_rename(statement, &check)? else {
             if statement.if_exists {
                 return self.notice(
                     SqlState::SUCCESSFUL_COMPLETION,
@@ -67,6 +66,33 @@ impl Ddl<'_> {
             ObjectKind::Column => self.rename_column(&table, part, new),
             ObjectKind::Constraint => self.rename_constraint(&table, part, new),
             _ => self.rename_relation(&table, new),
+        }
+    }
+
+    /// What is to be renamed, locked. An index is read and written under its new name as under its old: whoever holds its table's lock
+    /// goes on. What the statement calls it does not matter, as in PostgreSQL.
+    fn to_rename(
+        &self,
+        statement: &Rename,
+        check: &dyn Fn(&Table) -> Result<()>,
+    ) -> Result<Option<Arc<Table>>> {
+        let whole = !matches!(statement.kind, ObjectKind::Column | ObjectKind::Constraint);
+        loop {
+            let as_index = whole
+                && match self.find(&statement.name)? {
+                    Some(found) => found.kind == RelationKind::Index,
+                    None => statement.kind == ObjectKind::Index,
+                };
+            let mode =
+                if as_index { LockMode::ShareUpdateExclusive } else { LockMode::AccessExclusive };
+            let locked = self.find_locked(&statement.name, mode, check)?;
+            match &locked {
+                Some(table) if whole && (table.kind == RelationKind::Index) != as_index => {
+                    let tag = crate::relations::lock_tag(self.state(), table.oid);
+                    self.state().txn()?.unlock(tag, mode);
+                }
+                _ => return Ok(locked),
+            }
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! # Locks
 //! The caller holds AccessExclusive: nobody reads the old file meanwhile, and after the commit it is gone. The old TOAST table is locked too:
-//! it can be vacuumed by itself, and what nobody sees any more may still be copied.
+//! it can be vacuumed by itself, and what nobody sees any more may still be copied. The indexes are locked when their turn comes: one of them
+//! may be being renamed.
 //!
 //! # Crash cases
 //! The new files belong to the transaction: a crash before its commit removes them, one after it the old ones.
@@ -114,6 +115,7 @@ pub(super) fn finish(
         drop_old_toast(&state, before)?;
     }
     state.progress.set(Command::Cluster, cluster::PHASE, cluster::REBUILDING);
+    crate::relations::lock_indexes(&state, &new.table, LockMode::AccessExclusive)?;
     let txn = state.txn()?;
     let Some(described) = state.catalog.table(&txn, before.oid)? else { return Ok(()) };
     for index in described.indexes.iter().filter(|i| i.live) {

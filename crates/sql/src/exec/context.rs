@@ -11,7 +11,7 @@ use btree::Btree;
 use engine::catalog::model::{CatalogView, ForeignKey, Index, Table};
 use heap::Heap;
 use std::sync::Arc;
-use txn::{Snapshot, Transaction};
+use txn::{Backend, Snapshot, Transaction};
 use types::{Datum, Env};
 
 /// A foreign-key check put off to the end of the transaction.
@@ -30,6 +30,10 @@ pub struct DeferredCheck {
 
 /// How the executor reaches relations and the rest of the session.
 pub trait RelationAccess {
+    /// As whom another thread helps with the statement, to those who look on; None: nobody does.
+    fn helper(&self) -> Option<Arc<Backend>> {
+        None
+    }
     /// The heap of a table that has storage. Called once for each table and execution: keep handles.
     ///
     /// # Errors

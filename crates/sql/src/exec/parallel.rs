@@ -169,11 +169,16 @@ impl Node for ParallelAggregate {
         };
         let mut states = if large {
             let role = buffer::Role::mine();
+            let worker = cx.x.relations.helper();
             std::thread::scope(|s| {
                 let helper = std::thread::Builder::new()
                     .name("parallel scan".to_owned())
                     .spawn_scoped(s, || {
                         role.take();
+                        let worker = worker;
+                        if let Some(worker) = &worker {
+                            worker.runs_here();
+                        }
                         work.run()
                     });
                 let mine = work.run();

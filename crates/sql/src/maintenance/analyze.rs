@@ -1,5 +1,8 @@
 //! ANALYZE of one table.
 //!
+//! # Locks
+//! ShareUpdateExclusive on the table, AccessShare on its indexes; in a transaction block until its end.
+//!
 //! # Differs from PostgreSQL
 //! Extended statistics and those of array elements are not gathered.
 
@@ -63,6 +66,7 @@ impl Session {
             return Ok(());
         };
         let columns = chosen(&table, &target.columns)?;
+        crate::relations::lock_indexes(&state, &table, LockMode::AccessShare)?;
         let started = UsageMeter::start();
         let name = format!("{}.{}", table.namespace_name, table.name);
         let verbose = options.verbose && !options.automatic;

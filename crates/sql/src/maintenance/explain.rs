@@ -9,13 +9,13 @@
 use super::options::Options;
 use crate::client::Client;
 use crate::parse::utility::Vacuum;
+use crate::plan::explain_tree::{Members, Tree};
 use crate::session::Session;
 use crate::session::explain_format::TreeFormat;
 use base::sync::{Mutex, Rank};
 use base::{Result, bail};
 use disk::{Disk, OpenMode};
 use engine::Engine;
-use serde_json::{Map, Value, json};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock, Weak};
@@ -209,38 +209,43 @@ fn text(of: &Foretold) -> Vec<String> {
     out
 }
 
-fn value(f: &Figure) -> Value {
-    let plain = |v: f64| if f.digits == 0 { json!(v.round() as i64) } else { json!(v) };
+fn value(f: &Figure) -> Tree {
+    let plain = |v: f64| Tree::Number(number(v, f.digits));
     match f.actual {
-        Some(actual) => json!({ "Expected": plain(f.expected), "Actual": plain(actual) }),
+        Some(actual) => Tree::Group(vec![
+            ("Expected".to_owned(), plain(f.expected)),
+            ("Actual".to_owned(), plain(actual)),
+        ]),
         None => plain(f.expected),
     }
 }
 
-fn object(figures: &[Figure], into: &mut Map<String, Value>) {
-    into.extend(figures.iter().map(|f| (f.name.to_owned(), value(f))));
-}
-
-fn objects(found: &[Foretold]) -> Vec<Map<String, Value>> {
+fn objects(found: &[Foretold]) -> Vec<Members> {
+    let figures = |figures: &[Figure]| -> Members {
+        figures.iter().map(|f| (f.name.to_owned(), value(f))).collect()
+    };
     let one = |of: &Foretold| {
         let report = of.report.as_ref();
-        let mut whole = Map::new();
-        whole.insert("Schema".into(), json!(of.schema));
-        whole.insert("Relation Name".into(), json!(of.relation));
-        whole.insert("Mode".into(), json!(mode_name(of.foresight.mode)));
-        whole.insert("Ring kB".into(), json!(of.foresight.ring_kb));
-        object(&of.foresight.figures(report), &mut whole);
+        let mut whole: Members = vec![
+            ("Schema".to_owned(), of.schema.as_str().into()),
+            ("Relation Name".to_owned(), of.relation.as_str().into()),
+            ("Mode".to_owned(), mode_name(of.foresight.mode).into()),
+            ("Ring kB".to_owned(), Tree::Number(of.foresight.ring_kb.to_string())),
+        ];
+        whole.extend(figures(&of.foresight.figures(report)));
         let indexes = of.foresight.index_figures(report);
         let indexes = indexes.iter().map(|i| {
-            let mut index = Map::new();
-            index.insert("Index Name".into(), json!(i.name));
-            index.insert("Method".into(), json!(i.method));
-            object(&i.figures, &mut index);
-            Value::Object(index)
+            let mut index: Members = vec![
+                ("Index Name".to_owned(), i.name.as_str().into()),
+                ("Method".to_owned(), i.method.into()),
+            ];
+            index.extend(figures(&i.figures));
+            index
         });
-        whole.insert("Indexes".into(), Value::Array(indexes.collect()));
-        whole.insert("Pages Sampled".into(), json!(of.foresight.sampled_pages));
-        Map::from_iter([("Vacuum".to_owned(), Value::Object(whole))])
+        whole.push(("Indexes".to_owned(), Tree::Groups(indexes.collect())));
+        let sampled = Tree::Number(of.foresight.sampled_pages.to_string());
+        whole.push(("Pages Sampled".to_owned(), sampled));
+        vec![("Vacuum".to_owned(), Tree::Group(whole))]
     };
     found.iter().map(one).collect()
 }

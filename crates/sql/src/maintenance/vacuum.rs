@@ -1,7 +1,7 @@
 //! VACUUM of one table, its TOAST table after it.
 //!
 //! # Locks
-//! ShareUpdateExclusive on the table (AccessExclusive for FULL), in a transaction of its own. FULL of a catalog: `full_catalog.rs`.
+//! ShareUpdateExclusive on the table, then RowExclusive on its indexes (AccessExclusive on both for FULL), in a transaction of its own. FULL of a catalog: `full_catalog.rs`.
 //!
 //! # Differs from PostgreSQL
 //! A catalog's TOAST table has no row of its own in `pg_class` and is vacuumed under its catalog's `relfrozenxid`. FULL of a TOAST table
@@ -395,6 +395,9 @@ impl Session {
         let only_foretell = foretell.is_some_and(|f| f.only);
         let started = Instant::now();
         let automatic = options.automatic;
+        if !only_foretell {
+            crate::relations::lock_indexes(&state, table, LockMode::RowExclusive)?;
+        }
         let used = parameters(&state, table, automatic)?;
         let settings = vacuum_settings(&state, &used, automatic)?;
         let merged = merged_options(&state, table, options);

@@ -1,10 +1,12 @@
-//! EXPLAIN: a plan as text, in PostgreSQL's form, and as JSON.
+//! EXPLAIN: a plan as text, in PostgreSQL's form, and as a tree ([`explain_tree`](super::explain_tree)).
 
+use super::explain_tree::{Detail, Figure, Members, Shown, Tree, is_disabled, members};
 use super::print::Printer;
 use super::window_line::{window_line, with_window_name};
 use super::{AggregateStrategy, IndexKey, NodeKind, Plan, PlanNode, TableScan};
 use crate::exec::NodeStats;
 use crate::query::{Command, JoinKind, SetOp};
+use engine::catalog::model::Table;
 use expr::Expr;
 use std::fmt::Write as _;
 use types::Env;
@@ -37,22 +39,6 @@ struct Explain<'a> {
     shown_sub_plans: Vec<bool>,
 }
 
-/// A name and a number, or a word.
-type Figure = (&'static str, serde_json::Value);
-
-/// One node as shown.
-struct Shown {
-    title: String,
-    name: &'static str,
-    numbers: String,
-    details: Vec<(String, String)>,
-    /// What it told of its work: names and numbers.
-    told: Vec<Figure>,
-    /// (label before the child, child)
-    children: Vec<(Option<String>, Shown)>,
-    json: Vec<(&'static str, serde_json::Value)>,
-}
-
 /// The lines of EXPLAIN's text form.
 pub fn explain_text(
     plan: &Plan,
@@ -66,49 +52,23 @@ pub fn explain_text(
     lines
 }
 
-/// EXPLAIN (FORMAT JSON): the plan's object, to be completed with times.
-pub fn explain_json(
+/// The plan as a tree; its topmost node says `top` of the whole.
+pub(crate) fn explain_tree(
     plan: &Plan,
     options: ExplainOptions,
     stats: &[NodeStats],
     env: &dyn Env,
-) -> serde_json::Value {
-    json(&explain(plan, options, stats, env), None)
+    top: Members,
+) -> Tree {
+    Tree::Group(members(&explain(plan, options, stats, env), None, top))
 }
 
-fn json(s: &Shown, relationship: Option<&str>) -> serde_json::Value {
-    let mut o = serde_json::Map::new();
-    o.insert("Node Type".to_owned(), s.name.into());
-    if let Some(r) = relationship {
-        o.insert("Parent Relationship".to_owned(), r.into());
+/// A word, a number.
+fn shown_plainly(value: &Tree) -> &str {
+    match value {
+        Tree::Text(text) | Tree::Number(text) => text,
+        _ => "",
     }
-    for (k, v) in &s.json {
-        o.insert((*k).to_owned(), v.clone());
-    }
-    // What was asked of a sample is there in its parts.
-    for (k, v) in s.details.iter().filter(|(k, _)| k != "Sampling") {
-        o.insert(k.clone(), v.clone().into());
-    }
-    for (k, v) in &s.told {
-        o.insert((*k).to_owned(), v.clone());
-    }
-    if !s.children.is_empty() {
-        let list = s.children.iter().enumerate().map(|(i, (label, c))| {
-            let r = match label {
-                Some(_) => "SubPlan",
-                None if i == 0 => "Outer",
-                None => "Inner",
-            };
-            json(c, Some(r))
-        });
-        o.insert("Plans".to_owned(), list.collect());
-    }
-    serde_json::Value::Object(o)
-}
-
-/// A string without its quotes, a number.
-fn shown_plainly(value: &serde_json::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// What a MERGE did with its rows, in one line.
@@ -116,9 +76,9 @@ fn merged_tuples(s: &Shown) -> String {
     let mut line = "Tuples:".to_owned();
     for (name, value) in &s.told {
         if let Some(what) = name.strip_prefix("Tuples ")
-            && value.as_u64() != Some(0)
+            && shown_plainly(value) != "0"
         {
-            line.push_str(&format!(" {}={value}", what.to_lowercase()));
+            line.push_str(&format!(" {}={}", what.to_lowercase(), shown_plainly(value)));
         }
     }
     line
@@ -133,7 +93,12 @@ fn text(s: &Shown, indent: usize, top: bool, out: &mut Vec<String>) {
     }
     let inner = if top { indent + 2 } else { indent + 6 };
     for (k, v) in &s.details {
-        out.push(format!("{}{k}: {v}", " ".repeat(inner)));
+        let k = match (k.as_str(), v) {
+            ("Grouping Set", Detail::List(list)) if list.is_empty() => "Group Key",
+            ("Grouping Set", _) => "Hash Key",
+            (k, _) => k,
+        };
+        out.push(format!("{}{k}: {}", " ".repeat(inner), v.line()));
     }
     let figure = |name: &str| s.told.iter().find(|t| t.0 == name).map(|t| shown_plainly(&t.1));
     for (name, value) in &s.told {
@@ -142,6 +107,8 @@ fn text(s: &Shown, indent: usize, top: bool, out: &mut Vec<String>) {
                 format!("Sort Method: {}  {place}: {kb}kB", shown_plainly(value))
             }
             ("Sort Space Used" | "Sort Space Type", ..) => continue,
+            ("Planned Partitions", ..) => continue,
+            ("Rows Removed by Filter", ..) if shown_plainly(value) == "0" => continue,
             ("Tuples Inserted", ..) => merged_tuples(s),
             ("Tuples Updated" | "Tuples Deleted" | "Tuples Skipped", ..) => continue,
             _ => format!("{name}: {}", shown_plainly(value)),
@@ -198,12 +165,8 @@ impl<'a> Explain<'a> {
         p.finish_top()
     }
 
-    fn print_list(&self, list: impl Iterator<Item = String>) -> String {
-        list.collect::<Vec<_>>().join(", ")
-    }
-
-    fn sort_keys(&self, keys: &[super::PlanSortKey], columns: &'a [Expr]) -> String {
-        self.print_list(keys.iter().map(|k| {
+    fn sort_keys(&self, keys: &[super::PlanSortKey], columns: &'a [Expr]) -> Detail {
+        let list = keys.iter().map(|k| {
             let mut p = self.printer(columns);
             p.expr(&k.expr);
             let mut s = p.finish_column();
@@ -216,7 +179,8 @@ impl<'a> Explain<'a> {
                 s.push_str(" NULLS FIRST");
             }
             s
-        }))
+        });
+        Detail::List(list.collect())
     }
 
     fn numbers(&self, n: &PlanNode, id: usize) -> String {
@@ -256,6 +220,41 @@ impl<'a> Explain<'a> {
         s
     }
 
+    /// The same as members of a tree.
+    fn figures(&self, n: &PlanNode, startup_cost: f64, id: usize) -> Vec<Figure> {
+        let mut out: Vec<Figure> = Vec::new();
+        if self.options.costs {
+            out.push(("Startup Cost", Tree::number(startup_cost, 2)));
+            out.push(("Total Cost", Tree::number(n.total_cost, 2)));
+            out.push(("Plan Rows", Tree::number(n.rows, 0)));
+            out.push(("Plan Width", Tree::Number(n.width.to_string())));
+        }
+        if self.options.analyze
+            && let Some(st) = self.stats.get(id)
+        {
+            let loops = st.loops.max(1) as f64;
+            if self.options.timing {
+                let startup = st.startup_ns as f64 / 1e6 / loops;
+                out.push(("Actual Startup Time", Tree::number(startup, 3)));
+                let total = st.total_ns as f64 / 1e6 / loops;
+                out.push(("Actual Total Time", Tree::number(total, 3)));
+            }
+            out.push(("Actual Rows", Tree::number(st.rows as f64 / loops, 2)));
+            out.push(("Actual Loops", st.loops.into()));
+        }
+        out
+    }
+
+    /// What a scan or a change is of.
+    fn target(&self, table: &Table, alias: &str) -> Vec<Figure> {
+        let mut out: Vec<Figure> = vec![("Relation Name", table.name.as_str().into())];
+        if self.options.verbose {
+            out.push(("Schema", table.namespace_name.as_str().into()));
+        }
+        out.push(("Alias", if alias.is_empty() { &table.name } else { alias }.into()));
+        out
+    }
+
     /// What a node told of its work, as PostgreSQL names it: rows refused are a loop's, the rest is all loops'.
     fn told(&self, id: usize, filtered: bool, index_only: bool) -> Vec<Figure> {
         let mut out: Vec<Figure> = Vec::new();
@@ -263,7 +262,7 @@ impl<'a> Explain<'a> {
             return out;
         };
         let told = st.told;
-        if filtered && told.removed > 0 {
+        if filtered {
             let each = (told.removed as f64 / st.loops as f64).round() as u64;
             out.push(("Rows Removed by Filter", each.into()));
         }
@@ -315,9 +314,10 @@ impl<'a> Explain<'a> {
     fn node(&mut self, n: &'a PlanNode, mut above: Vec<String>) -> Shown {
         let id = self.next_id;
         self.next_id += 1;
-        let mut details: Vec<(String, String)> = Vec::new();
-        let mut json: Vec<(&'static str, serde_json::Value)> = Vec::new();
-        let mut add = |k: &str, v: String| details.push((k.to_owned(), v));
+        let mut details: Vec<(String, Detail)> = Vec::new();
+        let mut json: Vec<Figure> = Vec::new();
+        let mut also: Vec<Figure> = Vec::new();
+        let mut add = |k: &str, v: Detail| details.push((k.to_owned(), v));
         let cols = |n: &'a PlanNode| -> &'a [Expr] { &n.columns };
         let (title, name): (String, &'static str) = match &n.kind {
             NodeKind::Project { input, .. } => {
@@ -326,6 +326,7 @@ impl<'a> Explain<'a> {
                 s.children.extend(links);
                 if self.options.costs || self.options.analyze {
                     s.numbers = self.numbers(n, id);
+                    s.figures = self.figures(n, n.startup_cost, id);
                 }
                 return s;
             }
@@ -349,21 +350,21 @@ impl<'a> Explain<'a> {
                 let mut s = self.node(input, above);
                 s.children.extend(links);
                 s.numbers = self.numbers(n, id);
+                s.figures = self.figures(n, n.startup_cost, id);
                 s.told.extend(self.told(id, true, false));
                 return s;
             }
             NodeKind::Result { filter, .. } => {
                 if let Some(f) = filter {
-                    add("One-Time Filter", self.print(f, &[]));
+                    add("One-Time Filter", self.print(f, &[]).into());
                 }
                 ("Result".to_owned(), "Result")
             }
             NodeKind::SeqScan(s) => {
                 if let Some(f) = &s.filter {
-                    add("Filter", self.print(f, cols(n)));
+                    add("Filter", self.print(f, cols(n)).into());
                 }
-                json.push(("Relation Name", s.table.name.clone().into()));
-                json.push(("Alias", s.alias.clone().into()));
+                json.extend(self.target(&s.table, &s.alias));
                 (format!("Seq Scan on {}", Self::scan_name(s)), "Seq Scan")
             }
             NodeKind::SampleScan { scan, told, .. } => {
@@ -373,27 +374,27 @@ impl<'a> Explain<'a> {
                 if let Some(seed) = &seed {
                     asked.push_str(&format!(" REPEATABLE ({seed})"));
                 }
-                add("Sampling", asked);
+                add("Sampling", asked.into());
                 if let Some(f) = &scan.filter {
-                    add("Filter", self.print(f, cols(n)));
+                    add("Filter", self.print(f, cols(n)).into());
                 }
-                json.push(("Relation Name", scan.table.name.clone().into()));
-                json.push(("Alias", scan.alias.clone().into()));
-                json.push(("Sampling Method", told.method.name().into()));
-                json.push(("Sampling Parameters", vec![percent].into()));
-                json.extend(seed.map(|seed| ("Repeatable Seed", seed.into())));
+                json.extend(self.target(&scan.table, &scan.alias));
+                also.push(("Sampling Method", told.method.name().into()));
+                also.push(("Sampling Parameters", Tree::List(vec![percent])));
+                also.extend(seed.map(|seed| ("Repeatable Seed", seed.into())));
                 (format!("Sample Scan on {}", Self::scan_name(scan)), "Sample Scan")
             }
             NodeKind::IndexScan { scan, index, keys, backward, index_only } => {
                 if let Some(c) = self.index_condition(keys, cols(n)) {
-                    add("Index Cond", c);
+                    add("Index Cond", c.into());
                 }
                 if let Some(f) = &scan.filter {
-                    add("Filter", self.print(f, cols(n)));
+                    add("Filter", self.print(f, cols(n)).into());
                 }
+                let direction = if *backward { "Backward" } else { "Forward" };
+                json.push(("Scan Direction", direction.into()));
                 json.push(("Index Name", index.name.clone().into()));
-                json.push(("Relation Name", scan.table.name.clone().into()));
-                json.push(("Alias", scan.alias.clone().into()));
+                json.extend(self.target(&scan.table, &scan.alias));
                 let kind = if *index_only { "Index Only Scan" } else { "Index Scan" };
                 let way = if *backward { " Backward" } else { "" };
                 let title = format!(
@@ -405,7 +406,7 @@ impl<'a> Explain<'a> {
             }
             NodeKind::BitmapScan { scan, arms } => {
                 if let Some(f) = &scan.filter {
-                    add("Filter", self.print(f, cols(n)));
+                    add("Filter", self.print(f, cols(n)).into());
                 }
                 let list: Vec<String> = arms
                     .iter()
@@ -414,23 +415,26 @@ impl<'a> Explain<'a> {
                         format!("{} {c}", Printer::quoted(&i.name))
                     })
                     .collect();
-                add("Recheck", list.join(" OR "));
+                add("Recheck", list.join(" OR ").into());
+                json.extend(self.target(&scan.table, &scan.alias));
                 (format!("Bitmap Heap Scan on {}", Self::scan_name(scan)), "Bitmap Heap Scan")
             }
             NodeKind::TidScan { scan, printed, .. } => {
-                add("TID Cond", self.print(printed, cols(n)));
+                add("TID Cond", self.print(printed, cols(n)).into());
                 if let Some(f) = &scan.filter {
-                    add("Filter", self.print(f, cols(n)));
+                    add("Filter", self.print(f, cols(n)).into());
                 }
+                json.extend(self.target(&scan.table, &scan.alias));
                 (format!("Tid Scan on {}", Self::scan_name(scan)), "Tid Scan")
             }
             NodeKind::TidRangeScan { scan, printed, rest, .. } => {
                 if let Some(c) = printed {
-                    add("TID Cond", self.print(c, cols(n)));
+                    add("TID Cond", self.print(c, cols(n)).into());
                 }
                 if let Some(f) = rest {
-                    add("Filter", self.print(f, cols(n)));
+                    add("Filter", self.print(f, cols(n)).into());
                 }
+                json.extend(self.target(&scan.table, &scan.alias));
                 (format!("Tid Range Scan on {}", Self::scan_name(scan)), "Tid Range Scan")
             }
             NodeKind::FunctionScan { calls, alias, .. } => {
@@ -439,6 +443,8 @@ impl<'a> Explain<'a> {
                         .map_or_else(String::new, |f| f.name.to_owned()),
                     _ => String::new(),
                 });
+                json.push(("Function Name", name.clone().into()));
+                json.push(("Alias", if alias.is_empty() { &*name } else { alias }.into()));
                 let title = if name == *alias || alias.is_empty() {
                     format!("Function Scan on {}", Printer::quoted(&name))
                 } else {
@@ -451,9 +457,12 @@ impl<'a> Explain<'a> {
                 (title, "Function Scan")
             }
             NodeKind::ValuesScan { alias, .. } => {
+                json.push(("Alias", alias.as_str().into()));
                 (format!("Values Scan on {}", Printer::quoted(alias)), "Values Scan")
             }
             NodeKind::CteScan { alias, name, .. } => {
+                json.push(("CTE Name", name.as_str().into()));
+                json.push(("Alias", if alias.is_empty() { name } else { alias }.as_str().into()));
                 let title = if alias == name || alias.is_empty() {
                     format!("CTE Scan on {}", Printer::quoted(name))
                 } else {
@@ -462,6 +471,8 @@ impl<'a> Explain<'a> {
                 (title, "CTE Scan")
             }
             NodeKind::WorkTableScan { alias, name, .. } => {
+                json.push(("CTE Name", name.as_str().into()));
+                json.push(("Alias", if alias.is_empty() { name } else { alias }.as_str().into()));
                 let title = if alias == name || alias.is_empty() {
                     format!("WorkTable Scan on {}", Printer::quoted(name))
                 } else {
@@ -478,6 +489,7 @@ impl<'a> Explain<'a> {
                     // Shown only where it does something.
                     return self.node(input, above);
                 }
+                json.push(("Alias", alias.as_str().into()));
                 (format!("Subquery Scan on {}", Printer::quoted(alias)), "Subquery Scan")
             }
             NodeKind::ProjectSet { .. } => ("ProjectSet".to_owned(), "ProjectSet"),
@@ -492,20 +504,26 @@ impl<'a> Explain<'a> {
                 };
                 let (method, name) = match &n.kind {
                     NodeKind::HashJoin { keys, .. } => {
-                        add("Hash Cond", self.join_keys(keys, &left.columns, &right.columns));
+                        add(
+                            "Hash Cond",
+                            self.join_keys(keys, &left.columns, &right.columns).into(),
+                        );
                         ("Hash", "Hash Join")
                     }
                     NodeKind::MergeJoin { keys, .. } => {
-                        add("Merge Cond", self.join_keys(keys, &left.columns, &right.columns));
+                        add(
+                            "Merge Cond",
+                            self.join_keys(keys, &left.columns, &right.columns).into(),
+                        );
                         ("Merge", "Merge Join")
                     }
                     _ => ("Nested Loop", "Nested Loop"),
                 };
                 if let Some(e) = on {
-                    add("Join Filter", shown(e));
+                    add("Join Filter", shown(e).into());
                 }
                 if let Some(e) = filter {
-                    add("Filter", shown(e));
+                    add("Filter", shown(e).into());
                 }
                 let word = match kind {
                     JoinKind::Inner => "",
@@ -539,7 +557,7 @@ impl<'a> Explain<'a> {
                         p.expr(g);
                         p.finish_column()
                     });
-                    add("Group Key", self.print_list(list));
+                    add("Group Key", Detail::List(list.collect()));
                 }
                 if sets.len() > 1 {
                     for s in sets {
@@ -548,22 +566,20 @@ impl<'a> Explain<'a> {
                             p.expr(&groups[*i]);
                             p.finish_column()
                         });
-                        let text = self.print_list(list);
-                        add(
-                            if s.is_empty() { "Group Key" } else { "Hash Key" },
-                            if s.is_empty() { "()".to_owned() } else { text },
-                        );
+                        add("Grouping Set", Detail::List(list.collect()));
                     }
                 }
                 if let Some(f) = filter {
-                    add("Filter", self.print(f, cols(n)));
+                    add("Filter", self.print(f, cols(n)).into());
                 }
-                let title = match strategy {
-                    _ if sets.len() > 1 => "MixedAggregate",
-                    AggregateStrategy::Plain => "Aggregate",
-                    AggregateStrategy::Sorted => "GroupAggregate",
-                    AggregateStrategy::Hashed => "HashAggregate",
+                let (title, strategy) = match strategy {
+                    _ if sets.len() > 1 => ("MixedAggregate", "Mixed"),
+                    AggregateStrategy::Plain => ("Aggregate", "Plain"),
+                    AggregateStrategy::Sorted => ("GroupAggregate", "Sorted"),
+                    AggregateStrategy::Hashed => ("HashAggregate", "Hashed"),
                 };
+                json.push(("Strategy", strategy.into()));
+                json.push(("Partial Mode", "Simple".into()));
                 (title.to_owned(), "Aggregate")
             }
             NodeKind::Window { input, partition, order, frame, calls, name, run } => {
@@ -575,10 +591,10 @@ impl<'a> Explain<'a> {
                 };
                 let by: Vec<String> = partition.iter().map(&print).collect();
                 let order: Vec<String> = order.iter().map(|k| print(&k.expr)).collect();
-                add("Window", window_line(name, &by, &order, frame, calls, &print));
+                add("Window", window_line(name, &by, &order, frame, calls, &print).into());
                 if let Some(run) = run {
                     let text = self.print(run, cols(n));
-                    add("Run Condition", with_window_name(&text, name, calls));
+                    add("Run Condition", with_window_name(&text, name, calls).into());
                 }
                 ("WindowAgg".to_owned(), "WindowAgg")
             }
@@ -589,6 +605,8 @@ impl<'a> Explain<'a> {
                     _ => "Except",
                 };
                 let all = if *all { " All" } else { "" };
+                json.push(("Strategy", "Hashed".into()));
+                json.push(("Command", format!("{word}{all}").into()));
                 (format!("HashSetOp {word}{all}"), "SetOp")
             }
             NodeKind::Append { .. } => ("Append".to_owned(), "Append"),
@@ -609,14 +627,10 @@ impl<'a> Explain<'a> {
                 };
                 let table = Printer::quoted(&m.table.name);
                 json.push(("Operation", word.into()));
-                json.push(("Relation Name", m.table.name.clone().into()));
-                let alias = if m.alias.is_empty() { &m.table.name } else { &m.alias };
-                json.push(("Alias", alias.clone().into()));
+                json.extend(self.target(&m.table, &m.alias));
                 if let Some(c) = &m.on_conflict {
-                    add(
-                        "Conflict Resolution",
-                        if c.update.is_some() { "UPDATE" } else { "NOTHING" }.to_owned(),
-                    );
+                    let what = if c.update.is_some() { "UPDATE" } else { "NOTHING" };
+                    add("Conflict Resolution", what.to_owned().into());
                 }
                 let alias = if m.alias == m.table.name || m.alias.is_empty() {
                     String::new()
@@ -630,7 +644,7 @@ impl<'a> Explain<'a> {
         let index_only = matches!(n.kind, NodeKind::IndexScan { index_only: true, .. });
         let told = self.told(id, filtered, index_only);
         for f in above {
-            details.push(("Filter".to_owned(), f));
+            details.push(("Filter".to_owned(), f.into()));
         }
         if self.options.verbose && !n.columns.is_empty() {
             let list: Vec<String> = n
@@ -642,25 +656,16 @@ impl<'a> Explain<'a> {
                     p.finish_column()
                 })
                 .collect();
-            details.insert(0, ("Output".to_owned(), list.join(", ")));
+            details.insert(0, ("Output".to_owned(), list.into()));
         }
-        if self.options.costs {
-            json.push(("Startup Cost", round(n.startup_cost)));
-            json.push(("Total Cost", round(n.total_cost)));
-            json.push(("Plan Rows", (n.rows as i64).into()));
-            json.push(("Plan Width", n.width.into()));
-        }
-        if self.options.analyze
-            && let Some(st) = self.stats.get(id)
+        let figures = self.figures(n, n.startup_cost, id);
+        let disabled = is_disabled(n);
+        if matches!(n.kind, NodeKind::Aggregate { strategy: AggregateStrategy::Hashed, .. })
+            && self.options.costs
         {
-            let loops = st.loops.max(1) as f64;
-            if self.options.timing {
-                json.push(("Actual Startup Time", round3(st.startup_ns as f64 / 1e6 / loops)));
-                json.push(("Actual Total Time", round3(st.total_ns as f64 / 1e6 / loops)));
-            }
-            json.push(("Actual Rows", round(st.rows as f64 / loops)));
-            json.push(("Actual Loops", st.loops.into()));
+            also.push(("Planned Partitions", 0.into()));
         }
+        let told = also.into_iter().chain(told).collect();
         let numbers = self.numbers(n, id);
         let mut children: Vec<(Option<String>, Shown)> = Vec::new();
         if let NodeKind::HashJoin { left, right, .. } = &n.kind {
@@ -683,10 +688,10 @@ impl<'a> Explain<'a> {
                     }
                     s
                 },
-                details: Vec::new(),
-                told: Vec::new(),
+                figures: self.figures(right, right.total_cost, inner_id),
+                details: r.output().into_iter().collect(),
                 children: vec![(None, r)],
-                json: Vec::new(),
+                ..Shown::default()
             };
             children.push((None, l));
             children.push((None, hash));
@@ -702,22 +707,37 @@ impl<'a> Explain<'a> {
             } else {
                 String::new()
             };
+            let mut figures = Vec::new();
+            if self.options.costs {
+                figures.push(("Startup Cost", Tree::number(0.0, 2)));
+                figures.push(("Total Cost", Tree::number(0.01, 2)));
+                figures.push(("Plan Rows", 1.into()));
+                figures.push(("Plan Width", 0.into()));
+            }
             children.push((
                 None,
                 Shown {
                     title: "Result".to_owned(),
                     name: "Result",
                     numbers,
-                    details: Vec::new(),
-                    told: Vec::new(),
-                    children: Vec::new(),
-                    json: Vec::new(),
+                    figures,
+                    ..Shown::default()
                 },
             ));
         }
         let mut links = self.links(n);
         links.append(&mut children);
-        Shown { title, name, numbers, details, told, children: links, json }
+        Shown {
+            title,
+            name,
+            numbers,
+            details,
+            told,
+            children: links,
+            members: json,
+            figures,
+            disabled,
+        }
     }
 
     /// Sub-plans that a node's expressions use for the first time.
@@ -761,12 +781,4 @@ impl<'a> Explain<'a> {
             .collect();
         if list.len() == 1 { list.concat() } else { format!("({})", list.join(" AND ")) }
     }
-}
-
-fn round(x: f64) -> serde_json::Value {
-    ((x * 100.0).round() / 100.0).into()
-}
-
-fn round3(x: f64) -> serde_json::Value {
-    ((x * 1000.0).round() / 1000.0).into()
 }

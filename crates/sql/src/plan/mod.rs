@@ -16,6 +16,7 @@ pub(crate) mod current_of;
 mod distinct;
 mod equiv;
 pub mod explain;
+pub(crate) mod explain_tree;
 mod finish;
 pub(crate) mod implied;
 mod index;

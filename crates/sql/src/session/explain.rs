@@ -13,7 +13,8 @@ use crate::exec::{Executor, NodeStats};
 use crate::parse::Statement;
 use crate::parse::utility::{Explain, UtilityStatement};
 use crate::plan::Plan;
-use crate::plan::explain::{ExplainOptions, explain_json, explain_text};
+use crate::plan::explain::{ExplainOptions, explain_text, explain_tree};
+use crate::plan::explain_tree::{Members, Tree};
 use base::{Result, bail};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -43,16 +44,16 @@ pub(super) fn explain(
                 }
             },
             UtilityStatement::Execute { name, args } => {
-                let started = Instant::now();
+                let started = Planning::begin();
                 let prepared = session.statement(name)?;
                 let values = session.execute_arguments(name, &prepared, args, source)?;
                 let plan = session.locked_plan(&prepared, &values)?;
-                return explain_plan(session, plan, &options, &values, started.elapsed());
+                return explain_plan(session, plan, &options, &values, &started.end());
             }
             _ => bail!(SYNTAX_ERROR, "EXPLAIN takes a query"),
         },
     };
-    let started = Instant::now();
+    let started = Planning::begin();
     let state = std::rc::Rc::clone(session.state());
     let env = std::rc::Rc::clone(session.env());
     let plan = loop {
@@ -67,7 +68,7 @@ pub(super) fn explain(
         }
         state.check_cancel()?;
     };
-    explain_plan(session, plan, &options, arguments.values, started.elapsed())
+    explain_plan(session, plan, &options, arguments.values, &started.end())
 }
 
 /// Shows a plan whose relations are locked; runs it first with ANALYZE.
@@ -76,11 +77,11 @@ fn explain_plan(
     plan: Arc<Plan>,
     options: &Options,
     params: &[Datum],
-    planning: Duration,
+    planning: &Planning,
 ) -> Result<Vec<String>> {
     let (state, env) = (session.state(), session.env());
     if !options.plan.analyze {
-        return Ok(shown(&plan, options, &[], env, None));
+        return Ok(shown(&plan, options, &[], env, planning, None));
     }
     let txn = state.txn()?;
     if super::run::plan_writes(&plan) && txn.is_read_only() {
@@ -96,8 +97,8 @@ fn explain_plan(
     executor.let_go();
     let execution = began.elapsed();
     let (usage, wal) = (buffer::my_usage() - before.0, wal::thread_usage() - before.1);
-    let measured = Measured { usage, wal, planning, execution };
-    Ok(shown(&plan, options, &executor.stats(), env, Some(&measured)))
+    let measured = Measured { usage, wal, execution };
+    Ok(shown(&plan, options, &executor.stats(), env, planning, Some(&measured)))
 }
 
 /// What EXPLAIN was asked for.
@@ -111,11 +112,28 @@ struct Options {
     format: Option<TreeFormat>,
 }
 
+/// What planning came to.
+struct Planning {
+    began: Instant,
+    took: Duration,
+    usage: buffer::BufferUsage,
+}
+
+impl Planning {
+    fn begin() -> Planning {
+        Planning { began: Instant::now(), took: Duration::ZERO, usage: buffer::my_usage() }
+    }
+
+    fn end(self) -> Planning {
+        let usage = buffer::my_usage() - self.usage;
+        Planning { took: self.began.elapsed(), usage, ..self }
+    }
+}
+
 /// What an execution came to.
 struct Measured {
     usage: buffer::BufferUsage,
     wal: wal::WalUsage,
-    planning: Duration,
     execution: Duration,
 }
 
@@ -129,18 +147,26 @@ fn shown(
     options: &Options,
     stats: &[NodeStats],
     env: &SessionEnv,
+    planning: &Planning,
     measured: Option<&Measured>,
 ) -> Vec<String> {
     if let Some(format) = options.format {
-        let mut whole = serde_json::Map::new();
-        let mut nodes = explain_json(plan, options.plan, stats, env);
-        if let (Some(measured), Some(top)) = (measured, nodes.as_object_mut()) {
-            top.extend(figures(options, measured));
+        let top = measured.map(|measured| figures(options, measured)).unwrap_or_default();
+        let mut whole: Members = Vec::new();
+        let mut add = |name: &str, value: Tree| whole.push((name.to_owned(), value));
+        add("Plan", explain_tree(plan, options.plan, stats, env, top));
+        if options.buffers {
+            add("Planning", Tree::Group(blocks(&planning.usage)));
         }
-        whole.insert("Plan".to_owned(), nodes);
+        if options.summary {
+            add("Planning Time", Tree::number(milliseconds(planning.took), 3));
+        }
         if let Some(measured) = measured {
-            whole.insert("Planning Time".to_owned(), milliseconds(measured.planning).into());
-            whole.insert("Execution Time".to_owned(), milliseconds(measured.execution).into());
+            // There are none.
+            add("Triggers", Tree::Groups(Vec::new()));
+            if options.summary {
+                add("Execution Time", Tree::number(milliseconds(measured.execution), 3));
+            }
         }
         return vec![format.write(&[whole])];
     }
@@ -152,8 +178,10 @@ fn shown(
         if options.wal {
             lines.extend(wal_line(&measured.wal));
         }
-        if options.summary {
-            lines.push(format!("Planning Time: {:.3} ms", milliseconds(measured.planning)));
+    }
+    if options.summary {
+        lines.push(format!("Planning Time: {:.3} ms", milliseconds(planning.took)));
+        if let Some(measured) = measured {
             lines.push(format!("Execution Time: {:.3} ms", milliseconds(measured.execution)));
         }
     }
@@ -161,25 +189,27 @@ fn shown(
 }
 
 /// What the topmost node says of the whole statement.
-fn figures(
-    options: &Options,
-    Measured { usage, wal, .. }: &Measured,
-) -> impl Iterator<Item = (String, serde_json::Value)> {
-    let buffers = [
-        ("Shared Hit Blocks", usage.hits),
-        ("Shared Read Blocks", usage.reads),
-        ("Shared Dirtied Blocks", usage.dirtied),
-        ("Shared Written Blocks", usage.written),
-    ];
+fn figures(options: &Options, Measured { usage, wal, .. }: &Measured) -> Members {
     let wal = [
         ("WAL Records", wal.records),
         ("WAL FPI", wal.full_page_images),
         ("WAL Bytes", wal.bytes),
         ("WAL Buffers Full", wal.buffers_full),
     ];
-    let buffers = options.buffers.then_some(buffers).into_iter().flatten();
+    let mut out = if options.buffers { blocks(usage) } else { Members::new() };
     let wal = options.wal.then_some(wal).into_iter().flatten();
-    buffers.chain(wal).map(|(name, n)| (name.to_owned(), n.into()))
+    out.extend(wal.map(|(name, n)| (name.to_owned(), n.into())));
+    out
+}
+
+fn blocks(usage: &buffer::BufferUsage) -> Members {
+    let buffers = [
+        ("Shared Hit Blocks", usage.hits),
+        ("Shared Read Blocks", usage.reads),
+        ("Shared Dirtied Blocks", usage.dirtied),
+        ("Shared Written Blocks", usage.written),
+    ];
+    buffers.into_iter().map(|(name, n)| (name.to_owned(), n.into())).collect()
 }
 
 /// `Buffers: shared hit=3 read=1`, of the whole statement.

@@ -470,7 +470,10 @@ fn check_limits(
     if let Ok(limit) = usize::try_from(role.connection_limit)
         && !role.superuser
     {
-        let of_role = backends.iter().filter(|b| b.activity.lock().user == role.oid).count();
+        let of_role = backends
+            .iter()
+            .filter(|b| b.kind == BackendKind::Client && b.activity.lock().user == role.oid)
+            .count();
         if of_role >= limit {
             bail!(TOO_MANY_CONNECTIONS, "too many connections for role \"{}\"", request.user);
         }

@@ -444,9 +444,11 @@ impl Session {
         let settings = self.state.settings.borrow();
         let Some(name) = name else {
             let all = self.state.may_read_all_settings()?;
-            let rows = base::settings::DEFINITIONS
-                .iter()
-                .filter(|d| all || !d.is_secret())
+            let listed = base::settings::DEFINITIONS.iter().filter(|d| all || !d.is_secret());
+            let mut listed: Vec<_> = listed.collect();
+            listed.sort_by_key(|d| d.name.to_ascii_lowercase());
+            let rows = listed
+                .into_iter()
                 .map(|d| {
                     let value = settings.show(d.name).unwrap_or_default();
                     vec![Datum::text(d.name), Datum::text(value), Datum::text(d.short_desc)]

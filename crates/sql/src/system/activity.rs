@@ -162,7 +162,8 @@ fn row(backend: &Backend, may: &Readable) -> Vec<Datum> {
     let waits = waits_for(backend);
     let a = backend.activity.lock();
     let client = backend.kind == BackendKind::Client;
-    let has_state = client || backend.kind == BackendKind::AutovacuumWorker;
+    let has_state = client
+        || matches!(backend.kind, BackendKind::AutovacuumWorker | BackendKind::ParallelWorker);
     let mut row = vec![
         oid_or_null(a.database),
         Datum::Int4(backend.pid),
@@ -191,7 +192,7 @@ fn row(backend: &Backend, may: &Readable) -> Vec<Datum> {
         Datum::Null,
         a.client_port.map_or(Datum::Null, Datum::Int4),
         half(backend.top_xid()),
-        half(backend.xmin()),
+        half(backend.shown_xmin()),
         Datum::text(backend.kind.name()),
         // ssl and what belongs to it, gss and what belongs to it
         Datum::Bool(a.tls.is_some()),
@@ -205,7 +206,7 @@ fn row(backend: &Backend, may: &Readable) -> Vec<Datum> {
         Datum::Null,
         Datum::Bool(false),
         Datum::Bool(false),
-        Datum::Null,
+        backend.leader().map_or(Datum::Null, |leader| Datum::Int4(leader.pid)),
         a.query_id.map_or(Datum::Null, Datum::Int8),
     ]);
     row

@@ -503,7 +503,7 @@ fn settings(state: &SessionState) -> Result<Vec<Vec<Datum>>> {
 }
 
 fn real(value: f64) -> String {
-    if value.abs() > 1e100 { format!("{value:e}").replace('e', "e+") } else { value.to_string() }
+    if value.abs() > 1e100 { format!("{value:.5e}").replace('e', "e+") } else { value.to_string() }
 }
 
 /// Sleeps, looking now and then whether the statement was cancelled.

@@ -492,3 +492,34 @@ fn privileges_go_to_the_new_owner() {
         (of_table, "{three=arwdDxtm/three,one=r*/three,three=r/one}"),
     ]);
 }
+
+/// An index is made in its table's schema, by who may make something there.
+#[test]
+fn an_index_is_something_made_in_a_schema() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE ROLE r",
+        "CREATE SCHEMA s; CREATE TABLE s.t (a int, b int); ALTER TABLE s.t OWNER TO r",
+        "CREATE INDEX there ON s.t (b)",
+        "GRANT USAGE ON SCHEMA s TO r",
+        "SET ROLE r",
+    ]);
+    let denied = "42501 permission denied for schema s";
+    s.check(&[
+        ("CREATE INDEX ON s.t (a)", denied),
+        ("CREATE INDEX IF NOT EXISTS there ON s.t (a)", denied),
+        ("CREATE INDEX CONCURRENTLY ON s.t (a)", denied),
+        ("ALTER TABLE s.t ADD PRIMARY KEY (a)", denied),
+        ("ALTER TABLE s.t ADD UNIQUE (a)", denied),
+        ("ALTER TABLE s.t ADD COLUMN c int UNIQUE", denied),
+        // What is there already may be used and made anew.
+        ("REINDEX TABLE s.t", ""),
+        ("ALTER TABLE s.t ALTER b TYPE bigint", ""),
+        ("CREATE TEMP TABLE mine (a int PRIMARY KEY); CREATE INDEX ON mine (a)", ""),
+        ("ALTER TABLE mine ADD UNIQUE (a)", ""),
+        ("RESET ROLE; GRANT CREATE ON SCHEMA s TO r; SET ROLE r", ""),
+        ("CREATE INDEX CONCURRENTLY ON s.t (a)", ""),
+        ("ALTER TABLE s.t ADD PRIMARY KEY (a)", ""),
+    ]);
+}

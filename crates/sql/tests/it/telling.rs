@@ -263,3 +263,88 @@ fn explain_tells_what_nodes_did() {
     }
     assert!(!json.contains("\"Heap Fetches\": 0"), "{json}");
 }
+
+#[test]
+fn a_setting_and_what_it_may_be() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.check(&[
+        (
+            "SELECT setting, max_val, context FROM pg_settings WHERE name = 'seq_page_cost'",
+            "1|1.79769e+308|user",
+        ),
+        (
+            "SELECT setting, enumvals, context, vartype FROM pg_settings WHERE name = 'io_method'",
+            "sync|{sync,worker}|postmaster|enum",
+        ),
+        (
+            "SET zero_damaged_pages = on",
+            "22023 invalid value for parameter \"zero_damaged_pages\": \"on\"\nIt is \"off\", and nothing else, in this server.",
+        ),
+        ("SET trace_sort = off; SHOW trace_sort", "off"),
+    ]);
+    let all = s.run("SHOW ALL");
+    let names: Vec<&str> = all.lines().filter_map(|l| l.split('|').next()).collect();
+    assert!(names.is_sorted_by_key(|n| n.to_ascii_lowercase()) && names.contains(&"io_workers"));
+}
+
+/// What reads plans finds PostgreSQL's members, in its order and shapes.
+#[test]
+fn a_plan_as_a_tree() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int PRIMARY KEY, b int, c text)",
+        "SET enable_indexscan = off",
+    ]);
+    let said = s.run(
+        "EXPLAIN (FORMAT JSON, COSTS OFF) SELECT b FROM t WHERE c = 'x' AND b > 3 ORDER BY b DESC, a",
+    );
+    let lines = [
+        "[",
+        "  {",
+        "    \"Plan\": {",
+        "      \"Node Type\": \"Sort\",",
+        "      \"Parallel Aware\": false,",
+        "      \"Async Capable\": false,",
+        "      \"Disabled\": false,",
+        "      \"Sort Key\": [\"b DESC\", \"a\"],",
+        "      \"Plans\": [",
+        "        {",
+        "          \"Node Type\": \"Seq Scan\",",
+        "          \"Parent Relationship\": \"Outer\",",
+        "          \"Parallel Aware\": false,",
+        "          \"Async Capable\": false,",
+        "          \"Relation Name\": \"t\",",
+        "          \"Alias\": \"t\",",
+        "          \"Disabled\": false,",
+        "          \"Filter\": \"((c = 'x'::text) AND (b > 3))\"",
+        "        }",
+        "      ]",
+        "    }",
+        "  }",
+        "]",
+    ];
+    assert_eq!(said, lines.join("\n"));
+    s.run_each(&["SET enable_seqscan = off"]);
+    let tree = |s: &mut crate::support::Connection, options: &str, query: &str| {
+        let said = s.run(&format!("EXPLAIN (FORMAT JSON, {options}) {query}"));
+        serde_json::from_str::<serde_json::Value>(&said).unwrap()[0].clone()
+    };
+    let told =
+        tree(&mut s, "ANALYZE, SUMMARY OFF", "SELECT count(*) FROM t WHERE c = 'x' GROUP BY b");
+    assert!(told["Planning Time"].is_null() && told["Execution Time"].is_null(), "{told}");
+    assert!(told["Triggers"].is_array() && told["Planning"]["Shared Hit Blocks"].is_u64());
+    let top = &told["Plan"];
+    assert_eq!((&top["Strategy"], &top["Group Key"][0]), (&"Hashed".into(), &"b".into()), "{told}");
+    let scan = &top["Plans"][0];
+    assert_eq!((&scan["Disabled"], &scan["Rows Removed by Filter"]), (&true.into(), &0.into()));
+    let told = tree(
+        &mut s,
+        "COSTS OFF, SUMMARY ON",
+        "SELECT b FROM t GROUP BY GROUPING SETS ((a, b), ())",
+    );
+    assert!(told["Planning Time"].is_f64());
+    let sets = serde_json::json!([{ "Hash Keys": [["a", "b"]] }, { "Group Keys": [[]] }]);
+    assert_eq!(told["Plan"]["Grouping Sets"], sets, "{told}");
+}

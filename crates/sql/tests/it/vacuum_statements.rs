@@ -295,3 +295,117 @@ fn the_end_of_a_toast_table_is_cut_without_what_others_put_there() {
     );
     assert_eq!(s.run(&format!("SELECT pg_relation_size({toast}) / 8192")), "3");
 }
+
+/// Who looks sees the locks on a table's indexes too.
+#[test]
+fn locks_of_indexes() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int PRIMARY KEY, b text)",
+        "INSERT INTO t SELECT g, 'x' FROM generate_series(1, 100) g",
+        "DELETE FROM t WHERE a > 50",
+    ]);
+    let locks = "SELECT relation::regclass, mode FROM pg_locks WHERE relation IN ('t'::regclass, 't_pkey'::regclass) ORDER BY 1, 2";
+    for (statement, at, held) in [
+        (
+            "VACUUM (INDEX_CLEANUP ON, TRUNCATE FALSE) t",
+            "sql.vacuum.index_row_found",
+            "t|ShareUpdateExclusiveLock\nt_pkey|RowExclusiveLock",
+        ),
+        ("ANALYZE t", "sql.analyze.sampled", "t|ShareUpdateExclusiveLock\nt_pkey|AccessShareLock"),
+    ] {
+        let stopped = base::stop::arm(at);
+        let subject = stopped.subject();
+        std::thread::scope(|scope| {
+            let running = scope.spawn(|| subject.run(|| db.session().run(statement)));
+            stopped.wait_reached();
+            s.check(&[(locks, held)]);
+            stopped.release();
+            assert_eq!(running.join().unwrap(), "");
+        });
+        s.check(&[(locks, "")]);
+    }
+    s.run_each(&["BEGIN", "CLUSTER t USING t_pkey"]);
+    let mut other = db.session();
+    other.check(&[(
+        "SELECT mode FROM pg_locks WHERE relation = (SELECT oid FROM pg_class WHERE relname = 't_pkey') AND mode = 'AccessExclusiveLock'",
+        "AccessExclusiveLock",
+    )]);
+    s.run_each(&["COMMIT"]);
+}
+
+/// An index has another name for who knows it; whoever reads and writes it by then goes on.
+#[test]
+fn an_index_is_renamed_under_readers_and_writers() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE t (a int PRIMARY KEY)", "CREATE TABLE u (a int)"]);
+    let lock = |name: &str| {
+        format!(
+            "SELECT mode FROM pg_locks WHERE relation = (SELECT oid FROM pg_class WHERE relname = '{name}') AND mode <> 'AccessShareLock'"
+        )
+    };
+    for (statement, name, mode) in [
+        ("ALTER INDEX t_pkey RENAME TO k", "k", "ShareUpdateExclusiveLock"),
+        ("ALTER TABLE k RENAME TO t_pkey", "t_pkey", "ShareUpdateExclusiveLock"),
+        ("ALTER INDEX u RENAME TO v", "v", "AccessExclusiveLock"),
+        ("ALTER TABLE v RENAME TO u", "u", "AccessExclusiveLock"),
+        ("ALTER INDEX t_pkey SET (fillfactor = 80)", "t_pkey", "ShareUpdateExclusiveLock"),
+        ("ALTER TABLE t RENAME COLUMN a TO b", "t", "AccessExclusiveLock"),
+    ] {
+        s.run_each(&["BEGIN", statement]);
+        assert_eq!(s.run(&lock(name)), mode, "{statement}");
+        s.run_each(&["COMMIT"]);
+    }
+}
+
+/// Threads that help are seen beside the session whose statement it is, which ends with them.
+#[test]
+fn helpers_and_their_leader_are_seen() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int, b text)",
+        "INSERT INTO t SELECT g, repeat('x', 1000) FROM generate_series(1, 2000) g",
+        "DELETE FROM t WHERE a % 2 = 0",
+    ]);
+    std::thread::scope(|scope| {
+        let vacuum = scope.spawn(|| {
+            let mut s = db.session();
+            s.run_each(&[
+                "SET min_parallel_table_scan_size = 0",
+                "SET vacuum_cost_delay = 100",
+                "SET vacuum_cost_limit = 1",
+            ]);
+            s.run("VACUUM (PARALLEL 1) t")
+        });
+        let began = std::time::Instant::now();
+        let workers = "SELECT count(*) FROM pg_stat_activity WHERE leader_pid IS NOT NULL";
+        while s.run(workers) == "0"
+            && !vacuum.is_finished()
+            && began.elapsed() < base::stop::PATIENCE
+        {
+            std::thread::yield_now();
+        }
+        s.check(&[
+            (
+                "SELECT w.backend_type, w.state, w.query, w.datname = l.datname, w.xact_start = l.xact_start, \
+                 w.query_start = l.query_start, w.backend_xid, w.backend_xmin, l.query, l.leader_pid, l.backend_xid, l.backend_xmin IS NOT NULL \
+                 FROM pg_stat_activity w JOIN pg_stat_activity l ON l.pid = w.leader_pid",
+                "parallel worker|active|VACUUM (PARALLEL 1) t|t|t|t|~|~|VACUUM (PARALLEL 1) t|~|~|t",
+            ),
+            // What it shows holds nobody back.
+            ("SELECT held_by FROM ebb_vacuum_backlog WHERE relname = 't'", "~"),
+            (
+                "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE leader_pid IS NOT NULL",
+                "t",
+            ),
+        ]);
+        assert_eq!(vacuum.join().unwrap(), "57014 canceling statement due to user request");
+    });
+    s.check(&[(
+        "SELECT count(*) FROM pg_stat_activity WHERE backend_type <> 'client backend'",
+        "0",
+    )]);
+}

@@ -9,6 +9,7 @@
 //!   is looked at no more often than others.
 //! - A table's state is looked at again right before work: another worker may have done it.
 //! - Of a database's tables the one most in need comes first.
+//! - With autovacuum off the launcher is no backend that others see, as in PostgreSQL: its thread looks for databases in danger of old age.
 //! - An error in one table is logged and the next one is taken.
 
 use super::schedule::{Candidate, Schedule};
@@ -112,9 +113,16 @@ impl Launcher {
 
     /// Runs until [`Launcher::stop`], then waits for the workers, whose backends the caller has told to stop.
     pub fn run(self: &Arc<Self>) {
-        let backend = self.txns.register_backend(BackendKind::AutovacuumLauncher);
-        enter_thread(&backend, buffer::BackendType::AutovacuumLauncher);
+        buffer::set_backend_type(buffer::BackendType::AutovacuumLauncher);
+        let mut shown: Option<Arc<Backend>> = None;
         loop {
+            if !self.host.enabled() {
+                shown = None;
+            } else if shown.is_none() {
+                let backend = self.txns.register_backend(BackendKind::AutovacuumLauncher);
+                enter_thread(&backend, buffer::BackendType::AutovacuumLauncher);
+                shown = Some(backend);
+            }
             let nap = self.round();
             let (began, naptime) = (base::sync::now(), self.host.naptime());
             let mut state = self.state.lock();

@@ -3,7 +3,7 @@ use disk::sim::SimDisk;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
-use txn::{Backend, TransactionManager, TxnConfig};
+use txn::{Backend, BackendKind, TransactionManager, TxnConfig};
 use vacuum::autovacuum::{
     AutovacuumHost, DatabaseInfo, Decision, Launcher, TableState, Thresholds,
 };
@@ -65,6 +65,10 @@ impl AutovacuumHost for Host {
         decision: Decision,
     ) -> Result<()> {
         worker.cancel.check()?;
+        let backends = worker.manager().backends().all();
+        if backends.iter().any(|b| b.kind == BackendKind::AutovacuumLauncher) != self.enabled {
+            return Err(Error::unsupported("a launcher's being seen"));
+        }
         if table == Oid(15) {
             // Somebody wants the table, whose work is done.
             worker.cancel.raise(base::sync::CancelReason::AutovacuumYield);
@@ -169,6 +173,7 @@ fn old_age_is_prevented_even_when_off() {
     run(host(false, 100, tables), 5000, |_, host| {
         host.wait(|l| l.finished.contains(&1) && l.finished.contains(&2));
         let log = host.log.lock().unwrap();
+        assert_eq!(log.errors, Vec::<String>::new());
         assert_eq!(log.done, [(1, 10, Decision { vacuum: true, analyze: false, for_age: true })]);
     });
 }
