@@ -107,7 +107,14 @@ fn text(s: &Shown, indent: usize, top: bool, out: &mut Vec<String>) {
                 format!("Sort Method: {}  {place}: {kb}kB", shown_plainly(value))
             }
             ("Sort Space Used" | "Sort Space Type", ..) => continue,
-            ("Planned Partitions", ..) => continue,
+            // Its line of the text says it all, and no partitions are planned.
+            (
+                "Sampling Method"
+                | "Sampling Parameters"
+                | "Repeatable Seed"
+                | "Planned Partitions",
+                ..,
+            ) => continue,
             ("Rows Removed by Filter", ..) if shown_plainly(value) == "0" => continue,
             ("Tuples Inserted", ..) => merged_tuples(s),
             ("Tuples Updated" | "Tuples Deleted" | "Tuples Skipped", ..) => continue,
