@@ -40,9 +40,10 @@ const SAMPLE_EVERY: usize = 100;
 const FEWEST_PAGES: usize = 32;
 /// A map page's image: nearly all bits alike, so it shrinks to little.
 const MAP_IMAGE_BYTES: f64 = 100.0;
-/// Of the record of a leaf that was not looked at, without and for each entry that goes.
+/// Of the record of a leaf that was not looked at, without its entries; for each that goes, or, where that is shorter, for each that it has.
 const LEAF_RECORD_BYTES: f64 = 64.0;
-const ENTRY_BYTES: f64 = 2.0;
+const GONE_ENTRY_BYTES: f64 = 2.0;
+const ENTRY_MARK_BYTES: f64 = 0.125;
 
 /// How long looking may take.
 #[derive(Clone, Copy, Debug)]
@@ -205,10 +206,10 @@ pub fn foresee(
             found.method = Some(method);
             let keys = if method == IndexMethod::Retail { dead.items as u32 } else { u32::MAX };
             index_sizes.push(pages.min(keys));
-            let missed = ways.shapes[i].missed();
+            let shape = &ways.shapes[i];
             let keys = if ways.one_visit { dead.keys_in_one_visit() } else { dead.items };
             let for_leaves = (for_indexes, per_index, sample.clean_share());
-            out.add_index(&mut found, &*index.index, missed, &density, keys, for_leaves)?;
+            out.add_index(&mut found, &*index.index, shape, &density, keys, for_leaves)?;
         }
         out.indexes.push(found);
     }
@@ -414,7 +415,7 @@ impl Foresight {
         &mut self,
         found: &mut IndexForesight,
         index: &dyn crate::IndexVacuum,
-        missed: f64,
+        shape: &IndexShape,
         density: &DeadDensity<'_>,
         keys: f64,
         (wanted, budget, clean_share): (usize, Duration, f64),
@@ -428,7 +429,9 @@ impl Foresight {
             found.removed_entries = self.dead_items.0;
             found.changed_pages = others * (1.0 - (-self.dead_items.0 / others.max(1.0)).exp());
             self.dirtied += found.changed_pages * clean_share;
-            let bytes = LEAF_RECORD_BYTES * found.changed_pages + ENTRY_BYTES * self.dead_items.0;
+            let told = GONE_ENTRY_BYTES * self.dead_items.0;
+            let marks = ENTRY_MARK_BYTES * shape.entries * found.changed_pages / others.max(1.0);
+            let bytes = LEAF_RECORD_BYTES * found.changed_pages + told.min(marks);
             if self.logged {
                 self.wal_records += found.changed_pages;
                 self.wal_bytes += bytes;
@@ -454,7 +457,7 @@ impl Foresight {
             }
             _ => {
                 self.work.index_pages += f64::from(found.pages);
-                self.reads += missed * f64::from(found.pages);
+                self.reads += shape.missed() * f64::from(found.pages);
             }
         }
         self.work.index_entries += found.removed_entries;
