@@ -175,13 +175,11 @@ pub fn serve(
     autovacuum.stop();
     server.stop();
     cluster.maintenance.rates.keep();
-    base::log!("shutting down");
     if let Err(e) = cluster.keep_counts(true) {
         base::log!("the counts of tables were not written down: {e}");
     }
     drop(cluster);
     engine.shutdown()?;
-    base::log!("database system is shut down");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -234,3 +234,13 @@ fn an_autovacuum_that_is_stopped_by_hand_says_so() {
     stop("pg_terminate_backend");
     log_with(&server, "FATAL:  terminating autovacuum process due to administrator command");
 }
+
+#[test]
+fn a_shutdown_is_told_once() {
+    let mut server = server(&[]);
+    server.stop(lab::servers::Stop::Fast).unwrap();
+    let log = server.log();
+    for line in ["LOG:  shutting down\n", "LOG:  database system is shut down\n"] {
+        assert_eq!(log.matches(line).count(), 1, "«{line}» in {log}");
+    }
+}
