@@ -725,8 +725,6 @@ enum Maker {
     RolledBack,
 }
 
-/// Of `xid`, that a pending file is noted under. One that the commit log has forgotten, cut since the last checkpoint, has ended; and since a
-/// rollback, and its replay, take the file off the list, it has committed.
 /// The relation whose files a record cuts.
 pub(crate) fn truncated(record: &Record) -> Option<RelationId> {
     if (record.rmgr, record.info) != (ResourceManager::Storage, TRUNCATE) {
@@ -736,6 +734,8 @@ pub(crate) fn truncated(record: &Record) -> Option<RelationId> {
     Some(RelationId { database: Oid(u32_at(0)?), file_number: u32_at(4)? })
 }
 
+/// Of `xid`, that a pending file is noted under. One that the commit log has forgotten, cut since the last checkpoint, has ended; and since a
+/// rollback, and its replay, take the file off the list, it has committed.
 fn maker(txns: &TransactionManager, xid: Xid) -> Result<Maker> {
     match txns.status(xid) {
         Err(_) if xid < txns.oldest_clog_xid() => Ok(Maker::Committed),

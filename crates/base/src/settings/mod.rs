@@ -15,6 +15,7 @@ mod fixed;
 mod session;
 mod table;
 mod value;
+mod void;
 
 pub use file::{parse_file, quote_value};
 pub use session::{SessionSettings, SetScope, check_custom_name, check_default};

@@ -5,10 +5,11 @@
 //! `wal_compression` is `lz4` from the start; `autovacuum_freeze_max_age` may be as low as 1000, so that
 //! tests can reach it; `stats_fetch_consistency` is `none` and nothing else; `data_checksums` is always on; settings that begin with `ebb.` are our own.
 
-use super::fixed::{FIXED, VOID};
+use super::fixed::FIXED;
+use super::void::VOID;
 use super::{Context, Definition, Kind, Unit};
 
-/// All settings, `fixed`'s after those of this file.
+/// All settings: those of this file, then `fixed`'s and `void`'s.
 pub static DEFINITIONS: &[Definition] = &ALL;
 
 static ALL: [Definition; TABLE.len() + FIXED.len() + VOID.len()] = {

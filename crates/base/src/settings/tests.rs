@@ -119,7 +119,7 @@ fn what_the_server_does_anyway_cannot_be_set_otherwise() {
     // What has no meaning has none, whatever it is.
     assert_eq!(shown("log_rotation_age", "1440"), "1d");
     assert_eq!(shown("restore_command", "cp %f %p"), "cp %f %p");
-    for list in [fixed::FIXED, fixed::VOID] {
+    for list in [fixed::FIXED, void::VOID] {
         assert!(list.is_sorted_by_key(|d| d.name));
     }
     let mut names: Vec<&str> = DEFINITIONS.iter().map(|d| d.name).collect();

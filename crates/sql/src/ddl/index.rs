@@ -6,6 +6,10 @@
 //!
 //! # Locks
 //! CREATE INDEX holds Share on the table: readers go on, writers wait. CONCURRENTLY is [`super::concurrently`]'s.
+//!
+//! # Differs from PostgreSQL
+//! Of several indexes made at once on a table that had none, all but one wait, when they are built, for that one's transaction: it says in the table's row
+//! that there is one ([`relation::note_index`]). PostgreSQL writes that where it stands.
 
 use super::depend::{self, Kind, Object};
 use super::index_feed::{RowsOf, feed_plain};
@@ -568,7 +572,7 @@ fn note_size(
 ) -> Result<()> {
     let rel = state.cluster.storage().open(storage, persistence);
     let pages = i32::try_from(rel.len_blocks(base::Fork::Main)?.0).unwrap_or(i32::MAX);
-    crate::maintenance::vacuum::update_class_in_place(state, oid, |row| {
+    relation::update_class_in_place(state, oid, |row| {
         if let Some(rows) = rows {
             row.set("reltuples", Datum::Float4(rows as f32));
         }

@@ -570,6 +570,36 @@ pub fn note_index(state: &SessionState, table: Oid) -> Result<()> {
     }
 }
 
+/// Writes a change of statistics to a relation's `pg_class` row where it stands.
+///
+/// # Errors
+/// `XX000` when there is none; I/O.
+pub fn update_class_in_place(
+    state: &SessionState,
+    oid: Oid,
+    change: impl FnOnce(&mut Row),
+) -> Result<()> {
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn);
+    rows.announce_write(engine::catalog::defs::by_name("pg_class"))?;
+    let Some(mut row) = rows.find("pg_class", &[("oid", Datum::Oid(oid))])?.into_iter().next()
+    else {
+        bail!(INTERNAL_ERROR, "cache lookup failed for relation {oid}");
+    };
+    let before = row.values.clone();
+    change(&mut row);
+    let same = before
+        .iter()
+        .zip(&row.values)
+        .zip(&row.def.columns)
+        .all(|((a, b), c)| types::equal(c.ty, a, b));
+    if !same {
+        rows.update_in_place(&row)?;
+        state.catalog.changed_alone(oid);
+    }
+    Ok(())
+}
+
 /// Changes a relation's `pg_class` row.
 ///
 /// # Errors

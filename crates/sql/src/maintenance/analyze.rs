@@ -9,7 +9,7 @@
 use super::analyze_index::index_fractions;
 use super::options::Options;
 use super::throttle::throttle;
-use super::vacuum::{Ignored, Target, lock_target, log_limit, update_class_in_place};
+use super::vacuum::{Ignored, Target, lock_target, log_limit};
 use crate::analyze_stats::{column_statistics, sample_rows};
 use crate::client::{Client, Notice, Severity};
 use crate::session::{Session, SessionState};
@@ -364,7 +364,7 @@ fn note(state: &SessionState, table: &Table, sample: &AnalyzeSample) -> Result<(
     };
     let pages = |n: u64| Datum::Int4(i32::try_from(n).unwrap_or(i32::MAX));
     let total = u64::from(sample.total_pages);
-    update_class_in_place(state, table.oid, |row| {
+    crate::ddl::relation::update_class_in_place(state, table.oid, |row| {
         row.set("relpages", pages(total));
         row.set("reltuples", Datum::Float4(sample.live_rows as f32));
         row.set("relallvisible", pages(visible.min(total)));
@@ -383,7 +383,7 @@ fn note_indexes(
     for (index, fraction) in table.indexes.iter().zip(fractions) {
         let rel = state.cluster.storage().open(index.storage, index.persistence);
         let len = rel.len_blocks(base::Fork::Main)?.0;
-        update_class_in_place(state, index.oid, |row| {
+        crate::ddl::relation::update_class_in_place(state, index.oid, |row| {
             row.set("relpages", Datum::Int4(i32::try_from(len).unwrap_or(i32::MAX)));
             row.set("reltuples", Datum::Float4((sample.live_rows * fraction).ceil() as f32));
         })?;

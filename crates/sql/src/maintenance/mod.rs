@@ -22,7 +22,7 @@ pub mod progress;
 #[cfg(test)]
 mod tests;
 pub mod throttle;
-pub(crate) mod vacuum;
+mod vacuum;
 
 pub use self::vacuum::Target;
 

@@ -15,9 +15,8 @@ use super::throttle::throttle;
 use crate::client::{Client, Notice, Severity};
 use crate::ddl::reindex_concurrently::whose_toast;
 use crate::session::{Session, SessionState};
-use base::{BlockNumber, Fork, Oid, RelationId, Result, SqlState, Xid, bail};
+use base::{BlockNumber, Fork, Oid, RelationId, Result, SqlState, Xid};
 use buffer::Persistence;
-use engine::catalog::load::RowSource;
 use engine::catalog::model::{CatalogView, Index, RelationKind, RelationPersistence, Table};
 use engine::relation::is_plain;
 use heap::{Heap, HeapOptions};
@@ -638,33 +637,6 @@ fn log_report(state: &SessionState, table: &Table, report: &VacuumReport) {
     }
 }
 
-/// Writes a change of statistics to a catalog row where it stands.
-pub(crate) fn update_class_in_place(
-    state: &SessionState,
-    oid: Oid,
-    change: impl FnOnce(&mut engine::catalog::rows::Row),
-) -> Result<()> {
-    let txn = state.txn()?;
-    let rows = state.catalog.rows(&txn);
-    rows.announce_write(engine::catalog::defs::by_name("pg_class"))?;
-    let Some(mut row) = rows.find("pg_class", &[("oid", Datum::Oid(oid))])?.into_iter().next()
-    else {
-        bail!(INTERNAL_ERROR, "cache lookup failed for relation {oid}");
-    };
-    let before = row.values.clone();
-    change(&mut row);
-    let same = before
-        .iter()
-        .zip(&row.values)
-        .zip(&row.def.columns)
-        .all(|((a, b), c)| types::equal(c.ty, a, b));
-    if !same {
-        rows.update_in_place(&row)?;
-        state.catalog.changed_alone(oid);
-    }
-    Ok(())
-}
-
 fn pages(n: impl TryInto<i32>) -> Datum {
     Datum::Int4(n.try_into().unwrap_or(i32::MAX))
 }
@@ -673,7 +645,7 @@ fn pages(n: impl TryInto<i32>) -> Datum {
 #[expect(clippy::cast_possible_truncation, reason = "pg_class keeps float4")]
 pub(super) fn note(state: &SessionState, table: &Table, cleaned: &Cleaned) -> Result<()> {
     let (report, bound) = (&cleaned.report, cleaned.frozen_bound);
-    update_class_in_place(state, table.oid, |row| {
+    crate::ddl::relation::update_class_in_place(state, table.oid, |row| {
         row.set("relpages", pages(report.pages_after));
         row.set("reltuples", Datum::Float4(report.new_reltuples as f32));
         row.set("relallvisible", pages(report.all_visible_pages));
@@ -699,7 +671,7 @@ pub(super) fn note(state: &SessionState, table: &Table, cleaned: &Cleaned) -> Re
             // Not read: nothing new is known of it.
             continue;
         }
-        update_class_in_place(state, index.oid, |row| {
+        crate::ddl::relation::update_class_in_place(state, index.oid, |row| {
             base::stop_point!("sql.vacuum.index_row_found");
             row.set("relpages", pages(stats.pages));
             // Who looks entries up does not see the others.
