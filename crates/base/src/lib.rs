@@ -8,6 +8,7 @@
 pub mod backend;
 pub mod encoding;
 pub mod error;
+pub mod give_way;
 pub mod ids;
 pub mod latency;
 pub mod log;
@@ -18,4 +19,5 @@ pub mod sync;
 pub mod wait;
 
 pub use error::{Corruption, Error, Result, SqlError, SqlState};
+pub use give_way::GiveWay;
 pub use ids::*;

@@ -6,7 +6,7 @@
 //! estimator, most common values where they are clearly more common, an equi-depth histogram of the rest, and
 //! the correlation between value order and physical order.
 
-use base::Oid;
+use base::{GiveWay, Oid};
 use engine::catalog::model::ColumnStatistics;
 use expr::ops::{compare, identical};
 use types::Datum;
@@ -45,7 +45,15 @@ struct Run {
 
 /// The statistics of a column from `values`, its values in the sampled rows, in physical order.
 /// `rows` is how many the table has, `target` the statistics target.
-pub fn column_statistics(ty: Oid, values: &[Datum], rows: f64, target: usize) -> ColumnStatistics {
+///
+/// Between values it gives way, if it is to.
+pub fn column_statistics(
+    ty: Oid,
+    values: &[Datum],
+    rows: f64,
+    target: usize,
+    give_way: &mut GiveWay,
+) -> ColumnStatistics {
     let total = values.len();
     let mut out = ColumnStatistics::default();
     if total == 0 {
@@ -59,10 +67,14 @@ pub fn column_statistics(ty: Oid, values: &[Datum], rows: f64, target: usize) ->
         out.width_bytes = types::type_info(ty).map_or(0, |t| i32::from(t.len.max(0)));
         return out;
     }
-    let bytes: usize = present.iter().map(|(_, v)| width(v, ty)).sum();
+    let measured = |(_, v): &(usize, &Datum)| {
+        give_way.tick();
+        width(v, ty)
+    };
+    let bytes: usize = present.iter().map(measured).sum();
     out.width_bytes = (bytes / present.len()) as i32;
     if !types::compare::is_orderable(ty) {
-        only_equality(&present, total, rows, target, &mut out);
+        only_equality(&present, total, rows, target, &mut out, give_way);
         return out;
     }
     let mut sorted: Vec<(usize, &Datum)> =
@@ -72,9 +84,13 @@ pub fn column_statistics(ty: Oid, values: &[Datum], rows: f64, target: usize) ->
         out.distinct = -(1.0 - out.null_fraction);
         return out;
     }
-    sorted.sort_by(|a, b| compare(ty, a.1, b.1));
+    sorted.sort_by(|a, b| {
+        give_way.tick();
+        compare(ty, a.1, b.1)
+    });
     let mut runs: Vec<Run> = Vec::new();
     for i in 0..sorted.len() {
+        give_way.tick();
         match runs.last_mut() {
             Some(r) if compare(ty, sorted[r.first].1, sorted[i].1).is_eq() => r.count += 1,
             _ => runs.push(Run { first: i, count: 1 }),
@@ -117,10 +133,12 @@ fn only_equality(
     rows: f64,
     target: usize,
     out: &mut ColumnStatistics,
+    give_way: &mut GiveWay,
 ) {
     let mut kinds: Vec<(&Datum, usize)> = Vec::new();
     let limit = target.saturating_mul(10).max(10);
     for (_, v) in present {
+        give_way.point();
         let room = kinds.len() < limit;
         match kinds.iter_mut().find(|k| identical(k.0, v)) {
             Some(k) => k.1 += 1,
@@ -246,21 +264,24 @@ mod tests {
     #[test]
     fn a_key_is_unique_and_ordered() {
         let v: Vec<Datum> = (1..=3000).map(Datum::Int4).collect();
-        let s = column_statistics(INT4, &v, 100_000.0, 100);
+        let s = column_statistics(INT4, &v, 100_000.0, 100, &mut GiveWay::never());
         assert_eq!(s.distinct, -1.0);
         assert!(s.common.is_empty());
         assert_eq!(s.histogram.len(), 101);
         assert_eq!(s.correlation, Some(1.0));
         assert_eq!(s.width_bytes, 4);
         let back: Vec<Datum> = v.into_iter().rev().collect();
-        assert_eq!(column_statistics(INT4, &back, 3000.0, 100).correlation, Some(-1.0));
+        assert_eq!(
+            column_statistics(INT4, &back, 3000.0, 100, &mut GiveWay::never()).correlation,
+            Some(-1.0)
+        );
     }
 
     #[test]
     fn few_values_are_all_listed() {
         let mut v: Vec<Datum> = (0..3000).map(|i| Datum::text(format!("k{}", i % 3))).collect();
         v.extend(std::iter::repeat_n(Datum::Null, 1000));
-        let s = column_statistics(TEXT, &v, 1_000_000.0, 100);
+        let s = column_statistics(TEXT, &v, 1_000_000.0, 100, &mut GiveWay::never());
         assert_eq!(s.distinct, 3.0);
         assert_eq!(s.null_fraction, 0.25);
         assert_eq!(s.common.len(), 3);
@@ -273,7 +294,7 @@ mod tests {
         let v: Vec<Datum> = (0..30_000)
             .map(|i| Datum::Int4(if i % 2 == 0 { 7 } else { i * 7919 % 50_000 }))
             .collect();
-        let s = column_statistics(INT4, &v, 1_000_000.0, 100);
+        let s = column_statistics(INT4, &v, 1_000_000.0, 100, &mut GiveWay::never());
         assert_eq!(s.common.first().map(|c| c.1 > 0.49), Some(true));
         assert!(s.common.len() < 10, "{}", s.common.len());
         assert!(s.distinct < 0.0 || s.distinct > 10_000.0);

@@ -13,6 +13,7 @@ use buffer::{ReadStream, Strategy};
 use heap::prune::Verdict;
 use heap::visibility::{Hints, satisfies_vacuum};
 use heap::{Heap, Horizon};
+use page::tuple::TupleView;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use txn::Backend;
@@ -26,6 +27,12 @@ pub struct SampledRow {
     pub tuple: Vec<u8>,
     /// The base of its XIDs.
     pub xid_base: Xid,
+}
+
+impl SampledRow {
+    fn of(tid: Tid, tuple: &TupleView<'_>) -> SampledRow {
+        SampledRow { tid, tuple: tuple.bytes.to_vec(), xid_base: tuple.xid_base }
+    }
 }
 
 /// A sample and what it says of the whole.
@@ -175,28 +182,28 @@ pub fn analyze_sample(
     let mut out = AnalyzeSample { total_pages: total, ..AnalyzeSample::default() };
     let mut to_skip = -1.0;
     let mut stream = ReadStream::new(heap.relation(), Fork::Main, strategy, blocks);
-    let mut live: Vec<SampledRow> = Vec::new();
     while let Some(pin) = stream.next() {
         let pin = pin?;
         throttle.point(backend)?;
         out.scanned_pages += 1;
         tell(wanted, out.scanned_pages);
-        out.seen_dead_rows += page_rows(heap, &pin, backend, &horizon, &mut live)?;
-        for row in live.drain(..) {
-            out.seen_live_rows += 1.0;
-            if out.rows.len() < target {
-                out.rows.push(row);
-                continue;
+        let AnalyzeSample { rows, seen_live_rows, .. } = &mut out;
+        let dead = page_rows(heap, &pin, backend, &horizon, &mut |tid, tuple| {
+            *seen_live_rows += 1.0;
+            if rows.len() < target {
+                rows.push(SampledRow::of(tid, tuple));
+                return;
             }
             if to_skip < 0.0 {
-                to_skip = reservoir.skip(out.seen_live_rows - 1.0);
+                to_skip = reservoir.skip(*seen_live_rows - 1.0);
             }
             if to_skip <= 0.0 {
                 let k = picker.random_range(0..target);
-                out.rows[k] = row;
+                rows[k] = SampledRow::of(tid, tuple);
             }
             to_skip -= 1.0;
-        }
+        })?;
+        out.seen_dead_rows += dead;
     }
     // Replaced rows stand out of order; correlation statistics need the physical one.
     out.rows.sort_by_key(|r| r.tid);
@@ -208,13 +215,13 @@ pub fn analyze_sample(
     Ok(out)
 }
 
-/// Puts a page's live rows into `live`; how many dead ones it has.
+/// Shows `live` each of a page's live rows; how many dead ones it has.
 fn page_rows(
     heap: &Heap,
     pin: &buffer::PinnedPage,
     backend: &Backend,
     horizon: &Horizon,
-    live: &mut Vec<SampledRow>,
+    live: &mut dyn FnMut(Tid, &TupleView<'_>),
 ) -> Result<f64> {
     let page = pin.read();
     let mut dead = 0.0;
@@ -247,11 +254,7 @@ fn page_rows(
             Verdict::DeleteInProgress => true,
         };
         if take {
-            live.push(SampledRow {
-                tid: Tid::new(pin.block(), offset),
-                tuple: tuple.bytes.to_vec(),
-                xid_base: tuple.xid_base,
-            });
+            live(Tid::new(pin.block(), offset), &tuple);
         }
     }
     Ok(dead)

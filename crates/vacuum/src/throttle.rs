@@ -2,7 +2,8 @@
 //!
 //! # Purpose
 //! As in PostgreSQL every page costs something by how it was got, and when the costs reach the limit the vacuum sleeps. Beside that the
-//! vacuum slows down while other people's statements take longer than `vacuum_latency_target` (see [`governor`](crate::governor)).
+//! vacuum slows down while other people's statements take longer than `vacuum_latency_target` (see [`governor`](crate::governor)). And a vacuum that
+//! has either of them gives way to whoever waits for its core.
 //!
 //! # Invariants
 //! Threads of one vacuum pay into one balance; whoever finds it full sleeps for what it has paid in itself, if that is at least half
@@ -12,12 +13,12 @@
 //! the settings say what a vacuum may cost in a second, and so vacuums of as many pages take as long. The failsafe switches everything off for good; a table that nears its failsafe age heeds no latency target.
 //!
 //! # Differs from PostgreSQL
-//! The latency target; sleeps that lasted too long.
+//! The latency target; sleeps that lasted too long; between the sleeps whoever waits for the core goes first ([`base::give_way`]).
 
 use crate::governor::Governor;
-use base::Result;
 use base::latency::LatencyWindow;
 use base::sync::Arc;
+use base::{GiveWay, Result};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -160,6 +161,12 @@ impl ThrottleSettings {
         self.latency_target_us.store(costs.latency_target_us, Ordering::Relaxed);
     }
 
+    /// Others are to go first.
+    fn is_gentle(&self) -> bool {
+        let on = |of: &AtomicU64| of.load(Ordering::Relaxed) != 0;
+        on(&self.delay_us) || on(&self.latency_target_us)
+    }
+
     /// Reads the settings again if they may have changed.
     fn refresh(&self) {
         if let Some(source) = &self.source {
@@ -182,6 +189,7 @@ pub struct Throttle {
     /// Slept for the cost delay beyond what was owed.
     overslept: Duration,
     governor: Option<Governor>,
+    give_way: GiveWay,
     began: Instant,
     /// Who sleeps, if not the backend whose vacuum it is.
     sleeper: Option<Arc<Backend>>,
@@ -209,6 +217,7 @@ impl Throttle {
             delayed: Duration::ZERO,
             overslept: Duration::ZERO,
             governor: None,
+            give_way: GiveWay::never(),
             began: Instant::now(),
             sleeper: None,
         }
@@ -263,6 +272,8 @@ impl Throttle {
             return Ok(());
         }
         s.refresh();
+        self.give_way.set(s.is_gentle());
+        self.give_way.point();
         let for_cost = self.owed_for_cost();
         let for_cost = self.after_oversleeping(for_cost);
         let mut time = for_cost;
@@ -291,7 +302,15 @@ impl Throttle {
             self.note_oversleeping(time, took);
         }
         sleeper.set_wait_event(None);
+        self.give_way = GiveWay::often();
         backend.cancel.check()
+    }
+
+    /// For work between two calls of [`Throttle::point`], with no latch held: it lets others go first if the vacuum is to be gentle.
+    pub fn give_way(&mut self) -> &mut GiveWay {
+        let s = &self.settings;
+        self.give_way.set(s.is_gentle() && !s.off.load(Ordering::Relaxed));
+        &mut self.give_way
     }
 
     /// The cost delay: how long to sleep now.
@@ -400,6 +419,20 @@ mod tests {
         assert!(sleep(&|n| ms(if n % 20 == 0 { 7 } else { 0 })).abs_diff(ms(200)) <= ms(7));
         // A second is not made up for by as long without a sleep: only by four of them.
         assert_eq!(sleep(&|n| ms(if n == 10 { 1000 } else { 0 })), ms(1200 - 8));
+    }
+
+    #[test]
+    fn only_a_vacuum_that_is_to_be_gentle_gives_way() {
+        let gives_way = |costs: Costs| {
+            let mut t = Throttle::new(Arc::new(ThrottleSettings::of(&costs)));
+            let before = t.give_way().is_on();
+            t.switch_off();
+            (before, t.give_way().is_on())
+        };
+        let full_speed = Costs::default();
+        assert_eq!(gives_way(full_speed), (false, false));
+        assert_eq!(gives_way(Costs { delay_us: 2000, ..full_speed }), (true, false));
+        assert_eq!(gives_way(Costs { latency_target_us: 2000, ..full_speed }), (true, false));
     }
 
     #[test]

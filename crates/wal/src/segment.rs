@@ -10,7 +10,7 @@
 //! bytes: their checksums are for other positions.
 
 use base::sync::{Mutex, Rank, now};
-use base::{Error, Lsn, Result};
+use base::{Error, GiveWay, Lsn, Result};
 use disk::{Disk, File, OpenMode};
 use std::sync::Arc;
 use std::time::Duration;
@@ -113,7 +113,7 @@ impl Segments {
             Ok(file) => {
                 let len = file.len().map_err(fail)?;
                 if len < SEGMENT_SIZE {
-                    fill(&*file, len)
+                    fill(&*file, len, &mut GiveWay::never())
                         .map_err(|e| Error::io(format!("could not write to file \"{path}\""), e))?;
                 }
                 Ok((file, None))
@@ -121,7 +121,7 @@ impl Segments {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
                 let file = self.disk.open(&path, OpenMode::Create).map_err(fail)?;
                 let started = now();
-                fill(&*file, 0)
+                fill(&*file, 0, &mut GiveWay::never())
                     .map_err(|e| Error::io(format!("could not write to file \"{path}\""), e))?;
                 let made = Made { fill: started.elapsed(), sync: None };
                 self.sync_dir()?;
@@ -153,7 +153,7 @@ impl Segments {
         if !self.disk.exists(&path)? {
             let file = self.disk.open(temporary, OpenMode::Create)?;
             let started = now();
-            fill(&*file, 0)?;
+            fill(&*file, 0, &mut GiveWay::often())?;
             cost.fill = started.elapsed();
             let started = now();
             file.sync_data()?;
@@ -251,13 +251,14 @@ pub struct Made {
     pub sync: Option<Duration>,
 }
 
-/// Writes zeros from `from` to the segment's end.
-fn fill(file: &dyn File, from: u64) -> std::io::Result<()> {
+/// Writes zeros from `from` to the segment's end, between pieces of which it gives way if it is to.
+fn fill(file: &dyn File, from: u64, give_way: &mut GiveWay) -> std::io::Result<()> {
     let mut at = from;
     while at < SEGMENT_SIZE {
         let n = (SEGMENT_SIZE - at).min(ZEROS.len() as u64);
         file.write_at(&ZEROS[..n as usize], at)?;
         at += n;
+        give_way.point();
     }
     Ok(())
 }

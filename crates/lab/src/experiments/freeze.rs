@@ -89,7 +89,9 @@ pub fn run(
     );
     e.steps = vec![
         format!("pgbench -i -I dtGp -s {scale}"),
-        format!("pgbench -R {RATE} -c 4 -T {seconds} -f append.sql (autovacuum on, then off)"),
+        format!(
+            "pgbench -R {RATE} -c 4 -T {seconds} -f append.sql (autovacuum off and on, in turn first)"
+        ),
         APPEND.into(),
         format!("pgbench -R {RATE} -c 4 -T {} -f update.sql", ages.update_seconds()),
         UPDATE.into(),
@@ -128,7 +130,9 @@ pub fn run(
         subject.save()?;
     }
     for round in 0..plan.rounds {
-        for x in [INSERTS, ALONE, UPDATES] {
+        // What the machine does by the hour must not fall on the same side each time.
+        let loads = if round % 2 == 0 { [ALONE, INSERTS] } else { [INSERTS, ALONE] };
+        for x in loads.into_iter().chain([UPDATES]) {
             for at in turns(&subjects, round) {
                 let subject = &mut subjects[at];
                 let length = if x == UPDATES { ages.update_seconds() } else { seconds };

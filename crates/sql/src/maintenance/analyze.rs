@@ -13,7 +13,7 @@ use super::vacuum::{Ignored, Target, lock_target, log_limit};
 use crate::analyze_stats::{column_statistics, sample_rows};
 use crate::client::{Client, Notice, Severity};
 use crate::session::{Session, SessionState};
-use base::{Oid, Result, bail};
+use base::{GiveWay, Oid, Result, bail};
 use buffer::Strategy;
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{Column, ColumnStatistics, Table};
@@ -137,8 +137,10 @@ impl Session {
                 continue;
             }
             state.check_cancel()?;
-            let values = column_values(&open.heap, &table, column, &sample)?;
-            let statistics = column_statistics(column.ty.oid, &values, sample.live_rows, target);
+            let give_way = throttle.give_way();
+            let values = column_values(&open.heap, &table, column, &sample, give_way)?;
+            let ty = column.ty.oid;
+            let statistics = column_statistics(ty, &values, sample.live_rows, target, give_way);
             let place = Place {
                 relation: table.oid,
                 number: column.number,
@@ -149,7 +151,7 @@ impl Session {
         }
         let whole = target.columns.is_empty();
         let fractions = if whole {
-            index_fractions(self, &table, &open, &sample, default)?
+            index_fractions(self, &table, &open, &sample, default, throttle.give_way())?
         } else {
             Vec::new()
         };
@@ -212,12 +214,14 @@ fn column_values(
     table: &Table,
     column: &Column,
     sample: &AnalyzeSample,
+    give_way: &mut GiveWay,
 ) -> Result<Vec<Datum>> {
     let desc = engine::relation::tuple_desc(&table.columns);
     let at = usize::try_from(column.number - 1).unwrap_or(0);
     let mut attrs = vec![AttrValue::Null; at + 1];
     let mut values = Vec::with_capacity(sample.rows.len());
     for row in &sample.rows {
+        give_way.tick();
         page::tuple::deform(&row.tuple, &desc, &mut attrs).map_err(base::Error::corrupt_file)?;
         let view = page::tuple::TupleView { bytes: &row.tuple, xid_base: row.xid_base };
         values.push(match &attrs[at] {

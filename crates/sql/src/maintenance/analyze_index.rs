@@ -7,7 +7,7 @@ use crate::ddl::index::RowDecoder;
 use crate::exec::modify::IndexWriter;
 use crate::session::Session;
 use crate::session::state::OpenRelation;
-use base::Result;
+use base::{GiveWay, Result};
 use engine::catalog::model::{Index, Table};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -24,6 +24,7 @@ pub(super) fn index_fractions(
     open: &OpenRelation,
     sample: &AnalyzeSample,
     default_target: i64,
+    give_way: &mut GiveWay,
 ) -> Result<Vec<f64>> {
     let indexes = table.indexes.iter().zip(&open.indexes);
     indexes
@@ -32,12 +33,12 @@ pub(super) fn index_fractions(
             if plain || sample.rows.is_empty() {
                 return Ok(1.0);
             }
-            let found = sampled(session, table, open, index, tree, sample)?;
+            let found = sampled(session, table, open, index, tree, sample, give_way)?;
             #[expect(clippy::cast_precision_loss, reason = "sample sizes")]
             let fraction = found.rows as f64 / sample.rows.len() as f64;
             let rows = (fraction * sample.live_rows).ceil();
             for (at, values) in found.values {
-                keep(session, index, at, &values, rows, default_target)?;
+                keep(session, index, at, &values, rows, default_target, give_way)?;
             }
             Ok(fraction)
         })
@@ -58,6 +59,7 @@ fn sampled(
     index: &Arc<Index>,
     tree: &Arc<btree::Btree>,
     sample: &AnalyzeSample,
+    give_way: &mut GiveWay,
 ) -> Result<Sampled> {
     let (state, env) = (session.state(), session.env());
     let mut writer = IndexWriter::over(index, tree)?;
@@ -69,6 +71,7 @@ fn sampled(
         Sampled { rows: 0, values: expressions.map(|(i, _)| (i, Vec::new())).collect() };
     for row in &sample.rows {
         state.check_cancel()?;
+        give_way.point();
         if !writer.encode(decoder.decode(&open.heap, &row.tuple)?, &eval)? {
             continue;
         }
@@ -92,6 +95,7 @@ fn keep(
     values: &[Datum],
     rows: f64,
     default_target: i64,
+    give_way: &mut GiveWay,
 ) -> Result<()> {
     let state = session.state();
     let mut place = Place {
@@ -110,5 +114,5 @@ fn keep(
         return Ok(());
     }
     let target = usize::try_from(target).unwrap_or(100);
-    store(state, &place, column_statistics(place.ty, values, rows, target))
+    store(state, &place, column_statistics(place.ty, values, rows, target, give_way))
 }
