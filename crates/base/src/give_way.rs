@@ -4,12 +4,13 @@
 //! Linux lets a thread that runs go on for some milliseconds though another, which a client waits for, has been woken on its core, and a
 //! lower priority changes nothing about that: with two cores a burst of ten milliseconds (the sorting of a sample, two hundred pages between two sleeps of the
 //! cost delay) costs others four. `sched_yield` does: whoever calls it often is passed by at once. Measured on Linux 6.18, a thread that sleeps
-//! and one that computes on one core, 99 % of the wake-ups within: 4.1 ms; with a nice value of 10: 4.1 ms; with a [`GiveWay::point`]: 0.23 ms.
+//! and one that computes on one core, 99 % of the wake-ups within: 4.1 ms; with a nice value of 10: 4.1 ms; with a [`GiveWay::point`]: 0.23 ms
+//! (docs/decisions/0060).
 //!
 //! # Invariants
 //! - Where a point is no latch is held that others may want; locks of the database may be.
-//! - It takes its turn after it has let others go before it for so long: on a machine whose cores are never idle it gets at
-//!   least half of what it would have got, so that clean-up is never starved.
+//! - It waits for others at most for as long as it works, or for a part of that ([`Manners`]): on a machine whose cores are never idle it keeps that
+//!   much of its share, so that clean-up is never starved.
 
 use crate::sync::now;
 use std::time::{Duration, Instant};
@@ -18,48 +19,94 @@ use std::time::{Duration, Instant};
 const TURN: Duration = Duration::from_micros(200);
 /// A clock is read at every so many ticks only.
 const TICKS: u32 = 64;
+/// What may be saved up of the time for others.
+const CREDIT_MOST_NS: i64 = 10_000_000;
 
-/// A thread's manners; [`GiveWay::never`] has none.
+/// How much a thread lets others go first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Manners {
+    /// Not at all.
+    None,
+    /// For a quarter of the time for which it works: it is to be done soon, but others need not wait for a whole slice.
+    Brisk,
+    /// For as long as it works.
+    Gentle,
+}
+
+/// When a thread lets others go first.
 #[derive(Clone, Debug)]
 pub struct GiveWay {
-    /// When it may be asked next; `None`: it does not give way.
-    next: Option<Instant>,
+    manners: Manners,
+    /// Its turn began then.
+    since: Instant,
+    /// For so long it may wait for others; less than nothing: it has.
+    credit_ns: i64,
     ticks: u32,
 }
 
 impl GiveWay {
+    /// Begins a turn now.
+    pub fn new(manners: Manners) -> GiveWay {
+        GiveWay { manners, since: now(), credit_ns: 0, ticks: 0 }
+    }
+
     /// Goes on whoever waits.
     pub fn never() -> GiveWay {
-        GiveWay { next: None, ticks: 0 }
+        GiveWay::new(Manners::None)
     }
 
-    /// Begins a turn now.
-    pub fn often() -> GiveWay {
-        GiveWay { next: Some(now() + TURN), ticks: 0 }
-    }
-
-    /// From now on it gives way, or does not any more.
-    pub fn set(&mut self, gives_way: bool) {
-        if gives_way != self.next.is_some() {
-            *self = if gives_way { GiveWay::often() } else { GiveWay::never() };
+    /// What it does from now on.
+    pub fn set(&mut self, manners: Manners) {
+        if manners != self.manners {
+            *self = GiveWay::new(manners);
         }
     }
 
-    /// Does it give way at all?
-    pub fn is_on(&self) -> bool {
-        self.next.is_some()
+    /// What it does.
+    pub fn manners(&self) -> Manners {
+        self.manners
+    }
+
+    /// It has slept: a turn begins.
+    pub fn slept(&mut self) {
+        self.since = now();
     }
 
     /// After something that takes microseconds: lets others go if the turn is over.
     #[inline]
     pub fn point(&mut self) {
-        if let Some(next) = self.next {
-            let began = now();
-            if began >= next {
-                std::thread::yield_now();
-                self.next = Some(next_turn(began, now()));
+        if self.manners != Manners::None {
+            let ran = now().saturating_duration_since(self.since);
+            if ran >= TURN {
+                self.end_turn(ran);
             }
         }
+    }
+
+    #[cold]
+    fn end_turn(&mut self, ran: Duration) {
+        let began = now();
+        self.since = began;
+        if self.may_wait(ran) {
+            std::thread::yield_now();
+            self.since = now();
+            self.waited(self.since.saturating_duration_since(began));
+        }
+    }
+
+    /// It has worked for so long: may others go?
+    fn may_wait(&mut self, ran: Duration) -> bool {
+        let share = match self.manners {
+            Manners::None => return false,
+            Manners::Brisk => 4,
+            Manners::Gentle => 1,
+        };
+        self.credit_ns = (self.credit_ns + nanos(ran) / share).min(CREDIT_MOST_NS);
+        self.credit_ns > 0
+    }
+
+    fn waited(&mut self, time: Duration) {
+        self.credit_ns -= nanos(time);
     }
 
     /// [`GiveWay::point`] after something that takes nanoseconds.
@@ -73,35 +120,55 @@ impl GiveWay {
     }
 }
 
-/// When a thread gives way again that has done so from `began` to `ended`.
-fn next_turn(began: Instant, ended: Instant) -> Instant {
-    ended + TURN.max(ended.saturating_duration_since(began))
+fn nanos(time: Duration) -> i64 {
+    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX / 2)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// What part of the time is given away if others take `others` at each chance.
+    fn given_away(manners: Manners, others: Duration) -> f64 {
+        let mut g = GiveWay::new(manners);
+        let mut given = Duration::ZERO;
+        for _ in 0..10_000 {
+            if g.may_wait(TURN) {
+                g.waited(others);
+                given += others;
+            }
+        }
+        given.as_secs_f64() / (given + 10_000 * TURN).as_secs_f64()
+    }
+
     #[test]
-    fn at_most_half_of_the_time_is_given_away() {
-        let (began, ms) = (now(), Duration::from_millis);
-        for waited in [0, 1, 3, 500].map(ms) {
-            let ended = began + waited;
-            let turn = next_turn(began, ended) - ended;
-            assert!(turn >= waited && turn >= TURN, "{waited:?}");
+    fn work_is_never_starved() {
+        for others in [1, 3, 50].map(Duration::from_millis) {
+            let (gentle, brisk) =
+                (given_away(Manners::Gentle, others), given_away(Manners::Brisk, others));
+            assert!(gentle > 0.45 && gentle < 0.52, "{others:?}: {gentle}");
+            assert!(brisk > 0.15 && brisk < 0.22, "{others:?}: {brisk}");
+            assert_eq!(given_away(Manners::None, others), 0.0);
         }
     }
 
     #[test]
-    fn who_never_gives_way_has_no_turn() {
-        let mut g = GiveWay::never();
-        (0..1000).for_each(|_| g.tick());
-        assert!(g.next.is_none());
-        g.set(true);
-        let next = g.next;
-        g.set(true);
-        assert!(next.is_some() && g.next == next);
-        g.set(false);
-        assert!(g.next.is_none());
+    fn others_always_go_first_where_they_take_little() {
+        let little = Duration::from_micros(40);
+        for manners in [Manners::Brisk, Manners::Gentle] {
+            let mut g = GiveWay::new(manners);
+            for _ in 0..1000 {
+                assert!(g.may_wait(TURN));
+                g.waited(little);
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_saved_up_has_a_bound() {
+        let mut g = GiveWay::new(Manners::Gentle);
+        assert!(g.may_wait(Duration::from_secs(3600)));
+        g.waited(Duration::from_millis(11));
+        assert!(!g.may_wait(TURN));
     }
 }

@@ -19,5 +19,5 @@ pub mod sync;
 pub mod wait;
 
 pub use error::{Corruption, Error, Result, SqlError, SqlState};
-pub use give_way::GiveWay;
+pub use give_way::{GiveWay, Manners};
 pub use ids::*;

@@ -2,8 +2,8 @@
 //!
 //! # Purpose
 //! As in PostgreSQL every page costs something by how it was got, and when the costs reach the limit the vacuum sleeps. Beside that the
-//! vacuum slows down while other people's statements take longer than `vacuum_latency_target` (see [`governor`](crate::governor)). And a vacuum that
-//! has either of them gives way to whoever waits for its core.
+//! vacuum slows down while other people's statements take longer than `vacuum_latency_target` (see [`governor`](crate::governor)). Whoever waits for
+//! its core goes first, the more so if the vacuum has either of them.
 //!
 //! # Invariants
 //! Threads of one vacuum pay into one balance; whoever finds it full sleeps for what it has paid in itself, if that is at least half
@@ -18,7 +18,7 @@
 use crate::governor::Governor;
 use base::latency::LatencyWindow;
 use base::sync::Arc;
-use base::{GiveWay, Result};
+use base::{GiveWay, Manners, Result};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -161,10 +161,16 @@ impl ThrottleSettings {
         self.latency_target_us.store(costs.latency_target_us, Ordering::Relaxed);
     }
 
-    /// Others are to go first.
-    fn is_gentle(&self) -> bool {
+    /// How much others who wait for the core go first.
+    fn manners(&self) -> Manners {
         let on = |of: &AtomicU64| of.load(Ordering::Relaxed) != 0;
-        on(&self.delay_us) || on(&self.latency_target_us)
+        if self.off.load(Ordering::Relaxed) {
+            Manners::None
+        } else if on(&self.delay_us) || on(&self.latency_target_us) {
+            Manners::Gentle
+        } else {
+            Manners::Brisk
+        }
     }
 
     /// Reads the settings again if they may have changed.
@@ -272,7 +278,7 @@ impl Throttle {
             return Ok(());
         }
         s.refresh();
-        self.give_way.set(s.is_gentle());
+        self.give_way.set(s.manners());
         self.give_way.point();
         let for_cost = self.owed_for_cost();
         let for_cost = self.after_oversleeping(for_cost);
@@ -302,14 +308,13 @@ impl Throttle {
             self.note_oversleeping(time, took);
         }
         sleeper.set_wait_event(None);
-        self.give_way = GiveWay::often();
+        self.give_way.slept();
         backend.cancel.check()
     }
 
-    /// For work between two calls of [`Throttle::point`], with no latch held: it lets others go first if the vacuum is to be gentle.
+    /// For work between two calls of [`Throttle::point`], with no latch held.
     pub fn give_way(&mut self) -> &mut GiveWay {
-        let s = &self.settings;
-        self.give_way.set(s.is_gentle() && !s.off.load(Ordering::Relaxed));
+        self.give_way.set(self.settings.manners());
         &mut self.give_way
     }
 
@@ -422,17 +427,21 @@ mod tests {
     }
 
     #[test]
-    fn only_a_vacuum_that_is_to_be_gentle_gives_way() {
-        let gives_way = |costs: Costs| {
+    fn who_is_to_be_gentle_gives_way_more_and_after_the_failsafe_nobody_does() {
+        let manners = |costs: Costs| {
             let mut t = Throttle::new(Arc::new(ThrottleSettings::of(&costs)));
-            let before = t.give_way().is_on();
+            let before = t.give_way().manners();
             t.switch_off();
-            (before, t.give_way().is_on())
+            (before, t.give_way().manners())
         };
         let full_speed = Costs::default();
-        assert_eq!(gives_way(full_speed), (false, false));
-        assert_eq!(gives_way(Costs { delay_us: 2000, ..full_speed }), (true, false));
-        assert_eq!(gives_way(Costs { latency_target_us: 2000, ..full_speed }), (true, false));
+        assert_eq!(manners(full_speed), (Manners::Brisk, Manners::None));
+        for gentle in [
+            Costs { delay_us: 2000, ..full_speed },
+            Costs { latency_target_us: 2000, ..full_speed },
+        ] {
+            assert_eq!(manners(gentle), (Manners::Gentle, Manners::None));
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! bytes: their checksums are for other positions.
 
 use base::sync::{Mutex, Rank, now};
-use base::{Error, GiveWay, Lsn, Result};
+use base::{Error, GiveWay, Lsn, Manners, Result};
 use disk::{Disk, File, OpenMode};
 use std::sync::Arc;
 use std::time::Duration;
@@ -153,7 +153,7 @@ impl Segments {
         if !self.disk.exists(&path)? {
             let file = self.disk.open(temporary, OpenMode::Create)?;
             let started = now();
-            fill(&*file, 0, &mut GiveWay::often())?;
+            fill(&*file, 0, &mut GiveWay::new(Manners::Gentle))?;
             cost.fill = started.elapsed();
             let started = now();
             file.sync_data()?;
