@@ -261,6 +261,8 @@ struct Entry {
 pub struct Registry {
     backends: RwLock<Vec<Entry>>,
     next_pid: AtomicI32,
+    /// How often a snapshot was passed from one backend to another.
+    imports: AtomicU64,
     /// Transactions of backends that are gone, by database: committed, aborted.
     ended: Mutex<HashMap<Oid, (u64, u64)>>,
 }
@@ -270,6 +272,7 @@ impl Registry {
         Arc::new(Registry {
             backends: RwLock::new(rank::REGISTRY, Vec::new()),
             next_pid: AtomicI32::new(std::process::id() as i32),
+            imports: AtomicU64::new(0),
             ended: Mutex::new(rank::ENDED, HashMap::new()),
         })
     }
@@ -368,9 +371,31 @@ impl Registry {
         live.into_iter().chain(ended).fold((0, 0), |sum, n| (sum.0 + n.0, sum.1 + n.1))
     }
 
+    /// A backend has registered another one's snapshot, which that one still holds.
+    pub(crate) fn imported(&self) {
+        self.imports.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// What `read` finds when it goes through the backends while no snapshot is passed on: else it could look at who gets one
+    /// before that, at who had it when he has given it up, and miss it. Who passes one on registers it, says so, and only then gives it up.
+    pub(crate) fn undisturbed<T>(&self, mut read: impl FnMut() -> T) -> T {
+        loop {
+            let before = self.imports.load(Ordering::SeqCst);
+            let found = read();
+            if self.imports.load(Ordering::SeqCst) == before {
+                return found;
+            }
+        }
+    }
+
     /// The CSNs of all snapshots registered that count for a scope, in no order. A backend whose published xmin is 0 has none, and one that it takes
     /// from now on is newer than all that is published now: it publishes first and reads the CSN counter then.
-    pub(crate) fn snapshot_csns(&self, scope: Oid, leave_out_ignored: bool, out: &mut Vec<Csn>) {
+    pub(crate) fn snapshot_csns(&self, scope: Oid, leave_out_ignored: bool) -> Vec<Csn> {
+        self.undisturbed(|| self.csns_now(scope, leave_out_ignored))
+    }
+
+    fn csns_now(&self, scope: Oid, leave_out_ignored: bool) -> Vec<Csn> {
+        let mut out = Vec::new();
         // Handles are not dropped under the list's lock: dropping the last one releases its locks.
         let mut holders: smallvec::SmallVec<[Arc<Backend>; 16]> = smallvec::SmallVec::new();
         for entry in self.backends.read().iter() {
@@ -379,13 +404,19 @@ impl Registry {
                 holders.extend(entry.backend.upgrade());
             }
         }
+        base::stop_point!("txn.live_snapshots.holders_found");
         for backend in &holders {
             out.extend(backend.snapshots.lock().list.iter().map(|s| s.csn));
         }
+        out
     }
 
     /// The least bound published for a scope, and `start` if none is below it.
     pub(crate) fn least_xmin(&self, scope: Oid, start: Xid, leave_out_ignored: bool) -> Xid {
+        self.undisturbed(|| self.least_xmin_now(scope, start, leave_out_ignored))
+    }
+
+    fn least_xmin_now(&self, scope: Oid, start: Xid, leave_out_ignored: bool) -> Xid {
         let mut least = start.0;
         for entry in self.backends.read().iter() {
             let published = &entry.published;
@@ -393,6 +424,7 @@ impl Registry {
                 continue;
             }
             let xmin = published.bound_for(scope);
+            base::stop_point!("txn.horizon.bound_read");
             if xmin != 0 && xmin < least {
                 least = xmin;
             }

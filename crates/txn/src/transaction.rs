@@ -83,6 +83,8 @@ struct State {
     abort_files: Vec<RelationId>,
     row_pages: HashSet<(RelationId, BlockNumber)>,
     first_snapshot: Option<Arc<Snapshot>>,
+    /// What it has exported, by name: kept to its end.
+    exported: Vec<(String, Arc<Snapshot>)>,
 }
 
 /// A transaction in progress; belongs to one thread.
@@ -287,6 +289,43 @@ impl Transaction {
     /// A snapshot of this moment whatever the isolation level (catalog look-ups, re-checks).
     pub fn take_latest_snapshot(&self) -> Arc<Snapshot> {
         Arc::new(Snapshot::take(&self.backend, self.peek_command_id()))
+    }
+
+    /// Offers the snapshot of now, or the transaction's own, to other sessions until it ends; the name by which they ask for it.
+    ///
+    /// # Errors
+    /// 25001 in a subtransaction: it could be rolled back before.
+    pub fn export_snapshot(&self) -> Result<String> {
+        if self.nesting() > 0 {
+            bail!(ACTIVE_SQL_TRANSACTION, "cannot export a snapshot from a subtransaction");
+        }
+        let snapshot = self.take_snapshot();
+        let (slot, number) = self.backend.virtual_xid();
+        let count = self.state.borrow().exported.len() + 1;
+        let name = format!("{slot:08X}-{number:08X}-{count}");
+        self.manager().exports.add(&name, &snapshot);
+        self.state.borrow_mut().exported.push((name.clone(), snapshot));
+        Ok(name)
+    }
+
+    /// Sees from now on what the exported snapshot `name` sees. The caller has checked that the transaction is REPEATABLE READ, and has taken no
+    /// snapshot and no XID.
+    ///
+    /// # Errors
+    /// 22023 if there can be no such name, 42704 if there is none (any more), 0A000 if it is of another database.
+    pub fn import_snapshot(&self, name: &str) -> Result<()> {
+        assert!(
+            !self.has_snapshot() && self.top_xid().is_none() && self.nesting() == 0,
+            "a snapshot is imported before all else"
+        );
+        // Who exported it may end meanwhile: the snapshot is ours too until it is registered here.
+        let exported = self.manager().exports.find(name)?;
+        if exported.backend().database() != self.backend.database() {
+            bail!(FEATURE_NOT_SUPPORTED, "cannot import a snapshot from a different database");
+        }
+        let own = exported.adopted_by(&self.backend, self.peek_command_id());
+        self.state.borrow_mut().first_snapshot = Some(Arc::new(own));
+        Ok(())
     }
 
     // ---- savepoints ----
@@ -623,7 +662,15 @@ impl Transaction {
 
     fn finish(&self, top: Option<Xid>, children: &[Xid], committed: bool) {
         self.ended.set(true);
-        self.state.borrow_mut().first_snapshot = None;
+        let exported = {
+            let mut state = self.state.borrow_mut();
+            state.first_snapshot = None;
+            std::mem::take(&mut state.exported)
+        };
+        for (name, _) in &exported {
+            self.manager().exports.remove(name);
+        }
+        drop(exported);
         if let Some(top) = top {
             self.manager().end_running(&self.backend, top);
             if self.backend.sub_count.load(Ordering::Relaxed) > 0 {

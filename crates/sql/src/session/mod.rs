@@ -108,6 +108,8 @@ pub struct Session {
     templates: template::Templates,
     /// How many plans were made for statements that are kept.
     planned: Cell<u64>,
+    /// How many snapshots of others it has imported.
+    imports: Cell<u64>,
     /// Values last told to the client.
     reported: HashMap<&'static str, String>,
     /// What they follow from, as it was then: settings' version, superuser, session user.
@@ -232,6 +234,7 @@ impl Session {
             portals: HashMap::new(),
             templates: template::Templates::default(),
             planned: Cell::new(0),
+            imports: Cell::new(0),
             plan_cache: simple::StatementCache::default(),
             reported: HashMap::new(),
             reported_under: (u64::MAX, false, Oid::INVALID),

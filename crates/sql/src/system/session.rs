@@ -211,6 +211,7 @@ pub(super) const BODIES: Bodies = &[
     ("txid_status", Scalar(|env, a| status(env, u64::try_from(int8(a, 0)?).unwrap_or(0)))),
     ("pg_xact_status", Scalar(|env, a| status(env, xid8(a, 0)?))),
     ("pg_current_snapshot", Scalar(|env, _| snapshot(state(env)?).map(Datum::text))),
+    ("pg_export_snapshot", Scalar(|env, _| state(env)?.txn()?.export_snapshot().map(Datum::text))),
     ("txid_current_snapshot", Scalar(|env, _| snapshot(state(env)?).map(Datum::text))),
     ("txid_snapshot_xmin", Scalar(|_, a| Ok(super::int8(parse_snapshot(text(a, 0)?)?.0)))),
     ("txid_snapshot_xmax", Scalar(|_, a| Ok(super::int8(parse_snapshot(text(a, 0)?)?.1)))),
