@@ -185,6 +185,7 @@ pub struct Backend {
     waits: Arc<base::wait::WaitNote>,
     pub(crate) deadlock_timeout_ms: AtomicU64,
     pub(crate) logs_lock_waits: AtomicBool,
+    logs_lock_failures: AtomicBool,
     lock_timeout_us: AtomicU64,
     pub(crate) wait_started_us: AtomicU64,
     no_yield: AtomicBool,
@@ -320,6 +321,7 @@ impl Registry {
             waits: Arc::default(),
             deadlock_timeout_ms: AtomicU64::new(1000),
             logs_lock_waits: AtomicBool::new(false),
+            logs_lock_failures: AtomicBool::new(false),
             lock_timeout_us: AtomicU64::new(0),
             wait_started_us: AtomicU64::new(0),
             no_yield: AtomicBool::new(false),
@@ -618,6 +620,15 @@ impl Backend {
     /// Sets `log_lock_waits`: its waits that take longer than `deadlock_timeout` are logged.
     pub fn log_lock_waits(&self, on: bool) {
         self.logs_lock_waits.store(on, Ordering::Relaxed);
+    }
+
+    /// Sets `log_lock_failures`: whom a row lock that is not waited for would have had to wait for is logged.
+    pub fn log_lock_failures(&self, on: bool) {
+        self.logs_lock_failures.store(on, Ordering::Relaxed);
+    }
+
+    pub(crate) fn logs_lock_failures(&self) -> bool {
+        self.logs_lock_failures.load(Ordering::Relaxed)
     }
 
     /// Sets `lock_timeout` for those of its waits that have no limit of their own; `None`: none.

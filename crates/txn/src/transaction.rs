@@ -96,6 +96,8 @@ pub struct Transaction {
     command_used: Cell<bool>,
     isolation: Cell<IsolationLevel>,
     read_only: Cell<bool>,
+    /// Who last had a row that was not waited for.
+    blocker: Cell<Xid>,
     start_us: Cell<i64>,
     /// Records that this thread had inserted before.
     records_before: Option<u64>,
@@ -121,6 +123,7 @@ impl Transaction {
             command_used: Cell::new(false),
             isolation: Cell::new(IsolationLevel::ReadCommitted),
             read_only: Cell::new(false),
+            blocker: Cell::new(Xid::INVALID),
             start_us: Cell::new(now_timestamp_us()),
             records_before: backend.manager().wal.thread_records(),
             ended: Cell::new(false),
@@ -522,6 +525,19 @@ impl Transaction {
         let target = TransactionTarget::Xid(xid);
         let done = || Ok(!self.manager().in_progress(xid)? || over()?);
         self.locks().wait_for_transaction(&self.backend, target, Wait::Block, done).map(|_| ())
+    }
+
+    /// A row is not waited for that `xid` has changed or locked.
+    pub fn note_blocker(&self, xid: Xid) {
+        self.blocker.set(xid);
+    }
+
+    /// The row not waited for was asked for with NOWAIT, which fails (`log_lock_failures`).
+    pub fn tell_lock_failure(&self) {
+        let xid = self.blocker.get();
+        if xid.is_valid() && self.backend.logs_lock_failures() {
+            self.locks().tell_failure(&self.backend, xid);
+        }
     }
 
     /// A row that `xid`, of this transaction, had inserted is gone: who waits to learn whether it stays shall look again.

@@ -221,6 +221,7 @@ impl Session {
         let timeout = u64::try_from(settings.int("deadlock_timeout")).unwrap_or(1000);
         backend.set_deadlock_timeout_ms(timeout);
         backend.log_lock_waits(settings.bool("log_lock_waits"));
+        backend.log_lock_failures(settings.bool("log_lock_failures"));
         let state =
             Rc::new(SessionState::new(Arc::clone(cluster), database, backend, user, settings));
         let env = Rc::new(SessionEnv::new(Rc::clone(&state)));
@@ -433,6 +434,11 @@ impl Session {
             self.renew_env();
         }
         self.renew_env_if_set();
+    }
+
+    /// `tcp_keepalives_idle`, `_interval`, `_count` and `tcp_user_timeout`.
+    pub fn tcp_settings(&self) -> [u32; 4] {
+        self.state.derived().tcp
     }
 
     /// Counts that the session ends in another way than by its client's good-bye.

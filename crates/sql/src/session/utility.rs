@@ -444,7 +444,7 @@ impl Session {
         let settings = self.state.settings.borrow();
         let Some(name) = name else {
             let all = self.state.may_read_all_settings()?;
-            let listed = base::settings::DEFINITIONS.iter().filter(|d| all || !d.is_secret());
+            let listed = base::settings::DEFINITIONS.iter().filter(|d| d.is_listed_for(all));
             let mut listed: Vec<_> = listed.collect();
             listed.sort_by_key(|d| d.name.to_ascii_lowercase());
             let rows = listed

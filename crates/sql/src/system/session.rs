@@ -455,7 +455,7 @@ fn settings(state: &SessionState) -> Result<Vec<Vec<Datum>>> {
     let superuser = state.is_superuser();
     let all = state.may_read_all_settings()?;
     let mut out = Vec::new();
-    for (index, def) in DEFINITIONS.iter().enumerate().filter(|(_, d)| all || !d.is_secret()) {
+    for (index, def) in DEFINITIONS.iter().enumerate().filter(|(_, d)| d.is_listed_for(all)) {
         let entry = server.entry(index);
         let (min, max) = match def.kind {
             Kind::Int(min, max) => (Some(min.to_string()), Some(max.to_string())),
@@ -478,7 +478,11 @@ fn settings(state: &SessionState) -> Result<Vec<Vec<Datum>>> {
         let boot = def.parse(def.boot).map(|v| def.plain(&v)).unwrap_or_default();
         out.push(vec![
             Datum::text(def.name),
-            Datum::text(def.plain(session.at(index))),
+            // An octal one is told as SHOW tells it, but for its defaults.
+            Datum::text(match session.at(index) {
+                value if def.is_octal() => def.show(value),
+                value => def.plain(value),
+            }),
             text_or_null(def.unit.name()),
             Datum::text(def.category),
             Datum::text(def.short_desc),
