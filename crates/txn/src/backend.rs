@@ -194,6 +194,8 @@ pub struct Backend {
     /// Transactions committed and aborted; the registry's totals get them at the end.
     commits: AtomicU64,
     aborts: AtomicU64,
+    /// What its transactions inserted into the WAL: records, page images, bytes, how often its buffers were full.
+    logged: [AtomicU64; 4],
 }
 
 impl base::log::prefix::Transaction for Backend {
@@ -329,6 +331,7 @@ impl Registry {
             manager,
             commits: AtomicU64::new(0),
             aborts: AtomicU64::new(0),
+            logged: Default::default(),
         });
         let entry =
             Entry { backend: Arc::downgrade(&backend), published: backend.published.clone() };
@@ -456,6 +459,21 @@ impl Backend {
     /// Its transactions so far: committed, aborted.
     pub fn counts(&self) -> (u64, u64) {
         (self.commits.load(Ordering::Relaxed), self.aborts.load(Ordering::Relaxed))
+    }
+    /// What its transactions that have ended inserted into the WAL.
+    pub fn logged(&self) -> wal::WalUsage {
+        let [records, full_page_images, bytes, buffers_full] =
+            self.logged.each_ref().map(|n| n.load(Ordering::Relaxed));
+        wal::WalUsage { records, full_page_images, bytes, buffers_full }
+    }
+    pub(crate) fn count_logged(&self, more: wal::WalUsage) {
+        if more.records == 0 {
+            return;
+        }
+        let more = [more.records, more.full_page_images, more.bytes, more.buffers_full];
+        for (sum, more) in self.logged.iter().zip(more) {
+            sum.fetch_add(more, Ordering::Relaxed);
+        }
     }
     pub(crate) fn count(&self, committed: bool) {
         if committed { &self.commits } else { &self.aborts }.fetch_add(1, Ordering::Relaxed);

@@ -101,6 +101,8 @@ pub struct Transaction {
     start_us: Cell<i64>,
     /// Records that this thread had inserted before.
     records_before: Option<u64>,
+    /// What it had inserted into the log.
+    logged_before: wal::WalUsage,
     ended: Cell<bool>,
     state: RefCell<State>,
 }
@@ -126,6 +128,7 @@ impl Transaction {
             blocker: Cell::new(Xid::INVALID),
             start_us: Cell::new(now_timestamp_us()),
             records_before: backend.manager().wal.thread_records(),
+            logged_before: wal::thread_usage(),
             ended: Cell::new(false),
             state: RefCell::new(State::default()),
         }
@@ -703,6 +706,7 @@ impl Transaction {
         self.manager().locks().transaction_ended(top, children, Some((self.backend.pid, number)));
         self.manager().locks().release_transaction(&self.backend);
         self.backend.count(committed);
+        self.backend.count_logged(wal::thread_usage() - self.logged_before);
     }
 }
 
