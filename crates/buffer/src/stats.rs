@@ -253,6 +253,7 @@ thread_local! {
         temp_written: 0, read_time_us: 0, write_time_us: 0,
     }) };
     static COUNTS_BLOCKS: Cell<bool> = const { Cell::new(true) };
+    static COMBINES: Cell<usize> = const { Cell::new(usize::MAX) };
     static CURRENT: Cell<(u64, *const ThreadCounters)> = const { Cell::new((0, std::ptr::null())) };
     static MINE: RefCell<Mine> = const { RefCell::new(Mine(Vec::new())) };
 }
@@ -292,23 +293,38 @@ pub fn count_blocks(counted: bool) {
     COUNTS_BLOCKS.set(counted);
 }
 
+/// How many neighbouring pages this thread joins to one read from now on, at most (`io_combine_limit`); the pool has a bound of its own.
+pub fn bound_combined(pages: usize) {
+    COMBINES.set(pages.max(1));
+}
+
+pub(crate) fn combined_max() -> usize {
+    COMBINES.get()
+}
+
 /// What a thread's pages are counted as.
 #[derive(Clone, Copy, Debug)]
 pub struct Role {
     backend_type: BackendType,
     counts_blocks: bool,
+    combines: usize,
 }
 
 impl Role {
     /// This thread's.
     pub fn mine() -> Role {
-        Role { backend_type: backend_type(), counts_blocks: COUNTS_BLOCKS.get() }
+        Role {
+            backend_type: backend_type(),
+            counts_blocks: COUNTS_BLOCKS.get(),
+            combines: COMBINES.get(),
+        }
     }
 
     /// This thread helps the one whose role it is.
     pub fn take(self) {
         set_backend_type(self.backend_type);
         count_blocks(self.counts_blocks);
+        bound_combined(self.combines);
     }
 }
 

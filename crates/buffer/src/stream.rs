@@ -16,6 +16,7 @@ use crate::frame::READING;
 use crate::pin::PinnedPage;
 use crate::pool::Entered;
 use crate::relation::RelationHandle;
+use crate::stats::combined_max;
 use crate::strategy::Strategy;
 use base::{BlockNumber, Error, Fork, Result};
 use std::collections::VecDeque;
@@ -58,7 +59,7 @@ impl<I: Iterator<Item = BlockNumber>> ReadStream<I> {
         blocks: I,
     ) -> ReadStream<I> {
         let config = relation.pool.config();
-        let mut run_max = config.combine_pages.min((config.frames / 8).max(1));
+        let mut run_max = config.combine_pages.min((config.frames / 8).max(1)).min(combined_max());
         if let Some(ring) = strategy.ring_pages() {
             // A run must not come round its own ring.
             run_max = run_max.min((ring / 2).max(1));

@@ -274,6 +274,10 @@ impl Engine {
         let pool = BufferPool::new(pool_config, disk.clone(), wal.clone())?;
         let raise = Arc::clone(&fatal);
         pool.on_failure(move |what| raise.raise(what));
+        let txn = match settings.int("transaction_buffers") {
+            0 => txn,
+            pages => TxnConfig { clog_buffers: pages.max(16) as usize, ..txn },
+        };
         let txns = TransactionManager::open(disk.clone(), wal.clone(), txn)?;
         let room = (disk::raise_open_file_limit() / 4).min(8192) as usize;
         let closer = Arc::new(FileCloser::new(room));

@@ -248,6 +248,8 @@ impl Heap {
             let ended = !self.ctx.txns.in_progress(xid)?;
             if ended {
                 std::thread::yield_now();
+            } else {
+                queue.txn().note_blocker(xid);
             }
             return Ok(ended);
         }

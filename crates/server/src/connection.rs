@@ -6,6 +6,7 @@
 
 use crate::bell::{self, Bell, Woken};
 use crate::connection_log::ConnectionLog;
+use crate::keepalive::Keepalive;
 use crate::listen::Shared;
 use crate::startup;
 use crate::wire::{ReadError, Wire, message_name};
@@ -48,7 +49,9 @@ pub(crate) fn run(stream: TcpStream, shared: &Arc<Shared>) {
         }
     };
     let shared = Arc::clone(shared);
-    let mut connection = Connection { wire, session, shared, bell: None, skip_to_sync: false };
+    let keepalive = Keepalive::new(wire.stream());
+    let mut connection =
+        Connection { wire, session, keepalive, shared, bell: None, skip_to_sync: false };
     let ended = catch_unwind(AssertUnwindSafe(|| connection.serve()));
     let ended = ended.unwrap_or_else(|_| {
         Ended::Fatal(SqlError::new(
@@ -120,6 +123,7 @@ enum Incoming {
 struct Connection {
     wire: Wire,
     session: Session,
+    keepalive: Keepalive,
     shared: Arc<Shared>,
     /// What wakes it for notifications, once it has listened.
     bell: Option<Bell>,
@@ -164,6 +168,7 @@ impl Connection {
     fn read(&mut self) -> std::result::Result<Incoming, SqlError> {
         // Only a wait that follows ReadyForQuery is idle time; then nothing is buffered.
         let waits = !self.wire.has_input();
+        self.keepalive.set(self.wire.stream(), self.session.tcp_settings());
         let idle = if waits { self.session.idle_timeout() } else { None };
         let timeout = idle.as_ref().map(|(duration, _)| (*duration).max(Duration::from_millis(1)));
         if idle.is_some() {

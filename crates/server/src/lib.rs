@@ -14,6 +14,7 @@
 mod bell;
 pub mod connection;
 mod connection_log;
+mod keepalive;
 pub mod listen;
 mod recode;
 mod startup;

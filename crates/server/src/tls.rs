@@ -149,6 +149,7 @@ fn load(settings: &ServerSettings, folder: &Path) -> Result<Option<Acceptor>> {
             }
             e => wrong(format!("could not load private key file \"{key_file}\": {e}")),
         })?;
+    config.ignore_client_order = settings.bool("ssl_prefer_server_ciphers");
     config.alpn_protocols = vec![ALPN.to_vec()];
     // Sessions are not resumed: clients of this protocol never ask, and a ticket is one more secret to keep.
     config.session_storage = Arc::new(NoServerSessionStorage {});

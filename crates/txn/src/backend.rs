@@ -185,6 +185,7 @@ pub struct Backend {
     waits: Arc<base::wait::WaitNote>,
     pub(crate) deadlock_timeout_ms: AtomicU64,
     pub(crate) logs_lock_waits: AtomicBool,
+    logs_lock_failures: AtomicBool,
     lock_timeout_us: AtomicU64,
     pub(crate) wait_started_us: AtomicU64,
     no_yield: AtomicBool,
@@ -193,6 +194,8 @@ pub struct Backend {
     /// Transactions committed and aborted; the registry's totals get them at the end.
     commits: AtomicU64,
     aborts: AtomicU64,
+    /// What its transactions inserted into the WAL: records, page images, bytes, how often its buffers were full.
+    logged: [AtomicU64; 4],
 }
 
 impl base::log::prefix::Transaction for Backend {
@@ -261,6 +264,8 @@ struct Entry {
 pub struct Registry {
     backends: RwLock<Vec<Entry>>,
     next_pid: AtomicI32,
+    /// How often a snapshot was passed from one backend to another.
+    imports: AtomicU64,
     /// Transactions of backends that are gone, by database: committed, aborted.
     ended: Mutex<HashMap<Oid, (u64, u64)>>,
 }
@@ -270,6 +275,7 @@ impl Registry {
         Arc::new(Registry {
             backends: RwLock::new(rank::REGISTRY, Vec::new()),
             next_pid: AtomicI32::new(std::process::id() as i32),
+            imports: AtomicU64::new(0),
             ended: Mutex::new(rank::ENDED, HashMap::new()),
         })
     }
@@ -317,6 +323,7 @@ impl Registry {
             waits: Arc::default(),
             deadlock_timeout_ms: AtomicU64::new(1000),
             logs_lock_waits: AtomicBool::new(false),
+            logs_lock_failures: AtomicBool::new(false),
             lock_timeout_us: AtomicU64::new(0),
             wait_started_us: AtomicU64::new(0),
             no_yield: AtomicBool::new(false),
@@ -324,6 +331,7 @@ impl Registry {
             manager,
             commits: AtomicU64::new(0),
             aborts: AtomicU64::new(0),
+            logged: Default::default(),
         });
         let entry =
             Entry { backend: Arc::downgrade(&backend), published: backend.published.clone() };
@@ -368,9 +376,31 @@ impl Registry {
         live.into_iter().chain(ended).fold((0, 0), |sum, n| (sum.0 + n.0, sum.1 + n.1))
     }
 
+    /// A backend has registered another one's snapshot, which that one still holds.
+    pub(crate) fn imported(&self) {
+        self.imports.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// What `read` finds when it goes through the backends while no snapshot is passed on: else it could look at who gets one
+    /// before that, at who had it when he has given it up, and miss it. Who passes one on registers it, says so, and only then gives it up.
+    pub(crate) fn undisturbed<T>(&self, mut read: impl FnMut() -> T) -> T {
+        loop {
+            let before = self.imports.load(Ordering::SeqCst);
+            let found = read();
+            if self.imports.load(Ordering::SeqCst) == before {
+                return found;
+            }
+        }
+    }
+
     /// The CSNs of all snapshots registered that count for a scope, in no order. A backend whose published xmin is 0 has none, and one that it takes
     /// from now on is newer than all that is published now: it publishes first and reads the CSN counter then.
-    pub(crate) fn snapshot_csns(&self, scope: Oid, leave_out_ignored: bool, out: &mut Vec<Csn>) {
+    pub(crate) fn snapshot_csns(&self, scope: Oid, leave_out_ignored: bool) -> Vec<Csn> {
+        self.undisturbed(|| self.csns_now(scope, leave_out_ignored))
+    }
+
+    fn csns_now(&self, scope: Oid, leave_out_ignored: bool) -> Vec<Csn> {
+        let mut out = Vec::new();
         // Handles are not dropped under the list's lock: dropping the last one releases its locks.
         let mut holders: smallvec::SmallVec<[Arc<Backend>; 16]> = smallvec::SmallVec::new();
         for entry in self.backends.read().iter() {
@@ -379,13 +409,19 @@ impl Registry {
                 holders.extend(entry.backend.upgrade());
             }
         }
+        base::stop_point!("txn.live_snapshots.holders_found");
         for backend in &holders {
             out.extend(backend.snapshots.lock().list.iter().map(|s| s.csn));
         }
+        out
     }
 
     /// The least bound published for a scope, and `start` if none is below it.
     pub(crate) fn least_xmin(&self, scope: Oid, start: Xid, leave_out_ignored: bool) -> Xid {
+        self.undisturbed(|| self.least_xmin_now(scope, start, leave_out_ignored))
+    }
+
+    fn least_xmin_now(&self, scope: Oid, start: Xid, leave_out_ignored: bool) -> Xid {
         let mut least = start.0;
         for entry in self.backends.read().iter() {
             let published = &entry.published;
@@ -393,6 +429,7 @@ impl Registry {
                 continue;
             }
             let xmin = published.bound_for(scope);
+            base::stop_point!("txn.horizon.bound_read");
             if xmin != 0 && xmin < least {
                 least = xmin;
             }
@@ -422,6 +459,21 @@ impl Backend {
     /// Its transactions so far: committed, aborted.
     pub fn counts(&self) -> (u64, u64) {
         (self.commits.load(Ordering::Relaxed), self.aborts.load(Ordering::Relaxed))
+    }
+    /// What its transactions that have ended inserted into the WAL.
+    pub fn logged(&self) -> wal::WalUsage {
+        let [records, full_page_images, bytes, buffers_full] =
+            self.logged.each_ref().map(|n| n.load(Ordering::Relaxed));
+        wal::WalUsage { records, full_page_images, bytes, buffers_full }
+    }
+    pub(crate) fn count_logged(&self, more: wal::WalUsage) {
+        if more.records == 0 {
+            return;
+        }
+        let more = [more.records, more.full_page_images, more.bytes, more.buffers_full];
+        for (sum, more) in self.logged.iter().zip(more) {
+            sum.fetch_add(more, Ordering::Relaxed);
+        }
     }
     pub(crate) fn count(&self, committed: bool) {
         if committed { &self.commits } else { &self.aborts }.fetch_add(1, Ordering::Relaxed);
@@ -586,6 +638,15 @@ impl Backend {
     /// Sets `log_lock_waits`: its waits that take longer than `deadlock_timeout` are logged.
     pub fn log_lock_waits(&self, on: bool) {
         self.logs_lock_waits.store(on, Ordering::Relaxed);
+    }
+
+    /// Sets `log_lock_failures`: whom a row lock that is not waited for would have had to wait for is logged.
+    pub fn log_lock_failures(&self, on: bool) {
+        self.logs_lock_failures.store(on, Ordering::Relaxed);
+    }
+
+    pub(crate) fn logs_lock_failures(&self) -> bool {
+        self.logs_lock_failures.load(Ordering::Relaxed)
     }
 
     /// Sets `lock_timeout` for those of its waits that have no limit of their own; `None`: none.

@@ -27,6 +27,7 @@ pub mod backend;
 pub mod clog;
 pub mod combo;
 pub mod csn;
+mod export;
 pub mod lock;
 pub mod manager;
 pub mod rank;

@@ -14,6 +14,7 @@
 use crate::backend::{Backend, BackendKind, Registry};
 use crate::clog::{CommitLog, Outcome};
 use crate::csn::{CsnWindow, Entry, FIRST_CSN, OLD_CSN};
+use crate::export::Exports;
 use crate::lock::{LockManager, TransactionTarget, Wait};
 use crate::rank;
 use crate::record::{self, CommitRecord};
@@ -145,6 +146,7 @@ pub struct TransactionManager {
     locks: LockManager,
     row_locks: RowLocks,
     remover: OnceLock<FileRemover>,
+    pub(crate) exports: Exports,
 }
 
 impl std::fmt::Debug for TransactionManager {
@@ -211,6 +213,7 @@ impl TransactionManager {
             scopes: RwLock::new(rank::SCOPES, HashMap::new()),
             row_locks: RowLocks::new(config.max_row_locks),
             remover: OnceLock::new(),
+            exports: Exports::new(),
         }))
     }
 
@@ -607,9 +610,8 @@ impl TransactionManager {
 
     fn snapshots(&self, scope: Oid, leave_out_ignored: bool) -> LiveSnapshots {
         let taken_at = self.current_csn();
-        let mut csns = Vec::new();
         base::stop_point!("txn.live_snapshots.counter_read");
-        self.registry.snapshot_csns(scope, leave_out_ignored, &mut csns);
+        let mut csns = self.registry.snapshot_csns(scope, leave_out_ignored);
         csns.sort_unstable();
         csns.dedup();
         LiveSnapshots { csns, taken_at }
@@ -624,15 +626,12 @@ impl TransactionManager {
     /// Backends other than `me` that hold a snapshot whose xmin is at or below `xmin`, and read the same database: those
     /// CREATE INDEX CONCURRENTLY waits for before it calls its index valid.
     pub fn holders_of_older_snapshots(&self, me: &Backend, xmin: Xid) -> Vec<Arc<Backend>> {
-        self.registry
-            .all()
-            .into_iter()
-            .filter(|b| {
-                b.pid != me.pid
-                    && b.published.counts_for(me.database(), true)
-                    && b.xmin().is_some_and(|x| x <= xmin)
-            })
-            .collect()
+        let older = |b: &Arc<Backend>| {
+            b.pid != me.pid
+                && b.published.counts_for(me.database(), true)
+                && b.xmin().is_some_and(|x| x <= xmin)
+        };
+        self.registry.undisturbed(|| self.registry.all().into_iter().filter(older).collect())
     }
 
     // ---- checkpoints ----

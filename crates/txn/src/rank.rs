@@ -30,6 +30,8 @@ pub const SCOPES: Rank = Rank(992);
 pub const ACTIVITY: Rank = Rank(432);
 /// Deadlocks by database. Nothing is taken under it.
 pub const DEADLOCKS: Rank = Rank(991);
+/// The snapshots that transactions have exported. Nothing is taken under it.
+pub const EXPORTS: Rank = Rank(989);
 /// Transactions of backends that are gone. Nothing is taken under it.
 pub const ENDED: Rank = Rank(990);
 /// A cached commit-log page.

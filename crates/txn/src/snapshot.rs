@@ -8,7 +8,7 @@
 //! Taking one publishes a lower bound of its xmin first, then reads `oldest running`, then the CSN counter, then the next XID.
 //! A cleaner reads the running transactions first and the published bounds afterwards: either it sees the bound, or
 //! the snapshot sees all that the cleaner saw. There are two bounds: for everybody, and for who cleans what belongs to the snapshot's database
-//! (the `scope` module). [`LiveSnapshots`] is a list made in the same order: first the CSN counter, then
+//! (the `scope` module). A snapshot that is passed on to another backend (the `export` module) is older than what that one would publish: see `Registry::undisturbed`. [`LiveSnapshots`] is a list made in the same order: first the CSN counter, then
 //! (under each backend's lock, which a snapshot is taken under too) the snapshots. So one that is not in it is no older than the
 //! counter read, and a version that died before that can be judged by the list, now and at any later time. What a snapshot says of an XID not its own never changes.
 
@@ -105,6 +105,20 @@ impl Snapshot {
             id,
             last: AtomicU64::new(0),
         }
+    }
+
+    /// The same view for another backend of the same database, registered there before the horizons may be read again. Its holder keeps it meanwhile.
+    pub(crate) fn adopted_by(&self, backend: &Arc<Backend>, command_id: CommandId) -> Snapshot {
+        let mut own = backend.snapshots.lock();
+        let id = own.next_id;
+        own.next_id += 1;
+        let Snapshot { csn, xmin, own_xmin, xmax, .. } = *self;
+        own.list.push(Registered { id, csn, xmin, own_xmin, xmax });
+        backend.recompute_xmin(&own);
+        drop(own);
+        backend.manager().backends().imported();
+        let last = AtomicU64::new(0);
+        Snapshot { csn, xmin, own_xmin, xmax, command_id, backend: backend.clone(), id, last }
     }
 
     /// The manager it belongs to.

@@ -83,6 +83,8 @@ struct State {
     abort_files: Vec<RelationId>,
     row_pages: HashSet<(RelationId, BlockNumber)>,
     first_snapshot: Option<Arc<Snapshot>>,
+    /// What it has exported, by name: kept to its end.
+    exported: Vec<(String, Arc<Snapshot>)>,
 }
 
 /// A transaction in progress; belongs to one thread.
@@ -94,9 +96,13 @@ pub struct Transaction {
     command_used: Cell<bool>,
     isolation: Cell<IsolationLevel>,
     read_only: Cell<bool>,
+    /// Who last had a row that was not waited for.
+    blocker: Cell<Xid>,
     start_us: Cell<i64>,
     /// Records that this thread had inserted before.
     records_before: Option<u64>,
+    /// What it had inserted into the log.
+    logged_before: wal::WalUsage,
     ended: Cell<bool>,
     state: RefCell<State>,
 }
@@ -119,8 +125,10 @@ impl Transaction {
             command_used: Cell::new(false),
             isolation: Cell::new(IsolationLevel::ReadCommitted),
             read_only: Cell::new(false),
+            blocker: Cell::new(Xid::INVALID),
             start_us: Cell::new(now_timestamp_us()),
             records_before: backend.manager().wal.thread_records(),
+            logged_before: wal::thread_usage(),
             ended: Cell::new(false),
             state: RefCell::new(State::default()),
         }
@@ -287,6 +295,43 @@ impl Transaction {
     /// A snapshot of this moment whatever the isolation level (catalog look-ups, re-checks).
     pub fn take_latest_snapshot(&self) -> Arc<Snapshot> {
         Arc::new(Snapshot::take(&self.backend, self.peek_command_id()))
+    }
+
+    /// Offers the snapshot of now, or the transaction's own, to other sessions until it ends; the name by which they ask for it.
+    ///
+    /// # Errors
+    /// 25001 in a subtransaction: it could be rolled back before.
+    pub fn export_snapshot(&self) -> Result<String> {
+        if self.nesting() > 0 {
+            bail!(ACTIVE_SQL_TRANSACTION, "cannot export a snapshot from a subtransaction");
+        }
+        let snapshot = self.take_snapshot();
+        let (slot, number) = self.backend.virtual_xid();
+        let count = self.state.borrow().exported.len() + 1;
+        let name = format!("{slot:08X}-{number:08X}-{count}");
+        self.manager().exports.add(&name, &snapshot);
+        self.state.borrow_mut().exported.push((name.clone(), snapshot));
+        Ok(name)
+    }
+
+    /// Sees from now on what the exported snapshot `name` sees. The caller has checked that the transaction is REPEATABLE READ, and has taken no
+    /// snapshot and no XID.
+    ///
+    /// # Errors
+    /// 22023 if there can be no such name, 42704 if there is none (any more), 0A000 if it is of another database.
+    pub fn import_snapshot(&self, name: &str) -> Result<()> {
+        assert!(
+            !self.has_snapshot() && self.top_xid().is_none() && self.nesting() == 0,
+            "a snapshot is imported before all else"
+        );
+        // Who exported it may end meanwhile: the snapshot is ours too until it is registered here.
+        let exported = self.manager().exports.find(name)?;
+        if exported.backend().database() != self.backend.database() {
+            bail!(FEATURE_NOT_SUPPORTED, "cannot import a snapshot from a different database");
+        }
+        let own = exported.adopted_by(&self.backend, self.peek_command_id());
+        self.state.borrow_mut().first_snapshot = Some(Arc::new(own));
+        Ok(())
     }
 
     // ---- savepoints ----
@@ -485,6 +530,19 @@ impl Transaction {
         self.locks().wait_for_transaction(&self.backend, target, Wait::Block, done).map(|_| ())
     }
 
+    /// A row is not waited for that `xid` has changed or locked.
+    pub fn note_blocker(&self, xid: Xid) {
+        self.blocker.set(xid);
+    }
+
+    /// The row not waited for was asked for with NOWAIT, which fails (`log_lock_failures`).
+    pub fn tell_lock_failure(&self) {
+        let xid = self.blocker.get();
+        if xid.is_valid() && self.backend.logs_lock_failures() {
+            self.locks().tell_failure(&self.backend, xid);
+        }
+    }
+
     /// A row that `xid`, of this transaction, had inserted is gone: who waits to learn whether it stays shall look again.
     pub fn insertion_taken_back(&self, xid: Xid) {
         self.locks().transaction_ended(Some(xid), &[], None);
@@ -623,7 +681,15 @@ impl Transaction {
 
     fn finish(&self, top: Option<Xid>, children: &[Xid], committed: bool) {
         self.ended.set(true);
-        self.state.borrow_mut().first_snapshot = None;
+        let exported = {
+            let mut state = self.state.borrow_mut();
+            state.first_snapshot = None;
+            std::mem::take(&mut state.exported)
+        };
+        for (name, _) in &exported {
+            self.manager().exports.remove(name);
+        }
+        drop(exported);
         if let Some(top) = top {
             self.manager().end_running(&self.backend, top);
             if self.backend.sub_count.load(Ordering::Relaxed) > 0 {
@@ -640,6 +706,7 @@ impl Transaction {
         self.manager().locks().transaction_ended(top, children, Some((self.backend.pid, number)));
         self.manager().locks().release_transaction(&self.backend);
         self.backend.count(committed);
+        self.backend.count_logged(wal::thread_usage() - self.logged_before);
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! # Differs from PostgreSQL
 //! `wal_compression` is `lz4` from the start; `autovacuum_freeze_max_age` may be as low as 1000, so that
-//! tests can reach it; `stats_fetch_consistency` is `none` and nothing else; `data_checksums` is always on; settings that begin with `ebb.` are our own.
+//! tests can reach it; `io_combine_limit` is 1 MB, as `io_max_combine_limit` is; `stats_fetch_consistency` is `none` and nothing else; `data_checksums` is always on; settings that begin with `ebb.` are our own.
 
 use super::fixed::FIXED;
 use super::void::VOID;
@@ -1112,10 +1112,10 @@ const TABLE: &[Definition] = &[
         name: "io_combine_limit",
         kind: Kind::Int(1, 128),
         unit: Unit::Blocks,
-        boot: "16",
+        boot: "128",
         context: Context::User,
         category: "Resource Usage / I/O",
-        short_desc: "The longest read or write made of neighbouring pages.",
+        short_desc: "The longest read made of neighbouring pages.",
     },
     Definition {
         name: "jit",
@@ -1314,6 +1314,15 @@ const TABLE: &[Definition] = &[
         context: Context::Sighup,
         category: "Reporting and Logging / What to Log",
         short_desc: "What each log line begins with.",
+    },
+    Definition {
+        name: "log_lock_failures",
+        kind: Kind::Bool,
+        unit: Unit::None,
+        boot: "off",
+        context: Context::Superuser,
+        category: "Reporting and Logging / What to Log",
+        short_desc: "Logs row locks that SELECT ... NOWAIT does not get.",
     },
     Definition {
         name: "log_lock_waits",
@@ -1880,6 +1889,15 @@ const TABLE: &[Definition] = &[
         short_desc: "The oldest TLS version that is spoken; none older than TLSv1.2 is.",
     },
     Definition {
+        name: "ssl_prefer_server_ciphers",
+        kind: Kind::Bool,
+        unit: Unit::None,
+        boot: "on",
+        context: Context::Sighup,
+        category: "Connections and Authentication / SSL",
+        short_desc: "The server's order of cipher suites decides, not the client's.",
+    },
+    Definition {
         name: "standard_conforming_strings",
         kind: Kind::Bool,
         unit: Unit::None,
@@ -1943,6 +1961,15 @@ const TABLE: &[Definition] = &[
         short_desc: "Standbys that commits wait for.",
     },
     Definition {
+        name: "tcp_keepalives_count",
+        kind: Kind::Int(0, 2147483647),
+        unit: Unit::None,
+        boot: "0",
+        context: Context::User,
+        category: "Connections and Authentication / TCP Settings",
+        short_desc: "Keepalives without an answer before a connection is given up; 0: the system's.",
+    },
+    Definition {
         name: "tcp_keepalives_idle",
         kind: Kind::Int(0, 2147483647),
         unit: Unit::Seconds,
@@ -1950,6 +1977,24 @@ const TABLE: &[Definition] = &[
         context: Context::User,
         category: "Connections and Authentication / TCP Settings",
         short_desc: "Idle time before a keepalive is sent.",
+    },
+    Definition {
+        name: "tcp_keepalives_interval",
+        kind: Kind::Int(0, 2147483647),
+        unit: Unit::Seconds,
+        boot: "0",
+        context: Context::User,
+        category: "Connections and Authentication / TCP Settings",
+        short_desc: "Time between keepalives without an answer; 0: the system's.",
+    },
+    Definition {
+        name: "tcp_user_timeout",
+        kind: Kind::Int(0, 2147483647),
+        unit: Unit::Milliseconds,
+        boot: "0",
+        context: Context::User,
+        category: "Connections and Authentication / TCP Settings",
+        short_desc: "How long sent data may stay without an answer; 0: the system's.",
     },
     Definition {
         name: "temp_buffers",
@@ -2058,6 +2103,15 @@ const TABLE: &[Definition] = &[
         context: Context::Superuser,
         category: "Statistics / Cumulative Query and Index Statistics",
         short_desc: "Measures the time of WAL writes and syncs.",
+    },
+    Definition {
+        name: "transaction_buffers",
+        kind: Kind::Int(0, 131072),
+        unit: Unit::Blocks,
+        boot: "0",
+        context: Context::Postmaster,
+        category: "Resource Usage / Memory",
+        short_desc: "Pages of the commit log that are kept in memory; 0: 128.",
     },
     Definition {
         name: "transaction_deferrable",

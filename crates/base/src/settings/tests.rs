@@ -109,6 +109,22 @@ fn a_setting_nobody_defined_goes_back_to_what_the_start_gave_it() {
 }
 
 #[test]
+fn whole_numbers_are_read_as_c_reads_them() {
+    // A number that begins with 0 is octal, and permissions are shown so.
+    assert_eq!(shown("log_file_mode", "0640"), "0640");
+    assert_eq!(shown("log_file_mode", "416"), "0640");
+    assert_eq!(shown("work_mem", "0200"), "128kB");
+    assert_eq!(shown("work_mem", "0200MB"), "128MB");
+    assert_eq!(shown("work_mem", "0x100"), "256kB");
+    assert_eq!(shown("work_mem", "0.5MB"), "512kB");
+    assert_eq!(shown("checkpoint_completion_target", "0.5"), "0.5");
+    for (name, wrong) in [("unix_socket_permissions", "0788"), ("work_mem", "09")] {
+        let (_, def) = definition(name).unwrap();
+        assert!(def.parse(wrong).is_err(), "{name} {wrong}");
+    }
+}
+
+#[test]
 fn what_the_server_does_anyway_cannot_be_set_otherwise() {
     let (_, def) = definition("zero_damaged_pages").unwrap();
     assert!(def.parse("off").is_ok());

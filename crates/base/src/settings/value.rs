@@ -270,6 +270,14 @@ fn short(value: f64) -> String {
 }
 
 impl Definition {
+    /// Shown as an octal number.
+    pub fn is_octal(&self) -> bool {
+        matches!(self.name, "data_directory_mode" | "log_file_mode" | "unix_socket_permissions")
+    }
+    /// Shown to whoever asks for it by name, and not where all are told.
+    pub fn is_unlisted(&self) -> bool {
+        matches!(self.name, "default_with_oids" | "role" | "session_authorization")
+    }
     /// Shown only to those with the privileges of `pg_read_all_settings`.
     pub fn is_secret(&self) -> bool {
         matches!(
@@ -278,6 +286,7 @@ impl Definition {
                 | "data_directory"
                 | "external_pid_file"
                 | "hba_file"
+                | "ident_file"
                 | "krb_server_keyfile"
                 | "log_directory"
                 | "log_filename"
@@ -291,6 +300,10 @@ impl Definition {
                 | "ssl_passphrase_command"
                 | "unix_socket_directories"
         )
+    }
+    /// Is it told where all settings are, to somebody who may read them `all`?
+    pub fn is_listed_for(&self, all: bool) -> bool {
+        !self.is_unlisted() && (all || !self.is_secret())
     }
     /// `pg_settings.vartype`
     pub fn type_name(&self) -> &'static str {
@@ -406,7 +419,7 @@ impl Definition {
     /// A number with an optional unit, in this setting's unit.
     fn parse_number(&self, text: &str) -> Result<f64> {
         let text = text.trim();
-        let (number, rest) = split_number(text);
+        let (number, rest) = split_number(text, matches!(self.kind, Kind::Int(..)));
         let Some(number) = number else {
             return Err(self.invalid(text).into());
         };
@@ -436,6 +449,7 @@ impl Definition {
     /// As SHOW prints it: with the largest unit that divides it.
     pub fn show(&self, value: &Value) -> String {
         match (value, self.kind) {
+            (Value::Int(i), _) if self.is_octal() => format!("{i:04o}"),
             (Value::Bool(b), _) => if *b { "on" } else { "off" }.to_owned(),
             (Value::Int(i), _) => self.show_int(*i),
             (Value::Real(r), _) => self.show_real(*r),
@@ -510,7 +524,7 @@ pub fn parse_bool(text: &str) -> Option<bool> {
 }
 
 /// A leading number (decimal, hexadecimal, with fraction and exponent) and what follows it.
-fn split_number(text: &str) -> (Option<f64>, &str) {
+fn split_number(text: &str, whole: bool) -> (Option<f64>, &str) {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(rest) => (-1.0, rest),
         None => (1.0, text.strip_prefix('+').unwrap_or(text)),
@@ -520,6 +534,15 @@ fn split_number(text: &str) -> (Option<f64>, &str) {
         let number = i64::from_str_radix(&hex[..end], 16).ok();
         #[expect(clippy::cast_precision_loss, reason = "settings are small")]
         return (number.map(|n| sign * n as f64), hex[end..].trim_start());
+    }
+    // As C reads it: a leading 0 is that of an octal number, unless it is a fraction's.
+    if whole && let Some(octal) = digits.strip_prefix('0') {
+        let end = octal.find(|c: char| !matches!(c, '0'..='7')).unwrap_or(octal.len());
+        if end > 0 && !octal[end..].starts_with(['.', 'e', 'E']) {
+            let number = i64::from_str_radix(&octal[..end], 8).ok();
+            #[expect(clippy::cast_precision_loss, reason = "settings are small")]
+            return (number.map(|n| sign * n as f64), octal[end..].trim_start());
+        }
     }
     let mut end = 0;
     let bytes = digits.as_bytes();

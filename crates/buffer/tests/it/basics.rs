@@ -139,6 +139,28 @@ fn the_system_is_asked_for_places_that_lie_apart() {
 }
 
 #[test]
+fn a_thread_may_bound_how_many_pages_one_read_joins() {
+    let bed = bed(2048);
+    filled(&bed, 1, 256);
+    bed.checkpoint();
+    let reads = |bound: usize| {
+        buffer::bound_combined(bound);
+        let again = bed.reopened(2048);
+        let rel = again.pool.open(rel(1), Default::default());
+        let before = bed.disk.counts().reads;
+        let stream = ReadStream::new(&rel, Main, Strategy::Normal, (0..256).map(BlockNumber));
+        assert_eq!(stream.filter(Result::is_ok).count(), 256);
+        bed.disk.counts().reads - before
+    };
+    let (free, default) = (reads(usize::MAX), reads(128));
+    assert_eq!(default, free, "the pool's own bound is no larger");
+    assert_eq!(reads(1), 256);
+    // The first ones are shorter, and the last.
+    assert_eq!(reads(16), 18);
+    buffer::bound_combined(usize::MAX);
+}
+
+#[test]
 fn a_page_of_zeros_is_a_new_page() {
     let bed = bed(16);
     let rel = bed.create(1);

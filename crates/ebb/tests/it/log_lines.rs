@@ -106,6 +106,29 @@ fn waits_for_locks_and_deadlocks_tell_who_and_what() {
 }
 
 #[test]
+fn a_row_that_nowait_does_not_get_tells_whose_it_is() {
+    let server = server(&[]);
+    let (mut a, mut b) = (server.connect().unwrap(), server.connect().unwrap());
+    a.run("CREATE TABLE t AS SELECT 1 AS id").unwrap();
+    let holder = a.value("SELECT pg_backend_pid()").unwrap();
+    let pid = b.value("SELECT pg_backend_pid()").unwrap();
+    a.run("BEGIN").unwrap();
+    a.run("UPDATE t SET id = 2").unwrap();
+    let xid = a.value("SELECT pg_current_xact_id()").unwrap();
+    const QUIET: &str = "SELECT 'quiet', id FROM t FOR UPDATE NOWAIT";
+    assert!(b.run(QUIET).is_err());
+    b.run("SET log_lock_failures = on").unwrap();
+    b.run("SELECT id FROM t FOR UPDATE SKIP LOCKED").unwrap();
+    assert!(b.run("SELECT 'told', id FROM t FOR UPDATE NOWAIT").is_err());
+    let line = format!("LOG:  process {pid} could not obtain ShareLock on transaction {xid}");
+    let log = log_with(&server, &line);
+    assert_eq!(log.matches("could not obtain ShareLock").count(), 1, "{log}");
+    let detail = format!("DETAIL:  Process holding the lock: {holder}, Wait queue: .");
+    assert!(log.contains(&detail), "{log}");
+    assert!(log.contains("STATEMENT:  SELECT 'told', id FROM t FOR UPDATE NOWAIT"), "{log}");
+}
+
+#[test]
 fn lines_begin_as_log_line_prefix_says() {
     let prefix = "%s<%a|%u|%d|%h|%L|%b|%i|%e|%x|%-6d|%9d|%z%%%q|%l> ";
     let server = server(&[("log_line_prefix", prefix)]);

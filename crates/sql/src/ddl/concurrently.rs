@@ -151,7 +151,18 @@ pub(super) fn validate(session: &mut Session, table: Oid, index: Oid) -> Result<
     base::stop_point!("sql.index.concurrently.validated");
     enter(&state, progress::WAIT_FOR_SNAPSHOTS);
     let txns = &state.cluster.engine().txns;
-    wait_for(&state, &txns.holders_of_older_snapshots(&state.backend, seen))
+    // Who is waited for may have passed its snapshot on.
+    let mut waited: Vec<(i32, u32)> = Vec::new();
+    loop {
+        let mut holders = txns.holders_of_older_snapshots(&state.backend, seen);
+        let name = |b: &txn::Backend| (b.pid, b.virtual_xid().1);
+        holders.retain(|b| !waited.contains(&name(b)));
+        if holders.is_empty() {
+            return Ok(());
+        }
+        waited.extend(holders.iter().map(|b| name(b)));
+        wait_for(&state, &holders)?;
+    }
 }
 
 fn describe(state: &SessionState, table: Oid, index: Oid) -> Result<(Arc<Table>, Arc<Index>)> {

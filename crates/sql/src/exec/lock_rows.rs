@@ -120,11 +120,14 @@ impl LockRowsNode {
                 TupleOutcome::WouldBlock if m.mark.wait == LockWait::SkipLocked => {
                     return Ok(false);
                 }
-                TupleOutcome::WouldBlock => bail!(
-                    LOCK_NOT_AVAILABLE,
-                    "could not obtain lock on row in relation \"{}\"",
-                    m.mark.table.name
-                ),
+                TupleOutcome::WouldBlock => {
+                    cx.x.txn.tell_lock_failure();
+                    bail!(
+                        LOCK_NOT_AVAILABLE,
+                        "could not obtain lock on row in relation \"{}\"",
+                        m.mark.table.name
+                    )
+                }
                 TupleOutcome::Deleted { .. } => {
                     // PostgreSQL words it so here, and otherwise for UPDATE and DELETE.
                     require_read_committed(cx, false)?;

@@ -24,6 +24,8 @@ pub struct Derived {
     pub transaction_timeout: Option<Duration>,
     /// `client_connection_check_interval`
     pub client_check: Option<Duration>,
+    /// `tcp_keepalives_idle`, `_interval`, `_count` and `tcp_user_timeout`; 0: as the system has it.
+    pub tcp: [u32; 4],
     /// `idle_session_timeout`
     pub idle_session_timeout: Option<Duration>,
     /// `idle_in_transaction_session_timeout`
@@ -42,6 +44,8 @@ pub struct Derived {
     pub modes_differ: bool,
     /// `track_counts`
     counts_rows: bool,
+    /// `io_combine_limit`, in pages.
+    combines: usize,
     /// `temp_file_limit`, `log_temp_files`
     temp_files: TempFileBounds,
     /// `log_statement`, `log_duration`, `log_min_duration_statement`; None: no statement is logged.
@@ -67,6 +71,13 @@ impl Derived {
             lock_timeout: duration("lock_timeout"),
             transaction_timeout: duration("transaction_timeout"),
             client_check: duration("client_connection_check_interval"),
+            tcp: [
+                "tcp_keepalives_idle",
+                "tcp_keepalives_interval",
+                "tcp_keepalives_count",
+                "tcp_user_timeout",
+            ]
+            .map(|name| u32::try_from(settings.int(name)).unwrap_or(0)),
             idle_session_timeout: duration("idle_session_timeout"),
             idle_in_transaction_timeout: duration("idle_in_transaction_session_timeout"),
             work_mem_bytes: usize::try_from(settings.int("work_mem"))
@@ -88,6 +99,7 @@ impl Derived {
             read_only: settings.bool("default_transaction_read_only"),
             modes_differ: settings.bool("default_transaction_read_only")
                 || settings.text("default_transaction_isolation") != "read committed",
+            combines: usize::try_from(settings.int("io_combine_limit")).unwrap_or(1),
             counts_rows: settings.bool("track_counts"),
             temp_files: TempFileBounds {
                 limit_kb: settings.int("temp_file_limit"),
@@ -101,6 +113,7 @@ impl Derived {
     pub(super) fn hold_for_this_thread(&self) {
         bound_temp_files(self.temp_files);
         buffer::count_blocks(self.counts_rows);
+        buffer::bound_combined(self.combines);
     }
 }
 
@@ -130,6 +143,7 @@ impl SessionState {
         self.backend.set_deadlock_timeout_ms(timeout);
         self.backend.set_lock_timeout(derived.lock_timeout);
         self.backend.log_lock_waits(settings.bool("log_lock_waits"));
+        self.backend.log_lock_failures(settings.bool("log_lock_failures"));
         derived.hold_for_this_thread();
         *self.derived.borrow_mut() = Some(Rc::clone(&derived));
         derived

@@ -108,6 +108,8 @@ pub struct Session {
     templates: template::Templates,
     /// How many plans were made for statements that are kept.
     planned: Cell<u64>,
+    /// How many snapshots of others it has imported.
+    imports: Cell<u64>,
     /// Values last told to the client.
     reported: HashMap<&'static str, String>,
     /// What they follow from, as it was then: settings' version, superuser, session user.
@@ -219,6 +221,7 @@ impl Session {
         let timeout = u64::try_from(settings.int("deadlock_timeout")).unwrap_or(1000);
         backend.set_deadlock_timeout_ms(timeout);
         backend.log_lock_waits(settings.bool("log_lock_waits"));
+        backend.log_lock_failures(settings.bool("log_lock_failures"));
         let state =
             Rc::new(SessionState::new(Arc::clone(cluster), database, backend, user, settings));
         let env = Rc::new(SessionEnv::new(Rc::clone(&state)));
@@ -232,6 +235,7 @@ impl Session {
             portals: HashMap::new(),
             templates: template::Templates::default(),
             planned: Cell::new(0),
+            imports: Cell::new(0),
             plan_cache: simple::StatementCache::default(),
             reported: HashMap::new(),
             reported_under: (u64::MAX, false, Oid::INVALID),
@@ -430,6 +434,11 @@ impl Session {
             self.renew_env();
         }
         self.renew_env_if_set();
+    }
+
+    /// `tcp_keepalives_idle`, `_interval`, `_count` and `tcp_user_timeout`.
+    pub fn tcp_settings(&self) -> [u32; 4] {
+        self.state.derived().tcp
     }
 
     /// Counts that the session ends in another way than by its client's good-bye.

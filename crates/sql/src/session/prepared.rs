@@ -28,6 +28,8 @@ struct CachedPlan {
     generation: u64,
     footing: Footing,
     search_path: Rc<[String]>,
+    /// What [`Session::imports`] was.
+    imports: u64,
 }
 
 /// A statement's meaning, and under which catalogs and settings it was found.
@@ -162,6 +164,7 @@ impl Prepared {
         let generation = state.catalog.generation();
         let path = state.search_path_names();
         if let Some(cached) = &mut *self.plan.borrow_mut()
+            && cached.imports == session.imports.get()
             && (Rc::ptr_eq(&cached.search_path, &path) || cached.search_path == path)
             && state.catalog.still_good(&mut cached.generation, &cached.footing)
         {
@@ -195,6 +198,7 @@ impl Prepared {
                 generation,
                 footing,
                 search_path: path,
+                imports: session.imports.get(),
             });
         }
         Ok(plan)

@@ -417,6 +417,28 @@ impl Session {
         Ok(())
     }
 
+    /// SET TRANSACTION SNAPSHOT.
+    pub(super) fn import_snapshot(&mut self, name: &str) -> Result<()> {
+        let txn = self.state.txn()?;
+        let late = txn.has_snapshot() || self.state.queried.get() || txn.top_xid().is_some();
+        if late || !self.savepoints.is_empty() {
+            bail!(
+                ACTIVE_SQL_TRANSACTION,
+                "SET TRANSACTION SNAPSHOT must be called before any query"
+            );
+        }
+        if txn.isolation() == IsolationLevel::ReadCommitted {
+            bail!(
+                FEATURE_NOT_SUPPORTED,
+                "a snapshot-importing transaction must have isolation level SERIALIZABLE or REPEATABLE READ"
+            );
+        }
+        txn.import_snapshot(name)?;
+        // Plans that the session has were made for newer snapshots, and may use an index that is too young for this one.
+        self.imports.set(self.imports.get() + 1);
+        Ok(())
+    }
+
     fn commit_block(&mut self, chain: bool, client: &mut dyn Client) -> Result<&'static str> {
         match self.block {
             Block::Failed => {

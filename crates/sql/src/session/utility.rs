@@ -148,16 +148,16 @@ impl Session {
             U::Reset(name) => self.reset_statement(name.as_deref()),
             U::Show(name) => self.show(name.as_deref()),
             U::SetTransaction { session, modes, snapshot } => {
-                if snapshot.is_some() {
-                    return Err(base::Error::unsupported("SET TRANSACTION SNAPSHOT"));
-                }
                 if *session {
                     self.set_session_modes(modes)?;
                 } else {
                     if !self.in_block() {
                         outside_block(client, "SET TRANSACTION")?;
                     }
-                    self.set_modes(modes)?;
+                    match snapshot {
+                        Some(name) => self.import_snapshot(name)?,
+                        None => self.set_modes(modes)?,
+                    }
                 }
                 Ok(UtilityDone::tag("SET"))
             }
@@ -444,7 +444,7 @@ impl Session {
         let settings = self.state.settings.borrow();
         let Some(name) = name else {
             let all = self.state.may_read_all_settings()?;
-            let listed = base::settings::DEFINITIONS.iter().filter(|d| all || !d.is_secret());
+            let listed = base::settings::DEFINITIONS.iter().filter(|d| d.is_listed_for(all));
             let mut listed: Vec<_> = listed.collect();
             listed.sort_by_key(|d| d.name.to_ascii_lowercase());
             let rows = listed

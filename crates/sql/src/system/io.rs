@@ -12,7 +12,8 @@ use crate::session::SessionState;
 use base::Result;
 use base::backend::BackendType::{self, *};
 use buffer::{IoCounters, IoStatsRow};
-use txn::BackendKind;
+use std::sync::Arc;
+use txn::{Backend, BackendKind};
 use types::Datum;
 use types::FunctionBody::Set;
 use types::args::int4;
@@ -31,9 +32,17 @@ pub(super) const BODIES: Bodies = &[
                 .get(|b| (since(now, &b.io.values), log - b.io_wal, b.io.at_us));
             let mut out = Vec::new();
             for backend in BackendType::ALL {
-                out.extend(of_backend(backend, &counted, &log.by_backend[backend as usize], at_us));
+                let log = &log.by_backend[backend as usize];
+                out.extend(of_backend(backend, &counted, log, &Datum::TimestampTz(at_us)));
             }
             Ok(rows(out))
+        }),
+    ),
+    (
+        "pg_stat_get_backend_wal",
+        Set(|env, a| {
+            let state = state(env)?;
+            Ok(rows(wal_of_pid(state, int4(a, 0)?)))
         }),
     ),
     (
@@ -49,8 +58,8 @@ pub(super) const BODIES: Bodies = &[
 fn of_pid(state: &SessionState, pid: i32) -> Result<Vec<Vec<Datum>>> {
     let Some(backend) = state.cluster.backends().by_pid(pid) else { return Ok(Vec::new()) };
     let counted = state.cluster.engine().pool.io_stats_of(pid);
-    let started = backend.activity.lock().backend_start;
     let log = state.cluster.engine().wal.io_of(pid);
+    let reset = state.cluster.baselines.of_backend(&backend);
     let kind = counted.first().map(|row| row.backend_type).or(log.map(|(kind, _)| kind));
     // Who has done nothing yet has rows of zeros.
     let idle = match backend.kind {
@@ -63,7 +72,38 @@ fn of_pid(state: &SessionState, pid: i32) -> Result<Vec<Vec<Datum>>> {
     if !matches!(kind, ClientBackend | AutovacuumWorker | BackgroundWorker | StandaloneBackend) {
         return Ok(Vec::new());
     }
-    Ok(of_backend(kind, &counted, &log.map_or_else(WalIo::default, |(_, io)| io), started))
+    let log = log.map_or_else(WalIo::default, |(_, io)| io);
+    Ok(match reset {
+        Some(reset) => {
+            let at = Datum::TimestampTz(reset.at_us);
+            let before = reset.values;
+            of_backend(kind, &since(counted, &before.io), &(log - before.io_wal), &at)
+        }
+        None => of_backend(kind, &counted, &log, &Datum::Null),
+    })
+}
+
+/// What the transactions of one session inserted into the log.
+fn wal_of_pid(state: &SessionState, pid: i32) -> Vec<Vec<Datum>> {
+    let counted =
+        |b: &Arc<Backend>| matches!(b.kind, BackendKind::Client | BackendKind::AutovacuumWorker);
+    let Some(backend) = state.cluster.backends().by_pid(pid).filter(counted) else {
+        // No set: of who is not there it tells nothing, in a row.
+        return vec![vec![Datum::Null; 5]];
+    };
+    let reset = state.cluster.baselines.of_backend(&backend);
+    let now = backend.logged();
+    let (w, at) = match reset {
+        Some(reset) => (now - reset.values.logged, Datum::TimestampTz(reset.at_us)),
+        None => (now, Datum::Null),
+    };
+    vec![vec![
+        int8(w.records),
+        int8(w.full_page_images),
+        numeric(w.bytes),
+        int8(w.buffers_full),
+        at,
+    ]]
 }
 
 /// What has been counted since.
@@ -104,10 +144,9 @@ fn of_backend(
     backend: BackendType,
     counted: &[IoStatsRow],
     log: &WalIo,
-    reset_us: i64,
+    reset: &Datum,
 ) -> Vec<Vec<Datum>> {
     let mut out = Vec::new();
-    let reset = Datum::TimestampTz(reset_us);
     let mine = || counted.iter().filter(|r| r.backend_type == backend);
     let shown = shown(backend);
     let temp = |object: &str| object != "relation";
@@ -117,17 +156,17 @@ fn of_backend(
         let found = mine()
             .filter(|r| r.object.name() == object && (r.context.name() == context || temp(object)));
         found.for_each(|r| counters += r.counters);
-        out.push(relation_row(backend, object, context, &counters, &reset));
+        out.push(relation_row(backend, object, context, &counters, reset));
     }
     for row in mine() {
         let (object, context) = (row.object.name(), row.context.name());
         let told = shown.iter().any(|s| s.0 == object && (s.1 == context || temp(object)));
         if !told {
-            out.push(relation_row(backend, object, context, &row.counters, &reset));
+            out.push(relation_row(backend, object, context, &row.counters, reset));
         }
     }
-    out.push(wal_row(backend, "init", log, &reset));
-    out.push(wal_row(backend, "normal", log, &reset));
+    out.push(wal_row(backend, "init", log, reset));
+    out.push(wal_row(backend, "normal", log, reset));
     out
 }
 

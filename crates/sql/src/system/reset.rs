@@ -15,10 +15,12 @@ use base::sync::{Rank, RwLock};
 use base::{Oid, Result, SqlError, SqlState};
 use buffer::IoStatsRow;
 use engine::catalog::model::CatalogView;
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
+use txn::Backend;
 use txn::clog::CommitLogStats;
 use types::FunctionBody::Scalar;
-use types::args::{int8, is_null, oid, text};
+use types::args::{int4, int8, is_null, oid, text};
 use types::{Datum, Env};
 use wal::WalStats;
 
@@ -87,6 +89,19 @@ pub struct Server {
     pub recovery_prefetch: Baseline<()>,
 }
 
+/// A session's counters at their last reset.
+#[derive(Clone, Default)]
+pub struct OfBackend {
+    /// Of relations' pages.
+    pub io: Vec<IoStatsRow>,
+    /// Of the log's files.
+    pub io_wal: wal::WalIo,
+    /// What it inserted into the log.
+    pub logged: wal::WalUsage,
+    /// When it began: a number may be given to another one later.
+    started_us: i64,
+}
+
 /// A database's counters at their last reset.
 #[derive(Clone, Copy, Default)]
 pub struct Database {
@@ -109,24 +124,34 @@ pub struct Database {
 }
 
 /// What the server's counters were when they were last reset.
-pub struct Baselines(RwLock<Server>);
+pub struct Baselines(RwLock<Server>, RwLock<HashMap<i32, Baseline<OfBackend>>>);
 
 impl Baselines {
     /// Nothing was reset since the server came up.
     pub fn new(started_us: i64) -> Baselines {
-        Baselines(RwLock::new(
-            RANK,
-            Server {
-                background_writer: Baseline::since(started_us),
-                checkpointer: Baseline::since(started_us),
-                io: Baseline::since(started_us),
-                io_wal: WalStats::default(),
-                wal: Baseline::since(started_us),
-                archiver: Baseline::since(started_us),
-                slru: Baseline::since(started_us),
-                recovery_prefetch: Baseline::since(started_us),
-            },
-        ))
+        Baselines(
+            RwLock::new(
+                RANK,
+                Server {
+                    background_writer: Baseline::since(started_us),
+                    checkpointer: Baseline::since(started_us),
+                    io: Baseline::since(started_us),
+                    io_wal: WalStats::default(),
+                    wal: Baseline::since(started_us),
+                    archiver: Baseline::since(started_us),
+                    slru: Baseline::since(started_us),
+                    recovery_prefetch: Baseline::since(started_us),
+                },
+            ),
+            RwLock::new(RANK, HashMap::new()),
+        )
+    }
+
+    /// What a session's counters were, if they have been reset.
+    pub fn of_backend(&self, backend: &Backend) -> Option<Baseline<OfBackend>> {
+        let started = backend.activity.lock().backend_start;
+        let found = self.1.read().get(&backend.pid).cloned();
+        found.filter(|reset| reset.values.started_us == started)
     }
 
     /// What they were.
@@ -154,6 +179,15 @@ pub(super) const BODIES: Bodies = &[
             if a.is_empty() || is_null(a, 0) || text(a, 0)? == "transaction" {
                 reset_shared(state, Some("slru"))?;
             }
+            Ok(Datum::Null)
+        }),
+    ),
+    (
+        "pg_stat_reset_backend_stats",
+        Scalar(|env, a| {
+            let state = state(env)?;
+            super::session::superuser(state, "pg_stat_reset_backend_stats")?;
+            reset_backend(state, int4(a, 0)?);
             Ok(Datum::Null)
         }),
     ),
@@ -217,6 +251,22 @@ fn have_stats(state: &SessionState, kind: &str, database: Oid, object: i64) -> R
             return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, what).into());
         }
     })
+}
+
+/// A session's counters begin anew; of one that is not there nothing does. Those of sessions that are gone are forgotten.
+fn reset_backend(state: &SessionState, pid: i32) {
+    let alive = state.cluster.backends().all();
+    let Some(backend) = alive.iter().find(|b| b.pid == pid) else { return };
+    let engine = state.cluster.engine();
+    let values = OfBackend {
+        io: engine.pool.io_stats_of(pid),
+        io_wal: engine.wal.io_of(pid).map(|(_, io)| io).unwrap_or_default(),
+        logged: backend.logged(),
+        started_us: backend.activity.lock().backend_start,
+    };
+    let mut resets = state.cluster.baselines.1.write();
+    resets.retain(|pid, _| alive.iter().any(|b| b.pid == *pid));
+    resets.insert(pid, Baseline { values, at_us: base::sync::now_timestamp_us() });
 }
 
 fn reset_shared(state: &SessionState, target: Option<&str>) -> Result<()> {

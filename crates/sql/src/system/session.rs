@@ -211,6 +211,7 @@ pub(super) const BODIES: Bodies = &[
     ("txid_status", Scalar(|env, a| status(env, u64::try_from(int8(a, 0)?).unwrap_or(0)))),
     ("pg_xact_status", Scalar(|env, a| status(env, xid8(a, 0)?))),
     ("pg_current_snapshot", Scalar(|env, _| snapshot(state(env)?).map(Datum::text))),
+    ("pg_export_snapshot", Scalar(|env, _| state(env)?.txn()?.export_snapshot().map(Datum::text))),
     ("txid_current_snapshot", Scalar(|env, _| snapshot(state(env)?).map(Datum::text))),
     ("txid_snapshot_xmin", Scalar(|_, a| Ok(super::int8(parse_snapshot(text(a, 0)?)?.0)))),
     ("txid_snapshot_xmax", Scalar(|_, a| Ok(super::int8(parse_snapshot(text(a, 0)?)?.1)))),
@@ -454,7 +455,7 @@ fn settings(state: &SessionState) -> Result<Vec<Vec<Datum>>> {
     let superuser = state.is_superuser();
     let all = state.may_read_all_settings()?;
     let mut out = Vec::new();
-    for (index, def) in DEFINITIONS.iter().enumerate().filter(|(_, d)| all || !d.is_secret()) {
+    for (index, def) in DEFINITIONS.iter().enumerate().filter(|(_, d)| d.is_listed_for(all)) {
         let entry = server.entry(index);
         let (min, max) = match def.kind {
             Kind::Int(min, max) => (Some(min.to_string()), Some(max.to_string())),
@@ -477,7 +478,11 @@ fn settings(state: &SessionState) -> Result<Vec<Vec<Datum>>> {
         let boot = def.parse(def.boot).map(|v| def.plain(&v)).unwrap_or_default();
         out.push(vec![
             Datum::text(def.name),
-            Datum::text(def.plain(session.at(index))),
+            // An octal one is told as SHOW tells it, but for its defaults.
+            Datum::text(match session.at(index) {
+                value if def.is_octal() => def.show(value),
+                value => def.plain(value),
+            }),
             text_or_null(def.unit.name()),
             Datum::text(def.category),
             Datum::text(def.short_desc),

@@ -339,6 +339,16 @@ pub(super) const BODIES: Bodies = &[
             Ok(rows(vec![row]))
         }),
     ),
+    // WAL is not summarized, there are no libraries to load.
+    ("pg_available_wal_summaries", Set(|_, _| Ok(rows(Vec::new())))),
+    (
+        "pg_get_wal_summarizer_state",
+        Set(|_, _| {
+            let nowhere = Datum::Lsn(base::Lsn::INVALID);
+            Ok(rows(vec![vec![Datum::Int8(0), nowhere.clone(), nowhere, Datum::Null]]))
+        }),
+    ),
+    ("pg_get_loaded_modules", Set(|_, _| Ok(rows(Vec::new())))),
     ("pg_stat_get_xact_function_calls", Scalar(|_, _| Ok(Datum::Null))),
     ("pg_stat_get_xact_function_total_time", Scalar(|_, _| Ok(Datum::Null))),
     ("pg_stat_get_xact_function_self_time", Scalar(|_, _| Ok(Datum::Null))),

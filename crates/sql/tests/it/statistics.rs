@@ -614,3 +614,38 @@ fn the_control_file_and_a_recovery_that_is_over() {
         ("SET client_min_messages = info; SHOW client_min_messages", "info"),
     ]);
 }
+
+#[test]
+fn what_a_session_logged_is_its_own_and_begins_anew() {
+    let db = Database::new();
+    let (mut s, mut other) = (db.session(), db.session());
+    let pid = other.run("SELECT pg_backend_pid()");
+    let of_other = format!(
+        "SELECT wal_records, wal_bytes, stats_reset IS NULL FROM pg_stat_get_backend_wal({pid})"
+    );
+    assert_eq!(s.run(&of_other), "0|0|t");
+    s.run_each(&["CREATE TABLE t (a int)", "INSERT INTO t VALUES (1)"]);
+    assert_eq!(s.run(&of_other), "0|0|t", "another one's");
+    other.run_each(&["BEGIN", "INSERT INTO t SELECT generate_series(1, 100)"]);
+    assert_eq!(s.run(&of_other), "0|0|t", "told when the transaction ends");
+    other.run_each(&["COMMIT"]);
+    let grown =
+        format!("SELECT wal_records > 0, wal_bytes > 1000 FROM pg_stat_get_backend_wal({pid})");
+    assert_eq!(s.run(&grown), "t|t");
+    let io = format!("SELECT count(*) = count(stats_reset) FROM pg_stat_get_backend_io({pid})");
+    assert_eq!(s.run(&io), "f");
+    let reset = format!("SELECT pg_stat_reset_backend_stats({pid})");
+    assert_eq!(s.run(&reset), "");
+    assert_eq!(s.run(&of_other), "0|0|f");
+    assert_eq!(s.run(&io), "t");
+    other.run_each(&["INSERT INTO t VALUES (1)"]);
+    assert_eq!(s.run(&grown), "t|f");
+    s.check(&[
+        // Nobody has these numbers.
+        ("SELECT * FROM pg_stat_get_backend_wal(1)", "~|~|~|~|~"),
+        ("SELECT pg_stat_reset_backend_stats(1)", ""),
+        ("SELECT * FROM pg_get_wal_summarizer_state()", "0|0/0|0/0|~"),
+        ("SELECT count(*) FROM pg_available_wal_summaries()", "0"),
+        ("SELECT count(*) FROM pg_get_loaded_modules()", "0"),
+    ]);
+}

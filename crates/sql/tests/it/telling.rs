@@ -284,6 +284,13 @@ fn a_setting_and_what_it_may_be() {
         ("SET trace_sort = off; SHOW trace_sort", "off"),
     ]);
     let all = s.run("SHOW ALL");
+    // These are told to whoever names them.
+    for unlisted in ["role", "session_authorization", "default_with_oids"] {
+        assert!(!all.contains(&format!("\n{unlisted}|")), "{unlisted}");
+        let listed = format!("SELECT count(*) FROM pg_settings WHERE name = '{unlisted}'");
+        assert_eq!(s.run(&listed), "0", "{unlisted}");
+        assert!(!s.run(&format!("SHOW {unlisted}")).contains("unrecognized"), "{unlisted}");
+    }
     let names: Vec<&str> = all.lines().filter_map(|l| l.split('|').next()).collect();
     assert!(names.is_sorted_by_key(|n| n.to_ascii_lowercase()) && names.contains(&"io_workers"));
 }

@@ -313,6 +313,13 @@ impl LockManager {
         result
     }
 
+    /// Logs that `backend` does not wait for the transaction `xid` (`log_lock_failures`).
+    pub(crate) fn tell_failure(&self, backend: &Backend, xid: Xid) {
+        let holder = self.registry.by_xid(xid).map(|b| b.pid);
+        let queue = self.table.lock().waiters_for(TransactionTarget::Xid(xid));
+        told::tell_failure(backend, xid, holder, &queue);
+    }
+
     /// Looks for a deadlock. If there is one that no change of queues undoes, the backend is its victim, and its wait is over: `give_up`
     /// has run before anybody else could look.
     /// Else what it waits for, if that is logged.

@@ -4,6 +4,7 @@
 use super::table::{Table, WaitingFor};
 use super::{LockMode, LockTag, TransactionTarget};
 use crate::backend::Backend;
+use base::Xid;
 use base::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -80,6 +81,19 @@ impl Waits {
         });
         base::log::write_amid(&message, detail.as_deref());
     }
+}
+
+/// What the log says of a row lock that a transaction in progress is in the way of and that is not waited for.
+pub(super) fn tell_failure(backend: &Backend, xid: Xid, holder: Option<i32>, queue: &[i32]) {
+    let message = format!(
+        "process {} could not obtain {} on {}",
+        backend.pid,
+        LockMode::Share.name(),
+        LockTag::Transaction(xid)
+    );
+    let holder = holder.map(|pid| pid.to_string()).unwrap_or_default();
+    let detail = format!("Process holding the lock: {holder}, Wait queue: {}.", listed(queue));
+    base::log::write_amid(&message, Some(&detail));
 }
 
 fn listed(pids: &[i32]) -> String {

@@ -254,3 +254,103 @@ fn a_backend_that_rests_has_no_scan_under_way() {
     drop(again);
     assert_eq!(m.oldest_scan(base::Oid::INVALID), m.next_xid());
 }
+
+/// A REPEATABLE READ transaction.
+fn repeatable(
+    m: &std::sync::Arc<txn::TransactionManager>,
+    b: &std::sync::Arc<txn::Backend>,
+) -> txn::Transaction {
+    let t = m.begin(b);
+    t.set_isolation(IsolationLevel::RepeatableRead);
+    t
+}
+
+#[test]
+fn an_imported_snapshot_sees_the_same_and_holds_the_same() {
+    let m = manager();
+    let (a, b, c) = (backend(&m), backend(&m), backend(&m));
+    let writer = m.begin(&c);
+    let x = writer.xid().unwrap();
+    let exporter = repeatable(&m, &a);
+    let name = exporter.export_snapshot().unwrap();
+    let other = exporter.export_snapshot().unwrap();
+    assert_ne!(name, other);
+    let csn = writer.commit(CommitExtras::default()).unwrap().csn.unwrap();
+    let own = exporter.xid().unwrap();
+    let importer = repeatable(&m, &b);
+    importer.import_snapshot(&name).unwrap();
+    assert!(importer.has_snapshot());
+    exporter.commit(CommitExtras::default()).unwrap();
+    let s = importer.take_snapshot();
+    assert!(!s.sees(x).unwrap() && !s.sees(own).unwrap());
+    assert!(m.oldest_xmin() <= x);
+    assert!(m.any_snapshot_between(Csn(csn.0 - 1), csn));
+    assert_eq!(m.holders_of_older_snapshots(&c, s.xmin).len(), 1);
+    // What it does itself it sees.
+    let mine = importer.xid().unwrap();
+    assert!(s.is_mine(mine));
+    let late = repeatable(&m, &a);
+    for (name, says) in [
+        (name.as_str(), "does not exist"),
+        ("00000003-0000001B-1", "does not exist"),
+        ("", "does not exist"),
+        ("../x", "invalid snapshot identifier"),
+        ("0000000a-1", "invalid snapshot identifier"),
+    ] {
+        let error = late.import_snapshot(name).unwrap_err().to_string();
+        assert!(error.contains(says), "{name}: {error}");
+    }
+    drop(s);
+    importer.commit(CommitExtras::default()).unwrap();
+    assert_eq!(m.oldest_xmin(), m.next_xid());
+}
+
+#[test]
+fn what_is_exported_ends_with_its_transaction() {
+    let m = manager();
+    let (a, b) = (backend(&m), backend(&m));
+    let exporter = m.begin(&a);
+    exporter.begin_sub();
+    let error = exporter.export_snapshot().unwrap_err().to_string();
+    assert_eq!(error, "cannot export a snapshot from a subtransaction");
+    exporter.commit_sub().unwrap();
+    // READ COMMITTED: the snapshot lives as long as the transaction.
+    let name = exporter.export_snapshot().unwrap();
+    assert!(a.xmin().is_some());
+    exporter.abort().unwrap();
+    assert!(a.xmin().is_none());
+    assert!(repeatable(&m, &b).import_snapshot(&name).is_err());
+}
+
+/// One who cleans looks at who imports before that, and at who exported after his end.
+fn passed_on_past(
+    stop_at: &'static str,
+    clean: impl Fn(&txn::TransactionManager) -> bool + Send + Sync,
+) {
+    let m = manager();
+    // Backends are looked at in the order in which they came.
+    let (a, b, c) = (backend(&m), backend(&m), backend(&m));
+    let writer = m.begin(&c);
+    writer.xid().unwrap();
+    let exporter = repeatable(&m, &b);
+    let name = exporter.export_snapshot().unwrap();
+    writer.commit(CommitExtras::default()).unwrap();
+    std::thread::scope(|scope| {
+        let stopped = stop::arm(stop_at);
+        let subject = stopped.subject();
+        let (m, clean) = (&m, &clean);
+        let cleaner = scope.spawn(move || subject.run(|| clean(m)));
+        stopped.wait_reached();
+        let importer = repeatable(m, &a);
+        importer.import_snapshot(&name).unwrap();
+        exporter.commit(CommitExtras::default()).unwrap();
+        stopped.release();
+        assert!(cleaner.join().unwrap(), "the snapshot was there all the time");
+    });
+}
+
+#[test]
+fn a_snapshot_is_not_missed_while_it_is_passed_on() {
+    passed_on_past("txn.horizon.bound_read", |m| m.oldest_xmin() < m.next_xid());
+    passed_on_past("txn.live_snapshots.holders_found", |m| !m.live_snapshots().csns.is_empty());
+}
