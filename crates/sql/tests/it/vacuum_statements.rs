@@ -57,6 +57,27 @@ fn a_toast_table_by_name() {
     ]);
 }
 
+#[test]
+fn a_temporary_tables_toast_table_goes_with_it() {
+    let db = Database::new();
+    let (mut s, mut other) = (db.session(), db.session());
+    s.run_each(&[
+        "CREATE TEMP TABLE t (a int, b text)",
+        "ALTER TABLE t ALTER b SET STORAGE EXTERNAL",
+        "INSERT INTO t SELECT g, repeat('x', 10000) FROM generate_series(1, 20) g",
+        "DELETE FROM t",
+    ]);
+    let toast = s.run("SELECT reltoastrelid::regclass FROM pg_class WHERE relname = 't'");
+    let pages = format!("SELECT pg_relation_size('{toast}') / 8192");
+    assert_ne!(s.run(&pages), "0");
+    // Nobody else's business.
+    other.run_each(&[&format!("VACUUM {toast}")]);
+    assert_ne!(s.run(&pages), "0");
+    let said = s.run("VACUUM (VERBOSE) t");
+    assert!(said.contains("tuples: 120 removed, 0 remain"), "{said}");
+    assert_eq!(s.run(&pages), "0");
+}
+
 /// What `statement` says when `holder` has run `first` in a transaction, and `then` once the statement waits for it.
 fn meanwhile(db: &Database, [first, then]: [&str; 2], statement: &str) -> String {
     let (mut holder, mut watcher) = (db.session(), db.session());
