@@ -148,6 +148,11 @@ fn extensions_tell_the_truth() {
              FROM heap_page_items(get_raw_page('t', 0)) WHERE lp = 2",
             "{\"\\\\x02000000\",\"\\\\x2b7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a\"}",
         ),
+        (
+            "SELECT tuple_data_split('t'::regclass, t_data, t_infomask, t_infomask2, t_bits, true) \
+             FROM heap_page_items(get_raw_page('t', 0)) WHERE lp = 2",
+            "{\"\\\\x02000000\",\"\\\\x7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a\"}",
+        ),
         ("SELECT count(*), count(t_attrs) FROM heap_page_item_attrs(get_raw_page('t', 0), 't'::regclass, true)", "136|136"),
         ("SELECT tuple_data_split('t'::regclass, '\\x0102', 0, 2, NULL)", "XX001 unexpected end of tuple data"),
         ("SELECT tuple_data_split('t'::regclass, '\\x0102', 0, 3, NULL)", "XX001 number of attributes in tuple header is greater than number of attributes in tuple descriptor"),
