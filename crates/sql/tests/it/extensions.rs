@@ -291,3 +291,27 @@ fn a_relation_is_read_into_the_pool() {
         &format!("22023 starting block number must be between 0 and {last}"),
     )]);
 }
+
+#[test]
+fn what_gives_one_row_gives_one_of_null_too() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.check(&[
+        ("CREATE EXTENSION pgstattuple", ""),
+        ("CREATE EXTENSION pageinspect", ""),
+        ("CREATE EXTENSION pg_visibility", ""),
+        ("CREATE TABLE t (a int PRIMARY KEY)", ""),
+        ("INSERT INTO t SELECT generate_series(1, 10)", ""),
+        ("SELECT * FROM pgstattuple(NULL::text)", "~|~|~|~|~|~|~|~|~"),
+        ("SELECT pgstattuple(NULL::text)", "~"),
+        ("SELECT (pgstattuple('t')).tuple_count", "10"),
+        (
+            "SELECT g, level FROM generate_series(1, 2) g, bt_metap(CASE g WHEN 1 THEN 't_pkey' END)",
+            "1|0\n2|~",
+        ),
+        ("SELECT CASE WHEN true THEN pg_visibility_map('t', 0) END", "(f,f)"),
+        ("SELECT count(*) FROM pg_visibility(NULL::regclass)", "0"),
+        // Of what is a set, nothing is made.
+        ("SELECT count(*) FROM heap_page_items(NULL)", "0"),
+    ]);
+}
