@@ -226,22 +226,11 @@ pub(super) fn lock_target(
         )?;
         return Ok(None);
     }
-    if of_another_session(state, &table)? {
+    // None of our business.
+    if super::options::of_another_session(state, &table)? {
         return Ok(None);
     }
     Ok(Some(table))
-}
-
-/// Another session's temporary table, or its TOAST table, is none of our business. A TOAST table's own schema does not say whose it is.
-fn of_another_session(state: &SessionState, table: &Arc<Table>) -> Result<bool> {
-    if table.persistence != RelationPersistence::Temporary {
-        return Ok(false);
-    }
-    let named = match table.kind {
-        RelationKind::Toast => super::options::whose_values(state, table)?,
-        _ => Some(Arc::clone(table)),
-    };
-    Ok(named.is_none_or(|t| t.namespace != state.temp_schema.get()))
 }
 
 /// What is locked for `relation`: itself, after the table whose TOAST table it is, if that is to get another file. Values out of
