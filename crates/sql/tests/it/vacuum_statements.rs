@@ -224,6 +224,24 @@ fn storage_parameters_are_checked() {
     s.check(&[(definition, &format!("{plain} WITH (fillfactor='50')"))]);
     s.run_each(&["ALTER INDEX t_pkey RESET (fillfactor)"]);
     s.check(&[(definition, plain)]);
+    // ALTER TABLE does the same to an index.
+    s.run_each(&["ALTER TABLE t_pkey SET (fillfactor = 60)"]);
+    s.check(&[(definition, &format!("{plain} WITH (fillfactor='60')"))]);
+    s.run_each(&["ALTER TABLE t_pkey RESET (fillfactor)"]);
+    s.check(&[
+        (definition, plain),
+        (
+            "ALTER TABLE t_pkey SET (autovacuum_enabled = off)",
+            "22023 unrecognized parameter \"autovacuum_enabled\"",
+        ),
+        (
+            "ALTER TABLE t_pkey ADD COLUMN c int",
+            "42809 ALTER action ADD COLUMN cannot be performed on relation \"t_pkey\"\n\
+             This operation is not supported for indexes.",
+        ),
+        ("ALTER VIEW t_pkey SET (fillfactor = 60)", "42809 \"t_pkey\" is not a view"),
+        ("ALTER INDEX t SET (fillfactor = 60)", "42809 \"t\" is not an index"),
+    ]);
 }
 
 #[test]
