@@ -78,6 +78,24 @@ fn a_temporary_tables_toast_table_goes_with_it() {
     assert_eq!(s.run(&pages), "0");
 }
 
+#[test]
+fn statistics_have_no_statistics() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.check(&[
+        ("CREATE TABLE t (a int)", ""),
+        ("INSERT INTO t VALUES (1), (2)", ""),
+        ("ANALYZE t", ""),
+        ("ANALYZE (VERBOSE) pg_statistic", ""),
+        ("VACUUM (ANALYZE) pg_statistic", ""),
+        ("SELECT count(*) FROM pg_statistic WHERE starelid = 'pg_statistic'::regclass", "0"),
+        (
+            "SELECT analyze_count FROM pg_stat_all_tables WHERE relid = 'pg_statistic'::regclass",
+            "0",
+        ),
+    ]);
+}
+
 /// What `statement` says when `holder` has run `first` in a transaction, and `then` once the statement waits for it.
 fn meanwhile(db: &Database, [first, then]: [&str; 2], statement: &str) -> String {
     let (mut holder, mut watcher) = (db.session(), db.session());
