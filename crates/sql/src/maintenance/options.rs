@@ -91,7 +91,8 @@ fn kilobytes(text: &str) -> Option<i64> {
         _ => return None,
     };
     #[expect(clippy::cast_possible_truncation, reason = "checked against the bounds after")]
-    Some((number * factor).round() as i64)
+    // To the even one of two as near, as in PostgreSQL: half a kB is none.
+    Some((number * factor).round_ties_even() as i64)
 }
 
 fn buffer_usage_limit(option: &UtilityOption) -> Result<usize> {
