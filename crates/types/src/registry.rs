@@ -111,15 +111,16 @@ pub struct FunctionInfo {
     pub volatility: Volatility,
     /// `prokind`
     pub kind: FunctionKind,
+    /// `proretset`
+    pub returns_set: bool,
     /// What runs.
     pub body: FunctionBody,
 }
 
 impl FunctionInfo {
-    /// `proretset`: what is not, gives one row though it may have several columns.
+    /// What gives no set gives one row, though it may have several columns.
     pub fn returns_set(&self) -> bool {
-        matches!(self.body, FunctionBody::Set(_))
-            && crate::facts::proc(self.oid).is_none_or(|p| p.returns_set)
+        matches!(self.body, FunctionBody::Set(_)) && self.returns_set
     }
 }
 
@@ -221,6 +222,7 @@ fn info(p: &'static ProcFact, body: FunctionBody) -> FunctionInfo {
             'w' => FunctionKind::Window,
             _ => FunctionKind::Scalar,
         },
+        returns_set: p.returns_set,
         body,
     }
 }

@@ -74,7 +74,9 @@ impl Ddl<'_> {
     pub fn alter_table(&mut self, statement: &AlterTable) -> Result<()> {
         let find = || {
             let Some(found) = self.find(&statement.name)? else { return Ok(None) };
-            check_kind(statement.kind, &found)?;
+            if !super::alter_kinds::are_for_an_index(statement, &found)? {
+                check_kind(statement.kind, &found)?;
+            }
             if found.oid < Oid::FIRST_NORMAL || found.kind == RelationKind::Toast {
                 bail!(
                     INSUFFICIENT_PRIVILEGE,

@@ -4,7 +4,22 @@
 use base::{Result, SqlError, SqlState};
 use engine::catalog::model::{RelationKind, Table};
 
-use crate::parse::utility::AlterTableAction as A;
+use crate::parse::utility::{AlterTable, AlterTableAction as A, ObjectKind};
+
+/// Is it an ALTER TABLE of an index with what ALTER INDEX can do to it?
+///
+/// # Errors
+/// `42809` for what is done to tables only.
+pub(super) fn are_for_an_index(statement: &AlterTable, table: &Table) -> Result<bool> {
+    if statement.kind != ObjectKind::Table || table.kind != RelationKind::Index {
+        return Ok(false);
+    }
+    for action in &statement.actions {
+        check_action(table, action)?;
+    }
+    let fits = |a: &A| matches!(a, A::SetOptions(_) | A::ResetOptions(_) | A::SetStatistics { .. });
+    Ok(statement.actions.iter().all(fits))
+}
 
 /// Fails if `action` is not for relations of `table`'s kind.
 ///

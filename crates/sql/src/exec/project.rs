@@ -104,6 +104,7 @@ impl SetCall {
     pub(crate) fn compile(e: &expr::Expr, columns: usize) -> Result<SetCall> {
         if let expr::Expr::Call { function, args, .. } = e
             && let Some(info) = types::registry::function(Oid(*function))
+            && info.returns_set()
             && let FunctionBody::Set(f) = info.body
         {
             return Ok(SetCall {

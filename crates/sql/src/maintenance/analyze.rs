@@ -27,6 +27,9 @@ use txn::LockMode;
 use types::Datum;
 use vacuum::{AnalyzeSample, Throttle, UsageMeter};
 
+/// `pg_statistic`: of itself nothing is kept there, and ANALYZE passes over it without a word.
+pub(super) const STATISTICS: Oid = Oid(2619);
+
 impl Session {
     /// Analyses one table; `own`: in a transaction of its own.
     ///
@@ -65,6 +68,9 @@ impl Session {
         let Some(table) = lock_target(self, target, mode, options, "analyze", client)? else {
             return Ok(());
         };
+        if table.oid == STATISTICS {
+            return Ok(());
+        }
         let columns = chosen(&table, &target.columns)?;
         crate::relations::lock_indexes(&state, &table, LockMode::AccessShare)?;
         let started = UsageMeter::start();

@@ -96,8 +96,7 @@ pub(crate) fn table_state(
         dead_tuples: count(|c| c.dead.load(Ordering::Relaxed)),
         inserts_since_vacuum: count(|c| c.inserted_since_vacuum.load(Ordering::Relaxed)),
         changes_since_analyze: count(|c| c.modified_since_analyze.load(Ordering::Relaxed)),
-        analyzable: matches!(row.char("relkind"), b'r' | b'm')
-            && row.text("relname") != "pg_statistic",
+        analyzable: matches!(row.char("relkind"), b'r' | b'm') && oid != super::analyze::STATISTICS,
         thresholds: thresholds(cluster, &options),
     }
 }

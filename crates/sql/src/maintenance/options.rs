@@ -4,7 +4,7 @@ use crate::ddl::reindex_concurrently::whose_toast;
 use crate::parse::utility::{OptionValue, UtilityOption, Vacuum};
 use crate::session::SessionState;
 use base::{Error, Oid, Result, SqlError, SqlState, bail, err};
-use engine::catalog::model::{CatalogView, RelationKind, Table};
+use engine::catalog::model::{CatalogView, RelationKind, RelationPersistence, Table};
 use std::sync::Arc;
 use types::io::parse_bool;
 use vacuum::IndexCleanup;
@@ -91,7 +91,8 @@ fn kilobytes(text: &str) -> Option<i64> {
         _ => return None,
     };
     #[expect(clippy::cast_possible_truncation, reason = "checked against the bounds after")]
-    Some((number * factor).round() as i64)
+    // To the even one of two as near, as in PostgreSQL: half a kB is none.
+    Some((number * factor).round_ties_even() as i64)
 }
 
 fn buffer_usage_limit(option: &UtilityOption) -> Result<usize> {
@@ -309,4 +310,16 @@ pub(super) fn whose_values(state: &SessionState, toast: &Table) -> Result<Option
         Some(oid) => state.table_by_oid(*oid),
         None => Ok(None),
     }
+}
+
+/// Is it another session's temporary table, or such a table's TOAST table? A TOAST table's own schema does not say whose it is.
+pub(crate) fn of_another_session(state: &SessionState, table: &Table) -> Result<bool> {
+    if table.persistence != RelationPersistence::Temporary {
+        return Ok(false);
+    }
+    let mine = |t: &Table| t.namespace == state.temp_schema.get();
+    if table.kind != RelationKind::Toast {
+        return Ok(!mine(table));
+    }
+    Ok(!whose_values(state, table)?.is_some_and(|owner| mine(&owner)))
 }

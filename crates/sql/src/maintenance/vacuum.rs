@@ -226,10 +226,8 @@ pub(super) fn lock_target(
         )?;
         return Ok(None);
     }
-    // Another session's temporary table is none of our business.
-    if table.persistence == RelationPersistence::Temporary
-        && table.namespace != state.temp_schema.get()
-    {
+    // None of our business.
+    if super::options::of_another_session(state, &table)? {
         return Ok(None);
     }
     Ok(Some(table))
@@ -622,10 +620,12 @@ fn merged_options(state: &SessionState, table: &Table, options: &Options) -> Vac
     }
 }
 
-/// The milliseconds from which on autovacuum's work on a table is logged; below 0: never.
+/// The milliseconds from which on autovacuum's work on a table is logged; below 0: never. A table's own -1 is none of its own, as in PostgreSQL:
+/// only the server's setting silences.
 pub(super) fn log_limit(state: &SessionState, table: Option<&Table>) -> i64 {
     table
         .and_then(|t| t.option_i64("log_autovacuum_min_duration"))
+        .filter(|own| *own >= 0)
         .unwrap_or_else(|| state.settings.borrow().int("log_autovacuum_min_duration"))
 }
 

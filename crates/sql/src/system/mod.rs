@@ -99,6 +99,7 @@ pub fn register() {
             strict: extensions::is_strict(own.name),
             volatility: Volatility::Volatile,
             kind: FunctionKind::Scalar,
+            returns_set: extensions::returns_set(&own),
             body: own.body,
         });
     }

@@ -210,3 +210,22 @@ fn checks_beside_writers() {
     });
     assert_eq!(db.faults(), [""; 0]);
 }
+
+#[test]
+fn what_belongs_to_ones_own_temporary_table_may_be_checked() {
+    let db = Database::new();
+    let (mut s, mut other) = (db.session(), db.session());
+    s.check(&[
+        ("CREATE EXTENSION amcheck", ""),
+        ("CREATE TEMP TABLE t (a int PRIMARY KEY, b text)", ""),
+        ("INSERT INTO t VALUES (1, repeat('x', 10000000))", ""),
+        ("SELECT bt_index_check('t_pkey', true)", VOID),
+    ]);
+    let index = s.run(
+        "SELECT indexrelid FROM pg_index WHERE indrelid = (SELECT reltoastrelid FROM pg_class WHERE relname = 't')",
+    );
+    let check = format!("SELECT bt_index_check({index}, true)");
+    s.check(&[(&check, VOID)]);
+    let said = other.run(&check);
+    assert!(said.starts_with("0A000 cannot access temporary tables of other sessions"), "{said}");
+}

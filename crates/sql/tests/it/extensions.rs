@@ -148,6 +148,11 @@ fn extensions_tell_the_truth() {
              FROM heap_page_items(get_raw_page('t', 0)) WHERE lp = 2",
             "{\"\\\\x02000000\",\"\\\\x2b7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a\"}",
         ),
+        (
+            "SELECT tuple_data_split('t'::regclass, t_data, t_infomask, t_infomask2, t_bits, true) \
+             FROM heap_page_items(get_raw_page('t', 0)) WHERE lp = 2",
+            "{\"\\\\x02000000\",\"\\\\x7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a7a\"}",
+        ),
         ("SELECT count(*), count(t_attrs) FROM heap_page_item_attrs(get_raw_page('t', 0), 't'::regclass, true)", "136|136"),
         ("SELECT tuple_data_split('t'::regclass, '\\x0102', 0, 2, NULL)", "XX001 unexpected end of tuple data"),
         ("SELECT tuple_data_split('t'::regclass, '\\x0102', 0, 3, NULL)", "XX001 number of attributes in tuple header is greater than number of attributes in tuple descriptor"),
@@ -285,4 +290,28 @@ fn a_relation_is_read_into_the_pool() {
         "SELECT pg_prewarm('w', 'buffer', 'main', -1)",
         &format!("22023 starting block number must be between 0 and {last}"),
     )]);
+}
+
+#[test]
+fn what_gives_one_row_gives_one_of_null_too() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.check(&[
+        ("CREATE EXTENSION pgstattuple", ""),
+        ("CREATE EXTENSION pageinspect", ""),
+        ("CREATE EXTENSION pg_visibility", ""),
+        ("CREATE TABLE t (a int PRIMARY KEY)", ""),
+        ("INSERT INTO t SELECT generate_series(1, 10)", ""),
+        ("SELECT * FROM pgstattuple(NULL::text)", "~|~|~|~|~|~|~|~|~"),
+        ("SELECT pgstattuple(NULL::text)", "~"),
+        ("SELECT (pgstattuple('t')).tuple_count", "10"),
+        (
+            "SELECT g, level FROM generate_series(1, 2) g, bt_metap(CASE g WHEN 1 THEN 't_pkey' END)",
+            "1|0\n2|~",
+        ),
+        ("SELECT CASE WHEN true THEN pg_visibility_map('t', 0) END", "(f,f)"),
+        ("SELECT count(*) FROM pg_visibility(NULL::regclass)", "0"),
+        // Of what is a set, nothing is made.
+        ("SELECT count(*) FROM heap_page_items(NULL)", "0"),
+    ]);
 }

@@ -18,6 +18,9 @@ fn options_take_what_postgresqls_take() {
         ("VACUUM (BUFFER_USAGE_LIMIT '1e3') t", ""),
         ("VACUUM (BUFFER_USAGE_LIMIT '128.0kB') t", ""),
         ("VACUUM (BUFFER_USAGE_LIMIT ' 256 ') t", ""),
+        ("VACUUM (BUFFER_USAGE_LIMIT 0.5) t", ""),
+        ("VACUUM (BUFFER_USAGE_LIMIT 127.5) t", ""),
+        ("VACUUM (BUFFER_USAGE_LIMIT 127.4) t", limit),
         ("VACUUM (BUFFER_USAGE_LIMIT '1xB') t", limit),
         ("VACUUM (VERBOSE = on) t", "42601 syntax error at or near \"=\""),
         ("VACUUM (VERBOSE null) t", "42601 syntax error at or near \"null\""),
@@ -53,6 +56,45 @@ fn a_toast_table_by_name() {
         (
             "REINDEX (VERBOSE) TABLE t",
             &format!("INFO 00000 index \"{name}_index\" was reindexed"),
+        ),
+    ]);
+}
+
+#[test]
+fn a_temporary_tables_toast_table_goes_with_it() {
+    let db = Database::new();
+    let (mut s, mut other) = (db.session(), db.session());
+    s.run_each(&[
+        "CREATE TEMP TABLE t (a int, b text)",
+        "ALTER TABLE t ALTER b SET STORAGE EXTERNAL",
+        "INSERT INTO t SELECT g, repeat('x', 10000) FROM generate_series(1, 20) g",
+        "DELETE FROM t",
+    ]);
+    let toast = s.run("SELECT reltoastrelid::regclass FROM pg_class WHERE relname = 't'");
+    let pages = format!("SELECT pg_relation_size('{toast}') / 8192");
+    assert_ne!(s.run(&pages), "0");
+    // Nobody else's business.
+    other.run_each(&[&format!("VACUUM {toast}")]);
+    assert_ne!(s.run(&pages), "0");
+    let said = s.run("VACUUM (VERBOSE) t");
+    assert!(said.contains("tuples: 120 removed, 0 remain"), "{said}");
+    assert_eq!(s.run(&pages), "0");
+}
+
+#[test]
+fn statistics_have_no_statistics() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.check(&[
+        ("CREATE TABLE t (a int)", ""),
+        ("INSERT INTO t VALUES (1), (2)", ""),
+        ("ANALYZE t", ""),
+        ("ANALYZE (VERBOSE) pg_statistic", ""),
+        ("VACUUM (ANALYZE) pg_statistic", ""),
+        ("SELECT count(*) FROM pg_statistic WHERE starelid = 'pg_statistic'::regclass", "0"),
+        (
+            "SELECT analyze_count FROM pg_stat_all_tables WHERE relid = 'pg_statistic'::regclass",
+            "0",
         ),
     ]);
 }
@@ -203,6 +245,24 @@ fn storage_parameters_are_checked() {
     s.check(&[(definition, &format!("{plain} WITH (fillfactor='50')"))]);
     s.run_each(&["ALTER INDEX t_pkey RESET (fillfactor)"]);
     s.check(&[(definition, plain)]);
+    // ALTER TABLE does the same to an index.
+    s.run_each(&["ALTER TABLE t_pkey SET (fillfactor = 60)"]);
+    s.check(&[(definition, &format!("{plain} WITH (fillfactor='60')"))]);
+    s.run_each(&["ALTER TABLE t_pkey RESET (fillfactor)"]);
+    s.check(&[
+        (definition, plain),
+        (
+            "ALTER TABLE t_pkey SET (autovacuum_enabled = off)",
+            "22023 unrecognized parameter \"autovacuum_enabled\"",
+        ),
+        (
+            "ALTER TABLE t_pkey ADD COLUMN c int",
+            "42809 ALTER action ADD COLUMN cannot be performed on relation \"t_pkey\"\n\
+             This operation is not supported for indexes.",
+        ),
+        ("ALTER VIEW t_pkey SET (fillfactor = 60)", "42809 \"t_pkey\" is not a view"),
+        ("ALTER INDEX t SET (fillfactor = 60)", "42809 \"t\" is not an index"),
+    ]);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::system::{Own, describe, rows, state};
 use base::{BlockNumber, Error, Fork, Oid, Result, SqlError, SqlState, Tid, bail};
 use btree::{Btree, VerifyReport};
 use buffer::Strategy;
-use engine::catalog::model::{Index, RelationKind, RelationPersistence, Table};
+use engine::catalog::model::{Index, RelationKind, Table};
 use heap::visibility::satisfies_mvcc;
 use heap::visibility_map::{ALL_FROZEN, ALL_VISIBLE};
 use heap::{FetchState, Heap, Hints, MapPin, TupleSlot};
@@ -190,8 +190,7 @@ fn checkable(state: &SessionState, table: &Table, index: &Index) -> Result<()> {
     let refuse = |message: String, detail: String| {
         Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).detail(detail).into())
     };
-    let temporary = table.persistence == RelationPersistence::Temporary;
-    if temporary && table.namespace != state.temp_schema.get() {
+    if crate::maintenance::options::of_another_session(state, table)? {
         return refuse(
             "cannot access temporary tables of other sessions".into(),
             format!("Index \"{}\" is associated with temporary relation.", index.name),

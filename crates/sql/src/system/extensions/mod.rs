@@ -164,6 +164,11 @@ fn gives_one_row(own: &Own) -> bool {
     ) || (matches!(own.name, "pg_visibility_map" | "pg_visibility") && own.args.len() == 2)
 }
 
+/// `proretset`
+pub(super) fn returns_set(own: &Own) -> bool {
+    matches!(own.body, types::FunctionBody::Set(_)) && !gives_one_row(own)
+}
+
 impl Signature {
     fn of(own: &Own) -> Signature {
         Signature {
@@ -173,7 +178,7 @@ impl Signature {
             names: argument_names(own.oid, own.name, own.args.len()),
             result: own.result,
             columns: own.columns,
-            returns_set: matches!(own.body, types::FunctionBody::Set(_)) && !gives_one_row(own),
+            returns_set: returns_set(own),
         }
     }
 

@@ -1,8 +1,5 @@
-//! pageinspect: tuples taken apart into their attributes, as the table's present columns say.
-//!
-//! # Differs from PostgreSQL
-//! An attribute that is not stored out of line comes back as it stands on the page with do_detoast too, unless it is compressed: then, as what was out
-//! of line, with PostgreSQL's four-byte header.
+//! pageinspect: tuples taken apart into their attributes, as the table's present columns say. With do_detoast a value of varying length comes back
+//! without its header, whole.
 
 use super::pageinspect::{item_rows, item_with, page_argument, superuser};
 use super::{heap_of, relation};
@@ -10,7 +7,7 @@ use crate::session::SessionState;
 use crate::system::{Own, rows, state};
 use base::{Oid, Result, SqlError, SqlState};
 use heap::Heap;
-use page::tuple::{AttrValue, TupleDesc, VARLENA_HEADER, split_data};
+use page::tuple::{TupleDesc, split_data};
 use std::sync::Arc;
 use types::FunctionBody::{Scalar, Set};
 use types::args::int4;
@@ -94,10 +91,8 @@ impl Splitter {
         for attr in attrs {
             elements.push(match attr {
                 None => Datum::Null,
-                Some(a) if self.detoast && !matches!(a.value, AttrValue::Inline(_)) => {
-                    let whole = self.heap.detoast(&a.value)?;
-                    let len = ((whole.len() + VARLENA_HEADER) as u32) << 2;
-                    Datum::Bytea([&len.to_le_bytes()[..], &whole].concat().into())
+                Some(a) if self.detoast => {
+                    Datum::Bytea(self.heap.detoast(&a.value)?.into_owned().into())
                 }
                 Some(a) => Datum::Bytea(a.bytes.into()),
             });
