@@ -377,6 +377,34 @@ fn a_name_that_somebody_has_not_committed_is_not_chosen() {
     verify(&db);
 }
 
+/// An index's options are changed under its own lock: who gives it a new file waits for that, though the index is not ready yet.
+#[test]
+fn who_alters_an_index_that_is_not_ready_is_waited_for() {
+    for second in [
+        "VACUUM FULL t",
+        "CLUSTER t USING t_pkey",
+        "TRUNCATE t",
+        "ALTER TABLE t ALTER b TYPE varchar(80)",
+        "REINDEX TABLE t",
+    ] {
+        for first in ["ALTER INDEX t_b RENAME TO t_c", "ALTER INDEX t_b SET (fillfactor = 70)"] {
+            let db = Database::new();
+            let (mut s, mut writer) = (db.session(), db.session());
+            s.run_each(&[
+                "CREATE TABLE t (a int PRIMARY KEY, b text)",
+                "SET lock_timeout = '10ms'",
+            ]);
+            writer.run_each(&["BEGIN", "INSERT INTO t VALUES (1, 'x')"]);
+            let refused = "55P03 canceling statement due to lock timeout";
+            s.check(&[("CREATE INDEX CONCURRENTLY t_b ON t (b)", refused)]);
+            writer.run_each(&["COMMIT"]);
+            s.check(&[("SELECT indisready FROM pg_index WHERE indexrelid = 't_b'::regclass", "f")]);
+            assert_eq!(behind(&db, first, second), "", "{second} behind {first}");
+            verify(&db);
+        }
+    }
+}
+
 /// Who restores a table makes its indexes at the same time. Each says that the table has one.
 #[test]
 fn several_make_the_first_index_of_a_table() {
