@@ -653,7 +653,7 @@ pub(super) fn note(state: &SessionState, table: &Table, cleaned: &Cleaned) -> Re
         row.set("relhasindex", Datum::Bool(!table.indexes.is_empty()));
         if let Some(new) = report.new_relfrozenxid {
             let new = bound.map_or(new, |b| new.min(b));
-            if new > table.relfrozenxid {
+            if new > row.xid8("relfrozenxid8") {
                 row.set("relfrozenxid", Datum::Oid(Oid(crate::ddl::relation::low_half(new))));
                 row.set("relfrozenxid8", Datum::Xid8(new.0));
             }
