@@ -353,6 +353,29 @@ fn a_description_is_of_one_moment() {
     });
 }
 
+/// VACUUM of a table ends with that of its TOAST table: until then nobody takes the table away, or vacuums it beside.
+#[test]
+fn a_table_stays_locked_while_its_toast_table_is_vacuumed() {
+    let db = Database::new();
+    let (db, mut s) = (&db, db.session());
+    s.run_each(&["CREATE TABLE t (a int, b text)", "SET lock_timeout = '10ms'"]);
+    std::thread::scope(|scope| {
+        let between = base::stop::arm("sql.vacuum.before_toast");
+        let subject = between.subject();
+        let worker = scope.spawn(move || subject.run(|| db.session().run("VACUUM t")));
+        between.wait_reached();
+        let refused = "55P03 canceling statement due to lock timeout";
+        for statement in ["TRUNCATE t", "DROP TABLE t", "ALTER TABLE t ADD c int", "VACUUM t"] {
+            s.check(&[(statement, refused)]);
+        }
+        s.check(&[("INSERT INTO t VALUES (1, 'x')", "")]);
+        between.release();
+        assert_eq!(worker.join().unwrap(), "");
+    });
+    s.check(&[("TRUNCATE t", ""), ("DROP TABLE t", "")]);
+    s.check(&[("SELECT count(*) FROM pg_locks WHERE mode = 'ShareUpdateExclusiveLock'", "0")]);
+}
+
 /// Two who make an index on the same column, neither having committed, do not choose the same name.
 #[test]
 fn a_name_that_somebody_has_not_committed_is_not_chosen() {
