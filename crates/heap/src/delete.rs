@@ -201,14 +201,42 @@ impl Heap {
         Ok(())
     }
 
-    /// Replaces the data of the tuple at `tid` in place, without a new version: for catalog columns that
-    /// are statistics (`relpages`, `relfrozenxid`). Null bitmap and length must stay the same.
+    /// Replaces the data of the tuple at `tid` in place, without a new version. Null bitmap and length must stay the same, and nobody
+    /// else may change the row meanwhile.
     ///
     /// # Errors
     /// XX000 if they do not, or there is no such tuple.
     pub fn update_in_place(&self, tid: Tid, tuple: &[u8]) -> Result<()> {
         let pin = self.rel.pin(Fork::Main, tid.block, &mut Strategy::Normal)?;
-        let mut guard = pin.into_write();
+        self.write_over(pin.into_write(), tid, tuple)
+    }
+
+    /// As [`Heap::update_in_place`], of a version that says what the tuple `was` says, and that nobody has replaced: a transaction that
+    /// is about to is waited for, for what is written here would be lost with its commit. False, nothing being done, when the
+    /// version says something else by now. For catalog columns that are statistics (`relpages`, `relfrozenxid`).
+    ///
+    /// # Errors
+    /// As there; 40P01, 55P03, 57014 while waiting.
+    pub fn update_in_place_unless_changed(
+        &self,
+        txn: &Transaction,
+        tid: Tid,
+        was: &[u8],
+        tuple: &[u8],
+    ) -> Result<TupleOutcome<bool>> {
+        let (queue, map) = (&mut RowQueue::new(txn), &mut MapPin::none());
+        let mode = RowLockMode::NoKeyUpdate;
+        match self.claim(tid, mode, Wait::Block, map, queue, Doing::Updating)? {
+            Claim::Ready(guard) if says_the_same(was, guard.item(tid.offset)) => {
+                self.write_over(guard, tid, tuple)?;
+                Ok(TupleOutcome::Ok(true))
+            }
+            Claim::Ready(_) => Ok(TupleOutcome::Ok(false)),
+            Claim::Failed(outcome) => Ok(outcome.failed().unwrap_or(TupleOutcome::Invisible)),
+        }
+    }
+
+    fn write_over(&self, mut guard: OwnedWriteGuard, tid: Tid, tuple: &[u8]) -> Result<()> {
         let body = tuple.get(page::tuple::HEADER_MIN..).unwrap_or(&[]);
         let old = guard.item(tid.offset);
         if !guard.item_id(tid.offset).is_normal()
@@ -236,6 +264,13 @@ impl Heap {
         assert!(done, "lengths were compared");
         Ok(())
     }
+}
+
+/// Do two stored tuples say the same, whoever made and changed them? What is compared begins with the header's length: the null bitmap, the
+/// data.
+pub(crate) fn says_the_same(a: &[u8], b: &[u8]) -> bool {
+    let from = page::tuple::HEADER_MIN - 1;
+    a.len() == b.len() && a.get(from..) == b.get(from..)
 }
 
 /// Who deletes or updates `old`: with a combo id if the same transaction inserted it.

@@ -9,7 +9,7 @@
 //! pages the new version is logged whole: replay may meet the old page in a later state.
 
 use crate::apply::{self, Body, TupleParts};
-use crate::delete::{Claim, deleter};
+use crate::delete::{Claim, deleter, says_the_same};
 use crate::heap::{Heap, TupleOutcome, clear_all_visible};
 use crate::insert::InsertState;
 use crate::queue::{Doing, RowQueue};
@@ -77,7 +77,29 @@ impl Heap {
         new: &[u8],
         options: UpdateOptions,
     ) -> Result<TupleOutcome<UpdateDone>> {
-        let outcome = self.update_in_queue(queue, tid, new, options);
+        let outcome = self.update_in_queue(queue, tid, None, new, options);
+        queue.settle(&outcome);
+        Ok(match outcome? {
+            TupleOutcome::Ok(Some(done)) => TupleOutcome::Ok(done),
+            other => other.failed().unwrap_or(TupleOutcome::Invisible),
+        })
+    }
+
+    /// As [`Heap::update`], of a version that says what the tuple `was` says; None, nothing being done, when it has been written over in
+    /// place ([`Heap::update_in_place`]).
+    ///
+    /// # Errors
+    /// As [`Heap::update`].
+    pub fn update_unless_rewritten(
+        &self,
+        txn: &Transaction,
+        tid: Tid,
+        was: &[u8],
+        new: &[u8],
+        options: UpdateOptions,
+    ) -> Result<TupleOutcome<Option<UpdateDone>>> {
+        let queue = &mut RowQueue::new(txn);
+        let outcome = self.update_in_queue(queue, tid, Some(was), new, options);
         queue.settle(&outcome);
         outcome
     }
@@ -86,9 +108,10 @@ impl Heap {
         &self,
         queue: &mut RowQueue<'_>,
         tid: Tid,
+        was: Option<&[u8]>,
         new: &[u8],
         options: UpdateOptions,
-    ) -> Result<TupleOutcome<UpdateDone>> {
+    ) -> Result<TupleOutcome<Option<UpdateDone>>> {
         let txn = queue.txn();
         let xid = txn.xid()?;
         // The lock ends with the transaction, the update stays: who waited FOR KEY SHARE because of the lock must not find
@@ -107,6 +130,9 @@ impl Heap {
                     return Ok(outcome.failed().unwrap_or(TupleOutcome::Invisible));
                 }
             };
+            if was.is_some_and(|was| !says_the_same(was, guard.item(tid.offset))) {
+                return Ok(TupleOutcome::Ok(None));
+            }
             let has_toasted = self.has_toasted(guard.item(tid.offset));
             if toasted.is_none() && (self.needs_toast(new) || has_toasted || self.has_toasted(new))
             {
@@ -130,11 +156,12 @@ impl Heap {
             if guard.fits(parts.len(), guard.free_offset()) {
                 self.make_xid_fit(&mut guard, xid)?;
                 let done = self.update_on_page(txn, tid, &parts, guard, &map, options);
-                return Ok(TupleOutcome::Ok(done));
+                return Ok(TupleOutcome::Ok(Some(done)));
             }
             drop(guard);
-            if let Some(done) = self.update_across(txn, xid, tid, &parts, &mut map, options)? {
-                return Ok(TupleOutcome::Ok(done));
+            let change = (was, &parts);
+            if let Some(done) = self.update_across(txn, xid, tid, change, &mut map, options)? {
+                return Ok(TupleOutcome::Ok(Some(done)));
             }
         }
     }
@@ -204,7 +231,7 @@ impl Heap {
         txn: &Transaction,
         xid: Xid,
         tid: Tid,
-        parts: &TupleParts<'_>,
+        (was, parts): (Option<&[u8]>, &TupleParts<'_>),
         old_map: &mut MapPin,
         options: UpdateOptions,
     ) -> Result<Option<UpdateDone>> {
@@ -226,6 +253,9 @@ impl Heap {
             let old = old_pin.into_write();
             (old, new_pin.into_write())
         };
+        if was.is_some_and(|was| !says_the_same(was, old.item(tid.offset))) {
+            return Ok(None);
+        }
         self.update_across_locked(txn, xid, tid, parts, (old, old_map), (new, &new_map), options)
     }
 

@@ -15,6 +15,8 @@ pub struct Row {
     pub tid: Tid,
     /// Its values, in column order.
     pub values: Vec<Datum>,
+    /// What its columns that are written in place said when it was read.
+    pub(super) statistics: Vec<Datum>,
     /// What it was seen through. As long as it lives, the version at `tid` stays there, even if the row is moved.
     pub(super) _seen: Arc<Snapshot>,
 }

@@ -25,7 +25,7 @@ use heap::toast::AttrStorage;
 use heap::visibility::Dirty;
 use heap::{
     FetchState, Heap, HeapOptions, HeapScan, InsertState, PageBatch,
-    ScanOptions as HeapScanOptions, TupleOutcome, TupleSlot, UpdateOptions,
+    ScanOptions as HeapScanOptions, TupleOutcome, TupleSlot, UpdateDone, UpdateOptions,
 };
 use page::tuple::{AttrValue, PhysicalAttr, TupleDesc};
 use std::cell::RefCell;
@@ -367,21 +367,20 @@ impl Catalogs<'_> {
     pub fn update_unless_changed(&self, row: &Row) -> Result<bool> {
         self.announce_write(row.def)?;
         let open = self.store.open(row.def)?;
-        let tuple = self.encode(&open, &row.values)?;
         // The indexed columns of catalogs hardly ever change; entries of all indexes are made when the
         // update is not heap-only.
         let keys_changed = self.indexed_columns_changed(&open, row)?;
         let options =
             UpdateOptions { hot: !keys_changed, key_changed: keys_changed, wait: Wait::Block };
-        let change = |tid| open.heap.update(self.txn, tid, &tuple, options);
+        let change = |tid| self.replace(&open, row, tid, options);
         match following_moves(&open, row.tid, change)? {
-            TupleOutcome::Ok(done) => {
+            TupleOutcome::Ok((done, values)) => {
                 self.count(row.def, |n| {
                     n.updated += 1;
                     n.hot_updated += i64::from(done.hot);
                 });
                 if !done.hot {
-                    self.index(&open, &row.values, done.tid)?;
+                    self.index(&open, &values, done.tid)?;
                 }
                 self.txn.advance_command()?;
                 Ok(true)
@@ -390,21 +389,80 @@ impl Catalogs<'_> {
         }
     }
 
+    /// Replaces the version at `tid` by what `row` says, but for statistics that were written in place since it was read, and that it does not
+    /// change itself: as they are now. What the new version says, too.
+    fn replace(
+        &self,
+        open: &OpenCatalog,
+        row: &Row,
+        tid: Tid,
+        options: UpdateOptions,
+    ) -> Result<TupleOutcome<(UpdateDone, Vec<Datum>)>> {
+        let columns = written_in_place(row.def);
+        let mut was = TupleSlot::new();
+        loop {
+            let mut values = row.values.clone();
+            if columns.is_empty() || !open.heap.fetch_any(tid, &mut was)? {
+                let tuple = self.encode(open, &values)?;
+                let outcome = open.heap.update(self.txn, tid, &tuple, options)?;
+                return Ok(with_values(outcome, values));
+            }
+            let now = relation::decode_tuple(&open.heap, &was.bytes, &open.desc, &open.types)?;
+            for (name, before) in columns.iter().zip(&row.statistics) {
+                let i = row.def.position(name);
+                if types::equal(open.types[i], &values[i], before) {
+                    values[i].clone_from(&now[i]);
+                }
+            }
+            base::stop_point!("engine.catalog.replace");
+            let tuple = self.encode(open, &values)?;
+            let outcome =
+                open.heap.update_unless_rewritten(self.txn, tid, &was.bytes, &tuple, options)?;
+            match outcome {
+                TupleOutcome::Ok(None) => {}
+                TupleOutcome::Ok(Some(done)) => {
+                    return Ok(TupleOutcome::Ok((done, values)));
+                }
+                other => return Ok(other.failed().unwrap_or(TupleOutcome::Invisible)),
+            }
+        }
+    }
+
     /// Replaces statistics in a row (sizes, ages) where it stands: no new version, seen by all at once, kept even if the
     /// transaction is rolled back. A row whose stored form would change its length gets a new version after all. The row was read
-    /// after [`Catalogs::announce_write`], so that it has not been moved.
+    /// after [`Catalogs::announce_write`], so that it has not been moved. False, nothing being done, when somebody has changed
+    /// the row since: who is about to is waited for, since the version that he makes would lack what is written here.
     ///
     /// # Errors
     /// As [`Catalogs::update`].
-    pub fn update_in_place(&self, row: &Row) -> Result<()> {
+    pub fn update_in_place(&self, row: &Row) -> Result<bool> {
         let open = self.store.open(row.def)?;
         let tuple = self.encode(&open, &row.values)?;
-        let mut slot = TupleSlot::new();
-        let fits = open.heap.fetch_any(row.tid, &mut slot)?
-            && slot.bytes.len() == tuple.len()
-            && slot.bytes[page::tuple::HEADER_MIN - 1..page::tuple::HEADER_MIN]
-                == tuple[page::tuple::HEADER_MIN - 1..page::tuple::HEADER_MIN];
-        if fits { open.heap.update_in_place(row.tid, &tuple) } else { self.update(row) }
+        let mut was = TupleSlot::new();
+        if !open.heap.fetch_any(row.tid, &mut was)? {
+            return Ok(false);
+        }
+        let now = relation::decode_tuple(&open.heap, &was.bytes, &open.desc, &open.types)?;
+        let columns = written_in_place(row.def).iter();
+        let is_as_read = columns.zip(&row.statistics).all(|(name, before)| {
+            let i = row.def.position(name);
+            types::equal(open.types[i], &now[i], before)
+        });
+        if !is_as_read {
+            return Ok(false);
+        }
+        base::stop_point!("engine.catalog.write_in_place");
+        let header = page::tuple::HEADER_MIN - 1..page::tuple::HEADER_MIN;
+        let fits = was.bytes.len() == tuple.len() && was.bytes[header.clone()] == tuple[header];
+        if !fits {
+            return self.update_unless_changed(row);
+        }
+        let (tid, was) = (row.tid, &was.bytes);
+        match open.heap.update_in_place_unless_changed(self.txn, tid, was, &tuple)? {
+            TupleOutcome::Ok(done) => Ok(done),
+            TupleOutcome::Updated { .. } | TupleOutcome::Deleted { .. } => Ok(false),
+            _ => bail!(INTERNAL_ERROR, "tuple concurrently updated"),
+        }
     }
 
     fn indexed_columns_changed(&self, open: &OpenCatalog, row: &Row) -> Result<bool> {
@@ -467,7 +525,7 @@ impl Catalogs<'_> {
             for found in batch.iter() {
                 let values =
                     relation::decode_tuple(&open.heap, found.tuple.bytes, &open.desc, &open.types)?;
-                rows.push(Row { def, tid: found.tid, values, _seen: Arc::clone(&seen) });
+                rows.push(row_read(def, found.tid, values, &seen));
             }
         }
         Ok(rows)
@@ -525,7 +583,21 @@ fn following_moves<T>(
     }
 }
 
-/// What [`Catalogs::update_in_place`] may have written over a row since it was moved.
+fn with_values<T>(outcome: TupleOutcome<T>, values: Vec<Datum>) -> TupleOutcome<(T, Vec<Datum>)> {
+    match outcome {
+        TupleOutcome::Ok(done) => TupleOutcome::Ok((done, values)),
+        other => other.failed().unwrap_or(TupleOutcome::Invisible),
+    }
+}
+
+/// A row that `seen` shows at `tid`.
+fn row_read(def: &'static CatalogDef, tid: Tid, values: Vec<Datum>, seen: &Arc<Snapshot>) -> Row {
+    let columns = written_in_place(def).iter();
+    let statistics = columns.map(|name| values[def.position(name)].clone()).collect();
+    Row { def, tid, values, statistics, _seen: Arc::clone(seen) }
+}
+
+/// What [`Catalogs::update_in_place`] may have written over a row since it was read or moved.
 fn written_in_place(def: &CatalogDef) -> &'static [&'static str] {
     match def.name {
         "pg_class" => &[
@@ -535,6 +607,7 @@ fn written_in_place(def: &CatalogDef) -> &'static [&'static str] {
             "relallfrozen",
             "relfrozenxid",
             "relfrozenxid8",
+            "relhasindex",
         ],
         "pg_database" => &["datfrozenxid", "datfrozenxid8"],
         _ => &[],
@@ -612,7 +685,7 @@ impl RowSource for Catalogs<'_> {
             let values =
                 relation::decode_tuple(&open.heap, slot.view().bytes, &open.desc, &open.types)?;
             if matches(&values) {
-                rows.push(Row { def, tid: slot.tid, values, _seen: Arc::clone(&snapshot) });
+                rows.push(row_read(def, slot.tid, values, &snapshot));
             }
         }
         Ok(rows)

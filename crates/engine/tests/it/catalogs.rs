@@ -203,3 +203,89 @@ fn rows_move_forward_and_are_followed() {
     );
     txn.abort().unwrap();
 }
+
+/// Statistics written in place are not lost to who changes the row beside: what he read before is not what he writes, and what he has
+/// written and not committed is waited for.
+#[test]
+fn statistics_in_place_and_changes_of_the_row_do_not_undo_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = disk::os(folder.path().to_path_buf()).unwrap();
+    let engine = Engine::init(disk, options()).unwrap();
+    let backend = engine.txns.register_backend(BackendKind::Client);
+    let store = CatalogStore::new(Storage::of(&engine), TEMPLATE1);
+    let txn = engine.txns.begin(&backend);
+    bootstrap(&store, &txn).unwrap();
+    txn.commit(CommitExtras::default()).unwrap();
+    let register = || engine.txns.register_backend(BackendKind::Client);
+    let (a, b) = (register(), register());
+    let class = |c: &engine::catalog::store::Catalogs<'_>| {
+        let key = [("oid", Datum::Oid(engine::catalog::defs::by_name("pg_proc").oid))];
+        c.find("pg_class", &key).unwrap().pop().unwrap()
+    };
+    let pages = |n: i32| Datum::Int4(n);
+    let int = |row: &engine::catalog::rows::Row, column: &str| match row.get(column) {
+        Datum::Int4(n) => *n,
+        other => panic!("{other:?}"),
+    };
+    // Read, then written in place by another, then changed: both stand.
+    let changer = engine.txns.begin(&a);
+    let changing = store.session(&changer);
+    let mut row = class(&changing);
+    let other = engine.txns.begin(&b);
+    let mut measured = class(&store.session(&other));
+    measured.set("relpages", pages(77));
+    assert!(store.session(&other).update_in_place(&measured).unwrap());
+    // What was read before that is not written over it.
+    let mut late = row.clone();
+    late.set("reltuples", Datum::Float4(5.0));
+    assert!(!store.session(&other).update_in_place(&late).unwrap());
+    other.commit(CommitExtras::default()).unwrap();
+    row.set("relowner", Datum::Oid(Oid(77)));
+    row.set("relallfrozen", pages(3));
+    changing.update(&row).unwrap();
+    let now = class(&changing);
+    assert_eq!(
+        (int(&now, "relpages"), int(&now, "relallfrozen"), now.oid("relowner")),
+        (77, 3, Oid(77))
+    );
+    changer.commit(CommitExtras::default()).unwrap();
+    // Who writes in place waits for the changer's end, be it which it may, and writes over the version that counts then.
+    for (commits, n) in [(true, 80), (false, 81)] {
+        let changer = engine.txns.begin(&a);
+        let changing = store.session(&changer);
+        let mut row = class(&changing);
+        row.set("relowner", Datum::Oid(Oid(u32::try_from(n).unwrap())));
+        changing.update(&row).unwrap();
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let txn = engine.txns.begin(&b);
+                let rows = store.session(&txn);
+                let mut tries = 0;
+                loop {
+                    let mut row = class(&rows);
+                    row.set("relpages", pages(n));
+                    tries += 1;
+                    if rows.update_in_place(&row).unwrap() {
+                        break;
+                    }
+                }
+                txn.commit(CommitExtras::default()).unwrap();
+                tries
+            });
+            let began = std::time::Instant::now();
+            while !engine.txns.locks().list().iter().any(|lock| !lock.granted) {
+                assert!(began.elapsed() < base::stop::PATIENCE, "nobody waits");
+                std::thread::yield_now();
+            }
+            match commits {
+                true => changer.commit(CommitExtras::default()).map(|_| ()).unwrap(),
+                false => changer.abort().unwrap(),
+            }
+            assert_eq!(writer.join().unwrap(), if commits { 2 } else { 1 });
+        });
+        let txn = engine.txns.begin(&a);
+        let now = class(&store.session(&txn));
+        assert_eq!((int(&now, "relpages"), now.oid("relowner")), (n, Oid(80)));
+        txn.commit(CommitExtras::default()).unwrap();
+    }
+}

@@ -540,6 +540,8 @@ impl Ddl<'_> {
         super::lock_role(state, owner)?;
         self.check_may_own(owner)?;
         let set = |oid: Oid, before: Oid| {
+            // Who renames an index or sets its options locks nothing else.
+            crate::relations::lock(state, oid, LockMode::AccessExclusive)?;
             let (old, new) = super::grant::owner_names(state, before, owner)?;
             relation::update_class(state, oid, |row| {
                 row.set("relowner", Datum::Oid(owner));
@@ -591,6 +593,7 @@ impl Ddl<'_> {
         let letter = Datum::Char(letter);
         for oid in table.indexes.iter().map(|i| i.oid).chain([table.oid]) {
             let letter = letter.clone();
+            crate::relations::lock(self.state(), oid, LockMode::AccessExclusive)?;
             relation::update_class(self.state(), oid, |row| row.set("relpersistence", letter))?;
         }
         // A crash would have the numbers of a logged table given out again.

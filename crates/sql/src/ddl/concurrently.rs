@@ -39,7 +39,7 @@ use types::Datum;
 const MODE: LockMode = LockMode::ShareUpdateExclusive;
 
 /// Locks that a session holds from one transaction of a statement to the next.
-pub(super) struct SessionLocks {
+pub(crate) struct SessionLocks {
     state: Rc<SessionState>,
     tags: Vec<LockTag>,
 }
@@ -48,6 +48,16 @@ impl SessionLocks {
     /// No locks yet.
     pub(super) fn new(state: &Rc<SessionState>) -> SessionLocks {
         SessionLocks { state: Rc::clone(state), tags: Vec::new() }
+    }
+
+    /// A lock on one relation, as of [`SessionLocks::add`].
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn of(state: &Rc<SessionState>, relation: Oid) -> Result<SessionLocks> {
+        let mut locks = SessionLocks::new(state);
+        locks.add(relation)?;
+        Ok(locks)
     }
 
     /// Locks one more relation against vacuums, builds, and changes of it.

@@ -546,58 +546,45 @@ pub fn insert_index(state: &SessionState, new: &IndexRows) -> Result<()> {
     Ok(())
 }
 
-/// Says that a table has an index. Several may be made at once (their locks are SHARE), and only the first says so: that is waited for, which is
-/// why it comes last, when the index is built.
+/// Says that a table has an index. Several may be made at once (their locks are SHARE) and none waits for another: it is said in place, and stays
+/// said if the index is never committed; VACUUM takes it back.
 ///
 /// # Errors
 /// I/O, 40P01, 57014 while waiting.
 pub fn note_index(state: &SessionState, table: Oid) -> Result<()> {
-    let txn = state.txn()?;
-    let rows = state.catalog.rows(&txn);
-    loop {
-        let found = rows.find("pg_class", &[("oid", Datum::Oid(table))])?.into_iter().next();
-        let Some(mut row) = found else {
-            bail!(INTERNAL_ERROR, "cache lookup failed for relation {table}");
-        };
-        if row.bool("relhasindex") {
-            return Ok(());
-        }
-        row.set("relhasindex", Datum::Bool(true));
-        if rows.update_unless_changed(&row)? {
-            state.catalog.changed_alone(table);
-            return Ok(());
-        }
-    }
+    update_class_in_place(state, table, |row| row.set("relhasindex", Datum::Bool(true)))
 }
 
-/// Writes a change of statistics to a relation's `pg_class` row where it stands.
+/// Writes a change of statistics to a relation's `pg_class` row where it stands. A transaction that has changed the row and has not
+/// ended is waited for; then it is the row that stands then that `change` changes.
 ///
 /// # Errors
-/// `XX000` when there is none; I/O.
+/// `XX000` when there is none; I/O; 40P01, 57014 while waiting.
 pub fn update_class_in_place(
     state: &SessionState,
     oid: Oid,
-    change: impl FnOnce(&mut Row),
+    change: impl Fn(&mut Row),
 ) -> Result<()> {
     let txn = state.txn()?;
     let rows = state.catalog.rows(&txn);
     rows.announce_write(engine::catalog::defs::by_name("pg_class"))?;
-    let Some(mut row) = rows.find("pg_class", &[("oid", Datum::Oid(oid))])?.into_iter().next()
-    else {
-        bail!(INTERNAL_ERROR, "cache lookup failed for relation {oid}");
-    };
-    let before = row.values.clone();
-    change(&mut row);
-    let same = before
-        .iter()
-        .zip(&row.values)
-        .zip(&row.def.columns)
-        .all(|((a, b), c)| types::equal(c.ty, a, b));
-    if !same {
-        rows.update_in_place(&row)?;
-        state.catalog.changed_alone(oid);
+    loop {
+        let found = rows.find("pg_class", &[("oid", Datum::Oid(oid))])?.into_iter().next();
+        let Some(mut row) = found else {
+            bail!(INTERNAL_ERROR, "cache lookup failed for relation {oid}");
+        };
+        let before = row.values.clone();
+        change(&mut row);
+        let mut columns = before.iter().zip(&row.values).zip(&row.def.columns);
+        let same = columns.all(|((a, b), c)| types::equal(c.ty, a, b));
+        if same {
+            return Ok(());
+        }
+        if rows.update_in_place(&row)? {
+            state.catalog.changed_alone(oid);
+            return Ok(());
+        }
     }
-    Ok(())
 }
 
 /// Changes a relation's `pg_class` row.

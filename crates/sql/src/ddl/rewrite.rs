@@ -115,7 +115,10 @@ pub(super) fn finish(
         drop_old_toast(&state, before)?;
     }
     state.progress.set(Command::Cluster, cluster::PHASE, cluster::REBUILDING);
-    crate::relations::lock_indexes(&state, &new.table, LockMode::AccessExclusive)?;
+    // Those too that are not ready: who renames an index or sets its options locks nothing else.
+    for index in &new.table.indexes {
+        crate::relations::lock(&state, index.oid, LockMode::AccessExclusive)?;
+    }
     let txn = state.txn()?;
     let Some(described) = state.catalog.table(&txn, before.oid)? else { return Ok(()) };
     for index in described.indexes.iter().filter(|i| i.live) {

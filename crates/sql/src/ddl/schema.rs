@@ -162,6 +162,8 @@ impl Ddl<'_> {
             }
         }
         for oid in &moved {
+            // Who renames an index or sets its options locks nothing else.
+            crate::relations::lock(state, *oid, LockMode::AccessExclusive)?;
             relation::update_class(state, *oid, |row| {
                 row.set("relnamespace", Datum::Oid(namespace));
             })?;

@@ -113,6 +113,8 @@ pub fn empty(state: &SessionState, table: &Arc<Table>) -> Result<()> {
     forget_rows(state, table);
     new_heap_file(state, table)?;
     for index in &table.indexes {
+        // Who renames an index or sets its options locks nothing else.
+        crate::relations::lock(state, index.oid, LockMode::AccessExclusive)?;
         let schema = key_schema(&table.name, index)?;
         let (file_number, tree) = relation::create_btree_file(state, table.persistence, schema)?;
         tree.create()?;

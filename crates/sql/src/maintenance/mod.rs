@@ -210,7 +210,7 @@ fn update_frozen(state: &SessionState) -> Result<()> {
     let tag = LockTag::DatabaseFrozenIds { database: me };
     txn.lock(tag, LockMode::Exclusive, Wait::Block)?;
     rows.announce_write(engine::catalog::defs::by_name("pg_database"))?;
-    let databases = rows.scan("pg_database")?;
+    let mut databases = rows.scan("pg_database")?;
     let known = databases.iter().find(|row| row.oid("oid") == me);
     let known = known.map_or(Xid::INVALID, |row| row.xid8("datfrozenxid8"));
     // Every VACUUM does this; of a thousand tables, each must not decode a thousand whole rows. And one table as old as the
@@ -223,21 +223,18 @@ fn update_frozen(state: &SessionState) -> Result<()> {
         }
         Ok(oldest > known)
     })?;
-    let mut least = oldest;
-    for mut row in databases {
-        let frozen = row.xid8("datfrozenxid8");
-        if row.oid("oid") != me {
-            least = least.min(frozen);
-            continue;
+    // Who changes the row meanwhile is waited for, and it is the new one that is written over then.
+    while let Some(row) = databases.iter_mut().find(|row| row.oid("oid") == me)
+        && oldest > row.xid8("datfrozenxid8")
+    {
+        row.set("datfrozenxid", Datum::Oid(Oid(crate::ddl::relation::low_half(oldest))));
+        row.set("datfrozenxid8", Datum::Xid8(oldest.0));
+        if rows.update_in_place(row)? {
+            break;
         }
-        if oldest > frozen {
-            row.set("datfrozenxid", Datum::Oid(Oid(crate::ddl::relation::low_half(oldest))));
-            row.set("datfrozenxid8", Datum::Xid8(oldest.0));
-            rows.update_in_place(&row)?;
-        } else {
-            least = least.min(frozen);
-        }
+        databases = rows.scan("pg_database")?;
     }
+    let least = databases.iter().map(|row| row.xid8("datfrozenxid8")).fold(oldest, Xid::min);
     let txns = txn.manager();
     if least > txns.oldest_clog_xid() && least > Xid::FIRST_NORMAL {
         txns.truncate_clog(least)?;

@@ -645,19 +645,30 @@ fn a_vacuum_that_an_old_snapshot_keeps_from_freezing_says_so() {
     run(&mut s, "INSERT INTO t VALUES (1)");
     cluster.settings().set_internal("autovacuum_freeze_max_age", Value::Int(1000));
     let mut old = connect(&cluster);
+    run(&mut s, "CREATE INDEX t_a ON t (a)");
     run(&mut old, "BEGIN ISOLATION LEVEL REPEATABLE READ");
-    run(&mut old, "SELECT count(*) FROM t");
-    let said = |s: &mut Session| {
+    run(&mut old, "SELECT 1");
+    let said = |s: &mut Session, statement: &str| {
         let mut last = Last::default();
-        s.simple_query("VACUUM t", &mut last).unwrap();
+        s.simple_query(statement, &mut last).unwrap();
         last.1
     };
-    assert_eq!(said(&mut s), Vec::<String>::new());
+    let all = ["VACUUM t", "VACUUM FULL t", "CLUSTER t USING t_a"];
+    for statement in all {
+        assert_eq!(said(&mut s, statement), Vec::<String>::new(), "{statement}");
+    }
+    run(&mut old, "COMMIT");
+    run(&mut old, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+    run(&mut old, "SELECT 1");
     run(&mut s, "SELECT ebb_burn_xids(1100)");
     let text = "WARNING: cutoff for removing and freezing tuples is far in the past";
-    assert_eq!(said(&mut s), [text]);
+    for statement in all {
+        assert_eq!(said(&mut s, statement), [text], "{statement}");
+    }
     run(&mut old, "COMMIT");
-    assert_eq!(said(&mut s), Vec::<String>::new());
+    for statement in all {
+        assert_eq!(said(&mut s, statement), Vec::<String>::new(), "{statement}");
+    }
     s.close();
     old.close();
 }

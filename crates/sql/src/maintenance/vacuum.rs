@@ -13,6 +13,7 @@ use super::freezing::{freeze_settings, note_vacuum};
 use super::options::{Options, parameters, stored_index_cleanup};
 use super::throttle::throttle;
 use crate::client::{Client, Notice, Severity};
+use crate::ddl::concurrently::SessionLocks;
 use crate::ddl::reindex_concurrently::whose_toast;
 use crate::session::{Session, SessionState};
 use base::{BlockNumber, Fork, Oid, RelationId, Result, SqlState, Xid};
@@ -91,15 +92,22 @@ impl Host<'_> {
 
     /// Says so if this vacuum can't do what it may have been called for, since somebody's snapshot holds everything back.
     fn warn_if_held_back(&self, cutoffs: &VacuumCutoffs) {
-        let age = self.state.cluster.settings().int("autovacuum_freeze_max_age");
-        let age = u64::try_from(age).unwrap_or(u64::MAX);
-        if cutoffs.oldest_xmin.0 < cutoffs.next_xid.0.saturating_sub(age) {
-            let text = "cutoff for removing and freezing tuples is far in the past";
-            let mut notice = Notice::new(Severity::Warning, text.to_owned());
-            notice.body.hint = Some(HELD_BACK_HINT.to_owned());
+        if let Some(notice) = held_back(self.state, cutoffs.oldest_xmin, cutoffs.next_xid) {
             self.tell(Message::Warning, &notice);
         }
     }
+}
+
+/// What is said when nothing younger than `oldest_xmin` can be removed or frozen, and that is old.
+fn held_back(state: &SessionState, oldest_xmin: Xid, next_xid: Xid) -> Option<Notice> {
+    let age = state.cluster.settings().int("autovacuum_freeze_max_age");
+    let age = u64::try_from(age).unwrap_or(u64::MAX);
+    (oldest_xmin.0 < next_xid.0.saturating_sub(age)).then(|| {
+        let text = "cutoff for removing and freezing tuples is far in the past";
+        let mut notice = Notice::new(Severity::Warning, text.to_owned());
+        notice.body.hint = Some(HELD_BACK_HINT.to_owned());
+        notice
+    })
 }
 
 /// The horizon of this session counts again when this is dropped.
@@ -313,11 +321,26 @@ impl Session {
                 return Err(error);
             }
         };
+        let Some(toast) = toast else {
+            self.end_own()?;
+            return Ok(false);
+        };
+        // Nobody drops, empties or rewrites the table between its own turn and its TOAST table's, nor vacuums it beside.
+        let state = Rc::clone(self.state());
+        let kept = (toast.is_valid() && options.process_toast && !options.full)
+            .then(|| SessionLocks::of(&state, target.oid));
+        let kept = match kept.transpose() {
+            Ok(kept) => kept,
+            Err(error) => {
+                self.abort_own();
+                return Err(error);
+            }
+        };
         self.end_own()?;
-        let Some(toast) = toast else { return Ok(false) };
         // FULL has written it anew with its table, if it has written that.
         let with_table = options.full && options.process_main;
         if toast.is_valid() && options.process_toast && !with_table {
+            base::stop_point!("sql.vacuum.before_toast");
             let target = Target { oid: toast, name: String::new(), columns: Vec::new() };
             let options = Options {
                 process_main: true,
@@ -326,6 +349,7 @@ impl Session {
             };
             self.vacuum_table(&target, &options, client)?;
         }
+        drop(kept);
         Ok(true)
     }
 
@@ -535,6 +559,10 @@ impl Session {
             client.notice(&Notice::new(Severity::Info, text))?;
         }
         let state = Rc::clone(self.state());
+        let next_xid = state.cluster.engine().txns.next_xid();
+        if let Some(notice) = held_back(&state, state.oldest_xmin(), next_xid) {
+            client.notice(&notice)?;
+        }
         let before = state.relation_pages(table)?;
         let shown = super::commands::show(&state, Command::Cluster, table.oid);
         state.progress.set(Command::Cluster, cluster::COMMAND, if by.is_some() { 1 } else { 2 });
@@ -653,7 +681,7 @@ pub(super) fn note(state: &SessionState, table: &Table, cleaned: &Cleaned) -> Re
         row.set("relhasindex", Datum::Bool(!table.indexes.is_empty()));
         if let Some(new) = report.new_relfrozenxid {
             let new = bound.map_or(new, |b| new.min(b));
-            if new > table.relfrozenxid {
+            if new > row.xid8("relfrozenxid8") {
                 row.set("relfrozenxid", Datum::Oid(Oid(crate::ddl::relation::low_half(new))));
                 row.set("relfrozenxid8", Datum::Xid8(new.0));
             }

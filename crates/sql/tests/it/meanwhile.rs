@@ -353,6 +353,29 @@ fn a_description_is_of_one_moment() {
     });
 }
 
+/// VACUUM of a table ends with that of its TOAST table: until then nobody takes the table away, or vacuums it beside.
+#[test]
+fn a_table_stays_locked_while_its_toast_table_is_vacuumed() {
+    let db = Database::new();
+    let (db, mut s) = (&db, db.session());
+    s.run_each(&["CREATE TABLE t (a int, b text)", "SET lock_timeout = '10ms'"]);
+    std::thread::scope(|scope| {
+        let between = base::stop::arm("sql.vacuum.before_toast");
+        let subject = between.subject();
+        let worker = scope.spawn(move || subject.run(|| db.session().run("VACUUM t")));
+        between.wait_reached();
+        let refused = "55P03 canceling statement due to lock timeout";
+        for statement in ["TRUNCATE t", "DROP TABLE t", "ALTER TABLE t ADD c int", "VACUUM t"] {
+            s.check(&[(statement, refused)]);
+        }
+        s.check(&[("INSERT INTO t VALUES (1, 'x')", "")]);
+        between.release();
+        assert_eq!(worker.join().unwrap(), "");
+    });
+    s.check(&[("TRUNCATE t", ""), ("DROP TABLE t", "")]);
+    s.check(&[("SELECT count(*) FROM pg_locks WHERE mode = 'ShareUpdateExclusiveLock'", "0")]);
+}
+
 /// Two who make an index on the same column, neither having committed, do not choose the same name.
 #[test]
 fn a_name_that_somebody_has_not_committed_is_not_chosen() {
@@ -377,13 +400,109 @@ fn a_name_that_somebody_has_not_committed_is_not_chosen() {
     verify(&db);
 }
 
-/// Who restores a table makes its indexes at the same time. Each says that the table has one.
+/// An index's options are changed under its own lock: who gives it a new file waits for that, though the index is not ready yet.
+#[test]
+fn who_alters_an_index_that_is_not_ready_is_waited_for() {
+    for second in [
+        "VACUUM FULL t",
+        "CLUSTER t USING t_pkey",
+        "TRUNCATE t",
+        "ALTER TABLE t ALTER b TYPE varchar(80)",
+        "REINDEX TABLE t",
+    ] {
+        for first in ["ALTER INDEX t_b RENAME TO t_c", "ALTER INDEX t_b SET (fillfactor = 70)"] {
+            let db = Database::new();
+            let (mut s, mut writer) = (db.session(), db.session());
+            s.run_each(&[
+                "CREATE TABLE t (a int PRIMARY KEY, b text)",
+                "SET lock_timeout = '10ms'",
+            ]);
+            writer.run_each(&["BEGIN", "INSERT INTO t VALUES (1, 'x')"]);
+            let refused = "55P03 canceling statement due to lock timeout";
+            s.check(&[("CREATE INDEX CONCURRENTLY t_b ON t (b)", refused)]);
+            writer.run_each(&["COMMIT"]);
+            s.check(&[("SELECT indisready FROM pg_index WHERE indexrelid = 't_b'::regclass", "f")]);
+            assert_eq!(behind(&db, first, second), "", "{second} behind {first}");
+            verify(&db);
+        }
+    }
+}
+
+/// Who changes an index's row without its table's lock is waited for, whichever of the two comes first.
+#[test]
+fn who_alters_an_index_and_who_alters_its_table_wait_for_each_other() {
+    let rename = "ALTER INDEX t_b RENAME TO t_c";
+    let gone = "42P01 relation \"t_b\" does not exist";
+    for (first, second, said) in [
+        (rename, "ALTER TABLE t OWNER TO joe", ""),
+        (rename, "ALTER TABLE t SET SCHEMA s", ""),
+        (rename, "ALTER TABLE t SET UNLOGGED", ""),
+        ("ALTER TABLE t OWNER TO joe", rename, ""),
+        ("ALTER TABLE t SET SCHEMA s", rename, gone),
+        ("ALTER TABLE t SET UNLOGGED", rename, ""),
+    ] {
+        let db = Database::new();
+        db.session().run_each(&[
+            "CREATE ROLE joe",
+            "CREATE SCHEMA s",
+            "GRANT ALL ON SCHEMA s, public TO joe",
+            "CREATE TABLE t (a int PRIMARY KEY, b text)",
+            "CREATE INDEX t_b ON t (b)",
+        ]);
+        assert_eq!(behind(&db, first, second), said, "{second} behind {first}");
+        verify(&db);
+    }
+}
+
+/// What VACUUM and ANALYZE find out about a relation or a database is not lost when its row is changed beside, whether that is
+/// committed or not; and is nobody's to take back.
+#[test]
+fn statistics_outlive_changes_of_the_row_beside() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int)",
+        "CREATE INDEX t_a ON t (a)",
+        "INSERT INTO t SELECT generate_series(1, 50)",
+    ]);
+    let tuples = "SELECT relname, reltuples FROM pg_class WHERE oid = 't'::regclass OR \
+                  oid = (SELECT indexrelid FROM pg_index WHERE indrelid = 't'::regclass) ORDER BY 1";
+    assert_eq!(behind(&db, "ALTER INDEX t_a RENAME TO t_b", "ANALYZE t"), "");
+    s.check(&[(tuples, "t|50\nt_b|50")]);
+    s.run_each(&["INSERT INTO t SELECT generate_series(1, 50)"]);
+    assert_eq!(behind(&db, "GRANT SELECT ON t TO public", "VACUUM t"), "");
+    s.check(&[(tuples, "t|100\nt_b|50")]);
+    let set = "ALTER INDEX t_b SET (fillfactor = 80)";
+    assert_eq!(behind(&db, set, "ANALYZE t"), "");
+    s.check(&[(tuples, "t|100\nt_b|100")]);
+    // A transaction that is taken back takes its own with it only.
+    let mut holder = db.session();
+    s.run_each(&["INSERT INTO t SELECT generate_series(1, 50)"]);
+    holder.run_each(&["BEGIN", "ANALYZE t", "GRANT INSERT ON t TO public", "ROLLBACK"]);
+    s.check(&[(tuples, "t|150\nt_b|150")]);
+    let frozen = "SELECT datfrozenxid FROM pg_database WHERE datname = current_database()";
+    let before: i64 = s.run(frozen).parse().unwrap();
+    s.run_each(&["CREATE TABLE u (a int)", "INSERT INTO u VALUES (1)"]);
+    let grant = "GRANT CONNECT ON DATABASE postgres TO public";
+    assert_eq!(behind(&db, grant, "VACUUM FREEZE"), "");
+    let after: i64 = s.run(frozen).parse().unwrap();
+    assert!(after > before, "{after}, before {before}");
+    verify(&db);
+}
+
+/// Who restores a table makes its indexes at the same time. Each says that the table has one, and none waits for another's end.
 #[test]
 fn several_make_the_first_index_of_a_table() {
     let db = Database::new();
     db.session().run_each(&["CREATE TABLE t (v int, w int)", "INSERT INTO t VALUES (1, 2)"]);
-    assert_eq!(behind(&db, "CREATE INDEX ON t (v)", "CREATE INDEX ON t (w)"), "");
-    let mut s = db.session();
+    let (mut s, mut other) = (db.session(), db.session());
+    let has = "SELECT relhasindex FROM pg_class WHERE relname = 't'";
+    other.run_each(&["BEGIN", "CREATE INDEX ON t (v)"]);
+    s.run_each(&["BEGIN", "CREATE INDEX ON t (w)", "ROLLBACK"]);
+    s.check(&[(has, "t")]);
+    s.run_each(&["BEGIN", "CREATE INDEX ON t (w)"]);
+    other.run_each(&["COMMIT"]);
+    s.run_each(&["COMMIT"]);
     s.check(&[
         ("SELECT relhasindex FROM pg_class WHERE relname = 't'", "t"),
         ("SELECT count(*) FROM pg_index WHERE indrelid = 't'::regclass", "2"),
