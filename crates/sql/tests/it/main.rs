@@ -14,6 +14,7 @@ mod drops;
 mod early_stops;
 mod enums;
 mod estimates;
+mod extended;
 mod extensions;
 mod foreign_keys;
 mod full_catalog;

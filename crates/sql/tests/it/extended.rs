@@ -1,0 +1,80 @@
+//! Extended statistics: how they are made, altered and dropped, and what goes with them.
+
+use crate::support::Database;
+
+#[test]
+fn they_are_made_altered_and_dropped() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int, b int, c text, j json); CREATE SCHEMA sx; CREATE ROLE rx; CREATE VIEW v AS SELECT a, b FROM t",
+    ]);
+    let all = "SELECT stxname, stxkeys, stxkind, pg_get_statisticsobjdef(oid) FROM pg_statistic_ext ORDER BY stxname";
+    s.check(&[
+        ("CREATE STATISTICS s1 (dependencies) ON b, a FROM t", ""),
+        (
+            "CREATE STATISTICS s1 ON a, b FROM t",
+            "42710 statistics object \"s1\" already exists",
+        ),
+        ("CREATE STATISTICS IF NOT EXISTS s1 ON a, b FROM t", ""),
+        ("CREATE STATISTICS ON a, lower(c), (a + b) FROM t", ""),
+        ("CREATE STATISTICS ON a, lower(c), (a + b) FROM t", ""),
+        ("CREATE STATISTICS s2 ON (j -> 'x') FROM t", ""),
+        (
+            all,
+            "s1|1 2|{f}|CREATE STATISTICS public.s1 (dependencies) ON a, b FROM t\n\
+             s2||{e}|CREATE STATISTICS public.s2 ON (j -> 'x'::text) FROM t\n\
+             t_a_expr_expr_stat|1|{d,f,m,e}|CREATE STATISTICS public.t_a_expr_expr_stat ON a, lower(c), (a + b) FROM t\n\
+             t_a_expr_expr_stat1|1|{d,f,m,e}|CREATE STATISTICS public.t_a_expr_expr_stat1 ON a, lower(c), (a + b) FROM t",
+        ),
+        ("CREATE STATISTICS s ON a FROM t", "42P17 extended statistics require at least 2 columns"),
+        ("CREATE STATISTICS s ON a, a FROM t", "42701 duplicate column name in statistics definition"),
+        (
+            "CREATE STATISTICS s ON (a+1), (a+1) FROM t",
+            "42701 duplicate expression in statistics definition",
+        ),
+        (
+            "CREATE STATISTICS s (mcv) ON (a+1) FROM t",
+            "0A000 when building statistics on a single expression, statistics kinds may not be specified",
+        ),
+        ("CREATE STATISTICS s (foo) ON a, b FROM t", "42601 unrecognized statistics kind \"foo\""),
+        ("CREATE STATISTICS s ON a, z FROM t", "42703 column \"z\" does not exist"),
+        (
+            "CREATE STATISTICS s ON a, ctid FROM t",
+            "0A000 statistics creation on system columns is not supported",
+        ),
+        (
+            "CREATE STATISTICS s ON a, j FROM t",
+            "0A000 column \"j\" cannot be used in statistics because its type json has no default btree operator class",
+        ),
+        ("CREATE STATISTICS s ON a, b FROM v", "42809 cannot define statistics for relation \"v\""),
+        (
+            "CREATE STATISTICS s ON a, b FROM t, t x",
+            "0A000 only a single relation is allowed in CREATE STATISTICS",
+        ),
+        ("ALTER STATISTICS s1 RENAME TO s2", "42710 statistics object \"s2\" already exists in schema \"public\""),
+        ("ALTER STATISTICS s1 SET STATISTICS 20", ""),
+        ("ALTER STATISTICS s1 SET STATISTICS -2", "22023 statistics target -2 is too low"),
+        ("ALTER STATISTICS nope SET STATISTICS 1", "42704 statistics object \"nope\" does not exist"),
+        ("ALTER STATISTICS IF EXISTS nope SET STATISTICS 1", ""),
+        ("ALTER STATISTICS s1 OWNER TO rx", ""),
+        ("ALTER STATISTICS s1 SET SCHEMA sx", ""),
+        ("COMMENT ON STATISTICS sx.s1 IS 'hello'", ""),
+        (
+            "SELECT stxstattarget, stxowner::regrole, obj_description(oid, 'pg_statistic_ext') FROM pg_statistic_ext WHERE stxname = 's1'",
+            "20|rx|hello",
+        ),
+        ("DROP ROLE rx", "2BP01 role \"rx\" cannot be dropped because some objects depend on it"),
+        ("DROP SCHEMA sx", "2BP01 cannot drop schema sx because other objects depend on it"),
+        ("ALTER TABLE t RENAME c TO d; ALTER TABLE t ALTER b TYPE bigint", ""),
+        (
+            "SELECT pg_get_statisticsobjdef_columns(oid) FROM pg_statistic_ext WHERE stxname LIKE '%stat1'",
+            "a, lower(d), (a + b)",
+        ),
+        ("ALTER TABLE t DROP d; SELECT stxname FROM pg_statistic_ext ORDER BY 1", "s1\ns2"),
+        ("DROP STATISTICS s2; DROP STATISTICS IF EXISTS s2; SELECT stxname FROM pg_statistic_ext", "s1"),
+        ("DROP TABLE t CASCADE; SELECT count(*) FROM pg_statistic_ext", "0"),
+        ("SELECT count(*) FROM pg_depend WHERE classid = 'pg_statistic_ext'::regclass", "0"),
+        ("SELECT count(*) FROM pg_description WHERE classoid = 'pg_statistic_ext'::regclass", "0"),
+    ]);
+}
