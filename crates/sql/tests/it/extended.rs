@@ -78,3 +78,38 @@ fn they_are_made_altered_and_dropped() {
         ("SELECT count(*) FROM pg_description WHERE classoid = 'pg_statistic_ext'::regclass", "0"),
     ]);
 }
+
+#[test]
+fn analyze_gathers_them() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int, b int, c text)",
+        "INSERT INTO t SELECT i % 10, i % 5, CASE WHEN i % 5 > 0 THEN 'k' || i % 5 END FROM generate_series(1, 1000) i",
+        "CREATE STATISTICS s1 ON a, b FROM t; CREATE STATISTICS s2 (mcv) ON b, c FROM t",
+        "CREATE STATISTICS s3 ON (a + b) FROM t; CREATE STATISTICS s4 (ndistinct) ON a, (b * 2) FROM t",
+        "ALTER STATISTICS s2 SET STATISTICS 2; ANALYZE t",
+    ]);
+    s.check(&[
+        (
+            "SELECT statistics_name, attnames, exprs, n_distinct, dependencies FROM pg_stats_ext ORDER BY 1",
+            "s1|{a,b}|~|{\"1, 2\": 10}|{\"1 => 2\": 1.000000}\n\
+             s2|{b,c}|~|~|~\n\
+             s3|~|{\"(a + b)\"}|~|~\n\
+             s4|{a}|{\"(b * 2)\"}|{\"1, -1\": 10}|~",
+        ),
+        (
+            "SELECT most_common_vals, most_common_val_nulls, most_common_freqs FROM pg_stats_ext WHERE statistics_name = 's2'",
+            "{{0,NULL},{1,k1}}|{{f,t},{f,f}}|{0.2,0.2}",
+        ),
+        (
+            "SELECT expr, null_frac, n_distinct, most_common_vals FROM pg_stats_ext_exprs WHERE statistics_name = 's3'",
+            "(a + b)|0|10|{0,2,4,5,6,7,8,9,11,13}",
+        ),
+        // What was known of a column of another type is not known of this one's; of one that is not looked at it stays.
+        ("ALTER TABLE t ALTER b TYPE bigint; SELECT count(*) FROM pg_stats_ext", "0"),
+        ("ANALYZE t (a, b); SELECT statistics_name FROM pg_stats_ext ORDER BY 1", "s1\ns3\ns4"),
+        ("TRUNCATE t; DROP STATISTICS s1; SELECT statistics_name FROM pg_stats_ext ORDER BY 1", "s3\ns4"),
+        ("DROP TABLE t; SELECT count(*) FROM pg_statistic_ext_data", "0"),
+    ]);
+}
