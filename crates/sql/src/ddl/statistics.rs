@@ -31,6 +31,15 @@ struct Elements {
     exprs: Vec<Expr>,
 }
 
+/// A new object.
+struct Made<'a> {
+    name: &'a str,
+    namespace: Oid,
+    kinds: &'a [u8],
+    columns: &'a [i32],
+    exprs: &'a [Expr],
+}
+
 fn row_of(state: &SessionState, namespace: Oid, name: &str) -> Result<Option<Row>> {
     let txn = state.txn()?;
     let key = [("stxname", Datum::text(name)), ("stxnamespace", Datum::Oid(namespace))];
@@ -195,6 +204,51 @@ impl Ddl<'_> {
         if exprs.iter().enumerate().any(|(n, e)| exprs[..n].contains(e)) {
             bail!(DUPLICATE_COLUMN, "duplicate expression in statistics definition");
         }
+        let made = Made { name: &name, namespace, kinds: &kinds, columns: &sorted, exprs };
+        self.make_statistics(&table, &made).map(|_| ())
+    }
+
+    /// The statistics objects of a table for one that is like it, whose columns have other numbers. They get names of their own.
+    ///
+    /// # Errors
+    /// I/O.
+    pub(super) fn copy_statistics(
+        &self,
+        source: &Table,
+        table: &Table,
+        renumbered: &dyn Fn(i32) -> i32,
+    ) -> Result<Vec<(Oid, Oid)>> {
+        let mut copies = Vec::new();
+        for statistics in self.state().extended_statistics(source.oid)?.iter() {
+            let mut columns: Vec<i32> = statistics.columns.iter().map(|c| renumbered(*c)).collect();
+            let moved = |e: &Arc<Expr>| {
+                let mut e = (**e).clone();
+                e.rewrite(&mut |e| match e {
+                    Expr::Var { column, .. } => {
+                        *column = renumbered(*column);
+                        true
+                    }
+                    _ => false,
+                });
+                e
+            };
+            let exprs: Vec<Expr> = statistics.exprs.iter().map(moved).collect();
+            let named = columns.iter().filter_map(|c| {
+                let at = usize::try_from(c - 1).ok()?;
+                table.columns.get(at).map(|c| c.name.as_str())
+            });
+            let named: Vec<&str> = named.chain(exprs.iter().map(|_| "expr")).collect();
+            let name = choose_name(self.state(), table, &named)?;
+            columns.sort_unstable();
+            let (namespace, kinds) = (table.namespace, &statistics.kinds[..]);
+            let made = Made { name: &name, namespace, kinds, columns: &columns, exprs: &exprs };
+            copies.push((statistics.oid, self.make_statistics(table, &made)?));
+        }
+        Ok(copies)
+    }
+
+    fn make_statistics(&self, table: &Table, made: &Made<'_>) -> Result<Oid> {
+        let Made { name, namespace, kinds, columns: sorted, exprs } = *made;
         let state = self.state();
         let owner = state.current_user.borrow().oid;
         super::lock_role(state, owner)?;
@@ -203,19 +257,19 @@ impl Ddl<'_> {
         let mut row = NewRow::of("pg_statistic_ext")
             .oid("oid", oid)
             .oid("stxrelid", table.oid)
-            .text("stxname", &name)
+            .text("stxname", name)
             .oid("stxnamespace", namespace)
             .oid("stxowner", owner)
-            .set("stxkeys", int2_array(&sorted))
+            .set("stxkeys", int2_array(sorted))
             .set("stxstattarget", Datum::Null)
-            .set("stxkind", char_array(&kinds))
+            .set("stxkind", char_array(kinds))
             .set("stxexprs", Datum::Null);
         if !exprs.is_empty() {
             row = row.text("stxexprs", &store_exprs(exprs.iter()));
         }
         state.catalog.rows(&txn).insert(&row)?;
         let object = Object::of("pg_statistic_ext", oid);
-        for column in &sorted {
+        for column in sorted {
             depend::record(state, object, Object::column(table.oid, *column), Kind::Auto)?;
         }
         for expr in exprs {
@@ -226,7 +280,7 @@ impl Ddl<'_> {
         }
         depend::record(state, object, Object::of("pg_namespace", namespace), Kind::Normal)?;
         state.catalog.changed(table.oid);
-        Ok(())
+        Ok(oid)
     }
 
     fn statistics_elements(

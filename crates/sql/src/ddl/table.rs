@@ -224,6 +224,7 @@ impl Ddl<'_> {
         }
         for pattern in &elements.patterns {
             self.copy_indexes(pattern, oid)?;
+            self.copy_extended(pattern, oid)?;
         }
         match statement.on_commit {
             OnCommit::PreserveRows => {}

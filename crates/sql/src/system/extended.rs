@@ -42,6 +42,7 @@ pub(super) const OWN: &[Own] = &[
             ("most_common_freqs", oids::FLOAT4_ARRAY),
             ("histogram_bounds", oids::ANYARRAY),
             ("correlation", oids::FLOAT4),
+            ("most_common_elems", oids::ANYARRAY),
         ],
         // Of the view pg_stats_ext_exprs.
         body: Set(|env, a| expression_statistics(env, a).map(rows)),
@@ -155,7 +156,7 @@ fn expression_statistics(env: &dyn Env, a: &[Datum]) -> Result<Vec<Vec<Datum>>> 
         let ty = statistics.exprs[n].ty().oid;
         let Some(s) = known.get(n).and_then(Option::as_deref) else {
             let mut row = vec![text_or_null(Some(text))];
-            row.resize(8, Datum::Null);
+            row.resize(9, Datum::Null);
             return row;
         };
         let frequencies = s.common.iter().map(|c| Datum::Float4(c.1)).collect();
@@ -168,6 +169,8 @@ fn expression_statistics(env: &dyn Env, a: &[Datum]) -> Result<Vec<Vec<Datum>>> 
             list(oids::FLOAT4, frequencies),
             list(ty, s.histogram.clone()),
             s.correlation.map_or(Datum::Null, Datum::Float4),
+            // Of elements nothing is gathered.
+            Datum::Null,
         ]
     };
     Ok(texts.into_iter().enumerate().map(row).collect())

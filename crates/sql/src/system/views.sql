@@ -156,7 +156,7 @@ CREATE VIEW pg_catalog.pg_stats_ext_exprs AS
          s.stxname AS statistics_name, pg_get_userbyid(s.stxowner) AS statistics_owner,
          st.expr, sd.stxdinherit AS inherited, st.null_frac, st.avg_width, st.n_distinct,
          st.most_common_vals, st.most_common_freqs, st.histogram_bounds, st.correlation,
-         NULL::anyarray AS most_common_elems, NULL::real[] AS most_common_elem_freqs,
+         st.most_common_elems, NULL::real[] AS most_common_elem_freqs,
          NULL::real[] AS elem_count_histogram
     FROM pg_statistic_ext s
     JOIN pg_class c ON c.oid = s.stxrelid
