@@ -12,7 +12,7 @@ use crate::client::{Notice, Severity};
 use crate::parse::ast::{ObjectName, TableRef};
 use crate::parse::utility::{CreateStatistics, Drop, RoleName};
 use crate::session::SessionState;
-use base::{Oid, Result, SqlError, SqlState, bail};
+use base::{Error, Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::extended::{ExtendedStatistics, store_exprs};
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{CatalogView, RelationKind, Table};
@@ -181,8 +181,16 @@ impl Ddl<'_> {
             statement.elements.iter().map(|e| e.column.as_deref().unwrap_or("expr")).collect();
         let (namespace, name) = match &statement.name {
             Some(name) => (self.creation_namespace(name, false)?, name.name.clone()),
-            None => (table.namespace, choose_name(self.state(), &table, &named)?),
+            None => {
+                let state = self.state();
+                super::check_schema_create(state, table.namespace, &table.namespace_name)?;
+                (table.namespace, choose_name(state, &table, &named)?)
+            }
         };
+        // A temporary schema is emptied of relations, and what is of them, when its session ends.
+        if namespace == self.state().temp_schema.get() && namespace != table.namespace {
+            return Err(Error::unsupported("temporary statistics of a permanent table"));
+        }
         if row_of(self.state(), namespace, &name)?.is_some() {
             let text = format!("statistics object \"{name}\" already exists");
             if statement.if_not_exists {
@@ -494,6 +502,10 @@ impl Ddl<'_> {
         let moved = ObjectName { schema: Some(schema.to_owned()), ..name.clone() };
         let namespace = self.creation_namespace(&moved, false)?;
         let old = row.oid("stxnamespace");
+        let temporary = self.state().temp_schema.get();
+        if temporary.is_valid() && [old, namespace].contains(&temporary) {
+            bail!(FEATURE_NOT_SUPPORTED, "cannot move objects into or out of temporary schemas");
+        }
         if old == namespace {
             return Ok(());
         }

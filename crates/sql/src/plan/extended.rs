@@ -77,6 +77,15 @@ impl Of<'_> {
         Some(self.statistics.columns.len() + at)
     }
 
+    /// Can the values of a column be compared with that one here? A date and a timestamp, for one, cannot.
+    fn is_like(self, e: &Expr, with: &Datum) -> bool {
+        let Some(at) = self.place_of(e) else { return false };
+        let items = self.statistics.data.common.iter().flatten();
+        let mut values = items.filter_map(|i| i.values.get(at)).map(|c| &c.value);
+        let known = values.find(|v| !v.is_null());
+        with.is_null() || known.is_none_or(|v| same_kind(v, with))
+    }
+
     /// Adds the columns of a condition that combinations of values can be asked about. False: it is no such condition.
     fn columns_of(self, e: &Expr, found: &mut BTreeSet<usize>) -> bool {
         let mut one = |e: &Expr| match self.place_of(e) {
@@ -91,13 +100,16 @@ impl Of<'_> {
             Expr::Not(arg) => self.columns_of(arg, found),
             Expr::IsNull { arg, .. } => one(arg),
             Expr::ScalarArrayOp { function, left, array, .. } => {
-                let list = matches!(constant(array), Some(Datum::Array(_)));
-                list && comparison(Oid(*function)).is_some() && one(left)
+                let fits = match constant(array) {
+                    Some(Datum::Array(list)) => list.elements.iter().all(|v| self.is_like(left, v)),
+                    _ => false,
+                };
+                fits && comparison(Oid(*function)).is_some() && one(left)
             }
             Expr::Call { function, args, .. } => match (comparison(Oid(*function)), &args[..]) {
                 (Some(_), [l, r]) => match (constant(strip(l)), constant(strip(r))) {
-                    (None, Some(_)) => one(l),
-                    (Some(_), None) => one(r),
+                    (None, Some(with)) => self.is_like(l, with) && one(l),
+                    (Some(with), None) => self.is_like(r, with) && one(r),
                     _ => false,
                 },
                 _ => e.ty().oid == oids::BOOL && one(e),

@@ -542,6 +542,9 @@ impl JoinSpace<'_, '_> {
         }
         let Some(s) = &f.stats else { return DEFAULT_INEQ };
         let ty = e.ty().oid;
+        if s.common.first().is_some_and(|(c, _)| !same_kind(c, v)) {
+            return DEFAULT_INEQ;
+        }
         let mut common_hit = 0.0;
         let mut common_all = 0.0;
         for (c, frequency) in &s.common {
@@ -580,9 +583,10 @@ impl JoinSpace<'_, '_> {
     }
 }
 
+/// Can they be compared as values of one type? Days of a date and microseconds of a timestamp cannot.
 pub(super) fn same_kind(a: &Datum, b: &Datum) -> bool {
-    std::mem::discriminant(a) == std::mem::discriminant(b)
-        || (expr::code::int_of(a).is_some() && expr::code::int_of(b).is_some())
+    let integer = |d: &Datum| matches!(d, Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_));
+    std::mem::discriminant(a) == std::mem::discriminant(b) || integer(a) && integer(b)
 }
 
 /// Does a value of the statement's caller stand in it?

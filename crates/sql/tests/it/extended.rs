@@ -79,6 +79,24 @@ fn they_are_made_altered_and_dropped() {
         ),
         ("ALTER TABLE t DROP d; SELECT stxname FROM pg_statistic_ext ORDER BY 1", "s1\ns2"),
         ("DROP STATISTICS s2; DROP STATISTICS IF EXISTS s2; SELECT stxname FROM pg_statistic_ext", "NOTICE 00000 statistics object \"s2\" does not exist, skipping\ns1"),
+        ("CREATE TEMP TABLE tt (a int, b int); CREATE STATISTICS pg_temp.st ON a, b FROM tt", ""),
+        (
+            "CREATE STATISTICS pg_temp.sp ON a, b FROM t",
+            "0A000 temporary statistics of a permanent table is not supported",
+        ),
+        (
+            "ALTER STATISTICS s1 SET SCHEMA pg_temp",
+            "42704 statistics object \"s1\" does not exist",
+        ),
+        (
+            "ALTER STATISTICS sx.s1 SET SCHEMA pg_temp",
+            "0A000 cannot move objects into or out of temporary schemas",
+        ),
+        ("GRANT CREATE ON SCHEMA sx TO rx; ALTER TABLE t OWNER TO rx; SET ROLE rx", ""),
+        ("CREATE STATISTICS ON a, b FROM t", "42501 permission denied for schema public"),
+        ("CREATE STATISTICS su ON a, b FROM t", "42501 permission denied for schema public"),
+        ("DROP STATISTICS st", "42501 must be owner of statistics object st"),
+        ("RESET ROLE; DROP TABLE tt", ""),
         ("DROP TABLE t CASCADE; SELECT count(*) FROM pg_statistic_ext", "0"),
         ("SELECT count(*) FROM pg_depend WHERE classid = 'pg_statistic_ext'::regclass", "0"),
         ("SELECT count(*) FROM pg_description WHERE classoid = 'pg_statistic_ext'::regclass", "0"),
@@ -157,6 +175,16 @@ fn estimates_go_by_them() {
     rows("SELECT * FROM m WHERE a = 1 OR b = 1", "100");
     rows("SELECT * FROM m WHERE NOT (a > 0) AND b = 0", "100");
     rows("SELECT * FROM m WHERE a IS NULL AND b = 1", "1");
+    // Values of another kind are not looked for among the common ones.
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE d (a date, b int); INSERT INTO d SELECT '2000-01-01'::date + i % 2, i % 2 FROM generate_series(1, 1000) i",
+        "ANALYZE d",
+    ]);
+    let query = "EXPLAIN SELECT * FROM d WHERE a < timestamp '2000-01-01 12:00' AND b >= 0";
+    let before = s.run(query);
+    s.run_each(&["CREATE STATISTICS ds (mcv) ON a, b FROM d; ANALYZE d"]);
+    assert_eq!(s.run(query), before);
 }
 
 #[test]
