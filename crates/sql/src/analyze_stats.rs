@@ -12,14 +12,14 @@ use expr::ops::{compare, identical};
 use types::Datum;
 
 /// Values wider than this take no part in comparisons.
-const WIDE_BYTES: usize = 1024;
+pub(crate) const WIDE_BYTES: usize = 1024;
 
 /// Rows to sample for a statistics target.
 pub fn sample_rows(target: usize) -> usize {
     300 * target.max(1)
 }
 
-fn width(d: &Datum, ty: Oid) -> usize {
+pub(crate) fn width(d: &Datum, ty: Oid) -> usize {
     let len = types::type_info(ty).map_or(-1, |t| t.len);
     if len > 0 {
         return len as usize;

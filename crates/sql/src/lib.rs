@@ -13,6 +13,7 @@ pub mod copy;
 pub mod ddl;
 pub mod deparse;
 pub mod exec;
+mod extended_stats;
 mod index_check;
 pub mod init;
 mod kept_counts;

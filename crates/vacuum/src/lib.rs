@@ -61,6 +61,6 @@ pub use plan::{IndexMethod, ParallelPlan, VacuumCutoffs, VacuumMode, VacuumPlan,
 pub use progress::{Phase, ProgressList, ProgressRow, VacuumProgress};
 pub use report::{IndexReport, Trigger, VacuumReport};
 pub use run::{Message, TableFacts, VacuumContext, VacuumHost, VacuumTarget, run};
-pub use sample::{AnalyzeSample, analyze_sample};
+pub use sample::{AnalyzeSample, SampledRow, analyze_sample};
 pub use throttle::{CostSource, Costs, Throttle, ThrottleSettings};
 pub use usage::{Usage, UsageMeter};

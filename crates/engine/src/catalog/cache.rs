@@ -15,6 +15,7 @@
 
 use super::domains::DomainConstraints;
 use super::enums::EnumLabels;
+use super::extended::ExtendedStatistics;
 use super::load::{self, RowSource};
 use super::model::{ColumnStatistics, Table};
 use super::store::{CatalogStore, CatalogTally, Catalogs};
@@ -40,6 +41,7 @@ struct Entries {
     enums: HashMap<Oid, Arc<EnumLabels>>,
     domains: HashMap<Oid, Arc<DomainConstraints>>,
     statistics: HashMap<(Oid, i32), Option<Arc<ColumnStatistics>>>,
+    extended: HashMap<Oid, Arc<[ExtendedStatistics]>>,
 }
 
 /// How many changes are kept by whom they concern; then all plans of before are stale.
@@ -143,6 +145,7 @@ impl SharedCache {
             entries.tables.clear();
             entries.enums.clear();
             entries.statistics.clear();
+            entries.extended.clear();
             return;
         }
         for oid in relations {
@@ -150,6 +153,7 @@ impl SharedCache {
             entries.enums.remove(oid);
         }
         entries.statistics.retain(|(table, _), _| !relations.contains(table));
+        entries.extended.retain(|table, _| !relations.contains(table));
     }
 
     /// The generation up to which what stood on `footing` in generation `since` is as good as ever; none: it is stale.
@@ -479,5 +483,27 @@ impl SessionCatalog {
             },
         )?;
         Ok(found.flatten())
+    }
+
+    /// A table's extended statistics, gathered or not.
+    ///
+    /// # Errors
+    /// I/O, corruption.
+    pub fn extended_statistics(
+        &self,
+        txn: &Transaction,
+        table: Oid,
+    ) -> Result<Arc<[ExtendedStatistics]>> {
+        self.note(|footing| {
+            footing.relations.insert(table);
+        });
+        let found = self.cached(
+            |e| e.extended.get(&table).cloned(),
+            || ExtendedStatistics::load(&self.rows(txn), table).map(|all| Some(all.into())),
+            |e, all| {
+                e.extended.insert(table, all);
+            },
+        )?;
+        Ok(found.unwrap_or_default())
     }
 }

@@ -9,6 +9,7 @@ pub mod cache;
 pub mod defs;
 pub mod domains;
 pub mod enums;
+pub mod extended;
 pub mod load;
 pub mod model;
 mod relocation;

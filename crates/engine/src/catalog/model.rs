@@ -407,6 +407,16 @@ pub trait CatalogView {
         table: Oid,
         column: i32,
     ) -> base::Result<Option<Arc<ColumnStatistics>>>;
+    /// Extended statistics of a table.
+    ///
+    /// # Errors
+    /// I/O.
+    fn extended_statistics(
+        &self,
+        _table: Oid,
+    ) -> base::Result<Arc<[super::extended::ExtendedStatistics]>> {
+        Ok(Arc::new([]))
+    }
     /// May a function be called by its name? Those of extensions only while the extension is there.
     ///
     /// # Errors

@@ -43,7 +43,8 @@ pub(crate) use locking::{lock_name as lock_words, lock_within};
 pub use standalone::{
     IndexExpression, analyse_check, analyse_copy_filter, analyse_default, analyse_domain_check,
     analyse_execute_args, analyse_generated, analyse_index_expr, analyse_index_predicate,
-    analyse_partition_value, analyse_using, coerce_assignment, resolve_type_name,
+    analyse_partition_value, analyse_statistics_expr, analyse_using, coerce_assignment,
+    resolve_type_name,
 };
 
 use crate::parse::ast::{Loc, QueryStatement};
@@ -96,6 +97,7 @@ pub(crate) enum Clause {
     Check,
     Default,
     IndexExpr,
+    Statistics,
     IndexPredicate,
     Generated,
     AlterUsing,
@@ -126,6 +128,7 @@ impl Clause {
             Clause::Check => "check constraints",
             Clause::Default => "DEFAULT expressions",
             Clause::IndexExpr => "index expressions",
+            Clause::Statistics => "statistics expressions",
             Clause::IndexPredicate => "index predicates",
             Clause::Generated => "column generation expressions",
             Clause::AlterUsing => "transform expressions",
@@ -154,6 +157,7 @@ impl Clause {
             Clause::Check => "cannot use subquery in check constraint",
             Clause::Default => "cannot use subquery in DEFAULT expression",
             Clause::IndexExpr => "cannot use subquery in index expression",
+            Clause::Statistics => "cannot use subquery in statistics expression",
             Clause::IndexPredicate => "cannot use subquery in index predicate",
             Clause::Generated => "cannot use subquery in column generation expression",
             Clause::AlterUsing => "cannot use subquery in transform expression",

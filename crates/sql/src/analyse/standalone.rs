@@ -272,6 +272,23 @@ pub fn analyse_index_expr(
     Ok(IndexExpression { expr: Some(x), column: 0, ty, name })
 }
 
+/// An expression of CREATE STATISTICS.
+///
+/// # Errors
+/// All that PostgreSQL raises for it.
+pub fn analyse_statistics_expr(
+    e: &ast::Expr,
+    table: &Table,
+    source: &str,
+    catalog: &dyn CatalogView,
+    env: &dyn Env,
+) -> Result<Expr> {
+    let context = Context { catalog, env, source };
+    let x = context.run(Some(table), Clause::Statistics, |a| a.known_expr(e))?;
+    refuse_domain_check(&x)?;
+    Ok(x)
+}
+
 /// A partial index's WHERE.
 ///
 /// # Errors

@@ -123,6 +123,8 @@ impl Ddl<'_> {
             self.set_stored("pg_constraint", "oid", check.oid, "conbin", expr)?;
         }
         self.retype_indexes(table, &changed, list)?;
+        let numbers: Vec<i32> = list.iter().map(|r| r.column.number).collect();
+        self.retype_statistics(table, &changed, &numbers)?;
         let mut conversions = Vec::new();
         for r in list {
             let at = usize::try_from(r.column.number - 1).unwrap_or(0);

@@ -145,6 +145,9 @@ impl Ddl<'_> {
                 }
             }
             ObjectKind::Type => (Object::of("pg_type", self.own_type(name)?), false),
+            ObjectKind::Statistics => {
+                (Object::of("pg_statistic_ext", self.own_statistics(name)?.oid("oid")), false)
+            }
             ObjectKind::Schema => match self.state().schema_by_name(&name.name)? {
                 Some(oid) => {
                     super::schema::check_schema_owner(self.state(), oid, &name.name)?;

@@ -44,7 +44,7 @@ impl Ddl<'_> {
             }
             U::AlterTable(s) => {
                 self.alter_table(s)?;
-                return Ok(format!("ALTER {}", s.kind.noun().to_uppercase()));
+                return Ok(format!("ALTER {}", s.kind.command()));
             }
             U::Truncate(s) => {
                 self.truncate(s)?;
@@ -62,7 +62,7 @@ impl Ddl<'_> {
                 ) =>
             {
                 self.drop_statement(s)?;
-                return Ok(format!("DROP {}", s.kind.noun().to_uppercase()));
+                return Ok(format!("DROP {}", s.kind.command()));
             }
             U::Drop(s) if s.kind == ObjectKind::Extension => {
                 self.drop_extension(s)?;
@@ -70,10 +70,14 @@ impl Ddl<'_> {
             }
             U::Drop(s) if matches!(s.kind, ObjectKind::Type | ObjectKind::Domain) => {
                 self.drop_type(s)?;
-                return Ok(format!("DROP {}", s.kind.noun().to_uppercase()));
+                return Ok(format!("DROP {}", s.kind.command()));
+            }
+            U::Drop(s) if s.kind == ObjectKind::Statistics => {
+                self.drop_statistics(s)?;
+                "DROP STATISTICS"
             }
             U::Drop(s) => {
-                return Err(Error::unsupported(format!("DROP {}", s.kind.noun().to_uppercase())));
+                return Err(Error::unsupported(format!("DROP {}", s.kind.command())));
             }
             U::CreateIndex(s) => {
                 self.create_index_concurrently(s)?;
@@ -99,6 +103,14 @@ impl Ddl<'_> {
             U::AlterDomain(s) => {
                 self.alter_domain(s)?;
                 "ALTER DOMAIN"
+            }
+            U::CreateStatistics(s) => {
+                self.create_statistics(s)?;
+                "CREATE STATISTICS"
+            }
+            U::AlterStatistics { if_exists, name, target } => {
+                self.set_statistics_target(*if_exists, name, *target)?;
+                "ALTER STATISTICS"
             }
             U::CreateSchema { if_not_exists, name, authorization } => {
                 self.create_schema(*if_not_exists, name.as_deref(), authorization.as_ref())?;
@@ -150,15 +162,15 @@ impl Ddl<'_> {
                     ObjectKind::Column | ObjectKind::Constraint => ObjectKind::Table,
                     other => other,
                 };
-                return Ok(format!("ALTER {}", kind.noun().to_uppercase()));
+                return Ok(format!("ALTER {}", kind.command()));
             }
             U::SetSchema { kind, if_exists, name, schema } => {
                 self.set_schema(*kind, *if_exists, name, schema)?;
-                return Ok(format!("ALTER {}", kind.noun().to_uppercase()));
+                return Ok(format!("ALTER {}", kind.command()));
             }
             U::OwnerTo { kind, if_exists, name, owner } => {
                 self.owner_to(*kind, *if_exists, name, owner)?;
-                return Ok(format!("ALTER {}", kind.noun().to_uppercase()));
+                return Ok(format!("ALTER {}", kind.command()));
             }
             U::Grant(s) => {
                 self.grant(s)?;

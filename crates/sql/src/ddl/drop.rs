@@ -264,6 +264,7 @@ fn lock(state: &SessionState, object: Object) -> Result<()> {
     match defs::by_oid(object.class).map_or("", |d| d.name) {
         "pg_class" => crate::relations::lock(state, object.oid, LockMode::AccessExclusive),
         "pg_namespace" => super::lock_object(state, object, LockMode::AccessExclusive),
+        "pg_statistic_ext" => super::statistics::lock(state, object.oid),
         // A table, and the one it refers to, are written by what the constraint says.
         "pg_constraint" => {
             let txn = state.txn()?;
@@ -367,6 +368,13 @@ pub fn describe(state: &SessionState, object: Object) -> Result<String> {
             None => unknown(),
             Some(row) => format!("schema {}", row.text("nspname")),
         },
+        "pg_statistic_ext" => match one("pg_statistic_ext")? {
+            None => unknown(),
+            Some(row) => {
+                let name = super::statistics::shown_name(state, &row)?;
+                format!("statistics object {name}")
+            }
+        },
         "pg_type" => match one("pg_type")? {
             None => unknown(),
             Some(_) => {
@@ -410,6 +418,7 @@ fn remove(state: &SessionState, object: Object) -> Result<()> {
                 }
             }
         }
+        "pg_statistic_ext" => super::statistics::remove(state, object.oid)?,
         "pg_type" => {
             rows.delete_where("pg_enum", &[("enumtypid", oid.clone())])?;
             let types = rows.find("pg_type", &[("oid", oid)])?;

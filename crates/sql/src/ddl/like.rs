@@ -39,6 +39,12 @@ const ALL: [&str; 9] = [
     "storage",
 ];
 
+/// What numbers the columns of `source` have in a table like it.
+fn numbers(source: &Table, table: &Table) -> Result<Vec<i32>> {
+    let of = |c: &Column| if c.dropped { Ok(0) } else { column_number(table, &c.name) };
+    source.columns.iter().map(of).collect()
+}
+
 /// A table whose columns were copied, and what else is to be.
 pub(super) struct Pattern {
     source: Arc<Table>,
@@ -223,6 +229,24 @@ impl Ddl<'_> {
         Ok(())
     }
 
+    /// The extended statistics of a pattern.
+    pub(super) fn copy_extended(&mut self, pattern: &Pattern, to: Oid) -> Result<()> {
+        if !pattern.has("statistics") {
+            return Ok(());
+        }
+        let table = self.table_like(to)?;
+        let numbers = numbers(&pattern.source, &table)?;
+        let copies = self.copy_statistics(&pattern.source, &table, &|column| {
+            let at = usize::try_from(column - 1).ok();
+            at.and_then(|at| numbers.get(at).copied()).unwrap_or(column)
+        })?;
+        let of = |oid| Object::of("pg_statistic_ext", oid);
+        for (from, to) in copies.into_iter().filter(|_| pattern.has("comments")) {
+            self.copy_comment(of(from), of(to))?;
+        }
+        Ok(())
+    }
+
     fn copy_index(&mut self, source: &Table, index: &Index, to: Oid) -> Result<Oid> {
         let table = self.table_like(to)?;
         if index.primary && table.primary_key().is_some() {
@@ -232,11 +256,7 @@ impl Ddl<'_> {
                 table.name
             );
         }
-        let numbers: Vec<i32> = source
-            .columns
-            .iter()
-            .map(|c| if c.dropped { Ok(0) } else { column_number(&table, &c.name) })
-            .collect::<Result<_>>()?;
+        let numbers = numbers(source, &table)?;
         let renumbered = |column: i32| match usize::try_from(column - 1) {
             Ok(at) => numbers.get(at).copied().unwrap_or(column),
             Err(_) => column,

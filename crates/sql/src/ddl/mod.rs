@@ -46,6 +46,7 @@ pub mod rewrite;
 mod role;
 pub mod schema;
 pub mod sequence;
+pub mod statistics;
 pub mod storage_options;
 pub mod table;
 pub mod temp;

@@ -21,6 +21,7 @@ impl Ddl<'_> {
             ObjectKind::Database => return self.rename_database(&statement.name.name, new),
             ObjectKind::Role => return self.rename_role(&statement.name.name, new),
             ObjectKind::Type => return self.rename_type(&statement.name, new),
+            ObjectKind::Statistics => return self.rename_statistics(&statement.name, new),
             ObjectKind::Domain => {
                 self.check_is_domain(&statement.name)?;
                 return match &statement.part {

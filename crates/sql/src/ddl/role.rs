@@ -414,6 +414,10 @@ impl Ddl<'_> {
                 lines.push(format!("privileges for type {}", row.text("typname")));
             }
         }
+        for row in rows.scan("pg_statistic_ext")?.iter().filter(|r| r.oid("stxowner") == role) {
+            let shown = super::statistics::shown_name(state, row)?;
+            lines.push(format!("owner of statistics object {shown}"));
+        }
         if lines.is_empty() {
             return Ok(());
         }

@@ -117,6 +117,9 @@ impl Ddl<'_> {
         if matches!(kind, ObjectKind::Type | ObjectKind::Domain) {
             return self.set_type_schema(name, schema);
         }
+        if kind == ObjectKind::Statistics {
+            return self.set_statistics_schema(name, schema);
+        }
         let check = |table: &Table| {
             super::alter::check_kind(kind, table)?;
             super::refuse_catalog(table)?;
@@ -201,6 +204,7 @@ impl Ddl<'_> {
             ObjectKind::Schema => ("pg_namespace", "nspname", "nspowner", "schema"),
             ObjectKind::Database => ("pg_database", "datname", "datdba", "database"),
             ObjectKind::Type => return self.set_type_owner(name, owner),
+            ObjectKind::Statistics => return self.set_statistics_owner(name, owner),
             ObjectKind::Domain => {
                 self.check_is_domain(name)?;
                 return self.set_type_owner(name, owner);

@@ -84,7 +84,7 @@ pub fn choose_name(
 }
 
 /// Joins the parts, shortening the longer of the first two until a name's 63 bytes hold them.
-fn make_object_name(table: &str, column: &str, label: &str) -> String {
+pub(super) fn make_object_name(table: &str, column: &str, label: &str) -> String {
     let (mut a, mut b) = (table.len(), column.len());
     let overhead = label.len() + 1 + usize::from(!column.is_empty());
     while a + b + overhead > 63 && a + b > 0 {
@@ -224,6 +224,7 @@ impl Ddl<'_> {
         }
         for pattern in &elements.patterns {
             self.copy_indexes(pattern, oid)?;
+            self.copy_extended(pattern, oid)?;
         }
         match statement.on_commit {
             OnCommit::PreserveRows => {}

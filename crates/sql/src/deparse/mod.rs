@@ -18,6 +18,7 @@ mod tests;
 
 pub(crate) use definitions::column_names;
 pub use definitions::{check_definition, foreign_key_definition, index_definition, key_definition};
+pub(crate) use exprs::looks_like_function;
 
 use crate::query::Query;
 use base::Result;

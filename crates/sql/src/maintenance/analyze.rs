@@ -4,8 +4,9 @@
 //! ShareUpdateExclusive on the table, AccessShare on its indexes; in a transaction block until its end.
 //!
 //! # Differs from PostgreSQL
-//! Extended statistics and those of array elements are not gathered.
+//! Statistics of array elements are not gathered.
 
+use super::analyze_extended::Seen;
 use super::analyze_index::index_fractions;
 use super::options::Options;
 use super::throttle::throttle;
@@ -89,7 +90,14 @@ impl Session {
             usize::try_from(own.unwrap_or(default)).unwrap_or(100)
         };
         let rows = columns.iter().map(|c| sample_rows(goal(c))).max().unwrap_or(0);
-        let rows = rows.max(sample_rows(1));
+        let objects = super::analyze_extended::objects(
+            &state,
+            &table,
+            &goal,
+            usize::try_from(default).unwrap_or(100),
+        )?;
+        let wanted = objects.iter().map(|(_, target)| sample_rows(*target)).max();
+        let rows = rows.max(sample_rows(1)).max(wanted.unwrap_or(0));
         let ring = options.buffer_usage_limit_kb.unwrap_or_else(|| {
             usize::try_from(state.settings.borrow().int("vacuum_buffer_usage_limit"))
                 .unwrap_or(2048)
@@ -156,6 +164,18 @@ impl Session {
             store(&state, &place, statistics)?;
         }
         let whole = target.columns.is_empty();
+        let analysed = columns.iter().filter(|c| goal(c) > 0).map(|c| c.number);
+        let analysed: Vec<i32> = analysed.collect();
+        if !sample.rows.is_empty() {
+            let seen = Seen {
+                table: &table,
+                columns: &analysed,
+                heap: &open.heap,
+                sample: &sample,
+                automatic: options.automatic,
+            };
+            seen.gather(self, &objects, client, throttle.give_way())?;
+        }
         let fractions = if whole {
             index_fractions(self, &table, &open, &sample, default, throttle.give_way())?
         } else {

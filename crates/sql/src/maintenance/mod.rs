@@ -9,6 +9,7 @@
 //! clean-up back; what `pg_class` says of its size and age is written in place.
 
 pub(crate) mod analyze;
+mod analyze_extended;
 mod analyze_index;
 pub mod autovacuum;
 pub mod commands;

@@ -44,6 +44,9 @@ impl Parser<'_> {
         if self.accept("domain") {
             return self.alter_domain();
         }
+        if self.accept("statistics") {
+            return self.alter_statistics();
+        }
         let kind = if self.accept("table") {
             ObjectKind::Table
         } else if self.accept("index") {
@@ -73,7 +76,6 @@ impl Parser<'_> {
                     | "subscription"
                     | "server"
                     | "foreign"
-                    | "statistics"
                     | "tablespace"
                     | "text"
                     | "event"

@@ -77,6 +77,9 @@ impl Parser<'_> {
         if self.is("domain") {
             return self.create_domain();
         }
+        if self.accept("statistics") {
+            return self.create_statistics();
+        }
         if self.accept("extension") {
             let if_not_exists = self.if_not_exists();
             let name = self.name()?;
@@ -103,7 +106,6 @@ impl Parser<'_> {
                     | "subscription"
                     | "server"
                     | "foreign"
-                    | "statistics"
                     | "tablespace"
                     | "text"
                     | "event"

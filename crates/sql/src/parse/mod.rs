@@ -27,6 +27,7 @@ pub mod references;
 mod select;
 mod session;
 mod statement;
+mod statistics;
 mod types;
 pub mod utility;
 

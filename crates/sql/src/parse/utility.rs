@@ -6,7 +6,7 @@
 #![allow(missing_docs, reason = "the fields are named after the SQL they hold")]
 
 use super::Statement;
-use super::ast::{Alias, Expr, IndexElement, Loc, ObjectName, QueryStatement, TypeName};
+use super::ast::{Alias, Expr, IndexElement, Loc, ObjectName, QueryStatement, TableRef, TypeName};
 use base::{Result, err};
 
 pub use engine::catalog::model::{ReferentialAction, RelationPersistence};
@@ -71,6 +71,13 @@ pub enum UtilityStatement {
     AlterEnum(Box<AlterEnum>),
     CreateDomain(Box<CreateDomain>),
     AlterDomain(Box<AlterDomain>),
+    CreateStatistics(Box<CreateStatistics>),
+    /// ALTER STATISTICS … SET STATISTICS; None: DEFAULT
+    AlterStatistics {
+        if_exists: bool,
+        name: ObjectName,
+        target: Option<i64>,
+    },
     CreateExtension {
         if_not_exists: bool,
         name: String,
@@ -400,6 +407,14 @@ impl ObjectKind {
             ObjectKind::Other => "object",
         }
     }
+
+    /// Its name in commands and their tags.
+    pub fn command(self) -> String {
+        match self {
+            ObjectKind::Statistics => "STATISTICS".to_owned(),
+            other => other.noun().to_uppercase(),
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -411,6 +426,18 @@ pub struct Rename {
     /// The column or constraint.
     pub part: Option<String>,
     pub new_name: String,
+}
+
+/// CREATE STATISTICS
+#[derive(Clone, Debug)]
+pub struct CreateStatistics {
+    pub if_not_exists: bool,
+    pub name: Option<ObjectName>,
+    /// ndistinct, …
+    pub kinds: Vec<String>,
+    pub elements: Vec<IndexElement>,
+    /// FROM: a list, of which one plain table is all that can be carried out.
+    pub from: Vec<TableRef>,
 }
 
 /// CREATE DOMAIN

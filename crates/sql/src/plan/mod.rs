@@ -17,6 +17,7 @@ mod distinct;
 mod equiv;
 pub mod explain;
 pub(crate) mod explain_tree;
+mod extended;
 mod finish;
 pub(crate) mod implied;
 mod index;

@@ -19,7 +19,7 @@ pub(crate) const DEFAULT_DISTINCT: f64 = 200.0;
 /// The commonest value is so many times as frequent as the average: plans for one and another differ.
 const UNEVEN: f64 = 5.0;
 
-fn clamp(x: f64) -> f64 {
+pub(super) fn clamp(x: f64) -> f64 {
     if x.is_nan() { 0.5 } else { x.clamp(0.0, 1.0) }
 }
 
@@ -106,7 +106,8 @@ impl JoinSpace<'_, '_> {
         Some(VarFacts { stats, tuples, distinct: distinct.clamp(1.0, tuples), unique })
     }
 
-    /// ANALYZE gathers the statistics of an index's expressions. A partial index knows some of the rows only.
+    /// ANALYZE gathers the statistics of an index's expressions, and of extended statistics'. A partial index knows some of the rows
+    /// only.
     fn expression_facts(&self, e: &Expr) -> Option<VarFacts> {
         let (mut found, mut of_one) = (None, true);
         e.walk(&mut |e| {
@@ -116,17 +117,25 @@ impl JoinSpace<'_, '_> {
             }
         });
         let rte = found.filter(|_| of_one)?;
-        let rel = &self.rels[(*self.rel_of_rte.get(rte)?)?];
+        let at = (*self.rel_of_rte.get(rte)?)?;
+        let rel = &self.rels[at];
         let RelKind::Table(table) = &rel.kind else { return None };
         let whole = table.indexes.iter().filter(|x| x.valid && x.predicate.is_none());
-        let columns = whole.flat_map(|x| x.columns.iter().enumerate().map(move |(n, c)| (x, n, c)));
+        let mut columns =
+            whole.flat_map(|x| x.columns.iter().enumerate().map(move |(n, c)| (x, n, c)));
         let same = |own: &Expr| *strip(&place(own, rte)) == *e;
-        let (index, n, _) =
-            columns.into_iter().find(|(.., c)| c.expr.as_deref().is_some_and(same))?;
-        let number = i32::try_from(n + 1).ok()?;
-        let stats = self.g.catalog.column_statistics(index.oid, number).ok().flatten()?;
+        let of_index = columns.find(|(.., c)| c.expr.as_deref().is_some_and(same)).and_then(
+            |(index, n, _)| {
+                let number = i32::try_from(n + 1).ok()?;
+                let stats = self.g.catalog.column_statistics(index.oid, number).ok().flatten()?;
+                Some((stats, index.unique && index.key_columns == 1))
+            },
+        );
+        let (stats, unique) = match of_index {
+            Some(found) => found,
+            None => (self.extended_expression(at, rte, e)?, false),
+        };
         let tuples = rel.tuples.max(1.0);
-        let unique = index.unique && index.key_columns == 1;
         let distinct = match f64::from(stats.distinct) {
             _ if unique => tuples,
             d if d < 0.0 => -d * tuples,
@@ -171,15 +180,28 @@ impl JoinSpace<'_, '_> {
                 });
             }
         }
-        // By relation: the product, the greatest number, how many columns.
-        let mut of_rels: Vec<(usize, f64, f64, usize)> = Vec::new();
+        // Of each relation.
+        let mut by_rel: Vec<(usize, Vec<&Expr>)> = Vec::new();
         for (n, e) in parts.iter().enumerate() {
-            let Some(f) = self.facts(e).filter(|_| !parts[..n].contains(e)) else { continue };
-            let Some(rel) = self.rels_of(e).iter().next() else { continue };
-            match of_rels.iter_mut().find(|r| r.0 == rel) {
-                Some(r) => *r = (rel, r.1 * f.distinct, r.2.max(f.distinct), r.3 + 1),
-                None => of_rels.push((rel, f.distinct, f.distinct, 1)),
+            if parts[..n].contains(e) {
+                continue;
             }
+            let Some(rel) = self.rels_of(e).iter().next() else { continue };
+            match by_rel.iter_mut().find(|r| r.0 == rel) {
+                Some(r) => r.1.push(e),
+                None => by_rel.push((rel, vec![e])),
+            }
+        }
+        // By relation: the product, the greatest number, how many columns. What is known together is one.
+        let mut of_rels: Vec<(usize, f64, f64, usize)> = Vec::new();
+        for (rel, mut parts) in by_rel {
+            let mut known = Vec::new();
+            while let Some(distinct) = self.extended_groups(rel, &mut parts) {
+                known.push(distinct);
+            }
+            known.extend(parts.iter().filter_map(|e| self.facts(e)).map(|f| f.distinct));
+            let most = known.iter().copied().fold(1.0, f64::max);
+            of_rels.push((rel, known.iter().product(), most, known.len()));
         }
         let of_rel = |(rel, product, most, columns): (usize, f64, f64, usize)| {
             let rel = &self.rels[rel];
@@ -249,6 +271,18 @@ impl JoinSpace<'_, '_> {
 
     /// Selectivity of all the conditions together.
     pub(crate) fn all_selectivity<'e>(&self, quals: impl Iterator<Item = &'e Expr>) -> f64 {
+        let quals: Vec<&Expr> = quals.collect();
+        if quals.len() < 2 {
+            return self.simple_selectivity(quals.into_iter());
+        }
+        let mut left = vec![true; quals.len()];
+        let known = self.extended_and(&quals, &mut left);
+        let rest = quals.iter().zip(&left).filter(|(_, left)| **left).map(|(q, _)| *q);
+        clamp(known * self.simple_selectivity(rest))
+    }
+
+    /// Selectivity of all the conditions together, as if columns had nothing to do with each other.
+    pub(super) fn simple_selectivity<'e>(&self, quals: impl Iterator<Item = &'e Expr>) -> f64 {
         let mut product = 1.0;
         // Pairs `x > a AND x < b` are one range.
         let mut ranges: Vec<(Expr, Option<f64>, Option<f64>)> = Vec::new();
@@ -259,10 +293,10 @@ impl JoinSpace<'_, '_> {
                 && matches!(op, CompareOp::Lt | CompareOp::Le | CompareOp::Gt | CompareOp::Ge)
             {
                 let (var, upper) = match (strip(l), strip(r)) {
-                    (v @ Expr::Var { .. }, o) if !has_var(o) => {
+                    (v, o) if self.is_known(v) && !has_var(o) => {
                         (v, matches!(op, CompareOp::Lt | CompareOp::Le))
                     }
-                    (o, v @ Expr::Var { .. }) if !has_var(o) => {
+                    (o, v) if self.is_known(v) && !has_var(o) => {
                         (v, matches!(op, CompareOp::Gt | CompareOp::Ge))
                     }
                     _ => {
@@ -298,6 +332,11 @@ impl JoinSpace<'_, '_> {
         clamp(product)
     }
 
+    /// A column, or an expression that ANALYZE has looked at.
+    fn is_known(&self, e: &Expr) -> bool {
+        matches!(e, Expr::Var { .. }) || has_var(e) && self.expression_facts(e).is_some()
+    }
+
     /// Selectivity of one condition.
     pub(crate) fn selectivity(&self, e: &Expr) -> f64 {
         clamp(match e {
@@ -307,8 +346,10 @@ impl JoinSpace<'_, '_> {
             },
             Expr::And(args) => self.all_selectivity(args.iter()),
             Expr::Or(args) => {
-                let mut s = 0.0;
-                for a in args {
+                let quals: Vec<&Expr> = args.iter().collect();
+                let mut left = vec![true; quals.len()];
+                let mut s = self.extended_or(&quals, &mut left);
+                for (a, _) in args.iter().zip(&left).filter(|(_, left)| **left) {
                     let b = self.selectivity(a);
                     s = s + b - s * b;
                 }
@@ -501,6 +542,9 @@ impl JoinSpace<'_, '_> {
         }
         let Some(s) = &f.stats else { return DEFAULT_INEQ };
         let ty = e.ty().oid;
+        if s.common.first().is_some_and(|(c, _)| !same_kind(c, v)) {
+            return DEFAULT_INEQ;
+        }
         let mut common_hit = 0.0;
         let mut common_all = 0.0;
         for (c, frequency) in &s.common {
@@ -539,9 +583,10 @@ impl JoinSpace<'_, '_> {
     }
 }
 
-fn same_kind(a: &Datum, b: &Datum) -> bool {
-    std::mem::discriminant(a) == std::mem::discriminant(b)
-        || (expr::code::int_of(a).is_some() && expr::code::int_of(b).is_some())
+/// Can they be compared as values of one type? Days of a date and microseconds of a timestamp cannot.
+pub(super) fn same_kind(a: &Datum, b: &Datum) -> bool {
+    let integer = |d: &Datum| matches!(d, Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_));
+    std::mem::discriminant(a) == std::mem::discriminant(b) || integer(a) && integer(b)
 }
 
 /// Does a value of the statement's caller stand in it?
@@ -549,7 +594,7 @@ pub(crate) fn has_param(e: &Expr) -> bool {
     e.any(&mut |e| matches!(e, Expr::Param { .. }))
 }
 
-fn has_var(e: &Expr) -> bool {
+pub(super) fn has_var(e: &Expr) -> bool {
     e.any(&mut |e| matches!(e, Expr::Var { levels_up: 0, .. }))
 }
 

@@ -3,6 +3,7 @@
 use super::state::SessionState;
 use base::{Oid, Result};
 use engine::catalog::bootstrap::PG_CATALOG;
+use engine::catalog::extended::ExtendedStatistics;
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{CatalogView, ColumnStatistics, Index, Table};
 use std::sync::Arc;
@@ -160,6 +161,11 @@ impl CatalogView for SessionState {
     fn column_statistics(&self, table: Oid, column: i32) -> Result<Option<Arc<ColumnStatistics>>> {
         let txn = self.txn()?;
         self.catalog.statistics(&txn, table, column)
+    }
+
+    fn extended_statistics(&self, table: Oid) -> Result<Arc<[ExtendedStatistics]>> {
+        let txn = self.txn()?;
+        self.catalog.extended_statistics(&txn, table)
     }
 
     fn relation_pages(&self, table: &Table) -> Result<u32> {

@@ -7,7 +7,7 @@ fn of_kind(verb: &str, kind: ObjectKind) -> String {
         ObjectKind::Column | ObjectKind::Constraint => ObjectKind::Table,
         other => other,
     };
-    format!("{verb} {}", kind.noun().to_uppercase())
+    format!("{verb} {}", kind.command())
 }
 
 /// What a statement is called in an error.
@@ -33,6 +33,8 @@ pub(super) fn command_name(statement: &U) -> String {
         U::AlterEnum(_) => "ALTER TYPE",
         U::CreateDomain(_) => "CREATE DOMAIN",
         U::AlterDomain(_) => "ALTER DOMAIN",
+        U::CreateStatistics(_) => "CREATE STATISTICS",
+        U::AlterStatistics { .. } => "ALTER STATISTICS",
         U::CreateExtension { .. } => "CREATE EXTENSION",
         U::UpdateExtension { .. } => "ALTER EXTENSION",
         U::AlterTable(s) => return of_kind("ALTER", s.kind),

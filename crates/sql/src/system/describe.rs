@@ -35,11 +35,8 @@ pub(super) const BODIES: Bodies = &[
     ("pg_get_constraintdef", Scalar(|env, a| constraint_definition(env, a))),
     ("pg_get_viewdef", Scalar(|env, a| view_definition(env, a))),
     ("pg_get_ruledef", Scalar(|env, a| rule_definition(env, a))),
-    // There are no triggers, extended statistics or partitions.
+    // There are no triggers or partitions.
     ("pg_get_triggerdef", Scalar(|_, _| Ok(Datum::Null))),
-    ("pg_get_statisticsobjdef", Scalar(|_, _| Ok(Datum::Null))),
-    ("pg_get_statisticsobjdef_columns", Scalar(|_, _| Ok(Datum::Null))),
-    ("pg_get_statisticsobjdef_expressions", Scalar(|_, _| Ok(Datum::Null))),
     ("pg_get_partkeydef", Scalar(|_, _| Ok(Datum::Null))),
     ("pg_get_partition_constraintdef", Scalar(|_, _| Ok(Datum::Null))),
     ("pg_partition_ancestors", Set(|_, _| Ok(rows(Vec::new())))),

@@ -14,6 +14,7 @@ mod activity;
 mod backlog;
 mod control;
 pub(crate) mod describe;
+mod extended;
 pub mod extensions;
 mod files;
 mod functions;
@@ -59,6 +60,7 @@ pub fn register() {
         activity::BODIES,
         control::BODIES,
         describe::BODIES,
+        extended::BODIES,
         files::BODIES,
         functions::BODIES,
         properties::BODIES,
@@ -83,7 +85,7 @@ pub fn register() {
             }
         }
     }
-    let own = [session::OWN, describe::OWN, statistics::OWN, backlog::OWN].concat();
+    let own = [session::OWN, describe::OWN, extended::OWN, statistics::OWN, backlog::OWN].concat();
     for own in own.into_iter().chain(extensions::functions()) {
         let default_values = extensions::default_values(own.name);
         all.push(FunctionInfo {

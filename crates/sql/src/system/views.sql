@@ -130,34 +130,41 @@ CREATE VIEW pg_catalog.pg_stats AS
     LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
    WHERE NOT a.attisdropped AND has_column_privilege(c.oid, a.attnum, 'select');
 
--- Of extended statistics there are none: PostgreSQL's columns, and no rows.
+-- Extended statistics. What is known is kept as bytea, which holds the text that PostgreSQL shows.
 CREATE VIEW pg_catalog.pg_stats_ext AS
   SELECT cn.nspname AS schemaname, c.relname AS tablename, sn.nspname AS statistics_schemaname,
          s.stxname AS statistics_name, pg_get_userbyid(s.stxowner) AS statistics_owner,
-         NULL::name[] AS attnames, NULL::text[] AS exprs, s.stxkind AS kinds, sd.stxdinherit AS inherited,
-         sd.stxdndistinct AS n_distinct, sd.stxddependencies AS dependencies,
-         NULL::text[] AS most_common_vals, NULL::boolean[] AS most_common_val_nulls,
-         NULL::double precision[] AS most_common_freqs, NULL::double precision[] AS most_common_base_freqs
-    FROM pg_statistic_ext s
-    JOIN pg_class c ON c.oid = s.stxrelid
-    JOIN pg_statistic_ext_data sd ON sd.stxoid = s.oid
-    LEFT JOIN pg_namespace cn ON cn.oid = c.relnamespace
-    LEFT JOIN pg_namespace sn ON sn.oid = s.stxnamespace;
-
-CREATE VIEW pg_catalog.pg_stats_ext_exprs AS
-  SELECT cn.nspname AS schemaname, c.relname AS tablename, sn.nspname AS statistics_schemaname,
-         s.stxname AS statistics_name, pg_get_userbyid(s.stxowner) AS statistics_owner,
-         NULL::text AS expr, sd.stxdinherit AS inherited, st.stanullfrac AS null_frac, st.stawidth AS avg_width,
-         st.stadistinct AS n_distinct, st.stavalues1 AS most_common_vals, st.stanumbers1 AS most_common_freqs,
-         st.stavalues2 AS histogram_bounds, st.stanumbers3[1] AS correlation,
-         st.stavalues4 AS most_common_elems, st.stanumbers4 AS most_common_elem_freqs,
-         st.stanumbers5 AS elem_count_histogram
+         (SELECT array_agg(a.attname ORDER BY a.attnum)
+            FROM unnest(s.stxkeys) k JOIN pg_attribute a ON a.attrelid = s.stxrelid AND a.attnum = k) AS attnames,
+         pg_get_statisticsobjdef_expressions(s.oid) AS exprs, s.stxkind AS kinds, sd.stxdinherit AS inherited,
+         convert_from(sd.stxdndistinct, 'UTF8') AS n_distinct,
+         convert_from(sd.stxddependencies, 'UTF8') AS dependencies,
+         m.most_common_vals, m.most_common_val_nulls, m.most_common_freqs, m.most_common_base_freqs
     FROM pg_statistic_ext s
     JOIN pg_class c ON c.oid = s.stxrelid
     JOIN pg_statistic_ext_data sd ON sd.stxoid = s.oid
     LEFT JOIN pg_namespace cn ON cn.oid = c.relnamespace
     LEFT JOIN pg_namespace sn ON sn.oid = s.stxnamespace
-    LEFT JOIN pg_statistic st ON false;
+    LEFT JOIN LATERAL (SELECT array_agg(i.values) AS most_common_vals, array_agg(i.nulls) AS most_common_val_nulls,
+                              array_agg(i.frequency) AS most_common_freqs,
+                              array_agg(i.base_frequency) AS most_common_base_freqs
+                         FROM pg_mcv_list_items(sd.stxdmcv) i) m ON sd.stxdmcv IS NOT NULL
+   WHERE pg_has_role(c.relowner, 'USAGE');
+
+CREATE VIEW pg_catalog.pg_stats_ext_exprs AS
+  SELECT cn.nspname AS schemaname, c.relname AS tablename, sn.nspname AS statistics_schemaname,
+         s.stxname AS statistics_name, pg_get_userbyid(s.stxowner) AS statistics_owner,
+         st.expr, sd.stxdinherit AS inherited, st.null_frac, st.avg_width, st.n_distinct,
+         st.most_common_vals, st.most_common_freqs, st.histogram_bounds, st.correlation,
+         st.most_common_elems, NULL::real[] AS most_common_elem_freqs,
+         NULL::real[] AS elem_count_histogram
+    FROM pg_statistic_ext s
+    JOIN pg_class c ON c.oid = s.stxrelid
+    JOIN pg_statistic_ext_data sd ON sd.stxoid = s.oid
+    LEFT JOIN pg_namespace cn ON cn.oid = c.relnamespace
+    LEFT JOIN pg_namespace sn ON sn.oid = s.stxnamespace
+    JOIN LATERAL _ebb_expression_statistics(s.oid) st ON sd.stxdexpr IS NOT NULL
+   WHERE pg_has_role(c.relowner, 'USAGE');
 
 -- Settings.
 CREATE VIEW pg_catalog.pg_settings AS SELECT * FROM pg_show_all_settings();

@@ -15,6 +15,7 @@ mod early_stops;
 mod enums;
 mod estimates;
 mod exported_snapshots;
+mod extended;
 mod extensions;
 mod foreign_keys;
 mod full_catalog;
