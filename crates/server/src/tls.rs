@@ -129,7 +129,9 @@ fn load(settings: &ServerSettings, folder: &Path) -> Result<Option<Acceptor>> {
     if !settings.bool("ssl") {
         return Ok(None);
     }
-    let provider = provider()?;
+    let mut provider = provider()?;
+    // The server's order, which decides by default, is OpenSSL's as to the keys' length.
+    provider.cipher_suites.sort_by_key(|s| std::cmp::Reverse(cipher_name(s.suite()).1));
     let versions = versions(
         &settings.string("ssl_min_protocol_version"),
         &settings.string("ssl_max_protocol_version"),

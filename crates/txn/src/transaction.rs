@@ -706,7 +706,7 @@ impl Transaction {
         self.manager().locks().transaction_ended(top, children, Some((self.backend.pid, number)));
         self.manager().locks().release_transaction(&self.backend);
         self.backend.count(committed);
-        self.backend.count_logged(wal::thread_usage() - self.logged_before);
+        self.backend.count_logged(wal::thread_usage().saturating_sub(self.logged_before));
     }
 }
 

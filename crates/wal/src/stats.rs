@@ -135,6 +135,18 @@ pub struct WalUsage {
     pub buffers_full: u64,
 }
 
+impl WalUsage {
+    /// What came after `before`, which another thread may have read: then it is of no use, and what is less is nothing.
+    pub fn saturating_sub(self, before: WalUsage) -> WalUsage {
+        WalUsage {
+            records: self.records.saturating_sub(before.records),
+            full_page_images: self.full_page_images.saturating_sub(before.full_page_images),
+            bytes: self.bytes.saturating_sub(before.bytes),
+            buffers_full: self.buffers_full.saturating_sub(before.buffers_full),
+        }
+    }
+}
+
 impl std::ops::Sub for WalUsage {
     type Output = WalUsage;
     fn sub(self, before: WalUsage) -> WalUsage {
