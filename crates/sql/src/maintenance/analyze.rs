@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use txn::LockMode;
 use types::Datum;
-use vacuum::{AnalyzeSample, Throttle, UsageMeter};
+use vacuum::{AnalyzeSample, SampledRow, Throttle, UsageMeter};
 
 /// `pg_statistic`: of itself nothing is kept there, and ANALYZE passes over it without a word.
 pub(super) const STATISTICS: Oid = Oid(2619);
@@ -249,20 +249,30 @@ fn column_values(
     for row in &sample.rows {
         give_way.tick();
         page::tuple::deform(&row.tuple, &desc, &mut attrs).map_err(base::Error::corrupt_file)?;
-        let view = page::tuple::TupleView { bytes: &row.tuple, xid_base: row.xid_base };
-        values.push(match &attrs[at] {
-            AttrValue::Null if at >= view.natts() => column.missing.clone().unwrap_or_default(),
-            AttrValue::Null => Datum::Null,
-            AttrValue::Inline(bytes) => types::decode(column.ty.oid, bytes)?,
-            stored => match heap.detoast(stored) {
-                Ok(bytes) => types::decode(column.ty.oid, &bytes)?,
-                // No snapshot keeps what is sampled.
-                Err(_) if heap.has_gone(row.tid, &view)? => continue,
-                Err(e) => return Err(e),
-            },
-        });
+        values.extend(sampled_value(heap, column, row, &attrs[at])?);
     }
     Ok(values)
+}
+
+/// A column's value in a sampled row, of which it is `attr`. None: what belongs to the row has gone meanwhile, for no snapshot keeps it.
+pub(super) fn sampled_value(
+    heap: &heap::Heap,
+    column: &Column,
+    row: &SampledRow,
+    attr: &AttrValue<'_>,
+) -> Result<Option<Datum>> {
+    let view = page::tuple::TupleView { bytes: &row.tuple, xid_base: row.xid_base };
+    let is_stored = |number: i32| usize::try_from(number).is_ok_and(|n| n <= view.natts());
+    Ok(Some(match attr {
+        AttrValue::Null if !is_stored(column.number) => column.missing.clone().unwrap_or_default(),
+        AttrValue::Null => Datum::Null,
+        AttrValue::Inline(bytes) => types::decode(column.ty.oid, bytes)?,
+        stored => match heap.detoast(stored) {
+            Ok(bytes) => types::decode(column.ty.oid, &bytes)?,
+            Err(_) if heap.has_gone(row.tid, &view)? => return Ok(None),
+            Err(e) => return Err(e),
+        },
+    }))
 }
 
 fn floats(values: &[f32]) -> Datum {

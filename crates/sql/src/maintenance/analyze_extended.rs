@@ -1,5 +1,6 @@
 //! What ANALYZE learns for a table's extended statistics from the sample of its rows.
 
+use super::analyze::sampled_value;
 use crate::analyze_stats::column_statistics;
 use crate::client::{Client, Notice, Severity};
 use crate::exec::modify::compile_stored_of;
@@ -175,21 +176,12 @@ impl Seen<'_> {
     ) -> Result<Option<Vec<Datum>>> {
         let mut attrs = vec![AttrValue::Null; self.table.columns.len()];
         page::tuple::deform(&row.tuple, desc, &mut attrs).map_err(base::Error::corrupt_file)?;
-        let view = page::tuple::TupleView { bytes: &row.tuple, xid_base: row.xid_base };
         let mut values = vec![Datum::Null; attrs.len()];
         for at in needed.iter().copied() {
-            let column = &self.table.columns[at];
-            values[at] = match &attrs[at] {
-                AttrValue::Null if at >= view.natts() => column.missing.clone().unwrap_or_default(),
-                AttrValue::Null => Datum::Null,
-                AttrValue::Inline(bytes) => types::decode(column.ty.oid, bytes)?,
-                stored => match self.heap.detoast(stored) {
-                    Ok(bytes) => types::decode(column.ty.oid, &bytes)?,
-                    // No snapshot keeps what is sampled.
-                    Err(_) if self.heap.has_gone(row.tid, &view)? => return Ok(None),
-                    Err(e) => return Err(e),
-                },
-            };
+            match sampled_value(self.heap, &self.table.columns[at], row, &attrs[at])? {
+                Some(value) => values[at] = value,
+                None => return Ok(None),
+            }
         }
         Ok(Some(values))
     }
