@@ -8,6 +8,7 @@
 use super::depend::Object;
 use super::{Ddl, relation, rewrite};
 use crate::analyse;
+use crate::client::{Notice, Severity};
 use crate::parse::utility::{
     AlterTable, AlterTableAction as A, ObjectKind, RoleName, TableConstraintKind,
 };
@@ -538,6 +539,13 @@ impl Ddl<'_> {
         let owner = self.role(role)?;
         let state = self.state();
         super::lock_role(state, owner)?;
+        if table.kind == RelationKind::Index {
+            // It is its table's owner's. Dumps of old say so, too.
+            return match owner == table.owner {
+                true => Ok(()),
+                false => self.warn_of_index_owner(table),
+            };
+        }
         self.check_may_own(owner)?;
         let set = |oid: Oid, before: Oid| {
             // Who renames an index or sets its options locks nothing else.
@@ -567,6 +575,14 @@ impl Ddl<'_> {
             }
         }
         Ok(())
+    }
+
+    fn warn_of_index_owner(&mut self, index: &Table) -> Result<()> {
+        let text = format!("cannot change owner of index \"{}\"", index.name);
+        let mut notice = Notice::new(Severity::Warning, text);
+        notice.body.state = SqlState::WRONG_OBJECT_TYPE;
+        notice.body.hint = Some("Change the ownership of the index's table instead.".to_owned());
+        self.client.notice(&notice)
     }
 
     fn set_logged(&mut self, table: &Arc<Table>, logged: bool) -> Result<()> {

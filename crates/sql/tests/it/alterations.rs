@@ -481,3 +481,33 @@ fn a_replica_identity_is_kept() {
         (identity, "d|t_pkey|~"),
     ]);
 }
+
+/// An index has its table's owner and schema. A warning is all that the owner of another gets.
+#[test]
+fn an_index_goes_with_its_table() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE it (a int PRIMARY KEY)",
+        "CREATE ROLE other",
+        "CREATE SCHEMA elsewhere",
+    ]);
+    let warned = "WARNING 42809 cannot change owner of index \"it_pkey\"";
+    s.check(&[
+        ("ALTER TABLE it_pkey OWNER TO other", warned),
+        ("ALTER INDEX it_pkey OWNER TO other", warned),
+        ("ALTER TABLE it_pkey OWNER TO postgres", ""),
+        ("SELECT pg_get_userbyid(relowner) FROM pg_class WHERE relname = 'it_pkey'", "postgres"),
+        (
+            "ALTER TABLE it_pkey SET SCHEMA elsewhere",
+            "42809 cannot change schema of index \"it_pkey\"",
+        ),
+        ("ALTER TABLE it OWNER TO other", ""),
+        ("SELECT pg_get_userbyid(relowner) FROM pg_class WHERE relname = 'it_pkey'", "other"),
+        ("ALTER TABLE it_pkey OWNER TO other", ""),
+    ]);
+    assert_eq!(
+        s.details("ALTER INDEX it_pkey OWNER TO postgres"),
+        ["Change the ownership of the index's table instead."]
+    );
+}
