@@ -15,9 +15,9 @@ use crate::parse::utility::{
 use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::load::{RowSource, store_expr};
 use engine::catalog::model::{Column, RelationKind, RelationPersistence, Table};
+use engine::catalog::options::RelationOptions;
 use engine::catalog::rows::options_array;
 use expr::Expr;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use txn::LockMode;
 use types::Datum;
@@ -497,15 +497,15 @@ impl Ddl<'_> {
     fn merge_options(
         &mut self,
         oid: Oid,
-        old: &BTreeMap<String, String>,
-        new: &BTreeMap<String, String>,
+        old: &RelationOptions,
+        new: &RelationOptions,
     ) -> Result<()> {
         let mut merged = old.clone();
         merged.extend(new.iter().map(|(n, v)| (n.clone(), v.clone())));
         self.write_options(oid, &merged)
     }
 
-    fn write_options(&mut self, oid: Oid, options: &BTreeMap<String, String>) -> Result<()> {
+    fn write_options(&mut self, oid: Oid, options: &RelationOptions) -> Result<()> {
         let value = options_array(options);
         relation::update_class(self.state(), oid, |row| row.set("reloptions", value))?;
         self.state().relations.borrow_mut().remove(&oid);
@@ -520,12 +520,12 @@ impl Ddl<'_> {
     fn reset_options(&mut self, table: &Arc<Table>, names: &[String]) -> Result<()> {
         let own: Vec<&String> = names.iter().filter(|n| !n.starts_with("toast.")).collect();
         let mut left = table.options.clone();
-        left.retain(|n, _| !own.contains(&n));
+        left.retain(|n| !own.iter().any(|o| *o == n));
         self.write_options(table.oid, &left)?;
         if table.toast.is_valid() {
             let described = self.described(table.toast)?;
             let mut left = described.options.clone();
-            left.retain(|n, _| !names.contains(&format!("toast.{n}")));
+            left.retain(|n| !names.contains(&format!("toast.{n}")));
             self.write_options(table.toast, &left)?;
         }
         Ok(())

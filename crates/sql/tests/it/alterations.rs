@@ -511,3 +511,43 @@ fn an_index_goes_with_its_table() {
         ["Change the ownership of the index's table instead."]
     );
 }
+
+/// Storage parameters stay in the order of writing; one that gets another value goes to the end.
+#[test]
+fn storage_parameters_keep_their_order() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE o (a int) WITH (fillfactor=70, autovacuum_enabled=off, parallel_workers=2)",
+        "ALTER TABLE o SET (autovacuum_enabled=on, toast_tuple_target=256, vacuum_truncate=off)",
+        "CREATE INDEX o_a ON o (a) WITH (fillfactor=80, deduplicate_items=off)",
+        "CREATE VIEW v WITH (security_invoker, check_option=local, security_barrier) AS SELECT * FROM o WHERE a > 1",
+        "CREATE VIEW w WITH (security_barrier) AS SELECT * FROM o WHERE a > 1 WITH LOCAL CHECK OPTION",
+        "ALTER TABLE o ALTER a SET (n_distinct_inherited=2, n_distinct=3)",
+    ]);
+    let of = "SELECT reloptions FROM pg_class WHERE relname";
+    s.check(&[
+        (
+            &format!("{of} = 'o'"),
+            "{fillfactor=70,parallel_workers=2,autovacuum_enabled=on,toast_tuple_target=256,vacuum_truncate=off}",
+        ),
+        ("ALTER TABLE o RESET (fillfactor)", ""),
+        (
+            &format!("{of} = 'o'"),
+            "{parallel_workers=2,autovacuum_enabled=on,toast_tuple_target=256,vacuum_truncate=off}",
+        ),
+        (
+            "SELECT pg_get_indexdef('o_a'::regclass)",
+            "CREATE INDEX o_a ON public.o USING btree (a) WITH (fillfactor='80', deduplicate_items=off)",
+        ),
+        (
+            &format!("{of} = 'v'"),
+            "{security_invoker=true,check_option=local,security_barrier=true}",
+        ),
+        (&format!("{of} = 'w'"), "{security_barrier=true,check_option=local}"),
+        (
+            "SELECT attoptions FROM pg_attribute WHERE attrelid = 'o'::regclass AND attnum = 1",
+            "{n_distinct_inherited=2,n_distinct=3}",
+        ),
+    ]);
+}
