@@ -549,5 +549,10 @@ fn storage_parameters_keep_their_order() {
             "SELECT attoptions FROM pg_attribute WHERE attrelid = 'o'::regclass AND attnum = 1",
             "{n_distinct_inherited=2,n_distinct=3}",
         ),
+        (
+            "CREATE ROLE r; ALTER ROLE r SET work_mem = '1MB'; ALTER ROLE r SET enable_seqscan = off; ALTER ROLE r SET work_mem = '2MB'",
+            "",
+        ),
+        ("SELECT setconfig FROM pg_db_role_setting", "{work_mem=2MB,enable_seqscan=off}"),
     ]);
 }
