@@ -349,8 +349,8 @@ impl<'a> IndexPass<'a> {
         collected: &mut KeyCollector<'_>,
         cx: &mut PassContext<'_>,
     ) -> Result<bool> {
-        cx.progress.enter(Phase::VacuumingIndexes);
         set(&cx.progress.indexes_total, self.indexes.len() as u64);
+        cx.progress.enter(Phase::VacuumingIndexes);
         let mut keys: Vec<Option<RetailKeys>> =
             (0..self.indexes.len()).map(|i| collected.decide(i, dead)).collect();
         let mut sizes = Vec::with_capacity(keys.len());
@@ -447,8 +447,8 @@ impl<'a> IndexPass<'a> {
 
     /// Lets every index end the vacuum.
     pub fn cleanup(&mut self, cx: &mut PassContext<'_>) -> Result<()> {
-        cx.progress.enter(Phase::CleaningUpIndexes);
         set(&cx.progress.indexes_total, self.indexes.len() as u64);
+        cx.progress.enter(Phase::CleaningUpIndexes);
         for (i, target) in self.indexes.iter().enumerate() {
             let mut on_page = |_, _| cx.throttle.point(cx.backend);
             let cancel = Some(&cx.backend.cancel);

@@ -158,6 +158,15 @@ impl VacuumProgress {
     }
     pub(crate) fn enter(&self, phase: Phase) {
         self.phase.store(phase as u64, Ordering::Relaxed);
+        match phase {
+            Phase::Initializing => {}
+            Phase::ScanningHeap => base::stop_point!("vacuum.phase.scanning_heap"),
+            Phase::VacuumingIndexes => base::stop_point!("vacuum.phase.vacuuming_indexes"),
+            Phase::VacuumingHeap => base::stop_point!("vacuum.phase.vacuuming_heap"),
+            Phase::CleaningUpIndexes => base::stop_point!("vacuum.phase.cleaning_up_indexes"),
+            Phase::TruncatingHeap => base::stop_point!("vacuum.phase.truncating_heap"),
+            Phase::FinalCleanup => base::stop_point!("vacuum.phase.final_cleanup"),
+        }
     }
 }
 

@@ -225,9 +225,9 @@ impl<'a> Run<'a> {
     /// The heap pass with the rounds of index and heap vacuuming in it. True if all-visible pages were skipped that may hold old XIDs.
     fn scan(&mut self, pages: u32) -> Result<bool> {
         let progress = self.context.progress.clone();
-        progress.enter(Phase::ScanningHeap);
         set(&progress.heap_blks_total, u64::from(pages));
         set(&progress.max_dead_tuple_bytes, self.plan.work_mem_bytes as u64);
+        progress.enter(Phase::ScanningHeap);
         let pool = self.target.heap.relation().pool();
         let ring = Strategy::vacuum(pool, self.plan.ring_kb);
         let to_read = self.plan.pages_to_read(pages);
@@ -460,6 +460,9 @@ impl<'a> Run<'a> {
             way.close();
         }
         self.throttle.switch_off();
+        // No index is worked on any more.
+        set(&self.context.progress.indexes_total, 0);
+        set(&self.context.progress.indexes_processed, 0);
         let f = &self.target.facts;
         self.context.say(
             Message::Failsafe,

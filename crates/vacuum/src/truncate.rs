@@ -164,6 +164,7 @@ fn last_in_use(
                     return Ok((block, true));
                 }
             }
+            base::stop_point!("vacuum.truncate.looking");
             rel.prefetch(Fork::Main, BlockNumber(block.saturating_sub(32)), 32);
         }
         context.backend.cancel.check()?;

@@ -12,6 +12,7 @@ pub mod enums;
 pub mod extended;
 pub mod load;
 pub mod model;
+pub mod options;
 mod relocation;
 pub mod rows;
 pub mod store;

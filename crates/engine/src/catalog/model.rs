@@ -5,9 +5,9 @@
 //! session). Whoever holds a lock on the relation and has fetched its `Table` after getting it
 //! may use it until the lock is released.
 
+use crate::catalog::options::RelationOptions;
 use base::{Oid, RelationId};
 use expr::{Expr, TypeRef};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// `pg_class.relkind`
@@ -190,7 +190,7 @@ pub struct Index {
     /// Partial index's WHERE (Vars with rte 0).
     pub predicate: Option<Arc<Expr>>,
     /// fillfactor and the like
-    pub options: BTreeMap<String, String>,
+    pub options: RelationOptions,
     /// `reltuples`, -1 never counted
     pub reltuples: f32,
     /// `relpages`
@@ -316,7 +316,7 @@ pub struct Table {
     /// A view's query: serialised `sql::query::Query` (`pg_rewrite.ev_action`).
     pub view_query: Option<Arc<str>>,
     /// `reloptions`
-    pub options: BTreeMap<String, String>,
+    pub options: RelationOptions,
     /// `reltuples`, -1 never counted
     pub reltuples: f32,
     /// `relpages`

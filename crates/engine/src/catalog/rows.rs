@@ -1,6 +1,7 @@
 //! Catalog rows by column name.
 
 use super::defs::CatalogDef;
+use crate::catalog::options::RelationOptions;
 use base::{Oid, Tid, Xid};
 use std::sync::Arc;
 use txn::Snapshot;
@@ -129,7 +130,7 @@ impl Row {
         }
     }
     /// `reloptions`-like `name=value` texts.
-    pub fn options(&self, name: &str) -> std::collections::BTreeMap<String, String> {
+    pub fn options(&self, name: &str) -> RelationOptions {
         self.texts(name)
             .unwrap_or_default()
             .iter()
@@ -233,7 +234,7 @@ pub fn text_array<S: AsRef<str>>(values: &[S]) -> Datum {
 }
 
 /// `name=value` texts, NULL when there are none.
-pub fn options_array(options: &std::collections::BTreeMap<String, String>) -> Datum {
+pub fn options_array(options: &RelationOptions) -> Datum {
     if options.is_empty() {
         return Datum::Null;
     }

@@ -8,15 +8,16 @@
 use super::depend::Object;
 use super::{Ddl, relation, rewrite};
 use crate::analyse;
+use crate::client::{Notice, Severity};
 use crate::parse::utility::{
     AlterTable, AlterTableAction as A, ObjectKind, RoleName, TableConstraintKind,
 };
 use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::load::{RowSource, store_expr};
 use engine::catalog::model::{Column, RelationKind, RelationPersistence, Table};
+use engine::catalog::options::RelationOptions;
 use engine::catalog::rows::options_array;
 use expr::Expr;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use txn::LockMode;
 use types::Datum;
@@ -496,15 +497,15 @@ impl Ddl<'_> {
     fn merge_options(
         &mut self,
         oid: Oid,
-        old: &BTreeMap<String, String>,
-        new: &BTreeMap<String, String>,
+        old: &RelationOptions,
+        new: &RelationOptions,
     ) -> Result<()> {
         let mut merged = old.clone();
         merged.extend(new.iter().map(|(n, v)| (n.clone(), v.clone())));
         self.write_options(oid, &merged)
     }
 
-    fn write_options(&mut self, oid: Oid, options: &BTreeMap<String, String>) -> Result<()> {
+    fn write_options(&mut self, oid: Oid, options: &RelationOptions) -> Result<()> {
         let value = options_array(options);
         relation::update_class(self.state(), oid, |row| row.set("reloptions", value))?;
         self.state().relations.borrow_mut().remove(&oid);
@@ -519,12 +520,12 @@ impl Ddl<'_> {
     fn reset_options(&mut self, table: &Arc<Table>, names: &[String]) -> Result<()> {
         let own: Vec<&String> = names.iter().filter(|n| !n.starts_with("toast.")).collect();
         let mut left = table.options.clone();
-        left.retain(|n, _| !own.contains(&n));
+        left.retain(|n| !own.iter().any(|o| *o == n));
         self.write_options(table.oid, &left)?;
         if table.toast.is_valid() {
             let described = self.described(table.toast)?;
             let mut left = described.options.clone();
-            left.retain(|n, _| !names.contains(&format!("toast.{n}")));
+            left.retain(|n| !names.contains(&format!("toast.{n}")));
             self.write_options(table.toast, &left)?;
         }
         Ok(())
@@ -538,6 +539,13 @@ impl Ddl<'_> {
         let owner = self.role(role)?;
         let state = self.state();
         super::lock_role(state, owner)?;
+        if table.kind == RelationKind::Index {
+            // It is its table's owner's. Dumps of old say so, too.
+            return match owner == table.owner {
+                true => Ok(()),
+                false => self.warn_of_index_owner(table),
+            };
+        }
         self.check_may_own(owner)?;
         let set = |oid: Oid, before: Oid| {
             // Who renames an index or sets its options locks nothing else.
@@ -567,6 +575,14 @@ impl Ddl<'_> {
             }
         }
         Ok(())
+    }
+
+    fn warn_of_index_owner(&mut self, index: &Table) -> Result<()> {
+        let text = format!("cannot change owner of index \"{}\"", index.name);
+        let mut notice = Notice::new(Severity::Warning, text);
+        notice.body.state = SqlState::WRONG_OBJECT_TYPE;
+        notice.body.hint = Some("Change the ownership of the index's table instead.".to_owned());
+        self.client.notice(&notice)
     }
 
     fn set_logged(&mut self, table: &Arc<Table>, logged: bool) -> Result<()> {

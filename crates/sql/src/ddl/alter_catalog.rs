@@ -103,7 +103,7 @@ impl Ddl<'_> {
         relation::update_attribute(self.state(), table.oid, number, |row| {
             let mut options = row.options("attoptions");
             options.extend(set);
-            options.retain(|n, _| !reset.contains(n));
+            options.retain(|n| !reset.iter().any(|r| r == n));
             row.set("attoptions", options_array(&options));
         })
     }

@@ -195,7 +195,12 @@ impl Ddl<'_> {
         let memory = work_mem_bytes(&state);
         let x = exec_context(&state, &env, &txn, snapshot, &[], memory);
         let mut writer = TableWriter::new(&x, &bare)?;
-        writer.bulk(false);
+        // A materialized view's rows are frozen as they go in, as COPY FREEZE's are: nobody sees them but with the file, which is new.
+        // A cursor's snapshot is older.
+        let frozen = table.kind == RelationKind::MaterializedView
+            && !self.session.has_open_cursors()
+            && super::truncate::made_here(&state, &table)?;
+        writer.bulk(frozen);
         let (mut tuples, mut tids): (Vec<Vec<u8>>, Vec<base::Tid>) = (Vec::new(), Vec::new());
         let (mut n, mut rows) = (0, 0u64);
         self.session.stream_query(query, self.arguments.values, &mut |row: &[Datum]| {

@@ -25,8 +25,8 @@ use crate::session::run::{exec_context, work_mem_bytes};
 use base::{Oid, Result, SqlError, SqlState, bail};
 use btree::{BuildOutcome, SortConfig, Sorter};
 use engine::catalog::model::{Index, RelationKind, RelationPersistence, Table};
+use engine::catalog::options::RelationOptions;
 use expr::TypeRef;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use txn::{LockMode, Snapshot};
@@ -51,7 +51,7 @@ pub struct NewIndex {
     /// A partial index's WHERE.
     pub predicate: Option<expr::Expr>,
     /// Storage parameters.
-    pub options: BTreeMap<String, String>,
+    pub options: RelationOptions,
     /// What the name ends with if one is chosen.
     pub suffix: &'static str,
     /// Made empty, neither kept up nor used yet: CONCURRENTLY sees to the rest.

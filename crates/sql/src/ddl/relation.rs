@@ -8,10 +8,10 @@ use base::{Fork, Oid, RelationId, Result, bail};
 use engine::catalog::bootstrap::{BTREE_AM, HEAP_AM, PG_TOAST, attribute};
 use engine::catalog::load::{RowSource, store_expr};
 use engine::catalog::model::{Identity, RelationKind, RelationPersistence};
+use engine::catalog::options::RelationOptions;
 use engine::catalog::rows::{NewRow, Row, int2_array, oid_array, options_array};
 use engine::relation::pool_persistence;
 use expr::{Expr, TypeRef};
-use std::collections::BTreeMap;
 use types::{Datum, oids};
 
 /// A column to be.
@@ -67,9 +67,9 @@ pub struct NewRelation {
     /// Its columns.
     pub columns: Vec<NewColumn>,
     /// `reloptions`
-    pub options: BTreeMap<String, String>,
+    pub options: RelationOptions,
     /// `toast.*` options
-    pub toast_options: BTreeMap<String, String>,
+    pub toast_options: RelationOptions,
 }
 
 /// PostgreSQL's limit on the columns of a table.
@@ -460,7 +460,7 @@ pub struct IndexRows {
     pub valid: bool,
     pub ready: bool,
     pub predicate: Option<Expr>,
-    pub options: BTreeMap<String, String>,
+    pub options: RelationOptions,
 }
 
 impl Default for IndexRows {
@@ -482,7 +482,7 @@ impl Default for IndexRows {
             valid: true,
             ready: true,
             predicate: None,
-            options: BTreeMap::new(),
+            options: RelationOptions::new(),
         }
     }
 }

@@ -695,16 +695,16 @@ impl Ddl<'_> {
                 } else {
                     base::settings::check_custom_name(name)?;
                 }
-                options.insert(name.clone(), value);
+                options.put(name.clone(), value);
             }
             SettingChange::FromCurrent { name } => {
                 let value = state.settings.borrow().show(name)?;
-                options.insert(name.clone(), value);
+                options.put(name.clone(), value);
             }
             SettingChange::SetDefault { name } | SettingChange::Reset { name } => {
-                options.remove(name);
+                options.retain(|n| n != name);
             }
-            SettingChange::ResetAll => options.clear(),
+            SettingChange::ResetAll => options.retain(|_| false),
         }
         match (found, options.is_empty()) {
             (None, true) => {}

@@ -7,7 +7,7 @@ use crate::parse::utility::{ObjectKind, RoleName};
 use crate::session::SessionState;
 use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::load::RowSource;
-use engine::catalog::model::{CatalogView, RelationPersistence, Table};
+use engine::catalog::model::{CatalogView, RelationKind, RelationPersistence, Table};
 use engine::catalog::rows::NewRow;
 use txn::LockMode;
 use types::Datum;
@@ -121,6 +121,14 @@ impl Ddl<'_> {
             return self.set_statistics_schema(name, schema);
         }
         let check = |table: &Table| {
+            if kind == ObjectKind::Table && table.kind == RelationKind::Index {
+                return Err(base::SqlError::new(
+                    SqlState::WRONG_OBJECT_TYPE,
+                    format!("cannot change schema of index \"{}\"", table.name),
+                )
+                .hint("Change the schema of the table instead.")
+                .into());
+            }
             super::alter::check_kind(kind, table)?;
             super::refuse_catalog(table)?;
             crate::acl::check_owner(self.state(), table)
@@ -215,7 +223,10 @@ impl Ddl<'_> {
             | ObjectKind::MaterializedView
             | ObjectKind::Sequence => {
                 let check = |table: &Table| {
-                    super::alter::check_kind(kind, table)?;
+                    // ALTER TABLE may be said of any of them.
+                    if kind != ObjectKind::Table {
+                        super::alter::check_kind(kind, table)?;
+                    }
                     crate::acl::check_owner(self.state(), table)
                 };
                 let mode = LockMode::AccessExclusive;

@@ -1,15 +1,15 @@
 //! Storage parameters (`reloptions`) of tables, their TOAST tables and indexes: which there are, and what they take.
 //!
 //! # Differs from PostgreSQL
-//! They are kept by name, not in the order of writing. `autovacuum_freeze_max_age` starts at 1000, so that tests can reach it.
+//! `autovacuum_freeze_max_age` starts at 1000, so that tests can reach it.
 
 use crate::parse::utility::UtilityOption;
 use base::{Result, SqlError, SqlState, bail};
-use std::collections::BTreeMap;
+use engine::catalog::options::RelationOptions;
 use types::io::parse_bool;
 
 /// Parameters by name, as texts.
-pub type StorageOptions = BTreeMap<String, String>;
+pub type StorageOptions = RelationOptions;
 
 /// What a parameter takes.
 #[derive(Clone, Copy)]

@@ -13,8 +13,9 @@ use crate::query::{Query, RteKind};
 use base::{Error, Oid, Result, bail};
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{CatalogView, RelationKind, RelationPersistence, Table};
+use engine::catalog::options::RelationOptions;
 use engine::catalog::rows::{NewRow, options_array};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use types::Datum;
 
 impl Ddl<'_> {
@@ -103,7 +104,7 @@ impl Ddl<'_> {
                     owner: state.current_user.borrow().oid,
                     columns,
                     options,
-                    toast_options: BTreeMap::new(),
+                    toast_options: RelationOptions::new(),
                 },
             )?,
         };
@@ -129,7 +130,7 @@ impl Ddl<'_> {
 }
 
 /// The options that CREATE VIEW gives, WITH CHECK OPTION among them.
-fn view_options(s: &CreateView) -> Result<BTreeMap<String, String>> {
+fn view_options(s: &CreateView) -> Result<RelationOptions> {
     let mut options = super::storage_options::view_options(&s.options)?;
     if let Some(check) = &s.check_option
         && options.insert("check_option".into(), check.clone()).is_some()

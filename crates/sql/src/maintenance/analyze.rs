@@ -9,6 +9,7 @@
 use super::analyze_extended::Seen;
 use super::analyze_index::index_fractions;
 use super::options::Options;
+use super::progress::analyze as phase;
 use super::throttle::throttle;
 use super::vacuum::{Ignored, Target, lock_target, log_limit};
 use crate::analyze_stats::{column_statistics, sample_rows};
@@ -113,7 +114,7 @@ impl Session {
             let _ = settings.on_sleep.set(Box::new(tell));
         }
         let mut throttle = Throttle::new(settings);
-        progress.enter(1);
+        progress.enter(phase::SAMPLING);
         let sample = {
             // Sampling reads through no snapshot.
             let _ignored = (!self.in_block()).then(|| Ignored::new(&state));
@@ -144,7 +145,7 @@ impl Session {
             );
             client.notice(&Notice::new(Severity::Info, text))?;
         }
-        progress.enter(2);
+        progress.enter(phase::COLUMNS);
         for column in &columns {
             let target = goal(column);
             if target == 0 || sample.rows.is_empty() {
@@ -173,6 +174,7 @@ impl Session {
                 heap: &open.heap,
                 sample: &sample,
                 automatic: options.automatic,
+                progress: &progress,
             };
             seen.gather(self, &objects, client, throttle.give_way())?;
         }
@@ -181,7 +183,7 @@ impl Session {
         } else {
             Vec::new()
         };
-        progress.enter(3);
+        progress.enter(phase::FINALIZING);
         note(&state, &table, &sample)?;
         // A VACUUM before it has counted their entries.
         if !options.vacuum {

@@ -1,6 +1,7 @@
 //! What ANALYZE learns for a table's extended statistics from the sample of its rows.
 
 use super::analyze::sampled_value;
+use super::progress::{AnalyzeProgress, analyze as phase};
 use crate::analyze_stats::column_statistics;
 use crate::client::{Client, Notice, Severity};
 use crate::exec::modify::compile_stored_of;
@@ -14,6 +15,7 @@ use expr::Expr;
 use page::tuple::{AttrValue, TupleDesc};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use types::Datum;
 use vacuum::AnalyzeSample;
 
@@ -44,6 +46,8 @@ pub(super) struct Seen<'a> {
     pub(super) sample: &'a AnalyzeSample,
     /// autovacuum keeps quiet of what it cannot do.
     pub(super) automatic: bool,
+    /// Shown to others.
+    pub(super) progress: &'a AnalyzeProgress,
 }
 
 impl Seen<'_> {
@@ -59,6 +63,10 @@ impl Seen<'_> {
         give_way: &mut GiveWay,
     ) -> Result<()> {
         let state = session.state();
+        if !list.is_empty() {
+            self.progress.objects_total.store(list.len() as u64, Ordering::Relaxed);
+            self.progress.enter(phase::EXTENDED);
+        }
         for (statistics, target) in list {
             if !statistics.columns.iter().all(|c| self.columns.contains(c)) {
                 if !self.automatic {
@@ -84,6 +92,8 @@ impl Seen<'_> {
             }
             let types: Vec<_> = statistics.exprs.iter().map(|e| e.ty().oid).collect();
             store(state, statistics, &data, &types)?;
+            self.progress.objects_computed.fetch_add(1, Ordering::Relaxed);
+            base::stop_point!("sql.analyze.object_computed");
         }
         if !list.is_empty() {
             state.catalog.changed_alone(self.table.oid);

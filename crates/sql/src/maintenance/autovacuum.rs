@@ -15,8 +15,9 @@ use base::settings::{ServerSettings, SetScope};
 use base::sync::CancelReason;
 use base::{Oid, Result, SqlError, SqlState};
 use engine::catalog::load::RowSource;
+use engine::catalog::options::RelationOptions;
 use engine::catalog::rows::Row;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -41,7 +42,7 @@ pub struct Host {
 }
 
 /// Settings, with a table's storage parameters merged in.
-fn thresholds(cluster: &Cluster, options: &BTreeMap<String, String>) -> Thresholds {
+fn thresholds(cluster: &Cluster, options: &RelationOptions) -> Thresholds {
     let s = cluster.settings();
     let int = |name: &str| -> i64 {
         options.get(name).and_then(|v| v.parse().ok()).unwrap_or_else(|| s.int(name))
@@ -67,7 +68,7 @@ fn thresholds(cluster: &Cluster, options: &BTreeMap<String, String>) -> Threshol
 }
 
 /// The storage parameters that autovacuum goes by: a TOAST table's `owner`'s where it has none of its own.
-pub(crate) fn autovacuum_options(row: &Row, owner: Option<&Row>) -> BTreeMap<String, String> {
+pub(crate) fn autovacuum_options(row: &Row, owner: Option<&Row>) -> RelationOptions {
     let own = row.options("reloptions");
     match owner {
         Some(owner) if own.is_empty() => owner.options("reloptions"),

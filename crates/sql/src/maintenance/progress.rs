@@ -20,6 +20,10 @@ pub struct AnalyzeProgress {
     /// `relid`
     pub relation: Oid,
     phase: AtomicU64,
+    /// `ext_stats_total`
+    pub objects_total: AtomicU64,
+    /// `ext_stats_computed`
+    pub objects_computed: AtomicU64,
     /// `sample_blks_total`
     pub blocks_total: AtomicU64,
     /// `sample_blks_scanned`
@@ -29,19 +33,26 @@ pub struct AnalyzeProgress {
 }
 
 impl AnalyzeProgress {
-    /// Where it is, as the view names it.
-    pub fn phase(&self) -> &'static str {
-        match self.phase.load(Ordering::Relaxed) {
-            0 => "initializing",
-            1 => "acquiring sample rows",
-            2 => "computing statistics",
-            _ => "finalizing analyze",
-        }
+    /// Where it is, as the view counts.
+    pub fn phase(&self) -> u64 {
+        self.phase.load(Ordering::Relaxed)
     }
-    /// Enters phase `n`.
-    pub fn enter(&self, n: u64) {
-        self.phase.store(n, Ordering::Relaxed);
+    /// Enters a phase.
+    pub fn enter(&self, phase: u64) {
+        self.phase.store(phase, Ordering::Relaxed);
     }
+}
+
+/// ANALYZE's phases, after the first.
+pub mod analyze {
+    /// Pages are read.
+    pub const SAMPLING: u64 = 1;
+    /// Statistics of columns.
+    pub const COLUMNS: u64 = 3;
+    /// Extended statistics.
+    pub const EXTENDED: u64 = 4;
+    /// The catalogs are told.
+    pub const FINALIZING: u64 = 5;
 }
 
 #[derive(Default)]
@@ -111,6 +122,8 @@ impl Registry {
             database,
             relation,
             phase: AtomicU64::new(0),
+            objects_total: AtomicU64::new(0),
+            objects_computed: AtomicU64::new(0),
             blocks_total: AtomicU64::new(0),
             blocks_scanned: AtomicU64::new(0),
             delay_us: AtomicU64::new(0),

@@ -434,14 +434,15 @@ impl JoinSpace<'_, '_> {
             }
             _ => {
                 let less = matches!(op, CompareOp::Lt | CompareOp::Le);
+                let equal_too = matches!(op, CompareOp::Le | CompareOp::Ge);
                 // How far a bound reaches only its value tells.
                 if has_param(r) && self.leads_an_index(l) || has_param(l) && self.leads_an_index(r)
                 {
                     self.g.by_values.set(true);
                 }
                 match (has_var(l), has_var(r)) {
-                    (true, false) => self.inequality(l, constant(strip(r)), less),
-                    (false, true) => self.inequality(r, constant(strip(l)), !less),
+                    (true, false) => self.inequality(l, constant(strip(r)), less, equal_too),
+                    (false, true) => self.inequality(r, constant(strip(l)), !less, equal_too),
                     _ => DEFAULT_INEQ,
                 }
             }
@@ -534,8 +535,8 @@ impl JoinSpace<'_, '_> {
         }
     }
 
-    /// Selectivity of `e < value` (or `>`).
-    fn inequality(&self, e: &Expr, value: Option<&Datum>, less: bool) -> f64 {
+    /// Selectivity of `e < value` (or `>`; or `<=` and `>=`, which makes a difference where the value is a common one).
+    fn inequality(&self, e: &Expr, value: Option<&Datum>, less: bool, equal_too: bool) -> f64 {
         let (Some(v), Some(f)) = (value, self.facts(e)) else { return DEFAULT_INEQ };
         if v.is_null() {
             return 0.0;
@@ -551,7 +552,7 @@ impl JoinSpace<'_, '_> {
             common_all += f64::from(*frequency);
             if same_kind(c, v) {
                 let o = compare(ty, c, v);
-                if (less && o.is_lt()) || (!less && o.is_gt()) {
+                if (less && o.is_lt()) || (!less && o.is_gt()) || (equal_too && o.is_eq()) {
                     common_hit += f64::from(*frequency);
                 }
             }

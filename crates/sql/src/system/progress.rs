@@ -47,16 +47,17 @@ fn list(env: &dyn types::Env, a: &[Datum]) -> Result<types::registry::RowIter> {
             .analyzes()
             .into_iter()
             .map(|p| {
-                let phase = match p.phase() {
-                    "initializing" => 0,
-                    "acquiring sample rows" => 1,
-                    "computing statistics" => 3,
-                    _ => 5,
-                };
-                let blocks =
-                    [&p.blocks_total, &p.blocks_scanned].map(|b| b.load(Ordering::Relaxed));
-                let delay_ns = p.delay_us.load(Ordering::Relaxed) * 1000;
-                let parameters = [phase, blocks[0], blocks[1], 0, 0, 0, 0, 0, delay_ns];
+                let counts = [
+                    &p.blocks_total,
+                    &p.blocks_scanned,
+                    &p.objects_total,
+                    &p.objects_computed,
+                    &p.delay_us,
+                ];
+                let [total, scanned, objects, computed, delay_us] =
+                    counts.map(|c| c.load(Ordering::Relaxed));
+                let parameters =
+                    [p.phase(), total, scanned, objects, computed, 0, 0, 0, delay_us * 1000];
                 row(p.pid, p.database, p.relation, &parameters)
             })
             .collect(),

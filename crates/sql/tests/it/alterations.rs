@@ -481,3 +481,78 @@ fn a_replica_identity_is_kept() {
         (identity, "d|t_pkey|~"),
     ]);
 }
+
+/// An index has its table's owner and schema. A warning is all that the owner of another gets.
+#[test]
+fn an_index_goes_with_its_table() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE it (a int PRIMARY KEY)",
+        "CREATE ROLE other",
+        "CREATE SCHEMA elsewhere",
+    ]);
+    let warned = "WARNING 42809 cannot change owner of index \"it_pkey\"";
+    s.check(&[
+        ("ALTER TABLE it_pkey OWNER TO other", warned),
+        ("ALTER INDEX it_pkey OWNER TO other", warned),
+        ("ALTER TABLE it_pkey OWNER TO postgres", ""),
+        ("SELECT pg_get_userbyid(relowner) FROM pg_class WHERE relname = 'it_pkey'", "postgres"),
+        (
+            "ALTER TABLE it_pkey SET SCHEMA elsewhere",
+            "42809 cannot change schema of index \"it_pkey\"",
+        ),
+        ("ALTER TABLE it OWNER TO other", ""),
+        ("SELECT pg_get_userbyid(relowner) FROM pg_class WHERE relname = 'it_pkey'", "other"),
+        ("ALTER TABLE it_pkey OWNER TO other", ""),
+    ]);
+    assert_eq!(
+        s.details("ALTER INDEX it_pkey OWNER TO postgres"),
+        ["Change the ownership of the index's table instead."]
+    );
+}
+
+/// Storage parameters stay in the order of writing; one that gets another value goes to the end.
+#[test]
+fn storage_parameters_keep_their_order() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE o (a int) WITH (fillfactor=70, autovacuum_enabled=off, parallel_workers=2)",
+        "ALTER TABLE o SET (autovacuum_enabled=on, toast_tuple_target=256, vacuum_truncate=off)",
+        "CREATE INDEX o_a ON o (a) WITH (fillfactor=80, deduplicate_items=off)",
+        "CREATE VIEW v WITH (security_invoker, check_option=local, security_barrier) AS SELECT * FROM o WHERE a > 1",
+        "CREATE VIEW w WITH (security_barrier) AS SELECT * FROM o WHERE a > 1 WITH LOCAL CHECK OPTION",
+        "ALTER TABLE o ALTER a SET (n_distinct_inherited=2, n_distinct=3)",
+    ]);
+    let of = "SELECT reloptions FROM pg_class WHERE relname";
+    s.check(&[
+        (
+            &format!("{of} = 'o'"),
+            "{fillfactor=70,parallel_workers=2,autovacuum_enabled=on,toast_tuple_target=256,vacuum_truncate=off}",
+        ),
+        ("ALTER TABLE o RESET (fillfactor)", ""),
+        (
+            &format!("{of} = 'o'"),
+            "{parallel_workers=2,autovacuum_enabled=on,toast_tuple_target=256,vacuum_truncate=off}",
+        ),
+        (
+            "SELECT pg_get_indexdef('o_a'::regclass)",
+            "CREATE INDEX o_a ON public.o USING btree (a) WITH (fillfactor='80', deduplicate_items=off)",
+        ),
+        (
+            &format!("{of} = 'v'"),
+            "{security_invoker=true,check_option=local,security_barrier=true}",
+        ),
+        (&format!("{of} = 'w'"), "{security_barrier=true,check_option=local}"),
+        (
+            "SELECT attoptions FROM pg_attribute WHERE attrelid = 'o'::regclass AND attnum = 1",
+            "{n_distinct_inherited=2,n_distinct=3}",
+        ),
+        (
+            "CREATE ROLE r; ALTER ROLE r SET work_mem = '1MB'; ALTER ROLE r SET enable_seqscan = off; ALTER ROLE r SET work_mem = '2MB'",
+            "",
+        ),
+        ("SELECT setconfig FROM pg_db_role_setting", "{work_mem=2MB,enable_seqscan=off}"),
+    ]);
+}

@@ -24,6 +24,9 @@ fn follow_a_column_to_where_it_comes_from() {
     ]);
     // The right number is within a factor of two.
     let cases = [
+        // A bound that is a common value is among them or not.
+        ("SELECT * FROM t WHERE few <= 0", 400.0),
+        ("SELECT * FROM t WHERE 9 <= few", 400.0),
         ("WITH c AS MATERIALIZED (SELECT k FROM t) SELECT * FROM c x JOIN c y USING (k)", 4000.0),
         ("WITH c AS (SELECT k, few FROM t) SELECT * FROM c x JOIN c y USING (k)", 4000.0),
         (

@@ -315,3 +315,31 @@ fn what_gives_one_row_gives_one_of_null_too() {
         ("SELECT count(*) FROM heap_page_items(NULL)", "0"),
     ]);
 }
+
+#[test]
+fn forks_that_are_not_there_and_pages_of_sequences() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE EXTENSION pgstattuple",
+        "CREATE EXTENSION pageinspect",
+        "CREATE SEQUENCE s",
+        "CREATE TABLE t (a int)",
+        "INSERT INTO t VALUES (1)",
+    ]);
+    let path = s.run("SELECT pg_relation_filepath('t')");
+    for fork in ["vm", "init"] {
+        let said = s.run(&format!("SELECT get_raw_page('t', '{fork}', 0)"));
+        let want =
+            format!("58P01 could not open file \"{path}_{fork}\": No such file or directory");
+        assert_eq!(said, want);
+    }
+    s.check(&[
+        ("SELECT length(get_raw_page('t', 'main', 0))", "8192"),
+        ("SELECT get_raw_page('t', 1)", "22023 block number 1 is out of range for relation \"t\""),
+        (
+            "SELECT table_len, tuple_count, tuple_len > 30, dead_tuple_count, free_space > 8000 FROM pgstattuple('s')",
+            "8192|1|t|0|t",
+        ),
+    ]);
+}

@@ -52,6 +52,7 @@ mod statistics;
 mod support;
 mod telling;
 mod tiny_pool;
+mod under_way;
 mod updatable_views;
 mod vacuum_statements;
 mod view_texts;

@@ -229,7 +229,7 @@ fn storage_parameters_are_checked() {
         ("ALTER TABLE o RESET (fillfactor=5)", "42601 RESET must not include values for parameters"),
         (
             "SELECT c.reloptions, t.reloptions FROM pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid WHERE c.relname = 'o'",
-            "{autovacuum_enabled=true,fillfactor=70}|{autovacuum_enabled=off,vacuum_truncate=on}",
+            "{autovacuum_enabled=true,fillfactor=70}|{vacuum_truncate=on,autovacuum_enabled=off}",
         ),
     ]);
 }

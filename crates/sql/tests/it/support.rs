@@ -127,6 +127,11 @@ impl Database {
         then(&Database { cluster: Cluster::new(engine, settings).unwrap(), _folder: folder });
     }
 
+    /// A setting of the server's start.
+    pub fn set(&self, name: &'static str, value: Value) {
+        self.cluster.settings().set_internal(name, value);
+    }
+
     pub fn session(&self) -> Connection {
         self.session_of("postgres")
     }
@@ -201,6 +206,11 @@ impl Connection {
         client
     }
 
+    /// What the notices of a statement tell as detail and hint.
+    pub fn details(&mut self, sql: &str) -> Vec<String> {
+        self.record(sql).details
+    }
+
     /// What the client is told of settings that a statement changes.
     pub fn told_of_settings(&mut self, sql: &str) -> Vec<String> {
         self.record(sql).settings
@@ -234,6 +244,8 @@ struct Recorder {
     lines: Vec<String>,
     /// Changed settings that the client is told of.
     settings: Vec<String>,
+    /// Of notices, and their hints.
+    details: Vec<String>,
     /// There was a warning or an error.
     trouble: bool,
 }
@@ -262,6 +274,7 @@ impl Client for Recorder {
     }
     fn notice(&mut self, notice: &Notice) -> Result<()> {
         let body = &notice.body;
+        self.details.extend(body.detail.iter().chain(&body.hint).map(ToString::to_string));
         self.trouble |= notice.severity == Severity::Warning;
         self.lines.push(format!("{} {} {}", notice.severity.name(), body.state, body.message));
         Ok(())

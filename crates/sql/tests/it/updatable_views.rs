@@ -392,7 +392,7 @@ fn plans_and_catalogs_name_what_is_there() {
         ("SELECT table_name, is_insertable_into FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1", "d|NO\ne|NO\nt|YES\nv|YES"),
         ("DELETE FROM e WHERE a = 0 RETURNING a", "0"),
         ("ALTER VIEW v SET (security_barrier, check_option = local)", ""),
-        ("SELECT reloptions FROM pg_class WHERE relname = 'v'", "{check_option=local,security_barrier=true}"),
+        ("SELECT reloptions FROM pg_class WHERE relname = 'v'", "{security_barrier=true,check_option=local}"),
         ("CREATE OR REPLACE VIEW v AS SELECT b AS vb, a AS va, c + 1 AS more, 'k'::text AS k FROM t", ""),
         ("SELECT reloptions FROM pg_class WHERE relname = 'v'", "~"),
     ]);

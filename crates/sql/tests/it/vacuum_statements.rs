@@ -234,7 +234,7 @@ fn storage_parameters_are_checked() {
         ),
         (
             "SELECT pg_get_indexdef('t_b'::regclass)",
-            "CREATE INDEX t_b ON public.t USING btree (lower(b)) INCLUDE (a) WITH (deduplicate_items=off, vacuum_cleanup_index_scale_factor='0.5')",
+            "CREATE INDEX t_b ON public.t USING btree (lower(b)) INCLUDE (a) WITH (vacuum_cleanup_index_scale_factor='0.5', deduplicate_items=off)",
         ),
         ("SELECT relreplident FROM pg_class WHERE relname = 'm'", "d"),
     ]);

@@ -6,9 +6,10 @@ use engine::catalog::model::{
     CatalogView, Column, ColumnStatistics, Identity, Index, IndexColumn, RelationKind,
     RelationPersistence, Table,
 };
+use engine::catalog::options::RelationOptions;
 use expr::{Expr, TypeRef};
 use std::any::Any;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use types::{Datum, oids};
 
@@ -57,7 +58,7 @@ fn table(oid: u32, schema: &str, name: &str, columns: Vec<Column>) -> Table {
         foreign_keys: Vec::new(),
         referenced_by: Vec::new(),
         view_query: None,
-        options: BTreeMap::new(),
+        options: RelationOptions::new(),
         reltuples: -1.0,
         relpages: 0,
         relallvisible: 0,
@@ -119,7 +120,7 @@ fn primary_key(oid: u32, t: &Table, keys: &[i32]) -> Arc<Index> {
         ready: true,
         live: true,
         predicate: None,
-        options: BTreeMap::new(),
+        options: RelationOptions::new(),
         reltuples: -1.0,
         relpages: 0,
         persistence: RelationPersistence::Permanent,

@@ -7,11 +7,12 @@ use base::sync::CancelFlag;
 use base::{Oid, Result, SqlError};
 use btree::Btree;
 use engine::catalog::model::*;
+use engine::catalog::options::RelationOptions;
 use engine::relation::Storage;
 use engine::{Engine, EngineOptions};
 use heap::{Heap, HeapOptions};
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use txn::{BackendKind, Transaction};
 use types::{Datum, Env};
@@ -169,7 +170,7 @@ impl Db {
                 ready: true,
                 live: true,
                 predicate: None,
-                options: BTreeMap::new(),
+                options: RelationOptions::new(),
                 reltuples: -1.0,
                 relpages: 0,
                 persistence: RelationPersistence::Permanent,
@@ -195,7 +196,7 @@ impl Db {
             foreign_keys: Vec::new(),
             referenced_by: Vec::new(),
             view_query: None,
-            options: BTreeMap::new(),
+            options: RelationOptions::new(),
             reltuples: -1.0,
             relpages: 0,
             relallvisible: 0,

@@ -150,14 +150,21 @@ fn raw_page(env: &dyn Env, name: &str, fork: &str, block: i64) -> Result<Datum> 
             .hint("Valid fork names are \"main\", \"fsm\", \"vm\", and \"init\".")
             .into());
     };
-    if let Some(rel) = pages_of(state, &table)
-        && block.0 >= blocks(&rel, fork)?
-    {
+    if let (Some(rel), Some(id)) = (pages_of(state, &table), table.storage) {
+        if !rel.exists(fork)? {
+            bail!(
+                UNDEFINED_FILE,
+                "could not open file \"{id}{}\": No such file or directory",
+                fork.suffix()
+            );
+        }
         let name = &table.name;
-        bail!(
-            INVALID_PARAMETER_VALUE,
-            "block number {block} is out of range for relation \"{name}\""
-        );
+        if block.0 >= blocks(&rel, fork)? {
+            bail!(
+                INVALID_PARAMETER_VALUE,
+                "block number {block} is out of range for relation \"{name}\""
+            );
+        }
     }
     let page = page_of(state, &table, fork, block)?;
     Ok(Datum::Bytea(page.bytes().as_slice().into()))

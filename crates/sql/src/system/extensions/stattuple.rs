@@ -205,8 +205,11 @@ fn tuples(state: &SessionState, table: Arc<Table>) -> Result<RowIter> {
     let pages = blocks(&rel, Fork::Main)?;
     let mut sums = Sums::default();
     match table.kind {
-        RelationKind::Table | RelationKind::Toast | RelationKind::MaterializedView => {
-            let heap = super::heap_of(state, &table)?;
+        RelationKind::Table
+        | RelationKind::Toast
+        | RelationKind::MaterializedView
+        | RelationKind::Sequence => {
+            let txns = &state.cluster.engine().txns;
             let mut hints = Hints::default();
             for n in 0..pages {
                 state.check_cancel()?;
@@ -217,7 +220,7 @@ fn tuples(state: &SessionState, table: Arc<Table>) -> Result<RowIter> {
                 for o in page.offsets().filter(|o| page.item_id(*o).is_normal()) {
                     let len = page.item_id(o).len() as u64;
                     let t = TupleView::on_page(&page, o);
-                    if satisfies_dirty(&t, &heap.context().txns, None, &mut hints)? == Dirty::Dead {
+                    if satisfies_dirty(&t, txns, None, &mut hints)? == Dirty::Dead {
                         sums.dead_count += 1;
                         sums.dead_len += len;
                     } else {

@@ -1,0 +1,197 @@
+//! VACUUM and ANALYZE under way: what others see of them, and who waits for whom.
+
+use crate::support::{Connection, Database};
+use base::settings::Value;
+use base::stop::{PATIENCE, arm};
+use std::time::{Duration, Instant};
+
+/// Holds the thread that runs `sql` at a stop point while `then` runs in another session; what `sql` said.
+fn held(
+    db: &Database,
+    point: &'static str,
+    sql: &str,
+    then: impl FnOnce(&mut Connection),
+) -> String {
+    let mut other = db.session();
+    std::thread::scope(|scope| {
+        let armed = arm(point);
+        let subject = armed.subject();
+        let worker = scope.spawn(move || subject.run(|| db.session().run(sql)));
+        armed.wait_reached();
+        then(&mut other);
+        armed.release();
+        worker.join().unwrap()
+    })
+}
+
+/// Until a session waits for a lock.
+fn until_somebody_waits(looker: &mut Connection) {
+    let began = Instant::now();
+    while looker.run("SELECT count(*) FROM pg_locks WHERE NOT granted") == "0" {
+        assert!(began.elapsed() < PATIENCE, "nobody waits");
+        std::thread::yield_now();
+    }
+}
+
+/// Every phase has PostgreSQL's name, and figures that go with it.
+#[test]
+fn vacuum_shows_its_phases() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE p (a int PRIMARY KEY, b text) WITH (autovacuum_enabled=off)"]);
+    let phases = [
+        ("vacuum.phase.scanning_heap", "scanning heap|t|0|0|0|0|t|0|0"),
+        ("vacuum.phase.vacuuming_indexes", "vacuuming indexes|t|100|0|0|693|t|1|0"),
+        ("vacuum.phase.vacuuming_heap", "vacuuming heap|t|100|0|1|693|t|0|0"),
+        ("vacuum.phase.cleaning_up_indexes", "cleaning up indexes|t|100|99|1|0|t|1|0"),
+        ("vacuum.phase.truncating_heap", "truncating heap|t|100|99|1|0|t|0|0"),
+        ("vacuum.phase.final_cleanup", "performing final cleanup|t|100|99|1|0|t|0|0"),
+    ];
+    // With keys in no order pages are not cleaned in one visit.
+    for (point, want) in phases {
+        s.run_each(&[
+            "TRUNCATE p",
+            "INSERT INTO p SELECT g, repeat('x', 1100) FROM generate_series(1, 700) g ORDER BY md5(g::text)",
+            "DELETE FROM p WHERE ctid >= '(1,0)'",
+        ]);
+        let said = held(&db, point, "VACUUM (FREEZE, PROCESS_TOAST off) p", |s| {
+            s.check(&[(
+                "SELECT phase, heap_blks_total = 100, heap_blks_scanned, heap_blks_vacuumed, index_vacuum_count, \
+                 num_dead_item_ids, max_dead_tuple_bytes > dead_tuple_bytes, indexes_total, indexes_processed \
+                 FROM pg_stat_progress_vacuum WHERE relid = 'p'::regclass",
+                want,
+            )]);
+        });
+        assert_eq!(said, "", "{point}");
+    }
+}
+
+/// Extended statistics are a phase of their own, and are counted.
+#[test]
+fn analyze_shows_extended_statistics() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE p (a int, b int, c int) WITH (autovacuum_enabled=off)",
+        "INSERT INTO p SELECT g, g % 10, g % 7 FROM generate_series(1, 500) g",
+        "CREATE STATISTICS p_ab ON a, b FROM p",
+        "CREATE STATISTICS p_bc ON b, c FROM p",
+    ]);
+    let question = "SELECT phase, sample_blks_total = sample_blks_scanned, ext_stats_total, ext_stats_computed, delay_time \
+                    FROM pg_stat_progress_analyze WHERE relid = 'p'::regclass";
+    for (point, want) in [
+        ("sql.analyze.sampled", "acquiring sample rows|t|0|0|0"),
+        ("sql.analyze.object_computed", "computing extended statistics|t|2|1|0"),
+    ] {
+        let said = held(&db, point, "ANALYZE p", |s| s.check(&[(question, want)]));
+        assert_eq!(said, "", "{point}");
+    }
+}
+
+/// Options of a table change before or after its VACUUM, not under it.
+#[test]
+fn options_wait_for_the_vacuum() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE p (a int)", "INSERT INTO p SELECT generate_series(1, 500)"]);
+    std::thread::scope(|scope| {
+        let mut changer = None;
+        let said = held(&db, "vacuum.phase.scanning_heap", "VACUUM p", |looker| {
+            let alter = "ALTER TABLE p SET (vacuum_truncate = off, autovacuum_enabled = off)";
+            changer = Some(scope.spawn(|| db.session().run(alter)));
+            until_somebody_waits(looker);
+            looker.check(&[(
+                "SELECT mode FROM pg_locks WHERE NOT granted",
+                "ShareUpdateExclusiveLock",
+            )]);
+        });
+        assert_eq!(said, "");
+        assert_eq!(changer.unwrap().join().unwrap(), "");
+    });
+}
+
+/// A session that waits for the lock gets it while VACUUM looks for the table's end; what was seen to be empty is cut off before, the rest after.
+#[test]
+fn truncation_gives_way() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE p (a int, b text) WITH (autovacuum_enabled=off)",
+        "INSERT INTO p SELECT g, repeat('x', 1100) FROM generate_series(1, 1400) g",
+        "DELETE FROM p WHERE a > 7",
+    ]);
+    std::thread::scope(|scope| {
+        let mut waiter = None;
+        let said = held(&db, "vacuum.truncate.looking", "VACUUM (VERBOSE) p", |looker| {
+            let began = Instant::now();
+            waiter =
+                Some(scope.spawn(|| {
+                    db.session().run("BEGIN; LOCK TABLE p IN ROW EXCLUSIVE MODE; COMMIT")
+                }));
+            until_somebody_waits(looker);
+            // It looks for who waits every 20 ms.
+            while began.elapsed() < Duration::from_millis(25) {
+                std::thread::yield_now();
+            }
+        });
+        assert_eq!(waiter.unwrap().join().unwrap(), "");
+        let of_end: Vec<&str> = said.lines().filter(|l| l.contains("truncate")).collect();
+        let want = [
+            "INFO 00000 table \"p\": suspending truncate due to conflicting lock request",
+            "INFO 00000 table \"p\": truncated 200 to 160 pages",
+            "INFO 00000 table \"p\": truncated 160 to 1 pages",
+        ];
+        assert_eq!(of_end, want, "{said}");
+    });
+    // Whoever keeps the lock keeps the end.
+    s.run_each(&[
+        "INSERT INTO p SELECT g, repeat('x', 1100) FROM generate_series(1, 140) g",
+        "DELETE FROM p WHERE a > 7",
+    ]);
+    let mut holder = db.session();
+    holder.run_each(&["BEGIN", "LOCK TABLE p IN ROW EXCLUSIVE MODE"]);
+    let said = s.run("VACUUM (VERBOSE) p");
+    let line = "INFO 00000 \"p\": stopping truncate due to conflicting lock request";
+    assert!(said.lines().any(|l| l == line), "{said}");
+    assert!(said.contains("\npages: 0 removed, "), "{said}");
+    holder.run_each(&["COMMIT"]);
+}
+
+/// The failsafe's words, and what is left out: index vacuuming and clean-up, and cutting off the end.
+#[test]
+fn the_failsafe_at_a_server() {
+    let db = Database::new();
+    db.set("autovacuum_freeze_max_age", Value::Int(1000));
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE p (a int PRIMARY KEY, b text) WITH (autovacuum_enabled=off)",
+        "INSERT INTO p SELECT g, repeat('x', 1100) FROM generate_series(1, 700) g",
+        "DELETE FROM p WHERE a > 7",
+        "SET vacuum_failsafe_age = 0",
+        "SELECT ebb_burn_xids(5000)",
+    ]);
+    let size = s.run("SELECT pg_relation_size('p')");
+    let said = s.run("VACUUM (VERBOSE) p");
+    for line in [
+        "WARNING 01000 bypassing nonessential maintenance of table \"postgres.public.p\" as a failsafe after 0 index scans",
+        "INFO 00000 finished vacuuming \"postgres.public.p\": index scans: 0",
+        "index scan bypassed by failsafe: 99 pages from table (99.00% of total) have 693 dead item identifiers",
+    ] {
+        assert!(said.lines().any(|l| l == line), "{line} is not in\n{said}");
+    }
+    assert!(!said.contains("truncate") && !said.contains("index \"p_pkey\""), "{said}");
+    s.check(&[
+        ("SELECT pg_relation_size('p')", &size),
+        ("SELECT age(relfrozenxid) < 10 FROM pg_class WHERE relname = 'p'", "t"),
+    ]);
+    s.run_each(&["SELECT ebb_burn_xids(5000)"]);
+    let details = [
+        "The table's relfrozenxid or relminmxid is too far in the past.",
+        "Consider increasing configuration parameter \"maintenance_work_mem\" or \"autovacuum_work_mem\".\n\
+         You might also need to consider other ways for VACUUM to keep up with the allocation of transaction IDs.",
+    ];
+    assert_eq!(s.details("VACUUM (PROCESS_TOAST off) p"), details);
+    // Once it is young again, the next one does what was left out.
+    let said = s.run("VACUUM (VERBOSE, PROCESS_TOAST off) p");
+    assert!(!said.contains("failsafe") && said.contains("truncated 100 to 1 pages"), "{said}");
+}
