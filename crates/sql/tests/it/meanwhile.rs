@@ -596,3 +596,74 @@ fn several_make_the_first_index_of_a_table() {
     s.check(&[("SELECT count(*) FROM pg_index WHERE indrelid = 't'::regclass", "6")]);
     verify(&db);
 }
+
+/// VACUUM, which writes statistics in place, waits for who has changed the row and not ended. If he then wants what VACUUM holds, nothing hangs:
+/// the one of the two that looks is told, and the other goes on.
+#[test]
+fn a_vacuum_that_waits_for_a_change_of_a_row_is_part_of_a_deadlock() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int)",
+        "CREATE INDEX t_a ON t (a)",
+        "INSERT INTO t SELECT generate_series(1, 50)",
+    ]);
+    let grant = "GRANT CONNECT ON DATABASE postgres TO public";
+    let set = "ALTER INDEX t_a SET (fillfactor = 80)";
+    let options = "VACUUM (FREEZE, INDEX_CLEANUP on)";
+    let vacuum = format!("{options} t");
+    for (change, wanted, vacuum) in [
+        (grant, "LOCK TABLE pg_database IN SHARE MODE", options),
+        (set, "LOCK TABLE t IN SHARE MODE", &vacuum),
+    ] {
+        for vacuum_looks in [false, true] {
+            // There is something new to say.
+            s.run_each(&["DELETE FROM t WHERE a = (SELECT min(a) FROM t)"]);
+            let timeout = |looks| {
+                let time = if looks { "1ms" } else { "1h" };
+                format!("SET deadlock_timeout = '{time}'")
+            };
+            let mut holder = db.session();
+            holder.run_each(&[&timeout(!vacuum_looks), "BEGIN", change]);
+            let looking = base::stop::arm("txn.lock.before_deadlock_check");
+            let subject = looking.subject();
+            let (of_holder, of_vacuum) = std::thread::scope(|scope| {
+                let vacuuming = scope.spawn(|| {
+                    let mut session = db.session();
+                    session.run_each(&[&timeout(vacuum_looks)]);
+                    subject.run(|| session.run(vacuum))
+                });
+                let (db, vacuum) = (&db, vacuum);
+                let wait_for = move |waiting: &str| {
+                    let (mut s, began) = (db.session(), Instant::now());
+                    while s.run("SELECT count(*) FROM pg_locks WHERE NOT granted") != waiting {
+                        assert!(began.elapsed() < base::stop::PATIENCE, "no wait: {vacuum}");
+                        std::thread::yield_now();
+                    }
+                };
+                wait_for("1");
+                if !vacuum_looks {
+                    drop(looking);
+                    let said = holder.run(wanted);
+                    holder.run_each(&["ROLLBACK"]);
+                    return (said, vacuuming.join().unwrap());
+                }
+                // VACUUM looks when the other waits for it, and not before.
+                looking.wait_reached();
+                scope.spawn(move || {
+                    wait_for("2");
+                    looking.release();
+                });
+                let said = holder.run(wanted);
+                holder.run_each(&["COMMIT"]);
+                (said, vacuuming.join().unwrap())
+            });
+            let (victim, other) =
+                if vacuum_looks { (of_vacuum, of_holder) } else { (of_holder, of_vacuum) };
+            assert!(victim.starts_with("40P01 deadlock detected"), "{change}: {victim}");
+            assert_eq!(other, "", "{change}");
+            s.check(&[(vacuum, "")]);
+        }
+    }
+    verify(&db);
+}
