@@ -53,6 +53,7 @@ mod support;
 mod telling;
 mod tiny_pool;
 mod updatable_views;
+mod vacuum_interrupted;
 mod vacuum_statements;
 mod view_texts;
 mod whole_rows;
