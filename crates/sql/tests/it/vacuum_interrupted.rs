@@ -70,11 +70,14 @@ fn a_vacuum_that_ends_at_its_end_leaves_heap_and_indexes_that_agree() {
                 s.run_each(&["VACUUM t"]);
                 let size = s.run("SELECT pg_relation_size('t') / 8192");
                 assert!(size.parse::<i32>().unwrap() < 60, "{size} pages, {function} at {at}");
+                // All is visible by then: only the last page, which is empty, is read, and of how many rows there are nothing is known.
+                let rows = if vacuum_said.is_empty() { "900" } else { "-1" };
+                s.check(&[("SELECT reltuples FROM pg_class WHERE relname = 't'", rows)]);
                 s.check(&[(
                     "SELECT relallvisible = relpages FROM pg_class WHERE relname = 't'",
                     "t",
                 )]);
-                whole(db);
+                assert_eq!(db.faults(), Vec::<String>::new(), "{function} at {at}");
             };
             db.as_after_a_crash(ended);
             ended(db);
