@@ -450,6 +450,7 @@ impl<'a> IndexPass<'a> {
         set(&cx.progress.indexes_total, self.indexes.len() as u64);
         cx.progress.enter(Phase::CleaningUpIndexes);
         for (i, target) in self.indexes.iter().enumerate() {
+            base::stop_point!("vacuum.indexes.clean_up");
             let mut on_page = |_, _| cx.throttle.point(cx.backend);
             let cancel = Some(&cx.backend.cancel);
             let strategy = &mut cx.rings[0];

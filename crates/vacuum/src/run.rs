@@ -545,7 +545,8 @@ fn estimate_reltuples(facts: &TableFacts, pages: u32, scanned: u32, live: u64) -
     if old_tuples >= 0.0 && old_pages == pages && f64::from(scanned) < f64::from(pages) * 0.02 {
         return old_tuples;
     }
-    if scanned <= 1 && old_tuples >= 0.0 {
+    // One page, mostly the last, tells nothing of the others, known or not: after a VACUUM that was interrupted it is empty.
+    if scanned <= 1 {
         return old_tuples;
     }
     if old_tuples < 0.0 || old_pages == 0 {

@@ -167,6 +167,7 @@ fn last_in_use(
             base::stop_point!("vacuum.truncate.looking");
             rel.prefetch(Fork::Main, BlockNumber(block.saturating_sub(32)), 32);
         }
+        base::stop_point!("vacuum.truncate.looking");
         context.backend.cancel.check()?;
         block -= 1;
         let pin = rel.pin(Fork::Main, BlockNumber(block), &mut strategy)?;

@@ -236,7 +236,7 @@ fn an_autovacuum_that_is_stopped_by_hand_says_so() {
     client.run("CREATE TABLE t (a int, b text)").unwrap();
     client.run("INSERT INTO t SELECT g, repeat('x', 700) FROM generate_series(1, 5000) g").unwrap();
     client.run("DELETE FROM t WHERE a % 2 = 0").unwrap();
-    // Until it is at its pages.
+    // Once it is at its pages; by no function, it is only waited for.
     let mut stop = |function: &str| {
         let stopped = format!(
             "SELECT {function}(a.pid) FROM pg_stat_activity a \
@@ -254,6 +254,30 @@ fn an_autovacuum_that_is_stopped_by_hand_says_so() {
     let log = log_with(&server, "ERROR:  canceling autovacuum task");
     assert!(log.contains("CONTEXT:  while scanning block "), "{log}");
     assert!(log.contains("automatic vacuum of table \"postgres.public.t\""), "{log}");
+    // The next worker is at it: whoever wants the lock need not wait for its end.
+    let cancelled = "ERROR:  canceling autovacuum task\n";
+    let (_, after) = log.split_once(cancelled).unwrap();
+    let before = log.len() - after.len();
+    stop("");
+    let mut other = server.connect().unwrap();
+    other.run("SET deadlock_timeout = '10ms'").unwrap();
+    other.run("BEGIN").unwrap();
+    other.run("LOCK TABLE t").unwrap();
+    other.run("COMMIT").unwrap();
+    let end = Instant::now() + Duration::from_secs(60);
+    let table = "automatic vacuum of table \"postgres.public.t\"";
+    let context = loop {
+        let log = server.log();
+        let told = log[before..].split_once(cancelled).map(|(_, context)| context.to_owned());
+        if let Some(context) = told.filter(|context| context.contains(table)) {
+            break context;
+        }
+        assert!(Instant::now() < end, "nothing is told of it: {log}");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let lines: Vec<&str> = context.lines().take(2).collect();
+    assert!(lines[0].contains("CONTEXT:  while scanning block "), "{context}");
+    assert!(lines[1].trim_start().starts_with(table), "{context}");
     stop("pg_terminate_backend");
     log_with(&server, "FATAL:  terminating autovacuum process due to administrator command");
 }

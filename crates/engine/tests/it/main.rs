@@ -2,5 +2,6 @@
 
 mod catalogs;
 mod failures;
+mod in_place;
 mod lifecycle;
 mod tables;

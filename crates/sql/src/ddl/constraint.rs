@@ -382,18 +382,16 @@ impl Ddl<'_> {
         references: &References,
         fresh: bool,
     ) -> Result<()> {
-        let referenced = self.relation(&references.table)?;
-        if referenced.kind != RelationKind::Table {
-            bail!(WRONG_OBJECT_TYPE, "referenced relation \"{}\" is not a table", referenced.name);
-        }
-        check_persistence(table, &referenced)?;
         let state = self.state();
-        crate::acl::check_table(state, &referenced, crate::acl::REFERENCES, Oid::INVALID)?;
-        let referenced = super::truncate::lock_and_look_again(
-            state,
-            referenced.oid,
-            LockMode::ShareRowExclusive,
-        )?;
+        let referenced = crate::relations::lock_named(state, LockMode::ShareRowExclusive, || {
+            let found = self.relation(&references.table)?;
+            if found.kind != RelationKind::Table {
+                bail!(WRONG_OBJECT_TYPE, "referenced relation \"{}\" is not a table", found.name);
+            }
+            check_persistence(table, &found)?;
+            crate::acl::check_table(state, &found, crate::acl::REFERENCES, Oid::INVALID)?;
+            Ok(found)
+        })?;
         let from = foreign_columns(table, columns)?;
         check_actions(table, &from, references)?;
         let (to, index) = referenced_key(&referenced, &references.columns)?;

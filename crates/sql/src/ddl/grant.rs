@@ -6,13 +6,18 @@
 use super::Ddl;
 use crate::acl::{AclItem, PRIVILEGES};
 use crate::client::{Notice, Severity};
+use crate::parse::ast::ObjectName;
 use crate::parse::utility::{Grant, GrantObject, RoleName};
 use base::{Error, Oid, Result, SqlState, bail};
 use engine::catalog::bootstrap::acl;
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{CatalogView, RelationKind, Table};
 use engine::catalog::rows::Row;
+use std::sync::Arc;
 use types::Datum;
+
+/// The lock of a relation whose privileges are changed: of two who change them, the second goes by what the first has made of them.
+const GRANTS: txn::LockMode = txn::LockMode::ShareUpdateExclusive;
 
 /// What may be granted on what.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -75,17 +80,17 @@ impl Ddl<'_> {
         match &statement.object {
             GrantObject::Tables(names) => {
                 for name in names {
-                    let table = self.relation(name)?;
+                    let table = self.lock_granted(name, |table| kind_of(table).map(|_| ()))?;
                     objects.push((kind_of(&table)?, table.oid));
                 }
             }
             GrantObject::Sequences(names) => {
                 for name in names {
-                    let table = self.relation(name)?;
-                    if table.kind != RelationKind::Sequence {
-                        bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a sequence", table.name);
-                    }
-                    objects.push((On::Sequence, table.oid));
+                    let sequence = self.lock_granted(name, |table| match table.kind {
+                        RelationKind::Sequence => Ok(()),
+                        _ => bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a sequence", table.name),
+                    })?;
+                    objects.push((On::Sequence, sequence.oid));
                 }
             }
             GrantObject::Schemas(names) => {
@@ -126,6 +131,19 @@ impl Ddl<'_> {
         }
         self.state().catalog.changed(Oid::INVALID);
         Ok(())
+    }
+
+    /// Locks what has the name, if it is what `may` allows, as whoever grants something on a relation does.
+    fn lock_granted(
+        &self,
+        name: &ObjectName,
+        may: impl Fn(&Table) -> Result<()>,
+    ) -> Result<Arc<Table>> {
+        crate::relations::lock_named(self.state(), GRANTS, || {
+            let table = self.relation(name)?;
+            may(&table)?;
+            Ok(table)
+        })
     }
 
     fn all_in(
@@ -179,8 +197,7 @@ impl Ddl<'_> {
         let state = self.state();
         let (catalog, name_column, owner_column, acl_column) = on.columns();
         if catalog == "pg_class" {
-            let mode = txn::LockMode::ShareUpdateExclusive;
-            crate::relations::lock(state, oid, mode)?;
+            crate::relations::lock(state, oid, GRANTS)?;
         }
         let txn = state.txn()?;
         let rows = state.catalog.rows(&txn);

@@ -33,6 +33,11 @@ impl Options {
         if self.concurrently { LockMode::ShareUpdateExclusive } else { LockMode::Share }
     }
 
+    /// What an index that is named is locked in at first.
+    fn index_lock(self) -> LockMode {
+        if self.concurrently { LockMode::ShareUpdateExclusive } else { LockMode::AccessExclusive }
+    }
+
     fn of(statement: &Reindex, source: &str) -> Result<Options> {
         let mut found = Options { verbose: false, concurrently: statement.concurrently };
         for option in &statement.options {
@@ -84,48 +89,63 @@ impl Ddl<'_> {
     }
 
     fn reindex_index(&mut self, name: &ObjectName, options: Options) -> Result<()> {
-        // Another index may have got the name while the lock was waited for.
-        while !self.reindex_named(name, options)? {
+        let (index, table) = loop {
             self.state().check_cancel()?;
+            if let Some(locked) = self.lock_index(name, options)? {
+                break locked;
+            }
+        };
+        if options.concurrently && table.persistence != RelationPersistence::Temporary {
+            let old = table.indexes.iter().find(|i| i.oid == index);
+            if table.kind == RelationKind::Toast && old.is_some_and(|i| !i.valid) {
+                bail!(FEATURE_NOT_SUPPORTED, "cannot reindex invalid index on TOAST table");
+            }
+            self.reindex_concurrently(table.oid, Some(index), options.verbose)?;
+        } else {
+            self.reindex_locked(table.oid, Some(index), options.verbose)?;
         }
         Ok(())
     }
 
-    /// False: the index that had the name is gone.
-    fn reindex_named(&mut self, name: &ObjectName, options: Options) -> Result<bool> {
+    /// Locks the index that has the name, which who renames it locks alone, and before it its table. None: while one of them was waited for,
+    /// another index got the name.
+    fn lock_index(&self, name: &ObjectName, options: Options) -> Result<Option<(Oid, Arc<Table>)>> {
+        let Some((index, table)) = self.index_named(name, options)? else { return Ok(None) };
+        let state = self.state();
+        let locked = [(table, options.first_lock()), (index, options.index_lock())];
+        for (oid, mode) in locked {
+            crate::relations::lock(state, oid, mode)?;
+        }
+        if self.index_named(name, options)? == Some((index, table))
+            && let Some(table) = state.table_by_oid(table)?
+        {
+            return Ok(Some((index, table)));
+        }
+        for (oid, mode) in locked {
+            state.txn()?.unlock(crate::relations::lock_tag(state, oid), mode);
+        }
+        Ok(None)
+    }
+
+    /// The index that has the name, and its table. None: it went while that was looked up.
+    fn index_named(&self, name: &ObjectName, options: Options) -> Result<Option<(Oid, Oid)>> {
         let index = self.relation(name)?;
         if index.kind != RelationKind::Index {
             bail!(WRONG_OBJECT_TYPE, "\"{}\" is not an index", index.name);
         }
-        let Some(table) = self.table_of_index(index.oid)? else {
-            bail!(INTERNAL_ERROR, "index \"{}\" has no table", index.name);
-        };
-        let Some(table) = self.state().table_by_oid(table)? else { return Ok(false) };
+        let Some(table) = self.table_of_index(index.oid)? else { return Ok(None) };
+        let Some(table) = self.state().table_by_oid(table)? else { return Ok(None) };
         self.check_maintain(&table, &index)?;
         refuse_catalog(&index, options.concurrently)?;
-        if self.is_gone(table.oid, options)? {
-            return Ok(false);
-        }
-        if options.concurrently && table.persistence != RelationPersistence::Temporary {
-            let old = table.indexes.iter().find(|i| i.oid == index.oid);
-            if table.kind == RelationKind::Toast && old.is_some_and(|i| !i.valid) {
-                bail!(FEATURE_NOT_SUPPORTED, "cannot reindex invalid index on TOAST table");
-            }
-            return self.reindex_concurrently(table.oid, Some(index.oid), options.verbose);
-        }
-        self.reindex_locked(table.oid, Some(index.oid), options.verbose)
+        Ok(Some((index.oid, table.oid)))
     }
 
     fn reindex_all_of(&mut self, name: &ObjectName, options: Options) -> Result<()> {
-        let table = loop {
+        let table = crate::relations::lock_named(self.state(), options.first_lock(), || {
             let table = self.relation(name)?;
             self.check_whole(&table, options)?;
-            // Another table may have got the name while the lock was waited for.
-            if !self.is_gone(table.oid, options)? {
-                break table;
-            }
-            self.state().check_cancel()?;
-        };
+            Ok(table)
+        })?;
         let concurrently =
             options.concurrently && table.persistence != RelationPersistence::Temporary;
         let done = if concurrently {
@@ -141,13 +161,6 @@ impl Ddl<'_> {
             SqlState::SUCCESSFUL_COMPLETION,
             format!("table \"{}\" has no indexes {to_be}", table.name),
         )
-    }
-
-    /// Locks a table that was found by name: is it still there?
-    fn is_gone(&self, table: Oid, options: Options) -> Result<bool> {
-        let state = self.state();
-        crate::relations::lock(state, table, options.first_lock())?;
-        Ok(state.catalog.table(&*state.txn()?, table)?.is_none())
     }
 
     /// Fails unless REINDEX TABLE may be done with `table`.

@@ -152,7 +152,7 @@ impl Session {
         let counts = self.state().database.activity.of(table.oid);
         let dead = last.report.counts.recently_dead_tuples + last.report.counts.missed_dead_tuples;
         #[expect(clippy::cast_possible_truncation, reason = "a row count")]
-        let live = first.report.new_reltuples as i64;
+        let live = (first.report.new_reltuples as i64).max(0);
         counts.live.store(live, Ordering::Relaxed);
         counts.dead.store(i64::try_from(dead).unwrap_or(0), Ordering::Relaxed);
     }

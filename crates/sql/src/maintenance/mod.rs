@@ -24,6 +24,8 @@ pub mod progress;
 mod tests;
 pub mod throttle;
 mod vacuum;
+#[cfg(test)]
+mod yield_tests;
 
 pub use self::vacuum::Target;
 

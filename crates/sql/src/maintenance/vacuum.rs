@@ -705,6 +705,8 @@ pub(super) fn note(state: &SessionState, table: &Table, cleaned: &Cleaned) -> Re
             // Who looks entries up does not see the others.
             let entries = match (stats.entries_estimated, &index.predicate) {
                 (false, _) => stats.entries as f32,
+                // Of how many rows there are nothing is known.
+                (true, None) if new_reltuples < 0.0 => return,
                 (true, None) => new_reltuples,
                 (true, Some(_)) if index_reltuples(row) < 0.0 => return,
                 (true, Some(_)) => (index_reltuples(row) - stats.entries_removed as f32).max(0.0),
@@ -725,7 +727,7 @@ fn count(state: &SessionState, table: &Table, cleaned: &Cleaned, automatic: bool
     let counts = state.database.activity.of(table.oid);
     let set = |to: &std::sync::atomic::AtomicI64, n: i64| to.store(n, Ordering::Relaxed);
     let dead = report.counts.recently_dead_tuples + report.counts.missed_dead_tuples;
-    set(&counts.live, report.new_reltuples as i64);
+    set(&counts.live, (report.new_reltuples as i64).max(0));
     set(&counts.dead, i64::try_from(dead).unwrap_or(0));
     set(&counts.inserted_since_vacuum, 0);
     let lsn = state.cluster.engine().wal.insert_lsn();

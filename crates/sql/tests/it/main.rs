@@ -54,6 +54,7 @@ mod telling;
 mod tiny_pool;
 mod under_way;
 mod updatable_views;
+mod vacuum_interrupted;
 mod vacuum_statements;
 mod view_texts;
 mod whole_rows;

@@ -109,6 +109,7 @@ fn what_came_to_depend_on_a_table_meanwhile_goes_with_it_or_keeps_it() {
 fn a_name_is_looked_up_again_under_the_lock() {
     let db = Database::new();
     let mut s = db.session();
+    s.run_each(&["CREATE TABLE c (a int)"]);
     let gone = "42P01 relation \"t\" does not exist";
     for (statement, says) in [
         ("DROP TABLE t", "42P01 table \"t\" does not exist"),
@@ -125,6 +126,13 @@ fn a_name_is_looked_up_again_under_the_lock() {
         ("BEGIN; LOCK TABLE t", gone),
         ("DROP INDEX t_pkey", "42704 index \"t_pkey\" does not exist"),
         ("DROP INDEX CONCURRENTLY t_pkey", "42704 index \"t_pkey\" does not exist"),
+        ("GRANT SELECT ON t TO public", gone),
+        ("REINDEX TABLE t", gone),
+        ("REINDEX TABLE CONCURRENTLY t", gone),
+        ("REINDEX INDEX t_pkey", "42P01 relation \"t_pkey\" does not exist"),
+        ("REINDEX INDEX CONCURRENTLY t_pkey", "42P01 relation \"t_pkey\" does not exist"),
+        ("CREATE TABLE child (a int REFERENCES t (a))", gone),
+        ("ALTER TABLE c ADD FOREIGN KEY (a) REFERENCES t (a)", gone),
     ] {
         s.run_each(&["CREATE TABLE t (a int)", "CREATE UNIQUE INDEX t_pkey ON t (a)"]);
         assert_eq!(behind(&db, "DROP TABLE t", statement), says, "{statement}");
@@ -155,6 +163,73 @@ fn a_name_is_looked_up_again_under_the_lock() {
     assert_eq!(
         behind_as(&db, "ALTER TABLE t OWNER TO postgres", "r", "DROP TABLE t"),
         "42501 must be owner of table t"
+    );
+    verify(&db);
+}
+
+/// The relation that has the name when the lock is had is the one that is meant, though another had it before.
+#[test]
+fn what_has_the_name_under_the_lock_is_meant() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int)",
+        "CREATE UNIQUE INDEX t_a ON t (a)",
+        "CREATE TABLE u (a int)",
+        "CREATE UNIQUE INDEX u_a ON u (a)",
+        "CREATE TABLE c (a int)",
+        "CREATE SEQUENCE q",
+    ]);
+    let swap = "ALTER TABLE t RENAME TO x; ALTER TABLE u RENAME TO t; ALTER TABLE x RENAME TO u";
+    let swap_indexes = "ALTER INDEX t_a RENAME TO x_a; ALTER INDEX u_a RENAME TO t_a; ALTER INDEX x_a RENAME TO u_a";
+    let of = |s: &mut crate::support::Connection, what: &str| s.run(&format!("SELECT {what}"));
+    assert_eq!(behind(&db, swap, "GRANT SELECT ON t TO public"), "");
+    s.check(&[(
+        "SELECT relname FROM pg_class WHERE relname IN ('t', 'u') AND relacl IS NOT NULL",
+        "t",
+    )]);
+    assert_eq!(behind(&db, swap, "CREATE TABLE child (a int REFERENCES t (a))"), "");
+    assert_eq!(behind(&db, swap, "ALTER TABLE c ADD FOREIGN KEY (a) REFERENCES t (a)"), "");
+    s.check(&[(
+        "SELECT conrelid::regclass, confrelid::regclass FROM pg_constraint WHERE contype = 'f' ORDER BY 1",
+        "c|t\nchild|u",
+    )]);
+    let file = |name| format!("pg_relation_filenode('{name}')");
+    let (first, second) = (file("t_a"), file("u_a"));
+    let file_of = |table| {
+        let index = format!("SELECT indexrelid FROM pg_index WHERE indrelid = '{table}'::regclass");
+        format!("pg_relation_filenode(({index}))")
+    };
+    for statement in ["REINDEX TABLE t", "REINDEX TABLE CONCURRENTLY t"] {
+        let (of_t, of_u) = (&file_of("t"), &file_of("u"));
+        let (t, u) = (of(&mut s, of_t), of(&mut s, of_u));
+        assert_eq!(behind(&db, swap, statement), "", "{statement}");
+        assert_eq!(of(&mut s, of_u), t, "{statement}");
+        assert_ne!(of(&mut s, of_t), u, "{statement}");
+    }
+    for statement in ["REINDEX INDEX t_a", "REINDEX INDEX CONCURRENTLY t_a"] {
+        let (t, u) = (of(&mut s, &first), of(&mut s, &second));
+        assert_eq!(behind(&db, swap_indexes, statement), "", "{statement}");
+        assert_eq!(of(&mut s, &second), t, "{statement}");
+        assert_ne!(of(&mut s, &first), u, "{statement}");
+        // Whoever renames an index locks the index alone.
+        let gone = "42P01 relation \"t_a\" does not exist";
+        assert_eq!(behind(&db, "ALTER INDEX t_a RENAME TO y_a", statement), gone);
+        s.run_each(&["ALTER INDEX y_a RENAME TO t_a"]);
+    }
+    // A sequence is gone, or another.
+    assert_eq!(
+        behind(&db, "DROP SEQUENCE q", "GRANT USAGE ON SEQUENCE q TO public"),
+        "42P01 relation \"q\" does not exist"
+    );
+    s.run_each(&["CREATE SEQUENCE q"]);
+    assert_eq!(
+        behind(
+            &db,
+            "DROP SEQUENCE q; CREATE TABLE q (a int)",
+            "GRANT USAGE ON SEQUENCE q TO public"
+        ),
+        "42809 \"q\" is not a sequence"
     );
     verify(&db);
 }
@@ -519,5 +594,76 @@ fn several_make_the_first_index_of_a_table() {
         }
     });
     s.check(&[("SELECT count(*) FROM pg_index WHERE indrelid = 't'::regclass", "6")]);
+    verify(&db);
+}
+
+/// VACUUM, which writes statistics in place, waits for who has changed the row and not ended. If he then wants what VACUUM holds, nothing hangs:
+/// the one of the two that looks is told, and the other goes on.
+#[test]
+fn a_vacuum_that_waits_for_a_change_of_a_row_is_part_of_a_deadlock() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int)",
+        "CREATE INDEX t_a ON t (a)",
+        "INSERT INTO t SELECT generate_series(1, 50)",
+    ]);
+    let grant = "GRANT CONNECT ON DATABASE postgres TO public";
+    let set = "ALTER INDEX t_a SET (fillfactor = 80)";
+    let options = "VACUUM (FREEZE, INDEX_CLEANUP on)";
+    let vacuum = format!("{options} t");
+    for (change, wanted, vacuum) in [
+        (grant, "LOCK TABLE pg_database IN SHARE MODE", options),
+        (set, "LOCK TABLE t IN SHARE MODE", &vacuum),
+    ] {
+        for vacuum_looks in [false, true] {
+            // There is something new to say.
+            s.run_each(&["DELETE FROM t WHERE a = (SELECT min(a) FROM t)"]);
+            let timeout = |looks| {
+                let time = if looks { "1ms" } else { "1h" };
+                format!("SET deadlock_timeout = '{time}'")
+            };
+            let mut holder = db.session();
+            holder.run_each(&[&timeout(!vacuum_looks), "BEGIN", change]);
+            let looking = base::stop::arm("txn.lock.before_deadlock_check");
+            let subject = looking.subject();
+            let (of_holder, of_vacuum) = std::thread::scope(|scope| {
+                let vacuuming = scope.spawn(|| {
+                    let mut session = db.session();
+                    session.run_each(&[&timeout(vacuum_looks)]);
+                    subject.run(|| session.run(vacuum))
+                });
+                let (db, vacuum) = (&db, vacuum);
+                let wait_for = move |waiting: &str| {
+                    let (mut s, began) = (db.session(), Instant::now());
+                    while s.run("SELECT count(*) FROM pg_locks WHERE NOT granted") != waiting {
+                        assert!(began.elapsed() < base::stop::PATIENCE, "no wait: {vacuum}");
+                        std::thread::yield_now();
+                    }
+                };
+                wait_for("1");
+                if !vacuum_looks {
+                    drop(looking);
+                    let said = holder.run(wanted);
+                    holder.run_each(&["ROLLBACK"]);
+                    return (said, vacuuming.join().unwrap());
+                }
+                // VACUUM looks when the other waits for it, and not before.
+                looking.wait_reached();
+                scope.spawn(move || {
+                    wait_for("2");
+                    looking.release();
+                });
+                let said = holder.run(wanted);
+                holder.run_each(&["COMMIT"]);
+                (said, vacuuming.join().unwrap())
+            });
+            let (victim, other) =
+                if vacuum_looks { (of_vacuum, of_holder) } else { (of_holder, of_vacuum) };
+            assert!(victim.starts_with("40P01 deadlock detected"), "{change}: {victim}");
+            assert_eq!(other, "", "{change}");
+            s.check(&[(vacuum, "")]);
+        }
+    }
     verify(&db);
 }

@@ -94,6 +94,13 @@ impl Database {
         wal.flushed_lsn() == wal.insert_lsn()
     }
 
+    /// What becomes of the session `pid` when its client is gone and that is noticed.
+    pub fn lose_client(&self, pid: &str) {
+        let all = self.cluster.backends().all();
+        let of = all.iter().find(|b| b.pid.to_string() == pid).expect("the session");
+        of.interrupt(base::sync::CancelReason::ClientLost);
+    }
+
     /// Writes down what a stopping server does.
     pub fn keep_counts(&self) {
         self.cluster.keep_counts(true).unwrap();
