@@ -164,7 +164,6 @@ fn last_in_use(
                     return Ok((block, true));
                 }
             }
-            base::stop_point!("vacuum.truncate.looking");
             rel.prefetch(Fork::Main, BlockNumber(block.saturating_sub(32)), 32);
         }
         base::stop_point!("vacuum.truncate.looking");
