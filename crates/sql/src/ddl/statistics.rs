@@ -15,7 +15,7 @@ use crate::session::SessionState;
 use base::{Error, Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::extended::{ExtendedStatistics, store_exprs};
 use engine::catalog::load::RowSource;
-use engine::catalog::model::{CatalogView, RelationKind, Table};
+use engine::catalog::model::{CatalogView, Column, RelationKind, Table};
 use engine::catalog::rows::{NewRow, Row, int2_array};
 use expr::Expr;
 use std::sync::Arc;
@@ -131,6 +131,19 @@ fn kinds(names: &[String]) -> Result<Vec<u8>> {
 fn char_array(letters: &[u8]) -> Datum {
     let elements = letters.iter().map(|c| Datum::Char(*c)).collect();
     Datum::Array(Arc::new(types::ArrayValue::one_dimension(types::oids::CHAR, elements)))
+}
+
+/// Statistics are of columns whose values have an order.
+fn refuse_unordered(column: &Column) -> Result<()> {
+    if has_order(column.ty.oid) {
+        return Ok(());
+    }
+    bail!(
+        FEATURE_NOT_SUPPORTED,
+        "column \"{}\" cannot be used in statistics because its type {} has no default btree operator class",
+        column.name,
+        types::format_type(column.declared, -1)
+    );
 }
 
 fn has_order(ty: Oid) -> bool {
@@ -324,14 +337,7 @@ impl Ddl<'_> {
                         "statistics creation on system columns is not supported"
                     );
                 };
-                if !has_order(column.ty.oid) {
-                    bail!(
-                        FEATURE_NOT_SUPPORTED,
-                        "column \"{}\" cannot be used in statistics because its type {} has no default btree operator class",
-                        column.name,
-                        types::format_type(column.declared, -1)
-                    );
-                }
+                refuse_unordered(column)?;
                 found.columns.push(number);
             } else if let Some(expr) = analysed {
                 let mut system = false;
@@ -574,14 +580,7 @@ impl Ddl<'_> {
             for number in &statistics.columns {
                 let at = usize::try_from(number - 1).unwrap_or(0);
                 let column = &changed.columns[at];
-                if !has_order(column.ty.oid) {
-                    bail!(
-                        FEATURE_NOT_SUPPORTED,
-                        "column \"{}\" cannot be used in statistics because its type {} has no default btree operator class",
-                        column.name,
-                        types::format_type(column.declared, -1)
-                    );
-                }
+                refuse_unordered(column)?;
             }
             let mut exprs = Vec::new();
             for expr in &statistics.exprs {
