@@ -149,7 +149,7 @@ impl PrunePlan {
     }
     /// Decides how much the line pointers that become dead keep: the first so many attributes of `desc`.
     pub(crate) fn keep_keys(&mut self, page: &Page, desc: &TupleDesc, attributes: usize) {
-        if attributes == 0 {
+        if attributes == 0 || self.kept.is_empty() {
             return;
         }
         let fixed = desc.fixed_stub(attributes);
@@ -422,6 +422,9 @@ fn look_at_the_rest(
                 plan.unused.push(offset);
                 plan.frees_roots = true;
             } else if id.is_dead() {
+                if found.dead_items.capacity() == 0 {
+                    found.dead_items.reserve_exact(count + 1 - n);
+                }
                 found.dead_items.push(offset);
             }
             if id.is_redirect() && !gone[n] {

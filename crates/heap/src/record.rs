@@ -389,12 +389,18 @@ pub(crate) fn encode_plan(plan: &PrunePlan) -> Vec<u8> {
 /// Neighbours: the first, and how many.
 fn offset_runs(offsets: &[OffsetNumber]) -> Runs<OffsetNumber> {
     let mut runs = Runs::<OffsetNumber>::new();
-    for &o in offsets {
-        match runs.last_mut() {
-            Some((first, len)) if first.0 + *len == o.0 => *len += 1,
-            _ => runs.push((o, 1)),
+    let Some((&first, rest)) = offsets.split_first() else { return runs };
+    // The run that grows is kept out of memory: every further one would wait for what was stored there.
+    let (mut run, mut len) = (first, 1);
+    for &o in rest {
+        if run.0 + len == o.0 {
+            len += 1;
+        } else {
+            runs.push((run, len));
+            (run, len) = (o, 1);
         }
     }
+    runs.push((run, len));
     runs
 }
 
@@ -403,17 +409,17 @@ type Runs<T> = smallvec::SmallVec<[(T, u16); 8]>;
 /// Neighbours that are frozen alike: the first, and how many.
 fn freeze_runs(freeze: &[Freeze]) -> Runs<Freeze> {
     let mut runs = Runs::<Freeze>::new();
-    for &f in freeze {
-        match runs.last_mut() {
-            Some((first, len))
-                if first.offset.0 + *len == f.offset.0
-                    && (first.xmin, first.xmax) == (f.xmin, f.xmax) =>
-            {
-                *len += 1;
-            }
-            _ => runs.push((f, 1)),
+    let Some((&first, rest)) = freeze.split_first() else { return runs };
+    let (mut run, mut len) = (first, 1);
+    for &f in rest {
+        if run.offset.0 + len == f.offset.0 && (run.xmin, run.xmax) == (f.xmin, f.xmax) {
+            len += 1;
+        } else {
+            runs.push((run, len));
+            (run, len) = (f, 1);
         }
     }
+    runs.push((run, len));
     runs
 }
 

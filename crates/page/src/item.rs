@@ -258,7 +258,9 @@ impl Page {
             self.put_u32(HEADER_SIZE + to * ITEM_ID_SIZE, id);
             to += 1;
         }
-        self.set_lower(HEADER_SIZE + to * ITEM_ID_SIZE);
+        let (end, lower) = (HEADER_SIZE + to * ITEM_ID_SIZE, self.lower());
+        self.bytes_mut()[end..lower].fill(0);
+        self.set_lower(end);
         self.compact();
     }
     /// Replaces the item at `offset` (index pages, heap's in-place updates). False (and no change) if
@@ -284,6 +286,9 @@ impl Page {
     }
     /// Moves the items together at the end of the page. Line pointers keep their numbers; those
     /// without storage stay as they are. Nothing moves on a page whose line pointers are damaged.
+    ///
+    /// The room between line pointers and items is zeros, and stays so: only what the items leave is written over, not all that was free before, which on a
+    /// page that is emptied is most of it and in nobody's cache.
     pub fn compact(&mut self) {
         let mut ids: smallvec::SmallVec<[(u16, u16, u16); 512]> = smallvec::SmallVec::new();
         let mut total = 0;
@@ -332,8 +337,8 @@ impl Page {
             let state = self.get_u32(at) & (3 << 15);
             self.put_u32(at, to as u32 | state | (len as u32) << 17);
         }
-        let lower = self.lower();
-        self.bytes_mut()[lower..upper].fill(0);
+        let left = self.upper().clamp(self.lower(), upper);
+        self.bytes_mut()[left..upper].fill(0);
         self.set_upper(upper);
     }
     /// Drops unused line pointers from the end of the array (heap pages). Returns how many went.
@@ -377,5 +382,70 @@ impl Page {
         self.bytes_mut()[upper..upper + item.len()].copy_from_slice(item);
         self.set_upper(upper);
         ItemId::normal(upper, item.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever is done to a page, between its line pointers and its items are zeros, and the items are what they were.
+    #[test]
+    fn free_room_is_zeros() {
+        let mut x = 7u64;
+        let mut random = move |n: usize| {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (x >> 33) as usize % n
+        };
+        for heap in [true, false] {
+            let mut page = Page::new_zeroed();
+            page.init(if heap { 0 } else { 16 });
+            let mut model: Vec<Option<Vec<u8>>> = Vec::new();
+            for step in 0..3_000 {
+                let item = vec![1 + random(255) as u8; 1 + random(300)];
+                let at = random(model.len() + 1);
+                let offset = OffsetNumber(at as u16 + 1);
+                match random(6) {
+                    0 | 1 if heap => {
+                        if let Some(o) = page.add_item(&item) {
+                            let at = usize::from(o.0) - 1;
+                            model.resize(model.len().max(at + 1), None);
+                            model[at] = Some(item);
+                        }
+                    }
+                    0 | 1 => {
+                        if page.insert_item(offset, &item) {
+                            model.insert(at, Some(item));
+                        }
+                    }
+                    2 | 3 if heap && at < model.len() => {
+                        page.set_item_id(offset, ItemId::UNUSED);
+                        model[at] = None;
+                        page.truncate_item_ids();
+                        page.compact();
+                        let f = page.flags() | flags::HAS_FREE_LINES;
+                        page.set_flags(f);
+                        model.truncate(page.item_count());
+                    }
+                    2 | 3 if !heap && at < model.len() => {
+                        let last = OffsetNumber((at + random(model.len() - at)) as u16 + 1);
+                        let both = if last == offset { vec![offset] } else { vec![offset, last] };
+                        page.delete_items(&both);
+                        both.iter().rev().for_each(|o| drop(model.remove(usize::from(o.0) - 1)));
+                    }
+                    4 if model.get(at).is_some_and(Option::is_some)
+                        && page.overwrite_item(offset, &item) =>
+                    {
+                        model[at] = Some(item);
+                    }
+                    _ => page.compact(),
+                }
+                let (lower, upper) = (page.lower(), page.upper());
+                assert!(page.bytes()[lower..upper].iter().all(|b| *b == 0), "step {step}");
+                for (n, item) in (1u16..).zip(&model) {
+                    assert_eq!(page.item(OffsetNumber(n)), item.as_deref().unwrap_or(&[]));
+                }
+            }
+        }
     }
 }

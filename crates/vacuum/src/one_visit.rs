@@ -348,14 +348,15 @@ impl<'a> HeapPass<'a> {
             way.close();
             missing.sort_unstable();
         }
+        let mut cleaned = Vec::new();
         for Waiting { chosen, pin, planned, .. } in std::mem::take(&mut way.batch) {
             throttle.point(backend)?;
-            let mut cleaned = planned.findings().dead_items.clone();
+            cleaned.clone_from(&planned.findings().dead_items);
             if !missing.is_empty() {
                 let address = |o: &OffsetNumber| Tid::new(chosen.block, *o);
                 cleaned.retain(|o| missing.binary_search(&address(o)).is_err());
             }
-            self.clean_page(chosen, &pin, planned, cleaned)?;
+            self.clean_page(chosen, &pin, planned, &cleaned)?;
         }
         Ok(())
     }
@@ -365,14 +366,14 @@ impl<'a> HeapPass<'a> {
         chosen: Chosen,
         pin: &PinnedPage,
         planned: Planned,
-        cleaned: Vec<OffsetNumber>,
+        cleaned: &[OffsetNumber],
     ) -> Result<()> {
         self.map.pin(chosen.block, &mut self.map_pin)?;
         match pin.try_cleanup() {
-            Some(guard) => self.clean_under_lock(chosen, guard, planned, &cleaned),
+            Some(guard) => self.clean_under_lock(chosen, guard, planned, cleaned),
             None => {
                 if let Some(way) = &mut self.one_visit {
-                    way.postponed.push((chosen, planned, cleaned));
+                    way.postponed.push((chosen, planned, cleaned.to_vec()));
                 }
                 Ok(())
             }
