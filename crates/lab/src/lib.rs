@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod advise;
+pub mod at_work;
 pub mod cleanup;
 pub mod cli;
 pub mod client;

@@ -37,6 +37,15 @@ pub struct Running {
     reaped: bool,
 }
 
+/// One transaction of a load.
+#[derive(Clone, Copy, Debug)]
+pub struct Transaction {
+    /// When it ended, in seconds since 1970.
+    pub ended_s: f64,
+    /// Its latency in microseconds.
+    pub latency_us: u64,
+}
+
 /// What it measured.
 #[derive(Clone, Debug)]
 pub struct Measured {
@@ -44,6 +53,8 @@ pub struct Measured {
     pub tps: f64,
     /// All latencies, in microseconds.
     pub latency: Histogram<u64>,
+    /// The same one by one, in no order.
+    pub transactions: Vec<Transaction>,
     /// A histogram for each second since the start.
     pub seconds: Vec<Histogram<u64>>,
     /// Transactions that failed or were skipped.
@@ -51,7 +62,7 @@ pub struct Measured {
 }
 
 /// An empty histogram of microseconds, to three digits, up to an hour.
-fn histogram() -> Result<Histogram<u64>> {
+pub(crate) fn histogram() -> Result<Histogram<u64>> {
     Ok(Histogram::new_with_bounds(1, 3_600_000_000, 3).map_err(|e| format!("a histogram: {e}"))?)
 }
 
@@ -174,12 +185,14 @@ impl Running {
         let mut latency = histogram()?;
         let mut seconds: Vec<Histogram<u64>> = Vec::new();
         let mut failed = 0;
+        let mut transactions = Vec::with_capacity(lines.len());
         for (at, value) in lines {
             let Some(value) = value else {
                 failed += 1;
                 continue;
             };
             latency.saturating_record(value.max(1));
+            transactions.push(Transaction { ended_s: at, latency_us: value });
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
@@ -191,7 +204,8 @@ impl Running {
             }
             seconds[second].saturating_record(value.max(1));
         }
-        Ok(Measured { tps: crate::measure::tps(&out)?, latency, seconds, failed })
+        let tps = crate::measure::tps(&out)?;
+        Ok(Measured { tps, latency, transactions, seconds, failed })
     }
 }
 

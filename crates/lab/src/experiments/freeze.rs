@@ -9,6 +9,7 @@
 //! `autovacuum_freeze_max_age`, or it would be vacuumed all the same.
 
 use super::{record, turns};
+use crate::at_work;
 use crate::load::{Load, Measured, quantile_ms};
 use crate::measure::{count, median};
 use crate::plan::{Plan, Progress};
@@ -16,6 +17,7 @@ use crate::results::{Bound, Experiment, Figure, Results, figure as f};
 use crate::subject::{self, Fresh, Subject};
 use crate::vacuum_report::{self, VacuumReport};
 use crate::{Result, load};
+use hdrhistogram::Histogram;
 use std::time::Duration;
 
 const VACUUMS: Figure = Figure { name: "vacuums of the table", unit: "vacuums" };
@@ -23,6 +25,9 @@ const AGE: Figure = Figure { name: "age of relfrozenxid", unit: "XIDs" };
 const GREATEST_AGE: Figure = Figure { name: "greatest age of relfrozenxid", unit: "XIDs" };
 const P50: Figure = Figure { name: "p50 latency of the load", unit: "ms" };
 const P999: Figure = Figure { name: "p99.9 latency of the load", unit: "ms" };
+const P99_MET: Figure = Figure { name: "p99 of transactions while autovacuum worked", unit: "ms" };
+const P99_OTHERS: Figure = Figure { name: "p99 of transactions while it did not", unit: "ms" };
+const MET: Figure = Figure { name: "transactions while autovacuum worked", unit: "%" };
 const SLOWEST: Figure = Figure { name: "slowest transaction", unit: "ms" };
 const TPS: Figure = Figure { name: "transactions", unit: "tps" };
 const TABLE_BYTES: Figure = Figure { name: "table", unit: "bytes" };
@@ -111,6 +116,7 @@ pub fn run(
         ("vacuum_freeze_min_age", min_age.as_str()),
         ("vacuum_freeze_table_age", table_age.as_str()),
         ("log_autovacuum_min_duration", "0"),
+        ("log_line_prefix", at_work::LOG_LINE_PREFIX),
         ("track_io_timing", "on"),
     ];
     let mut subjects = subject::open(plan, &settings, results, e)?;
@@ -200,6 +206,7 @@ fn one(
     if !on {
         return Ok(());
     }
+    met(&label, x, &measured, &subject.log(), e)?;
     let mut client = subject.connect()?;
     let bytes: f64 = client.value(&format!("SELECT pg_relation_size('{table}')"))?.parse()?;
     e.record(&label, x, TABLE_BYTES, bytes);
@@ -331,6 +338,20 @@ fn latencies(label: &str, x: &str, measured: &Measured, e: &mut Experiment) {
     if measured.failed > 0 {
         e.note(format!("{label}: {} transactions failed ({x})", measured.failed));
     }
+}
+
+/// What autovacuum's work did to those who met it, beside the others of the same minutes.
+fn met(label: &str, x: &str, measured: &Measured, log: &str, e: &mut Experiment) -> Result<()> {
+    let spans = at_work::spans(log);
+    if spans.is_empty() {
+        return Ok(());
+    }
+    let (met, others) = at_work::divide(&measured.transactions, &spans)?;
+    let p99 = |of: &Histogram<u64>| (!of.is_empty()).then(|| quantile_ms(of, 0.99));
+    let share = 100.0 * count(met.len()) / count((met.len() + others.len()).max(1));
+    let figures = [(P99_MET, p99(&met)), (P99_OTHERS, p99(&others)), (MET, Some(share))];
+    record(e, label, x, &figures);
+    Ok(())
 }
 
 fn targets(ages: &Ages, results: &Results, e: &mut Experiment) {
