@@ -27,6 +27,8 @@ const UNLINK_CHILD: u8 = 12;
 const SET_DELETED: u8 = 13;
 const SET_TOP_PARENT: u8 = 14;
 const DELETE_MARKED: u8 = 15;
+const RETIRE: u8 = 16;
+const ROOT_MARK: u8 = 17;
 
 /// Reads arguments.
 struct Arguments<'a>(&'a [u8]);
@@ -160,6 +162,14 @@ pub(crate) fn unlink_child(offset: u16) -> Data {
 pub(crate) fn set_deleted(xid: u64) -> Data {
     data(SET_DELETED, &[&xid.to_le_bytes()])
 }
+/// Whatever it was: a deleted page, to be reused once no search is as old as `xid`.
+pub(crate) fn retire(xid: u64) -> Data {
+    data(RETIRE, &[&xid.to_le_bytes()])
+}
+/// Searches begin here from now on, or do so no more.
+pub(crate) fn root_mark(is_root: bool) -> Data {
+    data(ROOT_MARK, &[&[u8::from(is_root)]])
+}
 /// The next page of the chain above a half-dead leaf.
 pub(crate) fn set_top_parent(block: BlockNumber) -> Data {
     data(SET_TOP_PARENT, &[&block.0.to_le_bytes()])
@@ -244,7 +254,7 @@ pub(crate) fn apply(bytes: &mut Bytes, data: &[u8]) -> Result<(), String> {
         return Err("record has no operation".into());
     };
     let mut arguments = Arguments(rest);
-    if !matches!(*operation, CONTENTS | META) && !page.as_ref().is_sane() {
+    if !matches!(*operation, CONTENTS | META | RETIRE) && !page.as_ref().is_sane() {
         return Err("page is damaged".into());
     }
     match *operation {
@@ -279,21 +289,8 @@ pub(crate) fn apply(bytes: &mut Bytes, data: &[u8]) -> Result<(), String> {
             Ok(())
         }
         META => {
-            let mut words = [0u32; 8];
-            for word in &mut words {
-                *word = arguments.u32()?;
-            }
-            let [magic, version, root, level, fast_root, fast_level, deleted, equal] = words;
-            page.init_meta(Meta {
-                magic,
-                version,
-                root: BlockNumber(root),
-                level,
-                fast_root: BlockNumber(fast_root),
-                fast_level,
-                last_cleanup_deleted_pages: deleted,
-                all_equal_image: equal != 0,
-            });
+            let meta = Meta::from_bytes(arguments.0).ok_or("record is too short")?;
+            page.init_meta(meta);
             Ok(())
         }
         SPLIT_LEFT => split_left(&mut page, &mut arguments),
@@ -326,6 +323,19 @@ pub(crate) fn apply(bytes: &mut Bytes, data: &[u8]) -> Result<(), String> {
         }
         SET_DELETED => {
             page.set_deleted(arguments.u64()?);
+            Ok(())
+        }
+        RETIRE => {
+            let xid = arguments.u64()?;
+            page.init(0, layout::LEAF);
+            page.set_deleted(xid);
+            Ok(())
+        }
+        ROOT_MARK => {
+            page.clear_flags(layout::ROOT);
+            if arguments.take(1)?[0] != 0 {
+                page.add_flags(layout::ROOT);
+            }
             Ok(())
         }
         SET_TOP_PARENT => {

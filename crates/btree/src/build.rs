@@ -13,7 +13,7 @@ use crate::sort::SortedStream;
 use crate::tree::{Btree, WritePage};
 use base::{BlockNumber, Fork, Result, Tid, Xid};
 use buffer::{PinnedPage, Strategy};
-use page::btree::{self as layout, Bytes, Item, Meta, NO_BLOCK, PageMut, PageRef};
+use page::btree::{self as layout, Bytes, Generation, Item, Meta, NO_BLOCK, PageMut, PageRef};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering as Memory;
@@ -58,9 +58,20 @@ impl Level {
     }
 }
 
-struct Builder<'a> {
+/// Where a build gets its pages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In a file of its own.
+    Alone,
+    /// In the file of another tree, which searches may be in.
+    Beside,
+}
+
+pub(crate) struct Builder<'a> {
     tree: &'a Btree,
     strategy: Strategy,
+    place: Place,
+    generation: Generation,
     /// From the leaves up.
     levels: Vec<Level>,
     /// Blocks extended but not used.
@@ -78,20 +89,10 @@ impl Btree {
     /// I/O; `progress`'s.
     pub fn build(
         &self,
-        mut sorted: SortedStream,
+        sorted: SortedStream,
         progress: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<BuildOutcome> {
-        let schema = self.schema.clone();
-        let mut builder = Builder {
-            tree: self,
-            strategy: Strategy::bulk_write(&self.context.pool),
-            levels: Vec::new(),
-            blocks: VecDeque::new(),
-            extend_by: 1,
-            used: 0,
-            done: Vec::new(),
-            free_buffers: Vec::new(),
-        };
+        let mut builder = Builder::new(self, Place::Alone, Generation(0));
         let meta_page = match self.rel.len_blocks(Fork::Main)?.0 {
             0 => builder.take_block()?,
             _ => {
@@ -99,6 +100,44 @@ impl Btree {
                 self.pin(layout::META_BLOCK)?
             }
         };
+        let outcome = builder.fill(sorted, progress)?;
+        if matches!(outcome, BuildOutcome::Built { .. }) {
+            builder.finish(meta_page)?;
+            self.shared.root.store(0, Memory::Relaxed);
+            self.shared.rightmost.store(0, Memory::Relaxed);
+        }
+        Ok(outcome)
+    }
+}
+
+impl<'a> Builder<'a> {
+    fn new(tree: &'a Btree, place: Place, generation: Generation) -> Builder<'a> {
+        Builder {
+            tree,
+            strategy: Strategy::bulk_write(&tree.context.pool),
+            place,
+            generation,
+            levels: Vec::new(),
+            blocks: VecDeque::new(),
+            extend_by: 1,
+            used: 0,
+            done: Vec::new(),
+            free_buffers: Vec::new(),
+        }
+    }
+
+    /// For a tree in a file that has one, whose free pages are known.
+    pub(crate) fn beside(tree: &'a Btree, generation: Generation) -> Builder<'a> {
+        Builder::new(tree, Place::Beside, generation)
+    }
+
+    /// Places all entries; of each level the last page is still to be written.
+    pub(crate) fn fill(
+        &mut self,
+        mut sorted: SortedStream,
+        progress: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<BuildOutcome> {
+        let schema = self.tree.schema.clone();
         let deduplicate = schema.deduplicates() && !schema.unique;
         // The entry at hand, and the addresses that share its key.
         let mut pending: Vec<u8> = Vec::new();
@@ -135,7 +174,7 @@ impl Btree {
                 } else {
                     last_live = None;
                 }
-                builder.flush_pending(&pending, &tids)?;
+                self.flush_pending(&pending, &tids)?;
             }
             if live {
                 last_live = Some(item.tid());
@@ -146,17 +185,12 @@ impl Btree {
             tids.push(item.tid());
         }
         if !pending.is_empty() {
-            builder.flush_pending(&pending, &tids)?;
+            self.flush_pending(&pending, &tids)?;
         }
-        builder.finish(meta_page)?;
-        self.shared.root.store(0, Memory::Relaxed);
-        self.shared.rightmost.store(0, Memory::Relaxed);
         progress(entries)?;
         Ok(BuildOutcome::Built { entries })
     }
-}
 
-impl Builder<'_> {
     fn flush_pending(&mut self, item: &[u8], tids: &[Tid]) -> Result<()> {
         if tids.len() > 1 {
             let posting = layout::form_posting(Item(item), tids);
@@ -167,6 +201,9 @@ impl Builder<'_> {
     }
 
     fn take_block(&mut self) -> Result<PinnedPage> {
+        if self.place == Place::Beside {
+            return Ok(self.tree.allocate()?.guard.unlock());
+        }
         loop {
             if let Some(pinned) = self.blocks.pop_front() {
                 self.used += 1;
@@ -182,7 +219,8 @@ impl Builder<'_> {
     }
     fn new_level(&mut self, level: usize, prev: BlockNumber, low: Vec<u8>) -> Result<Level> {
         let mut page = self.free_buffers.pop().unwrap_or_else(|| Box::new([0; layout::SIZE]));
-        PageMut(&mut page).init(level as u32, if level == 0 { layout::LEAF } else { 0 });
+        let leaf = if level == 0 { layout::LEAF } else { 0 };
+        PageMut(&mut page).init(level as u32, leaf | self.generation.flags());
         Ok(Level { page, pinned: self.take_block()?, prev, low })
     }
 
@@ -290,9 +328,18 @@ impl Builder<'_> {
         }
     }
 
-    /// Links the last page of each level, makes the root, writes the meta page.
-    fn finish(mut self, meta_page: PinnedPage) -> Result<()> {
+    /// Nothing comes of it: the blocks that it has taken and not written are free again.
+    pub(crate) fn abandon(self) {
+        let done = self.done.into_iter().map(|(pinned, _)| pinned);
+        for pinned in done.chain(self.levels.into_iter().map(|level| level.pinned)) {
+            self.tree.retire(self.tree.write_pinned(pinned), 0);
+        }
+    }
+
+    /// Links the last page of each level, makes the root; what the meta page is to say.
+    pub(crate) fn write_all(&mut self) -> Result<Meta> {
         let mut meta = Meta::empty(self.tree.schema.all_equal_image());
+        meta.generation = self.generation;
         let mut level = 0;
         while level < self.levels.len() {
             let is_root = level + 1 == self.levels.len();
@@ -301,7 +348,10 @@ impl Builder<'_> {
             let mut page = PageMut(&mut self.levels[level].page);
             page.set_prev(prev);
             if is_root {
-                page.add_flags(layout::ROOT);
+                // Beside another tree it becomes the root by the switch.
+                if self.place == Place::Alone {
+                    page.add_flags(layout::ROOT);
+                }
                 meta.root = block;
                 meta.level = level as u32;
                 meta.fast_root = block;
@@ -315,6 +365,12 @@ impl Builder<'_> {
             self.page_done(level.pinned, level.page)?;
         }
         self.write_done();
+        Ok(meta)
+    }
+
+    /// The same, and writes the meta page.
+    fn finish(mut self, meta_page: PinnedPage) -> Result<()> {
+        let meta = self.write_all()?;
         let mut page = self.tree.write_pinned(meta_page);
         self.tree.execute(Change::Meta, &mut [Block::init(&mut page, apply::meta(meta))]);
         drop(page);

@@ -176,9 +176,16 @@ impl Btree {
             return Ok(None);
         }
         let start = self.schema.bound(key, Edge::Before);
-        match self.descend(&start, 0, None)? {
-            Some(page) => self.check_unique(page.view(), None, &start, except, liveness),
-            None => Ok(None),
+        loop {
+            let rebuilds = self.rebuilds();
+            let found = match self.descend(&start, 0, None)? {
+                Some(page) => self.check_unique(page.view(), None, &start, except, liveness)?,
+                None => None,
+            };
+            // An entry of a former tree may lead to another row by now.
+            if self.rebuilds() == rebuilds {
+                return Ok(found);
+            }
         }
     }
 
@@ -290,7 +297,7 @@ impl Btree {
         meta.level = 0;
         meta.fast_root = root.block;
         meta.fast_level = 0;
-        let flags = layout::LEAF | layout::ROOT;
+        let flags = layout::LEAF | layout::ROOT | meta.generation.flags();
         let empty = apply::contents(0, NO_BLOCK, NO_BLOCK, flags, 0, std::iter::empty());
         self.execute(
             Change::NewRoot,

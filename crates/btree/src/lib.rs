@@ -3,7 +3,7 @@
 //! # Purpose
 //! Search, insert, split, build, scan, bulk and retail deletion, page deletion and replay of Lehman–Yao trees.
 //! Where to look: a search goes down (`tree`), an entry goes in (`insert`), a page splits (`split`, `split_point`), room
-//! is made without a split (`dedup`), a range is read (`scan`), an index is made at once (`build`, `sort`), dead entries go
+//! is made without a split (`dedup`), a range is read (`scan`), an index is made at once (`build`, `sort`) or anew beside the old one in its file (`rebuild`), dead entries go
 //! (`vacuum`, `retail`, `removal`), an empty page goes (`delete_page`), a page is changed and logged (`log`, `apply`), a tree is checked (`verify`, `verify_live`).
 //!
 //! # Layout
@@ -13,7 +13,7 @@
 //! On a page that has a right sibling every entry is at most the high key, and every entry to the right is above it.
 //! An internal entry's key is below every key in its child and not below any key left of it. Entries are
 //! unique, their heap address being the last column. A page that left the tree keeps its right link until no search
-//! can be on its way to it.
+//! can be on its way to it. All pages of the tree are of the generation that the meta page names.
 //!
 //! # Locks
 //! See `tree`. Latches: child before parent, left before right, all before the meta page.
@@ -33,6 +33,7 @@ mod delete_page;
 mod insert;
 mod log;
 mod nearby;
+mod rebuild;
 mod rehearse;
 mod removal;
 mod retail;
@@ -54,6 +55,7 @@ pub use bounds::{Condition, ScanBounds, ScanEdge};
 pub use build::BuildOutcome;
 pub use insert::{InsertOutcome, KeyConflict, Liveness, TupleLiveness, UniqueCheck};
 pub use log::{Change, redo};
+pub use rebuild::Rebuilt;
 pub use rehearse::LeafRehearsal;
 pub use removal::{AT_ONCE, DeadSet};
 pub use retail::{RetailPass, RetailStats};

@@ -45,6 +45,10 @@ pub enum Change {
     Meta = 11,
     /// Whole pages of a sorted build.
     Build = 12,
+    /// Another tree is the index from now on.
+    Switch = 13,
+    /// A page that no search comes to any more, of a former tree or damaged.
+    Retire = 14,
 }
 
 impl Change {
@@ -63,6 +67,8 @@ impl Change {
             10 => "UNLINK_PAGE",
             11 => "META",
             12 => "BUILD",
+            13 => "SWITCH",
+            14 => "RETIRE",
             _ => "UNKNOWN",
         }
     }

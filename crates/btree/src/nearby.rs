@@ -4,7 +4,7 @@
 //!
 //! # Invariants
 //! A leaf is where a bound belongs if its first entry comes before the bound, and its high key does not: that the page says itself, whatever
-//! became of it since, so nothing but its number is kept, and no pin.
+//! became of it since, so nothing but its number is kept, and no pin. A leaf of a tree that another took the place of says so no more.
 //!
 //! # Differs from PostgreSQL
 //! It keeps an array's elements within one scan, and steps on to the next element on the leaf; other scans that start again go down from the root.
@@ -24,14 +24,16 @@ const SELDOM: u8 = 16;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Nearby {
     block: Option<BlockNumber>,
+    /// How often the tree had been rebuilt when the scan began that was there.
+    rebuilds: u64,
     misses: u8,
     passed_over: u8,
 }
 
 impl Nearby {
     /// The scan is on this leaf.
-    pub(crate) fn note(&mut self, block: BlockNumber) {
-        self.block = Some(block);
+    pub(crate) fn note(&mut self, block: BlockNumber, rebuilds: u64) {
+        (self.block, self.rebuilds) = (Some(block), rebuilds);
     }
 
     /// The leaf where `bound` belongs, if it is the one noted or the next; `None`: it is to be looked for.
@@ -40,6 +42,10 @@ impl Nearby {
     /// I/O, corruption.
     pub(crate) fn find(&mut self, tree: &Btree, bound: &Bound<'_>) -> Result<Option<ReadPage>> {
         let Some(block) = self.block else { return Ok(None) };
+        if self.rebuilds != tree.rebuilds() {
+            self.block = None;
+            return Ok(None);
+        }
         if self.misses >= PATIENCE {
             self.passed_over = (self.passed_over + 1) % SELDOM;
             if self.passed_over != 0 {

@@ -43,6 +43,9 @@ impl Btree {
         if view.is_new() || !view.is_sane() || !view.is_leaf() || view.is_ignored() {
             return Ok(None);
         }
+        if view.generation() != self.meta()?.generation {
+            return Ok(None);
+        }
         let mut removal = Removal::default();
         let entries = removal.find(view, |some| each(some, &mut *is_dead));
         let removed = removal.removed;

@@ -75,6 +75,8 @@ pub struct BtreeScan {
     options: ScanOptions,
     leaf: Leaf,
     nearby: Nearby,
+    /// How often the tree had been rebuilt when the scan began.
+    rebuilds: u64,
     started: bool,
     /// A marked place: on this leaf, or on one left behind.
     mark: Option<(usize, usize)>,
@@ -96,6 +98,7 @@ impl Btree {
             options,
             leaf: Leaf::default(),
             nearby: Nearby::default(),
+            rebuilds: 0,
             started: false,
             mark: None,
             marked_leaf: None,
@@ -247,9 +250,11 @@ impl BtreeScan {
     /// True if the leaf in hand is as it was when its entries were copied. An index-only scan that finds the
     /// entry's heap page all-visible must ask this *afterwards*, and look at the heap tuple if it is not so:
     /// else the entry may have left the leaf by a split, been removed there by retail deletion, and the heap
-    /// page have become all-visible without the tuple.
+    /// page have become all-visible without the tuple. From the leaf of a tree that was rebuilt since the scan began nothing is removed any
+    /// more: that it is as it was says nothing.
     pub fn leaf_unchanged(&self) -> bool {
         self.leaf.pin.as_ref().is_some_and(|pin| pin.read().lsn() == self.leaf.lsn)
+            && self.tree.rebuilds() == self.rebuilds
     }
     /// The tuple of the entry last returned is dead to all: the entry will be marked so.
     pub fn kill_current(&mut self) {
@@ -276,6 +281,8 @@ impl BtreeScan {
     fn first_leaf(&mut self, stop: &dyn Fn() -> Result<()>) -> Result<bool> {
         self.started = true;
         let tree = self.tree.clone();
+        // Before anything of the tree is read.
+        self.rebuilds = tree.rebuilds();
         let schema = &tree.schema;
         let bounds = std::mem::take(&mut self.bounds);
         let nearby = &mut self.nearby;
@@ -462,7 +469,7 @@ impl BtreeScan {
         leaf.keys.clear();
         leaf.killed.clear();
         leaf.block = page.block;
-        self.nearby.note(page.block);
+        self.nearby.note(page.block, self.rebuilds);
         leaf.prev = view.prev();
         leaf.next = view.next();
         leaf.lsn = page.guard.lsn();

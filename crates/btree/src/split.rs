@@ -29,6 +29,7 @@ impl Btree {
         let view = left.view();
         let (first, next, level) = (view.first_data(), view.next(), view.level());
         let (is_leaf, is_root) = (view.is_leaf(), view.has(layout::ROOT));
+        let generation = view.generation();
         let old_high = view.high_key().map(|i| i.0.to_vec());
         let items = apply::with_new_item(view, new_offset, into_posting, new_item);
         let new_index = usize::from(new_offset - first);
@@ -62,7 +63,7 @@ impl Btree {
             return Err(self.corrupt(next, "left link does not match"));
         }
         let cycle_id = self.shared.cycle_id.load(Memory::SeqCst);
-        let mut right_flags = if is_leaf { layout::LEAF } else { 0 };
+        let mut right_flags = generation.flags() | if is_leaf { layout::LEAF } else { 0 };
         if cycle_id != 0 && old_right.as_ref().is_some_and(|r| r.view().cycle_id() != cycle_id) {
             right_flags |= layout::SPLIT_END;
         }
@@ -202,7 +203,8 @@ impl Btree {
         meta.fast_root = root.block;
         meta.fast_level = level;
         let items = links.iter().map(Vec::as_slice);
-        let data = apply::contents(level, NO_BLOCK, NO_BLOCK, layout::ROOT, 0, items);
+        let flags = layout::ROOT | left.view().generation().flags();
+        let data = apply::contents(level, NO_BLOCK, NO_BLOCK, flags, 0, items);
         self.execute(
             Change::NewRoot,
             &mut [

@@ -87,6 +87,8 @@ pub(crate) struct Shared {
     pub(crate) root: AtomicU64,
     /// The rightmost leaf as last seen, or 0.
     pub(crate) rightmost: AtomicU32,
+    /// How often the tree was rebuilt in place: who has read a page knows by it whether that may be of a former tree.
+    pub(crate) rebuilds: AtomicU64,
     /// Who takes pages out of the tree, one at a time.
     pub(crate) deletion: Mutex<()>,
     /// The next XID when each of those began who delete entries without a snapshot, and are at it.
@@ -163,6 +165,7 @@ impl Btree {
                     free_known: AtomicBool::new(false),
                     root: AtomicU64::new(0),
                     rightmost: AtomicU32::new(0),
+                    rebuilds: AtomicU64::new(0),
                     deletion: Mutex::new(DELETION_RANK, ()),
                     visits: Mutex::new(VISITS_RANK, SmallVec::new()),
                 })
@@ -246,10 +249,16 @@ impl Btree {
         if !view.has(layout::META) || meta.magic != Meta::MAGIC {
             return Err(self.corrupt(layout::META_BLOCK, "is not a btree"));
         }
-        if meta.version != Meta::VERSION {
+        if !meta.is_known() {
             return Err(self.corrupt(layout::META_BLOCK, "has an unknown layout version"));
         }
         Ok(meta)
+    }
+
+    /// How often the tree was rebuilt in place. Who reads this, then pages of the tree, and then finds it changed may have read a former tree's.
+    #[inline]
+    pub(crate) fn rebuilds(&self) -> u64 {
+        self.shared.rebuilds.load(Memory::SeqCst)
     }
 
     /// The root, latched for reading; `None` if the tree is empty.
@@ -277,6 +286,7 @@ impl Btree {
         if meta.root == NO_BLOCK {
             return Ok(None);
         }
+        base::stop_point!("btree.root.known");
         let page = self.read(meta.root)?;
         // Only a true root, never the left half of a split one, is worth remembering.
         if page.view().is_rightmost() && page.view().level() == meta.level {

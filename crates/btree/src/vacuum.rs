@@ -15,6 +15,7 @@
 //! - Who looks at the addresses of an entry it has copied finds the heap tuple dead, or the leaf changed
 //!   (`BtreeScan::leaf_unchanged`; docs/decisions/0014): so entries go under the leaf's latch alone, and nobody waits for scans' pins.
 //! - Nothing found on a page is remembered beyond its latch.
+//! - Pages of a former tree (`rebuild`) are left as they are while a search may be on them, and called deleted after that.
 //!
 //! # Locks
 //! One latch at a time. Pages are deleted by one thread at a time (`delete_page`), under a [`Btree::visit`].
@@ -26,7 +27,7 @@ use crate::tree::{Btree, WritePage};
 use base::sync::CancelFlag;
 use base::{BlockNumber, Fork, Result};
 use buffer::{PinnedPage, ReadStream, Strategy};
-use page::btree::{self as layout, NO_BLOCK};
+use page::btree::{self as layout, Generation, NO_BLOCK};
 use std::sync::atomic::{AtomicU32, Ordering as Memory};
 
 /// How a pass over the index behaves towards others.
@@ -77,6 +78,10 @@ pub struct IndexVacuumStats {
 pub struct BulkPass<'a> {
     tree: &'a Btree,
     cycle: Cycle<'a>,
+    /// Which pages are the tree's. Nobody rebuilds it during the pass.
+    generation: Generation,
+    /// The XID of what the others are to become: deleted pages; none while some search may be on them.
+    retired: Option<u64>,
     /// How long the file was.
     len: u32,
     stretch: u32,
@@ -126,6 +131,7 @@ impl Btree {
     /// # Errors
     /// I/O.
     pub fn begin_bulk(&self, threads: u32) -> Result<BulkPass<'_>> {
+        let meta = self.meta()?;
         let cycle = Cycle::start(self);
         // After the id is known: a page that a split added before is seen, one added later is behind the end.
         let len = self.rel.len_blocks(Fork::Main)?.0;
@@ -134,7 +140,15 @@ impl Btree {
         } else {
             len.max(1)
         };
-        Ok(BulkPass { tree: self, cycle, len, stretch, next: AtomicU32::new(1) })
+        Ok(BulkPass {
+            tree: self,
+            cycle,
+            generation: meta.generation,
+            retired: self.are_retired_free(&meta).then_some(meta.retired_xid),
+            len,
+            stretch,
+            next: AtomicU32::new(1),
+        })
     }
 
     /// The end of a VACUUM: looks for reusable pages if no pass did and it is worth it, and keeps the books.
@@ -151,8 +165,10 @@ impl Btree {
         let mut stats = stats.unwrap_or(unused);
         if stats.entries_estimated {
             // No pass has counted. Those of before the start are looked for when there may be many.
-            let known = self.meta()?.last_cleanup_deleted_pages + stats.pages_newly_deleted;
-            if !self.shared.free_known.load(Memory::SeqCst) && known > pages / 20 {
+            let meta = self.meta()?;
+            let known = meta.last_cleanup_deleted_pages + stats.pages_newly_deleted;
+            let retired = meta.retired_xid != 0 && self.are_retired_free(&meta);
+            if retired || !self.shared.free_known.load(Memory::SeqCst) && known > pages / 20 {
                 let newly = (stats.entries_removed, stats.pages_newly_deleted);
                 stats = self.pass(None, control)?;
                 stats.entries_removed += newly.0;
@@ -273,6 +289,9 @@ impl BulkPass<'_> {
             part.stretch(from..len, control)?;
             from = len;
         }
+        if self.retired.is_some_and(|xid| xid != 0) {
+            self.tree.none_retired()?;
+        }
         let shared = &self.tree.shared;
         shared.free_known.store(true, Memory::SeqCst);
         part.stats.pages_deleted = shared.free.lock().len() as u32;
@@ -338,6 +357,15 @@ impl Part<'_, '_> {
             }
             if !view.is_sane() {
                 return Err(tree.corrupt(block, "contains corrupted page"));
+            }
+            if view.generation() != self.pass.generation {
+                if let Some(xid) = self.pass.retired
+                    && !going_back
+                {
+                    tree.retire(page, xid);
+                    self.stats.pages_newly_deleted += 1;
+                }
+                return Ok(());
             }
             let mut next = NO_BLOCK;
             let empty = if view.has(layout::HALF_DEAD) {

@@ -92,6 +92,7 @@ impl Btree {
         report: &mut VerifyReport,
         pause: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Vec<Link>> {
+        let generation = self.meta()?.generation;
         let mut down = Vec::new();
         let mut expected = links.iter().peekable();
         let mut block = links.first().map_or(NO_BLOCK, |l| l.child);
@@ -126,6 +127,9 @@ impl Btree {
             }
             if view.level() != level || view.has(layout::DELETED | layout::META) {
                 return Err(self.corrupt(block, "is on the wrong level"));
+            }
+            if view.generation() != generation {
+                return Err(self.corrupt(block, "is of another tree"));
             }
             prev = block;
             block = view.next();

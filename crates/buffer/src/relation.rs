@@ -290,6 +290,18 @@ impl RelationHandle {
         }
     }
 
+    /// Pins a block without regard to what the file holds of it, for who overwrites all of it: what is not cached is not read, and is
+    /// a page of zeros. The only way past a page whose bytes are wrong; for who has said that they are, and makes the page anew.
+    ///
+    /// # Errors
+    /// Beyond the end of the fork; when every frame is pinned (`53200`); the disk's.
+    pub fn pin_to_overwrite(&self, fork: Fork, block: BlockNumber) -> Result<PinnedPage> {
+        if block >= self.len_blocks(fork)? {
+            return Err(self.beyond_end(fork, block));
+        }
+        self.inner().pin_zeroed(&self.relation, fork, block.0)
+    }
+
     /// Is the block cached (a moment ago)?
     pub fn is_cached(&self, fork: Fork, block: BlockNumber) -> bool {
         self.relation.fork(fork).table.lookup(&self.inner().nodes, block.0).is_some()

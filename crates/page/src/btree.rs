@@ -8,6 +8,8 @@
 //! last 16 bytes: left sibling u32, right sibling u32, level u32, flags u16, cycle id u16. Block 0 is the
 //! [`Meta`] page, so a sibling of 0 means none. On a page that has a right sibling entry 1 is the high key.
 //! A deleted page keeps its links and has, in place of entries, 8 bytes: the XID from which it may be reused.
+//! The flags' high byte is the generation of the tree that the page belongs to: an index that is rebuilt in its own file has pages of two
+//! for a while, and the meta page says which of them is the index.
 //!
 //! # Invariants
 //! Line pointers on B-tree pages are Normal, or Dead for an entry whose tuples all are dead (a hint;
@@ -62,6 +64,20 @@ pub const HALF_DEAD: u16 = 16;
 pub const SPLIT_END: u16 = 32;
 /// The right sibling's link in the parent is missing.
 pub const INCOMPLETE_SPLIT: u16 = 128;
+/// The bits of the flags that are the [`Generation`].
+pub const GENERATION: u16 = 0xFF00;
+
+/// Which of the trees in one file a page belongs to: 0 until an index is rebuilt in place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Generation(pub u8);
+
+impl Generation {
+    /// As flags of a page.
+    #[inline]
+    pub fn flags(self) -> u16 {
+        u16::from(self.0) << 8
+    }
+}
 
 /// Line pointer in use.
 pub const LP_NORMAL: u32 = 1;
@@ -128,6 +144,11 @@ impl<'a> PageRef<'a> {
     #[inline]
     pub fn flags(self) -> u16 {
         u16_at(self.0, SPECIAL + 12)
+    }
+    /// The tree that the page belongs to.
+    #[inline]
+    pub fn generation(self) -> Generation {
+        Generation((self.flags() >> 8) as u8)
     }
     /// The cycle id of the VACUUM that was running when the page was last split, or 0.
     #[inline]
@@ -281,17 +302,9 @@ impl<'a> PageRef<'a> {
     }
     /// The meta page's contents.
     pub fn meta(self) -> Meta {
-        let at = |i: usize| u32_at(self.0, HEADER + i * 4);
-        Meta {
-            magic: at(0),
-            version: at(1),
-            root: BlockNumber(at(2)),
-            level: at(3),
-            fast_root: BlockNumber(at(4)),
-            fast_level: at(5),
-            last_cleanup_deleted_pages: at(6),
-            all_equal_image: at(7) != 0,
-        }
+        // What an older page has beyond its end means nothing.
+        let lower = usize::from(u16_at(self.0, 26)).clamp(HEADER + Meta::SHORT, SPECIAL);
+        Meta::from_bytes(&self.0[HEADER..lower]).unwrap_or(Meta::empty(false))
     }
 }
 
@@ -300,7 +313,7 @@ impl<'a> PageRef<'a> {
 pub struct Meta {
     /// [`Meta::MAGIC`].
     pub magic: u32,
-    /// [`Meta::VERSION`].
+    /// [`Meta::VERSION`], or [`Meta::REBUILT`].
     pub version: u32,
     /// The root, 0 before there is one.
     pub root: BlockNumber,
@@ -314,6 +327,10 @@ pub struct Meta {
     pub last_cleanup_deleted_pages: u32,
     /// Whether deduplication is safe: equal keys have equal bytes.
     pub all_equal_image: bool,
+    /// Pages of other generations are of no tree, or of one that this one took the place of.
+    pub generation: Generation,
+    /// Those pages may be reused once no search is as old as this XID; 0: there need be none.
+    pub retired_xid: u64,
 }
 
 impl Meta {
@@ -321,6 +338,11 @@ impl Meta {
     pub const MAGIC: u32 = 0x7462_6265;
     /// The layout's version.
     pub const VERSION: u32 = 4;
+    /// The layout's version once the index was rebuilt in place: who does not know of generations must not read it.
+    pub const REBUILT: u32 = 5;
+    /// So many bytes it takes until the index is rebuilt in place, and from then on.
+    const SHORT: usize = 32;
+    const LONG: usize = 44;
     /// The meta page of an empty tree.
     pub fn empty(all_equal_image: bool) -> Meta {
         Meta {
@@ -332,10 +354,37 @@ impl Meta {
             fast_level: 0,
             last_cleanup_deleted_pages: 0,
             all_equal_image,
+            generation: Generation(0),
+            retired_xid: 0,
         }
     }
+    /// Is it what it says, and of a layout that is known?
+    pub fn is_known(self) -> bool {
+        self.magic == Meta::MAGIC && matches!(self.version, Meta::VERSION | Meta::REBUILT)
+    }
+    /// From the bytes of [`Meta::to_bytes`].
+    pub fn from_bytes(bytes: &[u8]) -> Option<Meta> {
+        let word = |i: usize| bytes.get(i * 4..)?.first_chunk().copied().map(u32::from_le_bytes);
+        let mut meta = Meta {
+            magic: word(0)?,
+            version: word(1)?,
+            root: BlockNumber(word(2)?),
+            level: word(3)?,
+            fast_root: BlockNumber(word(4)?),
+            fast_level: word(5)?,
+            last_cleanup_deleted_pages: word(6)?,
+            all_equal_image: word(7)? != 0,
+            generation: Generation(0),
+            retired_xid: 0,
+        };
+        if bytes.len() >= Meta::LONG {
+            meta.generation = Generation(word(8)? as u8);
+            meta.retired_xid = u64::from(word(9)?) | u64::from(word(10)?) << 32;
+        }
+        Some(meta)
+    }
     /// As it stands on the page.
-    pub fn to_bytes(self) -> [u8; 32] {
+    pub fn to_bytes(self) -> Vec<u8> {
         let words = [
             self.magic,
             self.version,
@@ -345,10 +394,12 @@ impl Meta {
             self.fast_level,
             self.last_cleanup_deleted_pages,
             u32::from(self.all_equal_image),
+            u32::from(self.generation.0),
         ];
-        let mut out = [0; 32];
-        for (to, word) in out.chunks_exact_mut(4).zip(words) {
-            to.copy_from_slice(&word.to_le_bytes());
+        let mut out: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        out.extend(self.retired_xid.to_le_bytes());
+        if self.version < Meta::REBUILT {
+            out.truncate(Meta::SHORT);
         }
         out
     }
@@ -388,8 +439,9 @@ impl PageMut<'_> {
     }
     /// Overwrites the meta page's contents.
     pub fn set_meta(&mut self, meta: Meta) {
-        self.0[HEADER..HEADER + 32].copy_from_slice(&meta.to_bytes());
-        self.put_u16(26, HEADER as u16 + 32);
+        let bytes = meta.to_bytes();
+        self.0[HEADER..HEADER + bytes.len()].copy_from_slice(&bytes);
+        self.put_u16(26, (HEADER + bytes.len()) as u16);
     }
     /// Sets the left sibling.
     pub fn set_prev(&mut self, block: BlockNumber) {

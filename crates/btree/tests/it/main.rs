@@ -6,6 +6,7 @@ mod concurrency;
 mod golden;
 mod model;
 mod power;
+mod rebuild;
 mod replay;
 mod support;
 mod unique;

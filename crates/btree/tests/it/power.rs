@@ -1,8 +1,9 @@
 //! Power loss at any write and sync, with a pool so small that pages leave it all the time.
 
 use crate::support::*;
+use base::sync::CancelFlag;
 use base::{Lsn, Result, Tid};
-use btree::{Btree, Context, KeySchema, UniqueCheck, VacuumControl, redo};
+use btree::{Btree, Context, KeySchema, SortConfig, Sorter, UniqueCheck, VacuumControl, redo};
 use buffer::{BufferPool, CheckpointOptions, Persistence, PoolConfig, Strategy};
 use disk::sim::SimDisk;
 use std::collections::BTreeSet;
@@ -61,6 +62,21 @@ fn key(t: Tid, pad: usize) -> String {
     format!("{:05}{}", n.wrapping_mul(2_654_435_761) % 300, "m".repeat(n as usize * 37 % pad))
 }
 
+/// Makes the index anew in its own file.
+fn rebuild(w: &World, e: &Expected, pad: usize) -> Result<()> {
+    let config = SortConfig {
+        memory_bytes: 1 << 20,
+        disk: SimDisk::new(0),
+        temp_dir: "base/pgsql_tmp".into(),
+    };
+    let mut sorter = Sorter::new(w.tree.schema().clone(), config);
+    for t in &e.sure {
+        sorter.add(&[Some(key(*t, pad).as_bytes())], *t, true)?;
+    }
+    let sorted = Sorter::finish_all(vec![sorter], &CancelFlag::default())?;
+    w.tree.rebuild(sorted, &mut |_| Ok(())).map(|_| ())
+}
+
 /// Works until the disk fails.
 fn work(
     w: &World,
@@ -71,7 +87,14 @@ fn work(
     pad: usize,
 ) -> Result<()> {
     loop {
-        match random.below(12) {
+        match random.below(13) {
+            12 => {
+                rebuild(w, e, pad)?;
+                if random.below(2) == 0 {
+                    w.horizons.next.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                    w.horizons.advance();
+                }
+            }
             0 => *from = checkpoint(w)?,
             1 => {
                 e.deleting = e.sure.iter().copied().filter(|_| random.below(3) > 0).collect();

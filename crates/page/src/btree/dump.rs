@@ -17,7 +17,7 @@ pub fn verify(bytes: &Bytes) -> Result<(), String> {
     }
     if p.has(META) {
         let m = p.meta();
-        if m.magic != Meta::MAGIC || m.version != Meta::VERSION {
+        if !m.is_known() {
             return Err(format!("meta page has magic {:#x}, version {}", m.magic, m.version));
         }
         return Ok(());
@@ -75,8 +75,9 @@ fn flag_names(flags: u16) -> String {
         (SPLIT_END, "split-end"),
         (INCOMPLETE_SPLIT, "incomplete-split"),
     ];
-    let set: Vec<_> = names.iter().filter(|(f, _)| flags & f != 0).map(|(_, n)| *n).collect();
-    set.join(" ")
+    let set = names.iter().filter(|(f, _)| flags & f != 0).map(|(_, n)| (*n).to_owned());
+    let generation = (flags & GENERATION != 0).then(|| format!("generation-{}", flags >> 8));
+    set.chain(generation).collect::<Vec<_>>().join(" ")
 }
 
 /// The page as text.
@@ -90,13 +91,18 @@ pub fn dump(bytes: &Bytes) -> String {
         let m = p.meta();
         let _ = writeln!(
             out,
-            "meta root {} level {} fast-root {} fast-level {} deleted {} equal-image {}",
+            "meta root {} level {} fast-root {} fast-level {} deleted {} equal-image {}{}",
             m.root,
             m.level,
             m.fast_root,
             m.fast_level,
             m.last_cleanup_deleted_pages,
-            m.all_equal_image
+            m.all_equal_image,
+            match m.version {
+                Meta::REBUILT =>
+                    format!(" generation {} retired {}", m.generation.0, m.retired_xid),
+                _ => String::new(),
+            }
         );
         return out;
     }
