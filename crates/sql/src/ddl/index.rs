@@ -17,7 +17,7 @@ use super::relation::{IndexColumnRow, IndexRows};
 use super::{Ddl, new_oid, relation};
 use crate::analyse::{self, IndexExpression};
 use crate::exec::modify::IndexWriter;
-use crate::maintenance::commands::{self, Command, create_index as progress};
+use crate::maintenance::commands::{self, Command, Progress, create_index as progress};
 use crate::parse::ast::IndexElement;
 use crate::parse::utility::CreateIndex;
 use crate::session::SessionState;
@@ -375,25 +375,11 @@ pub(super) fn build_seen(
     let cx = exec_context(state, env, &txn, snapshot, &[], work_mem_bytes(state));
     let heap = state.open_relation(table)?.heap;
     show(progress::BLOCKS_TOTAL, u64::from(heap.len_blocks()?.0));
-    let memory_kb = usize::try_from(state.settings.borrow().int("maintenance_work_mem"));
-    let config = SortConfig {
-        memory_bytes: memory_kb.unwrap_or(65_536).saturating_mul(1024),
-        disk: Arc::clone(&state.cluster.engine().disk),
-        temp_dir: "base/pgsql_tmp".to_owned(),
-    };
-    let cancel = &state.backend.cancel;
     let txns = &state.cluster.engine().txns;
     let begun = txns.current_csn();
     let lacks_some = AtomicBool::new(false);
     let from = RowsOf { heap: &heap, table, index, seen: seen.as_ref(), lacks_some: &lacks_some };
-    let fed = feed_plain(&from, tree.schema(), config.clone(), cancel, at.as_deref())?;
-    let (sorters, rows) = match fed {
-        Some(fed) => fed,
-        None => {
-            let (sorter, rows) = feed_rows(session, &from, tree, config)?;
-            (vec![sorter], rows)
-        }
-    };
+    let (sorters, rows) = feed(session, &from, tree, at.as_deref())?;
     if lacks_some.load(Ordering::Relaxed) && !was_whole {
         state.cluster.young_indexes.note(index.oid, begun, txn.xid()?, txns)?;
     }
@@ -402,7 +388,7 @@ pub(super) fn build_seen(
     show(progress::TUPLES_TOTAL, entries);
     show(progress::SUBPHASE, progress::SORTING);
     base::stop_point!("sql.index.build.sorting");
-    let sorted = Sorter::finish_all(sorters, cancel)?;
+    let sorted = Sorter::finish_all(sorters, &state.backend.cancel)?;
     show(progress::SUBPHASE, progress::LOADING);
     let built = tree.build(sorted, &mut |done| {
         show(progress::TUPLES_DONE, done);
@@ -423,6 +409,37 @@ pub(super) fn build_seen(
             note_size(state, table.oid, id, table.persistence, rows)
         }
         _ => Ok(()),
+    }
+}
+
+/// How the entries of an index are sorted.
+pub(super) fn sort_config(state: &SessionState) -> SortConfig {
+    let memory_kb = usize::try_from(state.settings.borrow().int("maintenance_work_mem"));
+    SortConfig {
+        memory_bytes: memory_kb.unwrap_or(65_536).saturating_mul(1024),
+        disk: Arc::clone(&state.cluster.engine().disk),
+        temp_dir: "base/pgsql_tmp".to_owned(),
+    }
+}
+
+/// Collects the entries of an index: the sorters, and the number of live rows.
+///
+/// # Errors
+/// `57014`, `54000`, I/O.
+pub(super) fn feed(
+    session: &crate::session::Session,
+    from: &RowsOf<'_>,
+    tree: &Arc<btree::Btree>,
+    progress: Option<&Progress>,
+) -> Result<(Vec<Sorter>, u64)> {
+    let state = session.state().as_ref();
+    let config = sort_config(state);
+    match feed_plain(from, tree.schema(), config.clone(), &state.backend.cancel, progress)? {
+        Some(fed) => Ok(fed),
+        None => {
+            let (sorter, rows) = feed_rows(session, from, tree, config)?;
+            Ok((vec![sorter], rows))
+        }
     }
 }
 
@@ -556,14 +573,14 @@ impl RowDecoder {
     }
 }
 
-fn is_left_alone(table: &Table) -> bool {
+pub(super) fn is_left_alone(table: &Table) -> bool {
     let option = table.options.get("autovacuum_enabled");
     option.and_then(|o| types::io::parse_bool(o)) == Some(false)
 }
 
 /// `relpages` of a relation, and `reltuples` if they were counted: where they stand, as VACUUM does, for others may be making an index of the same table.
 #[expect(clippy::cast_precision_loss, reason = "pg_class keeps floats")]
-fn note_size(
+pub(super) fn note_size(
     state: &SessionState,
     oid: Oid,
     storage: base::RelationId,

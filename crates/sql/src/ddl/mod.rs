@@ -38,6 +38,7 @@ mod like;
 pub mod misc;
 pub(crate) mod not_null;
 pub mod reindex;
+mod reindex_catalog;
 pub(crate) mod reindex_concurrently;
 pub mod relation;
 pub mod rename;

@@ -1,10 +1,9 @@
 //! REINDEX.
 //!
-//! # Differs from PostgreSQL
-//! Indexes of system catalogs keep their files for good and are not rebuilt: nobody locks a catalog to look something up in it, so there is
-//! no moment at which a file, or its pages, could be replaced. CONCURRENTLY ([`super::reindex_concurrently`]) leaves them alone
-//! in PostgreSQL too.
+//! Indexes of system catalogs keep their files for good: see [`super::reindex_catalog`]. CONCURRENTLY
+//! ([`super::reindex_concurrently`]) leaves them alone, in PostgreSQL too.
 
+use super::reindex_catalog::catalog;
 use super::reindex_concurrently::whose_toast;
 use super::truncate::lock_and_look_again;
 use super::{Ddl, rewrite};
@@ -13,8 +12,9 @@ use crate::maintenance::commands::{self, Command, create_index};
 use crate::parse::ast::ObjectName;
 use crate::parse::utility::{Reindex, ReindexKind};
 use crate::session::SessionState;
-use base::{Error, Oid, Result, SqlState, bail, err};
+use base::{Oid, Result, SqlState, bail, err};
 use engine::catalog::bootstrap::PG_CATALOG;
+use engine::catalog::defs;
 use engine::catalog::model::{CatalogView, Index, RelationKind, RelationPersistence, Table};
 use std::sync::Arc;
 use txn::LockMode;
@@ -25,6 +25,8 @@ use vacuum::UsageMeter;
 struct Options {
     verbose: bool,
     concurrently: bool,
+    /// A tablespace was named.
+    moves: bool,
 }
 
 impl Options {
@@ -39,13 +41,15 @@ impl Options {
     }
 
     fn of(statement: &Reindex, source: &str) -> Result<Options> {
-        let mut found = Options { verbose: false, concurrently: statement.concurrently };
+        let concurrently = statement.concurrently;
+        let mut found = Options { verbose: false, concurrently, moves: false };
         for option in &statement.options {
             match option.name.as_str() {
                 "verbose" => found.verbose = option.boolean()?,
                 "concurrently" => found.concurrently = option.boolean()?,
                 "tablespace" => {
                     let name = option.string()?;
+                    found.moves = true;
                     if name != "pg_default" {
                         bail!(UNDEFINED_OBJECT, "tablespace \"{name}\" does not exist");
                     }
@@ -89,6 +93,11 @@ impl Ddl<'_> {
     }
 
     fn reindex_index(&mut self, name: &ObjectName, options: Options) -> Result<()> {
+        if let Some((index, table)) = self.index_named(name, options)?
+            && let Some(def) = catalog(table)
+        {
+            return self.reindex_catalog(def, Some(index), options.verbose).map(|_| ());
+        }
         let (index, table) = loop {
             self.state().check_cancel()?;
             if let Some(locked) = self.lock_index(name, options)? {
@@ -136,11 +145,19 @@ impl Ddl<'_> {
         let Some(table) = self.table_of_index(index.oid)? else { return Ok(None) };
         let Some(table) = self.state().table_by_oid(table)? else { return Ok(None) };
         self.check_maintain(&table, &index)?;
-        refuse_catalog(&index, options.concurrently)?;
+        check_catalog(&table, &[index.name.as_str()], options)?;
         Ok(Some((index.oid, table.oid)))
     }
 
     fn reindex_all_of(&mut self, name: &ObjectName, options: Options) -> Result<()> {
+        let table = self.relation(name)?;
+        if let Some(def) = catalog(table.oid) {
+            self.check_whole(&table, options)?;
+            return match self.reindex_catalog(def, None, options.verbose)? {
+                true => Ok(()),
+                false => self.tell_no_indexes(&table, options),
+            };
+        }
         let table = crate::relations::lock_named(self.state(), options.first_lock(), || {
             let table = self.relation(name)?;
             self.check_whole(&table, options)?;
@@ -156,7 +173,14 @@ impl Ddl<'_> {
         if done {
             return Ok(());
         }
-        let to_be = if concurrently { "that can be reindexed concurrently" } else { "to reindex" };
+        self.tell_no_indexes(&table, Options { concurrently, ..options })
+    }
+
+    fn tell_no_indexes(&mut self, table: &Table, options: Options) -> Result<()> {
+        let to_be = match options.concurrently {
+            true => "that can be reindexed concurrently",
+            false => "to reindex",
+        };
         self.notice(
             SqlState::SUCCESSFUL_COMPLETION,
             format!("table \"{}\" has no indexes {to_be}", table.name),
@@ -172,7 +196,8 @@ impl Ddl<'_> {
             bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a table or materialized view", table.name);
         }
         self.check_maintain(table, table)?;
-        refuse_catalog(table, options.concurrently)
+        let indexes: Vec<&str> = table.indexes.iter().map(|i| i.name.as_str()).collect();
+        check_catalog(table, &indexes, options)
     }
 
     /// Keeps writers out while indexes of a table are built anew, and readers for a moment at the end. False: there are none.
@@ -218,12 +243,7 @@ impl Ddl<'_> {
             let usage = UsageMeter::start();
             crate::relations::lock(self.state(), index.oid, LockMode::AccessExclusive)?;
             rewrite::rebuild_index(self.session, table, index)?;
-            if verbose {
-                let text = format!("index \"{}\" was reindexed", index.name);
-                let mut notice = Notice::new(Severity::Info, text);
-                notice.body.detail = Some(usage.used().cpu_text());
-                self.client.notice(&notice)?;
-            }
+            self.tell_reindexed(&index.name, &usage, verbose)?;
         }
         Ok(())
     }
@@ -240,11 +260,8 @@ impl Ddl<'_> {
             _ => "REINDEX DATABASE",
         };
         self.session.prevent_transaction(word)?;
-        if kind == ReindexKind::System {
-            if options.concurrently {
-                bail!(FEATURE_NOT_SUPPORTED, "{NOT_CONCURRENTLY}");
-            }
-            return Err(catalogs_stay("REINDEX SYSTEM"));
+        if kind == ReindexKind::System && options.concurrently {
+            bail!(FEATURE_NOT_SUPPORTED, "{NOT_CONCURRENTLY}");
         }
         let state = self.state();
         let mut schema = None;
@@ -271,29 +288,65 @@ impl Ddl<'_> {
         let state = self.state();
         let txn = state.txn()?;
         let rows = state.catalog.rows(&txn).scan("pg_class")?;
-        let tables: Vec<Oid> = rows
-            .iter()
-            .filter(|r| matches!(r.char("relkind"), b'r' | b'm'))
-            .filter(|r| r.oid("oid") >= Oid::FIRST_NORMAL && r.char("relpersistence") != b't')
-            .filter(|r| schema.is_none_or(|s| r.oid("relnamespace") == s))
-            .map(|r| r.oid("oid"))
-            .collect();
+        let mut tables = Vec::new();
+        for row in rows.iter().filter(|r| matches!(r.char("relkind"), b'r' | b'm')) {
+            let oid = row.oid("oid");
+            let is_meant = match (kind, catalog(oid)) {
+                (ReindexKind::System, def) => def.is_some(),
+                (ReindexKind::Schema, def) => {
+                    Some(row.oid("relnamespace")) == schema
+                        && !(options.concurrently && def.is_some())
+                }
+                (_, def) => def.is_none() && oid >= Oid::FIRST_NORMAL,
+            };
+            if is_meant && row.char("relpersistence") != b't' && self.may_reindex_among(oid)? {
+                tables.push(oid);
+            }
+        }
+        // As everything else is looked up there.
+        tables.sort_by_key(|oid| *oid != defs::by_name("pg_class").oid);
         // Rows keep their snapshot.
         drop((rows, txn));
         for oid in tables {
             self.session.next_transaction()?;
-            crate::relations::lock(self.state(), oid, options.first_lock())?;
-            // Dropped meanwhile.
-            let Some(table) = self.state().table_by_oid(oid)? else { continue };
-            if options.concurrently {
-                self.reindex_concurrently(oid, None, options.verbose)?;
-            } else if self.reindex_locked(oid, None, options.verbose)? && options.verbose {
+            let done = match catalog(oid) {
+                Some(def) => self.reindex_catalog(def, None, options.verbose)?,
+                None => {
+                    crate::relations::lock(self.state(), oid, options.first_lock())?;
+                    // Dropped meanwhile.
+                    if self.state().table_by_oid(oid)?.is_none() {
+                        continue;
+                    }
+                    if options.concurrently {
+                        self.reindex_concurrently(oid, None, options.verbose)?;
+                        continue;
+                    }
+                    self.reindex_locked(oid, None, options.verbose)?
+                }
+            };
+            if done
+                && options.verbose
+                && let Some(table) = self.state().table_by_oid(oid)?
+            {
                 let name = format!("{}.{}", table.namespace_name, table.name);
                 let text = format!("table \"{name}\" was reindexed");
                 self.client.notice(&Notice::new(Severity::Info, text))?;
             }
         }
         self.session.next_transaction()
+    }
+}
+
+impl Ddl<'_> {
+    /// May a table be rebuilt with many others by who may ask for those? What all databases share is not the database's owner's.
+    fn may_reindex_among(&self, oid: Oid) -> Result<bool> {
+        if !catalog(oid).is_some_and(|def| def.shared) {
+            return Ok(true);
+        }
+        match self.state().table_by_oid(oid)? {
+            Some(table) => may_maintain(self.state(), &table),
+            None => Ok(false),
+        }
     }
 }
 
@@ -307,24 +360,20 @@ pub(super) fn may_maintain(state: &SessionState, table: &Table) -> Result<bool> 
     Ok(has & crate::acl::MAINTAIN != 0)
 }
 
-/// Why a catalog's indexes are not written anew.
-const CATALOGS_STAY: &str = "System catalogs are read without locks on them, at all times and by every session, so that their indexes cannot be replaced by others.";
-
-fn catalogs_stay(what: &str) -> Error {
-    let mut error = Error::unsupported(what).to_sql_error();
-    error.detail = Some(CATALOGS_STAY.to_owned());
-    error.hint = Some("\"ebb check\" tells whether an index is whole. VACUUM FULL makes the catalog's table smaller.".to_owned());
-    Error::Sql(Box::new(error))
-}
-
 const NOT_CONCURRENTLY: &str = "cannot reindex system catalogs concurrently";
 
-fn refuse_catalog(table: &Table, concurrently: bool) -> Result<()> {
-    if table.oid < Oid::FIRST_NORMAL && concurrently {
+/// Fails if `table` is a catalog, of which these are indexes, and the statement asks for what can't be done with it.
+fn check_catalog(table: &Table, indexes: &[&str], options: Options) -> Result<()> {
+    if table.oid >= Oid::FIRST_NORMAL {
+        return Ok(());
+    }
+    if options.concurrently {
         bail!(FEATURE_NOT_SUPPORTED, "{NOT_CONCURRENTLY}");
     }
-    if table.oid < Oid::FIRST_NORMAL {
-        return Err(catalogs_stay("REINDEX of a system catalog"));
+    if let Some(index) = indexes.first()
+        && options.moves
+    {
+        bail!(FEATURE_NOT_SUPPORTED, "cannot move system relation \"{index}\"");
     }
     Ok(())
 }

@@ -35,6 +35,7 @@ mod plan_shapes;
 mod plans;
 mod rechecked;
 mod reindex;
+mod reindex_catalog;
 mod returning;
 mod rewritten;
 mod rights;
