@@ -22,6 +22,8 @@ pub struct Storage {
     pub btree: Arc<btree::Context>,
     /// What makes and removes their files.
     pub files: Arc<crate::RelationFiles>,
+    /// Catalogs are looked up without their indexes: these may be damaged.
+    pub ignores_system_indexes: bool,
 }
 
 struct TxnHorizons(Arc<txn::TransactionManager>);
@@ -55,6 +57,7 @@ impl Storage {
             }),
             btree,
             files: Arc::clone(&engine.files),
+            ignores_system_indexes: engine.settings.bool("ignore_system_indexes"),
         }
     }
 }

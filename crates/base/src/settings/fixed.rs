@@ -176,15 +176,6 @@ pub(super) const FIXED: &[Definition] = &[
         short_desc: "Recovery stops at a page that should be there and is not.",
     },
     Definition {
-        name: "ignore_system_indexes",
-        kind: Kind::Bool,
-        unit: Unit::None,
-        boot: "off",
-        context: Context::Backend,
-        category: "Developer Options",
-        short_desc: "System catalogs are looked up by their indexes.",
-    },
-    Definition {
         name: "io_max_combine_limit",
         kind: Kind::Int(1, 128),
         unit: Unit::Blocks,

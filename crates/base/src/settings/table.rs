@@ -3,7 +3,7 @@
 //!
 //! # Differs from PostgreSQL
 //! `wal_compression` is `lz4` from the start; `autovacuum_freeze_max_age` may be as low as 1000, so that
-//! tests can reach it; `io_combine_limit` is 1 MB, as `io_max_combine_limit` is; `stats_fetch_consistency` is `none` and nothing else; `data_checksums` is always on; settings that begin with `ebb.` are our own.
+//! tests can reach it; `io_combine_limit` is 1 MB, as `io_max_combine_limit` is; `stats_fetch_consistency` is `none` and nothing else; `ignore_system_indexes` is the server's, not a session's; `data_checksums` is always on; settings that begin with `ebb.` are our own.
 
 use super::fixed::FIXED;
 use super::void::VOID;
@@ -1080,6 +1080,15 @@ const TABLE: &[Definition] = &[
         context: Context::User,
         category: "Client Connection Defaults / Statement Behavior",
         short_desc: "Ends a session that idles outside a transaction for this long.",
+    },
+    Definition {
+        name: "ignore_system_indexes",
+        kind: Kind::Bool,
+        unit: Unit::None,
+        boot: "off",
+        context: Context::Postmaster,
+        category: "Developer Options",
+        short_desc: "Looks system catalogs up without their indexes, for REINDEX to repair these.",
     },
     Definition {
         name: "in_hot_standby",

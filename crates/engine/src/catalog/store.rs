@@ -310,6 +310,25 @@ impl Catalogs<'_> {
         Ok(tree.find_conflict(&key, None, &live)?.is_some())
     }
 
+    /// The rows in the order in which an index has them.
+    fn in_order(
+        &self,
+        open: &OpenCatalog,
+        index: &CatalogIndex,
+        tree: &Btree,
+        rows: Vec<Row>,
+    ) -> Result<Vec<Row>> {
+        let with_key = |row: Row| Ok((self.key(open, &index.columns, &row.values)?, row));
+        let mut rows = rows.into_iter().map(with_key).collect::<Result<Vec<_>>>()?;
+        rows.sort_by(|(a, _), (b, _)| {
+            let columns = tree.schema().columns.iter().zip(a.iter().zip(b));
+            let mut orders =
+                columns.map(|(c, (a, b))| KeySchema::compare_column(c, a.as_deref(), b.as_deref()));
+            orders.find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
+        });
+        Ok(rows.into_iter().map(|(_, row)| row).collect())
+    }
+
     fn encode(&self, open: &OpenCatalog, values: &[Datum]) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         RowEncoder::new(open.types.clone(), open.desc.clone()).encode(values, &mut out)?;
@@ -669,6 +688,11 @@ impl RowSource for Catalogs<'_> {
             rows.retain(|r| matches(&r.values));
             return Ok(rows);
         };
+        if self.store.storage.ignores_system_indexes {
+            let mut rows = self.scan(catalog)?;
+            rows.retain(|r| matches(&r.values));
+            return self.in_order(&open, index, tree, rows);
+        }
         let mut prefix = Vec::new();
         for c in &index.columns[..covered(index)] {
             let (i, d) = key.iter().find(|(i, _)| column(*i) == *c).expect("counted as covered");

@@ -1,6 +1,7 @@
 //! REINDEX of system catalogs.
 
 use crate::support::{Connection, Database};
+use base::settings::Value;
 use btree::{RetailKeys, VacuumControl};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -288,4 +289,46 @@ fn a_crash_at_any_step_leaves_whole_catalogs() {
         });
         whole(&db);
     }
+}
+
+/// Indexes that sessions need to begin are damaged: the server goes without any until they are repaired.
+#[test]
+fn indexes_that_keep_everybody_out_are_repaired() {
+    let db = prepared();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE kept (a int, b text)", "INSERT INTO kept VALUES (1, 'x')"]);
+    let files = s.run(
+        "SELECT string_agg(pg_relation_filepath(indexrelid), ' ') FROM pg_index \
+         WHERE indrelid IN ('pg_class'::regclass, 'pg_attribute'::regclass, 'pg_database'::regclass, 'pg_authid'::regclass)",
+    );
+    s.run_each(&["CHECKPOINT"]);
+    drop(s);
+    let damage = |folder: &std::path::Path| {
+        for file in files.split(' ') {
+            let path = folder.join(file);
+            let mut bytes = std::fs::read(&path).unwrap();
+            bytes.chunks_mut(8192).for_each(|page| page[100..200].fill(0xEE));
+            std::fs::write(path, bytes).unwrap();
+        }
+    };
+    db.stop_and_reopen(damage, &[("ignore_system_indexes", Value::Bool(true))], |db| {
+        let mut s = db.session();
+        s.check(&[("SELECT a, b FROM kept", "1|x")]);
+        let said = s.run("REINDEX SYSTEM");
+        assert!(
+            said.contains("WARNING XX002 index \"pg_class_oid_index\" had damaged pages"),
+            "{said}"
+        );
+        assert_eq!(s.run("REINDEX SYSTEM"), "");
+        drop(s);
+        whole(&db);
+        db.stop_and_reopen(
+            |_| (),
+            &[],
+            |db| {
+                db.session().check(&[("SELECT a, b FROM kept", "1|x")]);
+                whole(&db);
+            },
+        );
+    });
 }

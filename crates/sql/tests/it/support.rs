@@ -120,6 +120,27 @@ impl Database {
         then(&Database { cluster: Cluster::new(engine, settings).unwrap(), _folder });
     }
 
+    /// Stops in good order, lets `between` at the files, and starts with these settings.
+    pub fn stop_and_reopen(
+        self,
+        between: impl FnOnce(&std::path::Path),
+        settings: &[(&'static str, Value)],
+        then: impl FnOnce(Database),
+    ) {
+        let Database { cluster, _folder } = self;
+        cluster.engine().shutdown().unwrap();
+        drop(cluster);
+        between(_folder.path());
+        let disk = disk::os(_folder.path().to_path_buf()).unwrap();
+        let options = options(2048);
+        for (name, value) in settings {
+            options.settings.set_internal(name, value.clone());
+        }
+        let settings = Arc::clone(&options.settings);
+        let engine = Engine::open(disk, options).unwrap();
+        then(Database { cluster: Cluster::new(engine, settings).unwrap(), _folder });
+    }
+
     /// What `then` finds if the server is lost now, with sessions in the midst of what they do: in a copy of the files.
     pub fn as_after_a_crash(&self, then: impl FnOnce(&Database)) {
         let engine = self.cluster.engine();

@@ -275,7 +275,9 @@ fn index(state: &SessionState, table: Arc<Table>) -> Result<RowIter> {
         state.check_cancel()?;
         let Some(page) = read_page(&rel, Fork::Main, BlockNumber(n))? else { break };
         let page = PageRef(page.bytes());
-        if page.is_new() || page.has(layout::DELETED) {
+        // Of a tree that a rebuild in place took the place of: about to be deleted.
+        let former = page.generation() != meta.generation;
+        if page.is_new() || page.has(layout::DELETED) || former {
             deleted += 1;
         } else if page.is_ignored() {
             empty += 1;
