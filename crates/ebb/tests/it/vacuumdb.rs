@@ -77,7 +77,7 @@ fn reindexdb_clusterdb_and_pg_amcheck_work() {
         ("reindexdb", "--all --concurrently"),
         ("reindexdb", "--table=t postgres"),
         ("reindexdb", "--system postgres"),
-        ("reindexdb", "--system --verbose --all"),
+        ("reindexdb", "--system --verbose template1"),
         ("reindexdb", "--table=pg_class --index=pg_type_oid_index postgres"),
         ("reindexdb", "--schema=pg_catalog --jobs=2 postgres"),
         ("clusterdb", "--verbose postgres"),
