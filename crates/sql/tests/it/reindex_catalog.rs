@@ -54,6 +54,12 @@ fn what_it_does_and_who_may() {
         ("REINDEX TABLE pg_class", ""),
         ("REINDEX TABLE pg_proc", ""),
         ("REINDEX TABLE pg_database", ""),
+        (
+            "REINDEX (VERBOSE) TABLE pg_proc",
+            "INFO 00000 index \"pg_toast_1255_index\" was reindexed\n\
+             INFO 00000 index \"pg_proc_oid_index\" was reindexed\n\
+             INFO 00000 index \"pg_proc_proname_args_nsp_index\" was reindexed",
+        ),
         ("REINDEX SCHEMA pg_catalog", ""),
         ("REINDEX SYSTEM", ""),
         ("REINDEX SYSTEM postgres", ""),
@@ -93,6 +99,17 @@ fn what_it_does_and_who_may() {
         ("REINDEX TABLE pg_authid", "42501 permission denied for table pg_authid"),
         ("RESET ROLE", ""),
     ]);
+    // What all databases share is not the owner of one's.
+    let mut tables = |role: &str| {
+        s.run_each(&[role]);
+        let said = s.run("REINDEX (VERBOSE) SYSTEM");
+        s.run_each(&["RESET ROLE"]);
+        let names = said.lines().filter_map(|l| l.split("table \"pg_catalog.").nth(1));
+        names.map(|l| l.trim_end_matches("\" was reindexed").to_owned()).collect::<Vec<_>>()
+    };
+    let (owner, superuser) = (tables("SET ROLE bob"), tables("RESET ROLE"));
+    assert_eq!((owner[0].as_str(), superuser[0].as_str()), ("pg_class", "pg_class"));
+    assert_eq!((owner.len(), superuser.len()), (53, 64));
     drop(s);
     whole(&db);
 }
