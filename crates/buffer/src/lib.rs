@@ -63,7 +63,7 @@ pub use staging::StagingStatus;
 pub use stats::per_relation::BlockCounts;
 pub use stats::{
     BufferUsage, IoContext, IoCounters, IoObject, IoStatsRow, Role, add_usage, backend_type,
-    bound_combined, count_blocks, my_usage, set_backend_type,
+    bound_combined, count_blocks, my_usage, set_backend_type, work_for,
 };
 pub use strategy::{Ring, Strategy};
 pub use stream::ReadStream;

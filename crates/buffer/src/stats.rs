@@ -273,13 +273,26 @@ impl Drop for Mine {
 /// Says what this thread is, for the statistics.
 pub fn set_backend_type(backend_type: BackendType) {
     if base::backend::set_type(backend_type) != backend_type {
-        CURRENT.set((0, std::ptr::null()));
-        MINE.with_borrow_mut(|mine| {
-            for (_, counters) in mine.0.drain(..) {
-                counters.ended.store(true, Ordering::Release);
-            }
-        });
+        begin_anew();
     }
+}
+
+/// This thread works for the session `pid` from now on: what it counts is that session's, what it has counted is not.
+pub fn work_for(pid: i32) {
+    if base::log::thread_pid() != pid {
+        base::log::set_thread_pid(pid);
+        begin_anew();
+    }
+}
+
+/// What this thread has counted stays with what it was; it counts from nothing.
+fn begin_anew() {
+    CURRENT.set((0, std::ptr::null()));
+    MINE.with_borrow_mut(|mine| {
+        for (_, counters) in mine.0.drain(..) {
+            counters.ended.store(true, Ordering::Release);
+        }
+    });
 }
 
 /// What this thread is.

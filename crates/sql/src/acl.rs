@@ -204,7 +204,14 @@ const PG_MAINTAIN: Oid = Oid(6337);
 /// `pg_read_all_data`, `pg_write_all_data`: they may look into every schema.
 const LOOK_EVERYWHERE: [(Oid, u32); 2] = [(Oid(6181), USAGE), (Oid(6182), USAGE)];
 
-/// The privilege bits that `role` has on a relation, those of predefined roles among them.
+/// What nobody but a superuser may do with a relation, whatever was granted: nobody else writes system catalogs and TOAST tables.
+pub fn closed(relation: Oid, kind: RelationKind) -> u32 {
+    let is_system =
+        kind == RelationKind::Toast || engine::catalog::defs::by_oid(relation).is_some();
+    if is_system { INSERT | UPDATE | DELETE | TRUNCATE } else { 0 }
+}
+
+/// The privilege bits that `role` has on a relation, those of predefined roles among them. `closed`: as [`closed`] says.
 ///
 /// # Errors
 /// I/O.
@@ -213,8 +220,20 @@ pub fn relation_privileges(
     role: Oid,
     owner: Oid,
     acl: Option<&[String]>,
+    closed: u32,
 ) -> Result<u32> {
-    with_predefined(state, role, privileges(state, role, owner, acl, 0)?, &PREDEFINED)
+    let held = privileges(state, role, owner, acl, 0)?;
+    let held = with_predefined(state, role, held, &PREDEFINED)?;
+    Ok(if closed != 0 && !is_superuser(state, role)? { held & !closed } else { held })
+}
+
+/// As [`relation_privileges`], of a table that is at hand.
+///
+/// # Errors
+/// I/O.
+pub fn table_privileges(state: &SessionState, role: Oid, table: &Table) -> Result<u32> {
+    let closed = closed(table.oid, table.kind);
+    relation_privileges(state, role, table.owner, table.acl.as_deref(), closed)
 }
 
 /// The privilege bits that `role` has on a schema, those of predefined roles among them.
@@ -311,7 +330,7 @@ pub fn may_vacuum(
     acl: Option<&[String]>,
 ) -> Result<bool> {
     let role = state.current_user.borrow().oid;
-    if relation_privileges(state, role, owner, acl)? & MAINTAIN != 0 {
+    if relation_privileges(state, role, owner, acl, 0)? & MAINTAIN != 0 {
         return Ok(true);
     }
     let shared = engine::catalog::defs::by_oid(oid).is_some_and(|d| d.shared);
@@ -367,7 +386,7 @@ pub fn check_table(state: &SessionState, table: &Table, wanted: u32, check_as: O
     if is_superuser(state, role)? {
         return Ok(());
     }
-    let has = relation_privileges(state, role, table.owner, table.acl.as_deref())?;
+    let has = table_privileges(state, role, table)?;
     if has & wanted == wanted {
         return Ok(());
     }

@@ -677,9 +677,9 @@ impl Backend {
         activity.state_change = now;
     }
 
-    /// This thread works for it: the log says so, and its waits are the backend's.
+    /// This thread works for it: the log says so, and its waits, and what it reads and writes, are the backend's.
     pub fn runs_here(&self) {
-        base::log::set_thread_pid(self.pid);
+        buffer::work_for(self.pid);
         base::wait::note_in(Arc::clone(&self.waits));
     }
 

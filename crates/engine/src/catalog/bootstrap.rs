@@ -225,6 +225,7 @@ fn describe_catalog(c: &Catalogs<'_>, def: &'static CatalogDef) -> Result<()> {
         let row = attribute(def.oid, number, column.name, column.ty, -1)
             .bool("attnotnull", column.not_null)
             .int("attlen", i64::from(column.len))
+            .char("attalign", column.align_letter())
             .char("attstorage", column.storage)
             .oid("attcollation", column.collation);
         c.insert(&row)?;
@@ -248,7 +249,7 @@ fn catalog_acl(name: &str) -> Datum {
     }
 }
 
-/// A `pg_attribute` row with what the type implies; length, storage and collation may be set over it.
+/// A `pg_attribute` row with what the type implies; length, alignment, storage and collation may be set over it.
 pub fn attribute(relation: Oid, number: i64, name: &str, ty: Oid, typmod: i32) -> NewRow {
     let info = types::type_info(ty);
     NewRow::of("pg_attribute")

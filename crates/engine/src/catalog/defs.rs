@@ -32,6 +32,18 @@ pub struct CatalogColumn {
     pub collation: Oid,
 }
 
+impl CatalogColumn {
+    /// `attalign`: what its rows are written by, which need not be what its type says.
+    pub fn align_letter(&self) -> u8 {
+        match self.align {
+            8 => b'd',
+            4 => b'i',
+            2 => b's',
+            _ => b'c',
+        }
+    }
+}
+
 /// A catalog's index.
 #[derive(Debug)]
 pub struct CatalogIndex {

@@ -120,6 +120,8 @@ fn load_columns(source: &dyn RowSource, oid: Oid) -> Result<Vec<Column>> {
         Vec::new()
     };
     let identity = rows.iter().any(|r| r.char("attidentity") != 0);
+    // What a catalog's rows were written by; its folder may be older than this word of `pg_attribute`.
+    let catalog = defs::by_oid(oid);
     let sequences = if identity { owned_sequences(source, oid)? } else { Vec::new() };
     rows.iter()
         .map(|r| {
@@ -163,6 +165,11 @@ fn load_columns(source: &dyn RowSource, oid: Oid) -> Result<Vec<Column>> {
                     _ => None,
                 },
             };
+            if let Some(own) =
+                catalog.and_then(|c| c.columns.iter().find(|c| c.name == column.name))
+            {
+                column.align = own.align;
+            }
             super::domains::resolve(source, &mut column)?;
             Ok(column)
         })

@@ -302,7 +302,7 @@ fn check_readable(table: &Table) -> Result<()> {
         RelationKind::View => refuse("view"),
         RelationKind::MaterializedView if table.populated => Ok(()),
         RelationKind::MaterializedView => Err(SqlError::new(
-            SqlState::WRONG_OBJECT_TYPE,
+            SqlState::FEATURE_NOT_SUPPORTED,
             format!("cannot copy from unpopulated materialized view \"{name}\""),
         )
         .hint("Use the REFRESH MATERIALIZED VIEW command.")

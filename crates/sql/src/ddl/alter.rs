@@ -705,7 +705,6 @@ impl Ddl<'_> {
         if !options.is_empty() {
             let sequence = self.described(sequence)?;
             self.alter_sequence(&sequence, options)?;
-            self.own_sequence(sequence.oid, table.oid, found.number, true)?;
         }
         Ok(())
     }

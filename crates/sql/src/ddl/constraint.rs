@@ -264,31 +264,33 @@ impl Ddl<'_> {
         }
         super::index::check_may_make_index(self.state(), table)?;
         let (index, name) = self.make_index(table, &new)?;
-        self.key_constraint(table, index, &name, primary, &new.columns[..columns.len()], c.timing)
+        let numbers: Vec<i32> = new.columns.iter().map(|c| c.column).collect();
+        let (keys, carried) = numbers.split_at(columns.len());
+        self.key_constraint(table, index, &name, primary, (keys, carried), c.timing)
     }
 
+    /// Notes the constraint that `index` is. `columns`: by number, those of the key, and those that are only carried along.
     pub(super) fn key_constraint(
         &mut self,
         table: &Arc<Table>,
         index: Oid,
         name: &str,
         primary: bool,
-        columns: &[IndexColumnRow],
+        columns: (&[i32], &[i32]),
         timing: ConstraintTiming,
     ) -> Result<()> {
         let state = self.state();
         let oid = new_oid(state, "pg_constraint")?;
-        let numbers: Vec<i32> = columns.iter().map(|c| c.column).collect();
         let row = constraint_row(table, oid, name, if primary { b'p' } else { b'u' }, timing)
             .oid("conindid", index)
-            .set("conkey", int2_array(&numbers));
+            .set("conkey", int2_array(columns.0));
         let txn = state.txn()?;
         state.catalog.rows(&txn).insert(&row)?;
         let object = Object::of("pg_constraint", oid);
         super::drop::forget_dependencies(state, Object::relation(index))?;
         depend::record(state, Object::relation(index), object, Kind::Internal)?;
-        for number in numbers {
-            depend::record(state, object, Object::column(table.oid, number), Kind::Auto)?;
+        for number in columns.0.iter().chain(columns.1) {
+            depend::record(state, object, Object::column(table.oid, *number), Kind::Auto)?;
         }
         state.catalog.changed_alone(table.oid);
         Ok(())
@@ -349,13 +351,11 @@ impl Ddl<'_> {
         if primary && found.nulls_not_distinct {
             bail!(INVALID_TABLE_DEFINITION, "primary keys cannot use NULLS NOT DISTINCT indexes");
         }
-        let columns: Vec<IndexColumnRow> = found.columns[..found.key_columns]
-            .iter()
-            .map(|c| IndexColumnRow::simple(&c.name, c.column, c.ty, c.opclass))
-            .collect();
+        let numbers: Vec<i32> = found.columns.iter().map(|c| c.column).collect();
+        let columns = numbers.split_at(found.key_columns);
         if primary {
-            for column in &columns {
-                self.make_key_column(table, column.column)?;
+            for column in columns.0 {
+                self.make_key_column(table, *column)?;
             }
             set_primary(self.state(), found.oid)?;
         }
@@ -371,7 +371,7 @@ impl Ddl<'_> {
                 row.set("relname", Datum::text(&name));
             })?;
         }
-        self.key_constraint(table, found.oid, &name, primary, &columns, c.timing)
+        self.key_constraint(table, found.oid, &name, primary, columns, c.timing)
     }
 
     fn add_foreign_key(

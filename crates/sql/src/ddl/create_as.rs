@@ -248,10 +248,7 @@ impl Ddl<'_> {
             crate::acl::check_table(self.state(), view, crate::acl::MAINTAIN, Oid::INVALID)
         };
         if concurrently && !with_data {
-            bail!(
-                SYNTAX_ERROR,
-                "REFRESH options CONCURRENTLY and WITH NO DATA cannot be used together"
-            );
+            bail!(SYNTAX_ERROR, "CONCURRENTLY and WITH NO DATA options cannot be used together");
         }
         if concurrently {
             return Err(Error::unsupported("REFRESH MATERIALIZED VIEW CONCURRENTLY"));

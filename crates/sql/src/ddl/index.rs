@@ -208,19 +208,14 @@ impl Ddl<'_> {
             let what = format!("an index on type {}", types::format_type(ty, -1));
             return Err(base::Error::unsupported(what));
         }
+        let columns = unique_names(new.columns.clone());
         let name = match &new.name {
             Some(name) => name.clone(),
             None => {
                 // Those of INCLUDE too.
-                let parts: Vec<&str> = new.columns.iter().map(|c| c.name.as_str()).collect();
-                let columns = if new.primary { String::new() } else { parts.join("_") };
-                super::table::choose_name(
-                    state,
-                    &table.name,
-                    &columns,
-                    new.suffix,
-                    table.namespace,
-                )?
+                let parts: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();
+                let parts = if new.primary { String::new() } else { parts.join("_") };
+                super::table::choose_name(state, &table.name, &parts, new.suffix, table.namespace)?
             }
         };
         let oid = new_oid(state, "pg_class")?;
@@ -231,7 +226,7 @@ impl Ddl<'_> {
             owner: table.owner,
             table: table.oid,
             persistence: table.persistence,
-            columns: unique_names(new.columns.clone()),
+            columns,
             key_columns: new.key_columns,
             unique: new.unique,
             nulls_not_distinct: new.nulls_not_distinct,

@@ -306,9 +306,10 @@ impl Ddl<'_> {
         };
         let (made, name) = self.make_index(&table, &new)?;
         if is_key {
-            let keys = &new.columns[..index.key_columns];
+            let numbers: Vec<i32> = new.columns.iter().map(|c| c.column).collect();
+            let columns = numbers.split_at(index.key_columns);
             let timing = ConstraintTiming::default();
-            self.key_constraint(&table, made, &name, index.primary, keys, timing)?;
+            self.key_constraint(&table, made, &name, index.primary, columns, timing)?;
         }
         Ok(made)
     }

@@ -356,7 +356,7 @@ impl Ddl<'_> {
 /// I/O.
 pub(super) fn may_maintain(state: &SessionState, table: &Table) -> Result<bool> {
     let role = state.current_user.borrow().oid;
-    let has = crate::acl::relation_privileges(state, role, table.owner, table.acl.as_deref())?;
+    let has = crate::acl::table_privileges(state, role, table)?;
     Ok(has & crate::acl::MAINTAIN != 0)
 }
 

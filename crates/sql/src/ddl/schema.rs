@@ -161,6 +161,7 @@ impl Ddl<'_> {
         }
         let mut moved = vec![table.oid];
         moved.extend(table.indexes.iter().map(|i| i.oid));
+        let owned = moved.len();
         let class = Object::relation(table.oid).class;
         let key = [("refclassid", Datum::Oid(class)), ("refobjid", Datum::Oid(table.oid))];
         let rows = state.catalog.rows(&txn);
@@ -190,9 +191,12 @@ impl Ddl<'_> {
             rows.update(&row)?;
         }
         let old = Object::of("pg_namespace", table.namespace);
-        depend::forget(state, Object::relation(table.oid), old)?;
         let new = Object::of("pg_namespace", namespace);
-        depend::record(state, Object::relation(table.oid), new, Kind::Normal)?;
+        // An index is only its table's; a sequence is also its schema's.
+        for oid in moved[..1].iter().chain(&moved[owned..]) {
+            depend::forget(state, Object::relation(*oid), old)?;
+            depend::record(state, Object::relation(*oid), new, Kind::Normal)?;
+        }
         state.catalog.changed(table.oid);
         Ok(())
     }

@@ -323,7 +323,8 @@ fn check_referencing(x: &ExecContext<'_>, key: &Arc<ForeignKey>, values: &[Datum
         keep_seen(x, &finder, values)
     };
     let there = within(there, Asked::Referenced, key, &parent, &child)?;
-    if there {
+    // An action of this or another constraint may have changed the row since, and its check is queued behind this one.
+    if there || !still_refers(x, key, &child, values)? {
         return Ok(());
     }
     Err(SqlError::new(
@@ -342,6 +343,17 @@ fn check_referencing(x: &ExecContext<'_>, key: &Arc<ForeignKey>, values: &[Datum
     .table(&child.namespace_name, &child.name)
     .constraint(&key.name)
     .into())
+}
+
+/// Has any row these referring values by now?
+fn still_refers(
+    x: &ExecContext<'_>,
+    key: &ForeignKey,
+    child: &Arc<Table>,
+    values: &[Datum],
+) -> Result<bool> {
+    let finder = Finder::new(x, child, &key.columns)?;
+    Ok(finder.first(x, &x.txn.take_latest_snapshot(), values)?.is_some())
 }
 
 /// READ COMMITTED: locks the row that has the key now; false if there is none.
@@ -422,16 +434,17 @@ fn still_referenced(
         .into()
 }
 
-/// Does what a constraint says when its referenced key goes or changes.
+/// Does what a constraint says when its referenced key goes or changes. Has it changed rows? What comes next must see that: the
+/// same row may refer by another constraint, too.
 fn act(
     x: &ExecContext<'_>,
     key: &Arc<ForeignKey>,
     old: &[Datum],
     new: Option<&[Datum]>,
     queue: &mut VecDeque<AfterCheck>,
-) -> Result<()> {
+) -> Result<bool> {
     if old.iter().any(Datum::is_null) {
-        return Ok(());
+        return Ok(false);
     }
     let action = if new.is_some() { key.on_update } else { key.on_delete };
     let changes = !matches!(action, ReferentialAction::NoAction | ReferentialAction::Restrict);
@@ -449,7 +462,7 @@ fn act(
         });
         within(found, Asked::Referenced, key, &parent, &child)?;
         if there {
-            return Ok(());
+            return Ok(false);
         }
     }
     let finder = Finder::referring(x, key, &parent, &child)?;
@@ -459,11 +472,11 @@ fn act(
             let restrict = action == ReferentialAction::Restrict;
             return Err(still_referenced(x, key, &parent, &child, old, restrict));
         }
-        return Ok(());
+        return Ok(false);
     }
     let changed = change_all(x, key, &finder, (old, new), &snapshot);
     let asked = Asked::Action(action, new.is_some());
-    let Some(after) = within(changed, asked, key, &parent, &child)? else { return Ok(()) };
+    let Some(after) = within(changed, asked, key, &parent, &child)? else { return Ok(false) };
     if action == ReferentialAction::SetDefault {
         // A row that had its defaults before still has them, and nothing above asks whether they are there: what
         // still refers to the key now is refused.
@@ -473,7 +486,7 @@ fn act(
         act(x, &plain, old, None, queue)?;
     }
     queue.extend(after);
-    Ok(())
+    Ok(true)
 }
 
 /// Does what a constraint says to all rows that refer; what that leaves to be seen to, None if there were none.
@@ -674,9 +687,7 @@ fn work(x: &ExecContext<'_>, checks: Vec<AfterCheck>, at_commit: bool) -> Result
                     });
                     continue;
                 }
-                let before = queue.len();
-                act(x, &key, &old, new.as_deref(), &mut queue)?;
-                if queue.len() > before {
+                if act(x, &key, &old, new.as_deref(), &mut queue)? {
                     x.txn.advance_command()?;
                 }
             }
@@ -724,18 +735,9 @@ fn work_deferred(x: &ExecContext<'_>, checks: Vec<AfterCheck>) -> Result<()> {
             AfterCheck::Referencing { key, values } => {
                 // The row may be gone or changed by now: only a row that still refers counts.
                 let child = table(x, key.table)?;
-                let finder = Finder::new(x, &child, &key.columns)?;
-                let mut there = false;
                 if values.iter().any(Datum::is_null) {
                     x.relations.lock_table(key.referenced_table, false)?;
-                } else {
-                    let snapshot = x.txn.take_latest_snapshot();
-                    finder.find(x, &snapshot, &values, &mut |_, _| {
-                        there = true;
-                        Ok(false)
-                    })?;
-                }
-                if there {
+                } else if still_refers(x, &key, &child, &values)? {
                     check_referencing(x, &key, &values)?;
                 }
             }

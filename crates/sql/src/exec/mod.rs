@@ -40,11 +40,13 @@ mod sub_plan;
 mod temp_files;
 mod window;
 
-use crate::plan::Plan;
-use base::{Result, bail};
+use crate::plan::{Plan, RelationUse};
+use crate::query::Command;
+use base::{Result, SqlError, SqlState, bail};
 pub use batch::Batch;
 pub(crate) use build::each_expr as each_node_expr;
 pub use context::{DeferredCheck, ExecContext, RelationAccess};
+use engine::catalog::model::RelationKind;
 use expr::eval::{EvalContext, EvalHook};
 pub(crate) use numbered_rows::NumberedRows;
 use std::cell::{Cell, RefCell};
@@ -282,13 +284,14 @@ impl Executor {
     /// Begins an execution: privileges are checked, everything is reset.
     ///
     /// # Errors
-    /// `42501`.
+    /// `42501`; `42809` for rows that are not to be locked, `55000` for a materialized view that nobody has filled.
     pub fn start(&mut self, x: &ExecContext<'_>) -> Result<()> {
         for r in &self.plan.relations {
             if r.privileges != 0 {
                 x.relations.check_privileges(&r.table, r.privileges, r.check_as)?;
             }
         }
+        self.plan.relations.iter().try_for_each(|r| check_readable(&self.plan, r))?;
         let again = self.started;
         self.started = true;
         self.done = false;
@@ -366,6 +369,22 @@ impl Executor {
     pub fn stats(&self) -> Vec<NodeStats> {
         self.stats.as_ref().map_or_else(Vec::new, |s| s.borrow().clone())
     }
+}
+
+/// What has no rows to lock, or no rows to show yet, is not read as if it were empty.
+fn check_readable(plan: &Plan, used: &RelationUse) -> Result<()> {
+    let table = &used.table;
+    let locks = used.target && plan.command == Command::Select;
+    if locks && matches!(table.kind, RelationKind::Sequence | RelationKind::MaterializedView) {
+        let noun = crate::acl::noun(table.kind);
+        bail!(WRONG_OBJECT_TYPE, "cannot lock rows in {noun} \"{}\"", table.name);
+    }
+    if table.kind == RelationKind::MaterializedView && !table.populated {
+        let text = format!("materialized view \"{}\" has not been populated", table.name);
+        let e = SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, text);
+        return Err(e.hint("Use the REFRESH MATERIALIZED VIEW command.").into());
+    }
+    Ok(())
 }
 
 #[cfg(test)]

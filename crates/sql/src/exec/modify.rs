@@ -772,19 +772,20 @@ impl TableWriter {
     /// Foreign-key work that an update makes. `own`: of a version that the transaction had made itself, whose key is asked for again
     /// though it stays.
     pub fn after_update(&self, old: &[Datum], new: &[Datum], own: bool, out: &mut Vec<AfterCheck>) {
+        // The row may refer to itself: what its key takes along comes before what it asks for.
+        for k in &self.table.referenced_by {
+            let a = key_values(&k.referenced_columns, old);
+            let b = key_values(&k.referenced_columns, new);
+            if a.iter().zip(&b).any(|(a, b)| !identical(a, b)) {
+                out.push(AfterCheck::Referenced { key: k.clone(), old: a, new: Some(b) });
+            }
+        }
         for k in &self.table.foreign_keys {
             let (a, b) = (key_values(&k.columns, old), key_values(&k.columns, new));
             let nulls = b.iter().filter(|v| v.is_null()).count();
             let asks_nothing = nulls == b.len() || (nulls > 0 && !k.match_full);
             if !asks_nothing && (own || a.iter().zip(&b).any(|(a, b)| !identical(a, b))) {
                 out.push(AfterCheck::Referencing { key: k.clone(), values: b });
-            }
-        }
-        for k in &self.table.referenced_by {
-            let a = key_values(&k.referenced_columns, old);
-            let b = key_values(&k.referenced_columns, new);
-            if a.iter().zip(&b).any(|(a, b)| !identical(a, b)) {
-                out.push(AfterCheck::Referenced { key: k.clone(), old: a, new: Some(b) });
             }
         }
     }

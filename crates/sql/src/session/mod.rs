@@ -21,6 +21,7 @@ mod explain;
 pub(crate) mod explain_format;
 mod extended;
 pub mod fates;
+mod lock_table;
 mod notify;
 mod portal;
 mod prepared;

@@ -8,8 +8,7 @@ use crate::client::{Client, OutputColumn};
 use crate::ddl::Ddl;
 use crate::notify::Change;
 use crate::parse::utility::{
-    DiscardKind, Explain, LockMode as ParsedLockMode, SetStatement, SettingChange,
-    UtilityStatement as U,
+    DiscardKind, Explain, SetStatement, SettingChange, UtilityStatement as U,
 };
 use crate::parse::{Parsed, Statement};
 use base::settings::SetScope;
@@ -616,54 +615,6 @@ impl Session {
         }
         let cancel = Some(&self.state.backend.cancel);
         self.state.cluster.engine().checkpoint_or_cancel(engine::CheckpointFlags::MANUAL, cancel)
-    }
-
-    fn lock_table(
-        &mut self,
-        name: &crate::parse::ast::ObjectName,
-        mode: ParsedLockMode,
-        nowait: bool,
-    ) -> Result<()> {
-        let mode = match mode {
-            ParsedLockMode::AccessShare => txn::LockMode::AccessShare,
-            ParsedLockMode::RowShare => txn::LockMode::RowShare,
-            ParsedLockMode::RowExclusive => txn::LockMode::RowExclusive,
-            ParsedLockMode::ShareUpdateExclusive => txn::LockMode::ShareUpdateExclusive,
-            ParsedLockMode::Share => txn::LockMode::Share,
-            ParsedLockMode::ShareRowExclusive => txn::LockMode::ShareRowExclusive,
-            ParsedLockMode::Exclusive => txn::LockMode::Exclusive,
-            ParsedLockMode::AccessExclusive => txn::LockMode::AccessExclusive,
-        };
-        use crate::acl::{DELETE, INSERT, MAINTAIN, SELECT, TRUNCATE, UPDATE};
-        let mut any_of = MAINTAIN | UPDATE | DELETE | TRUNCATE;
-        if mode == txn::LockMode::AccessShare {
-            any_of |= SELECT;
-        }
-        if mode <= txn::LockMode::RowExclusive {
-            any_of |= INSERT;
-        }
-        use engine::catalog::model::CatalogView as _;
-        let state = &self.state;
-        let find = || {
-            let Some(table) = state.table_by_name(name.schema.as_deref(), &name.name)? else {
-                bail!(UNDEFINED_TABLE, "relation \"{name}\" does not exist");
-            };
-            let role = state.current_user.borrow().oid;
-            let has =
-                crate::acl::relation_privileges(state, role, table.owner, table.acl.as_deref())?;
-            if has & any_of == 0 {
-                let noun = crate::acl::noun(table.kind);
-                bail!(INSUFFICIENT_PRIVILEGE, "permission denied for {noun} {}", table.name);
-            }
-            Ok(table)
-        };
-        let wait = if nowait { txn::Wait::NoWait } else { txn::Wait::Block };
-        match crate::relations::lock_found(state, mode, wait, find)? {
-            Some(_) => Ok(()),
-            None => {
-                bail!(LOCK_NOT_AVAILABLE, "could not obtain lock on relation \"{}\"", name.name)
-            }
-        }
     }
 
     /// Runs a query of the server's own, under a fresh snapshot, and returns its rows.

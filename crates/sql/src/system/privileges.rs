@@ -114,11 +114,13 @@ fn has(env: &dyn Env, a: &[Datum], kind: Kind) -> Result<Datum> {
     let others = if kind == Kind::Column { 3 } else { 2 };
     let (state, role, rest) = who(env, a, others)?;
     let wanted = parse(text(rest, rest.len() - 1)?)?;
-    let Some((owner, acl, public)) = object(state, kind, rest)? else { return Ok(Datum::Null) };
+    let Some((owner, acl, (public, closed))) = object(state, kind, rest)? else {
+        return Ok(Datum::Null);
+    };
     let held = if role.is_valid() {
         match kind {
             Kind::Relation | Kind::Column => {
-                acl::relation_privileges(state, role, owner, acl.as_deref())?
+                acl::relation_privileges(state, role, owner, acl.as_deref(), closed)?
             }
             Kind::Schema => acl::schema_privileges(state, role, owner, acl.as_deref())?,
             _ => acl::privileges(state, role, owner, acl.as_deref(), public)?,
@@ -147,9 +149,9 @@ fn public_privileges(acl: Option<&[String]>, default: u32) -> u32 {
     }
 }
 
-type Guarded = (Oid, Option<Vec<String>>, u32);
+type Guarded = (Oid, Option<Vec<String>>, (u32, u32));
 
-/// Owner, ACL and PUBLIC's default privileges of the object that the arguments name.
+/// Owner, ACL, PUBLIC's default privileges and those that only superusers have of the object that the arguments name.
 fn object(state: &SessionState, kind: Kind, rest: &[Datum]) -> Result<Option<Guarded>> {
     match kind {
         Kind::Relation | Kind::Column => {
@@ -179,7 +181,8 @@ fn object(state: &SessionState, kind: Kind, rest: &[Datum]) -> Result<Option<Gua
                     return Ok(None);
                 }
             }
-            Ok(Some((table.owner, table.acl.clone(), 0)))
+            let closed = acl::closed(table.oid, table.kind);
+            Ok(Some((table.owner, table.acl.clone(), (0, closed))))
         }
         Kind::Database => {
             let row = match &rest[0] {
@@ -196,7 +199,7 @@ fn object(state: &SessionState, kind: Kind, rest: &[Datum]) -> Result<Option<Gua
                 _ => row_by_oid(state, "pg_database", "oid", oid(rest, 0)?)?,
             };
             // CONNECT and TEMPORARY are everybody's.
-            Ok(row.map(|r| (r.oid("datdba"), r.texts("datacl"), 1024 | 2048)))
+            Ok(row.map(|r| (r.oid("datdba"), r.texts("datacl"), (1024 | 2048, 0))))
         }
         Kind::Schema => {
             let oid = match &rest[0] {
@@ -207,9 +210,9 @@ fn object(state: &SessionState, kind: Kind, rest: &[Datum]) -> Result<Option<Gua
                 _ => oid(rest, 0)?,
             };
             let row = row_by_oid(state, "pg_namespace", "oid", oid)?;
-            Ok(row.map(|r| (r.oid("nspowner"), r.texts("nspacl"), 0)))
+            Ok(row.map(|r| (r.oid("nspowner"), r.texts("nspacl"), (0, 0))))
         }
-        Kind::Public => Ok(Some((Oid::INVALID, None, u32::MAX))),
+        Kind::Public => Ok(Some((Oid::INVALID, None, (u32::MAX, 0)))),
     }
 }
 

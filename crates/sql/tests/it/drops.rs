@@ -98,3 +98,57 @@ fn cascades_tell_of_views_over_views() {
         ("SELECT count(*) FROM pg_depend WHERE classid = 'pg_rewrite'::regclass AND objid >= 16384", "0"),
     ]);
 }
+
+#[test]
+fn a_key_goes_with_a_column_that_it_only_carries_along() {
+    let db = Database::new();
+    let mut s = db.session();
+    let left = "SELECT string_agg(conname, ',' ORDER BY conname) FROM pg_constraint WHERE conrelid = 't'::regclass AND contype <> 'n'";
+    s.run_each(&[
+        "CREATE TABLE t (a int, b int, c text, d int, PRIMARY KEY (a) INCLUDE (c), CONSTRAINT pair UNIQUE (a, b) INCLUDE (c, d))",
+        "CREATE UNIQUE INDEX made ON t (d) INCLUDE (c); ALTER TABLE t ADD CONSTRAINT made UNIQUE USING INDEX made",
+        "CREATE TABLE like_t (LIKE t INCLUDING INDEXES)",
+        "INSERT INTO t VALUES (1, 2, 'three', 4)",
+        "ALTER TABLE t DROP COLUMN c",
+    ]);
+    s.check(&[
+        (left, "~"),
+        ("SELECT count(*) FROM pg_index WHERE indrelid = 't'::regclass", "0"),
+        ("INSERT INTO t VALUES (1, 2, 4) RETURNING *", "1|2|4"),
+        ("ALTER TABLE like_t DROP COLUMN d; SELECT indexrelid::regclass FROM pg_index WHERE indrelid = 'like_t'::regclass", "like_t_pkey"),
+    ]);
+}
+
+#[test]
+fn an_index_is_named_by_its_columns_as_it_tells_them_apart() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE t (a int, b int); CREATE INDEX ON t (a, b) INCLUDE (a, b)"]);
+    s.check(&[
+        ("SELECT indexrelid::regclass FROM pg_index WHERE indrelid = 't'::regclass", "t_a_b_a1_b1_idx"),
+        (
+            "SELECT string_agg(attname, ',' ORDER BY attnum) FROM pg_attribute WHERE attrelid = 't_a_b_a1_b1_idx'::regclass",
+            "a,b,a1,b1",
+        ),
+    ]);
+}
+
+#[test]
+fn a_sequence_that_went_with_its_table_is_not_of_the_schema_of_before() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE SCHEMA here; CREATE SCHEMA there",
+        "CREATE TABLE here.t (a serial, b int GENERATED ALWAYS AS IDENTITY, c text)",
+        "ALTER TABLE here.t SET SCHEMA there",
+    ]);
+    s.check(&[
+        ("DROP SCHEMA here", ""),
+        ("INSERT INTO there.t (c) VALUES ('x') RETURNING *", "1|1|x"),
+        (
+            "DROP SCHEMA there",
+            "2BP01 cannot drop schema there because other objects depend on it\ntable there.t depends on schema there",
+        ),
+        ("DROP TABLE there.t; DROP SCHEMA there", ""),
+    ]);
+}

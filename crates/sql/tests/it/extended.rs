@@ -206,3 +206,33 @@ fn a_table_like_another_has_them_too() {
         ("DROP TABLE t, n, l; SELECT count(*) FROM pg_statistic_ext", "0"),
     ]);
 }
+
+#[test]
+fn of_expressions_are_read_wherever_they_begin_in_their_row() {
+    let db = Database::new();
+    let mut s = db.session();
+    // As long as not to have a short header, and beginning at each of eight places: what is before it grows by a byte at a time.
+    for more in 0..8 {
+        let name = "n".repeat(more);
+        s.run_each(&[
+            "CREATE TABLE t (id int PRIMARY KEY, word text)",
+            &format!(
+                "INSERT INTO t VALUES (1, 'open{name}'), (2, 'open{name}'), (3, 'wide open{name}')"
+            ),
+            "CREATE STATISTICS parity ON mod(id, 2), upper(word) FROM t; ANALYZE t",
+        ]);
+        let upper = name.to_uppercase();
+        s.check(&[
+            (
+                "SELECT expr, most_common_vals FROM pg_stats_ext_exprs ORDER BY expr",
+                &format!("mod(id, 2)|{{1}}\nupper(word)|{{OPEN{upper}}}"),
+            ),
+            ("SELECT array_length(stxdexpr, 1) FROM pg_statistic_ext_data", "2"),
+            ("DROP TABLE t", ""),
+        ]);
+    }
+    s.check(&[(
+        "SELECT attname, attalign FROM pg_attribute WHERE attrelid = 'pg_statistic_ext_data'::regclass AND attname IN ('stxdmcv', 'stxdexpr') ORDER BY attnum",
+        "stxdmcv|i\nstxdexpr|d",
+    )]);
+}

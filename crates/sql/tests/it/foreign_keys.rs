@@ -186,3 +186,48 @@ fn an_error_within_a_constraints_own_work_tells_its_statement() {
          AND \"c\" OPERATOR(pg_catalog.=) $2 FOR KEY SHARE OF x\""
     );
 }
+
+#[test]
+fn a_row_that_refers_several_times_follows_every_time() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE person (id int PRIMARY KEY)",
+        "CREATE TABLE visit (host int REFERENCES person ON UPDATE CASCADE ON DELETE SET NULL, \
+         guest int REFERENCES person ON UPDATE CASCADE ON DELETE SET NULL, \
+         driver int DEFAULT 0 REFERENCES person ON UPDATE CASCADE ON DELETE SET DEFAULT)",
+        "INSERT INTO person SELECT generate_series(0, 4)",
+        "INSERT INTO visit VALUES (1, 1, 1), (2, 2, 2), (3, 1, 2)",
+    ]);
+    let all = "SELECT * FROM visit ORDER BY ctid";
+    s.check(&[
+        ("UPDATE person SET id = id + 10 WHERE id > 0", ""),
+        ("SELECT * FROM visit ORDER BY host", "11|11|11\n12|12|12\n13|11|12"),
+        ("DELETE FROM person WHERE id = 12; SELECT * FROM visit ORDER BY host", "11|11|11\n13|11|0\n~|~|0"),
+        // Of rows that the transaction itself has written, too.
+        ("BEGIN; INSERT INTO visit VALUES (14, 14, 14); UPDATE person SET id = 24 WHERE id = 14", ""),
+        ("UPDATE person SET id = 34 WHERE id = 24; COMMIT", ""),
+        ("DELETE FROM person WHERE id = 11; DELETE FROM person WHERE id = 34", ""),
+        ("SELECT count(*), count(host), count(guest), max(driver) FROM visit", "4|1|0|0"),
+        ("DELETE FROM person WHERE id = 13", ""),
+        ("DELETE FROM person", "23503 update or delete on table \"person\" violates foreign key constraint \"visit_driver_fkey\" on table \"visit\"\nKey (id)=(0) is still referenced from table \"visit\"."),
+        ("UPDATE visit SET guest = 99", "23503 insert or update on table \"visit\" violates foreign key constraint \"visit_guest_fkey\"\nKey (guest)=(99) is not present in table \"person\"."),
+    ]);
+    assert!(!s.run(all).contains("11"));
+}
+
+#[test]
+fn a_row_that_refers_to_itself_follows_itself() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE node (id int PRIMARY KEY, up int REFERENCES node ON UPDATE CASCADE)",
+        "BEGIN; INSERT INTO node VALUES (1, 1), (2, 1)",
+    ]);
+    s.check(&[
+        ("UPDATE node SET id = 5 WHERE id = 1; SELECT * FROM node ORDER BY id", "2|5\n5|5"),
+        ("UPDATE node SET id = 6 WHERE id = 5; COMMIT; SELECT * FROM node ORDER BY id", "2|6\n6|6"),
+        ("UPDATE node SET id = id + 10, up = up + 10 WHERE id = 6; SELECT * FROM node ORDER BY id", "2|16\n16|16"),
+        ("UPDATE node SET up = 7 WHERE id = 2", "23503 insert or update on table \"node\" violates foreign key constraint \"node_up_fkey\"\nKey (up)=(7) is not present in table \"node\"."),
+    ]);
+}

@@ -24,6 +24,8 @@ mod horizons;
 mod key_types;
 mod lateral;
 mod like;
+mod lock_table;
+mod matviews;
 mod meanwhile;
 mod merge;
 mod merged;

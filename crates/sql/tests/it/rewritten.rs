@@ -245,7 +245,10 @@ fn a_toast_table_with_an_index_left_behind() {
     let toast = s.run(TOAST);
     let mut other = db.session();
     other.run_each(&["BEGIN", "UPDATE t SET b = repeat('y', 10)"]);
-    other.run_each(&[&format!("LOCK TABLE pg_toast.{toast} IN ROW EXCLUSIVE MODE")]);
+    // As who writes to it has it; LOCK TABLE is not for TOAST tables.
+    let oid = s.run(&format!("SELECT 'pg_toast.{toast}'::regclass::oid")).parse().unwrap();
+    let mode = txn::LockMode::RowExclusive;
+    sql::relations::lock(other.session.state(), base::Oid(oid), mode).unwrap();
     let reindex = format!("REINDEX TABLE CONCURRENTLY pg_toast.{toast}");
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| db.session().run(&reindex));

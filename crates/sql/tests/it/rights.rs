@@ -523,3 +523,28 @@ fn an_index_is_something_made_in_a_schema() {
         ("ALTER TABLE s.t ADD PRIMARY KEY (a)", ""),
     ]);
 }
+
+#[test]
+fn catalogs_and_toast_tables_are_written_by_superusers_alone() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a text); CREATE ROLE writer; CREATE ROLE granted",
+        "GRANT pg_write_all_data, pg_read_all_data TO writer",
+        "GRANT SELECT, UPDATE, TRUNCATE ON pg_description TO granted",
+        "GRANT INSERT ON t TO granted; ALTER TABLE t OWNER TO granted",
+    ]);
+    s.check(&[
+        ("SET ROLE writer", ""),
+        ("INSERT INTO t VALUES ('x')", ""),
+        ("UPDATE pg_class SET relname = 'gone'", "42501 permission denied for table pg_class"),
+        ("DELETE FROM pg_catalog.pg_authid", "42501 permission denied for table pg_authid"),
+        ("INSERT INTO pg_description VALUES (1, 1, 0, 'x')", "42501 permission denied for table pg_description"),
+        ("SELECT has_table_privilege('pg_class', 'UPDATE'), has_table_privilege('pg_class', 'SELECT'), has_table_privilege('t', 'DELETE')", "f|t|t"),
+        ("RESET ROLE; SET ROLE granted", ""),
+        ("UPDATE pg_description SET description = 'x'", "42501 permission denied for table pg_description"),
+        ("SELECT count(*) > 0 FROM pg_description", "t"),
+        ("SELECT has_table_privilege(reltoastrelid, 'SELECT'), has_table_privilege(reltoastrelid, 'DELETE') FROM pg_class WHERE relname = 't'", "t|f"),
+        ("RESET ROLE; BEGIN; UPDATE pg_description SET description = 'x' WHERE objoid = 1; ROLLBACK", ""),
+    ]);
+}

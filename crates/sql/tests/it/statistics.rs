@@ -201,7 +201,8 @@ fn io_is_told_by_backend_object_and_context() {
         ("SELECT count(*), count(reads) FROM pg_stat_io WHERE object = 'wal' AND context = 'init'", "12|0"),
     ]);
     // A session's own I/O, its log's with it.
-    base::log::set_thread_pid(s.session.backend().pid);
+    // Its thread has read catalogs before, for nobody.
+    s.session.backend().runs_here();
     s.run_each(&["INSERT INTO t SELECT g, 'io' FROM generate_series(2000, 2200) g"]);
     s.check(&[
         (
@@ -213,8 +214,13 @@ fn io_is_told_by_backend_object_and_context() {
             "SELECT string_agg(object || ' ' || context, ',') FROM pg_stat_get_backend_io(pg_backend_pid())",
             "relation bulkread,relation bulkwrite,relation init,relation normal,relation vacuum,temp relation normal,wal init,wal normal",
         ),
+        (
+            "SELECT hits > 0, extends > 0, extend_bytes = extends * 8192 FROM pg_stat_get_backend_io(pg_backend_pid()) \
+             WHERE object = 'relation' AND context = 'normal'",
+            "t|t|t",
+        ),
     ]);
-    base::log::set_thread_pid(0);
+    buffer::work_for(0);
 }
 
 /// Recovery's reads of the log are the startup process's.

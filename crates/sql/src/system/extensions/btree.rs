@@ -117,7 +117,8 @@ pub(super) const MULTI_PAGE_STATS: Own = Own {
                 // All or none.
                 let last = first.0.saturating_add(n - 1);
                 if last >= pages {
-                    bail!(INVALID_PARAMETER_VALUE, "block number {last} is out of range");
+                    let missing = first.0.max(pages);
+                    bail!(INVALID_PARAMETER_VALUE, "block number {missing} is out of range");
                 }
                 last + 1
             }
