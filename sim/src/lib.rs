@@ -16,6 +16,7 @@ pub mod catalogs;
 pub mod differ;
 pub mod emptied;
 pub mod enums;
+pub mod filled;
 mod frame;
 pub mod fuzz;
 pub mod killed;

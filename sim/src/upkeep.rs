@@ -71,7 +71,7 @@ type Rows = BTreeMap<i32, (i32, i32)>;
 struct Tables([Option<Rows>; 3]);
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-struct State {
+pub(crate) struct State {
     tables: Tables,
     copy: Option<Tables>,
 }
@@ -89,7 +89,7 @@ struct Other {
     added: Rows,
 }
 
-struct World {
+pub(crate) struct World {
     /// What the tables may hold: the states since the last that is durable.
     states: Vec<State>,
     next: i32,
@@ -97,6 +97,35 @@ struct World {
 }
 
 impl World {
+    /// All tables are there and empty, as [`prepared`] leaves them.
+    pub(crate) fn new() -> World {
+        let tables = Tables([0; 3].map(|_| Some(Rows::new())));
+        World { states: vec![State { tables, copy: None }], next: 1, other: None }
+    }
+
+    /// What may be there, if all but the last step, and what that step ended, has certainly been done.
+    pub(crate) fn after_a_step(&self) -> &[State] {
+        &self.states[self.states.len().saturating_sub(3)..]
+    }
+
+    /// What may be there.
+    pub(crate) fn states(&self) -> &[State] {
+        &self.states
+    }
+
+    /// This is there; nothing older is to come any more if that is `durable`.
+    pub(crate) fn settle(&mut self, found: State, durable: bool) {
+        if durable {
+            self.states.clear();
+        }
+        self.states.push(found);
+    }
+
+    /// The second session's transaction is taken back.
+    pub(crate) fn forget_other(&mut self) {
+        self.other.take().into_iter().for_each(|o| o.session.close());
+    }
+
     fn now(&self) -> &State {
         &self.states[self.states.len() - 1]
     }
@@ -255,7 +284,12 @@ fn transaction(rng: &mut SmallRng, table: &str, rows: &mut Rows, next: &mut i32)
     }
 }
 
-fn step(server: &Server, session: &mut Session, rng: &mut SmallRng, w: &mut World) -> Result<()> {
+pub(crate) fn step(
+    server: &Server,
+    session: &mut Session,
+    rng: &mut SmallRng,
+    w: &mut World,
+) -> Result<()> {
     let which = rng.random_range(0..TABLES.len());
     let name = TABLES[which];
     let there = w.now().tables.0[which].is_some();
@@ -418,8 +452,7 @@ pub fn run(
     let at = format!("seed {seed}, crash at {crash_at:?}, then {then}");
     let (mut disk, before) = frame::disk(start, seed, crash_at);
     let mut rng = SmallRng::seed_from_u64(seed);
-    let tables = Tables([0; 3].map(|_| Some(Rows::new())));
-    let mut w = World { states: vec![State { tables, copy: None }], next: 1, other: None };
+    let mut w = World::new();
     work(&disk, &mut rng, steps, &mut w, &at);
     let operations = disk.counts().operations - before;
     for round in 0..3 {
@@ -471,7 +504,7 @@ fn work(disk: &Arc<SimDisk>, rng: &mut SmallRng, steps: usize, w: &mut World, at
     server.engine.stop_at_once();
 }
 
-fn is_one(states: &[State], found: &State, at: &str) {
+pub(crate) fn is_one(states: &[State], found: &State, at: &str) {
     assert!(
         states.contains(found),
         "{at}: {found:#?} is none of the {} states: {:#?}",
@@ -481,7 +514,7 @@ fn is_one(states: &[State], found: &State, at: &str) {
 }
 
 /// What is there.
-fn found(server: &Server, session: &mut Session) -> Result<State> {
+pub(crate) fn found(server: &Server, session: &mut Session) -> Result<State> {
     let tables = tables(session)?;
     let databases = format!("SELECT count(*) FROM pg_database WHERE datname = '{COPY}'");
     let copy = if number(session, &databases) == 1 {
@@ -555,7 +588,7 @@ fn no_orphans(disk: &SimDisk, left: &mut Left<'_>) {
     }
 }
 
-fn verify(disk: Arc<SimDisk>, w: &World, at: &str) -> Result<()> {
+pub(crate) fn verify(disk: Arc<SimDisk>, w: &World, at: &str) -> Result<()> {
     let mut left = Left::open(disk.clone(), at);
     let state = found(&left.server, &mut left.session)?;
     is_one(&w.states, &state, at);

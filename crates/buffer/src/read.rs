@@ -14,7 +14,7 @@ use crate::stats::IoContext;
 use crate::strategy::Strategy;
 use base::sync::Arc;
 use base::wait::WaitEvent;
-use base::{Error, Fork, Result, SqlError, SqlState};
+use base::{Error, Fork, Lsn, Result, SqlError, SqlState};
 use disk::File;
 use page::{PAGE_SIZE, Page};
 use std::io::{IoSlice, IoSliceMut};
@@ -44,6 +44,8 @@ impl Pool {
             Ok(bytes) => (bytes, None),
             Err(e) => (0, Some(e)),
         };
+        // No page leaves before its log: one from beyond that is of a log that has been lost.
+        let log_end = if relation.is_logged(fork) { self.wal.flushed_lsn() } else { Lsn(u64::MAX) };
         let mut good = 0;
         for (i, &n) in frames.iter().enumerate() {
             // SAFETY: the frame is in READING, which is ours: nobody else refers to its page.
@@ -52,9 +54,12 @@ impl Pool {
             let wrong = if bytes < (i + 1) * PAGE_SIZE {
                 let got = bytes.saturating_sub(i * PAGE_SIZE);
                 Some(format!("read only {got} of {PAGE_SIZE} bytes"))
-            } else if !page.verify_checksum() {
+            } else if !page.verify_checksum(first + i as u32) {
                 // PostgreSQL's words, with the tag after them.
                 Some("invalid page".to_owned())
+            } else if page.lsn() > log_end {
+                let lsn = page.lsn();
+                Some(format!("its LSN {lsn} lies beyond the write-ahead log's end at {log_end},"))
             } else {
                 None
             };

@@ -181,8 +181,8 @@ impl Pool {
         if relation.is_logged(batch.fork) && batch.lsn > self.wal.flushed_lsn() {
             self.wal.flush(batch.lsn)?;
         }
-        for image in &mut batch.images {
-            image.set_checksum();
+        for (image, block) in batch.images.iter_mut().zip(batch.first..) {
+            image.set_checksum(block);
         }
         let file = match self.file(relation, batch.fork) {
             // Who drops it waits for us to be done, and then forgets the pages.

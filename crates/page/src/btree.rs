@@ -48,7 +48,7 @@ pub const SPECIAL: usize = SIZE - 16;
 pub const META_BLOCK: BlockNumber = BlockNumber(0);
 /// No sibling.
 pub const NO_BLOCK: BlockNumber = BlockNumber(0);
-const LAYOUT_VERSION: u16 = 1 << 8;
+const LAYOUT_VERSION: u16 = (crate::LAYOUT_VERSION as u16) << 8;
 
 /// A leaf.
 pub const LEAF: u16 = 1;

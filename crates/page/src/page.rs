@@ -3,7 +3,7 @@
 //! # Layout
 //! ```text
 //!  0 lsn u64        end of the last WAL record that changed the page
-//!  8 checksum u32   CRC-32C of the page with this field zero
+//!  8 checksum u32   CRC-32C of the page with this field zero, and of its block number
 //! 12 prune_xid u32  oldest xmax that may be prunable, offset from xid_base; 0 none
 //! 16 xid_base u64   what the 32-bit transaction ids on the page are added to
 //! 24 flags u16      low byte flags, high byte layout version
@@ -22,7 +22,9 @@ pub const PAGE_SIZE: usize = 8192;
 /// Bytes in the page header; line pointers follow it.
 pub const HEADER_SIZE: usize = 32;
 /// The layout version that this code writes.
-pub const LAYOUT_VERSION: u8 = 1;
+pub const LAYOUT_VERSION: u8 = 2;
+/// From this layout version on the checksum covers the block number too, so that a page in another's place is found out.
+const PLACE_IN_CHECKSUM: u8 = 2;
 
 const LSN: usize = 0;
 const CHECKSUM: usize = 8;
@@ -114,21 +116,29 @@ impl Page {
     pub fn checksum(&self) -> u32 {
         self.get_u32(CHECKSUM)
     }
-    /// The checksum that the bytes call for.
-    pub fn compute_checksum(&self) -> u32 {
+    /// The checksum that the bytes call for as block `block` of their file.
+    pub fn compute_checksum(&self, block: u32) -> u32 {
         let b = self.bytes();
         let crc = crc32c::crc32c(&b[..CHECKSUM]);
         let crc = crc32c::crc32c_append(crc, &[0; 4]);
-        crc32c::crc32c_append(crc, &b[CHECKSUM + 4..])
+        let crc = crc32c::crc32c_append(crc, &b[CHECKSUM + 4..]);
+        if self.layout_version() < PLACE_IN_CHECKSUM {
+            return crc;
+        }
+        crc32c::crc32c_append(crc, &block.to_le_bytes())
     }
-    /// Computes and stores the checksum.
-    pub fn set_checksum(&mut self) {
-        let crc = self.compute_checksum();
+    /// Computes and stores the checksum, for a page that is written as block `block`. A page of an older layout has today's then.
+    pub fn set_checksum(&mut self, block: u32) {
+        if (1..LAYOUT_VERSION).contains(&self.layout_version()) {
+            let low = self.get_u16(FLAGS) & 0xff;
+            self.put_u16(FLAGS, low | u16::from(LAYOUT_VERSION) << 8);
+        }
+        let crc = self.compute_checksum(block);
         self.put_u32(CHECKSUM, crc);
     }
-    /// True if the stored checksum is right, or the page is all zeros (allocated, never written).
-    pub fn verify_checksum(&self) -> bool {
-        self.checksum() == self.compute_checksum() || (self.is_new() && self.is_all_zero())
+    /// True if the stored checksum is right for block `block`, or the page is all zeros (allocated, never written).
+    pub fn verify_checksum(&self, block: u32) -> bool {
+        self.checksum() == self.compute_checksum(block) || (self.is_new() && self.is_all_zero())
     }
     /// What the 32-bit transaction ids on the page are added to.
     #[inline]

@@ -15,7 +15,7 @@ impl Page {
             };
         }
         let (lower, upper, special) = (self.lower(), self.upper(), self.special());
-        if self.layout_version() != LAYOUT_VERSION {
+        if !(1..=LAYOUT_VERSION).contains(&self.layout_version()) {
             return Err(format!("unknown page layout version {}", self.layout_version()));
         }
         if lower < HEADER_SIZE || lower > upper || upper > special || special > PAGE_SIZE {

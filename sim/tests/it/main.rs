@@ -111,3 +111,16 @@ fn a_killed_process_without_page_images() {
         sim::killed::run(&disk, seed, 30).unwrap();
     }
 }
+
+/// The disk is full for a while, or fails once: what it refuses has no effect, and all goes on when it lets it.
+#[test]
+fn a_disk_that_refuses_costs_nothing_but_what_it_refused() {
+    let disk = sim::upkeep::prepared(10).unwrap();
+    let mut sum = sim::filled::Outcome::default();
+    for seed in 0..6 {
+        let outcome = sim::filled::run(&disk, seed, 40).unwrap();
+        sum.refused += outcome.refused;
+        sum.ended += outcome.ended;
+    }
+    assert!(sum.refused > sum.ended && sum.ended > 0, "{sum:?}");
+}

@@ -1,6 +1,6 @@
 use crate::common::*;
 use base::{BlockNumber, Error, Fork, Lsn, SqlState};
-use buffer::{ReadStream, Strategy, WalFlush};
+use buffer::{Persistence, ReadStream, Strategy, WalFlush};
 use std::sync::atomic::Ordering;
 
 #[test]
@@ -37,7 +37,7 @@ fn no_page_leaves_before_its_wal() {
     assert_eq!(bed.wal.flushed.load(Ordering::SeqCst), 1000);
     let written = on_disk(&bed, &rel, Main, 0);
     assert_eq!(written.lsn(), Lsn(1000));
-    assert!(written.verify_checksum());
+    assert!(written.verify_checksum(0));
 }
 
 #[test]
@@ -80,6 +80,81 @@ fn a_wrong_checksum_is_reported_and_not_cached() {
     mended.copy_from_slice(&7u64.to_le_bytes()[..1]);
     file.write_at(&7u64.to_le_bytes(), 8192 * 7 + 5000).unwrap();
     assert_eq!(value(&pin(&rel, 7)), 7);
+}
+
+/// A write that went astray, or a page put back to where it was not from: each page is whole.
+#[test]
+fn a_page_in_the_place_of_another_is_reported() {
+    use disk::Disk;
+    let bed = bed(16);
+    let rel = filled(&bed, 1, 40);
+    bed.checkpoint();
+    let again = bed.reopened(64);
+    let file = bed.disk.open("base/5/1", disk::OpenMode::Existing).unwrap();
+    let mut pages = [[0; 8192]; 2];
+    for (page, block) in pages.iter_mut().zip([3, 20]) {
+        file.read_at(page, block * 8192).unwrap();
+    }
+    file.write_at(&pages[1], 3 * 8192).unwrap();
+    file.write_at(&pages[0], 20 * 8192).unwrap();
+    let rel = again.pool.open(rel.id(), Default::default());
+    for block in [3, 20] {
+        let e = rel.pin(Main, BlockNumber(block), &mut Strategy::Normal).unwrap_err();
+        assert_eq!(
+            e.to_string(),
+            format!("invalid page in block {block} of relation \"base/5/1\"")
+        );
+    }
+    assert_eq!(value(&pin(&rel, 21)), 21);
+}
+
+/// The log was damaged, or put back from a copy: what it no longer tells of would be mixed with what it does.
+#[test]
+fn a_page_from_beyond_the_end_of_the_log_is_reported() {
+    let bed = bed(16);
+    let rel = filled(&bed, 1, 40);
+    bed.checkpoint();
+    let flushed = bed.wal.flushed.swap(25, Ordering::SeqCst);
+    assert_eq!(flushed, 40);
+    let again = bed.reopened(64);
+    let logged = again.pool.open(rel.id(), Default::default());
+    assert_eq!(value(&pin(&logged, 24)), 24);
+    let e = logged.pin(Main, BlockNumber(25), &mut Strategy::Normal).unwrap_err();
+    assert!(matches!(e, Error::Corruption(_)), "{e}");
+    let wanted = "its LSN 0/1A lies beyond the write-ahead log's end at 0/19, in block 25 of relation \"base/5/1\"";
+    assert_eq!(e.to_string(), wanted);
+    // Where nothing is logged an LSN says nothing.
+    let unlogged = bed.reopened(64).pool.open(rel.id(), Persistence::Unlogged);
+    assert_eq!(value(&pin(&unlogged, 25)), 25);
+}
+
+/// Folders of before the checksum covered a page's place.
+#[test]
+fn pages_of_the_older_layout_are_read_and_get_todays_when_they_are_written() {
+    use disk::Disk;
+    let bed = bed(16);
+    let rel = filled(&bed, 1, 40);
+    bed.checkpoint();
+    let again = bed.reopened(64);
+    let file = bed.disk.open("base/5/1", disk::OpenMode::Existing).unwrap();
+    let mut bytes = [0; 8192];
+    for block in [3u64, 4] {
+        file.read_at(&mut bytes, block * 8192).unwrap();
+        let mut page = page::Page::from_bytes(&bytes).clone();
+        page.bytes_mut()[25] = 1;
+        let old = page.compute_checksum(0);
+        assert_eq!(old, page.compute_checksum(7), "an old page has no place");
+        page.bytes_mut()[8..12].copy_from_slice(&old.to_le_bytes());
+        file.write_at(page.bytes(), block * 8192).unwrap();
+    }
+    let rel = again.pool.open(rel.id(), Default::default());
+    fill(&pin(&rel, 3), 3, 2000);
+    assert_eq!(value(&pin(&rel, 4)), 4);
+    again.checkpoint();
+    let written = on_disk(&again, &rel, Main, 3);
+    assert!(written.verify_checksum(3) && !written.verify_checksum(4));
+    assert_eq!((written.layout_version(), value(&pin(&rel, 3))), (page::LAYOUT_VERSION, 3));
+    assert_eq!(on_disk(&again, &rel, Main, 4).layout_version(), 1);
 }
 
 /// What the system has been asked for in advance when a stream of `blocks` has come to the page number `at`, in ranges and pages.

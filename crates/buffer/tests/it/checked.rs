@@ -24,7 +24,8 @@ impl CheckedFile {
         assert_eq!(offset % 8192, 0);
         for (i, bytes) in buf.chunks(8192).enumerate() {
             let page = page::Page::from_bytes(bytes.try_into().unwrap());
-            assert!(page.verify_checksum(), "a page is written with a wrong checksum");
+            let block = u32::try_from(offset / 8192).unwrap() + i as u32;
+            assert!(page.verify_checksum(block), "a page is written with a wrong checksum");
             let durable = self.wal.flushed.load(Ordering::SeqCst);
             assert!(page.lsn().0 <= durable, "a page left before its WAL");
             let end = offset + (i as u64 + 1) * 8192;

@@ -87,7 +87,7 @@ fn many_threads_agree_with_a_model() {
     bed.checkpoint();
     for b in 0..blocks {
         let page = on_disk(&bed, &rel, Main, b);
-        assert!(page.verify_checksum());
+        assert!(page.verify_checksum(b));
         assert_eq!(page.bytes()[32..40], expected(b).to_le_bytes());
     }
     let status = bed.pool.staging_status();
@@ -298,7 +298,7 @@ fn a_page_can_be_changed_while_its_image_waits() {
     drop(gate);
     writer.join().unwrap();
     let written = on_disk(&bed, &rel, Main, 1);
-    assert!(written.verify_checksum());
+    assert!(written.verify_checksum(1));
     assert_eq!((written.bytes()[32], written.flags() & 1), (10, 0));
     assert!(page.is_dirty());
     bed.checkpoint();

@@ -101,7 +101,17 @@ impl Ddl<'_> {
                         return Err(Error::unsupported(format!("locale \"{locale}\"")));
                     }
                 }
-                "strategy" | "locale_provider" | "collation_version" | "icu_locale" | "oid" => {}
+                // A copy is made in one way, whichever is asked for.
+                "strategy" => {
+                    let strategy = option.string()?;
+                    if !matches!(strategy.to_ascii_lowercase().as_str(), "wal_log" | "file_copy") {
+                        let message = format!("invalid create database strategy \"{strategy}\"");
+                        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+                            .hint("Valid strategies are \"wal_log\" and \"file_copy\".")
+                            .into());
+                    }
+                }
+                "locale_provider" | "collation_version" | "icu_locale" | "oid" => {}
                 "tablespace" => {
                     let tablespace = option.string()?;
                     if tablespace != "pg_default" {

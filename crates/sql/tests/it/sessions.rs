@@ -594,3 +594,16 @@ fn others_see_that_a_block_has_failed() {
     s.check(&[("ROLLBACK", ""), ("SELECT 1 / 0", "22012 division by zero")]);
     looker.check(&[(looks, "idle|t")]);
 }
+
+/// A database is copied in one way; what asks for PostgreSQL's ways is understood, and a slip of the pen is told.
+#[test]
+fn a_strategy_of_create_database_is_one_of_two() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.check(&[
+        ("CREATE DATABASE one STRATEGY wal_log", ""),
+        ("CREATE DATABASE two STRATEGY = 'FILE_COPY'", ""),
+        ("CREATE DATABASE three STRATEGY copy", "22023 invalid create database strategy \"copy\""),
+        ("SELECT string_agg(datname, ',' ORDER BY 1) FROM pg_database WHERE oid > 5", "one,two"),
+    ]);
+}

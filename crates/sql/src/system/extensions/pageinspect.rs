@@ -87,8 +87,9 @@ pub(super) const FUNCTIONS: &[Own] = &[
         columns: &[],
         body: Scalar(|env, a| {
             superuser(state(env)?)?;
-            block_argument(int8(a, 1)?)?;
-            Ok(page_argument(a)?.map_or(Datum::Null, |p| low_half(p.compute_checksum())))
+            let block = block_argument(int8(a, 1)?)?;
+            let shown = |p: &Page| low_half(p.compute_checksum(block.0));
+            Ok(page_argument(a)?.map_or(Datum::Null, |p| shown(&p)))
         }),
     },
     Own {
