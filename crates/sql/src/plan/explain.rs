@@ -208,9 +208,6 @@ impl<'a> Explain<'a> {
                 let loops = st.loops as f64;
                 let ms = |ns: u64| ns as f64 / 1e6 / loops;
                 let rows = st.rows as f64 / loops;
-                if !self.options.costs {
-                    s.push(' ');
-                }
                 if self.options.timing {
                     let _ = write!(
                         s,

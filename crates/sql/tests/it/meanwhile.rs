@@ -667,3 +667,66 @@ fn a_vacuum_that_waits_for_a_change_of_a_row_is_part_of_a_deadlock() {
     }
     verify(&db);
 }
+
+#[test]
+fn what_is_granted_on_all_in_a_schema_passes_over_what_was_dropped() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE ROLE reader",
+        "CREATE SCHEMA s",
+        "CREATE TABLE s.a (x int)",
+        "CREATE TABLE s.b (x int)",
+        "CREATE TABLE s.c (x int)",
+        "CREATE SEQUENCE s.d",
+        "CREATE SEQUENCE s.e",
+    ]);
+    let all = "GRANT SELECT ON ALL TABLES IN SCHEMA s TO reader";
+    assert_eq!(behind(&db, "DROP TABLE s.b", all), "");
+    let all = "GRANT USAGE ON ALL SEQUENCES IN SCHEMA s TO reader";
+    assert_eq!(behind(&db, "DROP SEQUENCE s.d", all), "");
+    assert_eq!(
+        behind(&db, "DROP TABLE s.a", "REVOKE SELECT ON ALL TABLES IN SCHEMA s FROM reader"),
+        ""
+    );
+    s.check(&[
+        ("SELECT has_table_privilege('reader', 's.c', 'SELECT')", "f"),
+        ("SELECT has_sequence_privilege('reader', 's.e', 'USAGE')", "t"),
+    ]);
+    verify(&db);
+}
+
+#[test]
+fn a_session_is_told_whether_it_waits_for_one_of_some() {
+    let db = Database::new();
+    let (mut holder, mut s) = (db.session(), db.session());
+    s.run_each(&["CREATE TABLE t (a int)"]);
+    let mine = holder.run("SELECT pg_backend_pid()");
+    let blocked = |of: &str, by: &str| {
+        format!("SELECT pg_isolation_test_session_is_blocked({of}, '{{{by}}}')")
+    };
+    s.check(&[(&blocked(&mine, &mine), "f")]);
+    holder.run_each(&["BEGIN", "LOCK t"]);
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| db.session().run("SELECT count(*) FROM t"));
+        let began = Instant::now();
+        let waiting = "SELECT pid FROM pg_locks WHERE NOT granted";
+        let pid = loop {
+            let pid = s.run(waiting);
+            if !pid.is_empty() {
+                break pid;
+            }
+            assert!(began.elapsed() < base::stop::PATIENCE);
+            std::thread::yield_now();
+        };
+        s.check(&[
+            (&blocked(&pid, &mine), "t"),
+            (&blocked(&pid, &format!("0,{mine}")), "t"),
+            (&blocked(&pid, "0"), "f"),
+            (&blocked(&pid, ""), "f"),
+            (&blocked(&mine, &pid), "f"),
+        ]);
+        holder.run_each(&["COMMIT"]);
+        assert_eq!(worker.join().unwrap(), "0");
+    });
+}
