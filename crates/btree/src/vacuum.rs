@@ -329,7 +329,7 @@ impl Part<'_, '_> {
                     next.prefetch();
                 }
                 control.point(pinned.block().0, end)?;
-                self.block(pinned, end, stream.strategy())?;
+                self.block(pinned, end, stream.strategy(), control)?;
             }
             Ok(())
         };
@@ -339,7 +339,13 @@ impl Part<'_, '_> {
     }
 
     /// One block of the pass, and those that splits of it went to.
-    fn block(&mut self, pinned: PinnedPage, end: u32, strategy: &mut Strategy) -> Result<()> {
+    fn block(
+        &mut self,
+        pinned: PinnedPage,
+        end: u32,
+        strategy: &mut Strategy,
+        control: &mut VacuumControl<'_>,
+    ) -> Result<()> {
         let tree = self.pass.tree;
         let scan_block = pinned.block();
         let mut pinned = pinned;
@@ -394,6 +400,7 @@ impl Part<'_, '_> {
             if next == NO_BLOCK {
                 return Ok(());
             }
+            control.point(scan_block.0, end)?;
             pinned = tree.rel.pin(Fork::Main, next, strategy)?;
         }
     }

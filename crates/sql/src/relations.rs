@@ -5,12 +5,13 @@ use crate::exec::{DeferredCheck, RelationAccess};
 use crate::session::{OpenRelation, SessionState};
 use base::{Error, Oid, Result, SqlError, Tid, bail};
 use btree::Btree;
+use engine::catalog::cache::Footing;
 use engine::catalog::model::{ForeignKey, Index, RelationKind, Table};
 use engine::relation::{dead_keys, pool_persistence, tuple_desc};
 use heap::toast::{AttrStorage, ToastTally};
 use heap::{Heap, HeapOptions, Wait};
 use std::sync::Arc;
-use txn::{LockMode, LockOutcome, LockTag, Transaction};
+use txn::{IsolationLevel, LockMode, LockOutcome, LockTag, Transaction};
 use types::Datum;
 
 /// Opens a table's heap and indexes.
@@ -167,6 +168,47 @@ pub fn lock_if_found(
         }
         state.txn()?.unlock(lock_tag(state, found.oid), mode);
     }
+}
+
+/// What `analyse` makes of a statement, and what it stands on. What makes no sense may make some once those who are altering its relations are
+/// done: they are waited for. (PostgreSQL locks what a statement names before it looks at its columns.)
+pub fn analysed<T>(
+    state: &SessionState,
+    mut analyse: impl FnMut() -> Result<T>,
+) -> (Result<T>, Footing) {
+    loop {
+        let (made, footing) = state.catalog.watched(&mut analyse);
+        let Err(e) = &made else { return (made, footing) };
+        if !e.state().0.starts_with(b"42") {
+            return (made, footing);
+        }
+        match await_alterations(state, &footing) {
+            Ok(true) => {}
+            Ok(false) => return (made, footing),
+            Err(e) => return (Err(e), footing),
+        }
+    }
+}
+
+/// Waits for those who keep readers out of what was looked at; false if there is nobody.
+fn await_alterations(state: &SessionState, footing: &Footing) -> Result<bool> {
+    let Ok(txn) = state.txn() else { return Ok(false) };
+    let mut relations: Vec<Oid> =
+        footing.relations().filter(|oid| *oid >= Oid::FIRST_NORMAL).collect();
+    relations.sort_unstable();
+    let mut waited = false;
+    for oid in relations {
+        let tag = lock_tag(state, oid);
+        if txn.lock(tag, LockMode::AccessShare, Wait::NoWait)? == LockOutcome::NotAvailable {
+            // What a transaction with one snapshot sees is of before the wait.
+            if txn.isolation() != IsolationLevel::ReadCommitted {
+                txn.take_snapshot();
+            }
+            txn.lock(tag, LockMode::AccessShare, Wait::Block)?;
+            waited = true;
+        }
+    }
+    Ok(waited)
 }
 
 /// Locks for a statement that names it the relation that `find` finds.

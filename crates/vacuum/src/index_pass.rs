@@ -451,6 +451,8 @@ impl<'a> IndexPass<'a> {
         cx.progress.enter(Phase::CleaningUpIndexes);
         for (i, target) in self.indexes.iter().enumerate() {
             base::stop_point!("vacuum.indexes.clean_up");
+            // Most need no pass, which would ask, but there may be many of them.
+            cx.throttle.point(cx.backend)?;
             let mut on_page = |_, _| cx.throttle.point(cx.backend);
             let cancel = Some(&cx.backend.cancel);
             let strategy = &mut cx.rings[0];

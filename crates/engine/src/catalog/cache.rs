@@ -57,6 +57,11 @@ pub struct Footing {
 }
 
 impl Footing {
+    /// The relations that were found, and enum types.
+    pub fn relations(&self) -> impl Iterator<Item = Oid> {
+        self.relations.iter().copied()
+    }
+
     /// Stands on this too.
     pub fn add(&mut self, more: Footing) {
         self.relations.extend(more.relations);

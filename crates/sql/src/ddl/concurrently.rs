@@ -2,15 +2,16 @@
 //! ([`super::reindex_concurrently`]).
 //!
 //! # Layout
-//! Several transactions. The index is made, empty and unused, and everybody who has not heard of it is waited for; it is
+//! Several transactions. The index is made, empty and unused, and the writers who have not heard of it are waited for; it is
 //! filled with what a snapshot sees, sorted, in a new file, and writers begin to keep it up; those who do not yet are waited for;
 //! the rows that a second snapshot sees get the entries that they lack; and when nobody holds an older snapshot the index is
 //! valid.
 //!
 //! # Invariants
-//! From the moment that all know of the index, no chain of versions changes one of its columns: what was entered for a root
+//! From the moment that all writers know of the index, no chain of versions changes one of its columns: what was entered for a root
 //! holds for all that follows in its chain. A row that the second snapshot does not see was inserted by a writer who keeps
-//! the index up. Nothing frees a line pointer while the index is built: no vacuum runs, and all know that there is an index.
+//! the index up. Nothing frees a line pointer while the index is built: no vacuum runs, and who prunes a page that he reads never does, index
+//! or not. So readers need not know of the index, and one who holds no snapshot is not waited for.
 //! A failure leaves an invalid index, to be dropped or made whole by REINDEX.
 //!
 //! # Locks
@@ -111,8 +112,7 @@ impl Ddl<'_> {
         let session = &mut *self.session;
         session.end_own()?;
         enter(&state, progress::WAIT_BEFORE_BUILD);
-        // Readers too: one who takes the table for one without indexes frees line pointers at once.
-        wait_for_holders(&state, &[tag], LockMode::AccessExclusive)?;
+        wait_for_holders(&state, &[tag], LockMode::Share)?;
         session.begin_own()?;
         fill(session, table, index)?;
         session.end_own()?;

@@ -56,8 +56,11 @@ impl Ddl<'_> {
     /// Analyses a query for a view or table.
     pub(super) fn analyse_for(&self, parsed: &Parsed, what: &str) -> Result<Query> {
         let env = Rc::clone(self.session.env());
-        let mut params = ParamTypes::fixed(self.arguments.types.to_vec());
-        let query = analyse::analyse(parsed, self.state(), &mut params, env.as_ref())?;
+        let (query, _) = crate::relations::analysed(self.state(), || {
+            let mut params = ParamTypes::fixed(self.arguments.types.to_vec());
+            analyse::analyse(parsed, self.state(), &mut params, env.as_ref())
+        });
+        let query = query?;
         if query.command != crate::query::Command::Select {
             bail!(FEATURE_NOT_SUPPORTED, "{what} must not contain data-modifying statements");
         }

@@ -126,8 +126,15 @@ impl Ddl<'_> {
             GrantObject::AllFunctionsInSchema(_) => return Ok(()),
             _ => return Err(Error::unsupported("GRANT on this kind of object")),
         }
+        // What was named is there, under its lock; of all in a schema one may have been dropped while its lock was waited for.
+        let listed = matches!(
+            statement.object,
+            GrantObject::AllTablesInSchema(_) | GrantObject::AllSequencesInSchema(_)
+        );
         for (on, oid) in objects {
-            self.grant_one(statement, on, oid)?;
+            if !self.grant_one(statement, on, oid)? && !listed {
+                bail!(INTERNAL_ERROR, "cache lookup failed for object {oid}");
+            }
         }
         self.state().catalog.changed(Oid::INVALID);
         Ok(())
@@ -192,7 +199,8 @@ impl Ddl<'_> {
         Ok(bits)
     }
 
-    fn grant_one(&mut self, statement: &Grant, on: On, oid: Oid) -> Result<()> {
+    /// False if there is no such object.
+    fn grant_one(&mut self, statement: &Grant, on: On, oid: Oid) -> Result<bool> {
         let wanted = self.wanted(statement, on)?;
         let state = self.state();
         let (catalog, name_column, owner_column, acl_column) = on.columns();
@@ -203,7 +211,7 @@ impl Ddl<'_> {
         let rows = state.catalog.rows(&txn);
         let Some(mut row) = rows.find(catalog, &[("oid", Datum::Oid(oid))])?.into_iter().next()
         else {
-            bail!(INTERNAL_ERROR, "cache lookup failed for object {oid}");
+            return Ok(false);
         };
         let owner = row.oid(owner_column);
         let owner_name = state.role_name(owner)?.unwrap_or_default();
@@ -257,9 +265,9 @@ impl Ddl<'_> {
             let name = row.text(name_column).to_owned();
             drop(rows);
             drop(txn);
-            return self.warn_of_grant(statement.grant, wanted == 0, &name);
+            self.warn_of_grant(statement.grant, wanted == 0, &name)?;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// PostgreSQL's warning that not all was granted or revoked.

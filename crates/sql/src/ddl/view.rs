@@ -212,7 +212,7 @@ pub(super) fn analysed_under_locks(
 ) -> Result<Query> {
     loop {
         let before = state.catalog.generation();
-        let query = analyse()?;
+        let query = crate::relations::analysed(state, &mut *analyse).0?;
         let mut used = BTreeSet::new();
         relations_of(state, &query, &mut used, &mut BTreeSet::new())?;
         let used: BTreeSet<Oid> = used.into_iter().map(|(relation, _)| relation).collect();

@@ -58,10 +58,11 @@ pub(super) fn explain(
     let env = std::rc::Rc::clone(session.env());
     let plan = loop {
         let before = state.catalog.generation();
-        let mut params = ParamTypes::fixed(arguments.types.to_vec());
-        let query =
-            analyse::analyse_query(query, source, state.as_ref(), &mut params, env.as_ref())?;
-        let plan = Arc::new(plan_query(&query, session, arguments.values)?);
+        let (analysed, _) = crate::relations::analysed(&state, || {
+            let mut params = ParamTypes::fixed(arguments.types.to_vec());
+            analyse::analyse_query(query, source, state.as_ref(), &mut params, env.as_ref())
+        });
+        let plan = Arc::new(plan_query(&analysed?, session, arguments.values)?);
         lock_plan(&state, &plan)?;
         if state.catalog.generation() == before {
             break plan;

@@ -180,7 +180,7 @@ impl Prepared {
             .map(|a| (a.query, a.footing));
         let (analysed, mut footing) = match kept {
             Some((query, footing)) => (Ok(query), footing),
-            None => state.catalog.watched(|| self.analyse(parsed, session)),
+            None => crate::relations::analysed(state, || self.analyse(parsed, session)),
         };
         let query = analysed?;
         session.planned.set(session.planned.get() + 1);
@@ -306,10 +306,13 @@ impl Session {
         if let Statement::Query(_) = &parsed.statement {
             let env: Rc<SessionEnv> = Rc::clone(&self.env);
             let (generation, search_path) = (state.catalog.generation(), state.search_path_names());
-            let (query, footing) = state
-                .catalog
-                .watched(|| analyse::analyse(&parsed, state.as_ref(), &mut params, env.as_ref()));
-            let query = query?;
+            let asked = params;
+            let (analysed, footing) = crate::relations::analysed(&state, || {
+                let mut params = asked.clone();
+                let query = analyse::analyse(&parsed, state.as_ref(), &mut params, env.as_ref())?;
+                Ok((query, params))
+            });
+            let (query, params) = analysed?;
             let columns = query_columns(&query);
             let mut prepared = Prepared::of(text, Some(parsed), params.types, columns);
             prepared.footing = footing.clone();
@@ -326,13 +329,14 @@ impl Session {
             && let Some(query) = query_within(&parsed.statement)
         {
             let env: Rc<SessionEnv> = Rc::clone(&self.env);
-            analyse::analyse_query(
-                query,
-                &parsed.source,
-                state.as_ref(),
-                &mut params,
-                env.as_ref(),
-            )?;
+            let asked = params;
+            let (analysed, _) = crate::relations::analysed(&state, || {
+                let mut params = asked.clone();
+                let (source, env) = (&parsed.source, env.as_ref());
+                analyse::analyse_query(query, source, state.as_ref(), &mut params, env)?;
+                Ok(params)
+            });
+            params = analysed?;
         }
         Ok(Prepared::of(text, Some(parsed), params.types, columns))
     }

@@ -59,6 +59,16 @@ pub(super) const BODIES: Bodies = &[
         }),
     ),
     (
+        // What PostgreSQL's isolation tester asks: does this session wait for one of those?
+        "pg_isolation_test_session_is_blocked",
+        Scalar(|env, a| {
+            let pids = state(env)?.cluster.engine().txns.locks().blocking_pids(int4(a, 0)?);
+            let asked = &types::args::array(a, 1)?.elements;
+            let waits = |d: &Datum| matches!(d, Datum::Int4(pid) if pids.contains(pid));
+            Ok(Datum::Bool(asked.iter().any(waits)))
+        }),
+    ),
+    (
         "pg_safe_snapshot_blocking_pids",
         Scalar(|_, _| {
             Ok(Datum::Array(Arc::new(ArrayValue::one_dimension(oids::INT4, Vec::new()))))

@@ -667,3 +667,146 @@ fn a_vacuum_that_waits_for_a_change_of_a_row_is_part_of_a_deadlock() {
     }
     verify(&db);
 }
+
+#[test]
+fn what_is_granted_on_all_in_a_schema_passes_over_what_was_dropped() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE ROLE reader",
+        "CREATE SCHEMA s",
+        "CREATE TABLE s.a (x int)",
+        "CREATE TABLE s.b (x int)",
+        "CREATE TABLE s.c (x int)",
+        "CREATE SEQUENCE s.d",
+        "CREATE SEQUENCE s.e",
+    ]);
+    let all = "GRANT SELECT ON ALL TABLES IN SCHEMA s TO reader";
+    assert_eq!(behind(&db, "DROP TABLE s.b", all), "");
+    let all = "GRANT USAGE ON ALL SEQUENCES IN SCHEMA s TO reader";
+    assert_eq!(behind(&db, "DROP SEQUENCE s.d", all), "");
+    assert_eq!(
+        behind(&db, "DROP TABLE s.a", "REVOKE SELECT ON ALL TABLES IN SCHEMA s FROM reader"),
+        ""
+    );
+    s.check(&[
+        ("SELECT has_table_privilege('reader', 's.c', 'SELECT')", "f"),
+        ("SELECT has_sequence_privilege('reader', 's.e', 'USAGE')", "t"),
+    ]);
+    verify(&db);
+}
+
+#[test]
+fn a_session_is_told_whether_it_waits_for_one_of_some() {
+    let db = Database::new();
+    let (mut holder, mut s) = (db.session(), db.session());
+    s.run_each(&["CREATE TABLE t (a int)"]);
+    let mine = holder.run("SELECT pg_backend_pid()");
+    let blocked = |of: &str, by: &str| {
+        format!("SELECT pg_isolation_test_session_is_blocked({of}, '{{{by}}}')")
+    };
+    s.check(&[(&blocked(&mine, &mine), "f")]);
+    holder.run_each(&["BEGIN", "LOCK t"]);
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| db.session().run("SELECT count(*) FROM t"));
+        let began = Instant::now();
+        let waiting = "SELECT pid FROM pg_locks WHERE NOT granted";
+        let pid = loop {
+            let pid = s.run(waiting);
+            if !pid.is_empty() {
+                break pid;
+            }
+            assert!(began.elapsed() < base::stop::PATIENCE);
+            std::thread::yield_now();
+        };
+        s.check(&[
+            (&blocked(&pid, &mine), "t"),
+            (&blocked(&pid, &format!("0,{mine}")), "t"),
+            (&blocked(&pid, "0"), "f"),
+            (&blocked(&pid, ""), "f"),
+            (&blocked(&mine, &pid), "f"),
+        ]);
+        holder.run_each(&["COMMIT"]);
+        assert_eq!(worker.join().unwrap(), "0");
+    });
+}
+
+#[test]
+fn a_column_that_is_being_added_is_waited_for() {
+    let db = Database::new();
+    let mut s = db.session();
+    for (statement, says) in [
+        ("SELECT z FROM t", "5"),
+        ("UPDATE t SET z = 6 RETURNING z", "6"),
+        ("INSERT INTO t (a, z) VALUES (2, 7) RETURNING z", "7"),
+        ("DELETE FROM t WHERE z = 5 RETURNING a", "1"),
+        ("SELECT t.z FROM u FULL JOIN t ON true", "5"),
+        ("WITH x AS (SELECT z FROM t) SELECT (SELECT max(z) FROM x)", "5"),
+        ("MERGE INTO t USING u ON false WHEN NOT MATCHED BY SOURCE THEN UPDATE SET z = 8", ""),
+        ("PREPARE p AS SELECT z FROM t", ""),
+        ("CREATE VIEW v AS SELECT z FROM t", ""),
+        ("CREATE TABLE made AS SELECT z FROM t", ""),
+        ("DECLARE c CURSOR WITH HOLD FOR SELECT z FROM t", ""),
+        ("EXPLAIN (COSTS OFF) SELECT z FROM t", "Seq Scan on t"),
+        ("SELECT z FROM t FOR UPDATE", "5"),
+        // It makes no sense after the wait either.
+        ("SELECT y FROM t", "42703 column \"y\" does not exist"),
+    ] {
+        s.run_each(&["CREATE TABLE t (a int)", "INSERT INTO t VALUES (1)", "CREATE TABLE u ()"]);
+        assert_eq!(behind(&db, "ALTER TABLE t ADD COLUMN z int DEFAULT 5", statement), says);
+        s.run_each(&["DROP TABLE t, u CASCADE", "DROP TABLE IF EXISTS made"]);
+    }
+    // A transaction's one snapshot is of before the wait.
+    s.run_each(&["CREATE TABLE t (a int)", "INSERT INTO t VALUES (1)"]);
+    let held = ["ALTER TABLE t ADD COLUMN z int", "INSERT INTO t VALUES (2, 2)"];
+    assert_eq!(
+        repeatable_behind(&db, &held, "SELECT a, z FROM t", "SELECT count(*) FROM t"),
+        ["1|~", "1"]
+    );
+    verify(&db);
+}
+
+#[test]
+fn an_index_is_made_concurrently_beside_readers_who_do_nothing() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int, b int) WITH (autovacuum_enabled = off)",
+        "INSERT INTO t SELECT g, g FROM generate_series(1, 500) g",
+        "DELETE FROM t WHERE a % 2 = 0",
+        "CREATE TABLE p (a int PRIMARY KEY)",
+        "INSERT INTO p VALUES (1)",
+        "CREATE TABLE c (a int REFERENCES p)",
+    ]);
+    let mut reader = db.session();
+    reader.run_each(&["BEGIN", "INSERT INTO c VALUES (1)"]);
+    reader.check(&[("SELECT count(*) FROM t", "250")]);
+    s.run_each(&["SET lock_timeout = '1ms'"]);
+    s.check(&[("CREATE INDEX CONCURRENTLY ON p (a)", "")]);
+    // He reads pages with dead rows while the index of a table that had none is filled, not knowing of it.
+    let armed = base::stop::arm("sql.index.concurrently.filled");
+    let subject = armed.subject();
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            let mut s = db.session();
+            s.run_each(&["SET lock_timeout = '1ms'"]);
+            subject.run(|| s.run("CREATE INDEX CONCURRENTLY t_a ON t (a)"))
+        });
+        armed.wait_reached();
+        db.session().run_each(&["DELETE FROM t WHERE a < 100", "UPDATE t SET b = -b"]);
+        reader.check(&[("SELECT count(*), sum(a) FROM t", "200|60000")]);
+        db.session().run_each(&["INSERT INTO t SELECT g, g FROM generate_series(1, 99) g"]);
+        reader.check(&[("SELECT count(*) FROM t", "299")]);
+        armed.release();
+        assert_eq!(worker.join().unwrap(), "");
+    });
+    reader.run_each(&["COMMIT"]);
+    s.run_each(&["SET enable_seqscan = off"]);
+    s.check(&[
+        ("SELECT count(*), sum(a) FROM t WHERE a > 0", "299|64950"),
+        ("SELECT count(*) FROM t WHERE a < 100", "99"),
+    ]);
+    verify(&db);
+    s.run_each(&["VACUUM t"]);
+    verify(&db);
+}

@@ -33,7 +33,7 @@ fn a_vacuum_that_ends_at_its_end_leaves_heap_and_indexes_that_agree() {
             let answer = std::thread::scope(|scope| {
                 let running = scope.spawn(|| {
                     let mut session = db.session();
-                    let said = subject.run(|| session.run("VACUUM t"));
+                    let said = subject.run(|| session.run("VACUUM (PROCESS_TOAST off) t"));
                     [said, session.run("SELECT 'next'")]
                 });
                 armed.wait_reached();
@@ -83,4 +83,30 @@ fn a_vacuum_that_ends_at_its_end_leaves_heap_and_indexes_that_agree() {
             ended(db);
         }
     }
+}
+
+/// An index that has nothing to be looked for is cleaned up in no time, but there may be many.
+#[test]
+fn between_the_clean_up_of_two_indexes_is_asked_whether_to_go_on() {
+    let db = &Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int PRIMARY KEY, b text) WITH (autovacuum_enabled = off)",
+        "CREATE INDEX t_b ON t (b)",
+        "INSERT INTO t SELECT g, 'x' || g FROM generate_series(1, 300) g",
+    ]);
+    for statement in ["VACUUM t", "VACUUM (TRUNCATE off) t", "VACUUM (FREEZE) t"] {
+        let armed = base::stop::arm("vacuum.indexes.clean_up");
+        let subject = armed.subject();
+        let answer = std::thread::scope(|scope| {
+            let running = scope.spawn(|| subject.run(|| db.session().run(statement)));
+            armed.wait_reached();
+            let pid = s.run("SELECT pid FROM pg_stat_progress_vacuum");
+            s.check(&[(&format!("SELECT pg_cancel_backend({pid})"), "t")]);
+            armed.release();
+            running.join().unwrap()
+        });
+        assert_eq!(answer, "57014 canceling statement due to user request", "{statement}");
+    }
+    assert_eq!(db.faults(), Vec::<String>::new());
 }

@@ -238,24 +238,29 @@ impl LockManager {
             return Ok(LockOutcome::NotAvailable);
         }
         backend.wait.prepare();
+        let facing = table.is_facing(&tag, mode, backend.pid);
         drop(table);
-        let result =
-            self.sleep(backend, wait, tag.wait_event(), |table| table.cancel_wait(&tag, backend));
+        let give_up = |table: &mut Table| table.cancel_wait(&tag, backend);
+        let result = self.sleep(backend, wait, tag.wait_event(), facing, give_up);
         drop(others);
         result.map(|()| LockOutcome::Granted)
     }
 
     /// Sleeps until signalled. `give_up` ends the backend's wait as the others see it; it says true if the lock was granted meanwhile.
+    /// A deadlock is looked for after a while, or, where one is `likely`, at once.
     fn sleep(
         &self,
         backend: &Arc<Backend>,
         wait: Wait,
         event: (&'static str, &'static str),
+        likely: bool,
         give_up: impl Fn(&mut Table) -> bool,
     ) -> Result<()> {
         let start = now();
-        let deadlock_after =
-            Duration::from_millis(backend.deadlock_timeout_ms.load(Ordering::Relaxed));
+        let deadlock_after = match likely {
+            true => Duration::ZERO,
+            false => Duration::from_millis(backend.deadlock_timeout_ms.load(Ordering::Relaxed)),
+        };
         let timeout = match wait {
             Wait::Block => backend.lock_timeout(),
             Wait::NoWait => None,
@@ -489,7 +494,7 @@ impl LockManager {
                 TransactionTarget::Virtual(..) => ("Lock", "virtualxid"),
             };
             let outcome = match done() {
-                Ok(false) => self.sleep(backend, wait, event, |table| {
+                Ok(false) => self.sleep(backend, wait, event, false, |table| {
                     table.stop_waiting_for(target, backend);
                     false
                 }),

@@ -121,6 +121,18 @@ impl Table {
         false
     }
 
+    /// Does anybody wait here for what `pid` holds, and hold here what keeps `pid` from getting `mode`? Neither will ever go on.
+    pub fn is_facing(&self, tag: &LockTag, mode: LockMode, pid: i32) -> bool {
+        let Some(object) = self.objects.get(tag) else { return false };
+        let mine = object.modes_of(pid);
+        object.queue.iter().any(|w| {
+            let other = w.backend.pid;
+            other != pid
+                && mine.conflicts_with(w.mode)
+                && object.modes_of(other).conflicts_with(mode)
+        })
+    }
+
     /// Leaves the queue; true if the lock has been granted meanwhile.
     pub fn cancel_wait(&mut self, tag: &LockTag, backend: &Backend) -> bool {
         let Some(WaitingFor::Lock(..)) = self.waiting.remove(&backend.pid) else { return true };

@@ -311,3 +311,57 @@ fn of_two_soft_edges_the_further_one_is_turned() {
         mine.commit(CommitExtras::default()).unwrap();
     });
 }
+
+/// Two hold a lock and want a stronger one on the same: the second can only fail, and does not wait for that.
+#[test]
+fn who_faces_a_waiter_fails_at_once() {
+    let m = manager();
+    let patient = || {
+        let b = backend(&m);
+        b.set_deadlock_timeout_ms(100_000_000);
+        b
+    };
+    for (held, wanted) in [
+        (LockMode::Share, LockMode::AccessExclusive),
+        (LockMode::AccessShare, LockMode::AccessExclusive),
+        (LockMode::RowExclusive, LockMode::Share),
+    ] {
+        let (first, second) = (patient(), patient());
+        let (one, two) = (m.begin(&first), m.begin(&second));
+        one.lock(table(1), held, Wait::Block).unwrap();
+        two.lock(table(1), held, Wait::Block).unwrap();
+        std::thread::scope(|s| {
+            let waits = s.spawn(move || {
+                let got = one.lock(table(1), wanted, Wait::Block);
+                drop(one);
+                got
+            });
+            until_waiting(&m, &first);
+            // It would go ahead of the other one, whom it keeps waiting; nobody who does not wait is a victim.
+            let got = two.lock(table(1), wanted, Wait::NoWait).unwrap();
+            assert_eq!(got, txn::LockOutcome::NotAvailable);
+            second.set_lock_timeout(Some(stop::PATIENCE));
+            let e = two.lock(table(1), wanted, Wait::Block).unwrap_err().to_sql_error();
+            assert_eq!(e.state, SqlState::DEADLOCK_DETECTED, "{}", e.message);
+            assert_eq!(e.detail.unwrap().lines().count(), 2);
+            assert_eq!(m.locks().waits().len(), 1);
+            drop(two);
+            waits.join().unwrap().unwrap();
+        });
+    }
+    // One in between who merely waits keeps nobody from waiting, and is passed.
+    let (holder, first, second) = (patient(), patient(), patient());
+    let (zero, one, two) = (m.begin(&holder), m.begin(&first), m.begin(&second));
+    zero.lock(table(2), LockMode::RowShare, Wait::Block).unwrap();
+    two.lock(table(2), LockMode::AccessShare, Wait::Block).unwrap();
+    std::thread::scope(|s| {
+        let waits = s.spawn(move || one.lock(table(2), LockMode::AccessExclusive, Wait::Block));
+        until_waiting(&m, &first);
+        let ahead = s.spawn(move || two.lock(table(2), LockMode::Exclusive, Wait::Block));
+        until_waiting(&m, &second);
+        assert_eq!(m.locks().waits().len(), 2);
+        drop(zero);
+        ahead.join().unwrap().unwrap();
+        waits.join().unwrap().unwrap();
+    });
+}
