@@ -1,8 +1,6 @@
 //! VACUUM FULL of system catalogs.
 
 use crate::support::{Connection, Database};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 const BLOATED: [&str; 3] = ["pg_class", "pg_attribute", "pg_depend"];
 
@@ -100,41 +98,11 @@ fn ddl_goes_on_meanwhile() {
     let db = Database::new();
     let mut s = db.session();
     make_and_drop(&mut s, 40);
-    let stop = Arc::new(AtomicBool::new(false));
-    std::thread::scope(|scope| {
-        let mut workers = Vec::new();
-        for worker in 0..2 {
-            let (db, stop) = (&db, Arc::clone(&stop));
-            workers.push(scope.spawn(move || {
-                let mut s = db.session();
-                let mut n = 0;
-                while !stop.load(Ordering::SeqCst) {
-                    let t = format!("t{worker}_{n}");
-                    s.check(&[
-                        (&format!("CREATE TABLE {t} (id int PRIMARY KEY, name text)"), ""),
-                        ("BEGIN", ""),
-                        (&format!("ALTER TABLE {t} ADD c int DEFAULT 3"), ""),
-                        (&format!("COMMENT ON COLUMN {t}.c IS 'x'"), ""),
-                        (&format!("ALTER TABLE {t} RENAME TO {t}r"), ""),
-                        ("COMMIT", ""),
-                        (&format!("GRANT SELECT ON {t}r TO PUBLIC"), ""),
-                        (&format!("DROP TABLE {t}r"), ""),
-                        (&format!("CREATE TEMP TABLE {t} (a text)"), ""),
-                        ("DISCARD TEMP", ""),
-                    ]);
-                    n += 1;
-                }
-                n
-            }));
-        }
+    db.with_ddl_beside(|| {
         for _ in 0..2 {
             for catalog in BLOATED.iter().chain(&["pg_type", "pg_index"]) {
                 s.check(&[(&format!("VACUUM FULL {catalog}"), "")]);
             }
-        }
-        stop.store(true, Ordering::SeqCst);
-        for worker in workers {
-            assert!(worker.join().unwrap() > 0);
         }
     });
     still_whole(&db, "kept");

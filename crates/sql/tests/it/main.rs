@@ -8,6 +8,7 @@ mod cluster;
 mod columns;
 mod copy_out;
 mod counts;
+mod create_concurrently;
 mod current_of;
 mod domains;
 mod drops;

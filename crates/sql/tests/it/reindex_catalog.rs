@@ -3,8 +3,6 @@
 use crate::support::{Connection, Database};
 use base::settings::Value;
 use btree::{RetailKeys, VacuumControl};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 fn size(s: &mut Connection, relation: &str) -> i64 {
     s.run(&format!("SELECT pg_relation_size('{relation}') / 8192")).parse().unwrap()
@@ -236,34 +234,7 @@ fn a_cursor_goes_on_in_the_old_tree() {
 #[test]
 fn ddl_and_readers_go_on_meanwhile() {
     let db = prepared();
-    let stop = Arc::new(AtomicBool::new(false));
-    std::thread::scope(|scope| {
-        let mut workers = Vec::new();
-        for worker in 0..2 {
-            let (db, stop) = (&db, Arc::clone(&stop));
-            workers.push(scope.spawn(move || {
-                let mut s = db.session();
-                let mut n = 0;
-                while !stop.load(Ordering::SeqCst) {
-                    let t = format!("t{worker}_{n}");
-                    s.check(&[
-                        (&format!("CREATE TABLE {t} (id int PRIMARY KEY, name text)"), ""),
-                        ("BEGIN", ""),
-                        (&format!("ALTER TABLE {t} ADD c int DEFAULT 3"), ""),
-                        (&format!("COMMENT ON COLUMN {t}.c IS 'x'"), ""),
-                        (&format!("ALTER TABLE {t} RENAME TO {t}r"), ""),
-                        ("COMMIT", ""),
-                        (
-                            &format!("SELECT attname FROM pg_attribute WHERE attrelid = '{t}r'::regclass AND attnum > 0 ORDER BY attnum"),
-                            "id\nname\nc",
-                        ),
-                        (&format!("DROP TABLE {t}r"), ""),
-                    ]);
-                    n += 1;
-                }
-                n
-            }));
-        }
+    db.with_ddl_beside(|| {
         let mut s = db.session();
         for _ in 0..2 {
             s.check(&[
@@ -272,10 +243,6 @@ fn ddl_and_readers_go_on_meanwhile() {
                 ("VACUUM pg_attribute", ""),
                 ("VACUUM pg_depend", ""),
             ]);
-        }
-        stop.store(true, Ordering::SeqCst);
-        for worker in workers {
-            assert!(worker.join().unwrap() > 0);
         }
     });
     whole(&db);

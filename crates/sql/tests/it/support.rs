@@ -10,7 +10,9 @@ use engine::{Engine, EngineOptions};
 use sql::client::{Client, CopyWireFormat, Notice, OutputColumn, Severity};
 use sql::cluster::Cluster;
 use sql::session::Session;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use txn::BackendKind;
 use types::{Datum, Env};
 
@@ -155,6 +157,32 @@ impl Database {
         then(&Database { cluster: Cluster::new(engine, settings).unwrap(), _folder: folder });
     }
 
+    /// Runs `then` while two sessions make, alter and drop tables; each has done so at least once.
+    pub fn with_ddl_beside(&self, then: impl FnOnce()) {
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let workers = [0, 1].map(|worker| {
+                let stop = &stop;
+                scope.spawn(move || {
+                    let mut s = self.session();
+                    let mut n = 0;
+                    while !stop.load(Ordering::SeqCst) {
+                        make_alter_and_drop(&mut s, &format!("t{worker}_{n}"));
+                        n += 1;
+                    }
+                    n
+                })
+            });
+            // A failure must end the others too, or it would never be told.
+            let outcome = catch_unwind(AssertUnwindSafe(then));
+            stop.store(true, Ordering::SeqCst);
+            for worker in workers {
+                assert!(worker.join().unwrap() > 0);
+            }
+            outcome.unwrap_or_else(|panic| resume_unwind(panic));
+        });
+    }
+
     /// A setting of the server's start.
     pub fn set(&self, name: &'static str, value: Value) {
         self.cluster.settings().set_internal(name, value);
@@ -207,6 +235,25 @@ pub fn waiting(db: &Database, holds: &str, then: &'static str) -> String {
 
 pub struct Connection {
     pub session: Session,
+}
+
+fn make_alter_and_drop(s: &mut Connection, t: &str) {
+    s.check(&[
+        (&format!("CREATE TABLE {t} (id int PRIMARY KEY, name text)"), ""),
+        ("BEGIN", ""),
+        (&format!("ALTER TABLE {t} ADD c int DEFAULT 3"), ""),
+        (&format!("COMMENT ON COLUMN {t}.c IS 'x'"), ""),
+        (&format!("ALTER TABLE {t} RENAME TO {t}r"), ""),
+        ("COMMIT", ""),
+        (&format!("GRANT SELECT ON {t}r TO PUBLIC"), ""),
+        (
+            &format!("SELECT attname FROM pg_attribute WHERE attrelid = '{t}r'::regclass AND attnum > 0 ORDER BY attnum"),
+            "id\nname\nc",
+        ),
+        (&format!("DROP TABLE {t}r"), ""),
+        (&format!("CREATE TEMP TABLE {t} (a text)"), ""),
+        ("DISCARD TEMP", ""),
+    ]);
 }
 
 impl Connection {
