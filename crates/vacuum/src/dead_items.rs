@@ -314,10 +314,14 @@ impl btree::DeadSet for DeadItems {
         each_bit(within, |i| {
             maybe |= u64::from(has_bit(&self.any, self.base, addresses[i] >> 16)) << i;
         });
-        let mut dead = 0;
+        // Neighbours mostly are of the same block.
+        let (mut dead, mut last, mut entry) = (0, None, 0);
         each_bit(maybe, |i| {
             let block = BlockNumber((addresses[i] >> 16) as u32);
-            let is_dead = self.entry_contains(block, self.entry(block), addresses[i] as u16);
+            if last != Some(block) {
+                (last, entry) = (Some(block), self.entry(block));
+            }
+            let is_dead = self.entry_contains(block, entry, addresses[i] as u16);
             dead |= u64::from(is_dead) << i;
         });
         dead

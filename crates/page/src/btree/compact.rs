@@ -79,6 +79,9 @@ impl Gone {
 /// So many entries go without the others being copied.
 pub const FEW: usize = 8;
 
+/// The longest of small entries: the head and eight bytes of key. No posting list is as short.
+const SMALL: usize = 16;
+
 impl PageMut<'_> {
     fn pointer_at(&self, offset: u16) -> Option<(usize, usize, usize)> {
         let at = HEADER + usize::from(offset).checked_sub(1)? * 4;
@@ -141,7 +144,64 @@ impl PageMut<'_> {
         {
             return self.remove_few(&few[..n]);
         }
-        self.copy_others(gone).unwrap_or(false)
+        self.copy_alike(gone).or_else(|| self.copy_others(gone)).unwrap_or(false)
+    }
+
+    /// [`PageMut::copy_others`] of a leaf on which all entries are small and of one length, as those of an integer's index are: they are known
+    /// by their line pointers, and what goes is not looked at. `None`, and nothing is done: it is not such a leaf.
+    fn copy_alike(&mut self, gone: &Gone) -> Option<bool> {
+        let first = usize::from(self.as_ref().first_data());
+        let end = HEADER + usize::from(self.as_ref().count()) * 4;
+        let upper = usize::from(u16_at(self.0, 28));
+        let pointers = self.0.get(HEADER + (first - 1) * 4..end)?.as_chunks::<4>().0;
+        let len = (u32::from_le_bytes(*pointers.first()?) >> 17) as usize;
+        if !(8..=SMALL).contains(&len) {
+            return None;
+        }
+        let is_one = |lp: u32| {
+            let start = (lp & 0x7FFF) as usize;
+            (lp >> 17 == len as u32) & (start >= upper) & (start + len <= SPECIAL)
+        };
+        let alike = pointers.iter().fold(true, |all, lp| all & is_one(u32::from_le_bytes(*lp)));
+        let count = pointers.len();
+        let (mut to, mut left) = (SPECIAL, HEADER);
+        let mut moved: Bytes = [0; SIZE];
+        if first > 1 {
+            let (_, start, key_len) = self.pointer_at(1)?;
+            to -= key_len;
+            moved[to..SPECIAL].copy_from_slice(&self.0[start..start + key_len]);
+            left += 4;
+        }
+        // Entries that do not overlap take no more room than they took.
+        let room = upper + count.saturating_sub(gone.count()) * len <= to;
+        if !alike || !room || gone.beyond(count) {
+            return None;
+        }
+        if first > 1 {
+            let lp = u32_at(self.0, HEADER);
+            self.put_u32(HEADER, lp & !0x7FFF | to as u32);
+        }
+        let mut seen = 0;
+        for (number, gone) in (0..count).step_by(64).zip(&gone.0) {
+            let at = HEADER + (first - 1 + number) * 4;
+            let mut stay = !gone & !0 >> (64 - (count - number).min(64));
+            while stay != 0 {
+                let lp = u32_at(self.0, at + stay.trailing_zeros() as usize * 4);
+                let end = (lp & 0x7FFF) as usize + len;
+                // As long for all; what is before the entry is written over by the next one, or is not part of what is copied back.
+                let entry: [u8; SMALL] = *self.0[end - SMALL..].first_chunk()?;
+                seen |= entry[SMALL - len + 7];
+                moved[to - SMALL..to].copy_from_slice(&entry);
+                to -= len;
+                self.put_u32(left, to as u32 | lp & !0x7FFF);
+                left += 4;
+                stay &= stay - 1;
+            }
+        }
+        self.0[to..SPECIAL].copy_from_slice(&moved[to..SPECIAL]);
+        self.put_u16(26, left as u16);
+        self.put_u16(28, to as u16);
+        Some(seen & (tuple::POSTING >> 8) as u8 == 0)
     }
 
     /// Copies what stays to where it belongs; `None` or false if the page is damaged, or has not so many addresses.

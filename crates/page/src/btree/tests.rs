@@ -174,3 +174,67 @@ fn posting_lists_lose_addresses() {
         verify(p.0).unwrap();
     }
 }
+
+/// Integers' entries, in any order on the page and beside a high key, whose line pointers say dead or not.
+#[test]
+fn entries_of_one_length_go() {
+    let mut x = 7u64;
+    let mut random = move |n: usize| {
+        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (x >> 33) as usize % n
+    };
+    for turn in 0..2000 {
+        let mut bytes = [0u8; SIZE];
+        let mut p = PageMut(&mut bytes);
+        p.init(0, LEAF);
+        let first = 1 + (turn % 2) as u16;
+        if first == 2 {
+            p.set_next(BlockNumber(9));
+            let widths = [4, -1];
+            let values = [Some(&[9; 4][..]), Some(&[b'h'; 30][..])];
+            let values = &values[..1 + random(2)];
+            assert!(p.push(&form_pivot(&widths, values, None, BlockNumber(0))));
+        }
+        let high = p.as_ref().high_key().map(|key| key.0.to_vec());
+        let mut model: Vec<(u64, bool)> = Vec::new();
+        let width = [4, 8][random(2)];
+        for n in 0..random(420) as u64 {
+            let mut item = Vec::new();
+            form(&mut item, &[width as i16], &[Some(&n.to_le_bytes()[..width])], tid(n as u32));
+            let at = random(model.len() + 1);
+            if p.insert(first + at as u16, &item) {
+                model.insert(at, (n, false));
+            }
+        }
+        for (at, (_, killed)) in (first..).zip(&mut model) {
+            *killed = random(5) == 0;
+            if *killed {
+                let place = HEADER + (usize::from(at) - 1) * 4;
+                p.put_u32(place, u32_at(p.0, place) | LP_DEAD << 15);
+            }
+        }
+        let one_of = [1, 2, 3, 40][random(4)];
+        let mut gone = Gone::default();
+        let mut numbers = 0..;
+        model.retain(|_| {
+            let n = numbers.next().unwrap();
+            let goes = random(one_of) == 0;
+            goes.then(|| gone.add(number(n)).unwrap());
+            !goes
+        });
+        assert!(p.remove_addresses(&gone));
+        let view = p.as_ref();
+        let left: Vec<_> = (first..=view.count())
+            .map(|at| {
+                let mut key = [0; 8];
+                let item = view.item(at);
+                let value = item.attributes(&[width as i16]).next().unwrap();
+                key[..width].copy_from_slice(value.unwrap());
+                (u64::from_le_bytes(key), view.is_dead(at))
+            })
+            .collect();
+        assert_eq!(left, model);
+        assert_eq!(view.high_key().map(|key| key.0.to_vec()), high);
+        verify(p.0).unwrap();
+    }
+}
