@@ -27,6 +27,7 @@
 
 #![expect(unsafe_code, reason = "raw memory and file mappings; each block says why it is sound")]
 
+mod allocator;
 mod checkpoint;
 mod config;
 mod cuts;
@@ -50,6 +51,7 @@ mod table;
 mod victim;
 mod write;
 
+pub use allocator::share_arenas;
 pub use base::backend::BackendType;
 pub use checkpoint::{CheckpointOptions, CheckpointProgress};
 pub use config::{Persistence, PoolConfig};

@@ -126,6 +126,7 @@ pub fn serve(
     host: Option<String>,
     given: &[String],
 ) -> Result<ExitCode> {
+    buffer::share_arenas(std::thread::available_parallelism().map_or(2, usize::from));
     let command_line = command_line(port, host, given)?;
     let settings = Arc::new(ServerSettings::new());
     // Everything that can be wrong is looked at before anything is touched.
