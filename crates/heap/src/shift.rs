@@ -3,6 +3,8 @@
 //! # Invariants
 //! Ids too old for the new base are replaced by what they mean: frozen (seen by everybody) or aborted. An
 //! id that some snapshot may still ask about, or a running transaction's, stays: the base moves only as far.
+//! It moves down for an old transaction that comes to a page which was begun long after it. Where the ids that
+//! must stay, and the one that comes, span more than 2^32, the page can't take it: an error.
 
 use crate::apply::{self, Rebase, RebaseTo};
 use crate::context::Writable;
@@ -10,7 +12,7 @@ use crate::heap::Heap;
 use crate::record;
 use crate::visibility_map::MapPin;
 use base::{Result, Xid, bail};
-use page::tuple::{XMAX_INVALID, XMIN_FROZEN, XMIN_INVALID, xid_to_offset};
+use page::tuple::{XMAX_INVALID, XMIN_FROZEN, XMIN_INVALID, initial_xid_base, xid_to_offset};
 use txn::XidStatus;
 use wal::BlockFlags;
 
@@ -25,16 +27,17 @@ impl Heap {
 
     #[cold]
     fn shift_base<G: Writable>(&self, guard: &mut G, xid: Xid) -> Result<()> {
-        let oldest = self.ctx.txns.oldest_xmin_in(self.scope());
+        let next = self.ctx.txns.next_xid();
+        let oldest = self.ctx.txns.oldest_xmin_in(self.scope()).min(xid);
         // Everything below the new base + 3 must be history to all.
-        let base = Xid((xid.0.saturating_sub(1 << 31)).min(oldest.0.saturating_sub(3)));
-        if xid_to_offset(base, xid).is_none() {
-            bail!(
-                PROGRAM_LIMIT_EXCEEDED,
-                "transaction {xid} cannot write on {}: a snapshot or transaction is more than 2^32 transactions old",
-                guard.page_tag()
-            );
+        let base = initial_xid_base(next).min(Xid(oldest.0.saturating_sub(3)));
+        let fits = |xid: Xid| xid.0 <= base.0 + u64::from(u32::MAX);
+        if guard.item_count() == 0 && fits(xid) {
+            // The record of its first row says so.
+            guard.set_xid_base(base);
+            return Ok(());
         }
+        let mut all_fit = fits(xid);
         let mut list = Vec::new();
         for offset in guard.offsets() {
             if !guard.item_id(offset).is_normal() {
@@ -45,16 +48,27 @@ impl Heap {
             let xmin = match mask & XMIN_FROZEN {
                 XMIN_FROZEN => RebaseTo::Frozen,
                 XMIN_INVALID => RebaseTo::Aborted,
-                _ => self.rebase_to(base, t.raw_xmin())?,
+                _ => {
+                    all_fit &= fits(t.raw_xmin());
+                    self.rebase_to(base, t.raw_xmin())?
+                }
             };
             let xmax = if mask & XMAX_INVALID != 0 {
                 RebaseTo::Aborted
             } else {
+                all_fit &= fits(t.xmax());
                 self.rebase_to(base, t.xmax())?
             };
             if xmin != RebaseTo::Keep || xmax != RebaseTo::Keep {
                 list.push(Rebase { offset, xmin, xmax });
             }
+        }
+        if !all_fit {
+            bail!(
+                PROGRAM_LIMIT_EXCEEDED,
+                "transaction {xid} cannot write on {}: a snapshot or transaction is more than 2^32 transactions old",
+                guard.page_tag()
+            );
         }
         let data = record::encode_rebase(base, &list);
         let mut done = false;

@@ -247,7 +247,7 @@ fn the_xid_base_moves_when_it_must() {
     assert_eq!(w.heap.delete(&t, keep, Wait::NoWait).unwrap(), TupleOutcome::Ok(()));
     t.abort().unwrap();
     let page = w.page(Fork::Main, 0);
-    assert_eq!(page.xid_base(), Xid(late.0 - (1 << 31)));
+    assert_eq!(page.xid_base(), Xid(w.ctx.txns.next_xid().0 - (1 << 31)));
     let t = w.begin();
     let rows = w.rows(&t.take_snapshot());
     assert_eq!(rows.keys().copied().collect::<Vec<_>>(), [1]);

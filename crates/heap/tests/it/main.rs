@@ -7,6 +7,7 @@ mod conflicts;
 mod crash;
 mod keeping;
 mod model;
+mod old_ids;
 mod relocate;
 mod toast;
 mod vacuum;
