@@ -1,7 +1,7 @@
 //! What the window of CSNs keeps, and for whom.
 
 use crate::support::{backend, manager};
-use base::{Csn, Xid};
+use base::{Csn, Xid, stop};
 use txn::clog::SEGMENT_XIDS;
 use txn::csn::{CsnWindow, Entry, PAGE_XIDS};
 use txn::{CommitExtras, LiveSnapshots};
@@ -81,4 +81,35 @@ fn the_commit_log_is_kept_for_who_is_running() {
     long.commit(CommitExtras::default()).unwrap();
     assert!(m.committed(xid).unwrap());
     assert!(m.truncate_clog(m.next_xid()).unwrap() >= 1);
+}
+
+/// Two vacuums, of two databases for one, come to cut the log together: what one has removed the other need not.
+#[test]
+fn two_cut_the_commit_log_at_once() {
+    let m = manager();
+    let b = backend(&m);
+    let commit = || {
+        let t = m.begin(&b);
+        let xid = t.xid().unwrap();
+        t.commit(CommitExtras::default()).unwrap();
+        xid
+    };
+    let mut xids = Vec::new();
+    for _ in 0..4 {
+        xids.push(commit());
+        m.burn_xids(SEGMENT_XIDS).unwrap();
+    }
+    m.checkpoint().unwrap();
+    std::thread::scope(|scope| {
+        let listed = stop::arm("txn.clog.truncate.listed");
+        let subject = listed.subject();
+        let (other, to) = (&m, xids[2]);
+        let late = scope.spawn(move || subject.run(|| other.truncate_clog(to)));
+        listed.wait_reached();
+        assert_eq!(m.truncate_clog(xids[3]).unwrap(), 3);
+        listed.release();
+        assert_eq!(late.join().unwrap().unwrap(), 0);
+    });
+    assert_eq!(m.oldest_clog_xid(), xids[3]);
+    assert!(m.committed(xids[3]).unwrap());
 }
