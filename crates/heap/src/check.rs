@@ -6,14 +6,17 @@
 //! # Invariants
 //! A page is looked at under its latch, together with its bits in the map, so that others may write the heap meanwhile.
 
+mod chains;
+
 use crate::heap::Heap;
 use crate::prune::Verdict;
 use crate::visibility::{Hints, Horizon, satisfies_vacuum};
 use crate::visibility_map::{ALL_FROZEN, ALL_VISIBLE, MapPin};
 use base::{BlockNumber, Fork, OffsetNumber, PageTag, Result, Xid};
 use buffer::Strategy;
+use chains::Chains;
 use page::Page;
-use page::tuple::{HEADER, MAX_ATTRIBUTES};
+use page::tuple::{HEADER, MAX_ATTRIBUTES, XMIN_FROZEN, XMIN_INVALID};
 use std::ops::Range;
 
 /// What is wrong with a heap page, or with a page of its visibility map.
@@ -51,13 +54,14 @@ pub fn check_page(page: &Page, block: BlockNumber) -> Vec<PageFault> {
             fault(format!("dead line pointer {offset} keeps what is no key"));
         }
         if id.is_normal() {
-            check_tuple(page, block, offset, &mut faults);
+            check_tuple(page, offset, &mut faults);
         }
     }
+    Chains::of(page, block, &mut |fault| faults.push(fault));
     faults
 }
 
-fn check_tuple(page: &Page, block: BlockNumber, offset: OffsetNumber, faults: &mut Vec<PageFault>) {
+fn check_tuple(page: &Page, offset: OffsetNumber, faults: &mut Vec<PageFault>) {
     let tuple = page.tuple(offset);
     let mut fault = |what: String| faults.push((Some(offset), format!("tuple {offset}: {what}")));
     if tuple.bytes.len() < HEADER {
@@ -72,22 +76,8 @@ fn check_tuple(page: &Page, block: BlockNumber, offset: OffsetNumber, faults: &m
     if tuple.hoff() != hoff || tuple.hoff() > tuple.bytes.len() {
         fault(format!("data begins at byte {}, not {hoff}", tuple.hoff()));
     }
-    let ctid = tuple.ctid();
-    if !ctid.is_valid() {
+    if !tuple.ctid().is_valid() {
         fault("leads nowhere".into());
-    }
-    if tuple.is_hot_updated() {
-        if ctid.block != block {
-            fault(format!("is updated heap-only, but leads to block {}", ctid.block));
-        } else {
-            let next = page.item_id(ctid.offset);
-            // What an aborted update made may be gone, and its line pointer another row's.
-            let successor = next.is_normal().then(|| page.tuple(ctid.offset));
-            let made = successor.filter(|t| t.raw_xmin() == tuple.next_xmin());
-            if made.is_some_and(|t| !t.is_heap_only()) {
-                fault(format!("is updated heap-only, but {} is not heap-only", ctid.offset));
-            }
-        }
     }
 }
 
@@ -144,7 +134,10 @@ impl Heap {
                 Err(e) => return Err(e),
             };
             let mut report = |(offset, what)| report(HeapFault { tag, offset, what });
-            check_page(&page, block).into_iter().for_each(&mut report);
+            let faults = check_page(&page, block);
+            // Of a damaged page nobody knows what leads where.
+            let chains = faults.is_empty().then(|| Chains::of(&page, block, &mut |_| {}));
+            faults.into_iter().for_each(&mut report);
             if page.is_new() {
                 if bits != 0 {
                     let what = "a new page is all-visible in the visibility map";
@@ -152,7 +145,7 @@ impl Heap {
                 }
                 continue;
             }
-            self.check_bits(&page, bits, frozen, &mut report)?;
+            self.check_bits(&page, bits, frozen, chains.as_ref(), &mut report)?;
         }
         Ok(())
     }
@@ -162,6 +155,7 @@ impl Heap {
         page: &Page,
         bits: u8,
         frozen: Xid,
+        chains: Option<&Chains>,
         report: &mut dyn FnMut(PageFault),
     ) -> Result<()> {
         // Asked for under the latch: no transaction on the page is younger.
@@ -200,6 +194,16 @@ impl Heap {
                 if verdict != Verdict::Live {
                     report(format!("tuple {offset} is {verdict:?} on an all-visible page"));
                 }
+            }
+            // What an aborted update made is led to by nothing once the row has been updated again.
+            let xmin = tuple.xmin();
+            if tuple.is_heap_only()
+                && chains.is_some_and(|c| !c.lead_to(offset))
+                && (xmin == Xid::FROZEN || (frozen..next_xid).contains(&xmin))
+                && tuple.infomask() & XMIN_FROZEN != XMIN_INVALID
+                && self.ctx.txns.committed(xmin)?
+            {
+                report(format!("tuple {offset} is heap-only, but nothing leads to it"));
             }
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Tests of the heap through its public interface.
 
 mod basics;
+mod checking;
 mod cleaning;
 mod common;
 mod conflicts;

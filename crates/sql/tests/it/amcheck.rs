@@ -1,7 +1,7 @@
 //! amcheck: what is whole is said to be, what is damaged is found.
 
 use crate::support::Database;
-use base::{BlockNumber, OffsetNumber, Tid};
+use base::{BlockNumber, Fork, OffsetNumber, Tid};
 use btree::{UniqueCheck, VacuumControl};
 use buffer::Strategy;
 
@@ -174,6 +174,20 @@ fn a_value_without_its_chunks_is_found() {
             "0|1|1|t",
         ),
     ]);
+}
+
+/// Its first null columns would be read as there, the others are nobody's.
+#[test]
+fn a_row_of_more_columns_than_its_table_is_found() {
+    let db = table();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE l (n int, v text)", "INSERT INTO l VALUES (1, 'x'), (2, 'y')"]);
+    let rel = db.file("l");
+    let pin = rel.pin(Fork::Main, BlockNumber(0), &mut Strategy::Normal).unwrap();
+    pin.write().tuple_mut(OffsetNumber(2)).set_infomask2(3);
+    drop(pin);
+    let what = "number of attributes 3 exceeds maximum 2 expected for table";
+    s.check(&[("SELECT * FROM verify_heapam('l')", &format!("0|2|~|{what}"))]);
 }
 
 /// Writers go on while an index and its table are checked.

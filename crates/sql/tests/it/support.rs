@@ -85,6 +85,15 @@ impl Database {
         tree.unwrap()
     }
 
+    /// The file of the permanent relation `name`: to damage it.
+    pub fn file(&self, name: &str) -> buffer::RelationHandle {
+        let path = self.session().run(&format!("SELECT pg_relation_filepath('{name}')"));
+        let mut parts = path.trim().split('/').skip(1).map(|part| part.parse().unwrap());
+        let database = base::Oid(parts.next().unwrap());
+        let id = base::RelationId { database, file_number: parts.next().unwrap() };
+        self.cluster.engine().pool.open(id, buffer::Persistence::Permanent)
+    }
+
     /// Of how many B-trees and sequences something is remembered for those who open them next.
     pub fn remembered(&self) -> (usize, usize) {
         (self.cluster.storage().btree.remembered(), self.cluster.sequences.len())

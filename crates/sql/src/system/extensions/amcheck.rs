@@ -434,7 +434,15 @@ impl Values<'_> {
                     Datum::text(what),
                 ]);
             };
-            let mut values = vec![AttrValue::Null; self.desc.len()];
+            let (has, expected) = (tuple.natts(), self.desc.len());
+            if has > expected {
+                let what = format!(
+                    "number of attributes {has} exceeds maximum {expected} expected for table"
+                );
+                fault(None, &what);
+                continue;
+            }
+            let mut values = vec![AttrValue::Null; expected];
             if let Err(what) = page::tuple::deform(tuple.bytes, &self.desc, &mut values) {
                 fault(None, what);
                 continue;
