@@ -57,6 +57,11 @@ impl Pool {
             } else if !page.verify_checksum(first + i as u32) {
                 // PostgreSQL's words, with the tag after them.
                 Some("invalid page".to_owned())
+            } else if !page.is_new()
+                && let Err(fault) = page.verify_header()
+            {
+                // Of a later version of Ebb, or written amiss.
+                Some(format!("invalid page ({fault})"))
             } else if page.lsn() > log_end {
                 let lsn = page.lsn();
                 Some(format!("its LSN {lsn} lies beyond the write-ahead log's end at {log_end},"))

@@ -82,6 +82,34 @@ fn a_wrong_checksum_is_reported_and_not_cached() {
     assert_eq!(value(&pin(&rel, 7)), 7);
 }
 
+/// One that a later version has written, or this one amiss: its checksum is right, and nobody here knows what is on it.
+#[test]
+fn a_page_with_a_header_of_something_else_is_reported() {
+    use disk::Disk;
+    let bed = bed(16);
+    let rel = filled(&bed, 1, 2);
+    bed.checkpoint();
+    let file = bed.disk.open("base/5/1", disk::OpenMode::Existing).unwrap();
+    let mut whole = [0; 8192];
+    file.read_at(&mut whole, 8192).unwrap();
+    for (at, byte, fault) in [
+        (25, 9, "unknown page layout version 9"),
+        (27, 0x40, "bad page header: lower 16416, upper 8192, special 8192"),
+        (26, 33, "line pointers end at 33, in the middle of one"),
+    ] {
+        let mut page = page::Page::from_bytes(&whole);
+        page.bytes_mut()[at] = byte;
+        page.set_checksum(1);
+        file.write_at(page.bytes(), 8192).unwrap();
+        let again = bed.reopened(64);
+        let rel = again.pool.open(rel.id(), Default::default());
+        let e = rel.pin(Main, BlockNumber(1), &mut Strategy::Normal).unwrap_err();
+        let wanted = format!("invalid page ({fault}) in block 1 of relation \"base/5/1\"");
+        assert_eq!(e.to_string(), wanted);
+        assert_eq!(value(&pin(&rel, 0)), 0);
+    }
+}
+
 /// A write that went astray, or a page put back to where it was not from: each page is whole.
 #[test]
 fn a_page_in_the_place_of_another_is_reported() {
