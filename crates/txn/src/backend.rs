@@ -450,6 +450,31 @@ impl Drop for Backend {
     }
 }
 
+/// The transaction that a backend was in when it was asked.
+#[derive(Clone, Debug)]
+pub struct Running {
+    /// The backend, which may be in another transaction by now.
+    pub backend: Arc<Backend>,
+    number: u32,
+}
+
+impl Running {
+    /// The one that `backend` is in now.
+    pub fn of(backend: &Arc<Backend>) -> Running {
+        Running { backend: Arc::clone(backend), number: backend.virtual_xid().1 }
+    }
+
+    /// Which it is, among all of the backend's; 0: there was none.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&self) -> bool {
+        self.number == 0 || self.backend.virtual_xid().1 != self.number
+    }
+}
+
 impl Backend {
     /// The manager it is registered with.
     #[inline]

@@ -37,7 +37,7 @@ pub mod scope;
 pub mod snapshot;
 pub mod transaction;
 
-pub use backend::{Activity, Backend, BackendKind, BackendState, Registry, Rest, TlsInfo};
+pub use backend::{Activity, Backend, BackendKind, BackendState, Registry, Rest, Running, TlsInfo};
 pub use lock::{
     LockListing, LockManager, LockMode, LockOutcome, LockOwner, LockTag, Wait, WaitListing,
 };

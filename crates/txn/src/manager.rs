@@ -11,7 +11,7 @@
 //! Commit and abort records carry the XID, its children and the files to remove; replay sets the same bits. The next XID is one more than
 //! any XID seen in any record (`note_replayed_xid`), or what a checkpoint or a next-XID record says.
 
-use crate::backend::{Backend, BackendKind, Registry};
+use crate::backend::{Backend, BackendKind, Registry, Running};
 use crate::clog::{CommitLog, Outcome};
 use crate::csn::{CsnWindow, Entry, FIRST_CSN, OLD_CSN};
 use crate::export::Exports;
@@ -509,23 +509,18 @@ impl TransactionManager {
         })
     }
 
-    /// Waits until the transaction that `other` runs now has ended.
+    /// Waits until a transaction has ended.
     ///
     /// # Errors
     /// As [`TransactionManager::wait_for_xid`].
-    pub fn wait_for_backend(
+    pub fn wait_for_running(
         &self,
         backend: &Arc<Backend>,
-        other: &Arc<Backend>,
+        other: &Running,
         wait: Wait,
     ) -> Result<bool> {
-        let (_, number) = other.virtual_xid();
-        if number == 0 {
-            return Ok(true);
-        }
-        let target = TransactionTarget::Virtual(other.pid, number);
-        self.locks
-            .wait_for_transaction(backend, target, wait, || Ok(other.virtual_xid().1 != number))
+        let target = TransactionTarget::Virtual(other.backend.pid, other.number());
+        self.locks.wait_for_transaction(backend, target, wait, || Ok(other.has_ended()))
     }
 
     // ---- horizons ----
@@ -625,13 +620,15 @@ impl TransactionManager {
 
     /// Backends other than `me` that hold a snapshot whose xmin is at or below `xmin`, and read the same database: those
     /// CREATE INDEX CONCURRENTLY waits for before it calls its index valid.
-    pub fn holders_of_older_snapshots(&self, me: &Backend, xmin: Xid) -> Vec<Arc<Backend>> {
+    pub fn holders_of_older_snapshots(&self, me: &Backend, xmin: Xid) -> Vec<Running> {
         let older = |b: &Arc<Backend>| {
             b.pid != me.pid
                 && b.published.counts_for(me.database(), true)
                 && b.xmin().is_some_and(|x| x <= xmin)
         };
-        self.registry.undisturbed(|| self.registry.all().into_iter().filter(older).collect())
+        // Which transaction it is first: if it is the next one that has the snapshot, that is found when this one has ended.
+        let of = |b: &Arc<Backend>| Some(Running::of(b)).filter(|_| older(b));
+        self.registry.undisturbed(|| self.registry.all().iter().filter_map(of).collect())
     }
 
     // ---- checkpoints ----

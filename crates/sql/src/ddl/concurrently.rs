@@ -165,12 +165,11 @@ pub(super) fn validate(session: &mut Session, table: Oid, index: Oid) -> Result<
     let mut waited: Vec<(i32, u32)> = Vec::new();
     loop {
         let mut holders = txns.holders_of_older_snapshots(&state.backend, seen);
-        let name = |b: &txn::Backend| (b.pid, b.virtual_xid().1);
         holders.retain(|b| !waited.contains(&name(b)));
         if holders.is_empty() {
             return Ok(());
         }
-        waited.extend(holders.iter().map(|b| name(b)));
+        waited.extend(holders.iter().map(name));
         wait_for(&state, &holders)?;
     }
 }
@@ -331,10 +330,10 @@ pub(super) fn wait_for_holders(
     mode: LockMode,
 ) -> Result<()> {
     let locks = state.cluster.engine().txns.locks();
-    let mut all: Vec<Arc<txn::Backend>> = Vec::new();
+    let mut all: Vec<txn::Running> = Vec::new();
     for tag in tags {
         for holder in locks.conflicting_holders(&state.backend, tag, mode) {
-            if !all.iter().any(|b| b.pid == holder.pid) {
+            if !all.iter().any(|b| name(b) == name(&holder)) {
                 all.push(holder);
             }
         }
@@ -342,15 +341,20 @@ pub(super) fn wait_for_holders(
     wait_for(state, &all)
 }
 
-/// Waits for the transactions that these are in now. The wait counts as a transaction of ours, though it has none open.
-fn wait_for(state: &SessionState, others: &[Arc<txn::Backend>]) -> Result<()> {
+/// What tells a transaction from others.
+fn name(running: &txn::Running) -> (i32, u32) {
+    (running.backend.pid, running.number())
+}
+
+/// Waits for these transactions. The wait counts as a transaction of ours, though it has none open.
+fn wait_for(state: &SessionState, others: &[txn::Running]) -> Result<()> {
     let _clock = state.wait_clock();
     let show = |n, value| state.progress.set(Command::CreateIndex, n, value);
     show(progress::LOCKERS_TOTAL, others.len() as u64);
     show(progress::LOCKERS_DONE, 0);
     for (done, other) in (1..).zip(others) {
-        show(progress::CURRENT_LOCKER, u64::try_from(other.pid).unwrap_or(0));
-        state.cluster.engine().txns.wait_for_backend(&state.backend, other, Wait::Block)?;
+        show(progress::CURRENT_LOCKER, u64::try_from(other.backend.pid).unwrap_or(0));
+        state.cluster.engine().txns.wait_for_running(&state.backend, other, Wait::Block)?;
         show(progress::LOCKERS_DONE, done);
     }
     for n in [progress::LOCKERS_TOTAL, progress::LOCKERS_DONE, progress::CURRENT_LOCKER] {

@@ -28,7 +28,7 @@ pub mod wait;
 
 pub use mode::{LockMode, LockTag};
 
-use crate::backend::{Backend, BackendKind, Registry};
+use crate::backend::{Backend, BackendKind, Registry, Running};
 use crate::rank;
 use base::sync::{Arc, CancelReason, Mutex, now};
 use base::{Error, Result, Xid, err};
@@ -439,14 +439,9 @@ impl LockManager {
         self.table.lock().has_waiters(tag)
     }
 
-    /// Those other than `me` who hold `tag` in a mode that conflicts with `mode`: what CREATE INDEX
-    /// CONCURRENTLY waits for.
-    pub fn conflicting_holders(
-        &self,
-        me: &Backend,
-        tag: &LockTag,
-        mode: LockMode,
-    ) -> Vec<Arc<Backend>> {
+    /// The transactions of others than `me` that hold `tag` in a mode that conflicts with `mode`: what CREATE INDEX
+    /// CONCURRENTLY waits for. A backend's next transaction is none of them, whatever it waits for.
+    pub fn conflicting_holders(&self, me: &Backend, tag: &LockTag, mode: LockMode) -> Vec<Running> {
         let all = self.registry.all();
         let table = self.table.lock();
         let mut out = Vec::new();
@@ -454,11 +449,14 @@ impl LockManager {
             if backend.pid == me.pid {
                 continue;
             }
-            let mut modes = backend.held.lock().fast_modes(tag);
+            // With both locked it gives up nothing, so that it can't have begun its next transaction.
+            let held = backend.held.lock();
+            let mut modes = held.fast_modes(tag);
             modes.extend(table.modes_of(tag, backend.pid));
             if modes.conflicts_with(mode) {
-                out.push(backend.clone());
+                out.push(Running::of(backend));
             }
+            drop(held);
         }
         drop(table);
         out

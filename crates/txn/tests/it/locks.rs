@@ -3,7 +3,7 @@ use base::sync::CancelReason;
 use base::{Oid, SqlState};
 use std::sync::mpsc::channel;
 use std::time::Duration;
-use txn::{CommitExtras, LockMode, LockOutcome, LockOwner, LockTag, Wait};
+use txn::{CommitExtras, LockMode, LockOutcome, LockOwner, LockTag, Running, Wait};
 
 fn table(n: u32) -> LockTag {
     LockTag::Relation { database: Oid(5), relation: Oid(n) }
@@ -158,7 +158,7 @@ fn waiting_for_transactions() {
         assert_eq!(m.locks().blocking_pids(b.pid), [a.pid]);
         t.rollback_sub().unwrap();
         assert!(waiter.join().unwrap().unwrap());
-        let waiter = s.spawn(|| m.wait_for_backend(&b, &a, Wait::Block));
+        let waiter = s.spawn(|| m.wait_for_running(&b, &Running::of(&a), Wait::Block));
         until_waiting(&m, &b);
         t.commit(CommitExtras::default()).unwrap();
         assert!(waiter.join().unwrap().unwrap());
@@ -174,5 +174,10 @@ fn concurrent_index_builds_find_whom_to_wait_for() {
     t.lock(table(1), LockMode::RowExclusive, Wait::Block).unwrap();
     u.lock(table(1), LockMode::AccessShare, Wait::Block).unwrap();
     let found = m.locks().conflicting_holders(&c, &table(1), LockMode::Share);
-    assert_eq!(found.iter().map(|b| b.pid).collect::<Vec<_>>(), [a.pid]);
+    assert_eq!(found.iter().map(|r| r.backend.pid).collect::<Vec<_>>(), [a.pid]);
+    // It is that transaction which is waited for, not the next one of who held the lock: that one may wait for the builder.
+    assert!(!m.wait_for_running(&c, &found[0], Wait::NoWait).unwrap());
+    t.commit(CommitExtras::default()).unwrap();
+    let _next = m.begin(&a);
+    assert!(m.wait_for_running(&c, &found[0], Wait::NoWait).unwrap());
 }
