@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //! Ids too old for the new base are replaced by what they mean: frozen (seen by everybody) or aborted. An
-//! id that some snapshot may still ask about, or a running transaction's, stays: the base moves only as far.
+//! id that some snapshot may still ask about, or a running transaction's, stays: the base moves only as far. What fits stays in any case, a
+//! frozen version's too: a version's xmax and the next one's xmin are the same id afterwards, as before.
 //! It moves down for an old transaction that comes to a page which was begun long after it. Where the ids that
 //! must stay, and the one that comes, span more than 2^32, the page can't take it: an error.
 
@@ -46,6 +47,8 @@ impl Heap {
             let t = guard.tuple(offset);
             let mask = t.infomask();
             let xmin = match mask & XMIN_FROZEN {
+                // The version before it, if that is kept for a row lock, leads to it by this XID.
+                XMIN_FROZEN if xid_to_offset(base, t.raw_xmin()).is_some() => RebaseTo::Keep,
                 XMIN_FROZEN => RebaseTo::Frozen,
                 XMIN_INVALID => RebaseTo::Aborted,
                 _ => {

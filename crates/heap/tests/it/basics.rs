@@ -256,6 +256,49 @@ fn the_xid_base_moves_when_it_must() {
     w.assert_replay_equal();
 }
 
+/// A frozen version keeps the XID by which the version before it, kept for a row lock, leads to it: the chain holds when the base moves.
+#[test]
+fn a_chain_holds_when_the_xid_base_moves() {
+    let w = world();
+    let t = w.begin();
+    let root = w.insert(&t, 1, b"old");
+    let other = w.insert(&t, 2, b"other");
+    t.commit(CommitExtras::default()).unwrap();
+    let base = w.page(Fork::Main, 0).xid_base();
+    let burn_to = |xid: u64| w.ctx.txns.burn_xids(xid - w.ctx.txns.next_xid().0).unwrap();
+    burn_to(base.0 + (1 << 32) - 1000);
+    let locker = w.begin();
+    let snapshot = locker.take_snapshot();
+    let t = w.begin();
+    let TupleOutcome::Ok(new) = w.heap.update(&t, root, &row(1, b"new"), HOT).unwrap() else {
+        panic!("update")
+    };
+    t.commit(CommitExtras::default()).unwrap();
+    // The version that the snapshot sees is locked, and keeps its place when nobody sees it any more.
+    let mode = heap::RowLockMode::KeyShare;
+    let locked = w.heap.lock_tuple(&locker, root, mode, Wait::NoWait, None).unwrap();
+    assert_eq!(locked, TupleOutcome::Ok(()));
+    drop(snapshot);
+    crate::vacuum::vacuum(&w, 0, true);
+    assert_eq!(w.page(Fork::Main, 0).tuple(new.tid.offset).xmin(), Xid::FROZEN);
+    burn_to(base.0 + (1 << 32) + 1000);
+    let t = w.begin();
+    assert_eq!(w.heap.delete(&t, other, Wait::NoWait).unwrap(), TupleOutcome::Ok(()));
+    t.commit(CommitExtras::default()).unwrap();
+    assert!(w.page(Fork::Main, 0).xid_base() > base);
+    let found = || {
+        let reader = w.begin();
+        let (mut state, mut slot) = (FetchState::new(), TupleSlot::new());
+        let got = w.heap.fetch(root, &reader.take_snapshot(), &mut state, &mut slot).unwrap();
+        got.found && slot.tid == new.tid
+    };
+    assert!(found(), "by its root");
+    locker.commit(CommitExtras::default()).unwrap();
+    crate::vacuum::vacuum(&w, 0, true);
+    assert!(found(), "by its root, which is a redirect");
+    w.assert_replay_equal();
+}
+
 #[test]
 fn a_hint_of_a_commit_that_is_not_durable_keeps_its_page_back() {
     use page::tuple::XMIN_COMMITTED;

@@ -11,7 +11,7 @@ use heap::{
 use page::tuple::{AttrValue, PhysicalAttr, TupleDesc};
 use txn::CommitExtras;
 
-fn vacuum(w: &World, block: u32, freeze: bool) -> (PruneDone, PageFindings) {
+pub fn vacuum(w: &World, block: u32, freeze: bool) -> (PruneDone, PageFindings) {
     let horizon = w.heap.horizon();
     let map = w.heap.visibility_map();
     let block = BlockNumber(block);
