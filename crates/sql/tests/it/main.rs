@@ -15,6 +15,7 @@ mod drops;
 mod early_stops;
 mod enums;
 mod estimates;
+mod explain_makes;
 mod exported_snapshots;
 mod extended;
 mod extensions;
