@@ -50,6 +50,7 @@ mod semi_joins;
 mod sequences;
 mod server_files;
 mod sessions;
+mod sets_in_values;
 mod settings_of_constants;
 mod skip_scans;
 mod statements;
