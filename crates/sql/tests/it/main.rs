@@ -20,6 +20,7 @@ mod exported_snapshots;
 mod extended;
 mod extensions;
 mod foreign_keys;
+mod forward_references;
 mod full_catalog;
 mod having;
 mod horizons;
