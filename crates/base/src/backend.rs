@@ -31,11 +31,15 @@ pub enum BackendType {
     WalReceiver,
     /// Writes WAL in the background.
     WalWriter,
+    /// Keeps replication slots in step with another server's: there is none here.
+    SlotsyncWorker,
+    /// Sums WAL up for incremental backups: there is none here.
+    WalSummarizer,
 }
 
 impl BackendType {
     /// Every type.
-    pub const ALL: [BackendType; 12] = [
+    pub const ALL: [BackendType; 14] = [
         BackendType::ClientBackend,
         BackendType::AutovacuumLauncher,
         BackendType::AutovacuumWorker,
@@ -48,6 +52,8 @@ impl BackendType {
         BackendType::WalSender,
         BackendType::WalReceiver,
         BackendType::WalWriter,
+        BackendType::SlotsyncWorker,
+        BackendType::WalSummarizer,
     ];
     /// PostgreSQL's name.
     pub fn name(self) -> &'static str {
@@ -64,6 +70,8 @@ impl BackendType {
             BackendType::WalSender => "walsender",
             BackendType::WalReceiver => "walreceiver",
             BackendType::WalWriter => "walwriter",
+            BackendType::SlotsyncWorker => "slotsync worker",
+            BackendType::WalSummarizer => "walsummarizer",
         }
     }
 }

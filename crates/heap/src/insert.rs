@@ -325,6 +325,19 @@ impl Heap {
         self.rel.truncate(base::Fork::Main, len)
     }
 
+    /// Ends a bulk insert into a file that nobody else has seen, as [`Heap::finish_new`] does: the unused pages, if they are still the
+    /// file's last, are cut off, so that no page of frozen rows' file is without its bits.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn finish_unseen(&self, state: &mut InsertState) -> Result<()> {
+        let unused = state.reserved.clone();
+        if unused.is_empty() || self.len_blocks()?.0 != unused.end {
+            return self.finish_bulk(state);
+        }
+        self.finish_new(std::slice::from_mut(state), BlockNumber(unused.start))
+    }
+
     /// Ends a bulk insert: gives the unused pages that were added for it to everybody.
     ///
     /// # Errors

@@ -303,7 +303,7 @@ impl Analyser<'_> {
             None => {}
             Some(source) => match as_values(source).map(Vec::as_slice) {
                 Some([row]) => {
-                    let values = self.value_row(s, row, &columns)?;
+                    let values = self.value_row(s, row, &columns, Clause::OneRow)?;
                     for ((c, e), written) in columns.iter().zip(values).zip(row) {
                         named.push(c.number);
                         if !(is_default(written) && self.has_default_below(c)) {
@@ -383,10 +383,11 @@ impl Analyser<'_> {
         s: &Insert,
         row: &[ast::Expr],
         columns: &[&Column],
+        clause: Clause,
     ) -> Result<Vec<Expr>> {
         let locs: Vec<Loc> = row.iter().map(|e| e.loc).collect();
         self.count_values(s, &locs, columns.len())?;
-        let saved = self.enter(Clause::Values);
+        let saved = self.enter(clause);
         let mut out = Vec::with_capacity(row.len());
         for (e, c) in row.iter().zip(columns) {
             if s.overriding_system == Some(false) && c.identity.is_some() {
@@ -415,7 +416,7 @@ impl Analyser<'_> {
     ) -> Result<()> {
         let mut out = Vec::with_capacity(rows.len());
         for r in rows {
-            out.push(self.value_row(s, r, columns)?);
+            out.push(self.value_row(s, r, columns, Clause::Values)?);
         }
         let width = out.first().map_or(0, Vec::len);
         let entry = RangeTableEntry {

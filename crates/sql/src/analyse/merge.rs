@@ -7,6 +7,7 @@
 //! # Where it differs from PostgreSQL
 //! ON must be boolean (42804): PostgreSQL forgets to ask, and takes what it gets for one.
 
+use super::calls::returns_set;
 use super::scope::Item;
 use super::{Analyser, Clause};
 use crate::parse::as_values;
@@ -155,7 +156,16 @@ impl Analyser<'_> {
                 let columns = self.insert_columns(i, t)?;
                 let mut given = vec![None; t.columns.len()];
                 if let Some([row]) = i.source.as_ref().and_then(as_values).map(Vec::as_slice) {
-                    let row = self.value_row(i, row, &columns)?;
+                    let written = row;
+                    let row = self.value_row(i, written, &columns, Clause::OneRow)?;
+                    // The executor looks at one row at a time here.
+                    if let Some(n) = row.iter().position(|e| e.any(&mut returns_set)) {
+                        let e = err!(
+                            FEATURE_NOT_SUPPORTED,
+                            "set-valued function called in context that cannot accept a set"
+                        );
+                        return self.at(written[n].loc, e);
+                    }
                     for (c, e) in columns.iter().zip(row) {
                         given[c.number as usize - 1] = Some(e);
                     }

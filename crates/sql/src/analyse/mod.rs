@@ -91,6 +91,8 @@ pub(crate) enum Clause {
     Limit,
     Offset,
     Values,
+    /// INSERT's VALUES with one row.
+    OneRow,
     Returning,
     MergeWhen,
     Update,
@@ -121,7 +123,7 @@ impl Clause {
             Clause::Filter => "FILTER",
             Clause::Limit => "LIMIT",
             Clause::Offset => "OFFSET",
-            Clause::Values => "VALUES",
+            Clause::Values | Clause::OneRow => "VALUES",
             Clause::Returning => "RETURNING",
             Clause::MergeWhen => "MERGE WHEN conditions",
             Clause::Update => "UPDATE",
@@ -148,7 +150,12 @@ impl Clause {
     fn allows_sets(self) -> bool {
         matches!(
             self,
-            Clause::Target | Clause::GroupBy | Clause::OrderBy | Clause::DistinctOn | Clause::From
+            Clause::Target
+                | Clause::GroupBy
+                | Clause::OrderBy
+                | Clause::DistinctOn
+                | Clause::From
+                | Clause::OneRow
         )
     }
     /// Why sub-selects are not allowed here.

@@ -5,6 +5,7 @@ use super::{Analyser, Clause};
 use crate::parse::ast::{
     self, DistinctClause, ExprKind, GroupItem, Select, SelectBody, SelectCore, SortBy, Target, With,
 };
+use crate::parse::references::statement_mentions;
 use crate::query::{Command, Distinct, FromItem, Query, RangeTableEntry, RteKind, TargetEntry};
 use base::{Oid, Result, SqlError, SqlState, err};
 use expr::tree::SortKey;
@@ -653,8 +654,8 @@ impl Analyser<'_> {
 
     /// WITH.
     pub fn with_clause(&mut self, w: &With) -> Result<()> {
-        for c in &w.ctes {
-            if self.level().ctes.iter().any(|o| o.name == c.name) {
+        for (n, c) in w.ctes.iter().enumerate() {
+            if w.ctes[..n].iter().any(|o| o.name == c.name) {
                 let e = err!(
                     DUPLICATE_ALIAS,
                     "WITH query name \"{}\" specified more than once",
@@ -662,6 +663,8 @@ impl Analyser<'_> {
                 );
                 return self.at(c.loc, e);
             }
+        }
+        for c in self.in_order(w)? {
             if w.recursive && self.recursive_cte(c)? {
                 continue;
             }
@@ -678,6 +681,32 @@ impl Analyser<'_> {
             self.level().ctes.push(cte);
         }
         Ok(())
+    }
+
+    /// A clause's queries so that each comes behind those it names: RECURSIVE lets it name what stands further down, too.
+    fn in_order<'w>(&self, w: &'w With) -> Result<Vec<&'w ast::CteDefinition>> {
+        let names = |c: &ast::CteDefinition, o: &ast::CteDefinition| {
+            c.name != o.name && statement_mentions(&c.statement, &o.name)
+        };
+        let mut queries: Vec<_> = w
+            .ctes
+            .iter()
+            .map(|c| (c, w.ctes.iter().filter(|o| w.recursive && names(c, o)).collect::<Vec<_>>()))
+            .collect();
+        for i in 0..queries.len() {
+            let left = &queries[i..];
+            let waits =
+                |named: &&ast::CteDefinition| left.iter().any(|(c, _)| c.name == named.name);
+            let Some(next) = left.iter().position(|(_, named)| !named.iter().any(waits)) else {
+                let e = err!(
+                    FEATURE_NOT_SUPPORTED,
+                    "mutual recursion between WITH items is not implemented"
+                );
+                return self.at(left[0].0.loc, e);
+            };
+            queries.swap(i, i + next);
+        }
+        Ok(queries.into_iter().map(|(c, _)| c).collect())
     }
 
     pub fn make_cte(&mut self, c: &ast::CteDefinition, q: Query) -> Result<crate::query::Cte> {

@@ -3,7 +3,7 @@
 use super::from::subquery_entry;
 use super::{Analyser, Clause};
 use crate::parse::ast::{CteDefinition, ExprKind, Loc, QueryStatement, Select, SelectBody};
-use crate::parse::references::{mentions, misplaced};
+use crate::parse::references::{mentions, misplaced, statement_mentions};
 use crate::query::{
     Command, Cte, Distinct, FromItem, Query, RangeTableEntry, RteKind, SetOp, SetOperation,
     TargetEntry,
@@ -247,19 +247,34 @@ impl Analyser<'_> {
 
     /// A WITH RECURSIVE query that is a UNION. False: it is none, treat it as an ordinary one.
     pub fn recursive_cte(&mut self, c: &CteDefinition) -> Result<bool> {
-        let QueryStatement::Select(s) = &*c.statement else { return Ok(false) };
-        let SelectBody::SetOp { op, all, left, right, loc } = &s.body else { return Ok(false) };
-        if s.with.is_some() || !mentions(right, &c.name) {
-            return Ok(false);
-        }
-        if *op != SetOp::Union {
+        let itself = || statement_mentions(&c.statement, &c.name);
+        let QueryStatement::Select(s) = &*c.statement else {
+            if !itself() {
+                return Ok(false);
+            }
             let e = err!(
+                INVALID_RECURSION,
+                "recursive query \"{}\" must not contain data-modifying statements",
+                c.name
+            );
+            return self.at(c.loc, e);
+        };
+        let malformed = || {
+            err!(
                 INVALID_RECURSION,
                 "recursive query \"{}\" does not have the form non-recursive-term UNION [ALL] \
                  recursive-term",
                 c.name
-            );
-            return self.at(c.loc, e);
+            )
+        };
+        let SelectBody::SetOp { op, all, left, right, loc } = &s.body else {
+            return if itself() { self.at(c.loc, malformed()) } else { Ok(false) };
+        };
+        if s.with.is_some() || !mentions(right, &c.name) {
+            return Ok(false);
+        }
+        if *op != SetOp::Union {
+            return self.at(c.loc, malformed());
         }
         if mentions(left, &c.name) && left.with.is_none() {
             let known = self.catalog.table_by_name(None, &c.name)?.is_some();

@@ -193,7 +193,10 @@ impl Session {
     ) -> Result<u64> {
         let parsed = match &copy.source {
             CopySource::Table { name, columns } => {
-                let table = self.copy_table(name)?;
+                // Who is altering the table may be making the columns that are named.
+                let find = || self.copy_table(name);
+                let mode = LockMode::AccessShare;
+                let table = crate::relations::lock_named(self.state(), mode, find)?;
                 check_readable(&table)?;
                 let numbers = column_numbers(&table, columns)?;
                 let list: Vec<String> = numbers

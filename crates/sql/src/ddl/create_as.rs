@@ -10,6 +10,7 @@ use crate::parse::ast::ObjectName;
 use crate::parse::utility::{CreateTableAs, OnCommit};
 use crate::parse::{Parsed, Statement};
 use crate::query::Query;
+use crate::session::Session;
 use crate::session::run::{exec_context, work_mem_bytes};
 use crate::session::state::OnCommitAction;
 use base::{Error, Oid, Result, SqlState, bail};
@@ -19,6 +20,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 use txn::LockMode;
 use types::Datum;
+
+/// Runs a query with the values of its parameters, its rows to a sink.
+pub(crate) type RunQuery<'r> = dyn FnMut(&mut Session, Query, &[Datum], &mut dyn FnMut(&[Datum]) -> Result<()>) -> Result<()>
+    + 'r;
+
+/// What CREATE TABLE AS has come to.
+pub(crate) enum Made {
+    /// There was a relation of that name, which may be.
+    Skipped,
+    /// WITH NO DATA: the query was not run.
+    Empty(Box<Query>),
+    /// With so many rows.
+    Filled(u64),
+}
 
 /// The columns that a query returns, named by `names` as far as they go.
 ///
@@ -72,38 +87,60 @@ impl Ddl<'_> {
     /// # Errors
     /// `42P07`; the query's; I/O.
     pub fn create_table_as(&mut self, statement: &CreateTableAs) -> Result<String> {
+        Ok(match self.make_table_as(statement, &mut Session::stream_query)? {
+            Made::Filled(rows) => format!("SELECT {rows}"),
+            Made::Skipped | Made::Empty(_) if statement.materialized_view => {
+                "CREATE MATERIALIZED VIEW".to_owned()
+            }
+            Made::Skipped | Made::Empty(_) => "CREATE TABLE AS".to_owned(),
+        })
+    }
+
+    /// Is there a relation of the name that CREATE TABLE AS wants, and may there be?
+    ///
+    /// # Errors
+    /// `42P07` if there may not; what looking for it meets.
+    pub(crate) fn is_made_already(&mut self, statement: &CreateTableAs) -> Result<bool> {
+        let temporary = statement.persistence == RelationPersistence::Temporary;
+        let namespace = self.relation_namespace(&statement.name, temporary)?;
+        let name = &statement.name.name;
+        let txn = self.state().txn()?;
+        if self.state().catalog.relation_oid(&txn, namespace, name)?.is_none() {
+            return Ok(false);
+        }
+        if !statement.if_not_exists {
+            bail!(DUPLICATE_TABLE, "relation \"{name}\" already exists");
+        }
+        let skipping = format!("relation \"{name}\" already exists, skipping");
+        self.notice(SqlState::DUPLICATE_TABLE, skipping)?;
+        Ok(true)
+    }
+
+    /// CREATE TABLE AS and its like, the query run by `run`.
+    ///
+    /// # Errors
+    /// As [`Ddl::create_table_as`].
+    pub(crate) fn make_table_as(
+        &mut self,
+        statement: &CreateTableAs,
+        run: &mut RunQuery<'_>,
+    ) -> Result<Made> {
         let kind = if statement.materialized_view {
             RelationKind::MaterializedView
         } else {
             RelationKind::Table
-        };
-        let plain_tag = if statement.materialized_view {
-            "CREATE MATERIALIZED VIEW"
-        } else {
-            "CREATE TABLE AS"
         };
         if let Some(am) = &statement.access_method
             && am != "heap"
         {
             bail!(UNDEFINED_OBJECT, "access method \"{am}\" does not exist");
         }
+        if self.is_made_already(statement)? {
+            return Ok(Made::Skipped);
+        }
         let temporary = statement.persistence == RelationPersistence::Temporary;
         let namespace = self.relation_namespace(&statement.name, temporary)?;
         let name = &statement.name.name;
-        {
-            let state = self.state();
-            let txn = state.txn()?;
-            if state.catalog.relation_oid(&txn, namespace, name)?.is_some() {
-                if statement.if_not_exists {
-                    self.notice(
-                        SqlState::DUPLICATE_TABLE,
-                        format!("relation \"{name}\" already exists, skipping"),
-                    )?;
-                    return Ok(plain_tag.to_owned());
-                }
-                bail!(DUPLICATE_TABLE, "relation \"{name}\" already exists");
-            }
-        }
         let Statement::Query(query) = &statement.statement else {
             return Err(Error::unsupported("CREATE TABLE AS EXECUTE"));
         };
@@ -181,14 +218,13 @@ impl Ddl<'_> {
             OnCommit::Drop => state.on_commit.borrow_mut().push(OnCommitAction::Drop(oid)),
         }
         if !statement.with_data {
-            return Ok(plain_tag.to_owned());
+            return Ok(Made::Empty(Box::new(query)));
         }
-        let rows = self.fill(oid, query)?;
-        Ok(format!("SELECT {rows}"))
+        Ok(Made::Filled(self.fill(oid, query, run)?))
     }
 
     /// Fills a new relation from a query.
-    pub(super) fn fill(&mut self, oid: Oid, query: Query) -> Result<u64> {
+    pub(super) fn fill(&mut self, oid: Oid, query: Query, run: &mut RunQuery<'_>) -> Result<u64> {
         let state = Rc::clone(self.session.state());
         let env = Rc::clone(self.session.env());
         let table = reload(&state, oid)?;
@@ -206,7 +242,7 @@ impl Ddl<'_> {
         writer.bulk(frozen);
         let (mut tuples, mut tids): (Vec<Vec<u8>>, Vec<base::Tid>) = (Vec::new(), Vec::new());
         let (mut n, mut rows) = (0, 0u64);
-        self.session.stream_query(query, self.arguments.values, &mut |row: &[Datum]| {
+        run(self.session, query, self.arguments.values, &mut |row: &[Datum]| {
             if tuples.len() == n {
                 tuples.push(Vec::new());
             }
@@ -264,7 +300,7 @@ impl Ddl<'_> {
             row.set("relispopulated", Datum::Bool(with_data));
         })?;
         if with_data {
-            self.fill(view.oid, query)?;
+            self.fill(view.oid, query, &mut Session::stream_query)?;
         }
         Ok(())
     }

@@ -39,6 +39,7 @@ fn apply(
     options: &[SequenceOption],
     ty: Oid,
     before: Option<SequenceParameters>,
+    home: (Oid, Oid),
 ) -> Result<Options> {
     let state = ddl.state();
     let (mut data_type, mut increment, mut cache, mut cycle) = match &before {
@@ -75,7 +76,8 @@ fn apply(
             SequenceOption::Cycle(b) => cycle = *b,
             SequenceOption::OwnedBy(None) => owned_by = Some(None),
             SequenceOption::OwnedBy(Some((table, column))) => {
-                let table = ddl.relation_locked(table, LockMode::AccessShare, &|_| Ok(()))?;
+                let may = |table: &Table| may_own(table, home);
+                let table = ddl.relation_locked(table, LockMode::AccessShare, &may)?;
                 let Some(column) = table.column(column) else {
                     bail!(
                         UNDEFINED_COLUMN,
@@ -191,6 +193,35 @@ fn write_row(
     Ok(())
 }
 
+/// May a sequence with this owner and schema belong to a column of `table`?
+fn may_own(table: &Table, (owner, namespace): (Oid, Oid)) -> Result<()> {
+    use RelationKind as K;
+    if !matches!(table.kind, K::Table | K::PartitionedTable | K::View) {
+        let plural = match table.kind {
+            K::Index | K::PartitionedIndex => "indexes".to_owned(),
+            K::Toast => "TOAST tables".to_owned(),
+            kind => format!("{}s", crate::acl::noun(kind)),
+        };
+        let text = format!("sequence cannot be owned by relation \"{}\"", table.name);
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text)
+            .detail(format!("This operation is not supported for {plural}."))
+            .into());
+    }
+    if table.owner != owner {
+        bail!(
+            OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "sequence must have same owner as table it is linked to"
+        );
+    }
+    if table.namespace != namespace {
+        bail!(
+            OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "sequence must be in same schema as table it is linked to"
+        );
+    }
+    Ok(())
+}
+
 fn own(state: &SessionState, sequence: Oid, owner: (Oid, i32), kind: Kind) -> Result<()> {
     let column = Object::column(owner.0, owner.1);
     depend::record(state, Object::relation(sequence), column, kind)?;
@@ -220,7 +251,7 @@ impl Ddl<'_> {
     /// # Errors
     /// `42P07`, `22023`; I/O.
     pub fn make_sequence(&mut self, new: &NewSequence<'_>) -> Result<Oid> {
-        let options = apply(self, new.options, new.ty, None)?;
+        let options = apply(self, new.options, new.ty, None, (new.owner, new.namespace))?;
         let state = self.state();
         let column = |name: &str, ty| {
             let mut column = relation::NewColumn::plain(name, TypeRef::of(ty));
@@ -292,7 +323,8 @@ impl Ddl<'_> {
         let mode = LockMode::ShareRowExclusive;
         let table = &super::truncate::lock_and_look_again(self.state(), table.oid, mode)?;
         let before = sequence::parameters(self.state(), table.oid)?;
-        let options = apply(self, options, before.data_type, Some(before))?;
+        let options =
+            apply(self, options, before.data_type, Some(before), (table.owner, table.namespace))?;
         let state = self.state();
         let txn = state.txn()?;
         let rows = state.catalog.rows(&txn);

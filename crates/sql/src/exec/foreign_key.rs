@@ -356,19 +356,32 @@ fn still_refers(
     Ok(finder.first(x, &x.txn.take_latest_snapshot(), values)?.is_some())
 }
 
-/// READ COMMITTED: locks the row that has the key now; false if there is none.
+/// READ COMMITTED: locks the row that has the key now, waiting for who is changing it; false if there is none, or that row is gone or has
+/// another key afterwards, though another row may have taken the key over: as a statement with a snapshot of that moment would see it.
 fn keep_latest(x: &ExecContext<'_>, finder: &Finder, values: &[Datum]) -> Result<bool> {
+    let (heap, mode) = (&finder.heap, RowLockMode::KeyShare);
     loop {
         x.cancel.check()?;
         let Some(tid) = finder.first(x, &x.txn.take_latest_snapshot(), values)? else {
             return Ok(false);
         };
-        match finder.heap.lock_tuple(x.txn, tid, RowLockMode::KeyShare, Wait::Block, None)? {
+        let mut queue = RowQueue::new(x.txn);
+        let (next, xmax) = match heap.lock_tuple_queued(&mut queue, tid, mode, Wait::Block, None)? {
             TupleOutcome::Ok(()) | TupleOutcome::SelfModified => return Ok(true),
             TupleOutcome::WouldBlock => return Err(not_locked(&finder.table)),
-            // It changed: look for it again.
-            _ => {}
-        }
+            TupleOutcome::Deleted { .. } => return Ok(false),
+            TupleOutcome::Updated { next, xmax } => (next, xmax),
+            // It has been cleaned away since: look again.
+            TupleOutcome::Invisible => continue,
+        };
+        let mut slot = TupleSlot::new();
+        let latest =
+            heap.lock_latest_queued(&mut queue, tid, next, xmax, mode, Wait::Block, &mut slot)?;
+        return match latest {
+            TupleOutcome::Ok(()) => finder.has_key(x, &slot, values),
+            TupleOutcome::WouldBlock => Err(not_locked(&finder.table)),
+            _ => Ok(false),
+        };
     }
 }
 

@@ -380,7 +380,11 @@ impl TableWriter {
     /// I/O.
     pub fn finish(&mut self) -> Result<()> {
         if self.bulk {
-            self.heap.finish_bulk(&mut self.state)?;
+            if self.state.frozen {
+                self.heap.finish_unseen(&mut self.state)?;
+            } else {
+                self.heap.finish_bulk(&mut self.state)?;
+            }
             self.bulk = false;
         }
         Ok(())

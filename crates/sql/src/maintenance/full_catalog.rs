@@ -17,7 +17,7 @@
 //! their pages too, those that have become empty being used again.
 
 use super::options::Options;
-use super::vacuum::{Cleaned, Ignored, Target, lock_target, note};
+use super::vacuum::{Cleaned, Ignored, Target, lock_target, note, warn_if_held_back};
 use crate::client::{Client, Notice, Severity};
 use crate::session::Session;
 use base::Result;
@@ -65,6 +65,7 @@ impl Session {
         if options.verbose {
             client.notice(&Notice::new(Severity::Info, format!("vacuuming \"{name}\"")))?;
         }
+        warn_if_held_back(self.state(), client)?;
         let mut quiet = Options {
             verbose: false,
             // Dead line pointers would keep their pages.

@@ -98,6 +98,13 @@ impl Host<'_> {
     }
 }
 
+/// As [`Host::warn_if_held_back`], before something is written anew.
+pub(super) fn warn_if_held_back(state: &SessionState, client: &mut dyn Client) -> Result<()> {
+    let next_xid = state.cluster.engine().txns.next_xid();
+    let notice = held_back(state, state.oldest_xmin(), next_xid);
+    notice.map_or(Ok(()), |notice| client.notice(&notice))
+}
+
 /// What is said when nothing younger than `oldest_xmin` can be removed or frozen, and that is old.
 fn held_back(state: &SessionState, oldest_xmin: Xid, next_xid: Xid) -> Option<Notice> {
     let age = state.cluster.settings().int("autovacuum_freeze_max_age");
@@ -502,7 +509,10 @@ impl Session {
             to.found.borrow_mut().extend(foretold);
             return Ok(None);
         }
-        host.warn_if_held_back(&plan.cutoffs);
+        // VACUUM FULL of a catalog comes here twice, and has said so.
+        if !options.full {
+            host.warn_if_held_back(&plan.cutoffs);
+        }
         host.say(Message::Verbose, VacuumReport::begin_line(&target.facts, plan.mode));
         if asked_in_vain(table, options, &merged, target.indexes.len()) {
             host.say(
@@ -559,10 +569,7 @@ impl Session {
             client.notice(&Notice::new(Severity::Info, text))?;
         }
         let state = Rc::clone(self.state());
-        let next_xid = state.cluster.engine().txns.next_xid();
-        if let Some(notice) = held_back(&state, state.oldest_xmin(), next_xid) {
-            client.notice(&notice)?;
-        }
+        warn_if_held_back(&state, client)?;
         let before = state.relation_pages(table)?;
         let shown = super::commands::show(&state, Command::Cluster, table.oid);
         state.progress.set(Command::Cluster, cluster::COMMAND, if by.is_some() { 1 } else { 2 });

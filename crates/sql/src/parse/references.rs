@@ -17,6 +17,13 @@ pub fn mentions(select: &Select, name: &str) -> bool {
     search.found
 }
 
+/// As [`mentions`], of a statement of any kind; what it writes to is not looked for among WITH queries.
+pub fn statement_mentions(statement: &QueryStatement, name: &str) -> bool {
+    let mut search = Search { name, found: false, within: None, misplaced: None };
+    search.statement(statement);
+    search.found
+}
+
 /// Where a recursive term names its own query so that more rows of it could mean fewer rows: what it stands within.
 pub fn misplaced(term: &Select, name: &str) -> Option<(&'static str, Loc)> {
     let mut search = Search { name, found: false, within: None, misplaced: None };

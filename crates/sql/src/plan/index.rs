@@ -618,7 +618,7 @@ impl JoinSpace<'_, '_> {
             let cpu = read * (s.cpu_index_tuple_cost + keys.len() as f64 * s.cpu_operator_cost);
             let total = startup + io + leaf * s.random_page_cost * each + cpu + rows_cpu;
             let more = descent * (any * reach.scans - 1.0).min(index_pages);
-            let off = !s.enable_indexscan && !covers;
+            let off = !s.enable_indexscan;
             total + more + if off { DISABLED } else { 0.0 }
         };
         for backward in [false, true] {

@@ -97,6 +97,27 @@ impl Session {
 }
 
 impl Session {
+    /// The plan of an analysed query, whose relations are locked.
+    ///
+    /// # Errors
+    /// What planning and the locks meet.
+    pub(crate) fn planned_under_locks(
+        &self,
+        query: &crate::query::Query,
+        params: &[Datum],
+    ) -> Result<std::sync::Arc<crate::plan::Plan>> {
+        // What the plan goes by may have changed while the locks were waited for.
+        loop {
+            let before = self.state.catalog.generation();
+            let plan = std::sync::Arc::new(super::prepared::plan_query(query, self, params)?);
+            super::run::lock_plan(&self.state, &plan)?;
+            if self.state.catalog.generation() == before {
+                return Ok(plan);
+            }
+            self.state.check_cancel()?;
+        }
+    }
+
     /// Runs an analysed query, its rows to `sink`.
     ///
     /// # Errors
@@ -107,16 +128,7 @@ impl Session {
         params: &[Datum],
         sink: &mut dyn FnMut(&[Datum]) -> Result<()>,
     ) -> Result<()> {
-        // What the plan goes by may have changed while the locks were waited for.
-        let plan = loop {
-            let before = self.state.catalog.generation();
-            let plan = std::sync::Arc::new(super::prepared::plan_query(&query, self, params)?);
-            super::run::lock_plan(&self.state, &plan)?;
-            if self.state.catalog.generation() == before {
-                break plan;
-            }
-            self.state.check_cancel()?;
-        };
+        let plan = self.planned_under_locks(&query, params)?;
         let executor = crate::exec::Executor::new(plan)?;
         let mut execution =
             super::Execution::start(executor, &self.state, &self.env, params.to_vec())?;

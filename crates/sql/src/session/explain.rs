@@ -9,9 +9,11 @@ use super::run::{exec_context, lock_plan, work_mem_bytes};
 use super::{Session, SessionEnv};
 use crate::analyse::{self, ParamTypes};
 use crate::client::Client;
+use crate::ddl::Ddl;
+use crate::ddl::create_as::Made;
 use crate::exec::{Executor, NodeStats};
 use crate::parse::Statement;
-use crate::parse::utility::{Explain, UtilityStatement};
+use crate::parse::utility::{CreateTableAs, Explain, UtilityStatement};
 use crate::plan::Plan;
 use crate::plan::explain::{ExplainOptions, explain_text, explain_tree};
 use crate::plan::explain_tree::{Members, Tree};
@@ -38,9 +40,19 @@ pub(super) fn explain(
             }
             UtilityStatement::DeclareCursor(declare) => &declare.query,
             UtilityStatement::CreateTableAs(create) => match &create.statement {
-                Statement::Query(query) => query,
                 Statement::Utility(_) => {
                     return Err(base::Error::unsupported("CREATE TABLE AS EXECUTE"));
+                }
+                Statement::Query(query) => {
+                    let source = Arc::clone(source);
+                    let mut ddl = Ddl { session, client, source, arguments };
+                    if options.plan.analyze {
+                        return explain_making(&mut ddl, create, &options);
+                    }
+                    if ddl.is_made_already(create)? {
+                        return Ok(Vec::new());
+                    }
+                    query
                 }
             },
             UtilityStatement::Execute { name, args } => {
@@ -72,6 +84,30 @@ pub(super) fn explain(
     explain_plan(session, plan, &options, arguments.values, &started.end())
 }
 
+/// ANALYZE of what makes a table from a query: it is made, and filled by the run that is measured.
+fn explain_making(
+    ddl: &mut Ddl<'_>,
+    create: &CreateTableAs,
+    options: &Options,
+) -> Result<Vec<String>> {
+    let mut lines = Vec::new();
+    let made = ddl.make_table_as(create, &mut |session, query, params, sink| {
+        let started = Planning::begin();
+        let plan = session.planned_under_locks(&query, params)?;
+        let planning = started.end();
+        let (stats, measured) = measure(session, Arc::clone(&plan), params, Some(sink))?;
+        lines = shown(&plan, options, &stats, session.env(), &planning, Some(&measured));
+        Ok(())
+    })?;
+    if let Made::Empty(query) = made {
+        let started = Planning::begin();
+        let plan = ddl.session.planned_under_locks(&query, ddl.arguments.values)?;
+        let (planning, nothing) = (started.end(), Measured::default());
+        lines = shown(&plan, options, &[], ddl.session.env(), &planning, Some(&nothing));
+    }
+    Ok(lines)
+}
+
 /// Shows a plan whose relations are locked; runs it first with ANALYZE.
 fn explain_plan(
     session: &Session,
@@ -88,18 +124,44 @@ fn explain_plan(
     if super::run::plan_writes(&plan) && txn.is_read_only() {
         return Err(super::run::refused(&plan));
     }
-    let mut executor = Executor::instrumented(Arc::clone(&plan))?;
+    let (stats, measured) = measure(session, Arc::clone(&plan), params, None)?;
+    Ok(shown(&plan, options, &stats, env, planning, Some(&measured)))
+}
+
+/// Where rows go.
+type Sink<'s> = dyn FnMut(&[Datum]) -> Result<()> + 's;
+
+/// Runs a plan whose relations are locked, its rows to `sink` if there is one.
+fn measure(
+    session: &Session,
+    plan: Arc<Plan>,
+    params: &[Datum],
+    sink: Option<&mut Sink<'_>>,
+) -> Result<(Vec<NodeStats>, Measured)> {
+    let (state, env) = (session.state(), session.env());
+    let txn = state.txn()?;
+    let mut executor = Executor::instrumented(plan)?;
     let snapshot = txn.take_snapshot();
     let cx = exec_context(state, env, &txn, snapshot, params, work_mem_bytes(state));
     let before = (buffer::my_usage(), wal::thread_usage());
     let began = Instant::now();
     executor.start(&cx)?;
-    executor.run(&cx)?;
+    match sink {
+        None => {
+            executor.run(&cx)?;
+        }
+        Some(sink) => loop {
+            let batch = executor.next_batch(&cx, usize::MAX)?;
+            if batch.is_empty() {
+                break;
+            }
+            (0..batch.len()).try_for_each(|i| sink(batch.row(i)))?;
+        },
+    }
     executor.let_go();
     let execution = began.elapsed();
     let (usage, wal) = (buffer::my_usage() - before.0, wal::thread_usage() - before.1);
-    let measured = Measured { usage, wal, execution };
-    Ok(shown(&plan, options, &executor.stats(), env, planning, Some(&measured)))
+    Ok((executor.stats(), Measured { usage, wal, execution }))
 }
 
 /// What EXPLAIN was asked for.
@@ -132,6 +194,7 @@ impl Planning {
 }
 
 /// What an execution came to.
+#[derive(Default)]
 struct Measured {
     usage: buffer::BufferUsage,
     wal: wal::WalUsage,

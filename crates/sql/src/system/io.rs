@@ -1,7 +1,7 @@
 //! `pg_stat_io` and `pg_stat_get_backend_io`.
 //!
 //! # Layout
-//! A row for each combination that PostgreSQL shows, of the backend types that there are here, counted or not; what such a
+//! A row for each combination that PostgreSQL shows, counted or not, of backend types that are never seen here too; what such a
 //! backend can't do is NULL. What was counted is shown wherever it was counted.
 //!
 //! # Differs from PostgreSQL
@@ -129,14 +129,14 @@ fn shown(backend: BackendType) -> &'static [(&'static str, &'static str)] {
     const VACUUM: (&str, &str) = ("relation", "vacuum");
     const TEMP: (&str, &str) = ("temp relation", "normal");
     match backend {
-        ClientBackend | BackgroundWorker | WalSender | IoWorker => {
+        ClientBackend | BackgroundWorker | WalSender | IoWorker | SlotsyncWorker => {
             &[BULKREAD, BULKWRITE, INIT, NORMAL, VACUUM, TEMP]
         }
         StandaloneBackend | Startup => &[BULKREAD, BULKWRITE, INIT, NORMAL, VACUUM],
         AutovacuumLauncher => &[BULKREAD, INIT, NORMAL],
         AutovacuumWorker => &[BULKREAD, INIT, NORMAL, VACUUM],
         BackgroundWriter | Checkpointer => &[INIT, NORMAL],
-        WalReceiver | WalWriter => &[],
+        WalReceiver | WalWriter | WalSummarizer => &[],
     }
 }
 

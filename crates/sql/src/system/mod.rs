@@ -2,7 +2,7 @@
 //!
 //! # Where to look
 //! [`names`]: reg* types. `describe`: `pg_get_*def`. `visible`: `pg_*_is_visible`, schemas. `sizes`: relation
-//! and database sizes. `privileges`: `has_*_privilege`. `session`: the session, its settings, transaction IDs.
+//! and database sizes. `privileges`: `has_*_privilege`; `function_rights`: of functions. `session`: the session, its settings, transaction IDs.
 //! `locks`: advisory locks, `pg_locks`, cancelling. `sequences`: `nextval` and company. `activity`,
 //! `control`: the control file; `files`: the server's files; `properties`: of indexes, and what may be updated; `statistics`: the counters behind `pg_stat_*`; [`reset`]: they begin anew. `restore`: what ANALYZE finds, as it is told. `io`: `pg_stat_io`. `backlog`: `ebb_vacuum_backlog`. `progress`: vacuums under way.
 //! [`extensions`]: amcheck, pg_buffercache, pg_visibility, pgstattuple, pg_freespacemap, pageinspect. `views.sql`: the views.
@@ -17,6 +17,7 @@ pub(crate) mod describe;
 mod extended;
 pub mod extensions;
 mod files;
+mod function_rights;
 mod functions;
 mod io;
 mod locks;

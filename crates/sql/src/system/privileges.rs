@@ -29,7 +29,7 @@ pub(super) const BODIES: Bodies = &[
     ("has_column_privilege", Scalar(|env, a| has(env, a, Kind::Column))),
     ("has_database_privilege", Scalar(|env, a| has(env, a, Kind::Database))),
     ("has_schema_privilege", Scalar(|env, a| has(env, a, Kind::Schema))),
-    ("has_function_privilege", Scalar(|env, a| has(env, a, Kind::Public))),
+    ("has_function_privilege", Scalar(super::function_rights::has_function)),
     ("has_language_privilege", Scalar(|env, a| has(env, a, Kind::Public))),
     ("has_type_privilege", Scalar(|env, a| has(env, a, Kind::Public))),
     (
@@ -70,7 +70,7 @@ fn role(state: &SessionState, value: &Datum) -> Result<Oid> {
 }
 
 /// The session, the role asked about, and the arguments after it, of which there are `others`.
-fn who<'a>(
+pub(super) fn who<'a>(
     env: &'a dyn Env,
     a: &'a [Datum],
     others: usize,

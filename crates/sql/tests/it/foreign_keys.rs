@@ -118,6 +118,28 @@ fn repeatable_read_does_not_refer_to_a_key_made_anew() {
     }
 }
 
+/// READ COMMITTED too: who waited for the row that had the key does not refer to another one that has it since.
+#[test]
+fn who_waited_does_not_refer_to_a_key_made_anew() {
+    let db = Database::new();
+    let missing = "23503 insert or update on table \"ch\" violates foreign key constraint \"ch_a_fkey\"\n\
+                   Key (a)=(1) is not present in table \"p\".";
+    for (meanwhile, said) in [
+        ("DELETE FROM p WHERE a = 1; INSERT INTO p VALUES (1, 1)", missing),
+        (DELETE, missing),
+        ("UPDATE p SET a = 9 WHERE a = 1; INSERT INTO p VALUES (1, 1)", missing),
+        ("UPDATE p SET a = 9 WHERE a = 1", missing),
+        ("UPDATE p SET a = 9 WHERE a = 1; UPDATE p SET a = 1 WHERE a = 2", missing),
+        ("UPDATE p SET a = 9 WHERE a = 1; UPDATE p SET a = 1 WHERE a = 9", ""),
+        ("SELECT a FROM p FOR UPDATE; UPDATE p SET b = 9", ""),
+    ] {
+        let mut s = tables(&db, "");
+        s.run_each(&["DELETE FROM ch"]);
+        assert_eq!(waiting(&db, meanwhile, "INSERT INTO ch VALUES (1, 2)"), said, "{meanwhile}");
+        s.check(&[("SELECT count(*) FROM ch", if said.is_empty() { "1" } else { "0" })]);
+    }
+}
+
 /// A key of NULLs waits too for who alters the referred table, but an update that leaves or makes it NULL asks nothing.
 #[test]
 fn a_key_of_nulls_waits_for_the_referred_table() {

@@ -749,6 +749,10 @@ fn a_column_that_is_being_added_is_waited_for() {
         ("DECLARE c CURSOR WITH HOLD FOR SELECT z FROM t", ""),
         ("EXPLAIN (COSTS OFF) SELECT z FROM t", "Seq Scan on t"),
         ("SELECT z FROM t FOR UPDATE", "5"),
+        ("COPY t (z) TO STDOUT", "5\\n"),
+        ("COPY t (z) FROM '/dev/null'", ""),
+        ("COMMENT ON COLUMN t.z IS 'new'", ""),
+        ("ANALYZE t (z)", ""),
         // It makes no sense after the wait either.
         ("SELECT y FROM t", "42703 column \"y\" does not exist"),
     ] {

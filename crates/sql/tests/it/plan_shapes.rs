@@ -422,3 +422,30 @@ fn a_grouped_sub_select_is_read_for_the_value_of_another() {
         s.run(&statement.replace(" g WHERE", " g, (SELECT 1 OFFSET 0) o WHERE"))
     );
 }
+
+/// An index-only scan is one of an index's scans, and forbidden with them.
+#[test]
+fn enable_indexscan_is_for_index_only_scans_too() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE i (a int PRIMARY KEY)",
+        "INSERT INTO i SELECT generate_series(1, 10000)",
+        "VACUUM ANALYZE i",
+        "SET enable_indexscan = off",
+    ]);
+    s.check(&[
+        (
+            "EXPLAIN (COSTS off) SELECT a FROM i ORDER BY a LIMIT 3",
+            "Limit\n  ->  Sort\n        Sort Key: a\n        ->  Seq Scan on i",
+        ),
+        ("EXPLAIN (COSTS off) SELECT max(a) FROM i", "Aggregate\n  ->  Seq Scan on i"),
+        ("SET enable_bitmapscan = off", ""),
+        ("EXPLAIN (COSTS off) SELECT a FROM i WHERE a = 5", "Seq Scan on i\n  Filter: (a = 5)"),
+        ("SET enable_indexonlyscan = off; SET enable_indexscan = on", ""),
+        (
+            "EXPLAIN (COSTS off) SELECT a FROM i WHERE a = 5",
+            "Index Scan using i_pkey on i\n  Index Cond: (a = 5)",
+        ),
+    ]);
+}

@@ -548,3 +548,44 @@ fn catalogs_and_toast_tables_are_written_by_superusers_alone() {
         ("RESET ROLE; BEGIN; UPDATE pg_description SET description = 'x' WHERE objoid = 1; ROLLBACK", ""),
     ]);
 }
+
+#[test]
+fn who_may_call_a_function() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE ROLE plain; CREATE ROLE mon; GRANT pg_monitor TO mon",
+        "CREATE ROLE sta; GRANT pg_read_all_stats TO sta",
+    ]);
+    let ask = |role: &str, function: &str| {
+        format!("SELECT has_function_privilege('{role}', '{function}', 'execute')")
+    };
+    s.check(&[
+        (&ask("plain", "pg_read_file(text)"), "f"),
+        (&ask("plain", "abs(int)"), "t"),
+        (&ask("public", "abs(int)"), "t"),
+        (&ask("public", "pg_ls_dir(text)"), "f"),
+        (&ask("mon", "pg_ls_waldir()"), "t"),
+        (&ask("mon", "pg_ls_dir(text)"), "f"),
+        (&ask("mon", "pg_get_aios()"), "t"),
+        (&ask("sta", "pg_get_aios()"), "t"),
+        (&ask("sta", "pg_ls_waldir()"), "f"),
+        ("SELECT has_function_privilege('pg_read_file(text)', 'execute with grant option')", "t"),
+        ("SELECT has_function_privilege('plain', 'abs(int)', 'execute with grant option')", "f"),
+        ("SELECT has_function_privilege('plain', 0::oid, 'execute')", "~"),
+        ("SELECT has_function_privilege('plain', 1::oid, 'execute')", "~"),
+        ("SELECT has_function_privilege('plain', 1397::oid, 'execute')", "t"),
+        (&ask("plain", "nosuch(int)"), "42883 function \"nosuch(int)\" does not exist"),
+        (
+            "SELECT has_function_privilege('plain', 'abs(int)', 'execute, select')",
+            "22023 unrecognized privilege type: \"select\"",
+        ),
+        (&ask("nobody", "abs(int)"), "42704 role \"nobody\" does not exist"),
+        ("SET ROLE plain", ""),
+        (
+            "SELECT has_function_privilege('pg_stat_reset()', 'execute'), \
+             has_function_privilege('pg_stat_reset()'::regprocedure, 'execute')",
+            "f|f",
+        ),
+    ]);
+}

@@ -153,3 +153,40 @@ fn an_identity_column_whose_sequence_is_altered_has_it_once() {
         ("ALTER TABLE t ALTER a DROP IDENTITY; SELECT count(*) FROM pg_class WHERE relname = 't_a_seq'", "0"),
     ]);
 }
+
+#[test]
+fn a_sequence_belongs_to_a_tables_column_of_its_owner_and_schema() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int); CREATE INDEX i ON t (a); CREATE VIEW v AS SELECT 1 AS a",
+        "CREATE MATERIALIZED VIEW m AS SELECT 1 AS a; CREATE TEMP TABLE tt (a int); CREATE SEQUENCE s",
+        "CREATE ROLE other; CREATE TABLE theirs (a int); ALTER TABLE theirs OWNER TO other",
+    ]);
+    let not = |name: &str, what: &str| {
+        format!(
+            "42809 sequence cannot be owned by relation \"{name}\"\nThis operation is not supported for {what}."
+        )
+    };
+    let schema = "55000 sequence must be in same schema as table it is linked to";
+    s.check(&[
+        ("CREATE SEQUENCE q OWNED BY i.a", &not("i", "indexes")),
+        ("CREATE SEQUENCE q OWNED BY i.nosuch", &not("i", "indexes")),
+        ("CREATE SEQUENCE q OWNED BY m.a", &not("m", "materialized views")),
+        ("ALTER SEQUENCE s OWNED BY i.a", &not("i", "indexes")),
+        ("ALTER SEQUENCE s OWNED BY s.last_value", &not("s", "sequences")),
+        ("CREATE SEQUENCE q OWNED BY tt.a", schema),
+        ("ALTER SEQUENCE s OWNED BY tt.a", schema),
+        (
+            "ALTER SEQUENCE s OWNED BY theirs.a",
+            "55000 sequence must have same owner as table it is linked to",
+        ),
+        (
+            "CREATE SEQUENCE q OWNED BY t.nosuch",
+            "42703 column \"nosuch\" of relation \"t\" does not exist",
+        ),
+        ("CREATE SEQUENCE q OWNED BY v.a", ""),
+        ("CREATE TEMP SEQUENCE qt OWNED BY tt.a", ""),
+        ("ALTER SEQUENCE s OWNED BY t.a", ""),
+    ]);
+}

@@ -183,7 +183,7 @@ fn io_is_told_by_backend_object_and_context() {
              WHERE backend_type = 'checkpointer' AND object = 'relation' AND context = 'normal'",
             "f|~|f|~",
         ),
-        ("SELECT count(*), count(DISTINCT (backend_type, object, context)) FROM pg_stat_io", "69|69"),
+        ("SELECT count(*), count(DISTINCT (backend_type, object, context)) FROM pg_stat_io", "79|79"),
         ("CREATE TABLE wide (a int, b text) WITH (autovacuum_enabled=off)", ""),
         ("INSERT INTO wide SELECT g, repeat('x', 500) FROM generate_series(1, 4000) g", ""),
         ("VACUUM (BUFFER_USAGE_LIMIT '128kB') wide", ""),
@@ -196,9 +196,9 @@ fn io_is_told_by_backend_object_and_context() {
         // Who may read the log has a count of that.
         (
             "SELECT count(*), count(reads), count(read_bytes), count(read_time) FROM pg_stat_io WHERE object = 'wal' AND context = 'normal'",
-            "12|7|7|7",
+            "14|9|9|9",
         ),
-        ("SELECT count(*), count(reads) FROM pg_stat_io WHERE object = 'wal' AND context = 'init'", "12|0"),
+        ("SELECT count(*), count(reads) FROM pg_stat_io WHERE object = 'wal' AND context = 'init'", "14|0"),
     ]);
     // A session's own I/O, its log's with it.
     // Its thread has read catalogs before, for nobody.
