@@ -22,6 +22,8 @@ pub struct Storage {
     pub btree: Arc<btree::Context>,
     /// What makes and removes their files.
     pub files: Arc<crate::RelationFiles>,
+    /// How often each database's `pg_class` was written to.
+    pub class_writes: Arc<crate::catalog::class_writes::ClassWrites>,
     /// Catalogs are looked up without their indexes: these may be damaged.
     pub ignores_system_indexes: bool,
 }
@@ -57,6 +59,7 @@ impl Storage {
             }),
             btree,
             files: Arc::clone(&engine.files),
+            class_writes: Arc::default(),
             ignores_system_indexes: engine.settings.bool("ignore_system_indexes"),
         }
     }

@@ -113,7 +113,15 @@ pub fn lock_tag(state: &SessionState, oid: Oid) -> LockTag {
 /// # Errors
 /// `55P03` by `lock_timeout`, `40P01`, `57014`.
 pub fn lock(state: &SessionState, oid: Oid, mode: LockMode) -> Result<()> {
-    state.txn()?.lock(lock_tag(state, oid), mode, Wait::Block).map(|_| ())
+    state.txn()?.lock(lock_tag(state, oid), mode, Wait::Block)?;
+    // A superuser may write to it as to any table; nobody takes it for settled until this transaction ends.
+    if mode >= LockMode::RowExclusive
+        && oid < Oid::FIRST_NORMAL
+        && oid == engine::catalog::defs::by_name("pg_class").oid
+    {
+        state.cluster.storage().class_writes.note(state.database.oid);
+    }
+    Ok(())
 }
 
 /// Locks a locked table's indexes, those that are made or dropped concurrently apart, for the rest of the transaction.

@@ -20,7 +20,7 @@ use super::load::{self, RowSource};
 use super::model::{ColumnStatistics, Table};
 use super::store::{CatalogStore, CatalogTally, Catalogs};
 use base::sync::{Rank, RwLock};
-use base::{Oid, Result};
+use base::{Oid, RelationId, Result};
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -33,6 +33,10 @@ const CACHE_RANK: Rank = Rank(50);
 #[derive(Default)]
 struct Entries {
     tables: HashMap<Oid, Arc<Table>>,
+    /// Where relations are stored whose descriptions nobody needs.
+    stored: HashMap<Oid, Option<RelationId>>,
+    /// Table → its indexes; the same.
+    indexes: HashMap<Oid, Arc<[Oid]>>,
     /// (schema, name) → relation.
     names: HashMap<(Oid, String), Oid>,
     schemas: HashMap<String, Oid>,
@@ -148,6 +152,8 @@ impl SharedCache {
         let relations = &changes.relations;
         if relations.contains(&Oid::INVALID) {
             entries.tables.clear();
+            entries.stored.clear();
+            entries.indexes.clear();
             entries.enums.clear();
             entries.statistics.clear();
             entries.extended.clear();
@@ -155,6 +161,8 @@ impl SharedCache {
         }
         for oid in relations {
             entries.tables.remove(oid);
+            entries.stored.remove(oid);
+            entries.indexes.remove(oid);
             entries.enums.remove(oid);
         }
         entries.statistics.retain(|(table, _), _| !relations.contains(table));
@@ -358,6 +366,48 @@ impl SessionCatalog {
                 e.tables.insert(oid, table);
             },
         )
+    }
+
+    /// Where the relation with that OID is stored. For who asks it of every relation, and nothing else: a description takes many more rows
+    /// to make, and more memory to keep.
+    ///
+    /// # Errors
+    /// I/O, corruption.
+    pub fn storage_of(&self, txn: &Transaction, oid: Oid) -> Result<Option<RelationId>> {
+        let found = self.cached(
+            |e| e.tables.get(&oid).map(|t| t.storage).or_else(|| e.stored.get(&oid).copied()),
+            || {
+                let rows = self.rows(txn);
+                let classes = rows.find("pg_class", &[("oid", Datum::Oid(oid))])?;
+                Ok(classes.first().map(|class| load::storage(&rows, class)))
+            },
+            |e, stored| {
+                e.stored.insert(oid, stored);
+            },
+        )?;
+        Ok(found.flatten())
+    }
+
+    /// The indexes of the table with that OID, in no order. As [`SessionCatalog::storage_of`].
+    ///
+    /// # Errors
+    /// I/O, corruption.
+    pub fn index_oids(&self, txn: &Transaction, table: Oid) -> Result<Arc<[Oid]>> {
+        let found = self.cached(
+            |e| {
+                let described = e.tables.get(&table);
+                let described = described.map(|t| t.indexes.iter().map(|i| i.oid).collect());
+                described.or_else(|| e.indexes.get(&table).cloned())
+            },
+            || {
+                let rows = self.rows(txn).find("pg_index", &[("indrelid", Datum::Oid(table))])?;
+                Ok(Some(rows.iter().map(|row| row.oid("indexrelid")).collect()))
+            },
+            |e, indexes| {
+                e.indexes.insert(table, indexes);
+            },
+        )?;
+        Ok(found.unwrap_or_default())
     }
 
     /// The OID of relation `name` in schema `namespace`.

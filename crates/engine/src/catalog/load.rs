@@ -104,7 +104,7 @@ fn persistence(letter: u8) -> RelationPersistence {
     }
 }
 
-fn storage(source: &dyn RowSource, class: &Row) -> Option<RelationId> {
+pub(super) fn storage(source: &dyn RowSource, class: &Row) -> Option<RelationId> {
     let file_number = class.oid("relfilenode").0;
     let database = if class.bool("relisshared") { Oid::INVALID } else { source.database() };
     (file_number != 0).then_some(RelationId { database, file_number })

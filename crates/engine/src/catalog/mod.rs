@@ -6,6 +6,7 @@
 
 pub mod bootstrap;
 pub mod cache;
+pub mod class_writes;
 pub mod defs;
 pub mod domains;
 pub mod enums;

@@ -237,7 +237,15 @@ impl Catalogs<'_> {
         self.store
     }
 
+    fn note_class_write(&self, def: &CatalogDef) {
+        if def.name == "pg_class" {
+            self.store.storage.class_writes.note(self.store.database);
+        }
+    }
+
+    /// A row has been written.
     fn count(&self, def: &CatalogDef, add: impl FnOnce(&mut CatalogWrites)) {
+        self.note_class_write(def);
         if let Some(tally) = self.tally {
             add(tally.0.borrow_mut().entry(def.oid).or_default());
         }
@@ -478,7 +486,10 @@ impl Catalogs<'_> {
         }
         let (tid, was) = (row.tid, &was.bytes);
         match open.heap.update_in_place_unless_changed(self.txn, tid, was, &tuple)? {
-            TupleOutcome::Ok(done) => Ok(done),
+            TupleOutcome::Ok(done) => {
+                self.note_class_write(row.def);
+                Ok(done)
+            }
             TupleOutcome::Updated { .. } | TupleOutcome::Deleted { .. } => Ok(false),
             _ => bail!(INTERNAL_ERROR, "tuple concurrently updated"),
         }

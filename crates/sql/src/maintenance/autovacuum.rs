@@ -6,18 +6,19 @@
 //! A TOAST table is vacuumed by itself, by its own counts and storage parameters (its table's, where it has none).
 
 use super::Target;
+use super::known_tables::{Known, KnownTables};
 use super::options::Options;
 use crate::client::Quiet;
 use crate::cluster::{Cluster, DatabaseState};
 use crate::ddl::temp;
 use crate::session::Session;
 use base::settings::{ServerSettings, SetScope};
-use base::sync::CancelReason;
+use base::sync::{CancelReason, Mutex, Rank};
 use base::{Oid, Result, SqlError, SqlState};
 use engine::catalog::load::RowSource;
 use engine::catalog::options::RelationOptions;
 use engine::catalog::rows::Row;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -39,31 +40,57 @@ const OWN_SETTINGS: [(&str, &str); 5] = [
 /// The cluster as autovacuum sees it.
 pub struct Host {
     cluster: Weak<Cluster>,
+    known: Mutex<Known>,
 }
 
-/// Settings, with a table's storage parameters merged in.
-fn thresholds(cluster: &Cluster, options: &RelationOptions) -> Thresholds {
+/// What the settings say.
+pub(crate) fn server_thresholds(cluster: &Cluster) -> Thresholds {
     let s = cluster.settings();
-    let int = |name: &str| -> i64 {
-        options.get(name).and_then(|v| v.parse().ok()).unwrap_or_else(|| s.int(name))
-    };
-    let real = |name: &str| -> f64 {
-        options.get(name).and_then(|v| v.parse().ok()).unwrap_or_else(|| s.real(name))
-    };
-    let own_switch = options.get("autovacuum_enabled").and_then(|v| types::io::parse_bool(v));
-    let server_age = s.int("autovacuum_freeze_max_age");
     Thresholds {
         active: s.bool("autovacuum") && s.bool("track_counts"),
+        enabled: true,
+        vacuum_threshold: s.int("autovacuum_vacuum_threshold"),
+        vacuum_scale_factor: s.real("autovacuum_vacuum_scale_factor"),
+        vacuum_max_threshold: s.int("autovacuum_vacuum_max_threshold"),
+        vacuum_insert_threshold: s.int("autovacuum_vacuum_insert_threshold"),
+        vacuum_insert_scale_factor: s.real("autovacuum_vacuum_insert_scale_factor"),
+        analyze_threshold: s.int("autovacuum_analyze_threshold"),
+        analyze_scale_factor: s.real("autovacuum_analyze_scale_factor"),
+        freeze_max_age: u64::try_from(s.int("autovacuum_freeze_max_age")).unwrap_or(0),
+    }
+}
+
+/// The settings, with a table's storage parameters merged in.
+pub(super) fn table_options(server: &Thresholds, options: &RelationOptions) -> Thresholds {
+    if options.is_empty() {
+        return *server;
+    }
+    let int = |name: &str, of_server: i64| -> i64 {
+        options.get(name).and_then(|v| v.parse().ok()).unwrap_or(of_server)
+    };
+    let real = |name: &str, of_server: f64| -> f64 {
+        options.get(name).and_then(|v| v.parse().ok()).unwrap_or(of_server)
+    };
+    let own_switch = options.get("autovacuum_enabled").and_then(|v| types::io::parse_bool(v));
+    let own_age = options.get("autovacuum_freeze_max_age").and_then(|v| v.parse::<i64>().ok());
+    let own_age = own_age.map_or(u64::MAX, |age| u64::try_from(age).unwrap_or(0));
+    Thresholds {
+        active: server.active,
         enabled: own_switch.unwrap_or(true),
-        vacuum_threshold: int("autovacuum_vacuum_threshold"),
-        vacuum_scale_factor: real("autovacuum_vacuum_scale_factor"),
-        vacuum_max_threshold: int("autovacuum_vacuum_max_threshold"),
-        vacuum_insert_threshold: int("autovacuum_vacuum_insert_threshold"),
-        vacuum_insert_scale_factor: real("autovacuum_vacuum_insert_scale_factor"),
-        analyze_threshold: int("autovacuum_analyze_threshold"),
-        analyze_scale_factor: real("autovacuum_analyze_scale_factor"),
-        freeze_max_age: u64::try_from(int("autovacuum_freeze_max_age").min(server_age))
-            .unwrap_or(0),
+        vacuum_threshold: int("autovacuum_vacuum_threshold", server.vacuum_threshold),
+        vacuum_scale_factor: real("autovacuum_vacuum_scale_factor", server.vacuum_scale_factor),
+        vacuum_max_threshold: int("autovacuum_vacuum_max_threshold", server.vacuum_max_threshold),
+        vacuum_insert_threshold: int(
+            "autovacuum_vacuum_insert_threshold",
+            server.vacuum_insert_threshold,
+        ),
+        vacuum_insert_scale_factor: real(
+            "autovacuum_vacuum_insert_scale_factor",
+            server.vacuum_insert_scale_factor,
+        ),
+        analyze_threshold: int("autovacuum_analyze_threshold", server.analyze_threshold),
+        analyze_scale_factor: real("autovacuum_analyze_scale_factor", server.analyze_scale_factor),
+        freeze_max_age: own_age.min(server.freeze_max_age),
     }
 }
 
@@ -79,39 +106,64 @@ pub(crate) fn autovacuum_options(row: &Row, owner: Option<&Row>) -> RelationOpti
 /// What autovacuum knows of the table of a `pg_class` row. `owner`: a TOAST table's table, whose storage parameters count where it
 /// has none of its own.
 pub(crate) fn table_state(
-    cluster: &Cluster,
+    server: &Thresholds,
     database: &DatabaseState,
     row: &Row,
     owner: Option<&Row>,
 ) -> TableState {
     let oid = row.oid("oid");
-    let options = autovacuum_options(row, owner);
-    let counts = database.activity.get(oid);
-    let count = |f: fn(&crate::activity::TableCounts) -> i64| counts.as_deref().map_or(0, f);
-    TableState {
+    let mut table = TableState {
         oid,
         relfrozenxid: row.xid8("relfrozenxid8"),
         reltuples: f64::from(row.f32("reltuples")),
         relpages: u32::try_from(row.int("relpages")).unwrap_or(0),
         all_frozen_pages: u32::try_from(row.int("relallfrozen")).unwrap_or(0),
-        dead_tuples: count(|c| c.dead.load(Ordering::Relaxed)),
-        inserts_since_vacuum: count(|c| c.inserted_since_vacuum.load(Ordering::Relaxed)),
-        changes_since_analyze: count(|c| c.modified_since_analyze.load(Ordering::Relaxed)),
-        analyzable: matches!(row.char("relkind"), b'r' | b'm') && oid != super::analyze::STATISTICS,
-        thresholds: thresholds(cluster, &options),
-    }
+        dead_tuples: 0,
+        inserts_since_vacuum: 0,
+        changes_since_analyze: 0,
+        analyzable: is_analyzable(row.char("relkind"), oid),
+        thresholds: table_options(server, &autovacuum_options(row, owner)),
+    };
+    count(&mut table, &database.activity);
+    table
+}
+
+/// Its own statistics catalog cannot be analysed, nor can a TOAST table.
+pub(super) fn is_analyzable(kind: u8, oid: Oid) -> bool {
+    matches!(kind, b'r' | b'm') && oid != super::analyze::STATISTICS
+}
+
+/// What has been counted of it.
+pub(super) fn count(table: &mut TableState, activity: &crate::activity::TableActivity) {
+    let Some(counts) = activity.get(table.oid) else { return };
+    table.dead_tuples = counts.dead.load(Ordering::Relaxed);
+    table.inserts_since_vacuum = counts.inserted_since_vacuum.load(Ordering::Relaxed);
+    table.changes_since_analyze = counts.modified_since_analyze.load(Ordering::Relaxed);
 }
 
 /// Counts from before the start of what is not in `pg_class` any more: there is nobody else to forget them.
-pub(super) fn forget_gone(activity: &crate::activity::TableActivity, rows: &[Row]) {
+pub(super) fn forget_gone(
+    cluster: &Cluster,
+    database: Oid,
+    activity: &crate::activity::TableActivity,
+) -> Result<()> {
     let kept = activity.take_kept();
     if kept.is_empty() {
-        return;
+        return Ok(());
     }
-    let there: HashSet<Oid> = rows.iter().map(|r| r.oid("oid")).collect();
+    let mut there = HashSet::new();
+    cluster.with_catalogs(database, |c| {
+        c.scan_columns("pg_class", &["oid"], &mut |row| {
+            if let [Datum::Oid(oid)] = row {
+                there.insert(*oid);
+            }
+            Ok(true)
+        })
+    })?;
     for gone in kept.iter().filter(|table| !there.contains(table)) {
         activity.forget(*gone);
     }
+    Ok(())
 }
 
 /// Temporary tables that a crash has left behind go: they would hold `datfrozenxid` back. One that cannot be dropped is told in the log.
@@ -119,9 +171,19 @@ fn drop_left_behind(
     cluster: &Arc<Cluster>,
     worker: &Arc<Backend>,
     (database, name): (Oid, &str),
-    rows: &[Row],
+    temporary: &[Oid],
 ) -> Result<()> {
-    let found = temp::left_behind(cluster, database, rows)?;
+    if temporary.is_empty() {
+        return Ok(());
+    }
+    let rows = cluster.with_catalogs(database, |c| {
+        let mut rows = Vec::new();
+        for table in temporary {
+            rows.extend(c.find("pg_class", &[("oid", Datum::Oid(*table))])?);
+        }
+        Ok(rows)
+    })?;
+    let found = temp::left_behind(cluster, database, &rows)?;
     if found.is_empty() {
         return Ok(());
     }
@@ -140,7 +202,22 @@ fn drop_left_behind(
     Ok(())
 }
 
+const KNOWN_RANK: Rank = Rank(30);
+
 impl Host {
+    /// A database's tables: those known, if they hold still.
+    fn known_tables(&self, cluster: &Cluster, database: Oid) -> Result<Arc<KnownTables>> {
+        let known = self.known.lock().tables(database);
+        if let Some(known) = known
+            && known.hold(cluster, database)
+        {
+            return Ok(known);
+        }
+        let read = Arc::new(KnownTables::read(cluster, database)?);
+        self.known.lock().learn(database, Arc::clone(&read));
+        Ok(read)
+    }
+
     fn cluster(&self) -> Result<Arc<Cluster>> {
         match self.cluster.upgrade() {
             Some(cluster) => Ok(cluster),
@@ -223,6 +300,8 @@ impl AutovacuumHost for Host {
         let limit = cluster.engine().txns.next_xid().0.saturating_sub(self.freeze_max_age());
         cluster.with_catalogs(Oid::INVALID, |c| {
             let rows = c.scan("pg_database")?;
+            let is_there = |database| rows.iter().any(|r| r.oid("oid") == database);
+            self.known.lock().keep(is_there);
             Ok(rows
                 .iter()
                 .map(|r| (r.bool("datallowconn"), r.oid("oid"), r.xid8("datfrozenxid8")))
@@ -241,22 +320,10 @@ impl AutovacuumHost for Host {
             Err(e) if e.state() == SqlState::INVALID_CATALOG_NAME => return Ok(Vec::new()),
             connected => connected?,
         };
-        let rows = cluster.with_catalogs(database, |c| c.scan("pg_class"))?;
-        forget_gone(&state.activity, &rows);
-        drop_left_behind(&cluster, worker, (database, &name), &rows)?;
-        let owners: HashMap<Oid, &Row> = rows
-            .iter()
-            .map(|r| (r.oid("reltoastrelid"), r))
-            .filter(|(toast, _)| toast.is_valid())
-            .collect();
-        Ok(rows
-            .iter()
-            .filter(|r| Host::is_ours(r))
-            .map(|r| {
-                let owner = owners.get(&r.oid("oid")).copied();
-                table_state(&cluster, &state, r, owner)
-            })
-            .collect())
+        forget_gone(&cluster, database, &state.activity)?;
+        let known = self.known_tables(&cluster, database)?;
+        drop_left_behind(&cluster, worker, (database, &name), &known.temporary)?;
+        Ok(known.with_counts(&state.activity))
     }
 
     fn table(
@@ -278,7 +345,8 @@ impl AutovacuumHost for Host {
             };
             Ok((Some(row), owner))
         })?;
-        Ok(row.map(|r| table_state(&cluster, &state, &r, owner.as_ref())))
+        let server = server_thresholds(&cluster);
+        Ok(row.map(|r| table_state(&server, &state, &r, owner.as_ref())))
     }
 
     fn work(
@@ -329,7 +397,17 @@ impl AutovacuumHost for Host {
     fn finish_database(&self, worker: &Arc<Backend>, database: Oid) -> Result<()> {
         let cluster = self.cluster()?;
         let Some(name) = Host::database_name(&cluster, database)? else { return Ok(()) };
-        Session::worker(&cluster, (database, &name), worker)?.update_frozen()
+        // Nothing has changed since the database was found as old as its oldest table.
+        let writes = cluster.storage().class_writes.of(database);
+        let known = self.known.lock().tables(database);
+        let settled = known.and_then(|known| known.writes()).filter(|seen| *seen == writes);
+        if settled.is_some() && self.known.lock().is_frozen(database, writes) {
+            return Ok(());
+        }
+        let as_the_oldest =
+            Session::worker(&cluster, (database, &name), worker)?.update_frozen()?;
+        self.known.lock().frozen(database, settled.filter(|_| as_the_oldest));
+        Ok(())
     }
 
     fn log_error(&self, database: Oid, table: Option<(Oid, Decision)>, error: &base::Error) {
@@ -398,7 +476,8 @@ impl Drop for AutovacuumHandle {
 
 /// A launcher that has not begun.
 pub fn launcher(cluster: &Arc<Cluster>) -> Arc<Launcher> {
-    let host = Arc::new(Host { cluster: Arc::downgrade(cluster) });
+    let known = Mutex::new(KNOWN_RANK, Known::default());
+    let host = Arc::new(Host { cluster: Arc::downgrade(cluster), known });
     Launcher::new(Arc::clone(&cluster.engine().txns), host)
 }
 

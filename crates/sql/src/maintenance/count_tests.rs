@@ -59,12 +59,13 @@ fn counts_from_before_a_crash_go_where_the_table_has_gone() {
         [gone, stays].map(|oid| (oid, crate::activity::TableCounts::default())).into_iter(),
         None,
     );
-    let rows = cluster.with_catalogs(s.state().database.oid, |c| c.scan("pg_class")).unwrap();
-    super::autovacuum::forget_gone(&kept, &rows);
+    let forget_gone =
+        || super::autovacuum::forget_gone(&cluster, s.state().database.oid, &kept).unwrap();
+    forget_gone();
     assert!(kept.get(gone).is_none() && kept.get(stays).is_some());
     // Only once: a table that is being made is not in pg_class either.
     kept.of(gone);
-    super::autovacuum::forget_gone(&kept, &rows);
+    forget_gone();
     assert!(kept.get(gone).is_some());
     s.close();
 }

@@ -15,9 +15,12 @@ pub mod autovacuum;
 pub mod commands;
 #[cfg(test)]
 mod count_tests;
+#[cfg(test)]
+mod due_tests;
 pub mod explain;
 mod freezing;
 mod full_catalog;
+mod known_tables;
 pub mod options;
 pub mod progress;
 #[cfg(test)]
@@ -72,7 +75,7 @@ impl Session {
             self.prevent_transaction(what)?;
         }
         if options.only_database_stats {
-            return self.update_frozen();
+            return self.update_frozen().map(|_| ());
         }
         let targets = self.targets(statement, options.skip_locked, client)?;
         let own = options.vacuum || !(self.in_block() || targets.len() <= 1);
@@ -156,11 +159,12 @@ impl Session {
         Ok(targets)
     }
 
-    /// `datfrozenxid` of this database from its tables' ages; the commit log is cut at the oldest.
+    /// `datfrozenxid` of this database from its tables' ages; the commit log is cut at the oldest. True if it was as old as its oldest
+    /// table before: only what changes `pg_class` can change that.
     ///
     /// # Errors
     /// I/O.
-    pub(crate) fn update_frozen(&mut self) -> Result<()> {
+    pub(crate) fn update_frozen(&mut self) -> Result<bool> {
         let own = !self.in_block();
         if own {
             self.begin_own()?;
@@ -169,7 +173,7 @@ impl Session {
         let result = update_frozen(&state);
         if own {
             match &result {
-                Ok(()) => self.end_own()?,
+                Ok(_) => self.end_own()?,
                 Err(_) => self.abort_own(),
             }
         }
@@ -203,11 +207,12 @@ fn look_up(
     Ok(found)
 }
 
-fn update_frozen(state: &SessionState) -> Result<()> {
+fn update_frozen(state: &SessionState) -> Result<bool> {
     let txn = state.txn()?;
     let rows = state.catalog.rows(&txn);
     // Tables that others are making now are no older than this.
     let mut oldest = state.oldest_xmin();
+    let mut as_the_oldest = false;
     let me = state.database.oid;
     // Two at once could set it back.
     let tag = LockTag::DatabaseFrozenIds { database: me };
@@ -223,6 +228,7 @@ fn update_frozen(state: &SessionState) -> Result<()> {
             && Xid(*frozen).is_normal()
         {
             oldest = oldest.min(Xid(*frozen));
+            as_the_oldest |= Xid(*frozen) <= known;
         }
         Ok(oldest > known)
     })?;
@@ -242,5 +248,5 @@ fn update_frozen(state: &SessionState) -> Result<()> {
     if least > txns.oldest_clog_xid() && least > Xid::FIRST_NORMAL {
         txns.truncate_clog(least)?;
     }
-    Ok(())
+    Ok(as_the_oldest)
 }

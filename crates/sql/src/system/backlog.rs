@@ -5,17 +5,19 @@
 //! server's start. `pinned_bytes` is at most what the oldest snapshot keeps: the share of the dead rows that died in its time.
 
 use super::{Own, moment, rows, state};
-use crate::maintenance::autovacuum::{autovacuum_options, table_state};
+use crate::maintenance::autovacuum::{autovacuum_options, server_thresholds, table_state};
 use crate::session::SessionState;
 use base::{Oid, Result, Xid};
-use engine::catalog::model::CatalogView;
+use buffer::Persistence;
 use engine::catalog::rows::Row;
+use heap::visibility_map::VisibilityMap;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use txn::{Backend, IsolationLevel, LockMode};
 use types::FunctionBody::Set;
 use types::{Datum, oids};
+use vacuum::autovacuum::Thresholds;
 use vacuum::autovacuum::forecast::{Due, Pace, forecast};
 
 /// Functions of our own.
@@ -113,6 +115,7 @@ fn backlog(state: &SessionState) -> Result<Vec<Vec<Datum>>> {
     let classes = state.catalog.rows(&txn).scan("pg_class")?;
     // A TOAST table goes by its table's storage parameters where it has none.
     let owners: HashMap<Oid, &Row> = classes.iter().map(|c| (c.oid("reltoastrelid"), c)).collect();
+    let server = server_thresholds(cluster);
     let mut out = Vec::new();
     for class in &classes {
         let kept = matches!(class.char("relkind"), b'r' | b'm' | b't')
@@ -125,7 +128,7 @@ fn backlog(state: &SessionState) -> Result<Vec<Vec<Datum>>> {
             };
             let pace = (now, xids_per_second);
             let holder = if class.bool("relisshared") { &of_all } else { &of_ours };
-            out.extend(table_row(state, class, owner, next_xid, pace, holder.as_ref())?);
+            out.extend(table_row(state, &server, (class, owner), next_xid, pace, holder.as_ref())?);
         }
     }
     Ok(out)
@@ -134,15 +137,15 @@ fn backlog(state: &SessionState) -> Result<Vec<Vec<Datum>>> {
 #[expect(clippy::cast_precision_loss, reason = "estimates")]
 fn table_row(
     state: &SessionState,
-    class: &Row,
-    owner: Option<&Row>,
+    server: &Thresholds,
+    (class, owner): (&Row, Option<&Row>),
     next_xid: Xid,
     (now, xids_per_second): (i64, f64),
     holder: Option<&Holder>,
 ) -> Result<Option<Vec<Datum>>> {
     let oid = class.oid("oid");
-    let Some((visible, frozen)) = map_counts(state, oid)? else { return Ok(None) };
-    let table = table_state(&state.cluster, &state.database, class, owner);
+    let Some((visible, frozen)) = map_counts(state, class)? else { return Ok(None) };
+    let table = table_state(server, &state.database, class, owner);
     let counts = state.database.activity.get(oid);
     let last = counts.as_deref().map_or(0, |c| {
         c.last_vacuum.load(Ordering::Relaxed).max(c.last_autovacuum.load(Ordering::Relaxed))
@@ -189,13 +192,22 @@ fn table_row(
     Ok(Some(row))
 }
 
-/// The table's all-visible and all-frozen pages; `None` if it is gone.
-fn map_counts(state: &SessionState, oid: Oid) -> Result<Option<(u64, u64)>> {
+/// The table's all-visible and all-frozen pages; `None` if it is gone. Its lock and what is opened of it are given back: there may be
+/// very many tables.
+fn map_counts(state: &SessionState, class: &Row) -> Result<Option<(u64, u64)>> {
+    let (oid, txn) = (class.oid("oid"), state.txn()?);
     crate::relations::lock(state, oid, LockMode::AccessShare)?;
-    let Some(table) = state.table_by_oid(oid)? else { return Ok(None) };
-    if table.storage.is_none() {
-        return Ok(None);
-    }
-    let open = state.open_relation(&table)?;
-    Ok(Some(open.heap.visibility_map().count()?))
+    let persistence = match class.char("relpersistence") {
+        b'u' => Persistence::Unlogged,
+        _ => Persistence::Permanent,
+    };
+    let counts = match state.catalog.storage_of(&txn, oid)? {
+        Some(id) => {
+            let rel = state.cluster.engine().pool.open(id, persistence);
+            Some(VisibilityMap::new(rel).count()?)
+        }
+        None => None,
+    };
+    txn.unlock(crate::relations::lock_tag(state, oid), LockMode::AccessShare);
+    Ok(counts)
 }

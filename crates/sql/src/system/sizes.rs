@@ -103,8 +103,8 @@ pub(super) const BODIES: Bodies = &[
     (
         "pg_relation_filenode",
         Scalar(|env, a| {
-            let table = state(env)?.table_by_oid(oid(a, 0)?)?;
-            let id = table.and_then(|t| t.storage);
+            let state = state(env)?;
+            let id = state.catalog.storage_of(&*state.txn()?, oid(a, 0)?)?;
             Ok(id.map_or(Datum::Null, |id| Datum::Oid(Oid(id.file_number))))
         }),
     ),
@@ -121,8 +121,9 @@ pub(super) const BODIES: Bodies = &[
     (
         "pg_relation_filepath",
         Scalar(|env, a| {
-            let table = state(env)?.table_by_oid(oid(a, 0)?)?;
-            Ok(text_or_null(table.and_then(|t| t.storage).map(path)))
+            let state = state(env)?;
+            let id = state.catalog.storage_of(&*state.txn()?, oid(a, 0)?)?;
+            Ok(text_or_null(id.map(path)))
         }),
     ),
 ];

@@ -7,7 +7,6 @@
 use super::{Bodies, Own, int8, moment, reset, rows, state};
 use crate::activity::TableCounts;
 use base::Result;
-use engine::catalog::model::CatalogView;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use types::FunctionBody::{Scalar, Set};
 use types::args::oid;
@@ -400,15 +399,15 @@ fn of_indexes(
 ) -> Result<Datum> {
     let state = state(env)?;
     let table = oid(a, 0)?;
-    let Some(described) = state.table_by_oid(table)? else { return Ok(Datum::Null) };
-    if described.indexes.is_empty() {
+    let indexes = state.catalog.index_oids(&*state.txn()?, table)?;
+    if indexes.is_empty() {
         return Ok(Datum::Null);
     }
     let activity = &state.database.activity;
     let of = |oid, field: fn(&TableCounts) -> &AtomicI64| {
         activity.get(oid).map_or(0, |c| field(&c).load(Ordering::Relaxed))
     };
-    let indexes: i64 = described.indexes.iter().map(|i| of(i.oid, field)).sum();
+    let indexes: i64 = indexes.iter().map(|index| of(*index, field)).sum();
     Ok(Datum::Int8(indexes + own.map_or(0, |own| of(table, own))))
 }
 
@@ -460,7 +459,7 @@ fn sum(env: &dyn Env, a: &[Datum], field: fn(&TableCounts) -> &AtomicI64) -> Res
 /// How often blocks of a table, index or sequence were asked for.
 fn block_counts(env: &dyn Env, a: &[Datum]) -> Result<buffer::BlockCounts> {
     let state = state(env)?;
-    let stored = state.table_by_oid(oid(a, 0)?)?.and_then(|t| t.storage);
+    let stored = state.catalog.storage_of(&*state.txn()?, oid(a, 0)?)?;
     let pool = &state.cluster.engine().pool;
     Ok(stored.map_or_else(buffer::BlockCounts::default, |id| pool.block_counts(id)))
 }
