@@ -124,14 +124,18 @@ fn addresses_that_are_not_there_and_entries_that_overlap_are_told() {
     assert!(!PageMut(&mut bytes).remove_addresses(&gone));
 }
 
+/// Numbers below what is asked for, always the same from a seed on.
+fn random_from(mut x: u64) -> impl FnMut(usize) -> usize {
+    move |n| {
+        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (x >> 33) as usize % n
+    }
+}
+
 /// Lists lose some, all or all but one of their addresses, and plain entries go with them.
 #[test]
 fn posting_lists_lose_addresses() {
-    let mut x = 99u64;
-    let mut random = move |n: usize| {
-        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (x >> 33) as usize % n
-    };
+    let mut random = random_from(99);
     for _ in 0..2000 {
         let mut bytes = [0u8; SIZE];
         let mut p = PageMut(&mut bytes);
@@ -178,11 +182,7 @@ fn posting_lists_lose_addresses() {
 /// Integers' entries, in any order on the page and beside a high key, whose line pointers say dead or not.
 #[test]
 fn entries_of_one_length_go() {
-    let mut x = 7u64;
-    let mut random = move |n: usize| {
-        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (x >> 33) as usize % n
-    };
+    let mut random = random_from(7);
     for turn in 0..2000 {
         let mut bytes = [0u8; SIZE];
         let mut p = PageMut(&mut bytes);
