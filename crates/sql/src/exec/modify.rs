@@ -8,19 +8,18 @@
 //! Rows have one value for every attribute of the table, dropped ones included (NULL).
 
 mod refused;
+mod stored;
 
 use super::context::ExecContext;
 use super::foreign_key::AfterCheck;
 use crate::activity::TableChanges;
 use base::{Error, Oid, Result, SqlError, SqlState, Tid, Xid, bail};
 use btree::{Btree, InsertOutcome, KeyConflict, Liveness, TupleLiveness, UniqueCheck};
-use engine::catalog::model::{Column, ForeignKey, Index, Table};
+use engine::catalog::model::{ForeignKey, Index, Table};
 use engine::relation::RowEncoder;
-use expr::code::{Code, compile};
+use expr::code::Code;
 use expr::eval::EvalContext;
 use expr::ops::identical;
-use expr::tree::Constant;
-use expr::{Expr, TypeRef};
 use heap::visibility::Dirty;
 use heap::{Heap, InsertState, RowQueue, TupleOutcome, UpdateDone, UpdateOptions};
 use std::cell::RefCell;
@@ -28,73 +27,8 @@ use std::sync::Arc;
 use txn::{RowLockMode, Transaction, Wait};
 use types::Datum;
 
-/// Compiles an expression stored in the catalogs (variables of entry 0) over a row of all attributes.
-///
-/// # Errors
-/// `0A000` for functions that do not exist here.
-pub fn compile_stored(e: &Expr) -> Result<Code> {
-    compile_stored_of(e, None)
-}
-
-/// [`compile_stored`] of a table's expression, which may ask for `tableoid` and for the whole row.
-///
-/// # Errors
-/// `0A000` for functions that do not exist here.
-pub fn compile_stored_of(e: &Expr, table: Option<&Table>) -> Result<Code> {
-    let mut e = expr::fold::fold(e);
-    e.rewrite(&mut |e| {
-        if let Expr::Var { column, ty, .. } = e
-            && *column > 0
-        {
-            *e = Expr::Slot { index: *column as usize - 1, ty: *ty };
-            return true;
-        }
-        if let (Expr::Var { column: -6, ty, .. }, Some(table)) = (&*e, table) {
-            *e = Expr::Const(Constant { value: Datum::Oid(table.oid), ty: *ty });
-            return true;
-        }
-        if let (Expr::Var { column: 0, ty, .. }, Some(table)) = (&*e, table) {
-            *e = whole_row(table, *ty);
-            return true;
-        }
-        false
-    });
-    compile(&e)
-}
-
-fn whole_row(table: &Table, ty: TypeRef) -> Expr {
-    let live = || table.columns.iter().enumerate().filter(|(_, c)| !c.dropped);
-    let field = |(index, c): (usize, &Column)| {
-        let ty = TypeRef { oid: c.ty.oid, typmod: c.ty.typmod };
-        Expr::Slot { index, ty }
-    };
-    let names = live().map(|(_, c)| c.name.clone()).collect();
-    Expr::Row { fields: live().map(field).collect(), names, ty }
-}
-
-/// Columns that a stored expression reads.
-fn columns_of(e: &Expr, out: &mut Vec<i32>) {
-    e.walk(&mut |e| {
-        if let Expr::Var { column, .. } = e {
-            out.push(*column);
-        }
-    });
-}
-
-/// Columns on which an index's entries depend.
-fn columns_of_index(index: &Index) -> Vec<i32> {
-    let mut out = Vec::new();
-    for c in &index.columns {
-        match &c.expr {
-            Some(e) => columns_of(e, &mut out),
-            None => out.push(c.column),
-        }
-    }
-    if let Some(p) = &index.predicate {
-        columns_of(p, &mut out);
-    }
-    out
-}
+use stored::columns_of_index;
+pub use stored::{compile_stored, compile_stored_of};
 
 /// The heap's side of unique checks.
 pub struct HeapLiveness<'a> {

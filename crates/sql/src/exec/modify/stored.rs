@@ -1,0 +1,76 @@
+//! Expressions that the catalogs keep of a table: defaults, checks, generated columns, index keys and predicates.
+
+use base::Result;
+use engine::catalog::model::{Column, Index, Table};
+use expr::code::{Code, compile};
+use expr::tree::Constant;
+use expr::{Expr, TypeRef};
+use types::Datum;
+
+/// Compiles an expression stored in the catalogs (variables of entry 0) over a row of all attributes.
+///
+/// # Errors
+/// `0A000` for functions that do not exist here.
+pub fn compile_stored(e: &Expr) -> Result<Code> {
+    compile_stored_of(e, None)
+}
+
+/// [`compile_stored`] of a table's expression, which may ask for `tableoid` and for the whole row.
+///
+/// # Errors
+/// `0A000` for functions that do not exist here.
+pub fn compile_stored_of(e: &Expr, table: Option<&Table>) -> Result<Code> {
+    let mut e = expr::fold::fold(e);
+    e.rewrite(&mut |e| {
+        if let Expr::Var { column, ty, .. } = e
+            && *column > 0
+        {
+            *e = Expr::Slot { index: *column as usize - 1, ty: *ty };
+            return true;
+        }
+        if let (Expr::Var { column: -6, ty, .. }, Some(table)) = (&*e, table) {
+            *e = Expr::Const(Constant { value: Datum::Oid(table.oid), ty: *ty });
+            return true;
+        }
+        if let (Expr::Var { column: 0, ty, .. }, Some(table)) = (&*e, table) {
+            *e = whole_row(table, *ty);
+            return true;
+        }
+        false
+    });
+    compile(&e)
+}
+
+fn whole_row(table: &Table, ty: TypeRef) -> Expr {
+    let live = || table.columns.iter().enumerate().filter(|(_, c)| !c.dropped);
+    let field = |(index, c): (usize, &Column)| {
+        let ty = TypeRef { oid: c.ty.oid, typmod: c.ty.typmod };
+        Expr::Slot { index, ty }
+    };
+    let names = live().map(|(_, c)| c.name.clone()).collect();
+    Expr::Row { fields: live().map(field).collect(), names, ty }
+}
+
+/// Columns that a stored expression reads.
+fn columns_of(e: &Expr, out: &mut Vec<i32>) {
+    e.walk(&mut |e| {
+        if let Expr::Var { column, .. } = e {
+            out.push(*column);
+        }
+    });
+}
+
+/// Columns on which an index's entries depend.
+pub(super) fn columns_of_index(index: &Index) -> Vec<i32> {
+    let mut out = Vec::new();
+    for c in &index.columns {
+        match &c.expr {
+            Some(e) => columns_of(e, &mut out),
+            None => out.push(c.column),
+        }
+    }
+    if let Some(p) = &index.predicate {
+        columns_of(p, &mut out);
+    }
+    out
+}
