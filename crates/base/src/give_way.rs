@@ -9,8 +9,8 @@
 //!
 //! # Invariants
 //! - Where a point is no latch is held that others may want; locks of the database may be.
-//! - It waits for others at most for as long as it works, or for a part of that ([`Manners`]): on a machine whose cores are never idle it keeps that
-//!   much of its share, so that clean-up is never starved.
+//! - It waits for others at most for as long as it works: on a machine whose cores are never idle it keeps half of its share, so that clean-up
+//!   is never starved.
 
 use crate::sync::now;
 use std::time::{Duration, Instant};
@@ -27,8 +27,6 @@ const CREDIT_MOST_NS: i64 = 10_000_000;
 pub enum Manners {
     /// Not at all.
     None,
-    /// For a quarter of the time for which it works: it is to be done soon, but others need not wait for a whole slice.
-    Brisk,
     /// For as long as it works.
     Gentle,
 }
@@ -96,12 +94,10 @@ impl GiveWay {
 
     /// It has worked for so long: may others go?
     fn may_wait(&mut self, ran: Duration) -> bool {
-        let share = match self.manners {
-            Manners::None => return false,
-            Manners::Brisk => 4,
-            Manners::Gentle => 1,
-        };
-        self.credit_ns = (self.credit_ns + nanos(ran) / share).min(CREDIT_MOST_NS);
+        if self.manners == Manners::None {
+            return false;
+        }
+        self.credit_ns = (self.credit_ns + nanos(ran)).min(CREDIT_MOST_NS);
         self.credit_ns > 0
     }
 
@@ -144,10 +140,8 @@ mod tests {
     #[test]
     fn work_is_never_starved() {
         for others in [1, 3, 50].map(Duration::from_millis) {
-            let (gentle, brisk) =
-                (given_away(Manners::Gentle, others), given_away(Manners::Brisk, others));
+            let gentle = given_away(Manners::Gentle, others);
             assert!(gentle > 0.45 && gentle < 0.52, "{others:?}: {gentle}");
-            assert!(brisk > 0.15 && brisk < 0.22, "{others:?}: {brisk}");
             assert_eq!(given_away(Manners::None, others), 0.0);
         }
     }
@@ -155,12 +149,10 @@ mod tests {
     #[test]
     fn others_always_go_first_where_they_take_little() {
         let little = Duration::from_micros(40);
-        for manners in [Manners::Brisk, Manners::Gentle] {
-            let mut g = GiveWay::new(manners);
-            for _ in 0..1000 {
-                assert!(g.may_wait(TURN));
-                g.waited(little);
-            }
+        let mut g = GiveWay::new(Manners::Gentle);
+        for _ in 0..1000 {
+            assert!(g.may_wait(TURN));
+            g.waited(little);
         }
     }
 

@@ -295,6 +295,9 @@ impl<'a> Builder<'a> {
         self.done.push((pinned, page));
         if self.done.len() >= PAGES_PER_RECORD {
             self.write_done();
+            if self.tree.logged {
+                self.tree.context.wal.give_way_to_commits();
+            }
         }
         Ok(())
     }

@@ -30,7 +30,7 @@ use crate::strategy::Strategy;
 use crate::write::Imaged;
 use base::backend::BackendType;
 use base::sync::{Condvar, Mutex, now};
-use base::{BlockNumber, Fork, Lsn, RelationId, Result, stop_point};
+use base::{BlockNumber, Fork, GiveWay, Lsn, Manners, RelationId, Result, stop_point};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -328,10 +328,12 @@ impl Pool {
         pages.sort_unstable_by_key(|page| page.place);
         let mut done = 0;
         let mut rest = &pages[..];
+        let mut give_way = GiveWay::new(Manners::Gentle);
         while !rest.is_empty() {
             let (written, taken) = self.write_staged_run(rest, durable)?;
             done += written;
             rest = &rest[taken..];
+            give_way.point();
         }
         Ok(done)
     }

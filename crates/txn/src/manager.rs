@@ -39,6 +39,15 @@ pub trait LogWriter: Send + Sync {
     /// # Errors
     /// The disk's; then the log is latched.
     fn flush(&self, lsn: Lsn) -> Result<()>;
+    /// As [`LogWriter::flush`], for somebody who waits for his commit.
+    ///
+    /// # Errors
+    /// As there.
+    fn flush_for_commit(&self, lsn: Lsn) -> Result<()> {
+        self.flush(lsn)
+    }
+    /// Bulk work, with no latch held, makes room for those who wait for their commit.
+    fn give_way_to_commits(&self) {}
     /// How far it is durable.
     fn flushed_lsn(&self) -> Lsn;
     /// A commit up to `lsn` was answered without waiting: to be flushed soon.
@@ -57,6 +66,12 @@ impl LogWriter for Wal {
     }
     fn flush(&self, lsn: Lsn) -> Result<()> {
         Wal::flush(self, lsn)
+    }
+    fn flush_for_commit(&self, lsn: Lsn) -> Result<()> {
+        Wal::flush_for_commit(self, lsn)
+    }
+    fn give_way_to_commits(&self) {
+        Wal::give_way_to_commits(self);
     }
     fn flushed_lsn(&self) -> Lsn {
         Wal::flushed_lsn(self)
@@ -252,6 +267,11 @@ impl TransactionManager {
     /// Row locks.
     pub fn row_locks(&self) -> &RowLocks {
         &self.row_locks
+    }
+
+    /// The log.
+    pub fn log(&self) -> &dyn LogWriter {
+        &*self.wal
     }
 
     /// The next XID to be assigned.

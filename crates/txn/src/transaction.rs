@@ -605,7 +605,7 @@ impl Transaction {
         let lsn = self.manager().wal.insert(record::COMMIT, top.unwrap_or(Xid::INVALID), &bytes);
         base::stop_point!("txn.commit.record_inserted");
         let sync = wrote && extras.sync || !record.remove.is_empty();
-        if sync && let Err(e) = self.manager().wal.flush(lsn) {
+        if sync && let Err(e) = self.manager().wal.flush_for_commit(lsn) {
             // Not known whether it is durable. The transaction stays in progress for all others.
             self.backend.delay_checkpoint.store(false, Ordering::SeqCst);
             self.ended.set(true);

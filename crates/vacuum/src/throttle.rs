@@ -3,7 +3,7 @@
 //! # Purpose
 //! As in PostgreSQL every page costs something by how it was got, and when the costs reach the limit the vacuum sleeps. Beside that the
 //! vacuum slows down while other people's statements take longer than `vacuum_latency_target` (see [`governor`](crate::governor)). Whoever waits for
-//! its core goes first, the more so if the vacuum has either of them.
+//! its core goes first, and who waits for his commit is not kept waiting for long by the vacuum's log.
 //!
 //! # Invariants
 //! Threads of one vacuum pay into one balance; whoever finds it full sleeps for what it has paid in itself, if that is at least half
@@ -13,7 +13,8 @@
 //! the settings say what a vacuum may cost in a second, and so vacuums of as many pages take as long. The failsafe switches everything off for good; a table that nears its failsafe age heeds no latency target.
 //!
 //! # Differs from PostgreSQL
-//! The latency target; sleeps that lasted too long; between the sleeps whoever waits for the core goes first ([`base::give_way`]).
+//! The latency target; sleeps that lasted too long; between the sleeps whoever waits for the core goes first
+//! ([`base::give_way`]), or for his commit ([`txn::LogWriter::give_way_to_commits`]).
 
 use crate::governor::Governor;
 use base::latency::LatencyWindow;
@@ -163,14 +164,7 @@ impl ThrottleSettings {
 
     /// How much others who wait for the core go first.
     fn manners(&self) -> Manners {
-        let on = |of: &AtomicU64| of.load(Ordering::Relaxed) != 0;
-        if self.off.load(Ordering::Relaxed) {
-            Manners::None
-        } else if on(&self.delay_us) || on(&self.latency_target_us) {
-            Manners::Gentle
-        } else {
-            Manners::Brisk
-        }
+        if self.off.load(Ordering::Relaxed) { Manners::None } else { Manners::Gentle }
     }
 
     /// Reads the settings again if they may have changed.
@@ -280,6 +274,7 @@ impl Throttle {
         s.refresh();
         self.give_way.set(s.manners());
         self.give_way.point();
+        backend.manager().log().give_way_to_commits();
         let for_cost = self.owed_for_cost();
         let for_cost = self.after_oversleeping(for_cost);
         let mut time = for_cost;
@@ -427,21 +422,11 @@ mod tests {
     }
 
     #[test]
-    fn who_is_to_be_gentle_gives_way_more_and_after_the_failsafe_nobody_does() {
-        let manners = |costs: Costs| {
-            let mut t = Throttle::new(Arc::new(ThrottleSettings::of(&costs)));
-            let before = t.give_way().manners();
-            t.switch_off();
-            (before, t.give_way().manners())
-        };
-        let full_speed = Costs::default();
-        assert_eq!(manners(full_speed), (Manners::Brisk, Manners::None));
-        for gentle in [
-            Costs { delay_us: 2000, ..full_speed },
-            Costs { latency_target_us: 2000, ..full_speed },
-        ] {
-            assert_eq!(manners(gentle), (Manners::Gentle, Manners::None));
-        }
+    fn after_the_failsafe_nobody_gives_way() {
+        let mut t = Throttle::new(Arc::new(ThrottleSettings::default()));
+        assert_eq!(t.give_way().manners(), Manners::Gentle);
+        t.switch_off();
+        assert_eq!(t.give_way().manners(), Manners::None);
     }
 
     #[test]

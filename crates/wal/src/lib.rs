@@ -27,12 +27,14 @@
 //! of the next.
 //!
 //! # Differs from PostgreSQL
-//! No page headers, no record links; LZ4 page images without a setting's help; LSN 0/1000000 is the first.
+//! No page headers, no record links; LZ4 page images without a setting's help; LSN 0/1000000 is the first. Bulk work leaves room for commits
+//! (`give_way.rs`).
 
 #![expect(unsafe_code, reason = "the ring of WAL buffers; each block says why it is sound")]
 
 mod builder;
 mod critical;
+mod give_way;
 mod log;
 mod reader;
 mod record;

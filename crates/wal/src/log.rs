@@ -1,6 +1,7 @@
 //! Inserting, writing and syncing.
 
 use crate::builder::{Assembled, RecordBuilder, RecordCost, image_bound};
+use crate::give_way::{Commits, SyncCosts};
 use crate::record::{finish_checksum, padded};
 use crate::ring::{Ring, SlotGuard};
 use crate::segment::{RecycleStats, SEGMENT_SIZE, Segments};
@@ -83,6 +84,8 @@ struct Writer {
     written: u64,
     /// The current file has been written to since it was synced.
     dirty: bool,
+    /// How much has been written since the last sync.
+    unsynced_bytes: u64,
 }
 
 type FatalHook = Box<dyn Fn(&Error) + Send + Sync>;
@@ -106,6 +109,10 @@ pub struct Wal {
     /// Wakes the WAL writer: much is waiting in the buffers.
     much: Mutex<bool>,
     much_wake: Condvar,
+    /// Somebody waits for such work ([`Wal::wait_for_work`]).
+    has_writer: AtomicBool,
+    commits: Commits,
+    sync_costs: SyncCosts,
     preparing: Mutex<()>,
     written: AtomicU64,
     flushed: AtomicU64,
@@ -188,7 +195,12 @@ impl Wal {
             space_waiters: AtomicUsize::new(0),
             writer: Mutex::new(
                 Rank(610),
-                Writer { file: Some((number, file)), written: end.0, dirty: false },
+                Writer {
+                    file: Some((number, file)),
+                    written: end.0,
+                    dirty: false,
+                    unsynced_bytes: 0,
+                },
             ),
             written: AtomicU64::new(end.0),
             flushed: AtomicU64::new(end.0),
@@ -199,6 +211,9 @@ impl Wal {
             hook: OnceLock::new(),
             much: Mutex::new(Rank(670), false),
             much_wake: Condvar::new(),
+            has_writer: AtomicBool::new(false),
+            commits: Commits::new(now()),
+            sync_costs: SyncCosts::default(),
             preparing: Mutex::new(Rank(600), ()),
             segments,
             ring,
@@ -340,6 +355,52 @@ impl Wal {
         self.drive(upto.0, true)
     }
 
+    /// As [`Wal::flush`], for a session that waits for its commit: bulk work gives way to such.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn flush_for_commit(&self, upto: Lsn) -> Result<()> {
+        if self.flushed.load(Ordering::Acquire) >= upto.0 {
+            return Ok(());
+        }
+        self.commits.note(now());
+        self.flush(upto)
+    }
+
+    /// For bulk work, which calls it often, with no latch held: while sessions commit, has the log synced in smaller parts, and waits, not for long, where more
+    /// than two of them are not durable.
+    #[inline]
+    pub fn give_way_to_commits(&self) {
+        let part = self.part();
+        if self.unsynced() >= part && self.has_writer.load(Ordering::Relaxed) {
+            self.give_way(part);
+        }
+    }
+
+    /// See [`SyncCosts::part`]; no more than fits into the buffers several times.
+    fn part(&self) -> u64 {
+        self.sync_costs.part().min(self.ring.size() / 4)
+    }
+
+    fn unsynced(&self) -> u64 {
+        let flushed = self.flushed.load(Ordering::Acquire);
+        self.position.load(Ordering::Acquire).saturating_sub(flushed)
+    }
+
+    #[cold]
+    fn give_way(&self, part: u64) {
+        const LONGEST: Duration = Duration::from_millis(20);
+        if !self.commits.are_about(now()) {
+            return;
+        }
+        self.wake_writer();
+        let mut waiting = self.waiting.lock();
+        if waiting.failed.is_none() && self.unsynced() >= 2 * part {
+            let _waits = base::wait::at(WaitEvent::WalWriteLock);
+            waiting.wait_for(&self.wake, LONGEST);
+        }
+    }
+
     /// Sees to it that the log is written (synced if `sync`) up to `target`.
     fn drive(&self, target: u64, sync: bool) -> Result<()> {
         let mut waiting = self.waiting.lock();
@@ -457,9 +518,11 @@ impl Wal {
             file.write_vectored_at(&slices, from % SEGMENT_SIZE).map_err(|e| {
                 Error::io(format!("could not write to file \"{}\"", self.segments.path(number)), e)
             })?;
+            let write_bytes = slices.iter().map(|s| s.len() as u64).sum();
+            writer.unsynced_bytes += write_bytes;
             self.counters.count(&WalIo {
                 writes: 1,
-                write_bytes: slices.iter().map(|s| s.len() as u64).sum(),
+                write_bytes,
                 write_time_us: started.elapsed().as_micros() as u64,
                 ..WalIo::default()
             });
@@ -501,13 +564,16 @@ impl Wal {
             file.sync_data().map_err(|e| {
                 Error::io(format!("could not fsync file \"{}\"", self.segments.path(*number)), e)
             })?;
+            let took = started.elapsed();
+            self.sync_costs.note(writer.unsynced_bytes, took);
             self.counters.count(&WalIo {
                 syncs: 1,
-                sync_time_us: started.elapsed().as_micros() as u64,
+                sync_time_us: took.as_micros() as u64,
                 ..WalIo::default()
             });
         }
         writer.dirty = false;
+        writer.unsynced_bytes = 0;
         Ok(())
     }
 
@@ -589,6 +655,7 @@ impl Wal {
     /// Waits for a reason to call [`Wal::writer_round`]: that much has come into the buffers, or
     /// that `timeout` has passed.
     pub fn wait_for_work(&self, timeout: Duration) {
+        self.has_writer.store(true, Ordering::Relaxed);
         let mut much = self.much.lock();
         if !*much {
             let _idle = base::wait::at(WaitEvent::WalWriterMain);
@@ -612,7 +679,11 @@ impl Wal {
         const FLUSH_AFTER: u64 = 1 << 20;
         let end = self.insert_lsn().0;
         let mut target = self.asynchronous.load(Ordering::Relaxed).min(end);
-        if end - self.flushed_lsn().0 >= FLUSH_AFTER {
+        let mut flush_after = FLUSH_AFTER;
+        if self.commits.are_about(now()) {
+            flush_after = flush_after.min(self.part());
+        }
+        if end - self.flushed_lsn().0 >= flush_after {
             target = end;
         }
         let busy = target > self.flushed_lsn().0;

@@ -304,6 +304,7 @@ impl<'a> Copier<'a> {
         let heap = &self.new.heap;
         heap.multi_insert(self.txn, &self.pending, &mut self.frozen, &mut self.tids)?;
         self.pending.clear();
+        self.txn.manager().log().give_way_to_commits();
         self.len = self.tids.drain(..).fold(self.len, |len, tid| len.max(tid.block.0 + 1));
         Ok(())
     }

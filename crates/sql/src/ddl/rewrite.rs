@@ -150,6 +150,7 @@ pub fn rewrite(session: &mut Session, before: &Arc<Table>, transform: Transform<
     let (mut tuple, mut len) = (Vec::new(), 0);
     while scan.next_page(&mut batch)? {
         state.check_cancel()?;
+        txn.manager().log().give_way_to_commits();
         for found in batch.iter() {
             let row = whole_row(&old_heap, before, &found.tuple, &desc, &types)?;
             let row = transform(session, row)?;

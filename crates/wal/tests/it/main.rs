@@ -4,3 +4,4 @@ mod basic;
 mod crash;
 mod damage;
 mod failure;
+mod give_way;

@@ -1,0 +1,107 @@
+//! Bulk work leaves room for commits.
+
+use base::{Lsn, Xid};
+use disk::sim::SimDisk;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use wal::{FIRST_LSN, RecordBuilder, ResourceManager, Wal, WalConfig};
+
+fn start() -> Arc<Wal> {
+    Wal::create(SimDisk::new(1), WalConfig::default(), FIRST_LSN).unwrap()
+}
+
+fn insert(wal: &Wal, len: usize) -> Lsn {
+    let mut r = RecordBuilder::new(ResourceManager::Heap, 0, Xid(3));
+    r.data(&vec![1; len]);
+    wal.insert(&r)
+}
+
+fn unsynced(wal: &Wal) -> u64 {
+    wal.insert_lsn().0 - wal.flushed_lsn().0
+}
+
+fn commits(wal: &Wal) {
+    for _ in 0..4 {
+        let end = insert(wal, 10);
+        wal.flush_for_commit(end).unwrap();
+    }
+}
+
+#[test]
+fn beside_commits_the_writer_is_woken_for_less() {
+    let wal = start();
+    commits(&wal);
+    wal.wait_for_work(Duration::ZERO);
+    // Not yet a quarter of the buffers, at which it would be woken anyway.
+    insert(&wal, 3 << 20);
+    wal.give_way_to_commits();
+    wal.wait_for_work(Duration::from_secs(3600));
+    assert!(wal.writer_round().unwrap());
+    assert_eq!(unsynced(&wal), 0);
+}
+
+#[test]
+fn who_waits_goes_on_once_the_log_is_durable() {
+    let wal = start();
+    let stop = Arc::new(AtomicBool::new(false));
+    let writer = std::thread::spawn({
+        let (wal, stop) = (Arc::clone(&wal), Arc::clone(&stop));
+        move || {
+            while !stop.load(Ordering::SeqCst) {
+                wal.wait_for_work(Duration::from_secs(3600));
+                wal.writer_round().unwrap();
+            }
+        }
+    });
+    for _ in 0..20 {
+        commits(&wal);
+        insert(&wal, 3 << 20);
+        // Its wait has an end: it may come out of it before the log is synced, and on a slow machine the commits may be old by then.
+        while unsynced(&wal) >= 2 << 20 {
+            wal.give_way_to_commits();
+            wal.wake_writer();
+        }
+    }
+    stop.store(true, Ordering::SeqCst);
+    wal.wake_writer();
+    writer.join().unwrap();
+}
+
+#[test]
+fn nobody_waits_without_a_writer_or_without_commits() {
+    let wal = start();
+    let without_writer = wal.stats().syncs;
+    commits(&wal);
+    insert(&wal, 6 << 20);
+    let before = unsynced(&wal);
+    // Would be twenty milliseconds each.
+    for _ in 0..100_000 {
+        wal.give_way_to_commits();
+    }
+    assert_eq!(unsynced(&wal), before);
+    assert_eq!(wal.stats().syncs, without_writer + 4);
+    let quiet = start();
+    quiet.wait_for_work(Duration::ZERO);
+    insert(&quiet, 6 << 20);
+    let before = unsynced(&quiet);
+    for _ in 0..100_000 {
+        quiet.give_way_to_commits();
+    }
+    assert_eq!(unsynced(&quiet), before);
+}
+
+#[test]
+fn a_log_that_fails_keeps_nobody_waiting() {
+    let disk = SimDisk::new(1);
+    let wal = Wal::create(disk.clone(), WalConfig::default(), FIRST_LSN).unwrap();
+    wal.wait_for_work(Duration::ZERO);
+    commits(&wal);
+    disk.fail_sync(0);
+    let end = insert(&wal, 6 << 20);
+    assert!(wal.flush_for_commit(end).is_err());
+    for _ in 0..100_000 {
+        wal.give_way_to_commits();
+    }
+    assert!(wal.has_failed());
+}
