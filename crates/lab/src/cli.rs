@@ -58,7 +58,7 @@ struct Options {
     /// Another `ebb` (or another PostgreSQL's folder) than this one.
     #[arg(long, value_name = "FILE", global = true)]
     ebb: Option<PathBuf>,
-    /// The size of the published report; without an experiment's name, all seven in one run.
+    /// The size of the published report; without an experiment's name, all eight in one run.
     #[arg(long, global = true)]
     full: bool,
     /// How many times the small size [default: 1].
@@ -121,6 +121,8 @@ enum What {
     Longtx,
     /// EXPLAIN VACUUM: expected beside actual.
     Explain,
+    /// What a VACUUM by hand does to others.
+    Waves,
     /// Advice on the vacuum settings of one table of your own server; reads only.
     Advise(advise::Arguments),
     /// Write the report again from a run's results.json.
@@ -296,6 +298,7 @@ fn word(what: &What) -> &'static str {
         What::Drop => "drop",
         What::Longtx => "longtx",
         What::Explain => "explain",
+        What::Waves => "waves",
         What::Advise(_) => "advise",
         What::Report { .. } => "report",
         What::Figures { .. } => "figures",

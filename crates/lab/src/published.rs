@@ -11,6 +11,7 @@ pub const EXPERIMENTS: &[(&str, &str)] = &[
     ("drop", "Forgetting a relation's buffers"),
     ("longtx", "What one idle transaction holds back"),
     ("explain", "EXPLAIN VACUUM: expected beside actual"),
+    ("waves", "What a VACUUM by hand does to others"),
 ];
 
 /// The title of an experiment; its word where it has none.

@@ -173,13 +173,13 @@ fn explain_sets_expected_beside_actual() {
 }
 
 #[test]
-fn a_full_run_is_one_report_of_all_seven() {
+fn a_full_run_is_one_report_of_all_eight() {
     if !have("pgbench") {
         return;
     }
     let results = run(&["--full", "--rows", "2000", "--scale", "0.02", "--rounds", "1"]);
     let names: Vec<&str> = results.experiments.iter().map(|e| e.name.as_str()).collect();
-    assert_eq!(names, ["ring", "freeze", "index", "sync", "drop", "longtx", "explain"]);
+    assert_eq!(names, ["ring", "freeze", "index", "sync", "drop", "longtx", "explain", "waves"]);
     assert_eq!(results.joined("Ebb"), names);
     let command = &results.machine.command;
     assert!(command.contains("lab --full --rows 2000 --scale 0.02 --rounds 1"), "{command}");

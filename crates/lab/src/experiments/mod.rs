@@ -10,6 +10,7 @@ pub mod index;
 pub mod longtx;
 pub mod ring;
 pub mod sync;
+pub mod waves;
 
 use crate::plan::{Plan, Progress, Run};
 use crate::results::{Experiment, Figure, Results};
@@ -79,6 +80,7 @@ fn one(
         "drop" => drop::run(plan, progress, results, e),
         "longtx" => longtx::run(plan, progress, results, e),
         "explain" => explain::run(plan, progress, results, e),
+        "waves" => waves::run(plan, progress, results, e),
         other => Err(format!("there is no experiment {other}").into()),
     }
 }
