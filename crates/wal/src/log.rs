@@ -19,6 +19,9 @@ use std::time::Duration;
 /// Files are written in blocks of this size, at multiples of it.
 const BLOCK: u64 = 4096;
 
+/// The WAL writer syncs what nobody waits for when so much has come together.
+const FLUSH_AFTER: u64 = 1 << 20;
+
 /// How a log is run.
 #[derive(Clone, Debug)]
 pub struct WalConfig {
@@ -303,13 +306,19 @@ impl Wal {
             self.copy_slowly(&slot, end - padding as u64, &[0; 4][..padding]);
         }
         drop(slot);
-        let part = self.ring.size() / 4;
-        if start / part != end / part {
+        self.wake_writer_for(start, end);
+        stats::count_insert(assembled.images, len);
+        Some(Inserted { start: Lsn(start), end: Lsn(end) })
+    }
+
+    /// A record went from `start` to `end`: the WAL writer is woken for every quarter of the buffers, and sooner where sessions wait for their commits.
+    #[inline]
+    fn wake_writer_for(&self, start: u64, end: u64) {
+        let crosses = |part: u64| start / part != end / part;
+        if crosses(self.ring.size() / 4) || crosses(FLUSH_AFTER) && self.commits.are_about(now()) {
             *self.much.lock() = true;
             self.much_wake.notify_one();
         }
-        stats::count_insert(assembled.images, len);
-        Some(Inserted { start: Lsn(start), end: Lsn(end) })
     }
 
     /// Copies a record for which the ring has no room at present, piece by piece.
@@ -676,7 +685,6 @@ impl Wal {
     /// # Errors
     /// As [`Wal::flush`].
     pub fn writer_round(&self) -> Result<bool> {
-        const FLUSH_AFTER: u64 = 1 << 20;
         let end = self.insert_lsn().0;
         let mut target = self.asynchronous.load(Ordering::Relaxed).min(end);
         let mut flush_after = FLUSH_AFTER;

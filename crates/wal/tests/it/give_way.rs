@@ -42,6 +42,17 @@ fn beside_commits_the_writer_is_woken_for_less() {
 }
 
 #[test]
+fn beside_commits_the_writer_begins_sooner_whatever_is_logged() {
+    let wal = start();
+    commits(&wal);
+    // What does not give way: a session's own UPDATE of many rows.
+    insert(&wal, 1100 << 10);
+    wal.wait_for_work(Duration::from_secs(3600));
+    assert!(wal.writer_round().unwrap());
+    assert_eq!(unsynced(&wal), 0);
+}
+
+#[test]
 fn who_waits_goes_on_once_the_log_is_durable() {
     let wal = start();
     let stop = Arc::new(AtomicBool::new(false));
