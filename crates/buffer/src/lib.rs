@@ -48,6 +48,7 @@ mod stats;
 mod strategy;
 mod stream;
 mod table;
+mod trickle;
 mod victim;
 mod write;
 

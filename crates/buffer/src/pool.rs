@@ -25,6 +25,7 @@ use crate::stats::per_relation::BlockCounts;
 use crate::stats::{IoStatsRow, Stats};
 use crate::strategy::Strategy;
 use crate::table::Nodes;
+use crate::trickle::Trickle;
 use base::sync::{Arc, Mutex, RwLock};
 use base::{Error, Fork, RelationId, Result};
 use disk::Disk;
@@ -52,6 +53,7 @@ pub(crate) struct Pool {
     pub(crate) stats: Stats,
     pub(crate) files: Files,
     pub(crate) staging: Staging,
+    pub(crate) trickle: Trickle,
     pub(crate) missing: Missing,
     /// Claimed frames that nobody owns.
     pub(crate) free: Mutex<Vec<u32>>,
@@ -99,6 +101,7 @@ impl BufferPool {
             frames,
             files: Files::new(config.open_files_max),
             staging: Staging::new(config.staging_frames),
+            trickle: Trickle::new(),
             missing: Missing::new(),
             cuts: Cuts::new(),
             stats: Stats::new(),

@@ -28,6 +28,8 @@ pub(crate) const PENDING_CUTS: Rank = Rank(543);
 pub(crate) const PENDING_SYNC: Rank = Rank(545);
 /// Pages that redo looked for in vain.
 pub(crate) const MISSING_PAGES: Rank = Rank(550);
+/// What was written and not given to the disk yet.
+pub(crate) const TRICKLE: Rank = Rank(553);
 /// Scratch memory for writes.
 pub(crate) const SCRATCH: Rank = Rank(555);
 /// Threads waiting for a frame's I/O or pins.

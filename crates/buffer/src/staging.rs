@@ -27,6 +27,7 @@ use crate::pool::{BufferPool, Pool};
 use crate::ranks;
 use crate::stats::{IoContext, set_backend_type};
 use crate::strategy::Strategy;
+use crate::trickle;
 use crate::write::Imaged;
 use base::backend::BackendType;
 use base::sync::{Condvar, Mutex, now};
@@ -34,7 +35,7 @@ use base::{BlockNumber, Fork, GiveWay, Lsn, Manners, RelationId, Result, stop_po
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Write-behind's state.
 pub(crate) struct Staging {
@@ -96,6 +97,43 @@ enum Staged {
     Busy,
     /// Write-behind has no frame to give.
     Full,
+}
+
+/// What write-behind's thread is to do.
+enum Work {
+    Round(Share),
+    /// See [`crate::trickle`].
+    Writeback,
+    Stop,
+}
+
+/// What write-behind's thread goes by.
+struct Watch {
+    /// [`Lists::arrived`] when it last moved, or nothing was there.
+    seen: u64,
+    since: Instant,
+    /// The last time that the system was asked to write.
+    asked: Instant,
+}
+
+impl Watch {
+    fn new() -> Watch {
+        Watch { seen: 0, since: now(), asked: now() }
+    }
+
+    /// In how long what was written is asked for.
+    fn tick_in(&self, time: Instant) -> Duration {
+        trickle::TICK.saturating_sub(time.saturating_duration_since(self.asked))
+    }
+
+    /// In how long no page will have come for [`QUIET`], unless one does; `None` if none is there.
+    fn quiet_in(&mut self, lists: &Lists, time: Instant) -> Option<Duration> {
+        if lists.arrived != self.seen || lists.staged.is_empty() {
+            (self.seen, self.since) = (lists.arrived, time);
+        }
+        (!lists.staged.is_empty())
+            .then(|| QUIET.saturating_sub(time.saturating_duration_since(self.since)))
+    }
 }
 
 impl Staging {
@@ -472,39 +510,63 @@ impl Pool {
         .ok();
     }
 
+    /// There is something to be given to the disk: the thread looks at its list.
+    pub(crate) fn wake_for_writeback(&self) {
+        if self.config.write_behind_thread {
+            self.start_write_behind();
+            // Who has just looked is asleep once we have the lock.
+            drop(self.staging.lists.lock());
+            self.staging.changed.notify_all();
+        }
+    }
+
     fn run_write_behind(&self) {
         set_backend_type(BackendType::IoWorker);
+        let mut watch = Watch::new();
         loop {
-            let share = {
-                let mut lists = self.staging.lists.lock();
-                let (mut seen, mut since) = (lists.arrived, now());
-                loop {
-                    if self.staging.stop.load(Ordering::Acquire) {
-                        return;
-                    }
-                    if self.staging.is_much(&lists) {
-                        break Share::Older;
-                    }
-                    if lists.arrived != seen || lists.staged.is_empty() {
-                        (seen, since) = (lists.arrived, now());
-                    }
-                    if lists.staged.is_empty() {
-                        lists.wait(&self.staging.changed);
-                        continue;
-                    }
-                    let quiet = since.elapsed();
-                    if quiet >= QUIET {
-                        break Share::All;
-                    }
-                    lists.wait_for(&self.staging.changed, QUIET - quiet);
+            match self.next_work(&mut watch) {
+                Work::Stop => return,
+                Work::Writeback => {
+                    self.writeback_round();
                 }
-            };
-            // An error stays with the pages: who needs room meets it again and reports it.
-            if !matches!(self.write_behind_round(share), Ok(1..)) {
-                let mut lists = self.staging.lists.lock();
-                if !self.staging.stop.load(Ordering::Acquire) {
-                    lists.wait_for(&self.staging.changed, Duration::from_millis(50));
+                Work::Round(share) => {
+                    // An error stays with the pages: who needs room meets it again and reports it.
+                    if !matches!(self.write_behind_round(share), Ok(1..)) {
+                        let mut lists = self.staging.lists.lock();
+                        if !self.staging.stop.load(Ordering::Acquire) {
+                            lists.wait_for(&self.staging.changed, Duration::from_millis(50));
+                        }
+                    }
                 }
+            }
+        }
+    }
+
+    /// Waits for something to do.
+    fn next_work(&self, watch: &mut Watch) -> Work {
+        let mut lists = self.staging.lists.lock();
+        loop {
+            if self.staging.stop.load(Ordering::Acquire) {
+                return Work::Stop;
+            }
+            let time = now();
+            let tick = (!self.trickle.is_empty()).then(|| watch.tick_in(time));
+            if tick == Some(Duration::ZERO) {
+                watch.asked = time;
+                return Work::Writeback;
+            }
+            if self.staging.is_much(&lists) {
+                return Work::Round(Share::Older);
+            }
+            let quiet = watch.quiet_in(&lists, time);
+            if quiet == Some(Duration::ZERO) {
+                return Work::Round(Share::All);
+            }
+            match tick.into_iter().chain(quiet).min() {
+                Some(time) => {
+                    lists.wait_for(&self.staging.changed, time);
+                }
+                None => lists.wait(&self.staging.changed),
             }
         }
     }

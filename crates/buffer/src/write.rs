@@ -209,6 +209,7 @@ impl Pool {
         let pages = batch.images.len() as u64;
         self.stats.write(relation.object(), context, pages, start.elapsed());
         self.register_sync(relation, batch.fork);
+        self.was_written(relation, batch.fork, batch.first, pages as u32, context);
         Ok(())
     }
 

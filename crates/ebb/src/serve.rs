@@ -163,7 +163,12 @@ pub fn serve(
     {
         let (disk, settings) = (Arc::clone(&disk), Arc::clone(&settings));
         let (command_line, tls) = (command_line.clone(), Arc::clone(&tls));
-        cluster.on_reload(Box::new(move || reload(disk.as_ref(), &settings, &command_line, &tls)));
+        let engine = Arc::downgrade(&engine);
+        cluster.on_reload(Box::new(move || {
+            if let Some(engine) = engine.upgrade() {
+                reload(disk.as_ref(), &settings, &command_line, &tls, &engine);
+            }
+        }));
     }
     let server = Server::start(listener, Arc::clone(&cluster), Arc::clone(&tls))?;
     for address in server.addresses() {
@@ -172,7 +177,7 @@ pub fn serve(
     base::log!("database system is ready to accept connections");
     let mut autovacuum = sql::maintenance::autovacuum::start(&cluster)?;
     announce(&server, fresh, data);
-    watch.wait_for_end(|| reload(disk.as_ref(), &settings, &command_line, &tls));
+    watch.wait_for_end(|| reload(disk.as_ref(), &settings, &command_line, &tls, &engine));
     autovacuum.stop();
     server.stop();
     cluster.maintenance.rates.keep();
@@ -200,13 +205,20 @@ fn announce(server: &Server, fresh: bool, data: &Path) {
 }
 
 /// Reads the configuration files again.
-fn reload(disk: &dyn Disk, settings: &ServerSettings, command_line: &[Assignment], tls: &Tls) {
+fn reload(
+    disk: &dyn Disk,
+    settings: &ServerSettings,
+    command_line: &[Assignment],
+    tls: &Tls,
+    engine: &Engine,
+) {
     base::log!("received SIGHUP, reloading configuration files");
     let reloaded = layers(disk, command_line).and_then(|l| settings.apply(&l, false));
     match reloaded {
         Ok(()) => {
             sql::server_log::set_up(settings);
             tls.reload(settings);
+            engine.apply_settings();
         }
         Err(error) => {
             base::log!("configuration file contains errors; no changes were applied: {error}");

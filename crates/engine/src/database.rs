@@ -228,6 +228,7 @@ impl Engine {
             engine.recover(&start)?;
         }
         buffer::set_backend_type(BackendType::ClientBackend);
+        engine.apply_settings();
         if background {
             engine.start_threads()?;
         }
@@ -332,10 +333,16 @@ impl Engine {
         result
     }
 
-    /// Takes over settings that a reload has changed and that others keep a copy of.
+    /// Takes over settings that others keep a copy of: at the start, and when a reload may have changed them.
     pub fn apply_settings(&self) {
         self.wal.set_full_page_writes(self.settings.bool("full_page_writes"));
         self.wal.set_compression(self.settings.string("wal_compression") != "off");
+        let flush_after = self.settings.int("wal_writer_flush_after").max(0) as u64;
+        self.wal.set_flush_after(flush_after * page::PAGE_SIZE as u64);
+        self.pool.set_writeback(
+            self.settings.int("bgwriter_flush_after") > 0,
+            self.settings.int("backend_flush_after") > 0,
+        );
     }
 
     /// Has the disk failed, so that nothing more may be acknowledged?

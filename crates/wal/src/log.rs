@@ -19,8 +19,8 @@ use std::time::Duration;
 /// Files are written in blocks of this size, at multiples of it.
 const BLOCK: u64 = 4096;
 
-/// The WAL writer syncs what nobody waits for when so much has come together.
-const FLUSH_AFTER: u64 = 1 << 20;
+/// Where sessions wait for their commits the WAL writer is woken whenever so much has come together.
+const WAKE_AFTER: u64 = 1 << 20;
 
 /// How a log is run.
 #[derive(Clone, Debug)]
@@ -114,6 +114,8 @@ pub struct Wal {
     much_wake: Condvar,
     /// Somebody waits for such work ([`Wal::wait_for_work`]).
     has_writer: AtomicBool,
+    /// The WAL writer syncs what nobody waits for when so many bytes have come together.
+    flush_after: AtomicU64,
     commits: Commits,
     sync_costs: SyncCosts,
     preparing: Mutex<()>,
@@ -215,6 +217,7 @@ impl Wal {
             much: Mutex::new(Rank(670), false),
             much_wake: Condvar::new(),
             has_writer: AtomicBool::new(false),
+            flush_after: AtomicU64::new(1 << 20),
             commits: Commits::new(now()),
             sync_costs: SyncCosts::default(),
             preparing: Mutex::new(Rank(600), ()),
@@ -315,7 +318,7 @@ impl Wal {
     #[inline]
     fn wake_writer_for(&self, start: u64, end: u64) {
         let crosses = |part: u64| start / part != end / part;
-        if crosses(self.ring.size() / 4) || crosses(FLUSH_AFTER) && self.commits.are_about(now()) {
+        if crosses(self.ring.size() / 4) || crosses(WAKE_AFTER) && self.commits.are_about(now()) {
             *self.much.lock() = true;
             self.much_wake.notify_one();
         }
@@ -648,6 +651,11 @@ impl Wal {
         self.compression.store(on, Ordering::Relaxed);
     }
 
+    /// `wal_writer_flush_after`, in bytes: from how much on a round of the WAL writer syncs what nobody waits for; 0 is all that there is.
+    pub fn set_flush_after(&self, bytes: u64) {
+        self.flush_after.store(bytes, Ordering::Relaxed);
+    }
+
     /// A transaction that does not wait for its commit record, which ends at `lsn`: the next
     /// [`Wal::writer_round`] makes it durable.
     pub fn note_asynchronous(&self, lsn: Lsn) {
@@ -687,7 +695,7 @@ impl Wal {
     pub fn writer_round(&self) -> Result<bool> {
         let end = self.insert_lsn().0;
         let mut target = self.asynchronous.load(Ordering::Relaxed).min(end);
-        let mut flush_after = FLUSH_AFTER;
+        let mut flush_after = self.flush_after.load(Ordering::Relaxed).max(1);
         if self.commits.are_about(now()) {
             flush_after = flush_after.min(self.part());
         }

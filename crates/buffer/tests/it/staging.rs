@@ -269,3 +269,49 @@ fn a_few_staged_pages_do_not_wait_for_more() {
         assert_eq!(value(&pin(&rel, b)), u64::from(b) + 1);
     }
 }
+
+#[test]
+fn what_bulk_work_writes_is_given_to_the_disk_little_by_little() {
+    let mut config = config(4096);
+    config.staging_frames = 4096;
+    config.combine_pages = 128;
+    let bed = bed_with(config);
+    let rel = filled(&bed, 1, 1000);
+    bed.checkpoint();
+    assert_eq!(bed.pool.writeback_pending(), 0, "the pool's own pages are the checkpoint's");
+    rel.forget();
+    let rel = bed.pool.open(rel.id(), Default::default());
+    let mut ring = Strategy::vacuum(&bed.pool, 128);
+    pass(&rel, &mut ring, 1);
+    let before = bed.disk.counts();
+    let written = bed.pool.write_behind_round().unwrap();
+    assert_eq!(bed.pool.writeback_pending(), written);
+    assert_eq!(bed.disk.counts().writebacks, before.writebacks, "not at once");
+    let first = bed.pool.writeback_round();
+    assert!(first >= 128 && first < written / 4, "{first} of {written}");
+    let mut asked = first;
+    while bed.pool.writeback_pending() > 0 {
+        asked += bed.pool.writeback_round();
+    }
+    assert_eq!(asked, written);
+    let after = bed.disk.counts();
+    assert_eq!(after.writeback_bytes - before.writeback_bytes, written as u64 * 8192);
+    assert_eq!(bed.pool.writeback_round(), 0);
+    let told = |r: &&buffer::IoStatsRow| r.context == IoContext::Vacuum;
+    let told: u64 = bed.pool.io_stats().iter().filter(told).map(|r| r.counters.writebacks).sum();
+    assert_eq!(told, after.writebacks - before.writebacks);
+}
+
+#[test]
+fn a_dropped_relation_is_not_given_to_the_disk() {
+    let bed = bed(16);
+    let rel = with_staged(&bed);
+    bed.pool.write_behind_round().unwrap();
+    assert!(bed.pool.writeback_pending() > 0);
+    bed.pool.unlink(rel.id()).unwrap();
+    let before = bed.disk.counts().writebacks;
+    while bed.pool.writeback_pending() > 0 {
+        bed.pool.writeback_round();
+    }
+    assert_eq!(bed.disk.counts().writebacks, before);
+}

@@ -144,7 +144,11 @@ impl File for SimFile {
         state.counts.asked_bytes += len;
     }
 
-    fn start_writeback(&self, _offset: u64, _len: u64) {}
+    fn start_writeback(&self, _offset: u64, len: u64) {
+        let mut state = self.state.lock();
+        state.counts.writebacks += 1;
+        state.counts.writeback_bytes += len;
+    }
 
     fn try_lock(&self) -> io::Result<bool> {
         let mut state = self.state.lock();

@@ -70,6 +70,10 @@ pub struct SimCounts {
     pub syncs: u64,
     /// Syncs of folders.
     pub dir_syncs: u64,
+    /// Ranges that were to be written out.
+    pub writebacks: u64,
+    /// Their bytes.
+    pub writeback_bytes: u64,
     /// Ranges that were said to be read soon.
     pub asks: u64,
     /// Their bytes.

@@ -70,3 +70,38 @@ fn startup_parameters_are_settings() {
     client.run("SET application_name TO 'later'").unwrap();
     assert_eq!(client.parameters["application_name"], "later");
 }
+
+#[test]
+fn what_the_log_goes_by_is_read_again() {
+    let server = server(&[("autovacuum", "off")]);
+    let mut client = server.connect().unwrap();
+    client
+        .run("CREATE TABLE t AS SELECT g, repeat('x', 100) FROM generate_series(1, 1000) g")
+        .unwrap();
+    // Full page images of one change of every page, their number, and the bytes of WAL.
+    let mut turn = 0;
+    let mut images = |setting: &str| -> (i64, i64) {
+        client.run(&format!("ALTER SYSTEM SET {setting}")).unwrap();
+        client.run("SELECT pg_reload_conf()").unwrap();
+        client.run("CHECKPOINT").unwrap();
+        let mut now = |what: &str| -> i64 {
+            client.value(&format!("SELECT {what} FROM pg_stat_wal")).unwrap().parse().unwrap()
+        };
+        let before = (now("wal_fpi"), now("wal_bytes"));
+        turn += 1;
+        client.run(&format!("UPDATE t SET g = g WHERE g % 40 = {turn}")).unwrap();
+        let mut now = |what: &str| -> i64 {
+            client.value(&format!("SELECT {what} FROM pg_stat_wal")).unwrap().parse().unwrap()
+        };
+        (now("wal_fpi") - before.0, now("wal_bytes") - before.1)
+    };
+    images("wal_compression = off");
+    let (plain, plain_bytes) = images("full_page_writes = on");
+    assert!(plain >= 15, "{plain}");
+    let (none, _) = images("full_page_writes = off");
+    assert_eq!(none, 0);
+    let (again, _) = images("full_page_writes = on");
+    assert!(again >= 15, "{again}");
+    let (_, compressed_bytes) = images("wal_compression = lz4");
+    assert!(compressed_bytes < plain_bytes / 2, "{compressed_bytes} {plain_bytes}");
+}
