@@ -82,7 +82,7 @@ pub fn expected_s(experiment: &str, plan: &Plan) -> f64 {
         "explain" => times(6 * rounds + 5, 0.5 + 2.0 * millions(500_000)),
         "waves" => {
             let m = millions(500_000);
-            times(servers, 1.5 * m) + times(servers * rounds, 10.0 + 4.0 * m)
+            times(servers, 1.5 * m) + times(servers * rounds, 25.0 + 4.5 * m)
         }
         _ => 0.0,
     }
