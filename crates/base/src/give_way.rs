@@ -81,6 +81,19 @@ impl GiveWay {
         }
     }
 
+    /// Waits for others by `wait`, if it has not done so for longer than it has worked.
+    pub fn wait(&mut self, wait: impl FnOnce()) {
+        let began = now();
+        let ran = began.saturating_duration_since(self.since);
+        if self.may_wait(ran) {
+            wait();
+            self.since = now();
+            self.waited(self.since.saturating_duration_since(began));
+        } else {
+            self.since = began;
+        }
+    }
+
     #[cold]
     fn end_turn(&mut self, ran: Duration) {
         let began = now();
@@ -154,6 +167,20 @@ mod tests {
             assert!(g.may_wait(TURN));
             g.waited(little);
         }
+    }
+
+    #[test]
+    fn a_wait_counts_for_the_next() {
+        let mut g = GiveWay::new(Manners::Gentle);
+        g.credit_ns = 1;
+        let mut waits = 0;
+        g.wait(|| waits += 1);
+        assert_eq!(waits, 1);
+        g.credit_ns = -nanos(Duration::from_secs(60));
+        g.wait(|| waits += 1);
+        assert_eq!(waits, 1, "it has waited longer than it has worked");
+        GiveWay::never().wait(|| waits += 1);
+        assert_eq!(waits, 1);
     }
 
     #[test]

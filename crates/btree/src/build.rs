@@ -11,7 +11,7 @@ use crate::log::{Block, Change};
 use crate::schema::{KeySchema, Value};
 use crate::sort::SortedStream;
 use crate::tree::{Btree, WritePage};
-use base::{BlockNumber, Fork, Result, Tid, Xid};
+use base::{BlockNumber, Fork, GiveWay, Manners, Result, Tid, Xid};
 use buffer::{PinnedPage, Strategy};
 use page::btree::{self as layout, Bytes, Generation, Item, Meta, NO_BLOCK, PageMut, PageRef};
 use smallvec::SmallVec;
@@ -80,6 +80,8 @@ pub(crate) struct Builder<'a> {
     used: u32,
     done: Vec<(PinnedPage, Box<Bytes>)>,
     free_buffers: Vec<Box<Bytes>>,
+    /// How long it has waited for its log to be durable.
+    log_turn: GiveWay,
 }
 
 impl Btree {
@@ -123,6 +125,7 @@ impl<'a> Builder<'a> {
             used: 0,
             done: Vec::new(),
             free_buffers: Vec::new(),
+            log_turn: GiveWay::new(Manners::Gentle),
         }
     }
 
@@ -296,7 +299,7 @@ impl<'a> Builder<'a> {
         if self.done.len() >= PAGES_PER_RECORD {
             self.write_done();
             if self.tree.logged {
-                self.tree.context.wal.give_way_to_commits();
+                self.tree.context.wal.give_way_to_commits(&mut self.log_turn);
             }
         }
         Ok(())

@@ -23,7 +23,7 @@ use crate::scope::Scope;
 use crate::snapshot::LiveSnapshots;
 use crate::transaction::Transaction;
 use base::sync::{Arc, Mutex, RwLock};
-use base::{Csn, Lsn, Oid, RelationId, Result, Xid};
+use base::{Csn, GiveWay, Lsn, Oid, RelationId, Result, Xid};
 use disk::Disk;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::OnceLock;
@@ -46,8 +46,8 @@ pub trait LogWriter: Send + Sync {
     fn flush_for_commit(&self, lsn: Lsn) -> Result<()> {
         self.flush(lsn)
     }
-    /// Bulk work, with no latch held, makes room for those who wait for their commit.
-    fn give_way_to_commits(&self) {}
+    /// Bulk work, with no latch held, makes room for those who wait for their commit; how much it has waited so far is in `turn`.
+    fn give_way_to_commits(&self, _turn: &mut GiveWay) {}
     /// How far it is durable.
     fn flushed_lsn(&self) -> Lsn;
     /// A commit up to `lsn` was answered without waiting: to be flushed soon.
@@ -70,8 +70,8 @@ impl LogWriter for Wal {
     fn flush_for_commit(&self, lsn: Lsn) -> Result<()> {
         Wal::flush_for_commit(self, lsn)
     }
-    fn give_way_to_commits(&self) {
-        Wal::give_way_to_commits(self);
+    fn give_way_to_commits(&self, turn: &mut GiveWay) {
+        Wal::give_way_to_commits(self, turn);
     }
     fn flushed_lsn(&self) -> Lsn {
         Wal::flushed_lsn(self)

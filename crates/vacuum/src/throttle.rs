@@ -190,6 +190,8 @@ pub struct Throttle {
     overslept: Duration,
     governor: Option<Governor>,
     give_way: GiveWay,
+    /// How long it has waited for its log to be durable.
+    log_turn: GiveWay,
     began: Instant,
     /// Who sleeps, if not the backend whose vacuum it is.
     sleeper: Option<Arc<Backend>>,
@@ -218,6 +220,7 @@ impl Throttle {
             overslept: Duration::ZERO,
             governor: None,
             give_way: GiveWay::never(),
+            log_turn: GiveWay::never(),
             began: Instant::now(),
             sleeper: None,
         }
@@ -274,7 +277,8 @@ impl Throttle {
         s.refresh();
         self.give_way.set(s.manners());
         self.give_way.point();
-        backend.manager().log().give_way_to_commits();
+        self.log_turn.set(s.manners());
+        backend.manager().log().give_way_to_commits(&mut self.log_turn);
         let for_cost = self.owed_for_cost();
         let for_cost = self.after_oversleeping(for_cost);
         let mut time = for_cost;

@@ -9,7 +9,8 @@
 //! - Nobody waits unless several commits have waited for the log within the last second, and a WAL writer is there to sync it.
 //! - A part is what the disk takes about three times as long for as for a commit by itself, so that bulk work has most of the log's
 //!   bandwidth all the same, on a slow disk as on a quick one.
-//! - A wait is short: whoever waits looks again whether it is cancelled.
+//! - A wait is short: whoever waits looks again whether it is cancelled. It waits no longer than it works ([`base::give_way`]): a load that fills
+//!   the log by itself does not stop a VACUUM.
 //!
 //! # Differs from PostgreSQL
 //! There a VACUUM's records delay commits as they come.

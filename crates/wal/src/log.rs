@@ -8,7 +8,7 @@ use crate::segment::{RecycleStats, SEGMENT_SIZE, Segments};
 use crate::stats::{self, Counters, WalIo, WalStats};
 use base::sync::{Condvar, Mutex, Rank, now};
 use base::wait::WaitEvent;
-use base::{Error, Lsn, Result};
+use base::{Error, GiveWay, Lsn, Result};
 use disk::{Disk, File};
 use std::cell::RefCell;
 use std::io::IoSlice;
@@ -379,13 +379,13 @@ impl Wal {
         self.flush(upto)
     }
 
-    /// For bulk work, which calls it often, with no latch held: while sessions commit, has the log synced in smaller parts, and waits, not for long, where more
-    /// than two of them are not durable.
+    /// For bulk work, which calls it often, with no latch held: while sessions commit, has the log synced in smaller parts, and waits where more
+    /// than two of them are not durable, at most as long as it works by `turn`, which nothing else uses.
     #[inline]
-    pub fn give_way_to_commits(&self) {
+    pub fn give_way_to_commits(&self, turn: &mut GiveWay) {
         let part = self.part();
         if self.unsynced() >= part && self.has_writer.load(Ordering::Relaxed) {
-            self.give_way(part);
+            self.give_way(part, turn);
         }
     }
 
@@ -400,17 +400,22 @@ impl Wal {
     }
 
     #[cold]
-    fn give_way(&self, part: u64) {
+    fn give_way(&self, part: u64, turn: &mut GiveWay) {
         const LONGEST: Duration = Duration::from_millis(20);
         if !self.commits.are_about(now()) {
             return;
         }
         self.wake_writer();
-        let mut waiting = self.waiting.lock();
-        if waiting.failed.is_none() && self.unsynced() >= 2 * part {
-            let _waits = base::wait::at(WaitEvent::WalWriteLock);
-            waiting.wait_for(&self.wake, LONGEST);
+        if self.unsynced() < 2 * part {
+            return;
         }
+        turn.wait(|| {
+            let mut waiting = self.waiting.lock();
+            if waiting.failed.is_none() && self.unsynced() >= 2 * part {
+                let _waits = base::wait::at(WaitEvent::WalWriteLock);
+                waiting.wait_for(&self.wake, LONGEST);
+            }
+        });
     }
 
     /// Sees to it that the log is written (synced if `sync`) up to `target`.

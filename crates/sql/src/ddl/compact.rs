@@ -18,7 +18,7 @@ use super::rewrite::{Broken, NewFile, Toast, begin, finish, whole_row};
 use crate::exec::modify::IndexWriter;
 use crate::maintenance::commands::{Command, cluster};
 use crate::session::{Session, SessionState};
-use base::{BlockNumber, Fork, Oid, Result, Tid};
+use base::{BlockNumber, Fork, GiveWay, Manners, Oid, Result, Tid};
 use btree::{SortConfig, Sorter};
 use buffer::Strategy;
 use engine::catalog::model::{Index, Table};
@@ -138,6 +138,8 @@ struct Copier<'a> {
     frozen: InsertState,
     recent: InsertState,
     pending: Vec<Vec<u8>>,
+    /// How long it has waited for its log to be durable.
+    log_turn: GiveWay,
     tids: Vec<Tid>,
     /// Pages of the new file.
     len: u32,
@@ -172,6 +174,7 @@ impl<'a> Copier<'a> {
             frozen,
             recent,
             pending: Vec::new(),
+            log_turn: GiveWay::new(Manners::Gentle),
             tids: Vec::new(),
             len: 0,
             written: 0,
@@ -304,7 +307,7 @@ impl<'a> Copier<'a> {
         let heap = &self.new.heap;
         heap.multi_insert(self.txn, &self.pending, &mut self.frozen, &mut self.tids)?;
         self.pending.clear();
-        self.txn.manager().log().give_way_to_commits();
+        self.txn.manager().log().give_way_to_commits(&mut self.log_turn);
         self.len = self.tids.drain(..).fold(self.len, |len, tid| len.max(tid.block.0 + 1));
         Ok(())
     }

@@ -21,7 +21,7 @@
 use super::relation::{self, NewColumn, NewRelation};
 use crate::maintenance::commands::{Command, cluster};
 use crate::session::Session;
-use base::{BlockNumber, Oid, Result};
+use base::{BlockNumber, GiveWay, Manners, Oid, Result};
 use engine::catalog::model::{Column, RelationKind, Table};
 use engine::relation::{RowEncoder, decode_tuple, key_schema, tuple_desc};
 use heap::toast::ToastTally;
@@ -148,9 +148,10 @@ pub fn rewrite(session: &mut Session, before: &Arc<Table>, transform: Transform<
     let mut scan = HeapScan::new(&old_heap, txn.take_latest_snapshot(), ScanOptions::default())?;
     let mut batch = PageBatch::new();
     let (mut tuple, mut len) = (Vec::new(), 0);
+    let mut log_turn = GiveWay::new(Manners::Gentle);
     while scan.next_page(&mut batch)? {
         state.check_cancel()?;
-        txn.manager().log().give_way_to_commits();
+        txn.manager().log().give_way_to_commits(&mut log_turn);
         for found in batch.iter() {
             let row = whole_row(&old_heap, before, &found.tuple, &desc, &types)?;
             let row = transform(session, row)?;

@@ -1,6 +1,6 @@
 //! Bulk work leaves room for commits.
 
-use base::{Lsn, Xid};
+use base::{GiveWay, Lsn, Manners, Xid};
 use disk::sim::SimDisk;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +17,10 @@ fn insert(wal: &Wal, len: usize) -> Lsn {
     wal.insert(&r)
 }
 
+fn gentle() -> GiveWay {
+    GiveWay::new(Manners::Gentle)
+}
+
 fn unsynced(wal: &Wal) -> u64 {
     wal.insert_lsn().0 - wal.flushed_lsn().0
 }
@@ -30,12 +34,13 @@ fn commits(wal: &Wal) {
 
 #[test]
 fn beside_commits_the_writer_is_woken_for_less() {
+    let mut turn = gentle();
     let wal = start();
     commits(&wal);
     wal.wait_for_work(Duration::ZERO);
     // Not yet a quarter of the buffers, at which it would be woken anyway.
     insert(&wal, 3 << 20);
-    wal.give_way_to_commits();
+    wal.give_way_to_commits(&mut turn);
     wal.wait_for_work(Duration::from_secs(3600));
     assert!(wal.writer_round().unwrap());
     assert_eq!(unsynced(&wal), 0);
@@ -54,6 +59,7 @@ fn beside_commits_the_writer_begins_sooner_whatever_is_logged() {
 
 #[test]
 fn who_waits_goes_on_once_the_log_is_durable() {
+    let mut turn = gentle();
     let wal = start();
     let stop = Arc::new(AtomicBool::new(false));
     let writer = std::thread::spawn({
@@ -70,7 +76,7 @@ fn who_waits_goes_on_once_the_log_is_durable() {
         insert(&wal, 3 << 20);
         // Its wait has an end: it may come out of it before the log is synced, and on a slow machine the commits may be old by then.
         while unsynced(&wal) >= 2 << 20 {
-            wal.give_way_to_commits();
+            wal.give_way_to_commits(&mut turn);
             wal.wake_writer();
         }
     }
@@ -81,6 +87,7 @@ fn who_waits_goes_on_once_the_log_is_durable() {
 
 #[test]
 fn nobody_waits_without_a_writer_or_without_commits() {
+    let mut turn = gentle();
     let wal = start();
     let without_writer = wal.stats().syncs;
     commits(&wal);
@@ -88,7 +95,7 @@ fn nobody_waits_without_a_writer_or_without_commits() {
     let before = unsynced(&wal);
     // Would be twenty milliseconds each.
     for _ in 0..100_000 {
-        wal.give_way_to_commits();
+        wal.give_way_to_commits(&mut turn);
     }
     assert_eq!(unsynced(&wal), before);
     assert_eq!(wal.stats().syncs, without_writer + 4);
@@ -97,13 +104,14 @@ fn nobody_waits_without_a_writer_or_without_commits() {
     insert(&quiet, 6 << 20);
     let before = unsynced(&quiet);
     for _ in 0..100_000 {
-        quiet.give_way_to_commits();
+        quiet.give_way_to_commits(&mut turn);
     }
     assert_eq!(unsynced(&quiet), before);
 }
 
 #[test]
 fn a_log_that_fails_keeps_nobody_waiting() {
+    let mut turn = gentle();
     let disk = SimDisk::new(1);
     let wal = Wal::create(disk.clone(), WalConfig::default(), FIRST_LSN).unwrap();
     wal.wait_for_work(Duration::ZERO);
@@ -112,7 +120,7 @@ fn a_log_that_fails_keeps_nobody_waiting() {
     let end = insert(&wal, 6 << 20);
     assert!(wal.flush_for_commit(end).is_err());
     for _ in 0..100_000 {
-        wal.give_way_to_commits();
+        wal.give_way_to_commits(&mut turn);
     }
     assert!(wal.has_failed());
 }
