@@ -698,13 +698,16 @@ impl Wal {
     /// # Errors
     /// As [`Wal::flush`].
     pub fn writer_round(&self) -> Result<bool> {
+        // In this order: what is flushed meanwhile may end behind the end that was read first.
+        let flushed = self.flushed_lsn().0;
+        base::stop_point!("wal.writer_round.looked");
         let end = self.insert_lsn().0;
         let mut target = self.asynchronous.load(Ordering::Relaxed).min(end);
         let mut flush_after = self.flush_after.load(Ordering::Relaxed).max(1);
         if self.commits.are_about(now()) {
             flush_after = flush_after.min(self.part());
         }
-        if end - self.flushed_lsn().0 >= flush_after {
+        if end - flushed >= flush_after {
             target = end;
         }
         let busy = target > self.flushed_lsn().0;

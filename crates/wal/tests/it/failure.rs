@@ -130,3 +130,19 @@ fn a_checkpoint_between_decision_and_insertion() {
         seen[n] = true;
     }
 }
+
+/// The log grows, and is flushed, while the WAL writer looks at how far it is.
+#[test]
+fn a_round_is_overtaken() {
+    let (_, wal, _) = start();
+    wal.flush(insert(&wal, 100)).unwrap();
+    let looked = base::stop::arm("wal.writer_round.looked");
+    let subject = looked.subject();
+    std::thread::scope(|scope| {
+        let round = scope.spawn(|| subject.run(|| wal.writer_round()));
+        looked.wait_reached();
+        wal.flush(insert(&wal, 100)).unwrap();
+        looked.release();
+        assert!(!round.join().unwrap().unwrap());
+    });
+}
