@@ -33,6 +33,8 @@ pub struct HeapOptions {
     pub dead_keys: Option<Arc<TupleDesc>>,
     /// What it is called in errors.
     pub name: Arc<str>,
+    /// Its `pg_class.oid`, as waits for its rows show it; none: its file's number, as for catalogs.
+    pub oid: Option<Oid>,
     /// Where it is counted, and for which `pg_class.oid`, that pruning on access took dead tuples away.
     pub prunings: Option<(Oid, Arc<PruneTally>)>,
 }
@@ -46,6 +48,7 @@ impl Default for HeapOptions {
             has_indexes: true,
             dead_keys: None,
             name: Arc::from(""),
+            oid: None,
             prunings: None,
         }
     }

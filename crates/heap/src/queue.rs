@@ -15,7 +15,7 @@
 //!   command keeps its place stays pinned: clean-up does not take the version away, and its line pointer is not reused.
 
 use crate::heap::{Heap, TupleOutcome};
-use base::{Result, Tid};
+use base::{Oid, Result, Tid};
 use buffer::PinnedPage;
 use txn::{LockMode, LockTag, RowLockMode, Transaction, Wait};
 
@@ -67,6 +67,15 @@ pub struct RowQueue<'t> {
     pinned: Vec<PinnedPage>,
 }
 
+impl Heap {
+    /// The lock whose queue is that of the version at `tid`.
+    fn queue_of(&self, tid: Tid) -> LockTag {
+        let id = self.rel.id();
+        let relation = self.options.oid.unwrap_or(Oid(id.file_number));
+        LockTag::Tuple { database: id.database, relation, tid }
+    }
+}
+
 impl<'t> RowQueue<'t> {
     /// No place anywhere yet.
     pub fn new(txn: &'t Transaction) -> RowQueue<'t> {
@@ -92,7 +101,7 @@ impl<'t> RowQueue<'t> {
             RowLockMode::NoKeyUpdate => LockMode::Exclusive,
             RowLockMode::Update => LockMode::AccessExclusive,
         };
-        let tag = LockTag::Tuple { relation: heap.rel.id(), tid };
+        let tag = heap.queue_of(tid);
         if self.places.contains(&(tag, lock_mode)) {
             return Ok(());
         }
@@ -107,8 +116,8 @@ impl<'t> RowQueue<'t> {
     /// The version on the page of `pin` was updated and the command follows: if it has waited for that version it keeps its
     /// place, and the version stays where it is.
     pub(crate) fn keep(&mut self, heap: &Heap, tid: Tid, pin: PinnedPage) {
-        let stands = |(tag, _): &(LockTag, LockMode)| matches!(tag, LockTag::Tuple { relation, tid: t } if *relation == heap.rel.id() && *t == tid);
-        if self.places.iter().any(stands) {
+        let queue = heap.queue_of(tid);
+        if self.places.iter().any(|(tag, _)| *tag == queue) {
             self.pinned.push(pin);
         }
     }

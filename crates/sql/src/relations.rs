@@ -40,6 +40,7 @@ pub fn open_tallied(
         has_indexes: !table.indexes.is_empty(),
         dead_keys: dead_keys(table),
         name: Arc::from(table.name.as_str()),
+        oid: Some(table.oid),
         prunings: Some((table.oid, Arc::clone(&state.pruned))),
         ..HeapOptions::default()
     };

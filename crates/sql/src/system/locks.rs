@@ -148,9 +148,9 @@ fn listing(state: &SessionState) -> Vec<Vec<Datum>> {
                     what[0] = oid(database);
                     what[1] = oid(relation);
                 }
-                LockTag::Tuple { relation, tid } => {
-                    what[0] = oid(relation.database);
-                    what[1] = half(relation.file_number);
+                LockTag::Tuple { database, relation, tid } => {
+                    what[0] = oid(database);
+                    what[1] = oid(relation);
                     what[2] = Datum::Int4(tid.block.0 as i32);
                     what[3] = Datum::Int2(tid.offset.0 as i16);
                 }

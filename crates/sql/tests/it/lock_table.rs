@@ -1,6 +1,7 @@
 //! LOCK TABLE: of what, and what goes with it.
 
 use crate::support::Database;
+use base::stop;
 
 const LOCKED: &str = "SELECT string_agg(relation::regclass::text, ',' ORDER BY relation) FROM pg_locks \
                       WHERE mode = 'ExclusiveLock' AND locktype = 'relation'";
@@ -76,4 +77,33 @@ fn other_kinds_are_refused() {
             ("ROLLBACK", ""),
         ]);
     }
+}
+
+/// Who waits for a row is shown with its table's OID, also when the table's file has another number.
+#[test]
+fn the_queue_for_a_row_is_its_tables() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE gone (x int); CREATE TABLE t (x int); TRUNCATE t",
+        "INSERT INTO t VALUES (1), (2)",
+        "BEGIN; UPDATE t SET x = 3 WHERE x = 2",
+    ]);
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| db.session().run("DELETE FROM t WHERE x = 2"));
+        let mut looker = db.session();
+        let began = std::time::Instant::now();
+        while looker.run("SELECT count(*) FROM pg_locks WHERE NOT granted") == "0" {
+            assert!(began.elapsed() < stop::PATIENCE);
+            std::thread::yield_now();
+        }
+        looker.check(&[(
+            "SELECT relation::regclass, page, tuple, mode, granted, \
+             database = (SELECT oid FROM pg_database WHERE datname = current_database()) \
+             FROM pg_locks WHERE locktype = 'tuple'",
+            "t|0|2|AccessExclusiveLock|t|t",
+        )]);
+        s.run_each(&["ROLLBACK"]);
+        waits.join().unwrap();
+    });
 }

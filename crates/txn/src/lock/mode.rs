@@ -1,6 +1,6 @@
 //! Lock modes and what can be locked.
 
-use base::{Oid, RelationId, Tid, Xid};
+use base::{Oid, Tid, Xid};
 use std::fmt;
 
 /// PostgreSQL's eight table-lock modes, by strength; the numbers are PostgreSQL's.
@@ -104,7 +104,7 @@ pub enum LockTag {
     /// The right to extend a relation's file.
     Extend { database: Oid, relation: Oid },
     /// A row, while waiting for the transaction that has changed it (keeps the queue fair).
-    Tuple { relation: RelationId, tid: Tid },
+    Tuple { database: Oid, relation: Oid, tid: Tid },
     /// A transaction: listed and waited for, not acquired.
     Transaction(Xid),
     /// A virtual transaction: listed and waited for, not acquired.
@@ -164,11 +164,9 @@ impl fmt::Display for LockTag {
             LockTag::Extend { database, relation } => {
                 write!(f, "extension of relation {relation} of database {database}")
             }
-            LockTag::Tuple { relation, tid } => write!(
-                f,
-                "tuple {tid} of relation {} of database {}",
-                relation.file_number, relation.database
-            ),
+            LockTag::Tuple { database, relation, tid } => {
+                write!(f, "tuple {tid} of relation {relation} of database {database}")
+            }
             LockTag::Transaction(xid) => write!(f, "transaction {xid}"),
             LockTag::Virtual(a, b) => write!(f, "virtual transaction {a}/{b}"),
             LockTag::Object { database, class, object, .. } => {
