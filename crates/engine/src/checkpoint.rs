@@ -182,7 +182,7 @@ impl CheckpointFlags {
             (self.wait, " wait"),
             (self.cause_wal, " wal"),
             (self.cause_time, " time"),
-            (self.flush_unlogged, " flush-unlogged"),
+            (self.flush_unlogged, " flush-all"),
         ];
         words.iter().filter(|(set, _)| *set).map(|(_, word)| *word).collect()
     }
@@ -203,6 +203,8 @@ pub struct CheckpointCounters {
     pub sync_time_ms: AtomicU64,
     /// Pages written.
     pub buffers_written: AtomicU64,
+    /// Pages of the commit log written.
+    pub log_pages_written: AtomicU64,
     /// Pages that the background writer wrote.
     pub background_written: AtomicU64,
     /// How often the background writer stopped a round because it had written enough.
@@ -322,11 +324,13 @@ impl Engine {
     /// The checkpointer's thread.
     pub(crate) fn run_checkpointer(&self) {
         let state = &self.checkpointer;
-        let mut last = now();
+        // When the last one was begun, and when it was over: it may have taken most of the time to the next one.
+        let mut begun = now();
+        let mut over = begun;
         // What failed.
         let mut again: Option<CheckpointFlags> = None;
         loop {
-            let mut flags = {
+            let wanted = {
                 let mut requests = state.requests.lock();
                 if requests.wanted.is_none() && !requests.stopping {
                     let _idle = base::wait::at(WaitEvent::CheckpointerMain);
@@ -338,20 +342,18 @@ impl Engine {
                 requests.wanted.take()
             };
             let timeout = self.settings.int("checkpoint_timeout").max(1) as u64;
-            let requested = flags.is_some();
-            if self.wal.insert_lsn().0 - self.wal.redo_lsn().0 >= self.wal_trigger() {
-                let mut f = flags.unwrap_or_default();
-                f.cause_wal = true;
-                flags = Some(f);
-                self.warn_if_too_frequent(last.elapsed());
-            } else if !requested && last.elapsed() >= Duration::from_secs(timeout) {
-                flags = Some(CheckpointFlags { cause_time: true, ..CheckpointFlags::default() });
-            } else if let Some(failed) = again
-                && last.elapsed() >= TRY_AGAIN
-            {
-                flags = Some(flags.unwrap_or_default().merge(failed));
+            let due = Due {
+                wanted,
+                failed: again,
+                much_wal: self.wal.insert_lsn().0 - self.wal.redo_lsn().0 >= self.wal_trigger(),
+                since_begun: begun.elapsed(),
+                since_over: over.elapsed(),
+                timeout: Duration::from_secs(timeout),
+            };
+            let Some(flags) = due.flags() else { continue };
+            if due.much_wal {
+                self.warn_if_too_frequent(begun.elapsed());
             }
-            let Some(flags) = flags else { continue };
             let counter =
                 if flags.cause_time { &state.counters.timed } else { &state.counters.requested };
             counter.fetch_add(1, Ordering::Relaxed);
@@ -361,8 +363,9 @@ impl Engine {
                 state.changed.notify_all();
                 requests.started
             };
+            begun = now();
             let result = self.do_checkpoint(flags);
-            last = now();
+            over = now();
             again = result.is_err().then_some(CheckpointFlags { wait: false, ..flags });
             let mut requests = state.requests.lock();
             if let Err(e) = result {
@@ -494,11 +497,13 @@ impl Engine {
         let distance = (redo.0 - redo_before.0) as f64;
         last.estimate =
             if last.estimate < distance { distance } else { 0.9 * last.estimate + 0.1 * distance };
-        let recycled = self.wal.recycle_before(redo, self.segments_ahead(last.estimate, redo))?;
+        let ahead = self.segments_ahead(last.estimate, redo);
+        let recycled = self.or_fatal(self.wal.recycle_before(redo, ahead))?;
         last.last = Some(now());
         let counters = &self.checkpointer.counters;
         counters.done.fetch_add(1, Ordering::Relaxed);
         counters.buffers_written.fetch_add(written.pages_written as u64, Ordering::Relaxed);
+        counters.log_pages_written.fetch_add(txns.log_pages as u64, Ordering::Relaxed);
         counters.write_time_ms.fetch_add(write_time.as_millis() as u64, Ordering::Relaxed);
         counters.sync_time_ms.fetch_add(sync_time.as_millis() as u64, Ordering::Relaxed);
         if talk {
@@ -508,7 +513,7 @@ impl Engine {
                 "checkpoint complete: wrote {} buffers ({:.1}%), wrote {} SLRU buffers; {} WAL file(s) added, {} removed, {} recycled; write={} s, sync={} s, total={} s; sync files={}, longest={} s, average={} s; distance={} kB, estimate={} kB; lsn={}, redo lsn={}",
                 written.pages_written,
                 100.0 * written.pages_written as f64 / self.pool.config().frames as f64,
-                0,
+                txns.log_pages,
                 self.wal.stats().segments_created - segments_before,
                 recycled.removed,
                 recycled.recycled,
@@ -538,7 +543,69 @@ impl Engine {
     }
 }
 
+/// What decides whether a checkpoint is due.
+struct Due {
+    /// What was asked for.
+    wanted: Option<CheckpointFlags>,
+    /// What the last one was made for, if it failed.
+    failed: Option<CheckpointFlags>,
+    much_wal: bool,
+    since_begun: Duration,
+    since_over: Duration,
+    timeout: Duration,
+}
+
+impl Due {
+    /// Why one is due; None if none is.
+    fn flags(&self) -> Option<CheckpointFlags> {
+        if self.much_wal {
+            Some(CheckpointFlags { cause_wal: true, ..self.wanted.unwrap_or_default() })
+        } else if self.wanted.is_none() && self.since_begun >= self.timeout {
+            Some(CheckpointFlags { cause_time: true, ..CheckpointFlags::default() })
+        } else if let Some(failed) = self.failed
+            && self.since_over >= TRY_AGAIN
+        {
+            Some(self.wanted.unwrap_or_default().merge(failed))
+        } else {
+            self.wanted
+        }
+    }
+}
+
 /// Keeps the checkpointer shareable.
 pub(crate) fn new_checkpointer() -> Arc<Checkpointer> {
     Arc::new(Checkpointer::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A checkpoint that was spread over most of its time does not put the next one off by as much.
+    #[test]
+    fn they_begin_a_timeout_apart() {
+        let due = Due {
+            wanted: None,
+            failed: None,
+            much_wal: false,
+            since_begun: Duration::from_secs(300),
+            since_over: Duration::from_secs(30),
+            timeout: Duration::from_secs(300),
+        };
+        assert!(due.flags().is_some_and(|f| f.cause_time && !f.cause_wal));
+        let early = Due { since_begun: Duration::from_secs(299), ..due };
+        assert_eq!(early.flags(), None);
+        let much = Due { much_wal: true, ..early };
+        assert!(much.flags().is_some_and(|f| f.cause_wal && !f.cause_time));
+        let failed = Due { much_wal: false, failed: Some(CheckpointFlags::MANUAL), ..much };
+        assert_eq!(failed.flags(), Some(CheckpointFlags::MANUAL));
+        let just_failed = Due { since_over: Duration::ZERO, ..failed };
+        assert_eq!(just_failed.flags(), None);
+    }
+
+    #[test]
+    fn the_log_says_why() {
+        let flags = CheckpointFlags { flush_unlogged: true, ..CheckpointFlags::MANUAL };
+        assert_eq!(flags.words(), " immediate force wait flush-all");
+    }
 }

@@ -366,11 +366,11 @@ impl CommitLog {
     }
 
     /// Makes sure that the segments up to `next` exist, so that a lost one can be told from one not yet made;
-    /// then writes all dirty pages and syncs their files.
+    /// then writes all dirty pages and syncs their files; how many pages it wrote.
     ///
     /// # Errors
     /// The disk's. A failed sync is not to be retried: the caller stops the server.
-    pub fn flush(&self, next: Xid) -> Result<()> {
+    pub fn flush(&self, next: Xid) -> Result<usize> {
         self.flushes.fetch_add(1, Ordering::Relaxed);
         // That of the last known XID was made then: were it lost, an empty one in its place would hide it.
         let known = self.known.load(Ordering::Acquire) / SEGMENT_XIDS;
@@ -380,11 +380,22 @@ impl CommitLog {
                 self.files.lock().unsynced.insert(segment);
             }
         }
+        let mut pages = 0;
         for slot in &self.slots {
-            if !slot.read().dirty {
+            let (dirty, lsn) = {
+                let slot = slot.read();
+                (slot.dirty, slot.lsn)
+            };
+            if !dirty {
                 continue;
             }
-            self.write_out(&mut slot.write())?;
+            // Before the page is taken, for whose sake others wait: those who commit.
+            if lsn > self.wal.flushed_lsn() {
+                self.wal.flush(lsn)?;
+            }
+            let mut slot = slot.write();
+            pages += usize::from(slot.dirty);
+            self.write_out(&mut slot)?;
         }
         let (unsynced, names) = {
             let mut files = self.files.lock();
@@ -406,7 +417,7 @@ impl CommitLog {
                 .sync_dir(&self.dir)
                 .map_err(|e| Error::io(format!("could not fsync file \"{}\"", self.dir), e))?;
         }
-        Ok(())
+        Ok(pages)
     }
 
     fn sync_segment(&self, segment: u64) -> Result<()> {

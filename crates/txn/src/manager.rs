@@ -108,6 +108,8 @@ pub struct TxnConfig {
     pub clog_buffers: usize,
     /// Bound of the row-lock table, in entries of about 100 bytes.
     pub max_row_locks: usize,
+    /// So many subtransactions with XIDs a transaction may have: its end names them all in one record.
+    pub max_subtransactions: usize,
 }
 
 impl Default for TxnConfig {
@@ -118,6 +120,7 @@ impl Default for TxnConfig {
             oldest_clog_xid: Xid::FIRST_NORMAL,
             clog_buffers: 128,
             max_row_locks: 1 << 20,
+            max_subtransactions: 1 << 22,
         }
     }
 }
@@ -131,6 +134,8 @@ pub struct CheckpointState {
     pub oldest_clog_xid: Xid,
     /// The oldest XID in progress.
     pub oldest_running: Xid,
+    /// Pages of the commit log that were written for it.
+    pub log_pages: usize,
 }
 
 /// Removes relation files: told after a commit or abort that had them pending, and in replay.
@@ -160,6 +165,7 @@ pub struct TransactionManager {
     scopes: RwLock<HashMap<Oid, Arc<Scope>>>,
     locks: LockManager,
     row_locks: RowLocks,
+    pub(crate) max_subtransactions: usize,
     remover: OnceLock<FileRemover>,
     pub(crate) exports: Exports,
 }
@@ -227,6 +233,7 @@ impl TransactionManager {
             shared: Arc::new(Scope::new(Oid::INVALID)),
             scopes: RwLock::new(rank::SCOPES, HashMap::new()),
             row_locks: RowLocks::new(config.max_row_locks),
+            max_subtransactions: config.max_subtransactions,
             remover: OnceLock::new(),
             exports: Exports::new(),
         }))
@@ -660,17 +667,23 @@ impl TransactionManager {
     /// The disk's; fatal.
     pub fn checkpoint(&self) -> Result<CheckpointState> {
         for backend in self.registry.all() {
-            while backend.delay_checkpoint.load(Ordering::SeqCst) {
+            // The next transaction in it, which may be committing by the time that we look again, is not waited for.
+            let (_, number) = backend.virtual_xid();
+            while backend.delay_checkpoint.load(Ordering::SeqCst)
+                && backend.virtual_xid().1 == number
+            {
+                base::stop_point!("txn.checkpoint.waits");
                 std::thread::sleep(std::time::Duration::from_micros(200));
             }
         }
-        let state = CheckpointState {
+        let mut state = CheckpointState {
             next_xid: self.next_xid(),
             oldest_clog_xid: self.clog.oldest(),
             oldest_running: self.oldest_running(),
+            log_pages: 0,
         };
         self.mark_the_unmarked()?;
-        self.clog.flush(state.next_xid)?;
+        state.log_pages = self.clog.flush(state.next_xid)?;
         Ok(state)
     }
 

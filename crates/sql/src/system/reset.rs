@@ -67,6 +67,8 @@ pub struct Checkpointer {
     pub sync_time_ms: u64,
     /// Pages written.
     pub buffers_written: u64,
+    /// Pages of the commit log written.
+    pub log_pages_written: u64,
 }
 
 /// The whole server's counters at their last resets.
@@ -334,6 +336,7 @@ pub fn checkpointer(state: &SessionState) -> Checkpointer {
         write_time_ms: c.write_time_ms.load(Ordering::Relaxed),
         sync_time_ms: c.sync_time_ms.load(Ordering::Relaxed),
         buffers_written: c.buffers_written.load(Ordering::Relaxed),
+        log_pages_written: c.log_pages_written.load(Ordering::Relaxed),
     }
 }
 

@@ -227,7 +227,7 @@ pub(super) const BODIES: Bodies = &[
     zero!("pg_stat_get_checkpointer_restartpoints_requested"),
     zero!("pg_stat_get_checkpointer_restartpoints_performed"),
     checkpoints!("pg_stat_get_checkpointer_buffers_written", buffers_written),
-    zero!("pg_stat_get_checkpointer_slru_written"),
+    checkpoints!("pg_stat_get_checkpointer_slru_written", log_pages_written),
     (
         "pg_stat_get_checkpointer_write_time",
         Scalar(|env, _| {

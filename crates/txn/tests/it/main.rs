@@ -1,5 +1,6 @@
 //! The transaction manager from outside.
 
+mod checkpoints;
 mod deadlocks;
 mod locks;
 mod model;

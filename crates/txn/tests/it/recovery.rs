@@ -27,6 +27,7 @@ const FRESH: CheckpointState = CheckpointState {
     next_xid: Xid::FIRST_NORMAL,
     oldest_clog_xid: Xid::FIRST_NORMAL,
     oldest_running: Xid::FIRST_NORMAL,
+    log_pages: 0,
 };
 
 fn start(disk: &Arc<SimDisk>, redo: base::Lsn, state: &CheckpointState) -> base::Result<Server> {
