@@ -279,7 +279,10 @@ impl Engine {
             0 => txn,
             pages => TxnConfig { clog_buffers: pages.max(16) as usize, ..txn },
         };
+        let max_row_locks = settings.int("ebb.max_row_lock_pages").max(1) as usize;
+        let txn = TxnConfig { max_row_locks, ..txn };
         let txns = TransactionManager::open(disk.clone(), wal.clone(), txn)?;
+        txns.locks().make_room_for(max_locks(&settings));
         let room = (disk::raise_open_file_limit() / 4).min(8192) as usize;
         let closer = Arc::new(FileCloser::new(room));
         let files =
@@ -502,6 +505,12 @@ impl Engine {
     pub fn stop_at_once(&self) {
         self.stop_threads();
     }
+}
+
+/// How many locks the settings ask room for.
+fn max_locks(settings: &ServerSettings) -> usize {
+    let each = settings.int("max_locks_per_transaction").max(1) as usize;
+    each.saturating_mul(settings.int("max_connections").max(1) as usize)
 }
 
 fn with_or_without_sync(disk: Arc<dyn Disk>, settings: &ServerSettings) -> Arc<dyn Disk> {

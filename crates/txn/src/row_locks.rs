@@ -212,7 +212,7 @@ impl RowLocks {
                         base::SqlState::OUT_OF_MEMORY,
                         "out of memory for row locks",
                     )
-                    .hint("You might need to increase \"max_row_lock_pages\".")
+                    .hint("You might need to increase \"ebb.max_row_lock_pages\".")
                     .into());
                 }
                 let mut h = Holder { xid, mode, rows: [0; MAX_OFFSET / 64] };
@@ -273,7 +273,8 @@ impl RowLocks {
         let still = holders_of_old();
         fresh.retain(|x| !still.iter().any(|s| s.0 == *x));
         if !fresh.is_empty() {
-            self.release(relation, to.block, |x| fresh.contains(&x));
+            fresh.sort_unstable();
+            self.release(relation, to.block, &fresh);
             // What others have noted for it meanwhile is for its end.
             let mut carried = self.carried.lock();
             for xid in &fresh {
@@ -288,7 +289,7 @@ impl RowLocks {
         }
     }
 
-    /// Releases what was carried over for these XIDs, after all else of theirs is released.
+    /// Releases what was carried over for these XIDs (ascending), after all else of theirs is released.
     pub(crate) fn release_carried(&self, ended: &[Xid]) {
         loop {
             let mut pages = Vec::new();
@@ -305,7 +306,7 @@ impl RowLocks {
                 return;
             }
             for (relation, block) in pages {
-                self.release(relation, block, |x| ended.contains(&x));
+                self.release(relation, block, ended);
             }
         }
     }
@@ -349,13 +350,14 @@ impl RowLocks {
         out
     }
 
-    /// Releases what the XIDs that `ended` picks hold on the page.
-    pub fn release(&self, relation: RelationId, block: BlockNumber, ended: impl Fn(Xid) -> bool) {
+    /// Releases what the XIDs in `ended` (ascending) hold on the page.
+    pub fn release(&self, relation: RelationId, block: BlockNumber, ended: &[Xid]) {
+        debug_assert!(ended.is_sorted());
         let key = (relation, block);
         let mut shard = self.shard(&key).lock();
         if let Some(holders) = shard.get_mut(&key) {
             let before = holders.len();
-            holders.retain(|h| !ended(h.xid));
+            holders.retain(|h| ended.binary_search(&h.xid).is_err());
             let gone = before - holders.len();
             if holders.is_empty() {
                 shard.remove(&key);

@@ -23,8 +23,8 @@ use crate::snapshot::Snapshot;
 use base::sync::{Arc, now_timestamp_us};
 use base::{BlockNumber, CommandId, Csn, Lsn, RelationId, Result, Tid, Xid, bail};
 use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
 use std::sync::atomic::Ordering;
+use wal::CriticalSection;
 
 /// SQL's isolation levels, as PostgreSQL has them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -71,6 +71,7 @@ struct Level {
     /// Where the children of this level begin in the backend's list of subtransactions.
     subs_from: usize,
     lock_mark: usize,
+    row_mark: usize,
     commit_files: usize,
     abort_files: usize,
 }
@@ -81,7 +82,8 @@ struct State {
     /// Files to remove at commit, and at abort, in the order they were registered.
     commit_files: Vec<RelationId>,
     abort_files: Vec<RelationId>,
-    row_pages: HashSet<(RelationId, BlockNumber)>,
+    /// Pages on which rows were locked, in that order; one may come several times, for several subtransactions and modes.
+    row_pages: Vec<(RelationId, BlockNumber)>,
     first_snapshot: Option<Arc<Snapshot>>,
     /// What it has exported, by name: kept to its end.
     exported: Vec<(String, Arc<Snapshot>)>,
@@ -179,7 +181,7 @@ impl Transaction {
     /// The current (sub)transaction's XID, assigned now if it has none.
     ///
     /// # Errors
-    /// None yet; assigning may one day fail.
+    /// 54000 with too many subtransactions.
     #[inline]
     pub fn xid(&self) -> Result<Xid> {
         let xid = self.current.get();
@@ -192,19 +194,24 @@ impl Transaction {
             self.top.set(self.manager().assign(&self.backend, true));
         }
         let mut state = self.state.borrow_mut();
-        let mut xid = self.top.get();
-        for level in &mut state.levels {
-            xid = match level.xid {
-                Some(xid) => xid,
-                None => {
-                    // What is rolled back with this level begins here: its parents may have got theirs only now.
-                    level.subs_from = self.backend.own.read().subs.len();
-                    let new = self.manager().assign(&self.backend, false);
-                    level.xid = Some(new);
-                    new
-                }
-            };
+        // Whoever has one, his parents have.
+        let with = state.levels.iter().rposition(|l| l.xid.is_some()).map_or(0, |at| at + 1);
+        let new = state.levels.len() - with;
+        let most = self.manager().max_subtransactions;
+        if new > 0 && self.backend.own.read().subs.len() + new > most {
+            bail!(
+                PROGRAM_LIMIT_EXCEEDED,
+                "cannot have more than {most} subtransactions in a transaction"
+            );
         }
+        let mut xid = with.checked_sub(1).and_then(|at| state.levels[at].xid);
+        for level in &mut state.levels[with..] {
+            // What is rolled back with this level begins here: its parents may have got theirs only now.
+            level.subs_from = self.backend.own.read().subs.len();
+            level.xid = Some(self.manager().assign(&self.backend, false));
+            xid = level.xid;
+        }
+        let xid = xid.unwrap_or(self.top.get());
         self.current.set(xid);
         Ok(xid)
     }
@@ -230,7 +237,9 @@ impl Transaction {
     pub fn is_innermost(&self, xid: Xid) -> bool {
         match self.state.borrow().levels.last() {
             None => self.is_mine(xid),
-            Some(level) => self.backend.own.read().subs[level.subs_from..].contains(&xid),
+            Some(level) => {
+                self.backend.own.read().subs[level.subs_from..].binary_search(&xid).is_ok()
+            }
         }
     }
 
@@ -349,6 +358,7 @@ impl Transaction {
             xid: None,
             subs_from,
             lock_mark: self.manager().locks().mark(&self.backend),
+            row_mark: state.row_pages.len(),
             commit_files: state.commit_files.len(),
             abort_files: state.abort_files.len(),
         };
@@ -420,7 +430,7 @@ impl Transaction {
             }
             let removed = logged.and_then(|()| self.manager().remove_files(&files));
             self.backend.delay_checkpoint.store(false, Ordering::SeqCst);
-            self.release_rows(&gone, false);
+            self.release_rows(&gone, level.row_mark);
             self.manager().locks().transaction_ended(None, &gone, None);
             self.manager().locks().release_since(&self.backend, level.lock_mark);
             removed
@@ -475,7 +485,7 @@ impl Transaction {
         let (outcome, fresh) =
             self.manager().row_locks().try_lock(xid, relation, tid, mode, |x| self.is_mine(x))?;
         if fresh {
-            self.state.borrow_mut().row_pages.insert((relation, tid.block));
+            self.state.borrow_mut().row_pages.push((relation, tid.block));
         }
         Ok(outcome)
     }
@@ -495,20 +505,21 @@ impl Transaction {
         self.manager().row_locks().held_by(relation, tid, |x| self.is_mine(x))
     }
 
-    fn release_rows(&self, gone: &[Xid], all: bool) {
-        let mut state = self.state.borrow_mut();
-        if state.row_pages.is_empty() {
+    /// Lets the rows go that `gone` (ascending) have locked: on the pages noted since `mark`.
+    fn release_rows(&self, gone: &[Xid], mark: usize) {
+        let mut pages = self.state.borrow_mut().row_pages.split_off(mark);
+        // Nor was anything carried over for them then.
+        if pages.is_empty() {
             return;
         }
+        pages.sort_unstable();
+        pages.dedup();
         let locks = self.manager().row_locks();
-        for (relation, block) in &state.row_pages {
-            locks.release(*relation, *block, |x| gone.contains(&x));
+        for (relation, block) in pages {
+            locks.release(relation, block, gone);
         }
         base::stop_point!("txn.row_locks.pages_released");
         locks.release_carried(gone);
-        if all {
-            state.row_pages = HashSet::new();
-        }
     }
 
     /// Waits until `xid` has ended.
@@ -600,6 +611,8 @@ impl Transaction {
         // Row locks, and changes of unlogged and temporary tables, are nothing that a crash could lose: no wait for them.
         let records = self.manager().wal.thread_records();
         let wrote = records.is_none() || records != self.records_before;
+        // Once it is in the log it is not to be rolled back any more, as a panic would have it.
+        let critical = CriticalSection::during("a transaction was committing");
         self.backend.delay_checkpoint.store(true, Ordering::SeqCst);
         base::stop_point!("txn.commit.before_record");
         let lsn = self.manager().wal.insert(record::COMMIT, top.unwrap_or(Xid::INVALID), &bytes);
@@ -630,6 +643,7 @@ impl Transaction {
         let removed = self.manager().remove_files(&record.remove);
         self.backend.delay_checkpoint.store(false, Ordering::SeqCst);
         self.finish(top, &record.children, true);
+        drop(critical);
         if let Err(e) = removed {
             base::log::write(base::log::Level::Warning, &e.to_string());
         }
@@ -694,12 +708,13 @@ impl Transaction {
             self.manager().end_running(&self.backend, top);
             if self.backend.sub_count.load(Ordering::Relaxed) > 0 {
                 self.backend.sub_count.store(0, Ordering::SeqCst);
-                self.backend.own.write().subs.clear();
+                self.backend.own.write().subs = Vec::new();
             }
             self.backend.own.write().combos.clear();
-            let mut xids = children.to_vec();
+            let mut xids = Vec::with_capacity(1 + children.len());
             xids.push(top);
-            self.release_rows(&xids, true);
+            xids.extend_from_slice(children);
+            self.release_rows(&xids, 0);
         }
         let (_, number) = self.backend.virtual_xid();
         self.backend.local_xid.store(0, Ordering::SeqCst);

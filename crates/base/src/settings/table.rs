@@ -623,6 +623,15 @@ const TABLE: &[Definition] = &[
         short_desc: "Accepted for compatibility, as off: tables have no OIDs.",
     },
     Definition {
+        name: "ebb.max_row_lock_pages",
+        kind: Kind::Int(1024, 2147483647),
+        unit: Unit::None,
+        boot: "1048576",
+        context: Context::Postmaster,
+        category: "Lock Management",
+        short_desc: "Pages with locked rows, counted once for each transaction and strength, that the row locks may take memory for: some 100 bytes each.",
+    },
+    Definition {
         name: "ebb.staging_size",
         kind: Kind::Int(16, 1073741823),
         unit: Unit::Blocks,

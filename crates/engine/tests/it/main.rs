@@ -1,5 +1,6 @@
 //! Tests of the engine.
 
+mod bounds;
 mod catalogs;
 mod failures;
 mod in_place;

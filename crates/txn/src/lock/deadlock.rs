@@ -148,11 +148,12 @@ fn edges(table: &Table, waiter: i32, all: &[Arc<Backend>]) -> Vec<Edge> {
                     out.push(Edge { waiter, tag, mode, blocker: *pid, soft: false });
                 }
             }
+            let hard = out.len();
             for ahead in object.queue.iter().take_while(|w| w.backend.pid != waiter) {
                 if ModeSet::of(ahead.mode).conflicts_with(mode) {
                     let blocker = ahead.backend.pid;
                     // One who already holds what we want has been listed as a hard edge.
-                    if !out.iter().any(|e| e.blocker == blocker) {
+                    if !out[..hard].iter().any(|e| e.blocker == blocker) {
                         out.push(Edge { waiter, tag, mode, blocker, soft: true });
                     }
                 }

@@ -97,6 +97,9 @@ pub struct HeldLocks {
     log: Vec<(LockTag, LockMode)>,
 }
 
+/// The memory of so many locks an idle session may keep.
+const KEPT: usize = 1024;
+
 /// What [`HeldLocks::remove`] did.
 pub enum Removed {
     /// It was not held.
@@ -223,6 +226,9 @@ impl HeldLocks {
             if let Removed::FromTable = self.drop_mode(&tag, mode) {
                 gone.push((tag, ModeSet::of(mode)));
             }
+        }
+        if self.entries.is_empty() && self.entries.capacity() > KEPT {
+            *self = HeldLocks::default();
         }
         gone
     }

@@ -96,8 +96,10 @@ pub struct WaitListing {
 }
 
 const STRONG_SLOTS: usize = 1024;
-/// At most this many entries in the shared table.
+/// At most this many entries in the shared table, unless the settings ask for more.
 const DEFAULT_MAX_LOCKS: usize = 1 << 20;
+/// Whoever lets many locks go lets others at the table after so many.
+const RELEASED_AT_ONCE: usize = 1024;
 
 /// The lock manager.
 pub struct LockManager {
@@ -142,9 +144,14 @@ impl LockManager {
         }
     }
 
-    /// Bounds the shared table.
-    pub fn set_max_locks(&self, max: usize) {
-        self.max_locks.store(max, Ordering::Relaxed);
+    /// So many things may be locked at once, weak locks of relations apart.
+    pub fn room(&self) -> usize {
+        self.max_locks.load(Ordering::Relaxed)
+    }
+
+    /// Raises the bound of the shared table to `entries`, if that is more than it has room for anyway.
+    pub fn make_room_for(&self, entries: usize) {
+        self.max_locks.fetch_max(entries, Ordering::Relaxed);
     }
 
     /// Deadlocks since start that sessions of `database` were the victims of (`pg_stat_database.deadlocks`).
@@ -391,11 +398,15 @@ impl LockManager {
         if locks.is_empty() {
             return;
         }
-        let mut table = self.table.lock();
-        for (tag, modes) in locks {
-            table.release(tag, pid, *modes);
+        for some in locks.chunks(RELEASED_AT_ONCE) {
+            let mut table = self.table.lock();
+            for (tag, modes) in some {
+                table.release(tag, pid, *modes);
+            }
         }
-        drop(table);
+        if locks.len() > RELEASED_AT_ONCE {
+            self.table.lock().give_back_memory();
+        }
         for (tag, modes) in locks {
             if tag.is_relation() {
                 let strong = modes.iter().filter(|m| m.is_strong()).count() as u32;
@@ -529,6 +540,7 @@ impl LockManager {
     pub fn list(&self) -> Vec<LockListing> {
         let all = self.registry.all();
         let table = self.table.lock();
+        let mut held = table.held();
         let mut out = Vec::new();
         for backend in &all {
             let vxid = backend.virtual_xid();
@@ -558,7 +570,9 @@ impl LockManager {
                     push(tag, mode, true, true);
                 }
             }
-            for (tag, modes) in table.held_by(backend.pid) {
+            let mut its = held.remove(&backend.pid).unwrap_or_default();
+            its.sort_unstable_by_key(|h| h.0);
+            for (tag, modes) in its {
                 for mode in modes.iter() {
                     push(tag, mode, true, false);
                 }

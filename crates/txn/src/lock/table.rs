@@ -160,6 +160,13 @@ impl Table {
         }
     }
 
+    /// Gives back what it needed when there were many more locks.
+    pub fn give_back_memory(&mut self) {
+        if self.objects.capacity() / 8 > self.objects.len() {
+            self.objects.shrink_to_fit();
+        }
+    }
+
     /// Takes modes from a holder.
     pub fn release(&mut self, tag: &LockTag, pid: i32, modes: ModeSet) {
         let Some(object) = self.objects.get_mut(tag) else { return };
@@ -188,15 +195,14 @@ impl Table {
         self.objects.get(tag).map(|o| o.modes_of(pid)).unwrap_or_default()
     }
 
-    /// All that a backend holds here.
-    pub fn held_by(&self, pid: i32) -> Vec<(LockTag, ModeSet)> {
-        let mut out: Vec<_> = self
-            .objects
-            .iter()
-            .map(|(t, o)| (*t, o.modes_of(pid)))
-            .filter(|h| !h.1.is_empty())
-            .collect();
-        out.sort_by_key(|h| h.0);
+    /// All that is held here, by who holds it.
+    pub fn held(&self) -> HashMap<i32, Vec<(LockTag, ModeSet)>> {
+        let mut out: HashMap<i32, Vec<_>> = HashMap::new();
+        for (tag, object) in &self.objects {
+            for (pid, modes) in object.holders.iter().filter(|h| !h.1.is_empty()) {
+                out.entry(*pid).or_default().push((*tag, *modes));
+            }
+        }
         out
     }
 

@@ -4,6 +4,7 @@ mod checkpoints;
 mod deadlocks;
 mod locks;
 mod model;
+mod panics;
 mod recovery;
 mod rows;
 mod savepoints;

@@ -113,3 +113,31 @@ fn what_is_carried_over_too_late_is_taken_back_alone() {
     });
     assert!(m.row_locks().is_empty());
 }
+
+/// What a savepoint has locked goes with it, whatever else is locked on the same pages, before it and after.
+#[test]
+fn savepoints_let_go_what_is_theirs() {
+    let m = manager();
+    let b = backend(&m);
+    let t = m.begin(&b);
+    let rows = |block| m.row_locks().on_page(REL, BlockNumber(block)).len();
+    t.lock_row(REL, tid(1, 1), Share).unwrap();
+    t.begin_sub();
+    t.lock_row(REL, tid(1, 2), Share).unwrap();
+    t.lock_row(REL, tid(2, 1), Share).unwrap();
+    t.begin_sub();
+    t.lock_row(REL, tid(1, 3), Share).unwrap();
+    t.lock_row(REL, tid(3, 1), Share).unwrap();
+    t.commit_sub().unwrap();
+    t.begin_sub();
+    t.lock_row(REL, tid(2, 2), Update).unwrap();
+    t.rollback_sub().unwrap();
+    assert_eq!([1, 2, 3].map(rows), [3, 1, 1]);
+    t.rollback_sub().unwrap();
+    assert_eq!([1, 2, 3].map(rows), [1, 0, 0]);
+    t.begin_sub();
+    t.lock_row(REL, tid(3, 2), Share).unwrap();
+    t.commit_sub().unwrap();
+    t.commit(CommitExtras::default()).unwrap();
+    assert!(m.row_locks().is_empty());
+}

@@ -1,7 +1,7 @@
-use crate::support::{backend, manager};
-use base::{Oid, RelationId, Xid, stop};
+use crate::support::{backend, manager, manager_with};
+use base::{Oid, RelationId, SqlState, Xid, stop};
 use std::sync::{Arc, Mutex};
-use txn::{CommitExtras, LockMode, LockTag, Wait, XidStatus};
+use txn::{CommitExtras, LockMode, LockTag, TxnConfig, Wait, XidStatus};
 
 fn rel(n: u32) -> RelationId {
     RelationId { database: Oid(5), file_number: n }
@@ -133,4 +133,33 @@ fn locks_go_with_their_savepoint() {
     assert!(m.locks().holds(&b, &tag(1), LockMode::AccessShare));
     assert!(!m.locks().holds(&b, &tag(1), LockMode::RowShare));
     assert!(!m.locks().holds(&b, &tag(2), LockMode::AccessShare));
+}
+
+/// The record of a transaction's end names all its subtransactions, and has a bound.
+#[test]
+fn there_are_not_too_many() {
+    let m = manager_with(TxnConfig { max_subtransactions: 3, ..TxnConfig::default() });
+    let b = backend(&m);
+    let t = m.begin(&b);
+    for _ in 0..2 {
+        t.begin_sub();
+        t.xid().unwrap();
+        t.commit_sub().unwrap();
+    }
+    // Two at once are too many, and none is left of them.
+    t.begin_sub();
+    t.begin_sub();
+    assert_eq!(t.xid().unwrap_err().state(), SqlState::PROGRAM_LIMIT_EXCEEDED);
+    t.rollback_sub().unwrap();
+    let third = t.xid().unwrap();
+    t.rollback_sub().unwrap();
+    // One that was rolled back makes room.
+    t.begin_sub();
+    let other = t.xid().unwrap();
+    t.commit_sub().unwrap();
+    t.begin_sub();
+    assert_eq!(t.xid().unwrap_err().state(), SqlState::PROGRAM_LIMIT_EXCEEDED);
+    t.commit_sub().unwrap();
+    t.commit(CommitExtras::default()).unwrap();
+    assert!(m.committed(other).unwrap() && !m.committed(third).unwrap());
 }
