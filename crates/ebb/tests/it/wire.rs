@@ -228,6 +228,11 @@ fn cancel_and_timeouts() {
     let joins = "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b";
     assert_eq!(timed.simple(joins).unwrap().sqlstate(), "57014");
     timed.close();
+    // It holds for what follows in the same string: each statement has its time.
+    let mut timed = server.connect().unwrap();
+    let both = timed.simple("SET statement_timeout TO 50; SELECT pg_sleep(600)");
+    assert_eq!(both.unwrap().sqlstate(), "57014");
+    timed.close();
     client.run("SET lock_timeout TO 50").unwrap();
     let mut holder = server.connect().unwrap();
     holder.run("BEGIN; UPDATE t SET v = 'held' WHERE id = 1").unwrap();

@@ -122,7 +122,7 @@ impl Session {
     fn run_string(&mut self, text: &str, client: &mut dyn Client) -> Result<()> {
         let source: Arc<str> = Arc::from(text);
         self.begin_statement(&source);
-        let _watch = self.watch();
+        let mut watch = self.watch();
         self.refresh_settings();
         let dialect = self.env.dialect;
         // Texts are kept as they read by themselves.
@@ -155,7 +155,11 @@ impl Session {
             return client.empty_query();
         }
         self.in_implicit_block = count > 1;
-        for parsed in statements {
+        for (n, parsed) in statements.into_iter().enumerate() {
+            if n > 0 {
+                // Each has its time for itself, as the statement before it may have set it.
+                drop(std::mem::replace(&mut watch, self.watch()));
+            }
             name_command(Some(&parsed));
             self.check_block(&parsed)?;
             if let Statement::Utility(utility) = &parsed.statement
