@@ -11,7 +11,8 @@
 //!
 //! # Crash cases
 //! The control file is written under another name, synced, renamed, and the folder synced: it is always
-//! one or the other, whole.
+//! one or the other, whole. Where the disk has no room for another file it is written over, as PostgreSQL does always: it lies in one sector of the
+//! disk, which is written whole or not at all. For it is a checkpoint that gives back what the log takes.
 
 use base::{Error, Lsn, Result, SqlError, SqlState, Xid};
 use disk::{Disk, File, OpenMode};
@@ -177,6 +178,23 @@ impl ControlFile {
     /// # Errors
     /// The disk's.
     pub fn write(&self, disk: &dyn Disk) -> Result<()> {
+        match self.write_new(disk) {
+            Err(e) if e.state() == SqlState::DISK_FULL => {
+                // What there is of it takes room.
+                let _ = disk.remove(CONTROL_NEW);
+                self.write_over(disk)
+            }
+            done => done,
+        }
+    }
+
+    fn write_over(&self, disk: &dyn Disk) -> Result<()> {
+        let file = disk.open(CONTROL, OpenMode::Existing).map_err(|e| io("open", CONTROL, e))?;
+        file.write_at(&self.encode(), 0).map_err(|e| io("write", CONTROL, e))?;
+        file.sync_data().map_err(|e| io("fsync", CONTROL, e))
+    }
+
+    fn write_new(&self, disk: &dyn Disk) -> Result<()> {
         let file =
             disk.open(CONTROL_NEW, OpenMode::Create).map_err(|e| io("open", CONTROL_NEW, e))?;
         file.set_len(0).map_err(|e| io("truncate", CONTROL_NEW, e))?;
@@ -316,6 +334,15 @@ mod tests {
             let _ = newer.write(&*disk);
             let found = ControlFile::read(&*disk.after_crash(n)).unwrap();
             assert!(found == control || found == newer);
+        }
+        // Nor where there is no room for another file.
+        for n in 0..4 {
+            let disk = disk.snapshot(n);
+            disk.set_free_space(0);
+            disk.crash_at(n + 2);
+            let written = newer.write(&*disk);
+            let found = ControlFile::read(&*disk.after_crash(n)).unwrap();
+            assert!(found == newer || written.is_err() && found == control, "{n}");
         }
         let lock = FolderLock::take(&*disk).unwrap();
         assert!(FolderLock::take(&*disk).is_err());

@@ -127,12 +127,13 @@ fn a_failed_checkpoint_is_tried_again_soon() {
     let t = begin(&engine);
     engine.files.create(&t, DATABASE, Persistence::Permanent).unwrap();
     t.commit(CommitExtras::default()).unwrap();
-    refuse(&disk, Operation::Write, "ebb.control.new", ENOSPC, true);
+    refuse(&disk, Operation::Write, "ebb.control", ENOSPC, false);
     let redo = engine.control().redo;
     let failed = engine.checkpoint(CheckpointFlags::MANUAL).unwrap_err();
     assert_eq!(failed.state(), SqlState::DISK_FULL);
     assert!(!engine.has_failed());
     assert_eq!(engine.control().redo, redo);
+    disk.heal();
     // Nobody asks for another.
     let begun = Instant::now();
     while engine.checkpointer.counters.done.load(Ordering::SeqCst) == 0 {
@@ -181,7 +182,7 @@ fn a_wait_for_a_checkpoint_can_be_cancelled() {
 fn a_checkpoint_on_a_full_disk_says_so() {
     let disk = fresh();
     let engine = Engine::open(disk.clone(), options()).unwrap();
-    refuse(&disk, Operation::Write, "ebb.control.new", ENOSPC, false);
+    refuse(&disk, Operation::Write, "ebb.control", ENOSPC, false);
     let failed = engine.checkpoint(CheckpointFlags::MANUAL).unwrap_err();
     assert_eq!(failed.state(), SqlState::DISK_FULL);
     assert!(engine.shutdown().is_err());
@@ -226,5 +227,28 @@ fn what_a_sort_left_behind_goes_at_the_start() {
     disk.sync_dir("base").unwrap();
     let engine = Engine::open(disk.clone(), options()).unwrap();
     assert!(disk.list("base/pgsql_tmp").unwrap_or_default().is_empty());
+    engine.shutdown().unwrap();
+}
+
+/// A disk without any room left: the log's segments come free with a checkpoint, at the start too.
+#[test]
+fn a_checkpoint_needs_no_room() {
+    let disk = fresh();
+    let engine = Engine::open(disk.clone(), options()).unwrap();
+    let t = begin(&engine);
+    let id = engine.files.create(&t, DATABASE, Persistence::Permanent).unwrap().id();
+    t.commit(CommitExtras::default()).unwrap();
+    engine.checkpoint(CheckpointFlags::MANUAL).unwrap();
+    add_page(&engine, id, Persistence::Permanent, 5).unwrap();
+    let redo = engine.control().redo;
+    disk.set_free_space(0);
+    engine.checkpoint(CheckpointFlags::MANUAL).unwrap();
+    assert!(engine.control().redo > redo);
+    disk.crash();
+    drop(engine);
+    let disk = disk.after_crash(3);
+    disk.set_free_space(0);
+    let engine = Engine::open(disk.clone(), options()).unwrap();
+    assert_eq!(contents(&engine, id), [5]);
     engine.shutdown().unwrap();
 }
