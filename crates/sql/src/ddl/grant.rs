@@ -8,7 +8,7 @@ use crate::acl::{AclItem, PRIVILEGES};
 use crate::client::{Notice, Severity};
 use crate::parse::ast::ObjectName;
 use crate::parse::utility::{Grant, GrantObject, RoleName};
-use base::{Error, Oid, Result, SqlState, bail};
+use base::{Error, Oid, Result, SqlState, Tid, bail};
 use engine::catalog::bootstrap::acl;
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{CatalogView, RelationKind, Table};
@@ -16,8 +16,8 @@ use engine::catalog::rows::Row;
 use std::sync::Arc;
 use types::Datum;
 
-/// The lock of a relation whose privileges are changed: of two who change them, the second goes by what the first has made of them.
-const GRANTS: txn::LockMode = txn::LockMode::ShareUpdateExclusive;
+/// The lock of a relation whose privileges are changed: it is not dropped, nor changed otherwise; a VACUUM of it is nothing to wait for.
+const GRANTS: txn::LockMode = txn::LockMode::AccessShare;
 
 /// What may be granted on what.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,6 +27,15 @@ enum On {
     Schema,
     Database,
     Type,
+}
+
+/// What came of changing an object's privileges.
+enum Granted {
+    Done,
+    /// There is no such object.
+    Gone,
+    /// Somebody else has changed its row, which stood there.
+    Changed(Tid),
 }
 
 impl On {
@@ -199,8 +208,22 @@ impl Ddl<'_> {
         Ok(bits)
     }
 
-    /// False if there is no such object.
+    /// False if there is no such object. Of two who change its privileges, the second goes by what the first has made of them.
     fn grant_one(&mut self, statement: &Grant, on: On, oid: Oid) -> Result<bool> {
+        let mut seen = None;
+        loop {
+            match self.grant_by_row(statement, on, oid)? {
+                Granted::Done => return Ok(true),
+                Granted::Gone => return Ok(false),
+                Granted::Changed(tid) if seen == Some(tid) => {
+                    bail!(INTERNAL_ERROR, "tuple concurrently updated")
+                }
+                Granted::Changed(tid) => seen = Some(tid),
+            }
+        }
+    }
+
+    fn grant_by_row(&mut self, statement: &Grant, on: On, oid: Oid) -> Result<Granted> {
         let wanted = self.wanted(statement, on)?;
         let state = self.state();
         let (catalog, name_column, owner_column, acl_column) = on.columns();
@@ -211,7 +234,7 @@ impl Ddl<'_> {
         let rows = state.catalog.rows(&txn);
         let Some(mut row) = rows.find(catalog, &[("oid", Datum::Oid(oid))])?.into_iter().next()
         else {
-            return Ok(false);
+            return Ok(Granted::Gone);
         };
         let owner = row.oid(owner_column);
         let owner_name = state.role_name(owner)?.unwrap_or_default();
@@ -258,7 +281,9 @@ impl Ddl<'_> {
         }
         let texts: Vec<String> = items.iter().map(AclItem::to_text).collect();
         row.set(acl_column, acl(&texts));
-        rows.update(&row)?;
+        if !rows.update_unless_changed(&row)? {
+            return Ok(Granted::Changed(row.tid));
+        }
         state.catalog.changed(oid);
         let lacks = all & !wanted;
         if wanted == 0 || (lacks != 0 && statement.privileges.is_some()) {
@@ -267,7 +292,7 @@ impl Ddl<'_> {
             drop(txn);
             self.warn_of_grant(statement.grant, wanted == 0, &name)?;
         }
-        Ok(true)
+        Ok(Granted::Done)
     }
 
     /// PostgreSQL's warning that not all was granted or revoked.

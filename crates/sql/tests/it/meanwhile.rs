@@ -668,6 +668,32 @@ fn a_vacuum_that_waits_for_a_change_of_a_row_is_part_of_a_deadlock() {
     verify(&db);
 }
 
+/// Who changes privileges goes by what those before him have made of them, and waits for nobody else: a VACUUM may take hours.
+#[test]
+fn privileges_are_changed_one_after_the_other_and_beside_a_vacuum() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE ROLE one; CREATE ROLE two; CREATE SCHEMA s; CREATE TABLE t (a int)"]);
+    for (what, privilege) in [("t", "SELECT"), ("SCHEMA s", "USAGE"), ("DATABASE postgres", "TEMP")]
+    {
+        let grant = |role| format!("GRANT {privilege} ON {what} TO {role}");
+        assert_eq!(behind(&db, &grant("one"), &grant("two")), "");
+    }
+    s.check(&[
+        ("SELECT has_table_privilege(r, 't', 'SELECT') FROM unnest('{one,two}'::name[]) r", "t\nt"),
+        ("SELECT has_schema_privilege(r, 's', 'USAGE') FROM unnest('{one,two}'::name[]) r", "t\nt"),
+        ("SELECT datacl::text ~ 'one=T.*two=T' FROM pg_database WHERE datname = 'postgres'", "t"),
+    ]);
+    let mut holder = db.session();
+    holder.run_each(&["BEGIN; LOCK TABLE t IN SHARE UPDATE EXCLUSIVE MODE"]);
+    s.check(&[
+        ("SET lock_timeout = 1; REVOKE SELECT ON t FROM one", ""),
+        ("SELECT has_table_privilege('one', 't', 'SELECT')", "f"),
+    ]);
+    holder.run_each(&["COMMIT"]);
+    verify(&db);
+}
+
 #[test]
 fn what_is_granted_on_all_in_a_schema_passes_over_what_was_dropped() {
     let db = Database::new();
