@@ -202,6 +202,47 @@ fn beyond_a_truncation_there_is_nothing() {
     assert!(page.read().is_new());
 }
 
+/// Of a relation of which nothing is cached somebody is about to enter a page beyond the new end: it does not stay.
+#[test]
+fn what_is_being_entered_is_forgotten_too() {
+    let bed = Arc::new(bed(64));
+    let rel = filled(&bed, 1, 8);
+    bed.checkpoint();
+    let id = rel.id();
+    rel.forget();
+    let rel = bed.pool.open(id, Default::default());
+    assert_eq!(rel.len_blocks(Main).unwrap(), BlockNumber(8));
+    let looked = base::stop::arm("buffer.enter.looked");
+    let reader = {
+        let (rel, subject) = (rel.clone(), looked.subject());
+        std::thread::spawn(move || {
+            subject.run(|| rel.try_pin(Main, BlockNumber(7), &mut Strategy::Normal).map(|_| ()))
+        })
+    };
+    looked.wait_reached();
+    let cutter = {
+        let rel = rel.clone();
+        std::thread::spawn(move || {
+            rel.truncate_later(Main, BlockNumber(3), base::Lsn(100)).unwrap()
+        })
+    };
+    while rel.len_blocks(Main).unwrap() != BlockNumber(3) {
+        std::thread::yield_now();
+    }
+    // Time enough for who does not wait.
+    for _ in 0..10_000 {
+        std::thread::yield_now();
+    }
+    looked.release();
+    // It was there when it was asked for.
+    let _ = reader.join().unwrap();
+    cutter.join().unwrap();
+    assert_eq!(rel.cached_pages(), 0);
+    let page = rel.extend(Main, 5, &mut Strategy::Normal).unwrap().pop().unwrap();
+    assert_eq!(page.block(), BlockNumber(7));
+    assert!(page.read().is_new());
+}
+
 #[test]
 fn forgetting_waits_for_a_write_under_way() {
     let bed = Arc::new(bed(64));
