@@ -28,6 +28,9 @@ pub(crate) struct KeyedIndex {
     tree: Option<Arc<Btree>>,
 }
 
+/// What a name takes, with the zero that ends it.
+const NAME_BYTES: usize = 64;
+
 /// A value as the index's type.
 enum Fitted {
     Value(Datum),
@@ -41,15 +44,6 @@ fn fit(v: Datum, ty: Oid) -> Fitted {
         oids::INT2 => (i64::from(i16::MIN), i64::from(i16::MAX)),
         oids::INT4 => (i64::from(i32::MIN), i64::from(i32::MAX)),
         oids::INT8 => (i64::MIN, i64::MAX),
-        oids::NAME => {
-            if let Datum::Text(t) = &v
-                && t.len() > 63
-            {
-                // No name is as long: nothing equals it.
-                return Fitted::Below;
-            }
-            return Fitted::Value(v);
-        }
         _ => return Fitted::Value(v),
     };
     let Some(i) = int_of(&v) else { return Fitted::Value(v) };
@@ -67,6 +61,12 @@ fn fit(v: Datum, ty: Oid) -> Fitted {
 }
 
 fn encoded(ty: Oid, v: &Datum) -> Result<Vec<u8>> {
+    // No name is as long, and none lies between a text and as much of it as a name has room for: not cut to be one it has its own place.
+    if let (oids::NAME, Datum::Text(text)) = (ty, v)
+        && let Some(head) = text.as_bytes().get(..NAME_BYTES)
+    {
+        return Ok(head.to_vec());
+    }
     let mut out = Vec::with_capacity(16);
     types::encode(ty, v, &mut out)?;
     Ok(out)
