@@ -9,5 +9,6 @@ mod power;
 mod rebuild;
 mod replay;
 mod support;
+mod tumult;
 mod unique;
 mod vacuum;
