@@ -289,11 +289,18 @@ impl Btree {
         base::stop_point!("btree.root.known");
         let page = self.read(meta.root)?;
         // Only a true root, never the left half of a split one, is worth remembering.
-        if page.view().is_rightmost() && page.view().level() == meta.level {
-            let word = u64::from(meta.root.0) << 32 | u64::from(meta.level + 1);
-            self.shared.root.store(word, Memory::Relaxed);
+        let view = page.view();
+        if view.has(layout::ROOT) && view.is_rightmost() && view.level() == meta.level {
+            self.remember_root(meta.root, meta.level);
         }
         Ok(Some(page))
+    }
+
+    /// Searches look here first. The caller has the page latched, and who makes another root the one before it too: so nobody who has latched what was
+    /// the root finds it remembered, and waits for himself.
+    pub(crate) fn remember_root(&self, block: BlockNumber, level: u32) {
+        let word = u64::from(block.0) << 32 | u64::from(level + 1);
+        self.shared.root.store(word, Memory::Relaxed);
     }
 
     /// Goes down to the page of `level` where `bound` belongs, latched for reading. The stack, if wanted,

@@ -550,6 +550,39 @@ fn a_new_page_that_another_split_has_is_not_waited_for() {
     assert_eq!(tree.verify().unwrap().entries, 218);
 }
 
+/// A split is on its way up by a root that another one has split meanwhile; the old root, latched, is full again: what is above it is looked for from
+/// the new root, not from where the root was last seen.
+#[test]
+fn a_root_that_is_none_any_more_is_split_again() {
+    let db = Database::new();
+    let tree = db.tree(&schema(vec![text()]));
+    let put = |n: u32, len: usize| {
+        let mut key = format!("{n:08}").into_bytes();
+        key.resize(len, b'k');
+        tree.insert(&[Some(&key)], tid(n), UniqueCheck::No).unwrap();
+    };
+    let height = || tree.height_and_blocks().unwrap().0;
+    let mut n = 0;
+    while height() == 0 {
+        put(n * 10, 1900);
+        n += 1;
+    }
+    let before_parent = base::stop::arm("btree.split.before_parent");
+    let subject = before_parent.subject();
+    std::thread::scope(|scope| {
+        // The link to its right half is longer than others.
+        let split = scope.spawn(|| subject.run(|| put(15, 2600)));
+        before_parent.wait_reached();
+        while height() == 1 {
+            put(n * 10, 1900);
+            n += 1;
+        }
+        before_parent.release();
+        split.join().unwrap();
+    });
+    assert_eq!(tree.verify().unwrap().entries, u64::from(n + 1));
+}
+
 /// A leaf without entries ends where the next one begins, before what the scan looks for there: it is passed over.
 #[test]
 fn a_backward_scan_that_skips_passes_a_leaf_without_entries() {

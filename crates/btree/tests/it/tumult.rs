@@ -4,8 +4,8 @@
 use crate::support::*;
 use base::Tid;
 use btree::{
-    Btree, Condition, Direction, IncludedColumn, IndexVacuumStats, KeyColumn, KeySchema,
-    RetailKeys, ScanBounds, ScanOptions, UniqueCheck,
+    Btree, Condition, Direction, IncludedColumn, IndexVacuumStats, InsertOutcome, KeyColumn,
+    KeySchema, Liveness, RetailKeys, ScanBounds, ScanOptions, TupleLiveness, UniqueCheck,
 };
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -80,7 +80,8 @@ impl Bed {
         let group = random.below(u64::from(GROUPS)) as u32;
         let _snapshot = self.db.horizons.register();
         for _ in 0..random.below(150) {
-            let a = if random.below(4) == 0 { random.below(u64::from(GROUPS)) as u32 } else { group };
+            let a =
+                if random.below(4) == 0 { random.below(u64::from(GROUPS)) as u32 } else { group };
             let b = random.below(u64::from(IN_GROUP)) as u32;
             let tid = tid(self.next.fetch_add(1, Ordering::SeqCst));
             self.insert(a, b, tid);
@@ -151,8 +152,7 @@ impl Bed {
         let (first, a_in) = self.condition(random, 0);
         let (then, b_in) = self.condition(random, 1);
         let conditions = [first, then];
-        let direction =
-            if random.below(2) == 0 { Direction::Forward } else { Direction::Backward };
+        let direction = if random.below(2) == 0 { Direction::Forward } else { Direction::Backward };
         let options = ScanOptions { direction, index_only: random.below(2) == 0 };
         let bounds = ScanBounds::from_conditions(self.tree.schema(), &conditions);
         let _snapshot = self.db.horizons.register();
@@ -241,4 +241,107 @@ fn descending_with_long_keys() {
 #[test]
 fn with_columns_carried_along() {
     tumults(false, 1500, true);
+}
+
+/// Rows that come and go under few keys, each of which one may have at a time.
+struct Rows {
+    ended: Mutex<std::collections::HashMap<Tid, Liveness>>,
+}
+
+impl TupleLiveness for Rows {
+    fn check(&self, tid: Tid) -> base::Result<Liveness> {
+        Ok(self.ended.lock().unwrap().get(&tid).copied().unwrap_or(Liveness::Live))
+    }
+    fn wait(&self, _: Tid, _: base::Xid) -> base::Result<()> {
+        unreachable!("nobody is in progress")
+    }
+}
+
+/// Of a key's rows one is live at a time, however many dead ones there are, on however many leaves, and VACUUM takes away meanwhile.
+fn one_at_a_time(seed: u64, pad: usize, rounds: u32) {
+    let db = Database::with_frames(if seed % 3 == 2 { 120 } else { 2000 });
+    let tree = db.tree(&unique(vec![int4(), text()]));
+    let rows = Rows { ended: Mutex::default() };
+    const KEYS: u32 = 12;
+    let live: Vec<AtomicU32> = (0..KEYS).map(|_| AtomicU32::new(0)).collect();
+    let (next, at_work) = (AtomicU32::new(0), AtomicU32::new(3));
+    let key = |n: u32| (n.to_le_bytes(), "p".repeat(pad).into_bytes());
+    let dead: Mutex<Vec<(u32, Tid)>> = Mutex::default();
+    std::thread::scope(|scope| {
+        let (db, tree, rows, live, next) = (&db, &tree, &rows, &live, &next);
+        let (dead, at_work, key) = (&dead, &at_work, &key);
+        for thread in 0..3u64 {
+            scope.spawn(move || {
+                let mut random = Random((seed * 3 + thread) * 2 + 1);
+                let mut mine = Vec::new();
+                for _ in 0..rounds {
+                    let _snapshot = db.horizons.register();
+                    let n = random.below(u64::from(KEYS)) as u32;
+                    let (a, b) = key(n);
+                    let tid = tid(next.fetch_add(1, Ordering::SeqCst));
+                    let check = UniqueCheck::Yes(rows);
+                    let churn: Option<&dyn TupleLiveness> =
+                        if random.below(2) == 0 { Some(rows) } else { None };
+                    match tree.insert_version(&[Some(&a), Some(&b)], tid, check, churn).unwrap() {
+                        InsertOutcome::Inserted => {
+                            let others = live[n as usize].fetch_add(1, Ordering::SeqCst);
+                            assert_eq!(others, 0, "key {n} twice");
+                            mine.push((n, tid));
+                        }
+                        InsertOutcome::Conflict(_) => {}
+                        other => panic!("{other:?}"),
+                    }
+                    while mine.len() > 2 || !mine.is_empty() && random.below(2) == 0 {
+                        let at = random.below(mine.len() as u64) as usize;
+                        let (n, tid) = mine.swap_remove(at);
+                        live[n as usize].fetch_sub(1, Ordering::SeqCst);
+                        let all = random.below(3) == 0;
+                        let how = if all { Liveness::DeadToAll } else { Liveness::Dead };
+                        rows.ended.lock().unwrap().insert(tid, how);
+                        dead.lock().unwrap().push((n, tid));
+                    }
+                }
+                at_work.fetch_sub(1, Ordering::SeqCst);
+            });
+        }
+        scope.spawn(move || {
+            let mut random = Random(seed * 8 + 9);
+            while at_work.load(Ordering::SeqCst) > 0 {
+                if dead.lock().unwrap().len() < random.below(400) as usize {
+                    std::thread::yield_now();
+                    continue;
+                }
+                let gone = std::mem::take(&mut *dead.lock().unwrap());
+                let set: std::collections::HashSet<Tid> = gone.iter().map(|g| g.1).collect();
+                if random.below(2) == 0 {
+                    with_control(|c| tree.bulk_delete(&|t: Tid| set.contains(&t), c));
+                } else {
+                    let mut keys = RetailKeys::new();
+                    for (n, tid) in &gone {
+                        let (a, b) = key(*n);
+                        tree.add_retail_key(&mut keys, &[Some(&a), Some(&b)], *tid).unwrap();
+                    }
+                    with_control(|c| tree.retail_batch(&mut keys, c));
+                }
+                db.horizons.advance();
+            }
+        });
+    });
+    let gone: std::collections::HashSet<Tid> =
+        dead.into_inner().unwrap().iter().map(|g| g.1).collect();
+    with_control(|c| tree.bulk_delete(&|t: Tid| gone.contains(&t), c));
+    let left = live.iter().map(|n| u64::from(n.load(Ordering::SeqCst))).sum::<u64>();
+    assert_eq!(tree.verify().unwrap().entries, left);
+    tree.verify_descents(&mut || Ok(())).unwrap();
+}
+
+/// With EBB_SOAK=n in the environment n times more.
+#[test]
+fn unique_keys() {
+    let more = std::env::var("EBB_SOAK").ok().and_then(|n| n.parse().ok()).unwrap_or(0u64);
+    for seed in 0..=more {
+        for pad in [0, 300, 1600] {
+            one_at_a_time(seed + 1, pad, 500);
+        }
+    }
 }
