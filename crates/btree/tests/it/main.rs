@@ -3,6 +3,7 @@
 mod build;
 mod cleanup;
 mod concurrency;
+mod faults;
 mod golden;
 mod model;
 mod power;
