@@ -407,14 +407,15 @@ impl BtreeScan {
     }
 
     /// The leaf that the last entry before a place is on, and where: it is `page`, or left of it. Of a leaf that begins with the
-    /// place nothing is taken; the one left of it is next.
+    /// place nothing is taken; the one left of it is next. A page that ends before the place (one without entries may: then what lies right of
+    /// it has been seen) is taken from its end on, so that the scan never goes back.
     fn skip_back(&self, page: ReadPage, edge: &ScanEdge) -> Result<(ReadPage, u16)> {
         let tree = &self.tree;
         with_bound(&tree.schema, Some(edge), |bound| {
             let Some(bound) = bound else { return Ok((page, 0)) };
             let mut page = page;
             let mut behind = tree.lower_bound(page.view(), bound);
-            if behind <= page.view().first_data() {
+            if behind <= page.view().first_data() && !tree.belongs_right(page.view(), bound) {
                 let block = page.block;
                 drop(page);
                 let Some(found) = tree.descend(bound, 0, None)? else {

@@ -2,6 +2,10 @@
 //! Sorting an index's entries within a bound of memory: runs are sorted on a second thread while the next
 //! one fills, spilled to temporary files, and merged.
 //!
+//! # Invariants
+//! A run's file is open only while it is written or merged, and [`MERGED_AT_ONCE`] runs at most are merged at a time: how many there are,
+//! which little memory for a large table makes many, asks neither for as many open files nor for as many buffers.
+//!
 //! # Layout
 //! In memory and in a run: length u16 (bit 15: the tuple is dead to newcomers), then the entry. Beside the arena stands,
 //! for each entry, an 8-byte abbreviated key, so that most comparisons touch no entry.
@@ -12,12 +16,17 @@ use base::{Error, Result, Tid};
 use disk::{Disk, File, OpenMode};
 use page::btree::Item;
 use std::cmp::Ordering;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering as Memory};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 const DEAD_BIT: u16 = 0x8000;
 const WRITE_CHUNK: usize = 1 << 20;
+/// So many runs are read at a time; more are made fewer first.
+const MERGED_AT_ONCE: usize = 128;
+/// A merge looks for a cancel after so many entries.
+const ENTRIES_BETWEEN_LOOKS: usize = 4096;
 static NEXT_SORT: AtomicU64 = AtomicU64::new(0);
 
 /// How much and where.
@@ -68,9 +77,8 @@ fn sort_index(
     base::sort::in_pieces(index, compare, check)
 }
 
-/// A temporary file, removed when dropped.
+/// A temporary file, removed when dropped. It is not kept open.
 struct TempFile {
-    file: Arc<dyn File>,
     disk: Arc<dyn Disk>,
     path: String,
     len: u64,
@@ -90,11 +98,81 @@ fn io(path: &str, what: &str) -> impl FnOnce(std::io::Error) -> Error {
     move |source| Error::io(what, source)
 }
 
-struct RunWriter {
+/// The temporary files of one sort.
+struct Runs {
     config: SortConfig,
-    schema: Arc<KeySchema>,
     id: u64,
-    runs: u64,
+    made: u64,
+}
+
+impl Runs {
+    fn new(config: SortConfig) -> Runs {
+        let number = NEXT_SORT.fetch_add(1, Memory::Relaxed) & 0xFFFF_FFFF;
+        Runs { config, id: u64::from(std::process::id()) << 32 | number, made: 0 }
+    }
+    /// The next one.
+    fn begin(&mut self) -> Result<RunFile> {
+        let path = format!("{}/index_sort.{}.{}", self.config.temp_dir, self.id, self.made);
+        self.made += 1;
+        let disk = Arc::clone(&self.config.disk);
+        let file = disk.open(&path, OpenMode::Create).map_err(io(&path, "create"))?;
+        let run = TempFile { disk, path, len: 0 };
+        Ok(RunFile { file, run, chunk: Vec::with_capacity(WRITE_CHUNK + 4096) })
+    }
+    /// Merges runs, all of whose entries come in one's place.
+    fn merge(
+        &mut self,
+        schema: &Arc<KeySchema>,
+        runs: Vec<TempFile>,
+        cancel: &CancelFlag,
+    ) -> Result<TempFile> {
+        let memory = self.config.memory_bytes / 2 / runs.len().max(1);
+        let sources = runs.into_iter().map(|run| Source::run(run, memory));
+        let sources = sources.collect::<Result<_>>()?;
+        let mut stream = SortedStream::new(Arc::clone(schema), sources, 0)?;
+        let mut into = self.begin()?;
+        let mut entries = 0usize;
+        while let Some(raw) = stream.next_raw()? {
+            if entries.is_multiple_of(ENTRIES_BETWEEN_LOOKS) {
+                cancel.check()?;
+            }
+            entries += 1;
+            if into.add(raw) {
+                into.flush()?;
+            }
+        }
+        into.end()
+    }
+}
+
+/// A run being written.
+struct RunFile {
+    file: Arc<dyn File>,
+    run: TempFile,
+    chunk: Vec<u8>,
+}
+
+impl RunFile {
+    /// Adds an entry; true if it is time to [`RunFile::flush`].
+    fn add(&mut self, raw: &[u8]) -> bool {
+        self.chunk.extend_from_slice(raw);
+        self.chunk.len() >= WRITE_CHUNK
+    }
+    fn flush(&mut self) -> Result<()> {
+        self.file.write_at(&self.chunk, self.run.len).map_err(io(&self.run.path, "write to"))?;
+        self.run.len += self.chunk.len() as u64;
+        self.chunk.clear();
+        Ok(())
+    }
+    fn end(mut self) -> Result<TempFile> {
+        self.flush()?;
+        Ok(self.run)
+    }
+}
+
+struct RunWriter {
+    schema: Arc<KeySchema>,
+    runs: Runs,
     /// Nobody wants the runs any more.
     given_up: Arc<AtomicBool>,
 }
@@ -107,22 +185,14 @@ impl RunWriter {
             false => Ok(()),
         };
         sort_index(&self.schema, &arena.data, &mut arena.index, &check)?;
-        let path = format!("{}/index_sort.{}.{}", self.config.temp_dir, self.id, self.runs);
-        self.runs += 1;
-        let file = self.config.disk.open(&path, OpenMode::Create).map_err(io(&path, "create"))?;
-        let mut run = TempFile { file, disk: self.config.disk.clone(), path: path.clone(), len: 0 };
-        let mut chunk = Vec::with_capacity(WRITE_CHUNK + 4096);
+        let mut run = self.runs.begin()?;
         for (_, at) in &arena.index {
-            chunk.extend_from_slice(arena.raw(*at));
-            if chunk.len() >= WRITE_CHUNK {
+            if run.add(arena.raw(*at)) {
                 check()?;
-                run.file.write_at(&chunk, run.len).map_err(io(&path, "write to"))?;
-                run.len += chunk.len() as u64;
-                chunk.clear();
+                run.flush()?;
             }
         }
-        run.file.write_at(&chunk, run.len).map_err(io(&path, "write to"))?;
-        run.len += chunk.len() as u64;
+        let run = run.end()?;
         arena.data.clear();
         arena.index.clear();
         Ok(run)
@@ -197,11 +267,8 @@ impl Sorter {
             let (sorted, done) = sync_channel(1);
             let given_up = Arc::new(AtomicBool::new(false));
             let mut writer = RunWriter {
-                config: self.config.clone(),
                 schema: self.schema.clone(),
-                id: u64::from(std::process::id()) << 32
-                    | NEXT_SORT.fetch_add(1, Memory::Relaxed) & 0xFFFF_FFFF,
-                runs: 0,
+                runs: Runs::new(self.config.clone()),
                 given_up: given_up.clone(),
             };
             let thread = spawn("index sort", move || {
@@ -254,50 +321,64 @@ impl Sorter {
     /// # Errors
     /// I/O of the runs, cancellation.
     pub fn finish_all(sorters: Vec<Sorter>, cancel: &CancelFlag) -> Result<SortedStream> {
+        let Some(first) = sorters.first() else {
+            return Err(base::err!(INTERNAL_ERROR, "nothing to sort"));
+        };
+        let schema = first.schema.clone();
+        let config = first.config.clone();
+        let sorters_in_all = sorters.len();
         let mut sources = Vec::new();
-        let mut schema = None;
+        let mut runs = VecDeque::new();
         let mut count = 0;
         for mut sorter in sorters {
-            // The last arena is sorted here, in two halves, while the run before it is written.
-            let mut arena = std::mem::take(&mut sorter.arena);
-            let middle = arena.index.len() / 2;
-            let mut second = arena.index.split_off(middle);
-            let data = &arena.data;
-            let (first, rest) = (&mut arena.index, &mut second);
-            let sort = |half| sort_index(&sorter.schema, data, half, &|| cancel.check());
-            std::thread::scope(|scope| {
-                let other = scope.spawn(|| sort(first));
-                sort(rest)?;
-                match other.join() {
-                    Ok(sorted) => sorted,
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-            })?;
+            sources.extend(sorter.sort_rest(cancel)?);
             sorter.collect()?;
-            let data = Arc::new(std::mem::take(&mut arena.data));
-            let halves = [std::mem::take(&mut arena.index), second];
-            for index in halves.into_iter().filter(|i| !i.is_empty()) {
-                sources.push(Source::Memory { data: data.clone(), index, next: 0 });
-            }
             sorter.spare = None;
-            let n = sorter.runs.len().max(1);
-            let chunk = (sorter.config.memory_bytes / 2 / n).clamp(16 << 10, 1 << 20);
-            for run in std::mem::take(&mut sorter.runs) {
-                let reader = RunReader { run, at: 0, buffer: Vec::new(), start: 0, chunk };
-                sources.push(Source::Run(reader));
-            }
+            runs.extend(std::mem::take(&mut sorter.runs));
             count += sorter.count;
             if let Some(Worker { full, thread, .. }) = sorter.worker.take() {
                 drop(full);
                 // It has nothing left to do.
                 let _ = thread.join();
             }
-            schema = Some(sorter.schema.clone());
         }
-        let Some(schema) = schema else {
-            return Err(base::err!(INTERNAL_ERROR, "nothing to sort"));
-        };
+        let memory_bytes = config.memory_bytes.saturating_mul(sorters_in_all);
+        let mut merged = Runs::new(SortConfig { memory_bytes, ..config });
+        // The oldest first: so they are of about one size each time.
+        while runs.len() > MERGED_AT_ONCE {
+            let some = (runs.len() - MERGED_AT_ONCE + 1).min(MERGED_AT_ONCE);
+            let one = merged.merge(&schema, runs.drain(..some).collect(), cancel)?;
+            runs.push_back(one);
+        }
+        let memory = memory_bytes / 2 / runs.len().max(1);
+        for run in runs {
+            sources.push(Source::run(run, memory)?);
+        }
         SortedStream::new(schema, sources, count)
+    }
+
+    /// Sorts the last arena, in two halves, while the run before it is written.
+    fn sort_rest(&mut self, cancel: &CancelFlag) -> Result<Vec<Source>> {
+        let mut arena = std::mem::take(&mut self.arena);
+        let middle = arena.index.len() / 2;
+        let mut second = arena.index.split_off(middle);
+        let data = &arena.data;
+        let (first, rest) = (&mut arena.index, &mut second);
+        let schema = &self.schema;
+        let sort = |half| sort_index(schema, data, half, &|| cancel.check());
+        std::thread::scope(|scope| {
+            let other = std::thread::Builder::new()
+                .spawn_scoped(scope, || sort(first))
+                .map_err(|e| Error::io("could not start a sorting thread", e))?;
+            sort(rest)?;
+            match other.join() {
+                Ok(sorted) => sorted,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })?;
+        let data = Arc::new(arena.data);
+        let halves = [arena.index, second].into_iter().filter(|i| !i.is_empty());
+        Ok(halves.map(|index| Source::Memory { data: data.clone(), index, next: 0 }).collect())
     }
 }
 
@@ -312,6 +393,7 @@ impl Drop for Sorter {
 }
 
 struct RunReader {
+    file: Arc<dyn File>,
     run: TempFile,
     at: u64,
     buffer: Vec<u8>,
@@ -341,7 +423,6 @@ impl RunReader {
             let want = self.chunk.min((self.run.len - self.at) as usize);
             self.buffer.resize(have + want, 0);
             let got = self
-                .run
                 .file
                 .read_at(&mut self.buffer[have..], self.at)
                 .map_err(io(&self.run.path, "read"))?;
@@ -358,11 +439,23 @@ impl RunReader {
 }
 
 enum Source {
-    Memory { data: Arc<Vec<u8>>, index: Vec<(u64, u32)>, next: usize },
+    Memory {
+        data: Arc<Vec<u8>>,
+        index: Vec<(u64, u32)>,
+        next: usize,
+    },
     Run(RunReader),
+    /// All of it has been handed out.
+    Done,
 }
 
 impl Source {
+    /// A run, read by so much at a time, within reason.
+    fn run(run: TempFile, bytes: usize) -> Result<Source> {
+        let file = run.disk.open(&run.path, OpenMode::Existing).map_err(io(&run.path, "open"))?;
+        let chunk = bytes.clamp(16 << 10, 1 << 20);
+        Ok(Source::Run(RunReader { file, run, at: 0, buffer: Vec::new(), start: 0, chunk }))
+    }
     fn raw(&self) -> &[u8] {
         match self {
             Source::Memory { data, index, next } => {
@@ -371,6 +464,7 @@ impl Source {
                 &data[at..at + 2 + len]
             }
             Source::Run(run) => &run.buffer[run.start..run.start + run.raw_len().unwrap_or(0)],
+            Source::Done => &[],
         }
     }
     fn item(&self) -> Item<'_> {
@@ -387,12 +481,14 @@ impl Source {
                     Ok(None)
                 }
             }
+            Source::Done => Ok(None),
         }
     }
     fn advance(&mut self) {
         match self {
             Source::Memory { next, .. } => *next += 1,
             Source::Run(run) => run.start += run.raw_len().unwrap_or(0),
+            Source::Done => {}
         }
     }
 }
@@ -455,6 +551,13 @@ impl SortedStream {
     }
     /// The next entry, and whether it counts for uniqueness.
     pub(crate) fn next(&mut self) -> Result<Option<(Item<'_>, bool)>> {
+        Ok(self.next_raw()?.map(|raw| {
+            let dead = u16::from_le_bytes([raw[0], raw[1]]) & DEAD_BIT != 0;
+            (Item(&raw[2..]), !dead)
+        }))
+    }
+    /// The next entry, as it stands in a run.
+    fn next_raw(&mut self) -> Result<Option<&[u8]>> {
         if self.started {
             let Some((_, source)) = self.heap.first().copied() else { return Ok(None) };
             self.sources[source].advance();
@@ -462,14 +565,14 @@ impl SortedStream {
                 Some(key) => self.heap[0].0 = key,
                 None => {
                     self.heap.swap_remove(0);
+                    // Its file, if it is one, goes as soon as it has been read: what takes its entries takes its room.
+                    self.sources[source] = Source::Done;
                 }
             }
             self.sift_down(0);
         }
         self.started = true;
         let Some((_, source)) = self.heap.first().copied() else { return Ok(None) };
-        let raw = self.sources[source].raw();
-        let dead = u16::from_le_bytes([raw[0], raw[1]]) & DEAD_BIT != 0;
-        Ok(Some((Item(&raw[2..]), !dead)))
+        Ok(Some(self.sources[source].raw()))
     }
 }

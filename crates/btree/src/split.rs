@@ -213,6 +213,7 @@ impl Btree {
                 Block::init(&mut meta_page, apply::meta(meta)),
             ],
         );
+        self.remember_root(root.block, level);
         Ok(())
     }
 

@@ -289,11 +289,18 @@ impl Btree {
         base::stop_point!("btree.root.known");
         let page = self.read(meta.root)?;
         // Only a true root, never the left half of a split one, is worth remembering.
-        if page.view().is_rightmost() && page.view().level() == meta.level {
-            let word = u64::from(meta.root.0) << 32 | u64::from(meta.level + 1);
-            self.shared.root.store(word, Memory::Relaxed);
+        let view = page.view();
+        if view.has(layout::ROOT) && view.is_rightmost() && view.level() == meta.level {
+            self.remember_root(meta.root, meta.level);
         }
         Ok(Some(page))
+    }
+
+    /// Searches look here first. The caller has the page latched, and who makes another root the one before it too: so nobody who has latched what was
+    /// the root finds it remembered, and waits for himself.
+    pub(crate) fn remember_root(&self, block: BlockNumber, level: u32) {
+        let word = u64::from(block.0) << 32 | u64::from(level + 1);
+        self.shared.root.store(word, Memory::Relaxed);
     }
 
     /// Goes down to the page of `level` where `bound` belongs, latched for reading. The stack, if wanted,
@@ -532,18 +539,18 @@ impl Btree {
         }
     }
 
-    /// A block for a new page: a deleted one if no scan can still be on its way there, else a new one.
+    /// A block for a new page: a deleted one if no scan can still be on its way there, else a new one. Nobody is waited for: the caller holds
+    /// latches that who has a block's latch may be waiting for.
     pub(crate) fn allocate(&self) -> Result<WritePage> {
         while let Some((block, oldest)) = self.take_free() {
             let Some(pinned) = self.rel.try_pin(Fork::Main, block, &mut Strategy::Normal)? else {
                 continue;
             };
-            // Whoever holds it is at work on it; it is not free then, and waiting could be for ourselves.
-            if pinned.try_write().is_none() {
-                continue;
-            }
-            let page = self.write_pinned(pinned);
+            // Whoever holds it is at work on it; it is not free then.
+            let Some(guard) = pinned.try_into_write() else { continue };
+            let page = WritePage { guard, block };
             if is_recyclable(page.view(), oldest) && !self.is_visited(page.view()) {
+                base::stop_point!("btree.allocate.taken");
                 return Ok(page);
             }
             if page.view().is_sane() && page.view().has(layout::DELETED) {
@@ -557,10 +564,17 @@ impl Btree {
         loop {
             let pinned = self.rel.extend_one(Fork::Main, &mut Strategy::Normal)?;
             base::stop_point!("btree.allocate.extended");
-            let page = self.write_pinned(pinned);
-            // A bulk pass may have come by meanwhile, and found it empty, and somebody else may have taken it then.
-            if page.view().is_new() {
-                return Ok(page);
+            let block = pinned.block();
+            // A bulk pass may have come by meanwhile, and found it empty, and somebody else may have taken it then, or has it just now.
+            match pinned.try_into_write() {
+                Some(guard) => {
+                    let page = WritePage { guard, block };
+                    if page.view().is_new() {
+                        return Ok(page);
+                    }
+                }
+                // Of a reader's, too, it is known as free; who is told so looks again.
+                None => _ = self.shared.free.lock().insert((0, block)),
             }
         }
     }

@@ -85,11 +85,9 @@ impl Pool {
         let mut cached = Vec::new();
         loop {
             cached.clear();
-            if state.table.is_empty() {
-                return;
-            }
             let mut busy = None;
             {
+                // Taken though the table may be empty: who holds it now may have seen the old length, and be about to enter a page.
                 let _table = state.table_lock.lock();
                 state.table.collect_from(&self.nodes, from, &mut cached);
                 cached.retain(|&(block, n)| {

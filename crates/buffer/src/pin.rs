@@ -127,6 +127,15 @@ impl PinnedPage {
         OwnedWriteGuard { pin: Some(self), touched: false }
     }
 
+    /// The latch for writing, if it is free, in a guard that owns the pin.
+    pub fn try_into_write(self) -> Option<OwnedWriteGuard> {
+        if !self.frame().latch.try_lock_exclusive() {
+            return None;
+        }
+        self.back_to_pool();
+        Some(OwnedWriteGuard { pin: Some(self), touched: false })
+    }
+
     /// The clean-up lock, if nobody holds the latch or another pin.
     pub fn try_cleanup(&self) -> Option<WriteGuard<'_>> {
         let guard = self.try_write()?;

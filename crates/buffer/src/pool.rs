@@ -397,6 +397,7 @@ impl Pool {
         {
             return Entered::Beyond;
         }
+        base::stop_point!("buffer.enter.looked");
         let frame = self.frames.get(n);
         frame.set_tag(relation, fork, block);
         frame.state.store(flags | ONE_PIN | ONE_USE, Ordering::Release);

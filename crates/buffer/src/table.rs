@@ -222,7 +222,8 @@ impl BlockTable {
     }
 
     /// True if nothing is cached.
-    pub(crate) fn is_empty(&self) -> bool {
+    #[cfg(test)]
+    fn is_empty(&self) -> bool {
         self.root.load(Ordering::Acquire) == 0
     }
 }

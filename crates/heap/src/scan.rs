@@ -42,6 +42,10 @@ impl SharedBlocks {
         let piece = (len / 64).clamp(16, 1024);
         Arc::new(SharedBlocks { next: AtomicU32::new(range.start.0), end: range.end.0, piece })
     }
+    /// Nobody takes any more: what one has met makes the others' work useless.
+    pub fn stop(&self) {
+        self.next.store(self.end, Ordering::Relaxed);
+    }
     fn take(&self) -> Option<BlockRange> {
         let start = self.next.fetch_add(self.piece, Ordering::Relaxed);
         if start >= self.end {

@@ -161,3 +161,70 @@ fn long_keys_and_descending() {
     tree.build(sorter.finish().unwrap(), &mut |_| Ok(())).unwrap();
     assert_eq!(tree.verify().unwrap().entries, 1500);
 }
+
+/// Little memory for many entries makes many runs: they are merged in several passes, with few files open, and all in order.
+#[test]
+fn many_runs_need_few_open_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = SortConfig {
+        memory_bytes: 0,
+        disk: disk::os(folder.path().to_owned()).unwrap(),
+        temp_dir: "tmp".into(),
+    };
+    let db = Database::new();
+    let schema = schema(vec![text()]);
+    let mut sorters: Vec<Sorter> =
+        (0..2).map(|_| Sorter::new(schema.clone(), config.clone())).collect();
+    let pad = "p".repeat(1000);
+    let key = |n: u32| format!("{:08x}{pad}", n.wrapping_mul(0x9E37_79B1));
+    const ALL: u32 = 12_000;
+    for n in 0..ALL {
+        let live = !n.is_multiple_of(3);
+        sorters[n as usize % 2].add(&[Some(key(n).as_bytes())], tid(n), live).unwrap();
+    }
+    let files = || std::fs::read_dir(folder.path().join("tmp")).unwrap().count();
+    assert!(files() > 160, "{}", files());
+    let sorted = Sorter::finish_all(sorters, &CancelFlag::default()).unwrap();
+    let open = std::fs::read_dir("/proc/self/fd").unwrap().filter(|fd| {
+        let to = fd.as_ref().ok().and_then(|fd| std::fs::read_link(fd.path()).ok());
+        to.is_some_and(|to| to.starts_with(folder.path().join("tmp")))
+    });
+    assert_eq!((files(), open.count()), (128, 128));
+    assert_eq!(sorted.count(), u64::from(ALL));
+    let tree = db.empty(&schema);
+    let outcome = tree.build(sorted, &mut |_| Ok(())).unwrap();
+    assert_eq!(outcome, BuildOutcome::Built { entries: u64::from(ALL) });
+    assert_eq!(files(), 0);
+    let mut want: Vec<_> = (0..ALL).map(|n| (key(n), tid(n))).collect();
+    want.sort();
+    assert_eq!(all(&tree), want.iter().map(|w| w.1).collect::<Vec<_>>());
+}
+
+/// Who gives up, or is called off, leaves no file, in whichever pass he was.
+#[test]
+fn a_sort_called_off_leaves_nothing() {
+    let db = Database::new();
+    let schema = schema(vec![text()]);
+    let pad = "p".repeat(1000);
+    let sorter = || {
+        let mut sorter = Sorter::new(schema.clone(), config(&db, 0));
+        for n in 0..9000u32 {
+            let key = format!("{:08x}{pad}", n.wrapping_mul(0x9E37_79B1));
+            sorter.add(&[Some(key.as_bytes())], tid(n), true).unwrap();
+        }
+        sorter
+    };
+    use disk::Disk;
+    let files = || db.disk.list("base/pgsql_tmp").unwrap().len();
+    let given_up = sorter();
+    assert!(files() > 128);
+    drop(given_up);
+    assert_eq!(files(), 0);
+    let cancel = CancelFlag::default();
+    cancel.raise(base::sync::CancelReason::UserRequest);
+    let called_off = Sorter::finish_all(vec![sorter()], &cancel).err().unwrap();
+    assert_eq!(called_off.state(), base::SqlState::QUERY_CANCELED);
+    assert_eq!(files(), 0);
+    drop(sorter().finish().unwrap());
+    assert_eq!(files(), 0);
+}

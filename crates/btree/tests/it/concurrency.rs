@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use base::Tid;
-use btree::{Direction, RetailKeys, ScanBounds, ScanOptions, UniqueCheck};
+use btree::{Condition, Direction, RetailKeys, ScanBounds, ScanOptions, UniqueCheck};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -494,4 +494,147 @@ fn a_new_page_that_another_split_took_is_left_to_it() {
         splitting.take().unwrap().join().unwrap();
     });
     assert_eq!(tree.verify().unwrap().entries, 3_400);
+}
+
+/// The leaves from the left on: what is on each.
+fn leaves(tree: &std::sync::Arc<btree::Btree>) -> Vec<Vec<Tid>> {
+    let mut scan = tree.scan(ScanBounds::all(), ScanOptions::default());
+    let mut leaves = Vec::new();
+    while let Some(first) = scan.next().unwrap() {
+        let mut leaf = vec![first];
+        scan.take_rest_of_leaf(&mut leaf);
+        leaves.push(leaf);
+    }
+    leaves
+}
+
+/// As above, and the other split is still at it; what is more, it needs the page that the first one holds: nobody waits for a new page.
+#[test]
+fn a_new_page_that_another_split_has_is_not_waited_for() {
+    let db = Database::new();
+    let tree = db.tree(&schema(vec![text()]));
+    let put = |n: u32| {
+        let key = format!("{n:08}{}", "k".repeat(900)).into_bytes();
+        tree.insert(&[Some(&key)], tid(n), UniqueCheck::No).unwrap();
+    };
+    (0..200).for_each(|n| put(n * 100));
+    let leaves = leaves(&tree);
+    let number = |leaf: &[Tid]| (0..20_000).find(|n| tid(*n) == leaf[0]).unwrap();
+    let (left, right) = (number(&leaves[5]), number(&leaves[6]));
+    db.advance_horizon();
+    let extended = base::stop::arm("btree.allocate.extended");
+    let taken = base::stop::arm("btree.allocate.taken");
+    let (first, second) = (extended.subject(), taken.subject());
+    std::thread::scope(|scope| {
+        let mut splitting = None;
+        let mut on_page = |block: u32, end: u32| {
+            if block + 1 == end && splitting.is_none() {
+                let split = || first.run(|| (right + 1..right + 10).for_each(put));
+                splitting = Some(scope.spawn(split));
+                extended.wait_reached();
+            }
+            Ok(())
+        };
+        let mut strategy = buffer::Strategy::Normal;
+        let mut control =
+            btree::VacuumControl { strategy: &mut strategy, on_page: &mut on_page, cancel: None };
+        tree.bulk_delete(&|_| false, &mut control).unwrap();
+        let beside = scope.spawn(|| second.run(|| (left + 1..left + 10).for_each(put)));
+        taken.wait_reached();
+        drop(extended);
+        // The first one comes to the end of its split, though the page it was at is another's.
+        splitting.take().unwrap().join().unwrap();
+        drop(taken);
+        beside.join().unwrap();
+    });
+    assert_eq!(tree.verify().unwrap().entries, 218);
+}
+
+/// A split is on its way up by a root that another one has split meanwhile; the old root, latched, is full again: what is above it is looked for from
+/// the new root, not from where the root was last seen.
+#[test]
+fn a_root_that_is_none_any_more_is_split_again() {
+    let db = Database::new();
+    let tree = db.tree(&schema(vec![text()]));
+    let put = |n: u32, len: usize| {
+        let mut key = format!("{n:08}").into_bytes();
+        key.resize(len, b'k');
+        tree.insert(&[Some(&key)], tid(n), UniqueCheck::No).unwrap();
+    };
+    let height = || tree.height_and_blocks().unwrap().0;
+    let mut n = 0;
+    while height() == 0 {
+        put(n * 10, 1900);
+        n += 1;
+    }
+    let before_parent = base::stop::arm("btree.split.before_parent");
+    let subject = before_parent.subject();
+    std::thread::scope(|scope| {
+        // The link to its right half is longer than others.
+        let split = scope.spawn(|| subject.run(|| put(15, 2600)));
+        before_parent.wait_reached();
+        while height() == 1 {
+            put(n * 10, 1900);
+            n += 1;
+        }
+        before_parent.release();
+        split.join().unwrap();
+    });
+    assert_eq!(tree.verify().unwrap().entries, u64::from(n + 1));
+}
+
+/// A leaf without entries ends where the next one begins, before what the scan looks for there: it is passed over.
+#[test]
+fn a_backward_scan_that_skips_passes_a_leaf_without_entries() {
+    let db = Database::new();
+    let tree = db.tree(&schema(vec![int4(), int4()]));
+    let values = |n: u32| [(n / 40).to_le_bytes(), (n % 40).to_le_bytes()];
+    const ALL: u32 = 4000;
+    for n in 0..ALL {
+        let [a, b] = values(n);
+        tree.insert(&[Some(&a), Some(&b)], tid(n), UniqueCheck::No).unwrap();
+    }
+    let leaves = leaves(&tree);
+    let gone = &leaves[leaves.len() / 2];
+    let number = |t: Tid| (0..ALL).find(|n| tid(*n) == t).unwrap();
+    // It ends between two groups.
+    assert_eq!(number(*gone.last().unwrap()) % 40, 39);
+    let emptied = base::stop::arm("btree.retail.emptied");
+    let subject = emptied.subject();
+    std::thread::scope(|scope| {
+        let deletion = scope.spawn(|| {
+            let mut keys = RetailKeys::new();
+            for t in gone {
+                let [a, b] = values(number(*t));
+                tree.add_retail_key(&mut keys, &[Some(&a), Some(&b)], *t).unwrap();
+            }
+            subject.run(|| with_control(|c| tree.retail_batch(&mut keys, c)))
+        });
+        emptied.wait_reached();
+        for wanted in [7, 39, 50] {
+            let equal = Condition::Equal(u32::to_le_bytes(wanted).to_vec());
+            let bounds = ScanBounds::from_conditions(tree.schema(), &[Condition::Any, equal]);
+            for direction in [Direction::Forward, Direction::Backward] {
+                let options = ScanOptions { direction, index_only: false };
+                let mut scan = tree.scan(bounds.clone(), options);
+                let looks = std::cell::Cell::new(0);
+                let stop = || {
+                    looks.set(looks.get() + 1);
+                    assert!(looks.get() < 1000, "{direction:?} it goes round in circles");
+                    Ok(())
+                };
+                let mut seen = Vec::new();
+                while let Some(t) = scan.next_unless(&stop).unwrap() {
+                    seen.push(t);
+                }
+                if direction == Direction::Backward {
+                    seen.reverse();
+                }
+                let all = (0..ALL).filter(|n| n % 40 == wanted).map(tid);
+                assert_eq!(seen, all.filter(|t| !gone.contains(t)).collect::<Vec<_>>());
+            }
+        }
+        emptied.release();
+        assert_eq!(deletion.join().unwrap().pages_deleted, 1);
+    });
 }

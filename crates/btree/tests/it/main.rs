@@ -3,11 +3,13 @@
 mod build;
 mod cleanup;
 mod concurrency;
+mod faults;
 mod golden;
 mod model;
 mod power;
 mod rebuild;
 mod replay;
 mod support;
+mod tumult;
 mod unique;
 mod vacuum;

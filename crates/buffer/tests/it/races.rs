@@ -107,6 +107,97 @@ fn many_threads_agree_with_a_model() {
     assert_eq!(held.len(), 48);
 }
 
+/// The same with a disk that refuses a read or a write now and then: who is refused is told so, and every value stays; no frame is lost.
+#[test]
+fn many_threads_agree_with_a_model_though_the_disk_refuses() {
+    use disk::sim::{Fault, Operation};
+    let mut config = config(48);
+    config.staging_frames = 24;
+    config.write_behind_thread = true;
+    let bed = Arc::new(bed_with(config));
+    let blocks = 300u32;
+    let rel = filled(&bed, 1, blocks);
+    let model: Vec<Mutex<u64>> = (0..blocks).map(|b| Mutex::new(u64::from(b))).collect();
+    let lsn = AtomicU64::new(1000);
+    let stop = AtomicBool::new(false);
+    let refused = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let (bed, rel, model, lsn) = (&bed, &rel, &model, &lsn);
+        let (stop, refused) = (&stop, &refused);
+        scope.spawn(move || {
+            let (mut last, mut rng) = (0, SmallRng::seed_from_u64(11));
+            while !stop.load(Ordering::Relaxed) {
+                let read = rng.random_range(0..2) == 0;
+                bed.disk.inject(Fault {
+                    operation: if read { Operation::Read } else { Operation::Write },
+                    path_contains: rel.id().to_string(),
+                    after: rng.random_range(0..30),
+                    error: if rng.random_range(0..2) == 0 { 5 } else { 28 },
+                    once: true,
+                });
+                let _ = bed.pool.checkpoint_write(Default::default(), &mut |_| Ok(()));
+                let _ = bed.pool.background_write_round(10, 2.0, &mut last);
+                let _ = bed.pool.write_behind_round();
+            }
+        });
+        let workers: Vec<_> = (0..4u64)
+            .map(|t| {
+                scope.spawn(move || {
+                    let mut rng = SmallRng::seed_from_u64(t);
+                    let mut strategy = match t {
+                        0 => Strategy::Normal,
+                        1 => Strategy::vacuum(rel.pool(), 32),
+                        2 => Strategy::bulk_write(rel.pool()),
+                        _ => Strategy::bulk_read(rel.pool()),
+                    };
+                    for i in 0..rounds() {
+                        let block = rng.random_range(0..blocks);
+                        let Ok(page) = rel.pin(Main, BlockNumber(block), &mut strategy) else {
+                            refused.fetch_add(1, Ordering::Relaxed);
+                            continue;
+                        };
+                        let mut expected = model[block as usize].lock().unwrap();
+                        assert_eq!(value(&page), *expected);
+                        if rng.random_range(0..3) == 0 {
+                            let new = t << 32 | i;
+                            fill(&page, new, lsn.fetch_add(1, Ordering::SeqCst));
+                            *expected = new;
+                        }
+                        drop((expected, page));
+                        if i % 100 == 0 {
+                            let from = rng.random_range(0..blocks - 20);
+                            let range = (from..from + 20).map(BlockNumber);
+                            let stream = ReadStream::new(rel, Main, strategy.fresh(), range);
+                            // Each block once, or an error in its place.
+                            assert_eq!(stream.inspect(|p| _ = p.as_ref().map(value)).count(), 20);
+                        }
+                    }
+                })
+            })
+            .collect();
+        workers.into_iter().for_each(|w| w.join().unwrap());
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert!(refused.load(Ordering::Relaxed) > 0);
+    bed.disk.heal();
+    bed.checkpoint();
+    for b in 0..blocks {
+        let expected = *model[b as usize].lock().unwrap();
+        assert_eq!(value(&pin(&rel, b)), expected);
+        assert_eq!(on_disk(&bed, &rel, Main, b).bytes()[32..40], expected.to_le_bytes());
+    }
+    let status = bed.pool.staging_status();
+    assert!(status.staged + status.owed <= status.capacity);
+    let mut pins = 0;
+    bed.pool.for_each_buffer(|b| pins += b.pins);
+    assert_eq!(pins, 0);
+    rel.forget();
+    assert_eq!(bed.pool.table_nodes(), 0);
+    let rel = filled(&bed, 2, 48);
+    let held: Vec<_> = (0..48).map(|b| pin(&rel, b)).collect();
+    assert_eq!(held.len(), 48);
+}
+
 #[test]
 fn extension_and_readers_race() {
     let bed = Arc::new(bed(64));
@@ -199,6 +290,47 @@ fn beyond_a_truncation_there_is_nothing() {
     assert_eq!(rel.cached_pages(), 5);
     let page = rel.extend_one(Main, &mut Strategy::Normal).unwrap();
     assert_eq!(page.block(), BlockNumber(5));
+    assert!(page.read().is_new());
+}
+
+/// Of a relation of which nothing is cached somebody is about to enter a page beyond the new end: it does not stay.
+#[test]
+fn what_is_being_entered_is_forgotten_too() {
+    let bed = Arc::new(bed(64));
+    let rel = filled(&bed, 1, 8);
+    bed.checkpoint();
+    let id = rel.id();
+    rel.forget();
+    let rel = bed.pool.open(id, Default::default());
+    assert_eq!(rel.len_blocks(Main).unwrap(), BlockNumber(8));
+    let looked = base::stop::arm("buffer.enter.looked");
+    let reader = {
+        let (rel, subject) = (rel.clone(), looked.subject());
+        std::thread::spawn(move || {
+            subject.run(|| rel.try_pin(Main, BlockNumber(7), &mut Strategy::Normal).map(|_| ()))
+        })
+    };
+    looked.wait_reached();
+    let cutter = {
+        let rel = rel.clone();
+        std::thread::spawn(move || {
+            rel.truncate_later(Main, BlockNumber(3), base::Lsn(100)).unwrap()
+        })
+    };
+    while rel.len_blocks(Main).unwrap() != BlockNumber(3) {
+        std::thread::yield_now();
+    }
+    // Time enough for who does not wait.
+    for _ in 0..10_000 {
+        std::thread::yield_now();
+    }
+    looked.release();
+    // It was there when it was asked for.
+    let _ = reader.join().unwrap();
+    cutter.join().unwrap();
+    assert_eq!(rel.cached_pages(), 0);
+    let page = rel.extend(Main, 5, &mut Strategy::Normal).unwrap().pop().unwrap();
+    assert_eq!(page.block(), BlockNumber(7));
     assert!(page.read().is_new());
 }
 

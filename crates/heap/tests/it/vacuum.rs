@@ -400,6 +400,31 @@ fn an_index_build_sees_one_entry_a_row() {
     assert_eq!(entries(Some(old_snapshot)), (seen, false));
 }
 
+/// Of blocks that several share out nobody takes more once one has met what makes the rest useless.
+#[test]
+fn a_shared_build_can_be_stopped() {
+    let w = world();
+    let t = w.begin();
+    (0..400).for_each(|k| _ = w.insert(&t, k, &[0; 900]));
+    t.commit(CommitExtras::default()).unwrap();
+    let end = w.heap.len_blocks().unwrap();
+    let pages = |stops_after: u32| {
+        let range = heap::BlockRange { start: base::BlockNumber(0), end };
+        let blocks = heap::SharedBlocks::new(range);
+        let mut scan = heap::BuildScan::new(&w.heap, None, Some(blocks.clone())).unwrap();
+        let mut pages = 0;
+        while scan.next_page().unwrap() {
+            pages += 1;
+            if pages == stops_after {
+                blocks.stop();
+            }
+        }
+        pages
+    };
+    assert_eq!(pages(0), end.0);
+    assert!(end.0 > 40 && pages(1) < 20, "the piece that was taken, and no other");
+}
+
 #[test]
 fn empty_pages_at_the_end_can_go() {
     let w = world();

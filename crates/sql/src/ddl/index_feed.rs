@@ -172,10 +172,12 @@ pub(super) fn feed_plain(
     let desc = engine::relation::tuple_desc(&from.table.columns);
     let feed = Feed { from: *from, desc, columns, schema, config, cancel, progress };
     let blocks = SharedBlocks::new(BlockRange { start: BlockNumber(0), end });
+    let work = || feed.run(Arc::clone(&blocks)).inspect_err(|_| blocks.stop());
     let parts = std::thread::scope(|scope| {
-        let others: Vec<_> =
-            (1..threads).map(|_| scope.spawn(|| feed.run(Arc::clone(&blocks)))).collect();
-        let mut parts = vec![feed.run(Arc::clone(&blocks))];
+        // Without a thread to be had the others read its part.
+        let another = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+        let others: Vec<_> = (1..threads).filter_map(another).collect();
+        let mut parts = vec![work()];
         for other in others {
             parts.push(other.join().unwrap_or_else(|_| {
                 Err(base::err!(INTERNAL_ERROR, "a thread of an index build ended unexpectedly"))

@@ -28,6 +28,12 @@ pub(crate) struct KeyedIndex {
     tree: Option<Arc<Btree>>,
 }
 
+/// What a name takes, with the zero that ends it.
+const NAME_BYTES: usize = 64;
+
+/// So many ranges are looked up before a cancel is looked for.
+const RANGES_BETWEEN_LOOKS: usize = 64;
+
 /// A value as the index's type.
 enum Fitted {
     Value(Datum),
@@ -41,15 +47,6 @@ fn fit(v: Datum, ty: Oid) -> Fitted {
         oids::INT2 => (i64::from(i16::MIN), i64::from(i16::MAX)),
         oids::INT4 => (i64::from(i32::MIN), i64::from(i32::MAX)),
         oids::INT8 => (i64::MIN, i64::MAX),
-        oids::NAME => {
-            if let Datum::Text(t) = &v
-                && t.len() > 63
-            {
-                // No name is as long: nothing equals it.
-                return Fitted::Below;
-            }
-            return Fitted::Value(v);
-        }
         _ => return Fitted::Value(v),
     };
     let Some(i) = int_of(&v) else { return Fitted::Value(v) };
@@ -67,6 +64,12 @@ fn fit(v: Datum, ty: Oid) -> Fitted {
 }
 
 fn encoded(ty: Oid, v: &Datum) -> Result<Vec<u8>> {
+    // No name is as long, and none lies between a text and as much of it as a name has room for: not cut to be one it has its own place.
+    if let (oids::NAME, Datum::Text(text)) = (ty, v)
+        && let Some(head) = text.as_bytes().get(..NAME_BYTES)
+    {
+        return Ok(head.to_vec());
+    }
     let mut out = Vec::with_capacity(16);
     types::encode(ty, v, &mut out)?;
     Ok(out)
@@ -83,6 +86,31 @@ struct ColumnRange {
 /// Only behind columns of one value each are two ranges of the next in order one after the other.
 fn is_one_value(c: &Condition) -> bool {
     matches!(c, Condition::Equal(_) | Condition::IsNull)
+}
+
+/// The ranges of a scan, in its order. Each is made when it is its turn: the elements of several `= ANY` together are too many to be kept.
+#[derive(Default)]
+pub(crate) struct Ranges {
+    /// What each column in turn may be; for a row comparison, what the last two may be together.
+    choices: Vec<Vec<Vec<Condition>>>,
+    /// Which of these come next; None: there are no more.
+    next: Option<Vec<usize>>,
+}
+
+impl Ranges {
+    fn next(&mut self, tree: &Btree) -> Option<ScanBounds> {
+        let chosen = self.next.as_mut()?;
+        let conditions: Vec<Condition> =
+            self.choices.iter().zip(&*chosen).flat_map(|(list, at)| list[*at].clone()).collect();
+        let more = self.choices.iter().zip(chosen).rev().any(|(list, at)| {
+            *at = (*at + 1) % list.len();
+            *at > 0
+        });
+        if !more {
+            self.next = None;
+        }
+        Some(ScanBounds::from_conditions(tree.schema(), &conditions))
+    }
 }
 
 impl KeyedIndex {
@@ -108,49 +136,25 @@ impl KeyedIndex {
     }
 
     /// The ranges to be scanned, in the index's order.
-    pub(crate) fn bounds(
-        &self,
-        cx: &Cx<'_>,
-        tree: &Btree,
-        backward: bool,
-    ) -> Result<Vec<ScanBounds>> {
+    pub(crate) fn ranges(&self, cx: &Cx<'_>, backward: bool) -> Result<Ranges> {
         let n = self.keys.iter().map(|k| k.column + 1).max().unwrap_or(0);
-        let mut conditions: Vec<Vec<Condition>> = vec![Vec::with_capacity(n)];
+        let mut choices: Vec<Vec<Vec<Condition>>> = Vec::with_capacity(n);
         for c in 0..n {
             if c + 1 == n
                 && let Some(ranges) = self.row_ranges(cx, n)?
-                && conditions.iter().flatten().all(is_one_value)
+                && choices.iter().flatten().flatten().all(is_one_value)
             {
-                let with = |l: &Vec<Condition>| {
-                    let l = l.clone();
-                    let both = move |r: &Vec<Condition>| l.iter().chain(r).cloned().collect();
-                    ranges.iter().map(both).collect::<Vec<_>>()
-                };
-                conditions = conditions.iter().flat_map(with).collect();
+                choices.push(ranges);
                 break;
             }
             let ty = self.index.columns[c].ty.oid;
-            let Some(choices) = self.column(cx, c, ty)? else { return Ok(Vec::new()) };
-            if choices.len() == 1 {
-                conditions.iter_mut().for_each(|l| l.push(choices[0].clone()));
-            } else {
-                let mut next = Vec::with_capacity(conditions.len() * choices.len());
-                for l in &conditions {
-                    for choice in &choices {
-                        let mut l = l.clone();
-                        l.push(choice.clone());
-                        next.push(l);
-                    }
-                }
-                conditions = next;
-            }
+            let Some(list) = self.column(cx, c, ty)? else { return Ok(Ranges::default()) };
+            choices.push(list.into_iter().map(|one| vec![one]).collect());
         }
-        let mut out: Vec<ScanBounds> =
-            conditions.iter().map(|c| ScanBounds::from_conditions(tree.schema(), c)).collect();
         if backward {
-            out.reverse();
+            choices.iter_mut().for_each(|list| list.reverse());
         }
-        Ok(out)
+        Ok(Ranges { next: Some(vec![0; choices.len()]), choices })
     }
 
     /// `(a, b) > (x, y)` as the last condition of all: where a is x, b from y on; and where a is beyond x. In the index's order.
@@ -287,8 +291,14 @@ impl KeyedIndex {
         let before = out.len();
         // One scan for all ranges: it looks first where the last one ended.
         let mut scan = tree.scan(ScanBounds::default(), ScanOptions::default());
-        for b in self.bounds(cx, &tree, false)? {
-            scan.rescan(b);
+        let mut ranges = self.ranges(cx, false)?;
+        for n in 1usize.. {
+            let Some(bounds) = ranges.next(&tree) else { break };
+            // There may be nothing in any of them.
+            if n.is_multiple_of(RANGES_BETWEEN_LOOKS) {
+                cx.poll()?;
+            }
+            scan.rescan(bounds);
             while let Some(tid) = scan.next_unless(&|| cx.poll())? {
                 out.push(tid);
                 scan.take_rest_of_leaf(out);
@@ -318,8 +328,7 @@ pub(crate) struct IndexScanNode {
     index_only: bool,
     /// For index-only scans: where each output column is from.
     from_index: Vec<FromIndex>,
-    ranges: Vec<ScanBounds>,
-    at: usize,
+    ranges: Ranges,
     scan: Option<BtreeScan>,
     active: bool,
     prepared: bool,
@@ -363,8 +372,7 @@ impl IndexScanNode {
             backward,
             index_only,
             from_index,
-            ranges: Vec::new(),
-            at: 0,
+            ranges: Ranges::default(),
             scan: None,
             active: false,
             prepared: false,
@@ -378,12 +386,10 @@ impl IndexScanNode {
 
     /// Moves to the next range; false if there is none.
     fn advance(&mut self, tree: &Arc<Btree>) -> bool {
-        if self.at >= self.ranges.len() {
+        let Some(bounds) = self.ranges.next(tree) else {
             self.active = false;
             return false;
-        }
-        let bounds = std::mem::take(&mut self.ranges[self.at]);
-        self.at += 1;
+        };
         self.told.searches += 1;
         match &mut self.scan {
             Some(s) => s.rescan(bounds),
@@ -419,8 +425,7 @@ impl IndexScanNode {
         let heap = self.base.heap(cx)?;
         let tree = self.keyed.tree(cx, &self.base.table)?;
         if !self.prepared {
-            self.ranges = self.keyed.bounds(cx, &tree, self.backward)?;
-            self.at = 0;
+            self.ranges = self.keyed.ranges(cx, self.backward)?;
             self.prepared = true;
             noted.scans += 1;
             self.advance(&tree);
@@ -431,6 +436,10 @@ impl IndexScanNode {
             let Some(tid) = scan.next_unless(&|| cx.poll())? else {
                 if !self.advance(&tree) {
                     break;
+                }
+                // There may be nothing in any of them.
+                if self.told.searches.is_multiple_of(RANGES_BETWEEN_LOOKS as u64) {
+                    cx.poll()?;
                 }
                 continue;
             };

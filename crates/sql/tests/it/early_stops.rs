@@ -203,3 +203,38 @@ fn distinct_rows_in_an_order_end_at_the_limit() {
         s.run(&lateral.replace("FROM e", "FROM (SELECT * FROM e OFFSET 0) e"))
     );
 }
+
+/// Two long lists together name more places than can be kept, or looked up: each is made when it is its turn, and a cancel is heard between two.
+#[test]
+fn lists_of_elements_are_not_multiplied_out() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int, b int)",
+        "INSERT INTO t SELECT g, g FROM generate_series(1, 2000) g",
+        "CREATE INDEX ON t (a, b)",
+        "SET enable_seqscan = off",
+    ]);
+    let lists = |from: u32| {
+        let list = format!("ANY (ARRAY(SELECT generate_series({from}, {}))", from + 100_000);
+        format!("a = {list}) AND b = {list})")
+    };
+    s.run_each(&["SET enable_bitmapscan = off"]);
+    s.check(&[
+        (&format!("SELECT a, b FROM t WHERE {} LIMIT 1", lists(1)), "1|1"),
+        (&format!("SELECT a, b FROM t WHERE {} ORDER BY a DESC LIMIT 0", lists(1)), ""),
+    ]);
+    let alone = lists(5000);
+    let beside = format!("a = -1 OR {alone}");
+    for (shape, condition) in [("Index Only Scan", alone), ("Bitmap Heap Scan", beside)] {
+        let statement = format!("SELECT count(*) FROM t WHERE {condition}");
+        let set = if shape.starts_with("Bitmap") { "on" } else { "off" };
+        s.run_each(&[&format!("SET enable_bitmapscan = {set}")]);
+        let planned = plan(&mut s, &statement);
+        assert!(planned.contains(shape), "{planned}");
+        s.run_each(&["SET statement_timeout = '100ms'"]);
+        let said = s.run(&statement);
+        assert!(said.starts_with("57014"), "{shape}: {said}");
+        s.run_each(&["SET statement_timeout = 0"]);
+    }
+}

@@ -126,3 +126,36 @@ fn a_half_null_key_of_a_full_match_is_named() {
         "23503 insert or update on table \"c\" violates foreign key constraint \"full_key\"\nMATCH FULL does not allow mixing of null and nonnull key values.",
     )]);
 }
+
+/// A text that is longer than any name has its place among them all the same, and an index gives the rows that the table does.
+#[test]
+fn names_compare_with_longer_texts() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE n (a name)",
+        "CREATE INDEX n_up ON n (a)",
+        "CREATE INDEX n_down ON n (a DESC)",
+        "INSERT INTO n VALUES ('a'), (repeat('m', 62)), (repeat('m', 63)), (repeat('m', 61) || 'é'), ('x'), (NULL)",
+    ]);
+    let long = "repeat('m', 70)";
+    let statements = [
+        (format!("a < {long}"), 3),
+        (format!("a <= {long}"), 3),
+        (format!("a > {long}"), 2),
+        (format!("a >= {long}"), 2),
+        (format!("a = {long}"), 0),
+        (format!("a = ANY (ARRAY['x', {long}])"), 1),
+        (format!("(a, a) >= ({long}, 'x'::text)"), 2),
+        ("a < repeat('m', 62) || 'éé'".into(), 3),
+        ("a < repeat('m', 61) || 'éé'".into(), 4),
+        ("a >= repeat('m', 61) || 'éé'".into(), 1),
+    ];
+    for off in ["enable_seqscan", "enable_indexscan"] {
+        s.run_each(&["RESET ALL", &format!("SET {off} = off"), "SET enable_bitmapscan = off"]);
+        for (condition, rows) in &statements {
+            let said = s.run(&format!("SELECT count(*) FROM n WHERE {condition}"));
+            assert_eq!(said, rows.to_string(), "{off} = off: {condition}");
+        }
+    }
+}
