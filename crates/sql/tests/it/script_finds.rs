@@ -1,0 +1,76 @@
+//! What PostgreSQL's own regression scripts found.
+
+use crate::support::Database;
+
+#[test]
+fn small_things_that_regression_scripts_ask() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE none (); CREATE TABLE five (a int); INSERT INTO five VALUES (1), (1), (2)",
+    ]);
+    s.check(&[
+        // DISTINCT is of something, a plain SELECT may be of nothing.
+        ("SELECT DISTINCT FROM five", "42601 syntax error at or near \"FROM\""),
+        ("INSERT INTO none SELECT RETURNING ctid", "(0,1)"),
+        ("INSERT INTO none SELECT ON CONFLICT DO NOTHING", ""),
+        (
+            "SELECT a FROM five ORDER BY a FETCH FIRST 1 ROW WITH TIES FOR UPDATE SKIP LOCKED",
+            "42601 SKIP LOCKED and WITH TIES options cannot be used together",
+        ),
+        ("SELECT a FROM five ORDER BY a FETCH FIRST 1 ROW WITH TIES FOR UPDATE NOWAIT", "1\n1"),
+        // The NOT NULL has another name than the one that is given to a CHECK.
+        ("CREATE TABLE two (c int NOT NULL, CONSTRAINT two_c_not_null CHECK (c > 0))", ""),
+        (
+            "SELECT string_agg(conname, ',' ORDER BY conname) FROM pg_constraint WHERE conrelid = 'two'::regclass",
+            "two_c_not_null,two_c_not_null1",
+        ),
+        // A number as text is the same whatever is set, a date is not.
+        ("CREATE TABLE made (a int, b text GENERATED ALWAYS AS (a || ' s') STORED)", ""),
+        ("CREATE INDEX ON made ((1.5 || b))", ""),
+        (
+            "CREATE TABLE made2 (a date, b text GENERATED ALWAYS AS (a || ' s') STORED)",
+            "42P17 generation expression is not immutable",
+        ),
+    ]);
+    s.check(&[
+        ("SELECT to_char('1.2345e45678'::numeric, '9.999EEEE')", " 1.235e+45678"),
+        ("SELECT to_char('-1.2345e-12345'::numeric, '9.999EEEE')", "-1.235e-12345"),
+        ("SELECT to_char(0, '9.9EEEE')", " 0.0e+00"),
+        ("SELECT substring('abcdefg' SIMILAR 'a*#\"%#\"g*' ESCAPE '#')", "abcdefg"),
+        ("SELECT substring('aabcdefg' SIMILAR 'a+#\"%#\"g' ESCAPE '#')", "abcdef"),
+        ("SELECT substring('aabcdefg' SIMILAR 'a{1,2}#\"%#\"g?' ESCAPE '#')", "abcdefg"),
+        (
+            "SELECT substring('a' SIMILAR 'a#\"%#\"g*#\"x' ESCAPE '#')",
+            "2200C SQL regular expression may not contain more than two escape-double-quote separators",
+        ),
+    ]);
+    s.run_each(&[
+        "CREATE VIEW tied AS SELECT a FROM five ORDER BY a FETCH FIRST (1 + a_one()) ROW WITH TIES"
+            .replace("a_one()", "length('x')")
+            .as_str(),
+    ]);
+    let text = s.run("SELECT pg_get_viewdef('tied')");
+    assert!(text.contains("FETCH FIRST ("), "{text}");
+    s.run_each(&[&format!("CREATE VIEW again AS {}", text.trim_end_matches(';'))]);
+    assert_eq!(s.run("SELECT count(*) FROM again"), "2");
+}
+
+/// An empty password lets in nobody, rather than everybody who says nothing.
+#[test]
+fn an_empty_password_is_none() {
+    let db = Database::new();
+    let mut s = db.session();
+    let clearing = "NOTICE 00000 empty string is not a valid password, clearing password";
+    s.check(&[("CREATE ROLE r LOGIN PASSWORD 'x'", ""), ("ALTER ROLE r PASSWORD ''", clearing)]);
+    assert_eq!(s.run("SELECT rolpassword IS NULL FROM pg_authid WHERE rolname = 'r'"), "t");
+    let empty = sql::scram::Verifier::new("", 16).to_text();
+    s.check(&[(&format!("ALTER ROLE r PASSWORD '{empty}'"), clearing)]);
+    let long = format!("ALTER ROLE r PASSWORD 'SCRAM-SHA-256$1:{}$", "QUJD".repeat(200));
+    let keys = empty.rsplit_once('$').expect("a verifier has keys").1.to_owned();
+    let long = format!("{long}{keys}'");
+    s.check(&[(
+        &long,
+        "54000 encrypted password is too long\nEncrypted passwords must be no longer than 512 bytes.",
+    )]);
+}
