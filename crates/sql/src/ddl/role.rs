@@ -163,7 +163,7 @@ impl Ddl<'_> {
         Ok(out)
     }
 
-    fn role_row(&self, name: &str) -> Result<Option<Row>> {
+    pub(super) fn role_row(&self, name: &str) -> Result<Option<Row>> {
         let state = self.state();
         let txn = state.txn()?;
         let key = [("rolname", Datum::text(name))];
@@ -207,7 +207,7 @@ impl Ddl<'_> {
 
     /// Fails unless the current user may `verb` the role: a superuser a superuser, else who creates roles and may give this one to
     /// others.
-    fn check_controls(&self, row: &Row, verb: &str) -> Result<()> {
+    pub(super) fn check_controls(&self, row: &Row, verb: &str) -> Result<()> {
         if self.state().is_superuser() {
             return Ok(());
         }

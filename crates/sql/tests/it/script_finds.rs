@@ -74,3 +74,39 @@ fn an_empty_password_is_none() {
         "54000 encrypted password is too long\nEncrypted passwords must be no longer than 512 bytes.",
     )]);
 }
+
+#[test]
+fn who_made_a_role_renames_it() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE ROLE maker CREATEROLE; CREATE ROLE other; CREATE ROLE super SUPERUSER"]);
+    s.check(&[
+        ("SET ROLE maker; CREATE ROLE mine; ALTER ROLE mine RENAME TO my_own", ""),
+        (
+            "ALTER ROLE other RENAME TO o",
+            "42501 permission denied to rename role\nOnly roles with the CREATEROLE attribute and the ADMIN option on role \"other\" may rename this role.",
+        ),
+        (
+            "ALTER ROLE super RENAME TO o",
+            "42501 permission denied to rename role\nOnly roles with the SUPERUSER attribute may rename roles with the SUPERUSER attribute.",
+        ),
+        ("ALTER ROLE maker RENAME TO o", "0A000 current user cannot be renamed"),
+        ("ALTER ROLE my_own RENAME TO other", "42710 role \"other\" already exists"),
+    ]);
+}
+
+#[test]
+fn what_is_forgotten_and_what_has_no_type() {
+    let db = Database::new();
+    let mut s = db.session();
+    let never = "55000 lastval is not yet defined in this session";
+    s.check(&[
+        ("CREATE SEQUENCE s", ""),
+        ("SELECT lastval()", never),
+        ("SELECT nextval('s'), lastval()", "1|1"),
+        ("DISCARD SEQUENCES", ""),
+        ("SELECT lastval()", never),
+        ("SELECT jsonb_object_agg(DISTINCT 'a', 'b')", "{\"a\": \"b\"}"),
+        ("SELECT count(DISTINCT 'a'), string_agg(DISTINCT 'a', ',')", "1|a"),
+    ]);
+}
