@@ -110,3 +110,25 @@ fn what_is_forgotten_and_what_has_no_type() {
         ("SELECT count(DISTINCT 'a'), string_agg(DISTINCT 'a', ',')", "1|a"),
     ]);
 }
+
+#[test]
+fn a_table_is_made_of_a_prepared_query() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "PREPARE q(int, text) AS SELECT g AS n, $2 || g AS t FROM generate_series(1, $1) g",
+    ]);
+    s.check(&[
+        ("CREATE TABLE one AS EXECUTE q(2, 'x')", ""),
+        ("SELECT * FROM one", "1|x1\n2|x2"),
+        ("CREATE TEMP TABLE two (m) AS EXECUTE q(1 + 2, 'y') WITH NO DATA", ""),
+        ("SELECT m, t FROM two", ""),
+        ("CREATE TABLE IF NOT EXISTS one AS EXECUTE nothing", "NOTICE 42P07 relation \"one\" already exists, skipping"),
+        ("CREATE TABLE three AS EXECUTE nothing", "26000 prepared statement \"nothing\" does not exist"),
+        ("PREPARE w AS DELETE FROM one; CREATE TABLE three AS EXECUTE w", "42809 prepared statement is not a SELECT"),
+        (
+            "CREATE TABLE three AS EXECUTE q(1)",
+            "42601 wrong number of parameters for prepared statement \"q\"\nExpected 2 parameters but got 1.",
+        ),
+    ]);
+}
