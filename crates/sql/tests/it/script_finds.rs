@@ -132,3 +132,29 @@ fn a_table_is_made_of_a_prepared_query() {
         ),
     ]);
 }
+
+#[test]
+fn a_field_of_an_interval_is_out_of_range_or_the_interval() {
+    let db = Database::new();
+    let mut s = db.session();
+    for (text, field) in [
+        ("2147483647 decades", true),
+        ("1 century 2147483647 years", true),
+        ("0.1 yrs 2147483647 months", true),
+        ("P2147483647M0.1Y", true),
+        ("-1 decade -2147483648 years", true),
+        ("178956970 years 8 months", false),
+        ("P1-2147483647-2147483647", false),
+    ] {
+        let want = if field {
+            format!("22015 interval field value out of range: \"{text}\"")
+        } else {
+            "22008 interval out of range".to_owned()
+        };
+        assert_eq!(s.run(&format!("SELECT interval '{text}'")), want, "{text}");
+    }
+    s.check(&[
+        ("SELECT interval '178956970 years 7 months'", "178956970 years 7 mons"),
+        ("SELECT interval '0.1 millennium -1.5 years 2.5 months'", "98 years 8 mons 15 days"),
+    ]);
+}
