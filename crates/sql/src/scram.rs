@@ -71,6 +71,11 @@ impl Verifier {
         )
     }
 
+    /// Is it this password's?
+    pub fn accepts(&self, password: &str) -> bool {
+        Verifier::with_salt(password, &self.salt, self.iterations).stored_key == self.stored_key
+    }
+
     /// A verifier that no password matches, for roles that do not exist: who asks learns nothing.
     pub fn nobody() -> Verifier {
         Verifier::new(&BASE64.encode(rand::random::<[u8; 32]>()), ITERATIONS)

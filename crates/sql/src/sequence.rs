@@ -348,8 +348,10 @@ pub fn current_value(state: &SessionState, sequence: Oid) -> Result<i64> {
 /// `55000` when the session has not called `nextval` yet.
 pub fn last_value(state: &SessionState) -> Result<i64> {
     let sequence = state.last_sequence.get();
-    // It may have been dropped, or its creation rolled back.
-    if !sequence.is_valid() || state.catalog.table(&*state.txn()?, sequence)?.is_none() {
+    // It may have been dropped, or its creation rolled back, or what the session knew discarded.
+    if !state.sequences.borrow().contains_key(&sequence)
+        || state.catalog.table(&*state.txn()?, sequence)?.is_none()
+    {
         bail!(OBJECT_NOT_IN_PREREQUISITE_STATE, "lastval is not yet defined in this session");
     }
     current_value(state, sequence)

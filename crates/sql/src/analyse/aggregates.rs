@@ -216,7 +216,16 @@ impl Analyser<'_> {
             let e = err!(DATATYPE_MISMATCH, "VARIADIC argument must be an array");
             return self.at(*at, e);
         }
-        let (args, mut arg_types, result) = self.arguments(&c, args)?;
+        let (mut args, mut arg_types, result) = self.arguments(&c, args)?;
+        if call.distinct && kind == 'a' {
+            // What is compared is of a type.
+            for (i, a) in args.iter_mut().enumerate() {
+                *a = self.known(a.clone(), loc)?;
+                if let Some(ty) = arg_types.get_mut(i) {
+                    *ty = a.ty();
+                }
+            }
+        }
         if spread {
             arg_types.push(TypeRef::of(types::oids::ANY));
         }

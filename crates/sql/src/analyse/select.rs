@@ -226,6 +226,12 @@ impl Analyser<'_> {
                 "WITH TIES cannot be specified without ORDER BY clause"
             ));
         }
+        if s.with_ties && s.locking.iter().any(|l| l.wait == crate::query::LockWait::SkipLocked) {
+            return Err(err!(
+                SYNTAX_ERROR,
+                "SKIP LOCKED and WITH TIES options cannot be used together"
+            ));
+        }
         Ok(q)
     }
 

@@ -468,6 +468,12 @@ fn has_labels(ty: base::Oid) -> bool {
 /// Does the expression always give the same for the same row?
 fn immutable(e: &Expr) -> bool {
     !e.any(&mut |e| match e {
+        // `||` of a text and of something else, which is as its output is.
+        Expr::Call { function: 2003 | 2004, args, .. }
+            if args.iter().all(|a| is_plain_output(a.ty().oid)) =>
+        {
+            false
+        }
         Expr::Call { function, .. } => {
             let oid = base::Oid(*function);
             match types::facts::proc(oid) {
@@ -497,4 +503,23 @@ fn immutable(e: &Expr) -> bool {
         }
         _ => false,
     })
+}
+
+/// Types whose text is the same whatever is set.
+fn is_plain_output(ty: base::Oid) -> bool {
+    matches!(
+        ty,
+        oids::TEXT
+            | oids::VARCHAR
+            | oids::BPCHAR
+            | oids::NAME
+            | oids::BOOL
+            | oids::INT2
+            | oids::INT4
+            | oids::INT8
+            | oids::FLOAT4
+            | oids::FLOAT8
+            | oids::NUMERIC
+            | oids::UUID
+    )
 }

@@ -7,9 +7,11 @@ use super::{Ddl, reload, rewrite};
 use crate::analyse::{self, ParamTypes};
 use crate::exec::modify::TableWriter;
 use crate::parse::ast::ObjectName;
-use crate::parse::utility::{CreateTableAs, OnCommit};
+use crate::parse::ast::QueryStatement;
+use crate::parse::utility::{CreateTableAs, OnCommit, UtilityStatement};
 use crate::parse::{Parsed, Statement};
 use crate::query::Query;
+use crate::session::Arguments;
 use crate::session::Session;
 use crate::session::run::{exec_context, work_mem_bytes};
 use crate::session::state::OnCommitAction;
@@ -87,13 +89,48 @@ impl Ddl<'_> {
     /// # Errors
     /// `42P07`; the query's; I/O.
     pub fn create_table_as(&mut self, statement: &CreateTableAs) -> Result<String> {
-        Ok(match self.make_table_as(statement, &mut Session::stream_query)? {
+        let made = match &statement.statement {
+            Statement::Utility(of) => self.make_table_of_prepared(statement, of)?,
+            Statement::Query(_) => self.make_table_as(statement, &mut Session::stream_query)?,
+        };
+        Ok(match made {
             Made::Filled(rows) => format!("SELECT {rows}"),
             Made::Skipped | Made::Empty(_) if statement.materialized_view => {
                 "CREATE MATERIALIZED VIEW".to_owned()
             }
             Made::Skipped | Made::Empty(_) => "CREATE TABLE AS".to_owned(),
         })
+    }
+
+    /// CREATE TABLE AS EXECUTE: the prepared query is looked at anew, with its parameters' types and the values that are given.
+    fn make_table_of_prepared(
+        &mut self,
+        statement: &CreateTableAs,
+        of: &UtilityStatement,
+    ) -> Result<Made> {
+        let UtilityStatement::Execute { name, args } = of else {
+            return Err(Error::unsupported("CREATE TABLE AS of this statement"));
+        };
+        if self.is_made_already(statement)? {
+            return Ok(Made::Skipped);
+        }
+        let prepared = self.session.statement(name)?;
+        let values = self.session.execute_arguments(name, &prepared, args, &self.source)?;
+        let Some(parsed) = prepared
+            .parsed
+            .as_ref()
+            .filter(|p| matches!(p.statement, Statement::Query(QueryStatement::Select(_))))
+        else {
+            bail!(WRONG_OBJECT_TYPE, "prepared statement is not a SELECT");
+        };
+        let create = CreateTableAs { statement: parsed.statement.clone(), ..statement.clone() };
+        let mut ddl = Ddl {
+            session: &mut *self.session,
+            client: &mut *self.client,
+            source: Arc::clone(&parsed.source),
+            arguments: Arguments { types: &prepared.params, values: &values },
+        };
+        ddl.make_table_as(&create, &mut Session::stream_query)
     }
 
     /// Is there a relation of the name that CREATE TABLE AS wants, and may there be?

@@ -4,6 +4,7 @@
 //! Column privileges and those on functions and languages are not kept. USAGE of types and domains is kept, and not asked for.
 
 use super::Ddl;
+use super::grant_chain::{Chain, Change};
 use crate::acl::{AclItem, PRIVILEGES};
 use crate::client::{Notice, Severity};
 use crate::parse::ast::ObjectName;
@@ -238,6 +239,8 @@ impl Ddl<'_> {
         };
         let owner = row.oid(owner_column);
         let owner_name = state.role_name(owner)?.unwrap_or_default();
+        let roles_of = |name: &str| self.names_of_roles(name);
+        let chain = Chain { owner: &owner_name.clone(), roles_of: &roles_of };
         let me = state.current_user.borrow().oid;
         let is_owner = state.is_superuser() || crate::acl::roles_of(state, me)?.contains(&owner);
         let mut items = items_of(&row, acl_column, &owner_name, on);
@@ -266,17 +269,19 @@ impl Ddl<'_> {
                     state.role_name(oid)?.unwrap_or_default()
                 }
             };
+            let option = statement.grant_option;
+            let change = Change { grantee: &name, grantor: &grantor, bits: wanted, option };
             if statement.grant {
-                if statement.grant_option && name.is_empty() {
+                if option && name.is_empty() {
                     return Err(base::SqlError::new(
                         SqlState(*b"0LP01"),
                         "grant options can only be granted to roles",
                     )
                     .into());
                 }
-                add(&mut items, &name, &grantor, wanted, statement.grant_option);
+                chain.grant(&mut items, change)?;
             } else {
-                remove(&mut items, &name, &grantor, wanted, statement.grant_option);
+                chain.revoke(&mut items, change, statement.cascade)?;
             }
         }
         let texts: Vec<String> = items.iter().map(AclItem::to_text).collect();
@@ -325,6 +330,17 @@ impl Ddl<'_> {
             }
         }
         Ok(best)
+    }
+
+    /// The roles whose privileges the role of a name has; none of PUBLIC.
+    fn names_of_roles(&self, name: &str) -> Result<Vec<String>> {
+        let state = self.state();
+        let Some(role) = state.role_by_name(name)? else { return Ok(vec![name.to_owned()]) };
+        let mut names = Vec::new();
+        for role in crate::acl::roles_of(state, role)? {
+            names.extend(state.role_name(role)?);
+        }
+        Ok(names)
     }
 
     /// Has the current user any privilege?
@@ -399,31 +415,4 @@ pub(super) fn owner_names(
 ) -> Result<(String, String)> {
     let name = |role| -> Result<String> { Ok(state.role_name(role)?.unwrap_or_default()) };
     Ok((name(old)?, name(new)?))
-}
-
-fn add(items: &mut Vec<AclItem>, grantee: &str, grantor: &str, bits: u32, grantable: bool) {
-    let found = items.iter_mut().find(|i| i.grantee == grantee && i.grantor == grantor);
-    let extra = if grantable { bits } else { 0 };
-    match found {
-        Some(item) => {
-            item.privileges |= bits;
-            item.grantable |= extra;
-        }
-        None => items.push(AclItem {
-            grantee: grantee.to_owned(),
-            privileges: bits,
-            grantable: extra,
-            grantor: grantor.to_owned(),
-        }),
-    }
-}
-
-fn remove(items: &mut Vec<AclItem>, grantee: &str, grantor: &str, bits: u32, option_only: bool) {
-    for item in items.iter_mut().filter(|i| i.grantee == grantee && i.grantor == grantor) {
-        item.grantable &= !bits;
-        if !option_only {
-            item.privileges &= !bits;
-        }
-    }
-    items.retain(|i| i.privileges != 0);
 }

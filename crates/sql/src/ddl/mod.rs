@@ -31,6 +31,7 @@ mod drop_concurrently;
 pub mod enums;
 pub mod extension;
 pub mod grant;
+mod grant_chain;
 pub mod index;
 mod index_feed;
 mod index_swap;

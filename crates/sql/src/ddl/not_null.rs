@@ -252,6 +252,22 @@ pub(super) fn merge(table: &str, elements: &mut Elements) -> Result<()> {
         }
         taken.push(name);
     }
+    let mut taken: Vec<String> = taken.into_iter().map(str::to_owned).collect();
+    for column in columns.iter_mut() {
+        let Some(what) = column.not_null.as_mut().filter(|n| n.name.is_none()) else { continue };
+        // The name that it would get by itself, unless another constraint is to have that.
+        let mut names = (0_u32..).map(|n| {
+            let label = if n == 0 { "not_null".to_owned() } else { format!("not_null{n}") };
+            super::table::make_object_name(table, &column.name, &label)
+        });
+        let first = names.next().unwrap_or_default();
+        if taken.contains(&first)
+            && let Some(name) = names.find(|n| !taken.contains(n))
+        {
+            taken.push(name.clone());
+            what.name = Some(name);
+        }
+    }
     Ok(())
 }
 

@@ -236,18 +236,22 @@ impl Ddl<'_> {
 
     fn rename_role(&mut self, old: &str, new: &str) -> Result<()> {
         let oid = self.role(&RoleName::Name(old.to_owned()))?;
-        if self.state().role_by_name(new)?.is_some() {
-            bail!(DUPLICATE_OBJECT, "role \"{new}\" already exists");
-        }
         if oid == self.state().session_user.borrow().oid {
             bail!(FEATURE_NOT_SUPPORTED, "session user cannot be renamed");
+        }
+        if oid == self.state().current_user.borrow().oid {
+            bail!(FEATURE_NOT_SUPPORTED, "current user cannot be renamed");
         }
         if new.starts_with("pg_") {
             bail!(RESERVED_NAME, "role name \"{new}\" is reserved");
         }
-        if !self.state().is_superuser() {
-            bail!(INSUFFICIENT_PRIVILEGE, "permission denied to rename role");
+        if self.state().role_by_name(new)?.is_some() {
+            bail!(DUPLICATE_OBJECT, "role \"{new}\" already exists");
         }
+        let Some(row) = self.role_row(old)? else {
+            bail!(UNDEFINED_OBJECT, "role \"{old}\" does not exist");
+        };
+        self.check_controls(&row, "rename")?;
         let state = self.state();
         let txn = state.txn()?;
         let rows = state.catalog.rows(&txn);

@@ -1,6 +1,7 @@
 //! Roles: CREATE, ALTER, DROP, membership, and their settings.
 
 use super::{Ddl, new_oid};
+use crate::client::{Notice, Severity};
 use crate::parse::utility::{GrantRole, OptionValue, RoleName, SettingChange, UtilityOption};
 use crate::scram::Verifier;
 use base::{Oid, Result, SqlError, SqlState, bail};
@@ -28,22 +29,30 @@ fn list(value: Option<&OptionValue>) -> Vec<String> {
     }
 }
 
-fn password(state: &crate::session::SessionState, value: Option<&OptionValue>) -> Datum {
-    match value {
-        None => Datum::Null,
-        Some(value) => {
-            let text = value.text();
-            // A verifier from elsewhere is kept as it is.
-            match Verifier::parse(&text) {
-                Some(_) => Datum::text(text),
-                None => {
-                    let rounds = state.settings.borrow().int("scram_iterations");
-                    let rounds = u32::try_from(rounds).unwrap_or(u32::MAX);
-                    Datum::text(Verifier::new(&text, rounds).to_text())
-                }
-            }
+/// What PostgreSQL keeps of a verifier at most.
+const VERIFIER_MAX: usize = 512;
+
+/// What is kept of a password: a verifier that is of no empty one.
+fn password(state: &crate::session::SessionState, text: &str) -> Result<Option<String>> {
+    let verifier = match Verifier::parse(text) {
+        // From elsewhere, kept as it is.
+        Some(v) => (!v.accepts("")).then(|| text.to_owned()),
+        None if text.is_empty() => None,
+        None => {
+            let rounds = state.settings.borrow().int("scram_iterations");
+            let rounds = u32::try_from(rounds).unwrap_or(u32::MAX);
+            Some(Verifier::new(text, rounds).to_text())
         }
+    };
+    if verifier.as_ref().is_some_and(|v| v.len() > VERIFIER_MAX) {
+        return Err(base::SqlError::new(
+            base::SqlState::PROGRAM_LIMIT_EXCEEDED,
+            "encrypted password is too long",
+        )
+        .detail(format!("Encrypted passwords must be no longer than {VERIFIER_MAX} bytes."))
+        .into());
     }
+    Ok(verifier)
 }
 
 fn check_name(name: &str) -> Result<()> {
@@ -68,7 +77,7 @@ fn denied(what: &str, why: &str) -> base::Error {
 }
 
 impl Ddl<'_> {
-    fn role_options(&self, options: &[UtilityOption], altered: bool) -> Result<RoleOptions> {
+    fn role_options(&mut self, options: &[UtilityOption], altered: bool) -> Result<RoleOptions> {
         let mut out = RoleOptions::default();
         let mut seen: Vec<&str> = Vec::new();
         for option in options {
@@ -127,8 +136,16 @@ impl Ddl<'_> {
                     out.columns.push(("rolconnlimit", Datum::Int4(n)));
                 }
                 "password" => {
-                    out.columns
-                        .push(("rolpassword", password(self.state(), option.value.as_ref())));
+                    let given = option.value.as_ref().map(OptionValue::text);
+                    let kept = match &given {
+                        Some(text) => password(self.state(), text)?,
+                        None => None,
+                    };
+                    if given.is_some() && kept.is_none() {
+                        let text = "empty string is not a valid password, clearing password";
+                        self.client.notice(&Notice::new(Severity::Notice, text.to_owned()))?;
+                    }
+                    out.columns.push(("rolpassword", kept.map_or(Datum::Null, Datum::text)));
                 }
                 "valid_until" => {
                     let env = self.session.env().as_ref();
@@ -146,7 +163,7 @@ impl Ddl<'_> {
         Ok(out)
     }
 
-    fn role_row(&self, name: &str) -> Result<Option<Row>> {
+    pub(super) fn role_row(&self, name: &str) -> Result<Option<Row>> {
         let state = self.state();
         let txn = state.txn()?;
         let key = [("rolname", Datum::text(name))];
@@ -190,7 +207,7 @@ impl Ddl<'_> {
 
     /// Fails unless the current user may `verb` the role: a superuser a superuser, else who creates roles and may give this one to
     /// others.
-    fn check_controls(&self, row: &Row, verb: &str) -> Result<()> {
+    pub(super) fn check_controls(&self, row: &Row, verb: &str) -> Result<()> {
         if self.state().is_superuser() {
             return Ok(());
         }

@@ -82,10 +82,10 @@ impl<'a> Printer<'a> {
         if let Some(e) = &q.limit {
             self.line(1);
             self.text(if q.limit_with_ties { "FETCH FIRST " } else { "LIMIT " });
+            // The count of FETCH FIRST is a constant or stands in parentheses.
+            self.text(if q.limit_with_ties { "(" } else { "" });
             self.quiet(e)?;
-            if q.limit_with_ties {
-                self.text(" ROWS WITH TIES");
-            }
+            self.text(if q.limit_with_ties { ") ROWS WITH TIES" } else { "" });
         }
         for m in q.row_marks.iter().filter(|m| !m.pushed) {
             self.line(1);

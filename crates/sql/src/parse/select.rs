@@ -282,24 +282,29 @@ impl Parser<'_> {
         } else {
             self.accept("all");
         }
-        let none = self.at_end()
-            || self.is_op(")")
-            || self.is_any(&[
-                "from",
-                "where",
-                "group",
-                "having",
-                "window",
-                "order",
-                "limit",
-                "offset",
-                "fetch",
-                "for",
-                "union",
-                "intersect",
-                "except",
-                "into",
-            ]);
+        // DISTINCT is of something.
+        let may_be_none = matches!(distinct, DistinctClause::No);
+        let none = may_be_none
+            && (self.at_end()
+                || self.is_op(")")
+                || self.is_any(&[
+                    "on",
+                    "returning",
+                    "from",
+                    "where",
+                    "group",
+                    "having",
+                    "window",
+                    "order",
+                    "limit",
+                    "offset",
+                    "fetch",
+                    "for",
+                    "union",
+                    "intersect",
+                    "except",
+                    "into",
+                ]));
         let targets = if none { Vec::new() } else { self.targets()? };
         let at = self.loc();
         let into = if self.accept("into") { Some(Box::new(self.into_clause(at)?)) } else { None };

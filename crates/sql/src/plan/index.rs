@@ -4,7 +4,7 @@ use super::base_rel::column_width;
 use super::implied::implied;
 use super::path::{DISABLED, Path, PathKey, PathKind, add_path};
 use super::pull_up::conjuncts;
-use super::rels::{JoinSpace, RelKind, RelSet, class_family, family_strategy};
+use super::rels::{JoinSpace, Qual, RelKind, RelSet, class_family, family_strategy};
 use super::selectivity::{has_param, strip};
 use super::skip_scan::{OnColumn, Reach};
 use super::sub_links::constant;
@@ -352,7 +352,7 @@ impl JoinSpace<'_, '_> {
         let mut out = Vec::new();
         for q in &self.quals {
             let rels = self.rels_of(&q.expr);
-            if !rels.has(i) {
+            if !rels.has(i) || self.above_padding_of(i, q) {
                 continue;
             }
             match q.special {
@@ -388,6 +388,18 @@ impl JoinSpace<'_, '_> {
             }
         }
         out
+    }
+
+    /// Whether the condition looks at rows of relation `i` that an outer join below it may have padded: asked of the relation's
+    /// own rows it would take the partner from a row, and let it through as one that has none.
+    fn above_padding_of(&self, i: usize, q: &Qual) -> bool {
+        let above = |side: RelSet| side.has(i) && !q.required.within(side);
+        self.specials.iter().enumerate().any(|(number, s)| match s.kind {
+            _ if q.special == Some(number) => false,
+            JoinKind::Left => above(s.right),
+            JoinKind::Full => above(s.left) || above(s.right),
+            _ => false,
+        })
     }
 
     fn index_paths(

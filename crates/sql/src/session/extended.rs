@@ -65,7 +65,7 @@ impl Session {
     ///
     /// # Errors
     /// `26000`
-    pub(super) fn statement(&self, name: &str) -> Result<Rc<Prepared>> {
+    pub(crate) fn statement(&self, name: &str) -> Result<Rc<Prepared>> {
         match self.state.statements.borrow().get(name) {
             Some(prepared) => Ok(Rc::clone(prepared)),
             None if name.is_empty() => {

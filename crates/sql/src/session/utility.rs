@@ -523,7 +523,7 @@ impl Session {
     }
 
     /// The values of EXECUTE's arguments.
-    pub(super) fn execute_arguments(
+    pub(crate) fn execute_arguments(
         &self,
         name: &str,
         prepared: &Prepared,

@@ -121,3 +121,42 @@ fn the_few_rows_of_an_anti_join_are_hashed() {
     s.run_each(&["SET enable_nestloop = off", "SET enable_mergejoin = off"]);
     assert_eq!(s.run(query), want);
 }
+
+/// A condition on padded rows, asked of the rows themselves, would take a row its partner and then let it pass as one without.
+#[test]
+fn a_condition_above_an_outer_join_leads_no_scan_below_it() {
+    let db = tables();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE INDEX ON r (w)",
+        "CREATE INDEX ON r (lid)",
+        "CREATE INDEX ON r ((coalesce(w, 0)))",
+    ]);
+    s.run_each(&["ANALYZE r", "SET enable_hashjoin = off", "SET enable_mergejoin = off"]);
+    for (query, want) in [
+        (
+            "l LEFT JOIN r ON l.id = r.lid WHERE l.id = 42 AND (r.id IS NULL AND l.x = 2 OR r.w = 3)",
+            "",
+        ),
+        (
+            "l LEFT JOIN r ON l.id = r.lid WHERE l.id = 42 AND (r.id IS NULL AND l.x = 2 OR r.w = 7 - l.x)",
+            "",
+        ),
+        (
+            "l LEFT JOIN r ON l.id = r.lid WHERE l.id = 42 AND coalesce(r.w, 0) = l.x - 2",
+            "42|2|21|42|z|~",
+        ),
+        ("l LEFT JOIN r ON l.id = r.lid WHERE l.id = 44 AND coalesce(r.w, 0) = l.x - 4", ""),
+        // Within the condition of a join above it.
+        (
+            "l LEFT JOIN (l k LEFT JOIN r ON k.id = r.lid) ON k.id = l.id AND (r.id IS NULL AND l.x = 2 OR r.w = 3) WHERE l.id = 42",
+            "42|2|~|~|~|~|~|~",
+        ),
+        (
+            "l FULL JOIN r ON l.id = r.lid WHERE l.id = 42 AND (r.id IS NULL AND l.x = 2 OR r.w = 3)",
+            "",
+        ),
+    ] {
+        assert_eq!(s.run(&format!("SELECT * FROM {query}")), want, "{query}");
+    }
+}

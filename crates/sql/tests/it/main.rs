@@ -47,6 +47,7 @@ mod rights;
 mod row_by_row;
 mod samples;
 mod savepoints;
+mod script_finds;
 mod semi_joins;
 mod sequences;
 mod server_files;

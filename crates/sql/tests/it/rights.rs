@@ -432,6 +432,43 @@ fn what_one_may_not_grant_is_warned_of() {
 }
 
 #[test]
+fn what_was_granted_on_goes_with_the_right_to() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int); CREATE ROLE one; CREATE ROLE two; CREATE ROLE three",
+        "GRANT SELECT, INSERT ON t TO one WITH GRANT OPTION",
+        "SET ROLE one; GRANT SELECT ON t TO two WITH GRANT OPTION; GRANT INSERT ON t TO PUBLIC",
+        "SET ROLE two; GRANT SELECT ON t TO three",
+    ]);
+    let acl = "SELECT relacl FROM pg_class WHERE relname = 't'";
+    let dependent = "2BP01 dependent privileges exist";
+    s.check(&[
+        (
+            "GRANT SELECT ON t TO one WITH GRANT OPTION",
+            "0LP01 grant options cannot be granted back to your own grantor",
+        ),
+        ("GRANT SELECT ON t TO one", ""),
+        ("RESET ROLE", ""),
+        ("REVOKE SELECT ON t FROM one", dependent),
+        ("REVOKE GRANT OPTION FOR ALL ON t FROM one", dependent),
+        (
+            acl,
+            "{postgres=arwdDxtm/postgres,one=a*r*/postgres,two=r*/one,=a/one,three=r/two,one=r/two}",
+        ),
+        ("REVOKE GRANT OPTION FOR SELECT ON t FROM one CASCADE", ""),
+        (acl, "{postgres=arwdDxtm/postgres,one=a*r/postgres,=a/one}"),
+        ("REVOKE ALL ON t FROM one CASCADE", ""),
+        (acl, "{postgres=arwdDxtm/postgres}"),
+        // Who has the right from elsewhere keeps what he has granted.
+        ("GRANT SELECT ON t TO one WITH GRANT OPTION; GRANT SELECT ON t TO three WITH GRANT OPTION", ""),
+        ("GRANT three TO one; SET ROLE one; GRANT SELECT ON t TO two; RESET ROLE", ""),
+        ("REVOKE SELECT ON t FROM one", ""),
+        (acl, "{postgres=arwdDxtm/postgres,three=r*/postgres,two=r/one}"),
+    ]);
+}
+
+#[test]
 fn roles_are_granted_by_those_who_may() {
     let db = Database::new();
     let mut s = db.session();

@@ -46,11 +46,17 @@ fn unit(w: &str) -> Option<Unit> {
     })
 }
 
+/// Years and months are counted apart: one that does not fit is a field out of range, their sum that does not an interval.
 #[derive(Default)]
 struct Sum {
+    years: i64,
     months: i64,
     days: i64,
     micros: i64,
+}
+
+fn fits(count: &i64) -> bool {
+    i32::try_from(*count).is_ok()
 }
 
 impl Sum {
@@ -75,15 +81,18 @@ impl Sum {
             .ok_or(Wrong::Overflow)?;
         self.micros(0, extra - days, DAY)
     }
-    fn months(&mut self, whole: i64, fraction: f64, size: i64) -> Step<()> {
-        let extra = if size > 1 { (fraction * size as f64).round_ties_even() as i64 } else { 0 };
-        self.months = whole
+    fn months(&mut self, whole: i64) -> Step<()> {
+        self.months = self.months.checked_add(whole).filter(fits).ok_or(Wrong::Overflow)?;
+        Ok(())
+    }
+    /// Units of so many years; the fraction is of months.
+    fn years(&mut self, whole: i64, fraction: f64, size: i64) -> Step<()> {
+        self.years = whole
             .checked_mul(size)
-            .and_then(|v| v.checked_add(extra))
-            .and_then(|v| v.checked_add(self.months))
-            .filter(|d| i32::try_from(*d / size).is_ok())
+            .and_then(|v| v.checked_add(self.years))
+            .filter(fits)
             .ok_or(Wrong::Overflow)?;
-        if size == 1 { self.days(0, fraction, 30) } else { Ok(()) }
+        self.months((fraction * (size * 12) as f64).round_ties_even() as i64)
     }
     fn add(&mut self, u: Unit, v: i64, f: f64) -> Step<()> {
         match u {
@@ -94,18 +103,22 @@ impl Sum {
             Unit::Hour => self.micros(v, f, HOUR),
             Unit::Day => self.days(v, f, 1),
             Unit::Week => self.days(v, f, 7),
-            Unit::Month => self.months(v, f, 1),
-            Unit::Year => self.months(v, f, 12),
-            Unit::Decade => self.months(v, f, 120),
-            Unit::Century => self.months(v, f, 1200),
-            Unit::Millennium => self.months(v, f, 12_000),
+            Unit::Month => {
+                self.months(v)?;
+                self.days(0, f, 30)
+            }
+            Unit::Year => self.years(v, f, 1),
+            Unit::Decade => self.years(v, f, 10),
+            Unit::Century => self.years(v, f, 100),
+            Unit::Millennium => self.years(v, f, 1000),
         }
     }
     fn negate(&mut self) -> Step<()> {
+        self.years = -self.years;
         self.months = -self.months;
         self.days = -self.days;
         self.micros = self.micros.checked_neg().ok_or(Wrong::Overflow)?;
-        if self.months > i64::from(i32::MAX) || self.days > i64::from(i32::MAX) {
+        if ![self.years, self.months, self.days].iter().all(fits) {
             return Err(Wrong::Overflow);
         }
         Ok(())
@@ -411,7 +424,7 @@ pub fn interval_input(text: &str, typmod: i32, env: &dyn Env) -> Result<Datum> {
         }
         Read::Sum(s) => s,
     };
-    let months = i32::try_from(sum.months)
+    let months = i32::try_from(sum.years * 12 + sum.months)
         .map_err(|_| base::err!(DATETIME_FIELD_OVERFLOW, "interval out of range"))?;
     let i = Interval { months, days: sum.days as i32, micros: sum.micros };
     Ok(Datum::Interval(Box::new(interval_scale(i, typmod))))

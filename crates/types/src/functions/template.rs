@@ -502,11 +502,10 @@ fn scientific(n: &Numeric, decimals: usize) -> Result<String> {
     let point = text.find('.').unwrap_or(text.len()) as i64;
     let first = digits.find(|c| c != '0');
     let exponent = first.map_or(0, |f| point - 1 - f as i64);
-    let scaled = |e: i64| -> Result<Numeric> {
-        let power = Numeric::parse(&format!("1e{}", -e))?;
-        Ok(n.mul(&power)?.round(decimals as i32))
-    };
-    let m = scaled(exponent)?;
+    // The digits themselves, with the point behind the first: a power of ten that scales them may be out of a number's range.
+    let (one, rest) = digits[first.unwrap_or(0)..].split_at(1);
+    let minus = if n.signum() < 0 { "-" } else { "" };
+    let m = Numeric::parse(&format!("{minus}{one}.{rest}0"))?.round(decimals as i32);
     let sign = if n.signum() < 0 { "" } else { " " };
     let e = if exponent < 0 { '-' } else { '+' };
     Ok(format!("{sign}{m}e{e}{:02}", exponent.abs()))

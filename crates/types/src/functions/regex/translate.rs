@@ -612,7 +612,7 @@ pub(crate) fn similar(pattern: &str, escape: Option<&str>) -> Result<String> {
     let mut out = String::from("^(?:");
     let (mut after, mut in_class, mut class_start) = (false, 0u8, 0u8);
     let mut quotes = 0;
-    // what % is before the first separator: as short as can be
+    // what is repeated before the first separator: as short as can be
     let lazy = escape.is_some_and(|e| pattern.contains(&format!("{e}\"")));
     let chars: Vec<char> = pattern.chars().collect();
     for c in chars {
@@ -623,7 +623,7 @@ pub(crate) fn similar(pattern: &str, escape: Option<&str>) -> Result<String> {
                     1 => out.push_str(")(?:"),
                     _ => {
                         return Err(err!(
-                            SUBSTRING_ERROR,
+                            INVALID_USE_OF_ESCAPE_CHARACTER,
                             "SQL regular expression may not contain more than two escape-double-quote separators"
                         ));
                     }
@@ -656,6 +656,7 @@ pub(crate) fn similar(pattern: &str, escape: Option<&str>) -> Result<String> {
                     class_start = 1;
                 }
                 '%' if lazy && quotes == 0 => out.push_str(".*?"),
+                '*' | '+' | '?' | '}' if lazy && quotes == 0 => out.extend([c, '?']),
                 '%' => out.push_str(".*"),
                 '_' => out.push('.'),
                 '(' => out.push_str("(?:"),
