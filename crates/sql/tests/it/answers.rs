@@ -361,9 +361,10 @@ fn settings_tell_their_flags_and_zones_their_times() {
         ("SHOW work_mem", "64kB"),
         ("SET geqo = off; SET constraint_exclusion = on; SET enable_partition_pruning = off", ""),
         ("SHOW geqo", "off"),
+        ("SHOW stats_fetch_consistency", "cache"),
         (
-            "SET stats_fetch_consistency = snapshot",
-            "22023 invalid value for parameter \"stats_fetch_consistency\": \"snapshot\"",
+            "SET stats_fetch_consistency = other",
+            "22023 invalid value for parameter \"stats_fetch_consistency\": \"other\"",
         ),
         ("SET default_with_oids = false", ""),
         ("SET default_with_oids = true", "0A000 tables declared WITH OIDS are not supported"),

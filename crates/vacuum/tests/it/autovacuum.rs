@@ -16,6 +16,8 @@ struct Log {
     finished: Vec<u32>,
 }
 
+const SHARED: Oid = Oid(20);
+
 struct Host {
     enabled: bool,
     frozen: Xid,
@@ -54,6 +56,9 @@ impl AutovacuumHost for Host {
         let all = self.tables.lock().unwrap();
         Ok(all.iter().filter(|t| t.0.0 == database.0).map(|t| t.1.clone()).collect())
     }
+    fn is_shared(&self, table: Oid) -> bool {
+        table == SHARED
+    }
     fn table(&self, _: &Arc<Backend>, database: Oid, table: Oid) -> Result<Option<TableState>> {
         Ok(self.tables.lock().unwrap().get(&(database.0, table.0)).cloned())
     }
@@ -72,6 +77,10 @@ impl AutovacuumHost for Host {
         if table == Oid(15) {
             // Somebody wants the table, whose work is done.
             worker.cancel.raise(base::sync::CancelReason::AutovacuumYield);
+        }
+        if table == SHARED {
+            // Until the other database's worker has been through.
+            self.wait(|l| !l.finished.is_empty());
         }
         if table == Oid(13) {
             self.tables.lock().unwrap().remove(&(database.0, table.0));
@@ -196,5 +205,16 @@ fn a_request_to_yield_that_comes_too_late_is_not_for_the_next_table() {
         let log = host.log.lock().unwrap();
         assert_eq!(log.errors, Vec::<String>::new());
         assert_eq!(log.done.iter().map(|d| d.1).collect::<Vec<_>>(), [15, 16]);
+    });
+}
+
+#[test]
+fn two_databases_workers_do_not_work_on_the_same_shared_table() {
+    let shared = |database| ((database, SHARED.0), table(SHARED.0, 1000, 500));
+    run(host(true, 500, vec![shared(1), shared(2)]), 600, |_, host| {
+        host.wait(|l| l.finished.contains(&1) && l.finished.contains(&2));
+        let log = host.log.lock().unwrap();
+        assert_eq!(log.errors, Vec::<String>::new());
+        assert_eq!(log.done.iter().filter(|d| d.1 == SHARED.0).count(), 1);
     });
 }
