@@ -40,7 +40,8 @@ struct Entries {
     indexes: HashMap<Oid, Arc<[Oid]>>,
     /// (schema, name) → relation.
     names: HashMap<(Oid, String), Oid>,
-    schemas: HashMap<String, Oid>,
+    /// Those that are not there too: few users have the schema that `search_path` begins with.
+    schemas: HashMap<String, Option<Oid>>,
     /// (schema, name) → type.
     types: HashMap<(Oid, String), Oid>,
     enums: HashMap<Oid, Arc<EnumLabels>>,
@@ -442,16 +443,18 @@ impl SessionCatalog {
     /// # Errors
     /// I/O, corruption.
     pub fn schema_oid(&self, txn: &Transaction, name: &str) -> Result<Option<Oid>> {
-        self.cached(
+        let found = self.cached(
             |e| e.schemas.get(name).copied(),
             || {
                 let find = [("nspname", Datum::text(name))];
-                Ok(self.rows(txn).find("pg_namespace", &find)?.first().map(|r| r.oid("oid")))
+                let rows = self.rows(txn).find("pg_namespace", &find)?;
+                Ok(Some(rows.first().map(|r| r.oid("oid"))))
             },
             |e, oid| {
                 e.schemas.insert(name.to_owned(), oid);
             },
-        )
+        )?;
+        Ok(found.flatten())
     }
 
     /// The OID of type `name` in schema `namespace`.

@@ -14,8 +14,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// So many stay: for a small table with an index about 4 kB each.
-const MOST: usize = 16_384;
+/// So many stay: for a small table with an index about 9 kB each.
+const MOST: usize = 4096;
 /// An age is so many new ones, as part of the most.
 const AGES: usize = 16;
 /// What goes at once, as part of the most.
