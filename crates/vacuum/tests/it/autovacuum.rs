@@ -86,7 +86,10 @@ impl AutovacuumHost for Host {
             self.tables.lock().unwrap().remove(&(database.0, table.0));
             return Err(Error::unsupported("this table"));
         }
-        if let Some(t) = self.tables.lock().unwrap().get_mut(&(database.0, table.0)) {
+        // A shared table's counts are every database's.
+        let is_it =
+            |of: &(u32, u32)| of.1 == table.0 && (of.0 == database.0 || self.is_shared(table));
+        for (_, t) in self.tables.lock().unwrap().iter_mut().filter(|(of, _)| is_it(of)) {
             t.dead_tuples = 0;
             t.changes_since_analyze = 0;
             t.relfrozenxid = Xid(1 << 40);
