@@ -215,7 +215,8 @@ fn a_request_to_yield_that_comes_too_late_is_not_for_the_next_table() {
 fn two_databases_workers_do_not_work_on_the_same_shared_table() {
     let shared = |database| ((database, SHARED.0), table(SHARED.0, 1000, 500));
     run(host(true, 500, vec![shared(1), shared(2)]), 600, |_, host| {
-        host.wait(|l| l.finished.contains(&1) && l.finished.contains(&2));
+        let both = |l: &Log| l.finished.contains(&1) && l.finished.contains(&2);
+        host.wait(|l| both(l) && !l.done.is_empty());
         let log = host.log.lock().unwrap();
         assert_eq!(log.errors, Vec::<String>::new());
         assert_eq!(log.done.iter().filter(|d| d.1 == SHARED.0).count(), 1);
