@@ -191,6 +191,13 @@ impl BufferPool {
         self.inner().stats.of_relation(id)
     }
 
+    /// The same of each of a database's relations that has counts.
+    pub fn block_counts_of_relations(&self, database: base::Oid) -> Vec<(RelationId, BlockCounts)> {
+        let stats = &self.inner().stats;
+        let ids = stats.directory.of_database(database).into_iter();
+        ids.map(|id| (id, stats.of_relation(id))).collect()
+    }
+
     /// How often blocks of a database's relations were asked for (of the shared ones: [`base::Oid::INVALID`]).
     pub fn database_block_counts(&self, database: base::Oid) -> BlockCounts {
         self.inner().stats.of_database(database)

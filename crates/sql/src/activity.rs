@@ -36,6 +36,20 @@ macro_rules! counters {
         }
 
         impl TableCounts {
+            /// The counts as they are now, without how its pages change.
+            pub fn copy(&self) -> TableCounts {
+                let time = |us: &AtomicU64| AtomicU64::new(us.load(Ordering::Relaxed));
+                TableCounts {
+                    $($name: AtomicI64::new(self.$name.load(Ordering::Relaxed)),)*
+                    live: AtomicI64::new(self.live.load(Ordering::Relaxed)),
+                    pages: Pages::default(),
+                    vacuum_time_us: time(&self.vacuum_time_us),
+                    autovacuum_time_us: time(&self.autovacuum_time_us),
+                    analyze_time_us: time(&self.analyze_time_us),
+                    autoanalyze_time_us: time(&self.autoanalyze_time_us),
+                }
+            }
+
             /// Another relation's counts go on here: this one takes its place.
             pub fn take_over(&self, from: &TableCounts) {
                 $(self.$name.fetch_add(from.$name.load(Ordering::Relaxed), Ordering::Relaxed);)*

@@ -341,6 +341,11 @@ impl Cluster {
         self.databases.read().get(&oid).map(Arc::clone)
     }
 
+    /// The databases that anybody was ever connected to.
+    pub fn known_databases(&self) -> Vec<Oid> {
+        self.databases.read().keys().copied().collect()
+    }
+
     /// The state of database `oid`.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 //!
 //! # Differs from PostgreSQL
 //! `wal_compression` is `lz4` from the start; `autovacuum_freeze_max_age` may be as low as 1000, so that
-//! tests can reach it; `io_combine_limit` is 1 MB, as `io_max_combine_limit` is; `stats_fetch_consistency` is `none` and nothing else; `ignore_system_indexes` is the server's, not a session's; `data_checksums` is always on; settings that begin with `ebb.` are our own.
+//! tests can reach it; `io_combine_limit` is 1 MB, as `io_max_combine_limit` is; `ignore_system_indexes` is the server's, not a session's; `data_checksums` is always on; settings that begin with `ebb.` are our own.
 
 use super::fixed::FIXED;
 use super::void::VOID;
@@ -1935,12 +1935,12 @@ const TABLE: &[Definition] = &[
     },
     Definition {
         name: "stats_fetch_consistency",
-        kind: Kind::Enum(&["none"]),
+        kind: Kind::Enum(&["none", "cache", "snapshot"]),
         unit: Unit::None,
-        boot: "none",
+        boot: "cache",
         context: Context::User,
         category: "Statistics / Cumulative Query and Index Statistics",
-        short_desc: "Statistics are read as they are at that moment.",
+        short_desc: "What a transaction that reads statistics again is told.",
     },
     Definition {
         name: "superuser_reserved_connections",

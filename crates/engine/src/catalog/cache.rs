@@ -13,6 +13,7 @@
 //! change that cannot say whom it concerns ([`SessionCatalog::changed`]) makes all plans stale. So a session that makes and drops tables
 //! all day costs the others no planning.
 
+use super::descriptions::Descriptions;
 use super::domains::DomainConstraints;
 use super::enums::EnumLabels;
 use super::extended::ExtendedStatistics;
@@ -32,19 +33,21 @@ const CACHE_RANK: Rank = Rank(50);
 
 #[derive(Default)]
 struct Entries {
-    tables: HashMap<Oid, Arc<Table>>,
+    tables: Descriptions,
     /// Where relations are stored whose descriptions nobody needs.
     stored: HashMap<Oid, Option<RelationId>>,
     /// Table → its indexes; the same.
     indexes: HashMap<Oid, Arc<[Oid]>>,
     /// (schema, name) → relation.
     names: HashMap<(Oid, String), Oid>,
-    schemas: HashMap<String, Oid>,
+    /// Those that are not there too: few users have the schema that `search_path` begins with.
+    schemas: HashMap<String, Option<Oid>>,
     /// (schema, name) → type.
     types: HashMap<(Oid, String), Oid>,
     enums: HashMap<Oid, Arc<EnumLabels>>,
     domains: HashMap<Oid, Arc<DomainConstraints>>,
-    statistics: HashMap<(Oid, i32), Option<Arc<ColumnStatistics>>>,
+    /// Table → column → its statistics.
+    statistics: HashMap<Oid, HashMap<i32, Option<Arc<ColumnStatistics>>>>,
     extended: HashMap<Oid, Arc<[ExtendedStatistics]>>,
 }
 
@@ -160,13 +163,13 @@ impl SharedCache {
             return;
         }
         for oid in relations {
-            entries.tables.remove(oid);
+            entries.tables.remove(*oid);
             entries.stored.remove(oid);
             entries.indexes.remove(oid);
             entries.enums.remove(oid);
+            entries.statistics.remove(oid);
+            entries.extended.remove(oid);
         }
-        entries.statistics.retain(|(table, _), _| !relations.contains(table));
-        entries.extended.retain(|table, _| !relations.contains(table));
     }
 
     /// The generation up to which what stood on `footing` in generation `since` is as good as ever; none: it is stale.
@@ -360,7 +363,7 @@ impl SessionCatalog {
             footing.relations.insert(oid);
         });
         self.cached(
-            |e| e.tables.get(&oid).cloned(),
+            |e| e.tables.get(oid).cloned(),
             || load::load_table(&self.rows(txn).at_one_moment(), oid),
             |e, table| {
                 e.tables.insert(oid, table);
@@ -375,7 +378,7 @@ impl SessionCatalog {
     /// I/O, corruption.
     pub fn storage_of(&self, txn: &Transaction, oid: Oid) -> Result<Option<RelationId>> {
         let found = self.cached(
-            |e| e.tables.get(&oid).map(|t| t.storage).or_else(|| e.stored.get(&oid).copied()),
+            |e| e.tables.get(oid).map(|t| t.storage).or_else(|| e.stored.get(&oid).copied()),
             || {
                 let rows = self.rows(txn);
                 let classes = rows.find("pg_class", &[("oid", Datum::Oid(oid))])?;
@@ -395,7 +398,7 @@ impl SessionCatalog {
     pub fn index_oids(&self, txn: &Transaction, table: Oid) -> Result<Arc<[Oid]>> {
         let found = self.cached(
             |e| {
-                let described = e.tables.get(&table);
+                let described = e.tables.get(table);
                 let described = described.map(|t| t.indexes.iter().map(|i| i.oid).collect());
                 described.or_else(|| e.indexes.get(&table).cloned())
             },
@@ -440,16 +443,18 @@ impl SessionCatalog {
     /// # Errors
     /// I/O, corruption.
     pub fn schema_oid(&self, txn: &Transaction, name: &str) -> Result<Option<Oid>> {
-        self.cached(
+        let found = self.cached(
             |e| e.schemas.get(name).copied(),
             || {
                 let find = [("nspname", Datum::text(name))];
-                Ok(self.rows(txn).find("pg_namespace", &find)?.first().map(|r| r.oid("oid")))
+                let rows = self.rows(txn).find("pg_namespace", &find)?;
+                Ok(Some(rows.first().map(|r| r.oid("oid"))))
             },
             |e, oid| {
                 e.schemas.insert(name.to_owned(), oid);
             },
-        )
+        )?;
+        Ok(found.flatten())
     }
 
     /// The OID of type `name` in schema `namespace`.
@@ -522,7 +527,7 @@ impl SessionCatalog {
             footing.relations.insert(table);
         });
         let found = self.cached(
-            |e| e.statistics.get(&(table, column)).cloned(),
+            |e| e.statistics.get(&table)?.get(&column).cloned(),
             || {
                 let number = Datum::Int2(i16::try_from(column).unwrap_or(0));
                 let find = [
@@ -534,7 +539,7 @@ impl SessionCatalog {
                 Ok(Some(rows.first().map(|r| Arc::new(load::column_statistics(r)))))
             },
             |e, statistics| {
-                e.statistics.insert((table, column), statistics);
+                e.statistics.entry(table).or_default().insert(column, statistics);
             },
         )?;
         Ok(found.flatten())

@@ -8,6 +8,7 @@ pub mod bootstrap;
 pub mod cache;
 pub mod class_writes;
 pub mod defs;
+mod descriptions;
 pub mod domains;
 pub mod enums;
 pub mod extended;

@@ -680,6 +680,46 @@ fn encode_key(ty: Oid, value: &Datum) -> Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
+impl Catalogs<'_> {
+    /// Some columns of the row with that OID; of the others nothing is decoded.
+    ///
+    /// # Errors
+    /// I/O, corruption.
+    pub fn columns_of(
+        &self,
+        catalog: &str,
+        oid: Oid,
+        columns: &[&str],
+    ) -> Result<Option<Vec<Datum>>> {
+        let def = defs::by_name(catalog);
+        let open = self.store.open(def)?;
+        let columns: Vec<usize> = columns.iter().map(|name| def.position(name)).collect();
+        let by_oid = i32::try_from(def.position("oid") + 1).unwrap_or(0);
+        let index = open.indexes.iter().find(|(index, _)| index.columns[..] == [by_oid]);
+        let usable = index.filter(|_| !self.store.storage.ignores_system_indexes);
+        let Some((_, tree)) = usable else {
+            let found = self.find(catalog, &[("oid", Datum::Oid(oid))])?.into_iter().next();
+            return Ok(found.map(|row| columns.iter().map(|i| row.values[*i].clone()).collect()));
+        };
+        let prefix = vec![encode_key(types::oids::OID, &Datum::Oid(oid))?];
+        let snapshot = self.snapshot();
+        let mut scan = tree.scan(ScanBounds::prefix(prefix), ScanOptions::default());
+        let (mut state, mut slot) = (FetchState::new(), TupleSlot::new());
+        while let Some(tid) = scan.next()? {
+            if !open.heap.fetch(tid, &snapshot, &mut state, &mut slot)?.found {
+                continue;
+            }
+            let stored = columns.iter().max().map_or(0, |last| last + 1);
+            let mut attrs = vec![AttrValue::Null; stored];
+            page::tuple::deform(slot.view().bytes, &open.desc, &mut attrs)
+                .map_err(Error::corrupt_file)?;
+            let decode = |i: &usize| relation::decode_attr(&open.heap, &attrs[*i], open.types[*i]);
+            return columns.iter().map(decode).collect::<Result<_>>().map(Some);
+        }
+        Ok(None)
+    }
+}
+
 impl RowSource for Catalogs<'_> {
     fn find(&self, catalog: &str, key: &[(&str, Datum)]) -> Result<Vec<Row>> {
         let def = defs::by_name(catalog);

@@ -326,6 +326,10 @@ impl AutovacuumHost for Host {
         Ok(known.with_counts(&state.activity))
     }
 
+    fn is_shared(&self, table: Oid) -> bool {
+        engine::catalog::defs::is_shared(table)
+    }
+
     fn table(
         &self,
         worker: &Arc<Backend>,

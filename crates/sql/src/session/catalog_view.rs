@@ -142,8 +142,11 @@ impl CatalogView for SessionState {
 
     fn role_name(&self, oid: Oid) -> Result<Option<String>> {
         let txn = self.txn()?;
-        let rows = self.catalog.rows(&txn).find("pg_authid", &[("oid", Datum::Oid(oid))])?;
-        Ok(rows.first().map(|r| r.text("rolname").to_owned()))
+        let found = self.catalog.rows(&txn).columns_of("pg_authid", oid, &["rolname"])?;
+        Ok(match found.as_deref() {
+            Some([Datum::Text(name)]) => Some(name.as_str().to_owned()),
+            _ => None,
+        })
     }
 
     fn function_is_visible(&self, function: Oid) -> Result<bool> {

@@ -4,6 +4,7 @@ use super::SessionState;
 use super::statement_log::StatementLog;
 use crate::client::Severity;
 use crate::exec::{TempFileBounds, bound_temp_files};
+use crate::system::fetched::Consistency;
 use base::settings::SessionSettings;
 use std::rc::Rc;
 use std::time::Duration;
@@ -42,6 +43,8 @@ pub struct Derived {
     pub read_only: bool,
     /// Transactions begin as others than plain ones.
     pub modes_differ: bool,
+    /// `stats_fetch_consistency`
+    pub stats_consistency: Consistency,
     /// `track_counts`
     counts_rows: bool,
     /// `io_combine_limit`, in pages.
@@ -100,6 +103,7 @@ impl Derived {
             modes_differ: settings.bool("default_transaction_read_only")
                 || settings.text("default_transaction_isolation") != "read committed",
             combines: usize::try_from(settings.int("io_combine_limit")).unwrap_or(1),
+            stats_consistency: Consistency::named(settings.text("stats_fetch_consistency")),
             counts_rows: settings.bool("track_counts"),
             temp_files: TempFileBounds {
                 limit_kb: settings.int("temp_file_limit"),
@@ -145,7 +149,10 @@ impl SessionState {
         self.backend.log_lock_waits(settings.bool("log_lock_waits"));
         self.backend.log_lock_failures(settings.bool("log_lock_failures"));
         derived.hold_for_this_thread();
-        *self.derived.borrow_mut() = Some(Rc::clone(&derived));
+        let before = self.derived.borrow_mut().replace(Rc::clone(&derived));
+        if before.is_some_and(|b| b.stats_consistency != derived.stats_consistency) {
+            self.fetched.clear();
+        }
         derived
     }
 }

@@ -30,6 +30,9 @@ pub struct CurrentRole {
     pub superuser: bool,
 }
 
+/// So many relations stay open from statement to statement.
+const MOST_OPEN: usize = 1024;
+
 /// A relation opened in this session: valid while its description is.
 #[derive(Clone)]
 pub struct OpenRelation {
@@ -107,6 +110,8 @@ pub struct SessionState {
     pub progress: crate::maintenance::commands::Current,
     /// What this transaction has done to which table (statistics).
     pub changes: RefCell<HashMap<Oid, crate::activity::TableChanges>>,
+    /// The statistics that it has read.
+    pub fetched: crate::system::fetched::Fetched,
     /// The tables it has made and dropped.
     pub fates: RefCell<super::fates::Fates>,
     /// And to which TOAST table.
@@ -186,6 +191,7 @@ impl SessionState {
             progress: Default::default(),
             roles_seen: RefCell::default(),
             changes: RefCell::default(),
+            fetched: Default::default(),
             fates: RefCell::default(),
             toasted: Arc::default(),
             pruned: Arc::default(),
@@ -250,6 +256,7 @@ impl SessionState {
     /// # Errors
     /// `XX000` when something still uses it: a bug.
     pub fn take_txn(&self) -> Result<Option<Transaction>> {
+        self.fetched.clear();
         let Some(txn) = self.txn.borrow_mut().take() else { return Ok(None) };
         match Rc::try_unwrap(txn) {
             Ok(txn) => Ok(Some(txn)),
@@ -336,7 +343,12 @@ impl SessionState {
         }
         let txn = self.txn()?;
         let open = crate::relations::open(self, &txn, table)?;
-        self.relations.borrow_mut().insert(table.oid, open.clone());
+        let mut relations = self.relations.borrow_mut();
+        // Others may have dropped some of them, and a description that is held is not forgotten.
+        if relations.len() >= MOST_OPEN {
+            relations.clear();
+        }
+        relations.insert(table.oid, open.clone());
         Ok(open)
     }
 

@@ -87,7 +87,6 @@ pub(super) const BODIES: Bodies = &[
     // Reads and writes are waited for where they are asked for.
     ("pg_get_aios", Set(|_, _| Ok(rows(Vec::new())))),
     ("pg_numa_available", Scalar(|_, _| Ok(Datum::Bool(false)))),
-    ("pg_stat_clear_snapshot", Scalar(|_, _| Ok(Datum::Null))),
     ("pg_stat_force_next_flush", Scalar(|_, _| Ok(Datum::Null))),
 ];
 

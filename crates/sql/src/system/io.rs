@@ -7,9 +7,9 @@
 //! # Differs from PostgreSQL
 //! No context `init` is ever used for relations: unlogged relations' init forks are written in `normal`.
 
+use super::fetched::{self, Part};
 use super::{Bodies, int8, rows, state, statistics::numeric};
 use crate::session::SessionState;
-use base::Result;
 use base::backend::BackendType::{self, *};
 use buffer::{IoCounters, IoStatsRow};
 use std::sync::Arc;
@@ -20,43 +20,34 @@ use types::args::int4;
 use wal::WalIo;
 
 pub(super) const BODIES: Bodies = &[
-    (
-        "pg_stat_get_io",
-        Set(|env, _| {
-            let state = state(env)?;
-            let engine = state.cluster.engine();
-            let (now, log) = (engine.pool.io_stats(), engine.wal.stats());
-            let (counted, log, at_us) = state
-                .cluster
-                .baselines
-                .get(|b| (since(now, &b.io.values), log - b.io_wal, b.io.at_us));
-            let mut out = Vec::new();
-            for backend in BackendType::ALL {
-                let log = &log.by_backend[backend as usize];
-                out.extend(of_backend(backend, &counted, log, &Datum::TimestampTz(at_us)));
-            }
-            Ok(rows(out))
-        }),
-    ),
+    ("pg_stat_get_io", Set(|env, _| Ok(rows(fetched::part(state(env)?, Part::Io))))),
     (
         "pg_stat_get_backend_wal",
-        Set(|env, a| {
-            let state = state(env)?;
-            Ok(rows(wal_of_pid(state, int4(a, 0)?)))
-        }),
+        Set(|env, a| Ok(rows(fetched::part(state(env)?, Part::WalOf(int4(a, 0)?))))),
     ),
     (
         "pg_stat_get_backend_io",
-        Set(|env, a| {
-            let state = state(env)?;
-            Ok(rows(of_pid(state, int4(a, 0)?)?))
-        }),
+        Set(|env, a| Ok(rows(fetched::part(state(env)?, Part::IoOf(int4(a, 0)?))))),
     ),
 ];
 
+/// What all threads did.
+pub(super) fn of_server(state: &SessionState) -> Vec<Vec<Datum>> {
+    let engine = state.cluster.engine();
+    let (now, log) = (engine.pool.io_stats(), engine.wal.stats());
+    let (counted, log, at_us) =
+        state.cluster.baselines.get(|b| (since(now, &b.io.values), log - b.io_wal, b.io.at_us));
+    let mut out = Vec::new();
+    for backend in BackendType::ALL {
+        let log = &log.by_backend[backend as usize];
+        out.extend(of_backend(backend, &counted, log, &Datum::TimestampTz(at_us)));
+    }
+    out
+}
+
 /// What the threads of one session did.
-fn of_pid(state: &SessionState, pid: i32) -> Result<Vec<Vec<Datum>>> {
-    let Some(backend) = state.cluster.backends().by_pid(pid) else { return Ok(Vec::new()) };
+pub(super) fn of_pid(state: &SessionState, pid: i32) -> Vec<Vec<Datum>> {
+    let Some(backend) = state.cluster.backends().by_pid(pid) else { return Vec::new() };
     let counted = state.cluster.engine().pool.io_stats_of(pid);
     let log = state.cluster.engine().wal.io_of(pid);
     let reset = state.cluster.baselines.of_backend(&backend);
@@ -67,29 +58,33 @@ fn of_pid(state: &SessionState, pid: i32) -> Result<Vec<Vec<Datum>>> {
         BackendKind::AutovacuumWorker => Some(AutovacuumWorker),
         _ => None,
     };
-    let Some(kind) = kind.or(idle) else { return Ok(Vec::new()) };
+    let Some(kind) = kind.or(idle) else { return Vec::new() };
     // Of the server's own threads PostgreSQL keeps no such counts.
     if !matches!(kind, ClientBackend | AutovacuumWorker | BackgroundWorker | StandaloneBackend) {
-        return Ok(Vec::new());
+        return Vec::new();
     }
     let log = log.map_or_else(WalIo::default, |(_, io)| io);
-    Ok(match reset {
+    match reset {
         Some(reset) => {
             let at = Datum::TimestampTz(reset.at_us);
             let before = reset.values;
             of_backend(kind, &since(counted, &before.io), &(log - before.io_wal), &at)
         }
         None => of_backend(kind, &counted, &log, &Datum::Null),
-    })
+    }
+}
+
+/// Of who is not there the log's counts tell nothing, in a row: the function returns no set.
+pub(super) fn no_wal() -> Vec<Vec<Datum>> {
+    vec![vec![Datum::Null; 5]]
 }
 
 /// What the transactions of one session inserted into the log.
-fn wal_of_pid(state: &SessionState, pid: i32) -> Vec<Vec<Datum>> {
+pub(super) fn wal_of_pid(state: &SessionState, pid: i32) -> Vec<Vec<Datum>> {
     let counted =
         |b: &Arc<Backend>| matches!(b.kind, BackendKind::Client | BackendKind::AutovacuumWorker);
     let Some(backend) = state.cluster.backends().by_pid(pid).filter(counted) else {
-        // No set: of who is not there it tells nothing, in a row.
-        return vec![vec![Datum::Null; 5]];
+        return no_wal();
     };
     let reset = state.cluster.baselines.of_backend(&backend);
     let now = backend.logged();

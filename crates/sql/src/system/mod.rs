@@ -4,7 +4,7 @@
 //! [`names`]: reg* types. `describe`: `pg_get_*def`. `visible`: `pg_*_is_visible`, schemas. `sizes`: relation
 //! and database sizes. `privileges`: `has_*_privilege`; `function_rights`: of functions. `session`: the session, its settings, transaction IDs.
 //! `locks`: advisory locks, `pg_locks`, cancelling. `sequences`: `nextval` and company. `activity`,
-//! `control`: the control file; `files`: the server's files; `properties`: of indexes, and what may be updated; `statistics`: the counters behind `pg_stat_*`; [`reset`]: they begin anew. `restore`: what ANALYZE finds, as it is told. `io`: `pg_stat_io`. `backlog`: `ebb_vacuum_backlog`. `progress`: vacuums under way.
+//! `control`: the control file; `files`: the server's files; `properties`: of indexes, and what may be updated; `statistics`: the counters behind `pg_stat_*`; [`fetched`]: as a transaction has read them; [`reset`]: they begin anew. `restore`: what ANALYZE finds, as it is told. `io`: `pg_stat_io`. `backlog`: `ebb_vacuum_backlog`. `progress`: vacuums under way.
 //! [`extensions`]: amcheck, pg_buffercache, pg_visibility, pgstattuple, pg_freespacemap, pageinspect. `views.sql`: the views.
 //!
 //! # Differs from PostgreSQL
@@ -16,6 +16,7 @@ mod control;
 pub(crate) mod describe;
 mod extended;
 pub mod extensions;
+pub mod fetched;
 mod files;
 mod function_rights;
 mod functions;

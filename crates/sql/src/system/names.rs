@@ -80,14 +80,27 @@ pub fn relation_is_visible(
     Ok(false)
 }
 
+/// A relation's name and its schema. For who asks it of every relation.
+///
+/// # Errors
+/// I/O.
+pub fn name_and_schema(state: &SessionState, relation: Oid) -> Result<Option<(String, Oid)>> {
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn);
+    let found = rows.columns_of("pg_class", relation, &["relname", "relnamespace"])?;
+    Ok(match found.as_deref() {
+        Some([Datum::Text(name), Datum::Oid(schema)]) => Some((name.as_str().to_owned(), *schema)),
+        _ => None,
+    })
+}
+
 fn class_name(state: &SessionState, oid: Oid) -> Result<Option<String>> {
-    let Some(class) = row_by_oid(state, "pg_class", "oid", oid)? else { return Ok(None) };
-    let (name, namespace) = (class.text("relname"), class.oid("relnamespace"));
-    if relation_is_visible(state, oid, name, namespace)? {
-        return Ok(Some(quote_ident(name)));
+    let Some((name, namespace)) = name_and_schema(state, oid)? else { return Ok(None) };
+    if relation_is_visible(state, oid, &name, namespace)? {
+        return Ok(Some(quote_ident(&name)));
     }
     let schema = schema_name(state, namespace)?.unwrap_or_default();
-    Ok(Some(format!("{}.{}", quote_ident(&schema), quote_ident(name))))
+    Ok(Some(format!("{}.{}", quote_ident(&schema), quote_ident(&name))))
 }
 
 /// The type called so: built-in ones, and the row types of relations.

@@ -27,7 +27,7 @@ use wal::WalStats;
 const RANK: Rank = Rank(47);
 
 /// What counters were when they were last reset, and when that was.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 pub struct Baseline<T> {
     /// The counters' values.
     pub values: T,
@@ -226,8 +226,6 @@ pub(super) const BODIES: Bodies = &[
             Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, what).into())
         }),
     ),
-    // Statistics are read as they are, and no snapshot of them is taken.
-    ("pg_stat_get_snapshot_timestamp", Scalar(|_, _| Ok(Datum::Null))),
     (
         "pg_stat_have_stats",
         Scalar(|env, a| {
@@ -340,6 +338,50 @@ pub fn checkpointer(state: &SessionState) -> Checkpointer {
     }
 }
 
+/// Those of [`background_writer`] since they were last reset.
+pub fn background_writer_since(state: &SessionState) -> Baseline<BackgroundWriter> {
+    let Baseline { values: before, at_us } = state.cluster.baselines.get(|b| b.background_writer);
+    let now = background_writer(state);
+    let values = BackgroundWriter {
+        clean: now.clean.saturating_sub(before.clean),
+        maxwritten: now.maxwritten.saturating_sub(before.maxwritten),
+        allocated: now.allocated.saturating_sub(before.allocated),
+    };
+    Baseline { values, at_us }
+}
+
+/// Those of [`checkpointer`] since they were last reset.
+pub fn checkpointer_since(state: &SessionState) -> Baseline<Checkpointer> {
+    let Baseline { values: before, at_us } = state.cluster.baselines.get(|b| b.checkpointer);
+    let now = checkpointer(state);
+    let values = Checkpointer {
+        timed: now.timed.saturating_sub(before.timed),
+        requested: now.requested.saturating_sub(before.requested),
+        done: now.done.saturating_sub(before.done),
+        write_time_ms: now.write_time_ms.saturating_sub(before.write_time_ms),
+        sync_time_ms: now.sync_time_ms.saturating_sub(before.sync_time_ms),
+        buffers_written: now.buffers_written.saturating_sub(before.buffers_written),
+    };
+    Baseline { values, at_us }
+}
+
+/// A database's counters since they were last reset; of one that nobody was ever connected to there are none.
+pub fn database_since(state: &SessionState, of: Oid) -> Database {
+    let before =
+        state.cluster.known_database(of).map_or_else(Database::default, |d| *d.reset.read());
+    let now = database(state, of);
+    Database {
+        commits: now.commits.saturating_sub(before.commits),
+        aborts: now.aborts.saturating_sub(before.aborts),
+        deadlocks: now.deadlocks.saturating_sub(before.deadlocks),
+        hits: now.hits.saturating_sub(before.hits),
+        reads: now.reads.saturating_sub(before.reads),
+        sessions: now.sessions.since(before.sessions),
+        work: now.work.since(before.work),
+        at_us: before.at_us,
+    }
+}
+
 /// A database's counters since the server came up; 0 for the shared relations.
 pub fn database(state: &SessionState, of: Oid) -> Database {
     let engine = state.cluster.engine();
@@ -381,6 +423,10 @@ fn reset_relation(state: &SessionState, relation: Oid) -> Result<()> {
     }
     if let Some(id) = state.table_by_oid(relation)?.and_then(|t| t.storage) {
         state.cluster.engine().pool.reset_block_counts(id);
+    }
+    // As in PostgreSQL the database tells when a reset of any of its objects was; of the shared ones nobody does.
+    if !engine::catalog::defs::is_shared(relation) {
+        state.database.reset.write().at_us = base::sync::now_timestamp_us();
     }
     Ok(())
 }

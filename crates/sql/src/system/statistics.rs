@@ -4,8 +4,10 @@
 //! Counters of tables and indexes are of the current database, kept since the server came up, reported at the end of each
 //! transaction; those of blocks at once. What is not counted is NULL or 0.
 
-use super::{Bodies, Own, int8, moment, reset, rows, state};
+use super::fetched::{Part, RowSums};
+use super::{Bodies, Own, fetched, int8, moment, reset, rows, state};
 use crate::activity::TableCounts;
+use crate::session::SessionState;
 use base::Result;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use types::FunctionBody::{Scalar, Set};
@@ -52,25 +54,13 @@ macro_rules! table_moment {
 }
 macro_rules! background {
     ($name:literal, $field:ident) => {
-        (
-            $name,
-            Scalar(|env, _| {
-                let state = state(env)?;
-                let before = state.cluster.baselines.get(|b| b.background_writer.values.$field);
-                Ok(int8(reset::background_writer(state).$field.saturating_sub(before)))
-            }),
-        )
+        ($name, Scalar(|env, _| Ok(int8(fetched::background_writer(state(env)?).values.$field))))
     };
 }
 /// When a part of the counters was last reset.
 macro_rules! reset_time {
     ($name:literal, $part:ident) => {
-        (
-            $name,
-            Scalar(|env, _| {
-                Ok(Datum::TimestampTz(state(env)?.cluster.baselines.get(|b| b.$part.at_us)))
-            }),
-        )
+        ($name, Scalar(|env, _| Ok(Datum::TimestampTz(fetched::$part(state(env)?).at_us))))
     };
 }
 macro_rules! of_database {
@@ -98,14 +88,7 @@ macro_rules! work_time {
 }
 macro_rules! checkpoints {
     ($name:literal, $field:ident) => {
-        (
-            $name,
-            Scalar(|env, _| {
-                let state = state(env)?;
-                let before = state.cluster.baselines.get(|b| b.checkpointer.values.$field);
-                Ok(int8(reset::checkpointer(state).$field.saturating_sub(before)))
-            }),
-        )
+        ($name, Scalar(|env, _| Ok(int8(fetched::checkpointer(state(env)?).values.$field))))
     };
 }
 
@@ -165,6 +148,20 @@ pub(super) const BODIES: Bodies = &[
         }),
     ),
     ("pg_stat_get_blocks_hit", Scalar(|env, a| Ok(int8(block_counts(env, a)?.hits)))),
+    (
+        "pg_stat_clear_snapshot",
+        Scalar(|env, _| {
+            state(env)?.fetched.clear();
+            Ok(Datum::Null)
+        }),
+    ),
+    (
+        "pg_stat_get_snapshot_timestamp",
+        Scalar(|env, _| {
+            let taken = state(env)?.fetched.taken_us();
+            Ok(taken.map_or(Datum::Null, Datum::TimestampTz))
+        }),
+    ),
     // The database.
     (
         "pg_stat_get_db_numbackends",
@@ -190,11 +187,11 @@ pub(super) const BODIES: Bodies = &[
         }),
     ),
     of_database!("pg_stat_get_db_blocks_hit", hits),
-    ("pg_stat_get_db_tuples_returned", Scalar(|env, a| sum(env, a, |c| &c.tuples_read))),
-    ("pg_stat_get_db_tuples_fetched", Scalar(|env, a| sum(env, a, |c| &c.tuples_fetched))),
-    ("pg_stat_get_db_tuples_inserted", Scalar(|env, a| sum(env, a, |c| &c.inserted))),
-    ("pg_stat_get_db_tuples_updated", Scalar(|env, a| sum(env, a, |c| &c.updated))),
-    ("pg_stat_get_db_tuples_deleted", Scalar(|env, a| sum(env, a, |c| &c.deleted))),
+    ("pg_stat_get_db_tuples_returned", Scalar(|env, a| sum(env, a, |rows| rows.read))),
+    ("pg_stat_get_db_tuples_fetched", Scalar(|env, a| sum(env, a, |rows| rows.fetched))),
+    ("pg_stat_get_db_tuples_inserted", Scalar(|env, a| sum(env, a, |rows| rows.inserted))),
+    ("pg_stat_get_db_tuples_updated", Scalar(|env, a| sum(env, a, |rows| rows.updated))),
+    ("pg_stat_get_db_tuples_deleted", Scalar(|env, a| sum(env, a, |rows| rows.deleted))),
     of_database!("pg_stat_get_db_deadlocks", deadlocks),
     zero!("pg_stat_get_db_conflict_all"),
     zero!("pg_stat_get_db_conflict_tablespace"),
@@ -218,7 +215,7 @@ pub(super) const BODIES: Bodies = &[
     work!("pg_stat_get_db_sessions_killed", killed),
     zero!("pg_stat_get_db_parallel_workers_to_launch"),
     zero!("pg_stat_get_db_parallel_workers_launched"),
-    ("pg_stat_get_db_stat_reset_time", Scalar(|env, a| Ok(moment(last_reset(env, a)?.at_us)))),
+    ("pg_stat_get_db_stat_reset_time", Scalar(|env, a| Ok(moment(database(env, a)?.at_us)))),
     // Checkpointer and background writer.
     checkpoints!("pg_stat_get_checkpointer_num_timed", timed),
     checkpoints!("pg_stat_get_checkpointer_num_requested", requested),
@@ -231,19 +228,13 @@ pub(super) const BODIES: Bodies = &[
     (
         "pg_stat_get_checkpointer_write_time",
         Scalar(|env, _| {
-            let state = state(env)?;
-            let before = state.cluster.baselines.get(|b| b.checkpointer.values.write_time_ms);
-            let ms = reset::checkpointer(state).write_time_ms.saturating_sub(before);
-            Ok(Datum::Float8(ms as f64))
+            Ok(Datum::Float8(fetched::checkpointer(state(env)?).values.write_time_ms as f64))
         }),
     ),
     (
         "pg_stat_get_checkpointer_sync_time",
         Scalar(|env, _| {
-            let state = state(env)?;
-            let before = state.cluster.baselines.get(|b| b.checkpointer.values.sync_time_ms);
-            let ms = reset::checkpointer(state).sync_time_ms.saturating_sub(before);
-            Ok(Datum::Float8(ms as f64))
+            Ok(Datum::Float8(fetched::checkpointer(state(env)?).values.sync_time_ms as f64))
         }),
     ),
     reset_time!("pg_stat_get_checkpointer_stat_reset_time", checkpointer),
@@ -251,77 +242,9 @@ pub(super) const BODIES: Bodies = &[
     background!("pg_stat_get_bgwriter_maxwritten_clean", maxwritten),
     reset_time!("pg_stat_get_bgwriter_stat_reset_time", background_writer),
     background!("pg_stat_get_buf_alloc", allocated),
-    (
-        "pg_stat_get_wal",
-        Set(|env, _| {
-            let state = state(env)?;
-            let now = state.cluster.engine().wal.stats();
-            let (w, at) = state.cluster.baselines.get(|b| (now - b.wal.values, b.wal.at_us));
-            Ok(rows(vec![vec![
-                int8(w.records),
-                int8(w.full_page_images),
-                numeric(w.bytes),
-                int8(w.buffers_full),
-                Datum::TimestampTz(at),
-            ]]))
-        }),
-    ),
-    (
-        "pg_stat_get_archiver",
-        Set(|env, _| {
-            let since = state(env)?.cluster.baselines.get(|b| b.archiver.at_us);
-            Ok(rows(vec![vec![
-                Datum::Int8(0),
-                Datum::Null,
-                Datum::Null,
-                Datum::Int8(0),
-                Datum::Null,
-                Datum::Null,
-                Datum::TimestampTz(since),
-            ]]))
-        }),
-    ),
-    (
-        "pg_stat_get_slru",
-        Set(|env, _| {
-            let state = state(env)?;
-            let now = state.cluster.engine().txns.commit_log_stats();
-            let (b, at) = state.cluster.baselines.get(|b| (b.slru.values, b.slru.at_us));
-            // Of PostgreSQL's caches of this kind there is one here.
-            let none = [
-                "commit_timestamp",
-                "multixact_member",
-                "multixact_offset",
-                "notify",
-                "serializable",
-                "subtransaction",
-                "other",
-            ];
-            let mut out: Vec<Vec<Datum>> = Vec::new();
-            for name in none {
-                let mut row = vec![Datum::text(name)];
-                row.resize(8, Datum::Int8(0));
-                row.push(Datum::TimestampTz(at));
-                out.push(row);
-            }
-            let place = out.len() - 1;
-            out.insert(
-                place,
-                vec![
-                    Datum::text("transaction"),
-                    int8(now.zeroed.saturating_sub(b.zeroed)),
-                    int8(now.hits.saturating_sub(b.hits)),
-                    int8(now.reads.saturating_sub(b.reads)),
-                    int8(now.written.saturating_sub(b.written)),
-                    Datum::Int8(0),
-                    int8(now.flushes.saturating_sub(b.flushes)),
-                    int8(now.truncates.saturating_sub(b.truncates)),
-                    Datum::TimestampTz(at),
-                ],
-            );
-            Ok(rows(out))
-        }),
-    ),
+    ("pg_stat_get_wal", Set(|env, _| part(env, Part::Wal))),
+    ("pg_stat_get_archiver", Set(|env, _| part(env, Part::Archiver))),
+    ("pg_stat_get_slru", Set(|env, _| part(env, Part::CommitLog))),
     // There is no replication.
     ("pg_stat_get_wal_receiver", Set(|_, _| Ok(rows(Vec::new())))),
     ("pg_stat_get_subscription", Set(|_, _| Ok(rows(Vec::new())))),
@@ -381,9 +304,13 @@ pub(super) fn numeric(n: u64) -> Datum {
     Datum::Numeric(Box::new(Numeric::from(n)))
 }
 
-/// A table's counts; of an index none (they are its table's).
+/// A relation's counts.
 fn counts(env: &dyn Env, a: &[Datum]) -> Result<Option<std::sync::Arc<TableCounts>>> {
-    Ok(state(env)?.database.activity.get(oid(a, 0)?))
+    Ok(fetched::relation(state(env)?, oid(a, 0)?))
+}
+
+fn part(env: &dyn Env, part: Part) -> Result<types::registry::RowIter> {
+    Ok(rows(fetched::part(state(env)?, part)))
 }
 
 fn count(env: &dyn Env, a: &[Datum], field: fn(&TableCounts) -> &AtomicI64) -> Result<Datum> {
@@ -403,9 +330,8 @@ fn of_indexes(
     if indexes.is_empty() {
         return Ok(Datum::Null);
     }
-    let activity = &state.database.activity;
     let of = |oid, field: fn(&TableCounts) -> &AtomicI64| {
-        activity.get(oid).map_or(0, |c| field(&c).load(Ordering::Relaxed))
+        fetched::relation(state, oid).map_or(0, |c| field(&c).load(Ordering::Relaxed))
     };
     let indexes: i64 = indexes.iter().map(|index| of(*index, field)).sum();
     Ok(Datum::Int8(indexes + own.map_or(0, |own| of(table, own))))
@@ -437,51 +363,84 @@ fn in_transaction(
     Ok(Datum::Int8(changes.get(&oid(a, 0)?).map_or(0, field)))
 }
 
-/// Is the database asked about this one? Nothing is known of the others.
-fn mine(env: &dyn Env, a: &[Datum]) -> Result<bool> {
-    Ok(oid(a, 0)? == state(env)?.database.oid)
-}
-
-fn sum(env: &dyn Env, a: &[Datum], field: fn(&TableCounts) -> &AtomicI64) -> Result<Datum> {
-    let state = state(env)?;
-    let activity = if oid(a, 0)? == base::Oid::INVALID {
-        state.cluster.shared_activity()
-    } else if mine(env, a)? {
-        &state.database.activity
-    } else {
-        return Ok(Datum::Int8(0));
-    };
-    let all = activity.all();
-    let sum: i64 = all.iter().map(|(_, c)| field(c).load(Ordering::Relaxed)).sum();
-    Ok(Datum::Int8(sum + field(activity.of_gone()).load(Ordering::Relaxed)))
+/// Of the rows of a database's tables.
+fn sum(env: &dyn Env, a: &[Datum], field: fn(&RowSums) -> i64) -> Result<Datum> {
+    Ok(Datum::Int8(field(&fetched::database(state(env)?, oid(a, 0)?).rows)))
 }
 
 /// How often blocks of a table, index or sequence were asked for.
 fn block_counts(env: &dyn Env, a: &[Datum]) -> Result<buffer::BlockCounts> {
     let state = state(env)?;
     let stored = state.catalog.storage_of(&*state.txn()?, oid(a, 0)?)?;
-    let pool = &state.cluster.engine().pool;
-    Ok(stored.map_or_else(buffer::BlockCounts::default, |id| pool.block_counts(id)))
+    Ok(stored.map_or_else(buffer::BlockCounts::default, |id| fetched::blocks(state, id)))
 }
 
-/// What a database's counters were at their last reset.
-fn last_reset(env: &dyn Env, a: &[Datum]) -> Result<reset::Database> {
-    let of = oid(a, 0)?;
-    let known = state(env)?.cluster.known_database(of);
-    Ok(known.map_or_else(reset::Database::default, |d| *d.reset.read()))
-}
-
-/// A database's counters since then.
+/// A database's counters since their last reset.
 fn database(env: &dyn Env, a: &[Datum]) -> Result<reset::Database> {
-    let (now, before) = (reset::database(state(env)?, oid(a, 0)?), last_reset(env, a)?);
-    Ok(reset::Database {
-        commits: now.commits.saturating_sub(before.commits),
-        aborts: now.aborts.saturating_sub(before.aborts),
-        deadlocks: now.deadlocks.saturating_sub(before.deadlocks),
-        hits: now.hits.saturating_sub(before.hits),
-        reads: now.reads.saturating_sub(before.reads),
-        sessions: now.sessions.since(before.sessions),
-        work: now.work.since(before.work),
-        at_us: before.at_us,
-    })
+    Ok(fetched::database(state(env)?, oid(a, 0)?).counters)
+}
+
+/// `pg_stat_wal`
+pub(super) fn wal(state: &SessionState) -> Vec<Vec<Datum>> {
+    let now = state.cluster.engine().wal.stats();
+    let (w, at) = state.cluster.baselines.get(|b| (now - b.wal.values, b.wal.at_us));
+    vec![vec![
+        int8(w.records),
+        int8(w.full_page_images),
+        numeric(w.bytes),
+        int8(w.buffers_full),
+        Datum::TimestampTz(at),
+    ]]
+}
+
+/// `pg_stat_archiver`: nothing is archived.
+pub(super) fn archiver(state: &SessionState) -> Vec<Vec<Datum>> {
+    let since = state.cluster.baselines.get(|b| b.archiver.at_us);
+    vec![vec![
+        Datum::Int8(0),
+        Datum::Null,
+        Datum::Null,
+        Datum::Int8(0),
+        Datum::Null,
+        Datum::Null,
+        Datum::TimestampTz(since),
+    ]]
+}
+
+/// `pg_stat_slru`: of PostgreSQL's caches of this kind there is one here, the commit log's.
+pub(super) fn commit_log(state: &SessionState) -> Vec<Vec<Datum>> {
+    let now = state.cluster.engine().txns.commit_log_stats();
+    let (b, at) = state.cluster.baselines.get(|b| (b.slru.values, b.slru.at_us));
+    let none = [
+        "commit_timestamp",
+        "multixact_member",
+        "multixact_offset",
+        "notify",
+        "serializable",
+        "subtransaction",
+        "other",
+    ];
+    let mut out: Vec<Vec<Datum>> = Vec::new();
+    for name in none {
+        let mut row = vec![Datum::text(name)];
+        row.resize(8, Datum::Int8(0));
+        row.push(Datum::TimestampTz(at));
+        out.push(row);
+    }
+    let place = out.len() - 1;
+    out.insert(
+        place,
+        vec![
+            Datum::text("transaction"),
+            int8(now.zeroed.saturating_sub(b.zeroed)),
+            int8(now.hits.saturating_sub(b.hits)),
+            int8(now.reads.saturating_sub(b.reads)),
+            int8(now.written.saturating_sub(b.written)),
+            Datum::Int8(0),
+            int8(now.flushes.saturating_sub(b.flushes)),
+            int8(now.truncates.saturating_sub(b.truncates)),
+            Datum::TimestampTz(at),
+        ],
+    );
+    out
 }

@@ -13,12 +13,10 @@ pub(super) const BODIES: Bodies = &[
         "pg_table_is_visible",
         Scalar(|env, a| {
             let (state, oid) = (state(env)?, oid(a, 0)?);
-            let Some(class) = names::row_by_oid(state, "pg_class", "oid", oid)? else {
+            let Some((name, namespace)) = names::name_and_schema(state, oid)? else {
                 return Ok(Datum::Null);
             };
-            let namespace = class.oid("relnamespace");
-            names::relation_is_visible(state, oid, class.text("relname"), namespace)
-                .map(Datum::Bool)
+            names::relation_is_visible(state, oid, &name, namespace).map(Datum::Bool)
         }),
     ),
     (

@@ -361,9 +361,10 @@ fn settings_tell_their_flags_and_zones_their_times() {
         ("SHOW work_mem", "64kB"),
         ("SET geqo = off; SET constraint_exclusion = on; SET enable_partition_pruning = off", ""),
         ("SHOW geqo", "off"),
+        ("SHOW stats_fetch_consistency", "cache"),
         (
-            "SET stats_fetch_consistency = snapshot",
-            "22023 invalid value for parameter \"stats_fetch_consistency\": \"snapshot\"",
+            "SET stats_fetch_consistency = other",
+            "22023 invalid value for parameter \"stats_fetch_consistency\": \"other\"",
         ),
         ("SET default_with_oids = false", ""),
         ("SET default_with_oids = true", "0A000 tables declared WITH OIDS are not supported"),
@@ -417,5 +418,38 @@ fn grouping_sets_tell_outputs_apart() {
             "SELECT a AS x, a AS y, a AS z FROM g GROUP BY ROLLUP (z, y) ORDER BY z, y",
             "1|1|1\n~|~|1\n2|2|2\n~|~|2\n~|~|~",
         ),
+    ]);
+}
+
+/// That a schema of `search_path` is not there is remembered until somebody makes it.
+#[test]
+fn a_schema_made_later_is_found() {
+    let db = Database::new();
+    let (mut s, mut other) = (db.session(), db.session());
+    let visible = "SELECT pg_table_is_visible(c.oid) FROM pg_class c WHERE relname = 'x' ORDER BY relnamespace";
+    s.check(&[
+        ("CREATE TABLE x (i int); INSERT INTO x VALUES (1)", ""),
+        ("SET search_path = later, public", ""),
+        ("TABLE x", "1"),
+        (visible, "t"),
+        ("SELECT pg_table_is_visible(1), pg_get_userbyid(1)", "~|unknown (OID=1)"),
+    ]);
+    let make = "CREATE SCHEMA later; CREATE TABLE later.x (i int); INSERT INTO later.x VALUES (2)";
+    other.check(&[("BEGIN", ""), (make, "")]);
+    s.check(&[("TABLE x", "1")]);
+    other.check(&[("ROLLBACK", "")]);
+    s.check(&[("TABLE x", "1"), (visible, "t")]);
+    other.check(&[(make, "")]);
+    s.check(&[("TABLE x", "2"), (visible, "f\nt")]);
+    other.check(&[("ALTER SCHEMA later RENAME TO gone", "")]);
+    s.check(&[("TABLE x", "1"), (visible, "t\nf")]);
+    other.check(&[("ALTER SCHEMA gone RENAME TO later", "")]);
+    s.check(&[("TABLE x", "2"), ("BEGIN; CREATE SCHEMA mine", "")]);
+    s.check(&[
+        ("SET LOCAL search_path = mine, later", ""),
+        ("CREATE TABLE x AS SELECT 3 AS i", ""),
+        ("TABLE x", "3"),
+        ("ROLLBACK", ""),
+        ("TABLE x", "2"),
     ]);
 }

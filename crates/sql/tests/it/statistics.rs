@@ -655,3 +655,99 @@ fn what_a_session_logged_is_its_own_and_begins_anew() {
         ("SELECT count(*) FROM pg_get_loaded_modules()", "0"),
     ]);
 }
+
+/// `stats_fetch_consistency = cache`: what a transaction has read of an object stays as it is, until it ends or says otherwise.
+#[test]
+fn statistics_that_were_read_stay_put() {
+    let db = database();
+    let (mut s, mut other) = (db.session(), db.session());
+    let inserted = |table: &str| format!("SELECT pg_stat_get_tuples_inserted('{table}'::regclass)");
+    let (a, b) = (inserted("a"), inserted("b"));
+    let all = "SELECT tup_inserted FROM pg_stat_database WHERE datname = current_database()";
+    s.check(&[("CREATE TABLE a (i int); CREATE TABLE b (i int)", "")]);
+    s.check(&[("BEGIN", ""), (&a, "0")]);
+    let of_all = s.run(all);
+    // Of the one there were no counts.
+    other.check(&[("INSERT INTO a VALUES (1); INSERT INTO b VALUES (1)", "")]);
+    s.check(&[
+        (&a, "0"),
+        (all, &of_all),
+        (&b, "1"),
+        ("SELECT pg_stat_get_snapshot_timestamp()", "~"),
+        ("SELECT pg_stat_clear_snapshot()", ""),
+        (&a, "1"),
+    ]);
+    other.check(&[("INSERT INTO a VALUES (2); INSERT INTO b VALUES (2)", "")]);
+    s.check(&[
+        (&a, "1"),
+        (&b, "2"),
+        ("SAVEPOINT p", ""),
+        ("SET LOCAL stats_fetch_consistency = none", ""),
+        (&a, "2"),
+    ]);
+    other.check(&[("INSERT INTO a VALUES (3)", "")]);
+    s.check(&[(&a, "3"), ("ROLLBACK TO p", ""), (&a, "3")]);
+    other.check(&[("INSERT INTO a VALUES (4)", "")]);
+    s.check(&[
+        (&a, "3"),
+        // There and back.
+        ("SET LOCAL stats_fetch_consistency = none", ""),
+        ("SET LOCAL stats_fetch_consistency = cache", ""),
+        (&a, "4"),
+    ]);
+    other.check(&[("INSERT INTO a VALUES (5)", "")]);
+    s.check(&[(&a, "4"), ("COMMIT", ""), (&a, "5")]);
+    other.check(&[("INSERT INTO a VALUES (6)", "")]);
+    s.check(&[(&a, "6")]);
+}
+
+/// `stats_fetch_consistency = snapshot`: all is as of the first question.
+#[test]
+fn a_snapshot_of_statistics_is_of_all_of_them() {
+    let db = database();
+    let (mut s, mut other) = (db.session(), db.session());
+    let inserted = |table: &str| format!("SELECT pg_stat_get_tuples_inserted('{table}'::regclass)");
+    let (a, b) = (inserted("a"), inserted("b"));
+    let blocks = "SELECT pg_stat_get_blocks_fetched('b'::regclass) > 0";
+    let taken = "SELECT pg_stat_get_snapshot_timestamp() IS NOT NULL";
+    let log = "SELECT wal_bytes FROM pg_stat_wal";
+    s.check(&[("CREATE TABLE a (i int); CREATE TABLE b (i int)", "")]);
+    let before = s.run(log);
+    s.check(&[
+        ("BEGIN; SET LOCAL stats_fetch_consistency = snapshot", ""),
+        (taken, "f"),
+        (&a, "0"),
+        (taken, "t"),
+    ]);
+    other.check(&[("INSERT INTO a VALUES (1); INSERT INTO b VALUES (1)", ""), ("TABLE b", "1")]);
+    s.check(&[
+        (&a, "0"),
+        (&b, "0"),
+        (blocks, "f"),
+        (&format!("SELECT wal_bytes = {before} FROM pg_stat_wal"), "t"),
+        (taken, "t"),
+        ("SELECT pg_stat_clear_snapshot()", ""),
+        (taken, "f"),
+        (&b, "1"),
+        (blocks, "t"),
+        (&format!("SELECT wal_bytes > {before} FROM pg_stat_wal"), "t"),
+        (taken, "t"),
+        ("SET LOCAL stats_fetch_consistency = cache", ""),
+        (taken, "f"),
+        ("COMMIT", ""),
+    ]);
+}
+
+/// A database tells when any of its tables was reset.
+#[test]
+fn a_tables_reset_is_its_databases() {
+    let db = database();
+    let mut s = db.session();
+    let reset =
+        "SELECT stats_reset IS NOT NULL FROM pg_stat_database WHERE datname = current_database()";
+    s.check(&[
+        (reset, "f"),
+        ("SELECT pg_stat_reset_single_table_counters('t'::regclass)", ""),
+        (reset, "t"),
+    ]);
+}

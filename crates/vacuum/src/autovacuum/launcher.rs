@@ -4,7 +4,7 @@
 //! Every `autovacuum_naptime`, spread over the databases, a worker looks at one database's tables and does what is due.
 //!
 //! # Invariants
-//! - At most `autovacuum_max_workers` workers run. Two never work on the same table.
+//! - At most `autovacuum_max_workers` workers run. Two never work on the same table, be it one that all databases share.
 //! - Databases that have come in danger of old age come first; among equals the one looked at longest ago. One that a look has left in danger
 //!   is looked at no more often than others.
 //! - A table's state is looked at again right before work: another worker may have done it.
@@ -51,6 +51,8 @@ pub trait AutovacuumHost: Send + Sync + 'static {
     /// # Errors
     /// The catalog's.
     fn tables(&self, worker: &Arc<Backend>, database: Oid) -> Result<Vec<TableState>>;
+    /// Do all databases share this table?
+    fn is_shared(&self, table: Oid) -> bool;
     /// One table's state again; `None` if it is gone.
     ///
     /// # Errors
@@ -83,7 +85,7 @@ struct State {
     woken: bool,
     /// Databases being worked on, by worker number.
     running: BTreeMap<u64, Oid>,
-    /// Tables being worked on.
+    /// Tables being worked on, with their databases; those that are shared are of none.
     busy: HashSet<(Oid, Oid)>,
     schedule: Schedule,
     next_worker: u64,
@@ -255,12 +257,13 @@ impl Launcher {
             if self.state.lock().stopping {
                 return Ok(());
             }
-            if !self.state.lock().busy.insert((database, table)) {
+            let home = if self.host.is_shared(table) { Oid::INVALID } else { database };
+            if !self.state.lock().busy.insert((home, table)) {
                 continue;
             }
             let mut decision = Decision::default();
             let result = self.work_on_table(worker, database, table, &mut decision);
-            self.state.lock().busy.remove(&(database, table));
+            self.state.lock().busy.remove(&(home, table));
             if let Err(e) = result {
                 self.host.log_error(database, Some((table, decision)), &e);
                 // A cancelled table does not end the worker, unless the server is going down.

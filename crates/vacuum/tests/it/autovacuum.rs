@@ -16,6 +16,8 @@ struct Log {
     finished: Vec<u32>,
 }
 
+const SHARED: Oid = Oid(20);
+
 struct Host {
     enabled: bool,
     frozen: Xid,
@@ -54,6 +56,9 @@ impl AutovacuumHost for Host {
         let all = self.tables.lock().unwrap();
         Ok(all.iter().filter(|t| t.0.0 == database.0).map(|t| t.1.clone()).collect())
     }
+    fn is_shared(&self, table: Oid) -> bool {
+        table == SHARED
+    }
     fn table(&self, _: &Arc<Backend>, database: Oid, table: Oid) -> Result<Option<TableState>> {
         Ok(self.tables.lock().unwrap().get(&(database.0, table.0)).cloned())
     }
@@ -73,11 +78,18 @@ impl AutovacuumHost for Host {
             // Somebody wants the table, whose work is done.
             worker.cancel.raise(base::sync::CancelReason::AutovacuumYield);
         }
+        if table == SHARED {
+            // Until the other database's worker has been through.
+            self.wait(|l| !l.finished.is_empty());
+        }
         if table == Oid(13) {
             self.tables.lock().unwrap().remove(&(database.0, table.0));
             return Err(Error::unsupported("this table"));
         }
-        if let Some(t) = self.tables.lock().unwrap().get_mut(&(database.0, table.0)) {
+        // A shared table's counts are every database's.
+        let is_it =
+            |of: &(u32, u32)| of.1 == table.0 && (of.0 == database.0 || self.is_shared(table));
+        for (_, t) in self.tables.lock().unwrap().iter_mut().filter(|(of, _)| is_it(of)) {
             t.dead_tuples = 0;
             t.changes_since_analyze = 0;
             t.relfrozenxid = Xid(1 << 40);
@@ -196,5 +208,17 @@ fn a_request_to_yield_that_comes_too_late_is_not_for_the_next_table() {
         let log = host.log.lock().unwrap();
         assert_eq!(log.errors, Vec::<String>::new());
         assert_eq!(log.done.iter().map(|d| d.1).collect::<Vec<_>>(), [15, 16]);
+    });
+}
+
+#[test]
+fn two_databases_workers_do_not_work_on_the_same_shared_table() {
+    let shared = |database| ((database, SHARED.0), table(SHARED.0, 1000, 500));
+    run(host(true, 500, vec![shared(1), shared(2)]), 600, |_, host| {
+        let both = |l: &Log| l.finished.contains(&1) && l.finished.contains(&2);
+        host.wait(|l| both(l) && !l.done.is_empty());
+        let log = host.log.lock().unwrap();
+        assert_eq!(log.errors, Vec::<String>::new());
+        assert_eq!(log.done.iter().filter(|d| d.1 == SHARED.0).count(), 1);
     });
 }
