@@ -361,6 +361,7 @@ pub fn checkpointer_since(state: &SessionState) -> Baseline<Checkpointer> {
         write_time_ms: now.write_time_ms.saturating_sub(before.write_time_ms),
         sync_time_ms: now.sync_time_ms.saturating_sub(before.sync_time_ms),
         buffers_written: now.buffers_written.saturating_sub(before.buffers_written),
+        log_pages_written: now.log_pages_written.saturating_sub(before.log_pages_written),
     };
     Baseline { values, at_us }
 }
