@@ -36,7 +36,9 @@ pub fn run(
     results: &mut Results,
     e: &mut Experiment,
 ) -> Result<()> {
-    let (scale, rows) = super::pgbench_rows(plan, 500_000);
+    let (scale, _) = super::pgbench_rows(plan, 500_000);
+    // The load wants pgbench's other tables, too.
+    let rows = scale * 100_000;
     // Long enough for PostgreSQL's VACUUM of as many rows on a slow disk, a while alone before it and half a minute after it.
     let alone_s = plan.scaled(3).clamp(1, 6);
     let seconds = alone_s + 2 + rows / 500_000 + plan.scaled(18).clamp(1, 36);
@@ -55,7 +57,7 @@ pub fn run(
         [("shared_buffers", pool.as_str()), ("autovacuum", "off"), ("max_wal_size", "8GB")];
     let mut subjects = subject::open(plan, &settings, results, e)?;
     let build = |subject: &Subject| -> Result<()> {
-        super::fill_accounts(subject, scale, rows)?;
+        load::fill(&subject.pgbench, &subject.target(), &["-s", &scale.to_string()])?;
         subject.sql(&["CHECKPOINT"])
     };
     progress.begin("waves", subjects.len() as u64 * (plan.rounds as u64 + 1) * seconds);
