@@ -32,7 +32,7 @@ pub enum Manners {
 }
 
 /// When a thread lets others go first.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GiveWay {
     manners: Manners,
     /// Its turn began then.

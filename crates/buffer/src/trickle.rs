@@ -5,7 +5,7 @@
 //!
 //! # Invariants
 //! - It is a hint: nothing depends on it, syncs are what checkpoints do, and ranges that were dropped or cut off meanwhile are passed over.
-//! - What is queued is asked for within [`DRAIN_TICKS`] or so, and never less than [`LEAST_PAGES`] in a tick.
+//! - A tick asks for one part in [`DRAIN_TICKS`] of what is queued, and never for less than [`LEAST_PAGES`]: a gigabyte is asked for within ten seconds.
 //!
 //! # Locks
 //! The queue's lock is held for no I/O. Write-behind's thread is who asks.
@@ -29,7 +29,7 @@ use std::time::Duration;
 
 /// How often it is asked.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
-/// In so many ticks all of what is queued is to be asked for.
+/// A tick is for one part in so many of what is queued.
 const DRAIN_TICKS: usize = 1000;
 /// As much as one write takes.
 const LEAST_PAGES: usize = 128;

@@ -406,7 +406,7 @@ impl Wal {
             return;
         }
         self.wake_writer();
-        if self.unsynced() < 2 * part {
+        if self.has_failed() || self.unsynced() < 2 * part {
             return;
         }
         turn.wait(|| {
