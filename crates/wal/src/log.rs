@@ -409,6 +409,7 @@ impl Wal {
         if self.has_failed() || self.unsynced() < 2 * part {
             return;
         }
+        base::stop_point!("wal.give_way");
         turn.wait(|| {
             let mut waiting = self.waiting.lock();
             if waiting.failed.is_none() && self.unsynced() >= 2 * part {

@@ -1,8 +1,11 @@
 use crate::support::World;
 use base::latency::LatencyWindow;
 use base::sync::Arc;
+use base::{Xid, stop};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 use vacuum::{CostSource, Costs, Phase, Throttle, ThrottleSettings, VacuumOptions};
+use wal::{RecordBuilder, ResourceManager};
 
 #[derive(Default)]
 struct Source {
@@ -127,4 +130,37 @@ fn the_view_counts_indexes_one_by_one() {
     });
     let seen = seen.lock().unwrap();
     assert!((0..2).all(|n| seen.contains(&(2, n))), "{seen:?}");
+}
+
+#[test]
+fn a_vacuum_gives_way_to_commits_between_pages_but_for_the_failsafe() {
+    let w = World::with(0, 100);
+    let backend = w.backend();
+    let wal = &w.ctx.wal;
+    wal.wait_for_work(Duration::ZERO);
+    let insert = |len: usize| {
+        let mut record = RecordBuilder::new(ResourceManager::Heap, 0, Xid(3));
+        record.data(&vec![1; len]);
+        wal.insert(&record)
+    };
+    for _ in 0..4 {
+        wal.flush_for_commit(insert(10)).unwrap();
+    }
+    insert(6 << 20);
+    let armed = stop::arm("wal.give_way");
+    let settings = Arc::new(ThrottleSettings::default());
+    let mut failsafe = Throttle::new(settings.clone());
+    failsafe.switch_off();
+    // It would be held.
+    armed.subject().run(|| failsafe.point(&backend).unwrap());
+    settings.off.store(false, Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        let (subject, backend, settings) = (armed.subject(), &backend, settings.clone());
+        let at_work = scope.spawn(move || {
+            subject.run(|| Throttle::new(settings).point(backend).unwrap());
+        });
+        armed.wait_reached();
+        armed.release();
+        at_work.join().unwrap();
+    });
 }
