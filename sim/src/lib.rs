@@ -22,6 +22,7 @@ pub mod fuzz;
 pub mod killed;
 pub mod live;
 pub mod rebuilt;
+pub mod replayed;
 pub mod upkeep;
 
 use base::Result;

@@ -13,8 +13,7 @@ use crate::apply;
 use crate::removal::Removal;
 use crate::tree::{Btree, WritePage};
 use base::{Error, Result, Xid};
-use buffer::{BufferPool, RedoPage};
-use std::sync::Arc;
+use buffer::{RedoPage, RedoPages};
 use wal::{BlockFlags, CriticalSection, Record, RecordBuilder, ResourceManager};
 
 /// Kinds of records.
@@ -160,15 +159,15 @@ impl Btree {
     }
 }
 
-/// Replays one of our records.
+/// Replays one of our records on those of its pages that are `pages`'.
 ///
 /// # Errors
 /// I/O, or a record that does not fit its page.
-pub fn redo(record: &Record, pool: &Arc<BufferPool>) -> Result<()> {
+pub fn redo(record: &Record, pages: &dyn RedoPages) -> Result<()> {
     // All blocks stay latched until the last is done, as when the change was made.
     let mut held = Vec::with_capacity(record.blocks.len());
     for block in &record.blocks {
-        match pool.redo_page(record, block.id)? {
+        match pages.redo_page(record, block.id)? {
             RedoPage::Apply(mut page) => {
                 page.mark_dirty();
                 apply::apply(page.bytes_mut(), &block.data).map_err(|what| {

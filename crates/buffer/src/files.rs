@@ -50,11 +50,16 @@ struct Pending {
 /// Pages that redo looked for in vain.
 pub(crate) struct Missing {
     pub(crate) pages: Mutex<HashSet<PageTag>>,
+    /// Held by a thread of recovery that makes a fork longer.
+    pub(crate) growing: Mutex<()>,
 }
 
 impl Missing {
     pub(crate) fn new() -> Missing {
-        Missing { pages: Mutex::new(ranks::MISSING_PAGES, HashSet::new()) }
+        Missing {
+            pages: Mutex::new(ranks::MISSING_PAGES, HashSet::new()),
+            growing: Mutex::new(ranks::REDO_GROWTH, ()),
+        }
     }
 }
 

@@ -60,7 +60,7 @@ pub use files::SyncStats;
 pub use inspect::{BufferInfo, Evicted};
 pub use pin::{OwnedReadGuard, OwnedWriteGuard, PinnedPage, ReadGuard, WriteGuard};
 pub use pool::BufferPool;
-pub use redo::RedoPage;
+pub use redo::{RedoPage, RedoPages, RedoShare};
 pub use relation::RelationHandle;
 pub use staging::StagingStatus;
 pub use stats::per_relation::BlockCounts;

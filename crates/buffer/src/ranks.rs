@@ -1,7 +1,9 @@
-//! The ranks of this crate's locks (docs/LOCKS.md): 500 to 599.
+//! The ranks of this crate's locks (docs/LOCKS.md): 499 to 599.
 
 use base::sync::Rank;
 
+/// A thread of recovery makes a fork longer.
+pub(crate) const REDO_GROWTH: Rank = Rank(499);
 /// One round of write-behind at a time.
 pub(crate) const WRITE_BEHIND_ROUND: Rank = Rank(500);
 /// RelationId → relation.

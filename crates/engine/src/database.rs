@@ -88,7 +88,7 @@ pub struct Engine {
     closer: Arc<FileCloser>,
     control: Mutex<ControlFile>,
     fatal: Arc<Fatal>,
-    background: bool,
+    pub(crate) background: bool,
     stopping: AtomicBool,
     sleep: Mutex<()>,
     wake: Condvar,

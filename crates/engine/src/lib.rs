@@ -19,6 +19,7 @@ pub mod checkpoint;
 pub mod control;
 pub mod database;
 pub mod recovery;
+mod redo_crew;
 pub mod relation;
 pub mod removal;
 pub mod storage;

@@ -2,7 +2,8 @@
 //!
 //! # WAL and replay
 //! The log is read twice: once to find its end, so that it can be opened there (and what lies beyond wiped)
-//! before any page is written; once to replay it. Each record goes to the crate that wrote it.
+//! before any page is written; once to replay it, by several threads if there are cores for them (`redo_crew.rs`). Each record goes to the crate that
+//! wrote it.
 //!
 //! The first reading also learns which relations the log removes ([`Removals`]). What it says of their pages before that is not replayed: redo would
 //! make files again that were gone, on a disk that may have had no room but for their going.
@@ -15,14 +16,20 @@
 
 use crate::checkpoint::CheckpointRecord;
 use crate::control::ControlFile;
-use crate::database::Engine;
+use crate::database::{Engine, WAL_DIR};
+use crate::redo_crew::with_crew;
 use base::sync::{Arc, now};
 use base::{Error, Lsn, RelationId, Result, log};
 use disk::Disk;
 use std::collections::HashMap;
 use std::time::Duration;
 use txn::CommitRecord;
-use wal::{Reader, Record, ResourceManager, WalIo};
+use wal::{RawRecord, Reader, Record, ResourceManager, WalIo};
+
+/// Unless more are asked for.
+const REDO_WORKERS_MAX: usize = 8;
+/// A worker has the pages of a record pinned, and makes room for others.
+const FRAMES_PER_WORKER: usize = 32;
 
 /// Where the log is to be opened.
 #[derive(Debug)]
@@ -58,18 +65,21 @@ impl Removals {
     }
 
     /// All that the record changes is removed later.
-    fn make_vain(&self, record: &Record) -> bool {
+    fn make_vain(&self, raw: &RawRecord<'_>) -> Result<bool> {
         if self.0.is_empty() {
-            return false;
+            return Ok(false);
         }
         let goes = |id: RelationId| {
-            let at = |id| self.0.get(&id).is_some_and(|at| *at > record.lsn);
+            let at = |id| self.0.get(&id).is_some_and(|at| *at > raw.lsn());
             at(id) || at(RelationId { file_number: 0, ..id })
         };
-        match crate::storage::truncated(record) {
-            Some(id) => goes(id),
-            None => !record.blocks.is_empty() && record.blocks.iter().all(|b| goes(b.tag.relation)),
+        if raw.rmgr()? == ResourceManager::Storage
+            && let Some(id) = crate::storage::truncated(&raw.decode()?)
+        {
+            return Ok(goes(id));
         }
+        let tags = raw.tags()?;
+        Ok(!tags.is_empty() && tags.iter().all(|tag| goes(tag.relation)))
     }
 }
 
@@ -126,40 +136,12 @@ impl Engine {
     /// The disk's; corruption.
     pub(crate) fn redo_all(&self, start: &Start) -> Result<u64> {
         let begun = now();
-        let mut told = begun;
-        let dir = "wal";
-        let timeline = self.wal.timeline();
-        let mut reader = Reader::new(self.disk.clone(), dir, start.checkpoint.redo, timeline);
-        let mut count = 0u64;
-        let mut last = start.checkpoint.redo;
-        while reader.position() < start.end {
-            let Some(record) = reader.next()? else {
-                return Err(Error::corrupt_file(format!(
-                    "the write-ahead log ends at {} though it reached {}",
-                    reader.position(),
-                    start.end
-                )));
-            };
-            if count == 0 {
-                log!("redo starts at {}", record.lsn);
+        let (count, last) = match self.redo_workers() {
+            0 | 1 => self.each_record(start, &mut |raw| self.redo_record(&raw.decode()?))?,
+            workers => {
+                with_crew(self, workers, |crew| self.each_record(start, &mut |raw| crew.take(raw)))?
             }
-            last = record.lsn;
-            if start.removals.make_vain(&record) {
-                self.txns.note_replayed_xid(record.xid);
-            } else {
-                self.redo_record(&record)?;
-            }
-            count += 1;
-            if count.is_multiple_of(1024) && told.elapsed() >= Duration::from_secs(10) {
-                told = now();
-                log!(
-                    "redo in progress, elapsed time: {:.2} s, current LSN: {}",
-                    begun.elapsed().as_secs_f64(),
-                    record.lsn
-                );
-            }
-        }
-        self.wal.count_reads(&reader.read_io());
+        };
         if !start.end_reason.is_empty() {
             log!("{}", start.end_reason);
         }
@@ -169,6 +151,59 @@ impl Engine {
             log!("redo is not required");
         }
         Ok(count)
+    }
+
+    /// How many threads replay, beside the one that reads the log.
+    fn redo_workers(&self) -> usize {
+        let wanted = usize::try_from(self.settings.int("ebb.redo_workers")).unwrap_or(0);
+        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        match wanted {
+            // A simulation, whose disk is to see the same each time.
+            0 if !self.background => 1,
+            0 => cores().min(REDO_WORKERS_MAX),
+            wanted => wanted,
+        }
+        .min(usize::try_from(self.settings.int("shared_buffers")).unwrap_or(0) / FRAMES_PER_WORKER)
+    }
+
+    /// Calls `redo` with the records from the redo point to the end but for those that are in vain; how many there were, and where the last one is.
+    fn each_record(
+        &self,
+        start: &Start,
+        redo: &mut dyn FnMut(&RawRecord<'_>) -> Result<()>,
+    ) -> Result<(u64, Lsn)> {
+        let (begun, timeline) = (now(), self.wal.timeline());
+        let mut told = begun;
+        let mut reader = Reader::new(self.disk.clone(), WAL_DIR, start.checkpoint.redo, timeline);
+        let (mut count, mut last) = (0u64, start.checkpoint.redo);
+        while reader.position() < start.end {
+            let at = reader.position();
+            let Some(raw) = reader.next_raw()? else {
+                return Err(Error::corrupt_file(format!(
+                    "the write-ahead log ends at {at} though it reached {}",
+                    start.end
+                )));
+            };
+            last = raw.lsn();
+            if count == 0 {
+                log!("redo starts at {last}");
+            }
+            if start.removals.make_vain(&raw)? {
+                self.txns.note_replayed_xid(raw.xid());
+            } else {
+                redo(&raw)?;
+            }
+            count += 1;
+            if count.is_multiple_of(1024) && told.elapsed() >= Duration::from_secs(10) {
+                told = now();
+                log!(
+                    "redo in progress, elapsed time: {:.2} s, current LSN: {last}",
+                    begun.elapsed().as_secs_f64(),
+                );
+            }
+        }
+        self.wal.count_reads(&reader.read_io());
+        Ok((count, last))
     }
 
     /// Replays one record.

@@ -27,6 +27,10 @@
 //! # Differs from PostgreSQL
 //! PostgreSQL leaves files of transactions that were in progress at a crash. TRUNCATE never shrinks: it is a new number.
 
+mod replay;
+
+pub(crate) use replay::{ends_files, is_of_pages, redo_images, truncated};
+
 use crate::removal::FileCloser;
 use base::sync::{Arc, Mutex, Rank, RwLock, RwLockReadGuard};
 use base::{BlockNumber, Error, Fork, Lsn, Oid, PageTag, RelationId, Result, Xid, log};
@@ -35,7 +39,7 @@ use disk::{Disk, File, OpenMode};
 use page::Page;
 use std::collections::{BTreeMap, HashSet};
 use txn::{Transaction, TransactionManager, XidStatus};
-use wal::{BlockFlags, Record, RecordBuilder, ResourceManager, Wal};
+use wal::{BlockFlags, RecordBuilder, ResourceManager, Wal};
 
 const CREATE: u8 = 0;
 const TRUNCATE: u8 = 1;
@@ -506,87 +510,7 @@ impl RelationFiles {
         })
     }
 
-    // ---- replay ----
-
-    /// Replays a record of the storage, sequence or catalog resource manager.
-    ///
-    /// # Errors
-    /// The disk's; corruption.
-    pub fn redo(&self, record: &Record) -> Result<()> {
-        let bad = || {
-            Error::corrupt_file(format!("malformed storage record in the WAL at {}", record.lsn))
-        };
-        let u32_at = |i: usize| -> Result<u32> {
-            let bytes = record.data.get(i..i + 4).ok_or_else(bad)?;
-            Ok(u32::from_le_bytes(std::array::from_fn(|k| bytes[k])))
-        };
-        match (record.rmgr, record.info) {
-            (ResourceManager::Storage, CREATE) => {
-                let id = RelationId { database: Oid(u32_at(0)?), file_number: u32_at(4)? };
-                let persistence = match record.data.get(8) {
-                    Some(0) => Persistence::Permanent,
-                    Some(1) => Persistence::Unlogged,
-                    _ => return Err(bad()),
-                };
-                let handle = self.pool.open(id, persistence);
-                handle.create_fork(Fork::Main)?;
-                if persistence == Persistence::Unlogged {
-                    // Its name may be lost where the main file's is not; without it nothing would be reset.
-                    handle.create_fork(Fork::Init)?;
-                }
-                let mut numbers = self.numbers.lock();
-                numbers.pending.insert((id.database, id.file_number), record.xid);
-                numbers.made.insert(id.file_number);
-                if id.file_number < FIRST_TEMPORARY {
-                    numbers.next_file = numbers.next_file.max(id.file_number + 1);
-                }
-            }
-            (ResourceManager::Storage, TRUNCATE) => {
-                let id = RelationId { database: Oid(u32_at(0)?), file_number: u32_at(4)? };
-                let handle = self.pool.open(id, Persistence::Permanent);
-                let rest = record.data.get(8..).ok_or_else(bad)?;
-                if !rest.len().is_multiple_of(5) {
-                    return Err(bad());
-                }
-                for part in rest.chunks_exact(5) {
-                    let fork = Fork::from_number(part[0]).ok_or_else(bad)?;
-                    let len = BlockNumber(u32::from_le_bytes([part[1], part[2], part[3], part[4]]));
-                    if handle.exists(fork)? {
-                        // Clients wait for the end of redo, and not for the file system to free space.
-                        handle.truncate_later(fork, len, record.end_lsn)?;
-                    }
-                    self.pool.explain_missing(id, fork, len);
-                    if fork == Fork::Main {
-                        heap::truncate_maps(&handle, len)?;
-                    }
-                }
-            }
-            (ResourceManager::Storage, NEXT_OID) => {
-                let next = u32_at(0)?;
-                let mut numbers = self.numbers.lock();
-                numbers.next_oid = next;
-                numbers.oids_logged = next;
-            }
-            (ResourceManager::Storage, PAGE_IMAGES) | (ResourceManager::Sequence, _) => {
-                for block in &record.blocks {
-                    if block.image.is_none() {
-                        return Err(bad());
-                    }
-                    self.pool.redo_block(block, record.end_lsn)?;
-                }
-            }
-            (ResourceManager::Catalog, CREATE_DATABASE) => {
-                let database = Oid(u32_at(0)?);
-                let path = format!("base/{database}");
-                self.disk
-                    .create_dir(&path)
-                    .map_err(|e| Error::io(format!("could not create directory \"{path}\""), e))?;
-                self.numbers.lock().pending.insert((database, 0), record.xid);
-            }
-            _ => return Err(bad()),
-        }
-        Ok(())
-    }
+    // ---- before and after replay ----
 
     /// Before redo: the cuts that the recovery before this one put off, and that may not have been made. `upto` is durable.
     ///
@@ -723,15 +647,6 @@ enum Maker {
     Running,
     Committed,
     RolledBack,
-}
-
-/// The relation whose files a record cuts.
-pub(crate) fn truncated(record: &Record) -> Option<RelationId> {
-    if (record.rmgr, record.info) != (ResourceManager::Storage, TRUNCATE) {
-        return None;
-    }
-    let u32_at = |i: usize| record.data.get(i..i + 4)?.try_into().ok().map(u32::from_le_bytes);
-    Some(RelationId { database: Oid(u32_at(0)?), file_number: u32_at(4)? })
 }
 
 /// Of `xid`, that a pending file is noted under. One that the commit log has forgotten, cut since the last checkpoint, has ended; and since a

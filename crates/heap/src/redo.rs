@@ -11,27 +11,26 @@ use crate::record::{
     MAP, OLD, OLD_MAP,
 };
 use crate::visibility_map::{ALL_FROZEN, ALL_VISIBLE};
-use base::sync::Arc;
 use base::{BlockNumber, CommandId, Error, Result, Tid, Xid};
-use buffer::{BufferPool, OwnedWriteGuard, RelationHandle};
+use buffer::{OwnedWriteGuard, RedoPages, RelationHandle};
 use page::visibility;
 use wal::Record;
 
-/// Replays one record of the heap's resource manager.
+/// Replays one record of the heap's resource manager on those of its pages that are `pages`'.
 ///
 /// # Errors
 /// Corruption (of the log or of a page), the disk's.
-pub fn redo(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
+pub fn redo(rec: &Record, pages: &dyn RedoPages) -> Result<()> {
     match rec.info {
-        record::INSERT => insert(rec, pool),
-        record::MULTI_INSERT => multi_insert(rec, pool),
-        record::DELETE => delete(rec, pool),
-        record::UPDATE => update(rec, pool),
-        record::PRUNE => prune(rec, pool),
-        record::SHIFT_BASE => shift_base(rec, pool),
-        record::KILL => kill(rec, pool),
-        record::IN_PLACE => in_place(rec, pool),
-        record::MAP_IMAGE => map_image(rec, pool),
+        record::INSERT => insert(rec, pages),
+        record::MULTI_INSERT => multi_insert(rec, pages),
+        record::DELETE => delete(rec, pages),
+        record::UPDATE => update(rec, pages),
+        record::PRUNE => prune(rec, pages),
+        record::SHIFT_BASE => shift_base(rec, pages),
+        record::KILL => kill(rec, pages),
+        record::IN_PLACE => in_place(rec, pages),
+        record::MAP_IMAGE => map_image(rec, pages),
         other => Err(Error::corrupt_file(format!("unknown heap record {other} at {}", rec.lsn))),
     }
 }
@@ -76,13 +75,13 @@ fn block_data(rec: &Record, id: u8) -> &[u8] {
 /// Sets the map bits of `heap_block` in the record's map page `id`, if it names one.
 fn set_map(
     rec: &Record,
-    pool: &Arc<BufferPool>,
+    pages: &dyn RedoPages,
     id: u8,
     heap_block: BlockNumber,
     bits: u8,
 ) -> Result<()> {
     if rec.block(id).is_some()
-        && let Some(mut guard) = pool.redo_page(rec, id)?.into_apply()
+        && let Some(mut guard) = pages.redo_page(rec, id)?.into_apply()
     {
         if guard.is_new() {
             guard.init(0);
@@ -93,12 +92,12 @@ fn set_map(
     Ok(())
 }
 
-fn insert(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
+fn insert(rec: &Record, pages: &dyn RedoPages) -> Result<()> {
     let block = block_of(rec, HEAP)?;
     let mut d = Decoder(&rec.data);
     let offset = d.offset()?;
     let flags = d.u8()?;
-    if let Some(mut guard) = pool.redo_page(rec, HEAP)?.into_apply() {
+    if let Some(mut guard) = pages.redo_page(rec, HEAP)?.into_apply() {
         if flags & F_INIT != 0 {
             apply::init(&mut guard, Xid(d.u64()?));
         }
@@ -114,15 +113,15 @@ fn insert(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
         }
         done(rec, guard);
     }
-    set_map(rec, pool, MAP, block, 0)
+    set_map(rec, pages, MAP, block, 0)
 }
 
-fn multi_insert(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
+fn multi_insert(rec: &Record, pages: &dyn RedoPages) -> Result<()> {
     let block = block_of(rec, HEAP)?;
     let mut d = Decoder(&rec.data);
     let flags = d.u8()?;
     let frozen = flags & F_FROZEN != 0;
-    if let Some(mut guard) = pool.redo_page(rec, HEAP)?.into_apply() {
+    if let Some(mut guard) = pages.redo_page(rec, HEAP)?.into_apply() {
         if flags & F_INIT != 0 {
             apply::init(&mut guard, Xid(d.u64()?));
         }
@@ -147,12 +146,12 @@ fn multi_insert(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
         done(rec, guard);
     }
     let bits = if frozen { ALL_VISIBLE | ALL_FROZEN } else { 0 };
-    set_map(rec, pool, MAP, block, bits)
+    set_map(rec, pages, MAP, block, bits)
 }
 
-fn delete(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
+fn delete(rec: &Record, pages: &dyn RedoPages) -> Result<()> {
     let block = block_of(rec, HEAP)?;
-    if let Some(mut guard) = pool.redo_page(rec, HEAP)?.into_apply() {
+    if let Some(mut guard) = pages.redo_page(rec, HEAP)?.into_apply() {
         let mut d = Decoder(&rec.data);
         let offset = d.offset_on(&guard)?;
         if d.u8()? & F_CLEAR != 0 {
@@ -162,17 +161,17 @@ fn delete(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
         apply::delete(&mut guard, Tid::new(block, offset), by);
         done(rec, guard);
     }
-    set_map(rec, pool, MAP, block, 0)
+    set_map(rec, pages, MAP, block, 0)
 }
 
-fn update(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
+fn update(rec: &Record, pages: &dyn RedoPages) -> Result<()> {
     let block = block_of(rec, HEAP)?;
     let mut d = Decoder(&rec.data);
     let (old_offset, new_offset, flags) = (d.offset()?, d.offset()?, d.u8()?);
     let new_tid = Tid::new(block, new_offset);
     let (hot, keys) = (flags & F_HOT != 0, flags & F_KEYS != 0);
     let across = rec.block(OLD).is_some();
-    if across && let Some(mut guard) = pool.redo_page(rec, OLD)?.into_apply() {
+    if across && let Some(mut guard) = pages.redo_page(rec, OLD)?.into_apply() {
         record::existing(&guard, old_offset)?;
         let by = actor(rec, &guard)?;
         if flags & F_CLEAR_OLD != 0 {
@@ -181,7 +180,7 @@ fn update(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
         apply::update_old(&mut guard, old_offset, new_tid, by, hot, keys);
         done(rec, guard);
     }
-    if let Some(mut guard) = pool.redo_page(rec, HEAP)?.into_apply() {
+    if let Some(mut guard) = pages.redo_page(rec, HEAP)?.into_apply() {
         if flags & F_INIT != 0 {
             apply::init(&mut guard, Xid(d.u64()?));
         }
@@ -217,7 +216,7 @@ fn update(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
         // One map page for both heap pages is named once, in the old page's role.
         let shared = rec.block(MAP).is_none() && flags & F_CLEAR != 0;
         if rec.block(OLD_MAP).is_some()
-            && let Some(mut guard) = pool.redo_page(rec, OLD_MAP)?.into_apply()
+            && let Some(mut guard) = pages.redo_page(rec, OLD_MAP)?.into_apply()
         {
             if guard.is_new() {
                 guard.init(0);
@@ -229,13 +228,13 @@ fn update(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
             done(rec, guard);
         }
     }
-    set_map(rec, pool, MAP, block, 0)
+    set_map(rec, pages, MAP, block, 0)
 }
 
-fn prune(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
+fn prune(rec: &Record, pages: &dyn RedoPages) -> Result<()> {
     let block = block_of(rec, HEAP)?;
     let plan = record::decode_plan(&rec.data, block)?;
-    if let Some(mut guard) = pool.redo_page(rec, HEAP)?.into_apply() {
+    if let Some(mut guard) = pages.redo_page(rec, HEAP)?.into_apply() {
         let from = plan.redirects.iter().flat_map(|(f, t)| [*f, *t]);
         let freeze = plan.freeze.iter().map(|f| f.offset);
         let all = from.chain(freeze).chain(plan.dead.iter().chain(&plan.unused).copied());
@@ -248,13 +247,13 @@ fn prune(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
         done(rec, guard);
     }
     if plan.visibility != 0 {
-        set_map(rec, pool, MAP, block, plan.visibility)?;
+        set_map(rec, pages, MAP, block, plan.visibility)?;
     }
     Ok(())
 }
 
-fn shift_base(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
-    if let Some(mut guard) = pool.redo_page(rec, HEAP)?.into_apply() {
+fn shift_base(rec: &Record, pages: &dyn RedoPages) -> Result<()> {
+    if let Some(mut guard) = pages.redo_page(rec, HEAP)?.into_apply() {
         let (base, list) = record::decode_rebase(&rec.data)?;
         if !apply::shift_base(&mut guard, base, &list) {
             return Err(wrong(rec, &guard));
@@ -264,19 +263,19 @@ fn shift_base(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
     Ok(())
 }
 
-fn kill(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
+fn kill(rec: &Record, pages: &dyn RedoPages) -> Result<()> {
     let block = block_of(rec, HEAP)?;
-    if let Some(mut guard) = pool.redo_page(rec, HEAP)?.into_apply() {
+    if let Some(mut guard) = pages.redo_page(rec, HEAP)?.into_apply() {
         let offset = Decoder(&rec.data).offset_on(&guard)?;
         guard.set_all_visible(false);
         apply::kill(&mut guard, offset);
         done(rec, guard);
     }
-    set_map(rec, pool, MAP, block, 0)
+    set_map(rec, pages, MAP, block, 0)
 }
 
-fn in_place(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
-    if let Some(mut guard) = pool.redo_page(rec, HEAP)?.into_apply() {
+fn in_place(rec: &Record, pages: &dyn RedoPages) -> Result<()> {
+    if let Some(mut guard) = pages.redo_page(rec, HEAP)?.into_apply() {
         let offset = Decoder(&rec.data).offset_on(&guard)?;
         if !apply::in_place(&mut guard, offset, block_data(rec, HEAP)) {
             return Err(wrong(rec, &guard));
@@ -286,7 +285,7 @@ fn in_place(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
     Ok(())
 }
 
-fn map_image(rec: &Record, pool: &Arc<BufferPool>) -> Result<()> {
-    pool.redo_page(rec, MAP)?;
+fn map_image(rec: &Record, pages: &dyn RedoPages) -> Result<()> {
+    pages.redo_page(rec, MAP)?;
     Ok(())
 }

@@ -36,6 +36,7 @@ mod builder;
 mod critical;
 mod give_way;
 mod log;
+mod raw;
 mod reader;
 mod record;
 mod ring;
@@ -45,8 +46,9 @@ mod stats;
 pub use builder::{BlockFlags, RecordBuilder, RecordCost, image_len};
 pub use critical::CriticalSection;
 pub use log::{Inserted, Wal, WalConfig};
+pub use raw::RawRecord;
 pub use reader::Reader;
-pub use record::{Record, RecordBlock, ResourceManager};
+pub use record::{PageImage, Record, RecordBlock, ResourceManager};
 pub use segment::{RecycleStats, SEGMENT_SIZE, segment_name, segment_of};
 pub use stats::{WalIo, WalStats, WalUsage, add_thread_usage, thread_usage};
 

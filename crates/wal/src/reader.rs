@@ -5,6 +5,7 @@
 //! is missing or short. That is the end and no error; [`Reader::end_reason`] says which it was. A
 //! record whose checksum fits and whose content can't be understood is corruption.
 
+use crate::raw::RawRecord;
 use crate::record::{self, HEADER_SIZE, RECORD_SIZE_MAX, Record, ResourceManager};
 use crate::segment::{SEGMENT_SIZE, Segments};
 use crate::stats::WalIo;
@@ -62,13 +63,19 @@ impl Reader {
     /// When a file can't be read, or a record with the right checksum makes no sense.
     #[expect(clippy::should_implement_trait, reason = "an iterator would hide the errors")]
     pub fn next(&mut self) -> Result<Option<Record>> {
+        self.next_raw()?.map(|raw| raw.decode()).transpose()
+    }
+
+    /// As [`Reader::next`], the record not decoded yet.
+    ///
+    /// # Errors
+    /// When a file can't be read.
+    pub fn next_raw(&mut self) -> Result<Option<RawRecord<'_>>> {
         let lsn = Lsn(self.position);
         let Some(len) = self.whole_record()? else { return Ok(None) };
-        let record = record::decode(&self.window()[..len], lsn).map_err(|what| {
-            Error::corrupt_file(format!("{what} in the write-ahead log at {lsn}"))
-        })?;
-        self.position = record.end_lsn.0;
-        Ok(Some(record))
+        let from = (lsn.0 - self.buffer_start) as usize;
+        self.position += record::padded(len as u64);
+        Ok(Some(RawRecord::new(&self.buffer[from..from + len], lsn)))
     }
 
     /// The next record of `rmgr`, or `None` at the end of the log; those before it are only checked.

@@ -15,6 +15,7 @@
 
 use base::{BlockNumber, Fork, Lsn, Oid, PageTag, RelationId, Xid};
 use page::{PAGE_SIZE, Page};
+use smallvec::SmallVec;
 
 pub(crate) const HEADER_SIZE: usize = 20;
 /// Records start at multiples of this.
@@ -193,7 +194,7 @@ struct ImageHeader {
 }
 
 impl ImageHeader {
-    fn restore(&self, stored: &[u8]) -> Result<Box<Page>, &'static str> {
+    fn restore(&self, stored: &[u8], to: &mut [u8; PAGE_SIZE]) -> Result<(), &'static str> {
         let kept = PAGE_SIZE - self.hole_len;
         let mut unpacked = [0; PAGE_SIZE];
         let bytes = if self.compressed {
@@ -206,79 +207,184 @@ impl ImageHeader {
         } else {
             stored
         };
-        let mut page = Page::new_zeroed();
-        let to = page.bytes_mut();
+        let hole_end = self.hole_offset + self.hole_len;
         to[..self.hole_offset].copy_from_slice(&bytes[..self.hole_offset]);
-        to[self.hole_offset + self.hole_len..].copy_from_slice(&bytes[self.hole_offset..]);
-        Ok(page)
+        to[self.hole_offset..hole_end].fill(0);
+        to[hole_end..].copy_from_slice(&bytes[self.hole_offset..]);
+        Ok(())
     }
 }
 
-/// Decodes a whole record (its length and checksum checked already, but any bytes are safe).
-pub(crate) fn decode(bytes: &[u8], lsn: Lsn) -> Result<Record, &'static str> {
-    let mut input = Input(bytes);
+/// The image of a page in a record's bytes.
+pub struct PageImage<'b> {
+    header: ImageHeader,
+    stored: &'b [u8],
+}
+
+impl PageImage<'_> {
+    /// Puts the whole page in `to`, its LSN being the one before the change.
+    ///
+    /// # Errors
+    /// What makes no sense; `to` is worth nothing then.
+    pub(crate) fn restore(&self, to: &mut [u8; PAGE_SIZE]) -> Result<(), &'static str> {
+        self.header.restore(self.stored, to)
+    }
+}
+
+/// What stands before the blocks' heads.
+struct Head {
+    xid: Xid,
+    rmgr: ResourceManager,
+    info: u8,
+    blocks: u8,
+}
+
+/// What stands before the images and the data: of each page that the record changed.
+struct BlockHead {
+    id: u8,
+    flags: u8,
+    tag: PageTag,
+    data_len: usize,
+    image: Option<ImageHeader>,
+}
+
+/// Reads a record's head and leaves the rest.
+fn read_head(input: &mut Input<'_>) -> Result<Head, &'static str> {
+    let whole_len = input.0.len();
     let len = input.u32()?;
     let _checksum = input.u32()?;
-    if len as usize != bytes.len() {
+    if len as usize != whole_len {
         return Err("record has the wrong length");
     }
     let xid = Xid(input.u64()?);
     let rmgr =
         ResourceManager::from_number(input.u8()?).ok_or("record of an unknown resource manager")?;
-    let info = input.u8()?;
-    let count = input.u8()?;
+    let (info, blocks) = (input.u8()?, input.u8()?);
     if input.u8()? != 0 {
         return Err("record has unknown flags");
     }
+    Ok(Head { xid, rmgr, info, blocks })
+}
+
+/// Reads the heads of a record's blocks.
+fn read_block_heads(
+    input: &mut Input<'_>,
+    count: u8,
+) -> Result<SmallVec<[BlockHead; 4]>, &'static str> {
     let mut relation = None;
-    let mut headers = Vec::with_capacity(usize::from(count));
+    let mut blocks = SmallVec::new();
     for _ in 0..count {
-        let id = input.u8()?;
-        let flags = input.u8()?;
-        if flags & 0x80 != 0 {
-            return Err("block has unknown flags");
-        }
-        let data_len = usize::from(input.u16()?);
-        let block = BlockNumber(input.u32()?);
-        if flags & FLAG_SAME_RELATION == 0 {
-            relation = Some(RelationId { database: Oid(input.u32()?), file_number: input.u32()? });
-        }
-        let relation = relation.ok_or("first block names no relation")?;
-        let fork = Fork::from_number(flags & FLAG_FORK_MASK).ok_or("block of an unknown fork")?;
-        let image = if flags & FLAG_IMAGE != 0 {
-            let image = ImageHeader {
-                hole_offset: usize::from(input.u16()?),
-                hole_len: usize::from(input.u16()?),
-                stored_len: usize::from(input.u16()?),
-                compressed: flags & FLAG_COMPRESSED != 0,
-            };
-            let kept = PAGE_SIZE
-                .checked_sub(image.hole_len)
-                .filter(|_| image.hole_offset + image.hole_len <= PAGE_SIZE)
-                .ok_or("page image has a wrong hole")?;
-            if !image.compressed && image.stored_len != kept {
-                return Err("page image has the wrong length");
-            }
-            Some(image)
-        } else {
-            None
-        };
-        let tag = PageTag { relation, fork, block };
-        headers.push((id, tag, flags, data_len, image));
+        blocks.push(read_block_head(input, &mut relation)?);
     }
-    let mut blocks = Vec::with_capacity(headers.len());
-    for (id, tag, flags, data_len, image) in headers {
+    Ok(blocks)
+}
+
+/// `relation` is that of the block before.
+fn read_block_head(
+    input: &mut Input<'_>,
+    relation: &mut Option<RelationId>,
+) -> Result<BlockHead, &'static str> {
+    let id = input.u8()?;
+    let flags = input.u8()?;
+    if flags & 0x80 != 0 {
+        return Err("block has unknown flags");
+    }
+    let data_len = usize::from(input.u16()?);
+    let block = BlockNumber(input.u32()?);
+    if flags & FLAG_SAME_RELATION == 0 {
+        *relation = Some(RelationId { database: Oid(input.u32()?), file_number: input.u32()? });
+    }
+    let relation = relation.ok_or("first block names no relation")?;
+    let fork = Fork::from_number(flags & FLAG_FORK_MASK).ok_or("block of an unknown fork")?;
+    let image = if flags & FLAG_IMAGE != 0 { Some(read_image_header(input, flags)?) } else { None };
+    let tag = PageTag { relation, fork, block };
+    Ok(BlockHead { id, flags, tag, data_len, image })
+}
+
+fn read_image_header(input: &mut Input<'_>, flags: u8) -> Result<ImageHeader, &'static str> {
+    let image = ImageHeader {
+        hole_offset: usize::from(input.u16()?),
+        hole_len: usize::from(input.u16()?),
+        stored_len: usize::from(input.u16()?),
+        compressed: flags & FLAG_COMPRESSED != 0,
+    };
+    let kept = PAGE_SIZE
+        .checked_sub(image.hole_len)
+        .filter(|_| image.hole_offset + image.hole_len <= PAGE_SIZE)
+        .ok_or("page image has a wrong hole")?;
+    if !image.compressed && image.stored_len != kept {
+        return Err("page image has the wrong length");
+    }
+    Ok(image)
+}
+
+/// The pages that a whole record changed.
+pub(crate) fn tags(bytes: &[u8]) -> Result<SmallVec<[PageTag; 4]>, &'static str> {
+    let mut input = Input(bytes);
+    let count = read_head(&mut input)?.blocks;
+    let (mut relation, mut tags) = (None, SmallVec::new());
+    for _ in 0..count {
+        tags.push(read_block_head(&mut input, &mut relation)?.tag);
+    }
+    Ok(tags)
+}
+
+/// Calls `each` with every page that a whole record changed, and the image that redo is to put in its place, if there is one.
+pub(crate) fn each_page<'b>(
+    bytes: &'b [u8],
+    mut each: impl FnMut(PageTag, Option<PageImage<'b>>) -> base::Result<()>,
+) -> Result<base::Result<()>, &'static str> {
+    let mut input = Input(bytes);
+    let count = read_head(&mut input)?.blocks;
+    for BlockHead { flags, tag, data_len, image, .. } in read_block_heads(&mut input, count)? {
         let image = match image {
-            Some(header) => Some(header.restore(input.take(header.stored_len)?)?),
+            Some(header) => {
+                let stored = input.take(header.stored_len)?;
+                Some(PageImage { header, stored }).filter(|_| flags & FLAG_APPLY != 0)
+            }
             None => None,
         };
+        input.take(data_len)?;
+        if let Err(e) = each(tag, image) {
+            return Ok(Err(e));
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Decodes a whole record (its length and checksum checked already, but any bytes are safe). Of blocks that are not `wanted` neither the image
+/// nor the data is there.
+pub(crate) fn decode(
+    bytes: &[u8],
+    lsn: Lsn,
+    wanted: impl Fn(PageTag) -> bool,
+) -> Result<Record, &'static str> {
+    let mut input = Input(bytes);
+    let Head { xid, rmgr, info, blocks: count } = read_head(&mut input)?;
+    let mut blocks = Vec::with_capacity(usize::from(count));
+    for BlockHead { id, flags, tag, data_len, image } in read_block_heads(&mut input, count)? {
+        let wanted = wanted(tag);
+        let image = match image {
+            Some(header) => {
+                let stored = input.take(header.stored_len)?;
+                if wanted {
+                    let mut page = Page::new_zeroed();
+                    header.restore(stored, page.bytes_mut())?;
+                    Some(page)
+                } else {
+                    None
+                }
+            }
+            None => None,
+        };
+        let data = input.take(data_len)?;
         blocks.push(RecordBlock {
             id,
             tag,
             image,
             apply_image: flags & FLAG_APPLY != 0,
             will_init: flags & FLAG_WILL_INIT != 0,
-            data: input.take(data_len)?.to_vec(),
+            data: if wanted { data.to_vec() } else { Vec::new() },
         });
     }
     let end_lsn = Lsn(lsn.0 + padded(bytes.len() as u64));

@@ -1,6 +1,6 @@
 //! Power loss at random moments of random workloads, for as long as there is time.
 //!
-//! `cargo run --release -p sim --bin soak -- [SECONDS] [SEED] [upkeep|emptied|rebuilt|catalogs|transfers|enums|killed|filled]`
+//! `cargo run --release -p sim --bin soak -- [SECONDS] [SEED] [upkeep|emptied|rebuilt|catalogs|transfers|enums|killed|filled|replayed]`
 //!
 //! Each seed's workload runs once whole and some times with the power going. What is wrong panics, saying which run it was; so does this.
 
@@ -14,13 +14,22 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-const WORKLOADS: [&str; 8] =
-    ["upkeep", "emptied", "rebuilt", "catalogs", "transfers", "enums", "killed", "filled"];
+const WORKLOADS: [&str; 9] = [
+    "upkeep",
+    "emptied",
+    "rebuilt",
+    "catalogs",
+    "transfers",
+    "enums",
+    "killed",
+    "filled",
+    "replayed",
+];
 const CRASHES: u64 = 8;
 
 fn prepared(workload: &str) -> base::Result<Arc<SimDisk>> {
     match workload {
-        "upkeep" | "killed" | "filled" => sim::upkeep::prepared(1),
+        "upkeep" | "killed" | "filled" | "replayed" => sim::upkeep::prepared(1),
         "emptied" => sim::emptied::prepared(1),
         "rebuilt" => sim::rebuilt::prepared(1),
         "catalogs" => sim::catalogs::prepared(1),
@@ -44,6 +53,9 @@ fn run(
         "enums" => sim::enums::run(start, seed, 40, at),
         // The process ends, and the disk goes on.
         "killed" => sim::killed::run(start, seed ^ at.unwrap_or(0) << 32, 30).map(|()| u64::MAX),
+        "replayed" => {
+            sim::replayed::run(start, seed ^ at.unwrap_or(0) << 32, 60).map(|()| u64::MAX)
+        }
         "filled" => sim::filled::run(start, seed ^ at.unwrap_or(0) << 32, 60).map(|_| u64::MAX),
         _ => sim::run(start, seed, 40, at).map(|outcome| outcome.operations),
     }

@@ -112,6 +112,15 @@ fn a_killed_process_without_page_images() {
     }
 }
 
+/// Several threads replay a log as one does.
+#[test]
+fn several_threads_replay_as_one_does() {
+    let disk = sim::upkeep::prepared(11).unwrap();
+    for seed in 0..6 {
+        sim::replayed::run(&disk, seed, 40).unwrap();
+    }
+}
+
 /// The disk is full for a while, or fails once: what it refuses has no effect, and all goes on when it lets it.
 #[test]
 fn a_disk_that_refuses_costs_nothing_but_what_it_refused() {

@@ -632,6 +632,15 @@ const TABLE: &[Definition] = &[
         short_desc: "Pages with locked rows, counted once for each transaction and strength, that the row locks may take memory for: some 100 bytes each.",
     },
     Definition {
+        name: "ebb.redo_workers",
+        kind: Kind::Int(0, 64),
+        unit: Unit::None,
+        boot: "0",
+        context: Context::Postmaster,
+        category: "Write-Ahead Log / Recovery",
+        short_desc: "Threads that replay the write-ahead log after a crash. 0 is as many as cores, up to 8.",
+    },
+    Definition {
         name: "ebb.staging_size",
         kind: Kind::Int(16, 1073741823),
         unit: Unit::Blocks,
