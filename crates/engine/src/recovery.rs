@@ -1,7 +1,7 @@
 //! Coming up: reading the last checkpoint, and redo after a crash.
 //!
 //! # WAL and replay
-//! The log is read twice: once to find its end, so that it can be opened there (and what lies beyond wiped)
+//! The log is read twice: once to check its records and find its end, so that it can be opened there (and what lies beyond wiped)
 //! before any page is written; once to replay it, by several threads if there are cores for them (`redo_crew.rs`). Each record goes to the crate that
 //! wrote it.
 //!
@@ -99,26 +99,30 @@ pub(crate) fn find_start(disk: &Arc<dyn Disk>, dir: &str, control: &ControlFile)
     if checkpoint.redo != control.redo || checkpoint.redo > record.lsn {
         return Err(Error::corrupt_file("invalid redo in checkpoint record"));
     }
-    let end = reader.skip_to_end()?;
-    let clean = control.state == crate::control::ClusterState::ShutDown && end == record.end_lsn;
-    let end_reason = reader.end_reason().unwrap_or_default().to_owned();
     let mut read = reader.read_io();
-    // What lies before the record is read again by redo; that it is whole, the record's being there does not say.
-    let mut reader = Reader::new(disk.clone(), dir, checkpoint.redo, control.timeline);
-    let mut removals = Removals::default();
-    if !clean {
-        while let Some(record) = reader.next_of(ResourceManager::Transaction)? {
-            removals.learn(&record)?;
+    if control.state == crate::control::ClusterState::ShutDown {
+        let end = reader.skip_to_end()?;
+        read = reader.read_io();
+        if end == record.end_lsn {
+            let end_reason = reader.end_reason().unwrap_or_default().to_owned();
+            let removals = Removals::default();
+            return Ok(Start { checkpoint, end, clean: true, end_reason, read, removals });
         }
     }
-    if !clean && reader.position() < record.end_lsn {
-        return Err(Error::corrupt_file(format!(
-            "the write-ahead log is damaged before the last checkpoint: {}",
-            reader.end_reason().unwrap_or_default()
-        )));
+    // From the redo point on: that the checkpoint's record is whole does not say that what lies before it is.
+    let mut reader = Reader::new(disk.clone(), dir, checkpoint.redo, control.timeline);
+    let mut removals = Removals::default();
+    while let Some(record) = reader.next_of(ResourceManager::Transaction)? {
+        removals.learn(&record)?;
     }
     read += reader.read_io();
-    Ok(Start { checkpoint, end, clean, end_reason, read, removals })
+    let (end, end_reason) = (reader.position(), reader.end_reason().unwrap_or_default().to_owned());
+    if end < record.end_lsn {
+        return Err(Error::corrupt_file(format!(
+            "the write-ahead log is damaged before the last checkpoint: {end_reason}"
+        )));
+    }
+    Ok(Start { checkpoint, end, clean: false, end_reason, read, removals })
 }
 
 /// Makes durable what a process that died may have left to the system: names of files, pages, the end of the log.
@@ -174,8 +178,10 @@ impl Engine {
     ) -> Result<(u64, Lsn)> {
         let (begun, timeline) = (now(), self.wal.timeline());
         let mut told = begun;
-        let mut reader = Reader::new(self.disk.clone(), WAL_DIR, start.checkpoint.redo, timeline);
-        let (mut count, mut last) = (0u64, start.checkpoint.redo);
+        let from = start.checkpoint.redo;
+        let mut reader =
+            Reader::new(self.disk.clone(), WAL_DIR, from, timeline).trusting(start.end);
+        let (mut count, mut last) = (0u64, from);
         while reader.position() < start.end {
             let at = reader.position();
             let Some(raw) = reader.next_raw()? else {

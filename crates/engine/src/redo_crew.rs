@@ -258,26 +258,23 @@ impl Engine {
 
     /// Replays a record that changes pages on those of the share.
     fn redo_share(&self, raw: &RawRecord<'_>, share: &RedoShare) -> Result<()> {
+        let parts = raw.parts()?;
         let mut changes = false;
-        raw.each_page(|tag, image| {
-            if !share.has(tag) {
-                return Ok(());
-            }
-            match image {
+        for block in parts.blocks.iter().filter(|b| share.has(b.tag)) {
+            if block.is_restored() {
                 // From the log's bytes into the page.
-                Some(image) => share.restore(tag, raw.end_lsn(), |to| raw.restore(&image, to)),
-                None => {
-                    changes = true;
-                    Ok(())
-                }
+                share.restore(block.tag, raw.end_lsn(), |to| {
+                    block.restore(to).map(|_| ()).map_err(|what| raw.senseless(what))
+                })?;
+            } else {
+                changes = true;
             }
-        })?;
+        }
         if !changes {
             return Ok(());
         }
-        let rmgr = raw.rmgr()?;
-        let record = raw.decode_for(|tag| share.has(tag))?;
-        match rmgr {
+        let record = raw.assemble(&parts, |b| share.has(b.tag) && !b.is_restored())?;
+        match record.rmgr {
             ResourceManager::Heap => heap::redo(&record, share),
             ResourceManager::Btree => btree::redo(&record, share),
             _ => redo_images(&record, share),

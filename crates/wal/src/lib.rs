@@ -48,7 +48,7 @@ pub use critical::CriticalSection;
 pub use log::{Inserted, Wal, WalConfig};
 pub use raw::RawRecord;
 pub use reader::Reader;
-pub use record::{PageImage, Record, RecordBlock, ResourceManager};
+pub use record::{BlockParts, Record, RecordBlock, RecordParts, ResourceManager};
 pub use segment::{RecycleStats, SEGMENT_SIZE, segment_name, segment_of};
 pub use stats::{WalIo, WalStats, WalUsage, add_thread_usage, thread_usage};
 

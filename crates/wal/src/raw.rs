@@ -1,8 +1,7 @@
 //! A record of the log as it was read, not decoded yet: so that one thread can say which pages a record changes, and others decode it.
 
-use crate::record::{self, HEADER_SIZE, PageImage, Record, ResourceManager};
+use crate::record::{self, BlockParts, HEADER_SIZE, Record, RecordParts, ResourceManager};
 use base::{Error, Lsn, PageTag, Result, Xid};
-use page::PAGE_SIZE;
 use smallvec::SmallVec;
 
 /// A whole record with the right checksum, as bytes.
@@ -64,23 +63,12 @@ impl<'b> RawRecord<'b> {
         Lsn(self.lsn.0 + record::padded(self.bytes.len() as u64))
     }
 
-    /// Calls `each` with every page that it changed, and the image that redo is to put in its place, if there is one.
+    /// Its parts.
     ///
     /// # Errors
-    /// XX001 if it makes no sense; `each`'s.
-    pub fn each_page(
-        &self,
-        each: impl FnMut(PageTag, Option<PageImage<'b>>) -> Result<()>,
-    ) -> Result<()> {
-        record::each_page(self.bytes, each).map_err(|what| self.senseless(what))?
-    }
-
-    /// Puts the whole page of an image of this record in `to`, its LSN being the one before the change.
-    ///
-    /// # Errors
-    /// XX001 if it makes no sense; `to` is worth nothing then.
-    pub fn restore(&self, image: &PageImage<'_>, to: &mut [u8; PAGE_SIZE]) -> Result<()> {
-        image.restore(to).map_err(|what| self.senseless(what))
+    /// XX001 if it makes no sense.
+    pub fn parts(&self) -> Result<RecordParts<'b>> {
+        record::parts(self.bytes).map_err(|what| self.senseless(what))
     }
 
     /// All of it.
@@ -88,18 +76,23 @@ impl<'b> RawRecord<'b> {
     /// # Errors
     /// XX001 if it makes no sense.
     pub fn decode(&self) -> Result<Record> {
-        self.decode_for(|_| true)
+        self.assemble(&self.parts()?, |_| true)
     }
 
-    /// As [`RawRecord::decode`], but of blocks that are not `wanted` without the image and the data.
+    /// Its record, made of its `parts`. Of blocks that are not `wanted` neither the image nor the data is there.
     ///
     /// # Errors
     /// XX001 if it makes no sense.
-    pub fn decode_for(&self, wanted: impl Fn(PageTag) -> bool) -> Result<Record> {
-        record::decode(self.bytes, self.lsn, wanted).map_err(|what| self.senseless(what))
+    pub fn assemble(
+        &self,
+        parts: &RecordParts<'_>,
+        wanted: impl Fn(&BlockParts<'_>) -> bool,
+    ) -> Result<Record> {
+        parts.record(self.lsn, self.bytes.len(), wanted).map_err(|what| self.senseless(what))
     }
 
-    fn senseless(&self, what: &str) -> Error {
+    /// The error of a record that makes no sense, for `what` reason.
+    pub fn senseless(&self, what: &str) -> Error {
         Error::corrupt_file(format!("{what} in the write-ahead log at {}", self.lsn))
     }
 }

@@ -215,22 +215,6 @@ impl ImageHeader {
     }
 }
 
-/// The image of a page in a record's bytes.
-pub struct PageImage<'b> {
-    header: ImageHeader,
-    stored: &'b [u8],
-}
-
-impl PageImage<'_> {
-    /// Puts the whole page in `to`, its LSN being the one before the change.
-    ///
-    /// # Errors
-    /// What makes no sense; `to` is worth nothing then.
-    pub(crate) fn restore(&self, to: &mut [u8; PAGE_SIZE]) -> Result<(), &'static str> {
-        self.header.restore(self.stored, to)
-    }
-}
-
 /// What stands before the blocks' heads.
 struct Head {
     xid: Xid,
@@ -264,19 +248,6 @@ fn read_head(input: &mut Input<'_>) -> Result<Head, &'static str> {
         return Err("record has unknown flags");
     }
     Ok(Head { xid, rmgr, info, blocks })
-}
-
-/// Reads the heads of a record's blocks.
-fn read_block_heads(
-    input: &mut Input<'_>,
-    count: u8,
-) -> Result<SmallVec<[BlockHead; 4]>, &'static str> {
-    let mut relation = None;
-    let mut blocks = SmallVec::new();
-    for _ in 0..count {
-        blocks.push(read_block_head(input, &mut relation)?);
-    }
-    Ok(blocks)
 }
 
 /// `relation` is that of the block before.
@@ -329,64 +300,94 @@ pub(crate) fn tags(bytes: &[u8]) -> Result<SmallVec<[PageTag; 4]>, &'static str>
     Ok(tags)
 }
 
-/// Calls `each` with every page that a whole record changed, and the image that redo is to put in its place, if there is one.
-pub(crate) fn each_page<'b>(
-    bytes: &'b [u8],
-    mut each: impl FnMut(PageTag, Option<PageImage<'b>>) -> base::Result<()>,
-) -> Result<base::Result<()>, &'static str> {
+/// A record in its parts, which are where they were read.
+pub struct RecordParts<'b> {
+    head: Head,
+    /// The pages changed.
+    pub blocks: SmallVec<[BlockParts<'b>; 4]>,
+    data: &'b [u8],
+}
+
+/// A page that a record changed, and what it has of it.
+pub struct BlockParts<'b> {
+    /// Which page.
+    pub tag: PageTag,
+    id: u8,
+    flags: u8,
+    image: Option<(ImageHeader, &'b [u8])>,
+    data: &'b [u8],
+}
+
+impl BlockParts<'_> {
+    /// Is there an image that redo is to put in the page's place, and do nothing else?
+    pub fn is_restored(&self) -> bool {
+        self.image.is_some() && self.flags & FLAG_APPLY != 0
+    }
+
+    /// Puts the whole page of the image in `to`, its LSN being the one before the change; false if there is no image.
+    ///
+    /// # Errors
+    /// What makes no sense; `to` is worth nothing then.
+    pub fn restore(&self, to: &mut [u8; PAGE_SIZE]) -> Result<bool, &'static str> {
+        match self.image {
+            Some((ref header, stored)) => header.restore(stored, to).map(|()| true),
+            None => Ok(false),
+        }
+    }
+}
+
+/// Finds the parts of a whole record (its length and checksum checked already, but any bytes are safe).
+pub(crate) fn parts(bytes: &[u8]) -> Result<RecordParts<'_>, &'static str> {
     let mut input = Input(bytes);
-    let count = read_head(&mut input)?.blocks;
-    for BlockHead { flags, tag, data_len, image, .. } in read_block_heads(&mut input, count)? {
+    let head = read_head(&mut input)?;
+    let (mut relation, mut heads) = (None, SmallVec::<[BlockHead; 4]>::new());
+    for _ in 0..head.blocks {
+        heads.push(read_block_head(&mut input, &mut relation)?);
+    }
+    let mut blocks = SmallVec::with_capacity(heads.len());
+    for BlockHead { id, flags, tag, data_len, image } in heads {
         let image = match image {
             Some(header) => {
                 let stored = input.take(header.stored_len)?;
-                Some(PageImage { header, stored }).filter(|_| flags & FLAG_APPLY != 0)
+                Some((header, stored))
             }
             None => None,
         };
-        input.take(data_len)?;
-        if let Err(e) = each(tag, image) {
-            return Ok(Err(e));
-        }
+        blocks.push(BlockParts { tag, id, flags, image, data: input.take(data_len)? });
     }
-    Ok(Ok(()))
+    Ok(RecordParts { head, blocks, data: input.0 })
 }
 
-/// Decodes a whole record (its length and checksum checked already, but any bytes are safe). Of blocks that are not `wanted` neither the image
-/// nor the data is there.
-pub(crate) fn decode(
-    bytes: &[u8],
-    lsn: Lsn,
-    wanted: impl Fn(PageTag) -> bool,
-) -> Result<Record, &'static str> {
-    let mut input = Input(bytes);
-    let Head { xid, rmgr, info, blocks: count } = read_head(&mut input)?;
-    let mut blocks = Vec::with_capacity(usize::from(count));
-    for BlockHead { id, flags, tag, data_len, image } in read_block_heads(&mut input, count)? {
-        let wanted = wanted(tag);
-        let image = match image {
-            Some(header) => {
-                let stored = input.take(header.stored_len)?;
-                if wanted {
+impl RecordParts<'_> {
+    /// The record that starts at `lsn` and has `len` bytes. Of blocks that are not `wanted` neither the image nor the data is there.
+    pub(crate) fn record(
+        &self,
+        lsn: Lsn,
+        len: usize,
+        wanted: impl Fn(&BlockParts<'_>) -> bool,
+    ) -> Result<Record, &'static str> {
+        let mut blocks = Vec::with_capacity(self.blocks.len());
+        for parts in &self.blocks {
+            let wanted = wanted(parts);
+            let image = match parts.image {
+                Some((ref header, stored)) if wanted => {
                     let mut page = Page::new_zeroed();
                     header.restore(stored, page.bytes_mut())?;
                     Some(page)
-                } else {
-                    None
                 }
-            }
-            None => None,
-        };
-        let data = input.take(data_len)?;
-        blocks.push(RecordBlock {
-            id,
-            tag,
-            image,
-            apply_image: flags & FLAG_APPLY != 0,
-            will_init: flags & FLAG_WILL_INIT != 0,
-            data: if wanted { data.to_vec() } else { Vec::new() },
-        });
+                _ => None,
+            };
+            blocks.push(RecordBlock {
+                id: parts.id,
+                tag: parts.tag,
+                image,
+                apply_image: parts.flags & FLAG_APPLY != 0,
+                will_init: parts.flags & FLAG_WILL_INIT != 0,
+                data: if wanted { parts.data.to_vec() } else { Vec::new() },
+            });
+        }
+        let end_lsn = Lsn(lsn.0 + padded(len as u64));
+        let Head { xid, rmgr, info, .. } = self.head;
+        Ok(Record { lsn, end_lsn, xid, rmgr, info, data: self.data.to_vec(), blocks })
     }
-    let end_lsn = Lsn(lsn.0 + padded(bytes.len() as u64));
-    Ok(Record { lsn, end_lsn, xid, rmgr, info, data: input.0.to_vec(), blocks })
 }

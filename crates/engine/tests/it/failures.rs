@@ -1,6 +1,7 @@
 //! What a disk refuses once, and what a crash leaves behind: it is made good.
 
 use crate::lifecycle::{DATABASE, add_page, begin, contents, files, fresh, options};
+use base::settings::Value;
 use base::sync::{CancelFlag, CancelReason};
 use base::{RelationId, SqlState};
 use buffer::Persistence;
@@ -116,6 +117,44 @@ fn redo_does_not_make_again_what_the_log_removes() {
     assert_eq!(files(&*disk), [stays, ids[2], ids[3]].map(|id| id.file_number));
     assert_eq!(contents(&engine, stays), [5, 6, 7]);
     engine.shutdown().unwrap();
+}
+
+/// Whoever replays the record: the reader of the log hears of it, and ends.
+#[test]
+fn what_a_thread_of_recovery_meets_is_told() {
+    let disk = fresh();
+    let engine = Engine::open(disk.clone(), options()).unwrap();
+    let t = begin(&engine);
+    let ids: Vec<RelationId> = (0..4)
+        .map(|_| engine.files.create(&t, DATABASE, Persistence::Permanent).unwrap().id())
+        .collect();
+    let values: Vec<u8> = (1..60).collect();
+    for value in &values {
+        for id in &ids {
+            add_page(&engine, *id, Persistence::Permanent, *value).unwrap();
+        }
+    }
+    t.commit(CommitExtras::default()).unwrap();
+    engine.wal.flush(engine.wal.insert_lsn()).unwrap();
+    disk.crash();
+    let left = disk.after_crash(3);
+    drop(engine);
+    for workers in [1, 3, 7] {
+        let disk = left.snapshot(1);
+        let options = options();
+        options.settings.set_internal("ebb.redo_workers", Value::Int(workers));
+        options.settings.set_internal("shared_buffers", Value::Int(256));
+        refuse(&disk, Operation::Write, &ids[2].file_number.to_string(), ENOSPC, false);
+        let failed = Engine::open(disk.clone(), options.clone()).unwrap_err();
+        assert_eq!(failed.state(), SqlState::DISK_FULL, "{workers}: {failed}");
+        assert!(failed.to_string().contains(&ids[2].file_number.to_string()), "{failed}");
+        disk.heal();
+        let engine = Engine::open(disk, options).unwrap();
+        for id in &ids {
+            assert_eq!(contents(&engine, *id), values, "{workers}");
+        }
+        engine.shutdown().unwrap();
+    }
 }
 
 #[test]
