@@ -42,7 +42,7 @@ pub struct SequenceCache {
     pub cached: i64,
     /// Counts by.
     pub increment: i64,
-    /// Where it was stored then: another place means that it was restarted.
+    /// Where it was stored then: another place means that it was restarted, and nothing cached counts.
     pub storage: Option<RelationId>,
 }
 
@@ -312,7 +312,10 @@ pub fn set_value(state: &SessionState, sequence: Oid, value: i64, called: bool) 
     write(&heap, s.tid, value, called)?;
     (s.last, s.called, s.ahead) = (value, called, 0);
     drop(s);
-    state.sequences.borrow_mut().remove(&sequence);
+    if let Some(known) = state.sequences.borrow_mut().get_mut(&sequence) {
+        // What was cached is for nobody any more; the value last taken stays what it was.
+        known.cached = known.last;
+    }
     if called {
         let cache = SequenceCache {
             last: value,
@@ -333,8 +336,8 @@ pub fn set_value(state: &SessionState, sequence: Oid, value: i64, called: bool) 
 pub fn current_value(state: &SessionState, sequence: Oid) -> Result<i64> {
     let table = sequence_table(state, sequence)?;
     match state.sequences.borrow().get(&sequence) {
-        Some(cache) if cache.storage == table.storage => Ok(cache.last),
-        _ => bail!(
+        Some(cache) => Ok(cache.last),
+        None => bail!(
             OBJECT_NOT_IN_PREREQUISITE_STATE,
             "currval of sequence \"{}\" is not yet defined in this session",
             table.name

@@ -556,3 +556,28 @@ fn storage_parameters_keep_their_order() {
         ("SELECT setconfig FROM pg_db_role_setting", "{work_mem=2MB,enable_seqscan=off}"),
     ]);
 }
+
+#[test]
+fn keys_that_make_no_sense_are_refused() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE p (x int, y int, UNIQUE (x, y))",
+        "CREATE TABLE k (a int NOT NULL PRIMARY KEY, b int NOT NULL)",
+        "CREATE UNIQUE INDEX k_b ON k (b)",
+    ]);
+    s.check(&[
+        (
+            "CREATE TABLE f (a int, b int, FOREIGN KEY (a, b) REFERENCES p (x, x))",
+            "42830 foreign key referenced-columns list must not contain duplicates",
+        ),
+        (
+            "ALTER TABLE k ADD PRIMARY KEY USING INDEX k_b",
+            "42P16 multiple primary keys for table \"k\" are not allowed",
+        ),
+        (
+            "ALTER TABLE k ADD UNIQUE USING INDEX k_b DEFERRABLE",
+            "0A000 a deferrable unique constraint is not supported",
+        ),
+    ]);
+}
