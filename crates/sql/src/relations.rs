@@ -264,6 +264,9 @@ impl RelationAccess for SessionState {
     }
 
     fn check_privileges(&self, table: &Table, privileges: u32, check_as: u32) -> Result<()> {
+        if self.reads_all() {
+            return Ok(());
+        }
         crate::acl::check_table(self, table, privileges, Oid(check_as))
     }
 

@@ -493,7 +493,10 @@ impl Ddl<'_> {
                 self.notice(SqlState::SUCCESSFUL_COMPLETION, format!("{text}, skipping"))?;
                 continue;
             };
-            self.check_type_owner(&row)?;
+            // What is in one's schema one may drop, whose ever it is.
+            if !crate::acl::owns_schema(self.state(), row.oid("typnamespace"))? {
+                self.check_type_owner(&row)?;
+            }
             let oid = row.oid("oid");
             if statement.kind == ObjectKind::Domain && row.char("typtype") != b'd' {
                 bail!(WRONG_OBJECT_TYPE, "\"{name}\" is not a domain");

@@ -366,11 +366,10 @@ impl Ddl<'_> {
     /// `42704`, `2BP01`, `55006`, `42501`
     pub fn drop_role(&mut self, if_exists: bool, roles: &[RoleName]) -> Result<()> {
         if !self.may_create_roles()? {
-            return Err(SqlError::new(
-                SqlState::INSUFFICIENT_PRIVILEGE,
-                "permission denied to drop role",
-            )
-            .into());
+            return Err(denied(
+                "drop role",
+                "Only roles with the CREATEROLE attribute and the ADMIN option on the target roles may drop roles.",
+            ));
         }
         for role in roles {
             let RoleName::Name(name) = role else {

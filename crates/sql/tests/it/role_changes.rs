@@ -223,3 +223,44 @@ fn nothing_moves_into_schemas_of_sessions_and_toast() {
         ("ALTER TABLE t SET SCHEMA x", "42P07 relation \"t_pkey\" already exists in schema \"x\""),
     ]);
 }
+
+/// Who may say something of a table, or refer to it, need not be able to read it.
+#[test]
+fn constraints_are_checked_whoever_may_read_the_rows() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE ROLE r; GRANT CREATE ON SCHEMA public TO r",
+        "CREATE TABLE pk (a int PRIMARY KEY)",
+        "INSERT INTO pk VALUES (1)",
+        "GRANT REFERENCES ON pk TO r",
+        "SET ROLE r",
+        "CREATE TABLE t (a int)",
+        "INSERT INTO t VALUES (1)",
+        "REVOKE ALL ON t FROM r",
+        "ALTER TABLE t ADD CHECK (a > 0)",
+        "ALTER TABLE t ALTER a SET NOT NULL",
+        "ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES pk",
+        "ALTER TABLE t ADD CONSTRAINT v FOREIGN KEY (a) REFERENCES pk NOT VALID",
+        "ALTER TABLE t VALIDATE CONSTRAINT v",
+    ]);
+    s.check(&[("SELECT * FROM t", "42501 permission denied for table t")]);
+    // Nor is he told what is in it.
+    s.run_each(&[
+        "RESET ROLE",
+        "CREATE TABLE fk (a int REFERENCES pk)",
+        "GRANT INSERT ON fk TO r",
+        "SET ROLE r",
+    ]);
+    s.check(&[(
+        "INSERT INTO fk SELECT 2",
+        "23503 insert or update on table \"fk\" violates foreign key constraint \"fk_a_fkey\"\nKey is not present in table \"pk\".",
+    )]);
+    s.run_each(&[
+        "RESET ROLE",
+        "CREATE SCHEMA x AUTHORIZATION r",
+        "CREATE TYPE x.e AS ENUM ('a')",
+        "SET ROLE r",
+        "DROP TYPE x.e",
+    ]);
+}
