@@ -192,7 +192,11 @@ impl Ddl<'_> {
     /// `3F000`, `42501`
     pub fn creation_namespace(&mut self, name: &ObjectName, temporary: bool) -> Result<Oid> {
         check_catalog(self.state(), name)?;
-        if temporary || name.schema.as_deref() == Some("pg_temp") {
+        let is_temporary = match name.schema.as_deref() {
+            Some(schema) => temporary || schema == "pg_temp",
+            None => temporary || self.state().creates_temporary()?,
+        };
+        if is_temporary {
             if let Some(schema) = name.schema.as_deref()
                 && schema != "pg_temp"
             {

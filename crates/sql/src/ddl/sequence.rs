@@ -302,10 +302,14 @@ impl Ddl<'_> {
             );
         }
         let owner = state.current_user.borrow().oid;
+        let persistence = match namespace == state.temp_schema.get() {
+            true => RelationPersistence::Temporary,
+            false => statement.persistence,
+        };
         let new = NewSequence {
             name: name.clone(),
             namespace,
-            persistence: statement.persistence,
+            persistence,
             owner,
             ty: oids::INT8,
             options: &statement.options,

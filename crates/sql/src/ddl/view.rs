@@ -74,6 +74,7 @@ impl Ddl<'_> {
             bail!(DUPLICATE_COLUMN, "column \"{}\" specified more than once", twice.name);
         }
         let state = self.state();
+        let temporary = temporary || namespace == state.temp_schema.get();
         let mut query = query;
         let shown = query.targets.iter_mut().filter(|t| !t.hidden);
         for (target, column) in shown.zip(&columns) {

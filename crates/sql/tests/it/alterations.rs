@@ -581,3 +581,25 @@ fn keys_that_make_no_sense_are_refused() {
         ),
     ]);
 }
+
+/// Whose search path begins with the schema of temporary relations makes temporary ones.
+#[test]
+fn search_path_may_begin_with_temporary_relations() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "SET search_path = nowhere, pg_temp, public",
+        "CREATE TABLE t (a serial)",
+        "CREATE VIEW v AS SELECT 1 AS a",
+        "CREATE SEQUENCE q",
+        "CREATE TABLE u AS SELECT 1 AS a",
+        "CREATE SEQUENCE pg_temp.r",
+        "CREATE TABLE public.p (a int)",
+    ]);
+    s.check(&[(
+        "SELECT relname, relpersistence FROM pg_class WHERE relname IN ('t', 't_a_seq', 'v', 'q', 'u', 'r', 'p') ORDER BY relname COLLATE \"C\"",
+        "p|p\nq|t\nr|t\nt|t\nt_a_seq|t\nu|t\nv|t",
+    )]);
+    s.run_each(&["SET search_path = public, pg_temp", "CREATE TABLE w (a int)", "DISCARD TEMP"]);
+    s.check(&[("SELECT relpersistence FROM pg_class WHERE relname IN ('w', 't', 'q', 'v')", "p")]);
+}
