@@ -152,7 +152,9 @@ fn sequence_table(state: &SessionState, sequence: Oid) -> Result<Arc<Table>> {
 /// The sequence, to take values of it: its file is not replaced before the transaction has ended.
 fn held(state: &SessionState, sequence: Oid) -> Result<Arc<Table>> {
     crate::relations::lock(state, sequence, LockMode::RowExclusive)?;
-    sequence_table(state, sequence)
+    let table = sequence_table(state, sequence)?;
+    crate::relations::check_own(state, &table, "access temporary tables")?;
+    Ok(table)
 }
 
 /// The row of a sequence as it is on the page: where, last value, is_called.

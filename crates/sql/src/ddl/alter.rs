@@ -86,6 +86,7 @@ impl Ddl<'_> {
                 );
             }
             crate::acl::check_owner(self.state(), &found)?;
+            crate::relations::check_own(self.state(), &found, "alter temporary tables")?;
             Ok(Some(found))
         };
         let mode = lock_mode(&statement.actions);

@@ -446,6 +446,7 @@ pub(super) fn check_may_alter(state: &SessionState, table: &Table) -> Result<()>
     if table.kind != RelationKind::Sequence {
         bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a sequence", table.name);
     }
+    crate::relations::check_own(state, table, "access temporary tables")?;
     crate::acl::check_owner(state, table)
 }
 

@@ -603,3 +603,29 @@ fn search_path_may_begin_with_temporary_relations() {
     s.run_each(&["SET search_path = public, pg_temp", "CREATE TABLE w (a int)", "DISCARD TEMP"]);
     s.check(&[("SELECT relpersistence FROM pg_class WHERE relname IN ('w', 't', 'q', 'v')", "p")]);
 }
+
+#[test]
+fn temporary_relations_are_their_sessions_alone() {
+    let db = Database::new();
+    let (mut s, mut other) = (db.session(), db.session());
+    s.run_each(&[
+        "CREATE TEMP TABLE t (a serial, b int)",
+        "CREATE INDEX ON t (a)",
+        "INSERT INTO t (b) VALUES (1)",
+    ]);
+    let schema = s.run("SELECT nspname FROM pg_namespace WHERE oid = pg_my_temp_schema()");
+    for (statement, what) in [
+        ("SELECT * FROM #.t", "access temporary tables"),
+        ("UPDATE #.t SET b = 2", "access temporary tables"),
+        ("SELECT nextval('#.t_a_seq')", "access temporary tables"),
+        ("ALTER SEQUENCE #.t_a_seq RESTART", "access temporary tables"),
+        ("TRUNCATE #.t", "truncate temporary tables"),
+        ("ALTER TABLE #.t ADD c int", "alter temporary tables"),
+        ("CREATE INDEX ON #.t (b)", "create indexes on temporary tables"),
+    ] {
+        let said = other.run(&statement.replace('#', &schema));
+        assert_eq!(said, format!("0A000 cannot {what} of other sessions"), "{statement}");
+    }
+    other.run_each(&[&format!("DROP TABLE {schema}.t")]);
+    s.check(&[("SELECT * FROM t", "42P01 relation \"t\" does not exist")]);
+}
