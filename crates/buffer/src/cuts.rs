@@ -34,6 +34,7 @@ use crate::ranks;
 use crate::relation::{ForkState, Relation};
 use base::sync::{Arc, Mutex, MutexGuard, now};
 use base::{BlockNumber, Error, Fork, Lsn, RelationId, Result};
+use disk::File;
 use page::PAGE_SIZE;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -234,6 +235,17 @@ impl Pool {
             Err(_) if relation.is_dropped() => return Ok(()),
             Err(e) => return Err(e),
         };
+        self.set_file_len(relation, fork, &*file, len)
+    }
+
+    /// As [`Pool::cut_file`], of the file at hand.
+    pub(crate) fn set_file_len(
+        &self,
+        relation: &Arc<Relation>,
+        fork: Fork,
+        file: &dyn File,
+        len: u32,
+    ) -> Result<()> {
         if let Err(e) = file.set_len(u64::from(len) * PAGE_SIZE as u64) {
             // It was logged, and the pages are forgotten: were the file's old bytes seen again, dead rows would rise. Only
             // recovery can cut it now.

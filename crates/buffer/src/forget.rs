@@ -16,7 +16,8 @@ use crate::frame::{ONE_PIN, READING, WRITING};
 use crate::pool::{BufferPool, Pool};
 use crate::relation::Relation;
 use base::sync::Arc;
-use base::{Fork, Oid, Result};
+use base::{Error, Fork, Oid, Result};
+use std::io;
 use std::sync::atomic::Ordering;
 
 impl BufferPool {
@@ -51,10 +52,22 @@ impl Pool {
     pub(crate) fn truncate(&self, relation: &Arc<Relation>, fork: Fork, len: u32) -> Result<()> {
         let state = relation.fork(fork);
         let _extension = state.extension.lock();
+        // Before anything is done: it may not open now, and a fork that is short over a file that is long would have its old bytes back
+        // with the next start.
+        let file = match self.file(relation, fork) {
+            Ok(file) => file,
+            Err(_) if relation.is_dropped() => return Ok(()),
+            Err(Error::Io { source, .. })
+                if fork != Fork::Main && source.kind() == io::ErrorKind::NotFound =>
+            {
+                return Ok(());
+            }
+            Err(e) => return Err(e),
+        };
         if !self.shorten(relation, fork, len)? {
             return Ok(());
         }
-        self.cut_file(relation, fork, len)?;
+        self.set_file_len(relation, fork, &*file, len)?;
         // One that was put off went further up, or not so far.
         self.cancel_cut(relation, fork);
         Ok(())

@@ -63,14 +63,13 @@ pub struct AclItem {
 impl AclItem {
     /// Reads the text form.
     pub fn parse(text: &str) -> Option<AclItem> {
-        let (grantee, rest) = text.rsplit_once('=')?;
-        let (letters, grantor) = rest.split_once('/')?;
-        let mut item = AclItem {
-            grantee: grantee.trim_matches('"').to_owned(),
-            privileges: 0,
-            grantable: 0,
-            grantor: grantor.trim_matches('"').to_owned(),
-        };
+        let (grantee, rest) = take_role(text)?;
+        let (letters, grantor) = rest.strip_prefix('=')?.split_once('/')?;
+        let (grantor, rest) = take_role(grantor)?;
+        if !rest.is_empty() {
+            return None;
+        }
+        let mut item = AclItem { grantee, privileges: 0, grantable: 0, grantor };
         let mut last = 0;
         for letter in letters.chars() {
             if letter == '*' {
@@ -101,11 +100,33 @@ impl AclItem {
     }
 }
 
+/// Of a name that is quoted a quote stands twice: it says neither where the name ends nor what anybody may.
 fn quote_role(name: &str) -> String {
     if name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
         name.to_owned()
     } else {
-        format!("\"{name}\"")
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
+}
+
+/// The role at the beginning of a text, quoted or not, and what follows it.
+fn take_role(text: &str) -> Option<(String, &str)> {
+    let Some(mut rest) = text.strip_prefix('"') else {
+        let end = text.find(['=', '/']).unwrap_or(text.len());
+        let (name, rest) = text.split_at(end);
+        return Some((name.to_owned(), rest));
+    };
+    let mut name = String::new();
+    loop {
+        let (part, after) = rest.split_once('"')?;
+        name.push_str(part);
+        match after.strip_prefix('"') {
+            Some(more) => {
+                name.push('"');
+                rest = more;
+            }
+            None => return Some((name, after)),
+        }
     }
 }
 
@@ -439,6 +460,15 @@ mod tests {
     fn items_read_and_print() {
         for text in ["postgres=arwdDxtm/postgres", "=r/postgres", "a=r*w/b"] {
             assert_eq!(AclItem::parse(text).unwrap().to_text(), *text);
+        }
+        for name in ["bob=r/", "=arwd/z", "a\"b", "\"bob\"", "\"", "Ä b", ""] {
+            let item = AclItem {
+                grantee: name.to_owned(),
+                privileges: SELECT,
+                grantable: 0,
+                grantor: format!("{name}x"),
+            };
+            assert_eq!(AclItem::parse(&item.to_text()).as_ref(), Some(&item));
         }
         assert_eq!(AclItem::parse("bob=U*C/x").unwrap().grantable, USAGE);
     }

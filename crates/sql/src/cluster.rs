@@ -12,7 +12,7 @@ use engine::catalog::load::RowSource;
 use engine::catalog::store::CatalogStore;
 use engine::relation::Storage;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use txn::{Backend, BackendKind, LockMode, LockTag, Registry, Wait};
 use types::Datum;
@@ -89,6 +89,8 @@ pub struct Cluster {
     storage: Storage,
     settings: Arc<ServerSettings>,
     databases: RwLock<HashMap<Oid, Arc<DatabaseState>>>,
+    /// How often roles were changed.
+    role_changes: AtomicU64,
     waker: OnceLock<Waker>,
     reloader: OnceLock<Reloader>,
     /// VACUUM and ANALYZE that run now.
@@ -145,6 +147,7 @@ impl Cluster {
             engine,
             settings,
             databases: RwLock::new(DATABASES_RANK, HashMap::new()),
+            role_changes: AtomicU64::new(1),
             waker: OnceLock::new(),
             reloader: OnceLock::new(),
             workers: Arc::default(),
@@ -406,6 +409,17 @@ impl Cluster {
     /// What this thread says of types is about this database's from now on.
     pub(crate) fn work_for(&self, database: Oid) -> u64 {
         types::enums::enter(u64::from(self.number) << 32 | u64::from(database.0))
+    }
+
+    /// Roles were changed: what any database's sessions know of what they may do is out of date.
+    pub(crate) fn roles_changed(&self) {
+        self.role_changes.fetch_add(1, Ordering::AcqRel);
+        self.databases.read().values().for_each(|database| database.cache.forget_all());
+    }
+
+    /// How often roles were changed.
+    pub(crate) fn role_changes(&self) -> u64 {
+        self.role_changes.load(Ordering::Acquire)
     }
 
     /// Forgets a dropped (or renamed) database.

@@ -6,7 +6,7 @@ use crate::session::{OpenRelation, SessionState};
 use base::{Error, Oid, Result, SqlError, Tid, bail};
 use btree::Btree;
 use engine::catalog::cache::Footing;
-use engine::catalog::model::{ForeignKey, Index, RelationKind, Table};
+use engine::catalog::model::{ForeignKey, Index, RelationKind, RelationPersistence, Table};
 use engine::relation::{dead_keys, pool_persistence, tuple_desc};
 use heap::toast::{AttrStorage, ToastTally};
 use heap::{Heap, HeapOptions, Wait};
@@ -131,6 +131,19 @@ pub fn lock(state: &SessionState, oid: Oid, mode: LockMode) -> Result<()> {
 /// As [`lock`].
 pub fn lock_indexes(state: &SessionState, table: &Table, mode: LockMode) -> Result<()> {
     table.indexes.iter().filter(|i| i.ready).try_for_each(|i| lock(state, i.oid, mode))
+}
+
+/// Fails if the relation is a temporary one of another session's, to which this may not `do_what`.
+///
+/// # Errors
+/// `0A000`
+pub fn check_own(state: &SessionState, table: &Table, do_what: &str) -> Result<()> {
+    let temporary = table.persistence == RelationPersistence::Temporary;
+    if temporary && table.namespace != state.temp_schema.get() && table.kind != RelationKind::Toast
+    {
+        bail!(FEATURE_NOT_SUPPORTED, "cannot {do_what} of other sessions");
+    }
+    Ok(())
 }
 
 /// The relation that `find` finds by a name, locked; what has been dropped or renamed while its lock was waited for is looked for
@@ -264,6 +277,12 @@ impl RelationAccess for SessionState {
     }
 
     fn check_privileges(&self, table: &Table, privileges: u32, check_as: u32) -> Result<()> {
+        if self.reads_all() {
+            return Ok(());
+        }
+        if table.kind != RelationKind::View {
+            check_own(self, table, "access temporary tables")?;
+        }
         crate::acl::check_table(self, table, privileges, Oid(check_as))
     }
 

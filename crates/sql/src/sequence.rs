@@ -42,7 +42,7 @@ pub struct SequenceCache {
     pub cached: i64,
     /// Counts by.
     pub increment: i64,
-    /// Where it was stored then: another place means that it was restarted.
+    /// Where it was stored then: another place means that it was restarted, and nothing cached counts.
     pub storage: Option<RelationId>,
 }
 
@@ -152,7 +152,9 @@ fn sequence_table(state: &SessionState, sequence: Oid) -> Result<Arc<Table>> {
 /// The sequence, to take values of it: its file is not replaced before the transaction has ended.
 fn held(state: &SessionState, sequence: Oid) -> Result<Arc<Table>> {
     crate::relations::lock(state, sequence, LockMode::RowExclusive)?;
-    sequence_table(state, sequence)
+    let table = sequence_table(state, sequence)?;
+    crate::relations::check_own(state, &table, "access temporary tables")?;
+    Ok(table)
 }
 
 /// The row of a sequence as it is on the page: where, last value, is_called.
@@ -312,7 +314,10 @@ pub fn set_value(state: &SessionState, sequence: Oid, value: i64, called: bool) 
     write(&heap, s.tid, value, called)?;
     (s.last, s.called, s.ahead) = (value, called, 0);
     drop(s);
-    state.sequences.borrow_mut().remove(&sequence);
+    if let Some(known) = state.sequences.borrow_mut().get_mut(&sequence) {
+        // What was cached is for nobody any more; the value last taken stays what it was.
+        known.cached = known.last;
+    }
     if called {
         let cache = SequenceCache {
             last: value,
@@ -333,8 +338,8 @@ pub fn set_value(state: &SessionState, sequence: Oid, value: i64, called: bool) 
 pub fn current_value(state: &SessionState, sequence: Oid) -> Result<i64> {
     let table = sequence_table(state, sequence)?;
     match state.sequences.borrow().get(&sequence) {
-        Some(cache) if cache.storage == table.storage => Ok(cache.last),
-        _ => bail!(
+        Some(cache) => Ok(cache.last),
+        None => bail!(
             OBJECT_NOT_IN_PREREQUISITE_STATE,
             "currval of sequence \"{}\" is not yet defined in this session",
             table.name

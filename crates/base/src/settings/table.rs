@@ -77,7 +77,7 @@ const TABLE: &[Definition] = &[
     },
     Definition {
         name: "archive_mode",
-        kind: Kind::Enum(&["off"]),
+        kind: Kind::Enum(&["always", "on", "off"]),
         unit: Unit::None,
         boot: "off",
         context: Context::Postmaster,

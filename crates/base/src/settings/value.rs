@@ -322,6 +322,9 @@ impl Definition {
     /// `22023` with PostgreSQL's texts.
     pub fn parse(&self, text: &str) -> Result<Value> {
         let value = self.parse_kind(text)?;
+        if self.name == "archive_mode" && value != self.parse_kind(self.boot)? {
+            return Err(Error::unsupported("archiving of the write-ahead log (archive_mode)"));
+        }
         if super::fixed::is_fixed(self.name) && value != self.parse_kind(self.boot)? {
             let said = match self.boot {
                 "" => "It is empty, and nothing else, in this server.".to_owned(),

@@ -222,3 +222,32 @@ fn a_failed_cut_is_final() {
     assert!(bed.pool.failure().unwrap().contains("could not truncate file"));
     assert!(rel.extend_one(Main, &mut Strategy::Normal).is_err());
 }
+
+/// No file can be opened just now: a truncation is refused before it has done anything.
+#[test]
+fn a_cut_whose_file_does_not_open_cuts_nothing() {
+    use disk::Disk;
+    let mut config = config(64);
+    config.open_files_max = 8;
+    let bed = bed_with(config);
+    let rel = filled(&bed, 1, 4);
+    bed.checkpoint();
+    // So that its file is closed; its length is known.
+    let others: Vec<_> = (2..30).map(|n| filled(&bed, n, 1)).collect();
+    bed.checkpoint();
+    bed.disk.inject(Fault {
+        operation: Operation::Name,
+        path_contains: "base/5/1".to_owned(),
+        after: 0,
+        error: libc::EMFILE,
+        once: false,
+    });
+    assert!(rel.truncate(Main, BlockNumber(1)).is_err());
+    bed.disk.heal();
+    assert_eq!(rel.len_blocks(Main).unwrap(), BlockNumber(4));
+    assert_eq!(value(&pin(&rel, 3)), 3);
+    rel.truncate(Main, BlockNumber(1)).unwrap();
+    bed.checkpoint();
+    assert_eq!(bed.disk.open("base/5/1", disk::OpenMode::Existing).unwrap().len().unwrap(), 8192);
+    drop(others);
+}

@@ -172,6 +172,12 @@ impl SharedCache {
         }
     }
 
+    /// Forgets everything: something was changed that all databases share.
+    pub fn forget_all(&self) {
+        let relations = [Oid::INVALID].into();
+        self.invalidate(&Changes { relations, any: true, ..Changes::default() });
+    }
+
     /// The generation up to which what stood on `footing` in generation `since` is as good as ever; none: it is stale.
     fn good_until(&self, since: u64, footing: &Footing) -> Option<u64> {
         let guard = self.entries.read();

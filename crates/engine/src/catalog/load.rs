@@ -54,13 +54,15 @@ pub fn load_table(source: &dyn RowSource, oid: Oid) -> Result<Option<Arc<Table>>
     let mut columns = load_columns(source, oid)?;
     let has_indexes =
         matches!(kind, RelationKind::Table | RelationKind::Toast | RelationKind::MaterializedView);
-    let indexes = if has_indexes { load_indexes(source, oid, persistence)? } else { Vec::new() };
+    let has_constraints = kind == RelationKind::Table && oid >= Oid::FIRST_NORMAL;
+    let own = match has_constraints {
+        true => source.find("pg_constraint", &[("conrelid", Datum::Oid(oid))])?,
+        false => Vec::new(),
+    };
+    let indexes =
+        if has_indexes { load_indexes(source, oid, persistence, &own)? } else { Vec::new() };
     let (checks, foreign_keys, referenced_by, not_validated) =
-        if kind == RelationKind::Table && oid >= Oid::FIRST_NORMAL {
-            load_constraints(source, oid)?
-        } else {
-            Default::default()
-        };
+        if has_constraints { load_constraints(source, oid, &own)? } else { Default::default() };
     for column in columns.iter_mut().filter(|c| not_validated.contains(&c.number)) {
         column.may_hold_null = true;
     }
@@ -192,30 +194,27 @@ fn load_indexes(
     source: &dyn RowSource,
     table: Oid,
     persistence: RelationPersistence,
+    constraints: &[Row],
 ) -> Result<Vec<Arc<Index>>> {
     let mut rows = source.find("pg_index", &[("indrelid", Datum::Oid(table))])?;
     rows.sort_by_key(|r| r.oid("indexrelid"));
     base::stop_point!("engine.catalog.load.indexes");
-    rows.iter().map(|r| load_index(source, r, persistence).map(Arc::new)).collect()
+    rows.iter().map(|r| load_index(source, r, persistence, constraints).map(Arc::new)).collect()
 }
 
 fn load_index(
     source: &dyn RowSource,
     row: &Row,
     persistence: RelationPersistence,
+    constraints: &[Row],
 ) -> Result<Index> {
     let oid = row.oid("indexrelid");
     let missing = || Error::corrupt_file(format!("index {oid} has no pg_class row"));
     let class = one(source, "pg_class", "oid", oid)?.ok_or_else(missing)?;
-    let constraint = if row.bool("indisunique") && oid >= Oid::FIRST_NORMAL {
-        source
-            .find("pg_constraint", &[("conrelid", Datum::Oid(row.oid("indrelid")))])?
-            .iter()
-            .find(|c| c.oid("conindid") == oid && matches!(c.char("contype"), b'p' | b'u'))
-            .map(|c| c.text("conname").to_owned())
-    } else {
-        None
-    };
+    let constraint = constraints
+        .iter()
+        .find(|c| c.oid("conindid") == oid && matches!(c.char("contype"), b'p' | b'u'))
+        .map(|c| c.text("conname").to_owned());
     Ok(Index {
         oid,
         name: class.text("relname").to_owned(),
@@ -274,8 +273,7 @@ fn index_columns(source: &dyn RowSource, row: &Row) -> Result<Vec<IndexColumn>> 
 /// Checks, foreign keys of the table and to it, and the columns whose NOT NULL is not validated.
 type Constraints = (Vec<Check>, Vec<Arc<ForeignKey>>, Vec<Arc<ForeignKey>>, Vec<i32>);
 
-fn load_constraints(source: &dyn RowSource, table: Oid) -> Result<Constraints> {
-    let own = source.find("pg_constraint", &[("conrelid", Datum::Oid(table))])?;
+fn load_constraints(source: &dyn RowSource, table: Oid, own: &[Row]) -> Result<Constraints> {
     let mut checks = Vec::new();
     for c in own.iter().filter(|c| c.char("contype") == b'c') {
         checks.push(Check {

@@ -86,6 +86,7 @@ impl Ddl<'_> {
                 );
             }
             crate::acl::check_owner(self.state(), &found)?;
+            crate::relations::check_own(self.state(), &found, "alter temporary tables")?;
             Ok(Some(found))
         };
         let mode = lock_mode(&statement.actions);
@@ -303,10 +304,7 @@ impl Ddl<'_> {
         };
         self.check_row_type_unused(table)?;
         let object = Object::column(table.oid, found.number);
-        for notice in super::drop::drop_objects(self.state(), &[object], cascade)? {
-            self.client.notice(&notice)?;
-        }
-        Ok(())
+        self.drop_unused(&[object], cascade)
     }
 
     fn alter_default(
@@ -428,10 +426,8 @@ impl Ddl<'_> {
             crate::relations::lock(state, key.referenced_table, LockMode::AccessExclusive)?;
             self.check_not_in_use(&*self.described(key.referenced_table)?, "ALTER TABLE")?;
         }
-        for notice in super::drop::drop_objects(state, &[object], cascade)? {
-            self.client.notice(&notice)?;
-        }
-        Ok(())
+        drop(txn);
+        self.drop_unused(&[object], cascade)
     }
 
     fn validate_constraint(&mut self, table: &Arc<Table>, name: &str) -> Result<()> {
@@ -546,7 +542,16 @@ impl Ddl<'_> {
                 false => self.warn_of_index_owner(table),
             };
         }
-        self.check_may_own(owner)?;
+        if owner == table.owner {
+            return Ok(());
+        }
+        let linked = format!("cannot change owner of sequence \"{}\"", table.name);
+        super::sequence::refuse_owned(state, table, &linked)?;
+        if table.namespace == state.temp_schema.get() {
+            self.check_may_own(owner)?;
+        } else {
+            self.check_may_own_in(owner, table.namespace)?;
+        }
         let set = |oid: Oid, before: Oid| {
             // Who renames an index or sets its options locks nothing else.
             crate::relations::lock(state, oid, LockMode::AccessExclusive)?;
@@ -560,10 +565,18 @@ impl Ddl<'_> {
         for index in &table.indexes {
             set(index.oid, table.owner)?;
         }
+        let txn = state.txn()?;
         if table.toast.is_valid() {
             set(table.toast, table.owner)?;
+            if let Some(toast) = state.catalog.table(&txn, table.toast)? {
+                toast.indexes.iter().try_for_each(|index| set(index.oid, table.owner))?;
+            }
         }
-        let txn = state.txn()?;
+        let rows = state.catalog.rows(&txn);
+        for mut row in rows.find("pg_type", &[("typrelid", Datum::Oid(table.oid))])? {
+            row.set("typowner", Datum::Oid(owner));
+            rows.update(&row)?;
+        }
         let class = engine::catalog::defs::by_name("pg_class").oid;
         let key = [("refclassid", Datum::Oid(class)), ("refobjid", Datum::Oid(table.oid))];
         for row in state.catalog.rows(&txn).find("pg_depend", &key)? {

@@ -84,13 +84,7 @@ impl Ddl<'_> {
             TableConstraintKind::NotNull(_) if fresh => Ok(()),
             TableConstraintKind::NotNull(column) => self.add_not_null(&table, c, column),
             TableConstraintKind::PrimaryKey { columns, options } => {
-                if table.primary_key().is_some() {
-                    bail!(
-                        INVALID_TABLE_DEFINITION,
-                        "multiple primary keys for table \"{}\" are not allowed",
-                        table.name
-                    );
-                }
+                check_first_primary(&table)?;
                 for column in columns {
                     let number = match table.column(column) {
                         None if !fresh => bail!(
@@ -108,6 +102,12 @@ impl Ddl<'_> {
                 self.add_key(&table, c, columns, options, false)
             }
             TableConstraintKind::UsingIndex { primary, index } => {
+                if *primary {
+                    check_first_primary(&table)?;
+                }
+                if c.timing.deferrable {
+                    return Err(deferrable_key());
+                }
                 self.key_using_index(&table, c, *primary, index)
             }
             TableConstraintKind::ForeignKey { columns, references } => {
@@ -169,9 +169,7 @@ impl Ddl<'_> {
         if columns.is_empty() {
             depend::record(state, object, Object::relation(table.oid), Kind::Auto)?;
         }
-        let mut types = std::collections::BTreeSet::new();
-        depend::types_of(&analysed, &mut types);
-        types.into_iter().try_for_each(|ty| depend::record_type(state, object, ty))
+        depend::record_expr(state, object, Oid::INVALID, &analysed, Kind::Auto)
     }
 
     /// Looks for a row that has NULL in a column.
@@ -260,7 +258,7 @@ impl Ddl<'_> {
             suffix: if primary { "pkey" } else { "key" },
         };
         if c.timing.deferrable {
-            return Err(base::Error::unsupported("a deferrable unique constraint"));
+            return Err(deferrable_key());
         }
         super::index::check_may_make_index(self.state(), table)?;
         let (index, name) = self.make_index(table, &new)?;
@@ -521,6 +519,21 @@ impl Ddl<'_> {
     }
 }
 
+fn check_first_primary(table: &Table) -> Result<()> {
+    if table.primary_key().is_some() {
+        bail!(
+            INVALID_TABLE_DEFINITION,
+            "multiple primary keys for table \"{}\" are not allowed",
+            table.name
+        );
+    }
+    Ok(())
+}
+
+fn deferrable_key() -> base::Error {
+    base::Error::unsupported("a deferrable unique constraint")
+}
+
 fn check_persistence(table: &Table, referenced: &Table) -> Result<()> {
     use engine::catalog::model::RelationPersistence as P;
     let message = match (table.persistence, referenced.persistence) {
@@ -609,6 +622,12 @@ fn referenced_key(table: &Table, names: &[String]) -> Result<(Vec<i32>, Arc<Inde
             ),
         })
         .collect::<Result<_>>()?;
+    if (1..numbers.len()).any(|n| numbers[..n].contains(&numbers[n])) {
+        bail!(
+            INVALID_FOREIGN_KEY,
+            "foreign key referenced-columns list must not contain duplicates"
+        );
+    }
     let fits = |index: &&Arc<Index>| {
         let keys: Vec<i32> = index.columns[..index.key_columns].iter().map(|c| c.column).collect();
         index.unique

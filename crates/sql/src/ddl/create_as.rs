@@ -330,6 +330,7 @@ impl Ddl<'_> {
             return Err(Error::unsupported("REFRESH MATERIALIZED VIEW CONCURRENTLY"));
         }
         let view = self.relation_locked(name, LockMode::AccessExclusive, &check)?;
+        self.check_not_in_use(&view, "REFRESH MATERIALIZED VIEW")?;
         // Whoever refreshes it, it reads with its owner's rights.
         let query = crate::updatable::view_query(self.state(), &view)?;
         super::truncate::empty(self.state(), &view)?;

@@ -17,7 +17,7 @@ impl Ddl<'_> {
         Ok(state.catalog.rows(&txn).find("pg_database", &key)?.into_iter().next())
     }
 
-    fn may_create_databases(&self) -> Result<bool> {
+    pub(super) fn may_create_databases(&self) -> Result<bool> {
         let state = self.state();
         if state.is_superuser() {
             return Ok(true);
@@ -125,6 +125,7 @@ impl Ddl<'_> {
             bail!(INSUFFICIENT_PRIVILEGE, "permission denied to create database");
         }
         self.check_may_own(owner)?;
+        super::lock_role(self.state(), owner)?;
         if self.database_row(name)?.is_some() {
             bail!(DUPLICATE_DATABASE, "database \"{name}\" already exists");
         }
@@ -239,6 +240,7 @@ impl Ddl<'_> {
         let txn = state.txn()?;
         let rows = state.catalog.rows(&txn);
         rows.delete_where("pg_db_role_setting", &[("setdatabase", Datum::Oid(oid))])?;
+        super::drop::remove_shared_comments(state, super::depend::Object::of("pg_database", oid))?;
         rows.delete(&row)?;
         let folder = RelationId { database: oid, file_number: 0 };
         state.cluster.engine().files.remove_at_commit(&txn, folder);

@@ -113,14 +113,17 @@ pub fn record_type(state: &SessionState, dependent: Object, ty: Oid) -> Result<(
 
 /// Adds the types of users that an expression mentions.
 pub fn types_of(expr: &expr::Expr, types: &mut std::collections::BTreeSet<Oid>) {
-    expr.walk(&mut |e| {
-        if let expr::Expr::CoerceToDomain { domain, .. } = e {
-            types.insert(Oid(*domain));
-        }
-        if !matches!(e, expr::Expr::Var { .. }) && super::enums::is_ours(e.ty().oid) {
-            types.insert(e.ty().oid);
-        }
-    });
+    expr.walk(&mut |e| types_of_node(e, types));
+}
+
+/// As [`types_of`], of one node.
+pub(super) fn types_of_node(e: &expr::Expr, types: &mut std::collections::BTreeSet<Oid>) {
+    if let expr::Expr::CoerceToDomain { domain, .. } = e {
+        types.insert(Oid(*domain));
+    }
+    if !matches!(e, expr::Expr::Var { .. }) && super::enums::is_ours(e.ty().oid) {
+        types.insert(e.ty().oid);
+    }
 }
 
 /// Notes the columns of `table` that a stored expression of `dependent` uses, and sequences it calls.

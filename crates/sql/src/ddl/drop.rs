@@ -10,9 +10,11 @@ use crate::client::{Notice, Severity};
 use crate::parse::utility::{Drop, ObjectKind};
 use crate::session::SessionState;
 use base::{Oid, Result, SqlError, SqlState, bail};
+use engine::catalog::bootstrap::PUBLIC;
 use engine::catalog::defs;
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{CatalogView, RelationKind, RelationPersistence, Table};
+use engine::catalog::rows::Row;
 use std::collections::{HashMap, HashSet};
 use txn::LockMode;
 use types::Datum;
@@ -43,7 +45,7 @@ pub fn forget_dependencies(state: &SessionState, object: Object) -> Result<()> {
 fn dependents(state: &SessionState, on: Object) -> Result<Vec<Dependent>> {
     let txn = state.txn()?;
     let key = [("refclassid", Datum::Oid(on.class)), ("refobjid", Datum::Oid(on.oid))];
-    Ok(state
+    let mut found: Vec<Dependent> = state
         .catalog
         .rows(&txn)
         .find("pg_depend", &key)?
@@ -55,10 +57,54 @@ fn dependents(state: &SessionState, on: Object) -> Result<Vec<Dependent>> {
             kind: match r.char("deptype") {
                 b'a' => Kind::Auto,
                 b'i' => Kind::Internal,
+                b'e' => Kind::Extension,
                 _ => Kind::Normal,
             },
         })
-        .collect())
+        .collect();
+    match defs::by_oid(on.class).map_or("", |d| d.name) {
+        "pg_namespace" => found.extend(in_schema(state, on)?),
+        "pg_extension" => {
+            let views = super::extension::views(state, on.oid)?;
+            found.extend(views.into_iter().map(|object| Dependent {
+                object,
+                on,
+                kind: Kind::Extension,
+            }));
+        }
+        _ => {}
+    }
+    Ok(found)
+}
+
+/// What is in a schema though nobody has noted it: extensions; and all that is in `public`, which is there from the beginning
+/// ([`super::depend::record`] notes nothing of such) and yet may be dropped.
+fn in_schema(state: &SessionState, schema: Object) -> Result<Vec<Dependent>> {
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn);
+    let whole = |row: &Row| match row.def.name {
+        // Indexes and TOAST tables are parts of tables.
+        "pg_class" => !matches!(row.char("relkind"), b'i' | b't'),
+        "pg_type" => matches!(row.char("typtype"), b'e' | b'd'),
+        _ => true,
+    };
+    let homes = [
+        ("pg_extension", "extnamespace"),
+        ("pg_class", "relnamespace"),
+        ("pg_type", "typnamespace"),
+        ("pg_statistic_ext", "stxnamespace"),
+    ];
+    let unnoted = if schema.oid == PUBLIC { &homes[..] } else { &homes[..1] };
+    let mut found = Vec::new();
+    for (catalog, home) in unnoted {
+        let inside = rows.find(catalog, &[(home, Datum::Oid(schema.oid))])?;
+        found.extend(inside.iter().filter(|row| whole(row)).map(|row| Dependent {
+            object: Object::of(catalog, row.oid("oid")),
+            on: schema,
+            kind: Kind::Normal,
+        }));
+    }
+    Ok(found)
 }
 
 /// The order in which to drop: `objects` and all that depends on them, dependents first; and those that need
@@ -220,12 +266,29 @@ pub fn drop_objects(
     objects: &[Object],
     cascade: bool,
 ) -> Result<Vec<Notice>> {
+    drop_if(state, objects, cascade, &|_| Ok(()))
+}
+
+/// As [`drop_objects`], if `may` allows it of each relation that goes, be it dropped by itself or with another.
+fn drop_if(
+    state: &SessionState,
+    objects: &[Object],
+    cascade: bool,
+    may: &dyn Fn(&Table) -> Result<()>,
+) -> Result<Vec<Notice>> {
     let closure = locked_closure(state, objects)?;
     let mut notices = Vec::new();
     if !cascade {
         closure.check(state, objects)?;
     } else if !closure.needs_cascade.is_empty() {
         notices.push(cascade_notice(state, &closure.needs_cascade)?);
+    }
+    let txn = state.txn()?;
+    let relations = Object::relation(Oid::INVALID).class;
+    for object in closure.order.iter().filter(|o| o.class == relations && o.sub == 0) {
+        if let Some(table) = state.catalog.table(&txn, object.oid)? {
+            may(&table)?;
+        }
     }
     for object in &closure.order {
         remove(state, *object)?;
@@ -322,7 +385,7 @@ pub fn describe(state: &SessionState, object: Object) -> Result<String> {
     let txn = state.txn()?;
     let rows = state.catalog.rows(&txn);
     let class = defs::by_oid(object.class).map_or("", |d| d.name);
-    let one = |catalog: &str| -> Result<Option<engine::catalog::rows::Row>> {
+    let one = |catalog: &str| -> Result<Option<Row>> {
         Ok(rows.find(catalog, &[("oid", Datum::Oid(object.oid))])?.into_iter().next())
     };
     let unknown = || format!("object {} of catalog {class}", object.oid);
@@ -367,6 +430,10 @@ pub fn describe(state: &SessionState, object: Object) -> Result<String> {
         "pg_namespace" => match one("pg_namespace")? {
             None => unknown(),
             Some(row) => format!("schema {}", row.text("nspname")),
+        },
+        "pg_extension" => match one("pg_extension")? {
+            None => unknown(),
+            Some(row) => format!("extension {}", row.text("extname")),
         },
         "pg_statistic_ext" => match one("pg_statistic_ext")? {
             None => unknown(),
@@ -454,6 +521,13 @@ pub(super) fn remove_comments(state: &SessionState, object: Object) -> Result<()
     Ok(())
 }
 
+/// The same, of what all databases share.
+pub(super) fn remove_shared_comments(state: &SessionState, object: Object) -> Result<()> {
+    let txn = state.txn()?;
+    let key = [("objoid", Datum::Oid(object.oid)), ("classoid", Datum::Oid(object.class))];
+    state.catalog.rows(&txn).delete_where("pg_shdescription", &key).map(|_| ())
+}
+
 fn remove_relation(state: &SessionState, oid: Oid) -> Result<()> {
     let txn = state.txn()?;
     let rows = state.catalog.rows(&txn);
@@ -489,6 +563,16 @@ fn remove_relation(state: &SessionState, oid: Oid) -> Result<()> {
 }
 
 impl Ddl<'_> {
+    /// [`drop_objects`], unless a relation that goes is in use in this session; the client is told what else goes.
+    ///
+    /// # Errors
+    /// `2BP01`, `55006`; I/O.
+    pub(super) fn drop_unused(&mut self, objects: &[Object], cascade: bool) -> Result<()> {
+        let may = |table: &Table| self.check_not_in_use(table, "DROP TABLE");
+        let notices = drop_if(self.state(), objects, cascade, &may)?;
+        notices.iter().try_for_each(|notice| self.client.notice(notice))
+    }
+
     /// DROP TABLE, VIEW, INDEX, SEQUENCE, MATERIALIZED VIEW, SCHEMA.
     ///
     /// # Errors
@@ -527,10 +611,7 @@ impl Ddl<'_> {
         if objects.is_empty() {
             return Ok(());
         }
-        for notice in drop_objects(self.state(), &objects, statement.cascade)? {
-            self.client.notice(&notice)?;
-        }
-        Ok(())
+        self.drop_unused(&objects, statement.cascade)
     }
 
     /// Fails unless the current user may drop `table`. The table of an index is locked before it: who reads an index holds a

@@ -6,8 +6,7 @@
 //! ([`lock_used_type`]); DROP TYPE's excludes it.
 
 use super::depend::{self, Kind, Object};
-use super::drop::drop_objects;
-use super::{Ddl, check_schema_create, new_oid};
+use super::{Ddl, new_oid};
 use crate::parse::ast::ObjectName;
 use crate::parse::utility::{AlterEnum, AlterEnumAction, Drop, ObjectKind, RoleName};
 use crate::session::SessionState;
@@ -431,12 +430,14 @@ impl Ddl<'_> {
     /// `3F000`, `42710`, `42501`; I/O.
     pub(super) fn set_type_schema(&mut self, name: &ObjectName, schema: &str) -> Result<()> {
         let mut row = self.whole_type(name)?;
-        let state = self.state();
-        let Some(namespace) = state.schema_by_name(schema)? else {
-            bail!(INVALID_SCHEMA_NAME, "schema \"{schema}\" does not exist");
-        };
-        check_schema_create(state, namespace, schema)?;
         let old = row.oid("typnamespace");
+        let moved = ObjectName { schema: Some(schema.to_owned()), ..name.clone() };
+        if schema == "pg_temp" {
+            bail!(FEATURE_NOT_SUPPORTED, "cannot move objects into or out of temporary schemas");
+        }
+        let namespace = self.creation_namespace(&moved, false)?;
+        self.check_set_namespace(old, namespace)?;
+        let state = self.state();
         if old == namespace {
             return Ok(());
         }
@@ -466,7 +467,11 @@ impl Ddl<'_> {
     pub(super) fn set_type_owner(&mut self, name: &ObjectName, owner: &RoleName) -> Result<()> {
         let mut row = self.whole_type(name)?;
         let owner = self.role(owner)?;
-        self.check_may_own(owner)?;
+        super::lock_role(self.state(), owner)?;
+        if owner == row.oid("typowner") {
+            return Ok(());
+        }
+        self.check_may_own_in(owner, row.oid("typnamespace"))?;
         let (old, new) = super::grant::owner_names(self.state(), row.oid("typowner"), owner)?;
         super::grant::hand_over(&mut row, "typacl", &old, &new);
         row.set("typowner", Datum::Oid(owner));
@@ -488,7 +493,10 @@ impl Ddl<'_> {
                 self.notice(SqlState::SUCCESSFUL_COMPLETION, format!("{text}, skipping"))?;
                 continue;
             };
-            self.check_type_owner(&row)?;
+            // What is in one's schema one may drop, whose ever it is.
+            if !crate::acl::owns_schema(self.state(), row.oid("typnamespace"))? {
+                self.check_type_owner(&row)?;
+            }
             let oid = row.oid("oid");
             if statement.kind == ObjectKind::Domain && row.char("typtype") != b'd' {
                 bail!(WRONG_OBJECT_TYPE, "\"{name}\" is not a domain");
@@ -503,10 +511,7 @@ impl Ddl<'_> {
         if objects.is_empty() {
             return Ok(());
         }
-        for notice in drop_objects(self.state(), &objects, statement.cascade)? {
-            self.client.notice(&notice)?;
-        }
-        Ok(())
+        self.drop_unused(&objects, statement.cascade)
     }
 
     /// Types that something else brought go with that.

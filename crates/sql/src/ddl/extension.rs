@@ -217,35 +217,28 @@ impl Ddl<'_> {
             };
             let state = self.state();
             check_owner(state, &found, name)?;
-            let txn = state.txn()?;
-            let mut views = Vec::new();
-            for (view, _) in extensions::by_name(name).map_or(&[][..], |e| e.views) {
-                let schema = found.oid("extnamespace");
-                views.extend(state.catalog.relation_oid(&txn, schema, view)?.map(Object::relation));
-            }
-            let notices = super::drop::drop_objects(state, &views, statement.cascade)
-                .map_err(|e| named_for_extension(e, name))?;
-            let rows = state.catalog.rows(&txn);
-            for function in extensions::by_name(name).iter().flat_map(|e| e.signatures()) {
-                rows.delete_where("pg_proc", &[("oid", Datum::Oid(function.oid))])?;
-            }
-            let class = engine::catalog::defs::by_name("pg_extension").oid;
-            let key = [
-                ("refclassid", Datum::Oid(class)),
-                ("refobjid", Datum::Oid(found.oid("oid"))),
-                ("deptype", Datum::Char(Kind::Extension.letter())),
-            ];
-            rows.delete_where("pg_depend", &key)?;
-            let key = [("oid", Datum::Oid(found.oid("oid")))];
-            rows.delete_where("pg_extension", &key)?;
-            drop(txn);
-            super::drop::remove_comments(state, Object::of("pg_extension", found.oid("oid")))?;
-            for notice in notices {
-                self.client.notice(&notice)?;
-            }
+            let object = Object::of("pg_extension", found.oid("oid"));
+            self.drop_unused(&[object], statement.cascade)?;
         }
         Ok(())
     }
+}
+
+/// The views that an extension has brought.
+///
+/// # Errors
+/// I/O.
+pub(super) fn views(state: &SessionState, extension: Oid) -> Result<Vec<Object>> {
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn).find("pg_extension", &[("oid", Datum::Oid(extension))])?;
+    let Some(row) = rows.first() else { return Ok(Vec::new()) };
+    let brought = extensions::by_name(row.text("extname")).map_or(&[][..], |e| e.views);
+    let mut views = Vec::new();
+    for (view, _) in brought {
+        let found = state.catalog.relation_oid(&txn, row.oid("extnamespace"), view)?;
+        views.extend(found.map(Object::relation));
+    }
+    Ok(views)
 }
 
 /// A function's row in `pg_proc`.
@@ -284,17 +277,6 @@ fn function_row(state: &SessionState, of: &extensions::Signature, namespace: Oid
             Datum::Array(Arc::new(types::ArrayValue::one_dimension(types::oids::CHAR, modes))),
         )
         .set("proargnames", text_array(&names))
-}
-
-/// The error of a view that others need, as the extension's.
-fn named_for_extension(error: base::Error, name: &str) -> base::Error {
-    match error {
-        base::Error::Sql(mut e) if e.state == SqlState::DEPENDENT_OBJECTS_STILL_EXIST => {
-            e.message = format!("cannot drop extension {name} because other objects depend on it");
-            base::Error::Sql(e)
-        }
-        other => other,
-    }
 }
 
 /// The extension's function, if it may be called by name now.

@@ -105,7 +105,8 @@ impl Ddl<'_> {
                 .into());
             }
             super::refuse_catalog(table)?;
-            crate::acl::check_owner(self.state(), table)
+            crate::acl::check_owner(self.state(), table)?;
+            crate::relations::check_own(self.state(), table, "create indexes on temporary tables")
         };
         let mode =
             if statement.concurrently { LockMode::ShareUpdateExclusive } else { LockMode::Share };

@@ -163,17 +163,7 @@ impl Ddl<'_> {
                 table.name
             );
         }
-        let pending = |c: &DeferredCheck| {
-            table.oid == if c.referenced_side { c.key.referenced_table } else { c.key.table }
-        };
-        if self.state().deferred.borrow().checks.iter().any(pending) {
-            bail!(
-                OBJECT_IN_USE,
-                "cannot {what} \"{}\" because it has pending trigger events",
-                table.name
-            );
-        }
-        Ok(())
+        check_no_pending_events(self.state(), table.oid, &table.name, what)
     }
 
     /// [`Self::creation_namespace`] of a relation, which may not stand among the catalogs.
@@ -202,7 +192,11 @@ impl Ddl<'_> {
     /// `3F000`, `42501`
     pub fn creation_namespace(&mut self, name: &ObjectName, temporary: bool) -> Result<Oid> {
         check_catalog(self.state(), name)?;
-        if temporary || name.schema.as_deref() == Some("pg_temp") {
+        let is_temporary = match name.schema.as_deref() {
+            Some(schema) => temporary || schema == "pg_temp",
+            None => temporary || self.state().creates_temporary()?,
+        };
+        if is_temporary {
             if let Some(schema) = name.schema.as_deref()
                 && schema != "pg_temp"
             {
@@ -211,6 +205,7 @@ impl Ddl<'_> {
                     "cannot create temporary relation in non-temporary schema"
                 );
             }
+            self.check_may_make_temporary()?;
             return temp::namespace(self.session);
         }
         let state = self.state();
@@ -260,13 +255,28 @@ impl Ddl<'_> {
     }
 }
 
+/// Fails if a check of the rows of `table` waits for the transaction's end.
+///
+/// # Errors
+/// `55006`
+fn check_no_pending_events(state: &SessionState, table: Oid, name: &str, what: &str) -> Result<()> {
+    let pending = |c: &DeferredCheck| {
+        table == if c.referenced_side { c.key.referenced_table } else { c.key.table }
+    };
+    if state.deferred.borrow().checks.iter().any(pending) {
+        bail!(OBJECT_IN_USE, "cannot {what} \"{name}\" because it has pending trigger events");
+    }
+    Ok(())
+}
+
 /// Locks what is no relation to the transaction's end: AccessShare keeps it from being dropped, AccessExclusive is for who drops it.
-/// What is there from the beginning is never dropped.
+/// What is there from the beginning is never dropped, but for `public`.
 ///
 /// # Errors
 /// `55P03`, `40P01`, `57014`.
 pub(super) fn lock_object(state: &SessionState, object: Object, mode: LockMode) -> Result<()> {
-    if object.oid < Oid::FIRST_NORMAL && mode == LockMode::AccessShare {
+    let stays = object.oid < Oid::FIRST_NORMAL && object.oid != bootstrap::PUBLIC;
+    if stays && mode == LockMode::AccessShare {
         return Ok(());
     }
     let shared = engine::catalog::defs::by_oid(object.class).is_some_and(|d| d.shared);
@@ -320,13 +330,29 @@ pub fn check_schema_create(state: &SessionState, oid: Oid, name: &str) -> Result
     if state.is_superuser() {
         return Ok(());
     }
+    let role = state.current_user.borrow().oid;
+    check_schema_create_of(state, role, oid, name)
+}
+
+/// CREATE on schema `oid` of `role`: who is to own what is in it must have been able to make it.
+///
+/// # Errors
+/// `42501`
+pub(super) fn check_schema_create_of(
+    state: &SessionState,
+    role: Oid,
+    oid: Oid,
+    name: &str,
+) -> Result<()> {
+    if crate::acl::is_superuser(state, role)? {
+        return Ok(());
+    }
     if oid < Oid::FIRST_NORMAL && name != "public" && oid != state.temp_schema.get() {
         bail!(INSUFFICIENT_PRIVILEGE, "permission denied for schema {name}");
     }
     let txn = state.txn()?;
     let rows = state.catalog.rows(&txn).find("pg_namespace", &[("oid", Datum::Oid(oid))])?;
     let Some(row) = rows.first() else { return Ok(()) };
-    let role = state.current_user.borrow().oid;
     let acl = row.texts("nspacl");
     let has = crate::acl::privileges(state, role, row.oid("nspowner"), acl.as_deref(), 0)?;
     if has & crate::acl::CREATE == 0 {

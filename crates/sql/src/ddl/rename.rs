@@ -1,13 +1,46 @@
 //! RENAME of everything that has a name.
 
+use super::depend::Object;
 use super::{Ddl, relation};
 use crate::parse::utility::{ObjectKind, Rename, RoleName};
 use base::{Error, Oid, Result, SqlState, bail};
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{CatalogView, RelationKind, Table};
+use engine::catalog::store::{CatalogStore, Catalogs};
 use std::sync::Arc;
 use txn::LockMode;
 use types::Datum;
+
+/// What was granted to, or by, a role is so under its new name.
+fn rename_in_acls(
+    rows: &Catalogs<'_>,
+    catalogs: &[(&str, &str)],
+    old: &str,
+    new: &str,
+) -> Result<()> {
+    for (catalog, column) in catalogs {
+        for mut row in rows.scan(catalog)? {
+            let Some(texts) = row.texts(column) else { continue };
+            let renamed = |text: &String| match crate::acl::AclItem::parse(text) {
+                Some(mut item) => {
+                    for name in [&mut item.grantee, &mut item.grantor] {
+                        if name == old {
+                            new.clone_into(name);
+                        }
+                    }
+                    item.to_text()
+                }
+                None => text.clone(),
+            };
+            let renamed: Vec<String> = texts.iter().map(renamed).collect();
+            if renamed != texts {
+                row.set(column, engine::catalog::bootstrap::acl(&renamed));
+                rows.update(&row)?;
+            }
+        }
+    }
+    Ok(())
+}
 
 impl Ddl<'_> {
     /// ALTER … RENAME
@@ -46,6 +79,11 @@ impl Ddl<'_> {
                     "permission denied: \"{}\" is a system catalog",
                     table.name
                 );
+            }
+            if !matches!(statement.kind, ObjectKind::Column | ObjectKind::Constraint)
+                && table.namespace != self.state().temp_schema.get()
+            {
+                super::check_schema_create(self.state(), table.namespace, &table.namespace_name)?;
             }
             // ALTER INDEX renames tables too, and ALTER TABLE indexes, as in PostgreSQL.
             if !matches!(statement.kind, ObjectKind::Index | ObjectKind::Table) {
@@ -191,6 +229,8 @@ impl Ddl<'_> {
             if state.catalog.relation_oid(&txn, table.namespace, new)?.is_some() {
                 bail!(DUPLICATE_TABLE, "relation \"{new}\" already exists");
             }
+            // Who renames an index or sets its options locks nothing else.
+            crate::relations::lock(state, row.oid("conindid"), LockMode::ShareUpdateExclusive)?;
             relation::update_class(state, row.oid("conindid"), |row| {
                 row.set("relname", Datum::text(new));
             })?;
@@ -213,6 +253,8 @@ impl Ddl<'_> {
         if new.starts_with("pg_") {
             bail!(RESERVED_NAME, "unacceptable schema name \"{new}\"");
         }
+        super::schema::check_schema_owner(state, oid, old)?;
+        self.check_database_privilege(crate::acl::CREATE)?;
         self.rename_row("pg_namespace", oid, "nspname", "nspowner", ("schema", old), new)
     }
 
@@ -220,6 +262,10 @@ impl Ddl<'_> {
         let oid = self.database_oid(old)?;
         if self.database_oid(new).is_ok() {
             bail!(DUPLICATE_DATABASE, "database \"{new}\" already exists");
+        }
+        self.check_database_owner(old)?;
+        if !self.may_create_databases()? {
+            bail!(INSUFFICIENT_PRIVILEGE, "permission denied to rename database");
         }
         if oid == self.state().database.oid {
             bail!(FEATURE_NOT_SUPPORTED, "current database cannot be renamed");
@@ -242,8 +288,13 @@ impl Ddl<'_> {
         if oid == self.state().current_user.borrow().oid {
             bail!(FEATURE_NOT_SUPPORTED, "current user cannot be renamed");
         }
-        if new.starts_with("pg_") {
-            bail!(RESERVED_NAME, "role name \"{new}\" is reserved");
+        for name in [old, new] {
+            if name.starts_with("pg_") {
+                let text = format!("role name \"{name}\" is reserved");
+                return Err(base::SqlError::new(SqlState::RESERVED_NAME, text)
+                    .detail("Role names starting with \"pg_\" are reserved.")
+                    .into());
+            }
         }
         if self.state().role_by_name(new)?.is_some() {
             bail!(DUPLICATE_OBJECT, "role \"{new}\" already exists");
@@ -255,34 +306,18 @@ impl Ddl<'_> {
         let state = self.state();
         let txn = state.txn()?;
         let rows = state.catalog.rows(&txn);
-        let acls = [
-            ("pg_class", "relacl"),
-            ("pg_namespace", "nspacl"),
-            ("pg_database", "datacl"),
-            ("pg_type", "typacl"),
-        ];
-        for (catalog, column) in acls {
-            for mut row in rows.scan(catalog)? {
-                let Some(texts) = row.texts(column) else { continue };
-                let renamed: Vec<String> = texts
-                    .iter()
-                    .map(|text| match crate::acl::AclItem::parse(text) {
-                        Some(mut item) => {
-                            for name in [&mut item.grantee, &mut item.grantor] {
-                                if name == old {
-                                    new.clone_into(name);
-                                }
-                            }
-                            item.to_text()
-                        }
-                        None => text.clone(),
-                    })
-                    .collect();
-                if renamed != texts {
-                    row.set(column, engine::catalog::bootstrap::acl(&renamed));
-                    rows.update(&row)?;
-                }
+        // Who is granting something to it, or making something its, holds its lock.
+        super::lock_object(state, Object::of("pg_authid", oid), LockMode::AccessExclusive)?;
+        let shared = [("pg_database", "datacl")];
+        let own = [("pg_class", "relacl"), ("pg_namespace", "nspacl"), ("pg_type", "typacl")];
+        rename_in_acls(&rows, &shared, old, new)?;
+        rename_in_acls(&rows, &own, old, new)?;
+        for (database, _) in self.other_databases()? {
+            if !self.hold_database(database)? {
+                continue;
             }
+            let store = CatalogStore::new(state.cluster.storage().clone(), database);
+            rename_in_acls(&store.session(&txn), &own, old, new)?;
         }
         let Some(mut row) = rows.find("pg_authid", &[("oid", Datum::Oid(oid))])?.into_iter().next()
         else {
@@ -290,7 +325,7 @@ impl Ddl<'_> {
         };
         row.set("rolname", Datum::text(new));
         rows.update(&row)?;
-        state.catalog.changed(Oid::INVALID);
+        super::role::roles_changed(state);
         Ok(())
     }
 

@@ -4,10 +4,12 @@ use super::{Ddl, new_oid};
 use crate::client::{Notice, Severity};
 use crate::parse::utility::{GrantRole, OptionValue, RoleName, SettingChange, UtilityOption};
 use crate::scram::Verifier;
+use crate::session::SessionState;
 use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::load::RowSource;
 use engine::catalog::model::CatalogView;
 use engine::catalog::rows::{NewRow, Row, options_array};
+use engine::catalog::store::CatalogStore;
 use std::collections::HashSet;
 use txn::LockMode;
 use types::Datum;
@@ -33,7 +35,7 @@ fn list(value: Option<&OptionValue>) -> Vec<String> {
 const VERIFIER_MAX: usize = 512;
 
 /// What is kept of a password: a verifier that is of no empty one.
-fn password(state: &crate::session::SessionState, text: &str) -> Result<Option<String>> {
+fn password(state: &SessionState, text: &str) -> Result<Option<String>> {
     let verifier = match Verifier::parse(text) {
         // From elsewhere, kept as it is.
         Some(v) => (!v.accepts("")).then(|| text.to_owned()),
@@ -55,6 +57,27 @@ fn password(state: &crate::session::SessionState, text: &str) -> Result<Option<S
     Ok(verifier)
 }
 
+/// The catalogs of one database that tell of roles: whose owner is in which column, and what was granted.
+const ROLES_IN: [(&str, &str, Option<&str>); 5] = [
+    ("pg_namespace", "nspowner", Some("nspacl")),
+    ("pg_class", "relowner", Some("relacl")),
+    ("pg_type", "typowner", Some("typacl")),
+    ("pg_statistic_ext", "stxowner", None),
+    ("pg_extension", "extowner", None),
+];
+
+/// Was something granted to, or by, the role of that name?
+fn grants_to(row: &Row, acl: &str, name: &str) -> bool {
+    let items = row.texts(acl).unwrap_or_default();
+    let parsed = items.iter().filter_map(|item| crate::acl::AclItem::parse(item));
+    parsed.into_iter().any(|i| i.grantee == name || i.grantor == name)
+}
+
+fn still_used(name: &str, lines: &[String]) -> base::Error {
+    let text = format!("role \"{name}\" cannot be dropped because some objects depend on it");
+    SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, text).detail(lines.join("\n")).into()
+}
+
 fn check_name(name: &str) -> Result<()> {
     if name.starts_with("pg_") {
         return Err(SqlError::new(
@@ -68,6 +91,21 @@ fn check_name(name: &str) -> Result<()> {
         bail!(RESERVED_NAME, "role name \"{name}\" is reserved");
     }
     Ok(())
+}
+
+/// Roles were changed: others too are to look again what they may do, in whatever database.
+pub(super) fn roles_changed(state: &SessionState) {
+    state.catalog.changed(Oid::INVALID);
+    state.roles_changed.set(true);
+}
+
+/// The roles that are there from the beginning stay what they are.
+fn refuse_reserved(name: &str) -> Result<()> {
+    if !name.starts_with("pg_") {
+        return Ok(());
+    }
+    let text = format!("role name \"{name}\" is reserved");
+    Err(SqlError::new(SqlState::RESERVED_NAME, text).detail("Cannot alter reserved roles.").into())
 }
 
 fn denied(what: &str, why: &str) -> base::Error {
@@ -271,7 +309,7 @@ impl Ddl<'_> {
         }
         let txn = state.txn()?;
         state.catalog.rows(&txn).insert(&row)?;
-        state.catalog.changed(Oid::INVALID);
+        roles_changed(state);
         drop(txn);
         // Who makes a role may give it to others, and to himself.
         let creator = self.state().current_user.borrow().oid;
@@ -307,6 +345,7 @@ impl Ddl<'_> {
         let Some(mut row) = self.role_row(&name)? else {
             bail!(UNDEFINED_OBJECT, "role \"{name}\" does not exist");
         };
+        refuse_reserved(&name)?;
         if !own_password {
             self.check_controls(&row, "alter")?;
         }
@@ -317,7 +356,7 @@ impl Ddl<'_> {
         let state = self.state();
         let txn = state.txn()?;
         state.catalog.rows(&txn).update(&row)?;
-        state.catalog.changed(Oid::INVALID);
+        roles_changed(state);
         Ok(())
     }
 
@@ -327,11 +366,10 @@ impl Ddl<'_> {
     /// `42704`, `2BP01`, `55006`, `42501`
     pub fn drop_role(&mut self, if_exists: bool, roles: &[RoleName]) -> Result<()> {
         if !self.may_create_roles()? {
-            return Err(SqlError::new(
-                SqlState::INSUFFICIENT_PRIVILEGE,
-                "permission denied to drop role",
-            )
-            .into());
+            return Err(denied(
+                "drop role",
+                "Only roles with the CREATEROLE attribute and the ADMIN option on the target roles may drop roles.",
+            ));
         }
         for role in roles {
             let RoleName::Name(name) = role else {
@@ -365,6 +403,7 @@ impl Ddl<'_> {
             let object = super::depend::Object::of("pg_authid", oid);
             super::lock_object(state, object, LockMode::AccessExclusive)?;
             self.check_role_unused(oid, name)?;
+            self.check_role_unused_elsewhere(oid, name)?;
             let state = self.state();
             let txn = state.txn()?;
             let rows = state.catalog.rows(&txn);
@@ -375,10 +414,65 @@ impl Ddl<'_> {
             rows.delete_where("pg_auth_members", &[("roleid", Datum::Oid(oid))])?;
             rows.delete_where("pg_auth_members", &[("member", Datum::Oid(oid))])?;
             rows.delete_where("pg_db_role_setting", &[("setrole", Datum::Oid(oid))])?;
+            super::drop::remove_shared_comments(state, object)?;
             rows.delete(&row)?;
-            state.catalog.changed(Oid::INVALID);
+            roles_changed(state);
         }
         Ok(())
+    }
+
+    /// The other databases, with their names.
+    pub(super) fn other_databases(&self) -> Result<Vec<(Oid, String)>> {
+        let state = self.state();
+        let txn = state.txn()?;
+        let rows = state.catalog.rows(&txn).scan("pg_database")?;
+        let others = rows.iter().filter(|r| r.oid("oid") != state.database.oid);
+        Ok(others.map(|r| (r.oid("oid"), r.text("datname").to_owned())).collect())
+    }
+
+    /// Nothing in another database either.
+    fn check_role_unused_elsewhere(&self, role: Oid, name: &str) -> Result<()> {
+        let state = self.state();
+        let txn = state.txn()?;
+        let mut lines = Vec::new();
+        for (database, called) in self.other_databases()? {
+            if !self.hold_database(database)? {
+                continue;
+            }
+            let store = CatalogStore::new(state.cluster.storage().clone(), database);
+            let rows = store.session(&txn);
+            let mut count = 0;
+            for (catalog, owner, acl) in ROLES_IN {
+                for row in rows.scan(catalog)? {
+                    // Parts of tables go by what they belong to.
+                    let is_part = match catalog {
+                        "pg_class" => matches!(row.char("relkind"), b'i' | b't'),
+                        "pg_type" => !matches!(row.char("typtype"), b'e' | b'd'),
+                        _ => false,
+                    };
+                    let uses = !is_part
+                        && (row.oid(owner) == role
+                            || acl.is_some_and(|acl| grants_to(&row, acl, name)));
+                    count += usize::from(uses);
+                }
+            }
+            match count {
+                0 => {}
+                1 => lines.push(format!("1 object in database {called}")),
+                n => lines.push(format!("{n} objects in database {called}")),
+            }
+        }
+        if lines.is_empty() { Ok(()) } else { Err(still_used(name, &lines)) }
+    }
+
+    /// Keeps another database from being dropped while it is looked into; false if it has been.
+    pub(super) fn hold_database(&self, database: Oid) -> Result<bool> {
+        let state = self.state();
+        let txn = state.txn()?;
+        let tag = crate::cluster::database_lock(database);
+        txn.lock(tag, LockMode::RowExclusive, txn::Wait::Block)?;
+        let key = [("oid", Datum::Oid(database))];
+        Ok(!state.catalog.rows(&txn).find("pg_database", &key)?.is_empty())
     }
 
     /// Nothing may be owned by, or granted to, a role that is dropped.
@@ -387,12 +481,7 @@ impl Ddl<'_> {
         let txn = state.txn()?;
         let rows = state.catalog.rows(&txn);
         let mut lines = Vec::new();
-        let granted = |row: &Row, column: &str| {
-            row.texts(column).unwrap_or_default().iter().any(|item| {
-                crate::acl::AclItem::parse(item)
-                    .is_some_and(|i| i.grantee == name || i.grantor == name)
-            })
-        };
+        let granted = |row: &Row, column: &str| grants_to(row, column, name);
         for row in rows.scan("pg_database")? {
             if row.oid("datdba") == role {
                 lines.push(format!("owner of database {}", row.text("datname")));
@@ -438,12 +527,7 @@ impl Ddl<'_> {
         if lines.is_empty() {
             return Ok(());
         }
-        Err(SqlError::new(
-            SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
-            format!("role \"{name}\" cannot be dropped because some objects depend on it"),
-        )
-        .detail(lines.join("\n"))
-        .into())
+        Err(still_used(name, &lines))
     }
 
     fn add_member(
@@ -506,7 +590,7 @@ impl Ddl<'_> {
                 .bool("set_option", set.unwrap_or(true));
             rows.insert(&row)?;
         }
-        state.catalog.changed(Oid::INVALID);
+        roles_changed(state);
         Ok(())
     }
 
@@ -639,12 +723,12 @@ impl Ddl<'_> {
             Some("set") => row.set("set_option", Datum::Bool(false)),
             _ => {
                 rows.delete(&row)?;
-                state.catalog.changed(Oid::INVALID);
+                roles_changed(state);
                 return Ok(());
             }
         }
         rows.update(&row)?;
-        state.catalog.changed(Oid::INVALID);
+        roles_changed(state);
         Ok(())
     }
 
@@ -671,6 +755,7 @@ impl Ddl<'_> {
             Some(_) if role_oid == me => {}
             Some(role) => {
                 let name = self.role_name_of(role)?;
+                refuse_reserved(&name)?;
                 if let Some(row) = self.role_row(&name)? {
                     self.check_controls(&row, "alter")?;
                 }
@@ -703,6 +788,12 @@ impl Ddl<'_> {
         let key = [("setdatabase", Datum::Oid(database)), ("setrole", Datum::Oid(role))];
         let found = rows.find("pg_db_role_setting", &key)?.into_iter().next();
         let mut options = found.as_ref().map(|r| r.options("setconfig")).unwrap_or_default();
+        let may_change = |name: &str| match base::settings::find(name) {
+            Some((_, definition)) => {
+                base::settings::check_default(definition, state.is_superuser())
+            }
+            None => Ok(()),
+        };
         match setting {
             SettingChange::Set { name, values } => {
                 let value = values.join(", ");
@@ -715,13 +806,16 @@ impl Ddl<'_> {
                 options.put(name.clone(), value);
             }
             SettingChange::FromCurrent { name } => {
+                may_change(name)?;
                 let value = state.settings.borrow().show(name)?;
                 options.put(name.clone(), value);
             }
             SettingChange::SetDefault { name } | SettingChange::Reset { name } => {
-                options.retain(|n| n != name);
+                may_change(name)?;
+                options.retain(|n| !n.eq_ignore_ascii_case(name));
             }
-            SettingChange::ResetAll => options.retain(|_| false),
+            // What one may not set one does not take back either.
+            SettingChange::ResetAll => options.retain(|name| may_change(name).is_err()),
         }
         match (found, options.is_empty()) {
             (None, true) => {}

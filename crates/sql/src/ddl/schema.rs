@@ -6,6 +6,7 @@ use crate::parse::ast::ObjectName;
 use crate::parse::utility::{ObjectKind, RoleName};
 use crate::session::SessionState;
 use base::{Oid, Result, SqlError, SqlState, bail};
+use engine::catalog::bootstrap;
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{CatalogView, RelationKind, RelationPersistence, Table};
 use engine::catalog::rows::NewRow;
@@ -22,6 +23,50 @@ impl Ddl<'_> {
         }
         let name = state.role_name(owner)?.unwrap_or_default();
         bail!(INSUFFICIENT_PRIVILEGE, "must be able to SET ROLE \"{name}\"")
+    }
+
+    /// As [`Ddl::check_may_own`], of something in a schema, that `owner` must be able to make there.
+    ///
+    /// # Errors
+    /// `42501`
+    pub(super) fn check_may_own_in(&self, owner: Oid, namespace: Oid) -> Result<()> {
+        let state = self.state();
+        if state.is_superuser() {
+            return Ok(());
+        }
+        self.check_may_own(owner)?;
+        let name = crate::system::names::schema_name(state, namespace)?.unwrap_or_default();
+        super::check_schema_create_of(state, owner, namespace, &name)
+    }
+
+    /// TEMPORARY on the database.
+    pub(super) fn check_may_make_temporary(&self) -> Result<()> {
+        const TEMPORARY: u32 = 2048;
+        self.check_database_privilege(TEMPORARY).map_err(|e| match e.state() {
+            SqlState::INSUFFICIENT_PRIVILEGE => base::err!(
+                INSUFFICIENT_PRIVILEGE,
+                "permission denied to create temporary tables in database \"{}\"",
+                self.state().database.name
+            ),
+            _ => e,
+        })
+    }
+
+    /// Fails if things move into or out of the schemas that sessions and TOAST tables have to themselves.
+    pub(super) fn check_set_namespace(&self, from: Oid, to: Oid) -> Result<()> {
+        for namespace in [from, to] {
+            let name = crate::system::names::schema_name(self.state(), namespace)?;
+            if name.is_some_and(|name| super::temp::is_temporary(&name)) {
+                bail!(
+                    FEATURE_NOT_SUPPORTED,
+                    "cannot move objects into or out of temporary schemas"
+                );
+            }
+        }
+        if [from, to].contains(&bootstrap::PG_TOAST) {
+            bail!(FEATURE_NOT_SUPPORTED, "cannot move objects into or out of TOAST schema");
+        }
+        Ok(())
     }
 
     /// The table that an index belongs to.
@@ -148,17 +193,13 @@ impl Ddl<'_> {
         let moved = ObjectName { schema: Some(schema.to_owned()), ..name.clone() };
         let namespace = self.creation_namespace(&moved, false)?;
         let state = self.state();
+        let linked = "cannot move an owned sequence into another schema";
+        super::sequence::refuse_owned(state, &table, linked)?;
+        self.check_set_namespace(table.namespace, namespace)?;
         if namespace == table.namespace {
             return Ok(());
         }
         let txn = state.txn()?;
-        if state.catalog.relation_oid(&txn, namespace, &table.name)?.is_some() {
-            bail!(
-                DUPLICATE_TABLE,
-                "relation \"{}\" already exists in schema \"{schema}\"",
-                table.name
-            );
-        }
         let mut moved = vec![table.oid];
         moved.extend(table.indexes.iter().map(|i| i.oid));
         let owned = moved.len();
@@ -176,6 +217,14 @@ impl Ddl<'_> {
         for oid in &moved {
             // Who renames an index or sets its options locks nothing else.
             crate::relations::lock(state, *oid, LockMode::AccessExclusive)?;
+            let class = rows.find("pg_class", &[("oid", Datum::Oid(*oid))])?;
+            let name = class.first().map_or("", |row| row.text("relname"));
+            if state.catalog.relation_oid(&txn, namespace, name)?.is_some() {
+                bail!(DUPLICATE_TABLE, "relation \"{name}\" already exists in schema \"{schema}\"");
+            }
+            if table.row_type.is_valid() && *oid == table.oid {
+                super::enums::check_type_name(state, namespace, name)?;
+            }
             relation::update_class(state, *oid, |row| {
                 row.set("relnamespace", Datum::Oid(namespace));
             })?;
@@ -250,7 +299,6 @@ impl Ddl<'_> {
             }
         };
         let owner = self.role(owner)?;
-        self.check_may_own(owner)?;
         let state = self.state();
         super::lock_role(state, owner)?;
         let txn = state.txn()?;
@@ -270,6 +318,15 @@ impl Ddl<'_> {
         let me = state.current_user.borrow().oid;
         if !state.is_superuser() && !crate::acl::roles_of(state, me)?.contains(&row.oid(column)) {
             bail!(INSUFFICIENT_PRIVILEGE, "must be owner of {found} {}", name.name);
+        }
+        if row.oid(column) == owner {
+            return Ok(());
+        }
+        self.check_may_own(owner)?;
+        match kind {
+            ObjectKind::Schema => self.check_database_privilege(crate::acl::CREATE)?,
+            _ if self.may_create_databases()? => {}
+            _ => bail!(INSUFFICIENT_PRIVILEGE, "permission denied to change owner of database"),
         }
         let acl = if kind == ObjectKind::Schema { "nspacl" } else { "datacl" };
         let (old, new) = super::grant::owner_names(state, row.oid(column), owner)?;

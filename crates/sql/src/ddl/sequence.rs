@@ -302,10 +302,14 @@ impl Ddl<'_> {
             );
         }
         let owner = state.current_user.borrow().oid;
+        let persistence = match namespace == state.temp_schema.get() {
+            true => RelationPersistence::Temporary,
+            false => statement.persistence,
+        };
         let new = NewSequence {
             name: name.clone(),
             namespace,
-            persistence: statement.persistence,
+            persistence,
             owner,
             ty: oids::INT8,
             options: &statement.options,
@@ -442,6 +446,7 @@ pub(super) fn check_may_alter(state: &SessionState, table: &Table) -> Result<()>
     if table.kind != RelationKind::Sequence {
         bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a sequence", table.name);
     }
+    crate::relations::check_own(state, table, "access temporary tables")?;
     crate::acl::check_owner(state, table)
 }
 
@@ -451,6 +456,7 @@ pub(super) fn check_may_alter(state: &SessionState, table: &Table) -> Result<()>
 /// I/O.
 pub fn restart_owned(state: &SessionState, table: Oid) -> Result<()> {
     for sequence in owned(state, table)? {
+        crate::acl::check_owner(state, &sequence)?;
         let parameters = sequence::parameters(state, sequence.oid)?;
         replace_file(state, &sequence, parameters.start, false)?;
     }
@@ -475,6 +481,30 @@ pub(super) fn set_persistence_of_owned(
         let mut after = (*sequence).clone();
         after.persistence = wanted;
         replace_file(state, &after, value, called)?;
+    }
+    Ok(())
+}
+
+/// Fails with `what` if the sequence belongs to a column of a table: then it goes where that goes.
+///
+/// # Errors
+/// `0A000`
+pub(super) fn refuse_owned(state: &SessionState, sequence: &Table, what: &str) -> Result<()> {
+    if sequence.kind != RelationKind::Sequence {
+        return Ok(());
+    }
+    let txn = state.txn()?;
+    let object = Object::relation(sequence.oid);
+    let key = [("classid", Datum::Oid(object.class)), ("objid", Datum::Oid(object.oid))];
+    for row in state.catalog.rows(&txn).find("pg_depend", &key)? {
+        if matches!(row.char("deptype"), b'a' | b'i')
+            && let Some(table) = state.table_by_oid(row.oid("refobjid"))?
+        {
+            let (name, table) = (&sequence.name, &table.name);
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what)
+                .detail(format!("Sequence \"{name}\" is linked to table \"{table}\"."))
+                .into());
+        }
     }
     Ok(())
 }

@@ -508,10 +508,7 @@ impl Ddl<'_> {
         let moved = ObjectName { schema: Some(schema.to_owned()), ..name.clone() };
         let namespace = self.creation_namespace(&moved, false)?;
         let old = row.oid("stxnamespace");
-        let temporary = self.state().temp_schema.get();
-        if temporary.is_valid() && [old, namespace].contains(&temporary) {
-            bail!(FEATURE_NOT_SUPPORTED, "cannot move objects into or out of temporary schemas");
-        }
+        self.check_set_namespace(old, namespace)?;
         if old == namespace {
             return Ok(());
         }
@@ -530,8 +527,11 @@ impl Ddl<'_> {
     ) -> Result<()> {
         let mut row = self.own_statistics(name)?;
         let owner = self.role(owner)?;
-        self.check_may_own(owner)?;
         super::lock_role(self.state(), owner)?;
+        if owner == row.oid("stxowner") {
+            return Ok(());
+        }
+        self.check_may_own_in(owner, row.oid("stxnamespace"))?;
         row.set("stxowner", Datum::Oid(owner));
         self.update_statistics(&row)
     }

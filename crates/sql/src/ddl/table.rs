@@ -18,6 +18,7 @@ use engine::catalog::model::{Identity, RelationKind, RelationPersistence, Table}
 use expr::tree::CallForm;
 use expr::{Expr, TypeRef};
 use std::sync::Arc;
+use txn::LockMode;
 use types::{Datum, oids};
 
 /// A sequence to be owned by the column of that number.
@@ -251,11 +252,11 @@ impl Ddl<'_> {
                 }
                 TableElement::Constraint(constraint) => out.constraints.push(constraint.clone()),
                 TableElement::Like { table: like, options } => {
-                    let found = self.relation(like).and_then(|source| {
-                        super::like::check_source(&source)?;
+                    // It stays what it is until all of it is copied.
+                    let found = self.relation_locked(like, LockMode::AccessShare, &|source| {
+                        super::like::check_source(source)?;
                         let wanted = crate::acl::SELECT;
-                        crate::acl::check_table(self.state(), &source, wanted, Oid::INVALID)?;
-                        Ok(source)
+                        crate::acl::check_table(self.state(), source, wanted, Oid::INVALID)
                     });
                     let source =
                         found.map_err(|e| crate::parse::error_at(&self.source, e, like.loc))?;

@@ -30,6 +30,7 @@ impl Ddl<'_> {
                     bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a table", table.name);
                 }
                 crate::acl::check_table(state, &table, crate::acl::TRUNCATE, Oid::INVALID)?;
+                crate::relations::check_own(state, &table, "truncate temporary tables")?;
                 if table.oid < Oid::FIRST_NORMAL {
                     bail!(
                         INSUFFICIENT_PRIVILEGE,

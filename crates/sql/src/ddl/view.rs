@@ -9,6 +9,7 @@ use super::relation::{self, NewColumn, NewRelation};
 use super::{Ddl, drop, new_oid};
 use crate::analyse::{ParamTypes, analyse_query};
 use crate::parse::utility::CreateView;
+use crate::plan::query_walk::{Visitor, own_rte, visit_clauses};
 use crate::query::{Query, RteKind};
 use base::{Error, Oid, Result, bail};
 use engine::catalog::load::RowSource;
@@ -73,6 +74,7 @@ impl Ddl<'_> {
             bail!(DUPLICATE_COLUMN, "column \"{}\" specified more than once", twice.name);
         }
         let state = self.state();
+        let temporary = temporary || namespace == state.temp_schema.get();
         let mut query = query;
         let shown = query.targets.iter_mut().filter(|t| !t.hidden);
         for (target, column) in shown.zip(&columns) {
@@ -214,7 +216,7 @@ pub(super) fn analysed_under_locks(
         let before = state.catalog.generation();
         let query = crate::relations::analysed(state, &mut *analyse).0?;
         let mut used = BTreeSet::new();
-        relations_of(state, &query, &mut used, &mut BTreeSet::new())?;
+        relations_of(&query, &mut used, &mut BTreeSet::new());
         let used: BTreeSet<Oid> = used.into_iter().map(|(relation, _)| relation).collect();
         for relation in used {
             crate::relations::lock(state, relation, txn::LockMode::AccessShare)?;
@@ -250,7 +252,7 @@ pub(super) fn store_rule(
     depend::record(state, rule, Object::relation(view), Kind::Internal)?;
     let mut used = BTreeSet::new();
     let mut types = BTreeSet::new();
-    relations_of(state, query, &mut used, &mut types)?;
+    relations_of(query, &mut used, &mut types);
     for ty in types {
         depend::record_type(state, rule, ty)?;
     }
@@ -279,7 +281,7 @@ pub(super) fn store_rule(
 /// I/O.
 pub(super) fn reads_temporary(state: &crate::session::SessionState, query: &Query) -> Result<bool> {
     let mut used = BTreeSet::new();
-    relations_of(state, query, &mut used, &mut BTreeSet::new())?;
+    relations_of(query, &mut used, &mut BTreeSet::new());
     let txn = state.txn()?;
     for oid in used.into_iter().map(|(oid, _)| oid).collect::<BTreeSet<_>>() {
         let table = state.catalog.table(&txn, oid)?;
@@ -305,81 +307,99 @@ fn keys_of(query: &Query, keys: &mut Vec<Oid>) {
 }
 
 /// The relations, and their columns, that a query reads. Views count as themselves.
-fn relations_of(
-    catalog: &dyn CatalogView,
-    query: &Query,
-    used: &mut BTreeSet<(Oid, i32)>,
-    types: &mut BTreeSet<Oid>,
-) -> Result<()> {
-    let place = |rte: usize| {
-        query.range_table.get(rte).and_then(|e| match &e.kind {
-            RteKind::Relation { oid, .. } => Some(Oid(*oid)),
-            RteKind::Subquery { view, .. } if *view != 0 => Some(Oid(*view)),
+fn relations_of(query: &Query, used: &mut BTreeSet<(Oid, i32)>, types: &mut BTreeSet<Oid>) {
+    let mut walk = Uses { above: Vec::new(), used, types };
+    walk.query(&mut query.clone());
+}
+
+/// What an entry of a range table stands for.
+enum Place {
+    /// A relation, or a view.
+    Relation(Oid),
+    /// A join; what its columns are.
+    Join(Vec<expr::Expr>),
+    Other,
+}
+
+impl Place {
+    fn of(kind: &RteKind) -> Place {
+        match kind {
+            RteKind::Relation { oid, .. } => Place::Relation(Oid(*oid)),
+            RteKind::Subquery { view, .. } if *view != 0 => Place::Relation(Oid(*view)),
+            RteKind::Join { vars, .. } => Place::Join(vars.clone()),
+            _ => Place::Other,
+        }
+    }
+}
+
+/// What a query, and the queries in it, use.
+struct Uses<'a> {
+    /// The entries of the query that is walked, and before them those of the queries around it.
+    above: Vec<Vec<Place>>,
+    used: &'a mut BTreeSet<(Oid, i32)>,
+    types: &'a mut BTreeSet<Oid>,
+}
+
+impl Uses<'_> {
+    fn query(&mut self, query: &mut Query) {
+        let places: Vec<Place> = query.range_table.iter().map(|e| Place::of(&e.kind)).collect();
+        self.used.extend(places.iter().filter_map(|place| match place {
+            Place::Relation(oid) => Some((*oid, 0)),
             _ => None,
-        })
-    };
-    let mut note = |e: &expr::Expr| {
-        depend::types_of(e, types);
-        e.walk(&mut |e| match e {
-            expr::Expr::Var { levels_up: 0, rte, column, .. } => {
-                if let Some(oid) = place(*rte) {
-                    used.insert((oid, (*column).max(0)));
+        }));
+        self.above.push(places);
+        for entry in &mut query.range_table {
+            match &mut entry.kind {
+                // What is used of a join is seen where it is used.
+                RteKind::Join { .. } => {}
+                RteKind::Subquery { query, view: 0 } => self.query(query),
+                kind => own_rte(kind, 0, self),
+            }
+        }
+        visit_clauses(query, 0, self);
+        query.ctes.iter_mut().for_each(|cte| self.query(&mut cte.query));
+        query.sub_selects.iter_mut().for_each(|sub| self.query(sub));
+        self.above.pop();
+    }
+
+    /// A column of an entry, `levels_up` queries out.
+    fn column(&mut self, levels_up: u32, rte: usize, column: i32) {
+        let out = usize::try_from(levels_up).unwrap_or(usize::MAX).saturating_add(1);
+        let Some(level) = self.above.len().checked_sub(out) else { return };
+        match self.above[level].get(rte) {
+            Some(Place::Relation(oid)) => {
+                self.used.insert((*oid, column.max(0)));
+            }
+            Some(Place::Join(columns)) => {
+                let mut meant: Vec<expr::Expr> = match usize::try_from(column - 1) {
+                    Ok(at) => columns.get(at).cloned().into_iter().collect(),
+                    Err(_) => columns.clone(),
+                };
+                let within = self.above.split_off(level + 1);
+                for e in &mut meant {
+                    e.rewrite(&mut |e| self.expr(e, 0));
                 }
+                self.above.extend(within);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Visitor for Uses<'_> {
+    fn expr(&mut self, e: &mut expr::Expr, _: u32) -> bool {
+        depend::types_of_node(e, self.types);
+        match e {
+            expr::Expr::Var { levels_up, rte, column, .. } => {
+                self.column(*levels_up, *rte, *column);
             }
             expr::Expr::Const(c) if c.ty.oid == types::oids::REGCLASS => {
                 if let Datum::Oid(oid) = c.value {
-                    used.insert((oid, 0));
-                }
-            }
-            _ => {}
-        });
-    };
-    for target in &query.targets {
-        note(&target.expr);
-    }
-    for e in query.filter.iter().chain(&query.having).chain(&query.group_exprs) {
-        note(e);
-    }
-    for key in &query.order_by {
-        note(&key.expr);
-    }
-    for item in &query.from {
-        join_conditions(item, &mut note);
-    }
-    for (rte, entry) in query.range_table.iter().enumerate() {
-        if let Some(oid) = place(rte) {
-            used.insert((oid, 0));
-            continue;
-        }
-        match &entry.kind {
-            RteKind::Subquery { query, .. } => relations_of(catalog, query, used, types)?,
-            RteKind::Join { vars, .. } => {
-                for e in vars {
-                    if let expr::Expr::Var { rte, column, .. } = e
-                        && let Some(oid) = place(*rte)
-                    {
-                        used.insert((oid, *column));
-                    }
+                    self.used.insert((oid, 0));
                 }
             }
             _ => {}
         }
-    }
-    for cte in &query.ctes {
-        relations_of(catalog, &cte.query, used, types)?;
-    }
-    for sub in &query.sub_selects {
-        relations_of(catalog, sub, used, types)?;
-    }
-    Ok(())
-}
-
-fn join_conditions(item: &crate::query::FromItem, note: &mut impl FnMut(&expr::Expr)) {
-    if let crate::query::FromItem::Join(join) = item {
-        join_conditions(&join.left, note);
-        join_conditions(&join.right, note);
-        if let Some(on) = &join.on {
-            note(on);
-        }
+        false
     }
 }

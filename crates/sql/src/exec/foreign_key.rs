@@ -56,6 +56,14 @@ fn names(t: &Table, columns: &[i32]) -> String {
     list.join(", ")
 }
 
+/// ` (columns)=(values)`; nothing for who may not read the table.
+fn shown_key(x: &ExecContext<'_>, t: &Table, columns: &[i32], values: &[Datum]) -> String {
+    match x.relations.check_privileges(t, crate::acl::SELECT, 0) {
+        Ok(()) => format!(" ({})=({})", names(t, columns), texts(x, t, columns, values)),
+        Err(_) => String::new(),
+    }
+}
+
 fn texts(x: &ExecContext<'_>, t: &Table, columns: &[i32], values: &[Datum]) -> String {
     let list: Vec<String> = columns
         .iter()
@@ -335,9 +343,8 @@ fn check_referencing(x: &ExecContext<'_>, key: &Arc<ForeignKey>, values: &[Datum
         ),
     )
     .detail(format!(
-        "Key ({})=({}) is not present in table \"{}\".",
-        names(&child, &key.columns),
-        texts(x, &child, &key.columns, values),
+        "Key{} is not present in table \"{}\".",
+        shown_key(x, &child, &key.columns, values),
         parent.name
     ))
     .table(&child.namespace_name, &child.name)
@@ -437,9 +444,8 @@ fn still_referenced(
     let word = if restrict { "is referenced" } else { "is still referenced" };
     SqlError::new(state, message)
         .detail(format!(
-            "Key ({})=({}) {word} from table \"{}\".",
-            names(parent, &key.referenced_columns),
-            texts(x, parent, &key.referenced_columns, old),
+            "Key{} {word} from table \"{}\".",
+            shown_key(x, parent, &key.referenced_columns, old),
             child.name
         ))
         .table(&child.namespace_name, &child.name)

@@ -33,7 +33,7 @@ fn from_item(item: &mut FromItem, depth: u32, v: &mut dyn Visitor) {
 }
 
 /// The expressions of a range-table entry that are of its query's own level.
-fn own_rte(kind: &mut RteKind, depth: u32, v: &mut dyn Visitor) {
+pub(crate) fn own_rte(kind: &mut RteKind, depth: u32, v: &mut dyn Visitor) {
     match kind {
         RteKind::Subquery { .. } => {}
         RteKind::Function { calls, .. } => {
@@ -88,7 +88,8 @@ pub(crate) fn visit_own(q: &mut Query, depth: u32, v: &mut dyn Visitor) {
     visit_clauses(q, depth, v);
 }
 
-fn visit_clauses(q: &mut Query, depth: u32, v: &mut dyn Visitor) {
+/// Visits the expressions of a query's clauses, and neither its range table nor the queries in it.
+pub(crate) fn visit_clauses(q: &mut Query, depth: u32, v: &mut dyn Visitor) {
     for f in &mut q.from {
         from_item(f, depth, v);
     }

@@ -61,6 +61,25 @@ impl SessionState {
         base::bail!(INVALID_SCHEMA_NAME, "no schema has been selected to create in")
     }
 
+    /// Are relations without a schema's name temporary ones: does `search_path` begin with their schema, be it there yet or not?
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn creates_temporary(&self) -> Result<bool> {
+        let txn = self.txn()?;
+        for name in self.search_path_names().iter() {
+            if name == "pg_temp" {
+                return Ok(true);
+            }
+            if let Some(oid) = self.catalog.schema_oid(&txn, name)?
+                && crate::acl::may_use_schema(self, oid)?
+            {
+                return Ok(false);
+            }
+        }
+        Ok(false)
+    }
+
     fn in_schema(&self, schema: Oid, name: &str) -> Result<Option<Arc<Table>>> {
         let txn = self.txn()?;
         match self.catalog.relation_oid(&txn, schema, name)? {

@@ -435,6 +435,21 @@ impl Session {
             self.renew_env();
         }
         self.renew_env_if_set();
+        self.refresh_roles();
+    }
+
+    /// What others have made of the session's roles: a superuser that is none any more has that one's rights no longer.
+    fn refresh_roles(&self) {
+        let changes = self.state.cluster.role_changes();
+        if self.state.roles_known.get() == changes {
+            return;
+        }
+        for role in [&self.state.current_user, &self.state.session_user] {
+            // The next statement asks again.
+            let Ok(now) = self.role_as_it_is(&role.borrow()) else { return };
+            role.replace(now);
+        }
+        self.state.roles_known.set(changes);
     }
 
     /// `tcp_keepalives_idle`, `_interval`, `_count` and `tcp_user_timeout`.

@@ -96,6 +96,12 @@ pub struct SessionState {
     io_seen: Cell<buffer::BufferUsage>,
     /// Since when it waits for the next statement of a transaction; 0: it does not.
     pub idle_since_us: Cell<i64>,
+    /// A query of the server's own begins: nobody's rights are asked for.
+    pub(super) reads_all: Cell<bool>,
+    /// The transaction has changed roles, which all databases share.
+    pub roles_changed: Cell<bool>,
+    /// As of which change of roles the session's own are known.
+    pub(super) roles_known: Cell<u64>,
     /// Who the session was when this transaction first changed that, and whom it took on since.
     pub roles_seen: RefCell<Vec<CurrentRole>>,
     /// The transaction under way has run a query: its isolation level is fixed.
@@ -177,6 +183,9 @@ impl SessionState {
             clock_read: Cell::new(false),
             relations: RefCell::default(),
             temp_schema: Cell::new(Oid::INVALID),
+            reads_all: Cell::new(false),
+            roles_changed: Cell::new(false),
+            roles_known: Cell::new(0),
             usable_schemas: RefCell::default(),
             sequences: RefCell::default(),
             last_sequence: Cell::new(Oid::INVALID),
@@ -265,6 +274,11 @@ impl SessionState {
                 bail!(INTERNAL_ERROR, "a transaction that is still in use cannot end")
             }
         }
+    }
+
+    /// A query of the server's own begins.
+    pub(crate) fn reads_all(&self) -> bool {
+        self.reads_all.get()
     }
 
     /// Superuser's rights are in force.

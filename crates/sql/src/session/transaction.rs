@@ -167,6 +167,9 @@ impl Session {
             if dirty {
                 self.state.catalog.committed();
             }
+            if self.state.roles_changed.replace(false) {
+                self.state.cluster.roles_changed();
+            }
         });
         self.block = Block::None;
         self.savepoints.clear();
@@ -231,6 +234,7 @@ impl Session {
             }
         }
         self.state.catalog.rolled_back(true);
+        self.state.roles_changed.set(false);
         self.state.relations.borrow_mut().clear();
         if self.block != Block::None {
             let before = std::mem::take(&mut self.before);

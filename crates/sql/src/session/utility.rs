@@ -333,11 +333,31 @@ impl Session {
         Ok(rows.first().map(|r| (r.oid("oid"), r.bool("rolsuper"))))
     }
 
+    /// A role as its row says now; one that is gone is no superuser.
+    pub(super) fn role_as_it_is(&self, role: &super::CurrentRole) -> Result<super::CurrentRole> {
+        let key = [("oid", types::Datum::Oid(role.oid))];
+        let rows = match self.state.txn_opt() {
+            Some(txn) => self.state.catalog.rows(&txn).find("pg_authid", &key)?,
+            None => self
+                .state
+                .cluster
+                .with_catalogs(base::Oid::INVALID, |c| c.find("pg_authid", &key))?,
+        };
+        Ok(match rows.first() {
+            Some(row) => super::CurrentRole {
+                oid: role.oid,
+                name: row.text("rolname").to_owned(),
+                superuser: row.bool("rolsuper"),
+            },
+            None => super::CurrentRole { superuser: false, ..role.clone() },
+        })
+    }
+
     fn set_role(&mut self, name: &str, values: &[String], scope: SetScope) -> Result<()> {
         let wanted = values.join("");
         // SET ROLE is judged by the session's user, SESSION AUTHORIZATION by who logged in.
         let session_user = if name == "session_authorization" {
-            self.state.login_user.clone()
+            self.role_as_it_is(&self.state.login_user)?
         } else {
             self.state.session_user.borrow().clone()
         };
@@ -398,6 +418,8 @@ impl Session {
         drop(settings);
         *self.state.session_user.borrow_mut() = session_user;
         *self.state.current_user.borrow_mut() = role;
+        // They are as they were then.
+        self.state.roles_known.set(0);
         if ended {
             seen.clear();
         }
@@ -632,7 +654,11 @@ impl Session {
         let snapshot = txn.take_latest_snapshot();
         let work_mem = super::run::work_mem_bytes(&self.state);
         let cx = exec_context(&self.state, &self.env, &txn, snapshot, params, work_mem);
-        executor.start(&cx)?;
+        // Who may say something of a table need not be able to read it.
+        self.state.reads_all.set(true);
+        let started = executor.start(&cx);
+        self.state.reads_all.set(false);
+        started?;
         let mut rows = Vec::new();
         loop {
             let batch = executor.next_batch(&cx, 1024)?;

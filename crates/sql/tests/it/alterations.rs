@@ -556,3 +556,76 @@ fn storage_parameters_keep_their_order() {
         ("SELECT setconfig FROM pg_db_role_setting", "{work_mem=2MB,enable_seqscan=off}"),
     ]);
 }
+
+#[test]
+fn keys_that_make_no_sense_are_refused() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE p (x int, y int, UNIQUE (x, y))",
+        "CREATE TABLE k (a int NOT NULL PRIMARY KEY, b int NOT NULL)",
+        "CREATE UNIQUE INDEX k_b ON k (b)",
+    ]);
+    s.check(&[
+        (
+            "CREATE TABLE f (a int, b int, FOREIGN KEY (a, b) REFERENCES p (x, x))",
+            "42830 foreign key referenced-columns list must not contain duplicates",
+        ),
+        (
+            "ALTER TABLE k ADD PRIMARY KEY USING INDEX k_b",
+            "42P16 multiple primary keys for table \"k\" are not allowed",
+        ),
+        (
+            "ALTER TABLE k ADD UNIQUE USING INDEX k_b DEFERRABLE",
+            "0A000 a deferrable unique constraint is not supported",
+        ),
+    ]);
+}
+
+/// Whose search path begins with the schema of temporary relations makes temporary ones.
+#[test]
+fn search_path_may_begin_with_temporary_relations() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "SET search_path = nowhere, pg_temp, public",
+        "CREATE TABLE t (a serial)",
+        "CREATE VIEW v AS SELECT 1 AS a",
+        "CREATE SEQUENCE q",
+        "CREATE TABLE u AS SELECT 1 AS a",
+        "CREATE SEQUENCE pg_temp.r",
+        "CREATE TABLE public.p (a int)",
+    ]);
+    s.check(&[(
+        "SELECT relname, relpersistence FROM pg_class WHERE relname IN ('t', 't_a_seq', 'v', 'q', 'u', 'r', 'p') ORDER BY relname COLLATE \"C\"",
+        "p|p\nq|t\nr|t\nt|t\nt_a_seq|t\nu|t\nv|t",
+    )]);
+    s.run_each(&["SET search_path = public, pg_temp", "CREATE TABLE w (a int)", "DISCARD TEMP"]);
+    s.check(&[("SELECT relpersistence FROM pg_class WHERE relname IN ('w', 't', 'q', 'v')", "p")]);
+}
+
+#[test]
+fn temporary_relations_are_their_sessions_alone() {
+    let db = Database::new();
+    let (mut s, mut other) = (db.session(), db.session());
+    s.run_each(&[
+        "CREATE TEMP TABLE t (a serial, b int)",
+        "CREATE INDEX ON t (a)",
+        "INSERT INTO t (b) VALUES (1)",
+    ]);
+    let schema = s.run("SELECT nspname FROM pg_namespace WHERE oid = pg_my_temp_schema()");
+    for (statement, what) in [
+        ("SELECT * FROM #.t", "access temporary tables"),
+        ("UPDATE #.t SET b = 2", "access temporary tables"),
+        ("SELECT nextval('#.t_a_seq')", "access temporary tables"),
+        ("ALTER SEQUENCE #.t_a_seq RESTART", "access temporary tables"),
+        ("TRUNCATE #.t", "truncate temporary tables"),
+        ("ALTER TABLE #.t ADD c int", "alter temporary tables"),
+        ("CREATE INDEX ON #.t (b)", "create indexes on temporary tables"),
+    ] {
+        let said = other.run(&statement.replace('#', &schema));
+        assert_eq!(said, format!("0A000 cannot {what} of other sessions"), "{statement}");
+    }
+    other.run_each(&[&format!("DROP TABLE {schema}.t")]);
+    s.check(&[("SELECT * FROM t", "42P01 relation \"t\" does not exist")]);
+}

@@ -1,6 +1,6 @@
 //! What goes with what is dropped, in which order, and what is said of it.
 
-use crate::support::Database;
+use crate::support::{Database, waiting};
 
 #[test]
 fn a_schema_goes_with_all_that_uses_its_types() {
@@ -151,4 +151,156 @@ fn a_sequence_that_went_with_its_table_is_not_of_the_schema_of_before() {
         ),
         ("DROP TABLE there.t; DROP SCHEMA there", ""),
     ]);
+}
+
+/// It is there from the beginning, and dropped more often than any other.
+#[test]
+fn public_goes_with_what_is_in_it() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a serial PRIMARY KEY, b text)",
+        "CREATE VIEW v AS SELECT * FROM t",
+        "CREATE TYPE e AS ENUM ('a')",
+        "CREATE DOMAIN d AS int",
+        "CREATE STATISTICS st ON a, b FROM t",
+        "CREATE SCHEMA o",
+        "CREATE TABLE o.x (k int, a e)",
+    ]);
+    let refused = s.run("DROP SCHEMA public");
+    assert!(refused.starts_with("2BP01") && refused.contains("table t depends on"), "{refused}");
+    s.run_each(&["DROP SCHEMA public CASCADE"]);
+    s.check(&[
+        ("SELECT count(*) FROM pg_class WHERE relname IN ('t', 'v', 't_pkey', 't_a_seq')", "0"),
+        ("SELECT count(*) FROM pg_type WHERE typname IN ('e', '_e', 'd', 't')", "0"),
+        ("SELECT count(*) FROM pg_statistic_ext", "0"),
+        ("SELECT * FROM o.x", ""),
+    ]);
+    s.run_each(&["CREATE SCHEMA public", "CREATE TABLE t (a int)", "SELECT * FROM t"]);
+}
+
+/// Who makes something in it holds it, as any other schema.
+#[test]
+fn public_stays_for_who_is_making_something_in_it() {
+    let db = Database::new();
+    let said = waiting(&db, "CREATE TABLE t (a int)", "DROP SCHEMA public");
+    assert!(said.starts_with("2BP01"), "{said}");
+}
+
+#[test]
+fn a_schema_goes_with_the_extensions_in_it() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE SCHEMA x", "CREATE EXTENSION pg_buffercache SCHEMA x"]);
+    let refused = s.run("DROP SCHEMA x");
+    assert!(refused.contains("extension pg_buffercache depends on schema x"), "{refused}");
+    s.run_each(&["DROP SCHEMA x CASCADE"]);
+    s.check(&[
+        ("SELECT count(*) FROM pg_extension", "0"),
+        ("SELECT count(*) FROM pg_proc WHERE proname = 'pg_buffercache_pages'", "0"),
+        ("SELECT count(*) FROM pg_class WHERE relname LIKE 'pg_buffercache%'", "0"),
+    ]);
+    s.run_each(&["CREATE EXTENSION pg_buffercache", "DROP EXTENSION pg_buffercache"]);
+}
+
+/// Wherever a view's query names a column, the column stays.
+#[test]
+fn views_depend_on_every_column_they_name() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE u (x int, y int)"]);
+    for query in [
+        "SELECT g FROM t, generate_series(1, t.a) g",
+        "SELECT (SELECT max(u.x) FROM u WHERE u.y = t.a) FROM t",
+        "SELECT DISTINCT ON (a) b FROM t",
+        "SELECT row_number() OVER w FROM t WINDOW w AS (PARTITION BY a)",
+        "SELECT row_number() OVER (ORDER BY a) FROM t",
+        "SELECT t.b FROM t, LATERAL (SELECT t.a OFFSET 0) z",
+        "SELECT b FROM t WHERE EXISTS (SELECT FROM u WHERE u.x = t.b AND EXISTS (SELECT FROM u v WHERE v.y = t.a))",
+        "SELECT b FROM t WHERE b IN (VALUES (t.a), (3))",
+        "SELECT j.a FROM (t JOIN u ON t.b = u.x) j",
+        "SELECT u.x FROM u FULL JOIN t USING (x, y) WHERE t.a > 1",
+        "SELECT count(*) FROM t GROUP BY GROUPING SETS ((a), (b))",
+        "WITH w AS (SELECT a FROM t) SELECT 1 FROM w",
+    ] {
+        s.run_each(&["CREATE TABLE t (a int, b int, x int, y int)"]);
+        s.run_each(&[&format!("CREATE VIEW v AS {query}")]);
+        let refused = s.run("ALTER TABLE t DROP COLUMN a");
+        assert!(refused.contains("view v depends on column a of table t"), "{query}: {refused}");
+        s.run_each(&["DROP VIEW v", "DROP TABLE t"]);
+    }
+    // And on no other.
+    s.run_each(&[
+        "CREATE TABLE t (a int, b int, c int)",
+        "CREATE VIEW v AS SELECT t.a FROM t JOIN u ON t.b = u.x",
+        "ALTER TABLE t DROP COLUMN c",
+        "ALTER TABLE u DROP COLUMN y",
+    ]);
+    s.check(&[("SELECT * FROM v", "")]);
+}
+
+#[test]
+fn views_depend_on_types_wherever_they_are_named() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE t (a text)"]);
+    for query in [
+        "SELECT * FROM (VALUES ('x'::e)) q(c)",
+        "SELECT a FROM t LIMIT (CASE WHEN 'x'::e = 'x'::e THEN 1 END)",
+        "SELECT a FROM t, unnest(ARRAY['x']::e[]) u",
+    ] {
+        s.run_each(&["CREATE TYPE e AS ENUM ('x')", &format!("CREATE VIEW v AS {query}")]);
+        let refused = s.run("DROP TYPE e");
+        assert!(refused.contains("view v depends on type e"), "{query}: {refused}");
+        s.run_each(&["DROP TYPE e CASCADE"]);
+        s.check(&[("SELECT count(*) FROM pg_views WHERE viewname = 'v'", "0")]);
+    }
+    s.run_each(&["CREATE SEQUENCE q", "CREATE TABLE c (a int CHECK (a < nextval('q')))"]);
+    let refused = s.run("DROP SEQUENCE q");
+    assert!(refused.contains("constraint c_a_check on table c depends on sequence q"), "{refused}");
+}
+
+/// What goes with something else is looked at as what is named: a cursor would read on in files that are gone.
+#[test]
+fn what_is_in_use_does_not_go_with_its_schema() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE SCHEMA s",
+        "CREATE TABLE s.t (a int)",
+        "INSERT INTO s.t VALUES (1), (2)",
+        "CREATE TABLE s.p (a int PRIMARY KEY)",
+        "CREATE TABLE s.f (a int REFERENCES s.p DEFERRABLE INITIALLY DEFERRED)",
+        "CREATE MATERIALIZED VIEW m AS SELECT 1 AS a",
+        "BEGIN",
+        "DECLARE c CURSOR FOR SELECT * FROM s.t",
+        "FETCH c",
+    ]);
+    let refused = s.run("DROP SCHEMA s CASCADE");
+    assert!(
+        refused.contains("55006 cannot DROP TABLE \"t\" because it is being used"),
+        "{refused}"
+    );
+    s.run_each(&["ROLLBACK", "BEGIN", "INSERT INTO s.f VALUES (1)"]);
+    let refused = s.run("DROP SCHEMA s CASCADE");
+    assert!(refused.contains("because it has pending trigger events"), "{refused}");
+    s.run_each(&["ROLLBACK", "BEGIN", "DECLARE c CURSOR FOR SELECT * FROM m", "FETCH c"]);
+    let refused = s.run("REFRESH MATERIALIZED VIEW m");
+    assert!(refused.starts_with("55006"), "{refused}");
+    s.run_each(&["ROLLBACK", "DROP SCHEMA s CASCADE"]);
+}
+
+#[test]
+fn comments_on_what_databases_share_go_with_it() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE DATABASE d",
+        "COMMENT ON DATABASE d IS 'gone'",
+        "CREATE ROLE r",
+        "COMMENT ON ROLE r IS 'gone'",
+        "DROP DATABASE d",
+        "DROP ROLE r",
+    ]);
+    s.check(&[("SELECT count(*) FROM pg_shdescription WHERE description = 'gone'", "0")]);
 }

@@ -44,6 +44,7 @@ mod reindex_catalog;
 mod returning;
 mod rewritten;
 mod rights;
+mod role_changes;
 mod row_by_row;
 mod samples;
 mod savepoints;

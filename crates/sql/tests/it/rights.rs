@@ -213,6 +213,10 @@ fn a_schema_is_its_owners_to_drop() {
         ("DROP TABLE s.t", "42501 must be owner of table t"),
         ("SET ROLE member", ""),
         ("DROP TABLE s.t", ""),
+        ("ALTER SCHEMA s RENAME TO x", "42501 permission denied for database postgres"),
+        ("RESET ROLE", ""),
+        ("GRANT CREATE ON DATABASE postgres TO one", ""),
+        ("SET ROLE member", ""),
         ("ALTER SCHEMA s RENAME TO x", ""),
         ("DROP SCHEMA x CASCADE", "NOTICE 00000 drop cascades to table x.u"),
     ]);

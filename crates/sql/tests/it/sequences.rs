@@ -190,3 +190,43 @@ fn a_sequence_belongs_to_a_tables_column_of_its_owner_and_schema() {
         ("ALTER SEQUENCE s OWNED BY t.a", ""),
     ]);
 }
+
+/// What a session has taken stays what it has taken, whatever becomes of the sequence.
+#[test]
+fn the_value_last_taken_outlives_changes_of_the_sequence() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE SEQUENCE q CACHE 5", "CREATE TABLE t (id serial, v int)"]);
+    s.check(&[
+        ("SELECT nextval('q')", "1"),
+        ("ALTER SEQUENCE q RESTART 40", ""),
+        ("SELECT currval('q'), lastval()", "1|1"),
+        ("SELECT nextval('q')", "40"),
+        ("SELECT setval('q', 90, false)", "90"),
+        ("SELECT currval('q')", "40"),
+        ("SELECT nextval('q')", "90"),
+        ("INSERT INTO t (v) VALUES (1)", ""),
+        ("TRUNCATE t RESTART IDENTITY", ""),
+        ("SELECT currval('t_id_seq')", "1"),
+    ]);
+}
+
+#[test]
+fn an_owned_sequence_goes_where_its_table_goes() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE SCHEMA o", "CREATE ROLE r", "CREATE TABLE t (id serial)"]);
+    s.check(&[
+        (
+            "ALTER SEQUENCE t_id_seq SET SCHEMA o",
+            "0A000 cannot move an owned sequence into another schema\nSequence \"t_id_seq\" is linked to table \"t\".",
+        ),
+        (
+            "ALTER SEQUENCE t_id_seq OWNER TO r",
+            "0A000 cannot change owner of sequence \"t_id_seq\"\nSequence \"t_id_seq\" is linked to table \"t\".",
+        ),
+        ("ALTER SEQUENCE t_id_seq OWNER TO postgres", ""),
+        ("ALTER TABLE t SET SCHEMA o", ""),
+        ("SELECT relnamespace::regnamespace FROM pg_class WHERE relname = 't_id_seq'", "o"),
+    ]);
+}
