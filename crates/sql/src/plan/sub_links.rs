@@ -340,6 +340,11 @@ pub(crate) fn same_hash(a: Oid, b: Oid) -> bool {
     a == b || (int(a) && int(b)) || (text(a) && text(b))
 }
 
+/// Days, or moments, which are compared with each other.
+pub(crate) fn are_times(ty: Oid) -> bool {
+    matches!(ty, oids::DATE | oids::TIMESTAMP | oids::TIMESTAMPTZ)
+}
+
 /// A constant's value.
 pub(crate) fn constant(e: &Expr) -> Option<&Datum> {
     match e {
