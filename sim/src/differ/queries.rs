@@ -37,7 +37,8 @@ const OFFSETS: &[(&str, &[&str])] = &[
 ];
 
 impl Gen<'_> {
-    fn name(&mut self, start: &str) -> String {
+    /// A name that nothing else has.
+    pub fn name(&mut self, start: &str) -> String {
         self.names += 1;
         format!("{start}{}", self.names)
     }

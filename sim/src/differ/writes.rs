@@ -86,8 +86,7 @@ impl Gen<'_> {
         let keep = 2 + self.c.below(columns.len() - 1);
         columns.truncate(keep);
         let names: Vec<&str> = columns.iter().map(|(n, _)| n.as_str()).collect();
-        // Which row a view refuses first, an order would say that there is none of.
-        let source = if self.c.percent(35) && !table.name.starts_with('v') {
+        let source = if self.c.percent(35) {
             let from = self.from(1);
             let key = self.columns_of_int();
             let items: Vec<String> = columns
@@ -95,7 +94,13 @@ impl Gen<'_> {
                 .map(|(n, t)| if n == "id" { format!("{key} + 1000") } else { self.expr(*t, 1) })
                 .collect();
             self.scopes.pop();
-            format!("SELECT {} FROM {from}", items.join(", "))
+            // Which of two rows is refused, or in the way of the other, is for an order to say.
+            let order: Vec<String> = (1..)
+                .zip(&columns)
+                .filter(|(_, c)| TYPES[c.1].sorts)
+                .map(|(at, _): (usize, _)| at.to_string())
+                .collect();
+            format!("SELECT {} FROM {from} ORDER BY {}", items.join(", "), order.join(", "))
         } else {
             let rows: Vec<String> = (0..=self.c.below(3))
                 .map(|row| {
@@ -306,26 +311,27 @@ impl Gen<'_> {
     /// A cursor, moved about.
     fn cursor(&mut self) -> Vec<String> {
         let types = [0, 1];
+        let c = self.name("c");
         let query = self.query(&types, true);
         let mut list = vec![
             "SAVEPOINT each".to_owned(),
-            format!("DECLARE c SCROLL CURSOR FOR {query} ORDER BY 1, 2"),
+            format!("DECLARE {c} SCROLL CURSOR FOR {query} ORDER BY 1, 2"),
         ];
         for _ in 0..=self.c.below(6) {
             let n = self.c.below(6);
             list.push(match self.c.below(12) {
-                0 => "FETCH NEXT FROM c".into(),
-                1 => "FETCH PRIOR FROM c".into(),
-                2 => "FETCH FIRST FROM c".into(),
-                3 => "FETCH LAST FROM c".into(),
-                4 => format!("FETCH ABSOLUTE {n} FROM c"),
-                5 => format!("FETCH ABSOLUTE -{n} FROM c"),
-                6 => format!("FETCH RELATIVE {n} FROM c"),
-                7 => format!("FETCH RELATIVE -{n} FROM c"),
-                8 => format!("FETCH FORWARD {n} FROM c"),
-                9 => format!("FETCH BACKWARD {n} FROM c"),
-                10 => format!("MOVE {n} FROM c"),
-                _ => (*self.c.pick(&["FETCH ALL FROM c", "FETCH BACKWARD ALL FROM c"])).into(),
+                0 => format!("FETCH NEXT FROM {c}"),
+                1 => format!("FETCH PRIOR FROM {c}"),
+                2 => format!("FETCH FIRST FROM {c}"),
+                3 => format!("FETCH LAST FROM {c}"),
+                4 => format!("FETCH ABSOLUTE {n} FROM {c}"),
+                5 => format!("FETCH ABSOLUTE -{n} FROM {c}"),
+                6 => format!("FETCH RELATIVE {n} FROM {c}"),
+                7 => format!("FETCH RELATIVE -{n} FROM {c}"),
+                8 => format!("FETCH FORWARD {n} FROM {c}"),
+                9 => format!("FETCH BACKWARD {n} FROM {c}"),
+                10 => format!("MOVE {n} FROM {c}"),
+                _ => format!("FETCH {} FROM {c}", self.c.pick(&["ALL", "BACKWARD ALL"])),
             });
         }
         list.push("ROLLBACK_IF_FAILED each".into());

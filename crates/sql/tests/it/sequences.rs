@@ -190,3 +190,15 @@ fn a_sequence_belongs_to_a_tables_column_of_its_owner_and_schema() {
         ("ALTER SEQUENCE s OWNED BY t.a", ""),
     ]);
 }
+
+#[test]
+fn what_is_said_twice_happens_twice() {
+    let db = Database::new();
+    db.session().check(&[
+        ("CREATE SEQUENCE s", ""),
+        ("SELECT nextval('s') > 0 AND nextval('s') > 0", "t"),
+        ("SELECT last_value FROM s", "2"),
+        ("SELECT nextval('s') < 0 OR nextval('s') < 0", "f"),
+        ("SELECT last_value FROM s", "4"),
+    ]);
+}
