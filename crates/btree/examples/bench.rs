@@ -68,7 +68,12 @@ fn main() {
     let sorter = |schema: &Arc<KeySchema>| {
         Sorter::new(
             schema.clone(),
-            SortConfig { memory_bytes: memory << 20, disk: disk.clone(), temp_dir: "tmp".into() },
+            SortConfig {
+                memory_bytes: memory << 20,
+                disk: disk.clone(),
+                temp_dir: "tmp".into(),
+                space: None,
+            },
         )
     };
     let text = Arc::new(KeySchema::new("t", "t", vec![column(FastCompare::Bytes, -1)], vec![]));

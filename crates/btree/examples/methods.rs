@@ -91,8 +91,12 @@ fn main() {
         let id = RelationId { database: Oid(1), file_number: number };
         let rel = pool.create(id, Persistence::Permanent).unwrap();
         let tree = Btree::new(rel, context.clone(), schema.clone());
-        let config =
-            SortConfig { memory_bytes: 256 << 20, disk: disk.clone(), temp_dir: "tmp".into() };
+        let config = SortConfig {
+            memory_bytes: 256 << 20,
+            disk: disk.clone(),
+            temp_dir: "tmp".into(),
+            space: None,
+        };
         let mut sorter = Sorter::new(schema.clone(), config);
         for n in 0..rows {
             let (int, text) = ((n as i32).to_le_bytes(), hex(n));

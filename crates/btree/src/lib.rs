@@ -64,7 +64,7 @@ pub use scan::{BtreeScan, Direction, ScanOptions, to_owned_values};
 pub use schema::{
     Bound, Comparator, Edge, FastCompare, IncludedColumn, KeyColumn, KeySchema, Value,
 };
-pub use sort::{SortConfig, SortedStream, Sorter};
+pub use sort::{SortConfig, SortedStream, Sorter, TempSpace};
 pub use tree::{Btree, Context, Horizons};
 pub use vacuum::{BulkPass, IndexVacuumStats, VacuumControl};
 pub use verify::VerifyReport;

@@ -29,6 +29,17 @@ const MERGED_AT_ONCE: usize = 128;
 const ENTRIES_BETWEEN_LOOKS: usize = 4096;
 static NEXT_SORT: AtomicU64 = AtomicU64::new(0);
 
+/// Who bounds the space of temporary files, and is told when one has gone.
+pub trait TempSpace: Send + Sync + std::fmt::Debug {
+    /// So many bytes more are to be written.
+    ///
+    /// # Errors
+    /// There may not be as many.
+    fn grow(&self, bytes: u64) -> Result<()>;
+    /// A file in which there were so many bytes has gone.
+    fn gone(&self, bytes: u64);
+}
+
 /// How much and where.
 #[derive(Clone, Debug)]
 pub struct SortConfig {
@@ -38,6 +49,8 @@ pub struct SortConfig {
     pub disk: Arc<dyn Disk>,
     /// The folder for temporary files.
     pub temp_dir: String,
+    /// What bounds them, if anything does.
+    pub space: Option<Arc<dyn TempSpace>>,
 }
 
 /// Entries being collected.
@@ -82,10 +95,14 @@ struct TempFile {
     disk: Arc<dyn Disk>,
     path: String,
     len: u64,
+    space: Option<Arc<dyn TempSpace>>,
 }
 
 impl Drop for TempFile {
     fn drop(&mut self) {
+        if let Some(space) = &self.space {
+            space.gone(self.len);
+        }
         if let Err(error) = self.disk.remove(&self.path) {
             let what = format!("could not remove temporary file \"{}\": {error}", self.path);
             base::log::write(base::log::Level::Log, &what);
@@ -116,7 +133,7 @@ impl Runs {
         self.made += 1;
         let disk = Arc::clone(&self.config.disk);
         let file = disk.open(&path, OpenMode::Create).map_err(io(&path, "create"))?;
-        let run = TempFile { disk, path, len: 0 };
+        let run = TempFile { disk, path, len: 0, space: self.config.space.clone() };
         Ok(RunFile { file, run, chunk: Vec::with_capacity(WRITE_CHUNK + 4096) })
     }
     /// Merges runs, all of whose entries come in one's place.
@@ -159,8 +176,14 @@ impl RunFile {
         self.chunk.len() >= WRITE_CHUNK
     }
     fn flush(&mut self) -> Result<()> {
-        self.file.write_at(&self.chunk, self.run.len).map_err(io(&self.run.path, "write to"))?;
-        self.run.len += self.chunk.len() as u64;
+        let bytes = self.chunk.len() as u64;
+        if let Some(space) = &self.run.space {
+            space.grow(bytes)?;
+        }
+        // Taken is taken: what cannot be written goes with the file.
+        let at = self.run.len;
+        self.run.len += bytes;
+        self.file.write_at(&self.chunk, at).map_err(io(&self.run.path, "write to"))?;
         self.chunk.clear();
         Ok(())
     }

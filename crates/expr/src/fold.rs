@@ -242,7 +242,7 @@ fn junction(args: Vec<Expr>, and: bool) -> Expr {
                 Some(Datum::Bool(b)) => return boolean(*b),
                 Some(_) => null = true,
                 None => {
-                    if !flat.contains(&i) {
+                    if contains_volatile(&i) || !flat.contains(&i) {
                         flat.push(i);
                     }
                 }

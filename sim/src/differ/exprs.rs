@@ -336,7 +336,27 @@ const TAME: &[(&str, &str)] = &[
     ("float4", "(-{float4})"),
 ];
 
+/// Types whose values are compared with each other as they are.
+const MIXED: &[&[&str]] = &[
+    &["int4", "int8", "int2"],
+    &["date", "timestamp", "timestamptz"],
+    &["float8", "float4"],
+    &["text", "varchar"],
+    &["numeric", "int4", "int8"],
+    &["float8", "int4", "numeric"],
+];
+
 impl Gen<'_> {
+    /// A type whose values can be compared with those of this one.
+    pub fn partner(&mut self, t: Ty) -> Ty {
+        let of: Vec<&&[&str]> = MIXED.iter().filter(|m| m.contains(&TYPES[t].name)).collect();
+        if of.is_empty() {
+            return t;
+        }
+        let family = **self.c.pick(&of);
+        ty(self.c.pick::<&str>(family))
+    }
+
     /// A constant.
     pub fn literal(&mut self, t: Ty) -> String {
         let all = &TYPES[t];
@@ -529,7 +549,7 @@ impl Gen<'_> {
     pub fn condition(&mut self, depth: usize) -> String {
         let d = depth.saturating_sub(1);
         let sub = !self.tables.is_empty() && self.depth < 2;
-        match self.c.below(17) {
+        match self.c.below(20) {
             0..=3 => {
                 let t = self.sortable();
                 let op = *self.c.pick(&["=", "<>", "<", "<=", ">", ">="]);
@@ -612,6 +632,21 @@ impl Gen<'_> {
                 let args = (self.leaf(a), self.leaf(b));
                 let query = self.nested(&[a, b]);
                 format!("(({}, {}) {not}IN ({query}))", args.0, args.1)
+            }
+            17 | 18 => {
+                let family = *self.c.pick(MIXED);
+                let a = ty(self.c.pick::<&str>(family));
+                let b = ty(self.c.pick::<&str>(family));
+                let op = *self.c.pick(&["=", "<>", "<", "<=", ">", ">="]);
+                format!("({} {op} {})", self.expr(a, d), self.expr(b, d))
+            }
+            19 if sub => {
+                let family = *self.c.pick(MIXED);
+                let a = ty(self.c.pick::<&str>(family));
+                let b = ty(self.c.pick::<&str>(family));
+                let not = *self.c.pick(&["", "NOT "]);
+                let arg = self.leaf(a);
+                format!("({arg} {not}IN ({}))", self.nested(&[b]))
             }
             _ => self.leaf(ty("bool")),
         }

@@ -288,7 +288,7 @@ impl Differ {
             return None;
         }
         match way {
-            1 | 2 if !strict => {
+            1 | 2 | 7 | 8 if !strict => {
                 self.plans.simple(switches);
                 let other = self.plans.simple(&sql);
                 self.plans.simple("RESET ALL");

@@ -23,8 +23,22 @@ const OUTPUTS: &[&str] = &[
     "time",
 ];
 
+/// Keys of frames, and offsets from them.
+const OFFSETS: &[(&str, &[&str])] = &[
+    ("int4", &["1", "2", "0"]),
+    ("int8", &["1", "3"]),
+    ("numeric", &["0.5", "2"]),
+    ("float8", &["0.5", "2"]),
+    ("date", &["'1 day'", "'2 months'", "'0'"]),
+    ("timestamp", &["'1 month'", "'12 hours'", "'1 year 2 days'"]),
+    ("timestamptz", &["'1 day'", "'1 month'", "'2 hours'"]),
+    ("interval", &["'1 day'", "'3 hours'"]),
+    ("time", &["'1 hour'", "'23 hours'"]),
+];
+
 impl Gen<'_> {
-    fn name(&mut self, start: &str) -> String {
+    /// A name that nothing else has.
+    pub fn name(&mut self, start: &str) -> String {
         self.names += 1;
         format!("{start}{}", self.names)
     }
@@ -168,7 +182,8 @@ impl Gen<'_> {
             };
             let t = if self.c.percent(25) { self.c.pick(&cols).ty } else { 0 };
             let (a, b) = (self.c.below(3), self.c.below(3));
-            let equal = match (key(&before, t, a), key(&cols, t, b)) {
+            let u = if self.c.percent(15) { self.partner(t) } else { t };
+            let equal = match (key(&before, u, a), key(&cols, t, b)) {
                 (Some(l), Some(r)) => Some(format!("{l} = {r}")),
                 _ => None,
             };
@@ -287,9 +302,10 @@ impl Gen<'_> {
         let exclude =
             *self.c.pick(&["", "", "", " EXCLUDE CURRENT ROW", " EXCLUDE GROUP", " EXCLUDE TIES"]);
         let over = if self.c.percent(30) {
-            // A RANGE over one number: peers are alike, whatever their order.
-            let direction = *self.c.pick(&["", " DESC", " NULLS FIRST"]);
-            let key = self.columns_of(0);
+            // A RANGE over one key: peers are alike, whatever their order.
+            let direction = *self.c.pick(&["", " DESC", " NULLS FIRST", " DESC NULLS LAST"]);
+            let (kind, offsets) = *self.c.pick(OFFSETS);
+            let key = self.columns_of(ty(kind));
             match key {
                 Some(key)
                     if matches!(
@@ -297,13 +313,18 @@ impl Gen<'_> {
                         Some("count" | "sum" | "max" | "avg" | "rank" | "dense_rank" | "cume_dist")
                     ) =>
                 {
-                    let frame = *self.c.pick(&[
-                        "",
-                        " RANGE BETWEEN 1 PRECEDING AND 2 FOLLOWING",
-                        " GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW",
-                        " RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING",
-                        " GROUPS BETWEEN CURRENT ROW AND 1 FOLLOWING",
-                    ]);
+                    let (a, b) = (*self.c.pick(offsets), *self.c.pick(offsets));
+                    let frame = match self.c.below(9) {
+                        0 => String::new(),
+                        1 => format!(" RANGE BETWEEN {a} PRECEDING AND {b} FOLLOWING"),
+                        2 => " GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW".into(),
+                        3 => format!(" RANGE BETWEEN UNBOUNDED PRECEDING AND {a} PRECEDING"),
+                        4 => " GROUPS BETWEEN CURRENT ROW AND 1 FOLLOWING".into(),
+                        5 => format!(" RANGE BETWEEN {a} PRECEDING AND {b} PRECEDING"),
+                        6 => format!(" RANGE BETWEEN {a} FOLLOWING AND {b} FOLLOWING"),
+                        7 => format!(" RANGE BETWEEN CURRENT ROW AND {a} FOLLOWING"),
+                        _ => format!(" RANGE BETWEEN {a} FOLLOWING AND UNBOUNDED FOLLOWING"),
+                    };
                     let exclude = if frame.is_empty() { "" } else { exclude };
                     format!("ORDER BY {key}{direction}{frame}{exclude}")
                 }
@@ -322,8 +343,14 @@ impl Gen<'_> {
             let exclude = if frame.is_empty() { "" } else { exclude };
             format!("ORDER BY {}{frame}{exclude}", self.total_order())
         };
+        let aggregate = matches!(f.split('(').next(), Some("count" | "sum" | "max" | "avg"));
+        let filter = if aggregate && self.c.percent(20) {
+            format!(" FILTER (WHERE {})", self.condition(1))
+        } else {
+            String::new()
+        };
         self.depth = deep;
-        (format!("{f} OVER ({partition}{over})"), t)
+        (format!("{f}{filter} OVER ({partition}{over})"), t)
     }
 
     fn columns_of(&mut self, t: Ty) -> Option<String> {
@@ -419,7 +446,7 @@ impl Gen<'_> {
     }
 
     /// A query that yields these types; `top` gives it an order, perhaps, and says whether.
-    fn query(&mut self, types: &[Ty], top: bool) -> String {
+    pub fn query(&mut self, types: &[Ty], top: bool) -> String {
         let mut text = self.select(types);
         if self.c.percent(15) {
             for _ in 0..=self.c.below(2) {

@@ -68,6 +68,51 @@ fn odd(c: &mut Choices, out: &mut Vec<String>) {
     out.push("RESET enable_seqscan".into());
 }
 
+/// How many of the tables are tables, and a view that is written as they are: the others are views that are read only.
+pub const WRITTEN: usize = 6;
+
+/// Views of the tables, which stand behind them in the list.
+fn views(schema: &mut Schema) {
+    let (int, text, bigint) = (0, 1, 2);
+    type View<'v> = (&'v str, &'v str, &'v [(&'v str, Ty)]);
+    let made: &[View<'_>] = &[
+        (
+            "v0",
+            "SELECT id, n, s FROM t0 WHERE n > 1 OR s <> 'ab' WITH CHECK OPTION",
+            &[("id", int), ("n", int), ("s", text)],
+        ),
+        (
+            "v1",
+            "SELECT a.id, a.n, b.s, b.r FROM t0 a LEFT JOIN t1 b ON a.id = b.r AND b.n > 0",
+            &[("id", int), ("n", int), ("s", text), ("r", int)],
+        ),
+        (
+            "v2",
+            "SELECT n, count(*) c, max(s) m FROM t3 GROUP BY n",
+            &[("n", int), ("c", bigint), ("m", text)],
+        ),
+        (
+            "v3",
+            "SELECT id, n, s FROM t2 UNION ALL SELECT id, n + 1, s FROM t4",
+            &[("id", int), ("n", int), ("s", text)],
+        ),
+        (
+            "v4",
+            "SELECT id, n, row_number() OVER (PARTITION BY n ORDER BY id) r FROM t3",
+            &[("id", int), ("n", int), ("r", bigint)],
+        ),
+        ("v5", "SELECT DISTINCT n, s FROM t1", &[("n", int), ("s", text)]),
+    ];
+    for (name, query, columns) in made {
+        schema.statements.push(format!("CREATE VIEW {name} AS {query}"));
+        let columns: Vec<(String, Ty)> =
+            columns.iter().map(|(n, t)| ((*n).to_owned(), *t)).collect();
+        let unique = if *name == "v0" { vec!["id".to_owned()] } else { Vec::new() };
+        let writable = columns.clone();
+        schema.tables.push(Table { name: (*name).to_owned(), columns, writable, unique });
+    }
+}
+
 /// Some tables.
 pub fn make(c: &mut Choices) -> Schema {
     let mut schema = Schema::default();
@@ -191,5 +236,6 @@ pub fn make(c: &mut Choices) -> Schema {
         }
         schema.tables.push(Table { name, columns, writable, unique });
     }
+    views(&mut schema);
     schema
 }

@@ -1,6 +1,7 @@
 //! Scripts that write, in a transaction that is rolled back at their end.
 
 use super::exprs::{Col, Gen};
+use super::schema::WRITTEN;
 use super::values::{Statement, TYPES, Ty};
 
 impl Gen<'_> {
@@ -10,10 +11,40 @@ impl Gen<'_> {
         self.scopes.push(cols.collect());
     }
 
+    /// RETURNING of a change to the table of the first columns in sight.
     fn returning(&mut self) -> String {
-        match self.c.below(4) {
+        match self.c.below(6) {
             0 => String::new(),
             1 => " RETURNING *".into(),
+            4 | 5 => {
+                let here = self.scopes.last().cloned().unwrap_or_default();
+                let table = here.first().and_then(|c| c.sql.split_once('.'));
+                let table = table.map_or("", |t| t.0).to_owned();
+                let mine = here.iter().filter_map(|c| {
+                    let (of, column) = c.sql.split_once('.')?;
+                    (of == table).then(|| (column.to_owned(), c.ty))
+                });
+                let of = |image: &str, (column, ty): (String, Ty)| Col {
+                    sql: format!("{image}.{column}"),
+                    ty,
+                    aggregate: false,
+                };
+                let images: Vec<Col> = mine
+                    .flat_map(|c| [of("old", c.clone()), of("new", c)])
+                    .chain(here.iter().cloned())
+                    .collect();
+                self.scopes.push(images);
+                let mut items: Vec<String> = (0..=self.c.below(2))
+                    .map(|_| {
+                        let t = self.c.below(4);
+                        let e = self.expr(t, 1);
+                        if e.starts_with('\u{1}') { format!("{e}::{}", TYPES[t].name) } else { e }
+                    })
+                    .collect();
+                self.scopes.pop();
+                items.push((*self.c.pick(&["old.id", "new.*", "old.*", "old IS NULL"])).into());
+                format!(" RETURNING {}", items.join(", "))
+            }
             _ => {
                 let items: Vec<String> = (0..=self.c.below(2))
                     .map(|_| {
@@ -49,7 +80,7 @@ impl Gen<'_> {
     }
 
     fn insert(&mut self) -> String {
-        let at = self.c.below(self.tables.len());
+        let at = self.c.below(WRITTEN);
         let table = self.tables[at].clone();
         let mut columns: Vec<(String, Ty)> = table.writable.clone();
         let keep = 2 + self.c.below(columns.len() - 1);
@@ -63,7 +94,13 @@ impl Gen<'_> {
                 .map(|(n, t)| if n == "id" { format!("{key} + 1000") } else { self.expr(*t, 1) })
                 .collect();
             self.scopes.pop();
-            format!("SELECT {} FROM {from}", items.join(", "))
+            // Which of two rows is refused, or in the way of the other, is for an order to say.
+            let order: Vec<String> = (1..)
+                .zip(&columns)
+                .filter(|(_, c)| TYPES[c.1].sorts)
+                .map(|(at, _): (usize, _)| at.to_string())
+                .collect();
+            format!("SELECT {} FROM {from} ORDER BY {}", items.join(", "), order.join(", "))
         } else {
             let rows: Vec<String> = (0..=self.c.below(3))
                 .map(|row| {
@@ -122,7 +159,7 @@ impl Gen<'_> {
     }
 
     fn update(&mut self) -> String {
-        let at = self.c.below(self.tables.len());
+        let at = self.c.below(WRITTEN);
         let table = self.tables[at].clone();
         self.see(at, &table.name);
         let mut from = String::new();
@@ -152,12 +189,12 @@ impl Gen<'_> {
     }
 
     fn delete(&mut self) -> String {
-        let at = self.c.below(self.tables.len());
+        let at = self.c.below(WRITTEN);
         let table = self.tables[at].clone();
         self.see(at, &table.name);
         let mut using = String::new();
         let condition = if self.c.percent(30) {
-            let source = self.c.below(self.tables.len());
+            let source = self.c.below(WRITTEN);
             using = format!(" USING {} u", self.tables[source].name);
             format!("{}.id = u.n AND u.id % 2 = 0", table.name)
         } else {
@@ -188,7 +225,7 @@ impl Gen<'_> {
     }
 
     fn merge(&mut self) -> String {
-        let at = self.c.below(self.tables.len());
+        let at = self.c.below(WRITTEN);
         let table = self.tables[at].clone();
         // One row of the source at most for each row: t0, t1 and t3 have a key.
         let from = [0, 1, 3][self.c.below(3)];
@@ -243,18 +280,92 @@ impl Gen<'_> {
                 };
                 let inner = inner.split(" RETURNING ").next().unwrap_or("").to_owned();
                 let table = self.c.pick(self.tables).name.clone();
-                format!(
-                    "WITH w AS ({inner} RETURNING *) SELECT count(*), (SELECT count(*) FROM {table}) FROM w"
-                )
+                // What a statement does to a row twice is not said: the other table is another one.
+                let other = ["t2", "t3", "t4"][self.c.below(3)];
+                let apart = !inner.split_whitespace().take(3).any(|word| word == other);
+                // Of several rows of the source any one may be the one that deletes.
+                let from = match inner.strip_prefix("DELETE FROM ") {
+                    Some(rest) => format!("{}.", rest.split(' ').next().unwrap_or("")),
+                    None if inner.contains(" u ") => "u.".to_owned(),
+                    None => String::new(),
+                };
+                let keyed = format!("WITH w(k, m) AS ({inner} RETURNING {from}id, {from}n)");
+                match self.c.below(6) {
+                    3 if apart => format!(
+                        "{keyed} INSERT INTO {other} (id, n, s) SELECT k + 2000, m, 'w' FROM w ON CONFLICT DO NOTHING RETURNING n, s"
+                    ),
+                    4 if apart => format!(
+                        "{keyed} UPDATE {other} SET s = 'w' FROM w WHERE {other}.id = w.k RETURNING {other}.id, old.s"
+                    ),
+                    5 if apart => {
+                        format!("{keyed} DELETE FROM {other} USING w WHERE {other}.id = w.k")
+                    }
+                    _ => format!(
+                        "WITH w AS ({inner} RETURNING *) SELECT count(*), (SELECT count(*) FROM {table}) FROM w"
+                    ),
+                }
             }
         }
+    }
+
+    /// A cursor, moved about.
+    fn cursor(&mut self) -> Vec<String> {
+        let types = [0, 1];
+        let c = self.name("c");
+        let query = self.query(&types, true);
+        let mut list = vec![
+            "SAVEPOINT each".to_owned(),
+            format!("DECLARE {c} SCROLL CURSOR FOR {query} ORDER BY 1, 2"),
+        ];
+        for _ in 0..=self.c.below(6) {
+            let n = self.c.below(6);
+            list.push(match self.c.below(12) {
+                0 => format!("FETCH NEXT FROM {c}"),
+                1 => format!("FETCH PRIOR FROM {c}"),
+                2 => format!("FETCH FIRST FROM {c}"),
+                3 => format!("FETCH LAST FROM {c}"),
+                4 => format!("FETCH ABSOLUTE {n} FROM {c}"),
+                5 => format!("FETCH ABSOLUTE -{n} FROM {c}"),
+                6 => format!("FETCH RELATIVE {n} FROM {c}"),
+                7 => format!("FETCH RELATIVE -{n} FROM {c}"),
+                8 => format!("FETCH FORWARD {n} FROM {c}"),
+                9 => format!("FETCH BACKWARD {n} FROM {c}"),
+                10 => format!("MOVE {n} FROM {c}"),
+                _ => format!("FETCH {} FROM {c}", self.c.pick(&["ALL", "BACKWARD ALL"])),
+            });
+        }
+        list.push("ROLLBACK_IF_FAILED each".into());
+        list
+    }
+
+    /// A cursor over a table, and changes of the row on which it stands.
+    fn current_of(&mut self) -> Vec<String> {
+        let table = ["t0", "t1", "t3"][self.c.below(3)];
+        let (skip, by) = (1 + self.c.below(3), 1 + self.c.below(3));
+        let change = match self.c.below(3) {
+            0 => format!("UPDATE {table} SET s = 'here' WHERE CURRENT OF d RETURNING id, s"),
+            1 => format!("DELETE FROM {table} WHERE CURRENT OF d RETURNING id"),
+            _ => format!("UPDATE {table} SET n = n + 1 WHERE CURRENT OF d"),
+        };
+        vec![
+            "SAVEPOINT each".into(),
+            format!("DECLARE d CURSOR FOR SELECT id, n, s FROM {table} ORDER BY id FOR UPDATE"),
+            format!("FETCH {skip} FROM d"),
+            change.clone(),
+            format!("FETCH {by} FROM d"),
+            change,
+            "CLOSE d".into(),
+            "ROLLBACK_IF_FAILED each".into(),
+        ]
     }
 
     /// Statements one by one; the last ones show what all tables hold.
     pub fn script(mut self) -> (Vec<Statement>, Vec<u32>) {
         let mut list = vec!["BEGIN".to_owned()];
         for _ in 0..=self.c.below(4) {
-            match self.c.below(8) {
+            match self.c.below(12) {
+                8 | 9 => list.extend(self.cursor()),
+                10 => list.extend(self.current_of()),
                 6 => list.push("SAVEPOINT s".into()),
                 7 => list.push((*self.c.pick(&["ROLLBACK TO s", "RELEASE s"])).into()),
                 _ => {
@@ -277,7 +388,8 @@ impl Gen<'_> {
         list.push("ROLLBACK".into());
         let literals = self.literals;
         let make = |text: String| {
-            let ordered = text.starts_with("SELECT") && text.contains(" ORDER BY ");
+            let ordered = text.starts_with("FETCH")
+                || text.starts_with("SELECT") && text.contains(" ORDER BY ");
             Statement { text, literals: literals.clone(), ordered }
         };
         (list.into_iter().map(make).collect(), self.c.taken)

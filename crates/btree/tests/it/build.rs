@@ -9,7 +9,12 @@ use btree::{
 use std::sync::Arc;
 
 fn config(db: &Database, memory_bytes: usize) -> SortConfig {
-    SortConfig { memory_bytes, disk: db.disk.clone(), temp_dir: "base/pgsql_tmp".into() }
+    SortConfig {
+        memory_bytes,
+        disk: db.disk.clone(),
+        temp_dir: "base/pgsql_tmp".into(),
+        space: None,
+    }
 }
 
 fn keys(n: u32) -> impl Iterator<Item = (String, u32)> {
@@ -170,6 +175,7 @@ fn many_runs_need_few_open_files() {
         memory_bytes: 0,
         disk: disk::os(folder.path().to_owned()).unwrap(),
         temp_dir: "tmp".into(),
+        space: None,
     };
     let db = Database::new();
     let schema = schema(vec![text()]);

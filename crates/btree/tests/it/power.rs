@@ -68,6 +68,7 @@ fn rebuild(w: &World, e: &Expected, pad: usize) -> Result<()> {
         memory_bytes: 1 << 20,
         disk: SimDisk::new(0),
         temp_dir: "base/pgsql_tmp".into(),
+        space: None,
     };
     let mut sorter = Sorter::new(w.tree.schema().clone(), config);
     for t in &e.sure {

@@ -28,8 +28,12 @@ fn sorted(
     schema: &Arc<KeySchema>,
     rows: impl IntoIterator<Item = u32>,
 ) -> SortedStream {
-    let config =
-        SortConfig { memory_bytes: 1 << 20, disk: disk.clone(), temp_dir: "base/pgsql_tmp".into() };
+    let config = SortConfig {
+        memory_bytes: 1 << 20,
+        disk: disk.clone(),
+        temp_dir: "base/pgsql_tmp".into(),
+        space: None,
+    };
     let mut sorter = Sorter::new(schema.clone(), config);
     for n in rows {
         sorter.add(&[Some(&key(n))], tid(n), true).unwrap();
@@ -263,6 +267,7 @@ fn a_rebuild_that_fails_leaves_the_index_and_nothing_else() {
             memory_bytes: 1 << 20,
             disk: db.disk.clone(),
             temp_dir: "base/pgsql_tmp".into(),
+            space: None,
         };
         let mut sorter = Sorter::new(tree.schema().clone(), config);
         (0..1000).for_each(|n| sorter.add(&[Some(&key(n))], tid(n), true).unwrap());

@@ -19,7 +19,7 @@ use crate::exec::modify::IndexWriter;
 use crate::maintenance::commands::{Command, cluster};
 use crate::session::{Session, SessionState};
 use base::{BlockNumber, Fork, GiveWay, Manners, Oid, Result, Tid};
-use btree::{SortConfig, Sorter};
+use btree::Sorter;
 use buffer::Strategy;
 use engine::catalog::model::{Index, Table};
 use engine::relation::{RowEncoder, key_schema, tuple_desc};
@@ -98,12 +98,7 @@ impl<'a> Keys<'a> {
         index: &Arc<Index>,
         eval: EvalContext<'a>,
     ) -> Result<Keys<'a>> {
-        let memory_kb = usize::try_from(state.settings.borrow().int("maintenance_work_mem"));
-        let config = SortConfig {
-            memory_bytes: memory_kb.unwrap_or(65_536).saturating_mul(1024),
-            disk: Arc::clone(&state.cluster.engine().disk),
-            temp_dir: "base/pgsql_tmp".to_owned(),
-        };
+        let config = super::index::sort_config(state);
         let tree = state.cluster.storage().btree(&table.name, index)?;
         Ok(Keys {
             sorter: Sorter::new(Arc::new(key_schema(&table.name, index)?), config),

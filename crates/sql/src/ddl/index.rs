@@ -415,6 +415,7 @@ pub(super) fn sort_config(state: &SessionState) -> SortConfig {
         memory_bytes: memory_kb.unwrap_or(65_536).saturating_mul(1024),
         disk: Arc::clone(&state.cluster.engine().disk),
         temp_dir: "base/pgsql_tmp".to_owned(),
+        space: Some(Arc::new(crate::exec::SortSpace::new())),
     }
 }
 

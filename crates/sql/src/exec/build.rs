@@ -22,7 +22,9 @@ use super::sort::{Key, KeyPlace, SortNode};
 use super::store::{CteScanNode, CteScopeNode, CteState, RecursiveNode, RowStore, WorkTableNode};
 use super::window::{Bound, Frame, Running, WindowCallCode, WindowNode};
 use super::{Cx, Node, NodeStats, Told};
-use crate::plan::{AggregateStrategy, CtePlan, NodeKind, PlanNode, PlanSortKey};
+use crate::plan::{
+    AggregateStrategy, CtePlan, JoinKey, NodeKind, PlanNode, PlanSortKey, are_times,
+};
 use crate::query::{FrameBound, FunctionInFrom};
 use base::{Oid, Result};
 use expr::code::{Code, compile};
@@ -105,6 +107,12 @@ fn keys(list: &[PlanSortKey]) -> Result<Vec<Key>> {
             })
         })
         .collect()
+}
+
+/// The types of the two sides, if values of both are compared as moments.
+fn mixed_times(k: &JoinKey) -> Option<(Oid, Oid)> {
+    let (l, r) = (k.left.ty().oid, k.right.ty().oid);
+    (l != r && are_times(l) && are_times(r)).then_some((l, r))
 }
 
 fn types_of(node: &PlanNode) -> Vec<Oid> {
@@ -345,6 +353,7 @@ impl Builder {
                                 left: compile(&k.left)?,
                                 right: compile(&k.right)?,
                                 ty: k.left.ty().oid,
+                                mixed: mixed_times(k),
                                 nulls_match: k.nulls_match,
                             })
                         })
@@ -369,6 +378,7 @@ impl Builder {
                                 left: compile(&k.left)?,
                                 right: compile(&k.right)?,
                                 ty: k.left.ty().oid,
+                                mixed: mixed_times(k),
                                 descending: k.descending,
                                 nulls_first: k.nulls_first,
                             })

@@ -9,13 +9,33 @@ use base::{Oid, Result};
 use expr::code::Code;
 use expr::ops::{compare, compare_key, hash, mix};
 use types::Datum;
+use types::datetime::beside;
 
 /// One equality.
 pub(crate) struct HashKey {
     pub left: Code,
     pub right: Code,
     pub ty: Oid,
+    /// The types of both sides, if they are different kinds of days and moments.
+    pub mixed: Option<(Oid, Oid)>,
     pub nulls_match: bool,
+}
+
+impl HashKey {
+    /// Its value in a row of one side, to be compared with those of the other one; `scratch` has room for it.
+    #[inline]
+    fn value<'v>(
+        &'v self,
+        left: bool,
+        row: &'v [Datum],
+        cx: &'v Cx<'_>,
+        scratch: &'v mut Datum,
+    ) -> Result<&'v Datum> {
+        let code = if left { &self.left } else { &self.right };
+        let Some((l, r)) = self.mixed else { return code.eval_ref(row, &cx.eval, scratch) };
+        *scratch = beside(code.eval(row, &cx.eval)?, if left { r } else { l }, cx.x.env);
+        Ok(scratch)
+    }
 }
 
 const NONE: u32 = u32::MAX;
@@ -166,8 +186,7 @@ impl HashJoinNode {
         let mut h = 0u64;
         for k in keys {
             let mut scratch = Datum::Null;
-            let code = if left { &k.left } else { &k.right };
-            let v = code.eval_ref(row, &cx.eval, &mut scratch)?;
+            let v = k.value(left, row, cx, &mut scratch)?;
             if v.is_null() && !k.nulls_match {
                 return Ok(None);
             }
@@ -179,8 +198,8 @@ impl HashJoinNode {
     fn same_keys(keys: &[HashKey], left: &[Datum], right: &[Datum], cx: &Cx<'_>) -> Result<bool> {
         for k in keys {
             let (mut x, mut y) = (Datum::Null, Datum::Null);
-            let a = k.left.eval_ref(left, &cx.eval, &mut x)?;
-            let b = k.right.eval_ref(right, &cx.eval, &mut y)?;
+            let a = k.value(true, left, cx, &mut x)?;
+            let b = k.value(false, right, cx, &mut y)?;
             let same = match (a.is_null(), b.is_null()) {
                 (true, true) => k.nulls_match,
                 (false, false) => compare(k.ty, a, b).is_eq(),

@@ -9,12 +9,15 @@ use expr::code::Code;
 use expr::ops::compare_key;
 use std::cmp::Ordering;
 use types::Datum;
+use types::datetime::beside;
 
 /// One equality.
 pub(crate) struct MergeKey {
     pub left: Code,
     pub right: Code,
     pub ty: Oid,
+    /// The types of both sides, if they are different kinds of days and moments.
+    pub mixed: Option<(Oid, Oid)>,
     pub descending: bool,
     pub nulls_first: bool,
 }
@@ -90,7 +93,14 @@ impl MergeJoinNode {
     fn keys_of(&self, row: &[Datum], left: bool, cx: &Cx<'_>) -> Result<Vec<Datum>> {
         self.keys
             .iter()
-            .map(|k| if left { k.left.eval(row, &cx.eval) } else { k.right.eval(row, &cx.eval) })
+            .map(|k| {
+                let code = if left { &k.left } else { &k.right };
+                let value = code.eval(row, &cx.eval)?;
+                Ok(match k.mixed {
+                    None => value,
+                    Some((l, r)) => beside(value, if left { r } else { l }, cx.x.env),
+                })
+            })
             .collect()
     }
     fn compare(&self, a: &[Datum], b: &[Datum]) -> Ordering {

@@ -53,7 +53,8 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 pub(crate) use temp_files::{
-    FOLDER as TEMP_FOLDER, TempFileBounds, bound_temp_files, keep_temp_files_in, take_temp_files,
+    FOLDER as TEMP_FOLDER, SortSpace, TempFileBounds, bound_temp_files, keep_temp_files_in,
+    take_temp_files,
 };
 use types::Datum;
 

@@ -11,6 +11,7 @@ use base::{Result, bail};
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Temporary files that were used and are gone.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -30,6 +31,27 @@ pub(crate) struct TempFileBounds {
 
 impl TempFileBounds {
     const NONE: TempFileBounds = TempFileBounds { limit_kb: -1, log_kb: -1 };
+
+    /// May there be so many bytes in all?
+    fn allow(self, bytes: u64) -> Result<()> {
+        let limit_kb = self.limit_kb;
+        if u64::try_from(limit_kb).is_ok_and(|kb| bytes > kb * 1024) {
+            bail!(
+                CONFIGURATION_LIMIT_EXCEEDED,
+                "temporary file size exceeds \"temp_file_limit\" ({limit_kb}kB)"
+            );
+        }
+        Ok(())
+    }
+
+    /// Tells of a file that is gone, if it is large enough.
+    fn tell(self, pid: i32, number: u64, bytes: u64) {
+        if u64::try_from(self.log_kb).is_ok_and(|kb| bytes / 1024 >= kb) {
+            let message =
+                format!("temporary file: path \"{FOLDER}/pgsql_tmp{pid}.{number}\", size {bytes}");
+            base::log::write_amid(&message, None);
+        }
+    }
 }
 
 thread_local! {
@@ -91,13 +113,7 @@ impl Space {
     /// `53400`: beyond `temp_file_limit`.
     pub(super) fn grow(&mut self, bytes: u64) -> Result<()> {
         let all = IN_USE.get() + bytes;
-        let limit_kb = BOUNDS.get().limit_kb;
-        if u64::try_from(limit_kb).is_ok_and(|kb| all > kb * 1024) {
-            bail!(
-                CONFIGURATION_LIMIT_EXCEEDED,
-                "temporary file size exceeds \"temp_file_limit\" ({limit_kb}kB)"
-            );
-        }
+        BOUNDS.get().allow(all)?;
         IN_USE.set(all);
         self.bytes += bytes;
         Ok(())
@@ -121,13 +137,69 @@ impl Drop for Space {
             let TempFiles { files, bytes: before } = sum.get();
             sum.set(TempFiles { files: files + 1, bytes: before + bytes });
         });
-        let log_kb = BOUNDS.try_with(Cell::get).unwrap_or(TempFileBounds::NONE).log_kb;
-        if u64::try_from(log_kb).is_ok_and(|kb| bytes / 1024 >= kb) {
-            let pid = base::log::thread_pid();
-            let message =
-                format!("temporary file: path \"{FOLDER}/pgsql_tmp{pid}.{number}\", size {bytes}");
-            base::log::write_amid(&message, None);
+        let bounds = BOUNDS.try_with(Cell::get).unwrap_or(TempFileBounds::NONE);
+        bounds.tell(base::log::thread_pid(), number, bytes);
+    }
+}
+
+/// What the files of an index's sort take, whatever thread writes them. With the session's other files they stay within its limit; what
+/// is gone is counted for the thread that lets go of the last of this, which is the session's.
+#[derive(Debug)]
+pub(crate) struct SortSpace {
+    bounds: TempFileBounds,
+    pid: i32,
+    /// Bytes in the session's other files.
+    beside: u64,
+    in_use: AtomicU64,
+    gone_files: AtomicU64,
+    gone_bytes: AtomicU64,
+    /// The number of its next file.
+    number: AtomicU64,
+}
+
+impl SortSpace {
+    /// For a sort that this thread's session begins.
+    pub(crate) fn new() -> SortSpace {
+        SortSpace {
+            bounds: BOUNDS.get(),
+            pid: base::log::thread_pid(),
+            beside: IN_USE.get(),
+            in_use: AtomicU64::new(0),
+            gone_files: AtomicU64::new(0),
+            gone_bytes: AtomicU64::new(0),
+            number: AtomicU64::new(MADE.get()),
         }
+    }
+}
+
+impl btree::TempSpace for SortSpace {
+    fn grow(&self, bytes: u64) -> Result<()> {
+        let all = self.in_use.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.bounds.allow(self.beside + all).inspect_err(|_| {
+            self.in_use.fetch_sub(bytes, Ordering::Relaxed);
+        })
+    }
+
+    fn gone(&self, bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
+        self.in_use.fetch_sub(bytes, Ordering::Relaxed);
+        self.gone_files.fetch_add(1, Ordering::Relaxed);
+        self.gone_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.bounds.tell(self.pid, self.number.fetch_add(1, Ordering::Relaxed), bytes);
+    }
+}
+
+impl Drop for SortSpace {
+    fn drop(&mut self) {
+        let (files, bytes) = (*self.gone_files.get_mut(), *self.gone_bytes.get_mut());
+        let number = *self.number.get_mut();
+        let _ = MADE.try_with(|made| made.set(made.get().max(number)));
+        let _ = GONE.try_with(|sum| {
+            let before = sum.get();
+            sum.set(TempFiles { files: before.files + files, bytes: before.bytes + bytes });
+        });
     }
 }
 
@@ -151,6 +223,29 @@ mod tests {
         }
         assert!(folder.path().join(FOLDER).is_dir());
         keep_temp_files_in("");
+    }
+
+    #[test]
+    fn an_index_sort_stays_within_the_limit_beside_other_files() {
+        use btree::TempSpace as _;
+        bound_temp_files(TempFileBounds { limit_kb: 1, log_kb: -1 });
+        take_temp_files();
+        let mut other = Space::new();
+        other.grow(1000).unwrap();
+        let sort = std::sync::Arc::new(SortSpace::new());
+        let writer = std::sync::Arc::clone(&sort);
+        let grown = std::thread::spawn(move || {
+            writer.grow(20).unwrap();
+            let error = writer.grow(5).unwrap_err();
+            writer.gone(20);
+            writer.grow(24).unwrap();
+            error.state()
+        });
+        assert_eq!(grown.join().unwrap(), base::SqlState::CONFIGURATION_LIMIT_EXCEEDED);
+        sort.gone(24);
+        drop(sort);
+        assert_eq!(take_temp_files(), TempFiles { files: 2, bytes: 44 });
+        bound_temp_files(TempFileBounds::NONE);
     }
 
     #[test]

@@ -171,6 +171,7 @@ impl JoinSpace<'_, '_> {
                 }
             }
             let whole = self.rels.len() == 1 && self.rels[i].quals.is_empty();
+            self.drop_unused_outputs(&mut sub, rte);
             let ordered = whole && self.hand_order_down(&mut sub, rte);
             let fraction = match self.sorted_rows {
                 Some(rows) if ordered => rows,
@@ -343,7 +344,10 @@ fn push_into(sub: &mut Query, e: &Expr, rte: usize) -> bool {
         }
         false
     });
-    if !ok {
+    // A group of everything is there though a condition that looks at none of it lets no row through.
+    let whole = sub.grouping_sets.iter().any(Vec::is_empty)
+        || (sub.has_aggregates || sub.having.is_some()) && sub.group_exprs.is_empty();
+    if !ok || whole {
         return false;
     }
     sub.filter = Some(match sub.filter.take() {

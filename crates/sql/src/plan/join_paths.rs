@@ -6,10 +6,12 @@ use super::path::{
     DISABLED, JoinMethod, JoinPath, Path, PathKey, PathKind, add_path, cheapest, ordered,
 };
 use super::rels::{Equality, JoinSpace, RelSet};
-use super::sub_links::same_hash;
+use super::sub_links::{are_times, same_hash};
 use crate::query::JoinKind;
+use base::Oid;
 use expr::Expr;
 use std::rc::Rc;
+use types::oids;
 
 impl JoinSpace<'_, '_> {
     /// The parameters that relations of the set cannot do without.
@@ -21,6 +23,7 @@ impl JoinSpace<'_, '_> {
         p.minus(set)
     }
 
+    /// The equalities that can be hashed, or else merged, and the other conditions.
     fn keys_of(
         &self,
         on: &[(Expr, Option<Equality>)],
@@ -31,7 +34,7 @@ impl JoinSpace<'_, '_> {
         let mut rest = Vec::new();
         for (e, eq) in on {
             match eq {
-                Some(q) if !hash || same_hash(q.left.ty().oid, q.right.ty().oid) => {
+                Some(q) if joins_by(hash, q.left.ty().oid, q.right.ty().oid) => {
                     let (l, r) = if q.left_rels.within(left) && !q.right_rels.overlaps(left) {
                         (&q.left, &q.right)
                     } else if q.right_rels.within(left) && !q.left_rels.overlaps(left) {
@@ -452,6 +455,16 @@ pub(crate) fn sort_cost(s: &super::PlannerSettings, rows: f64, width: i32, limit
     cost
 }
 
+/// May values of the two types be matched by hashing, or else by merging? Days and moments are made alike first: that keeps the order of
+/// days, but not of local times, of which some do not exist where clocks are put forward.
+fn joins_by(hash: bool, a: Oid, b: Oid) -> bool {
+    let mixed = are_times(a) && are_times(b) && a != b;
+    match hash {
+        true => mixed || same_hash(a, b),
+        false => !mixed || a == oids::DATE || b == oids::DATE,
+    }
+}
+
 fn unparameterised(list: &[Rc<Path>], must: RelSet) -> Option<Rc<Path>> {
     list.iter().filter(|p| p.param.within(must)).min_by(|a, b| a.total.total_cmp(&b.total)).cloned()
 }
@@ -478,7 +491,7 @@ fn commuted(a: &Expr, b: &Expr) -> bool {
         {
             x[0] == y[1]
                 && x[1] == y[0]
-                && types::registry::operator(base::Oid(*o)).is_some_and(|i| i.commutator.0 == *p)
+                && types::registry::operator(Oid(*o)).is_some_and(|i| i.commutator.0 == *p)
         }
         _ => false,
     }

@@ -4,7 +4,7 @@
 //! of both sides must be NULL in a padded row, so outside of the join it stands as a CASE over the ctid of one of
 //! the sub-select's tables, which is NULL in a padded row only.
 
-use super::pull_up::{JoinTree, is_simple, take_subquery, too_many_relations};
+use super::pull_up::{JoinTree, is_simple, outer_looks_up, take_subquery, too_many_relations};
 use super::query_walk::query_any;
 use crate::query::{FromItem, JoinKind, Query, RteKind};
 use base::Oid;
@@ -60,15 +60,8 @@ fn looks_only_at(sub: &Query, beside: &[usize]) -> bool {
         }
         false
     });
-    let up = |e: &Expr| matches!(e, Expr::Var { levels_up, .. } if *levels_up > 0);
-    looks && !elsewhere && !sub.from.iter().any(|f| outer_join_looks_up(f, &up))
-}
-
-fn outer_join_looks_up(item: &FromItem, up: &dyn Fn(&Expr) -> bool) -> bool {
-    let FromItem::Join(j) = item else { return false };
-    j.kind != JoinKind::Inner && j.on.as_ref().is_some_and(|on| on.any(&mut |e| up(e)))
-        || outer_join_looks_up(&j.left, up)
-        || outer_join_looks_up(&j.right, up)
+    // A condition below an outer join of its own cannot become the join's that it is merged into.
+    looks && !elsewhere && !sub.from.iter().any(|f| outer_looks_up(sub, f, false))
 }
 
 /// Of a whole row there is no telling a missing one from one of NULLs.

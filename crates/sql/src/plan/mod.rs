@@ -44,9 +44,12 @@ mod set_ops;
 mod skip_scan;
 mod sub_links;
 mod tid_paths;
+mod unused_outputs;
 mod upper;
 mod window_line;
 mod windows;
+
+pub(crate) use sub_links::are_times;
 
 use crate::query::{
     Command, FunctionInFrom, JoinKind, LockStrength, LockWait, MergeWhen, OnConflict, Query, SetOp,

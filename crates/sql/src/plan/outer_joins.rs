@@ -38,11 +38,12 @@ fn rejects_nulls(e: &Expr, top: bool, out: &mut Vec<Column>) {
         {
             args.iter().for_each(|a| rejects_nulls(a, false, out));
         }
-        Expr::ScalarArrayOp { function, any: true, left, array, .. } => {
-            let empty = matches!(&**array, Expr::Const(c) if matches!(&c.value, Datum::Array(a) if a.elements.is_empty()));
-            if types::facts::proc(Oid(*function)).is_some_and(|p| p.strict) && !empty {
-                rejects_nulls(left, false, out);
-            }
+        // Of nothing at all it is false, which is not NULL; at the top that is as good.
+        Expr::ScalarArrayOp { function, any: true, left, array, .. }
+            if types::facts::proc(Oid(*function)).is_some_and(|p| p.strict)
+                && (top || has_elements(array)) =>
+        {
+            rejects_nulls(left, false, out);
         }
         Expr::And(args) if top => args.iter().for_each(|a| rejects_nulls(a, true, out)),
         Expr::And(args) | Expr::Or(args) => {
@@ -74,6 +75,19 @@ fn rejects_nulls(e: &Expr, top: bool, out: &mut Vec<Column>) {
             }
         }
         _ => {}
+    }
+}
+
+/// True if the array is known to hold something, or to be NULL.
+fn has_elements(array: &Expr) -> bool {
+    match array {
+        Expr::Const(c) => match &c.value {
+            Datum::Array(a) => !a.elements.is_empty(),
+            value => value.is_null(),
+        },
+        Expr::Array { elements, multidim: false, .. } => !elements.is_empty(),
+        Expr::Relabel { arg, .. } => has_elements(arg),
+        _ => false,
     }
 }
 

@@ -306,7 +306,7 @@ fn looks_beside(q: &Query) -> bool {
 }
 
 /// Does an outer join in this item refer to the query around, in its condition or below it?
-fn outer_looks_up(q: &Query, item: &FromItem, below: bool) -> bool {
+pub(super) fn outer_looks_up(q: &Query, item: &FromItem, below: bool) -> bool {
     match item {
         FromItem::Rte(i) => below && q.range_table[*i].lateral,
         FromItem::Join(j) => {

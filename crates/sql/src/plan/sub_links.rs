@@ -8,7 +8,7 @@ use super::prep::{Global, no_node, plan_level, take_outer_refs};
 use super::pull_up::{JoinTree, conjuncts, is_simple, merged_tree, too_many_relations};
 use super::query_walk::{Merge, query_any};
 use super::{LaterPlan, PlannerSettings, SubPlan};
-use crate::query::{Command, JoinKind, Query, RangeTableEntry, RteKind};
+use crate::query::{Command, FromItem, JoinKind, Query, RangeTableEntry, RteKind};
 use base::{Oid, Result};
 use expr::tree::SubLinkKind;
 use expr::{Expr, TypeRef};
@@ -152,6 +152,9 @@ fn exists_to_join(q: &mut Query, number: usize, anti: bool) -> Option<JoinParts>
     if reaches_up(&without) {
         return None;
     }
+    if sub.from.iter().any(|item| on_reaches_up(&sub, item)) {
+        return None;
+    }
     let mut correlated = false;
     filter.walk(&mut |e| {
         if let Expr::Var { levels_up, .. } = e {
@@ -173,6 +176,25 @@ fn exists_to_join(q: &mut Query, number: usize, anti: bool) -> Option<JoinParts>
     });
     let kind = if anti { JoinKind::Anti } else { JoinKind::Semi };
     Some((kind, JoinTree::Group { items, quals: inner }, outer))
+}
+
+/// Does a sub-select in a join's condition look at what is around the query? Only WHERE's conditions become those of the join.
+fn on_reaches_up(q: &Query, item: &FromItem) -> bool {
+    let FromItem::Join(j) = item else { return false };
+    let beyond = |e: &Expr, depth: u32| match e {
+        Expr::Var { levels_up, .. } => *levels_up > depth + 1,
+        Expr::Aggregate(a) => a.levels_up > depth + 1,
+        _ => false,
+    };
+    let up = |e: &Expr| match e {
+        Expr::SubLink { subquery, .. } => {
+            query_any(&q.sub_selects[*subquery], &mut |e, depth| beyond(e, depth))
+        }
+        _ => false,
+    };
+    j.on.as_ref().is_some_and(|on| on.any(&mut |e| up(e)))
+        || on_reaches_up(q, &j.left)
+        || on_reaches_up(q, &j.right)
 }
 
 fn has_sub_link(e: &Expr) -> bool {
@@ -338,6 +360,11 @@ pub(crate) fn same_hash(a: Oid, b: Oid) -> bool {
     let int = |t: Oid| t == oids::INT2 || t == oids::INT4 || t == oids::INT8;
     let text = |t: Oid| t == oids::TEXT || t == oids::VARCHAR || t == oids::NAME;
     a == b || (int(a) && int(b)) || (text(a) && text(b))
+}
+
+/// Days, or moments, which are compared with each other.
+pub(crate) fn are_times(ty: Oid) -> bool {
+    matches!(ty, oids::DATE | oids::TIMESTAMP | oids::TIMESTAMPTZ)
 }
 
 /// A constant's value.

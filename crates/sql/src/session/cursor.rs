@@ -36,9 +36,6 @@ impl Session {
         if !declare.hold {
             self.require_block("DECLARE CURSOR")?;
         }
-        if self.portals.contains_key(&declare.name) {
-            bail!(DUPLICATE_CURSOR, "cursor \"{}\" already exists", declare.name);
-        }
         let parsed = Parsed {
             statement: Statement::Query(declare.query.clone()),
             source: Arc::clone(source),
@@ -55,6 +52,10 @@ impl Session {
             );
         }
         let locks = locks_rows(declare)?;
+        // What is wrong with the query is told first.
+        if self.portals.contains_key(&declare.name) {
+            bail!(DUPLICATE_CURSOR, "cursor \"{}\" already exists", declare.name);
+        }
         let mut columns = prepared.columns.clone();
         if declare.binary {
             for column in columns.iter_mut().flat_map(Rc::make_mut) {

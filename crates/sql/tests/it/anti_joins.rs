@@ -160,3 +160,28 @@ fn a_condition_above_an_outer_join_leads_no_scan_below_it() {
         assert_eq!(s.run(&format!("SELECT * FROM {query}")), want, "{query}");
     }
 }
+
+#[test]
+fn a_partner_asked_for_among_nothing_may_be_missing() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE a (id int, list int[])",
+        "CREATE TABLE b (id int, x int)",
+        "INSERT INTO a VALUES (1, '{}'), (2, '{1,2}'), (3, NULL)",
+        "INSERT INTO b VALUES (2, 1)",
+    ]);
+    // NULL = ANY ('{}') is false, not NULL.
+    let of = |condition: &str| {
+        format!(
+            "SELECT a.id, b.x FROM a LEFT JOIN b ON a.id = b.id WHERE {condition} ORDER BY a.id"
+        )
+    };
+    s.check(&[
+        (&of("(b.x = ANY (a.list)) IS NOT NULL"), "1|~\n2|1"),
+        (&of("(b.x = ANY (a.list)) IS FALSE"), "1|~"),
+        (&of("NOT (b.x = ANY (a.list))"), "1|~"),
+        (&of("(b.x = ANY (a.list)) = false"), "1|~"),
+        (&of("b.x = ANY (a.list)"), "2|1"),
+    ]);
+}

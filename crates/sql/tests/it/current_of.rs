@@ -255,3 +255,17 @@ fn rows_that_a_cursor_keeps_beyond_work_mem_are_on_disk() {
     ]);
     assert!(s.run("MOVE ALL IN c").starts_with("53400"));
 }
+
+#[test]
+fn a_cursor_is_refused_for_its_query_before_its_name() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.check(&[
+        ("BEGIN", ""),
+        ("DECLARE c CURSOR FOR SELECT 1", ""),
+        ("SAVEPOINT a", ""),
+        ("DECLARE c CURSOR FOR SELECT nothing", "42703 column \"nothing\" does not exist"),
+        ("ROLLBACK TO a", ""),
+        ("DECLARE c CURSOR FOR SELECT 2", "42P03 cursor \"c\" already exists"),
+    ]);
+}

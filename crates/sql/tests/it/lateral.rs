@@ -76,3 +76,30 @@ fn a_condition_of_a_sub_select_looks_at_a_padded_side_beside_it() {
         assert_eq!(s.run(&plain), wanted, "{plain}");
     }
 }
+
+/// A condition below an outer join of the sub-select's own is not the LEFT JOIN's.
+#[test]
+fn a_join_below_an_outer_one_looks_beside_the_sub_select() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE v (id int, y int)",
+        "CREATE TABLE t (id int, x int)",
+        "CREATE TABLE u (k int, t_id int)",
+        "CREATE TABLE w (id int, z int)",
+        "INSERT INTO v VALUES (1, 1), (2, 2), (3, 3)",
+        "INSERT INTO t VALUES (1, 1), (2, 1), (3, 2)",
+        "INSERT INTO u VALUES (1, 1), (2, 2), (3, 9)",
+        "INSERT INTO w VALUES (1, 10)",
+    ]);
+    let of = |join: &str| {
+        format!(
+            "SELECT v.id, q.* FROM v LEFT JOIN LATERAL (SELECT t.id, u.k, w.z FROM \
+             (t JOIN u ON {join}) LEFT JOIN w ON w.id = t.id) q ON true ORDER BY 1, 2, 3"
+        )
+    };
+    s.check(&[
+        (&of("t.id = u.t_id AND t.x = v.y"), "1|1|1|10\n1|2|2|~\n2|~|~|~\n3|~|~|~"),
+        (&of("t.id = u.t_id AND v.y = 7"), "1|~|~|~\n2|~|~|~\n3|~|~|~"),
+    ]);
+}

@@ -88,3 +88,45 @@ fn every_plan_gives_the_same_rows() {
         }
     }
 }
+
+/// A sub-select in the condition of a join below EXISTS looks at the query around: that is not the semi join's to ask.
+#[test]
+fn a_join_below_exists_has_a_sub_select_that_looks_out() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE v (id int, y int)",
+        "CREATE TABLE t (id int, x int)",
+        "CREATE TABLE u (k int, t_id int)",
+        "CREATE TABLE w (id int, z int)",
+        "INSERT INTO v VALUES (1, 1), (2, 2), (3, 3)",
+        "INSERT INTO t VALUES (1, 1), (2, 1), (3, 2), (4, 3)",
+        "INSERT INTO u VALUES (1, 1), (2, 2), (3, 9)",
+        "INSERT INTO w VALUES (1, 1), (2, 9)",
+    ]);
+    for (exists, want) in [
+        (
+            "EXISTS (SELECT 1 FROM t LEFT JOIN u ON EXISTS (SELECT 1 FROM w WHERE w.z = v.y AND w.id = u.k) WHERE t.x = v.y AND u.k IS NULL)",
+            "2\n3",
+        ),
+        (
+            "NOT EXISTS (SELECT 1 FROM t LEFT JOIN u ON u.t_id = t.id AND v.y IN (SELECT w.z FROM w WHERE w.id = v.id) WHERE t.x = v.y AND u.k IS NOT NULL)",
+            "2\n3",
+        ),
+        (
+            "NOT EXISTS (SELECT 1 FROM t JOIN u ON u.t_id = t.id AND EXISTS (SELECT 1 FROM w WHERE w.z = v.y) WHERE t.x = v.y)",
+            "2\n3",
+        ),
+        (
+            "NOT EXISTS (SELECT 1 FROM t JOIN u ON u.t_id = t.id AND (SELECT w.id FROM w WHERE w.z = v.y) = 1 WHERE t.x = v.y)",
+            "2\n3",
+        ),
+        (
+            "EXISTS (SELECT 1 FROM t JOIN u ON u.t_id = t.id AND EXISTS (SELECT 1 FROM w WHERE w.z = v.y) WHERE t.x = v.y)",
+            "1",
+        ),
+    ] {
+        let query = format!("SELECT id FROM v WHERE {exists} ORDER BY 1");
+        assert_eq!(s.run(&query), want, "{query}");
+    }
+}

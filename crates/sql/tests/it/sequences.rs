@@ -230,3 +230,15 @@ fn an_owned_sequence_goes_where_its_table_goes() {
         ("SELECT relnamespace::regnamespace FROM pg_class WHERE relname = 't_id_seq'", "o"),
     ]);
 }
+
+#[test]
+fn what_is_said_twice_happens_twice() {
+    let db = Database::new();
+    db.session().check(&[
+        ("CREATE SEQUENCE s", ""),
+        ("SELECT nextval('s') > 0 AND nextval('s') > 0", "t"),
+        ("SELECT last_value FROM s", "2"),
+        ("SELECT nextval('s') < 0 OR nextval('s') < 0", "f"),
+        ("SELECT last_value FROM s", "4"),
+    ]);
+}

@@ -7,8 +7,8 @@ use super::{DAY, MINUTE, SECOND, round_micros};
 use crate::args::*;
 use crate::macros::comparisons;
 use crate::registry::{BodyTable, FunctionBody, FunctionBody::Scalar as S};
-use crate::{Datum, Env, Interval};
-use base::{Result, err};
+use crate::{Datum, Env, Interval, oids};
+use base::{Oid, Result, err};
 use std::cmp::Ordering;
 
 /// A date as a timestamp's microseconds.
@@ -67,6 +67,20 @@ fn local(a: &[Datum], i: usize) -> Result<i64> {
 }
 fn order(a: i64, b: i64) -> Ordering {
     a.cmp(&b)
+}
+
+/// A date, timestamp or timestamptz as what is compared in its place with a value of the type `other`: of the two types' equality and
+/// order, those of the values that this gives for both sides.
+pub fn beside(value: Datum, other: Oid, env: &dyn Env) -> Datum {
+    let local = match &value {
+        Datum::Date(_) | Datum::Timestamp(_) => local(std::slice::from_ref(&value), 0).ok(),
+        _ => None,
+    };
+    match (local, other) {
+        (Some(local), oids::TIMESTAMP) => Datum::Timestamp(local),
+        (Some(local), oids::TIMESTAMPTZ) => Datum::TimestampTz(to_utc(local, env)),
+        _ => value,
+    }
 }
 
 macro_rules! zoned_order {

@@ -17,6 +17,7 @@ mod zoned;
 
 pub use fields::age;
 pub use input::{date_input, time_input, timestamp_input, timestamptz_input, timetz_input};
+pub use mixed::beside;
 pub(crate) use ops::{infinite as infinite_interval, infinity, interval_minus, interval_plus};
 pub use ops::{
     interval_divide, interval_multiply, timestamp_plus_interval, timestamptz_plus_interval,
