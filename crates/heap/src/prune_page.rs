@@ -9,9 +9,12 @@ use crate::prune::{
 use crate::record;
 use crate::visibility::{Hints, Horizon, satisfies_vacuum, sees_before};
 use crate::visibility_map::{ALL_FROZEN, ALL_VISIBLE, MapPin};
-use base::{BlockNumber, OffsetNumber, Result, Tid, Xid};
+use base::{BlockNumber, Lsn, OffsetNumber, Result, Tid, Xid};
 use buffer::{PinnedPage, WriteGuard};
-use page::tuple::{TupleView, XMAX_INVALID, XMIN_FROZEN, XMIN_INVALID, xid_to_offset};
+use page::tuple::{
+    TupleView, XMAX_COMMITTED, XMAX_INVALID, XMIN_COMMITTED, XMIN_FROZEN, XMIN_INVALID,
+    xid_to_offset,
+};
 use page::{Page, flags, visibility};
 use wal::{BlockFlags, CriticalSection, RecordBuilder, ResourceManager};
 
@@ -48,9 +51,17 @@ struct PageJudge<'a> {
 impl Judge for PageJudge<'_> {
     fn judge(&mut self, offset: OffsetNumber, tuple: TupleView<'_>) -> Result<Verdict> {
         let txns = &self.heap.ctx.txns;
+        self.hints.after = Lsn::INVALID;
         let verdict = satisfies_vacuum(&tuple, txns, self.horizon, &mut self.hints)?;
-        // What is about to go needs no hints.
-        self.set = if verdict == Verdict::Dead { 0 } else { self.hints.bits };
+        // What is about to go needs no hints. Those of a commit that is not durable yet are left to others: a page that is not changed may
+        // leave before the commit does.
+        self.set = match verdict {
+            Verdict::Dead => 0,
+            _ if self.hints.after.is_valid() => {
+                self.hints.bits & !(XMIN_COMMITTED | XMAX_COMMITTED)
+            }
+            _ => self.hints.bits,
+        };
         if self.set != 0 {
             self.page.or_infomask(offset, self.set);
         }

@@ -6,6 +6,7 @@ mod cleaning;
 mod common;
 mod conflicts;
 mod crash;
+mod hints;
 mod keeping;
 mod model;
 mod old_ids;
