@@ -208,7 +208,7 @@ impl Heap {
             let mut rec = RecordBuilder::new(wal::ResourceManager::Heap, kind, xid);
             rec.block(record::HEAP, tag, guard, flags);
             if let Some(m) = &map_guard {
-                rec.block(record::MAP, m.tag(), m, map_flags(m));
+                rec.block(record::MAP, m.tag(), m, first_image(m));
             }
             build(&mut rec);
             self.ctx.wal.insert(&rec)
@@ -281,7 +281,7 @@ pub(crate) fn clear_all_visible<'m>(
     Some(guard)
 }
 
-/// How a record treats a map page: its first one makes it, whatever the settings.
-pub(crate) fn map_flags(map: &Page) -> BlockFlags {
-    if map.lsn().is_valid() { BlockFlags::NONE } else { BlockFlags::FORCE_IMAGE }
+/// How a record treats a page that no record has been about, though it is laid out: this first one has its image, whatever the settings.
+pub(crate) fn first_image(page: &Page) -> BlockFlags {
+    if page.lsn().is_valid() { BlockFlags::NONE } else { BlockFlags::FORCE_IMAGE }
 }

@@ -271,6 +271,8 @@ impl Heap {
         }
         let tag = guard.page_tag();
         let data = record::encode_plan(plan);
+        // One that was laid out for a row that went elsewhere.
+        let flags = BlockFlags::STANDARD | crate::heap::first_image(guard);
         let _critical = CriticalSection::enter();
         guard.dirty();
         apply_prune(guard, plan);
@@ -279,7 +281,7 @@ impl Heap {
             let mut rec = self.logged.then(|| {
                 let mut rec =
                     RecordBuilder::new(ResourceManager::Heap, record::PRUNE, Xid::INVALID);
-                rec.block(record::HEAP, tag, &*guard, BlockFlags::STANDARD).data(&data);
+                rec.block(record::HEAP, tag, &*guard, flags).data(&data);
                 // The map page is latched for as short as can be: others who vacuum this table need it for nearly every page.
                 self.ctx.wal.prepare(&mut rec);
                 rec
@@ -293,7 +295,7 @@ impl Heap {
                 visibility::set(m, tag.block, plan.visibility);
             }
             if let (Some(rec), Some(m)) = (&mut rec, &map_guard) {
-                rec.block(record::MAP, m.tag(), m, crate::heap::map_flags(m));
+                rec.block(record::MAP, m.tag(), m, crate::heap::first_image(m));
             }
             rec.map(|rec| self.ctx.wal.insert(&rec))
         };

@@ -226,3 +226,21 @@ fn what_commit_said_is_there() {
         lives(seed, 25);
     }
 }
+
+/// Without page images nothing but a page's first record says how it is laid out.
+#[test]
+fn a_page_laid_out_in_vain_is_not_logged_as_if_it_were_known() {
+    let w = crate::common::world();
+    w.ctx.wal.set_full_page_writes(false);
+    let t = w.begin();
+    // An insert that fails when it has its page.
+    let too_far = Xid(w.ctx.txns.next_xid().0 + (1 << 33));
+    let mut state = InsertState::new();
+    state.xmin = Some(too_far);
+    w.heap.insert(&t, &row(1, b"row"), &mut state).unwrap_err();
+    assert!(!w.page(base::Fork::Main, 0).is_new());
+    t.abort().unwrap();
+    w.clean(&mut SmallRng::seed_from_u64(1)).unwrap();
+    w.check();
+    w.assert_replay_equal();
+}
