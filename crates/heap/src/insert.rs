@@ -348,7 +348,7 @@ impl Heap {
             let free = pin.read().free_space_for_item();
             fsm.record(pin.block(), free)?;
         }
-        let free = page::PAGE_SIZE - page::HEADER_SIZE - 4;
+        let free = page::free_space::EMPTY_PAGE;
         for block in std::mem::replace(&mut state.reserved, 0..0) {
             fsm.record(BlockNumber(block), free)?;
         }
