@@ -12,4 +12,5 @@ mod model;
 mod old_ids;
 mod relocate;
 mod toast;
+mod tumult;
 mod vacuum;
