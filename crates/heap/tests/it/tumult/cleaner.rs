@@ -163,6 +163,7 @@ impl Cleaner {
                 index.forget_all(block, &roots);
                 self.batch.push((block, planned, roots));
             } else {
+                self.note(block, planned.findings(), true, true);
                 self.put_off.insert(block, roots);
             }
             return;
@@ -276,6 +277,7 @@ impl Cleaner {
             None => w.heap.clean_listed(&mut guard, map, roots, &options, horizon).unwrap(),
         };
         self.see(&found);
+        self.note(block, &found, true, true);
         // What has died since is for the next time, but for what is left of those that were to go.
         if self.phase == Phase::Heap {
             self.collect(block, &found);

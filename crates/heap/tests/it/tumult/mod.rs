@@ -156,10 +156,39 @@ impl Tumult {
                 let found = self.w.heap.fetch_row(tid, &now, &mut slot).unwrap();
                 let row = found.then(|| crate::common::read_row(&slot.bytes));
                 let expected = self.history.rows.get(&key).map(|v| (key, v.clone()));
-                assert_eq!(row, expected, "{}: from {tid}, key {key}", self.context);
+                if row != expected {
+                    self.trace(key);
+                    let brief = |r: Option<(u64, Vec<u8>)>| r.map(|(k, v)| (k, v[0], v.len()));
+                    let (row, expected) = (brief(row), brief(expected));
+                    panic!("{}: from {tid}, key {key}: {row:?}, not {expected:?}", self.context);
+                }
             }
         }
         self.kept = kept;
+    }
+
+    /// Prints all versions of a row.
+    fn trace(&self, key: u64) {
+        if std::env::var("TUMULT_LOG").is_ok() {
+            eprintln!("{}", self.w.log_since(wal::FIRST_LSN));
+        }
+        for n in 0..self.w.heap.len_blocks().unwrap().0 {
+            let page = self.w.page(base::Fork::Main, n);
+            for o in page.offsets().filter(|o| page.item_id(*o).is_normal()) {
+                let t = page.tuple(o);
+                if crate::common::read_row(t.bytes).0 == key {
+                    eprintln!(
+                        "({n},{o}): xmin {} xmax {} next xmin {} ctid {} mask {:#06x} {:#06x}",
+                        t.raw_xmin(),
+                        t.xmax(),
+                        t.next_xmin(),
+                        t.ctid(),
+                        t.infomask(),
+                        t.infomask2()
+                    );
+                }
+            }
+        }
     }
 
     fn check_heap(&mut self) {
@@ -193,6 +222,8 @@ impl Tumult {
         }
         self.kept.clear();
         (self.observer, self.cleaner, self.far) = (None, None, false);
+        // What was frozen last may have been lost.
+        self.frozen = Xid::INVALID;
         self.w = open_with(&disk, self.control, self.options.clone()).expect(&self.context);
         self.disk = disk;
         let reader = self.w.begin();
