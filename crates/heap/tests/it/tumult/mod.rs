@@ -11,6 +11,7 @@ use crate::common::World;
 use crate::crash::{Control, START, checkpoint, fresh_disk, open_with};
 use base::Xid;
 use base::sync::Arc;
+use buffer::CheckpointOptions;
 use cleaner::Cleaner;
 use disk::sim::SimDisk;
 use heap::{HeapOptions, TupleSlot};
@@ -95,7 +96,15 @@ impl Tumult {
             215..217 => self.burn_many(),
             217..225 => self.control = checkpoint(&self.w).unwrap(),
             225..228 => self.crash(),
-            228..235 => {
+            228..232 => {
+                // Pages leave, and take with them of the log what they need.
+                let pool = &self.w.ctx.pool;
+                pool.checkpoint_write(CheckpointOptions::default(), &mut |_| Ok(())).unwrap();
+                if self.rng.random() {
+                    self.crash();
+                }
+            }
+            232..240 => {
                 let end = self.w.ctx.wal.insert_lsn();
                 self.w.ctx.wal.flush(end).unwrap();
             }
@@ -246,9 +255,10 @@ impl Tumult {
         let Session { txn, work, .. } = session;
         if self.rng.random_bool(0.7) {
             let sync = self.rng.random_bool(0.6);
-            let wrote = txn.top_xid().is_some();
-            txn.commit(CommitExtras { sync, ..CommitExtras::default() }).unwrap();
-            self.history.commit(&work, sync && wrote);
+            let info = txn.commit(CommitExtras { sync, ..CommitExtras::default() }).unwrap();
+            let durable = info.lsn.is_some_and(|lsn| lsn <= self.w.ctx.wal.flushed_lsn());
+            assert!(durable || !sync || work.is_empty(), "{}: not durable", self.context);
+            self.history.commit(&work, durable);
         } else {
             txn.abort().unwrap();
         }

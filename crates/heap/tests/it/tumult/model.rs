@@ -59,6 +59,10 @@ impl Work {
         }
         rows
     }
+    /// Has it changed nothing?
+    pub fn is_empty(&self) -> bool {
+        self.levels.iter().all(|l| l.changes.is_empty())
+    }
     fn top(&mut self) -> &mut Level {
         self.levels.last_mut().unwrap()
     }
