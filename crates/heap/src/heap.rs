@@ -26,8 +26,6 @@ pub struct HeapOptions {
     pub toast: Option<Arc<dyn ToastStore>>,
     /// The tuples' layout and how each column may be stored, needed with `toast`.
     pub storage: Option<Arc<(TupleDesc, Vec<AttrStorage>)>>,
-    /// The relation has indexes, so that dead line pointers must wait for index clean-up.
-    pub has_indexes: bool,
     /// The first columns, up to the last that is a key of a plain index: what dead line pointers keep, so that their
     /// index entries can be looked up. None: nothing.
     pub dead_keys: Option<Arc<TupleDesc>>,
@@ -45,7 +43,6 @@ impl Default for HeapOptions {
             fillfactor: 100,
             toast: None,
             storage: None,
-            has_indexes: true,
             dead_keys: None,
             name: Arc::from(""),
             oid: None,
