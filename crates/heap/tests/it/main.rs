@@ -1,5 +1,6 @@
 //! Tests of the heap through its public interface.
 
+mod bank;
 mod basics;
 mod checking;
 mod cleaning;
