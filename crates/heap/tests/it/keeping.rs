@@ -387,3 +387,20 @@ fn take_out_of_the_middle(w: &World, middle: Tid) {
         w.heap.prune_aimed(&mut guard, &MapPin::none(), &options, &horizon, &roots).unwrap();
     assert_eq!((done.removed, done.unused), (1, 1));
 }
+
+/// VACUUM aims first and takes away later, or never, if it is cancelled in between.
+#[test]
+fn a_version_aimed_past_one_that_is_still_there_is_no_damage() {
+    let w = world();
+    let tid = rows(&w, 1)[0];
+    let holder = w.begin();
+    let old = holder.take_snapshot();
+    let middle = update(&w, tid, COLD);
+    let last = update(&w, middle, COLD);
+    let xmin = w.page(Fork::Main, 0).tuple(last.offset).raw_xmin();
+    let pin = w.rel.pin(Fork::Main, BlockNumber(0), &mut Strategy::Normal).unwrap();
+    let further = |_: Tid, next: Tid, _: Xid| (next == middle).then_some(Some((last, xmin)));
+    assert_eq!(w.heap.aim_further(&mut pin.write(), &further), []);
+    w.check();
+    assert_eq!(w.rows(&old)[&0].0, tid);
+}
