@@ -57,8 +57,8 @@ impl Pool {
             } else if !page.verify_checksum(first + i as u32) {
                 // PostgreSQL's words, with the tag after them.
                 Some("invalid page".to_owned())
-            } else if !page.is_new()
-                && let Err(fault) = page.verify_header()
+            } else if let Err(fault) =
+                if page.is_new() { page.verify_new() } else { page.verify_header() }
             {
                 // Of a later version of Ebb, or written amiss.
                 Some(format!("invalid page ({fault})"))

@@ -203,23 +203,24 @@ impl Heap {
         let (mut at, mut xmin) = (tid, Xid::INVALID);
         let mut gap = None;
         loop {
+            // The page may have been cut off, what was there having been taken away before.
             let pin = self.rel.try_pin(Fork::Main, at.block, &mut Strategy::Normal)?;
-            let Some(pin) = pin else { return Ok(false) };
-            let guard = pin.read();
-            let id = guard.item_id(at.offset);
-            if id.is_redirect() && !xmin.is_valid() {
-                at.offset = id.redirect_target();
-            }
-            let there = guard.item_id(at.offset).is_normal()
-                && (!xmin.is_valid() || guard.tuple(at.offset).raw_xmin() == xmin);
-            if !there {
+            let there = pin.as_ref().map(PinnedPage::read).filter(|guard| {
+                let id = guard.item_id(at.offset);
+                if id.is_redirect() && !xmin.is_valid() {
+                    at.offset = id.redirect_target();
+                }
+                guard.item_id(at.offset).is_normal()
+                    && (!xmin.is_valid() || guard.tuple(at.offset).raw_xmin() == xmin)
+            });
+            let Some(guard) = there else {
                 if at == tid || gap == Some((at, xmin)) {
                     return Ok(false);
                 }
                 gap = Some((at, xmin));
                 (at, xmin) = (tid, Xid::INVALID);
                 continue;
-            }
+            };
             let tuple = guard.tuple(at.offset);
             let mut hints = Hints::default();
             let seen = satisfies_mvcc(&tuple, snapshot, &mut hints)?;
@@ -234,6 +235,8 @@ impl Heap {
                 return Ok(false);
             }
             (at, xmin) = (tuple.ctid(), tuple.next_xmin());
+            drop(guard);
+            base::stop_point!("heap.fetch_row.hop");
         }
     }
 

@@ -136,7 +136,7 @@ impl FreeSpaceMap {
     pub fn get(&self, block: BlockNumber) -> Result<usize> {
         let (at, slot) = Address::of(block);
         Ok(match self.pin(at)? {
-            Some(pin) => usize::from(free_space::get(&pin.read(), slot)) * free_space::STEP,
+            Some(pin) => free_space::bytes_of(free_space::get(&pin.read(), slot)),
             None => 0,
         })
     }

@@ -26,8 +26,6 @@ pub struct HeapOptions {
     pub toast: Option<Arc<dyn ToastStore>>,
     /// The tuples' layout and how each column may be stored, needed with `toast`.
     pub storage: Option<Arc<(TupleDesc, Vec<AttrStorage>)>>,
-    /// The relation has indexes, so that dead line pointers must wait for index clean-up.
-    pub has_indexes: bool,
     /// The first columns, up to the last that is a key of a plain index: what dead line pointers keep, so that their
     /// index entries can be looked up. None: nothing.
     pub dead_keys: Option<Arc<TupleDesc>>,
@@ -45,7 +43,6 @@ impl Default for HeapOptions {
             fillfactor: 100,
             toast: None,
             storage: None,
-            has_indexes: true,
             dead_keys: None,
             name: Arc::from(""),
             oid: None,
@@ -208,7 +205,7 @@ impl Heap {
             let mut rec = RecordBuilder::new(wal::ResourceManager::Heap, kind, xid);
             rec.block(record::HEAP, tag, guard, flags);
             if let Some(m) = &map_guard {
-                rec.block(record::MAP, m.tag(), m, map_flags(m));
+                rec.block(record::MAP, m.tag(), m, first_image(m));
             }
             build(&mut rec);
             self.ctx.wal.insert(&rec)
@@ -281,7 +278,7 @@ pub(crate) fn clear_all_visible<'m>(
     Some(guard)
 }
 
-/// How a record treats a map page: its first one makes it, whatever the settings.
-pub(crate) fn map_flags(map: &Page) -> BlockFlags {
-    if map.lsn().is_valid() { BlockFlags::NONE } else { BlockFlags::FORCE_IMAGE }
+/// How a record treats a page that no record has been about, though it is laid out: this first one has its image, whatever the settings.
+pub(crate) fn first_image(page: &Page) -> BlockFlags {
+    if page.lsn().is_valid() { BlockFlags::NONE } else { BlockFlags::FORCE_IMAGE }
 }

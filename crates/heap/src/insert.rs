@@ -298,7 +298,7 @@ impl Heap {
                 let init = if init { BlockFlags::WILL_INIT } else { BlockFlags::NONE };
                 rec.block(record::HEAP, tag, guard, BlockFlags::STANDARD | init);
                 if let Some(m) = &map_guard {
-                    rec.block(record::MAP, m.tag(), m, crate::heap::map_flags(m));
+                    rec.block(record::MAP, m.tag(), m, crate::heap::first_image(m));
                 }
                 rec.data(data);
                 rec.block_data(record::HEAP, block_data);
@@ -348,7 +348,7 @@ impl Heap {
             let free = pin.read().free_space_for_item();
             fsm.record(pin.block(), free)?;
         }
-        let free = page::PAGE_SIZE - page::HEADER_SIZE - 4;
+        let free = page::free_space::EMPTY_PAGE;
         for block in std::mem::replace(&mut state.reserved, 0..0) {
             fsm.record(BlockNumber(block), free)?;
         }

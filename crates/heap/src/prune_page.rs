@@ -9,9 +9,12 @@ use crate::prune::{
 use crate::record;
 use crate::visibility::{Hints, Horizon, satisfies_vacuum, sees_before};
 use crate::visibility_map::{ALL_FROZEN, ALL_VISIBLE, MapPin};
-use base::{BlockNumber, OffsetNumber, Result, Tid, Xid};
+use base::{BlockNumber, Lsn, OffsetNumber, Result, Tid, Xid};
 use buffer::{PinnedPage, WriteGuard};
-use page::tuple::{TupleView, XMAX_INVALID, XMIN_FROZEN, XMIN_INVALID, xid_to_offset};
+use page::tuple::{
+    TupleView, XMAX_COMMITTED, XMAX_INVALID, XMIN_COMMITTED, XMIN_FROZEN, XMIN_INVALID,
+    xid_to_offset,
+};
 use page::{Page, flags, visibility};
 use wal::{BlockFlags, CriticalSection, RecordBuilder, ResourceManager};
 
@@ -48,9 +51,17 @@ struct PageJudge<'a> {
 impl Judge for PageJudge<'_> {
     fn judge(&mut self, offset: OffsetNumber, tuple: TupleView<'_>) -> Result<Verdict> {
         let txns = &self.heap.ctx.txns;
+        self.hints.after = Lsn::INVALID;
         let verdict = satisfies_vacuum(&tuple, txns, self.horizon, &mut self.hints)?;
-        // What is about to go needs no hints.
-        self.set = if verdict == Verdict::Dead { 0 } else { self.hints.bits };
+        // What is about to go needs no hints. Those of a commit that is not durable yet are left to others: a page that is not changed may
+        // leave before the commit does.
+        self.set = match verdict {
+            Verdict::Dead => 0,
+            _ if self.hints.after.is_valid() => {
+                self.hints.bits & !(XMIN_COMMITTED | XMAX_COMMITTED)
+            }
+            _ => self.hints.bits,
+        };
         if self.set != 0 {
             self.page.or_infomask(offset, self.set);
         }
@@ -260,6 +271,8 @@ impl Heap {
         }
         let tag = guard.page_tag();
         let data = record::encode_plan(plan);
+        // One that was laid out for a row that went elsewhere.
+        let flags = BlockFlags::STANDARD | crate::heap::first_image(guard);
         let _critical = CriticalSection::enter();
         guard.dirty();
         apply_prune(guard, plan);
@@ -268,7 +281,7 @@ impl Heap {
             let mut rec = self.logged.then(|| {
                 let mut rec =
                     RecordBuilder::new(ResourceManager::Heap, record::PRUNE, Xid::INVALID);
-                rec.block(record::HEAP, tag, &*guard, BlockFlags::STANDARD).data(&data);
+                rec.block(record::HEAP, tag, &*guard, flags).data(&data);
                 // The map page is latched for as short as can be: others who vacuum this table need it for nearly every page.
                 self.ctx.wal.prepare(&mut rec);
                 rec
@@ -282,7 +295,7 @@ impl Heap {
                 visibility::set(m, tag.block, plan.visibility);
             }
             if let (Some(rec), Some(m)) = (&mut rec, &map_guard) {
-                rec.block(record::MAP, m.tag(), m, crate::heap::map_flags(m));
+                rec.block(record::MAP, m.tag(), m, crate::heap::first_image(m));
             }
             rec.map(|rec| self.ctx.wal.insert(&rec))
         };

@@ -14,7 +14,7 @@ use crate::visibility_map::MapPin;
 use base::sync::Arc;
 use base::{BlockNumber, Fork, RelationId, Result, bail};
 use buffer::{OwnedWriteGuard, PinnedPage};
-use page::tuple::MAX_TUPLE_SIZE;
+use page::tuple::{MAX_TUPLE_SIZE, MAX_TUPLES_PER_PAGE};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const STRIPES: u64 = 16;
@@ -78,7 +78,7 @@ impl Heap {
                 "row is too big: size {len}, maximum size {MAX_TUPLE_SIZE}"
             );
         }
-        let needed = (item + self.reserve()).min(MAX_TUPLE_SIZE + 8);
+        let needed = needed_room(item, self.reserve());
         let fsm = self.free_space_map();
         let mut target = match state.current.as_ref().map(PinnedPage::block) {
             Some(block) => Some(block),
@@ -153,7 +153,7 @@ impl Heap {
                 state.reserved = block.0 + 1..block.0 + count;
             } else {
                 let fsm = self.free_space_map();
-                let free = page::PAGE_SIZE - page::HEADER_SIZE - 4;
+                let free = page::free_space::EMPTY_PAGE;
                 for n in 1..count {
                     fsm.record(BlockNumber(block.0 + n), free)?;
                 }
@@ -178,9 +178,16 @@ impl Heap {
     }
 }
 
+/// Room that is looked for, for an item with its line pointer: together with the reserve, but no more than a page has that
+/// is empty but for some line pointers.
+fn needed_room(item: usize, reserve: usize) -> usize {
+    let nearly_empty = MAX_TUPLE_SIZE + 8 - MAX_TUPLES_PER_PAGE / 8 * 4;
+    if item + reserve > nearly_empty { item.max(nearly_empty) } else { item + reserve }
+}
+
 /// True if `item` bytes fit with the reserve, or the page is empty; and if a line pointer is to be had.
 pub(crate) fn has_room(page: &page::Page, item: usize, needed: usize) -> bool {
-    let most = page::tuple::MAX_TUPLES_PER_PAGE;
+    let most = MAX_TUPLES_PER_PAGE;
     if page.item_count() >= most && usize::from(page.free_offset().0) > most {
         return false;
     }

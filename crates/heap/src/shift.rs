@@ -13,7 +13,9 @@ use crate::heap::Heap;
 use crate::record;
 use crate::visibility_map::MapPin;
 use base::{Result, Xid, bail};
-use page::tuple::{XMAX_INVALID, XMIN_FROZEN, XMIN_INVALID, initial_xid_base, xid_to_offset};
+use page::tuple::{
+    CHAIN_SHORTENED, XMAX_INVALID, XMIN_FROZEN, XMIN_INVALID, initial_xid_base, xid_to_offset,
+};
 use txn::XidStatus;
 use wal::BlockFlags;
 
@@ -56,6 +58,8 @@ impl Heap {
                     self.rebase_to(base, t.raw_xmin())?
                 }
             };
+            // Forgotten, it would let any version be taken for the next one.
+            all_fit &= t.infomask2() & CHAIN_SHORTENED == 0 || fits(t.next_xmin());
             let xmax = if mask & XMAX_INVALID != 0 {
                 RebaseTo::Aborted
             } else {

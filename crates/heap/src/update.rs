@@ -376,10 +376,10 @@ impl Heap {
             rec.block(record::HEAP, new.tag(), new, flags);
             rec.block(record::OLD, old.tag(), old, BlockFlags::STANDARD);
             if let Some(m) = &new_map_guard {
-                rec.block(record::MAP, m.tag(), m, crate::heap::map_flags(m));
+                rec.block(record::MAP, m.tag(), m, crate::heap::first_image(m));
             }
             if let Some(m) = &old_map_guard {
-                rec.block(record::OLD_MAP, m.tag(), m, crate::heap::map_flags(m));
+                rec.block(record::OLD_MAP, m.tag(), m, crate::heap::first_image(m));
             }
             rec.data(data.bytes());
             rec.block_data(record::HEAP, &record::tuple_header(parts));

@@ -116,7 +116,8 @@ impl VisibilityMap {
             if let Some(found) = visibility::first_lacking(&page.read(), block, end, bits) {
                 return Ok(found);
             }
-            let next_page = (visibility::map_block(block).0 + 1) * visibility::BLOCKS_PER_PAGE;
+            let next_page =
+                (visibility::map_block(block).0 + 1).saturating_mul(visibility::BLOCKS_PER_PAGE);
             block = BlockNumber(next_page.min(end.0));
         }
         Ok(end)

@@ -30,14 +30,26 @@ pub const STEP: usize = 32;
 const _: () = assert!((LEAVES as u64).pow(LEVELS) > u32::MAX as u64);
 const _: () = assert!(NODES == 2 * LEAVES + (INNER - LEAVES));
 
+/// Bytes for an item on an empty heap page, next to its line pointer.
+pub const EMPTY_PAGE: usize = PAGE_SIZE - HEADER_SIZE - 4;
+/// The category of empty pages alone, so that an item that takes a page for itself finds one.
+const EMPTY: u8 = 255;
+const _: () = assert!(EMPTY_PAGE / STEP < EMPTY as usize);
+
 /// The category of a block with `bytes` free: what it surely has room for.
 pub fn category(bytes: usize) -> u8 {
-    (bytes / STEP).min(255) as u8
+    if bytes >= EMPTY_PAGE { EMPTY } else { (bytes / STEP) as u8 }
 }
 
 /// The category a block must have so that `bytes` surely fit.
 pub fn category_needed(bytes: usize) -> u8 {
-    bytes.div_ceil(STEP).clamp(1, 255) as u8
+    let category = bytes.div_ceil(STEP).max(1);
+    if category * STEP > EMPTY_PAGE { EMPTY } else { category as u8 }
+}
+
+/// So many bytes a block of this category surely has.
+pub fn bytes_of(category: u8) -> usize {
+    if category == EMPTY { EMPTY_PAGE } else { usize::from(category) * STEP }
 }
 
 /// The address of a page in the tree of pages: level 0 is the bottom.

@@ -102,6 +102,11 @@ impl Page {
     pub fn is_all_zero(&self) -> bool {
         self.bytes().iter().all(|&b| b == 0)
     }
+    /// True if nothing has ever been put on the page: it is zeros but for the checksum, which it has if it was written.
+    pub fn is_blank(&self) -> bool {
+        let (before, after) = self.bytes().split_at(CHECKSUM);
+        before.iter().chain(&after[4..]).all(|&b| b == 0)
+    }
     /// End of the last WAL record that changed the page.
     #[inline]
     pub fn lsn(&self) -> Lsn {

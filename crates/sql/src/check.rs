@@ -117,8 +117,7 @@ fn check_table(storage: &Storage, table: &Arc<Table>, report: &mut CheckReport) 
     report.relations += 1;
     let name = format!("{}.{}", table.namespace_name, table.name);
     let rel = storage.open(id, table.persistence);
-    let options = HeapOptions { has_indexes: !table.indexes.is_empty(), ..HeapOptions::default() };
-    let heap = Heap::new(rel, Arc::clone(&storage.heap), options);
+    let heap = Heap::new(rel, Arc::clone(&storage.heap), HeapOptions::default());
     report.pages += u64::from(heap.len_blocks()?.0);
     let mut found = Vec::new();
     heap.check(table.relfrozenxid, &mut |tag: PageTag, what: String| {

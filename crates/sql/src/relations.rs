@@ -37,7 +37,6 @@ pub fn open_tallied(
     };
     let storage = state.cluster.storage();
     let mut options = HeapOptions {
-        has_indexes: !table.indexes.is_empty(),
         dead_keys: dead_keys(table),
         name: Arc::from(table.name.as_str()),
         oid: Some(table.oid),

@@ -522,5 +522,5 @@ pub(crate) struct Done {
 
 /// Room for an item on a page, which may never have been laid out.
 pub(crate) fn room(page: &page::Page) -> usize {
-    if page.is_new() { page::PAGE_SIZE - page::HEADER_SIZE - 4 } else { page.free_space_for_item() }
+    if page.is_new() { page::free_space::EMPTY_PAGE } else { page.free_space_for_item() }
 }

@@ -254,6 +254,7 @@ pub(super) fn plan_plain(
     if options.no_indexes {
         plan.unused.reserve_exact(judged.dead);
         plan.unused.extend(roots);
+        plan.frees_roots = true;
         return;
     }
     plan.dead.reserve_exact(judged.dead);
@@ -292,6 +293,7 @@ pub(super) fn plan_chains(
             }
             if options.no_indexes {
                 plan.unused.push(root);
+                plan.frees_roots = true;
             } else {
                 plan.dead.push(root);
                 let from = members.last().copied().unwrap_or_default();

@@ -327,3 +327,80 @@ fn the_map_is_read_across_its_pages() {
     assert_eq!(bits(n, &mut pinned), 0);
     assert_eq!([5, n - 1].map(|b| bits(b, &mut MapPin::none())), [both, 0]);
 }
+
+/// The page of a version on the way, from which it has been taken, may be cut off before who walks there comes to it.
+#[test]
+fn a_walk_begins_again_where_the_next_versions_page_has_gone() {
+    let w = world();
+    let tids = committed(&w, |t| [w.insert(t, 0, b"first"), w.insert(t, 1, &[1; 8060])]);
+    delete(&w, tids[1]);
+    let holder = w.begin();
+    let old = holder.take_snapshot();
+    // To another page, since the dead row's room is not to be had, and back.
+    let pin = w.rel.pin(Fork::Main, BlockNumber(0), &mut Strategy::Normal).unwrap();
+    let middle = update(&w, tids[0], COLD);
+    assert_eq!(middle.block, BlockNumber(1));
+    drop(pin);
+    vacuum(&w, &w.heap.horizon());
+    let back = committed(&w, |t| w.heap.relocate(t, middle, BlockNumber(0)).unwrap());
+    assert!(matches!(back, heap::Relocated::Moved(_)));
+    let now = w.begin();
+    let snapshot = now.take_snapshot();
+    let hop = base::stop::arm("heap.fetch_row.hop");
+    std::thread::scope(|s| {
+        let (walker, heap) = (hop.subject(), w.heap.clone());
+        let (from, snapshot) = (tids[0], snapshot.clone());
+        let walker = s.spawn(move || {
+            let mut slot = TupleSlot::new();
+            walker.run(|| heap.fetch_row(from, &snapshot, &mut slot).map(|found| (found, slot.tid)))
+        });
+        hop.wait_reached();
+        take_out_of_the_middle(&w, middle);
+        w.rel.truncate(Fork::Main, BlockNumber(1)).unwrap();
+        hop.release();
+        let (found, tid) = walker.join().unwrap().unwrap();
+        assert!(found && tid.block == BlockNumber(0), "{found} {tid}");
+    });
+    assert_eq!(w.rows(&old)[&0].1, b"first");
+}
+
+/// As VACUUM does: aims the version on page 0 past the one at `middle`, then takes that away.
+fn take_out_of_the_middle(w: &World, middle: Tid) {
+    let horizon = w.heap.exact_horizon();
+    let options = PruneOptions {
+        prune: true,
+        no_indexes: true,
+        freeze: FreezePolicy::never(horizon.oldest_xmin),
+        map_bits: None,
+        kept_attributes: ALL_KEPT,
+    };
+    let page = |block| w.rel.pin(Fork::Main, block, &mut Strategy::Normal).unwrap();
+    let last = page(middle.block);
+    let (_, found) = w.heap.examine(&last.read(), middle.block, &options, &horizon).unwrap();
+    let [waits] = found.waiting[..] else { panic!("{found:?}") };
+    let further = |_: Tid, next: Tid, _: Xid| (next == middle).then_some(waits.next);
+    let first = page(BlockNumber(0));
+    assert_eq!(w.heap.aim_further(&mut first.write(), &further), []);
+    let mut guard = last.cleanup().unwrap();
+    let roots = [middle.offset];
+    let (done, _) =
+        w.heap.prune_aimed(&mut guard, &MapPin::none(), &options, &horizon, &roots).unwrap();
+    assert_eq!((done.removed, done.unused), (1, 1));
+}
+
+/// VACUUM aims first and takes away later, or never, if it is cancelled in between.
+#[test]
+fn a_version_aimed_past_one_that_is_still_there_is_no_damage() {
+    let w = world();
+    let tid = rows(&w, 1)[0];
+    let holder = w.begin();
+    let old = holder.take_snapshot();
+    let middle = update(&w, tid, COLD);
+    let last = update(&w, middle, COLD);
+    let xmin = w.page(Fork::Main, 0).tuple(last.offset).raw_xmin();
+    let pin = w.rel.pin(Fork::Main, BlockNumber(0), &mut Strategy::Normal).unwrap();
+    let further = |_: Tid, next: Tid, _: Xid| (next == middle).then_some(Some((last, xmin)));
+    assert_eq!(w.heap.aim_further(&mut pin.write(), &further), []);
+    w.check();
+    assert_eq!(w.rows(&old)[&0].0, tid);
+}

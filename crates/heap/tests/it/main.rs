@@ -1,14 +1,17 @@
 //! Tests of the heap through its public interface.
 
+mod bank;
 mod basics;
 mod checking;
 mod cleaning;
 mod common;
 mod conflicts;
 mod crash;
+mod hints;
 mod keeping;
 mod model;
 mod old_ids;
 mod relocate;
 mod toast;
+mod tumult;
 mod vacuum;

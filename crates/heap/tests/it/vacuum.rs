@@ -494,3 +494,55 @@ fn damaged_records_do_not_panic() {
     }
     assert!(errors > 50);
 }
+
+/// So many blocks as a table takes that is filled, emptied, vacuumed, and filled again.
+fn blocks_after_refill(fillfactor: u8, size: usize, indexes: bool) -> (BlockNumber, BlockNumber) {
+    let w = world_with(Xid(100), HeapOptions { fillfactor, ..HeapOptions::default() });
+    let mut lengths = Vec::new();
+    for _ in 0..2 {
+        let t = w.begin();
+        let tids: Vec<_> = (0..60).map(|k| w.insert(&t, k, &vec![7; size])).collect();
+        lengths.push(w.heap.len_blocks().unwrap());
+        t.commit(CommitExtras::default()).unwrap();
+        let t = w.begin();
+        for tid in tids {
+            assert_eq!(w.heap.delete(&t, tid, Wait::NoWait).unwrap(), TupleOutcome::Ok(()));
+        }
+        t.commit(CommitExtras::default()).unwrap();
+        let horizon = w.heap.horizon();
+        for n in 0..lengths[0].0 {
+            let block = BlockNumber(n);
+            let pin = w.rel.pin(Fork::Main, block, &mut Strategy::Normal).unwrap();
+            let (mut guard, map) = (pin.cleanup().unwrap(), MapPin::none());
+            let freeze = FreezePolicy::never(horizon.oldest_xmin);
+            let options = PruneOptions {
+                prune: true,
+                no_indexes: !indexes,
+                freeze,
+                map_bits: None,
+                kept_attributes: ALL_KEPT,
+            };
+            let (_, found) = w.heap.prune_and_freeze(&mut guard, &map, &options, &horizon).unwrap();
+            w.heap.reap(&mut guard, &map, &found.dead_items, None, true, &horizon).unwrap();
+            let free = guard.free_space_for_item();
+            drop(guard);
+            w.heap.free_space_map().record(block, free).unwrap();
+        }
+    }
+    w.check();
+    w.assert_replay_equal();
+    (lengths[0], lengths[1])
+}
+
+/// A row that takes a page for itself, for its size or because most of the page is to be left free, goes to a page that has become empty.
+#[test]
+fn rows_that_want_a_whole_page_find_one_again() {
+    for (fillfactor, size) in
+        [(100, 100), (100, 8000), (100, 8110), (50, 4100), (10, 900), (10, 60)]
+    {
+        for indexes in [true, false] {
+            let (first, again) = blocks_after_refill(fillfactor, size, indexes);
+            assert_eq!(first, again, "fillfactor {fillfactor}, size {size}, indexes {indexes}");
+        }
+    }
+}

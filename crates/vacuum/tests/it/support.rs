@@ -274,7 +274,6 @@ impl World {
         let ctx = Arc::new(HeapContext { pool: pool.clone(), wal, txns: txns.clone() });
         let kept = TupleDesc::new(desc().attrs()[..index_count].to_vec());
         let options = HeapOptions {
-            has_indexes: index_count > 0,
             dead_keys: (index_count > 0).then(|| Arc::new(kept)),
             ..HeapOptions::default()
         };

@@ -338,9 +338,7 @@ impl CatalogView for Db {
 impl RelationAccess for Db {
     fn heap(&self, table: &Arc<Table>) -> Result<Arc<Heap>> {
         let rel = self.storage.open(table.storage.unwrap(), table.persistence);
-        let options =
-            HeapOptions { has_indexes: !table.indexes.is_empty(), ..HeapOptions::default() };
-        Ok(Arc::new(Heap::new(rel, self.storage.heap.clone(), options)))
+        Ok(Arc::new(Heap::new(rel, self.storage.heap.clone(), HeapOptions::default())))
     }
     fn btree(&self, table: &Arc<Table>, index: &Arc<Index>) -> Result<Arc<Btree>> {
         self.storage.btree(&table.name, index)
