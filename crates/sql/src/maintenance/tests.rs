@@ -326,6 +326,53 @@ fn text(session: &mut Session, sql: &str) -> String {
     text.to_string()
 }
 
+/// ANALYZE of some columns tells as much of the table and its indexes as one of all; only an index's own columns have no statistics then.
+#[test]
+fn analyze_of_a_column_counts_the_entries_of_all_indexes() {
+    let (_folder, cluster) = cluster();
+    let mut s = connect(&cluster);
+    run(&mut s, "CREATE TABLE t (id int, w int, v text) WITH (autovacuum_enabled = off)");
+    run(&mut s, "CREATE INDEX t_id ON t (id); CREATE INDEX t_part ON t (id) WHERE w = 3");
+    run(&mut s, "CREATE INDEX t_ex ON t ((w + 1))");
+    run(&mut s, "INSERT INTO t SELECT g, g % 10, 'x' FROM generate_series(1, 10000) g");
+    run(&mut s, "ANALYZE t (v)");
+    let told = |s: &mut Session, what: &str| {
+        let of = "FROM pg_class WHERE relname ~ '^t_' AND relkind = 'i'";
+        text(s, &format!("SELECT string_agg(concat({what}), ' ' ORDER BY relname) {of}"))
+    };
+    assert_eq!(told(&mut s, "relname, ':', reltuples"), "t_ex:10000 t_id:10000 t_part:1000");
+    assert_eq!(told(&mut s, "relpages > 1"), "t t t");
+    let of_columns = "SELECT count(*) FROM pg_statistic WHERE starelid = 't_ex'::regclass";
+    assert_eq!(int(&mut s, of_columns), 0);
+    run(&mut s, "ANALYZE t");
+    assert_eq!(int(&mut s, of_columns), 1);
+}
+
+/// A hundred rows at least, three hundred for each of the target; an index's expression has one, too.
+#[test]
+fn a_sample_is_as_large_as_its_largest_target_asks_for() {
+    let (_folder, cluster) = cluster();
+    let mut s = connect(&cluster);
+    run(&mut s, "CREATE TABLE t (id int, w int) WITH (autovacuum_enabled = off)");
+    run(&mut s, "INSERT INTO t SELECT g, g % 10 FROM generate_series(1, 40000) g");
+    let mut rows = |before: &str, sql: &str| {
+        run(&mut s, before);
+        let mut said = Last::default();
+        s.simple_query(sql, &mut said).unwrap();
+        let line = said.1.iter().find(|l| l.contains(" rows in sample")).cloned().unwrap();
+        let (_, line) = line.split_once("dead rows; ").unwrap();
+        line.split(' ').next().unwrap().to_owned()
+    };
+    let none = "ALTER TABLE t ALTER id SET STATISTICS 0, ALTER w SET STATISTICS 0";
+    assert_eq!(rows("SELECT 1", "ANALYZE VERBOSE t"), "30000");
+    assert_eq!(rows(none, "ANALYZE VERBOSE t"), "100");
+    assert_eq!(rows("ALTER TABLE t ALTER w SET STATISTICS 1", "ANALYZE VERBOSE t"), "300");
+    assert_eq!(rows("CREATE INDEX t_ex ON t ((w + 1))", "ANALYZE VERBOSE t"), "30000");
+    assert_eq!(rows("SELECT 1", "ANALYZE VERBOSE t (w)"), "300");
+    let less = "ALTER INDEX t_ex ALTER COLUMN 1 SET STATISTICS 10";
+    assert_eq!(rows(less, "ANALYZE VERBOSE t"), "3000");
+}
+
 /// The only relation of EXPLAIN VACUUM's JSON.
 fn explained(session: &mut Session, sql: &str) -> serde_json::Value {
     let text = text(session, sql);
@@ -378,6 +425,35 @@ fn explain_vacuum_foretells_and_does_nothing() {
         .simple_query("BEGIN; EXPLAIN (ANALYZE) VACUUM t", &mut Last::default())
         .unwrap_err();
     assert_eq!(err.state(), base::SqlState::ACTIVE_SQL_TRANSACTION);
+}
+
+/// Pages that are not read, since they are all-visible, most likely have rows; and where the last of them have none, a few are looked at.
+#[test]
+fn explain_vacuum_foretells_how_much_is_cut_off() {
+    let (_folder, cluster) = cluster();
+    cluster.maintenance.budget.set(vacuum::foresight::Budget::UNLIMITED).unwrap();
+    let mut s = connect(&cluster);
+    run(&mut s, "CREATE TABLE t (id int) WITH (autovacuum_enabled = off)");
+    run(&mut s, "INSERT INTO t SELECT generate_series(1, 70000)");
+    run(&mut s, "VACUUM (FREEZE) t");
+    let mut cut = |prepare: &str, options: &str| {
+        prepare.split("; ").for_each(|sql| drop(run(&mut s, sql)));
+        let both = explained(&mut s, &format!("EXPLAIN (ANALYZE, FORMAT JSON) VACUUM {options} t"));
+        let figure = |of: &str| both["Pages Truncated"][of].as_f64().unwrap();
+        (figure("Expected"), figure("Actual"))
+    };
+    let last_page = "DELETE FROM t WHERE ctid >= '(309,0)'";
+    assert_eq!(cut("", ""), (0.0, 0.0));
+    assert_eq!(cut(last_page, ""), (1.0, 1.0));
+    assert_eq!(cut("DELETE FROM t WHERE ctid >= '(250,0)'", ""), (59.0, 59.0));
+    let found_empty = "DELETE FROM t WHERE ctid >= '(200,0)'; VACUUM (TRUNCATE OFF) t";
+    assert_eq!(cut(found_empty, ""), (50.0, 50.0));
+    assert_eq!(cut("SELECT 1", "(TRUNCATE OFF)"), (0.0, 0.0));
+    // The failsafe leaves them.
+    cluster.settings().set_internal("autovacuum_freeze_max_age", base::settings::Value::Int(1000));
+    let old = "DELETE FROM t; SELECT ebb_burn_xids(2000); SET vacuum_failsafe_age = 0";
+    assert_eq!(cut(old, ""), (0.0, 0.0));
+    assert_eq!(cut("RESET vacuum_failsafe_age", ""), (200.0, 200.0));
 }
 
 /// Pages that wait to be written already are not dirtied once more: neither foretold nor counted.
