@@ -390,7 +390,10 @@ impl AutovacuumHost for Host {
         let target = Target { oid: table, name: relation, columns: Vec::new() };
         let mut there = true;
         if decision.vacuum {
-            there = session.vacuum_table(&target, &options, &mut Quiet)?;
+            worker.set_never_yields(decision.for_age);
+            let done = session.vacuum_table(&target, &options, &mut Quiet);
+            worker.set_never_yields(false);
+            there = done?;
         }
         if decision.analyze && there {
             session.analyze_table(&target, &options, true, &mut Quiet)?;
