@@ -2,11 +2,12 @@
 
 use super::autovacuum::launcher;
 use super::explain::LearnedRates;
+use super::freezing::Whose;
 use crate::client::{Client, CopyWireFormat, Notice, OutputColumn};
 use crate::cluster::Cluster;
 use crate::session::Session;
-use base::Result;
 use base::settings::{ServerSettings, Value};
+use base::{Oid, Result};
 use engine::catalog::model::CatalogView;
 use engine::{Engine, EngineOptions};
 use std::sync::Arc;
@@ -202,7 +203,7 @@ fn toast_tables_are_vacuumed_as_their_tables_say() {
         run(&mut s, "BEGIN");
         let toast = state.table_by_oid(base::Oid(u32::try_from(oid).unwrap())).unwrap().unwrap();
         let used = super::options::parameters(&state, &toast, true).unwrap();
-        let freeze = super::freezing::freeze_settings(&state, &used, true).unwrap();
+        let freeze = super::freezing::freeze_settings(&state, &used, Whose::Autovacuum).unwrap();
         let log = super::vacuum::log_limit(&state, Some(&used));
         assert!(!used.options.contains_key("vacuum_truncate"));
         // A statement goes by the TOAST table's own, but for whom it slows down.
@@ -324,6 +325,29 @@ fn an_index_that_fails_stays_invalid_until_it_is_built_anew() {
 fn text(session: &mut Session, sql: &str) -> String {
     let Some(Datum::Text(text)) = run(session, sql) else { panic!("{sql}: no text") };
     text.to_string()
+}
+
+/// Where hardly anything changes all is frozen at the first vacuum, so that there need be none for age for long.
+#[test]
+fn autovacuum_freezes_templates_whole() {
+    let (_folder, cluster) = cluster();
+    let mut s = connect(&cluster);
+    run(&mut s, "CREATE DATABASE d IS_TEMPLATE true");
+    run(&mut s, "CREATE DATABASE e");
+    for (name, frozen) in [("d", true), ("e", false)] {
+        let oid =
+            int(&mut s, &format!("SELECT oid::int8 FROM pg_database WHERE datname = '{name}'"));
+        let oid = Oid(u32::try_from(oid).unwrap());
+        let mut there = Session::internal(&cluster, name, BackendKind::Client).unwrap();
+        run(&mut there, "CREATE TABLE t (a int)");
+        run(&mut there, "INSERT INTO t SELECT generate_series(1, 5000)");
+        // All pages have seen a change: nothing freezes them early.
+        run(&mut there, "UPDATE t SET a = a + 1");
+        launcher(&cluster).look_at(oid);
+        let pages = "SELECT (relallfrozen = relpages AND relpages > 0)::text FROM pg_class WHERE relname = 't'";
+        assert_eq!(text(&mut there, pages), frozen.to_string(), "{name}");
+        there.close();
+    }
 }
 
 /// ANALYZE of some columns tells as much of the table and its indexes as one of all; only an index's own columns have no statistics then.
@@ -612,6 +636,31 @@ fn the_backlog_counts_what_is_left_and_names_who_holds_it_back() {
     run(&mut other, "INSERT INTO t VALUES (0)");
     assert_eq!(one(&mut session, "held_by_pid"), "null");
     run(&mut session, "COMMIT");
+}
+
+/// Whoever looks for what is wrong does not wait for a table that is locked: it is told what the catalog knows of its map.
+#[test]
+fn the_backlog_waits_for_nobody() {
+    let (_folder, cluster) = cluster();
+    let (mut s, mut other) = (connect(&cluster), connect(&cluster));
+    run(&mut s, "CREATE TABLE t (id int) WITH (autovacuum_enabled = off)");
+    run(&mut s, "INSERT INTO t SELECT generate_series(1, 2000)");
+    run(&mut s, "VACUUM t");
+    run(&mut s, "DELETE FROM t WHERE id < 100");
+    run(&mut other, "BEGIN; LOCK TABLE t");
+    run(&mut s, "SET lock_timeout = '1ms'");
+    let told = "SELECT concat(dead_tuples, ' ', unfrozen_pages) FROM ebb_vacuum_backlog \
+        WHERE relname = 't'";
+    let known = "SELECT concat(99, ' ', relallvisible - relallfrozen) FROM pg_class \
+        WHERE relname = 't'";
+    assert_eq!(text(&mut s, told), text(&mut s, known));
+    run(&mut other, "COMMIT");
+    // Its own lock stays.
+    run(&mut s, "BEGIN; LOCK TABLE t IN ACCESS SHARE MODE");
+    text(&mut s, told);
+    let locks = "SELECT count(*) FROM pg_locks WHERE relation = 't'::regclass";
+    assert_eq!(int(&mut s, locks), 1);
+    run(&mut s, "COMMIT");
 }
 
 /// The backlog foretells what autovacuum will do: by the ages and for TOAST tables by the parameters that it goes by.

@@ -9,7 +9,7 @@
 
 use super::commands::{Command, cluster};
 use super::explain::Foretold;
-use super::freezing::{freeze_settings, note_vacuum};
+use super::freezing::{Whose, freeze_settings, note_vacuum};
 use super::options::{Options, parameters, stored_index_cleanup};
 use super::throttle::throttle;
 use crate::client::{Client, Notice, Severity};
@@ -145,8 +145,18 @@ pub struct Target {
     pub columns: Vec<String>,
 }
 
-fn vacuum_settings(state: &SessionState, table: &Table, automatic: bool) -> Result<VacuumSettings> {
-    let freeze = freeze_settings(state, table, automatic)?;
+fn vacuum_settings(
+    state: &SessionState,
+    table: &Table,
+    options: &Options,
+) -> Result<VacuumSettings> {
+    let automatic = options.automatic;
+    let whose = match (automatic, options.of_template) {
+        (false, _) => Whose::Statement,
+        (true, false) => Whose::Autovacuum,
+        (true, true) => Whose::Template,
+    };
+    let freeze = freeze_settings(state, table, whose)?;
     let s = state.settings.borrow();
     let own_memory = if automatic { s.int("autovacuum_work_mem") } else { -1 };
     let memory_kb = if own_memory >= 0 { own_memory } else { s.int("maintenance_work_mem") };
@@ -427,7 +437,7 @@ impl Session {
             crate::relations::lock_indexes(&state, table, LockMode::RowExclusive)?;
         }
         let used = parameters(&state, table, automatic)?;
-        let settings = vacuum_settings(&state, &used, automatic)?;
+        let settings = vacuum_settings(&state, &used, options)?;
         let merged = merged_options(&state, table, options);
         let open = state.open_relation(table)?;
         let facts = TableFacts {
