@@ -840,9 +840,11 @@ fn heap_workers_come_where_the_settings_let_them() {
     assert_eq!(launched(&mut s, ", PARALLEL 2"), None);
     run(&mut s, "SET min_parallel_table_scan_size = 0");
     assert_eq!(launched(&mut s, ", PARALLEL 0"), None);
-    run(&mut s, "SET max_parallel_maintenance_workers = 0");
-    assert_eq!(launched(&mut s, ", PARALLEL 2"), None);
-    run(&mut s, "RESET max_parallel_maintenance_workers");
+    for limit in ["max_parallel_maintenance_workers", "max_parallel_workers"] {
+        run(&mut s, &format!("SET {limit} = 0"));
+        assert_eq!(launched(&mut s, ", PARALLEL 2"), None);
+        run(&mut s, &format!("RESET {limit}"));
+    }
     let cores = vacuum::options::cores();
     for options in ["", ", PARALLEL 1"] {
         let expected = (cores > 1).then_some("(planned: 1)");

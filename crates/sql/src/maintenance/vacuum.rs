@@ -160,15 +160,15 @@ fn vacuum_settings(
     let s = state.settings.borrow();
     let own_memory = if automatic { s.int("autovacuum_work_mem") } else { -1 };
     let memory_kb = if own_memory >= 0 { own_memory } else { s.int("maintenance_work_mem") };
+    let workers = match automatic {
+        true => 0,
+        false => s.int("max_parallel_maintenance_workers").min(s.int("max_parallel_workers")),
+    };
     Ok(VacuumSettings {
         freeze,
         work_mem_bytes: usize::try_from(memory_kb).unwrap_or(65_536).saturating_mul(1024),
         buffer_usage_limit_kb: usize::try_from(s.int("vacuum_buffer_usage_limit")).unwrap_or(2048),
-        max_parallel_workers: if automatic {
-            0
-        } else {
-            u32::try_from(s.int("max_parallel_maintenance_workers")).unwrap_or(0)
-        },
+        max_parallel_workers: u32::try_from(workers).unwrap_or(0),
         min_parallel_index_pages: u32::try_from(s.int("min_parallel_index_scan_size")).unwrap_or(0),
         min_parallel_table_pages: u32::try_from(s.int("min_parallel_table_scan_size")).unwrap_or(0),
         track_io_timing: s.bool("track_io_timing"),
