@@ -31,8 +31,10 @@ const TO_HEAR_OTHERS: Duration = Duration::from_millis(1300);
 const TURN: Duration = Duration::from_secs(30);
 /// and at its beginning by all vacuums together, the one in its longest rest included.
 const TOGETHER_UNTIL: Duration = Duration::from_millis(2400);
-/// Others may take so many times as long as they do alone. The percentile is known to within a quarter.
-const TOLERANCE: f64 = 1.25;
+/// Others may take so many times as long as they did alone. The percentile is known to within a quarter, and never the same twice; so
+const TOLERANCE: f64 = 1.5;
+/// it does not rest much longer at once for that, either.
+const STEP_IN_VAIN: f64 = 1.2;
 /// With this rest it begins again when it has turned out that resting does not help.
 const REST_IN_VAIN: f64 = 2.0;
 
@@ -115,7 +117,10 @@ impl Governor {
             None => 0.0,
             Some(p99) if p99 as f64 > limit => {
                 // The further off, the larger the step.
-                let step = (p99 as f64 / limit).clamp(1.5, MOST_STEP);
+                let step = match self.alone_us {
+                    Some(_) => STEP_IN_VAIN,
+                    None => (p99 as f64 / limit).clamp(1.5, MOST_STEP),
+                };
                 (self.rest * step).clamp(LEAST_REST, MOST_REST)
             }
             // Back to work more carefully than away from it.
@@ -153,15 +158,21 @@ mod tests {
         alone_us: f64,
         /// and how much longer for each vacuum that works all the time.
         longer_us: f64,
+        /// What they take alone goes up and down by such a part.
+        noise: f64,
     }
 
     impl Machine {
         fn new(alone_us: f64, longer_us: f64) -> Machine {
             let clock = Duration::from_secs(7);
-            Machine { clock, worked: VecDeque::new(), alone_us, longer_us }
+            Machine { clock, worked: VecDeque::new(), alone_us, longer_us, noise: 0.0 }
         }
         fn p99(&self) -> u64 {
-            (self.alone_us + self.longer_us * self.worked.len() as f64 / 1000.0) as u64
+            // Another one every 400 ms.
+            let dice = (self.clock.as_millis() as u64 / 400).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            let noise = self.noise * ((dice >> 40) as f64 / f64::from(1 << 23) - 1.0);
+            (self.alone_us * (1.0 + noise) + self.longer_us * self.worked.len() as f64 / 1000.0)
+                as u64
         }
         /// Lets vacuums work for `time`, for a target of one millisecond; the part of the time that they worked, on average, and the mean percentile.
         fn run(&mut self, vacuums: &mut [(Governor, Duration)], seconds: u32) -> (f64, f64) {
@@ -204,6 +215,15 @@ mod tests {
     }
 
     #[test]
+    fn noise_is_not_taken_for_its_doing() {
+        let mut machine = Machine { noise: 0.4, ..Machine::new(8000.0, 0.0) };
+        let mut all = vacuums::<1>(machine.clock);
+        machine.run(&mut all, 10);
+        let (worked, _) = machine.run(&mut all, 600);
+        assert!(worked > 0.5, "{worked}");
+    }
+
+    #[test]
     fn others_slow_by_themselves_are_made_a_little_slower_at_most() {
         // One alone, and several, which must not take each other for what others are.
         for n in [1, 3] {
@@ -211,7 +231,7 @@ mod tests {
             let mut all: Vec<_> = vacuums::<3>(machine.clock).into_iter().take(n).collect();
             machine.run(&mut all, 40);
             let (worked, latency) = machine.run(&mut all, 300);
-            assert!(latency < 8000.0 * 1.45, "{n}: {latency}");
+            assert!(latency < 8000.0 * 1.65, "{n}: {latency}");
             assert!(worked > 0.05 / n as f64, "{n}: {worked}");
         }
     }
