@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn noise_is_not_taken_for_its_doing() {
-        let mut machine = Machine { noise: 0.4, ..Machine::new(8000.0, 0.0) };
+        let mut machine = Machine { noise: 0.8, ..Machine::new(8000.0, 0.0) };
         let mut all = vacuums::<1>(machine.clock);
         machine.run(&mut all, 10);
         let (worked, _) = machine.run(&mut all, 600);
