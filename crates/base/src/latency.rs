@@ -13,6 +13,7 @@
 //! race with the emptying of their slot may be lost.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 const SHARDS: usize = 8;
 const SLOTS: usize = 8;
@@ -31,6 +32,7 @@ struct Shard([Slot; SLOTS]);
 
 /// The statements of the last second.
 pub struct LatencyWindow {
+    made: Instant,
     listeners: AtomicU32,
     shards: Box<[Shard]>,
 }
@@ -41,6 +43,7 @@ impl Default for LatencyWindow {
             || Slot { turn: AtomicU64::new(0), counts: [const { AtomicU32::new(0) }; BUCKETS] };
         let shard = || Shard(std::array::from_fn(|_| slot()));
         LatencyWindow {
+            made: crate::sync::now(),
             listeners: AtomicU32::new(0),
             shards: (0..SHARDS).map(|_| shard()).collect(),
         }
@@ -72,6 +75,10 @@ fn upper_bound(bucket: usize) -> u64 {
 }
 
 impl LatencyWindow {
+    /// How long it has been there: a clock that all who listen have in common.
+    pub fn age(&self) -> Duration {
+        self.made.elapsed()
+    }
     /// Records from now on, until [`LatencyWindow::unlisten`].
     pub fn listen(&self) {
         self.listeners.fetch_add(1, Ordering::Relaxed);

@@ -365,7 +365,8 @@ impl<'a> Run<'a> {
     }
 
     fn vacuum_dead_items(&mut self) -> Result<()> {
-        if !self.do_index_vacuum {
+        // The scan may have taken long since the failsafe was asked.
+        if !self.do_index_vacuum || self.check_failsafe() {
             // They stay as they are, with their keys; the room of their pages is noted at least.
             let dead = self.pass.take_dead();
             self.pass.keys.leave_alone();

@@ -192,7 +192,6 @@ pub struct Throttle {
     give_way: GiveWay,
     /// How long it has waited for its log to be durable.
     log_turn: GiveWay,
-    began: Instant,
     /// Who sleeps, if not the backend whose vacuum it is.
     sleeper: Option<Arc<Backend>>,
 }
@@ -221,7 +220,6 @@ impl Throttle {
             governor: None,
             give_way: GiveWay::never(),
             log_turn: GiveWay::never(),
-            began: Instant::now(),
             sleeper: None,
         }
     }
@@ -380,10 +378,10 @@ impl Throttle {
         }
         let governor = self.governor.get_or_insert_with(|| {
             latency.listen();
-            Governor::new(self.began.elapsed())
+            Governor::new(latency.age())
         });
         let clock = u64::try_from(base::sync::now_timestamp_us()).unwrap_or(0);
-        governor.owed(self.began.elapsed(), target, || latency.p99_us(clock))
+        governor.owed(latency.age(), target, || latency.p99_us(clock))
     }
 
     fn stop_listening(&mut self) {

@@ -1580,7 +1580,7 @@ const TABLE: &[Definition] = &[
         boot: "8",
         context: Context::User,
         category: "Resource Usage / Worker Processes",
-        short_desc: "Threads that help queries, at one time.",
+        short_desc: "Threads that help queries and maintenance operations, at one time.",
     },
     Definition {
         name: "max_parallel_workers_per_gather",

@@ -7,7 +7,7 @@
 //! Statistics of array elements are not gathered.
 
 use super::analyze_extended::Seen;
-use super::analyze_index::index_fractions;
+use super::analyze_index::{index_fractions, largest_target};
 use super::options::Options;
 use super::progress::analyze as phase;
 use super::throttle::throttle;
@@ -31,6 +31,9 @@ use vacuum::{AnalyzeSample, SampledRow, Throttle, UsageMeter};
 
 /// `pg_statistic`: of itself nothing is kept there, and ANALYZE passes over it without a word.
 pub(super) const STATISTICS: Oid = Oid(2619);
+
+/// The least sample, where no statistics are asked for.
+const FEWEST_ROWS: usize = 100;
 
 impl Session {
     /// Analyses one table; `own`: in a transaction of its own.
@@ -90,7 +93,11 @@ impl Session {
             let own = c.statistics_target.filter(|t| *t >= 0).map(i64::from);
             usize::try_from(own.unwrap_or(default)).unwrap_or(100)
         };
-        let rows = columns.iter().map(|c| sample_rows(goal(c))).max().unwrap_or(0);
+        let whole = target.columns.is_empty();
+        let mut rows = columns.iter().map(|c| sample_rows(goal(c))).max().unwrap_or(0);
+        if whole {
+            rows = rows.max(sample_rows(largest_target(&state, &table, default)?));
+        }
         let objects = super::analyze_extended::objects(
             &state,
             &table,
@@ -98,7 +105,7 @@ impl Session {
             usize::try_from(default).unwrap_or(100),
         )?;
         let wanted = objects.iter().map(|(_, target)| sample_rows(*target)).max();
-        let rows = rows.max(sample_rows(1)).max(wanted.unwrap_or(0));
+        let rows = rows.max(FEWEST_ROWS).max(wanted.unwrap_or(0));
         let ring = options.buffer_usage_limit_kb.unwrap_or_else(|| {
             usize::try_from(state.settings.borrow().int("vacuum_buffer_usage_limit"))
                 .unwrap_or(2048)
@@ -164,7 +171,6 @@ impl Session {
             };
             store(&state, &place, statistics)?;
         }
-        let whole = target.columns.is_empty();
         let analysed = columns.iter().filter(|c| goal(c) > 0).map(|c| c.number);
         let analysed: Vec<i32> = analysed.collect();
         if !sample.rows.is_empty() {
@@ -178,11 +184,8 @@ impl Session {
             };
             seen.gather(self, &objects, client, throttle.give_way())?;
         }
-        let fractions = if whole {
-            index_fractions(self, &table, &open, &sample, default, throttle.give_way())?
-        } else {
-            Vec::new()
-        };
+        let target = whole.then_some(default);
+        let fractions = index_fractions(self, &table, &open, &sample, target, throttle.give_way())?;
         progress.enter(phase::FINALIZING);
         note(&state, &table, &sample)?;
         // A VACUUM before it has counted their entries.
@@ -414,7 +417,7 @@ fn note(state: &SessionState, table: &Table, sample: &AnalyzeSample) -> Result<(
     })
 }
 
-/// And of its indexes, of which `fractions` of the rows are in (none: they were not looked at).
+/// And of its indexes, of which `fractions` of the rows are in.
 #[expect(clippy::cast_possible_truncation, reason = "pg_class keeps float4")]
 fn note_indexes(
     state: &SessionState,

@@ -5,8 +5,8 @@ use super::analyze::{Place, store};
 use crate::analyze_stats::column_statistics;
 use crate::ddl::index::RowDecoder;
 use crate::exec::modify::IndexWriter;
-use crate::session::Session;
 use crate::session::state::OpenRelation;
+use crate::session::{Session, SessionState};
 use base::{GiveWay, Result};
 use engine::catalog::model::{Index, Table};
 use std::cell::RefCell;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use types::Datum;
 use vacuum::AnalyzeSample;
 
-/// For each index, the part of the table's rows that are in it. Stores the statistics of its expressions.
+/// For each index, the part of the table's rows that are in it. Stores the statistics of its expressions, if a target is given.
 ///
 /// # Errors
 /// Those of the expressions; I/O, cancellation.
@@ -23,13 +23,14 @@ pub(super) fn index_fractions(
     table: &Table,
     open: &OpenRelation,
     sample: &AnalyzeSample,
-    default_target: i64,
+    default_target: Option<i64>,
     give_way: &mut GiveWay,
 ) -> Result<Vec<f64>> {
     let indexes = table.indexes.iter().zip(&open.indexes);
     indexes
         .map(|(index, tree)| {
-            let plain = index.predicate.is_none() && index.columns.iter().all(|c| c.expr.is_none());
+            let expressions = index.columns.iter().any(|c| c.expr.is_some());
+            let plain = index.predicate.is_none() && !(expressions && default_target.is_some());
             if plain || sample.rows.is_empty() {
                 return Ok(1.0);
             }
@@ -37,8 +38,10 @@ pub(super) fn index_fractions(
             #[expect(clippy::cast_precision_loss, reason = "sample sizes")]
             let fraction = found.rows as f64 / sample.rows.len() as f64;
             let rows = (fraction * sample.live_rows).ceil();
-            for (at, values) in found.values {
-                keep(session, index, at, &values, rows, default_target, give_way)?;
+            if let Some(default) = default_target {
+                for (at, values) in found.values {
+                    keep(session, index, at, &values, rows, default, give_way)?;
+                }
             }
             Ok(fraction)
         })
@@ -87,6 +90,44 @@ fn sampled(
     Ok(found)
 }
 
+/// An index's expression, and its target.
+fn place(
+    state: &SessionState,
+    index: &Index,
+    at: usize,
+    default_target: i64,
+) -> Result<Option<(Place, usize)>> {
+    let mut place = Place {
+        relation: index.oid,
+        number: i32::try_from(at + 1).unwrap_or(0),
+        ty: index.columns[at].ty.oid,
+        collation: base::Oid::INVALID,
+    };
+    let Some(attribute) = place.attribute(state)? else { return Ok(None) };
+    place.collation = attribute.oid("attcollation");
+    let target = match attribute.get("attstattarget") {
+        Datum::Int2(own) if *own >= 0 => i64::from(*own),
+        _ => default_target,
+    };
+    Ok(Some((place, usize::try_from(target).unwrap_or(100))))
+}
+
+/// The largest target of all expressions of a table's indexes; 0: there is none.
+pub(super) fn largest_target(
+    state: &SessionState,
+    table: &Table,
+    default_target: i64,
+) -> Result<usize> {
+    let mut largest = 0;
+    for index in &table.indexes {
+        for (at, _) in index.columns.iter().enumerate().filter(|(_, c)| c.expr.is_some()) {
+            let target = place(state, index, at, default_target)?.map_or(0, |(_, target)| target);
+            largest = largest.max(target);
+        }
+    }
+    Ok(largest)
+}
+
 /// Stores the statistics of an index's expression.
 fn keep(
     session: &Session,
@@ -98,21 +139,9 @@ fn keep(
     give_way: &mut GiveWay,
 ) -> Result<()> {
     let state = session.state();
-    let mut place = Place {
-        relation: index.oid,
-        number: i32::try_from(at + 1).unwrap_or(0),
-        ty: index.columns[at].ty.oid,
-        collation: base::Oid::INVALID,
-    };
-    let Some(attribute) = place.attribute(state)? else { return Ok(()) };
-    place.collation = attribute.oid("attcollation");
-    let target = match attribute.get("attstattarget") {
-        Datum::Int2(own) if *own >= 0 => i64::from(*own),
-        _ => default_target,
-    };
+    let Some((place, target)) = place(state, index, at, default_target)? else { return Ok(()) };
     if target == 0 || values.is_empty() {
         return Ok(());
     }
-    let target = usize::try_from(target).unwrap_or(100);
     store(state, &place, column_statistics(place.ty, values, rows, target, give_way))
 }

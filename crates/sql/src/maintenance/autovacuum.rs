@@ -225,11 +225,15 @@ impl Host {
         }
     }
 
-    fn database_name(cluster: &Cluster, oid: Oid) -> Result<Option<String>> {
+    fn database_row(cluster: &Cluster, oid: Oid) -> Result<Option<Row>> {
         cluster.with_catalogs(Oid::INVALID, |c| {
-            let rows = c.find("pg_database", &[("oid", Datum::Oid(oid))])?;
-            Ok(rows.first().map(|r| r.text("datname").to_owned()))
+            Ok(c.find("pg_database", &[("oid", Datum::Oid(oid))])?.into_iter().next())
         })
+    }
+
+    fn database_name(cluster: &Cluster, oid: Oid) -> Result<Option<String>> {
+        let row = Host::database_row(cluster, oid)?;
+        Ok(row.map(|r| r.text("datname").to_owned()))
     }
 
     /// `schema.table`, or the OID of a table that is gone.
@@ -361,7 +365,8 @@ impl AutovacuumHost for Host {
         decision: Decision,
     ) -> Result<()> {
         let cluster = self.cluster()?;
-        let Some(name) = Host::database_name(&cluster, database)? else { return Ok(()) };
+        let Some(row) = Host::database_row(&cluster, database)? else { return Ok(()) };
+        let name = row.text("datname").to_owned();
         worker.runs_here();
         let mut session = Session::worker(&cluster, (database, &name), worker)?;
         for (setting, value) in OWN_SETTINGS {
@@ -382,6 +387,7 @@ impl AutovacuumHost for Host {
             analyze: decision.analyze,
             skip_locked: !decision.for_age,
             automatic: true,
+            of_template: row.bool("datistemplate") || !row.bool("datallowconn"),
             for_age: decision.for_age,
             // Its TOAST table has needs of its own.
             process_toast: false,
@@ -390,7 +396,10 @@ impl AutovacuumHost for Host {
         let target = Target { oid: table, name: relation, columns: Vec::new() };
         let mut there = true;
         if decision.vacuum {
-            there = session.vacuum_table(&target, &options, &mut Quiet)?;
+            worker.set_never_yields(decision.for_age);
+            let done = session.vacuum_table(&target, &options, &mut Quiet);
+            worker.set_never_yields(false);
+            there = done?;
         }
         if decision.analyze && there {
             session.analyze_table(&target, &options, true, &mut Quiet)?;

@@ -25,21 +25,37 @@ fn age(state: &SessionState, table: &Table, setting: &str, option: &str, automat
     u64::try_from(value).unwrap_or(0)
 }
 
+/// Whose vacuum it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Whose {
+    /// A statement's.
+    Statement,
+    /// Autovacuum's.
+    Autovacuum,
+    /// Autovacuum's of a template, or of a database that nobody may connect to: there hardly anything changes, and all is frozen at once.
+    Template,
+}
+
 /// The ages for a vacuum of `table`.
 pub(super) fn freeze_settings(
     state: &SessionState,
     table: &Table,
-    automatic: bool,
+    whose: Whose,
 ) -> Result<FreezeSettings> {
+    let automatic = whose != Whose::Statement;
     let get = |setting: &str, option: &str| age(state, table, setting, option, automatic);
+    let of_all = |setting: &str, option: &str| match whose {
+        Whose::Template => u64::try_from(table.option_i64(option).unwrap_or(0)).unwrap_or(0),
+        _ => get(setting, option),
+    };
     let rate = table
         .options
         .get("vacuum_max_eager_freeze_failure_rate")
         .and_then(|r| r.parse().ok())
         .unwrap_or_else(|| state.settings.borrow().real("vacuum_max_eager_freeze_failure_rate"));
     let mut settings = FreezeSettings {
-        min_age: get("vacuum_freeze_min_age", "autovacuum_freeze_min_age"),
-        table_age: get("vacuum_freeze_table_age", "autovacuum_freeze_table_age"),
+        min_age: of_all("vacuum_freeze_min_age", "autovacuum_freeze_min_age"),
+        table_age: of_all("vacuum_freeze_table_age", "autovacuum_freeze_table_age"),
         max_age: get("autovacuum_freeze_max_age", "autovacuum_freeze_max_age"),
         failsafe_age: u64::try_from(state.settings.borrow().int("vacuum_failsafe_age"))
             .unwrap_or(0),
@@ -57,7 +73,7 @@ pub(super) fn freeze_settings(
         let gap = gap(&counts, pages, since, next, settings.table_age);
         let history = counts.pages.0.lock();
         settings.watch = history.watch(gap, pages);
-        if automatic && gap > 0 {
+        if whose == Whose::Autovacuum && gap > 0 {
             postpone(&mut settings, gap);
             let due_in = (table.relfrozenxid.0 + settings.table_age).saturating_sub(next.0);
             settings.quiet = history.quiet(gap, due_in, next);

@@ -30,6 +30,8 @@ pub struct Options {
     pub buffer_usage_limit_kb: Option<usize>,
     /// Autovacuum runs it.
     pub automatic: bool,
+    /// In a database that is a template, or that nobody may connect to.
+    pub of_template: bool,
     /// To prevent old age.
     pub for_age: bool,
     /// EXPLAIN.
@@ -55,6 +57,7 @@ impl Default for Options {
             only_database_stats: false,
             buffer_usage_limit_kb: None,
             automatic: false,
+            of_template: false,
             for_age: false,
             foretell: None,
         }

@@ -2,11 +2,12 @@
 
 use super::autovacuum::launcher;
 use super::explain::LearnedRates;
+use super::freezing::Whose;
 use crate::client::{Client, CopyWireFormat, Notice, OutputColumn};
 use crate::cluster::Cluster;
 use crate::session::Session;
-use base::Result;
 use base::settings::{ServerSettings, Value};
+use base::{Oid, Result};
 use engine::catalog::model::CatalogView;
 use engine::{Engine, EngineOptions};
 use std::sync::Arc;
@@ -202,7 +203,7 @@ fn toast_tables_are_vacuumed_as_their_tables_say() {
         run(&mut s, "BEGIN");
         let toast = state.table_by_oid(base::Oid(u32::try_from(oid).unwrap())).unwrap().unwrap();
         let used = super::options::parameters(&state, &toast, true).unwrap();
-        let freeze = super::freezing::freeze_settings(&state, &used, true).unwrap();
+        let freeze = super::freezing::freeze_settings(&state, &used, Whose::Autovacuum).unwrap();
         let log = super::vacuum::log_limit(&state, Some(&used));
         assert!(!used.options.contains_key("vacuum_truncate"));
         // A statement goes by the TOAST table's own, but for whom it slows down.
@@ -326,6 +327,76 @@ fn text(session: &mut Session, sql: &str) -> String {
     text.to_string()
 }
 
+/// Where hardly anything changes all is frozen at the first vacuum, so that there need be none for age for long.
+#[test]
+fn autovacuum_freezes_templates_whole() {
+    let (_folder, cluster) = cluster();
+    let mut s = connect(&cluster);
+    run(&mut s, "CREATE DATABASE d IS_TEMPLATE true");
+    run(&mut s, "CREATE DATABASE e");
+    for (name, frozen) in [("d", true), ("e", false)] {
+        let oid =
+            int(&mut s, &format!("SELECT oid::int8 FROM pg_database WHERE datname = '{name}'"));
+        let oid = Oid(u32::try_from(oid).unwrap());
+        let mut there = Session::internal(&cluster, name, BackendKind::Client).unwrap();
+        run(&mut there, "CREATE TABLE t (a int)");
+        run(&mut there, "INSERT INTO t SELECT generate_series(1, 5000)");
+        // All pages have seen a change: nothing freezes them early.
+        run(&mut there, "UPDATE t SET a = a + 1");
+        launcher(&cluster).look_at(oid);
+        let pages = "SELECT (relallfrozen = relpages AND relpages > 0)::text FROM pg_class WHERE relname = 't'";
+        assert_eq!(text(&mut there, pages), frozen.to_string(), "{name}");
+        there.close();
+    }
+}
+
+/// ANALYZE of some columns tells as much of the table and its indexes as one of all; only an index's own columns have no statistics then.
+#[test]
+fn analyze_of_a_column_counts_the_entries_of_all_indexes() {
+    let (_folder, cluster) = cluster();
+    let mut s = connect(&cluster);
+    run(&mut s, "CREATE TABLE t (id int, w int, v text) WITH (autovacuum_enabled = off)");
+    run(&mut s, "CREATE INDEX t_id ON t (id); CREATE INDEX t_part ON t (id) WHERE w = 3");
+    run(&mut s, "CREATE INDEX t_ex ON t ((w + 1))");
+    run(&mut s, "INSERT INTO t SELECT g, g % 10, 'x' FROM generate_series(1, 10000) g");
+    run(&mut s, "ANALYZE t (v)");
+    let told = |s: &mut Session, what: &str| {
+        let of = "FROM pg_class WHERE relname ~ '^t_' AND relkind = 'i'";
+        text(s, &format!("SELECT string_agg(concat({what}), ' ' ORDER BY relname) {of}"))
+    };
+    assert_eq!(told(&mut s, "relname, ':', reltuples"), "t_ex:10000 t_id:10000 t_part:1000");
+    assert_eq!(told(&mut s, "relpages > 1"), "t t t");
+    let of_columns = "SELECT count(*) FROM pg_statistic WHERE starelid = 't_ex'::regclass";
+    assert_eq!(int(&mut s, of_columns), 0);
+    run(&mut s, "ANALYZE t");
+    assert_eq!(int(&mut s, of_columns), 1);
+}
+
+/// A hundred rows at least, three hundred for each of the target; an index's expression has one, too.
+#[test]
+fn a_sample_is_as_large_as_its_largest_target_asks_for() {
+    let (_folder, cluster) = cluster();
+    let mut s = connect(&cluster);
+    run(&mut s, "CREATE TABLE t (id int, w int) WITH (autovacuum_enabled = off)");
+    run(&mut s, "INSERT INTO t SELECT g, g % 10 FROM generate_series(1, 40000) g");
+    let mut rows = |before: &str, sql: &str| {
+        run(&mut s, before);
+        let mut said = Last::default();
+        s.simple_query(sql, &mut said).unwrap();
+        let line = said.1.iter().find(|l| l.contains(" rows in sample")).cloned().unwrap();
+        let (_, line) = line.split_once("dead rows; ").unwrap();
+        line.split(' ').next().unwrap().to_owned()
+    };
+    let none = "ALTER TABLE t ALTER id SET STATISTICS 0, ALTER w SET STATISTICS 0";
+    assert_eq!(rows("SELECT 1", "ANALYZE VERBOSE t"), "30000");
+    assert_eq!(rows(none, "ANALYZE VERBOSE t"), "100");
+    assert_eq!(rows("ALTER TABLE t ALTER w SET STATISTICS 1", "ANALYZE VERBOSE t"), "300");
+    assert_eq!(rows("CREATE INDEX t_ex ON t ((w + 1))", "ANALYZE VERBOSE t"), "30000");
+    assert_eq!(rows("SELECT 1", "ANALYZE VERBOSE t (w)"), "300");
+    let less = "ALTER INDEX t_ex ALTER COLUMN 1 SET STATISTICS 10";
+    assert_eq!(rows(less, "ANALYZE VERBOSE t"), "3000");
+}
+
 /// The only relation of EXPLAIN VACUUM's JSON.
 fn explained(session: &mut Session, sql: &str) -> serde_json::Value {
     let text = text(session, sql);
@@ -378,6 +449,35 @@ fn explain_vacuum_foretells_and_does_nothing() {
         .simple_query("BEGIN; EXPLAIN (ANALYZE) VACUUM t", &mut Last::default())
         .unwrap_err();
     assert_eq!(err.state(), base::SqlState::ACTIVE_SQL_TRANSACTION);
+}
+
+/// Pages that are not read, since they are all-visible, most likely have rows; and where the last of them have none, a few are looked at.
+#[test]
+fn explain_vacuum_foretells_how_much_is_cut_off() {
+    let (_folder, cluster) = cluster();
+    cluster.maintenance.budget.set(vacuum::foresight::Budget::UNLIMITED).unwrap();
+    let mut s = connect(&cluster);
+    run(&mut s, "CREATE TABLE t (id int) WITH (autovacuum_enabled = off)");
+    run(&mut s, "INSERT INTO t SELECT generate_series(1, 70000)");
+    run(&mut s, "VACUUM (FREEZE) t");
+    let mut cut = |prepare: &str, options: &str| {
+        prepare.split("; ").for_each(|sql| drop(run(&mut s, sql)));
+        let both = explained(&mut s, &format!("EXPLAIN (ANALYZE, FORMAT JSON) VACUUM {options} t"));
+        let figure = |of: &str| both["Pages Truncated"][of].as_f64().unwrap();
+        (figure("Expected"), figure("Actual"))
+    };
+    let last_page = "DELETE FROM t WHERE ctid >= '(309,0)'";
+    assert_eq!(cut("", ""), (0.0, 0.0));
+    assert_eq!(cut(last_page, ""), (1.0, 1.0));
+    assert_eq!(cut("DELETE FROM t WHERE ctid >= '(250,0)'", ""), (59.0, 59.0));
+    let found_empty = "DELETE FROM t WHERE ctid >= '(200,0)'; VACUUM (TRUNCATE OFF) t";
+    assert_eq!(cut(found_empty, ""), (50.0, 50.0));
+    assert_eq!(cut("SELECT 1", "(TRUNCATE OFF)"), (0.0, 0.0));
+    // The failsafe leaves them.
+    cluster.settings().set_internal("autovacuum_freeze_max_age", base::settings::Value::Int(1000));
+    let old = "DELETE FROM t; SELECT ebb_burn_xids(2000); SET vacuum_failsafe_age = 0";
+    assert_eq!(cut(old, ""), (0.0, 0.0));
+    assert_eq!(cut("RESET vacuum_failsafe_age", ""), (200.0, 200.0));
 }
 
 /// Pages that wait to be written already are not dirtied once more: neither foretold nor counted.
@@ -536,6 +636,31 @@ fn the_backlog_counts_what_is_left_and_names_who_holds_it_back() {
     run(&mut other, "INSERT INTO t VALUES (0)");
     assert_eq!(one(&mut session, "held_by_pid"), "null");
     run(&mut session, "COMMIT");
+}
+
+/// Whoever looks for what is wrong does not wait for a table that is locked: it is told what the catalog knows of its map.
+#[test]
+fn the_backlog_waits_for_nobody() {
+    let (_folder, cluster) = cluster();
+    let (mut s, mut other) = (connect(&cluster), connect(&cluster));
+    run(&mut s, "CREATE TABLE t (id int) WITH (autovacuum_enabled = off)");
+    run(&mut s, "INSERT INTO t SELECT generate_series(1, 2000)");
+    run(&mut s, "VACUUM t");
+    run(&mut s, "DELETE FROM t WHERE id < 100");
+    run(&mut other, "BEGIN; LOCK TABLE t");
+    run(&mut s, "SET lock_timeout = '1ms'");
+    let told = "SELECT concat(dead_tuples, ' ', unfrozen_pages) FROM ebb_vacuum_backlog \
+        WHERE relname = 't'";
+    let known = "SELECT concat(99, ' ', relallvisible - relallfrozen) FROM pg_class \
+        WHERE relname = 't'";
+    assert_eq!(text(&mut s, told), text(&mut s, known));
+    run(&mut other, "COMMIT");
+    // Its own lock stays.
+    run(&mut s, "BEGIN; LOCK TABLE t IN ACCESS SHARE MODE");
+    text(&mut s, told);
+    let locks = "SELECT count(*) FROM pg_locks WHERE relation = 't'::regclass";
+    assert_eq!(int(&mut s, locks), 1);
+    run(&mut s, "COMMIT");
 }
 
 /// The backlog foretells what autovacuum will do: by the ages and for TOAST tables by the parameters that it goes by.
@@ -715,9 +840,11 @@ fn heap_workers_come_where_the_settings_let_them() {
     assert_eq!(launched(&mut s, ", PARALLEL 2"), None);
     run(&mut s, "SET min_parallel_table_scan_size = 0");
     assert_eq!(launched(&mut s, ", PARALLEL 0"), None);
-    run(&mut s, "SET max_parallel_maintenance_workers = 0");
-    assert_eq!(launched(&mut s, ", PARALLEL 2"), None);
-    run(&mut s, "RESET max_parallel_maintenance_workers");
+    for limit in ["max_parallel_maintenance_workers", "max_parallel_workers"] {
+        run(&mut s, &format!("SET {limit} = 0"));
+        assert_eq!(launched(&mut s, ", PARALLEL 2"), None);
+        run(&mut s, &format!("RESET {limit}"));
+    }
     let cores = vacuum::options::cores();
     for options in ["", ", PARALLEL 1"] {
         let expected = (cores > 1).then_some("(planned: 1)");

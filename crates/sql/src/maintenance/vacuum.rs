@@ -9,7 +9,7 @@
 
 use super::commands::{Command, cluster};
 use super::explain::Foretold;
-use super::freezing::{freeze_settings, note_vacuum};
+use super::freezing::{Whose, freeze_settings, note_vacuum};
 use super::options::{Options, parameters, stored_index_cleanup};
 use super::throttle::throttle;
 use crate::client::{Client, Notice, Severity};
@@ -145,20 +145,30 @@ pub struct Target {
     pub columns: Vec<String>,
 }
 
-fn vacuum_settings(state: &SessionState, table: &Table, automatic: bool) -> Result<VacuumSettings> {
-    let freeze = freeze_settings(state, table, automatic)?;
+fn vacuum_settings(
+    state: &SessionState,
+    table: &Table,
+    options: &Options,
+) -> Result<VacuumSettings> {
+    let automatic = options.automatic;
+    let whose = match (automatic, options.of_template) {
+        (false, _) => Whose::Statement,
+        (true, false) => Whose::Autovacuum,
+        (true, true) => Whose::Template,
+    };
+    let freeze = freeze_settings(state, table, whose)?;
     let s = state.settings.borrow();
     let own_memory = if automatic { s.int("autovacuum_work_mem") } else { -1 };
     let memory_kb = if own_memory >= 0 { own_memory } else { s.int("maintenance_work_mem") };
+    let workers = match automatic {
+        true => 0,
+        false => s.int("max_parallel_maintenance_workers").min(s.int("max_parallel_workers")),
+    };
     Ok(VacuumSettings {
         freeze,
         work_mem_bytes: usize::try_from(memory_kb).unwrap_or(65_536).saturating_mul(1024),
         buffer_usage_limit_kb: usize::try_from(s.int("vacuum_buffer_usage_limit")).unwrap_or(2048),
-        max_parallel_workers: if automatic {
-            0
-        } else {
-            u32::try_from(s.int("max_parallel_maintenance_workers")).unwrap_or(0)
-        },
+        max_parallel_workers: u32::try_from(workers).unwrap_or(0),
         min_parallel_index_pages: u32::try_from(s.int("min_parallel_index_scan_size")).unwrap_or(0),
         min_parallel_table_pages: u32::try_from(s.int("min_parallel_table_scan_size")).unwrap_or(0),
         track_io_timing: s.bool("track_io_timing"),
@@ -427,7 +437,7 @@ impl Session {
             crate::relations::lock_indexes(&state, table, LockMode::RowExclusive)?;
         }
         let used = parameters(&state, table, automatic)?;
-        let settings = vacuum_settings(&state, &used, automatic)?;
+        let settings = vacuum_settings(&state, &used, options)?;
         let merged = merged_options(&state, table, options);
         let open = state.open_relation(table)?;
         let facts = TableFacts {

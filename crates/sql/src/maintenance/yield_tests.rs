@@ -140,3 +140,39 @@ fn a_worker_that_prevents_wraparound_is_waited_for() {
     assert_eq!(int(&mut s, "SELECT count(*) FROM t"), 500);
     s.close();
 }
+
+/// But its ANALYZE afterwards prevents nothing.
+#[test]
+fn the_analyze_of_a_worker_that_prevents_wraparound_gives_way() {
+    let (_folder, cluster) = cluster();
+    let mut s = connect(&cluster);
+    fill(&mut s);
+    run(&mut s, "ALTER TABLE t SET (autovacuum_freeze_max_age = 100000)");
+    let (database, launcher) = (s.state().database.oid, launcher(&cluster));
+    run(&mut s, "SELECT ebb_burn_xids(150000)");
+    let held = stop::arm("sql.analyze.sampled");
+    let subject = held.subject();
+    std::thread::scope(|scope| {
+        let (working, cluster) =
+            (scope.spawn(|| subject.run(|| launcher.look_at(database))), &cluster);
+        held.wait_reached();
+        assert!(text(&mut s, SHOWN).ends_with(" public.t (to prevent wraparound)"));
+        let locking = scope.spawn(|| {
+            let mut other = connect(cluster);
+            run(&mut other, "SET deadlock_timeout = '1ms'");
+            run(&mut other, "BEGIN; LOCK TABLE t; COMMIT");
+            other.close();
+        });
+        let (asked, began) = (worker(cluster), Instant::now());
+        while asked.cancel.reason() != Some(CancelReason::AutovacuumYield) {
+            assert!(began.elapsed() < stop::PATIENCE, "the worker is not asked to give way");
+            std::thread::yield_now();
+        }
+        held.release();
+        locking.join().unwrap();
+        working.join().unwrap();
+    });
+    let analysed = "SELECT autoanalyze_count FROM pg_stat_user_tables WHERE relname = 't'";
+    assert_eq!((done(&mut s), int(&mut s, analysed)), (1, 0));
+    s.close();
+}

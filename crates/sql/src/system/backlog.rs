@@ -14,7 +14,7 @@ use heap::visibility_map::VisibilityMap;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use txn::{Backend, IsolationLevel, LockMode};
+use txn::{Backend, IsolationLevel, LockMode, LockOutcome, Wait};
 use types::FunctionBody::Set;
 use types::{Datum, oids};
 use vacuum::autovacuum::Thresholds;
@@ -193,10 +193,14 @@ fn table_row(
 }
 
 /// The table's all-visible and all-frozen pages; `None` if it is gone. Its lock and what is opened of it are given back: there may be
-/// very many tables.
+/// very many tables. A lock that is not to be had is not waited for: who asks may be looking for whom all wait for. Then it is what `pg_class` says.
 fn map_counts(state: &SessionState, class: &Row) -> Result<Option<(u64, u64)>> {
     let (oid, txn) = (class.oid("oid"), state.txn()?);
-    crate::relations::lock(state, oid, LockMode::AccessShare)?;
+    let tag = crate::relations::lock_tag(state, oid);
+    if txn.lock(tag, LockMode::AccessShare, Wait::NoWait)? == LockOutcome::NotAvailable {
+        let told = |column| u64::try_from(class.int(column)).unwrap_or(0);
+        return Ok(Some((told("relallvisible"), told("relallfrozen"))));
+    }
     let persistence = match class.char("relpersistence") {
         b'u' => Persistence::Unlogged,
         _ => Persistence::Permanent,
@@ -208,6 +212,6 @@ fn map_counts(state: &SessionState, class: &Row) -> Result<Option<(u64, u64)>> {
         }
         None => None,
     };
-    txn.unlock(crate::relations::lock_tag(state, oid), LockMode::AccessShare);
+    txn.unlock(tag, LockMode::AccessShare);
     Ok(counts)
 }

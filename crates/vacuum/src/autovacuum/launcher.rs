@@ -59,7 +59,8 @@ pub trait AutovacuumHost: Send + Sync + 'static {
     /// The catalog's.
     fn table(&self, worker: &Arc<Backend>, database: Oid, table: Oid)
     -> Result<Option<TableState>>;
-    /// Vacuums and analyses a table, in transactions of its own.
+    /// Vacuums and analyses a table, in transactions of its own. A vacuum that prevents old age gives way to nobody
+    /// ([`Backend::set_never_yields`]).
     ///
     /// # Errors
     /// The statement's.
@@ -290,10 +291,7 @@ impl Launcher {
         if !decision.any() {
             return Ok(());
         }
-        worker.set_never_yields(decision.for_age);
-        let result = self.host.work(worker, database, table, decision);
-        worker.set_never_yields(false);
-        result
+        self.host.work(worker, database, table, decision)
     }
 }
 

@@ -45,12 +45,17 @@ pub fn method_name(method: IndexMethod) -> &'static str {
     }
 }
 
+/// Sums that came to nothing again may be a little less than it: never "-0".
+fn whole(expected: f64) -> f64 {
+    expected.round().max(0.0)
+}
+
 impl Foresight {
     /// The table's numbers, with those of `report` beside them.
     pub fn figures(&self, report: Option<&VacuumReport>) -> Vec<Figure> {
         let figure = |name, expected: f64, actual: fn(&VacuumReport) -> f64| Figure {
             name,
-            expected: expected.round(),
+            expected: whole(expected),
             actual: report.map(actual),
             digits: 0,
         };
@@ -61,7 +66,7 @@ impl Foresight {
         let (frozen, visible) = self.skipped_pages;
         let foretold = |name, expected: f64| Figure {
             name,
-            expected: expected.round(),
+            expected: whole(expected),
             actual: None,
             digits: 0,
         };
@@ -109,7 +114,7 @@ impl Foresight {
             let removed = became.map(|s| s.map_or(0.0, |s| s.entries_removed as f64));
             let figure = |name, expected: f64, actual| Figure {
                 name,
-                expected: expected.round(),
+                expected: whole(expected),
                 actual,
                 digits: 0,
             };

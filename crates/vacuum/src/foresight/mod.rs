@@ -26,9 +26,10 @@ use crate::run::VacuumTarget;
 use crate::skip::{Chooser, Eager, MAX_EAGER_SUCCESS_RATE, REGION_BLOCKS};
 use crate::small;
 use crate::throttle::ThrottleSettings;
+use crate::truncate;
 use base::Result;
 use heap::visibility_map::{ALL_FROZEN, ALL_VISIBLE};
-use heap::{ALL_KEPT, MapPin, PruneOptions, Rehearsal};
+use heap::{ALL_KEPT, Heap, MapPin, PruneOptions, Rehearsal};
 use rates::{Rates, Work};
 use sample::{DeadDensity, HeapSample};
 use std::sync::atomic::Ordering;
@@ -169,7 +170,10 @@ pub fn foresee(
     let back = Return::to(target.heap, plan.pages, plan, &throttle.costs())?;
     let sample =
         HeapSample::take(target.heap, &chosen, wanted, &options, &horizon, reap, budget.heap)?;
-    out.add_heap(&sample, chosen.len(), plan);
+    out.add_heap(&sample, chosen.len());
+    if plan.truncate && !failsafe {
+        out.cut_off(&sample, target.heap, &chosen, most.saturating_sub(sample.pages.len()))?;
+    }
     out.reads += (1.0 - cached) * f64::from(out.scanned_pages);
     let few = out.dead_items.1 < f64::from(out.pages) / 50.0;
     out.bypass = reap && few && plan.index_cleanup == IndexCleanup::Auto && out.dead_items.0 > 0.0;
@@ -345,7 +349,7 @@ impl Foresight {
         }
     }
 
-    fn add_heap(&mut self, sample: &HeapSample, chosen: usize, plan: &VacuumPlan) {
+    fn add_heap(&mut self, sample: &HeapSample, chosen: usize) {
         let factor = sample.factor(chosen);
         for page in &sample.pages {
             let (found, done) = (&page.rehearsal.findings, &page.rehearsal);
@@ -364,12 +368,23 @@ impl Foresight {
         }
         self.sampled_pages += u32::try_from(sample.pages.len()).unwrap_or(u32::MAX);
         self.work.heap_pages = f64::from(self.scanned_pages);
-        if plan.truncate {
-            let end = sample.first_empty_to_the_end(self.pages);
-            if crate::truncate::worth_it(self.pages, end) {
-                self.truncated_pages = self.pages - end;
-            }
+    }
+
+    /// The empty end will be cut off, if it is long enough as far as the heap pass sees. Up to `most` more pages are looked at.
+    fn cut_off(
+        &mut self,
+        sample: &HeapSample,
+        heap: &Heap,
+        chosen: &[u32],
+        most: usize,
+    ) -> Result<()> {
+        let seen_in_use = sample.first_empty_to_the_end(self.pages);
+        if truncate::worth_it(self.pages, seen_in_use) {
+            let (end, looked_at) = sample.empty_from(heap, chosen, self.pages, most)?;
+            self.truncated_pages = self.pages - end;
+            self.sampled_pages += looked_at;
         }
+        Ok(())
     }
 
     fn add_record(&mut self, factor: f64, cost: wal::RecordCost) {

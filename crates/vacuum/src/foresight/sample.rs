@@ -118,6 +118,41 @@ impl HeapSample {
         chosen as f64 / self.pages.len().max(1) as f64
     }
 
+    /// From which block on all pages will be empty, of those to be read as those looked at say. Before them are pages that are not read: if they have
+    /// a say in it up to `most` of them are looked at. Also how many were.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn empty_from(
+        &self,
+        heap: &Heap,
+        chosen: &[u32],
+        pages: u32,
+        most: usize,
+    ) -> Result<(u32, u32)> {
+        let by_sample = self.first_empty_to_the_end(pages);
+        let read_to_the_end = (1..=pages).zip(chosen.iter().rev());
+        let read_to_the_end = read_to_the_end.take_while(|(n, block)| pages - n == **block);
+        let (mut low, mut high) = (0, pages - read_to_the_end.count() as u32);
+        if by_sample >= high {
+            return Ok((by_sample, 0));
+        }
+        // The last one first: mostly it has rows. Then whatever is empty, all after it is thought to be.
+        let (mut strategy, mut looked_at) = (Strategy::bulk_read(heap.relation().pool()), 0);
+        let mut block = high - 1;
+        while low < high && (looked_at as usize) < most {
+            looked_at += 1;
+            let pin = heap.relation().try_pin(Fork::Main, BlockNumber(block), &mut strategy)?;
+            let is_used = |page: &page::Page| page.offsets().any(|o| !page.item_id(o).is_unused());
+            match pin.is_some_and(|pin| is_used(&pin.read())) {
+                true => low = block + 1,
+                false => high = block,
+            }
+            block = low + (high - low) / 2;
+        }
+        Ok((high, looked_at))
+    }
+
     /// From which block on all pages looked at will be empty; `pages` if the last one is not.
     pub fn first_empty_to_the_end(&self, pages: u32) -> u32 {
         let used = self.pages.iter().rposition(|p| p.rehearsal.findings.has_tuples);

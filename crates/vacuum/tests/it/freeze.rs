@@ -114,21 +114,43 @@ fn the_failsafe_drops_all_but_freezing() {
     assert!(!r.failsafe && r.dead_items_removed == 1000);
 }
 
-/// Ages the table when a page of an index is begun for the n-th time.
-struct AgeAmongIndexes(Arc<World>, AtomicU64);
+/// Ages the table when a page is begun for the n-th time in a phase.
+struct AgeIn(Phase, Arc<World>, AtomicU64);
 
-impl CostSource for AgeAmongIndexes {
+impl CostSource for AgeIn {
     fn generation(&self) -> u64 {
-        let rows = self.0.progress.rows();
-        if rows.iter().any(|row| row.phase == Phase::VacuumingIndexes)
-            && self.1.fetch_sub(1, Ordering::SeqCst) == 1
+        let rows = self.1.progress.rows();
+        if rows.iter().any(|row| row.phase == self.0) && self.2.fetch_sub(1, Ordering::SeqCst) == 1
         {
-            self.0.ctx.txns.burn_xids(20_000).unwrap();
+            self.1.ctx.txns.burn_xids(20_000).unwrap();
         }
         0
     }
     fn costs(&self) -> Costs {
         Costs::default()
+    }
+}
+
+/// Since the heap was looked through: no index is begun.
+#[test]
+fn the_failsafe_is_asked_before_the_indexes() {
+    for put_off in [false, true] {
+        let mut w = World { two_visits: true, put_off: Some(put_off), ..World::new() };
+        w.settings.freeze.failsafe_age = 10_000;
+        w.settings.freeze.max_age = 5000;
+        w.load(20_000, b"some value");
+        w.change(|k| k % 2 == 0, None);
+        let w = Arc::new(w);
+        let source = Arc::new(AgeIn(Phase::ScanningHeap, w.clone(), AtomicU64::new(3)));
+        let on = VacuumOptions { index_cleanup: IndexCleanup::On, ..VacuumOptions::default() };
+        let r = w.try_vacuum(&on, Arc::new(ThrottleSettings::from_source(source))).unwrap();
+        let case = format!("{put_off}: {}", r.text());
+        assert!(r.failsafe && r.index_scans == 0, "{case}");
+        assert_eq!((r.dead_items_removed, r.counts.dead_items), (0, 10_000), "{case}");
+        assert!(r.indexes.is_empty(), "{case}");
+        w.check();
+        assert!(w.vacuum(&on).failsafe);
+        assert_eq!(w.vacuum(&on).dead_items_removed, 10_000);
     }
 }
 
@@ -144,7 +166,7 @@ fn the_failsafe_ends_a_pass_over_the_indexes() {
         w.load(20_000, b"some value");
         w.change(|k| k % 2 == 0, None);
         let w = Arc::new(w);
-        let source = Arc::new(AgeAmongIndexes(w.clone(), AtomicU64::new(3)));
+        let source = Arc::new(AgeIn(Phase::VacuumingIndexes, w.clone(), AtomicU64::new(3)));
         let on = VacuumOptions { index_cleanup: IndexCleanup::On, ..VacuumOptions::default() };
         let r = w.try_vacuum(&on, Arc::new(ThrottleSettings::from_source(source))).unwrap();
         let case = format!("{plain} {put_off} {every}: {}", r.text());
