@@ -368,6 +368,10 @@ pub fn describe(state: &SessionState, object: Object) -> Result<String> {
             None => unknown(),
             Some(row) => format!("schema {}", row.text("nspname")),
         },
+        "pg_default_acl" => match one("pg_default_acl")? {
+            None => unknown(),
+            Some(row) => super::default_acl::describe(state, &row)?,
+        },
         "pg_statistic_ext" => match one("pg_statistic_ext")? {
             None => unknown(),
             Some(row) => {

@@ -260,6 +260,7 @@ impl Ddl<'_> {
             ("pg_namespace", "nspacl"),
             ("pg_database", "datacl"),
             ("pg_type", "typacl"),
+            ("pg_default_acl", "defaclacl"),
         ];
         for (catalog, column) in acls {
             for mut row in rows.scan(catalog)? {

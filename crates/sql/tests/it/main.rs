@@ -36,6 +36,7 @@ mod not_null;
 mod notify;
 mod on_conflict;
 mod ordered_aggregates;
+mod owned;
 mod plan_shapes;
 mod plans;
 mod rechecked;
