@@ -207,12 +207,12 @@ fn load_index(
     let oid = row.oid("indexrelid");
     let missing = || Error::corrupt_file(format!("index {oid} has no pg_class row"));
     let class = one(source, "pg_class", "oid", oid)?.ok_or_else(missing)?;
-    let constraint = if row.bool("indisunique") && oid >= Oid::FIRST_NORMAL {
+    let key = if row.bool("indisunique") && oid >= Oid::FIRST_NORMAL {
         source
             .find("pg_constraint", &[("conrelid", Datum::Oid(row.oid("indrelid")))])?
             .iter()
             .find(|c| c.oid("conindid") == oid && matches!(c.char("contype"), b'p' | b'u'))
-            .map(|c| c.text("conname").to_owned())
+            .map(|c| (c.text("conname").to_owned(), c.oid("oid"), c.bool("condeferred")))
     } else {
         None
     };
@@ -236,7 +236,9 @@ fn load_index(
         reltuples: class.f32("reltuples"),
         relpages: class.i32("relpages"),
         persistence,
-        constraint,
+        constraint_oid: key.as_ref().map_or(Oid::INVALID, |(_, oid, _)| *oid),
+        deferred: key.as_ref().is_some_and(|(.., deferred)| *deferred),
+        constraint: key.map(|(name, ..)| name),
     })
 }
 

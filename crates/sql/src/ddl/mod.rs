@@ -166,9 +166,7 @@ impl Ddl<'_> {
                 table.name
             );
         }
-        let pending = |c: &DeferredCheck| {
-            table.oid == if c.referenced_side { c.key.referenced_table } else { c.key.table }
-        };
+        let pending = |c: &DeferredCheck| c.table() == table.oid;
         if self.state().deferred.borrow().checks.iter().any(pending) {
             bail!(
                 OBJECT_IN_USE,

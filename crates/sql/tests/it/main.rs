@@ -10,6 +10,7 @@ mod copy_out;
 mod counts;
 mod create_concurrently;
 mod current_of;
+mod deferrable_keys;
 mod domains;
 mod drops;
 mod early_stops;
