@@ -38,6 +38,7 @@ mod notify;
 mod on_conflict;
 mod ordered_aggregates;
 mod owned;
+mod parts;
 mod plan_shapes;
 mod plans;
 mod rechecked;
